@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package canary holds the secrets that tests plant, and finds them again
+// where they must not be. Tests plant nothing else as a password, token, env
+// or argument value, except where a stream has to carry it; test.sh searches
+// the output of the whole suite for [Marker].
+package canary
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"strings"
+	"testing"
+)
+
+// Marker begins every planted secret.
+const Marker = "canary-"
+
+// The planted secrets, by where they are planted.
+const (
+	Password = Marker + "password-4b1d"
+	Token    = Marker + "token-4b1d"
+	Env      = Marker + "env-4b1d"
+	Arg      = Marker + "arg-4b1d"
+)
+
+// Forms returns the texts by which the marker is recognised: itself, in hex,
+// and in base64 at each of the three alignments.
+func Forms() []string {
+	forms := []string{Marker, hex.EncodeToString([]byte(Marker))}
+	for shift := range 3 {
+		enc := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("x", shift) + Marker))
+		// The first and last characters may mix with their neighbours' bits.
+		first, last := (shift*8+5)/6, (shift+len(Marker))*8/6
+		forms = append(forms, enc[first:last])
+	}
+	return forms
+}
+
+// Find returns the first form of the marker in s, or "".
+func Find(s string) string {
+	for _, f := range Forms() {
+		if strings.Contains(s, f) {
+			return f
+		}
+	}
+	return ""
+}
+
+// Check fails the test if a planted secret is in s. It does not print s.
+func Check(t testing.TB, what, s string) {
+	t.Helper()
+	if f := Find(s); f != "" {
+		t.Errorf("%s holds a planted secret (as %d bytes at offset %d of %d)", what, len(f), strings.Index(s, f), len(s))
+	}
+}
