@@ -3,17 +3,193 @@
 
 package regcred
 
-// Pattern is one entry of matchImages, or one key of an answer's auth,
-// compiled. The zero value matches nothing.
-type Pattern struct{ raw string }
+import (
+	"fmt"
+	"path"
+	"strings"
+)
 
-// ParsePattern compiles a pattern. It fails exactly where kubelet 1.36 does.
-func ParsePattern(s string) (Pattern, error) { return Pattern{}, errTODO }
+// Pattern is one entry of matchImages, or one key of an answer's auth,
+// compiled. The zero value matches nothing. Patterns are values; they are
+// safe for concurrent use.
+type Pattern struct {
+	raw    string
+	at     location
+	labels int  // dot-separated parts of the host; 0 in the zero value
+	glob   bool // the host has * or a character class
+}
+
+// ParsePattern compiles a pattern. It fails exactly where kubelet 1.36 does
+// (ParseSchemelessURL in pkg/credentialprovider/keyring.go), whatever the Go
+// version and GODEBUG of the program.
+func ParsePattern(s string) (Pattern, error) {
+	at, err := parseLocation(s)
+	if err != nil {
+		return Pattern{}, err
+	}
+	return Pattern{
+		raw:    s,
+		at:     at,
+		labels: strings.Count(at.host, ".") + 1,
+		glob:   strings.ContainsAny(at.host, "*["),
+	}, nil
+}
 
 // Match reports whether p matches a normalised repository such as
-// "registry.example:5000/team/app", as the kubelet's URLsMatchStr does.
-// It does not allocate.
-func (p Pattern) Match(image string) bool { return false }
+// "registry.example:5000/team/app", as the kubelet's URLsMatchStr does:
+// the ports are equal, the hosts have the same number of labels and each
+// label matches, and p's path is a string prefix of the repository's.
+// Text that does not parse is not matched. Match does not allocate, except
+// for text with percent-escapes.
+func (p Pattern) Match(image string) bool {
+	at, err := parseLocation(image)
+	return err == nil && p.matches(at)
+}
 
 // String returns the pattern as it was written.
 func (p Pattern) String() string { return p.raw }
+
+func (p Pattern) matches(at location) bool {
+	if p.labels == 0 || p.at.port != at.port ||
+		// kubelet: a plain string prefix, so "host/team" matches "host/team-b/app".
+		!strings.HasPrefix(at.path, p.at.path) {
+		return false
+	}
+	if !p.glob {
+		return p.at.host == at.host
+	}
+	if p.labels != strings.Count(at.host, ".")+1 {
+		return false
+	}
+	pl, il := labelsOf(p.at.host), labelsOf(at.host)
+	for pl.next() && il.next() {
+		if !labelMatch(pl.label, il.label) {
+			return false
+		}
+	}
+	return true
+}
+
+// labels walks the dot-separated parts of a host from the left.
+type labels struct {
+	label, rest string
+	more        bool
+}
+
+func labelsOf(host string) labels { return labels{rest: host, more: true} }
+
+func (l *labels) next() bool {
+	if !l.more {
+		return false
+	}
+	l.label, l.rest, l.more = strings.Cut(l.rest, ".")
+	return true
+}
+
+// labelMatch is filepath.Match for one label of a host. A host has neither a
+// backslash nor a question mark, so * is nearly all there is.
+func labelMatch(pattern, label string) bool {
+	if strings.IndexByte(pattern, '[') >= 0 {
+		// kubelet: an IPv6 address without a port keeps its brackets and is
+		// taken for a character class; path.Match is filepath.Match here.
+		ok, err := path.Match(pattern, label)
+		return ok && err == nil
+	}
+	head, tail, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == label
+	}
+	if !strings.HasPrefix(label, head) {
+		return false
+	}
+	label = label[len(head):]
+	for {
+		middle, rest, more := strings.Cut(tail, "*")
+		if !more {
+			return strings.HasSuffix(label, tail)
+		}
+		i := strings.Index(label, middle)
+		if i < 0 {
+			return false
+		}
+		label, tail = label[i+len(middle):], rest
+	}
+}
+
+// mismatch says why p does not match, and how near it came: the higher, the
+// nearer. The reason is "" if it matches.
+func (p Pattern) mismatch(at location) (reason string, near int) {
+	near = p.matchingLabels(at)
+	sameLabels := strings.Count(at.host, ".") + 1
+	switch {
+	case p.labels != sameLabels:
+		return fmt.Sprintf("host: %q has %s, %q has %s (a * stands for one label)",
+			p.at.host, count(p.labels, "label"), at.host, count(sameLabels, "label")), near
+	case near < p.labels:
+		return p.labelMismatch(at), near
+	case p.at.port != at.port:
+		return portMismatch(p.at.port, at.port), near + 1
+	case !strings.HasPrefix(at.path, p.at.path):
+		return p.pathMismatch(at), near + 2
+	}
+	return "", near + 3
+}
+
+// matchingLabels counts the labels that match, from the right if the numbers
+// differ, since the right end of a host says most.
+func (p Pattern) matchingLabels(at location) int {
+	pl, il := strings.Split(p.at.host, "."), strings.Split(at.host, ".")
+	n := 0
+	for i := 1; i <= min(len(pl), len(il)); i++ {
+		if labelMatch(pl[len(pl)-i], il[len(il)-i]) {
+			n++
+		}
+	}
+	if len(pl) != len(il) {
+		return n - 1
+	}
+	return n
+}
+
+func (p Pattern) labelMismatch(at location) string {
+	pl, il := labelsOf(p.at.host), labelsOf(at.host)
+	for i := 1; pl.next() && il.next(); i++ {
+		if labelMatch(pl.label, il.label) {
+			continue
+		}
+		reason := fmt.Sprintf("label %d: %q does not match %q", i, il.label, pl.label)
+		switch {
+		case il.label == pl.label:
+			reason += " (brackets without a port are taken for a character class)"
+		case strings.EqualFold(il.label, pl.label):
+			reason += " (case counts)"
+		}
+		return reason
+	}
+	return ""
+}
+
+func portMismatch(want, got string) string {
+	switch {
+	case got == "":
+		return fmt.Sprintf("port: the pattern wants %s, the image has none", want)
+	case want == "":
+		return fmt.Sprintf("port: the image has %s, the pattern none", got)
+	}
+	return fmt.Sprintf("port: the image has %s, the pattern wants %s", got, want)
+}
+
+func (p Pattern) pathMismatch(at location) string {
+	reason := fmt.Sprintf("path: %q does not begin with %q", at.path, p.at.path)
+	if strings.Contains(p.at.path, "*") {
+		reason += " (globs do not work in a path)"
+	}
+	return reason
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+)
+
+// location is what the kubelet compares when it matches: host without port,
+// port, and decoded path. The kubelet gets it from url.Parse("https://" + s)
+// and net.SplitHostPort. We parse ourselves, because net/url changes with the
+// Go version and GODEBUG of the program that embeds us (urlstrictcolons), and
+// because matching must not allocate. The rules are those of Go 1.26, with
+// which kubelet 1.36 is built; FuzzLocation holds them against net/url.
+type location struct {
+	host, port, path string
+}
+
+// parseLocation parses a schemeless URL: a pattern, an auth key or a repository.
+func parseLocation(s string) (location, error) {
+	if l, ok := parsePlain(s); ok {
+		return l, nil
+	}
+	return parseAny(s)
+}
+
+// parsePlain handles, without allocating, what needs no decoding: nearly
+// every pattern and every repository. ok is false for the others, whether
+// they are valid or not.
+func parsePlain(s string) (l location, ok bool) {
+	colon, end := -1, len(s)
+	for i := 0; i < end; i++ {
+		switch c := s[i]; {
+		case c == '/':
+			end = i
+		case c == ':':
+			if colon >= 0 {
+				return l, false
+			}
+			colon = i
+		case colon >= 0:
+			if c < '0' || c > '9' {
+				return l, false
+			}
+		case !plainHostByte(c):
+			return l, false
+		}
+	}
+	for i := end; i < len(s); i++ {
+		if c := s[i]; c < ' ' || c == 0x7f || c == '%' || c == '?' || c == '#' {
+			return l, false
+		}
+	}
+	l.host, l.path = s[:end], s[end:]
+	if colon >= 0 {
+		l.host, l.port = s[:colon], s[colon+1:end]
+	}
+	return l, true
+}
+
+func plainHostByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '.' || c == '-' || c == '*' ||
+		'A' <= c && c <= 'Z' || c == '_'
+}
+
+// parseAny is the whole of url.Parse("https://" + s) as far as it decides
+// acceptance, host and path.
+func parseAny(s string) (location, error) {
+	s, fragment, _ := strings.Cut(s, "#")
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] == 0x7f {
+			return location{}, fmt.Errorf("control character at byte %d", i)
+		}
+	}
+	if _, err := unescape(fragment, inPath); err != nil {
+		return location{}, fmt.Errorf("fragment: %w", err)
+	}
+	s, _, _ = strings.Cut(s, "?") // the query is not decoded
+	authority, path := s, ""
+	if i := strings.IndexByte(s, '/'); i >= 0 {
+		authority, path = s[:i], s[i:]
+	}
+	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
+		if err := checkUserinfo(authority[:i]); err != nil {
+			return location{}, err
+		}
+		authority = authority[i+1:]
+	}
+	hostport, err := parseHost(authority)
+	if err != nil {
+		return location{}, err
+	}
+	path, err = unescape(path, inPath)
+	if err != nil {
+		return location{}, fmt.Errorf("path: %w", err)
+	}
+	// kubelet: a host that SplitHostPort does not like is taken whole, which
+	// is how "[::1]" without a port keeps its brackets.
+	host, port, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host, port = hostport, ""
+	}
+	return location{host: host, port: port, path: path}, nil
+}
+
+func checkUserinfo(s string) error {
+	for i := range len(s) {
+		c := s[i]
+		alnum := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if !alnum && strings.IndexByte("-._:~!$&'()*+,;=%@", c) < 0 {
+			return fmt.Errorf("user information before @: character %q", c)
+		}
+	}
+	_, err := unescape(s, inPath)
+	return err
+}
+
+// parseHost checks and decodes host[:port], as net/url's function of that name.
+func parseHost(s string) (string, error) {
+	switch open := strings.LastIndexByte(s, '['); {
+	case open == 0:
+		return parseIPLiteral(s)
+	case open > 0:
+		return "", errors.New("[ inside the host: only an IPv6 address stands in brackets")
+	}
+	if i := strings.IndexByte(s, ':'); i >= 0 {
+		if err := checkPort(s[i:]); err != nil {
+			return "", err
+		}
+	}
+	return unescape(s, inHost)
+}
+
+func parseIPLiteral(s string) (string, error) {
+	end := strings.LastIndexByte(s, ']')
+	if end < 0 {
+		return "", errors.New("missing ] after an IPv6 address")
+	}
+	port := s[end+1:]
+	if err := checkPort(port); err != nil {
+		return "", err
+	}
+	host, zone := s[1:end], ""
+	if i := strings.Index(host, "%25"); i >= 0 {
+		host, zone = host[:i], host[i:]
+	}
+	host, err := unescape(host, inHost)
+	if err != nil {
+		return "", err
+	}
+	zone, err = unescape(zone, inZone)
+	if err != nil {
+		return "", err
+	}
+	addr, err := netip.ParseAddr(host + zone)
+	if err != nil {
+		return "", errors.New("what stands in brackets is not an IPv6 address")
+	}
+	if addr.Is4() {
+		return "", errors.New("an IPv4 address does not stand in brackets")
+	}
+	return "[" + host + zone + "]" + port, nil
+}
+
+// checkPort checks ":" and digits, of which there may be none.
+func checkPort(s string) error {
+	if s == "" {
+		return nil
+	}
+	if s[0] != ':' {
+		return fmt.Errorf("%q after an IPv6 address", s)
+	}
+	for i := 1; i < len(s); i++ {
+		if s[i] < '0' || s[i] > '9' {
+			return fmt.Errorf("%q is not a port", s[1:])
+		}
+	}
+	return nil
+}
+
+// urlPart is the part of a URL in which bytes are decoded.
+type urlPart int
+
+const (
+	inPath urlPart = iota // also user information and fragment: any byte may be escaped
+	inHost
+	inZone
+)
+
+// unescape decodes percent-escapes and, in a host or zone, checks the bytes.
+func unescape(s string, part urlPart) (string, error) {
+	escapes := 0
+	for i := 0; i < len(s); i++ {
+		if s[i] != '%' {
+			if part != inPath && s[i] < 0x80 && !hostByte(s[i]) {
+				return "", fmt.Errorf("character %q in the host", s[i])
+			}
+			continue
+		}
+		v, ok := unhex(s, i)
+		if !ok {
+			return "", fmt.Errorf("percent sign at byte %d without two hex digits", i)
+		}
+		if !mayEscape(v, part) {
+			return "", fmt.Errorf("escape %q in the host", s[i:i+3])
+		}
+		escapes++
+		i += 2
+	}
+	if escapes == 0 {
+		return s, nil
+	}
+	b := make([]byte, 0, len(s)-2*escapes)
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c == '%' {
+			c, _ = unhex(s, i)
+			i += 2
+		}
+		b = append(b, c)
+	}
+	return string(b), nil
+}
+
+// mayEscape reports whether v may stand as a percent-escape (RFC 3986 3.2.2, RFC 6874).
+func mayEscape(v byte, part urlPart) bool {
+	switch part {
+	case inHost:
+		return v >= 0x80 || v == '%'
+	case inZone:
+		return v == '%' || v == ' ' || hostByte(v)
+	default:
+		return true
+	}
+}
+
+// hostByte reports whether c may stand in a host as it is. Bytes from 0x80 on
+// may too, but not as an escape in a zone.
+func hostByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+		strings.IndexByte("-._~!$&'()*+,;=:[]<>\"", c) >= 0
+}
+
+// unhex decodes the escape at s[i].
+func unhex(s string, i int) (byte, bool) {
+	if i+2 >= len(s) {
+		return 0, false
+	}
+	hi, ok1 := hexDigit(s[i+1])
+	lo, ok2 := hexDigit(s[i+2])
+	return hi<<4 | lo, ok1 && ok2
+}
+
+func hexDigit(c byte) (byte, bool) {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0', true
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10, true
+	case 'A' <= c && c <= 'F':
+		return c - 'A' + 10, true
+	}
+	return 0, false
+}

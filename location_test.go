@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// naiveLocation is what the kubelet does, by net/url. This test binary is
+// built with Go 1.26 or later and the default GODEBUG.
+func naiveLocation(s string) (location, error) {
+	u, err := url.Parse("https://" + s)
+	if err != nil {
+		return location{}, err
+	}
+	host, port, err := net.SplitHostPort(u.Host)
+	if err != nil {
+		host, port = u.Host, ""
+	}
+	return location{host, port, u.Path}, nil
+}
+
+// naiveMatch is the kubelet's rule, written down as simply as possible.
+func naiveMatch(pattern, image string) bool {
+	p, err := naiveLocation(pattern)
+	if err != nil {
+		return false
+	}
+	i, err := naiveLocation(image)
+	if err != nil {
+		return false
+	}
+	pl, il := strings.Split(p.host, "."), strings.Split(i.host, ".")
+	if p.port != i.port || len(pl) != len(il) || !strings.HasPrefix(i.path, p.path) {
+		return false
+	}
+	for k := range pl {
+		if ok, err := filepath.Match(pl[k], il[k]); !ok || err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+var locationSeeds = []string{
+	"", "/", "a", "a/b", "a.b:80/c", "a.b:", ":80", "a:80:80", "::1", "[::1]", "[::1]:5000/x", "[::1", "::1]", "a]b:80",
+	"a].io:80/x", "x[::1]", "[fe80::1%25eth0]/x", "[fe80::1%25e%20n]:1", "[fe80::1%25%5d]:80", "[1.2.3.4]", "[::ffff:1.2.3.4]/x",
+	"user@a.b/c", "us:er@a.b", "u%zz@a", "u s@a", "a@b@c/d", "a.b?q", "a.b?q#f", "a?b?c", "a?", "a#%zz", "a#%41",
+	"a/%41", "a/%4", "a/%zz", "a/%2541", "a%41b/c", "a%ff/c", "a%25b", "a b/c", "a/b c", "a\\b", "A.io", "\x7f", "a\n", "a/\xff",
+	"é.io/x", "a..b", ".a", "a.", "*.io", "**.io", "a*b*c.io", "reg[ab].io", "<a>\"b\"", "a!$&'()*+,;=~_-", "https://a.b/c", "[]", "[*]",
+}
+
+func TestLocation(t *testing.T) {
+	for _, s := range locationSeeds {
+		checkLocation(t, s)
+	}
+}
+
+func checkLocation(t *testing.T, s string) {
+	t.Helper()
+	got, gotErr := parseLocation(s)
+	want, wantErr := naiveLocation(s)
+	if (gotErr == nil) != (wantErr == nil) || got != want {
+		t.Errorf("parseLocation(%q) = %+v, %v; net/url: %+v, %v", s, got, gotErr, want, wantErr)
+	}
+}
+
+func FuzzLocation(f *testing.F) {
+	for _, s := range locationSeeds {
+		f.Add(s)
+	}
+	f.Fuzz(checkLocation)
+}
+
+func FuzzMatch(f *testing.F) {
+	for i, p := range locationSeeds {
+		f.Add(p, p)
+		f.Add(p, locationSeeds[(i+7)%len(locationSeeds)])
+	}
+	f.Add("*.*.io/x", "a.b.io/xy")
+	f.Add("a*c.io", "abbc.io/x")
+	f.Add("*a*.io", "bab.io/x")
+	f.Fuzz(func(t *testing.T, pattern, image string) {
+		want := naiveMatch(pattern, image)
+		p, err := ParsePattern(pattern)
+		if err != nil {
+			if want {
+				t.Errorf("ParsePattern(%q): %v, but it matches %q", pattern, err, image)
+			}
+			return
+		}
+		if got := p.Match(image); got != want {
+			t.Errorf("%q.Match(%q) = %v, want %v", pattern, image, got, want)
+		}
+		if at, err := parseLocation(image); err == nil {
+			if reason, _ := p.mismatch(at); (reason == "") != want {
+				t.Errorf("%q.mismatch(%q) = %q, but Match is %v", pattern, image, reason, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import "testing"
+
+func TestPatternMatch(t *testing.T) {
+	tests := []struct {
+		pattern, image string
+		want           bool
+		reason         string
+	}{
+		{"*.io", "a.b.io/x", false, `host: "*.io" has 2 labels, "a.b.io" has 3 labels (a * stands for one label)`},
+		{"registry.io", "registry.io:443/x", false, "port: the image has 443, the pattern none"},
+		{"registry.io:5000", "registry.io/x", false, "port: the pattern wants 5000, the image has none"},
+		{"registry.io:5000", "registry.io:443/x", false, "port: the image has 443, the pattern wants 5000"},
+		{"registry.io:", "registry.io/x", true, ""},
+		{"registry.io/team", "registry.io/team-evil/x", true, ""},
+		{"registry.io/*", "registry.io/x", false, `path: "/x" does not begin with "/*" (globs do not work in a path)`},
+		{"registry.io/", "registry.io", false, `path: "" does not begin with "/"`},
+		{"registry.io/", "registry.io/x", true, ""},
+		{"registry.io/%61", "registry.io/a", true, ""},
+		{"https://registry.io", "registry.io/x", false, `host: "https" has 1 label, "registry.io" has 2 labels (a * stands for one label)`},
+		{"REGISTRY.io", "registry.io/x", false, `label 1: "registry" does not match "REGISTRY" (case counts)`},
+		{"*", "localhost/x", true, ""},
+		{"*", "a.b/x", false, `host: "*" has 1 label, "a.b" has 2 labels (a * stands for one label)`},
+		{"user@registry.io", "registry.io/x", true, ""},
+		{"registry.io?q", "registry.io/x", true, ""},
+		{"[::1]", "[::1]/x", false, `label 1: "[::1]" does not match "[::1]" (brackets without a port are taken for a character class)`},
+		{"[::1]:5000", "[::1]:5000/x", true, ""},
+		{"k8s.eu*.io", "k8s.us.io/x", false, `label 2: "us" does not match "eu*"`},
+		{"*a*b*.io", "xxaxxbxx.io", true, ""},
+		{"a*a.io", "a.io", false, `label 1: "a" does not match "a*a"`},
+	}
+	for _, tt := range tests {
+		p, err := ParsePattern(tt.pattern)
+		if err != nil {
+			t.Errorf("ParsePattern(%q): %v", tt.pattern, err)
+			continue
+		}
+		if got := p.Match(tt.image); got != tt.want {
+			t.Errorf("%q.Match(%q) = %v, want %v", tt.pattern, tt.image, got, tt.want)
+		}
+		at, err := parseLocation(tt.image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reason, _ := p.mismatch(at); reason != tt.reason {
+			t.Errorf("%q against %q: reason\n\t%s\nwant\n\t%s", tt.pattern, tt.image, reason, tt.reason)
+		}
+	}
+	if (Pattern{}).Match("") {
+		t.Error("the zero Pattern matches the empty string")
+	}
+}
+
+func TestPatternMatchAllocates(t *testing.T) {
+	p, err := ParsePattern("*.dkr.ecr.*.amazonaws.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		if !p.Match("123456789012.dkr.ecr.eu-west-1.amazonaws.com/team/app") {
+			t.Fatal("no match")
+		}
+	}); n != 0 {
+		t.Errorf("Match allocates %v times, want 0", n)
+	}
+}
