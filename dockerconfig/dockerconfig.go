@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package dockerconfig
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/regcred/regcred/plugin"
+)
+
+// Parse reads a config.json (a secret of type kubernetes.io/dockerconfigjson)
+// and returns its auths by key. One bad entry makes the whole file invalid,
+// as in the kubelet (pkg/credentialprovider/config.go).
+func Parse(data []byte) (map[string]plugin.AuthConfig, error) {
+	var file struct {
+		Auths map[string]entry
+		// kubelet: headers of another type than string make the file invalid.
+		HTTPHeaders map[string]string `json:"HttpHeaders"`
+	}
+	if err := json.Unmarshal(data, &file); err != nil {
+		return nil, describe(err)
+	}
+	return auths(file.Auths), nil
+}
+
+// ParseLegacy reads a .dockercfg (a secret of type kubernetes.io/dockercfg),
+// which is the auths alone.
+func ParseLegacy(data []byte) (map[string]plugin.AuthConfig, error) {
+	var file map[string]entry
+	if err := json.Unmarshal(data, &file); err != nil {
+		return nil, describe(err)
+	}
+	return auths(file), nil
+}
+
+func auths(entries map[string]entry) map[string]plugin.AuthConfig {
+	m := make(map[string]plugin.AuthConfig, len(entries))
+	for key, e := range entries {
+		m[key] = plugin.AuthConfig(e)
+	}
+	return m
+}
+
+// entry decodes one credential.
+type entry plugin.AuthConfig
+
+func (e *entry) UnmarshalJSON(data []byte) error {
+	var raw struct {
+		Username string
+		Password string
+		Email    string // kubelet: of no use, but a number here makes the file invalid
+		Auth     string
+	}
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return err
+	}
+	e.Username, e.Password = raw.Username, plugin.Secret(raw.Password)
+	if raw.Auth == "" {
+		return nil
+	}
+	user, password, err := decodeAuth(raw.Auth)
+	e.Username, e.Password = user, plugin.Secret(password)
+	return err
+}
+
+// errAuth says what decodeAuth wants, and nothing of what it got.
+var errAuth = errors.New("an auth field is not the base64 of user:password")
+
+func decodeAuth(s string) (user, password string, err error) {
+	encoding := base64.RawStdEncoding
+	// kubelet: the choice looks past trailing space, the decoder does not.
+	if strings.HasSuffix(strings.TrimSpace(s), "=") {
+		encoding = base64.StdEncoding
+	}
+	b, err := encoding.DecodeString(s)
+	if err != nil {
+		return "", "", errAuth
+	}
+	user, password, ok := strings.Cut(string(b), ":")
+	if !ok {
+		return "", "", errAuth
+	}
+	return user, password, nil
+}
+
+// describe says what is wrong without quoting the file, which encoding/json does.
+func describe(err error) error {
+	var syntax *json.SyntaxError
+	var typ *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("not JSON: syntax error at byte %d", syntax.Offset)
+	case errors.As(err, &typ):
+		return fmt.Errorf("a value of the wrong type before byte %d: %s wanted", typ.Offset, typ.Type.Kind())
+	case errors.Is(err, errAuth):
+		return errAuth
+	}
+	return errors.New("not a docker config file")
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package dockerconfig
+
+import (
+	"encoding/base64"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+
+func TestParse(t *testing.T) {
+	ok := map[string]plugin.AuthConfig{"r.io": {Username: "u", Password: canary.Password}}
+	tests := []struct {
+		name, data string
+		want       map[string]plugin.AuthConfig
+		err        string
+	}{
+		{"plain", `{"auths":{"r.io":{"username":"u","password":"` + canary.Password + `"}}}`, ok, ""},
+		{"auth wins", `{"auths":{"r.io":{"username":"x","password":"y","auth":"` + b64("u:"+canary.Password) + `"}}}`, ok, ""},
+		{"unpadded", `{"auths":{"r.io":{"auth":"` + base64.RawStdEncoding.EncodeToString([]byte("u:"+canary.Password)) + `"}}}`, ok, ""},
+		{"any case", `{"AUTHS":{"r.io":{"UserName":"u","Password":"` + canary.Password + `"}}}`, ok, ""},
+		{"unknown fields", `{"credsStore":"x","auths":{"r.io":{"username":"u","password":"` + canary.Password + `","x":1}}}`, ok, ""},
+		{"none", `{}`, map[string]plugin.AuthConfig{}, ""},
+		{"null", `null`, map[string]plugin.AuthConfig{}, ""},
+		{"null entry", `{"auths":{"r.io":null}}`, map[string]plugin.AuthConfig{"r.io": {}}, ""},
+		{"colon in the password", `{"auths":{"r.io":{"auth":"` + b64("u:a:b") + `"}}}`, map[string]plugin.AuthConfig{"r.io": {Username: "u", Password: "a:b"}}, ""},
+		{"bad base64", `{"auths":{"r.io":{"auth":"` + canary.Password + `"}}}`, nil, "an auth field is not the base64 of user:password"},
+		{"no colon", `{"auths":{"r.io":{"auth":"` + b64(canary.Password) + `"}}}`, nil, "an auth field is not the base64 of user:password"},
+		{"trailing space", `{"auths":{"r.io":{"auth":"` + b64("u:pp") + ` "}}}`, nil, "an auth field is not the base64 of user:password"},
+		{"not JSON", `auths: ` + canary.Password, nil, "not JSON: syntax error at byte 1"},
+		{"wrong type", `{"auths":{"r.io":"` + canary.Password + `"}}`, nil, "a value of the wrong type before byte 22: struct wanted"},
+		{"headers", `{"HttpHeaders":{"x":1},"auths":{}}`, nil, "a value of the wrong type before byte 21: string wanted"},
+		{"empty", ``, nil, "not JSON: syntax error at byte 0"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := Parse([]byte(tt.data))
+			if fmt.Sprint(err) != tt.err && !(err == nil && tt.err == "") {
+				t.Errorf("error %v, want %q", err, tt.err)
+			}
+			if !cmp.Equal(got, tt.want) {
+				t.Error("other credentials than wanted") // not printed: they are secrets
+			}
+			canary.Check(t, "error", fmt.Sprint(err))
+		})
+	}
+}
+
+func TestParseLegacy(t *testing.T) {
+	got, err := ParseLegacy([]byte(`{"r.io":{"auth":"` + b64("u:"+canary.Password) + `"}}`))
+	if want := (map[string]plugin.AuthConfig{"r.io": {Username: "u", Password: canary.Password}}); err != nil || !cmp.Equal(got, want) {
+		t.Errorf("error %v, or other credentials than wanted", err)
+	}
+	if _, err := ParseLegacy([]byte(`[]`)); err == nil {
+		t.Error("a list is accepted")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`{"auths":{"r.io":{"auth":"` + b64("u:"+canary.Password) + `"}}}`))
+	f.Add([]byte(`{"r.io":{"auth":"` + canary.Password + `"}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		_, err1 := Parse(data)
+		_, err2 := ParseLegacy(data)
+		canary.Check(t, "error", fmt.Sprint(err1, err2))
+	})
+}
