@@ -14,7 +14,7 @@ type Explanation struct {
 // ProviderExplanation is the part of an [Explanation] for one provider.
 type ProviderExplanation struct {
 	Name    string `json:"name"`
-	Index   int    `json:"index"`
+	Index   int    `json:"index"` // in Config.Providers
 	Matched bool   `json:"matched"`
 	// Pattern is the first one that matched or, if none did, the one that came nearest.
 	Pattern  string               `json:"pattern,omitempty"`
@@ -30,5 +30,55 @@ type PatternExplanation struct {
 }
 
 // Explain says for every provider and pattern whether it matches image, and
-// why not. It runs nothing.
-func (c *Config) Explain(image string) Explanation { return Explanation{} }
+// why not. It runs nothing. What a provider then does is in the Attempts of
+// [Keyring.Lookup].
+func (c *Config) Explain(image string) Explanation {
+	return c.explain(Request{Image: image}, image)
+}
+
+// ExplainRegistry is Explain for a bare registry host.
+func (c *Config) ExplainRegistry(host string) Explanation {
+	return c.explain(Request{Registry: host}, host)
+}
+
+func (c *Config) explain(req Request, given string) Explanation {
+	x := Explanation{Image: given, Providers: []ProviderExplanation{}}
+	q, err := newQuestion(req)
+	if err != nil {
+		x.Error = err.Error()
+		return x
+	}
+	x.Repository = q.name
+	for i := range c.Providers {
+		p := explainProvider(&c.Providers[i], q)
+		p.Index = i
+		x.Providers = append(x.Providers, p)
+	}
+	return x
+}
+
+func explainProvider(p *Provider, q question) ProviderExplanation {
+	x := ProviderExplanation{Name: p.Name, Patterns: []PatternExplanation{}}
+	nearest := -1
+	for _, s := range p.MatchImages {
+		pe, near := explainPattern(s, q)
+		x.Patterns = append(x.Patterns, pe)
+		switch {
+		case x.Matched:
+		case pe.Matched:
+			x.Matched, x.Pattern, x.Reason = true, s, ""
+		case near > nearest:
+			nearest, x.Pattern, x.Reason = near, s, pe.Reason
+		}
+	}
+	return x
+}
+
+func explainPattern(s string, q question) (x PatternExplanation, near int) {
+	p, err := ParsePattern(s)
+	if err != nil {
+		return PatternExplanation{Pattern: s, Reason: "not a valid pattern: " + err.Error()}, 0
+	}
+	reason, near := p.mismatch(q.at)
+	return PatternExplanation{Pattern: s, Matched: reason == "", Reason: reason}, near
+}

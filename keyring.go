@@ -5,27 +5,16 @@ package regcred
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/regcred/regcred/plugin"
 )
 
-// Secret is a password or token; it masks itself wherever it is printed.
-type Secret = plugin.Secret
-
-// Stage is the step at which a lookup failed; see the Stage constants here
-// and in package plugin.
-type Stage = plugin.Stage
-
-// Stages of a lookup beside those of an exec.
-const (
-	StageServiceAccount Stage = "serviceAccount" // the service account could not be read, or its identity is too large for a cache key
-	StageToken          Stage = "token"          // no token could be had for it
-	StageEchoedToken    Stage = "echoedToken"    // the answer's password is the token, which only cacheType Token allows
-	StageSource         Stage = "source"         // a pull secret or docker config file could not be read or parsed
-	StageBackoff        Stage = "backoff"        // not run, because it failed a moment ago (Options.Backoff)
-)
+// ErrClosed is returned by lookups after [Keyring.Close].
+var ErrClosed = errors.New("the keyring is closed")
 
 // Options configure a [Keyring]. BinDir is required; every other field may be
 // left at its zero value.
@@ -61,7 +50,8 @@ type Options struct {
 	Environ []string
 	Dir     string
 
-	// PluginTimeout bounds one run of a plugin; 0 means one minute, as in the kubelet.
+	// PluginTimeout bounds one run of a plugin, one token request and one
+	// read of a source; 0 means one minute, as in the kubelet.
 	PluginTimeout time.Duration
 
 	// MaxCacheEntries bounds the cache of each provider; 0 means 100,000.
@@ -73,9 +63,25 @@ type Options struct {
 	RefreshAhead time.Duration
 
 	// Backoff, if positive, is the longest time for which a plugin that
-	// fails is not run again. It begins at one second, doubles, and is
-	// jittered. Never in service-account mode.
+	// failed for an image is not run for it again. It begins at one second,
+	// doubles, and is jittered. Never in service-account mode.
 	Backoff time.Duration
+}
+
+const defaultMaxCacheEntries = 100_000
+
+func (o *Options) timeout() time.Duration {
+	if o.PluginTimeout > 0 {
+		return o.PluginTimeout
+	}
+	return plugin.DefaultTimeout
+}
+
+func (o *Options) maxCacheEntries() int {
+	if o.MaxCacheEntries > 0 {
+		return o.MaxCacheEntries
+	}
+	return defaultMaxCacheEntries
 }
 
 // Request is one question to a [Keyring]. Exactly one of Image and Registry is set.
@@ -84,8 +90,8 @@ type Request struct {
 	// so "nginx:1.25" is asked as "docker.io/library/nginx".
 	Image string
 
-	// Registry is a bare host with an optional port. Patterns with a path do
-	// not match it.
+	// Registry is a bare host with an optional port, for callers that know no
+	// more. Patterns with a path do not match it.
 	Registry string
 
 	// Pod is for whom the image is pulled; nil if for nobody in particular.
@@ -106,193 +112,138 @@ type Pod struct {
 	ServiceAccount       string
 }
 
-// PullSecret is a Kubernetes secret of type kubernetes.io/dockerconfigjson or
-// kubernetes.io/dockercfg; others are ignored, as in the kubelet.
-type PullSecret struct {
-	Namespace, Name, UID string
-	Type                 string
-	Data                 map[string][]byte
-}
-
-// Result is what a lookup found.
-type Result struct {
-	// Credentials in the order in which a kubelet would try them.
-	Credentials []Credential
-	// Attempts says what each pull secret, source and matching provider did,
-	// in that order; those that succeed without credentials included.
-	Attempts []Attempt
-}
-
-// Credential is one user name and password, and where it came from.
-type Credential struct {
-	Match       string // the auth key that matched, normalised
-	Username    string
-	Password    Secret
-	Provider    string    // name of the provider; "" if it came from another source
-	Source      Source    // where it came from
-	CachedUntil time.Time // end of the cache entry (not of the credential); zero if not cached
-
-	entry *cacheEntry // what Invalidate drops
-}
-
-// SourceKind names one of the three keyrings of a pull.
-type SourceKind string
-
-const (
-	SourcePullSecret SourceKind = "pullSecret"
-	SourceNode       SourceKind = "node"
-	SourceProvider   SourceKind = "provider"
-)
-
-// Source says where a credential came from (KEP-2535 calls it coordinates).
-type Source struct {
-	Kind           SourceKind
-	PullSecret     *ObjectRef // for SourcePullSecret
-	ServiceAccount *ObjectRef // for SourceProvider in service-account mode
-	File           string     // for SourceNode
-}
-
-// ObjectRef identifies a Kubernetes object.
-type ObjectRef struct{ Namespace, Name, UID string }
-
-// CacheResult says how an attempt used the cache.
-type CacheResult string
-
-const (
-	CacheNone      CacheResult = ""          // not looked at, e.g. because the provider was skipped
-	CacheHit       CacheResult = "hit"       // answered from the cache
-	CacheMiss      CacheResult = "miss"      // the plugin was run
-	CacheCoalesced CacheResult = "coalesced" // a run for somebody else was waited for, and served
-)
-
-// Attempt is what one pull secret, source or matching provider did for a lookup.
-type Attempt struct {
-	Kind     SourceKind
-	Provider string // the provider's name, or that of the source
-	Index    int    // of the provider in Config.Providers; -1 for other sources
-	Pattern  string // the first entry of matchImages that matched
-
-	// Skipped says why a matching provider was not asked at all, as the
-	// kubelet silently does: no service account, or a required annotation missing.
-	Skipped string
-
-	Cache       CacheResult
-	CacheKey    plugin.CacheKeyType // what the answer is good for
-	Age         time.Duration       // of a cached answer
-	CachedUntil time.Time           // end of the cache entry; zero if not cached
-
-	Duration time.Duration // of the exec, or of reading the source
-	Keys     []string      // auth keys of the answer, normalised, in lookup order
-	Matched  int           // how many credentials it contributed
-	Stderr   string        // of the plugin, scrubbed; also of a successful run
-
-	Stage Stage // where it failed; "" if it did not
-	Err   error // why
-}
-
-// LookupError means that no credential was found and at least one source or
-// provider failed: whether the image needs one is not known. It must never be
-// turned into an anonymous pull.
-type LookupError struct {
-	Image  string
-	Failed []Attempt
-}
-
-// EventKind says what an [Event] reports.
-type EventKind string
-
-const (
-	EventExec       EventKind = "exec" // a plugin ran; Duration and, if it failed, Stage and Err are set
-	EventCacheHit   EventKind = "cacheHit"
-	EventCacheMiss  EventKind = "cacheMiss"
-	EventCoalesced  EventKind = "coalesced"  // a lookup was served by somebody else's exec
-	EventInvalidate EventKind = "invalidate" // a cached answer was dropped because it was refused
-	EventEvict      EventKind = "evict"      // a cached answer was dropped for want of room
-	EventFailure    EventKind = "failure"    // an attempt failed, at whatever stage
-	EventToken      EventKind = "token"      // a service-account token was requested
-)
-
-// Event is what an Observer receives. It holds no secret.
-type Event struct {
-	Kind     EventKind
-	Provider string
-	Image    string // the repository that was looked up
-	Duration time.Duration
-	Stage    Stage
-	Err      error
+// name is what keyrings and plugins see of the request.
+func (r *Request) name() (string, error) {
+	switch {
+	case r.Image != "" && r.Registry != "":
+		return "", errors.New("a request names an image or a registry, not both")
+	case r.Registry != "":
+		return registryHost(r.Registry)
+	default:
+		return repositoryOf(r.Image)
+	}
 }
 
 // Keyring looks up credentials. It is safe for concurrent use. Several may
 // live side by side; they share nothing.
-type Keyring struct{}
+type Keyring struct {
+	opts     Options
+	patterns [][]string // matchImages by provider
+	index    *index
+	runners  []*runner
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	life   sync.RWMutex // held while background work is begun, and by Close
+	wg     sync.WaitGroup
+}
 
 // New makes a Keyring of a configuration, which it takes as valid: call
 // [Config.Validate] first. A missing or broken executable is not an error
 // here but an [Attempt] of each lookup that would run it.
-func New(c *Config, opts Options) (*Keyring, error) { return nil, errTODO }
+func New(c *Config, opts Options) (*Keyring, error) {
+	if opts.BinDir == "" {
+		return nil, errors.New("keyring: Options.BinDir is required")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	k := &Keyring{opts: opts, index: newIndex(c.Providers), ctx: ctx, cancel: cancel}
+	for i := range c.Providers {
+		p := &c.Providers[i]
+		k.patterns = append(k.patterns, p.MatchImages)
+		k.runners = append(k.runners, newRunner(k, p))
+	}
+	return k, nil
+}
 
 // Lookup returns the credentials for an image, in the kubelet's order. With
 // none, and a failure, the error is a [*LookupError], and the Result with its
-// Attempts is returned beside it. Other errors mean that the request is
-// invalid, that ctx ended or that k is closed.
-func (k *Keyring) Lookup(ctx context.Context, req Request) (*Result, error) { return nil, errTODO }
-
-// Invalidate says that a registry refused c with 401. The cache entry it came
-// from is dropped, if it is still there, and at most once a minute.
-func (k *Keyring) Invalidate(c Credential) {}
-
-// Close ends running plugins and empties the cache.
-func (k *Keyring) Close() error { return nil }
-
-type cacheEntry struct{}
-
-func (e *LookupError) Error() string { return "" }
-
-// AuthSource is a keyring beside the plugins. Implementations must be safe
-// for concurrent use.
-type AuthSource interface {
-	// Name says what it is, for Attempts, e.g. "node docker config".
-	Name() string
-	// Auths returns credentials by auth key, for the repository (or registry host) looked up.
-	Auths(ctx context.Context, repository string) ([]AuthSet, error)
+// Attempts is returned beside it, as it is when ctx ends first. Other errors
+// mean that the request is invalid, or [ErrClosed].
+func (k *Keyring) Lookup(ctx context.Context, req Request) (*Result, error) {
+	if k.ctx.Err() != nil {
+		return nil, ErrClosed
+	}
+	q, err := newQuestion(req)
+	if err != nil {
+		return nil, err
+	}
+	l := newLookup(k, q)
+	l.askSecrets(req.PullSecrets)
+	l.askSources(ctx)
+	l.askProviders(ctx, &req)
+	for i := range l.res.Attempts {
+		k.report(&l.res.Attempts[i], q)
+	}
+	return l.res, l.verdict(ctx)
 }
 
-// AuthSet is the credentials of one place.
-type AuthSet struct {
-	Source Source
-	Auths  map[string]plugin.AuthConfig
+// report tells observer and logger what came of an attempt.
+func (k *Keyring) report(a *Attempt, q question) {
+	if k.opts.Observer == nil && k.opts.Logger == nil {
+		return
+	}
+	e := Event{Provider: a.Provider, Image: q.name, Duration: a.Duration, Stage: a.Stage, Err: a.Err}
+	switch {
+	case a.Err != nil:
+		e.Kind = EventFailure
+	case a.Cache == CacheHit:
+		e.Kind = EventCacheHit
+	case a.Cache == CacheMiss:
+		e.Kind = EventCacheMiss
+	case a.Cache == CacheCoalesced:
+		e.Kind = EventCoalesced
+	default:
+		return
+	}
+	k.observe(e)
 }
 
-// NodePaths are the directories in which a kubelet looks for docker config
-// files, in this order. Empty ones are left out.
-type NodePaths struct {
-	RootDir string // the kubelet's --root-dir, e.g. /var/lib/kubelet
-	WorkDir string // its working directory
-	Home    string // its $HOME
+// observe passes an event on.
+func (k *Keyring) observe(e Event) {
+	if k.opts.Observer != nil {
+		k.opts.Observer(e)
+	}
+	if log := k.opts.Logger; log != nil {
+		log.Debug("credential provider", "event", e.Kind, "provider", e.Provider, "image", e.Image,
+			"duration", e.Duration, "stage", e.Stage, "err", e.Err)
+	}
 }
 
-// NodeDockerConfig returns the keyring of a node's docker config files:
-// config.json, else .dockercfg, from the first place that has a valid one.
-// They are read again after five minutes.
-func NodeDockerConfig(p NodePaths) AuthSource { return nil }
-
-// ServiceAccounts gives a [Keyring] access to service accounts (KEP-4412).
-// Implementations must be safe for concurrent use.
-type ServiceAccounts interface {
-	GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error)
-	// RequestToken returns a token for the audience, bound to the pod.
-	RequestToken(ctx context.Context, req TokenRequest) (Secret, error)
+// Invalidate says that a registry refused c with 401. The cache entry that it
+// came from is dropped if it is still there (and not a later one), at most
+// once a minute, so that the next lookup runs the plugin again. Other answers
+// of a registry, 403 and 404 among them, have other reasons: do not call it then.
+func (k *Keyring) Invalidate(c Credential) {
+	if c.generation == 0 {
+		return
+	}
+	for _, r := range k.runners {
+		if r.name == c.Provider && r.cache.invalidate(c.generation, time.Now()) {
+			k.observe(Event{Kind: EventInvalidate, Provider: r.name})
+		}
+	}
 }
 
-// ServiceAccount is what a keyring needs to know of one.
-type ServiceAccount struct {
-	Namespace, Name, UID string
-	Annotations          map[string]string
+// background runs f unless k is closed; Close waits for it.
+func (k *Keyring) background(f func()) bool {
+	k.life.RLock()
+	defer k.life.RUnlock()
+	if k.ctx.Err() != nil {
+		return false
+	}
+	k.wg.Go(f)
+	return true
 }
 
-// TokenRequest asks for a token of a service account, bound to a pod.
-type TokenRequest struct {
-	Namespace, ServiceAccount, ServiceAccountUID string
-	PodName, PodUID                              string
-	Audience                                     string
+// Close ends the plugins that are running, waits for them, and empties the
+// cache. Lookups fail from then on. It may be called more than once.
+func (k *Keyring) Close() error {
+	k.life.Lock()
+	k.cancel()
+	k.life.Unlock()
+	k.wg.Wait()
+	for _, r := range k.runners {
+		r.cache.clear()
+	}
+	return nil
 }

@@ -68,36 +68,10 @@ func plainHostByte(c byte) bool {
 		'A' <= c && c <= 'Z' || c == '_'
 }
 
-// parseAny is the whole of url.Parse("https://" + s) as far as it decides
-// acceptance, host and path.
 func parseAny(s string) (location, error) {
-	s, fragment, _ := strings.Cut(s, "#")
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] == 0x7f {
-			return location{}, fmt.Errorf("control character at byte %d", i)
-		}
-	}
-	if _, err := unescape(fragment, inPath); err != nil {
-		return location{}, fmt.Errorf("fragment: %w", err)
-	}
-	s, _, _ = strings.Cut(s, "?") // the query is not decoded
-	authority, path := s, ""
-	if i := strings.IndexByte(s, '/'); i >= 0 {
-		authority, path = s[:i], s[i:]
-	}
-	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
-		if err := checkUserinfo(authority[:i]); err != nil {
-			return location{}, err
-		}
-		authority = authority[i+1:]
-	}
-	hostport, err := parseHost(authority)
+	hostport, path, err := splitURL(s)
 	if err != nil {
 		return location{}, err
-	}
-	path, err = unescape(path, inPath)
-	if err != nil {
-		return location{}, fmt.Errorf("path: %w", err)
 	}
 	// kubelet: a host that SplitHostPort does not like is taken whole, which
 	// is how "[::1]" without a port keeps its brackets.
@@ -106,6 +80,40 @@ func parseAny(s string) (location, error) {
 		host, port = hostport, ""
 	}
 	return location{host: host, port: port, path: path}, nil
+}
+
+// splitURL is the whole of url.Parse("https://" + s) as far as it decides
+// acceptance, Host and Path.
+func splitURL(s string) (hostport, path string, err error) {
+	s, fragment, _ := strings.Cut(s, "#")
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] == 0x7f {
+			return "", "", fmt.Errorf("control character at byte %d", i)
+		}
+	}
+	if _, err := unescape(fragment, inPath); err != nil {
+		return "", "", fmt.Errorf("fragment: %w", err)
+	}
+	s, _, _ = strings.Cut(s, "?") // the query is not decoded
+	authority := s
+	if i := strings.IndexByte(s, '/'); i >= 0 {
+		authority, path = s[:i], s[i:]
+	}
+	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
+		if err := checkUserinfo(authority[:i]); err != nil {
+			return "", "", err
+		}
+		authority = authority[i+1:]
+	}
+	hostport, err = parseHost(authority)
+	if err != nil {
+		return "", "", err
+	}
+	path, err = unescape(path, inPath)
+	if err != nil {
+		return "", "", fmt.Errorf("path: %w", err)
+	}
+	return hostport, path, nil
 }
 
 func checkUserinfo(s string) error {

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/regcred/regcred/plugin"
+)
+
+// question is what a lookup asks for.
+type question struct {
+	name     string // normalised repository, or the host of a registry lookup
+	registry string // name up to the first slash, port included
+	at       location
+}
+
+func newQuestion(req Request) (question, error) {
+	name, err := req.name()
+	if err != nil {
+		return question{}, err
+	}
+	at, err := parseLocation(name)
+	if err != nil {
+		return question{}, err
+	}
+	registry, _, _ := strings.Cut(name, "/")
+	return question{name: name, registry: registry, at: at}, nil
+}
+
+// isHub reports whether the credentials of index.docker.io are used if no
+// other match.
+func (q question) isHub() bool {
+	if q.registry == "docker.io" || q.registry == "index.docker.io" {
+		return true
+	}
+	// kubelet: a host without dot and port is taken for a namespace of Docker
+	// Hub, although after normalisation it is a host (localhost/x). A bare
+	// registry is a host in any case.
+	return q.registry != "" && q.registry != q.name && !strings.ContainsAny(q.registry, ".:")
+}
+
+// authEntry is one credential of an answer under its normalised auth key.
+type authEntry struct {
+	key      Pattern
+	username string
+	password Secret
+}
+
+// hubKey is the normalised auth key of Docker Hub.
+const hubKey = "index.docker.io"
+
+// compileAuth normalises and compiles auth keys and puts them in the order in
+// which a keyring walks them: reverse byte order of the normalised key, so
+// that longer keys and keys without a glob come first
+// (BasicDockerKeyring.Add in pkg/credentialprovider/keyring.go). Keys that do
+// not parse are left out, each alone. Two keys that become the same come in
+// the order of their text, where the kubelet's order is random.
+func compileAuth(auth map[string]plugin.AuthConfig) []authEntry {
+	if len(auth) == 0 {
+		return nil
+	}
+	raw := make([]string, 0, len(auth))
+	for key := range auth {
+		raw = append(raw, key)
+	}
+	slices.Sort(raw)
+	entries := make([]authEntry, 0, len(auth))
+	for _, key := range raw {
+		if p, ok := compileKey(key); ok {
+			entries = append(entries, authEntry{p, auth[key].Username, auth[key].Password})
+		}
+	}
+	slices.SortStableFunc(entries, func(a, b authEntry) int { return cmp.Compare(b.key.raw, a.key.raw) })
+	return entries
+}
+
+// compileKey normalises an auth key and compiles it.
+func compileKey(key string) (Pattern, bool) {
+	rest, ok := strings.CutPrefix(key, "https://")
+	if !ok {
+		rest = strings.TrimPrefix(key, "http://")
+	}
+	hostport, path, err := splitURL(rest)
+	if err != nil {
+		return Pattern{}, false
+	}
+	// Docker takes /v1/ and /v2/ for the host.
+	if strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/v2/") {
+		path = path[len("/v1"):]
+	}
+	if path == "/" {
+		path = ""
+	}
+	// kubelet: the key is parsed again when it is matched, so that a path is
+	// decoded twice, and a key may parse here and never match.
+	p, err := ParsePattern(hostport + path)
+	return p, err == nil
+}
+
+// answer is what one plugin run, pull secret or file gave, compiled. It is
+// immutable but for its atomics, and shared by the lookups that it serves.
+// No exported type leads to one: package fmt prints what it finds behind
+// unexported fields and pointers without asking a Secret to mask itself.
+type answer struct {
+	entries []authEntry
+	keys    []string // of entries, for Attempts
+	from    *origin
+
+	key        cacheKey            // what it is cached under
+	generation uint64              // random; tells it from what is cached under key later
+	scope      plugin.CacheKeyType // "" if it came from another place than a plugin
+	stderr     string
+	stored     time.Time
+	expires    time.Time // zero if not cached
+
+	used      atomic.Bool  // since the cache last looked for something to evict
+	refreshed atomic.Int64 // when a refresh ahead was last begun, in Unix nanoseconds
+}
+
+// origin says where the credentials of an answer came from.
+type origin struct {
+	provider string
+	source   Source
+}
+
+func newAnswer(auth map[string]plugin.AuthConfig, from *origin) *answer {
+	a := &answer{entries: compileAuth(auth), from: from}
+	if len(a.entries) > 0 {
+		a.keys = make([]string, len(a.entries))
+		for i, e := range a.entries {
+			a.keys[i] = e.key.raw
+		}
+	}
+	return a
+}
+
+func (a *answer) cached() bool { return !a.expires.IsZero() }
+
+// serves reports whether an answer that was given for another image may serve
+// q: its scope covers q and it has a key for it.
+func (a *answer) serves(q question) bool {
+	if !a.cached() || a.key.base != q.base(a.scope) {
+		return false
+	}
+	return slices.ContainsFunc(a.entries, func(e authEntry) bool { return e.key.matches(q.at) })
+}
+
+func (a *answer) credential(e authEntry) Credential {
+	return Credential{
+		Match:       e.key.raw,
+		Username:    e.username,
+		Password:    e.password,
+		Provider:    a.from.provider,
+		Source:      a.from.source,
+		CachedUntil: a.expires,
+		generation:  a.generation,
+	}
+}
+
+// appendMatches appends the credentials that one keyring, made of answers, has
+// for q: by key in reverse byte order, and by answer within a key. It counts
+// in the attempts, which stand beside the answers, what each contributed.
+func appendMatches(creds []Credential, q question, answers []*answer, attempts []Attempt) []Credential {
+	from := len(creds)
+	for i, a := range answers {
+		if a == nil {
+			continue
+		}
+		for _, e := range a.entries {
+			if e.key.matches(q.at) {
+				creds = insertByKey(creds, from, a.credential(e))
+				attempts[i].Matched++
+			}
+		}
+	}
+	if len(creds) > from || !q.isHub() {
+		return creds
+	}
+	return appendHub(creds, answers, attempts)
+}
+
+// appendHub appends the credentials of Docker Hub, which serve its images if
+// no key matched.
+func appendHub(creds []Credential, answers []*answer, attempts []Attempt) []Credential {
+	for i, a := range answers {
+		if a == nil {
+			continue
+		}
+		for _, e := range a.entries {
+			if e.key.raw == hubKey {
+				creds = append(creds, a.credential(e))
+				attempts[i].Matched++
+			}
+		}
+	}
+	return creds
+}
+
+// insertByKey inserts c into creds[from:], which is sorted by key in reverse,
+// behind those of the same key.
+func insertByKey(creds []Credential, from int, c Credential) []Credential {
+	i := len(creds)
+	for i > from && creds[i-1].Match < c.Match {
+		i--
+	}
+	return slices.Insert(creds, i, c)
+}
+
+// globalKey is the cache key of answers of scope Global. It is no host.
+const globalKey = "<global>"
+
+// base is what an answer of the given scope is cached under.
+func (q question) base(scope plugin.CacheKeyType) string {
+	switch scope {
+	case plugin.CacheRegistry:
+		return q.registry
+	case plugin.CacheGlobal:
+		return globalKey
+	default:
+		return q.name
+	}
+}
+
+// emptyAnswerLife bounds how long an answer without credentials is kept,
+// whatever its scope. The kubelet keeps it as long as any other, so that one
+// empty Global answer takes the credentials from every image for hours.
+const emptyAnswerLife = time.Minute
+
+// lifetime returns how long an answer is cached; 0 or less means not at all.
+func lifetime(resp *plugin.Response, def *time.Duration) time.Duration {
+	d := resp.CacheDuration
+	if d == nil {
+		d = def
+	}
+	switch {
+	case d == nil:
+		return 0
+	case len(resp.Auth) == 0:
+		return min(*d, emptyAnswerLife)
+	}
+	return *d
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// cacheKey is what an answer is cached under: the image, its registry or
+// globalKey, and the identity that it was given to ("" outside
+// service-account mode). The kubelet joins the same fields into one string
+// with length prefixes (generateCacheKey), so the same pairs are equal.
+type cacheKey struct{ base, identity string }
+
+// answerCache keeps the answers of one provider, in memory alone.
+type answerCache struct {
+	max int // entries
+
+	mu      sync.RWMutex
+	entries map[cacheKey]*answer
+	refused map[cacheKey]time.Time // when an entry was last dropped by invalidate
+
+	nextSweep atomic.Int64 // Unix nanoseconds
+}
+
+const (
+	sweepInterval      = 15 * time.Minute // as the kubelet's cachePurgeInterval
+	invalidateInterval = time.Minute
+)
+
+func newAnswerCache(most int) *answerCache {
+	return &answerCache{max: most, entries: map[cacheKey]*answer{}, refused: map[cacheKey]time.Time{}}
+}
+
+// get returns a live answer for q: its own, its registry's, or the global one.
+func (c *answerCache) get(q question, identity string, now time.Time) *answer {
+	if now.UnixNano() > c.nextSweep.Load() {
+		c.sweep(now)
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, base := range [...]string{q.name, q.registry, globalKey} {
+		if a := c.entries[cacheKey{base, identity}]; a != nil && !a.expired(now) {
+			a.touch()
+			return a
+		}
+	}
+	return nil
+}
+
+func (a *answer) expired(now time.Time) bool { return now.After(a.expires) }
+
+// touch marks a as used; it writes only when there is something to change, so
+// that cores do not contend for the cache line.
+func (a *answer) touch() {
+	if !a.used.Load() {
+		a.used.Store(true)
+	}
+}
+
+// put stores a and reports whether another entry was evicted for it.
+func (c *answerCache) put(a *answer) (evicted bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, replaces := c.entries[a.key]; !replaces && len(c.entries) >= c.max {
+		c.evict()
+		evicted = true
+	}
+	c.entries[a.key] = a
+	return evicted
+}
+
+// evict drops one entry: of a few at random (maps iterate from a random
+// place), one that nobody used since it was last looked at, else the one that
+// ends first.
+func (c *answerCache) evict() {
+	const sample = 8
+	var victim *answer
+	seen := 0
+	for _, a := range c.entries {
+		unused := !a.used.Swap(false)
+		if victim == nil || unused || a.expires.Before(victim.expires) {
+			victim = a
+		}
+		if seen++; unused || seen == sample {
+			break
+		}
+	}
+	if victim != nil {
+		delete(c.entries, victim.key)
+	}
+}
+
+// invalidate drops the entry of that generation if it is still there, and if
+// no entry of its key was dropped within the last minute.
+func (c *answerCache) invalidate(generation uint64, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, a := range c.entries {
+		if a.generation != generation {
+			continue
+		}
+		if last, ok := c.refused[key]; ok && now.Sub(last) < invalidateInterval {
+			return false
+		}
+		delete(c.entries, key)
+		c.refused[key] = now
+		return true
+	}
+	return false
+}
+
+// sweep drops what has expired.
+func (c *answerCache) sweep(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nextSweep.Store(now.Add(sweepInterval).UnixNano())
+	for key, a := range c.entries {
+		if a.expired(now) {
+			delete(c.entries, key)
+		}
+	}
+	for key, last := range c.refused {
+		if now.Sub(last) >= invalidateInterval {
+			delete(c.refused, key)
+		}
+	}
+}
+
+// clear drops everything.
+func (c *answerCache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.entries)
+	clear(c.refused)
+}

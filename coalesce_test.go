@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+// script is a provider of this process that notes what it is asked. Each
+// answer takes a second.
+type script struct {
+	answer func(ctx context.Context, req *plugin.Request) (*plugin.Response, error)
+
+	mu     sync.Mutex
+	images []string
+	tokens []plugin.Secret
+	ended  []error // of the context, per run
+}
+
+func (s *script) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+	s.mu.Lock()
+	s.images, s.tokens = append(s.images, req.Image), append(s.tokens, req.ServiceAccountToken)
+	s.mu.Unlock()
+	select {
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	s.ended = append(s.ended, ctx.Err())
+	s.mu.Unlock()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return s.answer(ctx, req)
+}
+
+func (s *script) execs() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.images)
+}
+
+// respond answers with one credential under each key; for("") stands for the image's registry.
+func respond(scope plugin.CacheKeyType, d time.Duration, keys ...string) func(context.Context, *plugin.Request) (*plugin.Response, error) {
+	return func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
+		auth := map[string]plugin.AuthConfig{}
+		for _, key := range keys {
+			if key == "" {
+				key, _, _ = strings.Cut(req.Image, "/")
+			}
+			auth[key] = plugin.AuthConfig{Username: req.Image, Password: canary.Password}
+		}
+		return &plugin.Response{CacheKeyType: scope, CacheDuration: &d, Auth: auth}, nil
+	}
+}
+
+// oneProvider is a configuration with a provider "p" for the example hosts.
+func oneProvider(attributes *TokenAttributes) *Config {
+	return &Config{Providers: []Provider{{
+		Name: "p", MatchImages: []string{"*.example"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1, TokenAttributes: attributes,
+	}}}
+}
+
+func newScripted(t *testing.T, s *script, attributes *TokenAttributes, accounts ServiceAccounts) *Keyring {
+	t.Helper()
+	k, err := New(oneProvider(attributes), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, ServiceAccounts: accounts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// lookupAll looks images up at once, the first a moment before the others, so
+// that it leads. It returns results and errors in the order of the images.
+func lookupAll(k *Keyring, reqs ...Request) ([]*Result, []error) {
+	results, errs := make([]*Result, len(reqs)), make([]error, len(reqs))
+	var wg sync.WaitGroup
+	for i, req := range reqs {
+		wg.Go(func() { results[i], errs[i] = k.Lookup(context.Background(), req) })
+		if i == 0 {
+			synctest.Wait()
+		}
+	}
+	wg.Wait()
+	return results, errs
+}
+
+func images(n int, format string) []Request {
+	reqs := make([]Request, n)
+	for i := range reqs {
+		reqs[i].Image = fmt.Sprintf(format, i)
+	}
+	return reqs
+}
+
+func TestCoalesceOneExecForARegistry(t *testing.T) {
+	for _, scope := range []plugin.CacheKeyType{plugin.CacheRegistry, plugin.CacheGlobal} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{answer: respond(scope, time.Hour, "")}
+			k := newScripted(t, s, nil, nil)
+			defer k.Close()
+			begin := time.Now()
+			results, errs := lookupAll(k, images(200, "r.example/team/app-%d")...)
+			for i := range results {
+				if errs[i] != nil || len(results[i].Credentials) != 1 {
+					t.Fatalf("%s: image %d: %v", scope, i, errs[i])
+				}
+			}
+			if s.execs() != 1 || time.Since(begin) != time.Second {
+				t.Errorf("%s: %d execs in %v, want 1 in 1s", scope, s.execs(), time.Since(begin))
+			}
+			if got := results[1].Attempts[0].Cache; got != CacheCoalesced {
+				t.Errorf("%s: a waiter's attempt says %q", scope, got)
+			}
+		})
+	}
+}
+
+func TestCoalesceTwoRegistriesWhileTheScopeIsUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		k := newScripted(t, s, nil, nil)
+		defer k.Close()
+		_, errs := lookupAll(k, append(images(50, "a.example/app-%d"), images(50, "b.example/app-%d")...)...)
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		if s.execs() != 2 {
+			t.Errorf("%d execs, want 2: one for each registry", s.execs())
+		}
+	})
+}
+
+func TestCoalesceLeaderFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{}
+		s.answer = func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+			if strings.HasSuffix(req.Image, "-0") {
+				return nil, errors.New("no such repository")
+			}
+			return respond(plugin.CacheRegistry, time.Hour, "")(ctx, req)
+		}
+		k := newScripted(t, s, nil, nil)
+		defer k.Close()
+		begin := time.Now()
+		reqs := append(images(20, "r.example/app-%d"), Request{Image: "r.example/app-0"})
+		_, errs := lookupAll(k, reqs...)
+		for i, err := range errs {
+			var lookup *LookupError
+			if failed := errors.As(err, &lookup); failed != (reqs[i].Image == "r.example/app-0") {
+				t.Errorf("%s: error %v", reqs[i].Image, err)
+			}
+		}
+		if took := time.Since(begin); took != 2*time.Second {
+			t.Errorf("took %v, want 2s: the others run side by side, not in a chain", took)
+		}
+		if s.execs() != 20 {
+			t.Errorf("%d execs, want 20: the same image shares its leader's failure", s.execs())
+		}
+	})
+}
+
+func TestCoalesceLeaderLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		k := newScripted(t, s, nil, nil)
+		defer k.Close()
+		ctx, cancel := context.WithCancel(context.Background())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := k.Lookup(ctx, Request{Image: "r.example/leader"}); !errors.Is(err, context.Canceled) {
+				t.Errorf("leader: %v, want context.Canceled", err)
+			}
+		})
+		synctest.Wait()
+		wg.Go(func() {
+			if res, err := k.Lookup(context.Background(), Request{Image: "r.example/waiter"}); err != nil || len(res.Credentials) != 1 {
+				t.Errorf("waiter: %v", err)
+			}
+		})
+		synctest.Wait()
+		cancel()
+		wg.Wait()
+		if s.execs() != 1 || s.ended[0] != nil {
+			t.Errorf("execs %d, ended %v: want the leader's exec to go on for the waiter", s.execs(), s.ended)
+		}
+	})
+}
+
+func TestCoalesceLastWaiterLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		k := newScripted(t, s, nil, nil)
+		defer k.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second/2)
+		defer cancel()
+		var wg sync.WaitGroup
+		for i := range 3 {
+			wg.Go(func() {
+				res, err := k.Lookup(ctx, Request{Image: fmt.Sprintf("r.example/%d", i)})
+				if !errors.Is(err, context.DeadlineExceeded) || res.Attempts[0].Stage != plugin.StageTimeout {
+					t.Errorf("%v, attempts %v; want a timeout", err, res.Attempts)
+				}
+			})
+		}
+		wg.Wait()
+		synctest.Wait()
+		if len(s.ended) != 1 || !errors.Is(s.ended[0], context.Canceled) {
+			t.Errorf("exec ended with %v, want one that was cancelled", s.ended)
+		}
+		if _, err := k.Lookup(context.Background(), Request{Image: "r.example/0"}); err != nil {
+			t.Errorf("the next lookup: %v", err)
+		}
+	})
+}
+
+func TestCoalesceAnswerDecides(t *testing.T) {
+	tests := []struct {
+		name         string
+		first, later func(context.Context, *plugin.Request) (*plugin.Response, error)
+		reqs         []Request
+		execs        int
+		took         time.Duration
+	}{
+		{
+			name:  "Image although Registry was expected",
+			first: respond(plugin.CacheRegistry, time.Nanosecond, ""), later: respond(plugin.CacheImage, time.Hour, ""),
+			reqs: images(5, "r.example/app-%d"), execs: 5, took: 2 * time.Second,
+		},
+		{
+			name:  "Global although Image was expected",
+			first: respond(plugin.CacheImage, time.Nanosecond, ""), later: respond(plugin.CacheGlobal, time.Hour, "*.example"),
+			reqs: images(5, "r.example/app-%d"), execs: 5, took: time.Second,
+		},
+		{
+			name:  "Registry, but the answer has no key for the waiters",
+			first: respond(plugin.CacheRegistry, time.Nanosecond, ""), later: func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+				return respond(plugin.CacheRegistry, time.Hour, req.Image)(ctx, req)
+			},
+			reqs: images(5, "r.example/app-%d"), execs: 5, took: 2 * time.Second,
+		},
+		{
+			name:  "must not be cached",
+			first: respond(plugin.CacheRegistry, time.Nanosecond, ""), later: respond(plugin.CacheRegistry, 0, ""),
+			reqs: append(images(5, "r.example/app-%d"), images(5, "r.example/app-%d")...), execs: 5, took: 2 * time.Second,
+		},
+		{
+			name:  "must not be cached, negative",
+			first: respond(plugin.CacheRegistry, time.Nanosecond, ""), later: respond(plugin.CacheGlobal, -time.Hour, ""),
+			reqs: images(5, "r.example/app-%d"), execs: 5, took: 2 * time.Second,
+		},
+		{
+			name:  "empty",
+			first: respond(plugin.CacheRegistry, time.Nanosecond, ""), later: respond(plugin.CacheRegistry, time.Hour),
+			reqs: images(5, "r.example/app-%d"), execs: 5, took: 2 * time.Second,
+		},
+	}
+	for _, tt := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{answer: tt.first}
+			k := newScripted(t, s, nil, nil)
+			defer k.Close()
+			if _, err := k.Lookup(context.Background(), Request{Image: "r.example/teach-the-scope"}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			s.answer, s.images = tt.later, nil
+			begin := time.Now()
+			results, errs := lookupAll(k, tt.reqs...)
+			if err := errors.Join(errs...); err != nil {
+				t.Fatalf("%s: %v", tt.name, err)
+			}
+			if s.execs() != tt.execs || time.Since(begin) != tt.took {
+				t.Errorf("%s: %d execs in %v, want %d in %v", tt.name, s.execs(), time.Since(begin), tt.execs, tt.took)
+			}
+			for i, res := range results {
+				if tt.name != "empty" && (len(res.Credentials) != 1 || !mayHave(res.Credentials[0], res.Attempts[0].CacheKey, tt.reqs[i])) {
+					t.Errorf("%s: %s: %d credentials, or somebody else's", tt.name, tt.reqs[i].Image, len(res.Credentials))
+				}
+			}
+		})
+	}
+}
+
+// mayHave reports whether a credential, whose user name says for which image
+// it was made, may be given to a request by the rules of its answer.
+func mayHave(c Credential, scope plugin.CacheKeyType, req Request) bool {
+	return c.Username == req.Image || !c.CachedUntil.IsZero() && scope != plugin.CacheImage
+}
+
+// accounts is an API server with the service accounts of namespace "ns".
+type accounts struct {
+	mu     sync.Mutex
+	tokens int
+	err    error
+}
+
+func (a *accounts) GetServiceAccount(_ context.Context, namespace, name string) (*ServiceAccount, error) {
+	return &ServiceAccount{Namespace: namespace, Name: name, UID: "uid-" + name, Annotations: map[string]string{"example.com/role": name}}, a.err
+}
+
+func (a *accounts) RequestToken(_ context.Context, req TokenRequest) (Secret, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.tokens++
+	return Secret(fmt.Sprintf("%s %s %s %s", canary.Token, req.ServiceAccount, req.PodUID, req.Audience)), nil
+}
+
+func perAccount(cache TokenCacheType) *TokenAttributes {
+	return &TokenAttributes{
+		ServiceAccountTokenAudience: "registry", CacheType: cache, RequireServiceAccount: new(true),
+		RequiredServiceAccountAnnotationKeys: []string{"example.com/role"},
+	}
+}
+
+func podRequest(image, account string, pod int) Request {
+	return Request{Image: image, Pod: &Pod{Namespace: "ns", Name: fmt.Sprint("pod-", pod), UID: fmt.Sprint("pod-uid-", pod), ServiceAccount: account}}
+}
+
+func TestCoalesceServiceAccountsApart(t *testing.T) {
+	for _, cache := range []TokenCacheType{CachePerServiceAccount, CachePerToken} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{answer: func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+				resp, err := respond(plugin.CacheGlobal, time.Hour, "*.example")(ctx, req)
+				resp.Auth["*.example"] = plugin.AuthConfig{Username: req.ServiceAccountAnnotations["example.com/role"], Password: canary.Password}
+				return resp, err
+			}}
+			api := &accounts{}
+			k := newScripted(t, s, perAccount(cache), api)
+			defer k.Close()
+			var reqs []Request
+			for i := range 40 {
+				reqs = append(reqs, podRequest(fmt.Sprintf("r.example/app-%d", i), []string{"alice", "bob"}[i%2], i/2))
+			}
+			results, errs := lookupAll(k, reqs...)
+			if err := errors.Join(errs...); err != nil {
+				t.Fatal(err)
+			}
+			for i, res := range results {
+				want := reqs[i].Pod.ServiceAccount
+				if len(res.Credentials) != 1 || res.Credentials[0].Username != want || res.Credentials[0].Source.ServiceAccount.Name != want {
+					t.Errorf("%s: pod of %s got credentials of %+v", cache, want, res.Credentials)
+				}
+			}
+			wantExecs, wantTokens := 2, 2
+			if cache == CachePerToken {
+				wantExecs, wantTokens = 40, 40 // a pod is a token is an identity
+			}
+			if s.execs() != wantExecs || api.tokens != wantTokens {
+				t.Errorf("%s: %d execs, %d tokens; want %d, %d", cache, s.execs(), api.tokens, wantExecs, wantTokens)
+			}
+		})
+	}
+}
+
+func TestCoalesceEchoedTokenIsRefusedToWaiters(t *testing.T) {
+	echo := func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+		resp, err := respond(plugin.CacheRegistry, time.Hour, "")(ctx, req)
+		resp.Auth["r.example"] = plugin.AuthConfig{Username: "x", Password: req.ServiceAccountToken}
+		return resp, err
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{answer: echo}
+		k := newScripted(t, s, perAccount(CachePerServiceAccount), &accounts{})
+		defer k.Close()
+		results, errs := lookupAll(k, podRequest("r.example/a", "alice", 1), podRequest("r.example/b", "alice", 2), podRequest("r.example/a", "alice", 3))
+		for i, err := range errs {
+			if len(results[i].Credentials) != 0 || results[i].Attempts[0].Stage != StageEchoedToken {
+				t.Errorf("request %d: %v; want it refused as an echoed token", i, err)
+			}
+			canary.Check(t, "error", fmt.Sprintf("%v %+v %#v", err, results[i].Attempts, results[i]))
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{answer: echo}
+		k := newScripted(t, s, perAccount(CachePerToken), &accounts{})
+		defer k.Close()
+		if _, err := k.Lookup(context.Background(), podRequest("r.example/a", "alice", 1)); err != nil {
+			t.Errorf("cacheType Token: %v; want it allowed", err)
+		}
+	})
+}
+
+func TestServiceAccountCacheBeforeToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		api := &accounts{}
+		k := newScripted(t, s, perAccount(CachePerServiceAccount), api)
+		defer k.Close()
+		for pod := range 500 {
+			if _, err := k.Lookup(context.Background(), podRequest("r.example/app", "alice", pod)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if api.tokens != 1 || s.execs() != 1 {
+			t.Errorf("500 pods cost %d tokens and %d execs, want 1 and 1", api.tokens, s.execs())
+		}
+	})
+}
+
+func TestServiceAccountSkips(t *testing.T) {
+	s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+	attributes := perAccount(CachePerServiceAccount)
+	attributes.RequiredServiceAccountAnnotationKeys = []string{"example.com/other"}
+	k := newScripted(t, s, attributes, &accounts{})
+	defer k.Close()
+	for want, req := range map[string]Request{
+		"the provider requires a service account, and the request names none":        {Image: "r.example/a"},
+		`service account ns/alice lacks the required annotation "example.com/other"`: podRequest("r.example/a", "alice", 1),
+		`the request lacks the required annotation "example.com/other"`:              {Image: "r.example/a", Token: canary.Token},
+	} {
+		res, err := k.Lookup(context.Background(), req)
+		if err != nil || len(res.Attempts) != 1 || res.Attempts[0].Skipped != want {
+			t.Errorf("error %v, attempts %+v; want skipped: %s", err, res.Attempts, want)
+		}
+	}
+	if s.execs() != 0 {
+		t.Errorf("%d execs, want none", s.execs())
+	}
+}
+
+func TestServiceAccountFailures(t *testing.T) {
+	s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+	for _, tt := range []struct {
+		name     string
+		accounts ServiceAccounts
+		stage    Stage
+	}{
+		{"no access", nil, StageServiceAccount},
+		{"not found", &accounts{err: errors.New("not found")}, StageServiceAccount},
+		{"huge annotation", hugeAnnotation{}, StageServiceAccount},
+		{"no token", noToken{}, StageToken},
+	} {
+		k := newScripted(t, s, perAccount(CachePerServiceAccount), tt.accounts)
+		res, err := k.Lookup(context.Background(), podRequest("r.example/a", "alice", 1))
+		var lookup *LookupError
+		if !errors.As(err, &lookup) || res.Attempts[0].Stage != tt.stage {
+			t.Errorf("%s: %v, stage %q; want a LookupError at stage %q", tt.name, err, res.Attempts[0].Stage, tt.stage)
+		}
+		k.Close()
+	}
+}
+
+type hugeAnnotation struct{}
+
+func (hugeAnnotation) GetServiceAccount(context.Context, string, string) (*ServiceAccount, error) {
+	return &ServiceAccount{Annotations: map[string]string{"example.com/role": strings.Repeat("x", 1<<16)}}, nil
+}
+
+func (hugeAnnotation) RequestToken(context.Context, TokenRequest) (Secret, error) {
+	return canary.Token, nil
+}
+
+type noToken struct{}
+
+func (noToken) GetServiceAccount(context.Context, string, string) (*ServiceAccount, error) {
+	return &ServiceAccount{Annotations: map[string]string{"example.com/role": strings.Repeat("x", 1<<16-1)}}, nil
+}
+
+func (noToken) RequestToken(context.Context, TokenRequest) (Secret, error) { return "", nil }
+
+func TestHeldIdentityIsKeyedByToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{answer: respond(plugin.CacheGlobal, time.Hour, "*.example")}
+		k := newScripted(t, s, perAccount(CachePerServiceAccount), nil)
+		defer k.Close()
+		ask := func(token Secret, role string) {
+			req := Request{Image: "r.example/a", Token: token, Annotations: map[string]string{"example.com/role": role, "not.selected": role + token.String()}}
+			if _, err := k.Lookup(context.Background(), req); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ask(canary.Token+"1", "a")
+		ask(canary.Token+"1", "a")
+		ask(canary.Token+"2", "a")
+		ask(canary.Token+"1", "b")
+		if s.execs() != 3 {
+			t.Errorf("%d execs, want 3", s.execs())
+		}
+		if want := []plugin.Secret{canary.Token + "1", canary.Token + "2", canary.Token + "1"}; !slices.Equal(s.tokens, want) {
+			t.Error("other tokens were passed on than were held")
+		}
+	})
+}

@@ -1,0 +1,607 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+// static answers every request alike, at once.
+type static plugin.Response
+
+func (s static) GetCredentials(context.Context, *plugin.Request) (*plugin.Response, error) {
+	resp := plugin.Response(s)
+	return &resp, nil
+}
+
+func users(auth ...string) map[string]plugin.AuthConfig {
+	m := map[string]plugin.AuthConfig{}
+	for i := 0; i < len(auth); i += 2 {
+		m[auth[i]] = plugin.AuthConfig{Username: auth[i+1], Password: canary.Password}
+	}
+	return m
+}
+
+// keyringOf makes a keyring of providers p0, p1, … that match every image of
+// one to three labels.
+func keyringOf(t *testing.T, opts Options, answers ...plugin.Provider) *Keyring {
+	t.Helper()
+	c := &Config{}
+	opts.BinDir, opts.InProcess = "none", map[string]plugin.Provider{}
+	for i, a := range answers {
+		name := fmt.Sprint("p", i)
+		c.Providers = append(c.Providers, Provider{
+			Name: name, MatchImages: []string{"*", "*.*", "*.*.*", "*:5000", "*.*:5000"},
+			DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1,
+		})
+		opts.InProcess[name] = a
+	}
+	k, err := New(c, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { k.Close() })
+	return k
+}
+
+// inOrder renders credentials as "key=user", in order.
+func inOrder(res *Result) string {
+	var b strings.Builder
+	for _, c := range res.Credentials {
+		fmt.Fprintf(&b, "%s=%s ", c.Match, c.Username)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func TestLookupOrder(t *testing.T) {
+	registry := func(auth ...string) static {
+		return static{CacheKeyType: plugin.CacheRegistry, Auth: users(auth...)}
+	}
+	tests := []struct {
+		name, image string
+		answers     []plugin.Provider
+		want        string
+	}{
+		{"longer keys first, no glob before a glob", "r.io/team/app",
+			[]plugin.Provider{registry("*.io", "a", "r.io", "b", "r.io/team", "c", "r.io/other", "d")}, "r.io/team=c r.io=b *.io=a"},
+		{"provider order within a key", "r.io/x",
+			[]plugin.Provider{registry("r.io", "a"), registry("r.io", "b", "r.io/x", "c")}, "r.io/x=c r.io=a r.io=b"},
+		{"schemes, user and versions are dropped", "r.io/x",
+			[]plugin.Provider{registry("https://r.io/v1/", "a"), registry("http://u@r.io/v2/?q", "b"), registry("r.io/", "c"), registry("r.io/v1/x", "d")}, "r.io/x=d r.io=a r.io=b r.io=c"},
+		{"upper-case scheme is a host", "r.io/x", []plugin.Provider{registry("HTTPS://r.io", "a")}, ""},
+		{"bad keys are dropped alone", "r.io/x", []plugin.Provider{registry("r.io:80:80", "a", "r.io/%zz", "b", "r.io", "c")}, "r.io=c"},
+		{"a path is decoded twice", "r.io/a", []plugin.Provider{registry("r.io/%2561", "a")}, "r.io/%61=a"},
+		{"docker hub", "nginx:1.25", []plugin.Provider{registry("https://index.docker.io/v1/", "a"), registry("index.docker.io", "b")}, "index.docker.io=a index.docker.io=b"},
+		{"docker hub only if nothing else", "nginx", []plugin.Provider{registry("index.docker.io", "a"), registry("docker.io", "b")}, "docker.io=b"},
+		{"docker hub for a host without dot", "localhost/x", []plugin.Provider{registry("index.docker.io", "a")}, "index.docker.io=a"},
+		{"no docker hub for others", "r.io/x", []plugin.Provider{registry("index.docker.io", "a")}, ""},
+		{"empty user name and password", "r.io/x", []plugin.Provider{registry("r.io", "")}, "r.io="},
+		{"port", "r.io:5000/x", []plugin.Provider{registry("r.io:5000", "a", "r.io", "b")}, "r.io:5000=a"},
+		{"nothing", "r.io/x", []plugin.Provider{registry()}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			k := keyringOf(t, Options{}, tt.answers...)
+			for range 2 { // the second time from the cache
+				res, err := k.Lookup(t.Context(), Request{Image: tt.image})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := inOrder(res); got != tt.want {
+					t.Errorf("got %q, want %q", got, tt.want)
+				}
+			}
+		})
+	}
+}
+
+func secret(kind, key, data string) PullSecret {
+	return PullSecret{Namespace: "ns", Name: "s", UID: "u", Type: kind, Data: map[string][]byte{key: []byte(data)}}
+}
+
+func TestLookupThreeKeyrings(t *testing.T) {
+	home := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(home, ".docker"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(home, ".docker", "config.json")
+	if err := os.WriteFile(file, []byte(`{"auths":{"r.io/x":{"username":"node","password":"`+canary.Password+`"}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opts := Options{Sources: []AuthSource{NodeDockerConfig(NodePaths{RootDir: t.TempDir(), Home: home})}}
+	k := keyringOf(t, opts, static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.io/x/y", "plugin")})
+	secrets := []PullSecret{
+		secret("kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":{"r.io":{"username":"s1","password":"`+canary.Password+`"}}}`),
+		secret("Opaque", ".dockerconfigjson", `{"auths":{"r.io":{"username":"s2"}}}`),
+		secret("kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":{"r.io":{"auth":"`+canary.Password+`"}}}`),
+		secret("kubernetes.io/dockercfg", ".dockercfg", `{"r.io/x":{"username":"s4"}}`),
+	}
+	res, err := k.Lookup(t.Context(), Request{Image: "r.io/x/y", PullSecrets: secrets})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := inOrder(res), "r.io/x=s4 r.io=s1 r.io/x=node r.io/x/y=plugin"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	wantSources := []Source{
+		{Kind: SourcePullSecret, PullSecret: &ObjectRef{"ns", "s", "u"}},
+		{Kind: SourcePullSecret, PullSecret: &ObjectRef{"ns", "s", "u"}},
+		{Kind: SourceNode, File: file},
+		{Kind: SourceProvider},
+	}
+	for i, c := range res.Credentials {
+		if diff := cmp.Diff(wantSources[i], c.Source); diff != "" {
+			t.Errorf("credential %d: source (-want +got):\n%s", i, diff)
+		}
+	}
+	var stages []string
+	for _, a := range res.Attempts {
+		stages = append(stages, fmt.Sprintf("%s %s %q", a.Kind, a.Provider, a.Stage))
+	}
+	want := []string{`pullSecret ns/s ""`, `pullSecret ns/s "source"`, `pullSecret ns/s ""`, `node node docker config ""`, `provider p0 ""`}
+	if diff := cmp.Diff(want, stages); diff != "" {
+		t.Errorf("attempts (-want +got):\n%s", diff)
+	}
+	canary.Check(t, "result", fmt.Sprintf("%v %+v %#v", res, res, res))
+}
+
+func TestNodeDockerConfig(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root, work, home := t.TempDir(), t.TempDir(), t.TempDir()
+		write := func(dir, name, content string) {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(root, "config.json", `{"auths":`+canary.Password) // broken: passed over
+		write(work, ".dockercfg", `{"r.io":{"username":"legacy"}}`)
+		s := NodeDockerConfig(NodePaths{RootDir: root, WorkDir: work, Home: home})
+		sets, err := s.Auths(t.Context(), "r.io/x")
+		if len(sets) != 1 || sets[0].Auths["r.io"].Username != "legacy" {
+			t.Errorf("got %d sets, want the one of .dockercfg", len(sets))
+		}
+		if want := filepath.Join(root, "config.json") + ": not JSON: syntax error at byte 10"; fmt.Sprint(err) != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+		write(work, "config.json", `{"auths":{"r.io":{"username":"new"}}}`)
+		time.Sleep(5 * time.Minute)
+		if sets, _ = s.Auths(t.Context(), "r.io/x"); sets[0].Auths["r.io"].Username != "legacy" {
+			t.Error("read again before five minutes were over")
+		}
+		time.Sleep(time.Second)
+		if sets, _ = s.Auths(t.Context(), "r.io/x"); sets[0].Auths["r.io"].Username != "new" {
+			t.Error("not read again after five minutes")
+		}
+	})
+}
+
+func TestBrokenSourceIsNoAnonymousPull(t *testing.T) {
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "config.json"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	k := keyringOf(t, Options{Sources: []AuthSource{NodeDockerConfig(NodePaths{RootDir: root})}})
+	_, err := k.Lookup(t.Context(), Request{Image: "r.io/x"})
+	want := "no credentials for r.io/x: node docker config: " + filepath.Join(root, "config.json") + ": not a regular file"
+	if fmt.Sprint(err) != want {
+		t.Errorf("error %v\nwant  %s", err, want)
+	}
+}
+
+func TestLookupRegistry(t *testing.T) {
+	k := keyringOf(t, Options{}, static{CacheKeyType: plugin.CacheImage, Auth: users("r.io", "host", "r.io/x", "path", "index.docker.io", "hub")})
+	for registry, want := range map[string]string{"r.io": "r.io=host", "gcr.io": "", "docker.io": "index.docker.io=hub", "registry-1.docker.io": "index.docker.io=hub", "localhost": ""} {
+		res, err := k.Lookup(t.Context(), Request{Registry: registry})
+		if err != nil {
+			t.Errorf("%s: %v", registry, err)
+		} else if got := inOrder(res); got != want {
+			t.Errorf("%s: got %q, want %q", registry, got, want)
+		}
+	}
+}
+
+func TestLookupInvalidRequest(t *testing.T) {
+	k := keyringOf(t, Options{})
+	for want, req := range map[string]Request{
+		`image "": invalid reference format`:                                                  {},
+		`a request names an image or a registry, not both`:                                    {Image: "a", Registry: "b.io"},
+		`registry "r.io/x": want a host with an optional port, such as registry.example:5000`: {Registry: "r.io/x"},
+		`image "r.io/X": invalid reference format: repository name (X) must be lowercase`:     {Image: "r.io/X"},
+		`image "a b": invalid reference format`:                                               {Image: "a b"},
+	} {
+		res, err := k.Lookup(t.Context(), req)
+		if fmt.Sprint(err) != want || res != nil {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+func TestFailureIsData(t *testing.T) {
+	boom := plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) { return nil, errors.New("boom") })
+	var mu sync.Mutex
+	var events []EventKind
+	observer := func(e Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		events = append(events, e.Kind)
+	}
+	k := keyringOf(t, Options{Observer: observer}, boom, static{CacheKeyType: plugin.CacheImage})
+	res, err := k.Lookup(t.Context(), Request{Image: "r.io/x"})
+	var lookup *LookupError
+	if !errors.As(err, &lookup) || res == nil || len(lookup.Failed) != 1 || lookup.Failed[0].Provider != "p0" {
+		t.Fatalf("got %v, want a LookupError for p0, beside the result", err)
+	}
+	if want := `no credentials for r.io/x: provider "p0": boom`; err.Error() != want {
+		t.Errorf("error %q, want %q", err, want)
+	}
+	if a := res.Attempts; a[0].Stage != plugin.StageExec || a[1].Err != nil || a[1].Cache != CacheMiss {
+		t.Errorf("attempts %+v", a)
+	}
+	counts := map[EventKind]int{}
+	for _, e := range events {
+		counts[e]++
+	}
+	if diff := cmp.Diff(map[EventKind]int{EventExec: 2, EventFailure: 1, EventCacheMiss: 1}, counts); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+
+	k = keyringOf(t, Options{}, boom, static{CacheKeyType: plugin.CacheImage, Auth: users("r.io", "u")})
+	if res, err := k.Lookup(t.Context(), Request{Image: "r.io/x"}); err != nil || inOrder(res) != "r.io=u" || res.Attempts[0].Err == nil {
+		t.Errorf("a failure hides another provider's credentials: %v", err)
+	}
+}
+
+func TestMissingExecutableIsAnAttempt(t *testing.T) {
+	k, err := New(oneProvider(nil), Options{BinDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	res, err := k.Lookup(t.Context(), Request{Image: "r.example/x"})
+	var lookup *LookupError
+	if !errors.As(err, &lookup) || res.Attempts[0].Stage != plugin.StageStart {
+		t.Errorf("got %v, want a LookupError at stage start", err)
+	}
+}
+
+func TestProvidersRunSideBySide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := func() *script { return &script{answer: respond(plugin.CacheRegistry, time.Hour, "")} }
+		c := &Config{}
+		in := map[string]plugin.Provider{}
+		for i := range 3 {
+			name := fmt.Sprint("p", i)
+			in[name] = slow()
+			c.Providers = append(c.Providers, Provider{Name: name, MatchImages: []string{"r.io"}})
+		}
+		k, err := New(c, Options{BinDir: "none", InProcess: in})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Close()
+		begin := time.Now()
+		if res, err := k.Lookup(t.Context(), Request{Image: "r.io/x"}); err != nil || len(res.Credentials) != 3 {
+			t.Errorf("%v", err)
+		}
+		if took := time.Since(begin); took != time.Second {
+			t.Errorf("three providers took %v, want the second that one takes", took)
+		}
+	})
+}
+
+func TestInProcessDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		forever := make(chan struct{})
+		deaf := plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) { <-forever; return nil, nil })
+		k, err := New(oneProvider(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": deaf}, PluginTimeout: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := k.Lookup(t.Context(), Request{Image: "r.example/x"})
+		if err == nil || res.Attempts[0].Stage != plugin.StageTimeout {
+			t.Errorf("got %v, want a timeout", err)
+		}
+		k.Close()
+		close(forever)
+	})
+}
+
+func TestCacheDurations(t *testing.T) {
+	tests := []struct {
+		name     string
+		response static
+		wait     time.Duration
+		execs    int
+	}{
+		{"nil is the default of an hour", static{CacheKeyType: plugin.CacheImage, Auth: users("r.example", "u")}, time.Hour, 1},
+		{"and ends after it", static{CacheKeyType: plugin.CacheImage, Auth: users("r.example", "u")}, time.Hour + 1, 2},
+		{"own duration", static{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Minute), Auth: users("r.example", "u")}, time.Minute + 1, 2},
+		{"0 is not replaced by the default", static{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Duration(0)), Auth: users("r.example", "u")}, 0, 2},
+		{"negative", static{CacheKeyType: plugin.CacheImage, CacheDuration: new(-time.Hour), Auth: users("r.example", "u")}, 0, 2},
+		{"huge", static{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Duration(1<<63 - 1)), Auth: users("r.example", "u")}, 24 * 365 * time.Hour, 1},
+		{"empty answers are kept", static{CacheKeyType: plugin.CacheGlobal}, time.Minute, 1},
+		{"but a minute only", static{CacheKeyType: plugin.CacheGlobal}, time.Minute + 1, 2},
+		{"or less", static{CacheKeyType: plugin.CacheGlobal, CacheDuration: new(time.Second)}, time.Second + 1, 2},
+	}
+	for _, tt := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			execs := 0
+			k, err := New(oneProvider(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": plugin.ProviderFunc(
+				func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+					execs++
+					return tt.response.GetCredentials(ctx, req)
+				})}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer k.Close()
+			for range 2 {
+				if _, err := k.Lookup(t.Context(), Request{Image: "r.example/x"}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(tt.wait)
+			}
+			if execs != tt.execs {
+				t.Errorf("%s: %d execs, want %d", tt.name, execs, tt.execs)
+			}
+		})
+	}
+}
+
+func TestCacheScopes(t *testing.T) {
+	for scope, want := range map[plugin.CacheKeyType]int{plugin.CacheImage: 3, plugin.CacheRegistry: 2, plugin.CacheGlobal: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{answer: respond(scope, time.Hour, "*.example")}
+			k := newScripted(t, s, nil, nil)
+			defer k.Close()
+			for _, image := range []string{"a.example/x", "a.example/y", "a.example/x:tag", "b.example/x", "b.example/x@sha256:" + strings.Repeat("0", 64)} {
+				if _, err := k.Lookup(t.Context(), Request{Image: image}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if s.execs() != want {
+				t.Errorf("%s: %d execs, want %d", scope, s.execs(), want)
+			}
+		})
+	}
+}
+
+func TestCacheIsBounded(t *testing.T) {
+	evicted := 0
+	k := keyringOf(t, Options{MaxCacheEntries: 10, Observer: func(e Event) {
+		if e.Kind == EventEvict {
+			evicted++
+		}
+	}}, static{CacheKeyType: plugin.CacheImage, Auth: users("r.io", "u")})
+	for i := range 100 {
+		if _, err := k.Lookup(t.Context(), Request{Image: fmt.Sprint("r.io/", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(k.runners[0].cache.entries); n != 10 || evicted != 90 {
+		t.Errorf("%d entries, %d evicted; want 10, 90", n, evicted)
+	}
+}
+
+func TestCacheForgetsWhatExpired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newScripted(t, &script{answer: respond(plugin.CacheImage, time.Minute, "")}, nil, nil)
+		defer k.Close()
+		for _, req := range images(5, "r.example/%d") {
+			if _, err := k.Lookup(t.Context(), req); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(sweepInterval + time.Second)
+		k.Lookup(t.Context(), Request{Image: "r.example/0"})
+		if n := len(k.runners[0].cache.entries); n != 1 {
+			t.Errorf("%d entries, want 1", n)
+		}
+	})
+}
+
+func TestInvalidate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		k := newScripted(t, s, nil, nil)
+		defer k.Close()
+		get := func() Credential {
+			res, err := k.Lookup(t.Context(), Request{Image: "r.example/x"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return res.Credentials[0]
+		}
+		want := func(n int, what string) {
+			t.Helper()
+			if get(); s.execs() != n {
+				t.Errorf("%s: %d execs, want %d", what, s.execs(), n)
+			}
+		}
+		first := get()
+		want(1, "cached")
+		k.Invalidate(first)
+		want(2, "refused")
+		k.Invalidate(first)
+		want(2, "an earlier generation is refused again")
+		second := get()
+		k.Invalidate(second)
+		want(2, "refused twice within a minute")
+		time.Sleep(time.Minute)
+		k.Invalidate(second)
+		want(3, "refused after a minute")
+		k.Invalidate(Credential{})
+		want(3, "a credential of nobody")
+	})
+}
+
+func TestRefreshAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		k, err := New(oneProvider(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, RefreshAhead: 10 * time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Close()
+		look := func() *Result {
+			res, err := k.Lookup(t.Context(), Request{Image: "r.example/x"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return res
+		}
+		look()
+		time.Sleep(49 * time.Minute)
+		look()
+		synctest.Wait()
+		if s.execs() != 1 {
+			t.Errorf("%d execs before the last ten minutes, want 1", s.execs())
+		}
+		time.Sleep(3 * time.Minute)
+		begin := time.Now()
+		for range 20 {
+			if look().Attempts[0].Cache != CacheHit {
+				t.Error("a lookup waited for the refresh")
+			}
+		}
+		if time.Since(begin) != 0 {
+			t.Error("lookups took time")
+		}
+		time.Sleep(2 * time.Second)
+		if s.execs() != 2 {
+			t.Errorf("%d execs, want 2: one refresh for many lookups", s.execs())
+		}
+		time.Sleep(30 * time.Minute)
+		if a := look().Attempts[0]; a.Cache != CacheHit || s.execs() != 2 {
+			t.Errorf("the refreshed answer is not in the cache: %+v", a)
+		}
+	})
+}
+
+func TestBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{answer: func(context.Context, *plugin.Request) (*plugin.Response, error) { return nil, errors.New("throttled") }}
+		k, err := New(oneProvider(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, Backoff: 10 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Close()
+		look := func() Stage {
+			res, err := k.Lookup(t.Context(), Request{Image: "r.example/x"})
+			if err == nil {
+				t.Fatal("no error")
+			}
+			return res.Attempts[0].Stage
+		}
+		begin := time.Now()
+		for time.Since(begin) < 5*time.Minute {
+			if stage := look(); stage != StageBackoff && stage != plugin.StageExec {
+				t.Fatalf("stage %s", stage)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		// Each run takes a second, and 7.5 to 10 seconds pass between two.
+		if n := s.execs(); n < 25 || n > 40 {
+			t.Errorf("%d execs in five minutes, want about 30", n)
+		}
+		s.answer = respond(plugin.CacheImage, time.Nanosecond, "")
+		time.Sleep(11 * time.Second)
+		n := s.execs()
+		for range 3 {
+			if _, err := k.Lookup(t.Context(), Request{Image: "r.example/x"}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if s.execs() != n+3 {
+			t.Errorf("still backing off after a success")
+		}
+	})
+}
+
+func TestClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		k := newScripted(t, s, nil, nil)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := k.Lookup(context.Background(), Request{Image: "r.example/x"}); !errors.Is(err, ErrClosed) {
+				t.Errorf("lookup under way: %v, want ErrClosed", err)
+			}
+		})
+		synctest.Wait()
+		k.Close()
+		wg.Wait()
+		synctest.Wait() // bounded does not wait for what it gave up
+		if len(s.ended) != 1 || !errors.Is(s.ended[0], context.Canceled) {
+			t.Errorf("the exec ended with %v, want it cancelled", s.ended)
+		}
+		if _, err := k.Lookup(context.Background(), Request{Image: "r.example/x"}); !errors.Is(err, ErrClosed) {
+			t.Errorf("after Close: %v, want ErrClosed", err)
+		}
+		k.Close()
+	})
+}
+
+func TestNothingPrintsASecret(t *testing.T) {
+	var logged bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	var mu sync.Mutex
+	k := keyringOf(t, Options{Logger: log, Observer: func(e Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintf(&logged, "%v %+v %#v", e, e, e)
+	}}, static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.io", "u")})
+	req := Request{Image: "r.io/x", Token: canary.Token, PullSecrets: []PullSecret{
+		secret("kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":{"r.io":{"auth":"`+canary.Password+`"}}}`)}}
+	for range 2 {
+		res, err := k.Lookup(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mu.Lock()
+		for _, v := range []any{res, *res, res.Credentials, res.Credentials[0], res.Attempts, &res.Attempts[0]} {
+			fmt.Fprintf(&logged, "%v %+v %#v %s %q %x\n", v, v, v, v, v, v)
+		}
+		mu.Unlock()
+	}
+	if !strings.Contains(logged.String(), "[redacted]") {
+		t.Error("nothing was printed")
+	}
+	canary.Check(t, "what was printed and logged", logged.String())
+}
+
+func TestCachedLookupAllocates(t *testing.T) {
+	k := keyringOf(t, Options{}, static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.io", "u")})
+	ctx, req := context.Background(), Request{Image: "r.io/team/app:v1"}
+	if n := testing.AllocsPerRun(100, func() {
+		if _, err := k.Lookup(ctx, req); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 1 {
+		t.Errorf("a cached lookup allocates %v times, want 1", n)
+	}
+}
+
+func TestNewRequiresBinDir(t *testing.T) {
+	if _, err := New(&Config{}, Options{}); err == nil {
+		t.Error("accepted without BinDir")
+	}
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/regcred/regcred/plugin"
+)
+
+// lookup is one lookup under way: its result, and the answers that stand
+// beside the attempts.
+type lookup struct {
+	k       *Keyring
+	q       question
+	res     *Result
+	answers []*answer
+}
+
+// newLookup makes room, in one allocation, for the result of nearly every lookup.
+func newLookup(k *Keyring, q question) *lookup {
+	room := &struct {
+		lookup
+		result      Result
+		attempts    [2]Attempt
+		answers     [2]*answer
+		credentials [2]Credential
+	}{lookup: lookup{k: k, q: q}}
+	room.result = Result{Credentials: room.credentials[:0], Attempts: room.attempts[:0]}
+	room.lookup.res, room.lookup.answers = &room.result, room.answers[:0]
+	return &room.lookup
+}
+
+func (l *lookup) add(a Attempt, ans *answer) {
+	l.res.Attempts, l.answers = append(l.res.Attempts, a), append(l.answers, ans)
+}
+
+// merge appends the credentials of the keyring that the attempts from index
+// from on make.
+func (l *lookup) merge(from int) {
+	l.res.Credentials = appendMatches(l.res.Credentials, l.q, l.answers[from:], l.res.Attempts[from:])
+}
+
+// askSecrets consults the first keyring: all pull secrets together.
+func (l *lookup) askSecrets(secrets []PullSecret) {
+	for i := range secrets {
+		if a, ans, ok := secrets[i].attempt(); ok {
+			l.add(a, ans)
+		}
+	}
+	l.merge(0)
+}
+
+// askSources consults Options.Sources, each a keyring.
+func (l *lookup) askSources(ctx context.Context) {
+	if len(l.k.opts.Sources) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.k.opts.timeout())
+	defer cancel()
+	for _, s := range l.k.opts.Sources {
+		from := len(l.answers)
+		l.askSource(ctx, s)
+		l.merge(from)
+	}
+}
+
+// askProviders consults the plugins whose patterns match.
+func (l *lookup) askProviders(ctx context.Context, req *Request) {
+	var buf [16]hit
+	from, now, pending := len(l.answers), time.Now(), 0
+	for _, h := range l.k.index.match(l.q.at, buf[:0]) {
+		r := l.k.runners[h.provider]
+		a := Attempt{Kind: SourceProvider, Provider: r.name, Index: h.provider, Pattern: l.k.patterns[h.provider][h.pattern]}
+		ans := r.peek(l.q, now)
+		if ans != nil {
+			a.record(outcome{answer: ans, cache: CacheHit}, now)
+		} else {
+			pending++
+		}
+		l.add(a, ans)
+	}
+	if pending > 0 {
+		l.askPending(ctx, from, pending, req)
+	}
+	l.merge(from)
+}
+
+// peek looks into the cache where that is all there is to a hit.
+func (r *runner) peek(q question, now time.Time) *answer {
+	if r.tokens != nil || r.k.opts.RefreshAhead > 0 {
+		return nil
+	}
+	return r.cache.get(q, "", now)
+}
+
+// askPending asks those providers whose answer is not there yet, side by
+// side, so that three of them take the time of one.
+func (l *lookup) askPending(ctx context.Context, from, pending int, req *Request) {
+	own := *req // the caller's copy stays on its stack
+	var wg sync.WaitGroup
+	for i := from; i < len(l.answers); i++ {
+		switch {
+		case l.answers[i] != nil:
+		case pending == 1:
+			l.askProvider(ctx, i, &own)
+		default:
+			wg.Go(func() { l.askProvider(ctx, i, &own) })
+		}
+	}
+	wg.Wait()
+}
+
+// askProvider asks the provider of attempt i and records what came of it.
+func (l *lookup) askProvider(ctx context.Context, i int, req *Request) {
+	a := &l.res.Attempts[i]
+	r := l.k.runners[a.Index]
+	idCtx, cancel := context.WithTimeout(ctx, l.k.opts.timeout())
+	id, skipped, err := r.identify(idCtx, req)
+	cancel()
+	switch {
+	case err != nil:
+		a.fail(providerError(r.name, err))
+	case skipped != "":
+		a.Skipped = skipped
+	default:
+		o := r.answer(ctx, l.q, &id)
+		l.answers[i] = o.answer
+		a.record(o, time.Now())
+	}
+}
+
+// record takes over an outcome.
+func (a *Attempt) record(o outcome, now time.Time) {
+	a.Cache, a.Duration = o.cache, o.duration
+	if o.err != nil {
+		a.Cache = CacheNone
+		a.fail(providerError(a.Provider, o.err))
+		var exec *plugin.ExecError
+		if errors.As(o.err, &exec) {
+			a.Stderr = exec.Stderr
+		}
+		return
+	}
+	a.CacheKey, a.CachedUntil, a.Keys, a.Stderr = o.answer.scope, o.answer.expires, o.answer.keys, o.answer.stderr
+	if o.cache == CacheHit {
+		a.Age = now.Sub(o.answer.stored)
+	}
+}
+
+// verdict is the error of the lookup.
+func (l *lookup) verdict(ctx context.Context) error {
+	if len(l.res.Credentials) > 0 {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("credentials for %s: %w", l.q.name, err)
+	}
+	if l.k.ctx.Err() != nil {
+		return ErrClosed
+	}
+	var failed []Attempt
+	for _, a := range l.res.Attempts {
+		if a.Err != nil {
+			failed = append(failed, a)
+		}
+	}
+	if failed == nil {
+		return nil
+	}
+	return &LookupError{Image: l.q.name, Failed: failed}
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/regcred/regcred/plugin"
+)
+
+// runner is one provider at work: its plugin, its cache and the execs that
+// are under way.
+type runner struct {
+	k        *Keyring
+	name     string
+	def      *time.Duration   // defaultCacheDuration
+	tokens   *TokenAttributes // nil outside service-account mode
+	provider plugin.Provider
+	cache    *answerCache
+	from     *origin // of answers that belong to nobody
+
+	mu      sync.Mutex
+	flights map[flightKey]*flight
+	scope   plugin.CacheKeyType // of the last answer; "" while unknown
+	backoff map[string]backoff  // by image
+}
+
+func newRunner(k *Keyring, p *Provider) *runner {
+	return &runner{
+		k:        k,
+		name:     p.Name,
+		def:      p.DefaultCacheDuration,
+		tokens:   p.TokenAttributes,
+		provider: k.pluginFor(p),
+		cache:    newAnswerCache(k.opts.maxCacheEntries()),
+		from:     &origin{p.Name, Source{Kind: SourceProvider}},
+		flights:  map[flightKey]*flight{},
+		backoff:  map[string]backoff{},
+	}
+}
+
+// pluginFor returns what answers for p: a provider of this process, or the
+// executable of that name.
+func (k *Keyring) pluginFor(p *Provider) plugin.Provider {
+	if in := k.opts.InProcess[p.Name]; in != nil {
+		return bounded{in, k.opts.timeout()}
+	}
+	env := make([]string, len(p.Env))
+	for i, v := range p.Env {
+		env[i] = v.Name + "=" + string(v.Value)
+	}
+	return plugin.Command{
+		Path:       filepath.Join(k.opts.BinDir, p.Name),
+		Name:       p.Name,
+		Args:       p.Args,
+		Environ:    k.opts.Environ,
+		Env:        env,
+		Dir:        k.opts.Dir,
+		APIVersion: p.APIVersion,
+		Timeout:    k.opts.timeout(),
+	}
+}
+
+// bounded gives a provider of this process the deadline that an exec has,
+// even if it does not look at its context.
+type bounded struct {
+	plugin.Provider
+	timeout time.Duration
+}
+
+func (b bounded) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.timeout)
+	defer cancel()
+	type reply struct {
+		resp *plugin.Response
+		err  error
+	}
+	done := make(chan reply, 1)
+	go func() {
+		resp, err := b.Provider.GetCredentials(ctx, req)
+		done <- reply{resp, err}
+	}()
+	select {
+	case r := <-done:
+		if r.resp == nil && r.err == nil {
+			r.err = errors.New("neither an answer nor an error")
+		}
+		return r.resp, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// exec asks the plugin once and makes an answer of what it says. The answer
+// is not yet in the cache.
+func (r *runner) exec(ctx context.Context, q question, id *identity) (*answer, error) {
+	token, err := id.token, error(nil)
+	if token == "" && id.mint != nil {
+		ctx, cancel := context.WithTimeout(ctx, r.k.opts.timeout())
+		token, err = id.mint(ctx)
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+	}
+	resp, stderr, err := r.run(ctx, &plugin.Request{
+		Image:                     q.name,
+		ServiceAccountToken:       token,
+		ServiceAccountAnnotations: id.annotations,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := r.check(resp, token); err != nil {
+		return nil, err
+	}
+	a := newAnswer(resp.Auth, id.from)
+	a.scope, a.stderr, a.stored = resp.CacheKeyType, stderr, time.Now()
+	a.key = cacheKey{q.base(a.scope), id.key}
+	if d := lifetime(resp, r.def); d > 0 {
+		a.expires = a.stored.Add(d)
+		a.generation = rand.Uint64() | 1
+	}
+	return a, nil
+}
+
+// run runs the plugin, and reports standard error of a successful run too.
+func (r *runner) run(ctx context.Context, req *plugin.Request) (*plugin.Response, string, error) {
+	start := time.Now()
+	resp, stderr, err := ask(ctx, r.provider, req)
+	r.k.observe(Event{Kind: EventExec, Provider: r.name, Image: req.Image, Duration: time.Since(start), Stage: stageOf(err), Err: err})
+	return resp, stderr, err
+}
+
+func ask(ctx context.Context, p plugin.Provider, req *plugin.Request) (*plugin.Response, string, error) {
+	command, ok := p.(plugin.Command)
+	if !ok {
+		resp, err := p.GetCredentials(ctx, req)
+		return resp, "", err
+	}
+	x, err := command.Run(ctx, req)
+	if err != nil {
+		return nil, "", err
+	}
+	return x.Response, x.Stderr, nil
+}
+
+// check refuses what a kubelet refuses of a well-formed answer.
+func (r *runner) check(resp *plugin.Response, token Secret) error {
+	if token != "" && r.tokens != nil && r.tokens.CacheType != CachePerToken {
+		for _, auth := range resp.Auth {
+			if auth.Password == token {
+				return failAt(StageEchoedToken, "the plugin returned the service account token as password, which the configuration allows only with cacheType: Token")
+			}
+		}
+	}
+	if !resp.CacheKeyType.Valid() {
+		return failAt(plugin.StageCacheKeyType, "cacheKeyType %q is none of Image, Registry, Global", shorten(string(resp.CacheKeyType)))
+	}
+	return nil
+}
+
+// stageOf returns the stage at which an error arose; "" for nil.
+func stageOf(err error) Stage {
+	var exec *plugin.ExecError
+	var staged *stageError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &staged):
+		return staged.stage
+	case errors.As(err, &exec):
+		return exec.Stage
+	case errors.Is(err, context.DeadlineExceeded):
+		return plugin.StageTimeout
+	case errors.Is(err, context.Canceled):
+		return plugin.StageCanceled
+	}
+	return plugin.StageExec
+}
+
+// providerError says which provider failed, if err does not.
+func providerError(name string, err error) error {
+	var exec *plugin.ExecError
+	if errors.As(err, &exec) {
+		return err
+	}
+	return fmt.Errorf("provider %q: %w", name, err)
+}

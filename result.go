@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/plugin"
+)
+
+// Secret is a password or token; it masks itself wherever it is printed.
+type Secret = plugin.Secret
+
+// Stage is the step at which an [Attempt] failed: one of the constants here
+// or, for the exec, in package plugin.
+type Stage = plugin.Stage
+
+// Stages of a lookup beside those of an exec.
+const (
+	StageServiceAccount Stage = "serviceAccount" // the service account could not be read, or its annotations are too large
+	StageToken          Stage = "token"          // no token could be had for it
+	StageEchoedToken    Stage = "echoedToken"    // the answer's password is the token, which only cacheType Token allows
+	StageSource         Stage = "source"         // a pull secret or docker config file could not be read or parsed
+	StageBackoff        Stage = "backoff"        // not run, because it failed a moment ago (Options.Backoff)
+)
+
+// Result is what a lookup found.
+type Result struct {
+	// Credentials in the order in which a kubelet would try them: each once,
+	// until one is accepted, and not anonymously after that. With none, it
+	// pulls anonymously.
+	Credentials []Credential
+
+	// Attempts say what each pull secret, source and matching provider did,
+	// in that order.
+	Attempts []Attempt
+}
+
+// Credential is one user name and password, and where it came from.
+type Credential struct {
+	Match       string // the auth key that matched, normalised
+	Username    string
+	Password    Secret
+	Provider    string    // name of the provider; "" if it came from another source
+	Source      Source    // where it came from
+	CachedUntil time.Time // end of the cache entry (not of the credential); zero if not cached
+
+	generation uint64 // of the cache entry that Invalidate drops; 0 if not cached
+}
+
+// SourceKind names one of the three keyrings of a pull.
+type SourceKind string
+
+// The keyrings of a pull, in the order in which they are consulted.
+const (
+	SourcePullSecret SourceKind = "pullSecret"
+	SourceNode       SourceKind = "node"
+	SourceProvider   SourceKind = "provider"
+)
+
+// Source says where a credential came from (KEP-2535 calls it coordinates).
+type Source struct {
+	Kind           SourceKind
+	PullSecret     *ObjectRef // for SourcePullSecret
+	ServiceAccount *ObjectRef // for SourceProvider in service-account mode
+	File           string     // for SourceNode
+}
+
+// ObjectRef identifies a Kubernetes object.
+type ObjectRef struct{ Namespace, Name, UID string }
+
+// CacheResult says how an [Attempt] used the cache.
+type CacheResult string
+
+const (
+	CacheNone      CacheResult = ""          // not looked at, e.g. because the provider was skipped
+	CacheHit       CacheResult = "hit"       // answered from the cache
+	CacheMiss      CacheResult = "miss"      // the plugin was run
+	CacheCoalesced CacheResult = "coalesced" // a run for somebody else was waited for, and served
+)
+
+// Attempt is what one pull secret, source or matching provider did for a lookup.
+type Attempt struct {
+	Kind     SourceKind
+	Provider string // the provider's name, or that of the source
+	Index    int    // of the provider in Config.Providers; -1 for other sources
+	Pattern  string // the first entry of matchImages that matched
+
+	// Skipped says why a matching provider was not asked at all, as the
+	// kubelet silently does: no service account, or a required annotation is
+	// missing.
+	Skipped string
+
+	Cache       CacheResult
+	CacheKey    plugin.CacheKeyType // what the answer is good for
+	Age         time.Duration       // of an answer from the cache
+	CachedUntil time.Time           // end of the cache entry; zero if not cached
+	Duration    time.Duration       // of the exec, or of reading the source
+
+	Keys    []string // auth keys of the answer, normalised, in lookup order; shared, not to be changed
+	Matched int      // how many credentials it contributed
+	Stderr  string   // what the plugin wrote to standard error, scrubbed; also of a successful run
+
+	Stage Stage // where it failed; "" if it did not
+	Err   error // why
+}
+
+// fail records why the attempt failed.
+func (a *Attempt) fail(err error) {
+	a.Stage, a.Err = stageOf(err), err
+}
+
+// LookupError means that no credential was found and at least one source or
+// provider failed: whether the image needs one is not known. It must never be
+// turned into an anonymous pull.
+type LookupError struct {
+	Image  string    // as it was looked up
+	Failed []Attempt // those with an Err
+}
+
+// Error names every failure.
+func (e *LookupError) Error() string {
+	causes := make([]string, len(e.Failed))
+	for i, a := range e.Failed {
+		causes[i] = a.Err.Error()
+	}
+	return "no credentials for " + e.Image + ": " + strings.Join(causes, "; ")
+}
+
+// Unwrap returns the causes.
+func (e *LookupError) Unwrap() []error {
+	errs := make([]error, len(e.Failed))
+	for i, a := range e.Failed {
+		errs[i] = a.Err
+	}
+	return errs
+}
+
+// EventKind says what an [Event] reports.
+type EventKind string
+
+const (
+	EventExec       EventKind = "exec"       // a plugin ran; Duration and, if it failed, Stage and Err are set
+	EventToken      EventKind = "token"      // a service-account token was requested; Err is set if that failed
+	EventCacheHit   EventKind = "cacheHit"   // a lookup was answered from the cache
+	EventCacheMiss  EventKind = "cacheMiss"  // a lookup ran the plugin
+	EventCoalesced  EventKind = "coalesced"  // a lookup was served by somebody else's exec
+	EventFailure    EventKind = "failure"    // an attempt failed, at whatever stage
+	EventInvalidate EventKind = "invalidate" // a cached answer was dropped because a registry refused it
+	EventEvict      EventKind = "evict"      // a cached answer was dropped for want of room
+)
+
+// Event is what an Observer receives. It holds no secret.
+type Event struct {
+	Kind     EventKind
+	Provider string // the provider, or the name of the source
+	Image    string // what was looked up; "" for EventToken and EventInvalidate
+	Duration time.Duration
+	Stage    Stage
+	Err      error
+}

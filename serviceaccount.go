@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// ServiceAccounts gives a [Keyring] access to service accounts, for providers
+// with tokenAttributes (KEP-4412). Implementations must be safe for
+// concurrent use.
+type ServiceAccounts interface {
+	// GetServiceAccount reads a service account. A kubelet does so for each
+	// lookup; an implementation may keep one for a few seconds.
+	GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error)
+	// RequestToken returns a token with the API's default expiry.
+	RequestToken(ctx context.Context, req TokenRequest) (Secret, error)
+}
+
+// ServiceAccount is what a keyring needs to know of one.
+type ServiceAccount struct {
+	Namespace, Name, UID string
+	Annotations          map[string]string
+}
+
+// TokenRequest asks for a token of a service account, for one audience, bound
+// to a pod.
+type TokenRequest struct {
+	Namespace, ServiceAccount, ServiceAccountUID string
+	PodName, PodUID                              string
+	Audience                                     string
+}
+
+// identity is on whose behalf a provider is asked. The zero value is nobody:
+// a provider without tokenAttributes, or a pod without service account.
+type identity struct {
+	key         string // what keeps the answers of identities apart; "" for nobody
+	annotations map[string]string
+	from        *origin
+
+	token Secret                                // if it is at hand
+	mint  func(context.Context) (Secret, error) // else how to get it; nil for nobody
+}
+
+// stageError is a failure before or after the exec, with its stage.
+type stageError struct {
+	stage Stage
+	err   error
+}
+
+func (e *stageError) Error() string { return e.err.Error() }
+func (e *stageError) Unwrap() error { return e.err }
+
+func failAt(stage Stage, format string, args ...any) error {
+	return &stageError{stage, fmt.Errorf(format, args...)}
+}
+
+// identify finds out on whose behalf r's provider is asked. A reason in
+// skipped means that it is not asked at all.
+func (r *runner) identify(ctx context.Context, req *Request) (id identity, skipped string, err error) {
+	if r.tokens == nil {
+		return identity{from: r.from}, "", nil
+	}
+	if req.Token != "" {
+		return r.heldIdentity(req)
+	}
+	pod := req.Pod
+	if pod == nil || pod.ServiceAccount == "" {
+		if r.requiresAccount() {
+			return id, "the provider requires a service account, and the request names none", nil
+		}
+		return identity{from: r.from}, "", nil
+	}
+	account, err := r.readAccount(ctx, pod)
+	if err != nil {
+		return id, "", err
+	}
+	annotations, missing := r.selectAnnotations(account.Annotations)
+	if missing != "" {
+		// kubelet: skipped without a word, though its documentation calls it an error.
+		return id, fmt.Sprintf("service account %s/%s lacks the required annotation %q", pod.Namespace, pod.ServiceAccount, missing), nil
+	}
+	id, err = r.podIdentity(ctx, pod, account, annotations)
+	return id, "", err
+}
+
+func (r *runner) requiresAccount() bool {
+	return r.tokens.RequireServiceAccount != nil && *r.tokens.RequireServiceAccount
+}
+
+func (r *runner) readAccount(ctx context.Context, pod *Pod) (*ServiceAccount, error) {
+	if r.k.opts.ServiceAccounts == nil {
+		return nil, failAt(StageServiceAccount, "service account %s/%s: no access to service accounts is configured here", pod.Namespace, pod.ServiceAccount)
+	}
+	account, err := r.k.opts.ServiceAccounts.GetServiceAccount(ctx, pod.Namespace, pod.ServiceAccount)
+	if err != nil {
+		return nil, failAt(StageServiceAccount, "service account %s/%s: %w", pod.Namespace, pod.ServiceAccount, err)
+	}
+	return account, nil
+}
+
+// selectAnnotations returns those that the configuration lists, or the first
+// required one that is missing.
+func (r *runner) selectAnnotations(all map[string]string) (selected map[string]string, missing string) {
+	selected = map[string]string{}
+	for _, key := range r.tokens.RequiredServiceAccountAnnotationKeys {
+		v, ok := all[key]
+		if !ok {
+			return nil, key
+		}
+		selected[key] = v
+	}
+	for _, key := range r.tokens.OptionalServiceAccountAnnotationKeys {
+		if v, ok := all[key]; ok {
+			selected[key] = v
+		}
+	}
+	return selected, ""
+}
+
+// podIdentity is the identity of a pod's service account. With cacheType
+// ServiceAccount no token is needed to look into the cache, so none is minted
+// until a plugin runs; the kubelet mints one first in any case.
+func (r *runner) podIdentity(ctx context.Context, pod *Pod, account *ServiceAccount, annotations map[string]string) (identity, error) {
+	ref := &ObjectRef{Namespace: pod.Namespace, Name: pod.ServiceAccount, UID: account.UID}
+	id := identity{annotations: annotations, from: r.originFor(ref)}
+	mint := func(ctx context.Context) (Secret, error) { return r.requestToken(ctx, pod, account.UID) }
+	fields := accountFields(ref, annotations)
+	if r.tokens.CacheType == CachePerToken {
+		token, err := mint(ctx)
+		if err != nil {
+			return identity{}, err
+		}
+		id.token = token
+		fields = append(fields, "token", tokenHash(token))
+	} else {
+		id.mint = mint
+	}
+	var err error
+	id.key, err = identityKey(fields)
+	return id, err
+}
+
+// heldIdentity is the identity of a token that the caller brought along.
+func (r *runner) heldIdentity(req *Request) (id identity, skipped string, err error) {
+	annotations, missing := r.selectAnnotations(req.Annotations)
+	if missing != "" {
+		return id, fmt.Sprintf("the request lacks the required annotation %q", missing), nil
+	}
+	ref := &ObjectRef{}
+	if req.Pod != nil {
+		ref.Namespace, ref.Name = req.Pod.Namespace, req.Pod.ServiceAccount
+	}
+	id = identity{annotations: annotations, token: req.Token, from: r.originFor(ref)}
+	id.key, err = identityKey(append(accountFields(ref, annotations), "token", tokenHash(req.Token)))
+	return id, "", err
+}
+
+func (r *runner) originFor(account *ObjectRef) *origin {
+	return &origin{r.name, Source{Kind: SourceProvider, ServiceAccount: account}}
+}
+
+func (r *runner) requestToken(ctx context.Context, pod *Pod, uid string) (Secret, error) {
+	token, err := r.k.opts.ServiceAccounts.RequestToken(ctx, TokenRequest{
+		Namespace: pod.Namespace, ServiceAccount: pod.ServiceAccount, ServiceAccountUID: uid,
+		PodName: pod.Name, PodUID: pod.UID,
+		Audience: r.tokens.ServiceAccountTokenAudience,
+	})
+	r.k.observe(Event{Kind: EventToken, Provider: r.name, Err: err})
+	if err == nil && token == "" {
+		err = errors.New("the API server returned an empty token")
+	}
+	if err != nil {
+		return "", failAt(StageToken, "token for service account %s/%s, audience %q: %w",
+			pod.Namespace, pod.ServiceAccount, r.tokens.ServiceAccountTokenAudience, err)
+	}
+	return token, nil
+}
+
+func tokenHash(token Secret) string {
+	sum := sha256.Sum256([]byte(token))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// accountFields are what tells service accounts apart: the annotations with
+// their keys sorted, and how many there are.
+func accountFields(ref *ObjectRef, annotations map[string]string) []string {
+	fields := []string{ref.Namespace, ref.Name, ref.UID}
+	keys := make([]string, 0, len(annotations))
+	for k := range annotations {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	fields = append(fields, string(binary.BigEndian.AppendUint32(nil, uint32(len(keys)))))
+	for _, k := range keys {
+		fields = append(fields, k, annotations[k])
+	}
+	return fields
+}
+
+// identityKey joins fields with length prefixes, so that no two lists of
+// fields collide. kubelet: the prefixes have 16 bits, so a longer field makes
+// the provider fail (the API allows annotations of 256 KiB in all).
+func identityKey(fields []string) (string, error) {
+	var b strings.Builder
+	for _, f := range fields {
+		if len(f) > math.MaxUint16 {
+			return "", failAt(StageServiceAccount, "service account annotations: a value of %d bytes is longer than the %d that a cache key can hold", len(f), math.MaxUint16)
+		}
+		b.Write(binary.BigEndian.AppendUint16(nil, uint16(len(f))))
+		b.WriteString(f)
+	}
+	return b.String(), nil
+}

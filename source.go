@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/regcred/regcred/dockerconfig"
+	"github.com/regcred/regcred/plugin"
+)
+
+// AuthSource is a keyring beside the plugins. Implementations must be safe
+// for concurrent use.
+type AuthSource interface {
+	// Name says what it is in Attempts, e.g. "node docker config".
+	Name() string
+	// Auths returns credentials by auth key for the repository, or the host
+	// of a registry lookup. It may return what it has beside an error.
+	Auths(ctx context.Context, repository string) ([]AuthSet, error)
+}
+
+// AuthSet is the credentials of one place.
+type AuthSet struct {
+	Source Source
+	Auths  map[string]plugin.AuthConfig
+}
+
+// PullSecret is a Kubernetes secret of type kubernetes.io/dockerconfigjson or
+// kubernetes.io/dockercfg. Others are ignored, as in the kubelet
+// (MakeDockerKeyring in pkg/credentialprovider/secrets).
+type PullSecret struct {
+	Namespace, Name, UID string
+	Type                 string
+	Data                 map[string][]byte
+}
+
+// The types of pull secrets, and the key of Data under which each has its file.
+const (
+	secretTypeDockerConfigJSON = "kubernetes.io/dockerconfigjson"
+	secretKeyDockerConfigJSON  = ".dockerconfigjson"
+	secretTypeDockercfg        = "kubernetes.io/dockercfg"
+	secretKeyDockercfg         = ".dockercfg"
+)
+
+// attempt parses the secret; ok is false if it is not one with credentials.
+func (s *PullSecret) attempt() (a Attempt, ans *answer, ok bool) {
+	parse, data := dockerconfig.Parse, s.Data[secretKeyDockerConfigJSON]
+	if s.Type == secretTypeDockercfg {
+		parse, data = dockerconfig.ParseLegacy, s.Data[secretKeyDockercfg]
+	} else if s.Type != secretTypeDockerConfigJSON {
+		return a, nil, false
+	}
+	if len(data) == 0 {
+		return a, nil, false
+	}
+	a = Attempt{Kind: SourcePullSecret, Provider: s.Namespace + "/" + s.Name, Index: -1}
+	auths, err := parse(data)
+	if err != nil {
+		// The kubelet fails the whole pull here.
+		a.fail(failAt(StageSource, "pull secret %s/%s: %w", s.Namespace, s.Name, err))
+		return a, nil, true
+	}
+	ref := &ObjectRef{Namespace: s.Namespace, Name: s.Name, UID: s.UID}
+	ans = newAnswer(auths, &origin{source: Source{Kind: SourcePullSecret, PullSecret: ref}})
+	a.Keys = ans.keys
+	return a, ans, true
+}
+
+// askSource asks one source; it makes at least one attempt.
+func (l *lookup) askSource(ctx context.Context, s AuthSource) {
+	start := time.Now()
+	sets, err := s.Auths(ctx, l.q.name)
+	took := time.Since(start)
+	for _, set := range sets {
+		ans := newAnswer(set.Auths, &origin{source: set.Source})
+		l.add(Attempt{Kind: set.Source.Kind, Provider: s.Name(), Index: -1, Duration: took, Keys: ans.keys}, ans)
+	}
+	if err != nil || len(sets) == 0 {
+		a := Attempt{Kind: SourceNode, Provider: s.Name(), Index: -1, Duration: took}
+		if err != nil {
+			a.fail(failAt(StageSource, "%s: %w", s.Name(), err))
+		}
+		l.add(a, nil)
+	}
+}
+
+// NodePaths are the directories in which a kubelet looks for docker config
+// files, in this order, and then /. Empty ones are left out.
+type NodePaths struct {
+	RootDir string // the kubelet's --root-dir, e.g. /var/lib/kubelet
+	WorkDir string // its working directory
+	Home    string // its $HOME
+}
+
+// NodeDockerConfig returns the keyring of a node's docker config files: the
+// first valid config.json, else the first valid .dockercfg
+// (pkg/credentialprovider/config.go). Only auths count; helpers are not
+// called. Files are read again after five minutes. One that is there but
+// cannot be used is passed over, as in the kubelet, and reported as an error.
+func NodeDockerConfig(p NodePaths) AuthSource { return &nodeConfig{paths: p} }
+
+type nodeConfig struct {
+	paths NodePaths
+
+	mu   sync.Mutex
+	set  []AuthSet
+	err  error
+	next time.Time // when to read again
+}
+
+const (
+	nodeConfigLife   = 5 * time.Minute
+	maxDockerConfig  = 16 << 20 // bytes of one file
+	nodeConfigSource = "node docker config"
+)
+
+func (n *nodeConfig) Name() string { return nodeConfigSource }
+
+func (n *nodeConfig) Auths(context.Context, string) ([]AuthSet, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if now := time.Now(); now.After(n.next) {
+		n.set, n.err = n.read()
+		n.next = now.Add(nodeConfigLife)
+	}
+	return n.set, n.err
+}
+
+// read returns the first valid file, and what was wrong with those before it.
+func (n *nodeConfig) read() ([]AuthSet, error) {
+	var errs []error
+	for _, c := range n.candidates() {
+		data, err := readRegular(c.path, maxDockerConfig)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		var auths map[string]plugin.AuthConfig
+		if err == nil {
+			auths, err = c.parse(data)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", c.path, err))
+			continue
+		}
+		return []AuthSet{{Source{Kind: SourceNode, File: c.path}, auths}}, errors.Join(errs...)
+	}
+	return nil, errors.Join(errs...)
+}
+
+type configCandidate struct {
+	path  string
+	parse func([]byte) (map[string]plugin.AuthConfig, error)
+}
+
+func (n *nodeConfig) candidates() []configCandidate {
+	var all []configCandidate
+	add := func(parse func([]byte) (map[string]plugin.AuthConfig, error), dir string, elem ...string) {
+		if dir != "" {
+			all = append(all, configCandidate{filepath.Join(append([]string{dir}, elem...)...), parse})
+		}
+	}
+	p := n.paths
+	add(dockerconfig.Parse, p.RootDir, "config.json")
+	add(dockerconfig.Parse, p.WorkDir, "config.json")
+	add(dockerconfig.Parse, p.Home, ".docker", "config.json")
+	add(dockerconfig.Parse, "/", ".docker", "config.json")
+	add(dockerconfig.ParseLegacy, p.RootDir, ".dockercfg")
+	add(dockerconfig.ParseLegacy, p.WorkDir, ".dockercfg")
+	add(dockerconfig.ParseLegacy, p.Home, ".dockercfg")
+	add(dockerconfig.ParseLegacy, "/", ".dockercfg")
+	return all
+}
+
+// readRegular reads a regular file of at most most bytes.
+func readRegular(path string, most int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, pathCause(err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, pathCause(err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("more than %d bytes", most)
+	}
+	return data, err
+}
+
+// pathCause takes operation and path from an error whose reader is told the path anyway.
+func pathCause(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
