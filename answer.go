@@ -5,6 +5,8 @@ package regcred
 
 import (
 	"cmp"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -24,6 +26,9 @@ func newQuestion(req Request) (question, error) {
 	name, err := req.name()
 	if err != nil {
 		return question{}, err
+	}
+	if len(name) > math.MaxUint16 {
+		return question{}, fmt.Errorf("image of %d bytes: longer than a cache key can be", len(name))
 	}
 	at, err := parseLocation(name)
 	if err != nil {

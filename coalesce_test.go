@@ -466,7 +466,7 @@ func (hugeAnnotation) RequestToken(context.Context, TokenRequest) (Secret, error
 type noToken struct{}
 
 func (noToken) GetServiceAccount(context.Context, string, string) (*ServiceAccount, error) {
-	return &ServiceAccount{Annotations: map[string]string{"example.com/role": strings.Repeat("x", 1<<16-1)}}, nil
+	return &ServiceAccount{Annotations: map[string]string{"example.com/role": strings.Repeat("x", 1<<15)}}, nil
 }
 
 func (noToken) RequestToken(context.Context, TokenRequest) (Secret, error) { return "", nil }

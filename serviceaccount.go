@@ -208,16 +208,17 @@ func accountFields(ref *ObjectRef, annotations map[string]string) []string {
 }
 
 // identityKey joins fields with length prefixes, so that no two lists of
-// fields collide. kubelet: the prefixes have 16 bits, so a longer field makes
-// the provider fail (the API allows annotations of 256 KiB in all).
+// fields collide. kubelet: the prefixes have 16 bits, and the whole is in turn
+// a field of the cache key, so that service accounts with longer annotations
+// make the provider fail (the API allows 256 KiB in all).
 func identityKey(fields []string) (string, error) {
 	var b strings.Builder
 	for _, f := range fields {
-		if len(f) > math.MaxUint16 {
-			return "", failAt(StageServiceAccount, "service account annotations: a value of %d bytes is longer than the %d that a cache key can hold", len(f), math.MaxUint16)
-		}
 		b.Write(binary.BigEndian.AppendUint16(nil, uint16(len(f))))
 		b.WriteString(f)
+	}
+	if b.Len() > math.MaxUint16 {
+		return "", failAt(StageServiceAccount, "the selected annotations and the name of the service account make a cache key of %d bytes; a kubelet fails over %d", b.Len(), math.MaxUint16)
 	}
 	return b.String(), nil
 }
