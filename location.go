@@ -19,6 +19,7 @@ import (
 // which kubelet 1.36 is built; FuzzLocation holds them against net/url.
 type location struct {
 	host, port, path string
+	labels           int // dot-separated parts of the host
 }
 
 // parseLocation parses a schemeless URL: a pattern, an auth key or a repository.
@@ -33,41 +34,59 @@ func parseLocation(s string) (location, error) {
 // every pattern and every repository. ok is false for the others, whether
 // they are valid or not.
 func parsePlain(s string) (l location, ok bool) {
-	colon, end := -1, len(s)
-	for i := 0; i < end; i++ {
-		switch c := s[i]; {
-		case c == '/':
-			end = i
-		case c == ':':
-			if colon >= 0 {
-				return l, false
-			}
+	colon, i := -1, 0
+	l.labels = 1
+host:
+	for ; i < len(s); i++ {
+		switch class := plain[s[i]]; {
+		case class&inPlainHost != 0 && colon < 0:
+		case s[i] == '.' && colon < 0:
+			l.labels++
+		case s[i] == '/':
+			break host
+		case s[i] == ':' && colon < 0:
 			colon = i
-		case colon >= 0:
-			if c < '0' || c > '9' {
-				return l, false
-			}
-		case !plainHostByte(c):
+		case class&inPlainPort == 0 || colon < 0:
 			return l, false
 		}
 	}
-	for i := end; i < len(s); i++ {
-		if c := s[i]; c < ' ' || c == 0x7f || c == '%' || c == '?' || c == '#' {
-			return l, false
-		}
-	}
-	l.host, l.path = s[:end], s[end:]
+	l.host, l.path = s[:i], s[i:]
 	if colon >= 0 {
-		l.host, l.port = s[:colon], s[colon+1:end]
+		l.host, l.port = s[:colon], s[colon+1:i]
+	}
+	for ; i < len(s); i++ {
+		if plain[s[i]]&inPlainPath == 0 {
+			return l, false
+		}
 	}
 	return l, true
 }
 
-func plainHostByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '.' || c == '-' || c == '*' ||
-		'A' <= c && c <= 'Z' || c == '_'
-}
+// What a byte may be part of without being decoded or looked at more closely.
+const (
+	inPlainHost = 1 << iota // but for the dots between labels
+	inPlainPort
+	inPlainPath
+)
 
+// plain is a table, never changed.
+var plain = func() (class [256]uint8) {
+	for i := range class {
+		c := byte(i)
+		if isLower(c) || isUpper(c) || isDigit(c) || c == '-' || c == '_' || c == '*' {
+			class[i] |= inPlainHost
+		}
+		if isDigit(c) {
+			class[i] |= inPlainPort
+		}
+		if c >= ' ' && c != 0x7f && c != '%' && c != '?' && c != '#' {
+			class[i] |= inPlainPath
+		}
+	}
+	return class
+}()
+
+// parseAny handles what parsePlain does not.
 func parseAny(s string) (location, error) {
 	hostport, path, err := splitURL(s)
 	if err != nil {
@@ -79,7 +98,7 @@ func parseAny(s string) (location, error) {
 	if err != nil {
 		host, port = hostport, ""
 	}
-	return location{host: host, port: port, path: path}, nil
+	return location{host: host, port: port, path: path, labels: strings.Count(host, ".") + 1}, nil
 }
 
 // splitURL is the whole of url.Parse("https://" + s) as far as it decides

@@ -22,7 +22,7 @@ func naiveLocation(s string) (location, error) {
 	if err != nil {
 		host, port = u.Host, ""
 	}
-	return location{host, port, u.Path}, nil
+	return location{host, port, u.Path, strings.Count(host, ".") + 1}, nil
 }
 
 // naiveMatch is the kubelet's rule, written down as simply as possible.

@@ -22,14 +22,15 @@ type lookup struct {
 	answers []*answer
 }
 
-// newLookup makes room, in one allocation, for the result of nearly every lookup.
+// newLookup makes room, in one allocation, for a lookup that one provider
+// answers with one credential, as most are.
 func newLookup(k *Keyring, q question) *lookup {
 	room := &struct {
 		lookup
 		result      Result
-		attempts    [2]Attempt
-		answers     [2]*answer
-		credentials [2]Credential
+		attempts    [1]Attempt
+		answers     [1]*answer
+		credentials [1]Credential
 	}{lookup: lookup{k: k, q: q}}
 	room.result = Result{Credentials: room.credentials[:0], Attempts: room.attempts[:0]}
 	room.lookup.res, room.lookup.answers = &room.result, room.answers[:0]

@@ -13,10 +13,9 @@ import (
 // compiled. The zero value matches nothing. Patterns are values; they are
 // safe for concurrent use.
 type Pattern struct {
-	raw    string
-	at     location
-	labels int  // dot-separated parts of the host; 0 in the zero value
-	glob   bool // the host has * or a character class
+	raw   string
+	at    location
+	parts []string // the labels of a host with * or a character class; else nil
 }
 
 // ParsePattern compiles a pattern. It fails exactly where kubelet 1.36 does
@@ -27,12 +26,11 @@ func ParsePattern(s string) (Pattern, error) {
 	if err != nil {
 		return Pattern{}, err
 	}
-	return Pattern{
-		raw:    s,
-		at:     at,
-		labels: strings.Count(at.host, ".") + 1,
-		glob:   strings.ContainsAny(at.host, "*["),
-	}, nil
+	p := Pattern{raw: s, at: at}
+	if strings.ContainsAny(at.host, "*[") {
+		p.parts = strings.Split(at.host, ".")
+	}
+	return p, nil
 }
 
 // Match reports whether p matches a normalised repository such as
@@ -49,40 +47,26 @@ func (p Pattern) Match(image string) bool {
 // String returns the pattern as it was written.
 func (p Pattern) String() string { return p.raw }
 
-func (p Pattern) matches(at location) bool {
-	if p.labels == 0 || p.at.port != at.port ||
+func (p *Pattern) matches(at location) bool {
+	// The zero Pattern has no labels, which nothing else has.
+	if p.at.labels != at.labels || p.at.port != at.port ||
 		// kubelet: a plain string prefix, so "host/team" matches "host/team-b/app".
 		!strings.HasPrefix(at.path, p.at.path) {
 		return false
 	}
-	if !p.glob {
+	if p.parts == nil {
 		return p.at.host == at.host
 	}
-	if p.labels != strings.Count(at.host, ".")+1 {
-		return false
-	}
-	pl, il := labelsOf(p.at.host), labelsOf(at.host)
-	for pl.next() && il.next() {
-		if !labelMatch(pl.label, il.label) {
+	host := at.host
+	for _, part := range p.parts {
+		label := host
+		if i := strings.IndexByte(host, '.'); i >= 0 {
+			label, host = host[:i], host[i+1:]
+		}
+		if part != "*" && !labelMatch(part, label) {
 			return false
 		}
 	}
-	return true
-}
-
-// labels walks the dot-separated parts of a host from the left.
-type labels struct {
-	label, rest string
-	more        bool
-}
-
-func labelsOf(host string) labels { return labels{rest: host, more: true} }
-
-func (l *labels) next() bool {
-	if !l.more {
-		return false
-	}
-	l.label, l.rest, l.more = strings.Cut(l.rest, ".")
 	return true
 }
 
@@ -120,12 +104,11 @@ func labelMatch(pattern, label string) bool {
 // nearer. The reason is "" if it matches.
 func (p Pattern) mismatch(at location) (reason string, near int) {
 	near = p.matchingLabels(at)
-	sameLabels := strings.Count(at.host, ".") + 1
 	switch {
-	case p.labels != sameLabels:
+	case p.at.labels != at.labels:
 		return fmt.Sprintf("host: %q has %s, %q has %s (a * stands for one label)",
-			p.at.host, count(p.labels, "label"), at.host, count(sameLabels, "label")), near
-	case near < p.labels:
+			p.at.host, count(p.at.labels, "label"), at.host, count(at.labels, "label")), near
+	case near < p.at.labels:
 		return p.labelMismatch(at), near
 	case p.at.port != at.port:
 		return portMismatch(p.at.port, at.port), near + 1
@@ -152,16 +135,16 @@ func (p Pattern) matchingLabels(at location) int {
 }
 
 func (p Pattern) labelMismatch(at location) string {
-	pl, il := labelsOf(p.at.host), labelsOf(at.host)
-	for i := 1; pl.next() && il.next(); i++ {
-		if labelMatch(pl.label, il.label) {
+	got := strings.Split(at.host, ".")
+	for i, want := range strings.Split(p.at.host, ".") {
+		if labelMatch(want, got[i]) {
 			continue
 		}
-		reason := fmt.Sprintf("label %d: %q does not match %q", i, il.label, pl.label)
+		reason := fmt.Sprintf("label %d: %q does not match %q", i+1, got[i], want)
 		switch {
-		case il.label == pl.label:
+		case got[i] == want:
 			reason += " (brackets without a port are taken for a character class)"
-		case strings.EqualFold(il.label, pl.label):
+		case strings.EqualFold(got[i], want):
 			reason += " (case counts)"
 		}
 		return reason

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Command find reads standard input and fails, naming the lines by number
+// alone, if a secret that tests plant is in it. test.sh gives it everything
+// that the tests print.
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+func main() { os.Exit(run(os.Stdin, os.Stdout)) }
+
+func run(stdin io.Reader, stdout io.Writer) int {
+	lines, found := 0, 0
+	in := bufio.NewReader(stdin)
+	for {
+		line, err := in.ReadString('\n')
+		if line != "" {
+			lines++
+		}
+		if canary.Find(line) != "" {
+			found++
+			fmt.Fprintf(stdout, "line %d holds a planted secret\n", lines)
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			fmt.Fprintln(stdout, "error:", err)
+			return 2
+		}
+	}
+	fmt.Fprintf(stdout, "searched %d lines for planted secrets: %d found\n", lines, found)
+	if found > 0 || lines == 0 {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The regcred Authors
+#
+# Runs every test of regcred:
+#
+#   ./test.sh            everything
+#   ./test.sh --quick    without race detector, cross builds and upstream/
+#
+# On Debian, as root, it installs the packages that some tests need; elsewhere
+# those tests are skipped, and the summary says so. Go modules are downloaded
+# through the configured proxy. The tests themselves use loopback alone.
+set -uo pipefail
+cd "$(dirname "$0")"
+
+quick=false
+case "${1-}" in
+"") ;;
+--quick) quick=true ;;
+*)
+	sed -n '5,12s/^# \{0,1\}//p' "$0" >&2
+	exit 2
+	;;
+esac
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+log=$work/tests.log
+: >"$log"
+failed=()
+
+# step NAME COMMAND... runs a command and shows its output only if it fails.
+step() {
+	local name=$1 begin=$SECONDS
+	shift
+	if "$@" >"$work/step" 2>&1; then
+		printf 'ok    %-44s %4ds\n' "$name" $((SECONDS - begin))
+	else
+		printf 'FAIL  %-44s %4ds\n' "$name" $((SECONDS - begin))
+		tail -n 200 "$work/step"
+		failed+=("$name")
+	fi
+}
+
+# tests NAME DIR ARGS... runs go test -v and keeps all that it prints.
+tests() {
+	local name=$1 dir=$2
+	shift 2
+	step "$name" run_tests "$dir" "$@"
+}
+
+run_tests() {
+	local dir=$1 status=0
+	shift
+	(cd "$dir" && go test -v "$@" ./...) >"$work/out" 2>&1 || status=$?
+	cat "$work/out" >>"$log"
+	if [ $status -ne 0 ]; then
+		# The failing tests with what they said, without the thousands that passed.
+		grep -E '^(FAIL|panic:|#|.*: (error|undefined|cannot))|--- FAIL|^ +[a-z_]+_test\.go:|WARNING: DATA RACE' "$work/out"
+	fi
+	return $status
+}
+
+install_packages() {
+	local missing=()
+	command -v docker-registry >/dev/null || missing+=(docker-registry)
+	command -v htpasswd >/dev/null || missing+=(apache2-utils)
+	command -v gcc >/dev/null || missing+=(gcc libc6-dev)
+	[ ${#missing[@]} -eq 0 ] && return 0
+	if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+		echo "skip  not Debian or not root: tests that need ${missing[*]} are skipped"
+		return 0
+	fi
+	# policy-rc.d keeps the package from starting its service.
+	local policy=/usr/sbin/policy-rc.d made=false
+	[ -e $policy ] || { printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy && made=true; }
+	step "install ${missing[*]}" sh -c "apt-get update -q && apt-get install -y -q --no-install-recommends ${missing[*]}"
+	$made && rm -f $policy
+	return 0
+}
+
+no_output() {
+	local out
+	out=$("$@") || return 1
+	[ -z "$out" ] || { echo "$out"; return 1; }
+}
+
+cross_build() {
+	GOOS=$1 GOARCH=$2 CGO_ENABLED=0 go build ./... && GOOS=$1 GOARCH=$2 CGO_ENABLED=0 go vet ./...
+}
+
+install_packages
+# Where the packages are, their tests may not be skipped.
+if command -v docker-registry >/dev/null && command -v htpasswd >/dev/null; then
+	export REGCRED_TEST_REQUIRE=docker-registry
+fi
+race=()
+if ! $quick && [ "$(go env CGO_ENABLED)" = 1 ] && command -v gcc >/dev/null; then
+	race=(-race)
+elif ! $quick; then
+	echo "skip  race detector: it needs cgo and a C compiler"
+fi
+
+step "download modules" go mod download
+step "gofmt" no_output gofmt -l .
+step "go vet" go vet ./...
+step "staticcheck" go tool staticcheck ./...
+step "go mod tidy" go mod tidy -diff
+tests "tests ${race[*]-}" . ${race[@]+"${race[@]}"}
+step "demo" go run ./cmd/regcred demo
+if ! $quick; then
+	for target in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64; do
+		step "build and vet $target" cross_build "${target%/*}" "${target#*/}"
+	done
+	step "upstream: download modules" sh -c 'cd upstream && go mod download'
+	step "upstream: go vet" sh -c 'cd upstream && go vet ./...'
+	step "upstream: go mod tidy" sh -c 'cd upstream && go mod tidy -diff'
+	tests "upstream: against the real kubelet" upstream -timeout 20m
+fi
+step "no planted secret in $(wc -l <"$log") lines of output" sh -c 'go run ./internal/canary/find <"$1"' sh "$log"
+
+count() { grep -c -E "^ *--- $1:" "$log"; }
+if [ "$(count SKIP)" -gt 0 ]; then
+	echo "skipped:"
+	grep -E -A1 '^ *--- SKIP:' "$log" | sed -E 's/^ */  /; /^ *--$/d' | head -n 40
+fi
+if [ ${#failed[@]} -gt 0 ]; then
+	printf 'failed step: %s\n' "${failed[@]}"
+fi
+echo "$(count PASS) passed, $(($(count FAIL) + ${#failed[@]})) failed, $(count SKIP) skipped"
+[ ${#failed[@]} -eq 0 ]
