@@ -172,6 +172,46 @@ func TestCoalesceLeaderFails(t *testing.T) {
 	})
 }
 
+func TestCoalesceFailureIsNotAChainThoughTheScopeIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{}
+		s.answer = func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+			if role := req.ServiceAccountAnnotations["example.com/role"]; role == "bob" {
+				time.Sleep(time.Second) // alice's answer has told the scope by then
+				return nil, errors.New("no access")
+			}
+			return respond(plugin.CacheRegistry, time.Hour, "")(ctx, req)
+		}
+		k := newScripted(t, s, perAccount(CachePerServiceAccount), &accounts{})
+		defer k.Close()
+		reqs := []Request{podRequest("r.example/0", "alice", 0)}
+		for i := range 5 {
+			reqs = append(reqs, podRequest(fmt.Sprintf("r.example/%d", i), "bob", i))
+		}
+		begin := time.Now()
+		lookupAll(k, reqs...)
+		if took := time.Since(begin); took != 4*time.Second {
+			t.Errorf("took %v, want 4s: two failures in a row of two seconds each", took)
+		}
+	})
+}
+
+func TestCoalesceDoesNotWaitForWhatMustNotBeCached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{answer: respond(plugin.CacheRegistry, 0, "")}
+		k := newScripted(t, s, nil, nil)
+		defer k.Close()
+		if _, err := k.Lookup(t.Context(), Request{Image: "r.example/first"}); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		lookupAll(k, images(5, "r.example/app-%d")...)
+		if took := time.Since(begin); took != time.Second {
+			t.Errorf("took %v, want 1s: no answer of this plugin serves another image", took)
+		}
+	})
+}
+
 func TestCoalesceLeaderLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}

@@ -85,6 +85,8 @@ func TestLookupOrder(t *testing.T) {
 			[]plugin.Provider{registry("r.io", "a"), registry("r.io", "b", "r.io/x", "c")}, "r.io/x=c r.io=a r.io=b"},
 		{"schemes, user and versions are dropped", "r.io/x",
 			[]plugin.Provider{registry("https://r.io/v1/", "a"), registry("http://u@r.io/v2/?q", "b"), registry("r.io/", "c"), registry("r.io/v1/x", "d")}, "r.io/x=d r.io=a r.io=b r.io=c"},
+		{"keys that become the same, in the order of their text", "r.io/x",
+			[]plugin.Provider{registry("r.io/", "c", "https://r.io/v1/", "a", "r.io", "b")}, "r.io=a r.io=b r.io=c"},
 		{"upper-case scheme is a host", "r.io/x", []plugin.Provider{registry("HTTPS://r.io", "a")}, ""},
 		{"bad keys are dropped alone", "r.io/x", []plugin.Provider{registry("r.io:80:80", "a", "r.io/%zz", "b", "r.io", "c")}, "r.io=c"},
 		{"a path is decoded twice", "r.io/a", []plugin.Provider{registry("r.io/%2561", "a")}, "r.io/%61=a"},
@@ -436,8 +438,17 @@ func TestInvalidate(t *testing.T) {
 			}
 		}
 		first := get()
+		for i := range 10 {
+			if _, err := k.Lookup(t.Context(), Request{Image: fmt.Sprintf("other-%d.example/x", i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.images = s.images[:1]
 		want(1, "cached")
 		k.Invalidate(first)
+		if n := len(k.runners[0].cache.entries); n != 10 {
+			t.Errorf("%d entries are left, want the 10 of other registries", n)
+		}
 		want(2, "refused")
 		k.Invalidate(first)
 		want(2, "an earlier generation is refused again")
