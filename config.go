@@ -4,6 +4,8 @@
 package regcred
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -69,6 +71,7 @@ type configFile struct {
 	apiVersion string // of the file itself, e.g. "kubelet.config.k8s.io/v1"
 	first      int    // index in Config.Providers of its first provider
 	count      int
+	source     *source // where things stand in data
 }
 
 // FieldError is a problem at one place of a configuration.
@@ -101,17 +104,79 @@ func (e *FieldError) Error() string {
 	return b.String()
 }
 
-var errTODO = errors.New("skeleton")
-
 // Load reads and decodes the configuration at path: one file, or a directory
 // whose *.json, *.yaml and *.yml files are merged in lexical order. It
 // accepts and rejects what kubelet 1.36 accepts and rejects
-// (pkg/credentialprovider/plugin/config.go), except that files over 16 MiB
-// are refused. It does not validate: see [Config.Validate].
+// (pkg/credentialprovider/plugin/config.go), except that it refuses what is
+// not a regular file, more than 16 MiB or half a million lines and commas
+// together, YAML aliases that expand to more than 16 MiB, and the apiVersion
+// of the kubelet's in-memory form (__internal). It does not validate: see
+// [Config.Validate].
 //
-// Errors are [*FieldError], several joined with [errors.Join].
-func Load(path string) (*Config, error) { return nil, errTODO }
+// Errors are [*FieldError], several joined with [errors.Join]. They never
+// hold a value of env or args.
+func Load(path string) (*Config, error) {
+	paths, dir, err := configPaths(path)
+	if err != nil {
+		return nil, err
+	}
+	c := &Config{path: path, dir: dir}
+	var errs []error
+	left := room{bytes: maxConfigSize, entries: maxConfigEntries}
+	for _, name := range paths {
+		data, err := left.read(name)
+		if err == nil {
+			err = c.add(name, data)
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	var twice problems
+	c.duplicateNames(&twice)
+	if err := errors.Join(append(errs, twice.join())...); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// add decodes one file and appends its providers.
+func (c *Config) add(name string, data []byte) error {
+	f := configFile{name: name, data: data, first: len(c.Providers), source: newSource(name, data)}
+	apiVersion, providers, err := decodeFile(f.source)
+	if err != nil {
+		return err
+	}
+	f.apiVersion, f.count = apiVersion, len(providers)
+	c.files = append(c.files, f)
+	c.Providers = append(c.Providers, providers...)
+	return nil
+}
+
+// duplicateNames finds providers that have the name of an earlier one. The
+// kubelet refuses that when it loads the configuration, not when it validates.
+func (c *Config) duplicateNames(list *problems) {
+	first := make(map[string]int, len(c.Providers))
+	for i, p := range c.Providers {
+		if list.full() {
+			return
+		}
+		if j, ok := first[p.Name]; ok {
+			list.add(c.problem(i, p.Name, fmt.Sprintf("the name of another provider (%s); names must be unique across all files", c.place(j, "name")), "name"))
+			continue
+		}
+		first[p.Name] = i
+	}
+}
 
 // Hash returns "sha256:" and the hex digest that the kubelet (1.34 and later)
-// exposes as the label of kubelet_credential_provider_config_info.
-func (c *Config) Hash() string { return "" }
+// exposes as the label of kubelet_credential_provider_config_info. For a
+// Config that does not come from [Load] it is the digest of no file.
+func (c *Config) Hash() string {
+	h := sha256.New()
+	for _, f := range c.files {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(f.data))))
+		h.Write(f.data)
+	}
+	return fmt.Sprintf("sha256:%x", h.Sum(nil))
+}

@@ -3,6 +3,13 @@
 
 package regcred
 
+import (
+	"fmt"
+	"strings"
+
+	"github.com/regcred/regcred/plugin"
+)
+
 // Target is a kubelet that a configuration is meant for.
 // The zero value is the newest known one, 1.36, with default feature gates.
 type Target struct {
@@ -15,5 +22,201 @@ type Target struct {
 // It does not look at executables: see [Config.LintBinDir].
 func (c *Config) Validate() error { return c.ValidateFor(Target{}) }
 
-// ValidateFor is Validate for a certain kubelet.
-func (c *Config) ValidateFor(t Target) error { return errTODO }
+// ValidateFor is Validate for a certain kubelet. Of the feature gates those
+// that concern credential providers count; the others are ignored, so that
+// all gates of a node can be passed. A version that cannot be told is an
+// error; one that is newer than all known ones is taken for the newest.
+func (c *Config) ValidateFor(t Target) error {
+	k, err := t.kubelet()
+	if err != nil {
+		return err
+	}
+	v := &validation{c: c, kubelet: k}
+	v.release()
+	if len(c.Providers) == 0 {
+		v.list.add(&FieldError{File: c.path, Path: "providers", Msg: "missing: at least one provider is needed"})
+	}
+	v.names()
+	for i := range c.Providers {
+		if v.list.full() {
+			break
+		}
+		v.provider(i, &c.Providers[i])
+	}
+	return v.list.join()
+}
+
+// validation collects what one kubelet would reject (the rules are those of
+// validateCredentialProviderConfig in pkg/credentialprovider/plugin/config.go).
+type validation struct {
+	c       *Config
+	kubelet kubelet
+	list    problems
+}
+
+// report adds a problem of provider i; rest leads on from the provider.
+func (v *validation) report(i int, value, msg string, rest ...any) {
+	if !v.list.full() {
+		v.list.add(v.c.problem(i, value, msg, rest...))
+	}
+}
+
+// release checks what the kubelet must know before it reads any provider.
+func (v *validation) release() {
+	k, c := v.kubelet, v.c
+	if msg := k.missing(); msg != "" {
+		v.list.add(&FieldError{File: c.path, Msg: msg})
+		return
+	}
+	if c.dir && k.minor < sinceDirectory {
+		v.list.add(&FieldError{File: c.path, Msg: k.unknown("a configuration directory", sinceDirectory) + "; give it one file"})
+	}
+	for i := range c.files {
+		f := &c.files[i]
+		if since := configSince(f.apiVersion); k.minor < since {
+			v.list.add(f.source.fieldError(problem{path: fieldPath{"apiVersion"}, value: f.apiVersion, msg: k.unknown("this version of the file", since)}))
+		}
+	}
+}
+
+// names checks that names are unique. A Config from [Load] has passed this.
+func (v *validation) names() {
+	if len(v.c.files) == 0 {
+		v.c.duplicateNames(&v.list)
+	}
+}
+
+func (v *validation) provider(i int, p *Provider) {
+	if msg := nameProblem(p.Name); msg != "" {
+		v.report(i, p.Name, msg, "name")
+	}
+	v.apiVersion(i, p.APIVersion)
+	if len(p.MatchImages) == 0 {
+		v.report(i, "", "missing: at least one pattern is needed", "matchImages")
+	}
+	for j, m := range p.MatchImages {
+		if _, err := ParsePattern(m); err != nil {
+			v.report(i, m, "not a pattern that a kubelet takes: "+patternProblem(m, err), "matchImages", j)
+		}
+	}
+	switch d := p.DefaultCacheDuration; {
+	case d == nil:
+		v.report(i, "", `missing: write how long an answer is kept that does not say so itself, such as "12h", or "0s" for not at all`, "defaultCacheDuration")
+	case *d < 0:
+		v.report(i, d.String(), "must not be negative", "defaultCacheDuration")
+	}
+	switch {
+	case p.TokenAttributes != nil:
+		v.tokenAttributes(i, p)
+	case v.kubelet.minor < sinceTokenAttributes && v.c.has(i, "tokenAttributes"):
+		// An unknown field is refused even if it is null.
+		v.report(i, "", v.kubelet.missingTokens(), "tokenAttributes")
+	}
+}
+
+// nameProblem says what is wrong with the name of a provider, which is also
+// that of an executable.
+func nameProblem(name string) string {
+	switch {
+	case name == "":
+		// The kubelet's validation lets it pass; then it looks for the
+		// executable, finds the directory, and exits.
+		return "missing: write the file name of the plugin"
+	case name == "." || name == "..":
+		return "must be the file name of the plugin, not a directory"
+	case strings.ContainsAny(name, `/\`):
+		return "must be a file name in the kubelet's --image-credential-provider-bin-dir, without slashes"
+	case strings.Contains(name, " "):
+		return "must not have blanks: rename the plugin"
+	}
+	return ""
+}
+
+// patternProblem is the parser's reason, unless the text is one that errors
+// do not show in full.
+func patternProblem(pattern string, err error) string {
+	if shown(pattern) != pattern {
+		return "it has characters that no image has"
+	}
+	return err.Error()
+}
+
+func (v *validation) apiVersion(i int, version string) {
+	since := requestSince(version)
+	switch {
+	case version == "":
+		v.report(i, "", "missing: write the version of the protocol that the plugin speaks, such as "+plugin.V1, "apiVersion")
+	case since == 0:
+		v.report(i, version, fmt.Sprintf("not a version of the protocol: it must be %s, %s or %s", plugin.V1, plugin.V1Beta1, plugin.V1Alpha1), "apiVersion")
+	case v.kubelet.minor < since:
+		v.report(i, version, v.kubelet.unknown("this version of the protocol", since), "apiVersion")
+	}
+}
+
+func (v *validation) tokenAttributes(i int, p *Provider) {
+	t := p.TokenAttributes
+	const field = "tokenAttributes"
+	if msg := v.kubelet.missingTokens(); msg != "" {
+		v.report(i, "", msg, field)
+	}
+	if p.APIVersion != plugin.V1 {
+		v.report(i, "", "needs a provider whose apiVersion is "+plugin.V1, field)
+	}
+	if t.ServiceAccountTokenAudience == "" {
+		v.report(i, "", "missing: write the audience that the tokens are for", field, "serviceAccountTokenAudience")
+	}
+	if t.RequireServiceAccount == nil {
+		v.report(i, "", "missing: true if the plugin is for pods with a service account alone, else false", field, "requireServiceAccount")
+	} else if !*t.RequireServiceAccount && len(t.RequiredServiceAccountAnnotationKeys) > 0 {
+		v.report(i, "", "must be empty while requireServiceAccount is false: without a service account there are no annotations", field, "requiredServiceAccountAnnotationKeys")
+	}
+	v.cacheType(i, t.CacheType)
+	v.annotationKeys(i, t.RequiredServiceAccountAnnotationKeys, field, "requiredServiceAccountAnnotationKeys")
+	v.annotationKeys(i, t.OptionalServiceAccountAnnotationKeys, field, "optionalServiceAccountAnnotationKeys")
+	v.inBoth(i, t)
+}
+
+func (v *validation) cacheType(i int, t TokenCacheType) {
+	at := []any{"tokenAttributes", "cacheType"}
+	want := fmt.Sprintf("%s, or %s if the plugin returns the token itself or something that lives no longer", CachePerServiceAccount, CachePerToken)
+	switch {
+	case v.kubelet.minor < sinceCacheType:
+		if t != "" || v.c.has(i, at...) {
+			v.report(i, string(t), v.kubelet.unknown("cacheType", sinceCacheType)+"; remove it", at...)
+		}
+	case t == "":
+		v.report(i, "", "missing: write "+want, at...)
+	case t != CachePerServiceAccount && t != CachePerToken:
+		v.report(i, string(t), "must be "+want, at...)
+	}
+}
+
+// annotationKeys checks one list of annotation keys.
+func (v *validation) annotationKeys(i int, keys []string, at ...any) {
+	seen := make(map[string]bool, len(keys))
+	for j, key := range keys {
+		here := append(at[:len(at):len(at)], j)
+		// kubelet: an annotation key may have upper case where a qualified
+		// name may not, in its prefix.
+		if msg := qualifiedNameProblem(strings.ToLower(key)); msg != "" {
+			v.report(i, key, "not the key of an annotation: "+msg, here...)
+		}
+		if seen[key] {
+			v.report(i, key, "is in the list twice", here...)
+		}
+		seen[key] = true
+	}
+}
+
+// inBoth finds annotation keys that are both required and optional.
+func (v *validation) inBoth(i int, t *TokenAttributes) {
+	required := make(map[string]bool, len(t.RequiredServiceAccountAnnotationKeys))
+	for _, key := range t.RequiredServiceAccountAnnotationKeys {
+		required[key] = true
+	}
+	for j, key := range t.OptionalServiceAccountAnnotationKeys {
+		if required[key] {
+			v.report(i, key, "cannot be required and optional: remove it from one of the lists", "tokenAttributes", "optionalServiceAccountAnnotationKeys", j)
+		}
+	}
+}

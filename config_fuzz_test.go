@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+// configSeeds returns the files of testdata/config, and those with a secret
+// in their env and args.
+func configSeeds(t testing.TB) []string {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/config/*")
+	if err != nil || len(paths) < 5 {
+		t.Fatalf("testdata/config has %d files: %v", len(paths), err)
+	}
+	var seeds []string
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seeds = append(seeds, string(data))
+	}
+	secret := "  args: [--token, " + canary.Arg + "]\n  env:\n  - name: A\n    value: " + canary.Env + "\n"
+	for _, brk := range []string{"", "  foo: 1\n", "  args: {}\n", "\tx\n", "  name: [\n", "  env: *x\n"} {
+		seeds = append(seeds, testConfig+secret+brk, testHead+"providers:\n-"+secret[1:]+brk)
+	}
+	return append(seeds, testJSON, strings.Replace(testJSON, `"name"`, `"env":[{"name":"A","value":"`+canary.Env+`"}],"name"`, 1))
+}
+
+// Load must not panic or hang, whatever is in a file; what it accepts can be
+// validated and located; and no error holds a value of env or args.
+func FuzzLoad(f *testing.F) {
+	for _, seed := range configSeeds(f) {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c := &Config{}
+		if err := c.add("f", data); err != nil {
+			checkErrors(t, err)
+			return
+		}
+		checkLoaded(t, c, data)
+	})
+}
+
+func checkLoaded(t *testing.T, c *Config, data []byte) {
+	again := &Config{}
+	if err := again.add("other", data); err != nil || again.Hash() != c.Hash() || len(again.Providers) != len(c.Providers) {
+		t.Errorf("loaded again: %d providers and error %v, want %d", len(again.Providers), err, len(c.Providers))
+	}
+	for _, version := range []string{"", "1.33", "1.20"} {
+		if err := c.ValidateFor(Target{KubeletVersion: version}); err != nil {
+			checkErrors(t, err)
+		}
+	}
+	lines := strings.Count(string(data), "\n") + 1
+	for i := range c.Providers {
+		at := c.place(i, "name")
+		// Other line breaks than \n count as well in YAML, so this holds for ASCII only.
+		if at.line > lines && !strings.ContainsAny(string(data), "\r\u0085\u2028\u2029") {
+			t.Errorf("provider %d is at line %d of %d", i, at.line, lines)
+		}
+	}
+	if n := c.files[0].source.documents(); n < 0 {
+		t.Errorf("%d documents", n)
+	}
+}
+
+// checkErrors fails for errors that show secrets. A value that is shown is
+// that of another field: the fuzzer may well copy a secret there.
+func checkErrors(t *testing.T, err error) {
+	for _, e := range flatten(err) {
+		fe, ok := e.(*FieldError)
+		if !ok {
+			t.Fatalf("%T is not a *FieldError", e)
+		}
+		secret := strings.Contains(fe.Path, ".env") || strings.Contains(fe.Path, ".args")
+		if fe.Value == "" || secret {
+			canary.Check(t, "error", fe.Error())
+		}
+	}
+}

@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+const (
+	testHead     = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\n"
+	testProvider = `- name: ecr
+  matchImages: ["*.example.com"]
+  defaultCacheDuration: 12h
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
+`
+	testConfig = testHead + "providers:\n" + testProvider
+	testJSON   = `{"apiVersion":"kubelet.config.k8s.io/v1","kind":"CredentialProviderConfig","providers":[` +
+		`{"name":"ecr","matchImages":["*.example.com"],"defaultCacheDuration":"12h","apiVersion":"credentialprovider.kubelet.k8s.io/v1"}]}`
+)
+
+// writeFile writes a file for Load and returns its path.
+func writeFile(t testing.TB, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// errorLines returns the lines of an error, sorted as they come, without the
+// directories of the files; it fails for an error that is not a FieldError,
+// and for one that holds a planted secret.
+func errorLines(t testing.TB, dir string, err error) []string {
+	t.Helper()
+	if err == nil {
+		return nil
+	}
+	canary.Check(t, "error", err.Error())
+	canary.Check(t, "error, in Go syntax", fmt.Sprintf("%#v", flatten(err)))
+	var lines []string
+	for _, e := range flatten(err) {
+		if _, ok := e.(*FieldError); !ok {
+			t.Errorf("%T is not a *FieldError", e)
+		}
+		lines = append(lines, strings.ReplaceAll(e.Error(), dir+string(filepath.Separator), ""))
+	}
+	return lines
+}
+
+// flatten returns what errors.Join has joined.
+func flatten(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, flatten(e)...)
+	}
+	return all
+}
+
+func TestLoad(t *testing.T) {
+	all := `- name: all
+  matchImages: [a.example, "*.b.example"]
+  defaultCacheDuration: 1h30m
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
+  args: [get-credentials, ` + canary.Arg + `]
+  env:
+  - name: TOKEN
+    value: ` + canary.Env + `
+  tokenAttributes:
+    serviceAccountTokenAudience: aud
+    cacheType: Token
+    requireServiceAccount: true
+    requiredServiceAccountAnnotationKeys: [a/b]
+    optionalServiceAccountAnnotationKeys: [c]
+`
+	want := []Provider{{
+		Name: "all", MatchImages: []string{"a.example", "*.b.example"}, DefaultCacheDuration: new(90 * time.Minute),
+		APIVersion: plugin.V1, Args: []string{"get-credentials", canary.Arg}, Env: []EnvVar{{"TOKEN", canary.Env}},
+		TokenAttributes: &TokenAttributes{
+			ServiceAccountTokenAudience: "aud", CacheType: CachePerToken, RequireServiceAccount: new(true),
+			RequiredServiceAccountAnnotationKeys: []string{"a/b"}, OptionalServiceAccountAnnotationKeys: []string{"c"},
+		},
+	}}
+	got, err := Load(writeFile(t, "config", testHead+"providers:\n"+all))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !cmp.Equal(want, got.Providers) {
+		t.Error("the providers are not those in the file") // a diff would print secrets
+	}
+}
+
+// Forms of a file that the kubelet reads as the same one provider.
+func TestLoadAccepts(t *testing.T) {
+	for name, content := range map[string]string{
+		"YAML":                 testConfig,
+		"JSON":                 testJSON,
+		"JSON after blanks":    " \n\t" + testJSON,
+		"JSON, spread":         strings.ReplaceAll(testJSON, ",", ",\r\n\t"),
+		"v1beta1":              strings.Replace(testConfig, "io/v1\n", "io/v1beta1\n", 1),
+		"v1alpha1":             strings.Replace(testConfig, "io/v1\n", "io/v1alpha1\n", 1),
+		"CRLF":                 strings.ReplaceAll(testConfig, "\n", "\r\n"),
+		"BOM":                  "\ufeff" + testConfig,
+		"second document":      testConfig + "---\nkind: Other\n",
+		"broken second":        testConfig + "---\n{ [ :\n",
+		"anchors":              testHead + "providers:\n- &a\n  name: &n ecr\n  matchImages: [\"*.example.com\"]\n  defaultCacheDuration: 12h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n",
+		"merge":                testHead + "providers:\n- <<: {name: ecr, defaultCacheDuration: 12h}\n  matchImages: [\"*.example.com\"]\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n",
+		"null where it may be": testConfig + "  args: null\n  env:\n  tokenAttributes: ~\n",
+	} {
+		c, err := Load(writeFile(t, "config.yaml", content))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		want := []Provider{{Name: "ecr", MatchImages: []string{"*.example.com"}, DefaultCacheDuration: new(12 * time.Hour), APIVersion: plugin.V1}}
+		if diff := cmp.Diff(want, c.Providers); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+		if err := c.Validate(); err != nil {
+			t.Errorf("%s: validate: %v", name, err)
+		}
+	}
+}
+
+func TestLoadRejects(t *testing.T) {
+	const wrongKey = "has an unknown field; it may have "
+	const providerKeys = "apiVersion, args, defaultCacheDuration, env, matchImages, name and tokenAttributes"
+	replace := func(old, new string) string {
+		if !strings.Contains(testConfig, old) {
+			t.Fatalf("%q is not in the test configuration", old)
+		}
+		return strings.Replace(testConfig, old, new, 1)
+	}
+	tests := []struct {
+		name, content string
+		want          []string
+	}{
+		{"empty", "", []string{"f: is empty: write a CredentialProviderConfig in kubelet.config.k8s.io/v1"}},
+		{"comment alone", "# c\n", []string{"f: is empty: write a CredentialProviderConfig in kubelet.config.k8s.io/v1"}},
+		{"binary", "\x7fELF\x00\x01\x02", []string{"f: not valid YAML: it has control characters; is it a text file?"}},
+		{"not UTF-8", replace("ecr", "\xff"), []string{"f: not valid YAML: it is not UTF-8 text"}},
+		{"list", "- a\n", []string{"f:1:1: is a list, but must be a mapping"}},
+		{"scalar", "a\n", []string{`f:1:1: is a string, but must be a mapping: "a"`}},
+		{"no kind", replace("kind: CredentialProviderConfig\n", ""), []string{"f:1:1: kind: missing: write kind: CredentialProviderConfig"}},
+		{"no apiVersion", replace("apiVersion: kubelet.config.k8s.io/v1\n", ""), []string{"f:1:1: apiVersion: missing or without a version: write apiVersion: kubelet.config.k8s.io/v1"}},
+		{"group alone", replace("kubelet.config.k8s.io/v1", "kubelet.config.k8s.io/"), []string{"f:1:13: apiVersion: missing or without a version: write apiVersion: kubelet.config.k8s.io/v1"}},
+		{"unknown version", replace("kubelet.config.k8s.io/v1", "kubelet.config.k8s.io/v2"), []string{`f:1:13: apiVersion: not supported: it must be kubelet.config.k8s.io/v1, kubelet.config.k8s.io/v1beta1 or kubelet.config.k8s.io/v1alpha1: "kubelet.config.k8s.io/v2"`}},
+		{"internal version", replace("kubelet.config.k8s.io/v1", "kubelet.config.k8s.io/__internal"), []string{`f:1:13: apiVersion: not supported: it must be kubelet.config.k8s.io/v1, kubelet.config.k8s.io/v1beta1 or kubelet.config.k8s.io/v1alpha1: "kubelet.config.k8s.io/__internal"`}},
+		{"version of the protocol", replace("kubelet.config", "credentialprovider.kubelet"), []string{`f:1:13: apiVersion: the version of a provider, not of the file: write kubelet.config.k8s.io/v1 here: "credentialprovider.kubelet.k8s.io/v1"`}},
+		{"kubelet configuration", "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\naddress: 127.0.0.1\n", []string{`f:1:7: kind: the kubelet's main configuration; --image-credential-provider-config takes a file of its own, of kind CredentialProviderConfig: "KubeletConfiguration"`}},
+		{"predecessor", "kind: RegistryCredentialConfig\napiVersion: v1alpha1\nproviders: [{name: x, imageMatchers: []}]\n", []string{`f:1:7: kind: the form of the predecessor (Out-of-Tree Credential Providers), which this version does not support yet: write a CredentialProviderConfig in kubelet.config.k8s.io/v1: "RegistryCredentialConfig"`}},
+		{"predecessor's fields", replace("matchImages", "imageMatchers") + "  extraArgs: {a: b}\n", []string{
+			"f:5:3: providers[0].imageMatchers: unknown field: the predecessor's name of matchImages",
+			"f:8:3: providers[0].extraArgs: unknown field: the predecessor's field: write args, or env"}},
+		{"another kind", replace("CredentialProviderConfig", "Pod"), []string{`f:2:7: kind: another kind of document: it must be CredentialProviderConfig: "Pod"`}},
+		{"kind in another case", replace("kind:", "Kind:"), []string{"f:2:1: Kind: unknown field: did you mean kind? (case matters)"}},
+		{"kind is a number", replace("CredentialProviderConfig", "5"), []string{
+			"f:2:7: kind: missing: write kind: CredentialProviderConfig",
+			`f:2:7: kind: is a number, but must be a string: quote it: "5"`}},
+		{"several unknown fields", replace("matchImages", "matchimages") + "  foo: 1\n  deFaultCache: 1\n  tokenAttribute: x\nmetadata: {}\n", []string{
+			"f:5:3: providers[0].matchimages: unknown field: did you mean matchImages? (case matters)",
+			"f:8:3: providers[0].foo: unknown field",
+			"f:9:3: providers[0].deFaultCache: unknown field",
+			"f:10:3: providers[0].tokenAttribute: unknown field: did you mean tokenAttributes?",
+			"f:11:1: metadata: unknown field"}},
+		{"separators", replace("matchImages", "match_images"), []string{"f:5:3: providers[0].match_images: unknown field: did you mean matchImages? (case matters)"}},
+		{"tokenAttributes in v1beta1", strings.Replace(testConfig, "io/v1\n", "io/v1beta1\n", 1) + "  tokenAttributes: null\n", []string{"f:8:3: providers[0].tokenAttributes: unknown field: only files of version kubelet.config.k8s.io/v1 have it"}},
+		{"tokenAttributes in v1alpha1", strings.Replace(testConfig, "io/v1\n", "io/v1alpha1\n", 1) + "  tokenAttributes: {cacheType: Token}\n", []string{"f:8:3: providers[0].tokenAttributes: unknown field: only files of version kubelet.config.k8s.io/v1 have it"}},
+		{"unknown field in tokenAttributes", testConfig + "  tokenAttributes: {cachetype: Token}\n", []string{"f:8:21: providers[0].tokenAttributes.cachetype: unknown field: did you mean cacheType? (case matters)"}},
+		{"boolean name", replace("name: ecr", "name: yes"), []string{`f:4:9: providers[0].name: is a boolean, but must be a string: quote it (in YAML the words yes, no, on and off are booleans): "true"`}},
+		{"number name", replace("name: ecr", "name: 5"), []string{`f:4:9: providers[0].name: is a number, but must be a string: quote it: "5"`}},
+		{"string for boolean", testConfig + "  tokenAttributes: {requireServiceAccount: \"true\"}\n", []string{`f:8:44: providers[0].tokenAttributes.requireServiceAccount: is a string, but must be a boolean: "true"`}},
+		{"text for list", replace(`["*.example.com"]`, "a.example"), []string{`f:5:16: providers[0].matchImages: is a string, but must be a list: "a.example"`}},
+		{"list for text", replace("ecr", "[ecr]"), []string{"f:4:9: providers[0].name: is a list, but must be a string"}},
+		{"providers not a list", testHead + "providers: {name: x}\n", []string{"f:3:12: providers: is a mapping, but must be a list"}},
+		{"number for duration", replace("12h", "12"), []string{`f:6:25: providers[0].defaultCacheDuration: is a number, but must be a duration in quotes, such as "12h", "10m" or "0s": "12"`}},
+		{"day for duration", replace("12h", "1d"), []string{`f:6:25: providers[0].defaultCacheDuration: not a duration: write a number with a unit, such as "12h", "10m" or "0s": "1d"`}},
+		{"duplicate field", testConfig + "  name: other\n", []string{"f:8:3: providers[0].name: a field is set twice: remove one of the two"}},
+		{"duplicate at the top", testConfig + "kind: CredentialProviderConfig\n", []string{"f:8:1: kind: a field is set twice: remove one of the two"}},
+		{"duplicate in JSON", strings.Replace(testJSON, `"name":`, `"name":"x","name":`, 1), []string{"f:1:101: providers[0].name: a field is set twice: remove one of the two"}},
+		{"merged twice", testConfig + "  <<: {name: x}\n", []string{"f:8:3: providers[0]: a field is set here and merged in with <<, which counts as setting it twice: write it once"}},
+		{"duplicate provider", testConfig + testProvider, []string{`f:8:9: providers[1].name: the name of another provider (f:4:9); names must be unique across all files: "ecr"`}},
+		{"unquoted asterisk", replace(`["*.example.com"]`, "\n  - *.example.com"), []string{"f:6:5: not valid YAML: a value that begins with * must be quoted, since YAML takes it for an alias"}},
+		{"unquoted asterisk, a name", replace(`["*.example.com"]`, "[*example.com]"), []string{"f:5:17: not valid YAML: a value that begins with * must be quoted, since YAML takes it for an alias"}},
+		{"tab", replace("  matchImages", "\tmatchImages"), []string{"f:5:1: not valid YAML: a tab in the indentation; YAML wants spaces"}},
+		{"unclosed bracket", replace("com\"]", "com\""), []string{"f:5:3: not valid YAML: a bracket is not closed, or a comma is missing"}},
+		{"unclosed quote", replace("com\"]", "com]"), []string{"f:8:1: not valid YAML: a quote is not closed"}},
+		{"bad indentation", replace("  matchImages", "   matchImages"), []string{"f:5:4: not valid YAML: a colon where none can be; is the line indented wrongly, or a value with a colon not quoted?"}},
+		{"mapping for key", testConfig + "  {a: b}: c\n", []string{"f: not valid YAML: a mapping or list where the name of a field is expected"}},
+		{"JSON with a comment", "{ // c\n", []string{"f:1:3: not valid JSON from here on (a file that begins with { is read as JSON alone: no comments, no trailing commas, nothing after the last brace)"}},
+		{"JSON cut off", testJSON[:len(testJSON)-1], []string{"f:1:216: not valid JSON from here on (a file that begins with { is read as JSON alone: no comments, no trailing commas, nothing after the last brace)"}},
+		// Unicode blanks before the brace: taken for JSON, which does not allow them.
+		{"JSON after wide blanks", "\u00a0" + testJSON, []string{"f:1:1: not valid JSON from here on (a file that begins with { is read as JSON alone: no comments, no trailing commas, nothing after the last brace)"}},
+		{"YAML after a brace", "{kind: x}", []string{"f:1:2: not valid JSON from here on (a file that begins with { is read as JSON alone: no comments, no trailing commas, nothing after the last brace)"}},
+		{"column in bytes", testHead + "providers: [{name: \"ü\", foo: 1}]\n", []string{"f:3:26: providers[0].foo: unknown field"}},
+		{"through an alias", testHead + "providers:\n- name: a\n  tokenAttributes: &t {cachetype: x}\n- name: b\n  tokenAttributes: *t\n", []string{
+			"f:5:24: providers[0].tokenAttributes.cachetype: unknown field: did you mean cacheType? (case matters)",
+			"f:5:24: providers[1].tokenAttributes.cachetype: unknown field: did you mean cacheType? (case matters)"}},
+		{"secret as a field of a provider", testConfig + "  " + canary.Arg + ": 1\n", []string{"f:8:3: providers[0]: " + wrongKey + providerKeys}},
+		{"secret value of the wrong type", testConfig + "  env:\n  - name: A\n    value: {" + canary.Env + ": 1}\n", []string{"f:10:12: providers[0].env[0].value: is a mapping, but must be a string"}},
+		{"secret as a field of env", testConfig + "  env:\n  - " + canary.Env + ": x\n  - vlaue: " + canary.Env + "\n", []string{
+			"f:9:5: providers[0].env[0]: " + wrongKey + "name and value",
+			"f:10:5: providers[0].env[1].vlaue: unknown field: did you mean value?"}},
+		{"secret duplicate in env", testConfig + "  env: [{name: A, " + canary.Env + ": x, " + canary.Env + ": y}]\n", []string{
+			"f:8:39: providers[0].env[0]: " + wrongKey + "name and value",
+			"f:8:39: providers[0].env[0]: a field is set twice: remove one of the two"}},
+		{"env as a mapping", testConfig + "  env: {A: " + canary.Env + "}\n", []string{"f:8:8: providers[0].env: is a mapping, but must be a list"}},
+		{"number in env", testConfig + "  env: [{name: A, value: 12345}]\n", []string{"f:8:26: providers[0].env[0].value: is a number, but must be a string: quote it"}},
+		{"args as text", testConfig + "  args: " + canary.Arg + "\n", []string{"f:8:9: providers[0].args: is a string, but must be a list"}},
+		{"list in args", testConfig + "  args: [[" + canary.Arg + "]]\n", []string{"f:8:10: providers[0].args[0]: is a list, but must be a string"}},
+		{"boolean in args", testConfig + "  args: [a, yes]\n", []string{"f:8:13: providers[0].args[1]: is a boolean, but must be a string: quote it (in YAML the words yes, no, on and off are booleans)"}},
+		{"alias of a secret name", testConfig + "  args: [*" + canary.Arg + "]\n", []string{"f:8:10: not valid YAML: a value that begins with * must be quoted, since YAML takes it for an alias"}},
+		{"secret key of a mapping key", testConfig + "  env: {{" + canary.Env + ": 1}: 2}\n", []string{"f: not valid YAML: a mapping or list where the name of a field is expected"}},
+		{"secret behind a missing quote", replace("name: ecr", "name: \"ecr") + "  env: [{name: A, value: " + canary.Env + "}]\n  foo: \"x\"\n", []string{"f:5:3: not valid YAML: a bare * or &; quote the value, and look for a quote above that is not closed"}},
+		{"secret run into a name", testHead + "providers:\n- name: 'ecr\n  env: " + canary.Env + "\n  '\n  foo: 1\n", []string{"f:7:3: providers[0].foo: unknown field"}},
+		{"secret in broken JSON", `{"env":[{"value":"` + canary.Env + `"`, []string{"f:1:34: not valid JSON from here on (a file that begins with { is read as JSON alone: no comments, no trailing commas, nothing after the last brace)"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			path := writeFile(t, "f", tt.content)
+			_, err := Load(path)
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			if diff := cmp.Diff(tt.want, errorLines(t, filepath.Dir(path), err)); diff != "" {
+				t.Errorf("errors (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// Files that are made to hurt their reader.
+func TestLoadHostile(t *testing.T) {
+	deep := func(s string) string { return testHead + "providers:\n" + strings.Repeat(s, 1<<20) }
+	bomb := "a: &a [" + strings.Repeat("x, ", 9) + "x]\n"
+	for c := 'b'; c < 'k'; c++ {
+		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.Repeat(fmt.Sprintf("*%c, ", c-1), 9)+fmt.Sprintf("*%c", c-1))
+	}
+	tests := []struct{ name, content, want string }{
+		{"50 MB", testConfig + strings.Repeat("# comment comment comment comment comment comment\n", 1e6), "f: with this file the configuration has more than 16 MiB, or more than 524288 lines and commas: is it the right file?"},
+		{"a million providers", testHead + "providers: [" + strings.Repeat("{},", 1e6) + "]", "f: with this file the configuration has more than 16 MiB, or more than 524288 lines and commas: is it the right file?"},
+		{"deep YAML list", deep("["), "f:4:1: not valid YAML: a line without a colon where a field is expected; is something not indented, or a quote not closed?"},
+		{"deep YAML block", deep("- "), "f:4:1: not valid YAML: it is nested too deeply"},
+		{"deep JSON", `{"providers":` + strings.Repeat("[", 1<<20), "f:1:10013: not valid JSON: it is nested too deeply"},
+		{"bomb of aliases", bomb, "f: its YAML aliases expand to more than 16 MiB: write the values out"},
+		{"long value, many aliases", "a: &a " + strings.Repeat("z", 1<<20) + "\nb: [" + strings.Repeat("*a, ", 1000) + "]\n", "f: its YAML aliases expand to more than 16 MiB: write the values out"},
+		{"alias of itself", testConfig + "  args: &a [*a]\n", "f: not valid YAML: an alias inside of what it stands for"},
+		{"merge of itself", testHead + "providers:\n- &a\n  <<: *a\n", "f: not valid YAML: an alias inside of what it stands for"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			path := writeFile(t, "f", tt.content)
+			_, err := Load(path)
+			if diff := cmp.Diff([]string{tt.want}, errorLines(t, filepath.Dir(path), err)); diff != "" {
+				t.Errorf("errors (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLoadManyProblems(t *testing.T) {
+	path := writeFile(t, "f", testHead+"providers:\n"+strings.Repeat("- foo: 1\n", 1000))
+	_, err := Load(path)
+	got := errorLines(t, filepath.Dir(path), err)
+	if len(got) != maxProblems+1 || !strings.Contains(strings.Join(got, "\n"), "there are more problems") {
+		t.Errorf("%d errors, want %d and one that says there are more", len(got), maxProblems)
+	}
+}
+
+func TestLoadDirectory(t *testing.T) {
+	named := func(name string) string { return strings.Replace(testConfig, "ecr", name, 1) }
+	tests := []struct {
+		name  string
+		files map[string]string // a content of "dir" makes a directory, "-> x" a symbolic link
+		want  []string          // names of providers, or errors
+		fails bool
+	}{
+		{name: "merged in lexical order", files: map[string]string{"b.yaml": named("b"), "a.yml": named("a"), "10.json": strings.Replace(testJSON, "ecr", "ten", 1), "9.yaml": named("nine"), ".dot.yaml": named("dot")},
+			want: []string{"dot", "ten", "nine", "a", "b"}},
+		{name: "mixed versions", files: map[string]string{"a.yaml": named("a"), "b.yaml": strings.Replace(named("b"), "io/v1\n", "io/v1alpha1\n", 1)}, want: []string{"a", "b"}},
+		{name: "other files", files: map[string]string{"a.yaml": named("a"), "b.YAML": "x", "c.yaml.bak": "x", "yaml": "x", "d.conf": "x", "e.yaml": "dir"}, want: []string{"a"}},
+		{name: "symbolic link to a file", files: map[string]string{"a.yaml": "-> b", "b": named("b")}, want: []string{"b"}},
+		{name: "empty", files: nil, fails: true, want: []string{"DIR: the directory has no configuration files: their names end in .json, .yaml or .yml"}},
+		{name: "no suitable name", files: map[string]string{"config": testConfig}, fails: true, want: []string{"DIR: the directory has no configuration files: their names end in .json, .yaml or .yml"}},
+		{name: "the same name twice", files: map[string]string{"a.yaml": named("x"), "b.yaml": named("z") + strings.Replace(testProvider, "ecr", "x", 1)}, fails: true,
+			want: []string{`b.yaml:8:9: providers[1].name: the name of another provider (a.yaml:4:9); names must be unique across all files: "x"`}},
+		{name: "all broken files at once", files: map[string]string{"a.yaml": "", "b.yaml": named("b"), "c.yaml": named("5")}, fails: true,
+			want: []string{"a.yaml: is empty: write a CredentialProviderConfig in kubelet.config.k8s.io/v1", `c.yaml:4:9: providers[0].name: is a number, but must be a string: quote it: "5"`}},
+		{name: "symbolic link to a directory", files: map[string]string{"a.yaml": named("a"), "d": "dir", "b.yaml": "-> d"}, fails: true,
+			want: []string{"b.yaml: is not a regular file but a directory; the kubelet does not read below a directory, and refuses a symbolic link to one"}},
+		{name: "unreadable entry", files: map[string]string{"a.yaml": named("a"), "b.yaml": "-> nowhere"}, fails: true,
+			want: []string{"b.yaml: cannot be read: no such file or directory"}},
+		{name: "loop of links", files: map[string]string{"a.yaml": "-> b.yaml", "b.yaml": "-> a.yaml"}, fails: true,
+			want: []string{"a.yaml: cannot be read: too many levels of symbolic links", "b.yaml: cannot be read: too many levels of symbolic links"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "DIR")
+			makeDir(t, dir, tt.files)
+			c, err := Load(dir)
+			var got []string
+			if err == nil {
+				for _, p := range c.Providers {
+					got = append(got, p.Name)
+				}
+			} else {
+				got = errorLines(t, dir, err)
+				for i := range got {
+					got[i] = strings.ReplaceAll(got[i], filepath.Dir(dir)+string(filepath.Separator), "")
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" || tt.fails != (err != nil) {
+				t.Errorf("error %v; (-want +got)\n%s", err, diff)
+			}
+		})
+	}
+}
+
+// makeDir makes a directory of files, directories and symbolic links.
+func makeDir(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the texts of errors, and symbolic links, are those of Unix")
+	}
+	err := os.Mkdir(dir, 0o700)
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		target, link := strings.CutPrefix(content, "-> ")
+		switch {
+		case link:
+			err = errors.Join(err, os.Symlink(target, path))
+		case content == "dir":
+			err = errors.Join(err, os.Mkdir(path, 0o700))
+		default:
+			err = errors.Join(err, os.WriteFile(path, []byte(content), 0o600))
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLoadPath(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the texts of errors are those of Unix")
+	}
+	dir := t.TempDir()
+	makeDir(t, filepath.Join(dir, "d"), map[string]string{"dangling": "-> nowhere", "loop": "-> loop"})
+	for path, want := range map[string]string{
+		"":           "the path of the configuration is empty: name a file or a directory",
+		"missing":    "missing: cannot be found: no such file or directory",
+		"d/dangling": "d/dangling: cannot be found: no such file or directory",
+		"d/loop":     "d/loop: cannot be found: too many levels of symbolic links",
+	} {
+		full := path
+		if path != "" {
+			full = filepath.Join(dir, path)
+		}
+		_, err := Load(full)
+		if diff := cmp.Diff([]string{want}, errorLines(t, dir, err)); diff != "" {
+			t.Errorf("%q: (-want +got)\n%s", path, diff)
+		}
+	}
+	if _, err := Load("/dev/null"); err == nil || err.Error() != "/dev/null: is not a regular file but a device" {
+		t.Errorf("/dev/null: %v", err)
+	}
+}
+
+func TestLoadUnreadable(t *testing.T) {
+	path := writeFile(t, "f", testConfig)
+	if err := os.Chmod(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.ReadFile(path); !errors.Is(err, fs.ErrPermission) {
+		t.Skip("this user (root?) or system reads files whatever their mode; unreadable entries are tested with links")
+	}
+	_, err := Load(path)
+	if diff := cmp.Diff([]string{"f: cannot be read: permission denied"}, errorLines(t, filepath.Dir(path), err)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestHash(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "d")
+	makeDir(t, dir, map[string]string{"a.yaml": testConfig, "b.json": strings.Replace(testJSON, "ecr", "other", 1)})
+	both, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := Load(filepath.Join(dir, "a.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Computed apart: { printf '%016x' LENGTH | xxd -r -p; cat FILE; }… | sha256sum
+	got := []string{one.Hash(), both.Hash(), (&Config{}).Hash()}
+	want := []string{
+		"sha256:acb0bc05e835759aa528d8f77a45bac66b49961906b3a3fc19ad2035ec760f52",
+		"sha256:b984835e2518ce95032802bfd6aeb2915f3d8d02e1fd9d3381e55a4aef15fbcc",
+		"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestDocuments(t *testing.T) {
+	for content, want := range map[string]int{
+		testConfig:                            1,
+		"---\n" + testConfig:                  1,
+		testConfig + "---\nkind: Other\n":     2,
+		testConfig + "---\na: 1\n---\nb: 2\n": 3,
+		testConfig + "---\n{ [ :\n":           2,
+		testConfig + "# --- not a document\n": 1,
+		testJSON:                              1,
+		strings.Repeat("---\na: b\n", 1000):   maxProblems,
+	} {
+		if got := newSource("f", []byte(content)).documents(); got != want {
+			t.Errorf("%.40q… has %d documents, want %d", content, got, want)
+		}
+	}
+}
+
+// The places that findings about a valid configuration are reported at.
+func TestPlace(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "d")
+	makeDir(t, dir, map[string]string{
+		"a.yaml": testConfig,
+	})
+	content := testHead + "providers:\n- name: b\n  matchImages: &m\n  - x.example\n  - \"*.example\"\n- <<: {matchImages: *m}\n  name: c\n"
+	if err := os.WriteFile(filepath.Join(dir, "b.yaml"), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		provider int
+		rest     []any
+		want     string
+	}{
+		{0, nil, "a.yaml:4:3 providers[0]"},
+		{0, []any{"matchImages", 0}, "a.yaml:5:17 providers[0].matchImages[0]"},
+		{0, []any{"matchImages", 7}, "a.yaml:5:16 providers[0].matchImages[7]"},
+		{1, []any{"matchImages", 1}, "b.yaml:7:5 providers[0].matchImages[1]"},
+		{1, []any{"env", 0, "value"}, "b.yaml:4:3 providers[0].env[0].value"},
+		{2, []any{"matchImages", 1}, "b.yaml:7:5 providers[1].matchImages[1]"},
+		{2, []any{"name"}, "b.yaml:9:9 providers[1].name"},
+		{9, []any{"name"}, "providers[9].name providers[9].name"},
+	} {
+		at := c.place(tt.provider, tt.rest...)
+		got := strings.TrimPrefix(at.String(), dir+"/") + " " + at.path
+		if got != tt.want {
+			t.Errorf("place(%d, %v) = %s, want %s", tt.provider, tt.rest, got, tt.want)
+		}
+	}
+}
+
+func TestShapeAgreesWithTypes(t *testing.T) {
+	for _, version := range []string{configV1, configV1Beta1, configV1Alpha1} {
+		content := strings.Replace(testConfig, configV1, version, 1)
+		for field, s := range configShape(version).fields["providers"].elem.fields {
+			if strings.Contains(content, "  "+field+":") || field == "name" {
+				continue
+			}
+			if _, err := Load(writeFile(t, "f", content+"  "+field+": null\n")); err != nil {
+				t.Errorf("%s: the decoder does not know %s: %v", version, field, err)
+			}
+			for sub := range s.fields {
+				if _, err := Load(writeFile(t, "f", content+"  "+field+": {"+sub+": null}\n")); err != nil {
+					t.Errorf("%s: the decoder does not know %s.%s: %v", version, field, sub, err)
+				}
+			}
+		}
+	}
+}
+
+func BenchmarkLoadValidate(b *testing.B) {
+	var s strings.Builder
+	s.WriteString(testHead + "providers:\n")
+	for i := range 1000 {
+		fmt.Fprintf(&s, `- name: provider-%d
+  matchImages:
+  - "*.dkr.ecr.region-%d.amazonaws.com"
+  - registry-%d.example.com/team
+  defaultCacheDuration: 12h
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
+  args: [get-credentials]
+  env:
+  - name: AWS_PROFILE
+    value: profile
+`, i, i, i)
+	}
+	path := writeFile(b, "config.yaml", s.String())
+	b.ReportAllocs()
+	for b.Loop() {
+		c, err := Load(path)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := c.Validate(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

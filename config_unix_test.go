@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package regcred
+
+import (
+	"net"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// A named pipe without a writer, and a socket, are refused and not waited for.
+func TestLoadSpecialFiles(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, "a.yaml"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", filepath.Join(dir, "b.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for path, want := range map[string]string{
+		filepath.Join(dir, "a.yaml"): "a.yaml: is not a regular file but a named pipe",
+		filepath.Join(dir, "b.yaml"): "b.yaml: is not a regular file but a socket",
+		dir:                          "a.yaml: is not a regular file but a named pipe",
+	} {
+		_, err := Load(path)
+		if got := errorLines(t, dir, err); len(got) == 0 || got[0] != want {
+			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+	}
+}

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
+	kjson "sigs.k8s.io/json"
+)
+
+// maxProblems bounds how many problems are reported at once.
+const maxProblems = 100
+
+// problem is something wrong in one file, before its place is known.
+type problem struct {
+	path  fieldPath
+	key   bool // the field's name is meant, not its value
+	hide  bool // the field's name is not shown
+	value string
+	msg   string
+}
+
+// problems collects errors up to a bound.
+type problems struct{ errs []*FieldError }
+
+func (l *problems) full() bool { return len(l.errs) > maxProblems }
+
+func (l *problems) add(err *FieldError) {
+	switch {
+	case l.full():
+	case len(l.errs) == maxProblems:
+		l.errs = append(l.errs, &FieldError{File: err.File, Msg: "there are more problems; mend these first"})
+	default:
+		l.errs = append(l.errs, err)
+	}
+}
+
+// join returns the errors as one, in the order of files and lines, or nil.
+func (l *problems) join() error {
+	slices.SortStableFunc(l.errs, func(a, b *FieldError) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	errs := make([]error, len(l.errs))
+	for i, err := range l.errs {
+		errs[i] = err
+	}
+	return errors.Join(errs...)
+}
+
+// fieldError gives a problem its place.
+func (s *source) fieldError(p problem) *FieldError {
+	var at place
+	if p.key {
+		at = s.keyPlace(p.path)
+		if p.hide {
+			at.path = p.path[:len(p.path)-1].String()
+		}
+	} else {
+		at = s.place(p.path)
+	}
+	return &FieldError{File: at.file, Line: at.line, Column: at.column, Path: at.path, Value: shown(p.value), Msg: p.msg}
+}
+
+// problem is a FieldError about a place in a provider.
+func (c *Config) problem(provider int, value, msg string, rest ...any) *FieldError {
+	at := c.place(provider, rest...)
+	return &FieldError{File: at.file, Line: at.line, Column: at.column, Path: at.path, Value: shown(value), Msg: msg}
+}
+
+// shown is as much of a value as an error shows. After a missing quote a
+// value may run on over the lines that follow, secrets among them, so that
+// it is cut at the first blank.
+func shown(value string) string {
+	const most = 128
+	cut := strings.IndexFunc(value, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
+	if cut < 0 || cut > most {
+		cut = min(len(value), most)
+	}
+	if cut == len(value) {
+		return value
+	}
+	return strings.ToValidUTF8(value[:cut], "") + "…"
+}
+
+// diagnosis walks a document that the decoder has refused and finds out why.
+// It sees the same JSON as the decoder, and says what is wrong in words of its
+// own: the decoder stops at the first error, knows no positions and quotes
+// values.
+type diagnosis struct {
+	src  *source
+	list problems
+}
+
+// diagnose returns everything that is wrong with a document. The cause is the
+// decoder's error, if it was asked; its text is not used.
+func (s *source) diagnose(doc []byte, meta typeMeta, cause error) error {
+	if isSyntax, offset := kjson.SyntaxErrorOffset(cause); isSyntax {
+		return s.jsonError(offset, cause)
+	}
+	var value any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(doc, &value); err != nil {
+		return &FieldError{File: s.name, Msg: "cannot be decoded"}
+	}
+	d := &diagnosis{src: s}
+	d.document(value, meta)
+	if len(d.list.errs) == 0 {
+		d.list.add(&FieldError{File: s.name, Msg: "is not a " + configKind + " as a kubelet reads it"})
+	}
+	return d.list.join()
+}
+
+func (d *diagnosis) document(value any, meta typeMeta) {
+	if value == nil {
+		d.list.add(&FieldError{File: d.src.name, Msg: "is empty: write a " + configKind + " in " + configV1})
+		return
+	}
+	wrongType := meta.problem()
+	if _, ok := value.(map[string]any); ok && wrongType != nil {
+		d.report(*wrongType)
+		if meta.Kind != "" && meta.Kind != configKind {
+			return // Its fields are those of something else.
+		}
+	}
+	d.value(value, configShape(meta.APIVersion), nil)
+	if root := d.src.root(); root != nil {
+		d.duplicates(root, nil)
+	}
+}
+
+func (d *diagnosis) report(p problem) {
+	if !d.list.full() {
+		d.list.add(d.src.fieldError(p))
+	}
+}
+
+// value compares a value with what it should be. null fits everything.
+func (d *diagnosis) value(v any, want *shape, at fieldPath) {
+	if v == nil || d.list.full() {
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if want.fields != nil {
+			d.object(v, want, at)
+			return
+		}
+	case []any:
+		if want.elem != nil {
+			for i, e := range v {
+				d.value(e, want.elem, at.with(i))
+			}
+			return
+		}
+	case string:
+		if want.scalar == "string" {
+			return
+		}
+		if want.scalar == "duration" {
+			d.duration(v, at)
+			return
+		}
+	case bool:
+		if want.scalar == "boolean" {
+			return
+		}
+	}
+	d.mismatch(v, want, at)
+}
+
+func (d *diagnosis) object(v map[string]any, want *shape, at fieldPath) {
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		if d.list.full() {
+			return
+		}
+		if field, ok := want.fields[name]; ok {
+			d.value(v[name], field, at.with(name))
+			continue
+		}
+		d.unknown(name, want, at)
+	}
+}
+
+func (d *diagnosis) duration(s string, at fieldPath) {
+	if _, err := time.ParseDuration(s); err != nil {
+		d.report(problem{path: at, value: s, msg: `not a duration: write a number with a unit, such as "12h", "10m" or "0s"`})
+	}
+}
+
+// mismatch reports a value of the wrong type.
+func (d *diagnosis) mismatch(v any, want *shape, at fieldPath) {
+	msg := fmt.Sprintf("is %s, but must be %s", describe(v), want.describe())
+	var value string
+	switch v.(type) {
+	case map[string]any, []any:
+	default:
+		if !want.secret {
+			value = fmt.Sprint(v)
+		}
+		if want.scalar == "string" {
+			msg += ": quote it"
+		}
+	}
+	if _, ok := v.(bool); ok {
+		msg += " (in YAML the words yes, no, on and off are booleans)"
+	}
+	d.report(problem{path: at, value: value, msg: msg})
+}
+
+func describe(v any) string {
+	switch v.(type) {
+	case map[string]any:
+		return "a mapping"
+	case []any:
+		return "a list"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	}
+	return "a number"
+}
+
+// unknown reports a field that does not exist, by name where that is safe.
+func (d *diagnosis) unknown(name string, want *shape, at fieldPath) {
+	hint := want.hint(name)
+	msg := "unknown field"
+	if hint != "" {
+		msg += ": " + hint
+	}
+	if hint == "" && (want.secret || !isFieldName(name)) {
+		d.report(problem{path: at.with(name), key: true, hide: true,
+			msg: "has an unknown field; it may have " + list(slices.Sorted(maps.Keys(want.fields)))})
+		return
+	}
+	d.report(problem{path: at.with(name), key: true, msg: msg})
+}
+
+// isFieldName reports whether a text looks like the name of a field. Anything
+// else may be a value that broken quoting has put where a name belongs.
+func isFieldName(s string) bool {
+	return len(s) <= 32 && !strings.ContainsFunc(s, func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsLetter(r)
+	})
+}
+
+// duplicates reports fields that are set twice in one mapping, or in it and
+// in one that is merged into it.
+func (d *diagnosis) duplicates(n *yaml.Node, at fieldPath) {
+	if d.list.full() || len(at) > maxNodeDepth {
+		return
+	}
+	switch n.Kind {
+	case yaml.SequenceNode:
+		for i, child := range n.Content {
+			d.duplicates(child, at.with(i))
+		}
+	case yaml.MappingNode:
+		seen := map[string]bool{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key, value := n.Content[i], n.Content[i+1]
+			if isMergeKey(key) {
+				continue
+			}
+			if seen[key.Value] {
+				d.duplicate(key, at)
+			}
+			seen[key.Value] = true
+			d.duplicates(value, at.with(key.Value))
+		}
+		d.mergedTwice(n, seen, at)
+	}
+}
+
+// mergedTwice reports merge keys that bring a field which is set already.
+func (d *diagnosis) mergedTwice(n *yaml.Node, seen map[string]bool, at fieldPath) {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if !isMergeKey(n.Content[i]) {
+			continue
+		}
+		for _, m := range merged(n.Content[i+1]) {
+			m = deref(m)
+			if m == nil || m.Kind != yaml.MappingNode {
+				continue
+			}
+			for j := 0; j+1 < len(m.Content); j += 2 {
+				key := m.Content[j].Value
+				if seen[key] {
+					pos := d.src.locate(place{}, n.Content[i])
+					d.list.add(&FieldError{File: d.src.name, Line: pos.line, Column: pos.column, Path: at.String(),
+						Msg: "a field is set here and merged in with <<, which counts as setting it twice: write it once"})
+				}
+				seen[key] = true
+			}
+		}
+	}
+}
+
+func (d *diagnosis) duplicate(key *yaml.Node, at fieldPath) {
+	p := at
+	if safeKey(key.Value, at) {
+		p = at.with(key.Value)
+	}
+	pos := d.src.locate(place{}, key)
+	d.list.add(&FieldError{File: d.src.name, Line: pos.line, Column: pos.column, Path: p.String(),
+		Msg: "a field is set twice: remove one of the two"})
+}
+
+// safeKey reports whether a key may be shown: it is the name of a field that
+// exists somewhere, and not a value gone astray.
+func safeKey(key string, at fieldPath) bool {
+	s := configShape(configV1)
+	for _, e := range at {
+		switch e := e.(type) {
+		case int:
+			s = s.elem
+		case string:
+			s = s.fields[e]
+		}
+		if s == nil {
+			return false
+		}
+	}
+	return s.fields[key] != nil
+}

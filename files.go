@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+const (
+	// maxConfigSize bounds all files of a configuration together, in bytes.
+	// A thousand providers are about 0.5 MiB.
+	maxConfigSize = 16 << 20
+	// maxConfigEntries bounds the lines and commas of all files together. The
+	// decoders need several hundred bytes for each.
+	maxConfigEntries = 1 << 19
+	// maxConfigFiles bounds how many files of a directory are merged.
+	maxConfigFiles = 4096
+)
+
+// configPaths returns the files that make up the configuration at path, in
+// the order in which they are merged.
+func configPaths(path string) (paths []string, dir bool, err error) {
+	if path == "" {
+		return nil, false, &FieldError{Msg: "the path of the configuration is empty: name a file or a directory"}
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, false, fileError(path, "cannot be found", err)
+	}
+	if !info.IsDir() {
+		return []string{path}, false, nil
+	}
+	paths, err = listConfigDir(path)
+	return paths, true, err
+}
+
+// listConfigDir returns the configuration files in dir, sorted. It reads the
+// directory piecemeal, so that a huge one given by mistake costs no memory.
+func listConfigDir(dir string) ([]string, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, fileError(dir, "cannot be opened", err)
+	}
+	defer d.Close()
+	var paths []string
+	for {
+		entries, err := d.ReadDir(256)
+		for _, e := range entries {
+			if isConfigEntry(e) {
+				paths = append(paths, filepath.Join(dir, e.Name()))
+			}
+		}
+		if len(paths) > maxConfigFiles {
+			return nil, &FieldError{File: dir, Msg: fmt.Sprintf("the directory has more than %d configuration files", maxConfigFiles)}
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fileError(dir, "cannot be listed", err)
+		}
+	}
+	if len(paths) == 0 {
+		return nil, &FieldError{File: dir, Msg: "the directory has no configuration files: their names end in .json, .yaml or .yml"}
+	}
+	slices.Sort(paths)
+	return paths, nil
+}
+
+// isConfigEntry reports whether a directory entry is read.
+//
+// kubelet: dotfiles are; so is a symlink to a directory, which then fails to
+// be read, because an entry is judged without following it.
+func isConfigEntry(e fs.DirEntry) bool {
+	switch filepath.Ext(e.Name()) {
+	case ".json", ".yaml", ".yml":
+		return !e.IsDir()
+	}
+	return false
+}
+
+// room is what is left of the bounds while the files are read.
+type room struct{ bytes, entries int }
+
+// read reads a regular file within the bounds.
+func (r *room) read(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, fileError(name, "cannot be read", err)
+	}
+	// Checked before the file is opened: opening a named pipe waits for a writer.
+	if !info.Mode().IsRegular() {
+		return nil, &FieldError{File: name, Msg: "is not a regular file but " + describeMode(info.Mode())}
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fileError(name, "cannot be read", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, int64(r.bytes)+1))
+	if err != nil {
+		return nil, fileError(name, "cannot be read", err)
+	}
+	r.bytes -= len(data)
+	r.entries -= bytes.Count(data, []byte("\n")) + bytes.Count(data, []byte("\r")) + bytes.Count(data, []byte(","))
+	if r.bytes < 0 || r.entries < 0 {
+		return nil, &FieldError{File: name, Msg: fmt.Sprintf("with this file the configuration has more than %d MiB, or more than %d lines and commas: is it the right file?",
+			maxConfigSize>>20, maxConfigEntries)}
+	}
+	return data, nil
+}
+
+func describeMode(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "a directory; the kubelet does not read below a directory, and refuses a symbolic link to one"
+	case m&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case m&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
+}
+
+// fileError reports why a file cannot be used. The path that os puts into its
+// errors is left out: it is in File.
+func fileError(name, msg string, err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		err = pe.Err
+	}
+	return &FieldError{File: name, Msg: fmt.Sprintf("%s: %v", msg, err)}
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxNodeDepth bounds how far aliases and merges are followed.
+const maxNodeDepth = 32
+
+// fieldPath leads from the top of a document to a place in it: names of fields and
+// indices of lists.
+type fieldPath []any
+
+// String is, for example, "providers[2].matchImages[0]".
+func (p fieldPath) String() string {
+	var b strings.Builder
+	for _, e := range p {
+		switch e := e.(type) {
+		case int:
+			fmt.Fprintf(&b, "[%d]", e)
+		case string:
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(e)
+		}
+	}
+	return b.String()
+}
+
+// with returns p with one more element, in memory of its own.
+func (p fieldPath) with(e any) fieldPath { return append(p[:len(p):len(p)], e) }
+
+// place is where something stands in a configuration.
+type place struct {
+	file         string
+	line, column int    // from 1, column in bytes; 0 if unknown
+	path         string // within the file
+}
+
+// String is "file:line:column", as far as it is known.
+func (p place) String() string {
+	switch {
+	case p.file == "":
+		return p.path
+	case p.line == 0:
+		return p.file + ": " + p.path
+	}
+	return fmt.Sprintf("%s:%d:%d", p.file, p.line, p.column)
+}
+
+// place returns where something of a provider stands: rest leads on from the
+// provider, for example "matchImages", 0. What is not written in the file is
+// at its nearest parent. The provider is an index in c.Providers; the path in
+// the result counts from the start of the file.
+func (c *Config) place(provider int, rest ...any) place {
+	f, index := c.fileOf(provider)
+	full := append(fieldPath{"providers", index}, rest...)
+	if f == nil {
+		return place{path: full.String()}
+	}
+	return f.source.place(full)
+}
+
+// has reports whether a field of a provider is written in its file, be it
+// empty or null; always false for a Config that was not loaded.
+func (c *Config) has(provider int, rest ...any) bool {
+	f, index := c.fileOf(provider)
+	if f == nil {
+		return false
+	}
+	full := append(fieldPath{"providers", index}, rest...)
+	_, _, length := f.source.find(full)
+	return length == len(full)
+}
+
+// fileOf returns the file that a provider comes from and its index there; no
+// file, for a Config that was not loaded.
+func (c *Config) fileOf(provider int) (*configFile, int) {
+	for i := range c.files {
+		if f := &c.files[i]; provider >= f.first && provider < f.first+f.count {
+			return f, provider - f.first
+		}
+	}
+	return nil, provider
+}
+
+// source knows where things stand in one file. It parses the file for this
+// only when it is first asked, which is when there is something to report.
+// It is safe for concurrent use.
+type source struct {
+	name string
+	data []byte
+	root func() *yaml.Node // nil if the file cannot be parsed
+}
+
+func newSource(name string, data []byte) *source {
+	return &source{name: name, data: data, root: sync.OnceValue(func() *yaml.Node { return parseNodes(data) })}
+}
+
+// parseNodes parses the first document of a file. What this parser makes of
+// it decides nothing: without nodes, errors have no positions.
+func parseNodes(data []byte) (root *yaml.Node) {
+	// A file that the deciding parser took must not fail here.
+	defer func() {
+		if recover() != nil {
+			root = nil
+		}
+	}()
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil || len(doc.Content) == 0 {
+		return nil
+	}
+	return doc.Content[0]
+}
+
+// documents returns how many YAML documents the file has. A kubelet reads the
+// first and ignores the others, whatever is in them. It stops counting at
+// maxProblems.
+func (s *source) documents() int {
+	if isJSON(s.data) || !bytes.Contains(s.data, []byte("---")) {
+		return 1
+	}
+	n, dec := 0, yaml.NewDecoder(bytes.NewReader(s.data))
+	for {
+		var doc yaml.Node
+		switch err := dec.Decode(&doc); {
+		case errors.Is(err, io.EOF):
+			return n
+		case err != nil:
+			return n + 1
+		}
+		if n++; n == maxProblems {
+			return n
+		}
+	}
+}
+
+// find walks down p as far as the document goes. It returns the last node
+// that it reached, with its key in a mapping, and how many elements led to it.
+func (s *source) find(p fieldPath) (key, value *yaml.Node, length int) {
+	value = s.root()
+	if value == nil {
+		return nil, nil, 0
+	}
+	for i, e := range p {
+		k, v := step(value, e, 0)
+		if v == nil {
+			return key, value, i
+		}
+		key, value = k, v
+	}
+	return key, value, len(p)
+}
+
+// place returns where the value at p stands, or its nearest parent.
+func (s *source) place(p fieldPath) place {
+	_, value, _ := s.find(p)
+	return s.locate(place{file: s.name, path: p.String()}, value)
+}
+
+// keyPlace returns where the last field name of p stands.
+func (s *source) keyPlace(p fieldPath) place {
+	key, value, length := s.find(p)
+	if length == len(p) && key != nil {
+		value = key
+	}
+	return s.locate(place{file: s.name, path: p.String()}, value)
+}
+
+// step returns the child of a node, and for a mapping its key.
+func step(n *yaml.Node, e any, depth int) (key, value *yaml.Node) {
+	n = deref(n)
+	if n == nil || depth > maxNodeDepth {
+		return nil, nil
+	}
+	switch e := e.(type) {
+	case int:
+		if n.Kind == yaml.SequenceNode && e < len(n.Content) {
+			return nil, n.Content[e]
+		}
+	case string:
+		if n.Kind == yaml.MappingNode {
+			return lookupField(n, e, depth)
+		}
+	}
+	return nil, nil
+}
+
+// lookupField finds a field of a mapping, also of one that is merged into it.
+func lookupField(n *yaml.Node, name string, depth int) (key, value *yaml.Node) {
+	// Backwards: of a field that is set twice, the decoder keeps the last.
+	for i := len(n.Content) - 2; i >= 0; i -= 2 {
+		if k := deref(n.Content[i]); k != nil && k.Value == name && !isMergeKey(k) {
+			return n.Content[i], n.Content[i+1]
+		}
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if !isMergeKey(n.Content[i]) {
+			continue
+		}
+		for _, m := range merged(n.Content[i+1]) {
+			if k, v := step(m, name, depth+1); k != nil {
+				return k, v
+			}
+		}
+	}
+	return nil, nil
+}
+
+func isMergeKey(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && n.Value == "<<" && n.Tag == "!!merge"
+}
+
+// merged returns the mappings that the value of a merge key names.
+func merged(n *yaml.Node) []*yaml.Node {
+	if n.Kind == yaml.SequenceNode {
+		return n.Content
+	}
+	return []*yaml.Node{n}
+}
+
+// deref follows aliases; nil if they do not end.
+func deref(n *yaml.Node) *yaml.Node {
+	for range maxNodeDepth {
+		if n == nil || n.Kind != yaml.AliasNode {
+			return n
+		}
+		n = n.Alias
+	}
+	return nil
+}
+
+// locate adds the position of a node, if there is one.
+func (s *source) locate(at place, n *yaml.Node) place {
+	if n == nil {
+		return at
+	}
+	at.line, at.column = n.Line, byteColumn(s.line(n.Line), n.Column)
+	return at
+}
+
+// line returns a line of the file, counted from 1.
+func (s *source) line(number int) []byte {
+	rest := s.data
+	for range number - 1 {
+		_, after, ok := bytes.Cut(rest, []byte("\n"))
+		if !ok {
+			return nil
+		}
+		rest = after
+	}
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	return line
+}
+
+// byteColumn turns a column counted in characters into one counted in bytes.
+func byteColumn(line []byte, column int) int {
+	n := 0
+	for range column - 1 {
+		if n >= len(line) {
+			break
+		}
+		_, size := utf8.DecodeRune(line[n:])
+		n += size
+	}
+	return n + 1
+}
+
+// checkExpansion refuses a document whose aliases would expand to more than
+// a file may hold. The decoder bounds how many nodes they make, but not how
+// long these are, so that a few kilobytes can become gigabytes.
+func (s *source) checkExpansion() error {
+	if bytes.IndexByte(s.data, '&') < 0 || bytes.IndexByte(s.data, '*') < 0 {
+		return nil
+	}
+	n := s.root()
+	if n == nil || expandedSize(n, map[*yaml.Node]int{}, 0) <= maxConfigSize {
+		return nil
+	}
+	return &FieldError{File: s.name, Msg: fmt.Sprintf("its YAML aliases expand to more than %d MiB: write the values out", maxConfigSize>>20)}
+}
+
+// expandedSize estimates how many bytes of JSON a node becomes, at most just
+// above maxConfigSize.
+func expandedSize(n *yaml.Node, known map[*yaml.Node]int, depth int) int {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n == nil || depth > 10000 {
+		return 0
+	}
+	if size, ok := known[n]; ok {
+		return size
+	}
+	known[n] = 0 // for a node that contains itself; the decoder refuses it
+	size := len(n.Value) + 2
+	for _, child := range n.Content {
+		size = min(size+expandedSize(child, known, depth+1), maxConfigSize+1)
+	}
+	known[n] = size
+	return size
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"bytes"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// yamlError explains why a file is not YAML. The parser's text is matched
+// against what it is known to say and never passed on: it may quote the file.
+func (s *source) yamlError(err error) error {
+	text := err.Error()
+	line := 0
+	if m := yamlLine.FindStringSubmatch(text); m != nil {
+		line, _ = strconv.Atoi(m[1])
+	}
+	fe := &FieldError{File: s.name, Msg: "not valid YAML"}
+	if n, column := s.findAlias(); n > 0 && (strings.Contains(text, "alphabetic or numeric") || strings.Contains(text, "unknown anchor")) {
+		fe.Line, fe.Column = n, column
+		fe.Msg = "not valid YAML: a value that begins with * must be quoted, since YAML takes it for an alias"
+		return fe
+	}
+	if n, column := s.findTab(line); n > 0 {
+		fe.Line, fe.Column = n, column
+		fe.Msg = "not valid YAML: a tab in the indentation; YAML wants spaces"
+		return fe
+	}
+	if line > 0 {
+		fe.Line, fe.Column = line, s.indent(line)+1
+	}
+	for _, known := range yamlProblems {
+		if strings.Contains(text, known.text) {
+			fe.Msg += ": " + known.msg
+			break
+		}
+	}
+	return fe
+}
+
+var (
+	yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
+	// A value in a list or after a key that begins with an asterisk.
+	yamlAlias = regexp.MustCompile(`(?m)^[ \t]*(?:- +|[A-Za-z]+: +)+\[? *\*([^ ,\]\r\n]*)`)
+)
+
+// yamlProblems is what the parser says, and what we say.
+var yamlProblems = []struct{ text, msg string }{
+	{"mapping values are not allowed", "a colon where none can be; is the line indented wrongly, or a value with a colon not quoted?"},
+	{"could not find expected ':'", "a line without a colon where a field is expected; is something not indented, or a quote not closed?"},
+	{"did not find expected key", "a field is expected here; is something indented wrongly, or a quote not closed?"},
+	{"did not find expected '-' indicator", "an entry of a list is expected here; is something indented wrongly?"},
+	{"did not find expected ',' or", "a bracket is not closed, or a comma is missing"},
+	{"found unexpected end of stream", "a quote is not closed"},
+	{"cannot start any token", "a character that cannot begin a value; quote the value"},
+	{"unknown escape character", `a backslash that means nothing inside "…"; use '…'`},
+	{"control characters", "it has control characters; is it a text file?"},
+	{"UTF-8", "it is not UTF-8 text"},
+	{"alphabetic or numeric character", "a bare * or &; quote the value, and look for a quote above that is not closed"},
+	{"unknown anchor", "an alias (*name) without an anchor (&name)"},
+	{"excessive aliasing", "its aliases expand to too much; write the values out"},
+	{"invalid map key", "a mapping or list where the name of a field is expected"},
+	{"map key of type", "something that is not text where the name of a field is expected"},
+	{"exceeded max depth", "it is nested too deeply"},
+	{"value contains itself", "an alias inside of what it stands for"},
+	{"map merge requires", "the merge key << wants a mapping"},
+}
+
+// findAlias returns the first value that begins with an asterisk and is not
+// an alias to something in the file.
+func (s *source) findAlias() (line, column int) {
+	for _, m := range yamlAlias.FindAllSubmatchIndex(s.data, maxProblems) {
+		name := s.data[m[2]:m[3]]
+		if len(name) > 0 && bytes.Contains(s.data, append([]byte("&"), name...)) {
+			continue
+		}
+		return s.position(int64(m[2]))
+	}
+	return 0, 0
+}
+
+// findTab returns a tab in the indentation of a line or of the one after it,
+// since the parser is not exact about lines.
+func (s *source) findTab(line int) (n, column int) {
+	for n := max(line, 1); n <= line+1; n++ {
+		if i := bytes.IndexByte(s.line(n)[:s.indent(n)], '\t'); i >= 0 {
+			return n, i + 1
+		}
+	}
+	return 0, 0
+}
+
+// indent returns how many bytes of blanks a line begins with.
+func (s *source) indent(line int) int {
+	text := s.line(line)
+	return len(text) - len(bytes.TrimLeft(text, " \t"))
+}
+
+// jsonError explains why a file is not JSON. The decoder's text is not passed
+// on, since it quotes the file.
+func (s *source) jsonError(offset int64, cause error) error {
+	line, column := s.position(offset)
+	msg := "not valid JSON from here on (a file that begins with { is read as JSON alone: no comments, no trailing commas, nothing after the last brace)"
+	if strings.Contains(cause.Error(), "exceeded max depth") {
+		msg = "not valid JSON: it is nested too deeply"
+	}
+	return &FieldError{File: s.name, Line: line, Column: column, Msg: msg}
+}
+
+// position turns an offset into line and column.
+func (s *source) position(offset int64) (line, column int) {
+	before := string(s.data[:min(max(offset-1, 0), int64(len(s.data)))])
+	return 1 + strings.Count(before, "\n"), len(before) - strings.LastIndexByte(before, '\n')
+}

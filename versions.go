@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/regcred/regcred/plugin"
+)
+
+// The minor releases of Kubernetes 1 since which a kubelet knows something.
+//
+// Sources: KEP-2133 (alpha in 1.20, v1 in 1.26), KEP-4412 (tokenAttributes),
+// pkg/features/kube_features.go of 1.36.3 (the token gate: off by default in
+// 1.33, on from 1.34), and vectors recorded from kubelet 1.33 (no directory,
+// no cacheType).
+const (
+	sinceV1Alpha1        = 20
+	sinceV1Beta1         = 24
+	sinceV1              = 26
+	sinceTokenAttributes = 33
+	sinceCacheType       = 34
+	sinceDirectory       = 34
+	newestMinor          = 36
+)
+
+// The feature gates that concern credential providers.
+const (
+	gateProviders = "KubeletCredentialProviders"
+	gateTokens    = "KubeletServiceAccountTokenForCredentialProviders"
+)
+
+// kubelet is a kubelet that a configuration is checked against.
+type kubelet struct {
+	minor int
+	gates map[string]bool
+}
+
+// kubelet resolves a Target.
+func (t Target) kubelet() (kubelet, error) {
+	k := kubelet{minor: newestMinor, gates: t.FeatureGates}
+	if t.KubeletVersion == "" {
+		return k, nil
+	}
+	m := regexp.MustCompile(`^v?1\.(\d{1,3})(\.\d+)?([-+].*)?$`).FindStringSubmatch(t.KubeletVersion)
+	if m == nil {
+		return k, fmt.Errorf("kubelet version %q: not a version of Kubernetes 1: write it as 1.33 or v1.33.4", t.KubeletVersion)
+	}
+	minor, err := strconv.Atoi(m[1])
+	if err != nil {
+		return k, fmt.Errorf("kubelet version %q: %w", t.KubeletVersion, err)
+	}
+	k.minor = minor
+	return k, nil
+}
+
+// enabled returns the setting of a gate, or its default.
+func (k kubelet) enabled(gate string, byDefault bool) bool {
+	if on, ok := k.gates[gate]; ok {
+		return on
+	}
+	return byDefault
+}
+
+// missing says why the kubelet has no credential providers, or returns "".
+func (k kubelet) missing() string {
+	switch {
+	case k.minor < sinceV1Alpha1:
+		return k.unknown("credential providers", sinceV1Alpha1)
+	case k.minor < sinceV1 && !k.enabled(gateProviders, k.minor >= sinceV1Beta1):
+		return fmt.Sprintf("kubelet 1.%d has credential providers only with the feature gate %s", k.minor, gateProviders)
+	}
+	return ""
+}
+
+// missingTokens says why the kubelet refuses tokenAttributes, or returns "".
+func (k kubelet) missingTokens() string {
+	switch {
+	case k.minor < sinceTokenAttributes:
+		return k.unknown("tokenAttributes", sinceTokenAttributes)
+	case !k.enabled(gateTokens, k.minor > sinceTokenAttributes):
+		return fmt.Sprintf("kubelet 1.%d takes it only with the feature gate %s", k.minor, gateTokens)
+	}
+	return ""
+}
+
+// unknown says that the kubelet is too old for something.
+func (k kubelet) unknown(what string, since int) string {
+	return fmt.Sprintf("kubelet 1.%d does not know %s (new in 1.%d)", k.minor, what, since)
+}
+
+// configSince returns the release that brought a version of configuration files.
+func configSince(apiVersion string) int {
+	switch apiVersion {
+	case configV1Alpha1:
+		return sinceV1Alpha1
+	case configV1Beta1:
+		return sinceV1Beta1
+	}
+	return sinceV1
+}
+
+// requestSince returns the release that brought a version of the exec
+// protocol; 0 for what is none.
+func requestSince(apiVersion string) int {
+	switch apiVersion {
+	case plugin.V1Alpha1:
+		return sinceV1Alpha1
+	case plugin.V1Beta1:
+		return sinceV1Beta1
+	case plugin.V1:
+		return sinceV1
+	}
+	return 0
+}
