@@ -39,7 +39,7 @@ func ExampleConfig_Validate() {
 	fmt.Println(config.Validate())
 	// Output:
 	// testdata/config/wrong.yaml:5:9: providers[0].name: must not have blanks: rename the plugin: "my…"
-	// testdata/config/wrong.yaml:6:17: providers[0].matchImages[0]: not a pattern that a kubelet takes: "port" is not a port: "registry.example.com:port"
+	// testdata/config/wrong.yaml:6:17: providers[0].matchImages[0]: not a pattern that a kubelet takes: what follows the first colon of the host is not a port: "registry.example.com:port"
 	// testdata/config/wrong.yaml:7:25: providers[0].defaultCacheDuration: must not be negative: "-1h0m0s"
 	// testdata/config/wrong.yaml:8:15: providers[0].apiVersion: not a version of the protocol: it must be credentialprovider.kubelet.k8s.io/v1, credentialprovider.kubelet.k8s.io/v1beta1 or credentialprovider.kubelet.k8s.io/v1alpha1: "credentialprovider.kubelet.k8s.io/v2"
 }

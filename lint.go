@@ -3,6 +3,12 @@
 
 package regcred
 
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
 // Severity says what a [Finding] means for the images concerned.
 type Severity string
 
@@ -29,10 +35,125 @@ type Finding struct {
 }
 
 // Lint returns what the kubelet accepts but cannot work, or is dangerous, in
-// the configuration alone. Findings are in the order of the files.
-func (c *Config) Lint() []Finding { return nil }
+// the configuration alone. Findings are in the order of the files. They never
+// hold a value of env or args, nor user information or a query that somebody
+// wrote into a pattern.
+func (c *Config) Lint() []Finding {
+	l := linter{config: c}
+	apply(&l, configRules(), &whole{c, overlapsOf(c)}, nowhere)
+	forProvider, forPattern := providerRules(), patternRules()
+	for i := range c.Providers {
+		p := &c.Providers[i]
+		apply(&l, forProvider, p, spot{provider: i})
+		for k := range p.MatchImages {
+			apply(&l, forPattern, readPattern(p, k), spot{provider: i, rest: fieldPath{"matchImages", k}})
+		}
+	}
+	return l.sorted()
+}
 
 // LintBinDir returns what is wrong with the executables of c's providers in
 // binDir, on this machine: missing, not executable, for another architecture,
 // dynamically linked against a missing loader, writable by others.
-func (c *Config) LintBinDir(binDir string) []Finding { return nil }
+func (c *Config) LintBinDir(binDir string) []Finding {
+	l := linter{config: c}
+	dir := inspectBinDir(c, binDir)
+	apply(&l, binDirRules(), dir, nowhere)
+	rules := binaryRules()
+	for i := range c.Providers {
+		if name := c.Providers[i].Name; dir.err == nil && nameProblem(name) == "" {
+			apply(&l, rules, inspectBinary(binDir, name), spot{provider: i, rest: fieldPath{"name"}})
+		}
+	}
+	return l.sorted()
+}
+
+// A rule finds one kind of mistake in a T. Its name is stable: it is the
+// heading under which docs/configuration.md explains it.
+type rule[T any] struct {
+	name     string
+	severity Severity
+	check    func(T) []remark
+}
+
+// remark is what a rule says about one spot.
+type remark struct {
+	at         spot // zero: the subject of the rule
+	message    string
+	suggestion string
+}
+
+// say returns one remark about the subject itself.
+func say(suggestion, format string, args ...any) []remark {
+	return []remark{{message: fmt.Sprintf(format, args...), suggestion: suggestion}}
+}
+
+// spot is a place in a configuration: somewhere in a provider or, if elsewhere
+// is set, in a file at large.
+type spot struct {
+	provider  int
+	rest      fieldPath
+	elsewhere bool
+	file      string
+	line      int
+}
+
+var nowhere = spot{elsewhere: true}
+
+// linter collects findings.
+type linter struct {
+	config   *Config
+	findings []located
+}
+
+// located is a finding with what decides its order where there are no lines.
+type located struct {
+	Finding
+	provider int
+}
+
+// apply runs rules over one subject, which stands at base.
+func apply[T any](l *linter, rules []rule[T], subject T, base spot) {
+	for _, r := range rules {
+		for _, m := range r.check(subject) {
+			at := m.at
+			if !at.elsewhere && !base.elsewhere {
+				at.provider = base.provider
+				at.rest = append(base.rest[:len(base.rest):len(base.rest)], m.at.rest...)
+			}
+			l.add(at, Finding{Rule: r.name, Severity: r.severity, Message: m.message, Suggestion: m.suggestion})
+		}
+	}
+}
+
+func (l *linter) add(at spot, f Finding) {
+	if at.elsewhere {
+		f.File, f.Line = at.file, at.line
+		l.findings = append(l.findings, located{f, -1})
+		return
+	}
+	where := l.config.place(at.provider, at.rest...)
+	f.File, f.Line, f.Column, f.Path = where.file, where.line, where.column, where.path
+	l.findings = append(l.findings, located{f, at.provider})
+}
+
+// sorted returns the findings in the order of the files.
+func (l *linter) sorted() []Finding {
+	order := map[string]int{}
+	for i, f := range l.config.files {
+		order[f.name] = i + 1
+	}
+	slices.SortStableFunc(l.findings, func(a, b located) int {
+		return cmp.Or(
+			cmp.Compare(order[a.File], order[b.File]),
+			cmp.Compare(a.Line, b.Line),
+			cmp.Compare(a.Column, b.Column),
+			cmp.Compare(a.provider, b.provider),
+		)
+	})
+	var findings []Finding
+	for _, f := range l.findings {
+		findings = append(findings, f.Finding)
+	}
+	return findings
+}

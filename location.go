@@ -200,11 +200,11 @@ func checkPort(s string) error {
 		return nil
 	}
 	if s[0] != ':' {
-		return fmt.Errorf("%q after an IPv6 address", s)
+		return errors.New("what follows an IPv6 address is not a port")
 	}
 	for i := 1; i < len(s); i++ {
 		if s[i] < '0' || s[i] > '9' {
-			return fmt.Errorf("%q is not a port", s[1:])
+			return errors.New("what follows the first colon of the host is not a port") // it may be a password
 		}
 	}
 	return nil

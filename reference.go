@@ -52,7 +52,9 @@ func shorten(s string) string {
 // the regular expressions and, but for Docker Hub's short names, without
 // allocating. ok is false for the others, whether they are valid or not.
 func plainRepository(image string) (repo string, ok bool) {
-	if len(image) > 255 || len(image) == 64 { // 64 hex digits are an image ID
+	// A path of more than 255 bytes, "library/" included, is refused, and so
+	// are 64 hex digits, an image's ID.
+	if len(image) > 255-len("library/") || len(image) == 64 {
 		return "", false
 	}
 	name, ok := cutTagAndDigest(image)

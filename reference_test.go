@@ -15,7 +15,7 @@ var referenceSeeds = []string{
 	"a.io:5000/b/c:d@sha256:" + strings.Repeat("0a", 32), "a.io/b@sha256:short", "a.io/b@sha512:" + strings.Repeat("0a", 64),
 	"a.io/B", "A.io/b", "a-.io/b", "-a.io/b", "a..io/b", ".a/b", "a./b", "a.io:/b", "a.io:80:80/b", "[::1]:5000/b", "localhost/b", "localhost",
 	"a.io/b__c", "a.io/b---c", "a.io/b.-c", "a.io/b_", "a.io//b", "a.io/b/", "a.io/b:", "a.io/b:.x", "a.io/b:" + strings.Repeat("x", 129),
-	strings.Repeat("a", 64), strings.Repeat("a", 64) + ":x", "a.io/" + strings.Repeat("a", 300), "a.io/b%41", "user@a.io/b", "https://a.io/b",
+	strings.Repeat("a", 247), strings.Repeat("a", 248), strings.Repeat("a", 255), strings.Repeat("a", 64), strings.Repeat("a", 64) + ":x", "a.io/" + strings.Repeat("a", 300), "a.io/b%41", "user@a.io/b", "https://a.io/b",
 	"a-b.io/c", "a--b.io/c", "a.-b/c", "a.b-/c", "foo/bar:5000/x", "a:5000/b:x@sha256:" + strings.Repeat("AB", 32),
 }
 

@@ -96,7 +96,7 @@ func (v *validation) provider(i int, p *Provider) {
 	}
 	for j, m := range p.MatchImages {
 		if _, err := ParsePattern(m); err != nil {
-			v.report(i, m, "not a pattern that a kubelet takes: "+patternProblem(m, err), "matchImages", j)
+			v.report(i, showPattern(m), "not a pattern that a kubelet takes: "+patternProblem(m, err), "matchImages", j)
 		}
 	}
 	switch d := p.DefaultCacheDuration; {

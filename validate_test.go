@@ -63,7 +63,7 @@ func TestValidate(t *testing.T) {
 			"f:9:5: providers[0].tokenAttributes: needs a provider whose apiVersion is credentialprovider.kubelet.k8s.io/v1"}},
 		{"no patterns", replace(`["*.example.com"]`, "[]"), []string{"f:5:16: providers[0].matchImages: missing: at least one pattern is needed"}},
 		{"bad patterns", replace(`["*.example.com"]`, `["a.b:c", ok, "a b"]`), []string{
-			`f:5:17: providers[0].matchImages[0]: not a pattern that a kubelet takes: "c" is not a port: "a.b:c"`,
+			`f:5:17: providers[0].matchImages[0]: not a pattern that a kubelet takes: what follows the first colon of the host is not a port: "a.b:c"`,
 			`f:5:30: providers[0].matchImages[2]: not a pattern that a kubelet takes: it has characters that no image has: "a…"`}},
 		{"negative duration", replace("12h", "-1s"), []string{`f:6:25: providers[0].defaultCacheDuration: must not be negative: "-1s"`}},
 		{"nothing at all", testHead + "providers:\n- {}\n", []string{
@@ -184,7 +184,7 @@ func TestValidateWithoutFile(t *testing.T) {
 	c.Providers[1].MatchImages = p.MatchImages[:1]
 	want := []string{
 		`providers[1].name: the name of another provider (providers[0].name); names must be unique across all files: "a"`,
-		`providers[0].matchImages[1]: not a pattern that a kubelet takes: "b" is not a port: "a:b"`,
+		`providers[0].matchImages[1]: not a pattern that a kubelet takes: what follows the first colon of the host is not a port: "a:b"`,
 	}
 	if diff := cmp.Diff(want, errorLines(t, "", c.Validate())); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -215,4 +215,16 @@ func TestQualifiedName(t *testing.T) {
 			t.Errorf("%q: accepted", s)
 		}
 	}
+}
+
+func TestValidateHidesUserInformation(t *testing.T) {
+	c := &Config{Providers: []Provider{{
+		Name: "p", MatchImages: []string{"user:" + canary.Password + "/x@r.io:80:80", "r.io:80:80?" + canary.Token},
+		DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1,
+	}}}
+	err := c.Validate()
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	canary.Check(t, "error", err.Error())
 }

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package pull
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync/atomic"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"golang.org/x/sync/errgroup"
+)
+
+// fetcher brings the content of an image into a layout.
+type fetcher struct {
+	session  *session
+	layout   *layout
+	progress func(Event)
+	parallel int
+	bytes    atomic.Int64 // downloaded
+	reused   []bool       // by index of plan.blobs; each written by one goroutine
+}
+
+// fetch stores everything but the entry in index.json.
+func (f *fetcher) fetch(ctx context.Context, pl *plan) error {
+	f.reused = make([]bool, len(pl.blobs))
+	for _, b := range pl.blobs {
+		f.tell(EventQueued, b, 0, false)
+	}
+	first := 0
+	if !pl.told { // an image by itself: its configuration comes first
+		if err := f.blob(ctx, 0, pl.blobs[0]); err != nil {
+			return err
+		}
+		if err := f.checkPlatform(pl); err != nil {
+			return err
+		}
+		first = 1
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(f.parallel)
+	for i := first; i < len(pl.blobs); i++ {
+		g.Go(func() error { return f.blob(gctx, i, pl.blobs[i]) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, m := range pl.manifests {
+		if err := f.layout.put(ctx, m); err != nil {
+			return err
+		}
+		f.bytes.Add(int64(len(m.raw)))
+	}
+	return nil
+}
+
+// checkPlatform looks into the configuration of an image that is in no
+// index, before its layers are downloaded.
+func (f *fetcher) checkPlatform(pl *plan) error {
+	config := pl.blobs[0].Descriptor
+	if !config.MediaType.IsConfig() {
+		return nil // an artifact, for no platform
+	}
+	raw, err := f.layout.read(config)
+	if err != nil {
+		return err
+	}
+	var have v1.Platform
+	if err := json.Unmarshal(raw, &have); err != nil {
+		return fmt.Errorf("configuration %s: not valid: %w", config.Digest, err)
+	}
+	if have.OS == "" || have.Architecture == "" {
+		return nil // some builders leave it out
+	}
+	if !pl.want.takes(have) {
+		return fmt.Errorf("no image for platform %s; there is: %s", pl.want, have)
+	}
+	pl.root.Platform = &v1.Platform{OS: have.OS, Architecture: have.Architecture, Variant: have.Variant}
+	return nil
+}
+
+func (f *fetcher) tell(kind EventKind, b blob, n int64, reused bool) {
+	if f.progress != nil {
+		f.progress(Event{Kind: kind, Digest: b.Digest.String(), Config: b.config, Size: b.Size, Bytes: n, Reused: reused})
+	}
+}
+
+// blob stores one blob, if need be by downloading it, some times over.
+func (f *fetcher) blob(ctx context.Context, i int, b blob) error {
+	f.tell(EventStart, b, 0, false)
+	have, err := f.layout.verify(ctx, b.Descriptor)
+	if err != nil {
+		return err
+	}
+	if have {
+		f.reused[i] = true
+		f.tell(EventDone, b, b.Size, true)
+		return nil
+	}
+	for n := 1; ; n++ {
+		err := f.download(ctx, b)
+		if err == nil {
+			f.bytes.Add(b.Size)
+			f.tell(EventDone, b, b.Size, false)
+			return nil
+		}
+		// Wrong bytes come from a broken proxy or disk: once may be chance.
+		again := isCut(err) || errors.Is(err, errMismatch) && n == 1
+		if ctx.Err() != nil || isLocal(err) || !again || !f.session.budget.pause(ctx, n, 0) {
+			return &opError{"blob " + b.Digest.String(), f.explain(b, err)}
+		}
+		f.tell(EventRestart, b, 0, false)
+	}
+}
+
+// explain adds what is special about a layer that licences keep out of
+// registries. Its URLs are not followed, since they may lead anywhere.
+func (f *fetcher) explain(b blob, err error) error {
+	if statusOf(err) == http.StatusNotFound && len(b.URLs) > 0 {
+		return fmt.Errorf("a foreign layer that the registry does not hold (push the image with its foreign layers): %w", err)
+	}
+	return err
+}
+
+// download makes one attempt at a blob.
+func (f *fetcher) download(ctx context.Context, b blob) error {
+	// identity: the bytes are compressed already, and the digest is of these.
+	resp, err := f.session.get(ctx, "blobs", b.Digest.String(), http.Header{"Accept-Encoding": {"identity"}})
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.ContentLength >= 0 && resp.ContentLength != b.Size {
+		return fmt.Errorf("%w: the manifest says %d bytes, the registry offers %d", errMismatch, b.Size, resp.ContentLength)
+	}
+	w, err := f.layout.create(b.Descriptor)
+	if err != nil {
+		return err
+	}
+	defer w.abort()
+	// One byte more than there should be is enough to know.
+	n, err := io.Copy(w, io.LimitReader(&meter{resp.Body, f, b, 0}, b.Size+1))
+	if err != nil {
+		return err
+	}
+	if n < b.Size {
+		return fmt.Errorf("%d of %d bytes: %w", n, b.Size, io.ErrUnexpectedEOF)
+	}
+	return w.commit()
+}
+
+// meter reports what it reads.
+type meter struct {
+	io.Reader
+	f *fetcher
+	b blob
+	n int64
+}
+
+func (m *meter) Read(p []byte) (int, error) {
+	n, err := m.Reader.Read(p)
+	if n > 0 {
+		m.n += int64(n)
+		m.f.tell(EventAdvance, m.b, min(m.n, m.b.Size), false)
+	}
+	return n, err
+}
+
+// result describes what was stored.
+func (f *fetcher) result(pl *plan) *Result {
+	res := &Result{
+		Image:     f.session.target.name,
+		Digest:    pl.root.Digest.String(),
+		Resolved:  pl.resolved.String(),
+		MediaType: string(pl.root.MediaType),
+		Bytes:     f.bytes.Load(),
+	}
+	if pl.root.Platform != nil {
+		res.Platform = pl.root.Platform.String()
+	}
+	for i, b := range pl.blobs {
+		if !b.config {
+			res.Layers = append(res.Layers, Layer{b.Digest.String(), string(b.MediaType), b.Size, f.reused[i]})
+		}
+	}
+	return res
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly)
+
+package pull
+
+import (
+	"context"
+	"errors"
+	"syscall"
+)
+
+// lockDir does nothing here: only the pulls of one [Puller] wait for each other.
+func lockDir(context.Context, string) (unlock func(), err error) { return func() {}, nil }
+
+func isDiskFull(err error) bool { return errors.Is(err, syscall.ENOSPC) }

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package pull
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"runtime"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// Bounds of an index: how deep others may be listed in it, and how large it
+// may be with all manifests below it, in bytes.
+const (
+	maxDepth     = 4
+	maxManifests = 64 << 20
+)
+
+// plan is everything that a pull has to store.
+type plan struct {
+	root      v1.Descriptor // what index.json will name
+	resolved  v1.Hash       // what the reference names
+	blobs     []blob        // each once, in the order of the manifests
+	manifests []manifest    // children before parents
+
+	want platform
+	told bool // an index has said that the image is for the platform
+
+	seen map[v1.Hash]bool // what is in blobs
+	size int              // bytes of manifests
+}
+
+// blob is a layer or a configuration.
+type blob struct {
+	v1.Descriptor
+	config bool
+}
+
+// platform is what to take of an image.
+type platform struct {
+	all bool
+	v1.Platform
+}
+
+func parsePlatform(s string) (platform, error) {
+	switch s {
+	case AllPlatforms:
+		return platform{all: true}, nil
+	case "":
+		s = "linux/" + runtime.GOARCH
+	}
+	p, err := v1.ParsePlatform(s)
+	if err != nil || p.OS == "" || p.Architecture == "" {
+		return platform{}, fmt.Errorf("platform %q is not os/architecture[/variant] or %q, e.g. linux/arm64", s, AllPlatforms)
+	}
+	return platform{Platform: normal(*p)}, nil
+}
+
+// normal drops a variant that says nothing: v8 is all there is of arm64.
+func normal(p v1.Platform) v1.Platform {
+	if p.Architecture == "arm64" && p.Variant == "v8" {
+		p.Variant = ""
+	}
+	return p
+}
+
+func (p platform) takes(have v1.Platform) bool {
+	return p.all || normal(have).Satisfies(p.Platform)
+}
+
+// plan reads the manifests.
+func (s *session) plan(ctx context.Context, want platform) (*plan, error) {
+	top, err := s.manifest(ctx, s.target.ref.Identifier())
+	if err != nil {
+		return nil, err
+	}
+	pl := &plan{root: top.desc, resolved: top.desc.Digest, want: want, told: want.all, seen: map[v1.Hash]bool{}}
+	if top.desc.MediaType.IsIndex() && !want.all {
+		if top, err = s.choose(ctx, top, want); err != nil {
+			return nil, err
+		}
+		pl.root, pl.told = top.desc, true
+	}
+	if err := s.add(ctx, pl, top, 0); err != nil {
+		return nil, err
+	}
+	return pl, nil
+}
+
+// choose takes the first image of an index that is for the platform.
+func (s *session) choose(ctx context.Context, index manifest, want platform) (manifest, error) {
+	children, err := parseIndex(index)
+	if err != nil {
+		return manifest{}, err
+	}
+	var exist []string
+	for _, d := range children {
+		if d.Platform == nil || !d.MediaType.IsImage() {
+			continue
+		}
+		if want.takes(*d.Platform) {
+			return s.child(ctx, d)
+		}
+		if d.Platform.OS != "unknown" { // attestations
+			exist = append(exist, d.Platform.String())
+		}
+	}
+	return manifest{}, fmt.Errorf("no image for platform %s; there are: %s", want, orNone(exist))
+}
+
+func orNone(list []string) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	return strings.Join(list, ", ")
+}
+
+// child gets what an index lists.
+func (s *session) child(ctx context.Context, d v1.Descriptor) (manifest, error) {
+	m, err := s.manifest(ctx, d.Digest.String())
+	if err != nil {
+		return manifest{}, err
+	}
+	if m.desc.MediaType != d.MediaType || m.desc.Size != d.Size {
+		return manifest{}, fmt.Errorf("manifest %s: the index says %q with %d bytes, the registry sends %q with %d",
+			d.Digest, d.MediaType, d.Size, m.desc.MediaType, m.desc.Size)
+	}
+	m.desc.Platform = d.Platform
+	return m, nil
+}
+
+// add puts a manifest and all below it into the plan.
+func (s *session) add(ctx context.Context, pl *plan, m manifest, depth int) error {
+	if pl.size += len(m.raw); pl.size > maxManifests {
+		return fmt.Errorf("manifests of more than %d bytes together", maxManifests)
+	}
+	if m.desc.MediaType.IsImage() {
+		return pl.addImage(m)
+	}
+	if depth == maxDepth {
+		return fmt.Errorf("manifest %s: indexes within indexes, more than %d deep", m.desc.Digest, maxDepth)
+	}
+	children, err := parseIndex(m)
+	if err != nil {
+		return err
+	}
+	for _, d := range children {
+		child, err := s.child(ctx, d)
+		if err != nil {
+			return err
+		}
+		if err := s.add(ctx, pl, child, depth+1); err != nil {
+			return err
+		}
+	}
+	pl.manifests = append(pl.manifests, m)
+	return nil
+}
+
+func (pl *plan) addImage(m manifest) error {
+	var image v1.Manifest
+	if err := decode(m, &image); err != nil {
+		return err
+	}
+	if err := checkDescriptors(m, append(image.Layers, image.Config)); err != nil {
+		return err
+	}
+	pl.addBlob(blob{image.Config, true})
+	for _, d := range image.Layers {
+		pl.addBlob(blob{d, false})
+	}
+	pl.manifests = append(pl.manifests, m)
+	return nil
+}
+
+func (pl *plan) addBlob(b blob) {
+	if !pl.seen[b.Digest] {
+		pl.seen[b.Digest] = true
+		pl.blobs = append(pl.blobs, b)
+	}
+}
+
+func parseIndex(m manifest) ([]v1.Descriptor, error) {
+	var index v1.IndexManifest
+	if err := decode(m, &index); err != nil {
+		return nil, err
+	}
+	return index.Manifests, checkDescriptors(m, index.Manifests)
+}
+
+// decode reads a manifest; all errors name it.
+func decode(m manifest, into any) error {
+	if err := json.Unmarshal(m.raw, into); err != nil {
+		return fmt.Errorf("manifest %s: not valid: %w", m.desc.Digest, err)
+	}
+	return nil
+}
+
+func checkDescriptors(m manifest, list []v1.Descriptor) error {
+	for _, d := range list {
+		if d.Digest.Hex == "" || d.Size < 0 {
+			return fmt.Errorf("manifest %s: not valid: a descriptor without digest, or with size %d", m.desc.Digest, d.Size)
+		}
+	}
+	return nil
+}
+
+// mediaTypeOf returns the kind of a manifest. Header and content must not
+// disagree: what is an image to one reader and an index to another is an
+// attack (CVE-2021-41190).
+func mediaTypeOf(header string, raw []byte) (types.MediaType, error) {
+	var doc struct {
+		MediaType string            `json:"mediaType"`
+		Manifests []json.RawMessage `json:"manifests"`
+		Layers    []json.RawMessage `json:"layers"`
+	}
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		return "", fmt.Errorf("not a manifest: %w", err)
+	}
+	mt, _, err := mime.ParseMediaType(header)
+	if err != nil {
+		mt = doc.MediaType
+	}
+	if doc.MediaType != "" && doc.MediaType != mt {
+		return "", fmt.Errorf("the registry calls it %q, it calls itself %q", mt, doc.MediaType)
+	}
+	kind := types.MediaType(mt)
+	switch {
+	case kind.IsIndex() && doc.Layers == nil, kind.IsImage() && doc.Manifests == nil:
+		return kind, nil
+	case kind.IsSchema1():
+		return "", fmt.Errorf("media type %q is an image of Docker before 2016, which runtimes have given up: push it again with a newer tool", mt)
+	}
+	return "", fmt.Errorf("media type %q: not an image or an index of images", mt)
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package pull
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/regcred/regcred/internal/testregistry"
+)
+
+func TestPlatforms(t *testing.T) {
+	multi := []string{"linux/s390x", "linux/amd64", "linux/arm/v6", "linux/arm/v7", "linux/arm64/v8", "windows/amd64"}
+	for _, tt := range []struct {
+		name   string
+		have   []string
+		want   string
+		took   string // Result.Platform
+		layers int
+		says   string // of an error
+	}{
+		{"this one", append([]string{"plan9/mips"}, "linux/"+runtime.GOARCH), "", "linux/" + runtime.GOARCH, 2, ""},
+		{"another", multi, "linux/s390x", "linux/s390x", 2, ""},
+		{"variant", multi, "linux/arm/v7", "linux/arm/v7", 2, ""},
+		{"no variant takes the first", multi, "linux/arm", "linux/arm/v6", 2, ""},
+		{"arm64 is v8", multi, "linux/arm64", "linux/arm64/v8", 2, ""},
+		{"v8 is arm64", []string{"linux/amd64", "linux/arm64"}, "linux/arm64/v8", "linux/arm64", 2, ""},
+		{"all", multi, "all", "", 12, ""},
+		{"missing", []string{"linux/amd64", "linux/arm64/v8"}, "linux/riscv64", "", 0, "no image for platform linux/riscv64; there are: linux/amd64, linux/arm64/v8"},
+		{"missing variant", multi, "linux/arm/v5", "", 0, "no image for platform linux/arm/v5; there are: linux/s390x,"},
+		{"one image", []string{"linux/s390x"}, "linux/s390x", "linux/s390x", 2, ""},
+		{"one image, all", []string{"linux/s390x"}, "all", "", 2, ""},
+		{"one image, another", []string{"linux/s390x"}, "linux/arm64", "", 0, "no image for platform linux/arm64; there is: linux/s390x"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			reg, image, digest := startWith(t, testregistry.Options{}, testregistry.Image{Platforms: tt.have})
+			p := &Puller{Platform: tt.want}
+			if tt.says != "" {
+				err := mustFail(t, p, image, nil, t.TempDir())
+				if !strings.Contains(err.Error(), tt.says) {
+					t.Errorf("error %q does not say %q", err, tt.says)
+				}
+				for _, r := range reg.Requests() {
+					if strings.Contains(r.Path, "/blobs/") && len(tt.have) > 1 {
+						t.Errorf("a blob was downloaded: %s", r.Path)
+					}
+				}
+				return
+			}
+			dir := t.TempDir()
+			res := mustPull(t, p, image, nil, dir)
+			if res.Platform != tt.took || len(res.Layers) != tt.layers || res.Resolved != digest {
+				t.Errorf("platform %q, %d layers, resolved %s, want %q, %d, %s", res.Platform, len(res.Layers), res.Resolved, tt.took, tt.layers, digest)
+			}
+			if whole := len(tt.have) == 1 || tt.want == "all"; whole != (res.Digest == digest) {
+				t.Errorf("digest %s of %s", res.Digest, digest)
+			}
+			m, err := v1.ParseIndexManifest(strings.NewReader(tree(t, dir)["index.json"]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if p := m.Manifests[0].Platform; p != nil {
+				got = p.String()
+			}
+			if got != tt.took {
+				t.Errorf("index.json says platform %q, want %q", got, tt.took)
+			}
+		})
+	}
+}
+
+// put uploads a manifest as it is.
+func put(t *testing.T, reg *testregistry.Server, tag, mediaType string, raw []byte) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "PUT", reg.URL()+"/v2/team/app/manifests/"+tag, bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", mediaType)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 201 {
+		t.Fatalf("putting a manifest: status %d", resp.StatusCode)
+	}
+}
+
+const (
+	ociImage = "application/vnd.oci.image.manifest.v1+json"
+	ociIndex = "application/vnd.oci.image.index.v1+json"
+)
+
+func TestOddManifests(t *testing.T) {
+	reg, image, _ := startRegistry(t, testregistry.None)
+	dir := t.TempDir()
+	good := mustPull(t, &Puller{}, image, nil, dir)
+	raw := tree(t, dir)[filepath.Join("blobs", "sha256", strings.TrimPrefix(good.Digest, "sha256:"))]
+	layer := good.Layers[1]
+	absent := "sha256:" + strings.Repeat("ab", 32)
+	for _, tt := range []struct{ name, mediaType, raw, says string }{
+		{"no JSON", ociImage, "hello", "not a manifest"},
+		{"half", ociImage, raw[:50], "not a manifest"},
+		{"a list", ociImage, "[]", "not a manifest"},
+		{"schema 1", "application/vnd.docker.distribution.manifest.v1+prettyjws", `{"schemaVersion":1}`, "push it again"},
+		{"another type", "application/json", `{}`, "not an image or an index"},
+		{"header and content disagree", ociIndex, raw + " ", "it calls itself"},
+		{"image and index at once", ociImage, `{"layers":[],"manifests":[]}`, "not an image or an index"},
+		{"index with layers", ociIndex, `{"layers":[],"manifests":[]}`, "not an image or an index"},
+		{"no configuration", ociImage, `{"layers":[]}`, "without digest"},
+		{"digest that is a path", ociImage, strings.Replace(raw, layer.Digest, "sha256:../../../../../../../../../../../../../../../../../../../../../etc/", 1), "not valid"},
+		{"digest of unknown kind", ociImage, strings.Replace(raw, layer.Digest, "md5:d41d8cd98f00b204e9800998ecf8427e", 1), "not valid"},
+		{"negative size", ociImage, strings.Replace(raw, fmt.Sprintf(`"size":%d`, layer.Size), `"size":-1`, 1), "not valid"},
+		{"size too small", ociImage, sized(raw, layer, layer.Size-1), "the registry offers"},
+		{"size too large", ociImage, sized(raw, layer, layer.Size+1), "the registry offers"},
+		{"blob that is not there", ociImage, strings.Replace(raw, layer.Digest, absent, 1), "blob " + absent + ": HTTP 404 BLOB_UNKNOWN"},
+		{"foreign layer", ociImage, strings.Replace(strings.Replace(raw, layer.Digest, absent, 1), `"digest":"`+absent, `"urls":["https://example.com/"],"digest":"`+absent, 1), "foreign layer"},
+		{"larger than 4 MiB", ociImage, raw + strings.Repeat(" ", maxManifest), "larger than 4194304 bytes"},
+		{"empty index", ociIndex, `{"manifests":[]}`, "there are: none"},
+		{"index that lists no image", ociIndex, `{"manifests":[{"mediaType":"x/y","size":1,"digest":"` + absent + `","platform":{"os":"linux","architecture":"` + runtime.GOARCH + `"}}]}`, "there are: none"},
+		{"index with a wrong size", ociIndex, `{"manifests":[{"mediaType":"` + ociImage + `","size":1,"digest":"` + good.Digest + `","platform":{"os":"linux","architecture":"` + runtime.GOARCH + `"}}]}`, "the index says"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			put(t, reg, "odd", tt.mediaType, []byte(tt.raw))
+			dir := t.TempDir()
+			err := mustFail(t, &Puller{Retry: fast}, strings.Replace(image, ":v1", ":odd", 1), nil, dir)
+			if !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("error %q does not say %q", err, tt.says)
+			}
+		})
+	}
+}
+
+// sized changes the size of one layer in a manifest.
+func sized(raw string, l Layer, size int64) string {
+	return strings.Replace(raw, fmt.Sprintf(`"size":%d,"digest":%q`, l.Size, l.Digest), fmt.Sprintf(`"size":%d,"digest":%q`, size, l.Digest), 1)
+}
+
+func TestDeepIndex(t *testing.T) {
+	reg, image, digest := startRegistry(t, testregistry.None)
+	reg2, err := http.Get(reg.URL() + "/v2/team/app/manifests/v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg2.Body.Close()
+	size, mediaType := reg2.ContentLength, ociImage
+	for depth := range maxDepth + 1 {
+		raw := fmt.Sprintf(`{"schemaVersion":2,"mediaType":%q,"manifests":[{"mediaType":%q,"size":%d,"digest":%q}]}`, ociIndex, mediaType, size, digest)
+		put(t, reg, fmt.Sprintf("deep%d", depth), ociIndex, []byte(raw))
+		hash, n, err := v1.SHA256(strings.NewReader(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		digest, size, mediaType = hash.String(), n, ociIndex
+	}
+	p := &Puller{Platform: AllPlatforms}
+	last := fmt.Sprintf(":deep%d", maxDepth-1)
+	if res := mustPull(t, p, strings.Replace(image, ":v1", last, 1), nil, t.TempDir()); len(res.Layers) != 2 {
+		t.Errorf("%d layers, want 2", len(res.Layers))
+	}
+	last = fmt.Sprintf(":deep%d", maxDepth)
+	failed := mustFail(t, p, strings.Replace(image, ":v1", last, 1), nil, t.TempDir())
+	if want := "more than 4 deep"; !strings.Contains(failed.Error(), want) {
+		t.Errorf("error %q does not say %q", failed, want)
+	}
+}
+
+func TestManifestsTogetherAreBounded(t *testing.T) {
+	reg, image, _ := startRegistry(t, testregistry.None)
+	empty := "sha256:" + strings.Repeat("ab", 32)
+	child := fmt.Sprintf(`{"schemaVersion":2,"config":{"mediaType":"x/y","size":2,"digest":%q},"layers":[]}`, empty)
+	child += strings.Repeat(" ", maxManifest-len(child))
+	put(t, reg, "child", ociImage, []byte(child))
+	hash, _, err := v1.SHA256(strings.NewReader(child))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := fmt.Sprintf(`{"mediaType":%q,"size":%d,"digest":%q}`, ociImage, len(child), hash)
+	entries := strings.Repeat(entry+",", maxManifests/maxManifest+2)
+	put(t, reg, "many", ociIndex, []byte(`{"schemaVersion":2,"manifests":[`+strings.TrimSuffix(entries, ",")+`]}`))
+	failed := mustFail(t, &Puller{Platform: AllPlatforms}, strings.Replace(image, ":v1", ":many", 1), nil, t.TempDir())
+	if want := "manifests of more than"; !strings.Contains(failed.Error(), want) {
+		t.Errorf("error %q does not say %q", failed, want)
+	}
+}
+
+func TestManifestOfAnotherDigest(t *testing.T) {
+	reg, image, digest := startRegistry(t, testregistry.None)
+	in := reg.Inject(testregistry.Fault{Kind: testregistry.Corrupt, Endpoint: testregistry.Manifests, Times: testregistry.Forever})
+	ref := strings.TrimSuffix(image, ":v1") + "@" + digest
+	err := mustFail(t, &Puller{Retry: fast}, ref, nil, t.TempDir())
+	if want := "the registry sent something else"; !strings.Contains(err.Error(), want) || in.Hits() != 1 {
+		t.Errorf("error %q after %d requests does not say %q after 1", err, in.Hits(), want)
+	}
+}
+
+func TestArtifact(t *testing.T) {
+	reg, image, _ := startRegistry(t, testregistry.None)
+	dir := t.TempDir()
+	res := mustPull(t, &Puller{}, image, nil, dir)
+	raw := tree(t, dir)[filepath.Join("blobs", "sha256", strings.TrimPrefix(res.Digest, "sha256:"))]
+	put(t, reg, "chart", ociImage, []byte(strings.Replace(raw, "application/vnd.oci.image.config.v1+json", "application/vnd.cncf.helm.config.v1+json", 1)))
+	p := &Puller{Platform: "plan9/mips"} // which an artifact is not for, nor for any other
+	got, err := p.Pull(t.Context(), strings.Replace(image, ":v1", ":chart", 1), nil, t.TempDir())
+	if err != nil || got.Platform != "" || len(got.Layers) != 2 {
+		t.Errorf("got %+v, %v, want 2 layers and no platform", got, err)
+	}
+}
+
+func TestTargetNames(t *testing.T) {
+	got := map[string]string{}
+	for _, image := range []string{"nginx", "nginx:1.25", "docker.io/team/app", "index.docker.io/library/nginx", "localhost/x", "registry.example:443/a/b:c"} {
+		tg, err := parseTarget(image, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[image] = tg.name
+	}
+	want := map[string]string{
+		"nginx":                         "docker.io/library/nginx:latest",
+		"nginx:1.25":                    "docker.io/library/nginx:1.25",
+		"docker.io/team/app":            "docker.io/team/app:latest",
+		"index.docker.io/library/nginx": "docker.io/library/nginx:latest",
+		"localhost/x":                   "localhost/x:latest",
+		"registry.example:443/a/b:c":    "registry.example:443/a/b:c",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}

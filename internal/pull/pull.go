@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package pull pulls an image into an OCI image layout with a list of
+// credentials, as a kubelet and its container runtime would: with none, once
+// anonymously; otherwise once with each in order until one succeeds, and
+// never anonymously after that.
+//
+//	p := &pull.Puller{Refused: keyring.Invalidate}
+//	res, err := p.Pull(ctx, "registry.example/team/app:v1", creds, "./app")
+//
+// A credential goes to the image's registry and to the token server that this
+// registry names, over TLS unless the registry is on loopback, and never
+// along with a redirect. Nothing enters the layout that has not been
+// verified, and its index changes only when everything is there.
+package pull
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/regcred/regcred"
+)
+
+// Puller pulls images. The zero value is ready to use; the fields must not
+// change while a pull runs. It is safe for concurrent use, also for pulls
+// into one directory. Where the system has flock(2), several processes may
+// pull into one directory too; on others (Windows) they must take turns.
+type Puller struct {
+	// Transport makes the requests; nil means [http.DefaultTransport].
+	Transport http.RoundTripper
+
+	// Platform is "os/architecture" or "os/architecture/variant"; "" means
+	// linux on this program's architecture. [AllPlatforms] takes an index
+	// with all that it lists.
+	Platform string
+
+	// Insecure allows plain HTTP to the image's registry (only to that host)
+	// where TLS does not answer. Registries on loopback need no permission.
+	Insecure bool
+
+	// Parallel is how many blobs of an image are downloaded at a time; 0
+	// means 3, as in most runtimes.
+	Parallel int
+
+	// IdleTimeout ends a request on which no byte arrives for so long; 0
+	// means 30 seconds. A deadline for the whole pull is the context's.
+	IdleTimeout time.Duration
+
+	// Retry says how failed requests are repeated.
+	Retry Retry
+
+	// Progress, if not nil, is told what happens to each blob, from several
+	// goroutines. It must not block.
+	Progress func(Event)
+
+	// Refused, if not nil, is called with each credential that a registry or
+	// its token server answered with 401. Other failures do not prove a
+	// credential wrong: registries answer 403 and 404 for other reasons.
+	Refused func(regcred.Credential)
+
+	mu sync.Mutex // held while an index.json changes
+}
+
+// AllPlatforms as [Puller.Platform] takes an image index whole.
+const AllPlatforms = "all"
+
+// Result is a successful pull.
+type Result struct {
+	Image    string // the full reference, which the layout's index.json carries as org.opencontainers.image.ref.name
+	Digest   string // of the manifest or index that index.json names, "sha256:…"
+	Resolved string // what the reference names at the registry; differs from Digest where one platform was taken from an index
+
+	MediaType string
+	Platform  string // e.g. "linux/amd64"; "" for an index, or where the image names none
+
+	Layers []Layer // in the order of the manifests; each once
+	Bytes  int64   // downloaded: blobs and manifests, without retries
+
+	Credential *regcred.Credential // the one that worked; nil if none was needed
+	Failed     []Try               // those that were tried before it
+}
+
+// Layer is one layer of a pulled image.
+type Layer struct {
+	Digest    string
+	MediaType string
+	Size      int64 // bytes
+	Reused    bool  // it was in the layout, and was verified there
+}
+
+// Pull pulls an image into the OCI image layout at dir, which is created if
+// it does not exist. A directory that is neither empty nor a layout is left
+// as it is. Blobs that are there already are verified before they are used.
+//
+// If every try fails the error is an [*Error], which names them all. It
+// matches [context.Canceled], [context.DeadlineExceeded] and syscall.ENOSPC
+// with [errors.Is]. What has been downloaded and verified by then stays in
+// dir/blobs for the next pull; index.json is as before. Only a process that
+// is killed leaves temporary files (".tmp-…") behind.
+func (p *Puller) Pull(ctx context.Context, image string, creds []regcred.Credential, dir string) (*Result, error) {
+	t, err := parseTarget(image, p.Insecure)
+	if err != nil {
+		return nil, fmt.Errorf("pulling %q: %w", image, err)
+	}
+	want, err := parsePlatform(p.Platform)
+	if err != nil {
+		return nil, fmt.Errorf("pulling %q: %w", image, err)
+	}
+	if err := checkDir(dir); err != nil {
+		return nil, fmt.Errorf("pulling %q: %w", image, err)
+	}
+	j := &job{p: p, target: t, want: want, dir: dir, budget: newBudget(p.Retry)}
+	return j.tryAll(ctx, creds)
+}
+
+// job is one call of Pull.
+type job struct {
+	p      *Puller
+	target target
+	want   platform
+	dir    string
+	budget *budget
+}
+
+// tryAll pulls with one credential after the other.
+func (j *job) tryAll(ctx context.Context, creds []regcred.Credential) (*Result, error) {
+	tries := []*regcred.Credential{nil} // anonymous
+	if len(creds) > 0 {
+		tries = tries[:0]
+		for i := range creds {
+			tries = append(tries, &creds[i])
+		}
+	}
+	var failed []Try
+	for _, cred := range tries {
+		res, err := j.try(ctx, cred)
+		if err == nil {
+			res.Credential, res.Failed = cred, failed
+			return res, nil
+		}
+		if done := ctx.Err(); done != nil && !errors.Is(err, done) {
+			err = fmt.Errorf("%w: %w", done, err)
+		}
+		try := newTry(cred, err)
+		failed = append(failed, try)
+		if try.Status == http.StatusUnauthorized && cred != nil && j.p.Refused != nil {
+			j.p.Refused(*cred)
+		}
+		// Another credential mends neither a full disk nor a lost caller.
+		if ctx.Err() != nil || isLocal(err) {
+			break
+		}
+	}
+	return nil, &Error{Image: j.target.name, Tries: failed, Untried: len(tries) - len(failed)}
+}
+
+// try is one whole pull with one credential.
+func (j *job) try(ctx context.Context, cred *regcred.Credential) (*Result, error) {
+	s, err := j.login(ctx, cred)
+	if err != nil {
+		return nil, err
+	}
+	pl, err := s.plan(ctx, j.want)
+	if err != nil {
+		return nil, err
+	}
+	lay, err := openLayout(j.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer lay.close()
+	f := &fetcher{session: s, layout: lay, progress: j.p.Progress, parallel: cmp.Or(j.p.Parallel, 3)}
+	if err := f.fetch(ctx, pl); err != nil {
+		return nil, err
+	}
+	j.p.mu.Lock()
+	defer j.p.mu.Unlock()
+	if err := lay.name(ctx, pl.root, j.target.name); err != nil {
+		return nil, err
+	}
+	return f.result(pl), nil
+}

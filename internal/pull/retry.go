@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package pull
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Retry says how requests are repeated that got 429 or 5xx, or whose
+// connection broke. The zero value has sensible bounds.
+type Retry struct {
+	// Attempts is how often one request is made, at most; 0 means 4.
+	Attempts int
+
+	// Wait is the first wait; each further one is twice as long, all with
+	// jitter. 0 means 250 ms. A Retry-After takes its place.
+	Wait time.Duration
+
+	// Budget bounds the waiting of one Pull, with all its requests and
+	// credentials; 0 means 30 seconds. A longer Retry-After is a failure.
+	Budget time.Duration
+}
+
+// budget is the waiting that one Pull may still do.
+type budget struct {
+	attempts int
+	wait     time.Duration
+	mu       sync.Mutex
+	left     time.Duration
+}
+
+func newBudget(r Retry) *budget {
+	return &budget{
+		attempts: cmp.Or(r.Attempts, 4),
+		wait:     max(cmp.Or(r.Wait, 250*time.Millisecond), 1),
+		left:     cmp.Or(r.Budget, 30*time.Second),
+	}
+}
+
+// pause waits before attempt n+1 (from 1), after what the server asked for if
+// that is more than 0. It reports whether there is to be another attempt.
+func (b *budget) pause(ctx context.Context, n int, asked time.Duration) bool {
+	wait := asked
+	if wait <= 0 {
+		wait = b.wait << min(n-1, 10)
+		wait = wait/2 + rand.N(wait) // between half and one and a half
+	}
+	if n >= b.attempts || !b.take(wait) {
+		return false
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (b *budget) take(d time.Duration) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if d > b.left {
+		return false
+	}
+	b.left -= d
+	return true
+}
+
+// retrier repeats requests up to the point where the body begins; the rest is
+// up to who reads the body.
+type retrier struct {
+	inner  http.RoundTripper
+	budget *budget
+}
+
+func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
+	for n := 1; ; n++ {
+		resp, err := r.inner.RoundTrip(req)
+		again, asked := worthRetrying(resp, err)
+		// Only GET: a body is gone once it has been sent.
+		if !again || req.Method != http.MethodGet || !r.budget.pause(req.Context(), n, asked) {
+			return resp, err
+		}
+		if resp != nil {
+			_, _ = io.Copy(io.Discard, resp.Body) // bounded by the wire; saves the connection
+			resp.Body.Close()
+		}
+	}
+}
+
+func worthRetrying(resp *http.Response, err error) (again bool, asked time.Duration) {
+	if err != nil {
+		return isCut(err), 0
+	}
+	switch {
+	case resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode == http.StatusServiceUnavailable:
+		return true, retryAfter(resp.Header.Get("Retry-After"))
+	case resp.StatusCode >= 500 && resp.StatusCode != http.StatusNotImplemented:
+		return true, 0
+	}
+	return false, 0
+}
+
+// retryAfter parses a Retry-After header: seconds or a date (RFC 9110, 10.2.3).
+func retryAfter(h string) time.Duration {
+	if s, err := strconv.ParseUint(h, 10, 31); err == nil {
+		return time.Duration(s) * time.Second
+	}
+	if at, err := http.ParseTime(h); err == nil {
+		return time.Until(at)
+	}
+	return 0
+}
+
+// isCut reports whether a connection broke once it stood. One that cannot be
+// made is not worth another attempt.
+func isCut(err error) bool {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return true
+	}
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Op == "read" || op.Op == "write"
+	}
+	// HTTP/2's errors have no exported types.
+	return strings.Contains(err.Error(), "stream error: stream ID") || strings.Contains(err.Error(), "http2: ")
+}

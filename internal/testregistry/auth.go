@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package testregistry
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Anonymous is the user name in a [Rule] for requests without a login.
+const Anonymous = ""
+
+// AnyUser is the user name in a [Rule] for everybody who has logged in.
+const AnyUser = "*"
+
+// Rule lets a user pull or push repositories.
+type Rule struct {
+	User   string // a user name, [AnyUser] or [Anonymous]
+	Prefix string // of the repository, by path elements: "team" covers "team" and "team/app"; "" covers all
+	Pull   bool
+	Push   bool
+}
+
+const (
+	actionPull = "pull"
+	actionPush = "push"
+	service    = "testregistry"
+)
+
+func (r Rule) covers(user, repo string) bool {
+	if r.User != user && (r.User != AnyUser || user == Anonymous) {
+		return false
+	}
+	return r.Prefix == "" || repo == r.Prefix || strings.HasPrefix(repo, r.Prefix+"/")
+}
+
+// allowed reports whether the rules let a user do something. The user has
+// been authenticated, or is [Anonymous].
+func (s *Server) allowed(user, repo, action string) bool {
+	if len(s.opts.Rules) == 0 {
+		return user != Anonymous
+	}
+	return slices.ContainsFunc(s.opts.Rules, func(r Rule) bool {
+		return r.covers(user, repo) && (action == actionPull && r.Pull || action == actionPush && r.Push)
+	})
+}
+
+// identity is who a request says it comes from, and whether that is so.
+type identity struct {
+	scheme string // see Request.Scheme
+	user   string // as presented; of a token, whom it was issued to
+	ok     bool   // the password is right, or the token is good
+	token  token
+}
+
+// identify looks at the Authorization header, or the form of a login. Only
+// the token endpoint and the Basic mode take a password.
+func (s *Server) identify(r *http.Request) identity {
+	if r.URL.Path == tokenPath && r.Method == http.MethodPost {
+		r.Body = http.MaxBytesReader(nil, r.Body, maxTokenBody)
+		user := r.PostFormValue("username")
+		ok := r.PostFormValue("grant_type") == "password" && s.checkPassword(user, r.PostFormValue("password"))
+		return identity{scheme: "Form", user: user, ok: ok}
+	}
+	if user, password, ok := r.BasicAuth(); ok {
+		good := s.opts.Auth == Basic || r.URL.Path == tokenPath
+		return identity{scheme: "Basic", user: user, ok: good && s.checkPassword(user, password)}
+	}
+	if secret, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		tok, good := s.lookupToken(secret)
+		return identity{scheme: "Bearer", user: tok.user, ok: good && s.opts.Auth == Bearer, token: tok}
+	}
+	return identity{}
+}
+
+func (s *Server) checkPassword(user, password string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	want, ok := s.users[user]
+	return ok && user != Anonymous && want == password
+}
+
+// authorize reports whether the request may go on; if not, it has been answered.
+func (s *Server) authorize(w http.ResponseWriter, r *http.Request, id identity) bool {
+	if s.opts.Auth == None {
+		return true
+	}
+	// Wrong credentials are refused even where none are needed, as by real registries.
+	if id.scheme != "" && !id.ok {
+		s.challenge(w, r, "authentication required")
+		return false
+	}
+	repo := repository(r)
+	if repo == "" { // the ping, or the catalogue: any login will do
+		if !id.ok {
+			s.challenge(w, r, "authentication required")
+		}
+		return id.ok
+	}
+	action := actionOf(r)
+	allowed := s.allowed(id.user, repo, action)
+	switch {
+	case allowed && (s.opts.Auth == Basic || id.token.grants(repo, action)):
+		return true
+	case allowed || id.user == Anonymous:
+		s.challenge(w, r, "authentication required, or a token for this repository")
+	default:
+		writeError(w, http.StatusForbidden, "DENIED", fmt.Sprintf("%s may not %s %s", id.user, action, repo))
+	}
+	return false
+}
+
+// challenge answers 401 and says how to log in.
+func (s *Server) challenge(w http.ResponseWriter, r *http.Request, why string) {
+	switch s.opts.Auth {
+	case Basic:
+		w.Header().Set("WWW-Authenticate", `Basic realm="testregistry"`)
+	case Bearer:
+		c := fmt.Sprintf(`Bearer realm="%s%s",service="%s"`, s.URL(), tokenPath, service)
+		if repo := repository(r); repo != "" {
+			c += fmt.Sprintf(`,scope="repository:%s:%s"`, repo, actionOf(r))
+		}
+		w.Header().Set("WWW-Authenticate", c)
+	}
+	writeError(w, http.StatusUnauthorized, "UNAUTHORIZED", why)
+}
+
+// actionOf says what a request needs to be allowed.
+func actionOf(r *http.Request) string {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return actionPull
+	}
+	return actionPush
+}
+
+// repository returns the repository that a request is about, or "".
+func repository(r *http.Request) string {
+	path, ok := strings.CutPrefix(r.URL.Path, "/v2/")
+	if !ok {
+		return ""
+	}
+	for _, sep := range []string{"/manifests/", "/blobs/", "/tags/", "/referrers/"} {
+		// The last one: a repository may have an element of that name.
+		if i := strings.LastIndex(path, sep); i > 0 {
+			return path[:i]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package testregistry
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// FaultKind says what goes wrong.
+type FaultKind int
+
+// The kinds of faults. The first three replace the answer; the others spoil
+// an answer that would be good (status 200 to a GET).
+const (
+	Unauthorized    FaultKind = iota // 401 with a challenge, whatever the login
+	TooManyRequests                  // 429, with Retry-After if Fault.RetryAfter is set
+	ServerError                      // 500
+	Slow                             // waits Fault.Delay once Fault.Bytes bytes of the body are out; before the header if 0
+	Cut                              // closes the connection after Fault.Bytes bytes of the body
+	Corrupt                          // changes one byte of the body
+)
+
+// Endpoint is a part of the registry's API.
+type Endpoint int
+
+// The endpoints that a [Fault] may be confined to.
+const (
+	Anywhere  Endpoint = iota
+	Ping               // /v2/
+	Tokens             // the token server
+	Manifests          // /v2/<repository>/manifests/
+	Blobs              // /v2/<repository>/blobs/
+)
+
+// Forever as [Fault.Times] means until the fault is removed.
+const Forever = math.MaxInt
+
+// maxDelay bounds a slow answer, so that a test that forgets one ends.
+const maxDelay = time.Minute
+
+// Fault is something that goes wrong with matching requests.
+type Fault struct {
+	Kind     FaultKind
+	Endpoint Endpoint
+	Path     string // if set, only requests whose path contains this, e.g. a digest
+	After    int    // matching requests that are let through first
+	Times    int    // how many matching requests then fail; 0 means one
+
+	Delay      time.Duration // for Slow; at most a minute. A client that goes away ends it.
+	RetryAfter time.Duration // for TooManyRequests; rounded up to seconds
+	Bytes      int64         // for Slow and Cut: how much of the body comes first
+}
+
+// Injected is a fault in a [Server].
+type Injected struct {
+	s     *Server
+	fault Fault
+	seen  int // matching requests; guarded by s.mu
+	hits  int // those that failed; guarded by s.mu
+}
+
+// Inject adds a fault. Of several that match a request, the one added first
+// applies, and only that one counts the request.
+func (s *Server) Inject(f Fault) *Injected {
+	if f.Times == 0 {
+		f.Times = 1
+	}
+	f.Delay = min(f.Delay, maxDelay)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	in := &Injected{s: s, fault: f}
+	s.faults = append(s.faults, in)
+	return in
+}
+
+// Hits is how many requests the fault has struck.
+func (in *Injected) Hits() int {
+	in.s.mu.Lock()
+	defer in.s.mu.Unlock()
+	return in.hits
+}
+
+// Remove takes the fault out again.
+func (in *Injected) Remove() {
+	in.s.mu.Lock()
+	defer in.s.mu.Unlock()
+	in.s.faults = slices.DeleteFunc(in.s.faults, func(x *Injected) bool { return x == in })
+}
+
+// nextFault counts a request and returns the fault that strikes it, if any.
+func (s *Server) nextFault(r *http.Request) *Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, in := range s.faults {
+		if in.hits == in.fault.Times || !in.fault.matches(r) {
+			continue
+		}
+		in.seen++
+		if in.seen <= in.fault.After {
+			return nil
+		}
+		in.hits++
+		return &in.fault
+	}
+	return nil
+}
+
+func (f *Fault) matches(r *http.Request) bool {
+	if f.Endpoint != Anywhere && f.Endpoint != endpointOf(r) {
+		return false
+	}
+	if f.spoilsBody() && r.Method != http.MethodGet {
+		return false
+	}
+	return strings.Contains(r.URL.Path, f.Path)
+}
+
+func (f *Fault) spoilsBody() bool { return f.Kind >= Slow }
+
+func endpointOf(r *http.Request) Endpoint {
+	switch path := r.URL.Path; {
+	case path == tokenPath:
+		return Tokens
+	case path == "/v2/" || path == "/v2":
+		return Ping
+	case strings.Contains(path, "/manifests/"):
+		return Manifests
+	case strings.Contains(path, "/blobs/"):
+		return Blobs
+	}
+	return Anywhere
+}
+
+// refuse answers in place of the registry, if the fault is of that kind.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *Fault) bool {
+	switch f.Kind {
+	case Unauthorized:
+		s.challenge(w, r, "refused on purpose")
+	case TooManyRequests:
+		if f.RetryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.RetryAfter.Seconds()))))
+		}
+		writeError(w, http.StatusTooManyRequests, "TOOMANYREQUESTS", "too many requests, on purpose")
+	case ServerError:
+		writeError(w, http.StatusInternalServerError, "UNKNOWN", "broken on purpose")
+	default:
+		return false
+	}
+	return true
+}
+
+// wrap returns a writer that spoils the body.
+func (f *Fault) wrap(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
+	sp := &spoiler{ResponseWriter: w, ctx: r.Context(), fault: f}
+	if f.Kind == Slow && f.Bytes == 0 {
+		sp.wait()
+	}
+	return sp
+}
+
+// spoiler passes on a response and does to its body what the fault says.
+type spoiler struct {
+	http.ResponseWriter
+	ctx     context.Context // the request's: ends when the client goes away or the server closes
+	fault   *Fault
+	began   bool // the header is out
+	good    bool // the status is 200
+	written int64
+	waited  bool
+}
+
+func (sp *spoiler) WriteHeader(status int) {
+	sp.began, sp.good = true, status == http.StatusOK
+	sp.ResponseWriter.WriteHeader(status)
+}
+
+func (sp *spoiler) Write(p []byte) (int, error) {
+	if !sp.began {
+		sp.WriteHeader(http.StatusOK)
+	}
+	if !sp.good || len(p) == 0 {
+		return sp.ResponseWriter.Write(p)
+	}
+	switch sp.fault.Kind {
+	case Cut:
+		return sp.writeCut(p)
+	case Corrupt:
+		return sp.writeCorrupt(p)
+	default:
+		return sp.writeSlow(p)
+	}
+}
+
+// writeCut drops what is beyond the cut. The server closes a connection whose
+// handler has written less than its Content-Length.
+func (sp *spoiler) writeCut(p []byte) (int, error) {
+	keep := max(0, min(int64(len(p)), sp.fault.Bytes-sp.written))
+	n, err := sp.ResponseWriter.Write(p[:keep])
+	sp.written += int64(n)
+	if err != nil {
+		return n, err
+	}
+	return len(p), nil
+}
+
+func (sp *spoiler) writeCorrupt(p []byte) (int, error) {
+	if sp.written == 0 {
+		p = slices.Clone(p)
+		p[len(p)/2] ^= 0xff
+	}
+	n, err := sp.ResponseWriter.Write(p)
+	sp.written += int64(n)
+	return n, err
+}
+
+func (sp *spoiler) writeSlow(p []byte) (int, error) {
+	head := int64(0)
+	if !sp.waited {
+		head = max(0, min(int64(len(p)), sp.fault.Bytes-sp.written))
+		n, err := sp.ResponseWriter.Write(p[:head])
+		sp.written += int64(n)
+		if err != nil || sp.written < sp.fault.Bytes {
+			return n, err
+		}
+		_ = http.NewResponseController(sp.ResponseWriter).Flush()
+		sp.wait()
+	}
+	n, err := sp.ResponseWriter.Write(p[head:])
+	return int(head) + n, err
+}
+
+// wait sleeps until the delay is over, the client has gone or the server closes.
+func (sp *spoiler) wait() {
+	sp.waited = true
+	timer := time.NewTimer(sp.fault.Delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-sp.ctx.Done():
+	}
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package testregistry
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+func TestFaultIsCounted(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		fault Fault
+		want  []int
+		hits  int
+	}{
+		{"once", Fault{Kind: ServerError}, []int{500, 200, 200, 200}, 1},
+		{"after two, twice", Fault{Kind: ServerError, After: 2, Times: 2}, []int{200, 200, 500, 500, 200}, 2},
+		{"for ever", Fault{Kind: TooManyRequests, Times: Forever}, []int{429, 429, 429, 429}, 4},
+		{"401 after one", Fault{Kind: Unauthorized, After: 1, Times: Forever}, []int{200, 401, 401}, 2},
+		{"another endpoint", Fault{Kind: ServerError, Endpoint: Blobs}, []int{200, 200}, 0},
+		{"the same endpoint", Fault{Kind: ServerError, Endpoint: Manifests}, []int{500, 200}, 1},
+		{"another path", Fault{Kind: ServerError, Path: "/y/"}, []int{200}, 0},
+		{"the same path", Fault{Kind: ServerError, Path: "/x/"}, []int{500}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := start(t, Options{Auth: Basic, Users: users})
+			push(t, s, "x", Image{})
+			in := s.Inject(tt.fault)
+			var got []int
+			for range tt.want {
+				resp, _, err := get(t, "GET", s.URL()+"/v2/x/manifests/v1", basicHeader("ci", canary.Password), "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, resp.StatusCode)
+				if has := resp.Header.Get("WWW-Authenticate") != ""; has != (resp.StatusCode == 401) {
+					t.Errorf("status %d, challenge: %t", resp.StatusCode, has)
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("statuses (-want +got):\n%s", diff)
+			}
+			if in.Hits() != tt.hits {
+				t.Errorf("%d hits, want %d", in.Hits(), tt.hits)
+			}
+		})
+	}
+}
+
+func TestRemoveFault(t *testing.T) {
+	s := start(t, Options{})
+	in := s.Inject(Fault{Kind: ServerError, Times: Forever})
+	for _, want := range []int{500, 200} {
+		resp, _, err := get(t, "GET", s.URL()+"/v2/", nil, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode != want {
+			t.Errorf("status %d, want %d", resp.StatusCode, want)
+		}
+		in.Remove()
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	s := start(t, Options{})
+	s.Inject(Fault{Kind: TooManyRequests, RetryAfter: 1500 * time.Millisecond})
+	resp, _, err := get(t, "GET", s.URL()+"/v2/", nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := resp.Header.Get("Retry-After"); resp.StatusCode != 429 || got != "2" {
+		t.Errorf("status %d, Retry-After %q, want 429, \"2\"", resp.StatusCode, got)
+	}
+}
+
+func TestSpoiledBlobs(t *testing.T) {
+	s := start(t, Options{})
+	push(t, s, "x", Image{LayerSize: 100_000})
+	digest := layerOf(t, s, "x")
+	blob := s.URL() + "/v2/x/blobs/" + digest.String()
+	_, whole, err := get(t, "GET", blob, nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Run("cut", func(t *testing.T) {
+		s.Inject(Fault{Kind: Cut, Endpoint: Blobs, Bytes: 1000})
+		_, got, err := get(t, "GET", blob, nil, "")
+		if !errors.Is(err, io.ErrUnexpectedEOF) || !bytes.Equal(got, whole[:1000]) {
+			t.Errorf("got %d bytes, error %v, want the first 1000 and an unexpected EOF", len(got), err)
+		}
+	})
+	t.Run("corrupt", func(t *testing.T) {
+		s.Inject(Fault{Kind: Corrupt, Endpoint: Blobs})
+		_, got, err := get(t, "GET", blob, nil, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		hash, n, _ := v1.SHA256(bytes.NewReader(got))
+		if n != int64(len(whole)) || hash == digest {
+			t.Errorf("got %d bytes with digest %s, want %d with another digest", n, hash, len(whole))
+		}
+	})
+	t.Run("slow", func(t *testing.T) {
+		const delay = 50 * time.Millisecond
+		s.Inject(Fault{Kind: Slow, Endpoint: Blobs, Bytes: 1000, Delay: delay})
+		began := time.Now()
+		_, got, err := get(t, "GET", blob, nil, "")
+		if err != nil || !bytes.Equal(got, whole) {
+			t.Errorf("got %d bytes, error %v, want the whole blob", len(got), err)
+		}
+		if took := time.Since(began); took < delay {
+			t.Errorf("took %s, want at least %s", took, delay)
+		}
+	})
+	t.Run("stalled, and the client gives up", func(t *testing.T) {
+		s.Inject(Fault{Kind: Slow, Endpoint: Blobs, Bytes: 1000, Delay: time.Hour})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		req, _ := http.NewRequestWithContext(ctx, "GET", blob, nil)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		got, err := io.ReadAll(io.LimitReader(resp.Body, 1000))
+		if err != nil || !bytes.Equal(got, whole[:1000]) {
+			t.Errorf("got %d bytes, error %v, want the first 1000", len(got), err)
+		}
+		cancel()
+		if _, err := io.ReadAll(resp.Body); !errors.Is(err, context.Canceled) {
+			t.Errorf("after cancelling: %v", err)
+		}
+	})
+	t.Run("only GET is spoiled", func(t *testing.T) {
+		in := s.Inject(Fault{Kind: Cut, Endpoint: Blobs})
+		defer in.Remove()
+		if _, _, err := get(t, "HEAD", blob, nil, ""); err != nil {
+			t.Error(err)
+		}
+		if in.Hits() != 0 {
+			t.Errorf("%d hits, want 0", in.Hits())
+		}
+	})
+	t.Run("well again", func(t *testing.T) {
+		in := s.Inject(Fault{Kind: Cut, Endpoint: Blobs})
+		if _, _, err := get(t, "GET", blob, nil, ""); err == nil {
+			t.Error("a cut at 0 bytes went unnoticed")
+		}
+		_, got, err := get(t, "GET", blob, nil, "")
+		if err != nil || !bytes.Equal(got, whole) || in.Hits() != 1 {
+			t.Errorf("got %d bytes, error %v, %d hits, want the whole blob after 1 hit", len(got), err, in.Hits())
+		}
+	})
+}

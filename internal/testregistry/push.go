@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package testregistry
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"math/rand"
+	"net/http"
+	"runtime"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// Image says what [Server.Push] builds. The same Image has the same digest
+// every time. The zero value is two layers of 4 KiB for linux on this
+// machine's architecture.
+type Image struct {
+	Layers    int   // 0 means 2
+	LayerSize int64 // bytes of random content in each; 0 means 4096
+	Seed      int64
+
+	// Platforms, e.g. "linux/amd64", "linux/arm64/v8"; more than one makes an
+	// image index.
+	Platforms []string
+}
+
+// Push builds an image, puts it into the storage (past logins, rules, faults
+// and the access log) and returns its digest, "sha256:…".
+func (s *Server) Push(repo, tag string, img Image) (digest string, err error) {
+	ref, err := name.NewTag(fmt.Sprintf("%s/%s:%s", s.Addr(), repo, tag))
+	if err != nil {
+		return "", fmt.Errorf("pushing a test image: %w", err)
+	}
+	content, err := img.build()
+	if err != nil {
+		return "", fmt.Errorf("pushing %s: building the image: %w", ref, err)
+	}
+	direct := remote.WithTransport(storageTransport{s.storage})
+	switch c := content.(type) {
+	case v1.Image:
+		err = remote.Write(ref, c, direct)
+	case v1.ImageIndex:
+		err = remote.WriteIndex(ref, c, direct)
+	}
+	if err != nil {
+		return "", fmt.Errorf("pushing %s: %w", ref, err)
+	}
+	hash, err := content.Digest()
+	return hash.String(), err
+}
+
+// taggable is what a v1.Image and a v1.ImageIndex have in common here.
+type taggable interface{ Digest() (v1.Hash, error) }
+
+func (i Image) build() (taggable, error) {
+	if len(i.Platforms) == 0 {
+		i.Platforms = []string{"linux/" + runtime.GOARCH}
+	}
+	source := rand.NewSource(i.Seed)
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, text := range i.Platforms {
+		platform, err := v1.ParsePlatform(text)
+		if err != nil {
+			return nil, err
+		}
+		img, err := i.buildOne(*platform, source)
+		if err != nil || len(i.Platforms) == 1 {
+			return img, err
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{
+			Add: img, Descriptor: v1.Descriptor{Platform: platform},
+		})
+	}
+	return index, nil
+}
+
+func (i Image) buildOne(p v1.Platform, source rand.Source) (v1.Image, error) {
+	img := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
+	img = mutate.ConfigMediaType(img, types.OCIConfigJSON)
+	for range cmp.Or(i.Layers, 2) {
+		layer, err := random.Layer(cmp.Or(i.LayerSize, 4096), types.OCILayer, random.WithSource(source))
+		if err != nil {
+			return nil, err
+		}
+		if img, err = mutate.AppendLayers(img, layer); err != nil {
+			return nil, err
+		}
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture, config.Variant = p.OS, p.Architecture, p.Variant
+	return mutate.ConfigFile(img, config)
+}
+
+// storageTransport answers HTTP requests from the storage, without a network.
+type storageTransport struct{ storage http.Handler }
+
+func (t storageTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	defer r.Body.Close()
+	w := &memoryResponse{header: http.Header{}, status: http.StatusOK}
+	t.storage.ServeHTTP(w, r)
+	return &http.Response{
+		StatusCode: w.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: w.header, Request: r,
+		Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()),
+	}, nil
+}
+
+type memoryResponse struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (w *memoryResponse) Header() http.Header         { return w.header }
+func (w *memoryResponse) WriteHeader(status int)      { w.status = status }
+func (w *memoryResponse) Write(p []byte) (int, error) { return w.body.Write(p) }

@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package testregistry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+func start(t *testing.T, opts Options) *Server {
+	t.Helper()
+	s, err := New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+func push(t *testing.T, s *Server, repo string, img Image) string {
+	t.Helper()
+	digest, err := s.Push(repo, "v1", img)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return digest
+}
+
+var users = map[string]string{"ci": canary.Password, "dev": canary.Password + "-dev"}
+
+func login(user string) authn.Authenticator {
+	if user == Anonymous {
+		return authn.Anonymous
+	}
+	return &authn.Basic{Username: user, Password: users[user]}
+}
+
+// pull pulls with go-containerregistry's client and returns the digest and status.
+func pull(t *testing.T, s *Server, repo string, auth authn.Authenticator) (string, int) {
+	t.Helper()
+	ref, err := name.NewTag(s.Addr() + "/" + repo + ":v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := remote.Image(ref, remote.WithAuth(auth), remote.WithRetryStatusCodes())
+	var terr *transport.Error
+	if errors.As(err, &terr) {
+		return "", terr.StatusCode
+	}
+	if err != nil {
+		t.Fatalf("pulling %s: %v", ref, err)
+	}
+	if err := validate.Image(img); err != nil {
+		t.Errorf("the image is not valid: %v", err)
+	}
+	digest, err := img.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return digest.String(), http.StatusOK
+}
+
+func TestPushIsDeterministic(t *testing.T) {
+	a, b := start(t, Options{}), start(t, Options{Auth: Basic, Users: users})
+	if x, y := push(t, a, "x", Image{}), push(t, b, "team/y", Image{}); x != y {
+		t.Errorf("two registries, one image: digests %s and %s", x, y)
+	}
+	if x, y := push(t, a, "x", Image{}), push(t, a, "x", Image{Seed: 1}); x == y {
+		t.Errorf("two seeds have the same digest %s", x)
+	}
+	if got := b.Requests(); len(got) != 0 {
+		t.Errorf("Push is in the access log: %v", got)
+	}
+}
+
+func TestPushIndex(t *testing.T) {
+	s := start(t, Options{})
+	want := push(t, s, "multi", Image{Platforms: []string{"linux/amd64", "linux/arm64/v8"}})
+	ref, _ := name.NewTag(s.Addr() + "/multi:v1")
+	index, err := remote.Index(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(index); err != nil {
+		t.Error(err)
+	}
+	if got, _ := index.Digest(); got.String() != want {
+		t.Errorf("digest %s, want %s", got, want)
+	}
+	m, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, d := range m.Manifests {
+		img, err := index.Image(d.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := img.ConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, d.Platform.String()+" "+config.Platform().String())
+	}
+	if diff := cmp.Diff([]string{"linux/amd64 linux/amd64", "linux/arm64/v8 linux/arm64/v8"}, got); diff != "" {
+		t.Errorf("platforms of descriptor and config (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhoMayPull(t *testing.T) {
+	rules := []Rule{
+		{User: "ci", Prefix: "team", Pull: true, Push: true},
+		{User: AnyUser, Prefix: "shared", Pull: true},
+		{User: Anonymous, Prefix: "public", Pull: true},
+	}
+	for _, tt := range []struct {
+		name  string
+		auth  Auth
+		rules []Rule
+		user  string
+		repo  string
+		want  int
+	}{
+		{"open", None, nil, Anonymous, "team/app", 200},
+		{"open, with a login", None, nil, "ci", "team/app", 200},
+		{"basic", Basic, nil, "ci", "team/app", 200},
+		{"basic, anonymous", Basic, nil, Anonymous, "team/app", 401},
+		{"basic, unknown user", Basic, nil, "nobody", "team/app", 401},
+		{"basic, rule", Basic, rules, "ci", "team/app", 200},
+		{"basic, the prefix itself", Basic, rules, "ci", "team", 200},
+		{"basic, a sibling of the prefix", Basic, rules, "ci", "team-evil/app", 403},
+		{"basic, somebody else's", Basic, rules, "dev", "team/app", 403},
+		{"basic, shared", Basic, rules, "dev", "shared/app", 200},
+		{"basic, shared is not public", Basic, rules, Anonymous, "shared/app", 401},
+		{"basic, public", Basic, rules, Anonymous, "public/app", 200},
+		{"bearer", Bearer, nil, "ci", "team/app", 200},
+		{"bearer, anonymous", Bearer, nil, Anonymous, "team/app", 401},
+		{"bearer, unknown user", Bearer, nil, "nobody", "team/app", 401},
+		{"bearer, rule", Bearer, rules, "ci", "team/app", 200},
+		{"bearer, somebody else's", Bearer, rules, "dev", "team/app", 403},
+		{"bearer, shared", Bearer, rules, "dev", "shared/app", 200},
+		{"bearer, shared is not public", Bearer, rules, Anonymous, "shared/app", 401},
+		{"bearer, public", Bearer, rules, Anonymous, "public/app", 200},
+		{"no such repository", Basic, nil, "ci", "missing", 404},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := start(t, Options{Auth: tt.auth, Users: users, Rules: tt.rules})
+			want := ""
+			if tt.want != 404 {
+				if digest := push(t, s, tt.repo, Image{}); tt.want == 200 {
+					want = digest
+				}
+			}
+			auth := login(tt.user)
+			if tt.user == "nobody" {
+				auth = &authn.Basic{Username: "nobody", Password: canary.Password}
+			}
+			digest, status := pull(t, s, tt.repo, auth)
+			if digest != want || status != tt.want {
+				t.Errorf("got %q, status %d, want %q, status %d", digest, status, want, tt.want)
+			}
+			canary.Check(t, "the access log", fmt.Sprint(s.Requests()))
+		})
+	}
+}
+
+func TestWhoMayPush(t *testing.T) {
+	rules := []Rule{{User: "ci", Prefix: "team", Pull: true, Push: true}, {User: "dev", Pull: true}}
+	for _, auth := range []Auth{Basic, Bearer} {
+		s := start(t, Options{Auth: auth, Users: users, Rules: rules})
+		push(t, s, "team/app", Image{})
+		for user, want := range map[string]int{"ci": 0, "dev": 403, Anonymous: 401} {
+			from, _ := name.NewTag(s.Addr() + "/team/app:v1")
+			img, err := remote.Image(from, remote.WithAuth(login("ci")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = remote.Write(from.Context().Tag("by-"+user), img, remote.WithAuth(login(user)))
+			var terr *transport.Error
+			got := 0
+			if errors.As(err, &terr) {
+				got = terr.StatusCode
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if got != want {
+				t.Errorf("auth %d, user %q: pushing got status %d, want %d", auth, user, got, want)
+			}
+		}
+	}
+}
+
+func TestSetUser(t *testing.T) {
+	for _, auth := range []Auth{Basic, Bearer} {
+		s := start(t, Options{Auth: auth, Users: users})
+		push(t, s, "x", Image{})
+		steps := []struct {
+			do   func()
+			want int
+		}{
+			{func() {}, 200},
+			{func() { s.SetUser("ci", canary.Password+"-new") }, 401},
+			{func() { s.SetUser("ci", canary.Password) }, 200},
+			{func() { s.RemoveUser("ci") }, 401},
+		}
+		for i, step := range steps {
+			step.do()
+			if _, status := pull(t, s, "x", login("ci")); status != step.want {
+				t.Errorf("auth %d, step %d: status %d, want %d", auth, i, status, step.want)
+			}
+		}
+	}
+}
+
+// get sends one request without any client's cleverness.
+func get(t *testing.T, method, url string, header map[string]string, body string) (*http.Response, []byte, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, v := range header {
+		req.Header.Set(k, v)
+	}
+	client := http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return resp, b, err
+}
+
+func TestTokenFlow(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := start(t, Options{Auth: Bearer, Users: users, TokenTTL: time.Minute, Now: func() time.Time { return now }})
+	push(t, s, "team/app", Image{})
+	push(t, s, "team/other", Image{})
+	manifest := s.URL() + "/v2/team/app/manifests/v1"
+
+	resp, _, err := get(t, "GET", manifest, nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf(`Bearer realm="%s/token",service="testregistry",scope="repository:team/app:pull"`, s.URL())
+	if got := resp.Header.Get("WWW-Authenticate"); resp.StatusCode != 401 || got != want {
+		t.Fatalf("got status %d, challenge %q, want 401, %q", resp.StatusCode, got, want)
+	}
+
+	query := url.Values{"service": {"testregistry"}, "scope": {"repository:team/app:pull"}}
+	form := url.Values{"grant_type": {"password"}, "username": {"ci"}, "password": {canary.Password}}
+	for k, v := range query {
+		form[k] = v
+	}
+	basic := basicHeader("ci", canary.Password)
+	for _, tt := range []struct {
+		name string
+		ask  func() (*http.Response, []byte, error)
+		want int
+	}{
+		{"GET", func() (*http.Response, []byte, error) {
+			return get(t, "GET", s.URL()+"/token?"+query.Encode(), basic, "")
+		}, 200},
+		{"POST", func() (*http.Response, []byte, error) {
+			return get(t, "POST", s.URL()+"/token", map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, form.Encode())
+		}, 200},
+		{"wrong password", func() (*http.Response, []byte, error) {
+			return get(t, "GET", s.URL()+"/token?"+query.Encode(), basicHeader("ci", canary.Token), "")
+		}, 401},
+		{"POST without login", func() (*http.Response, []byte, error) {
+			return get(t, "POST", s.URL()+"/token?"+query.Encode(), nil, "")
+		}, 401},
+		{"other service", func() (*http.Response, []byte, error) {
+			return get(t, "GET", s.URL()+"/token?service=x", basic, "")
+		}, 400},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			resp, body, err := tt.ask()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resp.StatusCode != tt.want {
+				t.Fatalf("status %d, want %d", resp.StatusCode, tt.want)
+			}
+			if tt.want != 200 {
+				return
+			}
+			var answer struct {
+				Token     string `json:"token"`
+				Access    string `json:"access_token"`
+				ExpiresIn int    `json:"expires_in"`
+			}
+			if err := json.Unmarshal(body, &answer); err != nil {
+				t.Fatal(err)
+			}
+			if answer.Token == "" || answer.Token != answer.Access || answer.ExpiresIn != 60 {
+				t.Errorf("not a good answer: token %d bytes, access_token %d bytes, expires_in %d", len(answer.Token), len(answer.Access), answer.ExpiresIn)
+			}
+			bearer := map[string]string{"Authorization": "Bearer " + answer.Token}
+			status := func(url string) int {
+				resp, _, err := get(t, "GET", url, bearer, "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return resp.StatusCode
+			}
+			if got := status(manifest); got != 200 {
+				t.Errorf("with the token: status %d", got)
+			}
+			if got := status(s.URL() + "/v2/team/other/manifests/v1"); got != 401 {
+				t.Errorf("outside the token's scope: status %d, want 401", got)
+			}
+			now = now.Add(time.Minute)
+			if got := status(manifest); got != 401 {
+				t.Errorf("with the expired token: status %d, want 401", got)
+			}
+		})
+	}
+}
+
+func basicHeader(user, password string) map[string]string {
+	r := http.Request{Header: http.Header{}}
+	r.SetBasicAuth(user, password)
+	return map[string]string{"Authorization": r.Header.Get("Authorization")}
+}
+
+func TestPasswordIsNoLoginInBearerMode(t *testing.T) {
+	s := start(t, Options{Auth: Bearer, Users: users})
+	resp, _, err := get(t, "GET", s.URL()+"/v2/", basicHeader("ci", canary.Password), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode != 401 {
+		t.Errorf("status %d, want 401", resp.StatusCode)
+	}
+}
+
+func TestExpireTokens(t *testing.T) {
+	s := start(t, Options{Auth: Bearer, Users: users})
+	push(t, s, "x", Image{})
+	ref, _ := name.NewTag(s.Addr() + "/x:v1")
+	img, err := remote.Image(ref, remote.WithAuth(login("ci")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ExpireTokens()
+	s.ResetLog()
+	if err := validate.Image(img); err != nil {
+		t.Errorf("the client was to get a new token by itself: %v", err)
+	}
+	if got := s.Requests()[0]; got.Status != 401 || got.Scheme != "Bearer" || got.User != "ci" {
+		t.Errorf("first request with the expired token: %+v", got)
+	}
+}
+
+func TestRequests(t *testing.T) {
+	s := start(t, Options{Auth: Basic, Users: users})
+	push(t, s, "x", Image{})
+	for _, header := range []map[string]string{nil, basicHeader("dev", canary.Token), basicHeader("ci", canary.Password)} {
+		if _, _, err := get(t, "GET", s.URL()+"/v2/x/manifests/v1?secret="+canary.Arg, header, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := s.Requests()
+	for i := range got {
+		got[i].Time = time.Time{}
+	}
+	const path = "/v2/x/manifests/v1"
+	want := []Request{
+		{Method: "GET", Path: path, Status: 401},
+		{Method: "GET", Path: path, Status: 401, Scheme: "Basic", User: "dev"},
+		{Method: "GET", Path: path, Status: 200, Scheme: "Basic", User: "ci"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("access log (-want +got):\n%s", diff)
+	}
+	s.ResetLog()
+	if got := s.Requests(); len(got) != 0 {
+		t.Errorf("after ResetLog: %v", got)
+	}
+}
+
+func TestLogIsBounded(t *testing.T) {
+	s := start(t, Options{})
+	for range maxLog + 1 {
+		s.record(&http.Request{URL: &url.URL{}}, identity{}, 200)
+	}
+	if got := len(s.Requests()); got > maxLog || got < maxLog/2 {
+		t.Errorf("%d entries after %d requests", got, maxLog+1)
+	}
+}
+
+func TestRedirectBlobs(t *testing.T) {
+	store := start(t, Options{})
+	s := start(t, Options{RedirectBlobs: store.URL()})
+	push(t, store, "x", Image{})
+	push(t, s, "x", Image{})
+	resp, _, err := get(t, "GET", s.URL()+"/v2/x/blobs/"+layerOf(t, s, "x").String(), nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := store.URL() + "/v2/x/blobs/" + layerOf(t, s, "x").String()
+	if got := resp.Header.Get("Location"); resp.StatusCode != 307 || got != want {
+		t.Errorf("got %d to %q, want 307 to %q", resp.StatusCode, got, want)
+	}
+}
+
+// layerOf returns the digest of an image's first layer.
+func layerOf(t *testing.T, s *Server, repo string) v1.Hash {
+	t.Helper()
+	_, body, err := get(t, "GET", s.URL()+"/v2/"+repo+"/manifests/v1", basicHeader("ci", users["ci"]), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := v1.ParseManifest(strings.NewReader(string(body)))
+	if err != nil || len(m.Layers) == 0 {
+		t.Fatalf("no layers in the manifest: %v", err)
+	}
+	return m.Layers[0].Digest
+}
+
+func TestCloseEndsSlowRequests(t *testing.T) {
+	s, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := s.Inject(Fault{Kind: Slow, Delay: time.Hour})
+	failed := make(chan error, 1)
+	go func() {
+		resp, err := http.Get(s.URL() + "/v2/")
+		if err == nil {
+			resp.Body.Close()
+		}
+		failed <- err
+	}()
+	waitFor(t, func() bool { return slow.Hits() == 1 })
+	if err := s.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	if err := <-failed; err == nil {
+		t.Error("the request succeeded")
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("second Close: %v", err)
+	}
+}
+
+// waitFor polls, for what happens in another goroutine without telling.
+func waitFor(t *testing.T, cond func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for !cond() {
+		if ctx.Err() != nil {
+			t.Fatal("still waiting after a minute")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package testregistry
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	tokenPath    = "/token"
+	maxTokenBody = 64 << 10 // bytes of a form
+)
+
+// token is what a Bearer token stands for. Tokens are opaque to clients.
+type token struct {
+	user    string
+	access  []access
+	expires time.Time
+}
+
+type access struct {
+	repo    string
+	actions []string
+}
+
+func (t token) grants(repo, action string) bool {
+	return slices.ContainsFunc(t.access, func(a access) bool {
+		return a.repo == repo && slices.Contains(a.actions, action)
+	})
+}
+
+// serveToken issues a token: GET with Basic authentication or none, or POST
+// with a form (grant_type=password). It grants what the user may do of what
+// was asked, which may be nothing: so do real token servers.
+func (s *Server) serveToken(w http.ResponseWriter, r *http.Request, id identity) {
+	anonymous := r.Method == http.MethodGet && id.scheme == ""
+	if s.opts.Auth != Bearer || !id.ok && !anonymous {
+		writeError(w, http.StatusUnauthorized, "UNAUTHORIZED", "wrong user name or password")
+		return
+	}
+	if err := r.ParseForm(); err != nil || r.Form.Get("service") != service {
+		writeError(w, http.StatusBadRequest, "UNSUPPORTED", "this token server serves "+service)
+		return
+	}
+	secret := rand.Text()
+	tok := token{user: id.user, access: s.grant(id.user, r.Form["scope"]), expires: s.opts.Now().Add(s.opts.TokenTTL)}
+	s.storeToken(secret, tok)
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{ // fails only if the client has gone
+		"token":        secret,
+		"access_token": secret,
+		"expires_in":   int(s.opts.TokenTTL.Seconds()),
+		"issued_at":    s.opts.Now().UTC().Format(time.RFC3339),
+	})
+}
+
+// grant returns which of the scopes ("repository:team/app:pull,push") a user may have.
+func (s *Server) grant(user string, scopes []string) []access {
+	var granted []access
+	for _, scope := range strings.Fields(strings.Join(scopes, " ")) {
+		parts := strings.Split(scope, ":")
+		if len(parts) != 3 || parts[0] != "repository" {
+			continue
+		}
+		a := access{repo: parts[1]}
+		for action := range strings.SplitSeq(parts[2], ",") {
+			if s.allowed(user, a.repo, action) {
+				a.actions = append(a.actions, action)
+			}
+		}
+		granted = append(granted, a)
+	}
+	return granted
+}
+
+func (s *Server) storeToken(secret string, tok token) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.opts.Now()
+	for k, t := range s.tokens {
+		if !now.Before(t.expires) {
+			delete(s.tokens, k)
+		}
+	}
+	s.tokens[secret] = tok
+}
+
+func (s *Server) lookupToken(secret string) (token, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, ok := s.tokens[secret]
+	return t, ok && s.opts.Now().Before(t.expires)
+}
+
+// ExpireTokens makes every token issued so far expire now.
+func (s *Server) ExpireTokens() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.opts.Now()
+	for k, t := range s.tokens {
+		t.expires = now
+		s.tokens[k] = t
+	}
+}

@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package regcred
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// elfImage writes an ELF file by hand: a header and, with an interpreter, two
+// program headers, of which the second is PT_INTERP.
+func elfImage(t *testing.T, class elf.Class, order binary.ByteOrder, machine elf.Machine, interp string) []byte {
+	t.Helper()
+	data := elf.ELFDATA2LSB
+	if order == binary.ByteOrder(binary.BigEndian) {
+		data = elf.ELFDATA2MSB
+	}
+	ident := [elf.EI_NIDENT]byte{0x7f, 'E', 'L', 'F', byte(class), byte(data), byte(elf.EV_CURRENT)}
+	var b bytes.Buffer
+	write := func(v any) {
+		if err := binary.Write(&b, order, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	headers := uint16(0)
+	if interp != "" {
+		headers = 2
+	}
+	if class == elf.ELFCLASS64 {
+		write(elf.Header64{Ident: ident, Machine: uint16(machine), Phoff: 64, Phentsize: 56, Phnum: headers})
+		if interp != "" {
+			write(elf.Prog64{Type: uint32(elf.PT_LOAD)})
+			write(elf.Prog64{Type: uint32(elf.PT_INTERP), Off: 64 + 2*56, Filesz: uint64(len(interp) + 1)})
+		}
+	} else {
+		write(elf.Header32{Ident: ident, Machine: uint16(machine), Phoff: 52, Phentsize: 32, Phnum: headers})
+		if interp != "" {
+			write(elf.Prog32{Type: uint32(elf.PT_LOAD)})
+			write(elf.Prog32{Type: uint32(elf.PT_INTERP), Off: 52 + 2*32, Filesz: uint32(len(interp) + 1)})
+		}
+	}
+	if interp != "" {
+		b.WriteString(interp + "\x00")
+	}
+	return b.Bytes()
+}
+
+func TestReadELF(t *testing.T) {
+	le, be := binary.ByteOrder(binary.LittleEndian), binary.ByteOrder(binary.BigEndian)
+	for _, tt := range []struct {
+		class   elf.Class
+		order   binary.ByteOrder
+		machine elf.Machine
+		interp  string
+		want    string
+	}{
+		{elf.ELFCLASS64, le, elf.EM_X86_64, "", "amd64"},
+		{elf.ELFCLASS64, le, elf.EM_X86_64, "/lib64/ld-linux-x86-64.so.2", "amd64"},
+		{elf.ELFCLASS64, le, elf.EM_AARCH64, "/lib/ld-musl-aarch64.so.1", "arm64"},
+		{elf.ELFCLASS32, le, elf.EM_386, "/lib/ld-linux.so.2", "386"},
+		{elf.ELFCLASS32, le, elf.EM_ARM, "", "arm"},
+		{elf.ELFCLASS64, be, elf.EM_S390, "/lib/ld64.so.1", "s390x"},
+		{elf.ELFCLASS64, be, elf.EM_PPC64, "", "ppc64"},
+		{elf.ELFCLASS64, le, elf.EM_PPC64, "", "ppc64le"},
+		{elf.ELFCLASS64, le, elf.EM_RISCV, "", "riscv64"},
+		{elf.ELFCLASS64, le, elf.EM_LOONGARCH, "", "loong64"},
+		{elf.ELFCLASS32, be, elf.EM_MIPS, "", "mips"},
+		{elf.ELFCLASS64, le, elf.EM_MIPS, "", "mips64le"},
+		{elf.ELFCLASS64, le, elf.EM_AVR, "", "machine 83"},
+	} {
+		image := elfImage(t, tt.class, tt.order, tt.machine, tt.interp)
+		f, err := readELF(bytes.NewReader(image))
+		if err != nil || f.goarch() != tt.want || f.interp != tt.interp {
+			t.Errorf("%v %v: %+v, %v", tt.machine, tt.class, f, err)
+		}
+	}
+}
+
+// countingReader counts what is read of a file.
+type countingReader struct {
+	r io.ReaderAt
+	n int
+}
+
+func (c *countingReader) ReadAt(p []byte, off int64) (int, error) {
+	c.n += len(p)
+	return c.r.ReadAt(p, off)
+}
+
+func TestReadELFIsBounded(t *testing.T) {
+	whole := elfImage(t, elf.ELFCLASS64, binary.LittleEndian, elf.EM_X86_64, "/lib/ld.so")
+	patch := func(offset int, v any) []byte {
+		b := bytes.Clone(whole)
+		if _, err := binary.Encode(b[offset:], binary.LittleEndian, v); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	const second = 64 + 56 // the PT_INTERP header
+	for name, tt := range map[string]struct {
+		image []byte
+		want  error
+	}{
+		"nothing":                {nil, errELFShort},
+		"magic only":             {whole[:4], errELFShort},
+		"half a header":          {whole[:40], errELFShort},
+		"no program headers":     {whole[:64], errELFShort},
+		"half a program header":  {whole[:second+8], errELFShort},
+		"no interpreter":         {whole[:second+56], errELFInterp},
+		"half an interpreter":    {whole[:second+60], errELFInterp},
+		"huge program headers":   {patch(54, uint16(0xffff)), errELFShort},
+		"many program headers":   {patch(56, uint16(0xffff)), errELFShort},
+		"small program headers":  {patch(54, uint16(8)), errELFShort},
+		"headers far away":       {patch(32, uint64(1)<<63), errELFShort},
+		"headers past the end":   {patch(32, uint64(1)<<30), errELFShort},
+		"long interpreter":       {patch(second+32, uint64(1)<<40), errELFInterp},
+		"empty interpreter":      {patch(second+32, uint64(1)), errELFInterp},
+		"interpreter far away":   {patch(second+8, uint64(1)<<63), errELFInterp},
+		"interpreter not closed": {patch(second+32, uint64(4)), errELFInterp},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &countingReader{r: bytes.NewReader(tt.image)}
+			if _, err := readELF(r); !errors.Is(err, tt.want) {
+				t.Errorf("error %v, want %v", err, tt.want)
+			}
+			if r.n > 64+maxProgramHeaders+maxInterp {
+				t.Errorf("%d bytes read", r.n)
+			}
+		})
+	}
+}
+
+func FuzzReadELF(f *testing.F) {
+	f.Add([]byte("\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 60)))
+	f.Add([]byte("\x7fELF\x01\x02\x01" + strings.Repeat("\x01", 160)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if e, err := readELF(bytes.NewReader(b)); err == nil && e.interp != "" && !bytes.Contains(b, []byte(e.interp)) {
+			t.Errorf("interpreter %q is not in the file", e.interp)
+		}
+	})
+}
+
+// binDir makes a directory that nobody else can write to, below one that may
+// belong to anybody.
+func binDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for above := filepath.Dir(dir); ; above = filepath.Dir(above) {
+		info, err := os.Stat(above)
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner := int(info.Sys().(*syscall.Stat_t).Uid)
+		if owner != 0 && owner != os.Geteuid() || info.Mode()&0o022 != 0 && info.Mode()&os.ModeSticky == 0 {
+			t.Skipf("others can write to %s, above the temporary directory", above)
+		}
+		if above == filepath.Dir(above) {
+			return dir
+		}
+	}
+}
+
+func lintBin(dir string, names ...string) []Finding {
+	c := &Config{}
+	for _, name := range names {
+		c.Providers = append(c.Providers, lintProvider(name, "registry.example.com"))
+	}
+	return c.LintBinDir(dir)
+}
+
+func TestLintBinDir(t *testing.T) {
+	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+	native, known := machines[runtime.GOARCH]
+	if runtime.GOOS != "linux" || !known {
+		t.Skipf("ELF cases are written for Linux on amd64 and arm64, not for %s on %s", runtime.GOOS, runtime.GOARCH)
+	}
+	this, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	image := func(machine elf.Machine, interp string) []byte {
+		return elfImage(t, elf.ELFCLASS64, binary.LittleEndian, machine, interp)
+	}
+	const static, lf = "install a statically linked build", "save it with line feeds alone"
+	for title, tt := range map[string]struct {
+		content []byte
+		mode    os.FileMode
+		want    []string
+	}{
+		"static":               {image(native, ""), 0o755, nil},
+		"386":                  {elfImage(t, elf.ELFCLASS32, binary.LittleEndian, elf.EM_386, ""), 0o755, map[bool][]string{false: {"wrong-platform name"}}[runtime.GOARCH == "amd64"]},
+		"dynamic":              {image(native, this), 0o755, []string{"dynamic-binary name"}},
+		"missing loader":       {image(native, "/lib/ld-musl-nowhere.so.1"), 0o755, []string{"missing-interpreter name: " + static, "dynamic-binary name"}},
+		"other architecture":   {image(elf.EM_S390, ""), 0o755, []string{"wrong-platform name"}},
+		"other, dynamic":       {image(elf.EM_S390, "/lib/ld64.so.1"), 0o755, []string{"wrong-platform name", "dynamic-binary name"}},
+		"damaged":              {image(native, this)[:70], 0o755, []string{"not-a-program name: install it again"}},
+		"Windows":              {[]byte("MZ\x90\x00"), 0o755, []string{"wrong-platform name"}},
+		"macOS":                {[]byte("\xcf\xfa\xed\xfe"), 0o755, []string{"wrong-platform name"}},
+		"macOS, universal":     {[]byte("\xca\xfe\xba\xbe"), 0o755, []string{"wrong-platform name"}},
+		"script":               {[]byte("#!" + this + " -x\n"), 0o755, nil},
+		"script with a blank":  {[]byte("#! " + this + "\n"), 0o755, nil},
+		"CRLF":                 {[]byte("#!" + this + "\r\nexit\r\n"), 0o755, []string{"crlf-shebang name: " + lf}},
+		"missing shell":        {[]byte("#!/bin/nosuchshell\n"), 0o755, []string{"missing-interpreter name: install the interpreter, or use one that is there"}},
+		"no interpreter":       {[]byte("#!\n"), 0o755, []string{"not-a-program name: begin the script with #!/bin/sh"}},
+		"script without #!":    {[]byte("echo hello\n"), 0o755, []string{"not-a-program name: begin a script with #!/bin/sh"}},
+		"BOM":                  {[]byte("\xef\xbb\xbf#!/bin/sh\n"), 0o755, []string{"not-a-program name: save it without one"}},
+		"empty":                {nil, 0o755, []string{"not-a-program name"}},
+		"no execute bit":       {image(native, ""), 0o644, []string{"not-executable name: chmod 0755"}},
+		"writable":             {image(native, ""), 0o777, []string{"writable-binary name: make it belong to root and writable by root alone"}},
+		"execute for some":     {image(native, ""), 0o700, nil},
+		"both, and no program": {[]byte("x"), 0o666, []string{"not-executable name: chmod 0755", "writable-binary name: make it belong to root and writable by root alone", "not-a-program name: begin a script with #!/bin/sh"}},
+	} {
+		t.Run(title, func(t *testing.T) {
+			dir := binDir(t)
+			path := filepath.Join(dir, "plugin")
+			if err := os.WriteFile(path, tt.content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(path, tt.mode); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, briefly(lintBin(dir, "plugin"))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestLintBinDirEntries(t *testing.T) {
+	dir := binDir(t)
+	this, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := []byte("#!" + this + "\n")
+	for _, name := range []string{"good", "docker-credential-a", "docker-credential-b"} {
+		if err := os.WriteFile(filepath.Join(dir, name), script, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(os.Mkdir(filepath.Join(dir, "folder"), 0o755))
+	check(syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o755))
+	check(os.Symlink("nowhere", filepath.Join(dir, "dangling")))
+	check(os.Symlink("good", filepath.Join(dir, "link")))
+	check(os.Symlink("loop", filepath.Join(dir, "loop")))
+
+	names := []string{"good", "folder", "pipe", "dangling", "link", "loop", "missing", "docker-credential-b", "../good", "", "."}
+	var got []string
+	for _, f := range lintBin(dir, names...) {
+		got = append(got, f.Path+" "+f.Rule+" "+strings.ReplaceAll(f.Message, dir, "DIR"))
+	}
+	want := []string{
+		` docker-helper-in-bin-dir "docker-credential-a" is a docker credential helper, which a kubelet cannot use; no provider names it`,
+		`providers[1].name not-a-file DIR/folder is a directory, so the kubelet exits`,
+		`providers[2].name not-a-file DIR/pipe is not a regular file`,
+		`providers[3].name missing-binary DIR/dangling is a symbolic link to nowhere, which does not exist, so the kubelet exits`,
+		`providers[5].name unreadable-binary DIR/loop cannot be examined: too many levels of symbolic links`,
+		`providers[6].name missing-binary DIR/missing does not exist, so the kubelet exits`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLintBinDirItself(t *testing.T) {
+	dir := binDir(t)
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	open := filepath.Join(dir, "open")
+	below := filepath.Join(open, "below")
+	sticky := filepath.Join(dir, "sticky")
+	for path, mode := range map[string]os.FileMode{open: 0o777, sticky: 0o777 | os.ModeSticky} {
+		if err := errors.Join(os.Mkdir(path, 0o755), os.Chmod(path, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inSticky := filepath.Join(sticky, "below")
+	if err := errors.Join(os.Mkdir(below, 0o755), os.Mkdir(inSticky, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(below, link); err != nil {
+		t.Fatal(err)
+	}
+	const owned = "make the directory and those above it writable by root alone"
+	for path, want := range map[string][]string{
+		dir:                           {"missing-binary name"},
+		filepath.Join(dir, "nowhere"): {"missing-bin-dir "},
+		file:                          {"missing-bin-dir "},
+		open:                          {"writable-bin-dir : " + owned, "missing-binary name"},
+		below:                         {"writable-bin-dir : " + owned, "missing-binary name"},
+		link:                          {"writable-bin-dir : " + owned, "missing-binary name"},
+		sticky:                        {"writable-bin-dir : " + owned, "missing-binary name"},
+		inSticky:                      {"missing-binary name"},
+	} {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			if diff := cmp.Diff(want, briefly(lintBin(path, "plugin"))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A link out of the directory is as safe as what it leads to.
+func TestLintBinDirLinkTarget(t *testing.T) {
+	dir, elsewhere := binDir(t), binDir(t)
+	this, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := filepath.Join(elsewhere, "target")
+	err = errors.Join(os.WriteFile(target, []byte("#!"+this+"\n"), 0o755), os.Chmod(elsewhere, 0o777), os.Symlink(target, filepath.Join(dir, "plugin")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"writable-binary name: make it belong to root and writable by root alone"}
+	if diff := cmp.Diff(want, briefly(lintBin(dir, "plugin"))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLintBinDirOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a file away")
+	}
+	dir := binDir(t)
+	path := filepath.Join(dir, "plugin")
+	this, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("#!"+this+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		uid, gid int
+		mode     os.FileMode
+		want     string
+	}{
+		{0, 0, 0o775, ""},
+		{0, 4321, 0o755, ""},
+		{0, 4321, 0o775, path + " is writable by the group 4321 (mode 0775), so that others decide what the kubelet runs as root"},
+		{4321, 0, 0o775, path + " belongs to the user 4321, so that others decide what the kubelet runs as root"},
+		{4321, 0, 0o755, path + " belongs to the user 4321, so that others decide what the kubelet runs as root"},
+	} {
+		if err := errors.Join(os.Chown(path, tt.uid, tt.gid), os.Chmod(path, tt.mode)); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, f := range lintBin(dir, "plugin") {
+			got += f.Message
+		}
+		if got != tt.want {
+			t.Errorf("%d:%d %04o: %q, want %q", tt.uid, tt.gid, tt.mode, got, tt.want)
+		}
+	}
+}
+
+// Programs that the Go tool makes for other machines.
+func TestLintBinDirGoBuild(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	goTool, err := exec.LookPath("go")
+	if err != nil {
+		t.Skip("no go tool")
+	}
+	dir := binDir(t)
+	source := filepath.Join(t.TempDir(), "main.go")
+	if err := os.WriteFile(source, []byte("package main\n\nfunc main() {}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	other := map[bool]string{true: "amd64", false: "arm64"}[runtime.GOARCH == "arm64"]
+	var names, want []string
+	for _, target := range []string{runtime.GOOS + "/" + runtime.GOARCH, "linux/" + other, "windows/amd64"} {
+		goos, goarch, _ := strings.Cut(target, "/")
+		name := goos + "-" + goarch
+		cmd := exec.Command(goTool, "build", "-o", filepath.Join(dir, name), source)
+		cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0", "GOFLAGS=")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("go build for %s: %v: %s", target, err, out)
+		}
+		if len(names) > 0 && name != names[0] {
+			want = append(want, fmt.Sprintf("providers[%d].name wrong-platform", len(names)))
+		}
+		names = append(names, name)
+	}
+	var got []string
+	for _, f := range lintBin(dir, names...) {
+		got = append(got, f.Path+" "+f.Rule)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLintWritableConfig(t *testing.T) {
+	dir := binDir(t)
+	file := filepath.Join(dir, "config.yaml")
+	data, err := os.ReadFile("testdata/lint/clean/gke.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	chmod := func(path string, mode os.FileMode) {
+		t.Helper()
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const tail = ", so that others decide what the kubelet runs as root"
+	want := func(path, message string) {
+		t.Helper()
+		got := ""
+		for _, f := range loadForLint(t, path).Lint() {
+			got += f.Rule + " " + f.File + " " + f.Message
+		}
+		if message != "" {
+			message = "writable-config " + message + tail
+		}
+		if got != message {
+			t.Errorf("%s: got %q, want %q", path, got, message)
+		}
+	}
+	want(file, "")
+	want(dir, "")
+	chmod(file, 0o666)
+	want(file, file+" "+file+" is writable by everybody (mode 0666)")
+	want(dir, file+" "+file+" is writable by everybody (mode 0666)")
+	chmod(file, 0o644)
+	second := filepath.Join(dir, "second.yaml")
+	if err := os.WriteFile(second, bytes.ReplaceAll(data, []byte("auth-provider-gcp"), []byte("second")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	above := filepath.Dir(dir)
+	chmod(above, 0o777)
+	if got := len(slices.DeleteFunc(loadForLint(t, dir).Lint(), func(f Finding) bool { return f.Rule != "writable-config" })); got != 1 {
+		t.Errorf("%d findings about one directory above two files", got)
+	}
+	chmod(above, 0o755)
+	if err := os.Remove(second); err != nil {
+		t.Fatal(err)
+	}
+	chmod(dir, 0o777)
+	want(file, file+" "+dir+" is writable by everybody (mode 0777)")
+	want(dir, dir+" "+dir+" is writable by everybody (mode 0777)")
+	chmod(dir, 0o777|os.ModeSticky)
+	want(file, "")
+	want(dir, dir+" "+dir+" is writable by everybody (mode 0777)")
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// configRules are the rules for a configuration as a whole.
+func configRules() []rule[*whole] {
+	return []rule[*whole]{
+		{"second-document", SeverityError, ruleSecondDocument},
+		{"old-config-version", SeverityWarning, ruleOldConfigVersion},
+		{"writable-config", SeverityWarning, ruleWritableConfig},
+		{"overlapping-providers", SeverityWarning, ruleOverlappingProviders},
+		{"shared-pattern", SeverityInfo, ruleSharedPattern},
+	}
+}
+
+// whole is a configuration and what several rules need to know of it.
+type whole struct {
+	*Config
+	overlaps []overlap
+}
+
+// inFile returns one remark about a file at large.
+func inFile(name string, line int, suggestion, format string, args ...any) []remark {
+	rs := say(suggestion, format, args...)
+	rs[0].at = spot{elsewhere: true, file: name, line: line}
+	return rs
+}
+
+func ruleSecondDocument(c *whole) (rs []remark) {
+	for i := range c.files {
+		if line := secondDocument(c.files[i].data); line > 0 {
+			rs = append(rs, inFile(c.files[i].name, line, "put the providers into one list, or into files of a directory",
+				"what begins here is a second YAML document, which the kubelet ignores without a word")...)
+		}
+	}
+	return rs
+}
+
+// secondDocument returns the line on which a second YAML document begins that
+// is not empty, or 0.
+func secondDocument(data []byte) int {
+	if isJSON(data) || !bytes.Contains(data, []byte("---")) {
+		return 0
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var first yaml.Node
+	if dec.Decode(&first) != nil {
+		return 0
+	}
+	for {
+		var doc yaml.Node
+		if dec.Decode(&doc) != nil {
+			return 0
+		}
+		if len(doc.Content) > 0 && doc.Content[0].Tag != "!!null" {
+			return doc.Content[0].Line
+		}
+	}
+}
+
+func ruleOldConfigVersion(c *whole) (rs []remark) {
+	for i := range c.files {
+		f := &c.files[i]
+		if f.apiVersion != configV1Alpha1 && f.apiVersion != configV1Beta1 {
+			continue
+		}
+		line := 0
+		if f.source != nil {
+			line = f.source.place(fieldPath{"apiVersion"}).line
+		}
+		rs = append(rs, inFile(f.name, line, configV1, "%s is superseded by v1, which kubelets read since 1.26 and which alone has tokenAttributes", f.apiVersion)...)
+	}
+	return rs
+}
+
+func ruleWritableConfig(c *whole) (rs []remark) {
+	if c.dir {
+		if who := writableByOthers(c.path, false); who != "" {
+			return inFile(c.path, 0, "make the directory writable by its owner alone", "%s, so that others decide what the kubelet runs as root", who)
+		}
+	}
+	said := map[string]bool{} // a directory above several files
+	for i := range c.files {
+		name := c.files[i].name
+		if who := tamperable(name, anyOwner); who != "" && !said[who] {
+			said[who] = true
+			rs = append(rs, inFile(name, 0, "make the file and the directories above it writable by their owner alone", "%s, so that others decide what the kubelet runs as root", who)...)
+		}
+	}
+	return rs
+}
+
+// reach is a pattern that can match, and where it stands in matchImages.
+type reach struct {
+	index  int
+	text   string
+	at     location
+	labels []string // of the host
+}
+
+func (r reach) shown() string { return shown(showPattern(r.text)) }
+
+// reachOf returns those patterns of a provider that can match.
+func reachOf(p *Provider) []reach {
+	var rs []reach
+	for k, s := range p.MatchImages {
+		if at, err := parseLocation(s); err == nil && matchable(at) {
+			rs = append(rs, reach{k, s, at, strings.Split(at.host, ".")})
+		}
+	}
+	return rs
+}
+
+// maxOverlaps bounds how many other providers one is reported to overlap with.
+const maxOverlaps = 10
+
+// overlap is a pair of providers that share an image, with patterns that match
+// it; they differ if any such patterns do.
+type overlap struct {
+	a, b   int // providers; b is the later one
+	pa, pb reach
+	image  string
+}
+
+func overlapsOf(c *Config) (found []overlap) {
+	reaches := make([][]reach, len(c.Providers))
+	for i := range c.Providers {
+		reaches[i] = reachOf(&c.Providers[i])
+	}
+	budget := maxComparisons
+	for b := range reaches {
+		first := len(found)
+		for a := 0; a < b && len(found)-first < maxOverlaps; a++ {
+			if pa, pb, image := firstOverlap(reaches[a], reaches[b], &budget); image != "" {
+				found = append(found, overlap{a, b, pa, pb, image})
+			}
+		}
+	}
+	return found
+}
+
+// remark is about the later provider's pattern.
+func (o *overlap) remark(format string, args ...any) remark {
+	return remark{at: spot{provider: o.b, rest: fieldPath{"matchImages", o.pb.index}}, message: fmt.Sprintf(format, args...)}
+}
+
+// ruleOverlappingProviders reports a pair of providers once.
+func ruleOverlappingProviders(c *whole) (rs []remark) {
+	for _, o := range c.overlaps {
+		if first := shown(c.Providers[o.a].Name); o.pa.text != o.pb.text {
+			rs = append(rs, o.remark("%q also matches %s, which %q of provider %q matches: both plugins run, and what %q returns is tried first for the same auth key",
+				o.pb.shown(), o.image, o.pa.shown(), first, first))
+		}
+	}
+	return rs
+}
+
+// ruleSharedPattern reports a pair that overlaps only in patterns that both
+// have, which is rather meant than a slip.
+func ruleSharedPattern(c *whole) (rs []remark) {
+	for _, o := range c.overlaps {
+		if first := shown(c.Providers[o.a].Name); o.pa.text == o.pb.text {
+			rs = append(rs, o.remark("provider %q has the pattern %q too: both plugins run for each of its images, and what %q returns is tried first for the same auth key",
+				first, o.pb.shown(), first))
+		}
+	}
+	return rs
+}
+
+func firstOverlap(as, bs []reach, budget *int) (pa, pb reach, image string) {
+	for _, b := range bs {
+		for _, a := range as {
+			if *budget--; *budget < 0 {
+				return pa, pb, image
+			}
+			if !mayMeet(a.labels, b.labels) {
+				continue
+			}
+			example := exampleImage(a.at, b.at)
+			if example == "" || image != "" && a.text == b.text {
+				continue
+			}
+			if pa, pb, image = a, b, example; a.text != b.text {
+				return pa, pb, image
+			}
+		}
+	}
+	return pa, pb, image
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"slices"
+	"strings"
+)
+
+// The rules for the host of a pattern.
+
+func ruleNoHost(w *written) []remark {
+	if !w.valid || w.meant.host != "" {
+		return nil
+	}
+	return say("", "%q never matches, because it has no host", w.shown)
+}
+
+func ruleEmptyLabel(w *written) []remark {
+	h := w.meant.host
+	if h == "" || !strings.HasPrefix(h, ".") && !strings.HasSuffix(h, ".") && !strings.Contains(h, "..") {
+		return nil
+	}
+	return say(w.fixed(), "%q never matches, because the host of an image has no empty label: no dot at either end, nor two in a row", w.shown)
+}
+
+// dotless reports whether l has a host of one label and no port, which an
+// image reference takes for the first part of a Docker Hub name. localhost,
+// and names with capitals, are the exceptions.
+func dotless(l location) bool {
+	return l.host != "" && l.port == "" && !strings.ContainsAny(l.host, ".:[")
+}
+
+func ruleDotlessHost(w *written) []remark {
+	if _, bad := badLabel(w.meant); bad || w.scheme != "" || !dotless(w.meant) || domainPossible(w.meant) {
+		return nil
+	}
+	hub := "docker.io/" + w.mended.host + w.mended.path
+	if w.mended.path == "" {
+		hub = "docker.io/library/" + w.mended.host
+	}
+	if strings.Contains(hub, "*") || !pathPossible(hub[len("docker.io"):]) {
+		hub = ""
+	}
+	return say(hub, "%q never matches, because a host without a dot or a port is part of a Docker Hub name; images are compared by their full name, host included", w.shown)
+}
+
+func ruleBareWildcard(w *written) []remark {
+	if w.scheme != "" || !dotless(w.meant) || !strings.Contains(w.meant.host, "*") || !domainPossible(w.meant) {
+		return nil
+	}
+	return say("name the registries, each * standing for one label", "%q matches only hosts of one label without a port, in practice localhost", w.shown)
+}
+
+func ruleDoubleWildcard(w *written) []remark {
+	if !strings.Contains(w.meant.host, "**") {
+		return nil
+	}
+	return say(w.fixed(), "%q: ** means the same as *, which never matches a dot", w.shown)
+}
+
+// openLabels returns those of the last two labels that have a wildcard, in a
+// host whose owner anybody could be: not an IP address, not a private domain.
+func openLabels(host string) []string {
+	labels := strings.Split(host, ".")
+	n := len(labels)
+	if n < 2 || slices.Contains(privateDomains(), labels[n-1]) || strings.Trim(host, "0123456789.*") == "" && strings.Trim(host, ".*") != "" {
+		return nil
+	}
+	return slices.DeleteFunc(labels[n-2:], func(s string) bool { return !strings.Contains(s, "*") })
+}
+
+// privateDomains are top-level domains in which nobody can register a name
+// that others see (RFC 2606, RFC 6761, RFC 6762, RFC 8375, ICANN's .internal).
+func privateDomains() []string {
+	return []string{"internal", "local", "localdomain", "localhost", "lan", "corp", "home", "intranet", "private",
+		"test", "example", "invalid", "arpa", "svc", "cluster"}
+}
+
+func isWildcard(label string) bool { return strings.Trim(label, "*") == "" }
+
+func ruleGluedWildcard(w *written) []remark {
+	open := slices.DeleteFunc(openLabels(w.meant.host), isWildcard)
+	if len(open) == 0 || !w.matches {
+		return nil
+	}
+	suggestion := "" // only a missing dot can be mended
+	if rest, ok := strings.CutPrefix(w.mended.host, "*"); ok && !strings.Contains(rest, "*") && rest[0] != '-' {
+		l := w.mended
+		l.host = "*." + rest
+		suggestion = l.text()
+	}
+	return say(suggestion, "%q also matches %s, a domain that anybody may register", w.shown, strings.ReplaceAll(w.mended.host, "*", "evil"))
+}
+
+func openDomain(w *written) bool {
+	return w.matches && slices.ContainsFunc(openLabels(w.meant.host), isWildcard)
+}
+
+func ruleOpenDomain(w *written) []remark {
+	if !openDomain(w) || w.tokens {
+		return nil
+	}
+	return say("", "%q covers registries of anybody: the plugin runs for each and has to refuse strangers itself", w.shown)
+}
+
+func ruleOpenDomainToken(w *written) []remark {
+	if !openDomain(w) || !w.tokens {
+		return nil
+	}
+	return say("", "%q covers registries of anybody, so the plugin gets a service-account token for each and may hand on what it stands for", w.shown)
+}
+
+func ruleUpperCaseHost(w *written) []remark {
+	if _, bad := badLabel(w.meant); bad || w.scheme != "" || !hasCapital(w.meant.host) || strings.Contains(w.meant.host, ":") {
+		return nil
+	}
+	return say(w.fixed(), "%q matches only images spelled with the same capitals, because case counts", w.shown)
+}
+
+// dockerAlias reports whether host is another name of Docker Hub than the one
+// that images have.
+func dockerAlias(host string) bool {
+	switch host {
+	case "index.docker.io", "registry-1.docker.io", "*.docker.io", "hub.docker.com", "registry.hub.docker.com", "www.docker.io":
+		return true
+	}
+	return false
+}
+
+func ruleDockerIndexHost(w *written) []remark {
+	if w.scheme != "" || w.meant.host != "index.docker.io" || w.meant.port != "" {
+		return nil
+	}
+	return say(w.fixed(), "%q never matches, because images of Docker Hub are compared as docker.io/…, even when written with index.docker.io", w.shown)
+}
+
+func ruleDockerHubHost(w *written) []remark {
+	host := w.meant.host
+	if w.scheme != "" || !dockerAlias(host) || host == "index.docker.io" || w.meant.port != "" || w.lists(w.mended.text()) || w.lists("docker.io") {
+		return nil
+	}
+	return say(w.fixed(), "%q does not match images of Docker Hub, which are compared as docker.io/…", w.shown)
+}
+
+func ruleIPv6WithoutPort(w *written) []remark {
+	if !strings.HasPrefix(w.meant.host, "[") {
+		return nil
+	}
+	return say("", "%q never matches, because an IPv6 address without a port is taken for a character class: give the port in the pattern and in the image", w.shown)
+}
+
+// ruleGoVersion names patterns that net/url accepted before Go 1.26: several
+// colons, brackets that hold no IPv6 address or do not begin the host.
+func ruleGoVersion(w *written) []remark {
+	if w.valid {
+		return nil
+	}
+	rest, _, _ := strings.Cut(w.raw, "#")
+	rest, _, _ = strings.Cut(rest, "?")
+	authority, path, _ := strings.Cut(rest, "/")
+	if !olderGoAccepts(authority[strings.LastIndexByte(authority, '@')+1:]) {
+		return nil
+	}
+	if _, err := parseLocation("x/" + path); err != nil {
+		return nil
+	}
+	return say("name each host; an IPv6 address stands in brackets, with a port", "%q parses in kubelets built with an older Go only: kubelet 1.36 rejects the whole configuration", w.shown)
+}
+
+func olderGoAccepts(host string) bool {
+	if _, err := unescape(host, inHost); err != nil {
+		return false
+	}
+	if strings.HasPrefix(host, "[") {
+		end := strings.LastIndexByte(host, ']')
+		return end > 0 && checkPort(host[end+1:]) == nil
+	}
+	if i := strings.LastIndexByte(host, ':'); i >= 0 {
+		return checkPort(host[i:]) == nil
+	}
+	return true
+}

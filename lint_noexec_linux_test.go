@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const noexecDirVar = "REGCRED_TEST_NOEXEC_DIR"
+
+// The test runs itself in a mount namespace of its own, where it may mount.
+func TestLintNoexecMount(t *testing.T) {
+	if dir := os.Getenv(noexecDirVar); dir != "" {
+		lintNoexecMount(t, dir)
+		return
+	}
+	this, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(this, "-test.run=^TestLintNoexecMount$", "-test.v")
+	cmd.Env = append(os.Environ(), noexecDirVar+"="+binDir(t))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	out, err := cmd.CombinedOutput()
+	switch text := string(out); {
+	case err != nil && (len(out) == 0 || strings.Contains(text, "may not mount")):
+		t.Skipf("this needs the right to mount: %v", err)
+	case err != nil || !strings.Contains(text, "--- PASS: TestLintNoexecMount"):
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+func lintNoexecMount(t *testing.T, dir string) {
+	if got := briefly(lintBin(dir)); got != nil {
+		t.Fatalf("before: %v", got)
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_NOEXEC, "size=64k,mode=755"); err != nil {
+		t.Fatalf("may not mount: %v", err)
+	}
+	want := []string{"noexec-mount : put the plugins on a file system mounted with exec"}
+	if diff := cmp.Diff(want, briefly(lintBin(dir))); diff != "" {
+		t.Error(diff)
+	}
+}

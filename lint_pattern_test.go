@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// lintOne lints one pattern alone in a provider and returns "rule: suggestion".
+func lintOne(pattern string, tokens bool) []Finding {
+	p := lintProvider("example", pattern)
+	if tokens {
+		p = lintTokens(p, nil)
+	}
+	return (&Config{Providers: []Provider{p}}).Lint()
+}
+
+func TestLintPatterns(t *testing.T) {
+	const registries, drop, ipv6 = "name the registries, each * standing for one label", "", "name each host; an IPv6 address stands in brackets, with a port"
+	tests := map[string][]string{
+		// Nothing to say.
+		"registry.example.com":       nil,
+		"registry.example.com:5000":  nil,
+		"registry.example.com/team/": nil,
+		"registry.example.com/team-": nil,
+		"registry:5000":              nil,
+		"localhost":                  nil,
+		"localhost:5000":             nil,
+		"10.0.0.1:5000":              nil,
+		"10.0.0.*:5000":              nil,
+		"[::1]:5000":                 nil,
+		"*:5000":                     nil,
+		"docker.io":                  nil,
+		"docker.io/library/":         nil,
+		"gcr.io":                     nil,
+		"*.gcr.io":                   nil,
+		"*.*.registry.io":            nil,
+		"app*.k8s.io":                nil,
+		"*-docker.pkg.dev":           nil,
+		"*.svc.cluster.local":        nil,
+		"*.local":                    nil,
+		"123456789.dkr.ecr.us-east-1.amazonaws.com": nil,
+		"k8s.*.io": {"open-domain"},
+
+		"https://harbor.example.com":                {"scheme: harbor.example.com"},
+		"http://harbor.example.com:8080/team/":      {"scheme: harbor.example.com:8080/team/"},
+		"https://harbor.example.com/*":              {"scheme: harbor.example.com", "path-glob: harbor.example.com"},
+		"https://index.docker.io/v1/":               {"scheme: docker.io", "api-path: docker.io"},
+		"oci://Harbor.example.com":                  {"scheme: harbor.example.com"},
+		"https://":                                  {"scheme", "no-host"},
+		"registry.example.com/team ":                {"whitespace: registry.example.com/team"},
+		"registry.example.com/a b":                  {"whitespace: registry.example.com/a"},
+		"registry.example.com\u00a0":                {"whitespace: registry.example.com"},
+		"user@registry.example.com":                 {"userinfo: registry.example.com"},
+		"registry.example.com?q":                    {"query: registry.example.com"},
+		"registry.example.com/team/?":               {"query: registry.example.com/team/"},
+		"registry.example.com#f":                    {"query: registry.example.com"},
+		"":                                          {"no-host"},
+		"/team":                                     {"no-host"},
+		":5000":                                     {"no-host"},
+		".example.com":                              {"empty-label: *.example.com"},
+		"registry.example.com.":                     {"empty-label: registry.example.com"},
+		"registry..example.com":                     {"empty-label"},
+		"nginx":                                     {"dotless-host: docker.io/library/nginx"},
+		"library/nginx":                             {"dotless-host: docker.io/library/nginx"},
+		"harbor/team/app":                           {"dotless-host: docker.io/harbor/team/app"},
+		"*":                                         {"bare-wildcard: " + registries},
+		"*registry":                                 {"bare-wildcard: " + registries},
+		"local*":                                    {"bare-wildcard: " + registries},
+		"**.example.com":                            {"double-wildcard: *.example.com"},
+		"*example.com":                              {"glued-wildcard: *.example.com"},
+		"*-example.com":                             {"glued-wildcard"},
+		"*my-registry.io/team/":                     {"glued-wildcard: *.my-registry.io/team/"},
+		"registry*.io":                              {"glued-wildcard"},
+		"registry.*":                                {"open-domain"},
+		"*.io":                                      {"open-domain"},
+		"*.*":                                       {"open-domain"},
+		"HARBOR.example.com":                        {"upper-case-host: harbor.example.com"},
+		"Registry":                                  {"upper-case-host"},
+		"index.docker.io":                           {"docker-index-host: docker.io"},
+		"index.docker.io/library/":                  {"docker-index-host: docker.io/library/"},
+		"index.docker.io/team":                      {"docker-index-host: docker.io/team"},
+		"registry.example.com/a__b/":                nil,
+		"registry.example.com/a--b/":                nil,
+		"registry.example.com/a___b/":               {"unmatchable"},
+		"registry.example.com/a-_b/":                {"unmatchable"},
+		"index.docker.io/v1/":                       {"docker-index-host: docker.io", "api-path: docker.io"},
+		"registry-1.docker.io":                      {"docker-hub-host: docker.io"},
+		"*.docker.io":                               {"docker-hub-host: docker.io"},
+		"hub.docker.com":                            {"docker-hub-host: docker.io"},
+		"[::1]":                                     {"ipv6-without-port"},
+		"[::1]/team/":                               {"ipv6-without-port"},
+		"registry.example.com:0":                    {"port-range"},
+		"registry.example.com:65536":                {"port-range"},
+		"registry.example.com:443":                  {"default-port: registry.example.com"},
+		"registry.example.com:443/team/":            {"default-port: registry.example.com/team/"},
+		"registry.example.com:":                     {"empty-port: registry.example.com"},
+		"harbor.example.com/*":                      {"path-glob: harbor.example.com"},
+		"harbor.example.com/team/*":                 {"path-glob: harbor.example.com/team/"},
+		"harbor.example.com/team/**":                {"path-glob: harbor.example.com/team/"},
+		"harbor.example.com/team-*":                 {"path-glob: harbor.example.com/team-"},
+		"harbor.example.com/[ab]/":                  {"path-glob: harbor.example.com"},
+		"harbor.example.com/*/app":                  {"path-glob: harbor.example.com"},
+		"Harbor.example.com/*":                      {"upper-case-host: harbor.example.com", "path-glob: harbor.example.com"},
+		"registry.example.com/app:v1":               {"tag-or-digest: registry.example.com/app"},
+		"registry.example.com/app:*":                {"path-glob: registry.example.com/app", "tag-or-digest: registry.example.com/app"},
+		"registry.example.com/app@sha256:abcdef":    {"tag-or-digest: registry.example.com/app"},
+		"registry.example.com/app:V1@sha256:abcdef": {"tag-or-digest: registry.example.com/app"},
+		"registry.example.com/Team/":                {"upper-case-path: registry.example.com/team/"},
+		"registry.example.com/%61/":                 {"percent-escape: registry.example.com/a/"},
+		"registry.example.com/v2/":                  {"api-path: registry.example.com"},
+		"registry.example.com/v1":                   {"api-path: registry.example.com"},
+		"registry.example.com/team":                 {"sibling-path: registry.example.com/team/"},
+		"*.example.com/team":                        {"sibling-path: *.example.com/team/"},
+		"docker.io/nginx":                           {"sibling-path: docker.io/nginx/"},
+		"registry.example.com/":                     {"slash-only: registry.example.com"},
+		"my_registry.example.com":                   {"unmatchable"},
+		"<HOST>":                                    {"unmatchable"},
+		"$HOST.example.com":                         {"unmatchable"},
+		"<HOST>/*":                                  {"path-glob", "unmatchable"},
+		"-registry.example.com":                     {"unmatchable"},
+		"registry.example.com//team/":               {"unmatchable"},
+		"registry.example.com/team..app/":           {"unmatchable"},
+		"räksmörgås.example.com":                    {"unmatchable"},
+		"[fe80::1%25eth0]:5000":                     {"unmatchable"},
+		"registry.example.com:80:80":                {"go-version: " + ipv6},
+		"::1":                                       {"go-version: " + ipv6},
+		"registry[12].example.com":                  {"go-version: " + ipv6},
+		"[a-z]":                                     {"go-version: " + ipv6},
+		// Rejected by every kubelet: none of lint's business.
+		"registry.example.com:port": nil,
+		"registry.example.com:*":    nil,
+		"a b.example.com":           nil,
+		"registry.example.com/%zz":  nil,
+	}
+	for pattern, want := range tests {
+		t.Run(pattern, func(t *testing.T) {
+			var got []string
+			for _, f := range lintOne(pattern, false) {
+				s := f.Rule
+				if f.Suggestion != drop {
+					s += ": " + f.Suggestion
+				}
+				got = append(got, s)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%q (-want +got):\n%s", pattern, diff)
+			}
+		})
+	}
+}
+
+func TestLintPatternsWithTokens(t *testing.T) {
+	got := briefly(lintOne("*.*", true))
+	if diff := cmp.Diff([]string{"open-domain-token matchImages[0]"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Rules that look at the patterns beside.
+func TestLintPatternsBeside(t *testing.T) {
+	for name, patterns := range map[string][]string{
+		"both ports":           {"registry.example.com:443", "registry.example.com"},
+		"docker.io is there":   {"docker.io", "*.docker.io", "registry-1.docker.io"},
+		"subdomains and above": {"gcr.io", "*.gcr.io"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &Config{Providers: []Provider{lintProvider("example", patterns...)}}
+			if got := briefly(c.Lint()); patterns[0] == "docker.io" {
+				if diff := cmp.Diff([]string{"shadowed-pattern matchImages[2]: remove it"}, got); diff != "" {
+					t.Error(diff)
+				}
+			} else if got != nil {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+func TestLintMessages(t *testing.T) {
+	for pattern, want := range map[string]string{
+		"harbor.example.com/*":                  `"harbor.example.com/*" never matches, because globs do not work in a path; a path matches everything that begins with it`,
+		"https://harbor.example.com":            `"https://harbor.example.com" never matches, because a pattern has no scheme: the kubelet takes "https:" for the host`,
+		"user:open-sesame@registry.example.com": `"…@registry.example.com": the kubelet drops what stands before the @, which is not the place for credentials`,
+		"*.example.com/team":                    `"*.example.com/team" also matches a.example.com/team-other/app, because a path is a plain prefix; with a slash at the end it matches neither that nor an image a.example.com/team itself`,
+		"*example.com":                          `"*example.com" also matches evilexample.com, a domain that anybody may register`,
+		"<HOST>":                                `"<HOST>" never matches, because no image has a host with the label "<HOST>"`,
+	} {
+		fs := lintOne(pattern, false)
+		if len(fs) == 0 || fs[0].Message != want {
+			t.Errorf("%q:\ngot  %+v\nwant %s", pattern, fs, want)
+		}
+	}
+}
+
+// somePattern makes patterns of the pieces of which traps are made.
+func somePattern(r *rand.Rand) string {
+	pick := func(from ...string) string { return from[r.IntN(len(from))] }
+	var b strings.Builder
+	b.WriteString(pick("", "", "", "", "", "https://", "u@"))
+	for i := range 1 + r.IntN(3) {
+		if i > 0 {
+			b.WriteString(".")
+		}
+		b.WriteString(pick("a", "b", "*", "a*", "*b", "a*b", "ab", "", "A", "a-", "*-", "_", "localhost", "docker", "io", "index"))
+	}
+	b.WriteString(pick("", "", "", ":443", ":80", ":", ":0", ":99999"))
+	b.WriteString(pick("", "", "", "/", "/a", "/a/", "/a-", "/ab", "/a/*", "/A", "/a:b", "/a//b", "/_", "/%61", "/v2/", "?q", " "))
+	return b.String()
+}
+
+// someImages are those that can tell the patterns above apart.
+func someImages() []string {
+	var images []string
+	labels := []string{"a", "b", "ab", "aab", "abb", "axb", "A", "a-b", "x-b", "x", "localhost", "docker", "io", "index"}
+	var hosts []string
+	for _, x := range labels {
+		hosts = append(hosts, x)
+		for _, y := range labels {
+			hosts = append(hosts, x+"."+y)
+		}
+	}
+	for _, h := range hosts {
+		for _, port := range []string{"", ":443", ":80"} {
+			for _, path := range []string{"a", "ab", "a/b", "a-b", "x", "b/v2/x", "v2/x"} {
+				if repo, err := repositoryOf(h + port + "/" + path); err == nil {
+					images = append(images, repo)
+				}
+			}
+		}
+	}
+	return images
+}
+
+// An error means that no image matches and the other way round, and what is
+// suggested instead is not an error.
+func TestLintErrorsAreSound(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	images := someImages()
+	for range 3000 {
+		s := somePattern(r)
+		pat, err := ParsePattern(s)
+		if err != nil {
+			continue
+		}
+		dead := false
+		for _, f := range lintOne(s, false) {
+			if f.Severity != SeverityError {
+				continue
+			}
+			dead = true
+			if _, err := ParsePattern(f.Suggestion); f.Suggestion == "" || err != nil {
+				continue
+			}
+			for _, g := range lintOne(f.Suggestion, false) {
+				if g.Severity == SeverityError {
+					t.Errorf("%q: %s suggests %q, of which %s says: %s", s, f.Rule, f.Suggestion, g.Rule, g.Message)
+				}
+			}
+		}
+		for _, image := range images {
+			if dead && pat.Match(image) {
+				t.Fatalf("%q matches %s, but lint calls it an error", s, image)
+			}
+		}
+		at, err := parseLocation(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		example := ""
+		if matchable(at) {
+			example = exampleImage(at, at)
+		}
+		if dead != (example == "") {
+			t.Errorf("%q: dead %v, example %q", s, dead, example)
+		}
+		checkExample(t, example, pat, pat)
+	}
+}
+
+// checkExample checks that an example is the normalised name of an image and
+// that both patterns match it.
+func checkExample(t *testing.T, example string, a, b Pattern) {
+	t.Helper()
+	if example == "" {
+		return
+	}
+	if repo, err := repositoryOf(example); err != nil || repo != example && "docker.io/library"+strings.TrimPrefix(example, "docker.io") != repo {
+		t.Errorf("%s: repository %q, %v", example, repo, err)
+	} else if !a.Match(repo) || !b.Match(repo) {
+		t.Errorf("%s: %q matches: %v, %q matches: %v", example, a, a.Match(repo), b, b.Match(repo))
+	}
+}
+
+// Overlap and cover against the images one by one.
+func TestLintPairsAreSound(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	images := someImages()
+	overlaps, covered := 0, 0
+	for range 80000 {
+		sa, sb := somePattern(r), somePattern(r)
+		a, errA := ParsePattern(sa)
+		b, errB := ParsePattern(sb)
+		if errA != nil || errB != nil || !matchable(a.at) || !matchable(b.at) {
+			continue
+		}
+		example := exampleImage(a.at, b.at)
+		checkExample(t, example, a, b)
+		if example != "" {
+			overlaps++
+		}
+		cover := covers(a.at, b.at)
+		if cover {
+			covered++
+		}
+		if example != "" && !cover {
+			continue
+		}
+		for _, image := range images {
+			if example == "" && a.Match(image) && b.Match(image) {
+				t.Fatalf("%q and %q both match %s, but do not overlap", sa, sb, image)
+			}
+			if cover && b.Match(image) && !a.Match(image) {
+				t.Fatalf("%q covers %q, but does not match %s", sa, sb, image)
+			}
+		}
+	}
+	if overlaps < 80 || covered < 30 {
+		t.Errorf("%d overlaps, %d covers: too few to mean anything", overlaps, covered)
+	}
+}
+
+func TestMeetLabels(t *testing.T) {
+	for _, tt := range []struct{ a, b, want string }{
+		{"*", "*", "a"}, {"a*", "*b", "ab"}, {"*a", "a", "a"}, {"a", "b", ""}, {"a*b*c", "*x*", "axbc"}, {"ab*", "a*b", "ab"},
+		{"*-", "*", ""}, {"-*", "*", ""}, {"*-*", "*", "a-a"}, {"eu*", "*west", "euwest"}, {"a*a", "a", ""}, {"*_*", "*", ""},
+		{strings.Repeat("*", 200), strings.Repeat("*a", 100), ""}, {"", "*", ""},
+	} {
+		for _, p := range [][2]string{{tt.a, tt.b}, {tt.b, tt.a}} {
+			got, ok := meetLabels(p[0], p[1], false)
+			if ok != (tt.want != "") || ok && got != tt.want && len(got) != len(tt.want) {
+				t.Errorf("meetLabels(%q, %q) = %q, %v, want %q", p[0], p[1], got, ok, tt.want)
+			}
+		}
+	}
+}
+
+func FuzzLintPattern(f *testing.F) {
+	for _, s := range locationSeeds {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		pat, err := ParsePattern(s)
+		dead := false
+		for _, finding := range lintOne(s, true) {
+			dead = dead || finding.Severity == SeverityError
+		}
+		if err == nil && dead == matchable(pat.at) {
+			t.Errorf("%q: dead %v", s, dead)
+		}
+		if err == nil && !dead {
+			checkExample(t, exampleImage(pat.at, pat.at), pat, pat)
+		}
+	})
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/regcred/regcred/plugin"
+)
+
+// providerRules are the rules for one provider. None prints a value of env or
+// args.
+func providerRules() []rule[*Provider] {
+	return []rule[*Provider]{
+		{"docker-helper-name", SeverityError, ruleDockerHelperName},
+		{"exe-suffix", SeverityInfo, ruleExeSuffix},
+		{"hidden-name", SeverityInfo, ruleHiddenName},
+		{"duplicate-pattern", SeverityInfo, ruleDuplicatePattern},
+		{"shadowed-pattern", SeverityInfo, ruleShadowedPattern},
+		{"zero-cache", SeverityInfo, ruleZeroCache},
+		{"short-cache", SeverityWarning, ruleShortCache},
+		{"long-cache", SeverityWarning, ruleLongCache},
+		{"old-plugin-version", SeverityWarning, ruleOldPluginVersion},
+		{"joined-args", SeverityWarning, ruleJoinedArgs},
+		{"secret-in-args", SeverityWarning, ruleSecretInArgs},
+		{"env-name", SeverityError, ruleEnvName},
+		{"duplicate-env", SeverityWarning, ruleDuplicateEnv},
+		{"secret-in-env", SeverityWarning, ruleSecretInEnv},
+		{"unexpanded-variable", SeverityWarning, ruleUnexpandedVariable},
+		{"proxied-metadata", SeverityWarning, ruleProxiedMetadata},
+		{"echoed-token", SeverityWarning, ruleEchoedToken},
+		{"api-server-audience", SeverityWarning, ruleAPIServerAudience},
+		{"required-annotation", SeverityInfo, ruleRequiredAnnotation},
+	}
+}
+
+// within returns one remark about a field of the provider.
+func within(field fieldPath, suggestion, format string, args ...any) []remark {
+	rs := say(suggestion, format, args...)
+	rs[0].at.rest = field
+	return rs
+}
+
+func ruleDockerHelperName(p *Provider) []remark {
+	if !strings.HasPrefix(p.Name, "docker-credential-") {
+		return nil
+	}
+	return within(fieldPath{"name"}, "use the vendor's kubelet plugin", "%q is by its name a docker credential helper, which speaks another protocol than kubelet plugins", shown(p.Name))
+}
+
+func ruleExeSuffix(p *Provider) []remark {
+	name := shown(p.Name)
+	if ext := filepath.Ext(name); !strings.EqualFold(ext, ".exe") {
+		return nil
+	}
+	return within(fieldPath{"name"}, name[:len(name)-len(".exe")], "%q: Windows finds the file without .exe too, and other systems have none with it", name)
+}
+
+func ruleHiddenName(p *Provider) []remark {
+	if !strings.HasPrefix(p.Name, ".") || nameProblem(p.Name) != "" {
+		return nil
+	}
+	return within(fieldPath{"name"}, strings.TrimLeft(shown(p.Name), "."), "%q is hidden in listings of the directory", shown(p.Name))
+}
+
+// maxComparisons bounds each rule that compares patterns with each other. It
+// is enough for 6,000 patterns; of more, the first are compared.
+const maxComparisons = 20_000_000
+
+func ruleDuplicatePattern(p *Provider) (rs []remark) {
+	first := map[string]int{}
+	for k, s := range p.MatchImages {
+		if i, seen := first[s]; seen {
+			rs = append(rs, within(fieldPath{"matchImages", k}, "remove it", "%q is already in matchImages[%d]", shown(showPattern(s)), i)...)
+			continue
+		}
+		first[s] = k
+	}
+	return rs
+}
+
+func ruleShadowedPattern(p *Provider) (rs []remark) {
+	reach := reachOf(p)
+	budget := maxComparisons
+	for k, b := range reach {
+		for i, a := range reach {
+			if budget--; budget < 0 {
+				return rs
+			}
+			same := a.text == b.text
+			if !same && covers(a.at, b.at) && (i < k || !covers(b.at, a.at)) {
+				rs = append(rs, within(fieldPath{"matchImages", b.index}, "remove it", "%q adds nothing, because %q matches all its images",
+					b.shown(), a.shown())...)
+				break
+			}
+		}
+	}
+	return rs
+}
+
+func ruleZeroCache(p *Provider) []remark {
+	if p.DefaultCacheDuration == nil || *p.DefaultCacheDuration != 0 {
+		return nil
+	}
+	return within(fieldPath{"defaultCacheDuration"}, "", "0 means that the plugin runs for each pull, unless its answer has a cacheDuration")
+}
+
+func ruleShortCache(p *Provider) []remark {
+	d := p.DefaultCacheDuration
+	if d == nil || *d <= 0 || *d >= time.Second {
+		return nil
+	}
+	return within(fieldPath{"defaultCacheDuration"}, `write the unit that is meant, such as "12h"`, "%s is too short to cache anything; is the unit right?", *d)
+}
+
+func ruleLongCache(p *Provider) []remark {
+	d := p.DefaultCacheDuration
+	if d == nil || *d <= 24*time.Hour {
+		return nil
+	}
+	return within(fieldPath{"defaultCacheDuration"}, "12h", "%s outlives the credentials of most registries, and a kubelet keeps an entry even after the registry has refused it", *d)
+}
+
+func ruleOldPluginVersion(p *Provider) []remark {
+	if p.APIVersion != plugin.V1Alpha1 && p.APIVersion != plugin.V1Beta1 {
+		return nil
+	}
+	return within(fieldPath{"apiVersion"}, plugin.V1, "%s is superseded: the plugin has to answer in the same version, and newer plugins know v1 only, which kubelets speak since 1.26", p.APIVersion)
+}
+
+func ruleJoinedArgs(p *Provider) (rs []remark) {
+	joined := regexp.MustCompile(`^\S+\s+--?[A-Za-z]`)
+	for k, a := range p.Args {
+		command := k > 0 && p.Args[k-1] == "-c" // of a shell, which does split it
+		if joined.MatchString(a) && !command {
+			rs = append(rs, within(fieldPath{"args", k}, "write each argument as an item of its own", "this is one argument with blanks in it: nothing splits it")...)
+		}
+	}
+	return rs
+}
+
+func ruleSecretInArgs(p *Provider) (rs []remark) {
+	for k, a := range p.Args {
+		name, value, ok := strings.Cut(a, "=")
+		if !ok && k+1 < len(p.Args) {
+			value = p.Args[k+1]
+		}
+		if strings.HasPrefix(name, "-") && secretName(name) && secretValue(value) {
+			rs = append(rs, within(fieldPath{"args", k}, "let the plugin read it from a file that only root can read", "this looks like a secret, which everybody sees in the list of processes")...)
+		}
+	}
+	return rs
+}
+
+func ruleEnvName(p *Provider) (rs []remark) {
+	for k, e := range p.Env {
+		at := fieldPath{"env", k, "name"}
+		switch i := strings.IndexAny(e.Name, "=\x00"); {
+		case e.Name == "":
+			rs = append(rs, within(at, "", "a variable without a name does not reach the plugin")...)
+		case i >= 0 && e.Name[i] == '=':
+			rs = append(rs, within(at, "write what follows the = as the value", "a name with = in it sets another variable: the one before the first =")...)
+		case i >= 0 || strings.Contains(string(e.Value), "\x00"):
+			rs = append(rs, within(at, "", "a NUL in a variable keeps the plugin from being started")...)
+		}
+	}
+	return rs
+}
+
+func ruleDuplicateEnv(p *Provider) (rs []remark) {
+	last := map[string]int{}
+	for k, e := range p.Env {
+		last[e.Name] = k
+	}
+	for k, e := range p.Env {
+		if i := last[e.Name]; i != k && e.Name != "" {
+			rs = append(rs, within(fieldPath{"env", k}, "remove it", "%q is set again in env[%d], which wins", shown(e.Name), i)...)
+		}
+	}
+	return rs
+}
+
+func ruleSecretInEnv(p *Provider) (rs []remark) {
+	for k, e := range p.Env {
+		if secretName(e.Name) && secretValue(string(e.Value)) || urlPassword(string(e.Value)) {
+			rs = append(rs, within(fieldPath{"env", k}, "let the plugin read it from a file that only root can read", "%q holds a secret, which all who can read this file can read", shown(e.Name))...)
+		}
+	}
+	return rs
+}
+
+// secretName reports whether the name of a variable or flag ends as those of
+// secrets do: AWS_SECRET_ACCESS_KEY, but not AWS_ACCESS_KEY_ID or TOKEN_FILE.
+func secretName(name string) bool {
+	words := words(name)
+	if len(words) == 0 {
+		return false
+	}
+	switch last := words[len(words)-1]; last {
+	case "password", "passwd", "secret", "token", "apikey", "passphrase":
+		return true
+	case "key":
+		return len(words) > 1 && slices.Contains([]string{"access", "api", "private", "secret"}, words[len(words)-2])
+	}
+	return false
+}
+
+// secretValue excludes what only switches a secret on or says where it is.
+func secretValue(v string) bool {
+	switch strings.ToLower(v) {
+	case "", "true", "false", "yes", "no", "0", "1":
+		return false
+	}
+	return !strings.HasPrefix(v, "/") && !strings.HasPrefix(v, "-") && !strings.HasPrefix(v, "file:")
+}
+
+func urlPassword(v string) bool {
+	if !strings.Contains(v, "://") {
+		return false
+	}
+	u, err := url.Parse(v)
+	if err != nil || u.User == nil {
+		return false
+	}
+	_, has := u.User.Password()
+	return has
+}
+
+// words splits a name at what is neither letter nor digit, in lower case.
+func words(s string) []string {
+	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}
+
+func ruleUnexpandedVariable(p *Provider) (rs []remark) {
+	variable := regexp.MustCompile(`\$\{[A-Za-z_]\w*\}|\$\([A-Za-z_]\w*\)`)
+	for k, a := range p.Args {
+		if variable.MatchString(a) {
+			rs = append(rs, within(fieldPath{"args", k}, "write the value", "nothing expands the variable in this argument")...)
+		}
+	}
+	for k, e := range p.Env {
+		if variable.MatchString(string(e.Value)) {
+			rs = append(rs, within(fieldPath{"env", k, "value"}, "write the value", "nothing expands the variable in the value of %q", shown(e.Name))...)
+		}
+	}
+	return rs
+}
+
+const metadataAddress = "169.254.169.254"
+
+// ruleProxiedMetadata looks at the proxy for http, which is what the clouds'
+// metadata servers speak.
+func ruleProxiedMetadata(p *Provider) []remark {
+	proxy, exempt := -1, false
+	for k, e := range p.Env {
+		switch {
+		case strings.EqualFold(e.Name, "HTTP_PROXY") && e.Value != "":
+			proxy = k
+		case strings.EqualFold(e.Name, "NO_PROXY"):
+			v := string(e.Value)
+			exempt = exempt || v == "*" || strings.Contains(v, metadataAddress) || strings.Contains(v, "169.254.0.0/16")
+		}
+	}
+	if proxy < 0 || exempt {
+		return nil
+	}
+	return within(fieldPath{"env", proxy}, "add NO_PROXY with "+metadataAddress, "%q also sends requests to the cloud's metadata server through the proxy, unless NO_PROXY names %s", shown(p.Env[proxy].Name), metadataAddress)
+}
+
+// ruleEchoedToken goes by names: what a plugin returns cannot be known here.
+func ruleEchoedToken(p *Provider) []remark {
+	if p.TokenAttributes == nil || p.TokenAttributes.CacheType != CachePerServiceAccount || !slices.ContainsFunc(append([]string{p.Name}, p.Args...), namesPassthrough) {
+		return nil
+	}
+	return within(fieldPath{"tokenAttributes", "cacheType"}, string(CachePerToken), "a plugin that returns the token itself as the password, as this one seems to, is refused unless cacheType is Token")
+}
+
+func namesPassthrough(s string) bool {
+	ws := words(s)
+	return slices.Contains(ws, "passthrough") || slices.Contains(ws, "echo") || strings.Contains(strings.Join(ws, " "), "pass through")
+}
+
+func ruleAPIServerAudience(p *Provider) []remark {
+	if p.TokenAttributes == nil {
+		return nil
+	}
+	audience := p.TokenAttributes.ServiceAccountTokenAudience
+	host := strings.TrimSuffix(strings.TrimPrefix(audience, "https://"), "/")
+	if host != "kubernetes.default" && host != "kubernetes.default.svc" && host != "kubernetes.default.svc.cluster.local" {
+		return nil
+	}
+	return within(fieldPath{"tokenAttributes", "serviceAccountTokenAudience"}, "an audience of the registry's own", "%q is usually the audience of the API server: whoever gets this token can act as the pod's service account", shown(audience))
+}
+
+func ruleRequiredAnnotation(p *Provider) []remark {
+	if p.TokenAttributes == nil || len(p.TokenAttributes.RequiredServiceAccountAnnotationKeys) == 0 {
+		return nil
+	}
+	return within(fieldPath{"tokenAttributes", "requiredServiceAccountAnnotationKeys"}, "", "the provider is skipped, without a line in the kubelet's log at its usual level, for pods whose service account lacks one of these annotations")
+}

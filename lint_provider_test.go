@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+// Each case changes a provider about which there is nothing to say.
+func TestLintProvider(t *testing.T) {
+	const rootFile = "let the plugin read it from a file that only root can read"
+	cache := func(d time.Duration) func(*Provider) { return func(p *Provider) { p.DefaultCacheDuration = &d } }
+	env := func(vars ...EnvVar) func(*Provider) { return func(p *Provider) { p.Env = vars } }
+	args := func(args ...string) func(*Provider) { return func(p *Provider) { p.Args = args } }
+	name := func(s string) func(*Provider) { return func(p *Provider) { p.Name = s } }
+	tokens := func(change func(*TokenAttributes)) func(*Provider) {
+		return func(p *Provider) { *p = lintTokens(*p, change) }
+	}
+	audience := func(s string) func(*Provider) {
+		return tokens(func(a *TokenAttributes) { a.ServiceAccountTokenAudience = s })
+	}
+	for title, tt := range map[string]struct {
+		change func(*Provider)
+		want   []string
+	}{
+		"nothing":       {func(*Provider) {}, nil},
+		"docker helper": {name("docker-credential-ecr-login"), []string{"docker-helper-name name: use the vendor's kubelet plugin"}},
+		"exe":           {name("acr-credential-provider.exe"), []string{"exe-suffix name: acr-credential-provider"}},
+		"EXE":           {name("acr.EXE"), []string{"exe-suffix name: acr"}},
+		"hidden":        {name(".ecr"), []string{"hidden-name name: ecr"}},
+		"dot":           {name(".."), nil}, // refused by Validate
+
+		"0s":               {cache(0), []string{"zero-cache defaultCacheDuration"}},
+		"21.6µs":           {cache(21600), []string{`short-cache defaultCacheDuration: write the unit that is meant, such as "12h"`}},
+		"1s":               {cache(time.Second), nil},
+		"24h":              {cache(24 * time.Hour), nil},
+		"25h":              {cache(25 * time.Hour), []string{"long-cache defaultCacheDuration: 12h"}},
+		"no duration":      {func(p *Provider) { p.DefaultCacheDuration = nil }, nil},
+		"v1beta1":          {func(p *Provider) { p.APIVersion = plugin.V1Beta1 }, []string{"old-plugin-version apiVersion: " + plugin.V1}},
+		"v1alpha1":         {func(p *Provider) { p.APIVersion = plugin.V1Alpha1 }, []string{"old-plugin-version apiVersion: " + plugin.V1}},
+		"args":             {args("get-credentials", "--v=3", "-x", "a b", "https://x.example/--y", "-c", "cat --x"), nil},
+		"joined args":      {args("--v=3 --flag", "get-credentials --v=3"), []string{"joined-args args[0]: write each argument as an item of its own", "joined-args args[1]: write each argument as an item of its own"}},
+		"secret args":      {args("--password="+canary.Arg, "-api-key", canary.Arg), []string{"secret-in-args args[0]: " + rootFile, "secret-in-args args[1]: " + rootFile}},
+		"no secret args":   {args("--token-file="+canary.Arg, "--token", "--x", "--use-token=true", "--password=/run/secret", "token="+canary.Arg), nil},
+		"variable in args": {args("--x=${HOME}", "$(HOME)", "$HOME", "$$", "${"), []string{"unexpanded-variable args[0]: write the value", "unexpanded-variable args[1]: write the value"}},
+
+		"env": {env(EnvVar{"AWS_PROFILE", canary.Env}, EnvVar{"HOME", "/root"}, EnvVar{"AWS_WEB_IDENTITY_TOKEN_FILE", canary.Env},
+			EnvVar{"AWS_ACCESS_KEY_ID", canary.Env}, EnvVar{"USE_TOKEN", "true"}, EnvVar{"TOKEN", ""}, EnvVar{"KEY", canary.Env}, EnvVar{"_", canary.Env}), nil},
+		"env without name": {env(EnvVar{"", canary.Env}), []string{"env-name env[0].name"}},
+		"env name with =":  {env(EnvVar{"A=B", canary.Env}), []string{"env-name env[0].name: write what follows the = as the value"}},
+		"env with NUL":     {env(EnvVar{"A", canary.Env + "\x00"}), []string{"env-name env[0].name"}},
+		"env twice":        {env(EnvVar{"A", "1"}, EnvVar{"B", "2"}, EnvVar{"A", "3"}), []string{"duplicate-env env[0]: remove it"}},
+		"env secrets": {env(EnvVar{"AWS_SECRET_ACCESS_KEY", canary.Env}, EnvVar{"github_token", canary.Env}, EnvVar{"UPSTREAM", "https://u:" + canary.Env + "@x.example"}),
+			[]string{"secret-in-env env[0]: " + rootFile, "secret-in-env env[1]: " + rootFile, "secret-in-env env[2]: " + rootFile}},
+		"variable in env": {env(EnvVar{"X", canary.Env + "${Y}"}), []string{"unexpanded-variable env[0].value: write the value"}},
+		"proxy":           {env(EnvVar{"HTTP_PROXY", "http://proxy.example:3128"}), []string{"proxied-metadata env[0]: add NO_PROXY with 169.254.169.254"}},
+		"proxy, exempt":   {env(EnvVar{"http_proxy", "http://proxy.example:3128"}, EnvVar{"no_proxy", "localhost,169.254.169.254"}), nil},
+		"proxy for https": {env(EnvVar{"HTTPS_PROXY", "http://proxy.example:3128"}), nil},
+
+		"tokens":       {tokens(nil), nil},
+		"passthrough":  {func(p *Provider) { p.Name = "oidc-pass-through"; *p = lintTokens(*p, nil) }, []string{"echoed-token tokenAttributes.cacheType: Token"}},
+		"echo in args": {func(p *Provider) { p.Args = []string{"--mode=echo"}; *p = lintTokens(*p, nil) }, []string{"echoed-token tokenAttributes.cacheType: Token"}},
+		"not an echo":  {func(p *Provider) { p.Name = "gecho"; *p = lintTokens(*p, nil) }, nil},
+		"echo with Token": {func(p *Provider) {
+			p.Name = "echo"
+			*p = lintTokens(*p, func(a *TokenAttributes) { a.CacheType = CachePerToken })
+		}, nil},
+		"API audience":   {audience("https://kubernetes.default.svc.cluster.local"), []string{"api-server-audience tokenAttributes.serviceAccountTokenAudience: an audience of the registry's own"}},
+		"API audience 2": {audience("kubernetes.default.svc"), []string{"api-server-audience tokenAttributes.serviceAccountTokenAudience: an audience of the registry's own"}},
+		"STS audience":   {audience("sts.amazonaws.com"), nil},
+		"required annotation": {tokens(func(a *TokenAttributes) { a.RequiredServiceAccountAnnotationKeys = []string{"registry.example/role"} }),
+			[]string{"required-annotation tokenAttributes.requiredServiceAccountAnnotationKeys"}},
+		"optional annotation": {tokens(func(a *TokenAttributes) { a.OptionalServiceAccountAnnotationKeys = []string{"registry.example/role"} }), nil},
+
+		"duplicate": {func(p *Provider) { p.MatchImages = []string{"a.example.com", "b.example.com", "a.example.com"} },
+			[]string{"duplicate-pattern matchImages[2]: remove it"}},
+		"shadowed": {func(p *Provider) {
+			p.MatchImages = []string{"a.example.com/team/", "*.example.com", "a*.example.com", "b.example.com:5000"}
+		},
+			[]string{"shadowed-pattern matchImages[0]: remove it", "shadowed-pattern matchImages[2]: remove it"}},
+		"mutually": {func(p *Provider) { p.MatchImages = []string{"a.example.com", "a.example.com:"} },
+			[]string{"shadowed-pattern matchImages[1]: remove it", "empty-port matchImages[1]: a.example.com"}},
+	} {
+		t.Run(title, func(t *testing.T) {
+			p := lintProvider("example-plugin", "registry.example.com")
+			tt.change(&p)
+			got := briefly((&Config{Providers: []Provider{p}}).Lint())
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestLintOverlap(t *testing.T) {
+	for title, tt := range map[string]struct {
+		first, second []string
+		want          string // with the message
+	}{
+		"none":        {[]string{"a.example.com", "*.a.example.com", "x.example.com:5000"}, []string{"b.example.com", "x.example.com", "*.b.example.com"}, ""},
+		"other paths": {[]string{"a.example.com/x"}, []string{"a.example.com/y"}, "sibling"},
+		"glob": {[]string{"b.example.com", "*.dkr.ecr.*.amazonaws.com"}, []string{"a.example.com", "111122223333.dkr.ecr.*.amazonaws.com"},
+			`overlapping-providers matchImages[1] "111122223333.dkr.ecr.*.amazonaws.com" also matches 111122223333.dkr.ecr.a.amazonaws.com/app, which "*.dkr.ecr.*.amazonaws.com" of provider "one" matches: both plugins run, and what "one" returns is tried first for the same auth key`},
+		"path": {[]string{"a.example.com"}, []string{"*.example.com/team/"},
+			`overlapping-providers matchImages[0] "*.example.com/team/" also matches a.example.com/team/app, which "a.example.com" of provider "one" matches: both plugins run, and what "one" returns is tried first for the same auth key`},
+		"Docker Hub": {[]string{"docker.io/app"}, []string{"docker.io"},
+			`overlapping-providers matchImages[0] "docker.io" also matches docker.io/app/app, which "docker.io/app" of provider "one" matches: both plugins run, and what "one" returns is tried first for the same auth key`},
+		"same": {[]string{"a.example.com"}, []string{"b.example.com", "a.example.com"},
+			`shared-pattern matchImages[1] provider "one" has the pattern "a.example.com" too: both plugins run for each of its images, and what "one" returns is tried first for the same auth key`},
+		"same and another": {[]string{"a.example.com", "*.example.net"}, []string{"a.example.com", "x.example.net"},
+			`overlapping-providers matchImages[1] "x.example.net" also matches x.example.net/app, which "*.example.net" of provider "one" matches: both plugins run, and what "one" returns is tried first for the same auth key`},
+	} {
+		t.Run(title, func(t *testing.T) {
+			c := &Config{Providers: []Provider{lintProvider("one", tt.first...), lintProvider("two", tt.second...)}}
+			var got []string
+			for _, f := range c.Lint() {
+				if f.Rule != "sibling-path" {
+					got = append(got, f.Rule+" "+f.Path[len("providers[1]."):]+" "+f.Message)
+				}
+			}
+			var want []string
+			if tt.want != "" && tt.want != "sibling" {
+				want = []string{tt.want}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestLintOverlapIsBounded(t *testing.T) {
+	c := &Config{}
+	for i := range 200 {
+		c.Providers = append(c.Providers, lintProvider(fmt.Sprint("p", i), fmt.Sprintf("r%d*.example.com", i), "shared.example.com"))
+	}
+	if got, want := len(c.Lint()), 10*200-55; got != want {
+		t.Errorf("%d findings, want %d", got, want)
+	}
+}
+
+func BenchmarkLint(b *testing.B) {
+	c := &Config{}
+	for i := range 1000 {
+		p := lintProvider(fmt.Sprint("p", i))
+		for k := range 10 {
+			p.MatchImages = append(p.MatchImages, fmt.Sprintf("*.r%d.p%d.example.com", k, i))
+		}
+		c.Providers = append(c.Providers, p)
+	}
+	for b.Loop() {
+		if fs := c.Lint(); len(fs) > 0 {
+			b.Fatal(fs[0])
+		}
+	}
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+// lintProvider is a provider about which there is nothing to say.
+func lintProvider(name string, patterns ...string) Provider {
+	d := 12 * time.Hour
+	return Provider{Name: name, MatchImages: patterns, DefaultCacheDuration: &d, APIVersion: plugin.V1}
+}
+
+func lintTokens(p Provider, change func(*TokenAttributes)) Provider {
+	require := true
+	p.TokenAttributes = &TokenAttributes{
+		ServiceAccountTokenAudience: "registry.example",
+		CacheType:                   CachePerServiceAccount,
+		RequireServiceAccount:       &require,
+	}
+	if change != nil {
+		change(p.TokenAttributes)
+	}
+	return p
+}
+
+// briefly writes findings as "rule path: suggestion", which tests compare.
+func briefly(fs []Finding) []string {
+	var lines []string
+	for _, f := range fs {
+		line := f.Rule + " " + f.Path
+		if f.Suggestion != "" {
+			line += ": " + f.Suggestion
+		}
+		lines = append(lines, strings.ReplaceAll(line, "providers[0].", ""))
+	}
+	return lines
+}
+
+// allRules returns every rule and its severity.
+func allRules() map[string]Severity {
+	all := map[string]Severity{}
+	collect(all, patternRules())
+	collect(all, providerRules())
+	collect(all, configRules())
+	collect(all, binDirRules())
+	collect(all, binaryRules())
+	return all
+}
+
+func collect[T any](all map[string]Severity, rules []rule[T]) {
+	for _, r := range rules {
+		all[r.name] = r.severity
+	}
+}
+
+func TestLintRulesAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var headings, names []string
+	for _, m := range regexp.MustCompile("(?m)^### `([a-z0-9-]+)` \\((error|warning|info)\\)$").FindAllStringSubmatch(string(doc), -1) {
+		headings = append(headings, m[1]+" "+m[2])
+	}
+	for name, severity := range allRules() {
+		names = append(names, name+" "+string(severity))
+	}
+	slices.Sort(headings)
+	slices.Sort(names)
+	if diff := cmp.Diff(names, headings); diff != "" {
+		t.Errorf("rules (-) and headings of docs/configuration.md (+):\n%s", diff)
+	}
+	n := len(patternRules()) + len(providerRules()) + len(configRules()) + len(binDirRules()) + len(binaryRules())
+	if len(names) != n {
+		t.Errorf("%d different names for %d rules", len(names), n)
+	}
+}
+
+func loadForLint(t *testing.T, path string) *Config {
+	t.Helper()
+	c, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// findingsIn leaves out writable-config, which depends on the checkout.
+func findingsIn(t *testing.T, path string) []Finding {
+	t.Helper()
+	return slices.DeleteFunc(loadForLint(t, path).Lint(), func(f Finding) bool { return f.Rule == "writable-config" })
+}
+
+func TestLintRealConfigsAreClean(t *testing.T) {
+	paths, err := filepath.Glob("testdata/lint/clean/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(paths) < 8 {
+		t.Fatalf("only %d files", len(paths))
+	}
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			for _, f := range findingsIn(t, path) {
+				if f.Severity != SeverityInfo {
+					t.Errorf("%+v", f)
+				}
+			}
+		})
+	}
+}
+
+// The configurations of kubernetes-sigs/kind#4185 and of #91 and #41 of
+// jfrog/jfrog-credentials-provider, each of which was reported as a plugin
+// that works by hand and never runs.
+func TestLintNamesPublicMisconfigurations(t *testing.T) {
+	for path, want := range map[string]string{
+		"kind-4185.yaml": `path-glob matchImages[0]: harbor.example.com`,
+		"jfrog-91.yaml":  `path-glob matchImages[0]: mydomain.jfrog.io`,
+		"jfrog-41.yaml":  `path-glob matchImages[0]: artifactory.example.com`,
+	} {
+		t.Run(path, func(t *testing.T) {
+			got := briefly(findingsIn(t, filepath.Join("testdata/lint", path)))
+			if diff := cmp.Diff([]string{want}, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestLintPositions(t *testing.T) {
+	type at struct {
+		Rule, Path   string
+		Line, Column int
+	}
+	for path, want := range map[string][]at{
+		"positions.yaml": {
+			{"old-config-version", "", 2, 0},
+			{"scheme", "providers[0].matchImages[1]", 8, 9},
+			{"zero-cache", "providers[0].defaultCacheDuration", 9, 27},
+			{"old-plugin-version", "providers[0].apiVersion", 10, 17},
+			{"overlapping-providers", "providers[1].matchImages[0]", 12, 20},
+			{"docker-helper-name", "providers[1].name", 15, 11},
+			{"second-document", "", 17, 0},
+		},
+		"positions.json": {
+			{"path-glob", "providers[0].matchImages[1]", 7, 40},
+			{"duplicate-env", "providers[0].env[0]", 10, 15},
+			{"secret-in-env", "providers[0].env[0]", 10, 15},
+			{"secret-in-env", "providers[0].env[1]", 10, 61},
+		},
+	} {
+		t.Run(path, func(t *testing.T) {
+			file := filepath.Join("testdata/lint", path)
+			var got []at
+			for _, f := range findingsIn(t, file) {
+				if f.File != file {
+					t.Errorf("file of %s is %q", f.Rule, f.File)
+				}
+				got = append(got, at{f.Rule, f.Path, f.Line, f.Column})
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestLintDirectoryIsInFileOrder(t *testing.T) {
+	dir := t.TempDir()
+	const file = `{apiVersion: kubelet.config.k8s.io/v1, kind: CredentialProviderConfig, providers: [
+  {name: NAME, matchImages: ["NAME.example.com/*"], defaultCacheDuration: 0s, apiVersion: credentialprovider.kubelet.k8s.io/v1}]}`
+	for _, name := range []string{"b", "a", "c"} {
+		text := " " + strings.ReplaceAll(file, "NAME", name) // a leading { would be JSON
+		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte("# YAML\n"+text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for _, f := range findingsIn(t, dir) {
+		got = append(got, filepath.Base(f.File)+" "+f.Rule+" "+f.Path)
+	}
+	want := []string{
+		"a.yaml path-glob providers[0].matchImages[0]", "a.yaml zero-cache providers[0].defaultCacheDuration",
+		"b.yaml path-glob providers[0].matchImages[0]", "b.yaml zero-cache providers[0].defaultCacheDuration",
+		"c.yaml path-glob providers[0].matchImages[0]", "c.yaml zero-cache providers[0].defaultCacheDuration",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLintSecondDocument(t *testing.T) {
+	for text, want := range map[string]int{
+		"a: 1\n":                        0,
+		"---\na: 1\n":                   0,
+		"a: 1\n---\n":                   0,
+		"a: 1\n---\n# comment\n":        0,
+		"a: 1\n---\n---\nb: 1\n":        4,
+		"a: 1\n---\nb: 1\n":             3,
+		"a: 1\n--- {b: 1}\n":            2,
+		"a: |\n  ---\n  b\n":            0,
+		"{\"a\": \"---\"}\n---\nb: 1\n": 0, // JSON: the loader refuses it
+	} {
+		if got := secondDocument([]byte(text)); got != want {
+			t.Errorf("%q: line %d, want %d", text, got, want)
+		}
+	}
+}
+
+func TestLintHidesSecrets(t *testing.T) {
+	p := lintProvider("echo",
+		"user:"+canary.Password+"@registry.example.com/team*",
+		"https://"+canary.Password+"@Registry.example.com?token="+canary.Token,
+		"registry.example.com?"+canary.Token, "registry.example.com#"+canary.Token,
+		canary.Password+"@::1", "dup.example.com?"+canary.Token, "dup.example.com?"+canary.Token,
+		"registry.example.com/x "+canary.Password)
+	p.Args = []string{"--password=" + canary.Arg, "--token", canary.Arg, canary.Arg + " --flag ${X}", "echo " + canary.Arg}
+	p.Env = []EnvVar{{"PASSWORD", canary.Env}, {"PASSWORD", canary.Env}, {"HTTP_PROXY", "http://u:" + canary.Env + "@proxy"},
+		{"A=B", canary.Env}, {"", canary.Env}, {"X", canary.Env + "${Y}"}, {"N\x00", canary.Env}}
+	q := p
+	q.Name = "other"
+	c := &Config{Providers: []Provider{lintTokens(p, nil), q}}
+	findings := c.Lint()
+	text, err := json.Marshal(findings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	canary.Check(t, "the findings", string(text))
+	seen := map[string]bool{}
+	for _, f := range findings {
+		seen[f.Rule] = true
+	}
+	for _, rule := range []string{"userinfo", "query", "scheme", "path-glob", "go-version", "duplicate-pattern", "whitespace", "overlapping-providers",
+		"secret-in-args", "joined-args", "unexpanded-variable", "secret-in-env", "duplicate-env", "proxied-metadata", "env-name", "echoed-token"} {
+		if !seen[rule] {
+			t.Errorf("%s did not speak", rule)
+		}
+	}
+}
