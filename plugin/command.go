@@ -5,6 +5,11 @@ package plugin
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -16,13 +21,15 @@ const DefaultTimeout = time.Minute
 // The kubelet has no bound.
 const DefaultMaxOutput = 1 << 20
 
-// Command runs a plugin as a kubelet does. It is itself a [Provider].
+// Command runs a plugin as a kubelet does. It is itself a [Provider], and
+// safe for concurrent use. It prints as its name alone, since the values of
+// Args and Env are secrets.
 //
 // The zero value is not usable: Path and APIVersion are required.
 type Command struct {
 	// Path is the executable. It is never searched for in PATH: a name
-	// without a separator means a file in the working directory. On Windows
-	// the extensions of PATHEXT are tried.
+	// without a separator means a file in the working directory. A relative
+	// path is relative to Dir. On Windows the extensions of PATHEXT are tried.
 	Path string
 
 	// Name is used in errors; the base name of Path by default.
@@ -72,4 +79,98 @@ func (c Command) GetCredentials(ctx context.Context, req *Request) (*Response, e
 
 // Run runs the plugin once. The Exchange is returned with an error too, as
 // far as the run got; errors are of type [*ExecError].
-func (c Command) Run(ctx context.Context, req *Request) (*Exchange, error) { return nil, nil }
+//
+// The deadline and ctx hold whatever the plugin does: then its process group
+// is killed, and Run returns. (On Windows the plugin alone is killed.) In
+// every other case what the plugin started lives on, and what it still writes
+// is read and dropped until it closes its end.
+//
+// Standard error is scrubbed of the request's token, of every password
+// returned, and of the values of Env and Args that have at least 8 bytes. It
+// is withheld as a whole from an answer with more than 1,000 secrets.
+func (c Command) Run(ctx context.Context, req *Request) (*Exchange, error) {
+	timeout := c.Timeout
+	if timeout <= 0 {
+		timeout = DefaultTimeout
+	}
+	deadline := time.NewTimer(timeout)
+	defer deadline.Stop()
+	return c.run(limits{ctx: ctx, deadline: deadline.C, timeout: timeout, maxOutput: c.maxOutput()}, req)
+}
+
+func (c Command) run(l limits, req *Request) (*Exchange, error) {
+	x := &Exchange{ExitCode: -1}
+	sent := *req
+	sent.APIVersion = c.APIVersion
+	begun := time.Now()
+	failed := c.exchange(l, &sent, x)
+	if x.Started.IsZero() {
+		x.Duration = time.Since(begun)
+	}
+	if failed != nil {
+		return x, &ExecError{Name: c.name(), Stage: failed.stage, ExitCode: x.ExitCode, Stderr: x.Stderr, Err: failed.err}
+	}
+	return x, nil
+}
+
+// exchange runs the plugin and fills x in, as far as it gets.
+func (c Command) exchange(l limits, req *Request, x *Exchange) *failure {
+	stdin, err := EncodeRequest(req)
+	if err != nil {
+		return &failure{StageStart, err}
+	}
+	x.Stdin = Secret(stdin)
+	p, failed := c.start(l)
+	if failed != nil {
+		return failed
+	}
+	x.Started = p.started
+	failed = p.run(l, stdin)
+	x.Duration = time.Since(x.Started)
+	stdout, stderr := p.release()
+	x.Stdout, x.ExitCode = Secret(stdout), p.exitCode()
+	x.Stderr = stderr.text(slices.Concat(c.secrets(req), answerSecrets(stdout)))
+	if failed != nil {
+		return failed
+	}
+	x.Response, failed = c.answer(stdout)
+	return failed
+}
+
+// answer reads what the plugin wrote.
+func (c Command) answer(stdout []byte) (*Response, *failure) {
+	resp, err := DecodeResponse(stdout, c.APIVersion)
+	var invalid *DecodeError
+	switch {
+	case errors.As(err, &invalid):
+		return nil, &failure{invalid.Stage, err}
+	case !resp.CacheKeyType.Valid():
+		// kubelet: checked after decoding, by the caller of ExecPlugin.
+		return nil, &failure{StageCacheKeyType, decodeError(KindResponse, StageCacheKeyType, "cacheKeyType",
+			fmt.Sprintf("must be %s, %s or %s", CacheImage, CacheRegistry, CacheGlobal))}
+	}
+	return resp, nil
+}
+
+func (c Command) name() string {
+	if c.Name != "" {
+		return c.Name
+	}
+	return filepath.Base(c.Path)
+}
+
+func (c Command) maxOutput() int {
+	if c.MaxOutput > 0 {
+		return c.MaxOutput
+	}
+	return DefaultMaxOutput
+}
+
+// environ is never nil, which os/exec would take for "inherit".
+func (c Command) environ() []string {
+	inherited := c.Environ
+	if inherited == nil {
+		inherited = os.Environ()
+	}
+	return append(append([]string{}, inherited...), c.Env...)
+}

@@ -57,11 +57,13 @@ func lastLine(s string) string {
 // names field and offset, never a value.
 type DecodeError struct {
 	Kind   string // the kind that was expected
+	Stage  Stage  // StageOutput, StageAPIVersion, StageDecode or StageCacheKeyType
 	Field  string // e.g. "auth.registry.example.password"; "" for the document
 	Offset int64  // bytes from the start of the document; -1 if unknown
 	Msg    string
 }
 
+// Error names kind, offset and field, as far as they are known, and says what is wrong.
 func (e *DecodeError) Error() string {
 	msg := "not a valid " + e.Kind
 	if e.Offset >= 0 {

@@ -13,9 +13,13 @@ import (
 // mask is what a non-empty [Secret] prints as.
 const mask = "[redacted]"
 
-// Secret is a password or token. It prints as a mask with every verb of fmt
-// and in every slog handler, and refuses to be marshalled, so that neither a
-// secret nor a mask is ever written by accident. string(s) is the value.
+// Secret is a password or token. It prints as a mask in fmt and in every slog
+// handler, and refuses to be marshalled, so that neither a secret nor a mask
+// is ever written by accident. string(s) is the value.
+//
+// Three places are beyond its reach, since no method of a value is asked
+// there: an unexported field of a struct that is printed, the key of a map
+// that is marshalled, and the verbs %p and %w, which go vet refuses.
 //
 // The zero value is the empty secret; it prints as nothing.
 type Secret string

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package plugin
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// maxPluginSize is what a minimal plugin may weigh in bytes.
+const maxPluginSize = 3_000_000
+
+func TestDependencies(t *testing.T) {
+	out, err := goCommand(t, "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := strings.Fields(string(out))
+	if !contains(deps, "sigs.k8s.io/json") {
+		t.Errorf("got %q, want sigs.k8s.io/json among them", deps)
+	}
+	for _, dep := range deps {
+		if dep != "github.com/regcred/regcred/plugin" && dep != "sigs.k8s.io/json" && !strings.HasPrefix(dep, "sigs.k8s.io/json/") {
+			t.Errorf("the package depends on %s", dep)
+		}
+	}
+}
+
+func TestMinimalPlugin(t *testing.T) {
+	c := Command{Path: buildStatic(t, "minimal"), Name: "test", APIVersion: V1}
+	info, err := os.Stat(c.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("a minimal plugin has %d bytes", info.Size())
+	if info.Size() > maxPluginSize {
+		t.Errorf("a minimal plugin has %d bytes, want at most %d", info.Size(), maxPluginSize)
+	}
+	x, err := c.Run(t.Context(), testRequest())
+	checkRun(t, x, err, "")
+	if got := x.Response.Auth["registry.example"].Username; got != "ci" {
+		t.Errorf("got user name %q", got)
+	}
+}
+
+// BenchmarkStart compares a plugin with a Go program that does nothing:
+//
+//	go test -run '^$' -bench Start -benchtime 300x -count 10 ./plugin
+func BenchmarkStart(b *testing.B) {
+	stdin, err := EncodeRequest(&Request{APIVersion: V1, Image: "registry.example/a"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, name := range []string{"empty", "minimal"} {
+		path := buildStatic(b, name)
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				cmd := exec.Command(path)
+				cmd.Stdin = bytes.NewReader(stdin)
+				if err := cmd.Run(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkCommand is one run of a minimal plugin.
+func BenchmarkCommand(b *testing.B) {
+	c := Command{Path: buildStatic(b, "minimal"), APIVersion: V1}
+	req := &Request{Image: "registry.example/a"}
+	for b.Loop() {
+		if _, err := c.Run(b.Context(), req); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// buildStatic builds a program of testdata as it is released.
+func buildStatic(t testing.TB, name string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	cmd := goCommand(t, "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "./testdata/"+name)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return path
+}
+
+func goCommand(t testing.TB, args ...string) *exec.Cmd {
+	t.Helper()
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("there is no go command")
+	}
+	return exec.Command("go", args...)
+}

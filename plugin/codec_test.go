@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugin
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/regcred/regcred/internal/canary"
+)
+
+var versions = []string{V1, V1Beta1, V1Alpha1}
+
+func TestEncodeRequest(t *testing.T) {
+	full := Request{
+		Image:                     "registry.example/a<b>&c",
+		ServiceAccountToken:       "t<",
+		ServiceAccountAnnotations: map[string]string{"b": "2", "a": "1"},
+	}
+	for _, tt := range []struct {
+		name, version string
+		req           Request
+		want          string
+	}{
+		{"full v1", V1, full, `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"registry.example/a\u003cb\u003e\u0026c","serviceAccountToken":"t\u003c","serviceAccountAnnotations":{"a":"1","b":"2"}}` + "\n"},
+		{"full v1beta1", V1Beta1, full, `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1beta1","image":"registry.example/a\u003cb\u003e\u0026c"}` + "\n"},
+		{"full v1alpha1", V1Alpha1, full, `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1alpha1","image":"registry.example/a\u003cb\u003e\u0026c"}` + "\n"},
+		{"empty", V1, Request{}, `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":""}` + "\n"},
+		{"empty annotations", V1, Request{ServiceAccountAnnotations: map[string]string{}}, `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":""}` + "\n"},
+		// kubelet: encoding/json replaces what is not UTF-8.
+		{"not UTF-8", V1, Request{Image: "a\xff"}, `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"a\ufffd"}` + "\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.req.APIVersion = tt.version
+			got, err := EncodeRequest(&tt.req)
+			if err != nil || string(got) != tt.want {
+				t.Errorf("got  %s (%v)\nwant %s", got, err, tt.want)
+			}
+		})
+	}
+	for _, version := range []string{"", "v1", V1 + "/", Group} {
+		if _, err := EncodeRequest(&Request{APIVersion: version}); err == nil {
+			t.Errorf("apiVersion %q is accepted", version)
+		}
+	}
+}
+
+func TestEncodeResponse(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		resp Response
+		want string
+	}{
+		{"empty", Response{APIVersion: V1, CacheKeyType: CacheImage}, `{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image"}` + "\n"},
+		{"empty auth", Response{APIVersion: V1Beta1, CacheKeyType: CacheGlobal, CacheDuration: new(time.Duration), Auth: map[string]AuthConfig{}}, `{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1beta1","cacheKeyType":"Global","cacheDuration":"0s"}` + "\n"},
+		{"full", Response{APIVersion: V1, CacheKeyType: CacheRegistry, CacheDuration: new(90 * time.Minute), Auth: map[string]AuthConfig{"b": {}, "a": {"u", "open-sesame"}}},
+			`{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Registry","cacheDuration":"1h30m0s","auth":{"a":{"username":"u","password":"open-sesame"},"b":{"username":"","password":""}}}` + "\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := EncodeResponse(&tt.resp)
+			if err != nil || string(got) != tt.want {
+				t.Errorf("got  %s (%v)\nwant %s", got, err, tt.want)
+			}
+		})
+	}
+	for name, resp := range map[string]Response{
+		"no version":         {CacheKeyType: CacheImage},
+		"password not UTF-8": {APIVersion: V1, Auth: map[string]AuthConfig{"a": {Password: canary.Password + "\xff"}}},
+		"key not UTF-8":      {APIVersion: V1, Auth: map[string]AuthConfig{"\xff": {}}},
+	} {
+		_, err := EncodeResponse(&resp)
+		if err == nil {
+			t.Errorf("%s: accepted", name)
+			continue
+		}
+		canary.Check(t, name, err.Error())
+	}
+}
+
+func TestDecodeRequest(t *testing.T) {
+	const head = `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/`
+	full := func(version string) string {
+		return head + version + `","image":"registry.example/a","serviceAccountToken":"` + canary.Token + `","serviceAccountAnnotations":{"a":"1"}}`
+	}
+	for _, tt := range []struct {
+		name, data string
+		want       *Request // nil if it is refused
+		message    string
+	}{
+		{"v1", full("v1"), &Request{V1, "registry.example/a", canary.Token, map[string]string{"a": "1"}}, ""},
+		{"v1beta1 has no service account", full("v1beta1"), &Request{APIVersion: V1Beta1, Image: "registry.example/a"}, ""},
+		{"v1alpha1 has no service account", full("v1alpha1"), &Request{APIVersion: V1Alpha1, Image: "registry.example/a"}, ""},
+		{"unknown field", head + `v1","pod":{"name":"x"},"image":"a"}`, &Request{APIVersion: V1, Image: "a"}, ""},
+		{"wrong-case field is unknown", head + `v1","Image":"b","image":"a"}`, &Request{APIVersion: V1, Image: "a"}, ""},
+		{"null fields", head + `v1","image":"a","serviceAccountToken":null,"serviceAccountAnnotations":null}`, &Request{APIVersion: V1, Image: "a"}, ""},
+
+		{"empty", "", nil, "not a valid CredentialProviderRequest: offset 0: it is empty"},
+		{"two", full("v1") + full("v1"), nil, "something follows the JSON value"},
+		{"half", full("v1")[:100], nil, "offset 100: it ends in the middle"},
+		{"null", "null", nil, "kind: must be CredentialProviderRequest"},
+		{"a string", `"` + canary.Token + `"`, nil, "offset 0: must be an object"},
+		{"no kind", `{"apiVersion":"` + V1 + `","image":"a"}`, nil, "kind: must be CredentialProviderRequest"},
+		{"a response", goodResponse, nil, "kind: must be CredentialProviderRequest"},
+		{"no version", `{"kind":"CredentialProviderRequest","image":"a"}`, nil, "apiVersion: is missing"},
+		{"unknown version", head + `v2","image":"a"}`, nil, "apiVersion: is not one of"},
+		{"no image", head + `v1"}`, nil, "image: must not be empty"},
+		{"wrong-case image", head + `v1","Image":"a"}`, nil, "image: must not be empty"},
+		{"duplicate field", head + `v1","image":"a","image":"b"}`, nil, "offset 100: image: is there twice"},
+		{"token a number", head + `v1","image":"a","serviceAccountToken":1}`, nil, "serviceAccountToken: must be a string"},
+		{"annotation a list", head + `v1","image":"a","serviceAccountAnnotations":{"example.com/a":["` + canary.Token + `"]}}`, nil, "serviceAccountAnnotations.example.com/a: must be a string"},
+		{"duplicate annotation", head + `v1","image":"a","serviceAccountAnnotations":{"a":"","a":""}}`, nil, "serviceAccountAnnotations.a: is there twice"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := DecodeRequest([]byte(tt.data))
+			if !cmp.Equal(tt.want, got) {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+			checkDecodeError(t, err, tt.message)
+		})
+	}
+}
+
+func checkDecodeError(t *testing.T, err error, message string) {
+	t.Helper()
+	if message == "" {
+		if err != nil {
+			t.Errorf("got error %v", err)
+		}
+		return
+	}
+	var e *DecodeError
+	if !errors.As(err, &e) {
+		t.Fatalf("got error %v of type %T, want *DecodeError", err, err)
+	}
+	canary.Check(t, "the error", e.Error())
+	if !strings.Contains(e.Error(), message) {
+		t.Errorf("got  %v\nwant …%s…", e, message)
+	}
+}
+
+// goodResponse is a response that a kubelet accepts.
+const goodResponse = `{"kind":"CredentialProviderResponse","apiVersion":"` + V1 + `","cacheKeyType":"Registry",` +
+	`"cacheDuration":"10m0s","auth":{"registry.example":{"username":"ci","password":"` + canary.Password + `"}}}` + "\n"
+
+// Most refusals are in TestCommandStages. Here are those that need no process.
+func TestDecodeResponse(t *testing.T) {
+	with := func(fields string) string {
+		return `{"kind":"CredentialProviderResponse","apiVersion":"` + V1 + `"` + fields + `}`
+	}
+	deep := strings.Repeat(`{"a":`, 20_000) + "1" + strings.Repeat("}", 20_000)
+	for _, tt := range []struct {
+		name, data, message string
+	}{
+		{"all", goodResponse, ""},
+		{"nothing but the version", with(""), ""},
+		{"null fields", with(`,"cacheKeyType":null,"cacheDuration":null,"auth":null`), ""},
+		{"null credential", with(`,"auth":{"a":null}`), ""},
+		{"null password", with(`,"auth":{"a":{"username":null,"password":null}}`), ""},
+		{"any cacheKeyType", with(`,"cacheKeyType":"None"`), ""},
+		{"any auth key", with(`,"auth":{"":{}}`), ""},
+		{"password not UTF-8", with(`,"auth":{"a":{"password":"\xff"}}`), "it is not JSON here"},
+		{"raw bytes in a password", with(`,"auth":{"a":{"password":"` + "\xff" + `"}}`), ""},
+		{"escaped field name", with(`,"\u0061uth":null`), ""},
+		{"escaped duplicate", with(`,"auth":null,"\u0061uth":null`), "offset 101: auth: is there twice"},
+		{"duplicate key in auth", with(`,"auth":{"a.example":{},"a.example":{}}`), "auth.a.example: is there twice"},
+		{"two kinds", with(`,"Kind":"CredentialProviderResponse"`), "Kind: there is no such field; its case must be that of kind"},
+		{"version in another case", `{"kind":"CredentialProviderResponse","APIVERSION":"` + V1 + `"}`, "APIVERSION: there is no such field; its case must be that of apiVersion"},
+		{"later version in another case", with(`,"APIVersion":"v1"`), "apiVersion: must be " + V1},
+		{"kind a number", `{"kind":1,"apiVersion":"` + V1 + `"}`, "offset 8: kind: must be a string"},
+		{"number for a duration", with(`,"cacheDuration":600`), "offset 105: cacheDuration: must be a string"},
+		{"empty duration", with(`,"cacheDuration":""`), "cacheDuration: must be a duration"},
+		{"duration without unit", with(`,"cacheDuration":"600"`), "cacheDuration: must be a duration"},
+		{"auth a list", with(`,"auth":[]`), "auth: must be an object"},
+		{"credential a string", with(`,"auth":{"a":"` + canary.Password + `"}`), "auth.a: must be an object"},
+		{"token in a credential", with(`,"auth":{"r.example":{"identitytoken":"` + canary.Password + `"}}`), "auth.r.example.identitytoken: there is no such field"},
+		{"secret as a field name", with(`,"auth":{"a":{"` + canary.Password + `":""}}`), "auth.a.a field whose name is not shown: there is no such field"},
+		{"secret as an auth key", with(`,"auth":{"` + canary.Password + `":1}`), "auth.a field whose name is not shown: must be an object"},
+		{"long field name", with(`,"` + strings.Repeat("a", 33) + `":1`), "offset 89: a field whose name is not shown"},
+		{"deep, unknown", with(`,"x":` + deep), "it is not JSON here"},
+		{"not so deep", with(`,"auth":{"a":{"password":{"a":{"a":[[[]]]}}}}`), "auth.a.password: must be a string"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			resp, err := DecodeResponse([]byte(tt.data), V1)
+			if (resp == nil) != (err != nil) {
+				t.Errorf("got both or neither of a response and an error (%v)", err)
+			}
+			checkDecodeError(t, err, tt.message)
+		})
+	}
+	_, err := DecodeResponse([]byte(goodResponse), "v1")
+	checkDecodeError(t, err, "apiVersion: that of the request is not one of")
+}
+
+// TestFields shows that the table and the wire structs are the same thing.
+func TestFields(t *testing.T) {
+	for kind, typ := range map[string]reflect.Type{
+		KindRequest:    reflect.TypeFor[wireRequest](),
+		KindResponse:   reflect.TypeFor[wireResponse](),
+		KindAuthConfig: reflect.TypeFor[wireAuthConfig](),
+	} {
+		if diff := cmp.Diff(wireFields(typ), Fields(kind, V1), cmpopts.IgnoreFields(Field{}, "GoField")); diff != "" {
+			t.Errorf("%s: wire struct and table differ (-struct +table):\n%s", kind, diff)
+		}
+	}
+	for kind, typ := range map[string]reflect.Type{
+		KindRequest:    reflect.TypeFor[Request](),
+		KindResponse:   reflect.TypeFor[Response](),
+		KindAuthConfig: reflect.TypeFor[AuthConfig](),
+	} {
+		seen := 0
+		for _, f := range Fields(kind, V1) {
+			if _, ok := typ.FieldByName(f.GoField); ok {
+				seen++
+			} else if f.Name != "kind" {
+				t.Errorf("%s: %v has no field %q", kind, typ, f.GoField)
+			}
+		}
+		if seen != typ.NumField() {
+			t.Errorf("%s: the table lists %d fields of %v, which has %d", kind, seen, typ, typ.NumField())
+		}
+	}
+	if Fields("Pod", V1) != nil || Fields(KindRequest, "v2") != nil {
+		t.Error("there are fields of an unknown kind or version")
+	}
+}
+
+func wireFields(typ reflect.Type) []Field {
+	var fields []Field
+	for i := range typ.NumField() {
+		f := typ.Field(i)
+		if f.Anonymous {
+			fields = append(fields, wireFields(f.Type)...)
+			continue
+		}
+		name, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
+		fields = append(fields, Field{Name: name, Type: wireTypeNames[f.Type], OmitEmpty: rest == "omitempty"})
+	}
+	return fields
+}
+
+var wireTypeNames = map[reflect.Type]string{
+	reflect.TypeFor[string]():                    "string",
+	reflect.TypeFor[*wireDuration]():             "duration",
+	reflect.TypeFor[map[string]string]():         "map[string]string",
+	reflect.TypeFor[map[string]wireAuthConfig](): "map[string]AuthConfig",
+}
+
+// TestFieldsAreWritten shows that each version carries its fields and no others.
+func TestFieldsAreWritten(t *testing.T) {
+	for _, version := range versions {
+		req, err := EncodeRequest(&Request{version, "a", "t", map[string]string{"a": "b"}})
+		checkKeys(t, req, err, Fields(KindRequest, version))
+		resp, err := EncodeResponse(&Response{version, CacheImage, new(time.Hour), map[string]AuthConfig{"a": {}}})
+		checkKeys(t, resp, err, Fields(KindResponse, version))
+	}
+}
+
+func checkKeys(t *testing.T, data []byte, err error, fields []Field) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(data, &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != len(fields) {
+		t.Errorf("got %s, want the %d fields %v", data, len(fields), fields)
+	}
+	at := 0
+	for _, f := range fields {
+		i := strings.Index(string(data[at:]), `"`+f.Name+`":`)
+		if i < 0 {
+			t.Fatalf("%s: %s is missing or out of order", data, f.Name)
+		}
+		at += i
+	}
+}
+
+// secretKey matches documents in which a planted secret is a field name.
+var secretKey = regexp.MustCompile(canary.Marker + `[^"]*"\s*:`)
+
+func checkFuzzError(t *testing.T, data []byte, err error) {
+	t.Helper()
+	var e *DecodeError
+	if !errors.As(err, &e) {
+		t.Fatalf("got an error of type %T, want *DecodeError", err)
+	}
+	if e.Stage == StageDecode && strings.HasPrefix(e.Msg, "it does not have the form") {
+		t.Error("the place of the mistake was not found")
+	}
+	if e.Offset > int64(len(data)) {
+		t.Errorf("offset %d is beyond the document", e.Offset)
+	}
+	if !secretKey.Match(data) {
+		canary.Check(t, "the error", e.Error())
+	}
+}
+
+func FuzzDecodeResponse(f *testing.F) {
+	f.Add([]byte(goodResponse))
+	for _, fields := range []string{`"auth":{"a":null}`, `"auth":{"a":{},"a":{}}`, `"auth":[1]`, `"Auth":{}`, `"cacheDuration":1`, `"cacheDuration":"-1h"`, `"x":[{}]`, `"kind":null`} {
+		f.Add([]byte(strings.Replace(goodResponse, `"auth":`, fields+`,"auth":`, 1)))
+		f.Add([]byte(`{"kind":"CredentialProviderResponse","apiVersion":"` + V1 + `",` + fields + `}`))
+	}
+	for _, data := range []string{"", "null", "[]", `"` + canary.Password + `"`, goodResponse + "{}", "\ufeff" + goodResponse, goodResponse[:150], "\xff"} {
+		f.Add([]byte(data))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		resp, err := DecodeResponse(data, V1)
+		if err != nil {
+			checkFuzzError(t, data, err)
+			return
+		}
+		again, err := EncodeResponse(resp)
+		if err != nil {
+			t.Fatalf("an answer that was read cannot be written: %v", err)
+		}
+		back, err := DecodeResponse(again, V1)
+		if err != nil || !cmp.Equal(resp, back, cmpopts.EquateEmpty()) {
+			t.Errorf("an answer changes when it is written and read again (%v)", err)
+		}
+	})
+}
+
+func FuzzDecodeRequest(f *testing.F) {
+	for _, version := range versions {
+		data, err := EncodeRequest(&Request{version, "registry.example/a", canary.Token, map[string]string{"example.com/a": canary.Token}})
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+		for _, field := range []string{`"x":[{}],`, `"image":"a",`, `"Image":1,`, `"serviceAccountToken":1,`, `"serviceAccountAnnotations":[],`, `"serviceAccountAnnotations":{"a":1},`} {
+			f.Add([]byte(strings.Replace(string(data), `"image"`, field+`"image"`, 1)))
+		}
+	}
+	for _, data := range []string{"", "null", "[]", "{}", `{"image":"a"}`, "\xff", "{}{}"} {
+		f.Add([]byte(data))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		req, err := DecodeRequest(data)
+		if err != nil {
+			checkFuzzError(t, data, err)
+			return
+		}
+		again, err := EncodeRequest(req)
+		if err != nil {
+			t.Fatalf("a request that was read cannot be written: %v", err)
+		}
+		back, err := DecodeRequest(again)
+		if err != nil || !cmp.Equal(req, back, cmpopts.EquateEmpty()) {
+			t.Errorf("a request changes when it is written and read again (%v)", err)
+		}
+	})
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred/internal/canary"
+)
+
+// checkRun fails the test if err is not an ExecError of the stage, or if
+// anything that a program may print holds a secret.
+func checkRun(t *testing.T, x *Exchange, err error, want Stage) *ExecError {
+	t.Helper()
+	if x == nil {
+		t.Fatal("no Exchange")
+	}
+	checkMasked(t, x, err)
+	if want == "" {
+		if err != nil {
+			t.Fatalf("got error %v", err)
+		}
+		if x.Response == nil {
+			t.Fatal("no Response")
+		}
+		return nil
+	}
+	var e *ExecError
+	if !errors.As(err, &e) {
+		t.Fatalf("got error %v of type %T, want *ExecError", err, err)
+	}
+	if e.Stage != want {
+		t.Errorf("got stage %q (%v), want %q", e.Stage, e, want)
+	}
+	if x.Response != nil {
+		t.Error("a failed run has a Response")
+	}
+	if e.Stderr != x.Stderr || e.ExitCode != x.ExitCode || e.Name != "test" {
+		t.Errorf("ExecError %+v does not agree with its Exchange", e)
+	}
+	return e
+}
+
+func checkMasked(t *testing.T, x *Exchange, err error) {
+	t.Helper()
+	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
+		canary.Check(t, "Exchange with "+format, fmt.Sprintf(format, *x))
+		canary.Check(t, "Response with "+format, fmt.Sprintf(format, x.Response))
+		canary.Check(t, "error with "+format, fmt.Sprintf(format, err))
+	}
+	canary.Check(t, "Stderr", x.Stderr)
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		canary.Check(t, "a cause", fmt.Sprintf("%+v %#v", e, e))
+	}
+}
+
+func TestCommandGood(t *testing.T) {
+	c := testCommand(t, "say", testStdout+"="+goodResponse, testStderr+"=hello\n")
+	x, err := c.Run(t.Context(), testRequest())
+	checkRun(t, x, err, "")
+	want := &Response{
+		APIVersion:    V1,
+		CacheKeyType:  CacheRegistry,
+		CacheDuration: new(10 * time.Minute),
+		Auth:          map[string]AuthConfig{"registry.example": {Username: "ci", Password: canary.Password}},
+	}
+	if !cmp.Equal(want, x.Response) {
+		t.Error("wrong Response")
+	}
+	if string(x.Stdout) != goodResponse {
+		t.Error("Stdout is not what the plugin wrote")
+	}
+	req := testRequest()
+	req.APIVersion = V1
+	if want, _ := EncodeRequest(req); string(x.Stdin) != string(want) {
+		t.Error("Stdin is not the encoded request")
+	}
+	if x.Stderr != "hello\n" || x.ExitCode != 0 || x.Started.IsZero() || x.Duration <= 0 {
+		t.Errorf("got %+v", x)
+	}
+
+	resp, err := c.GetCredentials(t.Context(), testRequest())
+	if err != nil || !cmp.Equal(want, resp) {
+		t.Errorf("GetCredentials: got error %v, or another Response", err)
+	}
+}
+
+func TestCommandStages(t *testing.T) {
+	answer := func(old, new string) string { return strings.Replace(goodResponse, old, new, 1) }
+	for name, tt := range map[string]struct {
+		mode, stdout string
+		env          []string
+		want         Stage
+		message      string
+	}{
+		"exit 1":                   {stdout: goodResponse, env: []string{testExit + "=1"}, want: StageExec, message: "exec: exit status 1"},
+		"exit 1 without an answer": {env: []string{testExit + "=1", testStderr + "=no token service\n"}, want: StageExec, message: `exit status 1; stderr: "no token service"`},
+		"exit 127":                 {env: []string{testExit + "=127"}, want: StageExec, message: "exit status 127"},
+		"killed by somebody else":  {mode: "killed", want: StageExec, message: "signal: killed"},
+		"never reads stdin":        {mode: "not-read", stdout: goodResponse},
+		"closes stdin early":       {mode: "close-stdin", stdout: goodResponse},
+		"negative duration":        {stdout: answer("10m0s", "-10m")},
+		"huge duration":            {stdout: answer("10m0s", "2540400h10m10s")},
+		"duration too huge":        {stdout: answer("10m0s", "99999999999h"), want: StageDecode, message: "cacheDuration: must be a duration"},
+		"empty auth":               {stdout: `{"kind":"CredentialProviderResponse","apiVersion":"` + V1 + `","cacheKeyType":"Image"}`},
+		"no newline at the end":    {stdout: strings.TrimSpace(goodResponse)},
+		"white space around":       {stdout: " \r\n\t" + goodResponse + "\n \n"},
+
+		"empty stdout":      {want: StageOutput, message: "offset 0: it is empty"},
+		"white space alone": {stdout: " \n", want: StageOutput, message: "it is empty"},
+		"half a JSON":       {stdout: goodResponse[:len(goodResponse)/2], want: StageOutput, message: fmt.Sprintf("offset %d: it ends in the middle", len(goodResponse)/2)},
+		"two JSONs":         {stdout: goodResponse + goodResponse, want: StageOutput, message: fmt.Sprintf("offset %d: something follows", len(goodResponse))},
+		"trailing garbage":  {stdout: goodResponse + "done " + canary.Password, want: StageOutput, message: "something follows"},
+		"text":              {stdout: "password: " + canary.Password, want: StageOutput, message: "offset 0: it is not JSON here"},
+		"not UTF-8":         {stdout: "\xff\xfe{}", want: StageOutput, message: "it is not JSON here"},
+		"byte order mark":   {stdout: "\ufeff" + goodResponse, want: StageOutput, message: "offset 0: it is not JSON here"},
+
+		"wrong version":    {stdout: answer("/v1\"", "/v1beta1\""), want: StageAPIVersion, message: "apiVersion: must be " + V1},
+		"no version":       {stdout: `{"kind":"CredentialProviderResponse"}`, want: StageAPIVersion, message: "apiVersion: must be " + V1},
+		"null":             {stdout: "null", want: StageAPIVersion, message: "apiVersion: must be"},
+		"version a number": {stdout: `{"apiVersion":1}`, want: StageAPIVersion, message: "apiVersion: must be"},
+
+		"a list":            {stdout: "[" + goodResponse + "]", want: StageDecode, message: "offset 0: must be an object"},
+		"wrong kind":        {stdout: answer("ProviderResponse", "ProviderRequest"), want: StageDecode, message: "kind: must be CredentialProviderResponse"},
+		"wrong-case field":  {stdout: answer("cacheKeyType", "cachekeytype"), want: StageDecode, message: "offset 89: cachekeytype: there is no such field; its case must be that of cacheKeyType"},
+		"duplicate field":   {stdout: answer(`"auth":`, `"auth":null,"auth":`), want: StageDecode, message: "auth: is there twice"},
+		"unknown field":     {stdout: answer(`"auth":`, `"expires":"`+canary.Password+`","auth":`), want: StageDecode, message: "expires: there is no such field"},
+		"password a number": {stdout: answer(`"`+canary.Password+`"`, `12345678`), want: StageDecode, message: "auth.registry.example.password: must be a string"},
+
+		"bad cacheKeyType":   {stdout: answer(`"Registry"`, `"ServiceAccount"`), want: StageCacheKeyType, message: "must be Image, Registry or Global"},
+		"empty cacheKeyType": {stdout: answer(`"Registry"`, `""`), want: StageCacheKeyType, message: "must be Image, Registry or Global"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mode := tt.mode
+			if mode == "" {
+				mode = "say"
+			}
+			c := testCommand(t, mode, append(tt.env, testStdout+"="+tt.stdout)...)
+			x, err := c.Run(t.Context(), testRequest())
+			e := checkRun(t, x, err, tt.want)
+			if e != nil && !strings.Contains(e.Error(), tt.message) {
+				t.Errorf("got  %v\nwant …%s…", e, tt.message)
+			}
+			if tt.mode != "killed" && string(x.Stdout) != tt.stdout {
+				t.Error("Stdout is not what the plugin wrote")
+			}
+		})
+	}
+}
+
+func TestCommandLongRequestNotRead(t *testing.T) {
+	// More than a pipe holds: the write of the request never ends.
+	req := testRequest()
+	req.ServiceAccountAnnotations = map[string]string{"example.com/long": strings.Repeat("x", 256<<10)}
+	for _, mode := range []string{"not-read", "close-stdin"} {
+		x, err := testCommand(t, mode, testStdout+"="+goodResponse).Run(t.Context(), req)
+		checkRun(t, x, err, "")
+	}
+}
+
+func TestCommandVersions(t *testing.T) {
+	for _, version := range []string{V1, V1Beta1, V1Alpha1} {
+		c := testCommand(t, "echo-token", testStdout+"="+strings.Replace(goodResponse, V1, version, 1))
+		c.APIVersion = version
+		x, err := c.Run(t.Context(), testRequest())
+		checkRun(t, x, err, "")
+		if got := strings.Contains(x.Stderr, "serviceAccountToken"); got != (version == V1) {
+			t.Errorf("%s: a service-account token is sent: %v", version, got)
+		}
+	}
+	c := testCommand(t, "say")
+	c.APIVersion = "v1"
+	x, err := c.Run(t.Context(), testRequest())
+	checkRun(t, x, err, StageStart)
+}
+
+func TestCommandEnvironment(t *testing.T) {
+	dir := t.TempDir()
+	c := testCommand(t, "env", testStdout+"="+goodResponse, "BOTH=inherited", "ONE=1")
+	c.Env = []string{"BOTH=configured", "SECRET=" + canary.Env, "SHORT=ok"}
+	c.Args = []string{"get-it", "--token=" + canary.Arg, canary.Arg, "-v"}
+	c.Dir = dir
+	x, err := c.Run(t.Context(), testRequest())
+	checkRun(t, x, err, "")
+	lines := strings.Split(x.Stderr, "\n")
+	for _, want := range []string{
+		"ONE=1", "BOTH=[redacted]", "SECRET=[redacted]", "SHORT=ok",
+		c.Path, "get-it", "--token=[redacted]", "[redacted]", "-v", "dir=" + dir,
+	} {
+		if !contains(lines, want) {
+			t.Errorf("the plugin did not report %q", want)
+		}
+	}
+	if contains(lines, "BOTH=inherited") {
+		t.Error("Env does not win over Environ")
+	}
+
+	c.Environ = []string{testMode + "=env", testStdout + "=" + goodResponse}
+	c.Env = nil
+	x, err = c.Run(t.Context(), testRequest())
+	checkRun(t, x, err, "")
+	if strings.Contains(x.Stderr, "PATH=") {
+		t.Error("an Environ that is given does not replace that of the process")
+	}
+	c.Environ = []string{} // not nil
+	if got := c.cmd().Env; got == nil {
+		t.Error("an empty Environ inherits that of the process")
+	}
+}
+
+func contains(lines []string, want string) bool {
+	for _, line := range lines {
+		if line == want {
+			return true
+		}
+	}
+	return false
+}
+
+func TestCommandPrintsAsItsName(t *testing.T) {
+	c := Command{Path: "/bin/plug", Env: []string{"A=" + canary.Env}, Args: []string{canary.Arg}}
+	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		for what, v := range map[string]any{"value": c, "pointer": &c, "field": struct{ C Command }{c}} {
+			got := fmt.Sprintf(format, v)
+			canary.Check(t, what+" with "+format, got)
+			if !strings.Contains(got, "plug") {
+				t.Errorf("%s with %s: got %q, want the name in it", what, format, got)
+			}
+		}
+	}
+	if got := c.LogValue().String(); got != "plug" {
+		t.Errorf("LogValue: got %q", got)
+	}
+}
+
+func TestCommandNoPathSearch(t *testing.T) {
+	dir := t.TempDir()
+	file := copySelf(t, "plug")
+	t.Setenv("PATH", filepath.Dir(file))
+	c := testCommand(t, "say", testStdout+"="+goodResponse)
+	c.Path, c.Dir = "plug", dir
+	x, err := c.Run(t.Context(), testRequest())
+	checkRun(t, x, err, StageStart)
+
+	c.Dir = filepath.Dir(file)
+	x, err = c.Run(t.Context(), testRequest())
+	checkRun(t, x, err, "")
+	if got, want := c.cmd().Args[0], "./plug"; got != want {
+		t.Errorf("argv[0]: got %q, want %q", got, want)
+	}
+}
+
+func TestCommandStderr(t *testing.T) {
+	canaries := canary.Password + " " + canary.Token + "\n"
+	for name, tt := range map[string]struct{ stderr, want string }{
+		"secrets":            {"login ci:" + canaries, "login ci:[redacted] [redacted]\n"},
+		"not UTF-8":          {"caf\xe9\n", "caf\ufffd\n"},
+		"control characters": {"\x1b[2Jgone\x00\a\u202e\r\n\tnext\r", "\\x1b[2Jgone\\x00\\a\\u202e\n\tnext\\r"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// A NUL cannot be in the environment, so a file has the text.
+			file := filepath.Join(t.TempDir(), "stderr")
+			if err := os.WriteFile(file, []byte(tt.stderr), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, exit := range []string{"0", "1"} {
+				c := testCommand(t, "say-file", testStdout+"="+goodResponse, testStderr+"="+file, testExit+"="+exit)
+				x, err := c.Run(t.Context(), testRequest())
+				checkMasked(t, x, err)
+				if x.Stderr != tt.want {
+					t.Errorf("exit %s: got %q, want %q", exit, x.Stderr, tt.want)
+				}
+			}
+		})
+	}
+}
+
+func TestCommandDeadline(t *testing.T) {
+	c := testCommand(t, "hang", testStdout+"="+goodResponse, testStderr+"=waiting\n")
+	c.Timeout = 50 * time.Millisecond // the plugin may not even have begun
+	x, err := c.Run(t.Context(), testRequest())
+	e := checkRun(t, x, err, StageTimeout)
+	if !strings.Contains(e.Error(), "no answer within 50ms") || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", e)
+	}
+	if x.ExitCode != -1 {
+		t.Errorf("got exit code %d, want -1", x.ExitCode)
+	}
+}
+
+func TestCommandCanceled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	x, err := testCommand(t, "say", testStdout+"="+goodResponse).Run(ctx, testRequest())
+	checkRun(t, x, err, StageCanceled)
+	if !errors.Is(err, context.Canceled) || !x.Started.IsZero() {
+		t.Errorf("cancelled before the start: got %v, started %v", err, x.Started)
+	}
+}
+
+// gone reports whether no process has the number any more.
+func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }

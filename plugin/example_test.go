@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/plugin"
+)
+
+// A whole plugin. A kubelet runs it with a request on standard input.
+func Example() {
+	plugin.Main(plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+		token, err := os.ReadFile("/etc/registry.example/token")
+		if err != nil {
+			return nil, err
+		}
+		return &plugin.Response{
+			CacheKeyType:  plugin.CacheRegistry,
+			CacheDuration: new(10 * time.Minute),
+			Auth:          map[string]plugin.AuthConfig{"registry.example": {Username: "node", Password: plugin.Secret(token)}},
+		}, nil
+	}))
+}
+
+// Serve takes streams and returns the exit code, which is how a plugin is
+// tested, or gets a version of its own.
+func ExampleServe() {
+	request := `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"registry.example/app"}`
+	nothing := plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+		return &plugin.Response{CacheKeyType: plugin.CacheImage}, nil
+	})
+	code := plugin.Serve(context.Background(), nothing, plugin.ServeOptions{
+		Stdin:   strings.NewReader(request),
+		Args:    []string{},
+		Version: "v1.2.3",
+	})
+	fmt.Println("exit code", code)
+	// Output:
+	// {"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image"}
+	// exit code 0
+}
+
+// A Command runs any plugin, and says at which stage a run failed.
+func ExampleCommand() {
+	cmd := plugin.Command{
+		Path:       "/usr/libexec/no-such-plugin",
+		APIVersion: plugin.V1,
+		Timeout:    10 * time.Second,
+	}
+	_, err := cmd.GetCredentials(context.Background(), &plugin.Request{Image: "registry.example/team/app"})
+	var failed *plugin.ExecError
+	if errors.As(err, &failed) {
+		fmt.Println(failed.Stage)
+		fmt.Println(failed)
+	}
+	// Output:
+	// start
+	// plugin "no-such-plugin": start: start "/usr/libexec/no-such-plugin": there is no such file: no such file or directory
+}
+
+// The table of fields says what each version of the protocol carries.
+func ExampleFields() {
+	for _, field := range plugin.Fields(plugin.KindRequest, plugin.V1Beta1) {
+		fmt.Println(field.Name, field.Type)
+	}
+	// Output:
+	// kind string
+	// apiVersion string
+	// image string
+}
+
+// A Secret is masked wherever it is printed.
+func ExampleSecret() {
+	auth := plugin.AuthConfig{Username: "ci", Password: "open-sesame"}
+	fmt.Printf("%+v\n", auth)
+	fmt.Println(string(auth.Password))
+	// Output:
+	// {Username:ci Password:[redacted]}
+	// open-sesame
+}

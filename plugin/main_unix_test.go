@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package plugin
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestMainAnswers(t *testing.T) {
+	for _, version := range versions {
+		c := testCommand(t, "serve")
+		c.APIVersion, c.Args = version, []string{"get-credentials"}
+		x, err := c.Run(t.Context(), testRequest())
+		checkRun(t, x, err, "")
+		if string(x.Stdout) != strings.Replace(goodResponse, V1, version, 1) || x.Stderr != "" {
+			t.Errorf("%s: another answer, or stderr %q", version, x.Stderr)
+		}
+	}
+}
+
+func TestMainSignals(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		f := newFIFOs(t)
+		done := goRun(t.Context(), testCommand(t, "serve-hang", f.env...), nil)
+		syscall.Kill(f.pids(t, 1)["plugin"], sig)
+		x, err := f.wait(t, done)
+		e := checkRun(t, x, err, StageExec)
+		if x.ExitCode != 1 || !strings.HasSuffix(x.Stderr, ": get credentials: "+sig.String()+" signal received\n") {
+			t.Errorf("%v: got %v with stderr %q", sig, e, x.Stderr)
+		}
+		f.allGone(t)
+	}
+}
+
+func TestMainDiskFull(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	c := testCommand(t, "serve")
+	cmd := exec.Command(c.Path)
+	var stderr bytes.Buffer
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Environ, bytes.NewReader(requestBytes(t, V1)), full, &stderr
+	err = cmd.Run()
+	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), "write the answer: ") {
+		t.Errorf("got %v with stderr %q", err, stderr.String())
+	}
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugin
+
+import (
+	"os"
+	"syscall"
+)
+
+func ownGroup() *syscall.SysProcAttr { return nil }
+
+// killGroup kills the plugin alone: Windows has no process groups that could
+// be killed.
+func killGroup(p *os.Process) { p.Kill() }
+
+const (
+	errBusy      = syscall.Errno(32)  // ERROR_SHARING_VIOLATION
+	errNotFormat = syscall.Errno(193) // ERROR_BAD_EXE_FORMAT
+)

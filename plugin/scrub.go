@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugin
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// minWord is the length from which a form of a secret is removed wherever
+	// it stands. A shorter one is removed where it stands as a word: removing
+	// "a" everywhere would destroy the text, and tell by the holes what the
+	// secret is.
+	minWord = 4
+
+	// minConfigured is the length from which values of Command.Env and
+	// Command.Args count as secrets. Shorter ones are things like "true".
+	minConfigured = 8
+
+	// minCut is how much of a secret must stand at the very end of a text to
+	// count as one that was cut off.
+	minCut = 8
+
+	// maxSecrets bounds the work that an answer can cause.
+	maxSecrets = 1000
+)
+
+// secrets returns what must not appear in standard error, as far as it is
+// known before the plugin runs.
+func (c Command) secrets(req *Request) []string {
+	secrets := []string{string(req.ServiceAccountToken)}
+	for _, entry := range c.Env {
+		if _, value, _ := strings.Cut(entry, "="); len(value) >= minConfigured {
+			secrets = append(secrets, value)
+		}
+	}
+	for _, arg := range c.Args {
+		// Of a flag, the value counts and the name does not.
+		if strings.HasPrefix(arg, "-") {
+			_, arg, _ = strings.Cut(arg, "=")
+		}
+		if len(arg) >= minConfigured {
+			secrets = append(secrets, arg)
+		}
+	}
+	return secrets
+}
+
+// answerSecrets returns the strings of an answer that may be secrets, however
+// broken the answer is: all but the user names and what the protocol fixes.
+func answerSecrets(stdout []byte) []string {
+	var secrets []string
+	dec := json.NewDecoder(bytes.NewReader(stdout))
+	type level struct {
+		object bool
+		name   string // of the member whose value is next
+		isName bool   // a member's name is next
+	}
+	levels := []level{{}}
+	for {
+		token, err := dec.Token()
+		if err != nil {
+			return secrets
+		}
+		top := &levels[len(levels)-1]
+		switch token := token.(type) {
+		case json.Delim:
+			switch token {
+			case '{', '[':
+				top.isName = top.object
+				levels = append(levels, level{object: token == '{', isName: token == '{'})
+			default:
+				levels = levels[:len(levels)-1]
+			}
+			continue
+		case string:
+			if top.isName {
+				top.name, top.isName = token, false
+				continue
+			}
+			if !harmless(top.name) {
+				secrets = append(secrets, token)
+			}
+		}
+		top.isName = top.object
+	}
+}
+
+func harmless(field string) bool {
+	switch strings.ToLower(field) {
+	case "kind", "apiversion", "cachekeytype", "cacheduration", "username":
+		return true
+	}
+	return false
+}
+
+// text returns the head and the tail without secrets, as harmless UTF-8.
+func (h *headTail) text(secrets []string) string {
+	if len(h.head) == 0 {
+		return ""
+	}
+	if len(secrets) > maxSecrets {
+		return fmt.Sprintf("(standard error is withheld: there are %d secrets to remove)", len(secrets))
+	}
+	forms := allForms(secrets)
+	if h.dropped == 0 {
+		return scrubForms(string(h.head)+string(h.tail), forms, false, false)
+	}
+	return scrubForms(string(h.head), forms, false, true) +
+		fmt.Sprintf("\n(%d bytes left out)\n", h.dropped) +
+		scrubForms(string(h.tail), forms, true, false)
+}
+
+// scrub returns text without secrets, as harmless UTF-8.
+func scrub(text string, secrets []string) string {
+	return scrubForms(text, allForms(secrets), false, false)
+}
+
+// scrubForms masks every form of a secret in text, and the parts of one that
+// stand where text was cut. It is done before and after the text is made
+// harmless, since that changes bytes.
+func scrubForms(text string, forms []string, cutStart, cutEnd bool) string {
+	return maskForms(harmlessText(maskForms(text, forms, cutStart, cutEnd)), forms, false, false)
+}
+
+// allForms returns the texts in which the secrets may appear, without duplicates.
+func allForms(secrets []string) []string {
+	var forms []string
+	for _, s := range secrets {
+		forms = append(forms, secretForms(s)...)
+		if trimmed := strings.TrimSpace(s); trimmed != s {
+			forms = append(forms, secretForms(trimmed)...) // a password file that ends in a line end
+		}
+	}
+	slices.Sort(forms)
+	return slices.Compact(forms)
+}
+
+// secretForms returns s itself and as programs write it: quoted, in JSON, in
+// a URL, in hex, and in base64 at any alignment, such as in "Authorization:
+// Basic" after a user name.
+func secretForms(s string) []string {
+	quoted := fmt.Sprintf("%q", s)
+	marshalled, _ := json.Marshal(s)
+	var plain bytes.Buffer
+	enc := json.NewEncoder(&plain)
+	enc.SetEscapeHTML(false)
+	enc.Encode(s)
+	forms := []string{
+		s,
+		quoted[1 : len(quoted)-1],
+		string(marshalled[1 : len(marshalled)-1]),
+		plain.String()[1 : plain.Len()-len("\"\n")],
+		percentEncode(s, "-_.~", "%20"),
+		percentEncode(s, "-_.~", "+"),         // in a query
+		percentEncode(s, "-_.~$&+=:@", "%20"), // in a path
+		hex.EncodeToString([]byte(s)),
+		strings.ToUpper(hex.EncodeToString([]byte(s))),
+		base64.RawStdEncoding.EncodeToString([]byte(s)),
+		base64.RawURLEncoding.EncodeToString([]byte(s)),
+	}
+	for before := range 3 {
+		data := []byte(strings.Repeat("x", before) + s)
+		forms = append(forms,
+			inner(base64.RawStdEncoding.EncodeToString(data), before, len(data)),
+			inner(base64.RawURLEncoding.EncodeToString(data), before, len(data)))
+	}
+	return slices.DeleteFunc(forms, func(form string) bool { return form == "" })
+}
+
+// inner returns the digits of a base64 text that depend on bytes [from, to) alone.
+func inner(encoded string, from, to int) string {
+	first, last := (from*8+5)/6, to*8/6
+	if first >= last {
+		return ""
+	}
+	return encoded[first:last]
+}
+
+// percentEncode writes s as it stands in a URL.
+func percentEncode(s, plain, space string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		switch {
+		case c == ' ':
+			b.WriteString(space)
+		case 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte(plain, c) >= 0:
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+// maskForms replaces every run of bytes that belongs to a form by the mask.
+// All places are found before any is replaced: forms overlap.
+func maskForms(text string, forms []string, cutStart, cutEnd bool) string {
+	hidden := make([]bool, len(text))
+	hide := func(from, to int) {
+		for i := from; i < to; i++ {
+			hidden[i] = true
+		}
+	}
+	for _, form := range forms {
+		for at := 0; ; at++ {
+			i := strings.Index(text[at:], form)
+			if i < 0 {
+				break
+			}
+			at += i
+			if len(form) >= minWord || isWord(text, at, at+len(form)) {
+				hide(at, at+len(form))
+			}
+		}
+		hide(0, cutAtStart(text, form, cutStart))
+		hide(len(text)-cutAtEnd(text, form, cutEnd), len(text))
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		switch {
+		case !hidden[i]:
+			b.WriteByte(text[i])
+		case i == 0 || !hidden[i-1]:
+			b.WriteString(mask)
+		}
+	}
+	return b.String()
+}
+
+// cutAtStart returns how many bytes at the start of text are the rest of a
+// form whose beginning was cut off.
+func cutAtStart(text, form string, cut bool) int {
+	if !cut {
+		return 0
+	}
+	if len(form) > len(text) && strings.Contains(form, text) {
+		return len(text)
+	}
+	for n := min(len(text), len(form)-1); n > 0; n-- {
+		if strings.HasPrefix(text, form[len(form)-n:]) {
+			return n
+		}
+	}
+	return 0
+}
+
+// cutAtEnd returns how many bytes at the end of text are the beginning of a
+// form. A plugin may die in the middle of a line, so the end of everything
+// counts too, but there a byte or two mean nothing.
+func cutAtEnd(text, form string, cut bool) int {
+	least := minCut
+	if cut {
+		least = 1
+	}
+	for n := min(len(text), len(form)-1); n >= least; n-- {
+		if strings.HasSuffix(text, form[:n]) {
+			return n
+		}
+	}
+	return 0
+}
+
+func isWord(text string, from, to int) bool {
+	before, _ := utf8.DecodeLastRuneInString(text[:from])
+	after, _ := utf8.DecodeRuneInString(text[to:])
+	return !isWordRune(before) && !isWordRune(after)
+}
+
+// isWordRune takes the RuneError at either end of the text for a boundary.
+func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
+
+// harmlessText returns s as UTF-8 that does nothing to a terminal or a log:
+// control and formatting characters are written as Go escapes, except tabs
+// and line ends.
+func harmlessText(s string) string {
+	s = strings.ReplaceAll(s, "\r\n", "\n")
+	var b strings.Builder
+	for _, r := range s {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := fmt.Sprintf("%q", r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
+}
+
+// oneLine returns s as one line of at most max bytes, for an error message.
+func oneLine(s string, max int) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > max {
+		s = strings.ToValidUTF8(s[:max], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugin
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// An executable that is open for writing cannot be started. That is so while
+// it is being replaced, and for a moment after any process with several
+// threads has written it. So starting is tried again, for 630 ms in all.
+const (
+	firstPause = 10 * time.Millisecond
+	lastPause  = 320 * time.Millisecond
+)
+
+// start starts the plugin.
+func (c Command) start(l limits) (*process, *failure) {
+	for pause := firstPause; ; pause *= 2 {
+		if l.ctx.Err() != nil {
+			return nil, l.canceled()
+		}
+		p, err := spawn(c.cmd(), l.maxOutput)
+		if err == nil {
+			return p, nil
+		}
+		if !errors.Is(err, errBusy) || pause > lastPause {
+			return nil, &failure{StageStart, c.whyNot(err)}
+		}
+		select {
+		case <-time.After(pause):
+		case <-l.ctx.Done():
+		case <-l.deadline:
+			return nil, l.timedOut()
+		}
+	}
+}
+
+// cmd is built by hand, because exec.Command would search PATH. On Windows
+// its Start adds the extension.
+func (c Command) cmd() *exec.Cmd {
+	path := c.Path
+	if path != "" && filepath.Base(path) == path {
+		path = "." + string(filepath.Separator) + path
+	}
+	return &exec.Cmd{
+		Path:        path,
+		Args:        append([]string{path}, c.Args...),
+		Env:         c.environ(),
+		Dir:         c.Dir,
+		SysProcAttr: ownGroup(),
+	}
+}
+
+// whyNot says why the plugin could not be started, and what to do. The
+// system's own errors are few and misleading: a missing interpreter is
+// reported as a missing plugin.
+func (c Command) whyNot(err error) error {
+	if c.Path == "" {
+		return errors.New("no executable is named: Path is empty")
+	}
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err // without the name of the system call
+	}
+	if c.Dir != "" {
+		if info, statErr := os.Stat(c.Dir); statErr != nil || !info.IsDir() {
+			return fmt.Errorf("start %q: the working directory %q is not a directory: %w", c.Path, c.Dir, err)
+		}
+	}
+	file := c.Path
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(c.Dir, file)
+	}
+	info, statErr := os.Stat(file)
+	switch {
+	case errors.Is(statErr, fs.ErrNotExist) && isLink(file):
+		return fmt.Errorf("start %q: it is a symbolic link to nothing: %w", c.Path, err)
+	case errors.Is(statErr, fs.ErrNotExist):
+		return fmt.Errorf("start %q: there is no such file: %w", c.Path, err)
+	case statErr != nil:
+		return fmt.Errorf("start %q: %w", c.Path, err)
+	case info.IsDir():
+		return fmt.Errorf("start %q: it is a directory: %w", c.Path, err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("start %q: %s: %w", c.Path, notPermitted(info.Mode()), err)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("start %q: the file is there, but %s: %w", c.Path, missingLoader(file), err)
+	case errors.Is(err, errNotFormat):
+		return fmt.Errorf("start %q: %s: %w", c.Path, wrongFormat(file), err)
+	case errors.Is(err, errBusy):
+		return fmt.Errorf("start %q: somebody has it open for writing: %w", c.Path, err)
+	}
+	return fmt.Errorf("start %q: %w", c.Path, err)
+}
+
+func isLink(file string) bool {
+	info, err := os.Lstat(file)
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
+}
+
+func notPermitted(mode fs.FileMode) string {
+	if mode.Perm()&0o111 == 0 {
+		return fmt.Sprintf("it is not executable (mode %v); chmod +x it", mode)
+	}
+	return fmt.Sprintf("it has mode %v, but this user may not execute it; look at its owner, "+
+		"its parent directories, the mount option noexec and the security policy", mode)
+}
+
+// missingLoader says what a file needs that is not there.
+func missingLoader(file string) string {
+	if line, ok := interpreterLine(file); ok {
+		interpreter, _, _ := strings.Cut(strings.TrimLeft(line, " \t"), " ")
+		if strings.HasSuffix(interpreter, "\r") {
+			return fmt.Sprintf("its #! line names %q: its lines end in CR LF; convert them to LF", interpreter)
+		}
+		return fmt.Sprintf("its interpreter %q (the #! line) is not", interpreter)
+	}
+	if loader := elfInterpreter(file); loader != "" {
+		return fmt.Sprintf("the dynamic loader %q that it was linked for is not; link it statically", loader)
+	}
+	return "its interpreter or dynamic loader is not"
+}
+
+// wrongFormat says why the system does not know how to execute a file.
+func wrongFormat(file string) string {
+	f, err := os.Open(file)
+	if err != nil {
+		return "it has an unknown format"
+	}
+	defer f.Close()
+	if bin, err := elf.NewFile(f); err == nil {
+		return fmt.Sprintf("it was built for another machine (%v; this is %s)", bin.Machine, runtime.GOARCH)
+	}
+	magic := make([]byte, 2)
+	switch n, _ := io.ReadFull(f, magic); {
+	case n == 0:
+		return "the file is empty"
+	case string(magic) == "#!":
+		return "its #! line names something that cannot be executed"
+	}
+	return "it is neither a program for this system nor a script with a #! line"
+}
+
+// interpreterLine returns what follows #! on the first line of a script.
+func interpreterLine(file string) (string, bool) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", false
+	}
+	defer f.Close()
+	head := make([]byte, 256) // as much as Linux looks at
+	n, _ := io.ReadFull(f, head)
+	line, _, _ := bytes.Cut(head[:n], []byte("\n"))
+	return strings.CutPrefix(string(line), "#!")
+}
+
+// elfInterpreter returns the dynamic loader that an ELF file asks for, or "".
+func elfInterpreter(file string) string {
+	bin, err := elf.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer bin.Close()
+	for _, prog := range bin.Progs {
+		if prog.Type != elf.PT_INTERP {
+			continue
+		}
+		data := make([]byte, min(prog.Filesz, 4096))
+		n, _ := prog.ReadAt(data, 0)
+		name, _, _ := bytes.Cut(data[:n], []byte{0})
+		return string(name)
+	}
+	return ""
+}

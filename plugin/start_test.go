@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestStartErrors(t *testing.T) {
+	for name, tt := range map[string]struct {
+		content string
+		mode    fs.FileMode
+		message string
+		is      error
+		linux   bool // what the kernel says elsewhere is not known
+	}{
+		"empty file":          {"", 0o755, "the file is empty", syscall.ENOEXEC, true},
+		"not executable":      {"#!/bin/sh\n", 0o644, "it is not executable (mode -rw-r--r--); chmod +x it: permission denied", fs.ErrPermission, false},
+		"missing interpreter": {"#!/nope -x\n", 0o755, `the file is there, but its interpreter "/nope" (the #! line) is not: no such file`, fs.ErrNotExist, false},
+		"CR LF":               {"#!/bin/sh\r\nexit 0\r\n", 0o755, `its #! line names "/bin/sh\r": its lines end in CR LF`, fs.ErrNotExist, false},
+		"no #! line":          {"echo hello\n", 0o755, "neither a program for this system nor a script with a #! line", syscall.ENOEXEC, true},
+		"missing loader":      {elfFile(t, "/nope/ld.so.2", 0), 0o755, `the file is there, but the dynamic loader "/nope/ld.so.2" that it was linked for is not`, fs.ErrNotExist, true},
+		"wrong architecture":  {elfFile(t, "", elf.EM_S390), 0o755, "it was built for another machine (EM_S390; this is " + runtime.GOARCH, syscall.ENOEXEC, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tt.linux && runtime.GOOS != "linux" {
+				t.Skip("Linux only")
+			}
+			c := testCommand(t, "say")
+			c.Path = filepath.Join(t.TempDir(), "plug")
+			if err := os.WriteFile(c.Path, []byte(tt.content), tt.mode); err != nil {
+				t.Fatal(err)
+			}
+			checkStart(t, c, tt.message, tt.is)
+		})
+	}
+}
+
+func TestStartErrorsOfPlaces(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink("nowhere", link); err != nil {
+		t.Fatal(err)
+	}
+	c := testCommand(t, "say")
+	for _, tt := range []struct {
+		name, path, dir, message string
+		is                       error
+	}{
+		{"missing", filepath.Join(dir, "nope"), "", "there is no such file", fs.ErrNotExist},
+		{"directory", dir, "", "it is a directory", fs.ErrPermission},
+		{"link to nothing", link, "", "it is a symbolic link to nothing", fs.ErrNotExist},
+		{"working directory", c.Path, filepath.Join(dir, "nope"), "the working directory", fs.ErrNotExist},
+		{"no path", "", "", "Path is empty", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c.Path, c.Dir = tt.path, tt.dir
+			checkStart(t, c, tt.message, tt.is)
+		})
+	}
+}
+
+func checkStart(t *testing.T, c Command, message string, is error) {
+	t.Helper()
+	x, err := c.Run(t.Context(), testRequest())
+	e := checkRun(t, x, err, StageStart)
+	if !strings.Contains(e.Error(), message) {
+		t.Errorf("got  %v\nwant …%s…", e, message)
+	}
+	if is != nil && !errors.Is(err, is) {
+		t.Errorf("got %v, want one that is %v", err, is)
+	}
+	if x.ExitCode != -1 || !x.Started.IsZero() {
+		t.Errorf("got exit code %d, started %v", x.ExitCode, x.Started)
+	}
+}
+
+// elfFile returns an ELF file of this machine, or of another, that asks for a loader.
+func elfFile(t *testing.T, loader string, machine elf.Machine) string {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		return ""
+	}
+	self, err := elf.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer self.Close()
+	if machine == 0 {
+		machine = self.Machine
+	}
+	const headerSize, progSize = 64, 56
+	header := elf.Header64{
+		Type: uint16(elf.ET_EXEC), Machine: uint16(machine), Version: 1, Entry: 0x400000,
+		Phoff: headerSize, Ehsize: headerSize, Phentsize: progSize, Phnum: 1,
+	}
+	copy(header.Ident[:], elf.ELFMAG)
+	header.Ident[elf.EI_CLASS], header.Ident[elf.EI_DATA], header.Ident[elf.EI_VERSION] = byte(elf.ELFCLASS64), byte(self.Data), 1
+	size := uint64(len(loader) + 1)
+	prog := elf.Prog64{Type: uint32(elf.PT_INTERP), Off: headerSize + progSize, Filesz: size, Memsz: size}
+	var buf bytes.Buffer
+	for _, part := range []any{header, prog, append([]byte(loader), 0)} {
+		if err := binary.Write(&buf, self.ByteOrder, part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return buf.String()
+}
+
+// countingContext calls f with the number of times that it was asked.
+type countingContext struct {
+	context.Context
+	n int
+	f func(n int)
+}
+
+func (c *countingContext) Err() error {
+	c.n++
+	c.f(c.n)
+	return c.Context.Err()
+}
+
+func TestTextFileBusy(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("Linux only")
+	}
+	c := testCommand(t, "say", testStdout+"="+goodResponse)
+	c.Path = copySelf(t, "plug")
+	open := func() *os.File {
+		f, err := os.OpenFile(c.Path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+
+	writer := open()
+	attempts := 0
+	ctx := &countingContext{t.Context(), 0, func(n int) {
+		attempts = n
+		if n == 3 {
+			writer.Close()
+		}
+	}}
+	x, err := c.Run(ctx, testRequest())
+	checkRun(t, x, err, "")
+	if attempts != 3 {
+		t.Errorf("started at attempt %d, want 3", attempts)
+	}
+
+	writer = open()
+	defer writer.Close()
+	checkStart(t, c, "somebody has it open for writing: text file busy", syscall.ETXTBSY)
+
+	canceled, cancel := context.WithCancel(t.Context())
+	x, err = c.Run(&countingContext{canceled, 0, func(n int) {
+		if n == 2 {
+			cancel()
+		}
+	}}, testRequest())
+	checkRun(t, x, err, StageCanceled)
+	deadline := make(chan time.Time, 1)
+	deadline <- time.Time{}
+	x, err = c.run(limits{ctx: t.Context(), deadline: deadline, timeout: time.Second, maxOutput: 1}, testRequest())
+	checkRun(t, x, err, StageTimeout)
+}
