@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const module = "github.com/regcred/regcred"
+
+// allowed are the packages outside the standard library that a package of
+// this module may be built from, with what these import in turn. A new line
+// here needs one in docs/dependencies.md.
+var allowed = map[string][]string{
+	"./plugin":       {"sigs.k8s.io/json"},
+	"./dockerconfig": {"sigs.k8s.io/json"}, // it returns plugin.AuthConfig
+	".": {
+		"sigs.k8s.io/json",
+		"sigs.k8s.io/yaml", "go.yaml.in/yaml/v2",
+		"go.yaml.in/yaml/v3",
+		"github.com/distribution/reference", "github.com/opencontainers/go-digest",
+		"golang.org/x/sync",
+	},
+}
+
+// TestDependencies keeps the packages that others embed small, on every system.
+func TestDependencies(t *testing.T) {
+	for pkg, modules := range allowed {
+		for _, goos := range []string{"linux", "darwin", "windows"} {
+			deps := list(t, goos, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", pkg)
+			for _, dep := range deps {
+				if !within(dep, append(modules, module)) {
+					t.Errorf("%s on %s is built from %s", pkg, goos, dep)
+				}
+			}
+			if !slices.Contains(deps, "sigs.k8s.io/json") {
+				t.Errorf("%s on %s: %q: the list is not that of its dependencies", pkg, goos, deps)
+			}
+		}
+	}
+}
+
+// TestNoKubernetes: what judges us is imported by upstream/ alone, a module of
+// its own.
+func TestNoKubernetes(t *testing.T) {
+	deps := list(t, "linux", "-deps", "-test", "-f", "{{.ImportPath}}", "./...")
+	for _, dep := range deps {
+		if strings.HasPrefix(dep, "k8s.io/") {
+			t.Errorf("imported: %s", dep)
+		}
+	}
+	if !slices.Contains(deps, module) {
+		t.Errorf("%d packages, without %s: the list is not that of the module", len(deps), module)
+	}
+}
+
+// TestDependenciesAreExplained: docs/dependencies.md has one row for each
+// module that go.mod requires for its own sake, and for no other.
+func TestDependenciesAreExplained(t *testing.T) {
+	doc, err := os.ReadFile("docs/dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var explained []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]*/[^`]*)`").FindAllSubmatch(doc, -1) {
+		explained = append(explained, string(row[1]))
+	}
+	slices.Sort(explained)
+	if diff := cmp.Diff(direct(t), explained); diff != "" {
+		t.Errorf("go.mod against docs/dependencies.md (-required +explained):\n%s", diff)
+	}
+}
+
+// direct returns the modules that go.mod requires for its own sake, sorted.
+func direct(t *testing.T) []string {
+	t.Helper()
+	var file struct {
+		Require []struct {
+			Path     string
+			Indirect bool
+		}
+	}
+	if err := json.Unmarshal(run(t, "linux", "mod", "edit", "-json"), &file); err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, r := range file.Require {
+		if !r.Indirect {
+			paths = append(paths, r.Path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// within reports whether a package belongs to one of the modules.
+func within(pkg string, modules []string) bool {
+	return slices.ContainsFunc(modules, func(m string) bool { return pkg == m || strings.HasPrefix(pkg, m+"/") })
+}
+
+// list runs "go list" for a system and returns what it prints, by line.
+func list(t *testing.T, goos string, args ...string) []string {
+	t.Helper()
+	return strings.Fields(string(run(t, goos, append([]string{"list"}, args...)...)))
+}
+
+// run runs the go command for a system.
+func run(t *testing.T, goos string, args ...string) []byte {
+	t.Helper()
+	cmd := exec.Command("go", args...)
+	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOFLAGS=-mod=readonly")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go %q: %v\n%s", args, err, stderr.String())
+	}
+	return out
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred_test
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestDocsQuoteExamples: Go code in the documents that are about this package
+// is that of the examples, which are compiled and run.
+func TestDocsQuoteExamples(t *testing.T) {
+	examples := readLines(t, "example_test.go")
+	block := regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
+	for _, name := range []string{"README.md", "docs/library.md"} {
+		blocks := block.FindAllStringSubmatch(readLines(t, name), -1)
+		if len(blocks) == 0 {
+			t.Errorf("%s: no Go code found", name)
+		}
+		for _, b := range blocks {
+			if !strings.Contains(examples, b[1]) && !strings.Contains(examples, indent(b[1])) {
+				t.Errorf("%s: not in example_test.go:\n%s", name, b[1])
+			}
+		}
+	}
+}
+
+// indent puts a tab before every line that is not empty.
+func indent(code string) string {
+	return regexp.MustCompile("(?m)^(.)").ReplaceAllString(code, "\t$1")
+}
+
+// TestDocsLinks: every relative link leads to a file, and every fragment to a heading.
+func TestDocsLinks(t *testing.T) {
+	var names []string
+	for _, glob := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
+		found, err := filepath.Glob(glob)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, found...)
+	}
+	links := 0
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	for _, name := range names {
+		name = filepath.ToSlash(name)
+		for _, m := range link.FindAllStringSubmatch(readLines(t, name), -1) {
+			target, fragment, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			links++
+			file := name
+			if target != "" {
+				file = path.Join(path.Dir(name), target)
+			}
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s: link to %s: %v", name, m[1], err)
+				continue
+			}
+			if fragment != "" && !headings(t, file)[fragment] {
+				t.Errorf("%s: link to %s: there is no such heading", name, m[1])
+			}
+		}
+	}
+	if links == 0 {
+		t.Error("no links found")
+	}
+}
+
+// headings returns the anchors that GitHub makes of a document's headings.
+func headings(t *testing.T, name string) map[string]bool {
+	t.Helper()
+	anchors := map[string]bool{}
+	drop := regexp.MustCompile(`[^\p{L}\p{N}\- _]`)
+	for _, m := range regexp.MustCompile(`(?m)^#+ +(.+)$`).FindAllStringSubmatch(readLines(t, name), -1) {
+		text := drop.ReplaceAllString(strings.ToLower(m[1]), "")
+		anchors[strings.ReplaceAll(text, " ", "-")] = true
+	}
+	return anchors
+}
+
+func readLines(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(data), "\r\n", "\n") // as git may check it out
+}

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+// docs/library.md and README.md quote these examples; TestDocsQuoteExamples
+// holds them together.
+
+// exampleKeyring loads the configuration of the examples. In place of executables they
+// use providers of this process.
+func exampleKeyring(opts regcred.Options, team plugin.ProviderFunc) *regcred.Keyring {
+	config, err := regcred.Load("testdata/library/credential-providers.yaml")
+	if err != nil {
+		panic(err)
+	}
+	opts.BinDir = "/usr/libexec/credential-providers"
+	opts.InProcess = map[string]plugin.Provider{"team-credential-provider": team, "tenant-credential-provider": plugin.ProviderFunc(askTenants)}
+	keyring, err := regcred.New(config, opts)
+	if err != nil {
+		panic(err)
+	}
+	return keyring
+}
+
+func askTeam(context.Context, *plugin.Request) (*plugin.Response, error) {
+	return &plugin.Response{
+		CacheKeyType: plugin.CacheRegistry,
+		Auth: map[string]plugin.AuthConfig{
+			"registry.example/team": {Username: "ci", Password: canary.Password},
+			"registry.example":      {Username: "guest", Password: canary.Password},
+		},
+	}, nil
+}
+
+func askTenants(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
+	if req.ServiceAccountToken != canary.Token {
+		return nil, errors.New("not the token of the service account")
+	}
+	return &plugin.Response{
+		CacheKeyType: plugin.CacheImage,
+		Auth:         map[string]plugin.AuthConfig{"tenants.example": {Username: "shop", Password: canary.Password}},
+	}, nil
+}
+
+func throttled(context.Context, *plugin.Request) (*plugin.Response, error) {
+	return nil, errors.New("the token endpoint answers 429")
+}
+
+// Compiled, but not run: a node's own paths.
+func Example() {
+	config, err := regcred.Load("/etc/kubernetes/credential-providers")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	keyring, err := regcred.New(config, regcred.Options{BinDir: "/usr/libexec/credential-providers"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer keyring.Close()
+	result, err := keyring.Lookup(context.Background(), regcred.Request{Image: "registry.example/team/app:v1"})
+	if err != nil {
+		fmt.Println(err) // a provider failed: do not pull anonymously instead
+		return
+	}
+	for _, c := range result.Credentials {
+		fmt.Println(c.Match, c.Username, c.Provider) // try them in this order
+	}
+}
+
+func ExampleNew() {
+	config, err := regcred.Load("testdata/library/credential-providers.yaml")
+	if err == nil {
+		err = config.Validate()
+	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	keyring, err := regcred.New(config, regcred.Options{
+		BinDir: "/usr/libexec/credential-providers",
+		Sources: []regcred.AuthSource{
+			regcred.NodeDockerConfig(regcred.NodePaths{RootDir: "/var/lib/kubelet"}),
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer keyring.Close()
+
+	for _, p := range config.Providers {
+		fmt.Println(p.Name, p.MatchImages)
+	}
+	// Output:
+	// team-credential-provider [registry.example/team *.mirror.example]
+	// tenant-credential-provider [tenants.example]
+}
+
+func ExampleKeyring_Lookup() {
+	keyring := exampleKeyring(regcred.Options{}, askTeam)
+	defer keyring.Close()
+
+	result, err := keyring.Lookup(context.Background(), regcred.Request{Image: "registry.example/team/app:v1"})
+	if err != nil {
+		fmt.Println("do not pull:", err) // nor anonymously
+		return
+	}
+	if len(result.Credentials) == 0 {
+		fmt.Println("pull anonymously")
+	}
+	for _, c := range result.Credentials {
+		// Try each once, in this order, until the registry accepts one.
+		fmt.Printf("%s: %s, %s from %s\n", c.Match, c.Username, c.Password, c.Provider)
+	}
+	// Output:
+	// registry.example/team: ci, [redacted] from team-credential-provider
+	// registry.example: guest, [redacted] from team-credential-provider
+}
+
+func ExampleLookupError() {
+	keyring := exampleKeyring(regcred.Options{}, throttled)
+	defer keyring.Close()
+
+	result, err := keyring.Lookup(context.Background(), regcred.Request{Image: "registry.example/team/app:v1"})
+	var failed *regcred.LookupError
+	if errors.As(err, &failed) {
+		fmt.Println(failed)
+		for _, a := range result.Attempts {
+			fmt.Printf("%s matched %s and failed at stage %q\n", a.Provider, a.Pattern, a.Stage)
+		}
+	}
+	// Output:
+	// no credentials for registry.example/team/app: provider "team-credential-provider": the token endpoint answers 429
+	// team-credential-provider matched registry.example/team and failed at stage "exec"
+}
+
+// pull stands for a pull, and returns the registry's status.
+func pull(string, string) int { return http.StatusUnauthorized }
+
+func ExampleKeyring_Invalidate() {
+	keyring := exampleKeyring(regcred.Options{}, askTeam)
+	defer keyring.Close()
+	request := regcred.Request{Image: "registry.example/team/app:v1"}
+	ctx := context.Background()
+
+	result, err := keyring.Lookup(ctx, request)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, c := range result.Credentials {
+		if status := pull(c.Username, string(c.Password)); status != http.StatusUnauthorized {
+			break
+		}
+		keyring.Invalidate(c)
+	}
+
+	result, err = keyring.Lookup(ctx, request)
+	if err == nil {
+		fmt.Println(result.Attempts[0].Cache)
+	}
+	// Output: miss
+}
+
+func ExamplePullSecret() {
+	keyring := exampleKeyring(regcred.Options{}, askTeam)
+	defer keyring.Close()
+	dockerConfig := []byte(`{"auths": {"registry.example": {"username": "shop", "password": "` + canary.Password + `"}}}`)
+
+	result, err := keyring.Lookup(context.Background(), regcred.Request{
+		Image: "registry.example/team/app:v1",
+		PullSecrets: []regcred.PullSecret{{
+			Namespace: "shop", Name: "registry-login",
+			Type: "kubernetes.io/dockerconfigjson",
+			Data: map[string][]byte{".dockerconfigjson": dockerConfig},
+		}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, c := range result.Credentials {
+		fmt.Println(c.Username, c.Source.Kind)
+	}
+	// Output:
+	// shop pullSecret
+	// ci provider
+	// guest provider
+}
+
+// accounts serves one service account. A real one asks an API server.
+type accounts struct{}
+
+func (accounts) GetServiceAccount(_ context.Context, namespace, name string) (*regcred.ServiceAccount, error) {
+	return &regcred.ServiceAccount{Namespace: namespace, Name: name, UID: "5d0a5a2c"}, nil
+}
+
+func (accounts) RequestToken(_ context.Context, req regcred.TokenRequest) (regcred.Secret, error) {
+	fmt.Printf("a token of %s/%s for %s, bound to pod %s\n", req.Namespace, req.ServiceAccount, req.Audience, req.PodName)
+	return canary.Token, nil
+}
+
+func ExampleServiceAccounts() {
+	keyring := exampleKeyring(regcred.Options{ServiceAccounts: accounts{}}, askTeam)
+	defer keyring.Close()
+
+	pod := &regcred.Pod{Namespace: "shop", Name: "web-0", UID: "9b2e71f4", ServiceAccount: "web"}
+	for range 2 {
+		result, err := keyring.Lookup(context.Background(), regcred.Request{Image: "tenants.example/shop/web", Pod: pod})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(result.Credentials[0].Username, result.Attempts[0].Cache)
+	}
+	// Output:
+	// a token of shop/web for tenants.example, bound to pod web-0
+	// shop miss
+	// shop hit
+}
+
+// metrics are the kubelet's, for whatever metrics library the program has.
+type metrics struct {
+	errorsTotal func(pluginName string)            // credential_provider_plugin_errors_total
+	duration    func(pluginName string, s float64) // credential_provider_plugin_duration, in seconds
+}
+
+func (m metrics) observe(e regcred.Event) {
+	if e.Kind != regcred.EventExec {
+		return
+	}
+	m.duration(e.Provider, e.Duration.Seconds())
+	switch e.Stage {
+	case plugin.StageStart, plugin.StageExec, plugin.StageTimeout, plugin.StageCanceled:
+		m.errorsTotal(e.Provider) // a kubelet counts no other failures
+	}
+}
+
+func ExampleOptions_observer() {
+	m := metrics{
+		errorsTotal: func(name string) { fmt.Println("errors_total", name) },
+		duration:    func(name string, s float64) { fmt.Println("duration", name, s < time.Minute.Seconds()) },
+	}
+	keyring := exampleKeyring(regcred.Options{Observer: m.observe}, throttled)
+	defer keyring.Close()
+
+	_, err := keyring.Lookup(context.Background(), regcred.Request{Image: "registry.example/team/app:v1"})
+	fmt.Println(err)
+	// Output:
+	// duration team-credential-provider true
+	// errors_total team-credential-provider
+	// no credentials for registry.example/team/app: provider "team-credential-provider": the token endpoint answers 429
+}
+
+func ExampleOptions_inProcess() {
+	config, err := regcred.Load("testdata/library/credential-providers.yaml")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	keyring, err := regcred.New(config, regcred.Options{
+		BinDir: "/usr/libexec/credential-providers",
+		InProcess: map[string]plugin.Provider{
+			"team-credential-provider": plugin.ProviderFunc(askTeam),
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer keyring.Close()
+
+	result, err := keyring.Lookup(context.Background(), regcred.Request{Image: "registry.example/other/app"})
+	if err == nil {
+		fmt.Println(len(result.Credentials), "credentials: no pattern matches")
+	}
+	// Output: 0 credentials: no pattern matches
+}
+
+func ExamplePattern() {
+	pattern, err := regcred.ParsePattern("*.eu.registry.example/team")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, image := range []string{
+		"a.eu.registry.example/team/app",
+		"a.eu.registry.example/team-b/app", // a path is a plain prefix
+		"a.us.registry.example/team/app",
+		"eu.registry.example/team/app", // a * stands for one label
+	} {
+		fmt.Println(image, pattern.Match(image))
+	}
+	// Output:
+	// a.eu.registry.example/team/app true
+	// a.eu.registry.example/team-b/app true
+	// a.us.registry.example/team/app false
+	// eu.registry.example/team/app false
+}
+
+func ExampleConfig_Explain() {
+	config, err := regcred.Load("testdata/library/credential-providers.yaml")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, p := range config.Explain("registry.example/other/app:v1").Providers {
+		fmt.Printf("%s: matched %t: %s: %s\n", p.Name, p.Matched, p.Pattern, p.Reason)
+	}
+	// Output:
+	// team-credential-provider: matched false: registry.example/team: path: "/other/app" does not begin with "/team"
+	// tenant-credential-provider: matched false: tenants.example: label 1: "registry" does not match "tenants"
+}
