@@ -10,9 +10,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
-	"strings"
 )
 
 // ServiceAccounts gives a [Keyring] access to service accounts, for providers
@@ -134,19 +134,17 @@ func (r *runner) podIdentity(ctx context.Context, pod *Pod, account *ServiceAcco
 	ref := &ObjectRef{Namespace: pod.Namespace, Name: pod.ServiceAccount, UID: account.UID}
 	id := identity{annotations: annotations, from: r.originFor(ref)}
 	mint := func(ctx context.Context) (Secret, error) { return r.requestToken(ctx, pod, account.UID) }
-	fields := accountFields(ref, annotations)
-	if r.tokens.CacheType == CachePerToken {
-		token, err := mint(ctx)
-		if err != nil {
-			return identity{}, err
-		}
-		id.token = token
-		fields = append(fields, "token", tokenHash(token))
-	} else {
+	if r.tokens.CacheType != CachePerToken {
 		id.mint = mint
+		var err error
+		id.key, err = identityKey(ref, annotations)
+		return id, err
 	}
 	var err error
-	id.key, err = identityKey(fields)
+	if id.token, err = mint(ctx); err != nil {
+		return identity{}, err
+	}
+	id.key, err = identityKey(ref, annotations, "token", tokenHash(id.token))
 	return id, err
 }
 
@@ -161,7 +159,7 @@ func (r *runner) heldIdentity(req *Request) (id identity, skipped string, err er
 		ref.Namespace, ref.Name = req.Pod.Namespace, req.Pod.ServiceAccount
 	}
 	id = identity{annotations: annotations, token: req.Token, from: r.originFor(ref)}
-	id.key, err = identityKey(append(accountFields(ref, annotations), "token", tokenHash(req.Token)))
+	id.key, err = identityKey(ref, annotations, "token", tokenHash(req.Token))
 	return id, "", err
 }
 
@@ -191,34 +189,33 @@ func tokenHash(token Secret) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// accountFields are what tells service accounts apart: the annotations with
-// their keys sorted, and how many there are.
-func accountFields(ref *ObjectRef, annotations map[string]string) []string {
-	fields := []string{ref.Namespace, ref.Name, ref.UID}
-	keys := make([]string, 0, len(annotations))
-	for k := range annotations {
-		keys = append(keys, k)
+// identityKey is what tells identities apart: the service account, the
+// selected annotations with their keys sorted, and what else counts. Lengths
+// stand before the fields, so that no two identities collide.
+//
+// kubelet: the lengths have 16 bits, and the whole is in turn a field of the
+// cache key, so that a service account with longer annotations makes the
+// provider fail (the API allows 256 KiB in all). The layout is the kubelet's
+// (generateServiceAccountCacheKey), so that both fail at the same length.
+func identityKey(ref *ObjectRef, annotations map[string]string, more ...string) (string, error) {
+	var b []byte
+	add := func(s string) {
+		b = binary.BigEndian.AppendUint16(b, uint16(len(s)))
+		b = append(b, s...)
 	}
-	slices.Sort(keys)
-	fields = append(fields, string(binary.BigEndian.AppendUint32(nil, uint32(len(keys)))))
-	for _, k := range keys {
-		fields = append(fields, k, annotations[k])
+	add(ref.Namespace)
+	add(ref.Name)
+	add(ref.UID)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(annotations)))
+	for _, k := range slices.Sorted(maps.Keys(annotations)) {
+		add(k)
+		add(annotations[k])
 	}
-	return fields
-}
-
-// identityKey joins fields with length prefixes, so that no two lists of
-// fields collide. kubelet: the prefixes have 16 bits, and the whole is in turn
-// a field of the cache key, so that service accounts with longer annotations
-// make the provider fail (the API allows 256 KiB in all).
-func identityKey(fields []string) (string, error) {
-	var b strings.Builder
-	for _, f := range fields {
-		b.Write(binary.BigEndian.AppendUint16(nil, uint16(len(f))))
-		b.WriteString(f)
+	for _, s := range more {
+		add(s)
 	}
-	if b.Len() > math.MaxUint16 {
-		return "", failAt(StageServiceAccount, "the selected annotations and the name of the service account make a cache key of %d bytes; a kubelet fails over %d", b.Len(), math.MaxUint16)
+	if len(b) > math.MaxUint16 {
+		return "", failAt(StageServiceAccount, "the selected annotations and the name of the service account make a cache key of %d bytes; a kubelet fails over %d", len(b), math.MaxUint16)
 	}
-	return b.String(), nil
+	return string(b), nil
 }
