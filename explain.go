@@ -3,6 +3,8 @@
 
 package regcred
 
+import "math"
+
 // Explanation says which providers match an image, and why the others do not.
 type Explanation struct {
 	Image      string                `json:"image"`      // as given
@@ -59,7 +61,7 @@ func (c *Config) explain(req Request, given string) Explanation {
 
 func explainProvider(p *Provider, q question) ProviderExplanation {
 	x := ProviderExplanation{Name: p.Name, Patterns: []PatternExplanation{}}
-	nearest := -1
+	nearest := math.MinInt
 	for _, s := range p.MatchImages {
 		pe, near := explainPattern(s, q)
 		x.Patterns = append(x.Patterns, pe)

@@ -26,10 +26,11 @@ const (
 type Finding struct {
 	Rule       string   `json:"rule"` // stable name; docs/configuration.md explains each
 	Severity   Severity `json:"severity"`
+	Provider   string   `json:"provider,omitempty"` // its name, if it is about one; unique in a valid configuration
 	File       string   `json:"file,omitempty"`
 	Line       int      `json:"line,omitempty"`
 	Column     int      `json:"column,omitempty"`
-	Path       string   `json:"path,omitempty"` // e.g. providers[0].matchImages[1]
+	Path       string   `json:"path,omitempty"` // in the file, e.g. providers[0].matchImages[1]
 	Message    string   `json:"message"`
 	Suggestion string   `json:"suggestion,omitempty"` // the value to write instead, or what to do
 }
@@ -132,6 +133,7 @@ func (l *linter) add(at spot, f Finding) {
 		l.findings = append(l.findings, located{f, -1})
 		return
 	}
+	f.Provider = l.config.Providers[at.provider].Name
 	where := l.config.place(at.provider, at.rest...)
 	f.File, f.Line, f.Column, f.Path = where.file, where.line, where.column, where.path
 	l.findings = append(l.findings, located{f, at.provider})

@@ -129,7 +129,7 @@ func (p Pattern) matchingLabels(at location) int {
 		}
 	}
 	if len(pl) != len(il) {
-		return n - 1
+		return n - 1 // so that at equal labels the right number of them is nearer
 	}
 	return n
 }

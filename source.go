@@ -51,6 +51,14 @@ const (
 	secretKeyDockercfg         = ".dockercfg"
 )
 
+// title is the secret's namespace and name. One from a file may have no namespace.
+func (s *PullSecret) title() string {
+	if s.Namespace == "" {
+		return s.Name
+	}
+	return s.Namespace + "/" + s.Name
+}
+
 // attempt parses the secret; ok is false if it is not one with credentials.
 func (s *PullSecret) attempt() (a Attempt, ans *answer, ok bool) {
 	parse, data := dockerconfig.Parse, s.Data[secretKeyDockerConfigJSON]
@@ -62,11 +70,11 @@ func (s *PullSecret) attempt() (a Attempt, ans *answer, ok bool) {
 	if len(data) == 0 {
 		return a, nil, false
 	}
-	a = Attempt{Kind: SourcePullSecret, Provider: s.Namespace + "/" + s.Name, Index: -1}
+	a = Attempt{Kind: SourcePullSecret, Provider: s.title(), Index: -1}
 	auths, err := parse(data)
 	if err != nil {
 		// The kubelet fails the whole pull here.
-		a.fail(failAt(StageSource, "pull secret %s/%s: %w", s.Namespace, s.Name, err))
+		a.fail(failAt(StageSource, "pull secret %s: %w", s.title(), err))
 		return a, nil, true
 	}
 	ref := &ObjectRef{Namespace: s.Namespace, Name: s.Name, UID: s.UID}

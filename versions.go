@@ -11,6 +11,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
+// NewestKubelet is the newest kubelet whose behaviour this package knows.
+const NewestKubelet = "1.36"
+
 // The minor releases of Kubernetes 1 since which a kubelet knows something.
 //
 // Sources: KEP-2133 (alpha in 1.20, v1 in 1.26), KEP-4412 (tokenAttributes),
@@ -24,7 +27,7 @@ const (
 	sinceTokenAttributes = 33
 	sinceCacheType       = 34
 	sinceDirectory       = 34
-	newestMinor          = 36
+	newestMinor          = 36 // of NewestKubelet
 )
 
 // The feature gates that concern credential providers.

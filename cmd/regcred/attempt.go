@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/plugin"
+)
+
+// What became of an attempt.
+const (
+	outcomeAnswered = "answered" // it contributed credentials
+	outcomeEmpty    = "empty"    // it answered, without credentials for the image
+	outcomeSkipped  = "skipped"  // it matched, but was not asked
+	outcomeFailed   = "failed"
+)
+
+// attemptJSON is a regcred.Attempt in -o json.
+type attemptJSON struct {
+	Outcome         string              `json:"outcome"`
+	Skipped         string              `json:"skipped,omitempty"` // why it was not asked
+	Cache           regcred.CacheResult `json:"cache,omitempty"`
+	CacheKey        plugin.CacheKeyType `json:"cacheKey,omitempty"`
+	AgeSeconds      float64             `json:"ageSeconds,omitempty"` // of a cached answer
+	CachedUntil     *time.Time          `json:"cachedUntil,omitempty"`
+	DurationSeconds float64             `json:"durationSeconds,omitempty"`
+	Keys            []string            `json:"keys,omitempty"`     // auth keys of the answer
+	Credentials     int                 `json:"credentials"`        // how many of them match the image
+	Stderr          string              `json:"stderr,omitempty"`   // scrubbed
+	Stage           regcred.Stage       `json:"stage,omitempty"`    // where it failed
+	Error           string              `json:"error,omitempty"`    // why
+	ExitCode        *int                `json:"exitCode,omitempty"` // of a plugin that exited by itself, but not with 0
+}
+
+func toAttemptJSON(at regcred.Attempt) *attemptJSON {
+	j := &attemptJSON{
+		Outcome:         outcome(at),
+		Skipped:         at.Skipped,
+		Cache:           at.Cache,
+		CacheKey:        at.CacheKey,
+		AgeSeconds:      seconds(at.Age),
+		CachedUntil:     timeJSON(at.CachedUntil),
+		DurationSeconds: seconds(at.Duration),
+		Keys:            at.Keys,
+		Credentials:     at.Matched,
+		Stderr:          at.Stderr,
+		Stage:           at.Stage,
+	}
+	if at.Err != nil {
+		j.Error = cause(at.Err)
+		if e, ok := errors.AsType[*plugin.ExecError](at.Err); ok && e.Stage == plugin.StageExec && e.ExitCode > 0 {
+			j.ExitCode = &e.ExitCode
+		}
+	}
+	return j
+}
+
+func outcome(at regcred.Attempt) string {
+	switch {
+	case at.Skipped != "":
+		return outcomeSkipped
+	case at.Err != nil:
+		return outcomeFailed
+	case at.Matched > 0:
+		return outcomeAnswered
+	}
+	return outcomeEmpty
+}
+
+// seconds has microseconds, which is finer than a run of a plugin can be told.
+func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e6 }
+
+// cause is an attempt's error without what is printed beside it.
+func cause(err error) string {
+	if e, ok := errors.AsType[*plugin.ExecError](err); ok {
+		return e.Err.Error()
+	}
+	return err.Error()
+}
+
+// attemptError is why an attempt failed, with the name of what failed: errors
+// of plugins and sources have it, those about service accounts do not.
+func attemptError(at regcred.Attempt) error {
+	if _, ok := errors.AsType[*plugin.ExecError](at.Err); ok || at.Kind != regcred.SourceProvider {
+		return at.Err
+	}
+	return fmt.Errorf("provider %q: %w", at.Provider, at.Err)
+}
+
+// attemptErrors says for each failed attempt why there are no credentials.
+func attemptErrors(what string, attempts []regcred.Attempt) error {
+	var errs []error
+	for _, at := range attempts {
+		if at.Err != nil {
+			errs = append(errs, fmt.Errorf("no credentials for %s: %w", what, attemptError(at)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// lines describes an attempt for people: what was done, then what came of it.
+func (a *app) lines(j *attemptJSON) []string {
+	switch j.Outcome {
+	case outcomeSkipped:
+		return []string{
+			"not asked: " + j.Skipped,
+			"(--service-account-token-file and --annotation stand for a pod's service account)",
+		}
+	case outcomeFailed:
+		return j.failureLines()
+	}
+	first := j.answer()
+	if did := j.did(); did != "" {
+		first = did + ": " + first
+	}
+	list := []string{first}
+	if j.Outcome == outcomeEmpty && len(j.Keys) > 0 {
+		list = append(list, "none of its keys matches the image: "+strings.Join(j.Keys, ", "))
+	}
+	if j.CacheKey != "" {
+		list = append(list, fmt.Sprintf("good for %s; %s", scope(j.CacheKey), a.kept(j)))
+	}
+	return append(list, j.stderrLines()...)
+}
+
+func (j *attemptJSON) answer() string {
+	if j.Credentials == 0 {
+		return "no credentials for this image"
+	}
+	return count(j.Credentials, "credential")
+}
+
+func (a *app) kept(j *attemptJSON) string {
+	if j.CachedUntil == nil {
+		return "not cached"
+	}
+	return "cached until " + a.until(j.CachedUntil)
+}
+
+func scope(t plugin.CacheKeyType) string {
+	switch t {
+	case plugin.CacheImage:
+		return "this image"
+	case plugin.CacheRegistry:
+		return "the whole registry"
+	case plugin.CacheGlobal:
+		return "every image of the provider"
+	}
+	return string(t)
+}
+
+// did says how an answer was come by.
+func (j *attemptJSON) did() string {
+	switch j.Cache {
+	case regcred.CacheHit:
+		return fmt.Sprintf("answered from the cache, %s old", span(time.Duration(j.AgeSeconds*float64(time.Second))))
+	case regcred.CacheCoalesced:
+		return "answered by a run for another image"
+	case regcred.CacheMiss:
+		return "ran for " + millis(j.DurationSeconds)
+	}
+	return ""
+}
+
+func (j *attemptJSON) failureLines() []string {
+	first := fmt.Sprintf("failed (%s)", j.Stage)
+	if j.DurationSeconds > 0 {
+		first += " after " + millis(j.DurationSeconds)
+	}
+	return append([]string{first + ": " + j.Error}, j.stderrLines()...)
+}
+
+// stderrLines quotes what the plugin said, at most its last five lines.
+func (j *attemptJSON) stderrLines() []string {
+	const most = 5
+	said := strings.Split(strings.TrimSpace(j.Stderr), "\n")
+	if len(said) == 1 && said[0] == "" {
+		return nil
+	}
+	var list []string
+	if n := len(said) - most; n > 0 {
+		list = append(list, fmt.Sprintf("stderr: (%s before; -o json has them all)", count(n, "line")))
+		said = said[n:]
+	}
+	for _, line := range said {
+		list = append(list, "stderr: "+line)
+	}
+	return list
+}
+
+func millis(s float64) string {
+	if s < 0.0095 {
+		return fmt.Sprintf("%.1f ms", s*1000)
+	}
+	return fmt.Sprintf("%.0f ms", s*1000)
+}
+
+// until is a time of day with the time that is left.
+func (a *app) until(t *time.Time) string {
+	if t == nil {
+		return "not cached"
+	}
+	return fmt.Sprintf("%s (%s)", t.Local().Format(time.TimeOnly), span(t.Sub(a.now())))
+}

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/pull"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/plugin"
+	"github.com/spf13/cobra"
+)
+
+const (
+	demoProvider = "demo-credential-provider"
+	demoUser     = "demo"
+	demoRepo     = "team/app"
+	demoTag      = "v1"
+)
+
+// demoReport is the result of "regcred demo -o json".
+type demoReport struct {
+	Image     string         `json:"image"`
+	Digest    string         `json:"digest"`    // as the registry has it
+	Config    string         `json:"config"`    // content of the configuration file
+	Explain   any            `json:"explain"`   // what "regcred explain -o json" prints
+	Anonymous tryJSON        `json:"anonymous"` // the pull that is refused
+	Pulled    pullReport     `json:"pulled"`
+	Second    demoSecondJSON `json:"secondLookup"`
+	Execs     int            `json:"execs"` // of the plugin, for both lookups of one keyring
+}
+
+type demoSecondJSON struct {
+	Cache     regcred.CacheResult `json:"cache"`
+	AgeMillis int64               `json:"ageMillis"`
+}
+
+func (a *app) demoCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show the whole mechanism on this machine, with nothing to install",
+		Long: `demo starts a registry on loopback that demands a login, puts a private image
+into it, writes a configuration and a credential provider plugin to a temporary
+directory, and then looks up credentials and pulls the image as a node would.
+It contacts no other machine, and removes what it made.`,
+		Example: `  regcred demo
+  regcred demo -o json | jq .pulled.digest`,
+		Args: atMost(),
+	}
+	output := addOutputFlag(cmd, "text", "json")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return a.demo(cmd.Context(), cmd.OutOrStdout(), output.value)
+	}
+	return cmd
+}
+
+// demoPluginCmd is what the demo's plugin runs: this program, copied under the
+// plugin's name, is called with these arguments.
+func (a *app) demoPluginCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:    "demo-plugin PASSWORD-FILE REGISTRY",
+		Short:  "The plugin of the demo",
+		Hidden: true,
+		Args:   exactly("PASSWORD-FILE", "REGISTRY"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return exit(plugin.Serve(cmd.Context(), demoPlugin(args[0], args[1]), plugin.ServeOptions{
+				Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr,
+			}))
+		},
+	}
+}
+
+// demoPlugin answers with a password from a file, as a plugin for an on-premises
+// registry might.
+func demoPlugin(passwordFile, registry string) plugin.Provider {
+	return plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
+		password, err := os.ReadFile(passwordFile)
+		if err != nil {
+			return nil, err
+		}
+		return &plugin.Response{
+			CacheKeyType:  plugin.CacheRegistry,
+			CacheDuration: new(10 * time.Minute),
+			Auth:          map[string]plugin.AuthConfig{registry: {Username: demoUser, Password: plugin.Secret(password)}},
+		}, nil
+	})
+}
+
+// demoNode is what the demo sets up: a registry, and a node's configuration
+// in a directory.
+type demoNode struct {
+	dir      string
+	registry *testregistry.Server
+	image    string
+	digest   string
+	config   string // content of the configuration
+}
+
+func (n *demoNode) configFile() string { return filepath.Join(n.dir, "config.yaml") }
+func (n *demoNode) binDir() string     { return filepath.Join(n.dir, "bin") }
+
+func (a *app) demo(ctx context.Context, out io.Writer, format string) (err error) {
+	n, err := newDemoNode()
+	defer func() { err = errors.Join(err, n.close()) }()
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	say := &demoText{text: a.newText(), out: out}
+	if format == "json" {
+		say.out, say.silent = io.Discard, true
+	}
+	r := &demoReport{Image: n.image, Digest: n.digest, Config: n.config}
+	for _, step := range []func(context.Context, *demoNode, *demoReport, *demoText) error{
+		a.demoSetting, a.demoExplain, a.demoAnonymous, a.demoPull,
+	} {
+		if err := step(ctx, n, r, say); err != nil {
+			return fmt.Errorf("demo: %w", err)
+		}
+	}
+	if format == "json" {
+		return writeJSON(out, r)
+	}
+	return say.ending()
+}
+
+// newDemoNode also returns what there is to close beside an error.
+func newDemoNode() (*demoNode, error) {
+	n := &demoNode{}
+	var err error
+	if n.dir, err = os.MkdirTemp("", "regcred-demo-"); err != nil {
+		return n, err
+	}
+	password := rand.Text()
+	n.registry, err = testregistry.New(testregistry.Options{Auth: testregistry.Bearer, Users: map[string]string{demoUser: password}})
+	if err != nil {
+		return n, err
+	}
+	n.image = n.registry.Addr() + "/" + demoRepo + ":" + demoTag
+	if n.digest, err = n.registry.Push(demoRepo, demoTag, testregistry.Image{LayerSize: 256 << 10}); err != nil {
+		return n, err
+	}
+	return n, n.write(password)
+}
+
+// write puts configuration, password and plugin into the directory.
+func (n *demoNode) write(password string) error {
+	passwordFile := filepath.Join(n.dir, "password")
+	n.config = fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1
+kind: CredentialProviderConfig
+providers:
+- name: %s
+  matchImages: [%q]
+  defaultCacheDuration: 10m
+  apiVersion: %s
+  args: [demo-plugin, %q, %q]
+`, demoProvider, n.registry.Addr(), plugin.V1, passwordFile, n.registry.Addr())
+	return errors.Join(
+		os.WriteFile(passwordFile, []byte(password), 0o600),
+		os.WriteFile(n.configFile(), []byte(n.config), 0o600),
+		os.Mkdir(n.binDir(), 0o700),
+		copyProgram(filepath.Join(n.binDir(), demoProvider)),
+	)
+}
+
+// copyProgram makes a copy of this program.
+func copyProgram(path string) error {
+	if runtime.GOOS == "windows" {
+		path += ".exe"
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	from, err := os.Open(self)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, from)
+	return errors.Join(err, to.Close())
+}
+
+// close ends the registry and removes the directory.
+func (n *demoNode) close() error {
+	var errs []error
+	if n.registry != nil {
+		errs = append(errs, n.registry.Close())
+	}
+	if n.dir != "" {
+		errs = append(errs, os.RemoveAll(n.dir))
+	}
+	return errors.Join(errs...)
+}
+
+// demoText prints the demo step by step.
+type demoText struct {
+	*text
+	out    io.Writer
+	silent bool // -o json: nobody reads it
+	steps  int
+}
+
+func (t *demoText) step(title string) {
+	t.steps++
+	fmt.Fprintf(t, "\n%d. %s\n", t.steps, title)
+}
+
+func (t *demoText) indented(s string) {
+	for line := range strings.Lines(s) {
+		t.WriteString(strings.TrimRight("   "+line, " \n") + "\n")
+	}
+}
+
+// flush prints what has been laid out, so that each step is seen as it happens.
+func (t *demoText) flush() error {
+	err := t.print(t.out)
+	t.Reset()
+	return err
+}
+
+func (a *app) demoSetting(_ context.Context, n *demoNode, _ *demoReport, t *demoText) error {
+	t.WriteString("Everything happens on this machine: a registry on " + n.registry.Addr() + ", and files in\n" + n.dir + ".\n")
+	t.step("A private image in a registry that demands a login")
+	t.indented(n.image + "\n" + n.digest)
+	t.step("A node's configuration, and a plugin that knows the password")
+	t.indented(strings.TrimPrefix(n.config, "\n"))
+	return t.flush()
+}
+
+// demoExplain runs "regcred explain" as a person would.
+func (a *app) demoExplain(ctx context.Context, n *demoNode, r *demoReport, t *demoText) error {
+	var out strings.Builder
+	sub := *a
+	sub.stdout, sub.config, sub.binDir = &out, setting{}, setting{}
+	args := []string{"explain", n.image, "--config", n.configFile(), "--bin-dir", n.binDir(), "--no-node-config"}
+	if t.silent {
+		args = append(args, "-o", "json")
+	}
+	if code := sub.run(ctx, args); code != exitOK {
+		return fmt.Errorf("explain ended with exit code %d", code)
+	}
+	if t.silent {
+		r.Explain = json.RawMessage(out.String())
+	}
+	t.step("regcred explain " + n.image)
+	t.indented(out.String())
+	return t.flush()
+}
+
+// demoAnonymous shows that the image cannot be had without a login.
+func (a *app) demoAnonymous(ctx context.Context, n *demoNode, r *demoReport, t *demoText) error {
+	_, err := new(pull.Puller).Pull(ctx, n.image, nil, filepath.Join(n.dir, "anonymous"))
+	var failed *pull.Error
+	if !errors.As(err, &failed) || len(failed.Tries) != 1 || failed.Tries[0].Status != http.StatusUnauthorized {
+		return fmt.Errorf("the anonymous pull was not refused with 401: %w", err)
+	}
+	r.Anonymous = tryJSON{Status: failed.Tries[0].Status, Error: failed.Tries[0].Err.Error()}
+	t.step("A pull without credentials is refused")
+	t.WriteString("   ")
+	t.wrap(3, 3, r.Anonymous.Error)
+	return t.flush()
+}
+
+// demoPull pulls with what the plugin answers, and looks up once more.
+func (a *app) demoPull(ctx context.Context, n *demoNode, r *demoReport, t *demoText) error {
+	cfg, err := regcred.Load(n.configFile())
+	if err != nil {
+		return err
+	}
+	k, err := regcred.New(cfg, regcred.Options{BinDir: n.binDir(), Environ: a.environ, Observer: func(e regcred.Event) {
+		if e.Kind == regcred.EventExec {
+			r.Execs++ // one provider is asked at a time here
+		}
+	}})
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	p := &pullFlags{lookupFlags: &lookupFlags{}, dir: filepath.Join(n.dir, "image")}
+	pulled, err := a.pullOne(ctx, cfg, k, p, n.image)
+	if err != nil {
+		return err
+	}
+	r.Pulled = *pulled
+	t.step("A pull with the plugin's credentials succeeds")
+	for line := range strings.Lines(pulled.summary()) {
+		t.indented(line)
+	}
+	if pulled.Digest != n.digest {
+		return fmt.Errorf("pulled %s, pushed %s", pulled.Digest, n.digest)
+	}
+	res, err := k.Lookup(ctx, regcred.Request{Image: n.image})
+	if err != nil {
+		return err
+	}
+	at := res.Attempts[0]
+	r.Second = demoSecondJSON{at.Cache, at.Age.Milliseconds()}
+	t.step("A second lookup is answered from the cache")
+	t.indented(fmt.Sprintf("cache %s, %d ms old; the plugin ran %s for both lookups", at.Cache, r.Second.AgeMillis, times(r.Execs)))
+	return t.flush()
+}
+
+// summary is a pull in two lines.
+func (r *pullReport) summary() string {
+	return fmt.Sprintf("%s\n%s, with %s\n", r.Digest, r.content(), loginText(r.Credential))
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+func (t *demoText) ending() error {
+	t.WriteString(`
+All of it is removed again. On a node of your own, try:
+   regcred validate                       what the kubelet would say of the configuration, and lint
+   regcred explain IMAGE                  where the credentials come from, or why there are none
+   regcred pull --output DIR IMAGE        the pull itself
+`)
+	return t.flush()
+}

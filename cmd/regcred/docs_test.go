@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func readDocs(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// TestDocsFlags keeps docs/cli.md in step with the commands and their flags.
+func TestDocsFlags(t *testing.T) {
+	docs := readDocs(t)
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		if cmd.Hidden {
+			return
+		}
+		section := "\n## " + cmd.CommandPath() + "\n"
+		ofCobra := cmd.Name() == "help" || cmd.HasParent() && cmd.Parent().Name() == "completion"
+		if !cmd.HasSubCommands() && !ofCobra && !strings.Contains(docs, section) {
+			t.Errorf("docs/cli.md has no section %q", cmd.CommandPath())
+		}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !strings.Contains(docs, "--"+f.Name) {
+				t.Errorf("docs/cli.md does not mention --%s of %s", f.Name, cmd.CommandPath())
+			}
+		})
+		for _, c := range cmd.Commands() {
+			visit(c)
+		}
+	}
+	root := (&app{}).rootCmd()
+	visit(root)
+	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if !strings.Contains(docs, "`--"+f.Name) {
+			t.Errorf("docs/cli.md does not mention --%s", f.Name)
+		}
+	})
+}
+
+// TestDocsJSON decodes the examples of docs/cli.md, so that each has no field
+// that is not written, and checks that each field that is written is named.
+func TestDocsJSON(t *testing.T) {
+	docs := readDocs(t)
+	example := regexp.MustCompile("(?s)`(regcred [a-z ]+ -o json)`:\n\n```json\n(.*?)\n```")
+	results := map[string]any{
+		"regcred get -o json":        &getResult{},
+		"regcred explain -o json":    &explainReport{},
+		"regcred validate -o json":   &validateReport{},
+		"regcred plugin run -o json": &pluginRunReport{},
+		"regcred version -o json":    &versionInfo{},
+	}
+	for _, m := range example.FindAllStringSubmatch(docs, -1) {
+		result, ok := results[m[1]]
+		if !ok {
+			continue // documented and tested with its own command
+		}
+		delete(results, m[1])
+		dec := json.NewDecoder(strings.NewReader(m[2]))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(result); err != nil {
+			t.Errorf("%s: %v", m[1], err)
+		}
+	}
+	for command := range results {
+		t.Errorf("docs/cli.md has no example of %s", command)
+	}
+	for _, name := range jsonNames(t) {
+		if !strings.Contains(docs, `"`+name+`"`) && !strings.Contains(docs, "`"+name+"`") && !strings.Contains(docs, "."+name+"`") {
+			t.Errorf("docs/cli.md does not name the field %q", name)
+		}
+	}
+}
+
+// jsonNames lists the names of all JSON fields in this package's source.
+func jsonNames(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	for _, file := range []string{"attempt.go", "explain.go", "get.go", "json.go", "pluginrun.go", "validate.go", "verdict.go", "version.go"} {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile("`json:\"(\\w+)").FindAllStringSubmatch(string(data), -1) {
+			names = append(names, m[1])
+		}
+	}
+	if len(names) < 50 {
+		t.Fatalf("found %d JSON fields, want more: has the source moved?", len(names))
+	}
+	return names
+}

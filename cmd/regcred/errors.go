@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes, the same for every command.
+const (
+	exitOK     = 0 // yes: found, valid, passed
+	exitFailed = 1 // no: something failed or is invalid
+	exitUsage  = 2 // called wrongly
+	exitEmpty  = 3 // nothing matched, or the answer is empty
+)
+
+// exitError ends the program with a code, and with a hint where a person
+// would ask "and now?". Without err nothing more is said.
+type exitError struct {
+	code int
+	err  error
+	hint string
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+func usageError(hint, format string, args ...any) error {
+	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...), hint: hint}
+}
+
+func withHint(err error, hint string) error {
+	return &exitError{code: exitFailed, err: err, hint: hint}
+}
+
+// exit ends the program with code after everything has been said.
+func exit(code int) error {
+	if code == exitOK {
+		return nil
+	}
+	return &exitError{code: code}
+}
+
+// report prints err, if any, and returns the exit code.
+func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	var e *exitError
+	switch {
+	case errors.As(err, &e):
+	case !a.started:
+		e = &exitError{code: exitUsage, err: err, hint: helpHint(cmd)}
+	default:
+		e = &exitError{code: exitFailed, err: err}
+	}
+	if e.err != nil && ctx.Err() != nil {
+		e = &exitError{code: exitFailed, err: errors.New("interrupted")}
+	}
+	for _, line := range flatten(e.err) {
+		fmt.Fprintf(a.stderr, "error: %s\n", printable(line.Error()))
+	}
+	if e.hint != "" {
+		fmt.Fprintf(a.stderr, "hint: %s\n", printable(e.hint))
+	}
+	return e.code
+}
+
+// flatten takes joined errors apart, so that each gets a line.
+func flatten(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var list []error
+	for _, e := range joined.Unwrap() {
+		list = append(list, flatten(e)...)
+	}
+	return list
+}
+
+// note says on standard error what is worth knowing but no error.
+func (a *app) note(format string, args ...any) {
+	fmt.Fprintf(a.stderr, "note: %s\n", printable(fmt.Sprintf(format, args...)))
+}
+
+func (a *app) warn(format string, args ...any) {
+	fmt.Fprintf(a.stderr, "warning: %s\n", printable(fmt.Sprintf(format, args...)))
+}

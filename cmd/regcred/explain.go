@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred"
+	"github.com/spf13/cobra"
+)
+
+// explainFlags are the flags of "regcred explain".
+type explainFlags struct {
+	*lookupFlags
+	output *choice
+	dryRun bool
+}
+
+// explainReport is the result of "regcred explain -o json"; the text is made
+// from it too.
+type explainReport struct {
+	Image       string            `json:"image,omitempty"`
+	Registry    string            `json:"registry,omitempty"`
+	Repository  string            `json:"repository"` // as providers see it; for a registry its host
+	Config      configJSON        `json:"config"`
+	BinDir      string            `json:"binDir,omitempty"`
+	Environment string            `json:"environment"` // "caller" or "kubelet pid N"
+	DryRun      bool              `json:"dryRun"`
+	Sources     []sourceReport    `json:"sources"` // pull secrets and the node's docker config files
+	Providers   []providerReport  `json:"providers"`
+	Credentials []credentialJSON  `json:"credentials"`
+	Findings    []regcred.Finding `json:"findings"` // those that concern no provider in particular
+	Verdict     verdict           `json:"verdict"`
+}
+
+type configJSON struct {
+	Path string `json:"path"`
+	Hash string `json:"hash,omitempty"`
+	From string `json:"from"` // where the paths were taken from
+}
+
+type sourceReport struct {
+	Kind regcred.SourceKind `json:"kind"`
+	Name string             `json:"name"`
+	attemptJSON
+}
+
+type providerReport struct {
+	regcred.ProviderExplanation
+	Findings []regcred.Finding `json:"findings"`
+	Attempt  *attemptJSON      `json:"attempt,omitempty"` // if it was asked, or skipped
+}
+
+func (a *app) explainCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain IMAGE",
+		Short: "Explain where the credentials for an image come from, or why there are none",
+		Long: `explain looks up the credentials for IMAGE as a node would and shows every step:
+which pattern of each provider matched, or came nearest and where it failed;
+what each plugin did; the credentials in the order in which a pull tries them;
+and how such a pull would go. It never shows a password.
+
+The exit code is 0 if there are credentials, 3 if there are none and a pull
+would be anonymous, and 1 if something failed.`,
+		Example: `  regcred explain registry.example/team/app:1.2
+  sudo regcred explain --as-kubelet registry.example/team/app:1.2
+  regcred explain --dry-run --config providers.yaml registry.example/team/app
+  regcred explain -o json registry.example/team/app | jq .verdict`,
+	}
+	e := &explainFlags{output: addOutputFlag(cmd, "text", "json")}
+	cmd.Flags().BoolVar(&e.dryRun, "dry-run", false, "match only: run no plugin and read no docker config")
+	e.lookupFlags = addLookupFlags(cmd)
+	withTarget(cmd, func(cmd *cobra.Command, tgt target) error {
+		return a.explain(cmd.Context(), cmd.OutOrStdout(), e, tgt)
+	})
+	return cmd
+}
+
+func (a *app) explain(ctx context.Context, out io.Writer, e *explainFlags, tgt target) error {
+	req, err := e.request(tgt)
+	if err != nil {
+		return err
+	}
+	o, err := a.resolve("", !e.dryRun)
+	if err != nil {
+		return err
+	}
+	cfg, err := a.loadValid(o)
+	if err != nil {
+		return a.explainInvalid(out, e, o, tgt, err)
+	}
+	r, err := a.newReport(cfg, o, tgt)
+	if err != nil {
+		return err
+	}
+	if r.DryRun = e.dryRun; !e.dryRun {
+		if err := a.explainLookup(ctx, cfg, o, e, req, r); err != nil {
+			return err
+		}
+	}
+	r.Verdict = r.judge()
+	if e.output.value == "json" {
+		err = writeJSON(out, r)
+	} else {
+		err = a.renderReport(r).print(out)
+	}
+	if err != nil {
+		return err
+	}
+	return exit(r.Verdict.exitCode())
+}
+
+// newReport fills in what does not need a lookup.
+func (a *app) newReport(cfg *regcred.Config, o *origin, tgt target) (*explainReport, error) {
+	ex, err := a.explainTarget(cfg, tgt)
+	if err != nil {
+		return nil, err
+	}
+	r := &explainReport{
+		Image:       tgt.image,
+		Registry:    tgt.registry,
+		Repository:  ex.Repository,
+		Config:      configJSON{o.config, cfg.Hash(), o.from},
+		BinDir:      o.binDir,
+		Environment: o.environment(),
+		Sources:     []sourceReport{},
+		Credentials: []credentialJSON{},
+		Findings:    []regcred.Finding{},
+	}
+	for _, p := range ex.Providers {
+		r.Providers = append(r.Providers, providerReport{ProviderExplanation: p, Findings: []regcred.Finding{}})
+	}
+	findings := cfg.Lint()
+	if o.binDir != "" {
+		findings = append(findings, cfg.LintBinDir(o.binDir)...)
+	}
+	r.addFindings(findings)
+	return r, nil
+}
+
+// addFindings gives each finding to the provider that it is about.
+func (r *explainReport) addFindings(findings []regcred.Finding) {
+	for _, f := range findings {
+		i := slices.IndexFunc(r.Providers, func(p providerReport) bool { return f.Provider != "" && p.Name == f.Provider })
+		if i >= 0 {
+			r.Providers[i].Findings = append(r.Providers[i].Findings, f)
+		} else {
+			r.Findings = append(r.Findings, f)
+		}
+	}
+}
+
+func (a *app) explainLookup(ctx context.Context, cfg *regcred.Config, o *origin, e *explainFlags, req regcred.Request, r *explainReport) error {
+	k, err := a.newKeyring(cfg, o, e.lookupFlags)
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	// A failure is in the attempts, which is where the report has it from.
+	res, _, err := lookup(ctx, k, req)
+	if err != nil {
+		return err
+	}
+	r.Credentials = toCredentialsJSON(res.Credentials, false)
+	for _, at := range res.Attempts {
+		if at.Kind != regcred.SourceProvider {
+			r.Sources = append(r.Sources, sourceReport{at.Kind, at.Provider, *toAttemptJSON(at)})
+		} else if at.Index >= 0 && at.Index < len(r.Providers) {
+			r.Providers[at.Index].Attempt = toAttemptJSON(at)
+		}
+	}
+	return nil
+}
+
+// title names a source among others.
+func (s *sourceReport) title() string {
+	if s.Kind == regcred.SourcePullSecret {
+		return "pull secret " + s.Name
+	}
+	return s.Name
+}
+
+// explainInvalid tells a machine too that there is nothing to explain.
+func (a *app) explainInvalid(out io.Writer, e *explainFlags, o *origin, tgt target, invalid error) error {
+	if e.output.value != "json" {
+		return invalid
+	}
+	var problems []string
+	for _, p := range flatten(errors.Unwrap(invalid)) {
+		problems = append(problems, p.Error())
+	}
+	r := explainReport{
+		Image:       tgt.image,
+		Registry:    tgt.registry,
+		Config:      configJSON{Path: o.config, From: o.from},
+		BinDir:      o.binDir,
+		Environment: o.environment(),
+		DryRun:      e.dryRun,
+		Sources:     []sourceReport{},
+		Providers:   []providerReport{},
+		Credentials: []credentialJSON{},
+		Findings:    []regcred.Finding{},
+		Verdict: verdict{
+			Outcome: verdictInvalid,
+			Text:    "the kubelet would not start with this configuration: " + strings.Join(problems, "; "),
+		},
+	}
+	return errors.Join(writeJSON(out, r), invalid)
+}

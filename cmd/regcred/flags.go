@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// setting is one value that two flags set: the kubelet's own name and a short
+// form. Given differently they are a mistake, not a precedence.
+type setting struct {
+	value string
+	by    string // the flag that set it; "" if none did
+}
+
+func (s *setting) register(f *pflag.FlagSet, long, short, usage string) {
+	f.Var(&settingFlag{s, short}, short, usage+"; the kubelet's name of this flag, --"+long+", works too")
+	f.Var(&settingFlag{s, long}, long, usage)
+	f.Lookup(long).Hidden = true // it has been shown with its short form
+}
+
+type settingFlag struct {
+	*setting
+	name string
+}
+
+func (f *settingFlag) String() string {
+	if f.setting == nil {
+		return ""
+	}
+	return f.value
+}
+
+func (f *settingFlag) Type() string { return "path" }
+
+func (f *settingFlag) Set(v string) error {
+	if v == "" {
+		return errors.New("it is empty")
+	}
+	if f.by != "" && f.by != f.name && f.value != v {
+		return fmt.Errorf("--%s says %q; they are the same setting", f.by, f.value)
+	}
+	f.value, f.by = v, f.name
+	return nil
+}
+
+// choice is a flag with a fixed set of values, the first being the default.
+type choice struct {
+	value  string
+	values []string
+}
+
+func (c *choice) String() string { return c.value }
+func (c *choice) Type() string   { return "format" }
+
+func (c *choice) Set(v string) error {
+	if !slices.Contains(c.values, v) {
+		return fmt.Errorf("it is none of %s", strings.Join(c.values, ", "))
+	}
+	c.value = v
+	return nil
+}
+
+// addOutputFlag gives cmd -o/--output with the formats it knows, of which the
+// first is the default.
+func addOutputFlag(cmd *cobra.Command, formats ...string) *choice {
+	c := &choice{value: formats[0], values: formats}
+	cmd.Flags().VarP(c, "output", "o", "output format: "+strings.Join(formats, " | "))
+	// It can only fail for a flag that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+// exactly demands one argument for each name.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < len(names) {
+			return fmt.Errorf("%s: %s is missing", cmd.CommandPath(), names[len(args)])
+		}
+		return atMost(names...)(cmd, args)
+	}
+}
+
+func atMost(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > len(names) {
+			return fmt.Errorf("%s: unexpected argument %q", cmd.CommandPath(), args[len(names)])
+		}
+		return nil
+	}
+}

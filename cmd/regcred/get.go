@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/regcred/regcred"
+	"github.com/spf13/cobra"
+)
+
+// getFlags are the flags of "regcred get".
+type getFlags struct {
+	*lookupFlags
+	output          *choice
+	name, namespace string
+}
+
+// getResult is the result of "regcred get -o json".
+type getResult struct {
+	Image       string           `json:"image,omitempty"`
+	Registry    string           `json:"registry,omitempty"`
+	Repository  string           `json:"repository"` // as providers see it; for a registry its host
+	Credentials []credentialJSON `json:"credentials"`
+	Error       string           `json:"error,omitempty"` // if set, whether the image needs credentials is not known
+}
+
+func (a *app) getCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "get IMAGE",
+		Short: "Print the credentials for an image",
+		Long: `get prints the credentials with which a node would pull IMAGE, in the order in
+which it would try them.
+
+The table hides passwords. The other formats carry them: json has every
+credential; docker-config, secret and crictl have the first one alone, under
+the registry's own name.
+
+The exit code is 0 if there are credentials, 3 if there are none and a pull
+would be anonymous, and 1 if something failed.`,
+		Example: `  regcred get registry.example/team/app:1.2
+  regcred get -o docker-config registry.example/team/app > auth.json
+  regcred get -o secret --name pull --namespace team registry.example/team/app | kubectl apply -f -
+  crictl pull --creds "$(regcred get -o crictl IMAGE)" IMAGE
+  regcred get --registry registry.example -o json`,
+	}
+	g := &getFlags{output: addOutputFlag(cmd, "table", "json", "docker-config", "secret", "crictl")}
+	f := cmd.Flags()
+	f.StringVar(&g.name, "name", "regcred", "name of the Secret of -o secret")
+	f.StringVar(&g.namespace, "namespace", "", "namespace of the Secret of -o secret")
+	g.lookupFlags = addLookupFlags(cmd)
+	withTarget(cmd, func(cmd *cobra.Command, tgt target) error {
+		return a.get(cmd.Context(), cmd.OutOrStdout(), g, tgt)
+	})
+	return cmd
+}
+
+func (a *app) get(ctx context.Context, out io.Writer, g *getFlags, tgt target) error {
+	req, err := g.request(tgt)
+	if err != nil {
+		return err
+	}
+	cfg, k, _, err := a.openKeyring(ctx, g.lookupFlags)
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	ex, err := a.explainTarget(cfg, tgt)
+	if err != nil {
+		return err
+	}
+	res, failure, err := lookup(ctx, k, req)
+	if err != nil {
+		return err
+	}
+	r := getResult{Image: tgt.image, Registry: tgt.registry, Repository: ex.Repository}
+	if failure != nil {
+		r.Error = failure.Error()
+	}
+	if err := a.writeGet(out, g, &r, res.Credentials); err != nil {
+		return err
+	}
+	return a.getVerdict(&r, tgt, res, failure)
+}
+
+func (a *app) writeGet(out io.Writer, g *getFlags, r *getResult, creds []regcred.Credential) error {
+	switch g.output.value {
+	case "table":
+		return a.writeGetTable(out, creds)
+	case "json":
+		r.Credentials = toCredentialsJSON(creds, true)
+		a.passwordNote(len(creds))
+		return writeJSON(out, r)
+	}
+	if len(creds) == 0 {
+		return nil
+	}
+	data, err := single(g, registryHost(r.Repository), creds[0])
+	if err != nil {
+		return err
+	}
+	if len(creds) > 1 {
+		a.note("%s holds one credential; the first of %d is in it", g.output.value, len(creds))
+	}
+	a.passwordNote(1)
+	_, err = out.Write(data)
+	return err
+}
+
+func (a *app) writeGetTable(out io.Writer, creds []regcred.Credential) error {
+	if len(creds) == 0 {
+		return nil
+	}
+	t := a.newText()
+	a.credentialTable(t, toCredentialsJSON(creds, false))
+	return t.print(out)
+}
+
+// credentialTable lays out credentials in their order.
+func (a *app) credentialTable(t *text, creds []credentialJSON) {
+	var rows [][]string
+	for i, c := range creds {
+		rows = append(rows, []string{fmt.Sprint(i + 1), orDash(c.Username), c.Match, c.Source.describe(), a.until(c.CachedUntil)})
+	}
+	t.table([]string{"#", "USER", "FOR", "FROM", "CACHED UNTIL"}, rows)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func (a *app) passwordNote(n int) {
+	if _, tty := a.tty(); tty && n > 0 {
+		a.note("the output holds a password")
+	}
+}
+
+// getVerdict tells what the credentials do not: that there are none, and what failed.
+func (a *app) getVerdict(r *getResult, tgt target, res *regcred.Result, failure *regcred.LookupError) error {
+	hint := fmt.Sprintf("run \"regcred explain %s\" to see every step", tgt.arg())
+	if failure != nil {
+		return withHint(attemptErrors(r.Repository, res.Attempts), hint)
+	}
+	for _, at := range res.Attempts {
+		if at.Err != nil {
+			a.warn("%v", attemptError(at))
+		}
+	}
+	if len(res.Credentials) > 0 {
+		return nil
+	}
+	a.note("no credentials for %s, and nothing failed: a pull would be anonymous", r.Repository)
+	return &exitError{code: exitEmpty, hint: hint}
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"time"
+
+	"github.com/regcred/regcred"
+)
+
+// writeJSON writes the result of a command in the format of -o json.
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// credentialJSON is a credential in -o json. Password is set by get alone,
+// whose purpose it is.
+type credentialJSON struct {
+	Username    string     `json:"username"`
+	Password    *string    `json:"password,omitempty"`
+	Match       string     `json:"match"` // the auth key that matched
+	Source      sourceJSON `json:"source"`
+	CachedUntil *time.Time `json:"cachedUntil,omitempty"`
+}
+
+type sourceJSON struct {
+	Kind           regcred.SourceKind `json:"kind"`
+	Provider       string             `json:"provider,omitempty"`
+	File           string             `json:"file,omitempty"`
+	PullSecret     *objectJSON        `json:"pullSecret,omitempty"`
+	ServiceAccount *objectJSON        `json:"serviceAccount,omitempty"`
+}
+
+type objectJSON struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	UID       string `json:"uid,omitempty"`
+}
+
+func toObjectJSON(r *regcred.ObjectRef) *objectJSON {
+	if r == nil || *r == (regcred.ObjectRef{}) {
+		return nil // a token from a file does not say whose it is
+	}
+	return &objectJSON{r.Namespace, r.Name, r.UID}
+}
+
+// toCredentialsJSON is never nil, so that an empty list reads [].
+func toCredentialsJSON(list []regcred.Credential, withPasswords bool) []credentialJSON {
+	out := make([]credentialJSON, 0, len(list))
+	for _, c := range list {
+		j := credentialJSON{
+			Username: c.Username,
+			Match:    c.Match,
+			Source: sourceJSON{
+				Kind:           c.Source.Kind,
+				Provider:       c.Provider,
+				File:           c.Source.File,
+				PullSecret:     toObjectJSON(c.Source.PullSecret),
+				ServiceAccount: toObjectJSON(c.Source.ServiceAccount),
+			},
+			CachedUntil: timeJSON(c.CachedUntil),
+		}
+		if withPasswords {
+			password := string(c.Password)
+			j.Password = &password
+		}
+		out = append(out, j)
+	}
+	return out
+}
+
+func timeJSON(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC().Truncate(time.Second)
+	return &t
+}
+
+// describe says where a credential came from.
+func (s sourceJSON) describe() string {
+	switch {
+	case s.PullSecret != nil && s.PullSecret.Namespace != "":
+		return "pull secret " + s.PullSecret.Namespace + "/" + s.PullSecret.Name
+	case s.PullSecret != nil:
+		return "pull secret " + s.PullSecret.Name
+	case s.File != "":
+		return s.File
+	case s.Provider != "":
+		return "provider " + s.Provider
+	}
+	return string(s.Kind)
+}

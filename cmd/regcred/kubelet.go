@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// kubelet is what /proc tells of a running kubelet.
+type kubelet struct {
+	pid     int
+	flags   map[string]string
+	environ []string
+	dir     string
+}
+
+// path returns the path in a flag, resolved against the kubelet's working
+// directory; "" if the flag is not set.
+func (k *kubelet) path(flag string) string {
+	p := k.flags[flag]
+	if p == "" || filepath.IsAbs(p) {
+		return p
+	}
+	return filepath.Join(k.dir, p)
+}
+
+const proc = "/proc"
+
+// findKubelet reads the kubelet that --as-kubelet names.
+func (a *app) findKubelet() (*kubelet, error) {
+	if runtime.GOOS != "linux" {
+		return nil, usageError("give --config and --bin-dir", "--as-kubelet works on Linux only: it reads /proc")
+	}
+	if a.asKubelet != "auto" {
+		pid, err := strconv.Atoi(a.asKubelet)
+		if err != nil || pid <= 0 {
+			return nil, usageError("", "--as-kubelet=%s: not a process id", a.asKubelet)
+		}
+		return a.readKubelet(pid)
+	}
+	pids, err := a.kubeletPIDs()
+	if err != nil {
+		return nil, err
+	}
+	switch len(pids) {
+	case 0:
+		return nil, withHint(errors.New("--as-kubelet: no process named kubelet is running, of root or of the caller"),
+			"k3s runs the kubelet inside its own process, which has no such flags: give --config and --bin-dir")
+	case 1:
+		return a.readKubelet(pids[0])
+	}
+	return nil, usageError(fmt.Sprintf("say which: --as-kubelet=%d", pids[0]), "--as-kubelet: %d kubelets are running: processes %s", len(pids), joinInts(pids))
+}
+
+func joinInts(list []int) string {
+	s := make([]string, len(list))
+	for i, n := range list {
+		s[i] = strconv.Itoa(n)
+	}
+	return strings.Join(s, ", ")
+}
+
+func (a *app) kubeletPIDs() ([]int, error) {
+	entries, err := os.ReadDir(a.host(proc))
+	if err != nil {
+		return nil, fmt.Errorf("--as-kubelet: %w", err)
+	}
+	var pids []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err == nil && a.isKubelet(pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}
+
+// isKubelet reports whether a process is a kubelet of root or of the caller.
+// Somebody else may call a process kubelet too, and root would then run the
+// plugins that it names.
+func (a *app) isKubelet(pid int) bool {
+	// A process that is gone, or that we may not look at, is not a kubelet to us.
+	info, err := os.Stat(a.procPath(pid, "."))
+	if err != nil || foreign(info, os.Geteuid()) {
+		return false
+	}
+	comm, err := a.readProc(pid, "comm")
+	return err == nil && strings.TrimSpace(comm) == "kubelet"
+}
+
+func (a *app) procPath(pid int, name string) string {
+	return filepath.Join(a.host(proc), strconv.Itoa(pid), name)
+}
+
+func (a *app) readProc(pid int, name string) (string, error) {
+	data, err := os.ReadFile(a.procPath(pid, name))
+	return string(data), err
+}
+
+func (a *app) readKubelet(pid int) (*kubelet, error) {
+	k := &kubelet{pid: pid}
+	cmdline, err := a.readProc(pid, "cmdline")
+	if err != nil {
+		return nil, procError(pid, err)
+	}
+	k.flags = kubeletFlags(nulSeparated(cmdline))
+	environ, err := a.readProc(pid, "environ")
+	if err != nil {
+		return nil, procError(pid, err)
+	}
+	k.environ = nulSeparated(environ)
+	if k.dir, err = os.Readlink(a.procPath(pid, "cwd")); err != nil {
+		return nil, procError(pid, err)
+	}
+	return k, a.sameRoot(pid)
+}
+
+// sameRoot refuses a kubelet in a container or chroot: its paths mean nothing here.
+func (a *app) sameRoot(pid int) error {
+	theirs, err := os.Stat(a.procPath(pid, "root"))
+	if err != nil {
+		return nil // the links that matter could be read, so this is no want of permission
+	}
+	ours, err := os.Stat("/")
+	if err != nil || os.SameFile(theirs, ours) {
+		return err
+	}
+	return withHint(fmt.Errorf("--as-kubelet: process %d has another root directory, so its paths are not ours", pid),
+		fmt.Sprintf("run regcred in it: nsenter --target %d --mount regcred …", pid))
+}
+
+func nulSeparated(s string) []string {
+	s = strings.TrimSuffix(s, "\x00")
+	if s == "" {
+		return []string{} // not nil, which would mean our own environment
+	}
+	return strings.Split(s, "\x00")
+}
+
+func procError(pid int, err error) error {
+	var cause error = fmt.Errorf("--as-kubelet: read process %d: %w", pid, err)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return withHint(cause, "only root, or the kubelet's own user, may read its environment: use sudo")
+	case errors.Is(err, fs.ErrNotExist):
+		return withHint(cause, "no such process; without =PID the kubelet is searched for")
+	}
+	return cause
+}

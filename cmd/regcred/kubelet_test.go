@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestProcError(t *testing.T) {
+	tests := []struct {
+		name  string
+		cause error
+		hint  string
+	}{
+		{"permission", fs.ErrPermission, "only root, or the kubelet's own user, may read its environment: use sudo"},
+		{"gone", fs.ErrNotExist, "no such process; without =PID the kubelet is searched for"},
+		{"other", errors.New("input/output error"), ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := procError(17, &fs.PathError{Op: "open", Path: "/proc/17/environ", Err: tt.cause})
+			hint := ""
+			if e, ok := errors.AsType[*exitError](err); ok {
+				hint = e.hint
+			}
+			if hint != tt.hint {
+				t.Errorf("hint %q, want %q", hint, tt.hint)
+			}
+			if want := "--as-kubelet: read process 17: open /proc/17/environ: " + tt.cause.Error(); err.Error() != want {
+				t.Errorf("got %q, want %q", err, want)
+			}
+		})
+	}
+}
+
+func TestNulSeparated(t *testing.T) {
+	tests := []struct {
+		name, in string
+		want     []string
+	}{
+		{"empty", "", []string{}},
+		{"one", "a=b\x00", []string{"a=b"}},
+		{"two", "a=b\x00c=d\x00", []string{"a=b", "c=d"}},
+		{"an empty argument", "kubelet\x00\x00x\x00", []string{"kubelet", "", "x"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := nulSeparated(tt.in)
+			if diff := cmp.Diff(tt.want, got); diff != "" || got == nil {
+				t.Errorf("nil: %v; -want +got\n%s", got == nil, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/regcred/regcred"
+	"github.com/spf13/cobra"
+)
+
+// lookupFlags are the flags of the commands that look up credentials.
+type lookupFlags struct {
+	noNodeConfig bool
+	pullSecrets  []string
+	tokenFile    string
+	annotations  []string
+}
+
+func addLookupFlags(cmd *cobra.Command) *lookupFlags {
+	l := &lookupFlags{}
+	f := cmd.Flags()
+	f.StringArrayVar(&l.pullSecrets, "pull-secret", nil,
+		"`file` with an image pull secret: a Secret manifest or a docker config.json; may be repeated")
+	f.BoolVar(&l.noNodeConfig, "no-node-config", false, "leave out the node's docker config files")
+	addIdentityFlags(cmd, &l.tokenFile, &l.annotations)
+	return l
+}
+
+// addIdentityFlags adds the flags that give a plugin a service account's identity.
+func addIdentityFlags(cmd *cobra.Command, tokenFile *string, annotations *[]string) {
+	f := cmd.Flags()
+	f.StringVar(tokenFile, "service-account-token-file", "",
+		"`file` with a service account token, for providers with tokenAttributes")
+	f.StringArrayVar(annotations, "annotation", nil,
+		"`key=value` of the service account's annotations; may be repeated")
+}
+
+// openKeyring finds, loads and validates the configuration and makes a
+// keyring of it, with the sources and in the environment of a pull on this
+// node. The caller closes the keyring.
+func (a *app) openKeyring(_ context.Context, l *lookupFlags) (*regcred.Config, *regcred.Keyring, *origin, error) {
+	o, err := a.resolve("", true)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	cfg, err := a.loadValid(o)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	k, err := a.newKeyring(cfg, o, l)
+	return cfg, k, o, err
+}
+
+func (a *app) newKeyring(cfg *regcred.Config, o *origin, l *lookupFlags) (*regcred.Keyring, error) {
+	opts := regcred.Options{
+		BinDir:        o.binDir,
+		Logger:        a.logger(),
+		Environ:       o.environ,
+		Dir:           o.dir,
+		PluginTimeout: a.timeout,
+	}
+	if !l.noNodeConfig {
+		opts.Sources = []regcred.AuthSource{regcred.NodeDockerConfig(regcred.NodePaths{
+			RootDir: o.rootDir,
+			WorkDir: o.dir,
+			Home:    lookupEnv(o.environ, "HOME"),
+		})}
+	}
+	return regcred.New(cfg, opts)
+}
+
+// lookupEnv returns the value that a process with this environment sees.
+func lookupEnv(environ []string, name string) string {
+	for i := len(environ) - 1; i >= 0; i-- {
+		if value, ok := strings.CutPrefix(environ[i], name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// request makes the question to a keyring out of the flags.
+func (l *lookupFlags) request(tgt target) (regcred.Request, error) {
+	req := regcred.Request{Image: tgt.image, Registry: tgt.registry}
+	for _, name := range l.pullSecrets {
+		secret, err := readPullSecret(name)
+		if err != nil {
+			return req, fmt.Errorf("--pull-secret: %w", err)
+		}
+		req.PullSecrets = append(req.PullSecrets, *secret)
+	}
+	var err error
+	req.Token, req.Annotations, err = readIdentity(l.tokenFile, l.annotations)
+	return req, err
+}
+
+// readIdentity reads what --service-account-token-file and --annotation name.
+func readIdentity(tokenFile string, pairs []string) (token regcred.Secret, annotations map[string]string, err error) {
+	for _, pair := range pairs {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok || key == "" {
+			return "", nil, usageError("", "--annotation %q: want key=value", pair)
+		}
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[key] = value
+	}
+	if tokenFile == "" {
+		if annotations != nil {
+			return "", nil, usageError("", "--annotation needs --service-account-token-file: without a service account there are no annotations")
+		}
+		return "", nil, nil
+	}
+	data, err := os.ReadFile(tokenFile)
+	if err != nil {
+		return "", nil, fmt.Errorf("--service-account-token-file: %w", err)
+	}
+	token = regcred.Secret(strings.TrimSpace(string(data)))
+	if token == "" {
+		return "", nil, fmt.Errorf("--service-account-token-file: %s is empty", tokenFile)
+	}
+	return token, annotations, nil
+}
+
+// lookup asks k. A failure of every provider is no error here: it is returned
+// as failure, beside the result that says what happened.
+func lookup(ctx context.Context, k *regcred.Keyring, req regcred.Request) (res *regcred.Result, failure *regcred.LookupError, err error) {
+	res, err = k.Lookup(ctx, req)
+	if errors.As(err, &failure) {
+		return res, failure, nil
+	}
+	return res, nil, err
+}

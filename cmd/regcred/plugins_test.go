@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+// testRequest is what a plugin reads, written down here a second time so that
+// the plugins do not depend on the code under test.
+type testRequest struct {
+	APIVersion  string            `json:"apiVersion"`
+	Image       string            `json:"image"`
+	Token       string            `json:"serviceAccountToken"`
+	Annotations map[string]string `json:"serviceAccountAnnotations"`
+}
+
+// testPlugins are the plugins that the test binary plays, by name.
+func testPlugins() map[string]func() int {
+	return map[string]func() int{
+		"good": func() int {
+			req := readRequest()
+			return answer(req.APIVersion, "Registry", login(registryOf(req), "ci", canary.Password))
+		},
+		// tokens wants a token, and does not repeat it.
+		"tokens": func() int {
+			req := readRequest()
+			return answer(req.APIVersion, "Image", login(registryOf(req), fmt.Sprintf("token=%v role=%s", req.Token != "", req.Annotations["example.com/role"]), canary.Password))
+		},
+		// open is for the streams that have to carry a password.
+		"open": func() int {
+			req := readRequest()
+			return answer(req.APIVersion, "Image", login("*.example", "ci", "open-sesame"), login(registryOf(req), "first", "open-sesame"))
+		},
+		"colon": func() int {
+			req := readRequest()
+			return answer(req.APIVersion, "Image", login(registryOf(req), "a:b", canary.Password))
+		},
+		"empty": func() int { return answer(readRequest().APIVersion, "Global") },
+		"stranger": func() int {
+			return answer(readRequest().APIVersion, "Global", login("elsewhere.example/team", "ci", canary.Password))
+		},
+		"slow": func() int {
+			if fifo := os.Getenv("RUNNING"); fifo != "" {
+				os.WriteFile(fifo, []byte("running"), 0)
+			}
+			forever := make(chan os.Signal, 1)
+			signal.Notify(forever, os.Interrupt)
+			<-forever
+			return 0
+		},
+		"failing": func() int {
+			fmt.Fprintf(os.Stderr, "starting\nno route to metadata server, token was %s\n", readRequest().Token)
+			return 3
+		},
+		"garbage": func() int {
+			fmt.Println("user " + canary.Password)
+			return 0
+		},
+		"silent":        func() int { return 0 },
+		"wrong-version": func() int { return answer("credentialprovider.kubelet.k8s.io/v1alpha1", "Registry") },
+		"wrong-key-type": func() int {
+			req := readRequest()
+			return answer(req.APIVersion, "ServiceAccount", login(registryOf(req), "ci", canary.Password))
+		},
+		"leaky": func() int {
+			req := readRequest()
+			fmt.Fprintln(os.Stderr, "got password "+canary.Password+"\x1b[2J")
+			return answer(req.APIVersion, "Image", login(registryOf(req), "ci", canary.Password))
+		},
+		"echo-token": func() int {
+			req := readRequest()
+			return answer(req.APIVersion, "Image", login(registryOf(req), "token", req.Token))
+		},
+		// whoami answers with what it sees of its host as the user name.
+		"whoami": func() int {
+			req := readRequest()
+			dir, _ := os.Getwd()
+			user := fmt.Sprintf("WHO=%s dir=%s args=%d role=%s", os.Getenv("WHO"), dir[strings.LastIndexByte(dir, '/')+1:], len(os.Args)-1, req.Annotations["example.com/role"])
+			return answer(req.APIVersion, "Image", login(registryOf(req), user, canary.Password))
+		},
+	}
+}
+
+func readRequest() testRequest {
+	var req testRequest
+	if err := json.NewDecoder(os.Stdin).Decode(&req); err != nil {
+		fmt.Fprintln(os.Stderr, "bad request")
+		os.Exit(9)
+	}
+	return req
+}
+
+func registryOf(req testRequest) string {
+	host, _, _ := strings.Cut(req.Image, "/")
+	return host
+}
+
+func login(key, user, password string) [3]string { return [3]string{key, user, password} }
+
+func answer(apiVersion, cacheKeyType string, logins ...[3]string) int {
+	auth := map[string]any{}
+	for _, l := range logins {
+		auth[l[0]] = map[string]string{"username": l[1], "password": l[2]}
+	}
+	json.NewEncoder(os.Stdout).Encode(map[string]any{
+		"kind":          "CredentialProviderResponse",
+		"apiVersion":    apiVersion,
+		"cacheKeyType":  cacheKeyType,
+		"cacheDuration": "10m0s",
+		"auth":          auth,
+	})
+	return 0
+}

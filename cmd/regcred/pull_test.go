@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestPullScripts runs scripts that have a registry: $REGISTRY is its host.
+// It demands a login, and holds team/app:v1 (digest $DIGEST) and, for
+// everybody, open/app:v1.
+func TestPullScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/pull",
+		RequireUniqueNames:  true,
+		RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			server, err := newScriptRegistry(env)
+			if err != nil {
+				return err
+			}
+			env.Values["registry"] = server
+			env.Defer(func() { server.Close() })
+			return setupScript(env)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code":   scriptCode,
+			"says":   scriptSays,
+			"config": scriptPullConfig,
+			"inject": scriptInject,
+			"log":    scriptAccessLog,
+			"field":  scriptField,
+		},
+	})
+}
+
+func newScriptRegistry(env *testscript.Env) (*testregistry.Server, error) {
+	server, err := testregistry.New(testregistry.Options{
+		Auth:  testregistry.Bearer,
+		Users: map[string]string{"ci": canary.Password},
+		Rules: []testregistry.Rule{
+			{User: testregistry.AnyUser, Prefix: "", Pull: true},
+			{User: testregistry.Anonymous, Prefix: "open", Pull: true},
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	digest, err := server.Push("team/app", "v1", testregistry.Image{})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := server.Push("open/app", "v1", testregistry.Image{Seed: 1}); err != nil {
+		return nil, err
+	}
+	env.Setenv("REGISTRY", server.Addr())
+	env.Setenv("DIGEST", digest)
+	return server, nil
+}
+
+func scriptServer(ts *testscript.TestScript) *testregistry.Server {
+	return ts.Value("registry").(*testregistry.Server)
+}
+
+// scriptPullConfig writes config.yaml with the named plugins of the bin dir,
+// each for the registry: config good failing.
+func scriptPullConfig(ts *testscript.TestScript, neg bool, plugins []string) {
+	var b strings.Builder
+	b.WriteString("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n")
+	for _, name := range plugins {
+		fmt.Fprintf(&b, "- {name: %s, matchImages: [%q], defaultCacheDuration: 1m, apiVersion: credentialprovider.kubelet.k8s.io/v1}\n", name, ts.Getenv("REGISTRY"))
+	}
+	ts.Check(os.WriteFile(ts.MkAbs("config.yaml"), []byte(b.String()), 0o600))
+}
+
+// scriptInject makes the registry fail: inject manifests|blobs KIND, for ever.
+func scriptInject(ts *testscript.TestScript, neg bool, args []string) {
+	endpoint := map[string]testregistry.Endpoint{"manifests": testregistry.Manifests, "blobs": testregistry.Blobs, "tokens": testregistry.Tokens}
+	kind := map[string]testregistry.FaultKind{
+		"unauthorized": testregistry.Unauthorized, "corrupt": testregistry.Corrupt, "cut": testregistry.Cut,
+	}
+	scriptServer(ts).Inject(testregistry.Fault{Kind: kind[args[1]], Endpoint: endpoint[args[0]], Times: testregistry.Forever})
+}
+
+// scriptAccessLog demands that the registry served a manifest to a user, or
+// to nobody: log ci; ! log anonymous.
+func scriptAccessLog(ts *testscript.TestScript, neg bool, args []string) {
+	want := strings.TrimPrefix(args[0], "anonymous")
+	found := false
+	for _, r := range scriptServer(ts).Requests() {
+		if strings.Contains(r.Path, "/manifests/") && r.User == want {
+			found = true
+		}
+	}
+	if found == neg {
+		ts.Fatalf("manifest asked for by %q: %v", args[0], found)
+	}
+}
+
+// scriptField demands a field of the first report in stdout: field digest VALUE.
+func scriptField(ts *testscript.TestScript, neg bool, args []string) {
+	var reports []map[string]any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &reports))
+	if got := fmt.Sprint(reports[0][args[0]]); (got == args[1]) == neg {
+		ts.Fatalf("%s is %q, want %q", args[0], got, args[1])
+	}
+}
+
+func TestDemo(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp) // of this process: the demo's directory is made in it
+	t.Setenv("TMP", temp)
+	var out, errOut strings.Builder
+	code := run(t.Context(), []string{"demo", "-o", "json"}, strings.NewReader(""), &out, &errOut, os.Environ())
+	if code != exitOK {
+		t.Fatalf("exit code %d: %s", code, errOut.String())
+	}
+	var r demoReport
+	if err := json.Unmarshal([]byte(out.String()), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Digest == "" || r.Pulled.Digest != r.Digest || r.Pulled.Credential.Username != demoUser {
+		t.Errorf("pushed %q, pulled %q with %+v", r.Digest, r.Pulled.Digest, r.Pulled.Credential)
+	}
+	if r.Anonymous.Status != http.StatusUnauthorized {
+		t.Errorf("the anonymous pull got %d, want 401", r.Anonymous.Status)
+	}
+	if r.Second.Cache != "hit" || r.Execs != 1 {
+		t.Errorf("second lookup: cache %q, %d execs; want a hit and one exec", r.Second.Cache, r.Execs)
+	}
+	left, err := filepath.Glob(filepath.Join(temp, "*"))
+	if err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/regcred/regcred"
+	"sigs.k8s.io/yaml"
+)
+
+// The types of a pull secret, and the keys under which its data is.
+const (
+	typeDockerConfigJSON = "kubernetes.io/dockerconfigjson"
+	keyDockerConfigJSON  = ".dockerconfigjson"
+	typeDockercfg        = "kubernetes.io/dockercfg"
+)
+
+// pullSecretFile is what may be in a file given as --pull-secret.
+type pullSecretFile struct {
+	// of a Secret manifest
+	Kind     string `json:"kind"`
+	Metadata struct {
+		Namespace, Name, UID string
+	} `json:"metadata"`
+	Type       string            `json:"type"`
+	Data       map[string][]byte `json:"data"`
+	StringData map[string]string `json:"stringData"`
+
+	// of a config.json
+	Auths map[string]any `json:"auths"`
+}
+
+// readPullSecret reads a Secret manifest (YAML or JSON) or a docker
+// config.json. Its errors never hold a value of the file.
+func readPullSecret(name string) (*regcred.PullSecret, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	if bytes.Contains(data, []byte("\n---")) {
+		return nil, fmt.Errorf("%s holds several documents; give one Secret in a file", name)
+	}
+	var f pullSecretFile
+	if yaml.Unmarshal(data, &f) != nil { // the error would quote the file
+		return nil, fmt.Errorf("%s is neither YAML nor JSON of a Secret or a docker config.json", name)
+	}
+	if f.Kind == "" && f.Auths != nil {
+		return &regcred.PullSecret{
+			Name: filepath.Base(name),
+			Type: typeDockerConfigJSON,
+			Data: map[string][]byte{keyDockerConfigJSON: data},
+		}, nil
+	}
+	if f.Kind != "Secret" {
+		return nil, fmt.Errorf("%s is neither a Secret (kind is %q) nor a docker config.json (it has no auths)", name, f.Kind)
+	}
+	return f.secret(name)
+}
+
+func (f *pullSecretFile) secret(name string) (*regcred.PullSecret, error) {
+	if f.Type != typeDockerConfigJSON && f.Type != typeDockercfg {
+		return nil, fmt.Errorf("%s is a Secret of type %q, which no kubelet takes as a pull secret; want %s", name, f.Type, typeDockerConfigJSON)
+	}
+	data := f.Data
+	if data == nil {
+		data = map[string][]byte{}
+	}
+	for key, value := range f.StringData { // as the API server merges them
+		data[key] = []byte(value)
+	}
+	return &regcred.PullSecret{
+		Namespace: f.Metadata.Namespace,
+		Name:      f.Metadata.Name,
+		UID:       f.Metadata.UID,
+		Type:      f.Type,
+		Data:      data,
+	}, nil
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain makes the test binary play regcred, every plugin and a kubelet, so
+// that scripts run real processes.
+func TestMain(m *testing.M) {
+	setUmask()
+	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
+	if plugin, ok := testPlugins()[name]; ok {
+		os.Exit(plugin())
+	}
+	if name == demoProvider { // a copy of this program that the demo made
+		os.Exit(regcredMain())
+	}
+	testscript.Main(m, map[string]func(){
+		"regcred": func() { os.Exit(regcredMain()) },
+		"kubelet": kubeletMain,
+	})
+}
+
+// regcredMain is main, with a root directory that a script may choose.
+func regcredMain() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	root := os.Getenv("TEST_ROOT")
+	if root == "" {
+		return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
+	}
+	a := &app{stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(), root: root, now: time.Now}
+	return a.run(ctx, os.Args[1:])
+}
+
+// kubeletMain is a kubelet as far as /proc shows it.
+func kubeletMain() {
+	os.Stdout.WriteString("running\n")
+	bufio.NewReader(os.Stdin).ReadByte() // until the script ends
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireUniqueNames:  true,
+		RequireExplicitExec: true,
+		Setup:               setupScript,
+		Condition: func(cond string) (bool, error) {
+			if cond == "root" {
+				return os.Geteuid() == 0, nil
+			}
+			return false, errors.New("unknown condition " + cond)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code":         scriptCode,
+			"says":         scriptSays,
+			"cmpjson":      scriptCompareJSON,
+			"startkubelet": scriptStartKubelet,
+		},
+	})
+}
+
+// noRaceSleep, in GORACE, keeps a process that was built with -race from
+// sleeping for a second before it exits.
+const noRaceSleep = "atexit_sleep_ms=0"
+
+// setupScript plants the secrets in the script's files and gives it a bin dir
+// with the plugins. (Secrets are not in its environment, which is printed.)
+func setupScript(env *testscript.Env) error {
+	if err := filepath.WalkDir(env.WorkDir, expand); err != nil {
+		return err
+	}
+	bin := filepath.Join(env.WorkDir, "bin")
+	env.Setenv("BIN", bin)
+	env.Setenv("GORACE", noRaceSleep)
+	return linkPlugins(bin)
+}
+
+// linkPlugins makes a directory with the plugins. They are links to the one
+// binary, since copies of it would be hundreds of megabytes.
+func linkPlugins(dir string) error {
+	binary, err := exec.LookPath("regcred")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for name := range testPlugins() {
+		if err := os.Link(binary, filepath.Join(dir, name+filepath.Ext(binary))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expand puts the planted secrets into a file of the script, and what a text
+// archive cannot hold.
+func expand(name string, d os.DirEntry, err error) error {
+	if err != nil || d.IsDir() {
+		return err
+	}
+	data, err := os.ReadFile(name)
+	if err != nil || !strings.Contains(string(data), "@") {
+		return err
+	}
+	text := strings.NewReplacer(
+		"@CANARY_ENV@", canary.Env, "@CANARY_ARG@", canary.Arg,
+		"@CANARY_TOKEN@", canary.Token, "@CANARY_PASSWORD@", canary.Password,
+		"@KUBELET_CMDLINE@\n", "kubelet\x00--image-credential-provider-config\x00c.yaml\x00--image-credential-provider-bin-dir=bin\x00",
+	).Replace(string(data))
+	return os.WriteFile(name, []byte(text), 0o644)
+}
+
+// scriptCode runs a command and demands an exit code: code 3 regcred get X.
+// Whatever it prints must hold none of the planted secrets.
+func scriptCode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code N command [args...]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	if exitErr, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = exitErr.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	for _, stream := range []string{"stdout", "stderr"} {
+		if canary.Find(ts.ReadFile(stream)) != "" {
+			ts.Fatalf("%s holds a planted secret", stream)
+		}
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// scriptSays demands a literal text in stdout or stderr, however it was
+// wrapped: says stdout 'two words'.
+func scriptSays(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: says stdout|stderr text")
+	}
+	got := strings.Join(strings.Fields(ts.ReadFile(args[0])), " ")
+	want := strings.Join(strings.Fields(args[1]), " ")
+	if strings.Contains(got, want) == neg {
+		ts.Fatalf("%s: contains %q: %v", args[0], want, neg)
+	}
+}
+
+// scriptCompareJSON compares a JSON document with a golden one, apart from
+// times: cmpjson stdout want.json.
+func scriptCompareJSON(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: cmpjson got want")
+	}
+	work := ts.Getenv("WORK")
+	var docs [2]any
+	for i, name := range args {
+		text := strings.ReplaceAll(ts.ReadFile(name), work, "$WORK")
+		if err := json.Unmarshal([]byte(text), &docs[i]); err != nil {
+			ts.Fatalf("%s: %v", name, err)
+		}
+		docs[i] = withoutTimes(docs[i])
+	}
+	if diff := cmp.Diff(docs[1], docs[0]); diff != "" {
+		ts.Fatalf("-want +got\n%s", diff)
+	}
+}
+
+// withoutTimes replaces what differs from run to run. Of findings it leaves
+// the rules, since their text is the linter's; how this test binary is linked
+// is not of interest.
+func withoutTimes(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			switch key {
+			case "durationSeconds", "ageSeconds", "cachedUntil", "hash", "goVersion", "platform", "version":
+				v[key] = "*"
+			case "findings":
+				v[key] = ruleNames(value)
+			default:
+				v[key] = withoutTimes(value)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = withoutTimes(v[i])
+		}
+	}
+	return v
+}
+
+func ruleNames(findings any) any {
+	names := []any{}
+	list, _ := findings.([]any)
+	for _, f := range list {
+		finding, ok := f.(map[string]any)
+		if !ok {
+			return findings // a golden list, which has names
+		}
+		if finding["rule"] != "dynamic-binary" {
+			names = append(names, finding["rule"])
+		}
+	}
+	return names
+}
+
+// scriptStartKubelet runs a process named kubelet in the directory
+// kubelet-dir and sets KUBELET_PID: startkubelet --flag=value...
+func scriptStartKubelet(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("unsupported: ! startkubelet")
+	}
+	path, err := exec.LookPath("kubelet")
+	ts.Check(err)
+	cmd := exec.Command(path, args...)
+	cmd.Dir = ts.MkAbs("kubelet-dir")
+	cmd.Env = []string{"GORACE=" + noRaceSleep, "WHO=kubelet", "HOME=" + ts.MkAbs("kubelet-home"), "SECRET=" + canary.Env}
+	stdin, err := cmd.StdinPipe()
+	ts.Check(err)
+	stdout, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	ts.Defer(func() {
+		stdin.Close()
+		cmd.Wait()
+	})
+	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
+		ts.Fatalf("kubelet: %v", err)
+	}
+	ts.Setenv("KUBELET_PID", strconv.Itoa(cmd.Process.Pid))
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/regcred/regcred"
+	"github.com/spf13/cobra"
+)
+
+// target is what credentials are wanted for: an image or a registry.
+type target struct {
+	image, registry string
+}
+
+// withTarget makes cmd take an IMAGE or --registry, and run with it.
+func withTarget(cmd *cobra.Command, run func(*cobra.Command, target) error) {
+	var registry string
+	cmd.Flags().StringVar(&registry, "registry", "",
+		"`host` of a registry, in place of IMAGE; patterns with a path do not match it")
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if registry != "" {
+			return atMost()(cmd, args)
+		}
+		return exactly("IMAGE")(cmd, args)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		tgt := target{registry: registry}
+		if registry == "" {
+			tgt.image = args[0]
+		}
+		return run(cmd, tgt)
+	}
+}
+
+// arg is how the target is written on a command line.
+func (tgt target) arg() string {
+	if tgt.registry != "" {
+		return "--registry " + tgt.registry
+	}
+	return tgt.image
+}
+
+// explain matches the target, and refuses one that is none.
+func (a *app) explainTarget(cfg *regcred.Config, tgt target) (regcred.Explanation, error) {
+	if tgt.registry != "" {
+		e := cfg.ExplainRegistry(tgt.registry)
+		if e.Error != "" {
+			return e, withHint(fmt.Errorf("--registry %q: %s", tgt.registry, e.Error), "a registry is written host[:port]")
+		}
+		return e, nil
+	}
+	e := cfg.Explain(tgt.image)
+	if e.Error != "" {
+		return e, withHint(fmt.Errorf("image %q: %s", tgt.image, e.Error), "an image is written [registry[:port]/]repository[:tag][@digest], in lower case")
+	}
+	// An image that was probably meant as a registry.
+	name, found := strings.CutPrefix(e.Repository, "docker.io/library/")
+	if found && (strings.Contains(name, ".") || name == "localhost") {
+		a.note("%q is the image %s of Docker Hub; for the registry of that name write --registry %s", tgt.image, e.Repository, tgt.image)
+	}
+	return e, nil
+}

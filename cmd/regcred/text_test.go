@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPrintable(t *testing.T) {
+	tests := []struct{ name, in, want string }{
+		{"plain", "a b\tc\nd é", "a b\tc\nd é"},
+		{"escape sequence", "\x1b[2Jok", `\x1b[2Jok`},
+		{"carriage return", "error: all is well\rno", `error: all is well\rno`},
+		{"not UTF-8", "a\xffb", `a\ufffdb`},
+		{"text direction", "a\u202eb", `a\u202eb`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := printable(tt.in); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestWrap(t *testing.T) {
+	tests := []struct{ name, in, want string }{
+		{"short", "a b", "a b\n"},
+		{"empty", "", "\n"},
+		{"breaks at a space", "aaaa bbbb cccc", "aaaa bbbb\n  cccc\n"},
+		{"exactly the width", "aaaa bbbbb", "aaaa bbbbb\n"},
+		{"never breaks a word", "a bbbbbbbbbbbbbbbb c", "a\n  bbbbbbbbbbbbbbbb\n  c\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			txt := &text{width: 10}
+			txt.wrap(0, 2, tt.in)
+			if diff := cmp.Diff(tt.want, txt.String()); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTable(t *testing.T) {
+	header := []string{"#", "USER", "FOR"}
+	tests := []struct {
+		name  string
+		width int
+		rows  [][]string
+		want  string
+	}{
+		{
+			"fits", 20, [][]string{{"1", "ci", "a.example"}, {"2", "robot", "b"}},
+			"#  USER   FOR\n1  ci     a.example\n2  robot  b\n",
+		},
+		{
+			"does not fit", 20, [][]string{{"1", "ci", "registry.example"}},
+			"1  user          ci\n   for           registry.example\n",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			txt := &text{width: tt.width}
+			txt.table(header, tt.rows)
+			if diff := cmp.Diff(tt.want, txt.String()); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMarkColors(t *testing.T) {
+	for _, m := range []mark{markOK, markFail, markSkip, markNo, markNone, markError, markWarn, markInfo} {
+		plain := (&text{}).pad(m)
+		if len(plain) != markWidth || strings.TrimSpace(plain) != string(m) {
+			t.Errorf("without colour: %q, want %s in %d columns", plain, m, markWidth)
+		}
+		colored := (&text{color: true}).pad(m)
+		if strings.Contains(colored, "\x1b") != (m.color() != "") {
+			t.Errorf("with colour: %q", colored)
+		}
+	}
+}
+
+func TestSpan(t *testing.T) {
+	tests := map[string]string{
+		"10m": "10m", "11h30m": "11h30m", "12h": "12h", "90s": "1m30s", "1s": "1s",
+		"0s": "0s", "20s": "20s", "20m": "20m", "1h0m5s": "1h0m5s", "-10m": "-10m", "400ms": "0s",
+	}
+	for in, want := range tests {
+		d, err := time.ParseDuration(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := span(d); got != want {
+			t.Errorf("%s: got %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestCount(t *testing.T) {
+	for want, in := range map[string]struct {
+		n    int
+		noun string
+	}{
+		"1 credential": {1, "credential"}, "0 credentials": {0, "credential"}, "2 entries": {2, "entry"},
+	} {
+		if got := count(in.n, in.noun); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

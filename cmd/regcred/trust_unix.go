@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"syscall"
+)
+
+// writableByOthers says who besides root and user euid may change a file,
+// and the command that ends it; "" if nobody.
+func writableByOthers(info fs.FileInfo, euid int) (who, mend string) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	mode := info.Mode().Perm()
+	if info.Mode()&fs.ModeSticky != 0 {
+		// As /tmp: others may add entries, but not replace one that is not
+		// theirs, and whose the entry is is checked too.
+		mode &^= 0o022
+	}
+	switch {
+	case mode&0o002 != 0:
+		return "writable by everybody", "chmod go-w"
+	case !ok:
+		return "", ""
+	case mode&0o020 != 0 && stat.Gid != 0:
+		return fmt.Sprintf("writable by group %d", stat.Gid), "chmod g-w"
+	case foreign(info, euid):
+		return fmt.Sprintf("owned by user %d", stat.Uid), "chown root"
+	}
+	return "", ""
+}
+
+// foreign reports whether a file or process belongs to neither root nor user euid.
+func foreign(info fs.FileInfo, euid int) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stat.Uid != 0 && int(stat.Uid) != euid
+}

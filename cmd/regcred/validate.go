@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/regcred/regcred"
+	"github.com/spf13/cobra"
+)
+
+// validateFlags are the flags of "regcred validate".
+type validateFlags struct {
+	output         *choice
+	strict         bool
+	kubeletVersion string
+	gates          map[string]bool
+}
+
+// validateReport is the result of "regcred validate -o json".
+type validateReport struct {
+	Path           string            `json:"path"`
+	Valid          bool              `json:"valid"` // the kubelet would start
+	KubeletVersion string            `json:"kubeletVersion"`
+	FeatureGates   map[string]bool   `json:"featureGates,omitempty"`
+	BinDir         string            `json:"binDir,omitempty"` // if executables were checked too
+	Providers      int               `json:"providers"`
+	Hash           string            `json:"hash,omitempty"`
+	Problems       []problemJSON     `json:"problems"` // what the kubelet rejects
+	Findings       []regcred.Finding `json:"findings"` // what it accepts, but should not
+}
+
+// problemJSON is a regcred.FieldError in -o json.
+type problemJSON struct {
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Path    string `json:"path,omitempty"`
+	Message string `json:"message"`
+	Value   string `json:"value,omitempty"`
+
+	text string
+}
+
+func (a *app) validateCmd() *cobra.Command {
+	v := &validateFlags{}
+	cmd := &cobra.Command{
+		Use:   "validate [PATH]",
+		Short: "Check a credential provider configuration",
+		Long: `validate says whether a kubelet would start with the configuration at PATH, a
+file or a directory, and what would stop it: every problem at once, with file,
+line and column. Then it lists what the kubelet accepts although it cannot work
+or is dangerous. Given a --bin-dir it looks at the executables too. It runs no
+plugin.
+
+The exit code is 0 if the kubelet would start, and 1 if not; with --strict it
+is 1 also if there are findings that are errors or warnings.`,
+		Example: `  regcred validate providers.yaml
+  regcred validate --strict --bin-dir /opt/plugins /etc/kubernetes/credential-providers
+  regcred validate --kubelet-version 1.33 providers.yaml
+  sudo regcred validate --as-kubelet -o json`,
+		Args: atMost("PATH"),
+	}
+	v.output = addOutputFlag(cmd, "text", "json")
+	f := cmd.Flags()
+	f.BoolVar(&v.strict, "strict", false, "fail on findings too, unless they are mere information")
+	f.StringVar(&v.kubeletVersion, "kubelet-version", regcred.NewestKubelet, "the `version` of the kubelet to check for, such as 1.33")
+	var gates []string
+	f.StringSliceVar(&gates, "feature-gates", nil, "`A=true,B=false`: gates of that kubelet that are not at their default")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var err error
+		if v.gates, err = parseGates(gates); err != nil {
+			return err
+		}
+		path := ""
+		if len(args) > 0 {
+			path = args[0]
+		}
+		return a.validate(cmd.OutOrStdout(), v, path)
+	}
+	return cmd
+}
+
+func parseGates(list []string) (map[string]bool, error) {
+	gates := map[string]bool{}
+	for _, s := range list {
+		name, value, _ := strings.Cut(s, "=")
+		on, err := strconv.ParseBool(value)
+		if err != nil || name == "" {
+			return nil, usageError("", "--feature-gates %q: want NAME=true or NAME=false", s)
+		}
+		gates[name] = on
+	}
+	return gates, nil
+}
+
+func (a *app) validate(out io.Writer, v *validateFlags, path string) error {
+	o, err := a.resolve(path, false)
+	if err != nil {
+		return err
+	}
+	r, err := a.check(v, o)
+	if err != nil {
+		return err
+	}
+	if v.output.value == "json" {
+		err = writeJSON(out, r)
+	} else {
+		err = a.renderValidate(r).print(out)
+	}
+	if err != nil {
+		return err
+	}
+	return r.failure(v.strict)
+}
+
+// check loads, validates and lints.
+func (a *app) check(v *validateFlags, o *origin) (*validateReport, error) {
+	r := &validateReport{
+		Path:           o.config,
+		KubeletVersion: strings.TrimPrefix(v.kubeletVersion, "v"),
+		FeatureGates:   v.gates,
+		BinDir:         o.binDir,
+		Problems:       []problemJSON{},
+		Findings:       []regcred.Finding{},
+	}
+	target := regcred.Target{KubeletVersion: v.kubeletVersion, FeatureGates: v.gates}
+	cfg, err := regcred.Load(o.config)
+	if err != nil {
+		r.Problems = toProblems(err)
+		return r, nil
+	}
+	if o.discovered {
+		if err := a.checkTrust(o, cfg); err != nil {
+			return nil, err
+		}
+	}
+	r.Providers, r.Hash = len(cfg.Providers), cfg.Hash()
+	err = cfg.ValidateFor(target)
+	if _, ok := errors.AsType[*regcred.FieldError](err); err != nil && !ok {
+		return nil, usageError("", "--kubelet-version: %w", err) // of the target, not of the configuration
+	}
+	r.Problems = append(r.Problems, toProblems(err)...)
+	findings := cfg.Lint()
+	if o.binDir != "" {
+		findings = append(findings, cfg.LintBinDir(o.binDir)...)
+	}
+	for _, f := range findings {
+		if stopsKubelet(f) {
+			r.Problems = append(r.Problems, findingProblem(f))
+		} else {
+			r.Findings = append(r.Findings, f)
+		}
+	}
+	r.Valid = len(r.Problems) == 0
+	return r, nil
+}
+
+// stopsKubelet tells the findings about executables for which the kubelet
+// exits (RegisterCredentialProviderPlugins in plugins.go): its verdict has
+// two parts, of which [regcred.Config.Validate] is one.
+func stopsKubelet(f regcred.Finding) bool {
+	switch f.Rule {
+	case "missing-bin-dir", "missing-binary", "not-a-file", "not-executable":
+		return true
+	}
+	return false
+}
+
+func findingProblem(f regcred.Finding) problemJSON {
+	e := &regcred.FieldError{File: f.File, Line: f.Line, Column: f.Column, Path: f.Path, Msg: f.Message}
+	return problemJSON{f.File, f.Line, f.Column, f.Path, f.Message, "", e.Error()}
+}
+
+func toProblems(err error) []problemJSON {
+	var list []problemJSON
+	for _, e := range flatten(err) {
+		p := problemJSON{Message: e.Error(), text: e.Error()}
+		if fe, ok := errors.AsType[*regcred.FieldError](e); ok {
+			p = problemJSON{fe.File, fe.Line, fe.Column, fe.Path, fe.Msg, fe.Value, e.Error()}
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// failure is the answer by exit code.
+func (r *validateReport) failure(strict bool) error {
+	if !r.Valid {
+		return exit(exitFailed)
+	}
+	if n := r.serious(); strict && n > 0 {
+		return fmt.Errorf("--strict: %s", count(n, "finding"))
+	}
+	return nil
+}
+
+// serious counts the findings that --strict fails on.
+func (r *validateReport) serious() int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.Severity != regcred.SeverityInfo {
+			n++
+		}
+	}
+	return n
+}
+
+func (a *app) renderValidate(r *validateReport) *text {
+	t := a.newText()
+	for _, p := range r.Problems {
+		t.line(markFail, p.text)
+	}
+	kubelet := "kubelet " + r.KubeletVersion + describeGates(r.FeatureGates)
+	if r.Valid {
+		t.line(markOK, fmt.Sprintf("%s: %s, accepted by %s", r.Path, count(r.Providers, "provider"), kubelet))
+		t.line("", r.Hash)
+	} else {
+		t.line(markFail, fmt.Sprintf("%s: %s: %s would not start", r.Path, count(len(r.Problems), "problem"), kubelet))
+	}
+	for _, f := range r.Findings {
+		t.findingLine(f)
+	}
+	return t
+}
+
+func describeGates(gates map[string]bool) string {
+	var b strings.Builder
+	for i, name := range slices.Sorted(maps.Keys(gates)) {
+		b.WriteString([]string{" with ", ", "}[min(i, 1)])
+		fmt.Fprintf(&b, "%s=%v", name, gates[name])
+	}
+	return b.String()
+}
+
+// findingLine prints a finding on a line of its own, as compilers do, and
+// what to write instead below.
+func (t *text) findingLine(f regcred.Finding) {
+	m := map[regcred.Severity]mark{
+		regcred.SeverityError:   markError,
+		regcred.SeverityWarning: markWarn,
+		regcred.SeverityInfo:    markInfo,
+	}[f.Severity]
+	where := &regcred.FieldError{File: f.File, Line: f.Line, Column: f.Column, Path: f.Path, Msg: fmt.Sprintf("%s [%s]", f.Message, f.Rule)}
+	t.line(m, where.Error())
+	if f.Suggestion != "" {
+		t.line("", "  instead: "+f.Suggestion)
+	}
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"testing"
+
+	"github.com/regcred/regcred"
+)
+
+func TestJudge(t *testing.T) {
+	provider := func(outcome string) providerReport {
+		return providerReport{
+			ProviderExplanation: regcred.ProviderExplanation{Name: "p", Matched: true},
+			Attempt:             &attemptJSON{Outcome: outcome},
+		}
+	}
+	unmatched := providerReport{ProviderExplanation: regcred.ProviderExplanation{Name: "p"}}
+	missing := provider(outcomeFailed)
+	missing.Findings = []regcred.Finding{{Rule: "missing-binary"}}
+	one := make([]credentialJSON, 1)
+	two := make([]credentialJSON, 2)
+	tests := []struct {
+		name    string
+		report  explainReport
+		outcome string
+		code    int
+		mark    mark
+		text    string
+	}{
+		{
+			"one credential", explainReport{Credentials: one, Providers: []providerReport{provider(outcomeAnswered)}},
+			verdictCredentials, exitOK, markOK, "a pull tries 1 credential, then fails; never anonymous",
+		},
+		{
+			"two credentials", explainReport{Credentials: two},
+			verdictCredentials, exitOK, markOK, "a pull tries 2 credentials in this order, then fails; never anonymous",
+		},
+		{
+			"credentials in spite of a failure", explainReport{Credentials: one, Providers: []providerReport{provider(outcomeFailed)}},
+			verdictCredentials, exitOK, markWarn, `a pull tries 1 credential, then fails; never anonymous; but provider "p" failed, and what would have come from there is missing`,
+		},
+		{
+			"failure", explainReport{Providers: []providerReport{provider(outcomeFailed)}},
+			verdictFailed, exitFailed, markFail, `no credentials, because provider "p" failed; the kubelet would pull anonymously all the same, and report at most a 401`,
+		},
+		{
+			"failed source", explainReport{Sources: []sourceReport{{regcred.SourcePullSecret, "a/b", attemptJSON{Outcome: outcomeFailed}}}},
+			verdictFailed, exitFailed, markFail, "no credentials, because pull secret a/b failed; for want of a pull secret the kubelet would not pull at all",
+		},
+		{
+			"failed source, other credentials", explainReport{Credentials: one, Sources: []sourceReport{{regcred.SourcePullSecret, "a/b", attemptJSON{Outcome: outcomeFailed}}}},
+			verdictCredentials, exitOK, markWarn, "a pull tries 1 credential, then fails; never anonymous; but pull secret a/b failed, and for want of a pull secret the kubelet would not pull at all",
+		},
+		{
+			"missing executable", explainReport{Providers: []providerReport{missing}},
+			verdictFailed, exitFailed, markFail, `no credentials, because provider "p" failed; the kubelet would pull anonymously all the same, and report at most a 401; but the kubelet would not start, for want of an executable: run regcred validate`,
+		},
+		{
+			"no match", explainReport{Providers: []providerReport{unmatched}},
+			verdictAnonymous, exitEmpty, markWarn, "no credentials: a pull is tried once, anonymously; no provider matches",
+		},
+		{
+			"skipped", explainReport{Providers: []providerReport{provider(outcomeSkipped)}},
+			verdictAnonymous, exitEmpty, markWarn, "no credentials: a pull is tried once, anonymously; 1 provider matched but would not be asked",
+		},
+		{
+			"empty answer", explainReport{Providers: []providerReport{provider(outcomeEmpty)}},
+			verdictAnonymous, exitEmpty, markWarn, "no credentials: a pull is tried once, anonymously",
+		},
+		{
+			"dry run", explainReport{DryRun: true, Providers: []providerReport{{ProviderExplanation: regcred.ProviderExplanation{Name: "p", Matched: true}}, unmatched}},
+			verdictMatched, exitOK, markOK, "would ask 1 provider: p",
+		},
+		{
+			"dry run without a match", explainReport{DryRun: true, Providers: []providerReport{unmatched}},
+			verdictUnmatched, exitEmpty, markWarn, "no provider matches, so none would be asked; without another source a pull is anonymous",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			v := tt.report.judge()
+			if v.Outcome != tt.outcome || v.exitCode() != tt.code || v.mark() != tt.mark || v.Text != tt.text {
+				t.Errorf("got %s, %d, %s, %q\nwant %s, %d, %s, %q", v.Outcome, v.exitCode(), v.mark(), v.Text, tt.outcome, tt.code, tt.mark, tt.text)
+			}
+		})
+	}
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/regcred/regcred"
+	"github.com/spf13/cobra"
+)
+
+// version is set by release builds: -ldflags "-X main.version=v1.2.3". The
+// linker can only reach a package variable; nothing else writes it.
+var version string
+
+// versionInfo is the result of "regcred version -o json".
+type versionInfo struct {
+	Version       string `json:"version"`
+	GoVersion     string `json:"goVersion"`
+	Platform      string `json:"platform"`
+	NewestKubelet string `json:"newestKubelet"`
+}
+
+func (a *app) versionCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Show the version",
+		Long:    "version shows the version of regcred, and the newest kubelet whose behaviour it\nknows.",
+		Example: "  regcred version\n  regcred version -o json",
+		Args:    exactly(),
+	}
+	output := addOutputFlag(cmd, "text", "json")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		v := versionInfo{buildVersion(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, regcred.NewestKubelet}
+		if output.value == "json" {
+			return writeJSON(cmd.OutOrStdout(), v)
+		}
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "regcred %s (%s, %s), knows kubelets up to %s\n",
+			v.Version, v.GoVersion, v.Platform, v.NewestKubelet)
+		return err
+	}
+	return cmd
+}
+
+// buildVersion is what the release build set, else what the Go tool recorded.
+func buildVersion() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(unknown)"
+}
