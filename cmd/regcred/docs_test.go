@@ -65,11 +65,13 @@ func TestDocsJSON(t *testing.T) {
 		"regcred validate -o json":   &validateReport{},
 		"regcred plugin run -o json": &pluginRunReport{},
 		"regcred version -o json":    &versionInfo{},
+		"regcred pull -o json":       &[]pullReport{},
 	}
 	for _, m := range example.FindAllStringSubmatch(docs, -1) {
 		result, ok := results[m[1]]
 		if !ok {
-			continue // documented and tested with its own command
+			t.Errorf("docs/cli.md has an example of an unknown command %s", m[1])
+			continue
 		}
 		delete(results, m[1])
 		dec := json.NewDecoder(strings.NewReader(m[2]))
@@ -92,7 +94,7 @@ func TestDocsJSON(t *testing.T) {
 func jsonNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for _, file := range []string{"attempt.go", "explain.go", "get.go", "json.go", "pluginrun.go", "validate.go", "verdict.go", "version.go"} {
+	for _, file := range []string{"attempt.go", "demo.go", "explain.go", "get.go", "json.go", "pluginrun.go", "pull.go", "validate.go", "verdict.go", "version.go"} {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
