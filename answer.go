@@ -117,9 +117,8 @@ type answer struct {
 	keys    []string // of entries, for Attempts
 	from    *origin
 
-	key        cacheKey            // what it is cached under
-	generation uint64              // random; tells it from what is cached under key later
-	scope      plugin.CacheKeyType // "" if it came from another place than a plugin
+	key        cacheKey // what it is cached under, if it is; its scope is that of a plugin's answer
+	generation uint64   // random; tells it from what is cached under key later
 	stderr     string
 	stored     time.Time
 	expires    time.Time // zero if not cached
@@ -150,7 +149,7 @@ func (a *answer) cached() bool { return !a.expires.IsZero() }
 // serves reports whether an answer that was given for another image may serve
 // q: its scope covers q and it has a key for it.
 func (a *answer) serves(q question) bool {
-	if !a.cached() || a.key.base != q.base(a.scope) {
+	if !a.cached() || a.key.base != q.base(a.key.scope) {
 		return false
 	}
 	return slices.ContainsFunc(a.entries, func(e authEntry) bool { return e.key.matches(q.at) })
@@ -217,16 +216,13 @@ func insertByKey(creds []Credential, from int, c Credential) []Credential {
 	return slices.Insert(creds, i, c)
 }
 
-// globalKey is the cache key of answers of scope Global. It is no host.
-const globalKey = "<global>"
-
-// base is what an answer of the given scope is cached under.
+// base is as much of the question as an answer of the given scope covers.
 func (q question) base(scope plugin.CacheKeyType) string {
 	switch scope {
 	case plugin.CacheRegistry:
 		return q.registry
 	case plugin.CacheGlobal:
-		return globalKey
+		return ""
 	default:
 		return q.name
 	}

@@ -7,13 +7,19 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/regcred/regcred/plugin"
 )
 
-// cacheKey is what an answer is cached under: the image, its registry or
-// globalKey, and the identity that it was given to ("" outside
-// service-account mode). The kubelet joins the same fields into one string
-// with length prefixes (generateCacheKey), so the same pairs are equal.
-type cacheKey struct{ base, identity string }
+// cacheKey is what an answer is cached under: its scope, what that covers of
+// the image asked for, and the identity that it was given to ("" outside
+// service-account mode). The kubelet joins the last two into one string with
+// length prefixes (generateCacheKey); it has no bare hosts, whose own answers
+// must not be taken for those of their registry.
+type cacheKey struct {
+	scope          plugin.CacheKeyType
+	base, identity string
+}
 
 // answerCache keeps the answers of one provider, in memory alone.
 type answerCache struct {
@@ -42,8 +48,8 @@ func (c *answerCache) get(q question, identity string, now time.Time) *answer {
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	for _, base := range [...]string{q.name, q.registry, globalKey} {
-		if a := c.entries[cacheKey{base, identity}]; a != nil && !a.expired(now) {
+	for _, scope := range [...]plugin.CacheKeyType{plugin.CacheImage, plugin.CacheRegistry, plugin.CacheGlobal} {
+		if a := c.entries[cacheKey{scope, q.base(scope), identity}]; a != nil && !a.expired(now) {
 			a.touch()
 			return a
 		}

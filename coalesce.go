@@ -23,21 +23,15 @@ import (
 // alone. The others go on: under the scope that is now known or, if the flight
 // failed or that brings nothing new, each under its own image, side by side.
 // So nobody waits for more than three execs, and a failure stays with the
-// image that had it.
+// image that had it; a failure to get a token, with the pod that had it.
 //
 // A flight belongs to its waiters: it outlives the lookup that began it and
 // is cancelled when the last of them leaves. Identities never share one.
 
-// flightKey is what a flight is found under.
-type flightKey struct {
-	scope plugin.CacheKeyType // "" for the whole provider
-	cacheKey
-}
-
 // flight is one exec and those who wait for it.
 type flight struct {
-	key     flightKey
-	image   string // that the plugin is asked about
+	key     cacheKey // what its answer is expected under; without a scope, the whole provider
+	image   string   // that the plugin is asked about
 	done    chan struct{}
 	cancel  context.CancelFunc
 	waiters int // guarded by runner.mu
@@ -68,6 +62,9 @@ func (r *runner) answer(ctx context.Context, q question, id *identity) outcome {
 	}
 	var last *flight
 	for {
+		if err := ctx.Err(); err != nil {
+			return outcome{err: err} // nobody would wait for the exec
+		}
 		a, f, began := r.join(q, id, last)
 		switch {
 		case a != nil && last == nil:
@@ -79,8 +76,8 @@ func (r *runner) answer(ctx context.Context, q question, id *identity) outcome {
 			return outcome{err: err}
 		}
 		switch {
-		case began || f.image == q.name:
-			return f.outcome(began)
+		case began || f.image == q.name && stageOf(f.err) != StageToken:
+			return f.outcome(began) // a token is asked for by the pod that leads, and another may have more luck
 		case f.err == nil && f.answer.serves(q):
 			return f.outcome(false)
 		}
@@ -109,31 +106,34 @@ func (r *runner) join(q question, id *identity, last *flight) (a *answer, f *fli
 		return a, nil, false
 	}
 	key := r.expect(q, id, last)
+	if last != nil && last.image == q.name {
+		return nil, r.begin(key, q, id, false), true // or pods without a token would fail one after the other
+	}
 	if f = r.flights[key]; f != nil {
 		f.waiters++
 		return nil, f, false
 	}
-	return nil, r.begin(key, q, id), true
+	return nil, r.begin(key, q, id, true), true
 }
 
 // expect returns where to look for a flight that may serve q.
-func (r *runner) expect(q question, id *identity, last *flight) flightKey {
-	own := flightKey{plugin.CacheImage, cacheKey{q.name, id.key}}
+func (r *runner) expect(q question, id *identity, last *flight) cacheKey {
+	own := cacheKey{plugin.CacheImage, q.name, id.key}
 	if last != nil && (last.err != nil || last.key.scope != "") {
 		return own
 	}
 	switch {
 	case r.scope != "":
-		return flightKey{r.scope, cacheKey{q.base(r.scope), id.key}}
+		return cacheKey{r.scope, q.base(r.scope), id.key}
 	case last != nil:
 		return own
 	}
-	return flightKey{"", cacheKey{"", id.key}}
+	return cacheKey{identity: id.key}
 }
 
-// begin starts a flight; r.mu is held. It hangs on the keyring's context, not
-// on that of the lookup.
-func (r *runner) begin(key flightKey, q question, id *identity) *flight {
+// begin starts a flight, which others find if it is shared; r.mu is held. It
+// hangs on the keyring's context, not on that of the lookup.
+func (r *runner) begin(key cacheKey, q question, id *identity, shared bool) *flight {
 	ctx, cancel := context.WithCancel(r.k.ctx)
 	f := &flight{key: key, image: q.name, done: make(chan struct{}), cancel: cancel, waiters: 1}
 	fly := func() {
@@ -151,7 +151,9 @@ func (r *runner) begin(key flightKey, q question, id *identity) *flight {
 		close(f.done)
 		return f
 	}
-	r.flights[key] = f
+	if shared {
+		r.flights[key] = f
+	}
 	return f
 }
 
@@ -165,7 +167,7 @@ func (r *runner) finish(f *flight, a *answer, err error, d time.Duration) {
 	defer r.mu.Unlock()
 	r.forget(f)
 	if a != nil {
-		r.scope = a.scope
+		r.scope = a.key.scope
 		if !a.cached() {
 			r.scope = plugin.CacheImage // such an answer serves its own image alone
 		}
@@ -209,6 +211,8 @@ func (r *runner) refreshAhead(a *answer, q question, id *identity) {
 		return
 	}
 	now := time.Now()
+	// An answer that lives no longer than ahead would be refreshed by every use.
+	ahead = min(ahead, a.expires.Sub(a.stored)/4)
 	ahead -= rand.N(ahead/10 + 1)
 	last := a.refreshed.Load()
 	if a.expires.Sub(now) > ahead || now.UnixNano()-last < int64(ahead/10+time.Second) || !a.refreshed.CompareAndSwap(last, now.UnixNano()) {
@@ -216,8 +220,8 @@ func (r *runner) refreshAhead(a *answer, q question, id *identity) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if key := (flightKey{a.scope, a.key}); r.flights[key] == nil {
-		r.begin(key, q, id)
+	if r.flights[a.key] == nil {
+		r.begin(a.key, q, id, true)
 	}
 }
 

@@ -144,7 +144,7 @@ func ExampleLookupError() {
 		}
 	}
 	// Output:
-	// no credentials for registry.example/team/app: provider "team-credential-provider": the token endpoint answers 429
+	// no credentials for registry.example/team/app: plugin "team-credential-provider": exec: the token endpoint answers 429
 	// team-credential-provider matched registry.example/team and failed at stage "exec"
 }
 
@@ -263,7 +263,7 @@ func ExampleOptions_observer() {
 	// Output:
 	// duration team-credential-provider true
 	// errors_total team-credential-provider
-	// no credentials for registry.example/team/app: provider "team-credential-provider": the token endpoint answers 429
+	// no credentials for registry.example/team/app: plugin "team-credential-provider": exec: the token endpoint answers 429
 }
 
 func ExampleOptions_inProcess() {

@@ -58,8 +58,9 @@ type Options struct {
 	MaxCacheEntries int
 
 	// RefreshAhead, if positive, runs a plugin in the background when a
-	// cached answer is used in the last RefreshAhead of its life (less up to a
-	// tenth, so that a fleet does not ask at once). Never in service-account mode.
+	// cached answer is used in the last RefreshAhead of its life, or the last
+	// quarter if that is shorter (less up to a tenth, so that a fleet does not
+	// ask at once). Never in service-account mode.
 	RefreshAhead time.Duration
 
 	// Backoff, if positive, is the longest time for which a plugin that

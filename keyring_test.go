@@ -250,7 +250,7 @@ func TestFailureIsData(t *testing.T) {
 	if !errors.As(err, &lookup) || res == nil || len(lookup.Failed) != 1 || lookup.Failed[0].Provider != "p0" {
 		t.Fatalf("got %v, want a LookupError for p0, beside the result", err)
 	}
-	if want := `no credentials for r.io/x: provider "p0": boom`; err.Error() != want {
+	if want := `no credentials for r.io/x: plugin "p0": exec: boom`; err.Error() != want {
 		t.Errorf("error %q, want %q", err, want)
 	}
 	if a := res.Attempts; a[0].Stage != plugin.StageExec || a[1].Err != nil || a[1].Cache != CacheMiss {

@@ -138,8 +138,7 @@ func splitURL(s string) (hostport, path string, err error) {
 func checkUserinfo(s string) error {
 	for i := range len(s) {
 		c := s[i]
-		alnum := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-		if !alnum && strings.IndexByte("-._:~!$&'()*+,;=%@", c) < 0 {
+		if !isLower(c) && !isUpper(c) && !isDigit(c) && strings.IndexByte("-._:~!$&'()*+,;=%@", c) < 0 {
 			return fmt.Errorf("user information before @: character %q", c)
 		}
 	}
@@ -203,7 +202,7 @@ func checkPort(s string) error {
 		return errors.New("what follows an IPv6 address is not a port")
 	}
 	for i := 1; i < len(s); i++ {
-		if s[i] < '0' || s[i] > '9' {
+		if !isDigit(s[i]) {
 			return errors.New("what follows the first colon of the host is not a port") // it may be a password
 		}
 	}
@@ -269,8 +268,7 @@ func mayEscape(v byte, part urlPart) bool {
 // hostByte reports whether c may stand in a host as it is. Bytes from 0x80 on
 // may too, but not as an escape in a zone.
 func hostByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
-		strings.IndexByte("-._~!$&'()*+,;=:[]<>\"", c) >= 0
+	return isLower(c) || isUpper(c) || isDigit(c) || strings.IndexByte("-._~!$&'()*+,;=:[]<>\"", c) >= 0
 }
 
 // unhex decodes the escape at s[i].

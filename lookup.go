@@ -59,11 +59,6 @@ func (l *lookup) askSecrets(secrets []PullSecret) {
 
 // askSources consults Options.Sources, each a keyring.
 func (l *lookup) askSources(ctx context.Context) {
-	if len(l.k.opts.Sources) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, l.k.opts.timeout())
-	defer cancel()
 	for _, s := range l.k.opts.Sources {
 		from := len(l.answers)
 		l.askSource(ctx, s)
@@ -148,7 +143,7 @@ func (a *Attempt) record(o outcome, now time.Time) {
 		}
 		return
 	}
-	a.CacheKey, a.CachedUntil, a.Keys, a.Stderr = o.answer.scope, o.answer.expires, o.answer.keys, o.answer.stderr
+	a.CacheKey, a.CachedUntil, a.Keys, a.Stderr = o.answer.key.scope, o.answer.expires, o.answer.keys, o.answer.stderr
 	if o.cache == CacheHit {
 		a.Age = now.Sub(o.answer.stored)
 	}

@@ -27,7 +27,7 @@ type runner struct {
 	from     *origin // of answers that belong to nobody
 
 	mu      sync.Mutex
-	flights map[flightKey]*flight
+	flights map[cacheKey]*flight
 	scope   plugin.CacheKeyType // of the last answer; "" while unknown
 	backoff map[string]backoff  // by image
 }
@@ -41,7 +41,7 @@ func newRunner(k *Keyring, p *Provider) *runner {
 		provider: k.pluginFor(p),
 		cache:    newAnswerCache(k.opts.maxCacheEntries()),
 		from:     &origin{p.Name, Source{Kind: SourceProvider}},
-		flights:  map[flightKey]*flight{},
+		flights:  map[cacheKey]*flight{},
 		backoff:  map[string]backoff{},
 	}
 }
@@ -50,7 +50,7 @@ func newRunner(k *Keyring, p *Provider) *runner {
 // executable of that name.
 func (k *Keyring) pluginFor(p *Provider) plugin.Provider {
 	if in := k.opts.InProcess[p.Name]; in != nil {
-		return bounded{in, k.opts.timeout()}
+		return inProcess{in, p.Name, k.opts.timeout()}
 	}
 	env := make([]string, len(p.Env))
 	for i, v := range p.Env {
@@ -68,34 +68,17 @@ func (k *Keyring) pluginFor(p *Provider) plugin.Provider {
 	}
 }
 
-// bounded gives a provider of this process the deadline that an exec has,
-// even if it does not look at its context.
-type bounded struct {
+// inProcess is a provider of this process, held to the rules of an executable.
+type inProcess struct {
 	plugin.Provider
+	name    string
 	timeout time.Duration
 }
 
-func (b bounded) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
-	ctx, cancel := context.WithTimeout(ctx, b.timeout)
+func (p inProcess) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
-	type reply struct {
-		resp *plugin.Response
-		err  error
-	}
-	done := make(chan reply, 1)
-	go func() {
-		resp, err := b.Provider.GetCredentials(ctx, req)
-		done <- reply{resp, err}
-	}()
-	select {
-	case r := <-done:
-		if r.resp == nil && r.err == nil {
-			r.err = errors.New("neither an answer nor an error")
-		}
-		return r.resp, r.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return plugin.Ask(ctx, p.name, p.Provider, req)
 }
 
 // exec asks the plugin once and makes an answer of what it says. The answer
@@ -122,8 +105,8 @@ func (r *runner) exec(ctx context.Context, q question, id *identity) (*answer, e
 		return nil, err
 	}
 	a := newAnswer(resp.Auth, id.from)
-	a.scope, a.stderr, a.stored = resp.CacheKeyType, stderr, time.Now()
-	a.key = cacheKey{q.base(a.scope), id.key}
+	a.key = cacheKey{resp.CacheKeyType, q.base(resp.CacheKeyType), id.key}
+	a.stderr, a.stored = stderr, time.Now()
 	if d := lifetime(resp, r.def); d > 0 {
 		a.expires = a.stored.Add(d)
 		a.generation = rand.Uint64() | 1

@@ -56,11 +56,12 @@ type SourceKind string
 // The keyrings of a pull, in the order in which they are consulted.
 const (
 	SourcePullSecret SourceKind = "pullSecret"
-	SourceNode       SourceKind = "node"
+	SourceNode       SourceKind = "node" // docker config files, or another of Options.Sources
 	SourceProvider   SourceKind = "provider"
 )
 
 // Source says where a credential came from (KEP-2535 calls it coordinates).
+// What it points to is shared, and not to be changed.
 type Source struct {
 	Kind           SourceKind
 	PullSecret     *ObjectRef // for SourcePullSecret

@@ -17,12 +17,14 @@ import (
 
 // ServiceAccounts gives a [Keyring] access to service accounts, for providers
 // with tokenAttributes (KEP-4412). Implementations must be safe for
-// concurrent use.
+// concurrent use. Their errors are shown and logged, so they hold no secret.
 type ServiceAccounts interface {
 	// GetServiceAccount reads a service account. A kubelet does so for each
 	// lookup; an implementation may keep one for a few seconds.
 	GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error)
-	// RequestToken returns a token with the API's default expiry.
+	// RequestToken returns a token with the API's default expiry. As a kubelet
+	// does, an implementation keeps a pod's token for most of its life: with
+	// cacheType Token, answers are cached by it.
 	RequestToken(ctx context.Context, req TokenRequest) (Secret, error)
 }
 
@@ -102,6 +104,9 @@ func (r *runner) readAccount(ctx context.Context, pod *Pod) (*ServiceAccount, er
 		return nil, failAt(StageServiceAccount, "service account %s/%s: no access to service accounts is configured here", pod.Namespace, pod.ServiceAccount)
 	}
 	account, err := r.k.opts.ServiceAccounts.GetServiceAccount(ctx, pod.Namespace, pod.ServiceAccount)
+	if err == nil && account == nil {
+		err = errors.New("neither an account nor an error")
+	}
 	if err != nil {
 		return nil, failAt(StageServiceAccount, "service account %s/%s: %w", pod.Namespace, pod.ServiceAccount, err)
 	}
@@ -154,12 +159,13 @@ func (r *runner) heldIdentity(req *Request) (id identity, skipped string, err er
 	if missing != "" {
 		return id, fmt.Sprintf("the request lacks the required annotation %q", missing), nil
 	}
-	ref := &ObjectRef{}
+	var ref ObjectRef
+	id = identity{annotations: annotations, token: req.Token, from: r.from}
 	if req.Pod != nil {
-		ref.Namespace, ref.Name = req.Pod.Namespace, req.Pod.ServiceAccount
+		ref = ObjectRef{Namespace: req.Pod.Namespace, Name: req.Pod.ServiceAccount}
+		id.from = r.originFor(&ref)
 	}
-	id = identity{annotations: annotations, token: req.Token, from: r.originFor(ref)}
-	id.key, err = identityKey(ref, annotations, "token", tokenHash(req.Token))
+	id.key, err = identityKey(&ref, annotations, "token", tokenHash(req.Token))
 	return id, "", err
 }
 

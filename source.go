@@ -19,7 +19,8 @@ import (
 )
 
 // AuthSource is a keyring beside the plugins. Implementations must be safe
-// for concurrent use.
+// for concurrent use and must not outlast ctx. Their errors are shown and
+// logged, so they hold no secret.
 type AuthSource interface {
 	// Name says what it is in Attempts, e.g. "node docker config".
 	Name() string
@@ -85,6 +86,8 @@ func (s *PullSecret) attempt() (a Attempt, ans *answer, ok bool) {
 
 // askSource asks one source; it makes at least one attempt.
 func (l *lookup) askSource(ctx context.Context, s AuthSource) {
+	ctx, cancel := context.WithTimeout(ctx, l.k.opts.timeout())
+	defer cancel()
 	start := time.Now()
 	sets, err := s.Auths(ctx, l.q.name)
 	took := time.Since(start)

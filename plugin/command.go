@@ -81,8 +81,8 @@ func (c Command) GetCredentials(ctx context.Context, req *Request) (*Response, e
 // far as the run got; errors are of type [*ExecError].
 //
 // The deadline and ctx hold whatever the plugin does: then its process group
-// is killed, and Run returns. (On Windows the plugin alone is killed.) In
-// every other case what the plugin started lives on, and what it still writes
+// is killed, and Run returns, as it does when the plugin writes more than
+// MaxOutput. (On Windows the plugin alone is killed.) In every other case what the plugin started lives on, and what it still writes
 // is read and dropped until it closes its end.
 //
 // Standard error is scrubbed of the request's token, of every password
@@ -129,7 +129,9 @@ func (c Command) exchange(l limits, req *Request, x *Exchange) *failure {
 	x.Duration = time.Since(x.Started)
 	stdout, stderr := p.release()
 	x.Stdout, x.ExitCode = Secret(stdout), p.exitCode()
-	x.Stderr = stderr.text(slices.Concat(c.secrets(req), answerSecrets(stdout)))
+	if len(stderr.head) > 0 {
+		x.Stderr = stderr.text(slices.Concat(c.secrets(req), answerSecrets(stdout)))
+	}
 	if failed != nil {
 		return failed
 	}

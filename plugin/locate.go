@@ -200,13 +200,24 @@ func showName(name string) string {
 }
 
 // showKey returns name if it looks like an identifier, or like a registry or
-// a pattern for some.
+// a pattern for some: a lower-case host with a dot or a star, a port of
+// digits, a lower-case path. A password in the place of a key seldom does.
 func showKey(name string) string {
-	if len(name) > 0 && len(name) <= maxShownKey && strings.ContainsAny(name, ".*:") && onlyLetters(name, ".*:-/0123456789[]?_") {
+	host, path, _ := strings.Cut(name, "/")
+	host, port, _ := strings.Cut(host, ":")
+	if len(name) <= maxShownKey && strings.ContainsAny(host, ".*") &&
+		only(host, lower+digits+".*-") && only(port, digits) && only(path, lower+digits+"._/-") {
 		return name
 	}
 	return showName(name)
 }
+
+const (
+	lower  = "abcdefghijklmnopqrstuvwxyz"
+	digits = "0123456789"
+)
+
+func only(s, set string) bool { return strings.Trim(s, set) == "" }
 
 func onlyLetters(s, more string) bool {
 	for _, r := range s {

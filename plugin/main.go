@@ -11,9 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -83,18 +81,12 @@ func Serve(ctx context.Context, p Provider, opts ServeOptions) int {
 		}
 		return opts.fail(exitFailed, err, nil)
 	}
-	secrets := []string{string(req.ServiceAccountToken)}
 	resp, err := await(ctx, "get credentials", func() (*Response, error) { return p.GetCredentials(ctx, req) })
-	if err == nil && resp != nil {
-		for _, auth := range resp.Auth {
-			secrets = append(secrets, string(auth.Password))
-		}
-	}
 	if err == nil {
 		err = writeResponse(opts.Stdout, req.APIVersion, resp)
 	}
 	if err != nil {
-		return opts.fail(exitFailed, err, secrets)
+		return opts.fail(exitFailed, err, append(passwords(resp), string(req.ServiceAccountToken)))
 	}
 	return exitOK
 }
@@ -157,7 +149,7 @@ func readRequest(r io.Reader) (*Request, error) {
 // writeResponse checks an answer and writes it at one stroke.
 func writeResponse(w io.Writer, apiVersion string, resp *Response) error {
 	if resp == nil {
-		return errors.New("the provider returned neither an answer nor an error")
+		return errNoAnswer
 	}
 	if !resp.CacheKeyType.Valid() {
 		return fmt.Errorf("the provider's CacheKeyType must be %s, %s or %s", CacheImage, CacheRegistry, CacheGlobal)
@@ -176,52 +168,4 @@ func writeResponse(w io.Writer, apiVersion string, resp *Response) error {
 		return fmt.Errorf("write the answer: %w", err)
 	}
 	return nil
-}
-
-// await returns what f returns, or the cause of ctx's end if that comes
-// first. f may ignore ctx: it is then left behind, since the process exits.
-func await[T any](ctx context.Context, what string, f func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		res := result{err: fmt.Errorf("%s: the provider ended its goroutine", what)}
-		defer func() {
-			if recover() != nil {
-				// The value of a panic may be anything, a secret too.
-				res = result{err: fmt.Errorf("%s: panic %s", what, panicSite())}
-			}
-			done <- res
-		}()
-		res.value, res.err = f()
-	}()
-	select {
-	case res := <-done:
-		return res.value, res.err
-	case <-ctx.Done():
-		var none T
-		return none, fmt.Errorf("%s: %w", what, context.Cause(ctx))
-	}
-}
-
-// panicSite says where the panic being recovered began.
-func panicSite() string {
-	pcs := make([]uintptr, 32)
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(0, pcs)])
-	panicking := false
-	for {
-		frame, more := frames.Next()
-		inRuntime := strings.HasPrefix(frame.Function, "runtime.")
-		switch {
-		case frame.Function == "runtime.gopanic":
-			panicking = true
-		case panicking && !inRuntime:
-			return fmt.Sprintf("in %s (%s:%d)", frame.Function, filepath.Base(frame.File), frame.Line)
-		}
-		if !more {
-			return "in the provider"
-		}
-	}
 }

@@ -27,7 +27,7 @@ func newStream(r *os.File, sink io.Writer) *stream {
 func (s *stream) read() {
 	defer close(s.eof)
 	defer s.r.Close()
-	buf := make([]byte, 32<<10)
+	buf := make([]byte, 8<<10) // an answer is a few hundred bytes
 	for {
 		n, err := s.r.Read(buf)
 		s.mu.Lock()

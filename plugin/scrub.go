@@ -212,6 +212,7 @@ func maskForms(text string, forms []string, cutStart, cutEnd bool) string {
 		}
 	}
 	for _, form := range forms {
+		done := 0 // hidden up to here, so that overlapping places cost no more than the text is long
 		for at := 0; ; at++ {
 			i := strings.Index(text[at:], form)
 			if i < 0 {
@@ -219,7 +220,8 @@ func maskForms(text string, forms []string, cutStart, cutEnd bool) string {
 			}
 			at += i
 			if len(form) >= minWord || isWord(text, at, at+len(form)) {
-				hide(at, at+len(form))
+				hide(max(at, done), at+len(form))
+				done = at + len(form)
 			}
 		}
 		hide(0, cutAtStart(text, form, cutStart))

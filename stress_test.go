@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+// longestRun is the longest that a run of the plugin of a storm takes.
+const longestRun = time.Second
+
+// storm is a plugin whose answers, failures and running times are random. The
+// user name of what it returns says to whom it was given, and for what.
+type storm struct {
+	mu      sync.Mutex
+	rnd     *rand.Rand
+	running int
+}
+
+func (s *storm) pick(n int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rnd.IntN(n)
+}
+
+func (s *storm) count(delta int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running += delta
+}
+
+func (s *storm) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+	s.count(1)
+	defer s.count(-1)
+	select {
+	case <-time.After(time.Duration(1+s.pick(1000)) * longestRun / 1000):
+	case <-ctx.Done():
+		time.Sleep(longestRun / 10) // as long as a plugin may take to die
+		return nil, ctx.Err()
+	}
+	if s.pick(5) == 0 {
+		return nil, fmt.Errorf("failed for <%s>", req.Image)
+	}
+	registry, _, _ := strings.Cut(req.Image, "/")
+	resp := &plugin.Response{
+		CacheKeyType:  []plugin.CacheKeyType{plugin.CacheImage, plugin.CacheRegistry, plugin.CacheGlobal}[s.pick(3)],
+		CacheDuration: new([]time.Duration{-time.Hour, 0, longestRun / 2, time.Hour}[s.pick(4)]),
+		Auth:          map[string]plugin.AuthConfig{},
+	}
+	to := given{image: req.Image, scope: resp.CacheKeyType, cached: *resp.CacheDuration > 0, whom: req.ServiceAccountAnnotations["example.com/role"]}
+	if fields := strings.Fields(string(req.ServiceAccountToken)); len(fields) > 2 {
+		to.pod = fields[2]
+	}
+	for range s.pick(3) {
+		key := []string{registry, req.Image, "*.example", "other.example"}[s.pick(4)]
+		resp.Auth[key] = plugin.AuthConfig{Username: to.String(), Password: canary.Password}
+	}
+	return resp, nil
+}
+
+// given is for what and to whom a credential was given.
+type given struct {
+	image  string
+	scope  plugin.CacheKeyType
+	cached bool
+	whom   string // service account
+	pod    string
+}
+
+func (g given) String() string {
+	return fmt.Sprintf("%s %s %t %q %q", g.image, g.scope, g.cached, g.whom, g.pod)
+}
+
+// check says what is wrong with giving c, under which there may be an entry of
+// a cache that was there at begin, to req.
+func (g given) check(c Credential, req Request, perPod bool, begin time.Time) error {
+	asked := req.Image + req.Registry
+	registry, _, _ := strings.Cut(asked, "/")
+	gaveTo, _, _ := strings.Cut(g.image, "/")
+	if key, err := ParsePattern(c.Match); err != nil || !key.Match(asked) {
+		return fmt.Errorf("key %q does not match", c.Match)
+	}
+	if req.Pod != nil && (g.whom != req.Pod.ServiceAccount || perPod && g.pod != req.Pod.UID) {
+		return errors.New("it was given to another identity")
+	}
+	if g.cached == c.CachedUntil.IsZero() || g.cached && c.CachedUntil.Before(begin) {
+		return fmt.Errorf("kept until %v", c.CachedUntil)
+	}
+	switch {
+	case g.image == asked:
+		return nil
+	case !g.cached:
+		return errors.New("it must not be cached")
+	case g.scope == plugin.CacheGlobal || g.scope == plugin.CacheRegistry && gaveTo == registry:
+		return nil
+	}
+	return errors.New("its scope does not cover this")
+}
+
+func TestCoalesceStorm(t *testing.T) {
+	seeds := uint64(60)
+	if testing.Short() {
+		seeds = 6
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { weather(t, rand.New(rand.NewPCG(seed, seed))) })
+		})
+	}
+}
+
+// weather sends random lookups into a storm, and holds every answer against
+// the rules of coalescing. That no goroutine is left behind is seen to by
+// synctest.
+func weather(t *testing.T, rnd *rand.Rand) {
+	s := &storm{rnd: rand.New(rand.NewPCG(rnd.Uint64(), 0))}
+	opts := Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, ServiceAccounts: &accounts{}, MaxCacheEntries: 1 + rnd.IntN(20)}
+	var attributes *TokenAttributes
+	switch rnd.IntN(4) {
+	case 0:
+		attributes = perAccount(CachePerServiceAccount)
+	case 1:
+		attributes = perAccount(CachePerToken)
+	case 2:
+		opts.RefreshAhead, opts.Backoff = longestRun/4, 2*longestRun
+	}
+	k, err := New(oneProvider(attributes), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.runners[0].provider = s // without the deadline, after which Close does not wait
+	closes := rnd.IntN(3) == 0
+	var wg sync.WaitGroup
+	for i := range 150 {
+		req, begin, patience := randomRequest(rnd, attributes != nil, i), time.Duration(rnd.Int64N(int64(6*longestRun))), time.Duration(0)
+		if rnd.IntN(3) == 0 {
+			patience = time.Duration(rnd.Int64N(int64(longestRun)))
+		}
+		wg.Go(func() {
+			time.Sleep(begin)
+			gust(t, k, s, req, patience, closes)
+		})
+	}
+	r := k.runners[0]
+	if closes {
+		time.Sleep(4 * longestRun)
+		k.Close()
+		if s.running != 0 || len(r.cache.entries) != 0 {
+			t.Errorf("%d runs and %d answers are left after Close", s.running, len(r.cache.entries))
+		}
+	}
+	wg.Wait()
+	time.Sleep(longestRun / 10)
+	if opts.RefreshAhead > 0 {
+		time.Sleep(longestRun) // a refresh waits for nobody
+	}
+	synctest.Wait()
+	if s.running != 0 || len(r.flights) != 0 {
+		t.Errorf("%d runs and %d flights are left though nobody waits", s.running, len(r.flights))
+	}
+	k.Close()
+}
+
+// TestCoalesceFlightThatWasLeft: while an exec that nobody waits for dies, it
+// is not joined, and its end does not hide the one that took its place.
+func TestCoalesceFlightThatWasLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		k := newScripted(t, s, nil, nil)
+		defer k.Close()
+		k.runners[0].provider = plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+			resp, err := s.GetCredentials(ctx, req)
+			if err != nil {
+				time.Sleep(time.Second / 4) // as long as a plugin may take to die
+			}
+			return resp, err
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		if _, err := k.Lookup(ctx, Request{Image: "r.example/a"}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("%v, want a timeout", err)
+		}
+		var wg sync.WaitGroup
+		for _, image := range []string{"r.example/a", "r.example/b"} {
+			wg.Go(func() {
+				if _, err := k.Lookup(t.Context(), Request{Image: image}); err != nil {
+					t.Errorf("%s: %v", image, err)
+				}
+			})
+			time.Sleep(time.Second / 2) // the first exec is dead when b comes
+		}
+		wg.Wait()
+		if s.execs() != 2 {
+			t.Errorf("%d execs, want 2: one that was left, and one for both", s.execs())
+		}
+	})
+}
+
+func randomRequest(rnd *rand.Rand, pods bool, i int) (req Request) {
+	registry := fmt.Sprintf("r%d.example", rnd.IntN(2))
+	switch rnd.IntN(6) {
+	case 0:
+		req.Registry = registry
+	default:
+		req.Image = fmt.Sprintf("%s/app-%d", registry, rnd.IntN(4))
+	}
+	if pods {
+		req.Pod = podRequest("", []string{"alice", "bob"}[rnd.IntN(2)], i%10).Pod
+	}
+	return req
+}
+
+// gust is one lookup; patience is when it is given up, 0 for never.
+func gust(t *testing.T, k *Keyring, s *storm, req Request, patience time.Duration, closes bool) {
+	ctx, begin := context.Background(), time.Now()
+	if patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
+	}
+	res, err := k.Lookup(ctx, req)
+	asked := req.Image + req.Registry
+	took := time.Since(begin)
+	if patience > 0 && took > patience || took > 3*longestRun {
+		t.Errorf("%s: took %v with a patience of %v", asked, took, patience)
+	}
+	if res == nil {
+		if !closes || !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: %v", asked, err)
+		}
+		return
+	}
+	for _, c := range res.Credentials {
+		var g given
+		if _, err := fmt.Sscanf(c.Username, "%s %s %t %q %q", &g.image, &g.scope, &g.cached, &g.whom, &g.pod); err != nil {
+			t.Fatal(err)
+		}
+		perPod := k.runners[0].tokens != nil && k.runners[0].tokens.CacheType == CachePerToken
+		if err := g.check(c, req, perPod, begin); err != nil {
+			t.Errorf("%s for %+v got a credential of %v: %v", asked, req.Pod, g, err)
+		}
+	}
+	for _, a := range res.Attempts {
+		switch {
+		case a.Err == nil, strings.Contains(a.Err.Error(), "failed for <"+asked+">"):
+		case ctx.Err() != nil && errors.Is(a.Err, ctx.Err()):
+		case closes && (errors.Is(a.Err, ErrClosed) || errors.Is(a.Err, context.Canceled)):
+		default:
+			t.Errorf("%s: somebody else's failure: %v", asked, a.Err)
+		}
+	}
+	if len(res.Credentials) > 0 && s.pick(10) == 0 {
+		k.Invalidate(res.Credentials[0])
+	}
+}
