@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+// These tests replay testdata/parity, which upstream/record recorded from the
+// kubelet's own packages. docs/parity.md lists where regcred differs on purpose.
+
+// text is a string in a vector; one that is not UTF-8 is {"base64": "…"}.
+type text string
+
+func (s *text) UnmarshalJSON(data []byte) error {
+	if data[0] == '"' {
+		return json.Unmarshal(data, (*string)(s))
+	}
+	var b struct{ Base64 []byte }
+	err := json.Unmarshal(data, &b)
+	*s = text(b.Base64)
+	return err
+}
+
+// vectors loads a file of testdata/parity. One without cases is a failure.
+func vectors[T any](t *testing.T, name string) []T {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "parity", name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Kubelet, Go string
+		Cases       []T
+	}
+	if err := json.Unmarshal(data, &file); err != nil {
+		t.Fatal(err)
+	}
+	if len(file.Cases) == 0 || file.Kubelet == "" || file.Go == "" {
+		t.Fatalf("%s: %d cases, kubelet %q, Go %q: not a recording", name, len(file.Cases), file.Kubelet, file.Go)
+	}
+	t.Logf("%d cases of kubelet %s, %s", len(file.Cases), file.Kubelet, file.Go)
+	return file.Cases
+}
+
+func TestParityMatch(t *testing.T) {
+	type vector struct {
+		Pattern, Image text
+		Match, Invalid bool
+	}
+	for _, v := range vectors[vector](t, "match") {
+		p, err := regcred.ParsePattern(string(v.Pattern))
+		if (err != nil) != v.Invalid {
+			t.Errorf("ParsePattern(%q): error %v, the kubelet's verdict is invalid=%t", v.Pattern, err, v.Invalid)
+		}
+		if got := p.Match(string(v.Image)); got != v.Match {
+			t.Errorf("pattern %q, image %q: match %t, want %t", v.Pattern, v.Image, got, v.Match)
+		}
+	}
+}
+
+func TestParityReferences(t *testing.T) {
+	type vector struct {
+		Reference  text
+		Repository string
+		Error      bool
+	}
+	for _, v := range vectors[vector](t, "references") {
+		got := (&regcred.Config{}).Explain(string(v.Reference))
+		if (got.Error != "") != v.Error || got.Error == "" && got.Repository != v.Repository {
+			t.Errorf("%q: repository %q, error %q; want %q, error %t", v.Reference, got.Repository, got.Error, v.Repository, v.Error)
+		}
+	}
+}
+
+type configFile struct {
+	Name, Symlink string
+	Content       text
+	Dir           bool
+}
+
+// configVector is a configuration and a kubelet's view of it.
+type configVector struct {
+	Name                     string
+	IsDir                    bool
+	Files                    []configFile
+	LoadError, ValidateError string
+	Hash                     string
+	Providers                []configProvider
+}
+
+type configProvider struct {
+	Name          string
+	MatchImages   []string
+	CacheDuration *time.Duration
+	APIVersion    string
+	Args          []string
+	Env           []struct{ Name, Value string }
+
+	TokenAttributes *struct {
+		Audience, CacheType string
+		Require             *bool
+		Required, Optional  []string
+	}
+}
+
+// provider returns p as regcred has it.
+func (p configProvider) provider() regcred.Provider {
+	out := regcred.Provider{
+		Name: p.Name, MatchImages: p.MatchImages, DefaultCacheDuration: p.CacheDuration, APIVersion: p.APIVersion, Args: p.Args,
+	}
+	for _, e := range p.Env {
+		out.Env = append(out.Env, regcred.EnvVar{Name: e.Name, Value: regcred.Secret(e.Value)})
+	}
+	if a := p.TokenAttributes; a != nil {
+		out.TokenAttributes = &regcred.TokenAttributes{
+			ServiceAccountTokenAudience: a.Audience, CacheType: regcred.TokenCacheType(a.CacheType), RequireServiceAccount: a.Require,
+			RequiredServiceAccountAnnotationKeys: a.Required, OptionalServiceAccountAnnotationKeys: a.Optional,
+		}
+	}
+	return out
+}
+
+// write makes the configuration's files and returns the path to load.
+func (v configVector) write(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, f := range v.Files {
+		path := filepath.Join(dir, f.Name)
+		var err error
+		switch {
+		case f.Dir:
+			err = os.Mkdir(path, 0o700)
+		case f.Symlink != "":
+			err = os.Symlink(f.Symlink, path)
+		default:
+			err = os.WriteFile(path, []byte(f.Content), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if v.IsDir {
+		return dir
+	}
+	return filepath.Join(dir, v.Files[0].Name)
+}
+
+// The names of the differences in what is accepted; docs/parity.md has the reasons.
+const (
+	refusedInternal = "the kubelet's internal version of the file format"
+	refusedName     = "a provider name that is empty or has a backslash"
+	refusedPort     = "a pattern that only kubelets before 1.36 parse"
+)
+
+// refusal returns the deliberate difference because of which regcred refuses
+// v while the kubelet takes it, or "".
+func (v configVector) refusal() string {
+	if strings.HasPrefix(v.Name, "internal version") {
+		return refusedInternal
+	}
+	for _, p := range v.Providers {
+		if p.Name == "" || strings.Contains(p.Name, `\`) {
+			return refusedName
+		}
+	}
+	return ""
+}
+
+func TestParityConfig(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("some file names and links cannot be made on Windows")
+	}
+	for _, v := range vectors[configVector](t, "config") {
+		t.Run(v.Name, func(t *testing.T) {
+			c, err := regcred.Load(v.write(t))
+			if (err != nil) != (v.LoadError != "" || v.refusal() == refusedInternal) {
+				t.Fatalf("Load: error %v, the kubelet's is %q", err, v.LoadError)
+			}
+			if err != nil {
+				return
+			}
+			if got := c.Hash(); got != v.Hash {
+				t.Errorf("Hash is %s, want %s", got, v.Hash)
+			}
+			var want []regcred.Provider
+			for _, p := range v.Providers {
+				want = append(want, p.provider())
+			}
+			if diff := cmp.Diff(want, c.Providers, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("providers differ (-kubelet +regcred):\n%s", diff)
+			}
+			if err := c.Validate(); (err != nil) != (v.ValidateError != "" || v.refusal() == refusedName) {
+				t.Errorf("Validate: error %v, the kubelet's is %q", err, v.ValidateError)
+			}
+		})
+	}
+}
+
+// TestParityValidateFor replays what kubelet 1.33 says, which has neither
+// directories nor hashes nor cacheType, about the files of config.json.
+func TestParityValidateFor(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("some file names and links cannot be made on Windows")
+	}
+	type vector struct {
+		Name                     string
+		Gate                     bool // KubeletServiceAccountTokenForCredentialProviders
+		LoadError, ValidateError string
+	}
+	configs := map[string]configVector{}
+	for _, v := range vectors[configVector](t, "config") {
+		configs[v.Name] = v
+	}
+	older := map[string]string{`images ["::1"]`: refusedPort, `images ["a:80:80"]`: refusedPort}
+	for _, v := range vectors[vector](t, "validatefor-1.33") {
+		t.Run(fmt.Sprintf("%s, gate %t", v.Name, v.Gate), func(t *testing.T) {
+			file, ok := configs[v.Name]
+			if !ok {
+				t.Fatal("config.json has no such case any more")
+			}
+			c, err := regcred.Load(file.write(t))
+			if err == nil {
+				err = c.ValidateFor(regcred.Target{KubeletVersion: "1.33", FeatureGates: map[string]bool{
+					"KubeletServiceAccountTokenForCredentialProviders": v.Gate,
+				}})
+			}
+			want := v.LoadError + v.ValidateError
+			if (err != nil) != (want != "" || file.refusal() != "" || older[v.Name] != "") {
+				t.Errorf("error %v, the kubelet's is %q", err, want)
+			}
+		})
+	}
+}
+
+func TestParityRequest(t *testing.T) {
+	type vector struct {
+		APIVersion  string
+		Image       text
+		Token       string
+		Annotations map[string]string
+		Bytes       text
+	}
+	for i, v := range vectors[vector](t, "request") {
+		got, err := plugin.EncodeRequest(&plugin.Request{
+			APIVersion: v.APIVersion, Image: string(v.Image), ServiceAccountToken: plugin.Secret(v.Token), ServiceAccountAnnotations: v.Annotations,
+		})
+		if err != nil || string(got) != string(v.Bytes) {
+			t.Errorf("case %d, image %q in %s: %d bytes, want %d others; error %v", i, v.Image, v.APIVersion, len(got), len(v.Bytes), err)
+		}
+	}
+}
+
+// TestParityResponse compares decoding. The kubelet decodes an answer with
+// any cacheKeyType and drops it afterwards, and so do we.
+func TestParityResponse(t *testing.T) {
+	type decoded struct {
+		CacheKeyType  text
+		CacheDuration *time.Duration
+		Auth          []struct{ Key, Username, Password text }
+	}
+	type vector struct {
+		Name, APIVersion string
+		Output           text
+		Decoded          *decoded
+	}
+	for _, v := range vectors[vector](t, "response") {
+		t.Run(v.Name, func(t *testing.T) {
+			got, err := plugin.DecodeResponse([]byte(v.Output), v.APIVersion)
+			if (err == nil) != (v.Decoded != nil) {
+				t.Fatalf("accepted %t, by the kubelet %t; error %v", err == nil, v.Decoded != nil, err)
+			}
+			if err != nil {
+				canary.Check(t, "the error", err.Error())
+				return
+			}
+			want := &plugin.Response{APIVersion: v.APIVersion, CacheKeyType: plugin.CacheKeyType(v.Decoded.CacheKeyType), CacheDuration: v.Decoded.CacheDuration}
+			for _, a := range v.Decoded.Auth {
+				if want.Auth == nil {
+					want.Auth = map[string]plugin.AuthConfig{}
+				}
+				want.Auth[string(a.Key)] = plugin.AuthConfig{Username: string(a.Username), Password: plugin.Secret(a.Password)}
+			}
+			if !cmp.Equal(want, got, cmpopts.EquateEmpty()) {
+				t.Errorf("the decoded answer differs: %d keys, want %d", len(got.Auth), len(want.Auth))
+			}
+		})
+	}
+}

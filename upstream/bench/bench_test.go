@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/upstream/kubelet"
+)
+
+// The tests here check counts. Times are reported by the program and proved
+// by nobody: the machine decides.
+
+func TestMain(m *testing.M) {
+	kubelet.Silence()
+	os.Exit(m.Run())
+}
+
+func newBench(t *testing.T) *bench {
+	return &bench{dir: t.TempDir(), rounds: 1, slice: time.Millisecond}
+}
+
+func TestMatchAllocations(t *testing.T) {
+	p, err := regcred.ParsePattern("*.registry.example:5000/team")
+	if err != nil {
+		t.Fatal(err)
+	}
+	matched := false
+	n := allocs(func(int) { matched = p.Match("eu.registry.example:5000/team/app") })
+	if n != 0 || !matched {
+		t.Errorf("Match: %t with %.0f allocations, want true with 0", matched, n)
+	}
+}
+
+func TestCachedLookupAllocations(t *testing.T) {
+	for _, patterns := range []int{10, 1_000} {
+		w, err := newBench(t).warm(patterns, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := allocs(w.ours); n > 3 {
+			t.Errorf("%d patterns: a cached Lookup makes %.0f allocations, want at most 3", patterns, n)
+		}
+		w.ring.Close()
+	}
+}
+
+func TestBurstExecs(t *testing.T) {
+	s, ring, err := newBench(t).fresh([]provider{{[]string{"registry.example.com"}, script("sleep 0.1", plugin.CacheRegistry, "1h")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ring.Close()
+	found := make([]int, 200)
+	atOnce(len(found), func(i int) { found[i] = ourLookup(ring, fmt.Sprintf("registry.example.com/app-%d:v1", i)) })
+	for i, n := range found {
+		if n != 1 {
+			t.Errorf("image %d: %d credentials, want 1", i, n)
+		}
+	}
+	if n := s.runs(); n != 1 {
+		t.Errorf("200 images of one registry: %d execs, want 1", n)
+	}
+}
+
+// TestReport checks the two formats.
+func TestReport(t *testing.T) {
+	var table, js bytes.Buffer
+	for output, w := range map[string]io.Writer{"table": &table, "json": &js} {
+		if err := run(w, output, 1, "match"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !strings.Contains(table.String(), "| `Pattern.Match`") {
+		t.Errorf("the table lacks its row:\n%s", table.String())
+	}
+	var rep report
+	if err := json.Unmarshal(js.Bytes(), &rep); err != nil || len(rep.Rows) != 1 || rep.Kubelet == "" {
+		t.Errorf("JSON with %d rows, error %v; want 1", len(rep.Rows), err)
+	}
+}

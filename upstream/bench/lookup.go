@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	credentialproviderapi "k8s.io/kubelet/pkg/apis/credentialprovider"
+	"k8s.io/kubernetes/pkg/credentialprovider"
+	"k8s.io/kubernetes/pkg/util/parsers"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/upstream/kubelet"
+)
+
+const password = "canary-password-4b1d"
+
+// answer is a plugin in this process, for both sides.
+type answer struct{ scope plugin.CacheKeyType }
+
+// key matches every image that the benchmarks look up in process.
+const key = "*.example.com"
+
+func (a answer) GetCredentials(context.Context, *plugin.Request) (*plugin.Response, error) {
+	return &plugin.Response{
+		CacheKeyType: a.scope, CacheDuration: new(time.Hour),
+		Auth: map[string]plugin.AuthConfig{key: {Username: "user", Password: password}},
+	}, nil
+}
+
+func (a answer) ExecPlugin(context.Context, string, string, map[string]string) (*credentialproviderapi.CredentialProviderResponse, error) {
+	return &credentialproviderapi.CredentialProviderResponse{
+		CacheKeyType: credentialproviderapi.PluginCacheKeyType(a.scope), CacheDuration: &metav1.Duration{Duration: time.Hour},
+		Auth: map[string]credentialproviderapi.AuthConfig{key: {Username: "user", Password: password}},
+	}, nil
+}
+
+// theirLookup is what a kubelet does for a pull.
+func theirLookup(image string) []credentialprovider.TrackedAuthConfig {
+	repo, _, _, err := parsers.ParseImageName(image)
+	if err != nil {
+		return nil
+	}
+	creds, _ := kubelet.Keyring("", "", "", "").Lookup(repo)
+	return creds
+}
+
+func match(b *bench) ([]row, error) {
+	patterns := []string{
+		"registry.example.com", "*.dkr.ecr.*.amazonaws.com", "gcr.io", "*.pkg.dev", "*.azurecr.*", "registry.example.com:5000/team",
+		"docker.io/library", "*.*.example.com", "localhost:5000", "10.0.0.*:5000",
+	}
+	images := []string{
+		"registry.example.com/team/app", "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/app", "gcr.io/p/app", "europe-docker.pkg.dev/p/r/app",
+		"team.azurecr.io/app", "registry.example.com:5000/team/app", "docker.io/library/nginx", "a.b.example.com/app", "localhost:5000/app", "10.0.0.7:5000/app",
+	}
+	var compiled []regcred.Pattern
+	for _, s := range patterns {
+		p, err := regcred.ParsePattern(s)
+		if err != nil {
+			return nil, err
+		}
+		compiled = append(compiled, p)
+	}
+	ours := func(i int) { compiled[i%10].Match(images[i/10%10]) }
+	x, y := b.compare(ours, func(i int) { credentialprovider.URLsMatchStr(patterns[i%10], images[i/10%10]) })
+	n := allocs(ours)
+	return []row{{
+		What: "`Pattern.Match`, 10 patterns with 10 images", Regcred: fmt.Sprintf("%s, %.0f allocations", nice(x), n), Kubelet: nice(y), Ratio: times(x, y),
+		Target: "≥ 10×, 0 allocations", Met: y >= 10*x && n == 0,
+	}}, nil
+}
+
+// references are raw image references, as pods name them, for a configuration
+// of many patterns. Each matches one of them.
+func references(patterns int) []string {
+	out := make([]string, 10_000)
+	for i := range out {
+		out[i] = fmt.Sprintf("team-%d.example.com/group-%d/app-%d:v1.%d", i*7919%patterns, i%17, i, i%5)
+	}
+	return out
+}
+
+// spread distributes n patterns over a number of providers: one in ten with
+// wild cards, one in ten with a path.
+func spread(n, providers int) []provider {
+	out := make([]provider, providers)
+	for i := range n {
+		pattern := fmt.Sprintf("team-%d.example.com", i)
+		switch i % 10 {
+		case 3:
+			pattern = fmt.Sprintf("team-%d.*.com", i)
+		case 7:
+			pattern += "/group"
+		}
+		p := &out[i*providers/n]
+		p.patterns = append(p.patterns, pattern)
+	}
+	return out
+}
+
+// warm is a configuration whose answers are all cached, on both sides.
+type warm struct {
+	ring   *regcred.Keyring
+	images []string
+}
+
+func (b *bench) warm(patterns, providers int) (*warm, error) {
+	s, err := b.load(spread(patterns, providers))
+	if err != nil {
+		return nil, err
+	}
+	a := answer{plugin.CacheGlobal}
+	opts, err := s.inProcess(a, a)
+	if err != nil {
+		return nil, err
+	}
+	ring, err := regcred.New(s.config, opts)
+	if err != nil {
+		return nil, err
+	}
+	w := &warm{ring, references(patterns)}
+	for i := range patterns {
+		image := fmt.Sprintf("team-%d.example.com/group/app", i)
+		res, err := ring.Lookup(context.Background(), regcred.Request{Image: image})
+		if err != nil {
+			return nil, err
+		}
+		if n, m := len(res.Credentials), len(theirLookup(image)); n != m || n != 1 {
+			return nil, fmt.Errorf("%s: %d credentials, the kubelet has %d; want 1", image, n, m)
+		}
+	}
+	return w, nil
+}
+
+func (w *warm) ours(i int) {
+	w.ring.Lookup(context.Background(), regcred.Request{Image: w.images[i%len(w.images)]})
+}
+
+func (w *warm) theirs(i int) { theirLookup(w.images[i%len(w.images)]) }
+
+func cached(b *bench) ([]row, error) {
+	var rows []row
+	var first time.Duration
+	for _, c := range []struct {
+		patterns, providers int
+		want                float64
+	}{{10, 1, 10}, {1_000, 100, 300}, {10_000, 100, 3_000}} {
+		w, err := b.warm(c.patterns, c.providers)
+		if err != nil {
+			return nil, err
+		}
+		x, y := b.compare(w.ours, w.theirs)
+		n := allocs(w.ours)
+		r := row{
+			What:    fmt.Sprintf("cached `Lookup`, %d patterns, providers: %d", c.patterns, c.providers),
+			Regcred: fmt.Sprintf("%s, %.0f allocations", nice(x), n), Kubelet: fmt.Sprintf("%s, %.0f allocations", nice(y), allocs(w.theirs)),
+			Ratio: times(x, y), Target: fmt.Sprintf("≥ %.0f×, ≤ 3 allocations", c.want), Met: float64(y) >= c.want*float64(x) && n <= 3,
+		}
+		if first == 0 {
+			first = x
+			r.Notes = []string{w.growth()}
+		} else {
+			r.Target += ", ≤ 2× the first"
+			r.Met = r.Met && x <= 2*first
+			r.Regcred += fmt.Sprintf(", %.2f× the first", float64(x)/float64(first))
+		}
+		rows = append(rows, r)
+		w.ring.Close()
+	}
+	return rows, nil
+}
+
+// growth says how much memory different references leave behind.
+func (w *warm) growth() string {
+	before := heap()
+	for i := range 1_000_000 {
+		w.ring.Lookup(context.Background(), regcred.Request{Image: fmt.Sprintf("team-%d.example.com/g/app-%d:v1", i%10, i)})
+	}
+	grown := int64(heap()) - int64(before)
+	runtime.KeepAlive(w)
+	return fmt.Sprintf("1,000,000 other references leave %d KiB behind", grown/1024)
+}
+
+func parallel(b *bench) ([]row, error) {
+	w, err := b.warm(10, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer w.ring.Close()
+	rate := func(workers int, f func(int)) float64 {
+		// With one worker the collector, too, has one core.
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(workers))
+		var wg sync.WaitGroup
+		perOp := make([]time.Duration, workers)
+		for i := range workers {
+			wg.Go(func() { perOp[i] = b.perOp(f) })
+		}
+		wg.Wait()
+		var sum float64
+		for _, d := range perOp {
+			sum += 1 / d.Seconds()
+		}
+		return sum
+	}
+	gain := func(f func(int)) time.Duration { // in thousandths, so that median serves
+		var list []time.Duration
+		for range b.rounds {
+			list = append(list, time.Duration(1000*rate(2, f)/rate(1, f)))
+		}
+		return median(list)
+	}
+	x, y := gain(w.ours), gain(w.theirs)
+	// Other work on the machine takes the second core away, but no CPU time.
+	one, two := cpuPerOp(1, w.ours), cpuPerOp(2, w.ours)
+	return []row{{
+		What: "cached `Lookup` on 2 cores", Regcred: fmt.Sprintf("%.2f× of one core", float64(x)/1000), Kubelet: fmt.Sprintf("%.2f× of one core", float64(y)/1000),
+		Target: "≥ 1.6× of one core", Met: x >= 1600,
+		Notes: []string{fmt.Sprintf("CPU time of one lookup is %s on one core and %s on two, so that two idle cores do %.2f× the work", nice(one), nice(two), 2*float64(one)/float64(two))},
+	}}, nil
+}
+
+// cpuPerOp is the CPU time of one f when workers run it side by side.
+func cpuPerOp(workers int, f func(int)) time.Duration {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(workers))
+	const n = 300_000
+	begin := cpuTime()
+	atOnce(workers, func(int) {
+		for i := range n {
+			f(i)
+		}
+	})
+	return (cpuTime() - begin) / time.Duration(workers*n)
+}
+
+// cpuTime is what this process has used so far.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail with these arguments
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/kubernetes/pkg/credentialprovider/plugin"
+
+	"github.com/regcred/regcred"
+	ourplugin "github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/upstream/kubelet"
+)
+
+// bench is where and how long to measure.
+type bench struct {
+	dir    string
+	rounds int
+	slice  time.Duration // of one side in one round
+	n      int           // of directories made
+}
+
+// perOp runs f again and again for a slice of time and returns the time of one.
+func (b *bench) perOp(f func(i int)) time.Duration {
+	start := time.Now()
+	for n := 0; ; {
+		for range 1 + n/4 {
+			f(n)
+			n++
+		}
+		if d := time.Since(start); d >= b.slice {
+			return d / time.Duration(n)
+		}
+	}
+}
+
+// compare lets the two sides take turns and returns the medians per operation.
+func (b *bench) compare(ours, theirs func(i int)) (time.Duration, time.Duration) {
+	var x, y []time.Duration
+	for range b.rounds {
+		x = append(x, b.perOp(ours))
+		y = append(y, b.perOp(theirs))
+	}
+	return median(x), median(y)
+}
+
+func median(d []time.Duration) time.Duration {
+	slices.Sort(d)
+	return d[len(d)/2]
+}
+
+// allocs is how many allocations f makes.
+func allocs(f func(i int)) float64 {
+	i := 0
+	return testing.AllocsPerRun(1000, func() { f(i); i++ })
+}
+
+// heap returns the bytes that are in use after a collection.
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// sides are a configuration, loaded by both.
+type sides struct {
+	config *regcred.Config
+	bin    string
+}
+
+// provider is one entry of a configuration and the script that is its plugin.
+type provider struct {
+	patterns []string
+	script   string
+}
+
+// load writes a configuration and its plugins, and loads it into both. The
+// kubelet's packages hold one at a time.
+func (b *bench) load(providers []provider) (sides, error) {
+	b.n++
+	dir := filepath.Join(b.dir, fmt.Sprint(b.n))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return sides{}, err
+	}
+	var cfg strings.Builder
+	cfg.WriteString("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n")
+	for i, p := range providers {
+		fmt.Fprintf(&cfg, "- name: p%d\n  defaultCacheDuration: 1h\n  apiVersion: %s\n  matchImages:\n", i, ourplugin.V1)
+		for _, pattern := range p.patterns {
+			fmt.Fprintf(&cfg, "  - %q\n", pattern)
+		}
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("p%d", i)), []byte("#!/bin/sh\n"+p.script), 0o700); err != nil {
+			return sides{}, err
+		}
+	}
+	path := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(path, []byte(cfg.String()), 0o600); err != nil {
+		return sides{}, err
+	}
+	c, err := regcred.Load(path)
+	if err != nil {
+		return sides{}, err
+	}
+	return sides{c, dir}, kubelet.Register(path, dir, kubelet.Tokens{})
+}
+
+// inProcess replaces all plugins, on both sides.
+func (s sides) inProcess(ours ourplugin.Provider, theirs plugin.Plugin) (regcred.Options, error) {
+	opts := regcred.Options{BinDir: s.bin, InProcess: map[string]ourplugin.Provider{}}
+	for i, p := range s.config.Providers {
+		opts.InProcess[p.Name] = ours
+		if err := kubelet.SetPlugin(i, theirs); err != nil {
+			return opts, err
+		}
+	}
+	return opts, nil
+}
+
+// times says how much faster the first is.
+func times(ours, theirs time.Duration) string {
+	return fmt.Sprintf("%.1f×", float64(theirs)/float64(ours))
+}
+
+func ms(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d)/1e6) }
+
+// nice prints a time with three digits.
+func nice(d time.Duration) string {
+	switch {
+	case d >= time.Millisecond:
+		return fmt.Sprintf("%.3g ms", float64(d)/1e6)
+	case d >= time.Microsecond:
+		return fmt.Sprintf("%.3g µs", float64(d)/1e3)
+	}
+	return fmt.Sprintf("%d ns", d)
+}

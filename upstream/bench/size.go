@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	credentialproviderapi "k8s.io/kubelet/pkg/apis/credentialprovider"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/upstream/kubelet"
+)
+
+// perImage is a plugin that answers each image with a credential of its own,
+// of the size of a cloud's token.
+type perImage struct{}
+
+const entries = 100_000
+
+// credentialBytes is how much of each entry is auth key, user name and password.
+const credentialBytes = len("registry.example.com") + len("user") + 1000
+
+func fresh() (user, password string) {
+	return strings.Clone("user"), strings.Repeat("x", 1000)
+}
+
+func (perImage) GetCredentials(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
+	user, password := fresh()
+	return &plugin.Response{
+		CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Hour),
+		Auth: map[string]plugin.AuthConfig{strings.Clone("registry.example.com"): {Username: user, Password: plugin.Secret(password)}},
+	}, nil
+}
+
+func (perImage) ExecPlugin(context.Context, string, string, map[string]string) (*credentialproviderapi.CredentialProviderResponse, error) {
+	user, password := fresh()
+	return &credentialproviderapi.CredentialProviderResponse{
+		CacheKeyType: credentialproviderapi.ImagePluginCacheKeyType, CacheDuration: &metav1.Duration{Duration: time.Hour},
+		Auth: map[string]credentialproviderapi.AuthConfig{strings.Clone("registry.example.com"): {Username: user, Password: password}},
+	}, nil
+}
+
+func memory(b *bench) ([]row, error) {
+	s, err := b.load([]provider{{[]string{"registry.example.com"}, ""}})
+	if err != nil {
+		return nil, err
+	}
+	opts, err := s.inProcess(perImage{}, perImage{})
+	if err != nil {
+		return nil, err
+	}
+	ring, err := regcred.New(s.config, opts)
+	if err != nil {
+		return nil, err
+	}
+	defer ring.Close()
+	fill := func(lookup func(image string) int) (int, error) {
+		before := heap()
+		for i := range entries {
+			if lookup(fmt.Sprintf("registry.example.com/app-%d", i)) != 1 {
+				return 0, fmt.Errorf("entry %d: no credential", i)
+			}
+		}
+		return int(int64(heap())-int64(before))/entries - credentialBytes, nil
+	}
+	x, err := fill(func(image string) int { return ourLookup(ring, image) })
+	if err != nil {
+		return nil, err
+	}
+	runtime.KeepAlive(ring)
+	y, err := fill(func(image string) int { return len(theirLookup(image)) })
+	if err != nil {
+		return nil, err
+	}
+	return []row{{
+		What: "100,000 cached entries, beyond the credential bytes", Regcred: fmt.Sprintf("%d B per entry", x), Kubelet: fmt.Sprintf("%d B per entry", y),
+		Ratio: fmt.Sprintf("%.1f×", float64(y)/float64(x)), Target: "≤ 512 B per entry", Met: x <= 512,
+	}}, nil
+}
+
+func load(b *bench) ([]row, error) {
+	providers := make([]provider, 1_000)
+	for i := range providers {
+		providers[i].patterns = []string{fmt.Sprintf("team-%d.example.com", i), fmt.Sprintf("*.team-%d.example.com", i), fmt.Sprintf("mirror.example.com/team-%d", i)}
+	}
+	s, err := b.load(providers)
+	if err != nil {
+		return nil, err
+	}
+	path := s.bin + "/config.yaml"
+	x, y := b.compare(func(int) {
+		if c, loadErr := regcred.Load(path); loadErr != nil {
+			err = loadErr
+		} else if invalid := c.Validate(); invalid != nil {
+			err = invalid
+		}
+	}, func(int) {
+		if c, _, loadErr := kubelet.ReadConfig(path); loadErr != nil {
+			err = loadErr
+		} else if invalid := kubelet.Validate(c); invalid != nil {
+			err = invalid
+		}
+	})
+	return []row{{
+		What: "`Load` and `Validate`, 1,000 providers", Regcred: nice(x), Kubelet: nice(y), Ratio: fmt.Sprintf("%.2f×", float64(y)/float64(x)),
+		Target: "not slower", Met: x <= y,
+	}}, err
+}

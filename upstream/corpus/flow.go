@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package corpus
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Account is a lookup in service-account mode: what the configuration asks
+// for, the pod, and what the API server answers.
+type Account struct {
+	Name      string            `json:"name"`
+	CacheType string            `json:"cacheType"`
+	Require   bool              `json:"require"`
+	Required  []string          `json:"required,omitempty"` // annotation keys
+	Optional  []string          `json:"optional,omitempty"`
+	Account   string            `json:"account"`         // the pod's service account; "" for none
+	Have      map[string]string `json:"have,omitempty"`  // its annotations
+	Fails     string            `json:"fails,omitempty"` // "get" or "token": the request that the API server refuses
+	Echo      bool              `json:"echo,omitempty"`  // the plugin returns the token as password
+}
+
+// Token is what the API server gives out.
+const Token = token
+
+// Accounts returns the cases for serviceaccount.json.
+func Accounts() []Account {
+	var all []Account
+	k := func(keys ...string) []string { return keys }
+	m := map[string]string{"a": "1", "b": "", "example.com/c": "é", "unlisted": "x"}
+	for _, cacheType := range []string{"ServiceAccount", "Token"} {
+		for _, require := range []bool{true, false} {
+			add := func(a Account) {
+				a.CacheType, a.Require = cacheType, require
+				all = append(all, a)
+			}
+			add(Account{Name: "plain", Account: "sa", Have: m})
+			add(Account{Name: "pod without service account"})
+			add(Account{Name: "optional annotations", Account: "sa", Have: m, Optional: k("a", "b", "missing", "example.com/c")})
+			add(Account{Name: "account not readable", Account: "sa", Fails: "get"})
+			add(Account{Name: "no token to be had", Account: "sa", Fails: "token"})
+			add(Account{Name: "echoed token", Account: "sa", Echo: true})
+			add(Account{Name: "echo without service account", Echo: true})
+			add(Account{Name: "optional key in another case", Account: "sa", Have: m, Optional: k("A")})
+			if require { // else the kubelet refuses the configuration
+				add(Account{Name: "required annotations", Account: "sa", Have: m, Required: k("b", "a"), Optional: k("example.com/c")})
+				add(Account{Name: "required annotation missing", Account: "sa", Have: m, Required: k("a", "missing")})
+				add(Account{Name: "required annotation without service account", Required: k("a")})
+				add(Account{Name: "required annotation missing, no token either", Account: "sa", Required: k("a"), Fails: "token"})
+			}
+		}
+	}
+	return all
+}
+
+// Cache is a series of lookups, one after the other, of a provider that
+// always gives the same answer.
+type Cache struct {
+	Default  string   `json:"default"` // defaultCacheDuration
+	Scope    string   `json:"scope"`
+	Duration *string  `json:"duration"` // null is null in the answer, too
+	Keys     []string `json:"keys"`     // of auth
+	Images   []string `json:"images"`
+}
+
+// Caches returns the cases for cache.json.
+func Caches() []Cache {
+	images := []string{
+		"registry.io/a", "registry.io/a", "registry.io/a:v2", "registry.io/a/b", "registry.io/b", "registry.io:5000/a", "registry.io:5000/b",
+		"other.io/a", "other.io/b", "nginx", "docker.io/team/app", "registry.io/a",
+	}
+	s := func(s string) *string { return &s }
+	var all []Cache
+	for _, scope := range []string{"Image", "Registry", "Global"} {
+		for _, def := range []string{"1h", "0s"} {
+			for _, d := range []*string{nil, s("1h"), s("0s"), s("-1h")} {
+				for _, keys := range [][]string{{"*.io", "*.io:5000"}, {"registry.io"}, {}} {
+					all = append(all, Cache{def, scope, d, keys, images})
+				}
+			}
+		}
+	}
+	return append(all, Cache{"1h", "image", s("1h"), []string{"*.io"}, images}, Cache{"1h", "", nil, []string{"*.io"}, images})
+}
+
+// Config is the configuration file of c.
+func (c Cache) Config() string {
+	return head + fmt.Sprintf("providers:\n- {name: p, matchImages: ['*.io', '*.io:5000'], defaultCacheDuration: %s, apiVersion: %sv1}\n", c.Default, execGroup)
+}
+
+// Config is the configuration file of a.
+func (a Account) Config() string {
+	return head + fmt.Sprintf("providers:\n- name: p\n  matchImages: [registry.io]\n  defaultCacheDuration: 0s\n  apiVersion: %sv1\n  tokenAttributes: {serviceAccountTokenAudience: aud, cacheType: %s, requireServiceAccount: %t, requiredServiceAccountAnnotationKeys: [%s], optionalServiceAccountAnnotationKeys: [%s]}\n",
+		execGroup, a.CacheType, a.Require, strings.Join(a.Required, ", "), strings.Join(a.Optional, ", "))
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package corpus
+
+import "strings"
+
+// Identity is for whom a provider with tokenAttributes is asked.
+type Identity struct {
+	Image       string            `json:"image"`
+	Namespace   string            `json:"namespace"`
+	Name        string            `json:"name"` // of the service account; "" means the pod has none
+	UID         string            `json:"uid"`
+	Annotations map[string]string `json:"annotations,omitempty"` // those selected
+	Token       string            `json:"token"`
+	// NameLength and the like repeat a letter, so that long values need no space here.
+	NameLength       int `json:"nameLength,omitempty"`
+	UIDLength        int `json:"uidLength,omitempty"`
+	AnnotationLength int `json:"annotationLength,omitempty"` // of one named "long"
+	SecondLength     int `json:"secondLength,omitempty"`     // of one named "second"
+}
+
+// Expand carries out the lengths.
+func (id Identity) Expand() Identity {
+	if id.NameLength > 0 {
+		id.Name = strings.Repeat("n", id.NameLength)
+	}
+	if id.UIDLength > 0 {
+		id.UID = strings.Repeat("u", id.UIDLength)
+	}
+	annotations := map[string]string{}
+	for k, v := range id.Annotations {
+		annotations[k] = v
+	}
+	if id.AnnotationLength > 0 {
+		annotations["long"] = strings.Repeat("a", id.AnnotationLength)
+	}
+	if id.SecondLength > 0 {
+		annotations["second"] = strings.Repeat("b", id.SecondLength)
+	}
+	id.Annotations = annotations
+	return id
+}
+
+// Identities is a question of one cacheType: may B have what A was given?
+type Identities struct {
+	CacheType string   `json:"cacheType"`
+	A         Identity `json:"a"`
+	B         Identity `json:"b"`
+}
+
+// Keys returns the pairs for cachekey.json: all of a list with each other.
+func Keys() []Identities {
+	id := func(change func(*Identity)) Identity {
+		i := Identity{Image: "registry.io/app", Namespace: "ns", Name: "sa", UID: "1", Token: token}
+		change(&i)
+		return i
+	}
+	notes := func(m map[string]string) Identity { return id(func(i *Identity) { i.Annotations = m }) }
+	list := []Identity{
+		id(func(*Identity) {}),
+		id(func(i *Identity) { i.Token += "-2" }),
+		id(func(i *Identity) { i.Token = "" }),
+		id(func(i *Identity) { i.Image = "registry.io/other" }),
+		id(func(i *Identity) { i.Namespace, i.Name = "n", "ssa" }),
+		id(func(i *Identity) { i.Namespace, i.Name = "nssa", "" }),
+		id(func(i *Identity) { i.Namespace, i.Name = "", "nssa" }),
+		id(func(i *Identity) { i.Name, i.UID = "sa1", "" }),
+		id(func(i *Identity) { i.Name, i.UID = "s", "a1" }),
+		id(func(i *Identity) { i.Name = "SA" }),
+		notes(map[string]string{"a": "b"}), notes(map[string]string{"a": ""}), notes(map[string]string{"a": "b", "c": "d"}),
+		notes(map[string]string{"ab": ""}), notes(map[string]string{"a": "bc", "d": ""}), notes(map[string]string{"a": "b", "cd": ""}), notes(map[string]string{"a": "bcd"}),
+		// The longest name that leaves the whole key of a service account at
+		// 65,535 bytes, and one more; then the same with the hash of a token.
+		id(func(i *Identity) { i.NameLength = 65522 }), id(func(i *Identity) { i.NameLength = 65523 }),
+		id(func(i *Identity) { i.NameLength = 65442 }), id(func(i *Identity) { i.NameLength = 65443 }),
+		id(func(i *Identity) { i.NameLength = 65535 }), id(func(i *Identity) { i.NameLength = 65536 }),
+		id(func(i *Identity) { i.UIDLength = 65536 }), id(func(i *Identity) { i.AnnotationLength = 65535 }), id(func(i *Identity) { i.AnnotationLength = 65536 }),
+		id(func(i *Identity) { i.AnnotationLength = 65000 }), id(func(i *Identity) { i.AnnotationLength, i.SecondLength = 32000, 32000 }), id(func(i *Identity) { i.AnnotationLength, i.SecondLength = 40000, 40000 }),
+	}
+	var all []Identities
+	for _, cacheType := range []string{"ServiceAccount", "Token"} {
+		for i, a := range list {
+			for _, b := range list[i:] {
+				all = append(all, Identities{cacheType, a, b})
+			}
+		}
+	}
+	return all
+}

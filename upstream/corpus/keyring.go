@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package corpus
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+)
+
+// Auth is one credential of an answer.
+type Auth struct {
+	Username Text `json:"username"`
+	Password Text `json:"password"`
+}
+
+// Keyring is what each provider answered, in the order of the configuration,
+// and the repository that is pulled.
+type Keyring struct {
+	Answers []map[string]Auth `json:"answers"`
+	Image   string            `json:"image"`
+}
+
+// answers makes one answer per list of auth keys. User names say where a
+// credential came from: "0/registry.io".
+func answers(keys ...[]string) []map[string]Auth {
+	all := make([]map[string]Auth, len(keys))
+	for i, list := range keys {
+		all[i] = map[string]Auth{}
+		for _, k := range list {
+			all[i][k] = Auth{Text(fmt.Sprintf("%d/%s", i, k)), Text(fmt.Sprintf("%s-%d", password, i))}
+		}
+	}
+	return all
+}
+
+// Keyrings returns the cases for keyring.json. No answer has two keys that
+// become the same: the kubelet gives those in random order.
+func Keyrings() []Keyring {
+	k := func(keys ...string) []string { return keys }
+	sets := [][]map[string]Auth{
+		{}, answers(k()), answers(k("registry.io")), answers(k("registry.io"), k("registry.io")), answers(k("*.io"), k("registry.io"), k("registry.io/team")),
+		answers(k("registry.io", "registry.io/team", "*.io", "registry.io/team/app")), answers(k("registry.io/te"), k("registry.io/team-evil"), k("registry.io/team")),
+		answers(k("https://registry.io"), k("http://registry.io"), k("HTTPS://registry.io"), k("ftp://registry.io"), k("//registry.io")),
+		answers(k("https://registry.io/v1/"), k("https://registry.io/v2/"), k("registry.io/v1/team"), k("registry.io/v2"), k("registry.io/v1"), k("registry.io/")),
+		answers(k("registry.io/v3/"), k("registry.io/v1/v1/team"), k("registry.io/v1//team"), k("registry.io//"), k("https://registry.io/v1/team/app")),
+		answers(k("user@registry.io"), k("user:pw@registry.io"), k("registry.io?q=1"), k("registry.io#f"), k("https://u@registry.io/v1/?q")),
+		answers(k("%zz", "registry.io")), answers(k("registry.io/%zz"), k("registry.io/%74eam"), k("registry.io/%2574eam"), k("registry.io/%25zz"), k("registry.io:x"), k("regis try.io"), k("")),
+		answers(k("registry.io:5000"), k("registry.io:"), k("*:5000"), k("registry.io:5000/team")), answers(k("*", "*.io", "*.*", "r*.io", "registry.*", "?egistry.io", "[r]egistry.io", "Registry.io")),
+		answers(k("docker.io"), k("index.docker.io")), answers(k("https://index.docker.io/v1/")), answers(k("index.docker.io", "registry.io")), answers(k("docker.io/library"), k("https://index.docker.io/v1/")),
+		answers(k("https://index.docker.io/v2/"), k("index.docker.io/v1"), k("index.docker.io/"), k("http://index.docker.io")), answers(k("index.docker.io/library"), k("*.docker.io")),
+		answers(k("registry-1.docker.io"), k("index.docker.io/v1/library")), answers(k("localhost"), k("localhost:5000"), k("index.docker.io")), answers(k("[::1]:5000"), k("[::1]"), k("*:5000")),
+		answers(k("b.io", "a.io", "*.io"), k("*.io/team", "*.io"), k("registry.io", "*.io/")), answers(k("registry.io/team", "registry.io/Team", "registry.io/team.x", "registry.io/team-x", "registry.io/team/x")),
+	}
+	images := []string{"registry.io/team/app", "registry.io/team-evil/app", "registry.io:5000/team/app", "docker.io/library/nginx", "docker.io/team/app", "index.docker.io/team/app", "localhost/app", "localhost:5000/app", "[::1]:5000/app", "sub.registry.io/app"}
+	var all []Keyring
+	for _, set := range sets {
+		for _, image := range images {
+			all = append(all, Keyring{set, image})
+		}
+	}
+	return all
+}
+
+// Secret is one pull secret, and what is pulled with it.
+type Secret struct {
+	Name   string   `json:"name"`
+	Type   string   `json:"type"`
+	Key    string   `json:"key"`
+	Data   Text     `json:"data"`
+	Images []string `json:"images"`
+}
+
+const (
+	jsonType, jsonKey = "kubernetes.io/dockerconfigjson", ".dockerconfigjson"
+	oldType, oldKey   = "kubernetes.io/dockercfg", ".dockercfg"
+)
+
+// Secrets returns the pull secrets for dockerconfig.json, in a fixed order:
+// each entry in both file forms, then whole documents.
+func Secrets() []Secret {
+	images := []string{"registry.io/app"}
+	var all []Secret
+	m := entries()
+	for _, name := range sortedKeys(m) {
+		cfg := `{"registry.io":` + m[name] + `}`
+		all = append(all, Secret{name, jsonType, jsonKey, Text(`{"auths":` + cfg + `}`), images}, Secret{name, oldType, oldKey, Text(cfg), images})
+	}
+	entry := `{"registry.io":` + m["user and password"] + `}`
+	docs := documents(entry)
+	for _, name := range sortedKeys(docs) {
+		all = append(all, Secret{name, jsonType, jsonKey, Text(docs[name]), images}, Secret{name, oldType, oldKey, Text(docs[name]), images})
+	}
+	auths := `{"auths":` + entry + `}`
+	for _, t := range [][2]string{{jsonType, oldKey}, {oldType, jsonKey}, {"Opaque", jsonKey}, {"", jsonKey}, {jsonType, "config.json"}, {"kubernetes.io/DockerConfigJSON", jsonKey}} {
+		all = append(all, Secret{"type and key do not belong together", t[0], t[1], Text(auths), images})
+	}
+	return all
+}
+
+func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+
+func entries() map[string]string {
+	pair := b64("u:" + password)
+	raw := base64.RawStdEncoding.EncodeToString([]byte("u:" + password + "~"))
+	q := func(s string) string { return fmt.Sprintf("%q", s) }
+	field := func(auth string) string { return `{"auth":` + auth + `}` }
+	return map[string]string{
+		"user and password":              `{"username":"u","password":"` + password + `"}`,
+		"user alone":                     `{"username":"u"}`,
+		"password alone":                 `{"password":"` + password + `"}`,
+		"empty":                          `{}`,
+		"null":                           `null`,
+		"string":                         `"x"`,
+		"list":                           `[]`,
+		"number":                         `1`,
+		"true":                           "true",
+		"email":                          `{"username":"u","password":"` + password + `","email":"e@x"}`,
+		"identitytoken":                  `{"identitytoken":"` + token + `"}`,
+		"unknown field":                  `{"username":"u","x":{}}`,
+		"wrong case":                     `{"Username":"u","PASSWORD":"` + password + `"}`,
+		"wrong case auth":                `{"Auth":` + q(pair) + `}`,
+		"duplicate field":                `{"username":"u","username":"v"}`,
+		"both cases":                     `{"username":"u","Username":"v"}`,
+		"auth":                           field(q(pair)),
+		"auth unpadded":                  field(q(raw)),
+		"auth padding lacks":             field(q(strings.TrimRight(b64("u:"+password+"~~"), "="))),
+		"auth padding too much":          field(q(pair + "=")),
+		"auth wins":                      `{"username":"x","password":"` + password + `-2","auth":` + q(pair) + `}`,
+		"auth empty":                     `{"username":"u","password":"` + password + `","auth":""}`,
+		"auth null":                      `{"username":"u","auth":null}`,
+		"auth number":                    field("1"),
+		"auth object":                    field("{}"),
+		"auth without colon":             field(q(b64("u"))),
+		"auth only colon":                field(q(b64(":"))),
+		"auth empty user":                field(q(b64(":" + password))),
+		"auth empty password":            field(q(b64("u:"))),
+		"auth two colons":                field(q(b64("u:p:" + password))),
+		"auth not base64":                field(`"***"`),
+		"auth url alphabet":              field(q(base64.URLEncoding.EncodeToString([]byte("u:\xfb\xff\xfe")))),
+		"auth std alphabet":              field(q(b64("u:\xfb\xff\xfe"))),
+		"auth with newline":              field(q(pair[:8] + "\n" + pair[8:])),
+		"auth trailing newline":          field(q(pair + "\n")),
+		"auth trailing CRLF":             field(q(pair + "\r\n")),
+		"auth leading blank":             field(q(" " + pair)),
+		"auth trailing blank":            field(q(pair + " ")),
+		"auth padded trailing blank":     field(q(b64("u:"+password+"~~") + " ")),
+		"auth trailing newline unpadded": field(q(raw + "\n")),
+		"auth inner blank":               field(q(pair[:8] + " " + pair[8:])),
+		"auth NUL":                       field(q(b64("u:" + password + "\x00\x00"))),
+		"auth binary":                    field(q(b64("\xff:\xfe"))),
+		"auth one character":             field(`"a"`),
+		"auth equals":                    field(`"="`),
+		"auth blank":                     field(`" "`),
+		"auth trailing bits":             field(`"dTp="`),
+		"auth trailing bits unpadded":    field(`"dTp1x"`),
+		"auth newline in value":          field(q(b64("u:" + password + "\n"))),
+		"auth utf-8":                     field(q(b64("é:" + password))),
+		"user null":                      `{"username":null,"password":"` + password + `"}`,
+		"user number":                    `{"username":1}`,
+		"lone surrogate":                 `{"username":"\ud800"}`,
+		"invalid UTF-8":                  "{\"username\":\"\xff\"}",
+	}
+}
+
+func documents(entry string) map[string]string {
+	auths := `{"auths":` + entry + `}`
+	return map[string]string{
+		"document empty":            "",
+		"document blank":            " ",
+		"document null":             "null",
+		"document list":             "[]",
+		"document string":           `"x"`,
+		"document number":           "1",
+		"document object":           "{}",
+		"document half":             auths[:30],
+		"document twice":            auths + auths,
+		"document trailing word":    auths + "x",
+		"document trailing newline": auths + "\n",
+		"document BOM":              "\ufeff" + auths,
+		"document plain":            auths,
+		"document bare":             entry,
+		"document YAML":             "auths:\n  registry.io: {}\n",
+		"auths null":                `{"auths":null}`,
+		"auths empty":               `{"auths":{}}`,
+		"auths list":                `{"auths":[]}`,
+		"auths string":              `{"auths":"x"}`,
+		"auths upper":               `{"AUTHS":` + entry + `}`,
+		"auths twice":               `{"auths":` + entry + `,"auths":{}}`,
+		"auths twice, merged":       `{"auths":` + entry + `,"auths":{"*.io":{"username":"w"}}}`,
+		"auths both cases":          `{"auths":` + entry + `,"Auths":{"*.io":{"username":"w"}}}`,
+		"key twice":                 `{"auths":{"registry.io":{"username":"a"},"registry.io":{"password":"` + password + `"}}}`,
+		"headers":                   `{"auths":` + entry + `,"HttpHeaders":{"User-Agent":"x"}}`,
+		"headers of another type":   `{"auths":` + entry + `,"HttpHeaders":1}`,
+		"headers lower":             `{"auths":` + entry + `,"httpheaders":{"a":1}}`,
+		"helpers":                   `{"auths":` + entry + `,"credHelpers":{"registry.io":"x"},"credsStore":"y"}`,
+		"helpers of another type":   `{"auths":` + entry + `,"credHelpers":1}`,
+		"unknown":                   `{"auths":` + entry + `,"x":1}`,
+		"one entry broken":          `{"auths":{"registry.io":{"username":"u"},"other.io":{"auth":"*"}}}`,
+		"one key broken":            `{"auths":{"%zz":{"username":"x"},"registry.io":{"username":"u"}}}`,
+		"several keys":              `{"auths":{"https://registry.io/v1/":{"username":"a"},"*.io":{"username":"b"},"registry.io/app":{"username":"c"}}}`,
+		"deep":                      `{"auths":` + strings.Repeat("[", 11000),
+		"entry null beside":         `{"auths":{"a.io":null,"registry.io":{"username":"u"}}}`,
+	}
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package corpus
+
+import (
+	"encoding/json"
+	"unicode/utf8"
+)
+
+// Text is a string that need not be UTF-8. In JSON it is a string if it is,
+// and {"base64": "…"} otherwise.
+type Text string
+
+// MarshalJSON implements json.Marshaler.
+func (t Text) MarshalJSON() ([]byte, error) {
+	if utf8.ValidString(string(t)) {
+		return json.Marshal(string(t))
+	}
+	return json.Marshal(map[string][]byte{"base64": []byte(t)})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *Text) UnmarshalJSON(data []byte) error {
+	var s string
+	if err := json.Unmarshal(data, &s); err == nil {
+		*t = Text(s)
+		return nil
+	}
+	var b struct {
+		Base64 []byte `json:"base64"`
+	}
+	if err := json.Unmarshal(data, &b); err != nil {
+		return err
+	}
+	*t = Text(b.Base64)
+	return nil
+}

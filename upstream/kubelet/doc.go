@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package kubelet opens the kubelet's own credential provider packages
+// (k8s.io/kubernetes/pkg/credentialprovider and below) to the recorder, the
+// parity tests and the benchmarks, so that none of them compares regcred with
+// a copy.
+//
+// What is exported there is used as it is. Four things are not, and are
+// reached as follows; nothing is re-implemented but the three lines named last:
+//
+//   - readCredentialProviderConfig, validateCredentialProviderConfig,
+//     generateServiceAccountCacheKey, generateCacheKey and the methods
+//     encodeRequest and decodeResponse of execPlugin, by go:linkname. The
+//     linker allows that for packages outside the standard library.
+//   - The list of registered providers. A kubelet registers once in its life;
+//     [Register] empties the list first, so that the kubelet's
+//     RegisterCredentialProviderPlugins runs again from the start.
+//   - The field of a registered provider that holds its exec. [SetPlugin] puts
+//     another implementation of the kubelet's own Plugin interface there, for
+//     what has to run tens of thousands of times.
+//   - ExecPlugin compares the apiVersion of an answer before it decodes it.
+//     [DecodeResponse] does the same comparison around the kubelet's own two
+//     calls; the recorder checks it against real processes.
+//
+// The package must not import regcred: the recorder is built with the exact
+// dependencies of the kubelet's release (see kubelet.mod beside go.mod), and
+// regcred requires newer ones.
+package kubelet

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package kubelet_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	credentialproviderapi "k8s.io/kubelet/pkg/apis/credentialprovider"
+
+	"github.com/regcred/regcred/upstream/corpus"
+	"github.com/regcred/regcred/upstream/kubelet"
+)
+
+func TestMain(m *testing.M) {
+	kubelet.Silence()
+	os.Exit(m.Run())
+}
+
+const config = `apiVersion: kubelet.config.k8s.io/v1
+kind: CredentialProviderConfig
+providers:
+- name: one
+  matchImages: ["registry.example"]
+  defaultCacheDuration: 1h
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
+`
+
+const script = `#!/bin/sh
+tee "$(dirname "$0")/stdin" >/dev/null
+echo '{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image","auth":{"registry.example":{"username":"u","password":"open-sesame"}}}'
+`
+
+func register(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	write := func(name, text string, mode os.FileMode) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("config.yaml", config, 0o600)
+	write("one", script, 0o700)
+	if err := kubelet.Register(filepath.Join(dir, "config.yaml"), dir, kubelet.Tokens{}); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// The bridge reaches the kubelet's own objects: what a real process reads is
+// what EncodeRequest says, and registering twice does not panic.
+func TestBridge(t *testing.T) {
+	register(t)
+	dir := register(t)
+	creds, ok := kubelet.Keyring("", "", "", "").Lookup("registry.example/app")
+	if !ok || len(creds) != 1 || creds[0].Username != "u" {
+		t.Fatalf("Lookup through a real process: %d credentials, want 1", len(creds))
+	}
+	got, err := os.ReadFile(filepath.Join(dir, "stdin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec, err := kubelet.ExecOf(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := exec.EncodeRequest("registry.example/app", "", nil)
+	if err != nil || string(got) != string(want) || !strings.Contains(string(want), "registry.example/app") {
+		t.Errorf("stdin of the process %q, EncodeRequest %q, %v", got, want, err)
+	}
+}
+
+type stub struct{ calls int }
+
+func (s *stub) ExecPlugin(context.Context, string, string, map[string]string) (*credentialproviderapi.CredentialProviderResponse, error) {
+	s.calls++
+	return &credentialproviderapi.CredentialProviderResponse{CacheKeyType: credentialproviderapi.GlobalPluginCacheKeyType}, nil
+}
+
+func TestSetPlugin(t *testing.T) {
+	register(t)
+	s := &stub{}
+	if err := kubelet.SetPlugin(0, s); err != nil {
+		t.Fatal(err)
+	}
+	k := kubelet.Keyring("", "", "", "")
+	k.Lookup("registry.example/a")
+	k.Lookup("registry.example/b")
+	if s.calls != 1 {
+		t.Errorf("the plugin ran %d times, want 1: its answer is kept globally", s.calls)
+	}
+	if err := kubelet.SetPlugin(1, s); err == nil {
+		t.Error("SetPlugin of a provider that does not exist: no error")
+	}
+}
+
+func TestCacheKey(t *testing.T) {
+	key := func(id corpus.Identity) (string, error) { return kubelet.CacheKey("Token", id) }
+	a, err := key(corpus.Identity{Image: "x", Namespace: "ab", Name: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := key(corpus.Identity{Image: "x", Namespace: "a", Name: "bc"})
+	if err != nil || a == b {
+		t.Errorf("two identities share a key (%v)", err)
+	}
+	if _, err := key(corpus.Identity{Image: "x", Name: strings.Repeat("n", 70000)}); err == nil {
+		t.Error("a name of 70,000 bytes: no error")
+	}
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package kubelet
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	credentialproviderapi "k8s.io/kubelet/pkg/apis/credentialprovider"
+	"k8s.io/kubernetes/pkg/credentialprovider"
+	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
+
+	"github.com/regcred/regcred/upstream/corpus"
+)
+
+// Provider is one entry of a configuration as the kubelet sees it, in the
+// form in which the vectors hold it: empty and missing lists are the same.
+type Provider struct {
+	Name            string           `json:"name"`
+	MatchImages     []string         `json:"matchImages,omitempty"`
+	CacheDuration   *time.Duration   `json:"cacheDuration,omitempty"` // nanoseconds
+	APIVersion      string           `json:"apiVersion"`
+	Args            []string         `json:"args,omitempty"`
+	Env             []EnvVar         `json:"env,omitempty"`
+	TokenAttributes *TokenAttributes `json:"tokenAttributes,omitempty"`
+}
+
+// EnvVar is one entry of env.
+type EnvVar struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// TokenAttributes is a provider's tokenAttributes.
+type TokenAttributes struct {
+	Audience  string   `json:"audience"`
+	CacheType string   `json:"cacheType"`
+	Require   *bool    `json:"require,omitempty"`
+	Required  []string `json:"required,omitempty"`
+	Optional  []string `json:"optional,omitempty"`
+}
+
+// Providers returns the providers of a configuration.
+func Providers(c *kubeletconfig.CredentialProviderConfig) []Provider {
+	var out []Provider
+	for _, p := range c.Providers {
+		q := Provider{Name: p.Name, MatchImages: p.MatchImages, APIVersion: p.APIVersion, Args: p.Args}
+		if p.DefaultCacheDuration != nil {
+			q.CacheDuration = &p.DefaultCacheDuration.Duration
+		}
+		for _, e := range p.Env {
+			q.Env = append(q.Env, EnvVar{e.Name, e.Value})
+		}
+		if t := p.TokenAttributes; t != nil {
+			q.TokenAttributes = &TokenAttributes{t.ServiceAccountTokenAudience, string(t.CacheType), t.RequireServiceAccount,
+				t.RequiredServiceAccountAnnotationKeys, t.OptionalServiceAccountAnnotationKeys}
+		}
+		out = append(out, q)
+	}
+	return out
+}
+
+// Response is an answer as the kubelet sees it. CacheKeyType may have any
+// value; other than three, the kubelet drops the answer at the next step.
+type Response struct {
+	CacheKeyType  corpus.Text    `json:"cacheKeyType"`
+	CacheDuration *time.Duration `json:"cacheDuration,omitempty"` // nanoseconds
+	Auth          []Entry        `json:"auth,omitempty"`          // sorted by key
+}
+
+// Entry is one entry of an answer's auth. Its texts need not be UTF-8.
+type Entry struct {
+	Key      corpus.Text `json:"key"`
+	Username corpus.Text `json:"username"`
+	Password corpus.Text `json:"password"`
+}
+
+func plain(r *credentialproviderapi.CredentialProviderResponse, err error) (*Response, error) {
+	if err != nil {
+		return nil, err
+	}
+	out := &Response{CacheKeyType: corpus.Text(r.CacheKeyType)}
+	if r.CacheDuration != nil {
+		out.CacheDuration = &r.CacheDuration.Duration
+	}
+	for _, k := range slices.Sorted(maps.Keys(r.Auth)) {
+		out.Auth = append(out.Auth, Entry{corpus.Text(k), corpus.Text(r.Auth[k].Username), corpus.Text(r.Auth[k].Password)})
+	}
+	return out, nil
+}
+
+// Lookup is what the kubelet's keyring of plugins does with the answers of
+// all matching providers.
+func Lookup(answers []map[string]corpus.Auth, image string) []corpus.Auth {
+	ring := &credentialprovider.BasicDockerKeyring{}
+	for _, a := range answers {
+		cfg := credentialprovider.DockerConfig{}
+		for k, v := range a {
+			cfg[k] = credentialprovider.DockerConfigEntry{Username: string(v.Username), Password: string(v.Password)}
+		}
+		ring.Add(nil, cfg)
+	}
+	creds, _ := ring.Lookup(image)
+	return Auths(creds)
+}
+
+// Auths returns user names and passwords alone.
+func Auths(creds []credentialprovider.TrackedAuthConfig) []corpus.Auth {
+	out := []corpus.Auth{}
+	for _, c := range creds {
+		out = append(out, corpus.Auth{Username: corpus.Text(c.Username), Password: corpus.Text(c.Password)})
+	}
+	return out
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package parity
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/upstream/kubelet"
+)
+
+// observe is a plugin that writes down all that it is given.
+const observe = `{
+	env | sort
+	pwd
+	for arg in "$0" "$@"; do echo "arg <$arg>"; done
+	cat
+} > "${0%/*}/seen"
+echo '{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image","auth":{"*.io":{"username":"u","password":"canary-password-4b1d"}}}'
+`
+
+// TestProcess compares what a real process is given: arguments, environment,
+// working directory and standard input.
+func TestProcess(t *testing.T) {
+	dir := t.TempDir()
+	writeScript(t, filepath.Join(dir, "p"), observe)
+	path := filepath.Join(dir, "config.yaml")
+	t.Setenv("INHERITED", "from the host")
+	cases(t, 40, func(r *rand.Rand) bool {
+		word := func() string {
+			return pick(r, []string{"a", "", " ", "a b", "'", "\\\"", "*", "$HOME", "--flag=x", "é", "-", "get-credentials"})
+		}
+		var cfg strings.Builder
+		cfg.WriteString("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: p\n  matchImages: ['*.io']\n  defaultCacheDuration: 0s\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  args: [")
+		for range r.IntN(4) {
+			fmt.Fprintf(&cfg, "\"%s\", ", word())
+		}
+		cfg.WriteString("]\n  env: [")
+		for range r.IntN(4) {
+			fmt.Fprintf(&cfg, "{name: %s, value: \"%s\"}, ", pick(r, []string{"A", "B", "INHERITED", "HOME"}), word())
+		}
+		cfg.WriteString("]\n")
+		write(t, path, cfg.String())
+
+		if err := kubelet.Register(path, dir, kubelet.Tokens{}); err != nil {
+			t.Fatal(err)
+		}
+		creds, _ := kubelet.Keyring("", "", "", "").Lookup("registry.io/app")
+		want := seen(t, dir)
+		c, err := regcred.Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := open(t, c, regcred.Options{BinDir: dir})
+		defer k.Close()
+		res, err := k.Lookup(t.Context(), regcred.Request{Image: "registry.io/app"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := seen(t, dir); got != want || len(creds) != 1 || len(res.Credentials) != 1 {
+			t.Errorf("the plugin was given:\n%s\nby the kubelet (%d credentials):\n%s", got, len(creds), want)
+			return false
+		}
+		return true
+	})
+}
+
+// seen returns what the plugin wrote down, and forgets it.
+func seen(t *testing.T, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "seen")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Remove(path)
+	return string(data)
+}

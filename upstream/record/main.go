@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Command record asks the kubelet's own packages about every case of package
+// corpus and writes the answers to testdata/parity of the root module, whose
+// tests replay them without any Kubernetes code.
+//
+// Run it in upstream/, with the dependencies of the kubelet's release and not
+// those of regcred:
+//
+//	go run -modfile=kubelet.mod ./record
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/regcred/regcred/upstream/kubelet"
+)
+
+func main() {
+	out := flag.String("out", filepath.Join("..", "testdata", "parity"), "write the vectors to this `directory`")
+	check := flag.Bool("check", false, "write nothing; fail if the files there hold other cases")
+	flag.Parse()
+	if err := run(*out, *check); err != nil {
+		fmt.Fprintln(os.Stderr, "record:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out string, check bool) error {
+	kubelet.Silence()
+	if err := checkBuild(); err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp("", "record")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	for _, f := range []struct {
+		name   string
+		record func(tmp string) ([]any, error)
+	}{
+		{"match", match}, {"references", references}, {"config", config}, {"request", request}, {"response", response},
+		{"keyring", keyring}, {"dockerconfig", dockerConfig}, {"cachekey", cacheKey},
+		{"serviceaccount", serviceAccount}, {"cache", cache},
+	} {
+		cases, err := f.record(filepath.Join(tmp, f.name))
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+		data, err := encode(cases)
+		if err != nil {
+			return err
+		}
+		path := filepath.Join(out, f.name+".json")
+		if check {
+			err = compare(path, data)
+		} else {
+			err = os.WriteFile(path, data, 0o644)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkBuild refuses a build with other libraries than the release has: those
+// that decode are part of the behaviour.
+func checkBuild() error {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return fmt.Errorf("no build information")
+	}
+	for _, dep := range info.Deps {
+		if dep.Path == "github.com/regcred/regcred" {
+			return fmt.Errorf("built with the dependencies of regcred: use -modfile=kubelet.mod")
+		}
+	}
+	return nil
+}
+
+// encode puts one case on a line, so that a changed one is seen in a diff.
+func encode(cases []any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	fmt.Fprintf(&buf, "{\n\"kubelet\": %q,\n\"go\": %q,\n\"command\": %q,%s",
+		kubelet.Version, runtime.Version(), "go run -modfile=kubelet.mod ./record", casesKey)
+	for i, c := range cases {
+		if i > 0 {
+			buf.Truncate(buf.Len() - 1)
+			buf.WriteString(",\n")
+		}
+		if err := enc.Encode(c); err != nil {
+			return nil, err
+		}
+	}
+	buf.WriteString("]\n}\n")
+	return buf.Bytes(), nil
+}
+
+// casesKey separates the header of a file from its cases.
+const casesKey = "\n\"cases\": [\n"
+
+// compare fails unless the file at path has the cases of data. Versions in
+// the header may differ.
+func compare(path string, data []byte) error {
+	have, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	_, want, _ := bytes.Cut(data, []byte(casesKey))
+	if _, got, ok := bytes.Cut(have, []byte(casesKey)); !ok || !bytes.Equal(got, want) {
+		return fmt.Errorf("%s is not what the kubelet says now: record it again", path)
+	}
+	return nil
+}
