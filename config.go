@@ -32,7 +32,7 @@ type Provider struct {
 	MatchImages          []string         `json:"matchImages"`
 	DefaultCacheDuration *time.Duration   `json:"defaultCacheDuration"`
 	APIVersion           string           `json:"apiVersion"`
-	Args                 []string         `json:"args,omitempty"`
+	Args                 []Secret         `json:"args,omitempty"` // people put tokens there
 	Env                  []EnvVar         `json:"env,omitempty"`
 	TokenAttributes      *TokenAttributes `json:"tokenAttributes,omitempty"`
 }

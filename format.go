@@ -44,7 +44,13 @@ func (v EnvVar) Format(f fmt.State, verb rune) {
 }
 
 // Format writes namespace and name of s, whatever the verb.
-func (s PullSecret) Format(f fmt.State, _ rune) { io.WriteString(f, s.Namespace+"/"+s.Name) }
+func (s PullSecret) Format(f fmt.State, _ rune) { io.WriteString(f, s.title()) }
+
+// LogValue returns the same.
+func (s PullSecret) LogValue() slog.Value { return slog.StringValue(s.title()) }
+
+// MarshalJSON always fails, as that of [Secret] does.
+func (s PullSecret) MarshalJSON() ([]byte, error) { return Secret("").MarshalJSON() }
 
 // Format writes the name of p, whatever the verb: values of args and env are secrets.
 func (p Provider) Format(f fmt.State, _ rune) { io.WriteString(f, p.Name) }

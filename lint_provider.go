@@ -137,8 +137,8 @@ func ruleOldPluginVersion(p *Provider) []remark {
 
 func ruleJoinedArgs(p *Provider) (rs []remark) {
 	joined := regexp.MustCompile(`^\S+\s+--?[A-Za-z]`)
-	for k, a := range p.Args {
-		command := k > 0 && p.Args[k-1] == "-c" // of a shell, which does split it
+	for k, a := range p.arguments() {
+		command := k > 0 && string(p.Args[k-1]) == "-c" // of a shell, which does split it
 		if joined.MatchString(a) && !command {
 			rs = append(rs, within(fieldPath{"args", k}, "write each argument as an item of its own", "this is one argument with blanks in it: nothing splits it")...)
 		}
@@ -147,10 +147,10 @@ func ruleJoinedArgs(p *Provider) (rs []remark) {
 }
 
 func ruleSecretInArgs(p *Provider) (rs []remark) {
-	for k, a := range p.Args {
+	for k, a := range p.arguments() {
 		name, value, ok := strings.Cut(a, "=")
 		if !ok && k+1 < len(p.Args) {
-			value = p.Args[k+1]
+			value = string(p.Args[k+1])
 		}
 		if strings.HasPrefix(name, "-") && secretName(name) && secretValue(value) {
 			rs = append(rs, within(fieldPath{"args", k}, "let the plugin read it from a file that only root can read", "this looks like a secret, which everybody sees in the list of processes")...)
@@ -240,7 +240,7 @@ func words(s string) []string {
 
 func ruleUnexpandedVariable(p *Provider) (rs []remark) {
 	variable := regexp.MustCompile(`\$\{[A-Za-z_]\w*\}|\$\([A-Za-z_]\w*\)`)
-	for k, a := range p.Args {
+	for k, a := range p.arguments() {
 		if variable.MatchString(a) {
 			rs = append(rs, within(fieldPath{"args", k}, "write the value", "nothing expands the variable in this argument")...)
 		}
@@ -276,7 +276,7 @@ func ruleProxiedMetadata(p *Provider) []remark {
 
 // ruleEchoedToken goes by names: what a plugin returns cannot be known here.
 func ruleEchoedToken(p *Provider) []remark {
-	if p.TokenAttributes == nil || p.TokenAttributes.CacheType != CachePerServiceAccount || !slices.ContainsFunc(append([]string{p.Name}, p.Args...), namesPassthrough) {
+	if p.TokenAttributes == nil || p.TokenAttributes.CacheType != CachePerServiceAccount || !slices.ContainsFunc(append(p.arguments(), p.Name), namesPassthrough) {
 		return nil
 	}
 	return within(fieldPath{"tokenAttributes", "cacheType"}, string(CachePerToken), "a plugin that returns the token itself as the password, as this one seems to, is refused unless cacheType is Token")

@@ -18,7 +18,7 @@ func TestLintProvider(t *testing.T) {
 	const rootFile = "let the plugin read it from a file that only root can read"
 	cache := func(d time.Duration) func(*Provider) { return func(p *Provider) { p.DefaultCacheDuration = &d } }
 	env := func(vars ...EnvVar) func(*Provider) { return func(p *Provider) { p.Env = vars } }
-	args := func(args ...string) func(*Provider) { return func(p *Provider) { p.Args = args } }
+	args := func(args ...Secret) func(*Provider) { return func(p *Provider) { p.Args = args } }
 	name := func(s string) func(*Provider) { return func(p *Provider) { p.Name = s } }
 	tokens := func(change func(*TokenAttributes)) func(*Provider) {
 		return func(p *Provider) { *p = lintTokens(*p, change) }
@@ -66,7 +66,7 @@ func TestLintProvider(t *testing.T) {
 
 		"tokens":       {tokens(nil), nil},
 		"passthrough":  {func(p *Provider) { p.Name = "oidc-pass-through"; *p = lintTokens(*p, nil) }, []string{"echoed-token tokenAttributes.cacheType: Token"}},
-		"echo in args": {func(p *Provider) { p.Args = []string{"--mode=echo"}; *p = lintTokens(*p, nil) }, []string{"echoed-token tokenAttributes.cacheType: Token"}},
+		"echo in args": {func(p *Provider) { p.Args = []Secret{"--mode=echo"}; *p = lintTokens(*p, nil) }, []string{"echoed-token tokenAttributes.cacheType: Token"}},
 		"not an echo":  {func(p *Provider) { p.Name = "gecho"; *p = lintTokens(*p, nil) }, nil},
 		"echo with Token": {func(p *Provider) {
 			p.Name = "echo"

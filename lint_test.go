@@ -232,7 +232,7 @@ func TestLintHidesSecrets(t *testing.T) {
 		"registry.example.com?"+canary.Token, "registry.example.com#"+canary.Token,
 		canary.Password+"@::1", "dup.example.com?"+canary.Token, "dup.example.com?"+canary.Token,
 		"registry.example.com/x "+canary.Password)
-	p.Args = []string{"--password=" + canary.Arg, "--token", canary.Arg, canary.Arg + " --flag ${X}", "echo " + canary.Arg}
+	p.Args = []Secret{"--password=" + canary.Arg, "--token", canary.Arg, canary.Arg + " --flag ${X}", "echo " + canary.Arg}
 	p.Env = []EnvVar{{"PASSWORD", canary.Env}, {"PASSWORD", canary.Env}, {"HTTP_PROXY", "http://u:" + canary.Env + "@proxy"},
 		{"A=B", canary.Env}, {"", canary.Env}, {"X", canary.Env + "${Y}"}, {"N\x00", canary.Env}}
 	q := p

@@ -122,7 +122,10 @@ type configProvider struct {
 // provider returns p as regcred has it.
 func (p configProvider) provider() regcred.Provider {
 	out := regcred.Provider{
-		Name: p.Name, MatchImages: p.MatchImages, DefaultCacheDuration: p.CacheDuration, APIVersion: p.APIVersion, Args: p.Args,
+		Name: p.Name, MatchImages: p.MatchImages, DefaultCacheDuration: p.CacheDuration, APIVersion: p.APIVersion,
+	}
+	for _, a := range p.Args {
+		out.Args = append(out.Args, regcred.Secret(a))
 	}
 	for _, e := range p.Env {
 		out.Env = append(out.Env, regcred.EnvVar{Name: e.Name, Value: regcred.Secret(e.Value)})

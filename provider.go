@@ -52,20 +52,27 @@ func (k *Keyring) pluginFor(p *Provider) plugin.Provider {
 	if in := k.opts.InProcess[p.Name]; in != nil {
 		return inProcess{in, p.Name, k.opts.timeout()}
 	}
-	env := make([]string, len(p.Env))
-	for i, v := range p.Env {
-		env[i] = v.Name + "=" + string(v.Value)
+	c := p.Command(k.opts.BinDir)
+	c.Environ, c.Dir, c.Timeout = k.opts.Environ, k.opts.Dir, k.opts.timeout()
+	return c
+}
+
+// Command returns p's plugin as a [Keyring] would run it from binDir. The
+// fields that a configuration does not set are left to the caller.
+func (p *Provider) Command(binDir string) plugin.Command {
+	c := plugin.Command{Path: filepath.Join(binDir, p.Name), Name: p.Name, Args: p.arguments(), APIVersion: p.APIVersion}
+	for _, v := range p.Env {
+		c.Env = append(c.Env, v.Name+"="+string(v.Value))
 	}
-	return plugin.Command{
-		Path:       filepath.Join(k.opts.BinDir, p.Name),
-		Name:       p.Name,
-		Args:       p.Args,
-		Environ:    k.opts.Environ,
-		Env:        env,
-		Dir:        k.opts.Dir,
-		APIVersion: p.APIVersion,
-		Timeout:    k.opts.timeout(),
+	return c
+}
+
+func (p *Provider) arguments() []string {
+	args := make([]string, len(p.Args))
+	for i, a := range p.Args {
+		args[i] = string(a)
 	}
+	return args
 }
 
 // inProcess is a provider of this process, held to the rules of an executable.

@@ -160,18 +160,8 @@ func (a *app) pluginRun(ctx context.Context, out io.Writer, f *pluginRunFlags, n
 
 // command is the one way in which a plugin is run.
 func (a *app) command(p *regcred.Provider, o *origin) plugin.Command {
-	c := plugin.Command{
-		Path:       filepath.Join(o.binDir, p.Name),
-		Name:       p.Name,
-		Args:       p.Args,
-		Environ:    o.environ,
-		Dir:        o.dir,
-		APIVersion: p.APIVersion,
-		Timeout:    a.timeout,
-	}
-	for _, e := range p.Env {
-		c.Env = append(c.Env, e.Name+"="+string(e.Value))
-	}
+	c := p.Command(o.binDir)
+	c.Environ, c.Dir, c.Timeout = o.environ, o.dir, a.timeout
 	return c
 }
 

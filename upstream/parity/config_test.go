@@ -30,7 +30,10 @@ var configScraps = []string{
 func plainProviders(list []regcred.Provider) []kubelet.Provider {
 	var out []kubelet.Provider
 	for _, p := range list {
-		q := kubelet.Provider{Name: p.Name, MatchImages: p.MatchImages, CacheDuration: p.DefaultCacheDuration, APIVersion: p.APIVersion, Args: p.Args}
+		q := kubelet.Provider{Name: p.Name, MatchImages: p.MatchImages, CacheDuration: p.DefaultCacheDuration, APIVersion: p.APIVersion}
+		for _, a := range p.Args {
+			q.Args = append(q.Args, string(a))
+		}
 		for _, e := range p.Env {
 			q.Env = append(q.Env, kubelet.EnvVar{Name: e.Name, Value: string(e.Value)})
 		}

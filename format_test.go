@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+// TestNoVerbPrintsASecret prints every exported type that leads to a secret,
+// also behind pointers, which package fmt follows without asking methods.
+func TestNoVerbPrintsASecret(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte(`apiVersion: kubelet.config.k8s.io/v1
+kind: CredentialProviderConfig
+providers:
+- name: p
+  matchImages: ["*.example"]
+  defaultCacheDuration: 1h
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
+  args: ["--token=`+canary.Arg+`"]
+  env: [{name: A, value: `+canary.Env+`}]
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := Options{BinDir: "none", Environ: []string{"X=" + canary.Env}, InProcess: map[string]plugin.Provider{
+		"p": static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.example", "u")},
+		"q": plugin.Command{Path: "x", Args: []string{canary.Arg}},
+	}}
+	k, err := New(c, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	req := Request{Image: "r.example/x", Token: canary.Token, PullSecrets: []PullSecret{
+		secret("kubernetes.io/dockercfg", ".dockercfg", `{"r.example":{"username":"a","password":"`+canary.Password+`"}}`),
+	}}
+	res, err := k.Lookup(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider, set := &c.Providers[0], AuthSet{Auths: users("r.example", "u")}
+	values := map[string]any{
+		"Config": c, "Provider": *provider, "EnvVar": provider.Env[0], "pointers to EnvVar": []*EnvVar{&provider.Env[0]},
+		"pointers to Provider": []*Provider{provider}, "no env": []*Provider{{Args: provider.Args}}, "Keyring": k, "Options": opts, "pointers to Options": []*Options{&opts},
+		"Request": req, "pointers to Request": []*Request{&req}, "Result": res, "pointers to Result": []*Result{res},
+		"Credential": res.Credentials[0], "pointers to Credential": []*Credential{&res.Credentials[0]},
+		"AuthSet": set, "pointers to AuthSet": []*AuthSet{&set}, "PullSecret": req.PullSecrets[0], "pointers to PullSecret": []*PullSecret{&req.PullSecrets[0]},
+	}
+	decimal := strings.Trim(fmt.Sprint([]byte(canary.Marker)), "[]")
+	for name, v := range values {
+		var log bytes.Buffer
+		slog.New(slog.NewTextHandler(&log, nil)).Info("x", "v", v)
+		slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "v", v)
+		out := log.String()
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d", "%x", "%q"} {
+			out += fmt.Sprintf(verb, v) + fmt.Sprintf(verb, struct{ V any }{v})
+		}
+		canary.Check(t, name, out)
+		if strings.Contains(out, decimal) {
+			t.Errorf("%s holds a planted secret in decimal", name)
+		}
+	}
+}

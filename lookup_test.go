@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+func TestAnswerForARegistryIsNotForItsImages(t *testing.T) {
+	k := keyringOf(t, Options{}, plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
+		resp := &plugin.Response{CacheKeyType: plugin.CacheImage}
+		if strings.Contains(req.Image, "/") {
+			resp.Auth = users(req.Image, "u")
+		}
+		return resp, nil
+	}))
+	if _, err := k.Lookup(t.Context(), Request{Registry: "r.io"}); err != nil {
+		t.Fatal(err)
+	}
+	res, err := k.Lookup(t.Context(), Request{Image: "r.io/team/app"})
+	if err != nil || len(res.Credentials) != 1 || res.Attempts[0].Cache != CacheMiss {
+		t.Errorf("%v, attempts %+v; want the plugin to be asked", err, res.Attempts)
+	}
+}
+
+func TestRefreshAheadOfShortAnswers(t *testing.T) {
+	for name, s := range map[string]*script{
+		"five minutes":             {answer: respond(plugin.CacheRegistry, 5*time.Minute, "")},
+		"empty, kept for a minute": {answer: respond(plugin.CacheRegistry, time.Hour)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			k, err := New(oneProvider(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, RefreshAhead: 10 * time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer k.Close()
+			for range 60 {
+				if _, err := k.Lookup(t.Context(), Request{Image: "r.example/a"}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * time.Second)
+			}
+			if s.execs() > 3 {
+				t.Errorf("%s: %d execs in two minutes, want at most 3", name, s.execs())
+			}
+		})
+	}
+}
+
+func TestErrorOfAProviderOfThisProcessIsScrubbed(t *testing.T) {
+	for name, p := range map[string]plugin.ProviderFunc{
+		"error": func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
+			return nil, fmt.Errorf("POST /sts?token=%s: 403", string(req.ServiceAccountToken))
+		},
+		"panic": func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
+			panic(string(req.ServiceAccountToken))
+		},
+		"nothing": func(context.Context, *plugin.Request) (*plugin.Response, error) { return nil, nil },
+	} {
+		k, err := New(oneProvider(perAccount(CachePerServiceAccount)), Options{
+			BinDir: "none", ServiceAccounts: &accounts{}, InProcess: map[string]plugin.Provider{"p": p},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = k.Lookup(t.Context(), podRequest("r.example/a", "alice", 1))
+		var exec *plugin.ExecError
+		if !errors.As(err, &exec) || exec.Stage != plugin.StageExec {
+			t.Errorf("%s: no ExecError at stage exec", name)
+		}
+		canary.Check(t, name, fmt.Sprintf("%v %+v %#v", err, err, err))
+		k.Close()
+	}
+}
+
+type nilAccounts struct{ ServiceAccounts }
+
+func (nilAccounts) GetServiceAccount(context.Context, string, string) (*ServiceAccount, error) {
+	return nil, nil
+}
+
+func TestServiceAccountThatIsNil(t *testing.T) {
+	k := newScripted(t, &script{}, perAccount(CachePerServiceAccount), nilAccounts{})
+	defer k.Close()
+	res, err := k.Lookup(t.Context(), podRequest("r.example/a", "alice", 1))
+	if err == nil || res.Attempts[0].Stage != StageServiceAccount {
+		t.Errorf("got %v, want a failure at stage %s", err, StageServiceAccount)
+	}
+}
+
+func TestNoExecForALookupThatIsOver(t *testing.T) {
+	s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 50 {
+		k := newScripted(t, s, nil, nil)
+		if _, err := k.Lookup(ctx, Request{Image: "r.example/a"}); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want context.Canceled", err)
+		}
+		k.Close()
+	}
+	if s.execs() != 0 {
+		t.Errorf("%d execs, want none", s.execs())
+	}
+}
+
+// podsGone are service accounts of which the first n pods are gone.
+type podsGone struct {
+	accounts
+	n int
+}
+
+func (p *podsGone) RequestToken(ctx context.Context, req TokenRequest) (Secret, error) {
+	time.Sleep(time.Second)
+	for i := range p.n {
+		if req.PodName == fmt.Sprint("pod-", i) {
+			return "", fmt.Errorf("pods %q not found", req.PodName)
+		}
+	}
+	return p.accounts.RequestToken(ctx, req)
+}
+
+func TestATokenThatAnotherPodCouldNotGet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newScripted(t, &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}, perAccount(CachePerServiceAccount), &podsGone{n: 5})
+		defer k.Close()
+		begin := time.Now()
+		var reqs []Request
+		for pod := range 10 {
+			reqs = append(reqs, podRequest("r.example/a", "alice", pod))
+		}
+		_, errs := lookupAll(k, reqs...)
+		for pod, err := range errs {
+			if gone := pod < 5; (err != nil) != gone {
+				t.Errorf("pod %d: %v", pod, err)
+			}
+		}
+		if took := time.Since(begin); took > 3*time.Second {
+			t.Errorf("took %v, want 3s: side by side, not in a chain", took)
+		}
+	})
+}
+
+type testSource struct {
+	name string
+	auth func(context.Context) ([]AuthSet, error)
+}
+
+func (s testSource) Name() string { return s.name }
+
+func (s testSource) Auths(ctx context.Context, _ string) ([]AuthSet, error) { return s.auth(ctx) }
+
+func TestASourceThatHangsLeavesTimeForTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, err := New(&Config{}, Options{BinDir: "none", Sources: []AuthSource{
+			testSource{"hangs", func(ctx context.Context) ([]AuthSet, error) { <-ctx.Done(); return nil, ctx.Err() }},
+			testSource{"answers", func(ctx context.Context) ([]AuthSet, error) {
+				return []AuthSet{{Source{Kind: SourceNode}, users("r.example", "u")}}, ctx.Err()
+			}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Close()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			res, err := k.Lookup(context.Background(), Request{Image: "r.example/a"})
+			if err != nil || inOrder(res) != "r.example=u" || res.Attempts[0].Stage != StageSource {
+				t.Errorf("%v: want the credential of the second source, and the failure of the first", err)
+			}
+		})
+		wg.Wait()
+	})
+}
