@@ -123,7 +123,7 @@ func describeMode(m fs.FileMode) string {
 	case m.IsDir():
 		return "a directory; the kubelet does not read below a directory, and refuses a symbolic link to one"
 	case m&fs.ModeNamedPipe != 0:
-		return "a named pipe"
+		return "a named pipe, which regcred does not read; write what it carries to a file first"
 	case m&fs.ModeSocket != 0:
 		return "a socket"
 	}

@@ -164,11 +164,13 @@ func ruleOverlappingProviders(c *whole) (rs []remark) {
 	return rs
 }
 
-// ruleSharedPattern reports a pair that overlaps only in patterns that both
-// have, which is rather meant than a slip.
+// ruleSharedPattern reports providers that overlap only in patterns that both
+// have, which is rather meant than a slip: each once, with the first other.
 func ruleSharedPattern(c *whole) (rs []remark) {
+	reported := map[int]bool{}
 	for _, o := range c.overlaps {
-		if first := shown(c.Providers[o.a].Name); o.pa.text == o.pb.text {
+		if first := shown(c.Providers[o.a].Name); o.pa.text == o.pb.text && !reported[o.b] {
+			reported[o.b] = true
 			rs = append(rs, o.remark("provider %q has the pattern %q too: both plugins run for each of its images, and what %q returns is tried first for the same auth key",
 				first, o.pb.shown(), first))
 		}

@@ -5,6 +5,7 @@ package regcred
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -137,12 +138,22 @@ func TestLintOverlap(t *testing.T) {
 }
 
 func TestLintOverlapIsBounded(t *testing.T) {
-	c := &Config{}
-	for i := range 200 {
-		c.Providers = append(c.Providers, lintProvider(fmt.Sprint("p", i), fmt.Sprintf("r%d*.example.com", i), "shared.example.com"))
+	different, same := &Config{}, &Config{}
+	for i := range 40 {
+		name := fmt.Sprint("p", i)
+		different.Providers = append(different.Providers, lintProvider(name, "r"+strings.Repeat("*", i+1)+".example.com"))
+		same.Providers = append(same.Providers, lintProvider(name, "shared.example.com"))
 	}
-	if got, want := len(c.Lint()), 10*200-55; got != want {
-		t.Errorf("%d findings, want %d", got, want)
+	for rule, want := range map[string]int{"overlapping-providers": 10*40 - 55, "shared-pattern": 39} {
+		got := 0
+		for _, f := range append(different.Lint(), same.Lint()...) {
+			if f.Rule == rule {
+				got++
+			}
+		}
+		if got != want {
+			t.Errorf("%d findings of %s, want %d", got, rule, want)
+		}
 	}
 }
 

@@ -148,8 +148,11 @@ func (c Command) answer(stdout []byte) (*Response, *failure) {
 		return nil, &failure{invalid.Stage, err}
 	case !resp.CacheKeyType.Valid():
 		// kubelet: checked after decoding, by the caller of ExecPlugin.
-		return nil, &failure{StageCacheKeyType, decodeError(KindResponse, StageCacheKeyType, "cacheKeyType",
-			fmt.Sprintf("must be %s, %s or %s", CacheImage, CacheRegistry, CacheGlobal))}
+		msg := fmt.Sprintf("must be %s, %s or %s", CacheImage, CacheRegistry, CacheGlobal)
+		if resp.CacheKeyType == "" {
+			msg = "is missing: it " + msg
+		}
+		return nil, &failure{StageCacheKeyType, decodeError(KindResponse, StageCacheKeyType, "cacheKeyType", msg)}
 	}
 	return resp, nil
 }
