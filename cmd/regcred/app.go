@@ -7,6 +7,8 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +25,7 @@ type app struct {
 	dir            string // working directory
 	root           string // where the node's own paths begin: "/", except in tests
 	now            func() time.Time
+	width          int // of text; 0 = the terminal's, or unlimited if standard output is none
 
 	config, binDir setting
 	timeout        time.Duration
@@ -55,8 +58,23 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
+	if err := detachedPID(args); err != nil {
+		return a.report(ctx, root, err)
+	}
 	cmd, err := root.ExecuteContextC(ctx)
 	return a.report(ctx, cmd, err)
+}
+
+// detachedPID refuses "--as-kubelet 42": the 42 would be taken for an image.
+func detachedPID(args []string) error {
+	i := slices.Index(args, "--as-kubelet") + 1
+	if i == 0 || i == len(args) {
+		return nil
+	}
+	if _, err := strconv.ParseUint(args[i], 10, 32); err != nil {
+		return nil
+	}
+	return usageError("write --as-kubelet="+args[i], "--as-kubelet %s: a process id follows a \"=\"", args[i])
 }
 
 func (a *app) rootCmd() *cobra.Command {

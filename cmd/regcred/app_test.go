@@ -6,8 +6,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
 )
 
 func TestRun(t *testing.T) {
@@ -46,6 +51,54 @@ func TestRun(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestReport(t *testing.T) {
+	failed := func(text, hint string) error { return withHint(errors.New(text), hint) }
+	tests := []struct {
+		name   string
+		err    error
+		code   int
+		stderr string
+	}{
+		{"none", nil, exitOK, ""},
+		{"code alone", exit(exitEmpty), exitEmpty, ""},
+		{"hint of what was said before", &exitError{code: exitEmpty, hint: "h"}, exitEmpty, "hint: h\n"},
+		{"each with its hint", errors.Join(failed("a", "h"), failed("b", "i")), exitFailed, "error: a\nhint: h\nerror: b\nhint: i\n"},
+		{"the same hint", errors.Join(failed("a", "h"), failed("b", "h")), exitFailed, "error: a\nhint: h\nerror: b\n"},
+		{"several lines of one hint", withHint(errors.Join(errors.New("a"), errors.New("b")), "h"), exitFailed, "error: a\nerror: b\nhint: h\n"},
+		{"worst code", errors.Join(usageError("", "a"), failed("b", ""), exit(exitEmpty)), exitUsage, "error: a\nerror: b\n"},
+		{"wrapped", fmt.Errorf("demo: %w", failed("a", "h")), exitFailed, "error: demo: a\nhint: h\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var stderr bytes.Buffer
+			a := &app{stderr: &stderr, started: true}
+			if code := a.report(t.Context(), nil, tt.err); code != tt.code || stderr.String() != tt.stderr {
+				t.Errorf("got %d, %q; want %d, %q", code, stderr.String(), tt.code, tt.stderr)
+			}
+		})
+	}
+}
+
+// TestHelpWidth keeps the descriptions in help within 80 columns. Examples
+// are indented, and may be longer.
+func TestHelpWidth(t *testing.T) {
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		if cmd.Name() == "completion" {
+			return // its pages are cobra's
+		}
+		for line := range strings.Lines(cmd.Long + "\n" + cmd.Example) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > defaultWidth && !strings.HasPrefix(line, "  ") {
+				t.Errorf("%s: %d columns: %s", cmd.CommandPath(), n, line)
+			}
+		}
+		for _, c := range cmd.Commands() {
+			visit(c)
+		}
+	}
+	visit((&app{}).rootCmd())
 }
 
 // TestTwoRuns shows that a run leaves nothing behind for the next one.

@@ -97,10 +97,8 @@ func attemptError(at regcred.Attempt) error {
 // attemptErrors says for each failed attempt why there are no credentials.
 func attemptErrors(what string, attempts []regcred.Attempt) error {
 	var errs []error
-	for _, at := range attempts {
-		if at.Err != nil {
-			errs = append(errs, fmt.Errorf("no credentials for %s: %w", what, attemptError(at)))
-		}
+	for _, at := range failedOf(attempts) {
+		errs = append(errs, fmt.Errorf("no credentials for %s: %w", what, attemptError(at)))
 	}
 	return errors.Join(errs...)
 }
@@ -207,5 +205,5 @@ func (a *app) until(t *time.Time) string {
 	if t == nil {
 		return "not cached"
 	}
-	return fmt.Sprintf("%s (%s)", t.Local().Format(time.TimeOnly), span(t.Sub(a.now())))
+	return fmt.Sprintf("%s (%s)", t.Local().Format(time.TimeOnly), span(t.Sub(a.now()).Round(time.Second)))
 }

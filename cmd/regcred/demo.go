@@ -165,7 +165,10 @@ providers:
   matchImages: [%q]
   defaultCacheDuration: 10m
   apiVersion: %s
-  args: [demo-plugin, %q, %q]
+  args:
+  - demo-plugin
+  - %q
+  - %q
 `, demoProvider, n.registry.Addr(), plugin.V1, passwordFile, n.registry.Addr())
 	return errors.Join(
 		os.WriteFile(passwordFile, []byte(password), 0o600),
@@ -222,10 +225,19 @@ func (t *demoText) step(title string) {
 	fmt.Fprintf(t, "\n%d. %s\n", t.steps, title)
 }
 
+// demoIndent stands before what a step shows.
+const demoIndent = "   "
+
 func (t *demoText) indented(s string) {
 	for line := range strings.Lines(s) {
-		t.WriteString(strings.TrimRight("   "+line, " \n") + "\n")
+		t.WriteString(strings.TrimRight(demoIndent+line, " \n") + "\n")
 	}
+}
+
+// wrapped is indented for running text.
+func (t *demoText) wrapped(s string) {
+	t.WriteString(demoIndent)
+	t.wrap(len(demoIndent), len(demoIndent), s)
 }
 
 // flush prints what has been laid out, so that each step is seen as it happens.
@@ -236,7 +248,7 @@ func (t *demoText) flush() error {
 }
 
 func (a *app) demoSetting(_ context.Context, n *demoNode, _ *demoReport, t *demoText) error {
-	t.WriteString("Everything happens on this machine: a registry on " + n.registry.Addr() + ", and files in\n" + n.dir + ".\n")
+	t.wrap(0, 0, "Everything happens on this machine: a registry on "+n.registry.Addr()+", and files in "+n.dir+".")
 	t.step("A private image in a registry that demands a login")
 	t.indented(n.image + "\n" + n.digest)
 	t.step("A node's configuration, and a plugin that knows the password")
@@ -249,19 +261,30 @@ func (a *app) demoExplain(ctx context.Context, n *demoNode, r *demoReport, t *de
 	var out strings.Builder
 	sub := *a
 	sub.stdout, sub.config, sub.binDir = &out, setting{}, setting{}
+	if t.width > 0 {
+		sub.width = t.width - len(demoIndent)
+	}
 	args := []string{"explain", n.image, "--config", n.configFile(), "--bin-dir", n.binDir(), "--no-node-config"}
 	if t.silent {
 		args = append(args, "-o", "json")
 	}
-	if code := sub.run(ctx, args); code != exitOK {
-		return fmt.Errorf("explain ended with exit code %d", code)
+	code := sub.run(ctx, args)
+	t.step("regcred explain " + n.image)
+	t.indented(out.String())
+	if err := t.flush(); err != nil {
+		return err
+	}
+	if code != exitOK {
+		if t.silent {
+			fmt.Fprint(a.stderr, out.String()) // why it failed is told nowhere else
+		}
+		return withHint(fmt.Errorf("explain ended with exit code %d", code),
+			fmt.Sprintf("if no file in %s can be executed, set TMPDIR to a directory that is not mounted noexec", filepath.Dir(n.dir)))
 	}
 	if t.silent {
 		r.Explain = json.RawMessage(out.String())
 	}
-	t.step("regcred explain " + n.image)
-	t.indented(out.String())
-	return t.flush()
+	return nil
 }
 
 // demoAnonymous shows that the image cannot be had without a login.
@@ -273,8 +296,7 @@ func (a *app) demoAnonymous(ctx context.Context, n *demoNode, r *demoReport, t *
 	}
 	r.Anonymous = tryJSON{Status: failed.Tries[0].Status, Error: failed.Tries[0].Err.Error()}
 	t.step("A pull without credentials is refused")
-	t.WriteString("   ")
-	t.wrap(3, 3, r.Anonymous.Error)
+	t.wrapped(r.Anonymous.Error)
 	return t.flush()
 }
 
@@ -293,16 +315,15 @@ func (a *app) demoPull(ctx context.Context, n *demoNode, r *demoReport, t *demoT
 		return err
 	}
 	defer k.Close()
-	p := &pullFlags{lookupFlags: &lookupFlags{}, dir: filepath.Join(n.dir, "image")}
-	pulled, err := a.pullOne(ctx, cfg, k, p, n.image)
+	p := &pullFlags{quiet: true, dir: filepath.Join(n.dir, "image")}
+	pulled, err := a.pullOne(ctx, cfg, k, p, regcred.Request{Image: n.image})
 	if err != nil {
 		return err
 	}
 	r.Pulled = *pulled
 	t.step("A pull with the plugin's credentials succeeds")
-	for line := range strings.Lines(pulled.summary()) {
-		t.indented(line)
-	}
+	t.wrapped(pulled.Digest)
+	t.wrapped(fmt.Sprintf("%s, with %s", pulled.content(), loginText(pulled.Credential)))
 	if pulled.Digest != n.digest {
 		return fmt.Errorf("pulled %s, pushed %s", pulled.Digest, n.digest)
 	}
@@ -313,13 +334,8 @@ func (a *app) demoPull(ctx context.Context, n *demoNode, r *demoReport, t *demoT
 	at := res.Attempts[0]
 	r.Second = demoSecondJSON{at.Cache, at.Age.Milliseconds()}
 	t.step("A second lookup is answered from the cache")
-	t.indented(fmt.Sprintf("cache %s, %d ms old; the plugin ran %s for both lookups", at.Cache, r.Second.AgeMillis, times(r.Execs)))
+	t.wrapped(fmt.Sprintf("cache %s, %d ms old; the plugin ran %s for both lookups", at.Cache, r.Second.AgeMillis, times(r.Execs)))
 	return t.flush()
-}
-
-// summary is a pull in two lines.
-func (r *pullReport) summary() string {
-	return fmt.Sprintf("%s\n%s, with %s\n", r.Digest, r.content(), loginText(r.Credential))
 }
 
 func times(n int) string {
@@ -332,9 +348,9 @@ func times(n int) string {
 func (t *demoText) ending() error {
 	t.WriteString(`
 All of it is removed again. On a node of your own, try:
-   regcred validate                       what the kubelet would say of the configuration, and lint
-   regcred explain IMAGE                  where the credentials come from, or why there are none
-   regcred pull --output DIR IMAGE        the pull itself
+   regcred validate                   what a kubelet says of the configuration
+   regcred explain IMAGE              where credentials come from, or why not
+   regcred pull --output DIR IMAGE    the pull itself
 `)
 	return t.flush()
 }

@@ -162,7 +162,7 @@ func (a *app) explainLookup(ctx context.Context, cfg *regcred.Config, o *origin,
 	}
 	defer k.Close()
 	// A failure is in the attempts, which is where the report has it from.
-	res, _, err := lookup(ctx, k, req)
+	res, _, err := lookup(ctx, k, req, r.Repository)
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (s *sourceReport) title() string {
 
 // explainInvalid tells a machine too that there is nothing to explain.
 func (a *app) explainInvalid(out io.Writer, e *explainFlags, o *origin, tgt target, invalid error) error {
-	if e.output.value != "json" {
+	if _, ok := errors.AsType[*regcred.FieldError](invalid); !ok || e.output.value != "json" {
 		return invalid
 	}
 	var problems []string

@@ -72,7 +72,7 @@ func (a *app) get(ctx context.Context, out io.Writer, g *getFlags, tgt target) e
 	if err != nil {
 		return err
 	}
-	res, failure, err := lookup(ctx, k, req)
+	res, failure, err := lookup(ctx, k, req, ex.Repository)
 	if err != nil {
 		return err
 	}
@@ -145,13 +145,12 @@ func (a *app) passwordNote(n int) {
 func (a *app) getVerdict(r *getResult, tgt target, res *regcred.Result, failure *regcred.LookupError) error {
 	hint := fmt.Sprintf("run \"regcred explain %s\" to see every step", tgt.arg())
 	if failure != nil {
+		if pullSecretFailed(res.Attempts) {
+			a.note("for want of a pull secret the kubelet would not pull at all")
+		}
 		return withHint(attemptErrors(r.Repository, res.Attempts), hint)
 	}
-	for _, at := range res.Attempts {
-		if at.Err != nil {
-			a.warn("%v", attemptError(at))
-		}
-	}
+	a.warnFailed(res.Attempts)
 	if len(res.Credentials) > 0 {
 		return nil
 	}

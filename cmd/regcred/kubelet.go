@@ -109,16 +109,16 @@ func (a *app) readKubelet(pid int) (*kubelet, error) {
 	k := &kubelet{pid: pid}
 	cmdline, err := a.readProc(pid, "cmdline")
 	if err != nil {
-		return nil, procError(pid, err)
+		return nil, procError(pid, err, os.Geteuid())
 	}
 	k.flags = kubeletFlags(nulSeparated(cmdline))
 	environ, err := a.readProc(pid, "environ")
 	if err != nil {
-		return nil, procError(pid, err)
+		return nil, procError(pid, err, os.Geteuid())
 	}
 	k.environ = nulSeparated(environ)
 	if k.dir, err = os.Readlink(a.procPath(pid, "cwd")); err != nil {
-		return nil, procError(pid, err)
+		return nil, procError(pid, err, os.Geteuid())
 	}
 	return k, a.sameRoot(pid)
 }
@@ -145,9 +145,11 @@ func nulSeparated(s string) []string {
 	return strings.Split(s, "\x00")
 }
 
-func procError(pid int, err error) error {
+func procError(pid int, err error, euid int) error {
 	var cause error = fmt.Errorf("--as-kubelet: read process %d: %w", pid, err)
 	switch {
+	case errors.Is(err, fs.ErrPermission) && euid == 0:
+		return withHint(cause, "this root lacks the right to trace other processes (CAP_SYS_PTRACE): run regcred on the node itself, not in a container")
 	case errors.Is(err, fs.ErrPermission):
 		return withHint(cause, "only root, or the kubelet's own user, may read its environment: use sudo")
 	case errors.Is(err, fs.ErrNotExist):

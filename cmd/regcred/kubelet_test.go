@@ -15,15 +15,17 @@ func TestProcError(t *testing.T) {
 	tests := []struct {
 		name  string
 		cause error
+		euid  int
 		hint  string
 	}{
-		{"permission", fs.ErrPermission, "only root, or the kubelet's own user, may read its environment: use sudo"},
-		{"gone", fs.ErrNotExist, "no such process; without =PID the kubelet is searched for"},
-		{"other", errors.New("input/output error"), ""},
+		{"permission of root", fs.ErrPermission, 0, "this root lacks the right to trace other processes (CAP_SYS_PTRACE): run regcred on the node itself, not in a container"},
+		{"permission", fs.ErrPermission, 1000, "only root, or the kubelet's own user, may read its environment: use sudo"},
+		{"gone", fs.ErrNotExist, 1000, "no such process; without =PID the kubelet is searched for"},
+		{"other", errors.New("input/output error"), 0, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			err := procError(17, &fs.PathError{Op: "open", Path: "/proc/17/environ", Err: tt.cause})
+			err := procError(17, &fs.PathError{Op: "open", Path: "/proc/17/environ", Err: tt.cause}, tt.euid)
 			hint := ""
 			if e, ok := errors.AsType[*exitError](err); ok {
 				hint = e.hint

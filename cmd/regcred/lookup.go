@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/regcred/regcred"
@@ -100,6 +102,26 @@ func (l *lookupFlags) request(tgt target) (regcred.Request, error) {
 	return req, err
 }
 
+// maxTokenFile and maxPullSecretFile bound files that are given by name, in bytes.
+const (
+	maxTokenFile      = 1 << 20
+	maxPullSecretFile = 16 << 20
+)
+
+// readBounded reads a file that has at most limit bytes.
+func readBounded(name string, limit int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("%s is larger than %s", name, bytesText(limit))
+	}
+	return data, err
+}
+
 // readIdentity reads what --service-account-token-file and --annotation name.
 func readIdentity(tokenFile string, pairs []string) (token regcred.Secret, annotations map[string]string, err error) {
 	for _, pair := range pairs {
@@ -118,7 +140,7 @@ func readIdentity(tokenFile string, pairs []string) (token regcred.Secret, annot
 		}
 		return "", nil, nil
 	}
-	data, err := os.ReadFile(tokenFile)
+	data, err := readBounded(tokenFile, maxTokenFile)
 	if err != nil {
 		return "", nil, fmt.Errorf("--service-account-token-file: %w", err)
 	}
@@ -129,12 +151,32 @@ func readIdentity(tokenFile string, pairs []string) (token regcred.Secret, annot
 	return token, annotations, nil
 }
 
-// lookup asks k. A failure of every provider is no error here: it is returned
-// as failure, beside the result that says what happened.
-func lookup(ctx context.Context, k *regcred.Keyring, req regcred.Request) (res *regcred.Result, failure *regcred.LookupError, err error) {
+// lookup asks k. A failure of everything, or of a pull secret, is no error
+// here: it is returned as failure, beside the result that says what happened.
+func lookup(ctx context.Context, k *regcred.Keyring, req regcred.Request, repository string) (res *regcred.Result, failure *regcred.LookupError, err error) {
 	res, err = k.Lookup(ctx, req)
 	if errors.As(err, &failure) {
 		return res, failure, nil
 	}
-	return res, nil, err
+	if err == nil && pullSecretFailed(res.Attempts) {
+		// kubelet: MakeDockerKeyring fails as a whole, and the pull with it.
+		res.Credentials = nil
+		failure = &regcred.LookupError{Image: repository, Failed: failedOf(res.Attempts)}
+	}
+	return res, failure, err
+}
+
+func failedOf(attempts []regcred.Attempt) []regcred.Attempt {
+	return slices.DeleteFunc(slices.Clone(attempts), func(at regcred.Attempt) bool { return at.Err == nil })
+}
+
+func pullSecretFailed(attempts []regcred.Attempt) bool {
+	return slices.ContainsFunc(failedOf(attempts), func(at regcred.Attempt) bool { return at.Kind == regcred.SourcePullSecret })
+}
+
+// warnFailed tells of what failed beside something that answered.
+func (a *app) warnFailed(attempts []regcred.Attempt) {
+	for _, at := range failedOf(attempts) {
+		a.warn("%v", attemptError(at))
+	}
 }

@@ -6,6 +6,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -53,7 +55,7 @@ func (a *app) resolve(path string, needBinDir bool) (*origin, error) {
 	case a.asKubelet != "":
 		err = a.takeKubelet(o)
 	case o.config == "" || o.binDir == "" && needBinDir:
-		err = a.takeDiscovered(o)
+		err = a.takeDiscovered(o, needBinDir)
 	}
 	if err != nil {
 		return nil, err
@@ -117,13 +119,13 @@ func (a *app) takeKubelet(o *origin) error {
 
 // takeDiscovered fills in what was not given from the first well-known
 // location, and says so.
-func (a *app) takeDiscovered(o *origin) error {
+func (a *app) takeDiscovered(o *origin, needBinDir bool) error {
 	loc, err := a.discover()
 	if err != nil {
 		return err
 	}
 	if loc == nil {
-		return a.notDiscovered(o)
+		return notDiscovered(o, needBinDir)
 	}
 	var took []string
 	if o.config == "" {
@@ -139,9 +141,12 @@ func (a *app) takeDiscovered(o *origin) error {
 	return nil
 }
 
-func (a *app) notDiscovered(o *origin) error {
-	const hint = "give both --config and --bin-dir, or --as-kubelet to take those of the running kubelet"
-	if o.config == "" && o.binDir == "" {
+func notDiscovered(o *origin, needBinDir bool) error {
+	hint := "give both --config and --bin-dir, or --as-kubelet to take those of the running kubelet"
+	if !needBinDir {
+		hint = "give its path (validate PATH, or --config PATH), or --as-kubelet to take that of the running kubelet"
+	}
+	if o.config == "" && (o.binDir == "" || !needBinDir) {
 		return withHint(errors.New("no credential provider configuration: none was given, and none is in the places where nodes have it"), hint)
 	}
 	given, missing := "--config", "--bin-dir"
@@ -158,6 +163,9 @@ func (a *app) loadValid(o *origin) (*regcred.Config, error) {
 	if err == nil {
 		err = cfg.Validate()
 	}
+	if err := unreadable(err); err != nil {
+		return nil, err
+	}
 	if err != nil {
 		return nil, withHint(err, fmt.Sprintf("a kubelet would not start with this configuration; mend it and run \"regcred validate %s\"", o.config))
 	}
@@ -165,4 +173,35 @@ func (a *app) loadValid(o *origin) (*regcred.Config, error) {
 		return cfg, nil
 	}
 	return cfg, a.checkTrust(o, cfg)
+}
+
+// unreadable returns an error if err, of [regcred.Load], is that this user may
+// not read the configuration: that is no verdict of a kubelet, which is root.
+func unreadable(err error) error {
+	for _, e := range flatten(err) {
+		field, ok := errors.AsType[*regcred.FieldError](e)
+		if !ok || field.Line > 0 {
+			continue
+		}
+		if err := tryOpen(field.File); errors.Is(err, fs.ErrPermission) {
+			hint := ""
+			if os.Geteuid() != 0 {
+				hint = "run it as root (sudo)"
+			}
+			return withHint(err, hint)
+		}
+	}
+	return nil
+}
+
+func tryOpen(name string) error {
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() && !info.IsDir() {
+		return err // opening a named pipe would wait for a writer
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }

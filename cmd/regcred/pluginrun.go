@@ -44,6 +44,7 @@ type pluginRunReport struct {
 	StdoutBytes     *int          `json:"stdoutBytes,omitempty"` // of an answer that was refused
 	Stderr          string        `json:"stderr,omitempty"`      // scrubbed
 	Accepted        bool          `json:"accepted"`              // by the kubelet
+	Credentials     int           `json:"credentials"`           // how many of an accepted answer match the image
 	Stage           regcred.Stage `json:"stage,omitempty"`       // where it failed
 	Error           string        `json:"error,omitempty"`       // why
 }
@@ -77,11 +78,11 @@ func (a *app) pluginRunCmd() *cobra.Command {
 		Short: "Run one provider's plugin as the kubelet does, and show the exchange",
 		Long: `run executes the plugin of the provider NAME once, as the kubelet does for
 IMAGE: with the configured arguments, environment and protocol version, under
-the same deadline, and without a cache. It shows what was sent and what came back, with
-tokens and passwords replaced, and whether a kubelet accepts it.
+the same deadline, and without a cache. It shows what was sent and what came
+back, with tokens and passwords replaced, and whether a kubelet accepts it.
 
-The exit code is 0 if the answer has credentials, 3 if it is empty, and 1 if
-the run failed or a kubelet would refuse the answer.`,
+The exit code is 0 if the answer has credentials for the image, 3 if it has
+none, and 1 if the run failed or a kubelet would refuse the answer.`,
 		Example: `  regcred plugin run ecr-credential-provider 123456789012.dkr.ecr.eu-west-1.amazonaws.com/app
   sudo regcred plugin run --as-kubelet ecr-credential-provider IMAGE
   regcred plugin run --service-account-token-file token --annotation example.com/role=ci NAME IMAGE`,
@@ -147,6 +148,9 @@ func (a *app) pluginRun(ctx context.Context, out io.Writer, f *pluginRunFlags, n
 	}
 	x, runErr := a.command(p, o).Run(ctx, req)
 	r := newPluginRunReport(p, o, req, x, runErr)
+	if err := r.match(ctx, req.Image, x.Response); err != nil {
+		return err
+	}
 	if f.output.value == "json" {
 		err = writeJSON(out, r)
 	} else {
@@ -299,8 +303,39 @@ func (r *pluginRunReport) failure() error {
 	switch {
 	case !r.Accepted:
 		return exit(exitFailed)
-	case len(r.Response.Auth) == 0:
+	case r.Credentials == 0:
 		return exit(exitEmpty)
 	}
 	return nil
+}
+
+// match counts the credentials of an accepted answer that are for the image.
+func (r *pluginRunReport) match(ctx context.Context, image string, resp *plugin.Response) error {
+	if !r.Accepted {
+		return nil
+	}
+	k, err := regcred.New(&regcred.Config{}, regcred.Options{
+		BinDir:  filepath.Dir(r.Path), // nothing of it is run
+		Sources: []regcred.AuthSource{answerSource(resp.Auth)},
+	})
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	res, err := k.Lookup(ctx, regcred.Request{Image: image})
+	if err != nil {
+		return err
+	}
+	r.Credentials = len(res.Credentials)
+	return nil
+}
+
+// answerSource makes a keyring of an answer, so that its keys are matched as
+// in any other.
+type answerSource map[string]plugin.AuthConfig
+
+func (s answerSource) Name() string { return "answer" }
+
+func (s answerSource) Auths(context.Context, string) ([]regcred.AuthSet, error) {
+	return []regcred.AuthSet{{Auths: s}}, nil
 }

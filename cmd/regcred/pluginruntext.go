@@ -6,8 +6,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/regcred/regcred/plugin"
 )
 
 // renderPluginRun lays out one exchange.
@@ -54,7 +58,10 @@ func (t *text) document(v any) {
 
 func (a *app) renderPluginResult(t *text, r *pluginRunReport) {
 	took := fmt.Sprintf("exit code %d after %s", r.ExitCode, millis(r.DurationSeconds))
-	if r.ExitCode < 0 {
+	switch {
+	case r.Stage == plugin.StageStart:
+		took = "was not started"
+	case r.ExitCode < 0:
 		took = "did not exit by itself; " + millis(r.DurationSeconds)
 	}
 	if !r.Accepted {
@@ -66,11 +73,14 @@ func (a *app) renderPluginResult(t *text, r *pluginRunReport) {
 		return
 	}
 	m := markOK
-	if len(r.Response.Auth) == 0 {
+	if r.Credentials == 0 {
 		m = markNone
 	}
 	t.item(m, took)
 	t.detail("the kubelet accepts this: %s, good for %s%s", count(len(r.Response.Auth), "credential"), scope(r.Response.CacheKeyType), kept(r.Response.duration))
+	if keys := slices.Sorted(maps.Keys(r.Response.Auth)); len(keys) > 0 && r.Credentials == 0 {
+		t.detail("none of its keys matches the image: %s", strings.Join(keys, ", "))
+	}
 }
 
 func kept(d *time.Duration) string {

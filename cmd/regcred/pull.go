@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/pull"
 	"github.com/spf13/cobra"
@@ -22,6 +23,7 @@ type pullFlags struct {
 	format   *choice
 	platform string
 	insecure bool
+	quiet    bool // without progress
 }
 
 // pullReport is the result of "regcred pull -o json", one for each image.
@@ -36,7 +38,15 @@ type pullReport struct {
 	Downloaded int64           `json:"downloaded"`           // bytes
 	Credential *credentialJSON `json:"credential,omitempty"` // the one that worked; absent if the pull was anonymous
 	Failed     []tryJSON       `json:"failed"`               // what was tried before, in order
+	Warnings   []warningJSON   `json:"warnings,omitempty"`   // what failed in the lookup, beside something that answered
 	Error      string          `json:"error,omitempty"`
+}
+
+// warningJSON is a provider or source that failed.
+type warningJSON struct {
+	Name  string        `json:"name"`
+	Stage regcred.Stage `json:"stage"`
+	Error string        `json:"error"`
 }
 
 type layerJSON struct {
@@ -85,7 +95,7 @@ The exit code is 0 if every image was pulled, and 1 otherwise.`,
 		case p.dir == "":
 			return fmt.Errorf("%s: --output is missing: name the directory for the images", cmd.CommandPath())
 		}
-		return nil
+		return checkPlatform(p.platform)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.pullAll(cmd.Context(), cmd.OutOrStdout(), p, args)
@@ -93,7 +103,22 @@ The exit code is 0 if every image was pulled, and 1 otherwise.`,
 	return cmd
 }
 
+// checkPlatform refuses what [pull.Puller] would refuse later.
+func checkPlatform(s string) error {
+	if s == "" || s == pull.AllPlatforms {
+		return nil
+	}
+	if p, err := v1.ParsePlatform(s); err != nil || p.OS == "" || p.Architecture == "" {
+		return fmt.Errorf("--platform %q: want os/architecture[/variant], such as linux/arm64, or %q", s, pull.AllPlatforms)
+	}
+	return nil
+}
+
 func (a *app) pullAll(ctx context.Context, out io.Writer, p *pullFlags, images []string) error {
+	req, err := p.request(target{})
+	if err != nil {
+		return err
+	}
 	cfg, k, _, err := a.openKeyring(ctx, p.lookupFlags)
 	if err != nil {
 		return err
@@ -102,7 +127,8 @@ func (a *app) pullAll(ctx context.Context, out io.Writer, p *pullFlags, images [
 	reports := make([]pullReport, 0, len(images))
 	var errs []error
 	for _, image := range images {
-		r, err := a.pullOne(ctx, cfg, k, p, image)
+		req.Image = image
+		r, err := a.pullOne(ctx, cfg, k, p, req)
 		if err != nil {
 			r.Error = err.Error()
 			errs = append(errs, err)
@@ -125,25 +151,26 @@ func (a *app) pullAll(ctx context.Context, out io.Writer, p *pullFlags, images [
 
 // pullOne looks up the credentials of one image and pulls it. The report says
 // how far that got, also beside an error.
-func (a *app) pullOne(ctx context.Context, cfg *regcred.Config, k *regcred.Keyring, p *pullFlags, image string) (*pullReport, error) {
+func (a *app) pullOne(ctx context.Context, cfg *regcred.Config, k *regcred.Keyring, p *pullFlags, req regcred.Request) (*pullReport, error) {
+	image := req.Image
 	r := &pullReport{Image: image, Output: p.dir, Layers: []layerJSON{}, Failed: []tryJSON{}}
-	if _, err := a.explainTarget(cfg, target{image: image}); err != nil {
-		return r, err
-	}
-	req, err := p.request(target{image: image})
+	ex, err := a.explainTarget(cfg, target{image: image})
 	if err != nil {
 		return r, err
 	}
-	res, failure, err := lookup(ctx, k, req)
+	res, failure, err := lookup(ctx, k, req, ex.Repository)
 	if err != nil {
 		return r, err
 	}
 	if failure != nil {
-		err := attemptErrors(failure.Image, res.Attempts)
-		return r, withHint(fmt.Errorf("%s is not pulled, since without credentials that would be anonymous: %w", image, err),
-			fmt.Sprintf("run \"regcred explain %s\" to see every step", image))
+		return r, notPulled(image, res.Attempts)
 	}
-	bars := a.newProgress()
+	a.warnFailed(res.Attempts)
+	r.warnings(res.Attempts)
+	bars := &progress{}
+	if !p.quiet {
+		bars = a.newProgress()
+	}
 	puller := &pull.Puller{Platform: p.platform, Insecure: p.insecure, Refused: k.Invalidate, Progress: bars.event}
 	got, err := puller.Pull(ctx, image, res.Credentials, p.dir)
 	bars.close()
@@ -152,6 +179,27 @@ func (a *app) pullOne(ctx context.Context, cfg *regcred.Config, k *regcred.Keyri
 	}
 	r.succeeded(got)
 	return r, nil
+}
+
+// notPulled says why nothing is asked of the registry.
+func notPulled(image string, attempts []regcred.Attempt) error {
+	why := "since without credentials that would be anonymous"
+	if pullSecretFailed(attempts) {
+		why = "since for want of a pull secret the kubelet would not pull it"
+	}
+	var causes []string
+	for _, at := range failedOf(attempts) {
+		causes = append(causes, attemptError(at).Error())
+	}
+	return withHint(fmt.Errorf("%s is not pulled, %s: %s", image, why, strings.Join(causes, "; ")),
+		fmt.Sprintf("run \"regcred explain %s\" to see every step", image))
+}
+
+// warnings records what failed beside something that answered.
+func (r *pullReport) warnings(attempts []regcred.Attempt) {
+	for _, at := range failedOf(attempts) {
+		r.Warnings = append(r.Warnings, warningJSON{at.Provider, at.Stage, cause(at.Err)})
+	}
 }
 
 func (r *pullReport) succeeded(got *pull.Result) {

@@ -6,8 +6,10 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
+	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/regcred/regcred"
 	"sigs.k8s.io/yaml"
@@ -18,6 +20,7 @@ const (
 	typeDockerConfigJSON = "kubernetes.io/dockerconfigjson"
 	keyDockerConfigJSON  = ".dockerconfigjson"
 	typeDockercfg        = "kubernetes.io/dockercfg"
+	keyDockercfg         = ".dockercfg"
 )
 
 // pullSecretFile is what may be in a file given as --pull-secret.
@@ -38,7 +41,7 @@ type pullSecretFile struct {
 // readPullSecret reads a Secret manifest (YAML or JSON) or a docker
 // config.json. Its errors never hold a value of the file.
 func readPullSecret(name string) (*regcred.PullSecret, error) {
-	data, err := os.ReadFile(name)
+	data, err := readBounded(name, maxPullSecretFile)
 	if err != nil {
 		return nil, err
 	}
@@ -63,15 +66,19 @@ func readPullSecret(name string) (*regcred.PullSecret, error) {
 }
 
 func (f *pullSecretFile) secret(name string) (*regcred.PullSecret, error) {
-	if f.Type != typeDockerConfigJSON && f.Type != typeDockercfg {
+	key, ok := map[string]string{typeDockerConfigJSON: keyDockerConfigJSON, typeDockercfg: keyDockercfg}[f.Type]
+	if !ok {
 		return nil, fmt.Errorf("%s is a Secret of type %q, which no kubelet takes as a pull secret; want %s", name, f.Type, typeDockerConfigJSON)
 	}
 	data := f.Data
 	if data == nil {
 		data = map[string][]byte{}
 	}
-	for key, value := range f.StringData { // as the API server merges them
-		data[key] = []byte(value)
+	for name, value := range f.StringData { // as the API server merges them
+		data[name] = []byte(value)
+	}
+	if len(data[key]) == 0 { // the kubelet passes over it without a word
+		return nil, fmt.Errorf("%s is a Secret of type %s without data under %q; its keys: %s", name, f.Type, key, orNone(data))
 	}
 	return &regcred.PullSecret{
 		Namespace: f.Metadata.Namespace,
@@ -80,4 +87,12 @@ func (f *pullSecretFile) secret(name string) (*regcred.PullSecret, error) {
 		Type:      f.Type,
 		Data:      data,
 	}, nil
+}
+
+// orNone lists the keys of a secret's data.
+func orNone(data map[string][]byte) string {
+	if len(data) == 0 {
+		return "none"
+	}
+	return strings.Join(slices.Sorted(maps.Keys(data)), ", ")
 }

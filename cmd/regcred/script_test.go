@@ -10,7 +10,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -31,6 +30,9 @@ func TestMain(m *testing.M) {
 		os.Exit(plugin())
 	}
 	if name == demoProvider { // a copy of this program that the demo made
+		if os.Getenv("TEST_DEMO_FAILS") != "" {
+			os.Exit(3)
+		}
 		os.Exit(regcredMain())
 	}
 	testscript.Main(m, map[string]func(){
@@ -41,14 +43,14 @@ func TestMain(m *testing.M) {
 
 // regcredMain is main, with a root directory that a script may choose.
 func regcredMain() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	root := os.Getenv("TEST_ROOT")
-	if root == "" {
-		return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
-	}
-	a := &app{stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(), root: root, now: time.Now}
-	return a.run(ctx, os.Args[1:])
+	return withSignals(func(ctx context.Context) int {
+		root := os.Getenv("TEST_ROOT")
+		if root == "" {
+			return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
+		}
+		a := &app{stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(), root: root, now: time.Now}
+		return a.run(ctx, os.Args[1:])
+	})
 }
 
 // kubeletMain is a kubelet as far as /proc shows it.

@@ -4,7 +4,7 @@
 package main
 
 import (
-	"fmt"
+	"errors"
 	"strings"
 
 	"github.com/regcred/regcred"
@@ -49,13 +49,13 @@ func (a *app) explainTarget(cfg *regcred.Config, tgt target) (regcred.Explanatio
 	if tgt.registry != "" {
 		e := cfg.ExplainRegistry(tgt.registry)
 		if e.Error != "" {
-			return e, withHint(fmt.Errorf("--registry %q: %s", tgt.registry, e.Error), "a registry is written host[:port]")
+			return e, withHint(errors.New("--"+e.Error), "a registry is written host[:port]")
 		}
 		return e, nil
 	}
 	e := cfg.Explain(tgt.image)
 	if e.Error != "" {
-		return e, withHint(fmt.Errorf("image %q: %s", tgt.image, e.Error), "an image is written [registry[:port]/]repository[:tag][@digest], in lower case")
+		return e, withHint(errors.New(e.Error), "an image is written [registry[:port]/]repository[:tag][@digest], in lower case")
 	}
 	// An image that was probably meant as a registry.
 	name, found := strings.CutPrefix(e.Repository, "docker.io/library/")

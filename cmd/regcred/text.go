@@ -16,22 +16,21 @@ import (
 	"golang.org/x/term"
 )
 
-// defaultWidth is the width of text that does not go to a terminal.
+// defaultWidth is the width of help, and of a terminal that does not tell its own.
 const defaultWidth = 80
 
 // text lays out results for people. Everything that it prints is made
 // printable first: names and messages come from files, plugins and registries.
 type text struct {
 	strings.Builder
-	width int
-	tty   bool
+	width int // 0 = unlimited: not for a terminal, so that other programs get whole lines
 	color bool
 }
 
 func (a *app) newText() *text {
-	t := &text{width: defaultWidth}
+	t := &text{width: a.width}
 	if f, ok := a.tty(); ok {
-		t.tty = true
+		t.width = defaultWidth
 		t.color = !a.noColor && lookupEnv(a.environ, "NO_COLOR") == "" && lookupEnv(a.environ, "TERM") != "dumb"
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w >= 40 {
 			t.width = w
@@ -92,15 +91,17 @@ func (t *text) item(m mark, s string) {
 	t.wrap(4+markWidth, 4+markWidth, s)
 }
 
-// line prints a line of its own that begins with a mark. It is wrapped on a
-// terminal only, so that other programs get whole lines.
+// line prints a line of its own that begins with a mark.
 func (t *text) line(m mark, s string) {
 	t.WriteString(t.pad(m) + " ")
-	if t.tty {
-		t.wrap(markWidth+1, markWidth+3, s)
-	} else {
-		t.WriteString(printable(s) + "\n")
-	}
+	t.wrap(markWidth+1, markWidth+3, s)
+}
+
+// below prints what belongs to the line before.
+func (t *text) below(s string) {
+	const indent = markWidth + 3
+	t.WriteString(strings.Repeat(" ", indent))
+	t.wrap(indent, indent, s)
 }
 
 // pair prints a label and a value.
@@ -126,7 +127,7 @@ func (t *text) wrap(at, indent int, s string) {
 		n := utf8.RuneCountInString(w)
 		switch {
 		case i == 0:
-		case column+1+n > t.width:
+		case t.width > 0 && column+1+n > t.width:
 			t.WriteString("\n" + strings.Repeat(" ", indent))
 			column = indent
 		default:
@@ -152,7 +153,7 @@ func (t *text) table(header []string, rows [][]string) {
 	for _, w := range widths {
 		total += w
 	}
-	if total > t.width {
+	if t.width > 0 && total > t.width {
 		t.blocks(header, rows)
 		return
 	}
@@ -210,8 +211,12 @@ func printable(s string) string {
 
 func unprintable(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }
 
-// span is a duration without the zeros at its end: 10m, not 10m0s.
+// span is a duration without the zeros at its end: 10m, not 10m0s. One that is
+// shorter than a second remains as it is.
 func span(d time.Duration) string {
+	if d.Abs() < time.Second {
+		return d.String()
+	}
 	s := d.Round(time.Second).String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")

@@ -34,6 +34,7 @@ func TestWrap(t *testing.T) {
 		{"empty", "", "\n"},
 		{"breaks at a space", "aaaa bbbb cccc", "aaaa bbbb\n  cccc\n"},
 		{"exactly the width", "aaaa bbbbb", "aaaa bbbbb\n"},
+		{"folds space", "a \n  b", "a b\n"},
 		{"never breaks a word", "a bbbbbbbbbbbbbbbb c", "a\n  bbbbbbbbbbbbbbbb\n  c\n"},
 	}
 	for _, tt := range tests {
@@ -44,6 +45,17 @@ func TestWrap(t *testing.T) {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestWrapUnlimited is for what other programs read.
+func TestWrapUnlimited(t *testing.T) {
+	long := strings.TrimSpace(strings.Repeat("word ", 200))
+	txt := &text{}
+	txt.wrap(8, 8, long)
+	txt.table([]string{"A", "B"}, [][]string{{long, "x"}})
+	if got := strings.Count(txt.String(), "\n"); got != 3 {
+		t.Errorf("%d lines, want 3", got)
 	}
 }
 
@@ -91,7 +103,7 @@ func TestMarkColors(t *testing.T) {
 func TestSpan(t *testing.T) {
 	tests := map[string]string{
 		"10m": "10m", "11h30m": "11h30m", "12h": "12h", "90s": "1m30s", "1s": "1s",
-		"0s": "0s", "20s": "20s", "20m": "20m", "1h0m5s": "1h0m5s", "-10m": "-10m", "400ms": "0s",
+		"0s": "0s", "20s": "20s", "20m": "20m", "1h0m5s": "1h0m5s", "-10m": "-10m", "400ms": "400ms", "21.6us": "21.6µs", "-1ms": "-1ms", "1.4s": "1s",
 	}
 	for in, want := range tests {
 		d, err := time.ParseDuration(in)

@@ -110,6 +110,7 @@ func (a *app) validate(out io.Writer, v *validateFlags, path string) error {
 	if err != nil {
 		return err
 	}
+	a.noteTarget(v)
 	if v.output.value == "json" {
 		err = writeJSON(out, r)
 	} else {
@@ -119,6 +120,27 @@ func (a *app) validate(out io.Writer, v *validateFlags, path string) error {
 		return err
 	}
 	return r.failure(v.strict)
+}
+
+// noteTarget says what of the target the verdict does not depend on.
+func (a *app) noteTarget(v *validateFlags) {
+	if minorOf(v.kubeletVersion) > minorOf(regcred.NewestKubelet) {
+		a.note("kubelet %s is newer than those that regcred knows; it is judged as %s", v.kubeletVersion, regcred.NewestKubelet)
+	}
+	known := []string{"KubeletCredentialProviders", "KubeletServiceAccountTokenForCredentialProviders"}
+	unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(v.gates)), func(gate string) bool { return slices.Contains(known, gate) })
+	if len(unknown) > 0 {
+		a.note("of --feature-gates these are ignored: %s; credential providers depend on %s",
+			strings.Join(unknown, ", "), strings.Join(known, " and "))
+	}
+}
+
+// minorOf is the 33 of 1.33, v1.33.4 and 1.33-rc.0; 0 of what is no version.
+func minorOf(version string) int {
+	_, rest, _ := strings.Cut(version, ".")
+	n := 0
+	_, _ = fmt.Sscanf(rest, "%d", &n)
+	return n
 }
 
 // check loads, validates and lints.
@@ -133,6 +155,9 @@ func (a *app) check(v *validateFlags, o *origin) (*validateReport, error) {
 	}
 	target := regcred.Target{KubeletVersion: v.kubeletVersion, FeatureGates: v.gates}
 	cfg, err := regcred.Load(o.config)
+	if err := unreadable(err); err != nil {
+		return nil, err
+	}
 	if err != nil {
 		r.Problems = toProblems(err)
 		return r, nil
@@ -251,6 +276,6 @@ func (t *text) findingLine(f regcred.Finding) {
 	where := &regcred.FieldError{File: f.File, Line: f.Line, Column: f.Column, Path: f.Path, Msg: fmt.Sprintf("%s [%s]", f.Message, f.Rule)}
 	t.line(m, where.Error())
 	if f.Suggestion != "" {
-		t.line("", "  instead: "+f.Suggestion)
+		t.below("instead: " + f.Suggestion)
 	}
 }

@@ -52,15 +52,21 @@ func (v *verdict) mark() mark {
 	return markFail
 }
 
-// judge adds to the verdict what keeps the kubelet from starting at all.
+// judge puts what keeps the kubelet from starting before how a pull goes.
 func (r *explainReport) judge() verdict {
 	v := r.judgePull()
-	stopped := slices.ContainsFunc(r.Findings, stopsKubelet)
+	findings := slices.Clone(r.Findings)
 	for _, p := range r.Providers {
-		stopped = stopped || slices.ContainsFunc(p.Findings, stopsKubelet)
+		findings = append(findings, p.Findings...)
 	}
-	if stopped {
-		v.Text += "; but the kubelet would not start, for want of an executable: run regcred validate"
+	var stopped []string
+	for _, f := range findings {
+		if stopsKubelet(f) {
+			stopped = append(stopped, f.Message)
+		}
+	}
+	if len(stopped) > 0 {
+		v.Outcome, v.Text = verdictInvalid, strings.Join(stopped, "; ")
 	}
 	return v
 }
@@ -74,14 +80,13 @@ func (r *explainReport) judgePull() verdict {
 		return r.judgeDryRun()
 	case v.Tries > 0:
 		v.Outcome = verdictCredentials
-		v.Text = fmt.Sprintf("a pull tries %s, then fails; never anonymous", inOrder(v.Tries))
+		v.Text = tries(v.Tries)
 		if len(v.Failed) > 0 {
-			v.Text += fmt.Sprintf("; but %s failed, and %s", strings.Join(v.Failed, " and "), r.despite("what would have come from there is missing"))
+			v.Text += fmt.Sprintf("; but %s failed, and what would have come from there is missing", strings.Join(v.Failed, " and "))
 		}
 	case len(v.Failed) > 0:
 		v.Outcome = verdictFailed
-		v.Text = fmt.Sprintf("no credentials, because %s failed; %s", strings.Join(v.Failed, " and "),
-			r.despite("the kubelet would pull anonymously all the same, and report at most a 401"))
+		v.Text = fmt.Sprintf("no credentials, because %s failed; %s", strings.Join(v.Failed, " and "), r.nevertheless())
 	default:
 		v.Outcome = verdictAnonymous
 		v.Text = "no credentials: a pull is tried once, anonymously" + r.whyNone()
@@ -89,15 +94,14 @@ func (r *explainReport) judgePull() verdict {
 	return v
 }
 
-// despite says what the kubelet does after a failure: usually goes on.
-func (r *explainReport) despite(usually string) string {
+// nevertheless says what the kubelet does after a failure.
+func (r *explainReport) nevertheless() string {
 	for _, s := range r.Sources {
 		if s.Kind == regcred.SourcePullSecret && s.Outcome == outcomeFailed {
-			// kubelet: MakeDockerKeyring fails as a whole.
-			return "for want of a pull secret the kubelet would not pull at all"
+			return "for want of a pull secret the kubelet would not pull at all" // see lookup
 		}
 	}
-	return usually
+	return "the kubelet would pull anonymously all the same, and report at most a 401"
 }
 
 func (r *explainReport) judgeDryRun() verdict {
@@ -113,22 +117,30 @@ func (r *explainReport) judgeDryRun() verdict {
 	return verdict{Outcome: verdictMatched, Text: fmt.Sprintf("would ask %s: %s", count(len(would), "provider"), strings.Join(would, ", "))}
 }
 
-func inOrder(n int) string {
+// tries says how a pull with n credentials goes.
+func tries(n int) string {
 	if n == 1 {
-		return "1 credential"
+		return "a pull tries 1 credential, and fails if it is refused; never anonymous"
 	}
-	return fmt.Sprintf("%d credentials in this order", n)
+	return fmt.Sprintf("a pull tries %d credentials in order, and fails if all are refused; never anonymous", n)
 }
 
-// whyNone names the commonest reason of an unexpected anonymous pull.
+// whyNone names the commonest reasons of an unexpected anonymous pull.
 func (r *explainReport) whyNone() string {
 	matched, skipped := 0, 0
+	text := ""
 	for _, p := range r.Providers {
 		if p.Matched {
 			matched++
 		}
-		if p.Attempt != nil && p.Attempt.Outcome == outcomeSkipped {
+		if p.Attempt == nil {
+			continue
+		}
+		if p.Attempt.Outcome == outcomeSkipped {
 			skipped++
+		}
+		if p.Attempt.Outcome == outcomeEmpty && len(p.Attempt.Keys) > 0 {
+			text += fmt.Sprintf("; %s answered, but none of its keys (%s) matches", p.Name, strings.Join(p.Attempt.Keys, ", "))
 		}
 	}
 	switch {
@@ -137,7 +149,7 @@ func (r *explainReport) whyNone() string {
 	case skipped == matched:
 		return "; " + count(skipped, "provider") + " matched but would not be asked"
 	}
-	return ""
+	return text
 }
 
 // failed names the providers and sources that failed.

@@ -18,7 +18,9 @@ func TestJudge(t *testing.T) {
 	}
 	unmatched := providerReport{ProviderExplanation: regcred.ProviderExplanation{Name: "p"}}
 	missing := provider(outcomeFailed)
-	missing.Findings = []regcred.Finding{{Rule: "missing-binary"}}
+	missing.Findings = []regcred.Finding{{Rule: "path-glob", Message: "never matches"}, {Rule: "missing-binary", Message: "/bin/p does not exist"}}
+	stranger := provider(outcomeEmpty)
+	stranger.Attempt.Keys = []string{"a.example", "b.example/x"}
 	one := make([]credentialJSON, 1)
 	two := make([]credentialJSON, 2)
 	tests := []struct {
@@ -31,15 +33,15 @@ func TestJudge(t *testing.T) {
 	}{
 		{
 			"one credential", explainReport{Credentials: one, Providers: []providerReport{provider(outcomeAnswered)}},
-			verdictCredentials, exitOK, markOK, "a pull tries 1 credential, then fails; never anonymous",
+			verdictCredentials, exitOK, markOK, "a pull tries 1 credential, and fails if it is refused; never anonymous",
 		},
 		{
 			"two credentials", explainReport{Credentials: two},
-			verdictCredentials, exitOK, markOK, "a pull tries 2 credentials in this order, then fails; never anonymous",
+			verdictCredentials, exitOK, markOK, "a pull tries 2 credentials in order, and fails if all are refused; never anonymous",
 		},
 		{
 			"credentials in spite of a failure", explainReport{Credentials: one, Providers: []providerReport{provider(outcomeFailed)}},
-			verdictCredentials, exitOK, markWarn, `a pull tries 1 credential, then fails; never anonymous; but provider "p" failed, and what would have come from there is missing`,
+			verdictCredentials, exitOK, markWarn, `a pull tries 1 credential, and fails if it is refused; never anonymous; but provider "p" failed, and what would have come from there is missing`,
 		},
 		{
 			"failure", explainReport{Providers: []providerReport{provider(outcomeFailed)}},
@@ -50,12 +52,8 @@ func TestJudge(t *testing.T) {
 			verdictFailed, exitFailed, markFail, "no credentials, because pull secret a/b failed; for want of a pull secret the kubelet would not pull at all",
 		},
 		{
-			"failed source, other credentials", explainReport{Credentials: one, Sources: []sourceReport{{regcred.SourcePullSecret, "a/b", attemptJSON{Outcome: outcomeFailed}}}},
-			verdictCredentials, exitOK, markWarn, "a pull tries 1 credential, then fails; never anonymous; but pull secret a/b failed, and for want of a pull secret the kubelet would not pull at all",
-		},
-		{
-			"missing executable", explainReport{Providers: []providerReport{missing}},
-			verdictFailed, exitFailed, markFail, `no credentials, because provider "p" failed; the kubelet would pull anonymously all the same, and report at most a 401; but the kubelet would not start, for want of an executable: run regcred validate`,
+			"missing executable", explainReport{Credentials: one, Providers: []providerReport{missing}},
+			verdictInvalid, exitFailed, markFail, "/bin/p does not exist",
 		},
 		{
 			"no match", explainReport{Providers: []providerReport{unmatched}},
@@ -68,6 +66,10 @@ func TestJudge(t *testing.T) {
 		{
 			"empty answer", explainReport{Providers: []providerReport{provider(outcomeEmpty)}},
 			verdictAnonymous, exitEmpty, markWarn, "no credentials: a pull is tried once, anonymously",
+		},
+		{
+			"keys that do not match", explainReport{Providers: []providerReport{stranger}},
+			verdictAnonymous, exitEmpty, markWarn, "no credentials: a pull is tried once, anonymously; p answered, but none of its keys (a.example, b.example/x) matches",
 		},
 		{
 			"dry run", explainReport{DryRun: true, Providers: []providerReport{{ProviderExplanation: regcred.ProviderExplanation{Name: "p", Matched: true}}, unmatched}},

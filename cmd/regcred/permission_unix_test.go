@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestUnreadableConfig has a configuration that root alone may read. That is
+// not the kubelet's verdict on it.
+func TestUnreadableConfig(t *testing.T) {
+	regcred, dir := asNobody(t)
+	file := filepath.Join(dir, "c.yaml")
+	if err := os.WriteFile(file, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	closed := filepath.Join(dir, "closed")
+	if err := os.Mkdir(closed, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, config := range []string{file, closed, filepath.Join(closed, "c.yaml")} {
+		for _, args := range [][]string{
+			{"validate", config},
+			{"validate", "-o", "json", config},
+			{"explain", "--config", config, "--bin-dir", dir, "nginx"},
+			{"explain", "-o", "json", "--config", config, "--bin-dir", dir, "nginx"},
+			{"get", "--config", config, "--bin-dir", dir, "nginx"},
+		} {
+			cmd := regcred(args...)
+			var stdout, stderr bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			err := cmd.Run()
+			exitErr, ok := errors.AsType[*exec.ExitError](err)
+			if !ok || exitErr.ExitCode() != exitFailed {
+				t.Errorf("%q: got %v, want exit code %d", args, err, exitFailed)
+			}
+			if stdout.Len() > 0 {
+				t.Errorf("%q: stdout %q", args, stdout.String())
+			}
+			got := strings.ReplaceAll(stderr.String(), config, "CONFIG")
+			if !strings.HasSuffix(got, " CONFIG: permission denied\nhint: run it as root (sudo)\n") {
+				t.Errorf("%q: stderr %q", args, got)
+			}
+		}
+	}
+}
+
+// asNobody returns a maker of commands that run regcred as an ordinary user,
+// and a directory that such a user can enter.
+func asNobody(t *testing.T) (regcred func(args ...string) *exec.Cmd, dir string) {
+	t.Helper()
+	binary, err := exec.LookPath("regcred")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = t.TempDir()
+	if os.Geteuid() != 0 {
+		return func(args ...string) *exec.Cmd { return exec.Command(binary, args...) }, dir
+	}
+	// The binary is where root alone may go.
+	link := filepath.Join(dir, "regcred")
+	if err := os.Link(binary, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{filepath.Dir(dir), dir} {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	regcred = func(args ...string) *exec.Cmd {
+		cmd := exec.Command(link, args...)
+		cmd.Dir = "/"
+		const nobody = 65534
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		return cmd
+	}
+	if err := regcred("version").Run(); err != nil {
+		t.Skipf("an ordinary user cannot run regcred here: %v", err)
+	}
+	return regcred, dir
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestDemoOnTerminal runs the demo on a terminal of 80 columns.
+func TestDemoOnTerminal(t *testing.T) {
+	regcred, err := exec.LookPath("regcred")
+	if err != nil {
+		t.Fatal(err)
+	}
+	master, slave := openTerminal(t)
+	temp := t.TempDir()
+	cmd := exec.Command(regcred, "demo", "--no-color")
+	cmd.Env = append(os.Environ(), "TMPDIR="+temp, "TERM=xterm")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	screen, _ := io.ReadAll(master) // it ends with an error when the last writer is gone
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("demo: %v", err)
+	}
+	text := strings.ReplaceAll(string(screen), "\r\n", "\n")
+	if !strings.Contains(text, "\n   verdict\n     ok    ") {
+		t.Errorf("the demo shows no verdict:\n%s", text)
+	}
+	if strings.Contains(text, "\x1b") {
+		t.Errorf("something is drawn:\n%q", text)
+	}
+	for line := range strings.Lines(text) {
+		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 80 && !strings.Contains(line, temp) { // a path is not broken
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
+
+// openTerminal makes a terminal with 80 columns.
+func openTerminal(t *testing.T) (master, slave *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	t.Cleanup(func() { master.Close() })
+	fd := int(master.Fd())
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 25, Col: 80})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return master, slave
+}
