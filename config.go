@@ -82,7 +82,13 @@ type FieldError struct {
 	Path   string // e.g. "providers[2].matchImages[0]"
 	Value  string // the offending value; empty for values of env and args
 	Msg    string // what is wrong and what to do
+
+	err error // of the system, if the file could not be read
 }
+
+// Unwrap returns the system's error if the file could not be read, such as
+// [io/fs.ErrPermission]; else nil.
+func (e *FieldError) Unwrap() error { return e.err }
 
 // Error is "file:line:column: path: message: \"value\"", without the parts that are unknown.
 func (e *FieldError) Error() string {

@@ -136,5 +136,5 @@ func fileError(name, msg string, err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pe.Err
 	}
-	return &FieldError{File: name, Msg: fmt.Sprintf("%s: %v", msg, err)}
+	return &FieldError{File: name, Msg: fmt.Sprintf("%s: %v", msg, err), err: err}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -187,7 +188,7 @@ func (s *sourceReport) title() string {
 
 // explainInvalid tells a machine too that there is nothing to explain.
 func (a *app) explainInvalid(out io.Writer, e *explainFlags, o *origin, tgt target, invalid error) error {
-	if _, ok := errors.AsType[*regcred.FieldError](invalid); !ok || e.output.value != "json" {
+	if _, ok := errors.AsType[*regcred.FieldError](invalid); !ok || e.output.value != "json" || errors.Is(invalid, fs.ErrPermission) {
 		return invalid
 	}
 	var problems []string

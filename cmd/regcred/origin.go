@@ -178,30 +178,12 @@ func (a *app) loadValid(o *origin) (*regcred.Config, error) {
 // unreadable returns an error if err, of [regcred.Load], is that this user may
 // not read the configuration: that is no verdict of a kubelet, which is root.
 func unreadable(err error) error {
-	for _, e := range flatten(err) {
-		field, ok := errors.AsType[*regcred.FieldError](e)
-		if !ok || field.Line > 0 {
-			continue
-		}
-		if err := tryOpen(field.File); errors.Is(err, fs.ErrPermission) {
-			hint := ""
-			if os.Geteuid() != 0 {
-				hint = "run it as root (sudo)"
-			}
-			return withHint(err, hint)
-		}
+	if !errors.Is(err, fs.ErrPermission) {
+		return nil
 	}
-	return nil
-}
-
-func tryOpen(name string) error {
-	info, err := os.Stat(name)
-	if err != nil || !info.Mode().IsRegular() && !info.IsDir() {
-		return err // opening a named pipe would wait for a writer
+	hint := ""
+	if os.Geteuid() != 0 {
+		hint = "run it as root (sudo)"
 	}
-	f, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	return f.Close()
+	return withHint(err, hint)
 }

@@ -48,7 +48,7 @@ func TestUnreadableConfig(t *testing.T) {
 				t.Errorf("%q: stdout %q", args, stdout.String())
 			}
 			got := strings.ReplaceAll(stderr.String(), config, "CONFIG")
-			if !strings.HasSuffix(got, " CONFIG: permission denied\nhint: run it as root (sudo)\n") {
+			if !strings.HasPrefix(got, "error: CONFIG: cannot be ") || !strings.HasSuffix(got, ": permission denied\nhint: run it as root (sudo)\n") {
 				t.Errorf("%q: stderr %q", args, got)
 			}
 		}

@@ -10,7 +10,6 @@ import (
 	"io"
 	"strings"
 
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/pull"
 	"github.com/spf13/cobra"
@@ -95,23 +94,15 @@ The exit code is 0 if every image was pulled, and 1 otherwise.`,
 		case p.dir == "":
 			return fmt.Errorf("%s: --output is missing: name the directory for the images", cmd.CommandPath())
 		}
-		return checkPlatform(p.platform)
+		if err := pull.CheckPlatform(p.platform); err != nil {
+			return fmt.Errorf("--platform: %w", err)
+		}
+		return nil
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.pullAll(cmd.Context(), cmd.OutOrStdout(), p, args)
 	}
 	return cmd
-}
-
-// checkPlatform refuses what [pull.Puller] would refuse later.
-func checkPlatform(s string) error {
-	if s == "" || s == pull.AllPlatforms {
-		return nil
-	}
-	if p, err := v1.ParsePlatform(s); err != nil || p.OS == "" || p.Architecture == "" {
-		return fmt.Errorf("--platform %q: want os/architecture[/variant], such as linux/arm64, or %q", s, pull.AllPlatforms)
-	}
-	return nil
 }
 
 func (a *app) pullAll(ctx context.Context, out io.Writer, p *pullFlags, images []string) error {

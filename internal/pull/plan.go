@@ -48,6 +48,13 @@ type platform struct {
 	v1.Platform
 }
 
+// CheckPlatform returns the error with which a [Puller] would refuse s as its
+// Platform.
+func CheckPlatform(s string) error {
+	_, err := parsePlatform(s)
+	return err
+}
+
 func parsePlatform(s string) (platform, error) {
 	switch s {
 	case AllPlatforms:
