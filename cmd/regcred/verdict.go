@@ -25,7 +25,7 @@ const (
 type verdict struct {
 	Outcome string   `json:"outcome"`
 	Tries   int      `json:"tries"`            // credentials that a pull would try, one after the other
-	Failed  []string `json:"failed,omitempty"` // providers and sources that failed
+	Failed  []string `json:"failed,omitempty"` // providers and sources that failed; "the kubelet" if it would not start
 	Text    string   `json:"text"`
 }
 
@@ -52,7 +52,7 @@ func (v *verdict) mark() mark {
 	return markFail
 }
 
-// judge puts what keeps the kubelet from starting before how a pull goes.
+// judge puts what keeps the kubelet from starting before how a pull fails.
 func (r *explainReport) judge() verdict {
 	v := r.judgePull()
 	findings := slices.Clone(r.Findings)
@@ -65,8 +65,13 @@ func (r *explainReport) judge() verdict {
 			stopped = append(stopped, f.Message)
 		}
 	}
-	if len(stopped) > 0 {
-		v.Outcome, v.Text = verdictInvalid, strings.Join(stopped, "; ")
+	switch why := strings.Join(stopped, "; "); {
+	case len(stopped) == 0:
+	case v.exitCode() == exitOK: // with the executables that are there, it works
+		v.Text += "; but " + why
+		v.Failed = append(v.Failed, "the kubelet")
+	default:
+		v.Outcome, v.Text = verdictInvalid, why
 	}
 	return v
 }

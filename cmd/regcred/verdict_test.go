@@ -52,8 +52,12 @@ func TestJudge(t *testing.T) {
 			verdictFailed, exitFailed, markFail, "no credentials, because pull secret a/b failed; for want of a pull secret the kubelet would not pull at all",
 		},
 		{
-			"missing executable", explainReport{Credentials: one, Providers: []providerReport{missing}},
+			"missing executable", explainReport{Providers: []providerReport{missing}},
 			verdictInvalid, exitFailed, markFail, "/bin/p does not exist",
+		},
+		{
+			"missing executable, but credentials", explainReport{Credentials: one, Providers: []providerReport{missing}},
+			verdictCredentials, exitOK, markWarn, `a pull tries 1 credential, and fails if it is refused; never anonymous; but provider "p" failed, and what would have come from there is missing; but /bin/p does not exist`,
 		},
 		{
 			"no match", explainReport{Providers: []providerReport{unmatched}},
