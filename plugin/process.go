@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// grace is how long a plugin that has exited is given to have its pipes
-// closed. What holds them longer is not the plugin but something it started.
+// grace is how long, and at most twice as long, a plugin that has exited is
+// given to have its pipes closed. What holds them longer is not the plugin but something it started.
 const grace = 250 * time.Millisecond
 
 // limits are the bounds of one run.
@@ -44,6 +44,7 @@ type process struct {
 	cmd     *exec.Cmd
 	started time.Time
 	exited  chan struct{} // closed when the plugin is gone and cmd.ProcessState is set
+	settled chan struct{} // closed when its pipes are too: one signal to wait for, not three
 	stdin   *os.File
 	stdout  *stream
 	stderr  *stream
@@ -79,6 +80,7 @@ func spawn(cmd *exec.Cmd, maxOutput int) (*process, error) {
 		cmd:     cmd,
 		started: time.Now(),
 		exited:  make(chan struct{}),
+		settled: make(chan struct{}),
 		stdin:   ends[1],
 		out:     &bounded{max: maxOutput, over: make(chan struct{})},
 		err:     &headTail{},
@@ -87,6 +89,9 @@ func spawn(cmd *exec.Cmd, maxOutput int) (*process, error) {
 	go func() {
 		cmd.Wait() // the status is in cmd.ProcessState
 		close(p.exited)
+		<-p.stdout.eof
+		<-p.stderr.eof
+		close(p.settled)
 	}()
 	return p, nil
 }
@@ -109,12 +114,10 @@ func (p *process) run(l limits, request []byte) *failure {
 
 // wait returns when the plugin has exited and its answer is complete.
 func (p *process) wait(l limits) *failure {
-	exited, stdout, stderr := p.exited, p.stdout.eof, p.stderr.eof
 	ticker := time.NewTicker(grace)
 	defer ticker.Stop()
-	var tick <-chan time.Time // nil until the plugin has exited
-	checked := 0
-	for exited != nil || stdout != nil || stderr != nil {
+	gone, checked := false, 0
+	for {
 		select {
 		case <-p.out.over:
 			return p.overflow()
@@ -122,19 +125,20 @@ func (p *process) wait(l limits) *failure {
 			return l.canceled()
 		case <-l.deadline:
 			return l.timedOut()
-		case <-exited:
-			exited = nil
-			ticker.Reset(grace)
-			tick = ticker.C
-		case <-stdout:
-			stdout = nil
-		case <-stderr:
-			stderr = nil
-		case <-tick:
+		case <-p.settled:
+			return p.verdict()
+		case <-ticker.C:
+			if !closed(p.exited) {
+				continue
+			}
+			if !gone {
+				gone = true // its grace begins
+				continue
+			}
 			// Something that the plugin started holds its pipes. Nothing more
 			// can come from a plugin that failed, or whose answer is whole;
 			// otherwise that something may be what writes the answer.
-			if stdout == nil || !p.cmd.ProcessState.Success() {
+			if closed(p.stdout.eof) || !p.cmd.ProcessState.Success() {
 				return p.verdict()
 			}
 			if n := p.out.len(); n != checked {
@@ -145,15 +149,21 @@ func (p *process) wait(l limits) *failure {
 			}
 		}
 	}
-	return p.verdict()
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // verdict judges a plugin that has exited.
 func (p *process) verdict() *failure {
-	select {
-	case <-p.out.over:
+	if closed(p.out.over) {
 		return p.overflow()
-	default:
 	}
 	if state := p.cmd.ProcessState; !state.Success() {
 		return &failure{StageExec, fmt.Errorf("%v", state)}
@@ -194,12 +204,10 @@ func (p *process) release() (stdout []byte, stderr *headTail) {
 
 // exitCode is -1 if the plugin did not exit by itself.
 func (p *process) exitCode() int {
-	select {
-	case <-p.exited:
-		return p.cmd.ProcessState.ExitCode()
-	default:
+	if !closed(p.exited) {
 		return -1
 	}
+	return p.cmd.ProcessState.ExitCode()
 }
 
 // whole reports whether the answer is one complete JSON value.
