@@ -219,6 +219,14 @@ func TestCommandEnvironment(t *testing.T) {
 	if got := c.cmd().Env; got == nil {
 		t.Error("an empty Environ inherits that of the process")
 	}
+
+	t.Setenv("PLUGIN_TEST_INHERITED", "yes")
+	c.Environ, c.Env = nil, []string{testMode + "=env", testStdout + "=" + goodResponse}
+	x, err = c.Run(t.Context(), testRequest())
+	checkRun(t, x, err, "")
+	if !contains(strings.Split(x.Stderr, "\n"), "PLUGIN_TEST_INHERITED=yes") {
+		t.Error("a nil Environ does not inherit that of the process")
+	}
 }
 
 func contains(lines []string, want string) bool {
