@@ -114,6 +114,7 @@ if ! $quick; then
 	done
 	step "upstream: download modules" sh -c 'cd upstream && go mod download'
 	step "upstream: go vet" sh -c 'cd upstream && go vet ./...'
+	step "upstream: staticcheck" sh -c 'go build -o "$1/staticcheck" honnef.co/go/tools/cmd/staticcheck && cd upstream && "$1/staticcheck" ./...' sh "$work"
 	step "upstream: go mod tidy" sh -c 'cd upstream && go mod tidy -diff'
 	tests "upstream: against the real kubelet" upstream -timeout 20m
 	step "upstream: vectors are what the kubelet says" sh -c 'cd upstream && go run -modfile=kubelet.mod ./record -check'

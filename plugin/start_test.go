@@ -39,7 +39,7 @@ func TestStartErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tt.linux && runtime.GOOS != "linux" {
-				t.Skip("Linux only")
+				t.Skip("only Linux starts programs by these rules")
 			}
 			c := testCommand(t, "say")
 			c.Path = filepath.Join(t.TempDir(), "plug")
@@ -137,7 +137,7 @@ func (c *countingContext) Err() error {
 
 func TestTextFileBusy(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("Linux only")
+		t.Skip("only Linux starts programs by these rules")
 	}
 	c := testCommand(t, "say", testStdout+"="+goodResponse)
 	c.Path = copySelf(t, "plug")
