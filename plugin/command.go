@@ -4,12 +4,13 @@
 package plugin
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 )
 
@@ -54,6 +55,11 @@ type Command struct {
 
 	// MaxOutput bounds standard output in bytes; 0 means [DefaultMaxOutput].
 	MaxOutput int
+
+	// Grace is how long a plugin is given to end by itself after SIGTERM, when
+	// its deadline or the end of ctx has come, before it is killed. 0 means
+	// that it is killed at once, as by a kubelet, and so it is on Windows.
+	Grace time.Duration
 }
 
 // Exchange is one run of a plugin as its host saw it.
@@ -65,6 +71,14 @@ type Exchange struct {
 	Started  time.Time     // when the process was started
 	Duration time.Duration // until the answer was complete or the run had failed
 	Response *Response     // the answer; nil if the run failed
+
+	// StderrSecret says that the request's token, or a secret of at least 4
+	// bytes in the answer, had to be removed from Stderr.
+	StderrSecret bool
+
+	// Lingering says that the plugin exited and something that it had started
+	// still held its output. A kubelet waits for that without a bound.
+	Lingering bool
 }
 
 // GetCredentials runs the plugin once and returns its answer.
@@ -81,29 +95,66 @@ func (c Command) GetCredentials(ctx context.Context, req *Request) (*Response, e
 // far as the run got; errors are of type [*ExecError].
 //
 // The deadline and ctx hold whatever the plugin does: then its process group
-// is killed, and Run returns, as it does when the plugin writes more than
-// MaxOutput. (On Windows the plugin alone is killed.) In every other case what the plugin started lives on, and what it still writes
-// is read and dropped until it closes its end.
+// is killed, after Grace if that is set, and Run returns, as it does when the
+// plugin writes more than MaxOutput. (On Windows the plugin alone is killed.)
+// In every other case what the plugin started lives on, and what it still
+// writes is read and dropped until it closes its end.
 //
 // Standard error is scrubbed of the request's token, of every password
 // returned, and of the values of Env and Args that have at least 8 bytes. It
 // is withheld as a whole from an answer with more than 1,000 secrets.
 func (c Command) Run(ctx context.Context, req *Request) (*Exchange, error) {
+	l, stop := c.limits(ctx)
+	defer stop()
+	return c.run(l, req)
+}
+
+// RunRaw is [Command.Run] with stdin in place of an encoded request, for those
+// who examine a plugin: stdin may be anything, and the Exchange has no Stdin. A
+// reader that blocks keeps the plugin's standard input open; when the run ends
+// it is left behind, with the goroutine that reads it.
+//
+// The secrets are those in stdin. They count as a request's token does. With
+// an empty APIVersion the answer is not read, and Response is nil: so programs
+// with a protocol of their own are run.
+func (c Command) RunRaw(ctx context.Context, stdin io.Reader, secrets ...Secret) (*Exchange, error) {
+	l, stop := c.limits(ctx)
+	defer stop()
+	known := make([]string, len(secrets))
+	for i, s := range secrets {
+		known[i] = string(s)
+	}
+	return c.record(func(x *Exchange) *failure { return c.exchange(l, stdin, known, x) })
+}
+
+// limits begins the time that a run has.
+func (c Command) limits(ctx context.Context) (l limits, stop func() bool) {
 	timeout := c.Timeout
 	if timeout <= 0 {
 		timeout = DefaultTimeout
 	}
 	deadline := time.NewTimer(timeout)
-	defer deadline.Stop()
-	return c.run(limits{ctx: ctx, deadline: deadline.C, timeout: timeout, maxOutput: c.maxOutput()}, req)
+	return limits{ctx: ctx, deadline: deadline.C, timeout: timeout, maxOutput: c.maxOutput(), polite: c.Grace}, deadline.Stop
 }
 
 func (c Command) run(l limits, req *Request) (*Exchange, error) {
-	x := &Exchange{ExitCode: -1}
 	sent := *req
 	sent.APIVersion = c.APIVersion
+	return c.record(func(x *Exchange) *failure {
+		stdin, err := EncodeRequest(&sent)
+		if err != nil {
+			return &failure{StageStart, err}
+		}
+		x.Stdin = Secret(stdin)
+		return c.exchange(l, bytes.NewReader(stdin), []string{string(sent.ServiceAccountToken)}, x)
+	})
+}
+
+// record returns what run has filled in, and how it failed.
+func (c Command) record(run func(*Exchange) *failure) (*Exchange, error) {
+	x := &Exchange{ExitCode: -1}
 	begun := time.Now()
-	failed := c.exchange(l, &sent, x)
+	failed := run(x)
 	if x.Started.IsZero() {
 		x.Duration = time.Since(begun)
 	}
@@ -114,12 +165,7 @@ func (c Command) run(l limits, req *Request) (*Exchange, error) {
 }
 
 // exchange runs the plugin and fills x in, as far as it gets.
-func (c Command) exchange(l limits, req *Request, x *Exchange) *failure {
-	stdin, err := EncodeRequest(req)
-	if err != nil {
-		return &failure{StageStart, err}
-	}
-	x.Stdin = Secret(stdin)
+func (c Command) exchange(l limits, stdin io.Reader, secrets []string, x *Exchange) *failure {
 	p, failed := c.start(l)
 	if failed != nil {
 		return failed
@@ -127,12 +173,15 @@ func (c Command) exchange(l limits, req *Request, x *Exchange) *failure {
 	x.Started = p.started
 	failed = p.run(l, stdin)
 	x.Duration = time.Since(x.Started)
+	x.Lingering = (failed == nil || failed.stage == StageExec) && !closed(p.settled)
 	stdout, stderr := p.release()
 	x.Stdout, x.ExitCode = Secret(stdout), p.exitCode()
 	if len(stderr.head) > 0 {
-		x.Stderr = stderr.text(slices.Concat(c.secrets(req), answerSecrets(stdout)))
+		secrets = append(secrets, answerSecrets(stdout)...)
+		x.StderrSecret = stderr.holds(secrets)
+		x.Stderr = stderr.text(c.secrets(secrets))
 	}
-	if failed != nil {
+	if failed != nil || c.APIVersion == "" {
 		return failed
 	}
 	x.Response, failed = c.answer(stdout)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"time"
@@ -22,6 +23,7 @@ type limits struct {
 	deadline  <-chan time.Time
 	timeout   time.Duration // what deadline was set to
 	maxOutput int
+	polite    time.Duration // from SIGTERM to the kill; 0 means no SIGTERM
 }
 
 func (l limits) timedOut() *failure {
@@ -98,18 +100,34 @@ func spawn(cmd *exec.Cmd, maxOutput int) (*process, error) {
 
 // run hands the request over and returns when the answer is complete (nil),
 // or when the run has failed.
-func (p *process) run(l limits, request []byte) *failure {
+func (p *process) run(l limits, request io.Reader) *failure {
 	defer p.stdin.Close() // also ends a write that nobody reads
 	go func() {
 		// A plugin need not read its input: an error here says nothing.
-		p.stdin.Write(request)
+		io.Copy(p.stdin, request)
 		p.stdin.Close()
 	}()
 	failed := p.wait(l)
 	if failed != nil && failed.stage != StageExec {
+		if l.polite > 0 && failed.stage != StageOutput {
+			p.terminate(l.polite)
+		}
 		p.kill()
 	}
 	return failed
+}
+
+// terminate asks the plugin to end, and waits until it has or its time is up.
+func (p *process) terminate(polite time.Duration) {
+	if !terminateGroup(p.cmd.Process) {
+		return
+	}
+	patience := time.NewTimer(polite)
+	defer patience.Stop()
+	select {
+	case <-p.exited:
+	case <-patience.C:
+	}
 }
 
 // wait returns when the plugin has exited and its answer is complete.

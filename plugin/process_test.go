@@ -349,7 +349,7 @@ func TestStdinIsClosed(t *testing.T) {
 	if failed != nil {
 		t.Fatal(failed.err)
 	}
-	if failed := p.run(l, make([]byte, 1<<20)); failed != nil {
+	if failed := p.run(l, strings.NewReader(strings.Repeat("x", 1<<20))); failed != nil {
 		t.Fatal(failed.err)
 	}
 	if err := p.stdin.Close(); !errors.Is(err, os.ErrClosed) {

@@ -22,6 +22,12 @@ func killGroup(p *os.Process) {
 	p.Kill() // in case it has moved to another group
 }
 
+// terminateGroup asks the plugin and its process group to end.
+func terminateGroup(p *os.Process) bool {
+	// Until the plugin is gone its number is nobody else's.
+	return p.Signal(syscall.SIGTERM) == nil && syscall.Kill(-p.Pid, syscall.SIGTERM) == nil
+}
+
 const (
 	errBusy      = syscall.ETXTBSY
 	errNotFormat = syscall.ENOEXEC

@@ -14,6 +14,9 @@ func ownGroup() *syscall.SysProcAttr { return nil }
 // be killed.
 func killGroup(p *os.Process) { p.Kill() }
 
+// terminateGroup does nothing: Windows has no SIGTERM.
+func terminateGroup(*os.Process) bool { return false }
+
 const (
 	errBusy      = syscall.Errno(32)  // ERROR_SHARING_VIOLATION
 	errNotFormat = syscall.Errno(193) // ERROR_BAD_EXE_FORMAT

@@ -34,10 +34,10 @@ const (
 	maxSecrets = 1000
 )
 
-// secrets returns what must not appear in standard error, as far as it is
-// known before the plugin runs.
-func (c Command) secrets(req *Request) []string {
-	secrets := []string{string(req.ServiceAccountToken)}
+// secrets returns what must not appear in standard error: what is known of a
+// run, and the values of Env and Args.
+func (c Command) secrets(known []string) []string {
+	secrets := slices.Clip(known)
 	for _, entry := range c.Env {
 		if _, value, _ := strings.Cut(entry, "="); len(value) >= minConfigured {
 			secrets = append(secrets, value)
@@ -99,6 +99,29 @@ func harmless(field string) bool {
 	switch strings.ToLower(field) {
 	case "kind", "apiversion", "cachekeytype", "cacheduration", "username":
 		return true
+	}
+	return false
+}
+
+// holds reports whether one of the secrets stands in what was kept. Short
+// ones do not count: they may be there by chance.
+func (h *headTail) holds(secrets []string) bool {
+	texts := []string{string(h.head) + string(h.tail)}
+	if h.dropped > 0 {
+		texts = []string{string(h.head), string(h.tail)}
+	}
+	if len(secrets) > maxSecrets {
+		secrets = secrets[:maxSecrets]
+	}
+	for _, s := range secrets {
+		if len(s) < minWord {
+			continue
+		}
+		for _, form := range secretForms(s) {
+			if slices.ContainsFunc(texts, func(text string) bool { return len(form) >= minWord && strings.Contains(text, form) }) {
+				return true
+			}
+		}
 	}
 	return false
 }

@@ -110,7 +110,7 @@ func TestCommandSecrets(t *testing.T) {
 		Env:  []string{"A=12345678", "B=1234567", "NONE", "C=a=12345678"},
 		Args: []string{"get-credentials", "get", "--verbose-flag", "--region=us-west-2", "-v=1"},
 	}
-	got := c.secrets(&Request{ServiceAccountToken: "t"})
+	got := c.secrets([]string{"t"})
 	want := []string{"t", "12345678", "a=12345678", "get-credentials", "us-west-2"}
 	if !cmp.Equal(want, got) {
 		t.Errorf("got %q, want %q", got, want)
