@@ -111,6 +111,19 @@ func ruleDockerHelperInBinDir(d *binDirectory) (rs []remark) {
 	return rs
 }
 
+// LintBinary returns what is wrong with one executable on this machine: the
+// findings that [Config.LintBinDir] has about a provider's. File is path.
+func LintBinary(path string) []Finding {
+	var findings []Finding
+	b := inspectBinary(filepath.Dir(path), filepath.Base(path))
+	for _, r := range binaryRules() {
+		for _, m := range r.check(b) {
+			findings = append(findings, Finding{Rule: r.name, Severity: r.severity, File: path, Message: m.message, Suggestion: m.suggestion})
+		}
+	}
+	return findings
+}
+
 // executable is that of one provider, as found.
 type executable struct {
 	path string
