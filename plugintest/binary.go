@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugintest
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/regcred/regcred"
+)
+
+// The checks of the file, by the rules of [regcred.LintBinary].
+
+func checkRuns(s *suite) []Finding {
+	did := "examined the file"
+	var findings []Finding
+	for _, f := range regcred.LintBinary(s.cmd.Path) {
+		if f.Severity == regcred.SeverityError {
+			findings = append(findings, found(Error, did, f.Message,
+				"It cannot run the plugin, and exits or pulls anonymously.", firstOf(f.Suggestion, "Install a build for this machine, with mode 0755."))...)
+		}
+		if f.Rule == "unreadable-binary" {
+			return skip("%s", f.Message)
+		}
+	}
+	if len(findings) > 0 {
+		return findings
+	}
+	return pass(did, "a program for this machine")
+}
+
+func checkStatic(s *suite) []Finding {
+	did := "examined the file"
+	for _, f := range regcred.LintBinary(s.cmd.Path) {
+		switch {
+		case f.Severity == regcred.SeverityError || f.Rule == "unreadable-binary":
+			return skip("%s", f.Message)
+		case f.Rule == "dynamic-binary":
+			return found(Warning, did, f.Message,
+				"It reports \"no such file or directory\" on a node with another C library, although the file is there.",
+				"Link it statically; in Go: CGO_ENABLED=0 go build.")
+		}
+	}
+	if line, ok := interpreter(s.cmd.Path); ok {
+		return found(Warning, did, fmt.Sprintf("a script for %q", shorten(line)),
+			"It cannot run it on a node without that interpreter; several node images have no shell.",
+			"Install the interpreter with it, or write the plugin as a static program.")
+	}
+	return pass(did, "it needs neither a library nor an interpreter")
+}
+
+// interpreter returns the interpreter line of a script.
+func interpreter(path string) (string, bool) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", false
+	}
+	defer f.Close()
+	head, _ := io.ReadAll(io.LimitReader(f, 256)) // as much as Linux looks at
+	line, _, _ := strings.Cut(string(head), "\n")
+	line, ok := strings.CutPrefix(line, "#!")
+	return strings.TrimSpace(line), ok
+}
+
+func firstOf(s, fallback string) string {
+	if s != "" {
+		return s
+	}
+	return fallback
+}

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package plugintest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+// row is a plugin and what one check finds in it.
+type row struct {
+	check  string
+	plugin string // a mode of the test binary, or a script if it begins with #!
+	want   Severity
+	got    string // part of Got or Did
+	opts   Options
+	change func(testing.TB, *plugin.Command)
+	tweak  func(*suite)
+}
+
+// hasty gives the plugin no more time than the test wants to wait for one
+// that hangs.
+func hasty(_ testing.TB, c *plugin.Command) { c.Timeout = 300 * time.Millisecond }
+
+func anyVersion(_ testing.TB, c *plugin.Command) { c.APIVersion = "" }
+
+func environ(entries ...string) func(testing.TB, *plugin.Command) {
+	return func(_ testing.TB, c *plugin.Command) { c.Environ = append(os.Environ(), entries...) }
+}
+
+func path(f func(dir string) string) func(testing.TB, *plugin.Command) {
+	return func(t testing.TB, c *plugin.Command) { c.Path = f(t.TempDir()) }
+}
+
+// file makes a file in dir and returns its path.
+func file(dir, name, content string, mode os.FileMode) string {
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(content), mode); err != nil {
+		return err.Error()
+	}
+	return path
+}
+
+func inSettingsDir(t testing.TB, c *plugin.Command) {
+	c.Dir = t.TempDir()
+	file(c.Dir, "settings.json", "{}", 0o600)
+}
+
+// locked holds what child waits for until the test is over.
+func locked(t testing.TB, c *plugin.Command) {
+	path := strings.TrimPrefix(c.Env[len(c.Env)-1], stateVar+"=")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+}
+
+func images(list ...string) Options { return Options{Images: list} }
+
+func account(a ServiceAccount) Options { return Options{ServiceAccount: &a} }
+
+const (
+	elfForAnotherMachine = "\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\x16\x00\x01\x00\x00\x00"
+	script               = "#!/bin/sh\ncat >/dev/null\n"
+	scriptAnswer         = `{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image"}`
+)
+
+// rows has for each check at least one plugin that fails it as badly as it
+// can find, and one that passes.
+func rows() []row {
+	return slices.Concat(fileRows(), requestRows(), answerRows(), keyRows(), tokenRows(), outputRows(), processRows(), environmentRows())
+}
+
+func fileRows() []row {
+	return []row{
+		{check: "binary-runs", plugin: "good", want: Pass},
+		{check: "binary-runs", want: Error, got: "does not exist", change: path(func(dir string) string { return filepath.Join(dir, "missing") })},
+		{check: "binary-runs", want: Error, got: "no execute permission", change: path(func(dir string) string { return file(dir, "p", script, 0o644) })},
+		{check: "binary-runs", want: Error, got: "and this machine is", change: path(func(dir string) string {
+			return file(dir, "p", elfForAnotherMachine+strings.Repeat("\x00", 40), 0o755)
+		})},
+		{check: "binary-runs", want: Error, got: "carriage return", change: path(func(dir string) string { return file(dir, "p", "#!/bin/sh\r\n", 0o755) })},
+		{check: "binary-static", plugin: script, want: Warning, got: `a script for "/bin/sh"`},
+		{check: "binary-static", want: Skip, got: "does not exist", change: path(func(dir string) string { return filepath.Join(dir, "missing") })},
+	}
+}
+
+func requestRows() []row {
+	return []row{
+		{check: "base-answer", plugin: "good", want: Pass, got: "1 auth key, cacheKeyType Registry"},
+		{check: "base-answer", plugin: "no-cloud", want: Warning, got: "metadata service: connection refused"},
+		{check: "base-answer", plugin: "hang", want: Error, got: "no answer within", change: hasty},
+		{check: "base-answer", want: Error, got: "no such file", change: path(func(dir string) string { return filepath.Join(dir, "missing") })},
+		{check: "base-answer", plugin: "good", want: Error, got: "apiVersion", change: func(_ testing.TB, c *plugin.Command) { c.APIVersion = "v1" }},
+		{check: "base-answer", plugin: "only-v1beta1", want: Pass, got: "in v1beta1", change: anyVersion},
+
+		{check: "version-v1", plugin: "good", want: Pass},
+		{check: "version-v1", plugin: "always-beta", want: Error, got: "apiVersion is not that of the request", change: anyVersion},
+		{check: "version-v1", plugin: "only-v1beta1", want: Warning, got: "refused", change: anyVersion},
+		{check: "version-v1", plugin: "no-cloud", want: Skip, got: "fails in every version"},
+		{check: "version-v1", plugin: "hang", want: Skip, got: "no answer within", change: hasty},
+		{check: "version-v1beta1", plugin: "good", want: Pass},
+		{check: "version-v1beta1", plugin: "lenient", want: Error, got: "apiVersion is not that of the request"},
+		{check: "version-v1alpha1", plugin: "lenient", want: Error, got: "apiVersion is not that of the request"},
+		{check: "version-v1alpha1", plugin: "only-v1beta1", want: Pass, got: "refused", change: anyVersion},
+
+		{check: "version-unknown", plugin: "good", want: Pass, got: "refused: exit status 2"},
+		{check: "version-unknown", plugin: "lenient", want: Warning, got: "exit code 0 and"},
+		{check: "version-unknown", plugin: "hang-on-bad", want: Error, got: "it did not end", change: hasty},
+		{check: "request-kind", plugin: "good", want: Pass},
+		{check: "request-kind", plugin: "lenient", want: Warning, got: "exit code 0 and"},
+		{check: "request-kind", plugin: "hang-on-bad", want: Error, got: "it did not end", change: hasty},
+		{check: "request-unknown-field", plugin: "good", want: Pass},
+		{check: "request-unknown-field", plugin: "strict", want: Error, got: "unknown field"},
+		{check: "request-unknown-field", plugin: "guess", want: Error, got: "user name of"},
+		{check: "request-unknown-field", plugin: "no-cloud", want: Skip, got: "see base-answer"},
+		{check: "request-unknown-field", plugin: "token-needed", want: Pass, opts: account(ServiceAccount{})},
+		{check: "request-strict", plugin: "good", want: Pass},
+		{check: "request-strict", plugin: "lenient", want: Info, got: "exit code 0 and"},
+		{check: "request-strict", plugin: "hang-on-bad", want: Error, got: "it did not end", change: hasty},
+		{check: "stdin-garbage", plugin: "good", want: Pass},
+		{check: "stdin-garbage", plugin: "lenient", want: Warning, got: "exit code 0 and"},
+		{check: "stdin-garbage", plugin: script + "echo '" + scriptAnswer + "'\n", want: Warning, got: "exit code 0 and"},
+		{check: "stdin-garbage", plugin: "hang-on-bad", want: Error, got: "it did not end", change: hasty},
+		{check: "stdin-empty", plugin: "good", want: Pass},
+		{check: "stdin-empty", plugin: "quiet-on-bad", want: Warning, got: "exit code 0 and nothing"},
+		{check: "stdin-empty", plugin: "hang-on-bad", want: Error, got: "it did not end", change: hasty},
+		{check: "stdin-empty", plugin: "#!/bin/sh\nsleep 3600\n", want: Error, got: "it did not end", change: hasty},
+		{check: "stdin-garbage", plugin: "no-cloud", want: Pass, got: "not JSON"},
+		{check: "stdin-garbage", plugin: "#!/bin/sh\necho no cloud after $$ >&2\nexit 1\n", want: Skip, got: "as it does for a request"},
+		{check: "request-strict", plugin: "#!/bin/sh\necho no cloud after $$ >&2\nexit 1\n", want: Skip, got: "as it does for a request"},
+		{check: "stdin-truncated", plugin: "good", want: Pass},
+		{check: "stdin-truncated", plugin: "lenient", want: Warning, got: "exit code 0 and"},
+		{check: "stdin-truncated", plugin: "hang-on-bad", want: Error, got: "it did not end", change: hasty},
+		{check: "stdin-oversized", plugin: "good", want: Pass, got: "longer than 2097152 bytes"},
+		{check: "stdin-oversized", plugin: "token-guess", want: Pass, got: "an answer"},
+		{check: "stdin-oversized", plugin: "hang-on-big", want: Error, got: "it did not end", change: func(_ testing.TB, c *plugin.Command) { c.Timeout = 3 * time.Second }},
+		{check: "stdin-oversized", plugin: "crash-on-big", want: Error, got: "not a valid"},
+	}
+}
+
+func answerRows() []row {
+	one := images(DefaultImage)
+	return []row{
+		{check: "answer-json", plugin: "good", want: Pass},
+		{check: "answer-json", plugin: "log-on-stdout", want: Error, got: "not JSON"},
+		{check: "answer-json", plugin: "nothing", want: Error, got: "it is empty"},
+		{check: "answer-json", plugin: "flood", want: Error, got: "longer than"},
+		{check: "answer-json", plugin: "wrong-kind", want: Pass},
+		{check: "answer-json", plugin: "no-cloud", want: Skip},
+		{check: "answer-fields", plugin: "good", want: Pass},
+		{check: "answer-fields", plugin: "unknown-field", want: Error, got: "there is no such field"},
+		{check: "answer-fields", plugin: "wrong-case", want: Error, got: "its case must be"},
+		{check: "answer-fields", plugin: "duration-number", want: Error, got: "cacheDuration"},
+		{check: "answer-fields", plugin: "wrong-kind", want: Error, got: "kind"},
+		{check: "answer-fields", plugin: "log-on-stdout", want: Skip},
+		{check: "cache-key-type", plugin: "good", want: Pass},
+		{check: "cache-key-type", plugin: "no-cache-key", want: Error, got: "is missing"},
+		{check: "cache-key-type", plugin: "service-account", want: Error, got: "must be Image, Registry or Global"},
+
+		{check: "cache-scope", plugin: "good", want: Pass, got: "cacheKeyType Registry, and the same credential"},
+		{check: "cache-scope", plugin: "rotating", want: Pass},
+		{check: "cache-scope", plugin: "global", want: Pass},
+		{check: "cache-scope", plugin: "image-password", want: Error, got: "the password for"},
+		{check: "cache-scope", plugin: "image-user", want: Error, got: "the user name for"},
+		{check: "cache-scope", plugin: "image-key", want: Error, got: "has no key for"},
+		{check: "cache-scope", plugin: "image-empty", want: Error, got: "that one has none"},
+		{check: "cache-scope", plugin: "global-one-key", want: Error, got: "has no key for"},
+		{check: "cache-scope", plugin: "global-one-key", want: Error, got: "other.example/team/app", opts: images(DefaultImage, "other.example/team/app")},
+		{check: "cache-scope", plugin: "one-image", want: Skip, got: "name more images"},
+
+		{check: "cache-duration", plugin: "good", want: Pass},
+		{check: "cache-duration", plugin: "forever", want: Info, got: "no cacheDuration"},
+		{check: "cache-duration", plugin: "uncached", want: Warning, got: "0s"},
+		{check: "cache-duration", plugin: "expired", want: Error, got: "-1s"},
+		{check: "cache-duration", plugin: "microseconds", want: Error, got: "21.6µs"},
+		{check: "cache-duration", plugin: "two-days", want: Warning, got: "48h"},
+
+		{check: "answer-empty", plugin: "good", want: Pass},
+		{check: "answer-empty", plugin: "empty", want: Info},
+		{check: "answer-empty", plugin: "empty", want: Warning, opts: one},
+		{check: "empty-global", plugin: "good", want: Pass},
+		{check: "empty-global", plugin: "empty-global", want: Warning, got: "conformance.invalid"},
+		{check: "answer-stable", plugin: "good", want: Pass, got: "the same answer"},
+		{check: "answer-stable", plugin: "rotating", want: Pass, got: "a new password each time"},
+		{check: "answer-stable", plugin: "random-key", want: Warning, got: "run 2 differs: the auth keys are"},
+
+		{check: "foreign-host", plugin: "good", want: Pass},
+		{check: "foreign-host", plugin: "any-host", want: Info, got: "a credential"},
+		{check: "credential-empty", plugin: "good", want: Pass},
+		{check: "credential-empty", plugin: "empty-user", want: Warning, got: "an empty user name"},
+		{check: "credential-empty", plugin: "empty-password", want: Error, got: "without a password"},
+		{check: "credential-empty", plugin: "empty", want: Skip, got: "see answer-empty"},
+		{check: "credential-space", plugin: "good", want: Pass},
+		{check: "credential-space", plugin: "line-end", want: Warning, got: "the password under"},
+		{check: "credential-space", plugin: "padded-user", want: Warning, got: "the user name under"},
+	}
+}
+
+func keyRows() []row {
+	return []row{
+		{check: "auth-key-match", plugin: "good", want: Pass},
+		{check: "auth-key-match", plugin: "key-scheme", want: Pass},
+		{check: "auth-key-match", plugin: "key-443", want: Error, got: "the image has none", opts: images(home + "/team/app:v1")},
+		{check: "auth-key-match", plugin: "key-443", want: Error, got: "port:"},
+		{check: "auth-key-match", plugin: "key-capitals", want: Error, got: "case counts"},
+		{check: "auth-key-match", plugin: "key-glob", want: Error, got: "globs do not work in a path"},
+		{check: "auth-key-match", plugin: "key-slash", want: Error, got: "does not begin with"},
+		{check: "auth-key-match", plugin: "key-user", want: Error, got: `"…@other.example"`},
+		{check: "auth-key-dead", plugin: "good", want: Pass},
+		{check: "auth-key-dead", plugin: "key-dead-too", want: Warning, got: "globs do not work in a path"},
+		{check: "auth-key-dead", plugin: "key-broken-too", want: Warning, got: "is dropped"},
+		{check: "auth-key-dead", plugin: "key-capitals", want: Warning, got: "capitals"},
+		{check: "auth-key-dead", plugin: "key-443", want: Warning, got: "port"},
+		{check: "auth-key-wide", plugin: "good", want: Pass},
+		{check: "auth-key-wide", plugin: "wide", want: Warning, got: `"*.*"`},
+		{check: "auth-key-wide", plugin: "wide-tld", want: Warning, got: `"*.io"`},
+		{check: "auth-key-port", plugin: "good", want: Pass},
+		{check: "auth-key-port", plugin: "any-host", want: Pass},
+		{check: "auth-key-port", plugin: "key-static", want: Info, got: "none of which matches"},
+	}
+}
+
+func tokenRows() []row {
+	tokenType := func(cacheType regcred.TokenCacheType) Options {
+		return account(ServiceAccount{Token: canary.Token, CacheType: cacheType})
+	}
+	return []row{
+		{check: "token-absent", plugin: "good", want: Pass},
+		{check: "token-absent", plugin: "token-needed", want: Pass, got: "a service-account token is needed", opts: account(ServiceAccount{Required: true, Annotations: map[string]string{"example.com/role": "r"}})},
+		{check: "token-absent", plugin: "good", want: Error, got: "though the token is required", opts: account(ServiceAccount{Required: true})},
+		{check: "token-absent", plugin: "panic-on-no-token", want: Error, got: "exit status 2", opts: account(ServiceAccount{})},
+		{check: "token-absent", plugin: "annotations-need-token", want: Error, got: "not JSON"},
+		{check: "token-absent", plugin: "hang-on-no-token", want: Error, got: "it did not end", change: hasty, opts: account(ServiceAccount{})},
+		{check: "token-absent", plugin: "only-v1beta1", want: Skip, got: "does not answer in v1", change: anyVersion},
+		{check: "token-used", plugin: "good", want: Pass, got: "needs no tokenAttributes"},
+		{check: "token-used", plugin: "good", want: Warning, opts: account(ServiceAccount{Token: canary.Token})},
+		{check: "token-used", plugin: "token-echo", want: Pass, got: "the password of", opts: account(ServiceAccount{Token: canary.Token})},
+		{check: "token-used", plugin: "token-refused", want: Pass, got: "with the token no answer"},
+		{check: "token-used", plugin: "token-needed", want: Pass, got: "without the token no answer", opts: account(ServiceAccount{})},
+		{check: "token-used", plugin: "rotating", want: Skip, got: "a new one"},
+		{check: "token-used", plugin: "no-cloud", want: Skip, got: "either way: see base-answer"},
+		{check: "token-echo", plugin: "good", want: Pass},
+		{check: "token-echo", plugin: "token-echo", want: Warning, got: "the token itself"},
+		{check: "token-echo", plugin: "token-echo", want: Pass, opts: tokenType(regcred.CachePerToken)},
+		{check: "token-echo", plugin: "token-echo", want: Error, opts: tokenType(regcred.CachePerServiceAccount)},
+		{check: "token-echo", plugin: "token-refused", want: Skip, got: "made-up"},
+		{check: "token-old-version", plugin: "good", want: Pass, got: "it is ignored"},
+		{check: "token-old-version", plugin: "token-guess", want: Warning, got: "the token is the password"},
+		{check: "token-old-version", plugin: "no-cloud", want: Skip, got: "neither in"},
+	}
+}
+
+func outputRows() []row {
+	return []row{
+		{check: "exit-code", plugin: "good", want: Pass},
+		{check: "exit-code", plugin: "nothing", want: Error, got: "nothing on standard output"},
+		{check: "exit-code", plugin: "answer-and-fail", want: Error, got: "exit code 1, and an answer"},
+		{check: "failure-stdout", plugin: "good", want: Pass},
+		{check: "failure-stdout", plugin: "error-on-stdout", want: Warning, got: "34 bytes on standard output"},
+		{check: "failure-stdout", plugin: "#!/bin/sh\ncat >/dev/null\necho no cloud here\nexit 3\n", want: Warning, got: "exit status 3"},
+		{check: "failure-message", plugin: "good", want: Pass},
+		{check: "failure-message", plugin: "mute-on-bad", want: Warning, got: "and nothing on standard error"},
+		{check: "failure-message", plugin: "#!/bin/sh\nexit 3\n", want: Warning, got: "exit status 3"},
+		{check: "crash", plugin: "good", want: Pass},
+		{check: "crash", plugin: "panic-on-bad", want: Error, got: "a Go panic (and in"},
+		{check: "crash", plugin: "trace", want: Error, got: "a Go panic"},
+		{check: "crash", plugin: "python-on-bad", want: Error, got: "a Python traceback"},
+		{check: "crash", plugin: "die-on-bad", want: Error, got: "signal: killed"},
+		{check: "stderr-secret", plugin: "good", want: Pass},
+		{check: "stderr-secret", plugin: "stderr-password", want: Error},
+		{check: "stderr-secret", plugin: "password-then-fail", want: Error, got: "v9"},
+		{check: "stderr-secret", plugin: "stderr-token", want: Error, got: "made-up"},
+		{check: "stderr-secret", plugin: "stderr-token", want: Error, opts: account(ServiceAccount{Token: canary.Token})},
+		{check: "stderr-volume", plugin: "good", want: Pass},
+		{check: "stderr-volume", plugin: "stderr-verbose", want: Warning},
+		{check: "stderr-usage", plugin: "good", want: Pass},
+		{check: "stderr-usage", plugin: "usage", want: Warning, got: "exit status 1, and a usage text"},
+		{check: "leaves-process", plugin: "good", want: Pass},
+		{check: "leaves-process", plugin: "fork", want: Error, got: "in v1alpha1", change: locked},
+	}
+}
+
+func processRows() []row {
+	return []row{
+		{check: "time-to-answer", plugin: "good", want: Pass},
+		{check: "time-to-answer", plugin: "good", want: Warning, tweak: func(s *suite) { s.slow = 1 }},
+		{check: "time-to-answer", plugin: "no-cloud", want: Warning, tweak: func(s *suite) { s.slow = 1 }},
+		{check: "time-to-answer", plugin: "good", want: Error, tweak: func(s *suite) { s.tooSlow = 1 }},
+		{check: "time-to-answer", plugin: "hang", want: Error, got: "no end after", change: hasty},
+		{check: "sigterm", plugin: "good", want: Pass, got: "an end after"},
+		{check: "sigterm", plugin: "#!/bin/sh\ncat >/dev/null\n", want: Pass, got: "an end after"},
+		{check: "sigterm", plugin: "ignore-term", want: Warning, got: "was killed", tweak: func(s *suite) { s.patience = 300 * time.Millisecond }},
+		{check: "sigterm", plugin: "#!/bin/sh\nexit 1\n", want: Skip, got: "does not wait"},
+		{check: "concurrent", plugin: "good", want: Pass, got: "the same answer from each"},
+		{check: "concurrent", plugin: "throttled", want: Error, got: `6 of 10 runs went wrong, the first with: exit status 1; stderr: "plugintest.test: the token service says 429"`, opts: Options{Concurrency: 10}},
+		{check: "concurrent", plugin: "drifting", want: Error, got: "cacheKeyType is Image and not Registry", opts: Options{Concurrency: 10}},
+		{check: "concurrent", plugin: "no-cloud", want: Skip, got: "see base-answer"},
+	}
+}
+
+func environmentRows() []row {
+	return []row{
+		{check: "env-empty", plugin: "good", want: Pass},
+		{check: "env-empty", plugin: "needs-setting", want: Warning, got: "SETTING is not set", change: environ("SETTING=1")},
+		{check: "env-empty", plugin: "needs-setting", want: Skip, got: "see base-answer"},
+		{check: "env-empty", plugin: "needs-setting", want: Pass, change: func(_ testing.TB, c *plugin.Command) { c.Env = append(c.Env, "SETTING=1") }},
+		{check: "env-no-home", plugin: "good", want: Pass},
+		{check: "env-no-home", plugin: "needs-home", want: Error, got: "exit status 1", change: environ("HOME=/root")},
+		{check: "env-no-home", plugin: "home-decides", want: Error, got: "another answer: the user name", change: environ("HOME=/root")},
+		{check: "dir-root", plugin: "good", want: Pass},
+		{check: "dir-root", plugin: "needs-file", want: Error, got: "exit status 1", change: inSettingsDir},
+		{check: "dir-read-only", plugin: "good", want: Pass},
+		{check: "dir-read-only", plugin: "writes-file", want: Error, got: "cache.json", change: inSettingsDir},
+		{check: "leaves-files", plugin: "good", want: Pass},
+		{check: "leaves-files", plugin: "writes-file", want: Warning, got: `"work/cache.json"`, change: inSettingsDir},
+		{check: "leaves-files", plugin: "writes-temp", want: Warning, got: `"temp/token-`},
+	}
+}
+
+func TestChecks(t *testing.T) {
+	byID := map[string]check{}
+	for _, c := range checks() {
+		byID[c.ID] = c
+	}
+	for i, tt := range rows() {
+		t.Run(fmt.Sprintf("%d/%s/%s", i, tt.check, name(tt.plugin)), func(t *testing.T) {
+			t.Parallel()
+			c, ok := byID[tt.check]
+			if !ok {
+				t.Fatal("there is no such check")
+			}
+			checkFindings(t, c, tt, newRowSuite(t, tt).run(c))
+		})
+	}
+}
+
+func name(plugin string) string {
+	if strings.HasPrefix(plugin, "#!") {
+		return "script"
+	}
+	return plugin
+}
+
+func newRowSuite(t testing.TB, tt row) *suite {
+	mode := tt.plugin
+	cmd := self(t, mode)
+	if strings.HasPrefix(mode, "#!") {
+		cmd.Path = file(t.TempDir(), "plugin", mode, 0o755)
+	}
+	if tt.change != nil {
+		tt.change(t, &cmd)
+	}
+	s := newSuite(t.Context(), cmd, tt.opts)
+	if tt.tweak != nil {
+		tt.tweak(s)
+	}
+	return s
+}
+
+// checkFindings fails the test if the findings are not those of the row, or
+// not as findings are.
+func checkFindings(t *testing.T, c check, tt row, findings []Finding) {
+	t.Helper()
+	if len(findings) == 0 {
+		t.Fatal("no finding")
+	}
+	text, err := json.Marshal(findings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	canary.Check(t, "a finding", string(text)+fmt.Sprintf("%v %+v", findings, findings))
+	for _, f := range findings {
+		if f.Severity != tt.want {
+			t.Errorf("got severity %s, want %s:\n%v", f.Severity, tt.want, f)
+		}
+		if !strings.Contains(f.Did+"\n"+f.Got, tt.got) {
+			t.Errorf("got:\n%v\nwant …%s…", f, tt.got)
+		}
+		checkFinding(t, c, f)
+	}
+	if f := findings[0]; len(findings) > 1 && (f.Severity == Pass || f.Severity == Skip) {
+		t.Errorf("%d findings, though the first is %s", len(findings), f.Severity)
+	}
+}
+
+// severities in rising order.
+func severities() []Severity { return []Severity{Pass, Skip, Info, Warning, Error} }
+
+func checkFinding(t *testing.T, c check, f Finding) {
+	t.Helper()
+	bad := f.Severity != Pass && f.Severity != Skip
+	switch order := severities(); {
+	case f.Check != c.ID:
+		t.Errorf("the finding is of check %q", f.Check)
+	case slices.Index(order, f.Severity) > slices.Index(order, c.Severity):
+		t.Errorf("severity %s: Checks says that %s is the worst", f.Severity, c.Severity)
+	case f.Got == "" || f.Severity != Skip && f.Did == "":
+		t.Errorf("the finding does not say what was done and what came back:\n%v", f)
+	case bad != (f.Kubelet != "") || bad != (f.Fix != ""):
+		t.Errorf("a finding says what a kubelet makes of it and how to mend it, if there is something to mend:\n%v", f)
+	}
+}
+
+// TestEveryCheckFails: each check has a plugin that it finds as bad as it
+// says, and one that it passes.
+func TestEveryCheckFails(t *testing.T) {
+	all := rows()
+	for _, c := range Checks() {
+		worst := func(r row) bool { return r.check == c.ID && r.want == c.Severity }
+		if !slices.ContainsFunc(all, worst) {
+			t.Errorf("%s: no plugin gets %s from it", c.ID, c.Severity)
+		}
+		passes := func(r row) bool { return r.check == c.ID && r.want == Pass }
+		if !slices.ContainsFunc(all, passes) && c.ID != "binary-static" { // for that, see TestRunGood
+			t.Errorf("%s: no plugin passes it", c.ID)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugintest
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred/plugin"
+)
+
+// The checks of what surrounds the plugin. A plugin that does not answer in
+// the surroundings that it was given is not blamed for others.
+
+// elsewhere asks the base question in other surroundings, and compares.
+func (s *suite) elsewhere(severity Severity, where string, base *plugin.Response, change func(*plugin.Command), kubelet, fix string) []Finding {
+	cmd := s.cmd
+	change(&cmd)
+	r := s.runWith(cmd, s.question(s.version()))
+	did := r.did + ", " + where
+	if !r.answered() {
+		return found(severity, did, r.outcome(), kubelet, fix)
+	}
+	if what := s.difference(base, r.x.Response); what != "" {
+		return found(severity, did, "another answer: "+what, kubelet, fix)
+	}
+	return pass(did, "the same answer")
+}
+
+func checkEnvEmpty(s *suite, base *plugin.Response) []Finding {
+	return s.elsewhere(Warning, "with no environment but what is configured", base,
+		func(c *plugin.Command) {
+			c.Environ = slices.DeleteFunc(s.environ(), func(entry string) bool { return !vital(entry) })
+		},
+		"It passes on its own environment, which under a service manager has little in it.",
+		"Take what you need from arguments and configured variables (env), and find programs without PATH.")
+}
+
+// vital reports whether no program runs without an entry of the environment.
+func vital(entry string) bool {
+	name, _, _ := strings.Cut(entry, "=")
+	return runtime.GOOS == "windows" && strings.EqualFold(name, "SystemRoot")
+}
+
+func checkEnvHome(s *suite, base *plugin.Response) []Finding {
+	return s.elsewhere(Error, "without HOME", base,
+		func(c *plugin.Command) {
+			c.Environ = slices.DeleteFunc(s.environ(), func(entry string) bool {
+				name, _, _ := strings.Cut(entry, "=")
+				return name == "HOME" || runtime.GOOS == "windows" && strings.EqualFold(name, "USERPROFILE")
+			})
+		},
+		"As a system service it has no HOME, and neither has the plugin.",
+		"Do without a home directory; read files from paths that are configured.")
+}
+
+// environ is a copy of what the plugin inherits. It is never nil.
+func (s *suite) environ() []string {
+	inherited := s.cmd.Environ
+	if inherited == nil {
+		inherited = os.Environ()
+	}
+	return append([]string{}, inherited...)
+}
+
+func checkDirRoot(s *suite, base *plugin.Response) []Finding {
+	return s.elsewhere(Error, "in the directory /", base,
+		func(c *plugin.Command) { c.Dir = filepath.VolumeName(c.Path) + string(filepath.Separator) },
+		"Under systemd it runs in /, and so does the plugin.",
+		"Expect no particular working directory: use absolute paths.")
+}
+
+func checkDirReadOnly(s *suite, base *plugin.Response) []Finding {
+	dir, err := os.MkdirTemp("", "plugintest-")
+	if err != nil {
+		return skip("there is no temporary directory: %v", err)
+	}
+	defer os.RemoveAll(dir)
+	os.Chmod(dir, 0o555)
+	if writable(dir) {
+		dir = "/proc" // where root cannot create files either
+	}
+	if writable(dir) {
+		return skip("there is no directory here that this user cannot write to")
+	}
+	return s.elsewhere(Error, "in a directory that it cannot write to", base,
+		func(c *plugin.Command) { c.Dir = dir },
+		"On many nodes its working directory is on a read-only file system.",
+		"Write no files; if you must, into a directory that is configured for it.")
+}
+
+func writable(dir string) bool {
+	f, err := os.CreateTemp(dir, "plugintest-")
+	if err != nil {
+		_, missing := os.Stat(dir)
+		return missing != nil
+	}
+	f.Close()
+	os.Remove(f.Name())
+	return true
+}
+
+func checkLeavesFiles(s *suite) []Finding {
+	dir, err := os.MkdirTemp("", "plugintest-")
+	if err != nil {
+		return skip("there is no temporary directory: %v", err)
+	}
+	defer os.RemoveAll(dir)
+	work, temp := filepath.Join(dir, "work"), filepath.Join(dir, "temp")
+	for _, d := range []string{work, temp} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			return skip("there is no temporary directory: %v", err)
+		}
+	}
+	cmd := s.cmd
+	cmd.Dir = work
+	cmd.Environ = append(s.environ(), "TMPDIR="+temp, "TMP="+temp, "TEMP="+temp)
+	r := s.runWith(cmd, s.question(s.version()))
+	if r.failed(plugin.StageStart) {
+		return skip("the plugin cannot be started: see base-answer")
+	}
+	did := r.did + ", in an empty directory and with an empty TMPDIR"
+	if left := files(dir, work, temp); len(left) > 0 {
+		return found(Warning, did, "it left behind "+listed(left),
+			"It runs the plugin for many pulls: the files fill the disk, and may hold credentials.",
+			"Write nothing: the kubelet caches the answer. Remove temporary files before the end.")
+	}
+	return pass(did, "nothing was left behind")
+}
+
+// files returns what stands below dir, except what was there before.
+func files(dir string, before ...string) []string {
+	var left []string
+	filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && path != dir && !slices.Contains(before, path) {
+			name, _ := filepath.Rel(dir, path)
+			left = append(left, name)
+		}
+		if len(left) > 100 {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return left
+}

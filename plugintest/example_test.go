@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package plugintest_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/plugintest"
+)
+
+const thoughtless = `#!/bin/sh
+cat >/dev/null
+cat <<END
+{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1",
+ "cacheKeyType":"Registry","cacheDuration":"21.6us",
+ "auth":{"registry.example/*":{"username":"ci","password":"open-sesame"}}}
+END
+`
+
+func ExampleRun() {
+	dir, _ := os.MkdirTemp("", "")
+	defer os.RemoveAll(dir)
+	cmd := plugin.Command{Path: filepath.Join(dir, "thoughtless")}
+	os.WriteFile(cmd.Path, []byte(thoughtless), 0o755)
+
+	for _, f := range plugintest.Run(context.Background(), cmd, plugintest.Options{Images: []string{"registry.example/team/app"}}) {
+		if f.Severity == plugintest.Error {
+			fmt.Printf("%s: %s\n", f.Check, f.Got)
+		}
+	}
+	// Output:
+	// version-v1beta1: an answer whose apiVersion is not that of the request
+	// version-v1alpha1: an answer whose apiVersion is not that of the request
+	// cache-duration: cacheDuration 21.6µs
+	// auth-key-match: 1 key, and no match: "registry.example/*": path: "/team/app" does not begin with "/*" (globs do not work in a path)
+}
+
+func ExampleTest() {
+	// In a test of a plugin; each check is a subtest.
+	_ = func(t *testing.T) {
+		plugintest.Test(t, plugin.Command{Path: "./my-plugin"}, plugintest.Options{Images: []string{"registry.example/team/app"}})
+	}
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugintest
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/plugin"
+)
+
+// identity is the service account on whose behalf the plugin is asked.
+type identity struct {
+	token       plugin.Secret
+	annotations map[string]string
+	title       string // of the token, in a sentence
+}
+
+func newIdentity(given *ServiceAccount, now time.Time) identity {
+	id := identity{annotations: map[string]string{"example.com/role": "puller"}}
+	if given != nil {
+		id = identity{given.Token, given.Annotations, "the given service-account token"}
+	}
+	if id.token == "" {
+		id.token, id.title = madeUp(now), "a made-up service-account token"
+	}
+	return id
+}
+
+// secrets are the token, and its signature alone.
+func (id identity) secrets() []plugin.Secret {
+	token := string(id.token)
+	return []plugin.Secret{id.token, plugin.Secret(token[strings.LastIndexByte(token, '.')+1:])}
+}
+
+// madeUp is a token as an API server issues it (KEP-1205), except that its
+// signature is random and so nobody's. It is different each time.
+func madeUp(now time.Time) plugin.Secret {
+	signature := make([]byte, 256) // RS256
+	rand.Read(signature)           // never fails
+	object := func(name string) map[string]any { return map[string]any{"name": name, "uid": rand.Text()} }
+	pod := map[string]any{
+		"namespace":      "conformance",
+		"pod":            object("app"),
+		"serviceaccount": object("app"),
+	}
+	return plugin.Secret(strings.Join([]string{
+		segment(map[string]any{"alg": "RS256", "kid": rand.Text()}),
+		segment(map[string]any{
+			"aud":           []string{"conformance.example"},
+			"exp":           now.Add(time.Hour).Unix(),
+			"iat":           now.Unix(),
+			"nbf":           now.Unix(),
+			"iss":           "https://kubernetes.default.svc.cluster.local",
+			"jti":           rand.Text(),
+			"kubernetes.io": pod,
+			"sub":           "system:serviceaccount:conformance:app",
+		}),
+		base64.RawURLEncoding.EncodeToString(signature),
+	}, "."))
+}
+
+func segment(claims map[string]any) string {
+	data, _ := json.Marshal(claims) // strings, numbers and maps of them
+	return base64.RawURLEncoding.EncodeToString(data)
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugintest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/plugin"
+)
+
+// The checks of the keys of auth. A key is matched as an entry of matchImages
+// is, so what lint knows of those holds for keys too.
+
+func checkKeyMatch(s *suite, resp *plugin.Response) []Finding {
+	all := slices.Sorted(maps.Keys(resp.Auth))
+	if creds := pick(resp, s.image); len(creds) > 0 {
+		return pass(s.base().did, "%q matches", shownKey(creds[0].Match))
+	}
+	var reasons []string
+	for _, key := range all[:min(len(all), maxListed)] {
+		reasons = append(reasons, fmt.Sprintf("%q: %s", shownKey(key), whyNot(key, s.image)))
+	}
+	return found(Error, s.base().did, fmt.Sprintf("%s, and no match: %s", plural(len(all), "key"), strings.Join(reasons, "; ")),
+		"It matches the keys as it matches matchImages, finds none, and pulls anonymously.",
+		fmt.Sprintf("Use the registry as the key: %q.", registry(s.image)))
+}
+
+// whyNot says why a key does not match an image.
+func whyNot(key, image string) string {
+	config := regcred.Config{Providers: []regcred.Provider{{MatchImages: []string{bareKey(key)}}}}
+	x := config.Explain(image)
+	if x.Error != "" {
+		return x.Error
+	}
+	return shorten(x.Providers[0].Reason)
+}
+
+// lintKey returns the rules that find something in a key, with their findings.
+func lintKey(key string) map[string]regcred.Finding {
+	config := regcred.Config{Providers: []regcred.Provider{{Name: "key", MatchImages: []string{bareKey(key)}}}}
+	byRule := map[string]regcred.Finding{}
+	for _, f := range config.Lint() {
+		if strings.Contains(f.Path, "matchImages") {
+			byRule[f.Rule] = f
+		}
+	}
+	return byRule
+}
+
+// deadRules are the rules of lint for patterns that no image can match, or
+// none that is spelled as images are. index.docker.io is not among them: as a
+// key, it serves Docker Hub.
+func deadRules() []string {
+	return []string{"go-version", "whitespace", "no-host", "empty-label", "dotless-host", "upper-case-host",
+		"ipv6-without-port", "port-range", "default-port", "path-glob", "tag-or-digest", "upper-case-path", "unmatchable"}
+}
+
+func checkKeyDead(s *suite, resp *plugin.Response) []Finding {
+	var findings []Finding
+	for _, key := range slices.Sorted(maps.Keys(resp.Auth)) {
+		if reason := deadKey(key); reason != "" && len(findings) < maxListed {
+			findings = append(findings, found(Warning, s.base().did, reason,
+				"It keeps the key and never uses it.",
+				"Write the registry as images name it: host and port, in lower case, with a path only if it is a prefix.")...)
+		}
+	}
+	if len(findings) > 0 {
+		return findings
+	}
+	return pass(s.base().did, "every key can match")
+}
+
+// deadKey says why a key matches no image, or none that is spelled as usual.
+func deadKey(key string) string {
+	if _, err := regcred.ParsePattern(bareKey(key)); err != nil {
+		return fmt.Sprintf("the key %q is dropped: %v", shownKey(key), err)
+	}
+	byRule := lintKey(key)
+	for _, rule := range deadRules() {
+		if f, ok := byRule[rule]; ok {
+			return "the key " + shorten(f.Message)
+		}
+	}
+	return ""
+}
+
+func checkKeyWide(s *suite, resp *plugin.Response) []Finding {
+	for _, key := range slices.Sorted(maps.Keys(resp.Auth)) {
+		byRule := lintKey(key)
+		for _, rule := range []string{"open-domain", "glued-wildcard", "bare-wildcard"} {
+			if _, ok := byRule[rule]; ok {
+				return found(Warning, s.base().did, fmt.Sprintf("the key %q matches registries of anybody", shownKey(key)),
+					"It sends the password to every registry that the key matches and that the answer is kept for.",
+					"Name the registry in the key; a * stands for a label in a domain of one owner, as in *.registry.example.")
+			}
+		}
+	}
+	return pass(s.base().did, "each key names a registry, or those of one domain")
+}
+
+func checkKeyPort(s *suite, _ *plugin.Response) []Finding {
+	host, _, hasPort := strings.Cut(registry(s.image), ":")
+	if !hasPort {
+		host += ":5000"
+	}
+	image := inRegistry(s.image, host)
+	r := s.ask(s.questionFor(image))
+	if !r.answered() {
+		return pass(r.did, "%s", r.outcome())
+	}
+	resp := r.x.Response
+	if len(resp.Auth) == 0 || len(pick(resp, image)) > 0 {
+		return pass(r.did, "an answer with %s, and none in vain", plural(len(resp.Auth), "auth key"))
+	}
+	return found(Info, r.did, fmt.Sprintf("the keys %s, none of which matches", keys(slices.Sorted(maps.Keys(resp.Auth)))),
+		"It finds no key for the image, and pulls anonymously.",
+		"Take host and port of the image for the key, or answer without a credential for a port that you do not serve.")
+}

@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package plugintest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+// The test binary plays every plugin: TestMain looks at modeVar.
+const (
+	modeVar  = "PLUGINTEST_MODE"
+	stateVar = "PLUGINTEST_STATE" // a file or directory of the test's
+)
+
+func TestMain(m *testing.M) {
+	if mode := os.Getenv(modeVar); mode != "" {
+		os.Exit(play(mode))
+	}
+	os.Exit(m.Run())
+}
+
+// self is a Command whose plugin is the test binary. What it needs to know
+// stands in Env, which every check keeps.
+func self(t testing.TB, mode string) plugin.Command {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plugin.Command{
+		Path:       path,
+		Name:       "test",
+		APIVersion: plugin.V1,
+		// The race detector otherwise takes a second to end.
+		Env: []string{modeVar + "=" + mode, "GORACE=atexit_sleep_ms=0", stateVar + "=" + filepath.Join(t.TempDir(), "s")},
+	}
+}
+
+const (
+	home     = "registry.example" // the registry that the plugins serve
+	okAnswer = `{"kind":"CredentialProviderResponse","apiVersion":"VERSION","cacheKeyType":"Registry","cacheDuration":"10m0s",` +
+		`"auth":{"registry.example":{"username":"ci","password":"` + canary.Password + `"}}}` + "\n"
+)
+
+type (
+	request  = plugin.Request
+	response = plugin.Response
+)
+
+// good is a plugin without fault: it serves one registry and no other.
+func good(_ context.Context, req *request) (*response, error) {
+	if req.Registry() != home {
+		return &response{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Minute)}, nil
+	}
+	return &response{
+		CacheKeyType:  plugin.CacheRegistry,
+		CacheDuration: new(10 * time.Minute),
+		Auth:          map[string]plugin.AuthConfig{home: {Username: "ci", Password: canary.Password}},
+	}, nil
+}
+
+// but is good with something changed.
+func but(change func(*request, *response) error) plugin.ProviderFunc {
+	return func(ctx context.Context, req *request) (*response, error) {
+		resp, err := good(ctx, req)
+		if err == nil {
+			err = change(req, resp)
+		}
+		return resp, err
+	}
+}
+
+// withKeys is good with other keys for the same credential.
+func withKeys(keys ...string) plugin.ProviderFunc {
+	return but(func(_ *request, resp *response) error {
+		resp.Auth = map[string]plugin.AuthConfig{}
+		for _, key := range keys {
+			resp.Auth[key] = plugin.AuthConfig{Username: "ci", Password: canary.Password}
+		}
+		return nil
+	})
+}
+
+// changed is good with another credential.
+func changed(change func(req *request, auth *plugin.AuthConfig)) plugin.ProviderFunc {
+	return but(func(req *request, resp *response) error {
+		if auth, ok := resp.Auth[home]; ok {
+			change(req, &auth)
+			resp.Auth[home] = auth
+		}
+		return nil
+	})
+}
+
+func lasting(d *time.Duration) plugin.ProviderFunc {
+	return but(func(_ *request, resp *response) error {
+		resp.CacheDuration = d
+		return nil
+	})
+}
+
+// providers are the plugins whose fault is in what they answer.
+func providers() map[string]plugin.ProviderFunc {
+	return map[string]plugin.ProviderFunc{
+		"good": good,
+		"no-cloud": func(context.Context, *request) (*response, error) {
+			return nil, errors.New("ask the metadata service: connection refused")
+		},
+		"only-v1beta1": but(func(req *request, _ *response) error {
+			if req.APIVersion != plugin.V1Beta1 {
+				return errors.New("only v1beta1 is answered")
+			}
+			return nil
+		}),
+		"wide":           withKeys("*.*"),
+		"wide-tld":       withKeys("*.io", home),
+		"key-443":        withKeys(home + ":443"),
+		"key-capitals":   withKeys("Registry.example"),
+		"key-glob":       withKeys(home + "/team/*"),
+		"key-slash":      withKeys(home + "/team/app/"),
+		"key-scheme":     withKeys("https://" + home + "/v2/"),
+		"key-dead-too":   withKeys(home, home+"/*"),
+		"key-broken-too": withKeys(home, "[::1"),
+		"key-static":     withKeys(home),
+		"key-user":       withKeys("ci:" + canary.Password + "@other.example"),
+		"any-host": func(_ context.Context, req *request) (*response, error) {
+			resp, err := good(context.Background(), &request{Image: home + "/x"})
+			resp.Auth = map[string]plugin.AuthConfig{req.Registry(): resp.Auth[home]}
+			return resp, err
+		},
+		"forever":      lasting(nil),
+		"expired":      lasting(new(-time.Second)),
+		"uncached":     lasting(new(time.Duration(0))),
+		"microseconds": lasting(new(21600 * time.Nanosecond)),
+		"two-days":     lasting(new(48 * time.Hour)),
+		"empty": but(func(_ *request, resp *response) error {
+			resp.Auth = nil
+			return nil
+		}),
+		"empty-global": but(func(req *request, resp *response) error {
+			if resp.CacheKeyType = plugin.CacheGlobal; req.Registry() != home {
+				resp.Auth = nil
+			}
+			return nil
+		}),
+		"image-password": changed(func(req *request, auth *plugin.AuthConfig) { auth.Password += plugin.Secret(req.Image) }),
+		"image-user":     changed(func(req *request, auth *plugin.AuthConfig) { auth.Username = req.Image }),
+		"image-key": but(func(req *request, resp *response) error {
+			resp.Auth = map[string]plugin.AuthConfig{req.Image: {Username: "ci", Password: canary.Password}}
+			return nil
+		}),
+		"image-empty": but(func(req *request, resp *response) error {
+			if req.Image != DefaultImage {
+				resp.Auth = nil
+			}
+			return nil
+		}),
+		"global-one-key": func(_ context.Context, req *request) (*response, error) {
+			resp, err := good(context.Background(), &request{Image: home + "/x"})
+			resp.CacheKeyType, resp.Auth = plugin.CacheGlobal, map[string]plugin.AuthConfig{req.Registry(): resp.Auth[home]}
+			return resp, err
+		},
+		"global": func(_ context.Context, _ *request) (*response, error) {
+			resp, err := good(context.Background(), &request{Image: home + "/x"})
+			resp.CacheKeyType = plugin.CacheGlobal
+			return resp, err
+		},
+		"one-image": but(func(req *request, resp *response) error {
+			if req.Image != DefaultImage {
+				return errors.New("no such repository")
+			}
+			return nil
+		}),
+		"rotating": changed(func(_ *request, auth *plugin.AuthConfig) { auth.Password += plugin.Secret(rand.Text()) }),
+		"random-key": but(func(_ *request, resp *response) error {
+			resp.Auth[rand.Text()+".example"] = resp.Auth[home]
+			return nil
+		}),
+		"empty-user":     changed(func(_ *request, auth *plugin.AuthConfig) { auth.Username = "" }),
+		"empty-password": changed(func(_ *request, auth *plugin.AuthConfig) { auth.Password = "" }),
+		"line-end":       changed(func(_ *request, auth *plugin.AuthConfig) { auth.Password += "\n" }),
+		"padded-user":    changed(func(_ *request, auth *plugin.AuthConfig) { auth.Username = " ci" }),
+		"token-echo": changed(func(req *request, auth *plugin.AuthConfig) {
+			if req.ServiceAccountToken != "" {
+				auth.Password = req.ServiceAccountToken
+			}
+		}),
+		"token-needed": but(func(req *request, _ *response) error {
+			if req.ServiceAccountToken == "" {
+				return errors.New("a service-account token is needed")
+			}
+			return nil
+		}),
+		"token-refused": but(func(req *request, _ *response) error {
+			if req.ServiceAccountToken != "" {
+				return errors.New("the token service says 400")
+			}
+			return nil
+		}),
+		"annotations-need-token": but(func(req *request, resp *response) error {
+			if req.ServiceAccountToken == "" && len(req.ServiceAccountAnnotations) > 0 {
+				os.Stdout.WriteString("no token for role\n")
+			}
+			return nil
+		}),
+		"stderr-password": but(func(_ *request, resp *response) error {
+			fmt.Fprintf(os.Stderr, "got %s\n", string(resp.Auth[home].Password))
+			return nil
+		}),
+		"stderr-token": but(func(req *request, _ *response) error {
+			basic := base64.StdEncoding.EncodeToString([]byte("0000:" + string(req.ServiceAccountToken)))
+			if req.ServiceAccountToken != "" {
+				fmt.Fprintln(os.Stderr, "Authorization: Basic", basic)
+			}
+			return nil
+		}),
+		"stderr-verbose": but(func(*request, *response) error {
+			for i := range 200 {
+				fmt.Fprintf(os.Stderr, "line %d of a log that nobody asked for\n", i)
+			}
+			return nil
+		}),
+		"needs-setting": but(func(*request, *response) error {
+			if os.Getenv("SETTING") == "" {
+				return errors.New("SETTING is not set")
+			}
+			return nil
+		}),
+		"needs-home": but(func(*request, *response) error {
+			_, err := os.UserHomeDir()
+			return err
+		}),
+		"home-decides": changed(func(_ *request, auth *plugin.AuthConfig) { auth.Username += os.Getenv("HOME") }),
+		"needs-file": but(func(*request, *response) error {
+			_, err := os.Stat("settings.json")
+			return err
+		}),
+		"writes-file": but(func(*request, *response) error {
+			return os.WriteFile("cache.json", nil, 0o600)
+		}),
+		"writes-temp": but(func(*request, *response) error {
+			f, err := os.CreateTemp("", "token-")
+			if err == nil {
+				f.Close()
+			}
+			return err
+		}),
+		"throttled": but(func(*request, *response) error { return countRuns(6) }),
+		"drifting": but(func(_ *request, resp *response) error {
+			if countRuns(6) != nil {
+				resp.CacheKeyType = plugin.CacheImage
+			}
+			return nil
+		}),
+		"fork": but(func(req *request, _ *response) error {
+			if req.APIVersion != plugin.V1Alpha1 {
+				return nil
+			}
+			self, _ := os.Executable()
+			child := exec.Command(self)
+			child.Env = append(os.Environ(), modeVar+"=child")
+			child.Stdout = os.Stdout
+			return child.Start()
+		}),
+	}
+}
+
+// countRuns fails when it has been called more than most times.
+func countRuns(most int64) error {
+	f, err := os.OpenFile(os.Getenv(stateVar), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	f.WriteString("x")
+	if end, err := f.Seek(0, io.SeekCurrent); err != nil || end > most { // of what it wrote itself
+		return errors.New("the token service says 429")
+	}
+	return nil
+}
+
+// asked is standard input, as a careless plugin reads it.
+func asked() (raw []byte, version, image string) {
+	raw, _ = io.ReadAll(os.Stdin)
+	var req struct{ APIVersion, Image string }
+	json.Unmarshal(raw, &req)
+	return raw, req.APIVersion, req.Image
+}
+
+// say writes the answer of good in a version, with one thing in it replaced.
+func say(version, old, new string) int {
+	os.Stdout.WriteString(strings.Replace(strings.Replace(okAnswer, "VERSION", version, 1), old, new, 1))
+	return 0
+}
+
+// saying is a plugin that answers everything, in the version asked for, with
+// one thing in the answer replaced.
+func saying(old, new string) func() int {
+	return func() int {
+		_, version, _ := asked()
+		return say(version, old, new)
+	}
+}
+
+func hang() int {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
+func failing(w io.Writer, text string) func() int {
+	return func() int {
+		asked()
+		io.WriteString(w, text)
+		return 1
+	}
+}
+
+// whenBad is good, except where standard input is no request.
+func whenBad(f func() int) func() int {
+	return func() int {
+		raw, _, _ := asked()
+		if _, err := plugin.DecodeRequest(raw); err != nil {
+			return f()
+		}
+		return serve(good, raw)
+	}
+}
+
+func serve(p plugin.ProviderFunc, stdin []byte) int {
+	return plugin.Serve(context.Background(), p, plugin.ServeOptions{Stdin: bytes.NewReader(stdin)})
+}
+
+// programs are the plugins whose fault is in how they deal with their streams.
+func programs() map[string]func() int {
+	return map[string]func() int{
+		"lenient":      func() int { asked(); return say(plugin.V1, "", "") },
+		"always-beta":  func() int { asked(); return say(plugin.V1Beta1, "", "") },
+		"hang":         hang,
+		"hang-on-bad":  whenBad(hang),
+		"quiet-on-bad": whenBad(func() int { return 0 }),
+		"mute-on-bad":  whenBad(func() int { return 1 }),
+		"panic-on-bad": whenBad(func() int { panic("index out of range") }),
+		"python-on-bad": whenBad(func() int {
+			fmt.Fprintln(os.Stderr, "Traceback (most recent call last):\n  File \"plugin.py\", line 3\nKeyError: 'image'")
+			return 1
+		}),
+		"die-on-bad": whenBad(func() int {
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			return hang()
+		}),
+		"strict": func() int {
+			raw, _, _ := asked()
+			dec := json.NewDecoder(bytes.NewReader(raw))
+			dec.DisallowUnknownFields()
+			if err := dec.Decode(&struct{ Kind, APIVersion, Image, ServiceAccountToken string }{}); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return 1
+			}
+			return serve(good, raw)
+		},
+		"guess": func() int { // another answer for what it does not know
+			raw, _, _ := asked()
+			if bytes.Contains(raw, []byte("futureField")) {
+				return say(plugin.V1, `"ci"`, `"other"`)
+			}
+			return serve(good, raw)
+		},
+		"log-on-stdout": func() int {
+			fmt.Println("level=info msg=starting")
+			return saying("", "")()
+		},
+		"nothing":            func() int { asked(); return 0 },
+		"unknown-field":      saying(`"auth"`, `"expires":"soon","auth"`),
+		"duration-number":    saying(`"10m0s"`, `600`),
+		"wrong-kind":         saying("ProviderResponse", "ProviderRequest"),
+		"wrong-case":         saying("cacheKeyType", "cacheKeytype"),
+		"no-cache-key":       saying(`"cacheKeyType":"Registry",`, ""),
+		"service-account":    saying(`"Registry"`, `"ServiceAccount"`),
+		"flood":              func() int { return saying("ci", strings.Repeat("x", 1<<20))() },
+		"answer-and-fail":    func() int { _, v, _ := asked(); say(v, "", ""); return 1 },
+		"error-on-stdout":    failing(os.Stdout, "cannot reach the metadata service\n"),
+		"usage":              failing(os.Stderr, "Error: no region\nUsage:\n  plugin [flags]\n\nFlags:\n  -h, --help\n"),
+		"trace":              failing(os.Stderr, "panic: no region\n\ngoroutine 1 [running]:\nmain.main()\n"),
+		"token-guess":        tokenGuess,
+		"panic-on-no-token":  panicOnNoToken,
+		"hang-on-no-token":   hangOnNoToken,
+		"hang-on-big":        hangOnBig,
+		"crash-on-big":       crashOnBig,
+		"ignore-term":        ignoreTerm,
+		"child":              child,
+		"password-then-fail": passwordThenFail,
+	}
+}
+
+func tokenGuess() int {
+	raw, version, _ := asked()
+	var req struct{ ServiceAccountToken string }
+	json.Unmarshal(raw, &req)
+	if req.ServiceAccountToken == "" {
+		return say(version, "", "")
+	}
+	return say(version, canary.Password, req.ServiceAccountToken)
+}
+
+func panicOnNoToken() int {
+	raw, version, _ := asked()
+	if !bytes.Contains(raw, []byte("serviceAccountToken")) {
+		panic("no token")
+	}
+	return say(version, "", "")
+}
+
+func hangOnNoToken() int {
+	raw, version, _ := asked()
+	if !bytes.Contains(raw, []byte("serviceAccountToken")) {
+		return hang()
+	}
+	return say(version, "", "")
+}
+
+func hangOnBig() int {
+	raw, version, _ := asked()
+	if len(raw) > 1<<20 {
+		return hang()
+	}
+	return say(version, "", "")
+}
+
+func crashOnBig() int {
+	raw, version, _ := asked()
+	if len(raw) > 1<<20 {
+		return say(version, "}", "")
+	}
+	return say(version, "", "")
+}
+
+func ignoreTerm() int {
+	signal.Ignore(syscall.SIGTERM)
+	raw, _, _ := asked()
+	return serve(good, raw)
+}
+
+// child holds standard output until the test gives up its lock.
+func child() int {
+	if f, err := os.Open(os.Getenv(stateVar)); err == nil {
+		syscall.Flock(int(f.Fd()), syscall.LOCK_SH)
+	}
+	return 0
+}
+
+// passwordThenFail tells its password when it fails, and not when it answers.
+func passwordThenFail() int {
+	raw, _, _ := asked()
+	if _, err := plugin.DecodeRequest(raw); err != nil {
+		fmt.Fprintln(os.Stderr, "no use for", canary.Password)
+		return 1
+	}
+	return serve(good, raw)
+}
+
+func play(mode string) int {
+	if program := programs()[mode]; program != nil {
+		return program()
+	}
+	p := providers()[mode]
+	if p == nil {
+		fmt.Fprintf(os.Stderr, "there is no plugin %q\n", mode)
+		return 99
+	}
+	plugin.Main(p)
+	return 0
+}

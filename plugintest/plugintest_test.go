@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package plugintest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+// buildGood builds a plugin without fault as docs/plugin-authors.md says.
+func buildGood(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "good")
+	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "./testdata/good")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return path
+}
+
+func TestRunGood(t *testing.T) {
+	cmd := plugin.Command{Path: buildGood(t)}
+	t.Run("Run", func(t *testing.T) {
+		var want, got []string
+		for _, c := range Checks() {
+			want = append(want, c.ID)
+		}
+		for _, f := range Run(t.Context(), cmd, Options{}) {
+			got = append(got, f.Check)
+			if f.Severity != Pass {
+				t.Errorf("%s: %v", f.Check, f)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("the findings against Checks (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("relative path", func(t *testing.T) {
+		relative := plugin.Command{Path: filepath.Base(cmd.Path), Dir: filepath.Dir(cmd.Path)}
+		for _, f := range Run(t.Context(), relative, Options{Only: []string{"base-answer", "dir-root"}}) {
+			if f.Severity != Pass {
+				t.Errorf("%s: %v", f.Check, f)
+			}
+		}
+	})
+	Test(t, cmd, Options{Only: []string{"base-answer", "cache-scope"}})
+}
+
+func TestChecksAreDescribed(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range Checks() {
+		if !regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`).MatchString(c.ID) || seen[c.ID] {
+			t.Errorf("id %q is not kebab-case, or is there twice", c.ID)
+		}
+		seen[c.ID] = true
+		if !slices.Contains([]Severity{Info, Warning, Error}, c.Severity) {
+			t.Errorf("%s: severity %q", c.ID, c.Severity)
+		}
+		for what, text := range map[string]string{"title": c.Title, "reason": c.Why} {
+			if text == "" || strings.ContainsAny(text, "\n|") || strings.HasSuffix(text, ".") {
+				t.Errorf("%s: the %s %q does not suit a table", c.ID, what, text)
+			}
+		}
+		if u, err := url.Parse(c.Source); err != nil || u.Scheme != "https" || u.Host != "github.com" {
+			t.Errorf("%s: source %q", c.ID, c.Source)
+		}
+	}
+}
+
+// TestNoAnswer: of a plugin that cannot answer here, one finding says so, and
+// nothing is held against it that needs an answer.
+func TestNoAnswer(t *testing.T) {
+	var spoken []string
+	skipped := 0
+	for _, f := range Run(t.Context(), self(t, "no-cloud"), Options{Concurrency: 2}) {
+		switch f.Severity {
+		case Pass:
+		case Skip:
+			skipped++
+		default:
+			if f.Check != "binary-static" { // the test binary may be linked to the system's libraries
+				spoken = append(spoken, f.Check)
+			}
+		}
+	}
+	if !slices.Equal(spoken, []string{"base-answer"}) || skipped < 20 {
+		t.Errorf("findings of %q, and %d skipped; want one of base-answer, and most skipped", spoken, skipped)
+	}
+}
+
+// TestNoExecutable: what cannot be started is reported twice, and not fifty times.
+func TestNoExecutable(t *testing.T) {
+	cmd := plugin.Command{Path: filepath.Join(t.TempDir(), "missing")}
+	var spoken []string
+	for _, f := range Run(t.Context(), cmd, Options{}) {
+		if f.Severity != Skip {
+			spoken = append(spoken, f.Check)
+		}
+	}
+	if want := []string{"binary-runs", "base-answer"}; !slices.Equal(spoken, want) {
+		t.Errorf("got findings of %q, want %q", spoken, want)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	var progress []string
+	opts := Options{
+		Only: []string{"cache-duration", "no-such-check", "base-answer"},
+		Progress: func(done, total int, id string) {
+			progress = append(progress, fmt.Sprintf("%d/%d %s", done, total, id))
+		},
+	}
+	var got []string
+	for _, f := range Run(t.Context(), self(t, "good"), opts) {
+		got = append(got, f.Check)
+	}
+	if want := []string{"base-answer", "cache-duration"}; !slices.Equal(got, want) {
+		t.Errorf("got findings of %q, want %q", got, want)
+	}
+	if want := []string{"0/2 base-answer", "1/2 cache-duration"}; !slices.Equal(progress, want) {
+		t.Errorf("got progress %q, want %q", progress, want)
+	}
+}
+
+func TestStopped(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	opts := Options{
+		Only: []string{"base-answer", "cache-duration"},
+		Progress: func(done, _ int, _ string) {
+			if done == 1 {
+				cancel(errors.New("enough"))
+			}
+		},
+	}
+	findings := Run(ctx, self(t, "good"), opts)
+	if f := findings[0]; f.Severity != Pass {
+		t.Errorf("%s: %v, want it to pass", f.Check, f)
+	}
+	if f := findings[1]; f.Severity != Skip || f.Got != "the examination was stopped: enough" {
+		t.Errorf("%s: %v, want it skipped", f.Check, f)
+	}
+}
+
+// TestHangs: a plugin that always hangs is given three chances, and judged by them.
+func TestHangs(t *testing.T) {
+	cmd := self(t, "hang")
+	hasty(t, &cmd)
+	s := newSuite(t.Context(), cmd, Options{})
+	got := map[string]Severity{}
+	for _, c := range checks() {
+		for _, f := range s.run(c) {
+			got[f.Check] = f.Severity
+		}
+	}
+	if len(s.runs) != maxLong {
+		t.Errorf("it was run %d times, want %d", len(s.runs), maxLong)
+	}
+	for check, want := range map[string]Severity{
+		"base-answer": Error, "time-to-answer": Error, "stderr-secret": Pass, "crash": Pass,
+		"stdin-garbage": Skip, "sigterm": Skip, "leaves-files": Skip, "concurrent": Skip,
+	} {
+		if got[check] != want {
+			t.Errorf("%s: got %q, want %q", check, got[check], want)
+		}
+	}
+}
+
+// TestInterrupted: a run that ends because nobody waits is nobody's fault.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	for _, f := range Run(ctx, self(t, "hang"), Options{Only: []string{"base-answer", "time-to-answer"}}) {
+		if f.Severity != Skip {
+			t.Errorf("%s: %v, want it skipped", f.Check, f)
+		}
+	}
+}
+
+func TestMadeUpToken(t *testing.T) {
+	a, b := newIdentity(nil, time.Unix(1e9, 0)), newIdentity(&ServiceAccount{}, time.Unix(1e9, 0))
+	if parts := strings.Split(string(a.token), "."); len(parts) != 3 || a.token == b.token {
+		t.Errorf("the token has %d parts, or two are the same", len(parts))
+	}
+	if len(a.annotations) == 0 || len(b.annotations) != 0 {
+		t.Error("annotations are to be made up only if no service account is given")
+	}
+	given := newIdentity(&ServiceAccount{Token: canary.Token}, time.Time{})
+	if given.token != canary.Token || strings.Contains(given.title, "made-up") {
+		t.Error("the token given is not used")
+	}
+}
+
+// TestNoSecrets runs every check over plugins that are careless with secrets.
+func TestNoSecrets(t *testing.T) {
+	for _, mode := range []string{"stderr-password", "stderr-token", "password-then-fail", "key-user",
+		"token-guess", "token-echo", "answer-and-fail", "unknown-field", "image-password", "line-end"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			cmd := self(t, mode)
+			cmd.Args = []string{"--password=" + canary.Arg}
+			cmd.Env = append(cmd.Env, "PASSWORD="+canary.Env)
+			opts := Options{ServiceAccount: &ServiceAccount{Token: canary.Token}, Concurrency: 2}
+			for _, f := range Run(t.Context(), cmd, opts) {
+				canary.Check(t, f.Check, f.String())
+			}
+			canary.Check(t, "Options", fmt.Sprintf("%v %+v %#v", opts, *opts.ServiceAccount, *opts.ServiceAccount))
+		})
+	}
+}
+
+// recorder is a [testing.T] that remembers.
+type recorder struct {
+	*testing.T
+	log []string
+}
+
+func (r *recorder) note(what string, args []any) { r.log = append(r.log, what+" "+fmt.Sprint(args...)) }
+func (r *recorder) Error(args ...any)            { r.note("error", args) }
+func (r *recorder) Log(args ...any)              { r.note("log", args) }
+func (r *recorder) Skip(args ...any)             { r.note("skip", args) }
+
+func TestReport(t *testing.T) {
+	r := &recorder{T: t}
+	report(r, []Finding{
+		{Severity: Pass, Got: "good"},
+		{Severity: Info, Got: "aha", Did: "asked"},
+		{Severity: Warning, Got: "hm"},
+		{Severity: Error, Got: "no", Did: "asked", Kubelet: "It fails.", Fix: "Mend it."},
+		{Severity: Skip, Got: "no answer"},
+	})
+	want := []string{
+		"log info: aha\n     did: asked",
+		"log warning: hm",
+		"error error: no\n     did: asked\n kubelet: It fails.\n     fix: Mend it.",
+		"skip no answer",
+	}
+	if diff := cmp.Diff(want, r.log); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

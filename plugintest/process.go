@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugintest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/regcred/regcred/plugin"
+)
+
+// The checks of the plugin as a process: time, signals, company.
+
+func checkTime(s *suite) []Finding {
+	r := s.base()
+	took := r.x.Duration.Round(time.Millisecond)
+	switch {
+	case r.failed(plugin.StageStart):
+		return skip("the plugin cannot be started: see base-answer")
+	case r.hung() || r.x.Duration >= s.tooSlow:
+		return found(Error, r.did, fmt.Sprintf("no end after %v", took),
+			"It kills the plugin after a minute, and pulls anonymously.",
+			"Bound all that you wait for by less than a minute together, and say what did not answer.")
+	case r.x.Duration >= s.slow:
+		return found(Warning, r.did, fmt.Sprintf("an end after %v", took),
+			"Each pull that finds nothing in the cache waits as long, and kills the plugin after a minute.",
+			"Bound each attempt by a few seconds, retry less, and ask the nearest endpoint.")
+	}
+	return pass(r.did, "an end after %v", took)
+}
+
+// held is standard input that is not closed: when head has been read, it
+// calls reading, and blocks until done.
+type held struct {
+	head    io.Reader
+	reading func()
+	done    <-chan struct{}
+}
+
+func (h *held) Read(p []byte) (int, error) {
+	if n, _ := h.head.Read(p); n > 0 {
+		return n, nil
+	}
+	h.reading()
+	<-h.done
+	return 0, io.EOF
+}
+
+// pipeful is more than a pipe holds, so that who has written it all knows that
+// somebody reads.
+const pipeful = 256 << 10
+
+func checkSIGTERM(s *suite) []Finding {
+	if runtime.GOOS == "windows" {
+		return skip("Windows has no SIGTERM")
+	}
+	if s.base(); s.tired() {
+		return nil // run says why
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	done := make(chan struct{})
+	defer close(done)
+	asked := make(chan time.Time, 1)
+	stdin := &held{
+		head:    strings.NewReader(`{"kind":"` + plugin.KindRequest + `","padding":"` + strings.Repeat("x", pipeful)),
+		reading: func() { asked <- time.Now(); cancel() },
+		done:    done,
+	}
+	cmd := s.cmd
+	cmd.APIVersion, cmd.Grace = s.version(), s.patience
+	cmd.RunRaw(ctx, stdin, s.identity.secrets()...)
+	ended := time.Now()
+	did := "kept standard input open in the middle of a request, and sent SIGTERM"
+	select {
+	case sent := <-asked:
+		if took := ended.Sub(sent); took < s.patience {
+			return pass(did, "an end after %v", took.Round(time.Millisecond))
+		}
+	default:
+		return skip("the plugin does not wait for the end of its input")
+	}
+	return found(Warning, did, fmt.Sprintf("the plugin was still there after %v, and was killed", s.patience),
+		"It sends SIGKILL at its deadline and no SIGTERM; service managers and other hosts are politer, and wait in vain.",
+		"Leave SIGTERM its default action, or end when it comes, whatever the plugin waits for.")
+}
+
+// maxConcurrency bounds Options.Concurrency.
+const maxConcurrency = 1000
+
+func checkConcurrent(s *suite, base *plugin.Response) []Finding {
+	n := s.opts.Concurrency
+	if n <= 0 {
+		n = DefaultConcurrency
+	}
+	n = min(n, maxConcurrency)
+	s.rotating() // asks; not to be done side by side
+	runs := s.atOnce(n)
+	if s.weary {
+		return nil // run says why
+	}
+	did := fmt.Sprintf("%s, %d times at once", runs[0].did, n)
+	bad, first := 0, ""
+	for _, r := range runs {
+		s.note(r)
+		what := ""
+		if !r.answered() {
+			what = r.outcome()
+		} else if d := s.difference(base, r.x.Response); d != "" {
+			what = "another answer than alone: " + d
+		}
+		if what != "" {
+			if bad++; bad == 1 {
+				first = what
+			}
+		}
+	}
+	if bad > 0 {
+		return found(Error, did, fmt.Sprintf("%d of %d runs went wrong, the first with: %s", bad, n, first),
+			"It runs a plugin for each image at once when a node starts, and gets these failures for pulls.",
+			"Share no file and no lock between runs, and expect the token service to throttle: retry with jitter, within the time there is.")
+	}
+	return pass(did, "the same answer from each")
+}
+
+// atOnce asks the base question n times side by side.
+func (s *suite) atOnce(n int) []*run {
+	cmd := s.cmd
+	cmd.APIVersion = s.version()
+	did, stdin, _ := s.encode(s.question(cmd.APIVersion)) // as for the base answer
+	if s.tired() {
+		return nil
+	}
+	runs := make([]*run, n)
+	var wg sync.WaitGroup
+	for i := range runs {
+		wg.Go(func() { runs[i] = s.launch(cmd, did, stdin) })
+	}
+	wg.Wait()
+	return runs
+}

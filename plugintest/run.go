@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugintest
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/plugin"
+)
+
+// answered reports whether a kubelet accepts the answer.
+func (r *run) answered() bool { return r.err == nil }
+
+// failed reports whether the run failed at one of the stages.
+func (r *run) failed(stages ...plugin.Stage) bool {
+	for _, stage := range stages {
+		if r.err != nil && r.err.Stage == stage {
+			return true
+		}
+	}
+	return false
+}
+
+// ended reports whether the plugin ended by itself, and not well.
+func (r *run) ended() bool { return r.failed(plugin.StageExec) }
+
+// silent reports whether nothing came on standard output.
+func (r *run) silent() bool { return strings.TrimSpace(string(r.x.Stdout)) == "" }
+
+// outcome says what came back. Standard error has been scrubbed, and
+// standard output is only counted.
+func (r *run) outcome() string {
+	if r.answered() {
+		resp := r.x.Response
+		return fmt.Sprintf("an answer with %s, cacheKeyType %s, after %v",
+			plural(len(resp.Auth), "auth key"), resp.CacheKeyType, r.x.Duration.Round(time.Millisecond))
+	}
+	got := fmt.Sprintf("%s: %v", r.err.Stage, r.err.Err)
+	if r.ended() {
+		got = r.err.Err.Error()
+	}
+	if n := len(r.x.Stdout); n > 0 && r.ended() {
+		got += fmt.Sprintf(", %s on standard output", plural(n, "byte"))
+	}
+	if line := lastLine(r.x.Stderr); line != "" {
+		got += fmt.Sprintf("; stderr: %q", shorten(line))
+	}
+	return got
+}
+
+// alike reports whether two runs failed in the same way: with the same words,
+// but for the numbers of a time, a process or a request.
+func (r *run) alike(o *run) bool {
+	return r.ended() && o.ended() && r.x.ExitCode == o.x.ExitCode && words(r.x.Stderr) == words(o.x.Stderr)
+}
+
+func words(s string) string {
+	return strings.Join(regexp.MustCompile(`[a-zA-Z]*[0-9][a-zA-Z0-9]*`).Split(s, -1), "#")
+}
+
+func lastLine(s string) string {
+	s = strings.TrimSpace(s)
+	return strings.TrimSpace(s[strings.LastIndexByte(s, '\n')+1:])
+}
+
+// crashed says what looks like a crash, if anything does: a stack trace of
+// Go, Python, Java or Rust, or a signal that nobody here sent.
+func (r *run) crashed() string {
+	if r.ended() && r.x.ExitCode < 0 {
+		return r.err.Err.Error()
+	}
+	for _, trace := range []struct{ pattern, title string }{
+		{`(?m)^goroutine \d+ (gp=\S+ .*)?\[`, "a Go panic"},
+		{`(?m)^Traceback \(most recent call last\):`, "a Python traceback"},
+		{`(?m)^Exception in thread "`, "a Java exception"},
+		{`(?m)^thread '.*' .*panicked at`, "a Rust panic"},
+	} {
+		if regexp.MustCompile(trace.pattern).MatchString(r.x.Stderr) {
+			return trace.title
+		}
+	}
+	return ""
+}
+
+// hung reports whether the plugin had to be killed at the deadline.
+func (r *run) hung() bool { return r.failed(plugin.StageTimeout) }

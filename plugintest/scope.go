@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugintest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/plugin"
+)
+
+// lookalike is an image of a registry whose name begins like that of the one
+// asked for. Nobody can own it (RFC 6761).
+func (s *suite) lookalike() string {
+	host, port, _ := strings.Cut(registry(s.image), ":")
+	if host += ".conformance.invalid"; port != "" {
+		host += ":" + port
+	}
+	return inRegistry(s.image, host)
+}
+
+// promised are the images that the answer for the one asked for serves too,
+// as its cacheKeyType says.
+func (s *suite) promised(scope plugin.CacheKeyType) []string {
+	home := registry(s.image)
+	near := func(image string) bool { return registry(image) == home }
+	images := slices.Clone(s.others)
+	if scope == plugin.CacheRegistry {
+		images = slices.DeleteFunc(images, func(image string) bool { return !near(image) })
+	}
+	if !slices.ContainsFunc(images, near) {
+		images = append(images, home+"/conformance/other")
+	}
+	if scope == plugin.CacheGlobal && !slices.ContainsFunc(images, func(image string) bool { return !near(image) }) {
+		images = append(images, s.lookalike())
+	}
+	return images
+}
+
+func checkScope(s *suite, resp *plugin.Response) []Finding {
+	scope := resp.CacheKeyType
+	if scope == plugin.CacheImage {
+		return pass(s.base().did, "cacheKeyType Image, which promises nothing for other images")
+	}
+	var same, silent []string
+	for _, image := range s.promised(scope) {
+		r := s.ask(s.questionFor(image))
+		if !r.answered() {
+			silent = append(silent, image)
+			continue
+		}
+		if what := s.wrongFor(image, resp, r.x.Response); what != "" {
+			return found(Error, fmt.Sprintf("%s, and for %q", s.base().did, image),
+				fmt.Sprintf("cacheKeyType %s, but %s", scope, what),
+				fmt.Sprintf("It serves %q from the answer for %q.", image, s.image),
+				narrower(scope))
+		}
+		same = append(same, image)
+	}
+	if len(same) == 0 {
+		return skip("cacheKeyType is %s, and there is no answer for %s to compare: name more images that the plugin serves", scope, listed(silent))
+	}
+	return pass(fmt.Sprintf("%s, and for %s", s.base().did, listed(same)), "cacheKeyType %s, and the same credential", scope)
+}
+
+func narrower(scope plugin.CacheKeyType) string {
+	if scope == plugin.CacheRegistry {
+		return "Answer with cacheKeyType Image, or with keys and credentials that serve the whole registry."
+	}
+	return "Answer with cacheKeyType Registry, or with the keys of every registry that you serve, whatever the image."
+}
+
+// wrongFor says how the credential that image gets from the answer for
+// another one differs from what it gets from its own.
+func (s *suite) wrongFor(image string, cached, own *plugin.Response) string {
+	got, want := pick(cached, image), pick(own, image)
+	switch {
+	case len(got) == 0 && len(want) == 0:
+		return ""
+	case len(got) == 0:
+		return fmt.Sprintf("it has no key for %q, and the plugin's answer for that one has", image)
+	case len(want) == 0:
+		return fmt.Sprintf("it has a credential for %q, and the plugin's answer for that one has none", image)
+	}
+	sameUser := func(a, b regcred.Credential) bool { return a.Username == b.Username }
+	if !slices.EqualFunc(got, want, sameUser) {
+		return fmt.Sprintf("the user name for %q is another one", image)
+	}
+	samePassword := func(a, b regcred.Credential) bool { return a.Password == b.Password }
+	if !s.rotating() && !slices.EqualFunc(got, want, samePassword) {
+		return fmt.Sprintf("the password for %q is another one, though equal requests get equal passwords", image)
+	}
+	return ""
+}
+
+func checkForeign(s *suite, _ *plugin.Response) []Finding {
+	image := s.lookalike()
+	r := s.ask(s.questionFor(image))
+	if !r.answered() {
+		return pass(r.did, "%s", r.outcome())
+	}
+	if len(pick(r.x.Response, image)) == 0 {
+		return pass(r.did, "no credential")
+	}
+	return found(Info, r.did, "a credential",
+		"It sends the password to that host, if matchImages covers it.",
+		"If the plugin is for certain registries, check the host of the image before anything else, from the right end.")
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugintest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/plugin"
+)
+
+// The checks of service-account mode (KEP-4412). Only v1 has it.
+
+// withToken and withoutToken are the two sides of service-account mode.
+func (s *suite) withToken() *run {
+	return s.ask(question{version: plugin.V1, image: s.image, token: true, annotations: true})
+}
+
+func (s *suite) withoutToken() *run {
+	return s.ask(question{version: plugin.V1, image: s.image})
+}
+
+// annotated asks on behalf of nobody, with annotations all the same.
+func (s *suite) annotated() *run {
+	return s.ask(question{version: plugin.V1, image: s.image, annotations: true})
+}
+
+// inV1 is a check of a plugin that speaks v1.
+func inV1(f func(*suite) []Finding) func(*suite) []Finding {
+	return func(s *suite) []Finding {
+		switch r := s.ask(s.question(plugin.V1)); {
+		case r.failed(plugin.StageStart):
+			return skip("the plugin cannot be started: see base-answer")
+		case !r.answered() && s.base().answered():
+			return skip("the plugin does not answer in v1, which alone has service-account mode")
+		}
+		return f(s)
+	}
+}
+
+func checkTokenAbsent(s *suite) []Finding {
+	runs := []*run{s.withoutToken(), s.annotated()}
+	for _, r := range runs {
+		switch {
+		case r.hung():
+			return hangs(r)
+		case r.answered() && s.required() && len(pick(r.x.Response, s.image)) > 0:
+			return found(Error, r.did, "a credential, though the token is required",
+				"With requireServiceAccount: true it does not run the plugin; another host may, and hands out whatever comes.",
+				"Without a token, exit with another code than 0 and say that one is needed.")
+		case r.crashed() != "":
+			return found(Error, r.did, r.outcome(),
+				"It gets no credential for a pod without a service account, and no reason.",
+				"Check that the token is there before it is read.")
+		case !r.answered() && !r.ended() && s.base().answered():
+			return found(Error, r.did, r.outcome(),
+				"It gets no credential for a pod without a service account.",
+				"Answer as the node, or exit with another code than 0 and say why.")
+		}
+	}
+	return pass(runs[1].did, "%s", runs[1].outcome())
+}
+
+// reason is why there is no answer with the token.
+func (s *suite) reason(r *run) string {
+	if base := s.base(); r == base || r.alike(base) {
+		return "see base-answer"
+	}
+	return "with it, " + r.outcome()
+}
+
+func (s *suite) required() bool {
+	return s.opts.ServiceAccount != nil && s.opts.ServiceAccount.Required
+}
+
+func checkTokenUsed(s *suite) []Finding {
+	with, without := s.withToken(), s.withoutToken()
+	did := with.did + ", and without"
+	switch {
+	case !with.answered() && !without.answered():
+		return skip("there is no answer either way: %s", s.reason(with))
+	case !with.answered():
+		return pass(did, "with the token no answer: %s", with.outcome())
+	case !without.answered():
+		return pass(did, "without the token no answer: %s", without.outcome())
+	}
+	if what := s.difference(without.x.Response, with.x.Response); what != "" {
+		return pass(did, "with the token, %s", what)
+	}
+	if s.rotating() {
+		return skip("the password is a new one for each request, so that nothing tells whether the token decides about it")
+	}
+	if s.opts.ServiceAccount == nil {
+		return pass(did, "the same answer: this plugin needs no tokenAttributes")
+	}
+	return found(Warning, did, "the same answer",
+		"It asks for a token and runs the plugin for each service account, to get the same credential.",
+		"Configure this plugin without tokenAttributes.")
+}
+
+func checkTokenEcho(s *suite) []Finding {
+	r := s.withToken()
+	if !r.answered() {
+		return skip("there is no answer with %s: %s", s.identity.title, s.reason(r))
+	}
+	if !s.echoes(r.x.Response) {
+		return pass(r.did, "a password that is not the token")
+	}
+	const kubelet = "It drops the answer, unless tokenAttributes.cacheType is Token."
+	switch {
+	case s.opts.ServiceAccount != nil && s.opts.ServiceAccount.CacheType == regcred.CachePerToken:
+		return pass(r.did, "the token itself as the password, as cacheType Token allows")
+	case s.opts.ServiceAccount != nil && s.opts.ServiceAccount.CacheType == regcred.CachePerServiceAccount:
+		return found(Error, r.did, "the token itself as the password, with cacheType ServiceAccount", kubelet,
+			"Set cacheType: Token for this plugin.")
+	}
+	return found(Warning, r.did, "the token itself as the password", kubelet,
+		"Document that the plugin needs cacheType: Token, or exchange the token for a credential of the registry.")
+}
+
+func (s *suite) echoes(resp *plugin.Response) bool {
+	for _, auth := range resp.Auth {
+		if strings.TrimSpace(string(auth.Password)) == string(s.identity.token) {
+			return true
+		}
+	}
+	return false
+}
+
+// early sends the service-account fields in a version that does not have
+// them, as no kubelet does.
+func (s *suite) early(version string) *run {
+	did := fmt.Sprintf("sent a request in %s that has a token and annotations", short(version))
+	return s.send(did, version, s.rawRequest(plugin.KindRequest, version, s.tokenFields()))
+}
+
+func checkTokenOldVersion(s *suite) []Finding {
+	var fine []string
+	for _, version := range []string{plugin.V1Beta1, plugin.V1Alpha1} {
+		plain, r := s.ask(s.question(version)), s.early(version)
+		switch {
+		case r.failed(plugin.StageStart):
+			return skip("the plugin cannot be started: see base-answer")
+		case r.hung():
+			return found(Warning, r.did, "it did not end: "+r.outcome(), "It never sends this.", "Ignore fields that a version does not have.")
+		case !r.answered():
+			continue
+		}
+		what := ""
+		if plain.answered() {
+			what = s.difference(plain.x.Response, r.x.Response)
+		}
+		if s.echoes(r.x.Response) {
+			what = "the token is the password"
+		}
+		if what != "" {
+			return found(Warning, r.did, "the token is used: "+what,
+				"It never sends this: a token in an old version comes from somebody who circumvents its rules.",
+				"Read the service-account fields of v1 alone.")
+		}
+		fine = append(fine, short(version))
+	}
+	if len(fine) == 0 {
+		return skip("the plugin answers neither in v1beta1 nor in v1alpha1")
+	}
+	slices.Sort(fine)
+	return pass("sent a token in "+strings.Join(fine, " and "), "it is ignored")
+}
