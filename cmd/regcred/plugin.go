@@ -8,10 +8,10 @@ import "github.com/spf13/cobra"
 func (a *app) pluginCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plugin",
-		Short: "Run a credential provider plugin by hand",
+		Short: "Run or test a credential provider plugin",
 		Long:  "plugin has the commands that concern one plugin and not a whole configuration.",
 	}
 	group(cmd)
-	cmd.AddCommand(a.pluginRunCmd())
+	cmd.AddCommand(a.pluginRunCmd(), a.pluginTestCmd())
 	return cmd
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 
 	"github.com/regcred/regcred/internal/canary"
@@ -79,6 +80,17 @@ func testPlugins() map[string]func() int {
 			req := readRequest()
 			return answer(req.APIVersion, "Image", login(registryOf(req), "token", req.Token))
 		},
+		// slip takes a number of seconds for nanoseconds.
+		"slip": func() int {
+			req := readRequest()
+			return answerFor("21.6µs", req.APIVersion, "Registry", login(registryOf(req), "ci", canary.Password))
+		},
+		// refusing fails with what it sees of its host.
+		"refusing": func() int {
+			dir, _ := os.Getwd()
+			fmt.Fprintf(os.Stderr, "WHO=%s TOKEN=%v dir=%s args=%d\n", os.Getenv("WHO"), os.Getenv("TOKEN") != "", filepath.Base(dir), len(os.Args)-1)
+			return 1
+		},
 		// whoami answers with what it sees of its host as the user name.
 		"whoami": func() int {
 			req := readRequest()
@@ -106,6 +118,10 @@ func registryOf(req testRequest) string {
 func login(key, user, password string) [3]string { return [3]string{key, user, password} }
 
 func answer(apiVersion, cacheKeyType string, logins ...[3]string) int {
+	return answerFor("10m0s", apiVersion, cacheKeyType, logins...)
+}
+
+func answerFor(cacheDuration, apiVersion, cacheKeyType string, logins ...[3]string) int {
 	auth := map[string]any{}
 	for _, l := range logins {
 		auth[l[0]] = map[string]string{"username": l[1], "password": l[2]}
@@ -114,7 +130,7 @@ func answer(apiVersion, cacheKeyType string, logins ...[3]string) int {
 		"kind":          "CredentialProviderResponse",
 		"apiVersion":    apiVersion,
 		"cacheKeyType":  cacheKeyType,
-		"cacheDuration": "10m0s",
+		"cacheDuration": cacheDuration,
 		"auth":          auth,
 	})
 	return 0

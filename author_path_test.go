@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// maxAuthorPlugin is what docs/plugin-authors.md promises of its plugin, in bytes.
+const maxAuthorPlugin = 3_000_000
+
+// authorStep is one thing that a reader of docs/plugin-authors.md does: write
+// a file, or type a command.
+type authorStep struct {
+	file    string // if not "", it gets the text
+	text    string
+	command string
+	output  string // what the document says that the command prints; "" says nothing
+}
+
+// TestAuthorPath does what docs/plugin-authors.md says, in an empty directory
+// and in the order in which it stands there. What a reader downloads is taken
+// from this checkout: see [author.command].
+func TestAuthorPath(t *testing.T) {
+	for _, tool := range []string{"go", "sh"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("no %s command", tool)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("the document is written for a POSIX shell")
+	}
+	steps := authorSteps(t, readLines(t, "docs/plugin-authors.md"))
+	w := newAuthor(t)
+	begin := time.Now()
+	w.follow(t, steps)
+	t.Logf("%d steps took %s", len(steps), time.Since(begin).Round(time.Second/10))
+	if len(w.downloads) != 0 {
+		t.Errorf("the document no longer has the downloads that the test replaces: %q", w.downloads)
+	}
+	info, err := os.Stat(filepath.Join(w.dir, "my-plugin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the plugin has %d bytes", info.Size())
+	if info.Size() >= maxAuthorPlugin {
+		t.Errorf("the plugin has %d bytes, want less than %d", info.Size(), maxAuthorPlugin)
+	}
+}
+
+// authorSteps takes the document's section apart. A block of Go follows the
+// name of its file; in a console block, lines without a $ are output.
+func authorSteps(t *testing.T, doc string) []authorStep {
+	t.Helper()
+	_, section, _ := strings.Cut(doc, "\n## A plugin in five minutes\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var steps []authorStep
+	block := regexp.MustCompile("(?ms)(?:`([\\w.-]+)`:\n\n)?^```(\\w+)\n(.*?)^```$")
+	for _, m := range block.FindAllStringSubmatch(section, -1) {
+		name, language, text := m[1], m[2], m[3]
+		switch {
+		case language == "go" && name != "":
+			steps = append(steps, authorStep{file: name, text: text})
+		case language == "console":
+			steps = append(steps, consoleSteps(text)...)
+		default:
+			t.Fatalf("a block of %s, named %q, is neither a file nor commands", language, name)
+		}
+	}
+	if len(steps) < 8 {
+		t.Fatalf("%d steps found; has the document changed its form?", len(steps))
+	}
+	return steps
+}
+
+func consoleSteps(text string) []authorStep {
+	var steps []authorStep
+	for line := range strings.Lines(text) {
+		command, ok := strings.CutPrefix(line, "$ ")
+		if ok {
+			steps = append(steps, authorStep{command: strings.TrimSuffix(command, "\n")})
+		} else if len(steps) > 0 {
+			steps[len(steps)-1].output += line
+		}
+	}
+	return steps
+}
+
+// author is somebody with an empty directory, Go, and no network.
+type author struct {
+	dir       string
+	environ   []string
+	downloads map[string]string // what is done in place of a command that downloads
+}
+
+func newAuthor(t *testing.T) *author {
+	t.Helper()
+	checkout, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	w := &author{dir: t.TempDir(), downloads: map[string]string{
+		"go mod init example.com/my-plugin": fmt.Sprintf(
+			"go mod init example.com/my-plugin && go mod edit -replace 'github.com/regcred/regcred=%s'", checkout),
+		"go install github.com/regcred/regcred/cmd/regcred@latest": fmt.Sprintf(
+			"go build -C '%s' -o '%s' ./cmd/regcred", checkout, filepath.Join(bin, "regcred")),
+	}}
+	w.environ = append(os.Environ(),
+		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
+		"GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOFLAGS=", "GOWORK=off")
+	return w
+}
+
+// command is what is run for a command of the document: the same, but nothing
+// is downloaded. The module cache has everything else.
+func (w *author) command(line string) string {
+	if instead, ok := w.downloads[line]; ok {
+		delete(w.downloads, line)
+		return instead
+	}
+	return line
+}
+
+// follow takes the steps in one shell, so that a variable lasts. Five minutes
+// are what the document promises.
+func (w *author) follow(t *testing.T, steps []authorStep) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	output := t.TempDir()
+	var script strings.Builder
+	for i, s := range steps {
+		if s.file != "" {
+			fmt.Fprintf(&script, "cat >'%s' <<'END OF FILE'\n%sEND OF FILE\n", s.file, s.text)
+			continue
+		}
+		fmt.Fprintf(&script, "printed='%s/%d'\n{ %s\n} >\"$printed\" || { cat \"$printed\"; exit %d; }\n", output, i, w.command(s.command), i+1)
+	}
+	cmd := exec.CommandContext(ctx, "sh", "-c", script.String())
+	cmd.Dir, cmd.Env, cmd.WaitDelay = w.dir, w.environ, time.Second
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Run(); err != nil {
+		step := "a step"
+		if code := cmd.ProcessState.ExitCode(); code > 0 && code <= len(steps) {
+			step = steps[code-1].command
+		}
+		t.Fatalf("%s: %v\n%s", step, err, said.String())
+	}
+	for i, s := range steps {
+		if s.output == "" {
+			continue
+		}
+		if got := readLines(t, filepath.Join(output, fmt.Sprint(i))); got != s.output {
+			t.Errorf("%s\nprints    %s\nand not   %s", s.command, got, s.output)
+		}
+	}
+}

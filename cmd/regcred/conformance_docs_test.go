@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred/plugintest"
+)
+
+// TestDocsConformance keeps the table in docs/conformance.md in step with the
+// checks: each has its row, in order, with what is expected, why, and the
+// thread that asked for it.
+func TestDocsConformance(t *testing.T) {
+	data, err := os.ReadFile("../../docs/conformance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type row struct{ ID, Severity string }
+	var got, want []row
+	text := map[string]string{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z0-9-]+)` \\| (error|warning|info) \\|(.*)$").FindAllStringSubmatch(string(data), -1) {
+		got = append(got, row{m[1], m[2]})
+		text[m[1]] = m[3]
+	}
+	for _, c := range plugintest.Checks() {
+		want = append(want, row{c.ID, string(c.Severity)})
+		for name, part := range map[string]string{"title": c.Title, "why": c.Why, "source": c.Source} {
+			if part == "" || !strings.Contains(text[c.ID], part) {
+				t.Errorf("docs/conformance.md: the row of %s lacks the %s %q", c.ID, name, part)
+			}
+		}
+		if !strings.Contains(text[c.ID], "](https://github.com/") {
+			t.Errorf("docs/conformance.md: the row of %s names no thread", c.ID)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("docs/conformance.md: -want +got\n%s", diff)
+	}
+}
+
+// TestDocsPluginTestJSON: the example in docs/cli.md has the fields that are
+// written, and all of them are named.
+func TestDocsPluginTestJSON(t *testing.T) {
+	docs := readDocs(t)
+	m := regexp.MustCompile("(?s)`regcred plugin test [^`\n]*-o json [^`\n]*`:\n\n```json\n(.*?)\n```").FindStringSubmatch(docs)
+	if m == nil {
+		t.Fatal("docs/cli.md has no example of regcred plugin test -o json")
+	}
+	dec := json.NewDecoder(strings.NewReader(m[1]))
+	dec.DisallowUnknownFields()
+	var r pluginTestReport
+	if err := dec.Decode(&r); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := len(r.Counts), len(severities()); got != want {
+		t.Errorf("the example has %d counts, want %d", got, want)
+	}
+	_, section, _ := strings.Cut(docs, "\n## regcred plugin test\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, name := range append(fieldNames(t, &pluginTestReport{Provider: "x", Findings: []plugintest.Finding{{Kubelet: "x", Fix: "x"}}}),
+		fieldNames(t, plugintest.Checks()[:1])...) {
+		if !strings.Contains(section, "`"+name+"`") && !strings.Contains(section, "."+name+"`") {
+			t.Errorf("docs/cli.md does not name the field %q of regcred plugin test", name)
+		}
+	}
+}
+
+// fieldNames lists the names of all fields in the JSON of v.
+func fieldNames(t *testing.T, v any) []string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, m := range regexp.MustCompile(`"(\w+)":`).FindAllStringSubmatch(string(data), -1) {
+		names = append(names, m[1])
+	}
+	if len(names) < 5 {
+		t.Fatalf("found %d fields in %s", len(names), data)
+	}
+	return names
+}

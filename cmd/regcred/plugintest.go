@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/plugintest"
+	"github.com/spf13/cobra"
+)
+
+// pluginTestFlags are the flags of "regcred plugin test".
+type pluginTestFlags struct {
+	output      *choice
+	args        []string
+	env         []string
+	images      []string
+	tokenFile   string
+	annotations []string
+	cacheType   *choice
+	required    bool
+	checks      []string
+	list        bool
+	strict      bool
+}
+
+// pluginTestReport is the result of "regcred plugin test -o json". No secret
+// can be in it: findings hold none.
+type pluginTestReport struct {
+	Path            string                      `json:"path"`
+	Provider        string                      `json:"provider,omitempty"` // of the configuration, if one was given
+	Environment     string                      `json:"environment"`        // "caller" or "kubelet pid N"
+	Args            int                         `json:"args"`               // how many; their values may be secrets
+	Env             []string                    `json:"env"`                // names that the run adds
+	Images          []string                    `json:"images"`
+	Passed          bool                        `json:"passed"` // exit code 0
+	Checks          int                         `json:"checks"`
+	Counts          map[plugintest.Severity]int `json:"counts"` // of checks, by the worst that each found
+	Findings        []plugintest.Finding        `json:"findings"`
+	DurationSeconds float64                     `json:"durationSeconds"`
+}
+
+func (a *app) pluginTestCmd() *cobra.Command {
+	f := &pluginTestFlags{}
+	cmd := &cobra.Command{
+		Use:   "test PATH",
+		Short: "Check a plugin against everything that a kubelet and its users expect",
+		Long: `test runs the plugin at PATH about fifty times, as a kubelet would and as nobody
+should, and says of each check what came back, what a kubelet makes of it and
+how to mend it. docs/conformance.md explains the checks.
+
+PATH is an executable. A mere name is one in --bin-dir; with --config or
+--as-kubelet it is a provider, which is tested with the arguments, environment,
+version and tokenAttributes of the configuration. Otherwise say with flags what
+the plugin needs. Some checks clear the environment: what the plugin is
+configured by is given with --env, which every run keeps.
+
+The plugin does what it always does: one that asks a cloud asks it each time.
+
+The exit code is 0 if no check found an error, and 1 otherwise; with --strict
+it is 1 also if there are warnings.`,
+		Example: `  regcred plugin test ./my-plugin --image registry.example/team/app
+  regcred plugin test ./my-plugin --args get-credentials --env PASSWORD_FILE=/run/password
+  sudo regcred plugin test --as-kubelet ecr-credential-provider --image IMAGE
+  regcred plugin test --list`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.list {
+				return atMost()(cmd, args)
+			}
+			return exactly("PATH")(cmd, args)
+		},
+	}
+	f.output = addOutputFlag(cmd, "table", "json")
+	f.register(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if f.list {
+			return a.listChecks(cmd.OutOrStdout(), f)
+		}
+		return a.pluginTest(cmd.Context(), cmd.OutOrStdout(), f, args[0])
+	}
+	return cmd
+}
+
+func (f *pluginTestFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.images, "image", nil,
+		"an `image` that the plugin has credentials for; may be repeated: a second one of the same registry and a third of another let more be said (default "+plugintest.DefaultImage+")")
+	flags.Var(&argList{&f.args, false}, "arg", "an `argument` for the plugin; may be repeated")
+	flags.Var(&argList{&f.args, true}, "args", "several `arguments`, separated by spaces; may be repeated")
+	flags.StringArrayVar(&f.env, "env", nil,
+		"`NAME=value` for the plugin's environment, in every run; NAME alone takes the value from the environment; may be repeated")
+	addIdentityFlags(cmd, &f.tokenFile, &f.annotations)
+	f.cacheType = &choice{values: []string{string(regcred.CachePerServiceAccount), string(regcred.CachePerToken)}}
+	flags.Var(f.cacheType, "cache-type", "the `cacheType` of the tokenAttributes that the plugin is made for: ServiceAccount | Token")
+	flags.BoolVar(&f.required, "require-service-account", false, "the tokenAttributes that the plugin is made for have requireServiceAccount: true")
+	flags.StringSliceVar(&f.checks, "check", nil, "run only the check with this `id`; may be repeated")
+	flags.BoolVar(&f.list, "list", false, "list the checks and run nothing")
+	flags.BoolVar(&f.strict, "strict", false, "fail on warnings too")
+	// It can only fail for a flag that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc("check", cobra.FixedCompletions(checkIDs(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("cache-type", cobra.FixedCompletions(f.cacheType.values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// argList is a flag that adds to a list of arguments; split is for one that
+// adds several at once.
+type argList struct {
+	list  *[]string
+	split bool
+}
+
+func (l *argList) String() string { return "" } // arguments may be secrets
+func (l *argList) Type() string   { return "argument" }
+
+func (l *argList) Set(v string) error {
+	if l.split {
+		*l.list = append(*l.list, strings.Fields(v)...)
+	} else {
+		*l.list = append(*l.list, v)
+	}
+	return nil
+}
+
+func checkIDs() []string {
+	var ids []string
+	for _, c := range plugintest.Checks() {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+// knownChecks refuses an id of --check that there is not.
+func knownChecks(ids []string) error {
+	for _, id := range ids {
+		if !slices.Contains(checkIDs(), id) {
+			return usageError("\"regcred plugin test --list\" lists the checks", "--check %q: there is no such check", id)
+		}
+	}
+	return nil
+}
+
+func (a *app) listChecks(out io.Writer, f *pluginTestFlags) error {
+	if err := knownChecks(f.checks); err != nil {
+		return err
+	}
+	checks := slices.DeleteFunc(plugintest.Checks(), func(c plugintest.Check) bool {
+		return len(f.checks) > 0 && !slices.Contains(f.checks, c.ID)
+	})
+	if f.output.value == "json" {
+		return writeJSON(out, checks)
+	}
+	return a.renderChecks(checks).print(out)
+}
+
+func (a *app) pluginTest(ctx context.Context, out io.Writer, f *pluginTestFlags, path string) error {
+	if err := knownChecks(f.checks); err != nil {
+		return err
+	}
+	s, err := a.subject(f, path)
+	if err != nil {
+		return err
+	}
+	bars := a.newCheckProgress()
+	s.options.Only, s.options.Progress = f.checks, bars.check
+	begin := a.now()
+	findings := plugintest.Run(ctx, s.command, s.options)
+	bars.close()
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("test %s: %w", s.command.Path, err)
+	}
+	r := newPluginTestReport(s, findings, f.strict)
+	r.DurationSeconds = seconds(a.now().Sub(begin).Round(time.Millisecond))
+	if f.output.value == "json" {
+		err = writeJSON(out, r)
+	} else {
+		err = a.renderPluginTest(r).print(out)
+	}
+	if err != nil || r.Passed {
+		return err
+	}
+	return exit(exitFailed)
+}
+
+func newPluginTestReport(s *subject, findings []plugintest.Finding, strict bool) *pluginTestReport {
+	r := &pluginTestReport{
+		Path:        s.command.Path,
+		Provider:    s.provider,
+		Environment: s.environment,
+		Args:        len(s.command.Args),
+		Env:         []string{},
+		Images:      s.options.Images,
+		Counts:      map[plugintest.Severity]int{},
+		Findings:    findings,
+	}
+	for _, entry := range s.command.Env {
+		name, _, _ := strings.Cut(entry, "=")
+		r.Env = append(r.Env, name)
+	}
+	for _, severity := range severities() {
+		r.Counts[severity] = 0
+	}
+	for _, severity := range worstByCheck(findings) {
+		r.Counts[severity]++
+		r.Checks++
+	}
+	r.Passed = r.Counts[plugintest.Error] == 0 && (!strict || r.Counts[plugintest.Warning] == 0)
+	return r
+}
+
+// severities are all that there are, in rising order.
+func severities() []plugintest.Severity {
+	return []plugintest.Severity{plugintest.Pass, plugintest.Skip, plugintest.Info, plugintest.Warning, plugintest.Error}
+}
+
+// worstByCheck returns the worst that each check found, by its id.
+func worstByCheck(findings []plugintest.Finding) map[string]plugintest.Severity {
+	worst := map[string]plugintest.Severity{}
+	for _, f := range findings {
+		if slices.Index(severities(), f.Severity) > slices.Index(severities(), worst[f.Check]) {
+			worst[f.Check] = f.Severity
+		}
+	}
+	return worst
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/plugintest"
+)
+
+func TestPluginTestReport(t *testing.T) {
+	finding := func(check string, severity plugintest.Severity) plugintest.Finding {
+		return plugintest.Finding{Check: check, Severity: severity}
+	}
+	findings := []plugintest.Finding{
+		finding("a", plugintest.Pass),
+		finding("b", plugintest.Info), finding("b", plugintest.Warning), finding("b", plugintest.Info),
+		finding("c", plugintest.Skip),
+	}
+	tests := []struct {
+		name     string
+		findings []plugintest.Finding
+		strict   bool
+		passed   bool
+		counts   string
+	}{
+		{"none", nil, true, true, ""},
+		{"warning", findings, false, true, "1 warning, 1 skipped, 1 passed"},
+		{"strict", findings, true, false, "1 warning, 1 skipped, 1 passed"},
+		{"info is no failure", []plugintest.Finding{finding("a", plugintest.Info), finding("b", plugintest.Skip)}, true, true, "1 for information, 1 skipped"},
+		{"errors", []plugintest.Finding{finding("a", plugintest.Error), finding("a", plugintest.Warning), finding("b", plugintest.Error)}, false, false, "2 errors"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newPluginTestReport(&subject{}, tt.findings, tt.strict)
+			if r.Passed != tt.passed {
+				t.Errorf("passed: got %v, want %v", r.Passed, tt.passed)
+			}
+			if got := describeCounts(r); got != tt.counts {
+				t.Errorf("got %q, want %q", got, tt.counts)
+			}
+		})
+	}
+}
+
+// runHere runs regcred in this process.
+func runHere(t *testing.T, ctx context.Context, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	environ := append(os.Environ(), "GORACE="+noRaceSleep)
+	code = run(ctx, args, nil, &out, &err, environ)
+	return code, out.String(), err.String()
+}
+
+func TestPluginTestJSON(t *testing.T) {
+	bin := filepath.Join(t.TempDir(), "bin")
+	if err := linkPlugins(bin); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := runHere(t, t.Context(), "plugin", "test", "--bin-dir", bin, "slip", "-o", "json",
+		"--check", "cache-duration", "--check", "cache-key-type", "--arg", "x", "--env", "A=b")
+	if code != exitFailed || stderr != "" {
+		t.Fatalf("exit code %d, want %d; stderr %q", code, exitFailed, stderr)
+	}
+	dec := json.NewDecoder(bytes.NewReader([]byte(stdout)))
+	dec.DisallowUnknownFields()
+	var got pluginTestReport
+	if err := dec.Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	want := pluginTestReport{
+		Path:        filepath.Join(bin, "slip"),
+		Environment: "caller",
+		Args:        1,
+		Env:         []string{"A"},
+		Images:      []string{plugintest.DefaultImage},
+		Checks:      2,
+		Counts: map[plugintest.Severity]int{
+			plugintest.Pass: 1, plugintest.Skip: 0, plugintest.Info: 0, plugintest.Warning: 0, plugintest.Error: 1,
+		},
+		Findings: []plugintest.Finding{
+			{Check: "cache-key-type", Severity: plugintest.Pass},
+			{Check: "cache-duration", Severity: plugintest.Error},
+		},
+	}
+	texts := cmpopts.IgnoreFields(plugintest.Finding{}, "Did", "Got", "Kubelet", "Fix")
+	if diff := cmp.Diff(want, got, texts, cmpopts.IgnoreFields(pluginTestReport{}, "DurationSeconds")); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// TestPluginTestInterrupted: half of the findings are no verdict.
+func TestPluginTestInterrupted(t *testing.T) {
+	bin := filepath.Join(t.TempDir(), "bin")
+	if err := linkPlugins(bin); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	code, stdout, stderr := runHere(t, ctx, "plugin", "test", "--bin-dir", bin, "good")
+	if code != exitFailed || stdout != "" || stderr != "error: interrupted\n" {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+}
+
+// TestArgList: what is split and what is not keeps its order.
+func TestArgList(t *testing.T) {
+	var got []string
+	whole, split := &argList{&got, false}, &argList{&got, true}
+	for _, step := range []struct {
+		list  *argList
+		value string
+	}{{whole, "a b"}, {split, " c  d "}, {whole, ""}, {split, ""}} {
+		if err := step.list.Set(step.value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"a b", "c", "d", ""}, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// TestSubjectConfigured: everything that a kubelet gives a provider reaches
+// the suite.
+func TestSubjectConfigured(t *testing.T) {
+	dir := t.TempDir()
+	bin, config := filepath.Join(dir, "bin"), filepath.Join(dir, "c.yaml")
+	if err := linkPlugins(bin); err != nil {
+		t.Fatal(err)
+	}
+	const text = `{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": [{"name": "good",
+		"apiVersion": "credentialprovider.kubelet.k8s.io/v1", "matchImages": ["registry.example"], "defaultCacheDuration": "1m",
+		"args": ["one"], "env": [{"name": "A", "value": "1"}],
+		"tokenAttributes": {"serviceAccountTokenAudience": "x", "cacheType": "Token", "requireServiceAccount": true, "optionalServiceAccountAnnotationKeys": ["example.com/role"]}}]}`
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	a := &app{stderr: os.Stderr, environ: []string{"WHO=caller"}, dir: dir, root: dir, timeout: plugin.DefaultTimeout}
+	a.config.value, a.binDir.value = config, bin
+	f := &pluginTestFlags{
+		args: []string{"two"}, env: []string{"B=2", "WHO"}, images: []string{"registry.example/app:1"},
+		annotations: []string{"example.com/role=ci"}, cacheType: &choice{},
+	}
+	s, err := a.subject(f, "good")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := plugin.Command{
+		Path: filepath.Join(bin, "good"), Name: "good", Args: []string{"one", "two"},
+		Environ: []string{"WHO=caller"}, Env: []string{"A=1", "B=2", "WHO=caller"},
+		Dir: dir, APIVersion: plugin.V1, Timeout: plugin.DefaultTimeout,
+	}
+	if diff := cmp.Diff(want, s.command); diff != "" {
+		t.Errorf("command: -want +got\n%s", diff)
+	}
+	options := plugintest.Options{
+		Images: []string{"registry.example/app"},
+		ServiceAccount: &plugintest.ServiceAccount{
+			Annotations: map[string]string{"example.com/role": "ci"}, CacheType: "Token", Required: true,
+		},
+	}
+	if diff := cmp.Diff(options, s.options); diff != "" {
+		t.Errorf("options: -want +got\n%s", diff)
+	}
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/plugintest"
+)
+
+// subject is a plugin under test, and how it is tested.
+type subject struct {
+	command     plugin.Command
+	options     plugintest.Options
+	provider    string // its name in the configuration; "" without one
+	environment string // "caller" or "kubelet pid N"
+}
+
+// subject finds the plugin and what it is configured by. Flags are added to
+// what the configuration says, and win.
+func (a *app) subject(f *pluginTestFlags, path string) (*subject, error) {
+	identity, err := f.serviceAccount()
+	if err != nil {
+		return nil, err
+	}
+	env, err := a.testEnv(f.env)
+	if err != nil {
+		return nil, err
+	}
+	s := &subject{options: plugintest.Options{ServiceAccount: identity}}
+	cfg := &regcred.Config{}
+	switch {
+	case !isName(path) && a.config.value+a.binDir.value != "":
+		return nil, usageError("name the provider alone to test it as the configuration has it, or leave out --config and --bin-dir",
+			"PATH %q is a file: --config and --bin-dir say nothing about it", path)
+	case isName(path) && (a.config.value != "" || a.asKubelet != ""):
+		cfg, err = a.takeProvider(s, path)
+	default:
+		err = a.takeExecutable(s, path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.command.Args = append(s.command.Args, f.args...)
+	s.command.Env = append(s.command.Env, env...)
+	if s.options.Images, err = a.testImages(cfg, s.provider, f.images); err != nil {
+		return nil, err
+	}
+	return s, executable(s.command.Path)
+}
+
+// isName reports whether path is the name of a file without a directory.
+func isName(path string) bool { return filepath.Base(path) == path }
+
+// takeProvider fills in a provider of the configuration.
+func (a *app) takeProvider(s *subject, name string) (*regcred.Config, error) {
+	o, err := a.resolve("", true)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := a.loadValid(o)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.Index(configNames(cfg), name)
+	if i < 0 {
+		return nil, withHint(fmt.Errorf("no provider %q in %s", name, o.config), "it has: "+strings.Join(configNames(cfg), ", "))
+	}
+	p := &cfg.Providers[i]
+	s.provider, s.environment, s.command = name, o.environment(), a.command(p, o)
+	return cfg, a.takeTokenAttributes(s, p)
+}
+
+// takeTokenAttributes makes a service account of what the configuration says
+// about it, and of what the flags gave.
+func (a *app) takeTokenAttributes(s *subject, p *regcred.Provider) error {
+	t, given := p.TokenAttributes, s.options.ServiceAccount
+	switch {
+	case t == nil && given != nil:
+		return usageError("leave out --service-account-token-file, --annotation, --cache-type and --require-service-account",
+			"provider %q has no tokenAttributes: the kubelet gives it no service account", p.Name)
+	case t == nil:
+		return nil
+	case given == nil:
+		given = &plugintest.ServiceAccount{}
+	case given.CacheType != "" && given.CacheType != t.CacheType:
+		return usageError("leave out --cache-type", "--cache-type is %s; provider %q has cacheType: %s", given.CacheType, p.Name, t.CacheType)
+	}
+	s.options.ServiceAccount = &plugintest.ServiceAccount{
+		Token:       given.Token,
+		Annotations: a.selectAnnotations(t, given.Token, given.Annotations),
+		CacheType:   t.CacheType,
+		Required:    given.Required || *t.RequireServiceAccount,
+	}
+	return nil
+}
+
+// takeExecutable fills in an executable that no configuration is about.
+func (a *app) takeExecutable(s *subject, path string) error {
+	if a.timeout <= 0 {
+		return usageError("", "--plugin-timeout is %v; it must be positive", a.timeout)
+	}
+	if !filepath.IsAbs(path) {
+		abs, err := filepath.Abs(filepath.Join(a.binDir.value, path))
+		if err != nil {
+			return err
+		}
+		path = abs
+	}
+	o := &origin{environ: a.environ, dir: a.dir}
+	if a.asKubelet != "" {
+		k, err := a.findKubelet()
+		if err != nil {
+			return err
+		}
+		o.kubelet, o.environ, o.dir = k.pid, k.environ, k.dir
+	}
+	s.environment = o.environment()
+	s.command = plugin.Command{Path: path, Environ: o.environ, Dir: o.dir, Timeout: a.timeout}
+	return nil
+}
+
+// executable says early what every check would find.
+func executable(path string) error {
+	_, err := exec.LookPath(path)
+	if err == nil {
+		return nil
+	}
+	hint := ""
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		hint = "make it executable: chmod +x " + path
+	case errors.Is(err, fs.ErrNotExist):
+		hint = "PATH is a file; the name of a provider needs --bin-dir, --config or --as-kubelet"
+	}
+	// Both repeat the path.
+	if e, ok := errors.AsType[*exec.Error](err); ok {
+		err = e.Err
+	}
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	return withHint(fmt.Errorf("plugin %s: %w", path, err), hint)
+}
+
+// serviceAccount is the identity that the flags describe; nil if none does.
+func (f *pluginTestFlags) serviceAccount() (*plugintest.ServiceAccount, error) {
+	token, _, err := readIdentity(f.tokenFile, nil)
+	if err != nil {
+		return nil, err
+	}
+	annotations := map[string]string{}
+	for _, pair := range f.annotations {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok || key == "" {
+			return nil, usageError("", "--annotation %q: want key=value", pair)
+		}
+		annotations[key] = value
+	}
+	if token == "" && len(annotations) == 0 && f.cacheType.value == "" && !f.required {
+		return nil, nil
+	}
+	return &plugintest.ServiceAccount{
+		Token:       token,
+		Annotations: annotations,
+		CacheType:   regcred.TokenCacheType(f.cacheType.value),
+		Required:    f.required,
+	}, nil
+}
+
+// testEnv makes NAME=value of each NAME, so that a secret need not stand on a
+// command line.
+func (a *app) testEnv(list []string) ([]string, error) {
+	var env []string
+	for _, entry := range list {
+		name, _, hasValue := strings.Cut(entry, "=")
+		if name == "" {
+			return nil, usageError("", "--env: want NAME=value or NAME")
+		}
+		if !hasValue {
+			i := slices.IndexFunc(a.environ, func(e string) bool { return strings.HasPrefix(e, name+"=") })
+			if i < 0 {
+				return nil, usageError("give it a value: --env "+name+"=…", "--env %s: the environment has no such variable", name)
+			}
+			entry = a.environ[i]
+		}
+		env = append(env, entry)
+	}
+	return env, nil
+}
+
+// testImages normalises the images as a kubelet does before it asks, and says
+// of a provider which it would not ask about.
+func (a *app) testImages(cfg *regcred.Config, provider string, images []string) ([]string, error) {
+	if len(images) == 0 {
+		images = []string{plugintest.DefaultImage}
+	}
+	var list []string
+	for _, image := range images {
+		e := cfg.Explain(image)
+		if e.Error != "" {
+			return nil, withHint(fmt.Errorf("--image: %s", e.Error), "an image is written [registry[:port]/]repository[:tag][@digest], in lower case")
+		}
+		for _, p := range e.Providers {
+			if p.Name == provider && !p.Matched {
+				a.note("the kubelet would not ask %s about %s: give an image of its own with --image", provider, e.Repository)
+			}
+		}
+		list = append(list, e.Repository)
+	}
+	return list, nil
+}
