@@ -119,7 +119,7 @@ func (s *Server) challenge(w http.ResponseWriter, r *http.Request, why string) {
 	case Basic:
 		w.Header().Set("WWW-Authenticate", `Basic realm="testregistry"`)
 	case Bearer:
-		c := fmt.Sprintf(`Bearer realm="%s%s",service="%s"`, s.URL(), tokenPath, service)
+		c := fmt.Sprintf(`Bearer realm="%s%s",service="%s"`, s.opts.BaseURL, tokenPath, service)
 		if repo := repository(r); repo != "" {
 			c += fmt.Sprintf(`,scope="repository:%s:%s"`, repo, actionOf(r))
 		}

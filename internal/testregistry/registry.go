@@ -61,6 +61,11 @@ type Options struct {
 	// redirected, as many registries do to an object store: the request's
 	// path is appended.
 	RedirectBlobs string
+
+	// BaseURL is where clients find the token server, without a slash at the
+	// end; "" means [Server.URL]. It differs where the server is reached
+	// under another name.
+	BaseURL string
 }
 
 // Server is a running registry. It is safe for concurrent use.
@@ -102,9 +107,12 @@ func New(opts Options) (*Server, error) {
 		users:   map[string]string{},
 		tokens:  map[string]token{},
 	}
+	if opts.BaseURL == "" {
+		s.opts.BaseURL = s.URL()
+	}
 	maps.Copy(s.users, opts.Users)
 	s.http = &http.Server{
-		Handler:           http.HandlerFunc(s.serve),
+		Handler:           s,
 		ReadHeaderTimeout: 10 * time.Second,
 		// Clients that try TLS first are not worth a line on stderr.
 		ErrorLog:    discard,
@@ -147,8 +155,9 @@ func (s *Server) RemoveUser(name string) {
 	delete(s.users, name)
 }
 
-// serve answers one request and records it.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP answers one request and records it, for those who reach the
+// registry under another name.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := s.identify(r)
 	rec := &recorder{ResponseWriter: w, record: func(status int) { s.record(r, id, status) }}
 	s.answer(rec, r, id)
