@@ -27,7 +27,13 @@ func (r *Request) Registry() string {
 			return ""
 		}
 	}
-	if name == "" || strings.ContainsFunc(name, notInHost) {
+	if address, ok := strings.CutPrefix(name, "["); ok {
+		if name, ok = strings.CutSuffix(address, "]"); !ok || strings.Trim(name, "0123456789abcdefABCDEF:.") != "" {
+			return ""
+		}
+		return host
+	}
+	if name == "" || strings.ContainsFunc(name, notInName) {
 		return ""
 	}
 	return host
@@ -46,11 +52,11 @@ func isPort(s string) bool {
 	return s != "" && len(s) <= 5 && strings.Trim(s, "0123456789") == ""
 }
 
-// notInHost reports what neither a name nor an address in brackets holds.
-func notInHost(r rune) bool {
+// notInName reports what the name of a host does not hold.
+func notInName(r rune) bool {
 	switch {
 	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
 		return false
 	}
-	return !strings.ContainsRune(".-_[]:", r)
+	return !strings.ContainsRune(".-_", r)
 }
