@@ -114,6 +114,7 @@ func checkEmptyCredential(s *suite, resp *plugin.Response) []Finding {
 	var findings []Finding
 	for _, key := range slices.Sorted(maps.Keys(resp.Auth)) {
 		switch auth := resp.Auth[key]; {
+		case auth == plugin.AuthConfig{}: // anonymous, on purpose
 		case auth.Username == "":
 			findings = append(findings, found(Warning, s.base().did, fmt.Sprintf("an empty user name under %q", shownKey(key)),
 				"It hands both to the container runtime; containerd takes an empty user name for anonymous, whatever the password.",

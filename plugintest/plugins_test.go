@@ -193,6 +193,18 @@ func providers() map[string]plugin.ProviderFunc {
 			return nil
 		}),
 		"rotating": changed(func(_ *request, auth *plugin.AuthConfig) { auth.Password += plugin.Secret(rand.Text()) }),
+		"renewing": changed(func(_ *request, auth *plugin.AuthConfig) { // from the first run without HOME on
+			if os.Getenv("HOME") == "" {
+				os.WriteFile(os.Getenv(stateVar), nil, 0o600)
+			}
+			if _, err := os.Stat(os.Getenv(stateVar)); err == nil {
+				auth.Password += "-2"
+			}
+		}),
+		"anonymous-elsewhere": but(func(_ *request, resp *response) error {
+			resp.Auth["*.*"] = plugin.AuthConfig{}
+			return nil
+		}),
 		"random-key": but(func(_ *request, resp *response) error {
 			resp.Auth[rand.Text()+".example"] = resp.Auth[home]
 			return nil
