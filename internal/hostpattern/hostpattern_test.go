@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package hostpattern_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/hostpattern"
+)
+
+func TestMatch(t *testing.T) {
+	tests := []struct {
+		pattern, host string
+		want          bool
+	}{
+		{"r.example", "r.example", true},
+		{"R.example", "r.example", false},
+		{"r.example", "r.example.evil", false},
+		{"r.example", "evil-r.example", false},
+		{"*.r.example", "a.r.example", true},
+		{"*.r.example", "a.b.r.example", false},
+		{"*.r.example", "r.example", false},
+		{"r-*.example", "r-1.example", true},
+		{"*", "localhost", true},
+		{"*", "r.example", false},
+		{"r.example:5000", "r.example:5000", true},
+		{"r.example", "r.example:5000", false},
+		{"*.example:5000", "r.example", false},
+		{"*.example:5000", "r.example:5000", true},
+		{"[::1]:5000", "[::1]:5000", true},
+		{"[::1]", "[::1]", false},
+		{"r?example", "r.example", false},
+		{"[a-z].example", "r.example", false},
+		{`\r.example`, "r.example", false},
+		{"*.example/team", "r.example", false},
+		{"", "", false},
+		{"", "r.example", false},
+	}
+	for _, tt := range tests {
+		if got := hostpattern.Match(tt.pattern, tt.host); got != tt.want {
+			t.Errorf("Match(%q, %q) = %v", tt.pattern, tt.host, got)
+		}
+	}
+}
+
+// FuzzMatch: what matches here matches in a kubelet too.
+func FuzzMatch(f *testing.F) {
+	f.Add("*.r.example", "a.r.example")
+	f.Add("[::1]:5000", "[::1]:5000")
+	f.Add("r-*.example:5000", "r-1.example:5000")
+	f.Fuzz(func(t *testing.T, pattern, host string) {
+		same, err := regcred.ParsePattern(host)
+		if err != nil || !same.Match(host+"/x") || !hostpattern.Match(pattern, host) {
+			return // not the host of any image, or no match
+		}
+		p, err := regcred.ParsePattern(pattern)
+		if err != nil || !p.Match(host+"/x") {
+			t.Errorf("%q matches %q, and not in a kubelet (%v)", pattern, host, err)
+		}
+	})
+}
+
+func TestCheck(t *testing.T) {
+	form, strangers := "it is not host[:port]", "would give the password to strangers"
+	for pattern, want := range map[string]string{
+		"r.example":         "",
+		"r.example:5000":    "",
+		"localhost":         "",
+		"localhost:5000":    "",
+		"*.r.example":       "",
+		"r-*.r.example:443": "",
+		"[::1]:5000":        "",
+		"*.example":         strangers,
+		"r.*":               strangers,
+		"r.*:5000":          strangers,
+		"*":                 strangers,
+		"*:5000":            strangers,
+		"":                  form,
+		"https://r.example": form,
+		"r.example/team":    form,
+		"r.example:port":    form,
+		"user@r.example":    form,
+		"r example":         form,
+		"r..example":        form,
+		".r.example":        form,
+		"r?.r.example":      form,
+	} {
+		err := hostpattern.Check(pattern)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: got %v, want %q", pattern, err, want)
+		}
+	}
+}
+
+func TestAny(t *testing.T) {
+	patterns := []string{"*.R.example", "other.example:5000"}
+	for host, want := range map[string]bool{
+		"a.r.example":        true,
+		"A.R.EXAMPLE":        true,
+		"other.example:5000": true,
+		"other.example":      false,
+		".r.example":         false,
+		"a..r.example":       false,
+		"":                   false,
+	} {
+		if got := hostpattern.Any(patterns, host); got != want {
+			t.Errorf("%q: got %v, want %v", host, got, want)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package jwt reads the claims of a JSON Web Token (RFC 7519) without
+// verifying it: who a token is for and how long it lives, as its holder needs
+// to know. Whether it is true is for the registry or the cloud to say.
+//
+//	claims, err := jwt.Parse(token)
+//
+// Errors never hold anything of the token.
+package jwt
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"time"
+)
+
+// Claims are those that the plugins use; what a token lacks is zero.
+type Claims struct {
+	Issuer   string
+	Subject  string // of a service account: "system:serviceaccount:NAMESPACE:NAME"
+	Audience []string
+	IssuedAt time.Time
+	Expires  time.Time
+}
+
+// maxToken bounds a token in bytes.
+const maxToken = 64 << 10
+
+var errNotJWT = errors.New("it is not a JSON Web Token")
+
+// Parse reads the claims of a signed token in compact form.
+func Parse(token string) (Claims, error) {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 || len(token) > maxToken {
+		return Claims{}, errNotJWT
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(parts[1], "="))
+	if err != nil {
+		return Claims{}, errNotJWT
+	}
+	var wire struct {
+		Issuer   string    `json:"iss"`
+		Subject  string    `json:"sub"`
+		Audience audience  `json:"aud"`
+		IssuedAt timestamp `json:"iat"`
+		Expires  timestamp `json:"exp"`
+	}
+	if json.Unmarshal(payload, &wire) != nil {
+		return Claims{}, errNotJWT
+	}
+	return Claims{wire.Issuer, wire.Subject, wire.Audience, wire.IssuedAt.Time, wire.Expires.Time}, nil
+}
+
+// ServiceAccount returns the namespace and name of the service account that
+// the token was issued for; ok is false if it was issued for something else.
+func (c Claims) ServiceAccount() (namespace, name string, ok bool) {
+	rest, ok := strings.CutPrefix(c.Subject, "system:serviceaccount:")
+	if !ok {
+		return "", "", false
+	}
+	namespace, name, ok = strings.Cut(rest, ":")
+	return namespace, name, ok && namespace != "" && name != ""
+}
+
+// audience is one string or a list (RFC 7519, section 4.1.3).
+type audience []string
+
+func (a *audience) UnmarshalJSON(data []byte) error {
+	var one *string
+	if json.Unmarshal(data, &one) == nil {
+		if one != nil {
+			*a = audience{*one}
+		}
+		return nil
+	}
+	return json.Unmarshal(data, (*[]string)(a))
+}
+
+// timestamp is in seconds since 1970, with or without a fraction (RFC 7519,
+// section 2, NumericDate).
+type timestamp struct{ time.Time }
+
+// maxSeconds is the year 9999.
+const maxSeconds = 253402300799
+
+func (t *timestamp) UnmarshalJSON(data []byte) error {
+	var seconds *float64
+	if err := json.Unmarshal(data, &seconds); err != nil || seconds == nil {
+		return err
+	}
+	if *seconds < 0 || *seconds > maxSeconds {
+		return errNotJWT
+	}
+	whole, fraction := math.Modf(*seconds)
+	t.Time = time.Unix(int64(whole), int64(fraction*1e9))
+	return nil
+}

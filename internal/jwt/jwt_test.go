@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package jwt_test
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/jwt"
+)
+
+// token makes a token of a payload.
+func token(payload string) string {
+	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + "." + canary.Token
+}
+
+func TestParse(t *testing.T) {
+	for name, tt := range map[string]struct {
+		token string
+		want  jwt.Claims
+	}{
+		"a kubelet's": {
+			token(`{"iss":"https://issuer.example","sub":"system:serviceaccount:team:app","aud":["sts"],"iat":1700000000,"exp":1700003600}`),
+			jwt.Claims{
+				Issuer: "https://issuer.example", Subject: "system:serviceaccount:team:app", Audience: []string{"sts"},
+				IssuedAt: time.Unix(1700000000, 0), Expires: time.Unix(1700003600, 0),
+			},
+		},
+		"one audience":        {token(`{"aud":"sts"}`), jwt.Claims{Audience: []string{"sts"}}},
+		"no audience":         {token(`{"aud":null}`), jwt.Claims{}},
+		"empty":               {token(`{}`), jwt.Claims{}},
+		"fraction":            {token(`{"exp":1700003600.5}`), jwt.Claims{Expires: time.Unix(1700003600, 500000000)}},
+		"exponent":            {token(`{"exp":1.7e9}`), jwt.Claims{Expires: time.Unix(1700000000, 0)}},
+		"null times":          {token(`{"exp":null,"iat":null}`), jwt.Claims{}},
+		"year 9999":           {token(`{"exp":253402300799}`), jwt.Claims{Expires: time.Unix(253402300799, 0)}},
+		"padded payload":      {"e30." + base64.URLEncoding.EncodeToString([]byte(`{"sub":"x"}`)) + ".sig", jwt.Claims{Subject: "x"}},
+		"unknown claims":      {token(`{"sub":"x","kubernetes.io":{"namespace":"team"}}`), jwt.Claims{Subject: "x"}},
+		"header is no matter": {"%%%." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"x"}`)) + ".", jwt.Claims{Subject: "x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := jwt.Parse(tt.token)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for name, text := range map[string]string{
+		"nothing":             "",
+		"no parts":            canary.Token,
+		"two parts":           "e30.e30",
+		"four parts":          "e30.e30.sig.more",
+		"five, encrypted":     "a.b.c.d.e",
+		"not base64":          "e30." + canary.Token + "!.sig",
+		"base64 of the world": "e30.e+/=.sig",
+		"not JSON":            token(canary.Token),
+		"not an object":       token(`["` + canary.Token + `"]`),
+		"trailing bytes":      token(`{} {}`),
+		"audience a number":   token(`{"aud":1}`),
+		"audiences mixed":     token(`{"aud":["a",1]}`),
+		"time a text":         token(`{"exp":"` + canary.Token + `"}`),
+		"time before 1970":    token(`{"exp":-1}`),
+		"time beyond 9999":    token(`{"exp":253402300800}`),
+		"time beyond a float": token(`{"exp":1e999}`),
+		"subject an object":   token(`{"sub":{"` + canary.Token + `":1}}`),
+		"too long":            token(`{"sub":"` + strings.Repeat("x", 64<<10) + `"}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := jwt.Parse(text)
+			if err == nil {
+				t.Fatal("parsed")
+			}
+			if diff := cmp.Diff(jwt.Claims{}, got); diff != "" {
+				t.Error(diff)
+			}
+			canary.Check(t, "the error", err.Error())
+		})
+	}
+}
+
+func TestServiceAccount(t *testing.T) {
+	for subject, want := range map[string][2]string{
+		"system:serviceaccount:team:app": {"team", "app"},
+		"system:serviceaccount:team":     {},
+		"system:serviceaccount::app":     {},
+		"system:serviceaccount:team:":    {},
+		"system:serviceaccounts:team:x":  {},
+		"system:node:a":                  {},
+		"":                               {},
+	} {
+		namespace, name, ok := jwt.Claims{Subject: subject}.ServiceAccount()
+		if ok != (want[0] != "") || ok && [2]string{namespace, name} != want {
+			t.Errorf("%q: got %q, %q, %v", subject, namespace, name, ok)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{token(`{"iss":"a","sub":"b","aud":["c"],"iat":1,"exp":2.5}`), token(`{"aud":"c","exp":1e18}`), "a.b.c", "..", ""} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		claims, err := jwt.Parse(text)
+		switch {
+		case err != nil:
+			if err.Error() != "it is not a JSON Web Token" {
+				t.Errorf("the error is %q", err)
+			}
+		case claims.Expires.Year() > 9999 || !claims.Expires.IsZero() && claims.Expires.Unix() < 0:
+			t.Errorf("expires %v", claims.Expires)
+		}
+		claims.ServiceAccount()
+	})
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package pluginmain
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+)
+
+// logger writes warnings as plain lines, always, steps from verbosity 2 and
+// details from 4 on.
+func logger(w io.Writer, name string, verbosity int) *slog.Logger {
+	rest := slog.DiscardHandler
+	if verbosity >= 2 {
+		level := slog.LevelInfo
+		if verbosity >= 4 {
+			level = slog.LevelDebug
+		}
+		rest = slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})
+	}
+	return slog.New(&warnings{Handler: rest, w: w, name: name})
+}
+
+// warnings writes what is at least a warning as a line like that of an error,
+// "NAME: message: key=\"value\"", and hands the rest on.
+type warnings struct {
+	slog.Handler
+	w     io.Writer
+	name  string
+	attrs []slog.Attr
+}
+
+func (h *warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn || h.Handler.Enabled(ctx, level)
+}
+
+func (h *warnings) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level < slog.LevelWarn {
+		return h.Handler.Handle(ctx, r)
+	}
+	attrs := slices.Clone(h.attrs)
+	r.Attrs(func(a slog.Attr) bool {
+		attrs = append(attrs, a)
+		return true
+	})
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", h.name, r.Message)
+	for i, a := range attrs {
+		separator := ", "
+		if i == 0 {
+			separator = ": "
+		}
+		fmt.Fprintf(&b, "%s%s=%q", separator, a.Key, a.Value.Resolve().String())
+	}
+	_, err := io.WriteString(h.w, b.String()+"\n")
+	return err
+}
+
+func (h *warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	c := *h
+	c.Handler, c.attrs = h.Handler.WithAttrs(attrs), append(slices.Clip(h.attrs), attrs...)
+	return &c
+}
+
+// WithGroup leaves the keys of a warning as they are.
+func (h *warnings) WithGroup(name string) slog.Handler {
+	c := *h
+	c.Handler = h.Handler.WithGroup(name)
+	return &c
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package remote_test
+
+import (
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/remote"
+)
+
+func TestCause(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := listener.Addr().String()
+	listener.Close()
+	_, err = (&http.Client{Transport: &http.Transport{}}).Get("http://" + addr + "/?key=" + canary.Token)
+	if err == nil {
+		t.Fatal("a closed port answered")
+	}
+	got := remote.Cause(t.Context(), err).Error()
+	canary.Check(t, "the cause", got)
+	if want := "connection refused"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

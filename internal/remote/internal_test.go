@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package remote
+
+import (
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+func TestRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
+		for header, want := range map[string]time.Duration{
+			"": 0, "0": 0, "7": 7 * time.Second, "-7": 0, "999999999": time.Hour, "9999999999999999999999": 0,
+			"1.5": 0, "soon": 0, in(time.Minute): time.Minute, in(-time.Minute): 0, in(1000 * time.Hour): time.Hour,
+		} {
+			if got := retryAfter(header); got != want {
+				t.Errorf("%q: got %v, want %v", header, got, want)
+			}
+		}
+	})
+}
+
+func TestDelay(t *testing.T) {
+	for attempt, most := range map[int]time.Duration{1: 250 * time.Millisecond, 2: 500 * time.Millisecond, 30: maxDelay} {
+		for range 100 {
+			if d := (Client{}).delay(attempt, 0); d < most/2 || d > most {
+				t.Errorf("attempt %d: %v", attempt, d)
+			}
+		}
+	}
+	if d := (Client{}).delay(1, time.Minute); d != time.Minute {
+		t.Errorf("the endpoint asks for a minute, and gets %v", d)
+	}
+}
+
+func TestIsMetadata(t *testing.T) {
+	for host, want := range map[string]bool{
+		"169.254.169.254": true, "169.254.170.2": true, "fe80::1": true, "fe80::1%eth0": true, "::ffff:169.254.169.254": true,
+		"fd00:ec2::254": true, "fd00:ec2::254%eth0": true, "fd20:ce::254": true,
+		"metadata.google.internal": true, "Metadata.Google.Internal.": true, "metadata": true,
+		"": false, "127.0.0.1": false, "10.0.0.1": false, "fd00::1": false, "metadata.google.internal.example": false,
+		"169.254.169.254.example": false, "sts.googleapis.com": false,
+	} {
+		if got := IsMetadata(host); got != want {
+			t.Errorf("%q: got %v", host, got)
+		}
+	}
+}
+
+// TestMain sets a proxy before Go reads it, once a process. It is not asked
+// for loopback.
+func TestMain(m *testing.M) {
+	os.Setenv("HTTP_PROXY", "http://127.0.0.1:9")
+	os.Setenv("NO_PROXY", "")
+	os.Exit(m.Run())
+}
+
+// TestProxy: whatever the environment says, a metadata server is asked directly.
+func TestProxy(t *testing.T) {
+	proxy := func(address string) *url.URL {
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proxy, err := Proxy(&http.Request{URL: u})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return proxy
+	}
+	if got := proxy("http://169.254.169.254/latest"); got != nil {
+		t.Errorf("a proxy for a metadata server: %v", got)
+	}
+	if proxy("http://registry.example/") == nil {
+		t.Error("no proxy for others")
+	}
+}
+
+func TestErrorCode(t *testing.T) {
+	for body, want := range map[string]string{
+		``: "", `x`: "", `[]`: "", `{"error":1}`: "", `{"error":{"status":1}}`: "", `{"errors":[]}`: "", `{"errors":[{}]}`: "",
+		`{"error":"invalid_grant"}`: "invalid_grant",
+		`{"error":"invalid_client","error_description":"AADSTS7000215: Invalid client secret"}`: "invalid_client, AADSTS7000215",
+		`{"error":"two words"}`:                       "",
+		`{"error":"` + strings.Repeat("x", 80) + `"}`: strings.Repeat("x", 80), `{"error":"` + strings.Repeat("x", 81) + `"}`: "",
+		`{"error":"a.b:c-d_E9"}`: "a.b:c-d_E9", `{"error":"é"}`: "",
+		`{"error_description":"(AADSTS50012)"}`: "AADSTS50012", `{"error_description":"AADSTS123 AADSTS1234567890 xAADSTS50012 AADSTSabcd"}`: "",
+		`{"error":{"code":403,"status":"PERMISSION_DENIED"}}`:   "PERMISSION_DENIED",
+		`{"errors":[{"code":"UNAUTHORIZED"},{"code":"OTHER"}]}`: "UNAUTHORIZED",
+	} {
+		if got := errorCode([]byte(body)); got != want {
+			t.Errorf("%s: got %q, want %q", body, got, want)
+		}
+	}
+}
+
+func FuzzErrorCode(f *testing.F) {
+	for _, seed := range []string{`{"error":"a","error_description":"AADSTS1234"}`, `{"error":{"status":"B"}}`, `{"errors":[{"code":"C"}]}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		code := errorCode(body)
+		if len(code) > 3*(80+2) {
+			t.Errorf("%d bytes of code", len(code))
+		}
+		for _, c := range code {
+			if c < ' ' || c > '~' {
+				t.Errorf("%q", code)
+			}
+		}
+	})
+}
+
+func FuzzRetryAfter(f *testing.F) {
+	for _, seed := range []string{"1", "-1", "Fri, 31 Dec 9999 23:59:59 GMT", canary.Token} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, header string) {
+		if d := retryAfter(header); d < 0 || d > time.Hour {
+			t.Errorf("%q: %v", header, d)
+		}
+	})
+}

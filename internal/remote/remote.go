@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package remote asks the token endpoints of clouds and registries over HTTP:
+// bounded in time and size, retried where that can help, never redirected to
+// another host, and never through a proxy to a metadata server.
+//
+//	client := remote.Client{UserAgent: "acr-credential-provider"}
+//	answer, err := client.Do(ctx, remote.Call{
+//		Step: "exchange the token", Method: http.MethodPost, URL: endpoint, Form: form,
+//	})
+//
+// Errors name step, endpoint, status and request id. They never hold a query,
+// a header or a body, since those of a token endpoint are secrets; of a body
+// they give the error code, if it has one in a known place.
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Budget is how long a plugin of this repository may take in all. It is below
+// [plugin.DefaultServeTimeout], so that its error can still name the endpoint
+// that did not answer.
+const Budget = 45 * time.Second
+
+// MaxBody bounds the body of an answer in bytes.
+const MaxBody = 1 << 20
+
+// Client asks endpoints. The zero value is ready to use; it is safe for
+// concurrent use.
+type Client struct {
+	Transport http.RoundTripper // nil means one made by [NewTransport] for each call of Do
+	UserAgent string
+
+	Attempts int           // 0 means 3
+	Timeout  time.Duration // of one attempt; 0 means 14 s
+	Backoff  time.Duration // before the second attempt, doubled for each further one; 0 means 250 ms
+}
+
+// Call is one question to an endpoint.
+type Call struct {
+	Step   string // what is attempted, for errors: "exchange the token"
+	Method string // "" means GET, or POST if there is a Form or a Body
+	URL    string
+	Header http.Header
+	Form   url.Values // sent as application/x-www-form-urlencoded
+	Body   []byte     // sent as it is; its Content-Type is in Header
+
+	// Accept lists the statuses that are an answer; none means 200 alone.
+	Accept []int
+
+	// Retry lists statuses after which it is asked again, beside those of
+	// every call.
+	Retry []int
+
+	// Once says that the call must not be repeated.
+	Once bool
+}
+
+// Answer is what an endpoint said.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+	URL    *url.URL // that answered; it differs from the call's after a redirect
+}
+
+// Do asks until there is an answer, the attempts are used up, or ctx ends.
+// Errors are of type [*Error].
+func (c Client) Do(ctx context.Context, call Call) (*Answer, error) {
+	transport := c.Transport
+	if transport == nil {
+		own := NewTransport()
+		defer own.CloseIdleConnections()
+		transport = own
+	}
+	client := &http.Client{Transport: transport, CheckRedirect: sameOrigin}
+	attempts := c.attempts(call)
+	for attempt := 1; ; attempt++ {
+		answer, failed := c.try(ctx, client, call)
+		if failed == nil {
+			return answer, nil
+		}
+		failed.Attempts = attempt
+		again := failed.temporary() || failed.Err == nil && slices.Contains(call.Retry, failed.Status)
+		if attempt == attempts || !again || ctx.Err() != nil {
+			return nil, failed
+		}
+		if !pause(ctx, c.delay(attempt, failed.retryAfter)) {
+			return nil, failed
+		}
+	}
+}
+
+func (c Client) attempts(call Call) int {
+	switch {
+	case call.Once:
+		return 1
+	case c.Attempts > 0:
+		return c.Attempts
+	}
+	return 3
+}
+
+// try asks once.
+func (c Client) try(ctx context.Context, client *http.Client, call Call) (*Answer, *Error) {
+	timeout := c.Timeout
+	if timeout <= 0 {
+		timeout = 14 * time.Second
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %v", timeout))
+	defer cancel()
+	failed := &Error{Step: call.Step, Method: call.method(), Endpoint: Endpoint(call.URL)}
+	req, err := call.request(ctx, c.UserAgent)
+	if err != nil {
+		failed.Err = permanent{errors.New("the address is not a URL of http or https")}
+		return nil, failed
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		failed.Err = Cause(ctx, err)
+		if resp != nil { // a redirect that is not followed
+			failed.Status = resp.StatusCode
+		}
+		return nil, failed
+	}
+	defer resp.Body.Close()
+	body, err := readBody(resp.Body)
+	switch {
+	case err != nil && call.accepts(resp.StatusCode):
+		failed.Status, failed.RequestID = resp.StatusCode, requestID(resp.Header)
+		failed.Err = Cause(ctx, err)
+		return nil, failed
+	case !call.accepts(resp.StatusCode):
+		failed.Refused(resp.StatusCode, resp.Header, body)
+		failed.retryAfter = retryAfter(resp.Header.Get("Retry-After"))
+		return nil, failed
+	}
+	return &Answer{Status: resp.StatusCode, Header: resp.Header, Body: body, URL: resp.Request.URL}, nil
+}
+
+func (c Call) method() string {
+	switch {
+	case c.Method != "":
+		return c.Method
+	case c.Form != nil, c.Body != nil:
+		return http.MethodPost
+	}
+	return http.MethodGet
+}
+
+func (c Call) accepts(status int) bool {
+	if len(c.Accept) == 0 {
+		return status == http.StatusOK
+	}
+	return slices.Contains(c.Accept, status)
+}
+
+func (c Call) request(ctx context.Context, userAgent string) (*http.Request, error) {
+	body := string(c.Body)
+	if c.Form != nil {
+		body = c.Form.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, c.method(), c.URL, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if scheme := req.URL.Scheme; scheme != "http" && scheme != "https" || req.URL.Host == "" {
+		return nil, errors.New("unsupported")
+	}
+	for key, values := range c.Header {
+		req.Header[http.CanonicalHeaderKey(key)] = values
+	}
+	if c.Form != nil {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if userAgent != "" && req.Header.Get("User-Agent") == "" {
+		req.Header.Set("User-Agent", userAgent)
+	}
+	return req, nil
+}
+
+func readBody(r io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r, MaxBody+1))
+	if err == nil && len(body) > MaxBody {
+		err = permanent{fmt.Errorf("the answer is longer than %d bytes", MaxBody)}
+	}
+	return body, err
+}
+
+// sameOrigin follows a redirect only where it does not hand what was sent to
+// somebody else.
+func sameOrigin(req *http.Request, via []*http.Request) error {
+	first := via[0].URL
+	if req.URL.Scheme != first.Scheme || !strings.EqualFold(req.URL.Host, first.Host) {
+		return fmt.Errorf("it redirects to another host, %q, which is not followed", req.URL.Host)
+	}
+	if len(via) >= 4 {
+		return errors.New("it redirects in a circle")
+	}
+	return nil
+}
+
+// Endpoint is what of an address may be shown: no user, no query.
+func Endpoint(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return "(not a URL)"
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}

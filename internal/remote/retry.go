@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package remote
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// maxDelay bounds the pause between two attempts, unless the endpoint asks for
+// a longer one.
+const maxDelay = 5 * time.Second
+
+// delay is how long to wait after an attempt: with jitter, since all nodes
+// fail together, and at least as long as the endpoint asks.
+func (c Client) delay(attempt int, asked time.Duration) time.Duration {
+	base := c.Backoff
+	if base <= 0 {
+		base = 250 * time.Millisecond
+	}
+	d := min(base<<(attempt-1), maxDelay)
+	d = d/2 + rand.N(d/2+1)
+	return max(d, asked)
+}
+
+// pause waits, unless ctx would end before it is over: then it returns false
+// at once, so that the error comes before the deadline.
+func pause(ctx context.Context, d time.Duration) bool {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// maxRetryAfter is the longest wait that an endpoint may ask for.
+const maxRetryAfter = time.Hour
+
+// retryAfter reads the header of that name (RFC 9110, section 10.2.3).
+func retryAfter(header string) time.Duration {
+	if seconds, err := strconv.Atoi(header); err == nil {
+		return time.Duration(min(max(seconds, 0), int(maxRetryAfter/time.Second))) * time.Second
+	}
+	if at, err := http.ParseTime(header); err == nil {
+		return min(max(time.Until(at), 0), maxRetryAfter)
+	}
+	return 0
+}

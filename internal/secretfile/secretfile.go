@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package secretfile reads the files in which a node keeps passwords: regular
+// files of a bounded size, and files that belong together from one moment.
+//
+//	files, err := secretfile.Read("/etc/registry/username", "/etc/registry/password")
+//
+// Errors name the file and never hold any of its content.
+package secretfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+)
+
+// MaxSize bounds a file in bytes. A Kubernetes secret is no larger.
+const MaxSize = 1 << 20
+
+// File is the content of a file.
+type File struct {
+	Path string
+	Data []byte
+
+	// Exposed says that others than the file's owner and group may read or
+	// write it. It is always false on Windows, which has no such mode.
+	Exposed bool
+}
+
+// tries is how often files are read anew because they were replaced meanwhile.
+const tries = 5
+
+// errReplaced says that a path has come to mean another file.
+var errReplaced = errors.New("files: they were replaced again and again meanwhile; replace them together, and less often")
+
+// Read reads files that belong together. If one is replaced meanwhile, all
+// are read again: the names of a mounted secret all change at once, with one
+// symbolic link. A file that is written in place is read as it stands.
+//
+// It is an [fs.ErrNotExist] if there is no such file. Symbolic links are
+// followed; what is no regular file in the end is refused.
+func Read(paths ...string) ([]File, error) {
+	for try := 1; ; try++ {
+		files, err := readOnce(paths)
+		again := errors.Is(err, errReplaced) || errors.Is(err, fs.ErrNotExist)
+		if err == nil || !again || try == tries {
+			return files, err
+		}
+	}
+}
+
+// readOnce opens all files, then makes sure that all paths still mean them.
+func readOnce(paths []string) ([]File, error) {
+	var opened []*os.File
+	defer func() {
+		for _, f := range opened {
+			f.Close()
+		}
+	}()
+	for _, path := range paths {
+		f, err := open(path)
+		if err != nil {
+			return nil, err
+		}
+		opened = append(opened, f)
+	}
+	files := make([]File, len(paths))
+	for i, f := range opened {
+		info, err := f.Stat()
+		if err != nil {
+			return nil, explain(paths[i], err)
+		}
+		// As long as f is open, no other file has its number.
+		if now, err := os.Stat(paths[i]); err != nil || !os.SameFile(info, now) {
+			return nil, errReplaced
+		}
+		data, err := read(f)
+		if err != nil {
+			return nil, explain(paths[i], err)
+		}
+		files[i] = File{Path: paths[i], Data: data, Exposed: exposed(info.Mode())}
+	}
+	return files, nil
+}
+
+func open(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, explain(path, err)
+	}
+	// Checked before the file is opened: opening a named pipe waits for a writer.
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%q is %s; name a regular file", path, describe(info.Mode()))
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, explain(path, err)
+	}
+	return f, nil
+}
+
+func read(f *os.File) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+	if err == nil && len(data) > MaxSize {
+		err = fmt.Errorf("it has more than %d bytes: is it the right file?", MaxSize)
+	}
+	return data, err
+}
+
+func describe(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "a directory"
+	case m&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case m&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
+}
+
+// explain leaves out the name of the system call.
+func explain(path string, err error) error {
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		err = failed.Err
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%q: there is no such file: %w", path, err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%q: this user may not read it: %w", path, err)
+	}
+	return fmt.Errorf("%q: %w", path, err)
+}
+
+// exposed reports whether others have a right that lets a secret out, or in.
+func exposed(m fs.FileMode) bool {
+	return runtime.GOOS != "windows" && m.Perm()&0o006 != 0
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package secretfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+func write(t *testing.T, path, text string, mode fs.FileMode) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil { // whatever the umask
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestRead(t *testing.T) {
+	dir := t.TempDir()
+	for _, tt := range []struct {
+		name    string
+		mode    fs.FileMode
+		exposed bool
+	}{
+		{"private", 0o600, false},
+		{"group", 0o660, false},
+		{"readable", 0o604, true},
+		{"writable", 0o602, true},
+	} {
+		path := write(t, filepath.Join(dir, tt.name), canary.Password, tt.mode)
+		link := filepath.Join(dir, tt.name+"-link")
+		if err := os.Symlink(path, link); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{path, link} {
+			files, err := Read(path)
+			if err != nil {
+				t.Errorf("%s: %v", path, err)
+				continue
+			}
+			if string(files[0].Data) != canary.Password || files[0].Path != path || files[0].Exposed != tt.exposed {
+				t.Errorf("%s: exposed %v, want %v, or other content or path", path, files[0].Exposed, tt.exposed)
+			}
+		}
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	if err := syscall.Mkfifo(path("fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	socket, err := net.Listen("unix", path("socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	os.Symlink("nothing", path("dangling"))
+	write(t, path("big"), strings.Repeat("x", MaxSize+1), 0o600)
+	write(t, path("full"), strings.Repeat("x", MaxSize), 0o600)
+	for _, tt := range []struct{ name, want string }{
+		{"missing", "there is no such file: no such file or directory"},
+		{"dangling", "there is no such file: no such file or directory"},
+		{".", "is a directory; name a regular file"},
+		{"fifo", "is a named pipe; name a regular file"},
+		{"socket", "is a socket; name a regular file"},
+		{"/dev/null", "is a device; name a regular file"},
+		{"big", "it has more than 1048576 bytes: is it the right file?"},
+		{"full", ""},
+	} {
+		file := path(tt.name)
+		if filepath.IsAbs(tt.name) {
+			file = tt.name
+		}
+		_, err := Read(file)
+		if got := fmt.Sprint(err); err != nil && (!strings.HasPrefix(got, fmt.Sprintf("%q", file)) || !strings.HasSuffix(got, tt.want)) || (err == nil) != (tt.want == "") {
+			t.Errorf("%s: error %v, want %q", tt.name, err, tt.want)
+		}
+	}
+	if _, err := Read(path("missing")); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("a missing file is not an fs.ErrNotExist")
+	}
+}
+
+func TestReadUnreadable(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may read everything")
+	}
+	path := write(t, filepath.Join(t.TempDir(), "f"), "", 0)
+	if _, err := Read(path); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestReadTogether swaps a directory as a kubelet swaps that of a mounted
+// secret, while it is read: user name and password are always of one moment.
+func TestReadTogether(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 2 {
+		version := filepath.Join(dir, fmt.Sprint(i))
+		if err := os.Mkdir(version, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(version, "username"), fmt.Sprint(i), 0o600)
+		write(t, filepath.Join(version, "password"), fmt.Sprint(i), 0o600)
+	}
+	swap := func(i int) {
+		next := filepath.Join(dir, "next")
+		if err := errors.Join(os.Symlink(fmt.Sprint(i%2), next), os.Rename(next, filepath.Join(dir, "data"))); err != nil {
+			t.Error(err)
+		}
+	}
+	swap(0)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for i := 1; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				swap(i)
+			}
+		}
+	}()
+	defer func() {
+		close(stop)
+		<-stopped
+	}()
+	complete := 0
+	for range 2000 {
+		files, err := Read(filepath.Join(dir, "data/password"), filepath.Join(dir, "data/username"))
+		if err != nil {
+			if !errors.Is(err, errReplaced) {
+				t.Error(err)
+			}
+			continue
+		}
+		complete++
+		if got, want := string(files[0].Data), string(files[1].Data); got != want {
+			t.Fatalf("password of version %s with user name of version %s", got, want)
+		}
+	}
+	if complete == 0 {
+		t.Error("the files were never read")
+	}
+	t.Logf("%d of 2000 reads were complete while the files were swapped without a pause", complete)
+}
