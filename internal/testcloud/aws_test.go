@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package testcloud_test
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/testcloud"
+)
+
+// TestAWSRefuses: what an SDK would not send is not answered. That what it
+// does send is, shows in the tests of provider/ecr.
+func TestAWSRefuses(t *testing.T) {
+	cloud, err := testcloud.NewAWS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cloud.Close()
+	cloud.Set(func(s *testcloud.AWSState) { s.ContainerToken, s.SigningRegion = "open-sesame", "eu-west-1" })
+	const form, amz = "application/x-www-form-urlencoded", "application/x-amz-json-1.1"
+	const private = "AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken"
+	signed := func(scope string) string {
+		return "AWS4-HMAC-SHA256 Credential=AKIA/20260101/" + scope + "/aws4_request, SignedHeaders=host, Signature=00"
+	}
+	good := "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=r&RoleSessionName=ab&WebIdentityToken=t"
+	for name, tt := range map[string]struct {
+		method, path, body string
+		header             []string // keys and values
+		status             int
+		want               string
+	}{
+		"metadata without token":   {"GET", "/latest/meta-data/placement/region", "", nil, 401, ""},
+		"metadata, wrong token":    {"GET", "/latest/meta-data/placement/region", "", []string{"X-Aws-Ec2-Metadata-Token", "x"}, 401, ""},
+		"token without life":       {"PUT", "/latest/api/token", "", nil, 400, ""},
+		"token by GET":             {"GET", "/latest/api/token", "", nil, 405, ""},
+		"container without token":  {"GET", "/v2/credentials", "", nil, 401, "AccessDenied"},
+		"STS as JSON":              {"POST", "/", good, []string{"Content-Type", amz}, 400, "ValidationError"},
+		"STS, no token":            {"POST", "/", strings.TrimSuffix(good, "t"), []string{"Content-Type", form}, 400, "InvalidIdentityToken"},
+		"STS, no role":             {"POST", "/", strings.Replace(good, "RoleArn=r", "", 1), []string{"Content-Type", form}, 400, "ValidationError"},
+		"STS, signed":              {"POST", "/", good, []string{"Content-Type", form, "Authorization", "x"}, 400, "ValidationError"},
+		"STS, other action":        {"POST", "/", strings.Replace(good, "Web", "Wob", 1), []string{"Content-Type", form}, 400, "InvalidAction"},
+		"STS, role, not signed":    {"POST", "/", strings.Replace(good, "WithWebIdentity", "", 1), []string{"Content-Type", form}, 400, "SignatureDoesNotMatch"},
+		"STS":                      {"POST", "/", good, []string{"Content-Type", form}, 200, "AccessKeyId"},
+		"ECR, other operation":     {"POST", "/", "{}", []string{"X-Amz-Target", "AmazonEC2ContainerRegistry_V20150921.X", "Content-Type", amz}, 400, "UnknownOperation"},
+		"ECR, other content":       {"POST", "/", "{}", []string{"X-Amz-Target", private, "Content-Type", form}, 400, "Serialization"},
+		"ECR, not signed":          {"POST", "/", "{}", []string{"X-Amz-Target", private, "Content-Type", amz}, 403, "there is no signature"},
+		"ECR, for another service": {"POST", "/", "{}", []string{"X-Amz-Target", private, "Content-Type", amz, "X-Amz-Date", "d", "Authorization", signed("eu-west-1/sts")}, 403, "is for sts"},
+		"ECR, for another region":  {"POST", "/", "{}", []string{"X-Amz-Target", private, "Content-Type", amz, "X-Amz-Date", "d", "Authorization", signed("eu-west-2/ecr")}, 403, "is for eu-west-2"},
+		"ECR":                      {"POST", "/", "{}", []string{"X-Amz-Target", private, "Content-Type", amz, "X-Amz-Date", "d", "Authorization", signed("eu-west-1/ecr")}, 200, "authorizationToken"},
+		"elsewhere":                {"GET", "/x", "", nil, 404, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req, err := http.NewRequest(tt.method, cloud.URL()+tt.path, strings.NewReader(tt.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := 0; i < len(tt.header); i += 2 {
+				req.Header.Set(tt.header[i], tt.header[i+1])
+			}
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			if err != nil || resp.StatusCode != tt.status || !strings.Contains(string(body), tt.want) {
+				t.Errorf("got status %d, %v, want %d and %q", resp.StatusCode, err, tt.status, tt.want)
+			}
+		})
+	}
+}
+
+// TestAWSEnviron: every variable that is given is unset or leads here.
+func TestAWSEnviron(t *testing.T) {
+	cloud, err := testcloud.NewAWS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cloud.Close()
+	seen := map[string]string{}
+	for _, entry := range cloud.Environ() {
+		key, value, ok := strings.Cut(entry, "=")
+		if _, twice := seen[key]; !ok || twice {
+			t.Errorf("%s: malformed, or there twice", key)
+		}
+		seen[key] = value
+	}
+	for _, service := range []string{"", "_ECR", "_ECR_PUBLIC", "_STS", "_SSO", "_SSO_OIDC", "_SIGNIN"} {
+		if got := seen["AWS_ENDPOINT_URL"+service]; got != cloud.URL() {
+			t.Errorf("AWS_ENDPOINT_URL%s: got %q", service, got)
+		}
+	}
+	if got := seen["AWS_EC2_METADATA_SERVICE_ENDPOINT"]; got != cloud.URL() {
+		t.Errorf("the metadata endpoint: got %q", got)
+	}
+	for _, file := range []string{seen["AWS_CONFIG_FILE"], seen["AWS_SHARED_CREDENTIALS_FILE"]} {
+		if _, err := os.Stat(file); err == nil || file == "" {
+			t.Errorf("%q exists, or is none", file)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package testcloud
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+// serveIdentity hands out the token of a managed identity, if it is asked as
+// the host of the path wants it.
+func (s AzureState) serveIdentity(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.URL.Path != azureShellPath {
+		refuseOAuth(w, http.StatusMethodNotAllowed, "invalid_request", "")
+		return
+	}
+	r.ParseForm()
+	version, clientID, resourceID, secret := s.identityRules(r)
+	switch {
+	case r.Form.Get("api-version") != version:
+		refuseOAuth(w, http.StatusBadRequest, "invalid_request", "unknown api-version")
+	case !secret:
+		refuseOAuth(w, http.StatusUnauthorized, "invalid_header", "")
+	case r.Form.Get("resource") != azureResource:
+		refuseOAuth(w, http.StatusBadRequest, "invalid_resource", "AADSTS500011: the resource principal was not found")
+	case s.ClientID != "" && clientID != s.ClientID, s.Resource != "" && resourceID != s.Resource:
+		refuseOAuth(w, http.StatusBadRequest, "invalid_request", "Identity not found")
+	default:
+		writeJSON(w, http.StatusOK, map[string]string{
+			"access_token": s.AccessToken, "token_type": "Bearer", "resource": azureResource,
+			"expires_in": "86399", "expires_on": strconv.FormatInt(time.Now().Add(24*time.Hour).Unix(), 10),
+		})
+	}
+}
+
+// identityRules are the ways in which the hosts of identities differ: the
+// version, the names of an identity, and what shows that the caller may ask.
+func (s AzureState) identityRules(r *http.Request) (version, clientID, resourceID string, secret bool) {
+	clientID = r.Form.Get("client_id")
+	switch r.URL.Path {
+	case azureAppServicePath:
+		return "2019-08-01", clientID, r.Form.Get("mi_res_id"), r.Header.Get("X-Identity-Header") == s.Header
+	case azureMLPath:
+		return "2017-09-01", r.Form.Get("clientid"), "", r.Header.Get("Secret") == s.Header
+	case azureShellPath:
+		return "", "", "", r.Method == http.MethodPost && r.Header.Get("Metadata") == "true"
+	}
+	return "2018-02-01", clientID, r.Form.Get("msi_res_id"), r.Header.Get("Metadata") == "true"
+}
+
+// serveToken is the token endpoint of Microsoft Entra ID, and of identity
+// bindings, which have it at the root.
+func (s AzureState) serveToken(w http.ResponseWriter, r *http.Request) {
+	r.ParseForm()
+	form := r.PostForm
+	tenant := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/"), "/oauth2/v2.0/token")
+	assertion := form.Get("client_assertion")
+	switch {
+	case r.Method != http.MethodPost:
+		refuseOAuth(w, http.StatusMethodNotAllowed, "invalid_request", "")
+	case s.Tenant != "" && r.URL.Path != "/" && tenant != s.Tenant:
+		refuseOAuth(w, http.StatusBadRequest, "invalid_request", "AADSTS90002: Tenant not found")
+	case form.Get("grant_type") != "client_credentials":
+		refuseOAuth(w, http.StatusBadRequest, "unsupported_grant_type", "AADSTS70003")
+	case !strings.Contains(" "+form.Get("scope")+" ", " "+azureResource+"/.default "):
+		refuseOAuth(w, http.StatusBadRequest, "invalid_scope", "AADSTS70011")
+	case form.Get("client_id") == "", s.ClientID != "" && form.Get("client_id") != s.ClientID:
+		refuseOAuth(w, http.StatusBadRequest, "unauthorized_client", "AADSTS700016: the application was not found")
+	case assertion != "" && form.Get("client_assertion_type") != "urn:ietf:params:oauth:client-assertion-type:jwt-bearer":
+		refuseOAuth(w, http.StatusBadRequest, "invalid_request", "AADSTS900144")
+	case s.Assertion != "" && assertion != s.Assertion, s.Secret != "" && form.Get("client_secret") != s.Secret,
+		assertion == "" && form.Get("client_secret") == "":
+		refuseOAuth(w, http.StatusUnauthorized, "invalid_client", "AADSTS700213: no matching federated identity record")
+	default:
+		writeJSON(w, http.StatusOK, map[string]any{"access_token": s.AccessToken, "token_type": "Bearer", "expires_in": 3599})
+	}
+}
+
+// serveDiscovery says where the endpoints of a tenant are, for those who ask.
+func serveDiscovery(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/common/discovery/instance" {
+		writeJSON(w, http.StatusOK, map[string]any{
+			"tenant_discovery_endpoint": "https://" + r.Host + "/common/v2.0/.well-known/openid-configuration",
+			"metadata":                  []any{},
+		})
+		return
+	}
+	base := "https://" + r.Host + strings.TrimSuffix(r.URL.Path, "/v2.0/.well-known/openid-configuration")
+	writeJSON(w, http.StatusOK, map[string]string{
+		"issuer":                 base + "/v2.0",
+		"authorization_endpoint": base + "/oauth2/v2.0/authorize",
+		"token_endpoint":         base + "/oauth2/v2.0/token",
+	})
+}
+
+// serveMetadata is what the resource manager says about its clouds.
+func (s AzureState) serveMetadata(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet || r.URL.Query().Get("api-version") == "" {
+		refuseOAuth(w, http.StatusBadRequest, "invalid_request", "")
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	io.WriteString(w, s.Metadata)
+}
+
+// refuseOAuth refuses as RFC 6749, section 5.2, has it. The trace holds a
+// secret, as real ones hold what should not be in a log.
+func refuseOAuth(w http.ResponseWriter, status int, code, description string) {
+	writeJSON(w, status, map[string]string{"error": code, "error_description": description, "trace_id": canary.Token})
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package testcloud
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+// The paths at which [Google] answers.
+const (
+	GoogleTokenPath        = googleInstance + "service-accounts/default/token"
+	GoogleEmailPath        = googleInstance + "service-accounts/default/email"
+	GoogleDockercfgPath    = googleInstance + "attributes/google-dockercfg"
+	GoogleDockercfgURLPath = googleInstance + "attributes/google-dockercfg-url"
+	GoogleSTSPath          = "/v1/token"
+	GoogleFilePath         = "/files/dockercfg" // for DockercfgURL, without a cloud in between
+
+	googleInstance = "/computeMetadata/v1/instance/"
+	googleAccounts = "/v1/projects/-/serviceAccounts/"
+)
+
+// GoogleState is what [Google] answers with. Its zero value is not usable.
+type GoogleState struct {
+	Token     string        // of the node, from the metadata server
+	Federated string        // from STS
+	Account   string        // of an impersonated service account
+	Life      time.Duration // of each of them
+	NoLife    bool          // expires_in is left out
+
+	Email        string // of the node's service account; "" there is none (404)
+	Dockercfg    string // the attribute google-dockercfg; "" is not set (404)
+	DockercfgURL string // the attribute google-dockercfg-url; "" is not set (404)
+	File         string // what stands at [GoogleFilePath]
+
+	// SubjectToken and Audience are what STS wants; "" takes anything.
+	SubjectToken string
+	Audience     string
+}
+
+// Google is the part of Google's cloud from which registry credentials come:
+// the metadata server at its own address, the Security Token Service and the
+// IAM credentials service by their names in a [Net]. What is not asked as they
+// want it, they refuse with their own error codes.
+type Google struct {
+	*Server
+	net  *Net
+	home string
+
+	mu    sync.Mutex
+	state GoogleState
+}
+
+// NewGoogle starts the cloud in a net, under the universe domain that all the
+// world has. Close it before the net.
+func NewGoogle(net *Net) (*Google, error) {
+	home, err := os.MkdirTemp("", "testcloud-")
+	if err != nil {
+		return nil, err
+	}
+	g := &Google{net: net, home: home, state: GoogleState{
+		Token: "open-sesame", Federated: "open-sesame-federated", Account: "open-sesame-account", Life: time.Hour,
+		Email: "node@project.iam.gserviceaccount.com",
+	}}
+	g.Server = Serve(http.HandlerFunc(g.dispatch))
+	g.Join("googleapis.com")
+	return g, nil
+}
+
+// Join makes the cloud's services known in the net under a universe domain.
+func (g *Google) Join(universe string) {
+	g.net.Handle("sts."+universe, g)
+	g.net.Handle("iamcredentials."+universe, g)
+}
+
+// Close ends the cloud.
+func (g *Google) Close() {
+	g.Server.Close()
+	os.RemoveAll(g.home)
+}
+
+// Set changes what is answered from now on.
+func (g *Google) Set(change func(*GoogleState)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	change(&g.state)
+}
+
+// get returns what is answered now.
+func (g *Google) get() GoogleState {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.state
+}
+
+// Environ returns the variables that make a Google SDK ask nobody but this
+// cloud, whatever else is in the environment, and those of the net.
+func (g *Google) Environ() []string {
+	environ := append(g.net.Environ(), "GCE_METADATA_HOST="+g.Addr(), "GCE_METADATA_IP=", "GCE_METADATA_ROOT=",
+		"HOME="+g.home, "USERPROFILE="+g.home, "APPDATA="+g.home, "CLOUDSDK_CONFIG="+g.home)
+	for _, name := range strings.Fields(googleUnset) {
+		environ = append(environ, name+"=")
+	}
+	return environ
+}
+
+// googleUnset are the variables that would lead elsewhere.
+const googleUnset = `
+	GOOGLE_APPLICATION_CREDENTIALS GOOGLE_CLOUD_PROJECT GOOGLE_CLOUD_UNIVERSE_DOMAIN GOOGLE_API_USE_CLIENT_CERTIFICATE
+	KUBE_SIDECAR_CACHE_DURATION KUBE_SIDECAR_CACHE_TYPE`
+
+func (g *Google) dispatch(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case strings.HasPrefix(r.URL.Path, "/computeMetadata/"):
+		g.metadata(w, r)
+	case r.URL.Path == GoogleSTSPath:
+		g.exchange(w, r)
+	case strings.HasPrefix(r.URL.Path, googleAccounts):
+		g.impersonate(w, r)
+	case r.URL.Path == GoogleFilePath:
+		plain(w, g.get().File)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// metadata answers as the metadata server does, which wants a header that a
+// web page cannot make a browser send, and refuses what a proxy forwards.
+func (g *Google) metadata(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Metadata-Flavor", "Google")
+	w.Header().Set("Server", "Metadata Server for VM")
+	switch {
+	case r.Method != http.MethodGet:
+		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+		return
+	case r.Header.Get("Metadata-Flavor") != "Google", r.Header.Get("X-Forwarded-For") != "":
+		http.Error(w, "missing header, or forwarded", http.StatusForbidden)
+		return
+	}
+	state := g.get()
+	switch r.URL.Path {
+	case GoogleTokenPath:
+		if state.Email == "" {
+			http.NotFound(w, r)
+			return
+		}
+		writeJSON(w, http.StatusOK, state.oauth(state.Token, map[string]any{"token_type": "Bearer"}))
+	case GoogleEmailPath:
+		value(w, r, state.Email)
+	case GoogleDockercfgPath:
+		value(w, r, state.Dockercfg)
+	case GoogleDockercfgURLPath:
+		value(w, r, state.DockercfgURL)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// oauth adds a token and its life to an answer.
+func (s GoogleState) oauth(token string, answer map[string]any) map[string]any {
+	answer["access_token"] = token
+	if !s.NoLife {
+		answer["expires_in"] = int(s.Life / time.Second)
+	}
+	return answer
+}
+
+// value answers with a value of the metadata server, if it is set.
+func value(w http.ResponseWriter, r *http.Request, text string) {
+	if text == "" {
+		http.NotFound(w, r)
+		return
+	}
+	plain(w, text)
+}
+
+func plain(w http.ResponseWriter, text string) {
+	w.Header().Set("Content-Type", "application/text")
+	w.Write([]byte(text))
+}
+
+// exchange is RFC 8693 as STS wants it.
+func (g *Google) exchange(w http.ResponseWriter, r *http.Request) {
+	state := g.get()
+	field, ok := fields(r)
+	switch {
+	case r.Method != http.MethodPost || !ok:
+		oauthError(w, "invalid_request", "not a form and not JSON")
+	case field("grant_type") != "urn:ietf:params:oauth:grant-type:token-exchange":
+		oauthError(w, "unsupported_grant_type", "grant_type")
+	case field("requested_token_type") != "urn:ietf:params:oauth:token-type:access_token",
+		field("subject_token_type") != "urn:ietf:params:oauth:token-type:jwt", field("scope") == "":
+		oauthError(w, "invalid_request", "a field is missing or has a value that is not known")
+	case field("audience") == "", state.Audience != "" && field("audience") != state.Audience:
+		oauthError(w, "invalid_target", "the audience is not that of a provider")
+	case field("subject_token") == "", state.SubjectToken != "" && field("subject_token") != state.SubjectToken:
+		// STS quotes much of what it gets: here it quotes the token.
+		oauthError(w, "invalid_grant", "the subject token is not valid: "+field("subject_token"))
+	default:
+		writeJSON(w, http.StatusOK, state.oauth(state.Federated, map[string]any{
+			"token_type": "Bearer", "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
+		}))
+	}
+}
+
+// fields gives the fields of a form or of a JSON object.
+func fields(r *http.Request) (field func(string) string, ok bool) {
+	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
+		var members map[string]string
+		err := json.NewDecoder(r.Body).Decode(&members)
+		return func(name string) string { return members[name] }, err == nil
+	}
+	err := r.ParseForm()
+	return r.PostForm.Get, err == nil
+}
+
+func oauthError(w http.ResponseWriter, code, description string) {
+	writeJSON(w, http.StatusBadRequest, map[string]string{"error": code, "error_description": description})
+}
+
+// impersonate is generateAccessToken of the IAM credentials service.
+func (g *Google) impersonate(w http.ResponseWriter, r *http.Request) {
+	state := g.get()
+	email, verb, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, googleAccounts), ":")
+	email, err := url.PathUnescape(email)
+	switch {
+	case r.Method != http.MethodPost || verb != "generateAccessToken" || err != nil:
+		http.NotFound(w, r)
+	case r.Header.Get("Authorization") != "Bearer "+state.Federated:
+		googleError(w, http.StatusUnauthorized, "UNAUTHENTICATED")
+	case !strings.HasSuffix(email, ".iam.gserviceaccount.com"):
+		googleError(w, http.StatusForbidden, "PERMISSION_DENIED")
+	default:
+		writeJSON(w, http.StatusOK, map[string]string{
+			"accessToken": state.Account, "expireTime": time.Now().Add(state.Life).UTC().Format(time.RFC3339),
+		})
+	}
+}
+
+// googleError is an error of Google's services, whose message holds a secret,
+// so that whoever quotes it is found out.
+func googleError(w http.ResponseWriter, status int, code string) {
+	writeJSON(w, status, map[string]any{"error": map[string]any{"code": status, "status": code, "message": canary.Password}})
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package testcloud
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Net is a little internet on loopback: a proxy behind which names lead to
+// handlers, over HTTP and HTTPS alike. Names that nobody handles are refused
+// with status 502 and remembered.
+type Net struct {
+	dir      string
+	proxy    *http.Server
+	inner    *http.Server // what is inside of the TLS connections
+	conns    *connections
+	addr     string
+	key      *ecdsa.PrivateKey
+	root     *x509.Certificate
+	rootPool *x509.CertPool
+
+	mu     sync.Mutex
+	hosts  map[string]http.Handler
+	leaves map[string]*tls.Certificate
+	strays []string
+}
+
+// NewNet starts a net without any names. Close it.
+func NewNet() (*Net, error) {
+	n := &Net{hosts: map[string]http.Handler{}, leaves: map[string]*tls.Certificate{}}
+	if err := n.makeAuthority(); err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		os.RemoveAll(n.dir)
+		return nil, err
+	}
+	n.addr = listener.Addr().String()
+	n.conns = &connections{addr: listener.Addr(), next: make(chan net.Conn), done: make(chan struct{})}
+	// Clients that go away in the middle are not worth a line on stderr.
+	discard := log.New(io.Discard, "", 0)
+	n.inner = &http.Server{Handler: http.HandlerFunc(n.dispatch), ReadHeaderTimeout: 10 * time.Second, ErrorLog: discard}
+	n.proxy = &http.Server{Handler: http.HandlerFunc(n.serveProxy), ReadHeaderTimeout: 10 * time.Second, ErrorLog: discard}
+	go n.inner.Serve(n.conns)
+	go n.proxy.Serve(listener)
+	return n, nil
+}
+
+// Handle makes a host lead to a handler. A host that begins with "*." stands
+// for every name under it.
+func (n *Net) Handle(host string, handler http.Handler) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.hosts[host] = handler
+}
+
+// Strays returns the hosts that were asked for and lead nowhere.
+func (n *Net) Strays() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.strays)
+}
+
+// Environ returns the variables that send a Go program's requests here: to
+// every host but metadata servers, which no proxy is asked for, and loopback.
+// (Go takes the authority from SSL_CERT_FILE on Linux and the BSDs.)
+func (n *Net) Environ() []string {
+	proxy := "http://" + n.addr
+	return []string{
+		"HTTP_PROXY=" + proxy, "HTTPS_PROXY=" + proxy, "http_proxy=" + proxy, "https_proxy=" + proxy,
+		"NO_PROXY=", "no_proxy=",
+		"SSL_CERT_FILE=" + n.CAFile(), "SSL_CERT_DIR=" + filepath.Join(n.dir, "none"),
+	}
+}
+
+// Transport returns a transport of this process into the net.
+func (n *Net) Transport() *http.Transport {
+	return &http.Transport{
+		Proxy:           http.ProxyURL(&url.URL{Scheme: "http", Host: n.addr}),
+		TLSClientConfig: &tls.Config{RootCAs: n.rootPool},
+	}
+}
+
+// CAFile is the certificate of the net's authority, in PEM.
+func (n *Net) CAFile() string { return filepath.Join(n.dir, "ca.pem") }
+
+// CAs holds the net's authority.
+func (n *Net) CAs() *x509.CertPool { return n.rootPool }
+
+// Close ends the net.
+func (n *Net) Close() {
+	n.proxy.Close()
+	n.conns.Close()
+	n.inner.Close()
+	os.RemoveAll(n.dir)
+}
+
+// serveProxy is what a client takes for its proxy.
+func (n *Net) serveProxy(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodConnect {
+		n.dispatch(w, r)
+		return
+	}
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil || n.Find(host) == nil {
+		n.stray(w, r.Host)
+		return
+	}
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	io.WriteString(conn, "HTTP/1.1 200 Connection established\r\n\r\n")
+	n.conns.add(tls.Server(&readAhead{conn, buffered.Reader}, &tls.Config{
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return n.leaf(strings.ToLower(host))
+		},
+	}))
+}
+
+// dispatch answers as the host that was asked for.
+func (n *Net) dispatch(w http.ResponseWriter, r *http.Request) {
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	handler := n.Find(host)
+	if handler == nil {
+		n.stray(w, r.Host)
+		return
+	}
+	handler.ServeHTTP(w, r)
+}
+
+// Find returns what a host leads to, or nil.
+func (n *Net) Find(host string) http.Handler {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if handler, ok := n.hosts[host]; ok {
+		return handler
+	}
+	for rest := host; ; {
+		_, parent, found := strings.Cut(rest, ".")
+		if !found {
+			return nil
+		}
+		if handler, ok := n.hosts["*."+parent]; ok {
+			return handler
+		}
+		rest = parent
+	}
+}
+
+func (n *Net) stray(w http.ResponseWriter, host string) {
+	n.mu.Lock()
+	n.strays = append(n.strays, host)
+	n.mu.Unlock()
+	http.Error(w, "nobody is called "+host+" here", http.StatusBadGateway)
+}
+
+// makeAuthority makes the authority and the directory with its certificate.
+func (n *Net) makeAuthority() (err error) {
+	if n.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		return err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "testcloud"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, n.key.Public(), n.key)
+	if err != nil {
+		return err
+	}
+	if n.root, err = x509.ParseCertificate(der); err != nil {
+		return err
+	}
+	n.rootPool = x509.NewCertPool()
+	n.rootPool.AddCert(n.root)
+	if n.dir, err = os.MkdirTemp("", "testcloud-"); err != nil {
+		return err
+	}
+	return os.WriteFile(n.CAFile(), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600)
+}
+
+// leaf returns the certificate of a host.
+func (n *Net) leaf(host string) (*tls.Certificate, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if leaf, ok := n.leaves[host]; ok {
+		return leaf, nil
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(int64(len(n.leaves) + 2)), Subject: pkix.Name{CommonName: "leaf"},
+		NotBefore: n.root.NotBefore, NotAfter: n.root.NotAfter,
+		DNSNames: []string{strings.TrimSuffix(host, ".")}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, n.root, n.key.Public(), n.key)
+	if err != nil {
+		return nil, err
+	}
+	leaf := &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: n.key}
+	n.leaves[host] = leaf
+	return leaf, nil
+}
+
+// readAhead is a connection of which some bytes have been read already.
+type readAhead struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func (c *readAhead) Read(p []byte) (int, error) { return c.r.Read(p) }
+
+// connections is a listener whose connections are made by others.
+type connections struct {
+	addr net.Addr
+	next chan net.Conn
+	once sync.Once
+	done chan struct{}
+}
+
+func (c *connections) add(conn net.Conn) {
+	select {
+	case c.next <- conn:
+	case <-c.done:
+		conn.Close()
+	}
+}
+
+func (c *connections) Accept() (net.Conn, error) {
+	select {
+	case conn := <-c.next:
+		return conn, nil
+	case <-c.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (c *connections) Close() error {
+	c.once.Do(func() { close(c.done) })
+	return nil
+}
+
+func (c *connections) Addr() net.Addr { return c.addr }
