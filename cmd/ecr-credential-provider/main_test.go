@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+)
+
+// asMain makes the test binary be the plugin.
+const asMain = "REGCRED_TEST_AS_MAIN=1"
+
+func TestMain(m *testing.M) {
+	if os.Getenv("REGCRED_TEST_AS_MAIN") == "1" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+const privateHost = "111122223333.dkr.ecr.eu-west-1.amazonaws.com"
+
+func newCloud(t *testing.T) *testcloud.AWS {
+	t.Helper()
+	cloud, err := testcloud.NewAWS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cloud.Close)
+	return cloud
+}
+
+// command is the plugin, as a process of its own that knows nothing of this
+// one's environment.
+func command(t *testing.T, environ []string, args ...string) plugin.Command {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plugin.Command{Path: self, Name: "ecr-credential-provider", Args: args, Environ: append(environ, asMain), APIVersion: plugin.V1}
+}
+
+func keys() []string {
+	return []string{"AWS_ACCESS_KEY_ID=AKIAENV", "AWS_SECRET_ACCESS_KEY=" + canary.Env, "AWS_SESSION_TOKEN=" + canary.Token}
+}
+
+// run runs the plugin; standard error is searched for secrets.
+func run(t *testing.T, c plugin.Command, image string) (*plugin.Exchange, error) {
+	t.Helper()
+	x, err := c.Run(t.Context(), &plugin.Request{Image: image})
+	canary.Check(t, "standard error", x.Stderr)
+	if x.StderrSecret || strings.Contains(x.Stderr, "open-sesame") {
+		t.Error("a secret is on standard error")
+	}
+	return x, err
+}
+
+func checkServed(t *testing.T, x *plugin.Exchange, err error, key string) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]plugin.AuthConfig{key: {Username: "AWS", Password: "open-sesame"}}
+	if !cmp.Equal(x.Response.Auth, want) || x.Response.CacheKeyType != plugin.CacheRegistry {
+		t.Error("the answer is another one")
+	}
+}
+
+// TestArguments are those that configurations in the field have.
+func TestArguments(t *testing.T) {
+	cloud := newCloud(t)
+	for _, args := range [][]string{
+		nil, {"get-credentials"}, {"get-credentials", "--v=0"}, {"--v", "4"}, {"--v=2", "get-credentials", "more"},
+		{"--allow-host", "registry.corp.example:5000=eu-west-1"},
+	} {
+		x, err := run(t, command(t, cloud.Environ(), args...), privateHost+"/app")
+		checkServed(t, x, err, privateHost)
+		if logs := strings.Contains(strings.Join(args, " "), "--v 4") || strings.Contains(strings.Join(args, " "), "--v=2"); logs != (x.Stderr != "") {
+			t.Errorf("%q: got %q on standard error", args, x.Stderr)
+		}
+	}
+	x, err := run(t, command(t, cloud.Environ(), "--allow-host", "registry.corp.example:5000=eu-west-1", "--allow-host=b.example=us-east-1"), "registry.corp.example:5000/app")
+	checkServed(t, x, err, "registry.corp.example:5000")
+}
+
+func TestVersionAndHelp(t *testing.T) {
+	for arg, want := range map[string]string{
+		"--version": "ecr-credential-provider ", "-v": "ecr-credential-provider ", "--help": "--allow-host", "-h": "get-credentials",
+	} {
+		x, _ := command(t, nil, arg).RunRaw(t.Context(), strings.NewReader("")) // whose output is no answer
+		if x.ExitCode != 0 || !strings.Contains(string(x.Stdout), want) || x.Stderr != "" {
+			t.Errorf("%s: got exit code %d, %q, %q", arg, x.ExitCode, string(x.Stdout), x.Stderr)
+		}
+	}
+	for _, args := range [][]string{{"--no-such-flag"}, {"--allow-host", "https://a.example"}} {
+		x, err := command(t, nil, args...).RunRaw(t.Context(), strings.NewReader(""))
+		if err == nil || x.ExitCode != 1 || len(x.Stdout) > 0 || strings.Count(x.Stderr, "\n") != 1 {
+			t.Errorf("%q: got exit code %d, %q, %v", args, x.ExitCode, x.Stderr, err)
+		}
+	}
+}
+
+// TestNotServed: one line says why the answer is empty.
+func TestNotServed(t *testing.T) {
+	cloud := newCloud(t)
+	x, err := run(t, command(t, append(cloud.Environ(), "AWS_REGION=eu-west-1")), "docker.io/library/nginx")
+	if err != nil || len(x.Response.Auth) > 0 || x.Response.CacheDuration == nil || *x.Response.CacheDuration != 0 {
+		t.Errorf("got %+v, %v", x.Response, err)
+	}
+	want := "ecr-credential-provider: the image host is none of Amazon ECR's, so the answer is empty; " +
+		"--allow-host serves it all the same: host=\"docker.io\"\n"
+	if x.Stderr != want {
+		t.Errorf("got %q, want %q", x.Stderr, want)
+	}
+	if got := cloud.Lines(); len(got) > 0 {
+		t.Errorf("somebody was asked: %q", got)
+	}
+}
+
+// TestRoleVariable: AWS_ECR_ROLE_ARN is the role of pods without an annotation.
+func TestRoleVariable(t *testing.T) {
+	cloud := newCloud(t)
+	c := command(t, append(cloud.Environ(), "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/pull"))
+	x, err := c.Run(t.Context(), &plugin.Request{Image: privateHost + "/app", ServiceAccountToken: canary.Token})
+	canary.Check(t, "standard error", x.Stderr)
+	checkServed(t, x, err, privateHost)
+	if got := cloud.Requests()[0].Form().Get("RoleArn"); got != "arn:aws:iam::111122223333:role/pull" {
+		t.Errorf("got role %q", got)
+	}
+}
+
+// TestBrokenRequest: standard input that is no request.
+func TestBrokenRequest(t *testing.T) {
+	cloud := newCloud(t)
+	for _, stdin := range []string{"", "{", `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v2","image":"a"}`} {
+		x, err := command(t, cloud.Environ()).RunRaw(t.Context(), strings.NewReader(stdin))
+		if err == nil || len(x.Stdout) > 0 || x.ExitCode == 0 {
+			t.Errorf("%q: got exit code %d, %v", stdin, x.ExitCode, err)
+		}
+	}
+}
+
+// TestEndpoints has the names that the endpoints have in the world, behind a
+// proxy. The form of the image's host decides, and the SDK's variables do
+// before it; nothing of either is applied to an endpoint of one's own.
+func TestEndpoints(t *testing.T) {
+	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
+		t.Skip("the authority of the little internet is taken from SSL_CERT_FILE, which this system does not know")
+	}
+	cloud := newCloud(t)
+	net, err := testcloud.NewNet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer net.Close()
+	for _, name := range []string{"*.amazonaws.com", "*.amazonaws.com.cn", "*.amazonaws.eu", "*.api.aws", "*.api.amazonwebservices.com.cn", "*.c2s.ic.gov"} {
+		net.Handle(name, cloud)
+	}
+	world := append(cloud.Environ(), net.Environ()...)
+	for _, service := range []string{"", "_ECR", "_ECR_PUBLIC", "_STS"} {
+		world = append(world, "AWS_ENDPOINT_URL"+service+"=")
+	}
+	const fips, dual = "AWS_USE_FIPS_ENDPOINT=", "AWS_USE_DUALSTACK_ENDPOINT="
+	for name, tt := range map[string]struct {
+		host    string
+		environ []string
+		want    string
+	}{
+		"private":               {"111122223333.dkr.ecr.us-west-2.amazonaws.com", nil, "api.ecr.us-west-2.amazonaws.com"},
+		"fips of the host":      {"111122223333.dkr.ecr-fips.us-west-2.amazonaws.com", nil, "api.ecr-fips.us-west-2.amazonaws.com"},
+		"dual stack":            {"111122223333.dkr-ecr.us-west-2.on.aws", nil, "ecr.us-west-2.api.aws"},
+		"both":                  {"111122223333.dkr-ecr-fips.us-west-2.on.aws", nil, "ecr-fips.us-west-2.api.aws"},
+		"china":                 {"111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn", nil, "api.ecr.cn-north-1.amazonaws.com.cn"},
+		"china, dual stack":     {"111122223333.dkr-ecr.cn-north-1.on.amazonwebservices.com.cn", nil, "ecr.cn-north-1.api.amazonwebservices.com.cn"},
+		"eusc":                  {"111122223333.dkr.ecr.eusc-de-east-1.amazonaws.eu", nil, "api.ecr.eusc-de-east-1.amazonaws.eu"},
+		"iso":                   {"111122223333.dkr.ecr.us-iso-east-1.c2s.ic.gov", nil, "api.ecr.us-iso-east-1.c2s.ic.gov"},
+		"public":                {"public.ecr.aws", nil, "api.ecr-public.us-east-1.amazonaws.com"},
+		"public, dual stack":    {"ecr-public.aws.com", nil, "ecr-public.us-east-1.api.aws"},
+		"fips of the variable":  {"111122223333.dkr.ecr.us-west-2.amazonaws.com", []string{fips + "true"}, "api.ecr-fips.us-west-2.amazonaws.com"},
+		"fips switched off":     {"111122223333.dkr.ecr-fips.us-west-2.amazonaws.com", []string{fips + "false"}, "api.ecr.us-west-2.amazonaws.com"},
+		"dual stack, variable":  {"111122223333.dkr.ecr.us-west-2.amazonaws.com", []string{dual + "true"}, "ecr.us-west-2.api.aws"},
+		"dual stack off":        {"111122223333.dkr-ecr.us-west-2.on.aws", []string{dual + "false"}, "api.ecr.us-west-2.amazonaws.com"},
+		"endpoint of one's own": {"111122223333.dkr-ecr-fips.us-west-2.on.aws", []string{"AWS_ENDPOINT_URL_ECR=" + cloud.URL()}, cloud.Addr()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cloud.Reset()
+			environ := append(append(append([]string{}, world...), keys()...), tt.environ...)
+			x, err := run(t, command(t, environ), tt.host+"/app")
+			checkServed(t, x, err, tt.host)
+			if got := cloud.Requests(); len(got) != 1 || strings.TrimSuffix(got[0].Host, ":443") != tt.want {
+				t.Errorf("got %q, want %q", cloud.Lines(), tt.want)
+			}
+		})
+	}
+	t.Run("the role's", func(t *testing.T) {
+		cloud.Reset()
+		c := command(t, append(world, "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/pull"))
+		x, err := c.Run(t.Context(), &plugin.Request{Image: "public.ecr.aws/app", ServiceAccountToken: canary.Token})
+		canary.Check(t, "standard error", x.Stderr)
+		checkServed(t, x, err, "public.ecr.aws")
+		want := []string{"POST sts.us-east-1.amazonaws.com/", "POST api.ecr-public.us-east-1.amazonaws.com/"}
+		if diff := cmp.Diff(want, cloud.Lines()); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("a proxy for everything but metadata", func(t *testing.T) {
+		cloud.Reset()
+		x, err := run(t, command(t, world), privateHost+"/app")
+		checkServed(t, x, err, privateHost)
+		if got := cloud.Lines(); len(got) != 4 || got[3] != "POST api.ecr.eu-west-1.amazonaws.com/" {
+			t.Errorf("got %q", got)
+		}
+	})
+	t.Run("an authority of one's own", func(t *testing.T) {
+		environ := append(append([]string{}, world...), "SSL_CERT_FILE="+net.CAFile()+".none")
+		if x, err := run(t, command(t, environ), privateHost+"/app"); err == nil || !strings.Contains(x.Stderr, "certificate") {
+			t.Errorf("got %q, %v, want a certificate that is not trusted", x.Stderr, err)
+		}
+		x, err := run(t, command(t, append(environ, "AWS_CA_BUNDLE="+net.CAFile())), privateHost+"/app")
+		checkServed(t, x, err, privateHost)
+	})
+	if got := net.Strays(); len(got) > 0 {
+		t.Errorf("hosts that nobody expects: %q", got)
+	}
+}
+
+// TestStopped: SIGTERM, as from a host that gives a plugin some grace, ends a
+// run that hangs, with an error.
+func TestStopped(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there is no SIGTERM")
+	}
+	cloud := newCloud(t)
+	cloud.Inject(testcloud.Fault{Hang: true, Times: -1})
+	c := command(t, append(cloud.Environ(), keys()...))
+	c.Timeout, c.Grace = 2*time.Second, 20*time.Second
+	x, err := run(t, c, privateHost+"/app")
+	if err == nil || !strings.Contains(x.Stderr, "canceled") && !strings.Contains(x.Stderr, "terminated") {
+		t.Errorf("got %q, %v", x.Stderr, err)
+	}
+}
+
+// TestConcurrent: twenty at once, each with an answer.
+func TestConcurrent(t *testing.T) {
+	cloud := newCloud(t)
+	c := command(t, cloud.Environ())
+	failed := make(chan error)
+	for range 20 {
+		go func() {
+			_, err := c.GetCredentials(t.Context(), &plugin.Request{Image: privateHost + "/app"})
+			failed <- err
+		}()
+	}
+	for range 20 {
+		if err := <-failed; err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package ecr_test
+
+import (
+	"testing"
+
+	"github.com/regcred/regcred/provider/ecr"
+)
+
+// BenchmarkGetCredentials is one answer by the keys of the environment:
+//
+//	go test -run '^$' -bench . -benchmem ./provider/ecr
+func BenchmarkGetCredentials(b *testing.B) {
+	newCloud(b, keys()...)
+	p := newProvider(b, ecr.Options{})
+	for b.Loop() {
+		if _, err := p.GetCredentials(b.Context(), image(privateHost)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

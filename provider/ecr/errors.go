@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package ecr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/credentials/processcreds"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/regcred/regcred/internal/remote"
+)
+
+// answerError is what is wrong with an answer that had a good status.
+type answerError string
+
+func (e answerError) Error() string { return "the answer is unusable: " + string(e) }
+
+// step is one thing that is attempted.
+type step struct {
+	what   string
+	quotes bool              // the endpoint's messages may be shown
+	cures  map[string]string // what to do, by error code; "" is for everything else
+}
+
+// begin names what is attempted from here on.
+func (s *session) begin(step step) {
+	s.step = step
+	s.wire.forget()
+}
+
+// fail is the error of a step: what was attempted, at which endpoint, what
+// came of it, and what to do. It is text alone: the SDK's errors hold whole
+// answers.
+func (s *session) fail(ctx context.Context, err error) error {
+	var b strings.Builder
+	b.WriteString(s.step.what)
+	if endpoint := s.wire.endpoint(); endpoint != "" {
+		b.WriteString(": " + endpoint)
+	}
+	b.WriteString(": " + s.cause(ctx, err))
+	var attempts *retry.MaxAttemptsError
+	if errors.As(err, &attempts) && attempts.Attempt > 1 {
+		fmt.Fprintf(&b, ", %d times", attempts.Attempt)
+	}
+	if id := requestID(err); id != "" {
+		fmt.Fprintf(&b, " [request id %s]", id)
+	}
+	if cure := s.cure(err); cure != "" && ctx.Err() == nil {
+		b.WriteString("; " + cure)
+	}
+	text := b.String()
+	for _, secret := range s.secrets {
+		if len(secret) >= 4 {
+			text = strings.ReplaceAll(text, secret, "[redacted]")
+		}
+	}
+	return errors.New(text)
+}
+
+// cause says what came of a step, in words that hold nothing of an answer but
+// an error's code and, from STS and ECR, its message.
+func (s *session) cause(ctx context.Context, err error) string {
+	if ctx.Err() != nil {
+		return context.Cause(ctx).Error()
+	}
+	var answer answerError
+	if errors.As(err, &answer) {
+		return answer.Error()
+	}
+	var redirect redirectError
+	if errors.As(err, &redirect) {
+		return redirect.Error()
+	}
+	var process *processcreds.ProviderError
+	if errors.As(err, &process) {
+		return processCause(err) // whose text holds what the process printed
+	}
+	var sent *smithyhttp.RequestSendError
+	var timeout interface{ Timeout() bool }
+	switch {
+	case errors.As(err, &sent) && errors.As(sent, &timeout) && timeout.Timeout():
+		return "no answer in time"
+	case sent != nil:
+		return remote.Cause(ctx, sent.Err).Error()
+	}
+	if text := s.apiCause(err); text != "" {
+		return text
+	}
+	return err.Error()
+}
+
+// apiCause is for an answer that is an error, or cannot be read.
+func (s *session) apiCause(err error) string {
+	var api smithy.APIError
+	if errors.As(err, &api) && harmless(api.ErrorCode()) && api.ErrorCode() != "UnknownError" {
+		if message := api.ErrorMessage(); s.step.quotes && message != "" {
+			return api.ErrorCode() + ": " + strings.ToValidUTF8(message[:min(len(message), maxMessage)], "")
+		}
+		return api.ErrorCode()
+	}
+	var status interface{ HTTPStatusCode() int }
+	if errors.As(err, &status) && status.HTTPStatusCode() >= 300 {
+		return fmt.Sprintf("status %d %s", status.HTTPStatusCode(), http.StatusText(status.HTTPStatusCode()))
+	}
+	var unread *smithy.DeserializationError
+	if errors.As(err, &unread) || api != nil || status != nil {
+		return answerError("it cannot be read").Error()
+	}
+	return ""
+}
+
+// maxMessage bounds an API's message in bytes. Those of AWS name identity,
+// action and policy.
+const maxMessage = 600
+
+func processCause(err error) string {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return "the profile's credential_process ended with " + exit.Error()
+	}
+	return "the profile's credential_process did not print credentials"
+}
+
+func requestID(err error) string {
+	var answered interface{ ServiceRequestID() string }
+	if errors.As(err, &answered) && harmless(answered.ServiceRequestID()) {
+		return answered.ServiceRequestID()
+	}
+	return ""
+}
+
+// harmless reports whether s looks like an error code or a request id.
+func harmless(s string) bool {
+	return s != "" && len(s) <= 80 && strings.Trim(s, codeCharacters) == ""
+}
+
+const codeCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:-"
+
+// cure says what to do about an error.
+func (s *session) cure(err error) string {
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		if cure, ok := s.step.cures[strings.TrimSuffix(api.ErrorCode(), "Exception")]; ok {
+			return cure
+		}
+	}
+	return s.step.cures[""]
+}

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package ecr_test
+
+import (
+	"context"
+	"crypto/sha1"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/provider/ecr"
+)
+
+// impatient are the options of tests in which endpoints fail.
+func impatient() ecr.Options {
+	return ecr.Options{Timeout: 5 * time.Second, MaxPause: time.Millisecond}
+}
+
+// TestNotServed: the answer for other hosts is empty, and nobody is asked for
+// anything, whatever the SDK is configured to do.
+func TestNotServed(t *testing.T) {
+	cloud := newCloud(t, append(keys(), "AWS_REGION=eu-west-1", "AWS_PROFILE=missing")...)
+	for _, image := range []string{
+		"nginx", "library/nginx", "docker.io/library/nginx", "registry.k8s.io/pause", "localhost:5000/app", "[::1]:5000/app",
+		privateHost + ".evil.com/app", "evil.com/" + privateHost + "/app", "evil" + publicHost + "/app", publicHost + ".evil.com/app",
+		"registry.corp.example:5000/app",
+	} {
+		resp := mustGet(t, ecr.Options{AllowHosts: []string{"registry.corp.example"}}, &plugin.Request{Image: image})
+		want := &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Duration(0))}
+		if diff := cmp.Diff(want, resp); diff != "" {
+			t.Errorf("%s: %s", image, diff)
+		}
+	}
+	for _, image := range []string{privateHost + " /app", "https:///app", "host:port/app", "user@" + privateHost + "/app"} {
+		if _, err := get(t, ecr.Options{}, &plugin.Request{Image: image}); err == nil || !strings.Contains(err.Error(), "does not begin with the host of a registry") {
+			t.Errorf("%q: got %v", image, err)
+		}
+	}
+	if got := cloud.Lines(); len(got) > 0 {
+		t.Errorf("somebody was asked: %q", got)
+	}
+}
+
+// TestForms of the image that all mean the same registry, and the key of each.
+func TestForms(t *testing.T) {
+	newCloud(t, keys()...)
+	for image, key := range map[string]string{
+		privateHost + "/app":                                   privateHost,
+		privateHost + "/team/app:v1":                           privateHost,
+		privateHost + "/app@sha256:" + strings.Repeat("0", 64): privateHost,
+		"https://" + privateHost + "/app":                      privateHost,
+		privateHost + ":443/app":                               privateHost + ":443",
+		privateHost + "/" + publicHost + "/app":                privateHost,
+		privateHost:                                            privateHost,
+		strings.ToUpper(privateHost) + "/app":                  strings.ToUpper(privateHost),
+	} {
+		checkServed(t, mustGet(t, ecr.Options{}, &plugin.Request{Image: image}), key)
+	}
+}
+
+// TestAllowedHost: a host with a name of its own, and where its region is from.
+func TestAllowedHost(t *testing.T) {
+	const host = "registry.corp.example:5000"
+	config := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(config, []byte("[default]\nregion = ap-south-1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	token := []string{"PUT /latest/api/token", "GET /latest/meta-data/placement/region"}
+	for name, tt := range map[string]struct {
+		allow    string
+		environ  string
+		region   string
+		requests []string
+	}{
+		"of the flag":     {host + "=us-west-2", "AWS_REGION=eu-west-3", "us-west-2", []string{"POST /"}},
+		"of the variable": {host, "AWS_REGION=eu-west-3", "eu-west-3", []string{"POST /"}},
+		"of the profile":  {"*.corp.example:5000", "AWS_CONFIG_FILE=" + config, "ap-south-1", []string{"POST /"}},
+		"of the instance": {host, "A=B", "eu-west-1", append(token, "POST /")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cloud := newCloud(t, append(keys(), tt.environ)...)
+			checkServed(t, mustGet(t, ecr.Options{AllowHosts: []string{tt.allow}}, image(host)), host)
+			if diff := cmp.Diff(tt.requests, paths(cloud)); diff != "" {
+				t.Error(diff)
+			}
+			want := []testcloud.AWSSignature{{KeyID: "AKIAENV", Region: tt.region, Service: "ecr"}}
+			if diff := cmp.Diff(want, signatures(cloud)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	for name, prepare := range map[string]func(*testcloud.AWS){
+		"unknown":  func(a *testcloud.AWS) { a.Set(func(s *testcloud.AWSState) { s.Region = "" }) },
+		"garbage":  func(a *testcloud.AWS) { a.Set(func(s *testcloud.AWSState) { s.Region = "<html>" }) },
+		"disabled": func(*testcloud.AWS) { t.Setenv("AWS_EC2_METADATA_DISABLED", "true") },
+	} {
+		cloud := newCloud(t, keys()...)
+		prepare(cloud)
+		_, err := get(t, ecr.Options{AllowHosts: []string{host}}, image(host))
+		if err == nil || !strings.Contains(err.Error(), "find the region, which the host does not name") || !strings.Contains(err.Error(), "AWS_REGION") {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if got := signatures(cloud); len(got) > 0 {
+			t.Errorf("%s: ECR was asked", name)
+		}
+	}
+}
+
+// TestECRFails: what the API may answer instead, how often it is asked, and
+// what the error says.
+func TestECRFails(t *testing.T) {
+	refusal := func(status int, code, message string) testcloud.Fault {
+		return testcloud.Fault{Status: status, Times: -1, Body: testcloud.AWSErrorJSON(code, message),
+			Header: http.Header{"X-Amzn-Requestid": {testcloud.AWSRequestID}}}
+	}
+	long := strings.Repeat("long ", 1000)
+	elsewhere := "https://evil.example/"
+	for name, tt := range map[string]struct {
+		fault    testcloud.Fault
+		want     string
+		attempts int
+	}{
+		"denied": {refusal(400, "AccessDeniedException", "User: arn:aws:sts::111122223333:assumed-role/node is not authorized"),
+			"AccessDeniedException: User: arn:aws:sts::111122223333:assumed-role/node is not authorized [request id " +
+				testcloud.AWSRequestID + "]; allow ecr:GetAuthorizationToken to this identity", 1},
+		"expired":             {refusal(400, "ExpiredTokenException", "expired"), "the identity's credentials have expired", 1},
+		"unknown keys":        {refusal(400, "UnrecognizedClientException", "invalid"), "the identity is not one of this partition", 1},
+		"secret in a message": {refusal(400, "AccessDeniedException", "key "+canary.Env+" and "+canary.Token), "key [redacted] and [redacted]", 1},
+		"long message":        {refusal(400, "AccessDeniedException", long), "AccessDeniedException: " + long[:600] + " [", 1},
+		"strange code":        {refusal(400, "Evil "+canary.Password, "m"), "status 400 Bad Request", 1},
+		"401":                 {testcloud.Fault{Status: 401, Times: -1}, "status 401 Unauthorized", 1},
+		"403":                 {testcloud.Fault{Status: 403, Times: -1, Body: "{}"}, "status 403 Forbidden", 1},
+		"404":                 {testcloud.Fault{Status: 404, Times: -1, Body: "<html>" + canary.Password}, "status 404 Not Found", 1},
+		"429":                 {testcloud.Fault{Status: 429, Times: -1}, "status 429 Too Many Requests, 3 times", 3},
+		"throttled":           {refusal(400, "ThrottlingException", "Rate exceeded"), "ThrottlingException: Rate exceeded, 3 times", 3},
+		"502 with HTML":       {testcloud.Fault{Status: 502, Times: -1, Body: "<html>" + canary.Password}, "status 502 Bad Gateway, 3 times", 3},
+		"dropped":             {testcloud.Fault{Drop: true, Times: -1}, "the connection ended before the answer did, 3 times", 3},
+		"truncated":           {testcloud.Fault{Status: 200, Cut: true, Times: -1, Body: "{"}, "the connection ended before the answer did, 3 times", 3},
+		"huge":                {testcloud.Fault{Status: 200, Times: -1, Body: strings.Repeat(" ", 1<<20) + "{}"}, "it is longer than 1048576 bytes", 1},
+		"huge error":          {testcloud.Fault{Status: 400, Times: -1, Body: strings.Repeat(" ", 1<<20) + "{}"}, "it is longer than 1048576 bytes", 1},
+		"empty":               {testcloud.Fault{Status: 200, Times: -1}, "the answer is unusable", 1},
+		"null":                {testcloud.Fault{Status: 200, Times: -1, Body: " null\n"}, "the answer is unusable", 1},
+		"garbage":             {testcloud.Fault{Status: 200, Times: -1, Body: canary.Password}, "the answer is unusable: it cannot be read", 1},
+		"redirect elsewhere":  {testcloud.Fault{Status: 307, Times: -1, Header: http.Header{"Location": {elsewhere}}}, "status 307 Temporary Redirect", 1},
+		"redirect, 308":       {testcloud.Fault{Status: 308, Times: -1, Header: http.Header{"Location": {elsewhere}}}, "status 308 Permanent Redirect", 1},
+		"redirect, 302":       {testcloud.Fault{Status: 302, Times: -1, Header: http.Header{"Location": {elsewhere}}}, "status 302 Found", 1},
+		"hangs":               {testcloud.Fault{Hang: true, Times: -1}, "no answer in time, 3 times", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cloud := newCloud(t, keys()...)
+			cloud.Inject(tt.fault)
+			opts := impatient()
+			if tt.fault.Hang {
+				opts.Timeout = 200 * time.Millisecond
+			}
+			_, err := get(t, opts, image(privateHost))
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Fatalf("got %v, want %q", err, tt.want)
+			}
+			prefix := `image host "` + privateHost + `": get an authorization token from ECR in eu-west-1: POST ` + cloud.URL() + ": "
+			if !strings.HasPrefix(err.Error(), prefix) {
+				t.Errorf("got %v, want it to begin with %q", err, prefix)
+			}
+			// The SDK closes the body of a request when the header of the answer
+			// is there. If that is too early for net/http, it closes the
+			// connection too, which cuts a long answer off: another attempt.
+			isLong := strings.HasPrefix(name, "huge")
+			if got := len(cloud.Requests()); got != tt.attempts && !(isLong && got <= 3) {
+				t.Errorf("got %d requests, want %d", got, tt.attempts)
+			}
+		})
+	}
+}
+
+// TestECRRecovers: a failure that passes is not seen.
+func TestECRRecovers(t *testing.T) {
+	cloud := newCloud(t, keys()...)
+	for _, fault := range []testcloud.Fault{
+		{Status: 500}, {Status: 503, Times: 2}, {Status: 429}, {Drop: true}, {Status: 200, Cut: true, Body: "{"},
+		{Status: 400, Body: testcloud.AWSErrorJSON("ThrottlingException", "")},
+	} {
+		cloud.Reset()
+		cloud.Inject(fault)
+		checkServed(t, mustGet(t, impatient(), image(privateHost)), privateHost)
+	}
+}
+
+// TestClockSkew: a node whose clock is wrong is told the time by the API.
+func TestClockSkew(t *testing.T) {
+	cloud := newCloud(t, keys()...)
+	cloud.Inject(testcloud.Fault{Status: 400, Body: testcloud.AWSErrorJSON("InvalidSignatureException", "Signature expired"),
+		Header: http.Header{"Date": {time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)}}})
+	checkServed(t, mustGet(t, impatient(), image(privateHost)), privateHost)
+}
+
+// TestIdentityFails: where the node's credentials should have come from.
+func TestIdentityFails(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "config")
+	container := func(a *testcloud.AWS) []string {
+		return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=" + a.ContainerURL(), "AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.Token}
+	}
+	const step = "find the node's AWS credentials"
+	for name, tt := range map[string]struct {
+		environ func(*testcloud.AWS) []string
+		config  string
+		fault   testcloud.Fault
+		want    []string
+	}{
+		"no role on the instance": {nil, "", testcloud.Fault{Path: "/iam/", Status: 404, Times: -1},
+			[]string{step, "GET http://127.0.0.1:", "/latest/meta-data/iam/security-credentials/: status 404 Not Found", "give the instance a role"}},
+		"instance without keys": {nil, "", testcloud.Fault{Path: "/iam/security-credentials/" + testcloud.AWSRole, Status: 200, Times: -1, Body: `{"Code":"Success"}`},
+			[]string{step, "it has no keys"}},
+		"instance refuses": {nil, "", testcloud.Fault{Path: "/iam/security-credentials/" + testcloud.AWSRole, Status: 200, Times: -1, Body: `{"Code":"AssumeRoleUnauthorizedAccess","Message":"` + canary.Password + `"}`},
+			[]string{step, "AssumeRoleUnauthorizedAccess"}},
+		"instance says garbage": {nil, "", testcloud.Fault{Path: "/iam/security-credentials/" + testcloud.AWSRole, Status: 200, Times: -1, Body: canary.Password},
+			[]string{step}},
+		"instance hangs": {nil, "", testcloud.Fault{Path: "/latest/", Hang: true, Times: -1}, []string{step, "/latest/", "no answer in time"}},
+		"container says null": {container, "", testcloud.Fault{Path: "/v2/", Status: 200, Times: -1, Body: "null"},
+			[]string{step, "GET http://127.0.0.1:", "the answer is unusable: it is empty"}},
+		"container refuses with null": {container, "", testcloud.Fault{Path: "/v2/", Status: 400, Times: -1, Body: "null", Header: http.Header{"Content-Type": {"application/json"}}},
+			[]string{step, "the answer is unusable: it cannot be read"}},
+		"container refuses with text": {container, "", testcloud.Fault{Path: "/v2/", Status: 400, Times: -1, Body: canary.Password},
+			[]string{step, "status 400 Bad Request"}},
+		"container elsewhere": {func(*testcloud.AWS) []string {
+			return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=http://192.0.2.1/"}
+		}, "", testcloud.Fault{}, []string{"read the AWS configuration", "192.0.2.1"}},
+		"SSO without credentials": {ssoSession(t), "[default]\nsso_account_id = 111122223333\nsso_region = eu-west-1\nsso_role_name = r\nsso_start_url = https://start.example\n",
+			testcloud.Fault{Path: "/federation/credentials", Status: 200, Times: -1, Body: `{"roleCredentials":null}`},
+			[]string{step, "the answer is unusable: it has no credentials"}},
+		"no such profile": {func(*testcloud.AWS) []string { return []string{"AWS_PROFILE=missing"} }, "", testcloud.Fault{},
+			[]string{"read the AWS configuration", "missing", "AWS_CONFIG_FILE"}},
+		"credential_process prints garbage": {nil, "[default]\ncredential_process = echo " + canary.Password + "\n", testcloud.Fault{},
+			[]string{step, "the profile's credential_process did not print credentials"}},
+		"credential_process fails": {nil, "[default]\ncredential_process = sh -c 'exit 3' " + canary.Arg + "\n", testcloud.Fault{},
+			[]string{step, "the profile's credential_process ended with exit status 3"}},
+		"container redirects elsewhere": {container, "", testcloud.Fault{Path: "/v2/", Status: 307, Times: -1, Header: http.Header{"Location": {"http://evil.example/"}}},
+			[]string{step, `it redirects to another host, "evil.example", which is not followed; give`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cloud := newCloud(t, "AWS_CONFIG_FILE="+config)
+			if err := os.WriteFile(config, []byte(tt.config), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if tt.environ != nil {
+				setenv(t, tt.environ(cloud)...)
+			}
+			cloud.Inject(tt.fault)
+			opts := impatient()
+			if tt.fault.Hang {
+				opts.Timeout = 200 * time.Millisecond
+			}
+			_, err := get(t, opts, image(privateHost))
+			if err == nil {
+				t.Fatal("there are credentials")
+			}
+			if strings.Contains(err.Error(), "/v2/") {
+				t.Error("the error holds the path of the container's credentials")
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v, want %q in it", err, want)
+				}
+			}
+			if got := signatures(cloud); len(got) > 0 {
+				t.Error("ECR was asked")
+			}
+		})
+	}
+}
+
+// ssoSession returns the environment of somebody who has signed in.
+func ssoSession(t *testing.T) func(*testcloud.AWS) []string {
+	home := t.TempDir()
+	dir := filepath.Join(home, ".aws", "sso", "cache")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprintf("%x.json", sha1.Sum([]byte("https://start.example")))
+	session := `{"accessToken":"` + canary.Token + `","expiresAt":"2999-01-01T00:00:00Z"}`
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(session), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return func(*testcloud.AWS) []string { return []string{"HOME=" + home, "USERPROFILE=" + home} }
+}
+
+// TestMetadataRefused: a node without a metadata service is told so at once:
+// few attempts, and not minutes of them.
+func TestMetadataRefused(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := listener.Addr().String()
+	listener.Close()
+	newCloud(t, "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://"+addr)
+	begun := time.Now()
+	_, err = get(t, ecr.Options{}, image(privateHost))
+	if want := "http://" + addr + "/latest/meta-data/iam/security-credentials/: connection refused"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+	t.Logf("refused after %v", time.Since(begun).Round(time.Millisecond))
+}
+
+// TestBudget: the time for everything is bounded, and the error still names
+// the endpoint.
+func TestBudget(t *testing.T) {
+	cloud := newCloud(t, keys()...)
+	cloud.Inject(testcloud.Fault{Hang: true, Times: -1})
+	_, err := get(t, ecr.Options{Budget: 300 * time.Millisecond}, image(privateHost))
+	if want := "POST " + cloud.URL() + ": no answer within 300ms"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("interrupted"))
+	p := newProvider(t, ecr.Options{})
+	if _, err := p.GetCredentials(ctx, image(privateHost)); err == nil || !strings.Contains(err.Error(), "interrupted") {
+		t.Errorf("got %v, want it to be interrupted", err)
+	}
+}
+
+// TestEndpointOfOnesOwn cannot be made one for FIPS, and the SDK says so.
+func TestEndpointOfOnesOwn(t *testing.T) {
+	cloud := newCloud(t, append(keys(), "AWS_USE_FIPS_ENDPOINT=true")...)
+	_, err := get(t, ecr.Options{}, image(privateHost))
+	if err == nil || !strings.Contains(err.Error(), "FIPS and custom endpoint are not supported") {
+		t.Errorf("got %v", err)
+	}
+	if got := cloud.Lines(); len(got) > 0 {
+		t.Errorf("somebody was asked: %q", got)
+	}
+}
+
+func TestMaxAttempts(t *testing.T) {
+	cloud := newCloud(t, append(keys(), "AWS_MAX_ATTEMPTS=2")...)
+	cloud.Inject(testcloud.Fault{Status: 500, Times: -1})
+	_, err := get(t, impatient(), image(privateHost))
+	if got := len(cloud.Requests()); got != 2 || err == nil || !strings.Contains(err.Error(), "status 500 Internal Server Error, 2 times") {
+		t.Errorf("got %d requests, %v", got, err)
+	}
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package ecr_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/provider/ecr"
+)
+
+// The answers of remote endpoints go through the SDK, some of it in goroutines
+// of its own: whatever the bytes are, there is an answer or an error.
+
+func checkOutcome(t *testing.T, resp *plugin.Response, err error) {
+	t.Helper()
+	if (resp == nil) == (err == nil) {
+		t.Errorf("got an answer %v, and error %v", resp != nil, err)
+	}
+	if err == nil && (resp.CacheDuration == nil || *resp.CacheDuration < 0) {
+		t.Error("the answer's duration is negative or missing")
+	}
+}
+
+// FuzzAuthorization has ECR and ECR Public say anything.
+func FuzzAuthorization(f *testing.F) {
+	cloud := newCloud(f, keys()...)
+	p := newProvider(f, impatient())
+	for _, seed := range []string{
+		`{"authorizationData":[{"authorizationToken":"QVdTOmE=","expiresAt":1.7e9}]}`, `{"authorizationData":{"authorizationToken":"QVdTOmE=","expiresAt":1e300}}`,
+		`{"authorizationData":[null]}`, `{"authorizationData":null}`, `{}`, `null`, ``, `[]`, `{"authorizationData":[{"expiresAt":"x"}]}`,
+		`{"__type":"com.amazonaws#AccessDeniedException","Message":1}`,
+	} {
+		f.Add(200, seed)
+		f.Add(400, seed)
+	}
+	f.Fuzz(func(t *testing.T, status int, body string) {
+		cloud.Reset()
+		cloud.Inject(testcloud.Fault{Status: legalStatus(status), Times: -1, Body: body})
+		for _, host := range []string{privateHost, publicHost} {
+			resp, err := p.GetCredentials(t.Context(), image(host))
+			checkOutcome(t, resp, err)
+		}
+	})
+}
+
+// FuzzSTS has STS say anything, to a pod and to a node.
+func FuzzSTS(f *testing.F) {
+	token := filepath.Join(f.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("a.b.c"), 0o600); err != nil {
+		f.Fatal(err)
+	}
+	cloud := newCloud(f, "AWS_ROLE_ARN="+role, "AWS_WEB_IDENTITY_TOKEN_FILE="+token)
+	p := newProvider(f, impatient())
+	const head, tail = `<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult>`, `</AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`
+	for _, seed := range []string{
+		head + tail, head + `<Credentials/>` + tail, head + `<Credentials><AccessKeyId>a</AccessKeyId><Expiration>x</Expiration></Credentials>` + tail,
+		head + `<AssumedRoleUser><Arn>a:b</Arn></AssumedRoleUser>` + tail, testcloud.AWSErrorXML("AccessDenied", "no"), `<a>`, ``, `null`, `{}`,
+	} {
+		f.Add(200, seed)
+		f.Add(400, seed)
+	}
+	f.Fuzz(func(t *testing.T, status int, body string) {
+		cloud.Reset()
+		cloud.Inject(testcloud.Fault{Status: legalStatus(status), Times: -1, Body: body, Match: func(r testcloud.Request) bool {
+			return r.Header.Get("X-Amz-Target") == ""
+		}})
+		resp, err := p.GetCredentials(t.Context(), asPod(t, image(privateHost), annotated(role)))
+		checkOutcome(t, resp, err)
+		resp, err = p.GetCredentials(t.Context(), image(privateHost))
+		checkOutcome(t, resp, err)
+	})
+}
+
+// FuzzNode has the container endpoint, or the instance's metadata, say anything.
+func FuzzNode(f *testing.F) {
+	cloud := newCloud(f)
+	p := newProvider(f, ecr.Options{Timeout: impatient().Timeout, MaxPause: impatient().MaxPause, AllowHosts: []string{"a.example"}})
+	for _, seed := range []string{
+		`{"AccessKeyId":"a","SecretAccessKey":"b","Token":"c","Expiration":"2000-01-01T00:00:00Z","Code":"Success"}`, `{"Expiration":null}`, `null`, `[]`, ``,
+		`{"code":1}`, `eu-west-1`, "a\n../b", "\x00",
+	} {
+		f.Add(200, seed)
+		f.Add(400, seed)
+	}
+	f.Fuzz(func(t *testing.T, status int, body string) {
+		cloud.Reset()
+		cloud.Inject(testcloud.Fault{
+			Status: legalStatus(status), Times: -1, Body: body, Header: http.Header{"Content-Type": {"application/json"}},
+			Match: func(r testcloud.Request) bool { return r.Header.Get("X-Amz-Target") == "" },
+		})
+		for _, uri := range []string{"", cloud.ContainerURL()} {
+			os.Setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", uri) // undone by newCloud
+			for _, host := range []string{privateHost, "a.example"} {
+				resp, err := p.GetCredentials(t.Context(), image(host))
+				checkOutcome(t, resp, err)
+			}
+		}
+	})
+}
+
+func legalStatus(n int) int { return 200 + int(uint(n)%400) }

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package ecr
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred/internal/hostpattern"
+)
+
+// publicRegion is where ECR Public has its only API.
+const publicRegion = "us-east-1"
+
+// host is what the name of a registry says about where its credentials are.
+type host struct {
+	registry  string // as the image has it, with the port: the key of the answer
+	region    string // "" if the name does not say it
+	public    bool
+	fips      bool
+	dualStack bool
+}
+
+// parseHost reads a registry's name; ok is false if it is none of ECR's.
+// Names are compared without regard to case, as in DNS, and the port does not
+// matter.
+func parseHost(registry string) (h host, ok bool) {
+	h = host{registry: registry}
+	name := hostname(registry)
+	switch name {
+	case "public.ecr.aws":
+		h.public = true
+		return h, true
+	case "ecr-public.aws.com":
+		h.public, h.dualStack = true, true
+		return h, true
+	}
+	account, rest, _ := strings.Cut(name, ".")
+	if len(account) != 12 || strings.Trim(account, "0123456789") != "" {
+		return host{}, false
+	}
+	rest, dotted := strings.CutPrefix(rest, "dkr.ecr")
+	if !dotted {
+		if rest, ok = strings.CutPrefix(rest, "dkr-ecr"); !ok {
+			return host{}, false
+		}
+	}
+	rest, h.fips = strings.CutPrefix(rest, "-fips")
+	rest, ok = strings.CutPrefix(rest, ".")
+	region, suffix, _ := strings.Cut(rest, ".")
+	if !ok || !isRegion(region) || !slices.Contains(strings.Fields(suffixes), suffix) {
+		return host{}, false
+	}
+	h.region, h.dualStack = region, strings.HasPrefix(suffix, "on.")
+	return h, true
+}
+
+// suffixes are what private registries' names end in, in all partitions.
+const suffixes = `amazonaws.com amazonaws.com.cn amazonaws.eu on.aws on.amazonwebservices.com.cn
+	sc2s.sgov.gov c2s.ic.gov cloud.adc-e.uk csp.hci.ic.gov`
+
+// isRegion reports whether s, in lower case, has the form of a region's name.
+func isRegion(s string) bool {
+	return s != "" && strings.Trim(s[:1], "-_") != "" &&
+		strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
+}
+
+// hostname is a registry without its port, in lower case.
+func hostname(registry string) string {
+	name, _, _ := strings.Cut(strings.ToLower(registry), ":")
+	return name
+}
+
+// allowed is a host that is served although its name is none of ECR's.
+type allowed struct {
+	pattern string
+	region  string // "" means that of the node
+}
+
+// parseAllowed reads HOST[=REGION].
+func parseAllowed(s string) (allowed, error) {
+	pattern, region, hasRegion := strings.Cut(strings.ToLower(s), "=")
+	if hasRegion && !isRegion(region) {
+		return allowed{}, fmt.Errorf("%q is not the name of a region", region)
+	}
+	return allowed{pattern, region}, hostpattern.Check(pattern)
+}
+
+// find says how to serve a registry; ok is false if that is not to be done.
+func (p *Provider) find(registry string) (h host, ok bool) {
+	if h, ok = parseHost(registry); ok {
+		return h, true
+	}
+	for _, a := range p.allowed {
+		if hostpattern.Any([]string{a.pattern}, registry) {
+			return host{registry: registry, region: a.region}, true
+		}
+	}
+	return host{}, false
+}

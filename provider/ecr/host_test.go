@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package ecr
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestParseHost(t *testing.T) {
+	for name, tt := range map[string]struct {
+		registry string
+		want     host // without registry
+	}{
+		"aws":               {"111122223333.dkr.ecr.eu-west-3.amazonaws.com", host{region: "eu-west-3"}},
+		"us-gov":            {"111122223333.dkr.ecr.us-gov-west-1.amazonaws.com", host{region: "us-gov-west-1"}},
+		"fips":              {"111122223333.dkr.ecr-fips.us-gov-west-1.amazonaws.com", host{region: "us-gov-west-1", fips: true}},
+		"china":             {"111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn", host{region: "cn-north-1"}},
+		"eusc":              {"111122223333.dkr.ecr.eusc-de-east-1.amazonaws.eu", host{region: "eusc-de-east-1"}},
+		"dual stack":        {"111122223333.dkr-ecr.us-east-2.on.aws", host{region: "us-east-2", dualStack: true}},
+		"dual stack, fips":  {"111122223333.dkr-ecr-fips.us-gov-east-1.on.aws", host{region: "us-gov-east-1", fips: true, dualStack: true}},
+		"dual stack, china": {"111122223333.dkr-ecr.cn-north-1.on.amazonwebservices.com.cn", host{region: "cn-north-1", dualStack: true}},
+		"iso":               {"111122223333.dkr.ecr.us-iso-east-1.c2s.ic.gov", host{region: "us-iso-east-1"}},
+		"iso-b":             {"111122223333.dkr.ecr.us-isob-east-1.sc2s.sgov.gov", host{region: "us-isob-east-1"}},
+		"iso-e":             {"111122223333.dkr.ecr.eu-isoe-west-1.cloud.adc-e.uk", host{region: "eu-isoe-west-1"}},
+		"iso-f":             {"111122223333.dkr.ecr.us-isof-east-1.csp.hci.ic.gov", host{region: "us-isof-east-1"}},
+		"dots with on.aws":  {"111122223333.dkr.ecr.us-east-2.on.aws", host{region: "us-east-2", dualStack: true}},
+		"dash without":      {"111122223333.dkr-ecr.us-east-2.amazonaws.com", host{region: "us-east-2"}},
+		"upper case":        {"111122223333.DKR.ECR.us-east-2.AmazonAWS.com", host{region: "us-east-2"}},
+		"port":              {"111122223333.dkr.ecr.eu-west-3.amazonaws.com:443", host{region: "eu-west-3"}},
+		"public":            {"public.ecr.aws", host{public: true}},
+		"public, port":      {"public.ecr.aws:443", host{public: true}},
+		"public dual stack": {"ecr-public.aws.com", host{public: true, dualStack: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.want.registry = tt.registry
+			if got, ok := parseHost(tt.registry); !ok || got != tt.want {
+				t.Errorf("got %+v, %v, want %+v", got, ok, tt.want)
+			}
+		})
+	}
+}
+
+func TestParseHostRefuses(t *testing.T) {
+	for _, registry := range []string{
+		"", "nginx", "docker.io", "registry.k8s.io", "localhost:5000", "[::1]:5000", "10.0.0.1",
+		"111122223333.dkr.ecr.eu-west-3.amazonaws.com.evil.com",
+		"111122223333.dkr.ecr.eu-west-3.evilamazonaws.com",
+		"111122223333.dkr.ecr.eu-west-3.amazonaws.com.",
+		"evil.111122223333.dkr.ecr.eu-west-3.amazonaws.com",
+		"111122223333.dkr.ecr.evil.eu-west-3.amazonaws.com",
+		"11112222333.dkr.ecr.eu-west-3.amazonaws.com",
+		"1111222233334.dkr.ecr.eu-west-3.amazonaws.com",
+		"11112222333x.dkr.ecr.eu-west-3.amazonaws.com",
+		"111122223333.dkr.ecr..amazonaws.com",
+		"111122223333.dkr.ecr.-eu.amazonaws.com",
+		"111122223333.dkr.ecr.amazonaws.com",
+		"111122223333.dkr_ecr.eu-west-3.amazonaws.com",
+		"111122223333.dkr.ecr-fipss.eu-west-3.amazonaws.com",
+		"111122223333.dkr.ecr.eusc-de-east-1.on.amazonwebservices.eu",
+		"public.ecr.aws.evil.com", "evil.public.ecr.aws", "xpublic.ecr.aws", "ecr-public.aws.com.evil.com",
+	} {
+		if h, ok := parseHost(registry); ok {
+			t.Errorf("%q: got %+v, want it refused", registry, h)
+		}
+	}
+}
+
+func TestAllowHost(t *testing.T) {
+	for name, tt := range map[string]struct {
+		allow, registry string
+		region          string
+		match           bool
+	}{
+		"port and region":     {"registry.corp.example:5000=eu-west-1", "registry.corp.example:5000", "eu-west-1", true},
+		"no region":           {"registry.corp.example", "registry.corp.example", "", true},
+		"case":                {"Registry.Corp.example=EU-west-1", "registry.CORP.example", "eu-west-1", true},
+		"glob":                {"*-1.ecr.example", "a-1.ecr.example", "", true},
+		"glob is one label":   {"*.corp.example", "a.b.corp.example", "", false},
+		"another port":        {"registry.corp.example:5000", "registry.corp.example:5001", "", false},
+		"no port":             {"registry.corp.example:5000", "registry.corp.example", "", false},
+		"port not asked for":  {"registry.corp.example", "registry.corp.example:5000", "", false},
+		"suffix":              {"corp.example", "registry.corp.example", "", false},
+		"lookalike":           {"registry.corp.example", "registry.corp.example.evil.com", "", false},
+		"bare name, on order": {"nginx=eu-west-1", "nginx", "eu-west-1", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := New(Options{AllowHosts: []string{"other.example", tt.allow}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h, ok := p.find(tt.registry)
+			if ok != tt.match || ok && (h.region != tt.region || h.registry != tt.registry) {
+				t.Errorf("got %+v, %v", h, ok)
+			}
+		})
+	}
+	p, err := New(Options{AllowHosts: []string{"*.*.*.*.amazonaws.com=us-west-1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h, ok := p.find("111122223333.dkr.ecr.eu-west-3.amazonaws.com"); !ok || h.region != "eu-west-3" {
+		t.Errorf("an allowed host overrides the name of a registry: got %+v, %v", h, ok)
+	}
+}
+
+func TestAllowHostRefuses(t *testing.T) {
+	for allow, want := range map[string]string{
+		"":                        "it is not host[:port]",
+		"=eu-west-1":              "it is not host[:port]",
+		"https://a.example":       "it is not host[:port]",
+		"a.example/team":          "it is not host[:port]",
+		"a.example=":              `"" is not the name of a region`,
+		"a.example=eu west":       `"eu west" is not the name of a region`,
+		"a.example=-eu":           `"-eu" is not the name of a region`,
+		"a.example=evil.com/":     `is not the name of a region`,
+		"a.example:x":             "it is not host[:port]",
+		"a.example:":              "it is not host[:port]",
+		"a..example":              "it is not host[:port]",
+		"a.[.example":             "it is not host[:port]",
+		"a.example:5000=eu=west1": `"eu=west1" is not the name of a region`,
+	} {
+		_, err := New(Options{AllowHosts: []string{allow}})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--allow-host") {
+			t.Errorf("%q: got %v, want %q", allow, err, want)
+		}
+	}
+}
+
+// FuzzParseHost compares the parser with the pattern that it stands for.
+func FuzzParseHost(f *testing.F) {
+	pattern := regexp.MustCompile(`^(\d{12})\.dkr[.-]ecr(-fips)?\.([a-z0-9][a-z0-9_-]*)\.(amazonaws\.(?:com(?:\.cn)?|eu)` +
+		`|on\.(?:aws|amazonwebservices\.com\.cn)|sc2s\.sgov\.gov|c2s\.ic\.gov|cloud\.adc-e\.uk|csp\.hci\.ic\.gov)$`)
+	for _, seed := range []string{
+		"111122223333.dkr.ecr.eu-west-3.amazonaws.com", "111122223333.dkr-ecr-fips.us-gov-east-1.on.aws:443", "public.ecr.aws",
+		"nginx", "111122223333.dkr.ecr.eu-west-3.amazonaws.com.evil.com", "[::1]:5000",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, registry string) {
+		got, ok := parseHost(registry)
+		name := hostname(registry)
+		match := pattern.FindStringSubmatch(name)
+		switch {
+		case name == "public.ecr.aws" || name == "ecr-public.aws.com":
+			if !ok || !got.public {
+				t.Errorf("%q is not taken for public", registry)
+			}
+		case ok != (match != nil):
+			t.Errorf("%q: got %v, want %v", registry, ok, match != nil)
+		case ok && (got.region != match[3] || got.fips != (match[2] != "") || got.registry != registry):
+			t.Errorf("%q: got %+v", registry, got)
+		}
+	})
+}

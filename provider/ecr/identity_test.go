@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package ecr_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"log/slog"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/provider/ecr"
+)
+
+// tokenFor makes a service account's token; it is not signed.
+func tokenFor(t testing.TB, subject string) plugin.Secret {
+	t.Helper()
+	claims, err := json.Marshal(map[string]any{"iss": "https://issuer.example", "sub": subject, "aud": "sts.amazonaws.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plugin.Secret("e30." + base64.RawURLEncoding.EncodeToString(claims) + "." + canary.Token)
+}
+
+// asPod adds a service account to a request.
+func asPod(t testing.TB, req *plugin.Request, annotations map[string]string) *plugin.Request {
+	req.ServiceAccountToken = tokenFor(t, "system:serviceaccount:team-a:builder")
+	req.ServiceAccountAnnotations = annotations
+	return req
+}
+
+func annotated(role string) map[string]string {
+	return map[string]string{ecr.RoleAnnotation: role}
+}
+
+// TestRole: whose identity is used, and what is asked for it.
+func TestRole(t *testing.T) {
+	const other = "arn:aws:iam::111122223333:role/other"
+	for name, tt := range map[string]struct {
+		defaultRole string
+		req         *plugin.Request
+		role        string // "" means the node
+	}{
+		"annotation":                      {"", asPod(t, image(privateHost), annotated(role)), role},
+		"annotation before the default":   {other, asPod(t, image(privateHost), annotated(role)), role},
+		"default":                         {role, asPod(t, image(privateHost), nil), role},
+		"default beside other annotation": {role, asPod(t, image(privateHost), map[string]string{"a": "b"}), role},
+		"empty annotation opts out":       {other, asPod(t, image(privateHost), annotated("")), ""},
+		"no role":                         {"", asPod(t, image(privateHost), nil), ""},
+		"annotation without token": {"", &plugin.Request{
+			Image: privateHost + "/app", ServiceAccountAnnotations: annotated(role)}, ""},
+		"default without token": {role, image(privateHost), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cloud := newCloud(t)
+			cloud.Set(func(s *testcloud.AWSState) {
+				s.WebIdentityToken, s.RoleARN = string(tt.req.ServiceAccountToken), tt.role
+			})
+			checkServed(t, mustGet(t, ecr.Options{DefaultRoleARN: tt.defaultRole}, tt.req), privateHost)
+			key := testcloud.AWSKeyInstance
+			if tt.role != "" {
+				key = testcloud.AWSKeyRole
+				if diff := cmp.Diff([]string{"POST /", "POST /"}, paths(cloud)); diff != "" {
+					t.Errorf("the node's own credentials are not to be looked for: %s", diff)
+				}
+			}
+			want := []testcloud.AWSSignature{{KeyID: key, Region: "eu-west-1", Service: "ecr"}}
+			if diff := cmp.Diff(want, signatures(cloud)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAssumeRequest(t *testing.T) {
+	cloud := newCloud(t)
+	req := asPod(t, image(privateHost), annotated(role))
+	mustGet(t, ecr.Options{}, req)
+	got := cloud.Requests()[0]
+	want := url.Values{
+		"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleArn": {role},
+		"RoleSessionName": {"team-a_builder"}, "WebIdentityToken": {string(req.ServiceAccountToken)},
+	}
+	if !cmp.Equal(want, got.Form()) {
+		t.Error("the form is another one")
+	}
+	if got.Header.Get("Authorization") != "" {
+		t.Error("the request is signed")
+	}
+}
+
+// TestAssumeWithBrokenNode: what is wrong with the node's own credentials does
+// not concern a pod with a role.
+func TestAssumeWithBrokenNode(t *testing.T) {
+	newCloud(t, "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://192.0.2.1/", "AWS_WEB_IDENTITY_TOKEN_FILE=/nonexistent")
+	checkServed(t, mustGet(t, ecr.Options{}, asPod(t, image(privateHost), annotated(role))), privateHost)
+}
+
+// TestAssumeForPublic: ECR Public names no region, and there need not be one.
+func TestAssumeForPublic(t *testing.T) {
+	cloud := newCloud(t)
+	checkServed(t, mustGet(t, ecr.Options{}, asPod(t, image(publicHost), annotated(role))), publicHost)
+	if diff := cmp.Diff([]string{"POST /", "POST /"}, paths(cloud)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSessionName(t *testing.T) {
+	cloud := newCloud(t)
+	legal := regexp.MustCompile(`^[\w+=,.@-]{2,64}$`)
+	for subject, want := range map[string]string{
+		"system:serviceaccount:team-a:builder":                            "team-a_builder",
+		"system:serviceaccount:team-a:build.er":                           "team-a_build.er",
+		"system:serviceaccount:a:b":                                       "a_b",
+		"system:serviceaccount:team a:b/\u00e9":                           "team-a_b--",
+		"system:serviceaccount:" + strings.Repeat("n", 63) + ":builder":   strings.Repeat("n", 63) + "_",
+		"system:serviceaccount:team-a:" + strings.Repeat("long.name-", 9): "team-a_" + strings.Repeat("long.name-", 6)[:57],
+		"system:serviceaccount:team-a":                                    "ecr-credential-provider",
+		"somebody":                                                        "ecr-credential-provider",
+		"":                                                                "ecr-credential-provider",
+	} {
+		cloud.Reset()
+		req := asPod(t, image(privateHost), annotated(role))
+		req.ServiceAccountToken = tokenFor(t, subject)
+		mustGet(t, ecr.Options{}, req)
+		got := cloud.Requests()[0].Form().Get("RoleSessionName")
+		if got != want || !legal.MatchString(got) {
+			t.Errorf("%q: got %q, want %q", subject, got, want)
+		}
+	}
+	req := asPod(t, image(privateHost), annotated(role))
+	req.ServiceAccountToken = canary.Token
+	cloud.Reset()
+	mustGet(t, ecr.Options{}, req)
+	if got := cloud.Requests()[0].Form().Get("RoleSessionName"); got != "ecr-credential-provider" {
+		t.Errorf("a token that is no JWT: got %q", got)
+	}
+}
+
+// TestAssumeFails: without the role there is no answer, and the node's
+// identity does not take its place.
+func TestAssumeFails(t *testing.T) {
+	answer := func(credentials string) testcloud.Fault {
+		return testcloud.Fault{Status: 200, Times: -1, Header: map[string][]string{"Content-Type": {"text/xml"}}, Body: `<AssumeRoleWithWebIdentityResponse ` +
+			`xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleWithWebIdentityResult>` + credentials +
+			`</AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`}
+	}
+	refusal := func(status int, code, message string) testcloud.Fault {
+		return testcloud.Fault{Status: status, Times: -1, Body: testcloud.AWSErrorXML(code, message)}
+	}
+	token := string(tokenFor(t, "system:serviceaccount:team-a:builder"))
+	for name, tt := range map[string]struct {
+		fault    testcloud.Fault
+		want     string
+		attempts int
+	}{
+		"denied": {refusal(403, "AccessDenied", "Not authorized to perform sts:AssumeRoleWithWebIdentity"),
+			"AccessDenied: Not authorized to perform sts:AssumeRoleWithWebIdentity [request id " + testcloud.AWSRequestID + "]; let the role's trust policy", 1},
+		"expired":              {refusal(400, "ExpiredTokenException", "Token expired"), "the service account's token has expired", 1},
+		"not a token of ours":  {refusal(400, "InvalidIdentityToken", "No OpenIDConnect provider found"), "make the cluster's issuer an OIDC provider", 1},
+		"token in the message": {refusal(400, "InvalidIdentityToken", "bad token "+token), "bad token [redacted]", 1},
+		"issuer not reached":   {refusal(400, "IDPCommunicationError", "try again"), "IDPCommunicationError: try again, 3 times", 3},
+		"throttled":            {refusal(400, "Throttling", "Rate exceeded"), "Throttling: Rate exceeded, 3 times", 3},
+		"no credentials":       {answer(""), "the answer is unusable: it has no credentials", 1},
+		"no secret key":        {answer("<Credentials><AccessKeyId>A</AccessKeyId></Credentials>"), "the answer is unusable: it has no credentials", 1},
+		"no key":               {answer("<Credentials><SecretAccessKey>A</SecretAccessKey><SessionToken>B</SessionToken></Credentials>"), "the answer is unusable: it has no credentials", 1},
+		"empty credentials":    {answer("<Credentials/>"), "the answer is unusable: it has no credentials", 1},
+		"not XML":              {testcloud.Fault{Status: 200, Times: -1, Body: "nothing"}, "the answer is unusable", 1},
+		"empty":                {testcloud.Fault{Status: 200, Times: -1}, "the answer is unusable", 1},
+		"HTML":                 {testcloud.Fault{Status: 200, Times: -1, Body: "<html><body>" + canary.Password + "</body></html>"}, "the answer is unusable", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cloud := newCloud(t)
+			cloud.Inject(tt.fault)
+			_, err := get(t, impatient(), asPod(t, image(privateHost), annotated(role)))
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Fatalf("got %v, want %q", err, tt.want)
+			}
+			prefix := `image host "` + privateHost + `": assume the role "` + role + `" at STS in eu-west-1: POST ` + cloud.URL() + ": "
+			if !strings.HasPrefix(err.Error(), prefix) {
+				t.Errorf("got %v, want it to begin with %q", err, prefix)
+			}
+			if got := len(cloud.Requests()); got != tt.attempts {
+				t.Errorf("got %d requests, want %d", got, tt.attempts)
+			}
+		})
+	}
+}
+
+// TestLogged: the steps, without what is secret about them, and the warning.
+func TestLogged(t *testing.T) {
+	newCloud(t)
+	var logged bytes.Buffer
+	opts := ecr.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))}
+	mustGet(t, opts, asPod(t, image(privateHost), annotated(role)))
+	mustGet(t, opts, asPod(t, image(privateHost), nil))
+	mustGet(t, opts, image("registry.k8s.io"))
+	for _, want := range []string{
+		`msg="assuming the role of the service account"`, `msg="no role for the service account`, `msg="asking for an authorization token"`,
+		`level=WARN msg="the image host is none of Amazon ECR's, so the answer is empty; --allow-host serves it all the same" host=registry.k8s.io`,
+	} {
+		if !strings.Contains(logged.String(), want) {
+			t.Errorf("%q is not in the log", want)
+		}
+	}
+	canary.Check(t, "the log", logged.String())
+	if strings.Contains(logged.String(), "open-sesame") {
+		t.Error("the password is in the log")
+	}
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package ecr
+
+import (
+	"context"
+	"encoding/base64"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecr"
+	"github.com/aws/aws-sdk-go-v2/service/ecrpublic"
+	"github.com/regcred/regcred/plugin"
+)
+
+// maxLife is how long the credentials of ECR live. It bounds what an endpoint
+// or a clock that is wrong can make a kubelet cache.
+const maxLife = 12 * time.Hour
+
+// authorize gets the registry's credentials, and when they expire; nil means
+// that ECR does not say it.
+func (s *session) authorize(ctx context.Context) (plugin.AuthConfig, *time.Time, error) {
+	get, what, actions := s.private, "get an authorization token from ECR in "+s.cfg.Region, "ecr:GetAuthorizationToken"
+	if s.host.public {
+		get, what = s.public, "get an authorization token from ECR Public"
+		actions = "ecr-public:GetAuthorizationToken and sts:GetServiceBearerToken"
+	}
+	s.begin(step{what: what, quotes: true, cures: map[string]string{
+		"AccessDenied":       "allow " + actions + " to this identity",
+		"UnrecognizedClient": "the identity is not one of this partition, or its keys are not valid any more",
+		"ExpiredToken":       "the identity's credentials have expired: look at where they come from, and at the clock",
+		"InvalidSignature":   "the secret key or the clock of the node is wrong",
+	}})
+	s.log.Info("asking for an authorization token", "host", s.host.registry, "region", s.cfg.Region, "public", s.host.public)
+	token, expires, err := get(ctx)
+	if err != nil {
+		return plugin.AuthConfig{}, nil, s.fail(ctx, err)
+	}
+	auth, err := decodeToken(token)
+	if err != nil {
+		return plugin.AuthConfig{}, nil, s.fail(ctx, err)
+	}
+	return auth, expires, nil
+}
+
+func (s *session) private(ctx context.Context) (*string, *time.Time, error) {
+	client := ecr.NewFromConfig(s.cfg, func(o *ecr.Options) {
+		s.host.endpoint(o.BaseEndpoint, &o.EndpointOptions.UseFIPSEndpoint, &o.EndpointOptions.UseDualStackEndpoint)
+	})
+	out, err := client.GetAuthorizationToken(ctx, &ecr.GetAuthorizationTokenInput{})
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(out.AuthorizationData) == 0 {
+		return nil, nil, answerError("it has no authorization data")
+	}
+	return out.AuthorizationData[0].AuthorizationToken, out.AuthorizationData[0].ExpiresAt, nil
+}
+
+func (s *session) public(ctx context.Context) (*string, *time.Time, error) {
+	client := ecrpublic.NewFromConfig(s.cfg, func(o *ecrpublic.Options) {
+		o.Region = publicRegion
+		s.host.endpoint(o.BaseEndpoint, &o.EndpointOptions.UseFIPSEndpoint, &o.EndpointOptions.UseDualStackEndpoint)
+	})
+	out, err := client.GetAuthorizationToken(ctx, &ecrpublic.GetAuthorizationTokenInput{})
+	if err != nil {
+		return nil, nil, err
+	}
+	if out.AuthorizationData == nil {
+		return nil, nil, answerError("it has no authorization data")
+	}
+	return out.AuthorizationData.AuthorizationToken, out.AuthorizationData.ExpiresAt, nil
+}
+
+// endpoint makes the API be asked in the way in which the registry is: at its
+// FIPS endpoint, or over IPv6 too. What the SDK's configuration says about it,
+// on or off, and an endpoint of its own come first.
+func (h host) endpoint(custom *string, fips *aws.FIPSEndpointState, dualStack *aws.DualStackEndpointState) {
+	if custom != nil {
+		return
+	}
+	if h.fips && *fips == aws.FIPSEndpointStateUnset {
+		*fips = aws.FIPSEndpointStateEnabled
+	}
+	if h.dualStack && *dualStack == aws.DualStackEndpointStateUnset {
+		*dualStack = aws.DualStackEndpointStateEnabled
+	}
+}
+
+// decodeToken takes an authorization token apart: user and password in base64,
+// with a colon between.
+func decodeToken(token *string) (plugin.AuthConfig, error) {
+	if token == nil {
+		return plugin.AuthConfig{}, answerError("it has no authorization token")
+	}
+	decoded, err := base64.StdEncoding.DecodeString(*token)
+	if err != nil {
+		return plugin.AuthConfig{}, answerError("the authorization token is not base64")
+	}
+	user, password, found := strings.Cut(string(decoded), ":")
+	if !found || password == "" {
+		return plugin.AuthConfig{}, answerError("the authorization token holds no password")
+	}
+	return plugin.AuthConfig{Username: user, Password: plugin.Secret(password)}, nil
+}
+
+// cacheDuration is half of what is left of the credentials' life, in whole
+// seconds: 0 if that is unknown or over, so that nothing is cached.
+func cacheDuration(expires *time.Time, now time.Time) time.Duration {
+	if expires == nil {
+		return 0
+	}
+	left := min(expires.Sub(now), maxLife)
+	return max(left/2, 0).Truncate(time.Second)
+}
