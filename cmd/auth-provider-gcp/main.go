@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Command auth-provider-gcp is a kubelet credential provider for Google
+// Artifact Registry and Container Registry. See docs/plugins/gcr.md.
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/regcred/regcred/internal/pluginmain"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/provider/gcr"
+)
+
+// version is set by release builds: -ldflags "-X main.version=v1.2.3". The
+// linker can only reach a package variable; nothing else writes it.
+var version string
+
+func main() { program().Main() }
+
+// program is the plugin, with flags of its own.
+func program() pluginmain.Program {
+	var opts gcr.Options
+	flags := pluginmain.Flags()
+	flags.StringVarP(&opts.Flow, "authFlow", "a", gcr.FlowRegistry,
+		"`flow`: gcr for an access token, dockercfg or dockercfg-url for a docker config in the instance's metadata")
+	flags.StringVar(&opts.IdentityProvider, "identity-provider", "",
+		"`URL` of the cluster as identity provider: pods with the annotation "+gcr.AnnotationEnable+" pull as themselves")
+	flags.StringVar(&opts.ProjectID, "project-id", "", "`project` of the workload identity pool; required with --identity-provider")
+	flags.StringVar(&opts.STSAudience, "sts-audience", "",
+		"`audience` of a workload identity provider: every pod pulls as itself, without an annotation")
+	flags.BoolVar(&opts.RequireWorkloadIdentity, "require-workload-identity", false, "refuse pods that would pull as the node")
+	flags.BoolVar(&opts.Impersonate, "impersonate", false,
+		"go on to the Google service account that the annotation "+gcr.AnnotationAccount+" names")
+	flags.StringVar(&opts.UniverseDomain, "universe-domain", "googleapis.com", "`domain` of Google's services")
+	flags.StringSliceVar(&opts.AllowHosts, "allow-host", nil,
+		"further `host[:port]` that gets the access token, with * for text within one label; repeatable")
+	pluginmain.IgnoreKlog(flags)
+	return pluginmain.Program{
+		Name:    "auth-provider-gcp",
+		Version: version,
+		Args:    "[get-credentials]",
+		Summary: "auth-provider-gcp is a kubelet credential provider for Google Artifact Registry and\n" +
+			"Container Registry. It reads a request on standard input.",
+		Example: "  auth-provider-gcp get-credentials --v=3 < request.json",
+		Flags:   flags,
+		New: func(in pluginmain.Input) (plugin.Provider, error) {
+			if err := checkArgs(in.Args, opts); err != nil {
+				return nil, err
+			}
+			if err := opts.ReadEnviron(in.Getenv); err != nil {
+				return nil, err
+			}
+			opts.Log = in.Log
+			return gcr.New(opts)
+		},
+	}
+}
+
+// checkArgs takes the command that configurations in the field pass, whatever
+// follows it, or none.
+func checkArgs(args []string, opts gcr.Options) error {
+	if len(args) > 0 && args[0] != "get-credentials" {
+		return fmt.Errorf("the command %q is not known; there is get-credentials alone", args[0])
+	}
+	if opts.Flow == "" {
+		return errors.New("--authFlow is empty")
+	}
+	return nil
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"encoding/base64"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/provider/gcr"
+)
+
+// testMain makes the test binary the plugin itself.
+const testMain = "AUTH_PROVIDER_GCP_TEST"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(testMain) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// world is a cloud and the little internet in which it is.
+func world(t *testing.T) (*testcloud.Google, *testcloud.Net) {
+	t.Helper()
+	net, err := testcloud.NewNet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(net.Close)
+	google, err := testcloud.NewGoogle(net)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(google.Close)
+	return google, net
+}
+
+// command is the plugin as a process in the world, with nothing else in its
+// environment.
+func command(t *testing.T, google *testcloud.Google, args ...string) plugin.Command {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plugin.Command{
+		Path: self, Name: "auth-provider-gcp", Args: args, APIVersion: plugin.V1, Dir: t.TempDir(),
+		// The race detector otherwise takes a second to end.
+		Environ: append(google.Environ(), testMain+"=1", "GORACE=atexit_sleep_ms=0", "SystemRoot="+os.Getenv("SystemRoot")),
+	}
+}
+
+func podRequest(image string) *plugin.Request {
+	claims := base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"https://issuer.example","sub":"system:serviceaccount:team:app","aud":"pool"}`))
+	return &plugin.Request{
+		Image: image, ServiceAccountToken: plugin.Secret("e30." + claims + "." + canary.Token),
+		ServiceAccountAnnotations: map[string]string{gcr.AnnotationEnable: "true", gcr.AnnotationAccount: "a@p.iam.gserviceaccount.com"},
+	}
+}
+
+const (
+	good = `{"kind":"CredentialProviderResponse","apiVersion":"VERSION","cacheKeyType":"Registry","cacheDuration":"30m0s","auth":{` +
+		`"*.gcr.io":{"username":"_token","password":"PASSWORD"},"*.pkg.dev":{"username":"_token","password":"PASSWORD"},` +
+		`"container.cloud.google.com":{"username":"_token","password":"PASSWORD"},"gcr.io":{"username":"_token","password":"PASSWORD"}}}` + "\n"
+	empty = `{"kind":"CredentialProviderResponse","apiVersion":"` + plugin.V1 + `","cacheKeyType":"Image","cacheDuration":"0s"}` + "\n"
+)
+
+// TestAnswers: the answer's bytes, in each version, for every way in which
+// the plugin is called in the field.
+func TestAnswers(t *testing.T) {
+	google, net := world(t)
+	for _, args := range [][]string{
+		{"get-credentials", "--v=3"}, {"get-credentials"}, {}, {"--v=3", "get-credentials"}, {"get-credentials", "-v", "4", "anything"},
+		{"-a", "gcr", "get-credentials"}, {"--authFlow=gcr"}, {"get-credentials", "--logtostderr=true", "--stderrthreshold=INFO", "--one_output"},
+		{"--alsologtostderr", "--log_dir=/x", "get-credentials", "--vmodule=a=3", "--legacy_stderr_threshold_behavior=false"},
+	} {
+		for _, version := range []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} {
+			cmd := command(t, google, args...)
+			cmd.APIVersion = version
+			x, err := cmd.Run(t.Context(), &plugin.Request{Image: "gcr.io/project/app"})
+			if err != nil {
+				t.Errorf("%q: %v", args, err)
+				continue
+			}
+			if diff := cmp.Diff(strings.NewReplacer("VERSION", version, "PASSWORD", "open-sesame").Replace(good), string(x.Stdout)); diff != "" {
+				t.Errorf("%q: %s", args, diff)
+			}
+		}
+	}
+	if strays := net.Strays(); len(strays) > 0 {
+		t.Errorf("others were asked: %q", strays)
+	}
+}
+
+// TestPod: the whole way of a service account's token, over TLS.
+func TestPod(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("Go takes the authority from SSL_CERT_FILE on Linux and the BSDs")
+	}
+	google, net := world(t)
+	const audience = "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/a/providers/b"
+	for name, tt := range map[string]struct {
+		args     []string
+		password string
+		asked    int
+	}{
+		"cluster":       {[]string{"get-credentials", "--identity-provider=https://c.example", "--project-id=p"}, "open-sesame-federated", 1},
+		"audience":      {[]string{"--sts-audience", audience}, "open-sesame-federated", 1},
+		"impersonation": {[]string{"--sts-audience", audience, "--impersonate"}, "open-sesame-account", 2},
+		"node":          {[]string{"get-credentials"}, "open-sesame", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			google.Reset()
+			x, err := command(t, google, tt.args...).Run(t.Context(), podRequest("gcr.io/p/app"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := x.Response.Auth["gcr.io"]; got.Username != "_token" || string(got.Password) != tt.password {
+				t.Errorf("got another credential, of user %q", got.Username)
+			}
+			if got := google.Lines(); len(got) != tt.asked {
+				t.Errorf("asked %q", got)
+			}
+			if strays := net.Strays(); len(strays) > 0 {
+				t.Errorf("others were asked: %q", strays)
+			}
+		})
+	}
+}
+
+// TestFails: exit status 1, nothing on standard output, and one line without a
+// secret on standard error.
+func TestFails(t *testing.T) {
+	for name, tt := range map[string]struct {
+		args  []string
+		env   []string
+		plain bool // the service account has no annotations
+		fault testcloud.Fault
+		state func(*testcloud.GoogleState)
+		want  string
+		asked int
+	}{
+		"metadata forbids": {fault: testcloud.Fault{Status: 403, Body: canary.Token}, asked: 1,
+			want: `registry "gcr.io": get the access token of the node: GET http://METADATA/computeMetadata/v1/instance/service-accounts/default/token: status 403 Forbidden: ` +
+				"the metadata server does not serve this process: does something stand between it and the node?"},
+		"not a token": {fault: testcloud.Fault{Status: 200, Body: "<html>" + canary.Token}, asked: 1,
+			want: `registry "gcr.io": get the access token of the node: GET http://METADATA/computeMetadata/v1/instance/service-accounts/default/token: the answer is not the JSON of a token endpoint`},
+		"docker config": {args: []string{"-adockercfg"}, state: func(s *testcloud.GoogleState) { s.Dockercfg = canary.Password }, asked: 1,
+			want: `registry "gcr.io": read the instance attribute google-dockercfg: GET http://METADATA/computeMetadata/v1/instance/attributes/google-dockercfg: not JSON: syntax error at byte 1`},
+		"strict": {args: []string{"--identity-provider=x", "--project-id=p", "--require-workload-identity"}, plain: true,
+			want: `registry "gcr.io": workload identity is required, and the pod's service account has no annotation iam.gke.io/enable-wi-image-pull: "true": ` +
+				"annotate it, and list the key in tokenAttributes of the kubelet's configuration"},
+		"flow":               {args: []string{"--authFlow=GCR"}, want: `the flow "GCR" is not one of gcr, dockercfg and dockercfg-url`},
+		"empty flow":         {args: []string{"get-credentials", "--authFlow="}, want: "--authFlow is empty"},
+		"no project":         {args: []string{"--identity-provider=x"}, want: "an identity provider needs a project: set --project-id"},
+		"no project, config": {args: []string{"--identity-provider=x", "--authFlow=dockercfg"}, want: "an identity provider needs a project: set --project-id"},
+		"command":            {args: []string{"list"}, want: `the command "list" is not known; there is get-credentials alone`},
+		"flag":               {args: []string{"get-credentials", "--nonsense"}, want: "unknown flag: --nonsense; --help lists the flags"},
+		"cache type":         {env: []string{"KUBE_SIDECAR_CACHE_TYPE=Global"}, want: `KUBE_SIDECAR_CACHE_TYPE="Global" is not one of image, registry and global, in lower case`},
+		"cache duration":     {env: []string{"KUBE_SIDECAR_CACHE_DURATION=1"}, want: `KUBE_SIDECAR_CACHE_DURATION="1" is not a duration like 10m or 0s`},
+		"metadata host":      {env: []string{"GCE_METADATA_HOST=http://x"}, want: `GCE_METADATA_HOST or GCE_METADATA_IP="http://x" is not a host with or without a port`},
+		"allowed host":       {args: []string{"--allow-host=a.example,*"}, want: `--allow-host "*": a * in one of the last two labels would give the password to strangers; name the domain`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			google, net := world(t)
+			if tt.fault.Status != 0 {
+				google.Inject(tt.fault)
+			}
+			if tt.state != nil {
+				google.Set(tt.state)
+			}
+			cmd := command(t, google, tt.args...)
+			cmd.Environ = append(cmd.Environ, tt.env...)
+			req := podRequest("gcr.io/p/app")
+			req.APIVersion = plugin.V1
+			if tt.plain {
+				req.ServiceAccountAnnotations = nil
+			}
+			// As it is, since Run would remove the request's token from Stderr.
+			stdin, err := plugin.EncodeRequest(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x, err := cmd.RunRaw(t.Context(), strings.NewReader(string(stdin)))
+			var failed *plugin.ExecError
+			if !errors.As(err, &failed) || failed.ExitCode != 1 || x.Stdout != "" {
+				t.Fatalf("exit code %d, %d bytes on standard output", x.ExitCode, len(x.Stdout))
+			}
+			canary.Check(t, "standard error", x.Stderr)
+			if got, want := x.Stderr, "auth-provider-gcp: "+strings.ReplaceAll(tt.want, "//METADATA/", "//"+google.Addr()+"/")+"\n"; got != want {
+				t.Errorf("got  %swant %s", got, want)
+			}
+			if got := google.Lines(); len(got) != tt.asked || len(net.Strays()) > 0 {
+				t.Errorf("asked %q and %q", got, net.Strays())
+			}
+		})
+	}
+}
+
+// TestOtherHosts: an empty answer and one line; nobody is asked.
+func TestOtherHosts(t *testing.T) {
+	google, net := world(t)
+	for _, image := range []string{"docker.io/library/nginx", "gcr.io.example/p/app", "evilgcr.io/p/app", "localhost:5000/x", "registry.k8s.io/pause"} {
+		cmd := command(t, google, "get-credentials")
+		cmd.Environ = append(cmd.Environ, "KUBE_SIDECAR_CACHE_TYPE=global", "KUBE_SIDECAR_CACHE_DURATION=1h")
+		x, err := cmd.Run(t.Context(), &plugin.Request{Image: image})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if diff := cmp.Diff(empty, string(x.Stdout)); diff != "" {
+			t.Errorf("%s: %s", image, diff)
+		}
+		host, _, _ := strings.Cut(image, "/")
+		want := "auth-provider-gcp: not one of Google's registries, so there are no credentials for it; --allow-host adds hosts: registry=\"" + host + "\"\n"
+		if x.Stderr != want {
+			t.Errorf("got  %swant %s", x.Stderr, want)
+		}
+	}
+	if len(google.Requests())+len(net.Strays()) > 0 {
+		t.Errorf("asked %q and %q", google.Lines(), net.Strays())
+	}
+	x, err := command(t, google, "--allow-host=*.mirror.example").Run(t.Context(), &plugin.Request{Image: "a.mirror.example/app"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"*.gcr.io", "*.pkg.dev", "a.mirror.example", "container.cloud.google.com", "gcr.io"}
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(x.Response.Auth))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestSettings of the environment replace what fits the token.
+func TestSettings(t *testing.T) {
+	google, _ := world(t)
+	cmd := command(t, google)
+	cmd.Environ = append(cmd.Environ, "KUBE_SIDECAR_CACHE_TYPE=global", "KUBE_SIDECAR_CACHE_DURATION=1m")
+	resp, err := cmd.GetCredentials(t.Context(), &plugin.Request{Image: "gcr.io/p/app"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.CacheKeyType != plugin.CacheGlobal || resp.CacheDuration.String() != "1m0s" {
+		t.Errorf("%s for %v", resp.CacheKeyType, resp.CacheDuration)
+	}
+}
+
+// TestMetadataBypassesProxies: 0.0.0.0 leads to this machine, and is not among
+// the addresses that Go itself keeps from a proxy.
+func TestMetadataBypassesProxies(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("0.0.0.0 leads nowhere")
+	}
+	google, _ := world(t)
+	proxy := testcloud.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, canary.Token) }))
+	defer proxy.Close()
+	run := func(args ...string) (*plugin.Response, error) {
+		cmd := command(t, google, args...)
+		for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "all_proxy"} {
+			cmd.Environ = append(cmd.Environ, name+"="+proxy.URL())
+		}
+		cmd.Environ = append(cmd.Environ, "GCE_METADATA_HOST="+strings.Replace(google.Addr(), "127.0.0.1", "0.0.0.0", 1))
+		return cmd.GetCredentials(t.Context(), podRequest("gcr.io/p/app"))
+	}
+	for _, flow := range []string{"gcr", "dockercfg"} {
+		google.Set(func(s *testcloud.GoogleState) { s.Dockercfg = `{"gcr.io":{"username":"u","password":"open-sesame"}}` })
+		resp, err := run("--authFlow=" + flow)
+		if err != nil || resp.Auth["gcr.io"].Password != "open-sesame" {
+			t.Errorf("%s: %v", flow, err)
+		}
+	}
+	if got := proxy.Lines(); len(got) > 0 {
+		t.Errorf("the proxy was asked: %q", got)
+	}
+	// And the proxy would have been there.
+	if _, err := run("--sts-audience=pool"); err == nil || len(proxy.Requests()) == 0 {
+		t.Errorf("the proxy was not asked for STS: %v", err)
+	}
+}
+
+// TestBadRequests: exit status 2 before anybody is asked.
+func TestBadRequests(t *testing.T) {
+	google, net := world(t)
+	for name, stdin := range map[string]string{
+		"nothing":    "",
+		"garbage":    canary.Token,
+		"wrong kind": `{"kind":"Pod","apiVersion":"` + plugin.V1 + `","image":"gcr.io/p/app"}`,
+		"no version": `{"kind":"CredentialProviderRequest","image":"gcr.io/p/app"}`,
+		"version":    `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v9","image":"gcr.io/p/app"}`,
+		"no image":   `{"kind":"CredentialProviderRequest","apiVersion":"` + plugin.V1 + `","image":""}`,
+		"wrong case": `{"Kind":"CredentialProviderRequest","apiVersion":"` + plugin.V1 + `","Image":"gcr.io/p/app"}`,
+	} {
+		x, err := command(t, google).RunRaw(t.Context(), strings.NewReader(stdin))
+		if err == nil || x.ExitCode != 2 || x.Stdout != "" || strings.Count(x.Stderr, "\n") != 1 {
+			t.Errorf("%s: exit code %d, %q", name, x.ExitCode, x.Stderr)
+		}
+		canary.Check(t, "standard error", x.Stderr)
+	}
+	if len(google.Requests())+len(net.Strays()) > 0 {
+		t.Errorf("asked %q and %q", google.Lines(), net.Strays())
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	google, _ := world(t)
+	for flag, want := range map[string]string{"--help": "--allow-host", "-h": "get-credentials", "--version": "auth-provider-gcp "} {
+		x, _ := command(t, google, flag).RunRaw(t.Context(), strings.NewReader(""))
+		if x.ExitCode != 0 || !strings.Contains(string(x.Stdout), want) || x.Stderr != "" {
+			t.Errorf("%s: exit code %d, %q", flag, x.ExitCode, x.Stderr)
+		}
+	}
+}

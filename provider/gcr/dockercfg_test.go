@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package gcr_test
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/provider/gcr"
+)
+
+// ask for the docker config, through a real transport of the provider's own.
+func askDockercfg(t testing.TB, w *world, flow, image string) (*plugin.Response, error) {
+	t.Helper()
+	p, err := gcr.New(gcr.Options{Flow: flow, MetadataHost: w.Addr(), Backoff: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := p.GetCredentials(t.Context(), &plugin.Request{Image: image})
+	if err != nil {
+		canary.Check(t, "the error", err.Error())
+	}
+	return resp, err
+}
+
+// TestDockercfg: the document's credentials, under the document's keys,
+// whichever registry is asked for.
+func TestDockercfg(t *testing.T) {
+	for name, tt := range map[string]struct {
+		document string
+		want     map[string]plugin.AuthConfig
+	}{
+		"user and password": {`{"https://gcr.io":{"username":"u","password":"open-sesame","email":"e"}}`,
+			map[string]plugin.AuthConfig{"https://gcr.io": {Username: "u", Password: "open-sesame"}}},
+		"auth wins": {`{"a.example":{"username":"x","password":"y","auth":"dTpvcGVuLXNlc2FtZQ=="}}`,
+			map[string]plugin.AuthConfig{"a.example": {Username: "u", Password: "open-sesame"}}},
+		"auth not padded": {`{"a.example":{"auth":"dTpvcGVuLXNlc2FtZQ"}}`,
+			map[string]plugin.AuthConfig{"a.example": {Username: "u", Password: "open-sesame"}}},
+		"auth in lines": {`{"a.example":{"auth":"dTpvcGVu\nLXNlc2FtZQ=="}}`,
+			map[string]plugin.AuthConfig{"a.example": {Username: "u", Password: "open-sesame"}}},
+		"two": {`{"a.example":{"username":"u","password":"open-sesame"},"b.example":{}}`,
+			map[string]plugin.AuthConfig{"a.example": {Username: "u", Password: "open-sesame"}, "b.example": {}}},
+		"empty": {`{}`, map[string]plugin.AuthConfig{}},
+	} {
+		for _, flow := range []string{gcr.FlowDockercfg, gcr.FlowDockercfgURL} {
+			t.Run(name+" by "+flow, func(t *testing.T) {
+				w := newWorld(t)
+				files := testcloud.Serve(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { io.WriteString(rw, tt.document) }))
+				defer files.Close()
+				w.Set(func(s *testcloud.GoogleState) {
+					s.Dockercfg, s.DockercfgURL = tt.document, files.URL()+"/dockercfg?sig="+canary.Arg+"\n"
+				})
+				resp, err := askDockercfg(t, w, flow, "registry.example/app")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(tt.want, resp.Auth); diff != "" {
+					t.Error(diff)
+				}
+				if resp.CacheKeyType != plugin.CacheImage || *resp.CacheDuration != 0 {
+					t.Errorf("%s for %v", resp.CacheKeyType, *resp.CacheDuration)
+				}
+				if got := len(w.Requests()); got != 1 {
+					t.Errorf("asked %q", w.Lines())
+				}
+				for _, r := range files.Requests() {
+					if r.Path != "/dockercfg" || r.Header.Get("Metadata-Flavor") != "" || r.Header.Get("Authorization") != "" {
+						t.Errorf("the server of the document got %v with %v", r, r.Header)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestDockercfgIsForAll: flags for workload identity have no effect, and a
+// warning says so.
+func TestDockercfgIsForAll(t *testing.T) {
+	w := newWorld(t)
+	w.Set(func(s *testcloud.GoogleState) {
+		s.Dockercfg = `{"a.example":{"username":"u","password":"open-sesame"}}`
+	})
+	var log bytes.Buffer
+	p := w.provider(t, gcr.Options{
+		Flow: gcr.FlowDockercfg, IdentityProvider: cluster, ProjectID: "p", Log: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	resp, err := p.GetCredentials(t.Context(), podRequest("gcr.io/p/app", gcr.AnnotationEnable+"=true"))
+	if err != nil || resp.Auth["a.example"].Username != "u" {
+		t.Error(err)
+	}
+	if got := log.String(); !strings.Contains(got, `msg="the flow is not gcr: workload identity is not used"`) {
+		t.Error(got)
+	}
+}
+
+func TestDockercfgFails(t *testing.T) {
+	const attribute = "/computeMetadata/v1/instance/attributes/google-dockercfg"
+	gone := testcloud.Serve(http.NotFoundHandler())
+	gone.Close()
+	for name, tt := range map[string]struct {
+		document string
+		url      string
+		fault    testcloud.Fault
+		want     string // METADATA stands for the metadata server, FILES for the other
+	}{
+		"no attribute": {want: "read the instance attribute google-dockercfg: GET http://METADATA" + attribute +
+			": status 404 Not Found, 3 times: set the attribute in the instance's or the project's metadata, or take another --authFlow"},
+		"no url": {url: "none", want: "read the instance attribute google-dockercfg-url: GET http://METADATA" + attribute + "-url" +
+			": status 404 Not Found, 3 times: set the attribute in the instance's or the project's metadata, or take another --authFlow"},
+		"metadata refuses": {document: `{}`, fault: testcloud.Fault{Path: attribute, Status: 403, Times: -1}, want: "status 403 Forbidden: the metadata server does not serve this process"},
+		"not JSON":         {document: canary.Password, want: "GET http://METADATA" + attribute + ": not JSON: syntax error at byte 1"},
+		"a list":           {document: `["` + canary.Password + `"]`, want: "a value of the wrong type before byte 1: map wanted"},
+		"a number":         {document: `{"a":{"password":1}}`, want: "a value of the wrong type before byte"},
+		"one bad entry":    {document: `{"a.example":{"auth":"` + canary.Password + `"},"b.example":{"username":"u","password":"open-sesame"}}`, want: "an auth field is not the base64 of user:password"},
+		"auth with blanks": {document: `{"a.example":{"auth":"dTpvcGVu LXNlc2FtZQ=="}}`, want: "an auth field is not the base64 of user:password"},
+		"gs":               {url: "gs://bucket/" + canary.Arg, want: "read the instance attribute google-dockercfg-url: it is not a URL of http or https; other schemes are not supported"},
+		"file":             {url: "file:///etc/" + canary.Arg, want: "it is not a URL of http or https"},
+		"httpx":            {url: "httpx://a/", want: "it is not a URL of http or https"},
+		"no host":          {url: "http:///x", want: "it is not a URL of http or https"},
+		"metadata address": {url: "http://169.254.169.254/computeMetadata/v1/", want: "leads to a metadata server, which is not asked on its behalf"},
+		"link-local":       {url: "http://[fe80::1]/", want: "leads to a metadata server"},
+		"metadata name":    {url: "http://Metadata.Google.Internal./computeMetadata/v1/", want: "leads to a metadata server"},
+		"metadata, chosen": {url: "http://METADATA/computeMetadata/v1/", want: "leads to a metadata server"},
+		"file 404":         {url: "http://FILES/missing?sig=" + canary.Arg, want: "get the docker config: GET http://FILES/missing: status 404 Not Found"},
+		"file elsewhere":   {url: "http://FILES/elsewhere", want: `it redirects to another host, "evil.example", which is not followed`},
+		"file not JSON":    {url: "http://FILES/garbage", want: "get the docker config: GET http://FILES/garbage: not JSON: syntax error at byte 1"},
+		"file refused":     {url: gone.URL() + "/?" + canary.Arg, want: "get the docker config: GET " + gone.URL() + "/: connection refused, 3 times"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			files := testcloud.Serve(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				switch r.URL.Path {
+				case "/garbage":
+					io.WriteString(rw, canary.Password)
+				case "/elsewhere":
+					http.Redirect(rw, r, "http://evil.example/"+canary.Arg, http.StatusFound)
+				default:
+					http.Error(rw, canary.Password, http.StatusNotFound)
+				}
+			}))
+			defer files.Close()
+			names := strings.NewReplacer("METADATA", w.Addr(), "FILES", files.Addr())
+			w.Set(func(s *testcloud.GoogleState) {
+				s.Dockercfg = tt.document
+				if tt.url != "none" {
+					s.DockercfgURL = names.Replace(tt.url)
+				}
+			})
+			flow := gcr.FlowDockercfg
+			if tt.url != "" {
+				flow = gcr.FlowDockercfgURL
+			}
+			if tt.fault.Status != 0 {
+				w.Inject(tt.fault)
+			}
+			_, err := askDockercfg(t, w, flow, "registry.example/app")
+			if err == nil || !strings.HasPrefix(err.Error(), `registry "registry.example": `) || !strings.Contains(err.Error(), names.Replace(tt.want)) {
+				t.Errorf("got  %v\nwant %s", err, names.Replace(tt.want))
+			}
+		})
+	}
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package gcr
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/remote"
+	"github.com/regcred/regcred/plugin"
+)
+
+var (
+	errNoServiceAccount = errors.New("the pod is to pull as its service account, but the request holds no token of one: " +
+		"set tokenAttributes of this provider in the kubelet's configuration")
+	errNotAnnotated = errors.New("workload identity is required, and the pod's service account has no annotation " +
+		AnnotationEnable + `: "true": annotate it, and list the key in tokenAttributes of the kubelet's configuration`)
+)
+
+// What an operator can do about an endpoint's answer.
+const (
+	hintNoMetadata = "a node outside Google Cloud has no metadata server: set --sts-audience"
+	hintNoAccount  = "attach a service account to the instance"
+	hintNoConfig   = "set the attribute in the instance's or the project's metadata, or take another --authFlow"
+	hintForbidden  = "the metadata server does not serve this process: does something stand between it and the node?"
+	hintNoSTS      = "the node must reach it, directly or by HTTPS_PROXY"
+	hintExchange   = "the workload identity pool must have a provider with the token's issuer and audience"
+	hintAccount    = "grant the pod's identity roles/iam.workloadIdentityUser on that service account"
+)
+
+// explain adds to the error of an endpoint what can be done about it.
+func explain(err error) error {
+	var failed *remote.Error
+	if !errors.As(err, &failed) {
+		return err
+	}
+	if hint := hintFor(failed); hint != "" {
+		return fmt.Errorf("%w: %s", err, hint)
+	}
+	return err
+}
+
+func hintFor(e *remote.Error) string {
+	switch e.Step {
+	case stepNode, stepDockercfg, stepDockercfgURL:
+		return metadataHint(e)
+	case stepPod:
+		switch {
+		case e.Status == 0:
+			return hintNoSTS
+		case isRefusal(e.Status):
+			return hintExchange
+		}
+	case stepFetch:
+	default:
+		if e.Status == http.StatusForbidden {
+			return hintAccount
+		}
+	}
+	return ""
+}
+
+func metadataHint(e *remote.Error) string {
+	switch {
+	case e.Status == 0:
+		return hintNoMetadata
+	case e.Status == http.StatusForbidden:
+		return hintForbidden
+	case e.Status == http.StatusNotFound && e.Step == stepNode:
+		return hintNoAccount
+	case e.Status == http.StatusNotFound:
+		return hintNoConfig
+	}
+	return ""
+}
+
+// lied is the error of an endpoint whose status says that all is well.
+func lied(step, method, address string, err error) error {
+	return &remote.Error{Step: step, Method: method, Endpoint: remote.Endpoint(address), Status: http.StatusOK, Err: err}
+}
+
+// withClaims adds to a refusal of STS whose token it was: most often the pool
+// does not know its issuer or its audience. These claims are no secrets.
+func withClaims(err error, token plugin.Secret) error {
+	var failed *remote.Error
+	if !errors.As(err, &failed) || !isRefusal(failed.Status) {
+		return err
+	}
+	claims, parseErr := jwt.Parse(string(token))
+	if parseErr != nil {
+		return fmt.Errorf("%w (the service-account token is not a JSON Web Token)", err)
+	}
+	return fmt.Errorf("%w (the token of %q has issuer %q and audience %q)",
+		err, clip(claims.Subject), clip(claims.Issuer), clip(strings.Join(claims.Audience, " ")))
+}
+
+func isRefusal(status int) bool {
+	return status == http.StatusBadRequest || status == http.StatusUnauthorized || status == http.StatusForbidden
+}
+
+// clip bounds a text from outside for an error.
+func clip(s string) string {
+	const most = 200
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}

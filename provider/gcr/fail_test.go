@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package gcr_test
+
+import (
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/provider/gcr"
+)
+
+// failure is something that goes wrong with every endpoint.
+type failure struct {
+	name  string
+	fault testcloud.Fault
+	want  string // after the endpoint; "" means that it is overcome
+	asked int
+}
+
+// timeout is of one attempt: short where it is what is tested, and long enough
+// for a machine that is busy.
+func (f failure) timeout() time.Duration {
+	if f.fault.Hang {
+		return time.Second
+	}
+	return 0
+}
+
+func failures() []failure {
+	long := strings.Repeat(canary.Token+" ", 10000) // longer than what a server keeps back
+	elsewhere := http.Header{"Location": {"http://evil.example/?t=" + canary.Token}}
+	return []failure{
+		{"400", testcloud.Fault{Status: 400, Body: canary.Token}, "status 400 Bad Request", 1},
+		{"401", testcloud.Fault{Status: 401, Body: `{"error":{"code":401,"status":"UNAUTHENTICATED","message":"` + canary.Token + `"}}`}, "status 401 Unauthorized (UNAUTHENTICATED)", 1},
+		{"403", testcloud.Fault{Status: 403, Body: `{"error":"access_denied","error_description":"` + canary.Token + `"}`}, "status 403 Forbidden (access_denied)", 1},
+		{"429", testcloud.Fault{Status: 429, Times: -1, Header: http.Header{"Retry-After": {"0"}}}, "status 429 Too Many Requests, 3 times", 3},
+		{"429 for an hour", testcloud.Fault{Status: 429, Times: -1, Header: http.Header{"Retry-After": {"3600"}}}, "status 429 Too Many Requests", 1},
+		{"429 once", testcloud.Fault{Status: 429}, "", 2},
+		{"500 always", testcloud.Fault{Status: 500, Times: -1, Body: canary.Token}, "status 500 Internal Server Error, 3 times", 3},
+		{"500 once", testcloud.Fault{Status: 500}, "", 2},
+		{"503 twice", testcloud.Fault{Status: 503, Times: 2}, "", 3},
+		{"408 once", testcloud.Fault{Status: 408}, "", 2},
+		{"dropped once", testcloud.Fault{Drop: true}, "", 2},
+		{"dropped", testcloud.Fault{Drop: true, Times: -1}, "the connection ended before the answer did, 3 times", 3},
+		{"hangs", testcloud.Fault{Hang: true, Times: -1}, "no answer within 1s, 3 times", 3},
+		{"hangs once", testcloud.Fault{Hang: true}, "", 2},
+		{"truncated", testcloud.Fault{Status: 200, Times: -1, Cut: true, Body: long}, "the connection ended before the answer did, 3 times", 3},
+		{"truncated once", testcloud.Fault{Status: 200, Cut: true, Body: long}, "", 2},
+		{"huge", testcloud.Fault{Status: 200, Times: -1, Body: strings.Repeat(long, 7)}, "the answer is longer than 1048576 bytes", 1},
+		{"elsewhere", testcloud.Fault{Status: 302, Times: -1, Header: elsewhere}, `it redirects to another host, "evil.example", which is not followed`, 1},
+		{"elsewhere, kept", testcloud.Fault{Status: 307, Times: -1, Header: elsewhere}, `it redirects to another host, "evil.example", which is not followed`, 1},
+		{"204", testcloud.Fault{Status: 204}, "status 204 No Content", 1},
+	}
+}
+
+// lies are answers with status 200 that hold no token.
+func lies() []failure {
+	say := func(body string) testcloud.Fault { return testcloud.Fault{Status: 200, Times: -1, Body: body} }
+	return []failure{
+		{"empty", say(""), "the answer is not the JSON of a token endpoint", 1},
+		{"garbage", say("<html>" + canary.Token), "the answer is not the JSON of a token endpoint", 1},
+		{"half", say(`{"access_token":"` + canary.Token), "the answer is not the JSON of a token endpoint", 1},
+		{"a list", say(`["` + canary.Token + `"]`), "the answer is not the JSON of a token endpoint", 1},
+		{"two", say(`{"access_token":"` + canary.Token + `"}{}`), "the answer is not the JSON of a token endpoint", 1},
+		{"null", say(`null`), "the answer holds no access token", 1},
+		{"no token", say(`{"expires_in":3600,"id_token":"` + canary.Token + `"}`), "the answer holds no access token", 1},
+		{"empty token", say(`{"access_token":"","expires_in":3600}`), "the answer holds no access token", 1},
+		{"token a number", say(`{"access_token":1,"expires_in":3600}`), "the answer is not the JSON of a token endpoint", 1},
+		{"token with a line end", say(`{"access_token":"` + canary.Token + `\n","expires_in":3600}`), "the answer holds no access token", 1},
+		{"not UTF-8", say("{\"access_token\":\"" + canary.Token + "\xff\",\"expires_in\":3600}"), "the answer holds no access token", 1},
+		{"expired", say(`{"access_token":"` + canary.Token + `","expires_in":0}`), "the access token in the answer has expired already", 1},
+		{"long expired", say(`{"access_token":"` + canary.Token + `","expires_in":-86400}`), "the access token in the answer has expired already", 1},
+		{"life a text", say(`{"access_token":"` + canary.Token + `","expires_in":"soon"}`), "the answer is not the JSON of a token endpoint", 1},
+	}
+}
+
+func TestMetadataFails(t *testing.T) {
+	for _, f := range append(append(failures(), lies()...),
+		failure{"404 at boot", testcloud.Fault{Status: 404, Times: 2}, "", 3},
+		failure{"404", testcloud.Fault{Status: 404, Times: -1}, "status 404 Not Found, 3 times: attach a service account to the instance", 3},
+	) {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.Inject(f.fault)
+			_, err := ask(t, w.provider(t, gcr.Options{Timeout: f.timeout()}), &plugin.Request{Image: "us-docker.pkg.dev/p/r/app"})
+			check(t, w, f, err, `registry "us-docker.pkg.dev": get the access token of the node: GET http://`+w.Addr()+testcloud.GoogleTokenPath+": ",
+				map[string]string{
+					"hangs":   ": a node outside Google Cloud has no metadata server: set --sts-audience",
+					"dropped": ": a node outside Google Cloud has no metadata server: set --sts-audience",
+					"403":     ": the metadata server does not serve this process: does something stand between it and the node?",
+				})
+		})
+	}
+}
+
+func TestSTSFails(t *testing.T) {
+	claims := ` (the token of "system:serviceaccount:team:app" has issuer "https://issuer.example" and audience "pool")` +
+		": the workload identity pool must have a provider with the token's issuer and audience"
+	for _, f := range append(append(failures(), lies()...),
+		failure{"404", testcloud.Fault{Status: 404}, "status 404 Not Found", 1},
+	) {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.Inject(f.fault)
+			p := w.provider(t, gcr.Options{IdentityProvider: cluster, ProjectID: "p", Timeout: f.timeout()})
+			_, err := ask(t, p, podRequest("gcr.io/p/app", gcr.AnnotationEnable+"=true"))
+			check(t, w, f, err, `registry "gcr.io": exchange the service-account token: POST https://sts.googleapis.com/v1/token: `,
+				map[string]string{
+					"hangs":   ": the node must reach it, directly or by HTTPS_PROXY",
+					"dropped": ": the node must reach it, directly or by HTTPS_PROXY",
+					"400":     claims, "401": claims, "403": claims,
+				})
+			for _, r := range w.Requests() {
+				if r.Host != "sts.googleapis.com" {
+					t.Errorf("%v was asked too", r)
+				}
+			}
+		})
+	}
+}
+
+func TestImpersonationFails(t *testing.T) {
+	for _, f := range []failure{
+		{"403", testcloud.Fault{Status: 403, Body: `{"error":{"status":"PERMISSION_DENIED","message":"` + canary.Token + `"}}`},
+			"status 403 Forbidden (PERMISSION_DENIED): grant the pod's identity roles/iam.workloadIdentityUser on that service account", 1},
+		{"503", testcloud.Fault{Status: 503, Times: -1}, "status 503 Service Unavailable, 3 times", 3},
+		{"503 once", testcloud.Fault{Status: 503}, "", 2},
+		{"no token", testcloud.Fault{Status: 200, Body: `{"expireTime":"2999-01-01T00:00:00Z"}`}, "the answer holds no access token", 1},
+		{"expired", testcloud.Fault{Status: 200, Body: `{"accessToken":"` + canary.Token + `","expireTime":"2001-01-01T00:00:00Z"}`}, "the access token in the answer has expired already", 1},
+		{"garbage", testcloud.Fault{Status: 200, Body: canary.Token}, "the answer is not the JSON of a token endpoint", 1},
+	} {
+		t.Run(f.name, func(t *testing.T) {
+			w := newWorld(t)
+			f.fault.Path = "iamcredentials."
+			f.asked++ // STS
+			w.Inject(f.fault)
+			p := w.provider(t, gcr.Options{STSAudience: "pool", Impersonate: true})
+			_, err := ask(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"=puller@p.iam.gserviceaccount.com"))
+			check(t, w, f, err, `registry "gcr.io": impersonate "puller@p.iam.gserviceaccount.com": POST `+
+				"https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/puller@p.iam.gserviceaccount.com:generateAccessToken: ", nil)
+		})
+	}
+}
+
+func check(t *testing.T, w *world, f failure, err error, prefix string, hints map[string]string) {
+	t.Helper()
+	switch {
+	case f.want == "":
+		if err != nil {
+			t.Errorf("not overcome: %v", err)
+		}
+	case err == nil:
+		t.Error("no error")
+	default:
+		if got, want := err.Error(), prefix+f.want+hints[f.name]; got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+	if got := len(w.Requests()); got != f.asked {
+		t.Errorf("asked %d times, want %d: %q", got, f.asked, w.Lines())
+	}
+	if strays := w.net.Strays(); len(strays) > 0 {
+		t.Errorf("others were asked: %q", strays)
+	}
+}
+
+// TestConnectionIsReset: Google's client would ask six times for each of ours.
+func TestConnectionIsReset(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	connections := make(chan int)
+	go func() {
+		n := 0
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				connections <- n
+				return
+			}
+			n++
+			conn.Read(make([]byte, 4096))
+			conn.(*net.TCPConn).SetLinger(0)
+			conn.Close()
+		}
+	}()
+	w := newWorld(t)
+	_, err = ask(t, w.provider(t, gcr.Options{MetadataHost: listener.Addr().String()}), &plugin.Request{Image: "gcr.io/p/app"})
+	listener.Close()
+	if n := <-connections; n != 3 || err == nil || !strings.Contains(err.Error(), ", 3 times") {
+		t.Errorf("%d connections: %v", n, err)
+	}
+}
+
+// TestNobodyListens: neither retries for long nor goes anywhere else.
+func TestNobodyListens(t *testing.T) {
+	gone := testcloud.Serve(http.NotFoundHandler())
+	gone.Close()
+	w := newWorld(t)
+	_, err := ask(t, w.provider(t, gcr.Options{MetadataHost: gone.Addr()}), &plugin.Request{Image: "gcr.io/p/app"})
+	want := `registry "gcr.io": get the access token of the node: GET http://` + gone.Addr() + testcloud.GoogleTokenPath +
+		": connection refused, 3 times: a node outside Google Cloud has no metadata server: set --sts-audience"
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	// A cloud that nobody has heard of.
+	p := w.provider(t, gcr.Options{STSAudience: "pool", UniverseDomain: "universe.example"})
+	_, err = ask(t, p, podRequest("gcr.io/p/app"))
+	if err == nil || !strings.Contains(err.Error(), "POST https://sts.universe.example/v1/token: ") {
+		t.Error(err)
+	}
+}

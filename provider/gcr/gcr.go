@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package gcr
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/regcred/regcred/internal/remote"
+	"github.com/regcred/regcred/plugin"
+)
+
+// Username is the user name that goes with an access token.
+const Username = "_token"
+
+// The flows, by which a [Provider] gets its answer.
+const (
+	FlowRegistry     = "gcr"           // an access token
+	FlowDockercfg    = "dockercfg"     // the instance attribute google-dockercfg
+	FlowDockercfgURL = "dockercfg-url" // what stands at the URL in google-dockercfg-url
+)
+
+// The annotations of a service account that count.
+const (
+	// AnnotationEnable, if it is exactly "true", makes a pod pull as its
+	// service account.
+	AnnotationEnable = "iam.gke.io/enable-wi-image-pull"
+	// AnnotationAccount is the e-mail address of the Google service account to
+	// impersonate, see [Options].
+	AnnotationAccount = "iam.gke.io/gcp-service-account"
+)
+
+// Options says as whom and for which registries to answer. The zero value
+// answers as the node, for Google's own registries.
+type Options struct {
+	Flow string // one of the flows; "" means FlowRegistry
+
+	// IdentityProvider is the issuer of the cluster's tokens, as a workload
+	// identity pool of GKE knows it; it makes pods with AnnotationEnable pull
+	// as their service account. ProjectID is the project of the pool, and
+	// required with it.
+	IdentityProvider string
+	ProjectID        string
+
+	// STSAudience is the audience of a workload identity provider. With it,
+	// every pod pulls as its service account, without an annotation.
+	STSAudience string
+
+	// RequireWorkloadIdentity refuses pods that would pull as the node.
+	RequireWorkloadIdentity bool
+
+	// Impersonate makes a pod that pulls as its service account go on to
+	// the Google service account in AnnotationAccount, if it has one.
+	Impersonate bool
+
+	// UniverseDomain is that of Google's services; "" means googleapis.com.
+	UniverseDomain string
+
+	// AllowHosts are further hosts that get the access token: host[:port],
+	// where * stands for text within one label.
+	AllowHosts []string
+
+	// CacheKeyType and CacheDuration replace those of every answer that holds
+	// credentials; "" and nil mean what fits the credential.
+	CacheKeyType  plugin.CacheKeyType
+	CacheDuration *time.Duration
+
+	// MetadataHost is host[:port] of the metadata server; "" means
+	// 169.254.169.254. The variable GCE_METADATA_HOST is not looked at here.
+	MetadataHost string
+
+	// Transport asks everybody but the metadata server, which no proxy may be
+	// asked for; nil means one with the proxy of the environment.
+	Transport http.RoundTripper
+
+	Timeout time.Duration // of one attempt at an endpoint; 0 means 14 s
+	Backoff time.Duration // before the second attempt, doubled for the third; 0 means 250 ms
+	Budget  time.Duration // for one answer; 0 means 45 s
+
+	Log *slog.Logger // what is done, and a warning about a host that is not served; nil discards
+}
+
+// Provider is a [plugin.Provider] for Google's registries. It is safe for
+// concurrent use, and keeps nothing from one request to the next.
+type Provider struct {
+	opts Options
+	http *http.Transport // to the metadata server
+}
+
+// New checks the options. It asks nobody.
+func New(opts Options) (*Provider, error) {
+	opts.Flow = cmp.Or(opts.Flow, FlowRegistry)
+	opts.UniverseDomain = cmp.Or(opts.UniverseDomain, "googleapis.com")
+	opts.MetadataHost = cmp.Or(opts.MetadataHost, "169.254.169.254")
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if opts.Budget <= 0 {
+		opts.Budget = remote.Budget
+	}
+	if err := opts.validate(); err != nil {
+		return nil, err
+	}
+	transport := remote.NewTransport()
+	transport.Proxy = nil
+	// The server is on the node itself or one hop away.
+	transport.DialContext = (&net.Dialer{Timeout: 2 * time.Second}).DialContext
+	return &Provider{opts: opts, http: transport}, nil
+}
+
+func (o Options) validate() error {
+	federated := o.IdentityProvider != "" || o.STSAudience != ""
+	switch {
+	case o.Flow != FlowRegistry && o.Flow != FlowDockercfg && o.Flow != FlowDockercfgURL:
+		return fmt.Errorf("the flow %q is not one of %s, %s and %s", o.Flow, FlowRegistry, FlowDockercfg, FlowDockercfgURL)
+	case o.IdentityProvider != "" && o.ProjectID == "" && (o.STSAudience == "" || o.Flow == FlowRegistry):
+		return errors.New("an identity provider needs a project: set --project-id")
+	case o.RequireWorkloadIdentity && (!federated || o.Flow != FlowRegistry):
+		return errors.New("workload identity is required, but there is none: set --identity-provider and --project-id, " +
+			"or --sts-audience, and the flow " + FlowRegistry)
+	case o.Impersonate && !federated:
+		return errors.New("only a pod's identity can impersonate: set --identity-provider and --project-id, or --sts-audience")
+	case !isHost(o.UniverseDomain):
+		return fmt.Errorf("the universe domain %q is not a domain name", o.UniverseDomain)
+	case !isAddress(o.MetadataHost):
+		return fmt.Errorf("the metadata server %q is not a host with or without a port", o.MetadataHost)
+	case o.CacheKeyType != "" && !o.CacheKeyType.Valid():
+		return fmt.Errorf("the cache key type %q is not one of %s, %s and %s",
+			o.CacheKeyType, plugin.CacheImage, plugin.CacheRegistry, plugin.CacheGlobal)
+	case o.CacheDuration != nil && *o.CacheDuration < 0:
+		return fmt.Errorf("the cache duration %v is negative", *o.CacheDuration)
+	}
+	return checkPatterns(o.AllowHosts)
+}
+
+// GetCredentials answers with an access token for Google's registries and
+// those of AllowHosts, and with nothing for others; in the other flows with
+// the docker config. Its errors name the registry, the endpoint and what to
+// do.
+func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.Budget, fmt.Errorf("no answer within %v", p.opts.Budget))
+	defer cancel()
+	registry := req.Registry()
+	resp, err := p.answer(ctx, registry, req)
+	if err != nil {
+		return nil, fmt.Errorf("registry %q: %w", registry, explain(err))
+	}
+	return resp, nil
+}
+
+func (p *Provider) answer(ctx context.Context, registry string, req *plugin.Request) (*plugin.Response, error) {
+	if p.opts.Flow != FlowRegistry {
+		if p.opts.IdentityProvider != "" || p.opts.STSAudience != "" {
+			p.opts.Log.Warn("the flow is not gcr: workload identity is not used", "flow", p.opts.Flow)
+		}
+		auth, err := p.dockercfg(ctx)
+		if err != nil {
+			return nil, err
+		}
+		// What the document holds, and for how long, is not known here.
+		return p.respond(plugin.CacheImage, 0, auth), nil
+	}
+	keys := p.keys(registry)
+	if keys == nil {
+		p.opts.Log.Warn("not one of Google's registries, so there are no credentials for it; --allow-host adds hosts", "registry", registry)
+		return &plugin.Response{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Duration)}, nil
+	}
+	token, err := p.token(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	auth := make(map[string]plugin.AuthConfig, len(keys))
+	for _, key := range keys {
+		auth[key] = plugin.AuthConfig{Username: Username, Password: token.value}
+	}
+	// One token serves every image of a registry. It serves other registries
+	// too, but the answer may not have their keys.
+	return p.respond(plugin.CacheRegistry, token.cacheable(), auth), nil
+}
+
+// respond makes an answer, with what the options say about its cache.
+func (p *Provider) respond(scope plugin.CacheKeyType, d time.Duration, auth map[string]plugin.AuthConfig) *plugin.Response {
+	if p.opts.CacheDuration != nil {
+		d = *p.opts.CacheDuration
+	}
+	return &plugin.Response{CacheKeyType: cmp.Or(p.opts.CacheKeyType, scope), CacheDuration: &d, Auth: auth}
+}
+
+// token decides as whom to pull. A pod that is to pull as its service account
+// never gets the token of the node in its place.
+func (p *Provider) token(ctx context.Context, req *plugin.Request) (accessToken, error) {
+	annotated := req.ServiceAccountAnnotations[AnnotationEnable] == "true"
+	switch {
+	case p.opts.STSAudience != "", p.opts.IdentityProvider != "" && annotated:
+		p.opts.Log.Info("pulling as the pod's service account")
+		return p.podToken(ctx, req)
+	case p.opts.RequireWorkloadIdentity:
+		return accessToken{}, errNotAnnotated
+	}
+	p.opts.Log.Info("pulling as the node")
+	return p.nodeToken(ctx)
+}
+
+// client asks everybody but the metadata server.
+func (p *Provider) client() remote.Client {
+	return remote.Client{Transport: p.opts.Transport, UserAgent: userAgent, Timeout: p.opts.Timeout, Backoff: p.opts.Backoff}
+}
+
+const userAgent = "regcred auth-provider-gcp"

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package gcr_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/remote"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/provider/gcr"
+)
+
+const cluster = "https://container.googleapis.com/v1/projects/p/locations/l/clusters/c"
+
+// world is Google's cloud and the little internet in which it is.
+type world struct {
+	*testcloud.Google
+	net *testcloud.Net
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	net, err := testcloud.NewNet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(net.Close)
+	google, err := testcloud.NewGoogle(net)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(google.Close)
+	return &world{google, net}
+}
+
+// provider returns one that asks nobody outside of the world, and does not
+// make a test wait.
+func (w *world) provider(t testing.TB, opts gcr.Options) *gcr.Provider {
+	t.Helper()
+	if opts.MetadataHost == "" {
+		opts.MetadataHost = w.Addr()
+	}
+	if opts.Transport == nil {
+		transport := w.net.Transport()
+		t.Cleanup(transport.CloseIdleConnections)
+		opts.Transport = transport
+	}
+	opts.Backoff = time.Millisecond
+	p, err := gcr.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// podToken is a service account's token, of which the last part is the secret.
+func podToken() plugin.Secret {
+	claims := `{"iss":"https://issuer.example","sub":"system:serviceaccount:team:app","aud":["pool"]}`
+	return plugin.Secret("e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + "." + canary.Token)
+}
+
+// podRequest is that of a pod, with annotations as "key=value".
+func podRequest(image string, annotations ...string) *plugin.Request {
+	req := &plugin.Request{Image: image, ServiceAccountToken: podToken(), ServiceAccountAnnotations: map[string]string{}}
+	for _, a := range annotations {
+		key, value, _ := strings.Cut(a, "=")
+		req.ServiceAccountAnnotations[key] = value
+	}
+	return req
+}
+
+// answer is a response, without what never differs.
+type answer struct {
+	Scope    plugin.CacheKeyType
+	Duration string
+	Keys     string
+	Password string // one for all
+}
+
+func ask(t testing.TB, p *gcr.Provider, req *plugin.Request) (answer, error) {
+	t.Helper()
+	resp, err := p.GetCredentials(t.Context(), req)
+	if err != nil {
+		canary.Check(t, "the error", err.Error())
+		if strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "open-sesame") {
+			t.Error("the error has more than a line, or a token")
+		}
+		return answer{}, err
+	}
+	if resp.APIVersion != "" || resp.CacheDuration == nil {
+		t.Errorf("apiVersion %q, cacheDuration %v", resp.APIVersion, resp.CacheDuration)
+	}
+	got := answer{Scope: resp.CacheKeyType, Duration: resp.CacheDuration.String()}
+	for _, auth := range resp.Auth {
+		got.Password = string(auth.Password)
+	}
+	for _, auth := range resp.Auth {
+		if auth.Username != "_token" || string(auth.Password) != got.Password {
+			t.Errorf("user %q, or different passwords", auth.Username)
+		}
+	}
+	got.Keys = strings.Join(slices.Sorted(maps.Keys(resp.Auth)), " ")
+	return got, nil
+}
+
+func mustAsk(t testing.TB, p *gcr.Provider, req *plugin.Request) answer {
+	t.Helper()
+	got, err := ask(t, p, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// fixed are the keys of every answer, sorted.
+const fixed = "*.gcr.io *.pkg.dev container.cloud.google.com gcr.io"
+
+func node(keys string) answer {
+	return answer{plugin.CacheRegistry, "30m0s", keys, "open-sesame"}
+}
+
+var none = answer{Scope: plugin.CacheImage, Duration: "0s"}
+
+// TestNodeIdentity: one request, of the header that the server wants.
+func TestNodeIdentity(t *testing.T) {
+	w := newWorld(t)
+	got := mustAsk(t, w.provider(t, gcr.Options{}), &plugin.Request{Image: "gcr.io/project/app"})
+	if diff := cmp.Diff(node(fixed), got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"GET " + w.Addr() + testcloud.GoogleTokenPath}, w.Lines()); diff != "" {
+		t.Error(diff)
+	}
+	header := w.Requests()[0].Header
+	if got := header.Get("Metadata-Flavor"); got != "Google" || header.Get("User-Agent") != "regcred auth-provider-gcp" {
+		t.Errorf("asked with %v", header)
+	}
+}
+
+// TestHosts: who gets the node's token. Nobody is asked for the others.
+func TestHosts(t *testing.T) {
+	allow := []string{"registry.example", "*.mirror.example:5000", "Docker-*.Example.com", "*-docker.pkg-berlin-build0.goog"}
+	own := func(key string) answer { // with the registry's own key, sorted in
+		keys := append(strings.Fields(fixed), key)
+		slices.Sort(keys)
+		return node(strings.Join(keys, " "))
+	}
+	for image, want := range map[string]answer{
+		"gcr.io/p/app":                            node(fixed),
+		"container.cloud.google.com/p/app":        node(fixed),
+		"us.gcr.io/p/app":                         own("us.gcr.io"),
+		"mirror.gcr.io/library/nginx":             own("mirror.gcr.io"),
+		"us-docker.pkg.dev/p/r/app":               own("us-docker.pkg.dev"),
+		"europe-west1-docker.pkg.dev/p/r/app":     own("europe-west1-docker.pkg.dev"),
+		"docker.me-central2.rep.pkg.dev/p/r/app":  own("docker.me-central2.rep.pkg.dev"),
+		"gcr.io:443/p/app":                        own("gcr.io:443"),
+		"GCR.io/p/app":                            own("GCR.io"),
+		"registry.example/app":                    own("registry.example"),
+		"REGISTRY.example/app":                    own("REGISTRY.example"),
+		"a.mirror.example:5000/app":               own("a.mirror.example:5000"),
+		"docker-x.example.com/app":                own("docker-x.example.com"),
+		"u-x-docker.pkg-berlin-build0.goog/p/r/a": own("u-x-docker.pkg-berlin-build0.goog"),
+
+		"gcr.io.example/p/app":              none,
+		"evilgcr.io/p/app":                  none,
+		"evil-gcr.io/p/app":                 none,
+		"pkg.dev/p/app":                     none,
+		"pkg.dev.evil.com/p/app":            none,
+		"us-docker.pkg.dev.evil.com/p/app":  none,
+		"evilpkg.dev/p/app":                 none,
+		"a.b.pkg.dev/p/app":                 none,
+		"a.b.gcr.io/p/app":                  none,
+		"x.me-central2.rep.pkg.dev/p/app":   none,
+		"docker.a.b.rep.pkg.dev/p/app":      none,
+		".gcr.io/p/app":                     none,
+		".pkg.dev/p/app":                    none,
+		"gcr.io./p/app":                     none,
+		"gcr.io:8080/p/app":                 none,
+		"gcr.io:443:443/p/app":              none,
+		"us.gcr.io:80/p/app":                none,
+		"gcr.io@evil.example/p/app":         none,
+		"evil.example/gcr.io/app":           none,
+		"evil.example#.gcr.io/app":          none,
+		"evil.example%2f.gcr.io/app":        none,
+		"registry.k8s.io/pause":             none,
+		"docker.io/library/nginx":           none,
+		"nginx":                             none,
+		"library/nginx":                     none,
+		"localhost:5000/x/y":                none,
+		"169.254.169.254/x":                 none,
+		"[::1]:5000/x":                      none,
+		"registry.example:5000/app":         none,
+		"a.mirror.example/app":              none,
+		"a.b.mirror.example:5000/app":       none,
+		"docker.pkg-berlin-build0.goog/p/a": none,
+		"":                                  none,
+		"/":                                 none,
+	} {
+		t.Run(image, func(t *testing.T) {
+			w := newWorld(t)
+			var log bytes.Buffer
+			logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+			p := w.provider(t, gcr.Options{AllowHosts: allow, Log: logger})
+			if diff := cmp.Diff(want, mustAsk(t, p, &plugin.Request{Image: image})); diff != "" {
+				t.Error(diff)
+			}
+			refused := want == none
+			if warned := strings.Count(log.String(), "level=WARN"); (warned == 1) != refused || warned > 1 {
+				t.Errorf("warned %d times: %s", warned, log.String())
+			}
+			if asked := len(w.Requests()); (asked == 0) != refused {
+				t.Errorf("%d requests", asked)
+			}
+		})
+	}
+}
+
+// TestCacheDuration: by how long the token lives, unless the options say it.
+func TestCacheDuration(t *testing.T) {
+	for name, tt := range map[string]struct {
+		body string
+		opts gcr.Options
+		want answer
+	}{
+		"an hour":        {body: `{"access_token":"open-sesame","expires_in":3600}`, want: answer{Duration: "30m0s"}},
+		"a real one":     {body: `{"access_token":"open-sesame","expires_in":3599,"token_type":"Bearer"}`, want: answer{Duration: "29m59s"}},
+		"ten minutes":    {body: `{"access_token":"open-sesame","expires_in":600}`, want: answer{Duration: "5m0s"}},
+		"eight minutes":  {body: `{"access_token":"open-sesame","expires_in":480}`, want: answer{Duration: "3m0s"}},
+		"five minutes":   {body: `{"access_token":"open-sesame","expires_in":300}`, want: answer{Duration: "0s"}},
+		"a second":       {body: `{"access_token":"open-sesame","expires_in":1}`, want: answer{Duration: "0s"}},
+		"not said":       {body: `{"access_token":"open-sesame"}`, want: answer{Duration: "0s"}},
+		"null":           {body: `{"access_token":"open-sesame","expires_in":null}`, want: answer{Duration: "0s"}},
+		"as text":        {body: `{"access_token":"open-sesame","expires_in":"3600"}`, want: answer{Duration: "30m0s"}},
+		"with fraction":  {body: `{"access_token":"open-sesame","expires_in":3600.9}`, want: answer{Duration: "30m0s"}},
+		"a century":      {body: `{"access_token":"open-sesame","expires_in":3155760000}`, want: answer{Duration: "6h0m0s"}},
+		"beyond a float": {body: `{"access_token":"open-sesame","expires_in":1e999}`, want: answer{Duration: "0s"}},
+		"set to 1m":      {body: `{"access_token":"open-sesame","expires_in":3600}`, opts: gcr.Options{CacheDuration: new(time.Minute)}, want: answer{Duration: "1m0s"}},
+		"set to 0":       {body: `{"access_token":"open-sesame","expires_in":3600}`, opts: gcr.Options{CacheDuration: new(time.Duration)}, want: answer{Duration: "0s"}},
+		"set to Global":  {body: `{"access_token":"open-sesame","expires_in":3600}`, opts: gcr.Options{CacheKeyType: plugin.CacheGlobal}, want: answer{Scope: plugin.CacheGlobal, Duration: "30m0s"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.Inject(testcloud.Fault{Status: 200, Body: tt.body})
+			want := tt.want
+			want.Keys, want.Password = fixed, "open-sesame"
+			if want.Scope == "" {
+				want.Scope = plugin.CacheRegistry
+			}
+			if diff := cmp.Diff(want, mustAsk(t, w.provider(t, tt.opts), &plugin.Request{Image: "gcr.io/p/app"})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	// What is not an answer for Google's registries does not get the settings.
+	w := newWorld(t)
+	p := w.provider(t, gcr.Options{CacheKeyType: plugin.CacheGlobal, CacheDuration: new(time.Hour)})
+	if diff := cmp.Diff(none, mustAsk(t, p, &plugin.Request{Image: "docker.io/library/nginx"})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCanceled(t *testing.T) {
+	w := newWorld(t)
+	w.Inject(testcloud.Fault{Hang: true, Times: -1})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	p := w.provider(t, gcr.Options{})
+	done := make(chan error)
+	go func() {
+		_, err := p.GetCredentials(ctx, &plugin.Request{Image: "gcr.io/p/app"})
+		done <- err
+	}()
+	cancel(errors.New("SIGTERM"))
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "SIGTERM") {
+		t.Error(err)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for want, opts := range map[string]gcr.Options{
+		`the flow "GCR" is not one of gcr, dockercfg and dockercfg-url`: {Flow: "GCR"},
+		`set --project-id`: {IdentityProvider: cluster},
+		`an identity provider needs a project: set --project-id`: {IdentityProvider: cluster, Flow: gcr.FlowDockercfg},
+		`needs a project`: {IdentityProvider: cluster, STSAudience: "a"},
+		`workload identity is required, but there is none`: {RequireWorkloadIdentity: true},
+		`and the flow gcr`:                                                                             {RequireWorkloadIdentity: true, STSAudience: "a", Flow: gcr.FlowDockercfg},
+		`only a pod's identity can impersonate`:                                                        {Impersonate: true},
+		`the universe domain "a/b" is not a domain name`:                                               {UniverseDomain: "a/b"},
+		`the metadata server "http://x" is not a host with or without a port`:                          {MetadataHost: "http://x"},
+		`the metadata server "u@x" is not a host with or without a port`:                               {MetadataHost: "u@x"},
+		`the metadata server "x/y" is not a host with or without a port`:                               {MetadataHost: "x/y"},
+		`the metadata server ":80" is not a host with or without a port`:                               {MetadataHost: ":80"},
+		`the metadata server "x:y" is not a host with or without a port`:                               {MetadataHost: "x:y"},
+		`the metadata server "x?" is not a host with or without a port`:                                {MetadataHost: "x?"},
+		`the cache key type "image" is not one of Image, Registry and Global`:                          {CacheKeyType: "image"},
+		`the cache duration -1s is negative`:                                                           {CacheDuration: new(-time.Second)},
+		`--allow-host "*": a * in one of the last two labels would give the password to strangers`:     {AllowHosts: []string{"registry.example", "*"}},
+		`--allow-host "*.*.*": a * in one of the last two labels would give the password to strangers`: {AllowHosts: []string{"*.*.*"}},
+		`--allow-host "": it is not host[:port]`:                                                       {AllowHosts: []string{""}},
+		`--allow-host "https://a.example": it is not host[:port]`:                                      {AllowHosts: []string{"https://a.example"}},
+		`--allow-host "a.example/team": it is not host[:port]`:                                         {AllowHosts: []string{"a.example/team"}},
+		`--allow-host "a.example:": it is not host[:port]`:                                             {AllowHosts: []string{"a.example:"}},
+		`--allow-host "a.example:*": it is not host[:port]`:                                            {AllowHosts: []string{"a.example:*"}},
+		`--allow-host "[ab].example": it is not host[:port]`:                                           {AllowHosts: []string{"[ab].example"}},
+		`--allow-host "a..example": it is not host[:port]`:                                             {AllowHosts: []string{"a..example"}},
+	} {
+		if _, err := gcr.New(opts); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	for name, opts := range map[string]gcr.Options{
+		"nothing": {}, "ipv6": {MetadataHost: "[fd20:ce::254]"}, "name": {MetadataHost: "metadata.google.internal."},
+		"sts alone": {STSAudience: "a", Flow: gcr.FlowDockercfg, IdentityProvider: cluster},
+	} {
+		if _, err := gcr.New(opts); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestReadEnviron(t *testing.T) {
+	minute := time.Minute
+	for name, tt := range map[string]struct {
+		env  map[string]string
+		want gcr.Options
+		err  string
+	}{
+		"nothing":        {},
+		"duration":       {env: map[string]string{gcr.EnvCacheDuration: "60s"}, want: gcr.Options{CacheDuration: &minute}},
+		"no unit":        {env: map[string]string{gcr.EnvCacheDuration: "60"}, err: `KUBE_SIDECAR_CACHE_DURATION="60" is not a duration like 10m or 0s`},
+		"negative":       {env: map[string]string{gcr.EnvCacheDuration: "-1m"}, err: `KUBE_SIDECAR_CACHE_DURATION="-1m" is not a duration like 10m or 0s`},
+		"image":          {env: map[string]string{gcr.EnvCacheType: "image"}, want: gcr.Options{CacheKeyType: plugin.CacheImage}},
+		"registry":       {env: map[string]string{gcr.EnvCacheType: "registry"}, want: gcr.Options{CacheKeyType: plugin.CacheRegistry}},
+		"global":         {env: map[string]string{gcr.EnvCacheType: "global"}, want: gcr.Options{CacheKeyType: plugin.CacheGlobal}},
+		"upper case":     {env: map[string]string{gcr.EnvCacheType: "Global"}, err: `KUBE_SIDECAR_CACHE_TYPE="Global" is not one of image, registry and global, in lower case`},
+		"metadata":       {env: map[string]string{gcr.EnvMetadataHost: "a:1", gcr.EnvMetadataIP: "10.0.0.1"}, want: gcr.Options{MetadataHost: "a:1"}},
+		"metadata ip":    {env: map[string]string{gcr.EnvMetadataIP: "10.0.0.1"}, want: gcr.Options{MetadataHost: "10.0.0.1"}},
+		"metadata ipv6":  {env: map[string]string{gcr.EnvMetadataIP: "fd20:ce::254"}, want: gcr.Options{MetadataHost: "[fd20:ce::254]"}},
+		"metadata wrong": {env: map[string]string{gcr.EnvMetadataHost: "http://a"}, err: `GCE_METADATA_HOST or GCE_METADATA_IP="http://a" is not a host with or without a port`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got gcr.Options
+			err := got.ReadEnviron(func(name string) string { return tt.env[name] })
+			if tt.err != "" {
+				if err == nil || err.Error() != tt.err {
+					t.Errorf("got %v, want %s", err, tt.err)
+				}
+				return
+			}
+			if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
+				t.Error(err, diff)
+			}
+		})
+	}
+}
+
+// TestBudget: the time for all ends in the middle of an attempt, and the
+// endpoint is named.
+func TestBudget(t *testing.T) {
+	if remote.Budget >= plugin.DefaultServeTimeout {
+		t.Error("a plugin is ended before it can say why")
+	}
+	w := newWorld(t)
+	w.Inject(testcloud.Fault{Hang: true, Times: -1})
+	_, err := ask(t, w.provider(t, gcr.Options{Budget: 50 * time.Millisecond}), &plugin.Request{Image: "gcr.io/p/app"})
+	if err == nil || !strings.Contains(err.Error(), "GET http://"+w.Addr()+testcloud.GoogleTokenPath+": no answer within 50ms") {
+		t.Error(err)
+	}
+}

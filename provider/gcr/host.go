@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package gcr
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred/internal/hostpattern"
+)
+
+// fixedKeys are in every answer, as in those of the plugin that this one
+// replaces.
+func fixedKeys() []string {
+	return []string{"container.cloud.google.com", "gcr.io", "*.gcr.io", "*.pkg.dev"}
+}
+
+// regional are Artifact Registry's regional endpoints, which docker-credential-gcr
+// and gcloud list one by one. They are deeper than any fixed key.
+const regional = "docker.*.rep.pkg.dev"
+
+// keys returns the keys under which the registry gets the access token: the
+// fixed ones and the registry's own. There are none for a registry that must
+// not see the token.
+func (p *Provider) keys(registry string) []string {
+	// Names of hosts do not know case, and 443 is the port of every registry.
+	name := strings.TrimSuffix(strings.ToLower(registry), ":443")
+	if !hostpattern.Any(append(fixedKeys(), regional), name) && !hostpattern.Any(p.opts.AllowHosts, registry) {
+		return nil
+	}
+	keys := fixedKeys()
+	if !slices.Contains(keys, registry) {
+		keys = append(keys, registry)
+	}
+	return keys
+}
+
+// checkPatterns refuses patterns that match nothing, or strangers.
+func checkPatterns(patterns []string) error {
+	for _, pattern := range patterns {
+		if err := hostpattern.Check(pattern); err != nil {
+			return fmt.Errorf("--allow-host %q: %w", pattern, err)
+		}
+	}
+	return nil
+}
+
+// isHost reports whether s is a name or an IPv4 address.
+func isHost(s string) bool {
+	if s == "" || len(s) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(s, ".") {
+		if label == "" || strings.HasPrefix(label, "-") || strings.HasSuffix(label, "-") ||
+			strings.ContainsFunc(label, func(r rune) bool { return !isNameRune(r) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func isNameRune(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_'
+}
+
+// isAddress reports whether s is a host with or without a port, as it stands
+// in a URL.
+func isAddress(s string) bool {
+	u, err := url.Parse("http://" + s)
+	if err != nil || u.Host != s || u.Hostname() == "" {
+		return false
+	}
+	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return true
+	}
+	return isHost(strings.TrimSuffix(u.Hostname(), "."))
+}

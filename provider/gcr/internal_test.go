@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package gcr
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+)
+
+// TestRefuseMetadata: a name in the docker config's URL that leads to a
+// metadata server is found out by the address it leads to.
+func TestRefuseMetadata(t *testing.T) {
+	for address, refused := range map[string]bool{
+		"169.254.169.254:80": true, "[fe80::1%lo]:80": true, "[fd20:ce::254]:80": true, "[::ffff:169.254.169.254]:80": true, "nonsense": true,
+		"127.0.0.1:80": false, "10.0.0.1:443": false, "[2001:db8::1]:443": false,
+	} {
+		if err := refuseMetadata("tcp", address, nil); errors.Is(err, errMetadataTarget) != refused {
+			t.Errorf("%s: got %v", address, err)
+		}
+	}
+	// The transport asks it before it connects.
+	dialer := net.Dialer{Control: refuseMetadata}
+	if _, err := dialer.DialContext(t.Context(), "tcp", "[::ffff:169.254.169.254]:80"); !errors.Is(err, errMetadataTarget) {
+		t.Error(err)
+	}
+}
+
+// TestDocumented: the operator finds in the documentation what an error says.
+func TestDocumented(t *testing.T) {
+	data, err := os.ReadFile("../../docs/plugins/gcr.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(string(data), "\n", " ")
+	for _, message := range []string{
+		hintNoMetadata, hintNoAccount, hintNoConfig, hintForbidden, hintNoSTS, hintExchange, hintAccount,
+		errNoServiceAccount.Error(), errNotAnnotated.Error(), errNotJSON.Error(), errNoToken.Error(), errExpired.Error(),
+		errMetadataTarget.Error(), errNotFetchable.Error(), stepNode, stepPod, stepFetch, EnvCacheDuration, EnvCacheType, EnvMetadataHost, EnvMetadataIP,
+	} {
+		if !strings.Contains(text, message) {
+			t.Errorf("docs/plugins/gcr.md does not have %q", message)
+		}
+	}
+}
+
+// checkToken fails if what was parsed is neither a token nor an error without
+// anything of the text.
+func checkToken(t *testing.T, text string, token accessToken, err error) {
+	t.Helper()
+	if err != nil {
+		if err != errNotJSON && err != errNoToken && err != errExpired {
+			t.Error("an error that is none of the package's")
+		}
+		return
+	}
+	if d := token.cacheable(); token.value == "" || !strings.Contains(text, string(token.value[:1])) && !strings.Contains(text, `\u`) || d < 0 || d > maxLife/2 {
+		t.Errorf("a token of %d bytes, to be kept for %v", len(token.value), d)
+	}
+	if _, err := plugin.EncodeResponse(&plugin.Response{
+		APIVersion: plugin.V1, CacheKeyType: plugin.CacheRegistry,
+		Auth: map[string]plugin.AuthConfig{"gcr.io": {Username: Username, Password: token.value}},
+	}); err != nil {
+		t.Error("the answer cannot be written")
+	}
+}
+
+// FuzzOAuth reads answers of STS and of the metadata server.
+func FuzzOAuth(f *testing.F) {
+	for _, seed := range []string{
+		`{"access_token":"a","expires_in":3600,"token_type":"Bearer"}`, `{"access_token":"a","expires_in":-1}`,
+		`{"access_token":"a","expires_in":1e400}`, `{"access_token":"\u0061","expires_in":"12"}`, `null`, `{"access_token":"a\n"}`, ``,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		token, err := parseOAuth([]byte(text))
+		checkToken(t, text, token, err)
+	})
+}
+
+func FuzzImpersonated(f *testing.F) {
+	for _, seed := range []string{
+		`{"accessToken":"a","expireTime":"2026-01-01T01:00:00Z"}`, `{"accessToken":"a","expireTime":"9999-12-31T23:59:59Z"}`,
+		`{"accessToken":"a"}`, `{"expireTime":1}`, ``,
+	} {
+		f.Add(seed)
+	}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, text string) {
+		token, err := parseImpersonated([]byte(text), now)
+		checkToken(t, text, token, err)
+	})
+}
+
+// FuzzDockercfg gives the provider a document of the metadata server, with a
+// secret somewhere in it.
+func FuzzDockercfg(f *testing.F) {
+	var document string
+	server := testcloud.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, document) }))
+	defer server.Close()
+	p, err := New(Options{Flow: FlowDockercfg, MetadataHost: server.Addr(), Backoff: 1})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range []string{`{"gcr.io":{"username":"u","password":"","email":"","auth":""}}`, `{"a":{"auth":"dTpw"}}`, `[]`, ``} {
+		for at := range uint16(40) {
+			f.Add(seed, at)
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string, at uint16) {
+		server.Reset()
+		i := min(int(at), len(text))
+		document = text[:i] + canary.Password + text[i:]
+		resp, err := p.GetCredentials(t.Context(), &plugin.Request{Image: "gcr.io/p/app"})
+		if err != nil {
+			canary.Check(t, "the error", err.Error())
+			return
+		}
+		if resp.CacheKeyType != plugin.CacheImage || *resp.CacheDuration != 0 {
+			t.Errorf("%s for %v", resp.CacheKeyType, *resp.CacheDuration)
+		}
+	})
+}
