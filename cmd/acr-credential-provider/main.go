@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Acr-credential-provider is a kubelet credential provider for Azure Container
+// Registry. docs/plugins/acr.md describes it.
+package main
+
+import (
+	"errors"
+
+	"github.com/regcred/regcred/internal/pluginmain"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/provider/acr"
+)
+
+// version is set by release builds: -ldflags "-X main.version=v1.2.3". The
+// linker can only reach a package variable; nothing else writes it.
+var version string
+
+func main() { program().Main() }
+
+func program() pluginmain.Program {
+	opts, flags := acr.Options{}, pluginmain.Flags()
+	flags.StringArrayVarP(&opts.Mirrors, "registry-mirror", "r", nil,
+		"`SOURCE:TARGET`, or SOURCE=TARGET if one has a port: images that begin with SOURCE are pulled from the registry TARGET; several are separated by commas")
+	flags.StringArrayVar(&opts.AllowHosts, "allow-host", nil,
+		"a `host` that is a registry though its name is not one of ACR; \"*.\" at the beginning stands for one label")
+	flags.StringVar(&opts.Binding.SNIName, "ib-sni-name", "", "the `name` by which identity bindings are asked")
+	flags.StringVar(&opts.Binding.APIServer, "ib-apiserver-ip", "", "the `address` or name of the API server, for identity bindings")
+	flags.StringVar(&opts.Binding.DefaultClientID, "ib-default-client-id", "", "client `ID` of identity bindings without the annotation")
+	flags.StringVar(&opts.Binding.DefaultTenantID, "ib-default-tenant-id", "", "tenant `ID` of identity bindings without the annotation")
+	flags.StringVar(&opts.Binding.CAFile, "ib-ca-file", acr.DefaultBindingCA, "`path` of the authority of identity bindings")
+	flags.StringVar(&opts.DefaultClientID, "default-client-id", "", "client `ID` of service accounts without the annotation")
+	flags.StringVar(&opts.DefaultTenantID, "default-tenant-id", "", "tenant `ID` of service accounts without the annotation")
+	flags.BoolVar(&opts.FallbackToNode, "fallback-to-node-identity", false, "let pods whose service account names no identity use that of the node")
+	flags.BoolVar(&opts.StaticSecret, "static-client-secret", false, "answer with aadClientId and aadClientSecret themselves")
+	pluginmain.IgnoreKlog(flags)
+	return pluginmain.Program{
+		Name: "acr-credential-provider", Version: version, Args: "CLOUD-CONFIG",
+		Summary: "A kubelet credential provider for Azure Container Registry. CLOUD-CONFIG is the path of\nazure.json, in JSON or YAML.",
+		Example: "  acr-credential-provider /etc/kubernetes/azure.json",
+		Flags:   flags,
+		New: func(in pluginmain.Input) (plugin.Provider, error) {
+			if len(in.Args) != 1 {
+				return nil, errors.New("exactly one argument is needed, the path of the cloud configuration (azure.json)")
+			}
+			opts.ConfigFile, opts.Getenv, opts.Log = in.Args[0], in.Getenv, in.Log
+			return acr.New(opts)
+		},
+	}
+}

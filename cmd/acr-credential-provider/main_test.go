@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"encoding/pem"
+	"errors"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+)
+
+// testMain makes the test binary the plugin itself.
+const testMain = "ACR_CREDENTIAL_PROVIDER_TEST"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(testMain) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// node is a node in a world of its own.
+type node struct {
+	t   *testing.T
+	az  *testcloud.Azure
+	net *testcloud.Net
+	cmd plugin.Command
+}
+
+// newNode skips the test where the authority of the world cannot be given to
+// a Go program.
+func newNode(t *testing.T) *node {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("Go takes the authority from SSL_CERT_FILE on Linux and the BSDs")
+	}
+	az := testcloud.NewAzure()
+	t.Cleanup(az.Close)
+	az.Set(func(s *testcloud.AzureState) { s.RefreshToken = password })
+	net, err := testcloud.NewNet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(net.Close)
+	az.Join(net)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{t: t, az: az, net: net}
+	n.cmd = plugin.Command{
+		Path: self, Name: "acr-credential-provider", APIVersion: plugin.V1, Dir: t.TempDir(),
+		// The race detector otherwise takes a second to end.
+		Environ: append(append(az.Environ(), net.Environ()...), testMain+"=1", "GORACE=atexit_sleep_ms=0"),
+	}
+	return n
+}
+
+// password is what a registry hands out: a token that ends in the year 2286.
+const password = "e30.eyJpYXQiOjk5OTk5OTAwMDAsImV4cCI6OTk5OTk5NzIwMH0.open-sesame"
+
+// config writes a cloud configuration and returns its path.
+func (n *node) config(text string) string {
+	n.t.Helper()
+	path := filepath.Join(n.t.TempDir(), "azure.json")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		n.t.Fatal(err)
+	}
+	return path
+}
+
+// run sends a request as it is, since the host would remove the request's
+// token from standard error.
+func (n *node) run(req plugin.Request, args ...string) (*plugin.Exchange, error) {
+	n.t.Helper()
+	cmd := n.cmd
+	cmd.Args = args
+	if req.APIVersion == "" {
+		req.APIVersion = plugin.V1
+	}
+	cmd.APIVersion = req.APIVersion
+	stdin, err := plugin.EncodeRequest(&req)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	x, err := cmd.RunRaw(n.t.Context(), strings.NewReader(string(stdin)))
+	canary.Check(n.t, "standard error", x.Stderr)
+	if strays := n.net.Strays(); len(strays) > 0 {
+		n.t.Errorf("others were asked: %q", strays)
+	}
+	return x, err
+}
+
+const managed = `{"useManagedIdentityExtension":true,"tenantId":"node-tenant","aadClientSecret":"` + canary.Password + `"}`
+
+func pod(image string) plugin.Request {
+	return plugin.Request{Image: image, ServiceAccountToken: canary.Token, ServiceAccountAnnotations: map[string]string{
+		"kubernetes.azure.com/acr-client-id": "client-1", "kubernetes.azure.com/acr-tenant-id": "tenant-1",
+	}}
+}
+
+const answer = `{"kind":"CredentialProviderResponse","apiVersion":"VERSION","cacheKeyType":"Registry","cacheDuration":"1h0m0s","auth":{` +
+	`"*.azurecr.*":{"username":"","password":""},"foo.azurecr.io":{"username":"00000000-0000-0000-0000-000000000000","password":"PASSWORD"}}}` + "\n"
+
+// TestAnswers: the answer's bytes, in each version, for every way in which
+// the plugin is called in the field.
+func TestAnswers(t *testing.T) {
+	n := newNode(t)
+	config := n.config(managed)
+	for _, args := range [][]string{
+		{config}, {config, "--v=4"}, {"-v", "2", config}, {"-v=2", config}, {config, "--registry-mirror=mcr.microsoft.com:boot.azurecr.io"},
+		{"-r", "mcr.microsoft.com:boot.azurecr.io", config}, {config, "--logtostderr=true", "--vmodule=a=3", "--log-flush-frequency=5s"},
+		{config, "--allow-host=pull.example.com", "--default-tenant-id=t", "--default-client-id=c"},
+	} {
+		for _, version := range []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} {
+			x, err := n.run(plugin.Request{APIVersion: version, Image: "foo.azurecr.io/app"}, args...)
+			if err != nil {
+				t.Errorf("%q: %v", args, err)
+				continue
+			}
+			want := strings.NewReplacer("VERSION", version, "PASSWORD", password).Replace(answer)
+			if diff := cmp.Diff(want, string(x.Stdout)); diff != "" {
+				t.Errorf("%q (-want +got)\n%s", args, diff)
+			}
+		}
+	}
+}
+
+// TestPod: a service account's token takes three requests, whatever azure.json
+// says about the node.
+func TestPod(t *testing.T) {
+	n := newNode(t)
+	for _, config := range []string{managed, `{"aadClientId":"c","aadClientSecret":"` + canary.Password + `"}`} {
+		n.az.Reset()
+		x, err := n.run(pod("foo.azurecr.io/app"), n.config(config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(strings.NewReplacer("VERSION", plugin.V1, "PASSWORD", password).Replace(answer), string(x.Stdout)); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+		want := []string{"POST login.microsoftonline.com/tenant-1/oauth2/v2.0/token", "GET foo.azurecr.io/v2/", "POST foo.azurecr.io/oauth2/exchange"}
+		if diff := cmp.Diff(want, n.az.Lines()); diff != "" {
+			t.Errorf("requests (-want +got)\n%s", diff)
+		}
+	}
+}
+
+// TestForeignHosts: an empty answer, and a line that says so, whatever else is wrong.
+func TestForeignHosts(t *testing.T) {
+	n := newNode(t)
+	for _, image := range []string{"evilazurecr.io/x", "foo.azurecr.io.example/x", "azurecr.io.evil.example/x", "docker.io/azurecr.io/x", "mcr.microsoft.com/x"} {
+		for _, config := range []string{n.config(managed), n.config("{"), "/nonexistent"} {
+			x, err := n.run(pod(image), config)
+			if err != nil {
+				t.Errorf("%s: %v", image, err)
+				continue
+			}
+			const want = `{"kind":"CredentialProviderResponse","apiVersion":"` + plugin.V1 + `","cacheKeyType":"Registry","cacheDuration":"0s"}` + "\n"
+			if diff := cmp.Diff(want, string(x.Stdout)); diff != "" {
+				t.Errorf("%s (-want +got)\n%s", image, diff)
+			}
+			if !strings.Contains(x.Stderr, "not an Azure container registry") {
+				t.Errorf("%s: standard error %q", image, x.Stderr)
+			}
+		}
+	}
+	if len(n.az.Lines()) > 0 {
+		t.Errorf("asked %q", n.az.Lines())
+	}
+}
+
+func TestFailures(t *testing.T) {
+	for name, tt := range map[string]struct {
+		args    []string // CONFIG is the configuration
+		fault   testcloud.Fault
+		want    string
+		request plugin.Request
+	}{
+		"no argument":        {nil, testcloud.Fault{}, "exactly one argument is needed", plugin.Request{}},
+		"two arguments":      {[]string{"CONFIG", "get-credentials"}, testcloud.Fault{}, "exactly one argument is needed", plugin.Request{}},
+		"unknown flag":       {[]string{"CONFIG", "--nonsense"}, testcloud.Fault{}, "unknown flag: --nonsense", plugin.Request{}},
+		"half a binding":     {[]string{"CONFIG", "--ib-sni-name=ib.example"}, testcloud.Fault{}, "--ib-sni-name needs --ib-apiserver-ip", plugin.Request{}},
+		"binding with https": {[]string{"CONFIG", "--ib-sni-name=https://ib.example", "--ib-apiserver-ip=10.0.0.1"}, testcloud.Fault{}, "is not the name of a host, without scheme and port", plugin.Request{}},
+		"binding's client":   {[]string{"CONFIG", "--ib-default-client-id=c"}, testcloud.Fault{}, "--ib-default-client-id needs --ib-sni-name", plugin.Request{}},
+		"allowed host":       {[]string{"CONFIG", "--allow-host=*"}, testcloud.Fault{}, `--allow-host "*": a * in one of the last two labels would give the password to strangers`, plugin.Request{}},
+		"no configuration":   {[]string{"/nonexistent"}, testcloud.Fault{}, "credentials for foo.azurecr.io: cloud configuration ", plugin.Request{}},
+		"IMDS":               {[]string{"CONFIG"}, testcloud.Fault{Path: "/metadata", Status: 400, Body: `{"error":"invalid_request","x":"` + canary.Token + `"}`}, "status 400 Bad Request (invalid_request)", plugin.Request{}},
+		"exchange": {[]string{"CONFIG", "--v=4"}, testcloud.Fault{Path: "/oauth2/exchange", Status: 401, Body: canary.Token},
+			"exchange the token: POST https://foo.azurecr.io/oauth2/exchange: status 401", pod("foo.azurecr.io/app")},
+		"pod": {[]string{"CONFIG"}, testcloud.Fault{}, "the service account has no annotation kubernetes.azure.com/acr-client-id",
+			plugin.Request{Image: "foo.azurecr.io/app", ServiceAccountToken: canary.Token}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			args := append([]string{}, tt.args...)
+			for i := range args {
+				args[i] = strings.Replace(args[i], "CONFIG", n.config(managed), 1)
+			}
+			if tt.fault.Status != 0 {
+				n.az.Inject(tt.fault)
+			}
+			if tt.request.Image == "" {
+				tt.request.Image = "foo.azurecr.io/app"
+			}
+			x, err := n.run(tt.request, args...)
+			var failed *plugin.ExecError
+			if !errors.As(err, &failed) || failed.ExitCode != 1 || x.Stdout != "" {
+				t.Fatalf("exit code %d, %d bytes on standard output", x.ExitCode, len(x.Stdout))
+			}
+			last := x.Stderr[strings.LastIndexByte(strings.TrimSuffix(x.Stderr, "\n"), '\n')+1:]
+			if !strings.HasPrefix(last, "acr-credential-provider: ") || !strings.Contains(last, tt.want) {
+				t.Errorf("got  %swant %s", last, tt.want)
+			}
+		})
+	}
+}
+
+// TestMetadataBypassesProxies: 0.0.0.0 leads to this machine, and is not among
+// the addresses that Go itself keeps from a proxy. All else takes the proxy,
+// which is how it gets to the cloud here.
+func TestMetadataBypassesProxies(t *testing.T) {
+	n := newNode(t)
+	local := strings.Replace(n.az.URL(), "127.0.0.1", "0.0.0.0", 1)
+	environ := n.cmd.Environ
+	for name, extra := range map[string][]string{
+		"virtual machine": {"AZURE_POD_IDENTITY_AUTHORITY_HOST=" + local},
+		"App Service":     {"IDENTITY_ENDPOINT=" + local + "/appservice/token", "IDENTITY_HEADER=" + canary.Token + "-header"},
+	} {
+		n.cmd.Environ = append(append([]string{}, environ...), extra...)
+		if _, err := n.run(plugin.Request{Image: "foo.azurecr.io/app"}, n.config(managed)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestEmptyEnvironment: without any variable there is no world, but a line
+// that says what is missing. The request is one that needs nobody.
+func TestEmptyEnvironment(t *testing.T) {
+	n := newNode(t)
+	n.cmd.Environ = []string{testMain + "=1"}
+	if _, err := n.run(plugin.Request{Image: "docker.io/library/x"}, n.config(managed)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestIdentityBinding: the token endpoint is asked where the API server is, by
+// its own name, trusted by its own authority, and past the proxy.
+func TestIdentityBinding(t *testing.T) {
+	n := newNode(t)
+	server := httptest.NewTLSServer(n.az)
+	defer server.Close()
+	ca := n.config(string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	_, err := n.run(pod("foo.azurecr.io/app"), n.config(managed), "--ib-sni-name=example.com",
+		"--ib-apiserver-ip="+server.Listener.Addr().String(), "--ib-ca-file="+ca)
+	if err != nil {
+		t.Error(err)
+	}
+	want := []string{"POST example.com/", "GET foo.azurecr.io/v2/", "POST foo.azurecr.io/oauth2/exchange"}
+	if diff := cmp.Diff(want, n.az.Lines()); diff != "" {
+		t.Errorf("requests (-want +got)\n%s", diff)
+	}
+}
+
+func TestVersionAndHelp(t *testing.T) {
+	n := newNode(t)
+	for flag, want := range map[string]string{"--version": "acr-credential-provider ", "--help": "--registry-mirror", "-h": "CLOUD-CONFIG"} {
+		x, _ := n.run(plugin.Request{Image: "x"}, flag) // what it prints is no answer
+		if x.ExitCode != 0 || !strings.Contains(string(x.Stdout), want) || x.Stderr != "" {
+			t.Errorf("%s: exit code %d, standard output without %q", flag, x.ExitCode, want)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package acr
+
+import "strings"
+
+// challenge is one of those in WWW-Authenticate (RFC 9110, section 11.6.1).
+type challenge struct {
+	scheme string            // in lower case
+	params map[string]string // names in lower case; of several of one name the first
+}
+
+// parseChallenges reads the lines of WWW-Authenticate. What makes no sense is
+// passed over: the lines come from anybody.
+func parseChallenges(lines []string) []challenge {
+	var list []challenge
+	for _, line := range lines {
+		list = append(list, parseChallengeLine(line)...)
+	}
+	return list
+}
+
+func parseChallengeLine(line string) []challenge {
+	var list []challenge
+	for {
+		line = strings.TrimLeft(line, " \t,")
+		if line == "" {
+			return list
+		}
+		n := strings.IndexFunc(line, func(r rune) bool { return !isTokenRune(r) })
+		switch n {
+		case -1:
+			n = len(line)
+		case 0:
+			line = line[1:] // not a token, and not what we look for
+			continue
+		}
+		name := strings.ToLower(line[:n])
+		value, isParam := strings.CutPrefix(strings.TrimLeft(line[n:], " \t"), "=")
+		if !isParam {
+			list = append(list, challenge{scheme: name, params: map[string]string{}})
+			line = line[n:]
+			continue
+		}
+		text, rest := cutValue(strings.TrimLeft(value, " \t"))
+		if last := len(list) - 1; last >= 0 {
+			if _, again := list[last].params[name]; !again {
+				list[last].params[name] = text
+			}
+		}
+		line = rest
+	}
+}
+
+// cutValue takes a quoted string, or what is there up to the next comma or
+// blank: a URL without quotes is no token, but what was meant is plain.
+func cutValue(s string) (value, rest string) {
+	if !strings.HasPrefix(s, `"`) {
+		n := strings.IndexAny(s, " \t,")
+		if n < 0 {
+			n = len(s)
+		}
+		return s[:n], s[n:]
+	}
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[i] == '"':
+			return b.String(), s[i+1:]
+		case s[i] == '\\' && i+1 < len(s):
+			i++
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String(), "" // it does not end
+}
+
+// isTokenRune is tchar of RFC 9110, section 5.6.2.
+func isTokenRune(r rune) bool {
+	switch {
+	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
+		return true
+	}
+	return strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package acr
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/regcred/regcred/internal/remote"
+)
+
+// environment is what differs from cloud to cloud.
+type environment struct {
+	authority string // of Microsoft Entra ID: a URL without a slash at the end
+	suffix    string // of login servers; "" if it is one of those that are always known
+}
+
+// stackCloud is the only cloud whose environment file is read.
+const stackCloud = "AzureStackCloud"
+
+// authorities are the clouds that need no description, in lower case. All
+// others are taken for the public one.
+var authorities = map[string]string{
+	"azurechinacloud":        "https://login.chinacloudapi.cn",
+	"azureusgovernment":      "https://login.microsoftonline.us",
+	"azureusgovernmentcloud": "https://login.microsoftonline.us",
+}
+
+const publicAuthority = "https://login.microsoftonline.com"
+
+// environment finds the cloud of the configuration: what is known about it,
+// then what its resource manager says, then the environment file.
+func (s *session) environment(ctx context.Context) (environment, error) {
+	if s.env != nil {
+		return *s.env, nil
+	}
+	cfg, err := s.config()
+	if err != nil {
+		return environment{}, err
+	}
+	env := environment{authority: publicAuthority}
+	if known, ok := authorities[strings.ToLower(cfg.Cloud)]; ok {
+		env.authority = known
+	}
+	if cfg.ResourceManagerEndpoint != "" {
+		if err := s.askResourceManager(ctx, cfg, &env); err != nil {
+			return environment{}, err
+		}
+	}
+	if file := s.environmentFile(); file != "" && strings.EqualFold(cfg.Cloud, stackCloud) {
+		own, err := readEnvironmentFile(file)
+		if err != nil {
+			return environment{}, err
+		}
+		env.set(own.ActiveDirectoryEndpoint, own.RegistrySuffix)
+	}
+	s.env = &env
+	return env, nil
+}
+
+func (s *session) environmentFile() string { return s.opts.Getenv("AZURE_ENVIRONMENT_FILEPATH") }
+
+// set takes over what is not empty.
+func (e *environment) set(authority, suffix string) {
+	if authority != "" {
+		e.authority = strings.TrimRight(authority, "/")
+	}
+	if suffix != "" {
+		e.suffix = suffix
+	}
+}
+
+// askResourceManager asks for the endpoints of a cloud that is none of ours.
+func (s *session) askResourceManager(ctx context.Context, cfg *config, env *environment) error {
+	answer, err := s.client.Do(ctx, remote.Call{
+		Step: "ask the resource manager for the cloud's endpoints",
+		URL:  strings.TrimRight(cfg.ResourceManagerEndpoint, "/") + "/metadata/endpoints?api-version=2019-05-01",
+	})
+	if err != nil {
+		return hint(err, "see resourceManagerEndpoint in the cloud configuration")
+	}
+	found, err := parseMetadata(answer.Body, cfg.Cloud)
+	if err != nil {
+		return fmt.Errorf("ask the resource manager %s for the cloud's endpoints: %w", answer.URL.Host, err)
+	}
+	env.set(found.authority, found.suffix)
+	return nil
+}
+
+// parseMetadata finds the cloud of that name, or the first if it has none. A
+// name that is not in the list changes nothing, as with upstream.
+func parseMetadata(body []byte, cloud string) (environment, error) {
+	var list []struct {
+		Name           string `json:"name"`
+		Authentication struct {
+			LoginEndpoint string `json:"loginEndpoint"`
+		} `json:"authentication"`
+		Suffixes struct {
+			LoginServer string `json:"acrLoginServer"`
+		} `json:"suffixes"`
+	}
+	if json.Unmarshal(body, &list) != nil {
+		return environment{}, errors.New("its answer is not a list of clouds in JSON")
+	}
+	for _, c := range list {
+		if cloud == "" || strings.EqualFold(c.Name, cloud) {
+			return environment{authority: c.Authentication.LoginEndpoint, suffix: c.Suffixes.LoginServer}, nil
+		}
+	}
+	return environment{}, nil
+}
+
+// tokenURL is the address of the tenant's token endpoint. A region, if the
+// environment names one, has its own in the public cloud, as with the SDK.
+func (s *session) tokenURL(env environment, tenant string) (string, error) {
+	if !consistsOf(tenant, ".-") || tenant[0] == '.' {
+		return "", fmt.Errorf("%.100q is not the ID of a tenant: letters, digits, \".\" and \"-\"", tenant)
+	}
+	u, err := url.Parse(env.authority)
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return "", fmt.Errorf("the login endpoint of the cloud, %.100q, is not a URL of https", env.authority)
+	}
+	region := strings.ToLower(s.opts.Getenv("AZURE_REGIONAL_AUTHORITY_NAME"))
+	if env.authority == publicAuthority && isAlphanumeric(region) {
+		u.Host = region + ".login.microsoft.com"
+	}
+	return u.JoinPath(tenant, "oauth2/v2.0/token").String(), nil
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package acr
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred/internal/canary"
+)
+
+func TestParseConfig(t *testing.T) {
+	want := &config{
+		Cloud: "AzurePublicCloud", TenantID: "tenant-1", UseManagedIdentity: true, UserAssignedIdentityID: "identity-1",
+		ClientID: "client-1", ClientSecret: canary.Password, ResourceManagerEndpoint: "https://management.example", UserAgent: "kubelet",
+	}
+	for _, test := range []struct{ name, text string }{
+		{"JSON", `{"cloud":"AzurePublicCloud","tenantId":"tenant-1","useManagedIdentityExtension":true,"userAssignedIdentityID":"identity-1",
+			"aadClientId":"client-1","aadClientSecret":"` + canary.Password + `","resourceManagerEndpoint":"https://management.example","userAgent":"kubelet",
+			"subscriptionId":"s","cloudProviderBackoff":true,"cloudProviderBackoffRetries":6,"rateLimits":[{"a":1}],"unknown":{"a":null}}`},
+		{"JSON of another case", `{"CLOUD":"AzurePublicCloud","tenantID":"tenant-1","UseManagedIdentityExtension":true,"userassignedidentityid":"identity-1",
+			"AADClientID":"client-1","aadclientsecret":"` + canary.Password + `","ResourceManagerEndpoint":"https://management.example","useragent":"kubelet"}`},
+		{"YAML", "cloud: AzurePublicCloud\ntenantID: tenant-1\nuseManagedIdentityExtension: true\nuserAssignedIdentityID: identity-1\n" +
+			"aadClientId: client-1\naadClientSecret: " + canary.Password + "\nresourceManagerEndpoint: https://management.example\nuserAgent: kubelet\nother: [1, 2]\n"},
+	} {
+		for kind, text := range map[string]string{"as it is": test.text, "with blanks": "\r\n  \n" + test.text + "\n\n", "with a mark": "\xef\xbb\xbf" + test.text} {
+			t.Run(test.name+" "+kind, func(t *testing.T) {
+				got, err := parseConfig([]byte(text))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					canary.Check(t, "nothing but the difference", diff[:0])
+					t.Error("the configurations differ")
+				}
+			})
+		}
+	}
+}
+
+func TestParseConfigEmpty(t *testing.T) {
+	for _, text := range []string{"", "  \n", "null", "{}", "---\n", "# nothing\n"} {
+		got, err := parseConfig([]byte(text))
+		if err != nil || *got != (config{}) {
+			t.Errorf("%q: got error %v", text, err)
+		}
+	}
+}
+
+func TestReadConfigErrors(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	secret := `"aadClientSecret":"` + canary.Password + `"`
+	for _, test := range []struct{ name, path, want string }{
+		{"missing", filepath.Join(dir, "nowhere"), "no such file or directory"},
+		{"directory", dir, "is a directory"},
+		{"cut off", write("cut", "{"+secret+`,"cloud":`), "neither JSON nor YAML"},
+		{"a list", write("list", "["+`{`+secret+"}]"), "not an object"},
+		{"a word", write("word", canary.Password), "not an object"},
+		{"an alias", write("alias", "aadClientSecret: *"+canary.Password), "not an object"},
+		{"a tab", write("tab", "cloud: x\n\taadClientSecret: "+canary.Password), "neither JSON nor YAML: line 2"},
+		{"boolean in quotes", write("bool", `{"useManagedIdentityExtension":"`+canary.Password+`"}`), "useManagedIdentityExtension is not a boolean"},
+		{"object for a text", write("object", `{"aadClientSecret":{"a":"`+canary.Password+`"}}`), "aadClientSecret is not a string"},
+		{"huge", write("huge", "{"+secret+`,"x":"`+strings.Repeat("x", maxConfig)+`"}`), "longer than 1048576 bytes"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := readConfig(test.path)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			canary.Check(t, "the error", err.Error())
+			if !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "cloud configuration ") {
+				t.Errorf("got error %q, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func FuzzParseConfig(f *testing.F) {
+	for _, text := range []string{
+		`{"cloud":"AzurePublicCloud","useManagedIdentityExtension":true}`, "cloud: x\ntenantID: 1\n", "{", "- a\n- b", "*a", "&a [*a]",
+		"a: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]", "\xef\xbb\xbf{}", `{"useManagedIdentityExtension":"x"}`, "cloud: !!binary x", "<<: 1",
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		cfg, err := parseConfig(text)
+		if (cfg == nil) == (err == nil) {
+			t.Errorf("configuration %v, error %v", cfg != nil, err)
+		}
+	})
+}
+
+func TestParseMetadata(t *testing.T) {
+	const list = `[{"name":"One","authentication":{"loginEndpoint":"https://login.one.example/","audiences":[]},"suffixes":{"acrLoginServer":"azurecr.one.example"}},
+		{"name":"Two","authentication":{"loginEndpoint":"https://login.two.example"},"suffixes":null},null]`
+	for _, test := range []struct {
+		name, body, cloud string
+		want              environment
+		fails             bool
+	}{
+		{"first", list, "", environment{"https://login.one.example/", "azurecr.one.example"}, false},
+		{"by name", list, "tWO", environment{"https://login.two.example", ""}, false},
+		{"not there", list, "Three", environment{}, false},
+		{"empty list", "[]", "", environment{}, false},
+		{"an object", `{"name":"One"}`, "", environment{}, true},
+		{"garbage", `<html>`, "", environment{}, true},
+		{"empty", ``, "", environment{}, true},
+		{"wrong types", `[{"name":1}]`, "", environment{}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := parseMetadata([]byte(test.body), test.cloud)
+			if (err != nil) != test.fails || got != test.want {
+				t.Errorf("got %+v, error %v", got, err)
+			}
+		})
+	}
+}
+
+func FuzzParseMetadata(f *testing.F) {
+	f.Add([]byte(`[{"name":"One","authentication":{"loginEndpoint":"https://l/","audiences":[]},"suffixes":{"acrLoginServer":"a.b"}}]`), "One")
+	f.Add([]byte(`[null,{}]`), "")
+	f.Fuzz(func(t *testing.T, body []byte, cloud string) {
+		if env, err := parseMetadata(body, cloud); err != nil && env != (environment{}) {
+			t.Error("an environment with the error")
+		}
+	})
+}
+
+// FuzzParseAnswers is about the answers of Microsoft Entra ID, of identity
+// bindings and of the exchange.
+func FuzzParseAnswers(f *testing.F) {
+	for _, text := range []string{`{"access_token":"a","expires_in":1}`, `{"refresh_token":"r"}`, `{"access_token":null}`, `[]`, `null`, ``, `{"access_token":{}}`} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for _, member := range []string{"access_token", "refresh_token"} {
+			if token, err := parseMember(body, member); (token == "") != (err != nil) {
+				t.Errorf("%s: %d bytes, error %v", member, len(token), err)
+			}
+		}
+	})
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package acr
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestDocsQuoteMessages: the failure messages of the document are those of the
+// code, piece by piece between what is filled in.
+func TestDocsQuoteMessages(t *testing.T) {
+	sources := ""
+	for _, pattern := range []string{"*.go", "../../internal/remote/*.go", "../../internal/hostpattern/*.go", "../../cmd/acr-credential-provider/main.go"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil || len(names) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(names), err)
+		}
+		for _, name := range names {
+			if !strings.HasSuffix(name, "_test.go") {
+				sources += read(t, name)
+			}
+		}
+	}
+	sources = regexp.MustCompile(`"\s*\+\s*"`).ReplaceAllString(sources, "")
+	sources = strings.NewReplacer(`\"`, `"`, "%.100q", `"…"`, "%.200q", `"…"`, "%q", `"…"`).Replace(sources)
+	_, section, found := strings.Cut(read(t, "../../docs/plugins/acr.md"), "\n## Failure messages\n")
+	if !found {
+		t.Fatal("there is no section on failure messages")
+	}
+	// What stands between pieces of the code: hosts, counts, and statuses.
+	filled := regexp.MustCompile(`"?…"?|"|, \d times|\b\d+(\.\d+)?s\b|status \d+ [A-Z][A-Za-z ]*|\b\d+ bytes|; |: |line N|no such file or directory|` +
+		`\([a-zA-Z_]+(, AADSTS\d+)?\)|service account|kubernetes\.azure\.com/[a-z-]+|(access|refresh)_token|[A-Za-z]+ is not a (boolean|string)$`)
+	pieces := 0
+	for _, row := range regexp.MustCompile("(?m)^\\| `(.*?)` \\|").FindAllStringSubmatch(section, -1) {
+		for _, message := range strings.Split(row[1], "`, `") {
+			for _, piece := range filled.Split(message, -1) {
+				piece = strings.TrimSpace(strings.TrimSuffix(piece, "service account"))
+				if len(piece) < 8 {
+					continue
+				}
+				pieces++
+				if !strings.Contains(sources, piece) {
+					t.Errorf("not in the code: %q", piece)
+				}
+			}
+		}
+	}
+	if pieces < 60 {
+		t.Errorf("only %d pieces were compared", pieces)
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(data), "\r\n", "\n")
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package acr
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/regcred/regcred/internal/remote"
+)
+
+// resource is who tokens are for, in every cloud.
+const resource = "https://containerregistry.azure.net"
+
+// assertion is the proof of an identity by a token of somebody else's (RFC
+// 7523, section 2.2).
+func assertion(token string) url.Values {
+	return url.Values{
+		"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
+		"client_assertion":      {token},
+	}
+}
+
+// entraToken asks the token endpoint of the tenant, in one request: what the
+// SDK asks first, where that endpoint is, is known.
+func (s *session) entraToken(ctx context.Context, clientID, tenant string, proof url.Values) (string, error) {
+	env, err := s.environment(ctx)
+	if err != nil {
+		return "", err
+	}
+	address, err := s.tokenURL(env, tenant)
+	if err != nil {
+		return "", err
+	}
+	client := s.client
+	client.UserAgent = s.tokenUserAgent()
+	return clientCredentials(ctx, client, "get a token of Microsoft Entra ID", address, clientID, proof)
+}
+
+// clientCredentials gets a token by the grant of that name (RFC 6749, section
+// 4.4). The proof is added to.
+func clientCredentials(ctx context.Context, client remote.Client, step, address, clientID string, proof url.Values) (string, error) {
+	proof.Set("grant_type", "client_credentials")
+	proof.Set("client_id", clientID)
+	proof.Set("scope", resource+"/.default")
+	answer, err := client.Do(ctx, remote.Call{Step: step, URL: address, Form: proof})
+	if err != nil {
+		return "", err
+	}
+	token, err := parseToken(answer.Body)
+	if err != nil {
+		return "", fmt.Errorf("%s: %s: %w", step, answer.URL.Host, err)
+	}
+	return token, nil
+}
+
+func parseToken(body []byte) (string, error) { return parseMember(body, "access_token") }
+
+// parseMember finds the token in an answer. One without is no answer.
+func parseMember(body []byte, member string) (string, error) {
+	var members map[string]any
+	if json.Unmarshal(body, &members) != nil {
+		return "", errors.New("its answer is not an object in JSON")
+	}
+	token, _ := members[member].(string)
+	if token == "" {
+		return "", fmt.Errorf("its answer has no %s", member)
+	}
+	return token, nil
+}

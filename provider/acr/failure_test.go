@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package acr
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/remote"
+	"github.com/regcred/regcred/internal/testcloud"
+)
+
+const (
+	imdsPath     = "/metadata/identity/oauth2/token"
+	entraPath    = "/oauth2/v2.0/token"
+	exchangePath = "/oauth2/exchange"
+)
+
+// refusal is the body of an error: a code, and what must not be repeated.
+const refusal = `{"error":"invalid_client","error_description":"AADSTS7000215: ` + canary.Token + `","trace":"` + canary.Token + `"}`
+
+func TestFailures(t *testing.T) {
+	header := http.Header{"X-Ms-Request-Id": {testcloud.AzureRequestID}}
+	for _, test := range []struct {
+		name  string
+		path  string
+		fault testcloud.Fault
+		want  string // of the error, after step and endpoint
+		times int    // how often the endpoint was asked
+	}{
+		{"IMDS 400", imdsPath, testcloud.Fault{Status: 400, Header: header, Body: refusal}, "status 400 Bad Request (invalid_client, AADSTS7000215) [request id 4f5e1b1c-request]; check that the node has a system-assigned identity", 1},
+		{"IMDS 401", imdsPath, testcloud.Fault{Status: 401, Body: refusal}, "status 401", 1},
+		{"IMDS 403", imdsPath, testcloud.Fault{Status: 403, Body: refusal}, "status 403 Forbidden", 1},
+		{"IMDS 404", imdsPath, testcloud.Fault{Status: 404, Body: "<html>" + canary.Token}, "status 404 Not Found, 6 times", 6},
+		{"IMDS 410", imdsPath, testcloud.Fault{Status: 410}, "status 410 Gone, 6 times", 6},
+		{"IMDS 429", imdsPath, testcloud.Fault{Status: 429}, "status 429 Too Many Requests, 6 times", 6},
+		{"IMDS 429 for long", imdsPath, testcloud.Fault{Status: 429, Header: http.Header{"Retry-After": {"3600"}}}, "status 429 Too Many Requests;", 1},
+		{"IMDS 500", imdsPath, testcloud.Fault{Status: 500, Body: refusal}, "status 500 Internal Server Error (invalid_client, AADSTS7000215), 6 times", 6},
+		{"IMDS gone", imdsPath, testcloud.Fault{Drop: true}, "the connection ended before the answer did, 3 times", 3},
+		{"IMDS garbage", imdsPath, testcloud.Fault{Status: 200, Body: "<html>" + canary.Token}, "its answer holds no access_token", 1},
+		{"IMDS empty", imdsPath, testcloud.Fault{Status: 200}, "its answer holds no access_token", 1},
+		{"IMDS without token", imdsPath, testcloud.Fault{Status: 200, Body: `{"expires_in":"86399"}`}, "its answer holds no access_token", 1},
+		{"IMDS huge", imdsPath, testcloud.Fault{Status: 200, Body: `{"expires_in":"86399","access_token":"` + strings.Repeat("x", remote.MaxBody) + `"}`}, "its answer holds no access_token", 1},
+		{"IMDS cut off", imdsPath, testcloud.Fault{Status: 200, Cut: true, Body: `{"access_token":"` + canary.Token}, "the connection ended before the answer did, 3 times", 3},
+		{"IMDS redirect", imdsPath, testcloud.Fault{Status: 302, Header: http.Header{"Location": {"https://evil.example/"}}}, "status 302 Found", 1},
+
+		{"AAD 400", entraPath, testcloud.Fault{Status: 400, Header: header, Body: refusal}, "status 400 Bad Request (invalid_client, AADSTS7000215) [request id 4f5e1b1c-request]; check that application \"client-1\"", 1},
+		{"AAD 401", entraPath, testcloud.Fault{Status: 401, Body: refusal}, "status 401 Unauthorized (invalid_client, AADSTS7000215); check that application", 1},
+		{"AAD 404", entraPath, testcloud.Fault{Status: 404}, "status 404 Not Found", 1},
+		{"AAD 429", entraPath, testcloud.Fault{Status: 429}, "status 429 Too Many Requests, 3 times", 3},
+		{"AAD 503", entraPath, testcloud.Fault{Status: 503}, "status 503 Service Unavailable, 3 times", 3},
+		{"AAD garbage", entraPath, testcloud.Fault{Status: 200, Body: canary.Token}, "its answer is not an object in JSON", 1},
+		{"AAD empty", entraPath, testcloud.Fault{Status: 200}, "its answer is not an object in JSON", 1},
+		{"AAD without token", entraPath, testcloud.Fault{Status: 200, Body: `{"access_token":""}`}, "its answer has no access_token", 1},
+		{"AAD huge", entraPath, testcloud.Fault{Status: 200, Body: strings.Repeat(" ", remote.MaxBody+1)}, "longer than 1048576 bytes;", 1},
+		{"AAD cut off", entraPath, testcloud.Fault{Status: 200, Cut: true, Body: `{"access_token":"` + canary.Token}, "the connection ended before the answer did, 3 times", 3},
+		{"AAD redirect", entraPath, testcloud.Fault{Status: 307, Header: http.Header{"Location": {"https://evil.example/"}}}, `it redirects to another host, "evil.example"`, 1},
+
+		{"registry 200", "/v2/", testcloud.Fault{Status: 200}, "status 200: it sent no Bearer challenge", 1},
+		{"registry 403", "/v2/", testcloud.Fault{Status: 403, Body: `{"errors":[{"code":"DENIED","message":"` + canary.Token + `"}]}`}, "status 403 Forbidden (DENIED); check the name of the registry", 1},
+		{"registry 404", "/v2/", testcloud.Fault{Status: 404}, "status 404", 1},
+		{"registry 500", "/v2/", testcloud.Fault{Status: 500}, "status 500 Internal Server Error, 3 times", 3},
+		{"registry redirect", "/v2/", testcloud.Fault{Status: 302, Header: http.Header{"Location": {"https://evil.example/"}}}, `it redirects to another host, "evil.example"`, 1},
+		{"registry without challenge", "/v2/", testcloud.Fault{Status: 401}, "status 401: it sent no Bearer challenge", 1},
+		{"registry with Basic", "/v2/", challengeFault(`Basic realm="foo"`), "it sent no Bearer challenge", 1},
+		{"registry with another realm", "/v2/", challengeFault(`Bearer realm="https://evil.example/oauth2/token",service="foo.azurecr.io"`), `names the realm "evil.example", another host, so no token is sent there`, 1},
+		{"registry with a plain realm", "/v2/", challengeFault(`Bearer realm="http://foo.azurecr.io/oauth2/token",service="foo.azurecr.io"`), "not of https", 1},
+		{"registry without realm", "/v2/", challengeFault(`Bearer service="foo.azurecr.io"`), "names no URL as the realm", 1},
+		{"registry without service", "/v2/", challengeFault(`Bearer realm="https://foo.azurecr.io/oauth2/token"`), "names no service", 1},
+		{"registry with a bare scheme", "/v2/", challengeFault(`Bearer`), "names no service", 1},
+
+		{"exchange 400", exchangePath, testcloud.Fault{Status: 400, Body: refusal}, "status 400 Bad Request (invalid_client, AADSTS7000215); check that the identity has the role AcrPull", 1},
+		{"exchange 401", exchangePath, testcloud.Fault{Status: 401, Header: http.Header{"X-Ms-Correlation-Request-Id": {"corr-1"}}}, "status 401 Unauthorized [request id corr-1]; check that", 1},
+		{"exchange 403", exchangePath, testcloud.Fault{Status: 403}, "status 403 Forbidden", 1},
+		{"exchange 429", exchangePath, testcloud.Fault{Status: 429}, "status 429 Too Many Requests, 3 times", 3},
+		{"exchange 500", exchangePath, testcloud.Fault{Status: 500}, "status 500 Internal Server Error, 3 times", 3},
+		{"exchange garbage", exchangePath, testcloud.Fault{Status: 200, Body: canary.Token}, "its answer is not an object in JSON", 1},
+		{"exchange without token", exchangePath, testcloud.Fault{Status: 200, Body: `{"access_token":"` + canary.Token + `"}`}, "its answer has no refresh_token", 1},
+		{"exchange with a number", exchangePath, testcloud.Fault{Status: 200, Body: `{"refresh_token":1}`}, "its answer has no refresh_token", 1},
+		{"exchange redirect", exchangePath, testcloud.Fault{Status: 307, Header: http.Header{"Location": {"https://evil.example/"}}}, "it redirects to another host", 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, managed)
+			test.fault.Path, test.fault.Times = test.path, -1
+			w.az.Inject(test.fault)
+			req := image("foo.azurecr.io/app")
+			if test.path == entraPath {
+				req = pod("foo.azurecr.io/app", annotations("client-1", "tenant-1"))
+			}
+			w.fails(req, "credentials for foo.azurecr.io: ", test.want)
+			asked := 0
+			for _, line := range w.az.Lines() {
+				if strings.Contains(line, test.path) {
+					asked++
+				}
+			}
+			if asked != test.times {
+				t.Errorf("asked %d times, want %d", asked, test.times)
+			}
+		})
+	}
+}
+
+func challengeFault(value string) testcloud.Fault {
+	return testcloud.Fault{Status: 401, Header: http.Header{"Www-Authenticate": {value}}}
+}
+
+// TestErrorsNameTheStep: what an operator needs is in the line.
+func TestErrorsNameTheStep(t *testing.T) {
+	for path, want := range map[string]string{
+		imdsPath:     "get a token of the node's managed identity: GET http://imds.test/metadata/identity/oauth2/token: status 403",
+		"/v2/":       "ask the registry how to log in: GET https://foo.azurecr.io/v2/: status 403",
+		exchangePath: "exchange the token: POST https://foo.azurecr.io/oauth2/exchange: status 403",
+	} {
+		w := newWorld(t, managed)
+		w.az.Inject(testcloud.Fault{Path: path, Status: 403})
+		w.fails(image("foo.azurecr.io/app"), want)
+	}
+	w := newWorld(t, managed)
+	w.az.Inject(testcloud.Fault{Path: entraPath, Status: 403})
+	w.fails(pod("foo.azurecr.io/app", annotations("c", "t")), "get a token of Microsoft Entra ID: POST https://login.microsoftonline.com/t/oauth2/v2.0/token: status 403",
+		`federated credential for the issuer of the cluster, service account "shop/cart"`)
+}
+
+// TestRecovery: what is wrong for a moment does no harm.
+func TestRecovery(t *testing.T) {
+	for _, fault := range []testcloud.Fault{
+		{Path: imdsPath, Status: 404, Times: 2}, {Path: imdsPath, Status: 410, Times: 2}, {Path: imdsPath, Status: 500, Times: 4},
+		{Path: imdsPath, Status: 429, Header: http.Header{"Retry-After": {"1"}}}, {Path: imdsPath, Drop: true, Times: 2},
+		{Path: "/v2/", Status: 503, Times: 2}, {Path: "/v2/", Drop: true},
+		{Path: exchangePath, Status: 429, Header: http.Header{"Retry-After": {"1"}}}, {Path: exchangePath, Status: 500, Times: 2}, {Path: exchangePath, Cut: true, Status: 200},
+	} {
+		w := newWorld(t, managed)
+		w.az.Inject(fault)
+		begun := time.Now()
+		w.answers(image("foo.azurecr.io/app"))
+		if took := time.Since(begun); fault.Header != nil && took < time.Second {
+			t.Errorf("%s: asked again after %v, though told to wait a second", fault.Path, took)
+		}
+	}
+}
+
+// hanging never answers what is asked at the path, and closes the connection
+// when the client has gone: then an answer could still overtake the news.
+func hanging(path string, next http.Handler, began func()) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.URL.Path, path) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		io.Copy(io.Discard, r.Body) // or the server does not notice
+		if began != nil {
+			began()
+		}
+		<-r.Context().Done()
+		panic(http.ErrAbortHandler)
+	})
+}
+
+func (w *world) hang(path string) {
+	for _, host := range []string{"imds.test", "foo.azurecr.io", "login.microsoftonline.com", "management.azure.com"} {
+		w.net.Handle(host, hanging(path, w.az, nil))
+	}
+}
+
+// TestHang: an endpoint that never answers is named before time is up.
+func TestHang(t *testing.T) {
+	for _, path := range []string{imdsPath, "/v2/", exchangePath, entraPath} {
+		for name, limit := range map[string]func(*Options){
+			"attempts": func(o *Options) { o.Timeout = 100 * time.Millisecond },
+			"budget":   func(o *Options) { o.Budget = 300 * time.Millisecond },
+		} {
+			t.Run(path+" "+name, func(t *testing.T) {
+				w := newWorld(t, managed)
+				limit(&w.opts)
+				w.hang(path)
+				req, endpoint := image("foo.azurecr.io/app"), path
+				if path == entraPath {
+					req = pod("foo.azurecr.io/app", annotations("c", "t"))
+				}
+				w.fails(req, endpoint+": no answer within ")
+			})
+		}
+	}
+	t.Run("resource manager", func(t *testing.T) {
+		w := newWorld(t, `{"resourceManagerEndpoint":"https://management.azure.com"}`)
+		w.opts.Timeout = 100 * time.Millisecond
+		w.hang("/metadata/endpoints")
+		w.fails(image("foo.own.example/app"), "https://management.azure.com/metadata/endpoints: no answer within 100ms, 3 times")
+	})
+	t.Run("identity binding", func(t *testing.T) {
+		w := newWorld(t, managed)
+		w.opts.Timeout = 100 * time.Millisecond
+		w.bind(func(az http.Handler) http.Handler { return hanging("/", az, nil) })
+		w.fails(pod("foo.azurecr.io/app", annotations("c", "t")), "POST https://example.com/: no answer within 100ms, 3 times; asked at 127.0.0.1:")
+	})
+}
+
+// TestRefused: a node without a metadata server says so soon.
+func TestRefused(t *testing.T) {
+	w := newWorld(t, managed)
+	w.opts.Backoff = 0 // as it is in the program
+	w.opts.Transport = remote.NewTransport()
+	w.env["AZURE_POD_IDENTITY_AUTHORITY_HOST"] = "http://127.0.0.1:1"
+	begun := time.Now()
+	w.fails(image("foo.azurecr.io/app"), "GET http://127.0.0.1:1/metadata/identity/oauth2/token: connection refused, 3 times; check that the node")
+	if took := time.Since(begun); took > 2*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+func TestCanceled(t *testing.T) {
+	w := newWorld(t, managed)
+	p, err := New(w.opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	w.net.Handle("imds.test", hanging(imdsPath, w.az, cancel))
+	if _, err := p.GetCredentials(ctx, image("foo.azurecr.io/app")); err == nil || !strings.Contains(err.Error(), "context canceled") {
+		t.Errorf("got error %v", err)
+	}
+}

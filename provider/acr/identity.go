@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package acr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/plugin"
+)
+
+// The annotations of a service account that name its identity.
+const (
+	clientIDAnnotation = "kubernetes.azure.com/acr-client-id"
+	tenantIDAnnotation = "kubernetes.azure.com/acr-tenant-id"
+)
+
+// identity is who asks the registry.
+type identity struct {
+	tenant string // for the exchange
+	token  func(context.Context) (string, error)
+	static *plugin.AuthConfig // to be handed out as it is
+}
+
+// identity decides by the credential at hand who asks: the source of a mirror
+// is the node's business; else a service account that has a token asks for
+// itself; else the node, unless pods are bound to identities.
+func (s *session) identity(mirrored bool) (identity, error) {
+	bound, hasToken := s.opts.Binding.SNIName != "", s.req.ServiceAccountToken != ""
+	switch {
+	case mirrored, !hasToken && (!bound || s.opts.FallbackToNode):
+		return s.node()
+	case !hasToken:
+		return identity{}, errors.New("identity bindings need the token of a service account, and the request has none; " +
+			"set requireServiceAccount, or --fallback-to-node-identity for pods without a service account")
+	case bound:
+		return s.pod(s.opts.Binding.DefaultClientID, s.opts.Binding.DefaultTenantID, s.bound)
+	}
+	return s.pod(s.opts.DefaultClientID, s.opts.DefaultTenantID, s.federated)
+}
+
+// pod is the identity that the service account's annotations name, or the
+// defaults in place of what is not there.
+func (s *session) pod(clientID, tenant string, by func(clientID, tenant string) (identity, error)) (identity, error) {
+	own, hasClient := s.req.ServiceAccountAnnotations[clientIDAnnotation]
+	if hasClient {
+		clientID = own
+	}
+	own, hasTenant := s.req.ServiceAccountAnnotations[tenantIDAnnotation]
+	if hasTenant {
+		tenant = own
+	}
+	who, err := by(clientID, tenant)
+	var missing missingError
+	if errors.As(err, &missing) && s.opts.FallbackToNode && !hasClient && !hasTenant {
+		return s.node()
+	}
+	return who, err
+}
+
+// missingError says that a service account does not name its identity.
+type missingError struct{ subject, annotation string }
+
+func (e missingError) Error() string {
+	return fmt.Sprintf("%s has no annotation %s, or an empty one; "+
+		"add it, and name it under tokenAttributes in the provider's configuration, or give the plugin a default", e.subject, e.annotation)
+}
+
+// subject names the service account of the request.
+func (s *session) subject() string {
+	claims, err := jwt.Parse(string(s.req.ServiceAccountToken))
+	if err == nil {
+		if namespace, name, ok := claims.ServiceAccount(); ok {
+			return fmt.Sprintf("service account %.253q", namespace+"/"+name)
+		}
+	}
+	return "the service account"
+}
+
+// federated trades the service account's token for one of Microsoft Entra ID
+// (workload identity federation).
+func (s *session) federated(clientID, tenant string) (identity, error) {
+	switch {
+	case clientID == "":
+		return identity{}, missingError{s.subject(), clientIDAnnotation}
+	case tenant == "":
+		return identity{}, missingError{s.subject(), tenantIDAnnotation}
+	}
+	return identity{tenant: tenant, token: func(ctx context.Context) (string, error) {
+		token, err := s.entraToken(ctx, clientID, tenant, assertion(string(s.req.ServiceAccountToken)))
+		if err != nil {
+			return "", hint(err, fmt.Sprintf("check that application %.100q has a federated credential for the issuer of the cluster, %s and the audience of the configuration",
+				clientID, s.subject()))
+		}
+		return token, nil
+	}}, nil
+}
+
+// node is the identity that the cloud configuration names.
+func (s *session) node() (identity, error) {
+	cfg, err := s.config()
+	if err != nil {
+		return identity{}, err
+	}
+	who := identity{tenant: cfg.TenantID}
+	switch {
+	case cfg.UseManagedIdentity:
+		who.token = func(ctx context.Context) (string, error) { return s.managedToken(ctx, cfg.UserAssignedIdentityID) }
+	case cfg.ClientID == "":
+		return who, s.nobody("")
+	case cfg.UseFederatedIdentity && cfg.FederatedTokenFile != "":
+		who.token = func(ctx context.Context) (string, error) { return s.federatedToken(ctx, cfg) }
+	case cfg.ClientSecret != "" && s.opts.StaticSecret:
+		who.static = &plugin.AuthConfig{Username: cfg.ClientID, Password: plugin.Secret(cfg.ClientSecret)}
+	case cfg.ClientSecret != "":
+		who.token = func(ctx context.Context) (string, error) {
+			token, err := s.entraToken(ctx, cfg.ClientID, cfg.TenantID, url.Values{"client_secret": {cfg.ClientSecret}})
+			if err != nil {
+				return "", hint(err, "check tenantId, aadClientId and aadClientSecret in the cloud configuration")
+			}
+			return token, nil
+		}
+	case cfg.ClientCertPath != "":
+		who.token = func(ctx context.Context) (string, error) { return s.certificateToken(ctx, cfg) }
+	case cfg.DataPlaneIdentity != "":
+		return who, s.nobody("aadMSIDataPlaneIdentityPath is not supported; ")
+	default:
+		return who, s.nobody("")
+	}
+	return who, nil
+}
+
+func (s *session) nobody(why string) error {
+	return fmt.Errorf("cloud configuration %q names no identity: %sset useManagedIdentityExtension, or aadClientId and one of aadClientSecret, "+
+		"aadClientCertPath and aadFederatedTokenFile (the last with useFederatedWorkloadIdentityExtension)", s.opts.ConfigFile, why)
+}
+
+func (s *session) federatedToken(ctx context.Context, cfg *config) (string, error) {
+	data, err := readFile(cfg.FederatedTokenFile)
+	if err == nil && len(strings.TrimSpace(string(data))) == 0 {
+		err = errors.New("it is empty")
+	}
+	if err != nil {
+		return "", fmt.Errorf("aadFederatedTokenFile %q: %w", cfg.FederatedTokenFile, err)
+	}
+	token, err := s.entraToken(ctx, cfg.ClientID, cfg.TenantID, assertion(strings.TrimSpace(string(data))))
+	if err != nil {
+		return "", hint(err, "check tenantId and aadClientId in the cloud configuration, and the federated credential of that application")
+	}
+	return token, nil
+}
+
+// staticAnswer hands out the secret of the configuration under the keys of
+// upstream, and under the host of the image if none of those covers it.
+func (s *session) staticAnswer(ctx context.Context, reg registry, secret plugin.AuthConfig) (*plugin.Response, error) {
+	env, err := s.environment(ctx)
+	if err != nil {
+		return nil, err
+	}
+	auth := map[string]plugin.AuthConfig{anonymousKey: {}}
+	for _, suffix := range suffixes {
+		auth["*."+suffix] = secret
+	}
+	if suffix := cleanSuffix(env.suffix); strings.Contains("."+suffix, ".azurecr.") {
+		auth["*."+suffix] = secret
+	}
+	if _, parent, _ := strings.Cut(reg.key, "."); auth["*."+parent].Username == "" {
+		auth[reg.key] = secret
+	}
+	return &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(maxCache), Auth: auth}, nil
+}

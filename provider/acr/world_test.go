@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package acr
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+)
+
+// world is a cloud on loopback with the names of the real one, and a node.
+// Nothing in it has the address of the metadata server.
+type world struct {
+	t    *testing.T
+	az   *testcloud.Azure
+	net  *testcloud.Net
+	opts Options
+	env  map[string]string
+	log  *buffer
+}
+
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func newWorld(t *testing.T, config string) *world {
+	t.Helper()
+	az := testcloud.NewAzure()
+	t.Cleanup(az.Close)
+	net, err := testcloud.NewNet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(net.Close)
+	az.Join(net)
+	net.Handle("imds.test", az)
+	net.Handle("127.0.0.1", az)
+	w := &world{t: t, az: az, net: net, log: &buffer{}, env: map[string]string{}}
+	w.setenv(az.Environ())
+	w.env["AZURE_POD_IDENTITY_AUTHORITY_HOST"] = "http://imds.test"
+	w.opts = Options{
+		ConfigFile: w.file("azure.json", config), Getenv: func(name string) string { return w.env[name] },
+		Log:       slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Transport: net.Transport(), Timeout: 10 * time.Second, Backoff: time.Millisecond,
+	}
+	return w
+}
+
+// setenv sets variables for the provider, and for the SDK, which asks the process.
+func (w *world) setenv(environ []string) {
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		w.env[name] = value
+		w.t.Setenv(name, value)
+	}
+}
+
+func (w *world) file(name, text string) string {
+	w.t.Helper()
+	path := filepath.Join(w.t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
+}
+
+// ask asks once. What is logged and said in errors holds no secret, and nobody
+// unknown is asked, whatever the test is about.
+func (w *world) ask(req *plugin.Request) (*plugin.Response, error) {
+	w.t.Helper()
+	provider, err := New(w.opts)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	resp, err := provider.GetCredentials(context.Background(), req)
+	if err != nil {
+		canary.Check(w.t, "the error", err.Error())
+		if strings.Contains(err.Error(), "\n") {
+			w.t.Errorf("the error has more than a line: %q", err)
+		}
+	}
+	canary.Check(w.t, "the log", w.log.String())
+	if strays := w.net.Strays(); len(strays) > 0 {
+		w.t.Errorf("asked elsewhere: %q", strays)
+	}
+	return resp, err
+}
+
+func (w *world) fails(req *plugin.Request, want ...string) {
+	w.t.Helper()
+	resp, err := w.ask(req)
+	if err == nil {
+		w.t.Fatalf("no error, but an answer with %d keys", len(resp.Auth))
+	}
+	for _, part := range want {
+		if !strings.Contains(err.Error(), part) {
+			w.t.Errorf("got error\n%s\nwant in it\n%s", err, part)
+		}
+	}
+}
+
+// answers asks and returns the keys with the password "*" for the one that the
+// registry handed out; others as they are.
+func (w *world) answers(req *plugin.Request) *plugin.Response {
+	w.t.Helper()
+	resp, err := w.ask(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return resp
+}
+
+// keys says what the answer is, without the passwords.
+func keys(resp *plugin.Response) map[string]string {
+	got := map[string]string{}
+	for key, auth := range resp.Auth {
+		got[key] = auth.Username
+		if auth.Password != "" {
+			got[key] += ":" + map[bool]string{true: "secret", false: "token"}[auth.Password == canary.Password]
+		}
+	}
+	return got
+}
+
+func image(name string) *plugin.Request { return &plugin.Request{APIVersion: plugin.V1, Image: name} }
+
+// pod is a request for a pod that has an identity.
+func pod(name string, annotations map[string]string) *plugin.Request {
+	return &plugin.Request{APIVersion: plugin.V1, Image: name, ServiceAccountToken: podToken, ServiceAccountAnnotations: annotations}
+}
+
+// podToken names its service account.
+var podToken = plugin.Secret(testcloud.AzureJWT(map[string]any{"sub": "system:serviceaccount:shop:cart", "jti": canary.Token}))
+
+func annotations(clientID, tenant string) map[string]string {
+	return map[string]string{clientIDAnnotation: clientID, tenantIDAnnotation: tenant}
+}
+
+const (
+	managed   = `{"useManagedIdentityExtension":true,"tenantId":"node-tenant"}`
+	principal = `{"tenantId":"node-tenant","aadClientId":"node-client","aadClientSecret":"` + canary.Password + `"}`
+)
+
+const (
+	imdsLine     = "GET imds.test/metadata/identity/oauth2/token"
+	pingLine     = "GET foo.azurecr.io/v2/"
+	exchangeLine = "POST foo.azurecr.io/oauth2/exchange"
+)
