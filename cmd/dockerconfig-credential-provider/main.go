@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Command dockerconfig-credential-provider is a kubelet credential provider
+// that answers from a docker config.json or a podman auth.json and the
+// credential helpers it names. docs/plugins/dockerconfig.md describes it.
+package main
+
+import (
+	"os"
+
+	"github.com/regcred/regcred/internal/pluginmain"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/provider/dockerconfig"
+)
+
+// version is set by release builds: -ldflags "-X main.version=v1.2.3". The
+// linker can only reach a package variable; nothing else writes it.
+var version string
+
+func main() {
+	opts := dockerconfig.Options{Environ: os.Environ()}
+	flags := pluginmain.Flags()
+	flags.StringVar(&opts.Path, "config", "", "`path` of the config.json or auth.json; required")
+	flags.BoolVar(&opts.Optional, "optional", false, "a missing file means no credentials; by default it is an error")
+	flags.StringVar(&opts.HelperDir, "helper-dir", "", "`directory` of the docker-credential-* programs; by default PATH is searched")
+	flags.DurationVar(&opts.CacheDuration, "cache-duration", dockerconfig.DefaultCacheDuration, "how long an answer may be reused; 0s means not at all")
+	pluginmain.Program{
+		Name:    "dockerconfig-credential-provider",
+		Version: version,
+		Flags:   flags,
+		Summary: "A kubelet credential provider that answers from a docker config.json or a podman\n" +
+			"auth.json, and from the docker-credential-* helpers that it names. It reads one\n" +
+			"CredentialProviderRequest from standard input.",
+		Example: `  echo '{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"registry.example/app"}' |` + "\n" +
+			"    dockerconfig-credential-provider --config /etc/registry/config.json --helper-dir /usr/local/bin",
+		New: func(in pluginmain.Input) (plugin.Provider, error) {
+			opts.Log = in.Log
+			return dockerconfig.New(opts)
+		},
+	}.Main()
+}

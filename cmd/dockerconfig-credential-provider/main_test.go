@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package main
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+const name = "dockerconfig-credential-provider"
+
+// The test binary plays the plugin and a helper, by the name it is called by.
+func TestMain(m *testing.M) {
+	switch filepath.Base(os.Args[0]) {
+	case name:
+		version = "v1.2.3-test"
+		main()
+	case "docker-credential-good":
+		fmt.Println(`{"Username":"of-helper","Secret":"` + canary.Password + `"}`)
+	case "docker-credential-failing":
+		fmt.Fprintln(os.Stderr, "password was "+canary.Password)
+		fmt.Println("cannot unlock with " + canary.Password)
+		os.Exit(1)
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// install returns a directory with the plugin, the helpers and a config.json.
+func install(t *testing.T) string {
+	t.Helper()
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector otherwise takes a second to end
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{name, "docker-credential-good", "docker-credential-failing"} {
+		if err := os.Symlink(self, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	login := func(user string) string {
+		return `{"auth":"` + base64.StdEncoding.EncodeToString([]byte(user+":"+canary.Password)) + `"}`
+	}
+	write(t, filepath.Join(dir, "config.json"), `{
+		"auths": {
+			"r.example": `+login("all")+`, "r.example/team": `+login("team")+`, "r.example/v2/team": `+login("v2")+`,
+			"https://index.docker.io/v1/": `+login("hub")+`
+		},
+		"credHelpers": {"h.example:5000": "good", "f.example": "failing"}
+	}`)
+	return dir
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func command(dir string, args ...string) plugin.Command {
+	return plugin.Command{Path: filepath.Join(dir, name), Args: args, Environ: []string{"GORACE=" + os.Getenv("GORACE")}, APIVersion: plugin.V1}
+}
+
+// TestPlugin runs the plugin as a kubelet does, in every version of the protocol.
+func TestPlugin(t *testing.T) {
+	dir := install(t)
+	for _, v := range []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} {
+		// As configurations of other plugins do, with an argument to be ignored.
+		cmd := command(dir, "get-credentials", "--config", filepath.Join(dir, "config.json"), "--helper-dir="+dir)
+		cmd.APIVersion = v
+		x, err := cmd.Run(t.Context(), &plugin.Request{Image: "h.example:5000/app"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := plugin.AuthConfig{Username: "of-helper", Password: canary.Password}
+		if x.Response.Auth["h.example:5000"] != want || x.Response.CacheDuration.String() != "5m0s" || x.Stderr != "" {
+			t.Errorf("%s: stderr %q, cached for %v, or another credential than wanted", v, x.Stderr, x.Response.CacheDuration)
+		}
+	}
+}
+
+// TestPluginFails: [plugin.Command] removes the values of arguments, which may
+// be secrets; a kubelet does not.
+func TestPluginFails(t *testing.T) {
+	dir := install(t)
+	file := "--config=" + filepath.Join(dir, "config.json")
+	for _, tt := range []struct {
+		name, image string
+		args        []string
+		want        string
+	}{
+		{"no file named", "r.example/app", nil, "no file is named: --config is needed, such as --config /etc/registry/config.json"},
+		{"no such file", "r.example/app", []string{"--config=/nonexistent"}, `registry "r.example": read "[redacted]": there is no such file: no such file or directory; mend --config, or give --optional if there may be none`},
+		{"unknown flag", "r.example/app", []string{"--confg=x"}, "unknown flag: --confg; --help lists the flags"},
+		{"helper fails", "f.example/app", []string{file, "--helper-dir", dir, "--v=4"}, `registry "f.example": docker-credential-failing get "f.example": exit status 1; what it wrote may hold secrets and is not shown: run it by hand, as this user and with this environment`},
+		{"no helper", "f.example/app", []string{file}, `registry "f.example": docker-credential-failing get "f.example": there is no such program in PATH, "": name its directory, or put it into one of these`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			x, err := command(dir, tt.args...).Run(t.Context(), &plugin.Request{Image: tt.image})
+			if x.ExitCode != 1 || x.Stdout != "" || !strings.HasSuffix(x.Stderr, name+": "+tt.want+"\n") {
+				t.Errorf("exit code %d, stderr %q, want %q; %v", x.ExitCode, x.Stderr, tt.want, err)
+			}
+			canary.Check(t, "stderr and error", x.Stderr+fmt.Sprint(err))
+		})
+	}
+}
+
+// TestLookup asks through regcred, which reads an answer as a kubelet does.
+func TestLookup(t *testing.T) {
+	dir := install(t)
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	write(t, config, `
+apiVersion: kubelet.config.k8s.io/v1
+kind: CredentialProviderConfig
+providers:
+  - name: `+name+`
+    apiVersion: credentialprovider.kubelet.k8s.io/v1
+    matchImages: ["*.example", "*.example:5000", docker.io]
+    defaultCacheDuration: 0s
+    args: [--config, `+filepath.Join(dir, "config.json")+`, --helper-dir, `+dir+`]
+`)
+	c, err := regcred.Load(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyring, err := regcred.New(c, regcred.Options{BinDir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keyring.Close()
+	for image, want := range map[string]string{
+		"r.example/app":          "all",
+		"r.example/team/app":     "team all",
+		"r.example/team-b/app":   "all",
+		"r.example/v2/team/app":  "v2",
+		"nginx":                  "hub",
+		"h.example:5000/app":     "of-helper",
+		"s.example/app":          "",
+		"r.example/other/app:v1": "all",
+	} {
+		result, err := keyring.Lookup(t.Context(), regcred.Request{Image: image})
+		if err != nil {
+			t.Errorf("%s: %v", image, err)
+			continue
+		}
+		var users []string
+		for _, c := range result.Credentials {
+			users = append(users, c.Username)
+		}
+		if got := strings.Join(users, " "); got != want {
+			t.Errorf("%s: users %q, want %q", image, got, want)
+		}
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	dir := install(t)
+	for flag, want := range map[string]string{
+		"--version": name + " v1.2.3-test\n",
+		"--help":    "--helper-dir directory",
+	} {
+		out, err := exec.Command(filepath.Join(dir, name), flag).Output()
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v, %q", flag, err, out)
+		}
+	}
+}

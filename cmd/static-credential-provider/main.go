@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Command static-credential-provider is a kubelet credential provider that
+// answers with a user name and password from files. docs/plugins/static.md
+// describes it.
+package main
+
+import (
+	"github.com/regcred/regcred/internal/pluginmain"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/provider/static"
+)
+
+// version is set by release builds: -ldflags "-X main.version=v1.2.3". The
+// linker can only reach a package variable; nothing else writes it.
+var version string
+
+func main() {
+	var opts static.Options
+	flags := pluginmain.Flags()
+	flags.StringArrayVar(&opts.Hosts, "host", nil, "`host[:port]` of a registry that may get the password; a * stands for any text within a label; required, may be repeated")
+	flags.StringVar(&opts.Username, "username", "", "user `name`")
+	flags.StringVar(&opts.UsernameFile, "username-file", "", "`path` of a file with the user name, instead of --username")
+	flags.StringVar(&opts.PasswordFile, "password-file", "", "`path` of a file with the password")
+	flags.StringVar(&opts.PasswordCredential, "password-credential", "", "`name` of a systemd credential of the kubelet's unit with the password, instead of --password-file")
+	flags.DurationVar(&opts.CacheDuration, "cache-duration", static.DefaultCacheDuration, "how long an answer may be reused; 0s means not at all")
+	pluginmain.Program{
+		Name:    "static-credential-provider",
+		Version: version,
+		Flags:   flags,
+		Summary: "A kubelet credential provider that answers with a user name and password from\n" +
+			"files, which it reads on each run. It reads one CredentialProviderRequest from\n" +
+			"standard input.",
+		Example: `  echo '{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"registry.example/app"}' |` + "\n" +
+			"    static-credential-provider --host registry.example --username node --password-file /etc/registry/password",
+		New: func(in pluginmain.Input) (plugin.Provider, error) {
+			opts.Log, opts.CredentialsDir = in.Log, in.Getenv("CREDENTIALS_DIRECTORY")
+			return static.New(opts)
+		},
+	}.Main()
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+const name = "static-credential-provider"
+
+// The test binary plays the plugin, by the name it is called by.
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) != name {
+		os.Exit(m.Run())
+	}
+	version = "v1.2.3-test"
+	main()
+}
+
+// install returns a directory with the plugin and a password.
+func install(t *testing.T) string {
+	t.Helper()
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector otherwise takes a second to end
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, filepath.Join(dir, name)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "password"), []byte(canary.Password+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func command(dir string, args ...string) plugin.Command {
+	return plugin.Command{Path: filepath.Join(dir, name), Args: args, Environ: []string{"GORACE=" + os.Getenv("GORACE")}, APIVersion: plugin.V1}
+}
+
+// TestPlugin runs the plugin as a kubelet does, in every version of the protocol.
+func TestPlugin(t *testing.T) {
+	dir := install(t)
+	for _, v := range []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} {
+		for how, cmd := range map[string]plugin.Command{
+			"file":       command(dir, "--password-file", filepath.Join(dir, "password")),
+			"credential": command(dir, "--password-credential=password"),
+		} {
+			// Flags may stand behind an argument that is none.
+			cmd.Args = append(cmd.Args, "get-credentials", "--username", "node", "--host", "r.example", "--host=*.s.example", "--cache-duration=1h")
+			cmd.Env = []string{"CREDENTIALS_DIRECTORY=" + dir}
+			cmd.APIVersion = v
+			for image, key := range map[string]string{"r.example/app": "r.example", "a.s.example/app": "a.s.example", "evil.example/app": ""} {
+				x, err := cmd.Run(t.Context(), &plugin.Request{Image: image})
+				if err != nil {
+					t.Errorf("%s, %s: %v", how, image, err)
+					continue
+				}
+				want := plugin.AuthConfig{Username: "node", Password: canary.Password}
+				auth := x.Response.Auth
+				if key == "" && len(auth) > 0 || key != "" && auth[key] != want || x.Response.CacheDuration.String() != "1h0m0s" {
+					t.Errorf("%s, %s: cached for %v, or other credentials than wanted", how, image, x.Response.CacheDuration)
+				}
+				canary.Check(t, "stderr", x.Stderr)
+			}
+		}
+	}
+}
+
+// TestPluginFails: [plugin.Command] removes the values of arguments, which may
+// be secrets; a kubelet does not.
+func TestPluginFails(t *testing.T) {
+	dir := install(t)
+	for _, tt := range []struct{ args, want string }{
+		{"", "one user name is needed: give either --username or --username-file"},
+		{"--username=u --password-credential=p --host=r.example", "--password-credential: CREDENTIALS_DIRECTORY is not set: the kubelet's unit needs LoadCredential= or LoadCredentialEncrypted=, and a restart"},
+		{"--username=u --password-file=/nonexistent --host=r.example", `registry "[redacted]": read "[redacted]": there is no such file: no such file or directory; write it, or mend the flag that names it`},
+		{"--user=u", "unknown flag: --user; --help lists the flags"},
+	} {
+		x, err := command(dir, strings.Fields(tt.args)...).Run(t.Context(), &plugin.Request{Image: "r.example/app"})
+		if x.ExitCode != 1 || x.Stdout != "" || !strings.HasSuffix(x.Stderr, tt.want+"\n") || strings.Count(x.Stderr, "\n") != 1 {
+			t.Errorf("%s: exit code %d, stderr %q, want %q; %v", tt.args, x.ExitCode, x.Stderr, tt.want, err)
+		}
+		canary.Check(t, "stderr and error", x.Stderr+fmt.Sprint(err))
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	dir := install(t)
+	for flag, want := range map[string]string{
+		"--version": name + " v1.2.3-test\n",
+		"--help":    "--host host[:port]",
+	} {
+		out, err := exec.Command(filepath.Join(dir, name), flag).Output()
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v, %q", flag, err, out)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package dockerconfig
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+// TestAgainstDocker compares lookups with those of docker's own loader, as
+// go-containerregistry calls it. An image that is a host alone is looked up as
+// a registry; else go-containerregistry also asks helpers for the repository.
+func TestAgainstDocker(t *testing.T) {
+	dir, environ := helpers(t)
+	for _, entry := range append(environ, "PATH="+dir) {
+		key, value, _ := strings.Cut(entry, "=")
+		t.Setenv(key, value)
+	}
+	entry := `{` + authField() + `}`
+	other := `{"auth":"` + b64("other:"+canary.Password) + `"}`
+	for _, tt := range []struct{ name, file, image string }{
+		{"host", `{"auths":{"r.io":` + entry + `,"s.io":` + other + `}}`, "r.io"},
+		{"other host", `{"auths":{"r.io":` + entry + `}}`, "s.io"},
+		{"port", `{"auths":{"r.io":` + other + `,"r.io:5000":` + entry + `}}`, "r.io:5000"},
+		{"no port", `{"auths":{"r.io:5000":` + entry + `}}`, "r.io"},
+		{"URL", `{"auths":{"https://r.io/v2/":` + entry + `}}`, "r.io"},
+		{"URL without a slash", `{"auths":{"http://r.io:5000":` + entry + `}}`, "r.io:5000"},
+		{"host and URL", `{"auths":{"https://r.io/v1/":` + other + `,"r.io":` + entry + `}}`, "r.io"},
+		{"hub", `{"auths":{"https://index.docker.io/v1/":` + entry + `}}`, "docker.io"},
+		{"repository", `{"auths":{"r.io":` + other + `,"r.io/team/app":` + entry + `}}`, "r.io/team/app"},
+		{"identity token", `{"auths":{"r.io":{"identitytoken":"` + canary.Token + `"}}}`, "r.io"},
+		{"registry token", `{"auths":{"r.io":{"registrytoken":"` + canary.Token + `"}}}`, "r.io"},
+		{"empty entry", `{"auths":{"r.io":{}}}`, "r.io"},
+		{"helper", `{"credHelpers":{"r.io":"good"},"credsStore":"none"}`, "r.io"},
+		{"helper of another host", `{"credHelpers":{"s.io":"good"},"auths":{"r.io":` + other + `}}`, "r.io"},
+		{"helper asked for a port", `{"credHelpers":{"r.io:5000":"whoami"}}`, "r.io:5000"},
+		{"helper before auths", `{"credHelpers":{"r.io":"none"},"auths":{"r.io":` + other + `}}`, "r.io"},
+		{"helper's identity token", `{"credHelpers":{"r.io":"identity"}}`, "r.io"},
+		{"store", `{"credsStore":"whoami"}`, "r.io"},
+		{"store before auths", `{"credsStore":"none","auths":{"r.io":` + other + `}}`, "r.io"},
+		{"not the store", `{"credsStore":"good","credHelpers":{"r.io":""},"auths":{"r.io":` + other + `}}`, "r.io"},
+		{"store, hub", `{"credsStore":"whoami"}`, "docker.io"},
+		{"helper, hub", `{"credHelpers":{"https://index.docker.io/v1/":"whoami"}}`, "docker.io"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, want := lookup(t, dir, environ, tt.file, tt.image), dockerLookup(t, tt.file, tt.image)
+			if got != want {
+				t.Errorf("user %q and others, docker has user %q and others", got.Username, want.Username)
+			}
+		})
+	}
+}
+
+// lookup asks the helper, or else takes the most specific entry.
+func lookup(t *testing.T, dir string, environ []string, data, image string) Auth {
+	t.Helper()
+	file, err := ParseFile([]byte(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry, _, _ := strings.Cut(image, "/")
+	if helper, server := file.Helper(registry); helper != "" {
+		auth, err := Helper{Name: helper, Dir: dir, Environ: environ}.Get(t.Context(), server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return auth
+	}
+	if matches := file.Find(image); len(matches) > 0 {
+		return matches[0].Auth
+	}
+	return Auth{}
+}
+
+func dockerLookup(t *testing.T, data, image string) Auth {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("HOME", dir)
+	t.Setenv("DOCKER_CONFIG", dir)
+	t.Setenv("DOCKER_AUTH_CONFIG", "")
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(data), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var target authn.Resource
+	var err error
+	if strings.Contains(image, "/") {
+		target, err = name.NewRepository(image)
+	} else {
+		target, err = name.NewRegistry(image)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := authn.Resolve(t.Context(), authn.DefaultKeychain, target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	auth, err := authn.Authorization(t.Context(), found)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := Auth{Username: auth.Username}
+	// The secrets are the planted ones, or none.
+	if auth.Password != "" {
+		got.Password = canary.Password
+	}
+	if auth.IdentityToken != "" {
+		got.IdentityToken = canary.Token
+	}
+	if auth.RegistryToken != "" {
+		got.RegistryToken = canary.Token
+	}
+	return got
+}

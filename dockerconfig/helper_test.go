@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package dockerconfig
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+// The test binary plays every helper, by the name it is called by.
+func TestMain(m *testing.M) {
+	if name, ok := strings.CutPrefix(filepath.Base(os.Args[0]), helperPrefix); ok {
+		os.Exit(play(name))
+	}
+	os.Exit(m.Run())
+}
+
+// holdVar names a FIFO that ends when the test does.
+const holdVar = "HELPER_HOLD"
+
+var roles = map[string]func(server string) int{
+	"good":     func(server string) int { return say(server, "u", canary.Password) },
+	"whoami":   func(server string) int { return say(server, server+" "+os.Getenv("WHO"), canary.Password) },
+	"args":     func(server string) int { return say(server, strings.Join(os.Args[1:], " "), canary.Password) },
+	"identity": func(server string) int { return say(server, "<token>", canary.Token) },
+	"blank":    func(server string) int { return say(server, "", "") },
+	"none":     func(string) int { return fail("credentials not found in native keychain\n") },
+	"no-url":   func(string) int { return fail("no credentials server URL") },
+	"failing": func(string) int { // as docker's helpers do, and worse
+		os.Stderr.WriteString("password was " + canary.Password)
+		return fail("cannot unlock the store with " + canary.Password)
+	},
+	"none-with-more": func(string) int { return fail("credentials not found in native keychain: " + canary.Password) },
+	"none-and-well": func(string) int {
+		fmt.Println("credentials not found in native keychain")
+		return 0
+	},
+	"garbage":    func(string) int { fmt.Println("user " + canary.Password); return 0 },
+	"number":     func(string) int { fmt.Println(`{"Username":"u","Secret":1}`); return 0 },
+	"no-secret":  func(string) int { fmt.Println(`{"Username":"` + canary.Password + `"}`); return 0 },
+	"two-values": func(string) int { say("", "u", canary.Password); return say("", "u", canary.Password) },
+	"silent":     func(string) int { return 0 },
+	"flooding": func(string) int {
+		for {
+			if _, err := os.Stdout.Write(bytes.Repeat([]byte(canary.Password), 1000)); err != nil {
+				return 1
+			}
+		}
+	},
+	"hanging": func(string) int { hold(); return 0 },
+	"forking": func(server string) int { // leaves a child behind that holds stdout
+		startHolder()
+		return say(server, "u", canary.Password)
+	},
+	"forking-hanging": func(string) int { startHolder(); hold(); return 0 },
+	"holder":          func(string) int { hold(); return 0 },
+}
+
+func play(name string) int {
+	server, _ := io.ReadAll(os.Stdin)
+	return roles[name](string(server))
+}
+
+func say(server, user, password string) int {
+	json.NewEncoder(os.Stdout).Encode(map[string]string{"ServerURL": server, "Username": user, "Secret": password})
+	return 0
+}
+
+func fail(text string) int {
+	os.Stdout.WriteString(text)
+	return 1
+}
+
+// hold returns when the test has ended.
+func hold() {
+	if f, err := os.Open(os.Getenv(holdVar)); err == nil {
+		io.Copy(io.Discard, f)
+	}
+}
+
+func startHolder() {
+	child := exec.Command(filepath.Join(filepath.Dir(os.Args[0]), helperPrefix+"holder"))
+	child.Stdout, child.Stderr = os.Stdout, os.Stderr
+	if err := child.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
+
+// helpers returns a directory with a helper for each role, and the environment
+// in which they are to run.
+func helpers(t testing.TB) (dir string, environ []string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = t.TempDir()
+	for name := range roles {
+		if err := os.Symlink(self, filepath.Join(dir, helperPrefix+name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fifo := filepath.Join(t.TempDir(), "hold")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return dir, []string{holdVar + "=" + fifo, "GORACE=atexit_sleep_ms=0", "WHO=me", "SECRET=" + canary.Env}
+}
+
+func TestHelperGet(t *testing.T) {
+	dir, environ := helpers(t)
+	const notShown = "what it wrote may hold secrets and is not shown: run it by hand, as this user and with this environment"
+	const notAnswer = "the answer is not that of a credential helper: "
+	tests := []struct {
+		name string
+		want Auth
+		err  string // after the helper's name and server
+	}{
+		{"good", secret(), ""},
+		{"whoami", Auth{Username: "r.io me", Password: canary.Password}, ""},
+		{"args", Auth{Username: "get", Password: canary.Password}, ""},
+		{"identity", Auth{IdentityToken: canary.Token}, ""},
+		{"forking", secret(), ""},
+		{"blank", Auth{}, ""},
+		{"none", Auth{}, ""},
+		{"no-url", Auth{}, `exit status 1: it says "no credentials server URL"`},
+		{"failing", Auth{}, "exit status 1; " + notShown},
+		{"none-with-more", Auth{}, "exit status 1; " + notShown},
+		{"none-and-well", Auth{}, notAnswer + "not JSON: syntax error at byte 1"},
+		{"garbage", Auth{}, notAnswer + "not JSON: syntax error at byte 1"},
+		{"number", Auth{}, notAnswer + "a value of the wrong type before byte 26: string wanted"},
+		{"no-secret", Auth{}, notAnswer + "it lacks Username or Secret"},
+		{"two-values", Auth{}, notAnswer + "not JSON: syntax error at byte 65"},
+		{"silent", Auth{}, "the answer is empty"},
+		{"flooding", Auth{}, "standard output is longer than 1048576 bytes"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := Helper{Name: tt.name, Dir: dir, Environ: environ}.Get(t.Context(), "r.io")
+			want := fmt.Sprintf("docker-credential-%s get %q: %s", tt.name, "r.io", tt.err)
+			if (err != nil || tt.err != "") && fmt.Sprint(err) != want {
+				t.Errorf("error %v, want %s", err, want)
+			}
+			if got != tt.want {
+				t.Error("another credential than wanted") // not printed: it is a secret
+			}
+			canary.Check(t, "error", fmt.Sprint(err))
+		})
+	}
+}
+
+// TestHelperDeadline: it holds although a child keeps standard output open.
+func TestHelperDeadline(t *testing.T) {
+	dir, environ := helpers(t)
+	for _, name := range []string{"hanging", "forking-hanging"} {
+		_, err := Helper{Name: name, Dir: dir, Environ: environ, Timeout: 200 * time.Millisecond}.Get(t.Context(), "r.io")
+		want := `docker-credential-` + name + ` get "r.io": no answer within 200ms: context deadline exceeded`
+		if fmt.Sprint(err) != want || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := (Helper{Name: "hanging", Dir: dir, Environ: environ}).Get(ctx, "r.io"); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want a cancellation", err)
+	}
+}
+
+// TestHelperSearch: PATH is that of the helper's environment, and its relative
+// directories are not searched.
+func TestHelperSearch(t *testing.T) {
+	dir, environ := helpers(t)
+	t.Chdir(filepath.Dir(dir))
+	relative := filepath.Base(dir)
+	path := func(dirs ...string) []string {
+		return append(environ[:len(environ):len(environ)], "PATH=/nowhere", "PATH="+strings.Join(dirs, ":"))
+	}
+	empty := t.TempDir()
+	os.WriteFile(filepath.Join(empty, helperPrefix+"good"), nil, 0o644) // not executable
+	os.Mkdir(filepath.Join(empty, helperPrefix+"args"), 0o755)
+	tests := []struct {
+		name, helper, dir string
+		environ           []string
+		err               string
+	}{
+		{"second directory", "good", "", path(empty, dir), ""},
+		{"a directory of that name", "args", "", path(empty, dir), ""},
+		{"relative", "good", "", path(relative, ""), `docker-credential-good get "r.io": there is no such program in PATH, "` + relative + `:": name its directory, or put it into one of these`},
+		{"no PATH", "good", "", environ, `docker-credential-good get "r.io": there is no such program in PATH, "": name its directory, or put it into one of these`},
+		{"explicit", "good", dir, environ, ""},
+		{"explicit and relative", "good", relative, environ, ""},
+		{"explicit, missing", "absent", dir, path(dir), `docker-credential-absent get "r.io": start "` + dir + `/docker-credential-absent": there is no such file: no such file or directory`},
+		{"explicit, not executable", "good", empty, path(dir), `docker-credential-good get "r.io": start "` + empty + `/docker-credential-good": it is not executable (mode -rw-r--r--); chmod +x it: permission denied`},
+		{"a path", "../good", dir, path(dir), `docker-credential-(a name that is not shown) get "r.io": that is not the name of a credential helper, which docker-credential- is put in front of: it needs letters, digits, dots, hyphens and underscores`},
+		{"no name", "", dir, path(dir), `docker-credential-(a name that is not shown) get "r.io": that is not the name of a credential helper, which docker-credential- is put in front of: it needs letters, digits, dots, hyphens and underscores`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := Helper{Name: tt.helper, Dir: tt.dir, Environ: tt.environ}.Get(t.Context(), "r.io")
+			if (err != nil || tt.err != "") && fmt.Sprint(err) != tt.err {
+				t.Errorf("error %v, want %s", err, tt.err)
+			}
+			if (got == Auth{}) != (tt.err != "") {
+				t.Error("a credential with an error, or none without")
+			}
+		})
+	}
+}
+
+func TestHelperInheritsEnvironment(t *testing.T) {
+	dir, environ := helpers(t)
+	for _, entry := range environ {
+		key, value, _ := strings.Cut(entry, "=")
+		t.Setenv(key, value)
+	}
+	t.Setenv("PATH", dir)
+	t.Setenv("WHO", "you")
+	got, err := Helper{Name: "whoami"}.Get(t.Context(), "r.io")
+	if err != nil || got.Username != "r.io you" {
+		t.Errorf("user %q, error %v", got.Username, err)
+	}
+}
+
+func FuzzDecodeAnswer(f *testing.F) {
+	f.Add([]byte(`{"ServerURL":"r.io","Username":"u","Secret":"` + canary.Password + `"}`))
+	f.Add([]byte(`{"username":"<token>","SECRET":"` + canary.Password + `"} `))
+	f.Add([]byte(canary.Password))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		auth, err := decodeAnswer(data)
+		canary.Check(t, "error", fmt.Sprint(err))
+		if err != nil && auth != (Auth{}) {
+			t.Error("a credential beside an error")
+		}
+	})
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package dockerconfig_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/provider/dockerconfig"
+)
+
+// The test binary plays helpers, by the name it is called by.
+func TestMain(m *testing.M) {
+	name, ok := strings.CutPrefix(filepath.Base(os.Args[0]), "docker-credential-")
+	if !ok {
+		os.Exit(m.Run())
+	}
+	switch name {
+	case "good":
+		fmt.Println(`{"Username":"of-helper","Secret":"` + canary.Password + `"}`)
+	case "identity":
+		fmt.Println(`{"Username":"<token>","Secret":"` + canary.Token + `"}`)
+	case "none":
+		fmt.Println("credentials not found in native keychain")
+		os.Exit(1)
+	case "failing":
+		fmt.Println("the key ring is locked, " + canary.Password)
+		os.Exit(1)
+	}
+}
+
+// write writes a config.json and returns its path.
+func write(t testing.TB, data string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.json")
+	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// config writes a config.json and returns its path, and a directory of helpers.
+func config(t *testing.T, data string) (path, helpers string) {
+	t.Helper()
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector otherwise takes a second to end
+	path = write(t, data)
+	dir := filepath.Dir(path)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"good", "identity", "none", "failing"} {
+		if err := os.Symlink(self, filepath.Join(dir, "docker-credential-"+name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path, dir
+}
+
+func login(user string) string {
+	return `{"auth":"` + base64.StdEncoding.EncodeToString([]byte(user+":"+canary.Password)) + `"}`
+}
+
+func ask(t testing.TB, opts dockerconfig.Options, image string) (*plugin.Response, error) {
+	t.Helper()
+	p, err := dockerconfig.New(opts)
+	if err != nil {
+		return nil, err
+	}
+	return p.GetCredentials(t.Context(), &plugin.Request{Image: image})
+}
+
+func TestGetCredentials(t *testing.T) {
+	const (
+		all   = plugin.CacheRegistry
+		one   = plugin.CacheImage
+		token = `{"identitytoken":"` + canary.Token + `"}`
+	)
+	tests := []struct {
+		name, file, image string
+		want              map[string]string // user by key
+		scope             plugin.CacheKeyType
+	}{
+		{"host", `{"auths":{"r.io":` + login("u") + `,"s.io":` + login("v") + `}}`, "r.io/team/app", map[string]string{"r.io": "u"}, all},
+		{"URL", `{"auths":{"https://r.io:5000/v2/":` + login("u") + `}}`, "r.io:5000/app", map[string]string{"r.io:5000": "u"}, all},
+		{"hub", `{"auths":{"https://index.docker.io/v1/":` + login("u") + `}}`, "docker.io/library/nginx", map[string]string{"docker.io": "u"}, all},
+		{"not there", `{"auths":{"r.io":` + login("u") + `}}`, "s.io/app", nil, all},
+		{"paths", `{"auths":{"r.io":` + login("u") + `,"r.io/team":` + login("v") + `}}`, "r.io/team/app", map[string]string{"r.io/team": "v", "r.io": "u"}, one},
+		{"another path", `{"auths":{"r.io":` + login("u") + `,"r.io/team":` + login("v") + `}}`, "r.io/team-b/app", map[string]string{"r.io": "u"}, one},
+		{"paths alone", `{"auths":{"r.io/team":` + login("v") + `}}`, "r.io/app", nil, one},
+		{"paths of another registry", `{"auths":{"r.io":` + login("u") + `,"s.io/team":` + login("v") + `}}`, "r.io/app", map[string]string{"r.io": "u"}, all},
+		{"namespace v2", `{"auths":{"r.io/v2/team":` + login("v") + `}}`, "r.io/v2/team/app", map[string]string{"r.io": "v"}, one},
+		{"pattern", `{"auths":{"*.r.io":` + login("u") + `}}`, "a.r.io/app", map[string]string{"*.r.io": "u"}, all},
+		{"two keys for a host", `{"auths":{"https://r.io":` + login("v") + `,"r.io":` + login("u") + `}}`, "r.io/app", map[string]string{"r.io": "u"}, all},
+		{"legacy", `{"r.io":` + login("u") + `}`, "r.io/app", map[string]string{"r.io": "u"}, all},
+		{"token beside a login", `{"auths":{"r.io/team":` + token + `,"r.io":` + login("u") + `}}`, "r.io/team/app", map[string]string{"r.io": "u"}, one},
+		{"login and token in one", `{"auths":{"r.io":{"username":"u","password":"` + canary.Password + `","identitytoken":"` + canary.Token + `"}}}`, "r.io/app", map[string]string{"r.io": "u"}, all},
+		{"helper", `{"credHelpers":{"r.io":"good"},"auths":{"r.io":` + login("u") + `,"r.io/team":` + login("v") + `}}`, "r.io/team/app", map[string]string{"r.io": "of-helper"}, all},
+		{"store", `{"credsStore":"good"}`, "docker.io/library/nginx", map[string]string{"docker.io": "of-helper"}, all},
+		{"helper has none", `{"credsStore":"none","auths":{"r.io":` + login("u") + `}}`, "r.io/app", nil, all},
+		{"by hand", `{"auths":{"r.io:5000/team/app":` + login("v") + `}}`, "https://r.io:5000/team/app:1@sha256:0", map[string]string{"r.io:5000/team/app": "v"}, one},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			path, dir := config(t, tt.file)
+			resp, err := ask(t, dockerconfig.Options{Path: path, HelperDir: dir, CacheDuration: time.Hour}, tt.image)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got map[string]string
+			for key, auth := range resp.Auth {
+				if got == nil {
+					got = map[string]string{}
+				}
+				got[key] = auth.Username
+				if auth.Password != canary.Password {
+					t.Errorf("key %q: another password than the file has", key)
+				}
+				checkMatches(t, key, strings.TrimPrefix(tt.image, "https://"))
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			duration := time.Hour
+			if len(tt.want) == 0 {
+				duration = time.Minute
+			}
+			if resp.CacheKeyType != tt.scope || *resp.CacheDuration != duration {
+				t.Errorf("cache %s for %v, want %s for %v", resp.CacheKeyType, *resp.CacheDuration, tt.scope, duration)
+			}
+		})
+	}
+}
+
+// checkMatches: a key that does not match the image is of no use to a kubelet.
+func checkMatches(t *testing.T, key, image string) {
+	t.Helper()
+	p, err := regcred.ParsePattern(key)
+	if err != nil || !p.Match(image) {
+		t.Errorf("key %q does not match %q (%v)", key, image, err)
+	}
+	_, path, _ := strings.Cut(key, "/")
+	if strings.HasPrefix(path, "v1/") || strings.HasPrefix(path, "v2/") {
+		t.Errorf("key %q: a kubelet removes the beginning of its path", key)
+	}
+}
+
+// failures are the errors for one registry, r.io.
+var failures = []struct{ name, file, want string }{
+	{"no credential in the helper's words", `{"credHelpers":{"r.io":"failing"}}`, `docker-credential-failing get "r.io": exit status 1; what it wrote may hold secrets and is not shown: run it by hand, as this user and with this environment`},
+	{"no helper", `{"credsStore":"absent"}`, `docker-credential-absent get "r.io": start "DIR/docker-credential-absent": there is no such file: no such file or directory`},
+	{"helper with a path", `{"credsStore":"../good"}`, `docker-credential-(a name that is not shown) get "r.io": that is not the name of a credential helper, which docker-credential- is put in front of: it needs letters, digits, dots, hyphens and underscores`},
+	{"helper's identity token", `{"credsStore":"identity"}`, `docker-credential-identity has an identity token for "r.io", with which a kubelet cannot pull: log in with a user name and a password or access token`},
+	{"identity token", `{"auths":{"https://r.io":{"auth":"dTo=","identitytoken":"` + canary.Token + `"}}}`, `read "FILE": auths["https://r.io"] has an identity token, with which a kubelet cannot pull: log in with a user name and a password or access token`},
+	{"registry token", `{"auths":{"r.io":{"registrytoken":"` + canary.Token + `"}}}`, `read "FILE": auths["r.io"] has a registry token, with which a kubelet cannot pull: log in with a user name and a password or access token`},
+	{"not JSON", canary.Password, `read "FILE": not JSON: syntax error at byte 1`},
+	{"bad auth", `{"auths":{"s.io":{"auth":"` + canary.Password + `"}}}`, `read "FILE": auths["s.io"]: an auth field is not the base64 of user:password`},
+	{"wrong type", `{"auths":"` + canary.Password + `"}`, `read "FILE": a value of the wrong type before byte 31: map wanted`},
+}
+
+func TestFailures(t *testing.T) {
+	for _, tt := range failures {
+		t.Run(tt.name, func(t *testing.T) {
+			path, dir := config(t, tt.file)
+			_, err := ask(t, dockerconfig.Options{Path: path, HelperDir: dir, Optional: true}, "r.io/app")
+			want := `registry "r.io": ` + strings.NewReplacer("FILE", path, "DIR", dir).Replace(tt.want)
+			if fmt.Sprint(err) != want {
+				t.Errorf("error %v, want %s", err, want)
+			}
+			canary.Check(t, "error", fmt.Sprint(err))
+		})
+	}
+}
+
+func TestFailuresOfTheFile(t *testing.T) {
+	path, dir := config(t, `{}`)
+	missing := filepath.Join(dir, "missing")
+	for _, tt := range []struct {
+		name  string
+		opts  dockerconfig.Options
+		image string
+		want  string
+	}{
+		{"none named", dockerconfig.Options{}, "r.io/app", "no file is named: --config is needed, such as --config /etc/registry/config.json"},
+		{"negative", dockerconfig.Options{Path: path, CacheDuration: -time.Second}, "r.io/app", "--cache-duration -1s is negative: 0s means that answers are not reused"},
+		{"missing", dockerconfig.Options{Path: missing}, "r.io/app", `registry "r.io": read "` + missing + `": there is no such file: no such file or directory; mend --config, or give --optional if there may be none`},
+		{"directory", dockerconfig.Options{Path: dir, Optional: true}, "r.io/app", `registry "r.io": read "` + dir + `" is a directory; name a regular file`},
+		{"no host", dockerconfig.Options{Path: path}, "", `image "" does not begin with the host of a registry`},
+	} {
+		if _, err := ask(t, tt.opts, tt.image); fmt.Sprint(err) != tt.want {
+			t.Errorf("%s: error %v, want %s", tt.name, err, tt.want)
+		}
+	}
+}
+
+// TestOptional: no file means no credentials, for a short while.
+func TestOptional(t *testing.T) {
+	var log bytes.Buffer
+	opts := dockerconfig.Options{
+		Path: filepath.Join(t.TempDir(), "missing"), Optional: true, CacheDuration: 10 * time.Second,
+		Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
+	resp, err := ask(t, opts, "r.io/app")
+	if err != nil || len(resp.Auth) > 0 || resp.CacheKeyType != plugin.CacheRegistry || *resp.CacheDuration != 10*time.Second {
+		t.Errorf("error %v, or another answer than an empty one for the registry, for 10s", err)
+	}
+	if log.Len() > 0 {
+		t.Errorf("a warning: %s", log.String())
+	}
+}
+
+// TestReread: a file that is replaced counts from the next request on.
+func TestReread(t *testing.T) {
+	path := write(t, `{"auths":{"r.io":`+login("before")+`}}`)
+	p, err := dockerconfig.New(dockerconfig.Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range []string{"before", "after"} {
+		resp, err := p.GetCredentials(t.Context(), &plugin.Request{Image: "r.io/app"})
+		if err != nil || resp.Auth["r.io"].Username != user || *resp.CacheDuration != 0 {
+			t.Errorf("user %q, error %v; want %q", resp.Auth["r.io"].Username, err, user)
+		}
+		if err := os.WriteFile(path, []byte(`{"auths":{"r.io":`+login("after")+`}}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLog: what is said does not hold secrets, and warns of a file that others
+// may read.
+func TestLog(t *testing.T) {
+	var log bytes.Buffer
+	path, dir := config(t, `{"credHelpers":{"s.io":"good"},"auths":{"r.io":`+login("u")+`,"r.io/app":{"identitytoken":"`+canary.Token+`"}}}`)
+	opts := dockerconfig.Options{Path: path, HelperDir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	for _, image := range []string{"r.io/app", "s.io/app", "t.io/app"} {
+		if _, err := ask(t, opts, image); err != nil {
+			t.Error(err)
+		}
+	}
+	canary.Check(t, "log", log.String())
+	for _, want := range []string{`entry=r.io key=r.io`, `entry=r.io/app holds="an identity token"`, `helper=good server=s.io found=true`, `no helper for the registry: the answer is empty" registry=t.io`} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log has no %s", want)
+		}
+	}
+	const warning = `level=WARN msg="others may read or change the file: chmod o-rw it" file=`
+	if strings.Contains(log.String(), warning) {
+		t.Error("a warning about a file of mode 0600")
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ask(t, opts, "r.io/app"); err != nil || !strings.Contains(log.String(), warning+path) {
+		t.Errorf("error %v, or no warning about a file of mode 0644", err)
+	}
+}
+
+// TestDocsFailures: the table of failures in the document has these failures,
+// and no others.
+func TestDocsFailures(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/plugins/dockerconfig.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(doc), "\n## Failure messages\n")
+	var rows []*regexp.Regexp
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)`").FindAllStringSubmatch(table, -1) {
+		rows = append(rows, regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(m[1]), "…", ".*")))
+	}
+	said := []string{
+		"no file is named: --config is needed", "--cache-duration -1s is negative", `read "x": there is no such file: no such file or directory; mend --config, or give --optional`,
+		"others may read or change the file: chmod o-rw it", "an entry is left out, with which a kubelet cannot pull",
+		"no entry and no helper for the registry: the answer is empty",
+		`read "x" is a directory; name a regular file`, `read "x": this user may not read it`, `image "" does not begin with the host of a registry`,
+		`read "x": it has more than 1048576 bytes: is it the right file?`, `no answer within 45s`, `there is no such program in PATH, "/bin": name its directory`,
+		"read files: they were replaced again and again meanwhile", `the answer is empty`, `the answer is not that of a credential helper: not JSON`, `standard output is longer than 1048576 bytes`,
+	}
+	for _, f := range failures {
+		said = append(said, f.want)
+	}
+	for _, text := range said {
+		if !slices.ContainsFunc(rows, func(row *regexp.Regexp) bool { return row.MatchString(text) }) {
+			t.Errorf("the document has no row for %s", text)
+		}
+	}
+	for _, row := range rows {
+		if !slices.ContainsFunc(said, row.MatchString) {
+			t.Errorf("nothing fails with %s", row)
+		}
+	}
+}
+
+// FuzzKeys: every key of an answer matches the image.
+func FuzzKeys(f *testing.F) {
+	for _, key := range []string{"r.io", "https://r.io/v1/", "*.io/team", "r.io:5000/team/app", "index.docker.io/v1/", "r.io/v2/app", "r.io:", "[::1]:5000"} {
+		f.Add(key)
+	}
+	images := []string{"r.io/team/app", "r.io:5000/team/app", "docker.io/library/nginx", "r.io/v2/app", "r.io/v1/v2/app", "localhost/app", "[::1]:5000/app", "a.b.r.io/app"}
+	f.Fuzz(func(t *testing.T, key string) {
+		quoted, err := json.Marshal(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := write(t, `{"auths":{`+string(quoted)+`:`+login("u")+`}}`)
+		for _, image := range images {
+			resp, err := ask(t, dockerconfig.Options{Path: path}, image)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for key := range resp.Auth {
+				checkMatches(t, key, image)
+			}
+		}
+	})
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package static is a [plugin.Provider] that answers with one user name and
+// password from files, for the registries that it is told. The files are read
+// on each run. docs/plugins/static.md describes it for operators.
+package static
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/internal/secretfile"
+	"github.com/regcred/regcred/plugin"
+)
+
+// DefaultCacheDuration is how long an answer may be reused: after that time at
+// the latest a kubelet uses a password that has been replaced. It is the
+// interval at which a kubelet re-reads its own docker config files.
+const DefaultCacheDuration = 5 * time.Minute
+
+// Options are the settings of a [Provider]. A user name, a password and at
+// least one host are required.
+type Options struct {
+	Username     string // or UsernameFile
+	UsernameFile string
+
+	PasswordFile       string // or PasswordCredential
+	PasswordCredential string // name of a systemd credential
+
+	// CredentialsDir is where systemd has put the credentials of this unit:
+	// its variable CREDENTIALS_DIRECTORY.
+	CredentialsDir string
+
+	// Hosts are the registries that get the password, as host[:port], where *
+	// stands for any text within one label. The last two labels have none.
+	Hosts []string
+
+	// CacheDuration is how long an answer may be reused; 0 means not at all.
+	CacheDuration time.Duration
+
+	// Log gets a warning if others may read the password; nil discards.
+	Log *slog.Logger
+}
+
+// Provider answers from files. It is safe for concurrent use.
+type Provider struct{ opts Options }
+
+// New returns a Provider. Its error concerns opts alone: files are read for
+// each request.
+func New(opts Options) (*Provider, error) {
+	if err := opts.check(); err != nil {
+		return nil, err
+	}
+	if opts.PasswordCredential != "" {
+		opts.PasswordFile = filepath.Join(opts.CredentialsDir, opts.PasswordCredential)
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	opts.Hosts = slices.Clone(opts.Hosts)
+	return &Provider{opts}, nil
+}
+
+func (o Options) check() error {
+	switch {
+	case (o.Username == "") == (o.UsernameFile == ""):
+		return errors.New("one user name is needed: give either --username or --username-file")
+	case o.Username != "" && checkUsername(o.Username) != nil:
+		return fmt.Errorf("--username: %w", checkUsername(o.Username))
+	case (o.PasswordFile == "") == (o.PasswordCredential == ""):
+		return errors.New("one password is needed: give either --password-file or --password-credential")
+	case strings.Trim(o.PasswordCredential, ".") == "" && o.PasswordCredential != "" || strings.ContainsAny(o.PasswordCredential, `/\`):
+		return fmt.Errorf("--password-credential %q is not the name of a systemd credential; for a path there is --password-file", o.PasswordCredential)
+	case o.PasswordCredential != "" && o.CredentialsDir == "":
+		return errors.New("--password-credential: CREDENTIALS_DIRECTORY is not set: the kubelet's unit needs LoadCredential= or LoadCredentialEncrypted=, and a restart")
+	case len(o.Hosts) == 0:
+		return errors.New("no registry is named: give --host for each one that may get the password, such as --host registry.example:5000")
+	case o.CacheDuration < 0:
+		return fmt.Errorf("--cache-duration %v is negative: 0s means that answers are not reused", o.CacheDuration)
+	}
+	for _, host := range o.Hosts {
+		if err := hostpattern.Check(host); err != nil {
+			return fmt.Errorf("--host %q: %w", host, err)
+		}
+	}
+	return nil
+}
+
+// GetCredentials implements [plugin.Provider]. A registry that is not named
+// gets an empty answer, and no file is read for it.
+func (p *Provider) GetCredentials(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
+	registry := req.Registry()
+	if registry == "" {
+		return nil, fmt.Errorf("image %q does not begin with the host of a registry", req.Image)
+	}
+	resp := &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: &p.opts.CacheDuration}
+	if !hostpattern.Any(p.opts.Hosts, registry) {
+		p.opts.Log.Warn("no --host matches: the answer is empty", "registry", registry)
+		return resp, nil
+	}
+	auth, err := p.read()
+	if err != nil {
+		return nil, fmt.Errorf("registry %q: %w", registry, err)
+	}
+	resp.Auth = map[string]plugin.AuthConfig{registry: auth}
+	return resp, nil
+}
+
+// read reads user name and password, of one moment if both are in files.
+func (p *Provider) read() (plugin.AuthConfig, error) {
+	paths := []string{p.opts.PasswordFile}
+	if p.opts.UsernameFile != "" {
+		paths = append(paths, p.opts.UsernameFile)
+	}
+	files, err := secretfile.Read(paths...)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return plugin.AuthConfig{}, fmt.Errorf("read %w; write it, or mend the flag that names it", err)
+	case err != nil:
+		return plugin.AuthConfig{}, fmt.Errorf("read %w", err)
+	}
+	if files[0].Exposed {
+		p.opts.Log.Warn("others may read or change the password: chmod o-rw it", "file", files[0].Path)
+	}
+	auth := plugin.AuthConfig{Username: p.opts.Username, Password: plugin.Secret(line(files[0].Data))}
+	if auth.Password == "" {
+		return plugin.AuthConfig{}, fmt.Errorf("read %q: it is empty; write the password into it", files[0].Path)
+	}
+	if len(files) == 1 {
+		return auth, nil
+	}
+	auth.Username = line(files[1].Data)
+	if err := checkUsername(auth.Username); err != nil {
+		return plugin.AuthConfig{}, fmt.Errorf("read %q: %w", files[1].Path, err)
+	}
+	return auth, nil
+}
+
+// checkUsername does not show the name: somebody may have swapped the files.
+func checkUsername(name string) error {
+	switch {
+	case name == "":
+		return errors.New("it is empty; write the user name into it")
+	case strings.Contains(name, ":"):
+		return errors.New("the user name has a colon in it, which a registry takes for its end (RFC 7617)")
+	}
+	return nil
+}
+
+// line returns data without one line end, which editors and echo add.
+func line(data []byte) string {
+	if rest, ok := bytes.CutSuffix(data, []byte("\n")); ok {
+		data = bytes.TrimSuffix(rest, []byte("\r"))
+	}
+	return string(data)
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package static_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/provider/static"
+)
+
+func write(t testing.TB, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func ask(t testing.TB, opts static.Options, image string) (*plugin.Response, error) {
+	t.Helper()
+	p, err := static.New(opts)
+	if err != nil {
+		return nil, err
+	}
+	return p.GetCredentials(t.Context(), &plugin.Request{Image: image})
+}
+
+// TestHosts: the password goes to the registries that are named, and to no others.
+func TestHosts(t *testing.T) {
+	tests := []struct {
+		image string
+		hosts []string
+		key   string // "" means an empty answer
+	}{
+		{"r.example/team/app", []string{"r.example"}, "r.example"},
+		{"r.example:5000/app", []string{"s.example", "r.example:5000"}, "r.example:5000"},
+		{"a.r.example/app", []string{"*.r.example"}, "a.r.example"},
+		{"a-1.r.example/app", []string{"a-*.r.example"}, "a-1.r.example"},
+		{"localhost/app", []string{"localhost"}, "localhost"},
+		{"[::1]:5000/app", []string{"[::1]:5000"}, "[::1]:5000"},
+		{"docker.io/library/nginx", []string{"docker.io"}, "docker.io"},
+		{"r.example:5000/app", []string{"r.example"}, ""},
+		{"r.example/app", []string{"r.example:5000"}, ""},
+		{"r.example.evil.com/app", []string{"r.example"}, ""},
+		{"evilr.example/app", []string{"r.example"}, ""},
+		{"evil.com/r.example/app", []string{"r.example"}, ""},
+		{"a.b.r.example/app", []string{"*.r.example"}, ""},
+		{"R.example/app", []string{"r.example"}, "R.example"},
+	}
+	for _, tt := range tests {
+		opts := static.Options{Username: "u", PasswordFile: "/nonexistent", Hosts: tt.hosts, CacheDuration: time.Hour}
+		if tt.key != "" { // else the file is not read
+			opts.PasswordFile = write(t, canary.Password)
+		}
+		resp, err := ask(t, opts, tt.image)
+		if err != nil {
+			t.Errorf("%s, %q: %v", tt.image, tt.hosts, err)
+			continue
+		}
+		if resp.CacheKeyType != plugin.CacheRegistry || *resp.CacheDuration != time.Hour {
+			t.Errorf("%s: cache %s for %v", tt.image, resp.CacheKeyType, *resp.CacheDuration)
+		}
+		want := plugin.AuthConfig{Username: "u", Password: canary.Password}
+		if tt.key == "" && len(resp.Auth) > 0 || tt.key != "" && (len(resp.Auth) != 1 || resp.Auth[tt.key] != want) {
+			t.Errorf("%s, %q: %d credentials, or others than wanted", tt.image, tt.hosts, len(resp.Auth))
+		}
+	}
+}
+
+func TestFiles(t *testing.T) {
+	tests := []struct {
+		name, user, password string // as in the files
+		want                 plugin.AuthConfig
+	}{
+		{"plain", "u", canary.Password, plugin.AuthConfig{Username: "u", Password: canary.Password}},
+		{"line ends", "u\n", canary.Password + "\n", plugin.AuthConfig{Username: "u", Password: canary.Password}},
+		{"of Windows", "u\r\n", canary.Password + "\r\n", plugin.AuthConfig{Username: "u", Password: canary.Password}},
+		{"one line end alone", "u", canary.Password + "\n\n", plugin.AuthConfig{Username: "u", Password: canary.Password + "\n"}},
+		{"blanks", " u ", " " + canary.Password + "\t", plugin.AuthConfig{Username: " u ", Password: " " + canary.Password + "\t"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			password := write(t, tt.password)
+			for name, opts := range map[string]static.Options{
+				"files":      {UsernameFile: write(t, tt.user), PasswordFile: password},
+				"credential": {UsernameFile: write(t, tt.user), PasswordCredential: filepath.Base(password), CredentialsDir: filepath.Dir(password)},
+			} {
+				opts.Hosts = []string{"r.example"}
+				resp, err := ask(t, opts, "r.example/app")
+				if err != nil || resp.Auth["r.example"] != tt.want || *resp.CacheDuration != 0 {
+					t.Errorf("%s: error %v, or another credential than wanted", name, err)
+				}
+			}
+		})
+	}
+}
+
+// TestReread: files that are replaced count from the next request on.
+func TestReread(t *testing.T) {
+	user, password := write(t, "before"), write(t, canary.Password)
+	p, err := static.New(static.Options{UsernameFile: user, PasswordFile: password, Hosts: []string{"r.example"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"before", "after"} {
+		resp, err := p.GetCredentials(t.Context(), &plugin.Request{Image: "r.example/app"})
+		if err != nil || resp.Auth["r.example"].Username != want {
+			t.Errorf("user %q, error %v; want %q", resp.Auth["r.example"].Username, err, want)
+		}
+		if err := os.WriteFile(user, []byte("after"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestLog(t *testing.T) {
+	var log bytes.Buffer
+	password := write(t, canary.Password)
+	opts := static.Options{Username: "u", PasswordFile: password, Hosts: []string{"r.example"}, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	const exposed = `level=WARN msg="others may read or change the password: chmod o-rw it" file=`
+	for _, step := range []struct {
+		image string
+		mode  os.FileMode
+		want  string
+	}{
+		{"r.example/app", 0o640, ""},
+		{"r.example/app", 0o644, exposed + password},
+		{"s.example/app", 0o640, `level=WARN msg="no --host matches: the answer is empty" registry=s.example`},
+	} {
+		if runtime.GOOS == "windows" && strings.HasPrefix(step.want, exposed) {
+			continue
+		}
+		log.Reset()
+		if err := os.Chmod(password, step.mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ask(t, opts, step.image); err != nil {
+			t.Error(err)
+		}
+		if !strings.Contains(log.String(), step.want) || step.want == "" && log.Len() > 0 {
+			t.Errorf("%s, mode %v: log %q, want %q", step.image, step.mode, log.String(), step.want)
+		}
+		canary.Check(t, "log", log.String())
+	}
+}
+
+// failure is an error, and how it comes about.
+type failure struct {
+	name  string
+	opts  static.Options
+	image string
+	want  string
+}
+
+func failures(t *testing.T) []failure {
+	dir, empty, password := t.TempDir(), write(t, "\n"), write(t, canary.Password)
+	swapped, missing := write(t, "x:"+canary.Password), filepath.Join(dir, "missing")
+	host := []string{"r.example"}
+	named := func(hosts ...string) static.Options {
+		return static.Options{Username: "u", PasswordFile: password, Hosts: hosts}
+	}
+	const image = "r.example/app"
+	return []failure{
+		{"no user name", static.Options{PasswordFile: password, Hosts: host}, image, "one user name is needed: give either --username or --username-file"},
+		{"two user names", static.Options{Username: "u", UsernameFile: password, PasswordFile: password, Hosts: host}, image, "one user name is needed: give either --username or --username-file"},
+		{"user name with a colon", static.Options{Username: "a:b", PasswordFile: password, Hosts: host}, image, "--username: the user name has a colon in it, which a registry takes for its end (RFC 7617)"},
+		{"files swapped", static.Options{UsernameFile: swapped, PasswordFile: password, Hosts: host}, image, `registry "r.example": read "` + swapped + `": the user name has a colon in it, which a registry takes for its end (RFC 7617)`},
+		{"no password", static.Options{Username: "u", Hosts: host}, image, "one password is needed: give either --password-file or --password-credential"},
+		{"two passwords", static.Options{Username: "u", PasswordFile: password, PasswordCredential: "p", CredentialsDir: dir, Hosts: host}, image, "one password is needed: give either --password-file or --password-credential"},
+		{"credential with a path", static.Options{Username: "u", PasswordCredential: "../p", CredentialsDir: dir, Hosts: host}, image, `--password-credential "../p" is not the name of a systemd credential; for a path there is --password-file`},
+		{"parent", static.Options{Username: "u", PasswordCredential: "..", CredentialsDir: dir, Hosts: host}, image, `--password-credential ".." is not the name of a systemd credential; for a path there is --password-file`},
+		{"no credentials", static.Options{Username: "u", PasswordCredential: "p", Hosts: host}, image, "--password-credential: CREDENTIALS_DIRECTORY is not set: the kubelet's unit needs LoadCredential= or LoadCredentialEncrypted=, and a restart"},
+		{"no host", named(), image, "no registry is named: give --host for each one that may get the password, such as --host registry.example:5000"},
+		{"negative", static.Options{Username: "u", PasswordFile: password, Hosts: host, CacheDuration: -1}, image, "--cache-duration -1ns is negative: 0s means that answers are not reused"},
+		{"host with a scheme", named("https://r.example"), image, `--host "https://r.example": it is not host[:port]; give it without scheme and path`},
+		{"host with a path", named("r.example/team"), image, `--host "r.example/team": it is not host[:port]; give it without scheme and path`},
+		{"host with a port that is none", named("r.example:x"), image, `--host "r.example:x": it is not host[:port]; give it without scheme and path`},
+		{"empty host", named(""), image, `--host "": it is not host[:port]; give it without scheme and path`},
+		{"every host", named("*"), image, `--host "*": a * in one of the last two labels would give the password to strangers; name the domain`},
+		{"every domain", named("*.example"), image, `--host "*.example": a * in one of the last two labels would give the password to strangers; name the domain`},
+		{"every address", named("10.0.0.*:5000"), image, `--host "10.0.0.*:5000": a * in one of the last two labels would give the password to strangers; name the domain`},
+
+		{"missing", static.Options{Username: "u", PasswordFile: missing, Hosts: host}, image, `registry "r.example": read "` + missing + `": there is no such file: no such file or directory; write it, or mend the flag that names it`},
+		{"missing user name", static.Options{UsernameFile: missing, PasswordFile: password, Hosts: host}, image, `registry "r.example": read "` + missing + `": there is no such file: no such file or directory; write it, or mend the flag that names it`},
+		{"directory", static.Options{Username: "u", PasswordFile: dir, Hosts: host}, image, `registry "r.example": read "` + dir + `" is a directory; name a regular file`},
+		{"empty", static.Options{Username: "u", PasswordFile: empty, Hosts: host}, image, `registry "r.example": read "` + empty + `": it is empty; write the password into it`},
+		{"empty user name", static.Options{UsernameFile: empty, PasswordFile: password, Hosts: host}, image, `registry "r.example": read "` + empty + `": it is empty; write the user name into it`},
+		{"no image", named("r.example"), "", `image "" does not begin with the host of a registry`},
+	}
+}
+
+func TestFailures(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the texts of the system differ")
+	}
+	for _, tt := range failures(t) {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := ask(t, tt.opts, tt.image)
+			if fmt.Sprint(err) != tt.want {
+				t.Errorf("error %v, want %s", err, tt.want)
+			}
+			canary.Check(t, "error", fmt.Sprint(err))
+		})
+	}
+}
+
+// TestDocsFailures: the table of failures in the document has these failures,
+// and no others.
+func TestDocsFailures(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/plugins/static.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(doc), "\n## Failure messages\n")
+	var rows []*regexp.Regexp
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)`").FindAllStringSubmatch(table, -1) {
+		rows = append(rows, regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(m[1]), "…", ".*")))
+	}
+	said := []string{`read "x": this user may not read it: permission denied`, `read "x": it has more than 1048576 bytes: is it the right file?`,
+		"no --host matches: the answer is empty", "others may read or change the password: chmod o-rw it",
+		"read files: they were replaced again and again meanwhile"}
+	for _, f := range failures(t) {
+		said = append(said, f.want)
+	}
+	for _, text := range said {
+		if !slices.ContainsFunc(rows, func(row *regexp.Regexp) bool { return row.MatchString(text) }) {
+			t.Errorf("the document has no row for %s", text)
+		}
+	}
+	for _, row := range rows {
+		if !slices.ContainsFunc(said, row.MatchString) {
+			t.Errorf("nothing fails with %s", row)
+		}
+	}
+}
