@@ -274,12 +274,47 @@ func ruleProxiedMetadata(p *Provider) []remark {
 	return within(fieldPath{"env", proxy}, "add NO_PROXY with "+metadataAddress, "%q also sends requests to the cloud's metadata server through the proxy, unless NO_PROXY names %s", shown(p.Env[proxy].Name), metadataAddress)
 }
 
-// ruleEchoedToken goes by names: what a plugin returns cannot be known here.
+// ruleEchoedToken knows this repository's own plugin, and goes by names with
+// others: what a plugin returns cannot be known here.
 func ruleEchoedToken(p *Provider) []remark {
-	if p.TokenAttributes == nil || p.TokenAttributes.CacheType != CachePerServiceAccount || !slices.ContainsFunc(append(p.arguments(), p.Name), namesPassthrough) {
+	if p.TokenAttributes == nil || p.TokenAttributes.CacheType != CachePerServiceAccount {
 		return nil
 	}
-	return within(fieldPath{"tokenAttributes", "cacheType"}, string(CachePerToken), "a plugin that returns the token itself as the password, as this one seems to, is refused unless cacheType is Token")
+	field := fieldPath{"tokenAttributes", "cacheType"}
+	switch {
+	case isTokenProvider(p):
+		if exchangesToken(p) {
+			return nil
+		}
+		return within(field, string(CachePerToken), "without --config and --exchange-url, %s returns the token itself as the password, which is refused unless cacheType is Token", tokenProvider)
+	case slices.ContainsFunc(append(p.arguments(), p.Name), namesPassthrough):
+		return within(field, string(CachePerToken), "a plugin that returns the token itself as the password, as this one seems to, is refused unless cacheType is Token")
+	}
+	return nil
+}
+
+// tokenProvider is the plugin of cmd/token-credential-provider.
+const tokenProvider = "token-credential-provider"
+
+// isTokenProvider reports whether p is that plugin, by its name or by a name
+// such as zot-token-credential-provider of a link to it. The latter may be
+// another's plugin, unless it is given one of that plugin's flags.
+func isTokenProvider(p *Provider) bool {
+	name := strings.TrimSuffix(p.Name, ".exe")
+	return name == tokenProvider || strings.HasSuffix(name, "-"+tokenProvider) && hasFlag(p, "--registry")
+}
+
+// exchangesToken reports whether the plugin is told to exchange the token: its
+// other mode is to pass it through.
+func exchangesToken(p *Provider) bool {
+	return hasFlag(p, "--config") || hasFlag(p, "--exchange-url")
+}
+
+func hasFlag(p *Provider, flag string) bool {
+	return slices.ContainsFunc(p.arguments(), func(a string) bool {
+		name, _, _ := strings.Cut(a, "=")
+		return name == flag
+	})
 }
 
 func namesPassthrough(s string) bool {

@@ -27,6 +27,12 @@ func TestLintProvider(t *testing.T) {
 	audience := func(s string) func(*Provider) {
 		return tokens(func(a *TokenAttributes) { a.ServiceAccountTokenAudience = s })
 	}
+	tokenProviderArgs := func(name string, args ...Secret) func(*Provider) {
+		return func(p *Provider) {
+			*p = lintTokens(*p, nil)
+			p.Name, p.Args = name, args
+		}
+	}
 	for title, tt := range map[string]struct {
 		change func(*Provider)
 		want   []string
@@ -65,10 +71,24 @@ func TestLintProvider(t *testing.T) {
 		"proxy, exempt":   {env(EnvVar{"http_proxy", "http://proxy.example:3128"}, EnvVar{"no_proxy", "localhost,169.254.169.254"}), nil},
 		"proxy for https": {env(EnvVar{"HTTPS_PROXY", "http://proxy.example:3128"}), nil},
 
-		"tokens":       {tokens(nil), nil},
-		"passthrough":  {func(p *Provider) { p.Name = "oidc-pass-through"; *p = lintTokens(*p, nil) }, []string{"echoed-token tokenAttributes.cacheType: Token"}},
-		"echo in args": {func(p *Provider) { p.Args = []Secret{"--mode=echo"}; *p = lintTokens(*p, nil) }, []string{"echoed-token tokenAttributes.cacheType: Token"}},
-		"not an echo":  {func(p *Provider) { p.Name = "gecho"; *p = lintTokens(*p, nil) }, nil},
+		"tokens":         {tokens(nil), nil},
+		"passthrough":    {func(p *Provider) { p.Name = "oidc-pass-through"; *p = lintTokens(*p, nil) }, []string{"echoed-token tokenAttributes.cacheType: Token"}},
+		"echo in args":   {func(p *Provider) { p.Args = []Secret{"--mode=echo"}; *p = lintTokens(*p, nil) }, []string{"echoed-token tokenAttributes.cacheType: Token"}},
+		"token provider": {tokenProviderArgs("token-credential-provider", "--registry=registry.example"), []string{"echoed-token tokenAttributes.cacheType: Token"}},
+		"token provider on Windows": {tokenProviderArgs("token-credential-provider.exe", "--registry", "registry.example"),
+			[]string{"exe-suffix name: token-credential-provider", "echoed-token tokenAttributes.cacheType: Token"}},
+		"token provider without flags": {tokenProviderArgs("token-credential-provider"), []string{"echoed-token tokenAttributes.cacheType: Token"}},
+		"link to it":                   {tokenProviderArgs("zot-token-credential-provider", "--registry=registry.example"), []string{"echoed-token tokenAttributes.cacheType: Token"}},
+		"of another":                   {tokenProviderArgs("zot-token-credential-provider", "--host=registry.example"), nil},
+		"exchange by a file":           {tokenProviderArgs("token-credential-provider", "--config=/etc/token-credential-provider/echo.yaml"), nil},
+		"exchange by a file, apart":    {tokenProviderArgs("token-credential-provider", "--config", "/etc/token-credential-provider/quay.yaml"), nil},
+		"exchange by flags":            {tokenProviderArgs("token-credential-provider", "--registry=registry.example", "--exchange-url=https://sts.example"), nil},
+		"exchange by name only":        {tokenProviderArgs("token-credential-provider", "--registry=registry.example", "--username=exchange-url"), []string{"echoed-token tokenAttributes.cacheType: Token"}},
+		"pass-through with Token": {func(p *Provider) {
+			tokenProviderArgs("token-credential-provider", "--registry=registry.example")(p)
+			p.TokenAttributes.CacheType = CachePerToken
+		}, nil},
+		"not an echo": {func(p *Provider) { p.Name = "gecho"; *p = lintTokens(*p, nil) }, nil},
 		"echo with Token": {func(p *Provider) {
 			p.Name = "echo"
 			*p = lintTokens(*p, func(a *TokenAttributes) { a.CacheType = CachePerToken })

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+const pluginName = "token-credential-provider"
+
+// TestMain makes the test binary the plugin when it is run under its name.
+func TestMain(m *testing.M) {
+	if strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == pluginName {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// binDir returns a directory with the plugin in it.
+func binDir(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := pluginName
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(self, filepath.Join(dir, name)); err != nil {
+		t.Skip("no symbolic links here:", err)
+	}
+	return dir
+}
+
+// tokenFor is a service-account token for an audience, of an hour. Its first
+// part is planted.
+func tokenFor(audience string) string {
+	return jwtOf(canary.Token, map[string]any{
+		"iss": "https://cluster.example", "sub": "system:serviceaccount:team:puller",
+		"aud": []string{audience}, "exp": time.Now().Add(time.Hour).Unix(),
+	})
+}
+
+func jwtOf(first string, claims map[string]any) string {
+	payload, err := json.Marshal(claims)
+	if err != nil {
+		panic(err)
+	}
+	return first + "." + base64.RawURLEncoding.EncodeToString(payload) + ".c2ln"
+}
+
+// TestProcess: the values of arguments are masked, since [plugin.Command] takes
+// them for secrets.
+func TestProcess(t *testing.T) {
+	dir := binDir(t)
+	token := tokenFor("registry.example")
+	for title, tt := range map[string]struct {
+		apiVersion string
+		args       []string
+		image      string
+		token      string
+		username   string // "" means that there is no credential
+		stderr     string
+		code       int
+	}{
+		"v1":                {apiVersion: plugin.V1, args: []string{"--registry=registry.example", "--username={namespace}"}, token: token, username: "team"},
+		"get-credentials":   {apiVersion: plugin.V1, args: []string{"get-credentials", "--registry", "registry.example"}, token: token, username: "serviceaccount"},
+		"two registries":    {apiVersion: plugin.V1, args: []string{"--registry=a.example", "--registry=*.example"}, image: "b.example/app", token: token, username: "serviceaccount"},
+		"another registry":  {apiVersion: plugin.V1, args: []string{"--registry=registry.example"}, image: "evil.example/app", token: token},
+		"v1, no token":      {apiVersion: plugin.V1, args: []string{"--registry=registry.example"}, code: 1, stderr: "no service-account token in the request: the provider's configuration needs tokenAttributes"},
+		"v1beta1":           {apiVersion: plugin.V1Beta1, args: []string{"--registry=registry.example"}, token: token, code: 1, stderr: "requests in credentialprovider.kubelet.k8s.io/v1beta1 have none"},
+		"v1alpha1":          {apiVersion: plugin.V1Alpha1, args: []string{"--registry=registry.example", "--optional"}, token: token},
+		"audience":          {apiVersion: plugin.V1, args: []string{"--registry=registry.example", "--audience=other"}, token: token, code: 1, stderr: `is for the audience ["[redacted]"], not "other": one of serviceAccountTokenAudience`},
+		"no flags":          {apiVersion: plugin.V1, token: token, code: 1, stderr: "no registries: name those that may be given credentials"},
+		"unknown flag":      {apiVersion: plugin.V1, args: []string{"--registries=a"}, token: token, code: 1, stderr: "--help lists the flags"},
+		"no file":           {apiVersion: plugin.V1, args: []string{"--config=/nonexistent/a.yaml"}, token: token, code: 1, stderr: "open [redacted]: no such file"},
+		"file and flag":     {apiVersion: plugin.V1, args: []string{"--config=/nonexistent/a.yaml", "--registry=a"}, token: token, code: 1, stderr: "--config and --registry: the file says it all"},
+		"no exchange":       {apiVersion: plugin.V1, args: []string{"--registry=a", "--exchange-scope=b"}, token: token, code: 1, stderr: "--exchange-url is missing"},
+		"half a client":     {apiVersion: plugin.V1, args: []string{"--registry=a", "--username=b", "--exchange-url=https://sts.example", "--exchange-client-id=b"}, token: token, code: 1, stderr: "one needs the other"},
+		"plain http":        {apiVersion: plugin.V1, args: []string{"--registry=a", "--username=b", "--exchange-url=http://sts.example"}, token: token, code: 1, stderr: "it must be https"},
+		"no client secret":  {apiVersion: plugin.V1, args: []string{"--registry=registry.example", "--username=b", "--exchange-url=https://127.0.0.1:1", "--exchange-client-id=b", "--exchange-client-secret-file=/nonexistent/s"}, token: token, code: 1, stderr: "exchange the service-account token: basicAuth.password: open [redacted]: no such file"},
+		"nobody listens":    {apiVersion: plugin.V1, args: []string{"--registry=registry.example", "--username=b", "--exchange-insecure-http", "--exchange-url=http://127.0.0.1:1/t"}, token: token, code: 1, stderr: "exchange the service-account token: POST [redacted]: connection refused, 3 times"},
+		"empty environment": {apiVersion: plugin.V1, args: []string{"--registry=registry.example", "--v=4"}, token: token, username: "serviceaccount"},
+	} {
+		t.Run(title, func(t *testing.T) {
+			t.Parallel()
+			cmd := plugin.Command{Path: filepath.Join(dir, pluginName), Args: tt.args, Environ: []string{}, APIVersion: tt.apiVersion}
+			req := &plugin.Request{Image: "registry.example/team/app"}
+			if tt.image != "" {
+				req.Image = tt.image
+			}
+			if tt.apiVersion == plugin.V1 {
+				req.ServiceAccountToken = plugin.Secret(tt.token)
+			}
+			x, err := cmd.Run(t.Context(), req)
+			canary.Check(t, "standard error", x.Stderr)
+			if x.StderrSecret {
+				t.Error("standard error held a secret")
+			}
+			if x.ExitCode != tt.code || !strings.Contains(x.Stderr, tt.stderr) || strings.Count(x.Stderr, "\n") > 1 {
+				t.Fatalf("got exit code %d and %q, want %d and %q on one line", x.ExitCode, x.Stderr, tt.code, tt.stderr)
+			}
+			if tt.code != 0 {
+				if x.Stdout != "" {
+					t.Error("something is on standard output")
+				}
+				return
+			}
+			if err != nil {
+				canary.Check(t, "the error", err.Error())
+				t.Fatal("the answer was refused")
+			}
+			registry := req.Registry()
+			if got := x.Response.Auth[registry]; got.Username != tt.username || tt.username != "" && string(got.Password) != tt.token {
+				t.Errorf("got user name %q, or another password than the token", got.Username)
+			}
+		})
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	for flag, want := range map[string]string{
+		"--help":    "--config=/etc/token-credential-provider/quay.yaml",
+		"--version": pluginName + " ",
+	} {
+		var stdout, stderr bytes.Buffer
+		code := program().Run(context.Background(), []string{flag}, strings.NewReader(""), &stdout, &stderr, os.Getenv)
+		if code != 0 || !strings.Contains(stdout.String(), want) || stderr.Len() > 0 {
+			t.Errorf("%s: exit code %d, %q, %q", flag, code, stdout.String(), stderr.String())
+		}
+	}
+}
+
+// TestFlagsAreDocumented: docs/plugins/token.md has a row for each flag.
+func TestFlagsAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile(filepath.FromSlash("../../docs/plugins/token.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	usage := program().Flags.FlagUsages()
+	for _, line := range strings.Split(strings.TrimSpace(usage), "\n") {
+		name := strings.Fields(line)[0]
+		if !strings.Contains(string(doc), "| `"+name+"`") {
+			t.Errorf("docs/plugins/token.md has no row for %s", name)
+		}
+	}
+}
+
+func TestTerminates(t *testing.T) {
+	dir := binDir(t)
+	cmd := plugin.Command{
+		Path: filepath.Join(dir, pluginName), Environ: []string{}, APIVersion: plugin.V1, Timeout: 300 * time.Millisecond, Grace: 10 * time.Second,
+		Args: []string{"--registry=registry.example", "--username=b", "--exchange-url=" + silent(t)},
+	}
+	x, err := cmd.Run(t.Context(), &plugin.Request{Image: "registry.example/app", ServiceAccountToken: plugin.Secret(tokenFor("registry.example"))})
+	var failed *plugin.ExecError
+	if !errors.As(err, &failed) || failed.Stage != plugin.StageTimeout {
+		t.Fatal("it was not ended at the deadline")
+	}
+	canary.Check(t, "standard error", x.Stderr)
+	if x.ExitCode != 1 || !strings.Contains(x.Stderr, pluginName+": ") {
+		t.Errorf("got exit code %d and %q, want 1 and a line on standard error", x.ExitCode, x.Stderr)
+	}
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package token
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/remote"
+)
+
+// read takes the credential out of an answer. Errors hold nothing of it.
+func (p *Provider) read(answer *remote.Answer) (credential, error) {
+	var cred credential
+	document, err := decode(answer)
+	if err != nil {
+		return cred, err
+	}
+	x := p.exchange
+	if cred.secret, err = x.secret.text(document); err != nil {
+		return cred, err
+	}
+	if x.username != nil {
+		if cred.username, err = x.username.text(document); err != nil {
+			return cred, err
+		}
+		if err := checkUsername(cred.username); err != nil {
+			return cred, fmt.Errorf("%q in the answer: %w", x.username.String(), err)
+		}
+	}
+	if cred.expires, err = x.expiry(document, p.now()); err != nil {
+		return cred, err
+	}
+	if claims, err := jwt.Parse(cred.secret); err == nil {
+		cred.expires = sooner(cred.expires, claims.Expires)
+	}
+	if !cred.expires.IsZero() && !p.now().Before(cred.expires) {
+		return cred, fmt.Errorf("the credential in the answer expired at %s: check the clock of this node, which says %s",
+			cred.expires.UTC().Format(time.RFC3339), p.now().UTC().Format(time.RFC3339))
+	}
+	return cred, nil
+}
+
+func decode(answer *remote.Answer) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(answer.Body))
+	decoder.UseNumber()
+	var document any
+	err := decoder.Decode(&document)
+	_, trailing := decoder.Token()
+	switch {
+	case len(bytes.TrimSpace(answer.Body)) == 0:
+		return nil, errors.New("the answer is empty")
+	case err != nil || trailing != io.EOF || !utf8.Valid(answer.Body):
+		return nil, fmt.Errorf("the answer is not JSON%s", contentType(answer.Header))
+	}
+	return document, nil
+}
+
+// contentType says what an answer calls itself, if that explains anything.
+func contentType(h http.Header) string {
+	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	if err != nil || len(media) > 40 || !strings.HasPrefix(media, "text/") {
+		return ""
+	}
+	return ", but " + media
+}
+
+// expiry reads when the credential expires. An answer need not say so (RFC
+// 8693, section 2.2.1); what it says must be a time.
+func (c *exchange) expiry(document any, now time.Time) (time.Time, error) {
+	var expires time.Time
+	for _, field := range []struct {
+		path jsonPath
+		read func(any) (time.Time, error)
+	}{
+		{c.expiresIn, func(value any) (time.Time, error) { return until(value, now) }},
+		{c.expiresAt, at},
+	} {
+		value, ok := field.path.find(document)
+		if !ok || field.path == nil {
+			continue
+		}
+		t, err := field.read(value)
+		if err != nil {
+			return t, fmt.Errorf("%q in the answer %w", field.path.String(), err)
+		}
+		expires = sooner(expires, t)
+	}
+	return expires, nil
+}
+
+// sooner returns the earlier of two times, of which zero is no time.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

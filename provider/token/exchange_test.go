@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package token
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+)
+
+// answering is a server that gives the body to every request.
+func answering(t *testing.T, body string) *testcloud.Server {
+	t.Helper()
+	server := testcloud.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, body)
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// exchanging is a provider that asks the server at /token, impatiently.
+func exchanging(t *testing.T, server *testcloud.Server, change func(*Options)) *Provider {
+	t.Helper()
+	opts := exchangeOptions(&Exchange{URL: server.URL() + "/token", TokenExchange: &TokenExchange{}})
+	if change != nil {
+		change(&opts)
+	}
+	p := newProvider(t, opts)
+	p.client.Backoff = time.Millisecond
+	p.client.Timeout = 5 * time.Second
+	return p
+}
+
+func TestTokenExchange(t *testing.T) {
+	server := answering(t, `{"access_token":"`+canary.Password+`","issued_token_type":"urn:ietf:params:oauth:token-type:access_token","token_type":"Bearer","expires_in":600}`)
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte(canary.Env+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := exchanging(t, server, func(o *Options) {
+		o.Exchange.TokenExchange = &TokenExchange{Audience: "{registry}", Scope: "pull", Resource: "https://registry.example", RequestedTokenType: "urn:example:t"}
+		o.Exchange.Form = map[string]string{"client_id": "a&b"}
+		o.Exchange.BasicAuth = &BasicAuth{Username: "node", Password: "{file:" + secret + "}"}
+	})
+	token := serviceAccountToken(nil)
+	got, err := get(t, p, request(token, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (outcome{"registry.example", "robot", canary.Password, 5 * time.Minute, plugin.CacheRegistry}); got != want {
+		t.Error("another answer than the endpoint's")
+	}
+	if len(server.Requests()) != 1 {
+		t.Fatalf("asked %q", server.Lines())
+	}
+	r := server.Requests()[0]
+	want := url.Values{
+		"grant_type": {"urn:ietf:params:oauth:grant-type:token-exchange"}, "subject_token": {token},
+		"subject_token_type": {"urn:ietf:params:oauth:token-type:jwt"}, "requested_token_type": {"urn:example:t"},
+		"audience": {"registry.example"}, "scope": {"pull"}, "resource": {"https://registry.example"}, "client_id": {"a&b"},
+	}
+	if !gocmp.Equal(r.Form(), want) {
+		t.Error("another form than that of RFC 8693")
+	}
+	user, password, _ := (&http.Request{Header: r.Header}).BasicAuth()
+	if user != "node" || password != canary.Env {
+		t.Error("another client than that of the file")
+	}
+	if got, want := r.Method+" "+r.Path+" "+r.Header.Get("Content-Type")+" "+r.Header.Get("Accept"), "POST /token application/x-www-form-urlencoded application/json"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestAnswers: what an endpoint may say with status 200, and what becomes of it.
+func TestAnswers(t *testing.T) {
+	const secret = `"access_token":"` + canary.Password + `"`
+	var (
+		jwtSecret = jwtOf(canary.Password, map[string]any{"exp": now.Add(20 * time.Minute).Unix()})
+		oldSecret = jwtOf(canary.Password, map[string]any{"exp": now.Add(-time.Hour).Unix()})
+		at        = Response{Secret: "access_token", ExpiresAt: "expires_at"}
+		both      = Response{Secret: "access_token", ExpiresIn: "expires_in", ExpiresAt: "expires_at"}
+		user      = Response{Secret: "access_token", Username: "user.name"}
+	)
+	for title, tt := range map[string]struct {
+		response Response
+		cache    *time.Duration
+		body     string
+		want     time.Duration // how long it is reused
+		username string        // "" means that of the options
+		err      string
+	}{
+		"seconds":                {body: `{` + secret + `,"expires_in":600}`, want: 5 * time.Minute},
+		"a string of seconds":    {body: `{` + secret + `,"expires_in":"600"}`, want: 5 * time.Minute},
+		"a fraction":             {body: `{` + secret + `,"expires_in":600.7}`, want: 5 * time.Minute},
+		"huge":                   {body: `{` + secret + `,"expires_in":1e300}`, want: 24 * time.Hour},
+		"at most":                {cache: new(time.Minute), body: `{` + secret + `,"expires_in":600}`, want: time.Minute},
+		"no expiry":              {body: `{` + secret + `}`},
+		"null expiry":            {body: `{` + secret + `,"expires_in":null}`},
+		"no expiry, configured":  {cache: new(time.Minute), body: `{` + secret + `}`, want: time.Minute},
+		"of the JWT":             {body: `{"access_token":"` + jwtSecret + `"}`, want: 10 * time.Minute},
+		"the sooner of two":      {body: `{"access_token":"` + jwtSecret + `","expires_in":3600}`, want: 10 * time.Minute},
+		"RFC 3339":               {response: at, body: `{` + secret + `,"expires_at":"2026-11-21T13:30:00+01:00"}`, want: 15 * time.Minute},
+		"RFC 3339, fraction":     {response: at, body: `{` + secret + `,"expires_at":"2026-11-21T12:30:00.500Z"}`, want: 15 * time.Minute},
+		"epoch":                  {response: at, body: fmt.Sprintf(`{%s,"expires_at":%d}`, secret, now.Unix()+1800), want: 15 * time.Minute},
+		"epoch in a string":      {response: at, body: fmt.Sprintf(`{%s,"expires_at":"%d"}`, secret, now.Unix()+1800), want: 15 * time.Minute},
+		"epoch in milliseconds":  {response: at, body: fmt.Sprintf(`{%s,"expires_at":%d}`, secret, now.UnixMilli()+1800_000), want: 15 * time.Minute},
+		"both, soon in seconds":  {response: both, body: `{` + secret + `,"expires_in":600,"expires_at":"2026-11-21T13:00:00Z"}`, want: 5 * time.Minute},
+		"both, soon at a time":   {response: both, body: `{` + secret + `,"expires_in":3600,"expires_at":"2026-11-21T12:10:00Z"}`, want: 5 * time.Minute},
+		"nested":                 {response: Response{Secret: "data.0.token"}, body: `{"data":[{"token":"` + canary.Password + `"}]}`},
+		"a user name":            {response: user, body: `{` + secret + `,"user":{"name":"puller"}}`, username: "puller"},
+		"white space":            {body: " {" + secret + "}\r\n"},
+		"unknown members":        {body: `{` + secret + `,"errors":[],"x":{"access_token":1}}`},
+		"past":                   {response: at, body: `{` + secret + `,"expires_at":"2026-11-21T11:59:59Z"}`, err: "the credential in the answer expired at 2026-11-21T11:59:59Z: check the clock"},
+		"nothing left":           {body: `{` + secret + `,"expires_in":0}`, err: "the credential in the answer expired at 2026-11-21T12:00:00Z"},
+		"negative":               {body: `{` + secret + `,"expires_in":-60}`, err: "expired at 2026-11-21T11:59:00Z"},
+		"an expired JWT":         {body: `{"access_token":"` + oldSecret + `","expires_in":600}`, err: "expired at 2026-11-21T11:00:00Z"},
+		"no number":              {body: `{` + secret + `,"expires_in":"` + canary.Password + `"}`, err: `"expires_in" in the answer is a string that is not a number of seconds`},
+		"not a number":           {body: `{` + secret + `,"expires_in":"NaN"}`, err: "is a string that is not a number of seconds"},
+		"infinite":               {body: `{` + secret + `,"expires_in":"Inf"}`, err: "is a string that is not a number of seconds"},
+		"an object":              {body: `{` + secret + `,"expires_in":{}}`, err: `"expires_in" in the answer is an object that is not`},
+		"a boolean":              {body: `{` + secret + `,"expires_in":true}`, err: `"expires_in" in the answer is a boolean that is not`},
+		"no time":                {response: at, body: `{` + secret + `,"expires_at":"tomorrow"}`, err: `"expires_at" in the answer is a string that is not a time`},
+		"a list":                 {response: at, body: `{` + secret + `,"expires_at":[]}`, err: `"expires_at" in the answer is an array that is not a time`},
+		"no secret":              {body: `{"token":"` + canary.Password + `"}`, err: `the answer has no "access_token"`},
+		"null secret":            {body: `{"access_token":null}`, err: `the answer has no "access_token"`},
+		"empty secret":           {body: `{"access_token":""}`, err: `"access_token" in the answer is empty`},
+		"a number for a secret":  {body: `{"access_token":1}`, err: `"access_token" in the answer is a number, not a string`},
+		"an object for a secret": {body: `{"access_token":{"token":"` + canary.Password + `"}}`, err: `"access_token" in the answer is an object, not a string`},
+		"no user name":           {response: user, body: `{` + secret + `,"user":{}}`, err: `the answer has no "user.name"`},
+		"a bad user name":        {response: user, body: `{` + secret + `,"user":{"name":"a:` + canary.Password + `"}}`, err: "the user name has a colon in it"},
+		"a list for an answer":   {body: `["` + canary.Password + `"]`, err: `the answer has no "access_token"`},
+		"a string for an answer": {body: `"` + canary.Password + `"`, err: `the answer has no "access_token"`},
+		"null for an answer":     {body: `null`, err: `the answer has no "access_token"`},
+		"index out of range":     {response: Response{Secret: "a.1"}, body: `{"a":["` + canary.Password + `"]}`, err: `the answer has no "a.1"`},
+		"negative index":         {response: Response{Secret: "a.-1"}, body: `{"a":["` + canary.Password + `"]}`, err: `the answer has no "a.-1"`},
+		"empty":                  {body: "", err: "the answer is empty"},
+		"blank":                  {body: " \n", err: "the answer is empty"},
+		"garbage":                {body: "token=" + canary.Password, err: "the answer is not JSON"},
+		"truncated":              {body: `{` + secret, err: "the answer is not JSON"},
+		"two values":             {body: `{` + secret + `}{}`, err: "the answer is not JSON"},
+		"not UTF-8":              {body: "{\"access_token\":\"" + canary.Password + "\xff\"}", err: "the answer is not JSON"},
+		"deep":                   {body: strings.Repeat(`[`, 20000), err: "the answer is not JSON"},
+	} {
+		t.Run(title, func(t *testing.T) {
+			p := exchanging(t, answering(t, tt.body), func(o *Options) {
+				o.Exchange.Response, o.CacheDuration = tt.response, tt.cache
+				if tt.response.Username != "" {
+					o.Username = ""
+				}
+			})
+			got, err := get(t, p, request(serviceAccountToken(nil), nil))
+			if tt.err != "" {
+				wantError(t, err, tt.err)
+				wantError(t, err, "registry.example: exchange the service-account token")
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Cache != tt.want {
+				t.Errorf("reused for %v, want %v", got.Cache, tt.want)
+			}
+			if want := cmp.Or(tt.username, "robot"); got.Username != want {
+				t.Errorf("got user name %q, want %q", got.Username, want)
+			}
+			if !strings.HasPrefix(got.Password, canary.Password) {
+				t.Error("another password than the answer's")
+			}
+		})
+	}
+}
+
+// TestFailures: what may go wrong before there is an answer.
+func TestFailures(t *testing.T) {
+	elsewhere := answering(t, `{"access_token":"`+canary.Password+`"}`)
+	html := http.Header{"Content-Type": {"text/html; charset=utf-8"}}
+	page := "<html>" + canary.Password + "</html>"
+	for title, tt := range map[string]struct {
+		fault testcloud.Fault
+		asked int
+		want  string
+	}{
+		"400": {testcloud.Fault{Status: 400, Body: `{"error":"invalid_grant","error_description":"` + canary.Token + `"}`}, 1,
+			`status 400 Bad Request (invalid_grant); the token is of subject "system:serviceaccount:team:puller", for audience ["registry.example"], from issuer "https://cluster.example": does the endpoint trust these?`},
+		"401":            {testcloud.Fault{Status: 401, Body: page}, 1, `status 401 Unauthorized; the token is of subject`},
+		"403":            {testcloud.Fault{Status: 403, Header: http.Header{"X-Request-Id": {"req-1"}}}, 1, "status 403 Forbidden [request id req-1]; the token is of subject"},
+		"404":            {testcloud.Fault{Status: 404, Body: page}, 1, "/token: status 404 Not Found; check exchange.url and exchange.method"},
+		"429":            {testcloud.Fault{Status: 429, Times: -1}, 3, "status 429 Too Many Requests, 3 times"},
+		"429, long":      {testcloud.Fault{Status: 429, Times: -1, Header: http.Header{"Retry-After": {"3600"}}}, 1, "status 429 Too Many Requests"},
+		"500":            {testcloud.Fault{Status: 500, Times: -1, Body: page}, 3, "status 500 Internal Server Error, 3 times"},
+		"503 once":       {testcloud.Fault{Status: 503}, 2, ""},
+		"500 twice":      {testcloud.Fault{Status: 500, Times: 2}, 3, ""},
+		"dropped":        {testcloud.Fault{Drop: true, Times: -1}, 3, "/token: the connection ended before the answer did, 3 times"},
+		"cut":            {testcloud.Fault{Cut: true, Status: 200, Body: `{"access_token":"`, Times: -1}, 3, "/token: the connection ended before the answer did, 3 times"},
+		"204":            {testcloud.Fault{Status: 204}, 1, "status 204 No Content"},
+		"201":            {testcloud.Fault{Status: 201, Body: `{"access_token":"` + canary.Password + `"}`}, 1, ""},
+		"HTML":           {testcloud.Fault{Status: 200, Header: html, Body: page}, 1, "the answer is not JSON, but text/html"},
+		"huge":           {testcloud.Fault{Status: 200, Body: strings.Repeat(" ", 2<<20), Times: -1}, 1, "the answer is longer than 1048576 bytes"},
+		"other host":     {testcloud.Fault{Status: 307, Header: http.Header{"Location": {elsewhere.URL() + "/steal"}}}, 1, "it redirects to another host"},
+		"other redirect": {testcloud.Fault{Status: 302, Header: http.Header{"Location": {"//" + elsewhere.Addr() + "/steal"}}}, 1, "it redirects to another host"},
+		"same host":      {testcloud.Fault{Status: 307, Header: http.Header{"Location": {"/other"}}}, 2, ""},
+	} {
+		t.Run(title, func(t *testing.T) {
+			server := answering(t, `{"access_token":"`+canary.Password+`"}`)
+			server.Inject(tt.fault)
+			p := exchanging(t, server, nil)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err := p.GetCredentials(ctx, request(serviceAccountToken(nil), nil))
+			if tt.want == "" && err != nil {
+				canary.Check(t, "the error", err.Error())
+				t.Fatal("failed")
+			}
+			if tt.want != "" {
+				wantError(t, err, tt.want)
+				wantError(t, err, "registry.example: exchange the service-account token: ")
+			}
+			if got := len(server.Requests()); got != tt.asked {
+				t.Errorf("asked %d times, want %d", got, tt.asked)
+			}
+		})
+	}
+	if got := elsewhere.Lines(); len(got) != 0 {
+		t.Errorf("another host was asked: %q", got)
+	}
+}
+
+func TestHang(t *testing.T) {
+	server := answering(t, "")
+	server.Inject(testcloud.Fault{Hang: true, Times: -1})
+	p := exchanging(t, server, nil)
+	p.client.Timeout = 20 * time.Millisecond
+	_, err := p.GetCredentials(t.Context(), request(serviceAccountToken(nil), nil))
+	wantError(t, err, "exchange the service-account token: POST "+server.URL()+"/token: no answer within 20ms, 3 times")
+}
+
+func TestRefused(t *testing.T) {
+	server := answering(t, "")
+	server.Close()
+	_, err := exchanging(t, server, nil).GetCredentials(t.Context(), request(serviceAccountToken(nil), nil))
+	wantError(t, err, "/token: connection refused, 3 times")
+}
+
+// TestInjection: nothing of an annotation leaves the place where it stands.
+func TestInjection(t *testing.T) {
+	for title, value := range map[string]string{
+		"quotes":      `a","admin":"yes`,
+		"backslash":   `a\`,
+		"braces":      `{{"x":1}}`,
+		"token":       "{token}",
+		"other":       "{annotation:example/other}{file:/etc/passwd}",
+		"form":        "a&scope=admin#x",
+		"percent":     "%2e%2e%2fadmin%00",
+		"path":        "../../admin?x=1",
+		"unicode":     "a\u2028é\U0001F600",
+		"white space": " a\tb ",
+	} {
+		t.Run(title, func(t *testing.T) {
+			server := answering(t, `{"access_token":"`+canary.Password+`"}`)
+			const placeholder = "{annotation:example/value}"
+			for _, x := range []Exchange{
+				{JSON: map[string]any{"value": placeholder, "n": 1}},
+				{Form: map[string]string{"value": placeholder}},
+			} {
+				p := exchanging(t, server, func(o *Options) {
+					x.URL, x.Response.Secret = server.URL()+"/a/"+placeholder+"/b?value="+placeholder+"&n=1", "access_token"
+					o.Exchange = &x
+				})
+				_, err := get(t, p, request(serviceAccountToken(nil), map[string]string{"example/value": value, "example/other": "other"}))
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i, r := range server.Requests() {
+				got := map[string]any{"path": r.Path, "query": r.Query}
+				want := map[string]any{"path": "/a/" + value + "/b", "query": url.Values{"value": {value}, "n": {"1"}}}
+				if got["body"], want["body"] = r.JSON(), map[string]any{"value": value, "n": 1.0}; i == 1 {
+					got["body"], want["body"] = r.Form(), url.Values{"value": {value}}
+				}
+				if diff := gocmp.Diff(want, got); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+}
+
+func TestInjectionRefused(t *testing.T) {
+	for title, tt := range map[string]struct{ value, want string }{
+		"new line":        {"a\r\nX-Admin: yes", "exchange the service-account token: headers.X-Value: its value has a control character in it"},
+		"NUL":             {"a\x00", "headers.X-Value: its value has a control character in it"},
+		"parent":          {"..", "url: a placeholder in its path leads to another path"},
+		"self":            {".", "url: a placeholder in its path leads to another path"},
+		"empty":           {"", `the service account has no annotation "example/value"`},
+		"colon in a user": {"a:b", "basicAuth.username: the user name has a colon in it"},
+	} {
+		t.Run(title, func(t *testing.T) {
+			server := answering(t, `{"access_token":"`+canary.Password+`"}`)
+			p := exchanging(t, server, func(o *Options) {
+				const placeholder = "{annotation:example/value}"
+				o.Exchange.URL += "/" + placeholder
+				o.Exchange.Headers = map[string]string{"X-Value": placeholder}
+				o.Exchange.BasicAuth = &BasicAuth{placeholder, "{token}"}
+			})
+			_, err := get(t, p, request(serviceAccountToken(nil), map[string]string{"example/value": tt.value}))
+			wantError(t, err, tt.want)
+			if len(server.Requests()) != 0 {
+				t.Error("the endpoint was asked")
+			}
+		})
+	}
+}
+
+func TestScopeOfTemplates(t *testing.T) {
+	server := answering(t, `{"access_token":"`+canary.Password+`"}`)
+	for title, change := range map[string]func(*Exchange){
+		"url":    func(x *Exchange) { x.URL += "/{repository}" },
+		"query":  func(x *Exchange) { x.URL += "?i={image}" },
+		"header": func(x *Exchange) { x.Headers = map[string]string{"X-Image": "{image}"} },
+		"form":   func(x *Exchange) { x.TokenExchange.Scope = "repository:{repository}:pull" },
+		"basic":  func(x *Exchange) { x.BasicAuth = &BasicAuth{"{repository}", "{token}"} },
+		"json":   func(x *Exchange) { x.TokenExchange, x.JSON = nil, []any{map[string]any{"a": "{image}"}} },
+	} {
+		t.Run(title, func(t *testing.T) {
+			p := exchanging(t, server, func(o *Options) {
+				o.Exchange.Response.Secret = "access_token"
+				change(o.Exchange)
+			})
+			got, err := get(t, p, request(serviceAccountToken(nil), nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Scope != plugin.CacheImage {
+				t.Errorf("got scope %s, want Image", got.Scope)
+			}
+		})
+	}
+}
+
+func TestWarnsOfEcho(t *testing.T) {
+	token := serviceAccountToken(nil)
+	var logged bytes.Buffer
+	p := exchanging(t, answering(t, `{"access_token":"`+token+`"}`), func(o *Options) {
+		o.Log = slog.New(slog.NewTextHandler(&logged, nil))
+	})
+	if _, err := get(t, p, request(token, nil)); err != nil {
+		t.Fatal(err)
+	}
+	canary.Check(t, "the log", logged.String())
+	if !strings.Contains(logged.String(), "a kubelet refuses unless cacheType is Token") {
+		t.Error("there is no warning")
+	}
+}

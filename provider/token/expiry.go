@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package token
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// maxSeconds bounds lifetimes and times since 1970: the year 9999.
+const maxSeconds = 253402300799
+
+// fromMilliseconds is where a time since 1970 is in milliseconds: as seconds
+// it would be in the year 5138.
+const fromMilliseconds = 100_000_000_000
+
+// until reads how many seconds something lives, as a number or its digits.
+func until(value any, now time.Time) (time.Time, error) {
+	seconds, ok := number(value)
+	if !ok {
+		return time.Time{}, fmt.Errorf("is %s that is not a number of seconds", kind(value))
+	}
+	// Not now.Add: a Duration ends after 292 years.
+	return clamp(float64(now.Unix()) + seconds), nil
+}
+
+// at reads a point in time: RFC 3339, or seconds or milliseconds since 1970.
+func at(value any) (time.Time, error) {
+	if seconds, ok := number(value); ok {
+		if seconds >= fromMilliseconds {
+			seconds /= 1000
+		}
+		return clamp(seconds), nil
+	}
+	s, _ := value.(string)
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("is %s that is not a time, neither RFC 3339 nor seconds since 1970", kind(value))
+	}
+	return t, nil
+}
+
+func clamp(seconds float64) time.Time {
+	return time.Unix(int64(max(0, min(seconds, maxSeconds))), 0)
+}
+
+// number reads a number of JSON, or a string of one.
+func number(value any) (float64, bool) {
+	var text string
+	switch v := value.(type) {
+	case json.Number:
+		text = v.String()
+	case string:
+		text = v
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	return f, err == nil && !math.IsNaN(f) && !math.IsInf(f, 0)
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package token
+
+import (
+	"encoding/pem"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+func TestSecretFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"empty": "\n", "two": canary.Env + "\n" + canary.Env + "\n", "binary": canary.Env + "\xff", "long": canary.Env + strings.Repeat("x", maxSecretFile),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{
+		"missing": "no such file", "empty": "it is empty", "two": "it is not one line of text", "binary": "it is not one line of text", "long": "longer than 65536 bytes",
+	} {
+		p := exchanging(t, answering(t, ""), func(o *Options) {
+			o.Exchange.Form = map[string]string{"client_secret": "{file:" + filepath.Join(dir, name) + "}"}
+		})
+		_, err := get(t, p, request(serviceAccountToken(nil), nil))
+		wantError(t, err, "form.client_secret: ")
+		wantError(t, err, want)
+	}
+}
+
+func TestCAFile(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, `{"access_token":"`+canary.Password+`"}`)
+	}))
+	defer server.Close()
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshake that fails
+	dir := t.TempDir()
+	write := func(name string, content []byte) string {
+		t.Helper()
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	good := write("good.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	bad := write("bad.pem", []byte("no certificate"))
+	for file, want := range map[string]string{
+		good: "", "": "certificate signed by unknown authority", bad: "caFile: " + bad + ": no certificates in PEM",
+		filepath.Join(dir, "missing"): "caFile: open ",
+	} {
+		p := newProvider(t, exchangeOptions(&Exchange{URL: server.URL, TokenExchange: &TokenExchange{}, CAFile: file}))
+		_, err := get(t, p, request(serviceAccountToken(nil), nil))
+		if want != "" {
+			wantError(t, err, want)
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
+}

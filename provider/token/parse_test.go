@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package token
+
+import (
+	"encoding/json"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/remote"
+)
+
+func TestTemplate(t *testing.T) {
+	v := values{
+		req: request(canary.Token, map[string]string{"example.com/a.b": "x"}), registry: "registry.example:5000", repository: "team/app",
+		claims: jwt.Claims{Subject: "system:serviceaccount:ns:sa"},
+	}
+	for text, want := range map[string]string{
+		"":                             "",
+		"plain":                        "plain",
+		"{{}}":                         "{}",
+		"{{token}}":                    "{token}",
+		`{{"a":"{namespace}"}}`:        `{"a":"ns"}`,
+		"{image}":                      "registry.example:5000/team/app",
+		"{registry}|{repository}":      "registry.example:5000|team/app",
+		"{namespace}/{serviceaccount}": "ns/sa",
+		"{annotation:example.com/a.b}": "x",
+		"{token}":                      canary.Token,
+	} {
+		tmpl, err := parseTemplate(text, true)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		if got, err := tmpl.expand(v, asIs); err != nil || got != want {
+			t.Errorf("%q: another text than wanted, or %v", text, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"{":                          "a { without a }",
+		"}":                          "a } without a {",
+		"a}b":                        "a } without a {",
+		"{{}":                        "a } without a {",
+		"{}":                         "there is no placeholder {}",
+		"{Token}":                    "there is no placeholder {Token}",
+		"{token:x}":                  "there is no placeholder {token:x}",
+		`{"a":"` + canary.Env + `"}`: "there is no placeholder {…}",
+		"{annotation}":               "needs the key of an annotation",
+		"{annotation:}":              "needs the key of an annotation",
+		"{file}":                     "needs an absolute path",
+		"{file:a}":                   "needs an absolute path",
+	} {
+		_, err := parseTemplate(text, true)
+		wantError(t, err, want)
+	}
+}
+
+func TestPath(t *testing.T) {
+	document := map[string]any{
+		"a": map[string]any{"b": []any{"zero", map[string]any{"c": "here"}}, "x.y": "dotted", `\`: "slash", "0": "digit"},
+		"n": nil, "": "nameless",
+	}
+	for text, want := range map[string]any{
+		"a.b.1.c": "here", "a.b.0": "zero", `a.x\.y`: "dotted", `a.\\`: "slash", "a.0": "digit",
+		"n": nil, "b": nil, "a.b.2": nil, "a.b.c": nil, "a.b.0.c": nil, "a.b.-1": nil, "a.b.99999999999999999999": nil,
+	} {
+		path, err := parsePath(text)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		if got, ok := path.find(document); got != want || ok != (want != nil) {
+			t.Errorf("%q: got %v, %t, want %v", text, got, ok, want)
+		}
+		if got := path.String(); got != text {
+			t.Errorf("%q: written as %q", text, got)
+		}
+	}
+	for _, text := range []string{"", ".", "a.", ".a", "a..b", `a\`, `a\b`, strings.Repeat("a.", maxPath) + "a"} {
+		if path, err := parsePath(text); err == nil {
+			t.Errorf("%q: accepted as %q", text, path)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	got, err := Parse([]byte(`registries: [registry.example, "*.example"]
+username: "{namespace}"
+audience: registry.example
+optional: true
+cacheDuration: 10m
+exchange:
+  url: https://sts.example/token
+  method: POST
+  headers: {X-A: b}
+  basicAuth: {username: u, password: "{file:/secret}"}
+  form: {a: 1}
+  json: {a: [1, 2.5, true, null, "{token}"]}
+  tokenExchange: {audience: a, scope: s, resource: r, subjectTokenType: t, requestedTokenType: q}
+  response: {username: u, secret: s, expiresIn: i, expiresAt: a}
+  caFile: /ca.pem
+  insecureHTTP: true
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Options{
+		Registries: []string{"registry.example", "*.example"}, Username: "{namespace}", Audience: "registry.example", Optional: true,
+		CacheDuration: new(10 * time.Minute),
+		Exchange: &Exchange{
+			URL: "https://sts.example/token", Method: "POST", Headers: map[string]string{"X-A": "b"},
+			BasicAuth: &BasicAuth{"u", "{file:/secret}"}, Form: map[string]string{"a": "1"},
+			JSON:          map[string]any{"a": []any{1, 2.5, true, nil, "{token}"}},
+			TokenExchange: &TokenExchange{"a", "s", "r", "t", "q"}, Response: Response{"u", "s", "i", "a"},
+			CAFile: "/ca.pem", InsecureHTTP: true,
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for title, tt := range map[string]struct{ text, want string }{
+		"empty":        {"", "it is empty"},
+		"comment":      {"# nothing\n", "it is empty"},
+		"unknown":      {"registries: []\nregistry: x\n", `line 2: unknown field "registry"`},
+		"wrong case":   {"exchange:\n  URL: x\n", `line 2: unknown field "URL"`},
+		"deep":         {"exchange:\n  response:\n    secret: a\n    password: b\n", `line 4: unknown field "password"`},
+		"twice":        {"username: a\nusername: b\n", `line 2: mapping key "username" already defined at line 1`},
+		"list":         {"exchange:\n  url: [" + canary.Env + "]\n", "line 2: a value of the wrong type: seq"},
+		"text":         {"registries: " + canary.Env + "\n", "line 1: a value of the wrong type: str"},
+		"a list":       {"- " + canary.Env + "\n", "line 1: a value of the wrong type: seq"},
+		"bool":         {"optional: " + canary.Env + "\n", "line 1: a value of the wrong type: str"},
+		"duration":     {"cacheDuration: " + canary.Env + "\n", "line 1: str, but must be a duration such as 10m"},
+		"not YAML":     {"username: a\naudience: b: c\n", "line 2: mapping values are not allowed"},
+		"tab":          {"exchange:\n\turl: x\n", "line 2: found character that cannot start any token"},
+		"two":          {"exchange: {url: x}\n---\nexchange: {url: x}\n", "there is a second document"},
+		"no exchange":  {"registries: [a]\n", "exchange is missing: a token that is passed through needs no file"},
+		"unknown name": {"exchange: *x\n", "unknown anchor 'x' referenced"},
+	} {
+		t.Run(title, func(t *testing.T) {
+			_, err := Parse([]byte(tt.text))
+			wantError(t, err, tt.want)
+		})
+	}
+}
+
+func TestLoad(t *testing.T) {
+	dir := t.TempDir()
+	wrong, long := filepath.Join(dir, "wrong.yaml"), filepath.Join(dir, "long.yaml")
+	for name, text := range map[string]string{wrong: "a: 1\n", long: strings.Repeat("#", maxConfig+1)} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := Load(wrong)
+	wantError(t, err, wrong+`: line 1: unknown field "a"`)
+	_, err = Load(long)
+	wantError(t, err, long+": longer than 1048576 bytes")
+	if _, err = Load(filepath.Join(dir, "missing")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got error %v", err)
+	}
+}
+
+// FuzzTemplate: whatever an annotation holds, it arrives as it is, and the
+// body remains JSON of the same shape.
+func FuzzTemplate(f *testing.F) {
+	f.Add("{annotation:a}", `x","y":"`)
+	f.Add(`{{"a": "{annotation:a}"}}`, "{token}")
+	f.Add("{registry}{repository}{image}", "\x00\u2028</script>")
+	f.Fuzz(func(t *testing.T, text, value string) {
+		if !utf8.ValidString(value) || value == "" {
+			t.Skip() // the request cannot hold it
+		}
+		if tmpl, err := parseTemplate(text, false); err == nil && (tmpl.uses("token") || tmpl.uses("file")) {
+			t.Error("a secret where it would be shown")
+		}
+		v := values{req: request("", map[string]string{"a": value})}
+		document, err := parseJSON("json", map[string]any{"k": "<{annotation:a}>", "l": []any{"{{{annotation:a}}}"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		filled, err := fillJSON(document, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := json.Marshal(filled)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back any
+		if err := json.Unmarshal(body, &back); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(map[string]any{"k": "<" + value + ">", "l": []any{"{" + value + "}"}}, back); diff != "" {
+			t.Error(diff)
+		}
+		x := Exchange{URL: "https://sts.example/a/{annotation:a}/b?q={annotation:a}&r=1", Response: Response{Secret: "s"}}
+		c, err := x.compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		address, err := c.address(v)
+		if err != nil {
+			return
+		}
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatalf("%q: %v", address, err)
+		}
+		if u.Host != "sts.example" || u.Path != "/a/"+value+"/b" || u.Query().Get("q") != value || u.Query().Get("r") != "1" || u.Fragment != "" {
+			t.Errorf("%q became %q", value, address)
+		}
+	})
+}
+
+// FuzzRead: no answer makes it panic, nor gives a password that is not in it.
+func FuzzRead(f *testing.F) {
+	f.Add("a.b", []byte(`{"a":{"b":"x"},"expires_in":60,"expires_at":"2030-01-01T00:00:00Z"}`))
+	f.Add("0.1", []byte(`[["a","b"]]`))
+	f.Add(`a\.b`, []byte(`{"a.b":"x.eyJleHAiOjE5fQ.y","expires_in":"1e400","expires_at":1e22}`))
+	f.Fuzz(func(t *testing.T, path string, body []byte) {
+		parsed, err := parsePath(path)
+		if err != nil {
+			return
+		}
+		if again, err := parsePath(parsed.String()); err != nil || !cmp.Equal(again, parsed) {
+			t.Fatalf("%q is written as %q", path, parsed)
+		}
+		x := Exchange{URL: "https://sts.example", Response: Response{Secret: path, ExpiresIn: "expires_in", ExpiresAt: "expires_at"}}
+		p, err := New(Options{Registries: []string{"a"}, Username: "u", Exchange: &x, Now: func() time.Time { return now }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cred, err := p.read(&remote.Answer{Body: body})
+		if err == nil && (cred.secret == "" || !json.Valid(body)) {
+			t.Error("a password out of nothing")
+		}
+		if d := p.lifetime(cred.expires); *d < 0 || *d > maxLifetime {
+			t.Errorf("reused for %v", *d)
+		}
+	})
+}
+
+// FuzzParse: no configuration makes it panic, and errors are one line.
+func FuzzParse(f *testing.F) {
+	samples, err := filepath.Glob("../../docs/plugins/token/*.yaml")
+	if err != nil || len(samples) == 0 {
+		f.Fatalf("no samples: %v", err)
+	}
+	for _, name := range samples {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte("exchange:\n  json: {1: 2, ? [a] : b}\n  url: https://a/{"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		opts, err := Parse(data)
+		if err == nil {
+			_, err = New(opts)
+		}
+		if err != nil && err.Error() == "" {
+			t.Error("an error without words")
+		}
+	})
+}

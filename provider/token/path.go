@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package token
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// jsonPath leads to a value of a JSON document: names of members and indexes
+// of arrays with dots between them, such as "data.auth.0.token". A backslash
+// before a dot or a backslash makes it part of a name.
+type jsonPath []string
+
+// maxPath bounds the steps of a path.
+const maxPath = 32
+
+func parsePath(text string) (jsonPath, error) {
+	var path jsonPath
+	var step strings.Builder
+	for i := 0; i <= len(text); i++ {
+		switch {
+		case i == len(text), text[i] == '.':
+			if step.Len() == 0 {
+				return nil, errors.New("a name is empty: write it as names with dots between them, such as data.token")
+			}
+			path = append(path, step.String())
+			step.Reset()
+		case text[i] == '\\':
+			if i++; i == len(text) || text[i] != '.' && text[i] != '\\' {
+				return nil, errors.New(`a \ must be followed by a dot or by another \`)
+			}
+			step.WriteByte(text[i])
+		default:
+			step.WriteByte(text[i])
+		}
+	}
+	if len(path) > maxPath {
+		return nil, fmt.Errorf("more than %d names", maxPath)
+	}
+	return path, nil
+}
+
+// String is the path as it was written.
+func (p jsonPath) String() string {
+	escaped := make([]string, len(p))
+	for i, step := range p {
+		escaped[i] = strings.NewReplacer(`\`, `\\`, `.`, `\.`).Replace(step)
+	}
+	return strings.Join(escaped, ".")
+}
+
+// find returns what the path leads to; ok is false if that is nothing or null.
+func (p jsonPath) find(document any) (value any, ok bool) {
+	for _, step := range p {
+		switch node := document.(type) {
+		case map[string]any:
+			document = node[step]
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(node) {
+				return nil, false
+			}
+			document = node[i]
+		default:
+			return nil, false
+		}
+	}
+	return document, document != nil
+}
+
+// text returns the string that the path leads to. Errors hold no value.
+func (p jsonPath) text(document any) (string, error) {
+	value, ok := p.find(document)
+	if !ok {
+		return "", fmt.Errorf("the answer has no %q", p.String())
+	}
+	s, ok := value.(string)
+	switch {
+	case !ok:
+		return "", fmt.Errorf("%q in the answer is %s, not a string", p.String(), kind(value))
+	case s == "":
+		return "", fmt.Errorf("%q in the answer is empty", p.String())
+	}
+	return s, nil
+}
+
+// kind names the type of a value of JSON.
+func kind(value any) string {
+	switch value.(type) {
+	case map[string]any:
+		return "an object"
+	case []any:
+		return "an array"
+	case bool:
+		return "a boolean"
+	case string:
+		return "a string"
+	}
+	return "a number"
+}

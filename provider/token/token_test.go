@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package token
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+// now is the clock of these tests.
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// serviceAccountToken is a token of the service account "puller" in "team",
+// for the audience "registry.example". Its first part is planted.
+func serviceAccountToken(claims map[string]any) string {
+	all := map[string]any{
+		"iss": "https://cluster.example", "sub": "system:serviceaccount:team:puller",
+		"aud": []string{"registry.example"}, "exp": now.Add(time.Hour).Unix(),
+	}
+	for name, value := range claims {
+		if all[name] = value; value == nil {
+			delete(all, name)
+		}
+	}
+	return jwtOf(canary.Token, all)
+}
+
+func jwtOf(first string, claims map[string]any) string {
+	payload, err := json.Marshal(claims)
+	if err != nil {
+		panic(err)
+	}
+	return first + "." + base64.RawURLEncoding.EncodeToString(payload) + ".c2ln"
+}
+
+func request(token string, annotations map[string]string) *plugin.Request {
+	return &plugin.Request{
+		APIVersion: plugin.V1, Image: "registry.example/team/app",
+		ServiceAccountToken: plugin.Secret(token), ServiceAccountAnnotations: annotations,
+	}
+}
+
+func newProvider(t *testing.T, opts Options) *Provider {
+	t.Helper()
+	if opts.Registries == nil {
+		opts.Registries = []string{"registry.example"}
+	}
+	opts.Now = func() time.Time { return now }
+	p, err := New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// outcome is what an answer comes to.
+type outcome struct {
+	Key, Username, Password string
+	Cache                   time.Duration
+	Scope                   plugin.CacheKeyType
+}
+
+func get(t *testing.T, p *Provider, req *plugin.Request) (outcome, error) {
+	t.Helper()
+	resp, err := p.GetCredentials(t.Context(), req)
+	if err != nil {
+		canary.Check(t, "the error", err.Error())
+		if resp != nil {
+			t.Error("an answer and an error")
+		}
+		return outcome{}, err
+	}
+	o := outcome{Cache: *resp.CacheDuration, Scope: resp.CacheKeyType}
+	for key, auth := range resp.Auth {
+		o.Key, o.Username, o.Password = key, auth.Username, string(auth.Password)
+	}
+	return o, nil
+}
+
+// wantError compares an error without showing it, should it hold a secret.
+func wantError(t *testing.T, err error, want string) {
+	t.Helper()
+	switch {
+	case err == nil:
+		t.Errorf("got no error, want %q", want)
+	case canary.Find(err.Error()) != "":
+		t.Error("the error holds a planted secret")
+	case !strings.Contains(err.Error(), want):
+		t.Errorf("got error %q, want %q in it", err, want)
+	}
+}
+
+func TestPassThrough(t *testing.T) {
+	var (
+		good    = serviceAccountToken(nil)
+		minutes = func(n int) string { return serviceAccountToken(map[string]any{"exp": now.Unix() + int64(n)*60}) }
+		forever = serviceAccountToken(map[string]any{"exp": nil})
+		opaque  = canary.Token
+	)
+	for title, tt := range map[string]struct {
+		opts  Options
+		image string
+		token string
+		want  outcome
+	}{
+		"default":        {token: good, want: outcome{"registry.example", "serviceaccount", good, 30 * time.Minute, plugin.CacheRegistry}},
+		"user name":      {opts: Options{Username: "jwt"}, token: good, want: outcome{"registry.example", "jwt", good, 30 * time.Minute, plugin.CacheRegistry}},
+		"template":       {opts: Options{Username: "{namespace}-{serviceaccount}"}, token: good, want: outcome{"registry.example", "team-puller", good, 30 * time.Minute, plugin.CacheRegistry}},
+		"of the image":   {opts: Options{Username: "{repository}"}, token: good, want: outcome{"registry.example", "team/app", good, 30 * time.Minute, plugin.CacheImage}},
+		"audience":       {opts: Options{Audience: "registry.example"}, token: good, want: outcome{"registry.example", "serviceaccount", good, 30 * time.Minute, plugin.CacheRegistry}},
+		"at most":        {opts: Options{CacheDuration: new(time.Minute)}, token: good, want: outcome{"registry.example", "serviceaccount", good, time.Minute, plugin.CacheRegistry}},
+		"not cached":     {opts: Options{CacheDuration: new(time.Duration(0))}, token: good, want: outcome{"registry.example", "serviceaccount", good, 0, plugin.CacheRegistry}},
+		"short":          {token: minutes(10), want: outcome{"registry.example", "serviceaccount", minutes(10), 5 * time.Minute, plugin.CacheRegistry}},
+		"last minutes":   {token: minutes(2), want: outcome{"registry.example", "serviceaccount", minutes(2), time.Minute, plugin.CacheRegistry}},
+		"last minute":    {token: minutes(1), want: outcome{"registry.example", "serviceaccount", minutes(1), 0, plugin.CacheRegistry}},
+		"years":          {token: minutes(5_000_000), want: outcome{"registry.example", "serviceaccount", minutes(5_000_000), 24 * time.Hour, plugin.CacheRegistry}},
+		"no expiry":      {token: forever, want: outcome{"registry.example", "serviceaccount", forever, 0, plugin.CacheRegistry}},
+		"not a JWT":      {token: opaque, want: outcome{"registry.example", "serviceaccount", opaque, 0, plugin.CacheRegistry}},
+		"unknown expiry": {opts: Options{CacheDuration: new(time.Minute)}, token: opaque, want: outcome{"registry.example", "serviceaccount", opaque, time.Minute, plugin.CacheRegistry}},
+		"path":           {opts: Options{Registries: []string{"registry.example/team/"}}, token: good, want: outcome{"registry.example", "serviceaccount", good, 30 * time.Minute, plugin.CacheImage}},
+		"glob":           {opts: Options{Registries: []string{"other.example", "*.example:5000"}}, image: "registry.example:5000/a", token: good, want: outcome{"registry.example:5000", "serviceaccount", good, 30 * time.Minute, plugin.CacheRegistry}},
+		"by hand":        {image: "https://registry.example/team/app:v1@sha256:00", token: good, want: outcome{"registry.example", "serviceaccount", good, 30 * time.Minute, plugin.CacheRegistry}},
+
+		"other registry": {image: "evil.example/registry.example/a", token: good, want: outcome{Scope: plugin.CacheImage}},
+		"lookalike":      {image: "registry.example.evil.example/a", token: good, want: outcome{Scope: plugin.CacheImage}},
+		"other port":     {image: "registry.example:5000/a", token: good, want: outcome{Scope: plugin.CacheImage}},
+		"other path":     {opts: Options{Registries: []string{"registry.example/team/"}}, image: "registry.example/team-b/a", token: good, want: outcome{Scope: plugin.CacheImage}},
+		"no host":        {opts: Options{Registries: []string{"*"}}, image: "/a", token: good, want: outcome{Scope: plugin.CacheImage}},
+		"optional":       {opts: Options{Optional: true}, want: outcome{Scope: plugin.CacheImage}},
+	} {
+		t.Run(title, func(t *testing.T) {
+			req := request(tt.token, nil)
+			if tt.image != "" {
+				req.Image = tt.image
+			}
+			got, err := get(t, newProvider(t, tt.opts), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same := got.Password == tt.want.Password
+			if got.Password, tt.want.Password = "", ""; !same {
+				t.Error("the password is not the token")
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestRefusedTokens(t *testing.T) {
+	for title, tt := range map[string]struct {
+		opts       Options
+		apiVersion string
+		token      string
+		want       string
+	}{
+		"v1beta1": {apiVersion: plugin.V1Beta1, want: "registry.example: no service-account token: requests in credentialprovider.kubelet.k8s.io/v1beta1 have none; set the provider's apiVersion to credentialprovider.kubelet.k8s.io/v1"},
+		"v1":      {apiVersion: plugin.V1, want: "no service-account token in the request: the provider's configuration needs tokenAttributes, and the kubelet must be 1.34 or newer"},
+		"audience": {opts: Options{Audience: "other.example"}, token: serviceAccountToken(nil),
+			want: `the service-account token is for the audience ["registry.example"], not "other.example"`},
+		"audience of an opaque token": {opts: Options{Audience: "registry.example"}, token: canary.Token, want: "the audience of the service-account token cannot be checked: it is not a JSON Web Token"},
+		"expired": {token: serviceAccountToken(map[string]any{"exp": now.Add(-time.Minute).Unix()}),
+			want: "the service-account token expired 1m0s ago, at 2026-11-21T11:59:00Z: check the clock of this node, which says 2026-11-21T12:00:00Z"},
+		"expires now": {token: serviceAccountToken(map[string]any{"exp": now.Unix()}), want: "expired 0s ago"},
+		"not of a service account": {opts: Options{Username: "{namespace}"}, token: serviceAccountToken(map[string]any{"sub": "system:node:a"}),
+			want: "username: {namespace}: the token does not name a service account"},
+		"no annotation":    {opts: Options{Username: "{annotation:example/user}"}, token: serviceAccountToken(nil), want: `username: the service account has no annotation "example/user"`},
+		"colon":            {opts: Options{Username: "{registry}:{namespace}"}, token: serviceAccountToken(nil), want: "the user name has a colon in it"},
+		"control":          {opts: Options{Username: "a\nb"}, token: serviceAccountToken(nil), want: "the user name has a control character in it"},
+		"empty name":       {opts: Options{Username: "{repository}"}, token: serviceAccountToken(nil), want: "the user name is empty"},
+		"optional expired": {opts: Options{Optional: true}, token: serviceAccountToken(map[string]any{"exp": 1}), want: "expired"},
+	} {
+		t.Run(title, func(t *testing.T) {
+			req := request(tt.token, nil)
+			if tt.apiVersion != "" {
+				req.APIVersion = tt.apiVersion
+			}
+			if title == "empty name" {
+				req.Image = "registry.example"
+			}
+			_, err := get(t, newProvider(t, tt.opts), req)
+			wantError(t, err, tt.want)
+		})
+	}
+}
+
+func TestWarnsOfOtherRegistries(t *testing.T) {
+	var log bytes.Buffer
+	p := newProvider(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	req := request(serviceAccountToken(nil), nil)
+	req.Image = "evil.example/app"
+	if _, err := get(t, p, req); err != nil {
+		t.Fatal(err)
+	}
+	if got := log.String(); !strings.Contains(got, "level=WARN") || !strings.Contains(got, "registry=evil.example") {
+		t.Errorf("got log %q", got)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	valid := func(change func(*Exchange)) *Exchange {
+		x := &Exchange{URL: "https://sts.example/token", Response: Response{Secret: "token"}}
+		change(x)
+		return x
+	}
+	url := func(u string) *Exchange { return valid(func(x *Exchange) { x.URL = u }) }
+	for title, tt := range map[string]struct {
+		opts Options
+		want string
+	}{
+		"no registries":     {Options{}, "no registries: name those that may be given credentials"},
+		"bad pattern":       {Options{Registries: []string{"a:b:c"}}, `registry "a:b:c"`},
+		"scheme":            {Options{Registries: []string{"https://a.example"}}, `registry "https://a.example": it must be a host`},
+		"empty pattern":     {Options{Registries: []string{""}}, `registry "": it must be a host`},
+		"negative cache":    {Options{Registries: []string{"a"}, CacheDuration: new(-time.Second)}, "cacheDuration -1s: it must not be negative"},
+		"token as the user": {Options{Registries: []string{"a"}, Username: "{token}"}, "{token} must not be here, where it would be shown"},
+		"unclosed":          {Options{Registries: []string{"a"}, Username: "{token"}, "a { without a }"},
+		"no user name":      {Options{Registries: []string{"a"}, Exchange: url("https://sts.example")}, "no user name: set username"},
+		"two user names": {Options{Registries: []string{"a"}, Username: "u", Exchange: valid(func(x *Exchange) { x.Response.Username = "u" })},
+			"username and exchange.response.username: there can be one only"},
+
+		"no url":            {exchangeOptions(url("")), `exchange.url "": it must be an address of https`},
+		"no scheme":         {exchangeOptions(url("sts.example/token")), "it must be an address of https"},
+		"other scheme":      {exchangeOptions(url("ftp://sts.example/token")), "it must be an address of https"},
+		"no host":           {exchangeOptions(url("https:///token")), "it must be an address of https"},
+		"host placeholder":  {exchangeOptions(url("https://{registry}/token")), "no placeholder can be in its host"},
+		"annotated host":    {exchangeOptions(url("https://{annotation:a/b}.example/token")), "no placeholder can be in its host"},
+		"user":              {exchangeOptions(url("https://u:" + canary.Password + "@sts.example/")), "exchange.url: it has a user in it: use basicAuth"},
+		"user, no host":     {exchangeOptions(url("https://u:" + canary.Password + "@/")), "exchange.url: it has a user in it: use basicAuth"},
+		"secret in query":   {exchangeOptions(url("ftp://sts.example/?k=" + canary.Password)), `exchange.url "ftp://sts.example/": it must be an address of https`},
+		"fragment":          {exchangeOptions(url("https://sts.example/#a")), "it has a fragment"},
+		"plain http":        {exchangeOptions(url("http://sts.example/token")), "it must be https, or the token could be read on the way"},
+		"lookalike":         {exchangeOptions(url("http://localhost.example/token")), "it must be https"},
+		"token in the path": {exchangeOptions(url("https://sts.example/{token}")), "{token} must not be here"},
+		"token in query":    {exchangeOptions(url("https://sts.example/?t={token}")), "{token} must not be here"},
+		"file in query":     {exchangeOptions(url("https://sts.example/?t={file:/a}")), "{file} must not be here"},
+		"header name":       {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"a b": "c"} })), `exchange.headers: "a b" is not the name of a header`},
+		"header template":   {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"X": "}"} })), "exchange.headers.X: a } without a {"},
+		"host header":       {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"host": "c"} })), "headers: Host is that of the url"},
+		"two credentials": {exchangeOptions(valid(func(x *Exchange) {
+			x.BasicAuth, x.Headers = &BasicAuth{"u", "{token}"}, map[string]string{"authorization": "Bearer {token}"}
+		})), "there can be one only"},
+		"relative file": {exchangeOptions(valid(func(x *Exchange) { x.BasicAuth = &BasicAuth{"u", "{file:secret}"} })), "exchange.basicAuth.password: {file:PATH} needs an absolute path"},
+		"two bodies":    {exchangeOptions(valid(func(x *Exchange) { x.Form, x.JSON = map[string]string{}, "a" })), "form and json: there can be one only"},
+		"field twice": {exchangeOptions(valid(func(x *Exchange) { x.Form, x.TokenExchange = map[string]string{"subject_token": "a"}, &TokenExchange{} })),
+			"exchange.form.subject_token: tokenExchange has it already"},
+		"method":        {exchangeOptions(valid(func(x *Exchange) { x.Method = "PUT" })), `exchange.method "PUT": it must be GET or POST`},
+		"GET with body": {exchangeOptions(valid(func(x *Exchange) { x.Method, x.JSON = "GET", "a" })), "exchange.method: a GET has no body"},
+		"no secret":     {exchangeOptions(valid(func(x *Exchange) { x.Response.Secret = "" })), "exchange.response.secret is missing"},
+		"bad path":      {exchangeOptions(valid(func(x *Exchange) { x.Response.Secret = "a..b" })), `exchange.response.secret "a..b": a name is empty`},
+		"JSON template": {exchangeOptions(valid(func(x *Exchange) { x.JSON = map[string]any{"a": []any{"{tokn}"}} })), "exchange.json.a[0]: there is no placeholder {tokn}"},
+		"no JSON":       {exchangeOptions(valid(func(x *Exchange) { x.JSON = map[any]any{1: 2} })), "exchange.json: it is nothing that JSON has"},
+	} {
+		t.Run(title, func(t *testing.T) {
+			_, err := New(tt.opts)
+			wantError(t, err, tt.want)
+		})
+	}
+}
+
+func exchangeOptions(x *Exchange) Options {
+	return Options{Registries: []string{"registry.example"}, Username: "robot", Exchange: x}
+}
+
+func ExampleNew() {
+	provider, err := New(Options{Registries: []string{"registry.example.com"}, Username: "{namespace}"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = provider.GetCredentials(context.Background(), &plugin.Request{APIVersion: plugin.V1Beta1, Image: "registry.example.com/app"})
+	fmt.Println(err)
+	// Output:
+	// registry.example.com: no service-account token: requests in credentialprovider.kubelet.k8s.io/v1beta1 have none; set the provider's apiVersion to credentialprovider.kubelet.k8s.io/v1, and its tokenAttributes
+}
