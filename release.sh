@@ -6,9 +6,9 @@
 #
 #   ./release.sh VERSION OUTDIR      e.g. ./release.sh v1.2.3 dist
 #
-# For each platform an archive with every program under ./cmd, LICENSE and
-# README.md, and beside it the list of the modules that are linked in
-# (CycloneDX, *.cdx.json); then SHA256SUMS over all of them. It needs no
+# For each platform an archive with every program under ./cmd, their checksums,
+# LICENSE and README.md, and beside it the list of the modules that are linked
+# in (CycloneDX, *.cdx.json); then SHA256SUMS over all of them. It needs no
 # network once the modules are there. The same commit, version and Go release
 # make the same bytes; the times in the files are those of the commit, or
 # SOURCE_DATE_EPOCH.
@@ -77,8 +77,9 @@ for target in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64; d
 	echo "$name" >&2
 	mkdir "$work/$name"
 	go build -trimpath -ldflags "-s -w -X main.version=$version" -o "$work/$name/" "${mains[@]}"
+	(cd "$work/$name" && sha256sum -- * >SHA256SUMS)
 	cp LICENSE README.md "$work/$name/"
-	chmod 644 "$work/$name/LICENSE" "$work/$name/README.md"
+	chmod 644 "$work/$name/LICENSE" "$work/$name/README.md" "$work/$name/SHA256SUMS"
 	stamp "$work/$name"
 	(cd "$work" && bom "$name" && archive "$name")
 done

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package cmd_test runs the programs under cmd/ together, as a release has
+// them.
+package cmd_test
+
+import (
+	"debug/buildinfo"
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// documents is the page of each plugin.
+var documents = map[string]string{
+	"ecr-credential-provider":          "ecr.md",
+	"auth-provider-gcp":                "gcr.md",
+	"acr-credential-provider":          "acr.md",
+	"token-credential-provider":        "token.md",
+	"dockerconfig-credential-provider": "dockerconfig.md",
+	"static-credential-provider":       "static.md",
+}
+
+// build builds every program as a release has it, and returns their directory.
+func build(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v9.8.7", "-o", dir+string(filepath.Separator), "./...")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return dir
+}
+
+// program is the path of one of them.
+func program(dir, name string) string {
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	return filepath.Join(dir, name)
+}
+
+func TestPrograms(t *testing.T) {
+	dir := build(t)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := len(entries), len(documents)+1; got != want {
+		t.Errorf("%d programs, want %d: regcred and the plugins that have a document", got, want)
+	}
+	for name, document := range documents {
+		t.Run(name, func(t *testing.T) {
+			path := program(dir, name)
+			if got, want := output(t, path, "--version"), name+" v9.8.7\n"; got != want {
+				t.Errorf("--version: got %q, want %q", got, want)
+			}
+			testHelp(t, output(t, path, "--help"), filepath.Join("..", "docs", "plugins", document))
+			testStatic(t, path)
+		})
+	}
+}
+
+func output(t *testing.T, path string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(path, args...).Output()
+	if err != nil {
+		t.Fatalf("%s %q: %v", path, args, err)
+	}
+	return string(out)
+}
+
+// testHelp: the help has an example, and the document has every flag.
+func testHelp(t *testing.T, help, document string) {
+	t.Helper()
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(help, "\nExample:\n  ") {
+		t.Errorf("--help has no example:\n%s", help)
+	}
+	flags := regexp.MustCompile(`(?m)^ +(?:-\w, )?(--[\w-]+)`).FindAllStringSubmatch(help, -1)
+	if len(flags) == 0 {
+		t.Errorf("--help lists no flags:\n%s", help)
+	}
+	for _, flag := range flags {
+		if flag[1] == "--v" || flag[1] == "--version" {
+			continue // those are in docs/plugins/README.md
+		}
+		if !strings.Contains(string(text), flag[1]) {
+			t.Errorf("%s has nothing about %s", document, flag[1])
+		}
+	}
+}
+
+// testStatic: the program needs no C library and no loader.
+func testStatic(t *testing.T, path string) {
+	t.Helper()
+	info, err := buildinfo.ReadFile(path)
+	if err != nil || !strings.HasPrefix(info.Path, "github.com/regcred/regcred/cmd/") {
+		t.Errorf("build information: %+v, %v", info, err)
+	}
+	if runtime.GOOS != "linux" {
+		return
+	}
+	file, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, segment := range file.Progs {
+		if segment.Type == elf.PT_INTERP || segment.Type == elf.PT_DYNAMIC {
+			t.Errorf("it has a segment %v: it is not linked statically", segment.Type)
+		}
+	}
+}

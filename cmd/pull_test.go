@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cmd_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/internal/testregistry"
+)
+
+// password is what the registries want. The answers of the plugins and of the
+// clouds have to carry it.
+const password = "open-sesame"
+
+// world is a private registry under the name that it has in the world, and
+// the cloud that its plugin asks.
+type world struct {
+	dir  string
+	net  *testcloud.Net
+	host string // of the registry
+	user string
+
+	args, env []string // of the plugin
+	entry     string   // more of the provider's entry
+	token     string   // of a service account; "" there is none
+}
+
+// pulls lead from each plugin's cloud to an image.
+var pulls = []struct {
+	plugin, host, user string
+	prepare            func(*testing.T, *world)
+}{
+	{"ecr-credential-provider", "111122223333.dkr.ecr.us-west-2.amazonaws.com", "AWS", prepareAWS},
+	{"auth-provider-gcp", "europe-docker.pkg.dev", "_token", prepareGoogle},
+	{"acr-credential-provider", "team.azurecr.io", testcloud.ACRUser, prepareAzure},
+	{"dockerconfig-credential-provider", "registry.example", "ci", prepareDockerConfig},
+	{"static-credential-provider", "registry.example", "ci", prepareStatic},
+	{"token-credential-provider", "registry.example", "jwt", prepareToken},
+}
+
+// TestPull pulls a private image with regcred through each plugin, all of
+// them as a release has them, and everything else on loopback.
+func TestPull(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only on Linux does a Go program take its authorities from SSL_CERT_FILE")
+	}
+	dir := build(t)
+	for _, p := range pulls {
+		t.Run(p.plugin, func(t *testing.T) {
+			net, err := testcloud.NewNet()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer net.Close()
+			w := &world{dir: t.TempDir(), net: net, host: p.host, user: p.user}
+			secret := password
+			if p.plugin == "token-credential-provider" {
+				w.token = testcloud.AzureJWT(map[string]any{
+					"sub": "system:serviceaccount:team:app", "exp": time.Now().Add(time.Hour).Unix(),
+				})
+				secret = w.token
+			}
+			registry, err := testregistry.New(testregistry.Options{
+				Auth: testregistry.Bearer, Users: map[string]string{p.user: secret}, BaseURL: "https://" + p.host,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer registry.Close()
+			digest, err := registry.Push("team/app", "v1", testregistry.Image{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			net.Handle(p.host, registry)
+			p.prepare(t, w)
+			w.pull(t, dir, p.plugin, digest, registry)
+			if strays := net.Strays(); len(strays) > 0 {
+				t.Errorf("somebody else was asked: %q", strays)
+			}
+		})
+	}
+}
+
+// pull runs regcred, and looks at what has come of it.
+func (w *world) pull(t *testing.T, bin, plugin, digest string, registry *testregistry.Server) {
+	t.Helper()
+	out := filepath.Join(w.dir, "layout")
+	args := []string{
+		"--config", w.config(t, plugin), "--bin-dir", bin,
+		"pull", "--no-node-config", "--output", out, w.host + "/team/app:v1",
+	}
+	if w.token != "" {
+		args = append(args, "--service-account-token-file", w.file(t, "token", w.token))
+	}
+	cmd := exec.Command(program(bin, "regcred"), args...)
+	cmd.Env = append(w.net.Environ(), "HOME="+w.dir)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	canary.Check(t, "standard output", stdout.String())
+	canary.Check(t, "standard error", stderr.String())
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, &stdout, &stderr)
+	}
+	if !strings.Contains(stdout.String(), digest) {
+		t.Errorf("standard output has no %s:\n%s", digest, &stdout)
+	}
+	if _, err := os.Stat(filepath.Join(out, "blobs", "sha256", strings.TrimPrefix(digest, "sha256:"))); err != nil {
+		t.Error(err)
+	}
+	if users := usersOf(registry); !slices.Contains(users, w.user) {
+		t.Errorf("the registry was asked by %q, not by %q", users, w.user)
+	}
+}
+
+// usersOf are those who asked a registry for manifests.
+func usersOf(registry *testregistry.Server) (users []string) {
+	for _, r := range registry.Requests() {
+		if strings.Contains(r.Path, "/manifests/") {
+			users = append(users, r.User)
+		}
+	}
+	return users
+}
+
+// config writes the configuration of one provider.
+func (w *world) config(t *testing.T, plugin string) string {
+	t.Helper()
+	var b strings.Builder
+	fmt.Fprintf(&b, `apiVersion: kubelet.config.k8s.io/v1
+kind: CredentialProviderConfig
+providers:
+  - name: %s
+    apiVersion: credentialprovider.kubelet.k8s.io/v1
+    matchImages: [%q]
+    defaultCacheDuration: 1m
+%s`, plugin, w.host, w.entry)
+	list(&b, "args", w.args, func(arg string) string { return fmt.Sprintf("%q", arg) })
+	list(&b, "env", w.env, func(entry string) string {
+		name, value, _ := strings.Cut(entry, "=")
+		return fmt.Sprintf("{name: %q, value: %q}", name, value)
+	})
+	return w.file(t, "config.yaml", b.String())
+}
+
+func list(b *strings.Builder, field string, values []string, write func(string) string) {
+	if len(values) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "    %s:\n", field)
+	for _, v := range values {
+		fmt.Fprintf(b, "      - %s\n", write(v))
+	}
+}
+
+// file writes a file and returns its path.
+func (w *world) file(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(w.dir, name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func prepareAWS(t *testing.T, w *world) {
+	cloud, err := testcloud.NewAWS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cloud.Close)
+	cloud.Set(func(s *testcloud.AWSState) { s.Password = password })
+	w.env = cloud.Environ()
+}
+
+func prepareGoogle(t *testing.T, w *world) {
+	cloud, err := testcloud.NewGoogle(w.net)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cloud.Close)
+	cloud.Set(func(s *testcloud.GoogleState) { s.Token = password })
+	w.args, w.env = []string{"get-credentials", "--v=3"}, cloud.Environ()
+}
+
+func prepareAzure(t *testing.T, w *world) {
+	cloud := testcloud.NewAzure()
+	t.Cleanup(cloud.Close)
+	registry := w.net.Find(w.host)
+	cloud.Set(func(s *testcloud.AzureState) { s.Registry, s.RefreshToken = registry, password })
+	cloud.Join(w.net)
+	w.net.Handle(w.host, cloud)
+	w.env = cloud.Environ()
+	w.args = []string{w.file(t, "azure.json", `{"cloud": "AzurePublicCloud", "tenantId": "t", "useManagedIdentityExtension": true}`)}
+}
+
+func prepareDockerConfig(t *testing.T, w *world) {
+	content := fmt.Sprintf(`{"auths": {%q: {"username": %q, "password": %q}}}`, w.host, w.user, password)
+	w.args = []string{"--config", w.file(t, "config.json", content)}
+}
+
+func prepareStatic(t *testing.T, w *world) {
+	w.args = []string{"--host", w.host, "--username", w.user, "--password-file", w.file(t, "password", password+"\n")}
+}
+
+func prepareToken(_ *testing.T, w *world) {
+	w.args = []string{"--registry", w.host, "--username", w.user}
+	w.entry = `    tokenAttributes:
+      serviceAccountTokenAudience: registry.example
+      requireServiceAccount: true
+      cacheType: Token
+`
+}

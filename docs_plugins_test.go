@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred"
+)
+
+// TestDocsSampleConfigurations: a kubelet takes every configuration in the
+// documents about plugins, and lint finds nothing worse than a remark.
+func TestDocsSampleConfigurations(t *testing.T) {
+	block := regexp.MustCompile("(?ms)^```yaml\n(apiVersion: kubelet\\.config\\.k8s\\.io/.*?)^```$")
+	names, err := filepath.Glob("docs/plugins/*.md")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("docs/plugins: %d documents, %v", len(names), err)
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return filepath.Base(name) == "README.md" })
+	for _, name := range names {
+		samples := block.FindAllStringSubmatch(readLines(t, name), -1)
+		if len(samples) == 0 {
+			t.Errorf("%s: no sample configuration", name)
+		}
+		for _, sample := range samples {
+			for _, problem := range problems(t, sample[1]) {
+				first, _, _ := strings.Cut(strings.TrimSpace(sample[1]), "\n")
+				t.Errorf("%s: the sample that begins with %q: %s", name, first, problem)
+			}
+		}
+	}
+}
+
+// problems says what is wrong with a configuration.
+func problems(t *testing.T, text string) []string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, err := regcred.Load(file)
+	if err == nil {
+		err = config.Validate()
+	}
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var found []string
+	for _, f := range config.Lint() {
+		if f.Severity != regcred.SeverityInfo {
+			found = append(found, string(f.Rule)+": "+f.Message)
+		}
+	}
+	return found
+}
