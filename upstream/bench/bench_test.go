@@ -77,7 +77,7 @@ func TestBurstExecs(t *testing.T) {
 func TestReport(t *testing.T) {
 	var table, js bytes.Buffer
 	for output, w := range map[string]io.Writer{"table": &table, "json": &js} {
-		if err := run(w, output, 1, "match"); err != nil {
+		if err := run(w, output, 1, "match", false); err != nil {
 			t.Fatal(err)
 		}
 	}

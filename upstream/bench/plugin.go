@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/upstream/plugins"
+)
+
+// runs is how many runs of a plugin the medians are taken of.
+const runs = 50
+
+// subject is a plugin beside its cloud on loopback.
+type subject struct {
+	what  string // for the rows
+	name  string // of the plugin
+	image string
+	cloud func() (*plugins.Cloud, error)
+	token bool // in service-account mode
+
+	// recorded is what the real plugin was measured to need where it cannot be
+	// built: its module is not on the Go proxy. It is nil where it can.
+	recorded *figures
+
+	// The targets are fractions of the real plugin's figures.
+	time, memory, size float64
+	calls              int // to be reached; 0 means as many as the real plugin
+}
+
+// figures are what is measured of a plugin.
+type figures struct {
+	time   time.Duration // from exec to answer
+	memory int64         // most resident, in bytes
+	size   int64         // of the executable, in bytes
+	calls  int           // remote calls for one answer
+}
+
+// recordedECR is what the real plugin of AWS needed from exec to answer where
+// the recorded figures of the others were taken: it gives the speed of that
+// machine against this one.
+const recordedECR = 5400 * time.Microsecond
+
+// The images that are asked for.
+const (
+	ecrImage    = "111122223333.dkr.ecr.us-west-2.amazonaws.com/team/app"
+	googleImage = "europe-docker.pkg.dev/project/team/app"
+	azureImage  = "team.azurecr.io/app"
+)
+
+// subjects are the plugins that are measured, and their targets. The recorded
+// figures are those of cloud-provider-gcp 4e245312 and cloud-provider-azure
+// 7b31c76c with the same flags, on clouds on loopback: medians of 60.
+func subjects() []subject {
+	instance := func() (*plugins.Cloud, error) { return plugins.NewAWS() }
+	gcr := figures{3100 * time.Microsecond, 14e6, 9.1e6, 2}
+	acr := figures{6600 * time.Microsecond, 22.5e6, 27.6e6, 3}
+	acrPod := acr
+	acrPod.calls = 5
+	return []subject{
+		{what: "ECR, keys in the environment", name: plugins.ECR, image: ecrImage, cloud: plugins.NewAWSWithKeys, time: 0.7, memory: 0.75, size: 0.75},
+		{what: "ECR, role of the instance", name: plugins.ECR, image: ecrImage, cloud: instance, time: 0.7, memory: 0.75, size: 0.75},
+		{what: "ECR, service account", name: plugins.ECR, image: ecrImage, cloud: instance, token: true, time: 0.7, memory: 0.75, size: 0.75},
+		{what: "GCR", name: plugins.GCR, image: googleImage, cloud: plugins.NewGoogle, recorded: &gcr, time: 0.8, memory: 0.75, size: 0.8, calls: 1},
+		{what: "ACR", name: plugins.ACR, image: azureImage, cloud: plugins.NewAzure, recorded: &acr, time: 0.5, memory: 0.6, size: 0.4},
+		{what: "ACR, service account", name: plugins.ACR, image: azureImage, cloud: plugins.NewAzure, token: true, recorded: &acrPod, time: 0.5, memory: 0.6, size: 0.4, calls: 4},
+	}
+}
+
+// program is an executable for the same cloud.
+type program struct {
+	path   string
+	times  []time.Duration
+	memory []int64
+}
+
+// pluginRows measures this repository's cloud plugins, and the real one of AWS
+// beside its replacement.
+func pluginRows(b *bench) ([]row, error) {
+	upstream, err := plugins.BuildUpstreamECR(b.dir)
+	if err != nil {
+		return nil, err
+	}
+	version, err := plugins.UpstreamVersion(upstream)
+	if err != nil {
+		return nil, err
+	}
+	maxrss, err := b.buildMaxrss()
+	if err != nil {
+		return nil, err
+	}
+	var rows []row
+	var speed float64 // how many times as long a run takes here as where figures were recorded
+	for _, s := range subjects() {
+		path, err := plugins.Build(b.dir, s.name)
+		if err != nil {
+			return nil, err
+		}
+		paths := []string{path}
+		if s.recorded == nil {
+			paths = append(paths, upstream)
+		}
+		measured, err := s.measure(maxrss, paths, runs)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.what, err)
+		}
+		if s.recorded == nil {
+			rows = append(rows, s.rows(measured[0], measured[1], "")...)
+			if speed == 0 {
+				speed = float64(measured[1].time) / float64(recordedECR)
+				rows[0].Notes = []string{fmt.Sprintf("upstream is cloud-provider-aws %s; medians of %d runs", version, runs)}
+			}
+			continue
+		}
+		theirs := *s.recorded
+		theirs.time = time.Duration(float64(theirs.time) * speed)
+		own := s.rows(measured[0], theirs, " (recorded)")
+		own[0].Notes = []string{fmt.Sprintf("recorded were %s, on a machine on which the real ECR plugin took %s and not %s",
+			nice(s.recorded.time), nice(recordedECR), nice(time.Duration(float64(recordedECR)*speed)))}
+		rows = append(rows, own...)
+	}
+	return rows, nil
+}
+
+func (b *bench) buildMaxrss() (string, error) {
+	path := filepath.Join(b.dir, "maxrss")
+	out, err := exec.Command("go", "build", "-o", path, "github.com/regcred/regcred/upstream/bench/maxrss").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build maxrss: %w\n%s", err, out)
+	}
+	return path, nil
+}
+
+// measure lets programs take turns at one cloud.
+func (s subject) measure(maxrss string, paths []string, runs int) ([]figures, error) {
+	c, err := s.cloud()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	programs := make([]program, len(paths))
+	out := make([]figures, len(paths))
+	for i, path := range paths {
+		programs[i].path = path
+		before := len(c.Requests())
+		if _, err := s.run(c, path); err != nil { // the first one finds nothing in the page cache
+			return nil, err
+		}
+		out[i].calls = len(c.Requests()) - before
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, err
+		}
+		out[i].size = info.Size()
+	}
+	for n := range runs {
+		for i := range programs {
+			p := &programs[(i+n)%len(programs)] // each goes first as often as the others
+			d, err := s.run(c, p.path)
+			if err != nil {
+				return nil, err
+			}
+			m, err := s.resident(c, maxrss, p.path)
+			if err != nil {
+				return nil, err
+			}
+			p.times, p.memory = append(p.times, d), append(p.memory, m)
+		}
+	}
+	for i, p := range programs {
+		slices.Sort(p.memory)
+		out[i].time, out[i].memory = median(p.times), p.memory[len(p.memory)/2]
+	}
+	return out, nil
+}
+
+func (s subject) request(c *plugins.Cloud) *plugin.Request {
+	req := &plugin.Request{APIVersion: plugin.V1, Image: s.image, ServiceAccountAnnotations: c.Annotations}
+	if s.token {
+		req.ServiceAccountToken = canary.Token
+	}
+	return req
+}
+
+// run runs a plugin once and returns how long it took to answer.
+func (s subject) run(c *plugins.Cloud, path string) (time.Duration, error) {
+	cmd := plugin.Command{Path: path, Args: c.Args, Environ: c.Environ, APIVersion: plugin.V1}
+	req := s.request(c)
+	start := time.Now()
+	resp, err := cmd.GetCredentials(context.Background(), req)
+	d := time.Since(start)
+	if err == nil && len(resp.Auth) == 0 {
+		err = fmt.Errorf("%s answers without credentials", path)
+	}
+	return d, err
+}
+
+// resident runs a plugin once and returns the most memory that it had.
+func (s subject) resident(c *plugins.Cloud, maxrss, path string) (int64, error) {
+	stdin, err := plugin.EncodeRequest(s.request(c))
+	if err != nil {
+		return 0, err
+	}
+	cmd := exec.Command(maxrss, append([]string{path}, c.Args...)...)
+	cmd.Env, cmd.Stdin = c.Environ, bytes.NewReader(stdin)
+	out, err := cmd.Output()
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	kib, err := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
+	return kib << 10, err
+}
+
+func (s subject) rows(ours, theirs figures, how string) []row {
+	line := func(what, ours, theirs string, ratio, target float64) row {
+		return row{
+			What: s.what + ": " + what, Regcred: ours, Upstream: theirs + how,
+			Ratio: fmt.Sprintf("%.2f×", ratio), Target: fmt.Sprintf("≤ %.2g×", target), Met: ratio <= target,
+		}
+	}
+	share := func(a, b int64) float64 { return float64(a) / float64(b) }
+	list := []row{
+		line("exec to answer", nice(ours.time), nice(theirs.time), share(int64(ours.time), int64(theirs.time)), s.time),
+		line("most memory", mb(ours.memory), mb(theirs.memory), share(ours.memory, theirs.memory), s.memory),
+		line("executable", mb(ours.size), mb(theirs.size), share(ours.size, theirs.size), s.size),
+	}
+	want := s.wantCalls(theirs)
+	return append(list, row{
+		What: s.what + ": remote calls for one answer", Regcred: fmt.Sprint(ours.calls), Upstream: fmt.Sprint(theirs.calls) + how,
+		Target: fmt.Sprintf("≤ %d", want), Met: ours.calls <= want,
+	})
+}
+
+func (s subject) wantCalls(theirs figures) int {
+	if s.calls == 0 {
+		return theirs.calls
+	}
+	return s.calls
+}
+
+func mb(n int64) string { return fmt.Sprintf("%.2f MB", float64(n)/1e6) }

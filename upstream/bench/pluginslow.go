@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/upstream/plugins"
+)
+
+// hopeless is a cloud from which a plugin gets no answer.
+type hopeless struct {
+	what     string
+	name     string // of the plugin
+	image    string
+	cloud    func() (*plugins.Cloud, error)
+	endpoint string        // that the error has to name; "" means that of the cloud
+	recorded time.Duration // as in subject; 0 if the real plugin can be built
+	limit    time.Duration // until the error
+}
+
+// slowRows are the figures that take minutes, of one run each: how long it
+// takes until a plugin gives up.
+func slowRows(b *bench) ([]row, error) {
+	upstream, err := plugins.BuildUpstreamECR(b.dir)
+	if err != nil {
+		return nil, err
+	}
+	var rows []row
+	for _, h := range []hopeless{
+		{what: "ECR: endpoint that never answers", name: plugins.ECR, image: ecrImage, cloud: silent(plugins.NewAWSWithKeys), limit: 50 * time.Second},
+		{what: "ECR: metadata service that refuses connections", name: plugins.ECR, image: ecrImage, cloud: refused, endpoint: "127.0.0.1:1", limit: 2 * time.Second},
+		{what: "ACR: metadata service that never answers", name: plugins.ACR, image: azureImage, cloud: silent(plugins.NewAzure), recorded: 59 * time.Second, limit: 50 * time.Second},
+	} {
+		path, err := plugins.Build(b.dir, h.name)
+		if err != nil {
+			return nil, err
+		}
+		r, err := h.row(path, upstream)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", h.what, err)
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+// row waits for both programs side by side.
+func (h hopeless) row(path, upstream string) (row, error) {
+	c, err := h.cloud()
+	if err != nil {
+		return row{}, err
+	}
+	defer c.Close()
+	var wg sync.WaitGroup
+	theirs, how, theirErr := h.recorded, " (recorded)", error(nil)
+	if h.recorded == 0 {
+		how = ""
+		wg.Go(func() { theirs, _, theirErr = h.giveUp(c, upstream) })
+	}
+	ours, said, err := h.giveUp(c, path)
+	wg.Wait()
+	endpoint := h.endpoint
+	if endpoint == "" {
+		endpoint = c.Addr()
+	}
+	return row{
+		What: h.what, Regcred: "an error after " + seconds(ours), Upstream: "an error after " + seconds(theirs) + how,
+		Ratio:  fmt.Sprintf("%.2f×", ours.Seconds()/theirs.Seconds()),
+		Target: "≤ " + seconds(h.limit) + ", naming the endpoint", Met: ours <= h.limit && strings.Contains(said, endpoint),
+	}, errors.Join(err, theirErr)
+}
+
+// giveUp runs a plugin that cannot get an answer, as long as it likes, and
+// returns after what time it failed and what it said.
+func (h hopeless) giveUp(c *plugins.Cloud, path string) (time.Duration, string, error) {
+	cmd := plugin.Command{Path: path, Args: c.Args, Environ: c.Environ, APIVersion: plugin.V1, Timeout: 5 * time.Minute}
+	start := time.Now()
+	_, err := cmd.GetCredentials(context.Background(), &plugin.Request{Image: h.image})
+	d := time.Since(start)
+	var failed *plugin.ExecError
+	if !errors.As(err, &failed) || failed.Stage != plugin.StageExec {
+		return d, "", fmt.Errorf("%s: it did not fail by itself: %w", path, err)
+	}
+	return d, failed.Stderr, nil
+}
+
+// silent makes a cloud accept connections and answer nothing.
+func silent(start func() (*plugins.Cloud, error)) func() (*plugins.Cloud, error) {
+	return func() (*plugins.Cloud, error) {
+		c, err := start()
+		if err == nil {
+			c.Inject(testcloud.Fault{Hang: true, Times: -1})
+		}
+		return c, err
+	}
+}
+
+// refused is Amazon's cloud without a metadata service.
+func refused() (*plugins.Cloud, error) {
+	return plugins.NewAWS("AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:1")
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugins
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/internal/testcloud"
+)
+
+// base64 of what a registry token is.
+func encoded(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+
+// expiring makes the registry's password end a while after the run.
+func expiring(in time.Duration) func(*cloud) {
+	return func(c *cloud) { c.Set(func(s *testcloud.AWSState) { s.Life = in }) }
+}
+
+// answering sets the value of authorizationData.
+func answering(data string) func(*cloud) {
+	return func(c *cloud) { c.Set(func(s *testcloud.AWSState) { s.Data = data }) }
+}
+
+// answers are what the cloud may say.
+func answers() []scenario {
+	const public = "public.ecr.aws/team/app"
+	never := func(c *cloud) { c.Set(func(s *testcloud.AWSState) { s.Expires = new(time.Time{}) }) }
+	return group("answer", []scenario{
+		{name: "no expiry", arrange: never},
+		{name: "no expiry, public", arrange: never, image: public},
+		{name: "expired", arrange: expiring(-time.Hour)},
+		{name: "expired, public", arrange: expiring(-time.Hour), image: public},
+		{name: "expires in a second", arrange: expiring(time.Second)},
+		{name: "expires in 90 seconds", arrange: expiring(90 * time.Second)},
+		{name: "expires in 20 minutes", arrange: expiring(20 * time.Minute)},
+		{name: "expires in ten years", arrange: expiring(10 * 365 * 24 * time.Hour)},
+		{name: "expires at a whole second", arrange: func(c *cloud) {
+			c.Set(func(s *testcloud.AWSState) { s.Expires = new(time.Now().Add(6 * time.Hour).Truncate(time.Second)) })
+		}},
+		{name: "expiry is a text", arrange: answering(`[{"authorizationToken":"` + encoded("AWS:open-sesame") + `","expiresAt":"soon"}]`)},
+		{name: "colon in the password", arrange: func(c *cloud) { c.Set(func(s *testcloud.AWSState) { s.Password = "open:sesame:" }) }},
+		{name: "another user", arrange: answering(`[{"authorizationToken":"` + encoded("user:open-sesame") + `"}]`)},
+		{name: "no user", arrange: answering(`[{"authorizationToken":"` + encoded(":open-sesame") + `"}]`)},
+		{name: "no password", arrange: answering(`[{"authorizationToken":"` + encoded("AWS:") + `"}]`)},
+		{name: "no colon", arrange: answering(`[{"authorizationToken":"` + encoded("open-sesame") + `"}]`)},
+		{name: "not base64", arrange: answering(`[{"authorizationToken":"%%%"}]`)},
+		{name: "two registries", arrange: answering(`[{"authorizationToken":"` + encoded("AWS:open-sesame") + `"},{"authorizationToken":"` + encoded("AWS:other") + `"}]`)},
+		{name: "token is null", arrange: answering(`[{"authorizationToken":null}]`)},
+		{name: "token is missing", arrange: answering(`[{}]`)},
+		{name: "token is empty", arrange: answering(`[{"authorizationToken":""}]`)},
+		{name: "entry is null", arrange: answering(`[null]`)},
+		{name: "empty list", arrange: answering(`[]`)},
+		{name: "null", arrange: answering(`null`)},
+		{name: "object in place of a list", arrange: answering(`{"authorizationToken":"` + encoded("AWS:open-sesame") + `"}`)},
+		{name: "public, null", arrange: answering(`null`), image: public},
+		{name: "public, empty object", arrange: answering(`{}`), image: public},
+		{name: "public, list in place of an object", arrange: answering(`[{"authorizationToken":"` + encoded("AWS:open-sesame") + `"}]`), image: public},
+		{name: "public, no colon", arrange: answering(`{"authorizationToken":"` + encoded("open-sesame") + `"}`), image: public},
+		{name: "no data at all", faults: []testcloud.Fault{{Status: http.StatusOK, Body: `{}`, Times: -1}}},
+		{name: "unknown fields", faults: []testcloud.Fault{{Status: http.StatusOK, Times: -1, Body: `{"x":1,"authorizationData":[{"y":2,"authorizationToken":"` + encoded("AWS:open-sesame") + `"}]}`}}},
+	}...)
+}
+
+// failures are what the cloud and the network may do instead.
+func failures() []scenario {
+	always := func(f testcloud.Fault) []testcloud.Fault {
+		f.Path, f.Times = "/", -1
+		return []testcloud.Fault{f}
+	}
+	refused := func(status int, code string) []testcloud.Fault {
+		return always(testcloud.Fault{Status: status, Body: testcloud.AWSErrorJSON(code, "a message"), Header: http.Header{"Content-Type": {"application/x-amz-json-1.1"}}})
+	}
+	once := func(f []testcloud.Fault) []testcloud.Fault {
+		f[0].Times = 1
+		return f
+	}
+	elsewhere := http.Header{"Location": {"https://api.ecr.elsewhere.example/"}}
+	other := http.Header{"Location": {"https://api.ecr.eu-west-1.amazonaws.com/"}}
+	return group("failure", []scenario{
+		{name: "access denied", faults: refused(400, "AccessDeniedException")},
+		{name: "403", faults: refused(403, "UnrecognizedClientException")},
+		{name: "403 without a body", faults: always(testcloud.Fault{Status: 403})},
+		{name: "expired credentials", faults: refused(400, "ExpiredTokenException")},
+		{name: "bad signature", faults: refused(400, "InvalidSignatureException")},
+		{name: "throttled once", faults: once(refused(400, "ThrottlingException"))},
+		{name: "throttled", faults: refused(400, "ThrottlingException")},
+		{name: "429", faults: always(testcloud.Fault{Status: 429})},
+		{name: "500 once", faults: once(refused(500, "ServerException"))},
+		{name: "500", faults: refused(500, "ServerException")},
+		{name: "503 without a body", faults: always(testcloud.Fault{Status: 503})},
+		{name: "404", faults: always(testcloud.Fault{Status: 404})},
+		{name: "redirect to a stranger (307)", faults: always(testcloud.Fault{Status: 307, Header: elsewhere})},
+		{name: "redirect to a stranger (302)", faults: always(testcloud.Fault{Status: 302, Header: elsewhere})},
+		{name: "redirect to another region (307)", faults: []testcloud.Fault{{Path: "us-west-2", Status: 307, Header: other, Times: -1}}},
+		{name: "redirect to another region (302)", faults: []testcloud.Fault{{Path: "us-west-2", Status: 302, Header: other, Times: -1}}},
+		{name: "garbage", faults: always(testcloud.Fault{Status: 200, Body: "<html>open the pod bay doors</html>"})},
+		{name: "garbage, public", faults: always(testcloud.Fault{Status: 200, Body: "<html>"}), image: "public.ecr.aws/team/app"},
+		{name: "truncated JSON", faults: always(testcloud.Fault{Status: 200, Body: `{"authorizationData":[{"authorizationToken":`})},
+		{name: "empty body", faults: always(testcloud.Fault{Status: 200})},
+		{name: "null", faults: always(testcloud.Fault{Status: 200, Body: "null"})},
+		{name: "list", faults: always(testcloud.Fault{Status: 200, Body: "[]"})},
+		{name: "two megabytes", faults: always(testcloud.Fault{Status: 200, Body: `{"x":"` + strings.Repeat("y", 2<<20) + `","authorizationData":[{"authorizationToken":"` + encoded("AWS:open-sesame") + `"}]}`})},
+		{name: "body cut off once", faults: []testcloud.Fault{{Status: 200, Body: `{"authorizationData":`, Cut: true}}},
+		{name: "body cut off", faults: always(testcloud.Fault{Status: 200, Body: `{"authorizationData":`, Cut: true})},
+		{name: "connection dropped once", faults: []testcloud.Fault{{Drop: true}}},
+		{name: "connection dropped", faults: always(testcloud.Fault{Drop: true})},
+		{name: "connection refused", env: []string{"AWS_ENDPOINT_URL=http://127.0.0.1:1"}},
+		{name: "name that leads nowhere", env: []string{"AWS_ENDPOINT_URL=https://ecr.example"}},
+		{name: "a second of delay", faults: []testcloud.Fault{{Delay: time.Second}}},
+		{name: "one attempt alone", env: []string{"AWS_MAX_ATTEMPTS=1"}, faults: refused(500, "ServerException")},
+		{name: "endpoint that never answers", faults: always(testcloud.Fault{Hang: true}), slow: true},
+	}...)
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugins
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+)
+
+// Cloud is what a plugin asks, on loopback. Close it.
+type Cloud struct {
+	*testcloud.Server                   // what it was asked
+	Environ           []string          // of the plugin
+	Args              []string          // of the plugin
+	Annotations       map[string]string // of a service account that may pull
+
+	close []func()
+}
+
+// Close ends the cloud.
+func (c *Cloud) Close() {
+	for i := len(c.close) - 1; i >= 0; i-- {
+		c.close[i]()
+	}
+}
+
+// NewAWS starts Amazon's cloud, for a plugin with env in its environment. The
+// instance has a role, and there are no other credentials.
+func NewAWS(env ...string) (*Cloud, error) {
+	a, err := testcloud.NewAWS()
+	if err != nil {
+		return nil, err
+	}
+	return &Cloud{
+		Server: a.Server, Environ: append(a.Environ(), env...), close: []func(){a.Close},
+		Annotations: map[string]string{annotation: role},
+	}, nil
+}
+
+// NewAWSWithKeys is [NewAWS] with an access key in the environment.
+func NewAWSWithKeys() (*Cloud, error) {
+	return NewAWS("AWS_ACCESS_KEY_ID="+staticKey, "AWS_SECRET_ACCESS_KEY="+canary.Env)
+}
+
+const (
+	staticKey = "AKIASTATIC0000000000"
+
+	// annotation names the role of a service account, and role is one.
+	annotation = "eks.amazonaws.com/ecr-role-arn"
+	role       = "arn:aws:iam::111122223333:role/puller"
+)
+
+// NewGoogle starts Google's cloud.
+func NewGoogle() (*Cloud, error) {
+	world, err := testcloud.NewNet()
+	if err != nil {
+		return nil, err
+	}
+	g, err := testcloud.NewGoogle(world)
+	if err != nil {
+		world.Close()
+		return nil, err
+	}
+	return &Cloud{
+		Server: g.Server, Environ: g.Environ(), Args: []string{"get-credentials", "--v=3"},
+		close: []func(){world.Close, g.Close},
+	}, nil
+}
+
+// azureConfig is the azure.json of a node with a managed identity.
+const azureConfig = `{
+  "cloud": "AzurePublicCloud", "tenantId": "66666666-7777-8888-9999-000000000000",
+  "useManagedIdentityExtension": true
+}
+`
+
+// NewAzure starts Microsoft's cloud, with an azure.json for the plugin.
+func NewAzure() (*Cloud, error) {
+	world, err := testcloud.NewNet()
+	if err != nil {
+		return nil, err
+	}
+	a := testcloud.NewAzure()
+	a.Join(world)
+	// One token for all runs: what they answer is compared.
+	token := testcloud.AzureJWT(map[string]any{"jti": canary.Password, "exp": time.Now().Add(3 * time.Hour).Unix()})
+	a.Set(func(s *testcloud.AzureState) { s.RefreshToken = token })
+	c := &Cloud{
+		Server: a.Server, Environ: append(a.Environ(), world.Environ()...), close: []func(){world.Close, a.Close},
+		Annotations: map[string]string{
+			"kubernetes.azure.com/acr-client-id": "11111111-2222-3333-4444-555555555555",
+			"kubernetes.azure.com/acr-tenant-id": "66666666-7777-8888-9999-000000000000",
+		},
+	}
+	dir, err := os.MkdirTemp("", "plugins-azure-")
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	c.close = append(c.close, func() { os.RemoveAll(dir) })
+	config := filepath.Join(dir, "azure.json")
+	c.Args = []string{config}
+	if err := os.WriteFile(config, []byte(azureConfig), 0o600); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}

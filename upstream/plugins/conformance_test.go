@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugins
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/plugintest"
+)
+
+// conformer is a plugin with all that it needs to be checked.
+type conformer struct {
+	what    string
+	name    string // of the plugin
+	cloud   func() (*Cloud, error)
+	args    func(dir string) []string
+	options plugintest.Options
+}
+
+// conformers are the plugins of this repository.
+func conformers() []conformer {
+	ecr := []string{
+		"111122223333.dkr.ecr.us-west-2.amazonaws.com/team/app", "111122223333.dkr.ecr.us-west-2.amazonaws.com/team/other",
+		"444455556666.dkr.ecr.eu-west-1.amazonaws.com/team/app",
+	}
+	generic := []string{"registry.example/team/app", "registry.example/team/other", "other.example/app"}
+	return []conformer{
+		{what: ECR, name: ECR, cloud: func() (*Cloud, error) { return NewAWS() }, options: plugintest.Options{Images: ecr}},
+		{what: GCR, name: GCR, cloud: NewGoogle, options: plugintest.Options{Images: []string{
+			"europe-docker.pkg.dev/project/team/app", "europe-docker.pkg.dev/project/team/other", "gcr.io/project/app",
+		}}},
+		{what: ACR, name: ACR, cloud: NewAzure, options: plugintest.Options{Images: []string{
+			"team.azurecr.io/app", "team.azurecr.io/other", "other.azurecr.io/app",
+		}}},
+		{what: DockerConfig, name: DockerConfig, args: dockerConfigArgs, options: plugintest.Options{Images: generic}},
+		{what: Token, name: Token, args: tokenArgs, options: plugintest.Options{Images: generic, ServiceAccount: &plugintest.ServiceAccount{
+			Token: plugin.Secret(podToken()), CacheType: regcred.CachePerToken, Required: true,
+		}}},
+		{what: Static, name: Static, args: staticArgs, options: plugintest.Options{Images: generic}},
+	}
+}
+
+func dockerConfigArgs(dir string) []string {
+	entry := `{"username":"user","password":"` + canary.Password + `"}`
+	return []string{"--config", write(filepath.Join(dir, "config.json"), `{"auths":{"registry.example":`+entry+`,"other.example":`+entry+`}}`)}
+}
+
+func tokenArgs(string) []string {
+	return []string{"--registry=registry.example", "--registry=other.example", "--username=jwt"}
+}
+
+func staticArgs(dir string) []string {
+	return []string{"--host=registry.example", "--host=other.example", "--username=user", "--password-file=" + write(filepath.Join(dir, "password"), canary.Password)}
+}
+
+func write(path, content string) string {
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		panic(err)
+	}
+	return path
+}
+
+// TestConformance runs the conformance suite over this repository's plugins,
+// which must pass it, and over the real one of AWS. It prints the table of
+// docs/conformance.md.
+func TestConformance(t *testing.T) {
+	dir := t.TempDir()
+	table := "| plugin | ok | info | warning | error | skipped |\n|---|---|---|---|---|---|\n"
+	notes := ""
+	for _, c := range conformers() {
+		path, err := Build(dir, c.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		findings := c.check(t, path)
+		table, notes = table+tableRow(c.what, findings), notes+tableNotes(c.what, findings)
+		for _, f := range findings {
+			if f.Severity == plugintest.Error {
+				t.Errorf("%s: %s: %v", c.what, f.Check, f)
+			}
+		}
+	}
+	path, err := BuildUpstreamECR(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, err := UpstreamVersion(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := "upstream " + ECR + " " + version
+	findings := conformers()[0].check(t, path)
+	t.Logf("results:\n%s\n%s", table+tableRow(theirs, findings), notes+tableNotes(theirs, findings))
+}
+
+// check runs the suite. All that the plugin is configured by is in Env, since
+// checks change the environment that it inherits.
+func (c conformer) check(t *testing.T, path string) []plugintest.Finding {
+	t.Helper()
+	cmd := plugin.Command{Path: path, Environ: []string{}}
+	if c.cloud != nil {
+		cloud, err := c.cloud()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cloud.Close()
+		cmd.Env, cmd.Args = cloud.Environ, cloud.Args
+	}
+	if c.args != nil {
+		cmd.Args = c.args(t.TempDir())
+	}
+	return plugintest.Run(t.Context(), cmd, c.options)
+}
+
+// tableRow counts checks by the worst that each found.
+func tableRow(what string, findings []plugintest.Finding) string {
+	order := []plugintest.Severity{plugintest.Pass, plugintest.Info, plugintest.Warning, plugintest.Error, plugintest.Skip}
+	count := map[plugintest.Severity]int{}
+	for _, f := range findings {
+		count[f.Severity]++
+	}
+	row := "| `" + what + "` |"
+	for _, s := range order {
+		row += fmt.Sprintf(" %d |", count[s])
+	}
+	return row + "\n"
+}
+
+// tableNotes are the findings that are no pass.
+func tableNotes(what string, findings []plugintest.Finding) string {
+	var b strings.Builder
+	for _, f := range findings {
+		if f.Severity != plugintest.Pass {
+			fmt.Fprintf(&b, "- `%s`, `%s`, %s: %s\n", what, f.Check, f.Severity, f.Got)
+		}
+	}
+	return b.String()
+}

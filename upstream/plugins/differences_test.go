@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugins
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/plugin"
+)
+
+// difference is a way in which ours is not like upstream on purpose. It is
+// documented under its id in docs/plugins/ecr.md.
+type difference struct {
+	id string
+
+	// mend turns what upstream did in a scenario into what ours is to do.
+	mend func(scenario, *observation)
+
+	in []string // the names of the scenarios in which it shows
+}
+
+var differences = []difference{
+	{"allow-host", answerEmpty, []string{
+		"host: registry.example.com, with a region",
+		"host: registry.example.com, without a region",
+		"host: registry.k8s.io, with a region",
+		"host: localhost, with a region",
+		"host: 127.0.0.1, with a region",
+		"host: 11112222333.dkr.ecr.us-west-2.amazonaws.com, with a region",
+		"host: 111122223333.dkr.ecr.us-west-2.amazonaws.com.evil.com, with a region",
+		"host: 111122223333.dkr.ecr.us-west-2.amazonaws.com., with a region",
+		"host: 111122223333.dkr-ecr.eusc-de-east-1.on.amazonwebservices.eu, with a region",
+		"host: evil-public.ecr.aws, with a region",
+		"host: nginx",
+		"host: library/nginx",
+		"host: localhost:5000",
+	}},
+	{"host-form", fail, []string{
+		"host: 111122223333.dkr.ecr.us_west-2!.amazonaws.com, with a region",
+		"host: with a user",
+	}},
+	{"host-case", asking("eu-central-1", "us-west-2"), []string{
+		"host: 111122223333.DKR.ECR.us-west-2.amazonaws.com, with a region",
+	}},
+	{"port-in-key", portInKey, []string{
+		"host: registry.example.com:5000, allowed",
+		"host: with port 443",
+	}},
+	{"endpoint-of-host", asking("api.ecr.us-east-2.amazonaws.com", "ecr.us-east-2.api.aws"), []string{"host: 111122223333.dkr-ecr.us-east-2.on.aws"}},
+	{"endpoint-of-host", asking("api.ecr.us-west-2.amazonaws.com", "ecr.us-west-2.api.aws"), []string{"host: 111122223333.dkr.ecr.us-west-2.on.aws"}},
+	{"endpoint-of-host", asking("api.ecr.cn-north-1.amazonaws.com.cn", "ecr.cn-north-1.api.amazonwebservices.com.cn"), []string{"host: 111122223333.dkr-ecr.cn-north-1.on.amazonwebservices.com.cn"}},
+	{"endpoint-of-host", asking("api.ecr.us-gov-east-1.amazonaws.com", "ecr-fips.us-gov-east-1.api.aws"), []string{"host: 111122223333.dkr-ecr-fips.us-gov-east-1.on.aws"}},
+	{"endpoint-of-host", asking("api.ecr.us-west-2", "api.ecr-fips.us-west-2"), []string{"host: 111122223333.dkr.ecr-fips.us-west-2.amazonaws.com"}},
+	{"endpoint-of-host", asking("api.ecr-public.us-east-1.amazonaws.com", "ecr-public.us-east-1.api.aws"), []string{"host: ecr-public.aws.com"}},
+	{"endpoint-names", asking("api.ecr-public.us-east-1.api.aws", "ecr-public.us-east-1.api.aws"), []string{"endpoint: public, dual-stack"}},
+	{"region-of-instance", regionOfInstance, []string{
+		"host: registry.example.com, allowed, without a region",
+		"host: registry.example.com, allowed, region of the instance alone",
+	}},
+	{"not-cached", notCached, []string{
+		"answer: expired",
+		"answer: expired, public",
+		"answer: expires in a second",
+	}},
+	{"cached-at-most", cachedAtMost, []string{"answer: expires in ten years"}},
+	{"empty-password", failAfterAsking, []string{"answer: no password"}},
+	{"large-answer", failAfterAsking, []string{"failure: two megabytes"}},
+	{"redirects", notRedirected, []string{"source: container that redirects (307)"}},
+	{"node-unused", asPod, []string{"service account: node's web identity is broken"}},
+	{"region-of-public", regionOfPublic, []string{"service account: public, without a region"}},
+	{"session-name", asking("RoleSessionName=ecr-credential-provider", "RoleSessionName=payments_puller"), []string{"service account: token that names the pod"}},
+	{"issuer-retried", issuerRetried, []string{"service account: issuer unreachable once"}},
+	{"no-panic", failAfterAsking, []string{
+		"service account: answer without credentials",
+		"service account: answer with empty credentials",
+		"service account: answer that is no XML",
+		"service account: empty answer",
+	}},
+	{"versions", answersIn(plugin.V1Beta1), []string{"protocol: v1beta1"}},
+	{"versions", answersIn(plugin.V1Alpha1), []string{"protocol: v1alpha1"}},
+	{"fields-twice", fail, []string{"protocol: the same field twice"}},
+	{"verbosity", answersIn(plugin.V1), []string{"protocol: --v=2"}},
+	{"version-flag", talk, []string{"protocol: --version", "protocol: -v"}},
+	{"429-retried", again, []string{"failure: 429"}},
+	{"cut-retried", again, []string{"failure: body cut off"}},
+	{"cut-retried", answersLater, []string{"failure: body cut off once"}},
+}
+
+// unseen are differences that are documented but show in no scenario, and why.
+var unseen = map[string]string{
+	"deadline":       "times are not compared; go run ./bench -only slow -slow measures them",
+	"standard-error": "texts are not compared, and exit codes other than 0 count as one",
+	"proxies":        "a link-local address would have to be asked",
+}
+
+// answerEmpty: no credentials, and nobody is asked.
+func answerEmpty(_ scenario, o *observation) {
+	o.End, o.Stdout, o.Requests, o.Strays = "answers", true, nil, nil
+	o.Answer = &answer{APIVersion: plugin.V1, Kind: plugin.KindResponse, CacheKeyType: "Registry", CacheDuration: new(lifetime(0))}
+}
+
+// fail: an error, and nobody is asked.
+func fail(s scenario, o *observation) {
+	failAfterAsking(s, o)
+	o.Requests, o.Strays = nil, nil
+}
+
+func failAfterAsking(_ scenario, o *observation) {
+	o.End, o.Stdout, o.Answer = "fails", false, nil
+}
+
+// talk: something that is no answer is printed.
+func talk(_ scenario, o *observation) {
+	o.End, o.Stdout = "answers", true
+}
+
+// answersIn: the answer that there is in v1 otherwise.
+func answersIn(version string) func(scenario, *observation) {
+	return func(_ scenario, o *observation) {
+		o.End, o.Stdout = "answers", true
+		o.Requests = []string{askECR("us-west-2", "")}
+		o.Answer = answered("111122223333.dkr.ecr.us-west-2.amazonaws.com")
+		o.Answer.APIVersion = version
+	}
+}
+
+// asking: the requests differ in a word.
+func asking(theirs, ours string) func(scenario, *observation) {
+	return func(_ scenario, o *observation) {
+		o.Requests = slices.Clone(o.Requests)
+		for i := range o.Requests {
+			o.Requests[i] = strings.ReplaceAll(o.Requests[i], theirs, ours)
+		}
+	}
+}
+
+// again: what is asked once is asked several times.
+func again(_ scenario, o *observation) {
+	o.Requests = slices.Clone(o.Requests)
+	for i := range o.Requests {
+		o.Requests[i] += ", and again"
+	}
+}
+
+// answersLater: what is asked again is answered then.
+func answersLater(s scenario, o *observation) {
+	again(s, o)
+	o.End, o.Stdout, o.Answer = "answers", true, answered("111122223333.dkr.ecr.us-west-2.amazonaws.com")
+}
+
+// notRedirected: the first host alone is asked.
+func notRedirected(_ scenario, o *observation) { o.Requests = o.Requests[:1] }
+
+// asPod: the role of the service account is taken, and works.
+func asPod(_ scenario, o *observation) {
+	o.End, o.Stdout, o.Answer = "answers", true, answered("111122223333.dkr.ecr.us-west-2.amazonaws.com")
+	o.Requests = []string{askSTS("us-west-2"), askECR("us-west-2", "ASIAASSUMEDROLE00000")}
+}
+
+func portInKey(s scenario, o *observation) {
+	req := plugin.Request{Image: s.image}
+	credentials := slices.Collect(maps.Values(o.Answer.Auth))[0]
+	o.Answer = answered(req.Registry())
+	o.Answer.Auth[req.Registry()] = credentials
+}
+
+// regionOfInstance: the metadata service is asked where the instance is.
+func regionOfInstance(s scenario, o *observation) {
+	o.Requests = []string{
+		"PUT loopback/latest/api/token; X-Aws-Ec2-Metadata-Token-Ttl-Seconds 300",
+		"GET loopback/latest/meta-data/placement/region; X-Aws-Ec2-Metadata-Token",
+	}
+	if s.arrange == nil { // or else the instance does not know
+		o.End, o.Stdout, o.Answer = "answers", true, answered("registry.example.com")
+		o.Requests = append(o.Requests, askECR("eu-west-1", ""))
+	}
+}
+
+func notCached(_ scenario, o *observation) {
+	a := *o.Answer
+	a.CacheDuration = new(lifetime(0))
+	o.Answer = &a
+}
+
+func cachedAtMost(_ scenario, o *observation) {
+	a := *o.Answer
+	a.CacheDuration = new(lifetime(6 * time.Hour))
+	o.Answer = &a
+}
+
+func regionOfPublic(_ scenario, o *observation) {
+	o.End, o.Stdout, o.Answer = "answers", true, answered("public.ecr.aws")
+	o.Requests = []string{
+		askSTS("us-east-1"),
+		"POST api.ecr-public.us-east-1.amazonaws.com/; X-Amz-Target SpencerFrontendService.GetAuthorizationToken; " +
+			"Content-Type application/x-amz-json-1.1; X-Amz-Security-Token; signed by ASIAASSUMEDROLE00000 for ecr-public in us-east-1; body {}",
+	}
+}
+
+func issuerRetried(_ scenario, o *observation) {
+	o.End, o.Stdout, o.Answer = "answers", true, answered("111122223333.dkr.ecr.us-west-2.amazonaws.com")
+	o.Requests = []string{askSTS("us-west-2") + ", and again", askECR("us-west-2", "ASIAASSUMEDROLE00000")}
+}
+
+// answered is the answer of a cloud in which nothing is wrong.
+func answered(key string) *answer {
+	return &answer{
+		APIVersion: plugin.V1, Kind: plugin.KindResponse, CacheKeyType: "Registry", CacheDuration: new(lifetime(6 * time.Hour)),
+		Auth: map[string]auth{key: {"AWS", "open-sesame"}},
+	}
+}
+
+// askECR is the question for a token, with a key from STS or the static one.
+func askECR(region, key string) string {
+	session := "X-Amz-Security-Token; "
+	if key == "" {
+		session, key = "", staticKey
+	}
+	return "POST api.ecr." + region + ".amazonaws.com/; X-Amz-Target AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken; " +
+		"Content-Type application/x-amz-json-1.1; " + session + "signed by " + key + " for ecr in " + region + "; body {}"
+}
+
+func askSTS(region string) string {
+	return "POST sts." + region + ".amazonaws.com/; Content-Type application/x-www-form-urlencoded; Action=AssumeRoleWithWebIdentity; " +
+		"RoleArn=" + role + "; RoleSessionName=ecr-credential-provider; Version=2011-06-15; WebIdentityToken=(the token)"
+}

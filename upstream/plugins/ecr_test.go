@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugins
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var slow = flag.Bool("slow", false, "run the scenarios that take minutes, too")
+
+// scenarios are all of them.
+func scenarios() []scenario {
+	all := slices.Concat(hosts(), sources(), endpoints(), answers(), serviceAccounts(), protocol(), failures())
+	return slices.DeleteFunc(all, func(s scenario) bool { return s.slow && !*slow })
+}
+
+// TestECR runs the real plugin of AWS and ours in each scenario and compares
+// how they end, what they answer and whom they ask. Where they differ,
+// differences has to say how.
+func TestECR(t *testing.T) {
+	dir := t.TempDir()
+	theirs, err := BuildUpstreamECR(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := Build(dir, ECR)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := scenarios()
+	upstream := observeAll(t, theirs, all, func(scenario) []string { return nil })
+	regcred := observeAll(t, ours, all, func(s scenario) []string { return s.ourArgs })
+
+	shown := map[string]int{}
+	for i, s := range all {
+		t.Run(s.name, func(t *testing.T) {
+			problems := compare(s, upstream[i], regcred[i])
+			if len(problems) > 0 {
+				// Connections break when many programs run at once, and are
+				// made again: look once more, at this one alone.
+				problems = compare(s, see(t, theirs, s, nil), see(t, ours, s, s.ourArgs))
+			}
+			for _, p := range problems {
+				t.Error(p)
+			}
+			for _, d := range s.differences() {
+				shown[d.id]++
+			}
+		})
+	}
+	report(t, len(all), shown)
+}
+
+// observeAll runs a program in all scenarios, several at a time, since many of
+// them wait.
+func observeAll(t *testing.T, path string, all []scenario, args func(scenario) []string) []*observation {
+	t.Helper()
+	seen := make([]*observation, len(all))
+	free := make(chan struct{}, 12)
+	var wg sync.WaitGroup
+	for i, s := range all {
+		wg.Go(func() {
+			free <- struct{}{}
+			defer func() { <-free }()
+			seen[i] = see(t, path, s, args(s))
+		})
+	}
+	wg.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	return seen
+}
+
+// see runs a program in one scenario. It returns nil if that cannot be done.
+func see(t *testing.T, path string, s scenario, args []string) *observation {
+	o, err := observe(t.Context(), path, s, args, t.TempDir())
+	if err != nil {
+		t.Errorf("%s: %v", s.name, err)
+	}
+	return o
+}
+
+// differences are those that are listed for the scenario.
+func (s scenario) differences() []difference {
+	return slices.DeleteFunc(slices.Clone(differences), func(d difference) bool { return !slices.Contains(d.in, s.name) })
+}
+
+// compare mends what upstream did by the differences that are listed for the
+// scenario, and wants ours to be the same. It returns what is not as it should
+// be.
+func compare(s scenario, upstream, regcred *observation) (problems []string) {
+	opts := cmp.Comparer(about)
+	mended := *upstream
+	for _, d := range s.differences() {
+		before := mended
+		d.mend(s, &mended)
+		if cmp.Equal(before, mended, opts) {
+			problems = append(problems, fmt.Sprintf("difference %q is listed, but upstream does the same", d.id))
+		}
+	}
+	if diff := cmp.Diff(&mended, regcred, opts); diff != "" {
+		problems = append(problems, "(-upstream +regcred):\n"+diff)
+	}
+	return problems
+}
+
+// report is the summary of a run.
+func report(t *testing.T, n int, shown map[string]int) {
+	differ := 0
+	var lines strings.Builder
+	for _, id := range slices.Sorted(maps.Keys(shown)) {
+		differ += shown[id]
+		fmt.Fprintf(&lines, "\n%3d %s", shown[id], id)
+	}
+	t.Logf("%d scenarios: alike in %d, different as documented in %d:%s", n, n-differ, differ, lines.String())
+}
+
+// TestDifferences: what is listed is about scenarios that there are, each once.
+func TestDifferences(t *testing.T) {
+	count := map[string]int{}
+	for _, s := range scenarios() {
+		count[s.name]++
+	}
+	for name, n := range count {
+		if n > 1 {
+			t.Errorf("%d scenarios are called %q", n, name)
+		}
+	}
+	for _, d := range differences {
+		for _, name := range d.in {
+			if count[name] != 1 {
+				t.Errorf("difference %q: there is no scenario %q, or it is listed twice", d.id, name)
+			}
+			count[name] = -1
+		}
+	}
+}
+
+// TestDifferencesAreDocumented: docs/plugins/ecr.md has an anchor for each
+// difference, and for no other.
+func TestDifferencesAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/plugins/ecr.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]bool{}
+	for _, m := range regexp.MustCompile(`<a id="([^"]+)"></a>`).FindAllSubmatch(doc, -1) {
+		documented[string(m[1])] = true
+	}
+	listed := maps.Clone(unseen)
+	for _, d := range differences {
+		listed[d.id] = "a scenario"
+	}
+	for id := range listed {
+		if !documented[id] {
+			t.Errorf("docs/plugins/ecr.md does not document the difference %q", id)
+		}
+	}
+	for id := range documented {
+		if listed[id] == "" {
+			t.Errorf("docs/plugins/ecr.md documents a difference %q that no scenario shows", id)
+		}
+	}
+}

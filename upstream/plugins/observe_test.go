@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugins
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+)
+
+// cloud is what surrounds one run of a plugin: a cloud of its own, reached by
+// the names that it has in the world, and nothing else.
+type cloud struct {
+	*testcloud.AWS
+	net *testcloud.Net
+	dir string // for files that the run needs
+	env []string
+}
+
+// domains are those under which AWS has its endpoints.
+var domains = []string{
+	"*.amazonaws.com", "*.amazonaws.com.cn", "*.amazonaws.eu", "*.api.aws", "*.api.amazonwebservices.com.cn", "*.api.amazonwebservices.eu",
+	"*.c2s.ic.gov", "*.sc2s.sgov.gov", "*.cloud.adc-e.uk", "*.csp.hci.ic.gov",
+	"*.api.aws.ic.gov", "*.api.aws.scloud", "*.api.cloud-aws.adc-e.uk", "*.api.aws.hci.ic.gov",
+}
+
+func newCloud(dir string) (*cloud, error) {
+	aws, err := testcloud.NewAWS()
+	if err != nil {
+		return nil, err
+	}
+	world, err := testcloud.NewNet()
+	if err != nil {
+		aws.Close()
+		return nil, err
+	}
+	for _, d := range domains {
+		world.Handle(d, aws)
+	}
+	// The metadata service alone is asked at an address of its own; the others
+	// by name.
+	env := slices.DeleteFunc(aws.Environ(), func(s string) bool { return strings.HasPrefix(s, "AWS_ENDPOINT_URL") })
+	env = append(append(env, world.Environ()...), "HOME="+dir)
+	return &cloud{AWS: aws, net: world, dir: dir, env: env}, nil
+}
+
+func (c *cloud) Close() {
+	c.AWS.Close()
+	c.net.Close()
+}
+
+// setenv adds to the environment of the plugin.
+func (c *cloud) setenv(entries ...string) { c.env = append(c.env, entries...) }
+
+// file writes a file and returns its path.
+func (c *cloud) file(name, content string) string {
+	path := filepath.Join(c.dir, name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		panic(err)
+	}
+	return path
+}
+
+// observation is what a plugin did in a scenario: all that is compared.
+type observation struct {
+	End      string   // "answers", "fails" or "panics"
+	Answer   *answer  // nil if there is none
+	Stdout   bool     // whether anything was written there
+	Leak     bool     // whether standard error holds a secret
+	Requests []string // what the cloud was asked, one line each
+	Strays   []string // who else was asked
+}
+
+// answer is an answer in plain values.
+type answer struct {
+	APIVersion    string          `json:"apiVersion"`
+	Kind          string          `json:"kind"`
+	CacheKeyType  string          `json:"cacheKeyType"`
+	CacheDuration *lifetime       `json:"cacheDuration"`
+	Auth          map[string]auth `json:"auth"`
+}
+
+type auth struct {
+	Username string `json:"username"`
+	Password string `json:"password"` // the cloud's "open-sesame", or what a scenario made of it
+}
+
+// lifetime is a duration that depends on the time of the run.
+type lifetime time.Duration
+
+func (l *lifetime) UnmarshalJSON(data []byte) error {
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return err
+	}
+	d, err := time.ParseDuration(text)
+	*l = lifetime(d)
+	return err
+}
+
+// about reports whether two durations are the same, but for the seconds
+// between two runs. Zero, which means "do not keep", is like nothing else.
+func about(a, b lifetime) bool {
+	if a == 0 || b == 0 {
+		return a == b
+	}
+	return time.Duration(a-b).Abs() <= 2*time.Second
+}
+
+// observe runs a program once in a scenario, with a cloud of its own.
+func observe(ctx context.Context, path string, s scenario, args []string, dir string) (*observation, error) {
+	c, err := newCloud(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	s.prepare(c)
+	cmd := plugin.Command{
+		Path: path, Args: append(slices.Clone(s.args), args...), Environ: c.env, Dir: dir,
+		APIVersion: plugin.V1, Timeout: 3 * time.Minute,
+	}
+	// The errors of a plugin are observations too.
+	x, err := cmd.RunRaw(ctx, strings.NewReader(s.stdin()))
+	if x.Started.IsZero() {
+		return nil, err
+	}
+	return c.observed(x), nil
+}
+
+func (c *cloud) observed(x *plugin.Exchange) *observation {
+	o := &observation{
+		End: "fails", Stdout: len(x.Stdout) > 0, Strays: c.net.Strays(),
+		Leak: canary.Find(x.Stderr) != "" || strings.Contains(x.Stderr, "open-sesame"),
+	}
+	switch {
+	case x.ExitCode == 0:
+		o.End = "answers"
+	case strings.Contains(x.Stderr, "goroutine 1 ["):
+		o.End = "panics"
+	}
+	dec := json.NewDecoder(bytes.NewReader([]byte(x.Stdout)))
+	dec.DisallowUnknownFields()
+	var a answer
+	if dec.Decode(&a) == nil && !dec.More() {
+		o.Answer = &a
+	}
+	slices.Sort(o.Strays)
+	o.Strays = slices.Compact(o.Strays)
+	for _, r := range c.Requests() {
+		o.Requests = append(o.Requests, line(r))
+	}
+	o.Requests = retried(o.Requests)
+	return o
+}
+
+// retried makes one line of each row of equal ones: how often something is
+// tried depends on the release of the SDK.
+func retried(lines []string) []string {
+	var out []string
+	for _, l := range lines {
+		again := l + ", and again"
+		switch {
+		case len(out) > 0 && out[len(out)-1] == l:
+			out[len(out)-1] = again
+		case len(out) > 0 && out[len(out)-1] == again:
+		default:
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// line is what of a request is compared. Headers that name the SDK, and what
+// it reckons about retries, are not.
+func line(r testcloud.Request) string {
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil && net.ParseIP(name) != nil {
+		host = "loopback"
+	}
+	parts := []string{r.Method + " " + host + r.Path}
+	if len(r.Query) > 0 {
+		parts = append(parts, "query "+r.Query.Encode())
+	}
+	for _, name := range []string{"X-Amz-Target", "Content-Type", "X-Aws-Ec2-Metadata-Token-Ttl-Seconds"} {
+		if value := r.Header.Get(name); value != "" {
+			parts = append(parts, name+" "+value)
+		}
+	}
+	for _, name := range []string{"X-Amz-Security-Token", "X-Aws-Ec2-Metadata-Token"} {
+		if r.Header.Get(name) != "" {
+			parts = append(parts, name)
+		}
+	}
+	if sig, ok := testcloud.AWSSigned(r.Header); ok {
+		parts = append(parts, fmt.Sprintf("signed by %s for %s in %s", sig.KeyID, sig.Service, sig.Region))
+	} else if r.Header.Get("Authorization") != "" {
+		parts = append(parts, "Authorization")
+	}
+	return strings.Join(append(parts, body(r)...), "; ")
+}
+
+// body is what of a request's body is compared.
+func body(r testcloud.Request) []string {
+	if len(r.Body) == 0 {
+		return nil
+	}
+	if !strings.Contains(r.Header.Get("Content-Type"), "form") {
+		return []string{"body " + string(r.Body)}
+	}
+	var fields []string
+	for key, values := range r.Form() {
+		for _, v := range values {
+			if canary.Find(v) != "" {
+				v = "(the token)"
+			}
+			fields = append(fields, key+"="+v)
+		}
+	}
+	slices.Sort(fields)
+	return fields
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugins
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+)
+
+// serviceAccounts are requests with the identity of a pod.
+func serviceAccounts() []scenario {
+	pod := map[string]string{annotation: role}
+	fallback := "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/fallback"
+	sts := func(f testcloud.Fault) []testcloud.Fault {
+		f.Path, f.Times = "sts.", -1
+		return []testcloud.Fault{f}
+	}
+	refused := func(status int, code string) []testcloud.Fault {
+		return sts(testcloud.Fault{Status: status, Body: testcloud.AWSErrorXML(code, "a message")})
+	}
+	once := func(f []testcloud.Fault) []testcloud.Fault {
+		f[0].Times = 1
+		return f
+	}
+	return group("service account", []scenario{
+		{name: "annotation", token: canary.Token, annotations: pod},
+		{name: "token that names the pod", token: podToken(), annotations: pod},
+		{name: "annotation, no keys", token: canary.Token, annotations: pod, noKeys: true},
+		{name: "annotation before the default", token: canary.Token, annotations: pod, env: []string{fallback}},
+		{name: "empty annotation, default", token: canary.Token, annotations: map[string]string{annotation: ""}, env: []string{fallback}},
+		{name: "no annotation, default", token: canary.Token, env: []string{fallback}},
+		{name: "no annotation, no default", token: canary.Token},
+		{name: "annotation without a token", annotations: pod},
+		{name: "default without a token", env: []string{fallback}},
+		{name: "node's profile is broken", token: canary.Token, annotations: pod, noKeys: true, arrange: profile("[default]\nrole_arn = " + role + "\n")},
+		{name: "node's web identity is broken", token: canary.Token, annotations: pod, noKeys: true, env: []string{"AWS_WEB_IDENTITY_TOKEN_FILE=/nonexistent"}},
+		{name: "other annotations", token: canary.Token, annotations: map[string]string{"example.com/x": "y", annotation: role}},
+		{name: "region of the environment differs", token: canary.Token, annotations: pod, env: region},
+		{name: "China", token: canary.Token, annotations: pod, image: "111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn/app"},
+		{name: "FIPS", token: canary.Token, annotations: pod, env: []string{"AWS_USE_FIPS_ENDPOINT=true"}},
+		{name: "public, with a region", token: canary.Token, annotations: pod, env: region, image: "public.ecr.aws/team/app"},
+		{name: "public, without a region", token: canary.Token, annotations: pod, image: "public.ecr.aws/team/app"},
+		{name: "custom host, with a region", token: canary.Token, annotations: pod, env: region, image: "registry.example.com/app", ourArgs: []string{"--allow-host=registry.example.com"}},
+		{name: "access denied", token: canary.Token, annotations: pod, faults: refused(403, "AccessDenied")},
+		{name: "invalid token", token: canary.Token, annotations: pod, faults: refused(400, "InvalidIdentityToken")},
+		{name: "expired token", token: canary.Token, annotations: pod, faults: refused(400, "ExpiredTokenException")},
+		{name: "issuer unreachable once", token: canary.Token, annotations: pod, faults: once(refused(400, "IDPCommunicationError"))},
+		{name: "500 once", token: canary.Token, annotations: pod, faults: once(refused(500, "InternalFailure"))},
+		{name: "500", token: canary.Token, annotations: pod, faults: refused(500, "InternalFailure")},
+		{name: "answer without credentials", token: canary.Token, annotations: pod, faults: sts(testcloud.Fault{Status: 200, Body: `<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult/></AssumeRoleWithWebIdentityResponse>`})},
+		{name: "answer with empty credentials", token: canary.Token, annotations: pod, faults: sts(testcloud.Fault{Status: 200, Body: `<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult><Credentials/></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`})},
+		{name: "answer that is no XML", token: canary.Token, annotations: pod, faults: sts(testcloud.Fault{Status: 200, Body: "garbage"})},
+		{name: "empty answer", token: canary.Token, annotations: pod, faults: sts(testcloud.Fault{Status: 200})},
+	}...)
+}
+
+// podToken is a token whose claims name the pod's service account.
+func podToken() string {
+	encode := base64.RawURLEncoding.EncodeToString
+	claims := fmt.Sprintf(`{"exp":%d,"sub":"system:serviceaccount:payments:puller",`+
+		`"kubernetes.io":{"namespace":"payments","serviceaccount":{"name":"puller"}}}`, time.Now().Add(time.Hour).Unix())
+	return encode([]byte(`{"alg":"RS256"}`)) + "." + encode([]byte(claims)) + "." + canary.Token
+}
+
+// protocol is what may stand on standard input and on the command line.
+func protocol() []scenario {
+	request := func(apiVersion, kind, rest string) *string {
+		return new(`{"apiVersion":"` + apiVersion + `","kind":"` + kind + `"` + rest + `}`)
+	}
+	const image = `,"image":"` + private + `"`
+	ours := func(rest string) *string { return request(plugin.V1, plugin.KindRequest, rest) }
+	return group("protocol", []scenario{
+		{name: "v1", request: ours(image)},
+		{name: "v1beta1", request: request(plugin.V1Beta1, plugin.KindRequest, image)},
+		{name: "v1alpha1", request: request(plugin.V1Alpha1, plugin.KindRequest, image)},
+		{name: "v2", request: request("credentialprovider.kubelet.k8s.io/v2", plugin.KindRequest, image)},
+		{name: "another group", request: request("example.com/v1", plugin.KindRequest, image)},
+		{name: "no version", request: request("", plugin.KindRequest, image)},
+		{name: "wrong kind", request: request(plugin.V1, plugin.KindResponse, image)},
+		{name: "no kind", request: request(plugin.V1, "", image)},
+		{name: "empty standard input", request: new("")},
+		{name: "garbage", request: new("open the pod bay doors")},
+		{name: "null", request: new("null")},
+		{name: "list", request: new("[]")},
+		{name: "truncated", request: new(`{"apiVersion":"` + plugin.V1 + `","kind":`)},
+		{name: "something after the request", request: new(*ours(image) + "{}")},
+		{name: "spaces and a new line around", request: new(" \n" + *ours(image) + "\n")},
+		{name: "no image", request: ours("")},
+		{name: "empty image", request: ours(`,"image":""`)},
+		{name: "image is null", request: ours(`,"image":null`)},
+		{name: "image is a number", request: ours(`,"image":5`)},
+		{name: "upper case field", request: ours(strings.Replace(image, "image", "Image", 1))},
+		{name: "unknown field", request: ours(image + `,"x":{"y":[1]}`)},
+		{name: "the same field twice", request: ours(`,"image":"x"` + image)},
+		{name: "metadata", request: ours(image + `,"metadata":{"name":"x"}`)},
+		{name: "huge annotation", image: private, annotations: map[string]string{"x": strings.Repeat("y", 200<<10)}},
+		{name: "get-credentials", image: private, args: []string{"get-credentials"}},
+		{name: "several words", image: private, args: []string{"a", "b"}},
+		{name: "the word version", image: private, args: []string{"version"}},
+		{name: "unknown flag", image: private, args: []string{"--region=us-west-2"}},
+		{name: "--v=2", image: private, args: []string{"--v=2"}},
+		{name: "--help", image: private, args: []string{"--help"}},
+		{name: "-h", image: private, args: []string{"-h"}},
+		{name: "--version", image: private, args: []string{"--version"}},
+		{name: "-v", image: private, args: []string{"-v"}},
+	}...)
+}

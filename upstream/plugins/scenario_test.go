@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugins
+
+import (
+	"encoding/json"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+)
+
+// scenario is a situation in which both programs are run.
+type scenario struct {
+	name string
+
+	image       string // asked for, in a request of version v1; "" means private
+	token       string // of a service account
+	annotations map[string]string
+	request     *string // standard input, in place of what the above make
+
+	noKeys  bool     // no access key in the environment
+	env     []string // added to the environment
+	args    []string
+	ourArgs []string          // that only ours is given
+	arrange func(*cloud)      // changes the cloud before the run
+	faults  []testcloud.Fault // likewise
+	slow    bool              // takes more than 20 s; run with -slow alone
+}
+
+// private is an image of a private registry, for scenarios about other things.
+const private = "111122223333.dkr.ecr.us-west-2.amazonaws.com/team/app"
+
+func (s scenario) prepare(c *cloud) {
+	if !s.noKeys {
+		c.setenv("AWS_ACCESS_KEY_ID="+staticKey, "AWS_SECRET_ACCESS_KEY="+canary.Env)
+	}
+	c.setenv(s.env...)
+	for _, f := range s.faults {
+		c.Inject(f)
+	}
+	if s.arrange != nil {
+		s.arrange(c)
+	}
+}
+
+func (s scenario) stdin() string {
+	if s.request != nil {
+		return *s.request
+	}
+	image := s.image
+	if image == "" {
+		image = private
+	}
+	req := map[string]any{"apiVersion": plugin.V1, "kind": plugin.KindRequest, "image": image}
+	if s.token != "" {
+		req["serviceAccountToken"] = s.token
+	}
+	if s.annotations != nil {
+		req["serviceAccountAnnotations"] = s.annotations
+	}
+	data, err := json.Marshal(req)
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}
+
+// group puts a heading before the names of scenarios.
+func group(heading string, list ...scenario) []scenario {
+	for i := range list {
+		list[i].name = heading + ": " + list[i].name
+	}
+	return list
+}
