@@ -22,6 +22,20 @@ type explainFlags struct {
 	dryRun bool
 }
 
+// explainCommand is how to ask about an image again, of the same configuration.
+func (a *app) explainCommand(image string) string {
+	command := "regcred explain"
+	for _, s := range []setting{a.config, a.binDir} {
+		if s.by != "" {
+			command += " --" + s.by + " " + s.value
+		}
+	}
+	if a.asKubelet != "" {
+		command += " --as-kubelet=" + a.asKubelet
+	}
+	return command + " " + image
+}
+
 // explainReport is the result of "regcred explain -o json"; the text is made
 // from it too.
 type explainReport struct {

@@ -143,7 +143,7 @@ func (a *app) passwordNote(n int) {
 
 // getVerdict tells what the credentials do not: that there are none, and what failed.
 func (a *app) getVerdict(r *getResult, tgt target, res *regcred.Result, failure *regcred.LookupError) error {
-	hint := fmt.Sprintf("run \"regcred explain %s\" to see every step", tgt.arg())
+	hint := fmt.Sprintf("run %q to see every step", a.explainCommand(tgt.arg()))
 	if failure != nil {
 		if pullSecretFailed(res.Attempts) {
 			a.note("for want of a pull secret the kubelet would not pull at all")

@@ -154,7 +154,7 @@ func (a *app) pullOne(ctx context.Context, cfg *regcred.Config, k *regcred.Keyri
 		return r, err
 	}
 	if failure != nil {
-		return r, notPulled(image, res.Attempts)
+		return r, a.notPulled(image, res.Attempts)
 	}
 	a.warnFailed(res.Attempts)
 	r.warnings(res.Attempts)
@@ -166,14 +166,14 @@ func (a *app) pullOne(ctx context.Context, cfg *regcred.Config, k *regcred.Keyri
 	got, err := puller.Pull(ctx, image, res.Credentials, p.dir)
 	bars.close()
 	if err != nil {
-		return r, r.failed(err)
+		return r, a.pullFailed(r, err)
 	}
 	r.succeeded(got)
 	return r, nil
 }
 
 // notPulled says why nothing is asked of the registry.
-func notPulled(image string, attempts []regcred.Attempt) error {
+func (a *app) notPulled(image string, attempts []regcred.Attempt) error {
 	why := "since without credentials that would be anonymous"
 	if pullSecretFailed(attempts) {
 		why = "since for want of a pull secret the kubelet would not pull it"
@@ -183,7 +183,7 @@ func notPulled(image string, attempts []regcred.Attempt) error {
 		causes = append(causes, attemptError(at).Error())
 	}
 	return withHint(fmt.Errorf("%s is not pulled, %s: %s", image, why, strings.Join(causes, "; ")),
-		fmt.Sprintf("run \"regcred explain %s\" to see every step", image))
+		fmt.Sprintf("run %q to see every step", a.explainCommand(image)))
 }
 
 // warnings records what failed beside something that answered.
@@ -207,8 +207,8 @@ func (r *pullReport) succeeded(got *pull.Result) {
 	r.tries(got.Failed)
 }
 
-// failed records a pull that did not succeed and returns the error for people.
-func (r *pullReport) failed(err error) error {
+// pullFailed records a pull that did not succeed and returns the error for people.
+func (a *app) pullFailed(r *pullReport, err error) error {
 	var failed *pull.Error
 	if !errors.As(err, &failed) {
 		return err
@@ -225,9 +225,9 @@ func (r *pullReport) failed(err error) error {
 	case refused == 0:
 		return err
 	case failed.Tries[0].Credential == nil:
-		return withHint(err, fmt.Sprintf("the registry wants a login, and there is no credential; run \"regcred explain %s\"", r.Image))
+		return withHint(err, fmt.Sprintf("the registry wants a login, and there is no credential; run %q", a.explainCommand(r.Image)))
 	}
-	return withHint(err, fmt.Sprintf("the registry refused what the providers returned; run \"regcred explain %s\" to see where each came from", r.Image))
+	return withHint(err, fmt.Sprintf("the registry refused what the providers returned; run %q to see where each came from", a.explainCommand(r.Image)))
 }
 
 func (r *pullReport) tries(tries []pull.Try) {

@@ -145,7 +145,12 @@ func newTry(cred *regcred.Credential, err error) Try {
 		// Its own text has the whole body of the answer.
 		text = strings.ReplaceAll(text, terr.Error(), answer(t, message))
 	}
-	t.Err = &tryError{scrub(bound(printable(firstLine(text)), 2000), cred), err}
+	text = scrub(bound(printable(firstLine(text)), 2000), cred)
+	// What is ours is added last: a password may be a word of it.
+	if h := hint(t); h != "" {
+		text += " (" + h + ")"
+	}
+	t.Err = &tryError{text, err}
 	return t
 }
 
@@ -157,9 +162,6 @@ func answer(t Try, message string) string {
 	}
 	if message != "" {
 		text += fmt.Sprintf(" %q", message)
-	}
-	if h := hint(t); h != "" {
-		text += " (" + h + ")"
 	}
 	return text
 }

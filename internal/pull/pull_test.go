@@ -259,6 +259,16 @@ func TestAllRefused(t *testing.T) {
 	}
 }
 
+// TestPasswordIsAWord: what we say ourselves stays whole, whatever the password
+// is; a hole in it would tell the password.
+func TestPasswordIsAWord(t *testing.T) {
+	_, image, _ := startWith(t, testregistry.Options{Auth: testregistry.Basic}, testregistry.Image{})
+	err := mustFail(t, &Puller{}, image, []regcred.Credential{{Provider: "p", Username: "ci", Password: "wrong"}}, t.TempDir())
+	if want := "user name or password is wrong or has expired"; !strings.Contains(err.Error(), want) {
+		t.Errorf("got %q, want %q in it", err, want)
+	}
+}
+
 func TestAnonymousOnce(t *testing.T) {
 	reg, image, _ := startRegistry(t, testregistry.Basic)
 	p := &Puller{Refused: func(c regcred.Credential) { t.Errorf("refused was called with %+v", c) }}
