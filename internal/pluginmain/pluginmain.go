@@ -35,7 +35,7 @@ import (
 type Program struct {
 	Name    string // the file name that configurations use
 	Version string // printed by --version; "" means that of the main module
-	Args    string // the arguments that are no flags, as the usage line names them
+	Args    string // the arguments that are no flags, as the usage line names them; "" means that there are none
 	Summary string // what it does, for --help: one or a few lines
 	Example string // for --help, indented by two spaces
 
@@ -114,11 +114,26 @@ func (p Program) Run(ctx context.Context, args []string, stdin io.Reader, stdout
 		serve.Args = []string{"--version"}
 		return plugin.Serve(ctx, nil, serve)
 	}
+	if err := p.checkArgs(); err != nil {
+		return p.fail(stderr, err)
+	}
 	provider, err := p.New(Input{Args: p.Flags.Args(), Getenv: getenv, Log: logger(stderr, p.Name, *verbosity)})
 	if err != nil {
 		return p.fail(stderr, err)
 	}
 	return plugin.Serve(ctx, provider, serve)
+}
+
+// checkArgs refuses arguments that nobody would read: "--optional false" is a
+// switch that is on, and one of these. The exception stands in configurations
+// in the field, whatever the plugin.
+func (p Program) checkArgs() error {
+	for _, arg := range p.Flags.Args() {
+		if p.Args == "" && arg != "get-credentials" {
+			return fmt.Errorf("the argument %q belongs to no flag; switches are turned off as in --name=false, and --help lists the flags", arg)
+		}
+	}
+	return nil
 }
 
 // verbosityShorthand makes "-v 3" and "-v=3" work where -v is not --version.

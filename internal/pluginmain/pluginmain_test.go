@@ -4,10 +4,43 @@
 package pluginmain
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/plugin"
 )
+
+// TestArguments: New is reached, or an argument that nobody reads is refused.
+func TestArguments(t *testing.T) {
+	const reached = "prog: reached\n"
+	for name, tt := range map[string]struct {
+		takes, args, want string
+	}{
+		"none":                    {"", "", reached},
+		"of the field":            {"", "get-credentials --switch -v=3", reached},
+		"switch with a value":     {"", "--switch false", "prog: the argument \"false\" belongs to no flag; switches are turned off as in --name=false, and --help lists the flags\n"},
+		"behind --":               {"", "-- --switch", "prog: the argument \"--switch\" belongs to no flag; switches are turned off as in --name=false, and --help lists the flags\n"},
+		"a program that has some": {"FILE", "a b", reached},
+		"klog":                    {"", "--logtostderr --vmodule=x=2 --vmodule x=2 --stderrthreshold 2 --v 3 -v 3 --v=3", reached},
+		"unknown flag":            {"", "--none", "prog: unknown flag: --none; --help lists the flags\n"},
+		"verbosity":               {"", "--v=high", "prog: invalid argument \"high\" for \"-v, --v\" flag: strconv.ParseInt: parsing \"high\": invalid syntax; --help lists the flags\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			flags := Flags()
+			flags.Bool("switch", false, "a switch")
+			IgnoreKlog(flags)
+			p := Program{Name: "prog", Args: tt.takes, Flags: flags, New: func(Input) (plugin.Provider, error) { return nil, errors.New("reached") }}
+			var stdout, stderr strings.Builder
+			code := p.Run(context.Background(), strings.Fields(tt.args), strings.NewReader(""), &stdout, &stderr, func(string) string { return "" })
+			if code != 1 || stdout.String() != "" || stderr.String() != tt.want {
+				t.Errorf("exit %d, stdout %q, stderr %q, want %q", code, stdout.String(), stderr.String(), tt.want)
+			}
+		})
+	}
+}
 
 func TestLogger(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/secretfile"
@@ -151,6 +152,8 @@ func checkUsername(name string) error {
 	switch {
 	case name == "":
 		return errors.New("it is empty; write the user name into it")
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return errors.New("the user name has a control character in it: write it as one line")
 	case strings.Contains(name, ":"):
 		return errors.New("the user name has a colon in it, which a registry takes for its end (RFC 7617)")
 	}

@@ -177,6 +177,7 @@ func failures(t *testing.T) []failure {
 	return []failure{
 		{"no user name", static.Options{PasswordFile: password, Hosts: host}, image, "one user name is needed: give either --username or --username-file"},
 		{"two user names", static.Options{Username: "u", UsernameFile: password, PasswordFile: password, Hosts: host}, image, "one user name is needed: give either --username or --username-file"},
+		{"user name of two lines", static.Options{Username: "a\nb", PasswordFile: password, Hosts: host}, image, "--username: the user name has a control character in it: write it as one line"},
 		{"user name with a colon", static.Options{Username: "a:b", PasswordFile: password, Hosts: host}, image, "--username: the user name has a colon in it, which a registry takes for its end (RFC 7617)"},
 		{"files swapped", static.Options{UsernameFile: swapped, PasswordFile: password, Hosts: host}, image, `registry "r.example": read "` + swapped + `": the user name has a colon in it, which a registry takes for its end (RFC 7617)`},
 		{"no password", static.Options{Username: "u", Hosts: host}, image, "one password is needed: give either --password-file or --password-credential"},

@@ -13,11 +13,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/regcred/regcred/internal/jwt"
 	"github.com/regcred/regcred/internal/remote"
+	"github.com/regcred/regcred/internal/secretfile"
 )
 
 // step is what errors call the exchange.
@@ -184,16 +184,16 @@ func (c *exchange) trust(client remote.Client) (remote.Client, func(), error) {
 	if c.caFile == "" {
 		return client, func() {}, nil
 	}
-	pem, err := os.ReadFile(c.caFile)
+	files, err := secretfile.Read(c.caFile)
 	if err != nil {
-		return client, nil, fmt.Errorf("caFile: %w", err)
+		return client, nil, fmt.Errorf("caFile: read %w", err)
 	}
 	pool, err := x509.SystemCertPool()
 	if err != nil {
 		pool = x509.NewCertPool() // a system without authorities
 	}
-	if !pool.AppendCertsFromPEM(pem) {
-		return client, nil, fmt.Errorf("caFile: %s: no certificates in PEM", c.caFile)
+	if !pool.AppendCertsFromPEM(files[0].Data) {
+		return client, nil, fmt.Errorf("caFile: read %q: no certificates in PEM", c.caFile)
 	}
 	transport := remote.NewTransport()
 	transport.TLSClientConfig = &tls.Config{RootCAs: pool}

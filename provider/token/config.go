@@ -8,12 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/regcred/regcred/internal/secretfile"
 )
 
 // file is what a configuration file may hold.
@@ -26,24 +27,13 @@ type file struct {
 	Exchange      *Exchange      `yaml:"exchange"`
 }
 
-// maxConfig bounds a configuration file in bytes.
-const maxConfig = 1 << 20
-
 // Load reads a configuration file, which says how tokens are exchanged.
 func Load(name string) (Options, error) {
-	f, err := os.Open(name)
+	files, err := secretfile.Read(name)
 	if err != nil {
-		return Options{}, err
+		return Options{}, fmt.Errorf("read %w", err)
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
-	if err != nil {
-		return Options{}, err
-	}
-	if len(data) > maxConfig {
-		return Options{}, fmt.Errorf("%s: longer than %d bytes", name, maxConfig)
-	}
-	opts, err := Parse(data)
+	opts, err := Parse(files[0].Data)
 	if err != nil {
 		return opts, fmt.Errorf("%s: %w", name, err)
 	}
@@ -90,6 +80,7 @@ func yamlError(err error) error {
 		{`^field (\S+) not found in type .*$`, `unknown field "$1"`},
 		{`(?s)^cannot (?:unmarshal|decode) !!(\w+).* into time\.Duration$`, `$1, but must be a duration such as 10m`},
 		{`(?s)^cannot (?:unmarshal|decode) !!(\w+).*$`, `a value of the wrong type: $1`},
+		{`(?s)^unknown anchor .*$`, `a value that begins with * is an alias in YAML: put it in quotes`},
 	} {
 		if re := regexp.MustCompile(known.pattern); re.MatchString(message) {
 			return errors.New(line + re.ReplaceAllString(message, known.say))

@@ -150,6 +150,7 @@ func (c *exchange) setHeaders(x Exchange) (err error) {
 	if c.headers, err = parseTemplates("headers", x.Headers); err != nil {
 		return err
 	}
+	names := map[string]bool{}
 	for name := range c.headers {
 		switch {
 		case !isHeaderName(name):
@@ -158,7 +159,10 @@ func (c *exchange) setHeaders(x Exchange) (err error) {
 			return errors.New("headers: Host is that of the url")
 		case strings.EqualFold(name, "Authorization") && x.BasicAuth != nil:
 			return errors.New("headers: Authorization and basicAuth: there can be one only")
+		case names[strings.ToLower(name)]:
+			return fmt.Errorf("headers: %q is there twice, in upper and lower case", strings.ToLower(name))
 		}
+		names[strings.ToLower(name)] = true
 	}
 	if x.BasicAuth == nil {
 		return nil

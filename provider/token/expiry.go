@@ -5,6 +5,7 @@ package token
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -23,6 +24,9 @@ func until(value any, now time.Time) (time.Time, error) {
 	seconds, ok := number(value)
 	if !ok {
 		return time.Time{}, fmt.Errorf("is %s that is not a number of seconds", kind(value))
+	}
+	if seconds <= 0 { // no matter of clocks, which a time in the past may be
+		return time.Time{}, errors.New("is zero or less, which is no lifetime")
 	}
 	// Not now.Add: a Duration ends after 292 years.
 	return clamp(float64(now.Unix()) + seconds), nil

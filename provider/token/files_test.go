@@ -15,19 +15,20 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/secretfile"
 )
 
 func TestSecretFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
-		"empty": "\n", "two": canary.Env + "\n" + canary.Env + "\n", "binary": canary.Env + "\xff", "long": canary.Env + strings.Repeat("x", maxSecretFile),
+		"empty": "\n", "two": canary.Env + "\n" + canary.Env + "\n", "binary": canary.Env + "\xff", "long": canary.Env + strings.Repeat("x", secretfile.MaxSize),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for name, want := range map[string]string{
-		"missing": "no such file", "empty": "it is empty", "two": "it is not one line of text", "binary": "it is not one line of text", "long": "longer than 65536 bytes",
+		"missing": "there is no such file", ".": "is a directory; name a regular file", "empty": "it is empty", "two": "it is not one line of text", "binary": "it is not one line of text", "long": "it has more than 1048576 bytes",
 	} {
 		p := exchanging(t, answering(t, ""), func(o *Options) {
 			o.Exchange.Form = map[string]string{"client_secret": "{file:" + filepath.Join(dir, name) + "}"}
@@ -56,8 +57,8 @@ func TestCAFile(t *testing.T) {
 	good := write("good.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 	bad := write("bad.pem", []byte("no certificate"))
 	for file, want := range map[string]string{
-		good: "", "": "certificate signed by unknown authority", bad: "caFile: " + bad + ": no certificates in PEM",
-		filepath.Join(dir, "missing"): "caFile: open ",
+		good: "", "": "certificate signed by unknown authority", bad: `caFile: read "` + bad + `": no certificates in PEM`,
+		filepath.Join(dir, "missing"): "caFile: read ",
 	} {
 		p := newProvider(t, exchangeOptions(&Exchange{URL: server.URL, TokenExchange: &TokenExchange{}, CAFile: file}))
 		_, err := get(t, p, request(serviceAccountToken(nil), nil))

@@ -6,13 +6,12 @@ package token
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/secretfile"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -170,28 +169,18 @@ func (v values) annotation(key string) (string, error) {
 	return value, nil
 }
 
-// maxSecretFile bounds a file with a secret in bytes.
-const maxSecretFile = 64 << 10
-
 // readSecret reads a file of one line. Errors hold nothing of it.
 func readSecret(name string) (string, error) {
-	f, err := os.Open(name)
+	files, err := secretfile.Read(name)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("read %w", err)
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxSecretFile+1))
-	if err != nil {
-		return "", err
-	}
-	secret := strings.TrimRight(string(data), "\r\n")
+	secret := strings.TrimRight(string(files[0].Data), "\r\n")
 	switch {
-	case len(data) > maxSecretFile:
-		return "", fmt.Errorf("%s: longer than %d bytes", name, maxSecretFile)
 	case secret == "":
-		return "", fmt.Errorf("%s: it is empty", name)
+		return "", fmt.Errorf("read %q: it is empty", name)
 	case !utf8.ValidString(secret) || strings.ContainsFunc(secret, isControl):
-		return "", fmt.Errorf("%s: it is not one line of text", name)
+		return "", fmt.Errorf("read %q: it is not one line of text", name)
 	}
 	return secret, nil
 }

@@ -251,6 +251,7 @@ func TestNewRefuses(t *testing.T) {
 		"header name":       {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"a b": "c"} })), `exchange.headers: "a b" is not the name of a header`},
 		"header template":   {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"X": "}"} })), "exchange.headers.X: a } without a {"},
 		"host header":       {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"host": "c"} })), "headers: Host is that of the url"},
+		"header twice":      {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"X-A": "b", "x-a": "c"} })), `exchange.headers: "x-a" is there twice`},
 		"two credentials": {exchangeOptions(valid(func(x *Exchange) {
 			x.BasicAuth, x.Headers = &BasicAuth{"u", "{token}"}, map[string]string{"authorization": "Bearer {token}"}
 		})), "there can be one only"},

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package token
+
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// TestNamedPipe: a file that cannot be read to its end is refused, and not
+// waited for.
+func TestNamedPipe(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const want = "is a named pipe; name a regular file"
+	_, err := Load(pipe)
+	wantError(t, err, want)
+	for _, x := range []*Exchange{
+		{URL: "https://sts.example", TokenExchange: &TokenExchange{}, CAFile: pipe},
+		{URL: "https://sts.example", TokenExchange: &TokenExchange{}, BasicAuth: &BasicAuth{"u", "{file:" + pipe + "}"}},
+	} {
+		_, err := get(t, newProvider(t, exchangeOptions(x)), request(serviceAccountToken(nil), nil))
+		wantError(t, err, want)
+	}
+}
