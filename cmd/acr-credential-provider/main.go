@@ -24,7 +24,7 @@ func program() pluginmain.Program {
 	flags.StringArrayVarP(&opts.Mirrors, "registry-mirror", "r", nil,
 		"`SOURCE:TARGET`, or SOURCE=TARGET if one has a port: images that begin with SOURCE are pulled from the registry TARGET; several are separated by commas")
 	flags.StringArrayVar(&opts.AllowHosts, "allow-host", nil,
-		"a `host` that is a registry though its name is not one of ACR; \"*.\" at the beginning stands for one label")
+		"a `host[:port]` that is a registry though its name is not one of ACR, with * for text within one label; repeatable")
 	flags.StringVar(&opts.Binding.SNIName, "ib-sni-name", "", "the `name` by which identity bindings are asked")
 	flags.StringVar(&opts.Binding.APIServer, "ib-apiserver-ip", "", "the `address` or name of the API server, for identity bindings")
 	flags.StringVar(&opts.Binding.DefaultClientID, "ib-default-client-id", "", "client `ID` of identity bindings without the annotation")

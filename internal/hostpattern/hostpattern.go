@@ -10,6 +10,7 @@ package hostpattern
 
 import (
 	"errors"
+	"net/netip"
 	"path"
 	"slices"
 	"strings"
@@ -24,6 +25,9 @@ func Check(pattern string) error {
 	host := strings.ReplaceAll(pattern, "*", "x")
 	if (&plugin.Request{Image: host + "/x"}).Registry() != host || hasEmptyLabel(host) {
 		return errors.New("it is not host[:port]; give it without scheme and path")
+	}
+	if _, err := netip.ParseAddrPort(host); err != nil && strings.HasPrefix(host, "[") {
+		return errors.New("an address in brackets needs a port, [address]:port; no kubelet matches it without")
 	}
 	name, _, _ := strings.Cut(pattern, ":")
 	labels := strings.Split(name, ".")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/plugin"
 )
 
 func TestMatch(t *testing.T) {
@@ -51,7 +52,11 @@ func FuzzMatch(f *testing.F) {
 	f.Add("*.r.example", "a.r.example")
 	f.Add("[::1]:5000", "[::1]:5000")
 	f.Add("r-*.example:5000", "r-1.example:5000")
+	f.Add("*0", "#0") // no host: to a kubelet, a fragment
 	f.Fuzz(func(t *testing.T, pattern, host string) {
+		if (&plugin.Request{Image: host + "/x"}).Registry() != host {
+			return
+		}
 		same, err := regcred.ParsePattern(host)
 		if err != nil || !same.Match(host+"/x") || !hostpattern.Match(pattern, host) {
 			return // not the host of any image, or no match
@@ -64,7 +69,7 @@ func FuzzMatch(f *testing.F) {
 }
 
 func TestCheck(t *testing.T) {
-	form, strangers := "it is not host[:port]", "would give the password to strangers"
+	form, strangers, brackets := "it is not host[:port]", "would give the password to strangers", "an address in brackets needs a port"
 	for pattern, want := range map[string]string{
 		"r.example":         "",
 		"r.example:5000":    "",
@@ -87,6 +92,9 @@ func TestCheck(t *testing.T) {
 		"r..example":        form,
 		".r.example":        form,
 		"r?.r.example":      form,
+		"[::1]":             brackets,
+		"[]:5000":           brackets,
+		"[:]:5000":          brackets,
 	} {
 		err := hostpattern.Check(pattern)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

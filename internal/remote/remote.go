@@ -202,7 +202,7 @@ func readBody(r io.Reader) ([]byte, error) {
 func sameOrigin(req *http.Request, via []*http.Request) error {
 	first := via[0].URL
 	if req.URL.Scheme != first.Scheme || !strings.EqualFold(req.URL.Host, first.Host) {
-		return fmt.Errorf("it redirects to another host, %q, which is not followed", req.URL.Host)
+		return fmt.Errorf("it redirects to another host, %.100q, which is not followed", req.URL.Host)
 	}
 	if len(via) >= 4 {
 		return errors.New("it redirects in a circle")

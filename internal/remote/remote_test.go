@@ -105,6 +105,7 @@ func TestFaults(t *testing.T) {
 		"redirect to nowhere":   {fault: testcloud.Fault{Status: 307}, want: "status 307 Temporary Redirect", asked: 1},
 		"redirect to nonsense":  {fault: testcloud.Fault{Status: 302, Times: -1, Header: http.Header{"Location": {"http://[" + canary.Token}}}, want: "the answer is not valid HTTP, 3 times", asked: 3},
 		"redirect elsewhere":    {fault: testcloud.Fault{Status: 302, Header: http.Header{"Location": {"http://evil.example/?t=" + canary.Token}}}, want: `it redirects to another host, "evil.example", which is not followed`, asked: 1},
+		"redirect far away":     {fault: testcloud.Fault{Status: 302, Header: http.Header{"Location": {"http://" + strings.Repeat("x", 100) + canary.Token}}}, want: `it redirects to another host, "` + strings.Repeat("x", 100) + `", which is not followed`, asked: 1},
 		"redirect on the host":  {fault: testcloud.Fault{Status: 302, Header: http.Header{"Location": {"/elsewhere"}}}, asked: 2},
 		"huge":                  {fault: testcloud.Fault{Status: 200, Body: strings.Repeat(canary.Token, 1<<20)}, want: "the answer is longer than 1048576 bytes", asked: 1},
 		"cut":                   {fault: testcloud.Fault{Status: 200, Times: -1, Cut: true, Body: long}, want: "the connection ended before the answer did, 3 times", asked: 3},

@@ -40,8 +40,8 @@ type Options struct {
 	// pulled from TARGET by way of the container runtime.
 	Mirrors []string
 
-	// AllowHosts are further hosts that are registries of ACR: a name, or "*."
-	// and a name, where the star stands for one label.
+	// AllowHosts are further hosts that are registries of ACR: host[:port],
+	// where * stands for text within one label.
 	AllowHosts []string
 
 	// DefaultClientID and DefaultTenantID serve for service accounts that lack
@@ -108,7 +108,7 @@ func New(opts Options) (*Provider, error) {
 
 // GetCredentials answers for images of ACR, and of the sources of mirrors. For
 // other images the answer is empty. The refresh token is good for all of the
-// registry, so the answer is too, but for a mirror whose source has a path.
+// registry, so the answer is too, unless a mirror serves a part of it.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.Budget, fmt.Errorf("no answer within %v", p.opts.Budget))
 	defer cancel()
@@ -170,9 +170,9 @@ func (s *session) answer(ctx context.Context, reg registry, source string) (*plu
 	resp := &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(s.cacheFor(refresh)), Auth: auth}
 	if source != "" {
 		auth[source] = auth[reg.key]
-		if strings.Contains(source, "/") {
-			resp.CacheKeyType = plugin.CacheImage
-		}
+	}
+	if s.isDivided(s.req.Registry()) {
+		resp.CacheKeyType = plugin.CacheImage
 	}
 	return resp, nil
 }

@@ -11,6 +11,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"math/big"
 	"net/http"
 	"runtime"
@@ -108,10 +109,12 @@ func TestManagedIdentityElsewhere(t *testing.T) {
 // transport for that as it is.
 func TestServiceFabric(t *testing.T) {
 	w := newWorld(t, managed)
+	blanks := ""
 	w.net.Handle("fabric.test", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Secret") != canary.Token || r.URL.Query().Get("resource") != resource {
 			rw.WriteHeader(http.StatusBadRequest)
 		}
+		io.WriteString(rw, blanks)
 		fmt.Fprintf(rw, `{"access_token":%q,"expires_on":%d}`, canary.Token+"-access", time.Now().Add(time.Hour).Unix())
 	}))
 	resp, err := (&http.Client{Transport: w.net.Transport()}).Get("https://fabric.test/")
@@ -124,6 +127,8 @@ func TestServiceFabric(t *testing.T) {
 	if diff := cmp.Diff(withAnonymous("foo.azurecr.io"), keys(w.answers(image("foo.azurecr.io/app")))); diff != "" {
 		t.Errorf("keys (-want +got)\n%s", diff)
 	}
+	blanks = strings.Repeat(" ", 1<<20)
+	w.fails(image("foo.azurecr.io/app"), "GET https://fabric.test/token: the connection ended before the answer did")
 	w.setenv([]string{fmt.Sprintf("IDENTITY_SERVER_THUMBPRINT=%x", sha1.Sum(nil))})
 	w.fails(image("foo.azurecr.io/app"), "get a token of the node's managed identity: GET https://fabric.test/token: its certificate is not that of IDENTITY_SERVER_THUMBPRINT")
 }
@@ -132,16 +137,22 @@ func TestServiceFabric(t *testing.T) {
 // that it was named.
 func TestArc(t *testing.T) {
 	w := newWorld(t, managed)
+	header := ""
 	w.net.Handle("arc.test", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		rw.Header().Set("Www-Authenticate", "Basic realm=/nonexistent/arc.key")
+		rw.Header().Set("Www-Authenticate", header)
 		rw.WriteHeader(http.StatusUnauthorized)
 	}))
 	w.setenv([]string{"IDENTITY_ENDPOINT=http://arc.test/token", "IMDS_ENDPOINT=http://arc.test"})
-	want := "invalid file path"
-	if runtime.GOOS != "linux" && runtime.GOOS != "windows" {
-		want = "platform not supported"
+	for challenge, want := range map[string]string{
+		"Basic realm=/nonexistent/" + canary.Token + "/arc.key": "invalid file path",
+		"Basic realm=/nonexistent/arc." + canary.Token:          "invalid file extension",
+		"Bearer " + canary.Token:                                "basic realm= not found",
+	} {
+		if header = challenge; runtime.GOOS != "linux" && runtime.GOOS != "windows" {
+			want = "platform not supported"
+		}
+		w.fails(image("foo.azurecr.io/app"), "get a token of the node's managed identity: ", want)
 	}
-	w.fails(image("foo.azurecr.io/app"), "get a token of the node's managed identity: ", want)
 }
 
 func TestServicePrincipal(t *testing.T) {
@@ -284,15 +295,17 @@ func TestKeys(t *testing.T) {
 		{"FOO.azurecr.io/app", []string{"FOO.azurecr.io"}, plugin.CacheRegistry, "foo.azurecr.io"},
 		{"foo-abc1.azurecr.cn/app", []string{"foo-abc1.azurecr.cn"}, plugin.CacheRegistry, "foo-abc1.azurecr.cn"},
 		{"foo.eastus.geo.azurecr.io/app", []string{"foo.eastus.geo.azurecr.io"}, plugin.CacheRegistry, "foo.eastus.geo.azurecr.io"},
-		{"mcr.microsoft.com/app", []string{"mcr.microsoft.com", "boot.azurecr.io"}, plugin.CacheRegistry, "boot.azurecr.io"},
+		{"quay.io/app", []string{"quay.io", "boot.azurecr.io"}, plugin.CacheRegistry, "boot.azurecr.io"},
+		{"mcr.microsoft.com/app", []string{"mcr.microsoft.com", "boot.azurecr.io"}, plugin.CacheImage, "boot.azurecr.io"},
 		{"mcr.microsoft.com/oss/app", []string{"mcr.microsoft.com/oss", "oss.azurecr.io"}, plugin.CacheImage, "oss.azurecr.io"},
+		{"bar.azurecr.io/app", []string{"bar.azurecr.io"}, plugin.CacheImage, "bar.azurecr.io"},
 		{"pull.example.com/app", []string{"pull.example.com"}, plugin.CacheRegistry, "pull.example.com"},
 	} {
 		t.Run(test.image, func(t *testing.T) {
 			w := newWorld(t, managed)
 			w.net.Handle("pull.example.com", w.az)
 			w.opts.AllowHosts = []string{"pull.example.com"}
-			w.opts.Mirrors = []string{"mcr.microsoft.com:boot.azurecr.io,mcr.microsoft.com/oss:oss.azurecr.io"}
+			w.opts.Mirrors = []string{"mcr.microsoft.com:boot.azurecr.io,mcr.microsoft.com/oss:oss.azurecr.io", "quay.io:boot.azurecr.io,bar.azurecr.io/team:oss.azurecr.io"}
 			resp := w.answers(image(test.image))
 			if diff := cmp.Diff(withAnonymous(test.want...), keys(resp)); diff != "" {
 				t.Errorf("keys (-want +got)\n%s", diff)
@@ -360,6 +373,19 @@ func TestOwnCloud(t *testing.T) {
 			t.Errorf("keys (-want +got)\n%s", diff)
 		}
 		want := []string{ask, "POST login.own.example/t/oauth2/v2.0/token", "GET foo.azurecr.own.example/v2/", "POST foo.azurecr.own.example/oauth2/exchange"}
+		if diff := cmp.Diff(want, w.az.Lines()); diff != "" {
+			t.Errorf("requests (-want +got)\n%s", diff)
+		}
+	})
+	t.Run("behind an allowed host", func(t *testing.T) {
+		w := newOwn(t, `{"cloud":"own","useManagedIdentityExtension":true,"resourceManagerEndpoint":"https://arm.own.example/"}`)
+		w.net.Handle("pull.example.com", w.az)
+		w.opts.AllowHosts = []string{"pull.example.com"}
+		fault := challengeFault(`Bearer realm="https://foo.azurecr.own.example/oauth2/token",service="foo.azurecr.own.example"`)
+		fault.Path = "/v2/"
+		w.az.Inject(fault)
+		w.answers(image("pull.example.com/x"))
+		want := []string{imdsLine, "GET pull.example.com/v2/", ask, "POST foo.azurecr.own.example/oauth2/exchange"}
 		if diff := cmp.Diff(want, w.az.Lines()); diff != "" {
 			t.Errorf("requests (-want +got)\n%s", diff)
 		}

@@ -116,7 +116,8 @@ func parseMetadata(body []byte, cloud string) (environment, error) {
 }
 
 // tokenURL is the address of the tenant's token endpoint. A region, if the
-// environment names one, has its own in the public cloud, as with the SDK.
+// environment names one, has its own in the public cloud, as with the SDK. To
+// find the region out, as the SDK does if it is told so, takes another request.
 func (s *session) tokenURL(env environment, tenant string) (string, error) {
 	if !consistsOf(tenant, ".-") || tenant[0] == '.' {
 		return "", fmt.Errorf("%.100q is not the ID of a tenant: letters, digits, \".\" and \"-\"", tenant)
@@ -126,7 +127,7 @@ func (s *session) tokenURL(env environment, tenant string) (string, error) {
 		return "", fmt.Errorf("the login endpoint of the cloud, %.100q, is not a URL of https", env.authority)
 	}
 	region := strings.ToLower(s.opts.Getenv("AZURE_REGIONAL_AUTHORITY_NAME"))
-	if env.authority == publicAuthority && isAlphanumeric(region) {
+	if env.authority == publicAuthority && isAlphanumeric(region) && region != "tryautodetect" {
 		u.Host = region + ".login.microsoft.com"
 	}
 	return u.JoinPath(tenant, "oauth2/v2.0/token").String(), nil

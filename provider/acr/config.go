@@ -80,7 +80,7 @@ func readEnvironmentFile(path string) (environmentFile, error) {
 	return env, nil
 }
 
-// readFile reads a regular file, and no more than maxConfig of it.
+// readFile reads a file, and no more than maxConfig of it.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

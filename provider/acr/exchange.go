@@ -32,6 +32,14 @@ func (s *session) challenge(ctx context.Context, reg registry) (address, service
 	if err != nil {
 		return "", "", hint(err, "check the name of the registry, and that the node reaches it")
 	}
+	if reg.suffix == "" {
+		// What a host that was allowed by name stands before may be in a cloud of its own.
+		env, err := s.environment(ctx)
+		if err != nil {
+			return "", "", err
+		}
+		s.rules = s.rules.withSuffix(env.suffix)
+	}
 	address, service, err = s.rules.readChallenge(reg, answer.Header.Values("WWW-Authenticate"))
 	if err != nil {
 		return "", "", fmt.Errorf("%s: GET https://%s/v2/: status %d: %w", step, reg.server, answer.Status, err)

@@ -45,6 +45,7 @@ func TestFailures(t *testing.T) {
 		{"IMDS gone", imdsPath, testcloud.Fault{Drop: true}, "the connection ended before the answer did, 3 times", 3},
 		{"IMDS garbage", imdsPath, testcloud.Fault{Status: 200, Body: "<html>" + canary.Token}, "its answer holds no access_token", 1},
 		{"IMDS empty", imdsPath, testcloud.Fault{Status: 200}, "its answer holds no access_token", 1},
+		{"IMDS null", imdsPath, testcloud.Fault{Status: 200, Body: " null"}, "its answer holds no access_token", 1},
 		{"IMDS without token", imdsPath, testcloud.Fault{Status: 200, Body: `{"expires_in":"86399"}`}, "its answer holds no access_token", 1},
 		{"IMDS huge", imdsPath, testcloud.Fault{Status: 200, Body: `{"expires_in":"86399","access_token":"` + strings.Repeat("x", remote.MaxBody) + `"}`}, "its answer holds no access_token", 1},
 		{"IMDS cut off", imdsPath, testcloud.Fault{Status: 200, Cut: true, Body: `{"access_token":"` + canary.Token}, "the connection ended before the answer did, 3 times", 3},

@@ -76,7 +76,7 @@ func newHostRules(allowed []string) (hostRules, error) {
 			if err := hostpattern.Check(host); err != nil {
 				return rules, fmt.Errorf("--allow-host %q: %w", host, err)
 			}
-			rules.allowed = append(rules.allowed, host)
+			rules.allowed = append(rules.allowed, withoutDefaultPort(host))
 		}
 	}
 	return rules, nil
@@ -101,11 +101,8 @@ func cleanSuffix(suffix string) string {
 // find compares label by label: "evilazurecr.io" and "azurecr.io.example" are
 // other people's.
 func (r hostRules) find(host string) (registry, bool) {
-	found := registry{key: host, server: strings.ToLower(host)}
-	name, port, _ := strings.Cut(found.server, ":")
-	if port == "443" {
-		found.server = name
-	}
+	found := registry{key: host, server: withoutDefaultPort(strings.ToLower(host))}
+	name := hostname(found.server)
 	for _, suffix := range r.suffixes {
 		before, ok := strings.CutSuffix(name, "."+suffix)
 		if base, isName := registryName(before); ok && isName {
@@ -138,6 +135,14 @@ func (r hostRules) exchangeURL(reg registry, realm string) (string, error) {
 		return "", fmt.Errorf("its challenge names the realm %.100q, another host, so no token is sent there", u.Host)
 	}
 	return "https://" + other.server + "/oauth2/exchange", nil
+}
+
+// withoutDefaultPort takes off the port that every registry has.
+func withoutDefaultPort(server string) string {
+	if name, port, _ := strings.Cut(server, ":"); port == "443" {
+		return name
+	}
+	return server
 }
 
 func hostname(server string) string {

@@ -14,7 +14,7 @@ import (
 )
 
 func TestHosts(t *testing.T) {
-	rules, err := newHostRules([]string{"pull.example.com, *.mirror.example.com", "own.example.com:5000"})
+	rules, err := newHostRules([]string{"pull.example.com, *.mirror.example.com", "own.example.com:5000", "default.example.com:443", "[::1]:443"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,6 +41,9 @@ func TestHosts(t *testing.T) {
 		{"pull.example.com/x", "pull.example.com"},
 		{"a.mirror.example.com/x", "a.mirror.example.com"},
 		{"own.example.com:5000/x", "own.example.com:5000"},
+		{"default.example.com:443/x", "default.example.com"},
+		{"default.example.com/x", "default.example.com"},
+		{"[::1]:443/x", "[::1]:443"},
 
 		{"a-b-c.azurecr.io/x", ""},
 		{"-foo.azurecr.io/x", ""},

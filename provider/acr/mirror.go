@@ -51,6 +51,12 @@ func parseMirror(entry string) (mirror, bool) {
 	return mirror{source, host}, source != "" && host != "" && !strings.Contains(source+host, "=")
 }
 
+// isDivided reports whether a mirror serves a part of the host's images, so
+// that the answer for one of them may be wrong for another.
+func (p *Provider) isDivided(host string) bool {
+	return slices.ContainsFunc(p.mirrors, func(m mirror) bool { return strings.HasPrefix(m.source, host+"/") })
+}
+
 // covers reports whether the image begins with the source and whether that
 // ends where a name in the image does.
 func (m mirror) covers(image string) bool {

@@ -45,6 +45,7 @@ func TestServiceAccountAuthority(t *testing.T) {
 		{"whatever", "", "login.microsoftonline.com"},
 		{"AzureCloud", "westeurope", "westeurope.login.microsoft.com"},
 		{"AzureCloud", "evil.example/", "login.microsoftonline.com"},
+		{"AzureCloud", "TryAutoDetect", "login.microsoftonline.com"},
 	} {
 		w := newWorld(t, `{"cloud":"`+test.cloud+`"}`)
 		w.net.Handle("*.login.microsoft.com", w.az)

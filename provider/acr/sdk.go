@@ -4,10 +4,12 @@
 package acr
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -125,7 +127,9 @@ func (s *session) watch(ctx context.Context, step string) *watcher {
 // options bound the SDK: five repetitions at most, over some 15 seconds, and
 // two if there is nobody to ask, which is over in two.
 func (w *watcher) options(transport http.RoundTripper) azcore.ClientOptions {
-	if !w.pinned {
+	if plain, ok := transport.(*http.Transport); ok && w.pinned {
+		transport = boundedConns(plain)
+	} else {
 		transport = bounded{transport}
 	}
 	return azcore.ClientOptions{
@@ -153,16 +157,21 @@ func (w *watcher) Do(req *policy.Request) (*http.Response, error) {
 		Endpoint: remote.Endpoint(raw.URL.String()),
 	}
 	resp, err := req.Next()
-	switch {
-	case err != nil:
+	if err != nil {
 		w.last.Err = w.cause(err)
-	case resp.StatusCode != http.StatusOK:
-		body, _ := io.ReadAll(resp.Body) // bounded; what is cut off has no code
-		w.last.Refused(resp.StatusCode, resp.Header, body)
-		resp.Body.Close()
-		resp.Body = http.NoBody // it has been read, and the SDK would quote it
+		return resp, err
 	}
-	return resp, err
+	body, _ := io.ReadAll(resp.Body) // bounded; what is cut off has no code
+	resp.Body.Close()
+	switch {
+	case resp.StatusCode != http.StatusOK:
+		w.last.Refused(resp.StatusCode, resp.Header, body)
+		body = nil // the SDK would quote it
+	case !bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")):
+		body = nil // the SDK panics at a null
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, nil
 }
 
 // again says what may be otherwise the next time. A metadata server answers
@@ -199,11 +208,19 @@ func (w *watcher) result(token azcore.AccessToken, err error, advice string) (st
 	case w.last.Attempts == 0, w.last.Status == http.StatusUnauthorized && errors.As(err, &failed) && failed.RawResponse == nil:
 		// There was no request, or none for a token: on Arc, the key that the
 		// first answer names could not be read.
-		return "", hint(fmt.Errorf("%s: %w", w.step, err), advice)
+		return "", hint(fmt.Errorf("%s: %s", w.step, withoutQuotes(err.Error())), advice)
 	case w.last.Err == nil && w.last.Status == 0:
 		w.last.Err = errors.New("its answer holds no access_token")
 	}
 	return "", hint(&w.last, advice)
+}
+
+// withoutQuotes takes off what the SDK quotes of a header, and its advice.
+func withoutQuotes(said string) string {
+	for _, begin := range []string{". To troubleshoot, visit ", ", instead found: ", ", got "} {
+		said, _, _ = strings.Cut(said, begin)
+	}
+	return said
 }
 
 // bounded cuts bodies off at remote.MaxBody.
@@ -218,4 +235,37 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 		}{io.LimitReader(resp.Body, remote.MaxBody), resp.Body}
 	}
 	return resp, err
+}
+
+// boundedConns ends connections after remote.MaxBody, for where the SDK wants
+// a plain transport. One connection is for one answer.
+func boundedConns(plain *http.Transport) *http.Transport {
+	transport := plain.Clone()
+	transport.DisableKeepAlives, transport.DisableCompression = true, true
+	dial := plain.DialContext
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+	transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &boundedConn{conn, remote.MaxBody}, nil
+	}
+	return transport
+}
+
+type boundedConn struct {
+	net.Conn
+	left int
+}
+
+func (c *boundedConn) Read(p []byte) (int, error) {
+	if c.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := c.Conn.Read(p[:min(len(p), c.left)])
+	c.left -= n
+	return n, err
 }
