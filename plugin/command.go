@@ -73,7 +73,8 @@ type Exchange struct {
 	Response *Response     // the answer; nil if the run failed
 
 	// StderrSecret says that the request's token, or a secret of at least 4
-	// bytes in the answer, had to be removed from Stderr.
+	// bytes in the answer, had to be removed from Stderr. One of less than 8
+	// counts where it stands as a word.
 	StderrSecret bool
 
 	// Lingering says that the plugin exited and something that it had started

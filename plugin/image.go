@@ -13,8 +13,8 @@ import "strings"
 // all the same, for plugins that are tried by hand. It is "" if the image does
 // not begin with a host.
 func (r *Request) Registry() string {
-	_, image, found := strings.Cut(r.Image, "://")
-	if !found {
+	scheme, image, found := strings.Cut(r.Image, "://")
+	if !found || strings.Contains(scheme, "/") {
 		image = r.Image
 	}
 	host, _, hasPath := strings.Cut(image, "/")

@@ -28,6 +28,7 @@ func TestRegistry(t *testing.T) {
 		"registry.example/a@sha256:0/b.evil": "registry.example",
 		"[::1]":                              "[::1]",
 		"[::1]:v1":                           "[::1]",
+		"registry.example/a://evil/b":        "registry.example",
 		"":                                   "",
 		"[ab].example/app":                   "",
 		"a[b]/app":                           "",
@@ -62,7 +63,7 @@ func FuzzRegistry(f *testing.F) {
 		if strings.ContainsAny(host, "/@?# \\\t\n%") {
 			t.Errorf("%q: host %q", image, host)
 		}
-		if _, rest, found := strings.Cut(image, "://"); found {
+		if scheme, rest, found := strings.Cut(image, "://"); found && !strings.Contains(scheme, "/") {
 			image = rest
 		}
 		if !strings.HasPrefix(image, host) {

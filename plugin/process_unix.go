@@ -22,10 +22,13 @@ func killGroup(p *os.Process) {
 	p.Kill() // in case it has moved to another group
 }
 
-// terminateGroup asks the plugin and its process group to end.
+// terminateGroup asks the plugin and its process group to end, once: a program
+// whose handler has run may die of a second SIGTERM.
 func terminateGroup(p *os.Process) bool {
-	// Until the plugin is gone its number is nobody else's.
-	return p.Signal(syscall.SIGTERM) == nil && syscall.Kill(-p.Pid, syscall.SIGTERM) == nil
+	if p.Signal(syscall.Signal(0)) != nil {
+		return false // it is gone, and its number may be somebody else's
+	}
+	return syscall.Kill(-p.Pid, syscall.SIGTERM) == nil
 }
 
 const (

@@ -116,6 +116,27 @@ func TestGraceAtTheDeadline(t *testing.T) {
 	f.allGone(t)
 }
 
+// TestGraceAsksOnce: a second SIGTERM would kill a plugin that handles one.
+func TestGraceAsksOnce(t *testing.T) {
+	f := newFIFOs(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := testCommand(t, "count-sigterm", f.env...)
+	c.Grace = patience
+	done := make(chan ran, 1)
+	go func() {
+		x, err := c.Run(ctx, testRequest())
+		done <- ran{x, err}
+	}()
+	f.pids(t, 1)
+	cancel()
+	x, err := f.wait(t, done)
+	checkRun(t, x, err, StageCanceled)
+	if x.ExitCode != 0 || x.Stderr != "SIGTERM\n" {
+		t.Errorf("got exit code %d with stderr %q, want one SIGTERM", x.ExitCode, x.Stderr)
+	}
+}
+
 // TestGraceEnds: what ignores SIGTERM is killed, with what it has started.
 func TestGraceEnds(t *testing.T) {
 	f := newFIFOs(t)
@@ -179,6 +200,8 @@ func TestHolds(t *testing.T) {
 		{"across head and tail", whole, []string{"open-pass"}, true},
 		{"too short to tell", whole, []string{"and", ""}, false},
 		{"none", whole, nil, false},
+		{"part of a word", headTail{head: []byte("read the password file")}, []string{"pass"}, false},
+		{"a word, behind a part of one", headTail{head: []byte("password=pass")}, []string{"pass"}, true},
 		{"cut in two", cut, []string{"open-sesame"}, false},
 	} {
 		if got := tt.in.holds(tt.secrets); got != tt.want {

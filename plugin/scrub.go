@@ -30,6 +30,10 @@ const (
 	// count as one that was cut off.
 	minCut = 8
 
+	// minSure is the length from which a secret is told wherever it stands,
+	// and not by chance.
+	minSure = 8
+
 	// maxSecrets bounds the work that an answer can cause.
 	maxSecrets = 1000
 )
@@ -103,8 +107,9 @@ func harmless(field string) bool {
 	return false
 }
 
-// holds reports whether one of the secrets stands in what was kept. Short
-// ones do not count: they may be there by chance.
+// holds reports whether one of the secrets stands in what was kept. The
+// shortest do not count, and short ones only as a word: "pass" is no password
+// in "password".
 func (h *headTail) holds(secrets []string) bool {
 	texts := []string{string(h.head) + string(h.tail)}
 	if h.dropped > 0 {
@@ -118,12 +123,31 @@ func (h *headTail) holds(secrets []string) bool {
 			continue
 		}
 		for _, form := range secretForms(s) {
-			if slices.ContainsFunc(texts, func(text string) bool { return len(form) >= minWord && strings.Contains(text, form) }) {
+			if slices.ContainsFunc(texts, func(text string) bool { return tells(text, form) }) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// tells reports whether form stands in text other than by chance.
+func tells(text, form string) bool {
+	if len(form) < minWord {
+		return false
+	}
+	if len(form) >= minSure {
+		return strings.Contains(text, form)
+	}
+	for at := 0; ; at++ {
+		i := strings.Index(text[at:], form)
+		if i < 0 {
+			return false
+		}
+		if at += i; isWord(text, at, at+len(form)) {
+			return true
+		}
+	}
 }
 
 // text returns the head and the tail without secrets, as harmless UTF-8.

@@ -141,6 +141,19 @@ var modes = map[string]func() int{
 		}
 		return 0
 	},
+	"count-sigterm": func() int { // stderr: a line for the first SIGTERM, and for a second one that comes soon
+		terms := make(chan os.Signal, 2)
+		signal.Notify(terms, syscall.SIGTERM)
+		defer report("plugin %d", os.Getpid())()
+		<-terms
+		fmt.Fprintln(os.Stderr, "SIGTERM")
+		select {
+		case <-terms:
+			fmt.Fprintln(os.Stderr, "SIGTERM")
+		case <-time.After(100 * time.Millisecond):
+		}
+		return 0
+	},
 	"serve": func() int {
 		Main(ProviderFunc(testProvider))
 		return 99

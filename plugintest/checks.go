@@ -12,8 +12,8 @@ type check struct {
 }
 
 const (
-	kep2133        = "https://github.com/kubernetes/enhancements/tree/master/keps/sig-node/2133-kubelet-credential-providers"
-	kep4412        = "https://github.com/kubernetes/enhancements/tree/master/keps/sig-auth/4412-projected-service-account-tokens-for-kubelet-image-credential-providers"
+	kep2133        = "https://github.com/kubernetes/enhancements/issues/2133"
+	kep4412        = "https://github.com/kubernetes/enhancements/issues/4412"
 	kubeletExec    = "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/credentialprovider/plugin/plugin.go"
 	kubeletKeyring = "https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/credentialprovider/keyring.go"
 	github         = "https://github.com/"
@@ -34,7 +34,7 @@ func checks() []check {
 			github + "kubernetes-sigs/kind/issues/4185"}, checkBase},
 		{Check{"version-v1", "A request in v1 is answered in v1", Error,
 			"an answer in another version than the request is dropped; only v1 has service-account mode",
-			kubeletExec}, checkVersion(plugin.V1)},
+			github + "kubernetes/kubernetes/pull/117448"}, checkVersion(plugin.V1)},
 		{Check{"version-v1beta1", "A request in v1beta1 is answered in v1beta1, or refused", Error,
 			"an answer in another version than the request is dropped",
 			github + "kubernetes/kubernetes/pull/117448"}, checkVersion(plugin.V1Beta1)},
@@ -43,7 +43,7 @@ func checks() []check {
 			github + "kubernetes-sigs/cluster-api-provider-azure/issues/4110"}, checkVersion(plugin.V1Alpha1)},
 		{Check{"version-unknown", "A request in an unknown version is refused", Error,
 			"a plugin cannot know what a later version means, and its answer hides the mistake",
-			kep2133}, refused(malformedUnknownVersion())},
+			github + "kubernetes/kubernetes/pull/117448"}, refused(malformedUnknownVersion())},
 		{Check{"request-kind", "A request of another kind is refused", Error,
 			"whoever calls it by mistake gets a credential, or a riddle, where an error was due",
 			github + "awslabs/amazon-ecr-credential-helper/issues/616"}, refused(malformedKind())},
@@ -68,7 +68,7 @@ func checks() []check {
 
 		{Check{"answer-json", "Standard output is the answer and nothing else", Error,
 			"one line of log on standard output makes the answer unreadable",
-			kubeletExec}, checkStage(plugin.StageOutput, "one JSON document",
+			github + "int128/kubelogin/issues/124"}, checkStage(plugin.StageOutput, "one JSON document",
 			"It reports that the answer cannot be decoded, and pulls anonymously.",
 			"Write the answer to standard output and nothing else; logs belong on standard error.")},
 		{Check{"answer-fields", "The answer has the fields of its kind and no others", Error,
@@ -83,7 +83,7 @@ func checks() []check {
 			"Set cacheKeyType to the narrowest of Image, Registry and Global that is true.")},
 		{Check{"cache-scope", "The answer is the same for every image that cacheKeyType promises it for", Error,
 			"the kubelet hands one image's answer to another, which then gets no credential or a wrong one",
-			github + "kubernetes/kubernetes/issues/92326"}, answered(checkScope)},
+			github + "kubernetes/kubernetes/pull/92818"}, answered(checkScope)},
 		{Check{"cache-duration", "cacheDuration is between a second and a day", Error,
 			"a slip of units makes one run of each pull, a long one outlives the credential",
 			github + "kubernetes/cloud-provider-aws/issues/348"}, answered(checkDuration)},
@@ -92,7 +92,7 @@ func checks() []check {
 			github + "kubernetes-sigs/kind/issues/4185"}, answered(checkEmpty)},
 		{Check{"empty-global", "An answer without credentials is not Global", Warning,
 			"a kubelet then asks the plugin for no image at all until the answer expires",
-			kubeletExec}, answered(checkEmptyGlobal)},
+			github + "kubernetes/kubernetes/issues/92326"}, answered(checkEmptyGlobal)},
 		{Check{"answer-stable", "The same request gets the same keys, user names and scope", Warning,
 			"which credential a pull gets depends on chance",
 			github + "google/go-containerregistry/issues/1431"}, answered(checkStable)},
@@ -104,19 +104,19 @@ func checks() []check {
 			github + "kubernetes/kubernetes/issues/119941"}, withCredential(checkKeyDead)},
 		{Check{"auth-key-wide", "No auth key matches registries of anybody", Warning,
 			"the password is sent to whoever runs a registry that the key matches",
-			kubeletKeyring}, withCredential(checkKeyWide)},
+			github + "sse-secure-systems/connaisseur/pull/2166"}, withCredential(checkKeyWide)},
 		{Check{"auth-key-port", "For an image with another port, no key is given in vain", Info,
 			"a key without a port never matches an image with one, so the answer is in vain",
 			kubeletKeyring}, answered(checkKeyPort)},
 		{Check{"foreign-host", "A lookalike of the registry gets no credential", Info,
 			"only matchImages then stands between a mistyped image and the password",
-			kubeletKeyring}, answered(checkForeign)},
+			github + "chrismellard/docker-credential-acr-env/issues/21"}, answered(checkForeign)},
 		{Check{"credential-empty", "No user name and no password is empty", Error,
 			"the pull goes out with half a credential, and the error names the registry instead of the plugin",
-			github + "kubernetes/cloud-provider-gcp/issues/226"}, withCredential(checkEmptyCredential)},
+			github + "bazel-contrib/rules_oci/pull/731"}, withCredential(checkEmptyCredential)},
 		{Check{"credential-space", "No user name and no password begins or ends with white space", Warning,
 			"the line end of a password file becomes part of the password, and the registry says 401",
-			kep2133}, withCredential(checkSpace)},
+			github + "charmed-kubernetes/bundle/issues/384"}, withCredential(checkSpace)},
 
 		{Check{"token-absent", "A v1 request with annotations and without a token is answered or refused", Error,
 			"with requireServiceAccount: false the plugin runs for pods without a service account too",
@@ -165,21 +165,21 @@ func checks() []check {
 
 		{Check{"env-empty", "The plugin works with an empty environment", Warning,
 			"a kubelet's environment is not that of a shell: there may be no PATH and no locale",
-			github + "jfrog/jfrog-credentials-provider/issues/41"}, answered(checkEnvEmpty)},
+			github + "kubernetes/kubernetes/issues/102750"}, answered(checkEnvEmpty)},
 		{Check{"env-no-home", "The plugin works without HOME", Error,
 			"a system service has no HOME: the plugin works by hand and fails in the kubelet",
-			github + "jfrog/jfrog-credentials-provider/issues/41"}, answered(checkEnvHome)},
+			github + "awslabs/amazon-ecr-credential-helper/issues/161"}, answered(checkEnvHome)},
 		{Check{"dir-root", "The plugin works in the directory /", Error,
 			"a kubelet under systemd runs there",
 			github + "jfrog/jfrog-credentials-provider/issues/91"}, answered(checkDirRoot)},
 		{Check{"dir-read-only", "The plugin works in a directory that it cannot write to", Error,
 			"the root file system of many nodes is read-only",
-			github + "bottlerocket-os/bottlerocket/issues/4165"}, answered(checkDirReadOnly)},
+			github + "bitnami/sealed-secrets/issues/200"}, answered(checkDirReadOnly)},
 		{Check{"leaves-files", "The plugin leaves no file behind", Warning,
 			"what it leaves at each pull fills the disk, and holds credentials",
 			github + "awslabs/amazon-ecr-credential-helper/issues/6"}, checkLeavesFiles},
 		{Check{"leaves-process", "The plugin leaves no process behind that holds its output", Error,
 			"a kubelet waits for it without a bound, and so does the pull",
-			kubeletExec}, every(lingering, "nothing held standard output or standard error of a plugin that had ended")},
+			github + "golang/go/issues/23019"}, every(lingering, "nothing held standard output or standard error of a plugin that had ended")},
 	}
 }

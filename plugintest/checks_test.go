@@ -319,10 +319,21 @@ func processRows() []row {
 	}
 }
 
+// redirections keep a plugin from the real cloud.
+func redirections() []string {
+	return []string{"AWS_ENDPOINT_URL_ECR=http://127.0.0.1:1", "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:1"}
+}
+
 func environmentRows() []row {
 	return []row{
 		{check: "env-empty", plugin: "good", want: Pass},
 		{check: "env-empty", plugin: "needs-setting", want: Warning, got: "SETTING is not set", change: environ("SETTING=1")},
+		{check: "env-empty", plugin: "good", want: Skip, got: "(AWS_EC2_METADATA_SERVICE_ENDPOINT, AWS_ENDPOINT_URL_ECR)", change: environ(redirections()...)},
+		{check: "env-empty", plugin: "good", want: Pass, change: func(t testing.TB, c *plugin.Command) {
+			environ(redirections()...)(t, c)
+			c.Env = append(c.Env, redirections()...)
+		}},
+		{check: "env-empty", plugin: "needs-proxy", want: Pass, change: environ("https_proxy=http://127.0.0.1:1")},
 		{check: "env-empty", plugin: "needs-setting", want: Skip, got: "see base-answer"},
 		{check: "env-empty", plugin: "needs-setting", want: Pass, change: func(_ testing.TB, c *plugin.Command) { c.Env = append(c.Env, "SETTING=1") }},
 		{check: "env-no-home", plugin: "good", want: Pass},

@@ -20,13 +20,14 @@ func (s *suite) difference(a, b *plugin.Response) string {
 	if what := shape(a, b); what != "" {
 		return what
 	}
-	if s.rotating() {
-		return ""
-	}
-	for key, auth := range a.Auth {
-		if b.Auth[key].Password != auth.Password && !s.renewed() {
-			return fmt.Sprintf("the password of %q is another one", shownKey(key))
+	for _, key := range slices.Sorted(maps.Keys(a.Auth)) {
+		if a.Auth[key].Password == b.Auth[key].Password {
+			continue
 		}
+		if s.rotating() || s.renewed() {
+			return ""
+		}
+		return fmt.Sprintf("the password of %q is another one", shownKey(key))
 	}
 	return ""
 }

@@ -19,8 +19,11 @@
 // cloud asks it some forty times. Two things follow.
 //
 //   - Some checks clear the environment that a plugin inherits
-//     (Command.Environ). What it is configured by, such as the address of an
-//     endpoint, belongs into Command.Env, which every run keeps.
+//     (Command.Environ), or HOME alone. What it is configured by belongs into
+//     Command.Env, which every run keeps: a plugin that is pointed at a test
+//     server in another way asks the real cloud in those checks. Where one of
+//     the usual variables that say where AWS, Azure and Google Cloud are asked
+//     would be cleared, the check is skipped.
 //   - The checks of service-account mode hand it a token. Without one of
 //     yours, it is made up and signed by nobody.
 package plugintest

@@ -33,6 +33,10 @@ func (s *suite) elsewhere(severity Severity, where string, base *plugin.Response
 }
 
 func checkEnvEmpty(s *suite, base *plugin.Response) []Finding {
+	if names := s.redirected(); len(names) > 0 {
+		return skip("the inherited environment says where a cloud is asked (%s), and without it the plugin might ask the real one: "+
+			"give that and all that the plugin is configured by with --env (Command.Env)", strings.Join(names, ", "))
+	}
 	return s.elsewhere(Warning, "with no environment but what is configured", base,
 		func(c *plugin.Command) {
 			c.Environ = slices.DeleteFunc(s.environ(), func(entry string) bool { return !vital(entry) })
@@ -41,10 +45,42 @@ func checkEnvEmpty(s *suite, base *plugin.Response) []Finding {
 		"Take what you need from arguments and configured variables (env), and find programs without PATH.")
 }
 
-// vital reports whether no program runs without an entry of the environment.
+// vital reports whether no program runs without an entry of the environment,
+// or reaches other servers without it.
 func vital(entry string) bool {
 	name, _, _ := strings.Cut(entry, "=")
+	switch strings.ToUpper(name) {
+	case "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY":
+		return true
+	}
 	return runtime.GOOS == "windows" && strings.EqualFold(name, "SystemRoot")
+}
+
+// redirected names the variables that would no longer keep the plugin from
+// the real cloud if the environment was cleared.
+func (s *suite) redirected() []string {
+	var names []string
+	for _, entry := range s.environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		kept := slices.ContainsFunc(s.cmd.Env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
+		if redirects(name) && !kept && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// redirects reports whether a variable says where a cloud is asked.
+func redirects(name string) bool {
+	switch name {
+	case "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+		"AZURE_AUTHORITY_HOST", "AZURE_ENVIRONMENT_FILEPATH", "AZURE_POD_IDENTITY_AUTHORITY_HOST",
+		"IDENTITY_ENDPOINT", "IMDS_ENDPOINT", "MSI_ENDPOINT",
+		"GCE_METADATA_HOST", "GCE_METADATA_IP", "GCE_METADATA_ROOT":
+		return true
+	}
+	return strings.HasPrefix(name, "AWS_ENDPOINT_URL") || strings.HasPrefix(name, "AWS_EC2_METADATA_")
 }
 
 func checkEnvHome(s *suite, base *plugin.Response) []Finding {

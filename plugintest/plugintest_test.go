@@ -256,3 +256,29 @@ func TestReport(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+// TestDifferenceAsksOnce: a password that was renewed by the clock costs one
+// more run, and not one for each key.
+func TestDifferenceAsksOnce(t *testing.T) {
+	cmd := self(t, "renewing")
+	cmd.Environ = append(os.Environ(), "HOME=/root")
+	s := newSuite(t.Context(), cmd, Options{})
+	if s.rotating() {
+		t.Fatal("two equal requests got different passwords")
+	}
+	_, state, _ := strings.Cut(cmd.Env[len(cmd.Env)-1], "=")
+	if err := os.WriteFile(state, nil, 0o600); err != nil { // now they are renewed
+		t.Fatal(err)
+	}
+	answer := func(password plugin.Secret) *plugin.Response {
+		auth := plugin.AuthConfig{Username: "ci", Password: password}
+		return &plugin.Response{Auth: map[string]plugin.AuthConfig{"a.example": auth, "b.example": auth, "c.example": auth}}
+	}
+	before := len(s.runs)
+	if what := s.difference(answer(canary.Password), answer(canary.Password+"-2")); what != "" {
+		t.Errorf("got %q, want no difference", what)
+	}
+	if got := len(s.runs) - before; got != 1 {
+		t.Errorf("the plugin was run %d times, want once", got)
+	}
+}

@@ -59,10 +59,12 @@ how to mend it. docs/conformance.md explains the checks.
 PATH is an executable. A mere name is one in --bin-dir; with --config or
 --as-kubelet it is a provider, which is tested with the arguments, environment,
 version and tokenAttributes of the configuration. Otherwise say with flags what
-the plugin needs. Some checks clear the environment: what the plugin is
-configured by is given with --env, which every run keeps.
+the plugin needs.
 
 The plugin does what it always does: one that asks a cloud asks it each time.
+Some checks clear the environment, or HOME. What the plugin is configured by,
+and first what points it at a test server, is given with --env, which every run
+keeps: otherwise it may ask the real cloud then.
 
 The exit code is 0 if no check found an error, and 1 otherwise; with --strict
 it is 1 also if there are warnings.`,
