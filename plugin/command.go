@@ -102,8 +102,9 @@ func (c Command) GetCredentials(ctx context.Context, req *Request) (*Response, e
 // writes is read and dropped until it closes its end.
 //
 // Standard error is scrubbed of the request's token, of every password
-// returned, and of the values of Env and Args that have at least 8 bytes. It
-// is withheld as a whole from an answer with more than 1,000 secrets.
+// returned, and of the values of Env and Args that have at least 8 bytes and
+// are no part of the image. It is withheld as a whole from an answer with more
+// than 1,000 secrets.
 func (c Command) Run(ctx context.Context, req *Request) (*Exchange, error) {
 	l, stop := c.limits(ctx)
 	defer stop()
@@ -125,7 +126,7 @@ func (c Command) RunRaw(ctx context.Context, stdin io.Reader, secrets ...Secret)
 	for i, s := range secrets {
 		known[i] = string(s)
 	}
-	return c.record(func(x *Exchange) *failure { return c.exchange(l, stdin, known, x) })
+	return c.record(func(x *Exchange) *failure { return c.exchange(l, stdin, known, "", x) })
 }
 
 // limits begins the time that a run has.
@@ -147,7 +148,7 @@ func (c Command) run(l limits, req *Request) (*Exchange, error) {
 			return &failure{StageStart, err}
 		}
 		x.Stdin = Secret(stdin)
-		return c.exchange(l, bytes.NewReader(stdin), []string{string(sent.ServiceAccountToken)}, x)
+		return c.exchange(l, bytes.NewReader(stdin), []string{string(sent.ServiceAccountToken)}, sent.Image, x)
 	})
 }
 
@@ -166,7 +167,7 @@ func (c Command) record(run func(*Exchange) *failure) (*Exchange, error) {
 }
 
 // exchange runs the plugin and fills x in, as far as it gets.
-func (c Command) exchange(l limits, stdin io.Reader, secrets []string, x *Exchange) *failure {
+func (c Command) exchange(l limits, stdin io.Reader, secrets []string, image string, x *Exchange) *failure {
 	p, failed := c.start(l)
 	if failed != nil {
 		return failed
@@ -180,7 +181,7 @@ func (c Command) exchange(l limits, stdin io.Reader, secrets []string, x *Exchan
 	if len(stderr.head) > 0 {
 		secrets = append(secrets, answerSecrets(stdout)...)
 		x.StderrSecret = stderr.holds(secrets)
-		x.Stderr = stderr.text(c.secrets(secrets))
+		x.Stderr = stderr.text(c.secrets(secrets, image))
 	}
 	if failed != nil || c.APIVersion == "" {
 		return failed

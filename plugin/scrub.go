@@ -39,24 +39,25 @@ const (
 )
 
 // secrets returns what must not appear in standard error: what is known of a
-// run, and the values of Env and Args.
-func (c Command) secrets(known []string) []string {
-	secrets := slices.Clip(known)
+// run, and the values of Env and Args, but for those that the image itself
+// says, such as a registry that a flag allows.
+func (c Command) secrets(known []string, image string) []string {
+	var values []string
 	for _, entry := range c.Env {
-		if _, value, _ := strings.Cut(entry, "="); len(value) >= minConfigured {
-			secrets = append(secrets, value)
-		}
+		_, value, _ := strings.Cut(entry, "=")
+		values = append(values, value)
 	}
 	for _, arg := range c.Args {
 		// Of a flag, the value counts and the name does not.
 		if strings.HasPrefix(arg, "-") {
 			_, arg, _ = strings.Cut(arg, "=")
 		}
-		if len(arg) >= minConfigured {
-			secrets = append(secrets, arg)
-		}
+		values = append(values, arg)
 	}
-	return secrets
+	values = slices.DeleteFunc(values, func(v string) bool {
+		return len(v) < minConfigured || strings.Contains(image, v)
+	})
+	return slices.Concat(known, values)
 }
 
 // answerSecrets returns the strings of an answer that may be secrets, however

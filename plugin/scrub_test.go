@@ -110,7 +110,8 @@ func TestCommandSecrets(t *testing.T) {
 		Env:  []string{"A=12345678", "B=1234567", "NONE", "C=a=12345678"},
 		Args: []string{"get-credentials", "get", "--verbose-flag", "--region=us-west-2", "-v=1"},
 	}
-	got := c.secrets([]string{"t"})
+	c.Args = append(c.Args, "--allow-host=registry.example", "--config", "team/app")
+	got := c.secrets([]string{"t"}, "registry.example/team/app")
 	want := []string{"t", "12345678", "a=12345678", "get-credentials", "us-west-2"}
 	if !cmp.Equal(want, got) {
 		t.Errorf("got %q, want %q", got, want)

@@ -7,12 +7,18 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/regcred/regcred"
 )
 
 // The checks of the file, by the rules of [regcred.LintBinary].
+
+// broken reports whether the plugin cannot run on this machine.
+func (s *suite) broken() bool {
+	return slices.ContainsFunc(checkRuns(s), func(f Finding) bool { return f.Severity == Error })
+}
 
 func checkRuns(s *suite) []Finding {
 	did := "examined the file"

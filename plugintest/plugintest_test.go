@@ -282,3 +282,12 @@ func TestDifferenceAsksOnce(t *testing.T) {
 		t.Errorf("the plugin was run %d times, want once", got)
 	}
 }
+
+// TestOnlyOfBroken: whatever is chosen, that the plugin cannot run is said.
+func TestOnlyOfBroken(t *testing.T) {
+	cmd := plugin.Command{Path: filepath.Join(t.TempDir(), "missing"), APIVersion: plugin.V1}
+	findings := Run(t.Context(), cmd, Options{Only: []string{"sigterm"}})
+	if len(findings) != 2 || findings[0].Check != "binary-runs" || findings[0].Severity != Error || findings[1].Severity != Skip {
+		t.Errorf("got %v", findings)
+	}
+}

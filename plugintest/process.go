@@ -5,6 +5,7 @@ package plugintest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -75,8 +76,11 @@ func checkSIGTERM(s *suite) []Finding {
 	}
 	cmd := s.cmd
 	cmd.APIVersion, cmd.Grace = s.version(), s.patience
-	cmd.RunRaw(ctx, stdin, s.identity.secrets()...)
+	_, err := cmd.RunRaw(ctx, stdin, s.identity.secrets()...)
 	ended := time.Now()
+	if failed, ok := errors.AsType[*plugin.ExecError](err); ok && failed.Stage == plugin.StageStart {
+		return skip("%v", failed.Err)
+	}
 	did := "kept standard input open in the middle of a request, and sent SIGTERM"
 	select {
 	case sent := <-asked:

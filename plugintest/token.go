@@ -106,6 +106,9 @@ func checkTokenEcho(s *suite) []Finding {
 	if !r.answered() {
 		return skip("there is no answer with %s: %s", s.identity.title, s.reason(r))
 	}
+	if len(r.x.Response.Auth) == 0 {
+		return skip("the answer with %s has no credential", s.identity.title)
+	}
 	if !s.echoes(r.x.Response) {
 		return pass(r.did, "a password that is not the token")
 	}

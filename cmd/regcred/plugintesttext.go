@@ -45,8 +45,11 @@ func (a *app) renderPluginTest(r *pluginTestReport) *text {
 	}
 	t.WriteByte('\n')
 	m := markOK
-	if !r.Passed {
+	switch {
+	case !r.Passed:
 		m = markFail
+	case r.Counts[plugintest.Warning] > 0:
+		m = markWarn
 	}
 	t.WriteString(t.pad(m) + "  ")
 	t.wrap(markWidth+2, markWidth+2, fmt.Sprintf("%s: %s", count(r.Checks, "check"), describeCounts(r)))
