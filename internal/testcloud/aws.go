@@ -5,6 +5,8 @@ package testcloud
 
 import (
 	"encoding/base64"
+	"encoding/json"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -134,9 +136,9 @@ func (a *AWS) Environ() []string {
 const awsUnset = `
 	AWS_ACCESS_KEY AWS_ACCESS_KEY_ID AWS_CA_BUNDLE AWS_CONTAINER_AUTHORIZATION_TOKEN
 	AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE AWS_CONTAINER_CREDENTIALS_FULL_URI
-	AWS_CONTAINER_CREDENTIALS_RELATIVE_URI AWS_DEFAULT_PROFILE AWS_DEFAULT_REGION AWS_EC2_METADATA_DISABLED
+	AWS_CONTAINER_CREDENTIALS_RELATIVE_URI AWS_DEFAULTS_MODE AWS_DEFAULT_PROFILE AWS_DEFAULT_REGION AWS_EC2_METADATA_DISABLED
 	AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE AWS_EC2_METADATA_V1_DISABLED AWS_ECR_ROLE_ARN
-	AWS_IGNORE_CONFIGURED_ENDPOINT_URLS AWS_MAX_ATTEMPTS AWS_PROFILE AWS_REGION AWS_RETRY_MODE AWS_ROLE_ARN
+	AWS_IGNORE_CONFIGURED_ENDPOINT_URLS AWS_LOGIN_CACHE_DIRECTORY AWS_MAX_ATTEMPTS AWS_PROFILE AWS_REGION AWS_RETRY_MODE AWS_ROLE_ARN
 	AWS_ROLE_SESSION_NAME AWS_SECRET_ACCESS_KEY AWS_SECRET_KEY AWS_SESSION_TOKEN AWS_USE_DUALSTACK_ENDPOINT
 	AWS_USE_FIPS_ENDPOINT AWS_WEB_IDENTITY_TOKEN_FILE`
 
@@ -185,6 +187,8 @@ func (s AWSState) serveECR(w http.ResponseWriter, r *http.Request) {
 		refuseJSON(w, http.StatusBadRequest, "UnknownOperationException", "")
 	case r.Header.Get("Content-Type") != "application/x-amz-json-1.1":
 		refuseJSON(w, http.StatusBadRequest, "SerializationException", "content type")
+	case !isObject(r.Body):
+		refuseJSON(w, http.StatusBadRequest, "SerializationException", "body")
 	default:
 		if problem := s.checkSignature(r, service, region); problem != "" {
 			refuseJSON(w, http.StatusForbidden, "InvalidSignatureException", problem)
@@ -192,6 +196,12 @@ func (s AWSState) serveECR(w http.ResponseWriter, r *http.Request) {
 		}
 		s.writeAuthorization(w, service)
 	}
+}
+
+// isObject reports whether a body is a JSON object.
+func isObject(body io.Reader) bool {
+	var members map[string]any
+	return json.NewDecoder(body).Decode(&members) == nil && members != nil
 }
 
 func (s AWSState) writeAuthorization(w http.ResponseWriter, service string) {

@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"net/url"
 	"os/exec"
 	"strings"
 
@@ -56,13 +58,18 @@ func (s *session) fail(ctx context.Context, err error) error {
 	if cure := s.cure(err); cure != "" && ctx.Err() == nil {
 		b.WriteString("; " + cure)
 	}
-	text := b.String()
+	// The SDK's texts about files have several lines.
+	return errors.New(strings.Join(strings.Fields(s.redact(b.String())), " "))
+}
+
+// redact takes out what is never shown.
+func (s *session) redact(text string) string {
 	for _, secret := range s.secrets {
 		if len(secret) >= 4 {
 			text = strings.ReplaceAll(text, secret, "[redacted]")
 		}
 	}
-	return errors.New(text)
+	return text
 }
 
 // cause says what came of a step, in words that hold nothing of an answer but
@@ -81,7 +88,7 @@ func (s *session) cause(ctx context.Context, err error) string {
 	}
 	var process *processcreds.ProviderError
 	if errors.As(err, &process) {
-		return processCause(err) // whose text holds what the process printed
+		return processCause(err)
 	}
 	var sent *smithyhttp.RequestSendError
 	var timeout interface{ Timeout() bool }
@@ -94,6 +101,18 @@ func (s *session) cause(ctx context.Context, err error) string {
 	if text := s.apiCause(err); text != "" {
 		return text
 	}
+	var address *url.Error
+	if errors.As(err, &address) { // whose text holds the address, with the path of container credentials
+		return "an address cannot be read: " + address.Err.Error()
+	}
+	// The SDK makes a text of some of its errors, with all that is in them.
+	if lost := s.wire.failure(); lost != nil && !errors.Is(err, lost) {
+		return s.cause(ctx, lost)
+	}
+	var file *fs.PathError
+	if s.wire.endpoint() != "" && !errors.As(err, &file) {
+		return answerError("it cannot be read").Error()
+	}
 	return err.Error()
 }
 
@@ -101,7 +120,8 @@ func (s *session) cause(ctx context.Context, err error) string {
 func (s *session) apiCause(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) && harmless(api.ErrorCode()) && api.ErrorCode() != "UnknownError" {
-		if message := api.ErrorMessage(); s.step.quotes && message != "" {
+		// Redacted before it is cut, since half of a secret is not recognised.
+		if message := s.redact(api.ErrorMessage()); s.step.quotes && message != "" {
 			return api.ErrorCode() + ": " + strings.ToValidUTF8(message[:min(len(message), maxMessage)], "")
 		}
 		return api.ErrorCode()
@@ -121,6 +141,7 @@ func (s *session) apiCause(err error) string {
 // action and policy.
 const maxMessage = 600
 
+// processCause does without the SDK's text, which holds what the process printed.
 func processCause(err error) string {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

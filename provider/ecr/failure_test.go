@@ -11,7 +11,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -138,7 +140,7 @@ func TestECRFails(t *testing.T) {
 		"expired":             {refusal(400, "ExpiredTokenException", "expired"), "the identity's credentials have expired", 1},
 		"unknown keys":        {refusal(400, "UnrecognizedClientException", "invalid"), "the identity is not one of this partition", 1},
 		"secret in a message": {refusal(400, "AccessDeniedException", "key "+canary.Env+" and "+canary.Token), "key [redacted] and [redacted]", 1},
-		"long message":        {refusal(400, "AccessDeniedException", long), "AccessDeniedException: " + long[:600] + " [", 1},
+		"long message":        {refusal(400, "AccessDeniedException", long), "AccessDeniedException: " + long[:599] + " [", 1},
 		"strange code":        {refusal(400, "Evil "+canary.Password, "m"), "status 400 Bad Request", 1},
 		"401":                 {testcloud.Fault{Status: 401, Times: -1}, "status 401 Unauthorized", 1},
 		"403":                 {testcloud.Fault{Status: 403, Times: -1, Body: "{}"}, "status 403 Forbidden", 1},
@@ -211,6 +213,7 @@ func TestIdentityFails(t *testing.T) {
 	container := func(a *testcloud.AWS) []string {
 		return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=" + a.ContainerURL(), "AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.Token}
 	}
+	noIMDSv1 := func(*testcloud.AWS) []string { return []string{"AWS_EC2_METADATA_V1_DISABLED=true"} }
 	const step = "find the node's AWS credentials"
 	for name, tt := range map[string]struct {
 		environ func(*testcloud.AWS) []string
@@ -227,6 +230,12 @@ func TestIdentityFails(t *testing.T) {
 		"instance says garbage": {nil, "", testcloud.Fault{Path: "/iam/security-credentials/" + testcloud.AWSRole, Status: 200, Times: -1, Body: canary.Password},
 			[]string{step}},
 		"instance hangs": {nil, "", testcloud.Fault{Path: "/latest/", Hang: true, Times: -1}, []string{step, "/latest/", "no answer in time"}},
+		"metadata gives no session token": {noIMDSv1, "", testcloud.Fault{Path: "/api/token", Status: 403, Times: -1, Body: canary.Password},
+			[]string{step, "PUT http://127.0.0.1:", "/latest/api/token: status 403 Forbidden; give"}},
+		"metadata redirects elsewhere": {noIMDSv1, "", testcloud.Fault{Path: "/api/token", Status: 307, Times: -1, Header: http.Header{"Location": {"http://evil.example/" + canary.Arg}}},
+			[]string{step, "PUT http://127.0.0.1:", `/latest/api/token: it redirects to another host, "evil.example", which is not followed; give`}},
+		"metadata names a strange role": {nil, "", testcloud.Fault{Path: "/security-credentials/", Status: 200, Body: canary.Password},
+			[]string{step, "GET http://127.0.0.1:", "/latest/meta-data/iam/security-credentials/: status 404 Not Found; give"}},
 		"container says null": {container, "", testcloud.Fault{Path: "/v2/", Status: 200, Times: -1, Body: "null"},
 			[]string{step, "GET http://127.0.0.1:", "the answer is unusable: it is empty"}},
 		"container refuses with null": {container, "", testcloud.Fault{Path: "/v2/", Status: 400, Times: -1, Body: "null", Header: http.Header{"Content-Type": {"application/json"}}},
@@ -247,6 +256,13 @@ func TestIdentityFails(t *testing.T) {
 			[]string{step, "the profile's credential_process ended with exit status 3"}},
 		"container redirects elsewhere": {container, "", testcloud.Fault{Path: "/v2/", Status: 307, Times: -1, Header: http.Header{"Location": {"http://evil.example/"}}},
 			[]string{step, `it redirects to another host, "evil.example", which is not followed; give`}},
+		"container redirects in a circle": {container, "", testcloud.Fault{Path: "/v2/", Status: 307, Times: -1, Header: http.Header{"Location": {"/v2/credentials"}}},
+			[]string{step, "it redirects in a circle; give"}},
+		"container at no URL": {func(*testcloud.AWS) []string {
+			return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=http://[::1/v2/credentials"}
+		}, "", testcloud.Fault{}, []string{"read the AWS configuration: an address cannot be read: missing ']' in host; see"}},
+		"half of a key": {nil, "[default]\naws_secret_access_key = " + canary.Password + "\n", testcloud.Fault{},
+			[]string{"read the AWS configuration", "partial credentials found for profile default"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud := newCloud(t, "AWS_CONFIG_FILE="+config)
@@ -277,6 +293,40 @@ func TestIdentityFails(t *testing.T) {
 				t.Error("ECR was asked")
 			}
 		})
+	}
+}
+
+// TestProcessEnds: the profile's process does not outlive the run. It holds
+// the plugin's standard error, and a kubelet waits for that to be closed.
+func TestProcessEnds(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the profile's command is one of a Unix shell")
+	}
+	dir := t.TempDir()
+	config, pipe := filepath.Join(dir, "config"), filepath.Join(dir, "pipe")
+	process := "[default]\ncredential_process = exec sleep 60 > " + pipe + "\n"
+	if err := os.WriteFile(config, []byte(process), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("mkfifo", pipe).CombinedOutput(); err != nil {
+		t.Fatalf("mkfifo: %v\n%s", err, out)
+	}
+	newCloud(t, "AWS_CONFIG_FILE="+config, "PATH="+os.Getenv("PATH"))
+	ended := make(chan error, 1)
+	go func() {
+		_, err := os.ReadFile(pipe) // until the process is gone
+		ended <- err
+	}()
+	if _, err := get(t, ecr.Options{Budget: 900 * time.Millisecond}, image(privateHost)); err == nil {
+		t.Error("there are credentials")
+	}
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the process is still there")
 	}
 }
 

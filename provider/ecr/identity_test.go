@@ -167,6 +167,7 @@ func TestAssumeFails(t *testing.T) {
 		"expired":              {refusal(400, "ExpiredTokenException", "Token expired"), "the service account's token has expired", 1},
 		"not a token of ours":  {refusal(400, "InvalidIdentityToken", "No OpenIDConnect provider found"), "make the cluster's issuer an OIDC provider", 1},
 		"token in the message": {refusal(400, "InvalidIdentityToken", "bad token "+token), "bad token [redacted]", 1},
+		"half of the token":    {refusal(400, "InvalidIdentityToken", strings.Repeat("long ", 115)+token), strings.Repeat("long ", 115) + "[redacted] [request id", 1},
 		"issuer not reached":   {refusal(400, "IDPCommunicationError", "try again"), "IDPCommunicationError: try again, 3 times", 3},
 		"throttled":            {refusal(400, "Throttling", "Rate exceeded"), "Throttling: Rate exceeded, 3 times", 3},
 		"no credentials":       {answer(""), "the answer is unusable: it has no credentials", 1},

@@ -39,4 +39,11 @@ func TestRoute(t *testing.T) {
 			t.Errorf("%s: got %v, want it followed: %v", address, err, follow)
 		}
 	}
+	for redirects := 1; redirects <= 5; redirects++ {
+		from = from.Clone(t.Context())
+		from.Response = &http.Response{Request: from.Clone(t.Context())}
+		if _, err := route(from); (err == nil) != (redirects <= 3) {
+			t.Errorf("%d redirects: got %v", redirects, err)
+		}
+	}
 }

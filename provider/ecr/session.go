@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
 	"github.com/aws/aws-sdk-go-v2/credentials/endpointcreds"
+	"github.com/aws/aws-sdk-go-v2/credentials/processcreds"
 	"github.com/aws/smithy-go/logging"
 	"github.com/aws/smithy-go/middleware"
 	"github.com/regcred/regcred/internal/remote"
@@ -49,6 +50,9 @@ func (p *Provider) load(ctx context.Context, h host, asNode bool) (*session, err
 		config.WithEC2RoleCredentialOptions(func(o *ec2rolecreds.Options) { o.Client = s.metadata }),
 		// The SDK gives these a client of its own, which would ask a proxy.
 		config.WithEndpointCredentialOptions(func(o *endpointcreds.Options) { o.HTTPClient = client }),
+		// The SDK lets a process run for a minute, whatever ctx says: it would
+		// outlive this one, and keep the host waiting for standard error.
+		config.WithProcessCredentialOptions(func(o *processcreds.Options) { o.Timeout = p.opts.Budget * 8 / 9 }),
 	}
 	switch {
 	case h.region != "":
@@ -101,25 +105,30 @@ func (p *Provider) client() *awshttp.BuildableClient {
 }
 
 // route chooses the proxy of a request, and refuses those that a redirect
-// sends elsewhere, with what was meant for the first host. (The SDK's client
-// follows redirects with 307 and 308 to any host, and its transport is all
-// that can be changed about it; a transport asks for the proxy first.)
+// sends elsewhere, with what was meant for the first host, or in a circle.
+// (The SDK's client follows redirects with 307 and 308 to any host, and
+// without end, and its transport is all that can be changed about it; a
+// transport asks for the proxy first.)
 func route(req *http.Request) (*url.URL, error) {
-	if redirect := req.Response; redirect != nil && redirect.Request != nil {
-		from := redirect.Request.URL
-		if req.URL.Scheme != from.Scheme || !strings.EqualFold(req.URL.Host, from.Host) {
-			return nil, redirectError(req.URL.Host)
+	redirects := 0
+	for to := req; to.Response != nil && to.Response.Request != nil; to = to.Response.Request {
+		from := to.Response.Request.URL
+		if to.URL.Scheme != from.Scheme || !strings.EqualFold(to.URL.Host, from.Host) {
+			return nil, redirectError(fmt.Sprintf("it redirects to another host, %q, which is not followed", to.URL.Host))
+		}
+		if redirects++; redirects > maxRedirects {
+			return nil, redirectError("it redirects in a circle")
 		}
 	}
 	return remote.Proxy(req)
 }
 
-// redirectError is the host to which a redirect leads.
+const maxRedirects = 3
+
+// redirectError says why a redirect is not followed.
 type redirectError string
 
-func (e redirectError) Error() string {
-	return fmt.Sprintf("it redirects to another host, %q, which is not followed", string(e))
-}
+func (e redirectError) Error() string { return string(e) }
 
 // retryer is the SDK's own, but for a status without an error code that asks
 // for patience.

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,9 +23,12 @@ import (
 )
 
 // wire stands between the SDK and every endpoint that it asks. It remembers
-// the last one for errors, and bounds what comes back; the SDK reads answers
-// of any length.
-type wire struct{ asked atomic.Pointer[string] }
+// the last one for errors, and what came of it, and bounds what comes back;
+// the SDK reads answers of any length.
+type wire struct {
+	asked  atomic.Pointer[string]
+	failed atomic.Pointer[error]
+}
 
 // install adds w to the steps of one of the SDK's operations.
 func (w *wire) install(stack *middleware.Stack) error {
@@ -42,33 +46,58 @@ func (w *wire) endpoint() string {
 	return ""
 }
 
-func (w *wire) forget() { w.asked.Store(nil) }
+// failure is why the last exchange was none, or the status of its answer if
+// that is an error; nil otherwise.
+func (w *wire) failure() error {
+	if failed := w.failed.Load(); failed != nil {
+		return *failed
+	}
+	return nil
+}
+
+func (w *wire) forget() {
+	w.asked.Store(nil)
+	w.failed.Store(nil)
+}
 
 // exchange is one request and its answer, next to the network.
 func (w *wire) exchange(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 	if req, ok := in.Request.(*smithyhttp.Request); ok && req.URL != nil {
 		w.asked.Store(new(cmp.Or(req.Method, http.MethodGet) + " " + shown(req.URL)))
 	}
+	w.failed.Store(nil)
 	out, metadata, err := next.HandleDeserialize(ctx, in)
 	resp, ok := out.RawResponse.(*smithyhttp.Response)
-	if err != nil || !ok || resp.Body == nil {
-		return out, metadata, err
+	if err == nil && ok && resp.Body != nil {
+		var body []byte
+		body, err = readBody(resp.Body)
+		resp.Body.Close()
+		resp.Body = io.NopCloser(bytes.NewReader(body))
 	}
-	body, err := readBody(resp.Body)
-	resp.Body.Close()
-	resp.Body = io.NopCloser(bytes.NewReader(body))
+	switch {
+	case err != nil:
+		w.failed.Store(&err)
+	case ok && resp.StatusCode >= 300:
+		w.failed.Store(new(error(&smithyhttp.ResponseError{Response: resp, Err: errors.New("refused")})))
+	}
 	return out, metadata, err
 }
 
 // shown is what errors say of an address. The path of container credentials
-// lets whoever knows it have them; that of metadata says what was asked for.
+// lets whoever knows it have them; that of metadata says what was asked for,
+// but for the role, for which anything may stand that the service said.
 func shown(u *url.URL) string {
 	show := url.URL{Scheme: u.Scheme, Host: u.Host}
 	if strings.HasPrefix(u.Path, "/latest/") {
 		show.Path = u.Path
+		if before, _, found := strings.Cut(u.Path, rolesPath); found {
+			show.Path = before + rolesPath
+		}
 	}
 	return show.String()
 }
+
+const rolesPath = "/iam/security-credentials/"
 
 // readBody reads an answer whole.
 func readBody(r io.Reader) ([]byte, error) {

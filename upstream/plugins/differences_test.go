@@ -153,7 +153,7 @@ func answersLater(s scenario, o *observation) {
 }
 
 // notRedirected: the first host alone is asked.
-func notRedirected(_ scenario, o *observation) { o.Requests = o.Requests[:1] }
+func notRedirected(_ scenario, o *observation) { o.Requests = o.Requests[:min(1, len(o.Requests))] }
 
 // asPod: the role of the service account is taken, and works.
 func asPod(_ scenario, o *observation) {
@@ -162,6 +162,9 @@ func asPod(_ scenario, o *observation) {
 }
 
 func portInKey(s scenario, o *observation) {
+	if o.Answer == nil || len(o.Answer.Auth) == 0 {
+		return
+	}
 	req := plugin.Request{Image: s.image}
 	credentials := slices.Collect(maps.Values(o.Answer.Auth))[0]
 	o.Answer = answered(req.Registry())

@@ -42,13 +42,20 @@ func TestECR(t *testing.T) {
 	upstream := observeAll(t, theirs, all, func(scenario) []string { return nil })
 	regcred := observeAll(t, ours, all, func(s scenario) []string { return s.ourArgs })
 
-	shown := map[string]int{}
+	shown, served := map[string]int{}, map[string]int{}
 	for i, s := range all {
+		heading, _, _ := strings.Cut(s.name, ":")
+		if a := upstream[i].Answer; a != nil && len(a.Auth) > 0 {
+			served[heading]++
+		} else {
+			served[heading] += 0
+		}
 		t.Run(s.name, func(t *testing.T) {
 			problems := compare(s, upstream[i], regcred[i])
 			if len(problems) > 0 {
 				// Connections break when many programs run at once, and are
 				// made again: look once more, at this one alone.
+				t.Logf("looked at twice, because of %q", problems)
 				problems = compare(s, see(t, theirs, s, nil), see(t, ours, s, s.ourArgs))
 			}
 			for _, p := range problems {
@@ -58,6 +65,11 @@ func TestECR(t *testing.T) {
 				shown[d.id]++
 			}
 		})
+	}
+	for heading, n := range served {
+		if n == 0 {
+			t.Errorf("%s: there are credentials in no scenario, as if the cloud did not work", heading)
+		}
 	}
 	report(t, len(all), shown)
 }
@@ -102,6 +114,10 @@ func (s scenario) differences() []difference {
 // be.
 func compare(s scenario, upstream, regcred *observation) (problems []string) {
 	opts := cmp.Comparer(about)
+	problems = append(s.unstruck(upstream), s.unstruck(regcred)...)
+	if regcred.Leak || regcred.End == "panics" {
+		problems = append(problems, "a secret is on standard error, or a panic, whatever upstream does")
+	}
 	mended := *upstream
 	for _, d := range s.differences() {
 		before := mended
@@ -112,6 +128,16 @@ func compare(s scenario, upstream, regcred *observation) (problems []string) {
 	}
 	if diff := cmp.Diff(&mended, regcred, opts); diff != "" {
 		problems = append(problems, "(-upstream +regcred):\n"+diff)
+	}
+	return problems
+}
+
+// unstruck are the faults that nobody met: what follows from them was not seen.
+func (s scenario) unstruck(o *observation) (problems []string) {
+	for _, f := range s.faults {
+		if !slices.ContainsFunc(o.Requests, func(line string) bool { return strings.Contains(line, f.Path) }) {
+			problems = append(problems, fmt.Sprintf("no request has %q in it, which is to fail", f.Path))
+		}
 	}
 	return problems
 }

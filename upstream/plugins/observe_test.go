@@ -142,12 +142,12 @@ func observe(ctx context.Context, path string, s scenario, args []string, dir st
 func (c *cloud) observed(x *plugin.Exchange) *observation {
 	o := &observation{
 		End: "fails", Stdout: len(x.Stdout) > 0, Strays: c.net.Strays(),
-		Leak: canary.Find(x.Stderr) != "" || strings.Contains(x.Stderr, "open-sesame"),
+		Leak: x.StderrSecret || canary.Find(x.Stderr) != "" || strings.Contains(x.Stderr, "open-sesame"),
 	}
 	switch {
 	case x.ExitCode == 0:
 		o.End = "answers"
-	case strings.Contains(x.Stderr, "goroutine 1 ["):
+	case strings.Contains(x.Stderr, "panic: ") && strings.Contains(x.Stderr, "\ngoroutine "): // the SDK has some of its own
 		o.End = "panics"
 	}
 	dec := json.NewDecoder(bytes.NewReader([]byte(x.Stdout)))
