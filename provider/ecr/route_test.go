@@ -8,21 +8,8 @@ import (
 	"testing"
 )
 
-// TestRoute: metadata and container endpoints are reached without a proxy, and
-// a redirect leads nowhere but to where it came from.
+// TestRoute: a redirect leads nowhere but to where it came from.
 func TestRoute(t *testing.T) {
-	for _, address := range []string{
-		"http://169.254.169.254/latest/api/token", "http://169.254.170.2/v2/credentials", "http://169.254.170.23/v1/credentials",
-		"http://[fd00:ec2::254]/latest/api/token", "http://[fd00:ec2::23]/v1/credentials", "http://[::ffff:169.254.169.254]/",
-	} {
-		req, err := http.NewRequest(http.MethodGet, address, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if proxy, err := route(req); proxy != nil || err != nil {
-			t.Errorf("%s: got %v, %v, want no proxy", address, proxy, err)
-		}
-	}
 	from, err := http.NewRequest(http.MethodGet, "http://169.254.170.2/a", nil)
 	if err != nil {
 		t.Fatal(err)

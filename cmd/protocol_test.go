@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cmd_test
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+// nobody is an address at which nobody listens.
+const nobody = "127.0.0.1:1"
+
+// lonely is the environment of a node on which nobody answers, or where all
+// metadata servers are at the address that is given.
+func lonely(home, metadata string) []string {
+	return []string{
+		"HOME=" + home, "PATH=" + os.Getenv("PATH"), "SystemRoot=" + os.Getenv("SystemRoot"),
+		"AWS_EC2_METADATA_SERVICE_ENDPOINT=http://" + metadata, "GCE_METADATA_HOST=" + metadata,
+		"AZURE_POD_IDENTITY_AUTHORITY_HOST=http://" + metadata,
+		"HTTP_PROXY=http://" + nobody, "HTTPS_PROXY=http://" + nobody, "NO_PROXY=",
+	}
+}
+
+// invocations are the arguments with which each plugin runs, and an image for
+// which it has to ask somebody, if there is one.
+func invocations(t *testing.T) map[string]struct {
+	args  []string
+	image string
+} {
+	t.Helper()
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	return map[string]struct {
+		args  []string
+		image string
+	}{
+		"ecr-credential-provider":          {nil, private},
+		"auth-provider-gcp":                {[]string{"get-credentials"}, "gcr.io/project/app"},
+		"acr-credential-provider":          {[]string{write("azure.json", `{"useManagedIdentityExtension":true}`)}, "team.azurecr.io/app"},
+		"token-credential-provider":        {[]string{"--registry=registry.example", "--username=jwt"}, ""},
+		"dockerconfig-credential-provider": {[]string{"--config=" + write("config.json", `{}`)}, ""},
+		"static-credential-provider":       {[]string{"--host=registry.example", "--username=u", "--password-file=" + write("password", canary.Password)}, ""},
+	}
+}
+
+// TestProtocol runs every plugin as a kubelet does, in ways that have to end
+// with an error.
+func TestProtocol(t *testing.T) {
+	bin := build(t)
+	t.Run("bad requests", func(t *testing.T) { testBadRequests(t, bin) })
+	t.Run("nobody there", func(t *testing.T) { testNobodyThere(t, bin) })
+	t.Run("terminated", func(t *testing.T) { testTerminated(t, bin) })
+}
+
+// testBadRequests: a request that is none ends each plugin with an error of
+// one line, with nothing on standard output, and before anybody is asked.
+func testBadRequests(t *testing.T, bin string) {
+	programs := invocations(t)
+	if len(programs) != len(documents) {
+		t.Fatalf("%d programs, want %d", len(programs), len(documents))
+	}
+	request := func(version, kind, rest string) string {
+		return `{"apiVersion":"` + version + `","kind":"` + kind + `"` + rest + `}`
+	}
+	const image = `,"image":"registry.example/app"`
+	for name, stdin := range map[string]string{
+		"nothing":         "",
+		"garbage":         canary.Token,
+		"null":            "null",
+		"half":            request(plugin.V1, plugin.KindRequest, image)[:40],
+		"two":             request(plugin.V1, plugin.KindRequest, image) + "{}",
+		"wrong kind":      request(plugin.V1, plugin.KindResponse, image),
+		"no kind":         request(plugin.V1, "", image),
+		"wrong version":   request("credentialprovider.kubelet.k8s.io/v2", plugin.KindRequest, image),
+		"no version":      request("", plugin.KindRequest, image),
+		"no image":        request(plugin.V1, plugin.KindRequest, ""),
+		"empty image":     request(plugin.V1, plugin.KindRequest, `,"image":""`),
+		"image a number":  request(plugin.V1, plugin.KindRequest, `,"image":1`),
+		"other case":      request(plugin.V1, plugin.KindRequest, `,"Image":"registry.example/app"`),
+		"more than a MiB": request(plugin.V1, plugin.KindRequest, image+`,"x":"`+strings.Repeat("x", 2<<20)+`"`),
+	} {
+		for called, how := range programs {
+			t.Run(called+" "+name, func(t *testing.T) {
+				cmd := exec.Command(program(bin, called), how.args...)
+				cmd.Env = lonely(t.TempDir(), nobody)
+				checkFails(t, cmd, stdin)
+			})
+		}
+	}
+}
+
+// testNobodyThere: what goes wrong at run time is said in one line too: no
+// usage, and no error said twice.
+func testNobodyThere(t *testing.T, bin string) {
+	for called, how := range invocations(t) {
+		if how.image == "" {
+			continue
+		}
+		t.Run(called, func(t *testing.T) {
+			cmd := exec.Command(program(bin, called), how.args...)
+			cmd.Env = lonely(t.TempDir(), nobody)
+			stderr := checkFails(t, cmd, `{"apiVersion":"`+plugin.V1+`","kind":"`+plugin.KindRequest+`","image":"`+how.image+`"}`)
+			if strings.Count(stderr, "connection refused") != 1 || strings.Contains(stderr, "Usage") {
+				t.Errorf("got %q", stderr)
+			}
+		})
+	}
+}
+
+// testTerminated: SIGTERM ends a run that waits for an answer, with an error
+// that says where.
+func testTerminated(t *testing.T, bin string) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there is no SIGTERM")
+	}
+	for called, how := range invocations(t) {
+		if how.image == "" {
+			continue
+		}
+		t.Run(called, func(t *testing.T) {
+			var once sync.Once
+			asked := make(chan struct{})
+			server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				once.Do(func() { close(asked) })
+				<-r.Context().Done()
+			}))
+			defer server.Close()
+			defer server.CloseClientConnections()
+			cmd := exec.Command(program(bin, called), how.args...)
+			cmd.Env = lonely(t.TempDir(), server.Listener.Addr().String())
+			cmd.Stdin = strings.NewReader(`{"apiVersion":"` + plugin.V1 + `","kind":"` + plugin.KindRequest + `","image":"` + how.image + `"}`)
+			var stdout, stderr bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			select {
+			case <-asked:
+				cmd.Process.Signal(syscall.SIGTERM)
+				<-ended
+			case <-ended:
+				t.Error("it ended by itself")
+			}
+			if code := cmd.ProcessState.ExitCode(); code <= 0 || stdout.Len() > 0 || strings.Count(stderr.String(), "\n") != 1 {
+				t.Errorf("exit code %d, %d bytes on standard output, standard error %q", code, stdout.Len(), &stderr)
+			}
+		})
+	}
+}
+
+// checkFails runs a plugin that is to fail, and returns what it said.
+func checkFails(t *testing.T, cmd *exec.Cmd, stdin string) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
+	cmd.Run()
+	canary.Check(t, "standard error", stderr.String())
+	name := strings.TrimSuffix(filepath.Base(cmd.Path), ".exe")
+	if code := cmd.ProcessState.ExitCode(); code != 1 && code != 2 || stdout.Len() > 0 {
+		t.Errorf("exit code %d, %d bytes on standard output", code, stdout.Len())
+	}
+	if said := stderr.String(); strings.Count(said, "\n") != 1 || !strings.HasPrefix(said, name+": ") || strings.Contains(said, "panic") {
+		t.Errorf("got %q, want one line that begins with the name", said)
+	}
+	return stderr.String()
+}

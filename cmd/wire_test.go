@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cmd_test
+
+import (
+	"encoding/base64"
+	"encoding/pem"
+	"flag"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+)
+
+var update = flag.Bool("update", false, "write the wire samples anew")
+
+// wireDir has a file for each kind of exchange with a cloud.
+var wireDir = filepath.Join("..", "internal", "testcloud", "testdata", "wire")
+
+// node is a machine in a cloud, every request of which is seen.
+type node struct {
+	t   *testing.T
+	net *testcloud.Net
+	tap *tap
+
+	dir     string
+	environ []string
+	args    []string
+	req     plugin.Request
+}
+
+// conversations are what each plugin says to its cloud. The exchanges are in
+// the order in which they are made.
+var conversations = []struct {
+	name, plugin, image string
+	prepare             func(*node)
+	want                []string
+}{
+	{"the instance's role", "ecr-credential-provider", private, onAWS,
+		[]string{"aws-imds-token", "aws-imds-role", "aws-imds-credentials", "aws-ecr-authorization"}},
+	{"the container's role, for ECR Public", "ecr-credential-provider", "public.ecr.aws/team/app", inContainer,
+		[]string{"aws-container-credentials", "aws-ecr-public-authorization"}},
+	{"the instance's region", "ecr-credential-provider", "registry.example/team/app", inRegion,
+		[]string{"aws-imds-token", "aws-imds-region", "aws-imds-token", "aws-imds-role", "aws-imds-credentials", "aws-ecr-authorization"}},
+	{"a pod's role", "ecr-credential-provider", private, asRole,
+		[]string{"aws-sts-web-identity", "aws-ecr-authorization-as-role"}},
+
+	{"the node's token", "auth-provider-gcp", "gcr.io/project/app", onGoogle("get-credentials"),
+		[]string{"google-metadata-token"}},
+	{"a docker config", "auth-provider-gcp", "gcr.io/project/app", onGoogle("--authFlow=dockercfg"),
+		[]string{"google-metadata-dockercfg"}},
+	{"a pod of GKE", "auth-provider-gcp", "gcr.io/project/app", onGoogle("--project-id=project",
+		"--identity-provider=https://container.googleapis.com/v1/projects/project/locations/l/clusters/c"),
+		[]string{"google-sts"}},
+	{"a pod that impersonates", "auth-provider-gcp", "gcr.io/project/app", onGoogle("--impersonate",
+		"--sts-audience=//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/pool/providers/cluster"),
+		[]string{"google-sts-audience", "google-impersonation"}},
+
+	{"the node's identity", "acr-credential-provider", "team.azurecr.io/app", onAzure(`"useManagedIdentityExtension": true`),
+		[]string{"azure-imds-token", "azure-acr-challenge", "azure-acr-exchange"}},
+	{"the node's identity on App Service", "acr-credential-provider", "team.azurecr.io/app", onAppService,
+		[]string{"azure-app-service-token", "azure-acr-challenge", "azure-acr-exchange"}},
+	{"the node's secret", "acr-credential-provider", "team.azurecr.io/app", onAzure(`"aadClientId": "node-client", "aadClientSecret": "` + canary.Password + `"`),
+		[]string{"azure-entra-client-secret", "azure-acr-challenge", "azure-acr-exchange"}},
+	{"a pod's identity", "acr-credential-provider", "team.azurecr.io/app", asIdentity,
+		[]string{"azure-entra-client-assertion", "azure-acr-challenge", "azure-acr-exchange-of-pod"}},
+	{"a pod's bound identity", "acr-credential-provider", "team.azurecr.io/app", asBound,
+		[]string{"azure-identity-binding", "azure-acr-challenge", "azure-acr-exchange"}},
+	{"a cloud of one's own, another's image", "acr-credential-provider", "team.azurecr.other.example/app", inOwnCloud,
+		[]string{"azure-resource-manager"}},
+}
+
+const private = "111122223333.dkr.ecr.eu-west-1.amazonaws.com/team/app"
+
+// TestWire compares what the plugins of the clouds and the clouds themselves
+// send with the samples in wireDir, or writes these anew with -update.
+func TestWire(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only on Linux does a Go program take its authorities from SSL_CERT_FILE")
+	}
+	bin, seen := build(t), map[string]bool{}
+	for _, c := range conversations {
+		t.Run(c.name, func(t *testing.T) {
+			n := newNode(t)
+			n.req.Image = c.image
+			c.prepare(n)
+			samples := n.run(program(bin, c.plugin))
+			if len(samples) != len(c.want) {
+				t.Fatalf("got %d exchanges, want %d:\n%s", len(samples), len(c.want), strings.Join(samples, "\n"))
+			}
+			for i, name := range c.want {
+				compareSample(t, name, samples[i], seen[name])
+				seen[name] = true
+			}
+		})
+	}
+	checkListed(t, seen)
+}
+
+// compareSample compares an exchange with the sample of that name. The first
+// to show it writes it.
+func compareSample(t *testing.T, name, sample string, written bool) {
+	t.Helper()
+	path := filepath.Join(wireDir, name+".txt")
+	if *update && !written {
+		if err := os.WriteFile(path, []byte(sample), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), sample); diff != "" {
+		t.Errorf("%s: another exchange; if that is meant, run the test with -update (-sample +got)\n%s", name, diff)
+	}
+}
+
+// checkListed: each sample is shown by a conversation, and is in the README.
+func checkListed(t *testing.T, seen map[string]bool) {
+	t.Helper()
+	readme, err := os.ReadFile(filepath.Join(wireDir, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(wireDir, "*.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".txt")
+		if !t.Failed() && !seen[name] {
+			t.Errorf("%s: nobody sends it", file)
+		}
+		if !strings.Contains(string(readme), "`"+name+"`") {
+			t.Errorf("%s: it is not in the README", file)
+		}
+	}
+}
+
+func newNode(t *testing.T) *node {
+	t.Helper()
+	net, err := testcloud.NewNet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(net.Close)
+	token := testcloud.AzureJWT(map[string]any{"sub": "system:serviceaccount:team:app", "jti": canary.Token})
+	n := &node{t: t, net: net, tap: &tap{}, dir: t.TempDir()}
+	n.tap.hide(token, "SERVICE-ACCOUNT-TOKEN")
+	n.req.ServiceAccountToken = plugin.Secret(token)
+	return n
+}
+
+// run runs the plugin once and returns the exchanges that it made.
+func (n *node) run(path string) []string {
+	n.t.Helper()
+	cmd := plugin.Command{
+		Path: path, Args: n.args, Dir: n.dir, APIVersion: plugin.V1, Timeout: time.Minute,
+		Environ: append(n.environ, "HOME="+n.dir),
+	}
+	x, err := cmd.Run(n.t.Context(), &n.req)
+	canary.Check(n.t, "standard error", x.Stderr)
+	if err != nil {
+		n.t.Fatalf("%v\n%s", err, x.Stderr)
+	}
+	if strays := n.net.Strays(); len(strays) > 0 {
+		n.t.Errorf("somebody else was asked: %q", strays)
+	}
+	samples := n.tap.samples()
+	if canary.Find(strings.Join(samples, "")) != "" {
+		n.t.Fatal("a secret has no placeholder")
+	}
+	return samples
+}
+
+// local is the address of a handler that is on the node, or on its link, and
+// has the name there that the samples show.
+func (n *node) local(name string, h http.Handler) string {
+	server := httptest.NewServer(n.tap.of(name, h))
+	n.t.Cleanup(server.Close)
+	return server.URL
+}
+
+func (n *node) file(name, text string) string {
+	n.t.Helper()
+	path := filepath.Join(n.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		n.t.Fatal(err)
+	}
+	return path
+}
+
+// noToken makes the request that of a provider without tokenAttributes.
+func (n *node) noToken() { n.req.ServiceAccountToken = "" }
+
+func onAWS(n *node) {
+	cloud, err := testcloud.NewAWS()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(cloud.Close)
+	cloud.Set(func(s *testcloud.AWSState) {
+		s.Password = canary.Password
+		n.tap.hide(s.SecretKey, "SECRET-KEY")
+		n.tap.hide(s.SessionToken, "SESSION-TOKEN")
+		n.tap.hide(base64.StdEncoding.EncodeToString([]byte("AWS:"+canary.Password)), "BASE64-OF-AWS:PASSWORD")
+		n.tap.hide("metadata-session", "METADATA-TOKEN")
+	})
+	n.net.Handle("*.amazonaws.com", n.tap.of("", cloud))
+	n.environ = append(append(cloud.Environ(), n.net.Environ()...),
+		"AWS_EC2_METADATA_SERVICE_ENDPOINT="+n.local("169.254.169.254", cloud))
+	for _, service := range []string{"", "_ECR", "_ECR_PUBLIC", "_STS"} {
+		n.environ = append(n.environ, "AWS_ENDPOINT_URL"+service+"=")
+	}
+	n.noToken()
+}
+
+// inContainer is a pod of EKS or a task of ECS.
+func inContainer(n *node) {
+	onAWS(n)
+	cloud, err := testcloud.NewAWS()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(cloud.Close)
+	cloud.Set(func(s *testcloud.AWSState) { s.ContainerToken = canary.Token })
+	n.tap.hide(canary.Token, "CONTAINER-TOKEN")
+	n.environ = append(n.environ, "AWS_CONTAINER_AUTHORIZATION_TOKEN="+canary.Token,
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI="+n.local("169.254.170.2", cloud)+"/v2/credentials")
+}
+
+func inRegion(n *node) {
+	onAWS(n)
+	n.args = []string{"--allow-host=registry.example"}
+}
+
+// asRole is a pod, on a node in another region than the registry.
+func asRole(n *node) {
+	token := n.req.ServiceAccountToken
+	onAWS(n)
+	n.req.ServiceAccountToken = token
+	n.req.ServiceAccountAnnotations = map[string]string{"eks.amazonaws.com/ecr-role-arn": "arn:aws:iam::111122223333:role/pull"}
+	n.environ = append(n.environ, "AWS_REGION=us-west-2")
+}
+
+// onGoogle is a node with these arguments. Who pulls is for them to say.
+func onGoogle(args ...string) func(*node) {
+	return func(n *node) {
+		cloud, err := testcloud.NewGoogle(n.net)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		n.t.Cleanup(cloud.Close)
+		cloud.Set(func(s *testcloud.GoogleState) {
+			s.Token, s.Federated, s.Account = canary.Token+"-node", canary.Token+"-federated", canary.Token+"-account"
+			s.Dockercfg = `{"gcr.io":{"username":"user","password":"` + canary.Password + `"}}`
+		})
+		n.tap.hide(canary.Token+"-node", "NODE-TOKEN")
+		n.tap.hide(canary.Token+"-federated", "FEDERATED-TOKEN")
+		n.tap.hide(canary.Token+"-account", "ACCESS-TOKEN")
+		n.tap.hide(canary.Password, "PASSWORD")
+		for _, host := range []string{"sts.googleapis.com", "iamcredentials.googleapis.com"} {
+			n.net.Handle(host, n.tap.of("", cloud))
+		}
+		metadata := n.local("169.254.169.254", cloud)
+		n.environ = append(cloud.Environ(), "GCE_METADATA_HOST="+strings.TrimPrefix(metadata, "http://"))
+		n.args = args
+		n.req.ServiceAccountAnnotations = map[string]string{
+			"iam.gke.io/enable-wi-image-pull": "true", "iam.gke.io/gcp-service-account": "puller@project.iam.gserviceaccount.com",
+		}
+	}
+}
+
+// onAzure is a node with this in its azure.json.
+func onAzure(config string) func(*node) {
+	return func(n *node) {
+		n.azure(config)
+		n.noToken()
+	}
+}
+
+// azure is Microsoft's cloud, and a node in it.
+func (n *node) azure(config string) *testcloud.Azure {
+	cloud := testcloud.NewAzure()
+	n.t.Cleanup(cloud.Close)
+	cloud.Set(func(s *testcloud.AzureState) {
+		s.RefreshToken = canary.Token + "-refresh"
+		s.Metadata = `[{"name":"Own","resourceManager":"https://management.own.example","authentication":{"loginEndpoint":"https://login.own.example/",` +
+			`"audiences":["https://management.own.example"]},"suffixes":{"acrLoginServer":"azurecr.own.example"}}]`
+		n.tap.hide(s.AccessToken, "ACCESS-TOKEN")
+		n.tap.hide(s.RefreshToken, "REFRESH-TOKEN")
+		n.tap.hide(s.Header, "IDENTITY-HEADER")
+	})
+	n.tap.hide(canary.Password, "CLIENT-SECRET")
+	n.tap.hide(canary.Token, "MESSAGE") // which is for people, and shown to nobody
+	for _, host := range []string{"*.azurecr.io", "login.microsoftonline.com", "management.own.example"} {
+		n.net.Handle(host, n.tap.of("", cloud))
+	}
+	n.environ = append(append(cloud.Environ(), n.net.Environ()...), "AZURE_POD_IDENTITY_AUTHORITY_HOST="+n.local("169.254.169.254", cloud))
+	n.args = []string{n.file("azure.json", `{"tenantId": "node-tenant", `+config+`}`)}
+	return cloud
+}
+
+func onAppService(n *node) {
+	cloud := n.azure(`"useManagedIdentityExtension": true, "userAssignedIdentityID": "node-client"`)
+	n.noToken()
+	n.environ = append(n.environ, cloud.AppServiceEnviron()...)
+	n.environ = append(n.environ, "IDENTITY_ENDPOINT="+n.local("127.0.0.1", cloud)+"/appservice/token")
+}
+
+func asIdentity(n *node) {
+	n.azure(`"useManagedIdentityExtension": true`)
+	n.req.ServiceAccountAnnotations = map[string]string{
+		"kubernetes.azure.com/acr-client-id": "pod-client", "kubernetes.azure.com/acr-tenant-id": "pod-tenant",
+	}
+}
+
+// asBound is a pod of AKS with an identity binding.
+func asBound(n *node) {
+	cloud := n.azure(`"useManagedIdentityExtension": true`)
+	server := httptest.NewTLSServer(n.tap.of("example.com", cloud))
+	n.t.Cleanup(server.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	n.args = append(n.args, "--ib-sni-name=example.com", "--ib-apiserver-ip="+server.Listener.Addr().String(),
+		"--ib-ca-file="+n.file("ca.crt", string(ca)), "--ib-default-client-id=pod-client")
+}
+
+func inOwnCloud(n *node) {
+	n.azure(`"useManagedIdentityExtension": true, "resourceManagerEndpoint": "https://management.own.example/"`)
+	n.noToken()
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package acr
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/remote"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+)
+
+// TestHostileChallenges: whatever a registry challenges with, there is an
+// answer or a line, and the token goes to the registry or to nobody. Those
+// without a blank, and with a last parameter that is not quoted, end the
+// plugin of upstream.
+func TestHostileChallenges(t *testing.T) {
+	const realm, service = `realm="https://foo.azurecr.io/oauth2/token"`, `service="foo.azurecr.io"`
+	const evil = `realm="https://evil.example/oauth2/token"`
+	for name, tt := range map[string]struct {
+		lines []string
+		want  string // of the error; "" means that the token is exchanged
+	}{
+		"not quoted":                 {[]string{"Bearer realm=https://foo.azurecr.io/oauth2/token,service=foo.azurecr.io"}, ""},
+		"last one not quoted":        {[]string{"Bearer " + realm + ",service=foo.azurecr.io"}, ""},
+		"first one not quoted":       {[]string{"Bearer service=foo.azurecr.io," + realm}, ""},
+		"in another case":            {[]string{"bEARER " + strings.ToUpper(realm[:5]) + realm[5:] + ", " + service}, ""},
+		"after Basic, in a line":     {[]string{`Basic realm="a, Bearer ` + `b", Bearer ` + realm + "," + service}, ""},
+		"after Basic, on lines":      {[]string{"Basic " + realm, "Bearer " + realm + "," + service}, ""},
+		"of Basic with evil's realm": {[]string{"Basic " + evil, "Bearer " + realm + "," + service}, ""},
+		"two, the first is good":     {[]string{"Bearer " + realm + "," + service, "Bearer " + evil + "," + service}, ""},
+
+		"without a blank":        {[]string{"Bearer" + realm}, "no Bearer challenge"},
+		"scheme alone":           {[]string{"Bearer"}, "names no service"},
+		"two, the first is evil": {[]string{"Bearer " + evil + "," + service, "Bearer " + realm + "," + service}, `names the realm "evil.example", another host`},
+		"two realms":             {[]string{"Bearer " + evil + "," + realm + "," + service}, `names the realm "evil.example", another host`},
+		"evil in the quotes":     {[]string{`Bearer realm="https://foo.azurecr.io\@evil.example/",` + service}, "not of https"},
+		"evil after a blank":     {[]string{`Bearer realm=https:// evil.example/,` + service}, "names no service"},
+		"evil by its port":       {[]string{`Bearer realm="https://foo.azurecr.io:443.evil.example/",` + service}, "names no URL"},
+		"evil by a fragment":     {[]string{`Bearer realm="https://evil.example#.azurecr.io",` + service}, `names the realm "evil.example", another host`},
+		"a sibling's registry":   {[]string{`Bearer realm="https://bar.azurecr.io/oauth2/token",` + service}, `names the realm "bar.azurecr.io", another host`},
+		"a quote that is open":   {[]string{`Bearer ` + service + `,realm="https://foo.azurecr.io/oauth2/token`}, ""},
+		"commas":                 {[]string{",,,,,"}, "no Bearer challenge"},
+		"not ASCII":              {[]string{"B\xe9arer " + realm + "," + service, "\xff\xfe"}, "no Bearer challenge"},
+		"a long realm":           {[]string{`Bearer realm="https://` + strings.Repeat("a.", 50000) + `example/",` + service}, "another host, so no token is sent there"},
+		"many":                   {strings.Fields(strings.Repeat("Basic ", 5000)), "no Bearer challenge"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, managed)
+			w.az.Inject(testcloud.Fault{Path: "/v2/", Status: 401, Times: -1, Header: http.Header{"Www-Authenticate": tt.lines}})
+			lines := []string{imdsLine, pingLine}
+			if tt.want == "" {
+				w.answers(image("foo.azurecr.io/app"))
+				lines = append(lines, exchangeLine)
+			} else {
+				_, err := w.ask(image("foo.azurecr.io/app"))
+				if err == nil || !strings.Contains(err.Error(), tt.want) {
+					t.Fatalf("got error %v, want %q", err, tt.want)
+				}
+				if len(err.Error()) > 1000 {
+					t.Errorf("the error has %d bytes", len(err.Error()))
+				}
+			}
+			if diff := cmp.Diff(lines, w.az.Lines()); diff != "" {
+				t.Errorf("requests (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// asked is an endpoint, and how to make the provider ask it. (What others
+// answer is in TestFailures.)
+type asked struct {
+	name, path string
+	world      func(*testing.T) (*world, *testcloud.Azure)
+	req        *plugin.Request
+}
+
+func others() []asked {
+	own := func(t *testing.T) (*world, *testcloud.Azure) {
+		w := newWorld(t, `{"useManagedIdentityExtension":true,"resourceManagerEndpoint":"https://management.azure.com"}`)
+		return w, w.az
+	}
+	bound := func(t *testing.T) (*world, *testcloud.Azure) {
+		w := newWorld(t, managed)
+		return w, w.bind(asItIs)
+	}
+	node := func(t *testing.T) (*world, *testcloud.Azure) {
+		w := newWorld(t, managed)
+		return w, w.az
+	}
+	return []asked{
+		{"resource manager", "/metadata/endpoints", own, image("foo.own.example/app")},
+		{"identity binding", "/", bound, pod("foo.azurecr.io/app", annotations("c", "t"))},
+		{"registry", "/v2/", node, image("foo.azurecr.io/app")},
+		{"exchange", exchangePath, node, image("foo.azurecr.io/app")},
+	}
+}
+
+// TestHostileAnswers: redirects to another host are not followed, and bodies
+// without end, or with an early one, are not waited for and not shown.
+func TestHostileAnswers(t *testing.T) {
+	elsewhere := http.Header{"Location": {"https://evil.example/?t=" + canary.Token}}
+	long := strings.Repeat(canary.Token+" ", remote.MaxBody/len(canary.Token)+1)
+	for name, tt := range map[string]struct {
+		fault testcloud.Fault
+		want  string
+	}{
+		"301":          {testcloud.Fault{Status: 301, Header: elsewhere}, `it redirects to another host, "evil.example"`},
+		"302":          {testcloud.Fault{Status: 302, Header: elsewhere}, `it redirects to another host, "evil.example"`},
+		"307":          {testcloud.Fault{Status: 307, Header: elsewhere}, `it redirects to another host, "evil.example"`},
+		"308":          {testcloud.Fault{Status: 308, Header: elsewhere}, `it redirects to another host, "evil.example"`},
+		"huge":         {testcloud.Fault{Status: 200, Body: `{"access_token":"` + long}, "the answer is longer than 1048576 bytes"},
+		"cut off":      {testcloud.Fault{Status: 200, Cut: true, Body: `{"access_token":"` + long[:100000]}, "the connection ended before the answer did, 3 times"},
+		"huge refusal": {testcloud.Fault{Status: 403, Body: `{"error":"` + long}, "status 403 Forbidden"},
+	} {
+		for _, a := range others() {
+			t.Run(a.name+" "+name, func(t *testing.T) {
+				w, az := a.world(t)
+				fault := tt.fault
+				fault.Path, fault.Times = a.path, -1
+				az.Inject(fault)
+				w.fails(a.req, tt.want)
+			})
+		}
+	}
+}
+
+// TestBindingIgnoresTheSwitch: who a pod is bound to does not hang on what
+// azure.json says about the node.
+func TestBindingIgnoresTheSwitch(t *testing.T) {
+	for _, config := range []string{managed, principal, "", `{"tenantId":"node-tenant"}`} {
+		w := newWorld(t, config)
+		az := w.bind(asItIs)
+		az.Set(func(s *testcloud.AzureState) { s.ClientID, s.Assertion = "client-1", string(podToken) })
+		resp := w.answers(pod("foo.azurecr.io/app", map[string]string{clientIDAnnotation: "client-1"}))
+		if diff := cmp.Diff(withAnonymous("foo.azurecr.io"), keys(resp)); diff != "" {
+			t.Errorf("keys (-want +got)\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"POST example.com/"}, az.Lines()); diff != "" {
+			t.Errorf("requests (-want +got)\n%s", diff)
+		}
+	}
+}
+
+// TestBackoffOfTheController: what azure.json says to the cloud controller,
+// which has minutes, is not for the plugin.
+func TestBackoffOfTheController(t *testing.T) {
+	w := newWorld(t, strings.Replace(managed, "{", `{"cloudProviderBackoff":true,"cloudProviderBackoffRetries":1,"cloudProviderBackoffDuration":3600,`+
+		`"cloudProviderBackoffMode":"v1","enableMinimumRetryAfter":true,`, 1))
+	w.az.Inject(testcloud.Fault{Path: imdsPath, Status: 500, Times: 4})
+	w.answers(image("foo.azurecr.io/app"))
+}
+
+// TestReadOnce: azure.json is read once for an answer, and again for the next.
+func TestReadOnce(t *testing.T) {
+	w := newWorld(t, managed)
+	p, err := New(w.opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := p.newSession(image("foo.azurecr.io/app"))
+	defer s.close()
+	for range 2 {
+		if _, err := s.config(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(w.opts.ConfigFile, []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.fails(image("foo.azurecr.io/app"), "neither JSON nor YAML")
+}
+
+// TestDataPlane: an identity that is not supported is named.
+func TestDataPlane(t *testing.T) {
+	w := newWorld(t, `{"aadClientId":"node-client","aadMSIDataPlaneIdentityPath":"/x"}`)
+	w.fails(image("foo.azurecr.io/app"), "aadMSIDataPlaneIdentityPath is not supported")
+}
+
+// TestExpiredAccessToken: a managed identity's token that has expired, by the
+// clock of whoever is wrong, is for the registry to refuse. It is not kept
+// for the next answer.
+func TestExpiredAccessToken(t *testing.T) {
+	for _, expires := range []time.Duration{-24 * time.Hour, 0, 24 * time.Hour, 100 * 365 * 24 * time.Hour} {
+		w := newWorld(t, managed)
+		w.az.Inject(testcloud.Fault{Path: imdsPath, Status: 200, Times: -1, Body: fmt.Sprintf(
+			`{"access_token":%q,"expires_in":"%d","expires_on":"%d"}`, canary.Token+"-access", int(expires.Seconds()), time.Now().Add(expires).Unix())})
+		for n := 1; n <= 2; n++ {
+			w.answers(image("foo.azurecr.io/app"))
+			if got := len(w.az.Lines()); got != 3*n {
+				t.Errorf("%v: asked %q", expires, w.az.Lines())
+			}
+		}
+	}
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package ecr_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/provider/ecr"
+)
+
+// endpoint is one that hands out an identity, or says where the node is, and
+// how to make the provider ask it.
+type endpoint struct {
+	name    string
+	environ func(*testcloud.AWS) []string
+	opts    ecr.Options
+	req     *plugin.Request
+	is      func(testcloud.Request) bool
+}
+
+func endpoints(t *testing.T) []endpoint {
+	t.Helper()
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte(canary.Token), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := func(suffix string) func(testcloud.Request) bool {
+		return func(r testcloud.Request) bool { return strings.HasSuffix(r.Path, suffix) }
+	}
+	isSTS := func(r testcloud.Request) bool { return r.Form().Get("WebIdentityToken") != "" }
+	allowed := impatient()
+	allowed.AllowHosts = []string{"registry.example"}
+	return []endpoint{
+		{"metadata, token", nil, impatient(), image(privateHost), path("/api/token")},
+		{"metadata, role", nil, impatient(), image(privateHost), path("/security-credentials/")},
+		{"metadata, keys", nil, impatient(), image(privateHost), path(testcloud.AWSRole)},
+		{"metadata, region", nil, allowed, image("registry.example"), path("/placement/region")},
+		{"container", func(a *testcloud.AWS) []string {
+			return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=" + a.ContainerURL(), "AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.Token}
+		}, impatient(), image(privateHost), path("/credentials")},
+		{"STS for the node", func(*testcloud.AWS) []string {
+			return []string{"AWS_ROLE_ARN=" + role, "AWS_WEB_IDENTITY_TOKEN_FILE=" + token}
+		}, impatient(), image(privateHost), isSTS},
+		{"STS for a pod", nil, impatient(), asPod(t, image(privateHost), annotated(role)), isSTS},
+	}
+}
+
+// ask has the endpoint give the same answer to all. It returns the error,
+// which there has to be.
+func (e endpoint) ask(t *testing.T, fault testcloud.Fault) error {
+	t.Helper()
+	environ := []string{"AWS_EC2_METADATA_V1_DISABLED=true"}
+	cloud := newCloud(t, environ...)
+	if e.environ != nil {
+		setenv(t, e.environ(cloud)...)
+	}
+	fault.Match, fault.Times = e.is, -1
+	cloud.Inject(fault)
+	_, err := get(t, e.opts, e.req)
+	if err == nil {
+		t.Fatal("there are credentials")
+	}
+	if got := signatures(cloud); len(got) > 0 {
+		t.Error("ECR was asked")
+	}
+	asked := 0
+	for _, r := range cloud.Requests() {
+		if e.is(r) {
+			asked++
+		}
+	}
+	if asked == 0 || asked > 6 {
+		t.Errorf("the endpoint was asked %d times", asked)
+	}
+	return err
+}
+
+// TestRedirectsOfIdentities: nobody is sent what was meant for an endpoint,
+// and nobody else's answer is taken for its own.
+func TestRedirectsOfIdentities(t *testing.T) {
+	for _, e := range endpoints(t) {
+		for _, status := range []int{301, 302, 303, 307, 308} {
+			t.Run(e.name+" "+http.StatusText(status), func(t *testing.T) {
+				other, err := testcloud.NewAWS()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer other.Close()
+				other.Set(func(s *testcloud.AWSState) { s.TokensOptional = true })
+				location := other.URL() + "/latest/meta-data/iam/security-credentials/" + testcloud.AWSRole + "?t=" + canary.Arg
+				e.ask(t, testcloud.Fault{Status: status, Header: http.Header{"Location": {location}}})
+				if got := other.Lines(); len(got) > 0 {
+					t.Errorf("another host was asked: %q", got)
+				}
+			})
+		}
+	}
+}
+
+// TestBodiesOfIdentities: whatever is in an answer, and however long it is,
+// there is an error without anything of it.
+func TestBodiesOfIdentities(t *testing.T) {
+	long := strings.Repeat(canary.Password+" ", 2<<20/len(canary.Password))
+	for name, fault := range map[string]testcloud.Fault{
+		"huge":            {Status: 200, Body: `{"Code":"Success","AccessKeyId":"a","SecretAccessKey":"b","Token":"` + long},
+		"huge in an XML":  {Status: 200, Body: "<a>" + long},
+		"huge, unpacked":  {Status: 200, Header: http.Header{"Content-Encoding": {"gzip"}}, Body: packed(t, `{"Code":"`+long)},
+		"huge refusal":    {Status: 400, Body: long},
+		"cut off":         {Status: 200, Cut: true, Body: `{"Code":"Success","AccessKeyId":"` + canary.Password},
+		"half":            {Status: 200, Body: `{"Code":"Success","AccessKeyId":"` + canary.Password},
+		"garbage":         {Status: 200, Body: "\x00\xff{<" + canary.Password},
+		"HTML":            {Status: 200, Body: "<html><body>" + canary.Password + "</body></html>"},
+		"wrong types":     {Status: 200, Body: `{"Code":1,"AccessKeyId":["` + canary.Password + `"]}`},
+		"without keys":    {Status: 200, Body: `{"Code":"Success","Expiration":"2999-01-01T00:00:00Z"}`},
+		"garbage refusal": {Status: 403, Body: `{"Code":["` + canary.Password + `"]}`},
+	} {
+		for _, e := range endpoints(t) {
+			if e.name == "metadata, token" && fault.Status == 200 && !fault.Cut && !strings.HasPrefix(name, "huge") {
+				continue // a session token is a text like any other
+			}
+			t.Run(e.name+" "+name, func(t *testing.T) {
+				err := e.ask(t, fault)
+				if want := "it is longer than 1048576 bytes"; strings.HasPrefix(name, "huge") && !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v, want %q", err, want)
+				}
+			})
+		}
+	}
+}
+
+// packed is a text that is far longer than what is sent of it.
+func packed(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := io.WriteString(w, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package ecr_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/provider/ecr"
+)
+
+// TestMetadataAttempts: a metadata service that breaks all connections is
+// given up soon: three attempts at a session token, and three without one. The
+// SDK's own client makes many more.
+func TestMetadataAttempts(t *testing.T) {
+	for name, tt := range map[string]struct {
+		opts ecr.Options
+		host string
+	}{
+		"keys":   {ecr.Options{}, privateHost},
+		"region": {ecr.Options{AllowHosts: []string{"registry.example"}}, "registry.example"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cloud := newCloud(t)
+			cloud.Inject(testcloud.Fault{Path: "/latest/", Drop: true, Times: -1})
+			if _, err := get(t, tt.opts, image(tt.host)); err == nil {
+				t.Error("there are credentials")
+			}
+			if got := len(cloud.Requests()); got == 0 || got > 6 {
+				t.Errorf("asked %d times: %q", got, cloud.Lines())
+			}
+		})
+	}
+}
+
+// TestExpiredKeys: keys of the instance that have expired, or seem to by a
+// clock that is wrong, are tried: it is for the API to refuse them.
+func TestExpiredKeys(t *testing.T) {
+	cloud := newCloud(t)
+	for _, life := range []time.Duration{-time.Hour, -365 * 24 * time.Hour, time.Second, 365 * 24 * time.Hour} {
+		cloud.Reset()
+		cloud.Set(func(s *testcloud.AWSState) { s.KeyLife = life })
+		resp := mustGet(t, ecr.Options{}, image(privateHost))
+		checkServed(t, resp, privateHost)
+		if got := len(cloud.Requests()); got > 6 { // the SDK looks for newer keys once
+			t.Errorf("%v: asked %q", life, cloud.Lines())
+		}
+	}
+}

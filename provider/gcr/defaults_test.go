@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package gcr
+
+import (
+	"testing"
+
+	"github.com/regcred/regcred/internal/remote"
+)
+
+// TestDefaults: whom the plugin asks if nothing is set, without a proxy and
+// without a resolver, and for how long.
+func TestDefaults(t *testing.T) {
+	p, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := p.metadataURL("x"), "http://169.254.169.254/computeMetadata/v1/x"; got != want {
+		t.Errorf("the metadata server is at %q, want %q", got, want)
+	}
+	if p.http.Proxy != nil {
+		t.Error("a proxy may be asked for metadata")
+	}
+	if p.opts.UniverseDomain != "googleapis.com" || p.opts.Budget != remote.Budget {
+		t.Errorf("got %q and %v", p.opts.UniverseDomain, p.opts.Budget)
+	}
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package gcr
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/plugin"
+)
+
+// FuzzHosts compares the rule of who gets the token with the pattern that it
+// stands for.
+func FuzzHosts(f *testing.F) {
+	pattern := regexp.MustCompile(`^(gcr\.io|container\.cloud\.google\.com|[^.:]+\.gcr\.io|[^.:]+\.pkg\.dev|docker\.[^.:]+\.rep\.pkg\.dev)(:443)?$`)
+	for _, seed := range []string{
+		"gcr.io/p/a", "us.gcr.io:443/p/a", "docker.me-central2.rep.pkg.dev/p/a", "gcr.io.example/p", "evilgcr.io/p", "a.b.pkg.dev/p", ".gcr.io/p",
+		"gcr.io:443:443/p", "https://GCR.IO/p", "gcr.io@evil.example/p", "[::1]:443/p", "*.gcr.io/p", "?.gcr.io/p", "\u212A.gcr.io/p", "",
+	} {
+		f.Add(seed)
+	}
+	p, err := New(Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, image string) {
+		registry := (&plugin.Request{Image: image}).Registry()
+		keys := p.keys(registry)
+		if want := pattern.MatchString(strings.ToLower(registry)); (keys != nil) != want {
+			t.Errorf("%q: got %q, want %v", registry, keys, want)
+		}
+		if keys != nil && !slices.Contains(keys, registry) {
+			t.Errorf("%q: it has no key among %q", registry, keys)
+		}
+	})
+}

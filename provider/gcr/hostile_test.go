@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package gcr_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/provider/gcr"
+)
+
+// TestImpersonationFaults: the IAM credentials service may fail in all the
+// ways of the others, and gets a token that nobody else may get.
+func TestImpersonationFaults(t *testing.T) {
+	for _, f := range failures() {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			f.fault.Path = "iamcredentials."
+			f.asked++ // STS
+			w.Inject(f.fault)
+			p := w.provider(t, gcr.Options{STSAudience: "pool", Impersonate: true, Timeout: f.timeout()})
+			_, err := ask(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"=puller@p.iam.gserviceaccount.com"))
+			check(t, w, f, err, `registry "gcr.io": impersonate "puller@p.iam.gserviceaccount.com": POST `+
+				"https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/puller@p.iam.gserviceaccount.com:generateAccessToken: ",
+				map[string]string{"403": ": grant the pod's identity roles/iam.workloadIdentityUser on that service account"})
+		})
+	}
+}
+
+// TestDockercfgFaults: so may both servers of a docker config. What they
+// answer is a file full of passwords.
+func TestDockercfgFaults(t *testing.T) {
+	for _, f := range append(failures(), failure{"garbage", testcloud.Fault{Status: 200, Times: -1, Body: "<html>" + canary.Token}, "not JSON: syntax error at byte 1", 1}) {
+		for _, flow := range []string{gcr.FlowDockercfg, gcr.FlowDockercfgURL} {
+			t.Run(f.name+" by "+flow, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				files := testcloud.Serve(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { rw.Write([]byte("{}")) }))
+				defer files.Close()
+				w.Set(func(s *testcloud.GoogleState) { s.Dockercfg, s.DockercfgURL = "{}", files.URL()+"/d?"+canary.Arg })
+				failing := w.Server
+				if flow == gcr.FlowDockercfgURL {
+					failing = files
+				}
+				failing.Inject(f.fault)
+				p, err := gcr.New(gcr.Options{Flow: flow, MetadataHost: w.Addr(), Backoff: time.Millisecond, Timeout: f.timeout()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = p.GetCredentials(t.Context(), &plugin.Request{Image: "gcr.io/p/app"})
+				if (err != nil) != (f.want != "") || err != nil && !strings.Contains(err.Error(), f.want) {
+					t.Errorf("got error %v, want %q", err, f.want)
+				}
+				if err != nil {
+					canary.Check(t, "the error", err.Error())
+				}
+				if got := len(failing.Requests()); got != f.asked {
+					t.Errorf("asked %d times, want %d", got, f.asked)
+				}
+			})
+		}
+	}
+}
+
+// TestNoDefaultCredentials: an identity that is found by chance is not used.
+func TestNoDefaultCredentials(t *testing.T) {
+	home := t.TempDir()
+	key := filepath.Join(home, "application_default_credentials.json")
+	text := `{"type":"authorized_user","client_id":"c","client_secret":"` + canary.Password + `","refresh_token":"` + canary.Token + `"}`
+	if err := os.WriteFile(key, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"GOOGLE_APPLICATION_CREDENTIALS": key, "CLOUDSDK_CONFIG": home, "HOME": home} {
+		t.Setenv(name, value)
+	}
+	w := newWorld(t)
+	if got := mustAsk(t, w.provider(t, gcr.Options{}), &plugin.Request{Image: "gcr.io/p/app"}); got.Password != "open-sesame" {
+		t.Error("got another identity than the node's")
+	}
+	if got := w.Lines(); len(got) != 1 || len(w.net.Strays()) > 0 {
+		t.Errorf("asked %q and %q", got, w.net.Strays())
+	}
+}
