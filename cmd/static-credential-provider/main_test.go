@@ -86,7 +86,7 @@ func TestPluginFails(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"", "one user name is needed: give either --username or --username-file"},
 		{"--username=u --password-credential=p --host=r.example", "--password-credential: CREDENTIALS_DIRECTORY is not set: the kubelet's unit needs LoadCredential= or LoadCredentialEncrypted=, and a restart"},
-		{"--username=u --password-file=/nonexistent --host=r.example", `registry "[redacted]": read "[redacted]": there is no such file: no such file or directory; write it, or mend the flag that names it`},
+		{"--username=u --password-file=/nonexistent --host=r.example", `registry "r.example": read "[redacted]": there is no such file: no such file or directory; write it, or mend the flag that names it`},
 		{"--user=u", "unknown flag: --user; --help lists the flags"},
 	} {
 		x, err := command(dir, strings.Fields(tt.args)...).Run(t.Context(), &plugin.Request{Image: "r.example/app"})

@@ -86,7 +86,7 @@ func TestProcess(t *testing.T) {
 		"v1, no token":      {apiVersion: plugin.V1, args: []string{"--registry=registry.example"}, code: 1, stderr: "no service-account token in the request: the provider's configuration needs tokenAttributes"},
 		"v1beta1":           {apiVersion: plugin.V1Beta1, args: []string{"--registry=registry.example"}, token: token, code: 1, stderr: "requests in credentialprovider.kubelet.k8s.io/v1beta1 have none"},
 		"v1alpha1":          {apiVersion: plugin.V1Alpha1, args: []string{"--registry=registry.example", "--optional"}, token: token},
-		"audience":          {apiVersion: plugin.V1, args: []string{"--registry=registry.example", "--audience=other"}, token: token, code: 1, stderr: `is for the audience ["[redacted]"], not "other": one of serviceAccountTokenAudience`},
+		"audience":          {apiVersion: plugin.V1, args: []string{"--registry=registry.example", "--audience=other"}, token: token, code: 1, stderr: `is for the audience ["registry.example"], not "other": one of serviceAccountTokenAudience`},
 		"no flags":          {apiVersion: plugin.V1, token: token, code: 1, stderr: "no registries: name those that may be given credentials"},
 		"unknown flag":      {apiVersion: plugin.V1, args: []string{"--registries=a"}, token: token, code: 1, stderr: "--help lists the flags"},
 		"no file":           {apiVersion: plugin.V1, args: []string{"--config=/nonexistent/a.yaml"}, token: token, code: 1, stderr: `read "[redacted]": there is no such file`},

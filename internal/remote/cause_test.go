@@ -6,6 +6,8 @@ package remote_test
 import (
 	"net"
 	"net/http"
+	"os"
+	"syscall"
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
@@ -27,5 +29,14 @@ func TestCause(t *testing.T) {
 	canary.Check(t, "the cause", got)
 	if want := "connection refused"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestCauseNoRoute(t *testing.T) {
+	for _, errno := range []syscall.Errno{syscall.ENETUNREACH, syscall.EHOSTUNREACH} {
+		err := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", errno)}
+		if got, want := remote.Cause(t.Context(), err).Error(), "there is no route to the host"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }

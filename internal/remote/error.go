@@ -110,6 +110,8 @@ func networkCause(err error) error {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return errors.New("connection refused")
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+		return errors.New("there is no route to the host")
 	case errors.As(err, &dns):
 		return errors.New("the host name cannot be resolved")
 	case errors.As(err, &op):

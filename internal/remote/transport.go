@@ -24,11 +24,10 @@ func NewTransport() *http.Transport {
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			return dialer.DialContext(ctx, network, addr)
 		},
-		TLSHandshakeTimeout:   10 * time.Second,
-		ResponseHeaderTimeout: 14 * time.Second,
-		IdleConnTimeout:       10 * time.Second,
-		MaxIdleConns:          4,
-		ForceAttemptHTTP2:     true,
+		TLSHandshakeTimeout: 10 * time.Second,
+		IdleConnTimeout:     10 * time.Second,
+		MaxIdleConns:        4,
+		ForceAttemptHTTP2:   true,
 	}
 }
 

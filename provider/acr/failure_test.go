@@ -186,6 +186,9 @@ func TestHang(t *testing.T) {
 					req = pod("foo.azurecr.io/app", annotations("c", "t"))
 				}
 				w.fails(req, endpoint+": no answer within ")
+				if path == entraPath {
+					w.fails(req, "check that the node reaches it, directly or through HTTPS_PROXY")
+				}
 			})
 		}
 	}

@@ -94,7 +94,7 @@ func (s *session) federated(clientID, tenant string) (identity, error) {
 	return identity{tenant: tenant, token: func(ctx context.Context) (string, error) {
 		token, err := s.entraToken(ctx, clientID, tenant, assertion(string(s.req.ServiceAccountToken)))
 		if err != nil {
-			return "", hint(err, fmt.Sprintf("check that application %.100q has a federated credential for the issuer of the cluster, %s and the audience of the configuration",
+			return "", entraHint(err, fmt.Sprintf("check that application %.100q has a federated credential for the issuer of the cluster, %s and the audience of the configuration",
 				clientID, s.subject()))
 		}
 		return token, nil
@@ -121,7 +121,7 @@ func (s *session) node() (identity, error) {
 		who.token = func(ctx context.Context) (string, error) {
 			token, err := s.entraToken(ctx, cfg.ClientID, cfg.TenantID, url.Values{"client_secret": {cfg.ClientSecret}})
 			if err != nil {
-				return "", hint(err, "check tenantId, aadClientId and aadClientSecret in the cloud configuration")
+				return "", entraHint(err, "check tenantId, aadClientId and aadClientSecret in the cloud configuration")
 			}
 			return token, nil
 		}
@@ -150,7 +150,7 @@ func (s *session) federatedToken(ctx context.Context, cfg *config) (string, erro
 	}
 	token, err := s.entraToken(ctx, cfg.ClientID, cfg.TenantID, assertion(strings.TrimSpace(string(data))))
 	if err != nil {
-		return "", hint(err, "check tenantId and aadClientId in the cloud configuration, and the federated credential of that application")
+		return "", entraHint(err, "check tenantId and aadClientId in the cloud configuration, and the federated credential of that application")
 	}
 	return token, nil
 }

@@ -74,7 +74,11 @@ func (s *session) certificateToken(ctx context.Context, cfg *config) (string, er
 		return "", fmt.Errorf("aadClientCertPath %q: %w", cfg.ClientCertPath, err)
 	}
 	token, err := credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{resource + "/.default"}})
-	return w.result(token, err, "check tenantId, aadClientId and the certificate of that application")
+	advice := "check tenantId, aadClientId and the certificate of that application"
+	if err != nil && w.last.Err != nil && w.last.Status == 0 {
+		advice = unreachable
+	}
+	return w.result(token, err, advice)
 }
 
 // identityID tells the two kinds of names apart, as upstream does.

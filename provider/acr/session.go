@@ -5,6 +5,7 @@ package acr
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -112,3 +113,15 @@ func (s *session) cacheFor(refresh string) time.Duration {
 
 // hint adds what the operator can do.
 func hint(err error, what string) error { return fmt.Errorf("%w; %s", err, what) }
+
+// unreachable is what to do if an endpoint in the cloud gave no answer.
+const unreachable = "check that the node reaches it, directly or through HTTPS_PROXY"
+
+// entraHint is hint for what Microsoft Entra ID refused. If nothing came from
+// there at all, the identity is not at fault.
+func entraHint(err error, what string) error {
+	if failed, ok := errors.AsType[*remote.Error](err); ok && failed.Status == 0 {
+		what = unreachable
+	}
+	return hint(err, what)
+}

@@ -103,7 +103,7 @@ func New(opts Options) (*Provider, error) {
 
 func (p *Provider) setRegistries(opts Options) error {
 	if len(opts.Registries) == 0 {
-		return errors.New("no registries: name those that may be given credentials, such as registry.example.com")
+		return errors.New("no registries: name those that may be given credentials, with --registry or under registries, such as registry.example.com")
 	}
 	for _, s := range opts.Registries {
 		pattern, err := regcred.ParsePattern(s)
