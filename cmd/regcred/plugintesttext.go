@@ -121,6 +121,7 @@ func describeCounts(r *pluginTestReport) string {
 // what a good plugin does.
 func (a *app) renderChecks(checks []plugintest.Check) *text {
 	t := a.newText()
+	t.WriteString("The worst that each check can find, its id, and what a good plugin does:\n\n")
 	for _, c := range checks {
 		t.checkLine(severityMark(c.Severity), c.ID, c.Title)
 	}

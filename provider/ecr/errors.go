@@ -10,10 +10,12 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"os"
 	"os/exec"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials/processcreds"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
@@ -29,6 +31,7 @@ func (e answerError) Error() string { return "the answer is unusable: " + string
 type step struct {
 	what   string
 	quotes bool              // the endpoint's messages may be shown
+	files  bool              // it may fail for want of files, which the SDK does not name
 	cures  map[string]string // what to do, by error code; "" is for everything else
 }
 
@@ -110,10 +113,37 @@ func (s *session) cause(ctx context.Context, err error) string {
 		return s.cause(ctx, lost)
 	}
 	var file *fs.PathError
-	if s.wire.endpoint() != "" && !errors.As(err, &file) {
+	switch {
+	case errors.As(err, &file):
+		return file.Error()
+	case s.wire.endpoint() != "":
 		return answerError("it cannot be read").Error()
+	case strings.Contains(err.Error(), "access disabled to EC2 IMDS"):
+		return "there are none in the environment, a profile or at an endpoint, and AWS_EC2_METADATA_DISABLED keeps from asking the instance" + s.missingFiles()
+	case s.step.files && s.missingFiles() != "":
+		return "there are none" + s.missingFiles()
 	}
 	return err.Error()
+}
+
+// missingFiles names the files that the environment says are there and are
+// not. The SDK takes those of profiles for empty.
+func (s *session) missingFiles() (text string) {
+	for _, source := range s.cfg.ConfigSources {
+		environ, ok := source.(config.EnvConfig)
+		if !ok {
+			continue
+		}
+		for _, v := range []struct{ name, file string }{
+			{"AWS_CONFIG_FILE", environ.SharedConfigFile}, {"AWS_SHARED_CREDENTIALS_FILE", environ.SharedCredentialsFile},
+			{"AWS_WEB_IDENTITY_TOKEN_FILE", environ.WebIdentityTokenFilePath},
+		} {
+			if _, err := os.Stat(v.file); v.file != "" && err != nil {
+				text += fmt.Sprintf("; %s names %q, which cannot be found", v.name, v.file)
+			}
+		}
+	}
+	return text
 }
 
 // apiCause is for an answer that is an error, or cannot be read.

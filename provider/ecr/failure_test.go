@@ -223,6 +223,11 @@ func TestIdentityFails(t *testing.T) {
 	}{
 		"no role on the instance": {nil, "", testcloud.Fault{Path: "/iam/", Status: 404, Times: -1},
 			[]string{step, "GET http://127.0.0.1:", "/latest/meta-data/iam/security-credentials/: status 404 Not Found", "give the instance a role"}},
+		"nothing at all": {func(*testcloud.AWS) []string { return []string{"AWS_EC2_METADATA_DISABLED=true"} }, "", testcloud.Fault{},
+			[]string{step + ": there are none in the environment, a profile or at an endpoint, and AWS_EC2_METADATA_DISABLED keeps from asking", "give the instance a role"}},
+		"no token file": {func(*testcloud.AWS) []string {
+			return []string{"AWS_WEB_IDENTITY_TOKEN_FILE=/nonexistent/token", "AWS_ROLE_ARN=" + role}
+		}, "", testcloud.Fault{}, []string{step + ": there are none; AWS_", `; AWS_WEB_IDENTITY_TOKEN_FILE names "/nonexistent/token", which cannot be found; give`}},
 		"instance without keys": {nil, "", testcloud.Fault{Path: "/iam/security-credentials/" + testcloud.AWSRole, Status: 200, Times: -1, Body: `{"Code":"Success"}`},
 			[]string{step, "it has no keys"}},
 		"instance refuses": {nil, "", testcloud.Fault{Path: "/iam/security-credentials/" + testcloud.AWSRole, Status: 200, Times: -1, Body: `{"Code":"AssumeRoleUnauthorizedAccess","Message":"` + canary.Password + `"}`},

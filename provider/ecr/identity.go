@@ -17,7 +17,7 @@ import (
 // findIdentity gets the node's credentials, for an error of its own if there
 // are none. The SDK keeps them for the question that follows.
 func (s *session) findIdentity(ctx context.Context) error {
-	s.begin(step{what: "find the node's AWS credentials", cures: map[string]string{
+	s.begin(step{what: "find the node's AWS credentials", files: true, cures: map[string]string{
 		"": "give the instance a role, or the plugin a source of credentials that the AWS SDK knows",
 	}})
 	s.log.Info("looking for the node's AWS credentials", "host", s.host.registry)
