@@ -190,6 +190,7 @@ func failures(t *testing.T) []failure {
 		{"host with a scheme", named("https://r.example"), image, `--host "https://r.example": it is not host[:port]; give it without scheme and path`},
 		{"host with a path", named("r.example/team"), image, `--host "r.example/team": it is not host[:port]; give it without scheme and path`},
 		{"host with a port that is none", named("r.example:x"), image, `--host "r.example:x": it is not host[:port]; give it without scheme and path`},
+		{"address without a port", named("[::1]"), image, `--host "[::1]": an address in brackets needs a port, [address]:port; no kubelet matches it without`},
 		{"empty host", named(""), image, `--host "": it is not host[:port]; give it without scheme and path`},
 		{"every host", named("*"), image, `--host "*": a * in one of the last two labels would give the password to strangers; name the domain`},
 		{"every domain", named("*.example"), image, `--host "*.example": a * in one of the last two labels would give the password to strangers; name the domain`},
