@@ -4,6 +4,7 @@
 package plugintest
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
@@ -22,11 +23,13 @@ type identity struct {
 
 func newIdentity(given *ServiceAccount, now time.Time) identity {
 	id := identity{annotations: map[string]string{"example.com/role": "puller"}}
+	audience := "conformance.example"
 	if given != nil {
 		id = identity{given.Token, given.Annotations, "the given service-account token"}
+		audience = cmp.Or(given.Audience, audience)
 	}
 	if id.token == "" {
-		id.token, id.title = madeUp(now), "a made-up service-account token"
+		id.token, id.title = madeUp(audience, now), "a made-up service-account token"
 	}
 	return id
 }
@@ -39,7 +42,7 @@ func (id identity) secrets() []plugin.Secret {
 
 // madeUp is a token as an API server issues it (KEP-1205), except that its
 // signature is random and so nobody's. It is different each time.
-func madeUp(now time.Time) plugin.Secret {
+func madeUp(audience string, now time.Time) plugin.Secret {
 	signature := make([]byte, 256) // RS256
 	rand.Read(signature)           // never fails
 	object := func(name string) map[string]any { return map[string]any{"name": name, "uid": rand.Text()} }
@@ -51,7 +54,7 @@ func madeUp(now time.Time) plugin.Secret {
 	return plugin.Secret(strings.Join([]string{
 		segment(map[string]any{"alg": "RS256", "kid": rand.Text()}),
 		segment(map[string]any{
-			"aud":           []string{"conformance.example"},
+			"aud":           []string{audience},
 			"exp":           now.Add(time.Hour).Unix(),
 			"iat":           now.Unix(),
 			"nbf":           now.Unix(),

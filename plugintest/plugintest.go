@@ -93,6 +93,10 @@ type ServiceAccount struct {
 	// one is made up, which no token service accepts.
 	Token plugin.Secret
 
+	// Audience is that of a token that is made up, as in tokenAttributes; ""
+	// means "conformance.example".
+	Audience string
+
 	// Annotations are those of the service account that the configuration selects.
 	Annotations map[string]string
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/jwt"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -201,6 +202,15 @@ func TestMadeUpToken(t *testing.T) {
 	}
 	if len(a.annotations) == 0 || len(b.annotations) != 0 {
 		t.Error("annotations are to be made up only if no service account is given")
+	}
+	for want, account := range map[string]*ServiceAccount{
+		"conformance.example": nil,
+		"registry.example":    {Audience: "registry.example"},
+	} {
+		claims, err := jwt.Parse(string(newIdentity(account, time.Unix(1e9, 0)).token))
+		if err != nil || !slices.Equal(claims.Audience, []string{want}) {
+			t.Errorf("got audience %q, want %q (%v)", claims.Audience, want, err)
+		}
 	}
 	given := newIdentity(&ServiceAccount{Token: canary.Token}, time.Time{})
 	if given.token != canary.Token || strings.Contains(given.title, "made-up") {

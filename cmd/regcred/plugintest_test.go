@@ -165,7 +165,7 @@ func TestSubjectConfigured(t *testing.T) {
 	options := plugintest.Options{
 		Images: []string{"registry.example/app"},
 		ServiceAccount: &plugintest.ServiceAccount{
-			Annotations: map[string]string{"example.com/role": "ci"}, CacheType: "Token", Required: true,
+			Audience: "x", Annotations: map[string]string{"example.com/role": "ci"}, CacheType: "Token", Required: true,
 		},
 	}
 	if diff := cmp.Diff(options, s.options); diff != "" {

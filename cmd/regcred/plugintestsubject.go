@@ -97,6 +97,7 @@ func (a *app) takeTokenAttributes(s *subject, p *regcred.Provider) error {
 	}
 	s.options.ServiceAccount = &plugintest.ServiceAccount{
 		Token:       given.Token,
+		Audience:    t.ServiceAccountTokenAudience,
 		Annotations: a.selectAnnotations(t, given.Token, given.Annotations),
 		CacheType:   t.CacheType,
 		Required:    given.Required || *t.RequireServiceAccount,
@@ -140,7 +141,7 @@ func executable(path string) error {
 	case errors.Is(err, fs.ErrPermission):
 		hint = "make it executable: chmod +x " + path
 	case errors.Is(err, fs.ErrNotExist):
-		hint = "PATH is a file; the name of a provider needs --bin-dir, --config or --as-kubelet"
+		hint = "PATH is a file; with --bin-dir, --config or --as-kubelet it is the name of a provider, whose executable has to be there under that name"
 	}
 	// Both repeat the path.
 	if e, ok := errors.AsType[*exec.Error](err); ok {
