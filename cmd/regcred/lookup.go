@@ -174,9 +174,15 @@ func pullSecretFailed(attempts []regcred.Attempt) bool {
 	return slices.ContainsFunc(failedOf(attempts), func(at regcred.Attempt) bool { return at.Kind == regcred.SourcePullSecret })
 }
 
-// warnFailed tells of what failed beside something that answered.
+// warnFailed tells of what failed beside something that answered, and passes
+// on what a plugin had to say of having no credentials: a kubelet drops that.
 func (a *app) warnFailed(attempts []regcred.Attempt) {
 	for _, at := range failedOf(attempts) {
 		a.warn("%v", attemptError(at))
+	}
+	for _, at := range attempts {
+		if said := strings.TrimSpace(at.Stderr); at.Err == nil && at.Matched == 0 && said != "" {
+			a.note("provider %q has no credentials: %s", at.Provider, said[strings.LastIndexByte(said, '\n')+1:])
+		}
 	}
 }

@@ -45,6 +45,10 @@ func testPlugins() map[string]func() int {
 			return answer(req.APIVersion, "Image", login(registryOf(req), "a:b", canary.Password))
 		},
 		"empty": func() int { return answer(readRequest().APIVersion, "Global") },
+		"declining": func() int {
+			fmt.Fprintln(os.Stderr, "starting\ndeclining: not one of my hosts")
+			return answer(readRequest().APIVersion, "Registry")
+		},
 		"stranger": func() int {
 			return answer(readRequest().APIVersion, "Global", login("elsewhere.example/team", "ci", canary.Password))
 		},
