@@ -37,6 +37,25 @@ func Check(pattern string) error {
 	return nil
 }
 
+// IsName reports whether s has the form of a name in the DNS, with or without
+// a dot at the end, or of an IPv4 address.
+func IsName(s string) bool {
+	s = strings.TrimSuffix(s, ".")
+	if s == "" || len(s) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(s, ".") {
+		if label == "" || label[0] == '-' || label[len(label)-1] == '-' || strings.ContainsFunc(label, notInLabel) {
+			return false
+		}
+	}
+	return true
+}
+
+func notInLabel(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-'
+}
+
 // Any reports whether one of the patterns matches the host of an image. Here
 // case does not count, as it does not in the names of hosts.
 func Any(patterns []string, host string) bool {

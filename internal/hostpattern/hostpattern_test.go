@@ -119,3 +119,15 @@ func TestAny(t *testing.T) {
 		}
 	}
 }
+
+func TestIsName(t *testing.T) {
+	for s, want := range map[string]bool{
+		"r.example": true, "R-1.example.": true, "localhost": true, "10.0.0.1": true,
+		"": false, ".": false, ".r": false, "a..b": false, "-r.example": false, "r-.example": false, "r_1.example": false,
+		"r.example:1": false, "r/x": false, "u@r": false, "r\u00e9.example": false, strings.Repeat("a.", 127) + "a": false,
+	} {
+		if got := hostpattern.IsName(s); got != want {
+			t.Errorf("%.40q: got %v, want %v", s, got, want)
+		}
+	}
+}

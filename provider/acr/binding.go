@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/remote"
 )
 
@@ -44,11 +45,11 @@ func (b Binding) check() error {
 		return nil
 	case b.APIServer == "":
 		return errors.New("--ib-sni-name needs --ib-apiserver-ip")
-	case !isHostName(b.SNIName):
+	case !hostpattern.IsName(b.SNIName):
 		return fmt.Errorf("--ib-sni-name %q is not the name of a host, without scheme and port", b.SNIName)
 	}
 	host, port, err := net.SplitHostPort(b.address())
-	if _, invalid := strconv.ParseUint(port, 10, 16); err != nil || invalid != nil || net.ParseIP(host) == nil && !isHostName(host) {
+	if _, invalid := strconv.ParseUint(port, 10, 16); err != nil || invalid != nil || net.ParseIP(host) == nil && !hostpattern.IsName(host) {
 		return fmt.Errorf("--ib-apiserver-ip %q is neither an address nor the name of a host", b.APIServer)
 	}
 	return nil

@@ -44,16 +44,6 @@ func consistsOf(s, more string) bool {
 	})
 }
 
-// isHostName reports whether s has the form of a name in the DNS.
-func isHostName(s string) bool {
-	for label := range strings.SplitSeq(strings.TrimSuffix(s, "."), ".") {
-		if !consistsOf(label, "-") || label[0] == '-' || label[len(label)-1] == '-' {
-			return false
-		}
-	}
-	return true
-}
-
 // registry is a host that tokens may be sent to.
 type registry struct {
 	key    string // as the image has it

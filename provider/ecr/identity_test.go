@@ -111,6 +111,12 @@ func TestAssumeForPublic(t *testing.T) {
 	if diff := cmp.Diff([]string{"POST /", "POST /"}, paths(cloud)); diff != "" {
 		t.Error(diff)
 	}
+	// The request has no region in it; the error says which one was meant.
+	cloud.Inject(testcloud.Fault{Status: 403, Times: -1})
+	_, err := get(t, ecr.Options{}, asPod(t, image(publicHost), annotated(role)))
+	if err == nil || !strings.Contains(err.Error(), "at STS in us-east-1: ") {
+		t.Errorf("got %v, want STS in us-east-1", err)
+	}
 }
 
 func TestSessionName(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/plugin"
 )
@@ -127,7 +128,7 @@ func (o Options) validate() error {
 			"or --sts-audience, and the flow " + FlowRegistry)
 	case o.Impersonate && !federated:
 		return errors.New("only a pod's identity can impersonate: set --identity-provider and --project-id, or --sts-audience")
-	case !isHost(o.UniverseDomain):
+	case !hostpattern.IsName(o.UniverseDomain):
 		return fmt.Errorf("the universe domain %q is not a domain name", o.UniverseDomain)
 	case !isAddress(o.MetadataHost):
 		return fmt.Errorf("the metadata server %q is not a host with or without a port", o.MetadataHost)

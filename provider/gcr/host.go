@@ -49,24 +49,6 @@ func checkPatterns(patterns []string) error {
 	return nil
 }
 
-// isHost reports whether s is a name or an IPv4 address.
-func isHost(s string) bool {
-	if s == "" || len(s) > 253 {
-		return false
-	}
-	for label := range strings.SplitSeq(s, ".") {
-		if label == "" || strings.HasPrefix(label, "-") || strings.HasSuffix(label, "-") ||
-			strings.ContainsFunc(label, func(r rune) bool { return !isNameRune(r) }) {
-			return false
-		}
-	}
-	return true
-}
-
-func isNameRune(r rune) bool {
-	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_'
-}
-
 // isAddress reports whether s is a host with or without a port, as it stands
 // in a URL.
 func isAddress(s string) bool {
@@ -77,5 +59,5 @@ func isAddress(s string) bool {
 	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
 		return true
 	}
-	return isHost(strings.TrimSuffix(u.Hostname(), "."))
+	return hostpattern.IsName(u.Hostname())
 }

@@ -183,7 +183,7 @@ func FuzzTemplate(f *testing.F) {
 	f.Add("{registry}{repository}{image}", "\x00\u2028</script>")
 	f.Fuzz(func(t *testing.T, text, value string) {
 		if !utf8.ValidString(value) || value == "" {
-			t.Skip() // the request cannot hold it
+			t.Skip("a request cannot hold it")
 		}
 		if tmpl, err := parseTemplate(text, false); err == nil && (tmpl.uses("token") || tmpl.uses("file")) {
 			t.Error("a secret where it would be shown")

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package secretfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+)
+
+// TestReadUnreadableAsRoot is TestReadUnreadable for root, who lays down the
+// right to read everything for the files of one thread.
+func TestReadUnreadableAsRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can; TestReadUnreadable does it for everybody else")
+	}
+	dir := t.TempDir()
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed, open := write(t, filepath.Join(dir, "closed"), "x", 0o600), write(t, filepath.Join(dir, "open"), "x", 0o644)
+	var closedErr, openErr error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and not unlocked: the thread ends with the goroutine
+		if closedErr = syscall.Setfsuid(65534); closedErr != nil {
+			return
+		}
+		_, closedErr = Read(closed)
+		_, openErr = Read(open)
+	}()
+	<-done
+	if errors.Is(openErr, fs.ErrPermission) {
+		t.Skip("the directory for temporary files is closed to others:", os.TempDir())
+	}
+	if !errors.Is(closedErr, fs.ErrPermission) || openErr != nil {
+		t.Errorf("a file of root's: error %v; one of everybody's: error %v", closedErr, openErr)
+	}
+}
