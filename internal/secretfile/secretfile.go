@@ -39,7 +39,9 @@ var errReplaced = errors.New("files: they were replaced again and again meanwhil
 
 // Read reads files that belong together. If one is replaced meanwhile, all
 // are read again: the names of a mounted secret all change at once, with one
-// symbolic link. A file that is written in place is read as it stands.
+// symbolic link, to files that were never there before. A file that is written
+// in place is read as it stands; a name that comes to mean an earlier file
+// again is not noticed.
 //
 // It is an [fs.ErrNotExist] if there is no such file. Symbolic links are
 // followed; what is no regular file in the end is refused.

@@ -109,20 +109,20 @@ func TestReadUnreadable(t *testing.T) {
 }
 
 // TestReadTogether swaps a directory as a kubelet swaps that of a mounted
-// secret, while it is read: user name and password are always of one moment.
+// secret, for a new one each time, while it is read: user name and password
+// are always of one moment.
 func TestReadTogether(t *testing.T) {
 	dir := t.TempDir()
-	for i := range 2 {
-		version := filepath.Join(dir, fmt.Sprint(i))
-		if err := os.Mkdir(version, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		write(t, filepath.Join(version, "username"), fmt.Sprint(i), 0o600)
-		write(t, filepath.Join(version, "password"), fmt.Sprint(i), 0o600)
-	}
 	swap := func(i int) {
-		next := filepath.Join(dir, "next")
-		if err := errors.Join(os.Symlink(fmt.Sprint(i%2), next), os.Rename(next, filepath.Join(dir, "data"))); err != nil {
+		version, next := filepath.Join(dir, fmt.Sprint(i)), filepath.Join(dir, "next")
+		text := []byte(fmt.Sprint(i))
+		if err := errors.Join(
+			os.Mkdir(version, 0o700),
+			os.WriteFile(filepath.Join(version, "username"), text, 0o600),
+			os.WriteFile(filepath.Join(version, "password"), text, 0o600),
+			os.Symlink(filepath.Base(version), next), os.Rename(next, filepath.Join(dir, "data")),
+			os.RemoveAll(filepath.Join(dir, fmt.Sprint(i-1))),
+		); err != nil {
 			t.Error(err)
 		}
 	}
@@ -147,7 +147,7 @@ func TestReadTogether(t *testing.T) {
 	for range 2000 {
 		files, err := Read(filepath.Join(dir, "data/password"), filepath.Join(dir, "data/username"))
 		if err != nil {
-			if !errors.Is(err, errReplaced) {
+			if !errors.Is(err, errReplaced) && !errors.Is(err, fs.ErrNotExist) {
 				t.Error(err)
 			}
 			continue
