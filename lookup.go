@@ -119,6 +119,7 @@ func (l *lookup) askProvider(ctx context.Context, i int, req *Request) {
 	idCtx, cancel := context.WithTimeout(ctx, l.k.opts.timeout())
 	id, skipped, err := r.identify(idCtx, req)
 	cancel()
+	a.Identity = id.who
 	switch {
 	case err != nil:
 		a.fail(providerError(r.name, err))
@@ -128,6 +129,9 @@ func (l *lookup) askProvider(ctx context.Context, i int, req *Request) {
 		o := r.answer(ctx, l.q, &id)
 		l.answers[i] = o.answer
 		a.record(o, time.Now())
+		if id.mint != nil && o.cache == CacheMiss {
+			a.Identity.Token = TokenRequested
+		}
 	}
 }
 

@@ -94,6 +94,10 @@ type Attempt struct {
 	// missing.
 	Skipped string
 
+	// Identity says on whose behalf a provider in service-account mode was
+	// asked, or would have been; nil in other modes, and for nobody.
+	Identity *Identity
+
 	Cache       CacheResult
 	CacheKey    plugin.CacheKeyType // what the answer is good for
 	Age         time.Duration       // of an answer from the cache
@@ -107,6 +111,26 @@ type Attempt struct {
 	Stage Stage // where it failed; "" if it did not
 	Err   error // why
 }
+
+// Identity is the service account on whose behalf a provider with
+// tokenAttributes is asked (KEP-4412). It holds no secret.
+type Identity struct {
+	ServiceAccount ObjectRef // UID is "" if it was not read; all is "" for a token from somewhere else
+	Audience       string    // of the token
+	Annotations    []string  // keys of the annotations that the plugin gets, sorted
+	Absent         []string  // optional keys that the service account lacks
+	Missing        string    // the required key that it lacks, for which the provider was skipped
+	Token          TokenUse
+}
+
+// TokenUse says where an [Attempt] had its service-account token from.
+type TokenUse string
+
+const (
+	TokenNone      TokenUse = ""          // it needed none, e.g. because the answer was in the cache
+	TokenGiven     TokenUse = "given"     // it came with the request
+	TokenRequested TokenUse = "requested" // Options.ServiceAccounts was asked for one
+)
 
 // fail records why the attempt failed.
 func (a *Attempt) fail(err error) {

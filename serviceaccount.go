@@ -48,6 +48,7 @@ type identity struct {
 	key         string // what keeps the answers of identities apart; "" for nobody
 	annotations map[string]string
 	from        *origin
+	who         *Identity // for the Attempt; nil for nobody
 
 	token Secret                                // if it is at hand
 	mint  func(context.Context) (Secret, error) // else how to get it; nil for nobody
@@ -67,7 +68,8 @@ func failAt(stage Stage, format string, args ...any) error {
 }
 
 // identify finds out on whose behalf r's provider is asked. A reason in
-// skipped means that it is not asked at all.
+// skipped means that it is not asked at all. What is known of the identity is
+// in id.who in any case.
 func (r *runner) identify(ctx context.Context, req *Request) (id identity, skipped string, err error) {
 	if r.tokens == nil {
 		return identity{from: r.from}, "", nil
@@ -82,17 +84,18 @@ func (r *runner) identify(ctx context.Context, req *Request) (id identity, skipp
 		}
 		return identity{from: r.from}, "", nil
 	}
+	ref := ObjectRef{Namespace: pod.Namespace, Name: pod.ServiceAccount}
+	id.who = &Identity{ServiceAccount: ref, Audience: r.tokens.ServiceAccountTokenAudience}
 	account, err := r.readAccount(ctx, pod)
 	if err != nil {
 		return id, "", err
 	}
-	annotations, missing := r.selectAnnotations(account.Annotations)
-	if missing != "" {
+	id.who.ServiceAccount.UID = account.UID
+	if id.annotations = r.selectAnnotations(account.Annotations, id.who); id.who.Missing != "" {
 		// kubelet: skipped without a word, though its documentation calls it an error.
-		return id, fmt.Sprintf("service account %s/%s lacks the required annotation %q", pod.Namespace, pod.ServiceAccount, missing), nil
+		return id, fmt.Sprintf("service account %s/%s lacks the required annotation %q", pod.Namespace, pod.ServiceAccount, id.who.Missing), nil
 	}
-	id, err = r.podIdentity(ctx, pod, account, annotations)
-	return id, "", err
+	return id, "", r.bePod(ctx, &id, pod)
 }
 
 func (r *runner) requiresAccount() bool {
@@ -113,59 +116,62 @@ func (r *runner) readAccount(ctx context.Context, pod *Pod) (*ServiceAccount, er
 	return account, nil
 }
 
-// selectAnnotations returns those that the configuration lists, or the first
-// required one that is missing.
-func (r *runner) selectAnnotations(all map[string]string) (selected map[string]string, missing string) {
-	selected = map[string]string{}
+// selectAnnotations returns those that the configuration lists, and tells who
+// which there are; a required one that is missing ends it.
+func (r *runner) selectAnnotations(all map[string]string, who *Identity) map[string]string {
+	selected := map[string]string{}
 	for _, key := range r.tokens.RequiredServiceAccountAnnotationKeys {
 		v, ok := all[key]
 		if !ok {
-			return nil, key
+			who.Missing = key
+			return nil
 		}
 		selected[key] = v
 	}
 	for _, key := range r.tokens.OptionalServiceAccountAnnotationKeys {
 		if v, ok := all[key]; ok {
 			selected[key] = v
+		} else {
+			who.Absent = append(who.Absent, key)
 		}
 	}
-	return selected, ""
+	who.Annotations = slices.Sorted(maps.Keys(selected))
+	return selected
 }
 
-// podIdentity is the identity of a pod's service account. With cacheType
+// bePod makes id that of a pod's service account. With cacheType
 // ServiceAccount no token is needed to look into the cache, so none is minted
 // until a plugin runs; the kubelet mints one first in any case.
-func (r *runner) podIdentity(ctx context.Context, pod *Pod, account *ServiceAccount, annotations map[string]string) (identity, error) {
-	ref := &ObjectRef{Namespace: pod.Namespace, Name: pod.ServiceAccount, UID: account.UID}
-	id := identity{annotations: annotations, from: r.originFor(ref)}
-	mint := func(ctx context.Context) (Secret, error) { return r.requestToken(ctx, pod, account.UID) }
+func (r *runner) bePod(ctx context.Context, id *identity, pod *Pod) (err error) {
+	ref := id.who.ServiceAccount
+	id.from = r.originFor(&ref)
+	mint := func(ctx context.Context) (Secret, error) { return r.requestToken(ctx, pod, ref.UID) }
 	if r.tokens.CacheType != CachePerToken {
 		id.mint = mint
-		var err error
-		id.key, err = identityKey(ref, annotations)
-		return id, err
+		id.key, err = identityKey(&ref, id.annotations)
+		return err
 	}
-	var err error
+	id.who.Token = TokenRequested
 	if id.token, err = mint(ctx); err != nil {
-		return identity{}, err
+		return err
 	}
-	id.key, err = identityKey(ref, annotations, "token", tokenHash(id.token))
-	return id, err
+	id.key, err = identityKey(&ref, id.annotations, "token", tokenHash(id.token))
+	return err
 }
 
 // heldIdentity is the identity of a token that the caller brought along.
 func (r *runner) heldIdentity(req *Request) (id identity, skipped string, err error) {
-	annotations, missing := r.selectAnnotations(req.Annotations)
-	if missing != "" {
-		return id, fmt.Sprintf("the request lacks the required annotation %q", missing), nil
+	id = identity{token: req.Token, from: r.from, who: &Identity{Audience: r.tokens.ServiceAccountTokenAudience, Token: TokenGiven}}
+	if id.annotations = r.selectAnnotations(req.Annotations, id.who); id.who.Missing != "" {
+		return id, fmt.Sprintf("the request lacks the required annotation %q", id.who.Missing), nil
 	}
 	var ref ObjectRef
-	id = identity{annotations: annotations, token: req.Token, from: r.from}
 	if req.Pod != nil {
 		ref = ObjectRef{Namespace: req.Pod.Namespace, Name: req.Pod.ServiceAccount}
+		id.who.ServiceAccount = ref
 		id.from = r.originFor(&ref)
 	}
-	id.key, err = identityKey(&ref, annotations, "token", tokenHash(req.Token))
+	id.key, err = identityKey(&ref, id.annotations, "token", tokenHash(req.Token))
 	return id, "", err
 }
 
