@@ -42,6 +42,32 @@ type wireAuthConfig struct {
 	Password string `json:"password"`
 }
 
+// wireLogin is the answer of [OutOfTree].
+type wireLogin struct {
+	wireMeta
+	ExpirationTimestamp *wireTime `json:"expirationTimestamp,omitempty"`
+	wireAuthConfig
+}
+
+// wireTime is read and written as metav1.Time is.
+type wireTime time.Time
+
+func (t *wireTime) UnmarshalJSON(data []byte) error {
+	var s string
+	if err := json.Unmarshal(data, &s); err != nil {
+		return err
+	}
+	parsed, err := parseTime(s)
+	*t = wireTime(parsed)
+	return err
+}
+
+func (t wireTime) MarshalJSON() ([]byte, error) {
+	return json.Marshal(time.Time(t).UTC().Format(time.RFC3339))
+}
+
+func parseTime(s string) (time.Time, error) { return time.Parse(time.RFC3339, s) }
+
 // wireDuration is read and written as metav1.Duration is.
 type wireDuration time.Duration
 
@@ -60,15 +86,15 @@ func (d wireDuration) MarshalJSON() ([]byte, error) {
 }
 
 // EncodeRequest returns the bytes that a kubelet writes to a plugin's standard
-// input for req: one line in the version that req names. Versions before [V1]
-// do not carry the service-account fields, and lose them.
+// input for req: one line in the version that req names. Versions other than
+// [V1] do not carry the service-account fields, and lose them.
 func EncodeRequest(req *Request) ([]byte, error) {
 	if !supported(req.APIVersion) {
 		return nil, fmt.Errorf("encode %s: apiVersion %s", KindRequest, unsupported(req.APIVersion))
 	}
-	wire := wireRequest{
-		wireMeta: wireMeta{Kind: KindRequest, APIVersion: req.APIVersion},
-		Image:    req.Image,
+	wire := wireRequest{Image: req.Image}
+	if req.APIVersion != OutOfTree {
+		wire.wireMeta = wireMeta{Kind: KindRequest, APIVersion: req.APIVersion}
 	}
 	if hasServiceAccount(req.APIVersion) {
 		wire.ServiceAccountToken = string(req.ServiceAccountToken)
@@ -82,10 +108,17 @@ func EncodeRequest(req *Request) ([]byte, error) {
 // duplicate fields and trailing bytes are refused; fields that are not known
 // are ignored, so that a later kubelet may add some.
 //
+// An object with an image and nothing else is a request of [OutOfTree]. That
+// protocol asks for the argument get-credentials too: whoever calls
+// DecodeRequest has to check it, as [Serve] does.
+//
 // Errors are of type [*DecodeError].
 func DecodeRequest(data []byte) (*Request, error) {
 	if err := checkWhole(data, KindRequest); err != nil {
 		return nil, err
+	}
+	if image, ok := onlyImage(data); ok {
+		return &Request{APIVersion: OutOfTree, Image: image}, nil
 	}
 	var wire wireRequest
 	strict, err := kjson.UnmarshalStrict(data, &wire, kjson.DisallowDuplicateFields)
@@ -95,7 +128,7 @@ func DecodeRequest(data []byte) (*Request, error) {
 	if wire.Kind != KindRequest {
 		return nil, decodeError(KindRequest, StageDecode, "kind", "must be "+KindRequest)
 	}
-	if !supported(wire.APIVersion) {
+	if !ofKubelet(wire.APIVersion) {
 		return nil, decodeError(KindRequest, StageAPIVersion, "apiVersion", unsupported(wire.APIVersion))
 	}
 	if wire.Image == "" {
@@ -109,12 +142,35 @@ func DecodeRequest(data []byte) (*Request, error) {
 	return req, nil
 }
 
+// onlyImage returns the image of a request that has no other member.
+func onlyImage(data []byte) (string, bool) {
+	var wire struct {
+		Image string `json:"image"`
+	}
+	strict, err := kjson.UnmarshalStrict(data, &wire)
+	return wire.Image, err == nil && len(strict) == 0 && wire.Image != ""
+}
+
 // EncodeResponse returns the bytes that a plugin writes to its standard
 // output for resp: one line in the version that resp names. It refuses text
 // that is not UTF-8, which JSON would silently change.
-func EncodeResponse(resp *Response) ([]byte, error) {
+//
+// For [OutOfTree] it refuses more than one credential. The key under which it
+// stands is not written, nor is cacheKeyType; a CacheDuration of more than 0 is
+// written as the time at which it ends, in whole seconds.
+func EncodeResponse(resp *Response) ([]byte, error) { return encodeResponse(resp, time.Now()) }
+
+func encodeResponse(resp *Response, now time.Time) ([]byte, error) {
 	if !supported(resp.APIVersion) {
 		return nil, fmt.Errorf("encode %s: apiVersion %s", KindResponse, unsupported(resp.APIVersion))
+	}
+	for key, auth := range resp.Auth {
+		if !utf8.ValidString(key) || !utf8.ValidString(auth.Username) || !utf8.ValidString(string(auth.Password)) {
+			return nil, fmt.Errorf("encode %s: auth: a key, user name or password is not UTF-8", kindIn(resp.APIVersion, KindResponse))
+		}
+	}
+	if resp.APIVersion == OutOfTree {
+		return encodeLogin(resp, now)
 	}
 	wire := wireResponse{
 		wireMeta:      wireMeta{Kind: KindResponse, APIVersion: resp.APIVersion},
@@ -122,13 +178,24 @@ func EncodeResponse(resp *Response) ([]byte, error) {
 		CacheDuration: (*wireDuration)(resp.CacheDuration),
 	}
 	for key, auth := range resp.Auth {
-		if !utf8.ValidString(key) || !utf8.ValidString(auth.Username) || !utf8.ValidString(string(auth.Password)) {
-			return nil, fmt.Errorf("encode %s: auth: a key, user name or password is not UTF-8", KindResponse)
-		}
 		if wire.Auth == nil {
 			wire.Auth = make(map[string]wireAuthConfig, len(resp.Auth))
 		}
 		wire.Auth[key] = wireAuthConfig{Username: auth.Username, Password: string(auth.Password)}
+	}
+	return encodeLine(wire)
+}
+
+func encodeLogin(resp *Response, now time.Time) ([]byte, error) {
+	if n := len(resp.Auth); n > 1 {
+		return nil, fmt.Errorf("encode %s: auth has %d credentials, and the protocol carries one", KindOutOfTreeResponse, n)
+	}
+	wire := wireLogin{wireMeta: wireMeta{Kind: KindOutOfTreeResponse, APIVersion: OutOfTree}}
+	if d := resp.CacheDuration; d != nil && *d > 0 {
+		wire.ExpirationTimestamp = new(wireTime(now.Add(*d)))
+	}
+	for _, auth := range resp.Auth {
+		wire.wireAuthConfig = wireAuthConfig{Username: auth.Username, Password: string(auth.Password)}
 	}
 	return encodeLine(wire)
 }
@@ -139,13 +206,27 @@ func EncodeResponse(resp *Response) ([]byte, error) {
 // fields and trailing bytes are refused. As in the kubelet, cacheKeyType may
 // be anything here; [Command] checks it afterwards.
 //
+// An answer of [OutOfTree] is read as strictly. It becomes a Response for the
+// image alone ([CacheImage]), whose CacheDuration is the time that is left
+// until expirationTimestamp, 0 if there is none or if it is past. Its
+// credential stands under the key "", for the answer names no image; a
+// [Command] puts the image there. An empty user name and password are no
+// credential.
+//
 // Errors are of type [*DecodeError].
 func DecodeResponse(data []byte, apiVersion string) (*Response, error) {
-	if err := checkWhole(data, KindResponse); err != nil {
+	return decodeResponse(data, apiVersion, time.Now())
+}
+
+func decodeResponse(data []byte, apiVersion string, now time.Time) (*Response, error) {
+	if err := checkWhole(data, kindIn(apiVersion, KindResponse)); err != nil {
 		return nil, err
 	}
 	if err := checkAPIVersion(data, apiVersion); err != nil {
 		return nil, err
+	}
+	if apiVersion == OutOfTree {
+		return decodeLogin(data, now)
 	}
 	var wire wireResponse
 	strict, err := kjson.UnmarshalStrict(data, &wire)
@@ -169,6 +250,26 @@ func DecodeResponse(data []byte, apiVersion string) (*Response, error) {
 	return resp, nil
 }
 
+func decodeLogin(data []byte, now time.Time) (*Response, error) {
+	// Nothing in this protocol is required, so null would be an answer.
+	if at := skipTo(data, 0); data[at] != '{' {
+		return nil, &DecodeError{Kind: KindOutOfTreeResponse, Stage: StageDecode, Offset: at, Msg: "must be an object"}
+	}
+	var wire wireLogin
+	strict, err := kjson.UnmarshalStrict(data, &wire)
+	if err != nil || len(strict) > 0 {
+		return nil, locate(data, KindResponse, OutOfTree)
+	}
+	resp := &Response{APIVersion: OutOfTree, CacheKeyType: CacheImage, CacheDuration: new(time.Duration)}
+	if wire.ExpirationTimestamp != nil {
+		*resp.CacheDuration = max(0, time.Time(*wire.ExpirationTimestamp).Sub(now))
+	}
+	if wire.wireAuthConfig != (wireAuthConfig{}) {
+		resp.Auth = map[string]AuthConfig{"": {Username: wire.Username, Password: Secret(wire.Password)}}
+	}
+	return resp, nil
+}
+
 // checkAPIVersion reads apiVersion and kind as the kubelet does before it
 // decodes strictly.
 //
@@ -185,12 +286,45 @@ func checkAPIVersion(data []byte, want string) error {
 	if errors.As(err, &mistyped) && !strings.EqualFold(mistyped.Field, "apiVersion") {
 		return locate(data, KindResponse, want)
 	}
+	if want == OutOfTree {
+		return checkOutOfTree(meta, err)
+	}
 	// Comparing the text is comparing group and version, since the version
 	// asked for has both and no further slash.
 	if err != nil || meta.APIVersion != want {
-		return decodeError(KindResponse, StageAPIVersion, "apiVersion", "must be "+want+", the version of the request")
+		msg := "must be " + want + ", the version of the request"
+		if isLogin(data, meta) {
+			msg += "; this is a " + KindOutOfTreeResponse + ", the answer of the protocol before it: configure the plugin in a RegistryCredentialConfig"
+		}
+		return decodeError(KindResponse, StageAPIVersion, "apiVersion", msg)
 	}
 	return nil
+}
+
+// checkOutOfTree judges what an answer of [OutOfTree] says that it is, if it
+// says anything. The version has no group: with one it is today's.
+func checkOutOfTree(meta wireMeta, err error) error {
+	switch {
+	case meta.Kind == KindResponse || strings.HasPrefix(meta.APIVersion, Group+"/"):
+		return decodeError(KindOutOfTreeResponse, StageAPIVersion, "kind", "this is a "+KindResponse+
+			", the answer of today's protocol: configure the plugin in a CredentialProviderConfig, which \"regcred convert\" makes of a RegistryCredentialConfig")
+	case err != nil || meta.APIVersion != "" && meta.APIVersion != OutOfTree:
+		return decodeError(KindOutOfTreeResponse, StageAPIVersion, "apiVersion", "must be "+OutOfTree+", or left out")
+	case meta.Kind != "" && meta.Kind != KindOutOfTreeResponse:
+		return decodeError(KindOutOfTreeResponse, StageDecode, "kind", "must be "+KindOutOfTreeResponse+", or left out")
+	}
+	return nil
+}
+
+// isLogin reports whether what is no answer of today's protocol is one of
+// [OutOfTree], as far as that can be told.
+func isLogin(data []byte, meta wireMeta) bool {
+	if meta.Kind != "" || meta.APIVersion != "" && meta.APIVersion != OutOfTree {
+		return meta.Kind == KindOutOfTreeResponse
+	}
+	var members map[string]json.RawMessage
+	err := json.Unmarshal(data, &members)
+	return err == nil && members["username"] != nil && members["password"] != nil
 }
 
 func unsupported(apiVersion string) string {

@@ -6,6 +6,7 @@ package plugin
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"reflect"
 	"regexp"
 	"strings"
@@ -36,6 +37,7 @@ func TestEncodeRequest(t *testing.T) {
 		{"empty", V1, Request{}, `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":""}` + "\n"},
 		{"empty annotations", V1, Request{ServiceAccountAnnotations: map[string]string{}}, `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":""}` + "\n"},
 		// kubelet: encoding/json replaces what is not UTF-8.
+		{"full OutOfTree", OutOfTree, full, `{"image":"registry.example/a\u003cb\u003e\u0026c"}` + "\n"},
 		{"not UTF-8", V1, Request{Image: "a\xff"}, `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"a\ufffd"}` + "\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -72,6 +74,8 @@ func TestEncodeResponse(t *testing.T) {
 		})
 	}
 	for name, resp := range map[string]Response{
+		"two in OutOfTree":   {APIVersion: OutOfTree, Auth: map[string]AuthConfig{"a": {Password: canary.Password}, "b": {}}},
+		"OutOfTree no UTF-8": {APIVersion: OutOfTree, Auth: map[string]AuthConfig{"a": {Password: canary.Password + "\xff"}}},
 		"no version":         {CacheKeyType: CacheImage},
 		"password not UTF-8": {APIVersion: V1, Auth: map[string]AuthConfig{"a": {Password: canary.Password + "\xff"}}},
 		"key not UTF-8":      {APIVersion: V1, Auth: map[string]AuthConfig{"\xff": {}}},
@@ -100,6 +104,7 @@ func TestDecodeRequest(t *testing.T) {
 		{"v1alpha1 has no service account", full("v1alpha1"), &Request{APIVersion: V1Alpha1, Image: "registry.example/a"}, ""},
 		{"unknown field", head + `v1","pod":{"name":"x"},"image":"a"}`, &Request{APIVersion: V1, Image: "a"}, ""},
 		{"wrong-case field is unknown", head + `v1","Image":"b","image":"a"}`, &Request{APIVersion: V1, Image: "a"}, ""},
+		{"an image alone", `{"image":"registry.example/a"}`, &Request{APIVersion: OutOfTree, Image: "registry.example/a"}, ""},
 		{"null fields", head + `v1","image":"a","serviceAccountToken":null,"serviceAccountAnnotations":null}`, &Request{APIVersion: V1, Image: "a"}, ""},
 
 		{"empty", "", nil, "not a valid CredentialProviderRequest: offset 0: it is empty"},
@@ -107,10 +112,18 @@ func TestDecodeRequest(t *testing.T) {
 		{"half", full("v1")[:100], nil, "offset 100: it ends in the middle"},
 		{"null", "null", nil, "kind: must be CredentialProviderRequest"},
 		{"a string", `"` + canary.Token + `"`, nil, "offset 0: must be an object"},
+		{"a huge number", "1e1000", nil, "offset 0: must be an object"},
 		{"no kind", `{"apiVersion":"` + V1 + `","image":"a"}`, nil, "kind: must be CredentialProviderRequest"},
 		{"a response", goodResponse, nil, "kind: must be CredentialProviderRequest"},
 		{"no version", `{"kind":"CredentialProviderRequest","image":"a"}`, nil, "apiVersion: is missing"},
 		{"unknown version", head + `v2","image":"a"}`, nil, "apiVersion: is not one of"},
+		{"version without group", `{"kind":"CredentialProviderRequest","apiVersion":"v1alpha1","image":"a"}`, nil, "apiVersion: is not one of"},
+		{"an image and empty kind", `{"kind":"","image":"a"}`, nil, "kind: must be CredentialProviderRequest"},
+		{"an image and more", `{"image":"a","serviceAccountToken":"` + canary.Token + `"}`, nil, "kind: must be CredentialProviderRequest"},
+		{"an image in another case", `{"Image":"a"}`, nil, "kind: must be CredentialProviderRequest"},
+		{"two images alone", `{"image":"a","image":"b"}`, nil, "image: is there twice"},
+		{"an empty image alone", `{"image":""}`, nil, "kind: must be CredentialProviderRequest"},
+		{"the predecessor's kind", `{"kind":"RegistryCredentialPluginRequest","image":"a"}`, nil, "kind: must be CredentialProviderRequest"},
 		{"no image", head + `v1"}`, nil, "image: must not be empty"},
 		{"wrong-case image", head + `v1","Image":"a"}`, nil, "image: must not be empty"},
 		{"duplicate field", head + `v1","image":"a","image":"b"}`, nil, "offset 100: image: is there twice"},
@@ -199,6 +212,139 @@ func TestDecodeResponse(t *testing.T) {
 	checkDecodeError(t, err, "apiVersion: that of the request is not one of")
 }
 
+// TestEncodeLogin: the answer of OutOfTree says when it ends, and not how long
+// it lasts.
+func TestEncodeLogin(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 5e8, time.FixedZone("", 3600))
+	login := map[string]AuthConfig{"registry.example": {"u", "<open-sesame>"}}
+	const head = `{"kind":"RegistryCredentialPluginResponse","apiVersion":"v1alpha1",`
+	for _, tt := range []struct {
+		name string
+		resp Response
+		want string
+	}{
+		{"full", Response{CacheDuration: new(time.Minute), Auth: login}, head + `"expirationTimestamp":"2026-05-01T11:01:00Z","username":"u","password":"\u003copen-sesame\u003e"}` + "\n"},
+		{"default duration", Response{Auth: login}, head + `"username":"u","password":"\u003copen-sesame\u003e"}` + "\n"},
+		{"not cached", Response{CacheDuration: new(time.Duration), Auth: login}, head + `"username":"u","password":"\u003copen-sesame\u003e"}` + "\n"},
+		{"expired", Response{CacheDuration: new(-time.Hour)}, head + `"username":"","password":""}` + "\n"},
+		{"longest", Response{CacheDuration: new(time.Duration(math.MaxInt64))}, head + `"expirationTimestamp":"2318-08-11T10:47:17Z","username":"","password":""}` + "\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.resp.APIVersion = OutOfTree
+			got, err := encodeResponse(&tt.resp, now)
+			if err != nil || string(got) != tt.want {
+				t.Errorf("got  %s (%v)\nwant %s", got, err, tt.want)
+			}
+		})
+	}
+}
+
+// goodLogin is an answer of OutOfTree.
+const goodLogin = `{"kind":"RegistryCredentialPluginResponse","apiVersion":"v1alpha1",` +
+	`"expirationTimestamp":"2026-05-01T12:10:00Z","username":"ci","password":"` + canary.Password + `"}` + "\n"
+
+func TestDecodeLogin(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	login := func(d time.Duration) *Response {
+		return &Response{OutOfTree, CacheImage, &d, map[string]AuthConfig{"": {"ci", canary.Password}}}
+	}
+	none := &Response{APIVersion: OutOfTree, CacheKeyType: CacheImage, CacheDuration: new(time.Duration)}
+	with := func(fields string) string {
+		return `{` + fields + `"username":"ci","password":"` + canary.Password + `"}`
+	}
+	until := func(value string) string { return with(`"expirationTimestamp":` + value + `,`) }
+	const noTime = `offset 23: expirationTimestamp: must be a time with its zone, such as "2020-02-20T20:20:20Z"`
+	const todays = `: kind: this is a CredentialProviderResponse, the answer of today's protocol: configure the plugin in a CredentialProviderConfig, which "regcred convert" makes of a RegistryCredentialConfig`
+	for _, tt := range []struct {
+		name, data string
+		want       *Response // nil if it is refused
+		message    string
+	}{
+		{"all", goodLogin, login(10 * time.Minute), ""},
+		{"no TypeMeta", with(""), login(0), ""},
+		{"kind alone", with(`"kind":"RegistryCredentialPluginResponse",`), login(0), ""},
+		{"version alone", with(`"apiVersion":"v1alpha1",`), login(0), ""},
+		{"empty TypeMeta", with(`"kind":"","apiVersion":"",`), login(0), ""},
+		{"another zone", until(`"2026-05-01T14:10:00+02:00"`), login(10 * time.Minute), ""},
+		{"parts of a second", until(`"2026-05-01T12:00:00.25Z"`), login(250 * time.Millisecond), ""},
+		{"now", until(`"2026-05-01T12:00:00Z"`), login(0), ""},
+		{"past", until(`"2026-05-01T11:00:00Z"`), login(0), ""},
+		{"zero time", until(`"0001-01-01T00:00:00Z"`), login(0), ""},
+		{"far", until(`"9999-12-31T23:59:59Z"`), login(math.MaxInt64), ""},
+		{"null time", until(`null`), login(0), ""},
+		{"empty strings", `{"username":"","password":""}`, none, ""},
+		{"null strings", `{"username":null,"password":null}`, none, ""},
+		{"nothing", `{}`, none, ""},
+		{"expiry of nothing", `{"expirationTimestamp":"2026-05-01T11:00:00Z"}`, none, ""},
+
+		{"no zone", until(`"2026-05-01T12:10:00"`), nil, noTime},
+		{"a day", until(`"2026-05-01"`), nil, noTime},
+		{"no date", until(`"` + canary.Password + `"`), nil, noTime},
+		{"empty time", until(`""`), nil, noTime},
+		{"no such day", until(`"2026-02-30T12:10:00Z"`), nil, noTime},
+		{"seconds", until(`1777637400`), nil, "offset 23: expirationTimestamp: must be a string"},
+		{"two times", until(`null,"expirationTimestamp":null`), nil, "expirationTimestamp: is there twice"},
+		{"password a number", `{"username":"ci","password":12345678}`, nil, "password: must be a string"},
+		{"wrong-case field", `{"Username":"ci"}`, nil, "Username: there is no such field; its case must be that of username"},
+		{"unknown field", with(`"token":"` + canary.Password + `",`), nil, "not a valid RegistryCredentialPluginResponse: offset 1: token: there is no such field"},
+		{"today's field", with(`"cacheKeyType":"Image",`), nil, "cacheKeyType: there is no such field"},
+		{"today's answer", goodResponse, nil, "not a valid RegistryCredentialPluginResponse" + todays},
+		{"today's in v1alpha1", strings.Replace(goodResponse, "/v1", "/v1alpha1", 1), nil, todays},
+		{"today's version alone", with(`"apiVersion":"` + V1 + `",`), nil, todays},
+		{"today's kind alone", `{"kind":"CredentialProviderResponse"}`, nil, todays},
+		{"another version", with(`"apiVersion":"v1",`), nil, "apiVersion: must be v1alpha1, or left out"},
+		{"version a number", with(`"apiVersion":1,`), nil, "apiVersion: must be v1alpha1, or left out"},
+		{"another kind", with(`"kind":"RegistryCredentialPluginRequest",`), nil, "kind: must be RegistryCredentialPluginResponse, or left out"},
+		{"kind a number", with(`"kind":1,`), nil, "offset 8: kind: must be a string"},
+		{"null", " null", nil, "offset 1: must be an object"},
+		{"a list", "[" + goodLogin + "]", nil, "offset 0: must be an object"},
+		{"a string", `"` + canary.Password + `"`, nil, "offset 0: must be an object"},
+		{"empty", "", nil, "not a valid RegistryCredentialPluginResponse: offset 0: it is empty"},
+		{"two", goodLogin + goodLogin, nil, "something follows the JSON value"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := decodeResponse([]byte(tt.data), OutOfTree, now)
+			if !cmp.Equal(tt.want, got) {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+			checkDecodeError(t, err, tt.message)
+		})
+	}
+}
+
+// TestDecodeResponseOfPredecessor: a host of today's protocol says so where an
+// answer is in the other one.
+func TestDecodeResponseOfPredecessor(t *testing.T) {
+	const says = "this is a RegistryCredentialPluginResponse"
+	for name, tt := range map[string]struct {
+		data string
+		want bool
+	}{
+		"all":               {goodLogin, true},
+		"kind alone":        {`{"kind":"RegistryCredentialPluginResponse"}`, true},
+		"no TypeMeta":       {`{"username":"ci","password":"` + canary.Password + `"}`, true},
+		"version":           {`{"apiVersion":"v1alpha1","username":"ci","password":"` + canary.Password + `"}`, true},
+		"bad timestamp":     {`{"username":"ci","password":"x","expirationTimestamp":"soon"}`, true},
+		"no password":       {`{"username":"ci"}`, false},
+		"nothing":           {`{}`, false},
+		"null":              {`null`, false},
+		"another version":   {`{"apiVersion":"v1","username":"ci","password":"x"}`, false},
+		"today's, old one":  {strings.Replace(goodResponse, "/v1", "/v1beta1", 1), false},
+		"today's, no group": {strings.Replace(goodResponse, V1, "v1alpha1", 1), false},
+	} {
+		_, err := DecodeResponse([]byte(tt.data), V1)
+		var e *DecodeError
+		if !errors.As(err, &e) || e.Stage != StageAPIVersion || !strings.HasPrefix(e.Msg, "must be "+V1) {
+			t.Errorf("%s: got %v", name, err)
+			continue
+		}
+		canary.Check(t, name, e.Error())
+		if got := strings.Contains(e.Msg, says); got != tt.want {
+			t.Errorf("%s: it says so: %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
 // TestFields shows that the table and the wire structs are the same thing.
 func TestFields(t *testing.T) {
 	for kind, typ := range map[string]reflect.Type{
@@ -227,7 +373,10 @@ func TestFields(t *testing.T) {
 			t.Errorf("%s: the table lists %d fields of %v, which has %d", kind, seen, typ, typ.NumField())
 		}
 	}
-	if Fields("Pod", V1) != nil || Fields(KindRequest, "v2") != nil {
+	if diff := cmp.Diff(wireFields(reflect.TypeFor[wireLogin]()), Fields(KindResponse, OutOfTree), cmpopts.IgnoreFields(Field{}, "GoField")); diff != "" {
+		t.Errorf("OutOfTree: wire struct and table differ (-struct +table):\n%s", diff)
+	}
+	if Fields("Pod", V1) != nil || Fields(KindRequest, "v2") != nil || Fields(KindAuthConfig, OutOfTree) != nil {
 		t.Error("there are fields of an unknown kind or version")
 	}
 }
@@ -249,13 +398,14 @@ func wireFields(typ reflect.Type) []Field {
 var wireTypeNames = map[reflect.Type]string{
 	reflect.TypeFor[string]():                    "string",
 	reflect.TypeFor[*wireDuration]():             "duration",
+	reflect.TypeFor[*wireTime]():                 "time",
 	reflect.TypeFor[map[string]string]():         "map[string]string",
 	reflect.TypeFor[map[string]wireAuthConfig](): "map[string]AuthConfig",
 }
 
 // TestFieldsAreWritten shows that each version carries its fields and no others.
 func TestFieldsAreWritten(t *testing.T) {
-	for _, version := range versions {
+	for _, version := range append(versions, OutOfTree) {
 		req, err := EncodeRequest(&Request{version, "a", "t", map[string]string{"a": "b"}})
 		checkKeys(t, req, err, Fields(KindRequest, version))
 		resp, err := EncodeResponse(&Response{version, CacheImage, new(time.Hour), map[string]AuthConfig{"a": {}}})
@@ -331,8 +481,36 @@ func FuzzDecodeResponse(f *testing.F) {
 	})
 }
 
+func FuzzDecodeLogin(f *testing.F) {
+	f.Add([]byte(goodLogin))
+	f.Add([]byte(goodResponse))
+	for _, fields := range []string{`"kind":1`, `"apiVersion":"v1"`, `"Username":""`, `"token":[{}]`, `"username":null`, `"expirationTimestamp":"2026-05-01"`, `"expirationTimestamp":"9999-12-31T23:59:59.5-23:59"`} {
+		f.Add([]byte(`{` + fields + `,"password":"` + canary.Password + `"}`))
+	}
+	for _, data := range []string{"", "null", "[]", "{}", goodLogin + "{}", goodLogin[:90], "\xff"} {
+		f.Add([]byte(data))
+	}
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		resp, err := decodeResponse(data, OutOfTree, now)
+		if err != nil {
+			checkFuzzError(t, data, err)
+			return
+		}
+		again, err := encodeResponse(resp, now)
+		if err != nil {
+			t.Fatalf("an answer that was read cannot be written: %v", err)
+		}
+		back, err := decodeResponse(again, OutOfTree, now)
+		*resp.CacheDuration = resp.CacheDuration.Truncate(time.Second) // what is written
+		if err != nil || !cmp.Equal(resp, back, cmpopts.EquateEmpty()) {
+			t.Errorf("an answer changes when it is written and read again (%v)", err)
+		}
+	})
+}
+
 func FuzzDecodeRequest(f *testing.F) {
-	for _, version := range versions {
+	for _, version := range append(versions, OutOfTree) {
 		data, err := EncodeRequest(&Request{version, "registry.example/a", canary.Token, map[string]string{"example.com/a": canary.Token}})
 		if err != nil {
 			f.Fatal(err)

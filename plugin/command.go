@@ -36,7 +36,8 @@ type Command struct {
 	// Name is used in errors; the base name of Path by default.
 	Name string
 
-	// Args are the arguments after the program name.
+	// Args are the arguments after the program name. In [OutOfTree] the
+	// plugin gets get-credentials before them.
 	Args []string
 
 	// Environ is the environment that the plugin inherits, as "key=value";
@@ -47,7 +48,8 @@ type Command struct {
 	// Dir is the working directory; "" means that of this process.
 	Dir string
 
-	// APIVersion is the version to speak: [V1], [V1Beta1] or [V1Alpha1].
+	// APIVersion is the version to speak: [V1], [V1Beta1], [V1Alpha1] or
+	// [OutOfTree].
 	APIVersion string
 
 	// Timeout bounds one run; 0 means [DefaultTimeout].
@@ -82,7 +84,8 @@ type Exchange struct {
 	Lingering bool
 }
 
-// GetCredentials runs the plugin once and returns its answer.
+// GetCredentials runs the plugin once and returns its answer. One in
+// [OutOfTree] has its credential under a key that matches the image.
 // Errors are of type [*ExecError].
 func (c Command) GetCredentials(ctx context.Context, req *Request) (*Response, error) {
 	x, err := c.Run(ctx, req)
@@ -118,7 +121,8 @@ func (c Command) Run(ctx context.Context, req *Request) (*Exchange, error) {
 //
 // The secrets are those in stdin. They count as a request's token does. With
 // an empty APIVersion the answer is not read, and Response is nil: so programs
-// with a protocol of their own are run.
+// with a protocol of their own are run. The credential of an answer in
+// [OutOfTree] stands under the key "", as in [DecodeResponse].
 func (c Command) RunRaw(ctx context.Context, stdin io.Reader, secrets ...Secret) (*Exchange, error) {
 	l, stop := c.limits(ctx)
 	defer stop()
@@ -186,12 +190,12 @@ func (c Command) exchange(l limits, stdin io.Reader, secrets []string, image str
 	if failed != nil || c.APIVersion == "" {
 		return failed
 	}
-	x.Response, failed = c.answer(stdout)
+	x.Response, failed = c.answer(stdout, image)
 	return failed
 }
 
-// answer reads what the plugin wrote.
-func (c Command) answer(stdout []byte) (*Response, *failure) {
+// answer reads what the plugin wrote about an image.
+func (c Command) answer(stdout []byte, image string) (*Response, *failure) {
 	resp, err := DecodeResponse(stdout, c.APIVersion)
 	var invalid *DecodeError
 	switch {
@@ -205,7 +209,21 @@ func (c Command) answer(stdout []byte) (*Response, *failure) {
 		}
 		return nil, &failure{StageCacheKeyType, decodeError(KindResponse, StageCacheKeyType, "cacheKeyType", msg)}
 	}
+	if auth, ok := resp.Auth[""]; ok && c.APIVersion == OutOfTree {
+		resp.Auth = map[string]AuthConfig{imageKey(image): auth}
+	}
 	return resp, nil
+}
+
+// getCredentials is the argument that belongs to [OutOfTree], and that
+// configurations of today's protocol pass too.
+const getCredentials = "get-credentials"
+
+func (c Command) args() []string {
+	if c.APIVersion != OutOfTree {
+		return c.Args
+	}
+	return append([]string{getCredentials}, c.Args...)
 }
 
 func (c Command) name() string {

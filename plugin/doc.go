@@ -21,6 +21,9 @@
 // [Fields] says which version carries which field. It does not match images,
 // cache answers or read configuration files: that is the root package.
 //
+// Both ends also speak [OutOfTree], the protocol that was proposed before the
+// kubelet's; docs/protocol.md has the two side by side.
+//
 // It depends on the standard library and sigs.k8s.io/json alone, so that a
 // plugin stays small.
 package plugin

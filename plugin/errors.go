@@ -20,7 +20,7 @@ const (
 	StageCanceled     Stage = "canceled"     // it was killed because nobody waits for the answer any more
 	StageOutput       Stage = "output"       // standard output is too long, empty, or not one whole JSON value
 	StageAPIVersion   Stage = "apiVersion"   // the answer is in another version than the request
-	StageDecode       Stage = "decode"       // the answer is not a CredentialProviderResponse as a kubelet reads it
+	StageDecode       Stage = "decode"       // the answer is not what a kubelet reads as one of its version
 	StageCacheKeyType Stage = "cacheKeyType" // the answer's cacheKeyType is none of Image, Registry, Global
 )
 

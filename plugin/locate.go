@@ -46,11 +46,18 @@ func checkWhole(data []byte, kind string) error {
 // locate returns the first place of a whole JSON value that a strict decoder
 // of kind refuses. Unknown fields of requests are not refused.
 func locate(data []byte, kind, apiVersion string) *DecodeError {
-	w := walker{data: data, dec: json.NewDecoder(bytes.NewReader(data)), kind: kind, apiVersion: apiVersion}
+	w := walker{data: data, dec: tokens(data), kind: kind, apiVersion: apiVersion}
 	if err := w.object("", kind); err != nil {
 		return err
 	}
-	return decodeError(kind, StageDecode, "", "it does not have the form that the protocol asks for")
+	return decodeError(kindIn(apiVersion, kind), StageDecode, "", "it does not have the form that the protocol asks for")
+}
+
+// tokens reads JSON token by token, whatever the size of its numbers.
+func tokens(data []byte) *json.Decoder {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	return dec
 }
 
 // walker reads a JSON value beside the table of [Fields].
@@ -103,6 +110,10 @@ func (w *walker) value(path, typ string) *DecodeError {
 		if _, err := time.ParseDuration(s); err != nil {
 			return w.refuse(path, at, `must be a duration such as "10m" or "1h30m"`)
 		}
+	case typ == typeTime:
+		if _, err := parseTime(s); err != nil {
+			return w.refuse(path, at, `must be a time with its zone, such as "2020-02-20T20:20:20Z"`)
+		}
 	}
 	return nil
 }
@@ -148,7 +159,7 @@ func (w *walker) skip() *DecodeError {
 func (w *walker) offset() int64 { return skipTo(w.data, w.dec.InputOffset()) }
 
 func (w *walker) refuse(path string, at int64, msg string) *DecodeError {
-	return &DecodeError{Kind: w.kind, Stage: StageDecode, Field: path, Offset: at, Msg: msg}
+	return &DecodeError{Kind: kindIn(w.apiVersion, w.kind), Stage: StageDecode, Field: path, Offset: at, Msg: msg}
 }
 
 // skipTo returns the offset of the first byte of data from at on that is

@@ -42,9 +42,10 @@ type ServeOptions struct {
 	Stderr io.Writer // nil means os.Stderr
 
 	// Args are the arguments after the program name; nil means os.Args[1:].
-	// "--version" as the first prints Name and Version; all others are
-	// ignored, since configurations of GKE and EKS pass "get-credentials". A
-	// program with flags parses them first.
+	// "--version" as the first prints Name and Version, and "get-credentials"
+	// allows a request of [OutOfTree]; configurations of GKE and EKS pass it
+	// with today's protocol, which it does not change. All others are ignored.
+	// A program with flags parses them first.
 	Args []string
 
 	Name    string        // of the plugin; "" means the base name of os.Args[0]
@@ -61,10 +62,12 @@ func Main(p Provider) {
 }
 
 // Serve reads one request, asks p, and writes one answer in the version of
-// the request, whole or not at all. It returns the exit code: 0 for an answer,
-// 1 if there is none, 2 if standard input was not a request; then one line on
-// standard error says why. It never waits longer than the timeout, or than
-// ctx lasts, even if p does: call it last.
+// the request, whole or not at all. The answer to a request of [OutOfTree] is
+// the credential of p's answer that a kubelet would try first for the image.
+// Serve returns the exit code: 0 for an answer, 1 if there is none, 2 if
+// standard input was not a request; then one line on standard error says why.
+// It never waits longer than the timeout, or than ctx lasts, even if p does:
+// call it last.
 func Serve(ctx context.Context, p Provider, opts ServeOptions) int {
 	opts = opts.withDefaults()
 	if len(opts.Args) > 0 && (opts.Args[0] == "--version" || opts.Args[0] == "-version") {
@@ -73,7 +76,7 @@ func Serve(ctx context.Context, p Provider, opts ServeOptions) int {
 	ctx, cancel := context.WithTimeoutCause(ctx, opts.Timeout, fmt.Errorf("no answer within %v", opts.Timeout))
 	defer cancel()
 
-	req, err := await(ctx, "read the request", func() (*Request, error) { return readRequest(opts.Stdin) })
+	req, err := await(ctx, "read the request", func() (*Request, error) { return opts.readRequest() })
 	if err != nil {
 		var invalid *DecodeError
 		if errors.As(err, &invalid) {
@@ -83,7 +86,7 @@ func Serve(ctx context.Context, p Provider, opts ServeOptions) int {
 	}
 	resp, err := await(ctx, "get credentials", func() (*Response, error) { return p.GetCredentials(ctx, req) })
 	if err == nil {
-		err = writeResponse(opts.Stdout, req.APIVersion, resp)
+		err = writeResponse(opts.Stdout, req, resp)
 	}
 	if err != nil {
 		return opts.fail(exitFailed, err, append(passwords(resp), string(req.ServiceAccountToken)))
@@ -135,19 +138,23 @@ func (o ServeOptions) fail(code int, err error, secrets []string) int {
 }
 
 // readRequest reads standard input to its end.
-func readRequest(r io.Reader) (*Request, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxRequest+1))
+func (o ServeOptions) readRequest() (*Request, error) {
+	data, err := io.ReadAll(io.LimitReader(o.Stdin, maxRequest+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the request: %w", err)
 	}
 	if len(data) > maxRequest {
 		return nil, decodeError(KindRequest, StageDecode, "", fmt.Sprintf("it is longer than %d bytes", maxRequest))
 	}
-	return DecodeRequest(data)
+	req, err := DecodeRequest(data)
+	if err == nil && req.APIVersion == OutOfTree && (len(o.Args) == 0 || o.Args[0] != getCredentials) {
+		return nil, decodeError(KindRequest, StageDecode, "kind", "must be "+KindRequest)
+	}
+	return req, err
 }
 
 // writeResponse checks an answer and writes it at one stroke.
-func writeResponse(w io.Writer, apiVersion string, resp *Response) error {
+func writeResponse(w io.Writer, req *Request, resp *Response) error {
 	if resp == nil {
 		return errNoAnswer
 	}
@@ -155,7 +162,13 @@ func writeResponse(w io.Writer, apiVersion string, resp *Response) error {
 		return fmt.Errorf("the provider's CacheKeyType must be %s, %s or %s", CacheImage, CacheRegistry, CacheGlobal)
 	}
 	answer := *resp
-	answer.APIVersion = apiVersion
+	answer.APIVersion = req.APIVersion
+	if req.APIVersion == OutOfTree {
+		answer.Auth = nil
+		if auth, ok := firstFor(req.Image, resp.Auth); ok {
+			answer.Auth = map[string]AuthConfig{"": auth}
+		}
+	}
 	data, err := EncodeResponse(&answer)
 	if err != nil {
 		return err

@@ -64,7 +64,7 @@ func (c Command) secrets(known []string, image string) []string {
 // broken the answer is: all but the user names and what the protocol fixes.
 func answerSecrets(stdout []byte) []string {
 	var secrets []string
-	dec := json.NewDecoder(bytes.NewReader(stdout))
+	dec := tokens(stdout)
 	type level struct {
 		object bool
 		name   string // of the member whose value is next
@@ -102,7 +102,7 @@ func answerSecrets(stdout []byte) []string {
 
 func harmless(field string) bool {
 	switch strings.ToLower(field) {
-	case "kind", "apiversion", "cachekeytype", "cacheduration", "username":
+	case "kind", "apiversion", "cachekeytype", "cacheduration", "expirationtimestamp", "username":
 		return true
 	}
 	return false

@@ -95,6 +95,8 @@ func TestAnswerSecrets(t *testing.T) {
 		{"other fields", `{"auth":[{"token":"t"},["x",{"y":["z"],"username":"u"}]],"after":"a"}`, []string{"t", "x", "z", "a"}},
 		{"half", `{"auth":{"k":{"password":"p","username":"u`, []string{"p"}},
 		{"number before", `{"a":1,"password":"p"}`, []string{"p"}},
+		{"huge number before", `{"a":1e1000,"password":"p"}`, []string{"p"}},
+		{"predecessor's answer", `{"kind":"K","expirationTimestamp":"2026-05-01T12:10:00Z","username":"u","password":"p"}`, []string{"p"}},
 		{"two", `{"password":"p"}{"password":"q"}`, []string{"p", "q"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

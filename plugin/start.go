@@ -57,7 +57,7 @@ func (c Command) cmd() *exec.Cmd {
 	}
 	return &exec.Cmd{
 		Path:        path,
-		Args:        append([]string{path}, c.Args...),
+		Args:        append([]string{path}, c.args()...),
 		Env:         c.environ(),
 		Dir:         c.Dir,
 		SysProcAttr: ownGroup(),

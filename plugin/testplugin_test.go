@@ -103,6 +103,13 @@ var modes = map[string]func() int{
 		os.Stderr.Write(data)
 		return say()
 	},
+	"record": func() int { // testStderr names a file for its arguments, REGION and its input
+		data, _ := io.ReadAll(os.Stdin)
+		text := strings.Join(append(os.Args[1:], "REGION="+os.Getenv("REGION"), string(data)), "\n")
+		os.WriteFile(os.Getenv(testStderr), []byte(text), 0o600)
+		os.Unsetenv(testStderr)
+		return say()
+	},
 	"flood-stdout": func() int { return flood(os.Stdout, 1<<30) },
 	"flood-stderr": func() int {
 		flood(os.Stderr, 1<<30)

@@ -20,10 +20,24 @@ const (
 	V1Alpha1 = Group + "/v1alpha1"
 )
 
+// OutOfTree is the apiVersion under which [Command] and [Request] name the
+// protocol of the predecessor, "Out-of-Tree Credential Providers", as its
+// document writes it. No kubelet has ever spoken it. The plugin gets the argument
+// get-credentials and a request that is nothing but the image; its answer is
+// one user name and password.
+const OutOfTree = "v1alpha1"
+
 // The kinds of the exec protocol.
 const (
 	KindRequest  = "CredentialProviderRequest"
 	KindResponse = "CredentialProviderResponse"
+)
+
+// What the predecessor's document calls the two kinds. Its requests do not
+// say their kind, and its answers need not.
+const (
+	KindOutOfTreeRequest  = "RegistryCredentialPluginRequest"
+	KindOutOfTreeResponse = "RegistryCredentialPluginResponse"
 )
 
 // CacheKeyType says for what an answer may be reused.
@@ -47,8 +61,8 @@ func (t CacheKeyType) Valid() bool {
 // Request is the CredentialProviderRequest that a plugin reads from its
 // standard input, in any version (KEP-2133; service-account fields: KEP-4412).
 type Request struct {
-	// APIVersion is one of V1, V1Beta1 and V1Alpha1. A [Command] fills it in
-	// from its own APIVersion, so callers leave it empty.
+	// APIVersion is one of V1, V1Beta1, V1Alpha1 and OutOfTree. A [Command]
+	// fills it in from its own APIVersion, so callers leave it empty.
 	APIVersion string
 
 	// Image is the normalised repository of the image, without tag or digest,
@@ -71,7 +85,7 @@ type Response struct {
 	// fills it in, so providers leave it empty.
 	APIVersion string
 
-	// CacheKeyType is required.
+	// CacheKeyType is required. Answers of OutOfTree are for the image alone.
 	CacheKeyType CacheKeyType
 
 	// CacheDuration is how long the answer may be reused. nil means the
@@ -80,7 +94,8 @@ type Response struct {
 	CacheDuration *time.Duration
 
 	// Auth maps patterns, in the syntax of matchImages, to credentials.
-	// Empty means that the provider has no credentials for the image.
+	// Empty means that the provider has no credentials for the image. An
+	// answer of OutOfTree has at most one credential, and no pattern.
 	Auth map[string]AuthConfig
 }
 

@@ -41,10 +41,14 @@ func program() pluginmain.Program {
 		Example: "  acr-credential-provider /etc/kubernetes/azure.json",
 		Flags:   flags,
 		New: func(in pluginmain.Input) (plugin.Provider, error) {
-			if len(in.Args) != 1 {
+			args := in.Args
+			if len(args) > 0 && args[0] == "get-credentials" {
+				args = args[1:] // it allows the predecessor's protocol, as in every plugin
+			}
+			if len(args) != 1 {
 				return nil, errors.New("exactly one argument is needed, the path of the cloud configuration (azure.json)")
 			}
-			opts.ConfigFile, opts.Getenv, opts.Log = in.Args[0], in.Getenv, in.Log
+			opts.ConfigFile, opts.Getenv, opts.Log = args[0], in.Getenv, in.Log
 			return acr.New(opts)
 		},
 	}

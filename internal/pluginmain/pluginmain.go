@@ -117,6 +117,9 @@ func (p Program) Run(ctx context.Context, args []string, stdin io.Reader, stdout
 	if err := p.checkArgs(); err != nil {
 		return p.fail(stderr, err)
 	}
+	if rest := p.Flags.Args(); len(rest) > 0 && rest[0] == getCredentials {
+		serve.Args = rest[:1]
+	}
 	provider, err := p.New(Input{Args: p.Flags.Args(), Getenv: getenv, Log: logger(stderr, p.Name, *verbosity)})
 	if err != nil {
 		return p.fail(stderr, err)
@@ -124,12 +127,15 @@ func (p Program) Run(ctx context.Context, args []string, stdin io.Reader, stdout
 	return plugin.Serve(ctx, provider, serve)
 }
 
+// getCredentials is the argument that allows a request of [plugin.OutOfTree].
+// It stands in configurations of today's protocol too, whatever the plugin.
+const getCredentials = "get-credentials"
+
 // checkArgs refuses arguments that nobody would read: "--optional false" is a
-// switch that is on, and one of these. The exception stands in configurations
-// in the field, whatever the plugin.
+// switch that is on, and one of these.
 func (p Program) checkArgs() error {
 	for _, arg := range p.Flags.Args() {
-		if p.Args == "" && arg != "get-credentials" {
+		if p.Args == "" && arg != getCredentials {
 			return fmt.Errorf("the argument %q belongs to no flag; switches are turned off as in --name=false, and --help lists the flags", arg)
 		}
 	}

@@ -42,6 +42,51 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+// TestOutOfTree: get-credentials allows the predecessor's protocol where it is
+// the first argument that is no flag, and changes nothing else.
+func TestOutOfTree(t *testing.T) {
+	const (
+		alone  = `{"image":"registry.example/a"}`
+		todays = `{"kind":"CredentialProviderRequest","apiVersion":"` + plugin.V1 + `","image":"registry.example/a"}`
+
+		refused = "prog: not a valid CredentialProviderRequest: kind: must be CredentialProviderRequest\n"
+		old     = `{"kind":"RegistryCredentialPluginResponse","apiVersion":"v1alpha1","username":"u","password":"open-sesame"}` + "\n"
+		today   = `{"kind":"CredentialProviderResponse","apiVersion":"` + plugin.V1 + `","cacheKeyType":"Image","auth":{"registry.example":{"username":"u","password":"open-sesame"}}}` + "\n"
+	)
+	for name, tt := range map[string]struct{ takes, args, stdin, want string }{
+		"the argument":                 {"", "get-credentials", alone, old},
+		"flags before":                 {"", "--switch -v 0 get-credentials", alone, old},
+		"flags after":                  {"", "get-credentials --switch", alone, old},
+		"an argument after":            {"[get-credentials] FILE", "get-credentials --switch file", alone, old},
+		"behind --":                    {"", "--switch -- get-credentials", alone, old},
+		"no argument":                  {"", "--switch", alone, refused},
+		"an argument before":           {"FILE", "file get-credentials", alone, refused},
+		"a flag's value":               {"", "--vmodule get-credentials", alone, refused},
+		"the argument, today's":        {"", "get-credentials --switch", todays, today},
+		"no argument, today's":         {"", "--switch", todays, today},
+		"a version behind --, today's": {"FILE", "-- --version", todays, today},
+	} {
+		t.Run(name, func(t *testing.T) {
+			flags := Flags()
+			flags.Bool("switch", false, "a switch")
+			IgnoreKlog(flags)
+			p := Program{Name: "prog", Args: tt.takes, Flags: flags, New: func(Input) (plugin.Provider, error) { return provider{}, nil }}
+			var out strings.Builder
+			p.Run(context.Background(), strings.Fields(tt.args), strings.NewReader(tt.stdin), &out, &out, func(string) string { return "" })
+			if out.String() != tt.want {
+				t.Errorf("got %s, want %s", out.String(), tt.want)
+			}
+		})
+	}
+}
+
+type provider struct{}
+
+func (provider) GetCredentials(context.Context, *plugin.Request) (*plugin.Response, error) {
+	auth := map[string]plugin.AuthConfig{"registry.example": {Username: "u", Password: "open-sesame"}}
+	return &plugin.Response{CacheKeyType: plugin.CacheImage, Auth: auth}, nil
+}
+
 func TestLogger(t *testing.T) {
 	for name, tt := range map[string]struct {
 		verbosity int

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestDocsPredecessor: the exchanges in docs/protocol.md, the one in today's
+// protocol and the other in its predecessor's, are what goes over the wire.
+func TestDocsPredecessor(t *testing.T) {
+	text, err := os.ReadFile("../docs/protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## The predecessor\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var documented []string
+	for _, m := range regexp.MustCompile("(?s)```json\n(.*?\n)```").FindAllStringSubmatch(section, -1) {
+		documented = append(documented, m[1])
+	}
+	var wire []string
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))) // by the test's own clock
+		wire = exchanges(t)
+	})
+	if diff := cmp.Diff(wire, documented); diff != "" {
+		t.Errorf("docs/protocol.md: -wire +documented\n%s", diff)
+	}
+}
+
+// exchanges are the requests in both protocols, and then the answers.
+func exchanges(t *testing.T) []string {
+	t.Helper()
+	provider := func(context.Context, *Request) (*Response, error) {
+		return &Response{
+			CacheKeyType:  CacheRegistry,
+			CacheDuration: new(10 * time.Minute),
+			Auth:          map[string]AuthConfig{"registry.example": {"node", "open-sesame"}},
+		}, nil
+	}
+	var requests, answers []string
+	for _, version := range []string{V1, OutOfTree} {
+		request, err := EncodeRequest(&Request{APIVersion: version, Image: "registry.example/team/app"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer := serve(t.Context(), bytes.NewReader(request), provider, ServeOptions{Args: []string{"get-credentials"}})
+		requests, answers = append(requests, string(request)), append(answers, answer.stdout)
+	}
+	return append(requests, answers...)
+}

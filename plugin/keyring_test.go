@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugin_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/plugin"
+)
+
+// FuzzOneCredential: to a request of OutOfTree a plugin answers with the
+// credential that a keyring would try first, whatever the keys of its answer.
+func FuzzOneCredential(f *testing.F) {
+	for _, keys := range []string{
+		"registry.example *.example registry.example/team", "registry.example/v1/team registry.example/v2/",
+		"https://user:x@registry.example/?q#f http://registry.example", "registry.example/%74eam registry.example/%2574eam", "registry.example:", "REGISTRY.example",
+		"*.*", "index.docker.io", "https://index.docker.io/v1/ docker.io", "[::1] [::1]:5000", "[:1]", "registry.example: *.example:5000", "%zz registry.example", "a..b", "",
+	} {
+		for _, image := range []string{"registry.example/team/app", "registry.example:5000/team", "nginx", "localhost/app", "[::1]/app", "[::1]:5000/app"} {
+			f.Add(image, keys)
+		}
+	}
+	f.Fuzz(func(t *testing.T, image, keys string) {
+		x := (&regcred.Config{}).Explain(image)
+		if x.Error != "" {
+			t.Skip("no image")
+		}
+		auth := map[string]plugin.AuthConfig{}
+		for _, key := range strings.Fields(strings.ToValidUTF8(keys, "")) {
+			auth[key] = plugin.AuthConfig{Username: key}
+		}
+		if got, want := served(t, x.Repository, auth), first(t, x.Repository, auth); got != want {
+			t.Errorf("%s: got the credential under %q, want %q", x.Repository, got, want)
+		}
+	})
+}
+
+// FuzzImageKey: the key under which the credential of an answer in OutOfTree
+// stands matches the image that was asked for, whatever it is.
+func FuzzImageKey(f *testing.F) {
+	for _, image := range []string{
+		"nginx", "registry.example/team/app", "registry.example:5000/v1/app", "localhost/v2/app", "docker.io/v1/app", "index.docker.io/v2/v2/app",
+		"[::1]/app", "[::1]:5000/app", "[2001:db8::1]/v1/app", "REGISTRY.example/a__b", "1.2.3.4/x", "registry.example./x", "a-b/c", "v1/app", "v2/app/x",
+	} {
+		f.Add(image)
+	}
+	f.Fuzz(func(t *testing.T, image string) {
+		x := (&regcred.Config{}).Explain(image)
+		if x.Error != "" {
+			t.Skip("no image")
+		}
+		key := plugin.ImageKey(x.Repository)
+		if first(t, x.Repository, map[string]plugin.AuthConfig{key: {Username: "u"}}) != "u" {
+			t.Errorf("%s: the key %q does not match it", x.Repository, key)
+		}
+	})
+}
+
+// served is the user name of the answer in OutOfTree.
+func served(t *testing.T, image string, auth map[string]plugin.AuthConfig) string {
+	t.Helper()
+	req, err := plugin.EncodeRequest(&plugin.Request{APIVersion: plugin.OutOfTree, Image: image})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stdout bytes.Buffer
+	code := plugin.Serve(t.Context(), plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
+		return &plugin.Response{CacheKeyType: plugin.CacheImage, Auth: auth}, nil
+	}), plugin.ServeOptions{Stdin: bytes.NewReader(req), Stdout: &stdout, Args: []string{"get-credentials"}})
+	var answer struct{ Username string }
+	if err := json.Unmarshal(stdout.Bytes(), &answer); err != nil || code != 0 {
+		t.Fatalf("exit code %d, %v", code, err)
+	}
+	return answer.Username
+}
+
+// first is the user name that a keyring would try first.
+func first(t *testing.T, image string, auth map[string]plugin.AuthConfig) string {
+	t.Helper()
+	ring, err := regcred.New(&regcred.Config{}, regcred.Options{BinDir: ".", Sources: []regcred.AuthSource{answer(auth)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ring.Close()
+	res, err := ring.Lookup(t.Context(), regcred.Request{Image: image})
+	if err != nil || len(res.Credentials) == 0 {
+		return ""
+	}
+	return res.Credentials[0].Username
+}
+
+// answer is a source of credentials with one answer.
+type answer map[string]plugin.AuthConfig
+
+func (answer) Name() string { return "answer" }
+
+func (a answer) Auths(context.Context, string) ([]regcred.AuthSet, error) {
+	return []regcred.AuthSet{{Source: regcred.Source{Kind: regcred.SourceNode}, Auths: a}}, nil
+}
