@@ -14,8 +14,8 @@ import (
 
 // Config is a CredentialProviderConfig: the providers of one file, or of a
 // directory of files merged in lexical order (group kubelet.config.k8s.io,
-// KEP-2133). Make one with [Load]; it is read-only afterwards and safe for
-// concurrent use.
+// KEP-2133). The predecessor's RegistryCredentialConfig becomes one too. Make
+// one with [Load]; it is read-only afterwards and safe for concurrent use.
 type Config struct {
 	Providers []Provider
 
@@ -27,6 +27,10 @@ type Config struct {
 // Provider is one entry of a [Config]: an executable, the images it is asked
 // about, and how it is called. The JSON names are those of the kubelet's
 // types; [Load] is the only decoder.
+//
+// One of the predecessor has the APIVersion [plugin.OutOfTree], its
+// imageMatchers as MatchImages, its extraArgs as Env, with names in upper
+// case, and a DefaultCacheDuration of 0.
 type Provider struct {
 	Name                 string           `json:"name"`
 	MatchImages          []string         `json:"matchImages"`
@@ -64,14 +68,33 @@ const (
 	CachePerToken TokenCacheType = "Token"
 )
 
-// configFile is one file of a Config, kept for its hash and for positions.
+// File is one file of a [Config], as [Load] read it. It prints as its name
+// alone, and cannot be written as JSON: values of args and env in Data are
+// secrets.
+type File struct {
+	Name         string // the path given to Load or, for a directory, of its entry
+	Kind         string // CredentialProviderConfig, or the predecessor's, as written
+	APIVersion   string // of the file itself, e.g. "kubelet.config.k8s.io/v1"
+	Data         []byte // all of it: a second YAML document is ignored, but in here
+	First, Count int    // its providers: Config.Providers[First:First+Count]
+}
+
+// Files returns the files of c in the order in which they were merged; none
+// for a Config that does not come from [Load]. Data is shared with c, and
+// must not be changed.
+func (c *Config) Files() []File {
+	files := make([]File, len(c.files))
+	for i, f := range c.files {
+		files[i] = f.File
+	}
+	return files
+}
+
+// configFile is a File, with where things stand in it.
 type configFile struct {
-	name       string
-	data       []byte
-	apiVersion string // of the file itself, e.g. "kubelet.config.k8s.io/v1"
-	first      int    // index in Config.Providers of its first provider
-	count      int
-	source     *source // where things stand in data
+	File
+	source  *source
+	argKeys [][]string // of the predecessor's providers: see extraArgs.keys
 }
 
 // FieldError is a problem at one place of a configuration.
@@ -96,7 +119,10 @@ func (e *FieldError) Error() string {
 	if e.File != "" {
 		b.WriteString(e.File)
 		if e.Line > 0 {
-			fmt.Fprintf(&b, ":%d:%d", e.Line, e.Column)
+			fmt.Fprintf(&b, ":%d", e.Line)
+		}
+		if e.Line > 0 && e.Column > 0 {
+			fmt.Fprintf(&b, ":%d", e.Column)
 		}
 		b.WriteString(": ")
 	}
@@ -116,11 +142,12 @@ func (e *FieldError) Error() string {
 // (pkg/credentialprovider/plugin/config.go), except that it refuses what is
 // not a regular file, more than 16 MiB or half a million lines and commas
 // together, YAML aliases that expand to more than 16 MiB, and the apiVersion
-// of the kubelet's in-memory form (__internal). It does not validate: see
-// [Config.Validate].
+// of the kubelet's in-memory form (__internal). Beside that it accepts the
+// predecessor's RegistryCredentialConfig, which no kubelet reads. It does not
+// validate: see [Config.Validate].
 //
 // Errors are [*FieldError], several joined with [errors.Join]. They never
-// hold a value of env or args.
+// hold a value of env, args or extraArgs.
 func Load(path string) (*Config, error) {
 	paths, dir, err := configPaths(path)
 	if err != nil {
@@ -148,14 +175,14 @@ func Load(path string) (*Config, error) {
 
 // add decodes one file and appends its providers.
 func (c *Config) add(name string, data []byte) error {
-	f := configFile{name: name, data: data, first: len(c.Providers), source: newSource(name, data)}
-	apiVersion, providers, err := decodeFile(f.source)
+	f := configFile{File: File{Name: name, Data: data, First: len(c.Providers)}, source: newSource(name, data)}
+	d, err := decodeFile(f.source)
 	if err != nil {
 		return err
 	}
-	f.apiVersion, f.count = apiVersion, len(providers)
+	f.Kind, f.APIVersion, f.Count, f.argKeys = d.Kind, d.APIVersion, len(d.providers), d.argKeys
 	c.files = append(c.files, f)
-	c.Providers = append(c.Providers, providers...)
+	c.Providers = append(c.Providers, d.providers...)
 	return nil
 }
 
@@ -181,8 +208,8 @@ func (c *Config) duplicateNames(list *problems) {
 func (c *Config) Hash() string {
 	h := sha256.New()
 	for _, f := range c.files {
-		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(f.data))))
-		h.Write(f.data)
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(f.Data))))
+		h.Write(f.Data)
 	}
 	return fmt.Sprintf("sha256:%x", h.Sum(nil))
 }

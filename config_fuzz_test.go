@@ -17,7 +17,7 @@ import (
 func configSeeds(t testing.TB) []string {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/config/*")
-	if err != nil || len(paths) < 5 {
+	if err != nil || len(paths) < 8 {
 		t.Fatalf("testdata/config has %d files: %v", len(paths), err)
 	}
 	var seeds []string
@@ -31,6 +31,9 @@ func configSeeds(t testing.TB) []string {
 	secret := "  args: [--token, " + canary.Arg + "]\n  env:\n  - name: A\n    value: " + canary.Env + "\n"
 	for _, brk := range []string{"", "  foo: 1\n", "  args: {}\n", "\tx\n", "  name: [\n", "  env: *x\n"} {
 		seeds = append(seeds, testConfig+secret+brk, testHead+"providers:\n-"+secret[1:]+brk)
+	}
+	for _, args := range []string{"{token: %s}", "[{name: token, value: %s}]", "{a=%s: x}", "{%s: 1}", "[{%s: x}]", "[%s]", "{name: a, value: %s}", "{a: {b: %s}}", "[{name: a, value: [%s]}]", "{a: *%s}"} {
+		seeds = append(seeds, oldHead+"providers:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs: "+strings.ReplaceAll(args, "%s", canary.Env)+"\n")
 	}
 	return append(seeds, testJSON, strings.Replace(testJSON, `"name"`, `"env":[{"name":"A","value":"`+canary.Env+`"}],"name"`, 1))
 }
@@ -82,7 +85,7 @@ func checkErrors(t *testing.T, err error) {
 		if !ok {
 			t.Fatalf("%T is not a *FieldError", e)
 		}
-		secret := strings.Contains(fe.Path, ".env") || strings.Contains(fe.Path, ".args")
+		secret := strings.Contains(fe.Path, ".env") || strings.Contains(fe.Path, ".args") || strings.Contains(fe.Path, ".extraArgs")
 		if fe.Value == "" || secret {
 			canary.Check(t, "error", fe.Error())
 		}

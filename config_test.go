@@ -166,7 +166,6 @@ func TestLoadRejects(t *testing.T) {
 		{"internal version", replace("kubelet.config.k8s.io/v1", "kubelet.config.k8s.io/__internal"), []string{`f:1:13: apiVersion: not supported: it must be kubelet.config.k8s.io/v1, kubelet.config.k8s.io/v1beta1 or kubelet.config.k8s.io/v1alpha1: "kubelet.config.k8s.io/__internal"`}},
 		{"version of the protocol", replace("kubelet.config", "credentialprovider.kubelet"), []string{`f:1:13: apiVersion: the version of a provider, not of the file: write kubelet.config.k8s.io/v1 here: "credentialprovider.kubelet.k8s.io/v1"`}},
 		{"kubelet configuration", "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\naddress: 127.0.0.1\n", []string{`f:1:7: kind: the kubelet's main configuration; --image-credential-provider-config takes a file of its own, of kind CredentialProviderConfig: "KubeletConfiguration"`}},
-		{"predecessor", "kind: RegistryCredentialConfig\napiVersion: v1alpha1\nproviders: [{name: x, imageMatchers: []}]\n", []string{`f:1:7: kind: the form of the predecessor (Out-of-Tree Credential Providers), which this version does not support yet: write a CredentialProviderConfig in kubelet.config.k8s.io/v1: "RegistryCredentialConfig"`}},
 		{"predecessor's fields", replace("matchImages", "imageMatchers") + "  extraArgs: {a: b}\n", []string{
 			"f:5:3: providers[0].imageMatchers: unknown field: the predecessor's name of matchImages",
 			"f:8:3: providers[0].extraArgs: unknown field: the predecessor's field: write args, or env"}},

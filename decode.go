@@ -33,7 +33,7 @@ type typeMeta struct {
 }
 
 // wireConfig is a configuration file; P is how its version writes a provider.
-type wireConfig[P wireProvider] struct {
+type wireConfig[P any] struct {
 	typeMeta
 	Providers []P `json:"providers"`
 }
@@ -54,7 +54,11 @@ type betaProvider struct {
 	TokenAttributes json.RawMessage `json:"tokenAttributes"`
 }
 
-var errTokenAttributes = errors.New("tokenAttributes in a version that does not have it")
+// What a decoder finds that the types cannot say; diagnosis says it in full.
+var (
+	errTokenAttributes = errors.New("tokenAttributes in a version that does not have it")
+	errProviderType    = errors.New("a provider of another type")
+)
 
 func (p v1Provider) provider() (Provider, error) {
 	p.Provider.DefaultCacheDuration = (*time.Duration)(p.DefaultCacheDuration)
@@ -83,35 +87,47 @@ func (d *wireDuration) UnmarshalJSON(b []byte) error {
 	return err
 }
 
+// decoded is what a file holds.
+type decoded struct {
+	typeMeta
+	providers []Provider
+	argKeys   [][]string // of the predecessor's providers: see extraArgs.keys
+}
+
 // decodeFile decodes one file as the kubelet's strict decoder does. What the
 // kubelet's libraries reject is explained by [source.diagnose]; their own
 // errors quote the file, which may hold secrets.
-func decodeFile(src *source) (apiVersion string, providers []Provider, err error) {
+func decodeFile(src *source) (decoded, error) {
 	doc, duplicates, err := src.toJSON()
 	if err != nil {
-		return "", nil, err
+		return decoded{}, err
 	}
 	var meta typeMeta
 	// kubelet: type and version are looked for without regard to case, which
 	// strict decoding then refuses.
 	if err := json.Unmarshal(doc, &meta); err != nil {
-		return "", nil, src.diagnose(doc, meta, err)
+		return decoded{}, src.diagnose(doc, meta, err)
 	}
 	if !meta.supported() {
-		return "", nil, src.diagnose(doc, meta, nil)
+		return decoded{}, src.diagnose(doc, meta, nil)
 	}
-	providers, err = decodeProviders(doc, meta.APIVersion)
+	d, err := decodeProviders(doc, meta)
 	if err == nil {
 		err = duplicates
 	}
 	if err != nil {
-		return "", nil, src.diagnose(doc, meta, err)
+		return decoded{}, src.diagnose(doc, meta, err)
 	}
-	return meta.APIVersion, providers, nil
+	d.typeMeta = meta
+	return d, nil
 }
 
-// supported reports whether the kubelet reads documents of this type.
+// supported reports whether documents of this type are read, by the kubelet
+// or, if they are of the predecessor, by us.
 func (m typeMeta) supported() bool {
+	if m.predecessor() {
+		return m.APIVersion == versionPredecessor
+	}
 	return m.Kind == configKind && slices.Contains([]string{configV1, configV1Beta1, configV1Alpha1}, m.APIVersion)
 }
 
@@ -141,35 +157,48 @@ func isJSON(data []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeftFunc(data, unicode.IsSpace), []byte("{"))
 }
 
-func decodeProviders(doc []byte, apiVersion string) ([]Provider, error) {
-	if apiVersion == configV1 {
+func decodeProviders(doc []byte, meta typeMeta) (decoded, error) {
+	switch {
+	case meta.predecessor():
+		return decodePredecessor(doc)
+	case meta.APIVersion == configV1:
 		return decodeWire[v1Provider](doc)
 	}
 	return decodeWire[betaProvider](doc)
 }
 
-func decodeWire[P wireProvider](doc []byte) ([]Provider, error) {
+func decodeWire[P wireProvider](doc []byte) (decoded, error) {
 	var wire wireConfig[P]
-	strict, err := kjson.UnmarshalStrict(doc, &wire)
-	if err = errors.Join(err, errors.Join(strict...)); err != nil {
-		return nil, err
+	err := unmarshalStrict(doc, &wire)
+	if err != nil {
+		return decoded{}, err
 	}
 	providers := make([]Provider, len(wire.Providers))
 	for i, p := range wire.Providers {
 		if providers[i], err = p.provider(); err != nil {
-			return nil, err
+			return decoded{}, err
 		}
 	}
-	return providers, nil
+	return decoded{providers: providers}, nil
+}
+
+// unmarshalStrict decodes JSON as the kubelet does: unknown and duplicate
+// fields are errors, and case counts.
+func unmarshalStrict(data []byte, v any) error {
+	strict, err := kjson.UnmarshalStrict(data, v)
+	return errors.Join(err, errors.Join(strict...))
 }
 
 // problem says what is wrong with the type of a document, or returns nil.
 func (m typeMeta) problem() *problem {
 	group, version, _ := strings.Cut(m.APIVersion, "/")
 	switch {
-	case m.Kind == "RegistryCredentialConfig":
-		return &problem{path: fieldPath{"kind"}, value: m.Kind,
-			msg: "the form of the predecessor (Out-of-Tree Credential Providers), which this version does not support yet: write a " + configKind + " in " + configV1}
+	case m.predecessor():
+		return m.predecessorProblem()
+	case m.Kind == kindPredecessorProvider:
+		return &problem{path: fieldPath{"kind"}, value: m.Kind, msg: "the kind of a provider, not of the file: write " + kindPredecessor + " here"}
+	case strings.EqualFold(m.Kind, kindPredecessor):
+		return &problem{path: fieldPath{"kind"}, value: m.Kind, msg: "did you mean " + kindPredecessor + "? (case matters)"}
 	case m.Kind == "KubeletConfiguration":
 		return &problem{path: fieldPath{"kind"}, value: m.Kind,
 			msg: "the kubelet's main configuration; --image-credential-provider-config takes a file of its own, of kind " + configKind}

@@ -58,14 +58,12 @@ func (l *problems) join() error {
 
 // fieldError gives a problem its place.
 func (s *source) fieldError(p problem) *FieldError {
-	var at place
+	at := s.place(p.path)
 	if p.key {
 		at = s.keyPlace(p.path)
-		if p.hide {
-			at.path = p.path[:len(p.path)-1].String()
-		}
-	} else {
-		at = s.place(p.path)
+	}
+	if p.hide {
+		at.path = p.path[:len(p.path)-1].String()
 	}
 	return &FieldError{File: at.file, Line: at.line, Column: at.column, Path: at.path, Value: shown(p.value), Msg: p.msg}
 }
@@ -96,8 +94,9 @@ func shown(value string) string {
 // own: the decoder stops at the first error, knows no positions and quotes
 // values.
 type diagnosis struct {
-	src  *source
-	list problems
+	src   *source
+	shape *shape // of the document
+	list  problems
 }
 
 // diagnose returns everything that is wrong with a document. The cause is the
@@ -110,10 +109,10 @@ func (s *source) diagnose(doc []byte, meta typeMeta, cause error) error {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(doc, &value); err != nil {
 		return &FieldError{File: s.name, Msg: "cannot be decoded"}
 	}
-	d := &diagnosis{src: s}
+	d := &diagnosis{src: s, shape: documentShape(meta)}
 	d.document(value, meta)
 	if len(d.list.errs) == 0 {
-		d.list.add(&FieldError{File: s.name, Msg: "is not a " + configKind + " as a kubelet reads it"})
+		d.list.add(&FieldError{File: s.name, Msg: "cannot be decoded as what its kind says"})
 	}
 	return d.list.join()
 }
@@ -126,11 +125,11 @@ func (d *diagnosis) document(value any, meta typeMeta) {
 	wrongType := meta.problem()
 	if _, ok := value.(map[string]any); ok && wrongType != nil {
 		d.report(*wrongType)
-		if meta.Kind != "" && meta.Kind != configKind {
+		if meta.Kind != "" && meta.Kind != configKind && !meta.predecessor() {
 			return // Its fields are those of something else.
 		}
 	}
-	d.value(value, configShape(meta.APIVersion), nil)
+	d.value(value, d.shape, nil)
 	if root := d.src.root(); root != nil {
 		d.duplicates(root, nil)
 	}
@@ -149,7 +148,7 @@ func (d *diagnosis) value(v any, want *shape, at fieldPath) {
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		if want.fields != nil {
+		if want.fields != nil || want.values != nil {
 			d.object(v, want, at)
 			return
 		}
@@ -162,6 +161,7 @@ func (d *diagnosis) value(v any, want *shape, at fieldPath) {
 		}
 	case string:
 		if want.scalar == "string" {
+			d.oneOf(v, want, at)
 			return
 		}
 		if want.scalar == "duration" {
@@ -181,12 +181,21 @@ func (d *diagnosis) object(v map[string]any, want *shape, at fieldPath) {
 		if d.list.full() {
 			return
 		}
-		if field, ok := want.fields[name]; ok {
+		if field := want.field(name); field != nil {
 			d.value(v[name], field, at.with(name))
 			continue
 		}
 		d.unknown(name, want, at)
 	}
+}
+
+// oneOf checks a string that may not be any.
+func (d *diagnosis) oneOf(s string, want *shape, at fieldPath) {
+	if want.oneOf == nil || slices.Contains(want.oneOf, s) {
+		return
+	}
+	words := slices.DeleteFunc(slices.Clone(want.oneOf), func(s string) bool { return s == "" })
+	d.report(problem{path: at, value: s, msg: "must be " + strings.Join(words, " or ") + ", or be left out"})
 }
 
 func (d *diagnosis) duration(s string, at fieldPath) {
@@ -212,7 +221,7 @@ func (d *diagnosis) mismatch(v any, want *shape, at fieldPath) {
 	if _, ok := v.(bool); ok {
 		msg += " (in YAML the words yes, no, on and off are booleans)"
 	}
-	d.report(problem{path: at, value: value, msg: msg})
+	d.report(problem{path: at, hide: d.safe(at) < len(at), value: value, msg: msg})
 }
 
 func describe(v any) string {
@@ -237,8 +246,11 @@ func (d *diagnosis) unknown(name string, want *shape, at fieldPath) {
 		msg += ": " + hint
 	}
 	if hint == "" && (want.secret || !isFieldName(name)) {
-		d.report(problem{path: at.with(name), key: true, hide: true,
-			msg: "has an unknown field; it may have " + list(slices.Sorted(maps.Keys(want.fields)))})
+		msg := "has an unknown field; it may have " + list(slices.Sorted(maps.Keys(want.fields)))
+		if want.others != "" {
+			msg = "has an unknown field: " + want.others
+		}
+		d.report(problem{path: at.with(name), key: true, hide: true, msg: msg})
 		return
 	}
 	d.report(problem{path: at.with(name), key: true, msg: msg})
@@ -295,7 +307,7 @@ func (d *diagnosis) mergedTwice(n *yaml.Node, seen map[string]bool, at fieldPath
 				key := m.Content[j].Value
 				if seen[key] {
 					pos := d.src.locate(place{}, n.Content[i])
-					d.list.add(&FieldError{File: d.src.name, Line: pos.line, Column: pos.column, Path: at.String(),
+					d.list.add(&FieldError{File: d.src.name, Line: pos.line, Column: pos.column, Path: at[:d.safe(at)].String(),
 						Msg: "a field is set here and merged in with <<, which counts as setting it twice: write it once"})
 				}
 				seen[key] = true
@@ -305,29 +317,28 @@ func (d *diagnosis) mergedTwice(n *yaml.Node, seen map[string]bool, at fieldPath
 }
 
 func (d *diagnosis) duplicate(key *yaml.Node, at fieldPath) {
-	p := at
-	if safeKey(key.Value, at) {
-		p = at.with(key.Value)
-	}
+	p := at.with(key.Value)
 	pos := d.src.locate(place{}, key)
-	d.list.add(&FieldError{File: d.src.name, Line: pos.line, Column: pos.column, Path: p.String(),
+	d.list.add(&FieldError{File: d.src.name, Line: pos.line, Column: pos.column, Path: p[:d.safe(p)].String(),
 		Msg: "a field is set twice: remove one of the two"})
 }
 
-// safeKey reports whether a key may be shown: it is the name of a field that
-// exists somewhere, and not a value gone astray.
-func safeKey(key string, at fieldPath) bool {
-	s := configShape(configV1)
-	for _, e := range at {
-		switch e := e.(type) {
-		case int:
+// safe returns how much of a path may be shown: as far as its keys are names
+// of fields that exist, and not values gone astray.
+func (d *diagnosis) safe(p fieldPath) int {
+	s := d.shape
+	for i, e := range p {
+		switch name, isKey := e.(string); {
+		case !isKey:
 			s = s.elem
-		case string:
-			s = s.fields[e]
+		case s.values != nil && !isVariableName(name):
+			s = nil
+		default:
+			s = s.field(name)
 		}
 		if s == nil {
-			return false
+			return i
 		}
 	}
-	return s.fields[key] != nil
+	return len(p)
 }

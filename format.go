@@ -64,6 +64,15 @@ func (c Config) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "%s%v", c.path, c.P
 // LogValue returns the same.
 func (c Config) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(c)) }
 
+// Format writes the name of f, whatever the verb: Data holds secrets.
+func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Name) }
+
+// LogValue returns the same.
+func (f File) LogValue() slog.Value { return slog.StringValue(f.Name) }
+
+// MarshalJSON always fails, as that of [Secret] does.
+func (f File) MarshalJSON() ([]byte, error) { return Secret("").MarshalJSON() }
+
 // Format writes BinDir alone, whatever the verb: an environment holds secrets.
 func (o Options) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "{BinDir: %q}", o.BinDir) }
 

@@ -54,7 +54,7 @@ providers:
 	}
 	provider, set := &c.Providers[0], AuthSet{Auths: users("r.example", "u")}
 	values := map[string]any{
-		"Config": c, "Provider": *provider, "EnvVar": provider.Env[0], "pointers to EnvVar": []*EnvVar{&provider.Env[0]},
+		"Config": c, "File": c.Files()[0], "pointers to File": []*File{&c.Files()[0]}, "Files": c.Files(), "Provider": *provider, "EnvVar": provider.Env[0], "pointers to EnvVar": []*EnvVar{&provider.Env[0]},
 		"pointers to Provider": []*Provider{provider}, "no env": []*Provider{{Args: provider.Args}}, "Keyring": k, "Options": opts, "pointers to Options": []*Options{&opts},
 		"Request": req, "pointers to Request": []*Request{&req}, "Result": res, "pointers to Result": []*Result{res},
 		"Credential": res.Credentials[0], "pointers to Credential": []*Credential{&res.Credentials[0]},

@@ -62,8 +62,8 @@ func (c *Config) LintBinDir(binDir string) []Finding {
 	apply(&l, binDirRules(), dir, nowhere)
 	rules := binaryRules()
 	for i := range c.Providers {
-		if name := c.Providers[i].Name; dir.err == nil && nameProblem(name) == "" {
-			apply(&l, rules, inspectBinary(binDir, name), spot{provider: i, rest: fieldPath{"name"}})
+		if p := &c.Providers[i]; dir.err == nil && nameProblem(p.Name) == "" {
+			apply(&l, rules, inspectBinary(binDir, p.Name, readerOf(p.predecessor())), spot{provider: i, rest: fieldPath{"name"}})
 		}
 	}
 	return l.sorted()
@@ -95,8 +95,7 @@ type spot struct {
 	provider  int
 	rest      fieldPath
 	elsewhere bool
-	file      string
-	line      int
+	where     place // if elsewhere
 }
 
 var nowhere = spot{elsewhere: true}
@@ -129,7 +128,7 @@ func apply[T any](l *linter, rules []rule[T], subject T, base spot) {
 
 func (l *linter) add(at spot, f Finding) {
 	if at.elsewhere {
-		f.File, f.Line = at.file, at.line
+		f.File, f.Line, f.Column, f.Path = at.where.file, at.where.line, at.where.column, at.where.path
 		l.findings = append(l.findings, located{f, -1})
 		return
 	}
@@ -143,7 +142,7 @@ func (l *linter) add(at spot, f Finding) {
 func (l *linter) sorted() []Finding {
 	order := map[string]int{}
 	for i, f := range l.config.files {
-		order[f.name] = i + 1
+		order[f.Name] = i + 1
 	}
 	slices.SortStableFunc(l.findings, func(a, b located) int {
 		return cmp.Or(

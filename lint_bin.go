@@ -71,7 +71,7 @@ func ruleMissingBinDir(d *binDirectory) []remark {
 	if d.err == nil {
 		return nil
 	}
-	return inFile(d.path, 0, "", "the directory of the plugins cannot be used (%v), so the kubelet exits", cause(d.err))
+	return inFile(d.path, 0, "", "the directory of the plugins cannot be used (%v), so %s", cause(d.err), d.config.reader().fails())
 }
 
 // cause is an error without the path, which the finding has already.
@@ -94,7 +94,7 @@ func ruleWritableBinDir(d *binDirectory) []remark {
 	if who == "" {
 		return nil
 	}
-	return inFile(d.path, 0, "make the directory and those above it writable by root alone", "%s, so that others decide what the kubelet runs as root", who)
+	return inFile(d.path, 0, "make the directory and those above it writable by root alone", "%s, so that others decide what %s", who, d.config.reader().runs())
 }
 
 func ruleNoexecMount(d *binDirectory) []remark {
@@ -115,7 +115,7 @@ func ruleDockerHelperInBinDir(d *binDirectory) (rs []remark) {
 // findings that [Config.LintBinDir] has about a provider's. File is path.
 func LintBinary(path string) []Finding {
 	var findings []Finding
-	b := inspectBinary(filepath.Dir(path), filepath.Base(path))
+	b := inspectBinary(filepath.Dir(path), filepath.Base(path), theKubelet)
 	for _, r := range binaryRules() {
 		for _, m := range r.check(b) {
 			findings = append(findings, Finding{Rule: r.name, Severity: r.severity, File: path, Message: m.message, Suggestion: m.suggestion})
@@ -137,6 +137,7 @@ type executable struct {
 	interp  string // of a script or a dynamically linked program
 	goos    string
 	machine string // GOARCH
+	reader  reader
 }
 
 func binaryRules() []rule[*executable] {
@@ -158,8 +159,8 @@ func binaryRules() []rule[*executable] {
 // Linux looks at.
 const headSize = 256
 
-func inspectBinary(dir, name string) *executable {
-	b := &executable{goos: runtime.GOOS, machine: runtime.GOARCH}
+func inspectBinary(dir, name string, by reader) *executable {
+	b := &executable{goos: runtime.GOOS, machine: runtime.GOARCH, reader: by}
 	b.path, b.info, b.err = findBinary(dir, name)
 	if b.err != nil || !b.info.Mode().IsRegular() {
 		return b
@@ -225,9 +226,9 @@ func ruleMissingBinary(b *executable) []remark {
 		return nil
 	}
 	if target, err := os.Readlink(b.path); err == nil {
-		return say("", "%s is a symbolic link to %s, which does not exist, so the kubelet exits", b.path, target)
+		return say("", "%s is a symbolic link to %s, which does not exist, so %s", b.path, target, b.reader.fails())
 	}
-	return say("", "%s does not exist, so the kubelet exits", b.path)
+	return say("", "%s does not exist, so %s", b.path, b.reader.fails())
 }
 
 func ruleUnreadableBinary(b *executable) []remark {
@@ -242,7 +243,7 @@ func ruleNotAFile(b *executable) []remark {
 	case b.info == nil || b.info.Mode().IsRegular():
 		return nil
 	case b.info.IsDir():
-		return say("", "%s is a directory, so the kubelet exits", b.path)
+		return say("", "%s is a directory, so %s", b.path, b.reader.fails())
 	}
 	return say("", "%s is not a regular file", b.path)
 }
@@ -251,7 +252,7 @@ func ruleNotExecutable(b *executable) []remark {
 	if b.info == nil || !b.info.Mode().IsRegular() || !lacksExecBit(b.info) {
 		return nil
 	}
-	return say("chmod 0755", "%s has no execute permission (mode %04o), so the kubelet exits", b.path, b.info.Mode().Perm())
+	return say("chmod 0755", "%s has no execute permission (mode %04o), so %s", b.path, b.info.Mode().Perm(), b.reader.fails())
 }
 
 func ruleWritableBinary(b *executable) []remark {
@@ -270,7 +271,7 @@ func ruleWritableBinary(b *executable) []remark {
 	if who == "" {
 		return nil
 	}
-	return say("make it belong to root and writable by root alone", "%s, so that others decide what the kubelet runs as root", who)
+	return say("make it belong to root and writable by root alone", "%s, so that others decide what %s", who, b.reader.runs())
 }
 
 // readable reports whether b's content was seen.

@@ -22,6 +22,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/plugin"
 )
 
 // elfImage writes an ELF file by hand: a header and, with an interpreter, two
@@ -289,6 +291,46 @@ func TestLintBinDirEntries(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// No kubelet exits for want of a plugin of the predecessor.
+func TestLintBinDirOfPredecessor(t *testing.T) {
+	dir := binDir(t)
+	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "mode"), []byte("#!/bin/sh\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	old := func(name string) Provider { return Provider{Name: name, APIVersion: plugin.OutOfTree} }
+	c := &Config{Providers: []Provider{old("missing"), old("folder"), old("mode")}}
+	mixed := &Config{Providers: append(slices.Clone(c.Providers), lintProvider("new", "a.example"))}
+	for _, tt := range []struct {
+		c    *Config
+		dir  string
+		want []string
+	}{
+		{c, dir, []string{
+			"missing-binary DIR/missing does not exist, so regcred cannot run the plugin",
+			"not-a-file DIR/folder is a directory, so regcred cannot run the plugin",
+			"not-executable DIR/mode has no execute permission (mode 0644), so regcred cannot run the plugin"}},
+		{mixed, dir, []string{
+			"missing-binary DIR/missing does not exist, so regcred cannot run the plugin",
+			"not-a-file DIR/folder is a directory, so regcred cannot run the plugin",
+			"not-executable DIR/mode has no execute permission (mode 0644), so regcred cannot run the plugin",
+			"missing-binary DIR/new does not exist, so the kubelet exits"}},
+		{c, filepath.Join(dir, "none"), []string{"missing-bin-dir the directory of the plugins cannot be used (no such file or directory), so regcred cannot run the plugin"}},
+		{mixed, filepath.Join(dir, "none"), []string{"missing-bin-dir the directory of the plugins cannot be used (no such file or directory), so the kubelet exits"}},
+		{&Config{}, filepath.Join(dir, "none"), []string{"missing-bin-dir the directory of the plugins cannot be used (no such file or directory), so the kubelet exits"}},
+	} {
+		var got []string
+		for _, f := range tt.c.LintBinDir(tt.dir) {
+			got = append(got, f.Rule+" "+strings.ReplaceAll(f.Message, dir, "DIR"))
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Error(diff)
+		}
 	}
 }
 

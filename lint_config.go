@@ -6,6 +6,7 @@ package regcred
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -15,6 +16,7 @@ import (
 func configRules() []rule[*whole] {
 	return []rule[*whole]{
 		{"second-document", SeverityError, ruleSecondDocument},
+		{"predecessor-config", SeverityWarning, rulePredecessorConfig},
 		{"old-config-version", SeverityWarning, ruleOldConfigVersion},
 		{"writable-config", SeverityWarning, ruleWritableConfig},
 		{"overlapping-providers", SeverityWarning, ruleOverlappingProviders},
@@ -28,18 +30,63 @@ type whole struct {
 	overlaps []overlap
 }
 
+// reader is the program that reads a file and runs the plugins in it.
+type reader string
+
+const (
+	theKubelet reader = "the kubelet"
+	weAlone    reader = "regcred" // of the predecessor's files
+)
+
+func readerOf(predecessor bool) reader {
+	if predecessor {
+		return weAlone
+	}
+	return theKubelet
+}
+
+func (f *configFile) reader() reader { return readerOf(f.predecessor()) }
+
+// reader is the kubelet if it reads any of c's providers.
+func (c *Config) reader() reader {
+	notOurs := slices.ContainsFunc(c.Providers, func(p Provider) bool { return !p.predecessor() })
+	return readerOf(!notOurs && len(c.Providers) > 0)
+}
+
+// runs is what a person decides who can write to a file.
+func (r reader) runs() string {
+	if r == theKubelet {
+		return "the kubelet runs as root"
+	}
+	return "regcred runs"
+}
+
+// fails is what happens for want of an executable.
+func (r reader) fails() string {
+	if r == theKubelet {
+		return "the kubelet exits"
+	}
+	return "regcred cannot run the plugin"
+}
+
 // inFile returns one remark about a file at large.
 func inFile(name string, line int, suggestion, format string, args ...any) []remark {
+	return inDocument(place{file: name, line: line}, suggestion, format, args...)
+}
+
+// inDocument returns one remark about what is not in a provider.
+func inDocument(where place, suggestion, format string, args ...any) []remark {
 	rs := say(suggestion, format, args...)
-	rs[0].at = spot{elsewhere: true, file: name, line: line}
+	rs[0].at = spot{elsewhere: true, where: where}
 	return rs
 }
 
 func ruleSecondDocument(c *whole) (rs []remark) {
 	for i := range c.files {
-		if line := secondDocument(c.files[i].data); line > 0 {
-			rs = append(rs, inFile(c.files[i].name, line, "put the providers into one list, or into files of a directory",
-				"what begins here is a second YAML document, which the kubelet ignores without a word")...)
+		f := &c.files[i]
+		if line := secondDocument(f.Data); line > 0 {
+			rs = append(rs, inFile(f.Name, line, "put the providers into one list, or into files of a directory",
+				"what begins here is a second YAML document, which %s ignores without a word", f.reader())...)
 		}
 	}
 	return rs
@@ -67,17 +114,23 @@ func secondDocument(data []byte) int {
 	}
 }
 
+func rulePredecessorConfig(c *whole) (rs []remark) {
+	for i := range c.files {
+		if f := &c.files[i]; f.predecessor() {
+			rs = append(rs, inDocument(f.source.place(fieldPath{"kind"}), "convert it with regcred convert",
+				"regcred reads files of kind %s, and no kubelet does: one that is given it does not start", f.Kind)...)
+		}
+	}
+	return rs
+}
+
 func ruleOldConfigVersion(c *whole) (rs []remark) {
 	for i := range c.files {
 		f := &c.files[i]
-		if f.apiVersion != configV1Alpha1 && f.apiVersion != configV1Beta1 {
+		if f.APIVersion != configV1Alpha1 && f.APIVersion != configV1Beta1 {
 			continue
 		}
-		line := 0
-		if f.source != nil {
-			line = f.source.place(fieldPath{"apiVersion"}).line
-		}
-		rs = append(rs, inFile(f.name, line, configV1, "%s is superseded by v1, which kubelets read since 1.26 and which alone has tokenAttributes", f.apiVersion)...)
+		rs = append(rs, inDocument(f.source.place(fieldPath{"apiVersion"}), configV1, "%s is superseded by v1, which kubelets read since 1.26 and which alone has tokenAttributes", f.APIVersion)...)
 	}
 	return rs
 }
@@ -85,15 +138,16 @@ func ruleOldConfigVersion(c *whole) (rs []remark) {
 func ruleWritableConfig(c *whole) (rs []remark) {
 	if c.dir {
 		if who := writableByOthers(c.path, false); who != "" {
-			return inFile(c.path, 0, "make the directory writable by its owner alone", "%s, so that others decide what the kubelet runs as root", who)
+			return inFile(c.path, 0, "make the directory writable by its owner alone", "%s, so that others decide what %s", who, c.reader().runs())
 		}
 	}
 	said := map[string]bool{} // a directory above several files
 	for i := range c.files {
-		name := c.files[i].name
+		f := &c.files[i]
+		name := f.Name
 		if who := tamperable(name, anyOwner); who != "" && !said[who] {
 			said[who] = true
-			rs = append(rs, inFile(name, 0, "make the file and the directories above it writable by their owner alone", "%s, so that others decide what the kubelet runs as root", who)...)
+			rs = append(rs, inFile(name, 0, "make the file and the directories above it writable by their owner alone", "%s, so that others decide what %s", who, f.reader().runs())...)
 		}
 	}
 	return rs

@@ -154,7 +154,7 @@ func ruleIPv6WithoutPort(w *written) []remark {
 // ruleGoVersion names patterns that net/url accepted before Go 1.26: several
 // colons, brackets that hold no IPv6 address or do not begin the host.
 func ruleGoVersion(w *written) []remark {
-	if w.valid {
+	if w.valid || w.alone {
 		return nil
 	}
 	rest, _, _ := strings.Cut(w.raw, "#")

@@ -52,6 +52,7 @@ type written struct {
 	raw    string   // as in the file; print shown instead
 	beside []string // the patterns of the same provider
 	tokens bool     // the provider is in service-account mode
+	alone  bool     // no kubelet reads it
 
 	valid   bool     // kubelet 1.36 accepts it
 	scheme  string   // with "://"; the kubelet takes it for a host
@@ -64,7 +65,7 @@ type written struct {
 }
 
 func readPattern(p *Provider, k int) *written {
-	w := &written{raw: p.MatchImages[k], beside: p.MatchImages, tokens: p.TokenAttributes != nil}
+	w := &written{raw: p.MatchImages[k], beside: p.MatchImages, tokens: p.TokenAttributes != nil, alone: p.predecessor()}
 	w.shown = shown(showPattern(w.raw))
 	at, err := parseLocation(w.raw)
 	if w.valid = err == nil; !w.valid {
@@ -157,7 +158,7 @@ func ruleScheme(w *written) []remark {
 	if w.scheme == "" {
 		return nil
 	}
-	return say(w.fixed(), "%q never matches, because a pattern has no scheme: the kubelet takes %q for the host", w.shown, strings.TrimSuffix(w.scheme, "//"))
+	return say(w.fixed(), "%q never matches, because a pattern has no scheme: %q is taken for the host", w.shown, strings.TrimSuffix(w.scheme, "//"))
 }
 
 func ruleWhitespace(w *written) []remark {
@@ -172,7 +173,7 @@ func ruleUserinfo(w *written) []remark {
 	if !w.valid || !strings.Contains(authority, "@") {
 		return nil
 	}
-	return say(w.fixed(), "%q: the kubelet drops what stands before the @, which is not the place for credentials", w.shown)
+	return say(w.fixed(), "%q: what stands before the @ is dropped; it is not the place for credentials", w.shown)
 }
 
 func ruleQuery(w *written) []remark {
@@ -180,7 +181,7 @@ func ruleQuery(w *written) []remark {
 	if i < 0 {
 		return nil
 	}
-	return say(w.fixed(), "%q: the kubelet drops everything from the first %q on", w.shown, w.body[i:i+1])
+	return say(w.fixed(), "%q: everything from the first %q on is dropped", w.shown, w.body[i:i+1])
 }
 
 func rulePathGlob(w *written) []remark {

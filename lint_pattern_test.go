@@ -185,8 +185,8 @@ func TestLintPatternsBeside(t *testing.T) {
 func TestLintMessages(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"harbor.example.com/*":                  `"harbor.example.com/*" never matches, because globs do not work in a path; a path matches everything that begins with it`,
-		"https://harbor.example.com":            `"https://harbor.example.com" never matches, because a pattern has no scheme: the kubelet takes "https:" for the host`,
-		"user:open-sesame@registry.example.com": `"…@registry.example.com": the kubelet drops what stands before the @, which is not the place for credentials`,
+		"https://harbor.example.com":            `"https://harbor.example.com" never matches, because a pattern has no scheme: "https:" is taken for the host`,
+		"user:open-sesame@registry.example.com": `"…@registry.example.com": what stands before the @ is dropped; it is not the place for credentials`,
 		"*.example.com/team":                    `"*.example.com/team" also matches a.example.com/team-other/app, because a path is a plain prefix; with a slash at the end it matches neither that nor an image a.example.com/team itself`,
 		"*example.com":                          `"*example.com" also matches evilexample.com, a domain that anybody may register`,
 		"<HOST>":                                `"<HOST>" never matches, because no image has a host with the label "<HOST>"`,

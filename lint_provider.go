@@ -106,7 +106,8 @@ func ruleShadowedPattern(p *Provider) (rs []remark) {
 }
 
 func ruleZeroCache(p *Provider) []remark {
-	if p.DefaultCacheDuration == nil || *p.DefaultCacheDuration != 0 {
+	// The predecessor has no default that could be changed.
+	if p.DefaultCacheDuration == nil || *p.DefaultCacheDuration != 0 || p.predecessor() {
 		return nil
 	}
 	return within(fieldPath{"defaultCacheDuration"}, "", "0 means that the plugin runs for each pull, unless its answer has a cacheDuration")
@@ -160,6 +161,9 @@ func ruleSecretInArgs(p *Provider) (rs []remark) {
 }
 
 func ruleEnvName(p *Provider) (rs []remark) {
+	if p.predecessor() {
+		return nil // Validate refuses more than these.
+	}
 	for k, e := range p.Env {
 		at := fieldPath{"env", k, "name"}
 		switch i := strings.IndexAny(e.Name, "=\x00"); {
@@ -175,13 +179,16 @@ func ruleEnvName(p *Provider) (rs []remark) {
 }
 
 func ruleDuplicateEnv(p *Provider) (rs []remark) {
+	if p.predecessor() {
+		return nil // Validate refuses them.
+	}
 	last := map[string]int{}
 	for k, e := range p.Env {
 		last[e.Name] = k
 	}
 	for k, e := range p.Env {
 		if i := last[e.Name]; i != k && e.Name != "" {
-			rs = append(rs, within(fieldPath{"env", k}, "remove it", "%q is set again in env[%d], which wins", shown(e.Name), i)...)
+			rs = append(rs, within(fieldPath{"env", k}, "remove it", "%q is set again in env[%d], which wins", e.shown(), i)...)
 		}
 	}
 	return rs
@@ -189,11 +196,18 @@ func ruleDuplicateEnv(p *Provider) (rs []remark) {
 
 func ruleSecretInEnv(p *Provider) (rs []remark) {
 	for k, e := range p.Env {
-		if secretName(e.Name) && secretValue(string(e.Value)) || urlPassword(string(e.Value)) {
-			rs = append(rs, within(fieldPath{"env", k}, "let the plugin read it from a file that only root can read", "%q holds a secret, which all who can read this file can read", shown(e.Name))...)
+		if secretName(e.shown()) && secretValue(string(e.Value)) || urlPassword(string(e.Value)) {
+			rs = append(rs, within(fieldPath{"env", k}, "let the plugin read it from a file that only root can read", "%q holds a secret, which all who can read this file can read", e.shown())...)
 		}
 	}
 	return rs
+}
+
+// shown is the name of v as far as a message shows it. What follows an equals
+// sign was meant for the value.
+func (v EnvVar) shown() string {
+	name, _, _ := strings.Cut(v.Name, "=")
+	return shown(name)
 }
 
 // secretName reports whether the name of a variable or flag ends as those of
@@ -247,7 +261,7 @@ func ruleUnexpandedVariable(p *Provider) (rs []remark) {
 	}
 	for k, e := range p.Env {
 		if variable.MatchString(string(e.Value)) {
-			rs = append(rs, within(fieldPath{"env", k, "value"}, "write the value", "nothing expands the variable in the value of %q", shown(e.Name))...)
+			rs = append(rs, within(fieldPath{"env", k, "value"}, "write the value", "nothing expands the variable in the value of %q", e.shown())...)
 		}
 	}
 	return rs
@@ -271,7 +285,7 @@ func ruleProxiedMetadata(p *Provider) []remark {
 	if proxy < 0 || exempt {
 		return nil
 	}
-	return within(fieldPath{"env", proxy}, "add NO_PROXY with "+metadataAddress, "%q also sends requests to the cloud's metadata server through the proxy, unless NO_PROXY names %s", shown(p.Env[proxy].Name), metadataAddress)
+	return within(fieldPath{"env", proxy}, "add NO_PROXY with "+metadataAddress, "%q also sends requests to the cloud's metadata server through the proxy, unless NO_PROXY names %s", p.Env[proxy].shown(), metadataAddress)
 }
 
 // ruleEchoedToken knows this repository's own plugin, and goes by names with

@@ -152,7 +152,7 @@ func TestLintPositions(t *testing.T) {
 	}
 	for path, want := range map[string][]at{
 		"positions.yaml": {
-			{"old-config-version", "", 2, 0},
+			{"old-config-version", "apiVersion", 2, 13},
 			{"scheme", "providers[0].matchImages[1]", 8, 9},
 			{"zero-cache", "providers[0].defaultCacheDuration", 9, 27},
 			{"old-plugin-version", "providers[0].apiVersion", 10, 17},

@@ -169,6 +169,8 @@ const (
 	refusedInternal = "the kubelet's internal version of the file format"
 	refusedName     = "a provider name that is empty or has a backslash"
 	refusedPort     = "a pattern that only kubelets before 1.36 parse"
+
+	acceptedPredecessor = "registry credential config" // the predecessor's form, and the name of its case
 )
 
 // refusal returns the deliberate difference because of which regcred refuses
@@ -192,6 +194,9 @@ func TestParityConfig(t *testing.T) {
 	for _, v := range vectors[configVector](t, "config") {
 		t.Run(v.Name, func(t *testing.T) {
 			c, err := regcred.Load(v.write(t))
+			if v.Name == acceptedPredecessor && err == nil {
+				err = c.ValidateFor(regcred.Target{KubeletVersion: regcred.NewestKubelet})
+			}
 			if (err != nil) != (v.LoadError != "" || v.refusal() == refusedInternal) {
 				t.Fatalf("Load: error %v, the kubelet's is %q", err, v.LoadError)
 			}

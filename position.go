@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sort"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -67,8 +68,11 @@ func (p place) String() string {
 func (c *Config) place(provider int, rest ...any) place {
 	f, index := c.fileOf(provider)
 	full := append(fieldPath{"providers", index}, rest...)
-	if f == nil {
+	switch {
+	case f == nil:
 		return place{path: full.String()}
+	case f.predecessor():
+		return f.predecessorPlace(index, rest)
 	}
 	return f.source.place(full)
 }
@@ -88,12 +92,11 @@ func (c *Config) has(provider int, rest ...any) bool {
 // fileOf returns the file that a provider comes from and its index there; no
 // file, for a Config that was not loaded.
 func (c *Config) fileOf(provider int) (*configFile, int) {
-	for i := range c.files {
-		if f := &c.files[i]; provider >= f.first && provider < f.first+f.count {
-			return f, provider - f.first
-		}
+	i := sort.Search(len(c.files), func(i int) bool { return provider < c.files[i].First+c.files[i].Count })
+	if i == len(c.files) {
+		return nil, provider
 	}
-	return nil, provider
+	return &c.files[i], provider - c.files[i].First
 }
 
 // source knows where things stand in one file. It parses the file for this

@@ -14,11 +14,22 @@ type shape struct {
 	scalar string // "string", "boolean" or "duration"
 	fields map[string]*shape
 	elem   *shape
-	secret bool // neither its values nor its unknown fields are shown
+	values *shape   // of a mapping with fields of any name
+	oneOf  []string // the strings that it may be, if not any; "" is not mentioned
+	secret bool     // neither its values nor its unknown fields are shown
+	others string   // what is said about unknown fields that are not shown
 }
 
-// configShape returns the shape of a file of the given version, and that of
-// v1 for an unknown one.
+// documentShape returns the shape of a file of the given type, and that of
+// configuration v1 for an unknown one.
+func documentShape(m typeMeta) *shape {
+	if m.predecessor() {
+		return predecessorShape()
+	}
+	return configShape(m.APIVersion)
+}
+
+// configShape returns the shape of a file that a kubelet reads.
 func configShape(apiVersion string) *shape {
 	str, boolean := &shape{scalar: "string"}, &shape{scalar: "boolean"}
 	texts := &shape{elem: str}
@@ -50,8 +61,12 @@ func configShape(apiVersion string) *shape {
 
 func (s *shape) describe() string {
 	switch {
+	case s.fields["value"] != nil:
+		return "a mapping with name and value"
 	case s.fields != nil:
 		return "a mapping"
+	case s.elem != nil && s.values != nil:
+		return "a list of items with name and value, or a mapping of names to values"
 	case s.elem != nil:
 		return "a list"
 	}
@@ -59,6 +74,14 @@ func (s *shape) describe() string {
 		return `a duration in quotes, such as "12h", "10m" or "0s"`
 	}
 	return "a " + s.scalar
+}
+
+// field returns the shape of a field; nil if there is none of that name.
+func (s *shape) field(name string) *shape {
+	if f := s.fields[name]; f != nil {
+		return f
+	}
+	return s.values
 }
 
 // hint guesses what was meant by an unknown field.
@@ -71,6 +94,18 @@ func (s *shape) hint(name string) string {
 			return "the predecessor's name of matchImages"
 		case name == "extraArgs":
 			return "the predecessor's field: write args, or env"
+		}
+	}
+	if s.fields["imageMatchers"] != nil {
+		switch name {
+		case "matchImages":
+			return "in this kind of file it is imageMatchers"
+		case "args", "env":
+			return "in this kind of file it is extraArgs, which become variables of the environment"
+		case "defaultCacheDuration":
+			return "this kind of file has none: an answer is kept until its expirationTimestamp"
+		case "tokenAttributes":
+			return "only files of kind " + configKind + " have it"
 		}
 	}
 	best, distance := "", 3

@@ -19,10 +19,10 @@ func (s *source) yamlError(err error) error {
 		line, _ = strconv.Atoi(m[1])
 	}
 	fe := &FieldError{File: s.name, Msg: "not valid YAML"}
-	if n, column := s.findAlias(); n > 0 && (strings.Contains(text, "alphabetic or numeric") || strings.Contains(text, "unknown anchor")) {
-		fe.Line, fe.Column = n, column
-		fe.Msg = "not valid YAML: a value that begins with * must be quoted, since YAML takes it for an alias"
-		return fe
+	if strings.Contains(text, "alphabetic or numeric") || strings.Contains(text, "unknown anchor") {
+		if err := s.aliasErrors(); err != nil {
+			return err
+		}
 	}
 	if n, column := s.findTab(line); n > 0 {
 		fe.Line, fe.Column = n, column
@@ -43,8 +43,9 @@ func (s *source) yamlError(err error) error {
 
 var (
 	yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
-	// A value in a list or after a key that begins with an asterisk.
-	yamlAlias = regexp.MustCompile(`(?m)^[ \t]*(?:- +|[A-Za-z]+: +)+\[? *\*([^ ,\]\r\n]*)`)
+	// A value that begins with an asterisk: after a dash, a key, a bracket or
+	// a comma, or on a line of its own.
+	yamlAlias = regexp.MustCompile(`(?m)(?:^[ \t]*|[-:][ \t]+|[\[,][ \t]*)\*([^ ,\]\r\n]*)`)
 )
 
 // yamlProblems is what the parser says, and what we say.
@@ -69,17 +70,30 @@ var yamlProblems = []struct{ text, msg string }{
 	{"map merge requires", "the merge key << wants a mapping"},
 }
 
-// findAlias returns the first value that begins with an asterisk and is not
-// an alias to something in the file.
-func (s *source) findAlias() (line, column int) {
+// aliasErrors reports each value that begins with an asterisk and is not an
+// alias to something in the file, or returns nil.
+func (s *source) aliasErrors() error {
+	var found problems
 	for _, m := range yamlAlias.FindAllSubmatchIndex(s.data, maxProblems) {
 		name := s.data[m[2]:m[3]]
 		if len(name) > 0 && bytes.Contains(s.data, append([]byte("&"), name...)) {
 			continue
 		}
-		return s.position(int64(m[2]))
+		line, column := s.position(int64(m[2]))
+		if !plainText(s.line(line)[:column-1]) {
+			continue
+		}
+		found.add(&FieldError{File: s.name, Line: line, Column: column,
+			Msg: "not valid YAML: a value that begins with * must be quoted, since YAML takes it for an alias"})
 	}
-	return 0, 0
+	return found.join()
+}
+
+// plainText reports whether what follows before on its line is neither quoted
+// nor a comment.
+func plainText(before []byte) bool {
+	text := strings.TrimLeft(string(before), " \t")
+	return strings.Count(text, `"`)%2 == 0 && strings.Count(text, "'")%2 == 0 && !strings.HasPrefix(text, "#") && !strings.Contains(text, " #")
 }
 
 // findTab returns a tab in the indentation of a line or of the one after it,

@@ -19,19 +19,21 @@ type Target struct {
 
 // Validate returns what the newest known kubelet would reject: every problem
 // at once, as [*FieldError] joined with [errors.Join]; nil if it would start.
-// It does not look at executables: see [Config.LintBinDir].
+// Of the predecessor's files, which no kubelet reads, it returns what a
+// [Keyring] cannot run. It does not look at executables: see [Config.LintBinDir].
 func (c *Config) Validate() error { return c.ValidateFor(Target{}) }
 
 // ValidateFor is Validate for a certain kubelet. Of the feature gates those
 // that concern credential providers count; the others are ignored, so that
 // all gates of a node can be passed. A version that cannot be told is an
-// error; one that is newer than all known ones is taken for the newest.
+// error; one that is newer than all known ones is taken for the newest. Where
+// a version is given, files of the predecessor are rejected.
 func (c *Config) ValidateFor(t Target) error {
 	k, err := t.kubelet()
 	if err != nil {
 		return err
 	}
-	v := &validation{c: c, kubelet: k}
+	v := &validation{c: c, kubelet: k, named: t.KubeletVersion != ""}
 	v.release()
 	if len(c.Providers) == 0 {
 		v.list.add(&FieldError{File: c.path, Path: "providers", Msg: "missing: at least one provider is needed"})
@@ -41,7 +43,14 @@ func (c *Config) ValidateFor(t Target) error {
 		if v.list.full() {
 			break
 		}
-		v.provider(i, &c.Providers[i])
+		switch p := &c.Providers[i]; {
+		case !c.predecessor(i):
+			v.provider(i, p)
+		case !v.named:
+			v.predecessor(i, p)
+		case len(c.files) == 0:
+			v.provider(i, p) // No file is rejected for it.
+		}
 	}
 	return v.list.join()
 }
@@ -51,6 +60,7 @@ func (c *Config) ValidateFor(t Target) error {
 type validation struct {
 	c       *Config
 	kubelet kubelet
+	named   bool // a kubelet is what it is about, and not regcred
 	list    problems
 }
 
@@ -73,9 +83,20 @@ func (v *validation) release() {
 	}
 	for i := range c.files {
 		f := &c.files[i]
-		if since := configSince(f.apiVersion); k.minor < since {
-			v.list.add(f.source.fieldError(problem{path: fieldPath{"apiVersion"}, value: f.apiVersion, msg: k.unknown("this version of the file", since)}))
+		if f.predecessor() {
+			v.kind(f)
+			continue
 		}
+		if since := configSince(f.APIVersion); k.minor < since {
+			v.list.add(f.source.fieldError(problem{path: fieldPath{"apiVersion"}, value: f.APIVersion, msg: k.unknown("this version of the file", since)}))
+		}
+	}
+}
+
+// kind rejects a file of the predecessor, if a kubelet is to read it.
+func (v *validation) kind(f *configFile) {
+	if v.named && !v.list.full() {
+		v.list.add(f.source.fieldError(problem{path: fieldPath{"kind"}, value: f.Kind, msg: "no kubelet reads this kind; convert it with regcred convert"}))
 	}
 }
 
@@ -87,18 +108,9 @@ func (v *validation) names() {
 }
 
 func (v *validation) provider(i int, p *Provider) {
-	if msg := nameProblem(p.Name); msg != "" {
-		v.report(i, p.Name, msg, "name")
-	}
+	v.name(i, p)
 	v.apiVersion(i, p.APIVersion)
-	if len(p.MatchImages) == 0 {
-		v.report(i, "", "missing: at least one pattern is needed", "matchImages")
-	}
-	for j, m := range p.MatchImages {
-		if _, err := ParsePattern(m); err != nil {
-			v.report(i, showPattern(m), "not a pattern that a kubelet takes: "+patternProblem(m, err), "matchImages", j)
-		}
-	}
+	v.patterns(i, p, "a kubelet")
 	switch d := p.DefaultCacheDuration; {
 	case d == nil:
 		v.report(i, "", `missing: write how long an answer is kept that does not say so itself, such as "12h", or "0s" for not at all`, "defaultCacheDuration")
@@ -111,6 +123,34 @@ func (v *validation) provider(i int, p *Provider) {
 	case v.kubelet.minor < sinceTokenAttributes && v.c.has(i, "tokenAttributes"):
 		// An unknown field is refused even if it is null.
 		v.report(i, "", v.kubelet.missingTokens(), "tokenAttributes")
+	}
+}
+
+// predecessor checks a provider of the predecessor for what a keyring needs.
+func (v *validation) predecessor(i int, p *Provider) {
+	v.name(i, p)
+	v.patterns(i, p, "regcred")
+	v.extraArgs(i, p)
+	if p.TokenAttributes != nil {
+		v.tokenAttributes(i, p)
+	}
+}
+
+func (v *validation) name(i int, p *Provider) {
+	if msg := nameProblem(p.Name); msg != "" {
+		v.report(i, p.Name, msg, "name")
+	}
+}
+
+// patterns checks matchImages for what host, which has to match them, takes.
+func (v *validation) patterns(i int, p *Provider, host string) {
+	if len(p.MatchImages) == 0 {
+		v.report(i, "", "missing: at least one pattern is needed", "matchImages")
+	}
+	for j, m := range p.MatchImages {
+		if _, err := ParsePattern(m); err != nil {
+			v.report(i, showPattern(m), "not a pattern that "+host+" takes: "+patternProblem(m, err), "matchImages", j)
+		}
 	}
 }
 

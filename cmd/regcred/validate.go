@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/plugin"
 	"github.com/spf13/cobra"
 )
 
@@ -21,14 +22,25 @@ type validateFlags struct {
 	output         *choice
 	strict         bool
 	kubeletVersion string
+	kubelet        bool // asked about a kubelet by name: see target
 	gates          map[string]bool
+}
+
+// target is what the configuration is judged for. With no kubelet named, files
+// of the predecessor, which no kubelet reads, are judged for regcred.
+func (v *validateFlags) target() regcred.Target {
+	t := regcred.Target{FeatureGates: v.gates}
+	if v.kubelet {
+		t.KubeletVersion = v.kubeletVersion
+	}
+	return t
 }
 
 // validateReport is the result of "regcred validate -o json".
 type validateReport struct {
 	Path           string            `json:"path"`
-	Valid          bool              `json:"valid"` // the kubelet would start
-	KubeletVersion string            `json:"kubeletVersion"`
+	Valid          bool              `json:"valid"`          // the kubelet would start or, if none is named, regcred would
+	KubeletVersion string            `json:"kubeletVersion"` // "" if regcred alone reads a file of it
 	FeatureGates   map[string]bool   `json:"featureGates,omitempty"`
 	BinDir         string            `json:"binDir,omitempty"` // if executables were checked too
 	Providers      int               `json:"providers"`
@@ -60,6 +72,10 @@ line and column. Then it lists what the kubelet accepts although it cannot work
 or is dangerous. Given a --bin-dir it looks at the executables too. It runs no
 plugin.
 
+A RegistryCredentialConfig, which regcred reads and no kubelet does, is judged
+for regcred, with a warning; with --kubelet-version or --feature-gates it is
+refused.
+
 The exit code is 0 if the kubelet would start, and 1 if not; with --strict it
 is 1 also if there are findings that are errors or warnings.`,
 		Example: `  regcred validate providers.yaml
@@ -79,6 +95,7 @@ is 1 also if there are findings that are errors or warnings.`,
 		if v.gates, err = parseGates(gates); err != nil {
 			return err
 		}
+		v.kubelet = f.Changed("kubelet-version") || f.Changed("feature-gates")
 		path := ""
 		if len(args) > 0 {
 			path = args[0]
@@ -153,7 +170,6 @@ func (a *app) check(v *validateFlags, o *origin) (*validateReport, error) {
 		Problems:       []problemJSON{},
 		Findings:       []regcred.Finding{},
 	}
-	target := regcred.Target{KubeletVersion: v.kubeletVersion, FeatureGates: v.gates}
 	cfg, err := regcred.Load(o.config)
 	if err := unreadable(err); err != nil {
 		return nil, err
@@ -168,7 +184,10 @@ func (a *app) check(v *validateFlags, o *origin) (*validateReport, error) {
 		}
 	}
 	r.Providers, r.Hash = len(cfg.Providers), cfg.Hash()
-	err = cfg.ValidateFor(target)
+	if !v.kubelet && slices.ContainsFunc(cfg.Files(), predecessor) {
+		r.KubeletVersion = ""
+	}
+	err = cfg.ValidateFor(v.target())
 	if _, ok := errors.AsType[*regcred.FieldError](err); err != nil && !ok {
 		return nil, usageError("", "--kubelet-version: %w", err) // of the target, not of the configuration
 	}
@@ -187,6 +206,9 @@ func (a *app) check(v *validateFlags, o *origin) (*validateReport, error) {
 	r.Valid = len(r.Problems) == 0
 	return r, nil
 }
+
+// predecessor reports whether no kubelet reads f.
+func predecessor(f regcred.File) bool { return f.APIVersion == plugin.OutOfTree }
 
 // stopsKubelet tells the findings about executables for which the kubelet
 // exits (RegisterCredentialProviderPlugins in plugins.go): its verdict has
@@ -243,12 +265,16 @@ func (a *app) renderValidate(r *validateReport) *text {
 	for _, p := range r.Problems {
 		t.line(markFail, p.text)
 	}
-	kubelet := "kubelet " + r.KubeletVersion + describeGates(r.FeatureGates)
+	accepted, refused := "accepted by regcred; no kubelet starts with it", "regcred refuses it, and no kubelet starts with it"
+	if r.KubeletVersion != "" {
+		kubelet := "kubelet " + r.KubeletVersion + describeGates(r.FeatureGates)
+		accepted, refused = "accepted by "+kubelet, kubelet+" would not start"
+	}
 	if r.Valid {
-		t.line(markOK, fmt.Sprintf("%s: %s, accepted by %s", r.Path, count(r.Providers, "provider"), kubelet))
+		t.line(markOK, fmt.Sprintf("%s: %s, %s", r.Path, count(r.Providers, "provider"), accepted))
 		t.line("", r.Hash)
 	} else {
-		t.line(markFail, fmt.Sprintf("%s: %s: %s would not start", r.Path, count(len(r.Problems), "problem"), kubelet))
+		t.line(markFail, fmt.Sprintf("%s: %s: %s", r.Path, count(len(r.Problems), "problem"), refused))
 	}
 	for _, f := range r.Findings {
 		t.findingLine(f)

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/corpus"
 	"github.com/regcred/regcred/upstream/kubelet"
 )
@@ -58,6 +59,10 @@ func checkConfig(t testing.TB, path string, v *verdicts) bool {
 	got, err := regcred.Load(path)
 	if wantErr == nil && err != nil && internalVersion(path) {
 		return true
+	}
+	if err == nil && slices.ContainsFunc(got.Files(), func(f regcred.File) bool { return f.APIVersion == plugin.OutOfTree }) {
+		// The predecessor's form, which regcred reads for itself alone.
+		err = got.ValidateFor(regcred.Target{KubeletVersion: regcred.NewestKubelet})
 	}
 	if (err != nil) != (wantErr != nil) {
 		t.Errorf("Load: error %v, the kubelet's %v\n%s", err, wantErr, dump(path))

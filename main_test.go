@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+// testPlugin is the variable that makes a plugin of the test binary: its
+// value says which. What it answers has its arguments and REGION as user name.
+const testPlugin = "REGCRED_TEST_PLUGIN"
+
+func TestMain(m *testing.M) {
+	if mode := os.Getenv(testPlugin); mode != "" {
+		os.Exit(playPlugin(mode))
+	}
+	os.Exit(m.Run())
+}
+
+func playPlugin(mode string) int {
+	user := strings.Join(append(os.Args[1:], os.Getenv("REGION")), " ")
+	switch mode {
+	case "old": // in so many words, as the document has it
+		const request = `{"image":"registry.example/team/app"}`
+		stdin, err := io.ReadAll(os.Stdin)
+		if err != nil || strings.TrimSpace(string(stdin)) != request && os.Getenv("ANY") == "" {
+			fmt.Fprintf(os.Stderr, "standard input is not %s; %v\n", request, err)
+			return 1
+		}
+		fmt.Printf(`{"kind": "RegistryCredentialPluginResponse", "apiVersion": "v1alpha1", "username": %q, "password": %q`, user, canary.Password)
+		if at := os.Getenv("EXPIRES"); at != "" {
+			fmt.Printf(`, "expirationTimestamp": %q`, at)
+		}
+		fmt.Println("}")
+	case "new": // answers in the version of the request, whichever that is
+		return plugin.Serve(context.Background(), answerFor(user), plugin.ServeOptions{Args: os.Args[1:]})
+	case "only-new":
+		fmt.Printf(`{"kind":"CredentialProviderResponse","apiVersion":%q,"cacheKeyType":"Image","auth":{}}`+"\n", plugin.V1)
+	}
+	return 0
+}
+
+// answerFor answers for every image of its registry, for an hour.
+func answerFor(user string) plugin.Provider {
+	return plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
+		host, _, _ := strings.Cut(req.Image, "/")
+		return &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Hour),
+			Auth: map[string]plugin.AuthConfig{host: {Username: user, Password: canary.Password}}}, nil
+	})
+}
+
+// testBinDir makes a bin dir in which the test binary is every plugin.
+func testBinDir(t *testing.T, names ...string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, name := range names {
+		if err := os.Symlink(self, filepath.Join(dir, name)); err != nil {
+			t.Skipf("no symbolic links here: %v", err)
+		}
+	}
+	return dir
+}
+
+// testEnviron is the environment of such plugins. The race detector otherwise
+// takes a second to end.
+func testEnviron() []string {
+	return append(slices.Clone(os.Environ()), "GORACE=atexit_sleep_ms=0")
+}

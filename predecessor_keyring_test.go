@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+// oldKeyring makes a keyring of a loaded configuration whose plugins are the
+// test binary, and returns the image of each exec.
+func oldKeyring(t *testing.T, content string) (*Keyring, *[]string) {
+	t.Helper()
+	c, err := Load(writeFile(t, "f", content))
+	if err == nil {
+		err = c.Validate()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, p := range c.Providers {
+		names = append(names, p.Name)
+	}
+	var execs []string
+	k, err := New(c, Options{BinDir: testBinDir(t, names...), Environ: testEnviron(), Observer: func(e Event) {
+		if e.Kind == EventExec {
+			execs = append(execs, e.Image)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k, &execs
+}
+
+// A plugin of the predecessor and one of today answer the same lookup, each in
+// its protocol.
+func TestPredecessorBesideToday(t *testing.T) {
+	dir, c := predecessorDir(t)
+	for i := range c.Providers {
+		p := &c.Providers[i]
+		p.MatchImages = []string{"registry.example"}
+		mode := EnvVar{testPlugin, "old"}
+		if p.APIVersion == plugin.V1 {
+			p.Args, mode.Value = []Secret{"get-credentials", "--new"}, "new"
+		}
+		p.Env = append(p.Env, mode)
+	}
+	if err := c.Validate(); err != nil {
+		t.Fatal(dir, err)
+	}
+	k, err := New(c, Options{BinDir: testBinDir(t, "ecr-creds", "second", "ecr", "third"), Environ: append(testEnviron(), "REGION=of-the-host")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	for _, cache := range []CacheResult{CacheMiss, CacheHit} {
+		res, err := k.Lookup(t.Context(), Request{Image: "registry.example/team/app:v1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "registry.example/team/app=get-credentials us-west-2 registry.example/team/app=get-credentials of-the-host registry.example/team/app=get-credentials of-the-host " +
+			"registry.example=get-credentials --new of-the-host"
+		if got := inOrder(res); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		var got []string
+		for _, a := range res.Attempts {
+			got = append(got, fmt.Sprint(a.Provider, " ", a.Cache))
+		}
+		wanted := []string{"ecr-creds miss", "second miss", fmt.Sprint("ecr ", cache), "third miss"}
+		if diff := cmp.Diff(wanted, got); diff != "" {
+			t.Errorf("attempts (-want +got)\n%s", diff)
+		}
+		for _, c := range res.Credentials {
+			if string(c.Password) != canary.Password {
+				t.Errorf("%s: another password than the plugin's", c.Provider)
+			}
+			if c.Provider != "ecr" && !c.CachedUntil.IsZero() {
+				t.Errorf("%s: cached until %v, and has no expirationTimestamp", c.Provider, c.CachedUntil)
+			}
+		}
+	}
+}
+
+// plugin.Main in the role of a plugin of the predecessor: what it answers for
+// a registry is used for the image alone.
+func TestPredecessorWithPluginMain(t *testing.T) {
+	k, execs := oldKeyring(t, oldHead+"providers:\n- name: a\n  imageMatchers: [registry.example]\n  extraArgs: {regcred_test_plugin: new, region: here}\n")
+	defer k.Close()
+	for _, image := range []string{"registry.example/a", "registry.example/a", "registry.example/b"} {
+		res, err := k.Lookup(t.Context(), Request{Image: image})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := inOrder(res), image+"=get-credentials here"; got != want {
+			t.Errorf("%s: got %q, want %q", image, got, want)
+		}
+	}
+	if diff := cmp.Diff([]string{"registry.example/a", "registry.example/b"}, *execs); diff != "" {
+		t.Errorf("execs (-want +got)\n%s", diff)
+	}
+}
+
+// An answer is kept for its image alone, until its expirationTimestamp.
+func TestPredecessorCache(t *testing.T) {
+	const one, other = "registry.example/a", "registry.example/b"
+	type step struct {
+		wait  time.Duration
+		image string
+		execs int // so far
+	}
+	for name, tt := range map[string]struct {
+		expires time.Duration // from the start; 0 for no timestamp
+		steps   []step
+	}{
+		"until the timestamp": {10 * time.Minute, []step{
+			{0, one, 1}, {0, one + ":tag", 1}, {9 * time.Minute, one, 1}, {59 * time.Second, one, 1}, {2 * time.Second, one, 2}}},
+		"for that image alone": {time.Hour, []step{
+			{0, one, 1}, {0, other, 2}, {0, one, 2}, {0, other, 2}, {0, "registry.example/a/b", 3}, {0, "registry.example:5000/a", 4}, {time.Minute, one, 4}}},
+		"not without a timestamp":  {0, []step{{0, one, 1}, {0, one, 2}, {0, other, 3}}},
+		"not with a past one":      {-time.Hour, []step{{0, one, 1}, {0, one, 2}}},
+		"not with the present one": {time.Nanosecond, []step{{0, one, 1}, {0, one, 2}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				args := "{regcred_test_plugin: old, any: \"1\"}"
+				if tt.expires != 0 {
+					args = fmt.Sprintf("{regcred_test_plugin: old, any: \"1\", expires: %q}", time.Now().Add(tt.expires).Format(time.RFC3339))
+				}
+				k, execs := oldKeyring(t, oldHead+"providers:\n- name: a\n  imageMatchers: [registry.example, \"registry.example:5000\"]\n  extraArgs: "+args+"\n")
+				defer k.Close()
+				for i, s := range tt.steps {
+					time.Sleep(s.wait)
+					res, err := k.Lookup(t.Context(), Request{Image: s.image})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if len(res.Credentials) != 1 || len(*execs) != s.execs {
+						t.Errorf("step %d: %d credentials after %d execs, want 1 after %d", i, len(res.Credentials), len(*execs), s.execs)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A plugin that speaks the other protocol is an Attempt that says so.
+func TestPredecessorWrongProtocol(t *testing.T) {
+	old := func(env string) string {
+		return oldHead + "providers:\n- name: p\n  imageMatchers: [registry.example]\n  extraArgs: {" + env + "}\n"
+	}
+	today := testHead + "providers:\n- name: p\n  matchImages: [registry.example]\n  defaultCacheDuration: 1h\n  apiVersion: " + plugin.V1 + "\n" +
+		"  env: [{name: " + testPlugin + ", value: old}, {name: ANY, value: \"1\"}]\n"
+	for name, tt := range map[string]struct {
+		content string
+		stage   Stage
+		want    string // in the error
+	}{
+		"today's answer to the predecessor's question": {old("regcred_test_plugin: only-new"), plugin.StageAPIVersion, "CredentialProviderResponse"},
+		"the predecessor's answer to today's question": {today, plugin.StageAPIVersion, "RegistryCredentialPluginResponse"},
+		"no zone in the timestamp":                     {old(`regcred_test_plugin: old, any: "1", expires: "2030-01-01T00:00:00"`), plugin.StageDecode, "expirationTimestamp"},
+		"no date":                                      {old(`regcred_test_plugin: old, any: "1", expires: tomorrow`), plugin.StageDecode, "expirationTimestamp"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k, _ := oldKeyring(t, tt.content)
+			defer k.Close()
+			res, err := k.Lookup(t.Context(), Request{Image: "registry.example/team/app"})
+			var failed *LookupError
+			if !errors.As(err, &failed) || len(res.Attempts) != 1 {
+				t.Fatalf("got %v, want a LookupError", err)
+			}
+			a := res.Attempts[0]
+			if a.Stage != tt.stage || !strings.Contains(fmt.Sprint(a.Err), tt.want) || !strings.Contains(fmt.Sprint(a.Err), `"p"`) {
+				t.Errorf("stage %s, want %s; error %v", a.Stage, tt.stage, a.Err)
+			}
+			canary.Check(t, "error", err.Error())
+		})
+	}
+}

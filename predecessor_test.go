@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+const (
+	oldHead     = "kind: RegistryCredentialConfig\napiVersion: v1alpha1\n"
+	oldProvider = `- name: ecr-creds
+  imageMatchers: ["*.example.com"]
+  extraArgs:
+    region: us-west-2
+`
+	oldConfig = oldHead + "providers:\n" + oldProvider
+)
+
+// oldWant is the provider of oldConfig.
+func oldWant() Provider {
+	return Provider{Name: "ecr-creds", MatchImages: []string{"*.example.com"}, APIVersion: plugin.OutOfTree,
+		DefaultCacheDuration: new(time.Duration(0)), Env: []EnvVar{{"REGION", "us-west-2"}}}
+}
+
+// The document's example, with its two patterns in quotes.
+func TestPredecessorExample(t *testing.T) {
+	c, err := Load("testdata/config/predecessor.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := oldWant()
+	want.MatchImages = []string{"*.dkr.ecr.*.amazonaws.com", "*.dkr.ecr.*.amazonaws.com.cn"}
+	if diff := cmp.Diff([]Provider{want}, c.Providers); diff != "" {
+		t.Errorf("providers (-want +got)\n%s", diff)
+	}
+	if err := c.Validate(); err != nil {
+		t.Error(err)
+	}
+	if x := c.Explain("012345678910.dkr.ecr.us-east-1.amazonaws.com/my-image:1"); !x.Providers[0].Matched || x.Providers[0].Pattern != want.MatchImages[0] {
+		t.Errorf("explained as %+v", x)
+	}
+}
+
+// The document's example as it is written there is not YAML.
+func TestPredecessorExampleVerbatim(t *testing.T) {
+	_, err := Load("testdata/config/predecessor-unquoted.yaml")
+	const hint = ": not valid YAML: a value that begins with * must be quoted, since YAML takes it for an alias"
+	want := []string{"predecessor-unquoted.yaml:7:5" + hint, "predecessor-unquoted.yaml:8:5" + hint}
+	if diff := cmp.Diff(want, errorLines(t, filepath.FromSlash("testdata/config"), slashed(err))); diff != "" {
+		t.Errorf("errors (-want +got)\n%s", diff)
+	}
+}
+
+// slashed writes the files of errors as this system does.
+func slashed(err error) error {
+	for _, e := range flatten(err) {
+		if fe, ok := e.(*FieldError); ok {
+			fe.File = filepath.FromSlash(fe.File)
+		}
+	}
+	return err
+}
+
+// Forms of a file that are read as the same one provider.
+func TestPredecessorAccepts(t *testing.T) {
+	list := "  - name: region\n    value: us-west-2\n"
+	inList := strings.Replace(oldConfig, "    region: us-west-2\n", list, 1)
+	for name, content := range map[string]string{
+		"the document's kind":      oldConfig,
+		"the example's kind":       strings.Replace(oldConfig, kindPredecessor, "credentialprovider", 1),
+		"list":                     inList,
+		"type of the provider":     oldConfig + "  kind: RegistryCredentialProvider\n  apiVersion: v1alpha1\n",
+		"the example's type":       oldConfig + "  kind: credentialprovider\n",
+		"empty type":               oldConfig + "  kind: \"\"\n  apiVersion: null\n",
+		"upper case":               strings.Replace(oldConfig, "region:", "REGION:", 1),
+		"mixed case in a list":     strings.Replace(inList, "region", "rEGion", 1),
+		"JSON":                     `{"kind":"RegistryCredentialConfig","apiVersion":"v1alpha1","providers":[{"name":"ecr-creds","imageMatchers":["*.example.com"],"extraArgs":{"region":"us-west-2"}}]}`,
+		"JSON, list":               `{"kind":"RegistryCredentialConfig","apiVersion":"v1alpha1","providers":[{"name":"ecr-creds","imageMatchers":["*.example.com"],"extraArgs": [ {"name":"region","value":"us-west-2"}]}]}`,
+		"merge":                    oldHead + "providers:\n- <<: {name: ecr-creds}\n  imageMatchers: [\"*.example.com\"]\n  extraArgs: {<<: {region: us-west-2}}\n",
+		"second document, BOM":     "\ufeff" + oldConfig + "---\nkind: Other\n",
+		"CRLF":                     strings.ReplaceAll(oldConfig, "\n", "\r\n"),
+		"an alias that is one":     strings.Replace(oldConfig, "- name", "- &x\n  name", 1),
+		"patterns through aliases": oldHead + "providers:\n- name: &n ecr-creds\n  imageMatchers: [&p \"*.example.com\"]\n  extraArgs: {region: us-west-2}\n",
+	} {
+		c, err := Load(writeFile(t, "f", content))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff([]Provider{oldWant()}, c.Providers); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+		if err := c.Validate(); err != nil {
+			t.Errorf("%s: validate: %v", name, err)
+		}
+	}
+}
+
+func TestPredecessorEnv(t *testing.T) {
+	for args, want := range map[string][]EnvVar{
+		"null":                         nil,
+		"[]":                           nil,
+		"{}":                           nil,
+		"{b: \"1\", a: null, C: \"\"}": {{"C", ""}, {"A", ""}, {"B", "1"}},
+		"[{name: b, value: x}, {value: z, name: a}]": {{"B", "x"}, {"A", "z"}},
+		"{dry-run: \"true\", a.b_c9: x}":             {{"A.B_C9", "x"}, {"DRY-RUN", "true"}},
+	} {
+		c, err := Load(writeFile(t, "f", oldHead+"providers:\n- {name: a, imageMatchers: [a.example], extraArgs: "+args+"}\n"))
+		if err != nil {
+			t.Errorf("%s: %v", args, err)
+			continue
+		}
+		got := []string{}
+		for _, v := range c.Providers[0].Env {
+			got = append(got, v.Name+"="+string(v.Value))
+		}
+		wanted := []string{}
+		for _, v := range want {
+			wanted = append(wanted, v.Name+"="+string(v.Value))
+		}
+		if diff := cmp.Diff(wanted, got); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", args, diff)
+		}
+		if err := c.Validate(); err != nil {
+			t.Errorf("%s: validate: %v", args, err)
+		}
+	}
+}
+
+func TestPredecessorRejects(t *testing.T) {
+	const (
+		asterisk = "not valid YAML: a value that begins with * must be quoted, since YAML takes it for an alias"
+		isList   = "has an unknown field: an item of the list has name and value; without the dash before it, this is a mapping of names to values"
+		words    = " (in YAML the words yes, no, on and off are booleans)"
+	)
+	replace := func(old, new string) string {
+		if !strings.Contains(oldConfig, old) {
+			t.Fatalf("%q is not in the test configuration", old)
+		}
+		return strings.Replace(oldConfig, old, new, 1)
+	}
+	args := func(args string) string { return replace("\n    region: us-west-2", " "+args) }
+	tests := []struct {
+		name, content string
+		want          []string
+	}{
+		{"no apiVersion", replace("apiVersion: v1alpha1\n", ""), []string{"f:1:1: apiVersion: missing: write apiVersion: v1alpha1"}},
+		{"version of a kubelet's file", replace("v1alpha1", "kubelet.config.k8s.io/v1"), []string{`f:2:13: apiVersion: not a version of RegistryCredentialConfig: it must be v1alpha1, without a group (files of a kubelet are of kind CredentialProviderConfig): "kubelet.config.k8s.io/v1"`}},
+		{"another version", strings.Replace(replace("v1alpha1", "v1"), kindPredecessor, "credentialprovider", 1), []string{`f:2:13: apiVersion: not a version of credentialprovider: it must be v1alpha1, without a group (files of a kubelet are of kind CredentialProviderConfig): "v1"`}},
+		{"kind of a provider", replace("RegistryCredentialConfig", "RegistryCredentialProvider"), []string{`f:1:7: kind: the kind of a provider, not of the file: write RegistryCredentialConfig here: "RegistryCredentialProvider"`}},
+		{"kind in another case", replace("RegistryCredentialConfig", "registrycredentialconfig"), []string{`f:1:7: kind: did you mean RegistryCredentialConfig? (case matters): "registrycredentialconfig"`}},
+		{"field kind in another case", replace("kind:", "Kind:"), []string{"f:1:1: Kind: unknown field: did you mean kind? (case matters)"}},
+		{"version of today's kind", replace("RegistryCredentialConfig", "CredentialProviderConfig"), []string{
+			`f:2:13: apiVersion: not supported: it must be kubelet.config.k8s.io/v1, kubelet.config.k8s.io/v1beta1 or kubelet.config.k8s.io/v1alpha1: "v1alpha1"`,
+			"f:5:3: providers[0].imageMatchers: unknown field: the predecessor's name of matchImages",
+			"f:6:3: providers[0].extraArgs: unknown field: the predecessor's field: write args, or env"}},
+		{"today's fields", replace("imageMatchers", "matchImages") + "  args: []\n  env: []\n  defaultCacheDuration: 1h\n  tokenAttributes: {}\n", []string{
+			"f:5:3: providers[0].matchImages: unknown field: in this kind of file it is imageMatchers",
+			"f:8:3: providers[0].args: unknown field: in this kind of file it is extraArgs, which become variables of the environment",
+			"f:9:3: providers[0].env: unknown field: in this kind of file it is extraArgs, which become variables of the environment",
+			"f:10:3: providers[0].defaultCacheDuration: unknown field: this kind of file has none: an answer is kept until its expirationTimestamp",
+			"f:11:3: providers[0].tokenAttributes: unknown field: only files of kind CredentialProviderConfig have it"}},
+		{"type of a provider", oldConfig + "  kind: Pod\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n", []string{
+			`f:8:9: providers[0].kind: must be RegistryCredentialProvider or credentialprovider, or be left out: "Pod"`,
+			`f:9:15: providers[0].apiVersion: must be v1alpha1, or be left out: "credentialprovider.kubelet.k8s.io/v1"`}},
+		{"kind of another provider", oldConfig + "  kind: RegistryCredentialConfig\n  apiVersion: v1alpha1\n", []string{
+			`f:8:9: providers[0].kind: must be RegistryCredentialProvider or credentialprovider, or be left out: "RegistryCredentialConfig"`}},
+		{"type of a provider, in another case", oldConfig + "  Kind: Pod\n", []string{"f:8:3: providers[0].Kind: unknown field: did you mean kind? (case matters)"}},
+		{"misspelt", replace("imageMatchers", "imagematchers") + "  extraArg: {}\nmetadata: {}\n", []string{
+			"f:5:3: providers[0].imagematchers: unknown field: did you mean imageMatchers? (case matters)",
+			"f:8:3: providers[0].extraArg: unknown field: did you mean extraArgs?",
+			"f:9:1: metadata: unknown field"}},
+		{"wrong types", oldHead + "providers:\n- {name: 1, imageMatchers: a.example, extraArgs: region}\n- {imageMatchers: [1, yes]}\n", []string{
+			`f:4:10: providers[0].name: is a number, but must be a string: quote it: "1"`,
+			`f:4:28: providers[0].imageMatchers: is a string, but must be a list: "a.example"`,
+			"f:4:50: providers[0].extraArgs: is a string, but must be a list of items with name and value, or a mapping of names to values",
+			`f:5:20: providers[1].imageMatchers[0]: is a number, but must be a string: quote it: "1"`,
+			`f:5:23: providers[1].imageMatchers[1]: is a boolean, but must be a string: quote it` + words + `: "true"`}},
+		{"set twice", replace("    region", "    region: "+canary.Env+"\n    region") + "  name: x\n", []string{
+			"f:8:5: providers[0].extraArgs.region: a field is set twice: remove one of the two",
+			"f:9:3: providers[0].name: a field is set twice: remove one of the two"}},
+		{"set twice in JSON", `{"kind":"credentialprovider","apiVersion":"v1alpha1","providers":[{"name":"a","extraArgs":{"a":"` + canary.Env + `","a":"` + canary.Env + `"}}]}`, []string{
+			"f:1:114: providers[0].extraArgs.a: a field is set twice: remove one of the two"}},
+		{"set twice in a list in JSON", `{"kind":"credentialprovider","apiVersion":"v1alpha1","providers":[{"name":"a","extraArgs":[{"name":"a","name":"b"}]}]}`, []string{
+			"f:1:104: providers[0].extraArgs[0].name: a field is set twice: remove one of the two"}},
+		{"values that are no text", args("{a: 1, b: yes, c: [" + canary.Env + "], d: {" + canary.Env + ": x}, e: 1.5, f: null}"), []string{
+			"f:6:18: providers[0].extraArgs.a: is a number, but must be a string: quote it",
+			"f:6:24: providers[0].extraArgs.b: is a boolean, but must be a string: quote it" + words,
+			"f:6:32: providers[0].extraArgs.c: is a list, but must be a string",
+			"f:6:54: providers[0].extraArgs.d: is a mapping, but must be a string",
+			"f:6:79: providers[0].extraArgs.e: is a number, but must be a string: quote it"}},
+		{"values that are no text, in a list", args("[{name: region, value: 1}, {name: no, value: no}]"), []string{
+			"f:6:37: providers[0].extraArgs[0].value: is a number, but must be a string: quote it",
+			"f:6:48: providers[0].extraArgs[1].name: is a boolean, but must be a string: quote it" + words,
+			"f:6:59: providers[0].extraArgs[1].value: is a boolean, but must be a string: quote it" + words}},
+		{"both forms: a mapping in a list", args("[{region: " + canary.Env + "}, {name: a, value: b}, " + canary.Env + "]"), []string{
+			"f:6:16: providers[0].extraArgs[0]: " + isList,
+			"f:6:63: providers[0].extraArgs[2]: is a string, but must be a mapping with name and value"}},
+		{"both forms: an item in a mapping", args("{region: us-west-2, other: {name: a, value: " + canary.Env + "}}"), []string{
+			"f:6:41: providers[0].extraArgs.other: is a mapping, but must be a string"}},
+		{"misspelt in a list", args("[{valeu: a, name: " + canary.Env + "}]"), []string{"f:6:16: providers[0].extraArgs[0].valeu: unknown field: did you mean value?"}},
+		{"secret as a name", args("{" + canary.Env + ": 1, " + canary.Arg + ": x, " + canary.Arg + ": z}"), []string{
+			"f:6:32: providers[0].extraArgs: is a number, but must be a string: quote it",
+			"f:6:55: providers[0].extraArgs: a field is set twice: remove one of the two"}},
+		{"secret as a field, with fields set twice", oldConfig + "  " + canary.Env + ": {a: 1, a: 2}\n", []string{
+			"f:8:3: providers[0]: has an unknown field; it may have apiVersion, extraArgs, imageMatchers, kind and name",
+			"f:8:27: providers[0]: a field is set twice: remove one of the two"}},
+		{"duplicate provider", oldConfig + oldProvider, []string{`f:8:9: providers[1].name: the name of another provider (f:4:9); names must be unique across all files: "ecr-creds"`}},
+		{"unquoted pattern", replace(`["*.example.com"]`, "\n  - a.example.com\n  - *.example.com"), []string{"f:7:5: " + asterisk}},
+		{"unquoted pattern in a flow", replace(`["*.example.com"]`, "[a.example, *.example.com , \"*.quoted\",*]"), []string{"f:5:30: " + asterisk, "f:5:57: " + asterisk}},
+		{"unquoted pattern on a line of its own", replace(`["*.example.com"]`, "[\n    # not this: *.example\n    \"x, *.example\", 'y, *.z',\n    *x.example.com\n  ]"), []string{"f:8:5: " + asterisk}},
+		{"unquoted value", args("{a: *" + canary.Env + "}"), []string{"f:6:18: " + asterisk}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			path := writeFile(t, "f", tt.content)
+			_, err := Load(path)
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			if diff := cmp.Diff(tt.want, errorLines(t, filepath.Dir(path), err)); diff != "" {
+				t.Errorf("errors (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// The hint to quote a pattern is the same for a kubelet's file.
+func TestUnquotedPatternOfToday(t *testing.T) {
+	const hint = ": not valid YAML: a value that begins with * must be quoted, since YAML takes it for an alias"
+	content := strings.Replace(testConfig, `["*.example.com"]`, "&all\n  - \"*.first.example\"\n  - *.example.com\n  - *\n  - *all\n  - x*y.example # *.z", 1)
+	path := writeFile(t, "f", content)
+	_, err := Load(path)
+	if diff := cmp.Diff([]string{"f:7:5" + hint, "f:8:5" + hint}, errorLines(t, filepath.Dir(path), err)); diff != "" {
+		t.Errorf("errors (-want +got)\n%s", diff)
+	}
+}
+
+func TestPredecessorValidate(t *testing.T) {
+	const no = "not the name of an environment variable, which an extra argument becomes: "
+	provider := func(args string) string {
+		return oldHead + "providers:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs: " + args + "\n"
+	}
+	tests := []struct {
+		name, content string
+		want          []string
+	}{
+		{"no providers", oldHead + "providers: []\n", []string{"f: providers: missing: at least one provider is needed"}},
+		{"nothing at all", oldHead + "providers: [{}]\n", []string{
+			"f:3:13: providers[0].name: missing: write the file name of the plugin",
+			"f:3:13: providers[0].imageMatchers: missing: at least one pattern is needed"}},
+		{"null", oldHead + "providers: [null]\n", []string{
+			"f:3:13: providers[0].name: missing: write the file name of the plugin",
+			"f:3:13: providers[0].imageMatchers: missing: at least one pattern is needed"}},
+		{"names", oldHead + "providers:\n- {name: a/b, imageMatchers: [a.example]}\n- {name: \"..\", imageMatchers: [a.example]}\n", []string{
+			`f:4:10: providers[0].name: must be a file name in the kubelet's --image-credential-provider-bin-dir, without slashes: "a/b"`,
+			`f:5:10: providers[1].name: must be the file name of the plugin, not a directory: ".."`}},
+		{"patterns", oldHead + "providers:\n- {name: a, imageMatchers: [a.example, \"b.example:port\", \"user:" + canary.Arg + "@[x\"]}\n", []string{
+			`f:4:40: providers[0].imageMatchers[1]: not a pattern that regcred takes: what follows the first colon of the host is not a port: "b.example:port"`,
+			`f:4:58: providers[0].imageMatchers[2]: not a pattern that regcred takes: missing ] after an IPv6 address: "…@[x"`}},
+		{"names of variables", provider("{\"\": x, \"a=" + canary.Env + "\": x, \"a\\0b\": x, \"a b\": x, 1a: x, \"a$\": x, ſ: x, ok-1.a_: x}"), []string{
+			"f:6:15: providers[0].extraArgs: " + no + "it is empty",
+			"f:6:22: providers[0].extraArgs: " + no + "it has an =, where a name ends; write what follows it as the value",
+			"f:6:46: providers[0].extraArgs: " + no + "it has a NUL, with which no process can be started",
+			"f:6:57: providers[0].extraArgs: " + no + "it has white space, with which no shell can read it",
+			"f:6:67: providers[0].extraArgs.1a: " + no + "it begins with a digit, with which no shell can read it",
+			"f:6:74: providers[0].extraArgs: " + no + `it has something else than letters, digits, "_", "-" and "."`,
+			"f:6:83: providers[0].extraArgs: " + no + `it has something else than letters, digits, "_", "-" and "."`}},
+		{"names of variables in a list", provider("[{value: x}, {name: \"a=" + canary.Env + "\"}, null, {name: ok}]"), []string{
+			"f:6:15: providers[0].extraArgs[0].name: " + no + "it is empty",
+			"f:6:34: providers[0].extraArgs[1].name: " + no + "it has an =, where a name ends; write what follows it as the value",
+			"f:6:56: providers[0].extraArgs[2].name: " + no + "it is empty"}},
+		{"duplicates", provider("{region: " + canary.Env + ", REGION: x, other: z}"), []string{
+			"f:6:15: providers[0].extraArgs.region: sets the same variable as f:6:40, because names are put into upper case: remove one of the two"}},
+		{"duplicates in a list", provider("[{name: a, value: " + canary.Env + "}, {name: A}, {name: a}]"), []string{
+			"f:6:57: providers[0].extraArgs[1].name: sets the same variable as f:6:22, because names are put into upper case: remove one of the two",
+			"f:6:68: providers[0].extraArgs[2].name: sets the same variable as f:6:22, because names are put into upper case: remove one of the two"}},
+		{"one item without its dash", provider("{name: region, value: " + canary.Env + "}"), []string{
+			"f:6:14: providers[0].extraArgs: has the fields of one item of a list: put a dash before them; variables NAME and VALUE are set with a list too"}},
+		{"NUL in a value", provider("[{name: a, value: \"a\\0b\"}]") + "- {name: b, imageMatchers: [b.example], extraArgs: {a: \"\\0\"}}\n", []string{
+			"f:6:32: providers[0].extraArgs[0].value: has a NUL, with which no process can be started",
+			"f:7:56: providers[1].extraArgs.a: has a NUL, with which no process can be started"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			path := writeFile(t, "f", tt.content)
+			c, err := Load(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, placesOf(t, path, c.Validate())); diff != "" {
+				t.Errorf("errors (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// placesOf is errorLines, also for the places that a message names.
+func placesOf(t *testing.T, path string, err error) []string {
+	t.Helper()
+	lines := errorLines(t, filepath.Dir(path), err)
+	for i := range lines {
+		lines[i] = strings.ReplaceAll(lines[i], filepath.Dir(path)+string(filepath.Separator), "")
+	}
+	return lines
+}
+
+// predecessorDir has a file of the kubelet between two of the predecessor.
+func predecessorDir(t *testing.T) (string, *Config) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"10-old.yaml": oldConfig + "- {name: second, imageMatchers: [b.example]}\n",
+		"20-new.yaml": testConfig,
+		"30-old.json": `{"kind":"credentialprovider","apiVersion":"v1alpha1","providers":[{"name":"third","imageMatchers":["c.example"]}]}`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, c
+}
+
+func TestPredecessorInADirectory(t *testing.T) {
+	dir, c := predecessorDir(t)
+	var got []string
+	for _, p := range c.Providers {
+		got = append(got, p.Name+" "+p.APIVersion)
+	}
+	want := []string{"ecr-creds v1alpha1", "second v1alpha1", "ecr " + plugin.V1, "third v1alpha1"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("providers (-want +got)\n%s", diff)
+	}
+	if err := c.Validate(); err != nil {
+		t.Error(err)
+	}
+	kinds := []string{
+		`10-old.yaml:1:7: kind: no kubelet reads this kind; convert it with regcred convert: "RegistryCredentialConfig"`,
+		`30-old.json:1:9: kind: no kubelet reads this kind; convert it with regcred convert: "credentialprovider"`,
+	}
+	for _, version := range []string{NewestKubelet, "1.34", "v1.99.0"} {
+		if diff := cmp.Diff(kinds, errorLines(t, dir, c.ValidateFor(Target{KubeletVersion: version}))); diff != "" {
+			t.Errorf("kubelet %s (-want +got)\n%s", version, diff)
+		}
+	}
+	if err := c.ValidateFor(Target{FeatureGates: map[string]bool{gateTokens: false}}); err != nil {
+		t.Errorf("with a feature gate alone: %v", err)
+	}
+
+	twice := filepath.Join(dir, "40-new.yaml")
+	if err := os.WriteFile(twice, []byte(strings.Replace(testConfig, "ecr", "third", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Load(dir)
+	want = []string{fmt.Sprintf(`40-new.yaml:4:9: providers[0].name: the name of another provider (%s:1:75); names must be unique across all files: "third"`, "30-old.json")}
+	if diff := cmp.Diff(want, placesOf(t, twice, err)); diff != "" {
+		t.Errorf("the same name twice (-want +got)\n%s", diff)
+	}
+}
+
+func TestFiles(t *testing.T) {
+	dir, c := predecessorDir(t)
+	var got []File
+	for _, f := range c.Files() {
+		data, err := os.ReadFile(f.Name)
+		if err != nil || string(data) != string(f.Data) {
+			t.Errorf("%s: other data than in the file; %v", f.Name, err)
+		}
+		f.Name, f.Data = filepath.Base(f.Name), nil
+		got = append(got, f)
+	}
+	want := []File{
+		{Name: "10-old.yaml", Kind: "RegistryCredentialConfig", APIVersion: "v1alpha1", First: 0, Count: 2},
+		{Name: "20-new.yaml", Kind: "CredentialProviderConfig", APIVersion: configV1, First: 2, Count: 1},
+		{Name: "30-old.json", Kind: "credentialprovider", APIVersion: "v1alpha1", First: 3, Count: 1},
+	}
+	if !slices.EqualFunc(want, got, func(a, b File) bool { return cmp.Equal(a, b) }) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	one, err := Load(filepath.Join(dir, "20-new.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fs := one.Files(); len(fs) != 1 || fs[0].Name != filepath.Join(dir, "20-new.yaml") || fs[0].First != 0 {
+		t.Errorf("of one file: %v", fs)
+	}
+	if fs := (&Config{}).Files(); len(fs) != 0 {
+		t.Errorf("of none: %v", fs)
+	}
+}
+
+// A Config that was made by hand goes by the protocol of each provider.
+func TestPredecessorByHand(t *testing.T) {
+	c := &Config{Providers: []Provider{oldWant(), lintProvider("new", "a.example")}}
+	if err := c.Validate(); err != nil {
+		t.Error(err)
+	}
+	c.Providers[0].Env = append(c.Providers[0].Env, EnvVar{"REGION", ""})
+	c.Providers[0].TokenAttributes = &TokenAttributes{ServiceAccountTokenAudience: "a", CacheType: CachePerToken, RequireServiceAccount: new(true)}
+	want := []string{
+		"providers[0].env[1].name: sets the same variable as providers[0].env[0].name, because names are put into upper case: remove one of the two",
+		"providers[0].tokenAttributes: needs a provider whose apiVersion is credentialprovider.kubelet.k8s.io/v1",
+	}
+	if diff := cmp.Diff(want, errorLines(t, "none", c.Validate())); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	want = []string{
+		`providers[0].apiVersion: not a version of the protocol: it must be credentialprovider.kubelet.k8s.io/v1, credentialprovider.kubelet.k8s.io/v1beta1 or credentialprovider.kubelet.k8s.io/v1alpha1: "v1alpha1"`,
+	}
+	c.Providers[0].TokenAttributes = nil
+	if diff := cmp.Diff(want, errorLines(t, "none", c.ValidateFor(Target{KubeletVersion: "1.36"}))); diff != "" {
+		t.Errorf("for a kubelet (-want +got)\n%s", diff)
+	}
+}
+
+// A kubelet refuses the predecessor's version in a file of its own.
+func TestPredecessorVersionInTodaysFile(t *testing.T) {
+	path := writeFile(t, "f", strings.Replace(testConfig, plugin.V1, plugin.OutOfTree, 1))
+	c, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{`f:7:15: providers[0].apiVersion: not a version of the protocol: it must be credentialprovider.kubelet.k8s.io/v1, credentialprovider.kubelet.k8s.io/v1beta1 or credentialprovider.kubelet.k8s.io/v1alpha1: "v1alpha1"`}
+	if diff := cmp.Diff(want, errorLines(t, filepath.Dir(path), c.Validate())); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestPredecessorShapeAgreesWithTypes(t *testing.T) {
+	for field := range predecessorShape().fields["providers"].elem.fields {
+		if _, err := Load(writeFile(t, "f", oldHead+"providers:\n- {"+field+": null}\n")); err != nil {
+			t.Errorf("the decoder does not know %s: %v", field, err)
+		}
+	}
+}
