@@ -34,6 +34,10 @@ func checkDuration(s *suite, resp *plugin.Response) []Finding {
 	const day = 24 * time.Hour
 	did := s.base().did
 	switch d := resp.CacheDuration; {
+	case s.outOfTree() && *d == 0:
+		return found(Warning, did, "no expirationTimestamp, or one that is past",
+			"A host of the predecessor's protocol runs the plugin for every pull, which asks the token service each time.",
+			"Set expirationTimestamp to a time before the end of the credential's life, with its zone.")
 	case d == nil:
 		return found(Info, did, "no cacheDuration",
 			"It takes defaultCacheDuration of the configuration, whatever the credential's life.",
@@ -116,11 +120,11 @@ func checkEmptyCredential(s *suite, resp *plugin.Response) []Finding {
 		switch auth := resp.Auth[key]; {
 		case auth == plugin.AuthConfig{}: // anonymous, on purpose
 		case auth.Username == "":
-			findings = append(findings, found(Warning, s.base().did, fmt.Sprintf("an empty user name under %q", shownKey(key)),
+			findings = append(findings, found(Warning, s.base().did, "an empty user name"+under(key),
 				"It hands both to the container runtime; containerd takes an empty user name for anonymous, whatever the password.",
 				"Give a user name, if only a placeholder; leave the key out if there is no credential.")...)
 		case auth.Password == "":
-			findings = append(findings, found(Error, s.base().did, fmt.Sprintf("a user name without a password under %q", shownKey(key)),
+			findings = append(findings, found(Error, s.base().did, "a user name without a password"+under(key),
 				"It sends the user name with an empty password, and the registry answers 401.",
 				"Fail if you have no password: a token service that gives none has failed.")...)
 		}
@@ -142,11 +146,20 @@ func checkSpace(s *suite, resp *plugin.Response) []Finding {
 		default:
 			continue
 		}
-		return found(Warning, s.base().did, fmt.Sprintf("the %s under %q begins or ends with white space", what, shownKey(key)),
+		return found(Warning, s.base().did, fmt.Sprintf("the %s%s begins or ends with white space", what, under(key)),
 			"It sends it as it is, and the registry answers 401.",
 			"Trim what you read from a file or a command: its line end is not part of the credential.")
 	}
 	return pass(s.base().did, "no white space around a user name or password")
+}
+
+// under names the key of a credential; an answer in the predecessor's protocol
+// has none.
+func under(key string) string {
+	if key == "" {
+		return ""
+	}
+	return fmt.Sprintf(" under %q", shownKey(key))
 }
 
 func padded(s string) bool { return strings.TrimSpace(s) != s }

@@ -86,7 +86,7 @@ const (
 // rows has for each check at least one plugin that fails it as badly as it
 // can find, and one that passes.
 func rows() []row {
-	return slices.Concat(fileRows(), requestRows(), answerRows(), keyRows(), tokenRows(), outputRows(), processRows(), environmentRows())
+	return slices.Concat(fileRows(), requestRows(), answerRows(), keyRows(), tokenRows(), outputRows(), processRows(), environmentRows(), predecessorRows())
 }
 
 func fileRows() []row {
@@ -154,6 +154,64 @@ func requestRows() []row {
 		{check: "stdin-oversized", plugin: "token-guess", want: Pass, got: "an answer"},
 		{check: "stdin-oversized", plugin: "hang-on-big", want: Error, got: "it did not end", change: func(_ testing.TB, c *plugin.Command) { c.Timeout = 3 * time.Second }},
 		{check: "stdin-oversized", plugin: "crash-on-big", want: Error, got: "not a valid"},
+	}
+}
+
+func inOutOfTree(_ testing.TB, c *plugin.Command) { c.APIVersion = plugin.OutOfTree }
+
+func predecessorRows() []row {
+	given := func(_ testing.TB, c *plugin.Command) { c.Args = []string{"get-credentials", "-v=3"} }
+	hastyOutOfTree := func(t testing.TB, c *plugin.Command) { hasty(t, c); inOutOfTree(t, c) }
+	return []row{
+		{check: "get-credentials", plugin: "good", want: Pass, got: "the same answer as without it"},
+		{check: "get-credentials", plugin: "good", want: Pass, got: "the same answer", change: given},
+		{check: "get-credentials", plugin: "rotating", want: Pass},
+		{check: "get-credentials", plugin: "argument-refused", want: Info, got: "refused: exit status 1"},
+		{check: "get-credentials", plugin: "argument-login", want: Error, got: "predecessor's protocol to a request in today's"},
+		{check: "get-credentials", plugin: "argument-other", want: Error, got: "another answer than without it: the user name"},
+		{check: "get-credentials", plugin: "argument-garbage", want: Error, got: "not JSON"},
+		{check: "get-credentials", plugin: "argument-hang", want: Error, got: "it did not end", change: hasty},
+		{check: "get-credentials", plugin: "no-cloud", want: Skip, got: "see base-answer"},
+		{check: "get-credentials", want: Skip, got: "cannot be started", change: path(func(dir string) string { return filepath.Join(dir, "missing") })},
+		{check: "get-credentials", plugin: "good", want: Pass, got: "cacheKeyType Registry", change: inOutOfTree},
+		{check: "get-credentials", plugin: "login", want: Info, got: "predecessor's protocol to a request in today's", change: inOutOfTree},
+		{check: "get-credentials", plugin: "no-cloud", want: Pass, got: "refused", change: inOutOfTree},
+		{check: "get-credentials", plugin: "hang", want: Error, got: "it did not end", change: hastyOutOfTree},
+
+		{check: "predecessor", plugin: "good", want: Pass, got: "with it an answer, without it refused"},
+		{check: "predecessor", plugin: "good", want: Pass, got: "with it an answer, without it refused", change: given},
+		{check: "predecessor", plugin: "good", want: Pass, got: "with it an answer, without it refused", change: inOutOfTree},
+		{check: "predecessor", plugin: "only-today", want: Pass, got: "refused both times"},
+		{check: "predecessor", plugin: "no-cloud", want: Pass, got: "refused both times"},
+		{check: "predecessor", plugin: "argument-login", want: Pass, got: "with it an answer"},
+		{check: "predecessor", plugin: "lenient", want: Warning, got: "neither an answer in the predecessor's protocol nor a refusal: apiVersion"},
+		{check: "predecessor", plugin: "argument-garbage", want: Warning, got: "not JSON"},
+		{check: "predecessor", plugin: "login", want: Warning, got: "without the argument get-credentials\nexit code 0 and"},
+		{check: "predecessor", plugin: "argument-hang", want: Error, got: "it did not end", change: hasty},
+		{check: "predecessor", plugin: "#!/bin/sh\necho no cloud after $$ >&2\nexit 1\n", want: Skip, got: "as it does for a request"},
+
+		{check: "base-answer", plugin: "good", want: Pass, got: "in the predecessor's protocol", change: inOutOfTree},
+		{check: "base-answer", plugin: "login", want: Pass, got: "an answer with 1 credential, after", change: inOutOfTree},
+		{check: "base-answer", plugin: "lenient", want: Error, got: "this is a CredentialProviderResponse", change: inOutOfTree},
+		{check: "base-answer", plugin: "login", want: Error, got: "this is a RegistryCredentialPluginResponse"},
+		{check: "answer-fields", plugin: "login", want: Pass, change: inOutOfTree},
+		{check: "answer-fields", plugin: "login-field", want: Error, got: "email: there is no such field", change: inOutOfTree},
+		{check: "cache-duration", plugin: "good", want: Pass, got: "cacheDuration 9m", change: inOutOfTree},
+		{check: "cache-duration", plugin: "login", want: Warning, got: "no expirationTimestamp, or one that is past", change: inOutOfTree},
+		{check: "cache-duration", plugin: "login-until", want: Warning, got: "no expirationTimestamp, or one that is past", change: inOutOfTree},
+		{check: "cache-duration", plugin: "two-days", want: Warning, got: "47h59m", change: inOutOfTree},
+		{check: "answer-empty", plugin: "empty", want: Info, change: inOutOfTree},
+		{check: "answer-stable", plugin: "rotating", want: Pass, got: "a new password each time", change: inOutOfTree},
+		{check: "foreign-host", plugin: "good", want: Pass, change: inOutOfTree},
+		{check: "foreign-host", plugin: "login", want: Info, got: "a credential", change: inOutOfTree},
+		{check: "credential-empty", plugin: "login-half", want: Error, got: "\na user name without a password", change: inOutOfTree},
+		{check: "credential-space", plugin: "line-end", want: Warning, got: "\nthe password begins or ends", change: inOutOfTree},
+		{check: "request-strict", plugin: "good", want: Pass, got: "both refused", change: inOutOfTree},
+		{check: "request-strict", plugin: "login-alone", want: Info, got: "exit code 0 and", change: inOutOfTree},
+		{check: "exit-code", plugin: "login-then-fail", want: Error, got: "exit code 1, and an answer", change: inOutOfTree},
+		{check: "stderr-secret", plugin: "login-and-tell", want: Error, change: inOutOfTree},
+		{check: "stderr-usage", plugin: "argument-refused", want: Pass},
+		{check: "cache-scope", plugin: "good", want: Skip, got: "has no cacheKeyType", change: inOutOfTree},
 	}
 }
 

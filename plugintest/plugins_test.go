@@ -378,13 +378,26 @@ func serve(p plugin.ProviderFunc, stdin []byte) int {
 // programs are the plugins whose fault is in how they deal with their streams.
 func programs() map[string]func() int {
 	return map[string]func() int{
-		"lenient":      func() int { asked(); return say(plugin.V1, "", "") },
-		"always-beta":  func() int { asked(); return say(plugin.V1Beta1, "", "") },
-		"hang":         hang,
-		"hang-on-bad":  whenBad(hang),
-		"quiet-on-bad": whenBad(func() int { return 0 }),
-		"mute-on-bad":  whenBad(func() int { return 1 }),
-		"panic-on-bad": whenBad(func() int { panic("index out of range") }),
+		"login":            func() int { asked(); return login("", "") },
+		"login-alone":      loginAlone,
+		"login-until":      func() int { asked(); return login(`"}`, `","expirationTimestamp":"2001-01-01T00:00:00Z"}`) },
+		"login-half":       func() int { asked(); return login(canary.Password, "") },
+		"login-field":      func() int { asked(); return login(`{`, `{"email":"ci@registry.example",`) },
+		"login-then-fail":  func() int { asked(); login("", ""); return 1 },
+		"login-and-tell":   func() int { asked(); fmt.Fprintln(os.Stderr, "got", canary.Password); return login("", "") },
+		"only-today":       onlyToday,
+		"argument-refused": withArgument(func() int { fmt.Fprintln(os.Stderr, "Usage:\n  plugin [flags]"); return 1 }),
+		"argument-login":   withArgument(func() int { return login("", "") }),
+		"argument-other":   withArgument(func() int { return say(plugin.V1, `"ci"`, `"other"`) }),
+		"argument-garbage": withArgument(func() int { fmt.Println("ok"); return 0 }),
+		"argument-hang":    withArgument(hang),
+		"lenient":          func() int { asked(); return say(plugin.V1, "", "") },
+		"always-beta":      func() int { asked(); return say(plugin.V1Beta1, "", "") },
+		"hang":             hang,
+		"hang-on-bad":      whenBad(hang),
+		"quiet-on-bad":     whenBad(func() int { return 0 }),
+		"mute-on-bad":      whenBad(func() int { return 1 }),
+		"panic-on-bad":     whenBad(func() int { panic("index out of range") }),
 		"python-on-bad": whenBad(func() int {
 			fmt.Fprintln(os.Stderr, "Traceback (most recent call last):\n  File \"plugin.py\", line 3\nKeyError: 'image'")
 			return 1
@@ -434,6 +447,44 @@ func programs() map[string]func() int {
 		"ignore-term":        ignoreTerm,
 		"child":              child,
 		"password-then-fail": passwordThenFail,
+	}
+}
+
+// login writes an answer in the predecessor's protocol, with one thing in it
+// replaced.
+func login(old, new string) int {
+	os.Stdout.WriteString(strings.Replace(`{"username":"ci","password":"`+canary.Password+`"}`, old, new, 1))
+	return 0
+}
+
+// loginAlone answers an image alone, however often it is there.
+func loginAlone() int {
+	raw, _, _ := asked()
+	if bytes.Contains(raw, []byte("kind")) {
+		fmt.Fprintln(os.Stderr, "this is no request of the predecessor's")
+		return 1
+	}
+	return login("", "")
+}
+
+// onlyToday is good, and knows nothing of a predecessor.
+func onlyToday() int {
+	raw, version, _ := asked()
+	if version == "" {
+		fmt.Fprintln(os.Stderr, "apiVersion is missing")
+		return 1
+	}
+	return serve(good, raw)
+}
+
+// withArgument is good without the argument, and something else with it.
+func withArgument(f func() int) func() int {
+	return func() int {
+		raw, _, _ := asked()
+		if len(os.Args) > 1 {
+			return f()
+		}
+		return serve(good, raw)
 	}
 }
 

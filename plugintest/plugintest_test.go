@@ -65,6 +65,27 @@ func TestRunGood(t *testing.T) {
 	Test(t, cmd, Options{Only: []string{"base-answer", "cache-scope"}})
 }
 
+// TestRunOutOfTree: in the predecessor's protocol, what is skipped is what it
+// does not have.
+func TestRunOutOfTree(t *testing.T) {
+	var skipped []string
+	for _, f := range Run(t.Context(), plugin.Command{Path: buildGood(t), APIVersion: plugin.OutOfTree}, Options{Concurrency: 2}) {
+		switch f.Severity {
+		case Pass:
+		case Skip:
+			skipped = append(skipped, f.Check)
+		default:
+			t.Errorf("%s: %v", f.Check, f)
+		}
+	}
+	want := []string{"version-v1", "version-v1beta1", "version-v1alpha1", "version-unknown", "request-kind", "request-unknown-field",
+		"cache-key-type", "cache-scope", "empty-global", "auth-key-match", "auth-key-dead", "auth-key-wide", "auth-key-port",
+		"token-absent", "token-used", "token-echo", "token-old-version"}
+	if diff := cmp.Diff(want, skipped); diff != "" {
+		t.Errorf("skipped (-want +got):\n%s", diff)
+	}
+}
+
 func TestChecksAreDescribed(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range Checks() {
@@ -221,10 +242,14 @@ func TestMadeUpToken(t *testing.T) {
 // TestNoSecrets runs every check over plugins that are careless with secrets.
 func TestNoSecrets(t *testing.T) {
 	for _, mode := range []string{"stderr-password", "stderr-token", "password-then-fail", "key-user",
-		"token-guess", "token-echo", "answer-and-fail", "unknown-field", "image-password", "line-end"} {
+		"token-guess", "token-echo", "answer-and-fail", "unknown-field", "image-password", "line-end",
+		"login-field", "login-half", "login-then-fail", "login-and-tell"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			cmd := self(t, mode)
+			if strings.HasPrefix(mode, "login") {
+				cmd.APIVersion = plugin.OutOfTree
+			}
 			cmd.Args = []string{"--password=" + canary.Arg}
 			cmd.Env = append(cmd.Env, "PASSWORD="+canary.Env)
 			opts := Options{ServiceAccount: &ServiceAccount{Token: canary.Token}, Concurrency: 2}

@@ -53,8 +53,12 @@ func checkVersion(version string) func(*suite) []Finding {
 }
 
 // rawRequest is a request of the base version with more members; text goes
-// into the object as it is.
+// into the object as it is. The predecessor's request has neither kind nor
+// version.
 func (s *suite) rawRequest(kind, version, more string) string {
+	if version == plugin.OutOfTree {
+		return fmt.Sprintf(`{"image":%s%s}`, quote(s.image), more) + "\n"
+	}
 	return fmt.Sprintf(`{"kind":%q,"apiVersion":%q,"image":%s%s}`, kind, version, quote(s.image), more) + "\n"
 }
 

@@ -36,6 +36,9 @@ func (r *run) silent() bool { return strings.TrimSpace(string(r.x.Stdout)) == ""
 func (r *run) outcome() string {
 	if r.answered() {
 		resp := r.x.Response
+		if resp.APIVersion == plugin.OutOfTree {
+			return fmt.Sprintf("an answer with %s, after %v", plural(len(resp.Auth), "credential"), r.x.Duration.Round(time.Millisecond))
+		}
 		return fmt.Sprintf("an answer with %s, cacheKeyType %s, after %v",
 			plural(len(resp.Auth), "auth key"), resp.CacheKeyType, r.x.Duration.Round(time.Millisecond))
 	}

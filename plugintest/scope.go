@@ -102,7 +102,8 @@ func checkForeign(s *suite, _ *plugin.Response) []Finding {
 	if !r.answered() {
 		return pass(r.did, "%s", r.outcome())
 	}
-	if len(pick(r.x.Response, image)) == 0 {
+	resp := r.x.Response
+	if len(resp.Auth) == 0 || !s.outOfTree() && len(pick(resp, image)) == 0 {
 		return pass(r.did, "no credential")
 	}
 	return found(Info, r.did, "a credential",

@@ -229,7 +229,13 @@ func (s *suite) note(r *run) {
 // versions are those of the protocol, the newest first.
 func versions() []string { return []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} }
 
-func short(version string) string { return strings.TrimPrefix(version, plugin.Group+"/") }
+// short names a version in a sentence.
+func short(version string) string {
+	if version == plugin.OutOfTree {
+		return "the predecessor's protocol"
+	}
+	return strings.TrimPrefix(version, plugin.Group+"/")
+}
 
 // base is the run that the others are compared with: that in the version of
 // the Command or, if it has none, in the first version that is answered.

@@ -47,16 +47,21 @@ type pluginRunReport struct {
 	Credentials     int           `json:"credentials"`           // how many of an accepted answer match the image
 	Stage           regcred.Stage `json:"stage,omitempty"`       // where it failed
 	Error           string        `json:"error,omitempty"`       // why
+
+	outOfTree bool // in the predecessor's protocol
 }
 
+// requestJSON has neither kind nor version in the predecessor's protocol.
 type requestJSON struct {
-	Kind                      string            `json:"kind"`
-	APIVersion                string            `json:"apiVersion"`
+	Kind                      string            `json:"kind,omitempty"`
+	APIVersion                string            `json:"apiVersion,omitempty"`
 	Image                     string            `json:"image"`
 	ServiceAccountToken       string            `json:"serviceAccountToken,omitempty"`
 	ServiceAccountAnnotations map[string]string `json:"serviceAccountAnnotations,omitempty"`
 }
 
+// responseJSON is an answer in today's terms. One of the predecessor's has the
+// kind and the version of that.
 type responseJSON struct {
 	Kind          string              `json:"kind"`
 	APIVersion    string              `json:"apiVersion"`
@@ -80,6 +85,9 @@ func (a *app) pluginRunCmd() *cobra.Command {
 IMAGE: with the configured arguments, environment and protocol version, under
 the same deadline, and without a cache. It shows what was sent and what came
 back, with tokens and passwords replaced, and whether a kubelet accepts it.
+
+A provider of a RegistryCredentialConfig is run in the protocol of that: no
+kubelet speaks it, and what is said is what regcred makes of the answer.
 
 The exit code is 0 if the answer has credentials for the image, 3 if it has
 none, and 1 if the run failed or a kubelet would refuse the answer.`,
@@ -226,6 +234,7 @@ func newPluginRunReport(p *regcred.Provider, o *origin, req *plugin.Request, x *
 		Path:            filepath.Join(o.binDir, p.Name),
 		Environment:     o.environment(),
 		Args:            len(p.Args),
+		outOfTree:       p.APIVersion == plugin.OutOfTree,
 		Env:             []string{},
 		Request:         toRequestJSON(p.APIVersion, req),
 		ExitCode:        x.ExitCode,
@@ -235,6 +244,9 @@ func newPluginRunReport(p *regcred.Provider, o *origin, req *plugin.Request, x *
 	}
 	for _, e := range p.Env {
 		r.Env = append(r.Env, e.Name)
+	}
+	if r.outOfTree {
+		r.Args++ // get-credentials
 	}
 	if e, ok := errors.AsType[*plugin.ExecError](err); ok {
 		n := len(x.Stdout)
@@ -267,6 +279,9 @@ func toRequestJSON(apiVersion string, req *plugin.Request) requestJSON {
 		Image:                     req.Image,
 		ServiceAccountAnnotations: req.ServiceAccountAnnotations,
 	}
+	if apiVersion == plugin.OutOfTree {
+		j.Kind, j.APIVersion = "", ""
+	}
 	if req.ServiceAccountToken != "" {
 		j.ServiceAccountToken = redacted
 	}
@@ -280,6 +295,9 @@ func toResponseJSON(resp *plugin.Response) *responseJSON {
 		CacheKeyType: resp.CacheKeyType,
 		Auth:         map[string]authJSON{},
 		duration:     resp.CacheDuration,
+	}
+	if resp.APIVersion == plugin.OutOfTree {
+		j.Kind = plugin.KindOutOfTreeResponse
 	}
 	if resp.CacheDuration != nil {
 		j.CacheDuration = resp.CacheDuration.String()

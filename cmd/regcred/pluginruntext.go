@@ -18,7 +18,7 @@ import (
 func (a *app) renderPluginRun(r *pluginRunReport) *text {
 	t := a.newText()
 	t.pair("plugin", r.Path)
-	t.pair("arguments", hidden(r.Args))
+	t.pair("arguments", r.arguments())
 	t.pair("environment", describeEnvironment(r.Environment))
 	if len(r.Env) > 0 {
 		t.pair("", "with "+strings.Join(r.Env, ", ")+" from the configuration (values not shown)")
@@ -26,7 +26,11 @@ func (a *app) renderPluginRun(r *pluginRunReport) *text {
 	t.head("stdin")
 	t.document(r.Request)
 	if r.Response != nil {
-		t.head("stdout")
+		head := "stdout"
+		if r.outOfTree {
+			head += ", in today's terms"
+		}
+		t.head(head)
 		t.document(r.Response)
 	}
 	if r.Stderr != "" {
@@ -38,6 +42,25 @@ func (a *app) renderPluginRun(r *pluginRunReport) *text {
 	t.head("result")
 	a.renderPluginResult(t, r)
 	return t
+}
+
+// arguments names the one that is no secret.
+func (r *pluginRunReport) arguments() string {
+	switch {
+	case !r.outOfTree:
+		return hidden(r.Args)
+	case r.Args == 1:
+		return "get-credentials"
+	}
+	return "get-credentials, " + hidden(r.Args-1)
+}
+
+// host is who judges the answer.
+func (r *pluginRunReport) host() string {
+	if r.outOfTree {
+		return "regcred"
+	}
+	return "the kubelet"
 }
 
 func hidden(n int) string {
@@ -66,7 +89,7 @@ func (a *app) renderPluginResult(t *text, r *pluginRunReport) {
 	}
 	if !r.Accepted {
 		t.item(markFail, took)
-		t.detail("the kubelet drops this: %s: %s", r.Stage, r.Error)
+		t.detail("%s drops this: %s: %s", r.host(), r.Stage, r.Error)
 		if r.StdoutBytes != nil && *r.StdoutBytes > 0 {
 			t.detail("stdout had %s, not shown: it may hold a password", count(*r.StdoutBytes, "byte"))
 		}
@@ -77,7 +100,7 @@ func (a *app) renderPluginResult(t *text, r *pluginRunReport) {
 		m = markNone
 	}
 	t.item(m, took)
-	t.detail("the kubelet accepts this: %s, good for %s%s", count(len(r.Response.Auth), "credential"), scope(r.Response.CacheKeyType), kept(r.Response.duration))
+	t.detail("%s accepts this: %s, good for %s%s", r.host(), count(len(r.Response.Auth), "credential"), scope(r.Response.CacheKeyType), kept(r.Response.duration))
 	if keys := slices.Sorted(maps.Keys(r.Response.Auth)); len(keys) > 0 && r.Credentials == 0 {
 		t.detail("none of its keys matches the image: %s", strings.Join(keys, ", "))
 	}

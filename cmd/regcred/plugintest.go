@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/plugintest"
 	"github.com/spf13/cobra"
 )
@@ -21,6 +22,7 @@ type pluginTestFlags struct {
 	output      *choice
 	args        []string
 	env         []string
+	apiVersion  *choice
 	images      []string
 	tokenFile   string
 	annotations []string
@@ -70,6 +72,7 @@ The exit code is 0 if no check found an error, and 1 otherwise; with --strict
 it is 1 also if there are warnings.`,
 		Example: `  regcred plugin test ./my-plugin --image registry.example/team/app
   regcred plugin test ./my-plugin --args get-credentials --env PASSWORD_FILE=/run/password
+  regcred plugin test ./my-plugin --api-version v1alpha1
   sudo regcred plugin test --as-kubelet ecr-credential-provider --image IMAGE
   regcred plugin test --list`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -98,6 +101,9 @@ func (f *pluginTestFlags) register(cmd *cobra.Command) {
 	flags.Var(&argList{&f.args, true}, "args", "several `arguments`, separated by spaces; may be repeated")
 	flags.StringArrayVar(&f.env, "env", nil,
 		"`NAME=value` for the plugin's environment, in every run; NAME alone takes the value from the environment; may be repeated")
+	f.apiVersion = &choice{values: []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1, plugin.OutOfTree}}
+	flags.Var(f.apiVersion, "api-version", "the `version` to speak, as in a configuration: "+strings.Join(f.apiVersion.values, " | ")+
+		", of which the last is that of a RegistryCredentialConfig (default: the first that is answered, without that one)")
 	addIdentityFlags(cmd, &f.tokenFile, &f.annotations)
 	f.cacheType = &choice{values: []string{string(regcred.CachePerServiceAccount), string(regcred.CachePerToken)}}
 	flags.Var(f.cacheType, "cache-type", "the `cacheType` of the tokenAttributes that the plugin is made for: ServiceAccount | Token")
@@ -107,6 +113,7 @@ func (f *pluginTestFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.strict, "strict", false, "fail on warnings too")
 	// It can only fail for a flag that does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("check", cobra.FixedCompletions(checkIDs(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("api-version", cobra.FixedCompletions(f.apiVersion.values, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("cache-type", cobra.FixedCompletions(f.cacheType.values, cobra.ShellCompDirectiveNoFileComp))
 }
 

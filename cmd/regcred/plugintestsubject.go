@@ -50,6 +50,12 @@ func (a *app) subject(f *pluginTestFlags, path string) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.apiVersion.value != "" {
+		s.command.APIVersion = f.apiVersion.value
+	}
+	if s.command.APIVersion == plugin.OutOfTree && s.options.ServiceAccount != nil {
+		return nil, usageError("leave out the flags about service accounts, or --api-version", "the protocol of %s has no service accounts", plugin.OutOfTree)
+	}
 	s.command.Args = append(s.command.Args, f.args...)
 	s.command.Env = append(s.command.Env, env...)
 	if s.options.Images, err = a.testImages(cfg, s.provider, f.images); err != nil {

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cmd_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+)
+
+// TestOldProtocol runs every plugin in today's protocol and in its
+// predecessor's, with its cloud on loopback.
+func TestOldProtocol(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only on Linux does a Go program take its authorities from SSL_CERT_FILE")
+	}
+	bin := build(t)
+	for _, p := range pulls {
+		t.Run(p.plugin, func(t *testing.T) {
+			w := newWorld(t, p.host, p.user)
+			p.prepare(t, w)
+			testBothProtocols(t, w, program(bin, p.plugin))
+		})
+	}
+	t.Run("example", func(t *testing.T) { testDocumentsExample(t, bin) })
+}
+
+func newWorld(t *testing.T, host, user string) *world {
+	t.Helper()
+	net, err := testcloud.NewNet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if strays := net.Strays(); len(strays) > 0 {
+			t.Errorf("somebody else was asked: %q", strays)
+		}
+		net.Close()
+	})
+	return &world{dir: t.TempDir(), net: net, host: host, user: user}
+}
+
+// testBothProtocols: the answers have the same credential, and may be kept for
+// as long. The argument is taken before the flags and behind them.
+func testBothProtocols(t *testing.T, w *world, path string) {
+	args := slices.DeleteFunc(slices.Clone(w.args), func(arg string) bool { return arg == "get-credentials" })
+	cmd := plugin.Command{
+		Path: path, Args: args, Dir: w.dir, APIVersion: plugin.V1, Timeout: time.Minute,
+		Environ: slices.Concat(w.net.Environ(), w.env, []string{"HOME=" + w.dir}),
+	}
+	old := cmd
+	old.APIVersion = plugin.OutOfTree
+	image := w.host + "/team/app"
+	got, err := old.GetCredentials(t.Context(), &plugin.Request{Image: image})
+	if w.entry != "" { // of service accounts, which the old protocol does not have
+		if failed, ok := errors.AsType[*plugin.ExecError](err); !ok || failed.Stage != plugin.StageExec || !strings.Contains(failed.Stderr, "token") {
+			t.Errorf("got %v, want it to miss a token", err)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := cmd.GetCredentials(t.Context(), &plugin.Request{Image: image})
+	if err != nil {
+		t.Fatal(err)
+	}
+	login := plugin.AuthConfig{Username: w.user, Password: password}
+	if today := want.Auth[w.host]; today != login {
+		t.Errorf("today's answer has %v under %s, want %v", today, w.host, login)
+	}
+	if !cmp.Equal(got.Auth, map[string]plugin.AuthConfig{image: login}) {
+		t.Errorf("the old answer has %v, want %v under %s", got.Auth, login, image)
+	}
+	if kept := *want.CacheDuration - *got.CacheDuration; kept < 0 || kept > time.Minute {
+		t.Errorf("the old answer may be kept for %v, today's for %v", *got.CacheDuration, *want.CacheDuration)
+	}
+	testArgument(t, cmd, image)
+}
+
+// testArgument: today's protocol does not mind the argument, and without it a
+// request in the old one is refused.
+func testArgument(t *testing.T, cmd plugin.Command, image string) {
+	given := cmd
+	given.Args = append([]string{"get-credentials"}, cmd.Args...)
+	if _, err := given.GetCredentials(t.Context(), &plugin.Request{Image: image}); err != nil {
+		t.Errorf("today's protocol, with get-credentials: %v", err)
+	}
+	stdin := `{"image":"` + image + `"}`
+	x, err := cmd.RunRaw(t.Context(), strings.NewReader(stdin))
+	if err == nil || x.ExitCode != 2 || x.Stdout != "" {
+		t.Errorf("the old protocol, without get-credentials: exit code %d and %d bytes (%v), want it refused", x.ExitCode, len(x.Stdout), err)
+	}
+	behind := cmd
+	behind.APIVersion, behind.Args = "", append([]string{"--v=0", "get-credentials"}, cmd.Args...)
+	x, err = behind.RunRaw(t.Context(), strings.NewReader(stdin))
+	if err != nil || !strings.Contains(string(x.Stdout), plugin.KindOutOfTreeResponse) {
+		t.Errorf("the old protocol, with a flag before get-credentials: %v, want an answer in it", err)
+	}
+}
+
+// theExample is that of the document, "Out-of-Tree Credential Providers", with
+// quotes around its two patterns: without, it is not YAML.
+const theExample = `kind: credentialprovider
+apiVersion: v1alpha1
+providers:
+-
+  name: ecr-creds
+  imageMatchers:
+  - "*.dkr.ecr.*.amazonaws.com"
+  - "*.dkr.ecr.*.amazonaws.com.cn"
+  extraArgs:
+    region: us-west-2
+`
+
+const todaysExample = `kind: CredentialProviderConfig
+apiVersion: kubelet.config.k8s.io/v1
+providers:
+- name: ecr-creds
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
+  matchImages:
+  - "*.dkr.ecr.*.amazonaws.com"
+  - "*.dkr.ecr.*.amazonaws.com.cn"
+  defaultCacheDuration: 0s
+  env: [{name: REGION, value: us-west-2}]
+`
+
+// testDocumentsExample: the document's own example gives the image of the
+// document the credential that today's configuration gives it.
+func testDocumentsExample(t *testing.T, bin string) {
+	w := newWorld(t, "012345678910.dkr.ecr.us-east-1.amazonaws.com", "AWS")
+	prepareAWS(t, w)
+	plugins := filepath.Join(w.dir, "plugins")
+	if err := os.Mkdir(plugins, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(program(bin, "ecr-credential-provider"), filepath.Join(plugins, "ecr-creds")); err != nil {
+		t.Fatal(err)
+	}
+	for name, config := range map[string]string{"the document's": theExample, "today's": todaysExample} {
+		cmd := exec.Command(program(bin, "regcred"), "--config", w.file(t, "config.yaml", config), "--bin-dir", plugins,
+			"get", "--no-node-config", "-o", "docker-config", w.host+"/my-image")
+		cmd.Env = slices.Concat(w.net.Environ(), w.env, []string{"HOME=" + w.dir})
+		var stdout, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		if err := cmd.Run(); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, &stderr)
+			continue
+		}
+		canary.Check(t, name, stdout.String()+stderr.String())
+		var got struct {
+			Auths map[string]struct{ Auth []byte }
+		}
+		if err := json.Unmarshal(stdout.Bytes(), &got); err != nil {
+			t.Fatal(err)
+		}
+		if auth := string(got.Auths[w.host].Auth); len(got.Auths) != 1 || auth != "AWS:"+password {
+			t.Errorf("%s: got %s, want the credential of AWS for %s", name, &stdout, w.host)
+		}
+	}
+}
