@@ -71,17 +71,41 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// TestNoKubernetes: what judges us is imported by upstream/ alone, a module of
-// its own.
-func TestNoKubernetes(t *testing.T) {
-	deps := list(t, "linux", "-deps", "-test", "-f", "{{.ImportPath}}", "./...")
-	for _, dep := range deps {
-		if strings.HasPrefix(dep, "k8s.io/") {
-			t.Errorf("imported: %s", dep)
+// kubernetes are the packages that may import something of Kubernetes, and
+// what. Who embeds another package links none of it.
+var kubernetes = map[string][]string{
+	"kube":              {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go"},
+	"internal/testkube": {"k8s.io/api", "k8s.io/apimachinery"},
+	"internal/pull":     {"k8s.io/cri-api"},
+	"internal/testcri":  {"k8s.io/cri-api"},
+	"cmd/regcred":       {"k8s.io/cri-api"}, // in tests
+}
+
+// TestKubernetes: what judges us, k8s.io/kubernetes, is imported by upstream/
+// alone, a module of its own; client libraries only where they have work to do.
+func TestKubernetes(t *testing.T) {
+	imports := list(t, "linux", "-f", "{{$p := .ImportPath}}{{range .Imports}}{{$p}}={{.}} {{end}}{{range .TestImports}}{{$p}}={{.}} {{end}}{{range .XTestImports}}{{$p}}={{.}} {{end}}", "./...")
+	used := map[string]bool{}
+	for _, line := range imports {
+		pkg, dep, _ := strings.Cut(line, "=")
+		if !strings.HasPrefix(dep, "k8s.io/") {
+			continue
+		}
+		pkg = strings.TrimPrefix(pkg, module+"/")
+		if !within(dep, kubernetes[pkg]) {
+			t.Errorf("%s imports %s", pkg, dep)
+		}
+		used[pkg] = true
+	}
+	for pkg := range kubernetes {
+		if !used[pkg] {
+			t.Errorf("%s imports nothing of Kubernetes: the list is not that of the module, or of no use", pkg)
 		}
 	}
-	if !slices.Contains(deps, module) {
-		t.Errorf("%d packages, without %s: the list is not that of the module", len(deps), module)
+	for _, dep := range list(t, "linux", "-deps", "-test", "-f", "{{.ImportPath}}", "./...") {
+		if within(dep, []string{"k8s.io/kubernetes"}) {
+			t.Errorf("built from %s", dep)
+		}
 	}
 }
 

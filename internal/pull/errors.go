@@ -25,6 +25,7 @@ var ErrPlainHTTP = errors.New("only registries on loopback are spoken to without
 var (
 	errIdle     = errors.New("idle for too long")
 	errMismatch = errors.New("not what the manifest says")
+	errNoUser   = errors.New("the credential has no user name: it is not sent, as container runtimes refuse it too")
 )
 
 // Try is an attempt to pull that failed.
@@ -130,7 +131,8 @@ type tryError struct {
 func (e *tryError) Error() string        { return e.text }
 func (e *tryError) Is(target error) bool { return errors.Is(e.cause, target) }
 
-// newTry makes a Try of an error from wherever.
+// newTry makes a Try of an error from wherever. What others said is scrubbed
+// before it is cut, since half a password would remain.
 func newTry(cred *regcred.Credential, err error) Try {
 	t := Try{Credential: cred}
 	text := err.Error()
@@ -139,13 +141,17 @@ func newTry(cred *regcred.Credential, err error) Try {
 		t.Status = terr.StatusCode
 		var message string
 		if len(terr.Errors) > 0 {
-			t.Code = scrub(bound(string(terr.Errors[0].Code), 64), cred)
-			message = bound(terr.Errors[0].Message, 300)
+			t.Code = bound(scrub(string(terr.Errors[0].Code), cred), 64)
+			message = bound(scrub(terr.Errors[0].Message, cred), 300)
 		}
 		// Its own text has the whole body of the answer.
 		text = strings.ReplaceAll(text, terr.Error(), answer(t, message))
 	}
-	text = scrub(bound(printable(firstLine(text)), 2000), cred)
+	var rerr *runtimeError
+	if errors.As(err, &rerr) {
+		t.Status, t.Code = rerr.status, rerr.kind
+	}
+	text = bound(scrub(printable(firstLine(text)), cred), 2000)
 	// What is ours is added last: a password may be a word of it.
 	if h := hint(t); h != "" {
 		text += " (" + h + ")"

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package pull pulls an image into an OCI image layout with a list of
-// credentials, as a kubelet and its container runtime would: with none, once
-// anonymously; otherwise once with each in order until one succeeds, and
-// never anonymously after that.
+// Package pull pulls an image with a list of credentials, as a kubelet and its
+// container runtime would: with none, once anonymously; otherwise once with
+// each in order until one succeeds, and never anonymously after that. A
+// [Puller] pulls into an OCI image layout:
 //
 //	p := &pull.Puller{Refused: keyring.Invalidate}
 //	res, err := p.Pull(ctx, "registry.example/team/app:v1", creds, "./app")
 //
-// A credential goes to the image's registry and to the token server that this
-// registry names, over TLS unless the registry is on loopback, and never
-// along with a redirect. Nothing enters the layout that has not been
+// and a [Runtime] has a container runtime pull, over CRI.
+//
+// A Puller's credential goes to the image's registry and to the token server
+// that this registry names, over TLS unless the registry is on loopback, and
+// never along with a redirect. Nothing enters the layout that has not been
 // verified, and its index changes only when everything is there.
 package pull
 
@@ -130,6 +132,21 @@ type job struct {
 
 // tryAll pulls with one credential after the other.
 func (j *job) tryAll(ctx context.Context, creds []regcred.Credential) (*Result, error) {
+	var res *Result
+	used, failed, err := inTurn(ctx, j.target.name, creds, j.p.Refused, func(cred *regcred.Credential) (err error) {
+		res, err = j.try(ctx, cred)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	res.Credential, res.Failed = used, failed
+	return res, nil
+}
+
+// inTurn tries credentials as a kubelet does: without any, once anonymously;
+// otherwise once with each until one works, and not anonymously after that.
+func inTurn(ctx context.Context, image string, creds []regcred.Credential, refused func(regcred.Credential), try func(*regcred.Credential) error) (used *regcred.Credential, failed []Try, err error) {
 	tries := []*regcred.Credential{nil} // anonymous
 	if len(creds) > 0 {
 		tries = tries[:0]
@@ -137,27 +154,25 @@ func (j *job) tryAll(ctx context.Context, creds []regcred.Credential) (*Result, 
 			tries = append(tries, &creds[i])
 		}
 	}
-	var failed []Try
 	for _, cred := range tries {
-		res, err := j.try(ctx, cred)
+		err := try(cred)
 		if err == nil {
-			res.Credential, res.Failed = cred, failed
-			return res, nil
+			return cred, failed, nil
 		}
 		if done := ctx.Err(); done != nil && !errors.Is(err, done) {
 			err = fmt.Errorf("%w: %w", done, err)
 		}
-		try := newTry(cred, err)
-		failed = append(failed, try)
-		if try.Status == http.StatusUnauthorized && cred != nil && j.p.Refused != nil {
-			j.p.Refused(*cred)
+		t := newTry(cred, err)
+		failed = append(failed, t)
+		if t.Status == http.StatusUnauthorized && cred != nil && refused != nil {
+			refused(*cred)
 		}
 		// Another credential mends neither a full disk nor a lost caller.
 		if ctx.Err() != nil || isLocal(err) {
 			break
 		}
 	}
-	return nil, &Error{Image: j.target.name, Tries: failed, Untried: len(tries) - len(failed)}
+	return nil, nil, &Error{Image: image, Tries: failed, Untried: len(tries) - len(failed)}
 }
 
 // try is one whole pull with one credential.

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -71,7 +70,7 @@ func authenticator(cred *regcred.Credential) (authn.Authenticator, error) {
 	}
 	// containerd refuses such a credential too.
 	if cred.Username == "" {
-		return nil, errors.New("the credential has no user name: it is not sent, as container runtimes refuse it too")
+		return nil, errNoUser
 	}
 	// Not as user name and password: go-containerregistry sends nothing at
 	// all where one of them is empty.

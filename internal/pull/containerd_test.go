@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package pull
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/testcri"
+	"github.com/regcred/regcred/internal/testregistry"
+)
+
+// These tests pull into the real containerd.
+
+func dialContainerd(t *testing.T, opts RuntimeOptions, environ ...string) (*Runtime, *testcri.Containerd) {
+	t.Helper()
+	c := testcri.StartContainerd(t, environ...)
+	r, err := DialRuntime(t.Context(), c.Socket, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	if r.Name != "containerd" || r.Version == "" {
+		t.Errorf("it calls itself %q, version %q", r.Name, r.Version)
+	}
+	return r, c
+}
+
+// users lists who was served, or refused, a manifest, each once.
+func users(reg *testregistry.Server, status int) []string {
+	var list []string
+	for _, req := range reg.Requests() {
+		if strings.Contains(req.Path, "/manifests/") && req.Status == status && (len(list) == 0 || list[len(list)-1] != req.User) {
+			list = append(list, req.User)
+		}
+	}
+	return list
+}
+
+func TestContainerdLogin(t *testing.T) {
+	var refused []string
+	r, _ := dialContainerd(t, RuntimeOptions{Refused: func(c regcred.Credential) { refused = append(refused, c.Provider) }})
+	for name, auth := range map[string]testregistry.Auth{"Basic": testregistry.Basic, "Bearer": testregistry.Bearer} {
+		t.Run(name, func(t *testing.T) {
+			reg, image, _ := startWith(t, testregistry.Options{Auth: auth, Rules: []testregistry.Rule{{User: "ci", Pull: true}}}, testregistry.Image{Seed: int64(auth)})
+			refused = nil
+			for _, tt := range []struct {
+				creds  []regcred.Credential
+				status []int
+			}{
+				{nil, []int{401}},
+				{[]regcred.Credential{bad}, []int{401}},
+				{[]regcred.Credential{dev}, []int{403}},
+				{[]regcred.Credential{bad, dev}, []int{401, 403}},
+			} {
+				_, err := r.Pull(t.Context(), image, PullIfNotPresent, given(tt.creds...))
+				var failed *Error
+				if !errors.As(err, &failed) {
+					t.Fatalf("got %v, want an *Error", err)
+				}
+				var got []int
+				for _, try := range failed.Tries {
+					got = append(got, try.Status)
+				}
+				if diff := cmp.Diff(tt.status, got); diff != "" {
+					t.Errorf("statuses (-want +got):\n%s%v", diff, err)
+				}
+			}
+			if diff := cmp.Diff([]string{"bad", "bad"}, refused); diff != "" {
+				t.Errorf("refused (-want +got):\n%s", diff)
+			}
+
+			reg.ResetLog()
+			res, err := r.Pull(t.Context(), image, PullIfNotPresent, given(bad, dev, good))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if res.Credential.Provider != "good" || len(res.Failed) != 2 || !strings.HasPrefix(res.Ref, "sha256:") || res.Size == 0 {
+				t.Errorf("got %+v, want a pull with the third credential", res)
+			}
+			if diff := cmp.Diff([]string{"ci"}, users(reg, http.StatusOK)); diff != "" {
+				t.Errorf("served (-want +got):\n%s", diff)
+			}
+			_, err = r.Pull(t.Context(), strings.Replace(image, ":v1", ":none", 1), PullAlways, given(good))
+			var failed *Error
+			if !errors.As(err, &failed) || failed.Tries[0].Status != http.StatusNotFound {
+				t.Errorf("a tag that is not there: got %v", err)
+			}
+		})
+	}
+}
+
+func TestContainerdPolicy(t *testing.T) {
+	r, _ := dialContainerd(t, RuntimeOptions{})
+	reg, image, _ := startRegistry(t, testregistry.Basic)
+	if _, err := r.Pull(t.Context(), image, PullNever, given(good)); !errors.Is(err, ErrNotPresent) {
+		t.Errorf("Never, absent: got %v", err)
+	}
+	for _, tt := range []struct {
+		policy  Policy
+		present bool
+	}{
+		{PullIfNotPresent, false}, {PullIfNotPresent, true}, {PullNever, true}, {PullAlways, false},
+	} {
+		reg.ResetLog()
+		res, err := r.Pull(t.Context(), image, tt.policy, given(good))
+		if err != nil {
+			t.Fatalf("%s: %v", tt.policy, err)
+		}
+		if res.Present != tt.present || (len(reg.Requests()) == 0) != tt.present || res.Size == 0 {
+			t.Errorf("%s: present %t after %d requests, %d bytes; want %t", tt.policy, res.Present, len(reg.Requests()), res.Size, tt.present)
+		}
+	}
+}
+
+// TestContainerdPins has containerd ask another host than the image's: the
+// credential must not go there.
+func TestContainerdPins(t *testing.T) {
+	var refused int
+	r, c := dialContainerd(t, RuntimeOptions{Refused: func(regcred.Credential) { refused++ }})
+	for name, auth := range map[string]testregistry.Auth{"Basic": testregistry.Basic, "Bearer": testregistry.Bearer} {
+		t.Run(name, func(t *testing.T) {
+			mirror, image, _ := startRegistry(t, auth)
+			for _, host := range []string{"registry.invalid", "docker.io"} {
+				c.Mirror(host, mirror.URL())
+				mirror.ResetLog()
+				elsewhere := strings.Replace(image, mirror.Addr(), host, 1)
+				_, err := r.Pull(t.Context(), elsewhere, PullAlways, given(good))
+				if err == nil {
+					t.Errorf("%s was pulled from a mirror that demands a login", elsewhere)
+				}
+				if len(mirror.Requests()) == 0 {
+					t.Fatal("the mirror was not asked at all")
+				}
+				if got := loggedIn(mirror); got != "" {
+					t.Errorf("%s: the mirror got the credential of user %q", host, got)
+				}
+				// The same without a server address, as a kubelet pulls.
+				auth := &runtimeapi.AuthConfig{Username: good.Username, Password: string(good.Password)}
+				_, err = r.images.PullImage(t.Context(), &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: elsewhere}, Auth: auth})
+				if got := loggedIn(mirror); err != nil || got != good.Username {
+					t.Errorf("%s: a credential that is not pinned: the mirror got that of user %q, %v", host, got, err)
+				}
+			}
+		})
+	}
+	if refused != 0 {
+		t.Errorf("%d credentials count as refused, but none was sent", refused)
+	}
+}
+
+// loggedIn is the last user who showed a credential.
+func loggedIn(reg *testregistry.Server) (user string) {
+	for _, req := range reg.Requests() {
+		if req.User != "" {
+			user = req.User
+		}
+	}
+	return user
+}
+
+// TestContainerdDockerHub pulls from a stand-in that containerd takes for
+// Docker Hub's own server: what it asks for there goes through a proxy to us.
+func TestContainerdDockerHub(t *testing.T) {
+	reg, _, _ := startWith(t, testregistry.Options{Auth: testregistry.Basic}, testregistry.Image{})
+	if _, err := reg.Push("library/nginx", "latest", testregistry.Image{}); err != nil {
+		t.Fatal(err)
+	}
+	hub := httptest.NewUnstartedServer(reg)
+	hub.Config.ErrorLog = log.New(io.Discard, "", 0) // containerd tries once more, with the certificate checked
+	hub.StartTLS()
+	t.Cleanup(hub.Close)
+	var asked atomic.Pointer[string]
+	proxy := httptest.NewServer(tunnel(hub.Listener.Addr().String(), &asked))
+	t.Cleanup(proxy.Close)
+	r, c := dialContainerd(t, RuntimeOptions{}, "HTTPS_PROXY="+proxy.URL, "HTTP_PROXY="+proxy.URL, "NO_PROXY=")
+	c.Mirror("docker.io", "https://registry-1.docker.io") // itself, for its certificate
+
+	if _, err := r.Pull(t.Context(), "nginx", PullIfNotPresent, given()); err == nil {
+		t.Error("pulled without a credential")
+	}
+	if _, err := r.Pull(t.Context(), "nginx", PullIfNotPresent, given(good)); err != nil {
+		t.Error(err)
+	}
+	if host := asked.Load(); host == nil || *host != "registry-1.docker.io:443" {
+		t.Fatalf("containerd asked %v", host)
+	}
+	for _, name := range []string{"nginx", "nginx:latest", "docker.io/library/nginx", "index.docker.io/library/nginx:latest"} {
+		if res, err := r.Pull(t.Context(), name, PullNever, given()); err != nil || !res.Present {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// tunnel is a proxy that connects everybody to one address.
+func tunnel(addr string, asked *atomic.Pointer[string]) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodConnect {
+			http.Error(w, "only CONNECT", http.StatusMethodNotAllowed)
+			return
+		}
+		asked.Store(&r.Host)
+		server, err := net.Dial("tcp", addr)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		defer server.Close()
+		client, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer client.Close()
+		io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n")
+		go io.Copy(server, client)
+		io.Copy(client, server)
+	}
+}
+
+// TestContainerdRestart ends containerd while it downloads a layer.
+func TestContainerdRestart(t *testing.T) {
+	for name, end := range map[string]func(*testcri.Containerd){"stopped": (*testcri.Containerd).Stop, "killed": (*testcri.Containerd).Kill} {
+		t.Run(name, func(t *testing.T) {
+			r, c := dialContainerd(t, RuntimeOptions{})
+			reg, image, _ := startRegistry(t, testregistry.Basic)
+			if _, err := r.Pull(t.Context(), image, PullAlways, given(good)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := reg.Push("team/app", "v2", testregistry.Image{Seed: 1}); err != nil {
+				t.Fatal(err)
+			}
+			slow := reg.Inject(testregistry.Fault{Kind: testregistry.Slow, Endpoint: testregistry.Blobs, Delay: time.Minute, Times: testregistry.Forever})
+			done := make(chan error, 1)
+			go func() {
+				res, err := r.Pull(t.Context(), strings.Replace(image, ":v1", ":v2", 1), PullIfNotPresent, given(good))
+				if err == nil && (res.Present || len(res.Failed) != 0) {
+					err = fmt.Errorf("got %+v", res)
+				}
+				done <- err
+			}()
+			for slow.Hits() == 0 && t.Context().Err() == nil {
+				time.Sleep(time.Millisecond) // the registry has no signal for it
+			}
+			end(c)
+			slow.Remove()
+			c.Start()
+			if err := <-done; err != nil {
+				t.Errorf("%v; want the pull, repeated", err)
+			}
+			if res, err := r.Pull(t.Context(), image, PullNever, given()); err != nil || !res.Present {
+				t.Errorf("what was pulled before is gone: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package pull
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/distribution/reference"
+	"google.golang.org/grpc"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/regcred/regcred"
+)
+
+// Policy says when a [Runtime] pulls an image.
+type Policy string
+
+// The policies, under the names of a container's imagePullPolicy.
+const (
+	PullIfNotPresent Policy = "IfNotPresent"
+	PullAlways       Policy = "Always"
+	PullNever        Policy = "Never"
+)
+
+// Runtime pulls images into a container runtime over CRI, as a kubelet does.
+// It is made by [DialRuntime], and safe for concurrent use.
+type Runtime struct {
+	// Name and Version are what the runtime calls itself, e.g. "containerd"
+	// and "1.7.27"; "" if the socket serves images alone.
+	Name, Version string
+
+	opts   RuntimeOptions
+	conn   *grpc.ClientConn
+	images runtimeapi.ImageServiceClient
+}
+
+// RuntimeOptions configure a [Runtime].
+type RuntimeOptions struct {
+	// Timeout bounds one call other than a pull; 0 means 2 minutes, as in the
+	// kubelet. That to find out who serves the socket has 10 seconds at most.
+	// A deadline for a pull is the context's.
+	Timeout time.Duration
+
+	// Return is how long a runtime that goes away is waited for; 0 means 30
+	// seconds.
+	Return time.Duration
+
+	// Refused, if not nil, is called with each credential that the registry
+	// answered with 401, as far as the runtime's message tells.
+	Refused func(regcred.Credential)
+}
+
+// RuntimeResult is a successful pull into a runtime, or an image that was there.
+type RuntimeResult struct {
+	Image      string              // as asked for
+	Ref        string              // of the image in the runtime: its ID, or a digest, as the runtime likes
+	Present    bool                // it was there, and nothing was pulled
+	Size       int64               // bytes, as the runtime says; 0 if it does not
+	Credential *regcred.Credential // the one that worked; nil if none was needed
+	Failed     []Try               // those that were tried before it
+	Duration   time.Duration       // of the whole, the lookup included
+}
+
+// ErrNotPresent is in the chain of the error for an image that is not there
+// and that [PullNever] forbids to pull.
+var ErrNotPresent = errors.New("it is not there, and the pull policy is Never")
+
+// ErrRuntimeGone is in the chain of a failure after which nothing more can be
+// had of the runtime.
+var ErrRuntimeGone = errors.New("the container runtime went away")
+
+// Pull pulls an image with one credential after the other. lookup gets the
+// credentials; it is not called, and need not be paid for, where nothing is
+// to be pulled. Its error is returned as it is.
+//
+// A credential goes along with the name of the image's registry, so that the
+// runtime sends it there alone: containerd heeds that, CRI-O does not. If the
+// runtime goes away it is waited for, and what was cut short is repeated once.
+//
+// If every try fails the error is an [*Error], which names them all. It
+// matches [context.Canceled], [context.DeadlineExceeded] and [ErrRuntimeGone]
+// with [errors.Is].
+func (r *Runtime) Pull(ctx context.Context, image string, policy Policy, lookup func(context.Context) ([]regcred.Credential, error)) (*RuntimeResult, error) {
+	began := time.Now()
+	p, err := r.newPull(image)
+	if err != nil {
+		return nil, fmt.Errorf("pulling %q: %w", image, err)
+	}
+	res := &RuntimeResult{Image: image}
+	if policy != PullAlways {
+		if res.Present, err = p.look(ctx, res); err != nil {
+			return nil, fmt.Errorf("pulling %q: asking the runtime whether it is there: %w", image, err)
+		}
+		if !res.Present && policy == PullNever {
+			return nil, fmt.Errorf("pulling %q: %w", image, ErrNotPresent)
+		}
+	}
+	if !res.Present {
+		err = p.tryAll(ctx, res, lookup)
+	}
+	res.Duration = time.Since(began)
+	return res, err
+}
+
+// runtimePull is one call of Pull.
+type runtimePull struct {
+	r      *Runtime
+	spec   *runtimeapi.ImageSpec
+	server string // the registry, as a URL whose host is what containerd compares
+	host   string
+}
+
+func (r *Runtime) newPull(image string) (*runtimePull, error) {
+	named, err := reference.ParseNormalizedNamed(image)
+	if err != nil {
+		return nil, fmt.Errorf("not an image reference: %w", err)
+	}
+	// kubelet: the tag is appended to what the user wrote (applyDefaultImageTag),
+	// so that short names remain the runtime's to complete.
+	full := image
+	if reference.IsNameOnly(named) {
+		full += ":latest"
+	}
+	host := reference.Domain(named)
+	if host == "docker.io" {
+		host = "registry-1.docker.io" // as containerd calls the server
+	}
+	return &runtimePull{
+		r:      r,
+		spec:   &runtimeapi.ImageSpec{Image: full, UserSpecifiedImage: image},
+		server: "https://" + host, // also for plain HTTP: only the host is compared
+		host:   host,
+	}, nil
+}
+
+// look asks whether the image is there.
+func (p *runtimePull) look(ctx context.Context, res *RuntimeResult) (found bool, err error) {
+	err = p.r.persist(ctx, func(ctx context.Context) error {
+		got, err := p.r.status(ctx, p.spec)
+		if err == nil && got != nil {
+			found, res.Ref, res.Size = true, got.Id, int64(got.Size)
+		}
+		return err
+	})
+	return found, err
+}
+
+func (r *Runtime) status(ctx context.Context, spec *runtimeapi.ImageSpec, opts ...grpc.CallOption) (*runtimeapi.Image, error) {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.opts.Timeout, 2*time.Minute))
+	defer cancel()
+	got, err := r.images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: spec}, opts...)
+	if err != nil {
+		return nil, newRuntimeError(ctx, err)
+	}
+	return got.Image, nil
+}
+
+func (p *runtimePull) tryAll(ctx context.Context, res *RuntimeResult, lookup func(context.Context) ([]regcred.Credential, error)) error {
+	creds, err := lookup(ctx)
+	if err != nil {
+		return err
+	}
+	res.Credential, res.Failed, err = inTurn(ctx, res.Image, creds, p.r.opts.Refused, func(cred *regcred.Credential) error {
+		return p.try(ctx, cred, res)
+	})
+	if err != nil {
+		return err
+	}
+	// Only for its size; the pull has succeeded whatever becomes of this.
+	if got, err := p.r.status(ctx, p.spec); err == nil && got != nil {
+		res.Size = int64(got.Size)
+	}
+	return nil
+}
+
+// try is one pull with one credential.
+func (p *runtimePull) try(ctx context.Context, cred *regcred.Credential, res *RuntimeResult) error {
+	req := &runtimeapi.PullImageRequest{Image: p.spec}
+	if cred != nil {
+		if cred.Username == "" {
+			return errNoUser
+		}
+		// Neither auth nor a token: what both runtimes understand is this.
+		req.Auth = &runtimeapi.AuthConfig{Username: cred.Username, Password: string(cred.Password), ServerAddress: p.server}
+	}
+	return p.r.persist(ctx, func(ctx context.Context) error {
+		got, err := p.r.images.PullImage(ctx, req)
+		if err != nil {
+			return newRuntimeError(ctx, err).pinnedTo(p.host, cred)
+		}
+		res.Ref = got.ImageRef
+		return nil
+	})
+}
+
+// persist makes a call, and once more if the runtime went away during it and
+// comes back.
+func (r *Runtime) persist(ctx context.Context, call func(context.Context) error) error {
+	err := call(ctx)
+	if !isAway(err) || ctx.Err() != nil {
+		return err
+	}
+	if r.await(ctx) != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		return local(fmt.Errorf("%w (%w), and did not come back within %s", ErrRuntimeGone, err, r.patience()))
+	}
+	return call(ctx)
+}
+
+func (r *Runtime) patience() time.Duration { return cmp.Or(r.opts.Return, 30*time.Second) }
+
+// await waits until the runtime answers again.
+func (r *Runtime) await(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, r.patience())
+	defer cancel()
+	// Any image will do: what counts is that the question is answered, which
+	// is not the case as long as the runtime only begins to serve its socket.
+	spec := &runtimeapi.ImageSpec{Image: "registry.invalid/regcred:probe"}
+	for {
+		_, err := r.status(ctx, spec, grpc.WaitForReady(true))
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !isAway(err) && !errors.Is(err, context.DeadlineExceeded) {
+			return nil
+		}
+		pause(ctx, 100*time.Millisecond)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// Close ends the connection, and the pulls that run over it.
+func (r *Runtime) Close() error { return r.conn.Close() }
+
+// String names the runtime for people: "containerd 1.7.27".
+func (r *Runtime) String() string {
+	return cmp.Or(strings.TrimSpace(r.Name+" "+r.Version), "an image service")
+}
+
+// FullName checks an image reference and returns what it is short for:
+// "docker.io/library/nginx:latest" of "nginx".
+func FullName(image string) (string, error) {
+	named, err := reference.ParseNormalizedNamed(image)
+	if err != nil {
+		return "", fmt.Errorf("image %q: not an image reference: %w", image, err)
+	}
+	return reference.TagNameOnly(named).String(), nil
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package pull
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// maxMessage bounds an answer of the runtime, in bytes.
+// kubelet: cri-client has the same bound. gRPC's own is 4 MiB.
+const maxMessage = 16 << 20
+
+// maxDial bounds the first call: it needs nothing but a runtime that runs.
+const maxDial = 10 * time.Second
+
+// DialRuntime connects to the CRI socket at endpoint
+// ("unix:///run/containerd/containerd.sock", or the path alone, as kubelets
+// take it), and finds out who serves it. The caller closes the Runtime.
+func DialRuntime(ctx context.Context, endpoint string, opts RuntimeOptions) (*Runtime, error) {
+	socket, err := SocketPath(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkSocket(ctx, socket); err != nil {
+		return nil, fmt.Errorf("connecting to the container runtime: %w", err)
+	}
+	dialer := func(ctx context.Context, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}
+	// kubelet: the same reconnection, so that a runtime that restarts is found as soon.
+	retry := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 5 * time.Second}
+	retry.Backoff.BaseDelay, retry.Backoff.MaxDelay = 100*time.Millisecond, 3*time.Second
+	conn, err := grpc.NewClient("passthrough:///"+socket,
+		grpc.WithContextDialer(dialer),
+		grpc.WithAuthority("localhost"), // a path would not be a valid HTTP/2 authority
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithConnectParams(retry),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the container runtime at %s: %w", socket, err)
+	}
+	r := &Runtime{opts: opts, conn: conn, images: runtimeapi.NewImageServiceClient(conn)}
+	if err := r.greet(ctx); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("asking the container runtime at %s for its version: %w", socket, err)
+	}
+	return r, nil
+}
+
+// SocketPath returns the path in an endpoint of a CRI: unix:///path, or an
+// absolute path.
+func SocketPath(endpoint string) (string, error) {
+	if strings.HasPrefix(endpoint, "npipe:") {
+		return "", fmt.Errorf("runtime endpoint %q: named pipes are not supported, only unix sockets", endpoint)
+	}
+	socket := endpoint
+	if strings.Contains(endpoint, ":") && !path.IsAbs(endpoint) {
+		u, err := url.Parse(endpoint)
+		if err != nil || u.Scheme != "unix" || u.Opaque != "" {
+			return "", fmt.Errorf("runtime endpoint %q: want unix:///path of a socket", endpoint)
+		}
+		if u.Host != "" {
+			return "", fmt.Errorf("runtime endpoint %q: the path is not absolute; want unix:///%s%s, with three slashes", endpoint, u.Host, u.Path)
+		}
+		socket = u.Path
+	}
+	if !path.IsAbs(socket) {
+		return "", fmt.Errorf("runtime endpoint %q: want unix:///path of a socket", endpoint)
+	}
+	return socket, nil
+}
+
+// checkSocket says what is wrong with a socket in better words than gRPC,
+// which goes on trying.
+func checkSocket(ctx context.Context, socket string) error {
+	info, err := os.Stat(socket)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: is the runtime running, and is this its socket?", err)
+	case err != nil:
+		return explainDenied(err)
+	case info.Mode()&fs.ModeSocket == 0:
+		return fmt.Errorf("%s is not a socket", socket)
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxDial)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return explainDenied(err)
+	}
+	return conn.Close()
+}
+
+func explainDenied(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: it is for root, or a group, alone", err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w: nothing listens on it: the runtime has ended", err)
+	}
+	return err
+}
+
+// greet finds out who serves the socket, and that it serves images in CRI v1.
+func (r *Runtime) greet(ctx context.Context) error {
+	wait := min(cmp.Or(r.opts.Timeout, maxDial), maxDial)
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("no answer within %s: it hangs, or is something else: %w", wait, context.DeadlineExceeded))
+	defer cancel()
+	v, err := runtimeapi.NewRuntimeServiceClient(r.conn).Version(ctx, &runtimeapi.VersionRequest{})
+	if err == nil {
+		r.Name, r.Version = printable(v.RuntimeName), printable(v.RuntimeVersion)
+		return nil
+	}
+	if status.Code(err) == codes.Unimplemented {
+		// A proxy of the image service (--image-service-endpoint) is no runtime.
+		// kubelet: this is the call by which it checks an image service.
+		_, err = r.images.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
+	}
+	switch {
+	case err == nil:
+		return nil
+	case status.Code(err) == codes.Unimplemented:
+		return fmt.Errorf("it does not speak CRI v1: %w", newRuntimeError(ctx, err))
+	case status.Code(err) == codes.Unavailable && ctx.Err() == nil:
+		return fmt.Errorf("it is something else, or has just ended: %w", newRuntimeError(ctx, err))
+	}
+	return newRuntimeError(ctx, err)
+}

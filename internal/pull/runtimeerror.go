@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package pull
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	crierrors "k8s.io/cri-api/pkg/errors"
+
+	"github.com/regcred/regcred"
+)
+
+// runtimeError is what a container runtime, or gRPC in its place, says of a
+// call that failed. CRI has no fields for a registry's answer, so it is read
+// out of the text.
+type runtimeError struct {
+	code codes.Code
+	text string // in one line
+
+	status int    // of HTTP, of the registry; 0 if the text does not tell
+	kind   string // one of CRI's own errors, e.g. "RegistryUnavailable"
+	unsent bool   // the credential was not sent to the host that refused
+	cause  error  // for errors.Is
+}
+
+func (e *runtimeError) Error() string { return e.text }
+func (e *runtimeError) Unwrap() error { return e.cause }
+
+func newRuntimeError(ctx context.Context, err error) *runtimeError {
+	s := status.Convert(err)
+	e := &runtimeError{code: s.Code(), text: strings.Join(strings.Fields(s.Message()), " ")}
+	if end, ok := ctx.Deadline(); ok && e.code == codes.DeadlineExceeded && time.Until(end) < time.Second {
+		<-ctx.Done() // the server keeps the same deadline, and may be a moment ahead of us
+	}
+	switch {
+	case ctx.Err() != nil:
+		e.cause = context.Cause(ctx)
+		e.text = e.cause.Error()
+	case e.code == codes.ResourceExhausted && strings.HasPrefix(e.text, "grpc: received message"):
+		e.text = fmt.Sprintf("its answer is larger than %d MiB, which a kubelet would not take either: %s", maxMessage>>20, e.text)
+	case strings.Contains(e.text, "no space left on device"):
+		e.cause = local(syscall.ENOSPC)
+		e.text += " (make room in the runtime's file system)"
+	default:
+		e.status = statusIn(e.code, e.text)
+		e.kind = kindIn(e.text)
+		e.text = preamble.ReplaceAllString(e.text, "")
+	}
+	return e
+}
+
+// preamble is how containerd's messages begin: with the image, which the
+// caller names.
+var preamble = regexp.MustCompile(`^failed to pull and unpack image "[^"]*": (failed to resolve reference "[^"]*": )?`)
+
+// kindIn finds CRI's own errors, which a kubelet too tells by their text.
+func kindIn(text string) string {
+	for _, known := range []error{crierrors.ErrRegistryUnavailable, crierrors.ErrSignatureValidationFailed} {
+		if strings.Contains(text, known.Error()) {
+			return known.Error()
+		}
+	}
+	return ""
+}
+
+// httpStatus is a status as in "401 Unauthorized" or "404 (Not Found)".
+var httpStatus = regexp.MustCompile(`\b([45]\d\d) \(?([A-Z][a-z]+)`)
+
+// phrases are what runtimes say in place of a status. They hold a space or a
+// colon with a space, so that no name of an image is taken for one.
+var phrases = []struct {
+	text   string
+	status int
+}{
+	{"unauthorized: ", http.StatusUnauthorized}, // the distribution specification's code
+	{"authorization failed", http.StatusUnauthorized},
+	{"authentication required", http.StatusUnauthorized},
+	{"invalid username/password", http.StatusUnauthorized},
+	{"no basic auth credentials", http.StatusUnauthorized},
+	{"denied: ", http.StatusForbidden},
+	{"manifest unknown", http.StatusNotFound},
+	{"name unknown", http.StatusNotFound},
+	{"toomanyrequests: ", http.StatusTooManyRequests},
+}
+
+// statusIn finds the status that the registry answered with, or 0.
+func statusIn(code codes.Code, text string) int {
+	for _, m := range httpStatus.FindAllStringSubmatch(text, -1) {
+		n, _ := strconv.Atoi(m[1]) // three digits
+		if strings.HasPrefix(http.StatusText(n), m[2]) {
+			return n
+		}
+	}
+	for _, p := range phrases {
+		if strings.Contains(text, p.text) {
+			return p.status
+		}
+	}
+	if code == codes.NotFound {
+		return http.StatusNotFound
+	}
+	return 0
+}
+
+// answering finds the host whose answer containerd reports.
+var answering = regexp.MustCompile(`(?:pulling from host |request to https?://)([^\s/"]+)(?: failed|/v2/)`)
+
+// pinnedTo notes that it was not the host of the credential that refused:
+// containerd sends it to no other, such as a mirror.
+func (e *runtimeError) pinnedTo(host string, cred *regcred.Credential) *runtimeError {
+	m := answering.FindStringSubmatch(e.text)
+	other := m != nil && m[1] != host
+	if cred == nil || e.status != http.StatusUnauthorized || !other && !strings.Contains(e.text, "no basic auth credentials") {
+		return e
+	}
+	e.unsent, e.status = true, 0
+	e.text += fmt.Sprintf(" (this credential is for %q alone, and was not sent to the host that refused)", host)
+	return e
+}
+
+// isAway reports whether the runtime could not be reached, or is not ready.
+func isAway(err error) bool {
+	var e *runtimeError
+	return errors.As(err, &e) && (e.code == codes.Unavailable && e.kind == "" ||
+		strings.Contains(e.text, "server is not initialized yet")) // containerd, for a moment after its start
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package testcri
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Server serves the two calls of a CRI that a pull needs, as a test says. The
+// zero value has no image and pulls every one at once. The functions must be
+// set before it is started.
+type Server struct {
+	runtimeapi.UnimplementedRuntimeServiceServer
+	runtimeapi.UnimplementedImageServiceServer
+
+	// These, if not nil, answer in place of it.
+	OnVersion func(context.Context) (*runtimeapi.VersionResponse, error)
+	OnInfo    func(context.Context) error
+	OnStatus  func(context.Context, *runtimeapi.ImageSpec) (*runtimeapi.Image, error)
+	OnPull    func(context.Context, *runtimeapi.PullImageRequest) (string, error)
+
+	Socket string
+
+	mu      sync.Mutex
+	present map[string]bool
+	pulls   []*runtimeapi.PullImageRequest
+	grpc    *grpc.Server
+	ended   chan struct{}
+}
+
+// Start serves on a socket of its own until the test ends. It may be called
+// again after [Server.Stop].
+func (s *Server) Start(t testing.TB) {
+	t.Helper()
+	if s.Socket == "" {
+		dir, err := os.MkdirTemp("", "cri") // not t.TempDir: see StartContainerd
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		s.Socket = filepath.Join(dir, "cri.sock")
+	}
+	l, err := net.Listen("unix", s.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.grpc, s.ended = grpc.NewServer(grpc.MaxSendMsgSize(1<<30)), make(chan struct{})
+	runtimeapi.RegisterRuntimeServiceServer(s.grpc, s)
+	runtimeapi.RegisterImageServiceServer(s.grpc, s)
+	go func(server *grpc.Server, ended chan struct{}) {
+		defer close(ended)
+		_ = server.Serve(l) // ends with Stop
+	}(s.grpc, s.ended)
+	t.Cleanup(s.Stop)
+}
+
+// Stop ends it at once; calls that run are cut.
+func (s *Server) Stop() {
+	s.grpc.Stop()
+	<-s.ended
+}
+
+// Pulls returns the requests to pull, in order of arrival.
+func (s *Server) Pulls() []*runtimeapi.PullImageRequest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.pulls)
+}
+
+// Version implements the CRI.
+func (s *Server) Version(ctx context.Context, _ *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
+	if s.OnVersion != nil {
+		return s.OnVersion(ctx)
+	}
+	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: "testcri", RuntimeVersion: "1.0", RuntimeApiVersion: "v1"}, nil
+}
+
+// ImageFsInfo implements the CRI.
+func (s *Server) ImageFsInfo(ctx context.Context, _ *runtimeapi.ImageFsInfoRequest) (*runtimeapi.ImageFsInfoResponse, error) {
+	if s.OnInfo != nil {
+		return nil, s.OnInfo(ctx)
+	}
+	return &runtimeapi.ImageFsInfoResponse{}, nil
+}
+
+// ImageStatus implements the CRI.
+func (s *Server) ImageStatus(ctx context.Context, req *runtimeapi.ImageStatusRequest) (*runtimeapi.ImageStatusResponse, error) {
+	if s.OnStatus != nil {
+		image, err := s.OnStatus(ctx, req.Image)
+		return &runtimeapi.ImageStatusResponse{Image: image}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.present[req.Image.Image] {
+		return &runtimeapi.ImageStatusResponse{}, nil
+	}
+	return &runtimeapi.ImageStatusResponse{Image: &runtimeapi.Image{Id: "sha256:" + req.Image.Image, Size: 1 << 20}}, nil
+}
+
+// PullImage implements the CRI.
+func (s *Server) PullImage(ctx context.Context, req *runtimeapi.PullImageRequest) (*runtimeapi.PullImageResponse, error) {
+	s.mu.Lock()
+	s.pulls = append(s.pulls, req)
+	s.mu.Unlock()
+	ref := "sha256:" + req.Image.Image
+	if s.OnPull != nil {
+		var err error
+		if ref, err = s.OnPull(ctx, req); err != nil {
+			return nil, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.present == nil {
+		s.present = map[string]bool{}
+	}
+	s.present[req.Image.Image] = true
+	return &runtimeapi.PullImageResponse{ImageRef: ref}, nil
+}
+
+// Unauthorized is how containerd 1.6 reports a 401.
+func Unauthorized(req *runtimeapi.PullImageRequest) error {
+	return status.Errorf(codes.Unknown, "failed to pull and unpack image %q: failed to resolve reference %[1]q: "+
+		"failed to authorize: failed to fetch oauth token: unexpected status: 401 Unauthorized", req.Image.Image)
+}

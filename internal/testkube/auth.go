@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package testkube
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+)
+
+// AudienceVerb is the verb by which a node may request tokens for an audience
+// that no volume of the pod asks for; the resource is the audience.
+const AudienceVerb = "request-serviceaccounts-token-audience"
+
+// grant lets a user do something everywhere.
+type grant struct{ user, verb, resource string }
+
+// Grant lets a user do something in all namespaces: "get" "pods", "create"
+// "serviceaccounts/token", or [AudienceVerb] and an audience. "*" is every
+// verb or resource.
+func (s *Server) Grant(user, verb, resource string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.grants = append(s.grants, grant{user, verb, resource})
+}
+
+// Revoke takes back what Grant gave.
+func (s *Server) Revoke(user, verb, resource string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.grants = slices.DeleteFunc(s.grants, func(g grant) bool { return g == grant{user, verb, resource} })
+}
+
+// authorize returns why a request is refused, in the words of the real server;
+// "" if it is not.
+func (s *Server) authorize(req Request) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ok, why := s.allowed(req)
+	if ok {
+		return ""
+	}
+	scope := "at the cluster scope"
+	if req.Namespace != "" {
+		scope = fmt.Sprintf("in the namespace %q", req.Namespace)
+	}
+	text := fmt.Sprintf("User %q cannot %s resource %q in API group \"\" %s", req.User, req.Verb, req.Resource, scope)
+	if why != "" {
+		text += ": " + why
+	}
+	return text
+}
+
+// allowed asks the authorizers one after the other; s.mu is held.
+func (s *Server) allowed(req Request) (ok bool, why string) {
+	if req.User == Admin || strings.HasPrefix(req.Resource, "selfsubject") {
+		return true, ""
+	}
+	for _, g := range s.grants {
+		if g.user == req.User && (g.verb == "*" || g.verb == req.Verb) && (g.resource == "*" || g.resource == req.Resource) {
+			return true, ""
+		}
+	}
+	if node, ok := nodeName(req.User); ok {
+		return s.nodeAllowed(node, req)
+	}
+	return false, ""
+}
+
+func nodeName(user string) (string, bool) { return strings.CutPrefix(user, "system:node:") }
+
+// nodeAllowed is the Node authorizer: a node reads its pods and what they use.
+func (s *Server) nodeAllowed(node string, req Request) (ok bool, why string) {
+	related := false
+	for k := range s.store.objects {
+		pod := s.store.pod(k.namespace, k.name)
+		if k.resource == "pods" && k.namespace == req.Namespace && pod.Spec.NodeName == node {
+			related = related || podUses(req, pod.Name, pod.Spec.ServiceAccountName, referenceNames(pod.Spec.ImagePullSecrets))
+		}
+	}
+	resource, sub, _ := strings.Cut(req.Resource, "/")
+	switch {
+	case resource == "serviceaccounts" && !(req.Verb == "get" && sub == "" || req.Verb == "create" && sub == "token"):
+		return false, "can only create tokens for individual service accounts"
+	case !slices.Contains([]string{"serviceaccounts", "pods", "secrets"}, resource):
+		return false, ""
+	case !related:
+		return false, fmt.Sprintf("no relationship found between node '%s' and this object", node)
+	}
+	return true, ""
+}
+
+// podUses reports whether a request is for a pod or something that it uses.
+func podUses(req Request, pod, account string, secrets []string) bool {
+	switch resource, _, _ := strings.Cut(req.Resource, "/"); resource {
+	case "pods":
+		return req.Name == pod
+	case "serviceaccounts":
+		return req.Name == account
+	case "secrets":
+		return slices.Contains(secrets, req.Name)
+	}
+	return false
+}
+
+func (s *Server) serveAccessReview(w http.ResponseWriter, r *http.Request, req Request) {
+	var review authorizationv1.SelfSubjectAccessReview
+	if !readJSON(w, r, &review) {
+		return
+	}
+	review.TypeMeta = typeMeta("authorization.k8s.io/v1", "SelfSubjectAccessReview")
+	if a := review.Spec.ResourceAttributes; a != nil {
+		asked := Request{User: req.User, Verb: a.Verb, Resource: a.Resource, Namespace: a.Namespace, Name: a.Name}
+		if a.Subresource != "" {
+			asked.Resource += "/" + a.Subresource
+		}
+		s.mu.Lock()
+		review.Status.Allowed, review.Status.Reason = s.allowed(asked)
+		s.mu.Unlock()
+	}
+	writeJSON(w, http.StatusCreated, review)
+}
+
+func serveSelfReview(w http.ResponseWriter, r *http.Request, req Request) {
+	var review authenticationv1.SelfSubjectReview
+	if !readJSON(w, r, &review) {
+		return
+	}
+	review.TypeMeta = typeMeta("authentication.k8s.io/v1", "SelfSubjectReview")
+	user := &review.Status.UserInfo
+	user.Username, user.Groups = req.User, []string{"system:authenticated"}
+	switch _, isNode := nodeName(req.User); {
+	case isNode:
+		user.Groups = append([]string{"system:nodes"}, user.Groups...)
+	case req.User == Admin:
+		user.Groups = append([]string{"system:masters"}, user.Groups...)
+	}
+	writeJSON(w, http.StatusCreated, review)
+}

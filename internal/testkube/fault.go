@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package testkube
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// FaultKind says what goes wrong.
+type FaultKind int
+
+// The kinds of faults. Down to Garbage they replace the answer.
+const (
+	Unauthorized    FaultKind = iota // 401
+	Forbidden                        // 403, as for want of a permission, or with Fault.Message
+	NotFound                         // 404
+	Conflict                         // 409
+	Gone                             // 410
+	TooManyRequests                  // 429, with Retry-After if Fault.RetryAfter is set
+	ServerError                      // 500
+	Unavailable                      // 503, with Retry-After if Fault.RetryAfter is set
+	Reset                            // ends the connection without an answer
+	Hang                             // no answer until Server.Release, or the client goes
+	Huge                             // 200 and Fault.Bytes bytes of JSON; 64 MiB if 0
+	Garbage                          // 200 and a page of HTML
+	BadJSON                          // 200 and what is JSON but not an object of Kubernetes
+	Slow                             // the right answer after Fault.Delay
+	Cut                              // the first half of the right answer, and the end of the connection
+	Replace                          // the right answer with Fault.Old replaced by Fault.New
+)
+
+// Forever as [Fault.Times] means until the fault is removed.
+const Forever = math.MaxInt
+
+const maxDelay = time.Minute // of a slow answer, so that a test that forgets one ends
+
+// Fault is something that goes wrong with matching requests.
+type Fault struct {
+	Kind     FaultKind
+	Verb     string // "" is any
+	Resource string // "" is any; with the subresource: "serviceaccounts/token"
+	Name     string // "" is any
+	After    int    // matching requests that are let through first
+	Times    int    // how many matching requests then fail; 0 means one
+
+	Message    string        // for the kinds that are a status
+	RetryAfter time.Duration // rounded up to seconds
+	Delay      time.Duration // at most a minute
+	Bytes      int
+	Old, New   string
+}
+
+// Injected is a fault in a [Server].
+type Injected struct {
+	s     *Server
+	fault Fault
+	seen  int // matching requests; guarded by s.mu
+	hits  int // those that failed; guarded by s.mu
+}
+
+// Inject adds a fault. Of several that match a request, the one added first
+// applies, and only that one counts the request.
+func (s *Server) Inject(f Fault) *Injected {
+	if f.Times == 0 {
+		f.Times = 1
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	in := &Injected{s: s, fault: f}
+	s.faults = append(s.faults, in)
+	return in
+}
+
+// Hits is how many requests the fault has struck.
+func (in *Injected) Hits() int {
+	in.s.mu.Lock()
+	defer in.s.mu.Unlock()
+	return in.hits
+}
+
+// Remove takes the fault out again. What it struck and hangs goes on hanging.
+func (in *Injected) Remove() {
+	in.s.mu.Lock()
+	defer in.s.mu.Unlock()
+	in.s.faults = slices.DeleteFunc(in.s.faults, func(x *Injected) bool { return x == in })
+}
+
+// Release gives what hangs its right answer.
+func (s *Server) Release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.release)
+	s.release = make(chan struct{})
+}
+
+// nextFault counts a request and returns the fault that strikes it; s.mu is held.
+func (s *Server) nextFault(req Request) *Fault {
+	for _, in := range s.faults {
+		if in.hits == in.fault.Times || !in.fault.matches(req) {
+			continue
+		}
+		in.seen++
+		if in.seen <= in.fault.After {
+			return nil
+		}
+		in.hits++
+		return &in.fault
+	}
+	return nil
+}
+
+func (f *Fault) matches(req Request) bool {
+	return (f.Verb == "" || f.Verb == req.Verb) && (f.Resource == "" || f.Resource == req.Resource) && (f.Name == "" || f.Name == req.Name)
+}
+
+// strike answers in place of the server, if the fault is of that kind.
+func (s *Server) strike(w http.ResponseWriter, r *http.Request, req Request, f *Fault) bool {
+	switch f.Kind {
+	case Reset:
+		panic(http.ErrAbortHandler)
+	case Hang:
+		return !s.hang(r)
+	case Slow:
+		return !f.wait(r)
+	case Huge:
+		f.writeHuge(w)
+	case Garbage:
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<html><body>Please log in: open-sesame</body></html>")
+	case BadJSON:
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"login": "open-sesame"}`)
+	default:
+		return f.writeStatus(w, req)
+	}
+	return true
+}
+
+// hang waits for Release; false means that the client has gone.
+func (s *Server) hang(r *http.Request) bool {
+	s.mu.Lock()
+	release := s.release
+	s.mu.Unlock()
+	select {
+	case <-release:
+		return true
+	case <-r.Context().Done():
+		return false
+	}
+}
+
+func (f *Fault) wait(r *http.Request) bool {
+	timer := time.NewTimer(min(f.Delay, maxDelay))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-r.Context().Done():
+		return false
+	}
+}
+
+func (f *Fault) writeHuge(w http.ResponseWriter) {
+	n := f.Bytes
+	if n == 0 {
+		n = 64 << 20
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprint(w, `{"metadata":{"annotations":{"filler":"`)
+	block := bytes.Repeat([]byte("x"), 64<<10)
+	for left := n; left > 0; left -= len(block) {
+		if _, err := w.Write(block[:min(left, len(block))]); err != nil {
+			return
+		}
+	}
+	fmt.Fprint(w, `"}}}`)
+}
+
+// writeStatus answers with an error of the API, if the fault is one.
+func (f *Fault) writeStatus(w http.ResponseWriter, req Request) bool {
+	resource, _, _ := strings.Cut(req.Resource, "/")
+	details := &metav1.StatusDetails{Name: req.Name, Kind: resource}
+	if f.RetryAfter > 0 {
+		seconds := int(math.Ceil(f.RetryAfter.Seconds()))
+		w.Header().Set("Retry-After", strconv.Itoa(seconds))
+		details.RetryAfterSeconds = int32(seconds)
+	}
+	say := func(code int, reason metav1.StatusReason, message string) {
+		if f.Message != "" {
+			message = f.Message
+		}
+		writeStatus(w, code, reason, message, details)
+	}
+	switch f.Kind {
+	case Unauthorized:
+		say(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized")
+	case Forbidden:
+		say(http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf("%s %q is forbidden: User %q cannot %s resource %q in API group \"\" in the namespace %q",
+			resource, req.Name, req.User, req.Verb, req.Resource, req.Namespace))
+	case NotFound:
+		say(http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("%s %q not found", resource, req.Name))
+	case Conflict:
+		say(http.StatusConflict, metav1.StatusReasonConflict, fmt.Sprintf("Operation cannot be fulfilled on %s %q: it has changed", resource, req.Name))
+	case Gone:
+		say(http.StatusGone, metav1.StatusReasonExpired, "too old resource version")
+	case TooManyRequests:
+		say(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "Too many requests, please try again later.")
+	case ServerError:
+		say(http.StatusInternalServerError, metav1.StatusReasonInternalError, "Internal error occurred: etcdserver: request timed out")
+	case Unavailable:
+		say(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "apiserver is shutting down")
+	default:
+		return false
+	}
+	return true
+}
+
+// spoil returns a writer that spoils the answer's body, if the fault is of
+// that kind.
+func (f *Fault) spoil(w http.ResponseWriter) http.ResponseWriter {
+	if f.Kind != Cut && f.Kind != Replace {
+		return w
+	}
+	return &spoiler{w, f}
+}
+
+// spoiler expects a body in one piece, as writeJSON writes it.
+type spoiler struct {
+	http.ResponseWriter
+	fault *Fault
+}
+
+func (s *spoiler) Write(p []byte) (int, error) {
+	if s.fault.Kind == Replace {
+		_, err := s.ResponseWriter.Write(bytes.ReplaceAll(p, []byte(s.fault.Old), []byte(s.fault.New)))
+		return len(p), err
+	}
+	_, _ = s.ResponseWriter.Write(p[:len(p)/2])
+	_ = http.NewResponseController(s.ResponseWriter).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+// Unwrap lets http.NewResponseController find the writer within.
+func (s *spoiler) Unwrap() http.ResponseWriter { return s.ResponseWriter }

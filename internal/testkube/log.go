@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package testkube
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/regcred/regcred/plugin"
+)
+
+// Request is what a client asked.
+type Request struct {
+	Verb      string // get, list, watch, create
+	Resource  string // in the plural, with the subresource: "serviceaccounts/token"
+	Namespace string
+	Name      string
+	User      string // "" if the bearer token is none of ours
+	UserAgent string
+
+	// Of a TokenRequest.
+	AccountUID          string
+	Audiences           []string
+	BoundKind           string // "v1/Pod"; "" if it is bound to nothing
+	BoundName, BoundUID string
+	ExpirationSeconds   *int64
+	Token               plugin.Secret // that was minted; "" if none was
+
+	index int // in the log
+}
+
+// Log returns what clients have asked, in order.
+func (s *Server) Log() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.log)
+}
+
+// Calls counts requests, refused ones too. "" is any verb or resource.
+func (s *Server) Calls(verb, resource string) int {
+	n := 0
+	for _, r := range s.Log() {
+		if (verb == "" || verb == r.Verb) && (resource == "" || resource == r.Resource) {
+			n++
+		}
+	}
+	return n
+}
+
+// record logs a request and returns the fault that strikes it, if any.
+func (s *Server) record(req *Request) *Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	req.index = len(s.log)
+	s.log = append(s.log, *req)
+	return s.nextFault(*req)
+}
+
+func referenceNames(refs []corev1.LocalObjectReference) []string {
+	var names []string
+	for _, ref := range refs {
+		names = append(names, ref.Name)
+	}
+	return names
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package testkube
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ServiceAccount is one in a [Server].
+type ServiceAccount struct {
+	Namespace, Name string
+	UID             string // "" keeps the one that it has, or makes one up
+	Annotations     map[string]string
+	PullSecrets     []string
+}
+
+// Pod is one in a [Server].
+type Pod struct {
+	Namespace, Name string
+	UID             string // "" keeps the one that it has, or makes one up
+	ServiceAccount  string
+	Node            string
+	PullSecrets     []string
+	InitImages      []string
+	Images          []string
+}
+
+// Secret is one in a [Server].
+type Secret struct {
+	Namespace, Name string
+	UID             string // "" keeps the one that it has, or makes one up
+	Type            string
+	Data            map[string][]byte
+}
+
+// key is an object's place. The resource is in the plural, as in paths.
+type key struct{ resource, namespace, name string }
+
+// store is the objects and what happened to the service accounts.
+type store struct {
+	objects map[key]metav1.Object
+	version int // the last resourceVersion
+
+	events  []event       // since compacted
+	oldest  int           // the version before the first event that is still known
+	changed chan struct{} // closed and replaced when there is an event
+	hangups chan struct{} // closed and replaced to end all watches
+}
+
+// event is a change that watches report.
+type event struct {
+	version int
+	kind    string // ADDED, MODIFIED, DELETED, BOOKMARK
+	object  *corev1.ServiceAccount
+}
+
+func newStore() store {
+	return store{objects: map[key]metav1.Object{}, version: 100, oldest: 100, changed: make(chan struct{}), hangups: make(chan struct{})}
+}
+
+// AddServiceAccount adds or changes a service account, and returns its UID.
+// With another UID it is one that was deleted and made anew.
+func (s *Server) AddServiceAccount(a ServiceAccount) string {
+	return s.put("serviceaccounts", &corev1.ServiceAccount{
+		ObjectMeta:       meta(a.Namespace, a.Name, a.UID, a.Annotations),
+		ImagePullSecrets: references(a.PullSecrets),
+	})
+}
+
+// AddPod adds or changes a pod, and returns its UID.
+func (s *Server) AddPod(p Pod) string {
+	return s.put("pods", &corev1.Pod{
+		TypeMeta:   typeMeta("v1", "Pod"),
+		ObjectMeta: meta(p.Namespace, p.Name, p.UID, nil),
+		Spec: corev1.PodSpec{
+			ServiceAccountName: p.ServiceAccount,
+			NodeName:           p.Node,
+			ImagePullSecrets:   references(p.PullSecrets),
+			InitContainers:     containers("init", p.InitImages),
+			Containers:         containers("main", p.Images),
+		},
+	})
+}
+
+// AddSecret adds or changes a secret, and returns its UID.
+func (s *Server) AddSecret(x Secret) string {
+	return s.put("secrets", &corev1.Secret{
+		TypeMeta:   typeMeta("v1", "Secret"),
+		ObjectMeta: meta(x.Namespace, x.Name, x.UID, nil),
+		Type:       corev1.SecretType(x.Type),
+		Data:       x.Data,
+	})
+}
+
+// Delete removes an object, e.g. of the resource "serviceaccounts".
+func (s *Server) Delete(resource, namespace, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := key{resource, namespace, name}
+	old, ok := s.store.objects[k]
+	if !ok {
+		return
+	}
+	delete(s.store.objects, k)
+	s.store.version++
+	if account, ok := old.(*corev1.ServiceAccount); ok {
+		s.store.report("DELETED", account)
+	}
+}
+
+// Bookmark makes watches report the version up to which they have reported.
+func (s *Server) Bookmark() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.store.version++
+	s.store.report("BOOKMARK", &corev1.ServiceAccount{})
+}
+
+// Compact forgets what has happened: a watch that resumes from before gets
+// 410 Gone.
+func (s *Server) Compact() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.store.version++
+	s.store.events, s.store.oldest = nil, s.store.version
+}
+
+// EndWatches ends all watches, as the real server does after some minutes.
+func (s *Server) EndWatches() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.store.hangups)
+	s.store.hangups = make(chan struct{})
+}
+
+func (s *Server) put(resource string, o metav1.Object) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := key{resource, o.GetNamespace(), o.GetName()}
+	old, known := s.store.objects[k]
+	switch {
+	case o.GetUID() != "":
+	case known:
+		o.SetUID(old.GetUID())
+	default:
+		o.SetUID(newUID())
+	}
+	s.store.version++
+	o.SetResourceVersion(strconv.Itoa(s.store.version))
+	s.store.objects[k] = o
+	if account, ok := o.(*corev1.ServiceAccount); ok {
+		s.store.reportPut(old, account)
+	}
+	return string(o.GetUID())
+}
+
+// reportPut reports what watches see of a change; an account with another UID
+// is one that was deleted and added.
+func (st *store) reportPut(old metav1.Object, account *corev1.ServiceAccount) {
+	before, ok := old.(*corev1.ServiceAccount)
+	switch {
+	case !ok:
+		st.report("ADDED", account)
+	case before.UID == account.UID:
+		st.report("MODIFIED", account)
+	default:
+		st.report("DELETED", before)
+		st.version++
+		account.ResourceVersion = strconv.Itoa(st.version)
+		st.report("ADDED", account)
+	}
+}
+
+// report tells watches; what they see of an object has its kind.
+func (st *store) report(kind string, account *corev1.ServiceAccount) {
+	object := account.DeepCopy()
+	object.TypeMeta = typeMeta("v1", "ServiceAccount")
+	object.ResourceVersion = strconv.Itoa(st.version)
+	st.events = append(st.events, event{st.version, kind, object})
+	close(st.changed)
+	st.changed = make(chan struct{})
+}
+
+// accounts returns all service accounts in order.
+func (st *store) accounts() []*corev1.ServiceAccount {
+	var all []*corev1.ServiceAccount
+	keys := slices.SortedFunc(maps.Keys(st.objects), func(a, b key) int {
+		return slices.Compare([]string{a.namespace, a.name}, []string{b.namespace, b.name})
+	})
+	for _, k := range keys {
+		if account, ok := st.objects[k].(*corev1.ServiceAccount); ok {
+			all = append(all, account)
+		}
+	}
+	return all
+}
+
+// pod returns a pod, or nil.
+func (st *store) pod(namespace, name string) *corev1.Pod {
+	pod, _ := st.objects[key{"pods", namespace, name}].(*corev1.Pod)
+	return pod
+}
+
+// account returns a service account, or nil.
+func (st *store) account(namespace, name string) *corev1.ServiceAccount {
+	account, _ := st.objects[key{"serviceaccounts", namespace, name}].(*corev1.ServiceAccount)
+	return account
+}
+
+func typeMeta(apiVersion, kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}
+}
+
+func meta(namespace, name, uid string, annotations map[string]string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(uid), Annotations: annotations, CreationTimestamp: metav1.Now()}
+}
+
+func references(names []string) []corev1.LocalObjectReference {
+	var refs []corev1.LocalObjectReference
+	for _, name := range names {
+		refs = append(refs, corev1.LocalObjectReference{Name: name})
+	}
+	return refs
+}
+
+func containers(prefix string, images []string) []corev1.Container {
+	var all []corev1.Container
+	for i, image := range images {
+		all = append(all, corev1.Container{Name: fmt.Sprint(prefix, "-", i), Image: image})
+	}
+	return all
+}
+
+// newUID makes one up (RFC 9562, version 4).
+func newUID() types.UID {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	h := hex.EncodeToString(b[:])
+	return types.UID(h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:])
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package testkube
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const maxBody = 3 << 20 // bytes of a request, as the real one
+
+// ServeHTTP answers a client.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Audit-Id", string(newUID()))
+	w.Header().Set("Cache-Control", "no-cache, private")
+	req, ok := route(r)
+	req.UserAgent = r.UserAgent()
+	req.User = s.userOf(r)
+	fault := s.record(&req)
+	if fault != nil {
+		if s.strike(w, r, req, fault) {
+			return
+		}
+		w = fault.spoil(w)
+	}
+	switch {
+	case req.User == "":
+		writeStatus(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized", nil)
+	case !ok:
+		writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource", &metav1.StatusDetails{})
+	default:
+		s.serve(w, r, req)
+	}
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, req Request) {
+	if denied := s.authorize(req); denied != "" {
+		forbid(w, req, denied)
+		return
+	}
+	switch req.Resource {
+	case "serviceaccounts/token":
+		s.serveToken(w, r, req)
+	case "selfsubjectaccessreviews":
+		s.serveAccessReview(w, r, req)
+	case "selfsubjectreviews":
+		serveSelfReview(w, r, req)
+	default:
+		s.serveObjects(w, r, req)
+	}
+}
+
+func (s *Server) serveObjects(w http.ResponseWriter, r *http.Request, req Request) {
+	switch req.Verb {
+	case "list":
+		s.serveList(w, r.URL.Query())
+	case "watch":
+		s.serveWatch(w, r)
+	default:
+		s.serveGet(w, req)
+	}
+}
+
+// route says what a request is for. ok is false if there is nothing there.
+func route(r *http.Request) (req Request, ok bool) {
+	parts := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
+	for i, p := range parts {
+		parts[i], _ = url.PathUnescape(p)
+	}
+	get, post := r.Method == http.MethodGet, r.Method == http.MethodPost
+	switch {
+	case get && len(parts) == 6 && slices.Equal(parts[:3], []string{"api", "v1", "namespaces"}):
+		req = Request{Verb: "get", Resource: parts[4], Namespace: parts[3], Name: parts[5]}
+		return req, slices.Contains([]string{"serviceaccounts", "pods", "secrets"}, req.Resource)
+	case post && len(parts) == 7 && slices.Equal(parts[:3], []string{"api", "v1", "namespaces"}) && parts[4] == "serviceaccounts" && parts[6] == "token":
+		return Request{Verb: "create", Resource: "serviceaccounts/token", Namespace: parts[3], Name: parts[5]}, true
+	case get && slices.Equal(parts, []string{"api", "v1", "serviceaccounts"}):
+		req = Request{Verb: "list", Resource: "serviceaccounts"}
+		if watch, _ := strconv.ParseBool(r.URL.Query().Get("watch")); watch {
+			req.Verb = "watch"
+		}
+		return req, true
+	case post && slices.Equal(parts, []string{"apis", "authorization.k8s.io", "v1", "selfsubjectaccessreviews"}),
+		post && slices.Equal(parts, []string{"apis", "authentication.k8s.io", "v1", "selfsubjectreviews"}):
+		return Request{Verb: "create", Resource: parts[3]}, true
+	}
+	return Request{Verb: strings.ToLower(r.Method), Resource: r.URL.Path}, false
+}
+
+// userOf returns whose bearer token a request has; "" if it has none of ours.
+func (s *Server) userOf(r *http.Request) string {
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	name, ok := strings.CutPrefix(token, s.Token(""))
+	if !ok {
+		return ""
+	}
+	name, _ = url.QueryUnescape(name)
+	return name
+}
+
+func (s *Server) serveGet(w http.ResponseWriter, req Request) {
+	s.mu.Lock()
+	o := s.store.objects[key{req.Resource, req.Namespace, req.Name}]
+	s.mu.Unlock()
+	switch o := o.(type) {
+	case nil:
+		notFound(w, req.Resource, req.Name)
+	case *corev1.ServiceAccount:
+		account := *o
+		account.TypeMeta = typeMeta("v1", "ServiceAccount")
+		writeJSON(w, http.StatusOK, account)
+	default:
+		writeJSON(w, http.StatusOK, o)
+	}
+}
+
+func (s *Server) serveList(w http.ResponseWriter, query url.Values) {
+	s.mu.Lock()
+	all, version := s.store.accounts(), s.store.version
+	s.mu.Unlock()
+	list := corev1.ServiceAccountList{TypeMeta: typeMeta("v1", "ServiceAccountList")}
+	list.ResourceVersion = strconv.Itoa(version)
+	from := 0
+	if c := query.Get("continue"); c != "" {
+		data, _ := base64.RawURLEncoding.DecodeString(c)
+		from, _ = strconv.Atoi(string(data))
+	}
+	to := len(all)
+	if limit, _ := strconv.Atoi(query.Get("limit")); limit > 0 && from+limit < to {
+		to = from + limit
+		list.Continue = base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(to)))
+	}
+	list.Items = []corev1.ServiceAccount{}
+	for _, account := range all[min(from, to):to] {
+		list.Items = append(list.Items, *account)
+	}
+	writeJSON(w, http.StatusOK, list)
+}
+
+func notFound(w http.ResponseWriter, resource, name string) {
+	writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound, resource+" "+strconv.Quote(name)+" not found",
+		&metav1.StatusDetails{Name: name, Kind: resource})
+}
+
+// forbid writes a message that the real server's admission or authorizer would.
+func forbid(w http.ResponseWriter, req Request, why string) {
+	resource, _, _ := strings.Cut(req.Resource, "/")
+	subject := resource
+	if req.Name != "" {
+		subject += " " + strconv.Quote(req.Name)
+	}
+	writeStatus(w, http.StatusForbidden, metav1.StatusReasonForbidden, subject+" is forbidden: "+why,
+		&metav1.StatusDetails{Name: req.Name, Kind: resource})
+}
+
+func writeStatus(w http.ResponseWriter, code int, reason metav1.StatusReason, message string, details *metav1.StatusDetails) {
+	writeJSON(w, code, metav1.Status{
+		TypeMeta: typeMeta("v1", "Status"), Status: metav1.StatusFailure,
+		Code: int32(code), Reason: reason, Message: message, Details: details,
+	})
+}
+
+func writeJSON(w http.ResponseWriter, code int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(v) // fails only if the client has gone
+}
+
+// readJSON reads a request's body, or answers that it cannot.
+func readJSON(w http.ResponseWriter, r *http.Request, v any) bool {
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(v)
+	if err != nil {
+		writeStatus(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "the request does not parse", nil)
+	}
+	return err == nil
+}

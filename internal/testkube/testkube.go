@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package testkube is a small API server on loopback for tests of what the
+// real one does not do on request: fail, hang, refuse, answer slowly. What a
+// real API server answers is tested with one in upstream/cluster.
+//
+//	api, err := testkube.New(testkube.Options{})
+//	defer api.Close()
+//	api.AddServiceAccount(testkube.ServiceAccount{Namespace: "ci", Name: "builder"})
+//	err = api.Kubeconfig(path, testkube.Admin)
+//	// ... a client reads the file and asks
+//	if got := api.Calls("create", "serviceaccounts/token"); got != 1 {
+//
+// It knows service accounts (get, list, watch, and tokens), pods and secrets
+// (get), and reviews of oneself. Who a client is, its bearer token says:
+// [Admin] may do everything; system:node:NAME, what the Node authorizer and
+// the NodeRestriction admission let a node do; others, what [Server.Grant]
+// gives them. Messages are those of a kube-apiserver 1.36.
+package testkube
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+// Admin is the user who may do everything.
+const Admin = "admin"
+
+// Options configure a [Server]. The zero value is ready to use.
+type Options struct {
+	// Secret is what service-account tokens and the clients' own bearer
+	// tokens hold; "" means [canary.Token]. Tests whose output has to carry a
+	// token say "open-sesame".
+	Secret string
+
+	// TokenLife is how long a token lives that is asked for without
+	// expirationSeconds; 0 means one hour, as the real one.
+	TokenLife time.Duration
+
+	// Pipe serves over connections within the process, without TLS, so that
+	// a test may run in a bubble of testing/synctest. Clients reach it with
+	// [Server.Dial].
+	Pipe bool
+}
+
+// Server is a running API server. It is safe for concurrent use.
+type Server struct {
+	opts    Options
+	addr    string
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	serving sync.Mutex // held by Start, Stop and Close
+
+	// Guarded by serving.
+	http    *httptest.Server // with TLS
+	plain   *http.Server     // with Pipe
+	pipe    *pipeListener
+	stopped bool
+
+	mu      sync.Mutex // guards what follows
+	store   store
+	grants  []grant
+	faults  []*Injected
+	log     []Request
+	minted  int
+	release chan struct{} // closed to release what hangs
+}
+
+// New starts an API server. [Server.Close] ends it.
+func New(opts Options) (*Server, error) {
+	if opts.Secret == "" {
+		opts.Secret = canary.Token
+	}
+	if opts.TokenLife == 0 {
+		opts.TokenLife = time.Hour
+	}
+	s := &Server{opts: opts, addr: "127.0.0.1:0", store: newStore(), release: make(chan struct{}), stopped: true}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if err := s.Start(); err != nil {
+		return nil, fmt.Errorf("starting an API server on loopback: %w", err)
+	}
+	return s, nil
+}
+
+// Start serves again after [Server.Stop], at the same address. Objects, faults
+// and the log are as they were.
+func (s *Server) Start() error {
+	s.serving.Lock()
+	defer s.serving.Unlock()
+	if !s.stopped {
+		return nil
+	}
+	if s.opts.Pipe {
+		s.startPipe()
+		s.stopped = false
+		return nil
+	}
+	ln, err := net.Listen("tcp", s.addr)
+	if err != nil {
+		return err
+	}
+	s.addr = ln.Addr().String()
+	s.http = &httptest.Server{Listener: ln, EnableHTTP2: true, Config: s.server()}
+	s.http.StartTLS()
+	s.stopped = false
+	return nil
+}
+
+func (s *Server) startPipe() {
+	s.pipe = newPipeListener()
+	s.plain = s.server()
+	pipe, plain := s.pipe, s.plain
+	go func() {
+		_ = plain.Serve(pipe) // ends when it is closed
+	}()
+}
+
+func (s *Server) server() *http.Server {
+	return &http.Server{
+		Handler:     s,
+		ErrorLog:    log.New(io.Discard, "", 0), // clients that do not trust the certificate are part of tests
+		BaseContext: func(net.Listener) context.Context { return s.ctx },
+	}
+}
+
+// Stop ends all connections at once and accepts no more: what clients see is
+// "connection refused".
+func (s *Server) Stop() {
+	s.serving.Lock()
+	defer s.serving.Unlock()
+	s.stop()
+}
+
+func (s *Server) stop() {
+	if s.stopped {
+		return
+	}
+	s.stopped = true
+	if s.opts.Pipe {
+		_ = s.pipe.Close()
+		_ = s.plain.Close()
+		return
+	}
+	_ = s.http.Listener.Close()
+	_ = s.http.Config.Close() // what is being served ends, too; httptest would wait for it
+}
+
+// Close ends the server for good.
+func (s *Server) Close() {
+	s.serving.Lock()
+	defer s.serving.Unlock()
+	s.cancel()
+	s.stop()
+}
+
+// URL is the server's address, without a slash at the end.
+func (s *Server) URL() string {
+	if s.opts.Pipe {
+		return "http://testkube"
+	}
+	return "https://" + s.addr
+}
+
+// CA is the certificate by which clients know the server, as PEM; nil with
+// Options.Pipe.
+func (s *Server) CA() []byte {
+	if s.opts.Pipe {
+		return nil
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
+}
+
+// Dial connects to a server with Options.Pipe, whatever the address.
+func (s *Server) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	s.serving.Lock()
+	pipe := s.pipe
+	s.serving.Unlock()
+	if pipe == nil {
+		return nil, errors.New("testkube: the server does not listen on a pipe")
+	}
+	return pipe.dial(ctx, network)
+}
+
+// Token is a user's bearer token.
+func (s *Server) Token(user string) string {
+	return s.opts.Secret + "." + url.QueryEscape(user)
+}
+
+// Kubeconfig writes a file by which clients reach the server as a user: as
+// Admin, as "system:node:NAME", or as somebody who may do what [Server.Grant]
+// says. Only its owner may read it.
+func (s *Server) Kubeconfig(path, user string) error {
+	named := func(kind string, value map[string]any) []any {
+		return []any{map[string]any{"name": "testkube", kind: value}}
+	}
+	file := map[string]any{
+		"apiVersion": "v1", "kind": "Config", "current-context": "testkube",
+		"clusters": named("cluster", map[string]any{"server": s.URL(), "certificate-authority-data": s.CA()}),
+		"users":    named("user", map[string]any{"token": s.Token(user)}),
+		"contexts": named("context", map[string]any{"cluster": "testkube", "user": "testkube"}),
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b) // every JSON file is a YAML file
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(file); err != nil {
+		return err
+	}
+	return os.WriteFile(path, b.Bytes(), 0o600)
+}

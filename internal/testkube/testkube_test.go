@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package testkube
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/jwt"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func newServer(t *testing.T, opts Options) *Server {
+	t.Helper()
+	s, err := New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// ask sends a request as an administrator and returns status and body.
+func ask(t *testing.T, s *Server, method, path, body string) (int, []byte) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, s.URL()+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+s.Token(Admin))
+	resp, err := s.http.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var raw json.RawMessage
+	if err := json.NewDecoder(resp.Body).Decode(&raw); err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, raw
+}
+
+// TestToken: a token is a JSON Web Token that a search for planted secrets
+// finds, unless it is meant to be shown.
+func TestToken(t *testing.T) {
+	for _, tt := range []struct {
+		secret  string
+		planted bool
+	}{{"", true}, {"open-sesame", false}} {
+		s := newServer(t, Options{Secret: tt.secret})
+		s.AddServiceAccount(ServiceAccount{Namespace: "ci", Name: "builder"})
+		code, body := ask(t, s, http.MethodPost, "/api/v1/namespaces/ci/serviceaccounts/builder/token", `{"spec":{"audiences":["a"]}}`)
+		token := string(s.Log()[0].Token)
+		claims, err := jwt.Parse(token)
+		if code != http.StatusCreated || err != nil || len(claims.Audience) != 1 || claims.Audience[0] != "a" || claims.Expires.Sub(claims.IssuedAt).Hours() != 1 {
+			t.Errorf("status %d, error %v, claims %v", code, err, claims)
+		}
+		if !strings.Contains(string(body), token) {
+			t.Error("the token in the log is not the one in the answer")
+		}
+		for what, text := range map[string]string{"token": token, "bearer token": s.Token("x")} {
+			if got := canary.Find(text) != ""; got != tt.planted {
+				t.Errorf("secret %q: the %s is found: %v", tt.secret, what, got)
+			}
+		}
+	}
+}
+
+// TestKubeconfig: only its owner may read it.
+func TestKubeconfig(t *testing.T) {
+	s := newServer(t, Options{})
+	path := filepath.Join(t.TempDir(), "config")
+	if err := s.Kubeconfig(path, Admin); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("mode %v, error %v", info.Mode(), err)
+	}
+}
+
+// TestStartStop: it comes back at its address, with what it had.
+func TestStartStop(t *testing.T) {
+	s := newServer(t, Options{})
+	s.AddServiceAccount(ServiceAccount{Namespace: "ci", Name: "builder", UID: "u"})
+	url := s.URL()
+	s.Stop()
+	if _, err := s.http.Client().Get(url); err == nil {
+		t.Error("it answers after Stop")
+	}
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	code, body := ask(t, s, http.MethodGet, "/api/v1/namespaces/ci/serviceaccounts/builder", "")
+	var account corev1.ServiceAccount
+	if err := json.Unmarshal(body, &account); err != nil || code != http.StatusOK || account.UID != "u" || s.URL() != url {
+		t.Errorf("status %d, UID %q, address %s, error %v", code, account.UID, s.URL(), err)
+	}
+}

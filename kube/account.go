@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package kube
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/regcred/regcred"
+	corev1 "k8s.io/api/core/v1"
+)
+
+type accountKey struct{ namespace, name string }
+
+// account is what is kept of a service account.
+type account struct {
+	regcred.ServiceAccount
+	pullSecrets []string
+	read        time.Time // when it was asked for; it is at least as new as that
+	asked       time.Time // when the API server last did not answer
+}
+
+func newAccount(sa *corev1.ServiceAccount, read time.Time) *account {
+	return &account{
+		ServiceAccount: regcred.ServiceAccount{
+			Namespace: sa.Namespace, Name: sa.Name, UID: string(sa.UID), Annotations: sa.Annotations,
+		},
+		pullSecrets: names(sa.ImagePullSecrets),
+		read:        read,
+	}
+}
+
+// names leaves out empty ones, which the API allows and a kubelet ignores
+// (getPullSecretsForPod in pkg/kubelet/kubelet_pods.go).
+func names(refs []corev1.LocalObjectReference) []string {
+	var all []string
+	for _, ref := range refs {
+		if ref.Name != "" {
+			all = append(all, ref.Name)
+		}
+	}
+	return all
+}
+
+// GetServiceAccount reads a service account, or returns one that was read at
+// most Options.MaxAccountAge ago. It is shared, and not to be changed. While
+// the API server does not answer, one that was read earlier is returned for up
+// to Options.MaxStale. Its errors are of type [*Error].
+func (c *Client) GetServiceAccount(ctx context.Context, namespace, name string) (*regcred.ServiceAccount, error) {
+	a, err := c.account(ctx, accountKey{namespace, name})
+	if err != nil {
+		return nil, err
+	}
+	return &a.ServiceAccount, nil
+}
+
+// AccountPullSecrets returns the names in a service account's
+// imagePullSecrets, which admission copies into pods that name none. The
+// service account is read as by [Client.GetServiceAccount].
+func (c *Client) AccountPullSecrets(ctx context.Context, namespace, name string) ([]string, error) {
+	a, err := c.account(ctx, accountKey{namespace, name})
+	if err != nil {
+		return nil, err
+	}
+	return a.pullSecrets, nil
+}
+
+func (c *Client) account(ctx context.Context, key accountKey) (*account, error) {
+	now := time.Now()
+	a, read := c.known(key, now)
+	switch {
+	case a == nil:
+	case now.Sub(read) < c.opts.MaxAccountAge:
+		return a, nil
+	case now.Sub(a.asked) < c.opts.MaxAccountAge:
+		// It did not answer a moment ago: not every lookup waits until that is sure again.
+		c.logStale(key, now.Sub(read))
+		return a, nil
+	}
+	q := object("ServiceAccount", "serviceaccounts", key.namespace, key.name)
+	return shared(ctx, c, q, fmt.Sprintf("account %q", key), func(ctx context.Context) (*account, error) {
+		return c.readAccount(ctx, q, key)
+	})
+}
+
+// known returns the newest that is known of a service account, or nil, and
+// when it was last known to be true, which is less than Options.MaxStale ago.
+func (c *Client) known(key accountKey, now time.Time) (a *account, read time.Time) {
+	a, read = c.watched.get(key, now, c.opts.MaxStale)
+	if b, ok := c.accounts.get(key, now); ok && (a == nil || !b.read.Before(read)) {
+		return b, b.read
+	}
+	return a, read
+}
+
+// readAccount asks the API server. What it said before serves while it does
+// not answer, but never against an answer.
+func (c *Client) readAccount(ctx context.Context, q *call, key accountKey) (*account, error) {
+	start := time.Now()
+	old, read := c.known(key, start)
+	if old != nil && start.Sub(read) < c.opts.MaxAccountAge {
+		return old, nil // somebody else's call came back in the meantime
+	}
+	var sa corev1.ServiceAccount
+	err := c.do(ctx, q, &sa)
+	now := time.Now()
+	switch {
+	case err == nil:
+		a := newAccount(&sa, start)
+		c.accounts.put(key, a, start.Add(c.opts.MaxStale), now)
+		return a, nil
+	case !unanswered(err):
+		c.accounts.drop(key)
+		c.watched.drop(key)
+		return nil, err
+	case old == nil:
+		return nil, err
+	}
+	stale := *old
+	stale.read, stale.asked = read, now
+	c.accounts.put(key, &stale, read.Add(c.opts.MaxStale), now)
+	c.opts.Logger.Debug("the API server does not answer", "err", err)
+	c.logStale(key, now.Sub(read))
+	return &stale, nil
+}
+
+func (c *Client) logStale(key accountKey, age time.Duration) {
+	c.opts.Logger.Debug("service account as it was read earlier", "namespace", key.namespace, "name", key.name, "age", age)
+}

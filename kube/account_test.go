@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package kube_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/testkube"
+	"github.com/regcred/regcred/kube"
+)
+
+func TestGetServiceAccount(t *testing.T) {
+	api := start(t, testkube.Options{})
+	req := populate(api)
+	c := connect(t, api, node, kube.Options{})
+	got, err := c.GetServiceAccount(t.Context(), "ci", "builder")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &regcred.ServiceAccount{
+		Namespace: "ci", Name: "builder", UID: req.ServiceAccountUID,
+		Annotations: map[string]string{"example.com/role": "reader"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	secrets, err := c.AccountPullSecrets(t.Context(), "ci", "builder")
+	if diff := cmp.Diff([]string{"one", "two"}, secrets); err != nil || diff != "" {
+		t.Errorf("error %v (-want +got)\n%s", err, diff)
+	}
+	wantCalls(t, api, "", "", 1)
+	if agent := api.Log()[0].UserAgent; !strings.HasPrefix(agent, "regcred/") {
+		t.Errorf("the client calls itself %q", agent)
+	}
+}
+
+// TestAccountAge: what is known is used for ten seconds, which no option
+// lengthens, from before it was asked for.
+func TestAccountAge(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		age   time.Duration
+		asked time.Duration // when it is asked for again
+	}{
+		{"default", 0, 10 * time.Second},
+		{"shorter", time.Second, time.Second},
+		{"longer than allowed", time.Minute, 10 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := startPipe(t)
+				populate(api)
+				c := connect(t, api, testkube.Admin, kube.Options{MaxAccountAge: tt.age})
+				api.Inject(testkube.Fault{Kind: testkube.Slow, Delay: 500 * time.Millisecond})
+				mustGet(t, c)
+				time.Sleep(tt.asked - 500*time.Millisecond - time.Nanosecond)
+				mustGet(t, c)
+				wantCalls(t, api, "get", "serviceaccounts", 1)
+				time.Sleep(time.Nanosecond)
+				mustGet(t, c)
+				wantCalls(t, api, "get", "serviceaccounts", 2)
+			})
+		})
+	}
+}
+
+func mustGet(t *testing.T, c *kube.Client) *regcred.ServiceAccount {
+	t.Helper()
+	a, err := c.GetServiceAccount(t.Context(), "ci", "builder")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// TestAccountChanges: a service account that is annotated anew, made anew or
+// deleted is so within ten seconds, and one that was missing at once.
+func TestAccountChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := startPipe(t)
+		c := connect(t, api, testkube.Admin, kube.Options{})
+		_, err := c.GetServiceAccount(t.Context(), "ci", "builder")
+		wantError(t, err, `404 Not Found: serviceaccounts "builder" not found`)
+		api.AddServiceAccount(testkube.ServiceAccount{Namespace: "ci", Name: "builder", UID: "uid-1"})
+		mustGet(t, c)
+		api.AddServiceAccount(testkube.ServiceAccount{Namespace: "ci", Name: "builder", UID: "uid-2", Annotations: map[string]string{"a": "b"}})
+		time.Sleep(10 * time.Second)
+		if got := mustGet(t, c); got.UID != "uid-2" || got.Annotations["a"] != "b" {
+			t.Errorf("got %v after ten seconds", got)
+		}
+		api.Delete("serviceaccounts", "ci", "builder")
+		time.Sleep(10 * time.Second)
+		_, err = c.GetServiceAccount(t.Context(), "ci", "builder")
+		wantError(t, err, "404 Not Found")
+	})
+}
+
+// TestAccountShared: who asks at the same time waits for one call, and who
+// leaves does not take the others along.
+func TestAccountShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := startPipe(t)
+		populate(api)
+		c := connect(t, api, testkube.Admin, kube.Options{})
+		api.Inject(testkube.Fault{Kind: testkube.Hang})
+		ctx, cancel := context.WithCancel(t.Context())
+		errs := make(chan error, 50)
+		get := func(ctx context.Context) {
+			_, err := c.GetServiceAccount(ctx, "ci", "builder")
+			errs <- err
+		}
+		go get(ctx) // the first, which makes the call
+		synctest.Wait()
+		for range 49 {
+			go get(t.Context())
+		}
+		synctest.Wait()
+		cancel()
+		wantError(t, <-errs, "context canceled")
+		api.Release()
+		for range 49 {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+		wantCalls(t, api, "get", "serviceaccounts", 1)
+	})
+}
+
+func TestAccountCanceled(t *testing.T) {
+	api := start(t, testkube.Options{})
+	c := connect(t, api, testkube.Admin, kube.Options{})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("the pod is gone"))
+	_, err := c.GetServiceAccount(ctx, "ci", "builder")
+	wantError(t, err, "get serviceaccounts ci/builder: no answer", "the pod is gone")
+	wantCalls(t, api, "", "", 0)
+}
+
+// down are the ways in which an API server says neither yes nor no.
+var down = []struct {
+	name  string
+	spoil func(*testkube.Server)
+	says  string
+}{
+	{"no connection", (*testkube.Server).Stop, "no answer from http://testkube: connection refused"},
+	{"reset", fault(testkube.Reset), "the connection ended before the answer did"},
+	{"cut off", fault(testkube.Cut), "the connection ended before the answer did"},
+	{"hangs", fault(testkube.Hang), "it takes longer than 10s"},
+	{"too slow", func(s *testkube.Server) {
+		s.Inject(testkube.Fault{Kind: testkube.Slow, Delay: 11 * time.Second, Times: testkube.Forever})
+	}, "it takes longer than 10s"},
+	{"429", fault(testkube.TooManyRequests), "429 Too Many Requests"},
+	{"429, later", func(s *testkube.Server) {
+		s.Inject(testkube.Fault{Kind: testkube.TooManyRequests, RetryAfter: 30 * time.Second, Times: testkube.Forever})
+	}, "ask again after 30s"},
+	{"429, again and again", func(s *testkube.Server) {
+		s.Inject(testkube.Fault{Kind: testkube.TooManyRequests, RetryAfter: time.Second, Times: testkube.Forever})
+	}, "429 Too Many Requests"},
+	{"500", fault(testkube.ServerError), "500 Internal Server Error"},
+	{"503", fault(testkube.Unavailable), "503 Service Unavailable"},
+	{"login page", fault(testkube.Garbage), "the answer is not a ServiceAccount"},
+	{"other JSON", fault(testkube.BadJSON), "the answer is not a ServiceAccount"},
+	{"huge", fault(testkube.Huge), "the answer is longer than 4194304 bytes"},
+}
+
+func fault(kind testkube.FaultKind) func(*testkube.Server) {
+	return func(s *testkube.Server) { s.Inject(testkube.Fault{Kind: kind, Times: testkube.Forever}) }
+}
+
+// TestAccountStale: while the API server does not answer, what it said before
+// serves for an hour; it is asked every ten seconds, and heard when it is back.
+func TestAccountStale(t *testing.T) {
+	for _, tt := range down {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log lines
+				api := startPipe(t)
+				populate(api)
+				c := connect(t, api, testkube.Admin, kube.Options{Logger: log.logger()})
+				read := time.Now()
+				mustGet(t, c)
+				tt.spoil(api)
+				time.Sleep(time.Minute)
+				mustGet(t, c)
+				if log.count(tt.says) != 1 || log.count("as it was read earlier") != 1 {
+					t.Errorf("the log has not once each %q and that it is old:\n%s", tt.says, log.b.String())
+				}
+				calls := api.Calls("get", "serviceaccounts")
+				for range 9 {
+					mustGet(t, c)
+					time.Sleep(time.Second)
+				}
+				wantCalls(t, api, "get", "serviceaccounts", calls)
+				if log.count("as it was read earlier") != 10 {
+					t.Errorf("the log does not say of each of ten answers that it is old:\n%s", log.b.String())
+				}
+				time.Sleep(time.Until(read.Add(time.Hour)))
+				_, err := c.GetServiceAccount(t.Context(), "ci", "builder")
+				if e := wantError(t, err, "get serviceaccounts ci/builder: ", tt.says); !e.Unanswered() {
+					t.Errorf("%v counts as an answer", err)
+				}
+			})
+		})
+	}
+}
+
+// TestAccountHeals: an API server that is back is heard within ten seconds.
+func TestAccountHeals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := startPipe(t)
+		populate(api)
+		c := connect(t, api, testkube.Admin, kube.Options{})
+		mustGet(t, c)
+		api.Stop()
+		time.Sleep(time.Minute)
+		mustGet(t, c)
+		if err := api.Start(); err != nil {
+			t.Fatal(err)
+		}
+		api.Delete("serviceaccounts", "ci", "builder")
+		time.Sleep(10 * time.Second)
+		_, err := c.GetServiceAccount(t.Context(), "ci", "builder")
+		wantError(t, err, "404 Not Found")
+	})
+}
+
+// TestAccountRefused: an answer is an answer: what was read before does not
+// serve against it, nor after it.
+func TestAccountRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		kind testkube.FaultKind
+		says string
+	}{
+		{"401", testkube.Unauthorized, "401 Unauthorized"},
+		{"403", testkube.Forbidden, "403 Forbidden"},
+		{"404", testkube.NotFound, "404 Not Found"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := startPipe(t)
+				populate(api)
+				c := connect(t, api, testkube.Admin, kube.Options{})
+				mustGet(t, c)
+				api.Inject(testkube.Fault{Kind: tt.kind})
+				time.Sleep(10 * time.Second)
+				_, err := c.GetServiceAccount(t.Context(), "ci", "builder")
+				if e := wantError(t, err, tt.says); e.Unanswered() {
+					t.Errorf("%v does not count as an answer", err)
+				}
+				api.Stop()
+				_, err = c.GetServiceAccount(t.Context(), "ci", "builder")
+				wantError(t, err, "connection refused")
+			})
+		})
+	}
+}
+
+// TestDownAtStart: nothing is known, and the error says so at once.
+func TestDownAtStart(t *testing.T) {
+	api := start(t, testkube.Options{})
+	c := connect(t, api, testkube.Admin, kube.Options{})
+	api.Stop()
+	for name, ask := range calls(c) {
+		err := ask(t.Context())
+		if e := wantError(t, err, "no answer from https://127.0.0.1:", "connection refused"); !e.Unanswered() {
+			t.Errorf("%s: %v counts as an answer", name, err)
+		}
+	}
+}
+
+// calls are all calls of a client but the watch.
+func calls(c *kube.Client) map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"get serviceaccounts": func(ctx context.Context) error {
+			_, err := c.GetServiceAccount(ctx, "ci", "builder")
+			return err
+		},
+		"create serviceaccounts/token": func(ctx context.Context) error {
+			_, err := c.RequestToken(ctx, regcred.TokenRequest{Namespace: "ci", ServiceAccount: "builder", Audience: "reg.example"})
+			return err
+		},
+		"get pods": func(ctx context.Context) error {
+			_, err := c.Pod(ctx, "ci", "web")
+			return err
+		},
+		"get secrets": func(ctx context.Context) error {
+			_, err := c.PullSecrets(ctx, "ci", []string{"one"})
+			return err
+		},
+		"create selfsubjectaccessreviews": func(ctx context.Context) error {
+			_, _, err := c.Allowed(ctx, kube.Access{Verb: "get", Resource: "pods"})
+			return err
+		},
+		"create selfsubjectreviews": func(ctx context.Context) error {
+			_, err := c.WhoAmI(ctx)
+			return err
+		},
+	}
+}
+
+// TestNames: a name cannot lead to another object, and is not sent.
+func TestNames(t *testing.T) {
+	api := start(t, testkube.Options{})
+	api.AddSecret(testkube.Secret{Namespace: "ci", Name: "one"})
+	c := connect(t, api, testkube.Admin, kube.Options{})
+	for _, name := range []string{"", ".", "..", "../secrets/one", "..%2fsecrets%2fone", strings.Repeat("x", 254)} {
+		for _, at := range [][2]string{{"ci", name}, {name, "builder"}} {
+			_, err := c.GetServiceAccount(t.Context(), at[0], at[1])
+			wantError(t, err, "cannot be a namespace or name")
+			_, err = c.RequestToken(t.Context(), regcred.TokenRequest{Namespace: at[0], ServiceAccount: at[1], Audience: "a"})
+			wantError(t, err, "cannot be a namespace or name")
+		}
+	}
+	wantCalls(t, api, "", "", 0)
+}
+
+// TestAccountsBounded: more service accounts than are kept are only asked for again.
+func TestAccountsBounded(t *testing.T) {
+	api := start(t, testkube.Options{})
+	c := connect(t, api, testkube.Admin, kube.Options{})
+	const most = 2000
+	for i := range most + 1 {
+		name := fmt.Sprint("account-", i)
+		api.AddServiceAccount(testkube.ServiceAccount{Namespace: "ci", Name: name})
+		if _, err := c.GetServiceAccount(t.Context(), "ci", name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantCalls(t, api, "get", "serviceaccounts", most+1)
+	for _, name := range []string{fmt.Sprint("account-", most), "account-0"} { // still there, and dropped
+		if _, err := c.GetServiceAccount(t.Context(), "ci", name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantCalls(t, api, "get", "serviceaccounts", most+2)
+}

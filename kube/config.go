@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package kube
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+)
+
+// podDir is where a pod finds its own service account.
+const podDir = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+// ConfigOptions say where the API server is, and who asks it.
+type ConfigOptions struct {
+	Kubeconfig string   // path; "" means that of KUBECONFIG, the pod that this process runs in, or ~/.kube/config
+	Context    string   // of the kubeconfig; "" means its current one
+	Environ    []string // "key=value"; of the environment of this process, nothing is read here
+}
+
+// Config finds the configuration of a client, and says where it was found,
+// for people: "/etc/kubernetes/kubelet.conf, context default", "in-cluster".
+// It also says what a kubeconfig does that its reader should know of: run a
+// program for its credentials, or not verify the server.
+func Config(o ConfigOptions) (cfg *rest.Config, from string, err error) {
+	return configIn(o, podDir)
+}
+
+// configIn is Config with another place for a pod's service account.
+func configIn(o ConfigOptions, podDir string) (cfg *rest.Config, from string, err error) {
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: o.Kubeconfig}
+	home := filepath.Join(homeDir(o.Environ), ".kube", "config")
+	switch list := lookupEnv(o.Environ, "KUBECONFIG"); {
+	case o.Kubeconfig != "":
+		from = o.Kubeconfig
+	case list != "":
+		rules.Precedence, from = filepath.SplitList(list), "KUBECONFIG="+list
+	case o.Context == "" && lookupEnv(o.Environ, "KUBERNETES_SERVICE_HOST") != "":
+		return podConfig(o.Environ, podDir)
+	default:
+		rules.Precedence, from = []string{home}, home
+	}
+	if !slices.ContainsFunc(append(rules.Precedence, o.Kubeconfig), exists) {
+		return nil, "", absent(o, from)
+	}
+	return fileConfig(rules, o.Context, from)
+}
+
+// absent is the error of a kubeconfig that is not there.
+func absent(o ConfigOptions, from string) error {
+	if o.Kubeconfig != "" || strings.HasPrefix(from, "KUBECONFIG=") {
+		return fmt.Errorf("kubeconfig %s: there is no such file", from)
+	}
+	return fmt.Errorf("no kubeconfig: none is named, KUBECONFIG is not set, this is not a pod (KUBERNETES_SERVICE_HOST is not set), and there is no file %s", from)
+}
+
+// exists reports whether there is something to read, or to fail at.
+func exists(path string) bool {
+	if path == "" {
+		return false
+	}
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+func fileConfig(rules *clientcmd.ClientConfigLoadingRules, context, from string) (*rest.Config, string, error) {
+	file, err := rules.Load()
+	if err != nil {
+		return nil, "", fmt.Errorf("kubeconfig %s: %w", from, loadError(rules, err))
+	}
+	context = cmp.Or(context, file.CurrentContext)
+	if len(file.Contexts) == 0 && len(file.Clusters) == 0 {
+		return nil, "", fmt.Errorf("kubeconfig %s: it names no cluster", from)
+	}
+	if context == "" {
+		return nil, "", fmt.Errorf("kubeconfig %s: it has no current-context; its contexts are: %s", from, contexts(file))
+	}
+	if file.Contexts[context] == nil {
+		return nil, "", fmt.Errorf("kubeconfig %s: it has no context %q; its contexts are: %s", from, context, contexts(file))
+	}
+	cfg, err := clientcmd.NewNonInteractiveClientConfig(*file, context, &clientcmd.ConfigOverrides{}, rules).ClientConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("kubeconfig %s, context %q: %w", from, context, err)
+	}
+	cfg.UserAgent = userAgent()
+	return cfg, from + ", context " + context + remarks(cfg), nil
+}
+
+// loadError says why a kubeconfig does not load, without what a decoder quotes
+// of the file, which has secrets.
+func loadError(rules *clientcmd.ClientConfigLoadingRules, err error) error {
+	for _, path := range append(rules.Precedence, rules.ExplicitPath) {
+		var unreadable *fs.PathError
+		if _, err := clientcmd.LoadFromFile(path); exists(path) && errors.As(err, &unreadable) {
+			return unreadable
+		}
+	}
+	where := ""
+	if line := regexp.MustCompile(`\bline \d+\b`).FindString(err.Error()); line != "" {
+		where = ", " + line
+	}
+	return fmt.Errorf("it is not a kubeconfig%s (kubectl config view reads such a file)", where)
+}
+
+// contexts names those of a kubeconfig.
+func contexts(file *api.Config) string {
+	var all []string
+	for name := range file.Contexts {
+		all = append(all, fmt.Sprintf("%q", name))
+	}
+	slices.Sort(all)
+	if len(all) == 0 {
+		return "none"
+	}
+	return strings.Join(all[:min(len(all), 20)], ", ")
+}
+
+// remarks are what a reader should know of a configuration.
+func remarks(cfg *rest.Config) string {
+	var b strings.Builder
+	if cfg.ExecProvider != nil {
+		fmt.Fprintf(&b, ", which runs %s for credentials", cfg.ExecProvider.Command)
+	}
+	if cfg.Insecure {
+		b.WriteString(", which says not to verify the server (insecure-skip-tls-verify)")
+	}
+	if strings.HasPrefix(cfg.Host, "http://") {
+		b.WriteString(", without TLS and so without credentials")
+	}
+	return b.String()
+}
+
+// podConfig is the configuration of a client in a pod. Its token is read again
+// when the file changes. (rest.InClusterConfig reads the environment of the
+// process, and goes on without a certificate that cannot be read.)
+func podConfig(environ []string, dir string) (*rest.Config, string, error) {
+	host, port := lookupEnv(environ, "KUBERNETES_SERVICE_HOST"), lookupEnv(environ, "KUBERNETES_SERVICE_PORT")
+	ca, token := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "token")
+	for _, path := range []string{token, ca} {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, "", fmt.Errorf("in-cluster: %w: has the pod automountServiceAccountToken: false? Else name a kubeconfig", err)
+		}
+		f.Close()
+	}
+	return &rest.Config{
+		Host:            "https://" + net.JoinHostPort(host, cmp.Or(port, "443")),
+		TLSClientConfig: rest.TLSClientConfig{CAFile: ca},
+		BearerTokenFile: token,
+		UserAgent:       userAgent(),
+	}, "in-cluster", nil
+}
+
+// credentialsOf says what a client shows the API server, without showing it.
+func credentialsOf(cfg *rest.Config) string {
+	switch {
+	case cfg.ExecProvider != nil:
+		return "those that " + cfg.ExecProvider.Command + " gives"
+	case cfg.AuthProvider != nil:
+		return "those of the auth provider " + cfg.AuthProvider.Name
+	case cfg.BearerTokenFile != "":
+		return "the token in " + cfg.BearerTokenFile
+	case cfg.BearerToken != "":
+		return "a bearer token"
+	case cfg.CertFile != "":
+		return "the certificate " + cfg.CertFile
+	case len(cfg.CertData) > 0:
+		return "a client certificate"
+	case cfg.Username != "":
+		return "a user name and password"
+	}
+	return "there are none"
+}
+
+// userAgent is how the API server's audit log names the client.
+func userAgent() string {
+	const module = "github.com/regcred/regcred"
+	version := "devel"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range append(info.Deps, &info.Main) {
+			if m.Path == module && m.Version != "" && m.Version != "(devel)" {
+				version = m.Version
+			}
+		}
+	}
+	return fmt.Sprintf("regcred/%s (%s/%s)", version, runtime.GOOS, runtime.GOARCH)
+}
+
+func homeDir(environ []string) string {
+	if runtime.GOOS == "windows" {
+		return cmp.Or(lookupEnv(environ, "HOME"), lookupEnv(environ, "USERPROFILE"))
+	}
+	return lookupEnv(environ, "HOME")
+}
+
+// lookupEnv returns the last value of a variable, as a process gets it.
+func lookupEnv(environ []string, name string) string {
+	for _, kv := range slices.Backward(environ) {
+		if k, v, ok := strings.Cut(kv, "="); ok && k == name {
+			return v
+		}
+	}
+	return ""
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package kube
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testkube"
+)
+
+// kubeconfig writes a file with two contexts, with a change, and returns its path.
+func kubeconfig(t *testing.T, name, server string, change func(cluster, user map[string]any)) string {
+	t.Helper()
+	cluster := map[string]any{"server": server}
+	user := map[string]any{"token": canary.Token}
+	if change != nil {
+		change(cluster, user)
+	}
+	context := map[string]any{"cluster": "c", "user": "u"}
+	data, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "Config", "current-context": "main",
+		"clusters": []any{map[string]any{"name": "c", "cluster": cluster}},
+		"users":    []any{map[string]any{"name": "u", "user": user}},
+		"contexts": []any{map[string]any{"name": "main", "context": context}, map[string]any{"name": "other", "context": context}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return write(t, name, string(data))
+}
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// TestConfig: where the API server is found, and what is said of it. DIR
+// stands for a directory of the test.
+func TestConfig(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	kubeconfig(t, in("a"), "https://a.example", nil)
+	kubeconfig(t, in("b"), "https://b.example", nil)
+	kubeconfig(t, in("home/.kube/config"), "https://home.example", nil)
+	kubeconfig(t, in("insecure"), "https://a.example", func(cluster, _ map[string]any) { cluster["insecure-skip-tls-verify"] = true })
+	kubeconfig(t, in("plain"), "http://a.example", nil)
+	kubeconfig(t, in("exec"), "https://a.example", func(_, user map[string]any) {
+		user["exec"] = map[string]any{"apiVersion": "client.authentication.k8s.io/v1", "command": "aws", "interactiveMode": "Never"}
+	})
+	write(t, in("pod/token"), canary.Token)
+	write(t, in("pod/ca.crt"), "a certificate")
+	home := "HOME=" + in("home")
+	pod := []string{"KUBERNETES_SERVICE_HOST=fd00::1", "KUBERNETES_SERVICE_PORT=6443"}
+	for _, tt := range []struct {
+		name string
+		o    ConfigOptions
+		from string
+		host string
+	}{
+		{"named", ConfigOptions{Kubeconfig: in("a"), Environ: append(pod, "KUBECONFIG="+in("b"))}, "DIR/a, context main", "https://a.example"},
+		{"context", ConfigOptions{Kubeconfig: in("a"), Context: "other"}, "DIR/a, context other", "https://a.example"},
+		{"KUBECONFIG", ConfigOptions{Environ: append(pod, "KUBECONFIG="+in("b"), home)}, "KUBECONFIG=DIR/b, context main", "https://b.example"},
+		{"KUBECONFIG, several", ConfigOptions{Environ: []string{"KUBECONFIG=" + strings.Join([]string{in("none"), in("b"), in("a")}, string(os.PathListSeparator))}},
+			"KUBECONFIG=DIR/none:DIR/b:DIR/a, context main", "https://b.example"},
+		{"pod", ConfigOptions{Environ: append(pod, home)}, "in-cluster", "https://[fd00::1]:6443"},
+		{"context in a pod", ConfigOptions{Context: "other", Environ: append(pod, home)}, "DIR/home/.kube/config, context other", "https://home.example"},
+		{"home", ConfigOptions{Environ: []string{home}}, "DIR/home/.kube/config, context main", "https://home.example"},
+		{"insecure", ConfigOptions{Kubeconfig: in("insecure")}, "DIR/insecure, context main, which says not to verify the server (insecure-skip-tls-verify)", "https://a.example"},
+		{"plain", ConfigOptions{Kubeconfig: in("plain")}, "DIR/plain, context main, without TLS and so without credentials", "http://a.example"},
+		{"exec", ConfigOptions{Kubeconfig: in("exec")}, "DIR/exec, context main, which runs aws for credentials", "https://a.example"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg, from, err := configIn(tt.o, in("pod"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := tidy(from, dir); got != tt.from || cfg.Host != tt.host {
+				t.Errorf("got %q, %q; want %q, %q", got, cfg.Host, tt.from, tt.host)
+			}
+			if !strings.HasPrefix(cfg.UserAgent, "regcred/") {
+				t.Errorf("the client calls itself %q", cfg.UserAgent)
+			}
+		})
+	}
+}
+
+// tidy makes a message the same on all systems.
+func tidy(s, dir string) string {
+	s = strings.ReplaceAll(s, dir, "DIR")
+	return strings.ReplaceAll(strings.ReplaceAll(s, `\`, "/"), "DIR/none;DIR/b;", "DIR/none:DIR/b:")
+}
+
+func TestConfigErrors(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	kubeconfig(t, in("a"), "https://a.example", nil)
+	write(t, in("empty"), "")
+	write(t, in("text"), "token: "+canary.Token+"\n\t- x")
+	write(t, in("types"), "apiVersion: v1\nkind: Config\nusers: "+canary.Token)
+	write(t, in("current"), "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: h}}]")
+	kubeconfig(t, in("certificate"), "https://a.example", func(cluster, _ map[string]any) { cluster["certificate-authority"] = "none.crt" })
+	kubeconfig(t, in("token"), "https://a.example", func(_, user map[string]any) { delete(user, "token"); user["tokenFile"] = "none" })
+	pod := []string{"KUBERNETES_SERVICE_HOST=fd00::1"}
+	for _, tt := range []struct {
+		name string
+		o    ConfigOptions
+		want string
+	}{
+		{"nothing", ConfigOptions{Environ: []string{"HOME=" + in("none")}},
+			"no kubeconfig: none is named, KUBECONFIG is not set, this is not a pod (KUBERNETES_SERVICE_HOST is not set), and there is no file DIR/none/.kube/config"},
+		{"named", ConfigOptions{Kubeconfig: in("none")}, "kubeconfig DIR/none: there is no such file"},
+		{"KUBECONFIG", ConfigOptions{Environ: []string{"KUBECONFIG=" + in("none")}}, "kubeconfig KUBECONFIG=DIR/none: there is no such file"},
+		{"directory", ConfigOptions{Kubeconfig: dir}, "kubeconfig DIR: read DIR: "},
+		{"empty", ConfigOptions{Kubeconfig: in("empty")}, "kubeconfig DIR/empty: it names no cluster"},
+		{"not YAML", ConfigOptions{Kubeconfig: in("text")}, "kubeconfig DIR/text: it is not a kubeconfig, line 2 (kubectl config view reads such a file)"},
+		{"wrong types", ConfigOptions{Kubeconfig: in("types")}, "kubeconfig DIR/types: it is not a kubeconfig (kubectl config view reads such a file)"},
+		{"no context", ConfigOptions{Kubeconfig: in("current")}, "kubeconfig DIR/current: it has no current-context; its contexts are: none"},
+		{"another context", ConfigOptions{Kubeconfig: in("a"), Context: "x"}, `kubeconfig DIR/a: it has no context "x"; its contexts are: "main", "other"`},
+		{"certificate", ConfigOptions{Kubeconfig: in("certificate")}, `kubeconfig DIR/certificate, context "main": invalid configuration: unable to read certificate-authority DIR/none.crt`},
+		{"token", ConfigOptions{Kubeconfig: in("token")}, `kubeconfig DIR/token, context "main": open DIR/none`},
+		{"pod", ConfigOptions{Environ: pod}, "in-cluster: open DIR/pod/token: "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, _, err := configIn(tt.o, in("pod"))
+			if err == nil {
+				t.Fatal("there is no error")
+			}
+			canary.Check(t, "the error", err.Error())
+			if got := tidy(err.Error(), dir); !strings.HasPrefix(got, tt.want) {
+				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestConfigUnreadable: what may not be read is named, with the reason.
+func TestConfigUnreadable(t *testing.T) {
+	if runtime.GOOS == "windows" || os.Geteuid() == 0 {
+		t.Skip("this user may read every file")
+	}
+	path := write(t, filepath.Join(t.TempDir(), "config"), canary.Token)
+	if err := os.Chmod(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := Config(ConfigOptions{Kubeconfig: path})
+	if want := "kubeconfig " + path + ": open " + path + ": permission denied"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// TestConfigConnects: the file that tests use works, and its context's user is who asks.
+func TestConfigConnects(t *testing.T) {
+	api, err := testkube.New(testkube.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer api.Close()
+	path := filepath.Join(t.TempDir(), "config")
+	if err := api.Kubeconfig(path, "system:node:n1"); err != nil {
+		t.Fatal(err)
+	}
+	cfg, _, err := Config(ConfigOptions{Kubeconfig: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(cfg, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, err := c.WhoAmI(t.Context())
+	if err != nil || who.Username != "system:node:n1" {
+		t.Errorf("got %v, error %v", who, err)
+	}
+}
+
+// TestCredentialsNamed: a 401 says what the client showed, and a credential
+// that cannot be had is named.
+func TestCredentialsNamed(t *testing.T) {
+	api, err := testkube.New(testkube.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer api.Close()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "token"), canary.Token+"-unknown")
+	for _, tt := range []struct {
+		name   string
+		change func(user map[string]any)
+		want   string
+	}{
+		{"token file", func(user map[string]any) { user["tokenFile"] = "token" }, "credentials (the token in " + filepath.Join(dir, "token") + ")"},
+		{"token", func(user map[string]any) { user["token"] = canary.Token }, "credentials (a bearer token)"},
+		{"password", func(user map[string]any) { user["username"], user["password"] = "u", canary.Password }, "credentials (a user name and password)"},
+		{"nothing", func(map[string]any) {}, "credentials (there are none)"},
+		{"program", func(user map[string]any) {
+			user["exec"] = map[string]any{"apiVersion": "client.authentication.k8s.io/v1", "command": "./no-such-program", "interactiveMode": "Never", "args": []string{canary.Arg}}
+		}, "getting credentials: exec: "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := kubeconfig(t, filepath.Join(dir, "config"), api.URL(), func(cluster, user map[string]any) {
+				cluster["certificate-authority-data"] = api.CA()
+				delete(user, "token")
+				tt.change(user)
+			})
+			cfg, _, err := Config(ConfigOptions{Kubeconfig: path})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := New(cfg, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = c.WhoAmI(t.Context())
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got the error %v, want %s", err, tt.want)
+			}
+			if err != nil {
+				canary.Check(t, "the error", err.Error())
+			}
+		})
+	}
+}

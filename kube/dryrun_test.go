@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package kube_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred/internal/testkube"
+	"github.com/regcred/regcred/kube"
+	"k8s.io/client-go/rest"
+)
+
+// TestTryToken asks as RequestToken does, each time, and as a dry run.
+func TestTryToken(t *testing.T) {
+	api := start(t, testkube.Options{})
+	req := populate(api)
+	var queries queryLog
+	c := connectVia(t, api, &queries)
+	for range 2 {
+		if err := c.TryToken(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantCalls(t, api, "create", "serviceaccounts/token", 2)
+	if _, err := c.RequestToken(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	wantCalls(t, api, "create", "serviceaccounts/token", 3)
+	if diff := cmp.Diff(queryLog{"dryRun=All", "dryRun=All", ""}, queries); diff != "" {
+		t.Errorf("queries: -want +got\n%s", diff)
+	}
+
+	api.Inject(testkube.Fault{Kind: testkube.Forbidden, Resource: "serviceaccounts/token"})
+	if e := wantError(t, c.TryToken(t.Context(), req), "create serviceaccounts/token"); e.Code != http.StatusForbidden {
+		t.Errorf("code %d, want 403", e.Code)
+	}
+}
+
+// queryLog is the queries of the requests of a client.
+type queryLog []string
+
+func connectVia(t *testing.T, api *testkube.Server, log *queryLog) *kube.Client {
+	t.Helper()
+	cfg := &rest.Config{Host: api.URL(), BearerToken: api.Token(testkube.Admin), TLSClientConfig: rest.TLSClientConfig{CAData: api.CA()}}
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			*log = append(*log, r.URL.RawQuery)
+			return next.RoundTrip(r)
+		})
+	})
+	c, err := kube.New(cfg, kube.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package kube_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testkube"
+	"github.com/regcred/regcred/kube"
+	"k8s.io/client-go/rest"
+)
+
+// TestErrors: what a person reads at night.
+func TestErrors(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		user string
+		with func(*testkube.Server, *regcred.TokenRequest)
+		call string // one of calls; "" is the token of a pod
+		want string // HOST stands for the server's address
+	}{
+		{
+			name: "no permission to get a service account", user: "dev", call: "get serviceaccounts",
+			want: `get serviceaccounts ci/builder: HOST answers 403 Forbidden: serviceaccounts "builder" is forbidden: User "dev" cannot get resource "serviceaccounts" in API group "" in the namespace "ci": missing is the verb "get" on the resource "serviceaccounts" in namespace "ci"`,
+		},
+		{
+			name: "no permission to create a token", user: "dev",
+			want: `create serviceaccounts/token ci/builder: HOST answers 403 Forbidden: serviceaccounts "builder" is forbidden: User "dev" cannot create resource "serviceaccounts/token" in API group "" in the namespace "ci": missing is the verb "create" on the resource "serviceaccounts/token" in namespace "ci"`,
+		},
+		{
+			name: "no permission to get a pod", user: "dev", call: "get pods",
+			want: `get pods ci/web: HOST answers 403 Forbidden: pods "web" is forbidden: User "dev" cannot get resource "pods" in API group "" in the namespace "ci": missing is the verb "get" on the resource "pods" in namespace "ci"`,
+		},
+		{
+			name: "no permission to get a secret", user: "dev", call: "get secrets",
+			want: `get secrets ci/one: HOST answers 403 Forbidden: secrets "one" is forbidden: User "dev" cannot get resource "secrets" in API group "" in the namespace "ci": missing is the verb "get" on the resource "secrets" in namespace "ci"`,
+		},
+		{
+			name: "audience", user: node,
+			want: `create serviceaccounts/token ci/builder: HOST answers 403 Forbidden: serviceaccounts "builder" is forbidden: audience "reg.example" not found in pod spec volume, system:node:node-1 is not authorized to request tokens for this audience: missing is the verb "request-serviceaccounts-token-audience" on the resource "reg.example" in namespace "ci"`,
+		},
+		{
+			name: "service account of another node", user: "system:node:node-2", call: "get serviceaccounts",
+			want: `get serviceaccounts ci/builder: HOST answers 403 Forbidden: serviceaccounts "builder" is forbidden: User "system:node:node-2" cannot get resource "serviceaccounts" in API group "" in the namespace "ci": no relationship found between node 'node-2' and this object: as a node, it may only have what a pod on it uses, and the API server knows of no such pod`,
+		},
+		{
+			name: "pod of another node", user: node,
+			with: func(s *testkube.Server, r *regcred.TokenRequest) {
+				r.PodName = "far"
+				r.PodUID = s.AddPod(testkube.Pod{Namespace: "ci", Name: "far", ServiceAccount: "builder", Node: "node-2"})
+			},
+			want: `create serviceaccounts/token ci/builder: HOST answers 403 Forbidden: serviceaccounts "builder" is forbidden: node requested token bound to a pod scheduled on a different node: the pod is not on this node, and a node may only request tokens for its own`,
+		},
+		{
+			name: "node without a pod", user: node,
+			with: func(_ *testkube.Server, r *regcred.TokenRequest) { r.PodName, r.PodUID = "", "" },
+			want: `create serviceaccounts/token ci/builder: HOST answers 403 Forbidden: serviceaccounts "builder" is forbidden: node requested token not bound to a pod: a node may only request tokens that are bound to one of its pods, by name and UID`,
+		},
+		{
+			name: "node without a pod's UID", user: node,
+			with: func(_ *testkube.Server, r *regcred.TokenRequest) { r.PodUID = "" },
+			want: `create serviceaccounts/token ci/builder: HOST answers 403 Forbidden: serviceaccounts "builder" is forbidden: node requested token with a pod binding without a uid: a node may only request tokens that are bound to one of its pods, by name and UID`,
+		},
+		{
+			name: "node, pod that is another by now", user: node,
+			with: func(_ *testkube.Server, r *regcred.TokenRequest) { r.PodUID = "old" },
+			want: `create serviceaccounts/token ci/builder: HOST answers 403 Forbidden: serviceaccounts "builder" is forbidden: the UID in the bound object reference (old) does not match the UID in record. The object might have been deleted and then recreated`,
+		},
+		{
+			name: "admission webhook", user: testkube.Admin,
+			with: func(s *testkube.Server, _ *regcred.TokenRequest) {
+				s.Inject(testkube.Fault{Kind: testkube.Forbidden, Message: `admission webhook "tokens.example.com" denied the request: not on Sundays`})
+			},
+			want: `create serviceaccounts/token ci/builder: HOST answers 403 Forbidden: admission webhook "tokens.example.com" denied the request: not on Sundays`,
+		},
+		{
+			name: "pod of another service account", user: testkube.Admin,
+			with: func(s *testkube.Server, r *regcred.TokenRequest) {
+				s.AddPod(testkube.Pod{Namespace: "ci", Name: "web", ServiceAccount: "other"})
+			},
+			want: `create serviceaccounts/token ci/builder: HOST answers 400 Bad Request: cannot bind token for serviceaccount "builder" to pod running with different serviceaccount name.`,
+		},
+		{
+			name: "who is that", user: testkube.Admin, call: "get pods",
+			with: func(s *testkube.Server, _ *regcred.TokenRequest) {
+				s.Inject(testkube.Fault{Kind: testkube.Unauthorized})
+			},
+			want: `get pods ci/web: HOST answers 401 Unauthorized: Unauthorized: it does not accept the client's credentials (a bearer token)`,
+		},
+		{
+			name: "old API server", user: testkube.Admin, call: "create selfsubjectreviews",
+			with: func(s *testkube.Server, _ *regcred.TokenRequest) {
+				s.Inject(testkube.Fault{Kind: testkube.NotFound, Message: "the server could not find the requested resource"})
+			},
+			want: `create selfsubjectreviews: HOST answers 404 Not Found: the server could not find the requested resource: it is older than Kubernetes 1.28`,
+		},
+		{
+			name: "a message that is none", user: testkube.Admin, call: "get pods",
+			with: func(s *testkube.Server, _ *regcred.TokenRequest) {
+				s.Inject(testkube.Fault{Kind: testkube.Conflict, Message: "a\n\x1b[31mb " + strings.Repeat("ü", 1000)})
+			},
+			want: `get pods ci/web: HOST answers 409 Conflict: a  [31mb ` + strings.Repeat("ü", 495) + `...`,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			api := start(t, testkube.Options{})
+			req := populate(api)
+			if tt.with != nil {
+				tt.with(api, &req)
+			}
+			c := connect(t, api, tt.user, kube.Options{})
+			ask := calls(c)[tt.call]
+			if ask == nil {
+				ask = func(ctx context.Context) error {
+					_, err := c.RequestToken(ctx, req)
+					return err
+				}
+			}
+			err := ask(t.Context())
+			wantError(t, err)
+			if got := strings.ReplaceAll(err.Error(), api.URL(), "HOST"); got != tt.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestNodePermissions: what a node may do without more.
+func TestNodePermissions(t *testing.T) {
+	api := start(t, testkube.Options{})
+	req := populate(api)
+	c := connect(t, api, node, kube.Options{})
+	mustGet(t, c)
+	api.Grant(node, testkube.AudienceVerb, req.Audience)
+	mustRequest(t, c, req)
+}
+
+// TestRepeats: what is asked again, how often, and what is not.
+func TestRepeats(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		call  string
+		fault testkube.Fault
+		calls int
+		says  string // "" if it succeeds in the end
+	}{
+		{"429", "get pods", testkube.Fault{Kind: testkube.TooManyRequests, RetryAfter: 2 * time.Second}, 2, ""},
+		{"429, to a creation", "create serviceaccounts/token", testkube.Fault{Kind: testkube.TooManyRequests, RetryAfter: 2 * time.Second}, 2, ""},
+		{"429, three times", "get pods", testkube.Fault{Kind: testkube.TooManyRequests, RetryAfter: time.Second, Times: 3}, 4, ""},
+		{"429 without Retry-After", "get pods", testkube.Fault{Kind: testkube.TooManyRequests}, 1, "429"},
+		{"429, too late", "get pods", testkube.Fault{Kind: testkube.TooManyRequests, RetryAfter: 11 * time.Second}, 1, "ask again after 11s"},
+		{"503 with Retry-After", "get pods", testkube.Fault{Kind: testkube.Unavailable, RetryAfter: time.Second}, 2, ""},
+		{"500", "get pods", testkube.Fault{Kind: testkube.ServerError}, 1, "500"},
+		{"403 with Retry-After", "get pods", testkube.Fault{Kind: testkube.Forbidden, RetryAfter: time.Second}, 1, "403"},
+		{"reset", "get pods", testkube.Fault{Kind: testkube.Reset}, 2, ""},
+		{"reset twice", "get pods", testkube.Fault{Kind: testkube.Reset, Times: 2}, 2, "the connection ended"},
+		{"cut off", "get pods", testkube.Fault{Kind: testkube.Cut}, 2, ""},
+		{"reset of a creation", "create serviceaccounts/token", testkube.Fault{Kind: testkube.Reset}, 1, "the connection ended"},
+		{"hangs", "get pods", testkube.Fault{Kind: testkube.Hang}, 1, "it takes longer than 10s"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := startPipe(t)
+				populate(api)
+				c := connect(t, api, testkube.Admin, kube.Options{})
+				// On a new connection net/http repeats nothing by itself.
+				api.Inject(tt.fault)
+				begun := time.Now()
+				err := calls(c)[tt.call](t.Context())
+				if took := time.Since(begun); took > 10*time.Second {
+					t.Errorf("it took %v", took)
+				} else if tt.name == "429, too late" && took > 0 {
+					t.Errorf("it took %v to see that there is no time", took)
+				}
+				verb, resource, _ := strings.Cut(tt.call, " ")
+				wantCalls(t, api, verb, resource, tt.calls)
+				if tt.says != "" {
+					wantError(t, err, tt.says)
+				} else if err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestTimeout: a call ends when its caller's time is over, or its own.
+func TestTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := startPipe(t)
+		c := connect(t, api, testkube.Admin, kube.Options{Timeout: 3 * time.Second})
+		api.Inject(testkube.Fault{Kind: testkube.Hang, Times: testkube.Forever})
+		for name, ask := range calls(c) {
+			begun := time.Now()
+			err := ask(t.Context())
+			wantError(t, err, name, "no answer from http://testkube: it takes longer than 3s")
+			if !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != 3*time.Second {
+				t.Errorf("%s: after %v: %v", name, time.Since(begun), err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			begun = time.Now()
+			err = ask(ctx)
+			cancel()
+			wantError(t, err, name, "context deadline exceeded")
+			if time.Since(begun) != time.Second {
+				t.Errorf("%s: after %v", name, time.Since(begun))
+			}
+		}
+		time.Sleep(3 * time.Second) // calls that nobody waits for end by themselves
+	})
+}
+
+// TestRedirect: the client's credentials do not go where a redirect points.
+func TestRedirect(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
+	defer other.Close()
+	proxy := httptest.NewServer(http.RedirectHandler(other.URL+"?token="+url.QueryEscape(canary.Token), http.StatusFound))
+	defer proxy.Close()
+	c, err := kube.New(&rest.Config{Host: proxy.URL, BearerToken: canary.Token}, kube.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ask := range calls(c) {
+		wantError(t, ask(t.Context()), "answers 302 Found: it redirects, which an API server does not: is this its address?")
+	}
+}
+
+// TestSubpath: an API server may be below a path, as behind a management server.
+func TestSubpath(t *testing.T) {
+	api := start(t, testkube.Options{})
+	populate(api)
+	var paths []string
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		paths = append(paths, r.URL.Path)
+		http.StripPrefix("/clusters/c-1", api).ServeHTTP(w, r)
+	}))
+	defer front.Close()
+	c, err := kube.New(&rest.Config{Host: front.URL + "/clusters/c-1/", BearerToken: api.Token(testkube.Admin)}, kube.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustGet(t, c)
+	if want := "/clusters/c-1/api/v1/namespaces/ci/serviceaccounts/builder"; len(paths) != 1 || paths[0] != want {
+		t.Errorf("asked for %q", paths)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		cfg  *rest.Config
+		want string
+	}{
+		{"none", nil, "client of the API server: there is no configuration"},
+		{"address", &rest.Config{Host: "https://:%zz"}, `client of the API server: address "https://:%zz": `},
+		{"certificate", &rest.Config{Host: "https://h", TLSClientConfig: rest.TLSClientConfig{CAFile: "/nonexistent/ca.crt"}}, "client of the API server at https://h: open /nonexistent/ca.crt"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := kube.New(tt.cfg, kube.Options{}); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got the error %v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestUntrusted: an API server that another authority vouches for is not asked.
+func TestUntrusted(t *testing.T) {
+	api := start(t, testkube.Options{})
+	c, err := kube.New(&rest.Config{Host: api.URL(), BearerToken: api.Token(testkube.Admin)}, kube.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.WhoAmI(t.Context())
+	wantError(t, err, "certificate signed by unknown authority")
+	wantCalls(t, api, "", "", 0)
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package kube_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testkube"
+	"github.com/regcred/regcred/kube"
+	"k8s.io/client-go/rest"
+)
+
+const node = "system:node:node-1"
+
+// start starts an API server on loopback.
+func start(t testing.TB, opts testkube.Options) *testkube.Server {
+	t.Helper()
+	api, err := testkube.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(api.Close)
+	return api
+}
+
+// startPipe starts an API server for a test in a bubble, which ends with it.
+func startPipe(t *testing.T) *testkube.Server {
+	t.Helper()
+	return start(t, testkube.Options{Pipe: true})
+}
+
+// connect makes a client of a user.
+func connect(t testing.TB, api *testkube.Server, user string, opts kube.Options) *kube.Client {
+	t.Helper()
+	cfg := &rest.Config{Host: api.URL(), BearerToken: api.Token(user)}
+	if cfg.CAData = api.CA(); cfg.CAData == nil {
+		cfg.Dial = api.Dial
+	}
+	c, err := kube.New(cfg, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// populate adds a service account, and a pod of it on node-1.
+func populate(api *testkube.Server) regcred.TokenRequest {
+	account := api.AddServiceAccount(testkube.ServiceAccount{
+		Namespace: "ci", Name: "builder",
+		Annotations: map[string]string{"example.com/role": "reader"},
+		PullSecrets: []string{"one", "", "two"},
+	})
+	pod := api.AddPod(testkube.Pod{Namespace: "ci", Name: "web", ServiceAccount: "builder", Node: "node-1", PullSecrets: []string{"one"}})
+	return regcred.TokenRequest{
+		Namespace: "ci", ServiceAccount: "builder", ServiceAccountUID: account,
+		PodName: "web", PodUID: pod, Audience: "reg.example",
+	}
+}
+
+// wantError checks an error's type and text, and that it holds no secret.
+func wantError(t *testing.T, err error, parts ...string) *kube.Error {
+	t.Helper()
+	var e *kube.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("got the error %v, want a *kube.Error", err)
+	}
+	text := err.Error()
+	canary.Check(t, "the error", text)
+	if strings.Contains(text, "open-sesame") || strings.Contains(text, "\n") {
+		t.Errorf("the error has a body or several lines: %s", text)
+	}
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("got the error\n%s\nwant in it\n%s", text, part)
+		}
+	}
+	return e
+}
+
+// wantCalls checks how often the API server was asked.
+func wantCalls(t *testing.T, api *testkube.Server, verb, resource string, want int) {
+	t.Helper()
+	if got := api.Calls(verb, resource); got != want {
+		t.Errorf("the API server got %d times %s %s, want %d", got, verb, resource, want)
+	}
+}
+
+// lines is a log to look into.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// count returns how many lines hold a text.
+func (l *lines) count(part string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for line := range strings.Lines(l.b.String()) {
+		if strings.Contains(line, part) {
+			n++
+		}
+	}
+	return n
+}
+
+// heap is how many bytes are in use.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package kube
+
+import (
+	"encoding/base64"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+)
+
+// TestCheckToken: what the token itself says counts too.
+func TestCheckToken(t *testing.T) {
+	const want = "reg.example"
+	for _, tt := range []struct {
+		name, payload string
+		ok            bool
+	}{
+		{"for it", `{"aud":["reg.example"]}`, true},
+		{"for it, not in a list", `{"aud":"reg.example"}`, true},
+		{"for another", `{"aud":["other.example"]}`, false},
+		{"for another too", `{"aud":["reg.example","other.example"]}`, false},
+		{"for nobody", `{}`, false},
+		{"none that can be read", `x`, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var answer authenticationv1.TokenRequest
+			answer.Spec.Audiences = []string{want}
+			answer.Status.Token = "e30." + base64.RawURLEncoding.EncodeToString([]byte(tt.payload)) + ".x"
+			if err := checkToken(&answer, want); (err == nil) != tt.ok {
+				t.Errorf("got the error %v", err)
+			}
+		})
+	}
+}
+
+// TestKept: what ends first makes room, after what has ended.
+func TestKept(t *testing.T) {
+	now := time.Now()
+	k := newKept[string, int](3)
+	in := func(d time.Duration) time.Time { return now.Add(d) }
+	k.put("long", 1, in(3*time.Hour), now)
+	k.put("short", 2, in(time.Hour), now)
+	k.put("ended", 3, in(time.Second), now)
+	if _, ok := k.get("ended", in(time.Second)); ok {
+		t.Error("what has ended is there")
+	}
+	k.put("more", 4, in(2*time.Hour), in(2*time.Second)) // in place of "ended"
+	k.put("short", 5, in(time.Hour), in(2*time.Second))  // in its own place
+	for _, key := range []string{"long", "short", "more"} {
+		if _, ok := k.get(key, now); !ok {
+			t.Errorf("%q is gone", key)
+		}
+	}
+	k.put("last", 6, in(4*time.Hour), in(2*time.Second))
+	if _, ok := k.get("short", now); ok || len(k.entries) != 3 {
+		t.Errorf("what ends first is there, or there are %d entries", len(k.entries))
+	}
+	k.put("x", 7, in(48*time.Hour), in(24*time.Hour))
+	if len(k.entries) != 1 {
+		t.Errorf("what has ended is kept: %d entries", len(k.entries))
+	}
+}

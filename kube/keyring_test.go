@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package kube_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testkube"
+	"github.com/regcred/regcred/kube"
+	"github.com/regcred/regcred/plugin"
+)
+
+const registry = "reg.example"
+
+// cloud is a plugin that gives each identity credentials of its own.
+type cloud struct {
+	execs atomic.Int32
+	last  atomic.Pointer[plugin.Request]
+}
+
+func (p *cloud) GetCredentials(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
+	p.execs.Add(1)
+	p.last.Store(req)
+	return &plugin.Response{
+		CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Hour),
+		Auth: map[string]plugin.AuthConfig{registry: {Username: "u", Password: canary.Password}},
+	}, nil
+}
+
+// keyring asks p on behalf of service accounts.
+func keyring(t testing.TB, c *kube.Client, p plugin.Provider, cacheType regcred.TokenCacheType) *regcred.Keyring {
+	t.Helper()
+	config := &regcred.Config{Providers: []regcred.Provider{{
+		Name: "cloud", MatchImages: []string{registry}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1,
+		TokenAttributes: &regcred.TokenAttributes{
+			ServiceAccountTokenAudience: registry, CacheType: cacheType, RequireServiceAccount: new(true),
+			OptionalServiceAccountAnnotationKeys: []string{"example.com/role"},
+		},
+	}}}
+	k, err := regcred.New(config, regcred.Options{BinDir: "none", InProcess: map[string]plugin.Provider{"cloud": p}, ServiceAccounts: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { k.Close() })
+	return k
+}
+
+// pods adds n pods of one service account on node-1.
+func pods(api *testkube.Server, n int) []*regcred.Pod {
+	api.AddServiceAccount(testkube.ServiceAccount{Namespace: "ci", Name: "builder"})
+	api.Grant(node, testkube.AudienceVerb, registry)
+	var all []*regcred.Pod
+	for i := range n {
+		name := fmt.Sprint("pod-", i)
+		uid := api.AddPod(testkube.Pod{Namespace: "ci", Name: name, ServiceAccount: "builder", Node: "node-1"})
+		all = append(all, &regcred.Pod{Namespace: "ci", Name: name, UID: uid, ServiceAccount: "builder"})
+	}
+	return all
+}
+
+// TestManyPods: 500 pods of one service account, each with 20 images of one
+// registry, cold and all at once, with the identity of their node.
+func TestManyPods(t *testing.T) {
+	const n, images = 500, 20
+	for _, tt := range []struct {
+		cacheType     regcred.TokenCacheType
+		tokens, execs int
+	}{
+		{regcred.CachePerServiceAccount, 1, 1},
+		{regcred.CachePerToken, n, n},
+	} {
+		t.Run(string(tt.cacheType), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { // however busy this machine is, no call takes too long
+				api := startPipe(t)
+				all := pods(api, n)
+				p := &cloud{}
+				k := keyring(t, connect(t, api, node, kube.Options{}), p, tt.cacheType)
+				var wg sync.WaitGroup
+				for _, pod := range all {
+					wg.Go(func() {
+						for i := range images {
+							image := fmt.Sprintf("%s/app-%d:v1", registry, i)
+							if res, err := k.Lookup(t.Context(), regcred.Request{Image: image, Pod: pod}); err != nil || len(res.Credentials) != 1 {
+								t.Errorf("%s: %v", pod.Name, err)
+							}
+						}
+					})
+				}
+				wg.Wait()
+				wantCalls(t, api, "create", "serviceaccounts/token", tt.tokens)
+				wantCalls(t, api, "get", "serviceaccounts", 1)
+				if got := int(p.execs.Load()); got != tt.execs {
+					t.Errorf("%d execs, want %d", got, tt.execs)
+				}
+			})
+		})
+	}
+}
+
+func lookup(t *testing.T, k *regcred.Keyring, pod *regcred.Pod, image string) (*regcred.Attempt, error) {
+	t.Helper()
+	res, err := k.Lookup(t.Context(), regcred.Request{Image: registry + "/" + image, Pod: pod})
+	if res == nil || len(res.Attempts) != 1 {
+		t.Fatalf("got %v, error %v, want one attempt", res, err)
+	}
+	return &res.Attempts[0], err
+}
+
+// TestLongAnnotations: what is passed on to a plugin makes a key of at most
+// 64 KiB; what is not may be as long as the API allows.
+func TestLongAnnotations(t *testing.T) {
+	const role = "example.com/role"
+	// The layout of the kubelet's cache key: 16 bits of length before each field, 32 of count.
+	const around = 2 + len("ci") + 2 + len("builder") + 2 + len("uid-1") + 4 + 2 + len(role) + 2
+	for _, tt := range []struct {
+		name   string
+		key    string
+		length int
+		stage  regcred.Stage
+	}{
+		{"the longest", role, math.MaxUint16 - around, ""},
+		{"one more", role, math.MaxUint16 - around + 1, regcred.StageServiceAccount},
+		{"64 KiB - 1", role, 64<<10 - 1, regcred.StageServiceAccount},
+		{"64 KiB", role, 64 << 10, regcred.StageServiceAccount},
+		{"64 KiB + 1", role, 64<<10 + 1, regcred.StageServiceAccount},
+		{"256 KiB", role, 256<<10 - len(role), regcred.StageServiceAccount},
+		{"256 KiB, not passed on", "example.com/other", 256<<10 - len(role), ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			api := start(t, testkube.Options{})
+			pod := pods(api, 1)[0]
+			api.AddServiceAccount(testkube.ServiceAccount{
+				Namespace: "ci", Name: "builder", UID: "uid-1",
+				Annotations: map[string]string{tt.key: strings.Repeat("x", tt.length)},
+			})
+			p := &cloud{}
+			k := keyring(t, connect(t, api, node, kube.Options{}), p, regcred.CachePerServiceAccount)
+			a, err := lookup(t, k, pod, "app")
+			if a.Stage != tt.stage {
+				t.Fatalf("failed at %q, want %q: %.500v", a.Stage, tt.stage, err)
+			}
+			if tt.stage != "" {
+				if text := err.Error(); len(text) > 500 {
+					t.Errorf("an error of %d bytes: %.500s", len(text), text)
+				}
+				return
+			}
+			want := 0
+			if tt.key == role {
+				want = tt.length
+			}
+			if got := p.last.Load().ServiceAccountAnnotations[role]; len(got) != want {
+				t.Errorf("the plugin got %d bytes, want %d", len(got), want)
+			}
+		})
+	}
+}
+
+// TestKeyringWhileDown: live answers in the cache serve on, and so do live
+// tokens, also for images that have not been asked about.
+func TestKeyringWhileDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := startPipe(t)
+		all := pods(api, 2)
+		p := &cloud{}
+		k := keyring(t, connect(t, api, node, kube.Options{}), p, regcred.CachePerToken)
+		if _, err := lookup(t, k, all[0], "app"); err != nil {
+			t.Fatal(err)
+		}
+		api.Stop()
+		time.Sleep(59 * time.Minute) // the token is due, and still good
+		a, err := lookup(t, k, all[0], "app")
+		if err != nil || a.Cache != regcred.CacheHit {
+			t.Errorf("from the cache: %q, error %v", a.Cache, err)
+		}
+		a, err = lookup(t, k, all[1], "app")
+		if a.Stage != regcred.StageToken || !errors.As(err, new(*regcred.LookupError)) {
+			t.Errorf("another pod, without a token: stage %q, error %v", a.Stage, err)
+		}
+		time.Sleep(time.Minute)
+		a, err = lookup(t, k, all[0], "app") // an hour
+		if a.Stage != regcred.StageServiceAccount || err == nil {
+			t.Errorf("after an hour: stage %q, error %v", a.Stage, err)
+		}
+	})
+}
+
+// TestTokenExpiresDuringPull: layers are asked for one after the other, and
+// what expires in between is replaced.
+func TestTokenExpiresDuringPull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := start(t, testkube.Options{Pipe: true, TokenLife: 10 * time.Minute})
+		pod := pods(api, 1)[0]
+		p := &cloud{}
+		k := keyring(t, connect(t, api, node, kube.Options{}), p, regcred.CachePerToken)
+		seen := map[regcred.Secret]bool{}
+		for range 30 {
+			if _, err := lookup(t, k, pod, "app"); err != nil {
+				t.Fatal(err)
+			}
+			seen[p.last.Load().ServiceAccountToken] = true
+			time.Sleep(time.Minute)
+		}
+		// Each serves eight minutes.
+		if n := api.Calls("create", "serviceaccounts/token"); n != 4 || len(seen) != n {
+			t.Errorf("%d tokens were minted and %d used, want 4", n, len(seen))
+		}
+	})
+}
+
+// TestLookupErrors: what fails between lookup and token is one line, with the
+// step, and never an anonymous pull.
+func TestLookupErrors(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		with  func(*testkube.Server)
+		stage regcred.Stage
+		says  string
+	}{
+		{"403 to the service account", func(s *testkube.Server) {
+			s.Inject(testkube.Fault{Kind: testkube.Forbidden, Verb: "get"})
+		}, regcred.StageServiceAccount, `missing is the verb "get" on the resource "serviceaccounts" in namespace "ci"`},
+		{"403 to the audience", func(s *testkube.Server) { s.Revoke(node, testkube.AudienceVerb, registry) },
+			regcred.StageToken, `missing is the verb "request-serviceaccounts-token-audience" on the resource "reg.example" in namespace "ci"`},
+		{"deleted before the token", func(s *testkube.Server) {
+			s.Inject(testkube.Fault{Kind: testkube.NotFound, Resource: "serviceaccounts/token"})
+		}, regcred.StageToken, `404 Not Found`},
+		{"pod UID reused", func(s *testkube.Server) {
+			s.AddPod(testkube.Pod{Namespace: "ci", Name: "pod-0", UID: "new", ServiceAccount: "builder", Node: "node-1"})
+		}, regcred.StageToken, "does not match the UID in record"},
+		{"down", (*testkube.Server).Stop, regcred.StageServiceAccount, "connection refused"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			api := start(t, testkube.Options{})
+			pod := pods(api, 1)[0]
+			tt.with(api)
+			p := &cloud{}
+			k := keyring(t, connect(t, api, node, kube.Options{}), p, regcred.CachePerServiceAccount)
+			a, err := lookup(t, k, pod, "app")
+			if a.Stage != tt.stage || !errors.As(err, new(*regcred.LookupError)) || p.execs.Load() > 0 {
+				t.Errorf("stage %q, want %q; %d execs; error %v", a.Stage, tt.stage, p.execs.Load(), err)
+			}
+			if !strings.HasSuffix(err.Error(), tt.says) && !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("got\n%v\nwant in it\n%s", err, tt.says)
+			}
+			var e *kube.Error
+			if !errors.As(err, &e) {
+				t.Errorf("there is no *kube.Error in %v", err)
+			}
+		})
+	}
+}
+
+// BenchmarkWarmLookup is a lookup in service-account mode that asks nobody.
+func BenchmarkWarmLookup(b *testing.B) {
+	for _, cacheType := range []regcred.TokenCacheType{regcred.CachePerServiceAccount, regcred.CachePerToken} {
+		b.Run(string(cacheType), func(b *testing.B) {
+			api := start(b, testkube.Options{})
+			pod := pods(api, 1)[0]
+			c := connect(b, api, testkube.Admin, kube.Options{})
+			ctx, cancel := context.WithCancel(b.Context())
+			defer cancel()
+			k := keyring(b, c, &cloud{}, cacheType)
+			req := regcred.Request{Image: registry + "/app:v1", Pod: pod}
+			ask := func() {
+				if res, err := k.Lookup(ctx, req); err != nil || len(res.Credentials) != 1 {
+					b.Fatal(err)
+				}
+			}
+			ask()
+			b.ReportAllocs()
+			for b.Loop() {
+				ask()
+			}
+		})
+	}
+}
+
+// BenchmarkManyPods is what a process holds that has looked up for 5,000 pods
+// of 500 service accounts; heap-bytes is what is in use afterwards.
+func BenchmarkManyPods(b *testing.B) {
+	api := start(b, testkube.Options{})
+	var all []*regcred.Pod
+	for i := range 5000 {
+		account, pod := fmt.Sprint("account-", i%500), fmt.Sprint("pod-", i)
+		if i < 500 {
+			api.AddServiceAccount(testkube.ServiceAccount{Namespace: "ci", Name: account, Annotations: map[string]string{"example.com/role": account}})
+		}
+		uid := api.AddPod(testkube.Pod{Namespace: "ci", Name: pod, ServiceAccount: account})
+		all = append(all, &regcred.Pod{Namespace: "ci", Name: pod, UID: uid, ServiceAccount: account})
+	}
+	for b.Loop() {
+		c := connect(b, api, testkube.Admin, kube.Options{})
+		k := keyring(b, c, &cloud{}, regcred.CachePerToken)
+		before := heap()
+		for _, pod := range all {
+			if res, err := k.Lookup(b.Context(), regcred.Request{Image: registry + "/app:v1", Pod: pod}); err != nil || len(res.Credentials) != 1 {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(heap()-before), "heap-bytes") // the server's log of the calls is in it
+		k.Close()
+	}
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/regcred/regcred"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// secretsAtOnce bounds the calls of one PullSecrets.
+const secretsAtOnce = 4
+
+// Pod is what a pull needs to know of a pod.
+type Pod struct {
+	regcred.Pod
+	Node        string
+	PullSecrets []string // names in spec.imagePullSecrets, in order
+	Images      []string // of its containers, init containers first, each once
+}
+
+// Pod reads a pod. Its errors are of type [*Error].
+func (c *Client) Pod(ctx context.Context, namespace, name string) (*Pod, error) {
+	var pod corev1.Pod
+	if err := c.do(ctx, object("Pod", "pods", namespace, name), &pod); err != nil {
+		return nil, err
+	}
+	return &Pod{
+		Pod: regcred.Pod{
+			Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),
+			ServiceAccount: pod.Spec.ServiceAccountName,
+		},
+		Node:        pod.Spec.NodeName,
+		PullSecrets: names(pod.Spec.ImagePullSecrets),
+		Images:      images(&pod.Spec),
+	}, nil
+}
+
+func images(spec *corev1.PodSpec) []string {
+	var all []string
+	add := func(image string) {
+		if image != "" && !slices.Contains(all, image) {
+			all = append(all, image)
+		}
+	}
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		add(c.Image)
+	}
+	for _, c := range spec.EphemeralContainers {
+		add(c.Image)
+	}
+	return all
+}
+
+// PullSecrets reads the secrets of those names, and returns them in that order,
+// whatever their type. Those that could be read are returned beside the joined
+// errors of the others: a kubelet goes on without them, and records the event
+// FailedToRetrieveImagePullSecret.
+func (c *Client) PullSecrets(ctx context.Context, namespace string, names []string) ([]regcred.PullSecret, error) {
+	secrets := make([]*regcred.PullSecret, len(names))
+	errs := make([]error, len(names))
+	var g errgroup.Group
+	g.SetLimit(secretsAtOnce)
+	for i, name := range names {
+		g.Go(func() error {
+			secrets[i], errs[i] = c.pullSecret(ctx, namespace, name)
+			return nil
+		})
+	}
+	_ = g.Wait() // the errors are in errs
+	var found []regcred.PullSecret
+	for _, s := range secrets {
+		if s != nil {
+			found = append(found, *s)
+		}
+	}
+	return found, errors.Join(errs...)
+}
+
+func (c *Client) pullSecret(ctx context.Context, namespace, name string) (*regcred.PullSecret, error) {
+	var s corev1.Secret
+	if err := c.do(ctx, object("Secret", "secrets", namespace, name), &s); err != nil {
+		return nil, err
+	}
+	return &regcred.PullSecret{
+		Namespace: s.Namespace, Name: s.Name, UID: string(s.UID),
+		Type: string(s.Type), Data: s.Data,
+	}, nil
+}

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package kube_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testkube"
+	"github.com/regcred/regcred/kube"
+)
+
+// TestTokenRequest: what the API server is asked for, as a kubelet asks.
+func TestTokenRequest(t *testing.T) {
+	api := start(t, testkube.Options{})
+	req := populate(api)
+	unbound := req
+	unbound.PodName, unbound.PodUID = "", ""
+	common := testkube.Request{
+		Verb: "create", Resource: "serviceaccounts/token", Namespace: "ci", Name: "builder", User: testkube.Admin,
+		AccountUID: req.ServiceAccountUID, Audiences: []string{"reg.example"},
+	}
+	bound := common
+	bound.BoundKind, bound.BoundName, bound.BoundUID = "v1/Pod", "web", req.PodUID
+
+	c := connect(t, api, testkube.Admin, kube.Options{})
+	for _, tt := range []struct {
+		name string
+		req  regcred.TokenRequest
+		want testkube.Request
+	}{
+		{"of a pod", req, bound},
+		{"of nobody", unbound, common},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			token := mustRequest(t, c, tt.req)
+			log := api.Log()
+			got := log[len(log)-1]
+			ignore := cmp.Options{cmpopts.IgnoreUnexported(got), cmpopts.IgnoreFields(got, "UserAgent", "Token")}
+			if diff := cmp.Diff(tt.want, got, ignore); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if token != got.Token {
+				t.Error("that is not the token that was minted")
+			}
+		})
+	}
+}
+
+func mustRequest(t *testing.T, c *kube.Client, req regcred.TokenRequest) regcred.Secret {
+	t.Helper()
+	token, err := c.RequestToken(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token == "" {
+		t.Fatal("the token is empty")
+	}
+	return token
+}
+
+// TestTokenRefresh: a token is replaced after 80 % of its life or 24 hours,
+// less a jitter of at most ten seconds.
+func TestTokenRefresh(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		life, used time.Duration
+	}{
+		{"an hour", time.Hour, 48 * time.Minute},
+		{"ten minutes", 10 * time.Minute, 8 * time.Minute},
+		{"30 hours", 30 * time.Hour, 24 * time.Hour},
+		{"a week", 7 * 24 * time.Hour, 24 * time.Hour},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := start(t, testkube.Options{Pipe: true, TokenLife: tt.life})
+				req := populate(api)
+				c := connect(t, api, testkube.Admin, kube.Options{})
+				asked := time.Now()
+				first := mustRequest(t, c, req)
+				time.Sleep(tt.used - 11*time.Second)
+				if mustRequest(t, c, req) != first {
+					t.Errorf("replaced after %v", time.Since(asked))
+				}
+				wantCalls(t, api, "create", "", 1)
+				time.Sleep(12 * time.Second)
+				if mustRequest(t, c, req) == first {
+					t.Errorf("not replaced after %v", time.Since(asked))
+				}
+				wantCalls(t, api, "create", "", 2)
+			})
+		})
+	}
+}
+
+// TestTokenOutlives: a token that cannot be replaced serves for the rest of
+// its life, and a new one is asked for every ten seconds.
+func TestTokenOutlives(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		kind testkube.FaultKind
+		says string
+	}{
+		{"down", testkube.Reset, "no answer"},
+		{"500", testkube.ServerError, "500"},
+		{"429", testkube.TooManyRequests, "429"},
+		{"refused", testkube.Forbidden, "403"}, // kubelet: an answer, and the token is used all the same
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log lines
+				api := startPipe(t)
+				req := populate(api)
+				c := connect(t, api, testkube.Admin, kube.Options{Logger: log.logger()})
+				asked := time.Now()
+				first := mustRequest(t, c, req)
+				fault := api.Inject(testkube.Fault{Kind: tt.kind, Times: testkube.Forever})
+				time.Sleep(50 * time.Minute)
+				for range 10 {
+					if mustRequest(t, c, req) != first {
+						t.Fatal("there is another token")
+					}
+				}
+				if fault.Hits() != 1 || log.count("the old one is still good") != 1 {
+					t.Errorf("asked %d times within a moment:\n%s", fault.Hits(), log.b.String())
+				}
+				time.Sleep(10 * time.Second)
+				mustRequest(t, c, req)
+				if fault.Hits() != 2 {
+					t.Errorf("asked %d times within ten seconds, want 2", fault.Hits())
+				}
+				time.Sleep(time.Until(asked.Add(time.Hour)))
+				_, err := c.RequestToken(t.Context(), req)
+				wantError(t, err, "create serviceaccounts/token ci/builder: ", tt.says)
+				fault.Remove()
+				if mustRequest(t, c, req) == first {
+					t.Error("the token that has expired is there again")
+				}
+				canary.Check(t, "the log", log.b.String())
+			})
+		})
+	}
+}
+
+// TestTokenKey: no part of a request may differ for a token to be used again.
+func TestTokenKey(t *testing.T) {
+	api := start(t, testkube.Options{})
+	req := populate(api)
+	api.AddServiceAccount(testkube.ServiceAccount{Namespace: "ci", Name: "other", UID: req.ServiceAccountUID})
+	api.AddServiceAccount(testkube.ServiceAccount{Namespace: "cd", Name: "builder", UID: req.ServiceAccountUID})
+	api.AddPod(testkube.Pod{Namespace: "ci", Name: "web-2", UID: req.PodUID, ServiceAccount: "builder"})
+	c := connect(t, api, testkube.Admin, kube.Options{})
+	seen := map[regcred.Secret]string{}
+	for _, tt := range []struct {
+		name   string
+		change func(*regcred.TokenRequest)
+	}{
+		{"as it is", func(*regcred.TokenRequest) {}},
+		{"pod", func(r *regcred.TokenRequest) { r.PodName = "web-2" }},
+		{"no pod UID", func(r *regcred.TokenRequest) { r.PodUID = "" }},
+		{"no pod", func(r *regcred.TokenRequest) { r.PodName, r.PodUID = "", "" }},
+		{"audience", func(r *regcred.TokenRequest) { r.Audience = "reg2.example" }},
+		{"no service account UID", func(r *regcred.TokenRequest) { r.ServiceAccountUID = "" }},
+		{"service account", func(r *regcred.TokenRequest) { r.ServiceAccount, r.PodName, r.PodUID = "other", "", "" }},
+		{"namespace", func(r *regcred.TokenRequest) { r.Namespace, r.PodName, r.PodUID = "cd", "", "" }},
+	} {
+		r := req
+		tt.change(&r)
+		token := mustRequest(t, c, r)
+		if was, ok := seen[token]; ok {
+			t.Errorf("%s: the token of %s", tt.name, was)
+		}
+		seen[token] = tt.name
+		if mustRequest(t, c, r) != token {
+			t.Errorf("%s: another token for the same request", tt.name)
+		}
+	}
+	wantCalls(t, api, "create", "", len(seen))
+}
+
+// TestTokenReuse: a pod or service account that was made anew under its name
+// does not get the token of the former, nor the former another one.
+func TestTokenReuse(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		renew func(*testkube.Server, *regcred.TokenRequest)
+		says  string
+	}{
+		{"pod", func(s *testkube.Server, r *regcred.TokenRequest) {
+			r.PodUID = s.AddPod(testkube.Pod{Namespace: "ci", Name: "web", UID: "new", ServiceAccount: "builder"})
+		}, "409 Conflict: Operation cannot be fulfilled on Pod"},
+		{"service account", func(s *testkube.Server, r *regcred.TokenRequest) {
+			r.ServiceAccountUID = s.AddServiceAccount(testkube.ServiceAccount{Namespace: "ci", Name: "builder", UID: "new"})
+		}, "does not match the UID of the service account (new)"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := startPipe(t)
+				old := populate(api)
+				c := connect(t, api, testkube.Admin, kube.Options{})
+				first := mustRequest(t, c, old)
+				renewed := old
+				tt.renew(api, &renewed)
+				if mustRequest(t, c, renewed) == first {
+					t.Error("the new one gets the token of the old one")
+				}
+				time.Sleep(time.Hour)
+				_, err := c.RequestToken(t.Context(), old)
+				wantError(t, err, tt.says)
+			})
+		})
+	}
+}
+
+// TestTokenOfDeletedAccount: it was there a moment ago. The next lookup does
+// not trust what is known any more.
+func TestTokenOfDeletedAccount(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		with func(*testkube.Server)
+		says string
+	}{
+		{"deleted", func(s *testkube.Server) { s.Delete("serviceaccounts", "ci", "builder") }, `404 Not Found: serviceaccounts "builder" not found`},
+		{"made anew", func(s *testkube.Server) {
+			s.AddServiceAccount(testkube.ServiceAccount{Namespace: "ci", Name: "builder", UID: "new"})
+		}, "409 Conflict"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			api := start(t, testkube.Options{})
+			req := populate(api)
+			c := connect(t, api, testkube.Admin, kube.Options{})
+			mustGet(t, c)
+			tt.with(api)
+			_, err := c.RequestToken(t.Context(), req)
+			wantError(t, err, tt.says)
+			_, _ = c.GetServiceAccount(t.Context(), "ci", "builder")
+			wantCalls(t, api, "get", "serviceaccounts", 2)
+		})
+	}
+}
+
+// TestTokenShared: one call for all who ask at the same time.
+func TestTokenShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := startPipe(t)
+		req := populate(api)
+		c := connect(t, api, testkube.Admin, kube.Options{})
+		api.Inject(testkube.Fault{Kind: testkube.Hang})
+		ctx, cancel := context.WithCancel(t.Context())
+		type result struct {
+			token regcred.Secret
+			err   error
+		}
+		results := make(chan result, 50)
+		ask := func(ctx context.Context) {
+			token, err := c.RequestToken(ctx, req)
+			results <- result{token, err}
+		}
+		go ask(ctx)
+		synctest.Wait()
+		for range 49 {
+			go ask(t.Context())
+		}
+		synctest.Wait()
+		cancel()
+		wantError(t, (<-results).err, "context canceled")
+		api.Release()
+		first := <-results
+		for range 48 {
+			if r := <-results; r.err != nil || r.token != first.token {
+				t.Errorf("error %v, or another token", r.err)
+			}
+		}
+		wantCalls(t, api, "create", "", 1)
+	})
+}
+
+// TestTokenWrong: what is not the token that was asked for is an error, and is
+// not kept. Nothing of it is shown.
+func TestTokenWrong(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		fault testkube.Fault
+		says  string
+	}{
+		{"other audience", testkube.Fault{Kind: testkube.Replace, Old: `"audiences":["reg.example"]`, New: `"audiences":["other.example"]`},
+			`is a token for the audiences ["other.example"], not for "reg.example"`},
+		{"another audience too", testkube.Fault{Kind: testkube.Replace, Old: `"audiences":["reg.example"]`, New: `"audiences":["reg.example","other.example"]`},
+			`is a token for the audiences ["reg.example" "other.example"], not for "reg.example"`},
+		{"empty", testkube.Fault{Kind: testkube.Replace, Old: `"token":`, New: `"other":`}, "an empty token"},
+		{"cut off", testkube.Fault{Kind: testkube.Cut}, "the connection ended before the answer did"},
+		{"without an end, which serves once", testkube.Fault{Kind: testkube.Replace, Old: `"expirationTimestamp":`, New: `"audiences":`}, ""},
+		{"not JSON", testkube.Fault{Kind: testkube.Replace, Old: `"token":`, New: `"token"`}, "the answer is not a TokenRequest"},
+		{"another kind", testkube.Fault{Kind: testkube.Replace, Old: `"kind":"TokenRequest"`, New: `"kind":"Pod"`}, "the answer is not a TokenRequest"},
+		{"login page", testkube.Fault{Kind: testkube.Garbage}, "the answer is not a TokenRequest"},
+		{"huge", testkube.Fault{Kind: testkube.Huge}, "the answer is longer than 1048576 bytes"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			api := start(t, testkube.Options{})
+			req := populate(api)
+			c := connect(t, api, testkube.Admin, kube.Options{})
+			api.Inject(tt.fault)
+			if tt.says == "" {
+				mustRequest(t, c, req)
+			} else if _, err := c.RequestToken(t.Context(), req); err == nil {
+				t.Error("there is a token")
+			} else {
+				wantError(t, err, tt.says)
+			}
+			mustRequest(t, c, req)
+			wantCalls(t, api, "create", "", 2)
+		})
+	}
+}
+
+func TestTokenWithoutAudience(t *testing.T) {
+	api := start(t, testkube.Options{})
+	req := populate(api)
+	req.Audience = ""
+	_, err := connect(t, api, testkube.Admin, kube.Options{}).RequestToken(t.Context(), req)
+	wantError(t, err, "without an audience, the token would be for the API server itself")
+	wantCalls(t, api, "", "", 0)
+}
+
+// TestTokenExpired: by a clock that is far ahead of the API server's, every
+// token has expired. It is given all the same, as a kubelet does, and not kept.
+func TestTokenExpired(t *testing.T) {
+	api := start(t, testkube.Options{TokenLife: -time.Hour})
+	req := populate(api)
+	c := connect(t, api, testkube.Admin, kube.Options{})
+	first := mustRequest(t, c, req)
+	if mustRequest(t, c, req) == first {
+		t.Error("the token is kept")
+	}
+}
