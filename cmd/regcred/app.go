@@ -46,7 +46,11 @@ func (a *app) commands() []*cobra.Command {
 		a.explainCmd(),
 		a.validateCmd(),
 		a.pullCmd(),
+		a.prepullCmd(),
 		a.pluginCmd(),
+		a.convertCmd(),
+		a.rbacCmd(),
+		a.doctorCmd(),
 		a.versionCmd(),
 	}
 }

@@ -25,7 +25,8 @@ const (
 // attemptJSON is a regcred.Attempt in -o json.
 type attemptJSON struct {
 	Outcome         string              `json:"outcome"`
-	Skipped         string              `json:"skipped,omitempty"` // why it was not asked
+	Skipped         string              `json:"skipped,omitempty"`  // why it was not asked
+	Identity        *identityJSON       `json:"identity,omitempty"` // in service-account mode
 	Cache           regcred.CacheResult `json:"cache,omitempty"`
 	CacheKey        plugin.CacheKeyType `json:"cacheKey,omitempty"`
 	AgeSeconds      float64             `json:"ageSeconds,omitempty"` // of a cached answer
@@ -36,13 +37,40 @@ type attemptJSON struct {
 	Stderr          string              `json:"stderr,omitempty"`   // scrubbed
 	Stage           regcred.Stage       `json:"stage,omitempty"`    // where it failed
 	Error           string              `json:"error,omitempty"`    // why
+	Fix             string              `json:"fix,omitempty"`      // what to do about that, or about having been skipped
 	ExitCode        *int                `json:"exitCode,omitempty"` // of a plugin that exited by itself, but not with 0
+}
+
+// identityJSON is a regcred.Identity in -o json.
+type identityJSON struct {
+	ServiceAccount *objectJSON            `json:"serviceAccount,omitempty"` // missing for a token from a file
+	Audience       string                 `json:"audience"`                 // that the configuration asks for
+	Annotations    []string               `json:"annotations"`              // keys that are passed on
+	Absent         []string               `json:"absent,omitempty"`         // optional keys that the service account lacks
+	Missing        string                 `json:"missing,omitempty"`        // required key that it lacks
+	Token          regcred.TokenUse       `json:"token,omitempty"`          // "given" or "requested"; missing if none was needed
+	CacheType      regcred.TokenCacheType `json:"cacheType,omitempty"`
+}
+
+func toIdentityJSON(id *regcred.Identity) *identityJSON {
+	if id == nil {
+		return nil
+	}
+	return &identityJSON{
+		ServiceAccount: toObjectJSON(&id.ServiceAccount),
+		Audience:       id.Audience,
+		Annotations:    append([]string{}, id.Annotations...),
+		Absent:         id.Absent,
+		Missing:        id.Missing,
+		Token:          id.Token,
+	}
 }
 
 func toAttemptJSON(at regcred.Attempt) *attemptJSON {
 	j := &attemptJSON{
 		Outcome:         outcome(at),
 		Skipped:         at.Skipped,
+		Identity:        toIdentityJSON(at.Identity),
 		Cache:           at.Cache,
 		CacheKey:        at.CacheKey,
 		AgeSeconds:      seconds(at.Age),
@@ -54,7 +82,7 @@ func toAttemptJSON(at regcred.Attempt) *attemptJSON {
 		Stage:           at.Stage,
 	}
 	if at.Err != nil {
-		j.Error = cause(at.Err)
+		j.Error = strings.TrimPrefix(cause(at.Err), fmt.Sprintf("provider %q: ", at.Provider))
 		if e, ok := errors.AsType[*plugin.ExecError](at.Err); ok && e.Stage == plugin.StageExec && e.ExitCode > 0 {
 			j.ExitCode = &e.ExitCode
 		}
@@ -85,47 +113,83 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// attemptError is why an attempt failed, with the name of what failed: errors
-// of plugins and sources have it, those about service accounts do not.
-func attemptError(at regcred.Attempt) error {
-	if _, ok := errors.AsType[*plugin.ExecError](at.Err); ok || at.Kind != regcred.SourceProvider {
-		return at.Err
-	}
-	return fmt.Errorf("provider %q: %w", at.Provider, at.Err)
-}
-
 // attemptErrors says for each failed attempt why there are no credentials.
 func attemptErrors(what string, attempts []regcred.Attempt) error {
 	var errs []error
 	for _, at := range failedOf(attempts) {
-		errs = append(errs, fmt.Errorf("no credentials for %s: %w", what, attemptError(at)))
+		errs = append(errs, fmt.Errorf("no credentials for %s: %w", what, at.Err))
 	}
 	return errors.Join(errs...)
 }
 
 // lines describes an attempt for people: what was done, then what came of it.
 func (a *app) lines(j *attemptJSON) []string {
+	list := j.Identity.lines()
 	switch j.Outcome {
 	case outcomeSkipped:
-		return []string{
-			"not asked: " + j.Skipped,
-			"(--service-account-token-file and --annotation stand for a pod's service account)",
-		}
+		return append(list, j.mended("not asked: "+j.Skipped)...)
 	case outcomeFailed:
-		return j.failureLines()
+		return append(list, j.mended(j.failureLines()...)...)
 	}
 	first := j.answer()
 	if did := j.did(); did != "" {
 		first = did + ": " + first
 	}
-	list := []string{first}
+	list = append(list, first)
 	if j.Outcome == outcomeEmpty && len(j.Keys) > 0 {
 		list = append(list, "none of its keys matches the image: "+strings.Join(j.Keys, ", "))
 	}
 	if j.CacheKey != "" {
-		list = append(list, fmt.Sprintf("good for %s; %s", scope(j.CacheKey), a.kept(j)))
+		list = append(list, fmt.Sprintf("good for %s%s; %s", scope(j.CacheKey), j.Identity.scope(), a.kept(j)))
 	}
 	return append(list, j.stderrLines()...)
+}
+
+// mended adds what to do.
+func (j *attemptJSON) mended(list ...string) []string {
+	if j.Fix != "" {
+		list = append(list, "fix: "+j.Fix)
+	}
+	return list
+}
+
+// lines says on whose behalf the provider was asked.
+func (id *identityJSON) lines() []string {
+	if id == nil {
+		return nil
+	}
+	var list []string
+	if id.ServiceAccount != nil {
+		who := fmt.Sprintf("service account %s/%s", id.ServiceAccount.Namespace, id.ServiceAccount.Name)
+		if id.ServiceAccount.UID != "" {
+			who += ", uid " + id.ServiceAccount.UID
+		}
+		list = append(list, who)
+	}
+	if len(id.Annotations) > 0 {
+		list = append(list, "annotations passed on: "+strings.Join(id.Annotations, ", "))
+	}
+	if len(id.Absent) > 0 {
+		list = append(list, "optional annotations that are absent: "+strings.Join(id.Absent, ", "))
+	}
+	switch id.Token {
+	case regcred.TokenRequested:
+		list = append(list, fmt.Sprintf("token requested for audience %q", id.Audience))
+	case regcred.TokenGiven:
+		list = append(list, fmt.Sprintf("token given; the configuration asks for audience %q", id.Audience))
+	}
+	return list
+}
+
+// scope says for whom beside the asker an answer is good.
+func (id *identityJSON) scope() string {
+	switch {
+	case id == nil:
+		return ""
+	case id.Token == regcred.TokenGiven || id.CacheType == regcred.CachePerToken:
+		return ", with this token"
+	}
+	return fmt.Sprintf(", for all pods of service account %s/%s", id.ServiceAccount.Namespace, id.ServiceAccount.Name)
 }
 
 func (j *attemptJSON) answer() string {

@@ -315,7 +315,7 @@ func (a *app) demoPull(ctx context.Context, n *demoNode, r *demoReport, t *demoT
 		return err
 	}
 	defer k.Close()
-	p := &pullFlags{quiet: true, dir: filepath.Join(n.dir, "image")}
+	p := &pullFlags{lookupFlags: &lookupFlags{}, quiet: true, dir: filepath.Join(n.dir, "image")}
 	pulled, err := a.pullOne(ctx, cfg, k, p, regcred.Request{Image: n.image})
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -111,8 +112,8 @@ func words(text string) []string {
 }
 
 // kubeletFlags picks the flags that matter here out of a kubelet's command
-// line; the last one of a name wins.
-func kubeletFlags(args []string) map[string]string {
+// line, and those of more; the last one of a name wins.
+func kubeletFlags(args []string, more ...string) map[string]string {
 	flags := map[string]string{}
 	for i, arg := range args {
 		name, value, inline := strings.Cut(arg, "=")
@@ -122,7 +123,7 @@ func kubeletFlags(args []string) map[string]string {
 		}
 		// kubelet: its flags may be written with underscores.
 		name = strings.ReplaceAll(name, "_", "-")
-		if name != configFlag && name != binDirFlag && name != "root-dir" {
+		if name != configFlag && name != binDirFlag && name != "root-dir" && !slices.Contains(more, name) {
 			continue
 		}
 		if !inline && i+1 < len(args) {

@@ -66,6 +66,8 @@ func TestDocsJSON(t *testing.T) {
 		"regcred plugin run -o json": &pluginRunReport{},
 		"regcred version -o json":    &versionInfo{},
 		"regcred pull -o json":       &[]pullReport{},
+		"regcred prepull -o json":    &runtimeReport{},
+		"regcred doctor -o json":     &doctorReport{},
 	}
 	for _, m := range example.FindAllStringSubmatch(docs, -1) {
 		result, ok := results[m[1]]
@@ -94,7 +96,7 @@ func TestDocsJSON(t *testing.T) {
 func jsonNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for _, file := range []string{"attempt.go", "demo.go", "explain.go", "get.go", "json.go", "pluginrun.go", "pull.go", "validate.go", "verdict.go", "version.go"} {
+	for _, file := range []string{"attempt.go", "demo.go", "doctor.go", "explain.go", "get.go", "json.go", "pluginrun.go", "pull.go", "pullreport.go", "validate.go", "verdict.go", "version.go"} {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

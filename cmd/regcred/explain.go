@@ -44,7 +44,8 @@ type explainReport struct {
 	Repository  string            `json:"repository"` // as providers see it; for a registry its host
 	Config      configJSON        `json:"config"`
 	BinDir      string            `json:"binDir,omitempty"`
-	Environment string            `json:"environment"` // "caller" or "kubelet pid N"
+	Environment string            `json:"environment"`       // "caller" or "kubelet pid N"
+	Subject     *subjectJSON      `json:"subject,omitempty"` // for whom, if --pod or --service-account says so
 	DryRun      bool              `json:"dryRun"`
 	Sources     []sourceReport    `json:"sources"` // pull secrets and the node's docker config files
 	Providers   []providerReport  `json:"providers"`
@@ -59,10 +60,23 @@ type configJSON struct {
 	From string `json:"from"` // where the paths were taken from
 }
 
+// subjectJSON is the pod or service account for which an image is looked up.
+type subjectJSON struct {
+	Pod            *objectJSON `json:"pod,omitempty"`
+	Node           string      `json:"node,omitempty"`           // on which the pod is
+	ServiceAccount *objectJSON `json:"serviceAccount,omitempty"` // missing for a pod without one
+	PullSecrets    []string    `json:"pullSecrets"`              // names, also of those that cannot be read
+	APIServer      string      `json:"apiServer"`
+	From           string      `json:"from"`                  // where address and identity are from
+	Differences    []string    `json:"differences,omitempty"` // from what a kubelet does
+}
+
 type sourceReport struct {
 	Kind regcred.SourceKind `json:"kind"`
 	Name string             `json:"name"`
 	attemptJSON
+
+	unread bool // a pull secret that is not to be had, in contrast to one that does not parse
 }
 
 type providerReport struct {
@@ -84,6 +98,7 @@ The exit code is 0 if there are credentials, 3 if there are none and a pull
 would be anonymous, and 1 if something failed.`,
 		Example: `  regcred explain registry.example/team/app:1.2
   sudo regcred explain --as-kubelet registry.example/team/app:1.2
+  sudo regcred explain --as-kubelet --pod team/app-1 registry.example/team/app:1.2
   regcred explain --dry-run --config providers.yaml registry.example/team/app
   regcred explain -o json registry.example/team/app | jq .verdict`,
 	}
@@ -97,8 +112,7 @@ would be anonymous, and 1 if something failed.`,
 }
 
 func (a *app) explain(ctx context.Context, out io.Writer, e *explainFlags, tgt target) error {
-	req, err := e.request(tgt)
-	if err != nil {
+	if err := e.check(); err != nil {
 		return err
 	}
 	o, err := a.resolve("", !e.dryRun)
@@ -114,7 +128,7 @@ func (a *app) explain(ctx context.Context, out io.Writer, e *explainFlags, tgt t
 		return err
 	}
 	if r.DryRun = e.dryRun; !e.dryRun {
-		if err := a.explainLookup(ctx, cfg, o, e, req, r); err != nil {
+		if err := a.explainLookup(ctx, cfg, o, e, tgt, r); err != nil {
 			return err
 		}
 	}
@@ -158,6 +172,33 @@ func (a *app) newReport(cfg *regcred.Config, o *origin, tgt target) (*explainRep
 	return r, nil
 }
 
+// check refuses flags that do not go together.
+func (e *explainFlags) check() error {
+	if e.dryRun && (e.pod.given() || e.serviceAccount.given()) {
+		return usageError("", "--dry-run asks nobody: leave out --pod and --service-account")
+	}
+	return e.lookupFlags.check()
+}
+
+// report is s in -o json.
+func (s *kubeSubject) report() *subjectJSON {
+	j := &subjectJSON{
+		Node:           s.node,
+		ServiceAccount: toObjectJSON(&regcred.ObjectRef{Namespace: s.pod.Namespace, Name: s.pod.ServiceAccount}),
+		PullSecrets:    append([]string{}, s.names...),
+		APIServer:      s.server,
+		From:           s.from,
+		Differences:    s.differences(),
+	}
+	if s.isPod() {
+		j.Pod = toObjectJSON(&regcred.ObjectRef{Namespace: s.pod.Namespace, Name: s.pod.Name, UID: s.pod.UID})
+	}
+	if s.pod.ServiceAccount == "" {
+		j.ServiceAccount = nil
+	}
+	return j
+}
+
 // addFindings gives each finding to the provider that it is about.
 func (r *explainReport) addFindings(findings []regcred.Finding) {
 	for _, f := range findings {
@@ -170,7 +211,18 @@ func (r *explainReport) addFindings(findings []regcred.Finding) {
 	}
 }
 
-func (a *app) explainLookup(ctx context.Context, cfg *regcred.Config, o *origin, e *explainFlags, req regcred.Request, r *explainReport) error {
+func (a *app) explainLookup(ctx context.Context, cfg *regcred.Config, o *origin, e *explainFlags, tgt target, r *explainReport) (err error) {
+	if e.subject, err = a.findSubject(ctx, o, e.lookupFlags); err != nil {
+		return err
+	}
+	if e.subject != nil {
+		r.Subject = e.subject.report()
+		a.noteImage(cfg, e.subject, r.Repository)
+	}
+	req, err := e.request(tgt)
+	if err != nil {
+		return err
+	}
 	k, err := a.newKeyring(cfg, o, e.lookupFlags)
 	if err != nil {
 		return err
@@ -183,13 +235,27 @@ func (a *app) explainLookup(ctx context.Context, cfg *regcred.Config, o *origin,
 	}
 	r.Credentials = toCredentialsJSON(res.Credentials, false)
 	for _, at := range res.Attempts {
+		j := toAttemptJSON(at)
+		j.Fix = attemptRemedy(at, e.subject != nil, o.config)
 		if at.Kind != regcred.SourceProvider {
-			r.Sources = append(r.Sources, sourceReport{at.Kind, at.Provider, *toAttemptJSON(at)})
+			r.Sources = append(r.Sources, newSourceReport(at, j))
 		} else if at.Index >= 0 && at.Index < len(r.Providers) {
-			r.Providers[at.Index].Attempt = toAttemptJSON(at)
+			r.Providers[at.Index].Attempt = j
+			if j.Identity != nil {
+				j.Identity.CacheType = cfg.Providers[at.Index].TokenAttributes.CacheType
+			}
 		}
 	}
 	return nil
+}
+
+func newSourceReport(at regcred.Attempt, j *attemptJSON) sourceReport {
+	s := sourceReport{Kind: at.Kind, Name: at.Provider, attemptJSON: *j}
+	if _, s.unread = errors.AsType[*unreadError](at.Err); s.unread {
+		s.Kind, s.Name = regcred.SourcePullSecret, strings.TrimPrefix(s.Name, unreadPrefix)
+		s.DurationSeconds = 0 // it was read before the lookup
+	}
+	return s
 }
 
 // title names a source among others.

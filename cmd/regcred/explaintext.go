@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -27,6 +28,7 @@ func (a *app) renderReport(r *explainReport) *text {
 		t.pair("bin dir", r.BinDir)
 	}
 	t.pair("environment", describeEnvironment(r.Environment))
+	t.subject(r.Subject)
 	for _, f := range r.Findings {
 		t.finding(f)
 	}
@@ -44,6 +46,30 @@ func (a *app) renderReport(r *explainReport) *text {
 	t.head("verdict")
 	t.item(r.Verdict.mark(), r.Verdict.Text)
 	return t
+}
+
+// subject says for whom the image is looked up.
+func (t *text) subject(s *subjectJSON) {
+	if s == nil {
+		return
+	}
+	account := "none"
+	if s.ServiceAccount != nil {
+		account = s.ServiceAccount.Namespace + "/" + s.ServiceAccount.Name
+	}
+	switch {
+	case s.Pod == nil:
+		t.pair("account", account+", without a pod")
+	case s.Node == "":
+		t.pair("pod", fmt.Sprintf("%s/%s, on no node yet; service account %s", s.Pod.Namespace, s.Pod.Name, account))
+	default:
+		t.pair("pod", fmt.Sprintf("%s/%s on node %s; service account %s", s.Pod.Namespace, s.Pod.Name, s.Node, account))
+	}
+	t.pair("pull secrets", cmp.Or(strings.Join(s.PullSecrets, ", "), "none"))
+	t.pair("API server", fmt.Sprintf("%s (%s)", s.APIServer, s.From))
+	for _, d := range s.Differences {
+		t.pair("", d)
+	}
 }
 
 // shortHash is enough of a hash to compare by eye with the kubelet's metric.
@@ -66,6 +92,9 @@ func (a *app) renderSource(t *text, s sourceReport) {
 	t.item(attemptMark(&s.attemptJSON), s.title())
 	for _, line := range a.lines(&s.attemptJSON) {
 		t.detail("%s", line)
+	}
+	if s.unread {
+		t.detail("a kubelet goes on without it, and records the event FailedToRetrieveImagePullSecret")
 	}
 }
 

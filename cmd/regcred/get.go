@@ -59,19 +59,20 @@ would be anonymous, and 1 if something failed.`,
 }
 
 func (a *app) get(ctx context.Context, out io.Writer, g *getFlags, tgt target) error {
-	req, err := g.request(tgt)
-	if err != nil {
-		return err
-	}
-	cfg, k, _, err := a.openKeyring(ctx, g.lookupFlags)
+	cfg, k, o, err := a.openKeyring(ctx, g.lookupFlags)
 	if err != nil {
 		return err
 	}
 	defer k.Close()
+	req, err := g.request(tgt)
+	if err != nil {
+		return err
+	}
 	ex, err := a.explainTarget(cfg, tgt)
 	if err != nil {
 		return err
 	}
+	a.noteImage(cfg, g.subject, ex.Repository)
 	res, failure, err := lookup(ctx, k, req, ex.Repository)
 	if err != nil {
 		return err
@@ -83,7 +84,8 @@ func (a *app) get(ctx context.Context, out io.Writer, g *getFlags, tgt target) e
 	if err := a.writeGet(out, g, &r, res.Credentials); err != nil {
 		return err
 	}
-	return a.getVerdict(&r, tgt, res, failure)
+	hint := g.hint(res.Attempts, o.config, fmt.Sprintf("run %q to see every step", a.explainCommand(g.arguments()+tgt.arg())))
+	return a.getVerdict(&r, res, failure, hint)
 }
 
 func (a *app) writeGet(out io.Writer, g *getFlags, r *getResult, creds []regcred.Credential) error {
@@ -141,9 +143,19 @@ func (a *app) passwordNote(n int) {
 	}
 }
 
+// hint is what mends the first attempt for which that is known, otherwise what
+// to do to find out.
+func (g *getFlags) hint(attempts []regcred.Attempt, config, otherwise string) string {
+	for _, at := range attempts {
+		if mend := attemptRemedy(at, g.subject != nil, config); mend != "" {
+			return mend
+		}
+	}
+	return otherwise
+}
+
 // getVerdict tells what the credentials do not: that there are none, and what failed.
-func (a *app) getVerdict(r *getResult, tgt target, res *regcred.Result, failure *regcred.LookupError) error {
-	hint := fmt.Sprintf("run %q to see every step", a.explainCommand(tgt.arg()))
+func (a *app) getVerdict(r *getResult, res *regcred.Result, failure *regcred.LookupError, hint string) error {
 	if failure != nil {
 		if pullSecretFailed(res.Attempts) {
 			a.note("for want of a pull secret the kubelet would not pull at all")
@@ -153,6 +165,11 @@ func (a *app) getVerdict(r *getResult, tgt target, res *regcred.Result, failure 
 	a.warnFailed(res.Attempts)
 	if len(res.Credentials) > 0 {
 		return nil
+	}
+	for _, at := range res.Attempts {
+		if at.Skipped != "" {
+			a.note("provider %q is not asked: %s", at.Provider, at.Skipped)
+		}
 	}
 	a.note("no credentials for %s, and nothing failed: a pull would be anonymous", r.Repository)
 	return &exitError{code: exitEmpty, hint: hint}

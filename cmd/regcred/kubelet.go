@@ -34,6 +34,10 @@ func (k *kubelet) path(flag string) string {
 
 const proc = "/proc"
 
+// kubeconfigFlag is the kubelet's name of the flag; without it, a kubelet
+// knows no API server.
+const kubeconfigFlag = "kubeconfig"
+
 // findKubelet reads the kubelet that --as-kubelet names.
 func (a *app) findKubelet() (*kubelet, error) {
 	if runtime.GOOS != "linux" {
@@ -111,7 +115,7 @@ func (a *app) readKubelet(pid int) (*kubelet, error) {
 	if err != nil {
 		return nil, procError(pid, err, os.Geteuid())
 	}
-	k.flags = kubeletFlags(nulSeparated(cmdline))
+	k.flags = kubeletFlags(nulSeparated(cmdline), kubeconfigFlag)
 	environ, err := a.readProc(pid, "environ")
 	if err != nil {
 		return nil, procError(pid, err, os.Geteuid())

@@ -22,6 +22,11 @@ type lookupFlags struct {
 	pullSecrets  []string
 	tokenFile    string
 	annotations  []string
+
+	pod, serviceAccount objectName
+	kubeFlags
+
+	subject *kubeSubject // of pod or serviceAccount; set by openKeyring
 }
 
 func addLookupFlags(cmd *cobra.Command) *lookupFlags {
@@ -30,6 +35,9 @@ func addLookupFlags(cmd *cobra.Command) *lookupFlags {
 	f.StringArrayVar(&l.pullSecrets, "pull-secret", nil,
 		"`file` with an image pull secret: a Secret manifest or a docker config.json; may be repeated")
 	f.BoolVar(&l.noNodeConfig, "no-node-config", false, "leave out the node's docker config files")
+	f.Var(&l.pod, "pod", "look up as for this pod: with its pull secrets, and with its service account for providers with tokenAttributes")
+	f.Var(&l.serviceAccount, "service-account", "look up as for a pod of this service account, without one: its pull secrets, and a token that is bound to no pod")
+	l.kubeFlags.register(cmd)
 	addIdentityFlags(cmd, &l.tokenFile, &l.annotations)
 	return l
 }
@@ -43,10 +51,62 @@ func addIdentityFlags(cmd *cobra.Command, tokenFile *string, annotations *[]stri
 		"`key=value` of the service account's annotations; may be repeated")
 }
 
+// check refuses flags that do not go together.
+func (l *lookupFlags) check() error {
+	if _, err := parseAnnotations(l.annotations, l.tokenFile); err != nil {
+		return err
+	}
+	if l.kubeFlags != (kubeFlags{}) && !l.pod.given() && !l.serviceAccount.given() {
+		return usageError("", "--kubeconfig and --context say how to ask about a pod: give --pod or --service-account too")
+	}
+	return oneAtMost(
+		given{"pod", l.pod.String()},
+		given{"service-account", l.serviceAccount.String()},
+		given{"service-account-token-file", l.tokenFile})
+}
+
+// podFlags returns the flags that were given and bring credentials of a pod.
+// Without them, credentials are the node's.
+func (l *lookupFlags) podFlags() []string {
+	var list []string
+	for _, f := range []given{
+		{"pod", l.pod.String()},
+		{"service-account", l.serviceAccount.String()},
+		{"pull-secret", strings.Join(l.pullSecrets, ",")},
+		{"service-account-token-file", l.tokenFile},
+	} {
+		if f.value != "" {
+			list = append(list, "--"+f.flag)
+		}
+	}
+	return list
+}
+
+// arguments are the flags that say for whom is looked up, for a command line
+// that asks the same again.
+func (l *lookupFlags) arguments() string {
+	var b strings.Builder
+	for _, f := range []given{
+		{"pod", l.pod.String()},
+		{"service-account", l.serviceAccount.String()},
+		{"kubeconfig", l.kubeconfig},
+		{"context", l.context},
+	} {
+		if f.value != "" {
+			b.WriteString("--" + f.flag + " " + f.value + " ")
+		}
+	}
+	return b.String()
+}
+
 // openKeyring finds, loads and validates the configuration and makes a
 // keyring of it, with the sources and in the environment of a pull on this
-// node. The caller closes the keyring.
-func (a *app) openKeyring(_ context.Context, l *lookupFlags) (*regcred.Config, *regcred.Keyring, *origin, error) {
+// node, for the pod that l names. The caller closes the keyring, and makes its
+// requests with l.request.
+func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*regcred.Config, *regcred.Keyring, *origin, error) {
+	if err := l.check(); err != nil {
+		return nil, nil, nil, err
+	}
 	o, err := a.resolve("", true)
 	if err != nil {
 		return nil, nil, nil, err
@@ -54,6 +114,12 @@ func (a *app) openKeyring(_ context.Context, l *lookupFlags) (*regcred.Config, *
 	cfg, err := a.loadValid(o)
 	if err != nil {
 		return nil, nil, nil, err
+	}
+	if l.subject, err = a.findSubject(ctx, o, l); err != nil {
+		return nil, nil, nil, err
+	}
+	if l.subject != nil {
+		a.noteSubject(l.subject)
 	}
 	k, err := a.newKeyring(cfg, o, l)
 	return cfg, k, o, err
@@ -67,14 +133,23 @@ func (a *app) newKeyring(cfg *regcred.Config, o *origin, l *lookupFlags) (*regcr
 		Dir:           o.dir,
 		PluginTimeout: a.timeout,
 	}
+	if l.subject != nil {
+		opts.ServiceAccounts = l.subject.Client
+		opts.Sources = append(opts.Sources, l.subject.unread...)
+	}
 	if !l.noNodeConfig {
-		opts.Sources = []regcred.AuthSource{regcred.NodeDockerConfig(regcred.NodePaths{
-			RootDir: o.rootDir,
-			WorkDir: o.dir,
-			Home:    lookupEnv(o.environ, "HOME"),
-		})}
+		opts.Sources = append(opts.Sources, o.dockerConfig())
 	}
 	return regcred.New(cfg, opts)
+}
+
+// dockerConfig is the keyring of the node's docker config files.
+func (o *origin) dockerConfig() regcred.AuthSource {
+	return regcred.NodeDockerConfig(regcred.NodePaths{
+		RootDir: o.rootDir,
+		WorkDir: o.dir,
+		Home:    lookupEnv(o.environ, "HOME"),
+	})
 }
 
 // lookupEnv returns the value that a process with this environment sees.
@@ -87,9 +162,13 @@ func lookupEnv(environ []string, name string) string {
 	return ""
 }
 
-// request makes the question to a keyring out of the flags.
+// request makes the question to a keyring out of the flags. The pod's own pull
+// secrets come before those of files: a kubelet has all in one keyring.
 func (l *lookupFlags) request(tgt target) (regcred.Request, error) {
 	req := regcred.Request{Image: tgt.image, Registry: tgt.registry}
+	if l.subject != nil {
+		req.Pod, req.PullSecrets = &l.subject.pod, slices.Clone(l.subject.secrets)
+	}
 	for _, name := range l.pullSecrets {
 		secret, err := readPullSecret(name)
 		if err != nil {
@@ -124,21 +203,8 @@ func readBounded(name string, limit int64) ([]byte, error) {
 
 // readIdentity reads what --service-account-token-file and --annotation name.
 func readIdentity(tokenFile string, pairs []string) (token regcred.Secret, annotations map[string]string, err error) {
-	for _, pair := range pairs {
-		key, value, ok := strings.Cut(pair, "=")
-		if !ok || key == "" {
-			return "", nil, usageError("", "--annotation %q: want key=value", pair)
-		}
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[key] = value
-	}
-	if tokenFile == "" {
-		if annotations != nil {
-			return "", nil, usageError("", "--annotation needs --service-account-token-file: without a service account there are no annotations")
-		}
-		return "", nil, nil
+	if annotations, err = parseAnnotations(pairs, tokenFile); err != nil || tokenFile == "" {
+		return "", nil, err
 	}
 	data, err := readBounded(tokenFile, maxTokenFile)
 	if err != nil {
@@ -149,6 +215,25 @@ func readIdentity(tokenFile string, pairs []string) (token regcred.Secret, annot
 		return "", nil, fmt.Errorf("--service-account-token-file: %s is empty", tokenFile)
 	}
 	return token, annotations, nil
+}
+
+// parseAnnotations reads what --annotation says.
+func parseAnnotations(pairs []string, tokenFile string) (map[string]string, error) {
+	var annotations map[string]string
+	for _, pair := range pairs {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok || key == "" {
+			return nil, usageError("", "--annotation %q: want key=value", pair)
+		}
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[key] = value
+	}
+	if annotations != nil && tokenFile == "" {
+		return nil, usageError("", "--annotation needs --service-account-token-file: without a service account there are no annotations")
+	}
+	return annotations, nil
 }
 
 // lookup asks k. A failure of everything, or of a pull secret, is no error
@@ -178,7 +263,7 @@ func pullSecretFailed(attempts []regcred.Attempt) bool {
 // on what a plugin had to say of having no credentials: a kubelet drops that.
 func (a *app) warnFailed(attempts []regcred.Attempt) {
 	for _, at := range failedOf(attempts) {
-		a.warn("%v", attemptError(at))
+		a.warn("%v", at.Err)
 	}
 	for _, at := range attempts {
 		if said := strings.TrimSpace(at.Stderr); at.Err == nil && at.Matched == 0 && said != "" {

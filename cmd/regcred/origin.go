@@ -29,6 +29,8 @@ type origin struct {
 	dir     string
 	rootDir string
 
+	kubeconfig string // of a running kubelet; "" if it has none, or the environment is the caller's
+
 	discovered bool     // the paths were found, not given: they must not be writable by others
 	via        []string // the files that name them, if any; the same goes for these
 }
@@ -94,7 +96,7 @@ func (a *app) takeKubelet(o *origin) error {
 	if err != nil {
 		return err
 	}
-	o.kubelet, o.environ, o.dir = k.pid, k.environ, k.dir
+	o.kubelet, o.environ, o.dir, o.kubeconfig = k.pid, k.environ, k.dir, k.path(kubeconfigFlag)
 	o.from = fmt.Sprintf("kubelet process %d", k.pid)
 	if o.config != "" || o.binDir != "" {
 		o.from += " and flags"

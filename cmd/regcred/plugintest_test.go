@@ -148,7 +148,7 @@ func TestSubjectConfigured(t *testing.T) {
 	a.config.value, a.binDir.value = config, bin
 	f := &pluginTestFlags{
 		args: []string{"two"}, env: []string{"B=2", "WHO"}, images: []string{"registry.example/app:1"},
-		annotations: []string{"example.com/role=ci"}, cacheType: &choice{},
+		annotations: []string{"example.com/role=ci"}, cacheType: &choice{}, apiVersion: &choice{},
 	}
 	s, err := a.subject(f, "good")
 	if err != nil {

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -24,11 +25,24 @@ type progress struct {
 }
 
 func (a *app) newProgress() *progress {
-	f, ok := a.stderr.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) || lookupEnv(a.environ, "TERM") == "dumb" {
+	f := a.progressTerminal()
+	if f == nil {
 		return &progress{}
 	}
 	return &progress{out: mpb.New(mpb.WithOutput(f), mpb.WithWidth(60)), bars: map[string]*mpb.Bar{}}
+}
+
+// progressTerminal returns standard error if it is a terminal to draw on.
+func (a *app) progressTerminal() *os.File {
+	if !isTerminal(a.stderr) || lookupEnv(a.environ, "TERM") == "dumb" {
+		return nil
+	}
+	return a.stderr.(*os.File)
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // event takes a [pull.Event]; it is called from several goroutines.

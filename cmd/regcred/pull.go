@@ -23,6 +23,8 @@ type pullFlags struct {
 	platform string
 	insecure bool
 	quiet    bool // without progress
+
+	runtime runtimeFlags // for a pull that is not into a layout
 }
 
 // pullReport is the result of "regcred pull -o json", one for each image.
@@ -57,64 +59,89 @@ type layerJSON struct {
 type tryJSON struct {
 	Credential *credentialJSON `json:"credential,omitempty"` // absent: anonymous
 	Status     int             `json:"status,omitempty"`     // of HTTP
+	Code       string          `json:"code,omitempty"`       // the registry's or the runtime's error code
 	Error      string          `json:"error"`
 }
 
 func (a *app) pullCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pull IMAGE...",
-		Short: "Pull images into an OCI image layout, with the credentials that a node would use",
-		Long: `pull looks up the credentials for each IMAGE and pulls it into an OCI image
-layout as a kubelet would: without credentials once anonymously, otherwise once
-with each of them in order until one works, and not anonymously after that. If
-a provider failed and there is no credential, nothing is pulled.
+		Short: "Pull images with the credentials that a node would use: into an OCI image layout, or a container runtime",
+		Long: `pull looks up the credentials for each IMAGE and pulls it as a kubelet would:
+without credentials once anonymously, otherwise once with each of them in order
+until one works, and not anonymously after that. If a provider failed and there
+is no credential, nothing is pulled.
 
-The layout is created if it does not exist; one that exists gets the images
-added. Its index.json changes only when an image is there whole; layers that are
-there already are verified before they are used.
+--output pulls into an OCI image layout, which is created if it does not exist;
+one that exists gets the images added. Its index.json changes only when an image
+is there whole; layers that are there already are verified before they are used.
+
+--runtime-endpoint pulls into containerd or CRI-O, over CRI. Only credentials of
+the node are used then: what is pulled behind the kubelet's back is open to
+every pod of the node (KEP-2535). --allow-all-pods lifts that. "regcred prepull"
+pulls many images, several at a time.
 
 The exit code is 0 if every image was pulled, and 1 otherwise.`,
 		Example: `  regcred pull --output ./images registry.example/team/app:1.2
   regcred pull --output ./images --platform all registry.example/team/app:1.2 nginx:1.27
-  sudo regcred pull --as-kubelet --output /tmp/app -o json registry.example/team/app:1.2`,
+  sudo regcred pull --as-kubelet --output /tmp/app -o json registry.example/team/app:1.2
+  sudo regcred pull --as-kubelet --runtime-endpoint auto registry.example/team/app:1.2`,
 	}
 	p := &pullFlags{format: &choice{value: "text", values: []string{"text", "json"}}}
 	f := cmd.Flags()
-	f.StringVar(&p.dir, "output", "", "`directory` of the OCI image layout (required)")
+	f.StringVar(&p.dir, "output", "", "`directory` of the OCI image layout")
 	f.VarP(p.format, "format", "o", "output format: text | json")
 	f.StringVar(&p.platform, "platform", "", "`os/arch[/variant]` to take from a multi-platform image, or \"all\" (default linux and this machine's architecture)")
 	f.BoolVar(&p.insecure, "insecure-plain-http", false, "speak to the registry without TLS if it has none: passwords can then be read on the way")
+	p.runtime.register(cmd, pull.PullAlways, pull.PullIfNotPresent, pull.PullNever)
 	// It can only fail for a flag that does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(p.format.values, cobra.ShellCompDirectiveNoFileComp))
 	p.lookupFlags = addLookupFlags(cmd)
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) == 0:
-			return fmt.Errorf("%s: IMAGE is missing", cmd.CommandPath())
-		case p.dir == "":
-			return fmt.Errorf("%s: --output is missing: name the directory for the images", cmd.CommandPath())
-		}
-		if err := pull.CheckPlatform(p.platform); err != nil {
-			return fmt.Errorf("--platform: %w", err)
-		}
-		return nil
-	}
+	p.runtime.lookupFlags, p.runtime.format, p.runtime.parallel = p.lookupFlags, p.format, 1
+	cmd.Args = func(cmd *cobra.Command, args []string) error { return p.checkArgs(cmd, args) }
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if p.runtime.endpoint != "" {
+			return a.pullIntoRuntime(cmd.Context(), cmd.OutOrStdout(), &p.runtime, args)
+		}
 		return a.pullAll(cmd.Context(), cmd.OutOrStdout(), p, args)
 	}
 	return cmd
 }
 
-func (a *app) pullAll(ctx context.Context, out io.Writer, p *pullFlags, images []string) error {
-	req, err := p.request(target{})
-	if err != nil {
-		return err
+// checkArgs demands images and one place to pull them to, with the flags of
+// that place alone.
+func (p *pullFlags) checkArgs(cmd *cobra.Command, args []string) error {
+	place, others := "--output", []string{"pull-policy", "timeout", "allow-all-pods"}
+	if p.runtime.endpoint != "" {
+		place, others = "--runtime-endpoint", []string{"output", "platform", "insecure-plain-http"}
 	}
+	switch {
+	case len(args) == 0:
+		return fmt.Errorf("%s: IMAGE is missing", cmd.CommandPath())
+	case p.dir == "" && p.runtime.endpoint == "":
+		return fmt.Errorf("%s: where to? name a directory for the images (--output), or a container runtime (--runtime-endpoint)", cmd.CommandPath())
+	}
+	for _, name := range others {
+		if cmd.Flags().Changed(name) {
+			return fmt.Errorf("%s: --%s does not go with %s", cmd.CommandPath(), name, place)
+		}
+	}
+	if err := pull.CheckPlatform(p.platform); err != nil {
+		return fmt.Errorf("--platform: %w", err)
+	}
+	return nil
+}
+
+func (a *app) pullAll(ctx context.Context, out io.Writer, p *pullFlags, images []string) error {
 	cfg, k, _, err := a.openKeyring(ctx, p.lookupFlags)
 	if err != nil {
 		return err
 	}
 	defer k.Close()
+	req, err := p.request(target{})
+	if err != nil {
+		return err
+	}
 	reports := make([]pullReport, 0, len(images))
 	var errs []error
 	for _, image := range images {
@@ -154,10 +181,10 @@ func (a *app) pullOne(ctx context.Context, cfg *regcred.Config, k *regcred.Keyri
 		return r, err
 	}
 	if failure != nil {
-		return r, a.notPulled(image, res.Attempts)
+		return r, p.notPulled(a, image, res.Attempts)
 	}
 	a.warnFailed(res.Attempts)
-	r.warnings(res.Attempts)
+	r.Warnings = warningsOf(res.Attempts)
 	bars := &progress{}
 	if !p.quiet {
 		bars = a.newProgress()
@@ -166,31 +193,38 @@ func (a *app) pullOne(ctx context.Context, cfg *regcred.Config, k *regcred.Keyri
 	got, err := puller.Pull(ctx, image, res.Credentials, p.dir)
 	bars.close()
 	if err != nil {
-		return r, a.pullFailed(r, err)
+		return r, p.pullFailed(a, r, err)
 	}
 	r.succeeded(got)
 	return r, nil
 }
 
 // notPulled says why nothing is asked of the registry.
-func (a *app) notPulled(image string, attempts []regcred.Attempt) error {
+func (p *pullFlags) notPulled(a *app, image string, attempts []regcred.Attempt) error {
+	return withHint(fmt.Errorf("%s is not pulled, %s", image, whyNotPulled(attempts)),
+		fmt.Sprintf("run %q to see every step", a.explainCommand(p.arguments()+image)))
+}
+
+// whyNotPulled says what failed, and why a pull without it would be wrong.
+func whyNotPulled(attempts []regcred.Attempt) string {
 	why := "since without credentials that would be anonymous"
 	if pullSecretFailed(attempts) {
 		why = "since for want of a pull secret the kubelet would not pull it"
 	}
 	var causes []string
 	for _, at := range failedOf(attempts) {
-		causes = append(causes, attemptError(at).Error())
+		causes = append(causes, at.Err.Error())
 	}
-	return withHint(fmt.Errorf("%s is not pulled, %s: %s", image, why, strings.Join(causes, "; ")),
-		fmt.Sprintf("run %q to see every step", a.explainCommand(image)))
+	return why + ": " + strings.Join(causes, "; ")
 }
 
-// warnings records what failed beside something that answered.
-func (r *pullReport) warnings(attempts []regcred.Attempt) {
+// warningsOf lists what failed beside something that answered.
+func warningsOf(attempts []regcred.Attempt) []warningJSON {
+	var list []warningJSON
 	for _, at := range failedOf(attempts) {
-		r.Warnings = append(r.Warnings, warningJSON{at.Provider, at.Stage, cause(at.Err)})
+		list = append(list, warningJSON{at.Provider, at.Stage, toAttemptJSON(at).Error})
 	}
+	return list
 }
 
 func (r *pullReport) succeeded(got *pull.Result) {
@@ -204,16 +238,16 @@ func (r *pullReport) succeeded(got *pull.Result) {
 	if got.Credential != nil {
 		r.Credential = &toCredentialsJSON([]regcred.Credential{*got.Credential}, false)[0]
 	}
-	r.tries(got.Failed)
+	r.Failed = triesJSON(got.Failed)
 }
 
 // pullFailed records a pull that did not succeed and returns the error for people.
-func (a *app) pullFailed(r *pullReport, err error) error {
+func (p *pullFlags) pullFailed(a *app, r *pullReport, err error) error {
 	var failed *pull.Error
 	if !errors.As(err, &failed) {
 		return err
 	}
-	r.tries(failed.Tries)
+	r.Failed = triesJSON(failed.Tries)
 	err = errors.New(failed.Error()) // not taken apart: it names every try in one line
 	refused := 0
 	for _, t := range failed.Tries {
@@ -225,19 +259,22 @@ func (a *app) pullFailed(r *pullReport, err error) error {
 	case refused == 0:
 		return err
 	case failed.Tries[0].Credential == nil:
-		return withHint(err, fmt.Sprintf("the registry wants a login, and there is no credential; run %q", a.explainCommand(r.Image)))
+		return withHint(err, fmt.Sprintf("the registry wants a login, and there is no credential; run %q", a.explainCommand(p.arguments()+r.Image)))
 	}
-	return withHint(err, fmt.Sprintf("the registry refused what the providers returned; run %q to see where each came from", a.explainCommand(r.Image)))
+	return withHint(err, fmt.Sprintf("the registry refused what the providers returned; run %q to see where each came from", a.explainCommand(p.arguments()+r.Image)))
 }
 
-func (r *pullReport) tries(tries []pull.Try) {
+// triesJSON is never nil, so that an empty list reads [].
+func triesJSON(tries []pull.Try) []tryJSON {
+	list := make([]tryJSON, 0, len(tries))
 	for _, t := range tries {
-		j := tryJSON{Status: t.Status, Error: t.Err.Error()}
+		j := tryJSON{Status: t.Status, Code: t.Code, Error: t.Err.Error()}
 		if t.Credential != nil {
 			j.Credential = &toCredentialsJSON([]regcred.Credential{*t.Credential}, false)[0]
 		}
-		r.Failed = append(r.Failed, j)
+		list = append(list, j)
 	}
+	return list
 }
 
 // writePull prints what came of one image.

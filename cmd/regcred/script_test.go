@@ -76,6 +76,7 @@ func TestScripts(t *testing.T) {
 			"says":         scriptSays,
 			"cmpjson":      scriptCompareJSON,
 			"startkubelet": scriptStartKubelet,
+			"kube":         scriptKube,
 		},
 	})
 }
@@ -92,6 +93,7 @@ func setupScript(env *testscript.Env) error {
 	}
 	bin := filepath.Join(env.WorkDir, "bin")
 	env.Setenv("BIN", bin)
+	env.Values[kubeKey{}] = &kubeSlot{}
 	env.Setenv("GORACE", noRaceSleep)
 	return linkPlugins(bin)
 }

@@ -102,7 +102,7 @@ func (r *explainReport) judgePull() verdict {
 // nevertheless says what the kubelet does after a failure.
 func (r *explainReport) nevertheless() string {
 	for _, s := range r.Sources {
-		if s.Kind == regcred.SourcePullSecret && s.Outcome == outcomeFailed {
+		if s.Kind == regcred.SourcePullSecret && s.Outcome == outcomeFailed && !s.unread {
 			return "for want of a pull secret the kubelet would not pull at all" // see lookup
 		}
 	}
@@ -132,27 +132,20 @@ func tries(n int) string {
 
 // whyNone names the commonest reasons of an unexpected anonymous pull.
 func (r *explainReport) whyNone() string {
-	matched, skipped := 0, 0
+	matched := false
 	text := ""
 	for _, p := range r.Providers {
-		if p.Matched {
-			matched++
-		}
-		if p.Attempt == nil {
-			continue
-		}
-		if p.Attempt.Outcome == outcomeSkipped {
-			skipped++
-		}
-		if p.Attempt.Outcome == outcomeEmpty && len(p.Attempt.Keys) > 0 {
-			text += fmt.Sprintf("; %s answered, but none of its keys (%s) matches", p.Name, strings.Join(p.Attempt.Keys, ", "))
+		matched = matched || p.Matched
+		switch at := p.Attempt; {
+		case at == nil:
+		case at.Outcome == outcomeSkipped:
+			text += fmt.Sprintf("; %s matches but is not asked: %s", p.Name, at.Skipped)
+		case at.Outcome == outcomeEmpty && len(at.Keys) > 0:
+			text += fmt.Sprintf("; %s answered, but none of its keys (%s) matches", p.Name, strings.Join(at.Keys, ", "))
 		}
 	}
-	switch {
-	case matched == 0:
+	if !matched {
 		return "; no provider matches"
-	case skipped == matched:
-		return "; " + count(skipped, "provider") + " matched but would not be asked"
 	}
 	return text
 }

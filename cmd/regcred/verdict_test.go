@@ -21,6 +21,11 @@ func TestJudge(t *testing.T) {
 	missing.Findings = []regcred.Finding{{Rule: "path-glob", Message: "never matches"}, {Rule: "missing-binary", Message: "/bin/p does not exist"}}
 	stranger := provider(outcomeEmpty)
 	stranger.Attempt.Keys = []string{"a.example", "b.example/x"}
+	skipped := provider(outcomeSkipped)
+	skipped.Attempt.Skipped = "no service account"
+	secret := sourceReport{Kind: regcred.SourcePullSecret, Name: "a/b", attemptJSON: attemptJSON{Outcome: outcomeFailed}}
+	unread := secret
+	unread.unread = true
 	one := make([]credentialJSON, 1)
 	two := make([]credentialJSON, 2)
 	tests := []struct {
@@ -48,8 +53,12 @@ func TestJudge(t *testing.T) {
 			verdictFailed, exitFailed, markFail, `no credentials, because provider "p" failed; the kubelet would pull anonymously all the same, and report at most a 401`,
 		},
 		{
-			"failed source", explainReport{Sources: []sourceReport{{regcred.SourcePullSecret, "a/b", attemptJSON{Outcome: outcomeFailed}}}},
+			"pull secret that does not parse", explainReport{Sources: []sourceReport{secret}},
 			verdictFailed, exitFailed, markFail, "no credentials, because pull secret a/b failed; for want of a pull secret the kubelet would not pull at all",
+		},
+		{
+			"pull secret that cannot be read", explainReport{Sources: []sourceReport{unread}},
+			verdictFailed, exitFailed, markFail, "no credentials, because pull secret a/b failed; the kubelet would pull anonymously all the same, and report at most a 401",
 		},
 		{
 			"missing executable", explainReport{Providers: []providerReport{missing}},
@@ -64,8 +73,8 @@ func TestJudge(t *testing.T) {
 			verdictAnonymous, exitEmpty, markWarn, "no credentials: a pull is tried once, anonymously; no provider matches",
 		},
 		{
-			"skipped", explainReport{Providers: []providerReport{provider(outcomeSkipped)}},
-			verdictAnonymous, exitEmpty, markWarn, "no credentials: a pull is tried once, anonymously; 1 provider matched but would not be asked",
+			"skipped", explainReport{Providers: []providerReport{skipped, provider(outcomeEmpty)}},
+			verdictAnonymous, exitEmpty, markWarn, "no credentials: a pull is tried once, anonymously; p matches but is not asked: no service account",
 		},
 		{
 			"empty answer", explainReport{Providers: []providerReport{provider(outcomeEmpty)}},

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cmd_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/testcloud"
+)
+
+const migration = "../docs/migration.md"
+
+// consoleBlock is a block of commands, each behind a "$ ", with their output.
+var consoleBlock = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
+
+// TestMigrationCommands runs the commands of docs/migration.md one after the
+// other in one directory, its plugin being that for ECR and its cloud on
+// loopback, and compares what they print with the document. A file that the
+// document shows before there is one is written. With -update the document is
+// written anew.
+func TestMigrationCommands(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the commands are those of a Unix shell")
+	}
+	text, err := os.ReadFile(migration)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh := newShell(t)
+	got := consoleBlock.ReplaceAllStringFunc(string(text), func(block string) string {
+		return "```console\n" + sh.replay(consoleBlock.FindStringSubmatch(block)[1]) + "```"
+	})
+	if sh.runs < 10 {
+		t.Errorf("%d commands were run: has the form of the document changed?", sh.runs)
+	}
+	if *update {
+		if err := os.WriteFile(migration, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(withoutMoments(string(text)), withoutMoments(got)); diff != "" && !*update {
+		t.Errorf("if that is meant, run the test with -update (-document +run)\n%s", diff)
+	}
+}
+
+// withoutMoments replaces what differs from run to run.
+func withoutMoments(s string) string {
+	s = regexp.MustCompile(`\b(5h59m[0-9.]+s|6h(0m0s)?)`).ReplaceAllString(s, "LIFE")
+	return regexp.MustCompile(`\b[0-9.]+ (µs|ms|s)\b`).ReplaceAllString(s, "SPAN")
+}
+
+// shell runs commands in a directory of its own.
+type shell struct {
+	t       *testing.T
+	dir     string
+	environ []string
+	runs    int
+}
+
+func newShell(t *testing.T) *shell {
+	programs := build(t)
+	cloud, err := testcloud.NewAWS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cloud.Close)
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	plugin := program(programs, "ecr-credential-provider")
+	for _, name := range []string{"ecr-creds", "ecr-credential-provider"} {
+		if err := os.Symlink(plugin, filepath.Join(dir, "bin", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	environ := append(cloud.Environ(), "PATH="+programs+string(filepath.ListSeparator)+os.Getenv("PATH"), "TZ=UTC", "TMPDIR="+t.TempDir())
+	return &shell{t: t, dir: dir, environ: environ}
+}
+
+// replay runs the commands of a block and returns it with their output.
+func (sh *shell) replay(block string) string {
+	var out strings.Builder
+	for _, part := range regexp.MustCompile(`(?m)^\$ `).Split(block, -1)[1:] {
+		command, shown, _ := strings.Cut(part, "\n")
+		if name, ok := strings.CutPrefix(command, "cat "); ok {
+			sh.write(name, shown)
+		}
+		out.WriteString("$ " + command + "\n" + sh.run(command))
+	}
+	return out.String()
+}
+
+// write writes a file unless there is one.
+func (sh *shell) write(name, text string) {
+	path := filepath.Join(sh.dir, name)
+	if _, err := os.Stat(path); err == nil {
+		return
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		sh.t.Fatal(err)
+	}
+}
+
+// run returns what a command prints. A status other than 0 is its last line.
+func (sh *shell) run(command string) string {
+	sh.t.Helper()
+	sh.runs++
+	cmd := exec.Command("sh", "-c", command)
+	cmd.Dir, cmd.Env = sh.dir, sh.environ
+	out, err := cmd.CombinedOutput()
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+		sh.t.Fatal(err)
+	}
+	text := strings.ReplaceAll(string(out), sh.dir, "/opt/plugins/..")
+	if err != nil {
+		text += "(" + err.Error() + ")\n"
+	}
+	return text
+}
+
+// TestMigrationConfigurations: a kubelet takes every configuration of
+// docs/migration.md, lint finds nothing worse than a remark, and each provider
+// is one of the plugins of this repository.
+func TestMigrationConfigurations(t *testing.T) {
+	text, err := os.ReadFile(migration)
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples := regexp.MustCompile("(?ms)^```yaml\n(apiVersion: kubelet\\.config\\.k8s\\.io/.*?)^```$").FindAllStringSubmatch(string(text), -1)
+	seen := map[string]bool{}
+	for _, sample := range samples {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(path, []byte(sample[1]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := regcred.Load(path)
+		if err == nil {
+			err = cfg.ValidateFor(regcred.Target{KubeletVersion: "1.27"})
+		}
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, f := range cfg.Lint() {
+			if f.Severity != regcred.SeverityInfo {
+				t.Errorf("%s: %s", f.Rule, f.Message)
+			}
+		}
+		for _, p := range cfg.Providers {
+			if documents[p.Name] == "" {
+				t.Errorf("provider %q is none of ours", p.Name)
+			}
+			seen[p.Name] = true
+		}
+	}
+	for _, name := range []string{"ecr-credential-provider", "auth-provider-gcp", "acr-credential-provider"} {
+		if !seen[name] {
+			t.Errorf("no configuration has %s", name)
+		}
+	}
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/convert"
+	"github.com/regcred/regcred/plugin"
+	"github.com/spf13/cobra"
+)
+
+// convertFlags are the flags of "regcred convert".
+type convertFlags struct {
+	write          bool
+	output         string
+	format         *choice
+	pluginVersion  *choice
+	kubeletVersion string
+}
+
+func (a *app) convertCmd() *cobra.Command {
+	f := &convertFlags{
+		format:        &choice{values: []string{"yaml", "json"}},
+		pluginVersion: &choice{values: []string{"v1", "v1beta1", "v1alpha1"}},
+	}
+	cmd := &cobra.Command{
+		Use:   "convert PATH",
+		Short: "Convert an older configuration to kubelet.config.k8s.io/v1",
+		Long: `convert writes the configuration at PATH, a file or a directory, in
+kubelet.config.k8s.io/v1: from v1beta1, from v1alpha1, and from the
+predecessor's RegistryCredentialConfig. The result is loaded anew and compared
+with the source: the same providers in the same order.
+
+It goes to standard output, as one file also if PATH is a directory. --output
+writes a new file or, if its path ends in a slash or is a directory, one file
+for each provider, in the same order. --write converts every file in its place
+and keeps what it had in FILE.bak.
+
+The version of a file is not that of the protocol. Each provider keeps the
+latter unless --plugin-api-version changes it, since a plugin that speaks
+v1beta1 alone would not answer in v1. No kubelet speaks the predecessor's
+protocol, so its providers are asked in v1.
+
+The exit code is 1 if the result is not valid for --kubelet-version. Then no
+file is written.`,
+		Example: `  regcred convert providers.yaml > providers-v1.yaml
+  regcred convert --kubelet-version 1.33 --write /etc/kubernetes/credential-providers
+  regcred convert providers.yaml --output credential-providers.d/`,
+		Args: exactly("PATH"),
+	}
+	fl := cmd.Flags()
+	fl.BoolVarP(&f.write, "write", "w", false, "convert every file in its place, and keep what it had in FILE.bak")
+	fl.StringVar(&f.output, "output", "", "`path` of a new file, or of a directory for one file per provider")
+	fl.VarP(f.format, "format", "o", "output `format`: yaml | json (default that of the source)")
+	fl.StringVar(&f.kubeletVersion, "kubelet-version", regcred.NewestKubelet, "the `version` of the kubelet that the result is for, such as 1.33")
+	fl.Var(f.pluginVersion, "plugin-api-version", "`version` of the protocol for every provider: v1 | v1beta1 | v1alpha1")
+	// They can only fail for a flag that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(f.format.values, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("plugin-api-version", cobra.FixedCompletions(f.pluginVersion.values, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := a.checkConvert(f); err != nil {
+			return err
+		}
+		return a.convert(cmd.OutOrStdout(), f, args[0])
+	}
+	return cmd
+}
+
+// checkConvert refuses flags that do not go together.
+func (a *app) checkConvert(f *convertFlags) error {
+	switch {
+	case a.config.value+a.binDir.value+a.asKubelet != "":
+		return usageError("give the configuration as PATH", "convert takes neither --config nor --bin-dir nor --as-kubelet")
+	case f.write && f.output != "":
+		return usageError("leave out one of them", "--write puts the result in place of PATH, and --output elsewhere")
+	case f.write && f.format.value != "":
+		return usageError("leave out one of them", "--write keeps the format of each file, and --format changes it")
+	}
+	err := (&regcred.Config{}).ValidateFor(f.target())
+	if _, ok := errors.AsType[*regcred.FieldError](err); err != nil && !ok {
+		return usageError("", "--kubelet-version: %w", err)
+	}
+	return nil
+}
+
+func (f *convertFlags) target() regcred.Target {
+	return regcred.Target{KubeletVersion: f.kubeletVersion}
+}
+
+// toDir reports whether --output names a directory.
+func (f *convertFlags) toDir() bool {
+	if f.output == "" || os.IsPathSeparator(f.output[len(f.output)-1]) {
+		return f.output != ""
+	}
+	info, err := os.Stat(f.output)
+	return err == nil && info.IsDir()
+}
+
+func (f *convertFlags) layout() convert.Layout {
+	switch {
+	case f.write:
+		return convert.Keep
+	case f.toDir():
+		return convert.Split
+	}
+	return convert.Single
+}
+
+func (a *app) convert(out io.Writer, f *convertFlags, path string) error {
+	o := convert.Options{Format: convert.Format(f.format.value)}
+	if v := f.pluginVersion.value; v != "" {
+		o.PluginAPIVersion = plugin.Group + "/" + v
+	}
+	res, err := convert.Convert(path, f.layout(), o)
+	if err := unreadable(err); err != nil {
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	a.noteTarget(&validateFlags{kubeletVersion: f.kubeletVersion})
+	a.noteConversion(res)
+	if !f.write && f.output == "" {
+		return errors.Join(writeAll(out, res.Files[0].Data), f.invalid(res, "<stdout>", ""))
+	}
+	at := f.output
+	if f.write {
+		at = path
+	}
+	if err := f.invalid(res, at, "; nothing was written"); err != nil {
+		return err
+	}
+	if f.write {
+		return a.replace(res)
+	}
+	return a.create(f, res)
+}
+
+func writeAll(out io.Writer, data []byte) error {
+	_, err := out.Write(data)
+	return err
+}
+
+// invalid says what the kubelet would reject of the result.
+func (f *convertFlags) invalid(res *convert.Result, at, consequence string) error {
+	err := res.Validate(f.target(), at)
+	if err == nil {
+		return nil
+	}
+	return errors.Join(err, fmt.Errorf("kubelet %s would not start with the result%s", strings.TrimPrefix(f.kubeletVersion, "v"), consequence))
+}
+
+// replace puts the result in place of its source.
+func (a *app) replace(res *convert.Result) error {
+	done, err := convert.Replace(res.Files)
+	if err != nil {
+		return err
+	}
+	for _, r := range done {
+		a.note("%s is converted; what it had is in %s", r.Name, r.Backup)
+		if r.Foreign {
+			a.warn("%s could not keep its owner: it is yours now, and nobody else may read it", r.Name)
+		}
+	}
+	return nil
+}
+
+// create writes the result to new files.
+func (a *app) create(f *convertFlags, res *convert.Result) error {
+	var err error
+	if f.toDir() {
+		err = convert.CreateDir(f.output, res.Files)
+	} else {
+		err = convert.Create(f.output, res.Files[0].Data)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return withHint(err, "name another file, or convert PATH in its place with --write")
+	}
+	return err
+}
+
+// noteConversion says what became of the source that its reader may not expect.
+func (a *app) noteConversion(res *convert.Result) {
+	changed := false
+	for _, f := range res.Files {
+		changed = changed || f.Changed()
+	}
+	if !changed {
+		a.note("there is nothing to convert: %s", count(len(res.Files), "file")+" in kubelet.config.k8s.io/v1 already")
+	}
+	a.noteProtocol(res)
+	for _, p := range res.Cut {
+		a.warn("%s:%d: a second YAML document begins here, which kubelets ignore; it is not converted", p.File, p.Line)
+	}
+	a.warnLost(res.Lost)
+}
+
+// warnLost tells where comments were left out, file by file.
+func (a *app) warnLost(lost []convert.Place) {
+	const most = 10
+	for len(lost) > 0 {
+		file, lines := lost[0].File, []string{}
+		for len(lost) > 0 && lost[0].File == file {
+			lines, lost = append(lines, fmt.Sprint(lost[0].Line)), lost[1:]
+		}
+		where, more := "line ", ""
+		if len(lines) > 1 {
+			where = "lines "
+		}
+		if n := len(lines) - most; n > 0 {
+			lines, more = lines[:most], fmt.Sprintf(" and %d more", n)
+		}
+		a.warn("%s: comments are left out, for which the result has no place: %s%s%s", file, where, strings.Join(lines, ", "), more)
+	}
+}
+
+// noteProtocol says which providers are asked in another version of the
+// protocol than before, and which in one that is older than v1.
+func (a *app) noteProtocol(res *convert.Result) {
+	var moved, old, former []string
+	for i, p := range res.Providers {
+		name, before := fmt.Sprintf("%q", p.Name), res.Source.Providers[i].APIVersion
+		switch {
+		case p.APIVersion != before:
+			moved = append(moved, name)
+		case p.APIVersion == plugin.V1Beta1 || p.APIVersion == plugin.V1Alpha1:
+			old = append(old, name)
+		}
+		if before == plugin.OutOfTree {
+			former = append(former, name)
+		}
+	}
+	if len(moved) > 0 {
+		a.note("asked in another version of the protocol than before: %s; %q shows whether a plugin speaks it", strings.Join(moved, ", "), "regcred plugin test")
+	}
+	if len(old) > 0 {
+		a.note("asked in the same version of the protocol as before, which is older than v1: %s; if their plugins speak v1, --plugin-api-version v1 changes it", strings.Join(old, ", "))
+	}
+	if n := len(former); n > 0 && n < len(res.Providers) {
+		a.note("of several providers that match an image, those of the predecessor came first: %s; now the order is that of the keys in the answers, and then of the configuration", strings.Join(former, ", "))
+	}
+}

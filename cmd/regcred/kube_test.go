@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/regcred/regcred/internal/testkube"
+	"github.com/rogpeppe/go-internal/testscript"
+	"sigs.k8s.io/yaml"
+)
+
+// testCluster is what a script has in its API server.
+type testCluster struct {
+	ServiceAccounts []testkube.ServiceAccount
+	Pods            []testkube.Pod
+	Secrets         []testkube.Secret
+	Grants          []struct{ User, Verb, Resource string }
+}
+
+// scriptKube is the command kube of scripts:
+//
+//	kube start FILE                       an API server with the objects of FILE
+//	kube config FILE USER                 write a kubeconfig
+//	kube calls VERB RESOURCE N            demand so many requests
+//	kube grant|revoke USER VERB RESOURCE
+//	kube delete RESOURCE NAMESPACE NAME
+//	kube refuse VERB RESOURCE CODE        until the end
+//	kube replace VERB RESOURCE OLD NEW    in answers, until the end
+//	kube stop
+func scriptKube(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: kube COMMAND ...")
+	}
+	if args[0] == "start" {
+		startKube(ts, args[1])
+		return
+	}
+	slot := ts.Value(kubeKey{}).(*kubeSlot)
+	if slot.server == nil {
+		ts.Fatalf("kube %s: it was not started", args[0])
+	}
+	commandKube(ts, slot.server, args)
+}
+
+// kubeKey is where a script has its API server.
+type kubeKey struct{}
+
+type kubeSlot struct{ server *testkube.Server }
+
+func startKube(ts *testscript.TestScript, file string) {
+	var c testCluster
+	ts.Check(yaml.UnmarshalStrict([]byte(ts.ReadFile(file)), &c))
+	server, err := testkube.New(testkube.Options{})
+	ts.Check(err)
+	ts.Defer(server.Close)
+	for _, x := range c.ServiceAccounts {
+		server.AddServiceAccount(x)
+	}
+	for _, x := range c.Pods {
+		server.AddPod(x)
+	}
+	for _, x := range c.Secrets {
+		server.AddSecret(x)
+	}
+	for _, g := range c.Grants {
+		server.Grant(g.User, g.Verb, g.Resource)
+	}
+	ts.Value(kubeKey{}).(*kubeSlot).server = server
+	ts.Setenv("APISERVER", server.URL())
+}
+
+func commandKube(ts *testscript.TestScript, server *testkube.Server, args []string) {
+	switch verb, rest := args[0], args[1:]; verb {
+	case "config":
+		ts.Check(server.Kubeconfig(ts.MkAbs(rest[0]), rest[1]))
+	case "calls":
+		want, err := strconv.Atoi(rest[2])
+		ts.Check(err)
+		if got := server.Calls(rest[0], rest[1]); got != want {
+			ts.Fatalf("%d requests to %s %s, want %d", got, rest[0], rest[1], want)
+		}
+	case "grant":
+		server.Grant(rest[0], rest[1], rest[2])
+	case "revoke":
+		server.Revoke(rest[0], rest[1], rest[2])
+	case "delete":
+		server.Delete(rest[0], rest[1], rest[2])
+	case "refuse":
+		kind := map[string]testkube.FaultKind{"401": testkube.Unauthorized, "403": testkube.Forbidden, "500": testkube.ServerError}[rest[2]]
+		server.Inject(testkube.Fault{Kind: kind, Verb: rest[0], Resource: rest[1], Times: testkube.Forever})
+	case "replace":
+		server.Inject(testkube.Fault{Kind: testkube.Replace, Verb: rest[0], Resource: rest[1], Old: rest[2], New: rest[3], Times: testkube.Forever})
+	case "stop":
+		server.Stop()
+	default:
+		ts.Fatalf("kube: unknown command %q", strings.Join(args, " "))
+	}
+}

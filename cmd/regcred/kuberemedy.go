@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/kube"
+)
+
+// kubeRemedy says what mends an error of an API server; "" if that is in the
+// error. config is the path of the configuration.
+func kubeRemedy(err error, config string) string {
+	e, ok := errors.AsType[*kube.Error](err)
+	switch {
+	case !ok:
+	case e.Code == http.StatusUnauthorized:
+		return "its certificate or token may have expired, or be for another cluster"
+	case e.Code == http.StatusForbidden:
+		return forbiddenRemedy(e, config)
+	}
+	return ""
+}
+
+// forbiddenRemedy tells one 403 from another by the texts of the API server's
+// authorizers and of its admission plugin NodeRestriction.
+func forbiddenRemedy(e *kube.Error, config string) string {
+	says := func(part string) bool { return strings.Contains(e.Message, part) }
+	user := regexp.MustCompile(`User "([^"]+)" cannot`).FindStringSubmatch(e.Message)
+	switch {
+	case says("no relationship found between node"), says("pod scheduled on a different node"):
+		return "run it on the pod's node, or as somebody who may with --kubeconfig"
+	case says("not bound to a pod"):
+		return "give --pod"
+	case says("audience"):
+		return rbacCommand(nodesGroup, config, false)
+	case user != nil:
+		return rbacCommand(user[1], config, e.Resource == "secrets")
+	}
+	return ""
+}
+
+// rbacCommand grants what a user, or nodesGroup, lacks.
+func rbacCommand(user, config string, secrets bool) string {
+	words := []string{"regcred", "rbac"}
+	if rest, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {
+		words = append(words, "--service-account", strings.Replace(rest, ":", "/", 1))
+	} else if user != nodesGroup && !strings.HasPrefix(user, nodeUserPrefix) {
+		words = append(words, "--user", shellWord(user))
+	}
+	if secrets {
+		words = append(words, "--pull-secrets")
+	}
+	return strings.Join(append(words, shellWord(config), "| kubectl apply -f -"), " ")
+}
+
+// shellWord quotes s if a shell would not take it for one word.
+func shellWord(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// attemptRemedy says what mends a failed or skipped attempt; "" if there is
+// nothing to say. asPod says whether a pod or service account was named.
+func attemptRemedy(at regcred.Attempt, asPod bool, config string) string {
+	switch {
+	case at.Err != nil:
+		return kubeRemedy(at.Err, config)
+	case at.Identity != nil && at.Identity.Missing != "":
+		return annotateCommand(at.Identity)
+	case at.Skipped != "" && !asPod:
+		return "--pod NAMESPACE/NAME looks up as a pod; without an API server, --service-account-token-file and --annotation stand for its service account"
+	}
+	return ""
+}
+
+// annotateCommand adds the annotation that a service account lacks.
+func annotateCommand(id *regcred.Identity) string {
+	account := id.ServiceAccount
+	if account.Name == "" {
+		return "--annotation " + id.Missing + "=VALUE"
+	}
+	return fmt.Sprintf("kubectl annotate serviceaccount --namespace %s %s %s=VALUE", account.Namespace, account.Name, id.Missing)
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/pull"
+)
+
+// What became of an image that was to be pulled into a runtime;
+// outcomeFailed is another.
+const (
+	outcomePulled   = "pulled"
+	outcomePresent  = "present"  // it was there
+	outcomeCanceled = "canceled" // by an interrupt, while it was pulled
+	outcomeNotBegun = "notBegun" // because of an interrupt, or because the runtime was gone
+)
+
+// runtimeReport is the result of "regcred prepull -o json", and of
+// "regcred pull --runtime-endpoint … -o json".
+type runtimeReport struct {
+	Runtime runtimeJSON    `json:"runtime"`
+	Policy  string         `json:"policy"`
+	Images  []imageReport  `json:"images"` // in the order of the list
+	Counts  map[string]int `json:"counts"` // by outcome
+}
+
+type runtimeJSON struct {
+	Endpoint string `json:"endpoint"`
+	Name     string `json:"name,omitempty"`
+	Version  string `json:"version,omitempty"`
+}
+
+// imageReport is what became of one image.
+type imageReport struct {
+	Image           string          `json:"image"`
+	Outcome         string          `json:"outcome"`
+	Ref             string          `json:"ref,omitempty"`  // in the runtime
+	Size            int64           `json:"size,omitempty"` // bytes, as the runtime says
+	DurationSeconds float64         `json:"durationSeconds,omitempty"`
+	Credential      *credentialJSON `json:"credential,omitempty"` // the one that worked; absent if the pull was anonymous
+	Failed          []tryJSON       `json:"failed"`               // what was tried before, in order
+	Warnings        []warningJSON   `json:"warnings,omitempty"`
+	Error           string          `json:"error,omitempty"`
+}
+
+func (r *imageReport) succeeded(got *pull.RuntimeResult) {
+	r.Outcome, r.Ref, r.Size = outcomePulled, got.Ref, got.Size
+	if got.Present {
+		r.Outcome = outcomePresent
+		return
+	}
+	if got.Credential != nil {
+		r.Credential = &toCredentialsJSON([]regcred.Credential{*got.Credential}, false)[0]
+	}
+	r.Failed = triesJSON(got.Failed)
+}
+
+// failed says why, and what would have been asked for a pod: with node-wide
+// credentials, a provider that wants a service account is left out.
+func (r *imageReport) failed(err error, attempts []regcred.Attempt) {
+	r.Outcome = outcomeFailed
+	if e, ok := errors.AsType[*pull.Error](err); ok {
+		r.Failed = triesJSON(e.Tries)
+	}
+	r.Error = strings.TrimPrefix(err.Error(), fmt.Sprintf("pulling %q: ", r.Image))
+	for _, at := range attempts {
+		if at.Skipped != "" {
+			r.Error += fmt.Sprintf("; provider %q was not asked: %s", at.Provider, at.Skipped)
+		}
+	}
+}
+
+func countOutcomes(reports []imageReport) map[string]int {
+	n := map[string]int{}
+	for _, r := range reports {
+		n[r.Outcome]++
+	}
+	return n
+}
+
+// writeImage prints what became of an image.
+func (a *app) writeImage(out io.Writer, r *imageReport) error {
+	t := a.newText()
+	switch r.Outcome {
+	case outcomePulled:
+		t.line(markOK, r.Image+": "+r.howPulled())
+	case outcomePresent:
+		t.line(markOK, r.Image+": present")
+	case outcomeCanceled:
+		t.line(markSkip, r.Image+": interrupted")
+	default:
+		t.line(markFail, r.Image+": "+r.Error)
+	}
+	return t.print(out)
+}
+
+func (r *imageReport) howPulled() string {
+	text := "pulled"
+	if r.Size > 0 {
+		text += " " + bytesText(r.Size)
+	}
+	text += " in " + took(r.DurationSeconds)
+	if r.Credential == nil {
+		return text + " without credentials"
+	}
+	text += " with " + loginText(r.Credential)
+	if n := len(r.Failed); n > 0 {
+		text += fmt.Sprintf(", after %s failed", count(n, "credential"))
+	}
+	return text
+}
+
+func took(s float64) string {
+	if s < 1 {
+		return millis(s)
+	}
+	return fmt.Sprintf("%.1f s", s)
+}
+
+// writeSummary prints the counts, unless there is but one image.
+func (a *app) writeSummary(out io.Writer, r *runtimeReport) error {
+	if len(r.Images) < 2 {
+		return nil
+	}
+	var parts []string
+	for _, o := range []struct{ outcome, words string }{
+		{outcomePulled, "pulled"}, {outcomePresent, "present"}, {outcomeFailed, "failed"},
+		{outcomeCanceled, "interrupted"}, {outcomeNotBegun, "not begun"},
+	} {
+		if n := r.Counts[o.outcome]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, o.words))
+		}
+	}
+	m := markOK
+	if r.Counts[outcomePulled]+r.Counts[outcomePresent] < len(r.Images) {
+		m = markFail
+	}
+	t := a.newText()
+	t.WriteByte('\n')
+	t.line(m, fmt.Sprintf("%s: %s", count(len(r.Images), "image"), strings.Join(parts, ", ")))
+	return t.print(out)
+}

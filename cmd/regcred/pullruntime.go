@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/pull"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+)
+
+// runtimeFlags say into which container runtime images are pulled, and how.
+type runtimeFlags struct {
+	*lookupFlags
+	endpoint     string
+	policy       *choice
+	allowAllPods bool
+	parallel     int
+	timeout      time.Duration // of one image; 0 = none
+	format       *choice
+}
+
+// register adds the flags that "pull" and "prepull" share; the first
+// policy is the default.
+func (r *runtimeFlags) register(cmd *cobra.Command, policies ...pull.Policy) {
+	r.policy = &choice{}
+	for _, p := range policies {
+		r.policy.values = append(r.policy.values, string(p))
+	}
+	r.policy.value = r.policy.values[0]
+	f := cmd.Flags()
+	f.StringVar(&r.endpoint, "runtime-endpoint", r.endpoint,
+		"`socket` of the container runtime to pull into, unix:///path; \"auto\" takes that of the kubelet in --as-kubelet, or the one that is in a usual place")
+	f.Var(r.policy, "pull-policy", "`policy` of when to pull into the runtime, as a container's imagePullPolicy: "+strings.Join(r.policy.values, " | "))
+	f.DurationVar(&r.timeout, "timeout", 30*time.Minute, "the longest `time` that one image may take to get into the runtime; 0 for none")
+	f.BoolVar(&r.allowAllPods, "allow-all-pods", false,
+		"use credentials of a pod for a runtime (--pod, --service-account, --pull-secret, --service-account-token-file) all the same: "+
+			"the kubelet knows nothing of such a pull, and so every pod of this node may use the image, without any credential (KEP-2535)")
+	// It can only fail for a flag that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc("pull-policy", cobra.FixedCompletions(r.policy.values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// check refuses flags that do not go together.
+func (r *runtimeFlags) check() error {
+	if r.timeout < 0 {
+		return usageError("", "--timeout is %v; it must not be negative", r.timeout)
+	}
+	if r.parallel < 1 {
+		return usageError("", "--parallel is %d; it must be 1 or more", r.parallel)
+	}
+	if given := r.podFlags(); len(given) > 0 && !r.allowAllPods {
+		return usageError("pull with the node's own credentials, or give --allow-all-pods if every pod of this node may have the image",
+			"%s: an image that is pulled into the runtime with a pod's credentials would be open to every pod of this node", strings.Join(given, " "))
+	}
+	return nil
+}
+
+// wanted is an image to pull.
+type wanted struct {
+	image      string // as given
+	repository string // as providers see it
+}
+
+// runtimePulls is a run of "pull" or "prepull" into a runtime.
+type runtimePulls struct {
+	a       *app
+	f       *runtimeFlags
+	k       *regcred.Keyring
+	req     regcred.Request // without image
+	runtime *pull.Runtime
+	gone    atomic.Bool // the runtime, and the rest need not be tried
+	bars    *pullProgress
+
+	mu   sync.Mutex // guards what follows, and what is written
+	out  io.Writer
+	said map[string]bool // about failed providers
+}
+
+// pullIntoRuntime pulls images, each once, and prints what became of them.
+func (a *app) pullIntoRuntime(ctx context.Context, out io.Writer, f *runtimeFlags, images []string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	cfg, k, o, err := a.openKeyring(ctx, f.lookupFlags)
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	p := &runtimePulls{a: a, f: f, k: k, out: out, said: map[string]bool{}}
+	if p.req, err = f.request(target{}); err != nil {
+		return err
+	}
+	var list []wanted
+	for _, image := range images {
+		ex, err := a.explainTarget(cfg, target{image: image})
+		if err != nil {
+			return err
+		}
+		list = append(list, wanted{image, ex.Repository})
+	}
+	endpoint, err := a.runtimeEndpoint(f.endpoint, o)
+	if err != nil {
+		return err
+	}
+	p.runtime, err = pull.DialRuntime(ctx, endpoint, pull.RuntimeOptions{Refused: k.Invalidate})
+	if err != nil {
+		return err
+	}
+	defer p.runtime.Close()
+	if f.endpoint == autoEndpoint {
+		a.note("pulling into %s at %s", p.runtime, endpoint)
+	}
+	return p.run(ctx, endpoint, list)
+}
+
+// run pulls the images, so many at a time.
+func (p *runtimePulls) run(ctx context.Context, endpoint string, list []wanted) error {
+	p.bars = p.a.newPullProgress(ctx, len(list))
+	reports := make([]imageReport, len(list))
+	var g errgroup.Group
+	g.SetLimit(p.f.parallel)
+	for i, w := range list {
+		g.Go(func() error {
+			reports[i] = p.pull(ctx, w)
+			return p.tell(&reports[i])
+		})
+	}
+	err := g.Wait() // only of writing
+	p.bars.close()
+	if err != nil {
+		return err
+	}
+	report := &runtimeReport{
+		Runtime: runtimeJSON{endpoint, p.runtime.Name, p.runtime.Version},
+		Policy:  p.f.policy.value, Images: reports, Counts: countOutcomes(reports),
+	}
+	if p.f.format.value == "json" {
+		err = writeJSON(p.out, report)
+	} else {
+		err = p.a.writeSummary(p.out, report)
+	}
+	return errors.Join(err, p.verdict(report))
+}
+
+// pull pulls one image, unless it is too late to begin.
+func (p *runtimePulls) pull(ctx context.Context, w wanted) imageReport {
+	r := imageReport{Image: w.image, Failed: []tryJSON{}}
+	if ctx.Err() != nil || p.gone.Load() {
+		r.Outcome = outcomeNotBegun
+		return r
+	}
+	defer p.bars.begin(w.image)()
+	began := time.Now()
+	pullCtx := ctx
+	if t := p.f.timeout; t > 0 {
+		var cancel context.CancelFunc
+		pullCtx, cancel = context.WithTimeoutCause(ctx, t, fmt.Errorf("not done within --timeout %s: %w", span(t), context.DeadlineExceeded))
+		defer cancel()
+	}
+	var attempts []regcred.Attempt
+	got, err := p.runtime.Pull(pullCtx, w.image, pull.Policy(p.f.policy.value), func(ctx context.Context) (creds []regcred.Credential, err error) {
+		creds, attempts, err = p.lookup(ctx, w)
+		return creds, err
+	})
+	r.Warnings = warningsOf(attempts)
+	r.DurationSeconds = seconds(time.Since(began))
+	if err == nil {
+		r.succeeded(got)
+		return r
+	}
+	r.failed(err, attempts)
+	if ctx.Err() != nil {
+		r.Outcome = outcomeCanceled
+	}
+	if errors.Is(err, pull.ErrRuntimeGone) {
+		p.gone.Store(true)
+	}
+	return r
+}
+
+// lookup gets the credentials of an image. All images are looked up in one
+// keyring, so that one run of a plugin can serve many.
+func (p *runtimePulls) lookup(ctx context.Context, w wanted) ([]regcred.Credential, []regcred.Attempt, error) {
+	req := p.req
+	req.Image = w.image
+	res, failure, err := lookup(ctx, p.k, req, w.repository)
+	if cause := context.Cause(ctx); cause != nil && (err != nil || failure != nil) {
+		err = fmt.Errorf("looking up credentials: %w", cause)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if failure != nil {
+		return nil, res.Attempts, errors.New("not pulled, " + whyNotPulled(res.Attempts))
+	}
+	p.warn(res.Attempts)
+	return res.Credentials, res.Attempts, nil
+}
+
+// warn tells what failed beside something that answered, once and not for
+// each image.
+func (p *runtimePulls) warn(attempts []regcred.Attempt) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var fresh []regcred.Attempt
+	for _, at := range attempts {
+		key := fmt.Sprint(at.Provider, at.Err, at.Stderr)
+		if !p.said[key] {
+			p.said[key] = true
+			fresh = append(fresh, at)
+		}
+	}
+	above := *p.a
+	above.stderr = p.bars.above(p.a.stderr)
+	above.warnFailed(fresh)
+}
+
+// tell prints the line of an image as soon as it is known.
+func (p *runtimePulls) tell(r *imageReport) error {
+	if p.f.format.value == "json" || r.Outcome == outcomeNotBegun {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.a.writeImage(p.bars.above(p.out), r)
+}
+
+// verdict is the error of a run in which an image failed.
+func (p *runtimePulls) verdict(r *runtimeReport) error {
+	bad := len(r.Images) - r.Counts[outcomePulled] - r.Counts[outcomePresent]
+	if bad == 0 {
+		return nil
+	}
+	err := fmt.Errorf("%d of %s not pulled", bad, count(len(r.Images), "image"))
+	for _, image := range r.Images {
+		if image.Outcome == outcomeFailed {
+			return withHint(err, fmt.Sprintf("run %q to see where its credentials come from", p.a.explainCommand(p.f.arguments()+image.Image)))
+		}
+	}
+	return err
+}

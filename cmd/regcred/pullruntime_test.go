@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/pull"
+	"github.com/regcred/regcred/internal/testcri"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/rogpeppe/go-internal/testscript"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// TestRuntimeScripts runs scripts that have a container runtime: $SOCKET is its
+// socket. It pulls what is in it/, for everybody what is in it/open/, and does
+// not find it/none.
+func TestRuntimeScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/runtime",
+		RequireUniqueNames:  true,
+		RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			server := &testcri.Server{OnPull: admit}
+			server.Start(env.T().(testing.TB))
+			env.Values["runtime"] = server
+			env.Setenv("SOCKET", server.Socket)
+			env.Setenv("HASH", strings.Repeat("0", 64))
+			return setupScript(env)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code":         scriptCode,
+			"says":         scriptSays,
+			"cmpjson":      scriptCompareJSON,
+			"startkubelet": scriptStartKubelet,
+			"pulls":        scriptPulls,
+		},
+	})
+}
+
+// admit is a registry behind a runtime.
+func admit(_ context.Context, req *runtimeapi.PullImageRequest) (string, error) {
+	switch image := req.Image.Image; {
+	case strings.Contains(image, "/open/"):
+	case req.Auth.GetUsername() != "ci" || req.Auth.GetPassword() != canary.Password:
+		return "", testcri.Unauthorized(req)
+	case strings.Contains(image, "/none"):
+		return "", status.Errorf(codes.NotFound, "failed to resolve reference %q: not found", image)
+	}
+	return "sha256:" + strings.Repeat("0", 64), nil
+}
+
+// scriptPulls demands how often the runtime was asked to pull: pulls 3.
+func scriptPulls(ts *testscript.TestScript, neg bool, args []string) {
+	server := ts.Value("runtime").(*testcri.Server)
+	if got := fmt.Sprint(len(server.Pulls())); got != args[0] {
+		ts.Fatalf("%s pulls, want %s", got, args[0])
+	}
+}
+
+// writeRuntimeConfig writes a configuration of the test plugins and returns
+// flags that use it.
+func writeRuntimeConfig(t testing.TB, plugin string, hosts ...string) (flags []string) {
+	t.Helper()
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "bin")
+	if err := linkPlugins(bin); err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(dir, "config.yaml")
+	text := fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1
+kind: CredentialProviderConfig
+providers:
+- {name: %s, matchImages: ["%s"], defaultCacheDuration: 1m, apiVersion: credentialprovider.kubelet.k8s.io/v1}
+`, plugin, strings.Join(hosts, `", "`))
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"--config", config, "--bin-dir", bin, "--no-node-config"}
+}
+
+func writeImageList(t testing.TB, images ...string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "images.txt")
+	if err := os.WriteFile(path, []byte(strings.Join(images, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestPrepullContainerd pulls from two registries into the real containerd.
+func TestPrepullContainerd(t *testing.T) {
+	containerd := testcri.StartContainerd(t)
+	var images, hosts []string
+	var registries []*testregistry.Server
+	for _, auth := range []testregistry.Auth{testregistry.Basic, testregistry.Bearer} {
+		reg, err := testregistry.New(testregistry.Options{Auth: auth, Users: map[string]string{"ci": canary.Password}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { reg.Close() })
+		for i := range 3 {
+			repo := fmt.Sprintf("team/app%d", i)
+			if _, err := reg.Push(repo, "v1", testregistry.Image{Seed: int64(i)}); err != nil {
+				t.Fatal(err)
+			}
+			images = append(images, reg.Addr()+"/"+repo+":v1")
+		}
+		registries, hosts = append(registries, reg), append(hosts, reg.Addr())
+	}
+	args := append([]string{"prepull", "--runtime-endpoint", containerd.Socket, "-f", writeImageList(t, images...)}, writeRuntimeConfig(t, "good", hosts...)...)
+
+	code, out, errOut := runApp(t, args...)
+	if code != exitOK || strings.Count(out, `with provider good, user "ci"`) != 6 || !strings.Contains(out, "6 images: 6 pulled\n") {
+		t.Errorf("first: exit code %d\n%s%s", code, out, errOut)
+	}
+	for _, reg := range registries {
+		reg.ResetLog()
+	}
+	code, out, errOut = runApp(t, args...)
+	if code != exitOK || !strings.Contains(out, "6 images: 6 present\n") {
+		t.Errorf("second: exit code %d\n%s%s", code, out, errOut)
+	}
+	code, out, errOut = runApp(t, append(args, "--pull-policy", "Never")...)
+	if code != exitOK || !strings.Contains(out, "6 images: 6 present\n") {
+		t.Errorf("Never: exit code %d\n%s%s", code, out, errOut)
+	}
+	if n := len(registries[0].Requests()) + len(registries[1].Requests()); n != 0 {
+		t.Errorf("%d requests for what is there, want none", n)
+	}
+	registries[0].SetUser("ci", canary.Token)
+	code, out, errOut = runApp(t, append(args, "--pull-policy", "Always")...)
+	canary.Check(t, "output", out+errOut)
+	if code != exitFailed || !strings.Contains(out, "6 images: 3 pulled, 3 failed\n") || strings.Count(out, "401 Unauthorized") != 3 {
+		t.Errorf("Always, with a password that was changed: exit code %d\n%s%s", code, out, errOut)
+	}
+}
+
+// TestPrepullParallel has pulls that wait for one another: fewer than three at
+// a time would never get on. (More than one, where one is allowed, would fail
+// the next two tests.)
+func TestPrepullParallel(t *testing.T) {
+	const n = 3
+	var mu sync.Mutex
+	waiting, turn := 0, make(chan struct{})
+	server := &testcri.Server{OnPull: func(ctx context.Context, _ *runtimeapi.PullImageRequest) (string, error) {
+		mu.Lock()
+		mine := turn
+		if waiting++; waiting == n {
+			waiting, turn = 0, make(chan struct{})
+			close(mine)
+		}
+		mu.Unlock()
+		select {
+		case <-mine:
+			return "sha256:x", nil
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}}
+	server.Start(t)
+	var images []string
+	for i := range 2 * n {
+		images = append(images, fmt.Sprintf("registry.example/app%d:v1", i))
+	}
+	args := append([]string{"prepull", "--runtime-endpoint", server.Socket, "--parallel", fmt.Sprint(n), "--timeout", "20s", "-f", writeImageList(t, images...)}, writeRuntimeConfig(t, "good", "registry.example")...)
+	if code, out, errOut := runApp(t, args...); code != exitOK {
+		t.Errorf("exit code %d\n%s%s", code, out, errOut)
+	}
+}
+
+// TestPrepullInterrupted cancels in the middle.
+func TestPrepullInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	server := &testcri.Server{}
+	server.OnPull = func(ctx context.Context, req *runtimeapi.PullImageRequest) (string, error) {
+		if strings.HasSuffix(req.Image.Image, "2:v1") {
+			cancel()
+			<-ctx.Done()
+			return "", ctx.Err()
+		}
+		return "sha256:x", nil
+	}
+	server.Start(t)
+	var images []string
+	for i := range 5 {
+		images = append(images, fmt.Sprintf("registry.example/app%d:v1", i))
+	}
+	args := append([]string{"prepull", "--runtime-endpoint", server.Socket, "--parallel", "1", "-f", writeImageList(t, images...)}, writeRuntimeConfig(t, "good", "registry.example")...)
+	var out, errOut strings.Builder
+	code := run(ctx, args, strings.NewReader(""), &out, &errOut, os.Environ())
+	if code != exitFailed || errOut.String() != "error: interrupted\n" {
+		t.Errorf("exit code %d: %s", code, errOut.String())
+	}
+	for _, want := range []string{
+		"ok   registry.example/app1:v1: pulled", "skip registry.example/app2:v1: interrupted\n",
+		"\nfail 5 images: 2 pulled, 1 interrupted, 2 not begun\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	if n := len(server.Pulls()); n != 3 {
+		t.Errorf("%d pulls, want 3", n)
+	}
+}
+
+// TestPrepullRuntimeGone ends the runtime for good.
+func TestPrepullRuntimeGone(t *testing.T) {
+	server := &testcri.Server{}
+	server.OnPull = func(ctx context.Context, _ *runtimeapi.PullImageRequest) (string, error) {
+		go server.Stop()
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	server.Start(t)
+	r, err := pull.DialRuntime(t.Context(), server.Socket, pull.RuntimeOptions{Return: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var out, errOut strings.Builder
+	p := &runtimePulls{
+		a: &app{stderr: &errOut}, runtime: r, out: &out, k: newTestKeyring(t), said: map[string]bool{},
+		f: &runtimeFlags{parallel: 1, policy: &choice{value: "Always"}, format: &choice{value: "text"}, lookupFlags: &lookupFlags{}},
+	}
+	err = p.run(t.Context(), server.Socket, []wanted{{"a.example/a:v1", "a.example/a"}, {"a.example/b:v1", "a.example/b"}, {"a.example/c:v1", "a.example/c"}})
+	if err == nil || err.Error() != "3 of 3 images not pulled" {
+		t.Errorf("got %v", err)
+	}
+	if !strings.Contains(out.String(), "fail a.example/a:v1: anonymous: the container runtime went away") || !strings.Contains(out.String(), "3 images: 1 failed, 2 not begun") {
+		t.Errorf("said\n%s", out.String())
+	}
+}
+
+// newTestKeyring makes a keyring whose one provider matches nothing here.
+func newTestKeyring(t *testing.T) *regcred.Keyring {
+	t.Helper()
+	flags := writeRuntimeConfig(t, "good", "elsewhere.example")
+	cfg, err := regcred.Load(flags[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := regcred.New(cfg, regcred.Options{BinDir: flags[3]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { k.Close() })
+	return k
+}
+
+func TestReadImages(t *testing.T) {
+	images, err := readImages("-", strings.NewReader("\ufeff# base\r\n\r\nnginx\r\n  registry.example/a:v1 # why\n#registry.example/b\ndocker.io/library/nginx:latest\nregistry.example/c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"nginx", "registry.example/a:v1", "registry.example/c"}, images); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, tt := range []struct{ list, want string }{
+		{"", "standard input holds no image"},
+		{"# nothing\n\n", "standard input holds no image"},
+		{"a/b\nA:B:C\n", `standard input:2: image "A:B:C": not an image reference: invalid reference format`},
+		{"a b\n", `standard input:1: image "a b": not an image reference`},
+		{strings.Repeat("?\n", 25), "standard input: 15 lines more are not images"},
+		{strings.Repeat("x\n", maxImageList/2+1), "-f: standard input is larger than 4.0 MiB"},
+	} {
+		_, err := readImages("-", strings.NewReader(tt.list))
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%.20q: got %v, want %q in it", tt.list, err, tt.want)
+		}
+	}
+}

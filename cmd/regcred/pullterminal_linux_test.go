@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/regcred/regcred/internal/testcri"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// TestPrepullOnTerminal looks at what is drawn while images are pulled: the
+// pulls end when it has been seen.
+func TestPrepullOnTerminal(t *testing.T) {
+	seen := make(chan struct{})
+	server := &testcri.Server{OnPull: func(ctx context.Context, _ *runtimeapi.PullImageRequest) (string, error) {
+		select {
+		case <-seen:
+		case <-ctx.Done():
+		}
+		return "sha256:x", ctx.Err()
+	}}
+	server.Start(t)
+	var images []string
+	for i := range 3 {
+		images = append(images, fmt.Sprintf("registry.example/app%d:v1", i))
+	}
+	args := append([]string{"prepull", "--no-color", "--pull-policy", "Always", "--timeout", "20s", "--runtime-endpoint", server.Socket, "-f", writeImageList(t, images...)}, writeRuntimeConfig(t, "good", "registry.example")...)
+
+	screen := prepullOnTerminal(t, args, nil, func(screen string) bool {
+		return strings.Contains(screen, "0 of 3 images") && strings.Contains(screen, "registry.example/app2:v1 ")
+	}, sync.OnceFunc(func() { close(seen) }))
+	for _, image := range images {
+		if !strings.Contains(screen, "ok   "+image+": pulled") {
+			t.Errorf("no line for %s", image)
+		}
+	}
+	if strings.Contains(screen, "%") {
+		t.Error("there is a percentage, but nobody knows one")
+	}
+	if t.Failed() {
+		t.Logf("screen: %q", screen)
+	}
+
+	// Results that go to a file, and nothing drawn on a terminal that cannot.
+	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	prepullOnTerminal(t, args, file, nil, nil)
+	out, err := os.ReadFile(file.Name())
+	if err != nil || strings.Contains(string(out), "\x1b") || strings.Count(string(out), "ok   registry.example/") != 3 {
+		t.Errorf("the file has %q, %v", out, err)
+	}
+	t.Setenv("TERM", "dumb")
+	if screen := prepullOnTerminal(t, args, nil, nil, nil); strings.Contains(screen, "\x1b") {
+		t.Errorf("drawn on a dumb terminal: %q", screen)
+	}
+}
+
+// prepullOnTerminal runs regcred with a terminal as standard error, and as
+// standard output if stdout is nil, and returns all that the terminal was sent.
+// Once that satisfies until, then is called.
+func prepullOnTerminal(t *testing.T, args []string, stdout *os.File, until func(string) bool, then func()) string {
+	t.Helper()
+	regcred, err := exec.LookPath("regcred")
+	if err != nil {
+		t.Fatal(err)
+	}
+	master, slave := openTerminal(t)
+	cmd := exec.Command(regcred, args...)
+	if os.Getenv("TERM") != "dumb" {
+		cmd.Env = append(os.Environ(), "TERM=xterm")
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	if stdout != nil {
+		cmd.Stdout = stdout
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	var screen bytes.Buffer
+	buf := make([]byte, 4096)
+	for {
+		n, err := master.Read(buf) // ends with an error when the last writer is gone
+		screen.Write(buf[:n])
+		if until != nil && until(screen.String()) {
+			then()
+		}
+		if err != nil {
+			break
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("prepull: %v\n%s", err, screen.String())
+	}
+	return screen.String()
+}

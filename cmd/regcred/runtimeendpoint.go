@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// autoEndpoint has the container runtime searched for.
+const autoEndpoint = "auto"
+
+// defaultRuntime is the kubelet's default.
+// kubelet: pkg/kubelet/apis/config/v1beta1/defaults.go.
+const defaultRuntime = "unix:///run/containerd/containerd.sock"
+
+// runtimeSockets are where runtimes serve CRI.
+func runtimeSockets() []string {
+	return []string{
+		"/run/containerd/containerd.sock",
+		"/run/crio/crio.sock",
+		"/run/k3s/containerd/containerd.sock",
+		"/run/cri-dockerd.sock",
+	}
+}
+
+// runtimeEndpoint returns the endpoint that was asked for; of "auto", that of
+// the kubelet in --as-kubelet, or else of the one runtime on this machine.
+func (a *app) runtimeEndpoint(endpoint string, o *origin) (string, error) {
+	if endpoint != autoEndpoint {
+		return endpoint, nil
+	}
+	if o.kubelet != 0 {
+		return a.kubeletRuntime(o)
+	}
+	var found []string
+	for _, socket := range runtimeSockets() {
+		if info, err := os.Stat(a.host(socket)); err == nil && info.Mode()&fs.ModeSocket != 0 {
+			found = append(found, a.host(socket))
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", withHint(fmt.Errorf("no container runtime found: there is no socket at %s", strings.Join(runtimeSockets(), ", ")),
+			"give --runtime-endpoint unix:///path, or --as-kubelet to take that of the running kubelet")
+	case 1:
+		return "unix://" + found[0], nil
+	}
+	return "", usageError("say which: --runtime-endpoint unix://"+found[0],
+		"%d container runtimes are found: %s", len(found), strings.Join(found, ", "))
+}
+
+// kubeletConfig is what matters here of a KubeletConfiguration.
+type kubeletConfig struct {
+	ImageServiceEndpoint     string `json:"imageServiceEndpoint"`
+	ContainerRuntimeEndpoint string `json:"containerRuntimeEndpoint"`
+}
+
+// kubeletRuntime returns where a running kubelet has its images pulled: by its
+// flags, or else its configuration file and the drop-ins of that.
+func (a *app) kubeletRuntime(o *origin) (string, error) {
+	cmdline, err := a.readProc(o.kubelet, "cmdline")
+	if err != nil {
+		return "", procError(o.kubelet, err, os.Geteuid())
+	}
+	k := kubelet{dir: o.dir, flags: kubeletFlags(nulSeparated(cmdline),
+		"image-service-endpoint", "container-runtime-endpoint", "config", "config-dir")}
+	var cfg kubeletConfig
+	if err := k.readConfig(&cfg); err != nil {
+		return "", withHint(fmt.Errorf("--as-kubelet: %w", err), "give --runtime-endpoint")
+	}
+	image := cmp.Or(k.flags["image-service-endpoint"], cfg.ImageServiceEndpoint)
+	runtime := cmp.Or(k.flags["container-runtime-endpoint"], cfg.ContainerRuntimeEndpoint, defaultRuntime)
+	return cmp.Or(image, runtime), nil
+}
+
+// readConfig reads the kubelet's configuration, each file over the former.
+func (k *kubelet) readConfig(cfg *kubeletConfig) error {
+	var files []string
+	if file := k.path("config"); file != "" {
+		files = append(files, file)
+	}
+	if dir := k.path("config-dir"); dir != "" {
+		dropIns, err := kubeletDropIns(dir)
+		if err != nil {
+			return err
+		}
+		files = append(files, dropIns...)
+	}
+	for _, file := range files {
+		data, err := readBounded(file, maxPullSecretFile)
+		if err != nil {
+			return err
+		}
+		if err := yaml.Unmarshal(data, cfg); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return nil
+}
+
+// kubeletDropIns lists the files of a --config-dir, sub-directories included.
+func kubeletDropIns(dir string) ([]string, error) {
+	var files []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && filepath.Ext(path) == ".conf" {
+			files = append(files, path)
+		}
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("the kubelet's --config-dir: %w", err)
+	}
+	return files, err
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package convert
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+)
+
+// TestConvertBad: what is no configuration is refused with its place, and no
+// value of env or args is shown.
+func TestConvertBad(t *testing.T) {
+	secrets := "  args: [" + canary.Arg + "]\n  env: [{name: A, value: " + canary.Env + "}]\n"
+	head := func(kind, version string) string {
+		return "kind: " + kind + "\napiVersion: " + version + "\nproviders:\n"
+	}
+	v1beta1 := head("CredentialProviderConfig", "kubelet.config.k8s.io/v1beta1")
+	old := head("RegistryCredentialConfig", "v1alpha1") + "- name: a\n"
+	entry := "- name: a\n  matchImages: [r.example]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
+	for name, tt := range map[string]struct{ text, want string }{
+		"empty":                   {"", "config.yaml"},
+		"not YAML":                {"\x00", "not valid YAML"},
+		"binary":                  {"\xff\xfe\x00", "config.yaml"},
+		"another kind":            {head("Secret", "v1"), "config.yaml:1:7: kind: "},
+		"the kubelet's own":       {head("KubeletConfiguration", "kubelet.config.k8s.io/v1beta1"), "config.yaml:1:7: kind: "},
+		"another version":         {head("CredentialProviderConfig", "kubelet.config.k8s.io/v2"), "config.yaml:2:13: apiVersion: "},
+		"unknown field":           {v1beta1 + entry + secrets + "  matchimages: []\n", "providers[0]"},
+		"tokenAttributes":         {v1beta1 + entry + secrets + "  tokenAttributes: {}\n", "only files of version kubelet.config.k8s.io/v1 have it"},
+		"the same name twice":     {v1beta1 + entry + entry, "config.yaml:8:9: "},
+		"value that is no text":   {v1beta1 + entry + "  env: [{name: A, value: [" + canary.Env + "]}]\n", "providers[0].env[0].value"},
+		"tab":                     {v1beta1 + "\t" + entry, "tab"},
+		"pattern without quotes":  {old + "  imageMatchers:\n  - *.dkr.ecr.*.amazonaws.com\n", "config.yaml:6:5: "},
+		"today's field":           {old + "  matchImages: [r.example]\n", "matchImages"},
+		"extra argument twice":    {old + "  imageMatchers: [r.example]\n  extraArgs: {region: " + canary.Env + ", REGION: " + canary.Env + "}\n", "sets the same variable"},
+		"extra argument, no name": {old + "  imageMatchers: [r.example]\n  extraArgs: [{name: A=" + canary.Env + ", value: " + canary.Env + "}]\n", "extraArgs[0].name"},
+		"extra argument, number":  {old + "  imageMatchers: [r.example]\n  extraArgs: {a: 1}\n", "extraArgs"},
+		"without patterns":        {old + "  extraArgs: {a: " + canary.Env + "}\n", "imageMatchers"},
+		"pattern that is none":    {old + "  imageMatchers: ['r example']\n", "config.yaml:5:19: "},
+		"half of JSON":            {`{"kind":"CredentialProviderConfig","apiVersion":"kubelet.config.k8s.io/v1beta1","providers":[{"args":["` + canary.Arg + `"`, "not valid JSON"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := write(t, t.TempDir(), "config.yaml", tt.text)
+			for _, layout := range []Layout{Keep, Single, Split} {
+				_, err := Convert(path, layout, Options{})
+				if err == nil {
+					t.Fatal("no error")
+				}
+				canary.Check(t, "the error", err.Error())
+				if !strings.Contains(err.Error(), tt.want) && canary.Find(err.Error()) == "" {
+					t.Errorf("got %q, want %q in it", err, tt.want)
+				}
+			}
+		})
+	}
+	if _, err := Convert(filepath.Join(t.TempDir(), "missing"), Keep, Options{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing: %v", err)
+	}
+}
+
+// TestResultValidate: what a kubelet rejects stands where the result is, or will be.
+func TestResultValidate(t *testing.T) {
+	res := convert(t, strings.Replace(beta, "720m", "-720m", 1), Keep, Options{})
+	check := func(target regcred.Target, want string) {
+		t.Helper()
+		err := res.Validate(target, "out")
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %q first", err, want)
+		}
+	}
+	check(regcred.Target{}, "out:12:26: providers[0].defaultCacheDuration: must not be negative")
+	check(regcred.Target{KubeletVersion: "1.25"}, "out:5:13: apiVersion: kubelet 1.25 does not know this version of the file")
+	check(regcred.Target{KubeletVersion: "x"}, `kubelet version "x"`)
+	var err error
+	if res, err = Convert(mixed(t), Split, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	check(regcred.Target{KubeletVersion: "1.33"}, "out: kubelet 1.33 does not know a configuration directory")
+	check(regcred.Target{KubeletVersion: "1.25"}, "out: kubelet 1.25 does not know a configuration directory (new in 1.34); give it one file\n"+filepath.Join("out", "10-ecr.yaml")+":5:13: ")
+	if res, err = Convert(filepath.Dir(write(t, t.TempDir(), "only.yaml", beta)), Keep, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	check(regcred.Target{KubeletVersion: "1.33"}, "out: kubelet 1.33 does not know a configuration directory")
+	if err := convert(t, beta, Keep, Options{}).Validate(regcred.Target{}, "out"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestConvertLeavesNothing: the directory in which a result is loaded is gone.
+func TestConvertLeavesNothing(t *testing.T) {
+	temp := t.TempDir()
+	for _, name := range []string{"TMPDIR", "TMP", "TEMP"} {
+		t.Setenv(name, temp)
+	}
+	dir := filepath.Join(temp, "source")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Convert(write(t, dir, "config.yaml", beta), Split, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(temp)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("%d entries, %v, want the source alone", len(entries), err)
+	}
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package convert
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+// write writes a file and returns its path.
+func write(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// convert converts one file.
+func convert(t *testing.T, text string, layout Layout, o Options) *Result {
+	t.Helper()
+	res, err := Convert(write(t, t.TempDir(), "config.yaml", text), layout, o)
+	if err != nil {
+		canary.Check(t, "the error", err.Error())
+		t.Fatal(err)
+	}
+	return res
+}
+
+// contents returns the files of a result one after the other.
+func contents(res *Result) string {
+	var b strings.Builder
+	for _, f := range res.Files {
+		if len(res.Files) > 1 {
+			b.WriteString("=== " + f.base() + "\n")
+		}
+		b.Write(f.Data)
+	}
+	return b.String()
+}
+
+// compare compares texts that may hold planted secrets.
+func compare(t *testing.T, want, got string) {
+	t.Helper()
+	mask := strings.NewReplacer(canary.Marker, "MASKED-")
+	if diff := cmp.Diff(mask.Replace(want), mask.Replace(got)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// beta is a file of v1beta1 in a spelling of its own.
+const beta = `# Licence: ours
+
+kind:   CredentialProviderConfig   # the kind
+# to be v1 soon
+apiVersion: 'kubelet.config.k8s.io/v1beta1'
+providers:
+
+- name:  "ecr"   # the first
+  matchImages: [ "*.dkr.ecr.*.amazonaws.com" ,
+    public.ecr.aws ]
+  # twelve hours
+  defaultCacheDuration:  720m
+  apiVersion: "credentialprovider.kubelet.k8s.io/v1beta1" # old
+  args: ['` + canary.Arg + `', "a: b # c"]
+  env:
+  - {value: "` + canary.Env + `", name: TOKEN}
+
+- name: second
+  matchImages:
+  - "registry.example:5000/team"
+  defaultCacheDuration: "0"
+  apiVersion: credentialprovider.kubelet.k8s.io/v1alpha1
+# the end
+`
+
+const betaJSON = "\t{ \"kind\":\"CredentialProviderConfig\",\n" +
+	"\t\"providers\": [ {\"matchImages\":[\"r.example\"], \"name\":\"a\", \"defaultCacheDuration\":\"1h\",\n" +
+	"\t\"apiVersion\" : \"credentialprovider.kubelet.k8s.io/v1beta1\"}],\n" +
+	"\t\"apiVersion\": \"kubelet.config.k8s.io/v1alpha1\" }"
+
+// oneLine has, before the version, characters of more than one byte and the
+// version as a value.
+const oneLine = `"kind": CredentialProviderConfig
+"providers": [{name: é, matchImages: [kubelet.config.k8s.io/v1beta1], defaultCacheDuration: 0s, apiVersion: credentialprovider.kubelet.k8s.io/v1}]
+# é
+!!str "apiVersion": kubelet.config.k8s.io/v1beta1`
+
+// aliased has the version of its providers once, behind the same text as a value.
+const aliased = `kind: CredentialProviderConfig
+apiVersion: kubelet.config.k8s.io/v1
+providers:
+- {name: é, matchImages: [credentialprovider.kubelet.k8s.io/v1beta1], defaultCacheDuration: 0s, apiVersion: &v credentialprovider.kubelet.k8s.io/v1beta1}
+- {name: b, matchImages: [b.example], defaultCacheDuration: 0s, apiVersion: *v}
+`
+
+// TestConvertEdits: where a version is all that changes, it is all that changes.
+func TestConvertEdits(t *testing.T) {
+	v1 := strings.Replace(beta, "io/v1beta1'", "io/v1'", 1)
+	v1JSON := strings.Replace(betaJSON, "io/v1alpha1", "io/v1", 1)
+	protocol := strings.NewReplacer(`s.io/v1beta1"`, `s.io/v1"`, "s.io/v1alpha1\n", "s.io/v1\n")
+	toV1 := Options{PluginAPIVersion: plugin.V1}
+	tests := []struct {
+		name, source, want string
+		options            Options
+	}{
+		{"v1beta1", beta, v1, Options{}},
+		{"v1alpha1", strings.Replace(beta, "io/v1beta1'", "io/v1alpha1'", 1), v1, Options{}},
+		{"v1", v1, v1, Options{}},
+		{"v1, the format that it has", v1, v1, Options{Format: YAML}},
+		{"carriage returns", strings.ReplaceAll(beta, "\n", "\r\n"), strings.ReplaceAll(v1, "\n", "\r\n"), Options{}},
+		{"byte order mark", "\ufeff" + beta, "\ufeff" + v1, Options{}},
+		{"directive and mark", "%YAML 1.1\n---\n" + beta, "%YAML 1.1\n---\n" + v1, Options{}},
+		{"second document", beta + "---\n" + beta, v1 + "---\n" + beta, Options{}},
+		{"anchor and tag", strings.Replace(beta, "'kubelet", "&v !!str 'kubelet", 1), strings.Replace(v1, "'kubelet", "&v !!str 'kubelet", 1), Options{}},
+		{"version below its key", strings.Replace(beta, "apiVersion: 'k", "apiVersion:\n  'k", 1), strings.Replace(v1, "apiVersion: 'k", "apiVersion:\n  'k", 1), Options{}},
+		{"no line at the end", oneLine, strings.TrimSuffix(oneLine, "beta1"), Options{}},
+		{"JSON", betaJSON, v1JSON, Options{}},
+		{"protocol", beta, protocol.Replace(v1), toV1},
+		{"protocol in v1", v1, protocol.Replace(v1), toV1},
+		{"protocol in JSON", betaJSON, protocol.Replace(v1JSON), toV1},
+		{"protocol by an alias", aliased, strings.Replace(aliased, "&v credentialprovider.kubelet.k8s.io/v1beta1", "&v credentialprovider.kubelet.k8s.io/v1", 1), toV1},
+		{"older protocol", v1, strings.Replace(v1, "s.io/v1alpha1\n", "s.io/v1beta1\n", 1), Options{PluginAPIVersion: plugin.V1Beta1}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			res := convert(t, tt.source, Keep, tt.options)
+			compare(t, tt.want, contents(res))
+			if got, want := res.Files[0].Changed(), tt.want != tt.source; got != want {
+				t.Errorf("Changed: got %v, want %v", got, want)
+			}
+			if len(res.Lost) > 0 {
+				t.Errorf("lost: %v", res.Lost)
+			}
+		})
+	}
+}
+
+// TestConvertWritesAnew: where an edit cannot do it, the file is written anew,
+// with its comments.
+func TestConvertWritesAnew(t *testing.T) {
+	const head = "kind: CredentialProviderConfig\napiVersion: "
+	const entry = "  # one\n  - name: a\n    matchImages:\n      - r.example\n    defaultCacheDuration: 1h\n    apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
+	const want = head + "kubelet.config.k8s.io/v1\nproviders:\n" + entry
+	utf16le := "\xff\xfe"
+	for _, u := range utf16.Encode([]rune(head + "kubelet.config.k8s.io/v1beta1\nproviders:\n" + entry)) {
+		utf16le += string([]byte{byte(u), byte(u >> 8)})
+	}
+	const inJSON = `{"kind":"CredentialProviderConfig","apiVersion":"kubelet.config.k8s.io\/v1beta1","providers":[` +
+		`{"name":"a","matchImages":["r.example/<x>"],"defaultCacheDuration":"3600s","apiVersion":"credentialprovider.kubelet.k8s.io/v1"}]}`
+	const wantJSON = `{
+  "apiVersion": "kubelet.config.k8s.io/v1",
+  "kind": "CredentialProviderConfig",
+  "providers": [
+    {
+      "name": "a",
+      "matchImages": [
+        "r.example/<x>"
+      ],
+      "defaultCacheDuration": "1h",
+      "apiVersion": "credentialprovider.kubelet.k8s.io/v1"
+    }
+  ]
+}
+`
+	tests := []struct{ name, source, want string }{
+		{"escape in JSON", inJSON, wantJSON},
+		{"UTF-16", utf16le, want},
+		{"the version is a pattern, too", head + "&x kubelet.config.k8s.io/v1beta1\nproviders:\n" + strings.Replace(entry, "r.example", "*x", 1),
+			strings.Replace(want, "r.example", "kubelet.config.k8s.io/v1beta1", 1)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) { compare(t, tt.want, contents(convert(t, tt.source, Keep, Options{}))) })
+	}
+}
+
+// TestConvertQuotes: a text stays one in YAML, whatever it looks like.
+func TestConvertQuotes(t *testing.T) {
+	words := []string{"yes", "Y", "on", "OFF", "~", "null", "True", "1:20", "0x1f", "0o7", "012", "1_000", "1e3", ".5", ".inf", "=", "<<", "-", "- a", "?", "!!str a",
+		"#", "a #b", "a: b", "a:", "[a", "{a", "*a", "&a", "%a", "@a", "|", ">", "\"", "'", "", " ", " a", "a ", "2001-01-01", "é", "\u2028", "\u0085", "\ufeff", "\U0001f600",
+		"a\nb", "a\n", "\n", "\ta", "\x01", "---", "--- a", "...", "a\n--- b", "12h", "a.b/c-d_e1", "-v=2", "--v"}
+	for _, word := range words {
+		for _, field := range []string{"args", "matchImages"} {
+			quoted, err := json.Marshal(word)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := `{"kind":"CredentialProviderConfig","apiVersion":"kubelet.config.k8s.io/v1","providers":[{"name":"a","` + field + `":[` + string(quoted) + `,"b"]}]}`
+			inYAML := contents(convert(t, file, Keep, Options{Format: YAML}))
+			again := contents(convert(t, inYAML, Split, Options{}))
+			if again != inYAML {
+				t.Errorf("%s %q: got\n%s\nand written anew\n%s", field, word, inYAML, again)
+			}
+		}
+	}
+}

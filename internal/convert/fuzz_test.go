@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package convert
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+)
+
+// FuzzConvert: what loads is converted, in every layout and format, and what
+// has been converted stays as it is. What does not load is refused with the
+// errors of [regcred.Load], or [regcred.Config.Validate].
+func FuzzConvert(f *testing.F) {
+	for _, text := range []string{beta, betaJSON, former, formerConverted, others, oneLine, twoFiles} {
+		f.Add([]byte(strings.ReplaceAll(text, canary.Marker, "")))
+	}
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := filepath.Join(dir, "config.yaml")
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, layout := range []Layout{Keep, Single, Split} {
+			for _, format := range []Format{"", YAML, JSON} {
+				checkConvert(t, path, layout, format)
+			}
+		}
+	})
+}
+
+func checkConvert(t *testing.T, path string, layout Layout, format Format) {
+	res, err := Convert(path, layout, Options{Format: format})
+	if _, ok := errors.AsType[*regcred.FieldError](err); ok {
+		return
+	}
+	if err != nil {
+		t.Fatalf("layout %v, format %q: %v", layout, format, err)
+	}
+	for _, file := range res.Files {
+		again := path + ".again"
+		if err := os.WriteFile(again, file.Data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		res, err := Convert(again, Keep, Options{})
+		if err != nil {
+			t.Fatalf("layout %v, format %q, again: %v", layout, format, err)
+		}
+		if res.Files[0].Changed() {
+			t.Fatalf("layout %v, format %q: not idempotent", layout, format)
+		}
+	}
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package convert
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+// TestMain makes the test binary play the plugins of the configurations.
+func TestMain(m *testing.M) {
+	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
+	if slices.Contains(plugins(), name) {
+		plugin.Main(plugin.ProviderFunc(answer))
+	}
+	os.Exit(m.Run())
+}
+
+// plugins are the names under which the test binary is a plugin, which speaks
+// the predecessor's protocol and all versions of today's.
+func plugins() []string {
+	return []string{"ecr-creds", "two", "failing", "empty", "ecr", "second", "whole-registry"}
+}
+
+// answer has what a plugin sees of its configuration as the user name. Those of
+// the predecessor's files, but for the last, answer for the image alone.
+func answer(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
+	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
+	key, _, _ := strings.Cut(req.Image, "/")
+	life := time.Hour
+	resp := &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: &life}
+	switch name {
+	case "failing":
+		return nil, errors.New("no cloud today")
+	case "empty":
+		return resp, nil
+	case "ecr-creds", "two":
+		resp.CacheKeyType, key = plugin.CacheImage, req.Image
+	}
+	user := fmt.Sprintf("%s for %s: USER %s, REGION %s", name, key, os.Getenv("USER"), os.Getenv("REGION"))
+	resp.Auth = map[string]plugin.AuthConfig{key: {Username: user, Password: plugin.Secret(canary.Password + os.Getenv("TOKEN"))}}
+	return resp, nil
+}
+
+// linkPlugins returns a bin dir with the plugins.
+func linkPlugins(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	suffix := ""
+	if runtime.GOOS == "windows" {
+		suffix = ".exe"
+	}
+	for _, name := range plugins() {
+		if err := os.Symlink(binary, filepath.Join(dir, name+suffix)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// images are those that the configurations have patterns for, and one more.
+var images = []string{
+	"012345678910.dkr.ecr.us-east-1.amazonaws.com/my-image",
+	"012345678910.dkr.ecr.cn-north-1.amazonaws.com.cn/a/b:1.2",
+	"registry.example/team/app",
+	"registry.example:5000/team/app@sha256:" + strings.Repeat("0", 64),
+	"failing.example/app",
+	"empty.example/app",
+	"public.ecr.aws/x/y",
+	"nginx",
+}
+
+const others = `kind: RegistryCredentialConfig
+apiVersion: v1alpha1
+providers:
+- name: failing
+  imageMatchers: [failing.example, registry.example]
+- name: empty
+  imageMatchers: [empty.example]
+`
+
+// TestConvertedGivesTheSameCredentials looks images up with the keyring of a
+// source and with that of what it was converted to.
+func TestConvertedGivesTheSameCredentials(t *testing.T) {
+	v1 := strings.NewReplacer("s.io/v1beta1", "s.io/v1", "s.io/v1alpha1", "s.io/v1").Replace
+	sources := map[string]map[string]string{
+		"v1":          {"1.yaml": v1(beta)},
+		"v1beta1":     {"1.yaml": beta},
+		"v1alpha1":    {"1.yaml": strings.Replace(beta, "io/v1beta1'", "io/v1alpha1'", 1)},
+		"predecessor": {"1.yaml": former},
+		"failures":    {"1.yaml": others},
+		"all":         {"1.yaml": beta, "2.yaml": former, "3.yml": others},
+	}
+	bin := linkPlugins(t)
+	for name, files := range sources {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for file, text := range files {
+				write(t, dir, file, text)
+			}
+			want := lookups(t, dir, bin)
+			for _, how := range []struct {
+				layout  Layout
+				options Options
+			}{{Keep, Options{}}, {Single, Options{}}, {Split, Options{}}, {Single, Options{Format: JSON}}, {Keep, Options{PluginAPIVersion: plugin.V1}}} {
+				t.Run(fmt.Sprint(how.layout, how.options), func(t *testing.T) {
+					got := lookups(t, converted(t, dir, how.layout, how.options), bin)
+					if diff := cmp.Diff(want, got); diff != "" {
+						t.Errorf("-source +result\n%s", diff)
+					}
+				})
+			}
+		})
+	}
+}
+
+// converted converts a configuration into a directory, and returns its path.
+func converted(t *testing.T, path string, layout Layout, o Options) string {
+	t.Helper()
+	res, err := Convert(path, layout, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "new")
+	if err := CreateDir(dir, res.Files); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// lookups returns what comes of each image: credentials in their order, and
+// whether that is a failure.
+func lookups(t *testing.T, path, bin string) map[string][]string {
+	t.Helper()
+	cfg, err := regcred.Load(path)
+	if err == nil {
+		err = cfg.Validate()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := regcred.New(cfg, regcred.Options{BinDir: bin, Environ: []string{"USER=nobody", "GORACE=atexit_sleep_ms=0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	got, found := map[string][]string{}, 0
+	for _, image := range images {
+		res, err := k.Lookup(t.Context(), regcred.Request{Image: image})
+		var failure *regcred.LookupError
+		if err != nil && !errors.As(err, &failure) {
+			t.Fatal(err)
+		}
+		got[image] = append(got[image], fmt.Sprint("failed: ", failure != nil))
+		for _, c := range res.Credentials {
+			token := strings.TrimPrefix(string(c.Password), canary.Password) == canary.Env
+			user := strings.ReplaceAll(c.Username, canary.Marker, "MASKED-")
+			got[image] = append(got[image], fmt.Sprintf("%s, TOKEN %v", user, token))
+			found++
+		}
+		for _, a := range res.Attempts {
+			got[image] = append(got[image], fmt.Sprint(a.Provider, " failed: ", a.Err != nil))
+		}
+	}
+	if found == 0 && !strings.Contains(fmt.Sprint(got), "failing failed: true") {
+		t.Fatal("no credentials, so nothing was compared")
+	}
+	return got
+}
+
+// TestConvertedOrder: an answer of the predecessor is for one image alone, and
+// so comes before what another provider answers for the registry. Asked in
+// today's protocol, its plugin may answer for the registry too; then the
+// order of the configuration counts. docs/migration.md says so.
+func TestConvertedOrder(t *testing.T) {
+	dir, bin := t.TempDir(), linkPlugins(t)
+	write(t, dir, "1.yaml", `kind: CredentialProviderConfig
+apiVersion: kubelet.config.k8s.io/v1
+providers:
+- {name: second, matchImages: [registry.example], defaultCacheDuration: 0s, apiVersion: credentialprovider.kubelet.k8s.io/v1}
+`)
+	write(t, dir, "2.yaml", `kind: RegistryCredentialConfig
+apiVersion: v1alpha1
+providers:
+- {name: whole-registry, imageMatchers: [registry.example]}
+`)
+	first := func(path string) string {
+		name, _, _ := strings.Cut(lookups(t, path, bin)["registry.example/team/app"][1], " ")
+		return name
+	}
+	if got := first(dir) + ", " + first(converted(t, dir, Keep, Options{})); got != "whole-registry, second" {
+		t.Errorf("first before and after: %s", got)
+	}
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package convert
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+// former is a configuration of the predecessor in every form that its
+// document has: the example's, with a mapping, and the types', with a list.
+const former = `# Licence: ours
+
+# our registries
+kind: credentialprovider # the document's example
+apiVersion: v1alpha1
+providers:
+# the cloud's
+- name: ecr-creds
+  kind: RegistryCredentialProvider # goes
+  apiVersion: v1alpha1 # another one now
+  # every partition
+  imageMatchers:
+  - "*.dkr.ecr.*.amazonaws.com" # most
+  - '*.dkr.ecr.*.amazonaws.com.cn'
+  extraArgs:
+    # where the registry is
+    region: us-west-2 # Oregon
+    mode: "yes"
+    Token: &t ` + canary.Env + `
+-
+  name: two
+  imageMatchers: [registry.example, 'registry.example:5000']
+  extraArgs:
+  # who
+  - name: user # upper case
+    value: *t
+`
+
+const formerConverted = `# Licence: ours
+
+# our registries
+kind: CredentialProviderConfig # the document's example
+apiVersion: kubelet.config.k8s.io/v1
+providers:
+  # the cloud's
+  - name: ecr-creds
+    apiVersion: credentialprovider.kubelet.k8s.io/v1 # another one now
+    args:
+      - get-credentials
+    # every partition
+    matchImages:
+      - "*.dkr.ecr.*.amazonaws.com" # most
+      - '*.dkr.ecr.*.amazonaws.com.cn'
+    # The predecessor kept an answer until its expirationTimestamp, and not at all
+    # without one. 0s is the same with today's cacheDuration; a longer time is
+    # for answers that have none.
+    defaultCacheDuration: 0s
+    env:
+      - name: TOKEN
+        value: ` + canary.Env + `
+      - name: MODE
+        value: "yes"
+      # where the registry is
+      - name: REGION
+        value: us-west-2 # Oregon
+  - name: two
+    matchImages: [registry.example, 'registry.example:5000']
+    # The predecessor kept an answer until its expirationTimestamp, and not at all
+    # without one. 0s is the same with today's cacheDuration; a longer time is
+    # for answers that have none.
+    defaultCacheDuration: 0s
+    apiVersion: credentialprovider.kubelet.k8s.io/v1
+    args:
+      - get-credentials
+    env:
+      # who
+      - name: USER # upper case
+        value: ` + canary.Env + `
+`
+
+func TestConvertPredecessor(t *testing.T) {
+	res := convert(t, former, Keep, Options{})
+	compare(t, formerConverted, contents(res))
+	want := []Place{{res.Source.Files()[0].Name, 9}}
+	if diff := cmp.Diff(want, res.Lost); diff != "" {
+		t.Errorf("lost: -want +got\n%s", diff)
+	}
+	if got := versions(res.Providers); got != "v1 v1" {
+		t.Errorf("versions: %s", got)
+	}
+	res = convert(t, former, Keep, Options{PluginAPIVersion: plugin.V1Beta1})
+	if got := versions(res.Providers); got != "v1beta1 v1beta1" {
+		t.Errorf("versions with an older protocol: %s", got)
+	}
+}
+
+// versions returns the versions of the protocol without their group.
+func versions(providers []regcred.Provider) string {
+	var list []string
+	for _, p := range providers {
+		list = append(list, strings.TrimPrefix(p.APIVersion, plugin.Group+"/"))
+	}
+	return strings.Join(list, " ")
+}
+
+// TestConvertIsIdempotent: what has been converted stays as it is.
+func TestConvertIsIdempotent(t *testing.T) {
+	for name, text := range map[string]string{"v1beta1": beta, "JSON": betaJSON, "predecessor": former, "no line at the end": oneLine} {
+		for _, format := range []Format{"", YAML, JSON} {
+			t.Run(name+"/"+string(format), func(t *testing.T) {
+				once := contents(convert(t, text, Single, Options{Format: format}))
+				again := convert(t, once, Single, Options{Format: format})
+				compare(t, once, contents(again))
+				if again.Files[0].Changed() || len(again.Lost) > 0 {
+					t.Errorf("changed: %v, lost: %v", again.Files[0].Changed(), again.Lost)
+				}
+			})
+		}
+	}
+}
+
+// mixed writes a directory of every version, and returns its path.
+func mixed(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, dir, "10-beta.yaml", beta)
+	write(t, dir, "20-former.yml", former)
+	write(t, dir, "README", "not a configuration")
+	// A name that files on Windows cannot have.
+	write(t, dir, "30-v1.json", strings.NewReplacer(`"a"`, `"last:*?"`, "io/v1alpha1", "io/v1").Replace(betaJSON))
+	return dir
+}
+
+func TestConvertSingle(t *testing.T) {
+	dir := mixed(t)
+	res, err := Convert(dir, Single, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const top = "# Licence: ours\n\nkind: CredentialProviderConfig # the kind\n# to be v1 soon\napiVersion: kubelet.config.k8s.io/v1\nproviders:\n  - name: \"ecr\" # the first\n"
+	if got := contents(res); !strings.HasPrefix(got, top) {
+		t.Errorf("it does not begin with\n%s", top)
+	}
+	if names := providerNames(res.Providers); names != "ecr second ecr-creds two last:*?" {
+		t.Errorf("providers: %s", names)
+	}
+	if diff := cmp.Diff([]int{9}, lines(res.Lost)); diff != "" {
+		t.Errorf("lost: -want +got\n%s", diff)
+	}
+	if res.Files[0].Name != "converted.yaml" {
+		t.Errorf("name: %s", res.Files[0].Name)
+	}
+}
+
+func providerNames(providers []regcred.Provider) string {
+	var list []string
+	for _, p := range providers {
+		list = append(list, p.Name)
+	}
+	return strings.Join(list, " ")
+}
+
+func lines(places []Place) []int {
+	var list []int
+	for _, p := range places {
+		list = append(list, p.Line)
+	}
+	return list
+}
+
+const twoFiles = `# first file
+apiVersion: kubelet.config.k8s.io/v1
+kind: CredentialProviderConfig
+providers:
+  - name: a
+    matchImages:
+      - a.example
+    defaultCacheDuration: 1h
+    apiVersion: credentialprovider.kubelet.k8s.io/v1
+  # second file
+  # its kind
+  # its end
+  # about b
+  - name: b
+    matchImages:
+      - "b.example:5000"
+    defaultCacheDuration: 90s
+    apiVersion: credentialprovider.kubelet.k8s.io/v1
+`
+
+// TestConvertSinglePlacesComments: what a further file says about itself
+// goes before its first provider.
+func TestConvertSinglePlacesComments(t *testing.T) {
+	first, rest, _ := strings.Cut(twoFiles, "  # second")
+	_, second, _ := strings.Cut(rest, "end\n")
+	dir := t.TempDir()
+	write(t, dir, "1.yaml", first)
+	write(t, dir, "2.yaml", "# second file\n\napiVersion: kubelet.config.k8s.io/v1alpha1\nkind: CredentialProviderConfig # its kind\nproviders:\n"+second+"\n# its end\n")
+	res, err := Convert(dir, Single, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, twoFiles, contents(res))
+	if len(res.Lost) > 0 {
+		t.Errorf("lost: %v", res.Lost)
+	}
+}
+
+func TestConvertSplit(t *testing.T) {
+	res, err := Convert(mixed(t), Split, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range res.Files {
+		names = append(names, f.Name)
+	}
+	want := []string{"10-ecr.yaml", "20-second.yaml", "30-ecr-creds.yaml", "40-two.yaml", "50-last---.json"}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	for _, f := range res.Files[:4] {
+		if !strings.HasPrefix(string(f.Data), "# Licence: ours\n") {
+			t.Errorf("%s lacks the comment about its source", f)
+		}
+	}
+}
+
+func TestFileNames(t *testing.T) {
+	for _, count := range []int{1, 9, 10, 99, 100, 1234} {
+		var names []string
+		for i := range count {
+			names = append(names, fileName(i, count, fmt.Sprint(count-i)))
+		}
+		if !slices.IsSorted(names) {
+			t.Errorf("%d files: %q", count, names)
+		}
+	}
+	if got := fileName(0, 1, "a/b\\é"+strings.Repeat("x", 300)); len(got) > 140 || !strings.HasPrefix(got, "10-a-b---x") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestConvertSecondDocument: what a kubelet ignores is named, and not converted.
+func TestConvertSecondDocument(t *testing.T) {
+	for name, tt := range map[string]struct {
+		tail string
+		want []int
+	}{
+		"none":             {"", nil},
+		"a mark alone":     {"---\n", nil},
+		"comments alone":   {"---\n# x\n...\n", nil},
+		"text":             {"--- # x\na: 1\n", []int{8}},
+		"text on the mark": {"--- a\n", []int{8}},
+		"the third":        {"---\n---\na: 1\n", []int{8}},
+		"carriage returns": {"---\r\na: 1\r\n", []int{8}},
+		"no mark":          {"# ---\n", nil},
+		"an end":           {"...\na: 1\n", []int{8}},
+		"an end alone":     {"...\n# x\n", nil},
+		"four dashes":      {"# ----\n", nil},
+		"broken":           {"---\n\t*:\n", []int{8}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// The head has seven lines, the last of them empty.
+			res := convert(t, "---\n# one\n"+oneLine+"\n\n"+tt.tail, Keep, Options{})
+			if diff := cmp.Diff(tt.want, lines(res.Cut)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestConvertLostComments: comments without a place are counted by line, and
+// what only looks like one is not.
+func TestConvertLostComments(t *testing.T) {
+	const text = `kind: CredentialProviderConfig
+apiVersion: kubelet.config.k8s.io/v1beta1
+providers: # one
+- name: a
+  matchImages: ["r.example#x", 's.example'] # two # three
+  defaultCacheDuration: 1h
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
+  args: # four
+  - "a # b"
+  - 'a # c' # five
+  - |
+    # d
+    e # f
+  # six
+  - g#h
+  - >-
+    # i
+    # j
+`
+	res := convert(t, text, Single, Options{Format: JSON})
+	if diff := cmp.Diff([]int{3, 5, 8, 10, 14}, lines(res.Lost)); diff != "" {
+		t.Errorf("JSON: -want +got\n%s", diff)
+	}
+	res = convert(t, text, Split, Options{})
+	if diff := cmp.Diff([]int(nil), lines(res.Lost)); diff != "" {
+		t.Errorf("YAML: -want +got\n%s\n%s", diff, contents(res))
+	}
+}

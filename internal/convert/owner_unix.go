@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package convert
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// takeOwner gives a file the owner and the group of another, and reports
+// whether it has them.
+func takeOwner(file *os.File, like fs.FileInfo) bool {
+	want, ok := like.Sys().(*syscall.Stat_t)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	if have, ok := info.Sys().(*syscall.Stat_t); ok && have.Uid == want.Uid && have.Gid == want.Gid {
+		return true
+	}
+	return file.Chown(int(want.Uid), int(want.Gid)) == nil
+}
+
+// syncDir makes the entries of a directory outlast a loss of power, where the
+// file system can.
+func syncDir(name string) {
+	dir, err := os.Open(name)
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	_ = dir.Sync()
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package convert
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// list returns what is in a directory: names, modes and contents.
+func list(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := "directory"
+		if !info.IsDir() {
+			data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = string(data)
+		}
+		mode := ""
+		if runtime.GOOS != "windows" {
+			mode = info.Mode().String() + " "
+		}
+		got[e.Name()] = mode + text
+	}
+	return got
+}
+
+// mode returns how list shows a file of a mode.
+func mode(m, text string) string {
+	if runtime.GOOS == "windows" {
+		return text
+	}
+	return m + " " + text
+}
+
+// compareDirs compares what list returned.
+func compareDirs(t *testing.T, want, got map[string]string) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// toReplace returns files of a directory that are to be replaced.
+func toReplace(t *testing.T, dir string, names ...string) []File {
+	t.Helper()
+	var files []File
+	for _, name := range names {
+		path := write(t, dir, name, "old "+name)
+		files = append(files, File{Name: path, Data: []byte("new " + name), Source: []byte("old " + name)})
+	}
+	return files
+}
+
+func TestReplace(t *testing.T) {
+	dir := t.TempDir()
+	files := toReplace(t, dir, "a.yaml", "b.json", "same.yaml")
+	files[2].Data = files[2].Source
+	if err := os.Chmod(files[0].Name, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	done, err := Replace(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Replaced{{Name: files[0].Name, Backup: files[0].Name + ".bak"}, {Name: files[1].Name, Backup: files[1].Name + ".bak"}}
+	if diff := cmp.Diff(want, done); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	compareDirs(t, map[string]string{
+		"a.yaml":     mode("-rw-r-----", "new a.yaml"),
+		"a.yaml.bak": mode("-rw-r-----", "old a.yaml"),
+		"b.json":     mode("-rw-------", "new b.json"),
+		"b.json.bak": mode("-rw-------", "old b.json"),
+		"same.yaml":  mode("-rw-------", "old same.yaml"),
+	}, list(t, dir))
+}
+
+// TestReplaceKeepsBackups: no backup takes the place of another, and none has
+// a name that a kubelet reads.
+func TestReplaceKeepsBackups(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "a.yaml.bak", "first")
+	if err := os.Mkdir(filepath.Join(dir, "a.yaml.bak.1"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Replace(toReplace(t, dir, "a.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	compareDirs(t, map[string]string{
+		"a.yaml":       mode("-rw-------", "new a.yaml"),
+		"a.yaml.bak":   mode("-rw-------", "first"),
+		"a.yaml.bak.1": mode("drwx------", "directory"),
+		"a.yaml.bak.2": mode("-rw-------", "old a.yaml"),
+	}, list(t, dir))
+}
+
+// TestReplaceAllOrNothing: what fails at any file leaves all as they were, and
+// nothing beside them.
+func TestReplaceAllOrNothing(t *testing.T) {
+	tests := []struct {
+		name, want string
+		spoil      func(t *testing.T, files []File)
+	}{
+		{"changed meanwhile", "has changed since it was read", func(t *testing.T, files []File) {
+			write(t, filepath.Dir(files[1].Name), filepath.Base(files[1].Name), "another text")
+		}},
+		{"gone", "no such file", func(t *testing.T, files []File) { remove(t, files[1].Name) }},
+		{"a directory now", "directory", func(t *testing.T, files []File) {
+			remove(t, files[1].Name)
+			if err := os.Mkdir(files[1].Name, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"a symbolic link", "is a symbolic link", func(t *testing.T, files []File) {
+			if err := os.Rename(files[1].Name, files[1].Name+".target"); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(files[1].Name+".target", files[1].Name); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"name without room for a suffix", "name too long", func(t *testing.T, files []File) {
+			long := filepath.Join(filepath.Dir(files[1].Name), strings.Repeat("x", 250))
+			if err := os.Rename(files[1].Name, long); err != nil {
+				t.Fatal(err)
+			}
+			files[1].Name = long
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if runtime.GOOS == "windows" {
+				t.Skip("the messages are those of Unix")
+			}
+			dir := t.TempDir()
+			files := toReplace(t, dir, "a.yaml", "b.yaml", "c.yaml")
+			tt.spoil(t, files)
+			before := list(t, dir)
+			if _, err := Replace(files); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+			compareDirs(t, before, list(t, dir))
+		})
+	}
+}
+
+func remove(t *testing.T, name string) {
+	t.Helper()
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestReplaceUndoes: files that are in their places already go back.
+func TestReplaceUndoes(t *testing.T) {
+	dir := t.TempDir()
+	files := toReplace(t, dir, "a.yaml", "b.yaml", "c.yaml")
+	before := list(t, dir)
+	swaps, err := prepare(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	remove(t, swaps[1].temp)
+	err = commit(swaps)
+	if !errors.Is(err, fs.ErrNotExist) || !swaps[0].done || swaps[1].done {
+		t.Fatalf("got %v, done %v %v", err, swaps[0].done, swaps[1].done)
+	}
+	if err := undo(swaps); err != nil {
+		t.Fatal(err)
+	}
+	compareDirs(t, before, list(t, dir))
+
+	// Should that fail too, the backup is named.
+	if swaps, err = prepare(files[:1]); err != nil {
+		t.Fatal(err)
+	}
+	if err := commit(swaps); err != nil {
+		t.Fatal(err)
+	}
+	remove(t, swaps[0].Backup)
+	if err := undo(swaps); err == nil || !strings.Contains(err.Error(), "what it had is in "+swaps[0].Backup) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCreate(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "new.yaml")
+	if err := Create(name, []byte("text")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(dir, "elsewhere"), filepath.Join(dir, "link.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	for _, taken := range []string{"new.yaml", "link.yaml"} {
+		if err := Create(filepath.Join(dir, taken), []byte("other")); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("%s: got %v", taken, err)
+		}
+	}
+	remove(t, filepath.Join(dir, "link.yaml"))
+	compareDirs(t, map[string]string{"new.yaml": mode("-rw-------", "text")}, list(t, dir))
+}
+
+func TestCreateDir(t *testing.T) {
+	top := t.TempDir()
+	files := []File{{Name: "10-a.yaml", Data: []byte("a")}, {Name: "20-b.yaml", Data: []byte("b")}}
+	want := map[string]string{"10-a.yaml": mode("-rw-------", "a"), "20-b.yaml": mode("-rw-------", "b")}
+	dir := filepath.Join(top, "new")
+	if err := CreateDir(dir, files); err != nil {
+		t.Fatal(err)
+	}
+	compareDirs(t, want, list(t, dir))
+	if err := CreateDir(dir, files); err == nil || !strings.Contains(err.Error(), "has 10-a.yaml already") {
+		t.Errorf("twice: got %v", err)
+	}
+	compareDirs(t, want, list(t, dir))
+
+	// A file that is no configuration may be there; it stays.
+	other := filepath.Join(top, "other")
+	if err := os.Mkdir(other, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, other, "README", "")
+	if err := CreateDir(other, append(files, File{Name: "README"})); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a name that is taken: got %v", err)
+	}
+	compareDirs(t, map[string]string{"README": mode("-rw-------", "")}, list(t, other))
+
+	// What was made goes again.
+	if err := CreateDir(filepath.Join(top, "broken"), append(files, files[0])); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("two files of one name: got %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(top, "broken")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory stays: %v", err)
+	}
+	if err := CreateDir(filepath.Join(top, "none", "new"), files); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no parent: got %v", err)
+	}
+}
