@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// auditPolicy is about what a pull asks for.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  resources: [{group: "", resources: [serviceaccounts, serviceaccounts/token, secrets]}]
+- level: None
+`
+
+// Call is a call of the API server about a service account, a token
+// ("serviceaccounts/token") or a secret, from its audit log.
+type Call struct {
+	User, Verb, Resource string
+	Namespace, Name      string
+	Code                 int
+}
+
+// Calls are those of a user so far; "" means everybody.
+func (c *ControlPlane) Calls(t testing.TB, user string) (calls []Call) {
+	t.Helper()
+	for _, line := range grep(t, filepath.Join(c.dir, "audit.log"), "") {
+		var e struct {
+			Verb           string
+			User           struct{ Username string }
+			ObjectRef      struct{ Resource, Subresource, Namespace, Name string }
+			ResponseStatus struct{ Code int }
+		}
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			continue // a line that is being written
+		}
+		if user == "" || e.User.Username == user {
+			resource := strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")
+			calls = append(calls, Call{e.User.Username, e.Verb, resource, e.ObjectRef.Namespace, e.ObjectRef.Name, e.ResponseStatus.Code})
+		}
+	}
+	return calls
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/internal/testregistry"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Containerd is a runtime.
+type Containerd struct {
+	runtimeapi.ImageServiceClient
+	runtimeapi.RuntimeServiceClient
+
+	dir     string
+	process *process
+}
+
+// containerdConfig has the directory and the image of the sandboxes. The
+// paths are those that would be outside of the directory.
+const containerdConfig = `version = 2
+root = "%[1]s/root"
+state = "%[1]s/state"
+[grpc]
+  address = "%[1]s/containerd.sock"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "%[1]s/opt"
+[plugins."io.containerd.grpc.v1.cri"]
+  restrict_oom_score_adj = true
+  sandbox_image = "%[2]s"
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "native"
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "%[1]s/cni/bin"
+    conf_dir = "%[1]s/cni/conf"
+`
+
+// StartContainerd starts a runtime that reaches the registries of a net.
+func StartContainerd(t testing.TB, net *testcloud.Net) *Containerd {
+	t.Helper()
+	dir := tempDir(t, "containerd")
+	c := &Containerd{dir: dir, process: newProcess(t, dir, net.Environ(), "containerd")}
+	pause := StartRegistry(t, net, "", testregistry.Options{}).PushApp(t, "pause", "1")
+	writeFile(t, fmt.Sprintf(containerdConfig, c.dir, pause), c.dir, "config.toml")
+	conn, err := grpc.NewClient(c.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	c.ImageServiceClient, c.RuntimeServiceClient = runtimeapi.NewImageServiceClient(conn), runtimeapi.NewRuntimeServiceClient(conn)
+	c.Start(t)
+	t.Cleanup(c.removeSandboxes)
+	return c
+}
+
+// Endpoint is the address of the runtime's socket, "unix://…".
+func (c *Containerd) Endpoint() string { return "unix://" + filepath.Join(c.dir, "containerd.sock") }
+
+// Start starts containerd again after [Containerd.Stop].
+func (c *Containerd) Start(t testing.TB) {
+	t.Helper()
+	c.process.start(t, "--log-level", "warn", "--config", filepath.Join(c.dir, "config.toml"))
+	c.process.waitReady(t, func(ctx context.Context) error {
+		// Without a look at the socket the client would complain on stderr.
+		if _, err := os.Stat(strings.TrimPrefix(c.Endpoint(), "unix://")); err != nil {
+			return err
+		}
+		_, err := c.Version(ctx, &runtimeapi.VersionRequest{}, grpc.WaitForReady(true))
+		return err
+	})
+}
+
+// Stop kills containerd. The containers go on.
+func (c *Containerd) Stop() { c.process.stop() }
+
+// HasImage reports whether the runtime has an image.
+func (c *Containerd) HasImage(t testing.TB, image string) bool {
+	t.Helper()
+	answer, err := c.ImageStatus(t.Context(), &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: image}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.GetImage() != nil
+}
+
+// removeSandboxes ends what runs. What it leaves ends with the namespaces, so
+// that it may fail.
+func (c *Containerd) removeSandboxes() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	list, err := c.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+	if err != nil {
+		return
+	}
+	var jobs []func() error
+	for _, s := range list.GetItems() {
+		jobs = append(jobs, func() error {
+			_, err := c.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: s.GetId()})
+			return err
+		})
+	}
+	_ = parallel(jobs)
+}

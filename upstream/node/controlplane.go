@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"net/http"
+	"path/filepath"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// ControlPlane is etcd and an API server, without controllers: no service
+// account "default" appears by itself, for instance.
+type ControlPlane struct {
+	URL    string               // of the API server
+	Issuer string               // of service-account tokens
+	Key    *rsa.PublicKey       // of service-account tokens
+	Client kubernetes.Interface // with all permissions
+
+	dir  string
+	ca   *authority
+	etcd string // address
+	api  *process
+}
+
+// StartControlPlane starts etcd and an API server with Node and RBAC
+// authorization and the NodeRestriction admission plugin.
+func StartControlPlane(t testing.TB) *ControlPlane {
+	t.Helper()
+	address, _ := freeAddress(t)
+	c := &ControlPlane{
+		URL: "https://" + address, Issuer: "https://kubernetes.default.svc",
+		dir: tempDir(t, "control"), ca: newAuthority(t),
+	}
+	c.writeKeys(t)
+	c.startEtcd(t)
+	c.api = newProcess(t, c.dir, nil, program("kube-apiserver"))
+	c.Start(t)
+	var err error
+	if c.Client, err = kubernetes.NewForConfig(c.Config(t, "admin", "system:masters")); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *ControlPlane) writeKeys(t testing.TB) {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Key = &key.PublicKey
+	public, err := x509.MarshalPKIXPublicKey(c.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, string(encodeKey(t, key)), c.dir, "sa.key")
+	writeFile(t, string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})), c.dir, "sa.pub")
+	cert, serverKey := c.ca.server(t)
+	writeFile(t, string(cert), c.dir, "server.crt")
+	writeFile(t, string(serverKey), c.dir, "server.key")
+	writeFile(t, string(c.ca.pem), c.dir, "ca.crt")
+	writeFile(t, auditPolicy, c.dir, "audit.yaml")
+}
+
+func (c *ControlPlane) startEtcd(t testing.TB) {
+	t.Helper()
+	client, _ := freeAddress(t)
+	peer, _ := freeAddress(t)
+	c.etcd = "http://" + client
+	p := newProcess(t, c.dir, nil, "etcd")
+	p.start(t, "--data-dir", filepath.Join(c.dir, "etcd"), "--unsafe-no-fsync",
+		"--listen-client-urls", c.etcd, "--advertise-client-urls", c.etcd, "--listen-peer-urls", "http://"+peer)
+	p.waitReady(t, func(ctx context.Context) error {
+		_, err := fetch(ctx, http.DefaultClient, c.etcd+"/health")
+		return err
+	})
+}
+
+// Start starts the API server again after [ControlPlane.Stop].
+func (c *ControlPlane) Start(t testing.TB) {
+	t.Helper()
+	file := func(name string) string { return filepath.Join(c.dir, name) }
+	c.api.start(t,
+		"--etcd-servers="+c.etcd, "--bind-address=127.0.0.1", "--secure-port="+port(c.URL), "--advertise-address="+Address,
+		"--tls-cert-file="+file("server.crt"), "--tls-private-key-file="+file("server.key"), "--client-ca-file="+file("ca.crt"),
+		"--service-account-issuer="+c.Issuer, "--service-account-key-file="+file("sa.pub"), "--service-account-signing-key-file="+file("sa.key"),
+		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--service-cluster-ip-range=10.0.0.0/24",
+		"--endpoint-reconciler-type=none", "--audit-policy-file="+file("audit.yaml"), "--audit-log-path="+file("audit.log"))
+	client, err := rest.HTTPClientFor(c.Config(t, "admin", "system:masters"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.api.waitReady(t, func(ctx context.Context) error {
+		_, err := fetch(ctx, client, c.URL+"/readyz")
+		return err
+	})
+}
+
+// Stop kills the API server. etcd goes on.
+func (c *ControlPlane) Stop() { c.api.stop() }
+
+// Config is how a user, who is in some groups, reaches the API server.
+func (c *ControlPlane) Config(t testing.TB, user string, groups ...string) *rest.Config {
+	t.Helper()
+	cert, key := c.ca.client(t, user, groups...)
+	return &rest.Config{Host: c.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.pem, CertData: cert, KeyData: key}}
+}
+
+// Kubeconfig writes a file with [ControlPlane.Config] and returns its path.
+func (c *ControlPlane) Kubeconfig(t testing.TB, user string, groups ...string) (path string) {
+	t.Helper()
+	config := c.Config(t, user, groups...)
+	file := clientcmdapi.NewConfig()
+	file.Clusters["node"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	file.AuthInfos["node"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
+	file.Contexts["node"] = &clientcmdapi.Context{Cluster: "node", AuthInfo: "node"}
+	file.CurrentContext = "node"
+	path = filepath.Join(tempDir(t, "kubeconfig"), "kubeconfig")
+	if err := clientcmd.WriteToFile(*file, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// NodeKubeconfig is the kubeconfig of a node's own identity.
+func (c *ControlPlane) NodeKubeconfig(t testing.TB, node string) (path string) {
+	t.Helper()
+	return c.Kubeconfig(t, "system:node:"+node, "system:nodes")
+}
+
+// registered says why a node is not registered.
+func (c *ControlPlane) registered(ctx context.Context, name string) error {
+	_, err := c.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	return err
+}

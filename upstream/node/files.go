@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// tempDir makes a directory in that of the run, with a short path.
+func tempDir(t testing.TB, name string) string {
+	t.Helper()
+	d, err := os.MkdirTemp(dir(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// freeAddress is a free port of 127.0.0.1. There is nobody else in its network
+// who could take it.
+func freeAddress(t testing.TB) (address, port string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	address = l.Addr().String()
+	_, port, _ = net.SplitHostPort(address)
+	return address, port
+}
+
+// writeFile writes a file and returns its path.
+func writeFile(t testing.TB, content string, path ...string) string {
+	t.Helper()
+	name := filepath.Join(path...)
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// port is that of a URL.
+func port(address string) string { return address[strings.LastIndex(address, ":")+1:] }
+
+// grep returns the lines of a file that hold all of these texts.
+func grep(t testing.TB, path string, texts ...string) (lines []string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if containsAll(line, texts) {
+			lines = append(lines, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	return lines
+}
+
+func containsAll(s string, texts []string) bool {
+	for _, text := range texts {
+		if !strings.Contains(s, text) {
+			return false
+		}
+	}
+	return true
+}

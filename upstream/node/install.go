@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// policyFile keeps Debian's packages from starting their services (invoke-rc.d(8)).
+const policyFile = "/usr/sbin/policy-rc.d"
+
+// install installs packages where it may: on Debian, as root. Elsewhere, and
+// if it fails, [Require] says what is missing.
+func install(packages []string) {
+	aptGet, err := exec.LookPath("apt-get")
+	if len(packages) == 0 || err != nil || os.Getuid() != 0 {
+		return
+	}
+	fmt.Fprintf(os.Stderr, "node: installing %q\n", packages)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	if err := withoutServices(func() error {
+		if err := quietly(ctx, aptGet, "update", "-q"); err != nil {
+			return err
+		}
+		return quietly(ctx, aptGet, append([]string{"install", "-y", "-q", "--no-install-recommends"}, packages...)...)
+	}); err != nil {
+		fmt.Fprintln(os.Stderr, "node:", err)
+	}
+}
+
+// withoutServices calls f while no package may start a service.
+func withoutServices(f func() error) error {
+	file, err := os.OpenFile(policyFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+	if errors.Is(err, fs.ErrExist) {
+		return f()
+	}
+	if err != nil {
+		return err
+	}
+	defer os.Remove(policyFile)
+	_, err = file.WriteString("#!/bin/sh\nexit 101\n")
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return f()
+}
+
+// quietly runs a command, and shows what it says if it fails.
+func quietly(ctx context.Context, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", name, err, said)
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import (
+	"bytes"
+	"net/http"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// PluginCounts is what a kubelet's metrics say of one plugin.
+type PluginCounts struct {
+	Runs   uint64 // kubelet_credential_provider_plugin_duration, its count
+	Errors uint64 // kubelet_credential_provider_plugin_errors_total
+}
+
+// PluginCounts reads the kubelet's metrics, by the plugin's name.
+func (k *Kubelet) PluginCounts(t testing.TB) map[string]PluginCounts {
+	t.Helper()
+	families := k.Metrics(t)
+	counts := map[string]PluginCounts{}
+	for _, m := range families["kubelet_credential_provider_plugin_duration"].GetMetric() {
+		c := counts[label(m, "plugin_name")]
+		c.Runs = m.GetHistogram().GetSampleCount()
+		counts[label(m, "plugin_name")] = c
+	}
+	for _, m := range families["kubelet_credential_provider_plugin_errors_total"].GetMetric() {
+		c := counts[label(m, "plugin_name")]
+		c.Errors = uint64(m.GetCounter().GetValue())
+		counts[label(m, "plugin_name")] = c
+	}
+	return counts
+}
+
+// Metrics are all of the kubelet's metrics, by name.
+func (k *Kubelet) Metrics(t testing.TB) map[string]*dto.MetricFamily {
+	t.Helper()
+	data, err := fetch(t.Context(), http.DefaultClient, k.readOnly+"/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return families
+}
+
+func label(m *dto.Metric, name string) string {
+	for _, l := range m.GetLabel() {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return ""
+}
+
+// ConfigHash is the hash that the kubelet has of its plugins' configuration.
+func (k *Kubelet) ConfigHash(t testing.TB) string {
+	t.Helper()
+	for _, m := range k.Metrics(t)["kubelet_credential_provider_config_info"].GetMetric() {
+		return label(m, "hash")
+	}
+	t.Fatal("the kubelet's metrics have no kubelet_credential_provider_config_info")
+	return ""
+}

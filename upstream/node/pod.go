@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// NewPod is a pod that runs an image of [Registry.PushApp], which is pulled
+// anew every time. A test may change it before it is run.
+func NewPod(namespace, name, image string) *corev1.Pod {
+	return &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: corev1.PodSpec{
+			HostNetwork: true, AutomountServiceAccountToken: new(false), TerminationGracePeriodSeconds: new(int64(1)),
+			Containers: []corev1.Container{{Name: "app", Image: image, ImagePullPolicy: corev1.PullAlways}},
+		},
+	}
+}
+
+// running says why a pod does not run.
+func running(pod *corev1.Pod) error {
+	n := 0
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.State.Running != nil {
+			n++
+		}
+	}
+	if n < len(pod.Spec.Containers) {
+		return fmt.Errorf("pod %s/%s does not run: %s", pod.Namespace, pod.Name, states(pod))
+	}
+	return nil
+}
+
+// states are those of a pod's containers, for people.
+func states(pod *corev1.Pod) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s", pod.Status.Phase, pod.Status.Message)
+	for _, c := range pod.Status.ContainerStatuses {
+		fmt.Fprintf(&b, "; %s: %s", c.Name, c.State.String())
+	}
+	return strings.TrimSpace(masked([]string{b.String()}))
+}

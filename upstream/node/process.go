@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+// readyTimeout bounds the start of a component, on a busy machine.
+const readyTimeout = 90 * time.Second
+
+// process is a component that can be started, killed, and started again.
+type process struct {
+	dir     string   // working directory, and home
+	environ []string // beside PATH and HOME
+	program string
+	log     string // file with standard output and error of all its runs
+
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
+}
+
+// newProcess makes a process that ends with the test. If the test fails, the
+// end of its log is shown.
+func newProcess(t testing.TB, dir string, environ []string, program string) *process {
+	p := &process{dir: dir, environ: environ, program: program, log: filepath.Join(dir, filepath.Base(program)+".log")}
+	t.Cleanup(func() {
+		p.stop()
+		if t.Failed() {
+			t.Logf("the end of %s:\n%s", filepath.Base(p.log), p.tail(40))
+		}
+	})
+	return p
+}
+
+func (p *process) start(t testing.TB, args ...string) {
+	t.Helper()
+	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd, done := exec.Command(p.program, args...), make(chan struct{})
+	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, log, log
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir}, p.environ...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(done)
+		cmd.Wait()
+	}()
+	p.cmd, p.done = cmd, done
+}
+
+// stop kills the process, as a crash would, and waits for it.
+func (p *process) stop() {
+	if p.cmd == nil {
+		return // it could not be started
+	}
+	p.cmd.Process.Kill()
+	<-p.done
+}
+
+// waitReady waits until ready returns nil.
+func (p *process) waitReady(t testing.TB, ready func(context.Context) error) {
+	t.Helper()
+	err := poll(t.Context(), readyTimeout, func(ctx context.Context) error {
+		select {
+		case <-p.done:
+			return stopError{errors.New("it has ended")}
+		default:
+			return ready(ctx)
+		}
+	})
+	if err != nil {
+		t.Fatalf("%s does not become ready: %v", filepath.Base(p.program), err)
+	}
+}
+
+// tail is the end of the log, without secrets.
+func (p *process) tail(lines int) string {
+	data, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
+	return masked(all[max(0, len(all)-lines):])
+}
+
+// grep returns the lines of the log that hold all of these texts.
+func (p *process) grep(t testing.TB, texts ...string) []string {
+	t.Helper()
+	return grep(t, p.log, texts...)
+}
+
+var tokens = regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]+`)
+
+// masked joins lines of a log, without secrets.
+func masked(lines []string) string {
+	var b strings.Builder
+	for _, line := range lines {
+		if canary.Find(line) != "" {
+			line = "(a line with a secret)"
+		}
+		fmt.Fprintln(&b, tokens.ReplaceAllString(line, "(a token)"))
+	}
+	return b.String()
+}
+
+// Eventually waits until check returns nil, and ends the test with its last
+// error if that takes longer than the timeout.
+func Eventually(t testing.TB, timeout time.Duration, check func(context.Context) error) {
+	t.Helper()
+	if err := poll(t.Context(), timeout, check); err != nil {
+		t.Fatalf("after %v: %v", timeout, err)
+	}
+}
+
+// stopError is an error after which asking again is no use.
+type stopError struct{ error }
+
+func poll(ctx context.Context, timeout time.Duration, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var last error
+	for {
+		err := check(ctx)
+		if err == nil || errors.As(err, new(stopError)) {
+			return err
+		}
+		if ctx.Err() == nil || last == nil {
+			last = err // and not that the time is up
+		}
+		select {
+		case <-ctx.Done():
+			return last
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import (
+	"cmp"
+	"crypto/rand"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/internal/testregistry"
+)
+
+// NewNet starts an internet, in which registries and clouds have the names
+// that they have in the world. Containerd reaches it as its proxy.
+func NewNet(t testing.TB) *testcloud.Net {
+	t.Helper()
+	net, err := testcloud.NewNet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(net.Close)
+	return net
+}
+
+// Registry is a registry of package testregistry, with an access log.
+type Registry struct {
+	*testregistry.Server
+	Host string // in image references
+
+	pusher *authn.Basic
+}
+
+// pusher is the user who pushes the images of a test.
+const pusher = "node-harness"
+
+// StartRegistry starts a registry. With a host it has that name in the net,
+// over HTTPS; without, it is at a port of 127.0.0.1, over HTTP.
+func StartRegistry(t testing.TB, net *testcloud.Net, host string, opts testregistry.Options) *Registry {
+	t.Helper()
+	if host != "" {
+		opts.BaseURL = "https://" + host
+	}
+	if len(opts.Rules) > 0 {
+		opts.Rules = append(slices.Clone(opts.Rules), testregistry.Rule{User: pusher, Pull: true, Push: true})
+	}
+	server, err := testregistry.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	if host != "" {
+		net.Handle(host, server)
+	}
+	password := rand.Text()
+	server.SetUser(pusher, password)
+	return &Registry{Server: server, Host: cmp.Or(host, server.Addr()), pusher: &authn.Basic{Username: pusher, Password: password}}
+}
+
+// PushApp pushes an image whose program waits to be ended, and returns its
+// reference. Every reference has an image of its own. Faults that have been
+// injected strike it, too.
+func (r *Registry) PushApp(t testing.TB, repo, tag string) (image string) {
+	t.Helper()
+	image = r.Host + "/" + repo + ":" + tag
+	push(t, image, remote.WithAuth(r.pusher), remote.WithTransport(handlerTransport{r.Server, r.pusher}))
+	return image
+}
+
+func push(t testing.TB, image string, options ...remote.Option) {
+	t.Helper()
+	ref, err := name.NewTag(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := waiterImage(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(ref, content, append(options, remote.WithContext(t.Context()))...); err != nil {
+		t.Fatalf("pushing %s: %v", image, err)
+	}
+}
+
+// Pulls are the requests for manifests of a repository so far, from the access
+// log: one that was refused without credentials, and one that was let through
+// with them, as a rule.
+func (r *Registry) Pulls(repo string) (list []testregistry.Request) {
+	for _, req := range r.Requests() {
+		if req.User != pusher && strings.HasPrefix(req.Path, "/v2/"+repo+"/manifests/") {
+			list = append(list, req)
+		}
+	}
+	return list
+}
+
+// handlerTransport answers from a handler, under whatever name it is asked. By
+// the user name, the requests are told apart from those of others where nobody
+// has to log in.
+type handlerTransport struct {
+	handler http.Handler
+	user    *authn.Basic
+}
+
+func (t handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	if r.Header.Get("Authorization") == "" {
+		r.SetBasicAuth(t.user.Username, t.user.Password)
+	}
+	w := httptest.NewRecorder()
+	t.handler.ServeHTTP(w, r)
+	answer := w.Result()
+	answer.Request = r
+	return answer, nil
+}
