@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cluster
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/upstream/node"
+	"github.com/regcred/regcred/upstream/plugins"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ecrRun is what can be seen of an ECR plugin that a kubelet runs.
+type ecrRun struct {
+	Cloud   []string // what the cloud was asked
+	Granted []string // what the private registry answered to whom
+	Public  []string // what the public one did
+	Refused []string // what the one did for which the cloud has no credentials
+	Counts  node.PluginCounts
+	Failed  int // lines in the kubelet's log
+}
+
+// TestUpstreamECR: a kubelet runs AWS's own plugin and ours for the same
+// images of two accounts, each with a cloud of its own. What these and the
+// registries are asked is the same, and so is what the kubelet makes of it.
+func TestUpstreamECR(t *testing.T) {
+	node.Require(t)
+	net := node.NewNet(t)
+	public := startRegistry(t, net, "public.ecr.aws", "AWS")
+	ours := newECRAccount(t, net, plugins.ECR, "111122223333", public)
+	theirs := newECRAccount(t, net, node.UpstreamECR, "444455556666", public)
+	kubelet := node.StartKubelet(t, node.KubeletOptions{
+		Runtime: node.StartContainerd(t, net), BinDir: node.BinDir(),
+		ProviderConfig: writeProviders(t, filepath.Join(t.TempDir(), "config.yaml"), "v1", ours.in("v1"), theirs.in("v1")),
+	})
+	kubelet.AddStatic(t, ours.pod)
+	kubelet.AddStatic(t, theirs.pod)
+	kubelet.WaitStaticRunning(t, ours.pod)
+	kubelet.WaitStaticRunning(t, theirs.pod)
+
+	got, want := ours.seen(t, kubelet), theirs.seen(t, kubelet)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-upstream +regcred):\n%s", diff)
+	}
+	// And not because nothing works.
+	if want := (node.PluginCounts{Runs: 3, Errors: 1}); got.Counts != want || got.Failed != 1 {
+		t.Errorf("the kubelet counts %+v, want %+v, and logs %d failures, want 1", got.Counts, want, got.Failed)
+	}
+	if len(got.Cloud) < 3 {
+		t.Errorf("the cloud was asked: %q", got.Cloud)
+	}
+	if strays := net.Strays(); len(strays) > 0 {
+		t.Errorf("somebody else was asked: %q", strays)
+	}
+}
+
+// ecrAccount is an account at Amazon, of which a plugin is to pull.
+type ecrAccount struct {
+	site
+	cloud   *testcloud.AWS
+	private *node.Registry
+	refused *node.Registry
+	public  *node.Registry
+	pod     *corev1.Pod
+}
+
+// newECRAccount makes an account, and a pod with two images of its registry
+// (for which one run is enough), one of the public registry, and one of a
+// registry in another region, for which the cloud refuses credentials, but
+// which needs none.
+func newECRAccount(t *testing.T, net *testcloud.Net, plugin, account string, public *node.Registry) *ecrAccount {
+	t.Helper()
+	cloud := newAWS(t)
+	cloud.Inject(testcloud.Fault{
+		Match:  func(r testcloud.Request) bool { return signedFor(r) == "eu-west-1 ecr" },
+		Status: 400, Body: testcloud.AWSErrorJSON("AccessDeniedException", "a message"), Times: -1,
+	})
+	a := &ecrAccount{site: ecrSite(t, net, plugin, cloud, account), cloud: cloud, public: public}
+	a.private = a.registry.(*node.Registry)
+	a.refused = node.StartRegistry(t, net, account+".dkr.ecr.eu-west-1.amazonaws.com", testregistry.Options{})
+	a.images = append(a.images, a.refused.Host, "public.ecr.aws/"+account)
+	a.pod = node.NewPod("default", "account-"+account, a.private.PushApp(t, "team/app", "v1"))
+	for i, image := range []string{
+		a.private.PushApp(t, "team/second", "v1"), public.PushApp(t, account+"/app", "v1"), a.refused.PushApp(t, "team/app", "v1"),
+	} {
+		a.pod.Spec.Containers = append(a.pod.Spec.Containers, corev1.Container{
+			Name: fmt.Sprintf("more%d", i), Image: image, ImagePullPolicy: corev1.PullAlways,
+		})
+	}
+	return a
+}
+
+// signedFor is the region and the service that a request is signed for.
+func signedFor(r testcloud.Request) string {
+	s, _ := testcloud.AWSSigned(r.Header)
+	return s.Region + " " + s.Service
+}
+
+func (a *ecrAccount) seen(t *testing.T, k *node.Kubelet) ecrRun {
+	t.Helper()
+	run := ecrRun{
+		Granted: append(answered(a.private.Pulls("team/app")), answered(a.private.Pulls("team/second"))...),
+		Public:  answered(a.public.Pulls(strings.TrimPrefix(a.images[2], "public.ecr.aws/") + "/app")),
+		Refused: answered(a.refused.Pulls("team/app")),
+		Counts:  k.PluginCounts(t)[a.name],
+		Failed:  len(k.Log(t, "Failed to provide credentials", fmt.Sprintf("provider=%q", a.name))),
+	}
+	for _, r := range a.cloud.Requests() {
+		run.Cloud = append(run.Cloud, fmt.Sprintf("%s %s %s %s", r.Method, r.Path, r.Header.Get("X-Amz-Target"), signedFor(r)))
+	}
+	return run
+}

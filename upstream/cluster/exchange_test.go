@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cluster
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/upstream/node"
+)
+
+// exchange is a token service on loopback that gives a password for a token of
+// a service account (RFC 8693).
+type exchange struct {
+	*httptest.Server
+	verifier
+	audience string // that tokens must be for
+	password string
+	runs     atomic.Int64
+}
+
+func startExchange(t *testing.T, control *node.ControlPlane, audience, password string) *exchange {
+	t.Helper()
+	e := &exchange{verifier: verifier{control.Key, control.Issuer}, audience: audience, password: password}
+	e.Server = httptest.NewServer(e)
+	t.Cleanup(e.Close)
+	return e
+}
+
+func (e *exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e.runs.Add(1)
+	_, err := e.verify(r.PostFormValue("subject_token"), e.audience, time.Now())
+	if err != nil || r.PostFormValue("grant_type") != "urn:ietf:params:oauth:grant-type:token-exchange" {
+		http.Error(w, `{"error":"invalid_request"}`, http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(map[string]any{
+		"access_token": e.password, "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
+		"token_type": "N_A", "expires_in": 3600,
+	})
+}

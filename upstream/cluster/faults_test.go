@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/pull"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/kube"
+	"github.com/regcred/regcred/upstream/node"
+	"github.com/regcred/regcred/upstream/plugins"
+)
+
+// renewed is a password that takes the place of another.
+const renewed = canary.Marker + "renewed"
+
+// TestFaults: credentials that a registry no longer takes, and components that
+// go away while images are pulled. Of each fault: what the pod's event says,
+// what regcred says beside the kubelet, and that the next pull succeeds.
+func TestFaults(t *testing.T) {
+	node.Require(t)
+	f := startFaults(t)
+	t.Run("revoked credential", f.testRevoked)
+	t.Run("expiry", func(t *testing.T) {
+		t.Run("credential", func(t *testing.T) { t.Parallel(); f.testExpiredCredential(t) })
+		t.Run("token", func(t *testing.T) { t.Parallel(); f.testExpiredToken(t) })
+	})
+	t.Run("API server restart", f.testAPIServer)
+	t.Run("containerd restart", f.testContainerd)
+	canary.Check(t, "the kubelet's log", strings.Join(f.kubelet.Log(t), "\n"))
+}
+
+// faults is a node on which something goes wrong.
+type faults struct {
+	control *node.ControlPlane
+	runtime *node.Containerd
+	kubelet *node.Kubelet
+	ours    nodeSide
+
+	revoked, expired *robot // the answer of whose plugin is good for an hour, and for 5 seconds
+	guard            *guard
+	tokens           *gate       // before the guard, as token.example
+	late             atomic.Bool // the clock of token.example is two hours ahead
+}
+
+func startFaults(t *testing.T) *faults {
+	t.Helper()
+	net := node.NewNet(t)
+	dir, binDir := t.TempDir(), t.TempDir()
+	f := &faults{control: node.StartControlPlane(t), runtime: node.StartContainerd(t, net)}
+	f.revoked = startRobot(t, net, dir, "revoked", "1h")
+	f.expired = startRobot(t, net, dir, "expired", "5s")
+	f.guard = startGuard(t, net, f.control, testregistry.Options{})
+	f.tokens = &gate{handler: http.HandlerFunc(f.serveTokens)}
+	net.Handle("token.example", f.tokens)
+	for _, r := range []*robot{f.revoked, f.expired} {
+		link(t, binDir, plugins.Static, r.name)
+	}
+	link(t, binDir, plugins.Token, "token")
+	f.control.AddNamespace(t, "team")
+	f.control.AddServiceAccount(t, "team", "puller", nil)
+	f.control.AddServiceAccount(t, "team", "unread", nil)
+	f.control.AllowAudience(t, "token.example")
+	f.kubelet = node.StartKubelet(t, node.KubeletOptions{
+		Runtime: f.runtime, ControlPlane: f.control, BinDir: binDir,
+		ProviderConfig: writeProviders(t, filepath.Join(dir, "config.yaml"), "v1", f.revoked.provider, f.expired.provider, byToken("token", "token.example")),
+	})
+	f.ours = beside(t, f.kubelet)
+	return f
+}
+
+// serveTokens is a guard whose clock may be wrong.
+func (f *faults) serveTokens(w http.ResponseWriter, r *http.Request) {
+	if _, password, ok := r.BasicAuth(); ok && f.late.Load() {
+		if _, err := f.guard.verify(password, r.Host, time.Now().Add(2*time.Hour)); err != nil {
+			r = r.Clone(r.Context())
+			r.Header.Del("Authorization")
+		}
+	}
+	f.guard.ServeHTTP(w, r)
+}
+
+// robot is a registry with one user, whose password a plugin reads in a file.
+type robot struct {
+	*node.Registry
+	provider
+	gate *gate
+	file string
+}
+
+// startRobot starts a registry NAME.example for the provider NAME.
+func startRobot(t *testing.T, net *testcloud.Net, dir, name, cacheDuration string) *robot {
+	t.Helper()
+	host := name + ".example"
+	r := &robot{Registry: startRegistry(t, net, host, "ci"), file: writeFile(t, filepath.Join(dir, name+".password"), canary.Password)}
+	r.gate = &gate{handler: r.Registry}
+	net.Handle(host, r.gate)
+	r.provider = provider{name: name, version: "v1", images: []string{host}, args: []string{
+		"--host", host, "--username", "ci", "--password-file", r.file, "--cache-duration", cacheDuration,
+	}}
+	return r
+}
+
+// gate holds requests back.
+type gate struct {
+	handler http.Handler
+
+	mu   sync.Mutex
+	held map[string]*barrier // by repository
+}
+
+type barrier struct {
+	arrive, open   sync.Once
+	arrived, opens chan struct{} // closed when somebody has arrived, and to let everybody pass
+}
+
+// hold has the requests for a repository wait until the barrier is opened,
+// which it is with the test at the latest.
+func (g *gate) hold(t *testing.T, repo string) *barrier {
+	t.Helper()
+	b := &barrier{arrived: make(chan struct{}), opens: make(chan struct{})}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.held == nil {
+		g.held = map[string]*barrier{}
+	}
+	g.held[repo] = b
+	t.Cleanup(b.release)
+	return b
+}
+
+func (b *barrier) release() { b.open.Do(func() { close(b.opens) }) }
+
+// wait waits until somebody waits at the barrier.
+func (b *barrier) wait(t *testing.T) {
+	t.Helper()
+	select {
+	case <-b.arrived:
+	case <-time.After(time.Minute):
+		t.Fatal("nobody asks the registry")
+	}
+}
+
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	repo, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/"), "/manifests/")
+	g.mu.Lock()
+	b := g.held[repo]
+	g.mu.Unlock()
+	if b != nil {
+		b.arrive.Do(func() { close(b.arrived) })
+		select {
+		case <-b.opens:
+		case <-r.Context().Done():
+			return
+		}
+	}
+	g.handler.ServeHTTP(w, r)
+}
+
+// run creates a pod of team with an image in each container.
+func (f *faults) run(t *testing.T, name, account string, images ...string) *corev1.Pod {
+	t.Helper()
+	pod := node.NewPod("team", name, images[0])
+	pod.Spec.ServiceAccountName = account
+	for i, image := range images[1:] {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{
+			Name: fmt.Sprint("more", i), Image: image, ImagePullPolicy: corev1.PullAlways,
+		})
+	}
+	return f.control.RunPod(t, f.kubelet, pod)
+}
+
+// failed waits until a pod's event says that an image could not be pulled, and
+// why.
+func (f *faults) failed(t *testing.T, pod *corev1.Pod, image, why string) {
+	t.Helper()
+	t.Log(f.control.WaitEvent(t, pod, fmt.Sprintf("Failed: Failed to pull image %q: ", image), why))
+}
+
+// says checks the exit code of a command, and that it says all of these texts
+// and no secret.
+func (f *faults) says(t *testing.T, code int, args []string, texts ...string) {
+	t.Helper()
+	startAsKubelet(t, f.kubelet, args...).says(t, code, texts...)
+}
+
+// besideKubelet is a command of regcred that takes everything from a running
+// kubelet.
+type besideKubelet struct {
+	*exec.Cmd
+	stdout, stderr strings.Builder
+}
+
+// startAsKubelet starts a command, which ends with the test.
+func startAsKubelet(t *testing.T, k *node.Kubelet, args ...string) *besideKubelet {
+	t.Helper()
+	c := &besideKubelet{Cmd: exec.CommandContext(t.Context(), node.Regcred(), append(args, "--as-kubelet="+pidOf(t, k))...)}
+	c.Dir = t.TempDir()
+	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.Dir}
+	c.Stdout, c.Stderr = &c.stdout, &c.stderr
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// end waits until the command has ended, and returns its exit code.
+func (c *besideKubelet) end(t *testing.T) int {
+	t.Helper()
+	if err := c.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
+		t.Fatal(err)
+	}
+	canary.Check(t, "what regcred says", c.stdout.String()+c.stderr.String())
+	return c.ProcessState.ExitCode()
+}
+
+func (c *besideKubelet) says(t *testing.T, code int, texts ...string) {
+	t.Helper()
+	got := c.end(t)
+	all := c.stdout.String() + c.stderr.String()
+	if got != code || !containsAll(all, texts...) {
+		t.Errorf("regcred %s exits with %d, want %d, and %q in\n%s", c.Args[1], got, code, texts, all)
+	}
+}
+
+// pidOf is the process of a kubelet.
+func pidOf(t *testing.T, k *node.Kubelet) string {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		cmdline, _ := os.ReadFile(file) // of a process that may be gone
+		args := strings.Split(string(cmdline), "\x00")
+		if filepath.Base(args[0]) == "kubelet" && slices.Contains(args, "--root-dir="+k.RootDir()) {
+			return filepath.Base(filepath.Dir(file))
+		}
+	}
+	t.Fatal("no process is the kubelet")
+	return ""
+}
+
+// oneCredential is how explain ends where a plugin has answered: what the
+// registry makes of the credential, or has the kubelet cache, it does not know.
+const oneCredential = "a pull tries 1 credential, and fails if it is refused; never anonymous"
+
+// testRevoked: the password is changed at the registry, and then on the node.
+// The kubelet goes on with what it has cached until it is restarted; our
+// keyring asks anew after the first refusal.
+func (f *faults) testRevoked(t *testing.T) {
+	r := f.revoked
+	f.control.WaitRunning(t, f.run(t, "revoked-before", "", r.PushApp(t, "team/before", "v1")))
+	image := r.PushApp(t, "team/after", "v1")
+	ours := f.startPuller(t)
+	ours.pull(t, image, "")
+
+	r.SetUser("ci", renewed)
+	pod := f.run(t, "revoked-after", "", image)
+	f.failed(t, pod, image, "401 Unauthorized")
+	f.says(t, 0, []string{"explain", image}, "ok    revoked\n", "1 credential\n", oneCredential)
+	intoRuntime := []string{"pull", "--runtime-endpoint", "auto", image}
+	f.says(t, 1, intoRuntime, "fail "+image+`: provider "revoked", user "ci": `, "401 Unauthorized")
+
+	writeFile(t, r.file, renewed)
+	f.says(t, 0, intoRuntime, "ok   "+image+": pulled ", `with provider revoked, user "ci"`)
+	ours.pull(t, image, "401 Unauthorized")
+	ours.pull(t, image, "")
+	if execs, drops := ours.ran.of(regcred.EventExec, "revoked"), ours.ran.of(regcred.EventInvalidate, "revoked"); execs != 2 || drops != 1 {
+		t.Errorf("our keyring has run the plugin %d times and dropped %d answers, want 2 and 1", execs, drops)
+	}
+
+	next := f.run(t, "revoked-next", "", image)
+	f.failed(t, next, image, "401 Unauthorized")
+	if got := f.kubelet.PluginCounts(t)["revoked"].Runs; got != 1 {
+		t.Errorf("the kubelet has run the plugin %d times: it is not its cache that fails", got)
+	}
+	f.kubelet.Restart(t, nil)
+	f.control.WaitRunning(t, next)
+	f.control.WaitRunning(t, pod)
+}
+
+// puller pulls into the runtime as regcred does, with a keyring that stays.
+type puller struct {
+	runtime *pull.Runtime
+	keyring *regcred.Keyring
+	ran     *runs
+}
+
+func (f *faults) startPuller(t *testing.T) *puller {
+	t.Helper()
+	p := &puller{}
+	p.keyring, p.ran = f.ours.keyring(t, f.ours.client(t))
+	var err error
+	p.runtime, err = pull.DialRuntime(t.Context(), f.runtime.Endpoint(), pull.RuntimeOptions{Refused: p.keyring.Invalidate})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.runtime.Close() })
+	return p
+}
+
+// pull pulls an image; want is in the error, or "".
+func (p *puller) pull(t *testing.T, image, want string) {
+	t.Helper()
+	_, err := p.runtime.Pull(t.Context(), image, pull.PullAlways, func(ctx context.Context) ([]regcred.Credential, error) {
+		res, err := p.keyring.Lookup(ctx, regcred.Request{Image: image})
+		return res.Credentials, err
+	})
+	if (err == nil) != (want == "") || !strings.Contains(fmt.Sprint(err), cmp.Or(want, "nil")) {
+		t.Errorf("our pull of %s: %v, want %q", image, err, want)
+	}
+}
+
+// testExpiredCredential: a credential ends while it is in the kubelet's cache.
+// The pull that fails is repeated, and succeeds when the cache has ended, too.
+func (f *faults) testExpiredCredential(t *testing.T) {
+	r := f.expired
+	first, second := r.PushApp(t, "team/first", "v1"), r.PushApp(t, "team/second", "v1")
+	held := r.gate.hold(t, "team/second")
+	pod := f.run(t, "expired-credential", "", first, second)
+	held.wait(t) // what it asks with comes from the cache
+
+	r.SetUser("ci", renewed)
+	f.says(t, 1, []string{"pull", "--runtime-endpoint", "auto", first}, `provider "expired", user "ci": `, "401 Unauthorized")
+	writeFile(t, r.file, renewed)
+	held.release()
+	f.failed(t, pod, second, "401 Unauthorized")
+	f.says(t, 0, []string{"explain", second}, "ok    expired\n", "good for the whole registry; cached until ", oneCredential)
+	f.control.WaitRunning(t, pod)
+	if got := f.kubelet.PluginCounts(t)["expired"].Runs; got < 2 {
+		t.Errorf("the kubelet has run the plugin %d times, want 2: nothing has expired", got)
+	}
+}
+
+// testExpiredToken: by the registry's clock, the pod's token has expired. A
+// token that has expired by the node's own clock the plugin takes to nobody.
+func (f *faults) testExpiredToken(t *testing.T) {
+	f.late.Store(true)
+	image := f.guard.push(t, "token.example", "team/late")
+	pod := f.run(t, "expired-token", "puller", image)
+	f.failed(t, pod, image, "401 Unauthorized")
+	asPod := []string{"--pod", "team/expired-token", image}
+	f.says(t, 0, append([]string{"explain"}, asPod...), `token requested for audience "token.example"`, "ok    token\n", oneCredential)
+	f.says(t, 1, append([]string{"pull", "--runtime-endpoint", "auto", "--allow-all-pods"}, asPod...),
+		`provider "token", user "serviceaccount": `, "401 Unauthorized")
+	f.late.Store(false)
+	f.control.WaitRunning(t, pod)
+
+	withToken := func(token string) []string {
+		return []string{"explain", "--service-account-token-file", writeFile(t, filepath.Join(t.TempDir(), "token"), token), image}
+	}
+	f.says(t, 1, withToken(expiredToken(t)), "fail  token\n", "the service-account token expired ", "the kubelet would pull anonymously all the same")
+	f.says(t, 0, withToken(f.freshToken(t, pod)), "ok    token\n", oneCredential)
+}
+
+// expiredToken is one that nobody verifies any more.
+func expiredToken(t *testing.T) string {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const payload = `{"iss":"https://kubernetes.default.svc","sub":"system:serviceaccount:team:puller","aud":["token.example"],"exp":%d}`
+	return signToken(t, key, `{"alg":"RS256"}`, fmt.Sprintf(payload, time.Now().Add(-time.Minute).Unix()))
+}
+
+// freshToken is one of a pod's service account.
+func (f *faults) freshToken(t *testing.T, pod *corev1.Pod) string {
+	t.Helper()
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{"token.example"}}}
+	answer, err := f.control.Client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(t.Context(), pod.Spec.ServiceAccountName, request, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.Status.Token
+}
+
+// testAPIServer: the API server is restarted while a pod with two images is
+// started. The pull that runs goes on; the other one needs the service account
+// again, and fails until the API server is back. Our client goes on with what
+// it has, and says what it lacks.
+func (f *faults) testAPIServer(t *testing.T) {
+	first, second := f.guard.push(t, "token.example", "team/during"), f.guard.push(t, "token.example", "team/needed")
+	unread := f.run(t, "unread", "unread", f.guard.push(t, "token.example", "team/unread"))
+	f.control.WaitRunning(t, unread)
+	held := f.tokens.hold(t, "team/during")
+	pod := f.run(t, "during", "puller", first, second)
+	held.wait(t)
+	ours, _ := f.ours.keyring(t, f.ours.client(t))
+	f.finds(t, ours, pod, "team/known")
+
+	f.control.Stop()
+	held.release()
+	repo, _, _ := strings.Cut(second, ":")
+	node.Eventually(t, time.Minute, func(context.Context) error {
+		if got := providerFailure(t, f.kubelet, "token", repo); !strings.Contains(got, "connection refused") {
+			return fmt.Errorf("the kubelet's log says of the provider %q", got)
+		}
+		return nil
+	})
+	f.finds(t, ours, pod, "team/known")
+	f.finds(t, ours, pod, "team/other")
+	err := look(t.Context(), ours, unread, "team/known")
+	var failed *kube.Error
+	if !errors.As(err, &failed) || !failed.Unanswered() ||
+		!containsAll(err.Error(), "get serviceaccounts team/unread: no answer from "+f.control.URL, "connection refused") {
+		t.Errorf("our lookup for a service account that was not read before: %v", err)
+	}
+	explain := []string{"explain", "--pod", "team/during", second}
+	f.says(t, 1, explain, "get pods team/during: no answer from "+f.control.URL, "connection refused")
+
+	f.control.Start(t)
+	// An API server takes a moment to know again what its nodes may read.
+	node.Eventually(t, time.Minute, func(ctx context.Context) error { return look(ctx, ours, unread, "team/known") })
+	f.failed(t, pod, second, "401 Unauthorized")
+	f.control.WaitRunning(t, pod)
+	f.says(t, 0, explain, `token requested for audience "token.example"`, oneCredential)
+}
+
+// finds checks that an image of token.example is found for a pod.
+func (f *faults) finds(t *testing.T, k *regcred.Keyring, pod *corev1.Pod, repo string) {
+	t.Helper()
+	if err := look(t.Context(), k, pod, repo); err != nil {
+		t.Errorf("our lookup for pod %s: %v", pod.Name, err)
+	}
+}
+
+// look looks up an image of token.example for a pod.
+func look(ctx context.Context, k *regcred.Keyring, pod *corev1.Pod, repo string) error {
+	res, err := k.Lookup(ctx, regcred.Request{Image: "token.example/" + repo, Pod: identityOf(pod)})
+	if err == nil && len(res.Credentials) != 1 {
+		err = fmt.Errorf("%d credentials, want 1", len(res.Credentials))
+	}
+	return err
+}
+
+// testContainerd: containerd is killed while the kubelet and regcred pull. The
+// kubelet tries again later; regcred waits for it, and repeats its pull.
+func (f *faults) testContainerd(t *testing.T) {
+	r := f.revoked
+	byKubelet, byUs, idle := r.PushApp(t, "team/by-kubelet", "v1"), r.PushApp(t, "team/by-us", "v1"), r.PushApp(t, "team/idle", "v1")
+	kubeletHeld, ourHeld := r.gate.hold(t, "team/by-kubelet"), r.gate.hold(t, "team/by-us")
+	pod := f.run(t, "containerd", "", byKubelet)
+	ours := startAsKubelet(t, f.kubelet, "pull", "--runtime-endpoint", f.runtime.Endpoint(), byUs)
+	kubeletHeld.wait(t)
+	ourHeld.wait(t)
+
+	f.runtime.Stop()
+	kubeletHeld.release()
+	ourHeld.release()
+	f.says(t, 0, []string{"explain", byKubelet}, oneCredential)
+	f.says(t, 1, []string{"pull", "--runtime-endpoint", "auto", idle}, "nothing listens on it: the runtime has ended")
+	f.runtime.Start(t)
+	ours.says(t, 0, "ok   "+byUs+": pulled ", `with provider revoked, user "ci"`)
+	f.failed(t, pod, byKubelet, "code = Unavailable")
+	f.control.WaitRunning(t, pod)
+	if pulls := r.Pulls("team/idle"); len(pulls) != 0 {
+		t.Errorf("the registry was asked for the image that regcred could not begin to pull: %v", answered(pulls))
+	}
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cluster
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/upstream/node"
+)
+
+// guard is a registry that takes tokens of service accounts for passwords. A
+// service account is the user NAMESPACE.NAME of its rules, under whatever name
+// it logs in. Under each of its host names it demands tokens for that name.
+type guard struct {
+	*node.Registry
+	verifier
+	password string // of the users that service accounts become
+
+	mu   sync.Mutex
+	seen map[string][]login // by image, without the tag
+}
+
+// login is a user name and a password as the guard, or a keyring, shows it.
+type login struct {
+	User   string
+	Secret string // tells the password apart from others, and does not show it
+}
+
+func loginOf(user, password string) login {
+	return login{user, fingerprint(password)}
+}
+
+// fingerprint is what there is to say of a password. Two tokens for the same
+// are the same: who they are of, for whom, and which pod they are bound to.
+func fingerprint(password string) string {
+	parts := strings.Split(password, ".")
+	if len(parts) != 3 {
+		sum := sha256.Sum256([]byte(password))
+		return fmt.Sprintf("a password, %x", sum[:4])
+	}
+	var claims struct {
+		Sub        string
+		Aud        []string
+		Kubernetes struct{ Pod struct{ Name, UID string } } `json:"kubernetes.io"`
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil || json.Unmarshal(payload, &claims) != nil {
+		return "a broken token"
+	}
+	pod := claims.Kubernetes.Pod
+	return fmt.Sprintf("token of %s for %s, bound to pod %s (%s)", claims.Sub, claims.Aud, pod.Name, pod.UID)
+}
+
+// startGuard starts a guard as every host under .example.
+func startGuard(t *testing.T, net *testcloud.Net, control *node.ControlPlane, opts testregistry.Options) *guard {
+	t.Helper()
+	opts.Auth = testregistry.Basic
+	g := &guard{
+		Registry: node.StartRegistry(t, net, "registry.example", opts),
+		verifier: verifier{control.Key, control.Issuer}, password: rand.Text(), seen: map[string][]login{},
+	}
+	net.Handle("*.example", g)
+	net.Handle("registry.example", g)
+	return g
+}
+
+// push pushes an image and returns its reference under another host name.
+func (g *guard) push(t *testing.T, host, repo string) (image string) {
+	t.Helper()
+	return host + strings.TrimPrefix(g.PushApp(t, repo, "v1"), g.Host)
+}
+
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	user, password, ok := r.BasicAuth()
+	if repo, _, isManifest := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/"), "/manifests/"); isManifest {
+		g.record(r.Host+"/"+repo, user, password)
+	}
+	claims, err := g.verify(password, r.Host, time.Now())
+	if namespace, name, is := claims.ServiceAccount(); ok && err == nil && is {
+		r = r.Clone(r.Context())
+		r.SetBasicAuth(namespace+"."+name, g.password)
+		g.SetUser(namespace+"."+name, g.password)
+	}
+	g.Registry.ServeHTTP(w, r)
+}
+
+func (g *guard) record(image, user, password string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l := login{}
+	if user+password != "" {
+		l = loginOf(user, password)
+	}
+	g.seen[image] = append(g.seen[image], l)
+}
+
+// logins are those of the first pull of an image, in order, each once; nothing
+// if it was pulled anonymously.
+func (g *guard) logins(t *testing.T, image string) (list []login) {
+	t.Helper()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	repo, _, _ := strings.Cut(image, ":")
+	if len(g.seen[repo]) == 0 {
+		t.Errorf("nobody has tried to pull %s", image)
+	}
+	for _, l := range g.seen[repo] {
+		// A runtime tries without a login first, however many it was given.
+		if l == (login{}) || len(list) > 0 && list[len(list)-1] == l {
+			continue
+		}
+		if slices.Contains(list, l) {
+			break // the next pull
+		}
+		list = append(list, l)
+	}
+	return list
+}

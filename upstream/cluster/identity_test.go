@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/kube"
+	"github.com/regcred/regcred/upstream/node"
+)
+
+// nodeSide is what looks up credentials beside a kubelet: with its
+// configuration, its directory, and its identity.
+type nodeSide struct {
+	kubelet    *node.Kubelet
+	kubeconfig string
+}
+
+func beside(t *testing.T, k *node.Kubelet) nodeSide {
+	t.Helper()
+	return nodeSide{k, k.Options.ControlPlane.NodeKubeconfig(t, k.Options.Name)}
+}
+
+// found is what a lookup of this repository's keyring has found.
+type found struct {
+	logins   []login
+	ran      []string // the providers whose plugins ran, in the order of the attempts
+	attempts []regcred.Attempt
+}
+
+// lookup looks up an image as a pod, with a keyring of its own.
+func (n nodeSide) lookup(t *testing.T, namespace, pod, image string) found {
+	t.Helper()
+	client := n.client(t)
+	keyring, ran := n.keyring(t, client)
+	return lookUp(t, client, keyring, ran, namespace, pod, image)
+}
+
+// client asks the API server as the node.
+func (n nodeSide) client(t *testing.T) *kube.Client {
+	t.Helper()
+	cfg, _, err := kube.Config(kube.ConfigOptions{Kubeconfig: n.kubeconfig})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kube.New(cfg, kube.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// runs are the plugins that a keyring has run.
+type runs struct {
+	mu     sync.Mutex
+	events map[regcred.EventKind]map[string]int // by provider
+}
+
+func (r *runs) observe(e regcred.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.events[e.Kind] == nil {
+		r.events[e.Kind] = map[string]int{}
+	}
+	r.events[e.Kind][e.Provider]++
+}
+
+func (r *runs) of(kind regcred.EventKind, provider string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.events[kind][provider]
+}
+
+// keyring is one with the kubelet's configuration.
+func (n nodeSide) keyring(t *testing.T, client *kube.Client) (*regcred.Keyring, *runs) {
+	t.Helper()
+	cfg, err := regcred.Load(n.kubelet.Options.ProviderConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &runs{events: map[regcred.EventKind]map[string]int{}}
+	k, err := regcred.New(cfg, regcred.Options{
+		BinDir:          n.kubelet.Options.BinDir,
+		Sources:         []regcred.AuthSource{regcred.NodeDockerConfig(regcred.NodePaths{RootDir: n.kubelet.RootDir()})},
+		ServiceAccounts: client,
+		Observer:        r.observe,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { k.Close() })
+	return k, r
+}
+
+func lookUp(t *testing.T, client *kube.Client, k *regcred.Keyring, ran *runs, namespace, name, image string) (f found) {
+	t.Helper()
+	pod, err := client.Pod(t.Context(), namespace, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets, err := client.PullSecrets(t.Context(), namespace, pod.PullSecrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := k.Lookup(t.Context(), regcred.Request{Image: image, Pod: &pod.Pod, PullSecrets: secrets})
+	if failed := new(*regcred.LookupError); err != nil && !errors.As(err, failed) {
+		t.Fatal(err)
+	}
+	f.attempts = res.Attempts
+	for _, c := range res.Credentials {
+		f.logins = append(f.logins, loginOf(c.Username, string(c.Password)))
+	}
+	for _, a := range res.Attempts {
+		if ran.of(regcred.EventExec, a.Provider) > 0 {
+			f.ran = append(f.ran, a.Provider)
+		}
+	}
+	return f
+}
+
+// command runs regcred as it is run on the node, and returns what it says on
+// standard output and standard error, and its exit code. A password on
+// standard output is the caller's to look after.
+func (n nodeSide) command(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	o := n.kubelet.Options
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	cmd := exec.CommandContext(ctx, node.Regcred(), append(args, "--config", o.ProviderConfig, "--bin-dir", o.BinDir, "--root-dir", n.kubelet.RootDir())...)
+	cmd.Dir = t.TempDir()
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + cmd.Dir}
+	var out, said strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &said
+	err := cmd.Run()
+	if exit := new(*exec.ExitError); err != nil && !errors.As(err, exit) {
+		t.Fatal(err)
+	}
+	return out.String(), said.String(), cmd.ProcessState.ExitCode()
+}
+
+// commandLogins are the credentials that a command, "get" or "explain", names
+// for a pod. Those of explain have no passwords.
+func (n nodeSide) commandLogins(t *testing.T, command, namespace, pod, image string) (list []login) {
+	t.Helper()
+	stdout, stderr, code := n.command(t, command, "--kubeconfig", n.kubeconfig, "--pod", namespace+"/"+pod, "-o", "json", image)
+	var answer struct {
+		Credentials []struct{ Username, Password string }
+	}
+	if err := json.Unmarshal([]byte(stdout), &answer); err != nil {
+		t.Fatalf("regcred %s exits with %d and not with JSON: %s", command, code, stderr)
+	}
+	for _, c := range answer.Credentials {
+		l := loginOf(c.Username, c.Password)
+		if command == "explain" {
+			l.Secret = ""
+		}
+		list = append(list, l)
+	}
+	if (code == 0) != (len(list) > 0) {
+		t.Errorf("regcred %s exits with %d, with %d credentials", command, code, len(list))
+	}
+	return list
+}
+
+var pluginName = regexp.MustCompile(`pluginName="([^"]+)"`)
+
+// ranFor are the plugins that the kubelet has run for the first pull of an
+// image, in order.
+func ranFor(t *testing.T, k *node.Kubelet, image string) (names []string) {
+	t.Helper()
+	repo, _, _ := strings.Cut(image, ":")
+	for _, line := range k.Log(t, "Getting image credentials", `image="`+repo+`"`) {
+		name := pluginName.FindStringSubmatch(line)[1]
+		if len(names) > 0 && name == names[0] {
+			break // the next pull
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// providerFailures are in the kubelet's log. An error that ends with a line
+// break is in lines of its own.
+var providerFailures = regexp.MustCompile(`(?s)"Failed to provide credentials for image" err=(?:<\n\t(.*?)\n >|"((?:[^"\\]|\\.)*)") provider="([^"]*)" image="([^"]*)"`)
+
+// providerFailure is why, by the kubelet's log, a provider has failed for an
+// image; "" if it has not.
+func providerFailure(t *testing.T, k *node.Kubelet, provider, image string) string {
+	t.Helper()
+	for _, m := range providerFailures.FindAllStringSubmatch(strings.Join(k.Log(t), "\n"), -1) {
+		if m[3] == provider && m[4] == image {
+			return m[1] + m[2]
+		}
+	}
+	return ""
+}
+
+// sameAsKubelet: all forms of this repository's keyring find, for a pod, what
+// the kubelet took to the registry, in the same order. works is which of these
+// the registry accepts, at which the kubelet stops, or -1.
+func (n nodeSide) sameAsKubelet(t *testing.T, g *guard, namespace, pod, image string, works int) found {
+	t.Helper()
+	f := n.lookup(t, namespace, pod, image)
+	tried := f.logins
+	if works >= 0 && works < len(tried) {
+		tried = tried[:works+1]
+	}
+	if diff := cmp.Diff(g.logins(t, image), tried); diff != "" {
+		t.Errorf("the kubelet's logins at the registry are not those of the keyring (-kubelet +keyring)\n%s", diff)
+	}
+	if diff := cmp.Diff(ranFor(t, n.kubelet, image), f.ran); diff != "" {
+		t.Errorf("the kubelet has not run the plugins that the keyring has (-kubelet +keyring)\n%s", diff)
+	}
+	if diff := cmp.Diff(f.logins, n.commandLogins(t, "get", namespace, pod, image)); diff != "" {
+		t.Errorf("regcred get differs from the keyring (-keyring +get)\n%s", diff)
+	}
+	var names []login
+	for _, l := range f.logins {
+		names = append(names, login{User: l.User})
+	}
+	if diff := cmp.Diff(names, n.commandLogins(t, "explain", namespace, pod, image)); diff != "" {
+		t.Errorf("regcred explain differs from the keyring (-keyring +explain)\n%s", diff)
+	}
+	return f
+}
+
+// link gives a plugin another name in a bin dir.
+func link(t *testing.T, binDir, plugin, name string) {
+	t.Helper()
+	if err := os.Symlink(filepath.Join(node.BinDir(), plugin), filepath.Join(binDir, name)); err != nil {
+		t.Fatal(err)
+	}
+}

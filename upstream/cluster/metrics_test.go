@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/upstream/node"
+	"github.com/regcred/regcred/upstream/plugins"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// answer is a plugin that answers with a document.
+const answer = `#!/bin/sh
+cat >/dev/null
+echo '%s'
+`
+
+// scripts are plugins that do not work, or that work every time anew.
+var scripts = map[string]string{
+	"fails":    "#!/bin/sh\ncat >/dev/null; exit 1\n",
+	"dies":     "#!/bin/sh\ncat >/dev/null; kill -9 $$\n",
+	"garbage":  fmt.Sprintf(answer, "open the pod bay doors"),
+	"older":    fmt.Sprintf(answer, `{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1beta1"}`),
+	"uncached": fmt.Sprintf(answer, `{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image","cacheDuration":"0s"}`),
+	"gone":     "", // removed before it is run
+}
+
+// TestMetrics: the kubelet's metrics and our Observer count the same when the
+// same images are pulled.
+func TestMetrics(t *testing.T) {
+	node.Require(t)
+	net, dir := node.NewNet(t), t.TempDir()
+	open := node.StartRegistry(t, net, "open.example", testregistry.Options{})
+	private := staticSite(t, net)
+	list := []provider{private.in("v1")}
+	linkPlugin(t, dir, plugins.Static)
+	for name, script := range scripts {
+		writeFile(t, filepath.Join(dir, name), script)
+		list = append(list, provider{name: name, version: "v1", images: []string{open.Host + "/" + name}})
+	}
+	images := []string{private.registry.PushApp(t, "team/app", "v1"), private.registry.PushApp(t, "team/second", "v1")}
+	for name := range scripts {
+		image := open.PushApp(t, name+"/app", "v1")
+		images = append(images, image, image)
+	}
+
+	config := writeProviders(t, filepath.Join(t.TempDir(), "config.yaml"), "v1", list...)
+	kubelet := node.StartKubelet(t, node.KubeletOptions{Runtime: node.StartContainerd(t, net), ProviderConfig: config, BinDir: dir})
+	if err := os.Remove(filepath.Join(dir, "gone")); err != nil {
+		t.Fatal(err)
+	}
+	pullAll(t, kubelet, images)
+
+	want, got := byKubelet(t, kubelet, list), byKeyring(t, config, dir, images)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-kubelet +regcred):\n%s", diff)
+	}
+	// And not because nothing works.
+	expected := map[string]count{
+		plugins.Static: {Runs: 1},
+		"fails":        {Runs: 2, Errors: 2, Failures: 2}, "dies": {Runs: 2, Errors: 2, Failures: 2}, "gone": {Runs: 2, Errors: 2, Failures: 2},
+		"garbage": {Runs: 2, Failures: 2}, "older": {Runs: 2, Failures: 2}, "uncached": {Runs: 2},
+	}
+	if diff := cmp.Diff(expected, want); diff != "" {
+		t.Errorf("what the kubelet counts (-want +got):\n%s", diff)
+	}
+}
+
+// linkPlugin makes a plugin available in a directory.
+func linkPlugin(t *testing.T, dir, name string) {
+	t.Helper()
+	if err := os.Symlink(filepath.Join(node.BinDir(), name), filepath.Join(dir, name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pullAll makes the kubelet pull images, one after the other: as those of one
+// pod.
+func pullAll(t *testing.T, k *node.Kubelet, images []string) {
+	t.Helper()
+	pod := node.NewPod("default", "all", images[0])
+	for i, image := range images[1:] {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{
+			Name: fmt.Sprintf("more%d", i), Image: image, ImagePullPolicy: corev1.PullAlways,
+		})
+	}
+	k.AddStatic(t, pod)
+	k.WaitStaticRunning(t, pod)
+}
+
+// count is how often a plugin ran, failed as a process, and failed at all.
+type count struct {
+	Runs, Errors uint64
+	Failures     int
+}
+
+func byKubelet(t *testing.T, k *node.Kubelet, list []provider) map[string]count {
+	t.Helper()
+	counts := map[string]count{}
+	metrics := k.PluginCounts(t)
+	for _, p := range list {
+		m := metrics[p.name]
+		failures := k.Log(t, "Failed to provide credentials", fmt.Sprintf("provider=%q", p.name))
+		counts[p.name] = count{Runs: m.Runs, Errors: m.Errors, Failures: len(failures)}
+	}
+	return counts
+}
+
+// byKeyring looks the same images up, in the same order.
+func byKeyring(t *testing.T, path, dir string, images []string) map[string]count {
+	t.Helper()
+	config, err := regcred.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	counts := map[string]count{}
+	keyring, err := regcred.New(config, regcred.Options{BinDir: dir, Observer: func(e regcred.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		counts[e.Provider] = counts[e.Provider].plus(e)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, image := range images {
+		keyring.Lookup(t.Context(), regcred.Request{Image: image}) // events say what came of it
+	}
+	keyring.Close()
+	return counts
+}
+
+// plus counts an event as docs/library.md says that it is to be for the
+// kubelet's metrics.
+func (c count) plus(e regcred.Event) count {
+	switch e.Kind {
+	case regcred.EventExec:
+		c.Runs++
+		switch e.Stage {
+		case plugin.StageStart, plugin.StageExec, plugin.StageTimeout, plugin.StageCanceled:
+			c.Errors++
+		}
+	case regcred.EventFailure:
+		c.Failures++
+	}
+	return c
+}

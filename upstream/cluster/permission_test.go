@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/kube"
+	"github.com/regcred/regcred/upstream/node"
+)
+
+// testPermission: a kubelet that may not request tokens for an audience pulls
+// anonymously, says why in its log alone, and pulls with the identity of the
+// pod once what regcred rbac prints is applied.
+func (s *scene) testPermission(t *testing.T) {
+	const image = "denied.example/open/app"
+	pod := s.pod(t, "denied", "puller", "denied.example", "open/app")
+	t.Log(s.control.WaitEvent(t, pod, "Failed: Failed to pull image", image, "401 Unauthorized"))
+	const refusal = "system:node:node is not authorized to request tokens for this audience"
+	if got := providerFailure(t, s.kubelet, "denied", image); !strings.Contains(got, refusal) {
+		t.Errorf("the kubelet's log says of the provider %q, want %q in it", got, refusal)
+	}
+
+	f := s.ours.sameAsKubelet(t, s.guard, "team", "denied", image+":v1", -1)
+	last := f.attempts[len(f.attempts)-1]
+	var failed *kube.Error
+	if last.Stage != regcred.StageToken || !errors.As(last.Err, &failed) || failed.Code != 403 {
+		t.Fatalf("our attempt failed at %q: %v", last.Stage, last.Err)
+	}
+	const missing = `missing is the verb "request-serviceaccounts-token-audience" on the resource "denied.example" in namespace "team"`
+	for _, text := range []string{refusal, missing} {
+		if !strings.Contains(failed.Error(), text) {
+			t.Errorf("our error does not say %q: %v", text, failed)
+		}
+	}
+	s.checkFix(t, image)
+	s.applyRoles(t)
+	s.waitHealthy(t)
+	healed := s.pod(t, "allowed", "puller", "denied.example", "open/allowed")
+	s.control.WaitRunning(t, healed)
+	s.ours.sameAsKubelet(t, s.guard, "team", "allowed", "denied.example/open/allowed:v1", 0)
+}
+
+// checkFix: explain and doctor name the command that grants the permission.
+func (s *scene) checkFix(t *testing.T, image string) {
+	t.Helper()
+	const fix = "| kubectl apply -f -"
+	stdout, stderr, code := s.ours.command(t, "explain", "--kubeconfig", s.ours.kubeconfig, "--pod", "team/denied", image)
+	if code != 1 || !containsAll(stdout, "fail  denied", "fix: regcred rbac ", fix) {
+		t.Errorf("regcred explain exits with %d:\n%s%s", code, stdout, stderr)
+	}
+	stdout, stderr, code = s.ours.command(t, "doctor", "--kubeconfig", s.ours.kubeconfig, "--pod", "team/denied")
+	if code != 1 || !containsAll(stdout,
+		`fail permission: system:node:node may not request tokens for audience "denied.example" of team/puller`,
+		`fail token: for audience "denied.example": `, `ok   token: for audience "pass.example": granted to the pod (dry run)`,
+		"fix: regcred rbac ", fix) {
+		t.Errorf("regcred doctor exits with %d:\n%s%s", code, stdout, stderr)
+	}
+}
+
+func containsAll(s string, texts ...string) bool {
+	for _, text := range texts {
+		if !strings.Contains(s, text) {
+			return false
+		}
+	}
+	return true
+}
+
+// applyRoles does what kubectl apply does with what regcred rbac prints.
+func (s *scene) applyRoles(t *testing.T) {
+	t.Helper()
+	stdout, stderr, code := s.ours.command(t, "rbac")
+	if code != 0 {
+		t.Fatalf("regcred rbac exits with %d: %s", code, stderr)
+	}
+	var role rbacv1.ClusterRole
+	var binding rbacv1.ClusterRoleBinding
+	documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(stdout), 4096)
+	if err := errors.Join(documents.Decode(&role), documents.Decode(&binding)); err != nil {
+		t.Fatalf("regcred rbac prints no roles: %v", err)
+	}
+	if err := documents.Decode(new(rbacv1.ClusterRole)); err != io.EOF {
+		t.Fatalf("regcred rbac prints more than a ClusterRole and its binding: %v", err)
+	}
+	api := s.control.Client.RbacV1()
+	strict := metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}
+	if _, err := api.ClusterRoles().Create(t.Context(), &role, strict); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := api.ClusterRoleBindings().Create(t.Context(), &binding, strict); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waitHealthy waits until doctor finds nothing wrong: an API server takes a
+// moment to see a new role.
+func (s *scene) waitHealthy(t *testing.T) {
+	t.Helper()
+	node.Eventually(t, 30*time.Second, func(context.Context) error {
+		stdout, stderr, code := s.ours.command(t, "doctor", "--kubeconfig", s.ours.kubeconfig, "--pod", "team/denied")
+		if code != 0 {
+			return fmt.Errorf("regcred doctor exits with %d:\n%s%s", code, stdout, stderr)
+		}
+		return nil
+	})
+}

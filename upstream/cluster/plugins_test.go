@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cluster
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/upstream/node"
+	"github.com/regcred/regcred/upstream/plugins"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// in returns the site's entry in a version of the protocol.
+func (s site) in(version string) provider {
+	s.version = version
+	return s.provider
+}
+
+// configurations are the ways in which all plugins are configured. Each writes
+// into a directory, and returns what the kubelet is given.
+var configurations = []struct {
+	name  string
+	write func(t *testing.T, dir string, all []site) (path string)
+}{
+	{"file in v1", inFile("v1")},
+	{"file in v1beta1", inFile("v1beta1")},
+	{"file in v1alpha1", inFile("v1alpha1")},
+	{"directory", inDirectory},
+}
+
+// inFile writes one file with the version throughout. The plugin that needs
+// service accounts can be in v1 alone.
+func inFile(version string) func(*testing.T, string, []site) string {
+	return func(t *testing.T, dir string, all []site) string {
+		var list []provider
+		if version == "v1" {
+			list = append(list, forServiceAccounts())
+		}
+		for _, s := range all {
+			list = append(list, s.in(version))
+		}
+		return writeProviders(t, filepath.Join(dir, "config.yaml"), version, list...)
+	}
+}
+
+// inDirectory writes a file for each plugin. The versions of files and
+// protocol are mixed.
+func inDirectory(t *testing.T, dir string, all []site) string {
+	files, protocols := []string{"v1alpha1", "v1", "v1beta1"}, []string{"v1", "v1beta1", "v1alpha1", "v1"}
+	for i, s := range all {
+		writeProviders(t, filepath.Join(dir, "conf", fmt.Sprintf("%d0-%s%s", i, s.name, []string{".yaml", ".yml"}[i%2])),
+			files[i%len(files)], s.in(protocols[i%len(protocols)]))
+	}
+	writeProviders(t, filepath.Join(dir, "conf", "90-token.json"), "v1", forServiceAccounts())
+	writeFile(t, filepath.Join(dir, "conf", "README"), "which is not read")
+	return filepath.Join(dir, "conf")
+}
+
+// forServiceAccounts is the plugin that has something to say for service
+// accounts alone: for a static pod it is run, and leaves the image to others.
+func forServiceAccounts() provider {
+	const host = "registry.example"
+	return provider{
+		name: plugins.Token, version: "v1", images: []string{host}, args: []string{"--registry", host, "--optional"},
+		tokenAttributes: map[string]any{"serviceAccountTokenAudience": host, "cacheType": "Token", "requireServiceAccount": false},
+	}
+}
+
+// TestPlugins: static pods pull private images through each plugin of this
+// repository, which a kubelet without an API server runs.
+func TestPlugins(t *testing.T) {
+	node.Require(t)
+	net := node.NewNet(t)
+	all := sites(t, net)
+	t.Run("configuration", func(t *testing.T) {
+		for i, c := range configurations {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				testPlugins(t, net, all, fmt.Sprintf("team/app%d", i), c.write(t, t.TempDir(), all))
+			})
+		}
+	})
+	if strays := net.Strays(); len(strays) > 0 {
+		t.Errorf("somebody else was asked: %q", strays)
+	}
+}
+
+func testPlugins(t *testing.T, net *testcloud.Net, all []site, repo, config string) {
+	var pods []*corev1.Pod
+	for _, s := range all {
+		pods = append(pods, node.NewPod("default", s.name, s.registry.PushApp(t, repo, "v1")))
+	}
+	kubelet := node.StartKubelet(t, node.KubeletOptions{
+		Runtime: node.StartContainerd(t, net), ProviderConfig: config, BinDir: node.BinDir(),
+	})
+	for _, pod := range pods {
+		kubelet.AddStatic(t, pod)
+	}
+	for i, s := range all {
+		t.Run(s.name, func(t *testing.T) {
+			kubelet.WaitStaticRunning(t, pods[i])
+			s.checkPull(t, repo)
+		})
+	}
+	checkKubelet(t, kubelet, config)
+	canary.Check(t, "the kubelet's log", strings.Join(kubelet.Log(t), "\n"))
+}
+
+// checkPull: the registry refused the image to nobody, and gave it to the user
+// whom the plugin names.
+func (s site) checkPull(t *testing.T, repo string) {
+	t.Helper()
+	if r, ok := s.registry.(*node.DockerRegistry); ok {
+		if len(r.Log(t, "/v2/"+repo+"/manifests/", "HEAD", "auth.user.name="+s.user)) == 0 {
+			t.Errorf("the registry was not asked by %q for %s", s.user, repo)
+		}
+		return
+	}
+	got := answered(s.registry.(*node.Registry).Pulls(repo))
+	if want := []string{`"" 401`, fmt.Sprintf("%q 200", s.user)}; !slices.Equal(got, want) {
+		t.Errorf("the registry answered %q, want %q", got, want)
+	}
+}
+
+// answered is who got which answer, each once: how often a runtime asks is its
+// own affair.
+func answered(requests []testregistry.Request) (list []string) {
+	for _, r := range requests {
+		list = append(list, fmt.Sprintf("%q %d", r.User, r.Status))
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// checkKubelet: it has run each plugin once, and sees the same configuration
+// as we do.
+func checkKubelet(t *testing.T, k *node.Kubelet, path string) {
+	t.Helper()
+	config, err := regcred.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]node.PluginCounts{}
+	for _, p := range config.Providers {
+		want[p.Name] = node.PluginCounts{Runs: 1}
+	}
+	if diff := cmp.Diff(want, k.PluginCounts(t)); diff != "" {
+		t.Errorf("what the kubelet ran (-want +got):\n%s", diff)
+	}
+	if got, want := config.Hash(), k.ConfigHash(t); got != want {
+		t.Errorf("the hash of the configuration is %s, that of the kubelet %s", got, want)
+	}
+}

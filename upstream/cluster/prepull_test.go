@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/upstream/node"
+	"github.com/regcred/regcred/upstream/plugins"
+)
+
+// present is in the event of a pod for which nothing was pulled (KEP-2535).
+const present = "already present on machine and can be accessed by the pod"
+
+// prepulled is a node into whose runtime images are pulled behind the
+// kubelet's back: those of node.example with the node's plugin, that of
+// team.example with a pull secret.
+type prepulled struct {
+	kubelet    *node.Kubelet
+	node, team *node.Registry
+	user       string   // path of the file in which the plugin reads its user name
+	images     []string // two of node.example
+	private    string   // that of team.example
+}
+
+func startPrepulled(t *testing.T) *prepulled {
+	t.Helper()
+	net, dir := node.NewNet(t), t.TempDir()
+	p := &prepulled{team: startRegistry(t, net, "team.example", "ci"), user: writeFile(t, filepath.Join(dir, "user"), "prepull")}
+	p.node = node.StartRegistry(t, net, "node.example", testregistry.Options{
+		Auth: testregistry.Bearer, Users: map[string]string{"prepull": canary.Password, "kubelet": canary.Password},
+	})
+	p.images = []string{p.node.PushApp(t, "team/default", "v1"), p.node.PushApp(t, "team/always", "v1")}
+	p.private = p.team.PushApp(t, "team/private", "v1")
+	password := writeFile(t, filepath.Join(dir, "password"), canary.Password)
+	p.kubelet = node.StartKubelet(t, node.KubeletOptions{
+		Runtime: node.StartContainerd(t, net), BinDir: node.BinDir(),
+		ProviderConfig: writeProviders(t, filepath.Join(dir, "config.yaml"), "v1", provider{
+			name: plugins.Static, version: "v1", images: []string{"node.example"},
+			args: []string{"--host", "node.example", "--username-file", p.user, "--password-file", password},
+		}),
+	})
+	return p
+}
+
+// TestPrepull: what regcred prepull has pulled, a kubelet gives every pod
+// under its default policy, and pulls again under AlwaysVerify, with
+// credentials that it finds for the pod.
+func TestPrepull(t *testing.T) {
+	node.Require(t)
+	p := startPrepulled(t)
+	if !t.Run("refused", p.testRefused) || !t.Run("pull", p.testPull) {
+		return
+	}
+	writeFile(t, p.user, "kubelet") // so that the registry can tell who asks
+	t.Run("default policy", p.testDefaultPolicy)
+	t.Run("AlwaysVerify", p.testAlwaysVerify)
+}
+
+// secret writes a docker config file with the login at team.example.
+func (p *prepulled) secret(t *testing.T) (path string) {
+	t.Helper()
+	return writeFile(t, filepath.Join(t.TempDir(), "config.json"),
+		fmt.Sprintf(`{"auths": {"team.example": {"username": "ci", "password": %q}}}`, canary.Password))
+}
+
+// list writes a list of images.
+func list(t *testing.T, images ...string) (path string) {
+	t.Helper()
+	return writeFile(t, filepath.Join(t.TempDir(), "images.txt"), strings.Join(images, "\n")+"\n")
+}
+
+// testRefused: the credentials of a pod are not used without being told to.
+func (p *prepulled) testRefused(t *testing.T) {
+	file := list(t, p.private)
+	for _, flags := range [][]string{
+		{"--pod", "team/app"}, {"--service-account", "team/app"}, {"--pull-secret", p.secret(t)},
+		{"--service-account-token-file", writeFile(t, filepath.Join(t.TempDir(), "token"), canary.Token)},
+	} {
+		startAsKubelet(t, p.kubelet, append([]string{"prepull", "-f", file}, flags...)...).says(t, 2,
+			"error: "+flags[0]+": an image that is pulled into the runtime with a pod's credentials would be open to every pod of this node",
+			"give --allow-all-pods")
+	}
+	if got := p.team.Pulls("team/private"); len(got) > 0 {
+		t.Errorf("the registry was asked all the same: %q", answered(got))
+	}
+}
+
+func (p *prepulled) testPull(t *testing.T) {
+	startAsKubelet(t, p.kubelet, "prepull", "-f", list(t, p.images...)).says(t, 0,
+		"pulling into containerd ", "ok   "+p.images[0]+": pulled ", "ok   2 images: 2 pulled")
+	startAsKubelet(t, p.kubelet, "prepull", "-f", list(t, p.private)).says(t, 1, "fail "+p.private+": anonymous: ", "401 Unauthorized")
+	startAsKubelet(t, p.kubelet, "prepull", "-f", list(t, p.private), "--pull-secret", p.secret(t), "--allow-all-pods").says(t, 0,
+		"ok   "+p.private+": pulled ")
+	startAsKubelet(t, p.kubelet, "prepull", "-f", list(t, append(p.images, p.private)...)).says(t, 0, "ok   3 images: 3 present")
+	for _, image := range append(p.images, p.private) {
+		if !p.kubelet.Options.Runtime.HasImage(t, image) {
+			t.Errorf("%s is not in the runtime", image)
+		}
+	}
+	if got, want := answered(p.node.Pulls("team/default")), []string{`"" 401`, `"prepull" 200`}; !slices.Equal(got, want) {
+		t.Errorf("the registry answered %q, want %q", got, want)
+	}
+}
+
+// start gives the kubelet a pod that does not demand that its image is pulled.
+func (p *prepulled) start(t *testing.T, name, image string) *corev1.Pod {
+	t.Helper()
+	pod := node.NewPod("default", name, image)
+	pod.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent
+	p.kubelet.AddStatic(t, pod)
+	return pod
+}
+
+// waitEvent waits for an event of a pod in the kubelet's log.
+func (p *prepulled) waitEvent(t *testing.T, pod *corev1.Pod, texts ...string) {
+	t.Helper()
+	object := fmt.Sprintf("object=%q", pod.Namespace+"/"+pod.Name+"-"+p.kubelet.Options.Name)
+	node.Eventually(t, 30*time.Second, func(context.Context) error {
+		all := p.kubelet.Log(t, "Event occurred", object)
+		for _, event := range all {
+			if containsAll(event, texts...) {
+				return nil
+			}
+		}
+		return fmt.Errorf("pod %s has no event with %q:\n%s", pod.Name, texts, strings.Join(all, "\n"))
+	})
+}
+
+func (p *prepulled) testDefaultPolicy(t *testing.T) {
+	p.node.ResetLog()
+	p.team.ResetLog()
+	ours, private := p.start(t, "default", p.images[0]), p.start(t, "default-private", p.private)
+	for _, pod := range []*corev1.Pod{ours, private} {
+		p.kubelet.WaitStaticRunning(t, pod)
+		p.waitEvent(t, pod, "Pulled", present)
+	}
+	if got := append(p.node.Requests(), p.team.Requests()...); len(got) > 0 {
+		t.Errorf("the registries were asked: %q", answered(got))
+	}
+	if got := p.kubelet.PluginCounts(t); len(got) > 0 {
+		t.Errorf("the kubelet has run plugins: %v", got)
+	}
+}
+
+func (p *prepulled) testAlwaysVerify(t *testing.T) {
+	p.kubelet.Restart(t, func(o *node.KubeletOptions) {
+		o.Config = map[string]any{"imagePullCredentialsVerificationPolicy": "AlwaysVerify"}
+	})
+	p.node.ResetLog()
+	p.team.ResetLog()
+	ours, private := p.start(t, "always", p.images[1]), p.start(t, "always-private", p.private)
+	p.kubelet.WaitStaticRunning(t, ours)
+	p.waitEvent(t, ours, "Pulled", "Successfully pulled image")
+	t.Log(p.kubelet.WaitStaticWaiting(t, private, "401 Unauthorized"))
+	if got, want := answered(p.node.Pulls("team/always")), []string{`"" 401`, `"kubelet" 200`}; !slices.Equal(got, want) {
+		t.Errorf("the registry answered %q, want %q", got, want)
+	}
+	if got, want := answered(p.team.Pulls("team/private")), []string{`"" 401`}; !slices.Equal(got, want) {
+		t.Errorf("the registry of the pull secret answered %q, want %q", got, want)
+	}
+	if diff := cmp.Diff(map[string]node.PluginCounts{plugins.Static: {Runs: 1}}, p.kubelet.PluginCounts(t)); diff != "" {
+		t.Errorf("what the kubelet ran (-want +got):\n%s", diff)
+	}
+}
+
+// prepullSpeed is a runtime, and images that it is to pull, 8 at a time.
+type prepullSpeed struct {
+	runtime  *node.Containerd
+	registry *node.Registry
+	images   []string
+	args     []string // of regcred
+	runs     string   // path of the file with a line for each run of the plugin
+}
+
+const atATime = 8
+
+func startPrepullSpeed(t *testing.T, images int) *prepullSpeed {
+	t.Helper()
+	net, dir := node.NewNet(t), t.TempDir()
+	registry := startRegistry(t, net, "", "ci")
+	s := &prepullSpeed{runtime: node.StartContainerd(t, net), registry: registry, runs: filepath.Join(dir, "runs")}
+	for i := range images {
+		repo := fmt.Sprintf("team/app-%d", i)
+		if _, err := registry.Push(repo, "v1", testregistry.Image{LayerSize: 512 << 10, Seed: int64(i)}); err != nil {
+			t.Fatal(err)
+		}
+		s.images = append(s.images, registry.Host+"/"+repo+":v1")
+	}
+	password := writeFile(t, filepath.Join(dir, "password"), canary.Password)
+	writeFile(t, filepath.Join(dir, "bin", "counted"),
+		fmt.Sprintf("#!/bin/sh\necho run >>%s\nexec %s \"$@\"\n", s.runs, filepath.Join(node.BinDir(), plugins.Static)))
+	config := writeProviders(t, filepath.Join(dir, "config.yaml"), "v1", provider{
+		name: "counted", version: "v1", images: []string{registry.Host},
+		args: []string{"--host", registry.Host, "--username", "ci", "--password-file", password},
+	})
+	s.args = []string{
+		"prepull", "--config", config, "--bin-dir", filepath.Join(dir, "bin"), "--no-node-config", "--runtime-endpoint", s.runtime.Endpoint(),
+		"--parallel", fmt.Sprint(atATime), "-f", list(t, s.images...), "-o", "json",
+	}
+	return s
+}
+
+// TestSpeedPrepull compares regcred prepull, its process and the plugin
+// included, with the same pulls over CRI whose credentials are given by hand.
+func TestSpeedPrepull(t *testing.T) {
+	node.Require(t)
+	rounds, images := 1, 10
+	if *speed {
+		rounds, images = 7, 50
+	}
+	s := startPrepullSpeed(t, images)
+	ways := []func(*testing.T){s.byRegcred, s.byHand}
+	times := make([][]time.Duration, len(ways))
+	for round := range rounds {
+		for i := range ways {
+			way := (i + round) % len(ways) // who begins alternates
+			began := time.Now()
+			ways[way](t)
+			times[way] = append(times[way], time.Since(began))
+			s.checkDownloads(t)
+			s.remove(t)
+		}
+	}
+	runs, err := os.ReadFile(s.runs)
+	if got := strings.Count(string(runs), "run"); err != nil || got != rounds {
+		t.Errorf("the plugin has run %d times in %d rounds, want one run for all images (%v)", got, rounds, err)
+	}
+	regcred, hand := median(times[0]), median(times[1])
+	t.Logf("%d images, %d at a time, median of %d rounds: regcred prepull %v, CRI calls with credentials given by hand %v, ratio %.3f; "+
+		"the fastest: %v, %v, %.3f", images, atATime, rounds, regcred.Round(time.Millisecond), hand.Round(time.Millisecond), ratio(regcred, hand),
+		times[0][0].Round(time.Millisecond), times[1][0].Round(time.Millisecond), ratio(times[0][0], times[1][0]))
+}
+
+func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
+
+func (s *prepullSpeed) byRegcred(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), node.Regcred(), s.args...).Output()
+	var report struct{ Counts map[string]int }
+	if err := errors.Join(err, json.Unmarshal(out, &report)); err != nil {
+		t.Fatalf("regcred prepull: %v\n%s", err, stderrOf(err))
+	}
+	if diff := cmp.Diff(map[string]int{"pulled": len(s.images)}, report.Counts); diff != "" {
+		t.Errorf("regcred prepull (-want +got):\n%s", diff)
+	}
+}
+
+func (s *prepullSpeed) byHand(t *testing.T) {
+	g, ctx := errgroup.WithContext(t.Context())
+	g.SetLimit(atATime)
+	for _, image := range s.images {
+		g.Go(func() error {
+			_, err := s.runtime.PullImage(ctx, &runtimeapi.PullImageRequest{
+				Image: &runtimeapi.ImageSpec{Image: image}, Auth: &runtimeapi.AuthConfig{Username: "ci", Password: canary.Password},
+			})
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkDownloads: a configuration and two layers of each image came from the
+// registry, and not out of what the runtime had left.
+func (s *prepullSpeed) checkDownloads(t *testing.T) {
+	t.Helper()
+	blobs := 0
+	for _, r := range s.registry.Requests() {
+		if r.Method == http.MethodGet && r.Status == http.StatusOK && strings.Contains(r.Path, "/blobs/") {
+			blobs++
+		}
+	}
+	if want := 3 * len(s.images); blobs != want {
+		t.Errorf("%d blobs were downloaded, want %d", blobs, want)
+	}
+	s.registry.ResetLog()
+}
+
+// remove removes the images, all of which have to be there.
+func (s *prepullSpeed) remove(t *testing.T) {
+	t.Helper()
+	for _, image := range s.images {
+		if !s.runtime.HasImage(t, image) {
+			t.Errorf("%s was not pulled", image)
+		}
+		if _, err := s.runtime.RemoveImage(t.Context(), &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: image}}); err != nil {
+			t.Fatal(err)
+		}
+		if s.runtime.HasImage(t, image) {
+			t.Fatalf("%s is still there", image)
+		}
+	}
+}

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/upstream/node"
+	"github.com/regcred/regcred/upstream/plugins"
+)
+
+// userKey is the annotation that says as whom a service account logs in.
+const userKey = "registry.example/user"
+
+// scene is a cluster with a registry that knows its service accounts. Which of
+// the providers is asked is decided by the host in the image.
+type scene struct {
+	guard   *guard
+	sts     *exchange
+	control *node.ControlPlane
+	kubelet *node.Kubelet
+	ours    nodeSide
+}
+
+func startScene(t *testing.T) *scene {
+	t.Helper()
+	net := node.NewNet(t)
+	control := node.StartControlPlane(t)
+	s := &scene{
+		control: control,
+		guard: startGuard(t, net, control, testregistry.Options{
+			Users: map[string]string{"ci": canary.Password, "robot": canary.Password},
+			Rules: []testregistry.Rule{
+				{User: testregistry.AnyUser, Prefix: "open", Pull: true},
+				{User: "team.puller", Prefix: "private", Pull: true},
+			},
+		}),
+		sts: startExchange(t, control, "sts.example", canary.Password),
+	}
+	s.addObjects(t)
+	config, binDir := s.writeConfig(t)
+	s.kubelet = node.StartKubelet(t, node.KubeletOptions{
+		Runtime: node.StartContainerd(t, net), ControlPlane: control, ProviderConfig: config, BinDir: binDir,
+	})
+	// Of two keys that match, the longer one comes first, wherever it stands.
+	writeFile(t, filepath.Join(s.kubelet.RootDir(), "config.json"), dockerConfig(
+		"order.example", "node", "order.example/open/deep", "node-deep",
+	))
+	s.ours = beside(t, s.kubelet)
+	return s
+}
+
+// dockerConfig is a docker config file, of hosts and users. No password in it
+// is right.
+func dockerConfig(hostsAndUsers ...string) string {
+	var entries []string
+	for i := 0; i < len(hostsAndUsers); i += 2 {
+		user := hostsAndUsers[i+1]
+		entries = append(entries, fmt.Sprintf(`%q: {"username": %q, "password": %q}`, hostsAndUsers[i], user, wrong(user)))
+	}
+	return `{"auths": {` + strings.Join(entries, ", ") + `}}`
+}
+
+// wrong is a user's password that no registry knows.
+func wrong(user string) string { return canary.Marker + "wrong-" + user }
+
+func (s *scene) addObjects(t *testing.T) {
+	t.Helper()
+	c := s.control
+	c.AddNamespace(t, "team")
+	c.AddServiceAccount(t, "team", "puller", nil)
+	c.AddServiceAccount(t, "team", "other", nil)
+	c.AddServiceAccount(t, "team", "named", map[string]string{userKey: "app-of-team"})
+	c.AddPullSecret(t, "team", "host", "order.example", "secret", wrong("secret"))
+	c.AddPullSecret(t, "team", "path", "order.example/open", "secret-path", wrong("secret-path"))
+	for _, audience := range []string{"pass.example", "required.example", "optional.example", "sts.example", "echo.example", "order.example", "static.example"} {
+		c.AllowAudience(t, audience)
+	}
+}
+
+// byToken is an entry of our plugin for one host, which passes the token on.
+func byToken(name, host string, more ...string) provider {
+	return provider{
+		name: name, version: "v1", images: []string{host}, args: append([]string{"--registry", host}, more...),
+		tokenAttributes: map[string]any{"serviceAccountTokenAudience": host, "cacheType": "Token", "requireServiceAccount": true},
+	}
+}
+
+// with returns the entry with another field in its tokenAttributes.
+func (p provider) with(field string, value any) provider {
+	p.tokenAttributes[field] = value
+	return p
+}
+
+// writeConfig writes the kubelet's configuration.
+func (s *scene) writeConfig(t *testing.T) (config, binDir string) {
+	t.Helper()
+	dir := t.TempDir()
+	static := func(name, host, user, password string) provider {
+		file := writeFile(t, filepath.Join(dir, name+".password"), password)
+		return provider{name: name, version: "v1", images: []string{host}, args: []string{
+			"--host", host, "--username", user, "--password-file", file, "--cache-duration", "0s",
+		}}
+	}
+	asNamed := "--username={annotation:" + userKey + "}"
+	tokens := []provider{
+		byToken("pass", "pass.example", "--audience", "pass.example"),
+		byToken("required", "required.example", asNamed).with("requiredServiceAccountAnnotationKeys", []string{userKey}),
+		byToken("optional", "optional.example", asNamed).with("optionalServiceAccountAnnotationKeys", []string{userKey}),
+		byToken("exchange", "exchange.example", "--audience", "sts.example", "--username", "robot", "--exchange-url", s.sts.URL+"/token").
+			with("serviceAccountTokenAudience", "sts.example").with("cacheType", "ServiceAccount"),
+		byToken("echo", "echo.example").with("cacheType", "ServiceAccount"),
+		byToken("denied", "denied.example"),
+		byToken("order-token", "order.example"),
+		byToken("without", "static.example", "--optional").with("requireServiceAccount", false),
+	}
+	statics := []provider{
+		static("order-first", "order.example", "first", wrong("first")), static("order-last", "order.example", "last", wrong("last")),
+		static("node", "static.example", "ci", canary.Password),
+	}
+	list := append([]provider{statics[0]}, append(tokens, statics[1:]...)...)
+	binDir = filepath.Join(dir, "bin")
+	writeFile(t, filepath.Join(binDir, "README"), "")
+	for _, p := range tokens {
+		link(t, binDir, plugins.Token, p.name)
+	}
+	for _, p := range statics {
+		link(t, binDir, plugins.Static, p.name)
+	}
+	return writeProviders(t, filepath.Join(dir, "config.yaml"), "v1", list...), binDir
+}
+
+// pullCase is a pod that pulls an image.
+type pullCase struct {
+	name    string
+	account string // of namespace team
+	secrets []string
+	image   string // without the tag
+
+	users  []string // of the credentials, in order
+	works  int      // which of them the registry accepts; -1 if none
+	events []string // texts in the event of one that fails
+
+	provider string        // that says no
+	log      string        // text in the kubelet's log, if it says so there
+	skipped  string        // text in our attempt, if it is skipped
+	stage    regcred.Stage // of our attempt, if it fails
+	err      string        // text in its error
+}
+
+// A registry does not say why it refuses, and nor does the event of the pod:
+// the reason is in the kubelet's log at best.
+var pullCases = []pullCase{
+	{name: "own identity", account: "puller", image: "pass.example/private/app", users: []string{"serviceaccount"}},
+	{
+		name: "another service account", account: "other", image: "pass.example/private/other",
+		users: []string{"serviceaccount"}, works: -1, events: []string{"403 Forbidden"},
+	},
+	{name: "required annotation", account: "named", image: "required.example/open/app", users: []string{"app-of-team"}},
+	{
+		name: "required annotation missing", account: "puller", image: "required.example/open/missing",
+		works: -1, events: []string{"401 Unauthorized"},
+		provider: "required", skipped: `service account team/puller lacks the required annotation "registry.example/user"`,
+	},
+	{name: "optional annotation", account: "named", image: "optional.example/open/app", users: []string{"app-of-team"}},
+	{
+		name: "optional annotation missing", account: "puller", image: "optional.example/open/missing",
+		works: -1, events: []string{"401 Unauthorized"},
+		provider: "optional", log: "the service account has no annotation ", stage: "exec", err: "the service account has no annotation ",
+	},
+	{name: "exchange", account: "puller", image: "exchange.example/open/app", users: []string{"robot"}},
+	{
+		name: "echoed token", account: "puller", image: "echo.example/open/app",
+		works: -1, events: []string{"401 Unauthorized"},
+		provider: "echo", log: "credential provider plugin returned the service account token as the password which is not allowed",
+		stage: regcred.StageEchoedToken, err: "cacheType: Token",
+	},
+	{
+		name: "all sources", account: "puller", secrets: []string{"host", "path"}, image: "order.example/open/app",
+		users: []string{"secret-path", "secret", "node", "first", "serviceaccount", "last"}, works: 4,
+	},
+	{
+		name: "longer keys", account: "other", secrets: []string{"host"}, image: "order.example/open/deep/app",
+		users: []string{"secret", "node-deep", "node", "first", "serviceaccount", "last"}, works: 4,
+	},
+	{
+		name: "none of them works", account: "other", secrets: []string{"path", "host"}, image: "order.example/private/app",
+		users: []string{"secret", "node", "first", "serviceaccount", "last"}, works: -1, events: []string{"403 Forbidden", "401 Unauthorized"},
+	},
+}
+
+// TestServiceAccounts: pods pull with the identity of their service accounts,
+// and our keyring finds for each of them what the kubelet took to the registry.
+func TestServiceAccounts(t *testing.T) {
+	node.Require(t)
+	s := startScene(t)
+	t.Run("pods", func(t *testing.T) {
+		for _, c := range pullCases {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				s.testPull(t, c)
+			})
+		}
+		t.Run("static pods", func(t *testing.T) { t.Parallel(); s.testStatic(t) })
+		t.Run("calls", func(t *testing.T) { t.Parallel(); s.testCalls(t) })
+		t.Run("permission", func(t *testing.T) { t.Parallel(); s.testPermission(t) })
+	})
+	canary.Check(t, "the kubelet's log", strings.Join(s.kubelet.Log(t), "\n"))
+}
+
+// pod creates a pod of namespace team with an image that is new to the node.
+func (s *scene) pod(t *testing.T, name, account, host, repo string, secrets ...string) *corev1.Pod {
+	t.Helper()
+	pod := node.NewPod("team", name, s.guard.push(t, host, repo))
+	pod.Spec.ServiceAccountName = account
+	for _, secret := range secrets {
+		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: secret})
+	}
+	return s.control.RunPod(t, s.kubelet, pod)
+}
+
+func (s *scene) testPull(t *testing.T, c pullCase) {
+	host, repo, _ := strings.Cut(c.image, "/")
+	pod := s.pod(t, strings.ReplaceAll(c.name, " ", "-"), c.account, host, repo, c.secrets...)
+	if c.works < 0 {
+		event := s.control.WaitEvent(t, pod, append([]string{"Failed: Failed to pull image", c.image + ":v1"}, c.events...)...)
+		if t.Log(event); strings.Contains(event, "account") || strings.Contains(event, "annotation") {
+			t.Error("the event says more than the registry does: the documentation says otherwise")
+		}
+	} else {
+		s.control.WaitRunning(t, pod)
+	}
+	f := s.ours.sameAsKubelet(t, s.guard, pod.Namespace, pod.Name, c.image+":v1", c.works)
+	var users []string
+	for _, l := range f.logins {
+		users = append(users, l.User)
+		token := fmt.Sprintf("token of system:serviceaccount:team:%s for [%s], bound to pod %s (%s)", c.account, host, pod.Name, pod.UID)
+		if strings.HasPrefix(l.Secret, "token ") && l.Secret != token {
+			t.Errorf("the password is the %s, want the %s", l.Secret, token)
+		}
+	}
+	if diff := cmp.Diff(c.users, users); diff != "" {
+		t.Errorf("the users of the credentials (-want +got)\n%s", diff)
+	}
+	s.checkRefusal(t, c, f)
+}
+
+// checkRefusal: both say why a provider has no credentials, the kubelet in its
+// log; of one that it skips it says so at -v=5 alone, which it runs with here.
+func (s *scene) checkRefusal(t *testing.T, c pullCase, f found) {
+	t.Helper()
+	failure := providerFailure(t, s.kubelet, c.provider, c.image)
+	if (c.log == "") != (failure == "") || !strings.Contains(failure, c.log) {
+		t.Errorf("the kubelet's log says of the provider %q, want %q in it", failure, c.log)
+	}
+	const skips = "Failed to get service account data"
+	if got := len(s.kubelet.Log(t, skips, "plugin.go", `image="`+c.image+`"`)); (got > 0) != (c.skipped != "") {
+		t.Errorf("the kubelet's log has %d lines of %q", got, skips)
+	}
+	for _, a := range f.attempts {
+		if a.Provider != c.provider {
+			if a.Err != nil || a.Skipped != "" {
+				t.Errorf("%s: %v %s", a.Provider, a.Err, a.Skipped)
+			}
+			continue
+		}
+		if a.Skipped != c.skipped || a.Stage != c.stage || !strings.Contains(fmt.Sprint(a.Err), c.err) {
+			t.Errorf("%s: skipped %q, stage %q, error %v; want %q, %q, %q", a.Provider, a.Skipped, a.Stage, a.Err, c.skipped, c.stage, c.err)
+		}
+	}
+}
+
+// testStatic: a static pod has no service account. A provider that requires
+// one is skipped; one that does not is run without a token.
+func (s *scene) testStatic(t *testing.T) {
+	served := node.NewPod("team", "served", s.guard.push(t, "static.example", "open/static"))
+	skipped := node.NewPod("team", "skipped", s.guard.push(t, "pass.example", "open/static"))
+	s.kubelet.AddStatic(t, served)
+	s.kubelet.AddStatic(t, skipped)
+	t.Cleanup(func() { s.kubelet.RemoveStatic(t, served); s.kubelet.RemoveStatic(t, skipped) })
+	s.kubelet.WaitStaticRunning(t, served)
+	t.Log(s.kubelet.WaitStaticWaiting(t, skipped, "401 Unauthorized"))
+	s.waitMirror(t, "served-node", "skipped-node")
+
+	f := s.ours.sameAsKubelet(t, s.guard, "team", "served-node", "static.example/open/static:v1", 0)
+	if diff := cmp.Diff([]string{"without", "node"}, f.ran); diff != "" {
+		t.Errorf("the plugins that ran (-want +got)\n%s", diff)
+	}
+	f = s.ours.sameAsKubelet(t, s.guard, "team", "skipped-node", "pass.example/open/static:v1", -1)
+	const want = "the provider requires a service account, and the request names none"
+	if got := f.attempts[len(f.attempts)-1].Skipped; got != want {
+		t.Errorf("skipped: %q, want %q", got, want)
+	}
+}
+
+// waitMirror waits until the API server knows of static pods.
+func (s *scene) waitMirror(t *testing.T, names ...string) {
+	t.Helper()
+	node.Eventually(t, time.Minute, func(ctx context.Context) error {
+		for _, name := range names {
+			if _, err := s.control.Client.CoreV1().Pods("team").Get(ctx, name, metav1.GetOptions{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// testCalls counts what several pods of one service account cost at the API
+// server.
+func (s *scene) testCalls(t *testing.T) {
+	const pods = 5
+	s.control.AddServiceAccount(t, "team", "many", nil)
+	var list []*corev1.Pod
+	for i := range pods {
+		list = append(list, s.pod(t, fmt.Sprint("many-", i), "many", "exchange.example", fmt.Sprint("open/many-", i)))
+	}
+	for _, pod := range list {
+		s.control.WaitRunning(t, pod)
+	}
+	if got := s.tokenRequests(t, "many"); got != pods {
+		t.Errorf("the kubelet made %d TokenRequests for %d pods of one service account, want one each", got, pods)
+	}
+	for _, tt := range []struct {
+		cacheType, provider, image string
+		want                       int
+	}{
+		{"ServiceAccount", "exchange", "exchange.example/open/many:v1", 1},
+		{"Token", "pass", "pass.example/open/many:v1", pods},
+	} {
+		before := s.tokenRequests(t, "many")
+		client := s.ours.client(t)
+		keyring, ran := s.ours.keyring(t, client)
+		for _, pod := range list {
+			if f := lookUp(t, client, keyring, ran, pod.Namespace, pod.Name, tt.image); len(f.logins) != 1 {
+				t.Errorf("cacheType %s: %d credentials for pod %s, want 1", tt.cacheType, len(f.logins), pod.Name)
+			}
+		}
+		if got := s.tokenRequests(t, "many") - before; got != tt.want {
+			t.Errorf("cacheType %s: %d TokenRequests for %d pods, want %d", tt.cacheType, got, pods, tt.want)
+		}
+		if got := ran.of(regcred.EventExec, tt.provider); got != tt.want {
+			t.Errorf("cacheType %s: %d runs of the plugin for %d pods, want %d", tt.cacheType, got, pods, tt.want)
+		}
+	}
+}
+
+// tokenRequests counts those for a service account that the API server granted
+// the node.
+func (s *scene) tokenRequests(t *testing.T, account string) (n int) {
+	t.Helper()
+	for _, c := range s.control.Calls(t, "system:node:node") {
+		if c.Resource == "serviceaccounts/token" && c.Name == account && c.Code == http.StatusCreated {
+			n++
+		}
+	}
+	return n
+}

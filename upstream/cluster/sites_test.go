@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cluster
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/upstream/node"
+	"github.com/regcred/regcred/upstream/plugins"
+)
+
+// site is where a plugin leads: a registry, and how the plugin gets at its
+// credentials.
+type site struct {
+	provider          // without a version
+	registry registry // private
+	user     string   // by whom the registry is asked then
+}
+
+// registry is what the two kinds of registries have in common.
+type registry interface {
+	PushApp(t testing.TB, repo, tag string) (image string)
+}
+
+// sites are those of the plugins that need no service account.
+func sites(t *testing.T, net *testcloud.Net) []site {
+	return []site{ecrSite(t, net, plugins.ECR, newAWS(t), "111122223333"), gcrSite(t, net), acrSite(t, net), dockerConfigSite(t), staticSite(t, net)}
+}
+
+// startRegistry starts a registry with one user.
+func startRegistry(t *testing.T, net *testcloud.Net, host, user string) *node.Registry {
+	t.Helper()
+	return node.StartRegistry(t, net, host, testregistry.Options{
+		Auth: testregistry.Bearer, Users: map[string]string{user: canary.Password},
+	})
+}
+
+func newAWS(t *testing.T) *testcloud.AWS {
+	t.Helper()
+	cloud, err := testcloud.NewAWS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cloud.Close)
+	cloud.Set(func(s *testcloud.AWSState) { s.Password = canary.Password })
+	return cloud
+}
+
+// ecrSite is a registry of Amazon, for this repository's plugin or another.
+func ecrSite(t *testing.T, net *testcloud.Net, name string, cloud *testcloud.AWS, account string) site {
+	host := account + ".dkr.ecr.us-west-2.amazonaws.com"
+	return site{
+		provider: provider{name: name, images: []string{host}, environ: cloud.Environ()},
+		registry: startRegistry(t, net, host, "AWS"), user: "AWS",
+	}
+}
+
+func gcrSite(t *testing.T, net *testcloud.Net) site {
+	t.Helper()
+	const host = "europe-docker.pkg.dev"
+	cloud, err := testcloud.NewGoogle(net)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cloud.Close)
+	cloud.Set(func(s *testcloud.GoogleState) { s.Token = canary.Password })
+	return site{
+		provider: provider{name: plugins.GCR, images: []string{"*.pkg.dev"}, args: []string{"get-credentials", "--v=3"}, environ: cloud.Environ()},
+		registry: startRegistry(t, net, host, "_token"), user: "_token",
+	}
+}
+
+func acrSite(t *testing.T, net *testcloud.Net) site {
+	t.Helper()
+	const host = "team.azurecr.io"
+	registry := startRegistry(t, net, host, testcloud.ACRUser)
+	cloud := testcloud.NewAzure()
+	t.Cleanup(cloud.Close)
+	cloud.Set(func(s *testcloud.AzureState) { s.Registry, s.RefreshToken = registry, canary.Password })
+	cloud.Join(net)
+	net.Handle(host, cloud)
+	config := writeFile(t, filepath.Join(t.TempDir(), "azure.json"), `{"cloud": "AzurePublicCloud", "tenantId": "t", "useManagedIdentityExtension": true}`)
+	return site{
+		provider: provider{name: plugins.ACR, images: []string{"*.azurecr.io"}, args: []string{config}, environ: append(cloud.Environ(), net.Environ()...)},
+		registry: registry, user: testcloud.ACRUser,
+	}
+}
+
+// dockerConfigSite is Debian's docker-registry, by address and port.
+func dockerConfigSite(t *testing.T) site {
+	t.Helper()
+	registry := node.StartDockerRegistry(t, map[string]string{"ci": canary.Password})
+	config := writeFile(t, filepath.Join(t.TempDir(), "config.json"),
+		fmt.Sprintf(`{"auths": {%q: {"username": "ci", "password": %q}}}`, registry.Host, canary.Password))
+	return site{
+		provider: provider{name: plugins.DockerConfig, images: []string{registry.Host}, args: []string{"--config", config}},
+		registry: registry, user: "ci",
+	}
+}
+
+func staticSite(t *testing.T, net *testcloud.Net) site {
+	t.Helper()
+	const host = "registry.example"
+	password := writeFile(t, filepath.Join(t.TempDir(), "password"), canary.Password+"\n")
+	return site{
+		provider: provider{name: plugins.Static, images: []string{host}, args: []string{"--host", host, "--username", "ci", "--password-file", password}},
+		registry: startRegistry(t, net, host, "ci"), user: "ci",
+	}
+}

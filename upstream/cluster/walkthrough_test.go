@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cluster
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/upstream/node"
+)
+
+var walkthrough = flag.String("walkthrough", "", "run the walk-through in this `file`, and write what the commands print into it")
+
+// walkthroughDoc has the walk-through in a section of its own.
+const (
+	walkthroughDoc     = "../../docs/service-accounts.md"
+	walkthroughSection = "## A walk-through\n"
+)
+
+// TestWalkThrough follows the documentation, on a node of its own: it writes
+// the files that are shown (a block whose first line is "# NAME.yaml"), runs
+// the commands ("$ …"), and compares what they print.
+func TestWalkThrough(t *testing.T) {
+	node.Require(t)
+	path := walkthroughDoc
+	if *walkthrough != "" {
+		path = *walkthrough
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, section, ok := strings.Cut(string(data), walkthroughSection)
+	if !ok {
+		t.Fatalf("%s has no section %q", path, strings.TrimSpace(walkthroughSection))
+	}
+	section, after, more := strings.Cut(section, "\n## ")
+	got := startWalk(t, section).follow(t, section)
+	if webToken.MatchString(got) {
+		t.Fatal("a command shows a token")
+	}
+	if *walkthrough == "" {
+		if diff := cmp.Diff(stable(section), stable(got)); diff != "" {
+			t.Errorf("the walk-through goes another way; if that is meant, run the test with -walkthrough %s (-doc +got)\n%s", path, diff)
+		}
+		return
+	}
+	if more {
+		after = "\n## " + after
+	}
+	if err := os.WriteFile(path, []byte(before+walkthroughSection+got+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// walk is a node for the walk-through.
+type walk struct {
+	dir     string
+	environ []string
+
+	shown, real *strings.Replacer // places and addresses, as the documentation has them
+}
+
+// startWalk starts what the walk-through begins with: a registry that knows
+// the cluster, and a node with the configuration that it shows.
+func startWalk(t *testing.T, section string) *walk {
+	t.Helper()
+	w := &walk{dir: t.TempDir()}
+	w.writeFiles(t, section)
+	net := node.NewNet(t)
+	control := node.StartControlPlane(t)
+	guard := startGuard(t, net, control, testregistry.Options{
+		Rules: []testregistry.Rule{{User: "team.puller", Prefix: "team", Pull: true}},
+	})
+	guard.PushApp(t, "team/app", "v1")
+	node.StartKubelet(t, node.KubeletOptions{
+		Runtime: node.StartContainerd(t, net), ControlPlane: control,
+		ProviderConfig: filepath.Join(w.dir, "providers.yaml"), BinDir: node.BinDir(),
+	})
+	home := t.TempDir()
+	w.environ = []string{
+		"PATH=" + filepath.Dir(node.Regcred()) + ":" + os.Getenv("PATH"), "HOME=" + home,
+		"KUBECONFIG=" + control.Kubeconfig(t, "admin", "system:masters"),
+	}
+	w.shown = strings.NewReplacer(w.dir, "/etc/kubernetes", node.BinDir(), "/opt/plugins", control.URL, "https://10.0.0.1:6443")
+	w.real = strings.NewReplacer("/etc/kubernetes", w.dir, "/opt/plugins", node.BinDir())
+	return w
+}
+
+var fence = regexp.MustCompile("(?ms)^```[a-z]*\n(.*?)^```$")
+
+// writeFiles writes the files that are shown.
+func (w *walk) writeFiles(t *testing.T, section string) {
+	t.Helper()
+	for _, block := range fence.FindAllStringSubmatch(section, -1) {
+		first, _, _ := strings.Cut(block[1], "\n")
+		if name, ok := strings.CutPrefix(first, "# "); ok {
+			writeFile(t, filepath.Join(w.dir, name), block[1])
+		}
+	}
+}
+
+// follow runs the commands, and returns the section with what they print.
+func (w *walk) follow(t *testing.T, section string) string {
+	t.Helper()
+	return fence.ReplaceAllStringFunc(section, func(block string) string {
+		head, body, _ := strings.Cut(block, "\n")
+		if !strings.HasPrefix(body, "$ ") {
+			return block
+		}
+		var b strings.Builder
+		b.WriteString(head + "\n")
+		for line := range strings.Lines(body) {
+			if command, ok := strings.CutPrefix(line, "$ "); ok {
+				b.WriteString(line + w.run(t, command))
+			}
+		}
+		return b.String() + "```"
+	})
+}
+
+// webToken begins as every JSON Web Token does.
+var webToken = regexp.MustCompile(`\beyJ`)
+
+var kubeletConf = regexp.MustCompile(`[^ (]*/kubeconfig\d+/kubeconfig`)
+
+// run runs a command as a shell does, and returns what is seen of it.
+func (w *walk) run(t *testing.T, command string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", w.real.Replace(command))
+	cmd.Dir, cmd.Env = w.dir, w.environ
+	out, _ := cmd.CombinedOutput() // some are meant to fail
+	return kubeletConf.ReplaceAllString(w.shown.Replace(string(out)), "/etc/kubernetes/kubelet.conf")
+}
+
+// changing is what is another in each run.
+var changing = []struct{ pattern, name string }{
+	{`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`, "UID"},
+	{`\b\d\d:\d\d:\d\d\b`, "TIME"},
+	{`\b\d+(\.\d+)? ?(ns|µs|ms|s|m\d*s?)\b`, "SPAN"},
+	{`(process|pid) \d+`, "$1 N"},
+	{`sha256:[0-9a-f]+`, "HASH"},
+	{`\bErrImagePull\b`, "ImagePullBackOff"}, // when it tries again
+	{` +`, " "},                              // the width of columns
+}
+
+// stable is a text without that.
+func stable(text string) string {
+	for _, c := range changing {
+		text = regexp.MustCompile(c.pattern).ReplaceAllString(text, c.name)
+	}
+	return text
+}
