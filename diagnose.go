@@ -277,7 +277,7 @@ func (d *diagnosis) duplicates(n *yaml.Node, at fieldPath) {
 		}
 	case yaml.MappingNode:
 		seen := map[string]bool{}
-		for i := 0; i+1 < len(n.Content); i += 2 {
+		for i := 0; i+1 < len(n.Content) && !d.list.full(); i += 2 {
 			key, value := n.Content[i], n.Content[i+1]
 			if isMergeKey(key) {
 				continue
@@ -303,7 +303,7 @@ func (d *diagnosis) mergedTwice(n *yaml.Node, seen map[string]bool, at fieldPath
 			if m == nil || m.Kind != yaml.MappingNode {
 				continue
 			}
-			for j := 0; j+1 < len(m.Content); j += 2 {
+			for j := 0; j+1 < len(m.Content) && !d.list.full(); j += 2 {
 				key := m.Content[j].Value
 				if seen[key] {
 					pos := d.src.locate(place{}, n.Content[i])

@@ -106,10 +106,15 @@ type source struct {
 	name string
 	data []byte
 	root func() *yaml.Node // nil if the file cannot be parsed
+
+	lines func() [][]byte // of data, without their ends
 }
 
 func newSource(name string, data []byte) *source {
-	return &source{name: name, data: data, root: sync.OnceValue(func() *yaml.Node { return parseNodes(data) })}
+	return &source{name: name, data: data,
+		root:  sync.OnceValue(func() *yaml.Node { return parseNodes(data) }),
+		lines: sync.OnceValue(func() [][]byte { return bytes.Split(data, []byte("\n")) }),
+	}
 }
 
 // parseNodes parses the first document of a file. What this parser makes of
@@ -254,18 +259,13 @@ func (s *source) locate(at place, n *yaml.Node) place {
 	return at
 }
 
-// line returns a line of the file, counted from 1.
+// line returns a line of the file, counted from 1; nil if there is none.
 func (s *source) line(number int) []byte {
-	rest := s.data
-	for range number - 1 {
-		_, after, ok := bytes.Cut(rest, []byte("\n"))
-		if !ok {
-			return nil
-		}
-		rest = after
+	lines := s.lines()
+	if number < 1 || number > len(lines) {
+		return nil
 	}
-	line, _, _ := bytes.Cut(rest, []byte("\n"))
-	return line
+	return lines[number-1]
 }
 
 // byteColumn turns a column counted in characters into one counted in bytes.

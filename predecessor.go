@@ -208,7 +208,13 @@ func (v *validation) extraArgs(i int, p *Provider) {
 	}
 	first := make(map[string]int, len(p.Env))
 	for k, e := range p.Env {
+		if v.list.full() {
+			return
+		}
 		msg := variableProblem(e.Name)
+		if v.isBoolean(i, k) {
+			msg = "a boolean, as the words yes, no, on and off are in YAML: quote the name"
+		}
 		if j, twice := first[e.Name]; twice && msg == "" {
 			msg = "sets the same variable as " + v.c.place(i, "env", j, "name").String() + ", because names are put into upper case: remove one of the two"
 		}
@@ -221,6 +227,17 @@ func (v *validation) extraArgs(i int, p *Provider) {
 			v.report(i, "", "has a NUL, with which no process can be started", "env", k, "value")
 		}
 	}
+}
+
+// isBoolean reports whether the name of extra argument k is a word that YAML
+// has made "true" or "false" of.
+func (v *validation) isBoolean(i, k int) bool {
+	f, index := v.c.fileOf(i)
+	if f == nil || f.argKeys[index] == nil || k >= len(f.argKeys[index]) {
+		return false
+	}
+	name := f.argKeys[index][k]
+	return (name == "true" || name == "false") && !v.c.has(i, "extraArgs", name)
 }
 
 // variableProblem says why name, of an extra argument, cannot be that of an

@@ -250,6 +250,7 @@ func TestUnquotedPatternOfToday(t *testing.T) {
 
 func TestPredecessorValidate(t *testing.T) {
 	const no = "not the name of an environment variable, which an extra argument becomes: "
+	const boolean = "a boolean, as the words yes, no, on and off are in YAML: quote the name"
 	provider := func(args string) string {
 		return oldHead + "providers:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs: " + args + "\n"
 	}
@@ -282,6 +283,10 @@ func TestPredecessorValidate(t *testing.T) {
 			"f:6:15: providers[0].extraArgs[0].name: " + no + "it is empty",
 			"f:6:34: providers[0].extraArgs[1].name: " + no + "it has an =, where a name ends; write what follows it as the value",
 			"f:6:56: providers[0].extraArgs[2].name: " + no + "it is empty"}},
+		{"names that are booleans", provider("{no: x, on: z, \"off\": x}"), []string{
+			"f:6:14: providers[0].extraArgs.false: " + boolean,
+			"f:6:14: providers[0].extraArgs.true: " + boolean}},
+		{"names that are text", provider("{false: x, \"true\": x, \"yes\": x}"), nil},
 		{"duplicates", provider("{region: " + canary.Env + ", REGION: x, other: z}"), []string{
 			"f:6:15: providers[0].extraArgs.region: sets the same variable as f:6:40, because names are put into upper case: remove one of the two"}},
 		{"duplicates in a list", provider("[{name: a, value: " + canary.Env + "}, {name: A}, {name: a}]"), []string{
@@ -446,6 +451,41 @@ func TestPredecessorShapeAgreesWithTypes(t *testing.T) {
 	for field := range predecessorShape().fields["providers"].elem.fields {
 		if _, err := Load(writeFile(t, "f", oldHead+"providers:\n- {"+field+": null}\n")); err != nil {
 			t.Errorf("the decoder does not know %s: %v", field, err)
+		}
+	}
+}
+
+// Once there are too many problems to report, no more are described: each
+// would be looked up in the file, which takes minutes for a large one.
+func TestPredecessorManyProblems(t *testing.T) {
+	const n = 4 * maxProblems
+	allocs := func(args string, check func(*Config, *source)) float64 {
+		content := oldHead + "providers:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs:\n" + args
+		c, _ := Load(writeFile(t, "f", content))
+		s := newSource("f", []byte(content))
+		s.root()
+		s.lines()
+		return testing.AllocsPerRun(1, func() { check(c, s) })
+	}
+	for name, tt := range map[string]struct {
+		arg   string
+		check func(*Config, *source)
+	}{
+		"the same variable": {"  - {name: a}\n", func(c *Config, _ *source) {
+			if got := len(flatten(c.Validate())); got != maxProblems+1 {
+				t.Errorf("%d errors, want %d", got, maxProblems+1)
+			}
+		}},
+		"the same field": {"    a: b\n", func(_ *Config, s *source) {
+			d := &diagnosis{src: s, shape: predecessorShape()}
+			if d.duplicates(s.root(), nil); len(d.list.errs) != maxProblems+1 {
+				t.Errorf("%d errors, want %d", len(d.list.errs), maxProblems+1)
+			}
+		}},
+	} {
+		few, many := allocs(strings.Repeat(tt.arg, n), tt.check), allocs(strings.Repeat(tt.arg, 2*n), tt.check)
+		if many > few+n/10 {
+			t.Errorf("%s: %d times cost %v allocations, %d times %v", name, n, few, 2*n, many)
 		}
 	}
 }

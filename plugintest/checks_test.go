@@ -161,6 +161,7 @@ func inOutOfTree(_ testing.TB, c *plugin.Command) { c.APIVersion = plugin.OutOfT
 
 func predecessorRows() []row {
 	given := func(_ testing.TB, c *plugin.Command) { c.Args = []string{"get-credentials", "-v=3"} }
+	behind := func(_ testing.TB, c *plugin.Command) { c.Args = []string{"-v=3", "get-credentials"} }
 	hastyOutOfTree := func(t testing.TB, c *plugin.Command) { hasty(t, c); inOutOfTree(t, c) }
 	return []row{
 		{check: "get-credentials", plugin: "good", want: Pass, got: "the same answer as without it"},
@@ -181,6 +182,7 @@ func predecessorRows() []row {
 		{check: "predecessor", plugin: "good", want: Pass, got: "with it an answer, without it refused"},
 		{check: "predecessor", plugin: "good", want: Pass, got: "with it an answer, without it refused", change: given},
 		{check: "predecessor", plugin: "good", want: Pass, got: "with it an answer, without it refused", change: inOutOfTree},
+		{check: "predecessor", plugin: "with-flags", want: Pass, got: "with it an answer, without it refused", change: behind},
 		{check: "predecessor", plugin: "only-today", want: Pass, got: "refused both times"},
 		{check: "predecessor", plugin: "no-cloud", want: Pass, got: "refused both times"},
 		{check: "predecessor", plugin: "argument-login", want: Pass, got: "with it an answer"},

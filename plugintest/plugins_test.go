@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -386,6 +387,7 @@ func programs() map[string]func() int {
 		"login-then-fail":  func() int { asked(); login("", ""); return 1 },
 		"login-and-tell":   func() int { asked(); fmt.Fprintln(os.Stderr, "got", canary.Password); return login("", "") },
 		"only-today":       onlyToday,
+		"with-flags":       withFlags,
 		"argument-refused": withArgument(func() int { fmt.Fprintln(os.Stderr, "Usage:\n  plugin [flags]"); return 1 }),
 		"argument-login":   withArgument(func() int { return login("", "") }),
 		"argument-other":   withArgument(func() int { return say(plugin.V1, `"ci"`, `"other"`) }),
@@ -475,6 +477,13 @@ func onlyToday() int {
 		return 1
 	}
 	return serve(good, raw)
+}
+
+// withFlags is good, and takes the argument from behind its flags too.
+func withFlags() int {
+	raw, _, _ := asked()
+	args := slices.DeleteFunc(os.Args[1:], func(arg string) bool { return strings.HasPrefix(arg, "-") })
+	return plugin.Serve(context.Background(), plugin.ProviderFunc(good), plugin.ServeOptions{Stdin: bytes.NewReader(raw), Args: args})
 }
 
 // withArgument is good without the argument, and something else with it.

@@ -48,7 +48,8 @@ type pluginRunReport struct {
 	Stage           regcred.Stage `json:"stage,omitempty"`       // where it failed
 	Error           string        `json:"error,omitempty"`       // why
 
-	outOfTree bool // in the predecessor's protocol
+	outOfTree bool   // in the predecessor's protocol
+	host      string // who judges the answer
 }
 
 // requestJSON has neither kind nor version in the predecessor's protocol.
@@ -186,13 +187,13 @@ func (a *app) pluginRequest(cfg *regcred.Config, i int, image string, token regc
 	}
 	p := &cfg.Providers[i]
 	if e := ex.Providers[i]; !e.Matched {
-		a.note("the kubelet would not ask %s about %s: %q: %s", p.Name, ex.Repository, e.Pattern, e.Reason)
+		a.note("%s would not ask %s about %s: %q: %s", hostOf(p), p.Name, ex.Repository, e.Pattern, e.Reason)
 	}
 	req := &plugin.Request{Image: ex.Repository}
 	t := p.TokenAttributes
 	if t == nil {
 		if token != "" {
-			return nil, usageError("leave out --service-account-token-file", "provider %q has no tokenAttributes: the kubelet gives it no token", p.Name)
+			return nil, usageError("leave out --service-account-token-file", "provider %q has no tokenAttributes: %s gives it no token", p.Name, hostOf(p))
 		}
 		return req, nil
 	}
@@ -235,6 +236,7 @@ func newPluginRunReport(p *regcred.Provider, o *origin, req *plugin.Request, x *
 		Environment:     o.environment(),
 		Args:            len(p.Args),
 		outOfTree:       p.APIVersion == plugin.OutOfTree,
+		host:            hostOf(p),
 		Env:             []string{},
 		Request:         toRequestJSON(p.APIVersion, req),
 		ExitCode:        x.ExitCode,

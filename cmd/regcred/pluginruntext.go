@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -55,9 +56,9 @@ func (r *pluginRunReport) arguments() string {
 	return "get-credentials, " + hidden(r.Args-1)
 }
 
-// host is who judges the answer.
-func (r *pluginRunReport) host() string {
-	if r.outOfTree {
+// hostOf is who runs a provider's plugin and judges its answer.
+func hostOf(p *regcred.Provider) string {
+	if p.APIVersion == plugin.OutOfTree {
 		return "regcred"
 	}
 	return "the kubelet"
@@ -89,7 +90,7 @@ func (a *app) renderPluginResult(t *text, r *pluginRunReport) {
 	}
 	if !r.Accepted {
 		t.item(markFail, took)
-		t.detail("%s drops this: %s: %s", r.host(), r.Stage, r.Error)
+		t.detail("%s drops this: %s: %s", r.host, r.Stage, r.Error)
 		if r.StdoutBytes != nil && *r.StdoutBytes > 0 {
 			t.detail("stdout had %s, not shown: it may hold a password", count(*r.StdoutBytes, "byte"))
 		}
@@ -100,7 +101,7 @@ func (a *app) renderPluginResult(t *text, r *pluginRunReport) {
 		m = markNone
 	}
 	t.item(m, took)
-	t.detail("%s accepts this: %s, good for %s%s", r.host(), count(len(r.Response.Auth), "credential"), scope(r.Response.CacheKeyType), kept(r.Response.duration))
+	t.detail("%s accepts this: %s, good for %s%s", r.host, count(len(r.Response.Auth), "credential"), scope(r.Response.CacheKeyType), kept(r.Response.duration))
 	if keys := slices.Sorted(maps.Keys(r.Response.Auth)); len(keys) > 0 && r.Credentials == 0 {
 		t.detail("none of its keys matches the image: %s", strings.Join(keys, ", "))
 	}

@@ -93,7 +93,7 @@ func (a *app) takeTokenAttributes(s *subject, p *regcred.Provider) error {
 	switch {
 	case t == nil && given != nil:
 		return usageError("leave out --service-account-token-file, --annotation, --cache-type and --require-service-account",
-			"provider %q has no tokenAttributes: the kubelet gives it no service account", p.Name)
+			"provider %q has no tokenAttributes: %s gives it no service account", p.Name, hostOf(p))
 	case t == nil:
 		return nil
 	case given == nil:
@@ -217,9 +217,9 @@ func (a *app) testImages(cfg *regcred.Config, provider string, images []string) 
 		if e.Error != "" {
 			return nil, withHint(fmt.Errorf("--image: %s", e.Error), "an image is written [registry[:port]/]repository[:tag][@digest], in lower case")
 		}
-		for _, p := range e.Providers {
+		for i, p := range e.Providers {
 			if p.Name == provider && !p.Matched {
-				a.note("the kubelet would not ask %s about %s: give an image of its own with --image", provider, e.Repository)
+				a.note("%s would not ask %s about %s: give an image of its own with --image", hostOf(&cfg.Providers[i]), provider, e.Repository)
 			}
 		}
 		list = append(list, e.Repository)
