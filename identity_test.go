@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -57,5 +58,74 @@ func TestAttemptIdentity(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// hanging is an API server that leaves one of its two questions open.
+type hanging struct {
+	accounts
+	at    Stage
+	asked TokenRequest // the last one
+}
+
+func (h *hanging) GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error) {
+	if h.at == StageServiceAccount {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return h.accounts.GetServiceAccount(ctx, namespace, name)
+}
+
+func (h *hanging) RequestToken(ctx context.Context, req TokenRequest) (Secret, error) {
+	h.asked = req
+	if h.at == StageToken {
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	return h.accounts.RequestToken(ctx, req)
+}
+
+// TestServiceAccountsHang: a lookup ends though its caller and the API server
+// have all the time in the world.
+func TestServiceAccountsHang(t *testing.T) {
+	for _, cache := range []TokenCacheType{CachePerServiceAccount, CachePerToken} {
+		for _, stage := range []Stage{StageServiceAccount, StageToken} {
+			t.Run(string(cache)+" "+string(stage), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					k := newScripted(t, &script{}, perAccount(cache), &hanging{at: stage})
+					defer k.Close()
+					ended := make(chan *Result, 1)
+					go func() {
+						res, _ := k.Lookup(context.Background(), podRequest("r.example/a", "alice", 1))
+						ended <- res
+					}()
+					select {
+					case res := <-ended:
+						if at := res.Attempts[0]; at.Stage != stage || !errors.Is(at.Err, context.DeadlineExceeded) {
+							t.Errorf("got stage %q and error %v", at.Stage, at.Err)
+						}
+					case <-time.After(time.Hour):
+						t.Error("it goes on")
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestTokenRequestInFull: the UIDs keep what has been made anew apart.
+func TestTokenRequestInFull(t *testing.T) {
+	api := &hanging{}
+	k := newScripted(t, &script{answer: respond(plugin.CacheImage, 0, "")}, perAccount(CachePerToken), api)
+	defer k.Close()
+	if _, err := k.Lookup(t.Context(), podRequest("r.example/a", "alice", 1)); err != nil {
+		t.Fatal(err)
+	}
+	want := TokenRequest{
+		Namespace: "ns", ServiceAccount: "alice", ServiceAccountUID: "uid-alice",
+		PodName: "pod-1", PodUID: "pod-uid-1", Audience: "registry",
+	}
+	if diff := cmp.Diff(want, api.asked); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -87,9 +87,10 @@ func (c *Client) account(ctx context.Context, key accountKey) (*account, error) 
 
 // known returns the newest that is known of a service account, or nil, and
 // when it was last known to be true, which is less than Options.MaxStale ago.
+// One that a watch does not hold has gone, unless it was read since.
 func (c *Client) known(key accountKey, now time.Time) (a *account, read time.Time) {
 	a, read = c.watched.get(key, now, c.opts.MaxStale)
-	if b, ok := c.accounts.get(key, now); ok && (a == nil || !b.read.Before(read)) {
+	if b, ok := c.accounts.get(key, now); ok && !b.read.Before(read) {
 		return b, b.read
 	}
 	return a, read

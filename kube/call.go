@@ -135,11 +135,30 @@ func (c *Client) send(ctx context.Context, q *call) (*http.Response, *Error) {
 	if err != nil {
 		return nil, c.fail(q, err)
 	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return nil, c.noAnswer(ctx, q, err)
+	type answer struct {
+		resp *http.Response
+		err  error
 	}
-	return resp, nil
+	done := make(chan answer, 1)
+	go func() {
+		resp, err := c.http.Do(req)
+		done <- answer{resp, err}
+	}()
+	select {
+	case a := <-done:
+		if a.err != nil {
+			return nil, c.noAnswer(ctx, q, a.err)
+		}
+		return a.resp, nil
+	case <-ctx.Done():
+		// client-go waits for a program that gives credentials whatever the context says.
+		go func() {
+			if a := <-done; a.err == nil {
+				a.resp.Body.Close()
+			}
+		}()
+		return nil, c.noAnswer(ctx, q, ctx.Err())
+	}
 }
 
 func (c *Client) request(ctx context.Context, q *call) (*http.Request, error) {

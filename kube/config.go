@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -92,12 +93,22 @@ func fileConfig(rules *clientcmd.ClientConfigLoadingRules, context, from string)
 	if file.Contexts[context] == nil {
 		return nil, "", fmt.Errorf("kubeconfig %s: it has no context %q; its contexts are: %s", from, context, contexts(file))
 	}
+	if cluster := file.Clusters[file.Contexts[context].Cluster]; cluster != nil && !isProxyURL(cluster.ProxyURL) {
+		return nil, "", fmt.Errorf("kubeconfig %s, context %q: its proxy-url is not a URL of http, https or socks5", from, context)
+	}
 	cfg, err := clientcmd.NewNonInteractiveClientConfig(*file, context, &clientcmd.ConfigOverrides{}, rules).ClientConfig()
 	if err != nil {
 		return nil, "", fmt.Errorf("kubeconfig %s, context %q: %w", from, context, err)
 	}
 	cfg.UserAgent = userAgent()
 	return cfg, from + ", context " + context + remarks(cfg), nil
+}
+
+// isProxyURL reports whether client-go takes a proxy-url. Its error would quote
+// the URL, in which there may be a password.
+func isProxyURL(text string) bool {
+	u, err := url.Parse(text)
+	return text == "" || err == nil && slices.Contains([]string{"http", "https", "socks5"}, u.Scheme)
 }
 
 // loadError says why a kubeconfig does not load, without what a decoder quotes

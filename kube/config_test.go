@@ -76,6 +76,8 @@ func TestConfig(t *testing.T) {
 		{"KUBECONFIG, several", ConfigOptions{Environ: []string{"KUBECONFIG=" + strings.Join([]string{in("none"), in("b"), in("a")}, string(os.PathListSeparator))}},
 			"KUBECONFIG=DIR/none:DIR/b:DIR/a, context main", "https://b.example"},
 		{"pod", ConfigOptions{Environ: append(pod, home)}, "in-cluster", "https://[fd00::1]:6443"},
+		{"pod without a port", ConfigOptions{Environ: []string{"KUBERNETES_SERVICE_HOST=h"}}, "in-cluster", "https://h:443"},
+		{"a variable twice", ConfigOptions{Environ: []string{"KUBECONFIG=" + in("a"), "KUBECONFIG=" + in("b")}}, "KUBECONFIG=DIR/b, context main", "https://b.example"},
 		{"context in a pod", ConfigOptions{Context: "other", Environ: append(pod, home)}, "DIR/home/.kube/config, context other", "https://home.example"},
 		{"home", ConfigOptions{Environ: []string{home}}, "DIR/home/.kube/config, context main", "https://home.example"},
 		{"insecure", ConfigOptions{Kubeconfig: in("insecure")}, "DIR/insecure, context main, which says not to verify the server (insecure-skip-tls-verify)", "https://a.example"},
@@ -113,6 +115,9 @@ func TestConfigErrors(t *testing.T) {
 	write(t, in("current"), "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: h}}]")
 	kubeconfig(t, in("certificate"), "https://a.example", func(cluster, _ map[string]any) { cluster["certificate-authority"] = "none.crt" })
 	kubeconfig(t, in("token"), "https://a.example", func(_, user map[string]any) { delete(user, "token"); user["tokenFile"] = "none" })
+	for name, proxy := range map[string]string{"proxy": "http://u:" + canary.Password + "@%zz", "scheme": "ftp://u:" + canary.Password + "@h"} {
+		kubeconfig(t, in(name), "https://a.example", func(cluster, _ map[string]any) { cluster["proxy-url"] = proxy })
+	}
 	pod := []string{"KUBERNETES_SERVICE_HOST=fd00::1"}
 	for _, tt := range []struct {
 		name string
@@ -131,6 +136,8 @@ func TestConfigErrors(t *testing.T) {
 		{"another context", ConfigOptions{Kubeconfig: in("a"), Context: "x"}, `kubeconfig DIR/a: it has no context "x"; its contexts are: "main", "other"`},
 		{"certificate", ConfigOptions{Kubeconfig: in("certificate")}, `kubeconfig DIR/certificate, context "main": invalid configuration: unable to read certificate-authority DIR/none.crt`},
 		{"token", ConfigOptions{Kubeconfig: in("token")}, `kubeconfig DIR/token, context "main": open DIR/none`},
+		{"proxy", ConfigOptions{Kubeconfig: in("proxy")}, `kubeconfig DIR/proxy, context "main": its proxy-url is not a URL of http, https or socks5`},
+		{"proxy scheme", ConfigOptions{Kubeconfig: in("scheme")}, `kubeconfig DIR/scheme, context "main": its proxy-url is not a URL of http, https or socks5`},
 		{"pod", ConfigOptions{Environ: pod}, "in-cluster: open DIR/pod/token: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -143,6 +150,16 @@ func TestConfigErrors(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestPodWithoutCertificate: client-go would go on with the authorities of the system.
+func TestPodWithoutCertificate(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "token"), canary.Token)
+	_, _, err := configIn(ConfigOptions{Environ: []string{"KUBERNETES_SERVICE_HOST=h"}}, dir)
+	if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "ca.crt")) {
+		t.Errorf("got the error %v", err)
 	}
 }
 

@@ -85,7 +85,7 @@ func unanswered(err error) bool {
 
 // fail is the error of a call without an answer.
 func (c *Client) fail(q *call, why error) *Error {
-	return &Error{Verb: q.verb, Resource: q.resource, Namespace: q.namespace, Name: q.name, Host: c.base.String(), Err: why, cause: why}
+	return &Error{Verb: q.verb, Resource: q.resource, Namespace: q.namespace, Name: q.name, Host: c.URL(), Err: why, cause: why}
 }
 
 // noAnswer is the error of a call that broke off.
@@ -96,8 +96,6 @@ func (c *Client) noAnswer(ctx context.Context, q *call, err error) *Error {
 }
 
 // cause is why there is no answer, without anything that was sent or received.
-// The errors of a credential that cannot be had, which client-go gives, have
-// nothing of it either.
 func cause(ctx context.Context, err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -108,11 +106,22 @@ func cause(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case strings.HasPrefix(text, "getting credentials: "), strings.HasPrefix(text, "failed to read token file"):
-		return err
+		return noCredentials(text)
 	case brokeOff(err):
 		return errors.New("the connection ended before the answer did")
 	}
 	return remote.Cause(ctx, err)
+}
+
+// noCredentials is client-go's error of a credential that cannot be had: its
+// first line, since advice follows, without what a program wrote, which a
+// decoder quotes.
+func noCredentials(text string) error {
+	text, _, _ = strings.Cut(text, "\n")
+	if before, _, ok := strings.Cut(text, "decoding stdout: "); ok {
+		text = before + "what the program wrote is not an ExecCredential"
+	}
+	return errors.New(clean(text))
 }
 
 // clean makes the API server's words fit for one line of a log.

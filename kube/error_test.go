@@ -264,13 +264,49 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		{"none", nil, "client of the API server: there is no configuration"},
 		{"address", &rest.Config{Host: "https://:%zz"}, `client of the API server: address "https://:%zz": `},
+		{"address with a password", &rest.Config{Host: "https://u:" + canary.Password + "@h:bad"}, `client of the API server: address "h:bad": it is neither a URL nor host:port`},
 		{"certificate", &rest.Config{Host: "https://h", TLSClientConfig: rest.TLSClientConfig{CAFile: "/nonexistent/ca.crt"}}, "client of the API server at https://h: open /nonexistent/ca.crt"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, err := kube.New(tt.cfg, kube.Options{}); err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("got the error %v, want %s", err, tt.want)
+			_, err := kube.New(tt.cfg, kube.Options{})
+			if err == nil {
+				t.Fatal("there is no error")
+			}
+			canary.Check(t, "the error", err.Error())
+			if !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got the error of %d bytes, want %s", len(err.Error()), tt.want)
 			}
 		})
+	}
+}
+
+// TestURL: an address is shown without the password in it.
+func TestURL(t *testing.T) {
+	for host, want := range map[string]string{
+		"https://10.0.0.1:6443": "https://10.0.0.1:6443",
+		"10.0.0.1":              "http://10.0.0.1",
+		"https://u:" + canary.Password + "@api.example/x": "https://api.example/x",
+		"u:" + canary.Password + "@api.example":           "http://api.example",
+	} {
+		c, err := kube.New(&rest.Config{Host: host}, kube.Options{})
+		if err != nil {
+			t.Errorf("want %s, got an error of %d bytes", want, len(err.Error()))
+			continue
+		}
+		if got := c.URL(); got != want {
+			t.Errorf("got %d bytes, want %s", len(got), want)
+		}
+	}
+}
+
+// TestNewCopies: a configuration serves several clients, and stays as it is.
+func TestNewCopies(t *testing.T) {
+	cfg := &rest.Config{Host: "https://api.example", Timeout: time.Hour}
+	if _, err := kube.New(cfg, kube.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if cfg.UserAgent != "" || cfg.Timeout != time.Hour {
+		t.Errorf("user agent %q, timeout %v", cfg.UserAgent, cfg.Timeout)
 	}
 }
 

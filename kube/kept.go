@@ -45,7 +45,7 @@ func (k *kept[K, V]) get(key K, now time.Time) (value V, ok bool) {
 func (k *kept[K, V]) put(key K, value V, until, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if now.Sub(k.swept) >= sweepEvery || len(k.entries) >= k.most {
+	if now.Sub(k.swept) >= sweepEvery {
 		k.sweep(now)
 	}
 	if _, known := k.entries[key]; !known && len(k.entries) >= k.most {

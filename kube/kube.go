@@ -23,6 +23,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -103,13 +104,13 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 		return nil, errors.New("client of the API server: there is no configuration")
 	}
 	cfg = rest.CopyConfig(cfg)
-	cfg.Timeout = 0 // calls have their own deadline, and a watch has none
 	if cfg.UserAgent == "" {
 		cfg.UserAgent = userAgent()
 	}
 	base, _, err := rest.DefaultServerUrlFor(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("client of the API server: address %q: %w", cfg.Host, err)
+		host := cfg.Host[strings.LastIndex(cfg.Host, "@")+1:] // without a password, which err quotes
+		return nil, fmt.Errorf("client of the API server: address %q: it is neither a URL nor host:port", host)
 	}
 	base.User = nil
 	transport, err := rest.TransportFor(cfg)
@@ -125,6 +126,10 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 		tokens:   newKept[regcred.TokenRequest, *token](maxTokens),
 	}, nil
 }
+
+// URL is the address of the API server, without a password that may be in the
+// configuration.
+func (c *Client) URL() string { return c.base.String() }
 
 // noRedirect keeps credentials, which client-go adds to every request, from
 // going to another host.

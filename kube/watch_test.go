@@ -221,6 +221,36 @@ func TestWatchLostAnswer(t *testing.T) {
 	})
 }
 
+// TestWatchDeleted: what was read before the watch and is deleted under it does
+// not come back when there is no API server.
+func TestWatchDeleted(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		before, now bool // when it is deleted
+	}{{"before it", true, false}, {"under it", false, true}} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := startPipe(t)
+				add(api, "old", "1")
+				c := connect(t, api, testkube.Admin, kube.Options{})
+				wantUID(t, c, "old", "1")
+				time.Sleep(time.Second)
+				if tt.before {
+					api.Delete("serviceaccounts", "ci", "old")
+				}
+				beginWatch(t, c)
+				if tt.now {
+					api.Delete("serviceaccounts", "ci", "old")
+					synctest.Wait()
+				}
+				api.Stop()
+				time.Sleep(time.Minute)
+				wantUID(t, c, "old", "")
+			})
+		})
+	}
+}
+
 // TestWatchPauses: half a minute at most, and half of it at least, lies
 // between two attempts in the long run; it begins anew after a good one.
 func TestWatchPauses(t *testing.T) {
@@ -351,6 +381,19 @@ func TestWatchLong(t *testing.T) {
 		time.Sleep(time.Minute)
 		wantCalls(t, api, "watch", "", 1)
 		wantCalls(t, api, "get", "", 0)
+	})
+}
+
+// TestWatchEndless: an event that is too long is not read to its end.
+func TestWatchEndless(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log lines
+		api := startPipe(t)
+		api.Inject(testkube.Fault{Kind: testkube.Huge, Verb: "watch", Bytes: 5 << 20})
+		beginWatch(t, connect(t, api, testkube.Admin, kube.Options{Logger: log.logger()}))
+		if got := log.count("an event is too long"); got != 1 {
+			t.Errorf("the log says %d times that an event is too long, want once", got)
+		}
 	})
 }
 

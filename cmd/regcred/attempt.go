@@ -25,7 +25,7 @@ const (
 // attemptJSON is a regcred.Attempt in -o json.
 type attemptJSON struct {
 	Outcome         string              `json:"outcome"`
-	Skipped         string              `json:"skipped,omitempty"`  // why it was not asked
+	Skipped         string              `json:"skipped,omitempty"`  // why it was not asked, or is passed over
 	Identity        *identityJSON       `json:"identity,omitempty"` // in service-account mode
 	Cache           regcred.CacheResult `json:"cache,omitempty"`
 	CacheKey        plugin.CacheKeyType `json:"cacheKey,omitempty"`

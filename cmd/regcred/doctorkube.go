@@ -9,9 +9,11 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/dockerconfig"
 	"github.com/regcred/regcred/kube"
 )
 
@@ -50,35 +52,40 @@ func (a *app) checkCluster(ctx context.Context, r *doctorReport, o *origin, cfg 
 	c.reportTokens(tries)
 }
 
-// serverClock compares the clocks of an API server and of this machine. It is
-// for one call after the other.
+// serverClock compares the clocks of an API server and of this machine.
 type serverClock struct {
 	now  func() time.Time
 	skew time.Duration // how far the server is ahead
 	seen bool
 }
 
-// watch takes the time from each answer that comes through next.
+// watch takes the time from the first answer that comes through next; later
+// ones may come side by side.
 func (s *serverClock) watch(next http.RoundTripper) http.RoundTripper {
-	return &clockTransport{next, s}
+	return &clockTransport{next: next, clock: s}
 }
 
 type clockTransport struct {
 	next  http.RoundTripper
 	clock *serverClock
+	first sync.Once
 }
 
 func (t *clockTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	sent := t.clock.now()
 	resp, err := t.next.RoundTrip(req)
-	if err != nil {
-		return resp, err
+	if err == nil {
+		t.first.Do(func() { t.clock.read(sent, resp.Header.Get("Date")) })
 	}
-	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-		t.clock.seen = true
-		t.clock.skew = date.Sub(sent.Add(t.clock.now().Sub(sent) / 2))
+	return resp, err
+}
+
+// read takes the middle of an exchange for the moment of its answer.
+func (s *serverClock) read(sent time.Time, answered string) {
+	date, err := http.ParseTime(answered)
+	if s.seen = err == nil; s.seen {
+		s.skew = date.Sub(sent.Add(s.now().Sub(sent) / 2))
 	}
-	return resp, nil
 }
 
 // checkIdentity asks who we are, and thereby whether anybody answers.
@@ -88,7 +95,7 @@ func (c *clusterCheck) checkIdentity(ctx context.Context) bool {
 		c.fail("api-server", err, kubeRemedy(err, c.config))
 		return false
 	}
-	c.add("api-server", doctorOK, "", "%s answers (%s)", c.server, c.from)
+	c.add("api-server", doctorOK, "", "%s answers (%s)", c.URL(), c.from)
 	if c.isNode() {
 		c.add("identity", doctorOK, "", "%s, a node", c.who.Username)
 		return true
@@ -137,7 +144,8 @@ func (c *clusterCheck) checkPod(ctx context.Context, n objectName) bool {
 	return true
 }
 
-// checkPullSecrets reads them. kubelet: those that cannot be read are left out.
+// checkPullSecrets reads them. kubelet: those that cannot be read, or are none,
+// are left out; one that does not parse fails the pull.
 func (c *clusterCheck) checkPullSecrets(ctx context.Context) {
 	if len(c.pod.PullSecrets) == 0 {
 		c.add("pull-secrets", doctorOK, "", "the pod names none")
@@ -147,9 +155,30 @@ func (c *clusterCheck) checkPullSecrets(ctx context.Context) {
 	for _, e := range flatten(err) {
 		c.add("pull-secrets", doctorWarn, kubeRemedy(e, c.config), "%v; a kubelet goes on without it", e)
 	}
-	if len(secrets) > 0 {
-		c.add("pull-secrets", doctorOK, "", "%s read", count(len(secrets), "secret"))
+	read := 0
+	for i := range secrets {
+		name := secrets[i].Namespace + "/" + secrets[i].Name
+		if why := passedOver(&secrets[i]); why != "" {
+			c.add("pull-secrets", doctorWarn, "", "%s is a Secret %s; a kubelet goes on without it", name, why)
+		} else if err := parseSecret(&secrets[i]); err != nil {
+			c.add("pull-secrets", doctorFail, "mend it, or take it from the pod", "%s: %v; a kubelet does not pull for this pod at all", name, err)
+		} else {
+			read++
+		}
 	}
+	if read > 0 {
+		c.add("pull-secrets", doctorOK, "", "%s read", count(read, "secret"))
+	}
+}
+
+// parseSecret says what is wrong with a pull secret that is not passed over.
+func parseSecret(s *regcred.PullSecret) (err error) {
+	if s.Type == typeDockercfg {
+		_, err = dockerconfig.ParseLegacy(s.Data[keyDockercfg])
+	} else {
+		_, err = dockerconfig.Parse(s.Data[keyDockerConfigJSON])
+	}
+	return err
 }
 
 // checkAccount reads the pod's service account and looks for the annotations

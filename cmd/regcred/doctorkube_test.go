@@ -6,11 +6,12 @@ package main
 import (
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/kube"
 )
 
 func TestCheckClock(t *testing.T) {
@@ -82,6 +83,53 @@ func TestServerClock(t *testing.T) {
 	}
 }
 
+// TestServerClockOnce: pull secrets are read side by side, and leave the clock alone.
+func TestServerClockOnce(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	clock := &serverClock{now: func() time.Time { return start }}
+	header := http.Header{"Date": {start.Add(time.Minute).Format(http.TimeFormat)}}
+	transport := clock.watch(answerer(header))
+	if _, err := transport.RoundTrip(nil); err != nil {
+		t.Fatal(err)
+	}
+	header["Date"] = []string{start.Add(time.Hour).Format(http.TimeFormat)}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() { _, _ = transport.RoundTrip(nil) }) // it never fails
+	}
+	wg.Wait()
+	if !clock.seen || clock.skew != time.Minute {
+		t.Errorf("got %v, %v; want the first answer's minute", clock.seen, clock.skew)
+	}
+}
+
+// TestForbiddenRemedy tells the reasons of a 403 apart by the API server's words.
+func TestForbiddenRemedy(t *testing.T) {
+	for _, tt := range []struct{ name, resource, message, want string }{
+		{"audience", "serviceaccounts/token",
+			`serviceaccounts "app" is forbidden: audience "reg.example" not found in pod spec volume, system:node:a is not authorized to request tokens for this audience`,
+			"regcred rbac c.yaml | kubectl apply -f -"},
+		{"something called audience", "serviceaccounts",
+			`serviceaccounts "audience" is forbidden: User "jane" cannot get resource "serviceaccounts" in API group "" in the namespace "ci"`,
+			"regcred rbac --user jane c.yaml | kubectl apply -f -"},
+		{"secrets", "secrets", `secrets "a" is forbidden: User "jane" cannot get resource "secrets"`,
+			"regcred rbac --user jane --pull-secrets c.yaml | kubectl apply -f -"},
+		{"words for a shell", "pods", `pods "a" is forbidden: User "system:serviceaccount:ci:$(id)" cannot get resource "pods"`,
+			"regcred rbac --service-account 'ci/$(id)' c.yaml | kubectl apply -f -"},
+		{"another node", "pods", `pods "a" is forbidden: User "system:node:b" cannot get resource "pods" in API group "" in the namespace "ci": no relationship found between node 'b' and this object`,
+			"run it on the pod's node, or as somebody who may with --kubeconfig"},
+		{"unbound", "serviceaccounts/token", `serviceaccounts "app" is forbidden: node requested token not bound to a pod`, "give --pod"},
+		{"webhook", "pods", `admission webhook "audience.example" denied the request`, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := &kube.Error{Code: http.StatusForbidden, Resource: tt.resource, Message: tt.message}
+			if got := kubeRemedy(err, "c.yaml"); got != tt.want {
+				t.Errorf("got %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
 func TestRBACCommand(t *testing.T) {
 	tests := []struct {
 		name, user, config string
@@ -130,15 +178,17 @@ func TestPodFlags(t *testing.T) {
 	}
 }
 
-func TestWithoutUser(t *testing.T) {
-	for in, want := range map[string]string{
-		"https://10.0.0.1:6443": "https://10.0.0.1:6443",
-		"10.0.0.1":              "10.0.0.1",
-		"https://u:" + canary.Password + "@api.example/x": "https://api.example/x",
-		"https://u:" + canary.Password + "%zz@api":        "of an address that is no URL",
-	} {
-		if got := withoutUser(in); got != want {
-			t.Errorf("got %d bytes, want %q", len(got), want)
-		}
+// TestLookupArguments: the command that a hint names asks the same again.
+func TestLookupArguments(t *testing.T) {
+	l := &lookupFlags{
+		noNodeConfig: true,
+		pullSecrets:  []string{"a.yaml", "b c.yaml"},
+		tokenFile:    "my token",
+		annotations:  []string{"example.com/role=$(id)"},
+		kubeFlags:    kubeFlags{kubeconfig: "k conf", context: "c"},
+	}
+	const want = `--kubeconfig 'k conf' --context c --no-node-config --service-account-token-file 'my token' --pull-secret a.yaml --pull-secret 'b c.yaml' --annotation 'example.com/role=$(id)' `
+	if got := l.arguments(); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
 	}
 }

@@ -27,11 +27,11 @@ func (a *app) explainCommand(image string) string {
 	command := "regcred explain"
 	for _, s := range []setting{a.config, a.binDir} {
 		if s.by != "" {
-			command += " --" + s.by + " " + s.value
+			command += " --" + s.by + " " + shellWord(s.value)
 		}
 	}
 	if a.asKubelet != "" {
-		command += " --as-kubelet=" + a.asKubelet
+		command += " --as-kubelet=" + shellWord(a.asKubelet)
 	}
 	return command + " " + image
 }
@@ -186,7 +186,7 @@ func (s *kubeSubject) report() *subjectJSON {
 		Node:           s.node,
 		ServiceAccount: toObjectJSON(&regcred.ObjectRef{Namespace: s.pod.Namespace, Name: s.pod.ServiceAccount}),
 		PullSecrets:    append([]string{}, s.names...),
-		APIServer:      s.server,
+		APIServer:      s.URL(),
 		From:           s.from,
 		Differences:    s.differences(),
 	}
@@ -234,6 +234,7 @@ func (a *app) explainLookup(ctx context.Context, cfg *regcred.Config, o *origin,
 		return err
 	}
 	r.Credentials = toCredentialsJSON(res.Credentials, false)
+	r.addPassedOver(req.PullSecrets)
 	for _, at := range res.Attempts {
 		j := toAttemptJSON(at)
 		j.Fix = attemptRemedy(at, e.subject != nil, o.config)
@@ -247,6 +248,17 @@ func (a *app) explainLookup(ctx context.Context, cfg *regcred.Config, o *origin,
 		}
 	}
 	return nil
+}
+
+// addPassedOver tells of pull secrets that hold none, which is no attempt.
+func (r *explainReport) addPassedOver(secrets []regcred.PullSecret) {
+	for i := range secrets {
+		s := &secrets[i]
+		if why := passedOver(s); why != "" {
+			skipped := attemptJSON{Outcome: outcomeSkipped, Skipped: "it is a Secret " + why}
+			r.Sources = append(r.Sources, sourceReport{Kind: regcred.SourcePullSecret, Name: s.Namespace + "/" + s.Name, attemptJSON: skipped})
+		}
+	}
 }
 
 func newSourceReport(at regcred.Attempt, j *attemptJSON) sourceReport {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -69,8 +68,7 @@ func oneAtMost(flags ...given) error {
 // cluster is an API server, and how it was found.
 type cluster struct {
 	*kube.Client
-	server string // URL
-	from   string // where its address and our identity are from
+	from string // where its address and our identity are from
 }
 
 // connect makes a client of the API server that the flags name, or that o has
@@ -87,24 +85,14 @@ func (a *app) connect(o *origin, k kubeFlags, wrap func(http.RoundTripper) http.
 		return nil, withHint(err, "give --kubeconfig, or --as-kubelet for the running kubelet's own")
 	}
 	cfg.Wrap(wrap)
-	c := &cluster{server: withoutUser(cfg.Host), from: from}
+	c := &cluster{from: from}
 	if c.Client, err = kube.New(cfg, kube.Options{Logger: a.logger()}); err != nil {
 		return nil, err
 	}
 	if k.kubeconfig == "" || a.verbose {
-		a.note("asking API server %s (%s)", c.server, c.from)
+		a.note("asking API server %s (%s)", c.URL(), c.from)
 	}
 	return c, nil
-}
-
-// withoutUser is a URL without a password that may be in it.
-func withoutUser(server string) string {
-	u, err := url.Parse(server)
-	if err != nil {
-		return "of an address that is no URL"
-	}
-	u.User = nil
-	return u.String()
 }
 
 // kubeSubject is for whom images are pulled, as an API server knows it.

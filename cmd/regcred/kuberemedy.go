@@ -38,7 +38,7 @@ func forbiddenRemedy(e *kube.Error, config string) string {
 		return "run it on the pod's node, or as somebody who may with --kubeconfig"
 	case says("not bound to a pod"):
 		return "give --pod"
-	case says("audience"):
+	case says("to request tokens for this audience"):
 		return rbacCommand(nodesGroup, config, false)
 	case user != nil:
 		return rbacCommand(user[1], config, e.Resource == "secrets")
@@ -50,7 +50,7 @@ func forbiddenRemedy(e *kube.Error, config string) string {
 func rbacCommand(user, config string, secrets bool) string {
 	words := []string{"regcred", "rbac"}
 	if rest, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {
-		words = append(words, "--service-account", strings.Replace(rest, ":", "/", 1))
+		words = append(words, "--service-account", shellWord(strings.Replace(rest, ":", "/", 1)))
 	} else if user != nodesGroup && !strings.HasPrefix(user, nodeUserPrefix) {
 		words = append(words, "--user", shellWord(user))
 	}

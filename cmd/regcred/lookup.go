@@ -86,16 +86,23 @@ func (l *lookupFlags) podFlags() []string {
 // that asks the same again.
 func (l *lookupFlags) arguments() string {
 	var b strings.Builder
-	for _, f := range []given{
-		{"pod", l.pod.String()},
-		{"service-account", l.serviceAccount.String()},
-		{"kubeconfig", l.kubeconfig},
-		{"context", l.context},
-	} {
-		if f.value != "" {
-			b.WriteString("--" + f.flag + " " + f.value + " ")
+	add := func(flag string, values ...string) {
+		for _, value := range values {
+			if value != "" {
+				b.WriteString("--" + flag + " " + shellWord(value) + " ")
+			}
 		}
 	}
+	add("pod", l.pod.String())
+	add("service-account", l.serviceAccount.String())
+	add("kubeconfig", l.kubeconfig)
+	add("context", l.context)
+	if l.noNodeConfig {
+		b.WriteString("--no-node-config ")
+	}
+	add("service-account-token-file", l.tokenFile)
+	add("pull-secret", l.pullSecrets...)
+	add("annotation", l.annotations...)
 	return b.String()
 }
 

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -49,7 +50,7 @@ The exit code is 0 if every image is there in the end, and 1 otherwise.`,
 		if err := f.check(); err != nil {
 			return err
 		}
-		images, err := readImages(list, cmd.InOrStdin())
+		images, err := readImages(cmd.Context(), list, cmd.InOrStdin())
 		if err != nil {
 			return err
 		}
@@ -62,8 +63,8 @@ The exit code is 0 if every image is there in the end, and 1 otherwise.`,
 const maxImageList = 4 << 20
 
 // readImages reads a list: each image once, in order. All bad lines are named.
-func readImages(name string, stdin io.Reader) ([]string, error) {
-	data, err := readList(name, stdin)
+func readImages(ctx context.Context, name string, stdin io.Reader) ([]string, error) {
+	data, err := untilDone(ctx, func() ([]byte, error) { return readList(name, stdin) })
 	if err != nil {
 		return nil, fmt.Errorf("-f: %w", err)
 	}
@@ -95,6 +96,24 @@ func readImages(name string, stdin io.Reader) ([]string, error) {
 		return nil, fmt.Errorf("%s holds no image", name)
 	}
 	return images, nil
+}
+
+// untilDone reads until ctx ends: a terminal or a pipe may never have an end,
+// and reading it knows no context.
+func untilDone(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
+	done := make(chan struct{})
+	var got []byte
+	var failure error
+	go func() {
+		defer close(done)
+		got, failure = read()
+	}()
+	select {
+	case <-done:
+		return got, failure
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 func readList(name string, stdin io.Reader) ([]byte, error) {

@@ -58,6 +58,11 @@ func (r *runtimeFlags) check() error {
 	if r.parallel < 1 {
 		return usageError("", "--parallel is %d; it must be 1 or more", r.parallel)
 	}
+	if r.endpoint != autoEndpoint {
+		if _, err := pull.SocketPath(r.endpoint); err != nil {
+			return usageError("", "%w", err)
+		}
+	}
 	if given := r.podFlags(); len(given) > 0 && !r.allowAllPods {
 		return usageError("pull with the node's own credentials, or give --allow-all-pods if every pod of this node may have the image",
 			"%s: an image that is pulled into the runtime with a pod's credentials would be open to every pod of this node", strings.Join(given, " "))

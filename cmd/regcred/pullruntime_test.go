@@ -6,10 +6,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -218,6 +220,35 @@ func TestPrepullInterrupted(t *testing.T) {
 	}
 }
 
+// stuckReader is a standard input whose other end does not write: a terminal.
+type stuckReader struct {
+	asked    func()
+	released chan struct{}
+	returned atomic.Bool
+}
+
+func (r *stuckReader) Read([]byte) (int, error) {
+	r.asked()
+	select {
+	case <-r.released:
+	case <-time.After(5 * time.Second): // or what waits for us would fail by hanging
+	}
+	r.returned.Store(true)
+	return 0, io.EOF
+}
+
+// TestPrepullInterruptedList: an interrupt while the list is read ends it at once.
+func TestPrepullInterruptedList(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	stdin := &stuckReader{asked: cancel, released: make(chan struct{})}
+	defer close(stdin.released)
+	var out, errOut strings.Builder
+	code := run(ctx, append([]string{"prepull", "-f", "-"}, writeRuntimeConfig(t, "good", "registry.example")...), stdin, &out, &errOut, os.Environ())
+	if code != exitFailed || errOut.String() != "error: interrupted\n" || stdin.returned.Load() {
+		t.Errorf("exit code %d, list read to its end: %t: %s", code, stdin.returned.Load(), errOut.String())
+	}
+}
+
 // TestPrepullRuntimeGone ends the runtime for good.
 func TestPrepullRuntimeGone(t *testing.T) {
 	server := &testcri.Server{}
@@ -263,7 +294,7 @@ func newTestKeyring(t *testing.T) *regcred.Keyring {
 }
 
 func TestReadImages(t *testing.T) {
-	images, err := readImages("-", strings.NewReader("\ufeff# base\r\n\r\nnginx\r\n  registry.example/a:v1 # why\n#registry.example/b\ndocker.io/library/nginx:latest\nregistry.example/c"))
+	images, err := readImages(t.Context(), "-", strings.NewReader("\ufeff# base\r\n\r\nnginx\r\n  registry.example/a:v1 # why\n#registry.example/b\ndocker.io/library/nginx:latest\nregistry.example/c"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +309,7 @@ func TestReadImages(t *testing.T) {
 		{strings.Repeat("?\n", 25), "standard input: 15 lines more are not images"},
 		{strings.Repeat("x\n", maxImageList/2+1), "-f: standard input is larger than 4.0 MiB"},
 	} {
-		_, err := readImages("-", strings.NewReader(tt.list))
+		_, err := readImages(t.Context(), "-", strings.NewReader(tt.list))
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%.20q: got %v, want %q in it", tt.list, err, tt.want)
 		}

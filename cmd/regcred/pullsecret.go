@@ -66,10 +66,6 @@ func readPullSecret(name string) (*regcred.PullSecret, error) {
 }
 
 func (f *pullSecretFile) secret(name string) (*regcred.PullSecret, error) {
-	key, ok := map[string]string{typeDockerConfigJSON: keyDockerConfigJSON, typeDockercfg: keyDockercfg}[f.Type]
-	if !ok {
-		return nil, fmt.Errorf("%s is a Secret of type %q, which no kubelet takes as a pull secret; want %s", name, f.Type, typeDockerConfigJSON)
-	}
 	data := f.Data
 	if data == nil {
 		data = map[string][]byte{}
@@ -77,16 +73,30 @@ func (f *pullSecretFile) secret(name string) (*regcred.PullSecret, error) {
 	for name, value := range f.StringData { // as the API server merges them
 		data[name] = []byte(value)
 	}
-	if len(data[key]) == 0 { // the kubelet passes over it without a word
-		return nil, fmt.Errorf("%s is a Secret of type %s without data under %q; its keys: %s", name, f.Type, key, orNone(data))
-	}
-	return &regcred.PullSecret{
+	s := &regcred.PullSecret{
 		Namespace: f.Metadata.Namespace,
 		Name:      f.Metadata.Name,
 		UID:       f.Metadata.UID,
 		Type:      f.Type,
 		Data:      data,
-	}, nil
+	}
+	if why := passedOver(s); why != "" {
+		return nil, fmt.Errorf("%s is a Secret %s", name, why)
+	}
+	return s, nil
+}
+
+// passedOver says of a secret that the kubelet passes over without a word what
+// it is; "" if it is a pull secret.
+func passedOver(s *regcred.PullSecret) string {
+	key, ok := map[string]string{typeDockerConfigJSON: keyDockerConfigJSON, typeDockercfg: keyDockercfg}[s.Type]
+	switch {
+	case !ok:
+		return fmt.Sprintf("of type %q, which no kubelet takes as a pull secret; want %s", s.Type, typeDockerConfigJSON)
+	case len(s.Data[key]) == 0:
+		return fmt.Sprintf("of type %s without data under %q; its keys: %s", s.Type, key, orNone(s.Data))
+	}
+	return ""
 }
 
 // orNone lists the keys of a secret's data.

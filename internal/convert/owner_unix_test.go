@@ -6,6 +6,7 @@
 package convert
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -37,5 +38,34 @@ func TestReplaceKeepsOwner(t *testing.T) {
 		if stat := info.Sys().(*syscall.Stat_t); stat.Uid != 12345 || stat.Gid != 54321 || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: owner %d:%d, mode %v", name, stat.Uid, stat.Gid, info.Mode())
 		}
+	}
+}
+
+// ofNobody is a file whose owner cannot be given to another.
+type ofNobody struct{ fs.FileInfo }
+
+func (ofNobody) Sys() any { return nil }
+
+// TestFillForeign: where the owner cannot be kept, the group and the others
+// that the mode lets read are not those that it was meant for.
+func TestFillForeign(t *testing.T) {
+	name := write(t, t.TempDir(), "a.yaml", "old")
+	if err := os.Chmod(name, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(name + ".new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := fill(file, []byte("new"), ofNobody{info})
+	if err != nil || !foreign {
+		t.Errorf("foreign %t, %v", foreign, err)
+	}
+	if info, err = os.Stat(file.Name()); err != nil || info.Mode() != 0o600 {
+		t.Errorf("mode %v, %v; want one for the owner alone", info.Mode(), err)
 	}
 }

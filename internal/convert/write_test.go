@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -180,6 +181,12 @@ func TestReplaceUndoes(t *testing.T) {
 	swaps, err := prepare(files)
 	if err != nil {
 		t.Fatal(err)
+	}
+	// A kubelet that starts now would read what has the name of a configuration.
+	for _, s := range swaps {
+		if slices.Contains([]string{".json", ".yaml", ".yml"}, filepath.Ext(s.temp)) {
+			t.Errorf("a kubelet reads %s", s.temp)
+		}
 	}
 	remove(t, swaps[1].temp)
 	err = commit(swaps)

@@ -152,11 +152,17 @@ func (p *runtimePull) look(ctx context.Context, res *RuntimeResult) (found bool,
 }
 
 func (r *Runtime) status(ctx context.Context, spec *runtimeapi.ImageSpec, opts ...grpc.CallOption) (*runtimeapi.Image, error) {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.opts.Timeout, 2*time.Minute))
+	wait := cmp.Or(r.opts.Timeout, 2*time.Minute)
+	// The next question would only wait as long.
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("%w: no answer within %s: %w", ErrRuntimeGone, wait, context.DeadlineExceeded))
 	defer cancel()
 	got, err := r.images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: spec}, opts...)
 	if err != nil {
 		return nil, newRuntimeError(ctx, err)
+	}
+	// kubelet: cri-client takes this for a failure.
+	if got.Image != nil && (got.Image.Id == "" || got.Image.Size == 0) {
+		return nil, errors.New("the runtime has it without an ID or a size, with which a kubelet would not start a container")
 	}
 	return got.Image, nil
 }
@@ -193,6 +199,9 @@ func (p *runtimePull) try(ctx context.Context, cred *regcred.Credential, res *Ru
 		got, err := p.r.images.PullImage(ctx, req)
 		if err != nil {
 			return newRuntimeError(ctx, err).pinnedTo(p.host, cred)
+		}
+		if got.ImageRef == "" { // kubelet: cri-client takes this for a failure
+			return errors.New("the runtime says neither that it failed nor what the image is called")
 		}
 		res.Ref = got.ImageRef
 		return nil

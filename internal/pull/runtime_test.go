@@ -6,12 +6,6 @@ package pull
 import (
 	"context"
 	"errors"
-	"net"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -179,76 +173,6 @@ func TestRuntimeLookupFails(t *testing.T) {
 	}
 }
 
-// TestRuntimeClassifies has texts of containerd 1.6, 1.7 and 2, and of CRI-O.
-func TestRuntimeClassifies(t *testing.T) {
-	for _, tt := range []struct {
-		name, text string
-		code       codes.Code
-		status     int
-		kind       string
-		refused    bool
-	}{
-		{"containerd 1.6, Basic", `failed to resolve reference "registry.example/a:v1": pulling from host registry.example failed with status code [manifests v1]: 401 Unauthorized`, codes.Unknown, 401, "", true},
-		{"containerd 1.6, Bearer", `failed to authorize: failed to fetch oauth token: unexpected status: 401 Unauthorized`, codes.Unknown, 401, "", true},
-		{"containerd 1.7", `failed to authorize: failed to fetch oauth token: unexpected status from GET request to https://auth.example/token?scope=x: 401 Unauthorized`, codes.Unknown, 401, "", true},
-		{"containerd 2", `unexpected status from HEAD request to https://registry.example/v2/team/app/manifests/v1: 401 Unauthorized`, codes.Unknown, 401, "", true},
-		{"containerd, scope", `pull access denied, repository does not exist or may require authorization: server message: insufficient_scope: authorization failed`, codes.Unknown, 401, "", true},
-		{"containerd, a mirror refuses", `unexpected status from HEAD request to https://mirror.example/v2/team/app/manifests/v1: 401 Unauthorized`, codes.Unknown, 0, "", false},
-		{"containerd 1.6, a mirror refuses", `pulling from host mirror.example:5000 failed with status code [manifests v1]: 401 Unauthorized`, codes.Unknown, 0, "", false},
-		{"containerd, not sent", `pull access denied, repository does not exist or may require authorization: authorization failed: no basic auth credentials`, codes.Unknown, 0, "", false},
-		{"containerd, forbidden", `pulling from host registry.example failed with status code [manifests v1]: 403 Forbidden`, codes.Unknown, 403, "", false},
-		{"containerd, not found", `failed to resolve reference "registry.example/a:v1": registry.example/a:v1: not found`, codes.NotFound, 404, "", false},
-		{"containerd, limited", `unexpected status code http://registry.example/v2/x: 429 Too Many Requests - Server message: toomanyrequests: x`, codes.Unknown, 429, "", false},
-		{"containerd, broken", `failed with status code [manifests v1]: 500 Internal Server Error`, codes.Unknown, 500, "", false},
-		{"CRI-O", `initializing source docker://registry.example/a:v1: reading manifest v1 in registry.example/a: unauthorized: authentication required`, codes.Unknown, 401, "", true},
-		{"CRI-O, password", `unable to retrieve auth token: invalid username/password: unauthorized: incorrect username or password`, codes.Unknown, 401, "", true},
-		{"CRI-O, denied", `requested access to the resource is denied: denied: no`, codes.Unknown, 403, "", false},
-		{"CRI-O, unknown", `reading manifest v1 in registry.example/a: manifest unknown`, codes.Unknown, 404, "", false},
-		{"CRI-O, status", `fetching target platform image: invalid status code from registry 404 (Not Found)`, codes.Unknown, 404, "", false},
-		{"unavailable", `RegistryUnavailable: pinging container registry registry.example: dial tcp: connection refused`, codes.Unavailable, 0, "RegistryUnavailable", false},
-		{"signature", `SignatureValidationFailed: Source image rejected`, codes.Unknown, 0, "SignatureValidationFailed", false},
-		{"a name like a status", `failed to pull "registry.example/401/unauthorized:denied": dial tcp: connection refused`, codes.Unknown, 0, "", false},
-		{"a number like a status", `read 401 bytes, want 512 (Range)`, codes.Unknown, 0, "", false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			s := &testcri.Server{OnPull: func(context.Context, *runtimeapi.PullImageRequest) (string, error) {
-				return "", status.Error(tt.code, tt.text)
-			}}
-			refused := false
-			r := dial(t, s, RuntimeOptions{Refused: func(regcred.Credential) { refused = true }})
-			_, err := r.Pull(t.Context(), anImage, PullAlways, given(good))
-			var failed *Error
-			if !errors.As(err, &failed) || len(s.Pulls()) != 1 {
-				t.Fatalf("got %v after %d pulls, want an *Error after one", err, len(s.Pulls()))
-			}
-			got := failed.Tries[0]
-			if got.Status != tt.status || got.Code != tt.kind || refused != tt.refused {
-				t.Errorf("status %d, code %q, refused %t; want %d, %q, %t", got.Status, got.Code, refused, tt.status, tt.kind, tt.refused)
-			}
-			if strings.Contains(err.Error(), "rpc error") || strings.Contains(err.Error(), "scope=x") {
-				t.Errorf("error %q", err)
-			}
-		})
-	}
-}
-
-func TestRuntimeErrorHoldsNoSecret(t *testing.T) {
-	long := strings.Repeat("x", 1985)
-	s := &testcri.Server{OnPull: func(_ context.Context, req *runtimeapi.PullImageRequest) (string, error) {
-		// Half of the password would remain if the text was cut first.
-		return "", status.Error(codes.Unknown, "login\nas "+req.Auth.Password+" at https://blobs.example/x?sig="+canary.Token+" \x1b[2J"+long+req.Auth.Password)
-	}}
-	r := dial(t, s, RuntimeOptions{})
-	for i, n := range []int{1900, 1905, 1910, 1985} {
-		long = strings.Repeat("x", n)
-		_, err := r.Pull(t.Context(), anImage, PullAlways, given(good))
-		canary.Check(t, "error", err.Error())
-		if i == 0 && (!strings.Contains(err.Error(), "login as [redacted] at https://blobs.example/x?[redacted]") || strings.ContainsAny(err.Error(), "\n\x1b")) {
-			t.Errorf("error %q", err)
-		}
-	}
-}
-
 func TestRuntimeDiskFull(t *testing.T) {
 	s := &testcri.Server{OnPull: func(context.Context, *runtimeapi.PullImageRequest) (string, error) {
 		return "", status.Error(codes.Unknown, "failed to extract layer: write /var/lib/containerd/x: no space left on device")
@@ -343,8 +267,9 @@ func TestRuntimeHangs(t *testing.T) {
 	r := dial(t, s, RuntimeOptions{})
 	r.opts.Timeout = 20 * time.Millisecond // not for the dialing, which may take longer
 	_, err := r.Pull(t.Context(), anImage, PullIfNotPresent, given())
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("status: %v, want a deadline", err)
+	// Nor is the next image asked for: each would take as long.
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrRuntimeGone) || !strings.Contains(err.Error(), "no answer within 20ms") {
+		t.Errorf("status: %v, want a deadline, and ErrRuntimeGone", err)
 	}
 	cause := errors.New("not pulled within 20ms")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, cause)
@@ -373,11 +298,30 @@ func TestRuntimeCanceled(t *testing.T) {
 	<-told // the runtime gives up its work too
 }
 
+// TestRuntimeEmptyAnswer: what a kubelet takes for a failure is no success.
+func TestRuntimeEmptyAnswer(t *testing.T) {
+	var there *runtimeapi.Image
+	s := &testcri.Server{
+		OnStatus: func(context.Context, *runtimeapi.ImageSpec) (*runtimeapi.Image, error) { return there, nil },
+		OnPull:   func(context.Context, *runtimeapi.PullImageRequest) (string, error) { return "", nil },
+	}
+	r := dial(t, s, RuntimeOptions{})
+	if _, err := r.Pull(t.Context(), anImage, PullAlways, given(good)); err == nil || !strings.Contains(err.Error(), "the runtime says neither that it failed nor what the image is called") {
+		t.Errorf("no reference: got %v", err)
+	}
+	for name, image := range map[string]*runtimeapi.Image{"no ID": {Size: 42}, "no size": {Id: "sha256:there"}} {
+		there = image
+		if _, err := r.Pull(t.Context(), anImage, PullIfNotPresent, given(good)); err == nil || !strings.Contains(err.Error(), "without an ID or a size") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
 // TestRuntimeLargeMessage goes past gRPC's own limit, and past the kubelet's.
 func TestRuntimeLargeMessage(t *testing.T) {
 	size := 5 << 20
 	s := &testcri.Server{OnStatus: func(context.Context, *runtimeapi.ImageSpec) (*runtimeapi.Image, error) {
-		return &runtimeapi.Image{Id: strings.Repeat("x", size)}, nil
+		return &runtimeapi.Image{Id: strings.Repeat("x", size), Size: 1}, nil
 	}}
 	r := dial(t, s, RuntimeOptions{})
 	if res, err := r.Pull(t.Context(), anImage, PullIfNotPresent, given()); err != nil || len(res.Ref) != size {
@@ -387,128 +331,5 @@ func TestRuntimeLargeMessage(t *testing.T) {
 	_, err := r.Pull(t.Context(), anImage, PullIfNotPresent, given())
 	if err == nil || !strings.Contains(err.Error(), "its answer is larger than 16 MiB, which a kubelet would not take either") {
 		t.Errorf("17 MiB: got %v", err)
-	}
-}
-
-func TestDialRuntimeName(t *testing.T) {
-	if got, want := dial(t, &testcri.Server{}, RuntimeOptions{}).String(), "testcri 1.0"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	proxy := &testcri.Server{OnVersion: func(context.Context) (*runtimeapi.VersionResponse, error) {
-		return nil, status.Error(codes.Unimplemented, "unknown service runtime.v1.RuntimeService")
-	}}
-	if got, want := dial(t, proxy, RuntimeOptions{}).String(), "an image service"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestDialRuntimeFails(t *testing.T) {
-	dir, err := os.MkdirTemp("", "cri") // the path of a socket is short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct{ name, endpoint, want string }{
-		{"missing", "unix://" + dir + "/none.sock", "none.sock: no such file or directory: is the runtime running, and is this its socket?"},
-		{"a file", file, "is not a socket"},
-		{"a directory", "unix://" + dir, "is not a socket"},
-		{"nobody listens", "unix://" + listen(t, filepath.Join(dir, "dead.sock"), nil), "nothing listens on it: the runtime has ended"},
-		{"hangs", "unix://" + listen(t, filepath.Join(dir, "deaf.sock"), func(net.Conn) {}), "no answer within 50ms: it hangs, or is something else"},
-		{"hangs up", "unix://" + listen(t, filepath.Join(dir, "hangup.sock"), func(c net.Conn) { c.Close() }), "for its version: it is something else, or has just ended: "},
-		{"speaks HTTP", "unix://" + serveHTTP(t, filepath.Join(dir, "http.sock")), "for its version: it is something else, or has just ended: "},
-		{"old CRI", "unix://" + oldCRI(t), "it does not speak CRI v1"},
-		{"TCP", "tcp://127.0.0.1:1", `runtime endpoint "tcp://127.0.0.1:1": want unix:///path of a socket`},
-		{"relative", "run/cri.sock", `"run/cri.sock": want unix:///path of a socket`},
-		{"two slashes", "unix://run/cri.sock", "want unix:///run/cri.sock, with three slashes"},
-		{"no slashes", "unix:cri.sock", "want unix:///path of a socket"},
-		{"pipe", "npipe:////./pipe/containerd-containerd", "named pipes are not supported"},
-		{"empty", "", "want unix:///path of a socket"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			opts := RuntimeOptions{}
-			if tt.name == "hangs" {
-				opts.Timeout = 50 * time.Millisecond
-			}
-			_, err := DialRuntime(t.Context(), tt.endpoint, opts)
-			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("got %v, want %q in it", err, tt.want)
-			}
-		})
-	}
-}
-
-func TestDialRuntimeDenied(t *testing.T) {
-	err := explainDenied(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EACCES)})
-	if want := "permission denied: it is for root, or a group, alone"; !strings.Contains(err.Error(), want) {
-		t.Errorf("got %v, want %q in it", err, want)
-	}
-}
-
-// listen makes a socket that serve gets the connections of; with nil, one
-// that nobody listens on any more.
-func listen(t *testing.T, path string, serve func(net.Conn)) string {
-	t.Helper()
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if serve == nil {
-		l.SetUnlinkOnClose(false)
-		l.Close()
-		return path
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			serve(c)
-		}
-	}()
-	return path
-}
-
-func serveHTTP(t *testing.T, path string) string {
-	t.Helper()
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.NotFoundHandler()}}
-	s.Start()
-	t.Cleanup(s.Close)
-	return path
-}
-
-// oldCRI is a runtime that knows neither service, as one that speaks
-// v1alpha2 alone.
-func oldCRI(t *testing.T) string {
-	t.Helper()
-	unknown := status.Error(codes.Unimplemented, "unknown service runtime.v1")
-	s := &testcri.Server{
-		OnVersion: func(context.Context) (*runtimeapi.VersionResponse, error) { return nil, unknown },
-		OnInfo:    func(context.Context) error { return unknown },
-	}
-	s.Start(t)
-	return s.Socket
-}
-
-func TestSocketPath(t *testing.T) {
-	for _, endpoint := range []string{"unix:///run/x.sock", "unix:/run/x.sock", "/run/x.sock"} {
-		if got, err := SocketPath(endpoint); err != nil || got != "/run/x.sock" {
-			t.Errorf("%s: %q, %v", endpoint, got, err)
-		}
-	}
-	if runtime.GOOS == "windows" {
-		t.Skip("a path with a drive is not asked for")
-	}
-	if got, err := SocketPath("/run/a:b.sock"); err != nil || got != "/run/a:b.sock" {
-		t.Errorf("got %q, %v", got, err)
 	}
 }

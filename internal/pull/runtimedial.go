@@ -46,8 +46,10 @@ func DialRuntime(ctx context.Context, endpoint string, opts RuntimeOptions) (*Ru
 	dialer := func(ctx context.Context, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}
-	// kubelet: the same reconnection, so that a runtime that restarts is found as soon.
-	retry := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 5 * time.Second}
+	// kubelet: the same reconnection, so that a runtime that restarts is found
+	// as soon. But gRPC must not give up a socket that is silent before us: it
+	// does not say so.
+	retry := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 2 * maxDial}
 	retry.Backoff.BaseDelay, retry.Backoff.MaxDelay = 100*time.Millisecond, 3*time.Second
 	conn, err := grpc.NewClient("passthrough:///"+socket,
 		grpc.WithContextDialer(dialer),
@@ -125,7 +127,7 @@ func (r *Runtime) greet(ctx context.Context) error {
 	wait := min(cmp.Or(r.opts.Timeout, maxDial), maxDial)
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("no answer within %s: it hangs, or is something else: %w", wait, context.DeadlineExceeded))
 	defer cancel()
-	v, err := runtimeapi.NewRuntimeServiceClient(r.conn).Version(ctx, &runtimeapi.VersionRequest{})
+	v, err := r.version(ctx)
 	if err == nil {
 		r.Name, r.Version = printable(v.RuntimeName), printable(v.RuntimeVersion)
 		return nil
@@ -144,4 +146,16 @@ func (r *Runtime) greet(ctx context.Context) error {
 		return fmt.Errorf("it is something else, or has just ended: %w", newRuntimeError(ctx, err))
 	}
 	return newRuntimeError(ctx, err)
+}
+
+// version asks until the runtime is ready: containerd serves its socket a
+// moment before.
+func (r *Runtime) version(ctx context.Context) (*runtimeapi.VersionResponse, error) {
+	for {
+		v, err := runtimeapi.NewRuntimeServiceClient(r.conn).Version(ctx, &runtimeapi.VersionRequest{})
+		if err == nil || !strings.Contains(status.Convert(err).Message(), notInitialized) {
+			return v, err
+		}
+		pause(ctx, 100*time.Millisecond)
+	}
 }

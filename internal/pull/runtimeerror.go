@@ -129,9 +129,12 @@ func (e *runtimeError) pinnedTo(host string, cred *regcred.Credential) *runtimeE
 	return e
 }
 
+// notInitialized is what containerd says for a moment after its start.
+const notInitialized = "server is not initialized yet"
+
 // isAway reports whether the runtime could not be reached, or is not ready.
 func isAway(err error) bool {
 	var e *runtimeError
 	return errors.As(err, &e) && (e.code == codes.Unavailable && e.kind == "" ||
-		strings.Contains(e.text, "server is not initialized yet")) // containerd, for a moment after its start
+		strings.Contains(e.text, notInitialized))
 }

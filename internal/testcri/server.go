@@ -18,7 +18,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Server serves the two calls of a CRI that a pull needs, as a test says. The
+// Server serves those calls of a CRI that a pull needs, as a test says. The
 // zero value has no image and pulls every one at once. The functions must be
 // set before it is started.
 type Server struct {

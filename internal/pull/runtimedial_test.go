@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package pull
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/regcred/regcred/internal/testcri"
+)
+
+func TestDialRuntimeName(t *testing.T) {
+	if got, want := dial(t, &testcri.Server{}, RuntimeOptions{}).String(), "testcri 1.0"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	proxy := &testcri.Server{OnVersion: func(context.Context) (*runtimeapi.VersionResponse, error) {
+		return nil, status.Error(codes.Unimplemented, "unknown service runtime.v1.RuntimeService")
+	}}
+	if got, want := dial(t, proxy, RuntimeOptions{}).String(), "an image service"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestDialRuntimeTooEarly: containerd serves its socket before it is ready.
+func TestDialRuntimeTooEarly(t *testing.T) {
+	asked := 0
+	s := &testcri.Server{OnVersion: func(context.Context) (*runtimeapi.VersionResponse, error) {
+		if asked++; asked <= 2 {
+			return nil, status.Error(codes.Unknown, "server is not initialized yet")
+		}
+		return &runtimeapi.VersionResponse{RuntimeName: "late"}, nil
+	}}
+	if got := dial(t, s, RuntimeOptions{}).String(); got != "late" || asked != 3 {
+		t.Errorf("got %q after %d questions, want late after 3", got, asked)
+	}
+}
+
+func TestDialRuntimeFails(t *testing.T) {
+	dir, err := os.MkdirTemp("", "cri") // the path of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ name, endpoint, want string }{
+		{"missing", "unix://" + dir + "/none.sock", "none.sock: no such file or directory: is the runtime running, and is this its socket?"},
+		{"a file", file, "is not a socket"},
+		{"a directory", "unix://" + dir, "is not a socket"},
+		{"nobody listens", "unix://" + listen(t, filepath.Join(dir, "dead.sock"), nil), "nothing listens on it: the runtime has ended"},
+		{"hangs", "unix://" + listen(t, filepath.Join(dir, "deaf.sock"), func(net.Conn) {}), "no answer within 50ms: it hangs, or is something else"},
+		{"hangs up", "unix://" + listen(t, filepath.Join(dir, "hangup.sock"), func(c net.Conn) { c.Close() }), "for its version: it is something else, or has just ended: "},
+		{"speaks HTTP", "unix://" + serveHTTP(t, filepath.Join(dir, "http.sock")), "for its version: it is something else, or has just ended: "},
+		{"old CRI", "unix://" + oldCRI(t), "it does not speak CRI v1"},
+		{"TCP", "tcp://127.0.0.1:1", `runtime endpoint "tcp://127.0.0.1:1": want unix:///path of a socket`},
+		{"relative", "run/cri.sock", `"run/cri.sock": want unix:///path of a socket`},
+		{"two slashes", "unix://run/cri.sock", "want unix:///run/cri.sock, with three slashes"},
+		{"no slashes", "unix:cri.sock", "want unix:///path of a socket"},
+		{"pipe", "npipe:////./pipe/containerd-containerd", "named pipes are not supported"},
+		{"empty", "", "want unix:///path of a socket"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			opts := RuntimeOptions{}
+			if tt.name == "hangs" {
+				opts.Timeout = 50 * time.Millisecond
+			}
+			_, err := DialRuntime(t.Context(), tt.endpoint, opts)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q in it", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestDialRuntimeDeaf waits as long as a user does for a socket that accepts
+// and never answers: gRPC must not give up before us, for it says less.
+func TestDialRuntimeDeaf(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "cri")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	var held []net.Conn // or the garbage collector would hang up
+	socket := listen(t, filepath.Join(dir, "deaf.sock"), func(c net.Conn) { held = append(held, c) })
+	_, err = DialRuntime(t.Context(), socket, RuntimeOptions{})
+	if want := "no answer within 10s: it hangs, or is something else"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q in it", err, want)
+	}
+}
+
+func TestDialRuntimeDenied(t *testing.T) {
+	err := explainDenied(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EACCES)})
+	if want := "permission denied: it is for root, or a group, alone"; !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q in it", err, want)
+	}
+}
+
+// listen makes a socket that serve gets the connections of; with nil, one
+// that nobody listens on any more.
+func listen(t *testing.T, path string, serve func(net.Conn)) string {
+	t.Helper()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if serve == nil {
+		l.SetUnlinkOnClose(false)
+		l.Close()
+		return path
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serve(c)
+		}
+	}()
+	return path
+}
+
+func serveHTTP(t *testing.T, path string) string {
+	t.Helper()
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.NotFoundHandler()}}
+	s.Start()
+	t.Cleanup(s.Close)
+	return path
+}
+
+// oldCRI is a runtime that knows neither service, as one that speaks
+// v1alpha2 alone.
+func oldCRI(t *testing.T) string {
+	t.Helper()
+	unknown := status.Error(codes.Unimplemented, "unknown service runtime.v1")
+	s := &testcri.Server{
+		OnVersion: func(context.Context) (*runtimeapi.VersionResponse, error) { return nil, unknown },
+		OnInfo:    func(context.Context) error { return unknown },
+	}
+	s.Start(t)
+	return s.Socket
+}
+
+func TestSocketPath(t *testing.T) {
+	for _, endpoint := range []string{"unix:///run/x.sock", "unix:/run/x.sock", "/run/x.sock"} {
+		if got, err := SocketPath(endpoint); err != nil || got != "/run/x.sock" {
+			t.Errorf("%s: %q, %v", endpoint, got, err)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("a path with a drive is not asked for")
+	}
+	if got, err := SocketPath("/run/a:b.sock"); err != nil || got != "/run/a:b.sock" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
