@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/regcred/regcred/internal/remote"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -70,7 +71,7 @@ func (c *Client) do(ctx context.Context, q *call, into runtime.Object) error {
 			}
 			again, wait = false, 50*time.Millisecond
 		}
-		if !pause(ctx, wait+rand.N(wait/4)) {
+		if !remote.Pause(ctx, wait+rand.N(wait/4)) {
 			return err
 		}
 	}
@@ -88,22 +89,6 @@ func brokeOff(err error) bool {
 	text := err.Error()
 	return utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(text, "stream error: ") || strings.Contains(text, "GOAWAY")
-}
-
-// pause waits, unless ctx would end before it is over: then it returns false
-// at once, so that the error is the answer and not the deadline.
-func pause(ctx context.Context, d time.Duration) bool {
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
-		return false
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // once asks once.

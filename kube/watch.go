@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/regcred/regcred/internal/remote"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -106,7 +107,7 @@ func (c *Client) Watch(ctx context.Context) error {
 		}
 		c.opts.Logger.Debug("the watch of service accounts ended", "err", err)
 		wait = min(max(2*wait, time.Second), maxWatchWait)
-		if !pause(ctx, wait/2+rand.N(wait/2)) {
+		if !remote.Pause(ctx, wait/2+rand.N(wait/2)) {
 			return nil
 		}
 	}

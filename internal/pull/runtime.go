@@ -16,6 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/remote"
 )
 
 // Policy says when a [Runtime] pulls an image.
@@ -241,16 +242,9 @@ func (r *Runtime) await(ctx context.Context) error {
 		if !isAway(err) && !errors.Is(err, context.DeadlineExceeded) {
 			return nil
 		}
-		pause(ctx, 100*time.Millisecond)
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+		if !remote.Pause(ctx, 100*time.Millisecond) {
+			return cmp.Or(ctx.Err(), context.DeadlineExceeded)
+		}
 	}
 }
 

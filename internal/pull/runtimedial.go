@@ -23,6 +23,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/regcred/regcred/internal/remote"
 )
 
 // maxMessage bounds an answer of the runtime, in bytes.
@@ -156,6 +158,8 @@ func (r *Runtime) version(ctx context.Context) (*runtimeapi.VersionResponse, err
 		if err == nil || !strings.Contains(status.Convert(err).Message(), notInitialized) {
 			return v, err
 		}
-		pause(ctx, 100*time.Millisecond)
+		if !remote.Pause(ctx, 100*time.Millisecond) {
+			return nil, err
+		}
 	}
 }

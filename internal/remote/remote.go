@@ -95,7 +95,7 @@ func (c Client) Do(ctx context.Context, call Call) (*Answer, error) {
 		if attempt == attempts || !again || ctx.Err() != nil {
 			return nil, failed
 		}
-		if !pause(ctx, c.delay(attempt, failed.retryAfter)) {
+		if !Pause(ctx, c.delay(attempt, failed.retryAfter)) {
 			return nil, failed
 		}
 	}

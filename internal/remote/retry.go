@@ -27,9 +27,9 @@ func (c Client) delay(attempt int, asked time.Duration) time.Duration {
 	return max(d, asked)
 }
 
-// pause waits, unless ctx would end before it is over: then it returns false
+// Pause waits, unless ctx would end before it is over: then it returns false
 // at once, so that the error comes before the deadline.
-func pause(ctx context.Context, d time.Duration) bool {
+func Pause(ctx context.Context, d time.Duration) bool {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
 		return false
 	}
