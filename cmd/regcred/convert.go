@@ -54,7 +54,13 @@ file is written.`,
 		Example: `  regcred convert providers.yaml > providers-v1.yaml
   regcred convert --kubelet-version 1.33 --write /etc/kubernetes/credential-providers
   regcred convert providers.yaml --output credential-providers.d/`,
-		Args: exactly("PATH"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			// Before PATH is missed: --config in its place gets its own hint.
+			if err := a.checkConvert(f); err != nil {
+				return err
+			}
+			return exactly("PATH")(cmd, args)
+		},
 	}
 	fl := cmd.Flags()
 	fl.BoolVarP(&f.write, "write", "w", false, "convert every file in its place, and keep what it had in FILE.bak")
@@ -66,9 +72,6 @@ file is written.`,
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(f.format.values, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("plugin-api-version", cobra.FixedCompletions(f.pluginVersion.values, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := a.checkConvert(f); err != nil {
-			return err
-		}
 		return a.convert(cmd.OutOrStdout(), f, args[0])
 	}
 	return cmd
@@ -120,7 +123,7 @@ func (a *app) convert(out io.Writer, f *convertFlags, path string) error {
 		o.PluginAPIVersion = plugin.Group + "/" + v
 	}
 	res, err := convert.Convert(path, f.layout(), o)
-	if err := unreadable(err); err != nil {
+	if err := denied(err); err != nil {
 		return err
 	}
 	if err != nil {
@@ -161,6 +164,9 @@ func (f *convertFlags) invalid(res *convert.Result, at, consequence string) erro
 // replace puts the result in place of its source.
 func (a *app) replace(res *convert.Result) error {
 	done, err := convert.Replace(res.Files)
+	if err := denied(err); err != nil {
+		return err
+	}
 	if err != nil {
 		return err
 	}
@@ -180,6 +186,9 @@ func (a *app) create(f *convertFlags, res *convert.Result) error {
 		err = convert.CreateDir(f.output, res.Files)
 	} else {
 		err = convert.Create(f.output, res.Files[0].Data)
+	}
+	if err := denied(err); err != nil {
+		return err
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return withHint(err, "name another file, or convert PATH in its place with --write")

@@ -90,13 +90,7 @@ func (a *app) doctor(ctx context.Context, out io.Writer, d *doctorFlags) error {
 		cfg = a.checkNode(ctx, r, o)
 	}
 	if d.kube || d.pod.given() || d.kubeFlags != (kubeFlags{}) {
-		if o == nil {
-			o = &origin{environ: a.environ, dir: a.dir}
-		}
-		if cfg == nil {
-			cfg = &regcred.Config{}
-		}
-		a.checkCluster(ctx, r, o, cfg, d)
+		a.checkClusterFor(ctx, r, o, cfg, d)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -125,8 +119,8 @@ func (a *app) checkNode(ctx context.Context, r *doctorReport, o *origin) *regcre
 	if err == nil {
 		err = cfg.Validate()
 	}
-	if unreadable(err) != nil {
-		r.fail("config", unreadable(err), "")
+	if denied(err) != nil {
+		r.fail("config", denied(err), "")
 		return nil
 	}
 	if err != nil {

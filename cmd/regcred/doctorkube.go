@@ -32,6 +32,23 @@ type clusterCheck struct {
 // requests that clouds sign are valid for minutes.
 const maxSkew = 30 * time.Second
 
+// checkClusterFor is checkCluster, also where origin or configuration are
+// missing. In place of a kubelet that is not found it asks as nobody else: what
+// another identity may do is no answer to --as-kubelet.
+func (a *app) checkClusterFor(ctx context.Context, r *doctorReport, o *origin, cfg *regcred.Config, d *doctorFlags) {
+	if o == nil && a.asKubelet != "" && d.kubeconfig == "" {
+		r.add("api-server", doctorSkip, "give the kubelet's own --kubeconfig, such as /etc/kubernetes/kubelet.conf", "not asked, since there is no kubelet to ask as")
+		return
+	}
+	if o == nil {
+		o = &origin{environ: a.environ, dir: a.dir}
+	}
+	if cfg == nil {
+		cfg = &regcred.Config{}
+	}
+	a.checkCluster(ctx, r, o, cfg, d)
+}
+
 // checkCluster looks at what a pull depends on beyond this machine.
 func (a *app) checkCluster(ctx context.Context, r *doctorReport, o *origin, cfg *regcred.Config, d *doctorFlags) {
 	c := &clusterCheck{doctorReport: r, cfg: cfg, config: o.config, clock: &serverClock{now: a.now}}

@@ -23,7 +23,7 @@ func (k *kubeFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&k.kubeconfig, "kubeconfig", "",
 		"`file` that says where the API server is; by default the kubelet's with --as-kubelet, else that of KUBECONFIG, of the pod that regcred runs in, or ~/.kube/config")
-	f.StringVar(&k.context, "context", "", "`name` of the context of that file to use")
+	f.StringVar(&k.context, "context", "", "`name` of the context of the kubeconfig to use")
 }
 
 // objectName is a flag that names an object in a namespace.
@@ -82,14 +82,18 @@ func (a *app) connect(o *origin, k kubeFlags, wrap func(http.RoundTripper) http.
 	}
 	cfg, from, err := kube.Config(opts)
 	if err != nil {
-		return nil, withHint(err, "give --kubeconfig, or --as-kubelet for the running kubelet's own")
+		hint := ""
+		if opts.Kubeconfig == "" {
+			hint = "give --kubeconfig, or --as-kubelet for the running kubelet's own"
+		}
+		return nil, withHint(err, hint)
 	}
 	cfg.Wrap(wrap)
 	c := &cluster{from: from}
 	if c.Client, err = kube.New(cfg, kube.Options{Logger: a.logger()}); err != nil {
 		return nil, err
 	}
-	if k.kubeconfig == "" || a.verbose {
+	if k.kubeconfig == "" || a.verbose || cfg.Insecure {
 		a.note("asking API server %s (%s)", c.URL(), c.from)
 	}
 	return c, nil

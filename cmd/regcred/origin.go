@@ -146,7 +146,7 @@ func (a *app) takeDiscovered(o *origin, needBinDir bool) error {
 func notDiscovered(o *origin, needBinDir bool) error {
 	hint := "give both --config and --bin-dir, or --as-kubelet to take those of the running kubelet"
 	if !needBinDir {
-		hint = "give its path (validate PATH, or --config PATH), or --as-kubelet to take that of the running kubelet"
+		hint = "give its path with --config, or --as-kubelet to take that of the running kubelet"
 	}
 	if o.config == "" && (o.binDir == "" || !needBinDir) {
 		return withHint(errors.New("no credential provider configuration: none was given, and none is in the places where nodes have it"), hint)
@@ -165,7 +165,7 @@ func (a *app) loadValid(o *origin) (*regcred.Config, error) {
 	if err == nil {
 		err = cfg.Validate()
 	}
-	if err := unreadable(err); err != nil {
+	if err := denied(err); err != nil {
 		return nil, err
 	}
 	if err != nil {
@@ -177,9 +177,10 @@ func (a *app) loadValid(o *origin) (*regcred.Config, error) {
 	return cfg, a.checkTrust(o, cfg)
 }
 
-// unreadable returns an error if err, of [regcred.Load], is that this user may
-// not read the configuration: that is no verdict of a kubelet, which is root.
-func unreadable(err error) error {
+// denied returns err, with what to do, if it is that this user may not read,
+// write or connect, and else nil. Of a configuration that is no verdict of a
+// kubelet, which is root.
+func denied(err error) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return nil
 	}

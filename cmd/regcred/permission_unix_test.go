@@ -8,6 +8,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,6 +52,46 @@ func TestUnreadableConfig(t *testing.T) {
 			if !strings.HasPrefix(got, "error: CONFIG: cannot be ") || !strings.HasSuffix(got, ": permission denied\nhint: run it as root (sudo)\n") {
 				t.Errorf("%q: stderr %q", args, got)
 			}
+		}
+	}
+}
+
+// TestNotPermitted has what root alone may write or connect to.
+func TestNotPermitted(t *testing.T) {
+	regcred, dir := asNobody(t)
+	config := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: CredentialProviderConfig\nproviders:\n" +
+		"- {name: p, matchImages: [registry.example], defaultCacheDuration: 1m, apiVersion: credentialprovider.kubelet.k8s.io/v1}\n"
+	closed := filepath.Join(dir, "closed")
+	file, list, socket := filepath.Join(closed, "c.yaml"), filepath.Join(closed, "list"), filepath.Join(dir, "s")
+	if err := os.Mkdir(closed, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for path, data := range map[string]string{file: config, list: "registry.example/app:v1\n"} {
+		if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	defer os.Chmod(closed, 0o755) // so that it can be removed
+	if err := errors.Join(os.Chmod(socket, 0), os.Chmod(closed, 0o555)); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"convert", "--write", file},
+		{"convert", file, "--output", filepath.Join(closed, "new.yaml")},
+		{"convert", file, "--output", filepath.Join(closed, "new") + "/"},
+		{"prepull", "--config", file, "--bin-dir", dir, "--runtime-endpoint", socket, "-f", list},
+	} {
+		out, err := regcred(args...).CombinedOutput()
+		if exitErr, ok := errors.AsType[*exec.ExitError](err); !ok || exitErr.ExitCode() != exitFailed {
+			t.Errorf("%q: got %v, want exit code %d", args, err, exitFailed)
+		}
+		if got := string(out); !strings.Contains(got, "permission denied") || !strings.HasSuffix(got, "\nhint: run it as root (sudo)\n") {
+			t.Errorf("%q: got %q", args, got)
 		}
 	}
 }

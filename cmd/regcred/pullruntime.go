@@ -118,6 +118,9 @@ func (a *app) pullIntoRuntime(ctx context.Context, out io.Writer, f *runtimeFlag
 		return err
 	}
 	p.runtime, err = pull.DialRuntime(ctx, endpoint, pull.RuntimeOptions{Refused: k.Invalidate})
+	if err := denied(err); err != nil {
+		return err
+	}
 	if err != nil {
 		return err
 	}
@@ -248,7 +251,7 @@ func (p *runtimePulls) verdict(r *runtimeReport) error {
 	}
 	err := fmt.Errorf("%d of %s not pulled", bad, count(len(r.Images), "image"))
 	for _, image := range r.Images {
-		if image.Outcome == outcomeFailed {
+		if image.Outcome == outcomeFailed && p.f.policy.value != string(pull.PullNever) { // which looks nothing up
 			return withHint(err, fmt.Sprintf("run %q to see where its credentials come from", p.a.explainCommand(p.f.arguments()+image.Image)))
 		}
 	}

@@ -140,6 +140,11 @@ func TestPrepullContainerd(t *testing.T) {
 	if code != exitOK || !strings.Contains(out, "6 images: 6 present\n") {
 		t.Errorf("Never: exit code %d\n%s%s", code, out, errOut)
 	}
+	missing := writeImageList(t, hosts[0]+"/team/missing:v1")
+	code, out, errOut = runApp(t, append(args, "-f", missing, "--pull-policy", "Never")...)
+	if code != exitFailed || !strings.Contains(out, "the pull policy is Never") || strings.Contains(errOut, "explain") {
+		t.Errorf("Never, not there: exit code %d\n%s%s", code, out, errOut)
+	}
 	if n := len(registries[0].Requests()) + len(registries[1].Requests()); n != 0 {
 		t.Errorf("%d requests for what is there, want none", n)
 	}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -155,9 +156,28 @@ type rbacSubject struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
+// dnsLabel is what a namespace is called (RFC 1123, as Kubernetes has it).
+var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// checkNames refuses names that an API server would.
+func (f *rbacFlags) checkNames() error {
+	for _, ns := range append(slices.Clone(f.namespaces), f.serviceAccount.namespace) {
+		if ns != "" && !dnsLabel.MatchString(ns) {
+			return usageError("", "%q cannot be a namespace: it may have lower-case letters, digits and \"-\"", ns)
+		}
+	}
+	if n := f.name; n == "." || n == ".." || strings.ContainsAny(n, "/%") {
+		return usageError("", "--name %q cannot be the name of a role", n)
+	}
+	return nil
+}
+
 // subject is who the flags name.
 func (f *rbacFlags) subject() (rbacSubject, error) {
 	if err := oneAtMost(given{"service-account", f.serviceAccount.String()}, given{"user", f.user}, given{"group", f.group}); err != nil {
+		return rbacSubject{}, err
+	}
+	if err := f.checkNames(); err != nil {
 		return rbacSubject{}, err
 	}
 	switch {

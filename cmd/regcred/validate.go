@@ -171,7 +171,7 @@ func (a *app) check(v *validateFlags, o *origin) (*validateReport, error) {
 		Findings:       []regcred.Finding{},
 	}
 	cfg, err := regcred.Load(o.config)
-	if err := unreadable(err); err != nil {
+	if err := denied(err); err != nil {
 		return nil, err
 	}
 	if err != nil {

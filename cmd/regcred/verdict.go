@@ -101,6 +101,11 @@ func (r *explainReport) judgePull() verdict {
 
 // nevertheless says what the kubelet does after a failure.
 func (r *explainReport) nevertheless() string {
+	for _, f := range r.Findings {
+		if f.Rule == "predecessor-config" {
+			return "no kubelet starts with this configuration"
+		}
+	}
 	for _, s := range r.Sources {
 		if s.Kind == regcred.SourcePullSecret && s.Outcome == outcomeFailed && !s.unread {
 			return "for want of a pull secret the kubelet would not pull at all" // see lookup

@@ -53,6 +53,11 @@ func TestJudge(t *testing.T) {
 			verdictFailed, exitFailed, markFail, `no credentials, because provider "p" failed; the kubelet would pull anonymously all the same, and report at most a 401`,
 		},
 		{
+			"failure under the predecessor's configuration",
+			explainReport{Findings: []regcred.Finding{{Rule: "predecessor-config"}}, Providers: []providerReport{provider(outcomeFailed)}},
+			verdictFailed, exitFailed, markFail, `no credentials, because provider "p" failed; no kubelet starts with this configuration`,
+		},
+		{
 			"pull secret that does not parse", explainReport{Sources: []sourceReport{secret}},
 			verdictFailed, exitFailed, markFail, "no credentials, because pull secret a/b failed; for want of a pull secret the kubelet would not pull at all",
 		},
