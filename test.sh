@@ -57,9 +57,21 @@ run_tests() {
 	cat "$work/out" >>"$log"
 	if [ $status -ne 0 ]; then
 		# The failing tests with what they said, without the thousands that passed.
-		grep -E '^FAIL|^panic:|^# |^[^ ]+\.go:[0-9]+|--- FAIL|^ +[a-z0-9_]+_test\.go:[0-9]+: |^ +FAIL: |WARNING: DATA RACE' "$work/out"
+		failures <"$work/out"
 	fi
 	return $status
+}
+
+# failures shows of go test -v's output what failed: of each failing test the
+# last lines, and what is no test's, as the errors of a compiler are.
+failures() {
+	awk '
+		/^(--- (PASS|SKIP)|ok  )/ { n = 0; next }
+		/^panic:|WARNING: DATA RACE/ { more = 40 }
+		more-- > 0 || /^(FAIL|# )/ || /^[^ ]+\.go:[0-9]+/ { print }
+		{ line[n++ % 120] = $0 }
+		/^--- FAIL/ { for (i = n > 120 ? n - 120 : 0; i < n; i++) print line[i % 120]; n = 0 }
+	'
 }
 
 # isolated COMMAND... runs a command in a network namespace of its own, which
