@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package match
 
 import (
 	"slices"
@@ -9,28 +9,28 @@ import (
 	"strings"
 )
 
-// index finds the providers whose matchImages match an image, in time that
-// depends on the image and on what matches rather than on the number of
-// patterns. It is built once and read-only afterwards.
+// Index finds which of many lists of patterns, one for each provider, match a
+// repository, in time that depends on the repository and on what matches
+// rather than on the number of patterns. It is built once, read-only
+// afterwards, and safe for concurrent use.
 //
 // Patterns stand in a trie by port and then by labels from the right, where
 // they have the fewest globs. A label with a glob is filed under the literal
 // text before it, and the patterns of one host under their paths, so that
 // both are found by looking up the prefixes of what the image has.
-type index struct {
+type Index struct {
 	ports map[string]*trieNode
 }
 
-// hit is a pattern that matches: the provider's place in the configuration
-// and the pattern's place in its matchImages.
-type hit struct {
-	provider, pattern int
+// Hit is a pattern that matches: which list, and which of its patterns.
+type Hit struct {
+	List, Pattern int
 }
 
 type trieNode struct {
 	literal map[string]*trieNode // by whole label
 	globs   prefixes[globLabel]  // by the text before the first * or [
-	paths   prefixes[hit]        // patterns that end here, by path
+	paths   prefixes[Hit]        // patterns that end here, by path
 }
 
 type globLabel struct {
@@ -54,15 +54,15 @@ func (p *prefixes[T]) add(key string, v T) {
 	}
 }
 
-// newIndex compiles the providers' patterns. Patterns that do not parse match
+// NewIndex compiles lists of patterns. Patterns that do not parse match
 // nothing, as in the kubelet.
-func newIndex(providers []Provider) *index {
-	ix := &index{ports: map[string]*trieNode{}}
+func NewIndex(lists [][]string) *Index {
+	ix := &Index{ports: map[string]*trieNode{}}
 	globs := map[globKey]*trieNode{}
-	for i, p := range providers {
-		for j, s := range p.MatchImages {
-			if pat, err := ParsePattern(s); err == nil {
-				ix.add(pat, hit{i, j}, globs)
+	for i, list := range lists {
+		for j, s := range list {
+			if pat, err := Parse(s); err == nil {
+				ix.add(pat, Hit{i, j}, globs)
 			}
 		}
 	}
@@ -75,18 +75,18 @@ type globKey struct {
 	label  string
 }
 
-func (ix *index) add(p Pattern, h hit, globs map[globKey]*trieNode) {
-	n := ix.ports[p.at.port]
+func (ix *Index) add(p Pattern, h Hit, globs map[globKey]*trieNode) {
+	n := ix.ports[p.at.Port]
 	if n == nil {
 		n = &trieNode{}
-		ix.ports[p.at.port] = n
+		ix.ports[p.at.Port] = n
 	}
-	for rest, more := p.at.host, true; more; {
+	for rest, more := p.at.Host, true; more; {
 		var label string
 		rest, label, more = cutLast(rest)
 		n = n.child(label, globs)
 	}
-	n.paths.add(p.at.path, h)
+	n.paths.add(p.at.Path, h)
 }
 
 func (n *trieNode) child(label string, globs map[globKey]*trieNode) *trieNode {
@@ -112,25 +112,25 @@ func (n *trieNode) child(label string, globs map[globKey]*trieNode) *trieNode {
 	return next
 }
 
-// match appends to hits one hit for each provider that matches, in the order
-// of the configuration, each with the first of its patterns that does.
-func (ix *index) match(at location, hits []hit) []hit {
-	if root := ix.ports[at.port]; root != nil {
-		hits = root.match(at.host, true, at.path, hits)
+// Match appends to hits one hit for each list that matches, in their order,
+// each with the first of its patterns that does.
+func (ix *Index) Match(at Location, hits []Hit) []Hit {
+	if root := ix.ports[at.Port]; root != nil {
+		hits = root.match(at.Host, true, at.Path, hits)
 	}
 	if len(hits) < 2 {
 		return hits
 	}
-	slices.SortFunc(hits, func(a, b hit) int {
-		if a.provider != b.provider {
-			return a.provider - b.provider
+	slices.SortFunc(hits, func(a, b Hit) int {
+		if a.List != b.List {
+			return a.List - b.List
 		}
-		return a.pattern - b.pattern
+		return a.Pattern - b.Pattern
 	})
-	return slices.CompactFunc(hits, func(a, b hit) bool { return a.provider == b.provider })
+	return slices.CompactFunc(hits, func(a, b Hit) bool { return a.List == b.List })
 }
 
-func (n *trieNode) match(host string, more bool, path string, hits []hit) []hit {
+func (n *trieNode) match(host string, more bool, path string, hits []Hit) []Hit {
 	if !more {
 		for _, l := range n.paths.lengths {
 			if l > len(path) {

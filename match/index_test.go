@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package match
 
 import (
 	"math/rand/v2"
@@ -11,13 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// naiveHits asks every pattern of every provider, as the kubelet does.
-func naiveHits(providers []Provider, image string) []hit {
-	var hits []hit
-	for i, p := range providers {
-		for j, s := range p.MatchImages {
+// naiveHits asks every pattern of every list, as the kubelet does.
+func naiveHits(lists [][]string, image string) []Hit {
+	var hits []Hit
+	for i, list := range lists {
+		for j, s := range list {
 			if naiveMatch(s, image) {
-				hits = append(hits, hit{i, j})
+				hits = append(hits, Hit{i, j})
 				break
 			}
 		}
@@ -29,22 +29,22 @@ func TestIndexAgreesWithNaiveMatch(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	matched := 0
 	for range 300 {
-		providers := make([]Provider, 1+rng.IntN(6))
-		for i := range providers {
+		lists := make([][]string, 1+rng.IntN(6))
+		for i := range lists {
 			for range 1 + rng.IntN(8) {
-				providers[i].MatchImages = append(providers[i].MatchImages, randomURL(rng, true))
+				lists[i] = append(lists[i], randomURL(rng, true))
 			}
 		}
-		ix := newIndex(providers)
+		ix := NewIndex(lists)
 		for range 50 {
 			image := randomURL(rng, false)
-			at, err := parseLocation(image)
+			at, err := ParseLocation(image)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, want := ix.match(at, nil), naiveHits(providers, image)
-			if diff := cmp.Diff(want, got, cmp.AllowUnexported(hit{})); diff != "" {
-				t.Fatalf("image %q, providers %v (-want +got):\n%s", image, providers, diff)
+			got, want := ix.Match(at, nil), naiveHits(lists, image)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("image %q, lists %v (-want +got):\n%s", image, lists, diff)
 			}
 			matched += len(got)
 		}
@@ -68,14 +68,14 @@ func randomURL(rng *rand.Rand, glob bool) string {
 }
 
 func TestIndexMatchAllocates(t *testing.T) {
-	ix := newIndex([]Provider{{MatchImages: []string{"*.registry.example", "registry.example"}}, {MatchImages: []string{"a.*.example/x"}}})
-	at, err := parseLocation("a.registry.example/x/y")
+	ix := NewIndex([][]string{{"*.registry.example", "registry.example"}, {"a.*.example/x"}})
+	at, err := ParseLocation("a.registry.example/x/y")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var buf [8]hit
+	var buf [8]Hit
 	if n := testing.AllocsPerRun(100, func() {
-		if len(ix.match(at, buf[:0])) != 2 {
+		if len(ix.Match(at, buf[:0])) != 2 {
 			t.Fatal("want 2 hits")
 		}
 	}); n != 0 {

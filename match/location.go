@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package match
 
 import (
 	"errors"
@@ -11,19 +11,21 @@ import (
 	"strings"
 )
 
-// location is what the kubelet compares when it matches: host without port,
-// port, and decoded path. The kubelet gets it from url.Parse("https://" + s)
+// Location is a pattern, an auth key or a repository taken apart as the kubelet
+// compares it: host without port, port, and decoded path. [ParseLocation] makes
+// one; matching one that something else has made is wrong. The kubelet gets it from url.Parse("https://" + s)
 // and net.SplitHostPort. We parse ourselves, because net/url changes with the
 // Go version and GODEBUG of the program that embeds us (urlstrictcolons), and
 // because matching must not allocate. The rules are those of Go 1.26, with
 // which kubelet 1.36 is built; FuzzLocation holds them against net/url.
-type location struct {
-	host, port, path string
+type Location struct {
+	Host, Port, Path string
 	labels           int // dot-separated parts of the host
 }
 
-// parseLocation parses a schemeless URL: a pattern, an auth key or a repository.
-func parseLocation(s string) (location, error) {
+// ParseLocation parses a schemeless URL: a pattern, an auth key or a
+// repository. It allocates only for text with percent-escapes.
+func ParseLocation(s string) (Location, error) {
 	if l, ok := parsePlain(s); ok {
 		return l, nil
 	}
@@ -33,7 +35,7 @@ func parseLocation(s string) (location, error) {
 // parsePlain handles, without allocating, what needs no decoding: nearly
 // every pattern and every repository. ok is false for the others, whether
 // they are valid or not.
-func parsePlain(s string) (l location, ok bool) {
+func parsePlain(s string) (l Location, ok bool) {
 	colon, i := -1, 0
 	l.labels = 1
 host:
@@ -50,9 +52,9 @@ host:
 			return l, false
 		}
 	}
-	l.host, l.path = s[:i], s[i:]
+	l.Host, l.Path = s[:i], s[i:]
 	if colon >= 0 {
-		l.host, l.port = s[:colon], s[colon+1:i]
+		l.Host, l.Port = s[:colon], s[colon+1:i]
 	}
 	for ; i < len(s); i++ {
 		if plain[s[i]]&inPlainPath == 0 {
@@ -87,10 +89,10 @@ var plain = func() (class [256]uint8) {
 }()
 
 // parseAny handles what parsePlain does not.
-func parseAny(s string) (location, error) {
+func parseAny(s string) (Location, error) {
 	hostport, path, err := splitURL(s)
 	if err != nil {
-		return location{}, err
+		return Location{}, err
 	}
 	// kubelet: a host that SplitHostPort does not like is taken whole, which
 	// is how "[::1]" without a port keeps its brackets.
@@ -98,7 +100,7 @@ func parseAny(s string) (location, error) {
 	if err != nil {
 		host, port = hostport, ""
 	}
-	return location{host: host, port: port, path: path, labels: strings.Count(host, ".") + 1}, nil
+	return Location{Host: host, Port: port, Path: path, labels: strings.Count(host, ".") + 1}, nil
 }
 
 // splitURL is the whole of url.Parse("https://" + s) as far as it decides

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package match
 
 import (
 	"net"
@@ -13,16 +13,16 @@ import (
 
 // naiveLocation is what the kubelet does, by net/url. This test binary is
 // built with Go 1.26 or later and the default GODEBUG.
-func naiveLocation(s string) (location, error) {
+func naiveLocation(s string) (Location, error) {
 	u, err := url.Parse("https://" + s)
 	if err != nil {
-		return location{}, err
+		return Location{}, err
 	}
 	host, port, err := net.SplitHostPort(u.Host)
 	if err != nil {
 		host, port = u.Host, ""
 	}
-	return location{host, port, u.Path, strings.Count(host, ".") + 1}, nil
+	return Location{host, port, u.Path, strings.Count(host, ".") + 1}, nil
 }
 
 // naiveMatch is the kubelet's rule, written down as simply as possible.
@@ -35,8 +35,8 @@ func naiveMatch(pattern, image string) bool {
 	if err != nil {
 		return false
 	}
-	pl, il := strings.Split(p.host, "."), strings.Split(i.host, ".")
-	if p.port != i.port || len(pl) != len(il) || !strings.HasPrefix(i.path, p.path) {
+	pl, il := strings.Split(p.Host, "."), strings.Split(i.Host, ".")
+	if p.Port != i.Port || len(pl) != len(il) || !strings.HasPrefix(i.Path, p.Path) {
 		return false
 	}
 	for k := range pl {
@@ -63,10 +63,10 @@ func TestLocation(t *testing.T) {
 
 func checkLocation(t *testing.T, s string) {
 	t.Helper()
-	got, gotErr := parseLocation(s)
+	got, gotErr := ParseLocation(s)
 	want, wantErr := naiveLocation(s)
 	if (gotErr == nil) != (wantErr == nil) || got != want {
-		t.Errorf("parseLocation(%q) = %+v, %v; net/url: %+v, %v", s, got, gotErr, want, wantErr)
+		t.Errorf("ParseLocation(%q) = %+v, %v; net/url: %+v, %v", s, got, gotErr, want, wantErr)
 	}
 }
 
@@ -87,19 +87,19 @@ func FuzzMatch(f *testing.F) {
 	f.Add("*a*.io", "bab.io/x")
 	f.Fuzz(func(t *testing.T, pattern, image string) {
 		want := naiveMatch(pattern, image)
-		p, err := ParsePattern(pattern)
+		p, err := Parse(pattern)
 		if err != nil {
 			if want {
-				t.Errorf("ParsePattern(%q): %v, but it matches %q", pattern, err, image)
+				t.Errorf("Parse(%q): %v, but it matches %q", pattern, err, image)
 			}
 			return
 		}
 		if got := p.Match(image); got != want {
 			t.Errorf("%q.Match(%q) = %v, want %v", pattern, image, got, want)
 		}
-		if at, err := parseLocation(image); err == nil {
-			if reason, _ := p.mismatch(at); (reason == "") != want {
-				t.Errorf("%q.mismatch(%q) = %q, but Match is %v", pattern, image, reason, want)
+		if at, err := ParseLocation(image); err == nil {
+			if reason, _ := p.Mismatch(at); (reason == "") != want {
+				t.Errorf("%q.Mismatch(%q) = %q, but Match is %v", pattern, image, reason, want)
 			}
 		}
 	})

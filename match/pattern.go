@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package match
 
 import (
 	"fmt"
@@ -10,54 +10,55 @@ import (
 )
 
 // Pattern is one entry of matchImages, or one key of an answer's auth,
-// compiled. The zero value matches nothing. Patterns are values; they are
+// compiled by [Parse]. The zero value matches nothing. Patterns are values, and
 // safe for concurrent use.
 type Pattern struct {
 	raw   string
-	at    location
+	at    Location
 	parts []string // the labels of a host with * or a character class; else nil
 }
 
-// ParsePattern compiles a pattern. It fails exactly where kubelet 1.36 does
+// Parse compiles a pattern. It fails exactly where kubelet 1.36 does
 // (ParseSchemelessURL in pkg/credentialprovider/keyring.go), whatever the Go
 // version and GODEBUG of the program.
-func ParsePattern(s string) (Pattern, error) {
-	at, err := parseLocation(s)
+func Parse(s string) (Pattern, error) {
+	at, err := ParseLocation(s)
 	if err != nil {
 		return Pattern{}, err
 	}
 	p := Pattern{raw: s, at: at}
-	if strings.ContainsAny(at.host, "*[") {
-		p.parts = strings.Split(at.host, ".")
+	if strings.ContainsAny(at.Host, "*[") {
+		p.parts = strings.Split(at.Host, ".")
 	}
 	return p, nil
 }
 
-// Match reports whether p matches a normalised repository such as
+// Match reports whether p matches a normalised [Repository] such as
 // "registry.example:5000/team/app", as the kubelet's URLsMatchStr does:
 // the ports are equal, the hosts have the same number of labels and each
 // label matches, and p's path is a string prefix of the repository's.
 // Text that does not parse is not matched. Match does not allocate, except
 // for text with percent-escapes.
 func (p Pattern) Match(image string) bool {
-	at, err := parseLocation(image)
-	return err == nil && p.matches(at)
+	at, err := ParseLocation(image)
+	return err == nil && p.Matches(at)
 }
 
 // String returns the pattern as it was written.
 func (p Pattern) String() string { return p.raw }
 
-func (p *Pattern) matches(at location) bool {
+// Matches is Match for a repository that is taken apart already.
+func (p *Pattern) Matches(at Location) bool {
 	// The zero Pattern has no labels, which nothing else has.
-	if p.at.labels != at.labels || p.at.port != at.port ||
+	if p.at.labels != at.labels || p.at.Port != at.Port ||
 		// kubelet: a plain string prefix, so "host/team" matches "host/team-b/app".
-		!strings.HasPrefix(at.path, p.at.path) {
+		!strings.HasPrefix(at.Path, p.at.Path) {
 		return false
 	}
 	if p.parts == nil {
-		return p.at.host == at.host
+		return p.at.Host == at.Host
 	}
-	host := at.host
+	host := at.Host
 	for _, part := range p.parts {
 		label := host
 		if i := strings.IndexByte(host, '.'); i >= 0 {
@@ -100,19 +101,29 @@ func labelMatch(pattern, label string) bool {
 	}
 }
 
-// mismatch says why p does not match, and how near it came: the higher, the
-// nearer. The reason is "" if it matches.
-func (p Pattern) mismatch(at location) (reason string, near int) {
+// Why says why p does not match a normalised repository; "" if it does.
+func (p Pattern) Why(repository string) string {
+	at, err := ParseLocation(repository)
+	if err != nil {
+		return "not a repository: " + err.Error()
+	}
+	reason, _ := p.Mismatch(at)
+	return reason
+}
+
+// Mismatch is Why for a repository that is taken apart already. It says too
+// how near the pattern came: the higher, the nearer.
+func (p Pattern) Mismatch(at Location) (reason string, near int) {
 	near = p.matchingLabels(at)
 	switch {
 	case p.at.labels != at.labels:
 		return fmt.Sprintf("host: %q has %s, %q has %s (a * stands for one label)",
-			p.at.host, count(p.at.labels, "label"), at.host, count(at.labels, "label")), near
+			p.at.Host, count(p.at.labels, "label"), at.Host, count(at.labels, "label")), near
 	case near < p.at.labels:
 		return p.labelMismatch(at), near
-	case p.at.port != at.port:
-		return portMismatch(p.at.port, at.port), near + 1
-	case !strings.HasPrefix(at.path, p.at.path):
+	case p.at.Port != at.Port:
+		return portMismatch(p.at.Port, at.Port), near + 1
+	case !strings.HasPrefix(at.Path, p.at.Path):
 		return p.pathMismatch(at), near + 2
 	}
 	return "", near + 3
@@ -120,8 +131,8 @@ func (p Pattern) mismatch(at location) (reason string, near int) {
 
 // matchingLabels counts the labels that match, from the right if the numbers
 // differ, since the right end of a host says most.
-func (p Pattern) matchingLabels(at location) int {
-	pl, il := strings.Split(p.at.host, "."), strings.Split(at.host, ".")
+func (p Pattern) matchingLabels(at Location) int {
+	pl, il := strings.Split(p.at.Host, "."), strings.Split(at.Host, ".")
 	n := 0
 	for i := 1; i <= min(len(pl), len(il)); i++ {
 		if labelMatch(pl[len(pl)-i], il[len(il)-i]) {
@@ -134,9 +145,9 @@ func (p Pattern) matchingLabels(at location) int {
 	return n
 }
 
-func (p Pattern) labelMismatch(at location) string {
-	got := strings.Split(at.host, ".")
-	for i, want := range strings.Split(p.at.host, ".") {
+func (p Pattern) labelMismatch(at Location) string {
+	got := strings.Split(at.Host, ".")
+	for i, want := range strings.Split(p.at.Host, ".") {
 		if labelMatch(want, got[i]) {
 			continue
 		}
@@ -162,9 +173,9 @@ func portMismatch(want, got string) string {
 	return fmt.Sprintf("port: the image has %s, the pattern wants %s", got, want)
 }
 
-func (p Pattern) pathMismatch(at location) string {
-	reason := fmt.Sprintf("path: %q does not begin with %q", at.path, p.at.path)
-	if strings.Contains(p.at.path, "*") {
+func (p Pattern) pathMismatch(at Location) string {
+	reason := fmt.Sprintf("path: %q does not begin with %q", at.Path, p.at.Path)
+	if strings.Contains(p.at.Path, "*") {
 		reason += " (globs do not work in a path)"
 	}
 	return reason

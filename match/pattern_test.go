@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package match
 
-import (
-	"strconv"
-	"testing"
-)
+import "testing"
 
 func TestPatternMatch(t *testing.T) {
 	tests := []struct {
@@ -37,19 +34,19 @@ func TestPatternMatch(t *testing.T) {
 		{"a*a.io", "a.io", false, `label 1: "a" does not match "a*a"`},
 	}
 	for _, tt := range tests {
-		p, err := ParsePattern(tt.pattern)
+		p, err := Parse(tt.pattern)
 		if err != nil {
-			t.Errorf("ParsePattern(%q): %v", tt.pattern, err)
+			t.Errorf("Parse(%q): %v", tt.pattern, err)
 			continue
 		}
 		if got := p.Match(tt.image); got != tt.want {
 			t.Errorf("%q.Match(%q) = %v, want %v", tt.pattern, tt.image, got, tt.want)
 		}
-		at, err := parseLocation(tt.image)
+		at, err := ParseLocation(tt.image)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if reason, _ := p.mismatch(at); reason != tt.reason {
+		if reason, _ := p.Mismatch(at); reason != tt.reason {
 			t.Errorf("%q against %q: reason\n\t%s\nwant\n\t%s", tt.pattern, tt.image, reason, tt.reason)
 		}
 	}
@@ -59,7 +56,7 @@ func TestPatternMatch(t *testing.T) {
 }
 
 func TestPatternMatchAllocates(t *testing.T) {
-	p, err := ParsePattern("*.dkr.ecr.*.amazonaws.com")
+	p, err := Parse("*.dkr.ecr.*.amazonaws.com")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,37 +66,5 @@ func TestPatternMatchAllocates(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("Match allocates %v times, want 0", n)
-	}
-}
-
-func TestExplainNearestPattern(t *testing.T) {
-	c := &Config{Providers: []Provider{
-		{Name: "far", MatchImages: []string{"*.dkr.ecr.*.amazonaws.com"}},
-		{Name: "near", MatchImages: []string{"quay.io", "registry.example:5000", "*.example"}},
-		{Name: "path", MatchImages: []string{"*.*", "registry.example/team/b", "registry.other/team/a"}},
-		{Name: "bad", MatchImages: []string{"a:b:c"}},
-	}}
-	want := []string{
-		`"*.dkr.ecr.*.amazonaws.com": host: "*.dkr.ecr.*.amazonaws.com" has 6 labels, "registry.example" has 2 labels (a * stands for one label)`,
-		`"*.example": `,
-		`"*.*": `,
-		`"a:b:c": not a valid pattern: what follows the first colon of the host is not a port`,
-	}
-	x := c.Explain("registry.example/team/app:v1")
-	for i, p := range x.Providers {
-		if got := strconv.Quote(p.Pattern) + ": " + p.Reason; got != want[i] {
-			t.Errorf("%s: got\n\t%s\nwant\n\t%s", p.Name, got, want[i])
-		}
-	}
-	c.Providers[1].MatchImages = []string{"quay.io", "registry.example:5000", "registry.exemple"}
-	c.Providers[2].MatchImages = []string{"registry.other/team/a", "registry.example/team/b"}
-	x = c.Explain("registry.example/team/app:v1")
-	for i, want := range map[int]string{1: "registry.example:5000", 2: "registry.example/team/b"} {
-		if got := x.Providers[i].Pattern; got != want {
-			t.Errorf("nearest pattern of %q is %q, want %q", x.Providers[i].Name, got, want)
-		}
-	}
-	if x := c.Explain("Not/Valid"); x.Error == "" || len(x.Providers) != 0 {
-		t.Errorf("an invalid image is explained: %+v", x)
 	}
 }

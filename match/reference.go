@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package match
 
 import (
 	_ "crypto/sha256" // reference.ParseNormalizedNamed accepts the digests that are linked in;
@@ -12,10 +12,10 @@ import (
 	"github.com/distribution/reference"
 )
 
-// repositoryOf returns the normalised repository of an image reference, which
+// Repository returns the normalised repository of an image reference, which
 // is what keyrings and plugins see of it: "nginx:1.25" is
 // "docker.io/library/nginx" (ParseImageName in pkg/util/parsers).
-func repositoryOf(image string) (string, error) {
+func Repository(image string) (string, error) {
 	if repo, ok := plainRepository(image); ok {
 		return repo, nil
 	}
@@ -26,9 +26,9 @@ func repositoryOf(image string) (string, error) {
 	return named.Name(), nil
 }
 
-// registryHost checks a bare registry host and maps the other names of Docker
+// Registry checks a bare registry host and maps the other names of Docker
 // Hub to the one that images have.
-func registryHost(s string) (string, error) {
+func Registry(s string) (string, error) {
 	switch s {
 	case "index.docker.io", "registry-1.docker.io":
 		return "docker.io", nil
@@ -48,7 +48,7 @@ func shorten(s string) string {
 	return s
 }
 
-// plainRepository is repositoryOf for references of the common forms, without
+// plainRepository is Repository for references of the common forms, without
 // the regular expressions and, but for Docker Hub's short names, without
 // allocating. ok is false for the others, whether they are valid or not.
 func plainRepository(image string) (repo string, ok bool) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package match
 
 import (
 	"strings"
@@ -33,9 +33,9 @@ func checkReference(t *testing.T, s string) {
 	} else {
 		want = named.Name()
 	}
-	got, err := repositoryOf(s)
+	got, err := Repository(s)
 	if got != want || (err == nil) != (wantErr == nil) {
-		t.Errorf("repositoryOf(%q) = %q, %v; library: %q, %v", s, got, err, want, wantErr)
+		t.Errorf("Repository(%q) = %q, %v; library: %q, %v", s, got, err, want, wantErr)
 	}
 }
 
@@ -52,9 +52,9 @@ func TestRegistryHost(t *testing.T) {
 		"index.docker.io": "docker.io", "registry-1.docker.io": "docker.io",
 		"": "", "gcr.io/x": "", "https://gcr.io": "", "a b": "", "a..b": "", "*.io": "", "gcr.io:": "",
 	} {
-		got, err := registryHost(in)
+		got, err := Registry(in)
 		if got != want || (err == nil) != (want != "") {
-			t.Errorf("registryHost(%q) = %q, %v; want %q", in, got, err, want)
+			t.Errorf("Registry(%q) = %q, %v; want %q", in, got, err, want)
 		}
 	}
 }
