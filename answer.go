@@ -4,14 +4,15 @@
 package regcred
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -19,7 +20,7 @@ import (
 type question struct {
 	name     string // normalised repository, or the host of a registry lookup
 	registry string // name up to the first slash, port included
-	at       location
+	at       match.Location
 }
 
 func newQuestion(req Request) (question, error) {
@@ -30,7 +31,7 @@ func newQuestion(req Request) (question, error) {
 	if len(name) > math.MaxUint16 {
 		return question{}, fmt.Errorf("image of %d bytes: longer than a cache key can be", len(name))
 	}
-	at, err := parseLocation(name)
+	at, err := match.ParseLocation(name)
 	if err != nil {
 		return question{}, err
 	}
@@ -38,74 +39,24 @@ func newQuestion(req Request) (question, error) {
 	return question{name: name, registry: registry, at: at}, nil
 }
 
-// isHub reports whether the credentials of index.docker.io are used if no
-// other match.
-func (q question) isHub() bool {
-	if q.registry == "docker.io" || q.registry == "index.docker.io" {
-		return true
-	}
-	// kubelet: a host without dot and port is taken for a namespace of Docker
-	// Hub, although after normalisation it is a host (localhost/x). A bare
-	// registry is a host in any case.
-	return q.registry != "" && q.registry != q.name && !strings.ContainsAny(q.registry, ".:")
-}
-
 // authEntry is one credential of an answer under its normalised auth key.
 type authEntry struct {
-	key      Pattern
+	key      match.Pattern
 	username string
-	password Secret
+	password plugin.Secret
 }
 
-// hubKey is the normalised auth key of Docker Hub.
-const hubKey = "index.docker.io"
-
-// compileAuth normalises and compiles auth keys and puts them in the order in
-// which a keyring walks them: reverse byte order of the normalised key, so
-// that longer keys and keys without a glob come first
-// (BasicDockerKeyring.Add in pkg/credentialprovider/keyring.go). Keys that do
-// not parse are left out, each alone. Two keys that become the same come in
-// the order of their text, where the kubelet's order is random.
+// compileAuth compiles auth in the order in which a keyring walks it.
 func compileAuth(auth map[string]plugin.AuthConfig) []authEntry {
 	if len(auth) == 0 {
 		return nil
 	}
-	raw := make([]string, 0, len(auth))
-	for key := range auth {
-		raw = append(raw, key)
+	keys := match.Keys(slices.Collect(maps.Keys(auth)))
+	entries := make([]authEntry, len(keys))
+	for i, k := range keys {
+		entries[i] = authEntry{k.Pattern, auth[k.Raw].Username, auth[k.Raw].Password}
 	}
-	slices.Sort(raw)
-	entries := make([]authEntry, 0, len(auth))
-	for _, key := range raw {
-		if p, ok := compileKey(key); ok {
-			entries = append(entries, authEntry{p, auth[key].Username, auth[key].Password})
-		}
-	}
-	slices.SortStableFunc(entries, func(a, b authEntry) int { return cmp.Compare(b.key.raw, a.key.raw) })
 	return entries
-}
-
-// compileKey normalises an auth key and compiles it.
-func compileKey(key string) (Pattern, bool) {
-	rest, ok := strings.CutPrefix(key, "https://")
-	if !ok {
-		rest = strings.TrimPrefix(key, "http://")
-	}
-	hostport, path, err := splitURL(rest)
-	if err != nil {
-		return Pattern{}, false
-	}
-	// Docker takes /v1/ and /v2/ for the host.
-	if strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/v2/") {
-		path = path[len("/v1"):]
-	}
-	if path == "/" {
-		path = ""
-	}
-	// kubelet: the key is parsed again when it is matched, so that a path is
-	// decoded twice, and a key may parse here and never match.
-	p, err := ParsePattern(hostport + path)
-	return p, err == nil
 }
 
 // answer is what one plugin run, pull secret or file gave, compiled. It is
@@ -138,7 +89,7 @@ func newAnswer(auth map[string]plugin.AuthConfig, from *origin) *answer {
 	if len(a.entries) > 0 {
 		a.keys = make([]string, len(a.entries))
 		for i, e := range a.entries {
-			a.keys[i] = e.key.raw
+			a.keys[i] = e.key.String()
 		}
 	}
 	return a
@@ -152,12 +103,12 @@ func (a *answer) serves(q question) bool {
 	if !a.cached() || a.key.base != q.base(a.key.scope) {
 		return false
 	}
-	return slices.ContainsFunc(a.entries, func(e authEntry) bool { return e.key.matches(q.at) })
+	return slices.ContainsFunc(a.entries, func(e authEntry) bool { return e.key.Matches(q.at) })
 }
 
 func (a *answer) credential(e authEntry) Credential {
 	return Credential{
-		Match:       e.key.raw,
+		Match:       e.key.String(),
 		Username:    e.username,
 		Password:    e.password,
 		Provider:    a.from.provider,
@@ -177,13 +128,13 @@ func appendMatches(creds []Credential, q question, answers []*answer, attempts [
 			continue
 		}
 		for _, e := range a.entries {
-			if e.key.matches(q.at) {
+			if e.key.Matches(q.at) {
 				creds = insertByKey(creds, from, a.credential(e))
 				attempts[i].Matched++
 			}
 		}
 	}
-	if len(creds) > from || !q.isHub() {
+	if len(creds) > from || !match.OnHub(q.name) {
 		return creds
 	}
 	return appendHub(creds, answers, attempts)
@@ -197,7 +148,7 @@ func appendHub(creds []Credential, answers []*answer, attempts []Attempt) []Cred
 			continue
 		}
 		for _, e := range a.entries {
-			if e.key.raw == hubKey {
+			if e.key.String() == match.HubKey {
 				creds = append(creds, a.credential(e))
 				attempts[i].Matched++
 			}

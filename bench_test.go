@@ -9,11 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
 
 func BenchmarkPatternMatch(b *testing.B) {
-	p, err := ParsePattern("*.dkr.ecr.*.amazonaws.com")
+	p, err := match.Parse("*.dkr.ecr.*.amazonaws.com")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -28,12 +30,12 @@ func BenchmarkPatternMatch(b *testing.B) {
 // manyPatterns is a keyring of n patterns in up to 100 providers, and 10,000
 // references, one in ten of which is Docker Hub's.
 func manyPatterns(b *testing.B, n int) (*Keyring, []string) {
-	c := &Config{}
+	c := &config.Config{}
 	in := map[string]plugin.Provider{}
 	providers := min(n, 100)
 	for i := range providers {
 		name := fmt.Sprint("p", i)
-		p := Provider{Name: name, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1}
+		p := config.Provider{Name: name, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1}
 		for j := i; j < n; j += providers {
 			p.MatchImages = append(p.MatchImages, fmt.Sprintf("*.region-%d.registry.example", j))
 		}

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
 )
@@ -67,13 +68,13 @@ func respond(scope plugin.CacheKeyType, d time.Duration, keys ...string) func(co
 }
 
 // oneProvider is a configuration with a provider "p" for the example hosts.
-func oneProvider(attributes *TokenAttributes) *Config {
-	return &Config{Providers: []Provider{{
+func oneProvider(attributes *config.TokenAttributes) *config.Config {
+	return &config.Config{Providers: []config.Provider{{
 		Name: "p", MatchImages: []string{"*.example"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1, TokenAttributes: attributes,
 	}}}
 }
 
-func newScripted(t *testing.T, s *script, attributes *TokenAttributes, accounts ServiceAccounts) *Keyring {
+func newScripted(t *testing.T, s *script, attributes *config.TokenAttributes, accounts ServiceAccounts) *Keyring {
 	t.Helper()
 	k, err := New(oneProvider(attributes), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, ServiceAccounts: accounts})
 	if err != nil {
@@ -182,7 +183,7 @@ func TestCoalesceFailureIsNotAChainThoughTheScopeIsKnown(t *testing.T) {
 			}
 			return respond(plugin.CacheRegistry, time.Hour, "")(ctx, req)
 		}
-		k := newScripted(t, s, perAccount(CachePerServiceAccount), &accounts{})
+		k := newScripted(t, s, perAccount(config.CachePerServiceAccount), &accounts{})
 		defer k.Close()
 		reqs := []Request{podRequest("r.example/0", "alice", 0)}
 		for i := range 5 {
@@ -351,15 +352,15 @@ func (a *accounts) GetServiceAccount(_ context.Context, namespace, name string) 
 	return &ServiceAccount{Namespace: namespace, Name: name, UID: "uid-" + name, Annotations: map[string]string{"example.com/role": name}}, a.err
 }
 
-func (a *accounts) RequestToken(_ context.Context, req TokenRequest) (Secret, error) {
+func (a *accounts) RequestToken(_ context.Context, req TokenRequest) (plugin.Secret, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.tokens++
-	return Secret(fmt.Sprintf("%s %s %s %s", canary.Token, req.ServiceAccount, req.PodUID, req.Audience)), nil
+	return plugin.Secret(fmt.Sprintf("%s %s %s %s", canary.Token, req.ServiceAccount, req.PodUID, req.Audience)), nil
 }
 
-func perAccount(cache TokenCacheType) *TokenAttributes {
-	return &TokenAttributes{
+func perAccount(cache config.TokenCacheType) *config.TokenAttributes {
+	return &config.TokenAttributes{
 		ServiceAccountTokenAudience: "registry", CacheType: cache, RequireServiceAccount: new(true),
 		RequiredServiceAccountAnnotationKeys: []string{"example.com/role"},
 	}
@@ -370,7 +371,7 @@ func podRequest(image, account string, pod int) Request {
 }
 
 func TestCoalesceServiceAccountsApart(t *testing.T) {
-	for _, cache := range []TokenCacheType{CachePerServiceAccount, CachePerToken} {
+	for _, cache := range []config.TokenCacheType{config.CachePerServiceAccount, config.CachePerToken} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &script{answer: func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 				resp, err := respond(plugin.CacheGlobal, time.Hour, "*.example")(ctx, req)
@@ -395,7 +396,7 @@ func TestCoalesceServiceAccountsApart(t *testing.T) {
 				}
 			}
 			wantExecs, wantTokens := 2, 2
-			if cache == CachePerToken {
+			if cache == config.CachePerToken {
 				wantExecs, wantTokens = 40, 40 // a pod is a token is an identity
 			}
 			if s.execs() != wantExecs || api.tokens != wantTokens {
@@ -413,7 +414,7 @@ func TestCoalesceEchoedTokenIsRefusedToWaiters(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: echo}
-		k := newScripted(t, s, perAccount(CachePerServiceAccount), &accounts{})
+		k := newScripted(t, s, perAccount(config.CachePerServiceAccount), &accounts{})
 		defer k.Close()
 		results, errs := lookupAll(k, podRequest("r.example/a", "alice", 1), podRequest("r.example/b", "alice", 2), podRequest("r.example/a", "alice", 3))
 		for i, err := range errs {
@@ -425,7 +426,7 @@ func TestCoalesceEchoedTokenIsRefusedToWaiters(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: echo}
-		k := newScripted(t, s, perAccount(CachePerToken), &accounts{})
+		k := newScripted(t, s, perAccount(config.CachePerToken), &accounts{})
 		defer k.Close()
 		if _, err := k.Lookup(context.Background(), podRequest("r.example/a", "alice", 1)); err != nil {
 			t.Errorf("cacheType Token: %v; want it allowed", err)
@@ -437,7 +438,7 @@ func TestServiceAccountCacheBeforeToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
 		api := &accounts{}
-		k := newScripted(t, s, perAccount(CachePerServiceAccount), api)
+		k := newScripted(t, s, perAccount(config.CachePerServiceAccount), api)
 		defer k.Close()
 		for pod := range 500 {
 			if _, err := k.Lookup(context.Background(), podRequest("r.example/app", "alice", pod)); err != nil {
@@ -452,7 +453,7 @@ func TestServiceAccountCacheBeforeToken(t *testing.T) {
 
 func TestServiceAccountSkips(t *testing.T) {
 	s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
-	attributes := perAccount(CachePerServiceAccount)
+	attributes := perAccount(config.CachePerServiceAccount)
 	attributes.RequiredServiceAccountAnnotationKeys = []string{"example.com/other"}
 	k := newScripted(t, s, attributes, &accounts{})
 	defer k.Close()
@@ -476,14 +477,14 @@ func TestServiceAccountFailures(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		accounts ServiceAccounts
-		stage    Stage
+		stage    plugin.Stage
 	}{
 		{"no access", nil, StageServiceAccount},
 		{"not found", &accounts{err: errors.New("not found")}, StageServiceAccount},
 		{"huge annotation", hugeAnnotation{}, StageServiceAccount},
 		{"no token", noToken{}, StageToken},
 	} {
-		k := newScripted(t, s, perAccount(CachePerServiceAccount), tt.accounts)
+		k := newScripted(t, s, perAccount(config.CachePerServiceAccount), tt.accounts)
 		res, err := k.Lookup(context.Background(), podRequest("r.example/a", "alice", 1))
 		var lookup *LookupError
 		if !errors.As(err, &lookup) || res.Attempts[0].Stage != tt.stage {
@@ -499,7 +500,7 @@ func (hugeAnnotation) GetServiceAccount(context.Context, string, string) (*Servi
 	return &ServiceAccount{Annotations: map[string]string{"example.com/role": strings.Repeat("x", 1<<16)}}, nil
 }
 
-func (hugeAnnotation) RequestToken(context.Context, TokenRequest) (Secret, error) {
+func (hugeAnnotation) RequestToken(context.Context, TokenRequest) (plugin.Secret, error) {
 	return canary.Token, nil
 }
 
@@ -509,14 +510,14 @@ func (noToken) GetServiceAccount(context.Context, string, string) (*ServiceAccou
 	return &ServiceAccount{Annotations: map[string]string{"example.com/role": strings.Repeat("x", 1<<15)}}, nil
 }
 
-func (noToken) RequestToken(context.Context, TokenRequest) (Secret, error) { return "", nil }
+func (noToken) RequestToken(context.Context, TokenRequest) (plugin.Secret, error) { return "", nil }
 
 func TestHeldIdentityIsKeyedByToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: respond(plugin.CacheGlobal, time.Hour, "*.example")}
-		k := newScripted(t, s, perAccount(CachePerServiceAccount), nil)
+		k := newScripted(t, s, perAccount(config.CachePerServiceAccount), nil)
 		defer k.Close()
-		ask := func(token Secret, role string) {
+		ask := func(token plugin.Secret, role string) {
 			req := Request{Image: "r.example/a", Token: token, Annotations: map[string]string{"example.com/role": role, "not.selected": role + token.String()}}
 			if _, err := k.Lookup(context.Background(), req); err != nil {
 				t.Fatal(err)

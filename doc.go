@@ -7,7 +7,7 @@
 // and returns the credentials in the order in which a kubelet would try them
 // (KEP-2133, KEP-4412).
 //
-//	config, err := regcred.Load("/etc/kubernetes/credential-providers.yaml")
+//	config, err := config.Load("/etc/kubernetes/credential-providers.yaml")
 //	if err == nil {
 //		err = config.Validate()
 //	}

@@ -11,7 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/lint"
 )
 
 // TestDocsSampleConfigurations: a kubelet takes every configuration in the
@@ -44,7 +45,7 @@ func problems(t *testing.T, text string) []string {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config, err := regcred.Load(file)
+	config, err := config.Load(file)
 	if err == nil {
 		err = config.Validate()
 	}
@@ -52,8 +53,8 @@ func problems(t *testing.T, text string) []string {
 		return []string{err.Error()}
 	}
 	var found []string
-	for _, f := range config.Lint() {
-		if f.Severity != regcred.SeverityInfo {
+	for _, f := range lint.Check(config) {
+		if f.Severity != lint.SeverityInfo {
 			found = append(found, string(f.Rule)+": "+f.Message)
 		}
 	}

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -21,13 +23,13 @@ import (
 // exampleKeyring loads the configuration of the examples. In place of executables they
 // use providers of this process.
 func exampleKeyring(opts regcred.Options, team plugin.ProviderFunc) *regcred.Keyring {
-	config, err := regcred.Load("testdata/library/credential-providers.yaml")
+	cfg, err := config.Load("testdata/library/credential-providers.yaml")
 	if err != nil {
 		panic(err)
 	}
 	opts.BinDir = "/usr/libexec/credential-providers"
 	opts.InProcess = map[string]plugin.Provider{"team-credential-provider": team, "tenant-credential-provider": plugin.ProviderFunc(askTenants)}
-	keyring, err := regcred.New(config, opts)
+	keyring, err := regcred.New(cfg, opts)
 	if err != nil {
 		panic(err)
 	}
@@ -60,12 +62,12 @@ func throttled(context.Context, *plugin.Request) (*plugin.Response, error) {
 
 // Compiled, but not run: a node's own paths.
 func Example() {
-	config, err := regcred.Load("/etc/kubernetes/credential-providers")
+	cfg, err := config.Load("/etc/kubernetes/credential-providers")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	keyring, err := regcred.New(config, regcred.Options{BinDir: "/usr/libexec/credential-providers"})
+	keyring, err := regcred.New(cfg, regcred.Options{BinDir: "/usr/libexec/credential-providers"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -82,15 +84,15 @@ func Example() {
 }
 
 func ExampleNew() {
-	config, err := regcred.Load("testdata/library/credential-providers.yaml")
+	cfg, err := config.Load("testdata/library/credential-providers.yaml")
 	if err == nil {
-		err = config.Validate()
+		err = cfg.Validate()
 	}
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	keyring, err := regcred.New(config, regcred.Options{
+	keyring, err := regcred.New(cfg, regcred.Options{
 		BinDir: "/usr/libexec/credential-providers",
 		Sources: []regcred.AuthSource{
 			regcred.NodeDockerConfig(regcred.NodePaths{RootDir: "/var/lib/kubelet"}),
@@ -102,7 +104,7 @@ func ExampleNew() {
 	}
 	defer keyring.Close()
 
-	for _, p := range config.Providers {
+	for _, p := range cfg.Providers {
 		fmt.Println(p.Name, p.MatchImages)
 	}
 	// Output:
@@ -209,7 +211,7 @@ func (accounts) GetServiceAccount(_ context.Context, namespace, name string) (*r
 	return &regcred.ServiceAccount{Namespace: namespace, Name: name, UID: "5d0a5a2c"}, nil
 }
 
-func (accounts) RequestToken(_ context.Context, req regcred.TokenRequest) (regcred.Secret, error) {
+func (accounts) RequestToken(_ context.Context, req regcred.TokenRequest) (plugin.Secret, error) {
 	fmt.Printf("a token of %s/%s for %s, bound to pod %s\n", req.Namespace, req.ServiceAccount, req.Audience, req.PodName)
 	return canary.Token, nil
 }
@@ -267,12 +269,12 @@ func ExampleOptions_observer() {
 }
 
 func ExampleOptions_inProcess() {
-	config, err := regcred.Load("testdata/library/credential-providers.yaml")
+	cfg, err := config.Load("testdata/library/credential-providers.yaml")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	keyring, err := regcred.New(config, regcred.Options{
+	keyring, err := regcred.New(cfg, regcred.Options{
 		BinDir: "/usr/libexec/credential-providers",
 		InProcess: map[string]plugin.Provider{
 			"team-credential-provider": plugin.ProviderFunc(askTeam),
@@ -292,7 +294,7 @@ func ExampleOptions_inProcess() {
 }
 
 func ExamplePattern() {
-	pattern, err := regcred.ParsePattern("*.eu.registry.example/team")
+	pattern, err := match.Parse("*.eu.registry.example/team")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -312,13 +314,13 @@ func ExamplePattern() {
 	// eu.registry.example/team/app false
 }
 
-func ExampleConfig_Explain() {
-	config, err := regcred.Load("testdata/library/credential-providers.yaml")
+func ExampleExplain() {
+	cfg, err := config.Load("testdata/library/credential-providers.yaml")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	for _, p := range config.Explain("registry.example/other/app:v1").Providers {
+	for _, p := range regcred.Explain(cfg, regcred.Request{Image: "registry.example/other/app:v1"}).Providers {
 		fmt.Printf("%s: matched %t: %s: %s\n", p.Name, p.Matched, p.Pattern, p.Reason)
 	}
 	// Output:

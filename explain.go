@@ -3,7 +3,13 @@
 
 package regcred
 
-import "math"
+import (
+	"cmp"
+	"math"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/match"
+)
 
 // Explanation says which providers match an image, and why the others do not.
 type Explanation struct {
@@ -31,20 +37,11 @@ type PatternExplanation struct {
 	Reason  string `json:"reason,omitempty"` // e.g. `label 2: "us" does not match "eu*"`
 }
 
-// Explain says for every provider and pattern whether it matches image, and
-// why not. It runs nothing. What a provider then does is in the Attempts of
-// [Keyring.Lookup].
-func (c *Config) Explain(image string) Explanation {
-	return c.explain(Request{Image: image}, image)
-}
-
-// ExplainRegistry is Explain for a bare registry host.
-func (c *Config) ExplainRegistry(host string) Explanation {
-	return c.explain(Request{Registry: host}, host)
-}
-
-func (c *Config) explain(req Request, given string) Explanation {
-	x := Explanation{Image: given, Providers: []ProviderExplanation{}}
+// Explain says for every provider and pattern whether it matches the image or
+// registry of req, and why not. It runs nothing, and looks at nothing else of
+// req. What a provider then does is in the Attempts of [Keyring.Lookup].
+func Explain(c *config.Config, req Request) Explanation {
+	x := Explanation{Image: cmp.Or(req.Image, req.Registry), Providers: []ProviderExplanation{}}
 	q, err := newQuestion(req)
 	if err != nil {
 		x.Error = err.Error()
@@ -59,7 +56,7 @@ func (c *Config) explain(req Request, given string) Explanation {
 	return x
 }
 
-func explainProvider(p *Provider, q question) ProviderExplanation {
+func explainProvider(p *config.Provider, q question) ProviderExplanation {
 	x := ProviderExplanation{Name: p.Name, Patterns: []PatternExplanation{}}
 	nearest := math.MinInt
 	for _, s := range p.MatchImages {
@@ -77,10 +74,10 @@ func explainProvider(p *Provider, q question) ProviderExplanation {
 }
 
 func explainPattern(s string, q question) (x PatternExplanation, near int) {
-	p, err := ParsePattern(s)
+	p, err := match.Parse(s)
 	if err != nil {
 		return PatternExplanation{Pattern: s, Reason: "not a valid pattern: " + err.Error()}, 0
 	}
-	reason, near := p.mismatch(q.at)
+	reason, near := p.Mismatch(q.at)
 	return PatternExplanation{Pattern: s, Matched: reason == "", Reason: reason}, near
 }

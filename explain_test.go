@@ -6,10 +6,12 @@ package regcred
 import (
 	"strconv"
 	"testing"
+
+	"github.com/regcred/regcred/config"
 )
 
 func TestExplainNearestPattern(t *testing.T) {
-	c := &Config{Providers: []Provider{
+	c := &config.Config{Providers: []config.Provider{
 		{Name: "far", MatchImages: []string{"*.dkr.ecr.*.amazonaws.com"}},
 		{Name: "near", MatchImages: []string{"quay.io", "registry.example:5000", "*.example"}},
 		{Name: "path", MatchImages: []string{"*.*", "registry.example/team/b", "registry.other/team/a"}},
@@ -21,7 +23,7 @@ func TestExplainNearestPattern(t *testing.T) {
 		`"*.*": `,
 		`"a:b:c": not a valid pattern: what follows the first colon of the host is not a port`,
 	}
-	x := c.Explain("registry.example/team/app:v1")
+	x := Explain(c, Request{Image: "registry.example/team/app:v1"})
 	for i, p := range x.Providers {
 		if got := strconv.Quote(p.Pattern) + ": " + p.Reason; got != want[i] {
 			t.Errorf("%s: got\n\t%s\nwant\n\t%s", p.Name, got, want[i])
@@ -29,13 +31,13 @@ func TestExplainNearestPattern(t *testing.T) {
 	}
 	c.Providers[1].MatchImages = []string{"quay.io", "registry.example:5000", "registry.exemple"}
 	c.Providers[2].MatchImages = []string{"registry.other/team/a", "registry.example/team/b"}
-	x = c.Explain("registry.example/team/app:v1")
+	x = Explain(c, Request{Image: "registry.example/team/app:v1"})
 	for i, want := range map[int]string{1: "registry.example:5000", 2: "registry.example/team/b"} {
 		if got := x.Providers[i].Pattern; got != want {
 			t.Errorf("nearest pattern of %q is %q, want %q", x.Providers[i].Name, got, want)
 		}
 	}
-	if x := c.Explain("Not/Valid"); x.Error == "" || len(x.Providers) != 0 {
+	if x := Explain(c, Request{Image: "Not/Valid"}); x.Error == "" || len(x.Providers) != 0 {
 		t.Errorf("an invalid image is explained: %+v", x)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+
+	"github.com/regcred/regcred/plugin"
 )
 
 // fmt prints what stands in unexported fields, and behind a pointer that does
@@ -37,12 +39,6 @@ func (s AuthSet) Format(f fmt.State, verb rune) {
 	fmt.Fprintf(f, fmt.FormatString(f, verb), plain(s))
 }
 
-// Format writes v with its value masked, whatever the verb.
-func (v EnvVar) Format(f fmt.State, verb rune) {
-	type plain EnvVar
-	fmt.Fprintf(f, fmt.FormatString(f, verb), plain(v))
-}
-
 // Format writes namespace and name of s, whatever the verb.
 func (s PullSecret) Format(f fmt.State, _ rune) { io.WriteString(f, s.title()) }
 
@@ -50,28 +46,7 @@ func (s PullSecret) Format(f fmt.State, _ rune) { io.WriteString(f, s.title()) }
 func (s PullSecret) LogValue() slog.Value { return slog.StringValue(s.title()) }
 
 // MarshalJSON always fails, as that of [Secret] does.
-func (s PullSecret) MarshalJSON() ([]byte, error) { return Secret("").MarshalJSON() }
-
-// Format writes the name of p, whatever the verb: values of args and env are secrets.
-func (p Provider) Format(f fmt.State, _ rune) { io.WriteString(f, p.Name) }
-
-// LogValue returns the name of p.
-func (p Provider) LogValue() slog.Value { return slog.StringValue(p.Name) }
-
-// Format writes where c was loaded from and what providers it has, whatever the verb.
-func (c Config) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "%s%v", c.path, c.Providers) }
-
-// LogValue returns the same.
-func (c Config) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(c)) }
-
-// Format writes the name of f, whatever the verb: Data holds secrets.
-func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Name) }
-
-// LogValue returns the same.
-func (f File) LogValue() slog.Value { return slog.StringValue(f.Name) }
-
-// MarshalJSON always fails, as that of [Secret] does.
-func (f File) MarshalJSON() ([]byte, error) { return Secret("").MarshalJSON() }
+func (s PullSecret) MarshalJSON() ([]byte, error) { return plugin.Secret("").MarshalJSON() }
 
 // Format writes BinDir alone, whatever the verb: an environment holds secrets.
 func (o Options) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "{BinDir: %q}", o.BinDir) }

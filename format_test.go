@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
 )
@@ -32,7 +33,7 @@ providers:
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := Load(file)
+	c, err := config.Load(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +55,8 @@ providers:
 	}
 	provider, set := &c.Providers[0], AuthSet{Auths: users("r.example", "u")}
 	values := map[string]any{
-		"Config": c, "File": c.Files()[0], "pointers to File": []*File{&c.Files()[0]}, "Files": c.Files(), "Provider": *provider, "EnvVar": provider.Env[0], "pointers to EnvVar": []*EnvVar{&provider.Env[0]},
-		"pointers to Provider": []*Provider{provider}, "no env": []*Provider{{Args: provider.Args}}, "Keyring": k, "Options": opts, "pointers to Options": []*Options{&opts},
+		"Config": c, "File": c.Files()[0], "pointers to File": []*config.File{c.Files()[0]}, "Files": c.Files(), "Provider": *provider, "EnvVar": provider.Env[0], "pointers to EnvVar": []*config.EnvVar{&provider.Env[0]},
+		"pointers to Provider": []*config.Provider{provider}, "no env": []*config.Provider{{Args: provider.Args}}, "Keyring": k, "Options": opts, "pointers to Options": []*Options{&opts},
 		"Request": req, "pointers to Request": []*Request{&req}, "Result": res, "pointers to Result": []*Result{res},
 		"Credential": res.Credentials[0], "pointers to Credential": []*Credential{&res.Credentials[0]},
 		"AuthSet": set, "pointers to AuthSet": []*AuthSet{&set}, "PullSecret": req.PullSecrets[0], "pointers to PullSecret": []*PullSecret{&req.PullSecrets[0]},

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
 )
@@ -23,24 +25,24 @@ func TestAttemptIdentity(t *testing.T) {
 	tests := []struct {
 		name     string
 		requests []Request // the last one counts
-		cache    TokenCacheType
+		cache    config.TokenCacheType
 		required []string
 		api      ServiceAccounts
 		want     *Identity
 	}{
-		{"token requested", []Request{pod}, CachePerServiceAccount, nil, &accounts{},
+		{"token requested", []Request{pod}, config.CachePerServiceAccount, nil, &accounts{},
 			&Identity{account, audience, []string{role}, []string{"example.com/absent"}, "", TokenRequested}},
-		{"answer from the cache", []Request{pod, podRequest("r.example/b", "alice", 2)}, CachePerServiceAccount, nil, &accounts{},
+		{"answer from the cache", []Request{pod, podRequest("r.example/b", "alice", 2)}, config.CachePerServiceAccount, nil, &accounts{},
 			&Identity{account, audience, []string{role}, []string{"example.com/absent"}, "", TokenNone}},
-		{"a token for every pod", []Request{pod, pod}, CachePerToken, nil, &accounts{},
+		{"a token for every pod", []Request{pod, pod}, config.CachePerToken, nil, &accounts{},
 			&Identity{account, audience, []string{role}, []string{"example.com/absent"}, "", TokenRequested}},
-		{"token given", []Request{held}, CachePerServiceAccount, nil, nil,
+		{"token given", []Request{held}, config.CachePerServiceAccount, nil, nil,
 			&Identity{ObjectRef{}, audience, []string{role}, []string{"example.com/absent"}, "", TokenGiven}},
-		{"required annotation missing", []Request{pod}, CachePerServiceAccount, []string{"example.com/needed"}, &accounts{},
+		{"required annotation missing", []Request{pod}, config.CachePerServiceAccount, []string{"example.com/needed"}, &accounts{},
 			&Identity{account, audience, nil, nil, "example.com/needed", TokenNone}},
-		{"account not found", []Request{pod}, CachePerServiceAccount, nil, &accounts{err: errors.New("not found")},
+		{"account not found", []Request{pod}, config.CachePerServiceAccount, nil, &accounts{err: errors.New("not found")},
 			&Identity{ObjectRef{Namespace: "ns", Name: "alice"}, audience, nil, nil, "", TokenNone}},
-		{"nobody", []Request{{Image: "r.example/a"}}, CachePerServiceAccount, nil, &accounts{}, nil},
+		{"nobody", []Request{{Image: "r.example/a"}}, config.CachePerServiceAccount, nil, &accounts{}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -64,7 +66,7 @@ func TestAttemptIdentity(t *testing.T) {
 // hanging is an API server that leaves one of its two questions open.
 type hanging struct {
 	accounts
-	at    Stage
+	at    plugin.Stage
 	asked TokenRequest // the last one
 }
 
@@ -76,7 +78,7 @@ func (h *hanging) GetServiceAccount(ctx context.Context, namespace, name string)
 	return h.accounts.GetServiceAccount(ctx, namespace, name)
 }
 
-func (h *hanging) RequestToken(ctx context.Context, req TokenRequest) (Secret, error) {
+func (h *hanging) RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
 	h.asked = req
 	if h.at == StageToken {
 		<-ctx.Done()
@@ -88,8 +90,8 @@ func (h *hanging) RequestToken(ctx context.Context, req TokenRequest) (Secret, e
 // TestServiceAccountsHang: a lookup ends though its caller and the API server
 // have all the time in the world.
 func TestServiceAccountsHang(t *testing.T) {
-	for _, cache := range []TokenCacheType{CachePerServiceAccount, CachePerToken} {
-		for _, stage := range []Stage{StageServiceAccount, StageToken} {
+	for _, cache := range []config.TokenCacheType{config.CachePerServiceAccount, config.CachePerToken} {
+		for _, stage := range []plugin.Stage{StageServiceAccount, StageToken} {
 			t.Run(string(cache)+" "+string(stage), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					k := newScripted(t, &script{}, perAccount(cache), &hanging{at: stage})
@@ -116,7 +118,7 @@ func TestServiceAccountsHang(t *testing.T) {
 // TestTokenRequestInFull: the UIDs keep what has been made anew apart.
 func TestTokenRequestInFull(t *testing.T) {
 	api := &hanging{}
-	k := newScripted(t, &script{answer: respond(plugin.CacheImage, 0, "")}, perAccount(CachePerToken), api)
+	k := newScripted(t, &script{answer: respond(plugin.CacheImage, 0, "")}, perAccount(config.CachePerToken), api)
 	defer k.Close()
 	if _, err := k.Lookup(t.Context(), podRequest("r.example/a", "alice", 1)); err != nil {
 		t.Fatal(err)

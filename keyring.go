@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -103,7 +105,7 @@ type Request struct {
 
 	// Token and Annotations are a service-account identity that the caller
 	// already holds; answers are then cached by the token's hash.
-	Token       Secret
+	Token       plugin.Secret
 	Annotations map[string]string
 }
 
@@ -119,9 +121,9 @@ func (r *Request) name() (string, error) {
 	case r.Image != "" && r.Registry != "":
 		return "", errors.New("a request names an image or a registry, not both")
 	case r.Registry != "":
-		return registryHost(r.Registry)
+		return match.Registry(r.Registry)
 	default:
-		return repositoryOf(r.Image)
+		return match.Repository(r.Image)
 	}
 }
 
@@ -130,7 +132,7 @@ func (r *Request) name() (string, error) {
 type Keyring struct {
 	opts     Options
 	patterns [][]string // matchImages by provider
-	index    *index
+	index    *match.Index
 	runners  []*runner
 
 	ctx    context.Context // ends with Close
@@ -142,17 +144,18 @@ type Keyring struct {
 // New makes a Keyring of a configuration, which it takes as valid: call
 // [Config.Validate] first. A missing or broken executable is not an error
 // here but an [Attempt] of each lookup that would run it.
-func New(c *Config, opts Options) (*Keyring, error) {
+func New(c *config.Config, opts Options) (*Keyring, error) {
 	if opts.BinDir == "" {
 		return nil, errors.New("keyring: Options.BinDir is required")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	k := &Keyring{opts: opts, index: newIndex(c.Providers), ctx: ctx, cancel: cancel}
+	k := &Keyring{opts: opts, ctx: ctx, cancel: cancel}
 	for i := range c.Providers {
 		p := &c.Providers[i]
 		k.patterns = append(k.patterns, p.MatchImages)
 		k.runners = append(k.runners, newRunner(k, p))
 	}
+	k.index = match.NewIndex(k.patterns)
 	return k, nil
 }
 

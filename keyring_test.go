@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
 )
@@ -43,11 +44,11 @@ func users(auth ...string) map[string]plugin.AuthConfig {
 // one to three labels.
 func keyringOf(t *testing.T, opts Options, answers ...plugin.Provider) *Keyring {
 	t.Helper()
-	c := &Config{}
+	c := &config.Config{}
 	opts.BinDir, opts.InProcess = "none", map[string]plugin.Provider{}
 	for i, a := range answers {
 		name := fmt.Sprint("p", i)
-		c.Providers = append(c.Providers, Provider{
+		c.Providers = append(c.Providers, config.Provider{
 			Name: name, MatchImages: []string{"*", "*.*", "*.*.*", "*:5000", "*.*:5000"},
 			DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1,
 		})
@@ -286,12 +287,12 @@ func TestMissingExecutableIsAnAttempt(t *testing.T) {
 func TestProvidersRunSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func() *script { return &script{answer: respond(plugin.CacheRegistry, time.Hour, "")} }
-		c := &Config{}
+		c := &config.Config{}
 		in := map[string]plugin.Provider{}
 		for i := range 3 {
 			name := fmt.Sprint("p", i)
 			in[name] = slow()
-			c.Providers = append(c.Providers, Provider{Name: name, MatchImages: []string{"r.io"}})
+			c.Providers = append(c.Providers, config.Provider{Name: name, MatchImages: []string{"r.io"}})
 		}
 		k, err := New(c, Options{BinDir: "none", InProcess: in})
 		if err != nil {
@@ -514,7 +515,7 @@ func TestBackoff(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer k.Close()
-		look := func() Stage {
+		look := func() plugin.Stage {
 			res, err := k.Lookup(t.Context(), Request{Image: "r.example/x"})
 			if err == nil {
 				t.Fatal("no error")
@@ -612,7 +613,7 @@ func TestCachedLookupAllocates(t *testing.T) {
 }
 
 func TestNewRequiresBinDir(t *testing.T) {
-	if _, err := New(&Config{}, Options{}); err == nil {
+	if _, err := New(&config.Config{}, Options{}); err == nil {
 		t.Error("accepted without BinDir")
 	}
 }

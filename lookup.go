@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -68,11 +69,11 @@ func (l *lookup) askSources(ctx context.Context) {
 
 // askProviders consults the plugins whose patterns match.
 func (l *lookup) askProviders(ctx context.Context, req *Request) {
-	var buf [16]hit
+	var buf [16]match.Hit
 	from, now, pending := len(l.answers), time.Now(), 0
-	for _, h := range l.k.index.match(l.q.at, buf[:0]) {
-		r := l.k.runners[h.provider]
-		a := Attempt{Kind: SourceProvider, Provider: r.name, Index: h.provider, Pattern: l.k.patterns[h.provider][h.pattern]}
+	for _, h := range l.k.index.Match(l.q.at, buf[:0]) {
+		r := l.k.runners[h.List]
+		a := Attempt{Kind: SourceProvider, Provider: r.name, Index: h.List, Pattern: l.k.patterns[h.List][h.Pattern]}
 		ans := r.peek(l.q, now)
 		if ans != nil {
 			a.record(outcome{answer: ans, cache: CacheHit}, now)

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
 )
@@ -68,7 +69,7 @@ func TestErrorOfAProviderOfThisProcessIsScrubbed(t *testing.T) {
 		},
 		"nothing": func(context.Context, *plugin.Request) (*plugin.Response, error) { return nil, nil },
 	} {
-		k, err := New(oneProvider(perAccount(CachePerServiceAccount)), Options{
+		k, err := New(oneProvider(perAccount(config.CachePerServiceAccount)), Options{
 			BinDir: "none", ServiceAccounts: &accounts{}, InProcess: map[string]plugin.Provider{"p": p},
 		})
 		if err != nil {
@@ -91,7 +92,7 @@ func (nilAccounts) GetServiceAccount(context.Context, string, string) (*ServiceA
 }
 
 func TestServiceAccountThatIsNil(t *testing.T) {
-	k := newScripted(t, &script{}, perAccount(CachePerServiceAccount), nilAccounts{})
+	k := newScripted(t, &script{}, perAccount(config.CachePerServiceAccount), nilAccounts{})
 	defer k.Close()
 	res, err := k.Lookup(t.Context(), podRequest("r.example/a", "alice", 1))
 	if err == nil || res.Attempts[0].Stage != StageServiceAccount {
@@ -121,7 +122,7 @@ type podsGone struct {
 	n int
 }
 
-func (p *podsGone) RequestToken(ctx context.Context, req TokenRequest) (Secret, error) {
+func (p *podsGone) RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
 	time.Sleep(time.Second)
 	for i := range p.n {
 		if req.PodName == fmt.Sprint("pod-", i) {
@@ -133,7 +134,7 @@ func (p *podsGone) RequestToken(ctx context.Context, req TokenRequest) (Secret, 
 
 func TestATokenThatAnotherPodCouldNotGet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newScripted(t, &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}, perAccount(CachePerServiceAccount), &podsGone{n: 5})
+		k := newScripted(t, &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}, perAccount(config.CachePerServiceAccount), &podsGone{n: 5})
 		defer k.Close()
 		begin := time.Now()
 		var reqs []Request
@@ -163,7 +164,7 @@ func (s testSource) Auths(ctx context.Context, _ string) ([]AuthSet, error) { re
 
 func TestASourceThatHangsLeavesTimeForTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k, err := New(&Config{}, Options{BinDir: "none", Sources: []AuthSource{
+		k, err := New(&config.Config{}, Options{BinDir: "none", Sources: []AuthSource{
 			testSource{"hangs", func(ctx context.Context) ([]AuthSet, error) { <-ctx.Done(); return nil, ctx.Err() }},
 			testSource{"answers", func(ctx context.Context) ([]AuthSet, error) {
 				return []AuthSet{{Source{Kind: SourceNode}, users("r.example", "u")}}, ctx.Err()

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
 )
@@ -38,11 +39,11 @@ func answer(m map[string]auth) *plugin.Response {
 // look up, and answer as given.
 func inProcess(t *testing.T, answers []map[string]auth) *regcred.Keyring {
 	t.Helper()
-	c := &regcred.Config{}
+	c := &config.Config{}
 	opts := regcred.Options{BinDir: t.TempDir(), InProcess: map[string]plugin.Provider{}}
 	for i, a := range answers {
 		name := fmt.Sprintf("p%d", i)
-		c.Providers = append(c.Providers, regcred.Provider{
+		c.Providers = append(c.Providers, config.Provider{
 			Name: name, APIVersion: plugin.V1, DefaultCacheDuration: new(time.Hour),
 			MatchImages: []string{"*", "*.*", "*.*.*", "*:5000", "*.*:5000"},
 		})
@@ -53,7 +54,7 @@ func inProcess(t *testing.T, answers []map[string]auth) *regcred.Keyring {
 	return open(t, c, opts)
 }
 
-func open(t *testing.T, c *regcred.Config, opts regcred.Options) *regcred.Keyring {
+func open(t *testing.T, c *config.Config, opts regcred.Options) *regcred.Keyring {
 	t.Helper()
 	k, err := regcred.New(c, opts)
 	if err != nil {
@@ -173,8 +174,8 @@ func (id *identityVector) GetServiceAccount(context.Context, string, string) (*r
 }
 
 // RequestToken implements regcred.ServiceAccounts.
-func (id *identityVector) RequestToken(context.Context, regcred.TokenRequest) (regcred.Secret, error) {
-	return regcred.Secret(id.Token), nil
+func (id *identityVector) RequestToken(context.Context, regcred.TokenRequest) (plugin.Secret, error) {
+	return plugin.Secret(id.Token), nil
 }
 
 func TestParityCacheKey(t *testing.T) {
@@ -217,16 +218,16 @@ func TestParityCacheKey(t *testing.T) {
 
 // tokenConfig is a provider in service-account mode that selects every
 // annotation of the identities.
-func tokenConfig(cacheType string, ids ...identityVector) *regcred.Config {
+func tokenConfig(cacheType string, ids ...identityVector) *config.Config {
 	var keys []string
 	for _, id := range ids {
 		keys = slices.AppendSeq(keys, maps.Keys(id.Annotations))
 	}
 	slices.Sort(keys)
-	return &regcred.Config{Providers: []regcred.Provider{{
+	return &config.Config{Providers: []config.Provider{{
 		Name: "p", MatchImages: []string{"registry.io"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1,
-		TokenAttributes: &regcred.TokenAttributes{
-			ServiceAccountTokenAudience: "registry.io", CacheType: regcred.TokenCacheType(cacheType), RequireServiceAccount: new(false),
+		TokenAttributes: &config.TokenAttributes{
+			ServiceAccountTokenAudience: "registry.io", CacheType: config.TokenCacheType(cacheType), RequireServiceAccount: new(false),
 			OptionalServiceAccountAnnotationKeys: slices.Compact(keys),
 		},
 	}}}
@@ -301,7 +302,7 @@ func (s server) GetServiceAccount(_ context.Context, namespace, name string) (*r
 }
 
 // RequestToken implements regcred.ServiceAccounts.
-func (s server) RequestToken(context.Context, regcred.TokenRequest) (regcred.Secret, error) {
+func (s server) RequestToken(context.Context, regcred.TokenRequest) (plugin.Secret, error) {
 	if s.fails == "token" {
 		return "", errors.New("refused")
 	}
@@ -335,7 +336,7 @@ func TestParityCache(t *testing.T) {
 			resp.CacheDuration = &d
 		}
 		runs := 0
-		k := open(t, &regcred.Config{Providers: []regcred.Provider{{
+		k := open(t, &config.Config{Providers: []config.Provider{{
 			Name: "p", MatchImages: []string{"*.io", "*.io:5000"}, DefaultCacheDuration: &def, APIVersion: plugin.V1,
 		}}}, regcred.Options{BinDir: t.TempDir(), InProcess: map[string]plugin.Provider{
 			"p": plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {

@@ -16,8 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -64,9 +65,9 @@ func TestParityMatch(t *testing.T) {
 		Match, Invalid bool
 	}
 	for _, v := range vectors[vector](t, "match") {
-		p, err := regcred.ParsePattern(string(v.Pattern))
+		p, err := match.Parse(string(v.Pattern))
 		if (err != nil) != v.Invalid {
-			t.Errorf("ParsePattern(%q): error %v, the kubelet's verdict is invalid=%t", v.Pattern, err, v.Invalid)
+			t.Errorf("match.Parse(%q): error %v, the kubelet's verdict is invalid=%t", v.Pattern, err, v.Invalid)
 		}
 		if got := p.Match(string(v.Image)); got != v.Match {
 			t.Errorf("pattern %q, image %q: match %t, want %t", v.Pattern, v.Image, got, v.Match)
@@ -81,9 +82,9 @@ func TestParityReferences(t *testing.T) {
 		Error      bool
 	}
 	for _, v := range vectors[vector](t, "references") {
-		got := (&regcred.Config{}).Explain(string(v.Reference))
-		if (got.Error != "") != v.Error || got.Error == "" && got.Repository != v.Repository {
-			t.Errorf("%q: repository %q, error %q; want %q, error %t", v.Reference, got.Repository, got.Error, v.Repository, v.Error)
+		got, err := match.Repository(string(v.Reference))
+		if (err != nil) != v.Error || err == nil && got != v.Repository {
+			t.Errorf("%q: repository %q, error %v; want %q, error %t", v.Reference, got, err, v.Repository, v.Error)
 		}
 	}
 }
@@ -120,19 +121,19 @@ type configProvider struct {
 }
 
 // provider returns p as regcred has it.
-func (p configProvider) provider() regcred.Provider {
-	out := regcred.Provider{
+func (p configProvider) provider() config.Provider {
+	out := config.Provider{
 		Name: p.Name, MatchImages: p.MatchImages, DefaultCacheDuration: p.CacheDuration, APIVersion: p.APIVersion,
 	}
 	for _, a := range p.Args {
-		out.Args = append(out.Args, regcred.Secret(a))
+		out.Args = append(out.Args, plugin.Secret(a))
 	}
 	for _, e := range p.Env {
-		out.Env = append(out.Env, regcred.EnvVar{Name: e.Name, Value: regcred.Secret(e.Value)})
+		out.Env = append(out.Env, config.EnvVar{Name: e.Name, Value: plugin.Secret(e.Value)})
 	}
 	if a := p.TokenAttributes; a != nil {
-		out.TokenAttributes = &regcred.TokenAttributes{
-			ServiceAccountTokenAudience: a.Audience, CacheType: regcred.TokenCacheType(a.CacheType), RequireServiceAccount: a.Require,
+		out.TokenAttributes = &config.TokenAttributes{
+			ServiceAccountTokenAudience: a.Audience, CacheType: config.TokenCacheType(a.CacheType), RequireServiceAccount: a.Require,
 			RequiredServiceAccountAnnotationKeys: a.Required, OptionalServiceAccountAnnotationKeys: a.Optional,
 		}
 	}
@@ -193,9 +194,9 @@ func TestParityConfig(t *testing.T) {
 	}
 	for _, v := range vectors[configVector](t, "config") {
 		t.Run(v.Name, func(t *testing.T) {
-			c, err := regcred.Load(v.write(t))
+			c, err := config.Load(v.write(t))
 			if v.Name == acceptedPredecessor && err == nil {
-				err = c.ValidateFor(regcred.Target{KubeletVersion: regcred.NewestKubelet})
+				err = c.ValidateFor(config.Target{KubeletVersion: config.NewestKubelet})
 			}
 			if (err != nil) != (v.LoadError != "" || v.refusal() == refusedInternal) {
 				t.Fatalf("Load: error %v, the kubelet's is %q", err, v.LoadError)
@@ -206,7 +207,7 @@ func TestParityConfig(t *testing.T) {
 			if got := c.Hash(); got != v.Hash {
 				t.Errorf("Hash is %s, want %s", got, v.Hash)
 			}
-			var want []regcred.Provider
+			var want []config.Provider
 			for _, p := range v.Providers {
 				want = append(want, p.provider())
 			}
@@ -242,9 +243,9 @@ func TestParityValidateFor(t *testing.T) {
 			if !ok {
 				t.Fatal("config.json has no such case any more")
 			}
-			c, err := regcred.Load(file.write(t))
+			c, err := config.Load(file.write(t))
 			if err == nil {
-				err = c.ValidateFor(regcred.Target{KubeletVersion: "1.33", FeatureGates: map[string]bool{
+				err = c.ValidateFor(config.Target{KubeletVersion: "1.33", FeatureGates: map[string]bool{
 					"KubeletServiceAccountTokenForCredentialProviders": v.Gate,
 				}})
 			}

@@ -6,6 +6,8 @@ package regcred
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,15 +15,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
+)
+
+const (
+	testHead = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\n"
+	oldHead  = "kind: RegistryCredentialConfig\napiVersion: v1alpha1\n"
 )
 
 // oldKeyring makes a keyring of a loaded configuration whose plugins are the
 // test binary, and returns the image of each exec.
 func oldKeyring(t *testing.T, content string) (*Keyring, *[]string) {
 	t.Helper()
-	c, err := Load(writeFile(t, "f", content))
+	c, err := config.Parse("f", []byte(content))
 	if err == nil {
 		err = c.Validate()
 	}
@@ -47,13 +55,26 @@ func oldKeyring(t *testing.T, content string) (*Keyring, *[]string) {
 // A plugin of the predecessor and one of today answer the same lookup, each in
 // its protocol.
 func TestPredecessorBesideToday(t *testing.T) {
-	dir, c := predecessorDir(t)
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"10-old.yaml": oldHead + "providers: [{name: ecr-creds, imageMatchers: [a.example], extraArgs: {region: us-west-2}}, {name: second, imageMatchers: [b.example]}]\n",
+		"20-new.yaml": testHead + "providers: [{name: ecr, matchImages: [c.example], defaultCacheDuration: 12h, apiVersion: " + plugin.V1 + "}]\n",
+		"30-old.json": `{"kind":"credentialprovider","apiVersion":"v1alpha1","providers":[{"name":"third","imageMatchers":["d.example"]}]}`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := config.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range c.Providers {
 		p := &c.Providers[i]
 		p.MatchImages = []string{"registry.example"}
-		mode := EnvVar{testPlugin, "old"}
+		mode := config.EnvVar{Name: testPlugin, Value: "old"}
 		if p.APIVersion == plugin.V1 {
-			p.Args, mode.Value = []Secret{"get-credentials", "--new"}, "new"
+			p.Args, mode.Value = []plugin.Secret{"get-credentials", "--new"}, "new"
 		}
 		p.Env = append(p.Env, mode)
 	}
@@ -165,7 +186,7 @@ func TestPredecessorWrongProtocol(t *testing.T) {
 		"  env: [{name: " + testPlugin + ", value: old}, {name: ANY, value: \"1\"}]\n"
 	for name, tt := range map[string]struct {
 		content string
-		stage   Stage
+		stage   plugin.Stage
 		want    string // in the error
 	}{
 		"today's answer to the predecessor's question": {old("regcred_test_plugin: only-new"), plugin.StageAPIVersion, "CredentialProviderResponse"},

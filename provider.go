@@ -8,10 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"sync"
 	"time"
 
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -20,8 +21,8 @@ import (
 type runner struct {
 	k        *Keyring
 	name     string
-	def      *time.Duration   // defaultCacheDuration
-	tokens   *TokenAttributes // nil outside service-account mode
+	def      *time.Duration          // defaultCacheDuration
+	tokens   *config.TokenAttributes // nil outside service-account mode
 	provider plugin.Provider
 	cache    *answerCache
 	from     *origin // of answers that belong to nobody
@@ -32,7 +33,7 @@ type runner struct {
 	backoff map[string]backoff  // by image
 }
 
-func newRunner(k *Keyring, p *Provider) *runner {
+func newRunner(k *Keyring, p *config.Provider) *runner {
 	return &runner{
 		k:        k,
 		name:     p.Name,
@@ -48,31 +49,13 @@ func newRunner(k *Keyring, p *Provider) *runner {
 
 // pluginFor returns what answers for p: a provider of this process, or the
 // executable of that name.
-func (k *Keyring) pluginFor(p *Provider) plugin.Provider {
+func (k *Keyring) pluginFor(p *config.Provider) plugin.Provider {
 	if in := k.opts.InProcess[p.Name]; in != nil {
 		return inProcess{in, p.Name, k.opts.timeout()}
 	}
 	c := p.Command(k.opts.BinDir)
 	c.Environ, c.Dir, c.Timeout = k.opts.Environ, k.opts.Dir, k.opts.timeout()
 	return c
-}
-
-// Command returns p's plugin as a [Keyring] would run it from binDir. The
-// fields that a configuration does not set are left to the caller.
-func (p *Provider) Command(binDir string) plugin.Command {
-	c := plugin.Command{Path: filepath.Join(binDir, p.Name), Name: p.Name, Args: p.arguments(), APIVersion: p.APIVersion}
-	for _, v := range p.Env {
-		c.Env = append(c.Env, v.Name+"="+string(v.Value))
-	}
-	return c
-}
-
-func (p *Provider) arguments() []string {
-	args := make([]string, len(p.Args))
-	for i, a := range p.Args {
-		args[i] = string(a)
-	}
-	return args
 }
 
 // inProcess is a provider of this process, held to the rules of an executable.
@@ -143,8 +126,8 @@ func ask(ctx context.Context, p plugin.Provider, req *plugin.Request) (*plugin.R
 }
 
 // check refuses what a kubelet refuses of a well-formed answer.
-func (r *runner) check(resp *plugin.Response, token Secret) error {
-	if token != "" && r.tokens != nil && r.tokens.CacheType != CachePerToken {
+func (r *runner) check(resp *plugin.Response, token plugin.Secret) error {
+	if token != "" && r.tokens != nil && r.tokens.CacheType != config.CachePerToken {
 		for _, auth := range resp.Auth {
 			if auth.Password == token {
 				return failAt(StageEchoedToken, "the plugin returned the service account token as password, which the configuration allows only with cacheType: Token")
@@ -152,13 +135,13 @@ func (r *runner) check(resp *plugin.Response, token Secret) error {
 		}
 	}
 	if !resp.CacheKeyType.Valid() {
-		return failAt(plugin.StageCacheKeyType, "cacheKeyType %q is none of Image, Registry, Global", shorten(string(resp.CacheKeyType)))
+		return failAt(plugin.StageCacheKeyType, "cacheKeyType %q is none of Image, Registry, Global", excerpt.Value(string(resp.CacheKeyType)))
 	}
 	return nil
 }
 
 // stageOf returns the stage at which an error arose; "" for nil.
-func stageOf(err error) Stage {
+func stageOf(err error) plugin.Stage {
 	var exec *plugin.ExecError
 	var staged *stageError
 	switch {

@@ -10,20 +10,13 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Secret is a password or token; it masks itself wherever it is printed.
-type Secret = plugin.Secret
-
-// Stage is the step at which an [Attempt] failed: one of the constants here
-// or, for the exec, in package plugin.
-type Stage = plugin.Stage
-
 // Stages of a lookup beside those of an exec.
 const (
-	StageServiceAccount Stage = "serviceAccount" // the service account could not be read, or its annotations are too large
-	StageToken          Stage = "token"          // no token could be had for it
-	StageEchoedToken    Stage = "echoedToken"    // the answer's password is the token, which only cacheType Token allows
-	StageSource         Stage = "source"         // a pull secret or docker config file could not be read or parsed
-	StageBackoff        Stage = "backoff"        // not run, because it failed a moment ago (Options.Backoff)
+	StageServiceAccount plugin.Stage = "serviceAccount" // the service account could not be read, or its annotations are too large
+	StageToken          plugin.Stage = "token"          // no token could be had for it
+	StageEchoedToken    plugin.Stage = "echoedToken"    // the answer's password is the token, which only cacheType Token allows
+	StageSource         plugin.Stage = "source"         // a pull secret or docker config file could not be read or parsed
+	StageBackoff        plugin.Stage = "backoff"        // not run, because it failed a moment ago (Options.Backoff)
 )
 
 // Result is what a lookup found.
@@ -42,7 +35,7 @@ type Result struct {
 type Credential struct {
 	Match       string // the auth key that matched, normalised
 	Username    string
-	Password    Secret
+	Password    plugin.Secret
 	Provider    string    // name of the provider; "" if it came from another source
 	Source      Source    // where it came from
 	CachedUntil time.Time // end of the cache entry (not of the credential); zero if not cached
@@ -108,8 +101,8 @@ type Attempt struct {
 	Matched int      // how many credentials it contributed
 	Stderr  string   // what the plugin wrote to standard error, scrubbed; also of a successful run
 
-	Stage Stage // where it failed; "" if it did not
-	Err   error // why
+	Stage plugin.Stage // where it failed; "" if it did not
+	Err   error        // why
 }
 
 // Identity is the service account on whose behalf a provider with
@@ -183,6 +176,6 @@ type Event struct {
 	Provider string // the provider, or the name of the source
 	Image    string // what was looked up; "" for EventToken and EventInvalidate
 	Duration time.Duration
-	Stage    Stage
+	Stage    plugin.Stage
 	Err      error
 }

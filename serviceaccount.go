@@ -13,6 +13,9 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/plugin"
 )
 
 // ServiceAccounts gives a [Keyring] access to service accounts, for providers
@@ -25,7 +28,7 @@ type ServiceAccounts interface {
 	// RequestToken returns a token with the API's default expiry. As a kubelet
 	// does, an implementation keeps a pod's token for most of its life: with
 	// cacheType Token, answers are cached by it.
-	RequestToken(ctx context.Context, req TokenRequest) (Secret, error)
+	RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error)
 }
 
 // ServiceAccount is what a keyring needs to know of one.
@@ -50,20 +53,20 @@ type identity struct {
 	from        *origin
 	who         *Identity // for the Attempt; nil for nobody
 
-	token Secret                                // if it is at hand
-	mint  func(context.Context) (Secret, error) // else how to get it; nil for nobody
+	token plugin.Secret                                // if it is at hand
+	mint  func(context.Context) (plugin.Secret, error) // else how to get it; nil for nobody
 }
 
 // stageError is a failure before or after the exec, with its stage.
 type stageError struct {
-	stage Stage
+	stage plugin.Stage
 	err   error
 }
 
 func (e *stageError) Error() string { return e.err.Error() }
 func (e *stageError) Unwrap() error { return e.err }
 
-func failAt(stage Stage, format string, args ...any) error {
+func failAt(stage plugin.Stage, format string, args ...any) error {
 	return &stageError{stage, fmt.Errorf(format, args...)}
 }
 
@@ -145,8 +148,8 @@ func (r *runner) selectAnnotations(all map[string]string, who *Identity) map[str
 func (r *runner) bePod(ctx context.Context, id *identity, pod *Pod) (err error) {
 	ref := id.who.ServiceAccount
 	id.from = r.originFor(&ref)
-	mint := func(ctx context.Context) (Secret, error) { return r.requestToken(ctx, pod, ref.UID) }
-	if r.tokens.CacheType != CachePerToken {
+	mint := func(ctx context.Context) (plugin.Secret, error) { return r.requestToken(ctx, pod, ref.UID) }
+	if r.tokens.CacheType != config.CachePerToken {
 		id.mint = mint
 		id.key, err = identityKey(&ref, id.annotations)
 		return err
@@ -179,7 +182,7 @@ func (r *runner) originFor(account *ObjectRef) *origin {
 	return &origin{r.name, Source{Kind: SourceProvider, ServiceAccount: account}}
 }
 
-func (r *runner) requestToken(ctx context.Context, pod *Pod, uid string) (Secret, error) {
+func (r *runner) requestToken(ctx context.Context, pod *Pod, uid string) (plugin.Secret, error) {
 	token, err := r.k.opts.ServiceAccounts.RequestToken(ctx, TokenRequest{
 		Namespace: pod.Namespace, ServiceAccount: pod.ServiceAccount, ServiceAccountUID: uid,
 		PodName: pod.Name, PodUID: pod.UID,
@@ -196,7 +199,7 @@ func (r *runner) requestToken(ctx context.Context, pod *Pod, uid string) (Secret
 	return token, nil
 }
 
-func tokenHash(token Secret) string {
+func tokenHash(token plugin.Secret) string {
 	sum := sha256.Sum256([]byte(token))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }

@@ -14,7 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -89,7 +91,7 @@ func (g given) check(c Credential, req Request, perPod bool, begin time.Time) er
 	asked := req.Image + req.Registry
 	registry, _, _ := strings.Cut(asked, "/")
 	gaveTo, _, _ := strings.Cut(g.image, "/")
-	if key, err := ParsePattern(c.Match); err != nil || !key.Match(asked) {
+	if key, err := match.Parse(c.Match); err != nil || !key.Match(asked) {
 		return fmt.Errorf("key %q does not match", c.Match)
 	}
 	if req.Pod != nil && (g.whom != req.Pod.ServiceAccount || perPod && g.pod != req.Pod.UID) {
@@ -127,12 +129,12 @@ func TestCoalesceStorm(t *testing.T) {
 func weather(t *testing.T, rnd *rand.Rand) {
 	s := &storm{rnd: rand.New(rand.NewPCG(rnd.Uint64(), 0))}
 	opts := Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, ServiceAccounts: &accounts{}, MaxCacheEntries: 1 + rnd.IntN(20)}
-	var attributes *TokenAttributes
+	var attributes *config.TokenAttributes
 	switch rnd.IntN(4) {
 	case 0:
-		attributes = perAccount(CachePerServiceAccount)
+		attributes = perAccount(config.CachePerServiceAccount)
 	case 1:
-		attributes = perAccount(CachePerToken)
+		attributes = perAccount(config.CachePerToken)
 	case 2:
 		opts.RefreshAhead, opts.Backoff = longestRun/4, 2*longestRun
 	}
@@ -247,7 +249,7 @@ func gust(t *testing.T, k *Keyring, s *storm, req Request, patience time.Duratio
 		if _, err := fmt.Sscanf(c.Username, "%s %s %t %q %q", &g.image, &g.scope, &g.cached, &g.whom, &g.pod); err != nil {
 			t.Fatal(err)
 		}
-		perPod := k.runners[0].tokens != nil && k.runners[0].tokens.CacheType == CachePerToken
+		perPod := k.runners[0].tokens != nil && k.runners[0].tokens.CacheType == config.CachePerToken
 		if err := g.check(c, req, perPod, begin); err != nil {
 			t.Errorf("%s for %+v got a credential of %v: %v", asked, req.Pod, g, err)
 		}

@@ -15,8 +15,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/lint"
 )
 
 const migration = "../docs/migration.md"
@@ -145,16 +146,16 @@ func TestMigrationConfigurations(t *testing.T) {
 		if err := os.WriteFile(path, []byte(sample[1]), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		cfg, err := regcred.Load(path)
+		cfg, err := config.Load(path)
 		if err == nil {
-			err = cfg.ValidateFor(regcred.Target{KubeletVersion: "1.27"})
+			err = cfg.ValidateFor(config.Target{KubeletVersion: "1.27"})
 		}
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		for _, f := range cfg.Lint() {
-			if f.Severity != regcred.SeverityInfo {
+		for _, f := range lint.Check(cfg) {
+			if f.Severity != lint.SeverityInfo {
 				t.Errorf("%s: %s", f.Rule, f.Message)
 			}
 		}

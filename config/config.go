@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package config
 
 import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strings"
-	"time"
+	"log/slog"
+	"sort"
+
+	"github.com/regcred/regcred/internal/excerpt"
 )
 
 // Config is a CredentialProviderConfig: the providers of one file, or of a
@@ -19,122 +21,19 @@ import (
 type Config struct {
 	Providers []Provider
 
-	path  string       // as given to Load
-	files []configFile // in the order in which they were merged
-	dir   bool         // path is a directory
-}
-
-// Provider is one entry of a [Config]: an executable, the images it is asked
-// about, and how it is called. The JSON names are those of the kubelet's
-// types; [Load] is the only decoder.
-//
-// One of the predecessor has the APIVersion [plugin.OutOfTree], its
-// imageMatchers as MatchImages, its extraArgs as Env, with names in upper
-// case, and a DefaultCacheDuration of 0.
-type Provider struct {
-	Name                 string           `json:"name"`
-	MatchImages          []string         `json:"matchImages"`
-	DefaultCacheDuration *time.Duration   `json:"defaultCacheDuration"`
-	APIVersion           string           `json:"apiVersion"`
-	Args                 []Secret         `json:"args,omitempty"` // people put tokens there
-	Env                  []EnvVar         `json:"env,omitempty"`
-	TokenAttributes      *TokenAttributes `json:"tokenAttributes,omitempty"`
-}
-
-// EnvVar is an environment variable that a provider's plugin gets beside the
-// host's environment. Values are secrets: people put tokens there.
-type EnvVar struct {
-	Name  string `json:"name"`
-	Value Secret `json:"value"`
-}
-
-// TokenAttributes puts a provider into service-account mode (KEP-4412).
-type TokenAttributes struct {
-	ServiceAccountTokenAudience          string         `json:"serviceAccountTokenAudience"`
-	CacheType                            TokenCacheType `json:"cacheType"`
-	RequireServiceAccount                *bool          `json:"requireServiceAccount"`
-	RequiredServiceAccountAnnotationKeys []string       `json:"requiredServiceAccountAnnotationKeys,omitempty"`
-	OptionalServiceAccountAnnotationKeys []string       `json:"optionalServiceAccountAnnotationKeys,omitempty"`
-}
-
-// TokenCacheType says what an answer in service-account mode is cached under.
-type TokenCacheType string
-
-const (
-	// CachePerServiceAccount: answers are shared by the pods of one service account.
-	CachePerServiceAccount TokenCacheType = "ServiceAccount"
-	// CachePerToken: answers are kept per token. Required where the plugin
-	// returns the token itself.
-	CachePerToken TokenCacheType = "Token"
-)
-
-// File is one file of a [Config], as [Load] read it. It prints as its name
-// alone, and cannot be written as JSON: values of args and env in Data are
-// secrets.
-type File struct {
-	Name         string // the path given to Load or, for a directory, of its entry
-	Kind         string // CredentialProviderConfig, or the predecessor's, as written
-	APIVersion   string // of the file itself, e.g. "kubelet.config.k8s.io/v1"
-	Data         []byte // all of it: a second YAML document is ignored, but in here
-	First, Count int    // its providers: Config.Providers[First:First+Count]
+	path  string  // as given to Load
+	files []*File // in the order in which they were merged
+	dir   bool    // path is a directory
 }
 
 // Files returns the files of c in the order in which they were merged; none
-// for a Config that does not come from [Load]. Data is shared with c, and
-// must not be changed.
-func (c *Config) Files() []File {
-	files := make([]File, len(c.files))
-	for i, f := range c.files {
-		files[i] = f.File
-	}
-	return files
-}
+// for a Config that was put together otherwise. What they point to is shared
+// with c, and must not be changed.
+func (c *Config) Files() []*File { return c.files }
 
-// configFile is a File, with where things stand in it.
-type configFile struct {
-	File
-	source  *source
-	argKeys [][]string // of the predecessor's providers: see extraArgs.keys
-}
-
-// FieldError is a problem at one place of a configuration.
-type FieldError struct {
-	File   string
-	Line   int    // from 1; 0 if unknown
-	Column int    // in bytes, from 1; 0 if unknown
-	Path   string // e.g. "providers[2].matchImages[0]"
-	Value  string // the offending value; empty for values of env and args
-	Msg    string // what is wrong and what to do
-
-	err error // of the system, if the file could not be read
-}
-
-// Unwrap returns the system's error if the file could not be read, such as
-// [io/fs.ErrPermission]; else nil.
-func (e *FieldError) Unwrap() error { return e.err }
-
-// Error is "file:line:column: path: message: \"value\"", without the parts that are unknown.
-func (e *FieldError) Error() string {
-	var b strings.Builder
-	if e.File != "" {
-		b.WriteString(e.File)
-		if e.Line > 0 {
-			fmt.Fprintf(&b, ":%d", e.Line)
-		}
-		if e.Line > 0 && e.Column > 0 {
-			fmt.Fprintf(&b, ":%d", e.Column)
-		}
-		b.WriteString(": ")
-	}
-	if e.Path != "" {
-		b.WriteString(e.Path + ": ")
-	}
-	b.WriteString(e.Msg)
-	if e.Value != "" {
-		fmt.Fprintf(&b, ": %q", e.Value)
-	}
-	return b.String()
-}
+// Path returns what [Load] was given, or the name given to [Parse], and whether
+// that is a directory.
+func (c *Config) Path() (path string, dir bool) { return c.path, c.dir }
 
 // Load reads and decodes the configuration at path: one file, or a directory
 // whose *.json, *.yaml and *.yml files are merged in lexical order. It
@@ -161,10 +60,26 @@ func Load(path string) (*Config, error) {
 		if err == nil {
 			err = c.add(name, data)
 		}
-		if err != nil {
-			errs = append(errs, err)
-		}
+		errs = append(errs, err)
 	}
+	return c.whole(errs)
+}
+
+// Parse is [Load] for one file that the caller has read already. The name
+// stands in errors and findings; nothing is opened. Data is kept, and must not
+// be changed afterwards.
+func Parse(name string, data []byte) (*Config, error) {
+	left := room{bytes: maxConfigSize, entries: maxConfigEntries}
+	if err := left.take(name, data); err != nil {
+		return nil, err
+	}
+	c := &Config{path: name}
+	return c.whole([]error{c.add(name, data)})
+}
+
+// whole returns c unless one of its files, or all of them together, are
+// refused.
+func (c *Config) whole(errs []error) (*Config, error) {
 	var twice problems
 	c.duplicateNames(&twice)
 	if err := errors.Join(append(errs, twice.join())...); err != nil {
@@ -175,7 +90,7 @@ func Load(path string) (*Config, error) {
 
 // add decodes one file and appends its providers.
 func (c *Config) add(name string, data []byte) error {
-	f := configFile{File: File{Name: name, Data: data, First: len(c.Providers)}, source: newSource(name, data)}
+	f := &File{Name: name, Data: data, First: len(c.Providers), source: newSource(name, data)}
 	d, err := decodeFile(f.source)
 	if err != nil {
 		return err
@@ -184,22 +99,6 @@ func (c *Config) add(name string, data []byte) error {
 	c.files = append(c.files, f)
 	c.Providers = append(c.Providers, d.providers...)
 	return nil
-}
-
-// duplicateNames finds providers that have the name of an earlier one. The
-// kubelet refuses that when it loads the configuration, not when it validates.
-func (c *Config) duplicateNames(list *problems) {
-	first := make(map[string]int, len(c.Providers))
-	for i, p := range c.Providers {
-		if list.full() {
-			return
-		}
-		if j, ok := first[p.Name]; ok {
-			list.add(c.problem(i, p.Name, fmt.Sprintf("the name of another provider (%s); names must be unique across all files", c.place(j, "name")), "name"))
-			continue
-		}
-		first[p.Name] = i
-	}
 }
 
 // Hash returns "sha256:" and the hex digest that the kubelet (1.34 and later)
@@ -213,3 +112,78 @@ func (c *Config) Hash() string {
 	}
 	return fmt.Sprintf("sha256:%x", h.Sum(nil))
 }
+
+// duplicateNames finds providers that have the name of an earlier one. The
+// kubelet refuses that when it loads the configuration, not when it validates.
+func (c *Config) duplicateNames(list *problems) {
+	first := make(map[string]int, len(c.Providers))
+	for i, p := range c.Providers {
+		if list.full() {
+			return
+		}
+		if j, ok := first[p.Name]; ok {
+			list.add(c.problem(i, p.Name, fmt.Sprintf("the name of another provider (%s); names must be unique across all files", c.Position(j, "name")), "name"))
+			continue
+		}
+		first[p.Name] = i
+	}
+}
+
+// Position returns where something of a provider stands: rest leads on from the
+// provider, for example "matchImages", 0. What is not written in the file is
+// at its nearest parent. The provider is an index in c.Providers; the path in
+// the result counts from the start of the file.
+func (c *Config) Position(provider int, rest ...any) Position {
+	f, index := c.fileOf(provider)
+	full := append(FieldPath{"providers", index}, rest...)
+	switch {
+	case f == nil:
+		return Position{Path: full.String()}
+	case f.Predecessor():
+		return f.predecessorPlace(index, rest)
+	}
+	return f.source.place(full)
+}
+
+// Has reports whether a field of a provider is written in its file, be it
+// empty or null; always false for a Config that was not loaded.
+func (c *Config) Has(provider int, rest ...any) bool {
+	f, index := c.fileOf(provider)
+	if f == nil {
+		return false
+	}
+	full := append(FieldPath{"providers", index}, rest...)
+	_, _, length := f.source.find(full)
+	return length == len(full)
+}
+
+// fileOf returns the file that a provider comes from and its index there; no
+// file, for a Config that was not loaded.
+func (c *Config) fileOf(provider int) (*File, int) {
+	i := sort.Search(len(c.files), func(i int) bool { return provider < c.files[i].First+c.files[i].Count })
+	if i == len(c.files) {
+		return nil, provider
+	}
+	return c.files[i], provider - c.files[i].First
+}
+
+// problem is a FieldError about a place in a provider.
+func (c *Config) problem(provider int, value, msg string, rest ...any) *FieldError {
+	at := c.Position(provider, rest...)
+	return &FieldError{File: at.File, Line: at.Line, Column: at.Column, Path: at.Path, Value: excerpt.Value(value), Msg: msg}
+}
+
+// predecessor reports whether provider i is the predecessor's: by its file or,
+// in a Config that was not loaded, by its protocol.
+func (c *Config) predecessor(i int) bool {
+	if f, _ := c.fileOf(i); f != nil {
+		return f.Predecessor()
+	}
+	return c.Providers[i].Predecessor()
+}
+
+// Format writes where c was loaded from and what providers it has, whatever the verb.
+func (c Config) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "%s%v", c.path, c.Providers) }
+
+// LogValue returns the same.
+func (c Config) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(c)) }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package config
 
 import (
 	"os"
@@ -12,13 +12,13 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// configSeeds returns the files of testdata/config, and those with a secret
+// configSeeds returns the files of testdata, and those with a secret
 // in their env and args.
 func configSeeds(t testing.TB) []string {
 	t.Helper()
-	paths, err := filepath.Glob("testdata/config/*")
+	paths, err := filepath.Glob("testdata/*")
 	if err != nil || len(paths) < 8 {
-		t.Fatalf("testdata/config has %d files: %v", len(paths), err)
+		t.Fatalf("testdata has %d files: %v", len(paths), err)
 	}
 	var seeds []string
 	for _, path := range paths {
@@ -66,10 +66,10 @@ func checkLoaded(t *testing.T, c *Config, data []byte) {
 	}
 	lines := strings.Count(string(data), "\n") + 1
 	for i := range c.Providers {
-		at := c.place(i, "name")
+		at := c.Position(i, "name")
 		// Other line breaks than \n count as well in YAML, so this holds for ASCII only.
-		if at.line > lines && !strings.ContainsAny(string(data), "\r\u0085\u2028\u2029") {
-			t.Errorf("provider %d is at line %d of %d", i, at.line, lines)
+		if at.Line > lines && !strings.ContainsAny(string(data), "\r\u0085\u2028\u2029") {
+			t.Errorf("provider %d is at line %d of %d", i, at.Line, lines)
 		}
 	}
 	if n := c.files[0].source.documents(); n < 0 {

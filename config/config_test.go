@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package config
 
 import (
 	"errors"
@@ -93,7 +93,7 @@ func TestLoad(t *testing.T) {
 `
 	want := []Provider{{
 		Name: "all", MatchImages: []string{"a.example", "*.b.example"}, DefaultCacheDuration: new(90 * time.Minute),
-		APIVersion: plugin.V1, Args: []Secret{"get-credentials", canary.Arg}, Env: []EnvVar{{"TOKEN", canary.Env}},
+		APIVersion: plugin.V1, Args: []plugin.Secret{"get-credentials", canary.Arg}, Env: []EnvVar{{"TOKEN", canary.Env}},
 		TokenAttributes: &TokenAttributes{
 			ServiceAccountTokenAudience: "aud", CacheType: CachePerToken, RequireServiceAccount: new(true),
 			RequiredServiceAccountAnnotationKeys: []string{"a/b"}, OptionalServiceAccountAnnotationKeys: []string{"c"},
@@ -465,8 +465,8 @@ func TestPlace(t *testing.T) {
 		{2, []any{"name"}, "b.yaml:9:9 providers[1].name"},
 		{9, []any{"name"}, "providers[9].name providers[9].name"},
 	} {
-		at := c.place(tt.provider, tt.rest...)
-		got := strings.TrimPrefix(at.String(), dir+"/") + " " + at.path
+		at := c.Position(tt.provider, tt.rest...)
+		got := strings.TrimPrefix(at.String(), dir+"/") + " " + at.Path
 		if got != tt.want {
 			t.Errorf("place(%d, %v) = %s, want %s", tt.provider, tt.rest, got, tt.want)
 		}
@@ -474,8 +474,8 @@ func TestPlace(t *testing.T) {
 }
 
 func TestShapeAgreesWithTypes(t *testing.T) {
-	for _, version := range []string{configV1, configV1Beta1, configV1Alpha1} {
-		content := strings.Replace(testConfig, configV1, version, 1)
+	for _, version := range []string{V1, V1Beta1, V1Alpha1} {
+		content := strings.Replace(testConfig, V1, version, 1)
 		for field, s := range configShape(version).fields["providers"].elem.fields {
 			if strings.Contains(content, "  "+field+":") || field == "name" {
 				continue

@@ -1,36 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package config
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 	"unicode"
 
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
-
-// The group, kind and versions of configuration files.
-const (
-	configGroup    = "kubelet.config.k8s.io"
-	configKind     = "CredentialProviderConfig"
-	configV1       = configGroup + "/v1"
-	configV1Beta1  = configGroup + "/v1beta1"
-	configV1Alpha1 = configGroup + "/v1alpha1"
-)
-
-// typeMeta is what every Kubernetes document begins with.
-type typeMeta struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-}
 
 // wireConfig is a configuration file; P is how its version writes a provider.
 type wireConfig[P any] struct {
@@ -122,15 +104,6 @@ func decodeFile(src *source) (decoded, error) {
 	return d, nil
 }
 
-// supported reports whether documents of this type are read, by the kubelet
-// or, if they are of the predecessor, by us.
-func (m typeMeta) supported() bool {
-	if m.predecessor() {
-		return m.APIVersion == versionPredecessor
-	}
-	return m.Kind == configKind && slices.Contains([]string{configV1, configV1Beta1, configV1Alpha1}, m.APIVersion)
-}
-
 // toJSON returns the document as JSON. Keys that occur twice in YAML are
 // reported apart, since the document can still be explained.
 func (s *source) toJSON() (doc []byte, duplicates, err error) {
@@ -161,7 +134,7 @@ func decodeProviders(doc []byte, meta typeMeta) (decoded, error) {
 	switch {
 	case meta.predecessor():
 		return decodePredecessor(doc)
-	case meta.APIVersion == configV1:
+	case meta.APIVersion == V1:
 		return decodeWire[v1Provider](doc)
 	}
 	return decodeWire[betaProvider](doc)
@@ -187,33 +160,4 @@ func decodeWire[P wireProvider](doc []byte) (decoded, error) {
 func unmarshalStrict(data []byte, v any) error {
 	strict, err := kjson.UnmarshalStrict(data, v)
 	return errors.Join(err, errors.Join(strict...))
-}
-
-// problem says what is wrong with the type of a document, or returns nil.
-func (m typeMeta) problem() *problem {
-	group, version, _ := strings.Cut(m.APIVersion, "/")
-	switch {
-	case m.predecessor():
-		return m.predecessorProblem()
-	case m.Kind == kindPredecessorProvider:
-		return &problem{path: fieldPath{"kind"}, value: m.Kind, msg: "the kind of a provider, not of the file: write " + kindPredecessor + " here"}
-	case strings.EqualFold(m.Kind, kindPredecessor):
-		return &problem{path: fieldPath{"kind"}, value: m.Kind, msg: "did you mean " + kindPredecessor + "? (case matters)"}
-	case m.Kind == "KubeletConfiguration":
-		return &problem{path: fieldPath{"kind"}, value: m.Kind,
-			msg: "the kubelet's main configuration; --image-credential-provider-config takes a file of its own, of kind " + configKind}
-	case m.Kind == "":
-		return &problem{path: fieldPath{"kind"}, msg: "missing: write kind: " + configKind}
-	case m.Kind != configKind:
-		return &problem{path: fieldPath{"kind"}, value: m.Kind, msg: "another kind of document: it must be " + configKind}
-	case m.APIVersion == "" || group == configGroup && version == "":
-		return &problem{path: fieldPath{"apiVersion"}, msg: "missing or without a version: write apiVersion: " + configV1}
-	case group == "credentialprovider.kubelet.k8s.io":
-		return &problem{path: fieldPath{"apiVersion"}, value: m.APIVersion,
-			msg: fmt.Sprintf("the version of a provider, not of the file: write %s here", configV1)}
-	case !m.supported():
-		return &problem{path: fieldPath{"apiVersion"}, value: m.APIVersion,
-			msg: fmt.Sprintf("not supported: it must be %s, %s or %s", configV1, configV1Beta1, configV1Alpha1)}
-	}
-	return nil
 }

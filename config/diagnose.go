@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package config
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,46 +13,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/regcred/regcred/internal/excerpt"
 )
-
-// maxProblems bounds how many problems are reported at once.
-const maxProblems = 100
-
-// problem is something wrong in one file, before its place is known.
-type problem struct {
-	path  fieldPath
-	key   bool // the field's name is meant, not its value
-	hide  bool // the field's name is not shown
-	value string
-	msg   string
-}
-
-// problems collects errors up to a bound.
-type problems struct{ errs []*FieldError }
-
-func (l *problems) full() bool { return len(l.errs) > maxProblems }
-
-func (l *problems) add(err *FieldError) {
-	switch {
-	case l.full():
-	case len(l.errs) == maxProblems:
-		l.errs = append(l.errs, &FieldError{File: err.File, Msg: "there are more problems; mend these first"})
-	default:
-		l.errs = append(l.errs, err)
-	}
-}
-
-// join returns the errors as one, in the order of files and lines, or nil.
-func (l *problems) join() error {
-	slices.SortStableFunc(l.errs, func(a, b *FieldError) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
-	errs := make([]error, len(l.errs))
-	for i, err := range l.errs {
-		errs[i] = err
-	}
-	return errors.Join(errs...)
-}
 
 // fieldError gives a problem its place.
 func (s *source) fieldError(p problem) *FieldError {
@@ -63,30 +24,9 @@ func (s *source) fieldError(p problem) *FieldError {
 		at = s.keyPlace(p.path)
 	}
 	if p.hide {
-		at.path = p.path[:len(p.path)-1].String()
+		at.Path = p.path[:len(p.path)-1].String()
 	}
-	return &FieldError{File: at.file, Line: at.line, Column: at.column, Path: at.path, Value: shown(p.value), Msg: p.msg}
-}
-
-// problem is a FieldError about a place in a provider.
-func (c *Config) problem(provider int, value, msg string, rest ...any) *FieldError {
-	at := c.place(provider, rest...)
-	return &FieldError{File: at.file, Line: at.line, Column: at.column, Path: at.path, Value: shown(value), Msg: msg}
-}
-
-// shown is as much of a value as an error shows. After a missing quote a
-// value may run on over the lines that follow, secrets among them, so that
-// it is cut at the first blank.
-func shown(value string) string {
-	const most = 128
-	cut := strings.IndexFunc(value, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
-	if cut < 0 || cut > most {
-		cut = min(len(value), most)
-	}
-	if cut == len(value) {
-		return value
-	}
-	return strings.ToValidUTF8(value[:cut], "") + "…"
+	return &FieldError{File: at.File, Line: at.Line, Column: at.Column, Path: at.Path, Value: excerpt.Value(p.value), Msg: p.msg}
 }
 
 // diagnosis walks a document that the decoder has refused and finds out why.
@@ -119,13 +59,13 @@ func (s *source) diagnose(doc []byte, meta typeMeta, cause error) error {
 
 func (d *diagnosis) document(value any, meta typeMeta) {
 	if value == nil {
-		d.list.add(&FieldError{File: d.src.name, Msg: "is empty: write a " + configKind + " in " + configV1})
+		d.list.add(&FieldError{File: d.src.name, Msg: "is empty: write a " + Kind + " in " + V1})
 		return
 	}
 	wrongType := meta.problem()
 	if _, ok := value.(map[string]any); ok && wrongType != nil {
 		d.report(*wrongType)
-		if meta.Kind != "" && meta.Kind != configKind && !meta.predecessor() {
+		if meta.Kind != "" && meta.Kind != Kind && !meta.predecessor() {
 			return // Its fields are those of something else.
 		}
 	}
@@ -142,7 +82,7 @@ func (d *diagnosis) report(p problem) {
 }
 
 // value compares a value with what it should be. null fits everything.
-func (d *diagnosis) value(v any, want *shape, at fieldPath) {
+func (d *diagnosis) value(v any, want *shape, at FieldPath) {
 	if v == nil || d.list.full() {
 		return
 	}
@@ -176,7 +116,7 @@ func (d *diagnosis) value(v any, want *shape, at fieldPath) {
 	d.mismatch(v, want, at)
 }
 
-func (d *diagnosis) object(v map[string]any, want *shape, at fieldPath) {
+func (d *diagnosis) object(v map[string]any, want *shape, at FieldPath) {
 	for _, name := range slices.Sorted(maps.Keys(v)) {
 		if d.list.full() {
 			return
@@ -190,7 +130,7 @@ func (d *diagnosis) object(v map[string]any, want *shape, at fieldPath) {
 }
 
 // oneOf checks a string that may not be any.
-func (d *diagnosis) oneOf(s string, want *shape, at fieldPath) {
+func (d *diagnosis) oneOf(s string, want *shape, at FieldPath) {
 	if want.oneOf == nil || slices.Contains(want.oneOf, s) {
 		return
 	}
@@ -198,14 +138,14 @@ func (d *diagnosis) oneOf(s string, want *shape, at fieldPath) {
 	d.report(problem{path: at, value: s, msg: "must be " + strings.Join(words, " or ") + ", or be left out"})
 }
 
-func (d *diagnosis) duration(s string, at fieldPath) {
+func (d *diagnosis) duration(s string, at FieldPath) {
 	if _, err := time.ParseDuration(s); err != nil {
 		d.report(problem{path: at, value: s, msg: `not a duration: write a number with a unit, such as "12h", "10m" or "0s"`})
 	}
 }
 
 // mismatch reports a value of the wrong type.
-func (d *diagnosis) mismatch(v any, want *shape, at fieldPath) {
+func (d *diagnosis) mismatch(v any, want *shape, at FieldPath) {
 	msg := fmt.Sprintf("is %s, but must be %s", describe(v), want.describe())
 	var value string
 	switch v.(type) {
@@ -239,7 +179,7 @@ func describe(v any) string {
 }
 
 // unknown reports a field that does not exist, by name where that is safe.
-func (d *diagnosis) unknown(name string, want *shape, at fieldPath) {
+func (d *diagnosis) unknown(name string, want *shape, at FieldPath) {
 	hint := want.hint(name)
 	msg := "unknown field"
 	if hint != "" {
@@ -266,7 +206,7 @@ func isFieldName(s string) bool {
 
 // duplicates reports fields that are set twice in one mapping, or in it and
 // in one that is merged into it.
-func (d *diagnosis) duplicates(n *yaml.Node, at fieldPath) {
+func (d *diagnosis) duplicates(n *yaml.Node, at FieldPath) {
 	if d.list.full() || len(at) > maxNodeDepth {
 		return
 	}
@@ -293,7 +233,7 @@ func (d *diagnosis) duplicates(n *yaml.Node, at fieldPath) {
 }
 
 // mergedTwice reports merge keys that bring a field which is set already.
-func (d *diagnosis) mergedTwice(n *yaml.Node, seen map[string]bool, at fieldPath) {
+func (d *diagnosis) mergedTwice(n *yaml.Node, seen map[string]bool, at FieldPath) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if !isMergeKey(n.Content[i]) {
 			continue
@@ -306,8 +246,8 @@ func (d *diagnosis) mergedTwice(n *yaml.Node, seen map[string]bool, at fieldPath
 			for j := 0; j+1 < len(m.Content) && !d.list.full(); j += 2 {
 				key := m.Content[j].Value
 				if seen[key] {
-					pos := d.src.locate(place{}, n.Content[i])
-					d.list.add(&FieldError{File: d.src.name, Line: pos.line, Column: pos.column, Path: at[:d.safe(at)].String(),
+					pos := d.src.locate(Position{}, n.Content[i])
+					d.list.add(&FieldError{File: d.src.name, Line: pos.Line, Column: pos.Column, Path: at[:d.safe(at)].String(),
 						Msg: "a field is set here and merged in with <<, which counts as setting it twice: write it once"})
 				}
 				seen[key] = true
@@ -316,16 +256,16 @@ func (d *diagnosis) mergedTwice(n *yaml.Node, seen map[string]bool, at fieldPath
 	}
 }
 
-func (d *diagnosis) duplicate(key *yaml.Node, at fieldPath) {
+func (d *diagnosis) duplicate(key *yaml.Node, at FieldPath) {
 	p := at.with(key.Value)
-	pos := d.src.locate(place{}, key)
-	d.list.add(&FieldError{File: d.src.name, Line: pos.line, Column: pos.column, Path: p[:d.safe(p)].String(),
+	pos := d.src.locate(Position{}, key)
+	d.list.add(&FieldError{File: d.src.name, Line: pos.Line, Column: pos.Column, Path: p[:d.safe(p)].String(),
 		Msg: "a field is set twice: remove one of the two"})
 }
 
 // safe returns how much of a path may be shown: as far as its keys are names
 // of fields that exist, and not values gone astray.
-func (d *diagnosis) safe(p fieldPath) int {
+func (d *diagnosis) safe(p FieldPath) int {
 	s := d.shape
 	for i, e := range p {
 		switch name, isKey := e.(string); {

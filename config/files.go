@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package config
 
 import (
 	"bytes"
@@ -109,13 +109,18 @@ func (r *room) read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, fileError(name, "cannot be read", err)
 	}
+	return data, r.take(name, data)
+}
+
+// take counts a file that has been read.
+func (r *room) take(name string, data []byte) error {
 	r.bytes -= len(data)
 	r.entries -= bytes.Count(data, []byte("\n")) + bytes.Count(data, []byte("\r")) + bytes.Count(data, []byte(","))
 	if r.bytes < 0 || r.entries < 0 {
-		return nil, &FieldError{File: name, Msg: fmt.Sprintf("with this file the configuration has more than %d MiB, or more than %d lines and commas: is it the right file?",
+		return &FieldError{File: name, Msg: fmt.Sprintf("with this file the configuration has more than %d MiB, or more than %d lines and commas: is it the right file?",
 			maxConfigSize>>20, maxConfigEntries)}
 	}
-	return data, nil
+	return nil
 }
 
 func describeMode(m fs.FileMode) string {

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package config
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"sort"
-	"strings"
 	"sync"
 	"unicode/utf8"
 
@@ -18,86 +16,6 @@ import (
 
 // maxNodeDepth bounds how far aliases and merges are followed.
 const maxNodeDepth = 32
-
-// fieldPath leads from the top of a document to a place in it: names of fields and
-// indices of lists.
-type fieldPath []any
-
-// String is, for example, "providers[2].matchImages[0]".
-func (p fieldPath) String() string {
-	var b strings.Builder
-	for _, e := range p {
-		switch e := e.(type) {
-		case int:
-			fmt.Fprintf(&b, "[%d]", e)
-		case string:
-			if b.Len() > 0 {
-				b.WriteByte('.')
-			}
-			b.WriteString(e)
-		}
-	}
-	return b.String()
-}
-
-// with returns p with one more element, in memory of its own.
-func (p fieldPath) with(e any) fieldPath { return append(p[:len(p):len(p)], e) }
-
-// place is where something stands in a configuration.
-type place struct {
-	file         string
-	line, column int    // from 1, column in bytes; 0 if unknown
-	path         string // within the file
-}
-
-// String is "file:line:column", as far as it is known.
-func (p place) String() string {
-	switch {
-	case p.file == "":
-		return p.path
-	case p.line == 0:
-		return p.file + ": " + p.path
-	}
-	return fmt.Sprintf("%s:%d:%d", p.file, p.line, p.column)
-}
-
-// place returns where something of a provider stands: rest leads on from the
-// provider, for example "matchImages", 0. What is not written in the file is
-// at its nearest parent. The provider is an index in c.Providers; the path in
-// the result counts from the start of the file.
-func (c *Config) place(provider int, rest ...any) place {
-	f, index := c.fileOf(provider)
-	full := append(fieldPath{"providers", index}, rest...)
-	switch {
-	case f == nil:
-		return place{path: full.String()}
-	case f.predecessor():
-		return f.predecessorPlace(index, rest)
-	}
-	return f.source.place(full)
-}
-
-// has reports whether a field of a provider is written in its file, be it
-// empty or null; always false for a Config that was not loaded.
-func (c *Config) has(provider int, rest ...any) bool {
-	f, index := c.fileOf(provider)
-	if f == nil {
-		return false
-	}
-	full := append(fieldPath{"providers", index}, rest...)
-	_, _, length := f.source.find(full)
-	return length == len(full)
-}
-
-// fileOf returns the file that a provider comes from and its index there; no
-// file, for a Config that was not loaded.
-func (c *Config) fileOf(provider int) (*configFile, int) {
-	i := sort.Search(len(c.files), func(i int) bool { return provider < c.files[i].First+c.files[i].Count })
-	if i == len(c.files) {
-		return nil, provider
-	}
-	return &c.files[i], provider - c.files[i].First
-}
 
 // source knows where things stand in one file. It parses the file for this
 // only when it is first asked, which is when there is something to report.
@@ -157,7 +75,7 @@ func (s *source) documents() int {
 
 // find walks down p as far as the document goes. It returns the last node
 // that it reached, with its key in a mapping, and how many elements led to it.
-func (s *source) find(p fieldPath) (key, value *yaml.Node, length int) {
+func (s *source) find(p FieldPath) (key, value *yaml.Node, length int) {
 	value = s.root()
 	if value == nil {
 		return nil, nil, 0
@@ -173,18 +91,18 @@ func (s *source) find(p fieldPath) (key, value *yaml.Node, length int) {
 }
 
 // place returns where the value at p stands, or its nearest parent.
-func (s *source) place(p fieldPath) place {
+func (s *source) place(p FieldPath) Position {
 	_, value, _ := s.find(p)
-	return s.locate(place{file: s.name, path: p.String()}, value)
+	return s.locate(Position{File: s.name, Path: p.String()}, value)
 }
 
 // keyPlace returns where the last field name of p stands.
-func (s *source) keyPlace(p fieldPath) place {
+func (s *source) keyPlace(p FieldPath) Position {
 	key, value, length := s.find(p)
 	if length == len(p) && key != nil {
 		value = key
 	}
-	return s.locate(place{file: s.name, path: p.String()}, value)
+	return s.locate(Position{File: s.name, Path: p.String()}, value)
 }
 
 // step returns the child of a node, and for a mapping its key.
@@ -251,11 +169,11 @@ func deref(n *yaml.Node) *yaml.Node {
 }
 
 // locate adds the position of a node, if there is one.
-func (s *source) locate(at place, n *yaml.Node) place {
+func (s *source) locate(at Position, n *yaml.Node) Position {
 	if n == nil {
 		return at
 	}
-	at.line, at.column = n.Line, byteColumn(s.line(n.Line), n.Column)
+	at.Line, at.Column = n.Line, byteColumn(s.line(n.Line), n.Column)
 	return at
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package config
 
 import (
 	"bytes"
@@ -13,38 +13,6 @@ import (
 
 	"github.com/regcred/regcred/plugin"
 )
-
-// The predecessor of KEP-2133, "Out-of-Tree Credential Providers", has a
-// configuration of its own. Its text calls the kind RegistryCredentialConfig,
-// its example credentialprovider; the version is v1alpha1 without a group.
-const (
-	kindPredecessor         = "RegistryCredentialConfig"
-	kindPredecessorExample  = "credentialprovider"
-	kindPredecessorProvider = "RegistryCredentialProvider"
-	versionPredecessor      = plugin.OutOfTree
-)
-
-// predecessor reports whether a document is of the predecessor's kind.
-func (m typeMeta) predecessor() bool {
-	return m.Kind == kindPredecessor || m.Kind == kindPredecessorExample
-}
-
-// predecessor reports whether f is a file of the predecessor.
-func (f *configFile) predecessor() bool {
-	return typeMeta{Kind: f.Kind}.predecessor()
-}
-
-// predecessor reports whether provider i is the predecessor's: by its file or,
-// in a Config that was not loaded, by its protocol.
-func (c *Config) predecessor(i int) bool {
-	if f, _ := c.fileOf(i); f != nil {
-		return f.predecessor()
-	}
-	return c.Providers[i].predecessor()
-}
-
-// predecessor reports whether p speaks the predecessor's protocol.
-func (p *Provider) predecessor() bool { return p.APIVersion == plugin.OutOfTree }
 
 // predecessorProvider is a provider in a file of the predecessor.
 type predecessorProvider struct {
@@ -101,7 +69,7 @@ func (a *extraArgs) UnmarshalJSON(data []byte) error {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		return unmarshalStrict(data, &a.list)
 	}
-	var mapping map[string]Secret
+	var mapping map[string]plugin.Secret
 	if err := unmarshalStrict(data, &mapping); err != nil {
 		return err
 	}
@@ -148,22 +116,10 @@ func predecessorShape() *shape {
 	}}
 }
 
-// predecessorProblem is [typeMeta.problem] for the predecessor's kinds.
-func (m typeMeta) predecessorProblem() *problem {
-	switch {
-	case m.APIVersion == "":
-		return &problem{path: fieldPath{"apiVersion"}, msg: "missing: write apiVersion: " + versionPredecessor}
-	case m.APIVersion != versionPredecessor:
-		return &problem{path: fieldPath{"apiVersion"}, value: m.APIVersion,
-			msg: "not a version of " + m.Kind + ": it must be " + versionPredecessor + ", without a group (files of a kubelet are of kind " + configKind + ")"}
-	}
-	return nil
-}
-
 // predecessorPlace returns where something of a provider stands that rest
 // leads to in the names of today.
-func (f *configFile) predecessorPlace(index int, rest fieldPath) place {
-	p := fieldPath{"providers", index}
+func (f *File) predecessorPlace(index int, rest FieldPath) Position {
+	p := FieldPath{"providers", index}
 	switch {
 	case len(rest) == 0:
 		return f.source.place(p)
@@ -187,7 +143,7 @@ func (f *configFile) predecessorPlace(index int, rest fieldPath) place {
 		at = f.source.place(p.with(name))
 	}
 	if !isVariableName(name) {
-		at.path = p.String()
+		at.Path = p.String()
 	}
 	return at
 }
@@ -199,67 +155,3 @@ func isVariableName(s string) bool {
 		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_'
 	})
 }
-
-// extraArgs checks the variables that a provider of the predecessor sets.
-func (v *validation) extraArgs(i int, p *Provider) {
-	if f, index := v.c.fileOf(i); f != nil && slices.Equal(f.argKeys[index], []string{"name", "value"}) {
-		v.report(i, "", "has the fields of one item of a list: put a dash before them; variables NAME and VALUE are set with a list too", "env")
-		return
-	}
-	first := make(map[string]int, len(p.Env))
-	for k, e := range p.Env {
-		if v.list.full() {
-			return
-		}
-		msg := variableProblem(e.Name)
-		if v.isBoolean(i, k) {
-			msg = "a boolean, as the words yes, no, on and off are in YAML: quote the name"
-		}
-		if j, twice := first[e.Name]; twice && msg == "" {
-			msg = "sets the same variable as " + v.c.place(i, "env", j, "name").String() + ", because names are put into upper case: remove one of the two"
-		}
-		if msg != "" {
-			v.report(i, "", msg, "env", k, "name")
-			continue
-		}
-		first[e.Name] = k
-		if strings.Contains(string(e.Value), "\x00") {
-			v.report(i, "", "has a NUL, with which no process can be started", "env", k, "value")
-		}
-	}
-}
-
-// isBoolean reports whether the name of extra argument k is a word that YAML
-// has made "true" or "false" of.
-func (v *validation) isBoolean(i, k int) bool {
-	f, index := v.c.fileOf(i)
-	if f == nil || f.argKeys[index] == nil || k >= len(f.argKeys[index]) {
-		return false
-	}
-	name := f.argKeys[index][k]
-	return (name == "true" || name == "false") && !v.c.has(i, "extraArgs", name)
-}
-
-// variableProblem says why name, of an extra argument, cannot be that of an
-// environment variable. The rule is that of Kubernetes for the env of a
-// container (IsEnvVarName in k8s.io/apimachinery).
-func variableProblem(name string) string {
-	const msg = "not the name of an environment variable, which an extra argument becomes: "
-	switch {
-	case name == "":
-		return msg + "it is empty"
-	case strings.Contains(name, "="):
-		return msg + "it has an =, where a name ends; write what follows it as the value"
-	case strings.Contains(name, "\x00"):
-		return msg + "it has a NUL, with which no process can be started"
-	case strings.ContainsFunc(name, unicode.IsSpace):
-		return msg + "it has white space, with which no shell can read it"
-	case isDigit(name[0]):
-		return msg + "it begins with a digit, with which no shell can read it"
-	case strings.Trim(name, variableBytes) != "":
-		return msg + `it has something else than letters, digits, "_", "-" and "."`
-	}
-	return ""
-}
-
-const variableBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package config
 
 import (
 	"fmt"
@@ -43,7 +43,7 @@ func configShape(apiVersion string) *shape {
 		"args":                 {elem: secret, secret: true},
 		"env":                  {elem: env, secret: true},
 	}
-	if apiVersion != configV1Beta1 && apiVersion != configV1Alpha1 {
+	if apiVersion != V1Beta1 && apiVersion != V1Alpha1 {
 		provider["tokenAttributes"] = &shape{fields: map[string]*shape{
 			"serviceAccountTokenAudience":          str,
 			"cacheType":                            str,
@@ -89,7 +89,7 @@ func (s *shape) hint(name string) string {
 	if s.fields["matchImages"] != nil {
 		switch {
 		case name == "tokenAttributes":
-			return "only files of version " + configV1 + " have it"
+			return "only files of version " + V1 + " have it"
 		case name == "imageMatchers":
 			return "the predecessor's name of matchImages"
 		case name == "extraArgs":
@@ -105,7 +105,7 @@ func (s *shape) hint(name string) string {
 		case "defaultCacheDuration":
 			return "this kind of file has none: an answer is kept until its expirationTimestamp"
 		case "tokenAttributes":
-			return "only files of kind " + configKind + " have it"
+			return "only files of kind " + Kind + " have it"
 		}
 	}
 	best, distance := "", 3

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package config
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/regcred/regcred/internal/excerpt"
+	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -82,21 +85,21 @@ func (v *validation) release() {
 		v.list.add(&FieldError{File: c.path, Msg: k.unknown("a configuration directory", sinceDirectory) + "; give it one file"})
 	}
 	for i := range c.files {
-		f := &c.files[i]
-		if f.predecessor() {
+		f := c.files[i]
+		if f.Predecessor() {
 			v.kind(f)
 			continue
 		}
 		if since := configSince(f.APIVersion); k.minor < since {
-			v.list.add(f.source.fieldError(problem{path: fieldPath{"apiVersion"}, value: f.APIVersion, msg: k.unknown("this version of the file", since)}))
+			v.list.add(f.source.fieldError(problem{path: FieldPath{"apiVersion"}, value: f.APIVersion, msg: k.unknown("this version of the file", since)}))
 		}
 	}
 }
 
 // kind rejects a file of the predecessor, if a kubelet is to read it.
-func (v *validation) kind(f *configFile) {
+func (v *validation) kind(f *File) {
 	if v.named && !v.list.full() {
-		v.list.add(f.source.fieldError(problem{path: fieldPath{"kind"}, value: f.Kind, msg: "no kubelet reads this kind; convert it with regcred convert"}))
+		v.list.add(f.source.fieldError(problem{path: FieldPath{"kind"}, value: f.Kind, msg: "no kubelet reads this kind; convert it with regcred convert"}))
 	}
 }
 
@@ -120,7 +123,7 @@ func (v *validation) provider(i int, p *Provider) {
 	switch {
 	case p.TokenAttributes != nil:
 		v.tokenAttributes(i, p)
-	case v.kubelet.minor < sinceTokenAttributes && v.c.has(i, "tokenAttributes"):
+	case v.kubelet.minor < sinceTokenAttributes && v.c.Has(i, "tokenAttributes"):
 		// An unknown field is refused even if it is null.
 		v.report(i, "", v.kubelet.missingTokens(), "tokenAttributes")
 	}
@@ -137,8 +140,8 @@ func (v *validation) predecessor(i int, p *Provider) {
 }
 
 func (v *validation) name(i int, p *Provider) {
-	if msg := nameProblem(p.Name); msg != "" {
-		v.report(i, p.Name, msg, "name")
+	if err := CheckName(p.Name); err != nil {
+		v.report(i, p.Name, err.Error(), "name")
 	}
 }
 
@@ -148,34 +151,34 @@ func (v *validation) patterns(i int, p *Provider, host string) {
 		v.report(i, "", "missing: at least one pattern is needed", "matchImages")
 	}
 	for j, m := range p.MatchImages {
-		if _, err := ParsePattern(m); err != nil {
-			v.report(i, showPattern(m), "not a pattern that "+host+" takes: "+patternProblem(m, err), "matchImages", j)
+		if _, err := match.Parse(m); err != nil {
+			v.report(i, excerpt.Pattern(m), "not a pattern that "+host+" takes: "+patternProblem(m, err), "matchImages", j)
 		}
 	}
 }
 
-// nameProblem says what is wrong with the name of a provider, which is also
-// that of an executable.
-func nameProblem(name string) string {
+// CheckName says what is wrong with the name of a provider, which is also that
+// of an executable; nil if nothing is.
+func CheckName(name string) error {
 	switch {
 	case name == "":
 		// The kubelet's validation lets it pass; then it looks for the
 		// executable, finds the directory, and exits.
-		return "missing: write the file name of the plugin"
+		return errors.New("missing: write the file name of the plugin")
 	case name == "." || name == "..":
-		return "must be the file name of the plugin, not a directory"
+		return errors.New("must be the file name of the plugin, not a directory")
 	case strings.ContainsAny(name, `/\`):
-		return "must be a file name in the kubelet's --image-credential-provider-bin-dir, without slashes"
+		return errors.New("must be a file name in the kubelet's --image-credential-provider-bin-dir, without slashes")
 	case strings.Contains(name, " "):
-		return "must not have blanks: rename the plugin"
+		return errors.New("must not have blanks: rename the plugin")
 	}
-	return ""
+	return nil
 }
 
 // patternProblem is the parser's reason, unless the text is one that errors
 // do not show in full.
 func patternProblem(pattern string, err error) string {
-	if shown(pattern) != pattern {
+	if excerpt.Value(pattern) != pattern {
 		return "it has characters that no image has"
 	}
 	return err.Error()
@@ -221,7 +224,7 @@ func (v *validation) cacheType(i int, t TokenCacheType) {
 	want := fmt.Sprintf("%s, or %s if the plugin returns the token itself or something that lives no longer", CachePerServiceAccount, CachePerToken)
 	switch {
 	case v.kubelet.minor < sinceCacheType:
-		if t != "" || v.c.has(i, at...) {
+		if t != "" || v.c.Has(i, at...) {
 			v.report(i, string(t), v.kubelet.unknown("cacheType", sinceCacheType)+"; remove it", at...)
 		}
 	case t == "":

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package config
 
 import (
 	"fmt"
@@ -98,9 +98,9 @@ func (k kubelet) unknown(what string, since int) string {
 // configSince returns the release that brought a version of configuration files.
 func configSince(apiVersion string) int {
 	switch apiVersion {
-	case configV1Alpha1:
+	case V1Alpha1:
 		return sinceV1Alpha1
-	case configV1Beta1:
+	case V1Beta1:
 		return sinceV1Beta1
 	}
 	return sinceV1

@@ -8,8 +8,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/regcred/regcred"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/regcred/regcred"
 )
 
 type accountKey struct{ namespace, name string }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/kube"

@@ -17,10 +17,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/regcred/regcred/internal/remote"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/regcred/regcred/internal/remote"
 )
 
 // maxObject bounds an answer in bytes. An object in etcd has at most 1.5 MiB,

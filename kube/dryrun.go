@@ -7,8 +7,9 @@ import (
 	"context"
 	"net/url"
 
-	"github.com/regcred/regcred"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/regcred/regcred"
 )
 
 // TryToken asks for a token as [Client.RequestToken] does, as a dry run: all

@@ -8,9 +8,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
+
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/kube"
-	"k8s.io/client-go/rest"
 )
 
 // TestTryToken asks as RequestToken does, each time, and as a dry run.

@@ -14,11 +14,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/kube"
-	"k8s.io/client-go/rest"
 )
 
 // TestErrors: what a person reads at night.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/kube"
 	"github.com/regcred/regcred/plugin"
@@ -32,7 +33,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	config, err := regcred.Load("testdata/config.yaml")
+	config, err := config.Load("testdata/config.yaml")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -12,11 +12,12 @@ import (
 	"sync"
 	"testing"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/kube"
-	"k8s.io/client-go/rest"
 )
 
 const node = "system:node:node-1"

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/kube"
@@ -40,11 +41,11 @@ func (p *cloud) GetCredentials(_ context.Context, req *plugin.Request) (*plugin.
 }
 
 // keyring asks p on behalf of service accounts.
-func keyring(t testing.TB, c *kube.Client, p plugin.Provider, cacheType regcred.TokenCacheType) *regcred.Keyring {
+func keyring(t testing.TB, c *kube.Client, p plugin.Provider, cacheType config.TokenCacheType) *regcred.Keyring {
 	t.Helper()
-	config := &regcred.Config{Providers: []regcred.Provider{{
+	config := &config.Config{Providers: []config.Provider{{
 		Name: "cloud", MatchImages: []string{registry}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1,
-		TokenAttributes: &regcred.TokenAttributes{
+		TokenAttributes: &config.TokenAttributes{
 			ServiceAccountTokenAudience: registry, CacheType: cacheType, RequireServiceAccount: new(true),
 			OptionalServiceAccountAnnotationKeys: []string{"example.com/role"},
 		},
@@ -75,11 +76,11 @@ func pods(api *testkube.Server, n int) []*regcred.Pod {
 func TestManyPods(t *testing.T) {
 	const n, images = 500, 20
 	for _, tt := range []struct {
-		cacheType     regcred.TokenCacheType
+		cacheType     config.TokenCacheType
 		tokens, execs int
 	}{
-		{regcred.CachePerServiceAccount, 1, 1},
-		{regcred.CachePerToken, n, n},
+		{config.CachePerServiceAccount, 1, 1},
+		{config.CachePerToken, n, n},
 	} {
 		t.Run(string(tt.cacheType), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // however busy this machine is, no call takes too long
@@ -128,7 +129,7 @@ func TestLongAnnotations(t *testing.T) {
 		name   string
 		key    string
 		length int
-		stage  regcred.Stage
+		stage  plugin.Stage
 	}{
 		{"the longest", role, math.MaxUint16 - around, ""},
 		{"one more", role, math.MaxUint16 - around + 1, regcred.StageServiceAccount},
@@ -146,7 +147,7 @@ func TestLongAnnotations(t *testing.T) {
 				Annotations: map[string]string{tt.key: strings.Repeat("x", tt.length)},
 			})
 			p := &cloud{}
-			k := keyring(t, connect(t, api, node, kube.Options{}), p, regcred.CachePerServiceAccount)
+			k := keyring(t, connect(t, api, node, kube.Options{}), p, config.CachePerServiceAccount)
 			a, err := lookup(t, k, pod, "app")
 			if a.Stage != tt.stage {
 				t.Fatalf("failed at %q, want %q: %.500v", a.Stage, tt.stage, err)
@@ -175,7 +176,7 @@ func TestKeyringWhileDown(t *testing.T) {
 		api := startPipe(t)
 		all := pods(api, 2)
 		p := &cloud{}
-		k := keyring(t, connect(t, api, node, kube.Options{}), p, regcred.CachePerToken)
+		k := keyring(t, connect(t, api, node, kube.Options{}), p, config.CachePerToken)
 		if _, err := lookup(t, k, all[0], "app"); err != nil {
 			t.Fatal(err)
 		}
@@ -204,8 +205,8 @@ func TestTokenExpiresDuringPull(t *testing.T) {
 		api := start(t, testkube.Options{Pipe: true, TokenLife: 10 * time.Minute})
 		pod := pods(api, 1)[0]
 		p := &cloud{}
-		k := keyring(t, connect(t, api, node, kube.Options{}), p, regcred.CachePerToken)
-		seen := map[regcred.Secret]bool{}
+		k := keyring(t, connect(t, api, node, kube.Options{}), p, config.CachePerToken)
+		seen := map[plugin.Secret]bool{}
 		for range 30 {
 			if _, err := lookup(t, k, pod, "app"); err != nil {
 				t.Fatal(err)
@@ -226,7 +227,7 @@ func TestLookupErrors(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		with  func(*testkube.Server)
-		stage regcred.Stage
+		stage plugin.Stage
 		says  string
 	}{
 		{"403 to the service account", func(s *testkube.Server) {
@@ -247,7 +248,7 @@ func TestLookupErrors(t *testing.T) {
 			pod := pods(api, 1)[0]
 			tt.with(api)
 			p := &cloud{}
-			k := keyring(t, connect(t, api, node, kube.Options{}), p, regcred.CachePerServiceAccount)
+			k := keyring(t, connect(t, api, node, kube.Options{}), p, config.CachePerServiceAccount)
 			a, err := lookup(t, k, pod, "app")
 			if a.Stage != tt.stage || !errors.As(err, new(*regcred.LookupError)) || p.execs.Load() > 0 {
 				t.Errorf("stage %q, want %q; %d execs; error %v", a.Stage, tt.stage, p.execs.Load(), err)
@@ -265,7 +266,7 @@ func TestLookupErrors(t *testing.T) {
 
 // BenchmarkWarmLookup is a lookup in service-account mode that asks nobody.
 func BenchmarkWarmLookup(b *testing.B) {
-	for _, cacheType := range []regcred.TokenCacheType{regcred.CachePerServiceAccount, regcred.CachePerToken} {
+	for _, cacheType := range []config.TokenCacheType{config.CachePerServiceAccount, config.CachePerToken} {
 		b.Run(string(cacheType), func(b *testing.B) {
 			api := start(b, testkube.Options{})
 			pod := pods(api, 1)[0]
@@ -303,7 +304,7 @@ func BenchmarkManyPods(b *testing.B) {
 	}
 	for b.Loop() {
 		c := connect(b, api, testkube.Admin, kube.Options{})
-		k := keyring(b, c, &cloud{}, regcred.CachePerToken)
+		k := keyring(b, c, &cloud{}, config.CachePerToken)
 		before := heap()
 		for _, pod := range all {
 			if res, err := k.Lookup(b.Context(), regcred.Request{Image: registry + "/app:v1", Pod: pod}); err != nil || len(res.Credentials) != 1 {

@@ -27,9 +27,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/regcred/regcred"
 	"golang.org/x/sync/singleflight"
 	"k8s.io/client-go/rest"
+
+	"github.com/regcred/regcred"
 )
 
 const (

@@ -8,9 +8,10 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/regcred/regcred"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/regcred/regcred"
 )
 
 // secretsAtOnce bounds the calls of one PullSecrets.

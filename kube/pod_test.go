@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/testkube"

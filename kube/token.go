@@ -11,11 +11,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/regcred/regcred"
-	"github.com/regcred/regcred/internal/jwt"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/plugin"
 )
 
 // The rules of pkg/kubelet/token/token_manager.go.
@@ -33,7 +35,7 @@ const maxTokenAnswer = 1 << 20 // bytes
 
 // token is one that is kept.
 type token struct {
-	secret  regcred.Secret
+	secret  plugin.Secret
 	expires time.Time
 	refresh time.Time // from when on a new one is asked for
 }
@@ -48,7 +50,7 @@ type token struct {
 // another UID by now; one older than Kubernetes 1.34 does not look at the
 // service account's. A token for another audience is an error.
 // Its errors are of type [*Error], and hold no token.
-func (c *Client) RequestToken(ctx context.Context, req regcred.TokenRequest) (regcred.Secret, error) {
+func (c *Client) RequestToken(ctx context.Context, req regcred.TokenRequest) (plugin.Secret, error) {
 	if t, ok := c.liveToken(req, time.Now()); ok {
 		return t.secret, nil
 	}
@@ -56,7 +58,7 @@ func (c *Client) RequestToken(ctx context.Context, req regcred.TokenRequest) (re
 	if req.Audience == "" {
 		return "", c.fail(q, errors.New("not asked: without an audience, the token would be for the API server itself"))
 	}
-	return shared(ctx, c, q, fmt.Sprintf("token %q", req), func(ctx context.Context) (regcred.Secret, error) {
+	return shared(ctx, c, q, fmt.Sprintf("token %q", req), func(ctx context.Context) (plugin.Secret, error) {
 		return c.refreshToken(ctx, q, req)
 	})
 }
@@ -68,7 +70,7 @@ func (c *Client) liveToken(req regcred.TokenRequest, now time.Time) (t *token, o
 }
 
 // refreshToken asks for a token, and goes on with the old one if it must.
-func (c *Client) refreshToken(ctx context.Context, q *call, req regcred.TokenRequest) (regcred.Secret, error) {
+func (c *Client) refreshToken(ctx context.Context, q *call, req regcred.TokenRequest) (plugin.Secret, error) {
 	if t, ok := c.liveToken(req, time.Now()); ok {
 		return t.secret, nil // somebody else's call came back in the meantime
 	}
@@ -154,5 +156,5 @@ func newToken(answer *authenticationv1.TokenRequest, asked time.Time) *token {
 	if most := expires.Add(maxTokenUse - life); most.Before(refresh) {
 		refresh = most
 	}
-	return &token{regcred.Secret(answer.Status.Token), expires, refresh.Add(-rand.N(refreshJitter))}
+	return &token{plugin.Secret(answer.Status.Token), expires, refresh.Add(-rand.N(refreshJitter))}
 }

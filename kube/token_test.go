@@ -11,10 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/kube"
+	"github.com/regcred/regcred/plugin"
 )
 
 // TestTokenRequest: what the API server is asked for, as a kubelet asks.
@@ -54,7 +56,7 @@ func TestTokenRequest(t *testing.T) {
 	}
 }
 
-func mustRequest(t *testing.T, c *kube.Client, req regcred.TokenRequest) regcred.Secret {
+func mustRequest(t *testing.T, c *kube.Client, req regcred.TokenRequest) plugin.Secret {
 	t.Helper()
 	token, err := c.RequestToken(t.Context(), req)
 	if err != nil {
@@ -157,7 +159,7 @@ func TestTokenKey(t *testing.T) {
 	api.AddServiceAccount(testkube.ServiceAccount{Namespace: "cd", Name: "builder", UID: req.ServiceAccountUID})
 	api.AddPod(testkube.Pod{Namespace: "ci", Name: "web-2", UID: req.PodUID, ServiceAccount: "builder"})
 	c := connect(t, api, testkube.Admin, kube.Options{})
-	seen := map[regcred.Secret]string{}
+	seen := map[plugin.Secret]string{}
 	for _, tt := range []struct {
 		name   string
 		change func(*regcred.TokenRequest)
@@ -255,7 +257,7 @@ func TestTokenShared(t *testing.T) {
 		api.Inject(testkube.Fault{Kind: testkube.Hang})
 		ctx, cancel := context.WithCancel(t.Context())
 		type result struct {
-			token regcred.Secret
+			token plugin.Secret
 			err   error
 		}
 		results := make(chan result, 50)

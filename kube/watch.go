@@ -15,9 +15,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/regcred/regcred/internal/remote"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/regcred/regcred/internal/remote"
 )
 
 const (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package lint
 
 import (
 	"bytes"
@@ -12,11 +12,14 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/excerpt"
 )
 
 // binDirectory is the directory of the executables, as found.
 type binDirectory struct {
-	config  *Config
+	config  *config.Config
 	path    string
 	err     error    // it cannot be used
 	helpers []string // docker credential helpers in it that no provider names
@@ -34,7 +37,7 @@ func binDirRules() []rule[*binDirectory] {
 // maxBinDirEntries bounds how much of a directory is read.
 const maxBinDirEntries = 4096
 
-func inspectBinDir(c *Config, path string) *binDirectory {
+func inspectBinDir(c *config.Config, path string) *binDirectory {
 	d := &binDirectory{config: c, path: path}
 	info, err := os.Stat(path)
 	if err == nil && !info.IsDir() {
@@ -50,7 +53,7 @@ func inspectBinDir(c *Config, path string) *binDirectory {
 	defer f.Close()
 	entries, _ := f.ReadDir(maxBinDirEntries)
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "docker-credential-") && !c.names(e.Name()) {
+		if strings.HasPrefix(e.Name(), "docker-credential-") && !names(c, e.Name()) {
 			d.helpers = append(d.helpers, e.Name())
 		}
 	}
@@ -58,7 +61,7 @@ func inspectBinDir(c *Config, path string) *binDirectory {
 }
 
 // names reports whether c has a provider of that name.
-func (c *Config) names(name string) bool {
+func names(c *config.Config, name string) bool {
 	for i := range c.Providers {
 		if c.Providers[i].Name == name {
 			return true
@@ -71,7 +74,7 @@ func ruleMissingBinDir(d *binDirectory) []remark {
 	if d.err == nil {
 		return nil
 	}
-	return inFile(d.path, 0, "", "the directory of the plugins cannot be used (%v), so %s", cause(d.err), d.config.reader().fails())
+	return inFile(d.path, 0, "", "the directory of the plugins cannot be used (%v), so %s", cause(d.err), readerOfAny(d.config).fails())
 }
 
 // cause is an error without the path, which the finding has already.
@@ -94,7 +97,7 @@ func ruleWritableBinDir(d *binDirectory) []remark {
 	if who == "" {
 		return nil
 	}
-	return inFile(d.path, 0, "make the directory and those above it writable by root alone", "%s, so that others decide what %s", who, d.config.reader().runs())
+	return inFile(d.path, 0, "make the directory and those above it writable by root alone", "%s, so that others decide what %s", who, readerOfAny(d.config).runs())
 }
 
 func ruleNoexecMount(d *binDirectory) []remark {
@@ -106,14 +109,14 @@ func ruleNoexecMount(d *binDirectory) []remark {
 
 func ruleDockerHelperInBinDir(d *binDirectory) (rs []remark) {
 	for _, name := range d.helpers {
-		rs = append(rs, inFile(d.path, 0, "", "%q is a docker credential helper, which a kubelet cannot use; no provider names it", shown(name))...)
+		rs = append(rs, inFile(d.path, 0, "", "%q is a docker credential helper, which a kubelet cannot use; no provider names it", excerpt.Value(name))...)
 	}
 	return rs
 }
 
-// LintBinary returns what is wrong with one executable on this machine: the
-// findings that [Config.LintBinDir] has about a provider's. File is path.
-func LintBinary(path string) []Finding {
+// Binary returns what is wrong with one executable on this machine: the
+// findings that [BinDir] has about a provider's. File is path.
+func Binary(path string) []Finding {
 	var findings []Finding
 	b := inspectBinary(filepath.Dir(path), filepath.Base(path), theKubelet)
 	for _, r := range binaryRules() {
@@ -330,12 +333,12 @@ func ruleMissingInterpreter(b *executable) []remark {
 	if b.format == "script" {
 		suggestion = "install the interpreter, or use one that is there"
 	}
-	return say(suggestion, "%s needs %s, which does not exist here: starting it fails with \"no such file or directory\" although it is there", b.path, shown(b.interp))
+	return say(suggestion, "%s needs %s, which does not exist here: starting it fails with \"no such file or directory\" although it is there", b.path, excerpt.Value(b.interp))
 }
 
 func ruleDynamicBinary(b *executable) []remark {
 	if b.elf == nil || b.interp == "" {
 		return nil
 	}
-	return say("", "%s is dynamically linked (%s): it needs this machine's libraries", b.path, shown(b.interp))
+	return say("", "%s is dynamically linked (%s): it needs this machine's libraries", b.path, excerpt.Value(b.interp))
 }

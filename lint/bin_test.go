@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package regcred
+package lint
 
 import (
 	"bytes"
@@ -23,6 +23,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -187,11 +188,11 @@ func binDir(t *testing.T) string {
 }
 
 func lintBin(dir string, names ...string) []Finding {
-	c := &Config{}
+	c := &config.Config{}
 	for _, name := range names {
 		c.Providers = append(c.Providers, lintProvider(name, "registry.example.com"))
 	}
-	return c.LintBinDir(dir)
+	return BinDir(c, dir)
 }
 
 func TestLintBinDir(t *testing.T) {
@@ -303,11 +304,11 @@ func TestLintBinDirOfPredecessor(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "mode"), []byte("#!/bin/sh\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	old := func(name string) Provider { return Provider{Name: name, APIVersion: plugin.OutOfTree} }
-	c := &Config{Providers: []Provider{old("missing"), old("folder"), old("mode")}}
-	mixed := &Config{Providers: append(slices.Clone(c.Providers), lintProvider("new", "a.example"))}
+	old := func(name string) config.Provider { return config.Provider{Name: name, APIVersion: plugin.OutOfTree} }
+	c := &config.Config{Providers: []config.Provider{old("missing"), old("folder"), old("mode")}}
+	mixed := &config.Config{Providers: append(slices.Clone(c.Providers), lintProvider("new", "a.example"))}
 	for _, tt := range []struct {
-		c    *Config
+		c    *config.Config
 		dir  string
 		want []string
 	}{
@@ -322,10 +323,10 @@ func TestLintBinDirOfPredecessor(t *testing.T) {
 			"missing-binary DIR/new does not exist, so the kubelet exits"}},
 		{c, filepath.Join(dir, "none"), []string{"missing-bin-dir the directory of the plugins cannot be used (no such file or directory), so regcred cannot run the plugin"}},
 		{mixed, filepath.Join(dir, "none"), []string{"missing-bin-dir the directory of the plugins cannot be used (no such file or directory), so the kubelet exits"}},
-		{&Config{}, filepath.Join(dir, "none"), []string{"missing-bin-dir the directory of the plugins cannot be used (no such file or directory), so the kubelet exits"}},
+		{&config.Config{}, filepath.Join(dir, "none"), []string{"missing-bin-dir the directory of the plugins cannot be used (no such file or directory), so the kubelet exits"}},
 	} {
 		var got []string
-		for _, f := range tt.c.LintBinDir(tt.dir) {
+		for _, f := range BinDir(tt.c, tt.dir) {
 			got = append(got, f.Rule+" "+strings.ReplaceAll(f.Message, dir, "DIR"))
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -471,7 +472,7 @@ func TestLintBinDirGoBuild(t *testing.T) {
 func TestLintWritableConfig(t *testing.T) {
 	dir := binDir(t)
 	file := filepath.Join(dir, "config.yaml")
-	data, err := os.ReadFile("testdata/lint/clean/gke.yaml")
+	data, err := os.ReadFile("testdata/clean/gke.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -488,7 +489,7 @@ func TestLintWritableConfig(t *testing.T) {
 	want := func(path, message string) {
 		t.Helper()
 		got := ""
-		for _, f := range loadForLint(t, path).Lint() {
+		for _, f := range Check(loadForLint(t, path)) {
 			got += f.Rule + " " + f.File + " " + f.Message
 		}
 		if message != "" {
@@ -510,7 +511,7 @@ func TestLintWritableConfig(t *testing.T) {
 	}
 	above := filepath.Dir(dir)
 	chmod(above, 0o777)
-	if got := len(slices.DeleteFunc(loadForLint(t, dir).Lint(), func(f Finding) bool { return f.Rule != "writable-config" })); got != 1 {
+	if got := len(slices.DeleteFunc(Check(loadForLint(t, dir)), func(f Finding) bool { return f.Rule != "writable-config" })); got != 1 {
 		t.Errorf("%d findings about one directory above two files", got)
 	}
 	chmod(above, 0o755)

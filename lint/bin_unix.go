@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package regcred
+package lint
 
 import (
 	"fmt"

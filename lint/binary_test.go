@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package regcred
+package lint
 
 import (
 	"os"
@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestLintBinary(t *testing.T) {
+func TestBinary(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
@@ -34,7 +34,7 @@ func TestLintBinary(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, f := range LintBinary(tt.path) {
+			for _, f := range Binary(tt.path) {
 				got = append(got, f.Rule)
 				if f.File != tt.path || f.Message == "" || f.Severity == "" || f.Provider != "" {
 					t.Errorf("got %+v", f)

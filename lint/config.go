@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package lint
 
 import (
 	"bytes"
@@ -10,6 +10,10 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/excerpt"
+	"github.com/regcred/regcred/match"
 )
 
 // configRules are the rules for a configuration as a whole.
@@ -26,7 +30,7 @@ func configRules() []rule[*whole] {
 
 // whole is a configuration and what several rules need to know of it.
 type whole struct {
-	*Config
+	*config.Config
 	overlaps []overlap
 }
 
@@ -45,11 +49,9 @@ func readerOf(predecessor bool) reader {
 	return theKubelet
 }
 
-func (f *configFile) reader() reader { return readerOf(f.predecessor()) }
-
 // reader is the kubelet if it reads any of c's providers.
-func (c *Config) reader() reader {
-	notOurs := slices.ContainsFunc(c.Providers, func(p Provider) bool { return !p.predecessor() })
+func readerOfAny(c *config.Config) reader {
+	notOurs := slices.ContainsFunc(c.Providers, func(p config.Provider) bool { return !p.Predecessor() })
 	return readerOf(!notOurs && len(c.Providers) > 0)
 }
 
@@ -71,22 +73,21 @@ func (r reader) fails() string {
 
 // inFile returns one remark about a file at large.
 func inFile(name string, line int, suggestion, format string, args ...any) []remark {
-	return inDocument(place{file: name, line: line}, suggestion, format, args...)
+	return inDocument(config.Position{File: name, Line: line}, suggestion, format, args...)
 }
 
 // inDocument returns one remark about what is not in a provider.
-func inDocument(where place, suggestion, format string, args ...any) []remark {
+func inDocument(where config.Position, suggestion, format string, args ...any) []remark {
 	rs := say(suggestion, format, args...)
 	rs[0].at = spot{elsewhere: true, where: where}
 	return rs
 }
 
 func ruleSecondDocument(c *whole) (rs []remark) {
-	for i := range c.files {
-		f := &c.files[i]
-		if line := secondDocument(f.Data); line > 0 {
+	for _, f := range c.Files() {
+		if line := secondDocument(f); line > 0 {
 			rs = append(rs, inFile(f.Name, line, "put the providers into one list, or into files of a directory",
-				"what begins here is a second YAML document, which %s ignores without a word", f.reader())...)
+				"what begins here is a second YAML document, which %s ignores without a word", readerOf(f.Predecessor()))...)
 		}
 	}
 	return rs
@@ -94,11 +95,11 @@ func ruleSecondDocument(c *whole) (rs []remark) {
 
 // secondDocument returns the line on which a second YAML document begins that
 // is not empty, or 0.
-func secondDocument(data []byte) int {
-	if isJSON(data) || !bytes.Contains(data, []byte("---")) {
+func secondDocument(f *config.File) int {
+	if f.IsJSON() || !bytes.Contains(f.Data, []byte("---")) {
 		return 0
 	}
-	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec := yaml.NewDecoder(bytes.NewReader(f.Data))
 	var first yaml.Node
 	if dec.Decode(&first) != nil {
 		return 0
@@ -115,9 +116,9 @@ func secondDocument(data []byte) int {
 }
 
 func rulePredecessorConfig(c *whole) (rs []remark) {
-	for i := range c.files {
-		if f := &c.files[i]; f.predecessor() {
-			rs = append(rs, inDocument(f.source.place(fieldPath{"kind"}), "convert it with regcred convert",
+	for _, f := range c.Files() {
+		if f.Predecessor() {
+			rs = append(rs, inDocument(f.Position("kind"), "convert it with regcred convert",
 				"regcred reads files of kind %s, and no kubelet does: one that is given it does not start", f.Kind)...)
 		}
 	}
@@ -125,29 +126,27 @@ func rulePredecessorConfig(c *whole) (rs []remark) {
 }
 
 func ruleOldConfigVersion(c *whole) (rs []remark) {
-	for i := range c.files {
-		f := &c.files[i]
-		if f.APIVersion != configV1Alpha1 && f.APIVersion != configV1Beta1 {
+	for _, f := range c.Files() {
+		if f.APIVersion != config.V1Alpha1 && f.APIVersion != config.V1Beta1 {
 			continue
 		}
-		rs = append(rs, inDocument(f.source.place(fieldPath{"apiVersion"}), configV1, "%s is superseded by v1, which kubelets read since 1.26 and which alone has tokenAttributes", f.APIVersion)...)
+		rs = append(rs, inDocument(f.Position("apiVersion"), config.V1, "%s is superseded by v1, which kubelets read since 1.26 and which alone has tokenAttributes", f.APIVersion)...)
 	}
 	return rs
 }
 
 func ruleWritableConfig(c *whole) (rs []remark) {
-	if c.dir {
-		if who := writableByOthers(c.path, false); who != "" {
-			return inFile(c.path, 0, "make the directory writable by its owner alone", "%s, so that others decide what %s", who, c.reader().runs())
+	if path, dir := c.Path(); dir {
+		if who := writableByOthers(path, false); who != "" {
+			return inFile(path, 0, "make the directory writable by its owner alone", "%s, so that others decide what %s", who, readerOfAny(c.Config).runs())
 		}
 	}
 	said := map[string]bool{} // a directory above several files
-	for i := range c.files {
-		f := &c.files[i]
+	for _, f := range c.Files() {
 		name := f.Name
 		if who := tamperable(name, anyOwner); who != "" && !said[who] {
 			said[who] = true
-			rs = append(rs, inFile(name, 0, "make the file and the directories above it writable by their owner alone", "%s, so that others decide what %s", who, f.reader().runs())...)
+			rs = append(rs, inFile(name, 0, "make the file and the directories above it writable by their owner alone", "%s, so that others decide what %s", who, readerOf(f.Predecessor()).runs())...)
 		}
 	}
 	return rs
@@ -157,18 +156,18 @@ func ruleWritableConfig(c *whole) (rs []remark) {
 type reach struct {
 	index  int
 	text   string
-	at     location
+	at     match.Location
 	labels []string // of the host
 }
 
-func (r reach) shown() string { return shown(showPattern(r.text)) }
+func (r reach) shown() string { return excerpt.Value(excerpt.Pattern(r.text)) }
 
 // reachOf returns those patterns of a provider that can match.
-func reachOf(p *Provider) []reach {
+func reachOf(p *config.Provider) []reach {
 	var rs []reach
 	for k, s := range p.MatchImages {
-		if at, err := parseLocation(s); err == nil && matchable(at) {
-			rs = append(rs, reach{k, s, at, strings.Split(at.host, ".")})
+		if at, err := match.ParseLocation(s); err == nil && matchable(at) {
+			rs = append(rs, reach{k, s, at, strings.Split(at.Host, ".")})
 		}
 	}
 	return rs
@@ -185,7 +184,7 @@ type overlap struct {
 	image  string
 }
 
-func overlapsOf(c *Config) (found []overlap) {
+func overlapsOf(c *config.Config) (found []overlap) {
 	reaches := make([][]reach, len(c.Providers))
 	for i := range c.Providers {
 		reaches[i] = reachOf(&c.Providers[i])
@@ -204,13 +203,13 @@ func overlapsOf(c *Config) (found []overlap) {
 
 // remark is about the later provider's pattern.
 func (o *overlap) remark(format string, args ...any) remark {
-	return remark{at: spot{provider: o.b, rest: fieldPath{"matchImages", o.pb.index}}, message: fmt.Sprintf(format, args...)}
+	return remark{at: spot{provider: o.b, rest: config.FieldPath{"matchImages", o.pb.index}}, message: fmt.Sprintf(format, args...)}
 }
 
 // ruleOverlappingProviders reports a pair of providers once.
 func ruleOverlappingProviders(c *whole) (rs []remark) {
 	for _, o := range c.overlaps {
-		if first := shown(c.Providers[o.a].Name); o.pa.text != o.pb.text {
+		if first := excerpt.Value(c.Providers[o.a].Name); o.pa.text != o.pb.text {
 			rs = append(rs, o.remark("%q also matches %s, which %q of provider %q matches: both plugins run, and what %q returns is tried first for the same auth key",
 				o.pb.shown(), o.image, o.pa.shown(), first, first))
 		}
@@ -223,7 +222,7 @@ func ruleOverlappingProviders(c *whole) (rs []remark) {
 func ruleSharedPattern(c *whole) (rs []remark) {
 	reported := map[int]bool{}
 	for _, o := range c.overlaps {
-		if first := shown(c.Providers[o.a].Name); o.pa.text == o.pb.text && !reported[o.b] {
+		if first := excerpt.Value(c.Providers[o.a].Name); o.pa.text == o.pb.text && !reported[o.b] {
 			reported[o.b] = true
 			rs = append(rs, o.remark("provider %q has the pattern %q too: both plugins run for each of its images, and what %q returns is tried first for the same auth key",
 				first, o.pb.shown(), first))

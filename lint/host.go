@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package lint
 
 import (
 	"slices"
 	"strings"
+
+	"github.com/regcred/regcred/match"
 )
 
 // The rules for the host of a pattern.
 
 func ruleNoHost(w *written) []remark {
-	if !w.valid || w.meant.host != "" {
+	if !w.valid || w.meant.Host != "" {
 		return nil
 	}
 	return say("", "%q never matches, because it has no host", w.shown)
 }
 
 func ruleEmptyLabel(w *written) []remark {
-	h := w.meant.host
+	h := w.meant.Host
 	if h == "" || !strings.HasPrefix(h, ".") && !strings.HasSuffix(h, ".") && !strings.Contains(h, "..") {
 		return nil
 	}
@@ -28,17 +30,17 @@ func ruleEmptyLabel(w *written) []remark {
 // dotless reports whether l has a host of one label and no port, which an
 // image reference takes for the first part of a Docker Hub name. localhost,
 // and names with capitals, are the exceptions.
-func dotless(l location) bool {
-	return l.host != "" && l.port == "" && !strings.ContainsAny(l.host, ".:[")
+func dotless(l match.Location) bool {
+	return l.Host != "" && l.Port == "" && !strings.ContainsAny(l.Host, ".:[")
 }
 
 func ruleDotlessHost(w *written) []remark {
 	if _, bad := badLabel(w.meant); bad || w.scheme != "" || !dotless(w.meant) || domainPossible(w.meant) {
 		return nil
 	}
-	hub := "docker.io/" + w.mended.host + w.mended.path
-	if w.mended.path == "" {
-		hub = "docker.io/library/" + w.mended.host
+	hub := "docker.io/" + w.mended.Host + w.mended.Path
+	if w.mended.Path == "" {
+		hub = "docker.io/library/" + w.mended.Host
 	}
 	if strings.Contains(hub, "*") || !pathPossible(hub[len("docker.io"):]) {
 		hub = ""
@@ -47,14 +49,14 @@ func ruleDotlessHost(w *written) []remark {
 }
 
 func ruleBareWildcard(w *written) []remark {
-	if w.scheme != "" || !dotless(w.meant) || !strings.Contains(w.meant.host, "*") || !domainPossible(w.meant) {
+	if w.scheme != "" || !dotless(w.meant) || !strings.Contains(w.meant.Host, "*") || !domainPossible(w.meant) {
 		return nil
 	}
 	return say("name the registries, each * standing for one label", "%q matches only hosts of one label without a port, in practice localhost", w.shown)
 }
 
 func ruleDoubleWildcard(w *written) []remark {
-	if !strings.Contains(w.meant.host, "**") {
+	if !strings.Contains(w.meant.Host, "**") {
 		return nil
 	}
 	return say(w.fixed(), "%q: ** means the same as *, which never matches a dot", w.shown)
@@ -81,21 +83,21 @@ func privateDomains() []string {
 func isWildcard(label string) bool { return strings.Trim(label, "*") == "" }
 
 func ruleGluedWildcard(w *written) []remark {
-	open := slices.DeleteFunc(openLabels(w.meant.host), isWildcard)
+	open := slices.DeleteFunc(openLabels(w.meant.Host), isWildcard)
 	if len(open) == 0 || !w.matches {
 		return nil
 	}
 	suggestion := "" // only a missing dot can be mended
-	if rest, ok := strings.CutPrefix(w.mended.host, "*"); ok && !strings.Contains(rest, "*") && rest[0] != '-' {
+	if rest, ok := strings.CutPrefix(w.mended.Host, "*"); ok && !strings.Contains(rest, "*") && rest[0] != '-' {
 		l := w.mended
-		l.host = "*." + rest
-		suggestion = l.text()
+		l.Host = "*." + rest
+		suggestion = text(l)
 	}
-	return say(suggestion, "%q also matches %s, a domain that anybody may register", w.shown, strings.ReplaceAll(w.mended.host, "*", "evil"))
+	return say(suggestion, "%q also matches %s, a domain that anybody may register", w.shown, strings.ReplaceAll(w.mended.Host, "*", "evil"))
 }
 
 func openDomain(w *written) bool {
-	return w.matches && slices.ContainsFunc(openLabels(w.meant.host), isWildcard)
+	return w.matches && slices.ContainsFunc(openLabels(w.meant.Host), isWildcard)
 }
 
 func ruleOpenDomain(w *written) []remark {
@@ -113,7 +115,7 @@ func ruleOpenDomainToken(w *written) []remark {
 }
 
 func ruleUpperCaseHost(w *written) []remark {
-	if _, bad := badLabel(w.meant); bad || w.scheme != "" || !hasCapital(w.meant.host) || strings.Contains(w.meant.host, ":") {
+	if _, bad := badLabel(w.meant); bad || w.scheme != "" || !hasCapital(w.meant.Host) || strings.Contains(w.meant.Host, ":") {
 		return nil
 	}
 	return say(w.fixed(), "%q matches only images spelled with the same capitals, because case counts", w.shown)
@@ -130,22 +132,22 @@ func dockerAlias(host string) bool {
 }
 
 func ruleDockerIndexHost(w *written) []remark {
-	if w.scheme != "" || w.meant.host != "index.docker.io" || w.meant.port != "" {
+	if w.scheme != "" || w.meant.Host != "index.docker.io" || w.meant.Port != "" {
 		return nil
 	}
 	return say(w.fixed(), "%q never matches, because images of Docker Hub are compared as docker.io/…, even when written with index.docker.io", w.shown)
 }
 
 func ruleDockerHubHost(w *written) []remark {
-	host := w.meant.host
-	if w.scheme != "" || !dockerAlias(host) || host == "index.docker.io" || w.meant.port != "" || w.lists(w.mended.text()) || w.lists("docker.io") {
+	host := w.meant.Host
+	if w.scheme != "" || !dockerAlias(host) || host == "index.docker.io" || w.meant.Port != "" || w.lists(text(w.mended)) || w.lists("docker.io") {
 		return nil
 	}
 	return say(w.fixed(), "%q does not match images of Docker Hub, which are compared as docker.io/…", w.shown)
 }
 
 func ruleIPv6WithoutPort(w *written) []remark {
-	if !strings.HasPrefix(w.meant.host, "[") {
+	if !strings.HasPrefix(w.meant.Host, "[") {
 		return nil
 	}
 	return say("", "%q never matches, because an IPv6 address without a port is taken for a character class: give the port in the pattern and in the image", w.shown)
@@ -163,22 +165,29 @@ func ruleGoVersion(w *written) []remark {
 	if !olderGoAccepts(authority[strings.LastIndexByte(authority, '@')+1:]) {
 		return nil
 	}
-	if _, err := parseLocation("x/" + path); err != nil {
+	if _, err := match.ParseLocation("x/" + path); err != nil {
 		return nil
 	}
 	return say("name each host; an IPv6 address stands in brackets, with a port", "%q parses in kubelets built with an older Go only: kubelet 1.36 rejects the whole configuration", w.shown)
 }
 
+// olderGoAccepts asks today's parser about the host without what only today's
+// minds: the port begins at the last colon or, after an address in brackets,
+// behind these.
 func olderGoAccepts(host string) bool {
-	if _, err := unescape(host, inHost); err != nil {
-		return false
-	}
+	name, port := host, ""
 	if strings.HasPrefix(host, "[") {
 		end := strings.LastIndexByte(host, ']')
-		return end > 0 && checkPort(host[end+1:]) == nil
+		if end <= 0 {
+			return false
+		}
+		name, port = host[:end+1], host[end+1:]
+	} else if i := strings.LastIndexByte(host, ':'); i >= 0 {
+		name, port = host[:i], host[i:]
 	}
-	if i := strings.LastIndexByte(host, ':'); i >= 0 {
-		return checkPort(host[i:]) == nil
+	if port != "" && port[0] != ':' {
+		return false
 	}
-	return true
+	_, err := match.ParseLocation(strings.NewReplacer(":", "x", "[", "x", "]", "x").Replace(name) + port)
+	return err == nil
 }

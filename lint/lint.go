@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package lint
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/regcred/regcred/config"
 )
 
 // Severity says what a [Finding] means for the images concerned.
@@ -39,7 +41,7 @@ type Finding struct {
 // the configuration alone. Findings are in the order of the files. They never
 // hold a value of env or args, nor user information or a query that somebody
 // wrote into a pattern.
-func (c *Config) Lint() []Finding {
+func Check(c *config.Config) []Finding {
 	l := linter{config: c}
 	apply(&l, configRules(), &whole{c, overlapsOf(c)}, nowhere)
 	forProvider, forPattern := providerRules(), patternRules()
@@ -47,7 +49,7 @@ func (c *Config) Lint() []Finding {
 		p := &c.Providers[i]
 		apply(&l, forProvider, p, spot{provider: i})
 		for k := range p.MatchImages {
-			apply(&l, forPattern, readPattern(p, k), spot{provider: i, rest: fieldPath{"matchImages", k}})
+			apply(&l, forPattern, readPattern(p, k), spot{provider: i, rest: config.FieldPath{"matchImages", k}})
 		}
 	}
 	return l.sorted()
@@ -56,14 +58,14 @@ func (c *Config) Lint() []Finding {
 // LintBinDir returns what is wrong with the executables of c's providers in
 // binDir, on this machine: missing, not executable, for another architecture,
 // dynamically linked against a missing loader, writable by others.
-func (c *Config) LintBinDir(binDir string) []Finding {
+func BinDir(c *config.Config, binDir string) []Finding {
 	l := linter{config: c}
 	dir := inspectBinDir(c, binDir)
 	apply(&l, binDirRules(), dir, nowhere)
 	rules := binaryRules()
 	for i := range c.Providers {
-		if p := &c.Providers[i]; dir.err == nil && nameProblem(p.Name) == "" {
-			apply(&l, rules, inspectBinary(binDir, p.Name, readerOf(p.predecessor())), spot{provider: i, rest: fieldPath{"name"}})
+		if p := &c.Providers[i]; dir.err == nil && config.CheckName(p.Name) == nil {
+			apply(&l, rules, inspectBinary(binDir, p.Name, readerOf(p.Predecessor())), spot{provider: i, rest: config.FieldPath{"name"}})
 		}
 	}
 	return l.sorted()
@@ -89,20 +91,20 @@ func say(suggestion, format string, args ...any) []remark {
 	return []remark{{message: fmt.Sprintf(format, args...), suggestion: suggestion}}
 }
 
-// spot is a place in a configuration: somewhere in a provider or, if elsewhere
+// spot is a config.Position in a configuration: somewhere in a provider or, if elsewhere
 // is set, in a file at large.
 type spot struct {
 	provider  int
-	rest      fieldPath
+	rest      config.FieldPath
 	elsewhere bool
-	where     place // if elsewhere
+	where     config.Position // if elsewhere
 }
 
 var nowhere = spot{elsewhere: true}
 
 // linter collects findings.
 type linter struct {
-	config   *Config
+	config   *config.Config
 	findings []located
 }
 
@@ -128,20 +130,20 @@ func apply[T any](l *linter, rules []rule[T], subject T, base spot) {
 
 func (l *linter) add(at spot, f Finding) {
 	if at.elsewhere {
-		f.File, f.Line, f.Column, f.Path = at.where.file, at.where.line, at.where.column, at.where.path
+		f.File, f.Line, f.Column, f.Path = at.where.File, at.where.Line, at.where.Column, at.where.Path
 		l.findings = append(l.findings, located{f, -1})
 		return
 	}
 	f.Provider = l.config.Providers[at.provider].Name
-	where := l.config.place(at.provider, at.rest...)
-	f.File, f.Line, f.Column, f.Path = where.file, where.line, where.column, where.path
+	where := l.config.Position(at.provider, at.rest...)
+	f.File, f.Line, f.Column, f.Path = where.File, where.Line, where.Column, where.Path
 	l.findings = append(l.findings, located{f, at.provider})
 }
 
 // sorted returns the findings in the order of the files.
 func (l *linter) sorted() []Finding {
 	order := map[string]int{}
-	for i, f := range l.config.files {
+	for i, f := range l.config.Files() {
 		order[f.Name] = i + 1
 	}
 	slices.SortStableFunc(l.findings, func(a, b located) int {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package lint
 
 import (
 	"encoding/json"
@@ -14,21 +14,23 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
 )
 
 // lintProvider is a provider about which there is nothing to say.
-func lintProvider(name string, patterns ...string) Provider {
+func lintProvider(name string, patterns ...string) config.Provider {
 	d := 12 * time.Hour
-	return Provider{Name: name, MatchImages: patterns, DefaultCacheDuration: &d, APIVersion: plugin.V1}
+	return config.Provider{Name: name, MatchImages: patterns, DefaultCacheDuration: &d, APIVersion: plugin.V1}
 }
 
-func lintTokens(p Provider, change func(*TokenAttributes)) Provider {
+func lintTokens(p config.Provider, change func(*config.TokenAttributes)) config.Provider {
 	require := true
-	p.TokenAttributes = &TokenAttributes{
+	p.TokenAttributes = &config.TokenAttributes{
 		ServiceAccountTokenAudience: "registry.example",
-		CacheType:                   CachePerServiceAccount,
+		CacheType:                   config.CachePerServiceAccount,
 		RequireServiceAccount:       &require,
 	}
 	if change != nil {
@@ -68,7 +70,7 @@ func collect[T any](all map[string]Severity, rules []rule[T]) {
 }
 
 func TestLintRulesAreDocumented(t *testing.T) {
-	doc, err := os.ReadFile("docs/configuration.md")
+	doc, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,9 +92,9 @@ func TestLintRulesAreDocumented(t *testing.T) {
 	}
 }
 
-func loadForLint(t *testing.T, path string) *Config {
+func loadForLint(t *testing.T, path string) *config.Config {
 	t.Helper()
-	c, err := Load(path)
+	c, err := config.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,11 +107,11 @@ func loadForLint(t *testing.T, path string) *Config {
 // findingsIn leaves out writable-config, which depends on the checkout.
 func findingsIn(t *testing.T, path string) []Finding {
 	t.Helper()
-	return slices.DeleteFunc(loadForLint(t, path).Lint(), func(f Finding) bool { return f.Rule == "writable-config" })
+	return slices.DeleteFunc(Check(loadForLint(t, path)), func(f Finding) bool { return f.Rule == "writable-config" })
 }
 
 func TestLintRealConfigsAreClean(t *testing.T) {
-	paths, err := filepath.Glob("testdata/lint/clean/*")
+	paths, err := filepath.Glob("testdata/clean/*")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +139,7 @@ func TestLintNamesPublicMisconfigurations(t *testing.T) {
 		"jfrog-41.yaml":  `path-glob matchImages[0]: artifactory.example.com`,
 	} {
 		t.Run(path, func(t *testing.T) {
-			got := briefly(findingsIn(t, filepath.Join("testdata/lint", path)))
+			got := briefly(findingsIn(t, filepath.Join("testdata", path)))
 			if diff := cmp.Diff([]string{want}, got); diff != "" {
 				t.Error(diff)
 			}
@@ -168,7 +170,7 @@ func TestLintPositions(t *testing.T) {
 		},
 	} {
 		t.Run(path, func(t *testing.T) {
-			file := filepath.Join("testdata/lint", path)
+			file := filepath.Join("testdata", path)
 			var got []at
 			for _, f := range findingsIn(t, file) {
 				if f.File != file {
@@ -219,7 +221,7 @@ func TestLintSecondDocument(t *testing.T) {
 		"a: |\n  ---\n  b\n":            0,
 		"{\"a\": \"---\"}\n---\nb: 1\n": 0, // JSON: the loader refuses it
 	} {
-		if got := secondDocument([]byte(text)); got != want {
+		if got := secondDocument(&config.File{Data: []byte(text)}); got != want {
 			t.Errorf("%q: line %d, want %d", text, got, want)
 		}
 	}
@@ -232,13 +234,13 @@ func TestLintHidesSecrets(t *testing.T) {
 		"registry.example.com?"+canary.Token, "registry.example.com#"+canary.Token,
 		canary.Password+"@::1", "dup.example.com?"+canary.Token, "dup.example.com?"+canary.Token,
 		"registry.example.com/x "+canary.Password)
-	p.Args = []Secret{"--password=" + canary.Arg, "--token", canary.Arg, canary.Arg + " --flag ${X}", "echo " + canary.Arg}
-	p.Env = []EnvVar{{"PASSWORD", canary.Env}, {"PASSWORD", canary.Env}, {"HTTP_PROXY", "http://u:" + canary.Env + "@proxy"},
-		{"A=B", canary.Env}, {"", canary.Env}, {"X", canary.Env + "${Y}"}, {"N\x00", canary.Env}}
+	p.Args = []plugin.Secret{"--password=" + canary.Arg, "--token", canary.Arg, canary.Arg + " --flag ${X}", "echo " + canary.Arg}
+	p.Env = []config.EnvVar{{Name: "PASSWORD", Value: canary.Env}, {Name: "PASSWORD", Value: canary.Env}, {Name: "HTTP_PROXY", Value: "http://u:" + canary.Env + "@proxy"},
+		{Name: "A=B", Value: canary.Env}, {Name: "", Value: canary.Env}, {Name: "X", Value: canary.Env + "${Y}"}, {"N\x00", canary.Env}}
 	q := p
 	q.Name = "other"
-	c := &Config{Providers: []Provider{lintTokens(p, nil), q}}
-	findings := c.Lint()
+	c := &config.Config{Providers: []config.Provider{lintTokens(p, nil), q}}
+	findings := Check(c)
 	text, err := json.Marshal(findings)
 	if err != nil {
 		t.Fatal(err)

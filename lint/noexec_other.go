@@ -3,6 +3,6 @@
 
 //go:build !linux
 
-package regcred
+package lint
 
 func mountedNoexec(string) bool { return false }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package lint
 
 import (
 	"fmt"
@@ -9,6 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/excerpt"
+	"github.com/regcred/regcred/match"
 )
 
 // patternRules are the rules for one entry of matchImages. A pattern that
@@ -54,20 +58,20 @@ type written struct {
 	tokens bool     // the provider is in service-account mode
 	alone  bool     // no kubelet reads it
 
-	valid   bool     // kubelet 1.36 accepts it
-	scheme  string   // with "://"; the kubelet takes it for a host
-	body    string   // without scheme and surrounding space
-	meant   location // what body means to the kubelet
-	mended  location // meant, without what can be mended and keep its meaning
-	shown   string   // raw without user information, query and fragment
-	matches bool     // some image can match
-	blank   bool     // what is compared has white space
+	valid   bool           // kubelet 1.36 accepts it
+	scheme  string         // with "://"; the kubelet takes it for a host
+	body    string         // without scheme and surrounding space
+	meant   match.Location // what body means to the kubelet
+	mended  match.Location // meant, without what can be mended and keep its meaning
+	shown   string         // raw without user information, query and fragment
+	matches bool           // some image can match
+	blank   bool           // what is compared has white space
 }
 
-func readPattern(p *Provider, k int) *written {
-	w := &written{raw: p.MatchImages[k], beside: p.MatchImages, tokens: p.TokenAttributes != nil, alone: p.predecessor()}
-	w.shown = shown(showPattern(w.raw))
-	at, err := parseLocation(w.raw)
+func readPattern(p *config.Provider, k int) *written {
+	w := &written{raw: p.MatchImages[k], beside: p.MatchImages, tokens: p.TokenAttributes != nil, alone: p.Predecessor()}
+	w.shown = excerpt.Value(excerpt.Pattern(w.raw))
+	at, err := match.ParseLocation(w.raw)
 	if w.valid = err == nil; !w.valid {
 		return w
 	}
@@ -75,18 +79,18 @@ func readPattern(p *Provider, k int) *written {
 	if scheme, rest, ok := strings.Cut(w.body, "://"); ok && !strings.ContainsAny(scheme, "/?#@") {
 		w.scheme, w.body = scheme+"://", rest
 	}
-	if w.meant, err = parseLocation(w.body); err != nil {
+	if w.meant, err = match.ParseLocation(w.body); err != nil {
 		w.meant = at
 	}
 	w.mended = mend(w.meant)
 	w.matches = matchable(at)
-	w.blank = strings.ContainsFunc(at.host+at.path, unicode.IsSpace)
+	w.blank = strings.ContainsFunc(at.Host+at.Path, unicode.IsSpace)
 	return w
 }
 
 // fixed is the text to write instead, "" if it would not match either.
 func (w *written) fixed() string {
-	if s := w.mended.text(); matchable(w.mended) && shown(s) == s && s != w.raw {
+	if s := text(w.mended); matchable(w.mended) && excerpt.Value(s) == s && s != w.raw {
 		return s
 	}
 	return ""
@@ -96,28 +100,28 @@ func (w *written) fixed() string {
 func (w *written) lists(s string) bool { return slices.Contains(w.beside, s) }
 
 // text is l as a pattern.
-func (l location) text() string {
-	host := l.host
+func text(l match.Location) string {
+	host := l.Host
 	if strings.Contains(host, ":") && !strings.HasPrefix(host, "[") {
 		host = "[" + host + "]"
 	}
-	if l.port != "" {
-		host += ":" + l.port
+	if l.Port != "" {
+		host += ":" + l.Port
 	}
-	return host + l.path
+	return host + l.Path
 }
 
-// mend removes what has no place in a pattern.
-func mend(l location) location {
-	if !strings.Contains(l.host, ":") {
-		l.host = mendHost(l.host, l.port)
+// mend removes what has no config.Position in a pattern.
+func mend(l match.Location) match.Location {
+	if !strings.Contains(l.Host, ":") {
+		l.Host = mendHost(l.Host, l.Port)
 	}
-	if i := strings.IndexFunc(l.path, func(r rune) bool { return strings.ContainsRune("*[@:", r) || unicode.IsSpace(r) }); i >= 0 {
-		l.path = l.path[:i]
+	if i := strings.IndexFunc(l.Path, func(r rune) bool { return strings.ContainsRune("*[@:", r) || unicode.IsSpace(r) }); i >= 0 {
+		l.Path = l.Path[:i]
 	}
-	l.path = strings.ToLower(l.path)
-	if l.path == "/" || apiPath(l.path) {
-		l.path = ""
+	l.Path = strings.ToLower(l.Path)
+	if l.Path == "/" || apiPath(l.Path) {
+		l.Path = ""
 	}
 	return l
 }
@@ -140,20 +144,6 @@ func mendHost(host, port string) string {
 	return host
 }
 
-// showPattern hides what may be a secret: user information, query, fragment.
-func showPattern(s string) string {
-	if i := strings.LastIndexByte(s, '@'); i >= 0 && !strings.HasPrefix(s[i:], "@sha256") && !strings.HasPrefix(s[i:], "@sha512") {
-		scheme, _, ok := strings.Cut(s[:i], "://")
-		if s = "…" + s[i:]; ok {
-			s = scheme + "://" + s
-		}
-	}
-	if i := strings.IndexAny(s, "?#"); i >= 0 && i < len(s)-1 {
-		s = s[:i+1] + "…"
-	}
-	return s
-}
-
 func ruleScheme(w *written) []remark {
 	if w.scheme == "" {
 		return nil
@@ -173,7 +163,7 @@ func ruleUserinfo(w *written) []remark {
 	if !w.valid || !strings.Contains(authority, "@") {
 		return nil
 	}
-	return say(w.fixed(), "%q: what stands before the @ is dropped; it is not the place for credentials", w.shown)
+	return say(w.fixed(), "%q: what stands before the @ is dropped; it is not the config.Position for credentials", w.shown)
 }
 
 func ruleQuery(w *written) []remark {
@@ -185,21 +175,21 @@ func ruleQuery(w *written) []remark {
 }
 
 func rulePathGlob(w *written) []remark {
-	if !strings.ContainsAny(w.meant.path, "*[") {
+	if !strings.ContainsAny(w.meant.Path, "*[") {
 		return nil
 	}
 	return say(w.fixed(), "%q never matches, because globs do not work in a path; a path matches everything that begins with it", w.shown)
 }
 
 func ruleTagOrDigest(w *written) []remark {
-	if w.scheme == "" && strings.ContainsAny(w.meant.path, ":@") {
+	if w.scheme == "" && strings.ContainsAny(w.meant.Path, ":@") {
 		return say(w.fixed(), "%q never matches, because images are compared without tag and digest", w.shown)
 	}
 	return nil
 }
 
 func ruleUpperCasePath(w *written) []remark {
-	path, _, _ := strings.Cut(w.meant.path, ":")
+	path, _, _ := strings.Cut(w.meant.Path, ":")
 	path, _, _ = strings.Cut(path, "@")
 	if !strings.ContainsFunc(path, unicode.IsUpper) {
 		return nil
@@ -213,7 +203,7 @@ func rulePercentEscape(w *written) []remark {
 	if _, path, _ := strings.Cut(raw, "/"); !w.valid || !strings.Contains(path, "%") {
 		return nil
 	}
-	return say(w.fixed(), "%q is compared decoded, as the path %q", w.shown, shown(w.meant.path))
+	return say(w.fixed(), "%q is compared decoded, as the path %q", w.shown, excerpt.Value(w.meant.Path))
 }
 
 // apiPath reports whether path is that of the registry's API, which docker
@@ -224,64 +214,64 @@ func apiPath(path string) bool {
 }
 
 func ruleAPIPath(w *written) []remark {
-	if !apiPath(w.meant.path) {
+	if !apiPath(w.meant.Path) {
 		return nil
 	}
 	return say(w.fixed(), "%q matches only repositories named %s, because the path of the registry's API is no part of an image name",
-		w.shown, strings.Trim(w.meant.path, "/"))
+		w.shown, strings.Trim(w.meant.Path, "/"))
 }
 
 func ruleSiblingPath(w *written) []remark {
-	path := w.meant.path
+	path := w.meant.Path
 	if !w.matches || path == "" || apiPath(path) || !isLower(path[len(path)-1]) && !isDigit(path[len(path)-1]) {
 		return nil
 	}
-	image := location{host: meetHosts(w.meant.host, w.meant.host), port: w.meant.port, path: path}.text()
-	return say(w.mended.text()+"/", "%q also matches %s-other/app, because a path is a plain prefix; with a slash at the end it matches neither that nor an image %s itself",
+	image := text(match.Location{Host: meetHosts(w.meant.Host, w.meant.Host), Port: w.meant.Port, Path: path})
+	return say(text(w.mended)+"/", "%q also matches %s-other/app, because a path is a plain prefix; with a slash at the end it matches neither that nor an image %s itself",
 		w.shown, image, image)
 }
 
 func ruleSlashOnly(w *written) []remark {
-	if !w.matches || w.meant.path != "/" {
+	if !w.matches || w.meant.Path != "/" {
 		return nil
 	}
 	return say(w.fixed(), "%q matches the same images without the slash; with it, a lookup for the bare registry does not match", w.shown)
 }
 
 func rulePortRange(w *written) []remark {
-	if n, err := strconv.Atoi(w.meant.port); w.meant.port == "" || err == nil && 0 < n && n < 1<<16 {
+	if n, err := strconv.Atoi(w.meant.Port); w.meant.Port == "" || err == nil && 0 < n && n < 1<<16 {
 		return nil
 	}
-	return say("", "%q never matches, because %s is not a port", w.shown, shown(w.meant.port))
+	return say("", "%q never matches, because %s is not a port", w.shown, excerpt.Value(w.meant.Port))
 }
 
 func ruleDefaultPort(w *written) []remark {
 	without := w.mended
-	without.port = ""
-	if w.scheme != "" || w.meant.port != "443" || w.lists(without.text()) || !matchable(without) {
+	without.Port = ""
+	if w.scheme != "" || w.meant.Port != "443" || w.lists(text(without)) || !matchable(without) {
 		return nil
 	}
-	return say(without.text(), "%q matches only images that spell the port out; ports are compared as text, and %s has none",
-		w.shown, fmt.Sprintf("%s/app", strings.TrimSuffix(without.text(), "/")))
+	return say(text(without), "%q matches only images that spell the port out; ports are compared as text, and %s has none",
+		w.shown, fmt.Sprintf("%s/app", strings.TrimSuffix(text(without), "/")))
 }
 
 func ruleEmptyPort(w *written) []remark {
 	authority, _, _ := strings.Cut(w.body, "/")
-	if !w.valid || !strings.HasSuffix(authority, ":") || w.meant.host == "" {
+	if !w.valid || !strings.HasSuffix(authority, ":") || w.meant.Host == "" {
 		return nil
 	}
 	return say(w.fixed(), "%q: a colon without a port means the same as none", w.shown)
 }
 
 func ruleUnmatchable(w *written) []remark {
-	if !w.valid || w.scheme != "" || w.mended.host == "" {
+	if !w.valid || w.scheme != "" || w.mended.Host == "" {
 		return nil
 	}
 	if label, bad := badLabel(w.mended); bad && label != "" && !strings.HasPrefix(label, "[") {
-		return say("", "%q never matches, because no image has a host with the label %q", w.shown, shown(label))
+		return say("", "%q never matches, because no image has a host with the label %q", w.shown, excerpt.Value(label))
 	}
-	if !pathPossible(w.mended.path) {
-		return say("", "%q never matches, because no image name has a path that begins with %q", w.shown, shown(w.mended.path))
+	if !pathPossible(w.mended.Path) {
+		return say("", "%q never matches, because no image name has a path that begins with %q", w.shown, excerpt.Value(w.mended.Path))
 	}
 	return nil
 }

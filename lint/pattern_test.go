@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package lint
 
 import (
 	"math/rand/v2"
@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/match"
 )
 
 // lintOne lints one pattern alone in a provider and returns "rule: suggestion".
@@ -17,7 +20,7 @@ func lintOne(pattern string, tokens bool) []Finding {
 	if tokens {
 		p = lintTokens(p, nil)
 	}
-	return (&Config{Providers: []Provider{p}}).Lint()
+	return Check(&config.Config{Providers: []config.Provider{p}})
 }
 
 func TestLintPatterns(t *testing.T) {
@@ -170,8 +173,8 @@ func TestLintPatternsBeside(t *testing.T) {
 		"subdomains and above": {"gcr.io", "*.gcr.io"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &Config{Providers: []Provider{lintProvider("example", patterns...)}}
-			if got := briefly(c.Lint()); patterns[0] == "docker.io" {
+			c := &config.Config{Providers: []config.Provider{lintProvider("example", patterns...)}}
+			if got := briefly(Check(c)); patterns[0] == "docker.io" {
 				if diff := cmp.Diff([]string{"shadowed-pattern matchImages[2]: remove it"}, got); diff != "" {
 					t.Error(diff)
 				}
@@ -186,7 +189,7 @@ func TestLintMessages(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"harbor.example.com/*":                  `"harbor.example.com/*" never matches, because globs do not work in a path; a path matches everything that begins with it`,
 		"https://harbor.example.com":            `"https://harbor.example.com" never matches, because a pattern has no scheme: "https:" is taken for the host`,
-		"user:open-sesame@registry.example.com": `"…@registry.example.com": what stands before the @ is dropped; it is not the place for credentials`,
+		"user:open-sesame@registry.example.com": `"…@registry.example.com": what stands before the @ is dropped; it is not the config.Position for credentials`,
 		"*.example.com/team":                    `"*.example.com/team" also matches a.example.com/team-other/app, because a path is a plain prefix; with a slash at the end it matches neither that nor an image a.example.com/team itself`,
 		"*example.com":                          `"*example.com" also matches evilexample.com, a domain that anybody may register`,
 		"<HOST>":                                `"<HOST>" never matches, because no image has a host with the label "<HOST>"`,
@@ -228,7 +231,7 @@ func someImages() []string {
 	for _, h := range hosts {
 		for _, port := range []string{"", ":443", ":80"} {
 			for _, path := range []string{"a", "ab", "a/b", "a-b", "x", "b/v2/x", "v2/x"} {
-				if repo, err := repositoryOf(h + port + "/" + path); err == nil {
+				if repo, err := match.Repository(h + port + "/" + path); err == nil {
 					images = append(images, repo)
 				}
 			}
@@ -244,7 +247,7 @@ func TestLintErrorsAreSound(t *testing.T) {
 	images := someImages()
 	for range 3000 {
 		s := somePattern(r)
-		pat, err := ParsePattern(s)
+		pat, err := match.Parse(s)
 		if err != nil {
 			continue
 		}
@@ -254,7 +257,7 @@ func TestLintErrorsAreSound(t *testing.T) {
 				continue
 			}
 			dead = true
-			if _, err := ParsePattern(f.Suggestion); f.Suggestion == "" || err != nil {
+			if _, err := match.Parse(f.Suggestion); f.Suggestion == "" || err != nil {
 				continue
 			}
 			for _, g := range lintOne(f.Suggestion, false) {
@@ -268,7 +271,7 @@ func TestLintErrorsAreSound(t *testing.T) {
 				t.Fatalf("%q matches %s, but lint calls it an error", s, image)
 			}
 		}
-		at, err := parseLocation(s)
+		at, err := match.ParseLocation(s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -285,12 +288,12 @@ func TestLintErrorsAreSound(t *testing.T) {
 
 // checkExample checks that an example is the normalised name of an image and
 // that both patterns match it.
-func checkExample(t *testing.T, example string, a, b Pattern) {
+func checkExample(t *testing.T, example string, a, b match.Pattern) {
 	t.Helper()
 	if example == "" {
 		return
 	}
-	if repo, err := repositoryOf(example); err != nil || repo != example && "docker.io/library"+strings.TrimPrefix(example, "docker.io") != repo {
+	if repo, err := match.Repository(example); err != nil || repo != example && "docker.io/library"+strings.TrimPrefix(example, "docker.io") != repo {
 		t.Errorf("%s: repository %q, %v", example, repo, err)
 	} else if !a.Match(repo) || !b.Match(repo) {
 		t.Errorf("%s: %q matches: %v, %q matches: %v", example, a, a.Match(repo), b, b.Match(repo))
@@ -304,17 +307,22 @@ func TestLintPairsAreSound(t *testing.T) {
 	overlaps, covered := 0, 0
 	for range 80000 {
 		sa, sb := somePattern(r), somePattern(r)
-		a, errA := ParsePattern(sa)
-		b, errB := ParsePattern(sb)
-		if errA != nil || errB != nil || !matchable(a.at) || !matchable(b.at) {
+		a, errA := match.Parse(sa)
+		b, errB := match.Parse(sb)
+		if errA != nil || errB != nil {
 			continue
 		}
-		example := exampleImage(a.at, b.at)
+		atA, _ := match.ParseLocation(sa)
+		atB, _ := match.ParseLocation(sb)
+		if !matchable(atA) || !matchable(atB) {
+			continue
+		}
+		example := exampleImage(atA, atB)
 		checkExample(t, example, a, b)
 		if example != "" {
 			overlaps++
 		}
-		cover := covers(a.at, b.at)
+		cover := covers(atA, atB)
 		if cover {
 			covered++
 		}
@@ -351,20 +359,24 @@ func TestMeetLabels(t *testing.T) {
 }
 
 func FuzzLintPattern(f *testing.F) {
-	for _, s := range locationSeeds {
+	for _, s := range []string{
+		"", "/", "a", "a/b", "a.b:80/c", "a.b:", ":80", "a:80:80", "::1", "[::1]", "[::1]:5000/x", "[::1", "a].io:80/x", "[fe80::1%25eth0]/x", "[1.2.3.4]",
+		"user@a.b/c", "u%zz@a", "a.b?q#f", "a#%zz", "a/%41", "a/%4", "a%41b/c", "a b/c", "a/b c", "A.io", "\x7f", "a/\xff", "é.io/x", "a..b", ".a", "a.",
+		"*.io", "**.io", "a*b*c.io", "reg[ab].io", "a!$&'()*+,;=~_-", "https://a.b/c", "[]", "[*]",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		pat, err := ParsePattern(s)
+		pat, err := match.Parse(s)
 		dead := false
 		for _, finding := range lintOne(s, true) {
 			dead = dead || finding.Severity == SeverityError
 		}
-		if err == nil && dead == matchable(pat.at) {
+		if err == nil && dead == matchable(pat.Location()) {
 			t.Errorf("%q: dead %v", s, dead)
 		}
 		if err == nil && !dead {
-			checkExample(t, exampleImage(pat.at, pat.at), pat, pat)
+			checkExample(t, exampleImage(pat.Location(), pat.Location()), pat, pat)
 		}
 	})
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package lint
 
 import (
 	"encoding/json"
@@ -12,13 +12,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
 )
 
 // The one thing to say about the document's example is that no kubelet reads it.
 func TestLintPredecessorExample(t *testing.T) {
-	path := filepath.FromSlash("testdata/config/predecessor.yaml")
+	path := filepath.FromSlash("../config/testdata/predecessor.yaml")
 	want := []Finding{{Rule: "predecessor-config", Severity: SeverityWarning, File: path, Line: 1, Column: 7, Path: "kind",
 		Message: "regcred reads files of kind credentialprovider, and no kubelet does: one that is given it does not start", Suggestion: "convert it with regcred convert"}}
 	if diff := cmp.Diff(want, findingsIn(t, path)); diff != "" {
@@ -28,7 +29,7 @@ func TestLintPredecessorExample(t *testing.T) {
 
 // Findings stand where the file has what they are about, under its names.
 func TestLintPredecessorPositions(t *testing.T) {
-	path := writeFile(t, "f", `apiVersion: v1alpha1
+	c, err := config.Parse("f", []byte(`apiVersion: v1alpha1
 kind: RegistryCredentialConfig
 providers:
 - name: docker-credential-a
@@ -45,9 +46,12 @@ providers:
   - {name: api-token, value: `+canary.Env+`}
 ---
 kind: Other
-`)
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var got []string
-	for _, f := range findingsIn(t, path) {
+	for _, f := range Check(c) {
 		got = append(got, fmt.Sprintf("%d:%d %s %s: %s", f.Line, f.Column, f.Path, f.Rule, f.Message))
 	}
 	canary.Check(t, "findings", fmt.Sprint(got))
@@ -55,7 +59,7 @@ kind: Other
 		"2:7 kind predecessor-config: regcred reads files of kind RegistryCredentialConfig, and no kubelet does: one that is given it does not start",
 		`4:9 providers[0].name docker-helper-name: "docker-credential-a" is by its name a docker credential helper, which speaks another protocol than kubelet plugins`,
 		`5:19 providers[0].imageMatchers[0] path-glob: "a.example/*" never matches, because globs do not work in a path; a path matches everything that begins with it`,
-		`5:32 providers[0].imageMatchers[1] userinfo: "…@c.example": what stands before the @ is dropped; it is not the place for credentials`,
+		`5:32 providers[0].imageMatchers[1] userinfo: "…@c.example": what stands before the @ is dropped; it is not the config.Position for credentials`,
 		`7:5 providers[0].extraArgs.password secret-in-env: "PASSWORD" holds a secret, which all who can read this file can read`,
 		`8:11 providers[0].extraArgs.home unexpanded-variable: nothing expands the variable in the value of "HOME"`,
 		`9:5 providers[0].extraArgs.http_proxy proxied-metadata: "HTTP_PROXY" also sends requests to the cloud's metadata server through the proxy, unless NO_PROXY names 169.254.169.254`,
@@ -71,13 +75,13 @@ kind: Other
 
 // What Validate refuses is not said again.
 func TestLintPredecessorLeavesToValidate(t *testing.T) {
-	p := Provider{Name: "a", MatchImages: []string{"a.example", "b.example:80:80"}, APIVersion: plugin.OutOfTree, DefaultCacheDuration: new(time.Duration(0)),
-		Env: []EnvVar{{"", "x"}, {"A=B", "x"}, {"C", "x\x00"}, {"C", "y"}}}
-	if got := briefly((&Config{Providers: []Provider{p}}).Lint()); got != nil {
+	p := config.Provider{Name: "a", MatchImages: []string{"a.example", "b.example:80:80"}, APIVersion: plugin.OutOfTree, DefaultCacheDuration: new(time.Duration(0)),
+		Env: []config.EnvVar{{Name: "", Value: "x"}, {Name: "A=B", Value: "x"}, {"C", "x\x00"}, {Name: "C", Value: "y"}}}
+	if got := briefly(Check(&config.Config{Providers: []config.Provider{p}})); got != nil {
 		t.Errorf("found %q", got)
 	}
 	p.APIVersion = plugin.V1
-	if got := (&Config{Providers: []Provider{p}}).Lint(); len(got) < 5 {
+	if got := Check(&config.Config{Providers: []config.Provider{p}}); len(got) < 5 {
 		t.Errorf("of a kubelet's provider found only %q", briefly(got))
 	}
 }
@@ -85,8 +89,8 @@ func TestLintPredecessorLeavesToValidate(t *testing.T) {
 // What follows an equals sign in the name of a variable was meant for the value.
 func TestLintHidesWhatFollowsAnEqualsSign(t *testing.T) {
 	p := lintProvider("a", "a.example")
-	p.Env = []EnvVar{{"A_TOKEN=" + canary.Env, "x"}, {"A_TOKEN=" + canary.Env, "${Y}"}, {"B=" + canary.Env + ".password", "x"}}
-	fs := (&Config{Providers: []Provider{p}}).Lint()
+	p.Env = []config.EnvVar{{"A_TOKEN=" + canary.Env, "x"}, {"A_TOKEN=" + canary.Env, "${Y}"}, {"B=" + canary.Env + ".password", "x"}}
+	fs := Check(&config.Config{Providers: []config.Provider{p}})
 	out, err := json.Marshal(fs)
 	if err != nil || len(fs) < 5 {
 		t.Fatalf("%d findings, %v", len(fs), err)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package lint
 
 import (
 	"net/url"
@@ -12,13 +12,15 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/plugin"
 )
 
 // providerRules are the rules for one provider. None prints a value of env or
 // args.
-func providerRules() []rule[*Provider] {
-	return []rule[*Provider]{
+func providerRules() []rule[*config.Provider] {
+	return []rule[*config.Provider]{
 		{"docker-helper-name", SeverityError, ruleDockerHelperName},
 		{"exe-suffix", SeverityInfo, ruleExeSuffix},
 		{"hidden-name", SeverityInfo, ruleHiddenName},
@@ -42,43 +44,43 @@ func providerRules() []rule[*Provider] {
 }
 
 // within returns one remark about a field of the provider.
-func within(field fieldPath, suggestion, format string, args ...any) []remark {
+func within(field config.FieldPath, suggestion, format string, args ...any) []remark {
 	rs := say(suggestion, format, args...)
 	rs[0].at.rest = field
 	return rs
 }
 
-func ruleDockerHelperName(p *Provider) []remark {
+func ruleDockerHelperName(p *config.Provider) []remark {
 	if !strings.HasPrefix(p.Name, "docker-credential-") {
 		return nil
 	}
-	return within(fieldPath{"name"}, "use the vendor's kubelet plugin", "%q is by its name a docker credential helper, which speaks another protocol than kubelet plugins", shown(p.Name))
+	return within(config.FieldPath{"name"}, "use the vendor's kubelet plugin", "%q is by its name a docker credential helper, which speaks another protocol than kubelet plugins", excerpt.Value(p.Name))
 }
 
-func ruleExeSuffix(p *Provider) []remark {
-	name := shown(p.Name)
+func ruleExeSuffix(p *config.Provider) []remark {
+	name := excerpt.Value(p.Name)
 	if ext := filepath.Ext(name); !strings.EqualFold(ext, ".exe") {
 		return nil
 	}
-	return within(fieldPath{"name"}, name[:len(name)-len(".exe")], "%q: Windows finds the file without .exe too, and other systems have none with it", name)
+	return within(config.FieldPath{"name"}, name[:len(name)-len(".exe")], "%q: Windows finds the file without .exe too, and other systems have none with it", name)
 }
 
-func ruleHiddenName(p *Provider) []remark {
-	if !strings.HasPrefix(p.Name, ".") || nameProblem(p.Name) != "" {
+func ruleHiddenName(p *config.Provider) []remark {
+	if !strings.HasPrefix(p.Name, ".") || config.CheckName(p.Name) != nil {
 		return nil
 	}
-	return within(fieldPath{"name"}, strings.TrimLeft(shown(p.Name), "."), "%q is hidden in listings of the directory", shown(p.Name))
+	return within(config.FieldPath{"name"}, strings.TrimLeft(excerpt.Value(p.Name), "."), "%q is hidden in listings of the directory", excerpt.Value(p.Name))
 }
 
 // maxComparisons bounds each rule that compares patterns with each other. It
 // is enough for 6,000 patterns; of more, the first are compared.
 const maxComparisons = 20_000_000
 
-func ruleDuplicatePattern(p *Provider) (rs []remark) {
+func ruleDuplicatePattern(p *config.Provider) (rs []remark) {
 	first := map[string]int{}
 	for k, s := range p.MatchImages {
 		if i, seen := first[s]; seen {
-			rs = append(rs, within(fieldPath{"matchImages", k}, "remove it", "%q is already in matchImages[%d]", shown(showPattern(s)), i)...)
+			rs = append(rs, within(config.FieldPath{"matchImages", k}, "remove it", "%q is already in matchImages[%d]", excerpt.Value(excerpt.Pattern(s)), i)...)
 			continue
 		}
 		first[s] = k
@@ -86,7 +88,7 @@ func ruleDuplicatePattern(p *Provider) (rs []remark) {
 	return rs
 }
 
-func ruleShadowedPattern(p *Provider) (rs []remark) {
+func ruleShadowedPattern(p *config.Provider) (rs []remark) {
 	reach := reachOf(p)
 	budget := maxComparisons
 	for k, b := range reach {
@@ -96,7 +98,7 @@ func ruleShadowedPattern(p *Provider) (rs []remark) {
 			}
 			same := a.text == b.text
 			if !same && covers(a.at, b.at) && (i < k || !covers(b.at, a.at)) {
-				rs = append(rs, within(fieldPath{"matchImages", b.index}, "remove it", "%q adds nothing, because %q matches all its images",
+				rs = append(rs, within(config.FieldPath{"matchImages", b.index}, "remove it", "%q adds nothing, because %q matches all its images",
 					b.shown(), a.shown())...)
 				break
 			}
@@ -105,67 +107,67 @@ func ruleShadowedPattern(p *Provider) (rs []remark) {
 	return rs
 }
 
-func ruleZeroCache(p *Provider) []remark {
+func ruleZeroCache(p *config.Provider) []remark {
 	// The predecessor has no default that could be changed.
-	if p.DefaultCacheDuration == nil || *p.DefaultCacheDuration != 0 || p.predecessor() {
+	if p.DefaultCacheDuration == nil || *p.DefaultCacheDuration != 0 || p.Predecessor() {
 		return nil
 	}
-	return within(fieldPath{"defaultCacheDuration"}, "", "0 means that the plugin runs for each pull, unless its answer has a cacheDuration")
+	return within(config.FieldPath{"defaultCacheDuration"}, "", "0 means that the plugin runs for each pull, unless its answer has a cacheDuration")
 }
 
-func ruleShortCache(p *Provider) []remark {
+func ruleShortCache(p *config.Provider) []remark {
 	d := p.DefaultCacheDuration
 	if d == nil || *d <= 0 || *d >= time.Second {
 		return nil
 	}
-	return within(fieldPath{"defaultCacheDuration"}, `write the unit that is meant, such as "12h"`, "%s is too short to cache anything; is the unit right?", *d)
+	return within(config.FieldPath{"defaultCacheDuration"}, `write the unit that is meant, such as "12h"`, "%s is too short to cache anything; is the unit right?", *d)
 }
 
-func ruleLongCache(p *Provider) []remark {
+func ruleLongCache(p *config.Provider) []remark {
 	d := p.DefaultCacheDuration
 	if d == nil || *d <= 24*time.Hour {
 		return nil
 	}
-	return within(fieldPath{"defaultCacheDuration"}, "12h", "%s outlives the credentials of most registries, and a kubelet keeps an entry even after the registry has refused it", *d)
+	return within(config.FieldPath{"defaultCacheDuration"}, "12h", "%s outlives the credentials of most registries, and a kubelet keeps an entry even after the registry has refused it", *d)
 }
 
-func ruleOldPluginVersion(p *Provider) []remark {
+func ruleOldPluginVersion(p *config.Provider) []remark {
 	if p.APIVersion != plugin.V1Alpha1 && p.APIVersion != plugin.V1Beta1 {
 		return nil
 	}
-	return within(fieldPath{"apiVersion"}, plugin.V1, "%s is superseded: the plugin has to answer in the same version, and newer plugins know v1 only, which kubelets speak since 1.26", p.APIVersion)
+	return within(config.FieldPath{"apiVersion"}, plugin.V1, "%s is superseded: the plugin has to answer in the same version, and newer plugins know v1 only, which kubelets speak since 1.26", p.APIVersion)
 }
 
-func ruleJoinedArgs(p *Provider) (rs []remark) {
+func ruleJoinedArgs(p *config.Provider) (rs []remark) {
 	joined := regexp.MustCompile(`^\S+\s+--?[A-Za-z]`)
-	for k, a := range p.arguments() {
+	for k, a := range p.Arguments() {
 		command := k > 0 && string(p.Args[k-1]) == "-c" // of a shell, which does split it
 		if joined.MatchString(a) && !command {
-			rs = append(rs, within(fieldPath{"args", k}, "write each argument as an item of its own", "this is one argument with blanks in it: nothing splits it")...)
+			rs = append(rs, within(config.FieldPath{"args", k}, "write each argument as an item of its own", "this is one argument with blanks in it: nothing splits it")...)
 		}
 	}
 	return rs
 }
 
-func ruleSecretInArgs(p *Provider) (rs []remark) {
-	for k, a := range p.arguments() {
+func ruleSecretInArgs(p *config.Provider) (rs []remark) {
+	for k, a := range p.Arguments() {
 		name, value, ok := strings.Cut(a, "=")
 		if !ok && k+1 < len(p.Args) {
 			value = string(p.Args[k+1])
 		}
 		if strings.HasPrefix(name, "-") && secretName(name) && secretValue(value) {
-			rs = append(rs, within(fieldPath{"args", k}, "let the plugin read it from a file that only root can read", "this looks like a secret, which everybody sees in the list of processes")...)
+			rs = append(rs, within(config.FieldPath{"args", k}, "let the plugin read it from a file that only root can read", "this looks like a secret, which everybody sees in the list of processes")...)
 		}
 	}
 	return rs
 }
 
-func ruleEnvName(p *Provider) (rs []remark) {
-	if p.predecessor() {
+func ruleEnvName(p *config.Provider) (rs []remark) {
+	if p.Predecessor() {
 		return nil // Validate refuses more than these.
 	}
 	for k, e := range p.Env {
-		at := fieldPath{"env", k, "name"}
+		at := config.FieldPath{"env", k, "name"}
 		switch i := strings.IndexAny(e.Name, "=\x00"); {
 		case e.Name == "":
 			rs = append(rs, within(at, "", "a variable without a name does not reach the plugin")...)
@@ -178,8 +180,8 @@ func ruleEnvName(p *Provider) (rs []remark) {
 	return rs
 }
 
-func ruleDuplicateEnv(p *Provider) (rs []remark) {
-	if p.predecessor() {
+func ruleDuplicateEnv(p *config.Provider) (rs []remark) {
+	if p.Predecessor() {
 		return nil // Validate refuses them.
 	}
 	last := map[string]int{}
@@ -188,16 +190,16 @@ func ruleDuplicateEnv(p *Provider) (rs []remark) {
 	}
 	for k, e := range p.Env {
 		if i := last[e.Name]; i != k && e.Name != "" {
-			rs = append(rs, within(fieldPath{"env", k}, "remove it", "%q is set again in env[%d], which wins", e.shown(), i)...)
+			rs = append(rs, within(config.FieldPath{"env", k}, "remove it", "%q is set again in env[%d], which wins", shownName(e), i)...)
 		}
 	}
 	return rs
 }
 
-func ruleSecretInEnv(p *Provider) (rs []remark) {
+func ruleSecretInEnv(p *config.Provider) (rs []remark) {
 	for k, e := range p.Env {
-		if secretName(e.shown()) && secretValue(string(e.Value)) || urlPassword(string(e.Value)) {
-			rs = append(rs, within(fieldPath{"env", k}, "let the plugin read it from a file that only root can read", "%q holds a secret, which all who can read this file can read", e.shown())...)
+		if secretName(shownName(e)) && secretValue(string(e.Value)) || urlPassword(string(e.Value)) {
+			rs = append(rs, within(config.FieldPath{"env", k}, "let the plugin read it from a file that only root can read", "%q holds a secret, which all who can read this file can read", shownName(e))...)
 		}
 	}
 	return rs
@@ -205,9 +207,9 @@ func ruleSecretInEnv(p *Provider) (rs []remark) {
 
 // shown is the name of v as far as a message shows it. What follows an equals
 // sign was meant for the value.
-func (v EnvVar) shown() string {
+func shownName(v config.EnvVar) string {
 	name, _, _ := strings.Cut(v.Name, "=")
-	return shown(name)
+	return excerpt.Value(name)
 }
 
 // secretName reports whether the name of a variable or flag ends as those of
@@ -252,16 +254,16 @@ func words(s string) []string {
 	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-func ruleUnexpandedVariable(p *Provider) (rs []remark) {
+func ruleUnexpandedVariable(p *config.Provider) (rs []remark) {
 	variable := regexp.MustCompile(`\$\{[A-Za-z_]\w*\}|\$\([A-Za-z_]\w*\)`)
-	for k, a := range p.arguments() {
+	for k, a := range p.Arguments() {
 		if variable.MatchString(a) {
-			rs = append(rs, within(fieldPath{"args", k}, "write the value", "nothing expands the variable in this argument")...)
+			rs = append(rs, within(config.FieldPath{"args", k}, "write the value", "nothing expands the variable in this argument")...)
 		}
 	}
 	for k, e := range p.Env {
 		if variable.MatchString(string(e.Value)) {
-			rs = append(rs, within(fieldPath{"env", k, "value"}, "write the value", "nothing expands the variable in the value of %q", e.shown())...)
+			rs = append(rs, within(config.FieldPath{"env", k, "value"}, "write the value", "nothing expands the variable in the value of %q", shownName(e))...)
 		}
 	}
 	return rs
@@ -271,7 +273,7 @@ const metadataAddress = "169.254.169.254"
 
 // ruleProxiedMetadata looks at the proxy for http, which is what the clouds'
 // metadata servers speak.
-func ruleProxiedMetadata(p *Provider) []remark {
+func ruleProxiedMetadata(p *config.Provider) []remark {
 	proxy, exempt := -1, false
 	for k, e := range p.Env {
 		switch {
@@ -285,24 +287,24 @@ func ruleProxiedMetadata(p *Provider) []remark {
 	if proxy < 0 || exempt {
 		return nil
 	}
-	return within(fieldPath{"env", proxy}, "add NO_PROXY with "+metadataAddress, "%q also sends requests to the cloud's metadata server through the proxy, unless NO_PROXY names %s", p.Env[proxy].shown(), metadataAddress)
+	return within(config.FieldPath{"env", proxy}, "add NO_PROXY with "+metadataAddress, "%q also sends requests to the cloud's metadata server through the proxy, unless NO_PROXY names %s", shownName(p.Env[proxy]), metadataAddress)
 }
 
 // ruleEchoedToken knows this repository's own plugin, and goes by names with
 // others: what a plugin returns cannot be known here.
-func ruleEchoedToken(p *Provider) []remark {
-	if p.TokenAttributes == nil || p.TokenAttributes.CacheType != CachePerServiceAccount {
+func ruleEchoedToken(p *config.Provider) []remark {
+	if p.TokenAttributes == nil || p.TokenAttributes.CacheType != config.CachePerServiceAccount {
 		return nil
 	}
-	field := fieldPath{"tokenAttributes", "cacheType"}
+	field := config.FieldPath{"tokenAttributes", "cacheType"}
 	switch {
 	case isTokenProvider(p):
 		if exchangesToken(p) {
 			return nil
 		}
-		return within(field, string(CachePerToken), "without --config and --exchange-url, %s returns the token itself as the password, which is refused unless cacheType is Token", tokenProvider)
-	case slices.ContainsFunc(append(p.arguments(), p.Name), namesPassthrough):
-		return within(field, string(CachePerToken), "a plugin that returns the token itself as the password, as this one seems to, is refused unless cacheType is Token")
+		return within(field, string(config.CachePerToken), "without --config and --exchange-url, %s returns the token itself as the password, which is refused unless cacheType is Token", tokenProvider)
+	case slices.ContainsFunc(append(p.Arguments(), p.Name), namesPassthrough):
+		return within(field, string(config.CachePerToken), "a plugin that returns the token itself as the password, as this one seems to, is refused unless cacheType is Token")
 	}
 	return nil
 }
@@ -313,19 +315,19 @@ const tokenProvider = "token-credential-provider"
 // isTokenProvider reports whether p is that plugin, by its name or by a name
 // such as zot-token-credential-provider of a link to it. The latter may be
 // another's plugin, unless it is given one of that plugin's flags.
-func isTokenProvider(p *Provider) bool {
+func isTokenProvider(p *config.Provider) bool {
 	name := strings.TrimSuffix(p.Name, ".exe")
 	return name == tokenProvider || strings.HasSuffix(name, "-"+tokenProvider) && hasFlag(p, "--registry")
 }
 
 // exchangesToken reports whether the plugin is told to exchange the token: its
 // other mode is to pass it through.
-func exchangesToken(p *Provider) bool {
+func exchangesToken(p *config.Provider) bool {
 	return hasFlag(p, "--config") || hasFlag(p, "--exchange-url")
 }
 
-func hasFlag(p *Provider, flag string) bool {
-	return slices.ContainsFunc(p.arguments(), func(a string) bool {
+func hasFlag(p *config.Provider, flag string) bool {
+	return slices.ContainsFunc(p.Arguments(), func(a string) bool {
 		name, _, _ := strings.Cut(a, "=")
 		return name == flag
 	})
@@ -336,7 +338,7 @@ func namesPassthrough(s string) bool {
 	return slices.Contains(ws, "passthrough") || slices.Contains(ws, "echo") || strings.Contains(strings.Join(ws, " "), "pass through")
 }
 
-func ruleAPIServerAudience(p *Provider) []remark {
+func ruleAPIServerAudience(p *config.Provider) []remark {
 	if p.TokenAttributes == nil {
 		return nil
 	}
@@ -345,12 +347,12 @@ func ruleAPIServerAudience(p *Provider) []remark {
 	if host != "kubernetes.default" && host != "kubernetes.default.svc" && host != "kubernetes.default.svc.cluster.local" {
 		return nil
 	}
-	return within(fieldPath{"tokenAttributes", "serviceAccountTokenAudience"}, "an audience of the registry's own", "%q is usually the audience of the API server: whoever gets this token can act as the pod's service account", shown(audience))
+	return within(config.FieldPath{"tokenAttributes", "serviceAccountTokenAudience"}, "an audience of the registry's own", "%q is usually the audience of the API server: whoever gets this token can act as the pod's service account", excerpt.Value(audience))
 }
 
-func ruleRequiredAnnotation(p *Provider) []remark {
+func ruleRequiredAnnotation(p *config.Provider) []remark {
 	if p.TokenAttributes == nil || len(p.TokenAttributes.RequiredServiceAccountAnnotationKeys) == 0 {
 		return nil
 	}
-	return within(fieldPath{"tokenAttributes", "requiredServiceAccountAnnotationKeys"}, "", "the provider is skipped, without a line in the kubelet's log at its usual level, for pods whose service account lacks one of these annotations")
+	return within(config.FieldPath{"tokenAttributes", "requiredServiceAccountAnnotationKeys"}, "", "the provider is skipped, without a line in the kubelet's log at its usual level, for pods whose service account lacks one of these annotations")
 }

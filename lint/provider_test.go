@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package lint
 
 import (
 	"fmt"
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
 )
@@ -17,27 +19,29 @@ import (
 // Each case changes a provider about which there is nothing to say.
 func TestLintProvider(t *testing.T) {
 	const rootFile = "let the plugin read it from a file that only root can read"
-	cache := func(d time.Duration) func(*Provider) { return func(p *Provider) { p.DefaultCacheDuration = &d } }
-	env := func(vars ...EnvVar) func(*Provider) { return func(p *Provider) { p.Env = vars } }
-	args := func(args ...Secret) func(*Provider) { return func(p *Provider) { p.Args = args } }
-	name := func(s string) func(*Provider) { return func(p *Provider) { p.Name = s } }
-	tokens := func(change func(*TokenAttributes)) func(*Provider) {
-		return func(p *Provider) { *p = lintTokens(*p, change) }
+	cache := func(d time.Duration) func(*config.Provider) {
+		return func(p *config.Provider) { p.DefaultCacheDuration = &d }
 	}
-	audience := func(s string) func(*Provider) {
-		return tokens(func(a *TokenAttributes) { a.ServiceAccountTokenAudience = s })
+	env := func(vars ...config.EnvVar) func(*config.Provider) { return func(p *config.Provider) { p.Env = vars } }
+	args := func(args ...plugin.Secret) func(*config.Provider) { return func(p *config.Provider) { p.Args = args } }
+	name := func(s string) func(*config.Provider) { return func(p *config.Provider) { p.Name = s } }
+	tokens := func(change func(*config.TokenAttributes)) func(*config.Provider) {
+		return func(p *config.Provider) { *p = lintTokens(*p, change) }
 	}
-	tokenProviderArgs := func(name string, args ...Secret) func(*Provider) {
-		return func(p *Provider) {
+	audience := func(s string) func(*config.Provider) {
+		return tokens(func(a *config.TokenAttributes) { a.ServiceAccountTokenAudience = s })
+	}
+	tokenProviderArgs := func(name string, args ...plugin.Secret) func(*config.Provider) {
+		return func(p *config.Provider) {
 			*p = lintTokens(*p, nil)
 			p.Name, p.Args = name, args
 		}
 	}
 	for title, tt := range map[string]struct {
-		change func(*Provider)
+		change func(*config.Provider)
 		want   []string
 	}{
-		"nothing":       {func(*Provider) {}, nil},
+		"nothing":       {func(*config.Provider) {}, nil},
 		"docker helper": {name("docker-credential-ecr-login"), []string{"docker-helper-name name: use the vendor's kubelet plugin"}},
 		"exe":           {name("acr-credential-provider.exe"), []string{"exe-suffix name: acr-credential-provider"}},
 		"EXE":           {name("acr.EXE"), []string{"exe-suffix name: acr"}},
@@ -49,31 +53,31 @@ func TestLintProvider(t *testing.T) {
 		"1s":               {cache(time.Second), nil},
 		"24h":              {cache(24 * time.Hour), nil},
 		"25h":              {cache(25 * time.Hour), []string{"long-cache defaultCacheDuration: 12h"}},
-		"no duration":      {func(p *Provider) { p.DefaultCacheDuration = nil }, nil},
-		"v1beta1":          {func(p *Provider) { p.APIVersion = plugin.V1Beta1 }, []string{"old-plugin-version apiVersion: " + plugin.V1}},
-		"v1alpha1":         {func(p *Provider) { p.APIVersion = plugin.V1Alpha1 }, []string{"old-plugin-version apiVersion: " + plugin.V1}},
+		"no duration":      {func(p *config.Provider) { p.DefaultCacheDuration = nil }, nil},
+		"v1beta1":          {func(p *config.Provider) { p.APIVersion = plugin.V1Beta1 }, []string{"old-plugin-version apiVersion: " + plugin.V1}},
+		"v1alpha1":         {func(p *config.Provider) { p.APIVersion = plugin.V1Alpha1 }, []string{"old-plugin-version apiVersion: " + plugin.V1}},
 		"args":             {args("get-credentials", "--v=3", "-x", "a b", "https://x.example/--y", "-c", "cat --x"), nil},
 		"joined args":      {args("--v=3 --flag", "get-credentials --v=3"), []string{"joined-args args[0]: write each argument as an item of its own", "joined-args args[1]: write each argument as an item of its own"}},
 		"secret args":      {args("--password="+canary.Arg, "-api-key", canary.Arg), []string{"secret-in-args args[0]: " + rootFile, "secret-in-args args[1]: " + rootFile}},
 		"no secret args":   {args("--token-file="+canary.Arg, "--token", "--x", "--use-token=true", "--password=/run/secret", "token="+canary.Arg), nil},
 		"variable in args": {args("--x=${HOME}", "$(HOME)", "$HOME", "$$", "${"), []string{"unexpanded-variable args[0]: write the value", "unexpanded-variable args[1]: write the value"}},
 
-		"env": {env(EnvVar{"AWS_PROFILE", canary.Env}, EnvVar{"HOME", "/root"}, EnvVar{"AWS_WEB_IDENTITY_TOKEN_FILE", canary.Env},
-			EnvVar{"AWS_ACCESS_KEY_ID", canary.Env}, EnvVar{"USE_TOKEN", "true"}, EnvVar{"TOKEN", ""}, EnvVar{"KEY", canary.Env}, EnvVar{"_", canary.Env}), nil},
-		"env without name": {env(EnvVar{"", canary.Env}), []string{"env-name env[0].name"}},
-		"env name with =":  {env(EnvVar{"A=B", canary.Env}), []string{"env-name env[0].name: write what follows the = as the value"}},
-		"env with NUL":     {env(EnvVar{"A", canary.Env + "\x00"}), []string{"env-name env[0].name"}},
-		"env twice":        {env(EnvVar{"A", "1"}, EnvVar{"B", "2"}, EnvVar{"A", "3"}), []string{"duplicate-env env[0]: remove it"}},
-		"env secrets": {env(EnvVar{"AWS_SECRET_ACCESS_KEY", canary.Env}, EnvVar{"github_token", canary.Env}, EnvVar{"UPSTREAM", "https://u:" + canary.Env + "@x.example"}),
+		"env": {env(config.EnvVar{Name: "AWS_PROFILE", Value: canary.Env}, config.EnvVar{Name: "HOME", Value: "/root"}, config.EnvVar{Name: "AWS_WEB_IDENTITY_TOKEN_FILE", Value: canary.Env},
+			config.EnvVar{Name: "AWS_ACCESS_KEY_ID", Value: canary.Env}, config.EnvVar{Name: "USE_TOKEN", Value: "true"}, config.EnvVar{Name: "TOKEN", Value: ""}, config.EnvVar{Name: "KEY", Value: canary.Env}, config.EnvVar{Name: "_", Value: canary.Env}), nil},
+		"env without name": {env(config.EnvVar{Name: "", Value: canary.Env}), []string{"env-name env[0].name"}},
+		"env name with =":  {env(config.EnvVar{Name: "A=B", Value: canary.Env}), []string{"env-name env[0].name: write what follows the = as the value"}},
+		"env with NUL":     {env(config.EnvVar{"A", canary.Env + "\x00"}), []string{"env-name env[0].name"}},
+		"env twice":        {env(config.EnvVar{Name: "A", Value: "1"}, config.EnvVar{Name: "B", Value: "2"}, config.EnvVar{Name: "A", Value: "3"}), []string{"duplicate-env env[0]: remove it"}},
+		"env secrets": {env(config.EnvVar{Name: "AWS_SECRET_ACCESS_KEY", Value: canary.Env}, config.EnvVar{Name: "github_token", Value: canary.Env}, config.EnvVar{Name: "UPSTREAM", Value: "https://u:" + canary.Env + "@x.example"}),
 			[]string{"secret-in-env env[0]: " + rootFile, "secret-in-env env[1]: " + rootFile, "secret-in-env env[2]: " + rootFile}},
-		"variable in env": {env(EnvVar{"X", canary.Env + "${Y}"}), []string{"unexpanded-variable env[0].value: write the value"}},
-		"proxy":           {env(EnvVar{"HTTP_PROXY", "http://proxy.example:3128"}), []string{"proxied-metadata env[0]: add NO_PROXY with 169.254.169.254"}},
-		"proxy, exempt":   {env(EnvVar{"http_proxy", "http://proxy.example:3128"}, EnvVar{"no_proxy", "localhost,169.254.169.254"}), nil},
-		"proxy for https": {env(EnvVar{"HTTPS_PROXY", "http://proxy.example:3128"}), nil},
+		"variable in env": {env(config.EnvVar{Name: "X", Value: canary.Env + "${Y}"}), []string{"unexpanded-variable env[0].value: write the value"}},
+		"proxy":           {env(config.EnvVar{Name: "HTTP_PROXY", Value: "http://proxy.example:3128"}), []string{"proxied-metadata env[0]: add NO_PROXY with 169.254.169.254"}},
+		"proxy, exempt":   {env(config.EnvVar{Name: "http_proxy", Value: "http://proxy.example:3128"}, config.EnvVar{Name: "no_proxy", Value: "localhost,169.254.169.254"}), nil},
+		"proxy for https": {env(config.EnvVar{Name: "HTTPS_PROXY", Value: "http://proxy.example:3128"}), nil},
 
 		"tokens":         {tokens(nil), nil},
-		"passthrough":    {func(p *Provider) { p.Name = "oidc-pass-through"; *p = lintTokens(*p, nil) }, []string{"echoed-token tokenAttributes.cacheType: Token"}},
-		"echo in args":   {func(p *Provider) { p.Args = []Secret{"--mode=echo"}; *p = lintTokens(*p, nil) }, []string{"echoed-token tokenAttributes.cacheType: Token"}},
+		"passthrough":    {func(p *config.Provider) { p.Name = "oidc-pass-through"; *p = lintTokens(*p, nil) }, []string{"echoed-token tokenAttributes.cacheType: Token"}},
+		"echo in args":   {func(p *config.Provider) { p.Args = []plugin.Secret{"--mode=echo"}; *p = lintTokens(*p, nil) }, []string{"echoed-token tokenAttributes.cacheType: Token"}},
 		"token provider": {tokenProviderArgs("token-credential-provider", "--registry=registry.example"), []string{"echoed-token tokenAttributes.cacheType: Token"}},
 		"token provider on Windows": {tokenProviderArgs("token-credential-provider.exe", "--registry", "registry.example"),
 			[]string{"exe-suffix name: token-credential-provider", "echoed-token tokenAttributes.cacheType: Token"}},
@@ -84,35 +88,39 @@ func TestLintProvider(t *testing.T) {
 		"exchange by a file, apart":    {tokenProviderArgs("token-credential-provider", "--config", "/etc/token-credential-provider/quay.yaml"), nil},
 		"exchange by flags":            {tokenProviderArgs("token-credential-provider", "--registry=registry.example", "--exchange-url=https://sts.example"), nil},
 		"exchange by name only":        {tokenProviderArgs("token-credential-provider", "--registry=registry.example", "--username=exchange-url"), []string{"echoed-token tokenAttributes.cacheType: Token"}},
-		"pass-through with Token": {func(p *Provider) {
+		"pass-through with Token": {func(p *config.Provider) {
 			tokenProviderArgs("token-credential-provider", "--registry=registry.example")(p)
-			p.TokenAttributes.CacheType = CachePerToken
+			p.TokenAttributes.CacheType = config.CachePerToken
 		}, nil},
-		"not an echo": {func(p *Provider) { p.Name = "gecho"; *p = lintTokens(*p, nil) }, nil},
-		"echo with Token": {func(p *Provider) {
+		"not an echo": {func(p *config.Provider) { p.Name = "gecho"; *p = lintTokens(*p, nil) }, nil},
+		"echo with Token": {func(p *config.Provider) {
 			p.Name = "echo"
-			*p = lintTokens(*p, func(a *TokenAttributes) { a.CacheType = CachePerToken })
+			*p = lintTokens(*p, func(a *config.TokenAttributes) { a.CacheType = config.CachePerToken })
 		}, nil},
 		"API audience":   {audience("https://kubernetes.default.svc.cluster.local"), []string{"api-server-audience tokenAttributes.serviceAccountTokenAudience: an audience of the registry's own"}},
 		"API audience 2": {audience("kubernetes.default.svc"), []string{"api-server-audience tokenAttributes.serviceAccountTokenAudience: an audience of the registry's own"}},
 		"STS audience":   {audience("sts.amazonaws.com"), nil},
-		"required annotation": {tokens(func(a *TokenAttributes) { a.RequiredServiceAccountAnnotationKeys = []string{"registry.example/role"} }),
+		"required annotation": {tokens(func(a *config.TokenAttributes) {
+			a.RequiredServiceAccountAnnotationKeys = []string{"registry.example/role"}
+		}),
 			[]string{"required-annotation tokenAttributes.requiredServiceAccountAnnotationKeys"}},
-		"optional annotation": {tokens(func(a *TokenAttributes) { a.OptionalServiceAccountAnnotationKeys = []string{"registry.example/role"} }), nil},
+		"optional annotation": {tokens(func(a *config.TokenAttributes) {
+			a.OptionalServiceAccountAnnotationKeys = []string{"registry.example/role"}
+		}), nil},
 
-		"duplicate": {func(p *Provider) { p.MatchImages = []string{"a.example.com", "b.example.com", "a.example.com"} },
+		"duplicate": {func(p *config.Provider) { p.MatchImages = []string{"a.example.com", "b.example.com", "a.example.com"} },
 			[]string{"duplicate-pattern matchImages[2]: remove it"}},
-		"shadowed": {func(p *Provider) {
+		"shadowed": {func(p *config.Provider) {
 			p.MatchImages = []string{"a.example.com/team/", "*.example.com", "a*.example.com", "b.example.com:5000"}
 		},
 			[]string{"shadowed-pattern matchImages[0]: remove it", "shadowed-pattern matchImages[2]: remove it"}},
-		"mutually": {func(p *Provider) { p.MatchImages = []string{"a.example.com", "a.example.com:"} },
+		"mutually": {func(p *config.Provider) { p.MatchImages = []string{"a.example.com", "a.example.com:"} },
 			[]string{"shadowed-pattern matchImages[1]: remove it", "empty-port matchImages[1]: a.example.com"}},
 	} {
 		t.Run(title, func(t *testing.T) {
 			p := lintProvider("example-plugin", "registry.example.com")
 			tt.change(&p)
-			got := briefly((&Config{Providers: []Provider{p}}).Lint())
+			got := briefly(Check(&config.Config{Providers: []config.Provider{p}}))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -139,9 +147,9 @@ func TestLintOverlap(t *testing.T) {
 			`overlapping-providers matchImages[1] "x.example.net" also matches x.example.net/app, which "*.example.net" of provider "one" matches: both plugins run, and what "one" returns is tried first for the same auth key`},
 	} {
 		t.Run(title, func(t *testing.T) {
-			c := &Config{Providers: []Provider{lintProvider("one", tt.first...), lintProvider("two", tt.second...)}}
+			c := &config.Config{Providers: []config.Provider{lintProvider("one", tt.first...), lintProvider("two", tt.second...)}}
 			var got []string
-			for _, f := range c.Lint() {
+			for _, f := range Check(c) {
 				if f.Rule != "sibling-path" {
 					got = append(got, f.Rule+" "+f.Path[len("providers[1]."):]+" "+f.Message)
 				}
@@ -158,7 +166,7 @@ func TestLintOverlap(t *testing.T) {
 }
 
 func TestLintOverlapIsBounded(t *testing.T) {
-	different, same := &Config{}, &Config{}
+	different, same := &config.Config{}, &config.Config{}
 	for i := range 40 {
 		name := fmt.Sprint("p", i)
 		different.Providers = append(different.Providers, lintProvider(name, "r"+strings.Repeat("*", i+1)+".example.com"))
@@ -166,7 +174,7 @@ func TestLintOverlapIsBounded(t *testing.T) {
 	}
 	for rule, want := range map[string]int{"overlapping-providers": 10*40 - 55, "shared-pattern": 39} {
 		got := 0
-		for _, f := range append(different.Lint(), same.Lint()...) {
+		for _, f := range append(Check(different), Check(same)...) {
 			if f.Rule == rule {
 				got++
 			}
@@ -178,7 +186,7 @@ func TestLintOverlapIsBounded(t *testing.T) {
 }
 
 func BenchmarkLint(b *testing.B) {
-	c := &Config{}
+	c := &config.Config{}
 	for i := range 1000 {
 		p := lintProvider(fmt.Sprint("p", i))
 		for k := range 10 {
@@ -187,7 +195,7 @@ func BenchmarkLint(b *testing.B) {
 		c.Providers = append(c.Providers, p)
 	}
 	for b.Loop() {
-		if fs := c.Lint(); len(fs) > 0 {
+		if fs := Check(c); len(fs) > 0 {
 			b.Fatal(fs[0])
 		}
 	}

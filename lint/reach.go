@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package regcred
+package lint
 
 import (
 	"strconv"
 	"strings"
+
+	"github.com/regcred/regcred/match"
 )
 
 // What patterns can match at all, decided on the patterns rather than on
@@ -13,18 +15,18 @@ import (
 // of letters, digits and inner hyphens; lower-case path components.
 
 // matchable reports whether some image matches l.
-func matchable(l location) bool {
+func matchable(l match.Location) bool {
 	_, bad := badLabel(l)
-	return !bad && domainPossible(l) && portPossible(l.port) && pathPossible(l.path)
+	return !bad && domainPossible(l) && portPossible(l.Port) && pathPossible(l.Path)
 }
 
 // badLabel returns the first label of l's host, if there is one, that no host
 // of an image can have.
-func badLabel(l location) (label string, bad bool) {
-	if strings.ContainsAny(l.host, ":[") {
-		return l.host, l.port == "" || strings.Trim(l.host, "0123456789abcdefABCDEF:") != ""
+func badLabel(l match.Location) (label string, bad bool) {
+	if strings.ContainsAny(l.Host, ":[") {
+		return l.Host, l.Port == "" || strings.Trim(l.Host, "0123456789abcdefABCDEF:") != ""
 	}
-	for label := range strings.SplitSeq(l.host, ".") {
+	for label := range strings.SplitSeq(l.Host, ".") {
 		if _, ok := meetLabels(label, label, false); !ok {
 			return label, true
 		}
@@ -35,14 +37,14 @@ func badLabel(l location) (label string, bad bool) {
 // domainPossible reports whether an image reference takes l's host for one:
 // it has a dot, a port, capitals, or is localhost. index.docker.io becomes
 // docker.io before anything is compared.
-func domainPossible(l location) bool {
-	if l.host == "index.docker.io" && l.port == "" {
+func domainPossible(l match.Location) bool {
+	if l.Host == "index.docker.io" && l.Port == "" {
 		return false
 	}
-	if !dotless(l) || labelMatch(l.host, "localhost") {
+	if !dotless(l) || match.Label(l.Host, "localhost") {
 		return true
 	}
-	return strings.Contains(l.host, "*") || hasCapital(l.host)
+	return strings.Contains(l.Host, "*") || hasCapital(l.Host)
 }
 
 func hasCapital(s string) bool {
@@ -92,7 +94,7 @@ const maxLabelProduct = 1 << 14
 func meetLabels(a, b string, capital bool) (witness string, ok bool) {
 	switch {
 	case !strings.Contains(a, "*"):
-		if ok = validLabel(a) && labelMatch(b, a) && (!capital || hasCapital(a)); ok {
+		if ok = validLabel(a) && match.Label(b, a) && (!capital || hasCapital(a)); ok {
 			witness = a
 		}
 		return witness, ok
@@ -183,29 +185,29 @@ func validLabel(s string) bool {
 
 // exampleImage returns an image that both patterns match, or "". Both must be
 // matchable.
-func exampleImage(a, b location) string {
-	path := a.path
-	if len(b.path) > len(a.path) {
-		path = b.path
+func exampleImage(a, b match.Location) string {
+	path := a.Path
+	if len(b.Path) > len(a.Path) {
+		path = b.Path
 	}
-	if a.port != b.port || !strings.HasPrefix(path, a.path) || !strings.HasPrefix(path, b.path) {
+	if a.Port != b.Port || !strings.HasPrefix(path, a.Path) || !strings.HasPrefix(path, b.Path) {
 		return ""
 	}
-	at := location{host: meetHosts(a.host, b.host), port: a.port, path: path}
+	at := match.Location{Host: meetHosts(a.Host, b.Host), Port: a.Port, Path: path}
 	if dotless(a) && dotless(b) {
-		at.host = meetDotless(a.host, b.host)
+		at.Host = meetDotless(a.Host, b.Host)
 	}
 	switch {
-	case at.host == "":
+	case at.Host == "":
 		return ""
 	case path == "":
-		at.path = "/app"
-	case at.host == "docker.io" && strings.Count(path, "/") == 1 && validRepositoryPath(path[1:]):
-		at.path += "/app" // a name of one part would become library/name
+		at.Path = "/app"
+	case at.Host == "docker.io" && strings.Count(path, "/") == 1 && validRepositoryPath(path[1:]):
+		at.Path += "/app" // a name of one part would become library/name
 	case !validRepositoryPath(path[1:]):
-		at.path += "app"
+		at.Path += "app"
 	}
-	return at.text()
+	return text(at)
 }
 
 // mayMeet is the part of meetHosts that needs no memory and settles nearly
@@ -225,7 +227,7 @@ func mayMeet(a, b []string) bool {
 
 func labelsMayMeet(a, b string) bool {
 	starA, starB := strings.Contains(a, "*"), strings.Contains(b, "*")
-	return starA && starB || starA && labelMatch(a, b) || starB && labelMatch(b, a)
+	return starA && starB || starA && match.Label(a, b) || starB && match.Label(b, a)
 }
 
 // meetHosts returns a host that both globs match, or "".
@@ -250,7 +252,7 @@ func meetHosts(a, b string) string {
 // meetDotless is meetHosts for hosts without dot and port, among which only
 // localhost and those with capitals are hosts.
 func meetDotless(a, b string) string {
-	if labelMatch(a, "localhost") && labelMatch(b, "localhost") {
+	if match.Label(a, "localhost") && match.Label(b, "localhost") {
 		return "localhost"
 	}
 	label, _ := meetLabels(a, b, true)
@@ -259,19 +261,23 @@ func meetDotless(a, b string) string {
 
 // covers reports whether a matches every image that b matches. It may say no
 // where that is hard to see.
-func covers(a, b location) bool {
-	if a.port != b.port || !strings.HasPrefix(b.path, a.path) || strings.Count(a.host, ".") != strings.Count(b.host, ".") {
+func covers(a, b match.Location) bool {
+	if a.Port != b.Port || !strings.HasPrefix(b.Path, a.Path) || strings.Count(a.Host, ".") != strings.Count(b.Host, ".") {
 		return false
 	}
-	if strings.ContainsAny(a.host+b.host, ":[") {
-		return a.host == b.host
+	if strings.ContainsAny(a.Host+b.Host, ":[") {
+		return a.Host == b.Host
 	}
-	bl := strings.Split(b.host, ".")
-	for i, label := range strings.Split(a.host, ".") {
+	bl := strings.Split(b.Host, ".")
+	for i, label := range strings.Split(a.Host, ".") {
 		// A star of b is a byte that only a star of a can take.
-		if !labelMatch(label, strings.ReplaceAll(bl[i], "*", "\x00")) {
+		if !match.Label(label, strings.ReplaceAll(bl[i], "*", "\x00")) {
 			return false
 		}
 	}
 	return true
 }
+
+func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
+func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -149,7 +149,7 @@ func (n *trieNode) match(host string, more bool, path string, hits []Hit) []Hit 
 			break
 		}
 		for _, g := range n.globs.byKey[label[:l]] {
-			if labelMatch(g.pattern, label) {
+			if Label(g.pattern, label) {
 				hits = g.next.match(rest, more, path, hits)
 			}
 		}

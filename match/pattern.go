@@ -44,6 +44,9 @@ func (p Pattern) Match(image string) bool {
 	return err == nil && p.Matches(at)
 }
 
+// Location returns what p compares; that of the zero value matches nothing.
+func (p Pattern) Location() Location { return p.at }
+
 // String returns the pattern as it was written.
 func (p Pattern) String() string { return p.raw }
 
@@ -64,16 +67,17 @@ func (p *Pattern) Matches(at Location) bool {
 		if i := strings.IndexByte(host, '.'); i >= 0 {
 			label, host = host[:i], host[i+1:]
 		}
-		if part != "*" && !labelMatch(part, label) {
+		if part != "*" && !Label(part, label) {
 			return false
 		}
 	}
 	return true
 }
 
-// labelMatch is filepath.Match for one label of a host. A host has neither a
-// backslash nor a question mark, so * is nearly all there is.
-func labelMatch(pattern, label string) bool {
+// Label reports whether a glob matches one label of a host, as filepath.Match
+// does. A host has neither a backslash nor a question mark, so * is nearly all
+// there is.
+func Label(pattern, label string) bool {
 	if strings.IndexByte(pattern, '[') >= 0 {
 		// kubelet: an IPv6 address without a port keeps its brackets and is
 		// taken for a character class; path.Match is filepath.Match here.
@@ -135,7 +139,7 @@ func (p Pattern) matchingLabels(at Location) int {
 	pl, il := strings.Split(p.at.Host, "."), strings.Split(at.Host, ".")
 	n := 0
 	for i := 1; i <= min(len(pl), len(il)); i++ {
-		if labelMatch(pl[len(pl)-i], il[len(il)-i]) {
+		if Label(pl[len(pl)-i], il[len(il)-i]) {
 			n++
 		}
 	}
@@ -148,7 +152,7 @@ func (p Pattern) matchingLabels(at Location) int {
 func (p Pattern) labelMismatch(at Location) string {
 	got := strings.Split(at.Host, ".")
 	for i, want := range strings.Split(p.at.Host, ".") {
-		if labelMatch(want, got[i]) {
+		if Label(want, got[i]) {
 			continue
 		}
 		reason := fmt.Sprintf("label %d: %q does not match %q", i+1, got[i], want)

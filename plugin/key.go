@@ -13,7 +13,7 @@ import (
 // An answer of [OutOfTree] is one credential, and in today's protocol the keys
 // of auth say for which images one is. The code in this file goes from the one
 // to the other, in both directions. The matcher that keyrings use is
-// regcred.Pattern; a test holds this one against it.
+// match.Pattern; a test holds this one against it.
 
 // imageKey returns a key of auth that matches an image, and otherwise as few
 // as a key can.

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -27,16 +29,16 @@ func FuzzOneCredential(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, image, keys string) {
-		x := (&regcred.Config{}).Explain(image)
-		if x.Error != "" {
+		repository, err := match.Repository(image)
+		if err != nil {
 			t.Skip("no image")
 		}
 		auth := map[string]plugin.AuthConfig{}
 		for _, key := range strings.Fields(strings.ToValidUTF8(keys, "")) {
 			auth[key] = plugin.AuthConfig{Username: key}
 		}
-		if got, want := served(t, x.Repository, auth), first(t, x.Repository, auth); got != want {
-			t.Errorf("%s: got the credential under %q, want %q", x.Repository, got, want)
+		if got, want := served(t, repository, auth), first(t, repository, auth); got != want {
+			t.Errorf("%s: got the credential under %q, want %q", repository, got, want)
 		}
 	})
 }
@@ -51,13 +53,13 @@ func FuzzImageKey(f *testing.F) {
 		f.Add(image)
 	}
 	f.Fuzz(func(t *testing.T, image string) {
-		x := (&regcred.Config{}).Explain(image)
-		if x.Error != "" {
+		repository, err := match.Repository(image)
+		if err != nil {
 			t.Skip("no image")
 		}
-		key := plugin.ImageKey(x.Repository)
-		if first(t, x.Repository, map[string]plugin.AuthConfig{key: {Username: "u"}}) != "u" {
-			t.Errorf("%s: the key %q does not match it", x.Repository, key)
+		key := plugin.ImageKey(repository)
+		if first(t, repository, map[string]plugin.AuthConfig{key: {Username: "u"}}) != "u" {
+			t.Errorf("%s: the key %q does not match it", repository, key)
 		}
 	})
 }
@@ -83,7 +85,7 @@ func served(t *testing.T, image string, auth map[string]plugin.AuthConfig) strin
 // first is the user name that a keyring would try first.
 func first(t *testing.T, image string, auth map[string]plugin.AuthConfig) string {
 	t.Helper()
-	ring, err := regcred.New(&regcred.Config{}, regcred.Options{BinDir: ".", Sources: []regcred.AuthSource{answer(auth)}})
+	ring, err := regcred.New(&config.Config{}, regcred.Options{BinDir: ".", Sources: []regcred.AuthSource{answer(auth)}})
 	if err != nil {
 		t.Fatal(err)
 	}

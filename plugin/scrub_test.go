@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/regcred/regcred/internal/canary"
 )
 

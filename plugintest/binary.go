@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/lint"
 )
 
-// The checks of the file, by the rules of [regcred.LintBinary].
+// The checks of the file, by the rules of [lint.Binary].
 
 // broken reports whether the plugin cannot run on this machine.
 func (s *suite) broken() bool {
@@ -23,8 +23,8 @@ func (s *suite) broken() bool {
 func checkRuns(s *suite) []Finding {
 	did := "examined the file"
 	var findings []Finding
-	for _, f := range regcred.LintBinary(s.cmd.Path) {
-		if f.Severity == regcred.SeverityError {
+	for _, f := range lint.Binary(s.cmd.Path) {
+		if f.Severity == lint.SeverityError {
 			findings = append(findings, found(Error, did, f.Message,
 				"It cannot run the plugin, and exits or pulls anonymously.", firstOf(f.Suggestion, "Install a build for this machine, with mode 0755."))...)
 		}
@@ -40,9 +40,9 @@ func checkRuns(s *suite) []Finding {
 
 func checkStatic(s *suite) []Finding {
 	did := "examined the file"
-	for _, f := range regcred.LintBinary(s.cmd.Path) {
+	for _, f := range lint.Binary(s.cmd.Path) {
 		switch {
-		case f.Severity == regcred.SeverityError || f.Rule == "unreadable-binary":
+		case f.Severity == lint.SeverityError || f.Rule == "unreadable-binary":
 			return skip("%s", f.Message)
 		case f.Rule == "dynamic-binary":
 			return found(Warning, did, f.Message,

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
 )
@@ -302,7 +302,7 @@ func keyRows() []row {
 }
 
 func tokenRows() []row {
-	tokenType := func(cacheType regcred.TokenCacheType) Options {
+	tokenType := func(cacheType config.TokenCacheType) Options {
 		return account(ServiceAccount{Token: canary.Token, CacheType: cacheType})
 	}
 	return []row{
@@ -322,8 +322,8 @@ func tokenRows() []row {
 		{check: "token-used", plugin: "no-cloud", want: Skip, got: "either way: see base-answer"},
 		{check: "token-echo", plugin: "good", want: Pass},
 		{check: "token-echo", plugin: "token-echo", want: Warning, got: "the token itself"},
-		{check: "token-echo", plugin: "token-echo", want: Pass, opts: tokenType(regcred.CachePerToken)},
-		{check: "token-echo", plugin: "token-echo", want: Error, opts: tokenType(regcred.CachePerServiceAccount)},
+		{check: "token-echo", plugin: "token-echo", want: Pass, opts: tokenType(config.CachePerToken)},
+		{check: "token-echo", plugin: "token-echo", want: Error, opts: tokenType(config.CachePerServiceAccount)},
 		{check: "token-echo", plugin: "token-refused", want: Skip, got: "made-up"},
 		{check: "token-old-version", plugin: "good", want: Pass, got: "it is ignored"},
 		{check: "token-old-version", plugin: "token-guess", want: Warning, got: "the token is the password"},

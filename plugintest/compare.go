@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -78,7 +79,7 @@ func (s *suite) again(nth int) *run {
 // pick returns the credentials that a kubelet would take from an answer for
 // an image, in its order. The keyring is the one that regcred itself uses.
 func pick(resp *plugin.Response, image string) []regcred.Credential {
-	ring, err := regcred.New(&regcred.Config{}, regcred.Options{BinDir: ".", Sources: []regcred.AuthSource{answer(resp.Auth)}})
+	ring, err := regcred.New(&config.Config{}, regcred.Options{BinDir: ".", Sources: []regcred.AuthSource{answer(resp.Auth)}})
 	if err != nil {
 		return nil
 	}

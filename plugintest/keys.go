@@ -10,6 +10,9 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/lint"
+	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -32,8 +35,8 @@ func checkKeyMatch(s *suite, resp *plugin.Response) []Finding {
 
 // whyNot says why a key does not match an image.
 func whyNot(key, image string) string {
-	config := regcred.Config{Providers: []regcred.Provider{{MatchImages: []string{bareKey(key)}}}}
-	x := config.Explain(image)
+	c := &config.Config{Providers: []config.Provider{{MatchImages: []string{bareKey(key)}}}}
+	x := regcred.Explain(c, regcred.Request{Image: image})
 	if x.Error != "" {
 		return x.Error
 	}
@@ -41,10 +44,10 @@ func whyNot(key, image string) string {
 }
 
 // lintKey returns the rules that find something in a key, with their findings.
-func lintKey(key string) map[string]regcred.Finding {
-	config := regcred.Config{Providers: []regcred.Provider{{Name: "key", MatchImages: []string{bareKey(key)}}}}
-	byRule := map[string]regcred.Finding{}
-	for _, f := range config.Lint() {
+func lintKey(key string) map[string]lint.Finding {
+	c := &config.Config{Providers: []config.Provider{{Name: "key", MatchImages: []string{bareKey(key)}}}}
+	byRule := map[string]lint.Finding{}
+	for _, f := range lint.Check(c) {
 		if strings.Contains(f.Path, "matchImages") {
 			byRule[f.Rule] = f
 		}
@@ -77,7 +80,7 @@ func checkKeyDead(s *suite, resp *plugin.Response) []Finding {
 
 // deadKey says why a key matches no image, or none that is spelled as usual.
 func deadKey(key string) string {
-	if _, err := regcred.ParsePattern(bareKey(key)); err != nil {
+	if _, err := match.Parse(bareKey(key)); err != nil {
 		return fmt.Sprintf("the key %q is dropped: %v", shownKey(key), err)
 	}
 	byRule := lintKey(key)

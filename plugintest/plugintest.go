@@ -7,7 +7,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -102,7 +102,7 @@ type ServiceAccount struct {
 
 	// CacheType is that of tokenAttributes. "" means that it is not known:
 	// then an answer that needs one of the two is a warning.
-	CacheType regcred.TokenCacheType
+	CacheType config.TokenCacheType
 
 	// Required says that the plugin needs a token
 	// (tokenAttributes.requireServiceAccount): without one, it has to refuse

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/jwt"
 	"github.com/regcred/regcred/plugin"

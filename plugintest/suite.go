@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -77,8 +77,8 @@ func absolute(cmd plugin.Command) string {
 // normal is an image as a kubelet names it to a plugin. What is no image is
 // left as it is: the plugin decides.
 func normal(image string) string {
-	if x := (&regcred.Config{}).Explain(image); x.Error == "" {
-		return x.Repository
+	if repository, err := match.Repository(image); err == nil {
+		return repository
 	}
 	return image
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -114,9 +114,9 @@ func checkTokenEcho(s *suite) []Finding {
 	}
 	const kubelet = "It drops the answer, unless tokenAttributes.cacheType is Token."
 	switch {
-	case s.opts.ServiceAccount != nil && s.opts.ServiceAccount.CacheType == regcred.CachePerToken:
+	case s.opts.ServiceAccount != nil && s.opts.ServiceAccount.CacheType == config.CachePerToken:
 		return pass(r.did, "the token itself as the password, as cacheType Token allows")
-	case s.opts.ServiceAccount != nil && s.opts.ServiceAccount.CacheType == regcred.CachePerServiceAccount:
+	case s.opts.ServiceAccount != nil && s.opts.ServiceAccount.CacheType == config.CachePerServiceAccount:
 		return found(Error, r.did, "the token itself as the password, with cacheType ServiceAccount", kubelet,
 			"Set cacheType: Token for this plugin.")
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"

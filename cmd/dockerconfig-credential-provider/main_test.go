@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
 )
@@ -123,8 +124,8 @@ func TestPluginFails(t *testing.T) {
 // TestLookup asks through regcred, which reads an answer as a kubelet does.
 func TestLookup(t *testing.T) {
 	dir := install(t)
-	config := filepath.Join(t.TempDir(), "config.yaml")
-	write(t, config, `
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	write(t, file, `
 apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
 providers:
@@ -134,7 +135,7 @@ providers:
     defaultCacheDuration: 0s
     args: [--config, `+filepath.Join(dir, "config.json")+`, --helper-dir, `+dir+`]
 `)
-	c, err := regcred.Load(config)
+	c, err := config.Load(file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/regcred/regcred/plugin"
 	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred/plugin"
 )
 
 // app is one run of the program: the world it may touch, and the settings

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -35,7 +36,7 @@ type attemptJSON struct {
 	Keys            []string            `json:"keys,omitempty"`     // auth keys of the answer
 	Credentials     int                 `json:"credentials"`        // how many of them match the image
 	Stderr          string              `json:"stderr,omitempty"`   // scrubbed
-	Stage           regcred.Stage       `json:"stage,omitempty"`    // where it failed
+	Stage           plugin.Stage        `json:"stage,omitempty"`    // where it failed
 	Error           string              `json:"error,omitempty"`    // why
 	Fix             string              `json:"fix,omitempty"`      // what to do about that, or about having been skipped
 	ExitCode        *int                `json:"exitCode,omitempty"` // of a plugin that exited by itself, but not with 0
@@ -43,13 +44,13 @@ type attemptJSON struct {
 
 // identityJSON is a regcred.Identity in -o json.
 type identityJSON struct {
-	ServiceAccount *objectJSON            `json:"serviceAccount,omitempty"` // missing for a token from a file
-	Audience       string                 `json:"audience"`                 // that the configuration asks for
-	Annotations    []string               `json:"annotations"`              // keys that are passed on
-	Absent         []string               `json:"absent,omitempty"`         // optional keys that the service account lacks
-	Missing        string                 `json:"missing,omitempty"`        // required key that it lacks
-	Token          regcred.TokenUse       `json:"token,omitempty"`          // "given" or "requested"; missing if none was needed
-	CacheType      regcred.TokenCacheType `json:"cacheType,omitempty"`
+	ServiceAccount *objectJSON           `json:"serviceAccount,omitempty"` // missing for a token from a file
+	Audience       string                `json:"audience"`                 // that the configuration asks for
+	Annotations    []string              `json:"annotations"`              // keys that are passed on
+	Absent         []string              `json:"absent,omitempty"`         // optional keys that the service account lacks
+	Missing        string                `json:"missing,omitempty"`        // required key that it lacks
+	Token          regcred.TokenUse      `json:"token,omitempty"`          // "given" or "requested"; missing if none was needed
+	CacheType      config.TokenCacheType `json:"cacheType,omitempty"`
 }
 
 func toIdentityJSON(id *regcred.Identity) *identityJSON {
@@ -186,7 +187,7 @@ func (id *identityJSON) scope() string {
 	switch {
 	case id == nil:
 		return ""
-	case id.Token == regcred.TokenGiven || id.CacheType == regcred.CachePerToken:
+	case id.Token == regcred.TokenGiven || id.CacheType == config.CachePerToken:
 		return ", with this token"
 	}
 	return fmt.Sprintf(", for all pods of service account %s/%s", id.ServiceAccount.Namespace, id.ServiceAccount.Name)

@@ -11,10 +11,11 @@ import (
 	"os"
 	"strings"
 
-	"github.com/regcred/regcred"
+	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/convert"
 	"github.com/regcred/regcred/plugin"
-	"github.com/spf13/cobra"
 )
 
 // convertFlags are the flags of "regcred convert".
@@ -66,7 +67,7 @@ file is written.`,
 	fl.BoolVarP(&f.write, "write", "w", false, "convert every file in its place, and keep what it had in FILE.bak")
 	fl.StringVar(&f.output, "output", "", "`path` of a new file, or of a directory for one file per provider")
 	fl.VarP(f.format, "format", "o", "output `format`: yaml | json (default that of the source)")
-	fl.StringVar(&f.kubeletVersion, "kubelet-version", regcred.NewestKubelet, "the `version` of the kubelet that the result is for, such as 1.33")
+	fl.StringVar(&f.kubeletVersion, "kubelet-version", config.NewestKubelet, "the `version` of the kubelet that the result is for, such as 1.33")
 	fl.Var(f.pluginVersion, "plugin-api-version", "`version` of the protocol for every provider: v1 | v1beta1 | v1alpha1")
 	// They can only fail for a flag that does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(f.format.values, cobra.ShellCompDirectiveNoFileComp))
@@ -87,15 +88,15 @@ func (a *app) checkConvert(f *convertFlags) error {
 	case f.write && f.format.value != "":
 		return usageError("leave out one of them", "--write keeps the format of each file, and --format changes it")
 	}
-	err := (&regcred.Config{}).ValidateFor(f.target())
-	if _, ok := errors.AsType[*regcred.FieldError](err); err != nil && !ok {
+	err := (&config.Config{}).ValidateFor(f.target())
+	if _, ok := errors.AsType[*config.FieldError](err); err != nil && !ok {
 		return usageError("", "--kubelet-version: %w", err)
 	}
 	return nil
 }
 
-func (f *convertFlags) target() regcred.Target {
-	return regcred.Target{KubeletVersion: f.kubeletVersion}
+func (f *convertFlags) target() config.Target {
+	return config.Target{KubeletVersion: f.kubeletVersion}
 }
 
 // toDir reports whether --output names a directory.

@@ -17,11 +17,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/pull"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/plugin"
-	"github.com/spf13/cobra"
 )
 
 const (
@@ -302,7 +304,7 @@ func (a *app) demoAnonymous(ctx context.Context, n *demoNode, r *demoReport, t *
 
 // demoPull pulls with what the plugin answers, and looks up once more.
 func (a *app) demoPull(ctx context.Context, n *demoNode, r *demoReport, t *demoText) error {
-	cfg, err := regcred.Load(n.configFile())
+	cfg, err := config.Load(n.configFile())
 	if err != nil {
 		return err
 	}

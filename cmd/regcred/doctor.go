@@ -12,8 +12,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/regcred/regcred"
 	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/lint"
 )
 
 // doctorFlags are the flags of "regcred doctor".
@@ -83,7 +85,7 @@ func (a *app) doctor(ctx context.Context, out io.Writer, d *doctorFlags) error {
 	if err, ok := errors.AsType[*exitError](err); ok && err.code == exitUsage {
 		return err
 	}
-	var cfg *regcred.Config
+	var cfg *config.Config
 	if err != nil {
 		r.fail("config", err, "")
 	} else {
@@ -114,8 +116,8 @@ func (r *doctorReport) fail(check string, err error, fix string) {
 
 // checkNode looks at what is on this machine. It returns the configuration if
 // that is valid.
-func (a *app) checkNode(ctx context.Context, r *doctorReport, o *origin) *regcred.Config {
-	cfg, err := regcred.Load(o.config)
+func (a *app) checkNode(ctx context.Context, r *doctorReport, o *origin) *config.Config {
+	cfg, err := config.Load(o.config)
 	if err == nil {
 		err = cfg.Validate()
 	}
@@ -128,13 +130,13 @@ func (a *app) checkNode(ctx context.Context, r *doctorReport, o *origin) *regcre
 		return nil
 	}
 	what := fmt.Sprintf("%s (%s): %s", o.config, o.from, count(len(cfg.Providers), "provider"))
-	if slices.ContainsFunc(cfg.Files(), predecessor) {
+	if slices.ContainsFunc(cfg.Files(), (*config.File).Predecessor) {
 		r.add("config", doctorWarn, "regcred convert "+shellWord(o.config), "%s, accepted by regcred; no kubelet starts with it", what)
 	} else {
-		r.add("config", doctorOK, "", "%s, accepted by kubelet %s", what, regcred.NewestKubelet)
+		r.add("config", doctorOK, "", "%s, accepted by kubelet %s", what, config.NewestKubelet)
 	}
-	r.checkFindings("lint", cfg.Lint(), "no pattern or setting that cannot work")
-	r.checkFindings("executables", cfg.LintBinDir(o.binDir), fmt.Sprintf("%s in %s", count(len(cfg.Providers), "executable"), o.binDir))
+	r.checkFindings("lint", lint.Check(cfg), "no pattern or setting that cannot work")
+	r.checkFindings("executables", lint.BinDir(cfg, o.binDir), fmt.Sprintf("%s in %s", count(len(cfg.Providers), "executable"), o.binDir))
 	a.checkPaths(r, o, cfg)
 	r.checkDockerConfig(ctx, o)
 	return cfg
@@ -142,14 +144,14 @@ func (a *app) checkNode(ctx context.Context, r *doctorReport, o *origin) *regcre
 
 // checkFindings turns findings of the linter into checks; ok says what is so
 // if none of them is serious.
-func (r *doctorReport) checkFindings(check string, findings []regcred.Finding, ok string) {
+func (r *doctorReport) checkFindings(check string, findings []lint.Finding, ok string) {
 	serious := false
 	for _, f := range findings {
 		result := doctorWarn
 		switch {
-		case f.Severity == regcred.SeverityInfo:
+		case f.Severity == lint.SeverityInfo:
 			continue
-		case f.Severity == regcred.SeverityError || stopsKubelet(f):
+		case f.Severity == lint.SeverityError || stopsKubelet(f):
 			result = doctorFail
 		}
 		serious = true
@@ -157,7 +159,7 @@ func (r *doctorReport) checkFindings(check string, findings []regcred.Finding, o
 		if f.Suggestion != "" {
 			fix = "instead: " + f.Suggestion
 		}
-		where := &regcred.FieldError{File: f.File, Line: f.Line, Column: f.Column, Path: f.Path, Msg: fmt.Sprintf("%s [%s]", f.Message, f.Rule)}
+		where := &config.FieldError{File: f.File, Line: f.Line, Column: f.Column, Path: f.Path, Msg: fmt.Sprintf("%s [%s]", f.Message, f.Rule)}
 		r.add(check, result, fix, "%v", where)
 	}
 	if !serious {
@@ -167,7 +169,7 @@ func (r *doctorReport) checkFindings(check string, findings []regcred.Finding, o
 
 // checkPaths looks for paths that others may change. Those that were given by
 // flags are used all the same, so there it is a warning.
-func (a *app) checkPaths(r *doctorReport, o *origin, cfg *regcred.Config) {
+func (a *app) checkPaths(r *doctorReport, o *origin, cfg *config.Config) {
 	err := a.checkTrust(o, cfg)
 	e, ok := errors.AsType[*exitError](err)
 	switch {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/dockerconfig"
 	"github.com/regcred/regcred/kube"
 )
@@ -21,7 +22,7 @@ import (
 type clusterCheck struct {
 	*doctorReport
 	*cluster
-	cfg    *regcred.Config
+	cfg    *config.Config
 	config string // its path
 	who    kube.Identity
 	pod    *kube.Pod // nil without --pod
@@ -35,7 +36,7 @@ const maxSkew = 30 * time.Second
 // checkClusterFor is checkCluster, also where origin or configuration are
 // missing. In place of a kubelet that is not found it asks as nobody else: what
 // another identity may do is no answer to --as-kubelet.
-func (a *app) checkClusterFor(ctx context.Context, r *doctorReport, o *origin, cfg *regcred.Config, d *doctorFlags) {
+func (a *app) checkClusterFor(ctx context.Context, r *doctorReport, o *origin, cfg *config.Config, d *doctorFlags) {
 	if o == nil && a.asKubelet != "" && d.kubeconfig == "" {
 		r.add("api-server", doctorSkip, "give the kubelet's own --kubeconfig, such as /etc/kubernetes/kubelet.conf", "not asked, since there is no kubelet to ask as")
 		return
@@ -44,13 +45,13 @@ func (a *app) checkClusterFor(ctx context.Context, r *doctorReport, o *origin, c
 		o = &origin{environ: a.environ, dir: a.dir}
 	}
 	if cfg == nil {
-		cfg = &regcred.Config{}
+		cfg = &config.Config{}
 	}
 	a.checkCluster(ctx, r, o, cfg, d)
 }
 
 // checkCluster looks at what a pull depends on beyond this machine.
-func (a *app) checkCluster(ctx context.Context, r *doctorReport, o *origin, cfg *regcred.Config, d *doctorFlags) {
+func (a *app) checkCluster(ctx context.Context, r *doctorReport, o *origin, cfg *config.Config, d *doctorFlags) {
 	c := &clusterCheck{doctorReport: r, cfg: cfg, config: o.config, clock: &serverClock{now: a.now}}
 	var err error
 	if c.cluster, err = a.connect(o, d.kubeFlags, c.clock.watch); err != nil {

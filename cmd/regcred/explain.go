@@ -11,8 +11,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/regcred/regcred"
 	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/lint"
 )
 
 // explainFlags are the flags of "regcred explain".
@@ -39,19 +42,19 @@ func (a *app) explainCommand(image string) string {
 // explainReport is the result of "regcred explain -o json"; the text is made
 // from it too.
 type explainReport struct {
-	Image       string            `json:"image,omitempty"`
-	Registry    string            `json:"registry,omitempty"`
-	Repository  string            `json:"repository"` // as providers see it; for a registry its host
-	Config      configJSON        `json:"config"`
-	BinDir      string            `json:"binDir,omitempty"`
-	Environment string            `json:"environment"`       // "caller" or "kubelet pid N"
-	Subject     *subjectJSON      `json:"subject,omitempty"` // for whom, if --pod or --service-account says so
-	DryRun      bool              `json:"dryRun"`
-	Sources     []sourceReport    `json:"sources"` // pull secrets and the node's docker config files
-	Providers   []providerReport  `json:"providers"`
-	Credentials []credentialJSON  `json:"credentials"`
-	Findings    []regcred.Finding `json:"findings"` // those that concern no provider in particular
-	Verdict     verdict           `json:"verdict"`
+	Image       string           `json:"image,omitempty"`
+	Registry    string           `json:"registry,omitempty"`
+	Repository  string           `json:"repository"` // as providers see it; for a registry its host
+	Config      configJSON       `json:"config"`
+	BinDir      string           `json:"binDir,omitempty"`
+	Environment string           `json:"environment"`       // "caller" or "kubelet pid N"
+	Subject     *subjectJSON     `json:"subject,omitempty"` // for whom, if --pod or --service-account says so
+	DryRun      bool             `json:"dryRun"`
+	Sources     []sourceReport   `json:"sources"` // pull secrets and the node's docker config files
+	Providers   []providerReport `json:"providers"`
+	Credentials []credentialJSON `json:"credentials"`
+	Findings    []lint.Finding   `json:"findings"` // those that concern no provider in particular
+	Verdict     verdict          `json:"verdict"`
 }
 
 type configJSON struct {
@@ -81,8 +84,8 @@ type sourceReport struct {
 
 type providerReport struct {
 	regcred.ProviderExplanation
-	Findings []regcred.Finding `json:"findings"`
-	Attempt  *attemptJSON      `json:"attempt,omitempty"` // if it was asked, or skipped
+	Findings []lint.Finding `json:"findings"`
+	Attempt  *attemptJSON   `json:"attempt,omitempty"` // if it was asked, or skipped
 }
 
 func (a *app) explainCmd() *cobra.Command {
@@ -145,7 +148,7 @@ func (a *app) explain(ctx context.Context, out io.Writer, e *explainFlags, tgt t
 }
 
 // newReport fills in what does not need a lookup.
-func (a *app) newReport(cfg *regcred.Config, o *origin, tgt target) (*explainReport, error) {
+func (a *app) newReport(cfg *config.Config, o *origin, tgt target) (*explainReport, error) {
 	ex, err := a.explainTarget(cfg, tgt)
 	if err != nil {
 		return nil, err
@@ -159,14 +162,14 @@ func (a *app) newReport(cfg *regcred.Config, o *origin, tgt target) (*explainRep
 		Environment: o.environment(),
 		Sources:     []sourceReport{},
 		Credentials: []credentialJSON{},
-		Findings:    []regcred.Finding{},
+		Findings:    []lint.Finding{},
 	}
 	for _, p := range ex.Providers {
-		r.Providers = append(r.Providers, providerReport{ProviderExplanation: p, Findings: []regcred.Finding{}})
+		r.Providers = append(r.Providers, providerReport{ProviderExplanation: p, Findings: []lint.Finding{}})
 	}
-	findings := cfg.Lint()
+	findings := lint.Check(cfg)
 	if o.binDir != "" {
-		findings = append(findings, cfg.LintBinDir(o.binDir)...)
+		findings = append(findings, lint.BinDir(cfg, o.binDir)...)
 	}
 	r.addFindings(findings)
 	return r, nil
@@ -200,7 +203,7 @@ func (s *kubeSubject) report() *subjectJSON {
 }
 
 // addFindings gives each finding to the provider that it is about.
-func (r *explainReport) addFindings(findings []regcred.Finding) {
+func (r *explainReport) addFindings(findings []lint.Finding) {
 	for _, f := range findings {
 		i := slices.IndexFunc(r.Providers, func(p providerReport) bool { return f.Provider != "" && p.Name == f.Provider })
 		if i >= 0 {
@@ -211,7 +214,7 @@ func (r *explainReport) addFindings(findings []regcred.Finding) {
 	}
 }
 
-func (a *app) explainLookup(ctx context.Context, cfg *regcred.Config, o *origin, e *explainFlags, tgt target, r *explainReport) (err error) {
+func (a *app) explainLookup(ctx context.Context, cfg *config.Config, o *origin, e *explainFlags, tgt target, r *explainReport) (err error) {
 	if e.subject, err = a.findSubject(ctx, o, e.lookupFlags); err != nil {
 		return err
 	}
@@ -280,7 +283,7 @@ func (s *sourceReport) title() string {
 
 // explainInvalid tells a machine too that there is nothing to explain.
 func (a *app) explainInvalid(out io.Writer, e *explainFlags, o *origin, tgt target, invalid error) error {
-	if _, ok := errors.AsType[*regcred.FieldError](invalid); !ok || e.output.value != "json" || errors.Is(invalid, fs.ErrPermission) {
+	if _, ok := errors.AsType[*config.FieldError](invalid); !ok || e.output.value != "json" || errors.Is(invalid, fs.ErrPermission) {
 		return invalid
 	}
 	var problems []string
@@ -297,7 +300,7 @@ func (a *app) explainInvalid(out io.Writer, e *explainFlags, o *origin, tgt targ
 		Sources:     []sourceReport{},
 		Providers:   []providerReport{},
 		Credentials: []credentialJSON{},
-		Findings:    []regcred.Finding{},
+		Findings:    []lint.Finding{},
 		Verdict: verdict{
 			Outcome: verdictInvalid,
 			Text:    "the kubelet would not start with this configuration: " + strings.Join(problems, "; "),

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/lint"
 )
 
 // renderReport lays out what explain found, in the order in which it happens.
@@ -115,7 +115,7 @@ func (a *app) renderProvider(t *text, p providerReport) {
 	}
 	for _, f := range p.Findings {
 		// A provider that does not match is of interest only if it should have.
-		if p.Matched || f.Severity == regcred.SeverityError {
+		if p.Matched || f.Severity == lint.SeverityError {
 			t.finding(f)
 		}
 	}
@@ -132,8 +132,8 @@ func (t *text) nearest(p providerReport) {
 }
 
 // finding shows a finding of the linter, unless it is only worth knowing.
-func (t *text) finding(f regcred.Finding) {
-	if f.Severity == regcred.SeverityInfo {
+func (t *text) finding(f lint.Finding) {
+	if f.Severity == lint.SeverityInfo {
 		return
 	}
 	t.detail("%s: %s [%s]", f.Severity, f.Message, f.Rule)

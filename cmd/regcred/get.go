@@ -8,8 +8,9 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/regcred/regcred"
 	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred"
 )
 
 // getFlags are the flags of "regcred get".

@@ -9,8 +9,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/regcred/regcred"
 	"sigs.k8s.io/yaml"
+
+	"github.com/regcred/regcred"
 )
 
 // dockerHubKey is the name that docker's own files use for Docker Hub.

@@ -11,9 +11,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/regcred/regcred"
-	"github.com/regcred/regcred/kube"
 	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/kube"
 )
 
 // kubeFlags say which API server is asked, and as whom.
@@ -171,11 +173,13 @@ func (a *app) noteSubject(s *kubeSubject) {
 }
 
 // noteImage tells of a pod that does not have the image that is asked about.
-func (a *app) noteImage(cfg *regcred.Config, s *kubeSubject, repository string) {
+func (a *app) noteImage(cfg *config.Config, s *kubeSubject, repository string) {
 	if s == nil || len(s.images) == 0 {
 		return
 	}
-	has := func(image string) bool { return cfg.Explain(image).Repository == repository }
+	has := func(image string) bool {
+		return regcred.Explain(cfg, regcred.Request{Image: image}).Repository == repository
+	}
 	if !slices.ContainsFunc(s.images, has) {
 		a.note("pod %s/%s has no container with this image; it has %s", s.pod.Namespace, s.pod.Name, strings.Join(s.images, ", "))
 	}

@@ -7,9 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/regcred/regcred/internal/testkube"
 	"github.com/rogpeppe/go-internal/testscript"
 	"sigs.k8s.io/yaml"
+
+	"github.com/regcred/regcred/internal/testkube"
 )
 
 // testCluster is what a script has in its API server.

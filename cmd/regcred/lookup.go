@@ -12,8 +12,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/regcred/regcred"
 	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/plugin"
 )
 
 // lookupFlags are the flags of the commands that look up credentials.
@@ -110,7 +113,7 @@ func (l *lookupFlags) arguments() string {
 // keyring of it, with the sources and in the environment of a pull on this
 // node, for the pod that l names. The caller closes the keyring, and makes its
 // requests with l.request.
-func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*regcred.Config, *regcred.Keyring, *origin, error) {
+func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*config.Config, *regcred.Keyring, *origin, error) {
 	if err := l.check(); err != nil {
 		return nil, nil, nil, err
 	}
@@ -132,7 +135,7 @@ func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*regcred.Config,
 	return cfg, k, o, err
 }
 
-func (a *app) newKeyring(cfg *regcred.Config, o *origin, l *lookupFlags) (*regcred.Keyring, error) {
+func (a *app) newKeyring(cfg *config.Config, o *origin, l *lookupFlags) (*regcred.Keyring, error) {
 	opts := regcred.Options{
 		BinDir:        o.binDir,
 		Logger:        a.logger(),
@@ -209,7 +212,7 @@ func readBounded(name string, limit int64) ([]byte, error) {
 }
 
 // readIdentity reads what --service-account-token-file and --annotation name.
-func readIdentity(tokenFile string, pairs []string) (token regcred.Secret, annotations map[string]string, err error) {
+func readIdentity(tokenFile string, pairs []string) (token plugin.Secret, annotations map[string]string, err error) {
 	if annotations, err = parseAnnotations(pairs, tokenFile); err != nil || tokenFile == "" {
 		return "", nil, err
 	}
@@ -217,7 +220,7 @@ func readIdentity(tokenFile string, pairs []string) (token regcred.Secret, annot
 	if err != nil {
 		return "", nil, fmt.Errorf("--service-account-token-file: %w", err)
 	}
-	token = regcred.Secret(strings.TrimSpace(string(data)))
+	token = plugin.Secret(strings.TrimSpace(string(data)))
 	if token == "" {
 		return "", nil, fmt.Errorf("--service-account-token-file: %s is empty", tokenFile)
 	}

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 )
 
 // defaultRootDir is the kubelet's default of --root-dir.
@@ -160,8 +160,8 @@ func notDiscovered(o *origin, needBinDir bool) error {
 
 // loadValid loads the configuration and refuses one with which a kubelet
 // would not start.
-func (a *app) loadValid(o *origin) (*regcred.Config, error) {
-	cfg, err := regcred.Load(o.config)
+func (a *app) loadValid(o *origin) (*config.Config, error) {
+	cfg, err := config.Load(o.config)
 	if err == nil {
 		err = cfg.Validate()
 	}

@@ -14,9 +14,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/regcred/regcred"
-	"github.com/regcred/regcred/plugin"
 	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/plugin"
 )
 
 // redacted stands where the exchange has a secret.
@@ -45,7 +47,7 @@ type pluginRunReport struct {
 	Stderr          string        `json:"stderr,omitempty"`      // scrubbed
 	Accepted        bool          `json:"accepted"`              // by the kubelet
 	Credentials     int           `json:"credentials"`           // how many of an accepted answer match the image
-	Stage           regcred.Stage `json:"stage,omitempty"`       // where it failed
+	Stage           plugin.Stage  `json:"stage,omitempty"`       // where it failed
 	Error           string        `json:"error,omitempty"`       // why
 
 	outOfTree bool   // in the predecessor's protocol
@@ -125,7 +127,7 @@ func (a *app) providerNames() []string {
 	return configNames(cfg)
 }
 
-func configNames(cfg *regcred.Config) []string {
+func configNames(cfg *config.Config) []string {
 	var list []string
 	for _, p := range cfg.Providers {
 		list = append(list, p.Name)
@@ -172,7 +174,7 @@ func (a *app) pluginRun(ctx context.Context, out io.Writer, f *pluginRunFlags, n
 }
 
 // command is the one way in which a plugin is run.
-func (a *app) command(p *regcred.Provider, o *origin) plugin.Command {
+func (a *app) command(p *config.Provider, o *origin) plugin.Command {
 	c := p.Command(o.binDir)
 	c.Environ, c.Dir, c.Timeout = o.environ, o.dir, a.timeout
 	return c
@@ -180,7 +182,7 @@ func (a *app) command(p *regcred.Provider, o *origin) plugin.Command {
 
 // pluginRequest makes the request that a kubelet would, and says where a
 // kubelet would not make one.
-func (a *app) pluginRequest(cfg *regcred.Config, i int, image string, token regcred.Secret, annotations map[string]string) (*plugin.Request, error) {
+func (a *app) pluginRequest(cfg *config.Config, i int, image string, token plugin.Secret, annotations map[string]string) (*plugin.Request, error) {
 	ex, err := a.explainTarget(cfg, target{image: image})
 	if err != nil {
 		return nil, err
@@ -206,7 +208,7 @@ func (a *app) pluginRequest(cfg *regcred.Config, i int, image string, token regc
 }
 
 // selectAnnotations keeps those that the configuration names.
-func (a *app) selectAnnotations(t *regcred.TokenAttributes, token regcred.Secret, given map[string]string) map[string]string {
+func (a *app) selectAnnotations(t *config.TokenAttributes, token plugin.Secret, given map[string]string) map[string]string {
 	selected := map[string]string{}
 	for _, key := range t.RequiredServiceAccountAnnotationKeys {
 		value, ok := given[key]
@@ -229,7 +231,7 @@ func (a *app) selectAnnotations(t *regcred.TokenAttributes, token regcred.Secret
 	return selected
 }
 
-func newPluginRunReport(p *regcred.Provider, o *origin, req *plugin.Request, x *plugin.Exchange, err error) *pluginRunReport {
+func newPluginRunReport(p *config.Provider, o *origin, req *plugin.Request, x *plugin.Exchange, err error) *pluginRunReport {
 	r := &pluginRunReport{
 		Provider:        p.Name,
 		Path:            filepath.Join(o.binDir, p.Name),
@@ -262,8 +264,8 @@ func newPluginRunReport(p *regcred.Provider, o *origin, req *plugin.Request, x *
 }
 
 // refuseEcho judges as the kubelet does an answer whose password is the token.
-func (r *pluginRunReport) refuseEcho(p *regcred.Provider, req *plugin.Request, resp *plugin.Response) {
-	if req.ServiceAccountToken == "" || p.TokenAttributes.CacheType == regcred.CachePerToken {
+func (r *pluginRunReport) refuseEcho(p *config.Provider, req *plugin.Request, resp *plugin.Response) {
+	if req.ServiceAccountToken == "" || p.TokenAttributes.CacheType == config.CachePerToken {
 		return
 	}
 	for _, auth := range resp.Auth {
@@ -334,7 +336,7 @@ func (r *pluginRunReport) match(ctx context.Context, image string, resp *plugin.
 	if !r.Accepted {
 		return nil
 	}
-	k, err := regcred.New(&regcred.Config{}, regcred.Options{
+	k, err := regcred.New(&config.Config{}, regcred.Options{
 		BinDir:  filepath.Dir(r.Path), // nothing of it is run
 		Sources: []regcred.AuthSource{answerSource(resp.Auth)},
 	})

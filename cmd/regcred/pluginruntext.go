@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -57,7 +57,7 @@ func (r *pluginRunReport) arguments() string {
 }
 
 // hostOf is who runs a provider's plugin and judges its answer.
-func hostOf(p *regcred.Provider) string {
+func hostOf(p *config.Provider) string {
 	if p.APIVersion == plugin.OutOfTree {
 		return "regcred"
 	}

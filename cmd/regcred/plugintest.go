@@ -11,10 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/regcred/regcred"
+	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/plugintest"
-	"github.com/spf13/cobra"
 )
 
 // pluginTestFlags are the flags of "regcred plugin test".
@@ -105,7 +106,7 @@ func (f *pluginTestFlags) register(cmd *cobra.Command) {
 	flags.Var(f.apiVersion, "api-version", "the `version` to speak, as in a configuration: "+strings.Join(f.apiVersion.values, " | ")+
 		", of which the last is that of a RegistryCredentialConfig (default: the first that is answered, without that one)")
 	addIdentityFlags(cmd, &f.tokenFile, &f.annotations)
-	f.cacheType = &choice{values: []string{string(regcred.CachePerServiceAccount), string(regcred.CachePerToken)}}
+	f.cacheType = &choice{values: []string{string(config.CachePerServiceAccount), string(config.CachePerToken)}}
 	flags.Var(f.cacheType, "cache-type", "the `cacheType` of the tokenAttributes that the plugin is made for: ServiceAccount | Token")
 	flags.BoolVar(&f.required, "require-service-account", false, "the tokenAttributes that the plugin is made for have requireServiceAccount: true")
 	flags.StringSliceVar(&f.checks, "check", nil, "run only the check with this `id`; may be repeated")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/plugintest"
 )

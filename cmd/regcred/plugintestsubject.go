@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/plugintest"
 )
@@ -37,7 +38,7 @@ func (a *app) subject(f *pluginTestFlags, path string) (*subject, error) {
 		return nil, err
 	}
 	s := &subject{options: plugintest.Options{ServiceAccount: identity}}
-	cfg := &regcred.Config{}
+	cfg := &config.Config{}
 	switch {
 	case !isName(path) && a.config.value+a.binDir.value != "":
 		return nil, usageError("name the provider alone to test it as the configuration has it, or leave out --config and --bin-dir",
@@ -68,7 +69,7 @@ func (a *app) subject(f *pluginTestFlags, path string) (*subject, error) {
 func isName(path string) bool { return filepath.Base(path) == path }
 
 // takeProvider fills in a provider of the configuration.
-func (a *app) takeProvider(s *subject, name string) (*regcred.Config, error) {
+func (a *app) takeProvider(s *subject, name string) (*config.Config, error) {
 	o, err := a.resolve("", true)
 	if err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func (a *app) takeProvider(s *subject, name string) (*regcred.Config, error) {
 
 // takeTokenAttributes makes a service account of what the configuration says
 // about it, and of what the flags gave.
-func (a *app) takeTokenAttributes(s *subject, p *regcred.Provider) error {
+func (a *app) takeTokenAttributes(s *subject, p *config.Provider) error {
 	t, given := p.TokenAttributes, s.options.ServiceAccount
 	switch {
 	case t == nil && given != nil:
@@ -179,7 +180,7 @@ func (f *pluginTestFlags) serviceAccount() (*plugintest.ServiceAccount, error) {
 	return &plugintest.ServiceAccount{
 		Token:       token,
 		Annotations: annotations,
-		CacheType:   regcred.TokenCacheType(f.cacheType.value),
+		CacheType:   config.TokenCacheType(f.cacheType.value),
 		Required:    f.required,
 	}, nil
 }
@@ -207,13 +208,13 @@ func (a *app) testEnv(list []string) ([]string, error) {
 
 // testImages normalises the images as a kubelet does before it asks, and says
 // of a provider which it would not ask about.
-func (a *app) testImages(cfg *regcred.Config, provider string, images []string) ([]string, error) {
+func (a *app) testImages(cfg *config.Config, provider string, images []string) ([]string, error) {
 	if len(images) == 0 {
 		images = []string{plugintest.DefaultImage}
 	}
 	var list []string
 	for _, image := range images {
-		e := cfg.Explain(image)
+		e := regcred.Explain(cfg, regcred.Request{Image: image})
 		if e.Error != "" {
 			return nil, withHint(fmt.Errorf("--image: %s", e.Error), "an image is written [registry[:port]/]repository[:tag][@digest], in lower case")
 		}

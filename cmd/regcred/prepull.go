@@ -10,8 +10,9 @@ import (
 	"io"
 	"strings"
 
-	"github.com/regcred/regcred/internal/pull"
 	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred/internal/pull"
 )
 
 func (a *app) prepullCmd() *cobra.Command {

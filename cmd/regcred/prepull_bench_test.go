@@ -10,13 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/regcred/regcred/internal/canary"
-	"github.com/regcred/regcred/internal/testcri"
-	"github.com/regcred/regcred/internal/testregistry"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcri"
+	"github.com/regcred/regcred/internal/testregistry"
 )
 
 // BenchmarkPrepull compares "regcred prepull", process and plugin included,

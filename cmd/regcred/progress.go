@@ -9,10 +9,11 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/regcred/regcred/internal/pull"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
+
+	"github.com/regcred/regcred/internal/pull"
 )
 
 // progress draws a bar for each layer on standard error if that is a

@@ -10,9 +10,12 @@ import (
 	"io"
 	"strings"
 
-	"github.com/regcred/regcred"
-	"github.com/regcred/regcred/internal/pull"
 	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/pull"
+	"github.com/regcred/regcred/plugin"
 )
 
 // pullFlags are the flags of "regcred pull".
@@ -45,9 +48,9 @@ type pullReport struct {
 
 // warningJSON is a provider or source that failed.
 type warningJSON struct {
-	Name  string        `json:"name"`
-	Stage regcred.Stage `json:"stage"`
-	Error string        `json:"error"`
+	Name  string       `json:"name"`
+	Stage plugin.Stage `json:"stage"`
+	Error string       `json:"error"`
 }
 
 type layerJSON struct {
@@ -169,7 +172,7 @@ func (a *app) pullAll(ctx context.Context, out io.Writer, p *pullFlags, images [
 
 // pullOne looks up the credentials of one image and pulls it. The report says
 // how far that got, also beside an error.
-func (a *app) pullOne(ctx context.Context, cfg *regcred.Config, k *regcred.Keyring, p *pullFlags, req regcred.Request) (*pullReport, error) {
+func (a *app) pullOne(ctx context.Context, cfg *config.Config, k *regcred.Keyring, p *pullFlags, req regcred.Request) (*pullReport, error) {
 	image := req.Image
 	r := &pullReport{Image: image, Output: p.dir, Layers: []layerJSON{}, Failed: []tryJSON{}}
 	ex, err := a.explainTarget(cfg, target{image: image})

@@ -12,9 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/testscript"
+
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/testregistry"
-	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // TestPullScripts runs scripts that have a registry: $REGISTRY is its host.

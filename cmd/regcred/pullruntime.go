@@ -13,10 +13,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/regcred/regcred"
-	"github.com/regcred/regcred/internal/pull"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/pull"
 )
 
 // runtimeFlags say into which container runtime images are pulled, and how.

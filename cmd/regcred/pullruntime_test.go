@@ -16,15 +16,17 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/regcred/regcred"
-	"github.com/regcred/regcred/internal/canary"
-	"github.com/regcred/regcred/internal/pull"
-	"github.com/regcred/regcred/internal/testcri"
-	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/rogpeppe/go-internal/testscript"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/pull"
+	"github.com/regcred/regcred/internal/testcri"
+	"github.com/regcred/regcred/internal/testregistry"
 )
 
 // TestRuntimeScripts runs scripts that have a container runtime: $SOCKET is its
@@ -286,7 +288,7 @@ func TestPrepullRuntimeGone(t *testing.T) {
 func newTestKeyring(t *testing.T) *regcred.Keyring {
 	t.Helper()
 	flags := writeRuntimeConfig(t, "good", "elsewhere.example")
-	cfg, err := regcred.Load(flags[1])
+	cfg, err := config.Load(flags[1])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/regcred/regcred"
 	"sigs.k8s.io/yaml"
+
+	"github.com/regcred/regcred"
 )
 
 // The types of a pull secret, and the keys under which its data is.

@@ -14,8 +14,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/regcred/regcred/internal/testcri"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/regcred/regcred/internal/testcri"
 )
 
 // TestPrepullOnTerminal looks at what is drawn while images are pulled: the

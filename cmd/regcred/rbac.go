@@ -11,9 +11,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/regcred/regcred"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
+
+	"github.com/regcred/regcred/config"
 )
 
 // rbacFlags are the flags of "regcred rbac".
@@ -96,7 +97,7 @@ func (a *app) rbac(out io.Writer, f *rbacFlags, path string) error {
 const audienceVerb = "request-serviceaccounts-token-audience"
 
 // audiencesOf lists each audience once, in the order of the configuration.
-func audiencesOf(cfg *regcred.Config) []string {
+func audiencesOf(cfg *config.Config) []string {
 	var list []string
 	for _, p := range cfg.Providers {
 		if t := p.TokenAttributes; t != nil && !slices.Contains(list, t.ServiceAccountTokenAudience) {
@@ -280,7 +281,7 @@ func roleAndBinding(kind string, meta rbacMetadata, who rbacSubject, rules []rba
 }
 
 // rbacComment says to whoever finds the manifest what it is for.
-func rbacComment(who rbacSubject, cfg *regcred.Config) []string {
+func rbacComment(who rbacSubject, cfg *config.Config) []string {
 	if !who.isNode() {
 		return []string{
 			"What " + who.describe() + " needs to look up credentials for pods with regcred.",

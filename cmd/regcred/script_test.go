@@ -17,8 +17,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/regcred/regcred/internal/canary"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/regcred/regcred/internal/canary"
 )
 
 // TestMain makes the test binary play regcred, every plugin and a kubelet, so

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/regcred/regcred"
 	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 )
 
 // target is what credentials are wanted for: an image or a registry.
@@ -45,15 +47,15 @@ func (tgt target) arg() string {
 }
 
 // explain matches the target, and refuses one that is none.
-func (a *app) explainTarget(cfg *regcred.Config, tgt target) (regcred.Explanation, error) {
+func (a *app) explainTarget(cfg *config.Config, tgt target) (regcred.Explanation, error) {
 	if tgt.registry != "" {
-		e := cfg.ExplainRegistry(tgt.registry)
+		e := regcred.Explain(cfg, regcred.Request{Registry: tgt.registry})
 		if e.Error != "" {
 			return e, withHint(errors.New("--"+e.Error), "a registry is written host[:port]")
 		}
 		return e, nil
 	}
-	e := cfg.Explain(tgt.image)
+	e := regcred.Explain(cfg, regcred.Request{Image: tgt.image})
 	if e.Error != "" {
 		return e, withHint(errors.New(e.Error), "an image is written [registry[:port]/]repository[:tag][@digest], in lower case")
 	}

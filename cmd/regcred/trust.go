@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 )
 
 // checkTrust refuses a discovered location that others than root and the
 // caller may change: regcred, often run by root, would execute what they put
 // there. The configuration was read before, but nothing in it was run.
-func (a *app) checkTrust(o *origin, cfg *regcred.Config) error {
+func (a *app) checkTrust(o *origin, cfg *config.Config) error {
 	paths, err := a.trustedPaths(o, cfg)
 	if err != nil {
 		return err
@@ -35,7 +35,7 @@ func (a *app) checkTrust(o *origin, cfg *regcred.Config) error {
 
 // trustedPaths lists the configuration, what names it, the executables, and
 // all their parents, as named and as symbolic links resolve.
-func (a *app) trustedPaths(o *origin, cfg *regcred.Config) ([]string, error) {
+func (a *app) trustedPaths(o *origin, cfg *config.Config) ([]string, error) {
 	files := append([]string{o.config}, o.via...)
 	if entries, err := os.ReadDir(o.config); err == nil {
 		for _, e := range entries {

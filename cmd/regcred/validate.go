@@ -12,9 +12,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/regcred/regcred"
-	"github.com/regcred/regcred/plugin"
 	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/lint"
 )
 
 // validateFlags are the flags of "regcred validate".
@@ -28,8 +29,8 @@ type validateFlags struct {
 
 // target is what the configuration is judged for. With no kubelet named, files
 // of the predecessor, which no kubelet reads, are judged for regcred.
-func (v *validateFlags) target() regcred.Target {
-	t := regcred.Target{FeatureGates: v.gates}
+func (v *validateFlags) target() config.Target {
+	t := config.Target{FeatureGates: v.gates}
 	if v.kubelet {
 		t.KubeletVersion = v.kubeletVersion
 	}
@@ -38,18 +39,18 @@ func (v *validateFlags) target() regcred.Target {
 
 // validateReport is the result of "regcred validate -o json".
 type validateReport struct {
-	Path           string            `json:"path"`
-	Valid          bool              `json:"valid"`          // the kubelet would start or, if none is named, regcred would
-	KubeletVersion string            `json:"kubeletVersion"` // "" if regcred alone reads a file of it
-	FeatureGates   map[string]bool   `json:"featureGates,omitempty"`
-	BinDir         string            `json:"binDir,omitempty"` // if executables were checked too
-	Providers      int               `json:"providers"`
-	Hash           string            `json:"hash,omitempty"`
-	Problems       []problemJSON     `json:"problems"` // what the kubelet rejects
-	Findings       []regcred.Finding `json:"findings"` // what it accepts, but should not
+	Path           string          `json:"path"`
+	Valid          bool            `json:"valid"`          // the kubelet would start or, if none is named, regcred would
+	KubeletVersion string          `json:"kubeletVersion"` // "" if regcred alone reads a file of it
+	FeatureGates   map[string]bool `json:"featureGates,omitempty"`
+	BinDir         string          `json:"binDir,omitempty"` // if executables were checked too
+	Providers      int             `json:"providers"`
+	Hash           string          `json:"hash,omitempty"`
+	Problems       []problemJSON   `json:"problems"` // what the kubelet rejects
+	Findings       []lint.Finding  `json:"findings"` // what it accepts, but should not
 }
 
-// problemJSON is a regcred.FieldError in -o json.
+// problemJSON is a config.FieldError in -o json.
 type problemJSON struct {
 	File    string `json:"file,omitempty"`
 	Line    int    `json:"line,omitempty"`
@@ -87,7 +88,7 @@ is 1 also if there are findings that are errors or warnings.`,
 	v.output = addOutputFlag(cmd, "text", "json")
 	f := cmd.Flags()
 	f.BoolVar(&v.strict, "strict", false, "fail on findings too, unless they are mere information")
-	f.StringVar(&v.kubeletVersion, "kubelet-version", regcred.NewestKubelet, "the `version` of the kubelet to check for, such as 1.33")
+	f.StringVar(&v.kubeletVersion, "kubelet-version", config.NewestKubelet, "the `version` of the kubelet to check for, such as 1.33")
 	var gates []string
 	f.StringSliceVar(&gates, "feature-gates", nil, "`A=true,B=false`: gates of that kubelet that are not at their default")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -141,8 +142,8 @@ func (a *app) validate(out io.Writer, v *validateFlags, path string) error {
 
 // noteTarget says what of the target the verdict does not depend on.
 func (a *app) noteTarget(v *validateFlags) {
-	if minorOf(v.kubeletVersion) > minorOf(regcred.NewestKubelet) {
-		a.note("kubelet %s is newer than those that regcred knows; it is judged as %s", v.kubeletVersion, regcred.NewestKubelet)
+	if minorOf(v.kubeletVersion) > minorOf(config.NewestKubelet) {
+		a.note("kubelet %s is newer than those that regcred knows; it is judged as %s", v.kubeletVersion, config.NewestKubelet)
 	}
 	known := []string{"KubeletCredentialProviders", "KubeletServiceAccountTokenForCredentialProviders"}
 	unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(v.gates)), func(gate string) bool { return slices.Contains(known, gate) })
@@ -168,9 +169,9 @@ func (a *app) check(v *validateFlags, o *origin) (*validateReport, error) {
 		FeatureGates:   v.gates,
 		BinDir:         o.binDir,
 		Problems:       []problemJSON{},
-		Findings:       []regcred.Finding{},
+		Findings:       []lint.Finding{},
 	}
-	cfg, err := regcred.Load(o.config)
+	cfg, err := config.Load(o.config)
 	if err := denied(err); err != nil {
 		return nil, err
 	}
@@ -184,17 +185,17 @@ func (a *app) check(v *validateFlags, o *origin) (*validateReport, error) {
 		}
 	}
 	r.Providers, r.Hash = len(cfg.Providers), cfg.Hash()
-	if !v.kubelet && slices.ContainsFunc(cfg.Files(), predecessor) {
+	if !v.kubelet && slices.ContainsFunc(cfg.Files(), (*config.File).Predecessor) {
 		r.KubeletVersion = ""
 	}
 	err = cfg.ValidateFor(v.target())
-	if _, ok := errors.AsType[*regcred.FieldError](err); err != nil && !ok {
+	if _, ok := errors.AsType[*config.FieldError](err); err != nil && !ok {
 		return nil, usageError("", "--kubelet-version: %w", err) // of the target, not of the configuration
 	}
 	r.Problems = append(r.Problems, toProblems(err)...)
-	findings := cfg.Lint()
+	findings := lint.Check(cfg)
 	if o.binDir != "" {
-		findings = append(findings, cfg.LintBinDir(o.binDir)...)
+		findings = append(findings, lint.BinDir(cfg, o.binDir)...)
 	}
 	for _, f := range findings {
 		if stopsKubelet(f) {
@@ -207,13 +208,10 @@ func (a *app) check(v *validateFlags, o *origin) (*validateReport, error) {
 	return r, nil
 }
 
-// predecessor reports whether no kubelet reads f.
-func predecessor(f regcred.File) bool { return f.APIVersion == plugin.OutOfTree }
-
 // stopsKubelet tells the findings about executables for which the kubelet
 // exits (RegisterCredentialProviderPlugins in plugins.go): its verdict has
-// two parts, of which [regcred.Config.Validate] is one.
-func stopsKubelet(f regcred.Finding) bool {
+// two parts, of which [config.Config.Validate] is one.
+func stopsKubelet(f lint.Finding) bool {
 	switch f.Rule {
 	case "missing-bin-dir", "missing-binary", "not-a-file", "not-executable":
 		return true
@@ -221,8 +219,8 @@ func stopsKubelet(f regcred.Finding) bool {
 	return false
 }
 
-func findingProblem(f regcred.Finding) problemJSON {
-	e := &regcred.FieldError{File: f.File, Line: f.Line, Column: f.Column, Path: f.Path, Msg: f.Message}
+func findingProblem(f lint.Finding) problemJSON {
+	e := &config.FieldError{File: f.File, Line: f.Line, Column: f.Column, Path: f.Path, Msg: f.Message}
 	return problemJSON{f.File, f.Line, f.Column, f.Path, f.Message, "", e.Error()}
 }
 
@@ -230,7 +228,7 @@ func toProblems(err error) []problemJSON {
 	var list []problemJSON
 	for _, e := range flatten(err) {
 		p := problemJSON{Message: e.Error(), text: e.Error()}
-		if fe, ok := errors.AsType[*regcred.FieldError](e); ok {
+		if fe, ok := errors.AsType[*config.FieldError](e); ok {
 			p = problemJSON{fe.File, fe.Line, fe.Column, fe.Path, fe.Msg, fe.Value, e.Error()}
 		}
 		list = append(list, p)
@@ -253,7 +251,7 @@ func (r *validateReport) failure(strict bool) error {
 func (r *validateReport) serious() int {
 	n := 0
 	for _, f := range r.Findings {
-		if f.Severity != regcred.SeverityInfo {
+		if f.Severity != lint.SeverityInfo {
 			n++
 		}
 	}
@@ -293,13 +291,13 @@ func describeGates(gates map[string]bool) string {
 
 // findingLine prints a finding on a line of its own, as compilers do, and
 // what to write instead below.
-func (t *text) findingLine(f regcred.Finding) {
-	m := map[regcred.Severity]mark{
-		regcred.SeverityError:   markError,
-		regcred.SeverityWarning: markWarn,
-		regcred.SeverityInfo:    markInfo,
+func (t *text) findingLine(f lint.Finding) {
+	m := map[lint.Severity]mark{
+		lint.SeverityError:   markError,
+		lint.SeverityWarning: markWarn,
+		lint.SeverityInfo:    markInfo,
 	}[f.Severity]
-	where := &regcred.FieldError{File: f.File, Line: f.Line, Column: f.Column, Path: f.Path, Msg: fmt.Sprintf("%s [%s]", f.Message, f.Rule)}
+	where := &config.FieldError{File: f.File, Line: f.Line, Column: f.Column, Path: f.Path, Msg: fmt.Sprintf("%s [%s]", f.Message, f.Rule)}
 	t.line(m, where.Error())
 	if f.Suggestion != "" {
 		t.below("instead: " + f.Suggestion)

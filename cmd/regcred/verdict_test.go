@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/lint"
 )
 
 func TestJudge(t *testing.T) {
@@ -18,7 +19,7 @@ func TestJudge(t *testing.T) {
 	}
 	unmatched := providerReport{ProviderExplanation: regcred.ProviderExplanation{Name: "p"}}
 	missing := provider(outcomeFailed)
-	missing.Findings = []regcred.Finding{{Rule: "path-glob", Message: "never matches"}, {Rule: "missing-binary", Message: "/bin/p does not exist"}}
+	missing.Findings = []lint.Finding{{Rule: "path-glob", Message: "never matches"}, {Rule: "missing-binary", Message: "/bin/p does not exist"}}
 	stranger := provider(outcomeEmpty)
 	stranger.Attempt.Keys = []string{"a.example", "b.example/x"}
 	skipped := provider(outcomeSkipped)
@@ -54,7 +55,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"failure under the predecessor's configuration",
-			explainReport{Findings: []regcred.Finding{{Rule: "predecessor-config"}}, Providers: []providerReport{provider(outcomeFailed)}},
+			explainReport{Findings: []lint.Finding{{Rule: "predecessor-config"}}, Providers: []providerReport{provider(outcomeFailed)}},
 			verdictFailed, exitFailed, markFail, `no credentials, because provider "p" failed; no kubelet starts with this configuration`,
 		},
 		{

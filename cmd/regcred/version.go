@@ -8,8 +8,9 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/regcred/regcred"
 	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred/config"
 )
 
 // version is set by release builds: -ldflags "-X main.version=v1.2.3". The
@@ -34,7 +35,7 @@ func (a *app) versionCmd() *cobra.Command {
 	}
 	output := addOutputFlag(cmd, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		v := versionInfo{buildVersion(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, regcred.NewestKubelet}
+		v := versionInfo{buildVersion(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, config.NewestKubelet}
 		if output.value == "json" {
 			return writeJSON(cmd.OutOrStdout(), v)
 		}

@@ -21,10 +21,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/pull"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/lint"
+	"github.com/regcred/regcred/plugin"
 )
 
 // silent is the address of a server that never answers.
@@ -196,7 +199,7 @@ func pullWith(t *testing.T, web *testcloud.Net, bin, config string, s sample, to
 		t.Fatal(err)
 	}
 	defer keyring.Close()
-	res, err := keyring.Lookup(t.Context(), regcred.Request{Image: s.image + ":v1", Token: regcred.Secret(token), Annotations: s.annotations})
+	res, err := keyring.Lookup(t.Context(), regcred.Request{Image: s.image + ":v1", Token: plugin.Secret(token), Annotations: s.annotations})
 	if err != nil {
 		canary.Check(t, "the error", err.Error())
 		t.Fatalf("%d attempts and no credential: %v", len(res.Attempts), err)
@@ -215,17 +218,17 @@ func pullWith(t *testing.T, web *testcloud.Net, bin, config string, s sample, to
 }
 
 // loadSample loads a configuration that neither the kubelet nor lint minds.
-func loadSample(t *testing.T, name string) *regcred.Config {
+func loadSample(t *testing.T, name string) *config.Config {
 	t.Helper()
-	cfg, err := regcred.Load(name)
+	cfg, err := config.Load(name)
 	if err == nil {
 		err = cfg.Validate()
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, finding := range cfg.Lint() {
-		if finding.Severity != regcred.SeverityInfo {
+	for _, finding := range lint.Check(cfg) {
+		if finding.Severity != lint.SeverityInfo {
 			t.Errorf("%+v", finding)
 		}
 	}

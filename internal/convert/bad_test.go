@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 )
 
@@ -71,27 +71,27 @@ func TestConvertBad(t *testing.T) {
 // TestResultValidate: what a kubelet rejects stands where the result is, or will be.
 func TestResultValidate(t *testing.T) {
 	res := convert(t, strings.Replace(beta, "720m", "-720m", 1), Keep, Options{})
-	check := func(target regcred.Target, want string) {
+	check := func(target config.Target, want string) {
 		t.Helper()
 		err := res.Validate(target, "out")
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %q first", err, want)
 		}
 	}
-	check(regcred.Target{}, "out:12:26: providers[0].defaultCacheDuration: must not be negative")
-	check(regcred.Target{KubeletVersion: "1.25"}, "out:5:13: apiVersion: kubelet 1.25 does not know this version of the file")
-	check(regcred.Target{KubeletVersion: "x"}, `kubelet version "x"`)
+	check(config.Target{}, "out:12:26: providers[0].defaultCacheDuration: must not be negative")
+	check(config.Target{KubeletVersion: "1.25"}, "out:5:13: apiVersion: kubelet 1.25 does not know this version of the file")
+	check(config.Target{KubeletVersion: "x"}, `kubelet version "x"`)
 	var err error
 	if res, err = Convert(mixed(t), Split, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	check(regcred.Target{KubeletVersion: "1.33"}, "out: kubelet 1.33 does not know a configuration directory")
-	check(regcred.Target{KubeletVersion: "1.25"}, "out: kubelet 1.25 does not know a configuration directory (new in 1.34); give it one file\n"+filepath.Join("out", "10-ecr.yaml")+":5:13: ")
+	check(config.Target{KubeletVersion: "1.33"}, "out: kubelet 1.33 does not know a configuration directory")
+	check(config.Target{KubeletVersion: "1.25"}, "out: kubelet 1.25 does not know a configuration directory (new in 1.34); give it one file\n"+filepath.Join("out", "10-ecr.yaml")+":5:13: ")
 	if res, err = Convert(filepath.Dir(write(t, t.TempDir(), "only.yaml", beta)), Keep, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	check(regcred.Target{KubeletVersion: "1.33"}, "out: kubelet 1.33 does not know a configuration directory")
-	if err := convert(t, beta, Keep, Options{}).Validate(regcred.Target{}, "out"); err != nil {
+	check(config.Target{KubeletVersion: "1.33"}, "out: kubelet 1.33 does not know a configuration directory")
+	if err := convert(t, beta, Keep, Options{}).Validate(config.Target{}, "out"); err != nil {
 		t.Error(err)
 	}
 }

@@ -10,9 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/regcred/regcred"
-	"github.com/regcred/regcred/plugin"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/plugin"
 )
 
 // zeroCacheComment explains the defaultCacheDuration that a provider of the
@@ -63,7 +64,7 @@ func (c *conversion) providers(f *source) []*yaml.Node {
 
 // provider returns an entry, with the comments and the spelling of the one at
 // a place.
-func provider(p regcred.Provider, at spot) *yaml.Node {
+func provider(p config.Provider, at spot) *yaml.Node {
 	m := newMapping(at)
 	m.add(at, "name", text(p.Name, at.field("name")))
 	m.addList(at, "matchImages", p.MatchImages)
@@ -85,7 +86,7 @@ func provider(p regcred.Provider, at spot) *yaml.Node {
 
 // predecessor returns an entry that is written at a place in the form of the
 // predecessor.
-func predecessor(p regcred.Provider, at spot) *yaml.Node {
+func predecessor(p config.Provider, at spot) *yaml.Node {
 	m := newMapping(at)
 	m.add(at, "name", text(p.Name, at.field("name")))
 	m.addList(at, "matchImages", p.MatchImages)
@@ -104,7 +105,7 @@ func predecessor(p regcred.Provider, at spot) *yaml.Node {
 // formerNames are what the predecessor called fields.
 var formerNames = map[string]string{"matchImages": "imageMatchers", "env": "extraArgs"}
 
-func tokenAttributes(t *regcred.TokenAttributes, at spot) *yaml.Node {
+func tokenAttributes(t *config.TokenAttributes, at spot) *yaml.Node {
 	m := newMapping(at)
 	if t.ServiceAccountTokenAudience != "" {
 		m.add(at, "serviceAccountTokenAudience", text(t.ServiceAccountTokenAudience, at.field("serviceAccountTokenAudience")))
@@ -121,7 +122,7 @@ func tokenAttributes(t *regcred.TokenAttributes, at spot) *yaml.Node {
 }
 
 // variables returns a list of variables.
-func variables(env []regcred.EnvVar, at spot) *yaml.Node {
+func variables(env []config.EnvVar, at spot) *yaml.Node {
 	list := newList(at)
 	for i, v := range env {
 		item := at.item(i)
@@ -135,7 +136,7 @@ func variables(env []regcred.EnvVar, at spot) *yaml.Node {
 
 // extraArgs returns a list of variables that the predecessor writes as a list,
 // or as a mapping of names in any case to values.
-func extraArgs(env []regcred.EnvVar, at spot) *yaml.Node {
+func extraArgs(env []config.EnvVar, at spot) *yaml.Node {
 	written := deref(at.value)
 	if written == nil || written.Kind != yaml.MappingNode {
 		return variables(env, at)
@@ -293,7 +294,7 @@ func isPlain(s string) bool {
 }
 
 // plain returns texts that are to be written.
-func plain(list []regcred.Secret) []string {
+func plain(list []plugin.Secret) []string {
 	texts := make([]string, len(list))
 	for i, s := range list {
 		texts[i] = string(s)

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 
-	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 )
 
 // check loads files anew and returns them as a Result if they say what they
@@ -48,14 +48,14 @@ func (r *Result) load() (err error) {
 	if !r.dir {
 		path = filepath.Join(r.staged, r.Files[0].base())
 	}
-	r.config, err = regcred.Load(path)
+	r.config, err = config.Load(path)
 	return r.at("the result", err)
 }
 
 // Validate returns what the target would reject of the result, as
-// [regcred.Config.ValidateFor] does. In its errors the result stands at the
+// [config.Config.ValidateFor] does. In its errors the result stands at the
 // given path: that of a directory if the result is one, else that of a file.
-func (r *Result) Validate(t regcred.Target, path string) error {
+func (r *Result) Validate(t config.Target, path string) error {
 	return r.at(path, r.config.ValidateFor(t))
 }
 
@@ -63,7 +63,7 @@ func (r *Result) Validate(t regcred.Target, path string) error {
 func (r *Result) at(path string, err error) error {
 	var list []error
 	for _, e := range flatten(err) {
-		if fe, ok := errors.AsType[*regcred.FieldError](e); ok {
+		if fe, ok := errors.AsType[*config.FieldError](e); ok {
 			moved := *fe
 			if moved.File = path; r.dir && fe.File != r.staged {
 				moved.File = filepath.Join(path, filepath.Base(fe.File))
@@ -93,7 +93,7 @@ func flatten(err error) []error {
 
 // difference names the first place where two lists of providers differ, or
 // returns "". It shows no value.
-func difference(want, got []regcred.Provider) string {
+func difference(want, got []config.Provider) string {
 	if len(want) != len(got) {
 		return fmt.Sprintf("the number of providers: %d for %d", len(got), len(want))
 	}
@@ -113,7 +113,7 @@ func difference(want, got []regcred.Provider) string {
 }
 
 // canonical replaces empty lists by none: an empty list need not be written.
-func canonical(p regcred.Provider) regcred.Provider {
+func canonical(p config.Provider) config.Provider {
 	orNil(&p.MatchImages)
 	orNil(&p.Args)
 	orNil(&p.Env)

@@ -8,8 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/regcred/regcred"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/regcred/regcred/config"
 )
 
 // aboutFile puts the comments that a file has about itself before one of its
@@ -66,7 +67,7 @@ func (c counts) comments(n *yaml.Node) {
 func (c *conversion) lost(files []File) []Place {
 	kept := counts{}
 	for _, f := range files {
-		for _, comment := range newSource(regcred.File{Data: f.Data}).comments() {
+		for _, comment := range newSource(&config.File{Data: f.Data}).comments() {
 			kept[comment.text]++
 		}
 	}

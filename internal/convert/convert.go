@@ -5,13 +5,13 @@
 // and those of the predecessor (Out-of-Tree Credential Providers), into
 // kubelet.config.k8s.io/v1, and puts them in place of their source.
 //
-// What a file says is decided by [regcred.Load] alone. From the text of a file
+// What a file says is decided by [config.Load] alone. From the text of a file
 // this package takes comments and spelling. A result is loaded anew and compared
 // with its source before anybody sees it:
 //
 //	res, err := convert.Convert(path, convert.Keep, convert.Options{})
 //	…
-//	err = res.Validate(regcred.Target{}, path)
+//	err = res.Validate(config.Target{}, path)
 //	…
 //	done, err := convert.Replace(res.Files)
 package convert
@@ -22,9 +22,10 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/regcred/regcred"
-	"github.com/regcred/regcred/plugin"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/plugin"
 )
 
 const (
@@ -88,29 +89,29 @@ type Place struct {
 
 // Result is a converted configuration.
 type Result struct {
-	Source    *regcred.Config
-	Providers []regcred.Provider // as they are now; their number and order are the source's
-	Files     []File             // in lexical order
-	Lost      []Place            // comments that are in none of the Files
-	Cut       []Place            // where a second YAML document begins, which kubelets ignore
+	Source    *config.Config
+	Providers []config.Provider // as they are now; their number and order are the source's
+	Files     []File            // in lexical order
+	Lost      []Place           // comments that are in none of the Files
+	Cut       []Place           // where a second YAML document begins, which kubelets ignore
 
-	config *regcred.Config // the Files, loaded anew
-	staged string          // where they were loaded from
-	dir    bool            // they are a directory, however many they are
+	config *config.Config // the Files, loaded anew
+	staged string         // where they were loaded from
+	dir    bool           // they are a directory, however many they are
 }
 
 // Convert converts the configuration at path. It returns the errors of
-// [regcred.Load] and, if there are files of the predecessor, those of
-// [regcred.Config.Validate]; others are left to [Result.Validate]. A result that does not have the same providers, loaded anew,
+// [config.Load] and, if there are files of the predecessor, those of
+// [config.Config.Validate]; others are left to [Result.Validate]. A result that does not have the same providers, loaded anew,
 // is an error too, and a defect of this package.
 func Convert(path string, layout Layout, o Options) (*Result, error) {
-	src, err := regcred.Load(path)
+	src, err := config.Load(path)
 	if err != nil {
 		return nil, err
 	}
 	if len(src.Providers) == 0 {
 		// No kubelet starts with it, whatever the version.
-		return nil, &regcred.FieldError{File: path, Path: "providers", Msg: "there are none, so there is nothing to convert"}
+		return nil, &config.FieldError{File: path, Path: "providers", Msg: "there are none, so there is nothing to convert"}
 	}
 	c := &conversion{src: src, options: o, want: wanted(src.Providers, o)}
 	former := false
@@ -144,22 +145,22 @@ func Convert(path string, layout Layout, o Options) (*Result, error) {
 
 // conversion is one run of [Convert].
 type conversion struct {
-	src     *regcred.Config
+	src     *config.Config
 	files   []*source
 	options Options
-	want    []regcred.Provider // what the result must say
-	dir     bool               // the result is a directory, however many files it has
-	bare    bool               // without comments and spelling of the source
+	want    []config.Provider // what the result must say
+	dir     bool              // the result is a directory, however many files it has
+	bare    bool              // without comments and spelling of the source
 }
 
 // wanted returns what the providers are to be after the conversion.
-func wanted(providers []regcred.Provider, o Options) []regcred.Provider {
+func wanted(providers []config.Provider, o Options) []config.Provider {
 	list := slices.Clone(providers)
 	for i := range list {
 		p := &list[i]
 		if p.APIVersion == plugin.OutOfTree {
 			p.APIVersion = plugin.V1
-			p.Args = append([]regcred.Secret{"get-credentials"}, p.Args...)
+			p.Args = append([]plugin.Secret{"get-credentials"}, p.Args...)
 		}
 		if o.PluginAPIVersion != "" {
 			p.APIVersion = o.PluginAPIVersion

@@ -10,13 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 )
 
 // FuzzConvert: what loads is converted, in every layout and format, and what
 // has been converted stays as it is. What does not load is refused with the
-// errors of [regcred.Load], or [regcred.Config.Validate].
+// errors of [config.Load], or [config.Config.Validate].
 func FuzzConvert(f *testing.F) {
 	for _, text := range []string{beta, betaJSON, former, formerConverted, others, oneLine, twoFiles} {
 		f.Add([]byte(strings.ReplaceAll(text, canary.Marker, "")))
@@ -37,7 +37,7 @@ func FuzzConvert(f *testing.F) {
 
 func checkConvert(t *testing.T, path string, layout Layout, format Format) {
 	res, err := Convert(path, layout, Options{Format: format})
-	if _, ok := errors.AsType[*regcred.FieldError](err); ok {
+	if _, ok := errors.AsType[*config.FieldError](err); ok {
 		return
 	}
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
 )
@@ -151,7 +152,7 @@ func converted(t *testing.T, path string, layout Layout, o Options) string {
 // whether that is a failure.
 func lookups(t *testing.T, path, bin string) map[string][]string {
 	t.Helper()
-	cfg, err := regcred.Load(path)
+	cfg, err := config.Load(path)
 	if err == nil {
 		err = cfg.Validate()
 	}

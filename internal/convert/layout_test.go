@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
 )
@@ -105,7 +105,7 @@ func TestConvertPredecessor(t *testing.T) {
 }
 
 // versions returns the versions of the protocol without their group.
-func versions(providers []regcred.Provider) string {
+func versions(providers []config.Provider) string {
 	var list []string
 	for _, p := range providers {
 		list = append(list, strings.TrimPrefix(p.APIVersion, plugin.Group+"/"))
@@ -162,7 +162,7 @@ func TestConvertSingle(t *testing.T) {
 	}
 }
 
-func providerNames(providers []regcred.Provider) string {
+func providerNames(providers []config.Provider) string {
 	var list []string
 	for _, p := range providers {
 		list = append(list, p.Name)

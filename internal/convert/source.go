@@ -10,24 +10,25 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/regcred/regcred"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/regcred/regcred/config"
 )
 
 // maxNodeDepth bounds how far aliases and merges are followed.
 const maxNodeDepth = 32
 
 // source is a file, and what a YAML parser makes of its first document. What
-// the file says has been decided by [regcred.Load]; nodes are asked for places,
+// the file says has been decided by [config.Load]; nodes are asked for places,
 // comments and spelling alone.
 type source struct {
-	regcred.File
+	*config.File
 	format   Format
 	document *yaml.Node // nil if the file cannot be parsed
 	cut      int        // line of a second document, 0 if there is none
 }
 
-func newSource(f regcred.File) *source {
+func newSource(f *config.File) *source {
 	if bytes.HasPrefix(bytes.TrimLeftFunc(f.Data, unicode.IsSpace), []byte("{")) {
 		// Nearly all JSON is YAML, but for tabs. None is within a string.
 		return &source{File: f, format: JSON, document: parse(bytes.ReplaceAll(f.Data, []byte("\t"), []byte(" ")))}
@@ -149,7 +150,7 @@ type replacement struct {
 // edit changes nothing but versions in the text of f. It fails if that is not
 // enough, or if the text is not where the parser says; whether the edit has
 // the wanted effect is up to the caller to check.
-func (s *source) edit(want []regcred.Provider) (data []byte, ok bool) {
+func (s *source) edit(want []config.Provider) (data []byte, ok bool) {
 	if s.Kind != configKind {
 		return nil, false
 	}

@@ -4,7 +4,7 @@
 // Package hostpattern matches registry hosts with patterns, for plugins that
 // are told by configuration which registries they serve: host[:port], where *
 // stands for any text within one label. What matches here matches in a
-// kubelet too. The whole matcher of a kubelet is regcred.Pattern, which a
+// kubelet too. The whole matcher of a kubelet is match.Pattern, which a
 // small plugin does not link.
 package hostpattern
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -57,11 +57,11 @@ func FuzzMatch(f *testing.F) {
 		if (&plugin.Request{Image: host + "/x"}).Registry() != host {
 			return
 		}
-		same, err := regcred.ParsePattern(host)
+		same, err := match.Parse(host)
 		if err != nil || !same.Match(host+"/x") || !hostpattern.Match(pattern, host) {
 			return // not the host of any image, or no match
 		}
-		p, err := regcred.ParsePattern(pattern)
+		p, err := match.Parse(pattern)
 		if err != nil || !p.Match(host+"/x") {
 			t.Errorf("%q matches %q, and not in a kubelet (%v)", pattern, host, err)
 		}

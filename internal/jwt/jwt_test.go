@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/jwt"
 )

@@ -27,8 +27,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/regcred/regcred/plugin"
 	"github.com/spf13/pflag"
+
+	"github.com/regcred/regcred/plugin"
 )
 
 // Program is a plugin with flags.

@@ -19,6 +19,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/plugin"
 )
 
 // seen is a request as it left the pull.
@@ -263,7 +264,7 @@ func TestEchoingServer(t *testing.T) {
 		for _, path := range []string{"manifest", "ping"} {
 			t.Run(tt.name+", "+path, func(t *testing.T) {
 				cred := good
-				cred.Password += regcred.Secret(" %&\"é") // survives no encoding unchanged
+				cred.Password += plugin.Secret(" %&\"é") // survives no encoding unchanged
 				n := newNetwork(t, func(w http.ResponseWriter, r *http.Request) {
 					if r.Host == "auth.example.com" { // a token server that answers without token
 						fmt.Fprintf(w, `{"password":%q,"id_token":%q}`, string(cred.Password), canary.Token)

@@ -12,9 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/jwt"
-	corev1 "k8s.io/api/core/v1"
 )
 
 func newServer(t *testing.T, opts Options) *Server {

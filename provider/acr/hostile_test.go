@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/testcloud"

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 )

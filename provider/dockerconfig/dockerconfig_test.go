@@ -21,8 +21,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/provider/dockerconfig"
 )
@@ -153,7 +153,7 @@ func TestGetCredentials(t *testing.T) {
 // checkMatches: a key that does not match the image is of no use to a kubelet.
 func checkMatches(t *testing.T, key, image string) {
 	t.Helper()
-	p, err := regcred.ParsePattern(key)
+	p, err := match.Parse(key)
 	if err != nil || !p.Match(image) {
 		t.Errorf("key %q does not match %q (%v)", key, image, err)
 	}

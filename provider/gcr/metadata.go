@@ -11,6 +11,7 @@ import (
 	"net/http"
 
 	"cloud.google.com/go/compute/metadata"
+
 	"github.com/regcred/regcred/internal/remote"
 )
 

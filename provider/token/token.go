@@ -23,8 +23,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/remote"
+	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -64,7 +64,7 @@ type Options struct {
 
 // Provider is a [plugin.Provider]. It is safe for concurrent use.
 type Provider struct {
-	registries    []regcred.Pattern
+	registries    []match.Pattern
 	username      *template // nil if the exchange gives it
 	audience      string
 	optional      bool
@@ -106,7 +106,7 @@ func (p *Provider) setRegistries(opts Options) error {
 		return errors.New("no registries: name those that may be given credentials, with --registry or under registries, such as registry.example.com")
 	}
 	for _, s := range opts.Registries {
-		pattern, err := regcred.ParsePattern(s)
+		pattern, err := match.Parse(s)
 		switch {
 		case err != nil:
 			return fmt.Errorf("registry %q: %w", s, err)

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/kubelet"
 )
@@ -31,7 +31,7 @@ func newBench(t *testing.T) *bench {
 }
 
 func TestMatchAllocations(t *testing.T) {
-	p, err := regcred.ParsePattern("*.registry.example:5000/team")
+	p, err := match.Parse("*.registry.example:5000/team")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,9 +62,9 @@ func match(b *bench) ([]row, error) {
 		"registry.example.com/team/app", "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/app", "gcr.io/p/app", "europe-docker.pkg.dev/p/r/app",
 		"team.azurecr.io/app", "registry.example.com:5000/team/app", "docker.io/library/nginx", "a.b.example.com/app", "localhost:5000/app", "10.0.0.7:5000/app",
 	}
-	var compiled []regcred.Pattern
+	var compiled []match.Pattern
 	for _, s := range patterns {
-		p, err := regcred.ParsePattern(s)
+		p, err := match.Parse(s)
 		if err != nil {
 			return nil, err
 		}

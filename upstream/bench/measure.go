@@ -16,6 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/credentialprovider/plugin"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	ourplugin "github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/kubelet"
 )
@@ -74,7 +75,7 @@ func heap() uint64 {
 
 // sides are a configuration, loaded by both.
 type sides struct {
-	config *regcred.Config
+	config *config.Config
 	bin    string
 }
 
@@ -107,7 +108,7 @@ func (b *bench) load(providers []provider) (sides, error) {
 	if err := os.WriteFile(path, []byte(cfg.String()), 0o600); err != nil {
 		return sides{}, err
 	}
-	c, err := regcred.Load(path)
+	c, err := config.Load(path)
 	if err != nil {
 		return sides{}, err
 	}

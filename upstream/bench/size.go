@@ -14,6 +14,7 @@ import (
 	credentialproviderapi "k8s.io/kubelet/pkg/apis/credentialprovider"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/kubelet"
 )
@@ -96,7 +97,7 @@ func load(b *bench) ([]row, error) {
 	}
 	path := s.bin + "/config.yaml"
 	x, y := b.compare(func(int) {
-		if c, loadErr := regcred.Load(path); loadErr != nil {
+		if c, loadErr := config.Load(path); loadErr != nil {
 			err = loadErr
 		} else if invalid := c.Validate(); invalid != nil {
 			err = invalid

@@ -10,11 +10,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/upstream/node"
 	"github.com/regcred/regcred/upstream/plugins"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // ecrRun is what can be seen of an ECR plugin that a kubelet runs.

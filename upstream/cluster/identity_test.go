@@ -16,7 +16,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/kube"
 	"github.com/regcred/regcred/upstream/node"
 )
@@ -86,7 +88,7 @@ func (r *runs) of(kind regcred.EventKind, provider string) int {
 // keyring is one with the kubelet's configuration.
 func (n nodeSide) keyring(t *testing.T, client *kube.Client) (*regcred.Keyring, *runs) {
 	t.Helper()
-	cfg, err := regcred.Load(n.kubelet.Options.ProviderConfig)
+	cfg, err := config.Load(n.kubelet.Options.ProviderConfig)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,12 +11,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/node"
 	"github.com/regcred/regcred/upstream/plugins"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // answer is a plugin that answers with a document.
@@ -119,7 +121,7 @@ func byKubelet(t *testing.T, k *node.Kubelet, list []provider) map[string]count 
 // byKeyring looks the same images up, in the same order.
 func byKeyring(t *testing.T, path, dir string, images []string) map[string]count {
 	t.Helper()
-	config, err := regcred.Load(path)
+	config, err := config.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,13 +11,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/regcred/regcred"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/upstream/node"
 	"github.com/regcred/regcred/upstream/plugins"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // in returns the site's entry in a version of the protocol.
@@ -146,7 +147,7 @@ func answered(requests []testregistry.Request) (list []string) {
 // as we do.
 func checkKubelet(t *testing.T, k *node.Kubelet, path string) {
 	t.Helper()
-	config, err := regcred.Load(path)
+	config, err := config.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}

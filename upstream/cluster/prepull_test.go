@@ -22,6 +22,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/upstream/node"

@@ -19,6 +19,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/node"
 	"github.com/regcred/regcred/upstream/plugins"
 )
@@ -155,11 +156,11 @@ type pullCase struct {
 	works  int      // which of them the registry accepts; -1 if none
 	events []string // texts in the event of one that fails
 
-	provider string        // that says no
-	log      string        // text in the kubelet's log, if it says so there
-	skipped  string        // text in our attempt, if it is skipped
-	stage    regcred.Stage // of our attempt, if it fails
-	err      string        // text in its error
+	provider string       // that says no
+	log      string       // text in the kubelet's log, if it says so there
+	skipped  string       // text in our attempt, if it is skipped
+	stage    plugin.Stage // of our attempt, if it fails
+	err      string       // text in its error
 }
 
 // A registry does not say why it refuses, and nor does the event of the pod:

@@ -27,6 +27,7 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/token"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/kube"
 	"github.com/regcred/regcred/plugin"
@@ -46,7 +47,7 @@ type side struct {
 
 // speedConfig writes a configuration for both, with a plugin that is never
 // executed: both sides call a function in its place.
-func speedConfig(t *testing.T, cacheType regcred.TokenCacheType) (config, binDir string) {
+func speedConfig(t *testing.T, cacheType config.TokenCacheType) (config, binDir string) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "speed"), nil, 0o755); err != nil {
@@ -79,7 +80,7 @@ func ourSide(t *testing.T, control *node.ControlPlane, config string) side {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := regcred.Load(config)
+	cfg, err := config.Load(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +225,7 @@ func TestSpeedPods(t *testing.T) {
 		pods = 500
 	}
 	const images = 20
-	for _, cacheType := range []regcred.TokenCacheType{regcred.CachePerServiceAccount, regcred.CachePerToken} {
+	for _, cacheType := range []config.TokenCacheType{config.CachePerServiceAccount, config.CachePerToken} {
 		t.Run(string(cacheType), func(t *testing.T) {
 			control := node.StartControlPlane(t)
 			control.AllowAudience(t, "registry.example")
@@ -245,7 +246,7 @@ func TestSpeedPods(t *testing.T) {
 				pods, images, cacheType, ourTokens, ours.execs.Load(), ourAccounts, ourTime.Round(time.Millisecond),
 				theirTokens, theirs.execs.Load(), theirAccounts, theirTime.Round(time.Millisecond))
 			want := 1
-			if cacheType == regcred.CachePerToken {
+			if cacheType == config.CachePerToken {
 				want = pods
 			}
 			if ourTokens != want || ours.execs.Load() != int64(want) {
@@ -323,7 +324,7 @@ func TestSpeedMemory(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", program, "./manypods").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	for _, cacheType := range []regcred.TokenCacheType{regcred.CachePerServiceAccount, regcred.CachePerToken} {
+	for _, cacheType := range []config.TokenCacheType{config.CachePerServiceAccount, config.CachePerToken} {
 		config, _ := speedConfig(t, cacheType)
 		cmd := exec.CommandContext(t.Context(), program, control.NodeKubeconfig(t, "many"), config, "registry.example/app")
 		cmd.Stdin = bytes.NewReader(stdin)

@@ -12,11 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/regcred/regcred/internal/testcloud"
-	"github.com/regcred/regcred/internal/testregistry"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/internal/testregistry"
 )
 
 // Containerd is a runtime.

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testregistry"
 )

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/corpus"
 	"github.com/regcred/regcred/upstream/kubelet"
@@ -28,7 +28,7 @@ var configScraps = []string{
 }
 
 // plainProviders is kubelet.Providers of regcred's types.
-func plainProviders(list []regcred.Provider) []kubelet.Provider {
+func plainProviders(list []config.Provider) []kubelet.Provider {
 	var out []kubelet.Provider
 	for _, p := range list {
 		q := kubelet.Provider{Name: p.Name, MatchImages: p.MatchImages, CacheDuration: p.DefaultCacheDuration, APIVersion: p.APIVersion}
@@ -56,13 +56,13 @@ type verdicts struct{ refused, invalid, valid int }
 // checkConfig compares what both make of the configuration at path.
 func checkConfig(t testing.TB, path string, v *verdicts) bool {
 	want, wantHash, wantErr := kubelet.ReadConfig(path)
-	got, err := regcred.Load(path)
+	got, err := config.Load(path)
 	if wantErr == nil && err != nil && internalVersion(path) {
 		return true
 	}
-	if err == nil && slices.ContainsFunc(got.Files(), func(f regcred.File) bool { return f.APIVersion == plugin.OutOfTree }) {
+	if err == nil && slices.ContainsFunc(got.Files(), func(f config.File) bool { return f.APIVersion == plugin.OutOfTree }) {
 		// The predecessor's form, which regcred reads for itself alone.
-		err = got.ValidateFor(regcred.Target{KubeletVersion: regcred.NewestKubelet})
+		err = got.ValidateFor(config.Target{KubeletVersion: config.NewestKubelet})
 	}
 	if (err != nil) != (wantErr != nil) {
 		t.Errorf("Load: error %v, the kubelet's %v\n%s", err, wantErr, dump(path))
@@ -84,7 +84,7 @@ func checkConfig(t testing.TB, path string, v *verdicts) bool {
 	switch {
 	case wantErr != nil:
 		v.invalid++
-	case slices.ContainsFunc(got.Providers, func(p regcred.Provider) bool { return p.Name == "" || strings.Contains(p.Name, `\`) }):
+	case slices.ContainsFunc(got.Providers, func(p config.Provider) bool { return p.Name == "" || strings.Contains(p.Name, `\`) }):
 		return err != nil // names that regcred refuses, see docs/parity.md
 	default:
 		v.valid++

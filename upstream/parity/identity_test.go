@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/corpus"
 	"github.com/regcred/regcred/upstream/kubelet"
@@ -28,8 +29,8 @@ func (a *accounts) GetServiceAccount(context.Context, string, string) (*regcred.
 }
 
 // RequestToken implements regcred.ServiceAccounts.
-func (a *accounts) RequestToken(context.Context, regcred.TokenRequest) (regcred.Secret, error) {
-	return regcred.Secret(a.id.Token), nil
+func (a *accounts) RequestToken(context.Context, regcred.TokenRequest) (plugin.Secret, error) {
+	return plugin.Secret(a.id.Token), nil
 }
 
 // identity draws from few letters, so that two of them nearly collide.
@@ -109,10 +110,10 @@ func askTwice(t *testing.T, cacheType string, a, b corpus.Identity) (first, seco
 	keys = slices.AppendSeq(keys, maps.Keys(b.Annotations))
 	slices.Sort(keys)
 	server := &accounts{}
-	k := open(t, &regcred.Config{Providers: []regcred.Provider{{
+	k := open(t, &config.Config{Providers: []config.Provider{{
 		Name: "p", MatchImages: []string{"registry.io"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1,
-		TokenAttributes: &regcred.TokenAttributes{
-			ServiceAccountTokenAudience: "registry.io", CacheType: regcred.TokenCacheType(cacheType), RequireServiceAccount: new(false),
+		TokenAttributes: &config.TokenAttributes{
+			ServiceAccountTokenAudience: "registry.io", CacheType: config.TokenCacheType(cacheType), RequireServiceAccount: new(false),
 			OptionalServiceAccountAnnotationKeys: slices.Compact(keys),
 		},
 	}}}, regcred.Options{

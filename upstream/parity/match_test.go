@@ -14,6 +14,8 @@ import (
 	"k8s.io/kubernetes/pkg/util/parsers"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/corpus"
 )
@@ -111,7 +113,7 @@ func pair(r *rand.Rand) (pattern, target string) {
 func checkMatch(t testing.TB, pattern, target string) bool {
 	want, _ := credentialprovider.URLsMatchStr(pattern, target)
 	_, wantErr := credentialprovider.ParseSchemelessURL(pattern)
-	p, err := regcred.ParsePattern(pattern)
+	p, err := match.Parse(pattern)
 	if (err != nil) != (wantErr != nil) {
 		t.Errorf("pattern %q: error %v, the kubelet's %v", pattern, err, wantErr)
 		return false
@@ -127,7 +129,7 @@ func TestMatch(t *testing.T) {
 	matched, invalid := 0, 0
 	cases(t, 1_000_000, func(r *rand.Rand) bool {
 		pattern, target := pair(r)
-		p, err := regcred.ParsePattern(pattern)
+		p, err := match.Parse(pattern)
 		if err != nil {
 			invalid++
 		} else if p.Match(target) {
@@ -151,7 +153,7 @@ func FuzzMatch(f *testing.F) {
 // checkReference compares the normalised name of a raw reference.
 func checkReference(t testing.TB, ref string) bool {
 	want, _, _, wantErr := parsers.ParseImageName(ref)
-	got := (&regcred.Config{}).Explain(ref)
+	got := (&config.Config{}).Explain(ref)
 	if _, err := credentialprovider.ParseSchemelessURL(want); wantErr == nil && err != nil {
 		// A valid reference whose host is no URL's, such as [:::1]: no
 		// pattern matches it, which Explain reports as an error.
@@ -205,10 +207,10 @@ func TestIndex(t *testing.T) {
 				images = append(images, repo)
 			}
 		}
-		c := &regcred.Config{}
+		c := &config.Config{}
 		opts := regcred.Options{BinDir: os.TempDir(), InProcess: map[string]plugin.Provider{}}
 		for range 1 + r.IntN(20) {
-			p := regcred.Provider{Name: "p" + string(rune('a'+len(c.Providers))), APIVersion: plugin.V1}
+			p := config.Provider{Name: "p" + string(rune('a'+len(c.Providers))), APIVersion: plugin.V1}
 			for range 1 + r.IntN(10) {
 				p.MatchImages = append(p.MatchImages, near(r, pick(r, images)))
 			}
@@ -251,7 +253,7 @@ func attempted(t *testing.T, k *regcred.Keyring, repo string) (out []string) {
 }
 
 // allowed does what the kubelet's isImageAllowed does.
-func allowed(c *regcred.Config, repo string) (out []string) {
+func allowed(c *config.Config, repo string) (out []string) {
 	for _, p := range c.Providers {
 		i := slices.IndexFunc(p.MatchImages, func(s string) bool {
 			ok, _ := credentialprovider.URLsMatchStr(s, repo)

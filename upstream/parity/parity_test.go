@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/corpus"
 	"github.com/regcred/regcred/upstream/kubelet"
@@ -91,12 +92,12 @@ var everything = []string{"*", "*.*", "*.*.*", "*.*.*.*", "*:5000", "*.*:5000", 
 // keyring makes a keyring of providers that answer as given.
 func keyring(t testing.TB, answers []map[string]corpus.Auth, opts regcred.Options) *regcred.Keyring {
 	t.Helper()
-	c := &regcred.Config{}
+	c := &config.Config{}
 	opts.BinDir = os.TempDir()
 	opts.InProcess = map[string]plugin.Provider{}
 	for i, a := range answers {
 		name := fmt.Sprintf("p%d", i)
-		c.Providers = append(c.Providers, regcred.Provider{
+		c.Providers = append(c.Providers, config.Provider{
 			Name: name, APIVersion: plugin.V1, DefaultCacheDuration: new(time.Hour), MatchImages: everything,
 		})
 		opts.InProcess[name] = answering(a)
@@ -104,7 +105,7 @@ func keyring(t testing.TB, answers []map[string]corpus.Auth, opts regcred.Option
 	return open(t, c, opts)
 }
 
-func open(t testing.TB, c *regcred.Config, opts regcred.Options) *regcred.Keyring {
+func open(t testing.TB, c *config.Config, opts regcred.Options) *regcred.Keyring {
 	t.Helper()
 	k, err := regcred.New(c, opts)
 	if err != nil {

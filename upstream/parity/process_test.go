@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
@@ -53,7 +54,7 @@ func TestProcess(t *testing.T) {
 		}
 		creds, _ := kubelet.Keyring("", "", "", "").Lookup("registry.io/app")
 		want := seen(t, dir)
-		c, err := regcred.Load(path)
+		c, err := config.Load(path)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,7 @@ import (
 	execv1alpha1 "k8s.io/kubelet/pkg/apis/credentialprovider/v1alpha1"
 	execv1beta1 "k8s.io/kubelet/pkg/apis/credentialprovider/v1beta1"
 
-	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -48,15 +48,15 @@ func jsonFields(t reflect.Type) (out []field) {
 var same = map[reflect.Type]string{
 	reflect.TypeFor[metav1.Duration]():                        "duration",
 	reflect.TypeFor[time.Duration]():                          "duration",
-	reflect.TypeFor[regcred.Provider]():                       "Provider",
+	reflect.TypeFor[config.Provider]():                        "Provider",
 	reflect.TypeFor[configv1.CredentialProvider]():            "Provider",
 	reflect.TypeFor[configv1beta1.CredentialProvider]():       "Provider",
 	reflect.TypeFor[configv1alpha1.CredentialProvider]():      "Provider",
-	reflect.TypeFor[regcred.EnvVar]():                         "EnvVar",
+	reflect.TypeFor[config.EnvVar]():                          "EnvVar",
 	reflect.TypeFor[configv1.ExecEnvVar]():                    "EnvVar",
 	reflect.TypeFor[configv1beta1.ExecEnvVar]():               "EnvVar",
 	reflect.TypeFor[configv1alpha1.ExecEnvVar]():              "EnvVar",
-	reflect.TypeFor[regcred.TokenAttributes]():                "TokenAttributes",
+	reflect.TypeFor[config.TokenAttributes]():                 "TokenAttributes",
 	reflect.TypeFor[configv1.ServiceAccountTokenAttributes](): "TokenAttributes",
 	reflect.TypeFor[plugin.AuthConfig]():                      "AuthConfig",
 	reflect.TypeFor[execv1.AuthConfig]():                      "AuthConfig",
@@ -89,13 +89,13 @@ func TestConfigTypes(t *testing.T) {
 		ours, theirs reflect.Type
 		without      string
 	}{
-		{reflect.TypeFor[regcred.Provider](), reflect.TypeFor[configv1.CredentialProvider](), ""},
-		{reflect.TypeFor[regcred.Provider](), reflect.TypeFor[configv1beta1.CredentialProvider](), "tokenAttributes"},
-		{reflect.TypeFor[regcred.Provider](), reflect.TypeFor[configv1alpha1.CredentialProvider](), "tokenAttributes"},
-		{reflect.TypeFor[regcred.EnvVar](), reflect.TypeFor[configv1.ExecEnvVar](), ""},
-		{reflect.TypeFor[regcred.EnvVar](), reflect.TypeFor[configv1beta1.ExecEnvVar](), ""},
-		{reflect.TypeFor[regcred.EnvVar](), reflect.TypeFor[configv1alpha1.ExecEnvVar](), ""},
-		{reflect.TypeFor[regcred.TokenAttributes](), reflect.TypeFor[configv1.ServiceAccountTokenAttributes](), ""},
+		{reflect.TypeFor[config.Provider](), reflect.TypeFor[configv1.CredentialProvider](), ""},
+		{reflect.TypeFor[config.Provider](), reflect.TypeFor[configv1beta1.CredentialProvider](), "tokenAttributes"},
+		{reflect.TypeFor[config.Provider](), reflect.TypeFor[configv1alpha1.CredentialProvider](), "tokenAttributes"},
+		{reflect.TypeFor[config.EnvVar](), reflect.TypeFor[configv1.ExecEnvVar](), ""},
+		{reflect.TypeFor[config.EnvVar](), reflect.TypeFor[configv1beta1.ExecEnvVar](), ""},
+		{reflect.TypeFor[config.EnvVar](), reflect.TypeFor[configv1alpha1.ExecEnvVar](), ""},
+		{reflect.TypeFor[config.TokenAttributes](), reflect.TypeFor[configv1.ServiceAccountTokenAttributes](), ""},
 	} {
 		var want []field
 		for _, f := range jsonFields(c.ours) {
@@ -119,8 +119,8 @@ func TestConfigFileTypes(t *testing.T) {
 			t.Errorf("%v (-want +kubelet):\n%s", theirs, diff)
 		}
 	}
-	if f, ok := reflect.TypeFor[regcred.Config]().FieldByName("Providers"); !ok || jsonType(f.Type) != "[]Provider" {
-		t.Error("regcred.Config has no list of providers")
+	if f, ok := reflect.TypeFor[config.Config]().FieldByName("Providers"); !ok || jsonType(f.Type) != "[]Provider" {
+		t.Error("config.Config has no list of providers")
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/plugintest"
@@ -42,7 +42,7 @@ func conformers() []conformer {
 		}}},
 		{what: DockerConfig, name: DockerConfig, args: dockerConfigArgs, options: plugintest.Options{Images: generic}},
 		{what: Token, name: Token, args: tokenArgs, options: plugintest.Options{Images: generic, ServiceAccount: &plugintest.ServiceAccount{
-			Token: plugin.Secret(podToken()), CacheType: regcred.CachePerToken, Required: true,
+			Token: plugin.Secret(podToken()), CacheType: config.CachePerToken, Required: true,
 		}}},
 		{what: Static, name: Static, args: staticArgs, options: plugintest.Options{Images: generic}},
 	}

@@ -26,6 +26,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/kube"
 	"github.com/regcred/regcred/plugin"
 )
@@ -83,7 +84,7 @@ func keyring(kubeconfig, path string) (*regcred.Keyring, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := regcred.Load(path)
+	cfg, err := config.Load(path)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// FieldError is a problem at one place of a configuration.
+type FieldError struct {
+	File   string
+	Line   int    // from 1; 0 if unknown
+	Column int    // in bytes, from 1; 0 if unknown
+	Path   string // e.g. "providers[2].matchImages[0]"
+	Value  string // the offending value; empty for values of env and args
+	Msg    string // what is wrong and what to do
+
+	err error // of the system, if the file could not be read
+}
+
+// Unwrap returns the system's error if the file could not be read, such as
+// [io/fs.ErrPermission]; else nil.
+func (e *FieldError) Unwrap() error { return e.err }
+
+// Error is "file:line:column: path: message: \"value\"", without the parts that are unknown.
+func (e *FieldError) Error() string {
+	var b strings.Builder
+	if e.File != "" {
+		b.WriteString(e.File)
+		if e.Line > 0 {
+			fmt.Fprintf(&b, ":%d", e.Line)
+		}
+		if e.Line > 0 && e.Column > 0 {
+			fmt.Fprintf(&b, ":%d", e.Column)
+		}
+		b.WriteString(": ")
+	}
+	if e.Path != "" {
+		b.WriteString(e.Path + ": ")
+	}
+	b.WriteString(e.Msg)
+	if e.Value != "" {
+		fmt.Fprintf(&b, ": %q", e.Value)
+	}
+	return b.String()
+}
+
+// maxProblems bounds how many problems are reported at once.
+const maxProblems = 100
+
+// problem is something wrong in one file, before its place is known.
+type problem struct {
+	path  FieldPath
+	key   bool // the field's name is meant, not its value
+	hide  bool // the field's name is not shown
+	value string
+	msg   string
+}
+
+// problems collects errors up to a bound.
+type problems struct{ errs []*FieldError }
+
+func (l *problems) full() bool { return len(l.errs) > maxProblems }
+
+func (l *problems) add(err *FieldError) {
+	switch {
+	case l.full():
+	case len(l.errs) == maxProblems:
+		l.errs = append(l.errs, &FieldError{File: err.File, Msg: "there are more problems; mend these first"})
+	default:
+		l.errs = append(l.errs, err)
+	}
+}
+
+// join returns the errors as one, in the order of files and lines, or nil.
+func (l *problems) join() error {
+	slices.SortStableFunc(l.errs, func(a, b *FieldError) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	errs := make([]error, len(l.errs))
+	for i, err := range l.errs {
+		errs[i] = err
+	}
+	return errors.Join(errs...)
+}
+
+// FieldPath leads from the top of a document to a place in it: names of fields and
+// indices of lists.
+type FieldPath []any
+
+// String is, for example, "providers[2].matchImages[0]".
+func (p FieldPath) String() string {
+	var b strings.Builder
+	for _, e := range p {
+		switch e := e.(type) {
+		case int:
+			fmt.Fprintf(&b, "[%d]", e)
+		case string:
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(e)
+		}
+	}
+	return b.String()
+}
+
+// with returns p with one more element, in memory of its own.
+func (p FieldPath) with(e any) FieldPath { return append(p[:len(p):len(p)], e) }
+
+// Position is where something stands in a configuration.
+type Position struct {
+	File         string
+	Line, Column int    // from 1, Column in bytes; 0 if unknown
+	Path         string // within the file
+}
+
+// String is "file:line:column", as far as it is known.
+func (p Position) String() string {
+	switch {
+	case p.File == "":
+		return p.Path
+	case p.Line == 0:
+		return p.File + ": " + p.Path
+	}
+	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package config
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/regcred/regcred/plugin"
+)
+
+// File is one file of a [Config], as [Load] read it. It prints as its name
+// alone, and cannot be written as JSON: values of args and env in Data are
+// secrets.
+type File struct {
+	Name         string // the path given to Load or, for a directory, of its entry
+	Kind         string // CredentialProviderConfig, or the predecessor's, as written
+	APIVersion   string // of the file itself, e.g. "kubelet.config.k8s.io/v1"
+	Data         []byte // all of it: a second YAML document is ignored, but in here
+	First, Count int    // its providers: Config.Providers[First:First+Count]
+
+	source  *source    // where things stand in it
+	argKeys [][]string // of the predecessor's providers: see extraArgs.keys
+}
+
+// Predecessor reports whether f is a file of the predecessor, which no kubelet
+// reads.
+func (f *File) Predecessor() bool { return typeMeta{Kind: f.Kind}.predecessor() }
+
+// IsJSON reports whether f is read as JSON alone, and not as YAML.
+func (f *File) IsJSON() bool { return isJSON(f.Data) }
+
+// Position returns where the value of a field of the document stands, such as
+// "kind", or its nearest parent if it is not written.
+func (f *File) Position(path ...any) Position { return f.source.place(path) }
+
+// Format writes the name of f, whatever the verb: Data holds secrets.
+func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Name) }
+
+// LogValue returns the same.
+func (f File) LogValue() slog.Value { return slog.StringValue(f.Name) }
+
+// MarshalJSON always fails, as that of [plugin.Secret] does.
+func (f File) MarshalJSON() ([]byte, error) { return plugin.Secret("").MarshalJSON() }

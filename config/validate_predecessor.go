@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package config
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// extraArgs checks the variables that a provider of the predecessor sets.
+func (v *validation) extraArgs(i int, p *Provider) {
+	if f, index := v.c.fileOf(i); f != nil && slices.Equal(f.argKeys[index], []string{"name", "value"}) {
+		v.report(i, "", "has the fields of one item of a list: put a dash before them; variables NAME and VALUE are set with a list too", "env")
+		return
+	}
+	first := make(map[string]int, len(p.Env))
+	for k, e := range p.Env {
+		if v.list.full() {
+			return
+		}
+		msg := variableProblem(e.Name)
+		if v.isBoolean(i, k) {
+			msg = "a boolean, as the words yes, no, on and off are in YAML: quote the name"
+		}
+		if j, twice := first[e.Name]; twice && msg == "" {
+			msg = "sets the same variable as " + v.c.Position(i, "env", j, "name").String() + ", because names are put into upper case: remove one of the two"
+		}
+		if msg != "" {
+			v.report(i, "", msg, "env", k, "name")
+			continue
+		}
+		first[e.Name] = k
+		if strings.Contains(string(e.Value), "\x00") {
+			v.report(i, "", "has a NUL, with which no process can be started", "env", k, "value")
+		}
+	}
+}
+
+// isBoolean reports whether the name of extra argument k is a word that YAML
+// has made "true" or "false" of.
+func (v *validation) isBoolean(i, k int) bool {
+	f, index := v.c.fileOf(i)
+	if f == nil || f.argKeys[index] == nil || k >= len(f.argKeys[index]) {
+		return false
+	}
+	name := f.argKeys[index][k]
+	return (name == "true" || name == "false") && !v.c.Has(i, "extraArgs", name)
+}
+
+// variableProblem says why name, of an extra argument, cannot be that of an
+// environment variable. The rule is that of Kubernetes for the env of a
+// container (IsEnvVarName in k8s.io/apimachinery).
+func variableProblem(name string) string {
+	const msg = "not the name of an environment variable, which an extra argument becomes: "
+	switch {
+	case name == "":
+		return msg + "it is empty"
+	case strings.Contains(name, "="):
+		return msg + "it has an =, where a name ends; write what follows it as the value"
+	case strings.Contains(name, "\x00"):
+		return msg + "it has a NUL, with which no process can be started"
+	case strings.ContainsFunc(name, unicode.IsSpace):
+		return msg + "it has white space, with which no shell can read it"
+	case '0' <= name[0] && name[0] <= '9':
+		return msg + "it begins with a digit, with which no shell can read it"
+	case strings.Trim(name, variableBytes) != "":
+		return msg + `it has something else than letters, digits, "_", "-" and "."`
+	}
+	return ""
+}
+
+const variableBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
