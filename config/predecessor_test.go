@@ -395,7 +395,9 @@ func TestFiles(t *testing.T) {
 		{Name: "20-new.yaml", Kind: "CredentialProviderConfig", APIVersion: V1, First: 2, Count: 1},
 		{Name: "30-old.json", Kind: "credentialprovider", APIVersion: "v1alpha1", First: 3, Count: 1},
 	}
-	if !slices.EqualFunc(want, got, func(a, b File) bool { return a.Name == b.Name && a.Kind == b.Kind && a.APIVersion == b.APIVersion && a.First == b.First && a.Count == b.Count }) {
+	if !slices.EqualFunc(want, got, func(a, b File) bool {
+		return a.Name == b.Name && a.Kind == b.Kind && a.APIVersion == b.APIVersion && a.First == b.First && a.Count == b.Count
+	}) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	one, err := Load(filepath.Join(dir, "20-new.yaml"))

@@ -236,7 +236,7 @@ func TestLintHidesSecrets(t *testing.T) {
 		"registry.example.com/x "+canary.Password)
 	p.Args = []plugin.Secret{"--password=" + canary.Arg, "--token", canary.Arg, canary.Arg + " --flag ${X}", "echo " + canary.Arg}
 	p.Env = []config.EnvVar{{Name: "PASSWORD", Value: canary.Env}, {Name: "PASSWORD", Value: canary.Env}, {Name: "HTTP_PROXY", Value: "http://u:" + canary.Env + "@proxy"},
-		{Name: "A=B", Value: canary.Env}, {Name: "", Value: canary.Env}, {Name: "X", Value: canary.Env + "${Y}"}, {"N\x00", canary.Env}}
+		{Name: "A=B", Value: canary.Env}, {Name: "", Value: canary.Env}, {Name: "X", Value: canary.Env + "${Y}"}, {Name: "N\x00", Value: canary.Env}}
 	q := p
 	q.Name = "other"
 	c := &config.Config{Providers: []config.Provider{lintTokens(p, nil), q}}

@@ -66,7 +66,7 @@ func TestLintProvider(t *testing.T) {
 			config.EnvVar{Name: "AWS_ACCESS_KEY_ID", Value: canary.Env}, config.EnvVar{Name: "USE_TOKEN", Value: "true"}, config.EnvVar{Name: "TOKEN", Value: ""}, config.EnvVar{Name: "KEY", Value: canary.Env}, config.EnvVar{Name: "_", Value: canary.Env}), nil},
 		"env without name": {env(config.EnvVar{Name: "", Value: canary.Env}), []string{"env-name env[0].name"}},
 		"env name with =":  {env(config.EnvVar{Name: "A=B", Value: canary.Env}), []string{"env-name env[0].name: write what follows the = as the value"}},
-		"env with NUL":     {env(config.EnvVar{"A", canary.Env + "\x00"}), []string{"env-name env[0].name"}},
+		"env with NUL":     {env(config.EnvVar{Name: "A", Value: canary.Env + "\x00"}), []string{"env-name env[0].name"}},
 		"env twice":        {env(config.EnvVar{Name: "A", Value: "1"}, config.EnvVar{Name: "B", Value: "2"}, config.EnvVar{Name: "A", Value: "3"}), []string{"duplicate-env env[0]: remove it"}},
 		"env secrets": {env(config.EnvVar{Name: "AWS_SECRET_ACCESS_KEY", Value: canary.Env}, config.EnvVar{Name: "github_token", Value: canary.Env}, config.EnvVar{Name: "UPSTREAM", Value: "https://u:" + canary.Env + "@x.example"}),
 			[]string{"secret-in-env env[0]: " + rootFile, "secret-in-env env[1]: " + rootFile, "secret-in-env env[2]: " + rootFile}},
