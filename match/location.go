@@ -11,19 +11,24 @@ import (
 )
 
 // Location is a pattern, an auth key or a repository taken apart as the kubelet
-// compares it: host without port, port, and decoded path. [ParseLocation] makes
-// one; matching one that something else has made is wrong. The kubelet gets it from url.Parse("https://" + s)
-// and net.SplitHostPort. We parse ourselves, because net/url changes with the
-// Go version and GODEBUG of the program that embeds us (urlstrictcolons), and
-// because matching must not allocate. The rules are those of Go 1.26, with
-// which kubelet 1.36 is built; FuzzLocation holds them against net/url.
+// compares it: host without port, port without colon, and path from its slash
+// on, decoded. Only [ParseLocation] makes one that can be matched; the zero
+// value and literals cannot.
+//
+// The kubelet gets it from url.Parse("https://" + s) and net.SplitHostPort. We
+// parse ourselves, because net/url changes with the Go version and GODEBUG of
+// the program that embeds us (urlstrictcolons), because matching must not
+// allocate, and because package net is larger than a small plugin. The rules
+// are those of Go 1.26, with which kubelet 1.36 is built; FuzzLocation holds
+// them against net/url.
 type Location struct {
 	Host, Port, Path string
 	labels           int // dot-separated parts of the host
 }
 
 // ParseLocation parses a schemeless URL: a pattern, an auth key or a
-// repository. It allocates only for text with percent-escapes.
+// repository. It allocates only for percent-escapes, IPv6 addresses and
+// errors, which do not repeat s: it may hold a password.
 func ParseLocation(s string) (Location, error) {
 	if l, ok := parsePlain(s); ok {
 		return l, nil
@@ -69,8 +74,7 @@ func parseAny(s string) (Location, error) {
 	return Location{Host: host, Port: port, Path: path, labels: strings.Count(host, ".") + 1}, nil
 }
 
-// splitPort is net.SplitHostPort for what parseHost returns, written again
-// because package net is larger than a small plugin.
+// splitPort is net.SplitHostPort for what parseHost returns.
 //
 // kubelet: a host that SplitHostPort does not like is taken whole, which is how
 // "[::1]" without a port keeps its brackets.

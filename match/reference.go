@@ -18,10 +18,11 @@ const hub = "docker.io"
 // is "docker.io/library/nginx".
 //
 // It accepts what a kubelet accepts and returns the same (ParseImageName in
-// pkg/util/parsers, reference.ParseNormalizedNamed of
-// github.com/distribution/reference v0.6.0). The error names the image and
-// what is wrong with it; text of more than 300 bytes is cut. Repository does
-// not allocate if the image begins with a host other than Docker Hub's.
+// pkg/util/parsers, by reference.ParseNormalizedNamed of
+// github.com/distribution/reference v0.6.0), which FuzzReference holds it
+// against. The error names the image, cut at 300 bytes, and what is wrong with
+// it. A name that is complete, as is every one with another registry than
+// Docker Hub, is returned without allocating.
 func Repository(image string) (string, error) {
 	repository, err := parseReference(image)
 	if err != nil {
@@ -30,19 +31,20 @@ func Repository(image string) (string, error) {
 	return repository, nil
 }
 
-// Registry checks a bare registry, host[:port], and returns it as it begins a
-// normalised [Repository]. Docker Hub has three names: for index.docker.io
-// and registry-1.docker.io the result is docker.io, which is what its images
-// have. Every other registry is returned as it is, its case kept; an error
-// says that s has a scheme or a path, or is no host.
-func Registry(s string) (string, error) {
+// Registry checks a bare registry, host[:port], and returns it as images name
+// it. Docker Hub has three names: for index.docker.io and registry-1.docker.io
+// the result is docker.io. (Of an image, [Repository] replaces the former
+// only, as a kubelet does.) Every other registry is returned as it is, case
+// and port kept. The error names host, cut at 300 bytes, if it is not one with
+// an optional port but, say, a URL or has a path.
+func Registry(host string) (string, error) {
 	switch {
-	case s == "index.docker.io" || s == "registry-1.docker.io":
+	case host == "index.docker.io" || host == "registry-1.docker.io":
 		return hub, nil
-	case !isHostPort(s):
-		return "", fmt.Errorf("registry %q: want a host with an optional port, such as registry.example:5000", shorten(s))
+	case !isHostPort(host):
+		return "", fmt.Errorf("registry %q: want a host with an optional port, such as registry.example:5000", shorten(host))
 	}
-	return s, nil
+	return host, nil
 }
 
 // shorten keeps text from outside short enough for an error.
