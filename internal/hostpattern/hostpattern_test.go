@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -39,6 +39,15 @@ func TestMatch(t *testing.T) {
 		{"*.example/team", "r.example", false},
 		{"", "", false},
 		{"", "r.example", false},
+		{"r.example/", "r.example", false},
+		{"r.example#f", "r.example", false},
+		{"u@r.example", "r.example", false},
+		{"r%c3%a9.example", "r\u00e9.example", false},
+		{"r.example", "u@r.example", false},
+		{"r.example:x", "r.example:x", false},
+		{"r.example:", "r.example", true},
+		{"*", "[::1]", false},
+		{"*:5000", "[::1]:5000", false},
 	}
 	for _, tt := range tests {
 		if got := hostpattern.Match(tt.pattern, tt.host); got != tt.want {
@@ -57,11 +66,11 @@ func FuzzMatch(f *testing.F) {
 		if (&plugin.Request{Image: host + "/x"}).Registry() != host {
 			return
 		}
-		same, err := regcred.ParsePattern(host)
+		same, err := match.Parse(host)
 		if err != nil || !same.Match(host+"/x") || !hostpattern.Match(pattern, host) {
 			return // not the host of any image, or no match
 		}
-		p, err := regcred.ParsePattern(pattern)
+		p, err := match.Parse(pattern)
 		if err != nil || !p.Match(host+"/x") {
 			t.Errorf("%q matches %q, and not in a kubelet (%v)", pattern, host, err)
 		}
