@@ -6,14 +6,15 @@
 // configuration, the keys of auth in a plugin's answer, and those of a docker
 // config file are all patterns.
 //
-//	repository, err := match.Repository("nginx:1.25") // docker.io/library/nginx
+//	repository, err := match.Repository("eu.registry.example/team/app:v1") // eu.registry.example/team/app
 //	…
 //	pattern, err := match.Parse("*.registry.example/team")
 //	…
-//	pattern.Match(repository)
+//	pattern.Match(repository) // true
 //
 // It is the only matcher of this module, depends on nothing but the standard
 // library, and does not change with the Go version and GODEBUG of the program
 // that embeds it. It knows nothing of tags and digests beyond their syntax,
-// and contacts nobody.
+// and contacts nobody. Its functions and values are safe for concurrent use;
+// its errors are text for people, and there is none to branch on.
 package match

@@ -11,8 +11,9 @@ import (
 
 // Index finds which of many lists of patterns, one for each provider, match a
 // repository, in time that depends on the repository and on what matches
-// rather than on the number of patterns. It is built once, read-only
-// afterwards, and safe for concurrent use.
+// rather than on the number of patterns; only labels whose globs begin with the
+// same text are tried one by one. [NewIndex] builds it; it is read-only
+// afterwards, and safe for concurrent use. The zero value matches nothing.
 //
 // Patterns stand in a trie by port and then by labels from the right, where
 // they have the fewest globs. A label with a glob is filed under the literal
@@ -22,7 +23,8 @@ type Index struct {
 	ports map[string]*trieNode
 }
 
-// Hit is a pattern that matches: which list, and which of its patterns.
+// Hit is a pattern that matches: which list, and which of its patterns, both
+// counted from 0 as they were given to [NewIndex].
 type Hit struct {
 	List, Pattern int
 }
@@ -54,8 +56,8 @@ func (p *prefixes[T]) add(key string, v T) {
 	}
 }
 
-// NewIndex compiles lists of patterns. Patterns that do not parse match
-// nothing, as in the kubelet.
+// NewIndex compiles lists of patterns, which it does not keep. Patterns that
+// do not parse match nothing, as in the kubelet.
 func NewIndex(lists [][]string) *Index {
 	ix := &Index{ports: map[string]*trieNode{}}
 	globs := map[globKey]*trieNode{}
@@ -112,8 +114,9 @@ func (n *trieNode) child(label string, globs map[globKey]*trieNode) *trieNode {
 	return next
 }
 
-// Match appends to hits one hit for each list that matches, in their order,
-// each with the first of its patterns that does.
+// Match returns one hit for each list that matches, in their order, each with
+// the first of its patterns that does. It stores them in hits, which is empty
+// (nil, or buf[:0]), and allocates only where that has no room.
 func (ix *Index) Match(at Location, hits []Hit) []Hit {
 	if root := ix.ports[at.Port]; root != nil {
 		hits = root.match(at.Host, true, at.Path, hits)

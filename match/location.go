@@ -6,25 +6,29 @@ package match
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"strings"
 )
 
 // Location is a pattern, an auth key or a repository taken apart as the kubelet
-// compares it: host without port, port, and decoded path. [ParseLocation] makes
-// one; matching one that something else has made is wrong. The kubelet gets it from url.Parse("https://" + s)
-// and net.SplitHostPort. We parse ourselves, because net/url changes with the
-// Go version and GODEBUG of the program that embeds us (urlstrictcolons), and
-// because matching must not allocate. The rules are those of Go 1.26, with
-// which kubelet 1.36 is built; FuzzLocation holds them against net/url.
+// compares it: host without port, port without colon, and path from its slash
+// on, decoded. Only [ParseLocation] makes one that can be matched; the zero
+// value and literals cannot.
+//
+// The kubelet gets it from url.Parse("https://" + s) and net.SplitHostPort. We
+// parse ourselves, because net/url changes with the Go version and GODEBUG of
+// the program that embeds us (urlstrictcolons), because matching must not
+// allocate, and because package net is larger than a small plugin. The rules
+// are those of Go 1.26, with which kubelet 1.36 is built; FuzzLocation holds
+// them against net/url.
 type Location struct {
 	Host, Port, Path string
 	labels           int // dot-separated parts of the host
 }
 
 // ParseLocation parses a schemeless URL: a pattern, an auth key or a
-// repository. It allocates only for text with percent-escapes.
+// repository. It allocates only for percent-escapes, IPv6 addresses and
+// errors, which do not repeat s: it may hold a password.
 func ParseLocation(s string) (Location, error) {
 	if l, ok := parsePlain(s); ok {
 		return l, nil
@@ -36,57 +40,29 @@ func ParseLocation(s string) (Location, error) {
 // every pattern and every repository. ok is false for the others, whether
 // they are valid or not.
 func parsePlain(s string) (l Location, ok bool) {
-	colon, i := -1, 0
-	l.labels = 1
-host:
-	for ; i < len(s); i++ {
-		switch class := plain[s[i]]; {
-		case class&inPlainHost != 0 && colon < 0:
-		case s[i] == '.' && colon < 0:
+	l = Location{Host: s, labels: 1}
+	if i := strings.IndexByte(s, '/'); i >= 0 {
+		l.Host, l.Path = s[:i], s[i:]
+	}
+	if i := strings.IndexByte(l.Host, ':'); i >= 0 {
+		l.Host, l.Port = l.Host[:i], l.Host[i+1:]
+	}
+	for i := range len(l.Host) {
+		switch c := l.Host[i]; {
+		case isLower(c) || isDigit(c) || c == '-' || c == '*' || c == '_' || isUpper(c):
+		case c == '.':
 			l.labels++
-		case s[i] == '/':
-			break host
-		case s[i] == ':' && colon < 0:
-			colon = i
-		case class&inPlainPort == 0 || colon < 0:
+		default:
 			return l, false
 		}
 	}
-	l.Host, l.Path = s[:i], s[i:]
-	if colon >= 0 {
-		l.Host, l.Port = s[:colon], s[colon+1:i]
-	}
-	for ; i < len(s); i++ {
-		if plain[s[i]]&inPlainPath == 0 {
+	for i := range len(l.Path) {
+		if c := l.Path[i]; c < ' ' || c == 0x7f || c == '%' || c == '?' || c == '#' {
 			return l, false
 		}
 	}
-	return l, true
+	return l, isDigits(l.Port)
 }
-
-// What a byte may be part of without being decoded or looked at more closely.
-const (
-	inPlainHost = 1 << iota // but for the dots between labels
-	inPlainPort
-	inPlainPath
-)
-
-// plain is a table, never changed.
-var plain = func() (class [256]uint8) {
-	for i := range class {
-		c := byte(i)
-		if isLower(c) || isUpper(c) || isDigit(c) || c == '-' || c == '_' || c == '*' {
-			class[i] |= inPlainHost
-		}
-		if isDigit(c) {
-			class[i] |= inPlainPort
-		}
-		if c >= ' ' && c != 0x7f && c != '%' && c != '?' && c != '#' {
-			class[i] |= inPlainPath
-		}
-	}
-	return class
-}()
 
 // parseAny handles what parsePlain does not.
 func parseAny(s string) (Location, error) {
@@ -94,13 +70,29 @@ func parseAny(s string) (Location, error) {
 	if err != nil {
 		return Location{}, err
 	}
-	// kubelet: a host that SplitHostPort does not like is taken whole, which
-	// is how "[::1]" without a port keeps its brackets.
-	host, port, err := net.SplitHostPort(hostport)
-	if err != nil {
-		host, port = hostport, ""
-	}
+	host, port := splitPort(hostport)
 	return Location{Host: host, Port: port, Path: path, labels: strings.Count(host, ".") + 1}, nil
+}
+
+// splitPort is net.SplitHostPort for what parseHost returns.
+//
+// kubelet: a host that SplitHostPort does not like is taken whole, which is how
+// "[::1]" without a port keeps its brackets.
+func splitPort(s string) (host, port string) {
+	i := strings.LastIndexByte(s, ':')
+	if i < 0 {
+		return s, ""
+	}
+	host, port = s[:i], s[i+1:]
+	if address, ok := strings.CutPrefix(host, "["); ok {
+		if host, ok = strings.CutSuffix(address, "]"); !ok {
+			return s, ""
+		}
+	}
+	if strings.ContainsAny(host, "[]") || strings.Contains(port, "]") {
+		return s, ""
+	}
+	return host, port
 }
 
 // splitURL is the whole of url.Parse("https://" + s) as far as it decides
@@ -203,10 +195,8 @@ func checkPort(s string) error {
 	if s[0] != ':' {
 		return errors.New("what follows an IPv6 address is not a port")
 	}
-	for i := 1; i < len(s); i++ {
-		if !isDigit(s[i]) {
-			return errors.New("what follows the first colon of the host is not a port") // it may be a password
-		}
+	if !isDigits(s[1:]) {
+		return errors.New("what follows the first colon of the host is not a port") // it may be a password
 	}
 	return nil
 }
@@ -293,4 +283,18 @@ func hexDigit(c byte) (byte, bool) {
 		return c - 'A' + 10, true
 	}
 	return 0, false
+}
+
+func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
+func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// isDigits reports whether s holds nothing but digits; it may be empty.
+func isDigits(s string) bool {
+	for i := range len(s) {
+		if !isDigit(s[i]) {
+			return false
+		}
+	}
+	return true
 }

@@ -20,7 +20,7 @@ type Pattern struct {
 
 // Parse compiles a pattern. It fails exactly where kubelet 1.36 does
 // (ParseSchemelessURL in pkg/credentialprovider/keyring.go), whatever the Go
-// version and GODEBUG of the program.
+// version and GODEBUG of the program. The error does not repeat the pattern.
 func Parse(s string) (Pattern, error) {
 	at, err := ParseLocation(s)
 	if err != nil {
@@ -36,11 +36,12 @@ func Parse(s string) (Pattern, error) {
 // Match reports whether p matches a normalised [Repository] such as
 // "registry.example:5000/team/app", as the kubelet's URLsMatchStr does:
 // the ports are equal, the hosts have the same number of labels and each
-// label matches, and p's path is a string prefix of the repository's.
-// Text that does not parse is not matched. Match does not allocate, except
-// for text with percent-escapes.
-func (p Pattern) Match(image string) bool {
-	at, err := ParseLocation(image)
+// label matches, and p's path is a string prefix of the repository's. A *
+// stands for any text within one label, the empty one too, and case counts.
+// Text that does not parse is not matched. Match allocates where
+// [ParseLocation] does.
+func (p Pattern) Match(repository string) bool {
+	at, err := ParseLocation(repository)
 	return err == nil && p.Matches(at)
 }
 
@@ -105,7 +106,8 @@ func Label(pattern, label string) bool {
 	}
 }
 
-// Why says why p does not match a normalised repository; "" if it does.
+// Why says why p does not match a normalised repository, in words for people;
+// "" if it does. The first reason counts, in the order host, port, path.
 func (p Pattern) Why(repository string) string {
 	at, err := ParseLocation(repository)
 	if err != nil {

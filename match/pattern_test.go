@@ -32,6 +32,16 @@ func TestPatternMatch(t *testing.T) {
 		{"k8s.eu*.io", "k8s.us.io/x", false, `label 2: "us" does not match "eu*"`},
 		{"*a*b*.io", "xxaxxbxx.io", true, ""},
 		{"a*a.io", "a.io", false, `label 1: "a" does not match "a*a"`},
+		{"*.io:80/a", "a.b.io/b", false, `host: "*.io" has 2 labels, "a.b.io" has 3 labels (a * stands for one label)`},
+		{"*.io:80/a", "b.com/b", false, `label 2: "com" does not match "io"`},
+		{"*.io:80/a", "b.io/b", false, "port: the pattern wants 80, the image has none"},
+		{"*.io:80/a", "b.io:80/b", false, `path: "/b" does not begin with "/a"`},
+		{"*.io:80/a", "b.io:80/a/b", true, ""},
+		{"", "", true, ""},
+		{"*", "r.io:x/a", false, "not a repository: what follows the first colon of the host is not a port"},
+		{"*", "[::1/a", false, "not a repository: missing ] after an IPv6 address"},
+		{"*", "r.io/%zz", false, "not a repository: path: percent sign at byte 1 without two hex digits"},
+		{"*", "r io/a", false, "not a repository: character ' ' in the host"},
 	}
 	for _, tt := range tests {
 		p, err := Parse(tt.pattern)
@@ -42,16 +52,35 @@ func TestPatternMatch(t *testing.T) {
 		if got := p.Match(tt.image); got != tt.want {
 			t.Errorf("%q.Match(%q) = %v, want %v", tt.pattern, tt.image, got, tt.want)
 		}
-		at, err := ParseLocation(tt.image)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if reason, _ := p.Mismatch(at); reason != tt.reason {
-			t.Errorf("%q against %q: reason\n\t%s\nwant\n\t%s", tt.pattern, tt.image, reason, tt.reason)
+		if reason := p.Why(tt.image); reason != tt.reason {
+			t.Errorf("%q.Why(%q) =\n\t%s\nwant\n\t%s", tt.pattern, tt.image, reason, tt.reason)
 		}
 	}
 	if (Pattern{}).Match("") {
 		t.Error("the zero Pattern matches the empty string")
+	}
+	if got, want := (Pattern{}).Why("localhost/a"), `host: "" has 0 labels, "localhost" has 1 label (a * stands for one label)`; got != want {
+		t.Errorf("the zero Pattern: got %s, want %s", got, want)
+	}
+}
+
+// TestMismatchNear: of patterns that do not match, the later is the nearer.
+func TestMismatchNear(t *testing.T) {
+	at, err := ParseLocation("a.r.io:80/team/app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := -2
+	for _, s := range []string{"s.com", "s.io", "r.io", "x.r.io", "a.r.io", "a.r.io:80/x", "a.r.io:80/team"} {
+		p, err := Parse(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reason, near := p.Mismatch(at)
+		if near <= last {
+			t.Errorf("%q is as near as %d: %d (%s)", s, last, near, reason)
+		}
+		last = near
 	}
 }
 

@@ -4,39 +4,47 @@
 package match
 
 import (
-	_ "crypto/sha256" // reference.ParseNormalizedNamed accepts the digests that are linked in;
-	_ "crypto/sha512" // a kubelet links in these
+	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/distribution/reference"
+	"unicode"
 )
 
-// Repository returns the normalised repository of an image reference, which
-// is what keyrings and plugins see of it: "nginx:1.25" is
-// "docker.io/library/nginx" (ParseImageName in pkg/util/parsers).
+// hub is the registry of names that begin with no host.
+const hub = "docker.io"
+
+// Repository returns the normalised repository of an image reference, without
+// tag and digest, which is what keyrings and plugins see of it: "nginx:1.25"
+// is "docker.io/library/nginx".
+//
+// It accepts what a kubelet accepts and returns the same (ParseImageName in
+// pkg/util/parsers, by reference.ParseNormalizedNamed of
+// github.com/distribution/reference v0.6.0), which FuzzReference holds it
+// against. The error names the image, cut at 300 bytes, and what is wrong with
+// it. A name that is complete, as is every one with another registry than
+// Docker Hub, is returned without allocating.
 func Repository(image string) (string, error) {
-	if repo, ok := plainRepository(image); ok {
-		return repo, nil
-	}
-	named, err := reference.ParseNormalizedNamed(image)
+	repository, err := parseReference(image)
 	if err != nil {
 		return "", fmt.Errorf("image %q: %w", shorten(image), err)
 	}
-	return named.Name(), nil
+	return repository, nil
 }
 
-// Registry checks a bare registry host and maps the other names of Docker
-// Hub to the one that images have.
-func Registry(s string) (string, error) {
-	switch s {
-	case "index.docker.io", "registry-1.docker.io":
-		return "docker.io", nil
+// Registry checks a bare registry, host[:port], and returns it as images name
+// it. Docker Hub has three names: for index.docker.io and registry-1.docker.io
+// the result is docker.io. (Of an image, [Repository] replaces the former
+// only, as a kubelet does.) Every other registry is returned as it is, case
+// and port kept. The error names host, cut at 300 bytes, if it is not one with
+// an optional port but, say, a URL or has a path.
+func Registry(host string) (string, error) {
+	switch {
+	case host == "index.docker.io" || host == "registry-1.docker.io":
+		return hub, nil
+	case !isHostPort(host):
+		return "", fmt.Errorf("registry %q: want a host with an optional port, such as registry.example:5000", shorten(host))
 	}
-	if named, err := reference.WithName(s + "/x"); err != nil || reference.Domain(named) != s {
-		return "", fmt.Errorf("registry %q: want a host with an optional port, such as registry.example:5000", shorten(s))
-	}
-	return s, nil
+	return host, nil
 }
 
 // shorten keeps text from outside short enough for an error.
@@ -48,87 +56,81 @@ func shorten(s string) string {
 	return s
 }
 
-// plainRepository is Repository for references of the common forms, without
-// the regular expressions and, but for Docker Hub's short names, without
-// allocating. ok is false for the others, whether they are valid or not.
-func plainRepository(image string) (repo string, ok bool) {
-	// A path of more than 255 bytes, "library/" included, is refused, and so
-	// are 64 hex digits, an image's ID.
-	if len(image) > 255-len("library/") || len(image) == 64 {
-		return "", false
+func parseReference(image string) (repository string, err error) {
+	name, digest, hasDigest := strings.Cut(image, "@")
+	name, tag, hasTag := cutTag(name)
+	registry, path := splitName(name)
+	namespace := ""
+	if registry == hub && !strings.Contains(path, "/") {
+		namespace = "library/"
 	}
-	name, ok := cutTagAndDigest(image)
-	if !ok {
-		return "", false
-	}
-	domain, path, slash := strings.Cut(name, "/")
 	switch {
-	case !slash:
-		return "docker.io/library/" + name, plainPath(name)
-	case domain == "docker.io" || domain == "index.docker.io":
-		return "", false
-	case strings.ContainsAny(domain, ".:"):
-		return name, plainDomain(domain) && plainPath(path)
-	case domain == "localhost":
-		return name, plainPath(path)
-	default:
-		return "docker.io/" + name, plainPath(name)
+	case !isPath(path):
+		return "", nameError(name, path)
+	case len(image) == 64 && isHex(image):
+		return "", invalid("64 hex digits alone are the ID of an image, not its name")
+	case len(namespace)+len(path) > 255:
+		return "", invalid("the name behind the registry has more than 255 characters")
+	case hasTag && !isTag(tag):
+		return "", invalid("a tag is at most 128 letters, digits, _, - and ., and begins with neither - nor .")
+	case hasDigest && !isDigest(digest):
+		return "", invalid("behind the @ stands sha256:, sha384: or sha512:, and 64, 96 or 128 hex digits in lower case")
+	case registry != hub || namespace == "" && strings.HasPrefix(name, hub+"/"):
+		return name, nil
 	}
+	return hub + "/" + namespace + path, nil
 }
 
-// cutTagAndDigest removes a valid tag and a valid sha256 digest.
-func cutTagAndDigest(image string) (name string, ok bool) {
-	name, digest, found := strings.Cut(image, "@")
-	if found && !plainDigest(digest) {
-		return "", false
+// cutTag cuts off the tag: a colon before the last slash is that of a port.
+func cutTag(s string) (name, tag string, found bool) {
+	last := strings.LastIndexByte(s, '/') + 1
+	if i := strings.IndexByte(s[last:], ':'); i >= 0 {
+		return s[:last+i], s[last+i+1:], true
 	}
-	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
-		tag := name[i+1:]
-		name = name[:i]
-		return name, plainTag(tag)
-	}
-	return name, true
+	return s, "", false
 }
 
-func plainDigest(s string) bool {
-	hex, ok := strings.CutPrefix(s, "sha256:")
-	if !ok || len(hex) != 64 {
-		return false
+// splitName splits a name where its registry ends, if it begins with one.
+func splitName(name string) (registry, path string) {
+	first, rest, found := strings.Cut(name, "/")
+	switch {
+	case !found, first != "localhost" && !strings.ContainsAny(first, ".:") && strings.ToLower(first) == first:
+		return hub, name
+	case first == "index.docker.io":
+		return hub, rest
+	case !isHostPort(first):
+		// kubelet: "a_b.c/d" begins with no host that is valid, but as a path it
+		// is, and becomes an image without a registry.
+		return "", name
 	}
-	for i := range len(hex) {
-		if c := hex[i]; !(isDigit(c) || 'a' <= c && c <= 'f') {
-			return false
-		}
-	}
-	return true
+	return first, rest
 }
 
-func plainTag(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; !isLower(c) && !isDigit(c) && !isUpper(c) && c != '_' && (i == 0 || c != '.' && c != '-') {
-			return false
-		}
+// isHostPort accepts a domain, or an IPv6 address in brackets, with or without
+// a port.
+func isHostPort(s string) bool {
+	if address, ok := strings.CutPrefix(s, "["); ok {
+		address, port, ok := strings.Cut(address, "]")
+		// kubelet: whether these make an address is not looked at.
+		return ok && address != "" && strings.Trim(address, "0123456789abcdefABCDEF:") == "" && (port == "" || isPort(port))
 	}
-	return 0 < len(s) && len(s) <= 128
+	if i := strings.IndexByte(s, ':'); i >= 0 {
+		return isDomain(s[:i]) && isPort(s[i:])
+	}
+	return isDomain(s)
 }
 
-// plainDomain accepts labels of letters, digits and inner hyphens, and a port.
-func plainDomain(s string) bool {
-	host, port, colon := strings.Cut(s, ":")
-	if colon && port == "" {
-		return false
-	}
-	for i := range len(port) {
-		if !isDigit(port[i]) {
-			return false
-		}
-	}
+// isPort accepts a colon and one digit or more.
+func isPort(s string) bool { return len(s) > 1 && s[0] == ':' && isDigits(s[1:]) }
+
+// isDomain accepts labels of letters, digits and inner hyphens.
+func isDomain(s string) bool {
 	edge := true // at the begin of a label, or after a hyphen
-	for i := range len(host) {
-		switch c := host[i]; {
+	for i := range len(s) {
+		switch c := s[i]; {
 		case isLower(c) || isDigit(c) || isUpper(c):
 			edge = false
-		case c == '-' && i > 0 && host[i-1] != '.':
+		case c == '-' && i > 0 && s[i-1] != '.':
 			edge = true
 		case c == '.' && !edge:
 			edge = true
@@ -139,23 +141,92 @@ func plainDomain(s string) bool {
 	return !edge
 }
 
-// plainPath accepts components of lower-case letters and digits, joined by
-// one dot, underscore or hyphen; rarer separators are left to the library.
-func plainPath(s string) bool {
-	edge := true
-	for i := range len(s) {
-		switch c := s[i]; {
-		case isLower(c) || isDigit(c):
+// isPath accepts lower-case letters and digits with single separators.
+func isPath(s string) bool {
+	edge := true // at the begin, or after a separator
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; isLower(c) || isDigit(c) {
 			edge = false
-		case (c == '/' || c == '.' || c == '_' || c == '-') && !edge:
-			edge = true
-		default:
+			continue
+		}
+		n := separator(s[i:])
+		if edge || n == 0 {
 			return false
 		}
+		edge = true
+		i += n - 1
 	}
 	return !edge
 }
 
-func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
-func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+// separator returns how long the separator is with which s begins: a slash,
+// one dot, one underscore or two, or any number of hyphens.
+func separator(s string) int {
+	switch {
+	case s[0] == '-':
+		return len(s) - len(strings.TrimLeft(s, "-"))
+	case strings.HasPrefix(s, "__"):
+		return 2
+	case s[0] == '/' || s[0] == '.' || s[0] == '_':
+		return 1
+	}
+	return 0
+}
+
+func isTag(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; !isLower(c) && !isDigit(c) && !isUpper(c) && c != '_' && (i == 0 || c != '.' && c != '-') {
+			return false
+		}
+	}
+	return 0 < len(s) && len(s) <= 128
+}
+
+// isDigest accepts what go-digest does in a kubelet, which links in these
+// three algorithms.
+func isDigest(s string) bool {
+	algorithm, hex, _ := strings.Cut(s, ":")
+	switch algorithm {
+	case "sha256":
+		return len(hex) == 64 && isHex(hex)
+	case "sha384":
+		return len(hex) == 96 && isHex(hex)
+	case "sha512":
+		return len(hex) == 128 && isHex(hex)
+	}
+	return false
+}
+
+// isHex reports whether s is hex digits in lower case.
+func isHex(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; !isDigit(c) && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// nameError says why a name without tag and digest is none. Of a character
+// that no name has it says no more than the library does.
+func nameError(name, path string) error {
+	first, _, found := strings.Cut(name, "/")
+	switch {
+	case strings.Contains(name, "://"):
+		return invalid("an image has no scheme")
+	case found && strings.ContainsAny(first, ".:") && !isHostPort(first):
+		return invalid("what stands before the first slash is not a host with an optional port")
+	case found && strings.Contains("/"+path+"/", "//"):
+		return invalid("a part before, behind or between slashes is empty")
+	case strings.ContainsFunc(path, unicode.IsUpper):
+		return invalid("repository name (" + shorten(path) + ") must be lowercase")
+	case path != "" && strings.Trim(path, "abcdefghijklmnopqrstuvwxyz0123456789./_-") == "":
+		return invalid("letters and digits of a name are separated by one ., one _ or two, or any number of -")
+	}
+	return errors.New(invalidFormat)
+}
+
+// invalidFormat is the library's text, and the kubelet's.
+const invalidFormat = "invalid reference format"
+
+func invalid(detail string) error { return errors.New(invalidFormat + ": " + detail) }

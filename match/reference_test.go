@@ -4,38 +4,50 @@
 package match
 
 import (
+	_ "crypto/sha256" // the library accepts the digests that are linked in;
+	_ "crypto/sha512" // a kubelet links in these
+	"go/build"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/distribution/reference"
 )
 
+var (
+	hex32  = strings.Repeat("0a", 16)
+	hex64  = strings.Repeat("0a", 32)
+	hex96  = strings.Repeat("0a", 48)
+	hex128 = strings.Repeat("0a", 64)
+)
+
 var referenceSeeds = []string{
 	"", " ", "nginx", "nginx:1.25", "library/nginx", "Library/nginx", "docker.io/nginx", "index.docker.io/nginx", "a.io/b", "a.io/b:c",
-	"a.io:5000/b/c:d@sha256:" + strings.Repeat("0a", 32), "a.io/b@sha256:short", "a.io/b@sha512:" + strings.Repeat("0a", 64),
+	"a.io:5000/b/c:d@sha256:" + hex64, "a.io/b@sha256:short", "a.io/b@sha512:" + hex128,
 	"a.io/B", "A.io/b", "a-.io/b", "-a.io/b", "a..io/b", ".a/b", "a./b", "a.io:/b", "a.io:80:80/b", "[::1]:5000/b", "localhost/b", "localhost",
 	"a.io/b__c", "a.io/b---c", "a.io/b.-c", "a.io/b_", "a.io//b", "a.io/b/", "a.io/b:", "a.io/b:.x", "a.io/b:" + strings.Repeat("x", 129),
 	strings.Repeat("a", 247), strings.Repeat("a", 248), strings.Repeat("a", 255), strings.Repeat("a", 64), strings.Repeat("a", 64) + ":x", "a.io/" + strings.Repeat("a", 300), "a.io/b%41", "user@a.io/b", "https://a.io/b",
 	"a-b.io/c", "a--b.io/c", "a.-b/c", "a.b-/c", "foo/bar:5000/x", "a:5000/b:x@sha256:" + strings.Repeat("AB", 32),
+
+	"a.io/" + strings.Repeat("a", 255), "a.io/" + strings.Repeat("a", 256), "docker.io/" + strings.Repeat("a", 247), "docker.io/" + strings.Repeat("a", 248),
+	"docker.io/a/" + strings.Repeat("a", 253), "a/" + strings.Repeat("a", 254), "a_b.c/" + strings.Repeat("a", 249), "a_b.c/" + strings.Repeat("a", 250),
+	"docker.io/library/nginx", "docker.io/a/b", "docker.io", "docker.io/", "index.docker.io", "index.docker.io/a/b", "index.docker.io:443/a", "Docker.io/a", "registry-1.docker.io/a",
+	"localhost/a:b", "localhost:80/a", "localhost:80", "LOCALHOST/a", "localhost/", "localhost/A",
+	"a.io/b_c", "a.io/b___c", "a.io/b-", "a.io/b-/c", "a.io/b..c", "a.io/_b", "a.io/-b", "a.io/b_-c", "a.io/b/-c", "a.io/b-.c", "a__b/c", "a--b", "a.io/b/__c", "a.io/b.c_d-e",
+	"a_b.c/d", "a_b.c/D", "a_b:80/c", "a_b/c", "a.b_/c", "A_b/c", "Foo/bar", "Foo/Bar", "Foo:80/bar", "foo:80/bar", "É.io/a", "É/a", "\u212a/a", "\u212a.io/a",
+	"[::1]/a", "[::1]", "[]/a", "[:]/a", "[]:80/a", "[abc]/d", "[ABC]/d", "[fe80::1%25eth0]/a", "[::ffff:1.2.3.4]/a", "[::1]a/b", "[::1]:/a", "[::1]:x/a", "[::1]]:80/a", "[[::1]/a", "a[::1]/b", "::1/a", "[::1/a", "::1]/a", "[G]:1/a",
+	"a.io:080/b", "a.io:99999999999/b", "a.io:8a/b", ":80/a", "/a", "/", "a:b:c", "a/b:c:d", "a/b:c/d", ":", ":a", "@", "a@", "a:@sha256:" + hex64, "a:b@", "a@b@c",
+	"a:" + strings.Repeat("x", 128), "a:_", "a:-", "a:A.b-c_d", "a:b+c", "a:é",
+	"a@sha256:" + hex64, "a@sha384:" + hex96, "a@sha512:" + hex128, "a@sha512:" + hex64, "a@sha256:" + hex96, "a@sha224:" + hex64, "a@md5:" + hex32, "a@SHA256:" + hex64, "a@sha256:" + strings.ToUpper(hex64),
+	"a@sha256:" + hex64[1:], "a@sha256:" + hex64 + "0", "a@sha256:" + hex64[1:] + "g", "a@sha256+b64:" + hex64, "a@a+b.c:" + hex32, "a@sha256", "a@sha256:", "a@:" + hex64, "a@" + hex64, "a@sha256:" + hex64 + ":b", "a@sha256:" + hex64 + "@sha256:" + hex64, "a@sha256:" + hex64 + "/b",
+	"a\n", "a:b\n", "a@sha256:" + hex64 + "\n", hex64, hex64 + "\n", strings.ToUpper(hex64), hex64[1:] + "g", "library/" + hex64, "docker.io/" + hex64, hex64 + "@sha256:" + hex64, "localhost/" + hex64,
+	"a\x00b", "a.io/\x00", "a\xff", "\xff.io/a", "a.io/é", "a\u200b", "a\tb", "a.io/a b", "*.io/a", "a.io/*", "a.io/b?c", "a.io/b#c", `a\b`, "a.io\\b/c",
 }
 
-func TestRepositoryOf(t *testing.T) {
+func TestRepository(t *testing.T) {
 	for _, s := range referenceSeeds {
 		checkReference(t, s)
-	}
-}
-
-func checkReference(t *testing.T, s string) {
-	t.Helper()
-	want, wantErr := "", error(nil)
-	if named, err := reference.ParseNormalizedNamed(s); err != nil {
-		wantErr = err
-	} else {
-		want = named.Name()
-	}
-	got, err := Repository(s)
-	if got != want || (err == nil) != (wantErr == nil) {
-		t.Errorf("Repository(%q) = %q, %v; library: %q, %v", s, got, err, want, wantErr)
 	}
 }
 
@@ -46,25 +58,205 @@ func FuzzReference(f *testing.F) {
 	f.Fuzz(checkReference)
 }
 
-func TestRegistryHost(t *testing.T) {
+// checkReference holds Repository against the library, and reports whether
+// the library accepts s.
+func checkReference(t *testing.T, s string) {
+	t.Helper()
+	want := ""
+	named, wantErr := reference.ParseNormalizedNamed(s)
+	if wantErr == nil {
+		want = named.Name()
+	}
+	got, err := Repository(s)
+	if got != want || (err == nil) != (wantErr == nil) {
+		t.Errorf("Repository(%q) = %q, %v; library: %q, %v", s, got, err, want, wantErr)
+	}
+	if err != nil {
+		return
+	}
+	if again, err := Repository(got); again != got || err != nil {
+		t.Errorf("Repository(%q) = %q, %v, which came of %q", got, again, err, s)
+	}
+}
+
+// TestRepositoryAgreesWithLibrary makes references of good and nearly good
+// parts, and changes a byte of every third.
+func TestRepositoryAgreesWithLibrary(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	accepted := 0
+	const rounds = 100_000
+	for range rounds {
+		s := randomReference(rng)
+		checkReference(t, s)
+		if t.Failed() {
+			t.FailNow()
+		}
+		if _, err := Repository(s); err == nil {
+			accepted++
+		}
+	}
+	if accepted < rounds/10 || accepted > rounds*9/10 {
+		t.Errorf("%d of %d accepted: the generator no longer makes near misses", accepted, rounds)
+	}
+}
+
+func randomReference(rng *rand.Rand) string {
+	// The first half of what may stand somewhere is drawn more often.
+	pick := func(words ...string) string { return words[min(rng.IntN(len(words)), rng.IntN(len(words)))] }
+	component := func() string {
+		s := pick("a", "app", "library", "0", "docker.io", hex64, "A", "")
+		for rng.IntN(2) == 0 {
+			s += pick("-", ".", "_", "__", "---", "___", "..", "-.", "_-", "é") + pick("b", "1", "app", "", "B")
+		}
+		return s
+	}
+	var b strings.Builder
+	b.WriteString(pick("", "", "r.io/", "a-b.io:5000/", "localhost/", "docker.io/", "index.docker.io/", "R.io/", "Foo/", "[::1]:5000/", "[2001:db8::1]/", "127.0.0.1:80/",
+		"a_b.c/", "a.b-/", "-a.b/", "a..b/", "r.io:/", "r.io:x/", "[::1]x/", "[fe80::1%eth0]/", "[::ffff:1.2.3.4]/", "[]/", "https://r.io/", "localhost:/", "É.io/"))
+	b.WriteString(component())
+	for rng.IntN(3) == 0 {
+		b.WriteString(pick("/", "/", "/", "//", ":") + component())
+	}
+	if rng.IntN(12) == 0 { // around the bound of 255, after "docker.io/library/" or another host
+		b.WriteString(strings.Repeat("a", max(0, 240+rng.IntN(40)-b.Len())))
+	}
+	if rng.IntN(3) == 0 {
+		b.WriteString(":" + pick("v1.2.3", "_", "A-b", strings.Repeat("x", 127+rng.IntN(3)), "", ".", "-a", "a+b", "5000/x"))
+	}
+	if rng.IntN(3) == 0 {
+		algorithm := pick("sha256", "sha512", "sha384", "SHA256", "sha1", "a+b.c", "sha256+b64", "sha_256", "", "é")
+		hex := strings.Repeat("0a", []int{16, 31, 32, 48, 64, 65}[rng.IntN(6)])
+		if n, ok := map[string]int{"sha256": 64, "sha384": 96, "sha512": 128}[algorithm]; ok && rng.IntN(3) > 0 {
+			hex = strings.Repeat("9f", n/2)
+		}
+		b.WriteString("@" + algorithm + pick(":", ":", ":", "", "::") + hex)
+	}
+	s := b.String()
+	if rng.IntN(3) == 0 {
+		i := rng.IntN(len(s) + 1)
+		s = s[:i] + pick("", "a", "A", "-", ".", "_", ":", "/", "@", "0", "[", "]", "%", " ", "\n", "\x00", "é", "\xff") + s[min(len(s), i+rng.IntN(2)):]
+	}
+	return s
+}
+
+func TestRepositoryErrors(t *testing.T) {
+	for image, want := range map[string]string{
+		"":                                 ``,
+		"a b":                              ``,
+		"r.io/a b":                         ``,
+		"a\n":                              ``,
+		"r.io/X":                           `: repository name (X) must be lowercase`,
+		"A:B:C":                            `: repository name (A) must be lowercase`,
+		"r.io/" + strings.Repeat("X", 301): `: repository name (` + strings.Repeat("X", 300) + `…) must be lowercase`,
+
+		"https://r.io/a":          `: an image has no scheme`,
+		"r.io:x/a":                `: what stands before the first slash is not a host with an optional port`,
+		"-r.io/a":                 `: what stands before the first slash is not a host with an optional port`,
+		"r.io//a":                 `: a part before, behind or between slashes is empty`,
+		"r.io/":                   `: a part before, behind or between slashes is empty`,
+		"/a":                      `: a part before, behind or between slashes is empty`,
+		"a..b":                    `: letters and digits of a name are separated by one ., one _ or two, or any number of -`,
+		"r.io/a-":                 `: letters and digits of a name are separated by one ., one _ or two, or any number of -`,
+		hex64:                     `: 64 hex digits alone are the ID of an image, not its name`,
+		strings.Repeat("a", 248):  `: the name behind the registry has more than 255 characters`,
+		"a:":                      `: a tag is at most 128 letters, digits, _, - and ., and begins with neither - nor .`,
+		"user@r.io/a":             `: behind the @ stands sha256:, sha384: or sha512:, and 64, 96 or 128 hex digits in lower case`,
+		"a@sha512:" + hex64:       `: behind the @ stands sha256:, sha384: or sha512:, and 64, 96 or 128 hex digits in lower case`,
+		"r.io/a:@sha256:" + hex64: `: a tag is at most 128 letters, digits, _, - and ., and begins with neither - nor .`,
+	} {
+		_, err := Repository(image)
+		if err == nil {
+			t.Errorf("%q is accepted", image)
+			continue
+		}
+		_, got, _ := strings.Cut(err.Error(), `": invalid reference format`)
+		if got != want {
+			t.Errorf("%q: got %q, want %q", image, err, want)
+		}
+	}
+}
+
+func TestRepositoryAllocates(t *testing.T) {
+	for _, image := range []string{"registry.example:5000/team/app:v1.2.3", "docker.io/team/app@sha256:" + hex64} {
+		if n := testing.AllocsPerRun(100, func() {
+			if _, err := Repository(image); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("%s: allocates %v times, want 0", image, n)
+		}
+	}
+}
+
+func TestRegistry(t *testing.T) {
 	for in, want := range map[string]string{
-		"gcr.io": "gcr.io", "localhost:5000": "localhost:5000", "[::1]:5000": "[::1]:5000", "docker.io": "docker.io",
+		"gcr.io": "gcr.io", "localhost": "localhost", "localhost:5000": "localhost:5000", "[::1]:5000": "[::1]:5000", "docker.io": "docker.io",
 		"index.docker.io": "docker.io", "registry-1.docker.io": "docker.io",
-		"": "", "gcr.io/x": "", "https://gcr.io": "", "a b": "", "a..b": "", "*.io": "", "gcr.io:": "",
+		"R.io": "R.io", "Index.docker.io": "Index.docker.io", "index.docker.io:443": "index.docker.io:443",
+		"": "", "gcr.io/x": "", "https://gcr.io": "", "a b": "", "a..b": "", "*.io": "", "gcr.io:": "", "a_b.io": "", "user@gcr.io": "", "gcr.io\n": "",
 	} {
 		got, err := Registry(in)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("Registry(%q) = %q, %v; want %q", in, got, err, want)
 		}
 	}
+	for _, s := range referenceSeeds {
+		host, _, _ := strings.Cut(s, "/")
+		checkRegistry(t, host)
+		checkRegistry(t, s)
+	}
+	_, err := Registry("r.io/x")
+	if want := `registry "r.io/x": want a host with an optional port, such as registry.example:5000`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
 }
 
-func TestPlainRepositoryAllocates(t *testing.T) {
-	if n := testing.AllocsPerRun(100, func() {
-		if _, ok := plainRepository("registry.example:5000/team/app:v1.2.3"); !ok {
-			t.Fatal("not plain")
+func FuzzRegistry(f *testing.F) {
+	for _, s := range referenceSeeds {
+		host, _, _ := strings.Cut(s, "/")
+		f.Add(host)
+	}
+	f.Fuzz(checkRegistry)
+}
+
+// checkRegistry: a registry is what may stand before the slash in a name.
+func checkRegistry(t *testing.T, s string) {
+	t.Helper()
+	named, err := reference.WithName(s + "/x")
+	want := err == nil && reference.Domain(named) == s
+	got, err := Registry(s)
+	alias := s == "index.docker.io" || s == "registry-1.docker.io"
+	if want != (err == nil) || want && got != s && !alias {
+		t.Errorf("Registry(%q) = %q, %v; a registry to the library: %v", s, got, err, want)
+	}
+}
+
+// TestImports: every plugin links this package, and would link the library's
+// regular expressions and package net with it.
+func TestImports(t *testing.T) {
+	pkg, err := build.ImportDir(".", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"errors", "fmt", "net/netip", "path", "slices", "sort", "strings", "unicode"}
+	for _, path := range pkg.Imports {
+		if !slices.Contains(want, path) {
+			t.Errorf("imports %s; want none but %q", path, want)
 		}
-	}); n != 0 {
-		t.Errorf("allocates %v times, want 0", n)
+	}
+}
+
+func BenchmarkRepository(b *testing.B) {
+	for name, image := range map[string]string{
+		"host": "registry.example:5000/team/app:v1.2.3", "hub": "nginx:1.25", "digest": "registry.example/team/app@sha256:" + hex64, "rare": "index.docker.io/team__x/app---y:v1",
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Repository(image); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

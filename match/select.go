@@ -12,18 +12,21 @@ import (
 // credentials of an image of Docker Hub if no key matches (see [OnHub]).
 const HubKey = "index.docker.io"
 
-// Key is one key of an answer's auth, or of a docker config file, compiled.
+// Key is one key of an answer's auth, or of a docker config file, compiled by
+// [Keys]. The zero value matches nothing.
 type Key struct {
 	Pattern        // normalised: its text is what a kubelet sorts and compares
 	Raw     string // as it was given
 }
 
 // Keys normalises and compiles auth keys and puts them in the order in which
-// a kubelet walks them: reverse byte order of the normalised key, so that
-// longer keys and keys without a glob come first (BasicDockerKeyring.Add in
-// pkg/credentialprovider/keyring.go). Keys that do not parse are left out,
-// each alone. Two keys that become the same come in the order of their text,
-// where the kubelet's order is random.
+// a kubelet walks them. Normalised, a key has neither scheme, user, query nor
+// fragment; its path is decoded and without /v1 or /v2 at the beginning, and
+// one of a slash alone is none. The order is the reverse byte order of that, so
+// that a key comes before its own beginnings, and a * behind letters and digits
+// (BasicDockerKeyring.Add in pkg/credentialprovider/keyring.go). Keys that do
+// not parse are left out, each alone. Two keys that become the same come in
+// the order of their text, where the kubelet's order is random.
 func Keys(raw []string) []Key {
 	keys := make([]Key, 0, len(raw))
 	for _, s := range raw {
@@ -65,9 +68,10 @@ func normalise(key string) (Pattern, bool) {
 }
 
 // Select returns those of the keys of one answer whose credentials a kubelet
-// takes for a normalised repository, in the order in which it tries them and
-// as they were given. Of two keys that become the same when they are
-// normalised the kubelet keeps both, in an order that is random there.
+// takes for a normalised [Repository] or a bare [Registry], in the order in
+// which it tries them and as they were given: the [Keys] that match, or else,
+// for what is [OnHub], those that are [HubKey]. It is nil if there are none or
+// the repository does not parse.
 func Select(keys []string, repository string) []string {
 	at, err := ParseLocation(repository)
 	if err != nil {

@@ -4,17 +4,16 @@
 // Package hostpattern matches registry hosts with patterns, for plugins that
 // are told by configuration which registries they serve: host[:port], where *
 // stands for any text within one label. What matches here matches in a
-// kubelet too. The whole matcher of a kubelet is match.Pattern, which a
-// small plugin does not link.
+// kubelet too, of whose patterns ([match.Pattern]) these are some.
 package hostpattern
 
 import (
 	"errors"
 	"net/netip"
-	"path"
 	"slices"
 	"strings"
 
+	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -71,29 +70,15 @@ func hasEmptyLabel(host string) bool {
 	return strings.Contains("."+name+".", "..") && !strings.HasPrefix(host, "[")
 }
 
-// Match reports whether a pattern matches a host with its port. The ports are
-// the same text, the numbers of labels are equal, and each label matches. As
-// in a kubelet, case counts.
+// Match reports whether a pattern matches a host with its port, as a kubelet
+// matches them: case counts, and an address in brackets needs a port.
 func Match(pattern, host string) bool {
-	if pattern == host {
-		// kubelet: an address in brackets without a port is taken for a
-		// character class, so nothing that an answer says can match it.
-		return host != "" && !strings.HasSuffix(host, "]")
-	}
-	// No patterns here: what else path.Match knows, and addresses in brackets.
-	if strings.ContainsAny(pattern, `[]?\/`) {
+	// No URLs here, of which more than the host would be looked at, or less;
+	// and no pattern matches an address in brackets but that address.
+	const notInHost = `[]@%/?#`
+	if host == "" || pattern != host && (strings.ContainsAny(pattern, notInHost) || strings.ContainsAny(host, notInHost)) {
 		return false
 	}
-	pattern, wantPort, _ := strings.Cut(pattern, ":")
-	host, port, _ := strings.Cut(host, ":")
-	labels, got := strings.Split(pattern, "."), strings.Split(host, ".")
-	if port != wantPort || len(labels) != len(got) {
-		return false
-	}
-	for i := range labels {
-		if ok, err := path.Match(labels[i], got[i]); err != nil || !ok {
-			return false
-		}
-	}
-	return true
+	p, err := match.Parse(pattern)
+	return err == nil && p.Match(host)
 }

@@ -39,6 +39,15 @@ func TestMatch(t *testing.T) {
 		{"*.example/team", "r.example", false},
 		{"", "", false},
 		{"", "r.example", false},
+		{"r.example/", "r.example", false},
+		{"r.example#f", "r.example", false},
+		{"u@r.example", "r.example", false},
+		{"r%c3%a9.example", "r\u00e9.example", false},
+		{"r.example", "u@r.example", false},
+		{"r.example:x", "r.example:x", false},
+		{"r.example:", "r.example", true},
+		{"*", "[::1]", false},
+		{"*:5000", "[::1]:5000", false},
 	}
 	for _, tt := range tests {
 		if got := hostpattern.Match(tt.pattern, tt.host); got != tt.want {
