@@ -21,8 +21,11 @@ const module = "github.com/regcred/regcred"
 // this module may be built from, with what these import in turn. A new line
 // here needs one in docs/dependencies.md.
 var allowed = map[string][]string{
+	"./match":        {},
 	"./plugin":       {"sigs.k8s.io/json"},
 	"./dockerconfig": {"sigs.k8s.io/json"}, // it returns plugin.AuthConfig
+	"./config":       root,
+	"./lint":         root,
 	".":              root,
 
 	"./cmd/ecr-credential-provider": {
@@ -50,7 +53,6 @@ var root = []string{
 	"sigs.k8s.io/json",
 	"sigs.k8s.io/yaml", "go.yaml.in/yaml/v2",
 	"go.yaml.in/yaml/v3",
-	"github.com/distribution/reference", "github.com/opencontainers/go-digest",
 	"golang.org/x/sync",
 }
 
