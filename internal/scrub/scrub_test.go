@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package plugin
+package scrub
 
 import (
 	"encoding/base64"
@@ -9,16 +9,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/regcred/regcred/internal/canary"
 )
 
-func TestScrub(t *testing.T) {
+func TestText(t *testing.T) {
 	for _, tt := range []struct {
 		name, text string
 		secrets    []string
@@ -42,14 +39,14 @@ func TestScrub(t *testing.T) {
 		{"control characters in the secret", "x a\x1bbcd y", []string{"a\x1bbcd"}, "x [redacted] y"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := scrub(tt.text, tt.secrets); got != tt.want {
+			if got := Text(tt.text, tt.secrets); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
 	}
 }
 
-func TestScrubForms(t *testing.T) {
+func TestForms(t *testing.T) {
 	secret := canary.Password + "/+<\"\\ é\tü=" // with what is written differently somewhere
 	marshalled, err := json.Marshal(secret)
 	if err != nil {
@@ -72,7 +69,7 @@ func TestScrubForms(t *testing.T) {
 		}
 	}
 	for name, form := range forms {
-		got := scrub("error: "+form+" refused", []string{secret})
+		got := Text("error: "+form+" refused", []string{secret})
 		canary.Check(t, name, got)
 		if !strings.HasPrefix(got, "error: ") || !strings.HasSuffix(got, " refused") {
 			t.Errorf("%s: too much is masked", name)
@@ -81,80 +78,4 @@ func TestScrubForms(t *testing.T) {
 			t.Errorf("%s: %d bytes are left", name, len(got))
 		}
 	}
-}
-
-func TestAnswerSecrets(t *testing.T) {
-	for _, tt := range []struct {
-		name, stdout string
-		want         []string
-	}{
-		{"empty", "", nil},
-		{"text", "open sesame", nil},
-		{"answer", `{"kind":"K","apiVersion":"V","cacheKeyType":"Image","cacheDuration":"1h","auth":{"k":{"username":"u","password":"p"},"l":{"password":"q","username":"v"}}}`, []string{"p", "q"}},
-		{"another case", `{"Kind":"K","auth":{"k":{"Password":"p","USERNAME":"u"}}}`, []string{"p"}},
-		{"other fields", `{"auth":[{"token":"t"},["x",{"y":["z"],"username":"u"}]],"after":"a"}`, []string{"t", "x", "z", "a"}},
-		{"half", `{"auth":{"k":{"password":"p","username":"u`, []string{"p"}},
-		{"number before", `{"a":1,"password":"p"}`, []string{"p"}},
-		{"huge number before", `{"a":1e1000,"password":"p"}`, []string{"p"}},
-		{"predecessor's answer", `{"kind":"K","expirationTimestamp":"2026-05-01T12:10:00Z","username":"u","password":"p"}`, []string{"p"}},
-		{"two", `{"password":"p"}{"password":"q"}`, []string{"p", "q"}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := answerSecrets([]byte(tt.stdout)); !cmp.Equal(tt.want, got) {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-		})
-	}
-}
-
-func TestCommandSecrets(t *testing.T) {
-	c := Command{
-		Env:  []string{"A=12345678", "B=1234567", "NONE", "C=a=12345678"},
-		Args: []string{"get-credentials", "get", "--verbose-flag", "--region=us-west-2", "-v=1"},
-	}
-	c.Args = append(c.Args, "--allow-host=registry.example", "--config", "team/app")
-	got := c.secrets([]string{"t"}, "registry.example/team/app")
-	want := []string{"t", "12345678", "a=12345678", "get-credentials", "us-west-2"}
-	if !cmp.Equal(want, got) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestTooManySecrets(t *testing.T) {
-	var h headTail
-	h.Write([]byte("hello " + canary.Password))
-	got := h.text(slices.Repeat([]string{canary.Password}, maxSecrets+1))
-	if want := "(standard error is withheld: there are 1001 secrets to remove)"; got != want {
-		t.Errorf("got %d bytes, want %q", len(got), want)
-	}
-}
-
-func FuzzScrub(f *testing.F) {
-	f.Add("before ", "open-sesame", " after", uint16(0))
-	f.Add("", "open-sesame", "", uint16(keep-3))
-	f.Add("\x1b[", "a\x00\xffb", "\r\n", uint16(7))
-	f.Add("", strings.Repeat("ab", keep), "ab", uint16(100))
-	f.Add("x", "[redacted", "]", uint16(0))
-	f.Fuzz(func(t *testing.T, before, secret, after string, pad uint16) {
-		if len(secret) < minWord || len(secret) > 5*keep {
-			return
-		}
-		var h headTail
-		h.Write([]byte(strings.Repeat("\n", int(pad)) + before + secret + after))
-		got := h.text([]string{secret})
-		if !utf8.ValidString(got) {
-			t.Error("not UTF-8")
-		}
-		if len(got) > 10*2*keep+100 {
-			t.Errorf("%d bytes", len(got))
-		}
-		// A secret that looks like the mask, or like what is written for
-		// bytes that were left out or changed, may appear by accident.
-		if strings.ContainsAny(secret, "[]()\\\ufffd\n") || !utf8.ValidString(secret) || strings.Contains(mask+" bytes left out", secret) {
-			return
-		}
-		if strings.Contains(got, secret) {
-			t.Errorf("a secret of %d bytes is left in %d bytes", len(secret), len(got))
-		}
-	})
 }
