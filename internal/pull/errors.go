@@ -4,18 +4,17 @@
 package pull
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/scrub"
 )
 
 // ErrPlainHTTP is in the chain of a failure that [Puller.Insecure] would
@@ -141,8 +140,8 @@ func newTry(cred *regcred.Credential, err error) Try {
 		t.Status = terr.StatusCode
 		var message string
 		if len(terr.Errors) > 0 {
-			t.Code = bound(scrub(string(terr.Errors[0].Code), cred), 64)
-			message = bound(scrub(terr.Errors[0].Message, cred), 300)
+			t.Code = bound(scrubbed(quoted(string(terr.Errors[0].Code)), cred), 64)
+			message = bound(scrubbed(quoted(terr.Errors[0].Message), cred), 300)
 		}
 		// Its own text has the whole body of the answer.
 		text = strings.ReplaceAll(text, terr.Error(), answer(t, message))
@@ -151,7 +150,7 @@ func newTry(cred *regcred.Credential, err error) Try {
 	if errors.As(err, &rerr) {
 		t.Status, t.Code = rerr.status, rerr.kind
 	}
-	text = bound(scrub(printable(firstLine(text)), cred), 2000)
+	text = bound(scrubbed(firstLine(text), cred), 2000)
 	// What is ours is added last: a password may be a word of it.
 	if h := hint(t); h != "" {
 		text += " (" + h + ")"
@@ -164,10 +163,10 @@ func newTry(cred *regcred.Credential, err error) Try {
 func answer(t Try, message string) string {
 	text := fmt.Sprintf("HTTP %d", t.Status)
 	if t.Code != "" {
-		text += " " + strings.Trim(fmt.Sprintf("%q", t.Code), `"`)
+		text += " " + t.Code
 	}
 	if message != "" {
-		text += fmt.Sprintf(" %q", message)
+		text += ` "` + message + `"`
 	}
 	return text
 }
@@ -190,21 +189,17 @@ func hint(t Try) string {
 	return ""
 }
 
+// quoted is what stands between the quotes of %q.
+func quoted(s string) string {
+	q := strconv.Quote(s)
+	return q[1 : len(q)-1]
+}
+
 // firstLine drops what go-containerregistry appends to some messages: the
 // whole answer of a token server.
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
 	return s
-}
-
-// printable drops what could drive a terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return -1
-		}
-		return r
-	}, s)
 }
 
 func bound(s string, n int) string {
@@ -218,26 +213,13 @@ func bound(s string, n int) string {
 // whoever has one can fetch the blob.
 var urlQuery = regexp.MustCompile(`(https?://[^\s"?]*)\?[^\s"]*`)
 
-// scrub takes out what must not be printed: queries of URLs, userinfo, and
-// the credential in the forms in which a server could send it back.
-func scrub(s string, cred *regcred.Credential) string {
-	s = urlQuery.ReplaceAllString(s, "$1?[redacted]")
-	if cred == nil || cred.Password == "" {
-		return s
+// scrubbed takes out what must not be shown: queries of URLs, and the
+// credential in the forms in which a server could send it back.
+func scrubbed(s string, cred *regcred.Credential) string {
+	s = urlQuery.ReplaceAllString(s, "$1?"+scrub.Mask)
+	if cred == nil {
+		return scrub.Text(s, nil)
 	}
-	password := string(cred.Password)
-	pair := []byte(cred.Username + ":" + password)
-	for _, form := range []string{
-		base64.StdEncoding.EncodeToString(pair),
-		base64.RawURLEncoding.EncodeToString(pair),
-		base64.StdEncoding.EncodeToString([]byte(password)),
-		base64.RawStdEncoding.EncodeToString([]byte(password)),
-		strings.Trim(fmt.Sprintf("%q", password), `"`),
-		url.QueryEscape(password),
-		url.PathEscape(password),
-		password,
-	} {
-		s = strings.ReplaceAll(s, form, "[redacted]")
-	}
-	return s
+	// Of the pair, all but a few characters would be found without its help.
+	return scrub.Text(s, []string{string(cred.Password), basicAuth(cred)})
 }

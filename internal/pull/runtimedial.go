@@ -131,7 +131,7 @@ func (r *Runtime) greet(ctx context.Context) error {
 	defer cancel()
 	v, err := r.version(ctx)
 	if err == nil {
-		r.Name, r.Version = printable(v.RuntimeName), printable(v.RuntimeVersion)
+		r.Name, r.Version = short(v.RuntimeName), short(v.RuntimeVersion)
 		return nil
 	}
 	if status.Code(err) == codes.Unimplemented {
@@ -149,6 +149,9 @@ func (r *Runtime) greet(ctx context.Context) error {
 	}
 	return newRuntimeError(ctx, err)
 }
+
+// short makes a name that a runtime gives itself one line of bounded length.
+func short(s string) string { return bound(strings.Join(strings.Fields(s), " "), 100) }
 
 // version asks until the runtime is ready: containerd serves its socket a
 // moment before.
