@@ -115,8 +115,9 @@ func TestRetryAfter(t *testing.T) {
 			"99999999999999999999": 0,
 			time.Now().Add(90 * time.Second).UTC().Format(http.TimeFormat): 90 * time.Second,
 		} {
-			if got := retryAfter(h); got != want {
-				t.Errorf("retryAfter(%q) = %s, want %s", h, got, want)
+			refusal := &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {h}}}
+			if _, got := worthRetrying(refusal, nil); got != want {
+				t.Errorf("Retry-After: %q asks for %s, want %s", h, got, want)
 			}
 		}
 	})
