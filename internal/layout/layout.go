@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package pull
+// Package layout writes images into OCI image layouts, which several pulls may
+// share. A blob gets its name when it is whole and right, and index.json
+// changes at one stroke, when everything that it names is there:
+//
+//	l, err := layout.Open(dir)
+//	w, err := l.Create(descriptor)
+//	_, err = io.Copy(w, body)
+//	err = w.Commit()
+//	err = l.Name(ctx, manifest, "registry.example/team/app:v1")
+//
+// It does not know where the bytes come from, and takes nothing away.
+package layout
 
 import (
 	"bytes"
@@ -9,17 +20,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/regcred/regcred/internal/regularfile"
 )
 
 // Names and values of the OCI image layout specification.
@@ -27,22 +37,33 @@ const (
 	layoutFile    = "oci-layout"
 	layoutVersion = "1.0.0"
 	indexFile     = "index.json"
-	blobsDir      = "blobs"
 	refName       = "org.opencontainers.image.ref.name"
 )
 
-// maxIndexFile bounds an index.json that is read, in bytes.
-const maxIndexFile = 64 << 20
+// Bounds of files that are read, in bytes.
+const (
+	maxMarker = 1 << 20
+	maxIndex  = 64 << 20
+)
 
-// layout is an OCI image layout on disk. All access goes through an os.Root:
-// a symbolic link inside cannot lead a write out of it.
-type layout struct {
+// Layout is an OCI image layout on disk. It is safe for concurrent use, but
+// for [Layout.Name].
+type Layout struct {
 	dir  string
-	root *os.Root
+	root *os.Root // all access goes through it: a symbolic link inside leads nothing out
 }
 
-// checkDir reports whether dir can take an image, and changes nothing.
-func checkDir(dir string) error {
+// Error is of this machine, not of where an image comes from.
+type Error struct{ Err error }
+
+// Error returns the text of the error.
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Check reports whether dir can take an image, and changes nothing.
+func Check(ctx context.Context, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -56,135 +77,89 @@ func checkDir(dir string) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	raw, err := os.ReadFile(filepath.Join(dir, layoutFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("output directory %q is not empty and not an OCI image layout: it is left as it is, choose another", dir)
-	}
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return fmt.Errorf("output directory: %w", err)
+	}
+	l := &Layout{dir: dir, root: root}
+	defer l.Close()
+	return l.check(ctx)
+}
+
+func (l *Layout) check(ctx context.Context) error {
+	const left = "it is left as it is, choose another"
+	raw, err := regularfile.ReadIn(ctx, l.root, layoutFile, maxMarker)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("output directory %q is not empty and not an OCI image layout: "+left, l.dir)
+	}
+	if err != nil {
+		return fmt.Errorf("output directory %q: %s: %w", l.dir, layoutFile, regularfile.Cause(err))
 	}
 	var marker struct {
 		Version string `json:"imageLayoutVersion"`
 	}
 	if err := json.Unmarshal(raw, &marker); err != nil || marker.Version != layoutVersion {
-		return fmt.Errorf("output directory %q is not an OCI image layout of version %s: it is left as it is, choose another", dir, layoutVersion)
+		return fmt.Errorf("output directory %q is not an OCI image layout of version %s: "+left, l.dir, layoutVersion)
 	}
-	raw, err = os.ReadFile(filepath.Join(dir, indexFile))
+	raw, err = l.readIndex(ctx)
 	if err == nil {
-		_, _, err = parseIndexFile(raw)
+		_, _, err = parseIndex(raw)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("output directory %q: %s: %w: it is left as it is, choose another", dir, indexFile, err)
+		return fmt.Errorf("output directory %q: %s: %w: "+left, l.dir, indexFile, err)
 	}
 	return nil
 }
 
-// openLayout opens the layout at dir, or makes one. An index.json comes only
-// with the first image.
-func openLayout(dir string) (*layout, error) {
+func (l *Layout) readIndex(ctx context.Context) ([]byte, error) {
+	raw, err := regularfile.ReadIn(ctx, l.root, indexFile, maxIndex)
+	return raw, regularfile.Cause(err)
+}
+
+// Open opens the layout at dir, or makes one. An index.json comes only with
+// the first image. The caller closes the Layout.
+func Open(dir string) (*Layout, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, local(fmt.Errorf("output directory: %w", err))
+		return nil, &Error{fmt.Errorf("output directory: %w", err)}
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, local(fmt.Errorf("output directory: %w", err))
+		return nil, &Error{fmt.Errorf("output directory: %w", err)}
 	}
-	l := &layout{dir: dir, root: root}
+	l := &Layout{dir: dir, root: root}
 	if _, err := root.Stat(layoutFile); err != nil {
 		// First of all files, so that a pull that is cut short leaves a
 		// directory that the next one accepts.
 		if err := l.replace(layoutFile, []byte(`{"imageLayoutVersion":"`+layoutVersion+`"}`)); err != nil {
-			l.close()
+			l.Close()
 			return nil, l.fail("writing "+layoutFile, err)
 		}
 	}
 	return l, nil
 }
 
-func (l *layout) close() { _ = l.root.Close() } // a directory handle: nothing can be lost
+// Close ends the use of the layout.
+func (l *Layout) Close() { _ = l.root.Close() } // a directory handle: nothing can be lost
 
 // fail describes an error of this machine, not of the registry.
-func (l *layout) fail(what string, err error) error {
+func (l *Layout) fail(what string, err error) error {
 	err = fmt.Errorf("%s in directory %q: %w", what, l.dir, err)
 	if isDiskFull(err) {
 		err = fmt.Errorf("%w: make room and pull again; what has been verified is not downloaded twice", err)
 	}
-	return local(err)
+	return &Error{err}
 }
 
-func blobPath(h v1.Hash) string { return path.Join(blobsDir, h.Algorithm, h.Hex) }
-
-// verify reports whether a blob is in the layout with the right content. One
-// that is not right is left to be replaced.
-func (l *layout) verify(ctx context.Context, d v1.Descriptor) (bool, error) {
-	info, err := l.root.Lstat(blobPath(d.Digest))
-	if err != nil || !info.Mode().IsRegular() || info.Size() != d.Size {
-		return false, nil
-	}
-	f, err := l.root.Open(blobPath(d.Digest))
-	if err != nil {
-		return false, nil
-	}
-	defer f.Close()
-	h, err := v1.Hasher(d.Digest.Algorithm)
-	if err != nil {
-		return false, err
-	}
-	if _, err := io.Copy(h, contextReader{ctx, f}); err != nil {
-		return false, ctx.Err() // unreadable is as good as absent
-	}
-	return fmt.Sprintf("%x", h.Sum(nil)) == d.Digest.Hex, nil
-}
-
-// contextReader stops reading a file when the context ends.
-type contextReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (c contextReader) Read(p []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(p)
-}
-
-// read returns a small blob that has been stored.
-func (l *layout) read(d v1.Descriptor) ([]byte, error) {
-	if d.Size > maxManifest {
-		return nil, fmt.Errorf("configuration %s: larger than %d bytes", d.Digest, maxManifest)
-	}
-	raw, err := l.root.ReadFile(blobPath(d.Digest))
-	if err != nil {
-		return nil, l.fail("reading blob "+d.Digest.String(), err)
-	}
-	return raw, nil
-}
-
-// put stores a manifest.
-func (l *layout) put(ctx context.Context, m manifest) error {
-	if have, err := l.verify(ctx, m.desc); have || err != nil {
-		return err
-	}
-	w, err := l.create(m.desc)
-	if err != nil {
-		return err
-	}
-	defer w.abort()
-	if _, err := w.Write(m.raw); err != nil {
-		return err
-	}
-	return w.commit()
-}
-
-// name makes index.json name an image, in place of what it named so before.
-func (l *layout) name(ctx context.Context, d v1.Descriptor, ref string) error {
+// Name makes index.json name an image, in place of what it named so before.
+// Where the system has flock(2), other processes may do so too; within one,
+// the caller sees to it that one call runs at a time.
+func (l *Layout) Name(ctx context.Context, d v1.Descriptor, ref string) error {
 	unlock, err := lockDir(ctx, l.dir)
 	if err != nil {
 		return l.fail("locking", err)
 	}
 	defer unlock()
-	raw, err := l.root.ReadFile(indexFile)
+	raw, err := l.readIndex(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
 		raw, err = []byte(`{"schemaVersion":2,"mediaType":"`+string(types.OCIImageIndex)+`"}`), nil
 	}
@@ -206,11 +181,8 @@ func (l *layout) name(ctx context.Context, d v1.Descriptor, ref string) error {
 	return nil
 }
 
-// parseIndexFile keeps what it does not know as it is.
-func parseIndexFile(raw []byte) (doc map[string]json.RawMessage, list []json.RawMessage, err error) {
-	if len(raw) > maxIndexFile {
-		return nil, nil, fmt.Errorf("larger than %d bytes", maxIndexFile)
-	}
+// parseIndex keeps what it does not know as it is.
+func parseIndex(raw []byte) (doc map[string]json.RawMessage, list []json.RawMessage, err error) {
 	if err := json.Unmarshal(raw, &doc); err != nil {
 		return nil, nil, fmt.Errorf("not valid: %w", err)
 	}
@@ -227,7 +199,7 @@ func parseIndexFile(raw []byte) (doc map[string]json.RawMessage, list []json.Raw
 
 // withDescriptor adds a descriptor to an index, without those of the same name.
 func withDescriptor(raw []byte, d v1.Descriptor) ([]byte, error) {
-	doc, list, err := parseIndexFile(raw)
+	doc, list, err := parseIndex(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -256,23 +228,4 @@ func withDescriptor(raw []byte, d v1.Descriptor) ([]byte, error) {
 	enc.SetIndent("", "  ")
 	err = enc.Encode(doc)
 	return out.Bytes(), err
-}
-
-// syncDirs makes renames in directories last. Windows cannot, and need not.
-func (l *layout) syncDirs(dirs ...string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	for _, d := range dirs {
-		f, err := l.root.Open(d)
-		if err != nil {
-			return err
-		}
-		err = f.Sync()
-		f.Close()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

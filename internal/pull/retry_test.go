@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/regcred/regcred/internal/layout"
 )
 
 // answers plays a server: one status and Retry-After after the other, the last for ever.
@@ -136,7 +138,7 @@ func TestIsCut(t *testing.T) {
 		{errors.New("http2: server sent GOAWAY and closed the connection"), true},
 		{context.Canceled, false},
 		{errIdle, false},
-		{errMismatch, false},
+		{layout.ErrMismatch, false},
 	} {
 		if got := isCut(tt.err); got != tt.want {
 			t.Errorf("isCut(%v) = %t, want %t", tt.err, got, tt.want)

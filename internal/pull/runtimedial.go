@@ -27,10 +27,6 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// maxMessage bounds an answer of the runtime, in bytes.
-// kubelet: cri-client has the same bound. gRPC's own is 4 MiB.
-const maxMessage = 16 << 20
-
 // maxDial bounds the first call: it needs nothing but a runtime that runs.
 const maxDial = 10 * time.Second
 
