@@ -13,66 +13,82 @@ import (
 	"github.com/regcred/regcred"
 )
 
-// check loads files anew and returns them as a Result if they say what they
+// check loads the files anew, and returns an error unless they say what they
 // are to say.
-func (c *conversion) check(files []File) (*Result, error) {
-	res := &Result{Source: c.src, Providers: c.want, Files: files, dir: c.dir}
-	if err := res.load(); err != nil {
-		return nil, fmt.Errorf("load the result: %w", err)
+func (r *Result) check() error {
+	config, err := load("the result", r.dir, r.Files, nil)
+	if err != nil {
+		return fmt.Errorf("load the result: %w", err)
 	}
-	for _, f := range res.config.Files() {
-		if f.Kind != configKind || f.APIVersion != configV1 {
-			return nil, fmt.Errorf("the result is not a %s in %s", configKind, configV1)
-		}
-	}
-	if at := difference(c.want, res.config.Providers); at != "" {
-		return nil, fmt.Errorf("the result differs from its source in %s", at)
-	}
-	return res, nil
+	return agrees(config, r.Providers)
 }
 
-// load loads the files from a directory of their own, which it removes again:
-// what decides is how a kubelet would read them, and that is from files.
-func (r *Result) load() (err error) {
-	r.staged, err = os.MkdirTemp("", "regcred-convert-") // for its owner alone
+// says is check for one file.
+func says(data []byte, want []regcred.Provider) error {
+	config, err := load("a file", false, []File{{Data: data}}, nil)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(r.staged)
-	for _, f := range r.Files {
-		if err := os.WriteFile(filepath.Join(r.staged, f.base()), f.Data, 0o600); err != nil {
-			return err
+	return agrees(config, want)
+}
+
+func agrees(config *regcred.Config, want []regcred.Provider) error {
+	for _, f := range config.Files() {
+		if f.Kind != configKind || f.APIVersion != configV1 {
+			return fmt.Errorf("the result is not a %s in %s", configKind, configV1)
 		}
 	}
-	path := r.staged
-	if !r.dir {
-		path = filepath.Join(r.staged, r.Files[0].base())
+	if at := difference(want, config.Providers); at != "" {
+		return fmt.Errorf("the result differs from its source in %s", at)
 	}
-	r.config, err = regcred.Load(path)
-	return r.at("the result", err)
+	return nil
 }
 
 // Validate returns what the target would reject of the result, as
 // [regcred.Config.ValidateFor] does. In its errors the result stands at the
 // given path: that of a directory if the result is one, else that of a file.
 func (r *Result) Validate(t regcred.Target, path string) error {
-	return r.at(path, r.config.ValidateFor(t))
+	_, err := load(path, r.dir, r.Files, &t)
+	return err
 }
 
-// at makes errors name path in place of where the result was loaded from.
-func (r *Result) at(path string, err error) error {
+// load loads files as a kubelet would if they stood at path, a directory or a
+// file, and validates them if there is a target. It is the one place that
+// knows how to load what is in no file yet: from a directory of their own,
+// which it removes again, while errors name path.
+func load(path string, dir bool, files []File, target *regcred.Target) (*regcred.Config, error) {
+	staged, err := os.MkdirTemp("", "regcred-convert-") // for its owner alone
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(staged)
+	from := staged
+	for i, f := range files {
+		name := filepath.Join(staged, f.base())
+		if !dir {
+			name = filepath.Join(staged, fmt.Sprint(i))
+			from = name
+		}
+		if err := os.WriteFile(name, f.Data, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	config, err := regcred.Load(from)
+	if err == nil && target != nil {
+		err = config.ValidateFor(*target)
+	}
 	var list []error
 	for _, e := range flatten(err) {
 		if fe, ok := errors.AsType[*regcred.FieldError](e); ok {
 			moved := *fe
-			if moved.File = path; r.dir && fe.File != r.staged {
+			if moved.File = path; dir && fe.File != staged {
 				moved.File = filepath.Join(path, filepath.Base(fe.File))
 			}
 			e = &moved
 		}
 		list = append(list, e)
 	}
-	return errors.Join(list...)
+	return config, errors.Join(list...)
 }
 
 // flatten takes joined errors apart.
