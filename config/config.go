@@ -9,6 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
 	"sort"
 
 	"github.com/regcred/regcred/internal/excerpt"
@@ -75,6 +78,23 @@ func Parse(name string, data []byte) (*Config, error) {
 	}
 	c := &Config{path: name}
 	return c.whole([]error{c.add(name, data)})
+}
+
+// ParseDir is [Load] for a directory whose files, by name, the caller has.
+// Nothing is opened; all of them are read, whatever their names end in.
+func ParseDir(dir string, files map[string][]byte) (*Config, error) {
+	c := &Config{path: dir, dir: true}
+	var errs []error
+	left := room{bytes: maxConfigSize, entries: maxConfigEntries}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		path, data := filepath.Join(dir, name), files[name]
+		err := left.take(path, data)
+		if err == nil {
+			err = c.add(path, data)
+		}
+		errs = append(errs, err)
+	}
+	return c.whole(errs)
 }
 
 // whole returns c unless one of its files, or all of them together, are

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/regcred/regcred/internal/scrub"
 )
 
 // Ask asks a provider of this process as [Command] asks an executable: it
@@ -26,7 +28,7 @@ func Ask(ctx context.Context, name string, p Provider, req *Request) (*Response,
 		return resp, nil
 	}
 	failed := &ExecError{Name: name, Stage: StageExec, ExitCode: -1}
-	cause := scrub(err.Error(), append(passwords(resp), string(req.ServiceAccountToken)))
+	cause := scrub.Text(err.Error(), append(passwords(resp), string(req.ServiceAccountToken)))
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		failed.Stage, failed.Err = StageTimeout, keepIs{cause, context.DeadlineExceeded}

@@ -14,6 +14,8 @@ import (
 	"runtime/debug"
 	"syscall"
 	"time"
+
+	"github.com/regcred/regcred/internal/scrub"
 )
 
 // DefaultServeTimeout is how long [Serve] waits for a provider. It is below
@@ -132,7 +134,7 @@ func (o ServeOptions) printVersion() int {
 // fail says on one line of standard error what went wrong. The line holds
 // none of the secrets.
 func (o ServeOptions) fail(code int, err error, secrets []string) int {
-	line := oneLine(scrub(err.Error(), secrets), maxErrorLine)
+	line := oneLine(scrub.Text(err.Error(), secrets), maxErrorLine)
 	fmt.Fprintf(o.Stderr, "%s: %s\n", o.Name, line)
 	return code
 }

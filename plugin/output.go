@@ -4,9 +4,12 @@
 package plugin
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"sync"
+
+	"github.com/regcred/regcred/internal/scrub"
 )
 
 // stream reads a pipe to its end, whatever becomes of what it reads.
@@ -104,4 +107,31 @@ func (h *headTail) Write(data []byte) (int, error) {
 		h.tail = append(h.tail[:0], h.tail[extra:]...)
 	}
 	return n, nil
+}
+
+// maxSecrets bounds the work that an answer can cause.
+const maxSecrets = 1000
+
+// holds reports whether one of the secrets stands in what was kept.
+func (h *headTail) holds(secrets []string) bool {
+	secrets = secrets[:min(len(secrets), maxSecrets)]
+	if h.dropped == 0 {
+		return scrub.Holds(string(h.head)+string(h.tail), secrets)
+	}
+	return scrub.Holds(string(h.head), secrets) || scrub.Holds(string(h.tail), secrets)
+}
+
+// text returns the head and the tail without secrets, as harmless UTF-8.
+func (h *headTail) text(secrets []string) string {
+	switch {
+	case len(h.head) == 0:
+		return ""
+	case len(secrets) > maxSecrets:
+		return fmt.Sprintf("(standard error is withheld: there are %d secrets to remove)", len(secrets))
+	case h.dropped == 0:
+		return scrub.Text(string(h.head)+string(h.tail), secrets)
+	}
+	return scrub.Part(string(h.head), secrets, false, true) +
+		fmt.Sprintf("\n(%d bytes left out)\n", h.dropped) +
+		scrub.Part(string(h.tail), secrets, true, false)
 }

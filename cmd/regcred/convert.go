@@ -210,25 +210,8 @@ func (a *app) noteConversion(res *convert.Result) {
 	for _, p := range res.Cut {
 		a.warn("%s:%d: a second YAML document begins here, which kubelets ignore; it is not converted", p.File, p.Line)
 	}
-	a.warnLost(res.Lost)
-}
-
-// warnLost tells where comments were left out, file by file.
-func (a *app) warnLost(lost []convert.Place) {
-	const most = 10
-	for len(lost) > 0 {
-		file, lines := lost[0].File, []string{}
-		for len(lost) > 0 && lost[0].File == file {
-			lines, lost = append(lines, fmt.Sprint(lost[0].Line)), lost[1:]
-		}
-		where, more := "line ", ""
-		if len(lines) > 1 {
-			where = "lines "
-		}
-		if n := len(lines) - most; n > 0 {
-			lines, more = lines[:most], fmt.Sprintf(" and %d more", n)
-		}
-		a.warn("%s: comments are left out, for which the result has no place: %s%s%s", file, where, strings.Join(lines, ", "), more)
+	for _, file := range res.Lost {
+		a.warn("%s: written anew, so its comments are left out", file)
 	}
 }
 

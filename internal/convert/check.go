@@ -4,91 +4,67 @@
 package convert
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 
 	"github.com/regcred/regcred/config"
 )
 
-// check loads files anew and returns them as a Result if they say what they
+// check loads the files anew, and returns an error unless they say what they
 // are to say.
-func (c *conversion) check(files []File) (*Result, error) {
-	res := &Result{Source: c.src, Providers: c.want, Files: files, dir: c.dir}
-	if err := res.load(); err != nil {
-		return nil, fmt.Errorf("load the result: %w", err)
+func (r *Result) check() error {
+	cfg, err := load("the result", r.dir, r.Files, nil)
+	if err != nil {
+		return fmt.Errorf("load the result: %w", err)
 	}
-	for _, f := range res.config.Files() {
-		if f.Kind != configKind || f.APIVersion != configV1 {
-			return nil, fmt.Errorf("the result is not a %s in %s", configKind, configV1)
-		}
-	}
-	if at := difference(c.want, res.config.Providers); at != "" {
-		return nil, fmt.Errorf("the result differs from its source in %s", at)
-	}
-	return res, nil
+	return agrees(cfg, r.Providers)
 }
 
-// load loads the files from a directory of their own, which it removes again:
-// what decides is how a kubelet would read them, and that is from files.
-func (r *Result) load() (err error) {
-	r.staged, err = os.MkdirTemp("", "regcred-convert-") // for its owner alone
+// says is check for one file.
+func says(data []byte, want []config.Provider) error {
+	cfg, err := load("a file", false, []File{{Data: data}}, nil)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(r.staged)
-	for _, f := range r.Files {
-		if err := os.WriteFile(filepath.Join(r.staged, f.base()), f.Data, 0o600); err != nil {
-			return err
+	return agrees(cfg, want)
+}
+
+func agrees(cfg *config.Config, want []config.Provider) error {
+	for _, f := range cfg.Files() {
+		if f.Kind != configKind || f.APIVersion != configV1 {
+			return fmt.Errorf("the result is not a %s in %s", configKind, configV1)
 		}
 	}
-	path := r.staged
-	if !r.dir {
-		path = filepath.Join(r.staged, r.Files[0].base())
+	if at := difference(want, cfg.Providers); at != "" {
+		return fmt.Errorf("the result differs from its source in %s", at)
 	}
-	r.config, err = config.Load(path)
-	return r.at("the result", err)
+	return nil
 }
 
 // Validate returns what the target would reject of the result, as
 // [config.Config.ValidateFor] does. In its errors the result stands at the
 // given path: that of a directory if the result is one, else that of a file.
 func (r *Result) Validate(t config.Target, path string) error {
-	return r.at(path, r.config.ValidateFor(t))
+	_, err := load(path, r.dir, r.Files, &t)
+	return err
 }
 
-// at makes errors name path in place of where the result was loaded from.
-func (r *Result) at(path string, err error) error {
-	var list []error
-	for _, e := range flatten(err) {
-		if fe, ok := errors.AsType[*config.FieldError](e); ok {
-			moved := *fe
-			if moved.File = path; r.dir && fe.File != r.staged {
-				moved.File = filepath.Join(path, filepath.Base(fe.File))
-			}
-			e = &moved
+// load loads files as a kubelet would if they stood at path, a directory or a
+// file, and validates them if there is a target.
+func load(path string, dir bool, files []File, target *config.Target) (cfg *config.Config, err error) {
+	if dir {
+		byName := map[string][]byte{}
+		for _, f := range files {
+			byName[f.base()] = f.Data
 		}
-		list = append(list, e)
+		cfg, err = config.ParseDir(path, byName)
+	} else {
+		cfg, err = config.Parse(path, files[0].Data)
 	}
-	return errors.Join(list...)
-}
-
-// flatten takes joined errors apart.
-func flatten(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error })
-	switch {
-	case err == nil:
-		return nil
-	case !ok:
-		return []error{err}
+	if err == nil && target != nil {
+		err = cfg.ValidateFor(*target)
 	}
-	var list []error
-	for _, e := range joined.Unwrap() {
-		list = append(list, flatten(e)...)
-	}
-	return list
+	return cfg, err
 }
 
 // difference names the first place where two lists of providers differ, or

@@ -5,9 +5,10 @@
 // and those of the predecessor (Out-of-Tree Credential Providers), into
 // kubelet.config.k8s.io/v1, and puts them in place of their source.
 //
-// What a file says is decided by [config.Load] alone. From the text of a file
-// this package takes comments and spelling. A result is loaded anew and compared
-// with its source before anybody sees it:
+// Where versions are all that changes, they are all that changes in the text.
+// Everything else is written anew, without comments. What a file says is decided
+// by [config.Load] alone; a result is loaded anew and compared with its source
+// before anybody sees it:
 //
 //	res, err := convert.Convert(path, convert.Keep, convert.Options{})
 //	…
@@ -21,8 +22,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/plugin"
@@ -92,18 +91,17 @@ type Result struct {
 	Source    *config.Config
 	Providers []config.Provider // as they are now; their number and order are the source's
 	Files     []File            // in lexical order
-	Lost      []Place           // comments that are in none of the Files
+	Lost      []string          // source files whose comments are in none of the Files
 	Cut       []Place           // where a second YAML document begins, which kubelets ignore
 
-	config *config.Config // the Files, loaded anew
-	staged string         // where they were loaded from
-	dir    bool           // they are a directory, however many they are
+	dir bool // the Files are a directory, however many they are
 }
 
 // Convert converts the configuration at path. It returns the errors of
 // [config.Load] and, if there are files of the predecessor, those of
-// [config.Config.Validate]; others are left to [Result.Validate]. A result that does not have the same providers, loaded anew,
-// is an error too, and a defect of this package.
+// [config.Config.Validate]; others are left to [Result.Validate]. A result
+// that does not have the same providers, loaded anew, is an error too, and a
+// defect of this package.
 func Convert(path string, layout Layout, o Options) (*Result, error) {
 	src, err := config.Load(path)
 	if err != nil {
@@ -113,11 +111,15 @@ func Convert(path string, layout Layout, o Options) (*Result, error) {
 		// No kubelet starts with it, whatever the version.
 		return nil, &config.FieldError{File: path, Path: "providers", Msg: "there are none, so there is nothing to convert"}
 	}
-	c := &conversion{src: src, options: o, want: wanted(src.Providers, o)}
+	c := &conversion{options: o, res: &Result{Source: src, Providers: wanted(src.Providers, o)}}
 	former := false
 	for _, f := range src.Files() {
-		c.files = append(c.files, newSource(f))
+		s := newSource(f)
+		c.files = append(c.files, s)
 		former = former || f.Kind != configKind
+		if s.cut > 0 {
+			c.res.Cut = append(c.res.Cut, Place{f.Name, s.cut})
+		}
 	}
 	if former {
 		// The predecessor refuses what a kubelet takes, such as a variable that is
@@ -126,31 +128,18 @@ func Convert(path string, layout Layout, o Options) (*Result, error) {
 			return nil, err
 		}
 	}
-	if layout == Keep {
-		info, err := os.Stat(path)
-		c.dir = err == nil && info.IsDir()
-	}
-	res, err := c.convert(layout)
-	if err != nil {
+	c.convert(path, layout)
+	if err := c.res.check(); err != nil {
 		return nil, fmt.Errorf("convert %s: %w", path, err)
 	}
-	for _, f := range c.files {
-		if f.cut > 0 {
-			res.Cut = append(res.Cut, Place{f.Name, f.cut})
-		}
-	}
-	res.Lost = c.lost(res.Files)
-	return res, nil
+	return c.res, nil
 }
 
 // conversion is one run of [Convert].
 type conversion struct {
-	src     *config.Config
-	files   []*source
 	options Options
-	want    []config.Provider // what the result must say
-	dir     bool              // the result is a directory, however many files it has
-	bare    bool              // without comments and spelling of the source
+	files   []*source
+	res     *Result
 }
 
 // wanted returns what the providers are to be after the conversion.
@@ -169,88 +158,76 @@ func wanted(providers []config.Provider, o Options) []config.Provider {
 	return list
 }
 
-// convert makes the files and checks them. It edits the text if it can. An
+// convert makes the files.
+func (c *conversion) convert(path string, layout Layout) {
+	switch {
+	case layout == Split:
+		c.res.dir = true
+		c.split()
+	case layout == Single && len(c.files) > 1:
+		c.merge()
+	default:
+		info, err := os.Stat(path)
+		c.res.dir = layout == Keep && err == nil && info.IsDir()
+		for _, f := range c.files {
+			c.keep(f)
+		}
+	}
+}
+
+// keep converts a file on its own, by editing its text if that is enough. An
 // edit may go wrong where the text is unusual (aliases, escapes, another
-// encoding): then the file is written anew, and, should one of its comments
-// or its spelling spoil that, without them.
-func (c *conversion) convert(layout Layout) (*Result, error) {
-	if layout == Single && len(c.files) == 1 {
-		layout = Keep
+// encoding): it counts if it has the wanted effect.
+func (c *conversion) keep(f *source) {
+	format, want := c.format(f.format), c.res.Providers[f.First:][:f.Count]
+	data, ok := f.edit(want)
+	if !ok || format != f.format || says(data, want) != nil {
+		data = c.render(f.First, f.Count, format)
+		c.lose(f)
 	}
-	if layout == Keep {
-		if res, err := c.check(c.keep(true)); err == nil {
-			return res, nil
-		}
-	}
-	var res *Result
-	var err error
-	for _, c.bare = range []bool{false, true} {
-		switch layout {
-		case Keep:
-			res, err = c.check(c.keep(false))
-		case Single:
-			res, err = c.check([]File{c.merge()})
-		case Split:
-			c.dir = true
-			res, err = c.check(c.split())
-		}
-		if err == nil {
-			return res, nil
-		}
-	}
-	return nil, err
+	c.res.Files = append(c.res.Files, File{f.Name, data, f.Data})
 }
 
-// keep converts each file on its own, by editing its text if that is wanted
-// and possible.
-func (c *conversion) keep(edit bool) []File {
-	files := make([]File, len(c.files))
-	for i, f := range c.files {
-		format, ok := c.format(f.format), false
-		var data []byte
-		if edit && format == f.format {
-			data, ok = f.edit(c.want[f.First:][:f.Count])
-		}
-		if !ok {
-			data = render(c.document(f, c.providers(f)), format)
-		}
-		files[i] = File{f.Name, data, f.Data}
-	}
-	return files
-}
-
-// merge puts all providers into one file. What the comments of the second and
-// further files say about the file goes before their first providers.
-func (c *conversion) merge() File {
+// merge puts all providers into one file.
+func (c *conversion) merge() {
 	format := JSON
-	var list []*yaml.Node
-	for i, f := range c.files {
+	for _, f := range c.files {
 		if f.format != JSON {
 			format = YAML
 		}
-		providers := c.providers(f)
-		if i > 0 && len(providers) > 0 {
-			c.aboutFile(f, providers[0])
-		}
-		list = append(list, providers...)
+		c.lose(f)
 	}
 	format = c.format(format)
-	return File{Name: "converted." + string(format), Data: render(c.document(c.files[0], list), format)}
+	data := c.render(0, len(c.res.Providers), format)
+	c.res.Files = []File{{Name: "converted." + string(format), Data: data}}
 }
 
-// split puts each provider into a file of its own. What the comments say
-// about their source goes into each.
-func (c *conversion) split() []File {
-	var files []File
+// split puts each provider into a file of its own.
+func (c *conversion) split() {
 	for _, f := range c.files {
 		format := c.format(f.format)
-		for i, p := range c.providers(f) {
-			name := fileName(f.First+i, len(c.want), c.want[f.First+i].Name)
-			data := render(c.document(f, []*yaml.Node{p}), format)
-			files = append(files, File{Name: name + "." + string(format), Data: data})
+		for i := f.First; i < f.First+f.Count; i++ {
+			name := fileName(i, len(c.res.Providers), c.res.Providers[i].Name)
+			c.res.Files = append(c.res.Files, File{Name: name + "." + string(format), Data: c.render(i, 1, format)})
 		}
+		c.lose(f)
 	}
-	return files
+}
+
+// lose notes that the comments of a file are lost, if it has any.
+func (c *conversion) lose(f *source) {
+	if f.commented() {
+		c.res.Lost = append(c.res.Lost, f.Name)
+	}
+}
+
+// render writes some of the providers as one file.
+func (c *conversion) render(first, count int, format Format) []byte {
+	doc := document{APIVersion: configV1, Kind: configKind, Providers: []entry{}}
+	for i := first; i < first+count; i++ {
+		doc.Providers = append(doc.Providers, newEntry(c.res.Providers[i], c.res.Source.Providers[i].APIVersion == plugin.OutOfTree))
+	}
+	return doc.render(format)
 }
 
 // fileName returns a name that sorts where the provider stands: "10-ecr" for

@@ -148,11 +148,11 @@ func TestConvertEdits(t *testing.T) {
 }
 
 // TestConvertWritesAnew: where an edit cannot do it, the file is written anew,
-// with its comments.
+// without its comments.
 func TestConvertWritesAnew(t *testing.T) {
 	const head = "kind: CredentialProviderConfig\napiVersion: "
 	const entry = "  # one\n  - name: a\n    matchImages:\n      - r.example\n    defaultCacheDuration: 1h\n    apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
-	const want = head + "kubelet.config.k8s.io/v1\nproviders:\n" + entry
+	want := "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n" + strings.TrimPrefix(entry, "  # one\n")
 	utf16le := "\xff\xfe"
 	for _, u := range utf16.Encode([]rune(head + "kubelet.config.k8s.io/v1beta1\nproviders:\n" + entry)) {
 		utf16le += string([]byte{byte(u), byte(u >> 8)})

@@ -18,7 +18,7 @@ import (
 // has been converted stays as it is. What does not load is refused with the
 // errors of [config.Load], or [config.Config.Validate].
 func FuzzConvert(f *testing.F) {
-	for _, text := range []string{beta, betaJSON, former, formerConverted, others, oneLine, twoFiles} {
+	for _, text := range []string{beta, betaJSON, former, formerConverted, others, oneLine} {
 		f.Add([]byte(strings.ReplaceAll(text, canary.Marker, "")))
 	}
 	dir := f.TempDir()

@@ -5,6 +5,7 @@ package convert
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -15,12 +16,9 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// maxNodeDepth bounds how far aliases and merges are followed.
-const maxNodeDepth = 32
-
 // source is a file, and what a YAML parser makes of its first document. What
-// the file says has been decided by [config.Load]; nodes are asked for places,
-// comments and spelling alone.
+// the file says has been decided by [config.Load]; nodes are asked for places
+// alone.
 type source struct {
 	*config.File
 	format   Format
@@ -75,70 +73,53 @@ func secondDocument(data []byte) int {
 	return 0
 }
 
-// spot is a place in a document: a value, and in a mapping its key. The zero
-// spot is a place that the document does not have.
-type spot struct{ key, value *yaml.Node }
+// commentStart is what may begin a comment. Within a value it may mean itself.
+var commentStart = regexp.MustCompile(`(?m)(^|[ \t])#`)
 
-// top returns the place of the whole document.
-func (s *source) top() spot {
+// commented reports whether a file seems to have comments.
+func (s *source) commented() bool {
+	lines := bytes.SplitAfter(s.Data, []byte("\n"))
+	if s.cut > 0 {
+		lines = lines[:s.cut-1] // the rest is no part of the configuration
+	}
+	return s.format == YAML && commentStart.Match(bytes.Join(lines, nil))
+}
+
+// top returns the value of the whole document, or nil.
+func (s *source) top() *yaml.Node {
 	if s.document == nil {
-		return spot{}
+		return nil
 	}
-	return spot{value: s.document.Content[0]}
+	return s.document.Content[0]
 }
 
-// field returns the place of a field.
-func (s spot) field(name string) spot { return s.fieldAt(name, 0) }
-
-func (s spot) fieldAt(name string, depth int) spot {
-	n := deref(s.value)
-	if n == nil || n.Kind != yaml.MappingNode || depth > maxNodeDepth {
-		return spot{}
+// field returns the value of a field, or nil.
+func field(n *yaml.Node, name string) *yaml.Node {
+	if n = deref(n); n == nil || n.Kind != yaml.MappingNode {
+		return nil
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		if k := deref(n.Content[i]); k != nil && k.Value == name && k.Tag != "!!merge" {
-			return spot{n.Content[i], n.Content[i+1]}
+		if k := deref(n.Content[i]); k.Value == name && k.Tag != "!!merge" {
+			return n.Content[i+1]
 		}
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Tag != "!!merge" {
-			continue
-		}
-		for _, m := range merged(n.Content[i+1]) {
-			if at := (spot{value: m}).fieldAt(name, depth+1); at.value != nil {
-				return at
-			}
-		}
-	}
-	return spot{}
-}
-
-// item returns the place of an entry of a list.
-func (s spot) item(i int) spot {
-	n := deref(s.value)
-	if n == nil || n.Kind != yaml.SequenceNode || i >= len(n.Content) {
-		return spot{}
-	}
-	return spot{value: n.Content[i]}
-}
-
-// merged returns the mappings that the value of a merge key names.
-func merged(n *yaml.Node) []*yaml.Node {
-	if n.Kind == yaml.SequenceNode {
-		return n.Content
-	}
-	return []*yaml.Node{n}
-}
-
-// deref follows aliases; nil if there is nothing, or they do not end.
-func deref(n *yaml.Node) *yaml.Node {
-	for range maxNodeDepth {
-		if n == nil || n.Kind != yaml.AliasNode {
-			return n
-		}
-		n = n.Alias
 	}
 	return nil
+}
+
+// item returns an entry of a list, or nil.
+func item(n *yaml.Node, i int) *yaml.Node {
+	if n = deref(n); n == nil || n.Kind != yaml.SequenceNode || i >= len(n.Content) {
+		return nil
+	}
+	return n.Content[i]
+}
+
+// deref follows an alias.
+func deref(n *yaml.Node) *yaml.Node {
+	if n != nil && n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
 }
 
 // replacement is a text to be put in place of another.
@@ -155,21 +136,21 @@ func (s *source) edit(want []config.Provider) (data []byte, ok bool) {
 		return nil, false
 	}
 	var list []replacement
-	add := func(at spot, old, new string) bool {
+	add := func(at *yaml.Node, old, new string) bool {
 		if old == new {
 			return true
 		}
-		offset := s.find(at.value, old)
+		offset := s.find(at, old)
 		list = append(list, replacement{offset, old, new})
 		return offset >= 0
 	}
-	if !add(s.top().field("apiVersion"), s.APIVersion, configV1) {
+	if !add(field(s.top(), "apiVersion"), s.APIVersion, configV1) {
 		return nil, false
 	}
-	providers := s.top().field("providers")
+	providers := field(s.top(), "providers")
 	for i, p := range want {
-		at := providers.item(i).field("apiVersion")
-		if at.value == nil || !add(at, deref(at.value).Value, p.APIVersion) {
+		at := deref(field(item(providers, i), "apiVersion"))
+		if at == nil || !add(at, at.Value, p.APIVersion) {
 			return nil, false
 		}
 	}

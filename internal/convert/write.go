@@ -5,6 +5,7 @@ package convert
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+
+	"github.com/regcred/regcred/internal/regularfile"
 )
 
 // Replaced is a file that [Replace] changed.
@@ -95,11 +98,12 @@ func current(f File) (fs.FileInfo, error) {
 	if info.Mode()&fs.ModeSymlink != 0 {
 		return nil, fmt.Errorf("%s is a symbolic link, in place of which no file is put: convert the file that it leads to, or write the result elsewhere", f.Name)
 	}
-	data, err := os.ReadFile(f.Name)
-	if err != nil {
+	data, err := regularfile.Read(context.Background(), f.Name, int64(len(f.Source)))
+	_, longer := errors.AsType[*regularfile.TooLargeError](err)
+	if err != nil && !longer {
 		return nil, err
 	}
-	if !bytes.Equal(data, f.Source) {
+	if longer || !bytes.Equal(data, f.Source) {
 		return nil, fmt.Errorf("%s has changed since it was read: convert it again", f.Name)
 	}
 	return info, nil

@@ -4,18 +4,11 @@
 package pull
 
 import (
-	"encoding/base64"
 	"errors"
-	"fmt"
-	"net/http"
-	"net/url"
-	"regexp"
-	"strings"
-	"unicode"
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
-	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/layout"
 )
 
 // ErrPlainHTTP is in the chain of a failure that [Puller.Insecure] would
@@ -23,73 +16,9 @@ import (
 var ErrPlainHTTP = errors.New("only registries on loopback are spoken to without TLS, unless it is asked for")
 
 var (
-	errIdle     = errors.New("idle for too long")
-	errMismatch = errors.New("not what the manifest says")
-	errNoUser   = errors.New("the credential has no user name: it is not sent, as container runtimes refuse it too")
+	errIdle   = errors.New("idle for too long")
+	errNoUser = errors.New("the credential has no user name: it is not sent, as container runtimes refuse it too")
 )
-
-// Try is an attempt to pull that failed.
-type Try struct {
-	Credential *regcred.Credential // nil: anonymous
-	Status     int                 // of HTTP; 0 if there was no answer, or a good one to a point
-	Code       string              // the registry's error code, e.g. "UNAUTHORIZED"; "" if it gave none
-	Err        error               // what happened, in words; without secrets
-}
-
-// Who names the credential, e.g. `provider "ecr", user "AWS"`.
-func (t Try) Who() string {
-	c := t.Credential
-	if c == nil {
-		return "anonymous"
-	}
-	var from string
-	switch {
-	case c.Provider != "":
-		from = fmt.Sprintf("provider %q", c.Provider)
-	case c.Source.PullSecret != nil:
-		from = fmt.Sprintf("pull secret %q", c.Source.PullSecret.Namespace+"/"+c.Source.PullSecret.Name)
-	case c.Source.File != "":
-		from = fmt.Sprintf("file %q", c.Source.File)
-	default:
-		from = "credential"
-	}
-	return fmt.Sprintf("%s, user %q", from, c.Username)
-}
-
-// Error is a pull of which every try failed.
-type Error struct {
-	Image   string
-	Tries   []Try
-	Untried int // credentials that were not tried any more, because of a local failure or a cancellation
-}
-
-// Error names every try, in one line.
-func (e *Error) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "pulling %q: ", e.Image)
-	if len(e.Tries) > 1 {
-		fmt.Fprintf(&b, "%d credentials failed: ", len(e.Tries))
-	}
-	for i, t := range e.Tries {
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		fmt.Fprintf(&b, "%s: %v", t.Who(), t.Err)
-	}
-	if e.Untried > 0 {
-		fmt.Fprintf(&b, "; %d more not tried", e.Untried)
-	}
-	return b.String()
-}
-
-// Unwrap returns the errors of the tries.
-func (e *Error) Unwrap() []error {
-	var list []error
-	for _, t := range e.Tries {
-		list = append(list, t.Err)
-	}
-	return list
-}
 
 // opError says at what an error happened.
 type opError struct {
@@ -109,7 +38,14 @@ func local(err error) error { return localError{err} }
 
 func isLocal(err error) bool {
 	var l localError
-	return errors.As(err, &l)
+	var ofLayout *layout.Error
+	return errors.As(err, &l) || errors.As(err, &ofLayout)
+}
+
+// judged is an error that tells what a registry answered.
+type judged interface {
+	error
+	answer() (status int, code string)
 }
 
 // statusOf returns the HTTP status that an error reports, or 0.
@@ -119,125 +55,4 @@ func statusOf(err error) int {
 		return terr.StatusCode
 	}
 	return 0
-}
-
-// tryError is an error whose text is safe to print. The cause is not for
-// unwrapping, since its own text is not; [errors.Is] sees through.
-type tryError struct {
-	text  string
-	cause error
-}
-
-func (e *tryError) Error() string        { return e.text }
-func (e *tryError) Is(target error) bool { return errors.Is(e.cause, target) }
-
-// newTry makes a Try of an error from wherever. What others said is scrubbed
-// before it is cut, since half a password would remain.
-func newTry(cred *regcred.Credential, err error) Try {
-	t := Try{Credential: cred}
-	text := err.Error()
-	var terr *transport.Error
-	if errors.As(err, &terr) {
-		t.Status = terr.StatusCode
-		var message string
-		if len(terr.Errors) > 0 {
-			t.Code = bound(scrub(string(terr.Errors[0].Code), cred), 64)
-			message = bound(scrub(terr.Errors[0].Message, cred), 300)
-		}
-		// Its own text has the whole body of the answer.
-		text = strings.ReplaceAll(text, terr.Error(), answer(t, message))
-	}
-	var rerr *runtimeError
-	if errors.As(err, &rerr) {
-		t.Status, t.Code = rerr.status, rerr.kind
-	}
-	text = bound(scrub(printable(firstLine(text)), cred), 2000)
-	// What is ours is added last: a password may be a word of it.
-	if h := hint(t); h != "" {
-		text += " (" + h + ")"
-	}
-	t.Err = &tryError{text, err}
-	return t
-}
-
-// answer puts a registry's refusal into words.
-func answer(t Try, message string) string {
-	text := fmt.Sprintf("HTTP %d", t.Status)
-	if t.Code != "" {
-		text += " " + strings.Trim(fmt.Sprintf("%q", t.Code), `"`)
-	}
-	if message != "" {
-		text += fmt.Sprintf(" %q", message)
-	}
-	return text
-}
-
-func hint(t Try) string {
-	switch {
-	case t.Status == http.StatusUnauthorized && t.Credential == nil:
-		return "no credentials were found, and it may not be pulled without"
-	case t.Status == http.StatusUnauthorized:
-		return "user name or password is wrong or has expired, or does not cover this repository"
-	case t.Status == http.StatusForbidden:
-		return "this credential may not pull this repository"
-	case t.Status == http.StatusNotFound:
-		return "not there, or hidden from this credential: check the name"
-	case t.Status == http.StatusTooManyRequests:
-		return "the registry limits requests: try again later"
-	case t.Status >= 500:
-		return "the registry is out of order: try again later"
-	}
-	return ""
-}
-
-// firstLine drops what go-containerregistry appends to some messages: the
-// whole answer of a token server.
-func firstLine(s string) string {
-	s, _, _ = strings.Cut(s, "\n")
-	return s
-}
-
-// printable drops what could drive a terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return -1
-		}
-		return r
-	}, s)
-}
-
-func bound(s string, n int) string {
-	if len(s) > n {
-		return strings.ToValidUTF8(s[:n], "") + "…"
-	}
-	return s
-}
-
-// urlQuery finds the queries of URLs: those of object stores are signed, and
-// whoever has one can fetch the blob.
-var urlQuery = regexp.MustCompile(`(https?://[^\s"?]*)\?[^\s"]*`)
-
-// scrub takes out what must not be printed: queries of URLs, userinfo, and
-// the credential in the forms in which a server could send it back.
-func scrub(s string, cred *regcred.Credential) string {
-	s = urlQuery.ReplaceAllString(s, "$1?[redacted]")
-	if cred == nil || cred.Password == "" {
-		return s
-	}
-	password := string(cred.Password)
-	pair := []byte(cred.Username + ":" + password)
-	for _, form := range []string{
-		base64.StdEncoding.EncodeToString(pair),
-		base64.RawURLEncoding.EncodeToString(pair),
-		base64.StdEncoding.EncodeToString([]byte(password)),
-		base64.RawStdEncoding.EncodeToString([]byte(password)),
-		strings.Trim(fmt.Sprintf("%q", password), `"`),
-		url.QueryEscape(password),
-		url.PathEscape(password),
-		password,
-	} {
-		s = strings.ReplaceAll(s, form, "[redacted]")
-	}
-	return s
 }

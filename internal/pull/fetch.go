@@ -14,12 +14,14 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/regcred/regcred/internal/layout"
 )
 
 // fetcher brings the content of an image into a layout.
 type fetcher struct {
 	session  *session
-	layout   *layout
+	layout   *layout.Layout
 	progress func(Event)
 	parallel int
 	bytes    atomic.Int64 // downloaded
@@ -37,7 +39,7 @@ func (f *fetcher) fetch(ctx context.Context, pl *plan) error {
 		if err := f.blob(ctx, 0, pl.blobs[0]); err != nil {
 			return err
 		}
-		if err := f.checkPlatform(pl); err != nil {
+		if err := f.checkPlatform(ctx, pl); err != nil {
 			return err
 		}
 		first = 1
@@ -51,7 +53,7 @@ func (f *fetcher) fetch(ctx context.Context, pl *plan) error {
 		return err
 	}
 	for _, m := range pl.manifests {
-		if err := f.layout.put(ctx, m); err != nil {
+		if err := f.layout.Put(ctx, m.desc, m.raw); err != nil {
 			return err
 		}
 		f.bytes.Add(int64(len(m.raw)))
@@ -61,12 +63,15 @@ func (f *fetcher) fetch(ctx context.Context, pl *plan) error {
 
 // checkPlatform looks into the configuration of an image that is in no
 // index, before its layers are downloaded.
-func (f *fetcher) checkPlatform(pl *plan) error {
+func (f *fetcher) checkPlatform(ctx context.Context, pl *plan) error {
 	config := pl.blobs[0].Descriptor
 	if !config.MediaType.IsConfig() {
 		return nil // an artifact, for no platform
 	}
-	raw, err := f.layout.read(config)
+	if config.Size > maxManifest {
+		return fmt.Errorf("configuration %s: larger than %d bytes", config.Digest, maxManifest)
+	}
+	raw, err := f.layout.Read(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -93,7 +98,7 @@ func (f *fetcher) tell(kind EventKind, b blob, n int64, reused bool) {
 // blob stores one blob, if need be by downloading it, some times over.
 func (f *fetcher) blob(ctx context.Context, i int, b blob) error {
 	f.tell(EventStart, b, 0, false)
-	have, err := f.layout.verify(ctx, b.Descriptor)
+	have, err := f.layout.Verify(ctx, b.Descriptor)
 	if err != nil {
 		return err
 	}
@@ -110,7 +115,7 @@ func (f *fetcher) blob(ctx context.Context, i int, b blob) error {
 			return nil
 		}
 		// Wrong bytes come from a broken proxy or disk: once may be chance.
-		again := isCut(err) || errors.Is(err, errMismatch) && n == 1
+		again := isCut(err) || errors.Is(err, layout.ErrMismatch) && n == 1
 		if ctx.Err() != nil || isLocal(err) || !again || !f.session.budget.pause(ctx, n, 0) {
 			return &opError{"blob " + b.Digest.String(), f.explain(b, err)}
 		}
@@ -136,13 +141,13 @@ func (f *fetcher) download(ctx context.Context, b blob) error {
 	}
 	defer resp.Body.Close()
 	if resp.ContentLength >= 0 && resp.ContentLength != b.Size {
-		return fmt.Errorf("%w: the manifest says %d bytes, the registry offers %d", errMismatch, b.Size, resp.ContentLength)
+		return fmt.Errorf("%w: the manifest says %d bytes, the registry offers %d", layout.ErrMismatch, b.Size, resp.ContentLength)
 	}
-	w, err := f.layout.create(b.Descriptor)
+	w, err := f.layout.Create(b.Descriptor)
 	if err != nil {
 		return err
 	}
-	defer w.abort()
+	defer w.Abort()
 	// One byte more than there should be is enough to know.
 	n, err := io.Copy(w, io.LimitReader(&meter{resp.Body, f, b, 0}, b.Size+1))
 	if err != nil {
@@ -151,7 +156,7 @@ func (f *fetcher) download(ctx context.Context, b blob) error {
 	if n < b.Size {
 		return fmt.Errorf("%d of %d bytes: %w", n, b.Size, io.ErrUnexpectedEOF)
 	}
-	return w.commit()
+	return w.Commit()
 }
 
 // meter reports what it reads.
@@ -169,24 +174,4 @@ func (m *meter) Read(p []byte) (int, error) {
 		m.f.tell(EventAdvance, m.b, min(m.n, m.b.Size), false)
 	}
 	return n, err
-}
-
-// result describes what was stored.
-func (f *fetcher) result(pl *plan) *Result {
-	res := &Result{
-		Image:     f.session.target.name,
-		Digest:    pl.root.Digest.String(),
-		Resolved:  pl.resolved.String(),
-		MediaType: string(pl.root.MediaType),
-		Bytes:     f.bytes.Load(),
-	}
-	if pl.root.Platform != nil {
-		res.Platform = pl.root.Platform.String()
-	}
-	for i, b := range pl.blobs {
-		if !b.config {
-			res.Layers = append(res.Layers, Layer{b.Digest.String(), string(b.MediaType), b.Size, f.reused[i]})
-		}
-	}
-	return res
 }

@@ -5,14 +5,10 @@ package pull
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"mime"
-	"runtime"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // Bounds of an index: how deep others may be listed in it, and how large it
@@ -40,45 +36,6 @@ type plan struct {
 type blob struct {
 	v1.Descriptor
 	config bool
-}
-
-// platform is what to take of an image.
-type platform struct {
-	all bool
-	v1.Platform
-}
-
-// CheckPlatform returns the error with which a [Puller] would refuse s as its
-// Platform.
-func CheckPlatform(s string) error {
-	_, err := parsePlatform(s)
-	return err
-}
-
-func parsePlatform(s string) (platform, error) {
-	switch s {
-	case AllPlatforms:
-		return platform{all: true}, nil
-	case "":
-		s = "linux/" + runtime.GOARCH
-	}
-	p, err := v1.ParsePlatform(s)
-	if err != nil || p.OS == "" || p.Architecture == "" {
-		return platform{}, fmt.Errorf("platform %q is not os/architecture[/variant] or %q, e.g. linux/arm64", s, AllPlatforms)
-	}
-	return platform{Platform: normal(*p)}, nil
-}
-
-// normal drops a variant that says nothing: v8 is all there is of arm64.
-func normal(p v1.Platform) v1.Platform {
-	if p.Architecture == "arm64" && p.Variant == "v8" {
-		p.Variant = ""
-	}
-	return p
-}
-
-func (p platform) takes(have v1.Platform) bool {
-	return p.all || normal(have).Satisfies(p.Platform)
 }
 
 // plan reads the manifests.
@@ -191,58 +148,4 @@ func (pl *plan) addBlob(b blob) {
 		pl.seen[b.Digest] = true
 		pl.blobs = append(pl.blobs, b)
 	}
-}
-
-func parseIndex(m manifest) ([]v1.Descriptor, error) {
-	var index v1.IndexManifest
-	if err := decode(m, &index); err != nil {
-		return nil, err
-	}
-	return index.Manifests, checkDescriptors(m, index.Manifests)
-}
-
-// decode reads a manifest; all errors name it.
-func decode(m manifest, into any) error {
-	if err := json.Unmarshal(m.raw, into); err != nil {
-		return fmt.Errorf("manifest %s: not valid: %w", m.desc.Digest, err)
-	}
-	return nil
-}
-
-func checkDescriptors(m manifest, list []v1.Descriptor) error {
-	for _, d := range list {
-		if d.Digest.Hex == "" || d.Size < 0 {
-			return fmt.Errorf("manifest %s: not valid: a descriptor without digest, or with size %d", m.desc.Digest, d.Size)
-		}
-	}
-	return nil
-}
-
-// mediaTypeOf returns the kind of a manifest. Header and content must not
-// disagree: what is an image to one reader and an index to another is an
-// attack (CVE-2021-41190).
-func mediaTypeOf(header string, raw []byte) (types.MediaType, error) {
-	var doc struct {
-		MediaType string            `json:"mediaType"`
-		Manifests []json.RawMessage `json:"manifests"`
-		Layers    []json.RawMessage `json:"layers"`
-	}
-	if err := json.Unmarshal(raw, &doc); err != nil {
-		return "", fmt.Errorf("not a manifest: %w", err)
-	}
-	mt, _, err := mime.ParseMediaType(header)
-	if err != nil {
-		mt = doc.MediaType
-	}
-	if doc.MediaType != "" && doc.MediaType != mt {
-		return "", fmt.Errorf("the registry calls it %q, it calls itself %q", mt, doc.MediaType)
-	}
-	kind := types.MediaType(mt)
-	switch {
-	case kind.IsIndex() && doc.Layers == nil, kind.IsImage() && doc.Manifests == nil:
-		return kind, nil
-	case kind.IsSchema1():
-		return "", fmt.Errorf("media type %q is an image of Docker before 2016, which runtimes have given up: push it again with a newer tool", mt)
-	}
-	return "", fmt.Errorf("media type %q: not an image or an index of images", mt)
 }

@@ -20,13 +20,13 @@ package pull
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/layout"
 )
 
 // Puller pulls images. The zero value is ready to use; the fields must not
@@ -68,9 +68,6 @@ type Puller struct {
 
 	mu sync.Mutex // held while an index.json changes
 }
-
-// AllPlatforms as [Puller.Platform] takes an image index whole.
-const AllPlatforms = "all"
 
 // Result is a successful pull.
 type Result struct {
@@ -114,26 +111,30 @@ func (p *Puller) Pull(ctx context.Context, image string, creds []regcred.Credent
 	if err != nil {
 		return nil, fmt.Errorf("pulling %q: %w", image, err)
 	}
-	if err := checkDir(dir); err != nil {
+	if err := layout.Check(ctx, dir); err != nil {
 		return nil, fmt.Errorf("pulling %q: %w", image, err)
 	}
-	j := &job{p: p, target: t, want: want, dir: dir, budget: newBudget(p.Retry)}
+	j := &job{p: p, want: want, dir: dir, registry: registry{
+		target:    t,
+		transport: cmp.Or(p.Transport, http.DefaultTransport),
+		idle:      cmp.Or(p.IdleTimeout, 30*time.Second),
+		budget:    newBudget(p.Retry),
+	}}
 	return j.tryAll(ctx, creds)
 }
 
 // job is one call of Pull.
 type job struct {
-	p      *Puller
-	target target
-	want   platform
-	dir    string
-	budget *budget
+	p        *Puller
+	registry registry
+	want     platform
+	dir      string
 }
 
 // tryAll pulls with one credential after the other.
 func (j *job) tryAll(ctx context.Context, creds []regcred.Credential) (*Result, error) {
 	var res *Result
-	used, failed, err := inTurn(ctx, j.target.name, creds, j.p.Refused, func(cred *regcred.Credential) (err error) {
+	used, failed, err := inTurn(ctx, j.registry.target.name, creds, j.p.Refused, func(cred *regcred.Credential) (err error) {
 		res, err = j.try(ctx, cred)
 		return err
 	})
@@ -144,40 +145,9 @@ func (j *job) tryAll(ctx context.Context, creds []regcred.Credential) (*Result, 
 	return res, nil
 }
 
-// inTurn tries credentials as a kubelet does: without any, once anonymously;
-// otherwise once with each until one works, and not anonymously after that.
-func inTurn(ctx context.Context, image string, creds []regcred.Credential, refused func(regcred.Credential), try func(*regcred.Credential) error) (used *regcred.Credential, failed []Try, err error) {
-	tries := []*regcred.Credential{nil} // anonymous
-	if len(creds) > 0 {
-		tries = tries[:0]
-		for i := range creds {
-			tries = append(tries, &creds[i])
-		}
-	}
-	for _, cred := range tries {
-		err := try(cred)
-		if err == nil {
-			return cred, failed, nil
-		}
-		if done := ctx.Err(); done != nil && !errors.Is(err, done) {
-			err = fmt.Errorf("%w: %w", done, err)
-		}
-		t := newTry(cred, err)
-		failed = append(failed, t)
-		if t.Status == http.StatusUnauthorized && cred != nil && refused != nil {
-			refused(*cred)
-		}
-		// Another credential mends neither a full disk nor a lost caller.
-		if ctx.Err() != nil || isLocal(err) {
-			break
-		}
-	}
-	return nil, nil, &Error{Image: image, Tries: failed, Untried: len(tries) - len(failed)}
-}
-
 // try is one whole pull with one credential.
 func (j *job) try(ctx context.Context, cred *regcred.Credential) (*Result, error) {
-	s, err := j.login(ctx, cred)
+	s, err := j.registry.login(ctx, cred)
 	if err != nil {
 		return nil, err
 	}
@@ -185,19 +155,39 @@ func (j *job) try(ctx context.Context, cred *regcred.Credential) (*Result, error
 	if err != nil {
 		return nil, err
 	}
-	lay, err := openLayout(j.dir)
+	lay, err := layout.Open(j.dir)
 	if err != nil {
 		return nil, err
 	}
-	defer lay.close()
+	defer lay.Close()
 	f := &fetcher{session: s, layout: lay, progress: j.p.Progress, parallel: cmp.Or(j.p.Parallel, 3)}
 	if err := f.fetch(ctx, pl); err != nil {
 		return nil, err
 	}
 	j.p.mu.Lock()
 	defer j.p.mu.Unlock()
-	if err := lay.name(ctx, pl.root, j.target.name); err != nil {
+	if err := lay.Name(ctx, pl.root, j.registry.target.name); err != nil {
 		return nil, err
 	}
-	return f.result(pl), nil
+	return j.result(pl, f), nil
+}
+
+// result describes what was stored.
+func (j *job) result(pl *plan, f *fetcher) *Result {
+	res := &Result{
+		Image:     j.registry.target.name,
+		Digest:    pl.root.Digest.String(),
+		Resolved:  pl.resolved.String(),
+		MediaType: string(pl.root.MediaType),
+		Bytes:     f.bytes.Load(),
+	}
+	if pl.root.Platform != nil {
+		res.Platform = pl.root.Platform.String()
+	}
+	for i, b := range pl.blobs {
+		if !b.config {
+			res.Layers = append(res.Layers, Layer{b.Digest.String(), string(b.MediaType), b.Size, f.reused[i]})
+		}
+	}
+	return res
 }

@@ -11,10 +11,11 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/regcred/regcred/internal/remote"
 )
 
 // Retry says how requests are repeated that got 429 or 5xx, or whose
@@ -107,22 +108,12 @@ func worthRetrying(resp *http.Response, err error) (again bool, asked time.Durat
 	}
 	switch {
 	case resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode == http.StatusServiceUnavailable:
-		return true, retryAfter(resp.Header.Get("Retry-After"))
+		asked, _ = remote.RetryAfter(resp.Header, time.Now())
+		return true, asked
 	case resp.StatusCode >= 500 && resp.StatusCode != http.StatusNotImplemented:
 		return true, 0
 	}
 	return false, 0
-}
-
-// retryAfter parses a Retry-After header: seconds or a date (RFC 9110, 10.2.3).
-func retryAfter(h string) time.Duration {
-	if s, err := strconv.ParseUint(h, 10, 31); err == nil {
-		return time.Duration(s) * time.Second
-	}
-	if at, err := http.ParseTime(h); err == nil {
-		return time.Until(at)
-	}
-	return 0
 }
 
 // isCut reports whether a connection broke once it stood. One that cannot be

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/regcred/regcred/internal/layout"
 )
 
 // answers plays a server: one status and Retry-After after the other, the last for ever.
@@ -115,8 +117,9 @@ func TestRetryAfter(t *testing.T) {
 			"99999999999999999999": 0,
 			time.Now().Add(90 * time.Second).UTC().Format(http.TimeFormat): 90 * time.Second,
 		} {
-			if got := retryAfter(h); got != want {
-				t.Errorf("retryAfter(%q) = %s, want %s", h, got, want)
+			refusal := &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {h}}}
+			if _, got := worthRetrying(refusal, nil); got != want {
+				t.Errorf("Retry-After: %q asks for %s, want %s", h, got, want)
 			}
 		}
 	})
@@ -135,7 +138,7 @@ func TestIsCut(t *testing.T) {
 		{errors.New("http2: server sent GOAWAY and closed the connection"), true},
 		{context.Canceled, false},
 		{errIdle, false},
-		{errMismatch, false},
+		{layout.ErrMismatch, false},
 	} {
 		if got := isCut(tt.err); got != tt.want {
 			t.Errorf("isCut(%v) = %t, want %t", tt.err, got, tt.want)

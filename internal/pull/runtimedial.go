@@ -27,10 +27,6 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// maxMessage bounds an answer of the runtime, in bytes.
-// kubelet: cri-client has the same bound. gRPC's own is 4 MiB.
-const maxMessage = 16 << 20
-
 // maxDial bounds the first call: it needs nothing but a runtime that runs.
 const maxDial = 10 * time.Second
 
@@ -131,7 +127,7 @@ func (r *Runtime) greet(ctx context.Context) error {
 	defer cancel()
 	v, err := r.version(ctx)
 	if err == nil {
-		r.Name, r.Version = printable(v.RuntimeName), printable(v.RuntimeVersion)
+		r.Name, r.Version = short(v.RuntimeName), short(v.RuntimeVersion)
 		return nil
 	}
 	if status.Code(err) == codes.Unimplemented {
@@ -149,6 +145,9 @@ func (r *Runtime) greet(ctx context.Context) error {
 	}
 	return newRuntimeError(ctx, err)
 }
+
+// short makes a name that a runtime gives itself one line of bounded length.
+func short(s string) string { return bound(strings.Join(strings.Fields(s), " "), 100) }
 
 // version asks until the runtime is ready: containerd serves its socket a
 // moment before.

@@ -21,6 +21,10 @@ import (
 	"github.com/regcred/regcred"
 )
 
+// maxMessage bounds an answer of the runtime, in bytes.
+// kubelet: cri-client has the same bound. gRPC's own is 4 MiB.
+const maxMessage = 16 << 20
+
 // runtimeError is what a container runtime, or gRPC in its place, says of a
 // call that failed. CRI has no fields for a registry's answer, so it is read
 // out of the text.
@@ -36,6 +40,8 @@ type runtimeError struct {
 
 func (e *runtimeError) Error() string { return e.text }
 func (e *runtimeError) Unwrap() error { return e.cause }
+
+func (e *runtimeError) answer() (status int, code string) { return e.status, e.kind }
 
 func newRuntimeError(ctx context.Context, err error) *runtimeError {
 	s := status.Convert(err)

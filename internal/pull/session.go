@@ -4,51 +4,47 @@
 package pull
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
-	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/regcred/regcred"
 )
 
-// maxManifest is what a registry must accept, and most do not exceed
-// (OCI distribution specification, "Pushing Manifests"), in bytes.
-const maxManifest = 4 << 20
-
 const maxRedirects = 10
+
+// registry is where an image is, and how to speak to it.
+type registry struct {
+	target    target
+	transport http.RoundTripper
+	idle      time.Duration
+	budget    *budget
+}
 
 // session is a login at a registry.
 type session struct {
-	target target
+	registry
 	client *http.Client
-	budget *budget
 }
 
 // login finds out how the registry wants to be asked, and gets a token if it
 // wants one. With Basic authentication a password is not tested here.
-func (j *job) login(ctx context.Context, cred *regcred.Credential) (*session, error) {
+func (r registry) login(ctx context.Context, cred *regcred.Credential) (*session, error) {
 	auth, err := authenticator(cred)
 	if err != nil {
 		return nil, &opError{"login", err}
 	}
-	var rt http.RoundTripper = &wire{
-		inner:  cmp.Or(j.p.Transport, http.DefaultTransport),
-		target: j.target,
-		idle:   cmp.Or(j.p.IdleTimeout, 30*time.Second),
-	}
-	rt = transport.NewUserAgent(&retrier{inner: rt, budget: j.budget}, "regcred")
-	repo := j.target.ref.Context()
+	var rt http.RoundTripper = &wire{inner: r.transport, target: r.target, idle: r.idle}
+	rt = transport.NewUserAgent(&retrier{inner: rt, budget: r.budget}, "regcred")
+	repo := r.target.ref.Context()
 	login := context.WithValue(ctx, loginKey{}, true)
 	rt, err = transport.NewWithContext(login, repo.Registry, auth, rt, []string{repo.Scope(transport.PullScope)})
 	if err != nil {
@@ -60,7 +56,7 @@ func (j *job) login(ctx context.Context, cred *regcred.Credential) (*session, er
 		}
 		return nil
 	}}
-	return &session{target: j.target, client: client, budget: j.budget}, nil
+	return &session{r, client}, nil
 }
 
 // authenticator never makes an anonymous login of a credential.
@@ -102,18 +98,6 @@ func (s *session) get(ctx context.Context, kind, id string, header http.Header) 
 	return resp, nil
 }
 
-// acceptManifests are the kinds that a layout can hold.
-var acceptManifests = strings.Join([]string{
-	string(types.OCIImageIndex), string(types.OCIManifestSchema1),
-	string(types.DockerManifestList), string(types.DockerManifestSchema2),
-}, ", ")
-
-// manifest is the bytes of a manifest or index, verified, with its descriptor.
-type manifest struct {
-	raw  []byte
-	desc v1.Descriptor
-}
-
 // manifest gets a manifest by tag or digest.
 func (s *session) manifest(ctx context.Context, id string) (manifest, error) {
 	for n := 1; ; n++ {
@@ -149,23 +133,4 @@ func (s *session) getManifest(ctx context.Context, id string) (manifest, error) 
 		return manifest{}, err
 	}
 	return manifest{raw, v1.Descriptor{MediaType: mediaType, Size: int64(len(raw)), Digest: digest}}, nil
-}
-
-// hashOf returns the digest of a manifest; if it was asked for by digest, the
-// manifest must have that.
-func hashOf(id string, raw []byte) (v1.Hash, error) {
-	want, err := v1.NewHash(id)
-	if err != nil { // a tag
-		want = v1.Hash{Algorithm: "sha256"}
-	}
-	h, err := v1.Hasher(want.Algorithm)
-	if err != nil {
-		return v1.Hash{}, err
-	}
-	h.Write(raw)
-	got := v1.Hash{Algorithm: want.Algorithm, Hex: fmt.Sprintf("%x", h.Sum(nil))}
-	if want.Hex != "" && got != want {
-		return v1.Hash{}, fmt.Errorf("the registry sent something else, with digest %s", got)
-	}
-	return got, nil
 }

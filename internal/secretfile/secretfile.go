@@ -12,10 +12,11 @@ package secretfile
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"runtime"
+
+	"github.com/regcred/regcred/internal/regularfile"
 )
 
 // MaxSize bounds a file in bytes. A Kubernetes secret is no larger.
@@ -64,9 +65,9 @@ func readOnce(paths []string) ([]File, error) {
 		}
 	}()
 	for _, path := range paths {
-		f, err := open(path)
+		f, err := regularfile.Open(path)
 		if err != nil {
-			return nil, err
+			return nil, explain(path, err)
 		}
 		opened = append(opened, f)
 	}
@@ -80,7 +81,7 @@ func readOnce(paths []string) ([]File, error) {
 		if now, err := os.Stat(paths[i]); err != nil || !os.SameFile(info, now) {
 			return nil, errReplaced
 		}
-		data, err := read(f)
+		data, err := regularfile.ReadAll(f, MaxSize)
 		if err != nil {
 			return nil, explain(paths[i], err)
 		}
@@ -89,48 +90,16 @@ func readOnce(paths []string) ([]File, error) {
 	return files, nil
 }
 
-func open(path string) (*os.File, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, explain(path, err)
-	}
-	// Checked before the file is opened: opening a named pipe waits for a writer.
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%q is %s; name a regular file", path, describe(info.Mode()))
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, explain(path, err)
-	}
-	return f, nil
-}
-
-func read(f *os.File) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
-	if err == nil && len(data) > MaxSize {
-		err = fmt.Errorf("it has more than %d bytes: is it the right file?", MaxSize)
-	}
-	return data, err
-}
-
-func describe(m fs.FileMode) string {
-	switch {
-	case m.IsDir():
-		return "a directory"
-	case m&fs.ModeNamedPipe != 0:
-		return "a named pipe"
-	case m&fs.ModeSocket != 0:
-		return "a socket"
-	}
-	return "a device"
-}
-
 // explain leaves out the name of the system call.
 func explain(path string, err error) error {
-	if failed, ok := errors.AsType[*fs.PathError](err); ok {
-		err = failed.Err
-	}
+	err = regularfile.Cause(err)
+	refused, irregular := errors.AsType[*regularfile.NotRegularError](err)
+	_, large := errors.AsType[*regularfile.TooLargeError](err)
 	switch {
+	case irregular:
+		return fmt.Errorf("%q is %s; name a regular file", path, refused.Kind())
+	case large:
+		return fmt.Errorf("%q: %w: is it the right file?", path, err)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%q: there is no such file: %w", path, err)
 	case errors.Is(err, fs.ErrPermission):

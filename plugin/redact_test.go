@@ -4,11 +4,6 @@
 package plugin
 
 import (
-	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
-	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -18,71 +13,6 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 )
-
-func TestScrub(t *testing.T) {
-	for _, tt := range []struct {
-		name, text string
-		secrets    []string
-		want       string
-	}{
-		{"nothing to hide", "no such host", nil, "no such host"},
-		{"empty secret", "no such host", []string{""}, "no such host"},
-		{"once", "token abcd refused", []string{"abcd"}, "token [redacted] refused"},
-		{"inside a word", "xabcdx", []string{"abcd"}, "x[redacted]x"},
-		{"twice", "abcd abcd", []string{"abcd"}, "[redacted] [redacted]"},
-		{"side by side", "abcdabcd", []string{"abcd"}, "[redacted]"},
-		{"overlapping", "abcdefgh", []string{"abcde", "defgh"}, "[redacted]"},
-		{"overlapping itself", "abababab.", []string{"ababab"}, "[redacted]."},
-		{"one in another", "abcdefgh", []string{"cdef", "abcdefgh"}, "[redacted]"},
-		{"short as a word", "login ci:abc refused", []string{"abc"}, "login ci:[redacted] refused"},
-		{"short as a part of words", "a cab, an abacus", []string{"a"}, "[redacted] cab, an abacus"},
-		{"end cut off", "Bearer abcdefghij", []string{"abcdefghijklmnop"}, "Bearer [redacted]"},
-		{"less than eight bytes at the end", "Bearer abcdefg", []string{"abcdefghijklmnop"}, "Bearer abcdefg"},
-		{"line end in the secret", "password abcdef refused", []string{"abcdef\n"}, "password [redacted] refused"},
-		{"after it was made harmless", "pass\xffword!", []string{"pass\ufffdword"}, "[redacted]!"},
-		{"control characters in the secret", "x a\x1bbcd y", []string{"a\x1bbcd"}, "x [redacted] y"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := scrub(tt.text, tt.secrets); got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-		})
-	}
-}
-
-func TestScrubForms(t *testing.T) {
-	secret := canary.Password + "/+<\"\\ é\tü=" // with what is written differently somewhere
-	marshalled, err := json.Marshal(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
-	forms := map[string]string{
-		"raw":            secret,
-		"JSON":           string(marshalled),
-		"quoted":         fmt.Sprintf("%q", secret),
-		"query":          url.QueryEscape(secret),
-		"path":           url.PathEscape(secret),
-		"hex":            hex.EncodeToString([]byte(secret)),
-		"upper-case hex": fmt.Sprintf("%X", secret),
-	}
-	for _, user := range []string{"", "u:", "us:", "use:", "user:"} {
-		for name, encoding := range map[string]*base64.Encoding{
-			"std": base64.StdEncoding, "url": base64.URLEncoding, "raw std": base64.RawStdEncoding, "raw url": base64.RawURLEncoding,
-		} {
-			forms["base64 "+name+" "+user] = encoding.EncodeToString([]byte(user + secret))
-		}
-	}
-	for name, form := range forms {
-		got := scrub("error: "+form+" refused", []string{secret})
-		canary.Check(t, name, got)
-		if !strings.HasPrefix(got, "error: ") || !strings.HasSuffix(got, " refused") {
-			t.Errorf("%s: too much is masked", name)
-		}
-		if len(got) > len("error: [redacted] refused")+20 {
-			t.Errorf("%s: %d bytes are left", name, len(got))
-		}
-	}
-}
 
 func TestAnswerSecrets(t *testing.T) {
 	for _, tt := range []struct {
@@ -137,7 +67,7 @@ func FuzzScrub(f *testing.F) {
 	f.Add("", strings.Repeat("ab", keep), "ab", uint16(100))
 	f.Add("x", "[redacted", "]", uint16(0))
 	f.Fuzz(func(t *testing.T, before, secret, after string, pad uint16) {
-		if len(secret) < minWord || len(secret) > 5*keep {
+		if len(secret) < 4 || len(secret) > 5*keep {
 			return
 		}
 		var h headTail

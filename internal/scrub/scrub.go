@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package plugin
+// Package scrub takes secrets out of texts that are shown: errors, and what
+// programs wrote to standard error. A secret is found in each form in which
+// programs write it: quoted, in JSON, in a URL, in hex, in base64.
+//
+//	line := scrub.Text(err.Error(), []string{password, token})
+//
+// It cannot know a secret that it is not given, and a text must be scrubbed
+// before it is shortened: half a password is one too. It imports nothing of
+// this module, since plugins are built from it.
+package scrub
 
 import (
 	"bytes"
@@ -15,16 +24,15 @@ import (
 	"unicode/utf8"
 )
 
+// Mask stands in place of a secret.
+const Mask = "[redacted]"
+
 const (
 	// minWord is the length from which a form of a secret is removed wherever
 	// it stands. A shorter one is removed where it stands as a word: removing
 	// "a" everywhere would destroy the text, and tell by the holes what the
 	// secret is.
 	minWord = 4
-
-	// minConfigured is the length from which values of Command.Env and
-	// Command.Args count as secrets. Shorter ones are things like "true".
-	minConfigured = 8
 
 	// minCut is how much of a secret must stand at the very end of a text to
 	// count as one that was cut off.
@@ -33,103 +41,31 @@ const (
 	// minSure is the length from which a secret is told wherever it stands,
 	// and not by chance.
 	minSure = 8
-
-	// maxSecrets bounds the work that an answer can cause.
-	maxSecrets = 1000
 )
 
-// secrets returns what must not appear in standard error: what is known of a
-// run, and the values of Env and Args, but for those that the image itself
-// says, such as a registry that a flag allows.
-func (c Command) secrets(known []string, image string) []string {
-	var values []string
-	for _, entry := range c.Env {
-		_, value, _ := strings.Cut(entry, "=")
-		values = append(values, value)
-	}
-	for _, arg := range c.Args {
-		// Of a flag, the value counts and the name does not.
-		if strings.HasPrefix(arg, "-") {
-			_, arg, _ = strings.Cut(arg, "=")
-		}
-		values = append(values, arg)
-	}
-	values = slices.DeleteFunc(values, func(v string) bool {
-		return len(v) < minConfigured || strings.Contains(image, v)
+// Text returns text with a mask in place of every secret in every form in
+// which programs write it, as harmless UTF-8: control and formatting
+// characters, but for tabs and line ends, are written as Go escapes. An empty
+// secret is none.
+func Text(text string, secrets []string) string { return Part(text, secrets, false, false) }
+
+// Part is [Text] for what is left of a longer text: what stands at an end where
+// it was cut is masked too if it may be a part of a secret.
+//
+// Masking is done before and after the text is made harmless, since that
+// changes bytes.
+func Part(text string, secrets []string, cutStart, cutEnd bool) string {
+	forms := allForms(secrets)
+	return maskForms(harmlessText(maskForms(text, forms, cutStart, cutEnd)), forms, false, false)
+}
+
+// Holds reports whether one of the secrets stands in text. The shortest do not
+// count, and short ones only as a word: "pass" is no password in "password".
+func Holds(text string, secrets []string) bool {
+	return slices.ContainsFunc(secrets, func(s string) bool {
+		return len(s) >= minWord &&
+			slices.ContainsFunc(secretForms(s), func(form string) bool { return tells(text, form) })
 	})
-	return slices.Concat(known, values)
-}
-
-// answerSecrets returns the strings of an answer that may be secrets, however
-// broken the answer is: all but the user names and what the protocol fixes.
-func answerSecrets(stdout []byte) []string {
-	var secrets []string
-	dec := tokens(stdout)
-	type level struct {
-		object bool
-		name   string // of the member whose value is next
-		isName bool   // a member's name is next
-	}
-	levels := []level{{}}
-	for {
-		token, err := dec.Token()
-		if err != nil {
-			return secrets
-		}
-		top := &levels[len(levels)-1]
-		switch token := token.(type) {
-		case json.Delim:
-			switch token {
-			case '{', '[':
-				top.isName = top.object
-				levels = append(levels, level{object: token == '{', isName: token == '{'})
-			default:
-				levels = levels[:len(levels)-1]
-			}
-			continue
-		case string:
-			if top.isName {
-				top.name, top.isName = token, false
-				continue
-			}
-			if !harmless(top.name) {
-				secrets = append(secrets, token)
-			}
-		}
-		top.isName = top.object
-	}
-}
-
-func harmless(field string) bool {
-	switch strings.ToLower(field) {
-	case "kind", "apiversion", "cachekeytype", "cacheduration", "expirationtimestamp", "username":
-		return true
-	}
-	return false
-}
-
-// holds reports whether one of the secrets stands in what was kept. The
-// shortest do not count, and short ones only as a word: "pass" is no password
-// in "password".
-func (h *headTail) holds(secrets []string) bool {
-	texts := []string{string(h.head) + string(h.tail)}
-	if h.dropped > 0 {
-		texts = []string{string(h.head), string(h.tail)}
-	}
-	if len(secrets) > maxSecrets {
-		secrets = secrets[:maxSecrets]
-	}
-	for _, s := range secrets {
-		if len(s) < minWord {
-			continue
-		}
-		for _, form := range secretForms(s) {
-			if slices.ContainsFunc(texts, func(text string) bool { return tells(text, form) }) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // tells reports whether form stands in text other than by chance.
@@ -149,35 +85,6 @@ func tells(text, form string) bool {
 			return true
 		}
 	}
-}
-
-// text returns the head and the tail without secrets, as harmless UTF-8.
-func (h *headTail) text(secrets []string) string {
-	if len(h.head) == 0 {
-		return ""
-	}
-	if len(secrets) > maxSecrets {
-		return fmt.Sprintf("(standard error is withheld: there are %d secrets to remove)", len(secrets))
-	}
-	forms := allForms(secrets)
-	if h.dropped == 0 {
-		return scrubForms(string(h.head)+string(h.tail), forms, false, false)
-	}
-	return scrubForms(string(h.head), forms, false, true) +
-		fmt.Sprintf("\n(%d bytes left out)\n", h.dropped) +
-		scrubForms(string(h.tail), forms, true, false)
-}
-
-// scrub returns text without secrets, as harmless UTF-8.
-func scrub(text string, secrets []string) string {
-	return scrubForms(text, allForms(secrets), false, false)
-}
-
-// scrubForms masks every form of a secret in text, and the parts of one that
-// stand where text was cut. It is done before and after the text is made
-// harmless, since that changes bytes.
-func scrubForms(text string, forms []string, cutStart, cutEnd bool) string {
-	return maskForms(harmlessText(maskForms(text, forms, cutStart, cutEnd)), forms, false, false)
 }
 
 // allForms returns the texts in which the secrets may appear, without duplicates.
@@ -281,7 +188,7 @@ func maskForms(text string, forms []string, cutStart, cutEnd bool) string {
 		case !hidden[i]:
 			b.WriteByte(text[i])
 		case i == 0 || !hidden[i-1]:
-			b.WriteString(mask)
+			b.WriteString(Mask)
 		}
 	}
 	return b.String()
@@ -344,13 +251,4 @@ func harmlessText(s string) string {
 		b.WriteString(quoted[1 : len(quoted)-1])
 	}
 	return b.String()
-}
-
-// oneLine returns s as one line of at most max bytes, for an error message.
-func oneLine(s string, max int) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > max {
-		s = strings.ToValidUTF8(s[:max], "") + "…"
-	}
-	return s
 }

@@ -3,7 +3,7 @@
 
 //go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly)
 
-package pull
+package layout
 
 import (
 	"context"

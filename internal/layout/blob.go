@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package layout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"path"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/regcred/regcred/internal/regularfile"
+)
+
+const blobsDir = "blobs"
+
+// ErrMismatch is in the chain of the error for bytes that are not what their
+// descriptor says.
+var ErrMismatch = errors.New("not what the manifest says")
+
+func blobPath(h v1.Hash) string { return path.Join(blobsDir, h.Algorithm, h.Hex) }
+
+// Verify reports whether a blob is in the layout with the right content. One
+// that is not right is left to be replaced.
+func (l *Layout) Verify(ctx context.Context, d v1.Descriptor) (bool, error) {
+	info, err := l.root.Lstat(blobPath(d.Digest))
+	if err != nil || !info.Mode().IsRegular() || info.Size() != d.Size {
+		return false, nil
+	}
+	f, err := regularfile.OpenIn(l.root, blobPath(d.Digest))
+	if err != nil {
+		return false, nil
+	}
+	defer f.Close()
+	h, err := v1.Hasher(d.Digest.Algorithm)
+	if err != nil {
+		return false, err
+	}
+	if _, err := io.Copy(h, contextReader{ctx, f}); err != nil {
+		return false, ctx.Err() // unreadable is as good as absent
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)) == d.Digest.Hex, nil
+}
+
+// contextReader stops reading a file when the context ends.
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c contextReader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
+}
+
+// Read returns a small blob that has been stored.
+func (l *Layout) Read(ctx context.Context, d v1.Descriptor) ([]byte, error) {
+	raw, err := regularfile.ReadIn(ctx, l.root, blobPath(d.Digest), d.Size)
+	if err != nil {
+		return nil, l.fail("reading blob "+d.Digest.String(), err)
+	}
+	return raw, nil
+}
+
+// Put stores a blob that is at hand, such as a manifest.
+func (l *Layout) Put(ctx context.Context, d v1.Descriptor, raw []byte) error {
+	if have, err := l.Verify(ctx, d); have || err != nil {
+		return err
+	}
+	w, err := l.Create(d)
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	if _, err := w.Write(raw); err != nil {
+		return err
+	}
+	return w.Commit()
+}
+
+// Blob is a blob on its way into the layout.
+type Blob struct {
+	p    *pending
+	desc v1.Descriptor
+	hash hash.Hash
+	size int64
+}
+
+// Create begins a blob, which is ended by Commit or Abort.
+func (l *Layout) Create(d v1.Descriptor) (*Blob, error) {
+	h, err := v1.Hasher(d.Digest.Algorithm)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.root.MkdirAll(path.Dir(blobPath(d.Digest)), 0o777); err != nil {
+		return nil, l.fail("making a place for blobs", err)
+	}
+	p, err := l.newPending(blobPath(d.Digest))
+	if err != nil {
+		return nil, l.fail("writing blob "+d.Digest.String(), err)
+	}
+	return &Blob{p: p, desc: d, hash: h}, nil
+}
+
+// Write writes what is next.
+func (w *Blob) Write(p []byte) (int, error) {
+	n, err := w.p.file.Write(p)
+	w.hash.Write(p[:n])
+	w.size += int64(n)
+	if err != nil {
+		return n, w.p.l.fail("writing blob "+w.desc.Digest.String(), err)
+	}
+	return n, nil
+}
+
+// Commit gives the blob its name if its size and digest are right. Else the
+// error is an [ErrMismatch].
+func (w *Blob) Commit() error {
+	if w.size != w.desc.Size {
+		return fmt.Errorf("%w: the manifest says %d bytes, the registry sent %s", ErrMismatch, w.desc.Size, atLeast(w.size, w.desc.Size))
+	}
+	if got := fmt.Sprintf("%x", w.hash.Sum(nil)); got != w.desc.Digest.Hex {
+		return fmt.Errorf("%w: what the registry sent has the digest %s:%s", ErrMismatch, w.desc.Digest.Algorithm, got)
+	}
+	if err := w.p.commit(); err != nil {
+		return w.p.l.fail("writing blob "+w.desc.Digest.String(), err)
+	}
+	return nil
+}
+
+// Abort removes the blob unless it has been committed.
+func (w *Blob) Abort() { w.p.abort() }
+
+func atLeast(n, want int64) string {
+	if n > want {
+		return "more"
+	}
+	return fmt.Sprint(n)
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package layout writes images into OCI image layouts, which several pulls may
+// share. A blob gets its name when it is whole and right, and index.json
+// changes at one stroke, when everything that it names is there:
+//
+//	l, err := layout.Open(dir)
+//	w, err := l.Create(descriptor)
+//	_, err = io.Copy(w, body)
+//	err = w.Commit()
+//	err = l.Name(ctx, manifest, "registry.example/team/app:v1")
+//
+// It does not know where the bytes come from, and takes nothing away.
+package layout
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/regcred/regcred/internal/regularfile"
+)
+
+// Names and values of the OCI image layout specification.
+const (
+	layoutFile    = "oci-layout"
+	layoutVersion = "1.0.0"
+	indexFile     = "index.json"
+	refName       = "org.opencontainers.image.ref.name"
+)
+
+// Bounds of files that are read, in bytes.
+const (
+	maxMarker = 1 << 20
+	maxIndex  = 64 << 20
+)
+
+// Layout is an OCI image layout on disk. It is safe for concurrent use, but
+// for [Layout.Name].
+type Layout struct {
+	dir  string
+	root *os.Root // all access goes through it: a symbolic link inside leads nothing out
+}
+
+// Error is of this machine, not of where an image comes from.
+type Error struct{ Err error }
+
+// Error returns the text of the error.
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Check reports whether dir can take an image, and changes nothing.
+func Check(ctx context.Context, dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("output directory: %w", err)
+	}
+	// Another pull may be about to make a layout here. Its marker comes first,
+	// so it can be seen by now if anything else could be seen before.
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), tempPrefix) })
+	if len(entries) == 0 {
+		return nil
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("output directory: %w", err)
+	}
+	l := &Layout{dir: dir, root: root}
+	defer l.Close()
+	return l.check(ctx)
+}
+
+func (l *Layout) check(ctx context.Context) error {
+	const left = "it is left as it is, choose another"
+	raw, err := regularfile.ReadIn(ctx, l.root, layoutFile, maxMarker)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("output directory %q is not empty and not an OCI image layout: "+left, l.dir)
+	}
+	if err != nil {
+		return fmt.Errorf("output directory %q: %s: %w", l.dir, layoutFile, regularfile.Cause(err))
+	}
+	var marker struct {
+		Version string `json:"imageLayoutVersion"`
+	}
+	if err := json.Unmarshal(raw, &marker); err != nil || marker.Version != layoutVersion {
+		return fmt.Errorf("output directory %q is not an OCI image layout of version %s: "+left, l.dir, layoutVersion)
+	}
+	raw, err = l.readIndex(ctx)
+	if err == nil {
+		_, _, err = parseIndex(raw)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("output directory %q: %s: %w: "+left, l.dir, indexFile, err)
+	}
+	return nil
+}
+
+func (l *Layout) readIndex(ctx context.Context) ([]byte, error) {
+	raw, err := regularfile.ReadIn(ctx, l.root, indexFile, maxIndex)
+	return raw, regularfile.Cause(err)
+}
+
+// Open opens the layout at dir, or makes one. An index.json comes only with
+// the first image. The caller closes the Layout.
+func Open(dir string) (*Layout, error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, &Error{fmt.Errorf("output directory: %w", err)}
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, &Error{fmt.Errorf("output directory: %w", err)}
+	}
+	l := &Layout{dir: dir, root: root}
+	if _, err := root.Stat(layoutFile); err != nil {
+		// First of all files, so that a pull that is cut short leaves a
+		// directory that the next one accepts.
+		if err := l.replace(layoutFile, []byte(`{"imageLayoutVersion":"`+layoutVersion+`"}`)); err != nil {
+			l.Close()
+			return nil, l.fail("writing "+layoutFile, err)
+		}
+	}
+	return l, nil
+}
+
+// Close ends the use of the layout.
+func (l *Layout) Close() { _ = l.root.Close() } // a directory handle: nothing can be lost
+
+// fail describes an error of this machine, not of the registry.
+func (l *Layout) fail(what string, err error) error {
+	err = fmt.Errorf("%s in directory %q: %w", what, l.dir, err)
+	if isDiskFull(err) {
+		err = fmt.Errorf("%w: make room and pull again; what has been verified is not downloaded twice", err)
+	}
+	return &Error{err}
+}
+
+// Name makes index.json name an image, in place of what it named so before.
+// Where the system has flock(2), other processes may do so too; within one,
+// the caller sees to it that one call runs at a time.
+func (l *Layout) Name(ctx context.Context, d v1.Descriptor, ref string) error {
+	unlock, err := lockDir(ctx, l.dir)
+	if err != nil {
+		return l.fail("locking", err)
+	}
+	defer unlock()
+	raw, err := l.readIndex(ctx)
+	if errors.Is(err, fs.ErrNotExist) {
+		raw, err = []byte(`{"schemaVersion":2,"mediaType":"`+string(types.OCIImageIndex)+`"}`), nil
+	}
+	if err != nil {
+		return l.fail("reading "+indexFile, err)
+	}
+	d.Annotations = map[string]string{refName: ref}
+	raw, err = withDescriptor(raw, d)
+	if err != nil {
+		return l.fail("changing "+indexFile, err)
+	}
+	// What index.json names must be on disk before it is named.
+	if err := l.syncDirs(path.Dir(blobPath(d.Digest)), blobsDir); err != nil {
+		return l.fail("writing", err)
+	}
+	if err := l.replace(indexFile, raw); err != nil {
+		return l.fail("writing "+indexFile, err)
+	}
+	return nil
+}
+
+// parseIndex keeps what it does not know as it is.
+func parseIndex(raw []byte) (doc map[string]json.RawMessage, list []json.RawMessage, err error) {
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		return nil, nil, fmt.Errorf("not valid: %w", err)
+	}
+	if doc == nil {
+		return nil, nil, errors.New("not valid: not an object")
+	}
+	if m, ok := doc["manifests"]; ok {
+		if err := json.Unmarshal(m, &list); err != nil {
+			return nil, nil, fmt.Errorf("not valid: manifests: %w", err)
+		}
+	}
+	return doc, list, nil
+}
+
+// withDescriptor adds a descriptor to an index, without those of the same name.
+func withDescriptor(raw []byte, d v1.Descriptor) ([]byte, error) {
+	doc, list, err := parseIndex(raw)
+	if err != nil {
+		return nil, err
+	}
+	kept := []json.RawMessage{}
+	for _, m := range list {
+		var have struct {
+			Annotations map[string]string `json:"annotations"`
+		}
+		if err := json.Unmarshal(m, &have); err != nil {
+			return nil, fmt.Errorf("not valid: manifests: %w", err)
+		}
+		if have.Annotations[refName] != d.Annotations[refName] {
+			kept = append(kept, m)
+		}
+	}
+	added, err := json.Marshal(d)
+	if err != nil {
+		return nil, err
+	}
+	if doc["manifests"], err = json.Marshal(append(kept, added)); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err = enc.Encode(doc)
+	return out.Bytes(), err
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package layout
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// TestNotRegular has a pipe without a writer, and a file without end, where the
+// files of a layout should be.
+func TestNotRegular(t *testing.T) {
+	for name, put := range map[string]func(path string) error{
+		"a named pipe": func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"escapes":      func(path string) error { return os.Symlink("/dev/zero", path) },
+	} {
+		for _, file := range []string{layoutFile, indexFile} {
+			t.Run(name+" as "+file, func(t *testing.T) {
+				dir := t.TempDir()
+				l, err := Open(dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer l.Close()
+				path := filepath.Join(dir, file)
+				os.Remove(path)
+				if err := put(path); err != nil {
+					t.Fatal(err)
+				}
+				if err := Check(t.Context(), dir); err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), name) {
+					t.Errorf("got %v, want that %s is %s", err, file, name)
+				}
+				if file == layoutFile {
+					return
+				}
+				err = l.Name(t.Context(), v1.Descriptor{}, "x")
+				if _, ok := errors.AsType[*Error](err); !ok || !strings.Contains(err.Error(), name) {
+					t.Errorf("got %v, want an Error: it is %s", err, name)
+				}
+			})
+		}
+	}
+}

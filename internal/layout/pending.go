@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package layout
+
+import (
+	"crypto/rand"
+	"os"
+	"path"
+	"runtime"
+)
+
+// tempPrefix begins the names of files that are not whole yet.
+const tempPrefix = ".tmp-"
+
+// pending is a file that gets its name only when it is whole: it is written
+// beside its place, synced and renamed.
+type pending struct {
+	l    *Layout
+	file *os.File
+	tmp  string // "" once it is gone
+	name string
+}
+
+// newPending creates a file that is to have this name, with the permissions
+// that the umask leaves: an image is no secret.
+func (l *Layout) newPending(name string) (*pending, error) {
+	tmp := path.Join(path.Dir(name), tempPrefix+rand.Text())
+	f, err := l.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	return &pending{l: l, file: f, tmp: tmp, name: name}, nil
+}
+
+func (p *pending) commit() error {
+	if err := p.file.Sync(); err != nil {
+		return err
+	}
+	if err := p.file.Close(); err != nil {
+		return err
+	}
+	if err := p.l.root.Rename(p.tmp, p.name); err != nil {
+		return err
+	}
+	p.tmp = ""
+	return nil
+}
+
+// abort removes the file unless it has been committed.
+func (p *pending) abort() {
+	if p.tmp != "" {
+		_ = p.file.Close() // after a failed commit it is closed already
+		_ = p.l.root.Remove(p.tmp)
+		p.tmp = ""
+	}
+}
+
+// replace writes a whole small file.
+func (l *Layout) replace(name string, content []byte) error {
+	p, err := l.newPending(name)
+	if err != nil {
+		return err
+	}
+	defer p.abort()
+	if _, err := p.file.Write(content); err != nil {
+		return err
+	}
+	if err := p.commit(); err != nil {
+		return err
+	}
+	return l.syncDirs(".")
+}
+
+// syncDirs makes renames in directories last. Windows cannot, and need not.
+func (l *Layout) syncDirs(dirs ...string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	for _, d := range dirs {
+		f, err := l.root.Open(d)
+		if err != nil {
+			return err
+		}
+		err = f.Sync()
+		f.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

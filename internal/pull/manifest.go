@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package pull
+
+import (
+	"encoding/json"
+	"fmt"
+	"mime"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// maxManifest is what a registry must accept, and most do not exceed
+// (OCI distribution specification, "Pushing Manifests"), in bytes.
+const maxManifest = 4 << 20
+
+// acceptManifests are the kinds that a layout can hold.
+var acceptManifests = strings.Join([]string{
+	string(types.OCIImageIndex), string(types.OCIManifestSchema1),
+	string(types.DockerManifestList), string(types.DockerManifestSchema2),
+}, ", ")
+
+// manifest is the bytes of a manifest or index, verified, with its descriptor.
+type manifest struct {
+	raw  []byte
+	desc v1.Descriptor
+}
+
+// hashOf returns the digest of a manifest; if it was asked for by digest, the
+// manifest must have that.
+func hashOf(id string, raw []byte) (v1.Hash, error) {
+	want, err := v1.NewHash(id)
+	if err != nil { // a tag
+		want = v1.Hash{Algorithm: "sha256"}
+	}
+	h, err := v1.Hasher(want.Algorithm)
+	if err != nil {
+		return v1.Hash{}, err
+	}
+	h.Write(raw)
+	got := v1.Hash{Algorithm: want.Algorithm, Hex: fmt.Sprintf("%x", h.Sum(nil))}
+	if want.Hex != "" && got != want {
+		return v1.Hash{}, fmt.Errorf("the registry sent something else, with digest %s", got)
+	}
+	return got, nil
+}
+
+func parseIndex(m manifest) ([]v1.Descriptor, error) {
+	var index v1.IndexManifest
+	if err := decode(m, &index); err != nil {
+		return nil, err
+	}
+	return index.Manifests, checkDescriptors(m, index.Manifests)
+}
+
+// decode reads a manifest; all errors name it.
+func decode(m manifest, into any) error {
+	if err := json.Unmarshal(m.raw, into); err != nil {
+		return fmt.Errorf("manifest %s: not valid: %w", m.desc.Digest, err)
+	}
+	return nil
+}
+
+func checkDescriptors(m manifest, list []v1.Descriptor) error {
+	for _, d := range list {
+		if d.Digest.Hex == "" || d.Size < 0 {
+			return fmt.Errorf("manifest %s: not valid: a descriptor without digest, or with size %d", m.desc.Digest, d.Size)
+		}
+	}
+	return nil
+}
+
+// mediaTypeOf returns the kind of a manifest. Header and content must not
+// disagree: what is an image to one reader and an index to another is an
+// attack (CVE-2021-41190).
+func mediaTypeOf(header string, raw []byte) (types.MediaType, error) {
+	var doc struct {
+		MediaType string            `json:"mediaType"`
+		Manifests []json.RawMessage `json:"manifests"`
+		Layers    []json.RawMessage `json:"layers"`
+	}
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		return "", fmt.Errorf("not a manifest: %w", err)
+	}
+	mt, _, err := mime.ParseMediaType(header)
+	if err != nil {
+		mt = doc.MediaType
+	}
+	if doc.MediaType != "" && doc.MediaType != mt {
+		return "", fmt.Errorf("the registry calls it %q, it calls itself %q", mt, doc.MediaType)
+	}
+	kind := types.MediaType(mt)
+	switch {
+	case kind.IsIndex() && doc.Layers == nil, kind.IsImage() && doc.Manifests == nil:
+		return kind, nil
+	case kind.IsSchema1():
+		return "", fmt.Errorf("media type %q is an image of Docker before 2016, which runtimes have given up: push it again with a newer tool", mt)
+	}
+	return "", fmt.Errorf("media type %q: not an image or an index of images", mt)
+}

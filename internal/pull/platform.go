@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package pull
+
+import (
+	"fmt"
+	"runtime"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// AllPlatforms as [Puller.Platform] takes an image index whole.
+const AllPlatforms = "all"
+
+// platform is what to take of an image.
+type platform struct {
+	all bool
+	v1.Platform
+}
+
+// CheckPlatform returns the error with which a [Puller] would refuse s as its
+// Platform.
+func CheckPlatform(s string) error {
+	_, err := parsePlatform(s)
+	return err
+}
+
+func parsePlatform(s string) (platform, error) {
+	switch s {
+	case AllPlatforms:
+		return platform{all: true}, nil
+	case "":
+		s = "linux/" + runtime.GOARCH
+	}
+	p, err := v1.ParsePlatform(s)
+	if err != nil || p.OS == "" || p.Architecture == "" {
+		return platform{}, fmt.Errorf("platform %q is not os/architecture[/variant] or %q, e.g. linux/arm64", s, AllPlatforms)
+	}
+	return platform{Platform: normal(*p)}, nil
+}
+
+// normal drops a variant that says nothing: v8 is all there is of arm64.
+func normal(p v1.Platform) v1.Platform {
+	if p.Architecture == "arm64" && p.Variant == "v8" {
+		p.Variant = ""
+	}
+	return p
+}
+
+func (p platform) takes(have v1.Platform) bool {
+	return p.all || normal(have).Satisfies(p.Platform)
+}

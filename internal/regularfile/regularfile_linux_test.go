@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regularfile
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// TestNotRegular has a writer for none of the pipes: to open one would wait for ever.
+func TestNotRegular(t *testing.T) {
+	dir := t.TempDir()
+	pipe, socket, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "socket"), filepath.Join(dir, "link")
+	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.Symlink("pipe", link)); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for path, want := range map[string]string{
+		pipe: "a named pipe", link: "a named pipe", socket: "a socket", "/dev/zero": "a device", "/": "a directory",
+	} {
+		_, err := Read(t.Context(), path, 1)
+		refused, ok := errors.AsType[*NotRegularError](err)
+		if !ok || refused.Kind() != want {
+			t.Errorf("%s: got %v, want that it is %s", path, err, want)
+		}
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if _, err := ReadIn(t.Context(), root, "pipe", 1); text(Cause(err)) != "it is a named pipe, not a regular file" {
+		t.Errorf("got %v, want that it is a named pipe", err)
+	}
+}
+
+// swapped shows a regular file where there is a pipe by the time it is opened.
+type swapped struct {
+	system
+	regular string
+}
+
+func (s swapped) Stat(string) (fs.FileInfo, error) { return os.Stat(s.regular) }
+
+func TestSwapped(t *testing.T) {
+	path, _ := write(t, "")
+	pipe := path + ".pipe"
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := open(swapped{regular: path}, pipe)
+	if _, ok := errors.AsType[*NotRegularError](err); !ok {
+		t.Errorf("got %v, want that it is a named pipe", err)
+	}
+}
+
+// slow is a file system that does not answer.
+type slow struct {
+	system
+	until chan struct{}
+}
+
+func (s slow) Stat(name string) (fs.FileInfo, error) {
+	<-s.until
+	return os.Stat(name)
+}
+
+func TestSlow(t *testing.T) {
+	why := errors.New("too slow")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	s := slow{until: make(chan struct{})}
+	defer close(s.until)
+	if _, err := read(ctx, s, "/", 1); !errors.Is(err, why) || text(err) != "read /: too slow" {
+		t.Errorf("got %v, want %v", err, why)
+	}
+}
