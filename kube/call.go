@@ -13,7 +13,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -220,11 +219,11 @@ func retryAfter(resp *http.Response) time.Duration {
 	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode < 500 {
 		return 0
 	}
-	seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
-	if err != nil {
+	wait, asked := remote.RetryAfter(resp.Header, time.Now())
+	if !asked {
 		return 0
 	}
-	return time.Duration(min(max(seconds, 1), 3600)) * time.Second
+	return max(wait, time.Second)
 }
 
 // timeoutError is why a call that took too long has ended.

@@ -9,24 +9,27 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
 )
 
 func TestRetryAfter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		in := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
-		for header, want := range map[string]time.Duration{
-			"": 0, "0": 0, "7": 7 * time.Second, "-7": 0, "999999999": time.Hour, "9999999999999999999999": 0,
-			"1.5": 0, "soon": 0, in(time.Minute): time.Minute, in(-time.Minute): 0, in(1000 * time.Hour): time.Hour,
-		} {
-			if got := retryAfter(header); got != want {
-				t.Errorf("%q: got %v, want %v", header, got, want)
-			}
+	now := time.Now().Truncate(time.Second)
+	in := func(d time.Duration) string { return now.Add(d).UTC().Format(http.TimeFormat) }
+	const none = -1
+	for text, want := range map[string]time.Duration{
+		"": none, "0": 0, "7": 7 * time.Second, "-7": 0, "999999999": time.Hour, "9999999999999999999999": none,
+		"1.5": none, "soon": none, in(time.Minute): time.Minute, in(-time.Minute): 0, in(1000 * time.Hour): time.Hour,
+	} {
+		got, ok := RetryAfter(http.Header{"Retry-After": {text}}, now)
+		if ok != (want != none) || got != max(want, 0) {
+			t.Errorf("%q: got %v, %v, want %v", text, got, ok, want)
 		}
-	})
+	}
+	if got, ok := RetryAfter(http.Header{}, now); ok || got != 0 {
+		t.Errorf("without the header: got %v, %v", got, ok)
+	}
 }
 
 func TestDelay(t *testing.T) {
@@ -125,7 +128,7 @@ func FuzzRetryAfter(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, header string) {
-		if d := retryAfter(header); d < 0 || d > time.Hour {
+		if d, ok := RetryAfter(http.Header{"Retry-After": {header}}, time.Now()); d < 0 || d > time.Hour || !ok && d != 0 {
 			t.Errorf("%q: %v", header, d)
 		}
 	})

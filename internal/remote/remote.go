@@ -142,7 +142,7 @@ func (c Client) try(ctx context.Context, client *http.Client, call Call) (*Answe
 		return nil, failed
 	case !call.accepts(resp.StatusCode):
 		failed.Refused(resp.StatusCode, resp.Header, body)
-		failed.retryAfter = retryAfter(resp.Header.Get("Retry-After"))
+		failed.retryAfter, _ = RetryAfter(resp.Header, time.Now())
 		return nil, failed
 	}
 	return &Answer{Status: resp.StatusCode, Header: resp.Header, Body: body, URL: resp.Request.URL}, nil

@@ -46,13 +46,16 @@ func Pause(ctx context.Context, d time.Duration) bool {
 // maxRetryAfter is the longest wait that an endpoint may ask for.
 const maxRetryAfter = time.Hour
 
-// retryAfter reads the header of that name (RFC 9110, section 10.2.3).
-func retryAfter(header string) time.Duration {
-	if seconds, err := strconv.Atoi(header); err == nil {
-		return time.Duration(min(max(seconds, 0), int(maxRetryAfter/time.Second))) * time.Second
+// RetryAfter is for how long an answer that came at now asks to wait, from 0
+// to an hour; false if it does not ask, or in words that nobody understands.
+// The header Retry-After has seconds or a date (RFC 9110, section 10.2.3).
+func RetryAfter(header http.Header, now time.Time) (time.Duration, bool) {
+	text := header.Get("Retry-After")
+	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return time.Duration(min(max(seconds, 0), int64(maxRetryAfter/time.Second))) * time.Second, true
 	}
-	if at, err := http.ParseTime(header); err == nil {
-		return min(max(time.Until(at), 0), maxRetryAfter)
+	if at, err := http.ParseTime(text); err == nil {
+		return min(max(at.Sub(now), 0), maxRetryAfter), true
 	}
-	return 0
+	return 0, false
 }
