@@ -55,7 +55,7 @@ func (s *Server) record(req *Request) *Fault {
 	defer s.mu.Unlock()
 	req.index = len(s.log)
 	s.log = append(s.log, *req)
-	return s.nextFault(*req)
+	return s.faults.Next(func(f Fault) bool { return f.matches(*req) })
 }
 
 func referenceNames(refs []corev1.LocalObjectReference) []string {

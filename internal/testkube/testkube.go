@@ -37,6 +37,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testfault"
 )
 
 // Admin is the user who may do everything.
@@ -73,10 +74,11 @@ type Server struct {
 	pipe    *pipeListener
 	stopped bool
 
+	faults testfault.Set[Fault]
+
 	mu      sync.Mutex // guards what follows
 	store   store
 	grants  []grant
-	faults  []*Injected
 	log     []Request
 	minted  int
 	release chan struct{} // closed to release what hangs
