@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/regcred/regcred/internal/remote"
 )
 
 // Forever is how often a fault strikes that is there until it is removed.
@@ -88,14 +90,7 @@ func (in *Injected) Remove() { in.left.Store(0) }
 // Wait waits for at most a minute, so that a test that forgets a slow answer
 // ends. It reports whether the client is still there.
 func Wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(min(d, time.Minute))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return remote.Pause(ctx, min(d, time.Minute))
 }
 
 // SetRetryAfter asks a client to wait, if d is not 0, and returns for how many
