@@ -7,59 +7,37 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/regcred/regcred/internal/remote"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// maxObject bounds an answer in bytes. An object in etcd has at most 1.5 MiB,
-// and a secret's data grow by a third in JSON.
-const maxObject = 4 << 20
-
-// call is one question to the API server. The words are those of its
-// permissions (RBAC), and of errors.
-type call struct {
-	verb            string // get, list, watch, create
-	resource        string // in the plural, with the subresource
-	namespace, name string
-	audience        string // of a token
-
-	kind  string   // that the answer must have
-	path  []string // below the base address
-	query url.Values
-	body  any // sent as JSON
-	most  int64
-}
-
-// object is the call that reads one object of the core group.
-func object(kind, resource, namespace, name string) *call {
-	return &call{
-		verb: "get", resource: resource, namespace: namespace, name: name,
-		kind: kind, path: []string{"api", "v1", "namespaces", namespace, resource, name},
-	}
+// server is the API server as one client reaches it.
+type server struct {
+	http    *http.Client
+	base    *url.URL
+	who     string        // what the client shows it, for errors
+	timeout time.Duration // of one call, repetitions included
 }
 
 // do asks the API server until it answers, as far as asking again is safe and
 // the time allows.
-func (c *Client) do(ctx context.Context, q *call, into runtime.Object) error {
+func (s *server) do(ctx context.Context, q *call, into runtime.Object) error {
 	if err := q.check(); err != nil {
-		return c.fail(q, err)
+		return s.fail(q, err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout, timeoutError(c.opts.Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, timeoutError(s.timeout))
 	defer cancel()
 	again := true // once, if there is no answer
 	for {
-		err := c.once(ctx, q, into)
+		err := s.once(ctx, q, into)
 		if err == nil {
 			return nil
 		}
@@ -82,17 +60,9 @@ func (q *call) repeatable(e *Error) bool {
 	return q.verb == "get" && e.cause != nil && brokeOff(e.cause)
 }
 
-// brokeOff reports whether a connection, or a stream of it, ended before the
-// answer did. The errors of HTTP/2 have no types outside net/http.
-func brokeOff(err error) bool {
-	text := err.Error()
-	return utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err) ||
-		errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(text, "stream error: ") || strings.Contains(text, "GOAWAY")
-}
-
 // once asks once.
-func (c *Client) once(ctx context.Context, q *call, into runtime.Object) *Error {
-	resp, err := c.send(ctx, q)
+func (s *server) once(ctx context.Context, q *call, into runtime.Object) *Error {
+	resp, err := s.send(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -100,24 +70,24 @@ func (c *Client) once(ctx context.Context, q *call, into runtime.Object) *Error 
 	body, readErr := io.ReadAll(io.LimitReader(resp.Body, q.limit()+1))
 	switch {
 	case readErr != nil:
-		return c.noAnswer(ctx, q, readErr)
+		return s.noAnswer(ctx, q, readErr)
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		return c.refused(q, resp, body)
+		return s.refused(q, resp, body)
 	case int64(len(body)) > q.limit():
-		return c.fail(q, fmt.Errorf("the answer is longer than %d bytes", q.limit()))
+		return s.fail(q, fmt.Errorf("the answer is longer than %d bytes", q.limit()))
 	}
 	// What is wrong with it is not said: the error of a decoder may quote it.
 	if json.Unmarshal(body, into) != nil || into.GetObjectKind().GroupVersionKind().Kind != q.kind {
-		return c.fail(q, fmt.Errorf("the answer is not a %s: is this the address of an API server?", q.kind))
+		return s.fail(q, fmt.Errorf("the answer is not a %s: is this the address of an API server?", q.kind))
 	}
 	return nil
 }
 
 // send returns the header of the answer; the caller closes its body.
-func (c *Client) send(ctx context.Context, q *call) (*http.Response, *Error) {
-	req, err := c.request(ctx, q)
+func (s *server) send(ctx context.Context, q *call) (*http.Response, *Error) {
+	req, err := s.request(ctx, q)
 	if err != nil {
-		return nil, c.fail(q, err)
+		return nil, s.fail(q, err)
 	}
 	type answer struct {
 		resp *http.Response
@@ -125,13 +95,13 @@ func (c *Client) send(ctx context.Context, q *call) (*http.Response, *Error) {
 	}
 	done := make(chan answer, 1)
 	go func() {
-		resp, err := c.http.Do(req)
+		resp, err := s.http.Do(req)
 		done <- answer{resp, err}
 	}()
 	select {
 	case a := <-done:
 		if a.err != nil {
-			return nil, c.noAnswer(ctx, q, a.err)
+			return nil, s.noAnswer(ctx, q, a.err)
 		}
 		return a.resp, nil
 	case <-ctx.Done():
@@ -141,11 +111,11 @@ func (c *Client) send(ctx context.Context, q *call) (*http.Response, *Error) {
 				a.resp.Body.Close()
 			}
 		}()
-		return nil, c.noAnswer(ctx, q, ctx.Err())
+		return nil, s.noAnswer(ctx, q, ctx.Err())
 	}
 }
 
-func (c *Client) request(ctx context.Context, q *call) (*http.Request, error) {
+func (s *server) request(ctx context.Context, q *call) (*http.Request, error) {
 	method, body := http.MethodGet, []byte(nil)
 	if q.body != nil {
 		var err error
@@ -154,10 +124,10 @@ func (c *Client) request(ctx context.Context, q *call) (*http.Request, error) {
 		}
 		method = http.MethodPost
 	}
-	u := *c.base
+	u := *s.base
 	segments := make([]string, len(q.path))
-	for i, s := range q.path {
-		segments[i] = url.PathEscape(s)
+	for i, segment := range q.path {
+		segments[i] = url.PathEscape(segment)
 	}
 	u = *u.JoinPath(segments...)
 	u.RawQuery = q.query.Encode()
@@ -172,44 +142,15 @@ func (c *Client) request(ctx context.Context, q *call) (*http.Request, error) {
 	return req, nil
 }
 
-// check refuses names that would change the path.
-func (q *call) check() error {
-	for _, s := range q.path {
-		if !isPathSegment(s) {
-			return fmt.Errorf("%q cannot be a namespace or name", s)
-		}
-	}
-	return nil
-}
-
-func isPathSegment(s string) bool {
-	if s == "" || s == "." || s == ".." || len(s) > 253 {
-		return false
-	}
-	for _, r := range s {
-		if r == '/' || r == '%' {
-			return false
-		}
-	}
-	return true
-}
-
-func (q *call) limit() int64 {
-	if q.most > 0 {
-		return q.most
-	}
-	return maxObject
-}
-
 // refused is the error of an answer that is none of success.
-func (c *Client) refused(q *call, resp *http.Response, body []byte) *Error {
-	e := c.fail(q, nil)
+func (s *server) refused(q *call, resp *http.Response, body []byte) *Error {
+	e := s.fail(q, nil)
 	e.Code, e.RetryAfter = resp.StatusCode, retryAfter(resp)
 	var status metav1.Status
 	if json.Unmarshal(body, &status) == nil && status.Kind == "Status" {
 		e.Reason, e.Message = string(status.Reason), clean(status.Message)
 	}
-	e.hint = q.hint(e, c.who)
+	e.hint = q.hint(e, s.who)
 	return e
 }
 
@@ -224,6 +165,18 @@ func retryAfter(resp *http.Response) time.Duration {
 		return 0
 	}
 	return max(wait, time.Second)
+}
+
+// fail is the error of a call without an answer.
+func (s *server) fail(q *call, why error) *Error {
+	return &Error{Verb: q.verb, Resource: q.resource, Namespace: q.namespace, Name: q.name, Host: s.base.String(), Err: why, cause: why}
+}
+
+// noAnswer is the error of a call that broke off.
+func (s *server) noAnswer(ctx context.Context, q *call, err error) *Error {
+	e := s.fail(q, cause(ctx, err))
+	e.cause = err
+	return e
 }
 
 // timeoutError is why a call that took too long has ended.
