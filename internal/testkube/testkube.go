@@ -14,9 +14,9 @@
 //
 // It knows service accounts (get, list, watch, and tokens), pods and secrets
 // (get), and reviews of oneself. Who a client is, its bearer token says:
-// [Admin] may do everything; system:node:NAME, what the Node authorizer and
-// the NodeRestriction admission let a node do; others, what [Server.Grant]
-// gives them. Messages are those of a kube-apiserver 1.36.
+// [Admin] may do everything; system:node:NAME, what a kubelet does; others, and
+// for audiences a node too, what [Server.Grant] gives them. Messages are those
+// of a kube-apiserver 1.36.
 package testkube
 
 import (
