@@ -79,7 +79,7 @@ func nodeName(user string) (string, bool) { return strings.CutPrefix(user, "syst
 func (s *Server) nodeAllowed(node string, req Request) (ok bool, why string) {
 	switch req.Verb + " " + req.Resource {
 	case "get pods":
-		if pod := s.store.pod(req.Namespace, req.Name); pod == nil || pod.Spec.NodeName != node {
+		if pod := s.pod(req.Namespace, req.Name); pod == nil || pod.Spec.NodeName != node {
 			return false, fmt.Sprintf("no relationship found between node '%s' and this object", node)
 		}
 		return true, ""

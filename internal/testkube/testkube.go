@@ -74,10 +74,10 @@ type Server struct {
 	pipe    *pipeListener
 	stopped bool
 
+	*store
 	faults testfault.Set[Fault]
 
 	mu      sync.Mutex // guards what follows
-	store   store
 	grants  []grant
 	log     []Request
 	minted  int

@@ -57,7 +57,7 @@ func (s *Server) noteToken(req Request, tr *authenticationv1.TokenRequest) {
 
 // mint fills in the answer, in the order in which the real server refuses.
 func (s *Server) mint(req Request, tr *authenticationv1.TokenRequest) *refusal {
-	account := s.store.account(req.Namespace, req.Name)
+	account := s.account(req.Namespace, req.Name)
 	if account == nil {
 		return missing("serviceaccounts", req.Name)
 	}
@@ -71,7 +71,7 @@ func (s *Server) mint(req Request, tr *authenticationv1.TokenRequest) *refusal {
 	}
 	var pod *corev1.Pod
 	if ref := tr.Spec.BoundObjectRef; ref != nil {
-		if pod = s.store.pod(req.Namespace, ref.Name); pod == nil {
+		if pod = s.pod(req.Namespace, ref.Name); pod == nil {
 			return missing("pods", ref.Name)
 		}
 		if refused := binds(account, pod, ref.UID); refused != nil {
