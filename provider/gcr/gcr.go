@@ -139,7 +139,8 @@ func (o Options) validate() error {
 
 // client asks everybody but the metadata server.
 func (p *Provider) client() remote.Client {
-	return remote.Client{Transport: p.opts.Transport, UserAgent: userAgent, Timeout: p.opts.Timeout, Backoff: p.opts.Backoff}
+	return remote.Client{
+		Transport: p.opts.Transport, UserAgent: "regcred auth-provider-gcp",
+		Timeout: p.opts.Timeout, Backoff: p.opts.Backoff,
+	}
 }
-
-const userAgent = "regcred auth-provider-gcp"

@@ -28,7 +28,8 @@ func (p *Provider) nodeToken(ctx context.Context) (accessToken, error) {
 // metadata reads one value of the metadata server. Its errors are those of
 // package remote.
 func (p *Provider) metadata(ctx context.Context, step, suffix string) (string, error) {
-	client := remote.Client{Transport: p.http, UserAgent: userAgent, Timeout: p.opts.Timeout, Backoff: p.opts.Backoff}
+	client := p.client()
+	client.Transport = p.http
 	answer, err := client.Do(ctx, remote.Call{
 		Step: step, URL: p.metadataURL(suffix),
 		Header: http.Header{"Metadata-Flavor": {"Google"}},
