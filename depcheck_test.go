@@ -32,10 +32,6 @@ var allowed = map[string][]string{
 		"sigs.k8s.io/json", "github.com/spf13/pflag",
 		"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go",
 	},
-	"./cmd/auth-provider-gcp": {
-		"sigs.k8s.io/json", "github.com/spf13/pflag",
-		"cloud.google.com/go/compute/metadata", "golang.org/x/sys",
-	},
 	"./cmd/acr-credential-provider": {
 		"sigs.k8s.io/json", "github.com/spf13/pflag",
 		"sigs.k8s.io/yaml", "go.yaml.in/yaml/v2",
@@ -44,6 +40,7 @@ var allowed = map[string][]string{
 		"golang.org/x/crypto", "golang.org/x/net", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/text",
 	},
 	"./cmd/token-credential-provider":        append([]string{"github.com/spf13/pflag"}, root...),
+	"./cmd/auth-provider-gcp":                {"sigs.k8s.io/json", "github.com/spf13/pflag"},
 	"./cmd/dockerconfig-credential-provider": {"sigs.k8s.io/json", "github.com/spf13/pflag"},
 	"./cmd/static-credential-provider":       {"sigs.k8s.io/json", "github.com/spf13/pflag"},
 }

@@ -7,11 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 	"unicode"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/regcred/regcred/internal/remote"
 )
@@ -83,18 +86,6 @@ func unanswered(err error) bool {
 	return errors.As(err, &e) && e.Unanswered()
 }
 
-// fail is the error of a call without an answer.
-func (c *Client) fail(q *call, why error) *Error {
-	return &Error{Verb: q.verb, Resource: q.resource, Namespace: q.namespace, Name: q.name, Host: c.URL(), Err: why, cause: why}
-}
-
-// noAnswer is the error of a call that broke off.
-func (c *Client) noAnswer(ctx context.Context, q *call, err error) *Error {
-	e := c.fail(q, cause(ctx, err))
-	e.cause = err
-	return e
-}
-
 // cause is why there is no answer, without anything that was sent or received.
 func cause(ctx context.Context, err error) error {
 	var wrapped *url.Error
@@ -111,6 +102,14 @@ func cause(ctx context.Context, err error) error {
 		return errors.New("the connection ended before the answer did")
 	}
 	return remote.Cause(ctx, err)
+}
+
+// brokeOff reports whether a connection, or a stream of it, ended before the
+// answer did. The errors of HTTP/2 have no types outside net/http.
+func brokeOff(err error) bool {
+	text := err.Error()
+	return utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(text, "stream error: ") || strings.Contains(text, "GOAWAY")
 }
 
 // noCredentials is client-go's error of a credential that cannot be had: its
@@ -136,6 +135,9 @@ func clean(s string) string {
 		return r
 	}, s)
 }
+
+// selfReviews are how one asks who one is.
+const selfReviews = "selfsubjectreviews"
 
 // hint is what the API server's words leave to be guessed.
 func (q *call) hint(e *Error, who string) string {

@@ -24,6 +24,13 @@ import (
 
 // TestErrors: what a person reads at night.
 func TestErrors(t *testing.T) {
+	// says makes the API server refuse, in words of the Node authorizer or of an
+	// admission plugin.
+	says := func(message string) func(*testkube.Server, *regcred.TokenRequest) {
+		return func(s *testkube.Server, _ *regcred.TokenRequest) {
+			s.Inject(testkube.Fault{Kind: testkube.Forbidden, Message: message})
+		}
+	}
 	for _, tt := range []struct {
 		name string
 		user string
@@ -53,14 +60,12 @@ func TestErrors(t *testing.T) {
 		},
 		{
 			name: "service account of another node", user: "system:node:node-2", call: "get serviceaccounts",
+			with: says(`serviceaccounts "builder" is forbidden: User "system:node:node-2" cannot get resource "serviceaccounts" in API group "" in the namespace "ci": no relationship found between node 'node-2' and this object`),
 			want: `get serviceaccounts ci/builder: HOST answers 403 Forbidden: serviceaccounts "builder" is forbidden: User "system:node:node-2" cannot get resource "serviceaccounts" in API group "" in the namespace "ci": no relationship found between node 'node-2' and this object: as a node, it may only have what a pod on it uses, and the API server knows of no such pod`,
 		},
 		{
 			name: "pod of another node", user: node,
-			with: func(s *testkube.Server, r *regcred.TokenRequest) {
-				r.PodName = "far"
-				r.PodUID = s.AddPod(testkube.Pod{Namespace: "ci", Name: "far", ServiceAccount: "builder", Node: "node-2"})
-			},
+			with: says(`serviceaccounts "builder" is forbidden: node requested token bound to a pod scheduled on a different node`),
 			want: `create serviceaccounts/token ci/builder: HOST answers 403 Forbidden: serviceaccounts "builder" is forbidden: node requested token bound to a pod scheduled on a different node: the pod is not on this node, and a node may only request tokens for its own`,
 		},
 		{
@@ -70,19 +75,17 @@ func TestErrors(t *testing.T) {
 		},
 		{
 			name: "node without a pod's UID", user: node,
-			with: func(_ *testkube.Server, r *regcred.TokenRequest) { r.PodUID = "" },
+			with: says(`serviceaccounts "builder" is forbidden: node requested token with a pod binding without a uid`),
 			want: `create serviceaccounts/token ci/builder: HOST answers 403 Forbidden: serviceaccounts "builder" is forbidden: node requested token with a pod binding without a uid: a node may only request tokens that are bound to one of its pods, by name and UID`,
 		},
 		{
 			name: "node, pod that is another by now", user: node,
-			with: func(_ *testkube.Server, r *regcred.TokenRequest) { r.PodUID = "old" },
+			with: says(`serviceaccounts "builder" is forbidden: the UID in the bound object reference (old) does not match the UID in record. The object might have been deleted and then recreated`),
 			want: `create serviceaccounts/token ci/builder: HOST answers 403 Forbidden: serviceaccounts "builder" is forbidden: the UID in the bound object reference (old) does not match the UID in record. The object might have been deleted and then recreated`,
 		},
 		{
 			name: "admission webhook", user: testkube.Admin,
-			with: func(s *testkube.Server, _ *regcred.TokenRequest) {
-				s.Inject(testkube.Fault{Kind: testkube.Forbidden, Message: `admission webhook "tokens.example.com" denied the request: not on Sundays`})
-			},
+			with: says(`admission webhook "tokens.example.com" denied the request: not on Sundays`),
 			want: `create serviceaccounts/token ci/builder: HOST answers 403 Forbidden: admission webhook "tokens.example.com" denied the request: not on Sundays`,
 		},
 		{

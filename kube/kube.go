@@ -22,7 +22,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -82,9 +81,7 @@ func (o Options) withDefaults() Options {
 // is safe for concurrent use.
 type Client struct {
 	opts Options
-	http *http.Client
-	base *url.URL
-	who  string // what the client shows the API server, for errors
+	server
 
 	flights  singleflight.Group // calls that several callers wait for
 	accounts *kept[accountKey, *account]
@@ -118,11 +115,13 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client of the API server at %s: %w", base, err)
 	}
+	opts = opts.withDefaults()
 	return &Client{
-		opts:     opts.withDefaults(),
-		http:     &http.Client{Transport: transport, CheckRedirect: noRedirect},
-		base:     base,
-		who:      credentialsOf(cfg),
+		opts: opts,
+		server: server{
+			http: &http.Client{Transport: transport, CheckRedirect: noRedirect},
+			base: base, who: credentialsOf(cfg), timeout: opts.Timeout,
+		},
 		accounts: newKept[accountKey, *account](maxAccounts),
 		tokens:   newKept[regcred.TokenRequest, *token](maxTokens),
 	}, nil

@@ -111,7 +111,7 @@ func TestReviews(t *testing.T) {
 		{"admin", testkube.Admin, kube.Access{Verb: "list", Resource: "secrets"}, true, ""},
 		{"dev", "dev", kube.Access{Verb: "get", Resource: "pods", Namespace: "ci"}, false, ""},
 		{"node, service account of a pod", node, kube.Access{Verb: "get", Resource: "serviceaccounts", Namespace: "ci", Name: "builder"}, true, ""},
-		{"node, another", node, kube.Access{Verb: "get", Resource: "serviceaccounts", Namespace: "ci", Name: "other"}, false, "no relationship found between node 'node-1' and this object"},
+		{"node, another", node, kube.Access{Verb: "get", Resource: "pods", Namespace: "ci", Name: "other"}, false, "no relationship found between node 'node-1' and this object"},
 		{"node, token", node, kube.Access{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: "ci", Name: "builder"}, true, ""},
 		{"node, list", node, kube.Access{Verb: "list", Resource: "serviceaccounts"}, false, "can only create tokens for individual service accounts"},
 		{"node, audience", node, kube.Access{Verb: testkube.AudienceVerb, Resource: "reg.example"}, true, ""},

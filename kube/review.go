@@ -12,8 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const selfReviews = "selfsubjectreviews"
-
 // Access is one thing that the client's identity may or may not do.
 type Access struct {
 	Verb, Resource, Subresource string

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"slices"
 	"time"
 
@@ -92,6 +93,17 @@ func (c *Client) refreshToken(ctx context.Context, q *call, req regcred.TokenReq
 	c.opts.Logger.Debug("no new token; the old one is still good", "namespace", req.Namespace, "serviceAccount", req.ServiceAccount,
 		"audience", req.Audience, "pod", req.PodName, "expires", old.expires, "err", err)
 	return old.secret, nil
+}
+
+// TryToken asks for a token as [Client.RequestToken] does, as a dry run: all
+// that would refuse a request refuses it, permissions, NodeRestriction and
+// webhooks alike. The token is dropped, and none is kept. (An API server signs
+// one in any case: it stores none, so a dry run has nothing to leave out.)
+func (c *Client) TryToken(ctx context.Context, req regcred.TokenRequest) error {
+	q := tokenCall(req)
+	q.query = url.Values{"dryRun": {metav1.DryRunAll}}
+	_, err := c.mint(ctx, q, req)
+	return err
 }
 
 func tokenCall(req regcred.TokenRequest) *call {

@@ -26,6 +26,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testfault"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -325,7 +326,7 @@ func TestRegistryFaults(t *testing.T) {
 			case 404:
 				image = strings.TrimSuffix(image, ":v1") + ":missing"
 			}
-			in := &testregistry.Injected{}
+			in := &testfault.Injected{}
 			if tt.hits > 0 {
 				in = reg.Inject(tt.fault)
 			}

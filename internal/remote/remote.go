@@ -35,15 +35,17 @@ const Budget = 45 * time.Second
 // MaxBody bounds the body of an answer in bytes.
 const MaxBody = 1 << 20
 
+// maxAttempts is how often an endpoint is asked.
+const maxAttempts = 3
+
 // Client asks endpoints. The zero value is ready to use; it is safe for
 // concurrent use.
 type Client struct {
 	Transport http.RoundTripper // nil means one made by [NewTransport] for each call of Do
 	UserAgent string
 
-	Attempts int           // 0 means 3
-	Timeout  time.Duration // of one attempt; 0 means 14 s
-	Backoff  time.Duration // before the second attempt, doubled for each further one; 0 means 250 ms
+	Timeout time.Duration // of one attempt; 0 means 14 s
+	Backoff time.Duration // before the second attempt, doubled for the third; 0 means 250 ms
 }
 
 // Call is one question to an endpoint.
@@ -61,9 +63,6 @@ type Call struct {
 	// Retry lists statuses after which it is asked again, beside those of
 	// every call.
 	Retry []int
-
-	// Once says that the call must not be repeated.
-	Once bool
 }
 
 // Answer is what an endpoint said.
@@ -84,7 +83,6 @@ func (c Client) Do(ctx context.Context, call Call) (*Answer, error) {
 		transport = own
 	}
 	client := &http.Client{Transport: transport, CheckRedirect: sameOrigin}
-	attempts := c.attempts(call)
 	for attempt := 1; ; attempt++ {
 		answer, failed := c.try(ctx, client, call)
 		if failed == nil {
@@ -92,23 +90,13 @@ func (c Client) Do(ctx context.Context, call Call) (*Answer, error) {
 		}
 		failed.Attempts = attempt
 		again := failed.temporary() || failed.Err == nil && slices.Contains(call.Retry, failed.Status)
-		if attempt == attempts || !again || ctx.Err() != nil {
+		if attempt == maxAttempts || !again || ctx.Err() != nil {
 			return nil, failed
 		}
 		if !Pause(ctx, c.delay(attempt, failed.retryAfter)) {
 			return nil, failed
 		}
 	}
-}
-
-func (c Client) attempts(call Call) int {
-	switch {
-	case call.Once:
-		return 1
-	case c.Attempts > 0:
-		return c.Attempts
-	}
-	return 3
 }
 
 // try asks once.

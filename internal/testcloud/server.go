@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/regcred/regcred/internal/testfault"
 )
 
 // Request is one request as a [Server] got it.
@@ -49,7 +51,6 @@ func (r Request) String() string { return r.Method + " " + r.Host + r.Path }
 type Fault struct {
 	Path  string             // only requests whose host and path contain this
 	Match func(Request) bool // if set, only requests for which it is true
-	After int                // matching requests that are let through first
 	Times int                // how many matching requests then fail; 0 means one, negative all
 
 	Hang   bool          // never answers; ends when the client goes away
@@ -69,12 +70,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	requests []Request
-	faults   []*fault
-}
-
-type fault struct {
-	Fault
-	seen int
+	faults   testfault.Set[Fault]
 }
 
 // Serve starts a server. Close it.
@@ -116,14 +112,17 @@ func (s *Server) Lines() []string {
 func (s *Server) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.requests, s.faults = nil, nil
+	s.requests = nil
+	s.faults.Clear()
 }
 
 // Inject adds a fault. Of several that match, the first one strikes.
 func (s *Server) Inject(f Fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.faults = append(s.faults, &fault{Fault: f})
+	times := f.Times
+	if times < 0 {
+		times = testfault.Forever
+	}
+	s.faults.Inject(f, 0, times)
 }
 
 // ServeHTTP records the request and answers it.
@@ -144,32 +143,19 @@ func (s *Server) record(r Request) *Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, r)
-	for _, f := range s.faults {
-		if !strings.Contains(r.Host+r.Path, f.Path) || f.Match != nil && !f.Match(r) {
-			continue
-		}
-		f.seen++
-		n := f.seen - f.After
-		if n > 0 && (f.Times < 0 || n <= max(f.Times, 1)) {
-			return &f.Fault
-		}
-	}
-	return nil
+	return s.faults.Next(func(f Fault) bool {
+		return strings.Contains(r.Host+r.Path, f.Path) && (f.Match == nil || f.Match(r))
+	})
 }
 
 // serve answers in place of the handler; it returns false if that is to answer.
 func (f *Fault) serve(w http.ResponseWriter, r *http.Request) bool {
-	wait := min(f.Delay, time.Minute)
 	if f.Hang {
-		wait = time.Hour
+		<-r.Context().Done()
 	}
-	select {
-	case <-time.After(wait):
-	case <-r.Context().Done():
-		panic(http.ErrAbortHandler) // returning would be an answer, with status 200
-	}
-	if f.Drop || f.Hang {
-		panic(http.ErrAbortHandler) // closes the connection, and is not logged
+	if !testfault.Wait(r.Context(), f.Delay) || f.Drop || f.Hang {
+		// It closes the connection, and is not logged; returning would be an answer, with status 200.
+		panic(http.ErrAbortHandler)
 	}
 	if f.Status == 0 {
 		return false

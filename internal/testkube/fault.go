@@ -6,14 +6,13 @@ package testkube
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"net/http"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/regcred/regcred/internal/testfault"
 )
 
 // FaultKind says what goes wrong.
@@ -40,9 +39,7 @@ const (
 )
 
 // Forever as [Fault.Times] means until the fault is removed.
-const Forever = math.MaxInt
-
-const maxDelay = time.Minute // of a slow answer, so that a test that forgets one ends
+const Forever = testfault.Forever
 
 // Fault is something that goes wrong with matching requests.
 type Fault struct {
@@ -60,39 +57,10 @@ type Fault struct {
 	Old, New   string
 }
 
-// Injected is a fault in a [Server].
-type Injected struct {
-	s     *Server
-	fault Fault
-	seen  int // matching requests; guarded by s.mu
-	hits  int // those that failed; guarded by s.mu
-}
-
 // Inject adds a fault. Of several that match a request, the one added first
 // applies, and only that one counts the request.
-func (s *Server) Inject(f Fault) *Injected {
-	if f.Times == 0 {
-		f.Times = 1
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	in := &Injected{s: s, fault: f}
-	s.faults = append(s.faults, in)
-	return in
-}
-
-// Hits is how many requests the fault has struck.
-func (in *Injected) Hits() int {
-	in.s.mu.Lock()
-	defer in.s.mu.Unlock()
-	return in.hits
-}
-
-// Remove takes the fault out again. What it struck and hangs goes on hanging.
-func (in *Injected) Remove() {
-	in.s.mu.Lock()
-	defer in.s.mu.Unlock()
-	in.s.faults = slices.DeleteFunc(in.s.faults, func(x *Injected) bool { return x == in })
+func (s *Server) Inject(f Fault) *testfault.Injected {
+	return s.faults.Inject(f, f.After, f.Times)
 }
 
 // Release gives what hangs its right answer.
@@ -103,23 +71,7 @@ func (s *Server) Release() {
 	s.release = make(chan struct{})
 }
 
-// nextFault counts a request and returns the fault that strikes it; s.mu is held.
-func (s *Server) nextFault(req Request) *Fault {
-	for _, in := range s.faults {
-		if in.hits == in.fault.Times || !in.fault.matches(req) {
-			continue
-		}
-		in.seen++
-		if in.seen <= in.fault.After {
-			return nil
-		}
-		in.hits++
-		return &in.fault
-	}
-	return nil
-}
-
-func (f *Fault) matches(req Request) bool {
+func (f Fault) matches(req Request) bool {
 	return (f.Verb == "" || f.Verb == req.Verb) && (f.Resource == "" || f.Resource == req.Resource) && (f.Name == "" || f.Name == req.Name)
 }
 
@@ -131,7 +83,7 @@ func (s *Server) strike(w http.ResponseWriter, r *http.Request, req Request, f *
 	case Hang:
 		return !s.hang(r)
 	case Slow:
-		return !f.wait(r)
+		return !testfault.Wait(r.Context(), f.Delay)
 	case Huge:
 		f.writeHuge(w)
 	case Garbage:
@@ -159,17 +111,6 @@ func (s *Server) hang(r *http.Request) bool {
 	}
 }
 
-func (f *Fault) wait(r *http.Request) bool {
-	timer := time.NewTimer(min(f.Delay, maxDelay))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-r.Context().Done():
-		return false
-	}
-}
-
 func (f *Fault) writeHuge(w http.ResponseWriter) {
 	n := f.Bytes
 	if n == 0 {
@@ -190,11 +131,7 @@ func (f *Fault) writeHuge(w http.ResponseWriter) {
 func (f *Fault) writeStatus(w http.ResponseWriter, req Request) bool {
 	resource, _, _ := strings.Cut(req.Resource, "/")
 	details := &metav1.StatusDetails{Name: req.Name, Kind: resource}
-	if f.RetryAfter > 0 {
-		seconds := int(math.Ceil(f.RetryAfter.Seconds()))
-		w.Header().Set("Retry-After", strconv.Itoa(seconds))
-		details.RetryAfterSeconds = int32(seconds)
-	}
+	details.RetryAfterSeconds = int32(testfault.SetRetryAfter(w.Header(), f.RetryAfter))
 	say := func(code int, reason metav1.StatusReason, message string) {
 		if f.Message != "" {
 			message = f.Message

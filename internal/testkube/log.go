@@ -6,8 +6,6 @@ package testkube
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -55,13 +53,5 @@ func (s *Server) record(req *Request) *Fault {
 	defer s.mu.Unlock()
 	req.index = len(s.log)
 	s.log = append(s.log, *req)
-	return s.nextFault(*req)
-}
-
-func referenceNames(refs []corev1.LocalObjectReference) []string {
-	var names []string
-	for _, ref := range refs {
-		names = append(names, ref.Name)
-	}
-	return names
+	return s.faults.Next(func(f Fault) bool { return f.matches(*req) })
 }

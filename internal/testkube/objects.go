@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,8 +47,10 @@ type Secret struct {
 // key is an object's place. The resource is in the plural, as in paths.
 type key struct{ resource, namespace, name string }
 
-// store is the objects and what happened to the service accounts.
+// store is the objects and what happened to the service accounts. Its exported
+// methods are the server's.
 type store struct {
+	mu      sync.Mutex // guards what follows
 	objects map[key]metav1.Object
 	version int // the last resourceVersion
 
@@ -64,22 +67,22 @@ type event struct {
 	object  *corev1.ServiceAccount
 }
 
-func newStore() store {
-	return store{objects: map[key]metav1.Object{}, version: 100, oldest: 100, changed: make(chan struct{}), hangups: make(chan struct{})}
+func newStore() *store {
+	return &store{objects: map[key]metav1.Object{}, version: 100, oldest: 100, changed: make(chan struct{}), hangups: make(chan struct{})}
 }
 
 // AddServiceAccount adds or changes a service account, and returns its UID.
 // With another UID it is one that was deleted and made anew.
-func (s *Server) AddServiceAccount(a ServiceAccount) string {
-	return s.put("serviceaccounts", &corev1.ServiceAccount{
+func (st *store) AddServiceAccount(a ServiceAccount) string {
+	return st.put("serviceaccounts", &corev1.ServiceAccount{
 		ObjectMeta:       meta(a.Namespace, a.Name, a.UID, a.Annotations),
 		ImagePullSecrets: references(a.PullSecrets),
 	})
 }
 
 // AddPod adds or changes a pod, and returns its UID.
-func (s *Server) AddPod(p Pod) string {
-	return s.put("pods", &corev1.Pod{
+func (st *store) AddPod(p Pod) string {
+	return st.put("pods", &corev1.Pod{
 		TypeMeta:   typeMeta("v1", "Pod"),
 		ObjectMeta: meta(p.Namespace, p.Name, p.UID, nil),
 		Spec: corev1.PodSpec{
@@ -93,8 +96,8 @@ func (s *Server) AddPod(p Pod) string {
 }
 
 // AddSecret adds or changes a secret, and returns its UID.
-func (s *Server) AddSecret(x Secret) string {
-	return s.put("secrets", &corev1.Secret{
+func (st *store) AddSecret(x Secret) string {
+	return st.put("secrets", &corev1.Secret{
 		TypeMeta:   typeMeta("v1", "Secret"),
 		ObjectMeta: meta(x.Namespace, x.Name, x.UID, nil),
 		Type:       corev1.SecretType(x.Type),
@@ -103,51 +106,51 @@ func (s *Server) AddSecret(x Secret) string {
 }
 
 // Delete removes an object, e.g. of the resource "serviceaccounts".
-func (s *Server) Delete(resource, namespace, name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (st *store) Delete(resource, namespace, name string) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	k := key{resource, namespace, name}
-	old, ok := s.store.objects[k]
+	old, ok := st.objects[k]
 	if !ok {
 		return
 	}
-	delete(s.store.objects, k)
-	s.store.version++
+	delete(st.objects, k)
+	st.version++
 	if account, ok := old.(*corev1.ServiceAccount); ok {
-		s.store.report("DELETED", account)
+		st.report("DELETED", account)
 	}
 }
 
 // Bookmark makes watches report the version up to which they have reported.
-func (s *Server) Bookmark() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.store.version++
-	s.store.report("BOOKMARK", &corev1.ServiceAccount{})
+func (st *store) Bookmark() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.version++
+	st.report("BOOKMARK", &corev1.ServiceAccount{})
 }
 
 // Compact forgets what has happened: a watch that resumes from before gets
 // 410 Gone.
-func (s *Server) Compact() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.store.version++
-	s.store.events, s.store.oldest = nil, s.store.version
+func (st *store) Compact() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.version++
+	st.events, st.oldest = nil, st.version
 }
 
 // EndWatches ends all watches, as the real server does after some minutes.
-func (s *Server) EndWatches() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.store.hangups)
-	s.store.hangups = make(chan struct{})
+func (st *store) EndWatches() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	close(st.hangups)
+	st.hangups = make(chan struct{})
 }
 
-func (s *Server) put(resource string, o metav1.Object) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (st *store) put(resource string, o metav1.Object) string {
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	k := key{resource, o.GetNamespace(), o.GetName()}
-	old, known := s.store.objects[k]
+	old, known := st.objects[k]
 	switch {
 	case o.GetUID() != "":
 	case known:
@@ -155,11 +158,11 @@ func (s *Server) put(resource string, o metav1.Object) string {
 	default:
 		o.SetUID(newUID())
 	}
-	s.store.version++
-	o.SetResourceVersion(strconv.Itoa(s.store.version))
-	s.store.objects[k] = o
+	st.version++
+	o.SetResourceVersion(strconv.Itoa(st.version))
+	st.objects[k] = o
 	if account, ok := o.(*corev1.ServiceAccount); ok {
-		s.store.reportPut(old, account)
+		st.reportPut(old, account)
 	}
 	return string(o.GetUID())
 }
@@ -191,9 +194,31 @@ func (st *store) report(kind string, account *corev1.ServiceAccount) {
 	st.changed = make(chan struct{})
 }
 
-// accounts returns all service accounts in order.
-func (st *store) accounts() []*corev1.ServiceAccount {
-	var all []*corev1.ServiceAccount
+// news is what a watch reports and waits for.
+type news struct {
+	events           []event
+	gone             bool // not all of it is known any more
+	changed, hangups <-chan struct{}
+}
+
+// since returns what happened after a version.
+func (st *store) since(version int) news {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	n := news{gone: version < st.oldest, changed: st.changed, hangups: st.hangups}
+	for _, e := range st.events {
+		if e.version > version {
+			n.events = append(n.events, e)
+		}
+	}
+	return n
+}
+
+// accounts returns all service accounts in order, and the version at which they
+// are like this.
+func (st *store) accounts() (all []*corev1.ServiceAccount, version int) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	keys := slices.SortedFunc(maps.Keys(st.objects), func(a, b key) int {
 		return slices.Compare([]string{a.namespace, a.name}, []string{b.namespace, b.name})
 	})
@@ -202,18 +227,25 @@ func (st *store) accounts() []*corev1.ServiceAccount {
 			all = append(all, account)
 		}
 	}
-	return all
+	return all, st.version
+}
+
+// get returns an object, or nil.
+func (st *store) get(k key) metav1.Object {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.objects[k]
 }
 
 // pod returns a pod, or nil.
 func (st *store) pod(namespace, name string) *corev1.Pod {
-	pod, _ := st.objects[key{"pods", namespace, name}].(*corev1.Pod)
+	pod, _ := st.get(key{"pods", namespace, name}).(*corev1.Pod)
 	return pod
 }
 
 // account returns a service account, or nil.
 func (st *store) account(namespace, name string) *corev1.ServiceAccount {
-	account, _ := st.objects[key{"serviceaccounts", namespace, name}].(*corev1.ServiceAccount)
+	account, _ := st.get(key{"serviceaccounts", namespace, name}).(*corev1.ServiceAccount)
 	return account
 }
 

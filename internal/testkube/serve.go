@@ -5,7 +5,6 @@ package testkube
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -15,8 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-const maxBody = 3 << 20 // bytes of a request, as the real one
 
 // ServeHTTP answers a client.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -108,10 +105,7 @@ func (s *Server) userOf(r *http.Request) string {
 }
 
 func (s *Server) serveGet(w http.ResponseWriter, req Request) {
-	s.mu.Lock()
-	o := s.store.objects[key{req.Resource, req.Namespace, req.Name}]
-	s.mu.Unlock()
-	switch o := o.(type) {
+	switch o := s.get(key{req.Resource, req.Namespace, req.Name}).(type) {
 	case nil:
 		notFound(w, req.Resource, req.Name)
 	case *corev1.ServiceAccount:
@@ -124,9 +118,7 @@ func (s *Server) serveGet(w http.ResponseWriter, req Request) {
 }
 
 func (s *Server) serveList(w http.ResponseWriter, query url.Values) {
-	s.mu.Lock()
-	all, version := s.store.accounts(), s.store.version
-	s.mu.Unlock()
+	all, version := s.accounts()
 	list := corev1.ServiceAccountList{TypeMeta: typeMeta("v1", "ServiceAccountList")}
 	list.ResourceVersion = strconv.Itoa(version)
 	from := 0
@@ -144,42 +136,4 @@ func (s *Server) serveList(w http.ResponseWriter, query url.Values) {
 		list.Items = append(list.Items, *account)
 	}
 	writeJSON(w, http.StatusOK, list)
-}
-
-func notFound(w http.ResponseWriter, resource, name string) {
-	writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound, resource+" "+strconv.Quote(name)+" not found",
-		&metav1.StatusDetails{Name: name, Kind: resource})
-}
-
-// forbid writes a message that the real server's admission or authorizer would.
-func forbid(w http.ResponseWriter, req Request, why string) {
-	resource, _, _ := strings.Cut(req.Resource, "/")
-	subject := resource
-	if req.Name != "" {
-		subject += " " + strconv.Quote(req.Name)
-	}
-	writeStatus(w, http.StatusForbidden, metav1.StatusReasonForbidden, subject+" is forbidden: "+why,
-		&metav1.StatusDetails{Name: req.Name, Kind: resource})
-}
-
-func writeStatus(w http.ResponseWriter, code int, reason metav1.StatusReason, message string, details *metav1.StatusDetails) {
-	writeJSON(w, code, metav1.Status{
-		TypeMeta: typeMeta("v1", "Status"), Status: metav1.StatusFailure,
-		Code: int32(code), Reason: reason, Message: message, Details: details,
-	})
-}
-
-func writeJSON(w http.ResponseWriter, code int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(v) // fails only if the client has gone
-}
-
-// readJSON reads a request's body, or answers that it cannot.
-func readJSON(w http.ResponseWriter, r *http.Request, v any) bool {
-	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(v)
-	if err != nil {
-		writeStatus(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "the request does not parse", nil)
-	}
-	return err == nil
 }

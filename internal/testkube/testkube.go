@@ -14,9 +14,9 @@
 //
 // It knows service accounts (get, list, watch, and tokens), pods and secrets
 // (get), and reviews of oneself. Who a client is, its bearer token says:
-// [Admin] may do everything; system:node:NAME, what the Node authorizer and
-// the NodeRestriction admission let a node do; others, what [Server.Grant]
-// gives them. Messages are those of a kube-apiserver 1.36.
+// [Admin] may do everything; system:node:NAME, what a kubelet does; others, and
+// for audiences a node too, what [Server.Grant] gives them. Messages are those
+// of a kube-apiserver 1.36.
 package testkube
 
 import (
@@ -37,6 +37,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testfault"
 )
 
 // Admin is the user who may do everything.
@@ -73,10 +74,11 @@ type Server struct {
 	pipe    *pipeListener
 	stopped bool
 
+	*store
+	faults testfault.Set[Fault]
+
 	mu      sync.Mutex // guards what follows
-	store   store
 	grants  []grant
-	faults  []*Injected
 	log     []Request
 	minted  int
 	release chan struct{} // closed to release what hangs

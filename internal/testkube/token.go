@@ -57,7 +57,7 @@ func (s *Server) noteToken(req Request, tr *authenticationv1.TokenRequest) {
 
 // mint fills in the answer, in the order in which the real server refuses.
 func (s *Server) mint(req Request, tr *authenticationv1.TokenRequest) *refusal {
-	account := s.store.account(req.Namespace, req.Name)
+	account := s.account(req.Namespace, req.Name)
 	if account == nil {
 		return missing("serviceaccounts", req.Name)
 	}
@@ -65,17 +65,13 @@ func (s *Server) mint(req Request, tr *authenticationv1.TokenRequest) *refusal {
 		return conflict("TokenRequest", "authentication.k8s.io", req.Name,
 			fmt.Sprintf("the UID in the token request (%s) does not match the UID of the service account (%s)", tr.UID, account.UID))
 	}
-	why, absent := s.nodeRestriction(req, tr)
-	if absent {
-		return missing("pod", tr.Spec.BoundObjectRef.Name) // in the singular, as its lister says it
-	}
-	if why != "" {
+	if why := s.nodeRestriction(req, tr); why != "" {
 		return &refusal{http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf("serviceaccounts %q is forbidden: %s", req.Name, why),
 			&metav1.StatusDetails{Name: req.Name, Kind: "serviceaccounts"}}
 	}
 	var pod *corev1.Pod
 	if ref := tr.Spec.BoundObjectRef; ref != nil {
-		if pod = s.store.pod(req.Namespace, ref.Name); pod == nil {
+		if pod = s.pod(req.Namespace, ref.Name); pod == nil {
 			return missing("pods", ref.Name)
 		}
 		if refused := binds(account, pod, ref.UID); refused != nil {
@@ -115,36 +111,25 @@ func binds(account *corev1.ServiceAccount, pod *corev1.Pod, uid types.UID) *refu
 	return nil
 }
 
-// nodeRestriction is the admission plugin of that name: why it refuses, or
-// that there is no such pod; s.mu is held.
-func (s *Server) nodeRestriction(req Request, tr *authenticationv1.TokenRequest) (why string, absent bool) {
-	node, isNode := nodeName(req.User)
-	if !isNode {
-		return "", false
-	}
-	ref := tr.Spec.BoundObjectRef
-	if ref == nil || ref.APIVersion != "v1" || ref.Kind != "Pod" || ref.Name == "" {
-		return "node requested token not bound to a pod", false
-	}
-	if ref.UID == "" {
-		return "node requested token with a pod binding without a uid", false
-	}
-	switch pod := s.store.pod(req.Namespace, ref.Name); {
-	case pod == nil:
-		return "", true
-	case ref.UID != pod.UID:
-		return fmt.Sprintf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID), false
-	case pod.Spec.NodeName != node:
-		return "node requested token bound to a pod scheduled on a different node", false
-	}
+// nodeRestriction is why the admission plugin of that name refuses, as far as
+// it has to do with the request alone: which pods are the node's, the real one
+// knows. s.mu is held.
+func (s *Server) nodeRestriction(req Request, tr *authenticationv1.TokenRequest) string {
 	audience := ""
 	if len(tr.Spec.Audiences) > 0 {
 		audience = tr.Spec.Audiences[0]
 	}
-	if ok, _ := s.allowed(Request{User: req.User, Verb: AudienceVerb, Resource: audience}); !ok {
-		return fmt.Sprintf("audience %q not found in pod spec volume, %s is not authorized to request tokens for this audience", audience, req.User), false
+	asked := Request{User: req.User, Verb: AudienceVerb, Resource: audience}
+	if _, isNode := nodeName(req.User); !isNode {
+		return ""
 	}
-	return "", false
+	if tr.Spec.BoundObjectRef == nil {
+		return "node requested token not bound to a pod"
+	}
+	if ok, _ := s.allowed(asked); !ok {
+		return fmt.Sprintf("audience %q not found in pod spec volume, %s is not authorized to request tokens for this audience", audience, req.User)
+	}
+	return ""
 }
 
 // sign fills in metadata and status. No two tokens are the same.

@@ -34,15 +34,12 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request) {
 	enc, flush := json.NewEncoder(w), http.NewResponseController(w).Flush
 	_ = flush()
 	for first := true; ; first = false {
-		s.mu.Lock()
-		events, gone := s.store.since(from)
-		changed, hangups := s.store.changed, s.store.hangups
-		s.mu.Unlock()
-		if gone && first { // a watch that is under way goes on
+		news := s.since(from)
+		if news.gone && first { // a watch that is under way goes on
 			_ = enc.Encode(expired(from))
 			return
 		}
-		for _, e := range events {
+		for _, e := range news.events {
 			if e.kind != "BOOKMARK" || query.Get("allowWatchBookmarks") == "true" {
 				_ = enc.Encode(map[string]any{"type": e.kind, "object": e.object})
 			}
@@ -50,8 +47,8 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request) {
 		}
 		_ = flush() // fails only if the client has gone
 		select {
-		case <-changed:
-		case <-hangups:
+		case <-news.changed:
+		case <-news.hangups:
 			return
 		case <-over.C:
 			return
@@ -59,17 +56,6 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-}
-
-// since returns what happened after a version; gone means that not all of it
-// is known any more.
-func (st *store) since(version int) (events []event, gone bool) {
-	for _, e := range st.events {
-		if e.version > version {
-			events = append(events, e)
-		}
-	}
-	return events, version < st.oldest
 }
 
 // expired is how a watch says 410 Gone: in an event, under the status 200.

@@ -5,12 +5,12 @@ package testregistry
 
 import (
 	"context"
-	"math"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/regcred/regcred/internal/testfault"
 )
 
 // FaultKind says what goes wrong.
@@ -40,10 +40,7 @@ const (
 )
 
 // Forever as [Fault.Times] means until the fault is removed.
-const Forever = math.MaxInt
-
-// maxDelay bounds a slow answer, so that a test that forgets one ends.
-const maxDelay = time.Minute
+const Forever = testfault.Forever
 
 // Fault is something that goes wrong with matching requests.
 type Fault struct {
@@ -58,61 +55,13 @@ type Fault struct {
 	Bytes      int64         // for Slow and Cut: how much of the body comes first
 }
 
-// Injected is a fault in a [Server].
-type Injected struct {
-	s     *Server
-	fault Fault
-	seen  int // matching requests; guarded by s.mu
-	hits  int // those that failed; guarded by s.mu
-}
-
 // Inject adds a fault. Of several that match a request, the one added first
 // applies, and only that one counts the request.
-func (s *Server) Inject(f Fault) *Injected {
-	if f.Times == 0 {
-		f.Times = 1
-	}
-	f.Delay = min(f.Delay, maxDelay)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	in := &Injected{s: s, fault: f}
-	s.faults = append(s.faults, in)
-	return in
+func (s *Server) Inject(f Fault) *testfault.Injected {
+	return s.faults.Inject(f, f.After, f.Times)
 }
 
-// Hits is how many requests the fault has struck.
-func (in *Injected) Hits() int {
-	in.s.mu.Lock()
-	defer in.s.mu.Unlock()
-	return in.hits
-}
-
-// Remove takes the fault out again.
-func (in *Injected) Remove() {
-	in.s.mu.Lock()
-	defer in.s.mu.Unlock()
-	in.s.faults = slices.DeleteFunc(in.s.faults, func(x *Injected) bool { return x == in })
-}
-
-// nextFault counts a request and returns the fault that strikes it, if any.
-func (s *Server) nextFault(r *http.Request) *Fault {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, in := range s.faults {
-		if in.hits == in.fault.Times || !in.fault.matches(r) {
-			continue
-		}
-		in.seen++
-		if in.seen <= in.fault.After {
-			return nil
-		}
-		in.hits++
-		return &in.fault
-	}
-	return nil
-}
-
-func (f *Fault) matches(r *http.Request) bool {
+func (f Fault) matches(r *http.Request) bool {
 	if f.Endpoint != Anywhere && f.Endpoint != endpointOf(r) {
 		return false
 	}
@@ -122,7 +71,7 @@ func (f *Fault) matches(r *http.Request) bool {
 	return strings.Contains(r.URL.Path, f.Path)
 }
 
-func (f *Fault) spoilsBody() bool { return f.Kind >= Slow }
+func (f Fault) spoilsBody() bool { return f.Kind >= Slow }
 
 func endpointOf(r *http.Request) Endpoint {
 	switch path := r.URL.Path; {
@@ -144,9 +93,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *Fault) bool {
 	case Unauthorized:
 		s.challenge(w, r, "refused on purpose")
 	case TooManyRequests:
-		if f.RetryAfter > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.RetryAfter.Seconds()))))
-		}
+		testfault.SetRetryAfter(w.Header(), f.RetryAfter)
 		writeError(w, http.StatusTooManyRequests, "TOOMANYREQUESTS", "too many requests, on purpose")
 	case ServerError:
 		writeError(w, http.StatusInternalServerError, "UNKNOWN", "broken on purpose")
@@ -239,10 +186,5 @@ func (sp *spoiler) writeSlow(p []byte) (int, error) {
 // wait sleeps until the delay is over, the client has gone or the server closes.
 func (sp *spoiler) wait() {
 	sp.waited = true
-	timer := time.NewTimer(sp.fault.Delay)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-sp.ctx.Done():
-	}
+	testfault.Wait(sp.ctx, sp.fault.Delay)
 }

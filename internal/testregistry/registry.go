@@ -30,6 +30,8 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/registry"
+
+	"github.com/regcred/regcred/internal/testfault"
 )
 
 // Auth says how a [Server] demands a login.
@@ -77,10 +79,11 @@ type Server struct {
 	done    context.CancelFunc
 	served  chan struct{}
 
+	faults testfault.Set[Fault]
+
 	mu     sync.Mutex // guards what follows
 	users  map[string]string
 	tokens map[string]token
-	faults []*Injected
 	log    []Request
 }
 
@@ -165,7 +168,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, id identity) {
-	fault := s.nextFault(r)
+	fault := s.faults.Next(func(f Fault) bool { return f.matches(r) })
 	if fault != nil && s.refuse(w, r, fault) {
 		return
 	}

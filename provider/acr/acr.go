@@ -22,61 +22,21 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/regcred/regcred/internal/jwt"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/plugin"
 )
-
-// Options configure a [Provider]. ConfigFile is required.
-type Options struct {
-	ConfigFile string // the node's cloud configuration, azure.json: JSON or YAML
-
-	// Mirrors are "SOURCE:TARGET" or "SOURCE=TARGET", several separated by
-	// commas: images that begin with SOURCE, a host or a host and a path, are
-	// pulled from TARGET by way of the container runtime.
-	Mirrors []string
-
-	// AllowHosts are further hosts that are registries of ACR: host[:port],
-	// where * stands for text within one label.
-	AllowHosts []string
-
-	// DefaultClientID and DefaultTenantID serve for service accounts that lack
-	// the annotation.
-	DefaultClientID string
-	DefaultTenantID string
-
-	// Binding says where identity bindings are; the zero value is for nowhere.
-	Binding Binding
-
-	// FallbackToNode lets pods without a service account, or whose service
-	// account names no identity, use that of the node. It is about the two
-	// ways in which pods can have an identity of their own.
-	FallbackToNode bool
-
-	// StaticSecret hands aadClientId and aadClientSecret themselves to whoever
-	// asks, as upstream does, instead of a token that they are exchanged for.
-	StaticSecret bool
-
-	Getenv func(string) string // nil means [os.Getenv]
-	Log    *slog.Logger        // nil discards
-	Now    func() time.Time    // nil means [time.Now]
-
-	Transport http.RoundTripper // of every request; nil means [remote.NewTransport]
-	Budget    time.Duration     // for one answer; 0 means [remote.Budget]
-	Timeout   time.Duration     // of one attempt at a request; 0 means that of [remote.Client]
-	Backoff   time.Duration     // before the second attempt; 0 means that of [remote.Client]
-}
 
 // Provider gets credentials for Azure Container Registry. It is safe for
 // concurrent use.
 type Provider struct {
 	opts    Options
 	rules   hostRules
-	mirrors []mirror
+	mirrors mirrors
 }
 
 // New checks the options. The configuration is read for each answer.
@@ -122,12 +82,25 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	}
 	var resp *plugin.Response
 	if err == nil {
-		resp, err = s.answer(ctx, reg, source)
+		resp, err = p.answer(ctx, s, reg, source)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("credentials for %s: %w", host, err)
 	}
 	return resp, nil
+}
+
+func (p *Provider) newSession(req *plugin.Request) *session {
+	s := &session{opts: &p.opts, req: req, rules: p.rules}
+	s.client = remote.Client{
+		Transport: p.opts.Transport, UserAgent: userAgent,
+		Timeout: p.opts.Timeout, Backoff: p.opts.Backoff,
+	}
+	if s.client.Transport == nil {
+		s.transport = remote.NewTransport()
+		s.client.Transport = s.transport
+	}
+	return s
 }
 
 // locate returns the host that the image is pulled from, and the source of the
@@ -147,7 +120,7 @@ func (p *Provider) locate(req *plugin.Request) (source, host string) {
 
 // answer gets a token for the registry, exchanges it, and says how long the
 // result may be kept.
-func (s *session) answer(ctx context.Context, reg registry, source string) (*plugin.Response, error) {
+func (p *Provider) answer(ctx context.Context, s *session, reg registry, source string) (*plugin.Response, error) {
 	who, err := s.identity(source != "")
 	if err != nil {
 		return nil, err
@@ -171,10 +144,50 @@ func (s *session) answer(ctx context.Context, reg registry, source string) (*plu
 	if source != "" {
 		auth[source] = auth[reg.key]
 	}
-	if s.isDivided(s.req.Registry()) {
+	if p.mirrors.divide(s.req.Registry()) {
 		resp.CacheKeyType = plugin.CacheImage
 	}
 	return resp, nil
+}
+
+// staticAnswer hands out the secret of the configuration under the keys of
+// upstream, and under the host of the image if none of those covers it.
+func (s *session) staticAnswer(ctx context.Context, reg registry, secret plugin.AuthConfig) (*plugin.Response, error) {
+	env, err := s.environment(ctx)
+	if err != nil {
+		return nil, err
+	}
+	auth := map[string]plugin.AuthConfig{anonymousKey: {}}
+	for _, suffix := range suffixes {
+		auth["*."+suffix] = secret
+	}
+	if suffix := cleanSuffix(env.suffix); strings.Contains("."+suffix, ".azurecr.") {
+		auth["*."+suffix] = secret
+	}
+	if _, parent, _ := strings.Cut(reg.key, "."); auth["*."+parent].Username == "" {
+		auth[reg.key] = secret
+	}
+	return &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(maxCache), Auth: auth}, nil
+}
+
+// maxCache bounds how long an answer is kept, as upstream does.
+const maxCache = time.Hour
+
+// cacheFor is half of what is left of the refresh token's life, which is three
+// hours with the real registries. Its own clock bounds that life too, since
+// the token is fresh: a node that is behind would keep it for too long. A
+// token that does not say when it ends is not kept.
+func (s *session) cacheFor(refresh string) time.Duration {
+	claims, err := jwt.Parse(refresh)
+	if err != nil || claims.Expires.IsZero() {
+		s.opts.Log.Warn("the refresh token does not say when it ends, so the answer is not cached")
+		return 0
+	}
+	left := claims.Expires.Sub(s.opts.Now())
+	if !claims.IssuedAt.IsZero() {
+		left = min(left, claims.Expires.Sub(claims.IssuedAt))
+	}
+	return max(min(left/2, maxCache), 0).Truncate(time.Second)
 }
 
 // anonymousKey is in every answer of upstream, without user and password. It

@@ -63,6 +63,28 @@ func (s *session) environment(ctx context.Context) (environment, error) {
 	return env, nil
 }
 
+// registry looks the host up. Only for a host that is none in the public
+// clouds is anything read, and only for a cloud with a resource manager of its
+// own is anything asked, without a credential: what its registries are called.
+func (s *session) registry(ctx context.Context, host string) (registry, bool, error) {
+	if reg, ok := s.rules.find(host); ok || host == "" {
+		return reg, ok, nil
+	}
+	if _, err := s.config(); err != nil && s.environmentFile() == "" {
+		// The host is foreign to every cloud but one that would be described
+		// in the very file that cannot be read.
+		s.opts.Log.Warn("the cloud configuration cannot be read, so the registries of a cloud of its own are not known", "error", err)
+		return registry{}, false, nil
+	}
+	env, err := s.environment(ctx)
+	if err != nil {
+		return registry{}, false, err
+	}
+	s.rules = s.rules.withSuffix(env.suffix)
+	reg, ok := s.rules.find(host)
+	return reg, ok, nil
+}
+
 func (s *session) environmentFile() string { return s.opts.Getenv("AZURE_ENVIRONMENT_FILEPATH") }
 
 // set takes over what is not empty.

@@ -154,23 +154,3 @@ func (s *session) federatedToken(ctx context.Context, cfg *config) (string, erro
 	}
 	return token, nil
 }
-
-// staticAnswer hands out the secret of the configuration under the keys of
-// upstream, and under the host of the image if none of those covers it.
-func (s *session) staticAnswer(ctx context.Context, reg registry, secret plugin.AuthConfig) (*plugin.Response, error) {
-	env, err := s.environment(ctx)
-	if err != nil {
-		return nil, err
-	}
-	auth := map[string]plugin.AuthConfig{anonymousKey: {}}
-	for _, suffix := range suffixes {
-		auth["*."+suffix] = secret
-	}
-	if suffix := cleanSuffix(env.suffix); strings.Contains("."+suffix, ".azurecr.") {
-		auth["*."+suffix] = secret
-	}
-	if _, parent, _ := strings.Cut(reg.key, "."); auth["*."+parent].Username == "" {
-		auth[reg.key] = secret
-	}
-	return &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(maxCache), Auth: auth}, nil
-}

@@ -16,10 +16,13 @@ type mirror struct {
 	host   string // of the registry
 }
 
+// mirrors are in the order in which they are looked at: the longest first.
+type mirrors []mirror
+
 // parseMirrors reads "SOURCE:TARGET" and "SOURCE=TARGET", separated by commas.
 // As upstream does, it leaves out what is neither, and says so.
-func parseMirrors(lists []string, log *slog.Logger) []mirror {
-	var mirrors []mirror
+func parseMirrors(lists []string, log *slog.Logger) mirrors {
+	var all mirrors
 	for _, list := range lists {
 		for entry := range strings.SplitSeq(list, ",") {
 			if entry = strings.Join(strings.Fields(entry), ""); entry == "" {
@@ -30,12 +33,11 @@ func parseMirrors(lists []string, log *slog.Logger) []mirror {
 				log.Warn("a registry mirror is left out, since it is not SOURCE:TARGET or SOURCE=TARGET", "mirror", entry)
 				continue
 			}
-			mirrors = append(mirrors, m)
+			all = append(all, m)
 		}
 	}
-	// The longest first, whatever the order.
-	slices.SortStableFunc(mirrors, func(a, b mirror) int { return cmp.Compare(len(b.source), len(a.source)) })
-	return mirrors
+	slices.SortStableFunc(all, func(a, b mirror) int { return cmp.Compare(len(b.source), len(a.source)) })
+	return all
 }
 
 func parseMirror(entry string) (mirror, bool) {
@@ -51,10 +53,10 @@ func parseMirror(entry string) (mirror, bool) {
 	return mirror{source, host}, source != "" && host != "" && !strings.Contains(source+host, "=")
 }
 
-// isDivided reports whether a mirror serves a part of the host's images, so
-// that the answer for one of them may be wrong for another.
-func (p *Provider) isDivided(host string) bool {
-	return slices.ContainsFunc(p.mirrors, func(m mirror) bool { return strings.HasPrefix(m.source, host+"/") })
+// divide reports whether a mirror serves a part of the host's images, so that
+// the answer for one of them may be wrong for another.
+func (all mirrors) divide(host string) bool {
+	return slices.ContainsFunc(all, func(m mirror) bool { return strings.HasPrefix(m.source, host+"/") })
 }
 
 // covers reports whether the image begins with the source and whether that

@@ -13,51 +13,22 @@
 package ecr
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
-	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/plugin"
 )
-
-// RoleAnnotation is the annotation of a service account that names the role
-// with which its images are pulled. Present and empty, it means the node's.
-const RoleAnnotation = "eks.amazonaws.com/ecr-role-arn"
-
-// Options says how a [Provider] works. The zero value serves ECR alone.
-type Options struct {
-	// AllowHosts are hosts in front of ECR that have names of their own, as
-	// HOST[=REGION]. HOST is matched as matchImages are: globs stand for
-	// one label, and the port must be the same. Without REGION it is that of
-	// the SDK's configuration, or else that of the instance.
-	AllowHosts []string
-
-	// DefaultRoleARN is the role of service accounts without a
-	// [RoleAnnotation]; "" means the identity of the node.
-	DefaultRoleARN string
-
-	// Logger is told the steps (Info), and of images that are not served
-	// (Warn); nil discards.
-	Logger *slog.Logger
-
-	Timeout  time.Duration // of one attempt to reach an endpoint; 0 means 14 s
-	MaxPause time.Duration // between two attempts; 0 means 5 s
-	Budget   time.Duration // of one call of GetCredentials; 0 means 45 s
-}
 
 // Provider is a [plugin.Provider] for ECR. It is safe for concurrent use.
 type Provider struct {
 	opts    Options
 	allowed []allowed
-	log     *slog.Logger
 }
 
 // New returns a provider. The error concerns AllowHosts.
 func New(opts Options) (*Provider, error) {
-	p := &Provider{opts: opts, log: opts.Logger}
+	p := &Provider{opts: opts.withDefaults()}
 	for _, s := range opts.AllowHosts {
 		a, err := parseAllowed(s)
 		if err != nil {
@@ -65,12 +36,6 @@ func New(opts Options) (*Provider, error) {
 		}
 		p.allowed = append(p.allowed, a)
 	}
-	if p.log == nil {
-		p.log = slog.New(slog.DiscardHandler)
-	}
-	p.opts.Timeout = cmp.Or(opts.Timeout, 14*time.Second)
-	p.opts.MaxPause = cmp.Or(opts.MaxPause, 5*time.Second)
-	p.opts.Budget = cmp.Or(opts.Budget, remote.Budget)
 	return p, nil
 }
 
@@ -82,9 +47,9 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 		return nil, fmt.Errorf("image %q: it does not begin with the host of a registry", req.Image)
 	}
 	resp := &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Duration(0))}
-	h, ok := p.find(registry)
+	h, ok := find(registry, p.allowed)
 	if !ok {
-		p.log.Warn("the image host is none of Amazon ECR's, so the answer is empty; --allow-host serves it all the same",
+		p.opts.Logger.Warn("the image host is none of Amazon ECR's, so the answer is empty; --allow-host serves it all the same",
 			"host", registry)
 		return resp, nil
 	}
@@ -103,12 +68,12 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 // ask gets an identity, and with it the registry's credentials.
 func (p *Provider) ask(ctx context.Context, h host, req *plugin.Request) (auth plugin.AuthConfig, expires *time.Time, err error) {
 	if h.region == "" && !h.public {
-		if h.region, err = p.region(ctx); err != nil {
+		if h.region, err = findRegion(ctx, p.opts); err != nil {
 			return auth, nil, err
 		}
 	}
 	role := p.role(req)
-	s, err := p.load(ctx, h, role == "")
+	s, err := load(ctx, p.opts, h, role == "")
 	if err != nil {
 		return auth, nil, err
 	}
@@ -134,7 +99,7 @@ func (p *Provider) role(req *plugin.Request) string {
 		role = p.opts.DefaultRoleARN
 	}
 	if role == "" {
-		p.log.Info("no role for the service account: using the identity of the node", "annotation", RoleAnnotation)
+		p.opts.Logger.Info("no role for the service account: using the identity of the node", "annotation", RoleAnnotation)
 	}
 	return role
 }

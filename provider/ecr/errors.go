@@ -23,11 +23,6 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// answerError is what is wrong with an answer that had a good status.
-type answerError string
-
-func (e answerError) Error() string { return "the answer is unusable: " + string(e) }
-
 // step is one thing that is attempted.
 type step struct {
 	what   string
@@ -36,22 +31,30 @@ type step struct {
 	cures  map[string]string // what to do, by error code; "" is for everything else
 }
 
+// trail is what errors say of what was done.
+type trail struct {
+	wire    wire
+	step    step
+	sources []any    // of the SDK's configuration
+	secrets []string // never shown
+}
+
 // begin names what is attempted from here on.
-func (s *session) begin(step step) {
-	s.step = step
-	s.wire.forget()
+func (t *trail) begin(step step) {
+	t.step = step
+	t.wire.forget()
 }
 
 // fail is the error of a step: what was attempted, at which endpoint, what
 // came of it, and what to do. It is text alone: the SDK's errors hold whole
 // answers.
-func (s *session) fail(ctx context.Context, err error) error {
+func (t *trail) fail(ctx context.Context, err error) error {
 	var b strings.Builder
-	b.WriteString(s.step.what)
-	if endpoint := s.wire.endpoint(); endpoint != "" {
+	b.WriteString(t.step.what)
+	if endpoint := t.wire.endpoint(); endpoint != "" {
 		b.WriteString(": " + endpoint)
 	}
-	b.WriteString(": " + s.cause(ctx, err))
+	b.WriteString(": " + t.cause(ctx, err))
 	var attempts *retry.MaxAttemptsError
 	if errors.As(err, &attempts) && attempts.Attempt > 1 {
 		fmt.Fprintf(&b, ", %d times", attempts.Attempt)
@@ -59,16 +62,16 @@ func (s *session) fail(ctx context.Context, err error) error {
 	if id := requestID(err); id != "" {
 		fmt.Fprintf(&b, " [request id %s]", id)
 	}
-	if cure := s.cure(err); cure != "" && ctx.Err() == nil {
+	if cure := t.cure(err); cure != "" && ctx.Err() == nil {
 		b.WriteString("; " + cure)
 	}
 	// The SDK's texts about files have several lines.
-	return errors.New(strings.Join(strings.Fields(s.redact(b.String())), " "))
+	return errors.New(strings.Join(strings.Fields(t.redact(b.String())), " "))
 }
 
 // redact takes out what is never shown.
-func (s *session) redact(text string) string {
-	for _, secret := range s.secrets {
+func (t *trail) redact(text string) string {
+	for _, secret := range t.secrets {
 		if len(secret) >= 4 {
 			text = strings.ReplaceAll(text, secret, "[redacted]")
 		}
@@ -78,7 +81,7 @@ func (s *session) redact(text string) string {
 
 // cause says what came of a step, in words that hold nothing of an answer but
 // an error's code and, from STS and ECR, its message.
-func (s *session) cause(ctx context.Context, err error) string {
+func (t *trail) cause(ctx context.Context, err error) string {
 	if ctx.Err() != nil {
 		return context.Cause(ctx).Error()
 	}
@@ -102,7 +105,7 @@ func (s *session) cause(ctx context.Context, err error) string {
 	case sent != nil:
 		return remote.Cause(ctx, sent.Err).Error()
 	}
-	if text := s.apiCause(err); text != "" {
+	if text := t.apiCause(err); text != "" {
 		return text
 	}
 	var address *url.Error
@@ -110,27 +113,27 @@ func (s *session) cause(ctx context.Context, err error) string {
 		return "an address cannot be read: " + address.Err.Error()
 	}
 	// The SDK makes a text of some of its errors, with all that is in them.
-	if lost := s.wire.failure(); lost != nil && !errors.Is(err, lost) {
-		return s.cause(ctx, lost)
+	if lost := t.wire.failure(); lost != nil && !errors.Is(err, lost) {
+		return t.cause(ctx, lost)
 	}
 	var file *fs.PathError
 	switch {
 	case errors.As(err, &file):
 		return file.Error()
-	case s.wire.endpoint() != "":
+	case t.wire.endpoint() != "":
 		return answerError("it cannot be read").Error()
 	case strings.Contains(err.Error(), "access disabled to EC2 IMDS"):
-		return "there are none in the environment, a profile or at an endpoint, and AWS_EC2_METADATA_DISABLED keeps from asking the instance" + s.missingFiles()
-	case s.step.files && s.missingFiles() != "":
-		return "there are none" + s.missingFiles()
+		return "there are none in the environment, a profile or at an endpoint, and AWS_EC2_METADATA_DISABLED keeps from asking the instance" + t.missingFiles()
+	case t.step.files && t.missingFiles() != "":
+		return "there are none" + t.missingFiles()
 	}
 	return err.Error()
 }
 
 // missingFiles names the files that the environment says are there and are
 // not. The SDK takes those of profiles for empty.
-func (s *session) missingFiles() (text string) {
-	for _, source := range s.cfg.ConfigSources {
+func (t *trail) missingFiles() (text string) {
+	for _, source := range t.sources {
 		environ, ok := source.(config.EnvConfig)
 		if !ok {
 			continue
@@ -148,11 +151,11 @@ func (s *session) missingFiles() (text string) {
 }
 
 // apiCause is for an answer that is an error, or cannot be read.
-func (s *session) apiCause(err error) string {
+func (t *trail) apiCause(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) && harmless(api.ErrorCode()) && api.ErrorCode() != "UnknownError" {
 		// Redacted before it is cut, since half of a secret is not recognised.
-		if message := s.redact(api.ErrorMessage()); s.step.quotes && message != "" {
+		if message := t.redact(api.ErrorMessage()); t.step.quotes && message != "" {
 			return api.ErrorCode() + ": " + strings.ToValidUTF8(message[:min(len(message), maxMessage)], "")
 		}
 		return api.ErrorCode()
@@ -197,12 +200,12 @@ func harmless(s string) bool {
 const codeCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:-"
 
 // cure says what to do about an error.
-func (s *session) cure(err error) string {
+func (t *trail) cure(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) {
-		if cure, ok := s.step.cures[strings.TrimSuffix(api.ErrorCode(), "Exception")]; ok {
+		if cure, ok := t.step.cures[strings.TrimSuffix(api.ErrorCode(), "Exception")]; ok {
 			return cure
 		}
 	}
-	return s.step.cures[""]
+	return t.step.cures[""]
 }

@@ -89,11 +89,11 @@ func parseAllowed(s string) (allowed, error) {
 }
 
 // find says how to serve a registry; ok is false if that is not to be done.
-func (p *Provider) find(registry string) (h host, ok bool) {
+func find(registry string, more []allowed) (h host, ok bool) {
 	if h, ok = parseHost(registry); ok {
 		return h, true
 	}
-	for _, a := range p.allowed {
+	for _, a := range more {
 		if hostpattern.Any([]string{a.pattern}, registry) {
 			return host{registry: registry, region: a.region}, true
 		}

@@ -91,7 +91,7 @@ func TestAllowHost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h, ok := p.find(tt.registry)
+			h, ok := find(tt.registry, p.allowed)
 			if ok != tt.match || ok && (h.region != tt.region || h.registry != tt.registry) {
 				t.Errorf("got %+v, %v", h, ok)
 			}
@@ -101,7 +101,7 @@ func TestAllowHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h, ok := p.find("111122223333.dkr.ecr.eu-west-3.amazonaws.com"); !ok || h.region != "eu-west-3" {
+	if h, ok := find("111122223333.dkr.ecr.eu-west-3.amazonaws.com", p.allowed); !ok || h.region != "eu-west-3" {
 		t.Errorf("an allowed host overrides the name of a registry: got %+v, %v", h, ok)
 	}
 }

@@ -36,7 +36,7 @@ func TestProxyOfTheEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chosen := p.client().GetTransport().Proxy
+	chosen := newClient(p.opts).GetTransport().Proxy
 	for address, want := range map[string]bool{
 		"http://169.254.169.254/latest/api/token": false, "http://169.254.170.2/v2/credentials": false,
 		"http://169.254.170.23/v1/credentials": false, "http://[fd00:ec2::254]/latest/api/token": false,

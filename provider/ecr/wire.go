@@ -23,6 +23,11 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
+// answerError is what is wrong with an answer that had a good status.
+type answerError string
+
+func (e answerError) Error() string { return "the answer is unusable: " + string(e) }
+
 // wire stands between the SDK and every endpoint that it asks. It remembers
 // the last one for errors, and what came of it, and bounds what comes back;
 // the SDK reads answers of any length.

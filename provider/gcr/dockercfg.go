@@ -19,12 +19,6 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-const (
-	stepDockercfg    = "read the instance attribute google-dockercfg"
-	stepDockercfgURL = "read the instance attribute google-dockercfg-url"
-	stepFetch        = "get the docker config"
-)
-
 // dockercfg returns the docker config of the instance's metadata. Its keys
 // are the answer's, as they stand.
 func (p *Provider) dockercfg(ctx context.Context) (map[string]plugin.AuthConfig, error) {

@@ -14,6 +14,15 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
+// The steps in which endpoints are asked.
+const (
+	stepNode         = "get the access token of the node"
+	stepPod          = "exchange the service-account token"
+	stepDockercfg    = "read the instance attribute google-dockercfg"
+	stepDockercfgURL = "read the instance attribute google-dockercfg-url"
+	stepFetch        = "get the docker config"
+)
+
 var (
 	errNoServiceAccount = errors.New("the pod is to pull as its service account, but the request holds no token of one: " +
 		"set tokenAttributes of this provider in the kubelet's configuration")

@@ -28,7 +28,7 @@ func FuzzHosts(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, image string) {
 		registry := (&plugin.Request{Image: image}).Registry()
-		keys := p.keys(registry)
+		keys := keysFor(registry, p.opts.AllowHosts)
 		if want := pattern.MatchString(strings.ToLower(registry)); (keys != nil) != want {
 			t.Errorf("%q: got %q, want %v", registry, keys, want)
 		}

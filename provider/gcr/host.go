@@ -23,13 +23,13 @@ func fixedKeys() []string {
 // and gcloud list one by one. They are deeper than any fixed key.
 const regional = "docker.*.rep.pkg.dev"
 
-// keys returns the keys under which the registry gets the access token: the
+// keysFor returns the keys under which the registry gets the access token: the
 // fixed ones and the registry's own. There are none for a registry that must
 // not see the token.
-func (p *Provider) keys(registry string) []string {
+func keysFor(registry string, allowed []string) []string {
 	// Names of hosts do not know case, and 443 is the port of every registry.
 	name := strings.TrimSuffix(strings.ToLower(registry), ":443")
-	if !hostpattern.Any(append(fixedKeys(), regional), name) && !hostpattern.Any(p.opts.AllowHosts, registry) {
+	if !hostpattern.Any(append(fixedKeys(), regional), name) && !hostpattern.Any(allowed, registry) {
 		return nil
 	}
 	keys := fixedKeys()

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package testkube
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const maxBody = 3 << 20 // bytes of a request, as the real one
+
+func notFound(w http.ResponseWriter, resource, name string) {
+	writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound, resource+" "+strconv.Quote(name)+" not found",
+		&metav1.StatusDetails{Name: name, Kind: resource})
+}
+
+// forbid writes a message that the real server's admission or authorizer would.
+func forbid(w http.ResponseWriter, req Request, why string) {
+	resource, _, _ := strings.Cut(req.Resource, "/")
+	subject := resource
+	if req.Name != "" {
+		subject += " " + strconv.Quote(req.Name)
+	}
+	writeStatus(w, http.StatusForbidden, metav1.StatusReasonForbidden, subject+" is forbidden: "+why,
+		&metav1.StatusDetails{Name: req.Name, Kind: resource})
+}
+
+func writeStatus(w http.ResponseWriter, code int, reason metav1.StatusReason, message string, details *metav1.StatusDetails) {
+	writeJSON(w, code, metav1.Status{
+		TypeMeta: typeMeta("v1", "Status"), Status: metav1.StatusFailure,
+		Code: int32(code), Reason: reason, Message: message, Details: details,
+	})
+}
+
+func writeJSON(w http.ResponseWriter, code int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(v) // fails only if the client has gone
+}
+
+// readJSON reads a request's body, or answers that it cannot.
+func readJSON(w http.ResponseWriter, r *http.Request, v any) bool {
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(v)
+	if err != nil {
+		writeStatus(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "the request does not parse", nil)
+	}
+	return err == nil
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package ecr
+
+import (
+	"cmp"
+	"log/slog"
+	"time"
+
+	"github.com/regcred/regcred/internal/remote"
+)
+
+// RoleAnnotation is the annotation of a service account that names the role
+// with which its images are pulled. Present and empty, it means the node's.
+const RoleAnnotation = "eks.amazonaws.com/ecr-role-arn"
+
+// Options says how a [Provider] works. The zero value serves ECR alone.
+type Options struct {
+	// AllowHosts are hosts in front of ECR that have names of their own, as
+	// HOST[=REGION]. HOST is matched as matchImages are: globs stand for
+	// one label, and the port must be the same. Without REGION it is that of
+	// the SDK's configuration, or else that of the instance.
+	AllowHosts []string
+
+	// DefaultRoleARN is the role of service accounts without a
+	// [RoleAnnotation]; "" means the identity of the node.
+	DefaultRoleARN string
+
+	// Logger is told the steps (Info), and of images that are not served
+	// (Warn); nil discards.
+	Logger *slog.Logger
+
+	Timeout  time.Duration // of one attempt to reach an endpoint; 0 means 14 s
+	MaxPause time.Duration // between two attempts; 0 means 5 s
+	Budget   time.Duration // of one call of GetCredentials; 0 means 45 s
+}
+
+// withDefaults fills in what is not set.
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Timeout = cmp.Or(o.Timeout, 14*time.Second)
+	o.MaxPause = cmp.Or(o.MaxPause, 5*time.Second)
+	o.Budget = cmp.Or(o.Budget, remote.Budget)
+	return o
+}
