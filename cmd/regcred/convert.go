@@ -129,7 +129,7 @@ func (a *app) convert(out io.Writer, f *convertFlags, path string) error {
 	if err != nil {
 		return err
 	}
-	a.noteTarget(&validateFlags{kubeletVersion: f.kubeletVersion})
+	a.noteTarget(f.target())
 	a.noteConversion(res)
 	if !f.write && f.output == "" {
 		return errors.Join(writeAll(out, res.Files[0].Data), f.invalid(res, "<stdout>", ""))

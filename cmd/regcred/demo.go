@@ -48,7 +48,10 @@ type demoSecondJSON struct {
 	AgeMillis int64               `json:"ageMillis"`
 }
 
-func (a *app) demoCmd() *cobra.Command {
+// runner runs the program with arguments and returns the exit code.
+type runner func(a *app, ctx context.Context, args []string) int
+
+func (a *app) demoCmd(run runner) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show the whole mechanism on this machine, with nothing to install",
@@ -62,7 +65,7 @@ It contacts no other machine, and removes what it made.`,
 	}
 	output := addOutputFlag(cmd, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.demo(cmd.Context(), cmd.OutOrStdout(), output.value)
+		return a.demo(cmd.Context(), cmd.OutOrStdout(), output.value, run)
 	}
 	return cmd
 }
@@ -107,13 +110,14 @@ type demoNode struct {
 	image    string
 	digest   string
 	config   string // content of the configuration
+	run      runner
 }
 
 func (n *demoNode) configFile() string { return filepath.Join(n.dir, "config.yaml") }
 func (n *demoNode) binDir() string     { return filepath.Join(n.dir, "bin") }
 
-func (a *app) demo(ctx context.Context, out io.Writer, format string) (err error) {
-	n, err := newDemoNode()
+func (a *app) demo(ctx context.Context, out io.Writer, format string, run runner) (err error) {
+	n, err := newDemoNode(run)
 	defer func() { err = errors.Join(err, n.close()) }()
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
@@ -137,8 +141,8 @@ func (a *app) demo(ctx context.Context, out io.Writer, format string) (err error
 }
 
 // newDemoNode also returns what there is to close beside an error.
-func newDemoNode() (*demoNode, error) {
-	n := &demoNode{}
+func newDemoNode(run runner) (*demoNode, error) {
+	n := &demoNode{run: run}
 	var err error
 	if n.dir, err = os.MkdirTemp("", "regcred-demo-"); err != nil {
 		return n, err
@@ -268,7 +272,7 @@ func (a *app) demoExplain(ctx context.Context, n *demoNode, r *demoReport, t *de
 	if t.silent {
 		args = append(args, "-o", "json")
 	}
-	code := sub.run(ctx, args)
+	code := n.run(&sub, ctx, args)
 	t.step("regcred explain " + n.image)
 	t.indented(out.String())
 	if err := t.flush(); err != nil {
@@ -315,8 +319,8 @@ func (a *app) demoPull(ctx context.Context, n *demoNode, r *demoReport, t *demoT
 		return err
 	}
 	defer k.Close()
-	p := &pullFlags{lookupFlags: &lookupFlags{}, quiet: true, dir: filepath.Join(n.dir, "image")}
-	pulled, err := a.pullOne(ctx, cfg, k, p, regcred.Request{Image: n.image})
+	p := &layoutPull{lookupFlags: &lookupFlags{}, quiet: true, dir: filepath.Join(n.dir, "image")}
+	pulled, err := a.pullOne(ctx, &session{Keyring: k, cfg: cfg}, p, regcred.Request{Image: n.image})
 	if err != nil {
 		return err
 	}

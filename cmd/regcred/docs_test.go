@@ -96,7 +96,7 @@ func TestDocsJSON(t *testing.T) {
 func jsonNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for _, file := range []string{"attempt.go", "demo.go", "doctor.go", "explain.go", "get.go", "json.go", "pluginrun.go", "pull.go", "pullreport.go", "validate.go", "verdict.go", "version.go"} {
+	for _, file := range []string{"attempt.go", "demo.go", "doctor.go", "explain.go", "get.go", "credential.go", "pluginrun.go", "pulllayout.go", "pulltry.go", "pullreport.go", "validate.go", "verdict.go", "version.go"} {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

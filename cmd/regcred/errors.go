@@ -4,15 +4,7 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"slices"
-	"syscall"
-
-	"github.com/spf13/cobra"
 )
 
 // The exit codes, the same for every command.
@@ -54,69 +46,6 @@ func exit(code int) error {
 		return nil
 	}
 	return &exitError{code: code}
-}
-
-// report prints err, if any, and returns the exit code. Of joined errors each
-// is told with its hint, and the worst code counts.
-func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
-	code := exitOK
-	interrupted := false
-	hinted := map[string]bool{"": true}
-	for _, part := range flatten(err) {
-		e := a.exitError(cmd, part)
-		code = worse(code, e.code)
-		if a.nobodyReads(part) {
-			continue
-		}
-		if e.err != nil && ctx.Err() != nil {
-			interrupted = true
-			continue
-		}
-		for _, line := range flatten(e.err) {
-			fmt.Fprintf(a.stderr, "error: %s\n", printable(line.Error()))
-		}
-		if !hinted[e.hint] {
-			fmt.Fprintf(a.stderr, "hint: %s\n", printable(e.hint))
-			hinted[e.hint] = true
-		}
-	}
-	if interrupted {
-		fmt.Fprintln(a.stderr, "error: interrupted")
-		return exitFailed
-	}
-	return code
-}
-
-// exitError finds code and hint of an error. What wraps an exitError belongs
-// to the message.
-func (a *app) exitError(cmd *cobra.Command, err error) *exitError {
-	if e, ok := err.(*exitError); ok {
-		return e
-	}
-	if e, ok := errors.AsType[*exitError](err); ok {
-		return &exitError{code: e.code, err: err, hint: e.hint}
-	}
-	if !a.started {
-		return &exitError{code: exitUsage, err: err, hint: helpHint(cmd)}
-	}
-	return &exitError{code: exitFailed, err: err}
-}
-
-// worse returns the worse of two exit codes.
-func worse(a, b int) int {
-	order := []int{exitOK, exitEmpty, exitFailed, exitUsage}
-	if slices.Index(order, a) > slices.Index(order, b) {
-		return a
-	}
-	return b
-}
-
-// nobodyReads reports whether err says that the reader of standard output is
-// gone, as in "regcred … | head". Whoever did that wants to hear no more.
-func (a *app) nobodyReads(err error) bool {
-	f, ok := a.stdout.(*os.File)
-	failed, isPath := errors.AsType[*fs.PathError](err)
-	return ok && isPath && failed.Path == f.Name() && errors.Is(failed, syscall.EPIPE)
 }
 
 // flatten takes joined errors apart, so that each gets a line.

@@ -22,20 +22,6 @@ type explainFlags struct {
 	dryRun bool
 }
 
-// explainCommand is how to ask about an image again, of the same configuration.
-func (a *app) explainCommand(image string) string {
-	command := "regcred explain"
-	for _, s := range []setting{a.config, a.binDir} {
-		if s.by != "" {
-			command += " --" + s.by + " " + shellWord(s.value)
-		}
-	}
-	if a.asKubelet != "" {
-		command += " --as-kubelet=" + shellWord(a.asKubelet)
-	}
-	return command + " " + image
-}
-
 // explainReport is the result of "regcred explain -o json"; the text is made
 // from it too.
 type explainReport struct {
@@ -211,25 +197,22 @@ func (r *explainReport) addFindings(findings []regcred.Finding) {
 	}
 }
 
-func (a *app) explainLookup(ctx context.Context, cfg *regcred.Config, o *origin, e *explainFlags, tgt target, r *explainReport) (err error) {
-	if e.subject, err = a.findSubject(ctx, o, e.lookupFlags); err != nil {
-		return err
-	}
-	if e.subject != nil {
-		r.Subject = e.subject.report()
-		a.noteImage(cfg, e.subject, r.Repository)
-	}
-	req, err := e.request(tgt)
+func (a *app) explainLookup(ctx context.Context, cfg *regcred.Config, o *origin, e *explainFlags, tgt target, r *explainReport) error {
+	s, err := a.newSession(ctx, cfg, o, e.lookupFlags)
 	if err != nil {
 		return err
 	}
-	k, err := a.newKeyring(cfg, o, e.lookupFlags)
+	defer s.Close()
+	if s.subject != nil {
+		r.Subject = s.subject.report()
+		a.noteImage(cfg, s.subject, r.Repository)
+	}
+	req, err := e.request(tgt, s.subject)
 	if err != nil {
 		return err
 	}
-	defer k.Close()
 	// A failure is in the attempts, which is where the report has it from.
-	res, _, err := lookup(ctx, k, req, r.Repository)
+	res, _, err := lookup(ctx, s.Keyring, req, r.Repository)
 	if err != nil {
 		return err
 	}
@@ -237,7 +220,7 @@ func (a *app) explainLookup(ctx context.Context, cfg *regcred.Config, o *origin,
 	r.addPassedOver(req.PullSecrets)
 	for _, at := range res.Attempts {
 		j := toAttemptJSON(at)
-		j.Fix = attemptRemedy(at, e.subject != nil, o.config)
+		j.Fix = attemptRemedy(at, s.subject != nil, o.config)
 		if at.Kind != regcred.SourceProvider {
 			r.Sources = append(r.Sources, newSourceReport(at, j))
 		} else if at.Index >= 0 && at.Index < len(r.Providers) {

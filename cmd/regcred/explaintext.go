@@ -81,13 +81,6 @@ func shortHash(hash string) string {
 	return hash[:digits] + "…"
 }
 
-func describeEnvironment(env string) string {
-	if env == "caller" {
-		return "the caller's, not the kubelet's; --as-kubelet takes the kubelet's"
-	}
-	return "that of " + strings.Replace(env, "pid", "process", 1)
-}
-
 func (a *app) renderSource(t *text, s sourceReport) {
 	t.item(attemptMark(&s.attemptJSON), s.title())
 	for _, line := range a.lines(&s.attemptJSON) {

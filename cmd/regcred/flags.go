@@ -96,3 +96,43 @@ func atMost(names ...string) cobra.PositionalArgs {
 		return nil
 	}
 }
+
+// objectName is a flag that names an object in a namespace.
+type objectName struct{ namespace, name string }
+
+func (n *objectName) given() bool { return n.name != "" }
+
+func (n *objectName) Type() string { return "NAMESPACE/NAME" }
+
+func (n *objectName) String() string {
+	if n == nil || !n.given() {
+		return ""
+	}
+	return n.namespace + "/" + n.name
+}
+
+func (n *objectName) Set(v string) error {
+	namespace, name, _ := strings.Cut(v, "/")
+	if namespace == "" || name == "" || strings.Contains(name, "/") {
+		return errors.New("want NAMESPACE/NAME")
+	}
+	n.namespace, n.name = namespace, name
+	return nil
+}
+
+// given is a flag and its value, empty if it was not given.
+type given struct{ flag, value string }
+
+// oneAtMost refuses flags that exclude each other.
+func oneAtMost(flags ...given) error {
+	var set []string
+	for _, f := range flags {
+		if f.value != "" {
+			set = append(set, "--"+f.flag)
+		}
+	}
+	if len(set) < 2 {
+		return nil
+	}
+	return usageError("", "%s exclude each other", strings.Join(set, " and "))
+}

@@ -59,21 +59,21 @@ would be anonymous, and 1 if something failed.`,
 }
 
 func (a *app) get(ctx context.Context, out io.Writer, g *getFlags, tgt target) error {
-	cfg, k, o, err := a.openKeyring(ctx, g.lookupFlags)
+	s, err := a.openKeyring(ctx, g.lookupFlags)
 	if err != nil {
 		return err
 	}
-	defer k.Close()
-	req, err := g.request(tgt)
+	defer s.Close()
+	req, err := g.request(tgt, s.subject)
 	if err != nil {
 		return err
 	}
-	ex, err := a.explainTarget(cfg, tgt)
+	ex, err := a.explainTarget(s.cfg, tgt)
 	if err != nil {
 		return err
 	}
-	a.noteImage(cfg, g.subject, ex.Repository)
-	res, failure, err := lookup(ctx, k, req, ex.Repository)
+	a.noteImage(s.cfg, s.subject, ex.Repository)
+	res, failure, err := lookup(ctx, s.Keyring, req, ex.Repository)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (a *app) get(ctx context.Context, out io.Writer, g *getFlags, tgt target) e
 	if err := a.writeGet(out, g, &r, res.Credentials); err != nil {
 		return err
 	}
-	hint := g.hint(res.Attempts, o.config, fmt.Sprintf("run %q to see every step", a.explainCommand(g.arguments()+tgt.arg())))
+	hint := s.hint(res.Attempts, fmt.Sprintf("run %q to see every step", a.explainCommand(g.arguments()+tgt.arg())))
 	return a.getVerdict(&r, res, failure, hint)
 }
 
@@ -100,7 +100,7 @@ func (a *app) writeGet(out io.Writer, g *getFlags, r *getResult, creds []regcred
 	if len(creds) == 0 {
 		return nil
 	}
-	data, err := single(g, registryHost(r.Repository), creds[0])
+	data, err := single(g.output.value, secretName{g.namespace, g.name}, registryHost(r.Repository), creds[0])
 	if err != nil {
 		return err
 	}
@@ -121,22 +121,6 @@ func (a *app) writeGetTable(out io.Writer, creds []regcred.Credential) error {
 	return t.print(out)
 }
 
-// credentialTable lays out credentials in their order.
-func (a *app) credentialTable(t *text, creds []credentialJSON) {
-	var rows [][]string
-	for i, c := range creds {
-		rows = append(rows, []string{fmt.Sprint(i + 1), orDash(c.Username), c.Match, c.Source.describe(), a.until(c.CachedUntil)})
-	}
-	t.table([]string{"#", "USER", "FOR", "FROM", "CACHED UNTIL"}, rows)
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
 func (a *app) passwordNote(n int) {
 	if _, tty := a.tty(); tty && n > 0 {
 		a.note("the output holds a password")
@@ -145,9 +129,9 @@ func (a *app) passwordNote(n int) {
 
 // hint is what mends the first attempt for which that is known, otherwise what
 // to do to find out.
-func (g *getFlags) hint(attempts []regcred.Attempt, config, otherwise string) string {
+func (s *session) hint(attempts []regcred.Attempt, otherwise string) string {
 	for _, at := range attempts {
-		if mend := attemptRemedy(at, g.subject != nil, config); mend != "" {
+		if mend := attemptRemedy(at, s.subject != nil, s.origin.config); mend != "" {
 			return mend
 		}
 	}

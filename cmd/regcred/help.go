@@ -95,3 +95,29 @@ func flagDefault(f *pflag.Flag) string {
 	}
 	return " (default " + f.DefValue + ")"
 }
+
+// group makes cmd a command that is only there for its subcommands.
+func group(cmd *cobra.Command) {
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usageError(helpHint(cmd), "%s needs a command: %s", cmd.CommandPath(), strings.Join(names(cmd), ", "))
+		}
+		hint := helpHint(cmd)
+		cmd.SuggestionsMinimumDistance = 2
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			hint = "did you mean " + strings.Join(near, " or ") + "?"
+		}
+		return usageError(hint, "unknown command %q for %q", args[0], cmd.CommandPath())
+	}
+}
+
+func names(cmd *cobra.Command) []string {
+	var list []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			list = append(list, c.Name())
+		}
+	}
+	return list
+}

@@ -6,12 +6,8 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/regcred/regcred"
 )
 
 // defaultRootDir is the kubelet's default of --root-dir.
@@ -158,35 +154,9 @@ func notDiscovered(o *origin, needBinDir bool) error {
 	return usageError(hint, "%s is given without %s, and no node configuration was found to take it from; a kubelet would not start either", given, missing)
 }
 
-// loadValid loads the configuration and refuses one with which a kubelet
-// would not start.
-func (a *app) loadValid(o *origin) (*regcred.Config, error) {
-	cfg, err := regcred.Load(o.config)
-	if err == nil {
-		err = cfg.Validate()
+func describeEnvironment(env string) string {
+	if env == "caller" {
+		return "the caller's, not the kubelet's; --as-kubelet takes the kubelet's"
 	}
-	if err := denied(err); err != nil {
-		return nil, err
-	}
-	if err != nil {
-		return nil, withHint(err, fmt.Sprintf("a kubelet would not start with this configuration; mend it and run \"regcred validate %s\"", o.config))
-	}
-	if !o.discovered {
-		return cfg, nil
-	}
-	return cfg, a.checkTrust(o, cfg)
-}
-
-// denied returns err, with what to do, if it is that this user may not read,
-// write or connect, and else nil. Of a configuration that is no verdict of a
-// kubelet, which is root.
-func denied(err error) error {
-	if !errors.Is(err, fs.ErrPermission) {
-		return nil
-	}
-	hint := ""
-	if os.Geteuid() != 0 {
-		hint = "run it as root (sudo)"
-	}
-	return withHint(err, hint)
+	return "that of " + strings.Replace(env, "pid", "process", 1)
 }

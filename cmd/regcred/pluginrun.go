@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -125,14 +124,6 @@ func (a *app) providerNames() []string {
 	return configNames(cfg)
 }
 
-func configNames(cfg *regcred.Config) []string {
-	var list []string
-	for _, p := range cfg.Providers {
-		list = append(list, p.Name)
-	}
-	return list
-}
-
 func (a *app) pluginRun(ctx context.Context, out io.Writer, f *pluginRunFlags, name, image string) error {
 	token, annotations, err := readIdentity(f.tokenFile, f.annotations)
 	if err != nil {
@@ -171,13 +162,6 @@ func (a *app) pluginRun(ctx context.Context, out io.Writer, f *pluginRunFlags, n
 	return r.failure()
 }
 
-// command is the one way in which a plugin is run.
-func (a *app) command(p *regcred.Provider, o *origin) plugin.Command {
-	c := p.Command(o.binDir)
-	c.Environ, c.Dir, c.Timeout = o.environ, o.dir, a.timeout
-	return c
-}
-
 // pluginRequest makes the request that a kubelet would, and says where a
 // kubelet would not make one.
 func (a *app) pluginRequest(cfg *regcred.Config, i int, image string, token regcred.Secret, annotations map[string]string) (*plugin.Request, error) {
@@ -203,30 +187,6 @@ func (a *app) pluginRequest(cfg *regcred.Config, i int, image string, token regc
 	req.ServiceAccountToken = token
 	req.ServiceAccountAnnotations = a.selectAnnotations(t, token, annotations)
 	return req, nil
-}
-
-// selectAnnotations keeps those that the configuration names.
-func (a *app) selectAnnotations(t *regcred.TokenAttributes, token regcred.Secret, given map[string]string) map[string]string {
-	selected := map[string]string{}
-	for _, key := range t.RequiredServiceAccountAnnotationKeys {
-		value, ok := given[key]
-		if ok {
-			selected[key] = value
-		} else if token != "" {
-			a.note("the kubelet would not ask without the required annotation %s: give --annotation %s=…", key, key)
-		}
-	}
-	for _, key := range t.OptionalServiceAccountAnnotationKeys {
-		if value, ok := given[key]; ok {
-			selected[key] = value
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(given)) {
-		if _, ok := selected[key]; !ok {
-			a.note("annotation %s is not sent: the configuration does not name it", key)
-		}
-	}
-	return selected
 }
 
 func newPluginRunReport(p *regcred.Provider, o *origin, req *plugin.Request, x *plugin.Exchange, err error) *pluginRunReport {

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -54,21 +53,6 @@ func (r *pluginRunReport) arguments() string {
 		return "get-credentials"
 	}
 	return "get-credentials, " + hidden(r.Args-1)
-}
-
-// hostOf is who runs a provider's plugin and judges its answer.
-func hostOf(p *regcred.Provider) string {
-	if p.APIVersion == plugin.OutOfTree {
-		return "regcred"
-	}
-	return "the kubelet"
-}
-
-func hidden(n int) string {
-	if n == 0 {
-		return "none"
-	}
-	return fmt.Sprintf("%d (values not shown)", n)
 }
 
 // document prints a value as indented JSON. Its strings are escaped by JSON.

@@ -96,28 +96,28 @@ func (a *app) pullIntoRuntime(ctx context.Context, out io.Writer, f *runtimeFlag
 	if err := f.check(); err != nil {
 		return err
 	}
-	cfg, k, o, err := a.openKeyring(ctx, f.lookupFlags)
+	s, err := a.openKeyring(ctx, f.lookupFlags)
 	if err != nil {
 		return err
 	}
-	defer k.Close()
-	p := &runtimePulls{a: a, f: f, k: k, out: out, said: map[string]bool{}}
-	if p.req, err = f.request(target{}); err != nil {
+	defer s.Close()
+	p := &runtimePulls{a: a, f: f, k: s.Keyring, out: out, said: map[string]bool{}}
+	if p.req, err = f.request(target{}, s.subject); err != nil {
 		return err
 	}
 	var list []wanted
 	for _, image := range images {
-		ex, err := a.explainTarget(cfg, target{image: image})
+		ex, err := a.explainTarget(s.cfg, target{image: image})
 		if err != nil {
 			return err
 		}
 		list = append(list, wanted{image, ex.Repository})
 	}
-	endpoint, err := a.runtimeEndpoint(f.endpoint, o)
+	endpoint, err := a.runtimeEndpoint(f.endpoint, s.origin)
 	if err != nil {
 		return err
 	}
-	p.runtime, err = pull.DialRuntime(ctx, endpoint, pull.RuntimeOptions{Refused: k.Invalidate})
+	p.runtime, err = pull.DialRuntime(ctx, endpoint, pull.RuntimeOptions{Refused: s.Invalidate})
 	if err := denied(err); err != nil {
 		return err
 	}

@@ -5,42 +5,22 @@ package main
 
 import (
 	"context"
-	"io"
-	"log/slog"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strconv"
-	"strings"
-	"time"
+	"syscall"
 
 	"github.com/regcred/regcred/plugin"
 	"github.com/spf13/cobra"
 )
 
-// app is one run of the program: the world it may touch, and the settings
-// that every command shares.
-type app struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	environ        []string
-	dir            string // working directory
-	root           string // where the node's own paths begin: "/", except in tests
-	now            func() time.Time
-	width          int // of text; 0 = the terminal's, or unlimited if standard output is none
-
-	config, binDir setting
-	timeout        time.Duration
-	asKubelet      string // "" = no, "auto", or a process id
-	rootDir        string
-	noColor        bool
-	verbose        bool
-
-	started bool // a command's own code runs: what fails from here on is not usage
-}
-
 // commands lists the subcommands; each is in the file of its name.
 func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
-		a.demoCmd(),
+		a.demoCmd((*app).run),
 		a.demoPluginCmd(),
 		a.getCmd(),
 		a.explainCmd(),
@@ -126,36 +106,65 @@ func (a *app) addGlobalFlags(root *cobra.Command) {
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "say on standard error what happens")
 }
 
-// group makes cmd a command that is only there for its subcommands.
-func group(cmd *cobra.Command) {
-	cmd.Args = cobra.ArbitraryArgs
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return usageError(helpHint(cmd), "%s needs a command: %s", cmd.CommandPath(), strings.Join(names(cmd), ", "))
+// report prints err, if any, and returns the exit code. Of joined errors each
+// is told with its hint, and the worst code counts.
+func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
+	code := exitOK
+	interrupted := false
+	hinted := map[string]bool{"": true}
+	for _, part := range flatten(err) {
+		e := a.exitError(cmd, part)
+		code = worse(code, e.code)
+		if a.nobodyReads(part) {
+			continue
 		}
-		hint := helpHint(cmd)
-		cmd.SuggestionsMinimumDistance = 2
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			hint = "did you mean " + strings.Join(near, " or ") + "?"
+		if e.err != nil && ctx.Err() != nil {
+			interrupted = true
+			continue
 		}
-		return usageError(hint, "unknown command %q for %q", args[0], cmd.CommandPath())
+		for _, line := range flatten(e.err) {
+			fmt.Fprintf(a.stderr, "error: %s\n", printable(line.Error()))
+		}
+		if !hinted[e.hint] {
+			fmt.Fprintf(a.stderr, "hint: %s\n", printable(e.hint))
+			hinted[e.hint] = true
+		}
 	}
+	if interrupted {
+		fmt.Fprintln(a.stderr, "error: interrupted")
+		return exitFailed
+	}
+	return code
 }
 
-func names(cmd *cobra.Command) []string {
-	var list []string
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() {
-			list = append(list, c.Name())
-		}
+// exitError finds code and hint of an error. What wraps an exitError belongs
+// to the message.
+func (a *app) exitError(cmd *cobra.Command, err error) *exitError {
+	if e, ok := err.(*exitError); ok {
+		return e
 	}
-	return list
+	if e, ok := errors.AsType[*exitError](err); ok {
+		return &exitError{code: e.code, err: err, hint: e.hint}
+	}
+	if !a.started {
+		return &exitError{code: exitUsage, err: err, hint: helpHint(cmd)}
+	}
+	return &exitError{code: exitFailed, err: err}
 }
 
-// logger is for -v; without it nothing is logged.
-func (a *app) logger() *slog.Logger {
-	if !a.verbose {
-		return slog.New(slog.DiscardHandler)
+// worse returns the worse of two exit codes.
+func worse(a, b int) int {
+	order := []int{exitOK, exitEmpty, exitFailed, exitUsage}
+	if slices.Index(order, a) > slices.Index(order, b) {
+		return a
 	}
-	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	return b
+}
+
+// nobodyReads reports whether err says that the reader of standard output is
+// gone, as in "regcred … | head". Whoever did that wants to hear no more.
+func (a *app) nobodyReads(err error) bool {
+	f, ok := a.stdout.(*os.File)
+	failed, isPath := errors.AsType[*fs.PathError](err)
+	return ok && isPath && failed.Path == f.Name() && errors.Is(failed, syscall.EPIPE)
 }

@@ -6,98 +6,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/kube"
-	"github.com/spf13/cobra"
 )
-
-// kubeFlags say which API server is asked, and as whom.
-type kubeFlags struct{ kubeconfig, context string }
-
-func (k *kubeFlags) register(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&k.kubeconfig, "kubeconfig", "",
-		"`file` that says where the API server is; by default the kubelet's with --as-kubelet, else that of KUBECONFIG, of the pod that regcred runs in, or ~/.kube/config")
-	f.StringVar(&k.context, "context", "", "`name` of the context of the kubeconfig to use")
-}
-
-// objectName is a flag that names an object in a namespace.
-type objectName struct{ namespace, name string }
-
-func (n *objectName) given() bool  { return n.name != "" }
-func (n *objectName) Type() string { return "NAMESPACE/NAME" }
-
-func (n *objectName) String() string {
-	if n == nil || !n.given() {
-		return ""
-	}
-	return n.namespace + "/" + n.name
-}
-
-func (n *objectName) Set(v string) error {
-	namespace, name, _ := strings.Cut(v, "/")
-	if namespace == "" || name == "" || strings.Contains(name, "/") {
-		return errors.New("want NAMESPACE/NAME")
-	}
-	n.namespace, n.name = namespace, name
-	return nil
-}
-
-// given is a flag and its value, empty if it was not given.
-type given struct{ flag, value string }
-
-// oneAtMost refuses flags that exclude each other.
-func oneAtMost(flags ...given) error {
-	var set []string
-	for _, f := range flags {
-		if f.value != "" {
-			set = append(set, "--"+f.flag)
-		}
-	}
-	if len(set) < 2 {
-		return nil
-	}
-	return usageError("", "%s exclude each other", strings.Join(set, " and "))
-}
-
-// cluster is an API server, and how it was found.
-type cluster struct {
-	*kube.Client
-	from string // where its address and our identity are from
-}
-
-// connect makes a client of the API server that the flags name, or that o has
-// from a running kubelet. It does not call it. wrap, if not nil, sees each call.
-func (a *app) connect(o *origin, k kubeFlags, wrap func(http.RoundTripper) http.RoundTripper) (*cluster, error) {
-	opts := kube.ConfigOptions{Kubeconfig: k.kubeconfig, Context: k.context, Environ: o.environ}
-	if k.kubeconfig == "" && o.kubelet != 0 {
-		if opts.Kubeconfig = o.kubeconfig; opts.Kubeconfig == "" {
-			return nil, withHint(fmt.Errorf("kubelet process %d runs without --%s, so it knows no API server", o.kubelet, kubeconfigFlag), "give --kubeconfig")
-		}
-	}
-	cfg, from, err := kube.Config(opts)
-	if err != nil {
-		hint := ""
-		if opts.Kubeconfig == "" {
-			hint = "give --kubeconfig, or --as-kubelet for the running kubelet's own"
-		}
-		return nil, withHint(err, hint)
-	}
-	cfg.Wrap(wrap)
-	c := &cluster{from: from}
-	if c.Client, err = kube.New(cfg, kube.Options{Logger: a.logger()}); err != nil {
-		return nil, err
-	}
-	if k.kubeconfig == "" || a.verbose || cfg.Insecure {
-		a.note("asking API server %s (%s)", c.URL(), c.from)
-	}
-	return c, nil
-}
 
 // kubeSubject is for whom images are pulled, as an API server knows it.
 type kubeSubject struct {
@@ -110,21 +24,18 @@ type kubeSubject struct {
 	unread  []regcred.AuthSource
 }
 
-// findSubject asks the API server about the pod or service account that the
-// flags name; nil if they name none.
-func (a *app) findSubject(ctx context.Context, o *origin, l *lookupFlags) (*kubeSubject, error) {
-	if !l.pod.given() && !l.serviceAccount.given() {
-		return nil, nil
-	}
-	c, err := a.connect(o, l.kubeFlags, nil)
+// findSubject asks the API server about a pod or, if none is given, a service
+// account.
+func (a *app) findSubject(ctx context.Context, o *origin, k kubeFlags, pod, serviceAccount objectName) (*kubeSubject, error) {
+	c, err := a.connect(o, k, nil)
 	if err != nil {
 		return nil, err
 	}
 	s := &kubeSubject{cluster: c}
-	if l.pod.given() {
-		err = s.readPod(ctx, l.pod)
+	if pod.given() {
+		err = s.readPod(ctx, pod)
 	} else {
-		err = s.readAccount(ctx, l.serviceAccount)
+		err = s.readAccount(ctx, serviceAccount)
 	}
 	if err != nil {
 		return nil, withHint(err, kubeRemedy(err, o.config))

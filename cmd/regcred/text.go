@@ -4,6 +4,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -236,4 +237,25 @@ func count(n int, noun string) string {
 		noun = stem + "ie"
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// writeJSON writes the result of a command in the format of -o json.
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// bytesText is a number of bytes for people.
+func bytesText(n int64) string {
+	const unit = 1024
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	value, prefix := float64(n)/unit, 0
+	for value >= unit {
+		value, prefix = value/unit, prefix+1
+	}
+	return fmt.Sprintf("%.1f %ciB", value, "KMGTPE"[prefix])
 }

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
-	"github.com/regcred/regcred/plugin"
 	"github.com/spf13/cobra"
 )
 
@@ -127,7 +126,7 @@ func (a *app) validate(out io.Writer, v *validateFlags, path string) error {
 	if err != nil {
 		return err
 	}
-	a.noteTarget(v)
+	a.noteTarget(v.target())
 	if v.output.value == "json" {
 		err = writeJSON(out, r)
 	} else {
@@ -137,27 +136,6 @@ func (a *app) validate(out io.Writer, v *validateFlags, path string) error {
 		return err
 	}
 	return r.failure(v.strict)
-}
-
-// noteTarget says what of the target the verdict does not depend on.
-func (a *app) noteTarget(v *validateFlags) {
-	if minorOf(v.kubeletVersion) > minorOf(regcred.NewestKubelet) {
-		a.note("kubelet %s is newer than those that regcred knows; it is judged as %s", v.kubeletVersion, regcred.NewestKubelet)
-	}
-	known := []string{"KubeletCredentialProviders", "KubeletServiceAccountTokenForCredentialProviders"}
-	unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(v.gates)), func(gate string) bool { return slices.Contains(known, gate) })
-	if len(unknown) > 0 {
-		a.note("of --feature-gates these are ignored: %s; credential providers depend on %s",
-			strings.Join(unknown, ", "), strings.Join(known, " and "))
-	}
-}
-
-// minorOf is the 33 of 1.33, v1.33.4 and 1.33-rc.0; 0 of what is no version.
-func minorOf(version string) int {
-	_, rest, _ := strings.Cut(version, ".")
-	n := 0
-	_, _ = fmt.Sscanf(rest, "%d", &n)
-	return n
 }
 
 // check loads, validates and lints.
@@ -205,20 +183,6 @@ func (a *app) check(v *validateFlags, o *origin) (*validateReport, error) {
 	}
 	r.Valid = len(r.Problems) == 0
 	return r, nil
-}
-
-// predecessor reports whether no kubelet reads f.
-func predecessor(f regcred.File) bool { return f.APIVersion == plugin.OutOfTree }
-
-// stopsKubelet tells the findings about executables for which the kubelet
-// exits (RegisterCredentialProviderPlugins in plugins.go): its verdict has
-// two parts, of which [regcred.Config.Validate] is one.
-func stopsKubelet(f regcred.Finding) bool {
-	switch f.Rule {
-	case "missing-bin-dir", "missing-binary", "not-a-file", "not-executable":
-		return true
-	}
-	return false
 }
 
 func findingProblem(f regcred.Finding) problemJSON {
@@ -289,19 +253,4 @@ func describeGates(gates map[string]bool) string {
 		fmt.Fprintf(&b, "%s=%v", name, gates[name])
 	}
 	return b.String()
-}
-
-// findingLine prints a finding on a line of its own, as compilers do, and
-// what to write instead below.
-func (t *text) findingLine(f regcred.Finding) {
-	m := map[regcred.Severity]mark{
-		regcred.SeverityError:   markError,
-		regcred.SeverityWarning: markWarn,
-		regcred.SeverityInfo:    markInfo,
-	}[f.Severity]
-	where := &regcred.FieldError{File: f.File, Line: f.Line, Column: f.Column, Path: f.Path, Msg: fmt.Sprintf("%s [%s]", f.Message, f.Rule)}
-	t.line(m, where.Error())
-	if f.Suggestion != "" {
-		t.below("instead: " + f.Suggestion)
-	}
 }
