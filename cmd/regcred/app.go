@@ -7,24 +7,23 @@ import (
 	"io"
 	"log/slog"
 	"time"
+
+	"github.com/regcred/regcred/internal/terminal"
 )
 
 // app is one run of the program: the world it may touch, and the settings
 // that every command shares.
 type app struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	environ        []string
-	dir            string // working directory
-	root           string // where the node's own paths begin: "/", except in tests
-	now            func() time.Time
-	width          int // of text; 0 = the terminal's, or unlimited if standard output is none
+	terminal.Terminal
+	stdin   io.Reader
+	environ []string
+	dir     string // working directory
+	root    string // where the node's own paths begin: "/", except in tests
 
 	config, binDir setting
 	timeout        time.Duration
 	asKubelet      string // "" = no, "auto", or a process id
 	rootDir        string
-	noColor        bool
 	verbose        bool
 
 	started bool // a command's own code runs: what fails from here on is not usage
@@ -35,5 +34,14 @@ func (a *app) logger() *slog.Logger {
 	if !a.verbose {
 		return slog.New(slog.DiscardHandler)
 	}
-	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	return slog.New(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+func newApp(stdin io.Reader, stdout, stderr io.Writer, environ []string) *app {
+	getenv := func(name string) string { return lookupEnv(environ, name) }
+	return &app{
+		Terminal: terminal.Terminal{Stdout: stdout, Stderr: stderr, Getenv: getenv, Now: time.Now},
+		stdin:    stdin,
+		environ:  environ,
+	}
 }

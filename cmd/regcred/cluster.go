@@ -50,7 +50,7 @@ func (a *app) connect(o *origin, k kubeFlags, wrap func(http.RoundTripper) http.
 		return nil, err
 	}
 	if k.kubeconfig == "" || a.verbose || cfg.Insecure {
-		a.note("asking API server %s (%s)", c.URL(), c.from)
+		a.Note("asking API server %s (%s)", c.URL(), c.from)
 	}
 	return c, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/convert"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
 	"github.com/spf13/cobra"
 )
@@ -171,9 +172,9 @@ func (a *app) replace(res *convert.Result) error {
 		return err
 	}
 	for _, r := range done {
-		a.note("%s is converted; what it had is in %s", r.Name, r.Backup)
+		a.Note("%s is converted; what it had is in %s", r.Name, r.Backup)
 		if r.Foreign {
-			a.warn("%s could not keep its owner: it is yours now, and nobody else may read it", r.Name)
+			a.Warn("%s could not keep its owner: it is yours now, and nobody else may read it", r.Name)
 		}
 	}
 	return nil
@@ -203,11 +204,11 @@ func (a *app) noteConversion(res *convert.Result) {
 		changed = changed || f.Changed()
 	}
 	if !changed {
-		a.note("there is nothing to convert: %s", count(len(res.Files), "file")+" in kubelet.config.k8s.io/v1 already")
+		a.Note("there is nothing to convert: %s", terminal.Count(len(res.Files), "file")+" in kubelet.config.k8s.io/v1 already")
 	}
 	a.noteProtocol(res)
 	for _, p := range res.Cut {
-		a.warn("%s:%d: a second YAML document begins here, which kubelets ignore; it is not converted", p.File, p.Line)
+		a.Warn("%s:%d: a second YAML document begins here, which kubelets ignore; it is not converted", p.File, p.Line)
 	}
 	a.warnLost(res.Lost)
 }
@@ -227,7 +228,7 @@ func (a *app) warnLost(lost []convert.Place) {
 		if n := len(lines) - most; n > 0 {
 			lines, more = lines[:most], fmt.Sprintf(" and %d more", n)
 		}
-		a.warn("%s: comments are left out, for which the result has no place: %s%s%s", file, where, strings.Join(lines, ", "), more)
+		a.Warn("%s: comments are left out, for which the result has no place: %s%s%s", file, where, strings.Join(lines, ", "), more)
 	}
 }
 
@@ -248,12 +249,12 @@ func (a *app) noteProtocol(res *convert.Result) {
 		}
 	}
 	if len(moved) > 0 {
-		a.note("asked in another version of the protocol than before: %s; %q shows whether a plugin speaks it", strings.Join(moved, ", "), "regcred plugin test")
+		a.Note("asked in another version of the protocol than before: %s; %q shows whether a plugin speaks it", strings.Join(moved, ", "), "regcred plugin test")
 	}
 	if len(old) > 0 {
-		a.note("asked in the same version of the protocol as before, which is older than v1: %s; if their plugins speak v1, --plugin-api-version v1 changes it", strings.Join(old, ", "))
+		a.Note("asked in the same version of the protocol as before, which is older than v1: %s; if their plugins speak v1, --plugin-api-version v1 changes it", strings.Join(old, ", "))
 	}
 	if n := len(former); n > 0 && n < len(res.Providers) {
-		a.note("of several providers that match an image, those of the predecessor came first: %s; now the order is that of the keys in the answers, and then of the configuration", strings.Join(former, ", "))
+		a.Note("of several providers that match an image, those of the predecessor came first: %s; now the order is that of the keys in the answers, and then of the configuration", strings.Join(former, ", "))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/terminal"
 )
 
 // credentialJSON is a credential in -o json. Password is set by get alone,
@@ -90,12 +91,12 @@ func (s sourceJSON) describe() string {
 }
 
 // credentialTable lays out credentials in their order.
-func (a *app) credentialTable(t *text, creds []credentialJSON) {
+func (a *app) credentialTable(t *terminal.Text, creds []credentialJSON) {
 	var rows [][]string
 	for i, c := range creds {
-		rows = append(rows, []string{fmt.Sprint(i + 1), orDash(c.Username), c.Match, c.Source.describe(), a.until(c.CachedUntil)})
+		rows = append(rows, []string{fmt.Sprint(i + 1), orDash(c.Username), c.Match, c.Source.describe(), a.Until(c.CachedUntil)})
 	}
-	t.table([]string{"#", "USER", "FOR", "FROM", "CACHED UNTIL"}, rows)
+	t.Table([]string{"#", "USER", "FOR", "FROM", "CACHED UNTIL"}, rows)
 }
 
 func orDash(s string) string {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/pull"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/plugin"
 	"github.com/spf13/cobra"
@@ -80,7 +81,7 @@ func (a *app) demoPluginCmd() *cobra.Command {
 		Args:   exactly("PASSWORD-FILE", "REGISTRY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return exit(plugin.Serve(cmd.Context(), demoPlugin(args[0], args[1]), plugin.ServeOptions{
-				Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr,
+				Stdin: a.stdin, Stdout: a.Stdout, Stderr: a.Stderr,
 			}))
 		},
 	}
@@ -122,7 +123,7 @@ func (a *app) demo(ctx context.Context, out io.Writer, format string, run runner
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	say := &demoText{text: a.newText(), out: out}
+	say := &demoText{Text: a.Text(), out: out}
 	if format == "json" {
 		say.out, say.silent = io.Discard, true
 	}
@@ -135,7 +136,7 @@ func (a *app) demo(ctx context.Context, out io.Writer, format string, run runner
 		}
 	}
 	if format == "json" {
-		return writeJSON(out, r)
+		return terminal.WriteJSON(out, r)
 	}
 	return say.ending()
 }
@@ -218,7 +219,7 @@ func (n *demoNode) close() error {
 
 // demoText prints the demo step by step.
 type demoText struct {
-	*text
+	*terminal.Text
 	out    io.Writer
 	silent bool // -o json: nobody reads it
 	steps  int
@@ -226,33 +227,22 @@ type demoText struct {
 
 func (t *demoText) step(title string) {
 	t.steps++
-	fmt.Fprintf(t, "\n%d. %s\n", t.steps, title)
+	t.Head(fmt.Sprintf("%d. %s", t.steps, title))
 }
 
 // demoIndent stands before what a step shows.
 const demoIndent = "   "
 
-func (t *demoText) indented(s string) {
-	for line := range strings.Lines(s) {
-		t.WriteString(strings.TrimRight(demoIndent+line, " \n") + "\n")
-	}
-}
+func (t *demoText) indented(s string) { t.Quote(demoIndent, s) }
 
 // wrapped is indented for running text.
-func (t *demoText) wrapped(s string) {
-	t.WriteString(demoIndent)
-	t.wrap(len(demoIndent), len(demoIndent), s)
-}
+func (t *demoText) wrapped(s string) { t.Hang(demoIndent, s) }
 
 // flush prints what has been laid out, so that each step is seen as it happens.
-func (t *demoText) flush() error {
-	err := t.print(t.out)
-	t.Reset()
-	return err
-}
+func (t *demoText) flush() error { return t.Print(t.out) }
 
 func (a *app) demoSetting(_ context.Context, n *demoNode, _ *demoReport, t *demoText) error {
-	t.wrap(0, 0, "Everything happens on this machine: a registry on "+n.registry.Addr()+", and files in "+n.dir+".")
+	t.Hang("", "Everything happens on this machine: a registry on "+n.registry.Addr()+", and files in "+n.dir+".")
 	t.step("A private image in a registry that demands a login")
 	t.indented(n.image + "\n" + n.digest)
 	t.step("A node's configuration, and a plugin that knows the password")
@@ -264,9 +254,9 @@ func (a *app) demoSetting(_ context.Context, n *demoNode, _ *demoReport, t *demo
 func (a *app) demoExplain(ctx context.Context, n *demoNode, r *demoReport, t *demoText) error {
 	var out strings.Builder
 	sub := *a
-	sub.stdout, sub.config, sub.binDir = &out, setting{}, setting{}
-	if t.width > 0 {
-		sub.width = t.width - len(demoIndent)
+	sub.Stdout, sub.config, sub.binDir = &out, setting{}, setting{}
+	if t.Width > 0 {
+		sub.Width = t.Width - len(demoIndent)
 	}
 	args := []string{"explain", n.image, "--config", n.configFile(), "--bin-dir", n.binDir(), "--no-node-config"}
 	if t.silent {
@@ -280,7 +270,7 @@ func (a *app) demoExplain(ctx context.Context, n *demoNode, r *demoReport, t *de
 	}
 	if code != exitOK {
 		if t.silent {
-			fmt.Fprint(a.stderr, out.String()) // why it failed is told nowhere else
+			fmt.Fprint(a.Stderr, out.String()) // why it failed is told nowhere else
 		}
 		return withHint(fmt.Errorf("explain ended with exit code %d", code),
 			fmt.Sprintf("if no file in %s can be executed, set TMPDIR to a directory that is not mounted noexec", filepath.Dir(n.dir)))
@@ -350,7 +340,7 @@ func times(n int) string {
 }
 
 func (t *demoText) ending() error {
-	t.WriteString(`
+	t.Quote("", `
 All of it is removed again. On a node of your own, try:
    regcred validate                   what a kubelet says of the configuration
    regcred explain IMAGE              where credentials come from, or why not

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/spf13/cobra"
 )
 
@@ -107,7 +108,7 @@ func (r *doctorReport) fail(check string, err error, fix string) {
 	if e, ok := errors.AsType[*exitError](err); ok && fix == "" {
 		fix = e.hint
 	}
-	for _, e := range flatten(err) {
+	for _, e := range terminal.Flatten(err) {
 		r.add(check, doctorFail, fix, "%v", e)
 	}
 }
@@ -124,17 +125,17 @@ func (a *app) checkNode(ctx context.Context, r *doctorReport, o *origin) *regcre
 		return nil
 	}
 	if err != nil {
-		r.fail("config", err, "a kubelet does not start with this; mend it and run: regcred validate "+shellWord(o.config))
+		r.fail("config", err, "a kubelet does not start with this; mend it and run: regcred validate "+terminal.ShellWord(o.config))
 		return nil
 	}
-	what := fmt.Sprintf("%s (%s): %s", o.config, o.from, count(len(cfg.Providers), "provider"))
+	what := fmt.Sprintf("%s (%s): %s", o.config, o.from, terminal.Count(len(cfg.Providers), "provider"))
 	if slices.ContainsFunc(cfg.Files(), predecessor) {
-		r.add("config", doctorWarn, "regcred convert "+shellWord(o.config), "%s, accepted by regcred; no kubelet starts with it", what)
+		r.add("config", doctorWarn, "regcred convert "+terminal.ShellWord(o.config), "%s, accepted by regcred; no kubelet starts with it", what)
 	} else {
 		r.add("config", doctorOK, "", "%s, accepted by kubelet %s", what, regcred.NewestKubelet)
 	}
 	r.checkFindings("lint", cfg.Lint(), "no pattern or setting that cannot work")
-	r.checkFindings("executables", cfg.LintBinDir(o.binDir), fmt.Sprintf("%s in %s", count(len(cfg.Providers), "executable"), o.binDir))
+	r.checkFindings("executables", cfg.LintBinDir(o.binDir), fmt.Sprintf("%s in %s", terminal.Count(len(cfg.Providers), "executable"), o.binDir))
 	a.checkPaths(r, o, cfg)
 	r.checkDockerConfig(ctx, o)
 	return cfg
@@ -186,7 +187,7 @@ func (a *app) checkPaths(r *doctorReport, o *origin, cfg *regcred.Config) {
 // over what it cannot use, so a pull need not fail for want of it.
 func (r *doctorReport) checkDockerConfig(ctx context.Context, o *origin) {
 	sets, err := o.dockerConfig().Auths(ctx, "registry.example")
-	for _, e := range flatten(err) {
+	for _, e := range terminal.Flatten(err) {
 		fix := "mend or remove it"
 		if errors.Is(e, fs.ErrPermission) {
 			fix = "run it as root (sudo)"
@@ -210,9 +211,9 @@ func (a *app) writeDoctor(out io.Writer, d *doctorFlags, r *doctorReport) error 
 	r.Healthy = counts[doctorFail] == 0
 	var err error
 	if d.output.value == "json" {
-		err = writeJSON(out, r)
+		err = terminal.WriteJSON(out, r)
 	} else {
-		err = a.renderDoctor(r, counts).print(out)
+		err = a.renderDoctor(r, counts).Print(out)
 	}
 	if err != nil || r.Healthy {
 		return err
@@ -220,24 +221,24 @@ func (a *app) writeDoctor(out io.Writer, d *doctorFlags, r *doctorReport) error 
 	return exit(exitFailed)
 }
 
-func (a *app) renderDoctor(r *doctorReport, counts map[string]int) *text {
-	t := a.newText()
-	marks := map[string]mark{doctorOK: markOK, doctorSkip: markSkip, doctorWarn: markWarn, doctorFail: markFail}
+func (a *app) renderDoctor(r *doctorReport, counts map[string]int) *terminal.Text {
+	t := a.Text()
+	marks := map[string]terminal.Mark{doctorOK: terminal.OK, doctorSkip: terminal.Skip, doctorWarn: terminal.Warn, doctorFail: terminal.Fail}
 	for _, c := range r.Checks {
-		t.line(marks[c.Result], c.Check+": "+c.Message)
+		t.Line(marks[c.Result], c.Check+": "+c.Message)
 		if c.Fix != "" {
-			t.below("fix: " + c.Fix)
+			t.Below("fix: " + c.Fix)
 		}
 	}
-	t.WriteString("\n")
-	sum := fmt.Sprintf("%s: %d ok, %d skipped, %s, %d failed", count(len(r.Checks), "check"), counts[doctorOK], counts[doctorSkip], count(counts[doctorWarn], "warning"), counts[doctorFail])
+	t.Blank()
+	sum := fmt.Sprintf("%s: %d ok, %d skipped, %s, %d failed", terminal.Count(len(r.Checks), "check"), counts[doctorOK], counts[doctorSkip], terminal.Count(counts[doctorWarn], "warning"), counts[doctorFail])
 	switch {
 	case !r.Healthy:
-		t.line(markFail, sum)
+		t.Line(terminal.Fail, sum)
 	case counts[doctorWarn] > 0:
-		t.line(markWarn, sum)
+		t.Line(terminal.Warn, sum)
 	default:
-		t.line(markOK, sum)
+		t.Line(terminal.OK, sum)
 	}
 	return t
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/dockerconfig"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/kube"
 )
 
@@ -51,7 +52,7 @@ func (a *app) checkClusterFor(ctx context.Context, r *doctorReport, o *origin, c
 
 // checkCluster looks at what a pull depends on beyond this machine.
 func (a *app) checkCluster(ctx context.Context, r *doctorReport, o *origin, cfg *regcred.Config, d *doctorFlags) {
-	c := &clusterCheck{doctorReport: r, cfg: cfg, config: o.config, clock: &serverClock{now: a.now}}
+	c := &clusterCheck{doctorReport: r, cfg: cfg, config: o.config, clock: &serverClock{now: a.Now}}
 	var err error
 	if c.cluster, err = a.connect(o, d.kubeFlags, c.clock.watch); err != nil {
 		r.fail("api-server", err, "")
@@ -140,9 +141,9 @@ func (c *clusterCheck) checkClock() {
 
 func aheadText(skew time.Duration) string {
 	if skew > 0 {
-		return span(skew) + " ahead of"
+		return terminal.Span(skew) + " ahead of"
 	}
-	return span(-skew) + " behind"
+	return terminal.Span(-skew) + " behind"
 }
 
 func (c *clusterCheck) checkPod(ctx context.Context, n objectName) bool {
@@ -169,7 +170,7 @@ func (c *clusterCheck) checkPullSecrets(ctx context.Context) {
 		return
 	}
 	secrets, err := c.PullSecrets(ctx, c.pod.Namespace, c.pod.PullSecrets)
-	for _, e := range flatten(err) {
+	for _, e := range terminal.Flatten(err) {
 		c.add("pull-secrets", doctorWarn, kubeRemedy(e, c.config), "%v; a kubelet goes on without it", e)
 	}
 	read := 0
@@ -184,7 +185,7 @@ func (c *clusterCheck) checkPullSecrets(ctx context.Context) {
 		}
 	}
 	if read > 0 {
-		c.add("pull-secrets", doctorOK, "", "%s read", count(read, "secret"))
+		c.add("pull-secrets", doctorOK, "", "%s read", terminal.Count(read, "secret"))
 	}
 }
 

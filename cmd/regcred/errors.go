@@ -47,28 +47,3 @@ func exit(code int) error {
 	}
 	return &exitError{code: code}
 }
-
-// flatten takes joined errors apart, so that each gets a line.
-func flatten(err error) []error {
-	if err == nil {
-		return nil
-	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{err}
-	}
-	var list []error
-	for _, e := range joined.Unwrap() {
-		list = append(list, flatten(e)...)
-	}
-	return list
-}
-
-// note says on standard error what is worth knowing but no error.
-func (a *app) note(format string, args ...any) {
-	fmt.Fprintf(a.stderr, "note: %s\n", printable(fmt.Sprintf(format, args...)))
-}
-
-func (a *app) warn(format string, args ...any) {
-	fmt.Fprintf(a.stderr, "warning: %s\n", printable(fmt.Sprintf(format, args...)))
-}

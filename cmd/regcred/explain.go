@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/spf13/cobra"
 )
 
@@ -120,9 +121,9 @@ func (a *app) explain(ctx context.Context, out io.Writer, e *explainFlags, tgt t
 	}
 	r.Verdict = r.judge()
 	if e.output.value == "json" {
-		err = writeJSON(out, r)
+		err = terminal.WriteJSON(out, r)
 	} else {
-		err = a.renderReport(r).print(out)
+		err = a.renderReport(r).Print(out)
 	}
 	if err != nil {
 		return err
@@ -267,7 +268,7 @@ func (a *app) explainInvalid(out io.Writer, e *explainFlags, o *origin, tgt targ
 		return invalid
 	}
 	var problems []string
-	for _, p := range flatten(errors.Unwrap(invalid)) {
+	for _, p := range terminal.Flatten(errors.Unwrap(invalid)) {
 		problems = append(problems, p.Error())
 	}
 	r := explainReport{
@@ -286,5 +287,5 @@ func (a *app) explainInvalid(out io.Writer, e *explainFlags, o *origin, tgt targ
 			Text:    "the kubelet would not start with this configuration: " + strings.Join(problems, "; "),
 		},
 	}
-	return errors.Join(writeJSON(out, r), invalid)
+	return errors.Join(terminal.WriteJSON(out, r), invalid)
 }

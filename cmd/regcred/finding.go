@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -26,15 +27,15 @@ func stopsKubelet(f regcred.Finding) bool {
 
 // findingLine prints a finding on a line of its own, as compilers do, and
 // what to write instead below.
-func (t *text) findingLine(f regcred.Finding) {
-	m := map[regcred.Severity]mark{
-		regcred.SeverityError:   markError,
-		regcred.SeverityWarning: markWarn,
-		regcred.SeverityInfo:    markInfo,
+func findingLine(t *terminal.Text, f regcred.Finding) {
+	m := map[regcred.Severity]terminal.Mark{
+		regcred.SeverityError:   terminal.Error,
+		regcred.SeverityWarning: terminal.Warn,
+		regcred.SeverityInfo:    terminal.Info,
 	}[f.Severity]
 	where := &regcred.FieldError{File: f.File, Line: f.Line, Column: f.Column, Path: f.Path, Msg: fmt.Sprintf("%s [%s]", f.Message, f.Rule)}
-	t.line(m, where.Error())
+	t.Line(m, where.Error())
 	if f.Suggestion != "" {
-		t.below("instead: " + f.Suggestion)
+		t.Below("instead: " + f.Suggestion)
 	}
 }

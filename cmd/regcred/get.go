@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/spf13/cobra"
 )
 
@@ -95,7 +96,7 @@ func (a *app) writeGet(out io.Writer, g *getFlags, r *getResult, creds []regcred
 	case "json":
 		r.Credentials = toCredentialsJSON(creds, true)
 		a.passwordNote(len(creds))
-		return writeJSON(out, r)
+		return terminal.WriteJSON(out, r)
 	}
 	if len(creds) == 0 {
 		return nil
@@ -105,7 +106,7 @@ func (a *app) writeGet(out io.Writer, g *getFlags, r *getResult, creds []regcred
 		return err
 	}
 	if len(creds) > 1 {
-		a.note("%s holds one credential; the first of %d is in it", g.output.value, len(creds))
+		a.Note("%s holds one credential; the first of %d is in it", g.output.value, len(creds))
 	}
 	a.passwordNote(1)
 	_, err = out.Write(data)
@@ -116,14 +117,14 @@ func (a *app) writeGetTable(out io.Writer, creds []regcred.Credential) error {
 	if len(creds) == 0 {
 		return nil
 	}
-	t := a.newText()
+	t := a.Text()
 	a.credentialTable(t, toCredentialsJSON(creds, false))
-	return t.print(out)
+	return t.Print(out)
 }
 
 func (a *app) passwordNote(n int) {
-	if _, tty := a.tty(); tty && n > 0 {
-		a.note("the output holds a password")
+	if a.OnScreen() && n > 0 {
+		a.Note("the output holds a password")
 	}
 }
 
@@ -142,7 +143,7 @@ func (s *session) hint(attempts []regcred.Attempt, otherwise string) string {
 func (a *app) getVerdict(r *getResult, res *regcred.Result, failure *regcred.LookupError, hint string) error {
 	if failure != nil {
 		if pullSecretFailed(res.Attempts) {
-			a.note("for want of a pull secret the kubelet would not pull at all")
+			a.Note("for want of a pull secret the kubelet would not pull at all")
 		}
 		return withHint(attemptErrors(r.Repository, res.Attempts), hint)
 	}
@@ -152,9 +153,9 @@ func (a *app) getVerdict(r *getResult, res *regcred.Result, failure *regcred.Loo
 	}
 	for _, at := range res.Attempts {
 		if at.Skipped != "" {
-			a.note("provider %q is not asked: %s", at.Provider, at.Skipped)
+			a.Note("provider %q is not asked: %s", at.Provider, at.Skipped)
 		}
 	}
-	a.note("no credentials for %s, and nothing failed: a pull would be anonymous", r.Repository)
+	a.Note("no credentials for %s, and nothing failed: a pull would be anonymous", r.Repository)
 	return &exitError{code: exitEmpty, hint: hint}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/spf13/cobra"
 )
 
@@ -37,7 +38,7 @@ func readBounded(name string, limit int64) ([]byte, error) {
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("%s is larger than %s", name, bytesText(limit))
+		err = fmt.Errorf("%s is larger than %s", name, terminal.Bytes(limit))
 	}
 	return data, err
 }

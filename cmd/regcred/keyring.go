@@ -119,11 +119,11 @@ func pullSecretFailed(attempts []regcred.Attempt) bool {
 // on what a plugin had to say of having no credentials: a kubelet drops that.
 func (a *app) warnFailed(attempts []regcred.Attempt) {
 	for _, at := range failedOf(attempts) {
-		a.warn("%v", at.Err)
+		a.Warn("%v", at.Err)
 	}
 	for _, at := range attempts {
 		if said := strings.TrimSpace(at.Stderr); at.Err == nil && at.Matched == 0 && said != "" {
-			a.note("provider %q has no credentials: %s", at.Provider, said[strings.LastIndexByte(said, '\n')+1:])
+			a.Note("provider %q has no credentials: %s", at.Provider, said[strings.LastIndexByte(said, '\n')+1:])
 		}
 	}
 }

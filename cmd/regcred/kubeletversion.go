@@ -15,12 +15,12 @@ import (
 // noteTarget says what of the target the verdict does not depend on.
 func (a *app) noteTarget(t regcred.Target) {
 	if minorOf(t.KubeletVersion) > minorOf(regcred.NewestKubelet) {
-		a.note("kubelet %s is newer than those that regcred knows; it is judged as %s", t.KubeletVersion, regcred.NewestKubelet)
+		a.Note("kubelet %s is newer than those that regcred knows; it is judged as %s", t.KubeletVersion, regcred.NewestKubelet)
 	}
 	known := []string{"KubeletCredentialProviders", "KubeletServiceAccountTokenForCredentialProviders"}
 	unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(t.FeatureGates)), func(gate string) bool { return slices.Contains(known, gate) })
 	if len(unknown) > 0 {
-		a.note("of --feature-gates these are ignored: %s; credential providers depend on %s",
+		a.Note("of --feature-gates these are ignored: %s; credential providers depend on %s",
 			strings.Join(unknown, ", "), strings.Join(known, " and "))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/kube"
 )
 
@@ -50,22 +51,14 @@ func forbiddenRemedy(e *kube.Error, config string) string {
 func rbacCommand(user, config string, secrets bool) string {
 	words := []string{"regcred", "rbac"}
 	if rest, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {
-		words = append(words, "--service-account", shellWord(strings.Replace(rest, ":", "/", 1)))
+		words = append(words, "--service-account", terminal.ShellWord(strings.Replace(rest, ":", "/", 1)))
 	} else if user != nodesGroup && !strings.HasPrefix(user, nodeUserPrefix) {
-		words = append(words, "--user", shellWord(user))
+		words = append(words, "--user", terminal.ShellWord(user))
 	}
 	if secrets {
 		words = append(words, "--pull-secrets")
 	}
-	return strings.Join(append(words, shellWord(config), "| kubectl apply -f -"), " ")
-}
-
-// shellWord quotes s if a shell would not take it for one word.
-func shellWord(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	return strings.Join(append(words, terminal.ShellWord(config), "| kubectl apply -f -"), " ")
 }
 
 // attemptRemedy says what mends a failed or skipped attempt; "" if there is

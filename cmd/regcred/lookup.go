@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/spf13/cobra"
 )
 
@@ -74,7 +75,7 @@ func (l *lookupFlags) arguments() string {
 	add := func(flag string, values ...string) {
 		for _, value := range values {
 			if value != "" {
-				b.WriteString("--" + flag + " " + shellWord(value) + " ")
+				b.WriteString("--" + flag + " " + terminal.ShellWord(value) + " ")
 			}
 		}
 	}
@@ -116,11 +117,11 @@ func (a *app) explainCommand(image string) string {
 	command := "regcred explain"
 	for _, s := range []setting{a.config, a.binDir} {
 		if s.by != "" {
-			command += " --" + s.by + " " + shellWord(s.value)
+			command += " --" + s.by + " " + terminal.ShellWord(s.value)
 		}
 	}
 	if a.asKubelet != "" {
-		command += " --as-kubelet=" + shellWord(a.asKubelet)
+		command += " --as-kubelet=" + terminal.ShellWord(a.asKubelet)
 	}
 	return command + " " + image
 }

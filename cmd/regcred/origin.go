@@ -135,7 +135,7 @@ func (a *app) takeDiscovered(o *origin, needBinDir bool) error {
 		took = append(took, "--bin-dir "+loc.binDir)
 	}
 	o.from, o.discovered, o.via = loc.name, true, loc.via
-	a.note("using %s: %s", loc.name, strings.Join(took, " "))
+	a.Note("using %s: %s", loc.name, strings.Join(took, " "))
 	return nil
 }
 

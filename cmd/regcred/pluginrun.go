@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
 	"github.com/spf13/cobra"
 )
@@ -112,7 +113,7 @@ none, and 1 if the run failed or a kubelet would refuse the answer.`,
 
 // providerNames is for completion, where there is nobody to tell of an error.
 func (a *app) providerNames() []string {
-	a.stderr = io.Discard
+	a.Stderr = io.Discard
 	o, err := a.resolve("", false)
 	if err != nil {
 		return nil
@@ -152,9 +153,9 @@ func (a *app) pluginRun(ctx context.Context, out io.Writer, f *pluginRunFlags, n
 		return err
 	}
 	if f.output.value == "json" {
-		err = writeJSON(out, r)
+		err = terminal.WriteJSON(out, r)
 	} else {
-		err = a.renderPluginRun(r).print(out)
+		err = a.renderPluginRun(r).Print(out)
 	}
 	if err != nil {
 		return err
@@ -171,7 +172,7 @@ func (a *app) pluginRequest(cfg *regcred.Config, i int, image string, token regc
 	}
 	p := &cfg.Providers[i]
 	if e := ex.Providers[i]; !e.Matched {
-		a.note("%s would not ask %s about %s: %q: %s", hostOf(p), p.Name, ex.Repository, e.Pattern, e.Reason)
+		a.Note("%s would not ask %s about %s: %q: %s", hostOf(p), p.Name, ex.Repository, e.Pattern, e.Reason)
 	}
 	req := &plugin.Request{Image: ex.Repository}
 	t := p.TokenAttributes
@@ -182,7 +183,7 @@ func (a *app) pluginRequest(cfg *regcred.Config, i int, image string, token regc
 		return req, nil
 	}
 	if token == "" && *t.RequireServiceAccount {
-		a.note("the kubelet would not ask %s for a pod without a service account (requireServiceAccount); --service-account-token-file gives it one", p.Name)
+		a.Note("the kubelet would not ask %s for a pod without a service account (requireServiceAccount); --service-account-token-file gives it one", p.Name)
 	}
 	req.ServiceAccountToken = token
 	req.ServiceAccountAnnotations = a.selectAnnotations(t, token, annotations)

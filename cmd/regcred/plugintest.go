@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/plugintest"
 	"github.com/spf13/cobra"
@@ -162,9 +163,9 @@ func (a *app) listChecks(out io.Writer, f *pluginTestFlags) error {
 		return len(f.checks) > 0 && !slices.Contains(f.checks, c.ID)
 	})
 	if f.output.value == "json" {
-		return writeJSON(out, checks)
+		return terminal.WriteJSON(out, checks)
 	}
-	return a.renderChecks(checks).print(out)
+	return a.renderChecks(checks).Print(out)
 }
 
 func (a *app) pluginTest(ctx context.Context, out io.Writer, f *pluginTestFlags, path string) error {
@@ -175,20 +176,20 @@ func (a *app) pluginTest(ctx context.Context, out io.Writer, f *pluginTestFlags,
 	if err != nil {
 		return err
 	}
-	bars := a.newCheckProgress()
-	s.options.Only, s.options.Progress = f.checks, bars.check
-	begin := a.now()
+	bars := a.Checks(idWidth())
+	s.options.Only, s.options.Progress = f.checks, bars.At
+	begin := a.Now()
 	findings := plugintest.Run(ctx, s.command, s.options)
-	bars.close()
+	bars.Close()
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("test %s: %w", s.command.Path, err)
 	}
 	r := newPluginTestReport(s, findings, f.strict)
-	r.DurationSeconds = seconds(a.now().Sub(begin).Round(time.Millisecond))
+	r.DurationSeconds = seconds(a.Now().Sub(begin).Round(time.Millisecond))
 	if f.output.value == "json" {
-		err = writeJSON(out, r)
+		err = terminal.WriteJSON(out, r)
 	} else {
-		err = a.renderPluginTest(r).print(out)
+		err = a.renderPluginTest(r).Print(out)
 	}
 	if err != nil || r.Passed {
 		return err

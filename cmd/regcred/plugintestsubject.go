@@ -219,7 +219,7 @@ func (a *app) testImages(cfg *regcred.Config, provider string, images []string) 
 		}
 		for i, p := range e.Providers {
 			if p.Name == provider && !p.Matched {
-				a.note("%s would not ask %s about %s: give an image of its own with --image", hostOf(&cfg.Providers[i]), provider, e.Repository)
+				a.Note("%s would not ask %s about %s: give an image of its own with --image", hostOf(&cfg.Providers[i]), provider, e.Repository)
 			}
 		}
 		list = append(list, e.Repository)

@@ -7,52 +7,52 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugintest"
 )
 
 // severityMark is how a severity is shown.
-func severityMark(s plugintest.Severity) mark {
+func severityMark(s plugintest.Severity) terminal.Mark {
 	switch s {
 	case plugintest.Pass:
-		return markOK
+		return terminal.OK
 	case plugintest.Skip:
-		return markSkip
+		return terminal.Skip
 	case plugintest.Info:
-		return markInfo
+		return terminal.Info
 	case plugintest.Warning:
-		return markWarn
+		return terminal.Warn
 	}
-	return markError
+	return terminal.Error
 }
 
 // renderPluginTest lays out a table of all findings, then what is to be said
 // about those that are no pass, and last the counts.
-func (a *app) renderPluginTest(r *pluginTestReport) *text {
-	t := a.newText()
-	t.pair("plugin", r.Path)
-	t.pair("arguments", hidden(r.Args))
-	t.pair("environment", describeEnvironment(r.Environment))
+func (a *app) renderPluginTest(r *pluginTestReport) *terminal.Text {
+	t := a.Text()
+	t.Pair("plugin", r.Path)
+	t.Pair("arguments", hidden(r.Args))
+	t.Pair("environment", describeEnvironment(r.Environment))
 	if len(r.Env) > 0 {
-		t.pair("", "with "+strings.Join(r.Env, ", ")+" (values not shown)")
+		t.Pair("", "with "+strings.Join(r.Env, ", ")+" (values not shown)")
 	}
-	t.pair("images", strings.Join(r.Images, ", "))
-	t.WriteByte('\n')
+	t.Pair("images", strings.Join(r.Images, ", "))
+	t.Blank()
 	for _, f := range r.Findings {
-		t.checkLine(severityMark(f.Severity), f.Check, f.Got)
+		checkLine(t, f.Severity, f.Check, f.Got)
 	}
 	for _, f := range r.Findings {
-		t.checkDetails(f)
+		checkDetails(t, f)
 	}
-	t.WriteByte('\n')
-	m := markOK
+	t.Blank()
+	m := terminal.OK
 	switch {
 	case !r.Passed:
-		m = markFail
+		m = terminal.Fail
 	case r.Counts[plugintest.Warning] > 0:
-		m = markWarn
+		m = terminal.Warn
 	}
-	t.WriteString(t.pad(m) + "  ")
-	t.wrap(markWidth+2, markWidth+2, fmt.Sprintf("%s: %s", count(r.Checks, "check"), describeCounts(r)))
+	t.Row(m, 0, "", fmt.Sprintf("%s: %s", terminal.Count(r.Checks, "check"), describeCounts(r)))
 	return t
 }
 
@@ -65,29 +65,25 @@ func idWidth() int {
 	return width
 }
 
-// checkLine prints a row of the table, whose last column is wrapped.
-func (t *text) checkLine(m mark, id, s string) {
-	indent := markWidth + 2 + idWidth() + 2
-	fmt.Fprintf(t, "%s  %-*s", t.pad(m), idWidth()+2, id)
-	t.wrap(indent, indent, s)
+// checkLine is a row of the table.
+func checkLine(t *terminal.Text, severity plugintest.Severity, id, s string) {
+	t.Row(severityMark(severity), idWidth()+2, id, s)
 }
 
-// checkDetails prints what was done, what a kubelet makes of it and how to
+// checkDetails shows what was done, what a kubelet makes of it and how to
 // mend it. A check that passed or was skipped has said it all in its row.
-func (t *text) checkDetails(f plugintest.Finding) {
+func checkDetails(t *terminal.Text, f plugintest.Finding) {
 	if f.Severity == plugintest.Pass || f.Severity == plugintest.Skip {
 		return
 	}
-	t.WriteString("\n" + t.pad(severityMark(f.Severity)) + "  " + printable(f.Check) + "\n")
+	t.Blank()
+	t.Row(severityMark(f.Severity), 0, "", f.Check)
 	for _, part := range []struct{ label, text string }{
 		{"did", f.Did}, {"got", f.Got}, {"kubelet", f.Kubelet}, {"fix", f.Fix},
 	} {
-		if part.text == "" {
-			continue
+		if part.text != "" {
+			t.BelowRow(part.label, part.text)
 		}
-		const indent = markWidth + 2 + 9
-		fmt.Fprintf(t, "%*s%-9s", markWidth+2, "", part.label)
-		t.wrap(indent, indent, part.text)
 	}
 }
 
@@ -101,7 +97,7 @@ func describeCounts(r *pluginTestReport) string {
 		{plugintest.Error, "error"}, {plugintest.Warning, "warning"},
 	} {
 		if n := r.Counts[c.severity]; n > 0 {
-			parts = append(parts, count(n, c.noun))
+			parts = append(parts, terminal.Count(n, c.noun))
 		}
 	}
 	for _, c := range []struct {
@@ -119,11 +115,12 @@ func describeCounts(r *pluginTestReport) string {
 
 // renderChecks lays out the list of checks: the worst that each can find, and
 // what a good plugin does.
-func (a *app) renderChecks(checks []plugintest.Check) *text {
-	t := a.newText()
-	t.WriteString("The worst that each check can find, its id, and what a good plugin does:\n\n")
+func (a *app) renderChecks(checks []plugintest.Check) *terminal.Text {
+	t := a.Text()
+	t.Quote("", "The worst that each check can find, its id, and what a good plugin does:")
+	t.Blank()
 	for _, c := range checks {
-		t.checkLine(severityMark(c.Severity), c.ID, c.Title)
+		checkLine(t, c.Severity, c.ID, c.Title)
 	}
 	return t
 }

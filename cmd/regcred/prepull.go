@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/internal/pull"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/spf13/cobra"
 )
 
@@ -122,7 +123,7 @@ func readList(name string, stdin io.Reader) ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(stdin, maxImageList+1))
 	if err == nil && len(data) > maxImageList {
-		err = fmt.Errorf("standard input is larger than %s", bytesText(maxImageList))
+		err = fmt.Errorf("standard input is larger than %s", terminal.Bytes(maxImageList))
 	}
 	return data, err
 }
@@ -131,7 +132,7 @@ func readList(name string, stdin io.Reader) ([]byte, error) {
 func badLines(name string, bad []error) error {
 	const most = 10
 	if n := len(bad) - most; n > 0 {
-		bad = append(bad[:most:most], fmt.Errorf("%s: %s more are not images", name, count(n, "line")))
+		bad = append(bad[:most:most], fmt.Errorf("%s: %s more are not images", name, terminal.Count(n, "line")))
 	}
 	return &exitError{code: exitFailed, err: errors.Join(bad...), hint: "nothing was pulled; mend the list"}
 }

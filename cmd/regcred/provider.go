@@ -35,7 +35,7 @@ func (a *app) selectAnnotations(t *regcred.TokenAttributes, token regcred.Secret
 		if ok {
 			selected[key] = value
 		} else if token != "" {
-			a.note("the kubelet would not ask without the required annotation %s: give --annotation %s=…", key, key)
+			a.Note("the kubelet would not ask without the required annotation %s: give --annotation %s=…", key, key)
 		}
 	}
 	for _, key := range t.OptionalServiceAccountAnnotationKeys {
@@ -45,7 +45,7 @@ func (a *app) selectAnnotations(t *regcred.TokenAttributes, token regcred.Secret
 	}
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		if _, ok := selected[key]; !ok {
-			a.note("annotation %s is not sent: the configuration does not name it", key)
+			a.Note("annotation %s is not sent: the configuration does not name it", key)
 		}
 	}
 	return selected

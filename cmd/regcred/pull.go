@@ -10,6 +10,7 @@ import (
 	"io"
 
 	"github.com/regcred/regcred/internal/pull"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/spf13/cobra"
 )
 
@@ -119,28 +120,28 @@ func (a *app) pullAll(ctx context.Context, out io.Writer, p *pullFlags, images [
 		}
 	}
 	if p.format.value == "json" {
-		errs = append(errs, writeJSON(out, reports))
+		errs = append(errs, terminal.WriteJSON(out, reports))
 	}
 	return errors.Join(errs...)
 }
 
 // writePull prints what came of one image.
 func (a *app) writePull(out io.Writer, r *pullReport) error {
-	t := a.newText()
+	t := a.Text()
 	if r.Error != "" {
-		t.line(markFail, r.Image)
-		return t.print(out)
+		t.Line(terminal.Fail, r.Image)
+		return t.Print(out)
 	}
-	t.line(markOK, r.Image)
-	t.pair("  digest", r.Digest)
+	t.Line(terminal.OK, r.Image)
+	t.Pair("  digest", r.Digest)
 	if r.Resolved != "" {
-		t.pair("  of index", r.Resolved)
+		t.Pair("  of index", r.Resolved)
 	}
-	t.pair("  content", r.content())
-	t.pair("  login", loginText(r.Credential))
+	t.Pair("  content", r.content())
+	t.Pair("  login", loginText(r.Credential))
 	for _, f := range r.Failed {
-		t.pair("  refused", loginText(f.Credential)+": "+f.Error)
+		t.Pair("  refused", loginText(f.Credential)+": "+f.Error)
 	}
-	t.pair("  output", r.Output)
-	return t.print(out)
+	t.Pair("  output", r.Output)
+	return t.Print(out)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/pull"
+	"github.com/regcred/regcred/internal/terminal"
 )
 
 // layoutPull says how images are pulled into an OCI image layout.
@@ -68,7 +69,7 @@ func (r *pullReport) content() string {
 			reused++
 		}
 	}
-	parts := []string{fmt.Sprintf("%s, %s", count(len(r.Layers), "layer"), bytesText(total))}
+	parts := []string{fmt.Sprintf("%s, %s", terminal.Count(len(r.Layers), "layer"), terminal.Bytes(total))}
 	if r.Platform != "" {
 		parts = append([]string{r.Platform}, parts...)
 	}
@@ -96,18 +97,34 @@ func (a *app) pullOne(ctx context.Context, s *session, p *layoutPull, req regcre
 	}
 	a.warnFailed(res.Attempts)
 	r.Warnings = warningsOf(res.Attempts)
-	bars := &progress{}
+	bars := &terminal.Layers{}
 	if !p.quiet {
-		bars = a.newProgress()
+		bars = a.Layers()
 	}
-	puller := &pull.Puller{Platform: p.platform, Insecure: p.insecure, Refused: s.Invalidate, Progress: bars.event}
+	puller := &pull.Puller{Platform: p.platform, Insecure: p.insecure, Refused: s.Invalidate, Progress: func(e pull.Event) { show(bars, e) }}
 	got, err := puller.Pull(ctx, image, res.Credentials, p.dir)
-	bars.close()
+	bars.Close()
 	if err != nil {
 		return r, p.pullFailed(a, r, err)
 	}
 	r.succeeded(got)
 	return r, nil
+}
+
+// show draws how far a pull is.
+func show(bars *terminal.Layers, e pull.Event) {
+	switch e.Kind {
+	case pull.EventQueued: // also when the next credential begins anew
+		what := "layer"
+		if e.Config {
+			what = "config"
+		}
+		bars.Queue(what, e.Digest, e.Size)
+	case pull.EventAdvance, pull.EventRestart:
+		bars.At(e.Digest, e.Bytes)
+	case pull.EventDone:
+		bars.Done(e.Digest, e.Size)
+	}
 }
 
 // notPulled says why nothing is asked of the registry.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/pull"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 )
@@ -84,7 +85,7 @@ type runtimePulls struct {
 	req     regcred.Request // without image
 	runtime *pull.Runtime
 	gone    atomic.Bool // the runtime, and the rest need not be tried
-	bars    *pullProgress
+	bars    *terminal.Images
 
 	mu   sync.Mutex // guards what follows, and what is written
 	out  io.Writer
@@ -126,14 +127,14 @@ func (a *app) pullIntoRuntime(ctx context.Context, out io.Writer, f *runtimeFlag
 	}
 	defer p.runtime.Close()
 	if f.endpoint == autoEndpoint {
-		a.note("pulling into %s at %s", p.runtime, endpoint)
+		a.Note("pulling into %s at %s", p.runtime, endpoint)
 	}
 	return p.run(ctx, endpoint, list)
 }
 
 // run pulls the images, so many at a time.
 func (p *runtimePulls) run(ctx context.Context, endpoint string, list []wanted) error {
-	p.bars = p.a.newPullProgress(ctx, len(list))
+	p.bars = p.a.Images(ctx, len(list))
 	reports := make([]imageReport, len(list))
 	var g errgroup.Group
 	g.SetLimit(p.f.parallel)
@@ -144,7 +145,7 @@ func (p *runtimePulls) run(ctx context.Context, endpoint string, list []wanted) 
 		})
 	}
 	err := g.Wait() // only of writing
-	p.bars.close()
+	p.bars.Close()
 	if err != nil {
 		return err
 	}
@@ -153,7 +154,7 @@ func (p *runtimePulls) run(ctx context.Context, endpoint string, list []wanted) 
 		Policy:  p.f.policy.value, Images: reports, Counts: countOutcomes(reports),
 	}
 	if p.f.format.value == "json" {
-		err = writeJSON(p.out, report)
+		err = terminal.WriteJSON(p.out, report)
 	} else {
 		err = p.a.writeSummary(p.out, report)
 	}
@@ -167,12 +168,12 @@ func (p *runtimePulls) pull(ctx context.Context, w wanted) imageReport {
 		r.Outcome = outcomeNotBegun
 		return r
 	}
-	defer p.bars.begin(w.image)()
+	defer p.bars.Begin(w.image)()
 	began := time.Now()
 	pullCtx := ctx
 	if t := p.f.timeout; t > 0 {
 		var cancel context.CancelFunc
-		pullCtx, cancel = context.WithTimeoutCause(ctx, t, fmt.Errorf("not done within --timeout %s: %w", span(t), context.DeadlineExceeded))
+		pullCtx, cancel = context.WithTimeoutCause(ctx, t, fmt.Errorf("not done within --timeout %s: %w", terminal.Span(t), context.DeadlineExceeded))
 		defer cancel()
 	}
 	var attempts []regcred.Attempt
@@ -229,7 +230,7 @@ func (p *runtimePulls) warn(attempts []regcred.Attempt) {
 		}
 	}
 	above := *p.a
-	above.stderr = p.bars.above(p.a.stderr)
+	above.Stderr = p.bars.Above(p.a.Stderr)
 	above.warnFailed(fresh)
 }
 
@@ -240,7 +241,7 @@ func (p *runtimePulls) tell(r *imageReport) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.a.writeImage(p.bars.above(p.out), r)
+	return p.a.writeImage(p.bars.Above(p.out), r)
 }
 
 // verdict is the error of a run in which an image failed.
@@ -249,7 +250,7 @@ func (p *runtimePulls) verdict(r *runtimeReport) error {
 	if bad == 0 {
 		return nil
 	}
-	err := fmt.Errorf("%d of %s not pulled", bad, count(len(r.Images), "image"))
+	err := fmt.Errorf("%d of %s not pulled", bad, terminal.Count(len(r.Images), "image"))
 	for _, image := range r.Images {
 		if image.Outcome == outcomeFailed && p.f.policy.value != string(pull.PullNever) { // which looks nothing up
 			return withHint(err, fmt.Sprintf("run %q to see where its credentials come from", p.a.explainCommand(p.f.arguments()+image.Image)))

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 )
@@ -80,11 +81,11 @@ func (a *app) rbac(out io.Writer, f *rbacFlags, path string) error {
 		return exit(exitEmpty)
 	}
 	if slices.Contains(audiences, "*") && who.isNode() {
-		a.warn("the audience \"*\" is RBAC's word for all: the role lets kubelets request tokens for any audience")
+		a.Warn("the audience \"*\" is RBAC's word for all: the role lets kubelets request tokens for any audience")
 	}
 	objects := f.objects(who, rules)
 	if f.output.value == "json" {
-		return writeJSON(out, rbacList{"v1", "List", objects})
+		return terminal.WriteJSON(out, rbacList{"v1", "List", objects})
 	}
 	return writeManifests(out, rbacComment(who, cfg), objects)
 }
@@ -111,7 +112,7 @@ func (a *app) rules(f *rbacFlags, who rbacSubject, audiences []string) []rbacRul
 	var rules []rbacRule
 	if who.isNode() {
 		if f.pullSecrets {
-			a.note("kubelets may read the pull secrets of their pods without a role: --pull-secrets adds nothing")
+			a.Note("kubelets may read the pull secrets of their pods without a role: --pull-secrets adds nothing")
 		}
 		for _, audience := range audiences {
 			rules = append(rules, coreRule(audience, audienceVerb))
@@ -120,7 +121,7 @@ func (a *app) rules(f *rbacFlags, who rbacSubject, audiences []string) []rbacRul
 		rules = otherRules(f.pullSecrets, len(audiences) > 0)
 	}
 	if len(rules) == 0 {
-		a.note("no provider has tokenAttributes, so %s no permission", who.needs())
+		a.Note("no provider has tokenAttributes, so %s no permission", who.needs())
 	}
 	return rules
 }
@@ -299,9 +300,7 @@ func rbacComment(who rbacSubject, cfg *regcred.Config) []string {
 // writeManifests writes YAML documents, after a comment.
 func writeManifests(out io.Writer, comment []string, objects []rbacObject) error {
 	var b bytes.Buffer
-	for _, line := range comment {
-		fmt.Fprintf(&b, "# %s\n", printable(line))
-	}
+	b.WriteString(terminal.Comment(comment))
 	for i, o := range objects {
 		data, err := yaml.Marshal(o)
 		if err != nil {

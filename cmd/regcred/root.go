@@ -6,13 +6,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"strconv"
-	"syscall"
 
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
 	"github.com/spf13/cobra"
 )
@@ -40,8 +37,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root := a.rootCmd()
 	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args
 	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
 	if err := detachedPID(args); err != nil {
 		return a.report(ctx, root, err)
 	}
@@ -102,7 +99,7 @@ func (a *app) addGlobalFlags(root *cobra.Command) {
 	f.StringVar(&a.rootDir, "root-dir", "",
 		"the kubelet's root `directory`, where it looks for docker config files (default "+defaultRootDir+")")
 	f.DurationVar(&a.timeout, "plugin-timeout", plugin.DefaultTimeout, "the longest `time` that one run of a plugin may take")
-	f.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR in the environment)")
+	f.BoolVar(&a.NoColor, "no-color", false, "no colours (also: NO_COLOR in the environment)")
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "say on standard error what happens")
 }
 
@@ -112,26 +109,24 @@ func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
 	code := exitOK
 	interrupted := false
 	hinted := map[string]bool{"": true}
-	for _, part := range flatten(err) {
+	for _, part := range terminal.Flatten(err) {
 		e := a.exitError(cmd, part)
 		code = worse(code, e.code)
-		if a.nobodyReads(part) {
+		if a.NobodyReads(part) {
 			continue
 		}
 		if e.err != nil && ctx.Err() != nil {
 			interrupted = true
 			continue
 		}
-		for _, line := range flatten(e.err) {
-			fmt.Fprintf(a.stderr, "error: %s\n", printable(line.Error()))
-		}
+		a.Error(e.err)
 		if !hinted[e.hint] {
-			fmt.Fprintf(a.stderr, "hint: %s\n", printable(e.hint))
+			a.Hint(e.hint)
 			hinted[e.hint] = true
 		}
 	}
 	if interrupted {
-		fmt.Fprintln(a.stderr, "error: interrupted")
+		a.Error(errors.New("interrupted"))
 		return exitFailed
 	}
 	return code
@@ -159,12 +154,4 @@ func worse(a, b int) int {
 		return a
 	}
 	return b
-}
-
-// nobodyReads reports whether err says that the reader of standard output is
-// gone, as in "regcred … | head". Whoever did that wants to hear no more.
-func (a *app) nobodyReads(err error) bool {
-	f, ok := a.stdout.(*os.File)
-	failed, isPath := errors.AsType[*fs.PathError](err)
-	return ok && isPath && failed.Path == f.Name() && errors.Is(failed, syscall.EPIPE)
 }

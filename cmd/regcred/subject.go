@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/kube"
 )
 
@@ -77,7 +78,7 @@ func (s *kubeSubject) differences() []string {
 // noteSubject says what get and pull do not show.
 func (a *app) noteSubject(s *kubeSubject) {
 	for _, d := range s.differences() {
-		a.note("without a pod: %s", d)
+		a.Note("without a pod: %s", d)
 	}
 }
 
@@ -88,7 +89,7 @@ func (a *app) noteImage(cfg *regcred.Config, s *kubeSubject, repository string) 
 	}
 	has := func(image string) bool { return cfg.Explain(image).Repository == repository }
 	if !slices.ContainsFunc(s.images, has) {
-		a.note("pod %s/%s has no container with this image; it has %s", s.pod.Namespace, s.pod.Name, strings.Join(s.images, ", "))
+		a.Note("pod %s/%s has no container with this image; it has %s", s.pod.Namespace, s.pod.Name, strings.Join(s.images, ", "))
 	}
 }
 
@@ -119,7 +120,7 @@ func (u *unreadSecret) Auths(context.Context, string) ([]regcred.AuthSet, error)
 func (s *kubeSubject) readSecrets(ctx context.Context) {
 	var err error
 	s.secrets, err = s.PullSecrets(ctx, s.pod.Namespace, s.names)
-	for _, err := range flatten(err) {
+	for _, err := range terminal.Flatten(err) {
 		name := s.pod.Namespace
 		if e, ok := errors.AsType[*kube.Error](err); ok {
 			name += "/" + e.Name

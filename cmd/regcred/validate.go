@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/spf13/cobra"
 )
 
@@ -128,9 +129,9 @@ func (a *app) validate(out io.Writer, v *validateFlags, path string) error {
 	}
 	a.noteTarget(v.target())
 	if v.output.value == "json" {
-		err = writeJSON(out, r)
+		err = terminal.WriteJSON(out, r)
 	} else {
-		err = a.renderValidate(r).print(out)
+		err = a.renderValidate(r).Print(out)
 	}
 	if err != nil {
 		return err
@@ -192,7 +193,7 @@ func findingProblem(f regcred.Finding) problemJSON {
 
 func toProblems(err error) []problemJSON {
 	var list []problemJSON
-	for _, e := range flatten(err) {
+	for _, e := range terminal.Flatten(err) {
 		p := problemJSON{Message: e.Error(), text: e.Error()}
 		if fe, ok := errors.AsType[*regcred.FieldError](e); ok {
 			p = problemJSON{fe.File, fe.Line, fe.Column, fe.Path, fe.Msg, fe.Value, e.Error()}
@@ -208,7 +209,7 @@ func (r *validateReport) failure(strict bool) error {
 		return exit(exitFailed)
 	}
 	if n := r.serious(); strict && n > 0 {
-		return fmt.Errorf("--strict: %s", count(n, "finding"))
+		return fmt.Errorf("--strict: %s", terminal.Count(n, "finding"))
 	}
 	return nil
 }
@@ -224,10 +225,10 @@ func (r *validateReport) serious() int {
 	return n
 }
 
-func (a *app) renderValidate(r *validateReport) *text {
-	t := a.newText()
+func (a *app) renderValidate(r *validateReport) *terminal.Text {
+	t := a.Text()
 	for _, p := range r.Problems {
-		t.line(markFail, p.text)
+		t.Line(terminal.Fail, p.text)
 	}
 	accepted, refused := "accepted by regcred; no kubelet starts with it", "regcred refuses it, and no kubelet starts with it"
 	if r.KubeletVersion != "" {
@@ -235,13 +236,13 @@ func (a *app) renderValidate(r *validateReport) *text {
 		accepted, refused = "accepted by "+kubelet, kubelet+" would not start"
 	}
 	if r.Valid {
-		t.line(markOK, fmt.Sprintf("%s: %s, %s", r.Path, count(r.Providers, "provider"), accepted))
-		t.line("", r.Hash)
+		t.Line(terminal.OK, fmt.Sprintf("%s: %s, %s", r.Path, terminal.Count(r.Providers, "provider"), accepted))
+		t.Line("", r.Hash)
 	} else {
-		t.line(markFail, fmt.Sprintf("%s: %s: %s", r.Path, count(len(r.Problems), "problem"), refused))
+		t.Line(terminal.Fail, fmt.Sprintf("%s: %s: %s", r.Path, terminal.Count(len(r.Problems), "problem"), refused))
 	}
 	for _, f := range r.Findings {
-		t.findingLine(f)
+		findingLine(t, f)
 	}
 	return t
 }

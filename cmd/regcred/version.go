@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/spf13/cobra"
 )
 
@@ -36,7 +37,7 @@ func (a *app) versionCmd() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		v := versionInfo{buildVersion(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, regcred.NewestKubelet}
 		if output.value == "json" {
-			return writeJSON(cmd.OutOrStdout(), v)
+			return terminal.WriteJSON(cmd.OutOrStdout(), v)
 		}
 		_, err := fmt.Fprintf(cmd.OutOrStdout(), "regcred %s (%s, %s), knows kubelets up to %s\n",
 			v.Version, v.GoVersion, v.Platform, v.NewestKubelet)
