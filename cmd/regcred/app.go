@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/terminal"
 )
 
@@ -38,7 +39,7 @@ func (a *app) logger() *slog.Logger {
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer, environ []string) *app {
-	getenv := func(name string) string { return lookupEnv(environ, name) }
+	getenv := func(name string) string { return node.Getenv(environ, name) }
 	return &app{
 		Terminal: terminal.Terminal{Stdout: stdout, Stderr: stderr, Getenv: getenv, Now: time.Now},
 		stdin:    stdin,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/kube"
 	"github.com/spf13/cobra"
 )
@@ -29,11 +30,11 @@ type cluster struct {
 
 // connect makes a client of the API server that the flags name, or that o has
 // from a running kubelet. It does not call it. wrap, if not nil, sees each call.
-func (a *app) connect(o *origin, k kubeFlags, wrap func(http.RoundTripper) http.RoundTripper) (*cluster, error) {
-	opts := kube.ConfigOptions{Kubeconfig: k.kubeconfig, Context: k.context, Environ: o.environ}
-	if k.kubeconfig == "" && o.kubelet != 0 {
-		if opts.Kubeconfig = o.kubeconfig; opts.Kubeconfig == "" {
-			return nil, withHint(fmt.Errorf("kubelet process %d runs without --%s, so it knows no API server", o.kubelet, kubeconfigFlag), "give --kubeconfig")
+func (a *app) connect(o *node.Origin, k kubeFlags, wrap func(http.RoundTripper) http.RoundTripper) (*cluster, error) {
+	opts := kube.ConfigOptions{Kubeconfig: k.kubeconfig, Context: k.context, Environ: o.Environ}
+	if k.kubeconfig == "" && o.Kubelet != 0 {
+		if opts.Kubeconfig = o.Kubeconfig; opts.Kubeconfig == "" {
+			return nil, withHint(fmt.Errorf("kubelet process %d runs without --%s, so it knows no API server", o.Kubelet, node.KubeconfigFlag), "give --kubeconfig")
 		}
 	}
 	cfg, from, err := kube.Config(opts)

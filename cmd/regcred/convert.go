@@ -13,6 +13,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/convert"
+	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
 	"github.com/spf13/cobra"
@@ -124,7 +125,7 @@ func (a *app) convert(out io.Writer, f *convertFlags, path string) error {
 		o.PluginAPIVersion = plugin.Group + "/" + v
 	}
 	res, err := convert.Convert(path, f.layout(), o)
-	if err := denied(err); err != nil {
+	if err := node.Denied(err); err != nil {
 		return err
 	}
 	if err != nil {
@@ -165,7 +166,7 @@ func (f *convertFlags) invalid(res *convert.Result, at, consequence string) erro
 // replace puts the result in place of its source.
 func (a *app) replace(res *convert.Result) error {
 	done, err := convert.Replace(res.Files)
-	if err := denied(err); err != nil {
+	if err := node.Denied(err); err != nil {
 		return err
 	}
 	if err != nil {
@@ -188,7 +189,7 @@ func (a *app) create(f *convertFlags, res *convert.Result) error {
 	} else {
 		err = convert.Create(f.output, res.Files[0].Data)
 	}
-	if err := denied(err); err != nil {
+	if err := node.Denied(err); err != nil {
 		return err
 	}
 	if errors.Is(err, fs.ErrExist) {

@@ -4,7 +4,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+
+	"github.com/regcred/regcred/internal/node"
 )
 
 // The exit codes, the same for every command.
@@ -15,35 +18,32 @@ const (
 	exitEmpty  = 3 // nothing matched, or the answer is empty
 )
 
-// exitError ends the program with a code, and with a hint where a person
-// would ask "and now?". Without err nothing more is said.
+// exitError ends the program with a code when everything has been said, but
+// for a hint.
 type exitError struct {
 	code int
-	err  error
 	hint string
 }
 
-func (e *exitError) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit code %d", e.code)
-	}
-	return e.err.Error()
-}
+func (e *exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
-func (e *exitError) Unwrap() error { return e.err }
-
-func usageError(hint, format string, args ...any) error {
-	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...), hint: hint}
-}
-
-func withHint(err error, hint string) error {
-	return &exitError{code: exitFailed, err: err, hint: hint}
-}
-
-// exit ends the program with code after everything has been said.
+// exit ends the program with code.
 func exit(code int) error {
 	if code == exitOK {
 		return nil
 	}
 	return &exitError{code: code}
+}
+
+// withHint adds what to do where a person would ask "and now?".
+func withHint(err error, hint string) error { return &node.Error{Err: err, Hint: hint} }
+
+// usageError says that the program was called wrongly.
+func usageError(hint, format string, args ...any) error {
+	return &node.Error{Err: fmt.Errorf(format, args...), Hint: hint, Usage: true}
+}
+
+func isUsage(err error) bool {
+	e, ok := errors.AsType[*node.Error](err)
+	return ok && e.Usage
 }

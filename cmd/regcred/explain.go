@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/spf13/cobra"
 )
@@ -132,7 +134,7 @@ func (a *app) explain(ctx context.Context, out io.Writer, e *explainFlags, tgt t
 }
 
 // newReport fills in what does not need a lookup.
-func (a *app) newReport(cfg *regcred.Config, o *origin, tgt target) (*explainReport, error) {
+func (a *app) newReport(cfg *regcred.Config, o *node.Origin, tgt target) (*explainReport, error) {
 	ex, err := a.explainTarget(cfg, tgt)
 	if err != nil {
 		return nil, err
@@ -141,9 +143,9 @@ func (a *app) newReport(cfg *regcred.Config, o *origin, tgt target) (*explainRep
 		Image:       tgt.image,
 		Registry:    tgt.registry,
 		Repository:  ex.Repository,
-		Config:      configJSON{o.config, cfg.Hash(), o.from},
-		BinDir:      o.binDir,
-		Environment: o.environment(),
+		Config:      configJSON{o.Config, cfg.Hash(), o.From},
+		BinDir:      o.BinDir,
+		Environment: o.Environment(),
 		Sources:     []sourceReport{},
 		Credentials: []credentialJSON{},
 		Findings:    []regcred.Finding{},
@@ -152,8 +154,8 @@ func (a *app) newReport(cfg *regcred.Config, o *origin, tgt target) (*explainRep
 		r.Providers = append(r.Providers, providerReport{ProviderExplanation: p, Findings: []regcred.Finding{}})
 	}
 	findings := cfg.Lint()
-	if o.binDir != "" {
-		findings = append(findings, cfg.LintBinDir(o.binDir)...)
+	if o.BinDir != "" {
+		findings = append(findings, cfg.LintBinDir(o.BinDir)...)
 	}
 	r.addFindings(findings)
 	return r, nil
@@ -198,7 +200,7 @@ func (r *explainReport) addFindings(findings []regcred.Finding) {
 	}
 }
 
-func (a *app) explainLookup(ctx context.Context, cfg *regcred.Config, o *origin, e *explainFlags, tgt target, r *explainReport) error {
+func (a *app) explainLookup(ctx context.Context, cfg *regcred.Config, o *node.Origin, e *explainFlags, tgt target, r *explainReport) error {
 	s, err := a.newSession(ctx, cfg, o, e.lookupFlags)
 	if err != nil {
 		return err
@@ -221,7 +223,7 @@ func (a *app) explainLookup(ctx context.Context, cfg *regcred.Config, o *origin,
 	r.addPassedOver(req.PullSecrets)
 	for _, at := range res.Attempts {
 		j := toAttemptJSON(at)
-		j.Fix = attemptRemedy(at, s.subject != nil, o.config)
+		j.Fix = doctor.AttemptRemedy(at, s.subject != nil, o.Config)
 		if at.Kind != regcred.SourceProvider {
 			r.Sources = append(r.Sources, newSourceReport(at, j))
 		} else if at.Index >= 0 && at.Index < len(r.Providers) {
@@ -238,7 +240,7 @@ func (a *app) explainLookup(ctx context.Context, cfg *regcred.Config, o *origin,
 func (r *explainReport) addPassedOver(secrets []regcred.PullSecret) {
 	for i := range secrets {
 		s := &secrets[i]
-		if why := passedOver(s); why != "" {
+		if why := doctor.PassedOver(s); why != "" {
 			skipped := attemptJSON{Outcome: outcomeSkipped, Skipped: "it is a Secret " + why}
 			r.Sources = append(r.Sources, sourceReport{Kind: regcred.SourcePullSecret, Name: s.Namespace + "/" + s.Name, attemptJSON: skipped})
 		}
@@ -263,7 +265,7 @@ func (s *sourceReport) title() string {
 }
 
 // explainInvalid tells a machine too that there is nothing to explain.
-func (a *app) explainInvalid(out io.Writer, e *explainFlags, o *origin, tgt target, invalid error) error {
+func (a *app) explainInvalid(out io.Writer, e *explainFlags, o *node.Origin, tgt target, invalid error) error {
 	if _, ok := errors.AsType[*regcred.FieldError](invalid); !ok || e.output.value != "json" || errors.Is(invalid, fs.ErrPermission) {
 		return invalid
 	}
@@ -274,9 +276,9 @@ func (a *app) explainInvalid(out io.Writer, e *explainFlags, o *origin, tgt targ
 	r := explainReport{
 		Image:       tgt.image,
 		Registry:    tgt.registry,
-		Config:      configJSON{Path: o.config, From: o.from},
-		BinDir:      o.binDir,
-		Environment: o.environment(),
+		Config:      configJSON{Path: o.Config, From: o.From},
+		BinDir:      o.BinDir,
+		Environment: o.Environment(),
 		DryRun:      e.dryRun,
 		Sources:     []sourceReport{},
 		Providers:   []providerReport{},

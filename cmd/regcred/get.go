@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/spf13/cobra"
 )
@@ -132,7 +133,7 @@ func (a *app) passwordNote(n int) {
 // to do to find out.
 func (s *session) hint(attempts []regcred.Attempt, otherwise string) string {
 	for _, at := range attempts {
-		if mend := attemptRemedy(at, s.subject != nil, s.origin.config); mend != "" {
+		if mend := doctor.AttemptRemedy(at, s.subject != nil, s.origin.Config); mend != "" {
 			return mend
 		}
 	}

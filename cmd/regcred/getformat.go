@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/doctor"
 	"sigs.k8s.io/yaml"
 )
 
@@ -68,5 +69,5 @@ func secretManifest(secret secretName, config []byte) ([]byte, error) {
 		Metadata   metadata          `json:"metadata"`
 		Type       string            `json:"type"`
 		Data       map[string][]byte `json:"data"`
-	}{"v1", "Secret", metadata{secret.name, secret.namespace}, typeDockerConfigJSON, map[string][]byte{keyDockerConfigJSON: config}})
+	}{"v1", "Secret", metadata{secret.name, secret.namespace}, doctor.TypeDockerConfigJSON, map[string][]byte{doctor.KeyDockerConfigJSON: config}})
 }

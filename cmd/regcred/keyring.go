@@ -6,20 +6,18 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/node"
 )
 
 // session is an open keyring, and what it was opened with.
 type session struct {
 	*regcred.Keyring
 	cfg     *regcred.Config
-	origin  *origin
+	origin  *node.Origin
 	subject *kubeSubject // nil without --pod and --service-account
 }
 
@@ -49,13 +47,13 @@ func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*session, error)
 }
 
 // newSession makes a keyring of a configuration that was loaded.
-func (a *app) newSession(ctx context.Context, cfg *regcred.Config, o *origin, l *lookupFlags) (*session, error) {
+func (a *app) newSession(ctx context.Context, cfg *regcred.Config, o *node.Origin, l *lookupFlags) (*session, error) {
 	s := &session{cfg: cfg, origin: o}
 	opts := regcred.Options{
-		BinDir:        o.binDir,
+		BinDir:        o.BinDir,
 		Logger:        a.logger(),
-		Environ:       o.environ,
-		Dir:           o.dir,
+		Environ:       o.Environ,
+		Dir:           o.Dir,
 		PluginTimeout: a.timeout,
 	}
 	var err error
@@ -67,29 +65,10 @@ func (a *app) newSession(ctx context.Context, cfg *regcred.Config, o *origin, l 
 		opts.Sources = append(opts.Sources, s.subject.unread...)
 	}
 	if !l.noNodeConfig {
-		opts.Sources = append(opts.Sources, o.dockerConfig())
+		opts.Sources = append(opts.Sources, nodeDockerConfig(o))
 	}
 	s.Keyring, err = regcred.New(cfg, opts)
 	return s, err
-}
-
-// dockerConfig is the keyring of the node's docker config files.
-func (o *origin) dockerConfig() regcred.AuthSource {
-	return regcred.NodeDockerConfig(regcred.NodePaths{
-		RootDir: o.rootDir,
-		WorkDir: o.dir,
-		Home:    lookupEnv(o.environ, "HOME"),
-	})
-}
-
-// lookupEnv returns the value that a process with this environment sees.
-func lookupEnv(environ []string, name string) string {
-	for i := len(environ) - 1; i >= 0; i-- {
-		if value, ok := strings.CutPrefix(environ[i], name+"="); ok {
-			return value
-		}
-	}
-	return ""
 }
 
 // lookup asks k. A failure of everything, or of a pull secret, is no error
@@ -126,37 +105,4 @@ func (a *app) warnFailed(attempts []regcred.Attempt) {
 			a.Note("provider %q has no credentials: %s", at.Provider, said[strings.LastIndexByte(said, '\n')+1:])
 		}
 	}
-}
-
-// loadValid loads the configuration and refuses one with which a kubelet
-// would not start.
-func (a *app) loadValid(o *origin) (*regcred.Config, error) {
-	cfg, err := regcred.Load(o.config)
-	if err == nil {
-		err = cfg.Validate()
-	}
-	if err := denied(err); err != nil {
-		return nil, err
-	}
-	if err != nil {
-		return nil, withHint(err, fmt.Sprintf("a kubelet would not start with this configuration; mend it and run \"regcred validate %s\"", o.config))
-	}
-	if !o.discovered {
-		return cfg, nil
-	}
-	return cfg, a.checkTrust(o, cfg)
-}
-
-// denied returns err, with what to do, if it is that this user may not read,
-// write or connect, and else nil. Of a configuration that is no verdict of a
-// kubelet, which is root.
-func denied(err error) error {
-	if !errors.Is(err, fs.ErrPermission) {
-		return nil
-	}
-	hint := ""
-	if os.Geteuid() != 0 {
-		hint = "run it as root (sudo)"
-	}
-	return withHint(err, hint)
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
 	"github.com/spf13/cobra"
@@ -122,7 +124,7 @@ func (a *app) providerNames() []string {
 	if err != nil {
 		return nil
 	}
-	return configNames(cfg)
+	return doctor.Names(cfg)
 }
 
 func (a *app) pluginRun(ctx context.Context, out io.Writer, f *pluginRunFlags, name, image string) error {
@@ -138,9 +140,9 @@ func (a *app) pluginRun(ctx context.Context, out io.Writer, f *pluginRunFlags, n
 	if err != nil {
 		return err
 	}
-	i := slices.Index(configNames(cfg), name)
+	i := slices.Index(doctor.Names(cfg), name)
 	if i < 0 {
-		return withHint(fmt.Errorf("no provider %q in %s", name, o.config), "it has: "+strings.Join(configNames(cfg), ", "))
+		return withHint(fmt.Errorf("no provider %q in %s", name, o.Config), "it has: "+strings.Join(doctor.Names(cfg), ", "))
 	}
 	p := &cfg.Providers[i]
 	req, err := a.pluginRequest(cfg, i, image, token, annotations)
@@ -190,11 +192,11 @@ func (a *app) pluginRequest(cfg *regcred.Config, i int, image string, token regc
 	return req, nil
 }
 
-func newPluginRunReport(p *regcred.Provider, o *origin, req *plugin.Request, x *plugin.Exchange, err error) *pluginRunReport {
+func newPluginRunReport(p *regcred.Provider, o *node.Origin, req *plugin.Request, x *plugin.Exchange, err error) *pluginRunReport {
 	r := &pluginRunReport{
 		Provider:        p.Name,
-		Path:            filepath.Join(o.binDir, p.Name),
-		Environment:     o.environment(),
+		Path:            filepath.Join(o.BinDir, p.Name),
+		Environment:     o.Environment(),
 		Args:            len(p.Args),
 		outOfTree:       p.APIVersion == plugin.OutOfTree,
 		host:            hostOf(p),

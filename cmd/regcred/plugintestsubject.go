@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/plugintest"
 )
@@ -77,12 +78,12 @@ func (a *app) takeProvider(s *subject, name string) (*regcred.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := slices.Index(configNames(cfg), name)
+	i := slices.Index(doctor.Names(cfg), name)
 	if i < 0 {
-		return nil, withHint(fmt.Errorf("no provider %q in %s", name, o.config), "it has: "+strings.Join(configNames(cfg), ", "))
+		return nil, withHint(fmt.Errorf("no provider %q in %s", name, o.Config), "it has: "+strings.Join(doctor.Names(cfg), ", "))
 	}
 	p := &cfg.Providers[i]
-	s.provider, s.environment, s.command = name, o.environment(), a.command(p, o)
+	s.provider, s.environment, s.command = name, o.Environment(), a.command(p, o)
 	return cfg, a.takeTokenAttributes(s, p)
 }
 
@@ -113,8 +114,9 @@ func (a *app) takeTokenAttributes(s *subject, p *regcred.Provider) error {
 
 // takeExecutable fills in an executable that no configuration is about.
 func (a *app) takeExecutable(s *subject, path string) error {
-	if a.timeout <= 0 {
-		return usageError("", "--plugin-timeout is %v; it must be positive", a.timeout)
+	o, err := a.environment()
+	if err != nil {
+		return err
 	}
 	if !filepath.IsAbs(path) {
 		abs, err := filepath.Abs(filepath.Join(a.binDir.value, path))
@@ -123,16 +125,8 @@ func (a *app) takeExecutable(s *subject, path string) error {
 		}
 		path = abs
 	}
-	o := &origin{environ: a.environ, dir: a.dir}
-	if a.asKubelet != "" {
-		k, err := a.findKubelet()
-		if err != nil {
-			return err
-		}
-		o.kubelet, o.environ, o.dir = k.pid, k.environ, k.dir
-	}
-	s.environment = o.environment()
-	s.command = plugin.Command{Path: path, Environ: o.environ, Dir: o.dir, Timeout: a.timeout}
+	s.environment = o.Environment()
+	s.command = plugin.Command{Path: path, Environ: o.Environ, Dir: o.Dir, Timeout: a.timeout}
 	return nil
 }
 

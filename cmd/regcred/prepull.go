@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/pull"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/spf13/cobra"
@@ -37,7 +38,7 @@ The exit code is 0 if every image is there in the end, and 1 otherwise.`,
   sudo regcred prepull -f images.txt --parallel 8 -o json`,
 		Args: atMost(),
 	}
-	f := &runtimeFlags{endpoint: autoEndpoint}
+	f := &runtimeFlags{endpoint: node.AutoEndpoint}
 	var list string
 	cmd.Flags().StringVarP(&list, "file", "f", "", "`list` of images, one on a line; \"-\" is standard input (required)")
 	f.register(cmd, pull.PullIfNotPresent, pull.PullAlways, pull.PullNever)
@@ -134,5 +135,5 @@ func badLines(name string, bad []error) error {
 	if n := len(bad) - most; n > 0 {
 		bad = append(bad[:most:most], fmt.Errorf("%s: %s more are not images", name, terminal.Count(n, "line")))
 	}
-	return &exitError{code: exitFailed, err: errors.Join(bad...), hint: "nothing was pulled; mend the list"}
+	return withHint(errors.Join(bad...), "nothing was pulled; mend the list")
 }

@@ -9,21 +9,14 @@ import (
 	"slices"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/plugin"
 )
 
-func configNames(cfg *regcred.Config) []string {
-	var list []string
-	for _, p := range cfg.Providers {
-		list = append(list, p.Name)
-	}
-	return list
-}
-
 // command is the one way in which a plugin is run.
-func (a *app) command(p *regcred.Provider, o *origin) plugin.Command {
-	c := p.Command(o.binDir)
-	c.Environ, c.Dir, c.Timeout = o.environ, o.dir, a.timeout
+func (a *app) command(p *regcred.Provider, o *node.Origin) plugin.Command {
+	c := p.Command(o.BinDir)
+	c.Environ, c.Dir, c.Timeout = o.Environ, o.Dir, a.timeout
 	return c
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/pull"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/spf13/cobra"
@@ -59,7 +60,7 @@ func (r *runtimeFlags) check() error {
 	if r.parallel < 1 {
 		return usageError("", "--parallel is %d; it must be 1 or more", r.parallel)
 	}
-	if r.endpoint != autoEndpoint {
+	if r.endpoint != node.AutoEndpoint {
 		if _, err := pull.SocketPath(r.endpoint); err != nil {
 			return usageError("", "%w", err)
 		}
@@ -114,19 +115,19 @@ func (a *app) pullIntoRuntime(ctx context.Context, out io.Writer, f *runtimeFlag
 		}
 		list = append(list, wanted{image, ex.Repository})
 	}
-	endpoint, err := a.runtimeEndpoint(f.endpoint, s.origin)
+	endpoint, err := a.node().RuntimeEndpoint(f.endpoint, s.origin)
 	if err != nil {
 		return err
 	}
 	p.runtime, err = pull.DialRuntime(ctx, endpoint, pull.RuntimeOptions{Refused: s.Invalidate})
-	if err := denied(err); err != nil {
+	if err := node.Denied(err); err != nil {
 		return err
 	}
 	if err != nil {
 		return err
 	}
 	defer p.runtime.Close()
-	if f.endpoint == autoEndpoint {
+	if f.endpoint == node.AutoEndpoint {
 		a.Note("pulling into %s at %s", p.runtime, endpoint)
 	}
 	return p.run(ctx, endpoint, list)

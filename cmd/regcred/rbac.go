@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -52,7 +53,7 @@ The exit code is 0, or 3 if nothing is needed.`,
 	flags := cmd.Flags()
 	flags.Var(&f.serviceAccount, "service-account", "the service account as which regcred runs, in place of the kubelets")
 	flags.StringVar(&f.user, "user", "", "`name` of the user as whom regcred runs, in place of the kubelets")
-	flags.StringVar(&f.group, "group", "", "`name` of the group as which regcred runs, in place of the kubelets (default "+nodesGroup+")")
+	flags.StringVar(&f.group, "group", "", "`name` of the group as which regcred runs, in place of the kubelets (default "+doctor.NodesGroup+")")
 	flags.StringArrayVar(&f.namespaces, "namespace", nil, "`namespace` of the pods, for a role there in place of one for the whole cluster; may be repeated")
 	flags.BoolVar(&f.pullSecrets, "pull-secrets", false, "allow to read secrets too, for the image pull secrets of pods")
 	flags.StringVar(&f.name, "name", "", "`name` of the roles and bindings (default regcred-kubelet for kubelets, otherwise regcred)")
@@ -75,7 +76,7 @@ func (a *app) rbac(out io.Writer, f *rbacFlags, path string) error {
 	if err != nil {
 		return err
 	}
-	audiences := audiencesOf(cfg)
+	audiences := doctor.Audiences(cfg)
 	rules := a.rules(f, who, audiences)
 	if len(rules) == 0 {
 		return exit(exitEmpty)
@@ -90,23 +91,6 @@ func (a *app) rbac(out io.Writer, f *rbacFlags, path string) error {
 	return writeManifests(out, rbacComment(who, cfg), objects)
 }
 
-// audienceVerb is what a node must be allowed for each audience that no
-// volume of the pod names (NodeRestriction, with the feature gate
-// ServiceAccountNodeAudienceRestriction; on by default from 1.33). The audience
-// stands in the place of the resource.
-const audienceVerb = "request-serviceaccounts-token-audience"
-
-// audiencesOf lists each audience once, in the order of the configuration.
-func audiencesOf(cfg *regcred.Config) []string {
-	var list []string
-	for _, p := range cfg.Providers {
-		if t := p.TokenAttributes; t != nil && !slices.Contains(list, t.ServiceAccountTokenAudience) {
-			list = append(list, t.ServiceAccountTokenAudience)
-		}
-	}
-	return list
-}
-
 // rules lists what who lacks; if that is nothing, it says why.
 func (a *app) rules(f *rbacFlags, who rbacSubject, audiences []string) []rbacRule {
 	var rules []rbacRule
@@ -115,7 +99,7 @@ func (a *app) rules(f *rbacFlags, who rbacSubject, audiences []string) []rbacRul
 			a.Note("kubelets may read the pull secrets of their pods without a role: --pull-secrets adds nothing")
 		}
 		for _, audience := range audiences {
-			rules = append(rules, coreRule(audience, audienceVerb))
+			rules = append(rules, coreRule(audience, doctor.AudienceVerb))
 		}
 	} else {
 		rules = otherRules(f.pullSecrets, len(audiences) > 0)
@@ -143,11 +127,7 @@ func otherRules(secrets, tokens bool) []rbacRule {
 	return rules
 }
 
-const (
-	nodesGroup     = "system:nodes"
-	nodeUserPrefix = "system:node:"
-	rbacGroup      = "rbac.authorization.k8s.io"
-)
+const rbacGroup = "rbac.authorization.k8s.io"
 
 // rbacSubject is who gets a role.
 type rbacSubject struct {
@@ -189,12 +169,12 @@ func (f *rbacFlags) subject() (rbacSubject, error) {
 	case f.group != "":
 		return rbacSubject{Kind: "Group", APIGroup: rbacGroup, Name: f.group}, nil
 	}
-	return rbacSubject{Kind: "Group", APIGroup: rbacGroup, Name: nodesGroup}, nil
+	return rbacSubject{Kind: "Group", APIGroup: rbacGroup, Name: doctor.NodesGroup}, nil
 }
 
 // isNode reports whether the Node authorizer and NodeRestriction know the subject.
 func (s rbacSubject) isNode() bool {
-	return s.Kind == "Group" && s.Name == nodesGroup || s.Kind == "User" && strings.HasPrefix(s.Name, nodeUserPrefix)
+	return s.Kind == "Group" && s.Name == doctor.NodesGroup || s.Kind == "User" && strings.HasPrefix(s.Name, doctor.NodeUserPrefix)
 }
 
 // needs begins a sentence about what the subject needs.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
 	"github.com/spf13/cobra"
@@ -97,7 +98,7 @@ func (a *app) addGlobalFlags(root *cobra.Command) {
 		"take flags, environment and directories from the running kubelet, or from that of process `PID`")
 	f.Lookup("as-kubelet").NoOptDefVal = "auto"
 	f.StringVar(&a.rootDir, "root-dir", "",
-		"the kubelet's root `directory`, where it looks for docker config files (default "+defaultRootDir+")")
+		"the kubelet's root `directory`, where it looks for docker config files (default "+node.DefaultRootDir+")")
 	f.DurationVar(&a.timeout, "plugin-timeout", plugin.DefaultTimeout, "the longest `time` that one run of a plugin may take")
 	f.BoolVar(&a.NoColor, "no-color", false, "no colours (also: NO_COLOR in the environment)")
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "say on standard error what happens")
@@ -110,7 +111,7 @@ func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
 	interrupted := false
 	hinted := map[string]bool{"": true}
 	for _, part := range terminal.Flatten(err) {
-		e := a.exitError(cmd, part)
+		e := a.endingOf(cmd, part)
 		code = worse(code, e.code)
 		if a.NobodyReads(part) {
 			continue
@@ -132,19 +133,36 @@ func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
 	return code
 }
 
-// exitError finds code and hint of an error. What wraps an exitError belongs
+// ending is how an error ends the program.
+type ending struct {
+	code int
+	err  error // nil if all was said
+	hint string
+}
+
+// endingOf finds code and hint of an error. What wraps one with a hint belongs
 // to the message.
-func (a *app) exitError(cmd *cobra.Command, err error) *exitError {
+func (a *app) endingOf(cmd *cobra.Command, err error) ending {
 	if e, ok := err.(*exitError); ok {
-		return e
+		return ending{code: e.code, hint: e.hint}
 	}
 	if e, ok := errors.AsType[*exitError](err); ok {
-		return &exitError{code: e.code, err: err, hint: e.hint}
+		return ending{e.code, err, e.hint}
+	}
+	code := exitFailed
+	if isUsage(err) {
+		code = exitUsage
+	}
+	if e, ok := err.(*node.Error); ok {
+		return ending{code, e.Err, e.Hint} // it may be several, a line each
+	}
+	if e, ok := errors.AsType[*node.Error](err); ok {
+		return ending{code, err, e.Hint}
 	}
 	if !a.started {
-		return &exitError{code: exitUsage, err: err, hint: helpHint(cmd)}
+		return ending{exitUsage, err, helpHint(cmd)}
 	}
-	return &exitError{code: exitFailed, err: err}
+	return ending{code: exitFailed, err: err}
 }
 
 // worse returns the worse of two exit codes.

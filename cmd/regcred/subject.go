@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/kube"
 )
@@ -27,7 +29,7 @@ type kubeSubject struct {
 
 // findSubject asks the API server about a pod or, if none is given, a service
 // account.
-func (a *app) findSubject(ctx context.Context, o *origin, k kubeFlags, pod, serviceAccount objectName) (*kubeSubject, error) {
+func (a *app) findSubject(ctx context.Context, o *node.Origin, k kubeFlags, pod, serviceAccount objectName) (*kubeSubject, error) {
 	c, err := a.connect(o, k, nil)
 	if err != nil {
 		return nil, err
@@ -39,7 +41,7 @@ func (a *app) findSubject(ctx context.Context, o *origin, k kubeFlags, pod, serv
 		err = s.readAccount(ctx, serviceAccount)
 	}
 	if err != nil {
-		return nil, withHint(err, kubeRemedy(err, o.config))
+		return nil, withHint(err, doctor.KubeRemedy(err, o.Config))
 	}
 	s.readSecrets(ctx)
 	return s, nil

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/spf13/cobra"
 )
@@ -140,30 +142,28 @@ func (a *app) validate(out io.Writer, v *validateFlags, path string) error {
 }
 
 // check loads, validates and lints.
-func (a *app) check(v *validateFlags, o *origin) (*validateReport, error) {
+func (a *app) check(v *validateFlags, o *node.Origin) (*validateReport, error) {
 	r := &validateReport{
-		Path:           o.config,
+		Path:           o.Config,
 		KubeletVersion: strings.TrimPrefix(v.kubeletVersion, "v"),
 		FeatureGates:   v.gates,
-		BinDir:         o.binDir,
+		BinDir:         o.BinDir,
 		Problems:       []problemJSON{},
 		Findings:       []regcred.Finding{},
 	}
-	cfg, err := regcred.Load(o.config)
-	if err := denied(err); err != nil {
+	cfg, err := regcred.Load(o.Config)
+	if err := node.Denied(err); err != nil {
 		return nil, err
 	}
 	if err != nil {
 		r.Problems = toProblems(err)
 		return r, nil
 	}
-	if o.discovered {
-		if err := a.checkTrust(o, cfg); err != nil {
-			return nil, err
-		}
+	if err := a.checkTrust(o, cfg); err != nil {
+		return nil, err
 	}
 	r.Providers, r.Hash = len(cfg.Providers), cfg.Hash()
-	if !v.kubelet && slices.ContainsFunc(cfg.Files(), predecessor) {
+	if !v.kubelet && slices.ContainsFunc(cfg.Files(), doctor.NoKubeletReads) {
 		r.KubeletVersion = ""
 	}
 	err = cfg.ValidateFor(v.target())
@@ -172,11 +172,11 @@ func (a *app) check(v *validateFlags, o *origin) (*validateReport, error) {
 	}
 	r.Problems = append(r.Problems, toProblems(err)...)
 	findings := cfg.Lint()
-	if o.binDir != "" {
-		findings = append(findings, cfg.LintBinDir(o.binDir)...)
+	if o.BinDir != "" {
+		findings = append(findings, cfg.LintBinDir(o.BinDir)...)
 	}
 	for _, f := range findings {
-		if stopsKubelet(f) {
+		if doctor.StopsKubelet(f) {
 			r.Problems = append(r.Problems, findingProblem(f))
 		} else {
 			r.Findings = append(r.Findings, f)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/terminal"
 )
 
@@ -62,7 +63,7 @@ func (r *explainReport) judge() verdict {
 	}
 	var stopped []string
 	for _, f := range findings {
-		if stopsKubelet(f) {
+		if doctor.StopsKubelet(f) {
 			stopped = append(stopped, f.Message)
 		}
 	}

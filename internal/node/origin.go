@@ -1,106 +1,109 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package main
+package node
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"strings"
 )
 
-// defaultRootDir is the kubelet's default of --root-dir.
-const defaultRootDir = "/var/lib/kubelet"
+// DefaultRootDir is the kubelet's default of --root-dir.
+const DefaultRootDir = "/var/lib/kubelet"
 
-// origin says where the configuration of a run comes from, and in whose
-// environment plugins run.
-type origin struct {
-	config string // path of the configuration, as it was given
-	binDir string // absolute; "" if not known
-	from   string // for people: "flags", "kubelet process 123", "the EKS node configuration"
+// Want says what is looked for, and what is known already. Its zero value
+// finds the configuration of a node in its well-known places.
+type Want struct {
+	Config     string // path of the configuration; "" = to be found
+	BinDir     string // absolute; "" = to be found, if NeedBinDir
+	NeedBinDir bool
+	RootDir    string // the kubelet's; "" = the kubelet's own or DefaultRootDir
 
-	kubelet int // process id; 0 if the environment is the caller's
-	environ []string
-	dir     string
-	rootDir string
-
-	kubeconfig string // of a running kubelet; "" if it has none, or the environment is the caller's
-
-	discovered bool     // the paths were found, not given: they must not be writable by others
-	via        []string // the files that name them, if any; the same goes for these
+	AsKubelet string   // take what is not given from the running kubelet: "auto", or a process id; "" = do not
+	Environ   []string // the caller's; a kubelet's comes in its place
+	Dir       string   // likewise
 }
 
-// environment names whose environment plugins run in.
-func (o *origin) environment() string {
-	if o.kubelet == 0 {
+// Origin says where a configuration comes from, and in whose environment
+// plugins run.
+type Origin struct {
+	Config string // path of the configuration, as it was given
+	BinDir string // absolute; "" if not known
+	From   string // for people: "flags", "kubelet process 123", "the EKS node configuration"
+
+	Kubelet int // process id; 0 if the environment is the caller's
+	Environ []string
+	Dir     string
+	RootDir string
+
+	Kubeconfig string // of a running kubelet; "" if it has none, or the environment is the caller's
+
+	Discovered bool     // the paths were found, not given: they must not be writable by others
+	Found      []string // the flags that would have said the same
+	Via        []string // the files that name them, if any; the same goes for these
+}
+
+// Environment names whose environment plugins run in: "caller", or
+// "kubelet pid N".
+func (o *Origin) Environment() string {
+	if o.Kubelet == 0 {
 		return "caller"
 	}
-	return fmt.Sprintf("kubelet pid %d", o.kubelet)
+	return fmt.Sprintf("kubelet pid %d", o.Kubelet)
 }
 
-// resolve finds the configuration: from the flags, from a running kubelet
-// (--as-kubelet), or from the well-known places of a node. path, if not
-// empty, is a configuration given as an argument. Where needBinDir is false,
-// a missing bin dir is not searched for.
-func (a *app) resolve(path string, needBinDir bool) (*origin, error) {
-	o := &origin{from: "flags", environ: a.environ, dir: a.dir, rootDir: a.rootDir}
-	if err := a.takeFlags(o, path); err != nil {
+// Find finds a configuration: what was given, or that of a running kubelet, or
+// else that in the well-known places of a node. An *[Error] has a hint.
+func (n Node) Find(w Want) (*Origin, error) {
+	o, k, err := n.environment(w)
+	if err != nil {
 		return nil, err
 	}
-	var err error
+	o.Config, o.BinDir, o.RootDir, o.From = w.Config, w.BinDir, w.RootDir, "flags"
 	switch {
-	case a.asKubelet != "":
-		err = a.takeKubelet(o)
-	case o.config == "" || o.binDir == "" && needBinDir:
-		err = a.takeDiscovered(o, needBinDir)
+	case k != nil:
+		err = o.takeKubelet(k)
+	case o.Config == "" || o.BinDir == "" && w.NeedBinDir:
+		err = n.discover(o, w.NeedBinDir)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if o.rootDir == "" {
-		o.rootDir = defaultRootDir
-	}
+	o.RootDir = cmp.Or(o.RootDir, DefaultRootDir)
 	return o, nil
 }
 
-func (a *app) takeFlags(o *origin, path string) error {
-	o.config = a.config.value
-	if path != "" {
-		if o.config != "" && o.config != path {
-			return usageError("", "PATH is %q, but --%s says %q", path, a.config.by, o.config)
-		}
-		o.config = path
-	}
-	if a.timeout <= 0 {
-		return usageError("", "--plugin-timeout is %v; it must be positive", a.timeout)
-	}
-	if a.binDir.value == "" {
-		return nil
-	}
-	// Plugins may run in another directory than ours, so a relative path
-	// would not mean the same there.
-	abs, err := filepath.Abs(a.binDir.value)
-	o.binDir = abs
-	return err
+// Environment is Find without a configuration: in whose environment plugins run.
+func (n Node) Environment(w Want) (*Origin, error) {
+	o, _, err := n.environment(w)
+	return o, err
 }
 
-// takeKubelet fills in what a running kubelet was started with. Flags of ours
-// win, so that a new configuration can be tried in the kubelet's environment.
-func (a *app) takeKubelet(o *origin) error {
-	k, err := a.findKubelet()
-	if err != nil {
-		return err
+func (n Node) environment(w Want) (*Origin, *kubelet, error) {
+	o := &Origin{Environ: w.Environ, Dir: w.Dir}
+	if w.AsKubelet == "" {
+		return o, nil, nil
 	}
-	o.kubelet, o.environ, o.dir, o.kubeconfig = k.pid, k.environ, k.dir, k.path(kubeconfigFlag)
-	o.from = fmt.Sprintf("kubelet process %d", k.pid)
-	if o.config != "" || o.binDir != "" {
-		o.from += " and flags"
+	k, err := n.findKubelet(w.AsKubelet)
+	if err != nil {
+		return nil, nil, err
+	}
+	o.Kubelet, o.Environ, o.Dir, o.Kubeconfig = k.pid, k.environ, k.dir, k.path(KubeconfigFlag)
+	return o, k, nil
+}
+
+// takeKubelet fills in what a running kubelet was started with. What was given
+// wins, so that a new configuration can be tried in the kubelet's environment.
+func (o *Origin) takeKubelet(k *kubelet) error {
+	o.From = fmt.Sprintf("kubelet process %d", k.pid)
+	if o.Config != "" || o.BinDir != "" {
+		o.From += " and flags"
 	}
 	for _, v := range []struct {
 		ours *string
 		flag string
-	}{{&o.config, configFlag}, {&o.binDir, binDirFlag}} {
+	}{{&o.Config, configFlag}, {&o.BinDir, binDirFlag}} {
 		if *v.ours != "" {
 			continue
 		}
@@ -109,54 +112,42 @@ func (a *app) takeKubelet(o *origin) error {
 				"give the path with --"+v.flag+" to see what it would do with one")
 		}
 	}
-	if o.rootDir == "" {
-		o.rootDir = k.path("root-dir")
-	}
+	o.RootDir = cmp.Or(o.RootDir, k.path("root-dir"))
 	return nil
 }
 
-// takeDiscovered fills in what was not given from the first well-known
-// location, and says so.
-func (a *app) takeDiscovered(o *origin, needBinDir bool) error {
-	loc, err := a.discover()
+// discover fills in what was not given from the first well-known location.
+func (n Node) discover(o *Origin, needBinDir bool) error {
+	loc, err := n.location()
 	if err != nil {
 		return err
 	}
 	if loc == nil {
 		return notDiscovered(o, needBinDir)
 	}
-	var took []string
-	if o.config == "" {
-		o.config = loc.config
-		took = append(took, "--config "+loc.config)
+	if o.Config == "" {
+		o.Config = loc.config
+		o.Found = append(o.Found, "--config "+loc.config)
 	}
-	if o.binDir == "" {
-		o.binDir = loc.binDir
-		took = append(took, "--bin-dir "+loc.binDir)
+	if o.BinDir == "" {
+		o.BinDir = loc.binDir
+		o.Found = append(o.Found, "--bin-dir "+loc.binDir)
 	}
-	o.from, o.discovered, o.via = loc.name, true, loc.via
-	a.Note("using %s: %s", loc.name, strings.Join(took, " "))
+	o.From, o.Discovered, o.Via = loc.name, true, loc.via
 	return nil
 }
 
-func notDiscovered(o *origin, needBinDir bool) error {
+func notDiscovered(o *Origin, needBinDir bool) error {
 	hint := "give both --config and --bin-dir, or --as-kubelet to take those of the running kubelet"
 	if !needBinDir {
 		hint = "give its path with --config, or --as-kubelet to take that of the running kubelet"
 	}
-	if o.config == "" && (o.binDir == "" || !needBinDir) {
+	if o.Config == "" && (o.BinDir == "" || !needBinDir) {
 		return withHint(errors.New("no credential provider configuration: none was given, and none is in the places where nodes have it"), hint)
 	}
 	given, missing := "--config", "--bin-dir"
-	if o.config == "" {
+	if o.Config == "" {
 		given, missing = missing, given
 	}
 	return usageError(hint, "%s is given without %s, and no node configuration was found to take it from; a kubelet would not start either", given, missing)
-}
-
-func describeEnvironment(env string) string {
-	if env == "caller" {
-		return "the caller's, not the kubelet's; --as-kubelet takes the kubelet's"
-	}
-	return "that of " + strings.Replace(env, "pid", "process", 1)
 }

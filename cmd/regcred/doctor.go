@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/terminal"
+	"github.com/spf13/cobra"
+)
+
+// doctorFlags are the flags of "regcred doctor".
+type doctorFlags struct {
+	output *choice
+	kube   bool
+	pod    objectName
+	kubeFlags
+}
+
+func (a *app) doctorCmd() *cobra.Command {
+	d := &doctorFlags{}
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check what on this node would stop a pull, and say how to mend it",
+		Long: `doctor looks at what a pull on this node depends on: the configuration, the
+executables, who may change them, and the node's docker config files. It runs
+no plugin.
+
+With --kube it looks at the cluster too: whether the API server answers, whom it
+takes this identity for, and whether that may read what a pull needs and request
+tokens for the audiences of the configuration. With --pod it asks for such
+tokens, as a dry run.
+
+The exit code is 0 if nothing fails, and 1 otherwise.`,
+		Example: `  sudo regcred doctor --as-kubelet
+  sudo regcred doctor --as-kubelet --kube --pod team/app-1
+  regcred doctor --config providers.yaml --bin-dir /opt/plugins -o json`,
+		Args: atMost(),
+	}
+	d.output = addOutputFlag(cmd, "text", "json")
+	f := cmd.Flags()
+	f.BoolVar(&d.kube, "kube", false, "check the cluster too")
+	f.Var(&d.pod, "pod", "check the cluster for this pod too, and request tokens for it as a dry run")
+	d.kubeFlags.register(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return a.doctor(cmd.Context(), cmd.OutOrStdout(), d)
+	}
+	return cmd
+}
+
+func (a *app) doctor(ctx context.Context, out io.Writer, d *doctorFlags) error {
+	r := &doctor.Report{Checks: []doctor.Check{}}
+	o, err := a.resolve("", true)
+	if isUsage(err) {
+		return err
+	}
+	cfg := &regcred.Config{}
+	if err != nil {
+		r.Fail("config", err, "")
+	} else if found := r.Node(ctx, a.node(), o, nodeDockerConfig(o)); found != nil {
+		cfg = found
+	}
+	if d.kube || d.pod.given() || d.kubeFlags != (kubeFlags{}) {
+		a.doctorCluster(ctx, r, o, cfg, d)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return a.writeDoctor(out, d, r)
+}
+
+// doctorCluster checks the cluster, also where origin and configuration are
+// missing. In place of a kubelet that is not found it asks as nobody else: what
+// another identity may do is no answer to --as-kubelet.
+func (a *app) doctorCluster(ctx context.Context, r *doctor.Report, o *node.Origin, cfg *regcred.Config, d *doctorFlags) {
+	if o == nil && a.asKubelet != "" && d.kubeconfig == "" {
+		r.Add("api-server", doctor.Skip, "give the kubelet's own --kubeconfig, such as /etc/kubernetes/kubelet.conf", "not asked, since there is no kubelet to ask as")
+		return
+	}
+	if o == nil {
+		o = &node.Origin{Environ: a.environ, Dir: a.dir}
+	}
+	clock := &doctor.Clock{Now: a.Now}
+	c, err := a.connect(o, d.kubeFlags, clock.Watch)
+	if err != nil {
+		r.Fail("api-server", err, "")
+		return
+	}
+	r.Cluster(ctx, doctor.ClusterOptions{
+		Client: c.Client, From: c.from, Clock: clock,
+		Config: cfg, ConfigPath: o.Config, Namespace: d.pod.namespace, PodName: d.pod.name,
+	})
+}
+
+// writeDoctor prints the report; the exit code says whether anything failed.
+func (a *app) writeDoctor(out io.Writer, d *doctorFlags, r *doctor.Report) error {
+	r.Healthy = r.Count()[doctor.Fail] == 0
+	var err error
+	if d.output.value == "json" {
+		err = terminal.WriteJSON(out, r)
+	} else {
+		err = a.renderDoctor(r).Print(out)
+	}
+	if err != nil || r.Healthy {
+		return err
+	}
+	return exit(exitFailed)
+}
+
+func (a *app) renderDoctor(r *doctor.Report) *terminal.Text {
+	t := a.Text()
+	marks := map[doctor.Result]terminal.Mark{doctor.OK: terminal.OK, doctor.Skip: terminal.Skip, doctor.Warn: terminal.Warn, doctor.Fail: terminal.Fail}
+	for _, c := range r.Checks {
+		t.Line(marks[c.Result], c.Check+": "+c.Message)
+		if c.Fix != "" {
+			t.Below("fix: " + c.Fix)
+		}
+	}
+	t.Blank()
+	counts := r.Count()
+	sum := fmt.Sprintf("%s: %d ok, %d skipped, %s, %d failed", terminal.Count(len(r.Checks), "check"), counts[doctor.OK], counts[doctor.Skip], terminal.Count(counts[doctor.Warn], "warning"), counts[doctor.Fail])
+	switch {
+	case !r.Healthy:
+		t.Line(terminal.Fail, sum)
+	case counts[doctor.Warn] > 0:
+		t.Line(terminal.Warn, sum)
+	default:
+		t.Line(terminal.OK, sum)
+	}
+	return t
+}

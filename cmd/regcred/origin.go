@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/node"
+)
+
+// node is this machine.
+func (a *app) node() node.Node { return node.Node{Root: a.root} }
+
+// resolve finds the configuration: from the flags, from a running kubelet
+// (--as-kubelet), or from the well-known places of a node. path, if not
+// empty, is a configuration given as an argument. Where needBinDir is false,
+// a missing bin dir is not searched for.
+func (a *app) resolve(path string, needBinDir bool) (*node.Origin, error) {
+	w, err := a.want()
+	if err != nil {
+		return nil, err
+	}
+	if w.Config = a.config.value; path != "" {
+		if w.Config != "" && w.Config != path {
+			return nil, usageError("", "PATH is %q, but --%s says %q", path, a.config.by, w.Config)
+		}
+		w.Config = path
+	}
+	if a.binDir.value != "" {
+		// Plugins may run in another directory than ours, so a relative path
+		// would not mean the same there.
+		if w.BinDir, err = filepath.Abs(a.binDir.value); err != nil {
+			return nil, err
+		}
+	}
+	w.NeedBinDir, w.RootDir = needBinDir, a.rootDir
+	o, err := a.node().Find(w)
+	if err == nil && len(o.Found) > 0 {
+		a.Note("using %s: %s", o.From, strings.Join(o.Found, " "))
+	}
+	return o, err
+}
+
+// environment says in whose environment a plugin runs that no configuration
+// is about.
+func (a *app) environment() (*node.Origin, error) {
+	w, err := a.want()
+	if err != nil {
+		return nil, err
+	}
+	return a.node().Environment(w)
+}
+
+func (a *app) want() (node.Want, error) {
+	if a.timeout <= 0 {
+		return node.Want{}, usageError("", "--plugin-timeout is %v; it must be positive", a.timeout)
+	}
+	return node.Want{AsKubelet: a.asKubelet, Environ: a.environ, Dir: a.dir}, nil
+}
+
+// loadValid loads the configuration and refuses one with which a kubelet
+// would not start.
+func (a *app) loadValid(o *node.Origin) (*regcred.Config, error) {
+	cfg, err := regcred.Load(o.Config)
+	if err == nil {
+		err = cfg.Validate()
+	}
+	if err := node.Denied(err); err != nil {
+		return nil, err
+	}
+	if err != nil {
+		return nil, withHint(err, fmt.Sprintf("a kubelet would not start with this configuration; mend it and run \"regcred validate %s\"", o.Config))
+	}
+	return cfg, a.checkTrust(o, cfg)
+}
+
+// checkTrust refuses a configuration that was found, not given, where others
+// may change it.
+func (a *app) checkTrust(o *node.Origin, cfg *regcred.Config) error {
+	if !o.Discovered {
+		return nil
+	}
+	return a.node().CheckTrust(o, doctor.Names(cfg))
+}
+
+// nodeDockerConfig is the keyring of the node's docker config files.
+func nodeDockerConfig(o *node.Origin) regcred.AuthSource {
+	return regcred.NodeDockerConfig(regcred.NodePaths{
+		RootDir: o.RootDir,
+		WorkDir: o.Dir,
+		Home:    node.Getenv(o.Environ, "HOME"),
+	})
+}
+
+func describeEnvironment(env string) string {
+	if env == "caller" {
+		return "the caller's, not the kubelet's; --as-kubelet takes the kubelet's"
+	}
+	return "that of " + strings.Replace(env, "pid", "process", 1)
+}
