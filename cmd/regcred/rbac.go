@@ -15,6 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/spf13/cobra"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -81,20 +83,20 @@ func (a *app) rbac(out io.Writer, f *rbacFlags, path string) error {
 	if len(rules) == 0 {
 		return exit(exitEmpty)
 	}
-	if slices.Contains(audiences, "*") && who.isNode() {
+	if slices.Contains(audiences, "*") && isNode(who) {
 		a.Warn("the audience \"*\" is RBAC's word for all: the role lets kubelets request tokens for any audience")
 	}
 	objects := f.objects(who, rules)
 	if f.output.value == "json" {
-		return terminal.WriteJSON(out, rbacList{"v1", "List", objects})
+		return terminal.WriteJSON(out, rbacList{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, objects})
 	}
 	return writeManifests(out, rbacComment(who, cfg), objects)
 }
 
 // rules lists what who lacks; if that is nothing, it says why.
-func (a *app) rules(f *rbacFlags, who rbacSubject, audiences []string) []rbacRule {
-	var rules []rbacRule
-	if who.isNode() {
+func (a *app) rules(f *rbacFlags, who rbacv1.Subject, audiences []string) []rbacv1.PolicyRule {
+	var rules []rbacv1.PolicyRule
+	if isNode(who) {
 		if f.pullSecrets {
 			a.Note("kubelets may read the pull secrets of their pods without a role: --pull-secrets adds nothing")
 		}
@@ -105,19 +107,19 @@ func (a *app) rules(f *rbacFlags, who rbacSubject, audiences []string) []rbacRul
 		rules = otherRules(f.pullSecrets, len(audiences) > 0)
 	}
 	if len(rules) == 0 {
-		a.Note("no provider has tokenAttributes, so %s no permission", who.needs())
+		a.Note("no provider has tokenAttributes, so %s no permission", needs(who))
 	}
 	return rules
 }
 
 // otherRules is what an identity that is not a node's needs for lookups with
 // --pod or --service-account.
-func otherRules(secrets, tokens bool) []rbacRule {
+func otherRules(secrets, tokens bool) []rbacv1.PolicyRule {
 	if !secrets && !tokens {
 		return nil
 	}
 	// Also without tokens: --service-account reads the names of the secrets there.
-	rules := []rbacRule{coreRule("pods", "get"), coreRule("serviceaccounts", "get")}
+	rules := []rbacv1.PolicyRule{coreRule("pods", "get"), coreRule("serviceaccounts", "get")}
 	if tokens {
 		rules = append(rules, coreRule("serviceaccounts/token", "create"))
 	}
@@ -125,16 +127,6 @@ func otherRules(secrets, tokens bool) []rbacRule {
 		rules = append(rules, coreRule("secrets", "get"))
 	}
 	return rules
-}
-
-const rbacGroup = "rbac.authorization.k8s.io"
-
-// rbacSubject is who gets a role.
-type rbacSubject struct {
-	Kind      string `json:"kind"`
-	APIGroup  string `json:"apiGroup,omitempty"` // none for service accounts
-	Name      string `json:"name"`
-	Namespace string `json:"namespace,omitempty"`
 }
 
 // dnsLabel is what a namespace is called (RFC 1123, as Kubernetes has it).
@@ -154,117 +146,92 @@ func (f *rbacFlags) checkNames() error {
 }
 
 // subject is who the flags name.
-func (f *rbacFlags) subject() (rbacSubject, error) {
+func (f *rbacFlags) subject() (rbacv1.Subject, error) {
 	if err := oneAtMost(given{"service-account", f.serviceAccount.String()}, given{"user", f.user}, given{"group", f.group}); err != nil {
-		return rbacSubject{}, err
+		return rbacv1.Subject{}, err
 	}
 	if err := f.checkNames(); err != nil {
-		return rbacSubject{}, err
+		return rbacv1.Subject{}, err
 	}
 	switch {
 	case f.serviceAccount.given():
-		return rbacSubject{Kind: "ServiceAccount", Name: f.serviceAccount.name, Namespace: f.serviceAccount.namespace}, nil
+		return rbacv1.Subject{Kind: "ServiceAccount", Name: f.serviceAccount.name, Namespace: f.serviceAccount.namespace}, nil
 	case f.user != "":
-		return rbacSubject{Kind: "User", APIGroup: rbacGroup, Name: f.user}, nil
+		return rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: f.user}, nil
 	case f.group != "":
-		return rbacSubject{Kind: "Group", APIGroup: rbacGroup, Name: f.group}, nil
+		return rbacv1.Subject{Kind: "Group", APIGroup: rbacv1.GroupName, Name: f.group}, nil
 	}
-	return rbacSubject{Kind: "Group", APIGroup: rbacGroup, Name: doctor.NodesGroup}, nil
+	return rbacv1.Subject{Kind: "Group", APIGroup: rbacv1.GroupName, Name: doctor.NodesGroup}, nil
 }
 
 // isNode reports whether the Node authorizer and NodeRestriction know the subject.
-func (s rbacSubject) isNode() bool {
+func isNode(s rbacv1.Subject) bool {
 	return s.Kind == "Group" && s.Name == doctor.NodesGroup || s.Kind == "User" && strings.HasPrefix(s.Name, doctor.NodeUserPrefix)
 }
 
 // needs begins a sentence about what the subject needs.
-func (s rbacSubject) needs() string {
-	if s.isNode() {
+func needs(s rbacv1.Subject) string {
+	if isNode(s) {
 		return "kubelets need"
 	}
-	return s.describe() + " needs"
+	return describeSubject(s) + " needs"
 }
 
-func (s rbacSubject) describe() string {
+func describeSubject(s rbacv1.Subject) string {
 	if s.Kind == "ServiceAccount" {
 		return "service account " + s.Namespace + "/" + s.Name
 	}
 	return strings.ToLower(s.Kind) + " " + s.Name
 }
 
-// rbacRule is a PolicyRule.
-type rbacRule struct {
-	APIGroups []string `json:"apiGroups"`
-	Resources []string `json:"resources"`
-	Verbs     []string `json:"verbs"`
-}
-
 // coreRule is for a resource of the core group.
-func coreRule(resource, verb string) rbacRule {
-	return rbacRule{[]string{""}, []string{resource}, []string{verb}}
-}
-
-// rbacObject is a role, or a binding of one.
-type rbacObject struct {
-	APIVersion string        `json:"apiVersion"`
-	Kind       string        `json:"kind"`
-	Metadata   rbacMetadata  `json:"metadata"`
-	Rules      []rbacRule    `json:"rules,omitempty"`
-	RoleRef    *rbacRoleRef  `json:"roleRef,omitempty"`
-	Subjects   []rbacSubject `json:"subjects,omitempty"`
-}
-
-type rbacMetadata struct {
-	Name      string `json:"name"`
-	Namespace string `json:"namespace,omitempty"`
-}
-
-type rbacRoleRef struct {
-	APIGroup string `json:"apiGroup"`
-	Kind     string `json:"kind"`
-	Name     string `json:"name"`
+func coreRule(resource, verb string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{verb}}
 }
 
 // rbacList is what kubectl takes as several objects in JSON.
 type rbacList struct {
-	APIVersion string       `json:"apiVersion"`
-	Kind       string       `json:"kind"`
-	Items      []rbacObject `json:"items"`
+	metav1.TypeMeta
+	Items []any `json:"items"`
 }
 
 // objects are a role and its binding: for the cluster, or in each namespace.
-func (f *rbacFlags) objects(who rbacSubject, rules []rbacRule) []rbacObject {
+func (f *rbacFlags) objects(who rbacv1.Subject, rules []rbacv1.PolicyRule) []any {
 	name := f.name
 	switch {
 	case name != "":
-	case who.isNode():
+	case isNode(who):
 		name = "regcred-kubelet"
 	default:
 		name = "regcred"
 	}
 	if len(f.namespaces) == 0 {
-		return roleAndBinding("ClusterRole", rbacMetadata{Name: name}, who, rules)
+		return roleAndBinding("ClusterRole", metav1.ObjectMeta{Name: name}, who, rules)
 	}
-	var list []rbacObject
+	var list []any
 	for _, ns := range f.namespaces {
-		list = append(list, roleAndBinding("Role", rbacMetadata{name, ns}, who, rules)...)
+		list = append(list, roleAndBinding("Role", metav1.ObjectMeta{Name: name, Namespace: ns}, who, rules)...)
 	}
 	return list
 }
 
-func roleAndBinding(kind string, meta rbacMetadata, who rbacSubject, rules []rbacRule) []rbacObject {
-	const version = rbacGroup + "/v1"
-	return []rbacObject{
-		{APIVersion: version, Kind: kind, Metadata: meta, Rules: rules},
-		{APIVersion: version, Kind: kind + "Binding", Metadata: meta, RoleRef: &rbacRoleRef{rbacGroup, kind, meta.Name}, Subjects: []rbacSubject{who}},
+// roleAndBinding makes both of a kind; a Role is written as a ClusterRole is.
+func roleAndBinding(kind string, meta metav1.ObjectMeta, who rbacv1.Subject, rules []rbacv1.PolicyRule) []any {
+	is := func(kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+	}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: meta.Name}
+	return []any{
+		rbacv1.ClusterRole{TypeMeta: is(kind), ObjectMeta: meta, Rules: rules},
+		rbacv1.ClusterRoleBinding{TypeMeta: is(kind + "Binding"), ObjectMeta: meta, RoleRef: ref, Subjects: []rbacv1.Subject{who}},
 	}
 }
 
 // rbacComment says to whoever finds the manifest what it is for.
-func rbacComment(who rbacSubject, cfg *regcred.Config) []string {
-	if !who.isNode() {
+func rbacComment(who rbacv1.Subject, cfg *regcred.Config) []string {
+	if !isNode(who) {
 		return []string{
-			"What " + who.describe() + " needs to look up credentials for pods with regcred.",
+			"What " + describeSubject(who) + " needs to look up credentials for pods with regcred.",
 			"With it, it can request a token for each service account in reach: narrow it with --namespace.",
 		}
 	}
@@ -278,7 +245,7 @@ func rbacComment(who rbacSubject, cfg *regcred.Config) []string {
 }
 
 // writeManifests writes YAML documents, after a comment.
-func writeManifests(out io.Writer, comment []string, objects []rbacObject) error {
+func writeManifests(out io.Writer, comment []string, objects []any) error {
 	var b bytes.Buffer
 	b.WriteString(terminal.Comment(comment))
 	for i, o := range objects {
