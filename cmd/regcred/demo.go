@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,23 +12,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/pull"
 	"github.com/regcred/regcred/internal/terminal"
-	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/plugin"
 	"github.com/spf13/cobra"
-)
-
-const (
-	demoProvider = "demo-credential-provider"
-	demoUser     = "demo"
-	demoRepo     = "team/app"
-	demoTag      = "v1"
 )
 
 // demoReport is the result of "regcred demo -o json".
@@ -48,9 +38,6 @@ type demoSecondJSON struct {
 	Cache     regcred.CacheResult `json:"cache"`
 	AgeMillis int64               `json:"ageMillis"`
 }
-
-// runner runs the program with arguments and returns the exit code.
-type runner func(a *app, ctx context.Context, args []string) int
 
 func (a *app) demoCmd(run runner) *cobra.Command {
 	cmd := &cobra.Command{
@@ -103,20 +90,6 @@ func demoPlugin(passwordFile, registry string) plugin.Provider {
 	})
 }
 
-// demoNode is what the demo sets up: a registry, and a node's configuration
-// in a directory.
-type demoNode struct {
-	dir      string
-	registry *testregistry.Server
-	image    string
-	digest   string
-	config   string // content of the configuration
-	run      runner
-}
-
-func (n *demoNode) configFile() string { return filepath.Join(n.dir, "config.yaml") }
-func (n *demoNode) binDir() string     { return filepath.Join(n.dir, "bin") }
-
 func (a *app) demo(ctx context.Context, out io.Writer, format string, run runner) (err error) {
 	n, err := newDemoNode(run)
 	defer func() { err = errors.Join(err, n.close()) }()
@@ -140,106 +113,6 @@ func (a *app) demo(ctx context.Context, out io.Writer, format string, run runner
 	}
 	return say.ending()
 }
-
-// newDemoNode also returns what there is to close beside an error.
-func newDemoNode(run runner) (*demoNode, error) {
-	n := &demoNode{run: run}
-	var err error
-	if n.dir, err = os.MkdirTemp("", "regcred-demo-"); err != nil {
-		return n, err
-	}
-	password := rand.Text()
-	n.registry, err = testregistry.New(testregistry.Options{Auth: testregistry.Bearer, Users: map[string]string{demoUser: password}})
-	if err != nil {
-		return n, err
-	}
-	n.image = n.registry.Addr() + "/" + demoRepo + ":" + demoTag
-	if n.digest, err = n.registry.Push(demoRepo, demoTag, testregistry.Image{LayerSize: 256 << 10}); err != nil {
-		return n, err
-	}
-	return n, n.write(password)
-}
-
-// write puts configuration, password and plugin into the directory.
-func (n *demoNode) write(password string) error {
-	passwordFile := filepath.Join(n.dir, "password")
-	n.config = fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1
-kind: CredentialProviderConfig
-providers:
-- name: %s
-  matchImages: [%q]
-  defaultCacheDuration: 10m
-  apiVersion: %s
-  args:
-  - demo-plugin
-  - %q
-  - %q
-`, demoProvider, n.registry.Addr(), plugin.V1, passwordFile, n.registry.Addr())
-	return errors.Join(
-		os.WriteFile(passwordFile, []byte(password), 0o600),
-		os.WriteFile(n.configFile(), []byte(n.config), 0o600),
-		os.Mkdir(n.binDir(), 0o700),
-		copyProgram(filepath.Join(n.binDir(), demoProvider)),
-	)
-}
-
-// copyProgram makes a copy of this program.
-func copyProgram(path string) error {
-	if runtime.GOOS == "windows" {
-		path += ".exe"
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	from, err := os.Open(self)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	to, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(to, from)
-	return errors.Join(err, to.Close())
-}
-
-// close ends the registry and removes the directory.
-func (n *demoNode) close() error {
-	var errs []error
-	if n.registry != nil {
-		errs = append(errs, n.registry.Close())
-	}
-	if n.dir != "" {
-		errs = append(errs, os.RemoveAll(n.dir))
-	}
-	return errors.Join(errs...)
-}
-
-// demoText prints the demo step by step.
-type demoText struct {
-	*terminal.Text
-	out    io.Writer
-	silent bool // -o json: nobody reads it
-	steps  int
-}
-
-func (t *demoText) step(title string) {
-	t.steps++
-	t.Head(fmt.Sprintf("%d. %s", t.steps, title))
-}
-
-// demoIndent stands before what a step shows.
-const demoIndent = "   "
-
-func (t *demoText) indented(s string) { t.Quote(demoIndent, s) }
-
-// wrapped is indented for running text.
-func (t *demoText) wrapped(s string) { t.Hang(demoIndent, s) }
-
-// flush prints what has been laid out, so that each step is seen as it happens.
-func (t *demoText) flush() error { return t.Print(t.out) }
 
 func (a *app) demoSetting(_ context.Context, n *demoNode, _ *demoReport, t *demoText) error {
 	t.Hang("", "Everything happens on this machine: a registry on "+n.registry.Addr()+", and files in "+n.dir+".")
@@ -332,12 +205,29 @@ func (a *app) demoPull(ctx context.Context, n *demoNode, r *demoReport, t *demoT
 	return t.flush()
 }
 
-func times(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times", n)
+// demoText prints the demo step by step.
+type demoText struct {
+	*terminal.Text
+	out    io.Writer
+	silent bool // -o json: nobody reads it
+	steps  int
 }
+
+func (t *demoText) step(title string) {
+	t.steps++
+	t.Head(fmt.Sprintf("%d. %s", t.steps, title))
+}
+
+// demoIndent stands before what a step shows.
+const demoIndent = "   "
+
+func (t *demoText) indented(s string) { t.Quote(demoIndent, s) }
+
+// wrapped is indented for running text.
+func (t *demoText) wrapped(s string) { t.Hang(demoIndent, s) }
+
+// flush prints what has been laid out, so that each step is seen as it happens.
+func (t *demoText) flush() error { return t.Print(t.out) }
 
 func (t *demoText) ending() error {
 	t.Quote("", `
@@ -347,4 +237,11 @@ All of it is removed again. On a node of your own, try:
    regcred pull --output DIR IMAGE    the pull itself
 `)
 	return t.flush()
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }

@@ -45,7 +45,7 @@ func readBounded(name string, limit int64) ([]byte, error) {
 
 // readIdentity reads what --service-account-token-file and --annotation name.
 func readIdentity(tokenFile string, pairs []string) (token regcred.Secret, annotations map[string]string, err error) {
-	if annotations, err = parseAnnotations(pairs, tokenFile); err != nil || tokenFile == "" {
+	if annotations, err = checkAnnotations(pairs, tokenFile); err != nil || tokenFile == "" {
 		return "", nil, err
 	}
 	data, err := readBounded(tokenFile, maxTokenFile)
@@ -59,8 +59,17 @@ func readIdentity(tokenFile string, pairs []string) (token regcred.Secret, annot
 	return token, annotations, nil
 }
 
-// parseAnnotations reads what --annotation says.
-func parseAnnotations(pairs []string, tokenFile string) (map[string]string, error) {
+// checkAnnotations reads what --annotation says, which needs a service account.
+func checkAnnotations(pairs []string, tokenFile string) (map[string]string, error) {
+	annotations, err := parseAnnotations(pairs)
+	if err == nil && annotations != nil && tokenFile == "" {
+		err = usageError("", "--annotation needs --service-account-token-file: without a service account there are no annotations")
+	}
+	return annotations, err
+}
+
+// parseAnnotations reads key=value pairs; without any it returns nil.
+func parseAnnotations(pairs []string) (map[string]string, error) {
 	var annotations map[string]string
 	for _, pair := range pairs {
 		key, value, ok := strings.Cut(pair, "=")
@@ -71,9 +80,6 @@ func parseAnnotations(pairs []string, tokenFile string) (map[string]string, erro
 			annotations = map[string]string{}
 		}
 		annotations[key] = value
-	}
-	if annotations != nil && tokenFile == "" {
-		return nil, usageError("", "--annotation needs --service-account-token-file: without a service account there are no annotations")
 	}
 	return annotations, nil
 }

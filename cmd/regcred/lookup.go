@@ -39,7 +39,7 @@ func addLookupFlags(cmd *cobra.Command) *lookupFlags {
 
 // check refuses flags that do not go together.
 func (l *lookupFlags) check() error {
-	if _, err := parseAnnotations(l.annotations, l.tokenFile); err != nil {
+	if _, err := checkAnnotations(l.annotations, l.tokenFile); err != nil {
 		return err
 	}
 	if l.kubeFlags != (kubeFlags{}) && !l.pod.given() && !l.serviceAccount.given() {

@@ -34,22 +34,6 @@ type pluginTestFlags struct {
 	strict      bool
 }
 
-// pluginTestReport is the result of "regcred plugin test -o json". No secret
-// can be in it: findings hold none.
-type pluginTestReport struct {
-	Path            string                      `json:"path"`
-	Provider        string                      `json:"provider,omitempty"` // of the configuration, if one was given
-	Environment     string                      `json:"environment"`        // "caller" or "kubelet pid N"
-	Args            int                         `json:"args"`               // how many; their values may be secrets
-	Env             []string                    `json:"env"`                // names that the run adds
-	Images          []string                    `json:"images"`
-	Passed          bool                        `json:"passed"` // exit code 0
-	Checks          int                         `json:"checks"`
-	Counts          map[plugintest.Severity]int `json:"counts"` // of checks, by the worst that each found
-	Findings        []plugintest.Finding        `json:"findings"`
-	DurationSeconds float64                     `json:"durationSeconds"`
-}
-
 func (a *app) pluginTestCmd() *cobra.Command {
 	f := &pluginTestFlags{}
 	cmd := &cobra.Command{
@@ -137,14 +121,6 @@ func (l *argList) Set(v string) error {
 	return nil
 }
 
-func checkIDs() []string {
-	var ids []string
-	for _, c := range plugintest.Checks() {
-		ids = append(ids, c.ID)
-	}
-	return ids
-}
-
 // knownChecks refuses an id of --check that there is not.
 func knownChecks(ids []string) error {
 	for _, id := range ids {
@@ -195,46 +171,4 @@ func (a *app) pluginTest(ctx context.Context, out io.Writer, f *pluginTestFlags,
 		return err
 	}
 	return exit(exitFailed)
-}
-
-func newPluginTestReport(s *subject, findings []plugintest.Finding, strict bool) *pluginTestReport {
-	r := &pluginTestReport{
-		Path:        s.command.Path,
-		Provider:    s.provider,
-		Environment: s.environment,
-		Args:        len(s.command.Args),
-		Env:         []string{},
-		Images:      s.options.Images,
-		Counts:      map[plugintest.Severity]int{},
-		Findings:    findings,
-	}
-	for _, entry := range s.command.Env {
-		name, _, _ := strings.Cut(entry, "=")
-		r.Env = append(r.Env, name)
-	}
-	for _, severity := range severities() {
-		r.Counts[severity] = 0
-	}
-	for _, severity := range worstByCheck(findings) {
-		r.Counts[severity]++
-		r.Checks++
-	}
-	r.Passed = r.Counts[plugintest.Error] == 0 && (!strict || r.Counts[plugintest.Warning] == 0)
-	return r
-}
-
-// severities are all that there are, in rising order.
-func severities() []plugintest.Severity {
-	return []plugintest.Severity{plugintest.Pass, plugintest.Skip, plugintest.Info, plugintest.Warning, plugintest.Error}
-}
-
-// worstByCheck returns the worst that each check found, by its id.
-func worstByCheck(findings []plugintest.Finding) map[string]plugintest.Severity {
-	worst := map[string]plugintest.Severity{}
-	for _, f := range findings {
-		if slices.Index(severities(), f.Severity) > slices.Index(severities(), worst[f.Check]) {
-			worst[f.Check] = f.Severity
-		}
-	}
-	return worst
 }

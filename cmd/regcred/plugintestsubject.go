@@ -159,13 +159,9 @@ func (f *pluginTestFlags) serviceAccount() (*plugintest.ServiceAccount, error) {
 	if err != nil {
 		return nil, err
 	}
-	annotations := map[string]string{}
-	for _, pair := range f.annotations {
-		key, value, ok := strings.Cut(pair, "=")
-		if !ok || key == "" {
-			return nil, usageError("", "--annotation %q: want key=value", pair)
-		}
-		annotations[key] = value
+	annotations, err := parseAnnotations(f.annotations)
+	if err != nil {
+		return nil, err
 	}
 	if token == "" && len(annotations) == 0 && f.cacheType.value == "" && !f.required {
 		return nil, nil
