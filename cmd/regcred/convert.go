@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -67,12 +68,9 @@ file is written.`,
 	fl := cmd.Flags()
 	fl.BoolVarP(&f.write, "write", "w", false, "convert every file in its place, and keep what it had in FILE.bak")
 	fl.StringVar(&f.output, "output", "", "`path` of a new file, or of a directory for one file per provider")
-	fl.VarP(f.format, "format", "o", "output `format`: yaml | json (default that of the source)")
+	f.format.register(cmd, "format", "o", "output `format`: yaml | json (default that of the source)")
 	fl.StringVar(&f.kubeletVersion, "kubelet-version", regcred.NewestKubelet, "the `version` of the kubelet that the result is for, such as 1.33")
-	fl.Var(f.pluginVersion, "plugin-api-version", "`version` of the protocol for every provider: v1 | v1beta1 | v1alpha1")
-	// They can only fail for a flag that does not exist.
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(f.format.values, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("plugin-api-version", cobra.FixedCompletions(f.pluginVersion.values, cobra.ShellCompDirectiveNoFileComp))
+	f.pluginVersion.register(cmd, "plugin-api-version", "", "`version` of the protocol for every provider: v1 | v1beta1 | v1alpha1")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.convert(cmd.OutOrStdout(), f, args[0])
 	}
@@ -125,11 +123,8 @@ func (a *app) convert(out io.Writer, f *convertFlags, path string) error {
 		o.PluginAPIVersion = plugin.Group + "/" + v
 	}
 	res, err := convert.Convert(path, f.layout(), o)
-	if err := node.Denied(err); err != nil {
-		return err
-	}
 	if err != nil {
-		return err
+		return cmp.Or(node.Denied(err), err)
 	}
 	a.noteTarget(f.target())
 	a.noteConversion(res)
@@ -166,11 +161,8 @@ func (f *convertFlags) invalid(res *convert.Result, at, consequence string) erro
 // replace puts the result in place of its source.
 func (a *app) replace(res *convert.Result) error {
 	done, err := convert.Replace(res.Files)
-	if err := node.Denied(err); err != nil {
-		return err
-	}
 	if err != nil {
-		return err
+		return cmp.Or(node.Denied(err), err)
 	}
 	for _, r := range done {
 		a.Note("%s is converted; what it had is in %s", r.Name, r.Backup)

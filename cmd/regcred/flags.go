@@ -68,13 +68,22 @@ func (c *choice) Set(v string) error {
 	return nil
 }
 
+// register makes c a flag of cmd whose values a shell completes.
+func (c *choice) register(cmd *cobra.Command, name, short, usage string) {
+	cmd.Flags().VarP(c, name, short, usage)
+	completeFlag(cmd, name, c.values)
+}
+
+func completeFlag(cmd *cobra.Command, name string, values []string) {
+	// It can only fail for a flag that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
 // addOutputFlag gives cmd -o/--output with the formats it knows, of which the
 // first is the default.
 func addOutputFlag(cmd *cobra.Command, formats ...string) *choice {
 	c := &choice{value: formats[0], values: formats}
-	cmd.Flags().VarP(c, "output", "o", "output format: "+strings.Join(formats, " | "))
-	// It can only fail for a flag that does not exist.
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	c.register(cmd, "output", "o", "output format: "+strings.Join(formats, " | "))
 	return c
 }
 

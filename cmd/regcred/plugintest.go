@@ -87,19 +87,16 @@ func (f *pluginTestFlags) register(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.env, "env", nil,
 		"`NAME=value` for the plugin's environment, in every run; NAME alone takes the value from the environment; may be repeated")
 	f.apiVersion = &choice{values: []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1, plugin.OutOfTree}}
-	flags.Var(f.apiVersion, "api-version", "the `version` to speak, as in a configuration: "+strings.Join(f.apiVersion.values, " | ")+
+	f.apiVersion.register(cmd, "api-version", "", "the `version` to speak, as in a configuration: "+strings.Join(f.apiVersion.values, " | ")+
 		", of which the last is that of a RegistryCredentialConfig (default: the first that is answered, without that one)")
 	addIdentityFlags(cmd, &f.tokenFile, &f.annotations)
 	f.cacheType = &choice{values: []string{string(regcred.CachePerServiceAccount), string(regcred.CachePerToken)}}
-	flags.Var(f.cacheType, "cache-type", "the `cacheType` of the tokenAttributes that the plugin is made for: ServiceAccount | Token")
+	f.cacheType.register(cmd, "cache-type", "", "the `cacheType` of the tokenAttributes that the plugin is made for: ServiceAccount | Token")
 	flags.BoolVar(&f.required, "require-service-account", false, "the tokenAttributes that the plugin is made for have requireServiceAccount: true")
 	flags.StringSliceVar(&f.checks, "check", nil, "run only the check with this `id`; may be repeated")
 	flags.BoolVar(&f.list, "list", false, "list the checks and run nothing")
 	flags.BoolVar(&f.strict, "strict", false, "fail on warnings too")
-	// It can only fail for a flag that does not exist.
-	_ = cmd.RegisterFlagCompletionFunc("check", cobra.FixedCompletions(checkIDs(), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("api-version", cobra.FixedCompletions(f.apiVersion.values, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("cache-type", cobra.FixedCompletions(f.cacheType.values, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "check", checkIDs())
 }
 
 // argList is a flag that adds to a list of arguments; split is for one that

@@ -48,12 +48,10 @@ The exit code is 0 if every image was pulled, and 1 otherwise.`,
 	p := &pullFlags{format: &choice{value: "text", values: []string{"text", "json"}}}
 	f := cmd.Flags()
 	f.StringVar(&p.dir, "output", "", "`directory` of the OCI image layout")
-	f.VarP(p.format, "format", "o", "output format: text | json")
+	p.format.register(cmd, "format", "o", "output format: text | json")
 	f.StringVar(&p.platform, "platform", "", "`os/arch[/variant]` to take from a multi-platform image, or \"all\" (default linux and this machine's architecture)")
 	f.BoolVar(&p.insecure, "insecure-plain-http", false, "speak to the registry without TLS if it has none: passwords can then be read on the way")
 	p.runtime.register(cmd, pull.PullAlways, pull.PullIfNotPresent, pull.PullNever)
-	// It can only fail for a flag that does not exist.
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(p.format.values, cobra.ShellCompDirectiveNoFileComp))
 	p.lookupFlags = addLookupFlags(cmd)
 	p.runtime.lookupFlags, p.runtime.format, p.runtime.parallel = p.lookupFlags, p.format, 1
 	cmd.Args = func(cmd *cobra.Command, args []string) error { return p.checkArgs(cmd, args) }

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,13 +44,11 @@ func (r *runtimeFlags) register(cmd *cobra.Command, policies ...pull.Policy) {
 	f := cmd.Flags()
 	f.StringVar(&r.endpoint, "runtime-endpoint", r.endpoint,
 		"`socket` of the container runtime to pull into, unix:///path; \"auto\" takes that of the kubelet in --as-kubelet, or the one that is in a usual place")
-	f.Var(r.policy, "pull-policy", "`policy` of when to pull into the runtime, as a container's imagePullPolicy: "+strings.Join(r.policy.values, " | "))
+	r.policy.register(cmd, "pull-policy", "", "`policy` of when to pull into the runtime, as a container's imagePullPolicy: "+strings.Join(r.policy.values, " | "))
 	f.DurationVar(&r.timeout, "timeout", 30*time.Minute, "the longest `time` that one image may take to get into the runtime; 0 for none")
 	f.BoolVar(&r.allowAllPods, "allow-all-pods", false,
 		"use credentials of a pod for a runtime (--pod, --service-account, --pull-secret, --service-account-token-file) all the same: "+
 			"the kubelet knows nothing of such a pull, and so every pod of this node may use the image, without any credential (KEP-2535)")
-	// It can only fail for a flag that does not exist.
-	_ = cmd.RegisterFlagCompletionFunc("pull-policy", cobra.FixedCompletions(r.policy.values, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // check refuses flags that do not go together.
@@ -120,11 +119,8 @@ func (a *app) pullIntoRuntime(ctx context.Context, out io.Writer, f *runtimeFlag
 		return err
 	}
 	p.runtime, err = pull.DialRuntime(ctx, endpoint, pull.RuntimeOptions{Refused: s.Invalidate})
-	if err := node.Denied(err); err != nil {
-		return err
-	}
 	if err != nil {
-		return err
+		return cmp.Or(node.Denied(err), err)
 	}
 	defer p.runtime.Close()
 	if f.endpoint == node.AutoEndpoint {
