@@ -77,7 +77,7 @@ var kubernetes = map[string][]string{
 	"internal/testkube": {"k8s.io/api", "k8s.io/apimachinery"},
 	"internal/pull":     {"k8s.io/cri-api"},
 	"internal/testcri":  {"k8s.io/cri-api"},
-	"cmd/regcred":       {"k8s.io/cri-api"}, // in tests
+	"cmd/regcred":       {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/cri-api"}, // the last in tests
 }
 
 // TestKubernetes: what judges us, k8s.io/kubernetes, is imported by upstream/

@@ -73,7 +73,8 @@ func TestReport(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var stderr bytes.Buffer
-			a := &app{stderr: &stderr, started: true}
+			a := newApp(nil, nil, &stderr, nil)
+			a.started = true
 			if code := a.report(t.Context(), nil, tt.err); code != tt.code || stderr.String() != tt.stderr {
 				t.Errorf("got %d, %q; want %d, %q", code, stderr.String(), tt.code, tt.stderr)
 			}
@@ -90,7 +91,7 @@ func TestHelpWidth(t *testing.T) {
 			return // its pages are cobra's
 		}
 		for line := range strings.Lines(cmd.Long + "\n" + cmd.Example) {
-			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > defaultWidth && !strings.HasPrefix(line, "  ") {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > helpWidth && !strings.HasPrefix(line, "  ") {
 				t.Errorf("%s: %d columns: %s", cmd.CommandPath(), n, line)
 			}
 		}

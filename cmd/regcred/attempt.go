@@ -12,6 +12,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -197,14 +198,14 @@ func (j *attemptJSON) answer() string {
 	if j.Credentials == 0 {
 		return "no credentials for this image"
 	}
-	return count(j.Credentials, "credential")
+	return terminal.Count(j.Credentials, "credential")
 }
 
 func (a *app) kept(j *attemptJSON) string {
 	if j.CachedUntil == nil {
 		return "not cached"
 	}
-	return "cached until " + a.until(j.CachedUntil)
+	return "cached until " + a.Until(j.CachedUntil)
 }
 
 func scope(t plugin.CacheKeyType) string {
@@ -223,11 +224,11 @@ func scope(t plugin.CacheKeyType) string {
 func (j *attemptJSON) did() string {
 	switch j.Cache {
 	case regcred.CacheHit:
-		return fmt.Sprintf("answered from the cache, %s old", span(time.Duration(j.AgeSeconds*float64(time.Second))))
+		return fmt.Sprintf("answered from the cache, %s old", terminal.Span(time.Duration(j.AgeSeconds*float64(time.Second))))
 	case regcred.CacheCoalesced:
 		return "answered by a run for another image"
 	case regcred.CacheMiss:
-		return "ran for " + millis(j.DurationSeconds)
+		return "ran for " + terminal.Millis(j.DurationSeconds)
 	}
 	return ""
 }
@@ -235,7 +236,7 @@ func (j *attemptJSON) did() string {
 func (j *attemptJSON) failureLines() []string {
 	first := fmt.Sprintf("failed (%s)", j.Stage)
 	if j.DurationSeconds > 0 {
-		first += " after " + millis(j.DurationSeconds)
+		first += " after " + terminal.Millis(j.DurationSeconds)
 	}
 	return append([]string{first + ": " + j.Error}, j.stderrLines()...)
 }
@@ -249,26 +250,11 @@ func (j *attemptJSON) stderrLines() []string {
 	}
 	var list []string
 	if n := len(said) - most; n > 0 {
-		list = append(list, fmt.Sprintf("stderr: (%s before; -o json has them all)", count(n, "line")))
+		list = append(list, fmt.Sprintf("stderr: (%s before; -o json has them all)", terminal.Count(n, "line")))
 		said = said[n:]
 	}
 	for _, line := range said {
 		list = append(list, "stderr: "+line)
 	}
 	return list
-}
-
-func millis(s float64) string {
-	if s < 0.0095 {
-		return fmt.Sprintf("%.1f ms", s*1000)
-	}
-	return fmt.Sprintf("%.0f ms", s*1000)
-}
-
-// until is a time of day with the time that is left.
-func (a *app) until(t *time.Time) string {
-	if t == nil {
-		return "not cached"
-	}
-	return fmt.Sprintf("%s (%s)", t.Local().Format(time.TimeOnly), span(t.Sub(a.now()).Round(time.Second)))
 }

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/convert"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -66,12 +69,9 @@ file is written.`,
 	fl := cmd.Flags()
 	fl.BoolVarP(&f.write, "write", "w", false, "convert every file in its place, and keep what it had in FILE.bak")
 	fl.StringVar(&f.output, "output", "", "`path` of a new file, or of a directory for one file per provider")
-	fl.VarP(f.format, "format", "o", "output `format`: yaml | json (default that of the source)")
+	f.format.register(cmd, "format", "o", "output `format`: yaml | json (default that of the source)")
 	fl.StringVar(&f.kubeletVersion, "kubelet-version", config.NewestKubelet, "the `version` of the kubelet that the result is for, such as 1.33")
-	fl.Var(f.pluginVersion, "plugin-api-version", "`version` of the protocol for every provider: v1 | v1beta1 | v1alpha1")
-	// They can only fail for a flag that does not exist.
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(f.format.values, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("plugin-api-version", cobra.FixedCompletions(f.pluginVersion.values, cobra.ShellCompDirectiveNoFileComp))
+	f.pluginVersion.register(cmd, "plugin-api-version", "", "`version` of the protocol for every provider: v1 | v1beta1 | v1alpha1")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.convert(cmd.OutOrStdout(), f, args[0])
 	}
@@ -124,13 +124,10 @@ func (a *app) convert(out io.Writer, f *convertFlags, path string) error {
 		o.PluginAPIVersion = plugin.Group + "/" + v
 	}
 	res, err := convert.Convert(path, f.layout(), o)
-	if err := denied(err); err != nil {
-		return err
-	}
 	if err != nil {
-		return err
+		return cmp.Or(node.Denied(err), err)
 	}
-	a.noteTarget(&validateFlags{kubeletVersion: f.kubeletVersion})
+	a.noteTarget(f.target())
 	a.noteConversion(res)
 	if !f.write && f.output == "" {
 		return errors.Join(writeAll(out, res.Files[0].Data), f.invalid(res, "<stdout>", ""))
@@ -165,16 +162,13 @@ func (f *convertFlags) invalid(res *convert.Result, at, consequence string) erro
 // replace puts the result in place of its source.
 func (a *app) replace(res *convert.Result) error {
 	done, err := convert.Replace(res.Files)
-	if err := denied(err); err != nil {
-		return err
-	}
 	if err != nil {
-		return err
+		return cmp.Or(node.Denied(err), err)
 	}
 	for _, r := range done {
-		a.note("%s is converted; what it had is in %s", r.Name, r.Backup)
+		a.Note("%s is converted; what it had is in %s", r.Name, r.Backup)
 		if r.Foreign {
-			a.warn("%s could not keep its owner: it is yours now, and nobody else may read it", r.Name)
+			a.Warn("%s could not keep its owner: it is yours now, and nobody else may read it", r.Name)
 		}
 	}
 	return nil
@@ -188,7 +182,7 @@ func (a *app) create(f *convertFlags, res *convert.Result) error {
 	} else {
 		err = convert.Create(f.output, res.Files[0].Data)
 	}
-	if err := denied(err); err != nil {
+	if err := node.Denied(err); err != nil {
 		return err
 	}
 	if errors.Is(err, fs.ErrExist) {
@@ -204,14 +198,14 @@ func (a *app) noteConversion(res *convert.Result) {
 		changed = changed || f.Changed()
 	}
 	if !changed {
-		a.note("there is nothing to convert: %s", count(len(res.Files), "file")+" in kubelet.config.k8s.io/v1 already")
+		a.Note("there is nothing to convert: %s", terminal.Count(len(res.Files), "file")+" in kubelet.config.k8s.io/v1 already")
 	}
 	a.noteProtocol(res)
 	for _, p := range res.Cut {
-		a.warn("%s:%d: a second YAML document begins here, which kubelets ignore; it is not converted", p.File, p.Line)
+		a.Warn("%s:%d: a second YAML document begins here, which kubelets ignore; it is not converted", p.File, p.Line)
 	}
 	for _, file := range res.Lost {
-		a.warn("%s: written anew, so its comments are left out", file)
+		a.Warn("%s: written anew, so its comments are left out", file)
 	}
 }
 
@@ -232,12 +226,12 @@ func (a *app) noteProtocol(res *convert.Result) {
 		}
 	}
 	if len(moved) > 0 {
-		a.note("asked in another version of the protocol than before: %s; %q shows whether a plugin speaks it", strings.Join(moved, ", "), "regcred plugin test")
+		a.Note("asked in another version of the protocol than before: %s; %q shows whether a plugin speaks it", strings.Join(moved, ", "), "regcred plugin test")
 	}
 	if len(old) > 0 {
-		a.note("asked in the same version of the protocol as before, which is older than v1: %s; if their plugins speak v1, --plugin-api-version v1 changes it", strings.Join(old, ", "))
+		a.Note("asked in the same version of the protocol as before, which is older than v1: %s; if their plugins speak v1, --plugin-api-version v1 changes it", strings.Join(old, ", "))
 	}
 	if n := len(former); n > 0 && n < len(res.Providers) {
-		a.note("of several providers that match an image, those of the predecessor came first: %s; now the order is that of the keys in the answers, and then of the configuration", strings.Join(former, ", "))
+		a.Note("of several providers that match an image, those of the predecessor came first: %s; now the order is that of the keys in the answers, and then of the configuration", strings.Join(former, ", "))
 	}
 }

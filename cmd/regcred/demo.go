@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -22,15 +20,8 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/pull"
-	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
-)
-
-const (
-	demoProvider = "demo-credential-provider"
-	demoUser     = "demo"
-	demoRepo     = "team/app"
-	demoTag      = "v1"
 )
 
 // demoReport is the result of "regcred demo -o json".
@@ -50,7 +41,7 @@ type demoSecondJSON struct {
 	AgeMillis int64               `json:"ageMillis"`
 }
 
-func (a *app) demoCmd() *cobra.Command {
+func (a *app) demoCmd(run runner) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show the whole mechanism on this machine, with nothing to install",
@@ -64,7 +55,7 @@ It contacts no other machine, and removes what it made.`,
 	}
 	output := addOutputFlag(cmd, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.demo(cmd.Context(), cmd.OutOrStdout(), output.value)
+		return a.demo(cmd.Context(), cmd.OutOrStdout(), output.value, run)
 	}
 	return cmd
 }
@@ -79,7 +70,7 @@ func (a *app) demoPluginCmd() *cobra.Command {
 		Args:   exactly("PASSWORD-FILE", "REGISTRY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return exit(plugin.Serve(cmd.Context(), demoPlugin(args[0], args[1]), plugin.ServeOptions{
-				Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr,
+				Stdin: a.stdin, Stdout: a.Stdout, Stderr: a.Stderr,
 			}))
 		},
 	}
@@ -101,26 +92,13 @@ func demoPlugin(passwordFile, registry string) plugin.Provider {
 	})
 }
 
-// demoNode is what the demo sets up: a registry, and a node's configuration
-// in a directory.
-type demoNode struct {
-	dir      string
-	registry *testregistry.Server
-	image    string
-	digest   string
-	config   string // content of the configuration
-}
-
-func (n *demoNode) configFile() string { return filepath.Join(n.dir, "config.yaml") }
-func (n *demoNode) binDir() string     { return filepath.Join(n.dir, "bin") }
-
-func (a *app) demo(ctx context.Context, out io.Writer, format string) (err error) {
-	n, err := newDemoNode()
+func (a *app) demo(ctx context.Context, out io.Writer, format string, run runner) (err error) {
+	n, err := newDemoNode(run)
 	defer func() { err = errors.Join(err, n.close()) }()
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	say := &demoText{text: a.newText(), out: out}
+	say := &demoText{Text: a.Text(), out: out}
 	if format == "json" {
 		say.out, say.silent = io.Discard, true
 	}
@@ -133,124 +111,13 @@ func (a *app) demo(ctx context.Context, out io.Writer, format string) (err error
 		}
 	}
 	if format == "json" {
-		return writeJSON(out, r)
+		return terminal.WriteJSON(out, r)
 	}
 	return say.ending()
 }
 
-// newDemoNode also returns what there is to close beside an error.
-func newDemoNode() (*demoNode, error) {
-	n := &demoNode{}
-	var err error
-	if n.dir, err = os.MkdirTemp("", "regcred-demo-"); err != nil {
-		return n, err
-	}
-	password := rand.Text()
-	n.registry, err = testregistry.New(testregistry.Options{Auth: testregistry.Bearer, Users: map[string]string{demoUser: password}})
-	if err != nil {
-		return n, err
-	}
-	n.image = n.registry.Addr() + "/" + demoRepo + ":" + demoTag
-	if n.digest, err = n.registry.Push(demoRepo, demoTag, testregistry.Image{LayerSize: 256 << 10}); err != nil {
-		return n, err
-	}
-	return n, n.write(password)
-}
-
-// write puts configuration, password and plugin into the directory.
-func (n *demoNode) write(password string) error {
-	passwordFile := filepath.Join(n.dir, "password")
-	n.config = fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1
-kind: CredentialProviderConfig
-providers:
-- name: %s
-  matchImages: [%q]
-  defaultCacheDuration: 10m
-  apiVersion: %s
-  args:
-  - demo-plugin
-  - %q
-  - %q
-`, demoProvider, n.registry.Addr(), plugin.V1, passwordFile, n.registry.Addr())
-	return errors.Join(
-		os.WriteFile(passwordFile, []byte(password), 0o600),
-		os.WriteFile(n.configFile(), []byte(n.config), 0o600),
-		os.Mkdir(n.binDir(), 0o700),
-		copyProgram(filepath.Join(n.binDir(), demoProvider)),
-	)
-}
-
-// copyProgram makes a copy of this program.
-func copyProgram(path string) error {
-	if runtime.GOOS == "windows" {
-		path += ".exe"
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	from, err := os.Open(self)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	to, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(to, from)
-	return errors.Join(err, to.Close())
-}
-
-// close ends the registry and removes the directory.
-func (n *demoNode) close() error {
-	var errs []error
-	if n.registry != nil {
-		errs = append(errs, n.registry.Close())
-	}
-	if n.dir != "" {
-		errs = append(errs, os.RemoveAll(n.dir))
-	}
-	return errors.Join(errs...)
-}
-
-// demoText prints the demo step by step.
-type demoText struct {
-	*text
-	out    io.Writer
-	silent bool // -o json: nobody reads it
-	steps  int
-}
-
-func (t *demoText) step(title string) {
-	t.steps++
-	fmt.Fprintf(t, "\n%d. %s\n", t.steps, title)
-}
-
-// demoIndent stands before what a step shows.
-const demoIndent = "   "
-
-func (t *demoText) indented(s string) {
-	for line := range strings.Lines(s) {
-		t.WriteString(strings.TrimRight(demoIndent+line, " \n") + "\n")
-	}
-}
-
-// wrapped is indented for running text.
-func (t *demoText) wrapped(s string) {
-	t.WriteString(demoIndent)
-	t.wrap(len(demoIndent), len(demoIndent), s)
-}
-
-// flush prints what has been laid out, so that each step is seen as it happens.
-func (t *demoText) flush() error {
-	err := t.print(t.out)
-	t.Reset()
-	return err
-}
-
 func (a *app) demoSetting(_ context.Context, n *demoNode, _ *demoReport, t *demoText) error {
-	t.wrap(0, 0, "Everything happens on this machine: a registry on "+n.registry.Addr()+", and files in "+n.dir+".")
+	t.Hang("", "Everything happens on this machine: a registry on "+n.registry.Addr()+", and files in "+n.dir+".")
 	t.step("A private image in a registry that demands a login")
 	t.indented(n.image + "\n" + n.digest)
 	t.step("A node's configuration, and a plugin that knows the password")
@@ -262,15 +129,15 @@ func (a *app) demoSetting(_ context.Context, n *demoNode, _ *demoReport, t *demo
 func (a *app) demoExplain(ctx context.Context, n *demoNode, r *demoReport, t *demoText) error {
 	var out strings.Builder
 	sub := *a
-	sub.stdout, sub.config, sub.binDir = &out, setting{}, setting{}
-	if t.width > 0 {
-		sub.width = t.width - len(demoIndent)
+	sub.Stdout, sub.config, sub.binDir = &out, setting{}, setting{}
+	if t.Width > 0 {
+		sub.Width = t.Width - len(demoIndent)
 	}
 	args := []string{"explain", n.image, "--config", n.configFile(), "--bin-dir", n.binDir(), "--no-node-config"}
 	if t.silent {
 		args = append(args, "-o", "json")
 	}
-	code := sub.run(ctx, args)
+	code := n.run(&sub, ctx, args)
 	t.step("regcred explain " + n.image)
 	t.indented(out.String())
 	if err := t.flush(); err != nil {
@@ -278,7 +145,7 @@ func (a *app) demoExplain(ctx context.Context, n *demoNode, r *demoReport, t *de
 	}
 	if code != exitOK {
 		if t.silent {
-			fmt.Fprint(a.stderr, out.String()) // why it failed is told nowhere else
+			fmt.Fprint(a.Stderr, out.String()) // why it failed is told nowhere else
 		}
 		return withHint(fmt.Errorf("explain ended with exit code %d", code),
 			fmt.Sprintf("if no file in %s can be executed, set TMPDIR to a directory that is not mounted noexec", filepath.Dir(n.dir)))
@@ -317,8 +184,8 @@ func (a *app) demoPull(ctx context.Context, n *demoNode, r *demoReport, t *demoT
 		return err
 	}
 	defer k.Close()
-	p := &pullFlags{lookupFlags: &lookupFlags{}, quiet: true, dir: filepath.Join(n.dir, "image")}
-	pulled, err := a.pullOne(ctx, cfg, k, p, regcred.Request{Image: n.image})
+	p := &layoutPull{lookupFlags: &lookupFlags{}, quiet: true, dir: filepath.Join(n.dir, "image")}
+	pulled, err := a.pullOne(ctx, &session{Keyring: k, cfg: cfg}, p, regcred.Request{Image: n.image})
 	if err != nil {
 		return err
 	}
@@ -340,19 +207,43 @@ func (a *app) demoPull(ctx context.Context, n *demoNode, r *demoReport, t *demoT
 	return t.flush()
 }
 
-func times(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times", n)
+// demoText prints the demo step by step.
+type demoText struct {
+	*terminal.Text
+	out    io.Writer
+	silent bool // -o json: nobody reads it
+	steps  int
 }
 
+func (t *demoText) step(title string) {
+	t.steps++
+	t.Head(fmt.Sprintf("%d. %s", t.steps, title))
+}
+
+// demoIndent stands before what a step shows.
+const demoIndent = "   "
+
+func (t *demoText) indented(s string) { t.Quote(demoIndent, s) }
+
+// wrapped is indented for running text.
+func (t *demoText) wrapped(s string) { t.Hang(demoIndent, s) }
+
+// flush prints what has been laid out, so that each step is seen as it happens.
+func (t *demoText) flush() error { return t.Print(t.out) }
+
 func (t *demoText) ending() error {
-	t.WriteString(`
+	t.Quote("", `
 All of it is removed again. On a node of your own, try:
    regcred validate                   what a kubelet says of the configuration
    regcred explain IMAGE              where credentials come from, or why not
    regcred pull --output DIR IMAGE    the pull itself
 `)
 	return t.flush()
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/regcred/regcred/internal/doctor"
 )
 
 func readDocs(t *testing.T) string {
@@ -67,7 +69,7 @@ func TestDocsJSON(t *testing.T) {
 		"regcred version -o json":    &versionInfo{},
 		"regcred pull -o json":       &[]pullReport{},
 		"regcred prepull -o json":    &runtimeReport{},
-		"regcred doctor -o json":     &doctorReport{},
+		"regcred doctor -o json":     &doctor.Report{},
 	}
 	for _, m := range example.FindAllStringSubmatch(docs, -1) {
 		result, ok := results[m[1]]
@@ -96,7 +98,7 @@ func TestDocsJSON(t *testing.T) {
 func jsonNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for _, file := range []string{"attempt.go", "demo.go", "doctor.go", "explain.go", "get.go", "json.go", "pluginrun.go", "pull.go", "pullreport.go", "validate.go", "verdict.go", "version.go"} {
+	for _, file := range []string{"attempt.go", "demo.go", "../../internal/doctor/doctor.go", "explainreport.go", "get.go", "credential.go", "pluginexchange.go", "pulllayout.go", "pulltry.go", "pullreport.go", "validate.go", "verdict.go", "version.go"} {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -5,17 +5,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred/config"
-	"github.com/regcred/regcred/lint"
+	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/terminal"
 )
 
 // doctorFlags are the flags of "regcred doctor".
@@ -24,28 +22,6 @@ type doctorFlags struct {
 	kube   bool
 	pod    objectName
 	kubeFlags
-}
-
-// The results of a check.
-const (
-	doctorOK   = "ok"
-	doctorSkip = "skip" // it could not be tried
-	doctorWarn = "warning"
-	doctorFail = "fail"
-)
-
-// doctorCheck is one thing that was looked at.
-type doctorCheck struct {
-	Check   string `json:"check"`   // its stable name
-	Result  string `json:"result"`  // ok, skip, warning or fail
-	Message string `json:"message"` // what is so
-	Fix     string `json:"fix,omitempty"`
-}
-
-// doctorReport is the result of "regcred doctor -o json".
-type doctorReport struct {
-	Healthy bool          `json:"healthy"` // nothing failed: exit code 0
-	Checks  []doctorCheck `json:"checks"`  // in the order in which a pull depends on them
 }
 
 func (a *app) doctorCmd() *cobra.Command {
@@ -80,19 +56,19 @@ The exit code is 0 if nothing fails, and 1 otherwise.`,
 }
 
 func (a *app) doctor(ctx context.Context, out io.Writer, d *doctorFlags) error {
-	r := &doctorReport{Checks: []doctorCheck{}}
+	r := &doctor.Report{Checks: []doctor.Check{}}
 	o, err := a.resolve("", true)
-	if err, ok := errors.AsType[*exitError](err); ok && err.code == exitUsage {
+	if isUsage(err) {
 		return err
 	}
-	var cfg *config.Config
+	cfg := &config.Config{}
 	if err != nil {
-		r.fail("config", err, "")
-	} else {
-		cfg = a.checkNode(ctx, r, o)
+		r.Fail("config", err, "")
+	} else if found := r.Node(ctx, a.node(), o, nodeDockerConfig(o)); found != nil {
+		cfg = found
 	}
 	if d.kube || d.pod.given() || d.kubeFlags != (kubeFlags{}) {
-		a.checkClusterFor(ctx, r, o, cfg, d)
+		a.doctorCluster(ctx, r, o, cfg, d)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -100,121 +76,37 @@ func (a *app) doctor(ctx context.Context, out io.Writer, d *doctorFlags) error {
 	return a.writeDoctor(out, d, r)
 }
 
-func (r *doctorReport) add(check, result, fix, format string, args ...any) {
-	r.Checks = append(r.Checks, doctorCheck{check, result, fmt.Sprintf(format, args...), fix})
-}
-
-// fail records an error, and the hint that it has if fix is empty.
-func (r *doctorReport) fail(check string, err error, fix string) {
-	if e, ok := errors.AsType[*exitError](err); ok && fix == "" {
-		fix = e.hint
+// doctorCluster checks the cluster, also where origin and configuration are
+// missing. In place of a kubelet that is not found it asks as nobody else: what
+// another identity may do is no answer to --as-kubelet.
+func (a *app) doctorCluster(ctx context.Context, r *doctor.Report, o *node.Origin, cfg *config.Config, d *doctorFlags) {
+	if o == nil && a.asKubelet != "" && d.kubeconfig == "" {
+		r.Add("api-server", doctor.Skip, "give the kubelet's own --kubeconfig, such as /etc/kubernetes/kubelet.conf", "not asked, since there is no kubelet to ask as")
+		return
 	}
-	for _, e := range flatten(err) {
-		r.add(check, doctorFail, fix, "%v", e)
+	if o == nil {
+		o = &node.Origin{Environ: a.environ, Dir: a.dir}
 	}
-}
-
-// checkNode looks at what is on this machine. It returns the configuration if
-// that is valid.
-func (a *app) checkNode(ctx context.Context, r *doctorReport, o *origin) *config.Config {
-	cfg, err := config.Load(o.config)
-	if err == nil {
-		err = cfg.Validate()
-	}
-	if denied(err) != nil {
-		r.fail("config", denied(err), "")
-		return nil
-	}
+	clock := &doctor.Clock{Now: a.Now}
+	c, err := a.connect(o, d.kubeFlags, clock.Watch)
 	if err != nil {
-		r.fail("config", err, "a kubelet does not start with this; mend it and run: regcred validate "+shellWord(o.config))
-		return nil
+		r.Fail("api-server", err, "")
+		return
 	}
-	what := fmt.Sprintf("%s (%s): %s", o.config, o.from, count(len(cfg.Providers), "provider"))
-	if slices.ContainsFunc(cfg.Files(), (*config.File).Predecessor) {
-		r.add("config", doctorWarn, "regcred convert "+shellWord(o.config), "%s, accepted by regcred; no kubelet starts with it", what)
-	} else {
-		r.add("config", doctorOK, "", "%s, accepted by kubelet %s", what, config.NewestKubelet)
-	}
-	r.checkFindings("lint", lint.Check(cfg), "no pattern or setting that cannot work")
-	r.checkFindings("executables", lint.BinDir(cfg, o.binDir), fmt.Sprintf("%s in %s", count(len(cfg.Providers), "executable"), o.binDir))
-	a.checkPaths(r, o, cfg)
-	r.checkDockerConfig(ctx, o)
-	return cfg
-}
-
-// checkFindings turns findings of the linter into checks; ok says what is so
-// if none of them is serious.
-func (r *doctorReport) checkFindings(check string, findings []lint.Finding, ok string) {
-	serious := false
-	for _, f := range findings {
-		result := doctorWarn
-		switch {
-		case f.Severity == lint.SeverityInfo:
-			continue
-		case f.Severity == lint.SeverityError || stopsKubelet(f):
-			result = doctorFail
-		}
-		serious = true
-		fix := ""
-		if f.Suggestion != "" {
-			fix = "instead: " + f.Suggestion
-		}
-		where := &config.FieldError{File: f.File, Line: f.Line, Column: f.Column, Path: f.Path, Msg: fmt.Sprintf("%s [%s]", f.Message, f.Rule)}
-		r.add(check, result, fix, "%v", where)
-	}
-	if !serious {
-		r.add(check, doctorOK, "", "%s", ok)
-	}
-}
-
-// checkPaths looks for paths that others may change. Those that were given by
-// flags are used all the same, so there it is a warning.
-func (a *app) checkPaths(r *doctorReport, o *origin, cfg *config.Config) {
-	err := a.checkTrust(o, cfg)
-	e, ok := errors.AsType[*exitError](err)
-	switch {
-	case err == nil:
-		r.add("paths", doctorOK, "", "nobody but root and this user can change the configuration and the executables")
-	case ok && !o.discovered:
-		_, what, _ := strings.Cut(e.Error(), ": ")
-		fix, _, _ := strings.Cut(e.hint, "; ")
-		r.add("paths", doctorWarn, fix, "%s", what)
-	default:
-		r.fail("paths", err, "")
-	}
-}
-
-// checkDockerConfig reads the node's docker config files. A kubelet passes
-// over what it cannot use, so a pull need not fail for want of it.
-func (r *doctorReport) checkDockerConfig(ctx context.Context, o *origin) {
-	sets, err := o.dockerConfig().Auths(ctx, "registry.example")
-	for _, e := range flatten(err) {
-		fix := "mend or remove it"
-		if errors.Is(e, fs.ErrPermission) {
-			fix = "run it as root (sudo)"
-		}
-		r.add("docker-config", doctorWarn, fix, "%v; a kubelet passes over it without a word", e)
-	}
-	for _, s := range sets {
-		r.add("docker-config", doctorOK, "", "%s: logins for %d registries", s.Source.File, len(s.Auths))
-	}
-	if len(sets) == 0 && err == nil {
-		r.add("docker-config", doctorOK, "", "the node has no docker config file")
-	}
+	r.Cluster(ctx, doctor.ClusterOptions{
+		Client: c.Client, From: c.from, Clock: clock,
+		Config: cfg, ConfigPath: o.Config, Namespace: d.pod.namespace, PodName: d.pod.name,
+	})
 }
 
 // writeDoctor prints the report; the exit code says whether anything failed.
-func (a *app) writeDoctor(out io.Writer, d *doctorFlags, r *doctorReport) error {
-	counts := map[string]int{}
-	for _, c := range r.Checks {
-		counts[c.Result]++
-	}
-	r.Healthy = counts[doctorFail] == 0
+func (a *app) writeDoctor(out io.Writer, d *doctorFlags, r *doctor.Report) error {
+	r.Healthy = r.Count()[doctor.Fail] == 0
 	var err error
 	if d.output.value == "json" {
-		err = writeJSON(out, r)
+		err = terminal.WriteJSON(out, r)
 	} else {
-		err = a.renderDoctor(r, counts).print(out)
+		err = a.renderDoctor(r).Print(out)
 	}
 	if err != nil || r.Healthy {
 		return err
@@ -222,24 +114,25 @@ func (a *app) writeDoctor(out io.Writer, d *doctorFlags, r *doctorReport) error 
 	return exit(exitFailed)
 }
 
-func (a *app) renderDoctor(r *doctorReport, counts map[string]int) *text {
-	t := a.newText()
-	marks := map[string]mark{doctorOK: markOK, doctorSkip: markSkip, doctorWarn: markWarn, doctorFail: markFail}
+func (a *app) renderDoctor(r *doctor.Report) *terminal.Text {
+	t := a.Text()
+	marks := map[doctor.Result]terminal.Mark{doctor.OK: terminal.OK, doctor.Skip: terminal.Skip, doctor.Warn: terminal.Warn, doctor.Fail: terminal.Fail}
 	for _, c := range r.Checks {
-		t.line(marks[c.Result], c.Check+": "+c.Message)
+		t.Line(marks[c.Result], c.Check+": "+c.Message)
 		if c.Fix != "" {
-			t.below("fix: " + c.Fix)
+			t.Below("fix: " + c.Fix)
 		}
 	}
-	t.WriteString("\n")
-	sum := fmt.Sprintf("%s: %d ok, %d skipped, %s, %d failed", count(len(r.Checks), "check"), counts[doctorOK], counts[doctorSkip], count(counts[doctorWarn], "warning"), counts[doctorFail])
+	t.Blank()
+	counts := r.Count()
+	sum := fmt.Sprintf("%s: %d ok, %d skipped, %s, %d failed", terminal.Count(len(r.Checks), "check"), counts[doctor.OK], counts[doctor.Skip], terminal.Count(counts[doctor.Warn], "warning"), counts[doctor.Fail])
 	switch {
 	case !r.Healthy:
-		t.line(markFail, sum)
-	case counts[doctorWarn] > 0:
-		t.line(markWarn, sum)
+		t.Line(terminal.Fail, sum)
+	case counts[doctor.Warn] > 0:
+		t.Line(terminal.Warn, sum)
 	default:
-		t.line(markOK, sum)
+		t.Line(terminal.OK, sum)
 	}
 	return t
 }

@@ -8,13 +8,15 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/lint"
 )
 
@@ -23,69 +25,6 @@ type explainFlags struct {
 	*lookupFlags
 	output *choice
 	dryRun bool
-}
-
-// explainCommand is how to ask about an image again, of the same configuration.
-func (a *app) explainCommand(image string) string {
-	command := "regcred explain"
-	for _, s := range []setting{a.config, a.binDir} {
-		if s.by != "" {
-			command += " --" + s.by + " " + shellWord(s.value)
-		}
-	}
-	if a.asKubelet != "" {
-		command += " --as-kubelet=" + shellWord(a.asKubelet)
-	}
-	return command + " " + image
-}
-
-// explainReport is the result of "regcred explain -o json"; the text is made
-// from it too.
-type explainReport struct {
-	Image       string           `json:"image,omitempty"`
-	Registry    string           `json:"registry,omitempty"`
-	Repository  string           `json:"repository"` // as providers see it; for a registry its host
-	Config      configJSON       `json:"config"`
-	BinDir      string           `json:"binDir,omitempty"`
-	Environment string           `json:"environment"`       // "caller" or "kubelet pid N"
-	Subject     *subjectJSON     `json:"subject,omitempty"` // for whom, if --pod or --service-account says so
-	DryRun      bool             `json:"dryRun"`
-	Sources     []sourceReport   `json:"sources"` // pull secrets and the node's docker config files
-	Providers   []providerReport `json:"providers"`
-	Credentials []credentialJSON `json:"credentials"`
-	Findings    []lint.Finding   `json:"findings"` // those that concern no provider in particular
-	Verdict     verdict          `json:"verdict"`
-}
-
-type configJSON struct {
-	Path string `json:"path"`
-	Hash string `json:"hash,omitempty"`
-	From string `json:"from"` // where the paths were taken from
-}
-
-// subjectJSON is the pod or service account for which an image is looked up.
-type subjectJSON struct {
-	Pod            *objectJSON `json:"pod,omitempty"`
-	Node           string      `json:"node,omitempty"`           // on which the pod is
-	ServiceAccount *objectJSON `json:"serviceAccount,omitempty"` // missing for a pod without one
-	PullSecrets    []string    `json:"pullSecrets"`              // names, also of those that cannot be read
-	APIServer      string      `json:"apiServer"`
-	From           string      `json:"from"`                  // where address and identity are from
-	Differences    []string    `json:"differences,omitempty"` // from what a kubelet does
-}
-
-type sourceReport struct {
-	Kind regcred.SourceKind `json:"kind"`
-	Name string             `json:"name"`
-	attemptJSON
-
-	unread bool // a pull secret that is not to be had, in contrast to one that does not parse
-}
-
-type providerReport struct {
-	regcred.ProviderExplanation
-	Findings []lint.Finding `json:"findings"`
-	Attempt  *attemptJSON   `json:"attempt,omitempty"` // if it was asked, or skipped
 }
 
 func (a *app) explainCmd() *cobra.Command {
@@ -137,9 +76,9 @@ func (a *app) explain(ctx context.Context, out io.Writer, e *explainFlags, tgt t
 	}
 	r.Verdict = r.judge()
 	if e.output.value == "json" {
-		err = writeJSON(out, r)
+		err = terminal.WriteJSON(out, r)
 	} else {
-		err = a.renderReport(r).print(out)
+		err = a.renderReport(r).Print(out)
 	}
 	if err != nil {
 		return err
@@ -148,7 +87,7 @@ func (a *app) explain(ctx context.Context, out io.Writer, e *explainFlags, tgt t
 }
 
 // newReport fills in what does not need a lookup.
-func (a *app) newReport(cfg *config.Config, o *origin, tgt target) (*explainReport, error) {
+func (a *app) newReport(cfg *config.Config, o *node.Origin, tgt target) (*explainReport, error) {
 	ex, err := a.explainTarget(cfg, tgt)
 	if err != nil {
 		return nil, err
@@ -157,9 +96,9 @@ func (a *app) newReport(cfg *config.Config, o *origin, tgt target) (*explainRepo
 		Image:       tgt.image,
 		Registry:    tgt.registry,
 		Repository:  ex.Repository,
-		Config:      configJSON{o.config, cfg.Hash(), o.from},
-		BinDir:      o.binDir,
-		Environment: o.environment(),
+		Config:      configJSON{o.Config, cfg.Hash(), o.From},
+		BinDir:      o.BinDir,
+		Environment: o.Environment(),
 		Sources:     []sourceReport{},
 		Credentials: []credentialJSON{},
 		Findings:    []lint.Finding{},
@@ -168,8 +107,8 @@ func (a *app) newReport(cfg *config.Config, o *origin, tgt target) (*explainRepo
 		r.Providers = append(r.Providers, providerReport{ProviderExplanation: p, Findings: []lint.Finding{}})
 	}
 	findings := lint.Check(cfg)
-	if o.binDir != "" {
-		findings = append(findings, lint.BinDir(cfg, o.binDir)...)
+	if o.BinDir != "" {
+		findings = append(findings, lint.BinDir(cfg, o.BinDir)...)
 	}
 	r.addFindings(findings)
 	return r, nil
@@ -183,56 +122,22 @@ func (e *explainFlags) check() error {
 	return e.lookupFlags.check()
 }
 
-// report is s in -o json.
-func (s *kubeSubject) report() *subjectJSON {
-	j := &subjectJSON{
-		Node:           s.node,
-		ServiceAccount: toObjectJSON(&regcred.ObjectRef{Namespace: s.pod.Namespace, Name: s.pod.ServiceAccount}),
-		PullSecrets:    append([]string{}, s.names...),
-		APIServer:      s.URL(),
-		From:           s.from,
-		Differences:    s.differences(),
-	}
-	if s.isPod() {
-		j.Pod = toObjectJSON(&regcred.ObjectRef{Namespace: s.pod.Namespace, Name: s.pod.Name, UID: s.pod.UID})
-	}
-	if s.pod.ServiceAccount == "" {
-		j.ServiceAccount = nil
-	}
-	return j
-}
-
-// addFindings gives each finding to the provider that it is about.
-func (r *explainReport) addFindings(findings []lint.Finding) {
-	for _, f := range findings {
-		i := slices.IndexFunc(r.Providers, func(p providerReport) bool { return f.Provider != "" && p.Name == f.Provider })
-		if i >= 0 {
-			r.Providers[i].Findings = append(r.Providers[i].Findings, f)
-		} else {
-			r.Findings = append(r.Findings, f)
-		}
-	}
-}
-
-func (a *app) explainLookup(ctx context.Context, cfg *config.Config, o *origin, e *explainFlags, tgt target, r *explainReport) (err error) {
-	if e.subject, err = a.findSubject(ctx, o, e.lookupFlags); err != nil {
-		return err
-	}
-	if e.subject != nil {
-		r.Subject = e.subject.report()
-		a.noteImage(cfg, e.subject, r.Repository)
-	}
-	req, err := e.request(tgt)
+func (a *app) explainLookup(ctx context.Context, cfg *config.Config, o *node.Origin, e *explainFlags, tgt target, r *explainReport) error {
+	s, err := a.newSession(ctx, cfg, o, e.lookupFlags)
 	if err != nil {
 		return err
 	}
-	k, err := a.newKeyring(cfg, o, e.lookupFlags)
+	defer s.Close()
+	if s.subject != nil {
+		r.Subject = s.subject.report()
+		a.noteImage(cfg, s.subject, r.Repository)
+	}
+	req, err := e.request(tgt, s.subject)
 	if err != nil {
 		return err
 	}
-	defer k.Close()
 	// A failure is in the attempts, which is where the report has it from.
-	res, _, err := lookup(ctx, k, req, r.Repository)
+	res, _, err := lookup(ctx, s.Keyring, req, r.Repository)
 	if err != nil {
 		return err
 	}
@@ -240,7 +145,7 @@ func (a *app) explainLookup(ctx context.Context, cfg *config.Config, o *origin, 
 	r.addPassedOver(req.PullSecrets)
 	for _, at := range res.Attempts {
 		j := toAttemptJSON(at)
-		j.Fix = attemptRemedy(at, e.subject != nil, o.config)
+		j.Fix = doctor.AttemptRemedy(at, s.subject != nil, o.Config)
 		if at.Kind != regcred.SourceProvider {
 			r.Sources = append(r.Sources, newSourceReport(at, j))
 		} else if at.Index >= 0 && at.Index < len(r.Providers) {
@@ -253,49 +158,21 @@ func (a *app) explainLookup(ctx context.Context, cfg *config.Config, o *origin, 
 	return nil
 }
 
-// addPassedOver tells of pull secrets that hold none, which is no attempt.
-func (r *explainReport) addPassedOver(secrets []regcred.PullSecret) {
-	for i := range secrets {
-		s := &secrets[i]
-		if why := passedOver(s); why != "" {
-			skipped := attemptJSON{Outcome: outcomeSkipped, Skipped: "it is a Secret " + why}
-			r.Sources = append(r.Sources, sourceReport{Kind: regcred.SourcePullSecret, Name: s.Namespace + "/" + s.Name, attemptJSON: skipped})
-		}
-	}
-}
-
-func newSourceReport(at regcred.Attempt, j *attemptJSON) sourceReport {
-	s := sourceReport{Kind: at.Kind, Name: at.Provider, attemptJSON: *j}
-	if _, s.unread = errors.AsType[*unreadError](at.Err); s.unread {
-		s.Kind, s.Name = regcred.SourcePullSecret, strings.TrimPrefix(s.Name, unreadPrefix)
-		s.DurationSeconds = 0 // it was read before the lookup
-	}
-	return s
-}
-
-// title names a source among others.
-func (s *sourceReport) title() string {
-	if s.Kind == regcred.SourcePullSecret {
-		return "pull secret " + s.Name
-	}
-	return s.Name
-}
-
 // explainInvalid tells a machine too that there is nothing to explain.
-func (a *app) explainInvalid(out io.Writer, e *explainFlags, o *origin, tgt target, invalid error) error {
+func (a *app) explainInvalid(out io.Writer, e *explainFlags, o *node.Origin, tgt target, invalid error) error {
 	if _, ok := errors.AsType[*config.FieldError](invalid); !ok || e.output.value != "json" || errors.Is(invalid, fs.ErrPermission) {
 		return invalid
 	}
 	var problems []string
-	for _, p := range flatten(errors.Unwrap(invalid)) {
+	for _, p := range terminal.Flatten(errors.Unwrap(invalid)) {
 		problems = append(problems, p.Error())
 	}
 	r := explainReport{
 		Image:       tgt.image,
 		Registry:    tgt.registry,
-		Config:      configJSON{Path: o.config, From: o.from},
-		BinDir:      o.binDir,
-		Environment: o.environment(),
+		Config:      configJSON{Path: o.Config, From: o.From},
+		BinDir:      o.BinDir,
+		Environment: o.Environment(),
 		DryRun:      e.dryRun,
 		Sources:     []sourceReport{},
 		Providers:   []providerReport{},
@@ -306,5 +183,5 @@ func (a *app) explainInvalid(out io.Writer, e *explainFlags, o *origin, tgt targ
 			Text:    "the kubelet would not start with this configuration: " + strings.Join(problems, "; "),
 		},
 	}
-	return errors.Join(writeJSON(out, r), invalid)
+	return errors.Join(terminal.WriteJSON(out, r), invalid)
 }

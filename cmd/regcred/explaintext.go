@@ -8,48 +8,49 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/lint"
 )
 
 // renderReport lays out what explain found, in the order in which it happens.
-func (a *app) renderReport(r *explainReport) *text {
-	t := a.newText()
+func (a *app) renderReport(r *explainReport) *terminal.Text {
+	t := a.Text()
 	if r.Registry != "" {
-		t.pair("registry", r.Registry)
+		t.Pair("registry", r.Registry)
 	} else {
-		t.pair("image", r.Image)
+		t.Pair("image", r.Image)
 	}
 	if r.Repository != r.Image+r.Registry {
-		t.pair("repository", r.Repository)
+		t.Pair("repository", r.Repository)
 	}
-	t.pair("config", fmt.Sprintf("%s (%s)", r.Config.Path, r.Config.From))
-	t.pair("hash", shortHash(r.Config.Hash))
+	t.Pair("config", fmt.Sprintf("%s (%s)", r.Config.Path, r.Config.From))
+	t.Pair("hash", shortHash(r.Config.Hash))
 	if r.BinDir != "" {
-		t.pair("bin dir", r.BinDir)
+		t.Pair("bin dir", r.BinDir)
 	}
-	t.pair("environment", describeEnvironment(r.Environment))
-	t.subject(r.Subject)
+	t.Pair("environment", describeEnvironment(r.Environment))
+	renderSubject(t, r.Subject)
 	for _, f := range r.Findings {
-		t.finding(f)
+		renderFinding(t, f)
 	}
 	if len(r.Sources) > 0 {
-		t.head("other sources")
+		t.Head("other sources")
 	}
 	for _, s := range r.Sources {
 		a.renderSource(t, s)
 	}
-	t.head("providers")
+	t.Head("providers")
 	for _, p := range r.Providers {
 		a.renderProvider(t, p)
 	}
 	a.renderCredentials(t, r)
-	t.head("verdict")
-	t.item(r.Verdict.mark(), r.Verdict.Text)
+	t.Head("verdict")
+	t.Item(r.Verdict.mark(), r.Verdict.Text)
 	return t
 }
 
-// subject says for whom the image is looked up.
-func (t *text) subject(s *subjectJSON) {
+// renderSubject says for whom the image is looked up.
+func renderSubject(t *terminal.Text, s *subjectJSON) {
 	if s == nil {
 		return
 	}
@@ -59,16 +60,16 @@ func (t *text) subject(s *subjectJSON) {
 	}
 	switch {
 	case s.Pod == nil:
-		t.pair("account", account+", without a pod")
+		t.Pair("account", account+", without a pod")
 	case s.Node == "":
-		t.pair("pod", fmt.Sprintf("%s/%s, on no node yet; service account %s", s.Pod.Namespace, s.Pod.Name, account))
+		t.Pair("pod", fmt.Sprintf("%s/%s, on no node yet; service account %s", s.Pod.Namespace, s.Pod.Name, account))
 	default:
-		t.pair("pod", fmt.Sprintf("%s/%s on node %s; service account %s", s.Pod.Namespace, s.Pod.Name, s.Node, account))
+		t.Pair("pod", fmt.Sprintf("%s/%s on node %s; service account %s", s.Pod.Namespace, s.Pod.Name, s.Node, account))
 	}
-	t.pair("pull secrets", cmp.Or(strings.Join(s.PullSecrets, ", "), "none"))
-	t.pair("API server", fmt.Sprintf("%s (%s)", s.APIServer, s.From))
+	t.Pair("pull secrets", cmp.Or(strings.Join(s.PullSecrets, ", "), "none"))
+	t.Pair("API server", fmt.Sprintf("%s (%s)", s.APIServer, s.From))
 	for _, d := range s.Differences {
-		t.pair("", d)
+		t.Pair("", d)
 	}
 }
 
@@ -81,80 +82,73 @@ func shortHash(hash string) string {
 	return hash[:digits] + "…"
 }
 
-func describeEnvironment(env string) string {
-	if env == "caller" {
-		return "the caller's, not the kubelet's; --as-kubelet takes the kubelet's"
-	}
-	return "that of " + strings.Replace(env, "pid", "process", 1)
-}
-
-func (a *app) renderSource(t *text, s sourceReport) {
-	t.item(attemptMark(&s.attemptJSON), s.title())
+func (a *app) renderSource(t *terminal.Text, s sourceReport) {
+	t.Item(attemptMark(&s.attemptJSON), s.title())
 	for _, line := range a.lines(&s.attemptJSON) {
-		t.detail("%s", line)
+		t.Detail("%s", line)
 	}
 	if s.unread {
-		t.detail("a kubelet goes on without it, and records the event FailedToRetrieveImagePullSecret")
+		t.Detail("a kubelet goes on without it, and records the event FailedToRetrieveImagePullSecret")
 	}
 }
 
-func (a *app) renderProvider(t *text, p providerReport) {
+func (a *app) renderProvider(t *terminal.Text, p providerReport) {
 	switch {
 	case !p.Matched:
-		t.item(markNo, p.Name)
-		t.nearest(p)
+		t.Item(terminal.No, p.Name)
+		renderNearest(t, p)
 	case p.Attempt == nil:
-		t.item(markOK, p.Name)
-		t.detail("%q matches", p.Pattern)
+		t.Item(terminal.OK, p.Name)
+		t.Detail("%q matches", p.Pattern)
 	default:
-		t.item(attemptMark(p.Attempt), p.Name)
-		t.detail("%q matches", p.Pattern)
+		t.Item(attemptMark(p.Attempt), p.Name)
+		t.Detail("%q matches", p.Pattern)
 		for _, line := range a.lines(p.Attempt) {
-			t.detail("%s", line)
+			t.Detail("%s", line)
 		}
 	}
 	for _, f := range p.Findings {
 		// A provider that does not match is of interest only if it should have.
 		if p.Matched || f.Severity == lint.SeverityError {
-			t.finding(f)
+			renderFinding(t, f)
 		}
 	}
 }
 
-// nearest shows the pattern that came nearest, and where it failed.
-func (t *text) nearest(p providerReport) {
+// renderNearest shows the pattern that came nearest, and where it failed.
+func renderNearest(t *terminal.Text, p providerReport) {
 	if n := len(p.Patterns); n > 1 {
-		t.detail("none of %d patterns matches; nearest is %q", n, p.Pattern)
+		t.Detail("none of %d patterns matches; nearest is %q", n, p.Pattern)
 	} else {
-		t.detail("%q does not match", p.Pattern)
+		t.Detail("%q does not match", p.Pattern)
 	}
-	t.detail("%s", p.Reason)
+	t.Detail("%s", p.Reason)
 }
 
-// finding shows a finding of the linter, unless it is only worth knowing.
-func (t *text) finding(f lint.Finding) {
+// renderFinding shows a finding of the linter, unless it is only worth knowing.
+func renderFinding(t *terminal.Text, f lint.Finding) {
 	if f.Severity == lint.SeverityInfo {
 		return
 	}
-	t.detail("%s: %s [%s]", f.Severity, f.Message, f.Rule)
+	t.Detail("%s: %s [%s]", f.Severity, f.Message, f.Rule)
 }
 
-func attemptMark(j *attemptJSON) mark {
+func attemptMark(j *attemptJSON) terminal.Mark {
 	switch j.Outcome {
 	case outcomeAnswered:
-		return markOK
+		return terminal.OK
 	case outcomeSkipped:
-		return markSkip
+		return terminal.Skip
 	case outcomeFailed:
-		return markFail
+		return terminal.Fail
 	}
-	return markNone
+	return terminal.None
 }
 
-func (a *app) renderCredentials(t *text, r *explainReport) {
+func (a *app) renderCredentials(t *terminal.Text, r *explainReport) {
 	if len(r.Credentials) == 0 {
 		return
 	}
-	t.head("credentials, in the order in which a pull tries them")
+	t.Head("credentials, in the order in which a pull tries them")
 	a.credentialTable(t, r.Credentials)
 }

@@ -68,13 +68,22 @@ func (c *choice) Set(v string) error {
 	return nil
 }
 
+// register makes c a flag of cmd whose values a shell completes.
+func (c *choice) register(cmd *cobra.Command, name, short, usage string) {
+	cmd.Flags().VarP(c, name, short, usage)
+	completeFlag(cmd, name, c.values)
+}
+
+func completeFlag(cmd *cobra.Command, name string, values []string) {
+	// It can only fail for a flag that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
 // addOutputFlag gives cmd -o/--output with the formats it knows, of which the
 // first is the default.
 func addOutputFlag(cmd *cobra.Command, formats ...string) *choice {
 	c := &choice{value: formats[0], values: formats}
-	cmd.Flags().VarP(c, "output", "o", "output format: "+strings.Join(formats, " | "))
-	// It can only fail for a flag that does not exist.
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	c.register(cmd, "output", "o", "output format: "+strings.Join(formats, " | "))
 	return c
 }
 
@@ -95,4 +104,44 @@ func atMost(names ...string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// objectName is a flag that names an object in a namespace.
+type objectName struct{ namespace, name string }
+
+func (n *objectName) given() bool { return n.name != "" }
+
+func (n *objectName) Type() string { return "NAMESPACE/NAME" }
+
+func (n *objectName) String() string {
+	if n == nil || !n.given() {
+		return ""
+	}
+	return n.namespace + "/" + n.name
+}
+
+func (n *objectName) Set(v string) error {
+	namespace, name, _ := strings.Cut(v, "/")
+	if namespace == "" || name == "" || strings.Contains(name, "/") {
+		return errors.New("want NAMESPACE/NAME")
+	}
+	n.namespace, n.name = namespace, name
+	return nil
+}
+
+// given is a flag and its value, empty if it was not given.
+type given struct{ flag, value string }
+
+// oneAtMost refuses flags that exclude each other.
+func oneAtMost(flags ...given) error {
+	var set []string
+	for _, f := range flags {
+		if f.value != "" {
+			set = append(set, "--"+f.flag)
+		}
+	}
+	if len(set) < 2 {
+		return nil
+	}
+	return usageError("", "%s exclude each other", strings.Join(set, " and "))
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/terminal"
 )
 
 // getFlags are the flags of "regcred get".
@@ -60,21 +62,21 @@ would be anonymous, and 1 if something failed.`,
 }
 
 func (a *app) get(ctx context.Context, out io.Writer, g *getFlags, tgt target) error {
-	cfg, k, o, err := a.openKeyring(ctx, g.lookupFlags)
+	s, err := a.openKeyring(ctx, g.lookupFlags)
 	if err != nil {
 		return err
 	}
-	defer k.Close()
-	req, err := g.request(tgt)
+	defer s.Close()
+	req, err := g.request(tgt, s.subject)
 	if err != nil {
 		return err
 	}
-	ex, err := a.explainTarget(cfg, tgt)
+	ex, err := a.explainTarget(s.cfg, tgt)
 	if err != nil {
 		return err
 	}
-	a.noteImage(cfg, g.subject, ex.Repository)
-	res, failure, err := lookup(ctx, k, req, ex.Repository)
+	a.noteImage(s.cfg, s.subject, ex.Repository)
+	res, failure, err := lookup(ctx, s.Keyring, req, ex.Repository)
 	if err != nil {
 		return err
 	}
@@ -85,7 +87,7 @@ func (a *app) get(ctx context.Context, out io.Writer, g *getFlags, tgt target) e
 	if err := a.writeGet(out, g, &r, res.Credentials); err != nil {
 		return err
 	}
-	hint := g.hint(res.Attempts, o.config, fmt.Sprintf("run %q to see every step", a.explainCommand(g.arguments()+tgt.arg())))
+	hint := s.hint(res.Attempts, fmt.Sprintf("run %q to see every step", a.explainCommand(g.arguments()+tgt.arg())))
 	return a.getVerdict(&r, res, failure, hint)
 }
 
@@ -96,17 +98,17 @@ func (a *app) writeGet(out io.Writer, g *getFlags, r *getResult, creds []regcred
 	case "json":
 		r.Credentials = toCredentialsJSON(creds, true)
 		a.passwordNote(len(creds))
-		return writeJSON(out, r)
+		return terminal.WriteJSON(out, r)
 	}
 	if len(creds) == 0 {
 		return nil
 	}
-	data, err := single(g, registryHost(r.Repository), creds[0])
+	data, err := single(g.output.value, secretName{g.namespace, g.name}, registryHost(r.Repository), creds[0])
 	if err != nil {
 		return err
 	}
 	if len(creds) > 1 {
-		a.note("%s holds one credential; the first of %d is in it", g.output.value, len(creds))
+		a.Note("%s holds one credential; the first of %d is in it", g.output.value, len(creds))
 	}
 	a.passwordNote(1)
 	_, err = out.Write(data)
@@ -117,38 +119,22 @@ func (a *app) writeGetTable(out io.Writer, creds []regcred.Credential) error {
 	if len(creds) == 0 {
 		return nil
 	}
-	t := a.newText()
+	t := a.Text()
 	a.credentialTable(t, toCredentialsJSON(creds, false))
-	return t.print(out)
-}
-
-// credentialTable lays out credentials in their order.
-func (a *app) credentialTable(t *text, creds []credentialJSON) {
-	var rows [][]string
-	for i, c := range creds {
-		rows = append(rows, []string{fmt.Sprint(i + 1), orDash(c.Username), c.Match, c.Source.describe(), a.until(c.CachedUntil)})
-	}
-	t.table([]string{"#", "USER", "FOR", "FROM", "CACHED UNTIL"}, rows)
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
+	return t.Print(out)
 }
 
 func (a *app) passwordNote(n int) {
-	if _, tty := a.tty(); tty && n > 0 {
-		a.note("the output holds a password")
+	if a.OnScreen() && n > 0 {
+		a.Note("the output holds a password")
 	}
 }
 
 // hint is what mends the first attempt for which that is known, otherwise what
 // to do to find out.
-func (g *getFlags) hint(attempts []regcred.Attempt, config, otherwise string) string {
+func (s *session) hint(attempts []regcred.Attempt, otherwise string) string {
 	for _, at := range attempts {
-		if mend := attemptRemedy(at, g.subject != nil, config); mend != "" {
+		if mend := doctor.AttemptRemedy(at, s.subject != nil, s.origin.Config); mend != "" {
 			return mend
 		}
 	}
@@ -159,7 +145,7 @@ func (g *getFlags) hint(attempts []regcred.Attempt, config, otherwise string) st
 func (a *app) getVerdict(r *getResult, res *regcred.Result, failure *regcred.LookupError, hint string) error {
 	if failure != nil {
 		if pullSecretFailed(res.Attempts) {
-			a.note("for want of a pull secret the kubelet would not pull at all")
+			a.Note("for want of a pull secret the kubelet would not pull at all")
 		}
 		return withHint(attemptErrors(r.Repository, res.Attempts), hint)
 	}
@@ -169,9 +155,9 @@ func (a *app) getVerdict(r *getResult, res *regcred.Result, failure *regcred.Loo
 	}
 	for _, at := range res.Attempts {
 		if at.Skipped != "" {
-			a.note("provider %q is not asked: %s", at.Provider, at.Skipped)
+			a.Note("provider %q is not asked: %s", at.Provider, at.Skipped)
 		}
 	}
-	a.note("no credentials for %s, and nothing failed: a pull would be anonymous", r.Repository)
+	a.Note("no credentials for %s, and nothing failed: a pull would be anonymous", r.Repository)
 	return &exitError{code: exitEmpty, hint: hint}
 }

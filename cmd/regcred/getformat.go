@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/doctor"
 )
 
 // dockerHubKey is the name that docker's own files use for Docker Hub.
@@ -23,20 +24,23 @@ func registryHost(repository string) string {
 	return host
 }
 
+// secretName is what a Secret is called; the namespace may be empty.
+type secretName struct{ namespace, name string }
+
 // single writes one credential in a format that holds no more.
-func single(g *getFlags, host string, c regcred.Credential) ([]byte, error) {
+func single(format string, secret secretName, host string, c regcred.Credential) ([]byte, error) {
 	if strings.Contains(c.Username, ":") {
-		return nil, withHint(fmt.Errorf("-o %s: user name %q has a colon, which ends a user name in this format", g.output.value, c.Username), "use -o json")
+		return nil, withHint(fmt.Errorf("-o %s: user name %q has a colon, which ends a user name in this format", format, c.Username), "use -o json")
 	}
 	login := c.Username + ":" + string(c.Password)
-	if g.output.value == "crictl" {
+	if format == "crictl" {
 		return []byte(login + "\n"), nil
 	}
 	config, err := dockerConfig(host, login)
-	if err != nil || g.output.value == "docker-config" {
+	if err != nil || format == "docker-config" {
 		return config, err
 	}
-	return secretManifest(g, config)
+	return secretManifest(secret, config)
 }
 
 // dockerConfig is a docker config.json with one login.
@@ -55,7 +59,7 @@ func dockerConfig(host, login string) ([]byte, error) {
 }
 
 // secretManifest is a Kubernetes Secret of type kubernetes.io/dockerconfigjson.
-func secretManifest(g *getFlags, config []byte) ([]byte, error) {
+func secretManifest(secret secretName, config []byte) ([]byte, error) {
 	type metadata struct {
 		Name      string `json:"name"`
 		Namespace string `json:"namespace,omitempty"`
@@ -66,5 +70,5 @@ func secretManifest(g *getFlags, config []byte) ([]byte, error) {
 		Metadata   metadata          `json:"metadata"`
 		Type       string            `json:"type"`
 		Data       map[string][]byte `json:"data"`
-	}{"v1", "Secret", metadata{g.name, g.namespace}, typeDockerConfigJSON, map[string][]byte{keyDockerConfigJSON: config}})
+	}{"v1", "Secret", metadata{secret.name, secret.namespace}, doctor.TypeDockerConfigJSON, map[string][]byte{doctor.KeyDockerConfigJSON: config}})
 }

@@ -5,11 +5,12 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/regcred/regcred/internal/terminal"
 )
 
 func helpCmd() *cobra.Command {
@@ -31,46 +32,48 @@ func helpHint(cmd *cobra.Command) string {
 	return fmt.Sprintf("run %q", cmd.CommandPath()+" --help")
 }
 
+// helpWidth is the width of help, wherever it is read.
+const helpWidth = 80
+
 // usage prints what follows the description in a command's help. Unlike
 // cobra's own it keeps to 80 columns, although some flags have long names.
 func usage(cmd *cobra.Command) error {
-	t := &text{width: defaultWidth}
+	t := &terminal.Text{Width: helpWidth}
 	line := cmd.UseLine()
 	if cmd.HasAvailableSubCommands() {
 		line = cmd.CommandPath() + " COMMAND [flags]"
 	}
-	t.WriteString("Usage:\n  " + line + "\n")
+	t.Quote("", "Usage:\n  "+line)
 	if cmd.HasExample() {
-		t.WriteString("\nExamples:\n" + cmd.Example + "\n")
+		t.Head("Examples:")
+		t.Quote("", cmd.Example)
 	}
 	if cmd.HasAvailableSubCommands() {
-		t.WriteString("\nCommands:\n")
+		t.Head("Commands:")
 		for _, c := range cmd.Commands() {
 			if c.IsAvailableCommand() {
-				fmt.Fprintf(t, "  %-12s", c.Name())
-				t.wrap(14, 14, c.Short)
+				t.Hang(fmt.Sprintf("  %-12s", c.Name()), c.Short)
 			}
 		}
 	}
-	t.flags("Flags", cmd.LocalNonPersistentFlags())
-	t.flags("Flags of every command", cmd.Root().PersistentFlags())
-	_, err := io.WriteString(cmd.OutOrStderr(), t.String())
-	return err
+	flagsHelp(t, "Flags", cmd.LocalNonPersistentFlags())
+	flagsHelp(t, "Flags of every command", cmd.Root().PersistentFlags())
+	return t.Print(cmd.OutOrStderr())
 }
 
-// flags prints each flag on a line and its meaning below.
-func (t *text) flags(title string, set *pflag.FlagSet) {
+// flagsHelp shows each flag on a line and its meaning below.
+func flagsHelp(t *terminal.Text, title string, set *pflag.FlagSet) {
 	if !set.HasAvailableFlags() {
 		return
 	}
-	t.WriteString("\n" + title + ":\n")
+	t.Head(title + ":")
 	set.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden {
 			return
 		}
 		arg, meaning := pflag.UnquoteUsage(f)
-		t.WriteString("  " + flagName(f, arg) + "\n        ")
-		t.wrap(8, 8, meaning+flagDefault(f))
+		t.Quote("  ", flagName(f, arg))
+		t.Hang("        ", meaning+flagDefault(f))
 	})
 }
 
@@ -94,4 +97,30 @@ func flagDefault(f *pflag.Flag) string {
 		return ""
 	}
 	return " (default " + f.DefValue + ")"
+}
+
+// group makes cmd a command that is only there for its subcommands.
+func group(cmd *cobra.Command) {
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usageError(helpHint(cmd), "%s needs a command: %s", cmd.CommandPath(), strings.Join(names(cmd), ", "))
+		}
+		hint := helpHint(cmd)
+		cmd.SuggestionsMinimumDistance = 2
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			hint = "did you mean " + strings.Join(near, " or ") + "?"
+		}
+		return usageError(hint, "unknown command %q for %q", args[0], cmd.CommandPath())
+	}
+}
+
+func names(cmd *cobra.Command) []string {
+	var list []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			list = append(list, c.Name())
+		}
+	}
+	return list
 }

@@ -4,19 +4,14 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred"
-	"github.com/regcred/regcred/config"
-	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/internal/terminal"
 )
 
 // lookupFlags are the flags of the commands that look up credentials.
@@ -28,8 +23,6 @@ type lookupFlags struct {
 
 	pod, serviceAccount objectName
 	kubeFlags
-
-	subject *kubeSubject // of pod or serviceAccount; set by openKeyring
 }
 
 func addLookupFlags(cmd *cobra.Command) *lookupFlags {
@@ -45,18 +38,9 @@ func addLookupFlags(cmd *cobra.Command) *lookupFlags {
 	return l
 }
 
-// addIdentityFlags adds the flags that give a plugin a service account's identity.
-func addIdentityFlags(cmd *cobra.Command, tokenFile *string, annotations *[]string) {
-	f := cmd.Flags()
-	f.StringVar(tokenFile, "service-account-token-file", "",
-		"`file` with a service account token, for providers with tokenAttributes")
-	f.StringArrayVar(annotations, "annotation", nil,
-		"`key=value` of the service account's annotations; may be repeated")
-}
-
 // check refuses flags that do not go together.
 func (l *lookupFlags) check() error {
-	if _, err := parseAnnotations(l.annotations, l.tokenFile); err != nil {
+	if _, err := checkAnnotations(l.annotations, l.tokenFile); err != nil {
 		return err
 	}
 	if l.kubeFlags != (kubeFlags{}) && !l.pod.given() && !l.serviceAccount.given() {
@@ -92,7 +76,7 @@ func (l *lookupFlags) arguments() string {
 	add := func(flag string, values ...string) {
 		for _, value := range values {
 			if value != "" {
-				b.WriteString("--" + flag + " " + shellWord(value) + " ")
+				b.WriteString("--" + flag + " " + terminal.ShellWord(value) + " ")
 			}
 		}
 	}
@@ -109,75 +93,13 @@ func (l *lookupFlags) arguments() string {
 	return b.String()
 }
 
-// openKeyring finds, loads and validates the configuration and makes a
-// keyring of it, with the sources and in the environment of a pull on this
-// node, for the pod that l names. The caller closes the keyring, and makes its
-// requests with l.request.
-func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*config.Config, *regcred.Keyring, *origin, error) {
-	if err := l.check(); err != nil {
-		return nil, nil, nil, err
-	}
-	o, err := a.resolve("", true)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	cfg, err := a.loadValid(o)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	if l.subject, err = a.findSubject(ctx, o, l); err != nil {
-		return nil, nil, nil, err
-	}
-	if l.subject != nil {
-		a.noteSubject(l.subject)
-	}
-	k, err := a.newKeyring(cfg, o, l)
-	return cfg, k, o, err
-}
-
-func (a *app) newKeyring(cfg *config.Config, o *origin, l *lookupFlags) (*regcred.Keyring, error) {
-	opts := regcred.Options{
-		BinDir:        o.binDir,
-		Logger:        a.logger(),
-		Environ:       o.environ,
-		Dir:           o.dir,
-		PluginTimeout: a.timeout,
-	}
-	if l.subject != nil {
-		opts.ServiceAccounts = l.subject.Client
-		opts.Sources = append(opts.Sources, l.subject.unread...)
-	}
-	if !l.noNodeConfig {
-		opts.Sources = append(opts.Sources, o.dockerConfig())
-	}
-	return regcred.New(cfg, opts)
-}
-
-// dockerConfig is the keyring of the node's docker config files.
-func (o *origin) dockerConfig() regcred.AuthSource {
-	return regcred.NodeDockerConfig(regcred.NodePaths{
-		RootDir: o.rootDir,
-		WorkDir: o.dir,
-		Home:    lookupEnv(o.environ, "HOME"),
-	})
-}
-
-// lookupEnv returns the value that a process with this environment sees.
-func lookupEnv(environ []string, name string) string {
-	for i := len(environ) - 1; i >= 0; i-- {
-		if value, ok := strings.CutPrefix(environ[i], name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
-
-// request makes the question to a keyring out of the flags. The pod's own pull
-// secrets come before those of files: a kubelet has all in one keyring.
-func (l *lookupFlags) request(tgt target) (regcred.Request, error) {
+// request makes the question to a keyring out of the flags, for a subject if
+// that is not nil. The pod's own pull secrets come before those of files: a
+// kubelet has all in one keyring.
+func (l *lookupFlags) request(tgt target, s *kubeSubject) (regcred.Request, error) {
 	req := regcred.Request{Image: tgt.image, Registry: tgt.registry}
-	if l.subject != nil {
-		req.Pod, req.PullSecrets = &l.subject.pod, slices.Clone(l.subject.secrets)
+	if s != nil {
+		req.Pod, req.PullSecrets = &s.pod, slices.Clone(s.secrets)
 	}
 	for _, name := range l.pullSecrets {
 		secret, err := readPullSecret(name)
@@ -191,93 +113,16 @@ func (l *lookupFlags) request(tgt target) (regcred.Request, error) {
 	return req, err
 }
 
-// maxTokenFile and maxPullSecretFile bound files that are given by name, in bytes.
-const (
-	maxTokenFile      = 1 << 20
-	maxPullSecretFile = 16 << 20
-)
-
-// readBounded reads a file that has at most limit bytes.
-func readBounded(name string, limit int64) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("%s is larger than %s", name, bytesText(limit))
-	}
-	return data, err
-}
-
-// readIdentity reads what --service-account-token-file and --annotation name.
-func readIdentity(tokenFile string, pairs []string) (token plugin.Secret, annotations map[string]string, err error) {
-	if annotations, err = parseAnnotations(pairs, tokenFile); err != nil || tokenFile == "" {
-		return "", nil, err
-	}
-	data, err := readBounded(tokenFile, maxTokenFile)
-	if err != nil {
-		return "", nil, fmt.Errorf("--service-account-token-file: %w", err)
-	}
-	token = plugin.Secret(strings.TrimSpace(string(data)))
-	if token == "" {
-		return "", nil, fmt.Errorf("--service-account-token-file: %s is empty", tokenFile)
-	}
-	return token, annotations, nil
-}
-
-// parseAnnotations reads what --annotation says.
-func parseAnnotations(pairs []string, tokenFile string) (map[string]string, error) {
-	var annotations map[string]string
-	for _, pair := range pairs {
-		key, value, ok := strings.Cut(pair, "=")
-		if !ok || key == "" {
-			return nil, usageError("", "--annotation %q: want key=value", pair)
-		}
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[key] = value
-	}
-	if annotations != nil && tokenFile == "" {
-		return nil, usageError("", "--annotation needs --service-account-token-file: without a service account there are no annotations")
-	}
-	return annotations, nil
-}
-
-// lookup asks k. A failure of everything, or of a pull secret, is no error
-// here: it is returned as failure, beside the result that says what happened.
-func lookup(ctx context.Context, k *regcred.Keyring, req regcred.Request, repository string) (res *regcred.Result, failure *regcred.LookupError, err error) {
-	res, err = k.Lookup(ctx, req)
-	if errors.As(err, &failure) {
-		return res, failure, nil
-	}
-	if err == nil && pullSecretFailed(res.Attempts) {
-		// kubelet: MakeDockerKeyring fails as a whole, and the pull with it.
-		res.Credentials = nil
-		failure = &regcred.LookupError{Image: repository, Failed: failedOf(res.Attempts)}
-	}
-	return res, failure, err
-}
-
-func failedOf(attempts []regcred.Attempt) []regcred.Attempt {
-	return slices.DeleteFunc(slices.Clone(attempts), func(at regcred.Attempt) bool { return at.Err == nil })
-}
-
-func pullSecretFailed(attempts []regcred.Attempt) bool {
-	return slices.ContainsFunc(failedOf(attempts), func(at regcred.Attempt) bool { return at.Kind == regcred.SourcePullSecret })
-}
-
-// warnFailed tells of what failed beside something that answered, and passes
-// on what a plugin had to say of having no credentials: a kubelet drops that.
-func (a *app) warnFailed(attempts []regcred.Attempt) {
-	for _, at := range failedOf(attempts) {
-		a.warn("%v", at.Err)
-	}
-	for _, at := range attempts {
-		if said := strings.TrimSpace(at.Stderr); at.Err == nil && at.Matched == 0 && said != "" {
-			a.note("provider %q has no credentials: %s", at.Provider, said[strings.LastIndexByte(said, '\n')+1:])
+// explainCommand is how to ask about an image again, of the same configuration.
+func (a *app) explainCommand(image string) string {
+	command := "regcred explain"
+	for _, s := range []setting{a.config, a.binDir} {
+		if s.by != "" {
+			command += " --" + s.by + " " + terminal.ShellWord(s.value)
 		}
 	}
+	if a.asKubelet != "" {
+		command += " --as-kubelet=" + terminal.ShellWord(a.asKubelet)
+	}
+	return command + " " + image
 }

@@ -12,7 +12,6 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
-	"time"
 )
 
 func main() {
@@ -43,9 +42,7 @@ func endingSignals(ignored func(os.Signal) bool) []os.Signal {
 // run is the whole program without its globals. It returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
 	dir, _ := os.Getwd() // if it was deleted, what needs it says so
-	a := &app{
-		stdin: stdin, stdout: stdout, stderr: stderr,
-		environ: environ, dir: dir, root: "/", now: time.Now,
-	}
+	a := newApp(stdin, stdout, stderr, environ)
+	a.dir, a.root = dir, "/"
 	return a.run(ctx, args)
 }

@@ -4,189 +4,103 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/node"
 )
 
-// defaultRootDir is the kubelet's default of --root-dir.
-const defaultRootDir = "/var/lib/kubelet"
-
-// origin says where the configuration of a run comes from, and in whose
-// environment plugins run.
-type origin struct {
-	config string // path of the configuration, as it was given
-	binDir string // absolute; "" if not known
-	from   string // for people: "flags", "kubelet process 123", "the EKS node configuration"
-
-	kubelet int // process id; 0 if the environment is the caller's
-	environ []string
-	dir     string
-	rootDir string
-
-	kubeconfig string // of a running kubelet; "" if it has none, or the environment is the caller's
-
-	discovered bool     // the paths were found, not given: they must not be writable by others
-	via        []string // the files that name them, if any; the same goes for these
-}
-
-// environment names whose environment plugins run in.
-func (o *origin) environment() string {
-	if o.kubelet == 0 {
-		return "caller"
-	}
-	return fmt.Sprintf("kubelet pid %d", o.kubelet)
-}
+// node is this machine.
+func (a *app) node() node.Node { return node.Node{Root: a.root} }
 
 // resolve finds the configuration: from the flags, from a running kubelet
 // (--as-kubelet), or from the well-known places of a node. path, if not
 // empty, is a configuration given as an argument. Where needBinDir is false,
 // a missing bin dir is not searched for.
-func (a *app) resolve(path string, needBinDir bool) (*origin, error) {
-	o := &origin{from: "flags", environ: a.environ, dir: a.dir, rootDir: a.rootDir}
-	if err := a.takeFlags(o, path); err != nil {
-		return nil, err
-	}
-	var err error
-	switch {
-	case a.asKubelet != "":
-		err = a.takeKubelet(o)
-	case o.config == "" || o.binDir == "" && needBinDir:
-		err = a.takeDiscovered(o, needBinDir)
-	}
+func (a *app) resolve(path string, needBinDir bool) (*node.Origin, error) {
+	w, err := a.want()
 	if err != nil {
 		return nil, err
 	}
-	if o.rootDir == "" {
-		o.rootDir = defaultRootDir
+	if w.Config = a.config.value; path != "" {
+		if w.Config != "" && w.Config != path {
+			return nil, usageError("", "PATH is %q, but --%s says %q", path, a.config.by, w.Config)
+		}
+		w.Config = path
 	}
-	return o, nil
+	if a.binDir.value != "" {
+		// Plugins may run in another directory than ours, so a relative path
+		// would not mean the same there.
+		if w.BinDir, err = filepath.Abs(a.binDir.value); err != nil {
+			return nil, err
+		}
+	}
+	w.NeedBinDir, w.RootDir = needBinDir, a.rootDir
+	o, err := a.node().Find(w)
+	if err == nil && len(o.Found) > 0 {
+		a.Note("using %s: %s", o.From, strings.Join(o.Found, " "))
+	}
+	return o, err
 }
 
-func (a *app) takeFlags(o *origin, path string) error {
-	o.config = a.config.value
-	if path != "" {
-		if o.config != "" && o.config != path {
-			return usageError("", "PATH is %q, but --%s says %q", path, a.config.by, o.config)
-		}
-		o.config = path
+// environment says in whose environment a plugin runs that no configuration
+// is about.
+func (a *app) environment() (*node.Origin, error) {
+	w, err := a.want()
+	if err != nil {
+		return nil, err
 	}
+	return a.node().Environment(w)
+}
+
+func (a *app) want() (node.Want, error) {
 	if a.timeout <= 0 {
-		return usageError("", "--plugin-timeout is %v; it must be positive", a.timeout)
+		return node.Want{}, usageError("", "--plugin-timeout is %v; it must be positive", a.timeout)
 	}
-	if a.binDir.value == "" {
-		return nil
-	}
-	// Plugins may run in another directory than ours, so a relative path
-	// would not mean the same there.
-	abs, err := filepath.Abs(a.binDir.value)
-	o.binDir = abs
-	return err
-}
-
-// takeKubelet fills in what a running kubelet was started with. Flags of ours
-// win, so that a new configuration can be tried in the kubelet's environment.
-func (a *app) takeKubelet(o *origin) error {
-	k, err := a.findKubelet()
-	if err != nil {
-		return err
-	}
-	o.kubelet, o.environ, o.dir, o.kubeconfig = k.pid, k.environ, k.dir, k.path(kubeconfigFlag)
-	o.from = fmt.Sprintf("kubelet process %d", k.pid)
-	if o.config != "" || o.binDir != "" {
-		o.from += " and flags"
-	}
-	for _, v := range []struct {
-		ours *string
-		flag string
-	}{{&o.config, configFlag}, {&o.binDir, binDirFlag}} {
-		if *v.ours != "" {
-			continue
-		}
-		if *v.ours = k.path(v.flag); *v.ours == "" {
-			return withHint(fmt.Errorf("kubelet process %d runs without --%s, so it has no credential providers", k.pid, v.flag),
-				"give the path with --"+v.flag+" to see what it would do with one")
-		}
-	}
-	if o.rootDir == "" {
-		o.rootDir = k.path("root-dir")
-	}
-	return nil
-}
-
-// takeDiscovered fills in what was not given from the first well-known
-// location, and says so.
-func (a *app) takeDiscovered(o *origin, needBinDir bool) error {
-	loc, err := a.discover()
-	if err != nil {
-		return err
-	}
-	if loc == nil {
-		return notDiscovered(o, needBinDir)
-	}
-	var took []string
-	if o.config == "" {
-		o.config = loc.config
-		took = append(took, "--config "+loc.config)
-	}
-	if o.binDir == "" {
-		o.binDir = loc.binDir
-		took = append(took, "--bin-dir "+loc.binDir)
-	}
-	o.from, o.discovered, o.via = loc.name, true, loc.via
-	a.note("using %s: %s", loc.name, strings.Join(took, " "))
-	return nil
-}
-
-func notDiscovered(o *origin, needBinDir bool) error {
-	hint := "give both --config and --bin-dir, or --as-kubelet to take those of the running kubelet"
-	if !needBinDir {
-		hint = "give its path with --config, or --as-kubelet to take that of the running kubelet"
-	}
-	if o.config == "" && (o.binDir == "" || !needBinDir) {
-		return withHint(errors.New("no credential provider configuration: none was given, and none is in the places where nodes have it"), hint)
-	}
-	given, missing := "--config", "--bin-dir"
-	if o.config == "" {
-		given, missing = missing, given
-	}
-	return usageError(hint, "%s is given without %s, and no node configuration was found to take it from; a kubelet would not start either", given, missing)
+	return node.Want{AsKubelet: a.asKubelet, Environ: a.environ, Dir: a.dir}, nil
 }
 
 // loadValid loads the configuration and refuses one with which a kubelet
 // would not start.
-func (a *app) loadValid(o *origin) (*config.Config, error) {
-	cfg, err := config.Load(o.config)
+func (a *app) loadValid(o *node.Origin) (*config.Config, error) {
+	cfg, err := config.Load(o.Config)
 	if err == nil {
 		err = cfg.Validate()
 	}
-	if err := denied(err); err != nil {
+	if err := node.Denied(err); err != nil {
 		return nil, err
 	}
 	if err != nil {
-		return nil, withHint(err, fmt.Sprintf("a kubelet would not start with this configuration; mend it and run \"regcred validate %s\"", o.config))
-	}
-	if !o.discovered {
-		return cfg, nil
+		return nil, withHint(err, fmt.Sprintf("a kubelet would not start with this configuration; mend it and run \"regcred validate %s\"", o.Config))
 	}
 	return cfg, a.checkTrust(o, cfg)
 }
 
-// denied returns err, with what to do, if it is that this user may not read,
-// write or connect, and else nil. Of a configuration that is no verdict of a
-// kubelet, which is root.
-func denied(err error) error {
-	if !errors.Is(err, fs.ErrPermission) {
+// checkTrust refuses a configuration that was found, not given, where others
+// may change it.
+func (a *app) checkTrust(o *node.Origin, cfg *config.Config) error {
+	if !o.Discovered {
 		return nil
 	}
-	hint := ""
-	if os.Geteuid() != 0 {
-		hint = "run it as root (sudo)"
+	return a.node().CheckTrust(o, doctor.Names(cfg))
+}
+
+// nodeDockerConfig is the keyring of the node's docker config files.
+func nodeDockerConfig(o *node.Origin) regcred.AuthSource {
+	return regcred.NodeDockerConfig(regcred.NodePaths{
+		RootDir: o.RootDir,
+		WorkDir: o.Dir,
+		Home:    node.Getenv(o.Environ, "HOME"),
+	})
+}
+
+func describeEnvironment(env string) string {
+	if env == "caller" {
+		return "the caller's, not the kubelet's; --as-kubelet takes the kubelet's"
 	}
-	return withHint(err, hint)
+	return "that of " + strings.Replace(env, "pid", "process", 1)
 }

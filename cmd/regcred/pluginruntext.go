@@ -11,36 +11,34 @@ import (
 	"strings"
 	"time"
 
-	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
 )
 
 // renderPluginRun lays out one exchange.
-func (a *app) renderPluginRun(r *pluginRunReport) *text {
-	t := a.newText()
-	t.pair("plugin", r.Path)
-	t.pair("arguments", r.arguments())
-	t.pair("environment", describeEnvironment(r.Environment))
+func (a *app) renderPluginRun(r *pluginRunReport) *terminal.Text {
+	t := a.Text()
+	t.Pair("plugin", r.Path)
+	t.Pair("arguments", r.arguments())
+	t.Pair("environment", describeEnvironment(r.Environment))
 	if len(r.Env) > 0 {
-		t.pair("", "with "+strings.Join(r.Env, ", ")+" from the configuration (values not shown)")
+		t.Pair("", "with "+strings.Join(r.Env, ", ")+" from the configuration (values not shown)")
 	}
-	t.head("stdin")
-	t.document(r.Request)
+	t.Head("stdin")
+	renderDocument(t, r.Request)
 	if r.Response != nil {
 		head := "stdout"
 		if r.outOfTree {
 			head += ", in today's terms"
 		}
-		t.head(head)
-		t.document(r.Response)
+		t.Head(head)
+		renderDocument(t, r.Response)
 	}
 	if r.Stderr != "" {
-		t.head("stderr")
-		for line := range strings.Lines(r.Stderr) {
-			t.WriteString("  " + printable(strings.TrimRight(line, "\r\n")) + "\n")
-		}
+		t.Head("stderr")
+		t.Quote("  ", r.Stderr)
 	}
-	t.head("result")
+	t.Head("result")
 	a.renderPluginResult(t, r)
 	return t
 }
@@ -56,54 +54,39 @@ func (r *pluginRunReport) arguments() string {
 	return "get-credentials, " + hidden(r.Args-1)
 }
 
-// hostOf is who runs a provider's plugin and judges its answer.
-func hostOf(p *config.Provider) string {
-	if p.APIVersion == plugin.OutOfTree {
-		return "regcred"
-	}
-	return "the kubelet"
-}
-
-func hidden(n int) string {
-	if n == 0 {
-		return "none"
-	}
-	return fmt.Sprintf("%d (values not shown)", n)
-}
-
-// document prints a value as indented JSON. Its strings are escaped by JSON.
-func (t *text) document(v any) {
-	data, err := json.MarshalIndent(v, "  ", "  ")
+// renderDocument shows a value as indented JSON.
+func renderDocument(t *terminal.Text, v any) {
+	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return // of our own plain structs none can fail
 	}
-	t.WriteString("  " + printable(string(data)) + "\n")
+	t.Quote("  ", string(data))
 }
 
-func (a *app) renderPluginResult(t *text, r *pluginRunReport) {
-	took := fmt.Sprintf("exit code %d after %s", r.ExitCode, millis(r.DurationSeconds))
+func (a *app) renderPluginResult(t *terminal.Text, r *pluginRunReport) {
+	took := fmt.Sprintf("exit code %d after %s", r.ExitCode, terminal.Millis(r.DurationSeconds))
 	switch {
 	case r.Stage == plugin.StageStart:
 		took = "was not started"
 	case r.ExitCode < 0:
-		took = "did not exit by itself; " + millis(r.DurationSeconds)
+		took = "did not exit by itself; " + terminal.Millis(r.DurationSeconds)
 	}
 	if !r.Accepted {
-		t.item(markFail, took)
-		t.detail("%s drops this: %s: %s", r.host, r.Stage, r.Error)
+		t.Item(terminal.Fail, took)
+		t.Detail("%s drops this: %s: %s", r.host, r.Stage, r.Error)
 		if r.StdoutBytes != nil && *r.StdoutBytes > 0 {
-			t.detail("stdout had %s, not shown: it may hold a password", count(*r.StdoutBytes, "byte"))
+			t.Detail("stdout had %s, not shown: it may hold a password", terminal.Count(*r.StdoutBytes, "byte"))
 		}
 		return
 	}
-	m := markOK
+	m := terminal.OK
 	if r.Credentials == 0 {
-		m = markNone
+		m = terminal.None
 	}
-	t.item(m, took)
-	t.detail("%s accepts this: %s, good for %s%s", r.host, count(len(r.Response.Auth), "credential"), scope(r.Response.CacheKeyType), kept(r.Response.duration))
+	t.Item(m, took)
+	t.Detail("%s accepts this: %s, good for %s%s", r.host, terminal.Count(len(r.Response.Auth), "credential"), scope(r.Response.CacheKeyType), kept(r.Response.duration))
 	if keys := slices.Sorted(maps.Keys(r.Response.Auth)); len(keys) > 0 && r.Credentials == 0 {
-		t.detail("none of its keys matches the image: %s", strings.Join(keys, ", "))
+		t.Detail("none of its keys matches the image: %s", strings.Join(keys, ", "))
 	}
 }
 
@@ -114,5 +97,5 @@ func kept(d *time.Duration) string {
 	case *d <= 0:
 		return ", not cached"
 	}
-	return ", kept for " + span(*d)
+	return ", kept for " + terminal.Span(*d)
 }

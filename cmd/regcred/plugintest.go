@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/plugintest"
 )
@@ -32,22 +33,6 @@ type pluginTestFlags struct {
 	checks      []string
 	list        bool
 	strict      bool
-}
-
-// pluginTestReport is the result of "regcred plugin test -o json". No secret
-// can be in it: findings hold none.
-type pluginTestReport struct {
-	Path            string                      `json:"path"`
-	Provider        string                      `json:"provider,omitempty"` // of the configuration, if one was given
-	Environment     string                      `json:"environment"`        // "caller" or "kubelet pid N"
-	Args            int                         `json:"args"`               // how many; their values may be secrets
-	Env             []string                    `json:"env"`                // names that the run adds
-	Images          []string                    `json:"images"`
-	Passed          bool                        `json:"passed"` // exit code 0
-	Checks          int                         `json:"checks"`
-	Counts          map[plugintest.Severity]int `json:"counts"` // of checks, by the worst that each found
-	Findings        []plugintest.Finding        `json:"findings"`
-	DurationSeconds float64                     `json:"durationSeconds"`
 }
 
 func (a *app) pluginTestCmd() *cobra.Command {
@@ -103,19 +88,16 @@ func (f *pluginTestFlags) register(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.env, "env", nil,
 		"`NAME=value` for the plugin's environment, in every run; NAME alone takes the value from the environment; may be repeated")
 	f.apiVersion = &choice{values: []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1, plugin.OutOfTree}}
-	flags.Var(f.apiVersion, "api-version", "the `version` to speak, as in a configuration: "+strings.Join(f.apiVersion.values, " | ")+
+	f.apiVersion.register(cmd, "api-version", "", "the `version` to speak, as in a configuration: "+strings.Join(f.apiVersion.values, " | ")+
 		", of which the last is that of a RegistryCredentialConfig (default: the first that is answered, without that one)")
 	addIdentityFlags(cmd, &f.tokenFile, &f.annotations)
 	f.cacheType = &choice{values: []string{string(config.CachePerServiceAccount), string(config.CachePerToken)}}
-	flags.Var(f.cacheType, "cache-type", "the `cacheType` of the tokenAttributes that the plugin is made for: ServiceAccount | Token")
+	f.cacheType.register(cmd, "cache-type", "", "the `cacheType` of the tokenAttributes that the plugin is made for: ServiceAccount | Token")
 	flags.BoolVar(&f.required, "require-service-account", false, "the tokenAttributes that the plugin is made for have requireServiceAccount: true")
 	flags.StringSliceVar(&f.checks, "check", nil, "run only the check with this `id`; may be repeated")
 	flags.BoolVar(&f.list, "list", false, "list the checks and run nothing")
 	flags.BoolVar(&f.strict, "strict", false, "fail on warnings too")
-	// It can only fail for a flag that does not exist.
-	_ = cmd.RegisterFlagCompletionFunc("check", cobra.FixedCompletions(checkIDs(), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("api-version", cobra.FixedCompletions(f.apiVersion.values, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("cache-type", cobra.FixedCompletions(f.cacheType.values, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "check", checkIDs())
 }
 
 // argList is a flag that adds to a list of arguments; split is for one that
@@ -137,14 +119,6 @@ func (l *argList) Set(v string) error {
 	return nil
 }
 
-func checkIDs() []string {
-	var ids []string
-	for _, c := range plugintest.Checks() {
-		ids = append(ids, c.ID)
-	}
-	return ids
-}
-
 // knownChecks refuses an id of --check that there is not.
 func knownChecks(ids []string) error {
 	for _, id := range ids {
@@ -163,9 +137,9 @@ func (a *app) listChecks(out io.Writer, f *pluginTestFlags) error {
 		return len(f.checks) > 0 && !slices.Contains(f.checks, c.ID)
 	})
 	if f.output.value == "json" {
-		return writeJSON(out, checks)
+		return terminal.WriteJSON(out, checks)
 	}
-	return a.renderChecks(checks).print(out)
+	return a.renderChecks(checks).Print(out)
 }
 
 func (a *app) pluginTest(ctx context.Context, out io.Writer, f *pluginTestFlags, path string) error {
@@ -176,65 +150,23 @@ func (a *app) pluginTest(ctx context.Context, out io.Writer, f *pluginTestFlags,
 	if err != nil {
 		return err
 	}
-	bars := a.newCheckProgress()
-	s.options.Only, s.options.Progress = f.checks, bars.check
-	begin := a.now()
+	bars := a.Checks(idWidth())
+	s.options.Only, s.options.Progress = f.checks, bars.At
+	begin := a.Now()
 	findings := plugintest.Run(ctx, s.command, s.options)
-	bars.close()
+	bars.Close()
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("test %s: %w", s.command.Path, err)
 	}
 	r := newPluginTestReport(s, findings, f.strict)
-	r.DurationSeconds = seconds(a.now().Sub(begin).Round(time.Millisecond))
+	r.DurationSeconds = seconds(a.Now().Sub(begin).Round(time.Millisecond))
 	if f.output.value == "json" {
-		err = writeJSON(out, r)
+		err = terminal.WriteJSON(out, r)
 	} else {
-		err = a.renderPluginTest(r).print(out)
+		err = a.renderPluginTest(r).Print(out)
 	}
 	if err != nil || r.Passed {
 		return err
 	}
 	return exit(exitFailed)
-}
-
-func newPluginTestReport(s *subject, findings []plugintest.Finding, strict bool) *pluginTestReport {
-	r := &pluginTestReport{
-		Path:        s.command.Path,
-		Provider:    s.provider,
-		Environment: s.environment,
-		Args:        len(s.command.Args),
-		Env:         []string{},
-		Images:      s.options.Images,
-		Counts:      map[plugintest.Severity]int{},
-		Findings:    findings,
-	}
-	for _, entry := range s.command.Env {
-		name, _, _ := strings.Cut(entry, "=")
-		r.Env = append(r.Env, name)
-	}
-	for _, severity := range severities() {
-		r.Counts[severity] = 0
-	}
-	for _, severity := range worstByCheck(findings) {
-		r.Counts[severity]++
-		r.Checks++
-	}
-	r.Passed = r.Counts[plugintest.Error] == 0 && (!strict || r.Counts[plugintest.Warning] == 0)
-	return r
-}
-
-// severities are all that there are, in rising order.
-func severities() []plugintest.Severity {
-	return []plugintest.Severity{plugintest.Pass, plugintest.Skip, plugintest.Info, plugintest.Warning, plugintest.Error}
-}
-
-// worstByCheck returns the worst that each check found, by its id.
-func worstByCheck(findings []plugintest.Finding) map[string]plugintest.Severity {
-	worst := map[string]plugintest.Severity{}
-	for _, f := range findings {
-		if slices.Index(severities(), f.Severity) > slices.Index(severities(), worst[f.Check]) {
-			worst[f.Check] = f.Severity
-		}
-	}
-	return worst
 }

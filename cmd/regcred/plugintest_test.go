@@ -145,7 +145,8 @@ func TestSubjectConfigured(t *testing.T) {
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	a := &app{stderr: os.Stderr, environ: []string{"WHO=caller"}, dir: dir, root: dir, timeout: plugin.DefaultTimeout}
+	a := newApp(nil, nil, os.Stderr, []string{"WHO=caller"})
+	a.dir, a.root, a.timeout = dir, dir, plugin.DefaultTimeout
 	a.config.value, a.binDir.value = config, bin
 	f := &pluginTestFlags{
 		args: []string{"two"}, env: []string{"B=2", "WHO"}, images: []string{"registry.example/app:1"},

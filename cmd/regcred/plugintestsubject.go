@@ -14,6 +14,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/plugintest"
 )
@@ -78,12 +79,12 @@ func (a *app) takeProvider(s *subject, name string) (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := slices.Index(configNames(cfg), name)
+	i := slices.Index(doctor.Names(cfg), name)
 	if i < 0 {
-		return nil, withHint(fmt.Errorf("no provider %q in %s", name, o.config), "it has: "+strings.Join(configNames(cfg), ", "))
+		return nil, withHint(fmt.Errorf("no provider %q in %s", name, o.Config), "it has: "+strings.Join(doctor.Names(cfg), ", "))
 	}
 	p := &cfg.Providers[i]
-	s.provider, s.environment, s.command = name, o.environment(), a.command(p, o)
+	s.provider, s.environment, s.command = name, o.Environment(), a.command(p, o)
 	return cfg, a.takeTokenAttributes(s, p)
 }
 
@@ -114,8 +115,9 @@ func (a *app) takeTokenAttributes(s *subject, p *config.Provider) error {
 
 // takeExecutable fills in an executable that no configuration is about.
 func (a *app) takeExecutable(s *subject, path string) error {
-	if a.timeout <= 0 {
-		return usageError("", "--plugin-timeout is %v; it must be positive", a.timeout)
+	o, err := a.environment()
+	if err != nil {
+		return err
 	}
 	if !filepath.IsAbs(path) {
 		abs, err := filepath.Abs(filepath.Join(a.binDir.value, path))
@@ -124,16 +126,8 @@ func (a *app) takeExecutable(s *subject, path string) error {
 		}
 		path = abs
 	}
-	o := &origin{environ: a.environ, dir: a.dir}
-	if a.asKubelet != "" {
-		k, err := a.findKubelet()
-		if err != nil {
-			return err
-		}
-		o.kubelet, o.environ, o.dir = k.pid, k.environ, k.dir
-	}
-	s.environment = o.environment()
-	s.command = plugin.Command{Path: path, Environ: o.environ, Dir: o.dir, Timeout: a.timeout}
+	s.environment = o.Environment()
+	s.command = plugin.Command{Path: path, Environ: o.Environ, Dir: o.Dir, Timeout: a.timeout}
 	return nil
 }
 
@@ -166,13 +160,9 @@ func (f *pluginTestFlags) serviceAccount() (*plugintest.ServiceAccount, error) {
 	if err != nil {
 		return nil, err
 	}
-	annotations := map[string]string{}
-	for _, pair := range f.annotations {
-		key, value, ok := strings.Cut(pair, "=")
-		if !ok || key == "" {
-			return nil, usageError("", "--annotation %q: want key=value", pair)
-		}
-		annotations[key] = value
+	annotations, err := parseAnnotations(f.annotations)
+	if err != nil {
+		return nil, err
 	}
 	if token == "" && len(annotations) == 0 && f.cacheType.value == "" && !f.required {
 		return nil, nil
@@ -220,7 +210,7 @@ func (a *app) testImages(cfg *config.Config, provider string, images []string) (
 		}
 		for i, p := range e.Providers {
 			if p.Name == provider && !p.Matched {
-				a.note("%s would not ask %s about %s: give an image of its own with --image", hostOf(&cfg.Providers[i]), provider, e.Repository)
+				a.Note("%s would not ask %s about %s: give an image of its own with --image", hostOf(&cfg.Providers[i]), provider, e.Repository)
 			}
 		}
 		list = append(list, e.Repository)

@@ -12,7 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/pull"
+	"github.com/regcred/regcred/internal/terminal"
 )
 
 func (a *app) prepullCmd() *cobra.Command {
@@ -37,7 +39,7 @@ The exit code is 0 if every image is there in the end, and 1 otherwise.`,
   sudo regcred prepull -f images.txt --parallel 8 -o json`,
 		Args: atMost(),
 	}
-	f := &runtimeFlags{endpoint: autoEndpoint}
+	f := &runtimeFlags{endpoint: node.AutoEndpoint}
 	var list string
 	cmd.Flags().StringVarP(&list, "file", "f", "", "`list` of images, one on a line; \"-\" is standard input (required)")
 	f.register(cmd, pull.PullIfNotPresent, pull.PullAlways, pull.PullNever)
@@ -123,7 +125,7 @@ func readList(name string, stdin io.Reader) ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(stdin, maxImageList+1))
 	if err == nil && len(data) > maxImageList {
-		err = fmt.Errorf("standard input is larger than %s", bytesText(maxImageList))
+		err = fmt.Errorf("standard input is larger than %s", terminal.Bytes(maxImageList))
 	}
 	return data, err
 }
@@ -132,7 +134,7 @@ func readList(name string, stdin io.Reader) ([]byte, error) {
 func badLines(name string, bad []error) error {
 	const most = 10
 	if n := len(bad) - most; n > 0 {
-		bad = append(bad[:most:most], fmt.Errorf("%s: %s more are not images", name, count(n, "line")))
+		bad = append(bad[:most:most], fmt.Errorf("%s: %s more are not images", name, terminal.Count(n, "line")))
 	}
-	return &exitError{code: exitFailed, err: errors.Join(bad...), hint: "nothing was pulled; mend the list"}
+	return withHint(errors.Join(bad...), "nothing was pulled; mend the list")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/pull"
+	"github.com/regcred/regcred/internal/terminal"
 )
 
 // What became of an image that was to be pulled into a runtime;
@@ -87,41 +88,34 @@ func countOutcomes(reports []imageReport) map[string]int {
 
 // writeImage prints what became of an image.
 func (a *app) writeImage(out io.Writer, r *imageReport) error {
-	t := a.newText()
+	t := a.Text()
 	switch r.Outcome {
 	case outcomePulled:
-		t.line(markOK, r.Image+": "+r.howPulled())
+		t.Line(terminal.OK, r.Image+": "+r.howPulled())
 	case outcomePresent:
-		t.line(markOK, r.Image+": present")
+		t.Line(terminal.OK, r.Image+": present")
 	case outcomeCanceled:
-		t.line(markSkip, r.Image+": interrupted")
+		t.Line(terminal.Skip, r.Image+": interrupted")
 	default:
-		t.line(markFail, r.Image+": "+r.Error)
+		t.Line(terminal.Fail, r.Image+": "+r.Error)
 	}
-	return t.print(out)
+	return t.Print(out)
 }
 
 func (r *imageReport) howPulled() string {
 	text := "pulled"
 	if r.Size > 0 {
-		text += " " + bytesText(r.Size)
+		text += " " + terminal.Bytes(r.Size)
 	}
-	text += " in " + took(r.DurationSeconds)
+	text += " in " + terminal.Took(r.DurationSeconds)
 	if r.Credential == nil {
 		return text + " without credentials"
 	}
 	text += " with " + loginText(r.Credential)
 	if n := len(r.Failed); n > 0 {
-		text += fmt.Sprintf(", after %s failed", count(n, "credential"))
+		text += fmt.Sprintf(", after %s failed", terminal.Count(n, "credential"))
 	}
 	return text
-}
-
-func took(s float64) string {
-	if s < 1 {
-		return millis(s)
-	}
-	return fmt.Sprintf("%.1f s", s)
 }
 
 // writeSummary prints the counts, unless there is but one image.
@@ -138,12 +132,12 @@ func (a *app) writeSummary(out io.Writer, r *runtimeReport) error {
 			parts = append(parts, fmt.Sprintf("%d %s", n, o.words))
 		}
 	}
-	m := markOK
+	m := terminal.OK
 	if r.Counts[outcomePulled]+r.Counts[outcomePresent] < len(r.Images) {
-		m = markFail
+		m = terminal.Fail
 	}
-	t := a.newText()
-	t.WriteByte('\n')
-	t.line(m, fmt.Sprintf("%s: %s", count(len(r.Images), "image"), strings.Join(parts, ", ")))
-	return t.print(out)
+	t := a.Text()
+	t.Blank()
+	t.Line(m, fmt.Sprintf("%s: %s", terminal.Count(len(r.Images), "image"), strings.Join(parts, ", ")))
+	return t.Print(out)
 }

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/pull"
+	"github.com/regcred/regcred/internal/terminal"
 )
 
 // runtimeFlags say into which container runtime images are pulled, and how.
@@ -42,13 +45,11 @@ func (r *runtimeFlags) register(cmd *cobra.Command, policies ...pull.Policy) {
 	f := cmd.Flags()
 	f.StringVar(&r.endpoint, "runtime-endpoint", r.endpoint,
 		"`socket` of the container runtime to pull into, unix:///path; \"auto\" takes that of the kubelet in --as-kubelet, or the one that is in a usual place")
-	f.Var(r.policy, "pull-policy", "`policy` of when to pull into the runtime, as a container's imagePullPolicy: "+strings.Join(r.policy.values, " | "))
+	r.policy.register(cmd, "pull-policy", "", "`policy` of when to pull into the runtime, as a container's imagePullPolicy: "+strings.Join(r.policy.values, " | "))
 	f.DurationVar(&r.timeout, "timeout", 30*time.Minute, "the longest `time` that one image may take to get into the runtime; 0 for none")
 	f.BoolVar(&r.allowAllPods, "allow-all-pods", false,
 		"use credentials of a pod for a runtime (--pod, --service-account, --pull-secret, --service-account-token-file) all the same: "+
 			"the kubelet knows nothing of such a pull, and so every pod of this node may use the image, without any credential (KEP-2535)")
-	// It can only fail for a flag that does not exist.
-	_ = cmd.RegisterFlagCompletionFunc("pull-policy", cobra.FixedCompletions(r.policy.values, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // check refuses flags that do not go together.
@@ -59,7 +60,7 @@ func (r *runtimeFlags) check() error {
 	if r.parallel < 1 {
 		return usageError("", "--parallel is %d; it must be 1 or more", r.parallel)
 	}
-	if r.endpoint != autoEndpoint {
+	if r.endpoint != node.AutoEndpoint {
 		if _, err := pull.SocketPath(r.endpoint); err != nil {
 			return usageError("", "%w", err)
 		}
@@ -85,7 +86,7 @@ type runtimePulls struct {
 	req     regcred.Request // without image
 	runtime *pull.Runtime
 	gone    atomic.Bool // the runtime, and the rest need not be tried
-	bars    *pullProgress
+	bars    *terminal.Images
 
 	mu   sync.Mutex // guards what follows, and what is written
 	out  io.Writer
@@ -97,44 +98,41 @@ func (a *app) pullIntoRuntime(ctx context.Context, out io.Writer, f *runtimeFlag
 	if err := f.check(); err != nil {
 		return err
 	}
-	cfg, k, o, err := a.openKeyring(ctx, f.lookupFlags)
+	s, err := a.openKeyring(ctx, f.lookupFlags)
 	if err != nil {
 		return err
 	}
-	defer k.Close()
-	p := &runtimePulls{a: a, f: f, k: k, out: out, said: map[string]bool{}}
-	if p.req, err = f.request(target{}); err != nil {
+	defer s.Close()
+	p := &runtimePulls{a: a, f: f, k: s.Keyring, out: out, said: map[string]bool{}}
+	if p.req, err = f.request(target{}, s.subject); err != nil {
 		return err
 	}
 	var list []wanted
 	for _, image := range images {
-		ex, err := a.explainTarget(cfg, target{image: image})
+		ex, err := a.explainTarget(s.cfg, target{image: image})
 		if err != nil {
 			return err
 		}
 		list = append(list, wanted{image, ex.Repository})
 	}
-	endpoint, err := a.runtimeEndpoint(f.endpoint, o)
+	endpoint, err := a.node().RuntimeEndpoint(f.endpoint, s.origin)
 	if err != nil {
 		return err
 	}
-	p.runtime, err = pull.DialRuntime(ctx, endpoint, pull.RuntimeOptions{Refused: k.Invalidate})
-	if err := denied(err); err != nil {
-		return err
-	}
+	p.runtime, err = pull.DialRuntime(ctx, endpoint, pull.RuntimeOptions{Refused: s.Invalidate})
 	if err != nil {
-		return err
+		return cmp.Or(node.Denied(err), err)
 	}
 	defer p.runtime.Close()
-	if f.endpoint == autoEndpoint {
-		a.note("pulling into %s at %s", p.runtime, endpoint)
+	if f.endpoint == node.AutoEndpoint {
+		a.Note("pulling into %s at %s", p.runtime, endpoint)
 	}
 	return p.run(ctx, endpoint, list)
 }
 
 // run pulls the images, so many at a time.
 func (p *runtimePulls) run(ctx context.Context, endpoint string, list []wanted) error {
-	p.bars = p.a.newPullProgress(ctx, len(list))
+	p.bars = p.a.Images(ctx, len(list))
 	reports := make([]imageReport, len(list))
 	var g errgroup.Group
 	g.SetLimit(p.f.parallel)
@@ -145,7 +143,7 @@ func (p *runtimePulls) run(ctx context.Context, endpoint string, list []wanted) 
 		})
 	}
 	err := g.Wait() // only of writing
-	p.bars.close()
+	p.bars.Close()
 	if err != nil {
 		return err
 	}
@@ -154,7 +152,7 @@ func (p *runtimePulls) run(ctx context.Context, endpoint string, list []wanted) 
 		Policy:  p.f.policy.value, Images: reports, Counts: countOutcomes(reports),
 	}
 	if p.f.format.value == "json" {
-		err = writeJSON(p.out, report)
+		err = terminal.WriteJSON(p.out, report)
 	} else {
 		err = p.a.writeSummary(p.out, report)
 	}
@@ -168,12 +166,12 @@ func (p *runtimePulls) pull(ctx context.Context, w wanted) imageReport {
 		r.Outcome = outcomeNotBegun
 		return r
 	}
-	defer p.bars.begin(w.image)()
+	defer p.bars.Begin(w.image)()
 	began := time.Now()
 	pullCtx := ctx
 	if t := p.f.timeout; t > 0 {
 		var cancel context.CancelFunc
-		pullCtx, cancel = context.WithTimeoutCause(ctx, t, fmt.Errorf("not done within --timeout %s: %w", span(t), context.DeadlineExceeded))
+		pullCtx, cancel = context.WithTimeoutCause(ctx, t, fmt.Errorf("not done within --timeout %s: %w", terminal.Span(t), context.DeadlineExceeded))
 		defer cancel()
 	}
 	var attempts []regcred.Attempt
@@ -230,7 +228,7 @@ func (p *runtimePulls) warn(attempts []regcred.Attempt) {
 		}
 	}
 	above := *p.a
-	above.stderr = p.bars.above(p.a.stderr)
+	above.Stderr = p.bars.Above(p.a.Stderr)
 	above.warnFailed(fresh)
 }
 
@@ -241,7 +239,7 @@ func (p *runtimePulls) tell(r *imageReport) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.a.writeImage(p.bars.above(p.out), r)
+	return p.a.writeImage(p.bars.Above(p.out), r)
 }
 
 // verdict is the error of a run in which an image failed.
@@ -250,7 +248,7 @@ func (p *runtimePulls) verdict(r *runtimeReport) error {
 	if bad == 0 {
 		return nil
 	}
-	err := fmt.Errorf("%d of %s not pulled", bad, count(len(r.Images), "image"))
+	err := fmt.Errorf("%d of %s not pulled", bad, terminal.Count(len(r.Images), "image"))
 	for _, image := range r.Images {
 		if image.Outcome == outcomeFailed && p.f.policy.value != string(pull.PullNever) { // which looks nothing up
 			return withHint(err, fmt.Sprintf("run %q to see where its credentials come from", p.a.explainCommand(p.f.arguments()+image.Image)))

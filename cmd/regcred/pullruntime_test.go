@@ -272,7 +272,7 @@ func TestPrepullRuntimeGone(t *testing.T) {
 	defer r.Close()
 	var out, errOut strings.Builder
 	p := &runtimePulls{
-		a: &app{stderr: &errOut}, runtime: r, out: &out, k: newTestKeyring(t), said: map[string]bool{},
+		a: newApp(nil, nil, &errOut, nil), runtime: r, out: &out, k: newTestKeyring(t), said: map[string]bool{},
 		f: &runtimeFlags{parallel: 1, policy: &choice{value: "Always"}, format: &choice{value: "text"}, lookupFlags: &lookupFlags{}},
 	}
 	err = p.run(t.Context(), server.Socket, []wanted{{"a.example/a:v1", "a.example/a"}, {"a.example/b:v1", "a.example/b"}, {"a.example/c:v1", "a.example/c"}})

@@ -6,22 +6,12 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/regcred/regcred"
-)
-
-// The types of a pull secret, and the keys under which its data is.
-const (
-	typeDockerConfigJSON = "kubernetes.io/dockerconfigjson"
-	keyDockerConfigJSON  = ".dockerconfigjson"
-	typeDockercfg        = "kubernetes.io/dockercfg"
-	keyDockercfg         = ".dockercfg"
+	"github.com/regcred/regcred/internal/doctor"
 )
 
 // pullSecretFile is what may be in a file given as --pull-secret.
@@ -56,8 +46,8 @@ func readPullSecret(name string) (*regcred.PullSecret, error) {
 	if f.Kind == "" && f.Auths != nil {
 		return &regcred.PullSecret{
 			Name: filepath.Base(name),
-			Type: typeDockerConfigJSON,
-			Data: map[string][]byte{keyDockerConfigJSON: data},
+			Type: doctor.TypeDockerConfigJSON,
+			Data: map[string][]byte{doctor.KeyDockerConfigJSON: data},
 		}, nil
 	}
 	if f.Kind != "Secret" {
@@ -81,29 +71,8 @@ func (f *pullSecretFile) secret(name string) (*regcred.PullSecret, error) {
 		Type:      f.Type,
 		Data:      data,
 	}
-	if why := passedOver(s); why != "" {
+	if why := doctor.PassedOver(s); why != "" {
 		return nil, fmt.Errorf("%s is a Secret %s", name, why)
 	}
 	return s, nil
-}
-
-// passedOver says of a secret that the kubelet passes over without a word what
-// it is; "" if it is a pull secret.
-func passedOver(s *regcred.PullSecret) string {
-	key, ok := map[string]string{typeDockerConfigJSON: keyDockerConfigJSON, typeDockercfg: keyDockercfg}[s.Type]
-	switch {
-	case !ok:
-		return fmt.Sprintf("of type %q, which no kubelet takes as a pull secret; want %s", s.Type, typeDockerConfigJSON)
-	case len(s.Data[key]) == 0:
-		return fmt.Sprintf("of type %s without data under %q; its keys: %s", s.Type, key, orNone(s.Data))
-	}
-	return ""
-}
-
-// orNone lists the keys of a secret's data.
-func orNone(data map[string][]byte) string {
-	if len(data) == 0 {
-		return "none"
-	}
-	return strings.Join(slices.Sorted(maps.Keys(data)), ", ")
 }

@@ -12,9 +12,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/terminal"
 )
 
 // rbacFlags are the flags of "regcred rbac".
@@ -52,7 +56,7 @@ The exit code is 0, or 3 if nothing is needed.`,
 	flags := cmd.Flags()
 	flags.Var(&f.serviceAccount, "service-account", "the service account as which regcred runs, in place of the kubelets")
 	flags.StringVar(&f.user, "user", "", "`name` of the user as whom regcred runs, in place of the kubelets")
-	flags.StringVar(&f.group, "group", "", "`name` of the group as which regcred runs, in place of the kubelets (default "+nodesGroup+")")
+	flags.StringVar(&f.group, "group", "", "`name` of the group as which regcred runs, in place of the kubelets (default "+doctor.NodesGroup+")")
 	flags.StringArrayVar(&f.namespaces, "namespace", nil, "`namespace` of the pods, for a role there in place of one for the whole cluster; may be repeated")
 	flags.BoolVar(&f.pullSecrets, "pull-secrets", false, "allow to read secrets too, for the image pull secrets of pods")
 	flags.StringVar(&f.name, "name", "", "`name` of the roles and bindings (default regcred-kubelet for kubelets, otherwise regcred)")
@@ -75,65 +79,48 @@ func (a *app) rbac(out io.Writer, f *rbacFlags, path string) error {
 	if err != nil {
 		return err
 	}
-	audiences := audiencesOf(cfg)
+	audiences := doctor.Audiences(cfg)
 	rules := a.rules(f, who, audiences)
 	if len(rules) == 0 {
 		return exit(exitEmpty)
 	}
-	if slices.Contains(audiences, "*") && who.isNode() {
-		a.warn("the audience \"*\" is RBAC's word for all: the role lets kubelets request tokens for any audience")
+	if slices.Contains(audiences, "*") && isNode(who) {
+		a.Warn("the audience \"*\" is RBAC's word for all: the role lets kubelets request tokens for any audience")
 	}
 	objects := f.objects(who, rules)
 	if f.output.value == "json" {
-		return writeJSON(out, rbacList{"v1", "List", objects})
+		return terminal.WriteJSON(out, rbacList{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, objects})
 	}
 	return writeManifests(out, rbacComment(who, cfg), objects)
 }
 
-// audienceVerb is what a node must be allowed for each audience that no
-// volume of the pod names (NodeRestriction, with the feature gate
-// ServiceAccountNodeAudienceRestriction; on by default from 1.33). The audience
-// stands in the place of the resource.
-const audienceVerb = "request-serviceaccounts-token-audience"
-
-// audiencesOf lists each audience once, in the order of the configuration.
-func audiencesOf(cfg *config.Config) []string {
-	var list []string
-	for _, p := range cfg.Providers {
-		if t := p.TokenAttributes; t != nil && !slices.Contains(list, t.ServiceAccountTokenAudience) {
-			list = append(list, t.ServiceAccountTokenAudience)
-		}
-	}
-	return list
-}
-
 // rules lists what who lacks; if that is nothing, it says why.
-func (a *app) rules(f *rbacFlags, who rbacSubject, audiences []string) []rbacRule {
-	var rules []rbacRule
-	if who.isNode() {
+func (a *app) rules(f *rbacFlags, who rbacv1.Subject, audiences []string) []rbacv1.PolicyRule {
+	var rules []rbacv1.PolicyRule
+	if isNode(who) {
 		if f.pullSecrets {
-			a.note("kubelets may read the pull secrets of their pods without a role: --pull-secrets adds nothing")
+			a.Note("kubelets may read the pull secrets of their pods without a role: --pull-secrets adds nothing")
 		}
 		for _, audience := range audiences {
-			rules = append(rules, coreRule(audience, audienceVerb))
+			rules = append(rules, coreRule(audience, doctor.AudienceVerb))
 		}
 	} else {
 		rules = otherRules(f.pullSecrets, len(audiences) > 0)
 	}
 	if len(rules) == 0 {
-		a.note("no provider has tokenAttributes, so %s no permission", who.needs())
+		a.Note("no provider has tokenAttributes, so %s no permission", needs(who))
 	}
 	return rules
 }
 
 // otherRules is what an identity that is not a node's needs for lookups with
 // --pod or --service-account.
-func otherRules(secrets, tokens bool) []rbacRule {
+func otherRules(secrets, tokens bool) []rbacv1.PolicyRule {
 	if !secrets && !tokens {
 		return nil
 	}
 	// Also without tokens: --service-account reads the names of the secrets there.
-	rules := []rbacRule{coreRule("pods", "get"), coreRule("serviceaccounts", "get")}
+	rules := []rbacv1.PolicyRule{coreRule("pods", "get"), coreRule("serviceaccounts", "get")}
 	if tokens {
 		rules = append(rules, coreRule("serviceaccounts/token", "create"))
 	}
@@ -141,20 +128,6 @@ func otherRules(secrets, tokens bool) []rbacRule {
 		rules = append(rules, coreRule("secrets", "get"))
 	}
 	return rules
-}
-
-const (
-	nodesGroup     = "system:nodes"
-	nodeUserPrefix = "system:node:"
-	rbacGroup      = "rbac.authorization.k8s.io"
-)
-
-// rbacSubject is who gets a role.
-type rbacSubject struct {
-	Kind      string `json:"kind"`
-	APIGroup  string `json:"apiGroup,omitempty"` // none for service accounts
-	Name      string `json:"name"`
-	Namespace string `json:"namespace,omitempty"`
 }
 
 // dnsLabel is what a namespace is called (RFC 1123, as Kubernetes has it).
@@ -174,117 +147,92 @@ func (f *rbacFlags) checkNames() error {
 }
 
 // subject is who the flags name.
-func (f *rbacFlags) subject() (rbacSubject, error) {
+func (f *rbacFlags) subject() (rbacv1.Subject, error) {
 	if err := oneAtMost(given{"service-account", f.serviceAccount.String()}, given{"user", f.user}, given{"group", f.group}); err != nil {
-		return rbacSubject{}, err
+		return rbacv1.Subject{}, err
 	}
 	if err := f.checkNames(); err != nil {
-		return rbacSubject{}, err
+		return rbacv1.Subject{}, err
 	}
 	switch {
 	case f.serviceAccount.given():
-		return rbacSubject{Kind: "ServiceAccount", Name: f.serviceAccount.name, Namespace: f.serviceAccount.namespace}, nil
+		return rbacv1.Subject{Kind: "ServiceAccount", Name: f.serviceAccount.name, Namespace: f.serviceAccount.namespace}, nil
 	case f.user != "":
-		return rbacSubject{Kind: "User", APIGroup: rbacGroup, Name: f.user}, nil
+		return rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: f.user}, nil
 	case f.group != "":
-		return rbacSubject{Kind: "Group", APIGroup: rbacGroup, Name: f.group}, nil
+		return rbacv1.Subject{Kind: "Group", APIGroup: rbacv1.GroupName, Name: f.group}, nil
 	}
-	return rbacSubject{Kind: "Group", APIGroup: rbacGroup, Name: nodesGroup}, nil
+	return rbacv1.Subject{Kind: "Group", APIGroup: rbacv1.GroupName, Name: doctor.NodesGroup}, nil
 }
 
 // isNode reports whether the Node authorizer and NodeRestriction know the subject.
-func (s rbacSubject) isNode() bool {
-	return s.Kind == "Group" && s.Name == nodesGroup || s.Kind == "User" && strings.HasPrefix(s.Name, nodeUserPrefix)
+func isNode(s rbacv1.Subject) bool {
+	return s.Kind == "Group" && s.Name == doctor.NodesGroup || s.Kind == "User" && strings.HasPrefix(s.Name, doctor.NodeUserPrefix)
 }
 
 // needs begins a sentence about what the subject needs.
-func (s rbacSubject) needs() string {
-	if s.isNode() {
+func needs(s rbacv1.Subject) string {
+	if isNode(s) {
 		return "kubelets need"
 	}
-	return s.describe() + " needs"
+	return describeSubject(s) + " needs"
 }
 
-func (s rbacSubject) describe() string {
+func describeSubject(s rbacv1.Subject) string {
 	if s.Kind == "ServiceAccount" {
 		return "service account " + s.Namespace + "/" + s.Name
 	}
 	return strings.ToLower(s.Kind) + " " + s.Name
 }
 
-// rbacRule is a PolicyRule.
-type rbacRule struct {
-	APIGroups []string `json:"apiGroups"`
-	Resources []string `json:"resources"`
-	Verbs     []string `json:"verbs"`
-}
-
 // coreRule is for a resource of the core group.
-func coreRule(resource, verb string) rbacRule {
-	return rbacRule{[]string{""}, []string{resource}, []string{verb}}
-}
-
-// rbacObject is a role, or a binding of one.
-type rbacObject struct {
-	APIVersion string        `json:"apiVersion"`
-	Kind       string        `json:"kind"`
-	Metadata   rbacMetadata  `json:"metadata"`
-	Rules      []rbacRule    `json:"rules,omitempty"`
-	RoleRef    *rbacRoleRef  `json:"roleRef,omitempty"`
-	Subjects   []rbacSubject `json:"subjects,omitempty"`
-}
-
-type rbacMetadata struct {
-	Name      string `json:"name"`
-	Namespace string `json:"namespace,omitempty"`
-}
-
-type rbacRoleRef struct {
-	APIGroup string `json:"apiGroup"`
-	Kind     string `json:"kind"`
-	Name     string `json:"name"`
+func coreRule(resource, verb string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{verb}}
 }
 
 // rbacList is what kubectl takes as several objects in JSON.
 type rbacList struct {
-	APIVersion string       `json:"apiVersion"`
-	Kind       string       `json:"kind"`
-	Items      []rbacObject `json:"items"`
+	metav1.TypeMeta
+	Items []any `json:"items"`
 }
 
 // objects are a role and its binding: for the cluster, or in each namespace.
-func (f *rbacFlags) objects(who rbacSubject, rules []rbacRule) []rbacObject {
+func (f *rbacFlags) objects(who rbacv1.Subject, rules []rbacv1.PolicyRule) []any {
 	name := f.name
 	switch {
 	case name != "":
-	case who.isNode():
+	case isNode(who):
 		name = "regcred-kubelet"
 	default:
 		name = "regcred"
 	}
 	if len(f.namespaces) == 0 {
-		return roleAndBinding("ClusterRole", rbacMetadata{Name: name}, who, rules)
+		return roleAndBinding("ClusterRole", metav1.ObjectMeta{Name: name}, who, rules)
 	}
-	var list []rbacObject
+	var list []any
 	for _, ns := range f.namespaces {
-		list = append(list, roleAndBinding("Role", rbacMetadata{name, ns}, who, rules)...)
+		list = append(list, roleAndBinding("Role", metav1.ObjectMeta{Name: name, Namespace: ns}, who, rules)...)
 	}
 	return list
 }
 
-func roleAndBinding(kind string, meta rbacMetadata, who rbacSubject, rules []rbacRule) []rbacObject {
-	const version = rbacGroup + "/v1"
-	return []rbacObject{
-		{APIVersion: version, Kind: kind, Metadata: meta, Rules: rules},
-		{APIVersion: version, Kind: kind + "Binding", Metadata: meta, RoleRef: &rbacRoleRef{rbacGroup, kind, meta.Name}, Subjects: []rbacSubject{who}},
+// roleAndBinding makes both of a kind; a Role is written as a ClusterRole is.
+func roleAndBinding(kind string, meta metav1.ObjectMeta, who rbacv1.Subject, rules []rbacv1.PolicyRule) []any {
+	is := func(kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+	}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: meta.Name}
+	return []any{
+		rbacv1.ClusterRole{TypeMeta: is(kind), ObjectMeta: meta, Rules: rules},
+		rbacv1.ClusterRoleBinding{TypeMeta: is(kind + "Binding"), ObjectMeta: meta, RoleRef: ref, Subjects: []rbacv1.Subject{who}},
 	}
 }
 
 // rbacComment says to whoever finds the manifest what it is for.
-func rbacComment(who rbacSubject, cfg *config.Config) []string {
-	if !who.isNode() {
+func rbacComment(who rbacv1.Subject, cfg *config.Config) []string {
+	if !isNode(who) {
 		return []string{
-			"What " + who.describe() + " needs to look up credentials for pods with regcred.",
+			"What " + describeSubject(who) + " needs to look up credentials for pods with regcred.",
 			"With it, it can request a token for each service account in reach: narrow it with --namespace.",
 		}
 	}
@@ -298,11 +246,9 @@ func rbacComment(who rbacSubject, cfg *config.Config) []string {
 }
 
 // writeManifests writes YAML documents, after a comment.
-func writeManifests(out io.Writer, comment []string, objects []rbacObject) error {
+func writeManifests(out io.Writer, comment []string, objects []any) error {
 	var b bytes.Buffer
-	for _, line := range comment {
-		fmt.Fprintf(&b, "# %s\n", printable(line))
-	}
+	b.WriteString(terminal.Comment(comment))
 	for i, o := range objects {
 		data, err := yaml.Marshal(o)
 		if err != nil {

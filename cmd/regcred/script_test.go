@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -49,7 +48,8 @@ func regcredMain() int {
 		if root == "" {
 			return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
 		}
-		a := &app{stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(), root: root, now: time.Now}
+		a := newApp(nil, os.Stdout, os.Stderr, os.Environ())
+		a.root = root
 		return a.run(ctx, os.Args[1:])
 	})
 }

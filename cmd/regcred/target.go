@@ -62,7 +62,7 @@ func (a *app) explainTarget(cfg *config.Config, tgt target) (regcred.Explanation
 	// An image that was probably meant as a registry.
 	name, found := strings.CutPrefix(e.Repository, "docker.io/library/")
 	if found && (strings.Contains(name, ".") || name == "localhost") {
-		a.note("%q is the image %s of Docker Hub; for the registry of that name write --registry %s", tgt.image, e.Repository, tgt.image)
+		a.Note("%q is the image %s of Docker Hub; for the registry of that name write --registry %s", tgt.image, e.Repository, tgt.image)
 	}
 	return e, nil
 }

@@ -15,6 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/lint"
 )
 
@@ -128,11 +131,11 @@ func (a *app) validate(out io.Writer, v *validateFlags, path string) error {
 	if err != nil {
 		return err
 	}
-	a.noteTarget(v)
+	a.noteTarget(v.target())
 	if v.output.value == "json" {
-		err = writeJSON(out, r)
+		err = terminal.WriteJSON(out, r)
 	} else {
-		err = a.renderValidate(r).print(out)
+		err = a.renderValidate(r).Print(out)
 	}
 	if err != nil {
 		return err
@@ -140,49 +143,26 @@ func (a *app) validate(out io.Writer, v *validateFlags, path string) error {
 	return r.failure(v.strict)
 }
 
-// noteTarget says what of the target the verdict does not depend on.
-func (a *app) noteTarget(v *validateFlags) {
-	if minorOf(v.kubeletVersion) > minorOf(config.NewestKubelet) {
-		a.note("kubelet %s is newer than those that regcred knows; it is judged as %s", v.kubeletVersion, config.NewestKubelet)
-	}
-	known := []string{"KubeletCredentialProviders", "KubeletServiceAccountTokenForCredentialProviders"}
-	unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(v.gates)), func(gate string) bool { return slices.Contains(known, gate) })
-	if len(unknown) > 0 {
-		a.note("of --feature-gates these are ignored: %s; credential providers depend on %s",
-			strings.Join(unknown, ", "), strings.Join(known, " and "))
-	}
-}
-
-// minorOf is the 33 of 1.33, v1.33.4 and 1.33-rc.0; 0 of what is no version.
-func minorOf(version string) int {
-	_, rest, _ := strings.Cut(version, ".")
-	n := 0
-	_, _ = fmt.Sscanf(rest, "%d", &n)
-	return n
-}
-
 // check loads, validates and lints.
-func (a *app) check(v *validateFlags, o *origin) (*validateReport, error) {
+func (a *app) check(v *validateFlags, o *node.Origin) (*validateReport, error) {
 	r := &validateReport{
-		Path:           o.config,
+		Path:           o.Config,
 		KubeletVersion: strings.TrimPrefix(v.kubeletVersion, "v"),
 		FeatureGates:   v.gates,
-		BinDir:         o.binDir,
+		BinDir:         o.BinDir,
 		Problems:       []problemJSON{},
 		Findings:       []lint.Finding{},
 	}
-	cfg, err := config.Load(o.config)
-	if err := denied(err); err != nil {
+	cfg, err := config.Load(o.Config)
+	if err := node.Denied(err); err != nil {
 		return nil, err
 	}
 	if err != nil {
 		r.Problems = toProblems(err)
 		return r, nil
 	}
-	if o.discovered {
-		if err := a.checkTrust(o, cfg); err != nil {
-			return nil, err
-		}
+	if err := a.checkTrust(o, cfg); err != nil {
+		return nil, err
 	}
 	r.Providers, r.Hash = len(cfg.Providers), cfg.Hash()
 	if !v.kubelet && slices.ContainsFunc(cfg.Files(), (*config.File).Predecessor) {
@@ -194,11 +174,11 @@ func (a *app) check(v *validateFlags, o *origin) (*validateReport, error) {
 	}
 	r.Problems = append(r.Problems, toProblems(err)...)
 	findings := lint.Check(cfg)
-	if o.binDir != "" {
-		findings = append(findings, lint.BinDir(cfg, o.binDir)...)
+	if o.BinDir != "" {
+		findings = append(findings, lint.BinDir(cfg, o.BinDir)...)
 	}
 	for _, f := range findings {
-		if stopsKubelet(f) {
+		if doctor.StopsKubelet(f) {
 			r.Problems = append(r.Problems, findingProblem(f))
 		} else {
 			r.Findings = append(r.Findings, f)
@@ -208,17 +188,6 @@ func (a *app) check(v *validateFlags, o *origin) (*validateReport, error) {
 	return r, nil
 }
 
-// stopsKubelet tells the findings about executables for which the kubelet
-// exits (RegisterCredentialProviderPlugins in plugins.go): its verdict has
-// two parts, of which [config.Config.Validate] is one.
-func stopsKubelet(f lint.Finding) bool {
-	switch f.Rule {
-	case "missing-bin-dir", "missing-binary", "not-a-file", "not-executable":
-		return true
-	}
-	return false
-}
-
 func findingProblem(f lint.Finding) problemJSON {
 	e := &config.FieldError{File: f.File, Line: f.Line, Column: f.Column, Path: f.Path, Msg: f.Message}
 	return problemJSON{f.File, f.Line, f.Column, f.Path, f.Message, "", e.Error()}
@@ -226,7 +195,7 @@ func findingProblem(f lint.Finding) problemJSON {
 
 func toProblems(err error) []problemJSON {
 	var list []problemJSON
-	for _, e := range flatten(err) {
+	for _, e := range terminal.Flatten(err) {
 		p := problemJSON{Message: e.Error(), text: e.Error()}
 		if fe, ok := errors.AsType[*config.FieldError](e); ok {
 			p = problemJSON{fe.File, fe.Line, fe.Column, fe.Path, fe.Msg, fe.Value, e.Error()}
@@ -242,7 +211,7 @@ func (r *validateReport) failure(strict bool) error {
 		return exit(exitFailed)
 	}
 	if n := r.serious(); strict && n > 0 {
-		return fmt.Errorf("--strict: %s", count(n, "finding"))
+		return fmt.Errorf("--strict: %s", terminal.Count(n, "finding"))
 	}
 	return nil
 }
@@ -258,10 +227,10 @@ func (r *validateReport) serious() int {
 	return n
 }
 
-func (a *app) renderValidate(r *validateReport) *text {
-	t := a.newText()
+func (a *app) renderValidate(r *validateReport) *terminal.Text {
+	t := a.Text()
 	for _, p := range r.Problems {
-		t.line(markFail, p.text)
+		t.Line(terminal.Fail, p.text)
 	}
 	accepted, refused := "accepted by regcred; no kubelet starts with it", "regcred refuses it, and no kubelet starts with it"
 	if r.KubeletVersion != "" {
@@ -269,13 +238,13 @@ func (a *app) renderValidate(r *validateReport) *text {
 		accepted, refused = "accepted by "+kubelet, kubelet+" would not start"
 	}
 	if r.Valid {
-		t.line(markOK, fmt.Sprintf("%s: %s, %s", r.Path, count(r.Providers, "provider"), accepted))
-		t.line("", r.Hash)
+		t.Line(terminal.OK, fmt.Sprintf("%s: %s, %s", r.Path, terminal.Count(r.Providers, "provider"), accepted))
+		t.Line("", r.Hash)
 	} else {
-		t.line(markFail, fmt.Sprintf("%s: %s: %s", r.Path, count(len(r.Problems), "problem"), refused))
+		t.Line(terminal.Fail, fmt.Sprintf("%s: %s: %s", r.Path, terminal.Count(len(r.Problems), "problem"), refused))
 	}
 	for _, f := range r.Findings {
-		t.findingLine(f)
+		findingLine(t, f)
 	}
 	return t
 }
@@ -287,19 +256,4 @@ func describeGates(gates map[string]bool) string {
 		fmt.Fprintf(&b, "%s=%v", name, gates[name])
 	}
 	return b.String()
-}
-
-// findingLine prints a finding on a line of its own, as compilers do, and
-// what to write instead below.
-func (t *text) findingLine(f lint.Finding) {
-	m := map[lint.Severity]mark{
-		lint.SeverityError:   markError,
-		lint.SeverityWarning: markWarn,
-		lint.SeverityInfo:    markInfo,
-	}[f.Severity]
-	where := &config.FieldError{File: f.File, Line: f.Line, Column: f.Column, Path: f.Path, Msg: fmt.Sprintf("%s [%s]", f.Message, f.Rule)}
-	t.line(m, where.Error())
-	if f.Suggestion != "" {
-		t.below("instead: " + f.Suggestion)
-	}
 }

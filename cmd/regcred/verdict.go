@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/terminal"
 )
 
 // The outcomes of a verdict.
@@ -39,17 +41,17 @@ func (v *verdict) exitCode() int {
 	return exitFailed
 }
 
-func (v *verdict) mark() mark {
+func (v *verdict) mark() terminal.Mark {
 	switch v.exitCode() {
 	case exitOK:
 		if len(v.Failed) > 0 {
-			return markWarn
+			return terminal.Warn
 		}
-		return markOK
+		return terminal.OK
 	case exitEmpty:
-		return markWarn
+		return terminal.Warn
 	}
-	return markFail
+	return terminal.Fail
 }
 
 // judge puts what keeps the kubelet from starting before how a pull fails.
@@ -61,7 +63,7 @@ func (r *explainReport) judge() verdict {
 	}
 	var stopped []string
 	for _, f := range findings {
-		if stopsKubelet(f) {
+		if doctor.StopsKubelet(f) {
 			stopped = append(stopped, f.Message)
 		}
 	}
@@ -124,7 +126,7 @@ func (r *explainReport) judgeDryRun() verdict {
 	if len(would) == 0 {
 		return verdict{Outcome: verdictUnmatched, Text: "no provider matches, so none would be asked; without another source a pull is anonymous"}
 	}
-	return verdict{Outcome: verdictMatched, Text: fmt.Sprintf("would ask %s: %s", count(len(would), "provider"), strings.Join(would, ", "))}
+	return verdict{Outcome: verdictMatched, Text: fmt.Sprintf("would ask %s: %s", terminal.Count(len(would), "provider"), strings.Join(would, ", "))}
 }
 
 // tries says how a pull with n credentials goes.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/lint"
 )
 
@@ -34,69 +35,69 @@ func TestJudge(t *testing.T) {
 		report  explainReport
 		outcome string
 		code    int
-		mark    mark
+		mark    terminal.Mark
 		text    string
 	}{
 		{
 			"one credential", explainReport{Credentials: one, Providers: []providerReport{provider(outcomeAnswered)}},
-			verdictCredentials, exitOK, markOK, "a pull tries 1 credential, and fails if it is refused; never anonymous",
+			verdictCredentials, exitOK, terminal.OK, "a pull tries 1 credential, and fails if it is refused; never anonymous",
 		},
 		{
 			"two credentials", explainReport{Credentials: two},
-			verdictCredentials, exitOK, markOK, "a pull tries 2 credentials in order, and fails if all are refused; never anonymous",
+			verdictCredentials, exitOK, terminal.OK, "a pull tries 2 credentials in order, and fails if all are refused; never anonymous",
 		},
 		{
 			"credentials in spite of a failure", explainReport{Credentials: one, Providers: []providerReport{provider(outcomeFailed)}},
-			verdictCredentials, exitOK, markWarn, `a pull tries 1 credential, and fails if it is refused; never anonymous; but provider "p" failed, and what would have come from there is missing`,
+			verdictCredentials, exitOK, terminal.Warn, `a pull tries 1 credential, and fails if it is refused; never anonymous; but provider "p" failed, and what would have come from there is missing`,
 		},
 		{
 			"failure", explainReport{Providers: []providerReport{provider(outcomeFailed)}},
-			verdictFailed, exitFailed, markFail, `no credentials, because provider "p" failed; the kubelet would pull anonymously all the same, and report at most a 401`,
+			verdictFailed, exitFailed, terminal.Fail, `no credentials, because provider "p" failed; the kubelet would pull anonymously all the same, and report at most a 401`,
 		},
 		{
 			"failure under the predecessor's configuration",
 			explainReport{Findings: []lint.Finding{{Rule: "predecessor-config"}}, Providers: []providerReport{provider(outcomeFailed)}},
-			verdictFailed, exitFailed, markFail, `no credentials, because provider "p" failed; no kubelet starts with this configuration`,
+			verdictFailed, exitFailed, terminal.Fail, `no credentials, because provider "p" failed; no kubelet starts with this configuration`,
 		},
 		{
 			"pull secret that does not parse", explainReport{Sources: []sourceReport{secret}},
-			verdictFailed, exitFailed, markFail, "no credentials, because pull secret a/b failed; for want of a pull secret the kubelet would not pull at all",
+			verdictFailed, exitFailed, terminal.Fail, "no credentials, because pull secret a/b failed; for want of a pull secret the kubelet would not pull at all",
 		},
 		{
 			"pull secret that cannot be read", explainReport{Sources: []sourceReport{unread}},
-			verdictFailed, exitFailed, markFail, "no credentials, because pull secret a/b failed; the kubelet would pull anonymously all the same, and report at most a 401",
+			verdictFailed, exitFailed, terminal.Fail, "no credentials, because pull secret a/b failed; the kubelet would pull anonymously all the same, and report at most a 401",
 		},
 		{
 			"missing executable", explainReport{Providers: []providerReport{missing}},
-			verdictInvalid, exitFailed, markFail, "/bin/p does not exist",
+			verdictInvalid, exitFailed, terminal.Fail, "/bin/p does not exist",
 		},
 		{
 			"missing executable, but credentials", explainReport{Credentials: one, Providers: []providerReport{missing}},
-			verdictCredentials, exitOK, markWarn, `a pull tries 1 credential, and fails if it is refused; never anonymous; but provider "p" failed, and what would have come from there is missing; but /bin/p does not exist`,
+			verdictCredentials, exitOK, terminal.Warn, `a pull tries 1 credential, and fails if it is refused; never anonymous; but provider "p" failed, and what would have come from there is missing; but /bin/p does not exist`,
 		},
 		{
 			"no match", explainReport{Providers: []providerReport{unmatched}},
-			verdictAnonymous, exitEmpty, markWarn, "no credentials: a pull is tried once, anonymously; no provider matches",
+			verdictAnonymous, exitEmpty, terminal.Warn, "no credentials: a pull is tried once, anonymously; no provider matches",
 		},
 		{
 			"skipped", explainReport{Providers: []providerReport{skipped, provider(outcomeEmpty)}},
-			verdictAnonymous, exitEmpty, markWarn, "no credentials: a pull is tried once, anonymously; p matches but is not asked: no service account",
+			verdictAnonymous, exitEmpty, terminal.Warn, "no credentials: a pull is tried once, anonymously; p matches but is not asked: no service account",
 		},
 		{
 			"empty answer", explainReport{Providers: []providerReport{provider(outcomeEmpty)}},
-			verdictAnonymous, exitEmpty, markWarn, "no credentials: a pull is tried once, anonymously",
+			verdictAnonymous, exitEmpty, terminal.Warn, "no credentials: a pull is tried once, anonymously",
 		},
 		{
 			"keys that do not match", explainReport{Providers: []providerReport{stranger}},
-			verdictAnonymous, exitEmpty, markWarn, "no credentials: a pull is tried once, anonymously; p answered, but none of its keys (a.example, b.example/x) matches",
+			verdictAnonymous, exitEmpty, terminal.Warn, "no credentials: a pull is tried once, anonymously; p answered, but none of its keys (a.example, b.example/x) matches",
 		},
 		{
 			"dry run", explainReport{DryRun: true, Providers: []providerReport{{ProviderExplanation: regcred.ProviderExplanation{Name: "p", Matched: true}}, unmatched}},
-			verdictMatched, exitOK, markOK, "would ask 1 provider: p",
+			verdictMatched, exitOK, terminal.OK, "would ask 1 provider: p",
 		},
 		{
 			"dry run without a match", explainReport{DryRun: true, Providers: []providerReport{unmatched}},
-			verdictUnmatched, exitEmpty, markWarn, "no provider matches, so none would be asked; without another source a pull is anonymous",
+			verdictUnmatched, exitEmpty, terminal.Warn, "no provider matches, so none would be asked; without another source a pull is anonymous",
 		},
 	}
 	for _, tt := range tests {

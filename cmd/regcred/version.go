@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/terminal"
 )
 
 // version is set by release builds: -ldflags "-X main.version=v1.2.3". The
@@ -37,7 +38,7 @@ func (a *app) versionCmd() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		v := versionInfo{buildVersion(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, config.NewestKubelet}
 		if output.value == "json" {
-			return writeJSON(cmd.OutOrStdout(), v)
+			return terminal.WriteJSON(cmd.OutOrStdout(), v)
 		}
 		_, err := fmt.Fprintf(cmd.OutOrStdout(), "regcred %s (%s, %s), knows kubelets up to %s\n",
 			v.Version, v.GoVersion, v.Platform, v.NewestKubelet)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package main
+package node
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ const (
 )
 
 // location is a place where some kind of node has its configuration. Paths
-// are as they are on the node, without app.root.
+// are as they are on the node, without [Node.Root].
 type location struct {
 	name, config, binDir string
 	via                  []string // the files that name the two
@@ -39,10 +39,10 @@ func wellKnown() []location {
 	}
 }
 
-// discover returns the first location that exists, or nil.
-func (a *app) discover() (*location, error) {
+// location returns the first location that exists, or nil.
+func (n Node) location() (*location, error) {
 	for _, loc := range wellKnown() {
-		found := location{name: loc.name, config: a.host(loc.config), binDir: a.host(loc.binDir)}
+		found := location{name: loc.name, config: n.host(loc.config), binDir: n.host(loc.binDir)}
 		_, err := os.Stat(found.config)
 		if err == nil {
 			return &found, nil
@@ -51,26 +51,23 @@ func (a *app) discover() (*location, error) {
 			return nil, withHint(fmt.Errorf("look for %s: %w", loc.name, err), "give --config and --bin-dir, or run as root")
 		}
 	}
-	return a.discoverKubeadm()
+	return n.discoverKubeadm()
 }
-
-// host is where a path of the node is found.
-func (a *app) host(p string) string { return filepath.Join(a.root, p) }
 
 // discoverKubeadm reads the kubelet's flags from the files that kubeadm and
 // the kubelet packages install. Later files win, as on the kubelet's command
 // line.
-func (a *app) discoverKubeadm() (*location, error) {
+func (n Node) discoverKubeadm() (*location, error) {
 	var files []string
 	for _, dir := range []string{"/usr/lib/systemd/system", "/etc/systemd/system"} {
-		dropIns, err := filepath.Glob(filepath.Join(a.host(dir), "kubelet.service.d", "*.conf"))
+		dropIns, err := filepath.Glob(filepath.Join(n.host(dir), "kubelet.service.d", "*.conf"))
 		if err != nil {
 			return nil, err
 		}
 		files = append(files, dropIns...)
 	}
 	for _, name := range []string{"/var/lib/kubelet/kubeadm-flags.env", "/etc/default/kubelet", "/etc/sysconfig/kubelet"} {
-		files = append(files, a.host(name))
+		files = append(files, n.host(name))
 	}
 	flags := map[string]string{}
 	var used []string
@@ -91,8 +88,8 @@ func (a *app) discoverKubeadm() (*location, error) {
 	return &location{
 		name:   "the kubelet flags in " + strings.Join(used, " and "),
 		via:    used,
-		config: a.host(path.Join("/", flags[configFlag])),
-		binDir: a.host(path.Join("/", flags[binDirFlag])),
+		config: n.host(path.Join("/", flags[configFlag])),
+		binDir: n.host(path.Join("/", flags[binDirFlag])),
 	}, nil
 }
 

@@ -4,20 +4,12 @@
 package main
 
 import (
-	"encoding/json"
-	"io"
+	"fmt"
 	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/terminal"
 )
-
-// writeJSON writes the result of a command in the format of -o json.
-func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
 
 // credentialJSON is a credential in -o json. Password is set by get alone,
 // whose purpose it is.
@@ -96,4 +88,28 @@ func (s sourceJSON) describe() string {
 		return "provider " + s.Provider
 	}
 	return string(s.Kind)
+}
+
+// credentialTable lays out credentials in their order.
+func (a *app) credentialTable(t *terminal.Text, creds []credentialJSON) {
+	var rows [][]string
+	for i, c := range creds {
+		rows = append(rows, []string{fmt.Sprint(i + 1), orDash(c.Username), c.Match, c.Source.describe(), a.Until(c.CachedUntil)})
+	}
+	t.Table([]string{"#", "USER", "FOR", "FROM", "CACHED UNTIL"}, rows)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// loginText names a credential, or says that there was none.
+func loginText(c *credentialJSON) string {
+	if c == nil {
+		return "none (anonymous)"
+	}
+	return fmt.Sprintf("%s, user %q", c.Source.describe(), c.Username)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package main
+package node
 
 import (
 	"errors"
@@ -27,8 +27,8 @@ func TestProcError(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			err := procError(17, &fs.PathError{Op: "open", Path: "/proc/17/environ", Err: tt.cause}, tt.euid)
 			hint := ""
-			if e, ok := errors.AsType[*exitError](err); ok {
-				hint = e.hint
+			if e, ok := errors.AsType[*Error](err); ok {
+				hint = e.Hint
 			}
 			if hint != tt.hint {
 				t.Errorf("hint %q, want %q", hint, tt.hint)

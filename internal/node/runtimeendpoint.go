@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package main
+package node
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// autoEndpoint has the container runtime searched for.
-const autoEndpoint = "auto"
+// AutoEndpoint has the container runtime searched for.
+const AutoEndpoint = "auto"
 
 // defaultRuntime is the kubelet's default.
 // kubelet: pkg/kubelet/apis/config/v1beta1/defaults.go.
@@ -32,19 +33,19 @@ func runtimeSockets() []string {
 	}
 }
 
-// runtimeEndpoint returns the endpoint that was asked for; of "auto", that of
-// the kubelet in --as-kubelet, or else of the one runtime on this machine.
-func (a *app) runtimeEndpoint(endpoint string, o *origin) (string, error) {
-	if endpoint != autoEndpoint {
+// RuntimeEndpoint returns the endpoint that was asked for; of [AutoEndpoint],
+// that of the origin's kubelet, or else of the one runtime on this machine.
+func (n Node) RuntimeEndpoint(endpoint string, o *Origin) (string, error) {
+	if endpoint != AutoEndpoint {
 		return endpoint, nil
 	}
-	if o.kubelet != 0 {
-		return a.kubeletRuntime(o)
+	if o.Kubelet != 0 {
+		return n.kubeletRuntime(o)
 	}
 	var found []string
 	for _, socket := range runtimeSockets() {
-		if info, err := os.Stat(a.host(socket)); err == nil && info.Mode()&fs.ModeSocket != 0 {
-			found = append(found, a.host(socket))
+		if info, err := os.Stat(n.host(socket)); err == nil && info.Mode()&fs.ModeSocket != 0 {
+			found = append(found, n.host(socket))
 		}
 	}
 	switch len(found) {
@@ -66,12 +67,12 @@ type kubeletConfig struct {
 
 // kubeletRuntime returns where a running kubelet has its images pulled: by its
 // flags, or else its configuration file and the drop-ins of that.
-func (a *app) kubeletRuntime(o *origin) (string, error) {
-	cmdline, err := a.readProc(o.kubelet, "cmdline")
+func (n Node) kubeletRuntime(o *Origin) (string, error) {
+	cmdline, err := n.readProc(o.Kubelet, "cmdline")
 	if err != nil {
-		return "", procError(o.kubelet, err, os.Geteuid())
+		return "", procError(o.Kubelet, err, os.Geteuid())
 	}
-	k := kubelet{dir: o.dir, flags: kubeletFlags(nulSeparated(cmdline),
+	k := kubelet{dir: o.Dir, flags: kubeletFlags(nulSeparated(cmdline),
 		"image-service-endpoint", "container-runtime-endpoint", "config", "config-dir")}
 	var cfg kubeletConfig
 	if err := k.readConfig(&cfg); err != nil {
@@ -96,7 +97,7 @@ func (k *kubelet) readConfig(cfg *kubeletConfig) error {
 		files = append(files, dropIns...)
 	}
 	for _, file := range files {
-		data, err := readBounded(file, maxPullSecretFile)
+		data, err := readFile(file)
 		if err != nil {
 			return err
 		}
@@ -120,4 +121,20 @@ func kubeletDropIns(dir string) ([]string, error) {
 		err = fmt.Errorf("the kubelet's --config-dir: %w", err)
 	}
 	return files, err
+}
+
+// maxKubeletConfig bounds a file of the kubelet's configuration, in bytes.
+const maxKubeletConfig = 16 << 20
+
+func readFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxKubeletConfig+1))
+	if err == nil && len(data) > maxKubeletConfig {
+		err = fmt.Errorf("%s is larger than 16.0 MiB", name)
+	}
+	return data, err
 }

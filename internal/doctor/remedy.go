@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package main
+package doctor
 
 import (
 	"errors"
@@ -14,9 +14,9 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// kubeRemedy says what mends an error of an API server; "" if that is in the
-// error. config is the path of the configuration.
-func kubeRemedy(err error, config string) string {
+// KubeRemedy says what mends an error of an API server; "" if nothing is known
+// that is not in the error. config is the path of the configuration.
+func KubeRemedy(err error, config string) string {
 	e, ok := errors.AsType[*kube.Error](err)
 	switch {
 	case !ok:
@@ -39,41 +39,19 @@ func forbiddenRemedy(e *kube.Error, config string) string {
 	case says("not bound to a pod"):
 		return "give --pod"
 	case says("to request tokens for this audience"):
-		return rbacCommand(nodesGroup, config, false)
+		return rbacCommand(NodesGroup, config, false)
 	case user != nil:
 		return rbacCommand(user[1], config, e.Resource == "secrets")
 	}
 	return ""
 }
 
-// rbacCommand grants what a user, or nodesGroup, lacks.
-func rbacCommand(user, config string, secrets bool) string {
-	words := []string{"regcred", "rbac"}
-	if rest, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {
-		words = append(words, "--service-account", shellWord(strings.Replace(rest, ":", "/", 1)))
-	} else if user != nodesGroup && !strings.HasPrefix(user, nodeUserPrefix) {
-		words = append(words, "--user", shellWord(user))
-	}
-	if secrets {
-		words = append(words, "--pull-secrets")
-	}
-	return strings.Join(append(words, shellWord(config), "| kubectl apply -f -"), " ")
-}
-
-// shellWord quotes s if a shell would not take it for one word.
-func shellWord(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-// attemptRemedy says what mends a failed or skipped attempt; "" if there is
+// AttemptRemedy says what mends a failed or skipped attempt; "" if there is
 // nothing to say. asPod says whether a pod or service account was named.
-func attemptRemedy(at regcred.Attempt, asPod bool, config string) string {
+func AttemptRemedy(at regcred.Attempt, asPod bool, config string) string {
 	switch {
 	case at.Err != nil:
-		return kubeRemedy(at.Err, config)
+		return KubeRemedy(at.Err, config)
 	case at.Identity != nil && at.Identity.Missing != "":
 		return annotateCommand(at.Identity)
 	case at.Skipped != "" && !asPod:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package main
+package terminal
 
 import (
 	"strings"
@@ -39,9 +39,9 @@ func TestWrap(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			txt := &text{width: 10}
+			txt := &Text{Width: 10}
 			txt.wrap(0, 2, tt.in)
-			if diff := cmp.Diff(tt.want, txt.String()); diff != "" {
+			if diff := cmp.Diff(tt.want, txt.out.String()); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
@@ -51,10 +51,10 @@ func TestWrap(t *testing.T) {
 // TestWrapUnlimited is for what other programs read.
 func TestWrapUnlimited(t *testing.T) {
 	long := strings.TrimSpace(strings.Repeat("word ", 200))
-	txt := &text{}
+	txt := &Text{}
 	txt.wrap(8, 8, long)
-	txt.table([]string{"A", "B"}, [][]string{{long, "x"}})
-	if got := strings.Count(txt.String(), "\n"); got != 3 {
+	txt.Table([]string{"A", "B"}, [][]string{{long, "x"}})
+	if got := strings.Count(txt.out.String(), "\n"); got != 3 {
 		t.Errorf("%d lines, want 3", got)
 	}
 }
@@ -78,9 +78,9 @@ func TestTable(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			txt := &text{width: tt.width}
-			txt.table(header, tt.rows)
-			if diff := cmp.Diff(tt.want, txt.String()); diff != "" {
+			txt := &Text{Width: tt.width}
+			txt.Table(header, tt.rows)
+			if diff := cmp.Diff(tt.want, txt.out.String()); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
@@ -88,12 +88,12 @@ func TestTable(t *testing.T) {
 }
 
 func TestMarkColors(t *testing.T) {
-	for _, m := range []mark{markOK, markFail, markSkip, markNo, markNone, markError, markWarn, markInfo} {
-		plain := (&text{}).pad(m)
+	for _, m := range []Mark{OK, Fail, Skip, No, None, Error, Warn, Info} {
+		plain := (&Text{}).pad(m)
 		if len(plain) != markWidth || strings.TrimSpace(plain) != string(m) {
 			t.Errorf("without colour: %q, want %s in %d columns", plain, m, markWidth)
 		}
-		colored := (&text{color: true}).pad(m)
+		colored := (&Text{Color: true}).pad(m)
 		if strings.Contains(colored, "\x1b") != (m.color() != "") {
 			t.Errorf("with colour: %q", colored)
 		}
@@ -110,7 +110,7 @@ func TestSpan(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := span(d); got != want {
+		if got := Span(d); got != want {
 			t.Errorf("%s: got %s, want %s", in, got, want)
 		}
 	}
@@ -123,7 +123,7 @@ func TestCount(t *testing.T) {
 	}{
 		"1 credential": {1, "credential"}, "0 credentials": {0, "credential"}, "2 entries": {2, "entry"},
 	} {
-		if got := count(in.n, in.noun); got != want {
+		if got := Count(in.n, in.noun); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package main
+package doctor
 
 import (
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,31 +17,31 @@ import (
 func TestCheckClock(t *testing.T) {
 	tests := []struct {
 		name  string
-		clock serverClock
-		want  doctorCheck
+		clock Clock
+		want  Check
 	}{
 		{
-			"unknown", serverClock{},
-			doctorCheck{"clock", doctorSkip, "the API server's answers do not tell its time", ""},
+			"unknown", Clock{},
+			Check{"clock", Skip, "the API server's answers do not tell its time", ""},
 		},
 		{
-			"near", serverClock{seen: true, skew: -30 * time.Second},
-			doctorCheck{"clock", doctorOK, "within 30s of the API server's", ""},
+			"near", Clock{seen: true, skew: -30 * time.Second},
+			Check{"clock", OK, "within 30s of the API server's", ""},
 		},
 		{
-			"ahead", serverClock{seen: true, skew: 31 * time.Second},
-			doctorCheck{"clock", doctorWarn, "the API server's clock is 31s ahead of this machine's; tokens may be refused", "synchronise the clocks (NTP)"},
+			"ahead", Clock{seen: true, skew: 31 * time.Second},
+			Check{"clock", Warn, "the API server's clock is 31s ahead of this machine's; tokens may be refused", "synchronise the clocks (NTP)"},
 		},
 		{
-			"behind", serverClock{seen: true, skew: -5 * time.Minute},
-			doctorCheck{"clock", doctorWarn, "the API server's clock is 5m behind this machine's; tokens may be refused", "synchronise the clocks (NTP)"},
+			"behind", Clock{seen: true, skew: -5 * time.Minute},
+			Check{"clock", Warn, "the API server's clock is 5m behind this machine's; tokens may be refused", "synchronise the clocks (NTP)"},
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := &clusterCheck{doctorReport: &doctorReport{}, clock: &tt.clock}
+			c := &clusterCheck{Report: &Report{}, ClusterOptions: ClusterOptions{Clock: &tt.clock}}
 			c.checkClock()
-			if diff := cmp.Diff([]doctorCheck{tt.want}, c.Checks); diff != "" {
+			if diff := cmp.Diff([]Check{tt.want}, c.Checks); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
@@ -56,8 +55,8 @@ func (a answerer) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{Header: http.Header(a), Body: http.NoBody}, nil
 }
 
-// TestServerClock takes the middle of the exchange for the moment of the answer.
-func TestServerClock(t *testing.T) {
+// TestClock takes the middle of the exchange for the moment of the answer.
+func TestClock(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	tests := []struct {
 		name string
@@ -73,8 +72,8 @@ func TestServerClock(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			times := []time.Time{start, start.Add(2 * time.Second)}
-			clock := &serverClock{now: func() time.Time { now := times[0]; times = times[1:]; return now }}
-			if _, err := clock.watch(answerer{"Date": {tt.date}}).RoundTrip(nil); err != nil {
+			clock := &Clock{Now: func() time.Time { now := times[0]; times = times[1:]; return now }}
+			if _, err := clock.Watch(answerer{"Date": {tt.date}}).RoundTrip(nil); err != nil {
 				t.Fatal(err)
 			}
 			if clock.seen != tt.seen || clock.skew != tt.skew {
@@ -84,12 +83,12 @@ func TestServerClock(t *testing.T) {
 	}
 }
 
-// TestServerClockOnce: pull secrets are read side by side, and leave the clock alone.
-func TestServerClockOnce(t *testing.T) {
+// TestClockOnce: pull secrets are read side by side, and leave the clock alone.
+func TestClockOnce(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	clock := &serverClock{now: func() time.Time { return start }}
+	clock := &Clock{Now: func() time.Time { return start }}
 	header := http.Header{"Date": {start.Add(time.Minute).Format(http.TimeFormat)}}
-	transport := clock.watch(answerer(header))
+	transport := clock.Watch(answerer(header))
 	if _, err := transport.RoundTrip(nil); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +123,7 @@ func TestForbiddenRemedy(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := &kube.Error{Code: http.StatusForbidden, Resource: tt.resource, Message: tt.message}
-			if got := kubeRemedy(err, "c.yaml"); got != tt.want {
+			if got := KubeRemedy(err, "c.yaml"); got != tt.want {
 				t.Errorf("got %s\nwant %s", got, tt.want)
 			}
 		})
@@ -137,7 +136,7 @@ func TestRBACCommand(t *testing.T) {
 		secrets            bool
 		want               string
 	}{
-		{"the kubelets", nodesGroup, "c.yaml", false, "regcred rbac c.yaml | kubectl apply -f -"},
+		{"the kubelets", NodesGroup, "c.yaml", false, "regcred rbac c.yaml | kubectl apply -f -"},
 		{"a kubelet", "system:node:a", "c.yaml", false, "regcred rbac c.yaml | kubectl apply -f -"},
 		{"a service account", "system:serviceaccount:ns:name", "c.yaml", true, "regcred rbac --service-account ns/name --pull-secrets c.yaml | kubectl apply -f -"},
 		{"words for a shell", "o'hara; rm", "my file", false, `regcred rbac --user 'o'\''hara; rm' 'my file' | kubectl apply -f -`},
@@ -148,48 +147,5 @@ func TestRBACCommand(t *testing.T) {
 				t.Errorf("got %s\nwant %s", got, tt.want)
 			}
 		})
-	}
-}
-
-func TestObjectName(t *testing.T) {
-	for _, tt := range []struct {
-		in string
-		ok bool
-	}{{"team/app", true}, {"", false}, {"app", false}, {"/app", false}, {"team/", false}, {"a/b/c", false}} {
-		var n objectName
-		err := n.Set(tt.in)
-		if (err == nil) != tt.ok || tt.ok && n.String() != tt.in || !tt.ok && n.given() {
-			t.Errorf("%q: got %q, %v", tt.in, n.String(), err)
-		}
-	}
-}
-
-// TestPodFlags has each flag whose credentials are not the node's.
-func TestPodFlags(t *testing.T) {
-	l := &lookupFlags{
-		pullSecrets: []string{"a", "b"}, tokenFile: "t", noNodeConfig: true,
-		pod: objectName{"a", "b"}, serviceAccount: objectName{"a", "b"}, kubeFlags: kubeFlags{kubeconfig: "k"},
-	}
-	want := "--pod --service-account --pull-secret --service-account-token-file"
-	if got := strings.Join(l.podFlags(), " "); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	if got := (&lookupFlags{noNodeConfig: true}).podFlags(); got != nil {
-		t.Errorf("without flags of a pod: got %q", got)
-	}
-}
-
-// TestLookupArguments: the command that a hint names asks the same again.
-func TestLookupArguments(t *testing.T) {
-	l := &lookupFlags{
-		noNodeConfig: true,
-		pullSecrets:  []string{"a.yaml", "b c.yaml"},
-		tokenFile:    "my token",
-		annotations:  []string{"example.com/role=$(id)"},
-		kubeFlags:    kubeFlags{kubeconfig: "k conf", context: "c"},
-	}
-	const want = `--kubeconfig 'k conf' --context c --no-node-config --service-account-token-file 'my token' --pull-secret a.yaml --pull-secret 'b c.yaml' --annotation 'example.com/role=$(id)' `
-	if got := l.arguments(); got != want {
-		t.Errorf("got %s\nwant %s", got, want)
 	}
 }

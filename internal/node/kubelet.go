@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package main
+package node
 
 import (
 	"errors"
@@ -34,23 +34,24 @@ func (k *kubelet) path(flag string) string {
 
 const proc = "/proc"
 
-// kubeconfigFlag is the kubelet's name of the flag; without it, a kubelet
+// KubeconfigFlag is the kubelet's name of the flag; without it, a kubelet
 // knows no API server.
-const kubeconfigFlag = "kubeconfig"
+const KubeconfigFlag = "kubeconfig"
 
-// findKubelet reads the kubelet that --as-kubelet names.
-func (a *app) findKubelet() (*kubelet, error) {
+// findKubelet reads the kubelet that --as-kubelet names: by its process id, or
+// "auto".
+func (n Node) findKubelet(which string) (*kubelet, error) {
 	if runtime.GOOS != "linux" {
 		return nil, usageError("give --config and --bin-dir", "--as-kubelet works on Linux only: it reads /proc")
 	}
-	if a.asKubelet != "auto" {
-		pid, err := strconv.Atoi(a.asKubelet)
+	if which != "auto" {
+		pid, err := strconv.Atoi(which)
 		if err != nil || pid <= 0 {
-			return nil, usageError("", "--as-kubelet=%s: not a process id", a.asKubelet)
+			return nil, usageError("", "--as-kubelet=%s: not a process id", which)
 		}
-		return a.readKubelet(pid)
+		return n.readKubelet(pid)
 	}
-	pids, err := a.kubeletPIDs()
+	pids, err := n.kubeletPIDs()
 	if err != nil {
 		return nil, err
 	}
@@ -59,28 +60,28 @@ func (a *app) findKubelet() (*kubelet, error) {
 		return nil, withHint(errors.New("--as-kubelet: no process named kubelet is running, of root or of the caller"),
 			"k3s runs the kubelet inside its own process, which has no such flags: give --config and --bin-dir")
 	case 1:
-		return a.readKubelet(pids[0])
+		return n.readKubelet(pids[0])
 	}
 	return nil, usageError(fmt.Sprintf("say which: --as-kubelet=%d", pids[0]), "--as-kubelet: %d kubelets are running: processes %s", len(pids), joinInts(pids))
 }
 
 func joinInts(list []int) string {
 	s := make([]string, len(list))
-	for i, n := range list {
-		s[i] = strconv.Itoa(n)
+	for i, v := range list {
+		s[i] = strconv.Itoa(v)
 	}
 	return strings.Join(s, ", ")
 }
 
-func (a *app) kubeletPIDs() ([]int, error) {
-	entries, err := os.ReadDir(a.host(proc))
+func (n Node) kubeletPIDs() ([]int, error) {
+	entries, err := os.ReadDir(n.host(proc))
 	if err != nil {
 		return nil, fmt.Errorf("--as-kubelet: %w", err)
 	}
 	var pids []int
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
-		if err == nil && a.isKubelet(pid) {
+		if err == nil && n.isKubelet(pid) {
 			pids = append(pids, pid)
 		}
 	}
@@ -90,46 +91,46 @@ func (a *app) kubeletPIDs() ([]int, error) {
 // isKubelet reports whether a process is a kubelet of root or of the caller.
 // Somebody else may call a process kubelet too, and root would then run the
 // plugins that it names.
-func (a *app) isKubelet(pid int) bool {
+func (n Node) isKubelet(pid int) bool {
 	// A process that is gone, or that we may not look at, is not a kubelet to us.
-	info, err := os.Stat(a.procPath(pid, "."))
+	info, err := os.Stat(n.procPath(pid, "."))
 	if err != nil || foreign(info, os.Geteuid()) {
 		return false
 	}
-	comm, err := a.readProc(pid, "comm")
+	comm, err := n.readProc(pid, "comm")
 	return err == nil && strings.TrimSpace(comm) == "kubelet"
 }
 
-func (a *app) procPath(pid int, name string) string {
-	return filepath.Join(a.host(proc), strconv.Itoa(pid), name)
+func (n Node) procPath(pid int, name string) string {
+	return filepath.Join(n.host(proc), strconv.Itoa(pid), name)
 }
 
-func (a *app) readProc(pid int, name string) (string, error) {
-	data, err := os.ReadFile(a.procPath(pid, name))
+func (n Node) readProc(pid int, name string) (string, error) {
+	data, err := os.ReadFile(n.procPath(pid, name))
 	return string(data), err
 }
 
-func (a *app) readKubelet(pid int) (*kubelet, error) {
+func (n Node) readKubelet(pid int) (*kubelet, error) {
 	k := &kubelet{pid: pid}
-	cmdline, err := a.readProc(pid, "cmdline")
+	cmdline, err := n.readProc(pid, "cmdline")
 	if err != nil {
 		return nil, procError(pid, err, os.Geteuid())
 	}
-	k.flags = kubeletFlags(nulSeparated(cmdline), kubeconfigFlag)
-	environ, err := a.readProc(pid, "environ")
+	k.flags = kubeletFlags(nulSeparated(cmdline), KubeconfigFlag)
+	environ, err := n.readProc(pid, "environ")
 	if err != nil {
 		return nil, procError(pid, err, os.Geteuid())
 	}
 	k.environ = nulSeparated(environ)
-	if k.dir, err = os.Readlink(a.procPath(pid, "cwd")); err != nil {
+	if k.dir, err = os.Readlink(n.procPath(pid, "cwd")); err != nil {
 		return nil, procError(pid, err, os.Geteuid())
 	}
-	return k, a.sameRoot(pid)
+	return k, n.sameRoot(pid)
 }
 
 // sameRoot refuses a kubelet in a container or chroot: its paths mean nothing here.
-func (a *app) sameRoot(pid int) error {
-	theirs, err := os.Stat(a.procPath(pid, "root"))
+func (n Node) sameRoot(pid int) error {
+	theirs, err := os.Stat(n.procPath(pid, "root"))
 	if err != nil {
 		return nil // the links that matter could be read, so this is no want of permission
 	}

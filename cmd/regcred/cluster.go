@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/kube"
+)
+
+// kubeFlags say which API server is asked, and as whom.
+type kubeFlags struct{ kubeconfig, context string }
+
+func (k *kubeFlags) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&k.kubeconfig, "kubeconfig", "",
+		"`file` that says where the API server is; by default the kubelet's with --as-kubelet, else that of KUBECONFIG, of the pod that regcred runs in, or ~/.kube/config")
+	f.StringVar(&k.context, "context", "", "`name` of the context of the kubeconfig to use")
+}
+
+// cluster is an API server, and how it was found.
+type cluster struct {
+	*kube.Client
+	from string // where its address and our identity are from
+}
+
+// connect makes a client of the API server that the flags name, or that o has
+// from a running kubelet. It does not call it. wrap, if not nil, sees each call.
+func (a *app) connect(o *node.Origin, k kubeFlags, wrap func(http.RoundTripper) http.RoundTripper) (*cluster, error) {
+	opts := kube.ConfigOptions{Kubeconfig: k.kubeconfig, Context: k.context, Environ: o.Environ}
+	if k.kubeconfig == "" && o.Kubelet != 0 {
+		if opts.Kubeconfig = o.Kubeconfig; opts.Kubeconfig == "" {
+			return nil, withHint(fmt.Errorf("kubelet process %d runs without --%s, so it knows no API server", o.Kubelet, node.KubeconfigFlag), "give --kubeconfig")
+		}
+	}
+	cfg, from, err := kube.Config(opts)
+	if err != nil {
+		hint := ""
+		if opts.Kubeconfig == "" {
+			hint = "give --kubeconfig, or --as-kubelet for the running kubelet's own"
+		}
+		return nil, withHint(err, hint)
+	}
+	cfg.Wrap(wrap)
+	c := &cluster{from: from}
+	if c.Client, err = kube.New(cfg, kube.Options{Logger: a.logger()}); err != nil {
+		return nil, err
+	}
+	if k.kubeconfig == "" || a.verbose || cfg.Insecure {
+		a.Note("asking API server %s (%s)", c.URL(), c.from)
+	}
+	return c, nil
+}

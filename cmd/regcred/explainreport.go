@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/lint"
+)
+
+// explainReport is the result of "regcred explain -o json"; the text is made
+// from it too.
+type explainReport struct {
+	Image       string           `json:"image,omitempty"`
+	Registry    string           `json:"registry,omitempty"`
+	Repository  string           `json:"repository"` // as providers see it; for a registry its host
+	Config      configJSON       `json:"config"`
+	BinDir      string           `json:"binDir,omitempty"`
+	Environment string           `json:"environment"`       // "caller" or "kubelet pid N"
+	Subject     *subjectJSON     `json:"subject,omitempty"` // for whom, if --pod or --service-account says so
+	DryRun      bool             `json:"dryRun"`
+	Sources     []sourceReport   `json:"sources"` // pull secrets and the node's docker config files
+	Providers   []providerReport `json:"providers"`
+	Credentials []credentialJSON `json:"credentials"`
+	Findings    []lint.Finding   `json:"findings"` // those that concern no provider in particular
+	Verdict     verdict          `json:"verdict"`
+}
+
+type configJSON struct {
+	Path string `json:"path"`
+	Hash string `json:"hash,omitempty"`
+	From string `json:"from"` // where the paths were taken from
+}
+
+// subjectJSON is the pod or service account for which an image is looked up.
+type subjectJSON struct {
+	Pod            *objectJSON `json:"pod,omitempty"`
+	Node           string      `json:"node,omitempty"`           // on which the pod is
+	ServiceAccount *objectJSON `json:"serviceAccount,omitempty"` // missing for a pod without one
+	PullSecrets    []string    `json:"pullSecrets"`              // names, also of those that cannot be read
+	APIServer      string      `json:"apiServer"`
+	From           string      `json:"from"`                  // where address and identity are from
+	Differences    []string    `json:"differences,omitempty"` // from what a kubelet does
+}
+
+type sourceReport struct {
+	Kind regcred.SourceKind `json:"kind"`
+	Name string             `json:"name"`
+	attemptJSON
+
+	unread bool // a pull secret that is not to be had, in contrast to one that does not parse
+}
+
+type providerReport struct {
+	regcred.ProviderExplanation
+	Findings []lint.Finding `json:"findings"`
+	Attempt  *attemptJSON   `json:"attempt,omitempty"` // if it was asked, or skipped
+}
+
+// report is s in -o json.
+func (s *kubeSubject) report() *subjectJSON {
+	j := &subjectJSON{
+		Node:           s.node,
+		ServiceAccount: toObjectJSON(&regcred.ObjectRef{Namespace: s.pod.Namespace, Name: s.pod.ServiceAccount}),
+		PullSecrets:    append([]string{}, s.names...),
+		APIServer:      s.URL(),
+		From:           s.from,
+		Differences:    s.differences(),
+	}
+	if s.isPod() {
+		j.Pod = toObjectJSON(&regcred.ObjectRef{Namespace: s.pod.Namespace, Name: s.pod.Name, UID: s.pod.UID})
+	}
+	if s.pod.ServiceAccount == "" {
+		j.ServiceAccount = nil
+	}
+	return j
+}
+
+// addFindings gives each finding to the provider that it is about.
+func (r *explainReport) addFindings(findings []lint.Finding) {
+	for _, f := range findings {
+		i := slices.IndexFunc(r.Providers, func(p providerReport) bool { return f.Provider != "" && p.Name == f.Provider })
+		if i >= 0 {
+			r.Providers[i].Findings = append(r.Providers[i].Findings, f)
+		} else {
+			r.Findings = append(r.Findings, f)
+		}
+	}
+}
+
+// addPassedOver tells of pull secrets that hold none, which is no attempt.
+func (r *explainReport) addPassedOver(secrets []regcred.PullSecret) {
+	for i := range secrets {
+		s := &secrets[i]
+		if why := doctor.PassedOver(s); why != "" {
+			skipped := attemptJSON{Outcome: outcomeSkipped, Skipped: "it is a Secret " + why}
+			r.Sources = append(r.Sources, sourceReport{Kind: regcred.SourcePullSecret, Name: s.Namespace + "/" + s.Name, attemptJSON: skipped})
+		}
+	}
+}
+
+func newSourceReport(at regcred.Attempt, j *attemptJSON) sourceReport {
+	s := sourceReport{Kind: at.Kind, Name: at.Provider, attemptJSON: *j}
+	if _, s.unread = errors.AsType[*unreadError](at.Err); s.unread {
+		s.Kind, s.Name = regcred.SourcePullSecret, strings.TrimPrefix(s.Name, unreadPrefix)
+		s.DurationSeconds = 0 // it was read before the lookup
+	}
+	return s
+}
+
+// title names a source among others.
+func (s *sourceReport) title() string {
+	if s.Kind == regcred.SourcePullSecret {
+		return "pull secret " + s.Name
+	}
+	return s.Name
+}

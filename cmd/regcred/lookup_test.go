@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestObjectName(t *testing.T) {
+	for _, tt := range []struct {
+		in string
+		ok bool
+	}{{"team/app", true}, {"", false}, {"app", false}, {"/app", false}, {"team/", false}, {"a/b/c", false}} {
+		var n objectName
+		err := n.Set(tt.in)
+		if (err == nil) != tt.ok || tt.ok && n.String() != tt.in || !tt.ok && n.given() {
+			t.Errorf("%q: got %q, %v", tt.in, n.String(), err)
+		}
+	}
+}
+
+// TestPodFlags has each flag whose credentials are not the node's.
+func TestPodFlags(t *testing.T) {
+	l := &lookupFlags{
+		pullSecrets: []string{"a", "b"}, tokenFile: "t", noNodeConfig: true,
+		pod: objectName{"a", "b"}, serviceAccount: objectName{"a", "b"}, kubeFlags: kubeFlags{kubeconfig: "k"},
+	}
+	want := "--pod --service-account --pull-secret --service-account-token-file"
+	if got := strings.Join(l.podFlags(), " "); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := (&lookupFlags{noNodeConfig: true}).podFlags(); got != nil {
+		t.Errorf("without flags of a pod: got %q", got)
+	}
+}
+
+// TestLookupArguments: the command that a hint names asks the same again.
+func TestLookupArguments(t *testing.T) {
+	l := &lookupFlags{
+		noNodeConfig: true,
+		pullSecrets:  []string{"a.yaml", "b c.yaml"},
+		tokenFile:    "my token",
+		annotations:  []string{"example.com/role=$(id)"},
+		kubeFlags:    kubeFlags{kubeconfig: "k conf", context: "c"},
+	}
+	const want = `--kubeconfig 'k conf' --context c --no-node-config --service-account-token-file 'my token' --pull-secret a.yaml --pull-secret 'b c.yaml' --annotation 'example.com/role=$(id)' `
+	if got := l.arguments(); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+}

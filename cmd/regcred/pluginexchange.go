@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/plugin"
+)
+
+// redacted stands where the exchange has a secret.
+const redacted = "[redacted]"
+
+// pluginRunReport is the result of "regcred plugin run -o json". Secrets in
+// it are replaced by "[redacted]".
+type pluginRunReport struct {
+	Provider        string        `json:"provider"`
+	Path            string        `json:"path"`
+	Environment     string        `json:"environment"` // "caller" or "kubelet pid N"
+	Args            int           `json:"args"`        // how many; their values may be secrets
+	Env             []string      `json:"env"`         // names that the configuration adds
+	Request         requestJSON   `json:"request"`
+	Response        *responseJSON `json:"response,omitempty"` // if it is one that a kubelet accepts
+	ExitCode        int           `json:"exitCode"`           // -1 if it did not exit by itself
+	DurationSeconds float64       `json:"durationSeconds"`
+	StdoutBytes     *int          `json:"stdoutBytes,omitempty"` // of an answer that was refused
+	Stderr          string        `json:"stderr,omitempty"`      // scrubbed
+	Accepted        bool          `json:"accepted"`              // by the kubelet
+	Credentials     int           `json:"credentials"`           // how many of an accepted answer match the image
+	Stage           plugin.Stage  `json:"stage,omitempty"`       // where it failed
+	Error           string        `json:"error,omitempty"`       // why
+
+	outOfTree bool   // in the predecessor's protocol
+	host      string // who judges the answer
+}
+
+// requestJSON has neither kind nor version in the predecessor's protocol.
+type requestJSON struct {
+	Kind                      string            `json:"kind,omitempty"`
+	APIVersion                string            `json:"apiVersion,omitempty"`
+	Image                     string            `json:"image"`
+	ServiceAccountToken       string            `json:"serviceAccountToken,omitempty"`
+	ServiceAccountAnnotations map[string]string `json:"serviceAccountAnnotations,omitempty"`
+}
+
+// responseJSON is an answer in today's terms. One of the predecessor's has the
+// kind and the version of that.
+type responseJSON struct {
+	Kind          string              `json:"kind"`
+	APIVersion    string              `json:"apiVersion"`
+	CacheKeyType  plugin.CacheKeyType `json:"cacheKeyType"`
+	CacheDuration string              `json:"cacheDuration,omitempty"`
+	Auth          map[string]authJSON `json:"auth"`
+
+	duration *time.Duration
+}
+
+type authJSON struct {
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
+
+func newPluginRunReport(p *config.Provider, o *node.Origin, req *plugin.Request, x *plugin.Exchange, err error) *pluginRunReport {
+	r := &pluginRunReport{
+		Provider:        p.Name,
+		Path:            filepath.Join(o.BinDir, p.Name),
+		Environment:     o.Environment(),
+		Args:            len(p.Args),
+		outOfTree:       p.APIVersion == plugin.OutOfTree,
+		host:            hostOf(p),
+		Env:             []string{},
+		Request:         toRequestJSON(p.APIVersion, req),
+		ExitCode:        x.ExitCode,
+		DurationSeconds: seconds(x.Duration),
+		Stderr:          x.Stderr,
+		Accepted:        err == nil,
+	}
+	for _, e := range p.Env {
+		r.Env = append(r.Env, e.Name)
+	}
+	if r.outOfTree {
+		r.Args++ // get-credentials
+	}
+	if e, ok := errors.AsType[*plugin.ExecError](err); ok {
+		n := len(x.Stdout)
+		r.Stage, r.Error, r.StdoutBytes = e.Stage, e.Err.Error(), &n
+	}
+	if x.Response != nil {
+		r.Response = toResponseJSON(x.Response)
+		r.refuseEcho(p, req, x.Response)
+	}
+	return r
+}
+
+// refuseEcho judges as the kubelet does an answer whose password is the token.
+func (r *pluginRunReport) refuseEcho(p *config.Provider, req *plugin.Request, resp *plugin.Response) {
+	if req.ServiceAccountToken == "" || p.TokenAttributes.CacheType == config.CachePerToken {
+		return
+	}
+	for _, auth := range resp.Auth {
+		if auth.Password == req.ServiceAccountToken {
+			r.Accepted, r.Stage = false, regcred.StageEchoedToken
+			r.Error = "the password is the service account token, which the kubelet accepts with cacheType: Token alone"
+		}
+	}
+}
+
+func toRequestJSON(apiVersion string, req *plugin.Request) requestJSON {
+	j := requestJSON{
+		Kind:                      plugin.KindRequest,
+		APIVersion:                apiVersion,
+		Image:                     req.Image,
+		ServiceAccountAnnotations: req.ServiceAccountAnnotations,
+	}
+	if apiVersion == plugin.OutOfTree {
+		j.Kind, j.APIVersion = "", ""
+	}
+	if req.ServiceAccountToken != "" {
+		j.ServiceAccountToken = redacted
+	}
+	return j
+}
+
+func toResponseJSON(resp *plugin.Response) *responseJSON {
+	j := &responseJSON{
+		Kind:         plugin.KindResponse,
+		APIVersion:   resp.APIVersion,
+		CacheKeyType: resp.CacheKeyType,
+		Auth:         map[string]authJSON{},
+		duration:     resp.CacheDuration,
+	}
+	if resp.APIVersion == plugin.OutOfTree {
+		j.Kind = plugin.KindOutOfTreeResponse
+	}
+	if resp.CacheDuration != nil {
+		j.CacheDuration = resp.CacheDuration.String()
+	}
+	for key, auth := range resp.Auth {
+		j.Auth[withoutUserinfo(key)] = authJSON{auth.Username, auth.Password.String()}
+	}
+	return j
+}
+
+// withoutUserinfo hides what an auth key has before an @: it may be a password.
+func withoutUserinfo(key string) string {
+	at := strings.LastIndexByte(key, '@')
+	if at < 0 {
+		return key
+	}
+	return redacted + key[at:]
+}
+
+func (r *pluginRunReport) failure() error {
+	switch {
+	case !r.Accepted:
+		return exit(exitFailed)
+	case r.Credentials == 0:
+		return exit(exitEmpty)
+	}
+	return nil
+}
+
+// matchingCredentials counts the credentials of an answer that are for an
+// image: a keyring whose one source is the answer matches its keys as it does
+// any other's. Nothing of binDir is run.
+func matchingCredentials(ctx context.Context, binDir string, auth map[string]plugin.AuthConfig, image string) (int, error) {
+	k, err := regcred.New(&config.Config{}, regcred.Options{BinDir: binDir, Sources: []regcred.AuthSource{answerSource(auth)}})
+	if err != nil {
+		return 0, err
+	}
+	defer k.Close()
+	res, err := k.Lookup(ctx, regcred.Request{Image: image})
+	if err != nil {
+		return 0, err
+	}
+	return len(res.Credentials), nil
+}
+
+// answerSource makes a keyring of an answer.
+type answerSource map[string]plugin.AuthConfig
+
+func (s answerSource) Name() string { return "answer" }
+
+func (s answerSource) Auths(context.Context, string) ([]regcred.AuthSet, error) {
+	return []regcred.AuthSet{{Auths: s}}, nil
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred/internal/terminal"
+	"github.com/regcred/regcred/plugintest"
+)
+
+// pluginTestReport is the result of "regcred plugin test -o json". No secret
+// can be in it: findings hold none.
+type pluginTestReport struct {
+	Path            string                      `json:"path"`
+	Provider        string                      `json:"provider,omitempty"` // of the configuration, if one was given
+	Environment     string                      `json:"environment"`        // "caller" or "kubelet pid N"
+	Args            int                         `json:"args"`               // how many; their values may be secrets
+	Env             []string                    `json:"env"`                // names that the run adds
+	Images          []string                    `json:"images"`
+	Passed          bool                        `json:"passed"` // exit code 0
+	Checks          int                         `json:"checks"`
+	Counts          map[plugintest.Severity]int `json:"counts"` // of checks, by the worst that each found
+	Findings        []plugintest.Finding        `json:"findings"`
+	DurationSeconds float64                     `json:"durationSeconds"`
+}
+
+func newPluginTestReport(s *subject, findings []plugintest.Finding, strict bool) *pluginTestReport {
+	r := &pluginTestReport{
+		Path:        s.command.Path,
+		Provider:    s.provider,
+		Environment: s.environment,
+		Args:        len(s.command.Args),
+		Env:         []string{},
+		Images:      s.options.Images,
+		Counts:      map[plugintest.Severity]int{},
+		Findings:    findings,
+	}
+	for _, entry := range s.command.Env {
+		name, _, _ := strings.Cut(entry, "=")
+		r.Env = append(r.Env, name)
+	}
+	for _, severity := range severities() {
+		r.Counts[severity] = 0
+	}
+	for _, severity := range worstByCheck(findings) {
+		r.Counts[severity]++
+		r.Checks++
+	}
+	r.Passed = r.Counts[plugintest.Error] == 0 && (!strict || r.Counts[plugintest.Warning] == 0)
+	return r
+}
+
+// severities are all that there are, in rising order.
+func severities() []plugintest.Severity {
+	return []plugintest.Severity{plugintest.Pass, plugintest.Skip, plugintest.Info, plugintest.Warning, plugintest.Error}
+}
+
+// worstByCheck returns the worst that each check found, by its id.
+func worstByCheck(findings []plugintest.Finding) map[string]plugintest.Severity {
+	worst := map[string]plugintest.Severity{}
+	for _, f := range findings {
+		if slices.Index(severities(), f.Severity) > slices.Index(severities(), worst[f.Check]) {
+			worst[f.Check] = f.Severity
+		}
+	}
+	return worst
+}
+
+func checkIDs() []string {
+	var ids []string
+	for _, c := range plugintest.Checks() {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+// severityMark is how a severity is shown.
+func severityMark(s plugintest.Severity) terminal.Mark {
+	switch s {
+	case plugintest.Pass:
+		return terminal.OK
+	case plugintest.Skip:
+		return terminal.Skip
+	case plugintest.Info:
+		return terminal.Info
+	case plugintest.Warning:
+		return terminal.Warn
+	}
+	return terminal.Error
+}
+
+// renderPluginTest lays out a table of all findings, then what is to be said
+// about those that are no pass, and last the counts.
+func (a *app) renderPluginTest(r *pluginTestReport) *terminal.Text {
+	t := a.Text()
+	t.Pair("plugin", r.Path)
+	t.Pair("arguments", hidden(r.Args))
+	t.Pair("environment", describeEnvironment(r.Environment))
+	if len(r.Env) > 0 {
+		t.Pair("", "with "+strings.Join(r.Env, ", ")+" (values not shown)")
+	}
+	t.Pair("images", strings.Join(r.Images, ", "))
+	t.Blank()
+	for _, f := range r.Findings {
+		checkLine(t, f.Severity, f.Check, f.Got)
+	}
+	for _, f := range r.Findings {
+		checkDetails(t, f)
+	}
+	t.Blank()
+	m := terminal.OK
+	switch {
+	case !r.Passed:
+		m = terminal.Fail
+	case r.Counts[plugintest.Warning] > 0:
+		m = terminal.Warn
+	}
+	t.Row(m, 0, "", fmt.Sprintf("%s: %s", terminal.Count(r.Checks, "check"), describeCounts(r)))
+	return t
+}
+
+// idWidth is the width of the column of checks.
+func idWidth() int {
+	width := 0
+	for _, id := range checkIDs() {
+		width = max(width, len(id))
+	}
+	return width
+}
+
+// checkLine is a row of the table.
+func checkLine(t *terminal.Text, severity plugintest.Severity, id, s string) {
+	t.Row(severityMark(severity), idWidth()+2, id, s)
+}
+
+// checkDetails shows what was done, what a kubelet makes of it and how to
+// mend it. A check that passed or was skipped has said it all in its row.
+func checkDetails(t *terminal.Text, f plugintest.Finding) {
+	if f.Severity == plugintest.Pass || f.Severity == plugintest.Skip {
+		return
+	}
+	t.Blank()
+	t.Row(severityMark(f.Severity), 0, "", f.Check)
+	for _, part := range []struct{ label, text string }{
+		{"did", f.Did}, {"got", f.Got}, {"kubelet", f.Kubelet}, {"fix", f.Fix},
+	} {
+		if part.text != "" {
+			t.BelowRow(part.label, part.text)
+		}
+	}
+}
+
+// describeCounts names the severities that occur, the worst first.
+func describeCounts(r *pluginTestReport) string {
+	var parts []string
+	for _, c := range []struct {
+		severity plugintest.Severity
+		noun     string
+	}{
+		{plugintest.Error, "error"}, {plugintest.Warning, "warning"},
+	} {
+		if n := r.Counts[c.severity]; n > 0 {
+			parts = append(parts, terminal.Count(n, c.noun))
+		}
+	}
+	for _, c := range []struct {
+		severity plugintest.Severity
+		word     string
+	}{
+		{plugintest.Info, "for information"}, {plugintest.Skip, "skipped"}, {plugintest.Pass, "passed"},
+	} {
+		if n := r.Counts[c.severity]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, c.word))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// renderChecks lays out the list of checks: the worst that each can find, and
+// what a good plugin does.
+func (a *app) renderChecks(checks []plugintest.Check) *terminal.Text {
+	t := a.Text()
+	t.Quote("", "The worst that each check can find, its id, and what a good plugin does:")
+	t.Blank()
+	for _, c := range checks {
+		checkLine(t, c.Severity, c.ID, c.Title)
+	}
+	return t
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/plugin"
+)
+
+// command is the one way in which a plugin is run.
+func (a *app) command(p *config.Provider, o *node.Origin) plugin.Command {
+	c := p.Command(o.BinDir)
+	c.Environ, c.Dir, c.Timeout = o.Environ, o.Dir, a.timeout
+	return c
+}
+
+// selectAnnotations keeps those that the configuration names.
+func (a *app) selectAnnotations(t *config.TokenAttributes, token plugin.Secret, given map[string]string) map[string]string {
+	selected := map[string]string{}
+	for _, key := range t.RequiredServiceAccountAnnotationKeys {
+		value, ok := given[key]
+		if ok {
+			selected[key] = value
+		} else if token != "" {
+			a.Note("the kubelet would not ask without the required annotation %s: give --annotation %s=…", key, key)
+		}
+	}
+	for _, key := range t.OptionalServiceAccountAnnotationKeys {
+		if value, ok := given[key]; ok {
+			selected[key] = value
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		if _, ok := selected[key]; !ok {
+			a.Note("annotation %s is not sent: the configuration does not name it", key)
+		}
+	}
+	return selected
+}
+
+// hostOf is who runs a provider's plugin and judges its answer.
+func hostOf(p *config.Provider) string {
+	if p.APIVersion == plugin.OutOfTree {
+		return "regcred"
+	}
+	return "the kubelet"
+}
+
+func hidden(n int) string {
+	if n == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%d (values not shown)", n)
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"strings"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/pull"
+	"github.com/regcred/regcred/plugin"
+)
+
+type tryJSON struct {
+	Credential *credentialJSON `json:"credential,omitempty"` // absent: anonymous
+	Status     int             `json:"status,omitempty"`     // of HTTP
+	Code       string          `json:"code,omitempty"`       // the registry's or the runtime's error code
+	Error      string          `json:"error"`
+}
+
+// triesJSON is never nil, so that an empty list reads [].
+func triesJSON(tries []pull.Try) []tryJSON {
+	list := make([]tryJSON, 0, len(tries))
+	for _, t := range tries {
+		j := tryJSON{Status: t.Status, Code: t.Code, Error: t.Err.Error()}
+		if t.Credential != nil {
+			j.Credential = &toCredentialsJSON([]regcred.Credential{*t.Credential}, false)[0]
+		}
+		list = append(list, j)
+	}
+	return list
+}
+
+// warningJSON is a provider or source that failed.
+type warningJSON struct {
+	Name  string       `json:"name"`
+	Stage plugin.Stage `json:"stage"`
+	Error string       `json:"error"`
+}
+
+// warningsOf lists what failed beside something that answered.
+func warningsOf(attempts []regcred.Attempt) []warningJSON {
+	var list []warningJSON
+	for _, at := range failedOf(attempts) {
+		list = append(list, warningJSON{at.Provider, at.Stage, toAttemptJSON(at).Error})
+	}
+	return list
+}
+
+// whyNotPulled says what failed, and why a pull without it would be wrong.
+func whyNotPulled(attempts []regcred.Attempt) string {
+	why := "since without credentials that would be anonymous"
+	if pullSecretFailed(attempts) {
+		why = "since for want of a pull secret the kubelet would not pull it"
+	}
+	var causes []string
+	for _, at := range failedOf(attempts) {
+		causes = append(causes, at.Err.Error())
+	}
+	return why + ": " + strings.Join(causes, "; ")
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/terminal"
+	"github.com/regcred/regcred/plugin"
+)
+
+// commands lists the subcommands; each is in the file of its name.
+func (a *app) commands() []*cobra.Command {
+	return []*cobra.Command{
+		a.demoCmd((*app).run),
+		a.demoPluginCmd(),
+		a.getCmd(),
+		a.explainCmd(),
+		a.validateCmd(),
+		a.pullCmd(),
+		a.prepullCmd(),
+		a.pluginCmd(),
+		a.convertCmd(),
+		a.rbacCmd(),
+		a.doctorCmd(),
+		a.versionCmd(),
+	}
+}
+
+// run parses and executes args and returns the exit code.
+func (a *app) run(ctx context.Context, args []string) int {
+	root := a.rootCmd()
+	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args
+	root.SetIn(a.stdin)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
+	if err := detachedPID(args); err != nil {
+		return a.report(ctx, root, err)
+	}
+	cmd, err := root.ExecuteContextC(ctx)
+	return a.report(ctx, cmd, err)
+}
+
+// detachedPID refuses "--as-kubelet 42": the 42 would be taken for an image.
+func detachedPID(args []string) error {
+	i := slices.Index(args, "--as-kubelet") + 1
+	if i == 0 || i == len(args) {
+		return nil
+	}
+	if _, err := strconv.ParseUint(args[i], 10, 32); err != nil {
+		return nil
+	}
+	return usageError("write --as-kubelet="+args[i], "--as-kubelet %s: a process id follows a \"=\"", args[i])
+}
+
+func (a *app) rootCmd() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "regcred",
+		Short: "Registry credentials, resolved as a Kubernetes node does",
+		Long: `regcred finds the credentials for a container image the way a Kubernetes node
+does: from the kubelet's credential provider configuration and plugins, the
+node's docker config files, and pull secrets. And it says why.`,
+		Example: `  regcred explain registry.example/team/app:1.2
+  regcred get -o docker-config registry.example/team/app:1.2 > auth.json
+  regcred validate /etc/kubernetes/credential-providers`,
+		Version:       buildVersion(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRun: func(*cobra.Command, []string) {
+			a.started = true
+		},
+	}
+	group(root)
+	a.addGlobalFlags(root)
+	root.AddCommand(a.commands()...)
+	root.SetHelpCommand(helpCmd())
+	root.SetUsageFunc(usage)
+	root.InitDefaultCompletionCmd()
+	completion, _, _ := root.Find([]string{"completion"})
+	group(completion)
+	return root
+}
+
+func (a *app) addGlobalFlags(root *cobra.Command) {
+	f := root.PersistentFlags()
+	f.SortFlags = false
+	a.config.register(f, "image-credential-provider-config", "config",
+		"`path` of the credential provider configuration: a file or a directory")
+	a.binDir.register(f, "image-credential-provider-bin-dir", "bin-dir",
+		"`directory` with the plugins' executables")
+	f.StringVar(&a.asKubelet, "as-kubelet", "",
+		"take flags, environment and directories from the running kubelet, or from that of process `PID`")
+	f.Lookup("as-kubelet").NoOptDefVal = "auto"
+	f.StringVar(&a.rootDir, "root-dir", "",
+		"the kubelet's root `directory`, where it looks for docker config files (default "+node.DefaultRootDir+")")
+	f.DurationVar(&a.timeout, "plugin-timeout", plugin.DefaultTimeout, "the longest `time` that one run of a plugin may take")
+	f.BoolVar(&a.NoColor, "no-color", false, "no colours (also: NO_COLOR in the environment)")
+	f.BoolVarP(&a.verbose, "verbose", "v", false, "say on standard error what happens")
+}
+
+// report prints err, if any, and returns the exit code. Of joined errors each
+// is told with its hint, and the worst code counts.
+func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
+	code := exitOK
+	interrupted := false
+	hinted := map[string]bool{"": true}
+	for _, part := range terminal.Flatten(err) {
+		e := a.endingOf(cmd, part)
+		code = worse(code, e.code)
+		if a.NobodyReads(part) {
+			continue
+		}
+		if e.err != nil && ctx.Err() != nil {
+			interrupted = true
+			continue
+		}
+		a.Error(e.err)
+		if !hinted[e.hint] {
+			a.Hint(e.hint)
+			hinted[e.hint] = true
+		}
+	}
+	if interrupted {
+		a.Error(errors.New("interrupted"))
+		return exitFailed
+	}
+	return code
+}
+
+// ending is how an error ends the program.
+type ending struct {
+	code int
+	err  error // nil if all was said
+	hint string
+}
+
+// endingOf finds code and hint of an error. What wraps one with a hint belongs
+// to the message.
+func (a *app) endingOf(cmd *cobra.Command, err error) ending {
+	if e, ok := err.(*exitError); ok {
+		return ending{code: e.code, hint: e.hint}
+	}
+	if e, ok := errors.AsType[*exitError](err); ok {
+		return ending{e.code, err, e.hint}
+	}
+	code := exitFailed
+	if isUsage(err) {
+		code = exitUsage
+	}
+	if e, ok := err.(*node.Error); ok {
+		return ending{code, e.Err, e.Hint} // it may be several, a line each
+	}
+	if e, ok := errors.AsType[*node.Error](err); ok {
+		return ending{code, err, e.Hint}
+	}
+	if !a.started {
+		return ending{exitUsage, err, helpHint(cmd)}
+	}
+	return ending{code: exitFailed, err: err}
+}
+
+// worse returns the worse of two exit codes.
+func worse(a, b int) int {
+	order := []int{exitOK, exitEmpty, exitFailed, exitUsage}
+	if slices.Index(order, a) > slices.Index(order, b) {
+		return a
+	}
+	return b
+}

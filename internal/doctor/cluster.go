@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/terminal"
+	"github.com/regcred/regcred/kube"
+)
+
+// ClusterOptions say which cluster is checked, and as whom.
+type ClusterOptions struct {
+	Client     *kube.Client
+	From       string // where its address and our identity are from
+	Clock      *Clock // that watches the client
+	Config     *config.Config
+	ConfigPath string
+	Namespace  string // of PodName
+	PodName    string // "" = no pod in particular, and no token is tried
+}
+
+// clusterCheck is a run of the checks.
+type clusterCheck struct {
+	*Report
+	ClusterOptions
+	who kube.Identity
+	pod *kube.Pod // nil without one
+}
+
+// maxSkew is a difference of clocks that is worth a warning: tokens and the
+// requests that clouds sign are valid for minutes.
+const maxSkew = 30 * time.Second
+
+// Cluster checks what a pull depends on beyond this machine.
+func (r *Report) Cluster(ctx context.Context, o ClusterOptions) {
+	c := &clusterCheck{Report: r, ClusterOptions: o}
+	if !c.checkIdentity(ctx) {
+		return
+	}
+	c.checkClock()
+	if c.PodName != "" && !c.checkPod(ctx) {
+		return
+	}
+	tries := c.tryTokens(ctx)
+	c.checkPermissions(ctx, tries)
+	c.reportTokens(tries)
+}
+
+// checkIdentity asks who we are, and thereby whether anybody answers.
+func (c *clusterCheck) checkIdentity(ctx context.Context) bool {
+	var err error
+	if c.who, err = c.Client.WhoAmI(ctx); err != nil {
+		c.Fail("api-server", err, KubeRemedy(err, c.ConfigPath))
+		return false
+	}
+	c.Add("api-server", OK, "", "%s answers (%s)", c.Client.URL(), c.From)
+	if c.isNode() {
+		c.Add("identity", OK, "", "%s, a node", c.who.Username)
+		return true
+	}
+	c.Add("identity", OK, "", "%s; what follows is what this identity may do, and not what the kubelets may (those: --as-kubelet, on a node)", c.who.Username)
+	return true
+}
+
+// isNode reports whether our identity is that of a kubelet.
+func (c *clusterCheck) isNode() bool {
+	return strings.HasPrefix(c.who.Username, NodeUserPrefix) && slices.Contains(c.who.Groups, NodesGroup)
+}
+
+func (c *clusterCheck) checkClock() {
+	skew := c.Clock.skew.Round(time.Second)
+	switch {
+	case !c.Clock.seen:
+		c.Add("clock", Skip, "", "the API server's answers do not tell its time")
+	case skew.Abs() > maxSkew:
+		c.Add("clock", Warn, "synchronise the clocks (NTP)", "the API server's clock is %s this machine's; tokens may be refused", aheadText(skew))
+	default:
+		c.Add("clock", OK, "", "within %s of the API server's", maxSkew)
+	}
+}
+
+func aheadText(skew time.Duration) string {
+	if skew > 0 {
+		return terminal.Span(skew) + " ahead of"
+	}
+	return terminal.Span(-skew) + " behind"
+}
+
+func (c *clusterCheck) checkPod(ctx context.Context) bool {
+	var err error
+	if c.pod, err = c.Client.Pod(ctx, c.Namespace, c.PodName); err != nil {
+		c.Fail("pod", err, KubeRemedy(err, c.ConfigPath))
+		return false
+	}
+	account := "without service account, as static pods are"
+	if c.pod.ServiceAccount != "" {
+		account = "with service account " + c.pod.ServiceAccount
+	}
+	c.Add("pod", OK, "", "%s/%s, %s", c.Namespace, c.PodName, account)
+	c.checkPullSecrets(ctx)
+	c.checkAccount(ctx)
+	return true
+}
+
+// checkPullSecrets reads them. kubelet: those that cannot be read, or are none,
+// are left out; one that does not parse fails the pull.
+func (c *clusterCheck) checkPullSecrets(ctx context.Context) {
+	if len(c.pod.PullSecrets) == 0 {
+		c.Add("pull-secrets", OK, "", "the pod names none")
+		return
+	}
+	secrets, err := c.Client.PullSecrets(ctx, c.pod.Namespace, c.pod.PullSecrets)
+	for _, e := range terminal.Flatten(err) {
+		c.Add("pull-secrets", Warn, KubeRemedy(e, c.ConfigPath), "%v; a kubelet goes on without it", e)
+	}
+	read := 0
+	for i := range secrets {
+		name := secrets[i].Namespace + "/" + secrets[i].Name
+		if why := PassedOver(&secrets[i]); why != "" {
+			c.Add("pull-secrets", Warn, "", "%s is a Secret %s; a kubelet goes on without it", name, why)
+		} else if err := parseSecret(&secrets[i]); err != nil {
+			c.Add("pull-secrets", Fail, "mend it, or take it from the pod", "%s: %v; a kubelet does not pull for this pod at all", name, err)
+		} else {
+			read++
+		}
+	}
+	if read > 0 {
+		c.Add("pull-secrets", OK, "", "%s read", terminal.Count(read, "secret"))
+	}
+}
+
+// checkAccount reads the pod's service account and looks for the annotations
+// that providers require.
+func (c *clusterCheck) checkAccount(ctx context.Context) {
+	if c.pod.ServiceAccount == "" || len(Audiences(c.Config)) == 0 {
+		return
+	}
+	account, err := c.Client.GetServiceAccount(ctx, c.pod.Namespace, c.pod.ServiceAccount)
+	if err != nil {
+		c.Fail("service-account", err, KubeRemedy(err, c.ConfigPath))
+		return
+	}
+	lacks := false
+	for _, p := range c.Config.Providers {
+		if p.TokenAttributes == nil {
+			continue
+		}
+		for _, key := range p.TokenAttributes.RequiredServiceAccountAnnotationKeys {
+			if _, ok := account.Annotations[key]; !ok {
+				lacks = true
+				id := &regcred.Identity{ServiceAccount: regcred.ObjectRef{Namespace: account.Namespace, Name: account.Name}, Missing: key}
+				c.Add("service-account", Warn, annotateCommand(id), "%s/%s lacks the annotation %q, so provider %q is not asked for its pods", account.Namespace, account.Name, key, p.Name)
+			}
+		}
+	}
+	if !lacks {
+		c.Add("service-account", OK, "", "%s/%s has the annotations that providers require", account.Namespace, account.Name)
+	}
+}
+
+// tokenTry is a dry run of a TokenRequest.
+type tokenTry struct {
+	audience string
+	skipped  string // why it was not tried
+	err      error
+}
+
+// tryTokens requests a token for each audience, as a dry run.
+func (c *clusterCheck) tryTokens(ctx context.Context) []tokenTry {
+	var tries []tokenTry
+	for _, audience := range Audiences(c.Config) {
+		try := tokenTry{audience: audience}
+		switch {
+		case c.pod == nil:
+			try.skipped = "without a pod, none is requested"
+		case c.pod.ServiceAccount == "":
+			try.skipped = "the pod has no service account"
+		default:
+			try.err = c.tryToken(ctx, audience)
+		}
+		tries = append(tries, try)
+	}
+	return tries
+}
+
+func (c *clusterCheck) tryToken(ctx context.Context, audience string) error {
+	account, err := c.Client.GetServiceAccount(ctx, c.pod.Namespace, c.pod.ServiceAccount)
+	if err != nil {
+		return err
+	}
+	return c.Client.TryToken(ctx, regcred.TokenRequest{
+		Namespace:         c.pod.Namespace,
+		ServiceAccount:    c.pod.ServiceAccount,
+		ServiceAccountUID: account.UID,
+		PodName:           c.pod.Name,
+		PodUID:            c.pod.UID,
+		Audience:          audience,
+	})
+}
+
+func (c *clusterCheck) reportTokens(tries []tokenTry) {
+	for _, t := range tries {
+		switch {
+		case t.skipped != "":
+			fix := ""
+			if c.pod == nil {
+				fix = "--pod NAMESPACE/NAME, of a pod on this node"
+			}
+			c.Add("token", Skip, fix, "for audience %q: %s", t.audience, t.skipped)
+		case t.err != nil:
+			c.Fail("token", fmt.Errorf("for audience %q: %w", t.audience, t.err), KubeRemedy(t.err, c.ConfigPath))
+		default:
+			c.Add("token", OK, "", "for audience %q: granted to the pod (dry run)", t.audience)
+		}
+	}
+}
+
+// checkPermissions asks for each right that lookups need.
+func (c *clusterCheck) checkPermissions(ctx context.Context, tries []tokenTry) {
+	if len(tries) == 0 {
+		c.Add("permission", OK, "", "no provider has tokenAttributes, so none is needed")
+		return
+	}
+	namespace, name := "", ""
+	if c.pod != nil {
+		namespace, name = c.pod.Namespace, c.pod.ServiceAccount
+	}
+	if c.isNode() { // the Node authorizer grants the rest
+		for _, t := range tries {
+			granted := t.skipped == "" && t.err == nil
+			c.may(ctx, kube.Access{Verb: AudienceVerb, Resource: t.audience, Namespace: namespace, Name: name}, granted)
+		}
+		return
+	}
+	c.may(ctx, kube.Access{Verb: "get", Resource: "serviceaccounts", Namespace: namespace, Name: name}, false)
+	c.may(ctx, kube.Access{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace, Name: name}, false)
+	if c.pod == nil {
+		c.may(ctx, kube.Access{Verb: "get", Resource: "pods"}, false)
+	}
+}
+
+// may asks for one right. granted says that the API server did without it.
+func (c *clusterCheck) may(ctx context.Context, access kube.Access, granted bool) {
+	what := describeAccess(access)
+	allowed, reason, err := c.Client.Allowed(ctx, access)
+	if reason != "" {
+		reason = ": " + reason
+	}
+	switch {
+	case err != nil:
+		c.Fail("permission", fmt.Errorf("%s: %w", what, err), KubeRemedy(err, c.ConfigPath))
+	case allowed:
+		c.Add("permission", OK, "", "%s", what)
+	case granted:
+		c.Add("permission", Warn, c.grant(), "%s may not %s%s; this pod gets one all the same: a volume of it names the audience, or the API server does not restrict audiences (before Kubernetes 1.33, or without NodeRestriction)", c.who.Username, what, reason)
+	default:
+		if access.Namespace == "" {
+			reason += "; with --pod, a role in the pod's namespace counts too"
+		}
+		c.Add("permission", Fail, c.grant(), "%s may not %s%s", c.who.Username, what, reason)
+	}
+}
+
+// grant is the command that gives our identity what lookups need.
+func (c *clusterCheck) grant() string {
+	user := c.who.Username
+	if c.isNode() {
+		user = NodesGroup
+	}
+	return rbacCommand(user, c.ConfigPath, false)
+}
+
+func describeAccess(a kube.Access) string {
+	what := a.Verb + " " + a.Resource
+	switch {
+	case a.Verb == AudienceVerb:
+		what = fmt.Sprintf("request tokens for audience %q", a.Resource)
+	case a.Subresource != "":
+		what += "/" + a.Subresource
+	}
+	switch {
+	case a.Namespace == "":
+		return what + ", in every namespace"
+	case a.Name == "":
+		return what + " in namespace " + a.Namespace
+	}
+	return fmt.Sprintf("%s of %s/%s", what, a.Namespace, a.Name)
+}

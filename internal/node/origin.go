@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+)
+
+// DefaultRootDir is the kubelet's default of --root-dir.
+const DefaultRootDir = "/var/lib/kubelet"
+
+// Want says what is looked for, and what is known already. Its zero value
+// finds the configuration of a node in its well-known places.
+type Want struct {
+	Config     string // path of the configuration; "" = to be found
+	BinDir     string // absolute; "" = to be found, if NeedBinDir
+	NeedBinDir bool
+	RootDir    string // the kubelet's; "" = the kubelet's own or DefaultRootDir
+
+	AsKubelet string   // take what is not given from the running kubelet: "auto", or a process id; "" = do not
+	Environ   []string // the caller's; a kubelet's comes in its place
+	Dir       string   // likewise
+}
+
+// Origin says where a configuration comes from, and in whose environment
+// plugins run.
+type Origin struct {
+	Config string // path of the configuration, as it was given
+	BinDir string // absolute; "" if not known
+	From   string // for people: "flags", "kubelet process 123", "the EKS node configuration"
+
+	Kubelet int // process id; 0 if the environment is the caller's
+	Environ []string
+	Dir     string
+	RootDir string
+
+	Kubeconfig string // of a running kubelet; "" if it has none, or the environment is the caller's
+
+	Discovered bool     // the paths were found, not given: they must not be writable by others
+	Found      []string // the flags that would have said the same
+	Via        []string // the files that name them, if any; the same goes for these
+}
+
+// Environment names whose environment plugins run in: "caller", or
+// "kubelet pid N".
+func (o *Origin) Environment() string {
+	if o.Kubelet == 0 {
+		return "caller"
+	}
+	return fmt.Sprintf("kubelet pid %d", o.Kubelet)
+}
+
+// Find finds a configuration: what was given, or that of a running kubelet, or
+// else that in the well-known places of a node. An *[Error] has a hint.
+func (n Node) Find(w Want) (*Origin, error) {
+	o, k, err := n.environment(w)
+	if err != nil {
+		return nil, err
+	}
+	o.Config, o.BinDir, o.RootDir, o.From = w.Config, w.BinDir, w.RootDir, "flags"
+	switch {
+	case k != nil:
+		err = o.takeKubelet(k)
+	case o.Config == "" || o.BinDir == "" && w.NeedBinDir:
+		err = n.discover(o, w.NeedBinDir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.RootDir = cmp.Or(o.RootDir, DefaultRootDir)
+	return o, nil
+}
+
+// Environment is Find without a configuration: in whose environment plugins run.
+func (n Node) Environment(w Want) (*Origin, error) {
+	o, _, err := n.environment(w)
+	return o, err
+}
+
+func (n Node) environment(w Want) (*Origin, *kubelet, error) {
+	o := &Origin{Environ: w.Environ, Dir: w.Dir}
+	if w.AsKubelet == "" {
+		return o, nil, nil
+	}
+	k, err := n.findKubelet(w.AsKubelet)
+	if err != nil {
+		return nil, nil, err
+	}
+	o.Kubelet, o.Environ, o.Dir, o.Kubeconfig = k.pid, k.environ, k.dir, k.path(KubeconfigFlag)
+	return o, k, nil
+}
+
+// takeKubelet fills in what a running kubelet was started with. What was given
+// wins, so that a new configuration can be tried in the kubelet's environment.
+func (o *Origin) takeKubelet(k *kubelet) error {
+	o.From = fmt.Sprintf("kubelet process %d", k.pid)
+	if o.Config != "" || o.BinDir != "" {
+		o.From += " and flags"
+	}
+	for _, v := range []struct {
+		ours *string
+		flag string
+	}{{&o.Config, configFlag}, {&o.BinDir, binDirFlag}} {
+		if *v.ours != "" {
+			continue
+		}
+		if *v.ours = k.path(v.flag); *v.ours == "" {
+			return withHint(fmt.Errorf("kubelet process %d runs without --%s, so it has no credential providers", k.pid, v.flag),
+				"give the path with --"+v.flag+" to see what it would do with one")
+		}
+	}
+	o.RootDir = cmp.Or(o.RootDir, k.path("root-dir"))
+	return nil
+}
+
+// discover fills in what was not given from the first well-known location.
+func (n Node) discover(o *Origin, needBinDir bool) error {
+	loc, err := n.location()
+	if err != nil {
+		return err
+	}
+	if loc == nil {
+		return notDiscovered(o, needBinDir)
+	}
+	if o.Config == "" {
+		o.Config = loc.config
+		o.Found = append(o.Found, "--config "+loc.config)
+	}
+	if o.BinDir == "" {
+		o.BinDir = loc.binDir
+		o.Found = append(o.Found, "--bin-dir "+loc.binDir)
+	}
+	o.From, o.Discovered, o.Via = loc.name, true, loc.via
+	return nil
+}
+
+func notDiscovered(o *Origin, needBinDir bool) error {
+	hint := "give both --config and --bin-dir, or --as-kubelet to take those of the running kubelet"
+	if !needBinDir {
+		hint = "give its path with --config, or --as-kubelet to take that of the running kubelet"
+	}
+	if o.Config == "" && (o.BinDir == "" || !needBinDir) {
+		return withHint(errors.New("no credential provider configuration: none was given, and none is in the places where nodes have it"), hint)
+	}
+	given, missing := "--config", "--bin-dir"
+	if o.Config == "" {
+		given, missing = missing, given
+	}
+	return usageError(hint, "%s is given without %s, and no node configuration was found to take it from; a kubelet would not start either", given, missing)
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package node
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// newRoot makes a root directory with files.
+func newRoot(t *testing.T, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	if err := os.Chmod(root, 0o755); err != nil { // whatever the umask is
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func TestFind(t *testing.T) {
+	const eks = "/etc/eks/image-credential-provider"
+	units := map[string]string{"/etc/default/kubelet": "KUBELET_EXTRA_ARGS=--image-credential-provider-config=/c --image-credential-provider-bin-dir=/b"}
+	tests := []struct {
+		name  string
+		files map[string]string
+		want  Want
+		got   Origin // with paths below the root
+		err   string
+		usage bool
+	}{
+		{name: "given", want: Want{Config: "/c.yaml", BinDir: "/b", NeedBinDir: true}, got: Origin{Config: "/c.yaml", BinDir: "/b", From: "flags"}},
+		{
+			name: "well-known", files: map[string]string{eks + "/config.json": "{}"}, want: Want{NeedBinDir: true},
+			got: Origin{Config: "ROOT" + eks + "/config.json", BinDir: "ROOT" + eks, From: "the EKS node configuration", Discovered: true,
+				Found: []string{"--config ROOT" + eks + "/config.json", "--bin-dir ROOT" + eks}},
+		},
+		{
+			name: "flags in a file, beside what was given", files: units, want: Want{Config: "/mine", NeedBinDir: true},
+			got: Origin{Config: "/mine", BinDir: "ROOT/b", From: "the kubelet flags in ROOT/etc/default/kubelet", Discovered: true,
+				Found: []string{"--bin-dir ROOT/b"}, Via: []string{"ROOT/etc/default/kubelet"}},
+		},
+		{name: "no bin dir needed", files: units, want: Want{Config: "/mine"}, got: Origin{Config: "/mine", From: "flags"}},
+		{name: "nowhere", want: Want{NeedBinDir: true}, err: "no credential provider configuration: none was given, and none is in the places where nodes have it"},
+		{
+			name: "half", want: Want{Config: "/c", NeedBinDir: true}, usage: true,
+			err: "--config is given without --bin-dir, and no node configuration was found to take it from; a kubelet would not start either",
+		},
+		{name: "no process id", want: Want{AsKubelet: "x"}, usage: true, err: "--as-kubelet=x: not a process id"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			root := newRoot(t, tt.files)
+			got, err := Node{Root: root}.Find(tt.want)
+			if tt.err != "" {
+				e, ok := errors.AsType[*Error](err)
+				if !ok || e.Error() != tt.err || e.Usage != tt.usage {
+					t.Errorf("got %v (%v), want %s", err, ok, tt.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			tt.got.RootDir = DefaultRootDir
+			want := inRoot(root, tt.got)
+			if diff := cmp.Diff(&want, got); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+// inRoot puts a root directory in the place of ROOT.
+func inRoot(root string, o Origin) Origin {
+	put := func(s string) string { return strings.ReplaceAll(s, "ROOT", root) }
+	o.Config, o.BinDir, o.From = put(o.Config), put(o.BinDir), put(o.From)
+	for _, list := range [][]string{o.Found, o.Via} {
+		for i := range list {
+			list[i] = put(list[i])
+		}
+	}
+	return o
+}
+
+// TestCheckTrust: who may change what is found, and what names it.
+func TestCheckTrust(t *testing.T) {
+	for name, open := range map[string]string{"nothing": "", "config": "c.yaml", "executable": "bin/p", "directory": "bin", "what names it": "kubelet.env"} {
+		t.Run(name, func(t *testing.T) {
+			root := newRoot(t, map[string]string{"c.yaml": "", "bin/p": "", "kubelet.env": ""})
+			o := &Origin{From: "here", Config: filepath.Join(root, "c.yaml"), BinDir: filepath.Join(root, "bin"), Via: []string{filepath.Join(root, "kubelet.env")}}
+			path := filepath.Join(root, open)
+			if open != "" {
+				if err := os.Chmod(path, 0o777); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := Node{Root: root}.CheckTrust(o, []string{"p", "missing"})
+			found, ok := errors.AsType[*Untrusted](err)
+			switch {
+			case open == "" && err != nil:
+				t.Errorf("got %v", err)
+			case open != "" && (!ok || *found != Untrusted{"here", path, "writable by everybody", "chmod go-w " + path}):
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}

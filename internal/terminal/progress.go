@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package terminal
+
+import (
+	"context"
+	"io"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+)
+
+// What draws progress does so on standard error, and does nothing if that is
+// no terminal to draw on. Close ends it and takes away what is drawn. Methods
+// may be called from several goroutines.
+
+const barWidth = 60
+
+// Layers draws a bar for each of several downloads. The zero value draws nothing.
+type Layers struct {
+	out *mpb.Progress
+
+	mu   sync.Mutex
+	bars map[string]*mpb.Bar // by digest
+}
+
+// Layers begins to draw downloads.
+func (t *Terminal) Layers() *Layers {
+	f := t.canvas()
+	if f == nil {
+		return &Layers{}
+	}
+	return &Layers{out: mpb.New(mpb.WithOutput(f), mpb.WithWidth(barWidth)), bars: map[string]*mpb.Bar{}}
+}
+
+// Queue begins a download of so many bytes, anew if it was begun before.
+func (l *Layers) Queue(what, digest string, size int64) {
+	l.with(digest, func(bar *mpb.Bar) {
+		if bar != nil {
+			bar.Abort(true)
+		}
+		l.bars[digest] = l.out.AddBar(size,
+			mpb.PrependDecorators(decor.Name(printable(what+" "+shortDigest(digest)), decor.WCSyncSpaceR)),
+			mpb.AppendDecorators(decor.OnComplete(decor.CountersKibiByte("% .1f / % .1f", decor.WCSyncSpace), "done")),
+		)
+	})
+}
+
+// At says how many bytes there are.
+func (l *Layers) At(digest string, n int64) {
+	l.with(digest, func(bar *mpb.Bar) { bar.SetCurrent(n) })
+}
+
+// Done says that a download is complete.
+func (l *Layers) Done(digest string, size int64) {
+	l.with(digest, func(bar *mpb.Bar) { bar.SetTotal(size, true) })
+}
+
+func (l *Layers) with(digest string, do func(*mpb.Bar)) {
+	if l.out == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	do(l.bars[digest])
+}
+
+// Close ends the drawing.
+func (l *Layers) Close() {
+	if l.out == nil {
+		return
+	}
+	l.mu.Lock()
+	for _, bar := range l.bars {
+		bar.Abort(true)
+	}
+	l.mu.Unlock()
+	l.out.Wait()
+}
+
+// shortDigest is what docker shows of a digest.
+func shortDigest(digest string) string {
+	_, hex, _ := strings.Cut(digest, ":")
+	return hex[:min(12, len(hex))]
+}
+
+// Checks draws one bar for a series of checks, with the name of the one that runs.
+type Checks struct {
+	out   *mpb.Progress
+	width int // of names
+
+	mu      sync.Mutex
+	bar     *mpb.Bar
+	running atomic.Pointer[string]
+}
+
+// Checks begins to draw checks, whose names have at most width columns.
+func (t *Terminal) Checks(width int) *Checks {
+	f := t.canvas()
+	if f == nil {
+		return &Checks{}
+	}
+	return &Checks{out: mpb.New(mpb.WithOutput(f), mpb.WithWidth(barWidth)), width: width}
+}
+
+// At says how many of all are done, and which runs.
+func (c *Checks) At(done, total int, name string) {
+	if c.out == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running.Store(new(printable(name)))
+	if c.bar == nil {
+		c.bar = c.out.AddBar(int64(total),
+			mpb.PrependDecorators(decor.CountersNoUnit("check %d of %d")),
+			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return *c.running.Load() }, decor.WC{W: c.width, C: decor.DindentRight})),
+		)
+	}
+	c.bar.SetCurrent(int64(done))
+}
+
+// Close ends the drawing.
+func (c *Checks) Close() {
+	if c.out == nil {
+		return
+	}
+	c.mu.Lock()
+	if c.bar != nil {
+		c.bar.Abort(true)
+	}
+	c.mu.Unlock()
+	c.out.Wait()
+}
+
+// Images shows which images are being pulled by somebody who tells no more:
+// neither bytes nor layers. It says how many of them are done.
+type Images struct {
+	out   *mpb.Progress
+	total *mpb.Bar
+}
+
+// Images begins to draw so many pulls. The end of ctx tidies up after a ^C.
+func (t *Terminal) Images(ctx context.Context, n int) *Images {
+	f := t.canvas()
+	if f == nil {
+		return &Images{}
+	}
+	// A terminal shows ^C where the cursor is, and what is drawn is cleared
+	// from the cursor's column on.
+	context.AfterFunc(ctx, func() { io.WriteString(f, "\r") })
+	p := &Images{out: mpb.New(mpb.WithOutput(f), mpb.WithWidth(barWidth))}
+	p.total = p.out.AddBar(int64(n),
+		mpb.BarPriority(math.MaxInt), // below the others
+		mpb.BarRemoveOnComplete(),
+		mpb.AppendDecorators(decor.CountersNoUnit("%d of %d images")))
+	return p
+}
+
+// Begin shows an image until the function that it returns is called.
+func (p *Images) Begin(image string) (end func()) {
+	if p.out == nil {
+		return func() {}
+	}
+	bar := p.out.New(1, mpb.SpinnerStyle(), mpb.BarWidth(1),
+		mpb.AppendDecorators(decor.Name(printable(image)+" "), decor.Elapsed(decor.ET_STYLE_GO)))
+	return func() {
+		bar.Abort(true)
+		p.total.Increment()
+	}
+}
+
+// Above returns a writer for whole lines, which go above what is drawn if w
+// is the terminal.
+func (p *Images) Above(w io.Writer) io.Writer {
+	if p.out == nil || terminalOf(w) == nil {
+		return w
+	}
+	return p.out
+}
+
+// Close ends the drawing.
+func (p *Images) Close() {
+	if p.out == nil {
+		return
+	}
+	p.total.Abort(true)
+	p.out.Wait()
+}

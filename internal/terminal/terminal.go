@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package terminal is all that a command prints: results that are laid out for
+// people, progress, errors with their hints, and times, sizes and counts in
+// words. What it is given may come from files, plugins and registries, so here,
+// and nowhere else, it is escaped: no escape sequence of theirs reaches a
+// terminal. It knows nothing of what the results mean.
+package terminal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// defaultWidth is that of a terminal that does not tell its own.
+const defaultWidth = 80
+
+// Terminal is where one run of a program prints: results on Stdout, what is to
+// be said about them on Stderr. It need not be a terminal.
+type Terminal struct {
+	Stdout, Stderr io.Writer
+	Width          int                      // of text; 0 = the terminal's, or unlimited if Stdout is none
+	NoColor        bool                     // also: NO_COLOR in the environment
+	Getenv         func(name string) string // of the environment
+	Now            func() time.Time
+}
+
+// Text returns an empty text that fits standard output.
+func (t *Terminal) Text() *Text {
+	text := &Text{Width: t.Width}
+	f := terminalOf(t.Stdout)
+	if f == nil {
+		return text
+	}
+	text.Width = defaultWidth
+	text.Color = !t.NoColor && t.Getenv("NO_COLOR") == "" && !t.dumb()
+	if w, _, err := term.GetSize(int(f.Fd())); err == nil && w >= 40 {
+		text.Width = w
+	}
+	return text
+}
+
+func (t *Terminal) dumb() bool { return t.Getenv("TERM") == "dumb" }
+
+// OnScreen reports whether standard output is a terminal, and not a file or
+// another program.
+func (t *Terminal) OnScreen() bool { return terminalOf(t.Stdout) != nil }
+
+// canvas returns standard error if it is a terminal to draw on.
+func (t *Terminal) canvas() *os.File {
+	f := terminalOf(t.Stderr)
+	if f == nil || t.dumb() {
+		return nil
+	}
+	return f
+}
+
+// terminalOf returns w if it is a terminal.
+func terminalOf(w io.Writer) *os.File {
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return f
+	}
+	return nil
+}
+
+// Until is a time of day with the time that is left.
+func (t *Terminal) Until(at *time.Time) string {
+	if at == nil {
+		return "not cached"
+	}
+	return fmt.Sprintf("%s (%s)", at.Local().Format(time.TimeOnly), Span(at.Sub(t.Now()).Round(time.Second)))
+}
+
+// Note says on standard error what is worth knowing but no error.
+func (t *Terminal) Note(format string, args ...any) { t.say("note", fmt.Sprintf(format, args...)) }
+
+// Warn says on standard error what may be wrong.
+func (t *Terminal) Warn(format string, args ...any) { t.say("warning", fmt.Sprintf(format, args...)) }
+
+// Hint says on standard error what to do about an error.
+func (t *Terminal) Hint(text string) { t.say("hint", text) }
+
+// Error says on standard error what went wrong; each of joined errors has a line.
+func (t *Terminal) Error(err error) {
+	for _, e := range Flatten(err) {
+		t.say("error", e.Error())
+	}
+}
+
+func (t *Terminal) say(what, text string) {
+	fmt.Fprintf(t.Stderr, "%s: %s\n", what, printable(text))
+}
+
+// NobodyReads reports whether err says that the reader of standard output is
+// gone, as in "regcred … | head". Whoever did that wants to hear no more.
+func (t *Terminal) NobodyReads(err error) bool {
+	f, ok := t.Stdout.(*os.File)
+	failed, isPath := errors.AsType[*fs.PathError](err)
+	return ok && isPath && failed.Path == f.Name() && errors.Is(failed, syscall.EPIPE)
+}
+
+// Flatten takes joined errors apart.
+func Flatten(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var list []error
+	for _, e := range joined.Unwrap() {
+		list = append(list, Flatten(e)...)
+	}
+	return list
+}
+
+// WriteJSON writes a result as indented JSON, whose strings JSON escapes.
+func WriteJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}

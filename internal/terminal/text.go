@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// Text lays out a result for people, line by line. Everything in it is made
+// printable first. The zero Text has no colours, and lines as long as they are.
+type Text struct {
+	Width int // columns; 0 = unlimited: not for a terminal, so that other programs get whole lines
+	Color bool
+
+	out strings.Builder
+}
+
+// Mark is the first word of a line, and the only thing that has a colour.
+type Mark string
+
+// The marks.
+const (
+	OK    Mark = "ok"
+	Fail  Mark = "fail"
+	Skip  Mark = "skip"
+	No    Mark = "no"
+	None  Mark = "none"
+	Error Mark = "err"
+	Warn  Mark = "warn"
+	Info  Mark = "info"
+)
+
+const markWidth = 4
+
+func (m Mark) color() string {
+	switch m {
+	case OK:
+		return "\x1b[32m"
+	case Warn, Skip:
+		return "\x1b[33m"
+	case Fail, Error:
+		return "\x1b[31m"
+	}
+	return ""
+}
+
+// pad returns m, coloured if that is wanted, filled with spaces to markWidth.
+func (t *Text) pad(m Mark) string {
+	fill := strings.Repeat(" ", markWidth-len(m))
+	if c := m.color(); t.Color && c != "" {
+		return c + string(m) + "\x1b[0m" + fill
+	}
+	return string(m) + fill
+}
+
+// Blank adds an empty line.
+func (t *Text) Blank() { t.out.WriteByte('\n') }
+
+// Head adds the title of a section.
+func (t *Text) Head(title string) { t.out.WriteString("\n" + printable(title) + "\n") }
+
+// Item adds a line that begins with a mark, below a head.
+func (t *Text) Item(m Mark, s string) {
+	t.out.WriteString("  " + t.pad(m) + "  ")
+	t.wrap(4+markWidth, 4+markWidth, s)
+}
+
+// Detail adds a line below an item, whose wrapped rest hangs by two.
+func (t *Text) Detail(format string, args ...any) {
+	const indent = 4 + markWidth
+	t.out.WriteString(strings.Repeat(" ", indent))
+	t.wrap(indent, indent+2, fmt.Sprintf(format, args...))
+}
+
+// Line adds a line of its own that begins with a mark; without one it is
+// filled with spaces.
+func (t *Text) Line(m Mark, s string) {
+	t.out.WriteString(t.pad(m) + " ")
+	t.wrap(markWidth+1, markWidth+3, s)
+}
+
+// Below adds what belongs to the line before.
+func (t *Text) Below(s string) { t.Hang(strings.Repeat(" ", markWidth+3), s) }
+
+// Row adds a mark, a label that is filled to so many columns, and s beside it.
+func (t *Text) Row(m Mark, columns int, label, s string) {
+	fmt.Fprintf(&t.out, "%s  %-*s", t.pad(m), columns, printable(label))
+	t.wrap(markWidth+2+columns, markWidth+2+columns, s)
+}
+
+// BelowRow adds a label and a text that belong to the row before.
+func (t *Text) BelowRow(label, s string) {
+	t.Hang(fmt.Sprintf("%*s%-9s", markWidth+2, "", label), s)
+}
+
+// Pair adds a label and a value.
+func (t *Text) Pair(label, value string) { t.Hang(fmt.Sprintf("%-14s", label), value) }
+
+// Hang adds s beside a prefix, below which its wrapped rest hangs.
+func (t *Text) Hang(prefix, s string) {
+	prefix = printable(prefix)
+	t.out.WriteString(prefix)
+	indent := utf8.RuneCountInString(prefix)
+	t.wrap(indent, indent, s)
+}
+
+// Quote adds the lines of s as they are, each behind a prefix.
+func (t *Text) Quote(prefix, s string) {
+	for line := range strings.Lines(s) {
+		t.out.WriteString(strings.TrimRight(printable(prefix+strings.TrimRight(line, "\r\n")), " ") + "\n")
+	}
+}
+
+// wrap adds s at column at, broken at spaces to fit the width; further lines
+// begin at column indent. A word is never broken: it may be copied.
+func (t *Text) wrap(at, indent int, s string) {
+	words := strings.Fields(printable(s))
+	column := at
+	for i, w := range words {
+		n := utf8.RuneCountInString(w)
+		switch {
+		case i == 0:
+		case t.Width > 0 && column+1+n > t.Width:
+			t.out.WriteString("\n" + strings.Repeat(" ", indent))
+			column = indent
+		default:
+			t.out.WriteByte(' ')
+			column++
+		}
+		t.out.WriteString(w)
+		column += n
+	}
+	t.out.WriteByte('\n')
+}
+
+// Table adds rows under a header. Where a row would not fit, each row becomes
+// a block of its own.
+func (t *Text) Table(header []string, rows [][]string) {
+	widths := make([]int, len(header))
+	for _, row := range append([][]string{header}, rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(printable(cell)))
+		}
+	}
+	total := 2 * (len(widths) - 1)
+	for _, w := range widths {
+		total += w
+	}
+	if t.Width > 0 && total > t.Width {
+		t.blocks(header, rows)
+		return
+	}
+	t.row(widths, header)
+	for _, row := range rows {
+		t.row(widths, row)
+	}
+}
+
+func (t *Text) row(widths []int, cells []string) {
+	var line strings.Builder
+	for i, cell := range cells {
+		fmt.Fprintf(&line, "%-*s  ", widths[i], printable(cell))
+	}
+	t.out.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+}
+
+// blocks adds each row with its first cell in front and the others below.
+func (t *Text) blocks(header []string, rows [][]string) {
+	for _, row := range rows {
+		first := printable(row[0])
+		indent := utf8.RuneCountInString(first) + 2
+		for i := 1; i < len(row); i++ {
+			if i > 1 {
+				first = ""
+			}
+			t.Hang(fmt.Sprintf("%-*s%-14s", indent, first, strings.ToLower(header[i])), row[i])
+		}
+	}
+}
+
+// Print writes what has been laid out; the text is empty then.
+func (t *Text) Print(w io.Writer) error {
+	_, err := io.WriteString(w, t.out.String())
+	t.out.Reset()
+	return err
+}

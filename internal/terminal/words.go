@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package terminal
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Span is a duration without the zeros at its end: 10m, not 10m0s. One that is
+// shorter than a second remains as it is.
+func Span(d time.Duration) string {
+	if d.Abs() < time.Second {
+		return d.String()
+	}
+	s := d.Round(time.Second).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// Millis is how long something took, in seconds, for what takes few.
+func Millis(seconds float64) string {
+	if seconds < 0.0095 {
+		return fmt.Sprintf("%.1f ms", seconds*1000)
+	}
+	return fmt.Sprintf("%.0f ms", seconds*1000)
+}
+
+// Took is how long something took, in seconds, for what may take many.
+func Took(seconds float64) string {
+	if seconds < 1 {
+		return Millis(seconds)
+	}
+	return fmt.Sprintf("%.1f s", seconds)
+}
+
+// Count is a number and a noun in the right form: "1 credential", "2 credentials".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	if stem, ok := strings.CutSuffix(noun, "y"); ok {
+		noun = stem + "ie"
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Bytes is a number of bytes in a unit that suits it.
+func Bytes(n int64) string {
+	const unit = 1024
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	value, prefix := float64(n)/unit, 0
+	for value >= unit {
+		value, prefix = value/unit, prefix+1
+	}
+	return fmt.Sprintf("%.1f %ciB", value, "KMGTPE"[prefix])
+}
+
+// ShellWord quotes s if a shell would not take it for one word, for a command
+// line that is shown to be copied.
+func ShellWord(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
