@@ -63,7 +63,7 @@ func TestDependencies(t *testing.T) {
 					t.Errorf("%s on %s is built from %s", pkg, goos, dep)
 				}
 			}
-			if !slices.Contains(deps, "sigs.k8s.io/json") {
+			if len(modules) > 0 && !slices.Contains(deps, "sigs.k8s.io/json") {
 				t.Errorf("%s on %s: %q: the list is not that of its dependencies", pkg, goos, deps)
 			}
 		}

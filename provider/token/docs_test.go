@@ -14,7 +14,7 @@ import (
 // TestDocsFailureMessages: the messages in the document are those of the code.
 func TestDocsFailureMessages(t *testing.T) {
 	var sources strings.Builder
-	for _, glob := range []string{"../../internal/secretfile/*.go", "*.go", "../../internal/remote/*.go"} {
+	for _, glob := range []string{"../../internal/secretfile/*.go", "../../internal/regularfile/*.go", "*.go", "../../internal/remote/*.go"} {
 		names, err := filepath.Glob(glob)
 		if err != nil || len(names) == 0 {
 			t.Fatalf("%s: %q, %v", glob, names, err)
@@ -33,7 +33,7 @@ func TestDocsFailureMessages(t *testing.T) {
 		t.Fatalf("found %d messages", len(messages))
 	}
 	for _, m := range messages {
-		for piece := range strings.SplitSeq(regexp.MustCompile(`status \d+|POST|, but text/html`).ReplaceAllString(m[1], "…"), "…") {
+		for piece := range strings.SplitSeq(regexp.MustCompile(`status \d+|POST|, but text/html| bytes`).ReplaceAllString(m[1], "…"), "…") {
 			if piece = strings.Trim(piece, " {}:;,"); !strings.Contains(code, piece) {
 				t.Errorf("%q: %q is not in the code", m[1], piece)
 			}
