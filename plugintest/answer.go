@@ -76,7 +76,7 @@ func checkEmpty(s *suite, resp *plugin.Response) []Finding {
 }
 
 func checkEmptyGlobal(s *suite, _ *plugin.Response) []Finding {
-	for _, r := range []*run{s.base(), s.ask(s.questionFor(s.lookalike()))} {
+	for _, r := range []*run{s.base(), s.ask(s.questionFor(lookalike(s.image)))} {
 		if r.answered() && len(r.x.Response.Auth) == 0 && r.x.Response.CacheKeyType == plugin.CacheGlobal {
 			return found(Warning, r.did, "an answer without a credential, for all images (Global)",
 				"Until the answer expires it asks this plugin for no image at all, not even for those that it serves.",
@@ -105,13 +105,6 @@ func checkStable(s *suite, resp *plugin.Response) []Finding {
 		return pass(did, "the same keys and user names, a new password each time")
 	}
 	return pass(did, "the same answer")
-}
-
-// questionFor is the base question for another image.
-func (s *suite) questionFor(image string) question {
-	q := s.question(s.version())
-	q.image = image
-	return q
 }
 
 func checkEmptyCredential(s *suite, resp *plugin.Response) []Finding {

@@ -4,6 +4,7 @@
 package plugintest
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -123,4 +124,72 @@ func checkKeyPort(s *suite, _ *plugin.Response) []Finding {
 	return found(Info, r.did, fmt.Sprintf("the keys %s, none of which matches", keys(slices.Sorted(maps.Keys(resp.Auth)))),
 		"It finds no key for the image, and pulls anonymously.",
 		"Take host and port of the image for the key, or answer without a credential for a port that you do not serve.")
+}
+
+// pick returns the credentials that a kubelet would take from an answer for
+// an image, in its order. The keyring is the one that regcred itself uses.
+func pick(resp *plugin.Response, image string) []regcred.Credential {
+	ring, err := regcred.New(&regcred.Config{}, regcred.Options{BinDir: ".", Sources: []regcred.AuthSource{answer(resp.Auth)}})
+	if err != nil {
+		return nil
+	}
+	defer ring.Close()
+	res, err := ring.Lookup(context.Background(), regcred.Request{Image: image})
+	if err != nil {
+		return nil // the image is none
+	}
+	return res.Credentials
+}
+
+// answer is a [regcred.AuthSource] with one answer.
+type answer map[string]plugin.AuthConfig
+
+func (answer) Name() string { return "answer" }
+
+func (a answer) Auths(context.Context, string) ([]regcred.AuthSet, error) {
+	return []regcred.AuthSet{{Source: regcred.Source{Kind: regcred.SourceNode}, Auths: a}}, nil
+}
+
+// keys lists auth keys for a finding.
+func keys(list []string) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	shown := make([]string, len(list))
+	for i, key := range list {
+		shown[i] = shownKey(key)
+	}
+	return listed(shown)
+}
+
+// shownKey is an auth key without what may be a secret: user information,
+// query and fragment.
+func shownKey(key string) string {
+	if i := strings.LastIndexByte(key, '@'); i >= 0 {
+		key = "…" + key[i:]
+	}
+	if i := strings.IndexAny(key, "?#"); i >= 0 {
+		key = key[:i+1] + "…"
+	}
+	return shorten(key)
+}
+
+// bareKey is an auth key as it is matched: without a scheme and the path of
+// the registry's API. It serves to explain; pick decides.
+func bareKey(key string) string {
+	rest, ok := strings.CutPrefix(key, "https://")
+	if !ok {
+		rest = strings.TrimPrefix(key, "http://")
+	}
+	host, path, _ := strings.Cut(rest, "/")
+	for _, api := range []string{"v1/", "v2/"} {
+		if p, ok := strings.CutPrefix(path, api); ok {
+			path = p
+			break
+		}
+	}
+	if path == "" {
+		return host
+	}
+	return host + "/" + path
 }

@@ -6,21 +6,10 @@ package plugintest
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/plugin"
 )
-
-// lookalike is an image of a registry whose name begins like that of the one
-// asked for. Nobody can own it (RFC 6761).
-func (s *suite) lookalike() string {
-	host, port, _ := strings.Cut(registry(s.image), ":")
-	if host += ".conformance.invalid"; port != "" {
-		host += ":" + port
-	}
-	return inRegistry(s.image, host)
-}
 
 // promised are the images that the answer for the one asked for serves too,
 // as its cacheKeyType says.
@@ -35,7 +24,7 @@ func (s *suite) promised(scope plugin.CacheKeyType) []string {
 		images = append(images, home+"/conformance/other")
 	}
 	if scope == plugin.CacheGlobal && !slices.ContainsFunc(images, func(image string) bool { return !near(image) }) {
-		images = append(images, s.lookalike())
+		images = append(images, lookalike(s.image))
 	}
 	return images
 }
@@ -97,7 +86,7 @@ func (s *suite) wrongFor(image string, cached, own *plugin.Response) string {
 }
 
 func checkForeign(s *suite, _ *plugin.Response) []Finding {
-	image := s.lookalike()
+	image := lookalike(s.image)
 	r := s.ask(s.questionFor(image))
 	if !r.answered() {
 		return pass(r.did, "%s", r.outcome())
