@@ -5,7 +5,6 @@ package plugintest
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -109,7 +108,7 @@ func checkStable(s *suite, resp *plugin.Response) []Finding {
 
 func checkEmptyCredential(s *suite, resp *plugin.Response) []Finding {
 	var findings []Finding
-	for _, key := range slices.Sorted(maps.Keys(resp.Auth)) {
+	for _, key := range authKeys(resp) {
 		switch auth := resp.Auth[key]; {
 		case auth == plugin.AuthConfig{}: // anonymous, on purpose
 		case auth.Username == "":
@@ -129,7 +128,7 @@ func checkEmptyCredential(s *suite, resp *plugin.Response) []Finding {
 }
 
 func checkSpace(s *suite, resp *plugin.Response) []Finding {
-	for _, key := range slices.Sorted(maps.Keys(resp.Auth)) {
+	for _, key := range authKeys(resp) {
 		auth, what := resp.Auth[key], ""
 		switch {
 		case padded(auth.Username):

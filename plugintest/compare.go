@@ -17,7 +17,7 @@ func (s *suite) difference(a, b *plugin.Response) string {
 	if what := shape(a, b); what != "" {
 		return what
 	}
-	for _, key := range slices.Sorted(maps.Keys(a.Auth)) {
+	for _, key := range authKeys(a) {
 		if a.Auth[key].Password == b.Auth[key].Password {
 			continue
 		}
@@ -34,9 +34,9 @@ func shape(a, b *plugin.Response) string {
 	if a.CacheKeyType != b.CacheKeyType {
 		return fmt.Sprintf("cacheKeyType is %s and not %s", b.CacheKeyType, a.CacheKeyType)
 	}
-	before, after := slices.Sorted(maps.Keys(a.Auth)), slices.Sorted(maps.Keys(b.Auth))
+	before, after := authKeys(a), authKeys(b)
 	if !slices.Equal(before, after) {
-		return fmt.Sprintf("the auth keys are %s and not %s", keys(after), keys(before))
+		return fmt.Sprintf("the auth keys are %s and not %s", shownKeys(after), shownKeys(before))
 	}
 	for _, key := range before {
 		if a.Auth[key].Username != b.Auth[key].Username {

@@ -18,9 +18,9 @@ import (
 // is, so what lint knows of those holds for keys too.
 
 func checkKeyMatch(s *suite, resp *plugin.Response) []Finding {
-	all := slices.Sorted(maps.Keys(resp.Auth))
-	if creds := pick(resp, s.image); len(creds) > 0 {
-		return pass(s.base().did, "%q matches", shownKey(creds[0].Match))
+	all := authKeys(resp)
+	if taken := selected(all, s.image); len(taken) > 0 {
+		return pass(s.base().did, "%q matches", shownKey(bareKey(taken[0])))
 	}
 	var reasons []string
 	for _, key := range all[:min(len(all), maxListed)] {
@@ -63,7 +63,7 @@ func deadRules() []string {
 
 func checkKeyDead(s *suite, resp *plugin.Response) []Finding {
 	var findings []Finding
-	for _, key := range slices.Sorted(maps.Keys(resp.Auth)) {
+	for _, key := range authKeys(resp) {
 		if reason := deadKey(key); reason != "" && len(findings) < maxListed {
 			findings = append(findings, found(Warning, s.base().did, reason,
 				"It keeps the key and never uses it.",
@@ -91,7 +91,7 @@ func deadKey(key string) string {
 }
 
 func checkKeyWide(s *suite, resp *plugin.Response) []Finding {
-	for _, key := range slices.Sorted(maps.Keys(resp.Auth)) {
+	for _, key := range authKeys(resp) {
 		if resp.Auth[key] == (plugin.AuthConfig{}) {
 			continue // it means anonymous, and sends nothing to anybody
 		}
@@ -117,41 +117,63 @@ func checkKeyPort(s *suite, _ *plugin.Response) []Finding {
 	if !r.answered() {
 		return pass(r.did, "%s", r.outcome())
 	}
-	resp := r.x.Response
-	if len(resp.Auth) == 0 || len(pick(resp, image)) > 0 {
-		return pass(r.did, "an answer with %s, and none in vain", plural(len(resp.Auth), "auth key"))
+	all := authKeys(r.x.Response)
+	if len(all) == 0 || len(selected(all, image)) > 0 {
+		return pass(r.did, "an answer with %s, and none in vain", plural(len(all), "auth key"))
 	}
-	return found(Info, r.did, fmt.Sprintf("the keys %s, none of which matches", keys(slices.Sorted(maps.Keys(resp.Auth)))),
+	return found(Info, r.did, fmt.Sprintf("the keys %s, none of which matches", shownKeys(all)),
 		"It finds no key for the image, and pulls anonymously.",
 		"Take host and port of the image for the key, or answer without a credential for a port that you do not serve.")
 }
 
-// pick returns the credentials that a kubelet would take from an answer for
-// an image, in its order. The keyring is the one that regcred itself uses.
-func pick(resp *plugin.Response, image string) []regcred.Credential {
-	ring, err := regcred.New(&regcred.Config{}, regcred.Options{BinDir: ".", Sources: []regcred.AuthSource{answer(resp.Auth)}})
+// authKeys are the keys of an answer, sorted.
+func authKeys(resp *plugin.Response) []string { return slices.Sorted(maps.Keys(resp.Auth)) }
+
+// pick returns the credentials that a kubelet takes from an answer for an
+// image, in its order.
+func pick(resp *plugin.Response, image string) []plugin.AuthConfig {
+	var creds []plugin.AuthConfig
+	for _, key := range selected(authKeys(resp), image) {
+		creds = append(creds, resp.Auth[key])
+	}
+	return creds
+}
+
+// selected returns those of an answer's keys that a kubelet takes for an
+// image, in its order; none if the image is none. The keyring is the one that
+// regcred itself uses.
+func selected(keys []string, image string) []string {
+	auths := nodeAuths{}
+	for _, key := range keys {
+		auths[key] = plugin.AuthConfig{Username: key}
+	}
+	ring, err := regcred.New(&regcred.Config{}, regcred.Options{BinDir: ".", Sources: []regcred.AuthSource{auths}})
 	if err != nil {
 		return nil
 	}
 	defer ring.Close()
 	res, err := ring.Lookup(context.Background(), regcred.Request{Image: image})
 	if err != nil {
-		return nil // the image is none
+		return nil
 	}
-	return res.Credentials
+	var taken []string
+	for _, c := range res.Credentials {
+		taken = append(taken, c.Username)
+	}
+	return taken
 }
 
-// answer is a [regcred.AuthSource] with one answer.
-type answer map[string]plugin.AuthConfig
+// nodeAuths is a [regcred.AuthSource] that has the same for every image.
+type nodeAuths map[string]plugin.AuthConfig
 
-func (answer) Name() string { return "answer" }
+func (nodeAuths) Name() string { return "keys" }
 
-func (a answer) Auths(context.Context, string) ([]regcred.AuthSet, error) {
+func (a nodeAuths) Auths(context.Context, string) ([]regcred.AuthSet, error) {
 	return []regcred.AuthSet{{Source: regcred.Source{Kind: regcred.SourceNode}, Auths: a}}, nil
 }
 
-// keys lists auth keys for a finding.
-func keys(list []string) string {
+// shownKeys lists auth keys for a finding.
+func shownKeys(list []string) string {
 	if len(list) == 0 {
 		return "none"
 	}
@@ -175,7 +197,7 @@ func shownKey(key string) string {
 }
 
 // bareKey is an auth key as it is matched: without a scheme and the path of
-// the registry's API. It serves to explain; pick decides.
+// the registry's API. It serves to explain; selected decides.
 func bareKey(key string) string {
 	rest, ok := strings.CutPrefix(key, "https://")
 	if !ok {

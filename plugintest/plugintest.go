@@ -45,11 +45,11 @@ import (
 // cmd.Path is required. cmd.APIVersion may be empty: then the first of v1,
 // v1beta1 and v1alpha1 that the plugin answers is used where the version does
 // not matter. With [plugin.OutOfTree] the plugin is examined in that protocol,
-// and the checks of what it does not have are skipped. cmd.Timeout bounds each run; a plugin that takes longer than
-// that is at fault, so the kubelet's minute, which is the default, is right
-// except in tests. cmd.Dir and cmd.Environ are what the plugin inherits,
-// except in the checks that change them; cmd.Env and cmd.Args are kept in
-// every run. cmd.Grace is ignored.
+// and the checks of what it does not have are skipped. cmd.Timeout bounds each
+// run; a plugin that takes longer than that is at fault, so the kubelet's
+// minute, which is the default, is right except in tests. cmd.Dir and
+// cmd.Environ are what the plugin inherits, except in the checks that change
+// them; cmd.Env and cmd.Args are kept in every run. cmd.Grace is ignored.
 func Run(ctx context.Context, cmd plugin.Command, opts Options) []Finding {
 	s := newSuite(ctx, cmd, opts)
 	chosen := slices.DeleteFunc(checks(), func(c check) bool {

@@ -14,14 +14,19 @@ import (
 
 // run is one run of the plugin, and how it ended.
 type run struct {
-	did string
-	x   *plugin.Exchange
-	err *plugin.ExecError // nil for an answer that a kubelet accepts
+	did     string
+	version string // of the question, if it was one
+	x       *plugin.Exchange
+	err     *plugin.ExecError // nil for an answer that a kubelet accepts
 }
 
 // notRun stands for a run that was not made.
 func notRun(did string, stage plugin.Stage, err error) *run {
-	return &run{did, &plugin.Exchange{ExitCode: -1}, &plugin.ExecError{Stage: stage, ExitCode: -1, Err: err}}
+	return &run{
+		did: did,
+		x:   &plugin.Exchange{ExitCode: -1},
+		err: &plugin.ExecError{Stage: stage, ExitCode: -1, Err: err},
+	}
 }
 
 // answered reports whether a kubelet accepts the answer.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -74,11 +73,11 @@ func (s *suite) wrongFor(image string, cached, own *plugin.Response) string {
 	case len(want) == 0:
 		return fmt.Sprintf("it has a credential for %q, and the plugin's answer for that one has none", image)
 	}
-	sameUser := func(a, b regcred.Credential) bool { return a.Username == b.Username }
+	sameUser := func(a, b plugin.AuthConfig) bool { return a.Username == b.Username }
 	if !slices.EqualFunc(got, want, sameUser) {
 		return fmt.Sprintf("the user name for %q is another one", image)
 	}
-	samePassword := func(a, b regcred.Credential) bool { return a.Password == b.Password }
+	samePassword := func(a, b plugin.AuthConfig) bool { return a.Password == b.Password }
 	if !s.rotating() && !slices.EqualFunc(got, want, samePassword) && !s.renewed() {
 		return fmt.Sprintf("the password for %q is another one, though equal requests get equal passwords", image)
 	}

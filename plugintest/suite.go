@@ -92,6 +92,7 @@ func (s *suite) ask(q question) *run {
 	r := s.asked[q]
 	if r == nil {
 		r = s.runWith(s.cmd, q)
+		r.version = q.version
 		s.asked[q] = r
 	}
 	return r
@@ -189,30 +190,22 @@ func (s *suite) base() *run {
 	if s.first != nil {
 		return s.first
 	}
+	candidates := versions()
 	if s.cmd.APIVersion != "" {
-		s.first = s.ask(s.question(s.cmd.APIVersion))
-		return s.first
+		candidates = []string{s.cmd.APIVersion}
 	}
-	for _, version := range versions() {
+	for _, version := range candidates {
 		if r := s.ask(s.question(version)); r.answered() {
 			s.first = r
 			return r
 		}
 	}
-	s.first = s.ask(s.question(plugin.V1))
+	s.first = s.ask(s.question(candidates[0]))
 	return s.first
 }
 
 // version is that of base.
-func (s *suite) version() string {
-	base := s.base()
-	for q, r := range s.asked {
-		if r == base {
-			return q.version
-		}
-	}
-	return plugin.V1
-}
+func (s *suite) version() string { return s.base().version }
 
 // outOfTree reports whether the plugin is examined in the predecessor's protocol.
 func (s *suite) outOfTree() bool { return s.cmd.APIVersion == plugin.OutOfTree }
