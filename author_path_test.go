@@ -115,11 +115,12 @@ func newAuthor(t *testing.T) *author {
 		"go mod init example.com/my-plugin": fmt.Sprintf(
 			"go mod init example.com/my-plugin && go mod edit -replace 'github.com/regcred/regcred=%s'", checkout),
 		"go install github.com/regcred/regcred/cmd/regcred@latest": fmt.Sprintf(
-			"go build -C '%s' -trimpath -o '%s' ./cmd/regcred", checkout, filepath.Join(bin, "regcred")),
+			"go build -C '%s' -o '%s' ./cmd/regcred", checkout, filepath.Join(bin, "regcred")),
 	}}
 	w.environ = append(os.Environ(),
 		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
-		"GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOFLAGS=", "GOWORK=off")
+		// The document builds with -trimpath, and nothing is compiled twice.
+		"GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOFLAGS=-trimpath", "GOWORK=off")
 	return w
 }
 
