@@ -119,7 +119,8 @@ func newAuthor(t *testing.T) *author {
 	}}
 	w.environ = append(os.Environ(),
 		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
-		"GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOFLAGS=", "GOWORK=off")
+		// The document builds with -trimpath, and nothing is compiled twice.
+		"GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOFLAGS=-trimpath", "GOWORK=off")
 	return w
 }
 

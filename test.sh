@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The regcred Authors
 #
-# Runs every test of regcred:
+# Runs the tests of regcred:
 #
-#   ./test.sh            everything
-#   ./test.sh --quick    without race detector, cross builds and upstream/
+#   ./test.sh            every test
+#   ./test.sh --quick    without the race detector and upstream/
+#   ./test.sh --release  every test, the race detector over all packages, cross
+#                        builds, and vet and staticcheck in upstream/
 #
 # On Debian, as root, it installs the packages that some tests need; elsewhere
 # those tests are skipped, and the summary says so. Go modules are downloaded
@@ -14,36 +16,49 @@
 set -uo pipefail
 cd "$(dirname "$0")"
 
-quick=false
+quick=false release=false
 case "${1-}" in
 "") ;;
 --quick) quick=true ;;
+--release) release=true ;;
 *)
-	sed -n '5,13s/^# \{0,1\}//p' "$0" >&2
+	sed -n '5,15s/^# \{0,1\}//p' "$0" >&2
 	exit 2
 	;;
 esac
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-log=$work/tests.log
-: >"$log"
-failed=()
+policy= # a file of the system that is there while packages are installed
+beside= # the process group of the steps that run beside the others
+# Also when interrupted: what runs takes its own things away first.
+clean_up() {
+	[ -z "$policy" ] || rm -f "$policy"
+	[ -z "$beside" ] || { kill -TERM -- "-$beside" && wait "$beside"; } 2>/dev/null
+	rm -rf "$work"
+}
+trap clean_up EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+mkdir "$work/main" "$work/upstream"
+lane=$work/main # where the steps of this process leave what they print
+: >"$work/failed"
 
 # step NAME COMMAND... runs a command and shows its output only if it fails.
 step() {
 	local name=$1 begin=$SECONDS
 	shift
-	if "$@" >"$work/step" 2>&1; then
+	if "$@" >"$lane/step" 2>&1; then
 		printf 'ok    %-44s %4ds\n' "$name" $((SECONDS - begin))
 	else
 		printf 'FAIL  %-44s %4ds\n' "$name" $((SECONDS - begin))
-		tail -n 200 "$work/step"
-		failed+=("$name")
+		tail -n 200 "$lane/step"
+		echo "$name" >>"$work/failed"
 	fi
 }
 
-# tests NAME DIR ARGS... runs go test -v and keeps all that it prints.
+# tests NAME DIR ARGS... runs go test -v and keeps all that it prints. What go
+# test would vet is left to go vet, which is a step of its own and knows more.
 tests() {
 	local name=$1 dir=$2
 	shift 2
@@ -53,11 +68,11 @@ tests() {
 run_tests() {
 	local dir=$1 status=0
 	shift
-	(cd "$dir" && isolated go test -v "$@" ./...) >"$work/out" 2>&1 || status=$?
-	cat "$work/out" >>"$log"
+	(cd "$dir" && isolated go test -v -vet=off "$@") >"$lane/out" 2>&1 || status=$?
+	cat "$lane/out" >>"$lane/log"
 	if [ $status -ne 0 ]; then
 		# The failing tests with what they said, without the thousands that passed.
-		failures <"$work/out"
+		failures <"$lane/out"
 	fi
 	return $status
 }
@@ -101,11 +116,13 @@ install_packages() {
 		return 0
 	fi
 	# policy-rc.d keeps the package from starting its service.
-	local policy=/usr/sbin/policy-rc.d made=false
-	[ -e $policy ] || { printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy && made=true; }
+	if [ ! -e /usr/sbin/policy-rc.d ]; then
+		policy=/usr/sbin/policy-rc.d
+		printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy
+	fi
 	step "install ${missing[*]}" sh -c "apt-get update -q && apt-get install -y -q --no-install-recommends ${missing[*]}"
-	$made && rm -f $policy
-	return 0
+	[ -z "$policy" ] || rm -f "$policy"
+	policy=
 }
 
 no_output() {
@@ -116,8 +133,21 @@ no_output() {
 
 # cross_build OS ARCH builds everything, and vets it once for each system.
 cross_build() {
-	GOOS=$1 GOARCH=$2 CGO_ENABLED=0 go build ./... || return
-	[ "$2" != amd64 ] || GOOS=$1 GOARCH=$2 CGO_ENABLED=0 go vet ./...
+	GOOS=$1 GOARCH=$2 go build ./... || return
+	[ "$2" != amd64 ] || GOOS=$1 GOARCH=$2 go vet ./...
+}
+
+# upstream runs the steps of upstream/.
+upstream() {
+	lane=$work/upstream
+	step "upstream: download modules" sh -c 'cd upstream && go mod download && go mod download -modfile=ecr.mod && go mod download -modfile=node.mod'
+	# What these tests build is not part of what go test caches by.
+	tests "upstream: against the real kubelet" upstream -count=1 -timeout 20m ./...
+	step "upstream: vectors are what the kubelet says" sh -c 'cd upstream && go run -modfile=kubelet.mod ./record -check'
+	$release || return 0
+	step "upstream: go vet" sh -c 'cd upstream && go vet ./...'
+	step "upstream: staticcheck" sh -c 'go build -o "$1/staticcheck" honnef.co/go/tools/cmd/staticcheck && cd upstream && "$1/staticcheck" ./...' sh "$work"
+	step "upstream: go mod tidy" sh -c 'cd upstream && go mod tidy -diff'
 }
 
 install_packages
@@ -138,31 +168,49 @@ if ! unshare --net sh -c 'ip link set lo up' 2>/dev/null; then
 	echo "skip  network namespace: it needs Linux and root; the tests still use loopback alone"
 fi
 race=()
-if ! $quick && [ "$(go env CGO_ENABLED)" = 1 ] && command -v gcc >/dev/null; then
-	race=(-race)
-elif ! $quick; then
+if $quick; then
+	:
+elif [ "$(go env CGO_ENABLED)" != 1 ] || ! command -v gcc >/dev/null; then
 	echo "skip  race detector: it needs cgo and a C compiler"
+elif $release; then
+	race=(./...)
+else
+	race=(. ./plugin ./kube ./internal/pull) # where goroutines meet
 fi
+# One set of flags, that of the programs which tests build: so that nothing is
+# compiled twice.
+export CGO_ENABLED=0
+GOFLAGS="-trimpath $(go env GOFLAGS)"
+export GOFLAGS
 
 step "download modules" go mod download
 step "gofmt" no_output gofmt -l .
 step "go vet" go vet ./...
+if ! $quick; then
+	# Beside the rest: a kubelet and its pods wait more than they work. A process
+	# group of its own can be ended with all that it runs.
+	set -m
+	upstream </dev/null &
+	beside=$!
+	set +m
+fi
+tests "tests" . ./...
+# What these tests build is built without cgo all the same.
+[ ${#race[@]} -eq 0 ] || CGO_ENABLED=1 tests "tests with the race detector" . -race -exec "env CGO_ENABLED=0" "${race[@]}"
+step "demo" isolated go run ./cmd/regcred demo
 step "staticcheck" go tool staticcheck ./...
 step "go mod tidy" go mod tidy -diff
-tests "tests${race[*]+ with the race detector}" . ${race[@]+"${race[@]}"}
-step "demo" isolated go run ./cmd/regcred demo
-if ! $quick; then
+if $release; then
+	# That of this machine is what the tests have run.
 	for target in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64; do
-		step "build $target" cross_build "${target%/*}" "${target#*/}"
+		[ "$target" = "$(go env GOOS)/$(go env GOARCH)" ] ||
+			step "build $target" cross_build "${target%/*}" "${target#*/}"
 	done
-	step "upstream: download modules" sh -c 'cd upstream && go mod download && go mod download -modfile=ecr.mod && go mod download -modfile=node.mod'
-	step "upstream: go vet" sh -c 'cd upstream && go vet ./...'
-	step "upstream: staticcheck" sh -c 'go build -o "$1/staticcheck" honnef.co/go/tools/cmd/staticcheck && cd upstream && "$1/staticcheck" ./...' sh "$work"
-	step "upstream: go mod tidy" sh -c 'cd upstream && go mod tidy -diff'
-	# What these tests build is not part of what go test caches by.
-	tests "upstream: against the real kubelet" upstream -count=1 -timeout 20m
-	step "upstream: vectors are what the kubelet says" sh -c 'cd upstream && go run -modfile=kubelet.mod ./record -check'
 fi
+[ -z "$beside" ] || wait "$beside"
+beside=
+log=$work/log
+cat "$work"/*/log >"$log"
 step "no planted secret in $(wc -l <"$log") lines of output" sh -c 'go run ./internal/canary/find <"$1"' sh "$log"
 
 count() { grep -c -E "^ *--- $1:" "$log"; }
@@ -170,10 +218,8 @@ if [ "$(count SKIP)" -gt 0 ]; then
 	echo "skipped:"
 	grep -E -B1 '^ *--- SKIP:' "$log" | sed -E 's/^ */  /; /^ *--$/d; /=== /d' | head -n 40
 fi
-if [ ${#failed[@]} -gt 0 ]; then
-	printf 'failed step: %s\n' "${failed[@]}"
-fi
+sed 's/^/failed step: /' "$work/failed"
 bad=$(count FAIL)
-[ ${#failed[@]} -eq 0 ] || [ "$bad" -gt 0 ] || bad=${#failed[@]}
+[ ! -s "$work/failed" ] || [ "$bad" -gt 0 ] || bad=$(wc -l <"$work/failed")
 echo "$(count PASS) passed, $bad failed, $(count SKIP) skipped"
-[ ${#failed[@]} -eq 0 ]
+[ ! -s "$work/failed" ]

@@ -5,7 +5,6 @@ package plugintest
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -76,7 +75,7 @@ func checkEmpty(s *suite, resp *plugin.Response) []Finding {
 }
 
 func checkEmptyGlobal(s *suite, _ *plugin.Response) []Finding {
-	for _, r := range []*run{s.base(), s.ask(s.questionFor(s.lookalike()))} {
+	for _, r := range []*run{s.base(), s.ask(s.questionFor(lookalike(s.image)))} {
 		if r.answered() && len(r.x.Response.Auth) == 0 && r.x.Response.CacheKeyType == plugin.CacheGlobal {
 			return found(Warning, r.did, "an answer without a credential, for all images (Global)",
 				"Until the answer expires it asks this plugin for no image at all, not even for those that it serves.",
@@ -107,16 +106,9 @@ func checkStable(s *suite, resp *plugin.Response) []Finding {
 	return pass(did, "the same answer")
 }
 
-// questionFor is the base question for another image.
-func (s *suite) questionFor(image string) question {
-	q := s.question(s.version())
-	q.image = image
-	return q
-}
-
 func checkEmptyCredential(s *suite, resp *plugin.Response) []Finding {
 	var findings []Finding
-	for _, key := range slices.Sorted(maps.Keys(resp.Auth)) {
+	for _, key := range authKeys(resp) {
 		switch auth := resp.Auth[key]; {
 		case auth == plugin.AuthConfig{}: // anonymous, on purpose
 		case auth.Username == "":
@@ -136,7 +128,7 @@ func checkEmptyCredential(s *suite, resp *plugin.Response) []Finding {
 }
 
 func checkSpace(s *suite, resp *plugin.Response) []Finding {
-	for _, key := range slices.Sorted(maps.Keys(resp.Auth)) {
+	for _, key := range authKeys(resp) {
 		auth, what := resp.Auth[key], ""
 		switch {
 		case padded(auth.Username):

@@ -3,12 +3,54 @@
 
 package plugintest
 
-import "github.com/regcred/regcred/plugin"
+import (
+	"context"
+
+	"github.com/regcred/regcred/plugin"
+)
+
+// Check describes one check.
+type Check struct {
+	ID       string   `json:"id"`       // stable, kebab-case
+	Title    string   `json:"title"`    // what a good plugin does
+	Severity Severity `json:"severity"` // the worst that it can find
+	Why      string   `json:"why"`      // what happens otherwise
+	Source   string   `json:"source"`   // where it was asked for, or seen to go wrong
+}
 
 // check is a Check with its work.
 type check struct {
 	Check
 	run func(*suite) []Finding
+}
+
+// examine makes the check. What was interrupted, or could not be asked any more,
+// says nothing about the plugin.
+func (c check) examine(s *suite) []Finding {
+	var findings []Finding
+	s.weary = false
+	if s.ctx.Err() == nil {
+		findings = c.run(s)
+	}
+	switch {
+	case s.ctx.Err() != nil:
+		findings = skip("the examination was stopped: %v", context.Cause(s.ctx))
+	case s.weary:
+		findings = skip("the plugin hung in %d runs, or took half a minute and more: it is not run again", maxLong)
+	}
+	for i := range findings {
+		findings[i].Check = c.ID
+	}
+	return findings
+}
+
+// Checks returns all checks in the order in which they run.
+func Checks() []Check {
+	var list []Check
+	for _, c := range checks() {
+		list = append(list, c.Check)
+	}
+	return list
 }
 
 const (

@@ -422,7 +422,7 @@ func TestChecks(t *testing.T) {
 			if !ok {
 				t.Fatal("there is no such check")
 			}
-			checkFindings(t, c, tt, newRowSuite(t, tt).run(c))
+			checkFindings(t, c, tt, c.examine(newRowSuite(t, tt)))
 		})
 	}
 }

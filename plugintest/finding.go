@@ -8,6 +8,30 @@ import (
 	"strings"
 )
 
+// Severity says what a [Finding] means for a plugin. The values are stable:
+// they appear in `-o json`.
+type Severity string
+
+// The severities, in rising order.
+const (
+	Pass    Severity = "pass"    // it is as it should be
+	Skip    Severity = "skip"    // it could not be checked; Got says why
+	Info    Severity = "info"    // worth knowing
+	Warning Severity = "warning" // it works, but not always, or dangerously
+	Error   Severity = "error"   // a kubelet gets no credential, a wrong one, or leaks one
+)
+
+// Finding is what one check found. It never holds a password, a token, or
+// what the plugin wrote to standard output.
+type Finding struct {
+	Check    string   `json:"check"` // the id of a [Check]
+	Severity Severity `json:"severity"`
+	Did      string   `json:"did,omitempty"`     // what was done; empty if the check was skipped
+	Got      string   `json:"got"`               // what came back, or why the check was skipped
+	Kubelet  string   `json:"kubelet,omitempty"` // what a kubelet makes of it
+	Fix      string   `json:"fix,omitempty"`     // how to mend it
+}
+
 // String is the finding on several lines, for a test's log.
 func (f Finding) String() string {
 	var b strings.Builder
@@ -22,7 +46,7 @@ func (f Finding) String() string {
 	return b.String()
 }
 
-// found is a finding that is no pass. Check is filled in by [suite.run].
+// found is a finding that is no pass. Check is filled in by [check.examine].
 func found(severity Severity, did, got, kubelet, fix string) []Finding {
 	return []Finding{{Severity: severity, Did: did, Got: got, Kubelet: kubelet, Fix: fix}}
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/lint"
 	"github.com/regcred/regcred/match"
@@ -20,9 +19,9 @@ import (
 // is, so what lint knows of those holds for keys too.
 
 func checkKeyMatch(s *suite, resp *plugin.Response) []Finding {
-	all := slices.Sorted(maps.Keys(resp.Auth))
-	if creds := pick(resp, s.image); len(creds) > 0 {
-		return pass(s.base().did, "%q matches", shownKey(creds[0].Match))
+	all := authKeys(resp)
+	if taken := selected(all, s.image); len(taken) > 0 {
+		return pass(s.base().did, "%q matches", shownKey(bareKey(taken[0])))
 	}
 	var reasons []string
 	for _, key := range all[:min(len(all), maxListed)] {
@@ -35,12 +34,11 @@ func checkKeyMatch(s *suite, resp *plugin.Response) []Finding {
 
 // whyNot says why a key does not match an image.
 func whyNot(key, image string) string {
-	c := &config.Config{Providers: []config.Provider{{MatchImages: []string{bareKey(key)}}}}
-	x := regcred.Explain(c, regcred.Request{Image: image})
-	if x.Error != "" {
-		return x.Error
+	p, err := match.Parse(bareKey(key))
+	if err != nil {
+		return shorten("not a valid pattern: " + err.Error())
 	}
-	return shorten(x.Providers[0].Reason)
+	return shorten(p.Why(normal(image)))
 }
 
 // lintKey returns the rules that find something in a key, with their findings.
@@ -65,7 +63,7 @@ func deadRules() []string {
 
 func checkKeyDead(s *suite, resp *plugin.Response) []Finding {
 	var findings []Finding
-	for _, key := range slices.Sorted(maps.Keys(resp.Auth)) {
+	for _, key := range authKeys(resp) {
 		if reason := deadKey(key); reason != "" && len(findings) < maxListed {
 			findings = append(findings, found(Warning, s.base().did, reason,
 				"It keeps the key and never uses it.",
@@ -93,7 +91,7 @@ func deadKey(key string) string {
 }
 
 func checkKeyWide(s *suite, resp *plugin.Response) []Finding {
-	for _, key := range slices.Sorted(maps.Keys(resp.Auth)) {
+	for _, key := range authKeys(resp) {
 		if resp.Auth[key] == (plugin.AuthConfig{}) {
 			continue // it means anonymous, and sends nothing to anybody
 		}
@@ -119,11 +117,78 @@ func checkKeyPort(s *suite, _ *plugin.Response) []Finding {
 	if !r.answered() {
 		return pass(r.did, "%s", r.outcome())
 	}
-	resp := r.x.Response
-	if len(resp.Auth) == 0 || len(pick(resp, image)) > 0 {
-		return pass(r.did, "an answer with %s, and none in vain", plural(len(resp.Auth), "auth key"))
+	all := authKeys(r.x.Response)
+	if len(all) == 0 || len(selected(all, image)) > 0 {
+		return pass(r.did, "an answer with %s, and none in vain", plural(len(all), "auth key"))
 	}
-	return found(Info, r.did, fmt.Sprintf("the keys %s, none of which matches", keys(slices.Sorted(maps.Keys(resp.Auth)))),
+	return found(Info, r.did, fmt.Sprintf("the keys %s, none of which matches", shownKeys(all)),
 		"It finds no key for the image, and pulls anonymously.",
 		"Take host and port of the image for the key, or answer without a credential for a port that you do not serve.")
+}
+
+// authKeys are the keys of an answer, sorted.
+func authKeys(resp *plugin.Response) []string { return slices.Sorted(maps.Keys(resp.Auth)) }
+
+// pick returns the credentials that a kubelet takes from an answer for an
+// image, in its order.
+func pick(resp *plugin.Response, image string) []plugin.AuthConfig {
+	var creds []plugin.AuthConfig
+	for _, key := range selected(authKeys(resp), image) {
+		creds = append(creds, resp.Auth[key])
+	}
+	return creds
+}
+
+// selected returns those of an answer's keys that a kubelet takes for an
+// image, in its order; none if the image is none.
+func selected(keys []string, image string) []string {
+	repository, err := match.Repository(image)
+	if err != nil {
+		return nil
+	}
+	return match.Select(keys, repository)
+}
+
+// shownKeys lists auth keys for a finding.
+func shownKeys(list []string) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	shown := make([]string, len(list))
+	for i, key := range list {
+		shown[i] = shownKey(key)
+	}
+	return listed(shown)
+}
+
+// shownKey is an auth key without what may be a secret: user information,
+// query and fragment.
+func shownKey(key string) string {
+	if i := strings.LastIndexByte(key, '@'); i >= 0 {
+		key = "…" + key[i:]
+	}
+	if i := strings.IndexAny(key, "?#"); i >= 0 {
+		key = key[:i+1] + "…"
+	}
+	return shorten(key)
+}
+
+// bareKey is an auth key as it is matched: without a scheme and the path of
+// the registry's API. It serves to explain; selected decides.
+func bareKey(key string) string {
+	rest, ok := strings.CutPrefix(key, "https://")
+	if !ok {
+		rest = strings.TrimPrefix(key, "http://")
+	}
+	host, path, _ := strings.Cut(rest, "/")
+	for _, api := range []string{"v1/", "v2/"} {
+		if p, ok := strings.CutPrefix(path, api); ok {
+			path = p
+			break
+		}
+	}
+	if path == "" {
+		return host
+	}
+	return host + "/" + path
 }

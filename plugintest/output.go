@@ -41,7 +41,7 @@ func every(one func(*run) []Finding, ok string) func(*suite) []Finding {
 		s.probe()
 		s.weary = false // what was run is judged all the same
 		if s.base().failed(plugin.StageStart) {
-			return skip("the plugin cannot be started: see base-answer")
+			return notStarted()
 		}
 		var first []Finding
 		n := 0

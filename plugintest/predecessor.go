@@ -18,19 +18,6 @@ import (
 // and that configurations of today's pass too.
 const getCredentials = "get-credentials"
 
-// outOfTree reports whether the plugin is examined in the predecessor's protocol.
-func (s *suite) outOfTree() bool { return s.cmd.APIVersion == plugin.OutOfTree }
-
-// todays is a check of what the predecessor's protocol does not have.
-func todays(what string, f func(*suite) []Finding) func(*suite) []Finding {
-	return func(s *suite) []Finding {
-		if s.outOfTree() {
-			return skip("the predecessor's protocol, in which the plugin is examined, has no %s", what)
-		}
-		return f(s)
-	}
-}
-
 // bare is the Command in a version, without the argument: a plugin with flags
 // takes it from behind them too.
 func (s *suite) bare(version string) plugin.Command {
@@ -68,11 +55,10 @@ func checkGetCredentials(s *suite) []Finding {
 	cmd := s.bare(version)
 	cmd.Args = slices.Concat([]string{getCredentials}, cmd.Args)
 	r := s.aside(cmd, did, string(stdin))
+	if f := r.unfit(); f != nil {
+		return f
+	}
 	switch base := s.base(); {
-	case r.failed(plugin.StageStart):
-		return skip("the plugin cannot be started: see base-answer")
-	case r.hung():
-		return hangs(r)
 	case isLogin(r) && s.outOfTree():
 		return found(Info, did, "an answer in the predecessor's protocol to a request in today's",
 			"It drops the answer: this plugin cannot be configured in a CredentialProviderConfig.",
@@ -114,15 +100,12 @@ func isLogin(r *run) bool {
 // checkPredecessor checks that a request of the predecessor's is answered in
 // its protocol, if at all, and only with the argument.
 func checkPredecessor(s *suite) []Finding {
-	stdin := fmt.Sprintf(`{"image":%s}`, quote(s.image)) + "\n"
+	stdin := s.rawRequest("", plugin.OutOfTree, "")
 	with := s.aside(s.bare(plugin.OutOfTree), "sent a request that is an image alone, with the argument "+getCredentials, stdin)
 	without := s.aside(s.bare(plugin.V1), "sent a request that is an image alone, without the argument "+getCredentials, stdin)
 	for _, r := range []*run{with, without} {
-		switch {
-		case r.failed(plugin.StageStart):
-			return skip("the plugin cannot be started: see base-answer")
-		case r.hung():
-			return hangs(r)
+		if f := r.unfit(); f != nil {
+			return f
 		}
 	}
 	switch {

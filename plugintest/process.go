@@ -23,7 +23,7 @@ func checkTime(s *suite) []Finding {
 	took := r.x.Duration.Round(time.Millisecond)
 	switch {
 	case r.failed(plugin.StageStart):
-		return skip("the plugin cannot be started: see base-answer")
+		return notStarted()
 	case r.hung() || r.x.Duration >= s.tooSlow:
 		return found(Error, r.did, fmt.Sprintf("no end after %v", took),
 			"It kills the plugin after a minute, and pulls anonymously.",
@@ -62,7 +62,7 @@ func checkSIGTERM(s *suite) []Finding {
 		return skip("Windows has no SIGTERM")
 	}
 	if s.base(); s.tired() {
-		return nil // run says why
+		return nil // examine says why
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
@@ -107,7 +107,7 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 	s.rotating() // asks; not to be done side by side
 	runs := s.atOnce(n)
 	if s.weary {
-		return nil // run says why
+		return nil // examine says why
 	}
 	did := fmt.Sprintf("%s, %d times at once", runs[0].did, n)
 	bad, first := 0, ""

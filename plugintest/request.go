@@ -129,11 +129,10 @@ func (m malformed) send(s *suite) *run { return s.send(m.did, s.version(), m.std
 func refused(m malformed) func(*suite) []Finding {
 	return func(s *suite) []Finding {
 		r := m.send(s)
+		if f := r.unfit(); f != nil {
+			return f
+		}
 		switch {
-		case r.failed(plugin.StageStart):
-			return skip("the plugin cannot be started: see base-answer")
-		case r.hung():
-			return hangs(r)
 		case r.alike(s.base()):
 			return skip("the plugin fails for this as it does for a request: see base-answer")
 		case r.x.ExitCode == 0 && r.silent():
@@ -145,12 +144,6 @@ func refused(m malformed) func(*suite) []Finding {
 		}
 		return pass(m.did, "refused: %s", r.outcome())
 	}
-}
-
-func hangs(r *run) []Finding {
-	return found(Error, r.did, "it did not end: "+r.outcome(),
-		"It waits for a minute, kills the plugin, and pulls anonymously.",
-		"Read standard input to its end at once, check it, and end.")
 }
 
 // doubled are requests that two readers may take for different ones.
@@ -229,11 +222,10 @@ func oversizedRun(s *suite) *run {
 
 func checkOversized(s *suite) []Finding {
 	r := oversizedRun(s)
+	if f := r.unfit(); f != nil {
+		return f
+	}
 	switch {
-	case r.failed(plugin.StageStart):
-		return skip("the plugin cannot be started: see base-answer")
-	case r.hung():
-		return hangs(r)
 	case r.answered() || r.ended() && r.crashed() == "":
 		return pass(r.did, "%s", r.outcome())
 	case !r.ended() && !s.base().answered():

@@ -12,6 +12,23 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
+// run is one run of the plugin, and how it ended.
+type run struct {
+	did     string
+	version string // of the question, if it was one
+	x       *plugin.Exchange
+	err     *plugin.ExecError // nil for an answer that a kubelet accepts
+}
+
+// notRun stands for a run that was not made.
+func notRun(did string, stage plugin.Stage, err error) *run {
+	return &run{
+		did: did,
+		x:   &plugin.Exchange{ExitCode: -1},
+		err: &plugin.ExecError{Stage: stage, ExitCode: -1, Err: err},
+	}
+}
+
 // answered reports whether a kubelet accepts the answer.
 func (r *run) answered() bool { return r.err == nil }
 
@@ -27,6 +44,9 @@ func (r *run) failed(stages ...plugin.Stage) bool {
 
 // ended reports whether the plugin ended by itself, and not well.
 func (r *run) ended() bool { return r.failed(plugin.StageExec) }
+
+// hung reports whether the plugin had to be killed at the deadline.
+func (r *run) hung() bool { return r.failed(plugin.StageTimeout) }
 
 // silent reports whether nothing came on standard output.
 func (r *run) silent() bool { return strings.TrimSpace(string(r.x.Stdout)) == "" }
@@ -89,5 +109,33 @@ func (r *run) crashed() string {
 	return ""
 }
 
-// hung reports whether the plugin had to be killed at the deadline.
-func (r *run) hung() bool { return r.failed(plugin.StageTimeout) }
+// unfit is the finding about a run that says nothing but that the plugin
+// cannot be started, or hangs; nil if it says more.
+func (r *run) unfit() []Finding {
+	switch {
+	case r.failed(plugin.StageStart):
+		return notStarted()
+	case r.hung():
+		return hangs(r)
+	}
+	return nil
+}
+
+func notStarted() []Finding { return skip("the plugin cannot be started: see base-answer") }
+
+func hangs(r *run) []Finding {
+	return found(Error, r.did, "it did not end: "+r.outcome(),
+		"It waits for a minute, kills the plugin, and pulls anonymously.",
+		"Read standard input to its end at once, check it, and end.")
+}
+
+// versions are those of the protocol, the newest first.
+func versions() []string { return []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} }
+
+// short names a version in a sentence.
+func short(version string) string {
+	if version == plugin.OutOfTree {
+		return "the predecessor's protocol"
+	}
+	return strings.TrimPrefix(version, plugin.Group+"/")
+}

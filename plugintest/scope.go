@@ -6,21 +6,9 @@ package plugintest
 import (
 	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/plugin"
 )
-
-// lookalike is an image of a registry whose name begins like that of the one
-// asked for. Nobody can own it (RFC 6761).
-func (s *suite) lookalike() string {
-	host, port, _ := strings.Cut(registry(s.image), ":")
-	if host += ".conformance.invalid"; port != "" {
-		host += ":" + port
-	}
-	return inRegistry(s.image, host)
-}
 
 // promised are the images that the answer for the one asked for serves too,
 // as its cacheKeyType says.
@@ -35,7 +23,7 @@ func (s *suite) promised(scope plugin.CacheKeyType) []string {
 		images = append(images, home+"/conformance/other")
 	}
 	if scope == plugin.CacheGlobal && !slices.ContainsFunc(images, func(image string) bool { return !near(image) }) {
-		images = append(images, s.lookalike())
+		images = append(images, lookalike(s.image))
 	}
 	return images
 }
@@ -85,11 +73,11 @@ func (s *suite) wrongFor(image string, cached, own *plugin.Response) string {
 	case len(want) == 0:
 		return fmt.Sprintf("it has a credential for %q, and the plugin's answer for that one has none", image)
 	}
-	sameUser := func(a, b regcred.Credential) bool { return a.Username == b.Username }
+	sameUser := func(a, b plugin.AuthConfig) bool { return a.Username == b.Username }
 	if !slices.EqualFunc(got, want, sameUser) {
 		return fmt.Sprintf("the user name for %q is another one", image)
 	}
-	samePassword := func(a, b regcred.Credential) bool { return a.Password == b.Password }
+	samePassword := func(a, b plugin.AuthConfig) bool { return a.Password == b.Password }
 	if !s.rotating() && !slices.EqualFunc(got, want, samePassword) && !s.renewed() {
 		return fmt.Sprintf("the password for %q is another one, though equal requests get equal passwords", image)
 	}
@@ -97,7 +85,7 @@ func (s *suite) wrongFor(image string, cached, own *plugin.Response) string {
 }
 
 func checkForeign(s *suite, _ *plugin.Response) []Finding {
-	image := s.lookalike()
+	image := lookalike(s.image)
 	r := s.ask(s.questionFor(image))
 	if !r.answered() {
 		return pass(r.did, "%s", r.outcome())

@@ -9,10 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
-	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -74,42 +72,6 @@ func absolute(cmd plugin.Command) string {
 	return path
 }
 
-// normal is an image as a kubelet names it to a plugin. What is no image is
-// left as it is: the plugin decides.
-func normal(image string) string {
-	if repository, err := match.Repository(image); err == nil {
-		return repository
-	}
-	return image
-}
-
-// run makes one check. What was interrupted, or could not be asked any more,
-// says nothing about the plugin.
-func (s *suite) run(c check) []Finding {
-	var findings []Finding
-	s.weary = false
-	if s.ctx.Err() == nil {
-		findings = c.run(s)
-	}
-	switch {
-	case s.ctx.Err() != nil:
-		findings = skip("the examination was stopped: %v", context.Cause(s.ctx))
-	case s.weary:
-		findings = skip("the plugin hung in %d runs, or took half a minute and more: it is not run again", maxLong)
-	}
-	for i := range findings {
-		findings[i].Check = c.ID
-	}
-	return findings
-}
-
-// run is one run of the plugin, and how it ended.
-type run struct {
-	did string
-	x   *plugin.Exchange
-	err *plugin.ExecError // nil for an answer that a kubelet accepts
-}
-
 // question is what the plugin is asked; nth tells equal ones apart.
 type question struct {
 	version     string
@@ -130,6 +92,7 @@ func (s *suite) ask(q question) *run {
 	r := s.asked[q]
 	if r == nil {
 		r = s.runWith(s.cmd, q)
+		r.version = q.version
 		s.asked[q] = r
 	}
 	return r
@@ -161,11 +124,6 @@ func (s *suite) encode(q question) (did string, stdin []byte, err error) {
 	}
 	stdin, err = plugin.EncodeRequest(req)
 	return did, stdin, err
-}
-
-// notRun stands for a run that was not made.
-func notRun(did string, stage plugin.Stage, err error) *run {
-	return &run{did, &plugin.Exchange{ExitCode: -1}, &plugin.ExecError{Stage: stage, ExitCode: -1, Err: err}}
 }
 
 // send writes bytes to the plugin that are no request of a kubelet's, once.
@@ -226,65 +184,35 @@ func (s *suite) note(r *run) {
 	}
 }
 
-// versions are those of the protocol, the newest first.
-func versions() []string { return []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} }
-
-// short names a version in a sentence.
-func short(version string) string {
-	if version == plugin.OutOfTree {
-		return "the predecessor's protocol"
-	}
-	return strings.TrimPrefix(version, plugin.Group+"/")
-}
-
 // base is the run that the others are compared with: that in the version of
 // the Command or, if it has none, in the first version that is answered.
 func (s *suite) base() *run {
 	if s.first != nil {
 		return s.first
 	}
+	candidates := versions()
 	if s.cmd.APIVersion != "" {
-		s.first = s.ask(s.question(s.cmd.APIVersion))
-		return s.first
+		candidates = []string{s.cmd.APIVersion}
 	}
-	for _, version := range versions() {
+	for _, version := range candidates {
 		if r := s.ask(s.question(version)); r.answered() {
 			s.first = r
 			return r
 		}
 	}
-	s.first = s.ask(s.question(plugin.V1))
+	s.first = s.ask(s.question(candidates[0]))
 	return s.first
 }
 
 // version is that of base.
-func (s *suite) version() string {
-	base := s.base()
-	for q, r := range s.asked {
-		if r == base {
-			return q.version
-		}
-	}
-	return plugin.V1
-}
+func (s *suite) version() string { return s.base().version }
 
-// answered is a check that needs an answer to work with.
-func answered(f func(*suite, *plugin.Response) []Finding) func(*suite) []Finding {
-	return func(s *suite) []Finding {
-		base := s.base()
-		if !base.answered() {
-			return skip("there is no answer for %q to judge: see base-answer", s.image)
-		}
-		return f(s, base.x.Response)
-	}
-}
+// outOfTree reports whether the plugin is examined in the predecessor's protocol.
+func (s *suite) outOfTree() bool { return s.cmd.APIVersion == plugin.OutOfTree }
 
-// withCredential is a check that needs an answer with a credential.
-func withCredential(f func(*suite, *plugin.Response) []Finding) func(*suite) []Finding {
-	return answered(func(s *suite, resp *plugin.Response) []Finding {
-		if len(resp.Auth) == 0 {
-			return skip("the answer for %q has no credential: see answer-empty", s.image)
-		}
-		return f(s, resp)
-	})
+// questionFor is the base question for another image.
+func (s *suite) questionFor(image string) question {
+	q := s.question(s.version())
+	q.image = image
+	return q
 }

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugintest
+
+import (
+	"github.com/regcred/regcred/plugin"
+)
+
+// What must be so for a check to say anything.
+
+// answered is a check that needs an answer to work with.
+func answered(f func(*suite, *plugin.Response) []Finding) func(*suite) []Finding {
+	return func(s *suite) []Finding {
+		base := s.base()
+		if !base.answered() {
+			return skip("there is no answer for %q to judge: see base-answer", s.image)
+		}
+		return f(s, base.x.Response)
+	}
+}
+
+// withCredential is a check that needs an answer with a credential.
+func withCredential(f func(*suite, *plugin.Response) []Finding) func(*suite) []Finding {
+	return answered(func(s *suite, resp *plugin.Response) []Finding {
+		if len(resp.Auth) == 0 {
+			return skip("the answer for %q has no credential: see answer-empty", s.image)
+		}
+		return f(s, resp)
+	})
+}
+
+// todays is a check of what the predecessor's protocol does not have.
+func todays(what string, f func(*suite) []Finding) func(*suite) []Finding {
+	return func(s *suite) []Finding {
+		if s.outOfTree() {
+			return skip("the predecessor's protocol, in which the plugin is examined, has no %s", what)
+		}
+		return f(s)
+	}
+}
+
+// inV1 is a check of a plugin that speaks v1.
+func inV1(f func(*suite) []Finding) func(*suite) []Finding {
+	return func(s *suite) []Finding {
+		switch r := s.ask(s.question(plugin.V1)); {
+		case r.failed(plugin.StageStart):
+			return notStarted()
+		case !r.answered() && s.base().answered():
+			return skip("the plugin does not answer in v1, which alone has service-account mode")
+		}
+		return f(s)
+	}
+}
