@@ -61,7 +61,7 @@ func respond(scope plugin.CacheKeyType, d time.Duration, keys ...string) func(co
 			if key == "" {
 				key, _, _ = strings.Cut(req.Image, "/")
 			}
-			auth[key] = plugin.AuthConfig{Username: req.Image, Password: canary.Password}
+			auth[key] = plugin.AuthConfig{Username: req.Image, Password: plugin.NewSecret(canary.Password)}
 		}
 		return &plugin.Response{CacheKeyType: scope, CacheDuration: &d, Auth: auth}, nil
 	}
@@ -356,7 +356,7 @@ func (a *accounts) RequestToken(_ context.Context, req TokenRequest) (plugin.Sec
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.tokens++
-	return plugin.Secret(fmt.Sprintf("%s %s %s %s", canary.Token, req.ServiceAccount, req.PodUID, req.Audience)), nil
+	return plugin.NewSecret(fmt.Sprintf("%s %s %s %s", canary.Token, req.ServiceAccount, req.PodUID, req.Audience)), nil
 }
 
 func perAccount(cache config.TokenCacheType) *config.TokenAttributes {
@@ -375,7 +375,7 @@ func TestCoalesceServiceAccountsApart(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &script{answer: func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 				resp, err := respond(plugin.CacheGlobal, time.Hour, "*.example")(ctx, req)
-				resp.Auth["*.example"] = plugin.AuthConfig{Username: req.ServiceAccountAnnotations["example.com/role"], Password: canary.Password}
+				resp.Auth["*.example"] = plugin.AuthConfig{Username: req.ServiceAccountAnnotations["example.com/role"], Password: plugin.NewSecret(canary.Password)}
 				return resp, err
 			}}
 			api := &accounts{}
@@ -460,7 +460,7 @@ func TestServiceAccountSkips(t *testing.T) {
 	for want, req := range map[string]Request{
 		"the provider requires a service account, and the request names none":        {Image: "r.example/a"},
 		`service account ns/alice lacks the required annotation "example.com/other"`: podRequest("r.example/a", "alice", 1),
-		`the request lacks the required annotation "example.com/other"`:              {Image: "r.example/a", Token: canary.Token},
+		`the request lacks the required annotation "example.com/other"`:              {Image: "r.example/a", Token: plugin.NewSecret(canary.Token)},
 	} {
 		res, err := k.Lookup(context.Background(), req)
 		if err != nil || len(res.Attempts) != 1 || res.Attempts[0].Skipped != want {
@@ -501,7 +501,7 @@ func (hugeAnnotation) GetServiceAccount(context.Context, string, string) (*Servi
 }
 
 func (hugeAnnotation) RequestToken(context.Context, TokenRequest) (plugin.Secret, error) {
-	return canary.Token, nil
+	return plugin.NewSecret(canary.Token), nil
 }
 
 type noToken struct{}
@@ -510,7 +510,9 @@ func (noToken) GetServiceAccount(context.Context, string, string) (*ServiceAccou
 	return &ServiceAccount{Annotations: map[string]string{"example.com/role": strings.Repeat("x", 1<<15)}}, nil
 }
 
-func (noToken) RequestToken(context.Context, TokenRequest) (plugin.Secret, error) { return "", nil }
+func (noToken) RequestToken(context.Context, TokenRequest) (plugin.Secret, error) {
+	return plugin.Secret{}, nil
+}
 
 func TestHeldIdentityIsKeyedByToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -523,14 +525,14 @@ func TestHeldIdentityIsKeyedByToken(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		ask(canary.Token+"1", "a")
-		ask(canary.Token+"1", "a")
-		ask(canary.Token+"2", "a")
-		ask(canary.Token+"1", "b")
+		ask(plugin.NewSecret(canary.Token+"1"), "a")
+		ask(plugin.NewSecret(canary.Token+"1"), "a")
+		ask(plugin.NewSecret(canary.Token+"2"), "a")
+		ask(plugin.NewSecret(canary.Token+"1"), "b")
 		if s.execs() != 3 {
 			t.Errorf("%d execs, want 3", s.execs())
 		}
-		if want := []plugin.Secret{canary.Token + "1", canary.Token + "2", canary.Token + "1"}; !slices.Equal(s.tokens, want) {
+		if want := []plugin.Secret{plugin.NewSecret(canary.Token + "1"), plugin.NewSecret(canary.Token + "2"), plugin.NewSecret(canary.Token + "1")}; !slices.EqualFunc(s.tokens, want, plugin.Secret.Equal) {
 			t.Error("other tokens were passed on than were held")
 		}
 	})

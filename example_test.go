@@ -40,19 +40,19 @@ func askTeam(context.Context, *plugin.Request) (*plugin.Response, error) {
 	return &plugin.Response{
 		CacheKeyType: plugin.CacheRegistry,
 		Auth: map[string]plugin.AuthConfig{
-			"registry.example/team": {Username: "ci", Password: canary.Password},
-			"registry.example":      {Username: "guest", Password: canary.Password},
+			"registry.example/team": {Username: "ci", Password: plugin.NewSecret(canary.Password)},
+			"registry.example":      {Username: "guest", Password: plugin.NewSecret(canary.Password)},
 		},
 	}, nil
 }
 
 func askTenants(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
-	if req.ServiceAccountToken != canary.Token {
+	if req.ServiceAccountToken.Reveal() != canary.Token {
 		return nil, errors.New("not the token of the service account")
 	}
 	return &plugin.Response{
 		CacheKeyType: plugin.CacheImage,
-		Auth:         map[string]plugin.AuthConfig{"tenants.example": {Username: "shop", Password: canary.Password}},
+		Auth:         map[string]plugin.AuthConfig{"tenants.example": {Username: "shop", Password: plugin.NewSecret(canary.Password)}},
 	}, nil
 }
 
@@ -165,7 +165,7 @@ func ExampleKeyring_Invalidate() {
 		return
 	}
 	for _, c := range result.Credentials {
-		if status := pull(c.Username, string(c.Password)); status != http.StatusUnauthorized {
+		if status := pull(c.Username, c.Password.Reveal()); status != http.StatusUnauthorized {
 			break
 		}
 		keyring.Invalidate(c)
@@ -213,7 +213,7 @@ func (accounts) GetServiceAccount(_ context.Context, namespace, name string) (*r
 
 func (accounts) RequestToken(_ context.Context, req regcred.TokenRequest) (plugin.Secret, error) {
 	fmt.Printf("a token of %s/%s for %s, bound to pod %s\n", req.Namespace, req.ServiceAccount, req.Audience, req.PodName)
-	return canary.Token, nil
+	return plugin.NewSecret(canary.Token), nil
 }
 
 func ExampleServiceAccounts() {

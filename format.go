@@ -12,31 +12,13 @@ import (
 )
 
 // fmt prints what stands in unexported fields, and behind a pointer that does
-// not suit the verb, without asking a Secret to mask itself. So what holds
-// secrets formats itself, as in package plugin.
+// not suit the verb, without asking any method. A Secret is opaque even then;
+// what holds secrets as bytes or text formats itself.
 
-// Format writes c with its password masked, whatever the verb.
-func (c Credential) Format(f fmt.State, verb rune) {
-	type plain Credential
-	fmt.Fprintf(f, fmt.FormatString(f, verb), plain(c))
-}
-
-// Format writes r with its passwords masked, whatever the verb.
-func (r Result) Format(f fmt.State, verb rune) {
-	type plain Result
-	fmt.Fprintf(f, fmt.FormatString(f, verb), plain(r))
-}
-
-// Format writes r with its secrets masked, whatever the verb.
+// Format writes r without the data of its pull secrets, whatever the verb.
 func (r Request) Format(f fmt.State, verb rune) {
 	type plain Request
 	fmt.Fprintf(f, fmt.FormatString(f, verb), plain(r))
-}
-
-// Format writes s with its passwords masked, whatever the verb.
-func (s AuthSet) Format(f fmt.State, verb rune) {
-	type plain AuthSet
-	fmt.Fprintf(f, fmt.FormatString(f, verb), plain(s))
 }
 
 // Format writes namespace and name of s, whatever the verb.
@@ -46,7 +28,7 @@ func (s PullSecret) Format(f fmt.State, _ rune) { io.WriteString(f, s.title()) }
 func (s PullSecret) LogValue() slog.Value { return slog.StringValue(s.title()) }
 
 // MarshalJSON always fails, as that of [Secret] does.
-func (s PullSecret) MarshalJSON() ([]byte, error) { return plugin.Secret("").MarshalJSON() }
+func (s PullSecret) MarshalJSON() ([]byte, error) { return plugin.NewSecret("").MarshalJSON() }
 
 // Format writes BinDir alone, whatever the verb: an environment holds secrets.
 func (o Options) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "{BinDir: %q}", o.BinDir) }

@@ -46,7 +46,7 @@ providers:
 		t.Fatal(err)
 	}
 	defer k.Close()
-	req := Request{Image: "r.example/x", Token: canary.Token, PullSecrets: []PullSecret{
+	req := Request{Image: "r.example/x", Token: plugin.NewSecret(canary.Token), PullSecrets: []PullSecret{
 		secret("kubernetes.io/dockercfg", ".dockercfg", `{"r.example":{"username":"a","password":"`+canary.Password+`"}}`),
 	}}
 	res, err := k.Lookup(t.Context(), req)

@@ -21,7 +21,7 @@ func TestAttemptIdentity(t *testing.T) {
 	const audience, role = "registry.example", "example.com/role"
 	account := ObjectRef{Namespace: "ns", Name: "alice", UID: "uid-alice"}
 	pod := podRequest("r.example/a", "alice", 1)
-	held := Request{Image: "r.example/a", Token: canary.Token, Annotations: map[string]string{role: "x"}}
+	held := Request{Image: "r.example/a", Token: plugin.NewSecret(canary.Token), Annotations: map[string]string{role: "x"}}
 	tests := []struct {
 		name     string
 		requests []Request // the last one counts
@@ -82,7 +82,7 @@ func (h *hanging) RequestToken(ctx context.Context, req TokenRequest) (plugin.Se
 	h.asked = req
 	if h.at == StageToken {
 		<-ctx.Done()
-		return "", ctx.Err()
+		return plugin.Secret{}, ctx.Err()
 	}
 	return h.accounts.RequestToken(ctx, req)
 }

@@ -35,7 +35,7 @@ func (s static) GetCredentials(context.Context, *plugin.Request) (*plugin.Respon
 func users(auth ...string) map[string]plugin.AuthConfig {
 	m := map[string]plugin.AuthConfig{}
 	for i := 0; i < len(auth); i += 2 {
-		m[auth[i]] = plugin.AuthConfig{Username: auth[i+1], Password: canary.Password}
+		m[auth[i]] = plugin.AuthConfig{Username: auth[i+1], Password: plugin.NewSecret(canary.Password)}
 	}
 	return m
 }
@@ -581,7 +581,7 @@ func TestNothingPrintsASecret(t *testing.T) {
 		defer mu.Unlock()
 		fmt.Fprintf(&logged, "%v %+v %#v", e, e, e)
 	}}, static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.io", "u")})
-	req := Request{Image: "r.io/x", Token: canary.Token, PullSecrets: []PullSecret{
+	req := Request{Image: "r.io/x", Token: plugin.NewSecret(canary.Token), PullSecrets: []PullSecret{
 		secret("kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":{"r.io":{"auth":"`+canary.Password+`"}}}`)}}
 	for range 2 {
 		res, err := k.Lookup(t.Context(), req)

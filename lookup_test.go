@@ -62,10 +62,10 @@ func TestRefreshAheadOfShortAnswers(t *testing.T) {
 func TestErrorOfAProviderOfThisProcessIsScrubbed(t *testing.T) {
 	for name, p := range map[string]plugin.ProviderFunc{
 		"error": func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
-			return nil, fmt.Errorf("POST /sts?token=%s: 403", string(req.ServiceAccountToken))
+			return nil, fmt.Errorf("POST /sts?token=%s: 403", req.ServiceAccountToken.Reveal())
 		},
 		"panic": func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
-			panic(string(req.ServiceAccountToken))
+			panic(req.ServiceAccountToken.Reveal())
 		},
 		"nothing": func(context.Context, *plugin.Request) (*plugin.Response, error) { return nil, nil },
 	} {
@@ -126,7 +126,7 @@ func (p *podsGone) RequestToken(ctx context.Context, req TokenRequest) (plugin.S
 	time.Sleep(time.Second)
 	for i := range p.n {
 		if req.PodName == fmt.Sprint("pod-", i) {
-			return "", fmt.Errorf("pods %q not found", req.PodName)
+			return plugin.Secret{}, fmt.Errorf("pods %q not found", req.PodName)
 		}
 	}
 	return p.accounts.RequestToken(ctx, req)

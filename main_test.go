@@ -57,7 +57,7 @@ func answerFor(user string) plugin.Provider {
 	return plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 		host, _, _ := strings.Cut(req.Image, "/")
 		return &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Hour),
-			Auth: map[string]plugin.AuthConfig{host: {Username: user, Password: canary.Password}}}, nil
+			Auth: map[string]plugin.AuthConfig{host: {Username: user, Password: plugin.NewSecret(canary.Password)}}}, nil
 	})
 }
 

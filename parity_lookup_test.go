@@ -30,7 +30,7 @@ type auth struct{ Username, Password text }
 func answer(m map[string]auth) *plugin.Response {
 	resp := &plugin.Response{CacheKeyType: plugin.CacheImage, Auth: map[string]plugin.AuthConfig{}}
 	for k, a := range m {
-		resp.Auth[k] = plugin.AuthConfig{Username: string(a.Username), Password: plugin.Secret(a.Password)}
+		resp.Auth[k] = plugin.AuthConfig{Username: string(a.Username), Password: plugin.NewSecret(string(a.Password))}
 	}
 	return resp
 }
@@ -72,7 +72,7 @@ func compare(t *testing.T, what string, got []regcred.Credential, want []auth) {
 	var passwords bool
 	for i, c := range got {
 		gotUsers = append(gotUsers, c.Username)
-		passwords = passwords || i < len(want) && string(c.Password) != string(want[i].Password)
+		passwords = passwords || i < len(want) && c.Password.Reveal() != string(want[i].Password)
 	}
 	for _, a := range want {
 		wantUsers = append(wantUsers, string(a.Username))
@@ -175,7 +175,7 @@ func (id *identityVector) GetServiceAccount(context.Context, string, string) (*r
 
 // RequestToken implements regcred.ServiceAccounts.
 func (id *identityVector) RequestToken(context.Context, regcred.TokenRequest) (plugin.Secret, error) {
-	return plugin.Secret(id.Token), nil
+	return plugin.NewSecret(id.Token), nil
 }
 
 func TestParityCacheKey(t *testing.T) {
@@ -260,7 +260,7 @@ func TestParityServiceAccount(t *testing.T) {
 					asked = req
 					password := text("open-sesame")
 					if v.Echo {
-						password = text(req.ServiceAccountToken)
+						password = text(req.ServiceAccountToken.Reveal())
 					}
 					return answer(map[string]auth{"registry.io": {"u", password}}), nil
 				})},
@@ -272,8 +272,8 @@ func TestParityServiceAccount(t *testing.T) {
 			if (asked != nil) != v.Ran || len(res.Credentials) != v.Credentials {
 				t.Fatalf("the plugin ran %t, %d credentials; want %t, %d; error %v", asked != nil, len(res.Credentials), v.Ran, v.Credentials, err)
 			}
-			if asked != nil && ((asked.ServiceAccountToken == canary.Token) != v.GotToken || !cmp.Equal(asked.ServiceAccountAnnotations, v.Annotations, cmpopts.EquateEmpty())) {
-				t.Errorf("the plugin got a token %t and annotations %q, want %t and %q", asked.ServiceAccountToken != "", asked.ServiceAccountAnnotations, v.GotToken, v.Annotations)
+			if asked != nil && ((asked.ServiceAccountToken.Reveal() == canary.Token) != v.GotToken || !cmp.Equal(asked.ServiceAccountAnnotations, v.Annotations, cmpopts.EquateEmpty())) {
+				t.Errorf("the plugin got a token %t and annotations %q, want %t and %q", !asked.ServiceAccountToken.IsZero(), asked.ServiceAccountAnnotations, v.GotToken, v.Annotations)
 			}
 			from := ""
 			if len(res.Credentials) > 0 && res.Credentials[0].Source.ServiceAccount != nil {
@@ -304,9 +304,9 @@ func (s server) GetServiceAccount(_ context.Context, namespace, name string) (*r
 // RequestToken implements regcred.ServiceAccounts.
 func (s server) RequestToken(context.Context, regcred.TokenRequest) (plugin.Secret, error) {
 	if s.fails == "token" {
-		return "", errors.New("refused")
+		return plugin.Secret{}, errors.New("refused")
 	}
-	return canary.Token, nil
+	return plugin.NewSecret(canary.Token), nil
 }
 
 // TestParityCache replays series of lookups: when the plugin runs, and what

@@ -126,10 +126,10 @@ func (p configProvider) provider() config.Provider {
 		Name: p.Name, MatchImages: p.MatchImages, DefaultCacheDuration: p.CacheDuration, APIVersion: p.APIVersion,
 	}
 	for _, a := range p.Args {
-		out.Args = append(out.Args, plugin.Secret(a))
+		out.Args = append(out.Args, plugin.NewSecret(a))
 	}
 	for _, e := range p.Env {
-		out.Env = append(out.Env, config.EnvVar{Name: e.Name, Value: plugin.Secret(e.Value)})
+		out.Env = append(out.Env, config.EnvVar{Name: e.Name, Value: plugin.NewSecret(e.Value)})
 	}
 	if a := p.TokenAttributes; a != nil {
 		out.TokenAttributes = &config.TokenAttributes{
@@ -267,7 +267,7 @@ func TestParityRequest(t *testing.T) {
 	}
 	for i, v := range vectors[vector](t, "request") {
 		got, err := plugin.EncodeRequest(&plugin.Request{
-			APIVersion: v.APIVersion, Image: string(v.Image), ServiceAccountToken: plugin.Secret(v.Token), ServiceAccountAnnotations: v.Annotations,
+			APIVersion: v.APIVersion, Image: string(v.Image), ServiceAccountToken: plugin.NewSecret(v.Token), ServiceAccountAnnotations: v.Annotations,
 		})
 		if err != nil || string(got) != string(v.Bytes) {
 			t.Errorf("case %d, image %q in %s: %d bytes, want %d others; error %v", i, v.Image, v.APIVersion, len(got), len(v.Bytes), err)
@@ -303,7 +303,7 @@ func TestParityResponse(t *testing.T) {
 				if want.Auth == nil {
 					want.Auth = map[string]plugin.AuthConfig{}
 				}
-				want.Auth[string(a.Key)] = plugin.AuthConfig{Username: string(a.Username), Password: plugin.Secret(a.Password)}
+				want.Auth[string(a.Key)] = plugin.AuthConfig{Username: string(a.Username), Password: plugin.NewSecret(string(a.Password))}
 			}
 			if !cmp.Equal(want, got, cmpopts.EquateEmpty()) {
 				t.Errorf("the decoded answer differs: %d keys, want %d", len(got.Auth), len(want.Auth))

@@ -72,9 +72,9 @@ func TestPredecessorBesideToday(t *testing.T) {
 	for i := range c.Providers {
 		p := &c.Providers[i]
 		p.MatchImages = []string{"registry.example"}
-		mode := config.EnvVar{Name: testPlugin, Value: "old"}
+		mode := config.EnvVar{Name: testPlugin, Value: plugin.NewSecret("old")}
 		if p.APIVersion == plugin.V1 {
-			p.Args, mode.Value = []plugin.Secret{"get-credentials", "--new"}, "new"
+			p.Args, mode.Value = []plugin.Secret{plugin.NewSecret("get-credentials"), plugin.NewSecret("--new")}, plugin.NewSecret("new")
 		}
 		p.Env = append(p.Env, mode)
 	}
@@ -105,7 +105,7 @@ func TestPredecessorBesideToday(t *testing.T) {
 			t.Errorf("attempts (-want +got)\n%s", diff)
 		}
 		for _, c := range res.Credentials {
-			if string(c.Password) != canary.Password {
+			if c.Password.Reveal() != canary.Password {
 				t.Errorf("%s: another password than the plugin's", c.Provider)
 			}
 			if c.Provider != "ecr" && !c.CachedUntil.IsZero() {

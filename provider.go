@@ -75,7 +75,7 @@ func (p inProcess) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 // is not yet in the cache.
 func (r *runner) exec(ctx context.Context, q question, id *identity) (*answer, error) {
 	token, err := id.token, error(nil)
-	if token == "" && id.mint != nil {
+	if token.IsZero() && id.mint != nil {
 		ctx, cancel := context.WithTimeout(ctx, r.k.opts.timeout())
 		token, err = id.mint(ctx)
 		cancel()
@@ -127,9 +127,9 @@ func ask(ctx context.Context, p plugin.Provider, req *plugin.Request) (*plugin.R
 
 // check refuses what a kubelet refuses of a well-formed answer.
 func (r *runner) check(resp *plugin.Response, token plugin.Secret) error {
-	if token != "" && r.tokens != nil && r.tokens.CacheType != config.CachePerToken {
+	if !token.IsZero() && r.tokens != nil && r.tokens.CacheType != config.CachePerToken {
 		for _, auth := range resp.Auth {
-			if auth.Password == token {
+			if auth.Password.Equal(token) {
 				return failAt(StageEchoedToken, "the plugin returned the service account token as password, which the configuration allows only with cacheType: Token")
 			}
 		}

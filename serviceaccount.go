@@ -77,7 +77,7 @@ func (r *runner) identify(ctx context.Context, req *Request) (id identity, skipp
 	if r.tokens == nil {
 		return identity{from: r.from}, "", nil
 	}
-	if req.Token != "" {
+	if !req.Token.IsZero() {
 		return r.heldIdentity(req)
 	}
 	pod := req.Pod
@@ -189,18 +189,18 @@ func (r *runner) requestToken(ctx context.Context, pod *Pod, uid string) (plugin
 		Audience: r.tokens.ServiceAccountTokenAudience,
 	})
 	r.k.observe(Event{Kind: EventToken, Provider: r.name, Err: err})
-	if err == nil && token == "" {
+	if err == nil && token.IsZero() {
 		err = errors.New("the API server returned an empty token")
 	}
 	if err != nil {
-		return "", failAt(StageToken, "token for service account %s/%s, audience %q: %w",
+		return plugin.Secret{}, failAt(StageToken, "token for service account %s/%s, audience %q: %w",
 			pod.Namespace, pod.ServiceAccount, r.tokens.ServiceAccountTokenAudience, err)
 	}
 	return token, nil
 }
 
 func tokenHash(token plugin.Secret) string {
-	sum := sha256.Sum256([]byte(token))
+	sum := sha256.Sum256([]byte(token.Reveal()))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 

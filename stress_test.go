@@ -62,12 +62,12 @@ func (s *storm) GetCredentials(ctx context.Context, req *plugin.Request) (*plugi
 		Auth:          map[string]plugin.AuthConfig{},
 	}
 	to := given{image: req.Image, scope: resp.CacheKeyType, cached: *resp.CacheDuration > 0, whom: req.ServiceAccountAnnotations["example.com/role"]}
-	if fields := strings.Fields(string(req.ServiceAccountToken)); len(fields) > 2 {
+	if fields := strings.Fields(req.ServiceAccountToken.Reveal()); len(fields) > 2 {
 		to.pod = fields[2]
 	}
 	for range s.pick(3) {
 		key := []string{registry, req.Image, "*.example", "other.example"}[s.pick(4)]
-		resp.Auth[key] = plugin.AuthConfig{Username: to.String(), Password: canary.Password}
+		resp.Auth[key] = plugin.AuthConfig{Username: to.String(), Password: plugin.NewSecret(canary.Password)}
 	}
 	return resp, nil
 }

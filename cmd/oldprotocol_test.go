@@ -80,8 +80,8 @@ func testBothProtocols(t *testing.T, w *world, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	login := plugin.AuthConfig{Username: w.user, Password: password}
-	if today := want.Auth[w.host]; today != login {
+	login := plugin.AuthConfig{Username: w.user, Password: plugin.NewSecret(password)}
+	if today := want.Auth[w.host]; !today.Equal(login) {
 		t.Errorf("today's answer has %v under %s, want %v", today, w.host, login)
 	}
 	if !cmp.Equal(got.Auth, map[string]plugin.AuthConfig{image: login}) {
@@ -103,13 +103,13 @@ func testArgument(t *testing.T, cmd plugin.Command, image string) {
 	}
 	stdin := `{"image":"` + image + `"}`
 	x, err := cmd.RunRaw(t.Context(), strings.NewReader(stdin))
-	if err == nil || x.ExitCode != 2 || x.Stdout != "" {
-		t.Errorf("the old protocol, without get-credentials: exit code %d and %d bytes (%v), want it refused", x.ExitCode, len(x.Stdout), err)
+	if err == nil || x.ExitCode != 2 || !x.Stdout.IsZero() {
+		t.Errorf("the old protocol, without get-credentials: exit code %d and %d bytes (%v), want it refused", x.ExitCode, len(x.Stdout.Reveal()), err)
 	}
 	behind := cmd
 	behind.APIVersion, behind.Args = "", append([]string{"--v=0", "get-credentials"}, cmd.Args...)
 	x, err = behind.RunRaw(t.Context(), strings.NewReader(stdin))
-	if err != nil || !strings.Contains(string(x.Stdout), plugin.KindOutOfTreeResponse) {
+	if err != nil || !strings.Contains(x.Stdout.Reveal(), plugin.KindOutOfTreeResponse) {
 		t.Errorf("the old protocol, with a flag before get-credentials: %v, want an answer in it", err)
 	}
 }

@@ -159,7 +159,7 @@ func newNode(t *testing.T) *node {
 	token := testcloud.AzureJWT(map[string]any{"sub": "system:serviceaccount:team:app", "jti": canary.Token})
 	n := &node{t: t, net: net, tap: &tap{}, dir: t.TempDir()}
 	n.tap.hide(token, "SERVICE-ACCOUNT-TOKEN")
-	n.req.ServiceAccountToken = plugin.Secret(token)
+	n.req.ServiceAccountToken = plugin.NewSecret(token)
 	return n
 }
 
@@ -203,7 +203,7 @@ func (n *node) file(name, text string) string {
 }
 
 // noToken makes the request that of a provider without tokenAttributes.
-func (n *node) noToken() { n.req.ServiceAccountToken = "" }
+func (n *node) noToken() { n.req.ServiceAccountToken = plugin.Secret{} }
 
 func onAWS(n *node) {
 	cloud, err := testcloud.NewAWS()

@@ -202,8 +202,15 @@ func (c *Config) predecessor(i int) bool {
 	return c.Providers[i].Predecessor()
 }
 
-// Format writes where c was loaded from and what providers it has, whatever the verb.
-func (c Config) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "%s%v", c.path, c.Providers) }
+// Format writes where c was loaded from and what providers it has, whatever the
+// verb: files hold secrets.
+func (c Config) Format(f fmt.State, _ rune) {
+	names := make([]string, len(c.Providers))
+	for i, p := range c.Providers {
+		names[i] = p.Name
+	}
+	fmt.Fprintf(f, "%s%v", c.path, names)
+}
 
 // LogValue returns the same.
 func (c Config) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(c)) }

@@ -93,7 +93,7 @@ func TestLoad(t *testing.T) {
 `
 	want := []Provider{{
 		Name: "all", MatchImages: []string{"a.example", "*.b.example"}, DefaultCacheDuration: new(90 * time.Minute),
-		APIVersion: plugin.V1, Args: []plugin.Secret{"get-credentials", canary.Arg}, Env: []EnvVar{{"TOKEN", canary.Env}},
+		APIVersion: plugin.V1, Args: []plugin.Secret{plugin.NewSecret("get-credentials"), plugin.NewSecret(canary.Arg)}, Env: []EnvVar{{"TOKEN", plugin.NewSecret(canary.Env)}},
 		TokenAttributes: &TokenAttributes{
 			ServiceAccountTokenAudience: "aud", CacheType: CachePerToken, RequireServiceAccount: new(true),
 			RequiredServiceAccountAnnotationKeys: []string{"a/b"}, OptionalServiceAccountAnnotationKeys: []string{"c"},

@@ -43,4 +43,4 @@ func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Name) }
 func (f File) LogValue() slog.Value { return slog.StringValue(f.Name) }
 
 // MarshalJSON always fails, as that of [plugin.Secret] does.
-func (f File) MarshalJSON() ([]byte, error) { return plugin.Secret("").MarshalJSON() }
+func (f File) MarshalJSON() ([]byte, error) { return plugin.NewSecret("").MarshalJSON() }

@@ -32,7 +32,7 @@ const (
 // oldWant is the provider of oldConfig.
 func oldWant() Provider {
 	return Provider{Name: "ecr-creds", MatchImages: []string{"*.example.com"}, APIVersion: plugin.OutOfTree,
-		DefaultCacheDuration: new(time.Duration(0)), Env: []EnvVar{{"REGION", "us-west-2"}}}
+		DefaultCacheDuration: new(time.Duration(0)), Env: []EnvVar{{"REGION", plugin.NewSecret("us-west-2")}}}
 }
 
 // The document's example, with its two patterns in quotes.
@@ -114,9 +114,9 @@ func TestPredecessorEnv(t *testing.T) {
 		"null":                         nil,
 		"[]":                           nil,
 		"{}":                           nil,
-		"{b: \"1\", a: null, C: \"\"}": {{"C", ""}, {"A", ""}, {"B", "1"}},
-		"[{name: b, value: x}, {value: z, name: a}]": {{"B", "x"}, {"A", "z"}},
-		"{dry-run: \"true\", a.b_c9: x}":             {{"A.B_C9", "x"}, {"DRY-RUN", "true"}},
+		"{b: \"1\", a: null, C: \"\"}": {{"C", plugin.Secret{}}, {"A", plugin.Secret{}}, {"B", plugin.NewSecret("1")}},
+		"[{name: b, value: x}, {value: z, name: a}]": {{"B", plugin.NewSecret("x")}, {"A", plugin.NewSecret("z")}},
+		"{dry-run: \"true\", a.b_c9: x}":             {{"A.B_C9", plugin.NewSecret("x")}, {"DRY-RUN", plugin.NewSecret("true")}},
 	} {
 		c, err := Load(writeFile(t, "f", oldHead+"providers:\n- {name: a, imageMatchers: [a.example], extraArgs: "+args+"}\n"))
 		if err != nil {
@@ -125,11 +125,11 @@ func TestPredecessorEnv(t *testing.T) {
 		}
 		got := []string{}
 		for _, v := range c.Providers[0].Env {
-			got = append(got, v.Name+"="+string(v.Value))
+			got = append(got, v.Name+"="+v.Value.Reveal())
 		}
 		wanted := []string{}
 		for _, v := range want {
-			wanted = append(wanted, v.Name+"="+string(v.Value))
+			wanted = append(wanted, v.Name+"="+v.Value.Reveal())
 		}
 		if diff := cmp.Diff(wanted, got); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", args, diff)
@@ -418,7 +418,7 @@ func TestPredecessorByHand(t *testing.T) {
 	if err := c.Validate(); err != nil {
 		t.Error(err)
 	}
-	c.Providers[0].Env = append(c.Providers[0].Env, EnvVar{"REGION", ""})
+	c.Providers[0].Env = append(c.Providers[0].Env, EnvVar{"REGION", plugin.Secret{}})
 	c.Providers[0].TokenAttributes = &TokenAttributes{ServiceAccountTokenAudience: "a", CacheType: CachePerToken, RequireServiceAccount: new(true)}
 	want := []string{
 		"providers[0].env[1].name: sets the same variable as providers[0].env[0].name, because names are put into upper case: remove one of the two",

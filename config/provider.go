@@ -4,10 +4,8 @@
 package config
 
 import (
-	"fmt"
-	"io"
-	"log/slog"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/regcred/regcred/plugin"
@@ -63,7 +61,7 @@ const (
 func (p *Provider) Command(binDir string) plugin.Command {
 	c := plugin.Command{Path: filepath.Join(binDir, p.Name), Name: p.Name, Args: p.Arguments(), APIVersion: p.APIVersion}
 	for _, v := range p.Env {
-		c.Env = append(c.Env, v.Name+"="+string(v.Value))
+		c.Env = append(c.Env, v.Name+"="+v.Value.Reveal())
 	}
 	return c
 }
@@ -72,7 +70,7 @@ func (p *Provider) Command(binDir string) plugin.Command {
 func (p *Provider) Arguments() []string {
 	args := make([]string, len(p.Args))
 	for i, a := range p.Args {
-		args[i] = string(a)
+		args[i] = a.Reveal()
 	}
 	return args
 }
@@ -81,14 +79,33 @@ func (p *Provider) Arguments() []string {
 // KEP-2133, in which case no kubelet runs it.
 func (p *Provider) Predecessor() bool { return p.APIVersion == plugin.OutOfTree }
 
-// Format writes v with its value masked, whatever the verb.
-func (v EnvVar) Format(f fmt.State, verb rune) {
-	type plain EnvVar
-	fmt.Fprintf(f, fmt.FormatString(f, verb), plain(v))
+// Equal reports whether two entries say the same. An empty list says what a
+// missing one does.
+func (p *Provider) Equal(q *Provider) bool {
+	return p.Name == q.Name && p.APIVersion == q.APIVersion &&
+		slices.Equal(p.MatchImages, q.MatchImages) &&
+		equalOrNil(p.DefaultCacheDuration, q.DefaultCacheDuration) &&
+		slices.EqualFunc(p.Args, q.Args, plugin.Secret.Equal) &&
+		slices.EqualFunc(p.Env, q.Env, EnvVar.Equal) &&
+		p.TokenAttributes.equal(q.TokenAttributes)
 }
 
-// Format writes the name of p, whatever the verb: values of args and env are secrets.
-func (p Provider) Format(f fmt.State, _ rune) { io.WriteString(f, p.Name) }
+// Equal reports whether two variables have the same name and value.
+func (v EnvVar) Equal(w EnvVar) bool { return v.Name == w.Name && v.Value.Equal(w.Value) }
 
-// LogValue returns the name of p.
-func (p Provider) LogValue() slog.Value { return slog.StringValue(p.Name) }
+func (t *TokenAttributes) equal(u *TokenAttributes) bool {
+	if t == nil || u == nil {
+		return t == u
+	}
+	return t.ServiceAccountTokenAudience == u.ServiceAccountTokenAudience && t.CacheType == u.CacheType &&
+		equalOrNil(t.RequireServiceAccount, u.RequireServiceAccount) &&
+		slices.Equal(t.RequiredServiceAccountAnnotationKeys, u.RequiredServiceAccountAnnotationKeys) &&
+		slices.Equal(t.OptionalServiceAccountAnnotationKeys, u.OptionalServiceAccountAnnotationKeys)
+}
+
+func equalOrNil[T comparable](a, b *T) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}

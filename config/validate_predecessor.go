@@ -32,7 +32,7 @@ func (v *validation) extraArgs(i int, p *Provider) {
 			continue
 		}
 		first[e.Name] = k
-		if strings.Contains(string(e.Value), "\x00") {
+		if strings.Contains(e.Value.Reveal(), "\x00") {
 			v.report(i, "", "has a NUL, with which no process can be started", "env", k, "value")
 		}
 	}

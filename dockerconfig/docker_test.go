@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
 )
 
 // TestAgainstDocker compares lookups with those of docker's own loader, as
@@ -54,7 +55,7 @@ func TestAgainstDocker(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, want := lookup(t, dir, environ, tt.file, tt.image), dockerLookup(t, tt.file, tt.image)
-			if got != want {
+			if !got.Equal(want) {
 				t.Errorf("user %q and others, docker has user %q and others", got.Username, want.Username)
 			}
 		})
@@ -112,13 +113,13 @@ func dockerLookup(t *testing.T, data, image string) Auth {
 	got := Auth{Username: auth.Username}
 	// The secrets are the planted ones, or none.
 	if auth.Password != "" {
-		got.Password = canary.Password
+		got.Password = plugin.NewSecret(canary.Password)
 	}
 	if auth.IdentityToken != "" {
-		got.IdentityToken = canary.Token
+		got.IdentityToken = plugin.NewSecret(canary.Token)
 	}
 	if auth.RegistryToken != "" {
-		got.RegistryToken = canary.Token
+		got.RegistryToken = plugin.NewSecret(canary.Token)
 	}
 	return got
 }

@@ -59,12 +59,12 @@ func (e *entry) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &raw); err != nil {
 		return err
 	}
-	e.Username, e.Password = raw.Username, plugin.Secret(raw.Password)
+	e.Username, e.Password = raw.Username, plugin.NewSecret(raw.Password)
 	if raw.Auth == "" {
 		return nil
 	}
 	user, password, err := decodeAuth(raw.Auth)
-	e.Username, e.Password = user, plugin.Secret(password)
+	e.Username, e.Password = user, plugin.NewSecret(password)
 	return err
 }
 

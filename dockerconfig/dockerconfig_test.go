@@ -17,7 +17,7 @@ import (
 func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
 func TestParse(t *testing.T) {
-	ok := map[string]plugin.AuthConfig{"r.io": {Username: "u", Password: canary.Password}}
+	ok := map[string]plugin.AuthConfig{"r.io": {Username: "u", Password: plugin.NewSecret(canary.Password)}}
 	tests := []struct {
 		name, data string
 		want       map[string]plugin.AuthConfig
@@ -31,7 +31,7 @@ func TestParse(t *testing.T) {
 		{"none", `{}`, map[string]plugin.AuthConfig{}, ""},
 		{"null", `null`, map[string]plugin.AuthConfig{}, ""},
 		{"null entry", `{"auths":{"r.io":null}}`, map[string]plugin.AuthConfig{"r.io": {}}, ""},
-		{"colon in the password", `{"auths":{"r.io":{"auth":"` + b64("u:a:b") + `"}}}`, map[string]plugin.AuthConfig{"r.io": {Username: "u", Password: "a:b"}}, ""},
+		{"colon in the password", `{"auths":{"r.io":{"auth":"` + b64("u:a:b") + `"}}}`, map[string]plugin.AuthConfig{"r.io": {Username: "u", Password: plugin.NewSecret("a:b")}}, ""},
 		{"bad base64", `{"auths":{"r.io":{"auth":"` + canary.Password + `"}}}`, nil, "an auth field is not the base64 of user:password"},
 		{"no colon", `{"auths":{"r.io":{"auth":"` + b64(canary.Password) + `"}}}`, nil, "an auth field is not the base64 of user:password"},
 		{"trailing space", `{"auths":{"r.io":{"auth":"` + b64("u:pp") + ` "}}}`, nil, "an auth field is not the base64 of user:password"},
@@ -56,7 +56,7 @@ func TestParse(t *testing.T) {
 
 func TestParseLegacy(t *testing.T) {
 	got, err := ParseLegacy([]byte(`{"r.io":{"auth":"` + b64("u:"+canary.Password) + `"}}`))
-	if want := (map[string]plugin.AuthConfig{"r.io": {Username: "u", Password: canary.Password}}); err != nil || !cmp.Equal(got, want) {
+	if want := (map[string]plugin.AuthConfig{"r.io": {Username: "u", Password: plugin.NewSecret(canary.Password)}}); err != nil || !cmp.Equal(got, want) {
 		t.Errorf("error %v, or other credentials than wanted", err)
 	}
 	if _, err := ParseLegacy([]byte(`[]`)); err == nil {

@@ -33,6 +33,17 @@ type Auth struct {
 	RegistryToken plugin.Secret
 }
 
+// IsZero reports whether a is none.
+func (a Auth) IsZero() bool {
+	return a.Username == "" && a.Password.IsZero() && a.IdentityToken.IsZero() && a.RegistryToken.IsZero()
+}
+
+// Equal reports whether two credentials are the same.
+func (a Auth) Equal(b Auth) bool {
+	return a.Username == b.Username && a.Password.Equal(b.Password) &&
+		a.IdentityToken.Equal(b.IdentityToken) && a.RegistryToken.Equal(b.RegistryToken)
+}
+
 // ParseFile reads a config.json or auth.json, or a .dockercfg, which is the
 // auths alone. As in docker, one bad entry makes the whole file invalid, case
 // does not count in the names of fields, and unknown fields are ignored.
@@ -87,7 +98,7 @@ func parseEntries(entries map[string]json.RawMessage, field string) (map[string]
 		if err != nil {
 			return nil, fmt.Errorf("%s[%s]: %w", field, showKey(key), err)
 		}
-		if auth != (Auth{}) { // docker leaves empty ones behind where a helper has the credential
+		if !auth.IsZero() { // docker leaves empty ones behind where a helper has the credential
 			auths[key] = auth
 		}
 	}
@@ -101,16 +112,16 @@ func parseEntry(data []byte) (Auth, error) {
 	}
 	auth := Auth{
 		Username:      raw.Username,
-		Password:      plugin.Secret(raw.Password),
-		IdentityToken: plugin.Secret(raw.IdentityToken),
-		RegistryToken: plugin.Secret(raw.RegistryToken),
+		Password:      plugin.NewSecret(raw.Password),
+		IdentityToken: plugin.NewSecret(raw.IdentityToken),
+		RegistryToken: plugin.NewSecret(raw.RegistryToken),
 	}
 	if raw.Auth == "" {
 		return auth, nil
 	}
 	user, password, err := decodeAuth(raw.Auth)
 	// Old versions of docker filled the password up with zeros.
-	auth.Username, auth.Password = user, plugin.Secret(strings.Trim(password, "\x00"))
+	auth.Username, auth.Password = user, plugin.NewSecret(strings.Trim(password, "\x00"))
 	return auth, err
 }
 

@@ -11,10 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
 )
 
 // secret is the credential that most tests plant.
-func secret() Auth { return Auth{Username: "u", Password: canary.Password} }
+func secret() Auth { return Auth{Username: "u", Password: plugin.NewSecret(canary.Password)} }
 
 // authField returns the auth field for secret.
 func authField() string { return `"auth":"` + b64("u:"+canary.Password) + `"` }
@@ -40,7 +41,7 @@ func TestParseFile(t *testing.T) {
 		{"null", `null`, none, ""},
 		{"empty entries", `{"auths":{"r.io":{},"s.io":null,"t.io":{"email":"x"}}}`, none, ""},
 		{"tokens", `{"auths":{"r.io":{"auth":"` + b64("u:") + `","identitytoken":"` + canary.Token + `"},"s.io":{"registrytoken":"` + canary.Token + `"}}}`,
-			&File{Auths: map[string]Auth{"r.io": {Username: "u", IdentityToken: canary.Token}, "s.io": {RegistryToken: canary.Token}}}, ""},
+			&File{Auths: map[string]Auth{"r.io": {Username: "u", IdentityToken: plugin.NewSecret(canary.Token)}, "s.io": {RegistryToken: plugin.NewSecret(canary.Token)}}}, ""},
 		{"helpers", `{"credsStore":"pass","credHelpers":{"r.io":"ecr-login"}}`,
 			&File{Auths: map[string]Auth{}, CredsStore: "pass", CredHelpers: map[string]string{"r.io": "ecr-login"}}, ""},
 
@@ -85,7 +86,7 @@ func FuzzParseFile(f *testing.F) {
 		file.HasPaths(image)
 		seen := map[string]bool{}
 		for _, m := range file.Find(image) {
-			if m.Auth != file.Auths[m.Key] || m.Auth == (Auth{}) || seen[m.Key] {
+			if !m.Auth.Equal(file.Auths[m.Key]) || m.Auth.IsZero() || seen[m.Key] {
 				t.Errorf("key %q: found twice, or with another credential than the file has", m.Key)
 			}
 			seen[m.Key] = true

@@ -86,7 +86,7 @@ func (h Helper) get(ctx context.Context, server string) (Auth, error) {
 	if err != nil {
 		return Auth{}, judge(x, err)
 	}
-	return decodeAnswer([]byte(x.Stdout))
+	return decodeAnswer([]byte(x.Stdout.Reveal()))
 }
 
 // judge says why a run gave no answer. It returns nil if the helper has said
@@ -99,7 +99,7 @@ func judge(x *plugin.Exchange, err error) error {
 	if failed.Stage != plugin.StageExec {
 		return failed.Err
 	}
-	switch said := strings.TrimSpace(string(x.Stdout)); said {
+	switch said := strings.TrimSpace(x.Stdout.Reveal()); said {
 	case notFound:
 		return nil
 	case noServerURL, noUsername:
@@ -121,9 +121,9 @@ func decodeAnswer(data []byte) (Auth, error) {
 		return Auth{}, errors.New("the answer is not that of a credential helper: it lacks Username or Secret")
 	}
 	if *answer.Username == tokenUser {
-		return Auth{IdentityToken: plugin.Secret(*answer.Secret)}, nil
+		return Auth{IdentityToken: plugin.NewSecret(*answer.Secret)}, nil
 	}
-	return Auth{Username: *answer.Username, Password: plugin.Secret(*answer.Secret)}, nil
+	return Auth{Username: *answer.Username, Password: plugin.NewSecret(*answer.Secret)}, nil
 }
 
 // find returns the path of the program. Relative directories in PATH are left

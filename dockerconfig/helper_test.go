@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
 )
 
 // The test binary plays every helper, by the name it is called by.
@@ -138,9 +139,9 @@ func TestHelperGet(t *testing.T) {
 		err  string // after the helper's name and server
 	}{
 		{"good", secret(), ""},
-		{"whoami", Auth{Username: "r.io me", Password: canary.Password}, ""},
-		{"args", Auth{Username: "get", Password: canary.Password}, ""},
-		{"identity", Auth{IdentityToken: canary.Token}, ""},
+		{"whoami", Auth{Username: "r.io me", Password: plugin.NewSecret(canary.Password)}, ""},
+		{"args", Auth{Username: "get", Password: plugin.NewSecret(canary.Password)}, ""},
+		{"identity", Auth{IdentityToken: plugin.NewSecret(canary.Token)}, ""},
 		{"forking", secret(), ""},
 		{"blank", Auth{}, ""},
 		{"none", Auth{}, ""},
@@ -162,7 +163,7 @@ func TestHelperGet(t *testing.T) {
 			if (err != nil || tt.err != "") && fmt.Sprint(err) != want {
 				t.Errorf("error %v, want %s", err, want)
 			}
-			if got != tt.want {
+			if !got.Equal(tt.want) {
 				t.Error("another credential than wanted") // not printed: it is a secret
 			}
 			canary.Check(t, "error", fmt.Sprint(err))
@@ -221,7 +222,7 @@ func TestHelperSearch(t *testing.T) {
 			if (err != nil || tt.err != "") && fmt.Sprint(err) != tt.err {
 				t.Errorf("error %v, want %s", err, tt.err)
 			}
-			if (got == Auth{}) != (tt.err != "") {
+			if got.IsZero() != (tt.err != "") {
 				t.Error("a credential with an error, or none without")
 			}
 		})
@@ -249,7 +250,7 @@ func FuzzDecodeAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		auth, err := decodeAnswer(data)
 		canary.Check(t, "error", fmt.Sprint(err))
-		if err != nil && auth != (Auth{}) {
+		if err != nil && !auth.IsZero() {
 			t.Error("a credential beside an error")
 		}
 	})

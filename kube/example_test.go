@@ -65,7 +65,7 @@ func Example() {
 
 // exchange is a plugin of which the example needs no executable.
 func exchange(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
-	login := plugin.AuthConfig{Username: req.ServiceAccountAnnotations["registry.example/role"], Password: "open-sesame"}
+	login := plugin.AuthConfig{Username: req.ServiceAccountAnnotations["registry.example/role"], Password: plugin.NewSecret("open-sesame")}
 	return &plugin.Response{
 		CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Hour),
 		Auth: map[string]plugin.AuthConfig{"registry.example": login},

@@ -36,7 +36,7 @@ func (p *cloud) GetCredentials(_ context.Context, req *plugin.Request) (*plugin.
 	p.last.Store(req)
 	return &plugin.Response{
 		CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Hour),
-		Auth: map[string]plugin.AuthConfig{registry: {Username: "u", Password: canary.Password}},
+		Auth: map[string]plugin.AuthConfig{registry: {Username: "u", Password: plugin.NewSecret(canary.Password)}},
 	}, nil
 }
 
@@ -206,12 +206,12 @@ func TestTokenExpiresDuringPull(t *testing.T) {
 		pod := pods(api, 1)[0]
 		p := &cloud{}
 		k := keyring(t, connect(t, api, node, kube.Options{}), p, config.CachePerToken)
-		seen := map[plugin.Secret]bool{}
+		seen := map[string]bool{}
 		for range 30 {
 			if _, err := lookup(t, k, pod, "app"); err != nil {
 				t.Fatal(err)
 			}
-			seen[p.last.Load().ServiceAccountToken] = true
+			seen[p.last.Load().ServiceAccountToken.Reveal()] = true
 			time.Sleep(time.Minute)
 		}
 		// Each serves eight minutes.

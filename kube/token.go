@@ -57,7 +57,7 @@ func (c *Client) RequestToken(ctx context.Context, req regcred.TokenRequest) (pl
 	}
 	q := tokenCall(req)
 	if req.Audience == "" {
-		return "", c.fail(q, errors.New("not asked: without an audience, the token would be for the API server itself"))
+		return plugin.Secret{}, c.fail(q, errors.New("not asked: without an audience, the token would be for the API server itself"))
 	}
 	return shared(ctx, c, q, fmt.Sprintf("token %q", req), func(ctx context.Context) (plugin.Secret, error) {
 		return c.refreshToken(ctx, q, req)
@@ -87,7 +87,7 @@ func (c *Client) refreshToken(ctx context.Context, q *call, req regcred.TokenReq
 	}
 	old, ok := c.tokens.get(req, now)
 	if !ok {
-		return "", err
+		return plugin.Secret{}, err
 	}
 	c.tokens.put(req, &token{old.secret, old.expires, now.Add(refreshPause)}, old.expires, now)
 	c.opts.Logger.Debug("no new token; the old one is still good", "namespace", req.Namespace, "serviceAccount", req.ServiceAccount,
@@ -168,5 +168,5 @@ func newToken(answer *authenticationv1.TokenRequest, asked time.Time) *token {
 	if most := expires.Add(maxTokenUse - life); most.Before(refresh) {
 		refresh = most
 	}
-	return &token{plugin.Secret(answer.Status.Token), expires, refresh.Add(-rand.N(refreshJitter))}
+	return &token{plugin.NewSecret(answer.Status.Token), expires, refresh.Add(-rand.N(refreshJitter))}
 }

@@ -234,9 +234,9 @@ func TestLintHidesSecrets(t *testing.T) {
 		"registry.example.com?"+canary.Token, "registry.example.com#"+canary.Token,
 		canary.Password+"@::1", "dup.example.com?"+canary.Token, "dup.example.com?"+canary.Token,
 		"registry.example.com/x "+canary.Password)
-	p.Args = []plugin.Secret{"--password=" + canary.Arg, "--token", canary.Arg, canary.Arg + " --flag ${X}", "echo " + canary.Arg}
-	p.Env = []config.EnvVar{{Name: "PASSWORD", Value: canary.Env}, {Name: "PASSWORD", Value: canary.Env}, {Name: "HTTP_PROXY", Value: "http://u:" + canary.Env + "@proxy"},
-		{Name: "A=B", Value: canary.Env}, {Name: "", Value: canary.Env}, {Name: "X", Value: canary.Env + "${Y}"}, {Name: "N\x00", Value: canary.Env}}
+	p.Args = []plugin.Secret{plugin.NewSecret("--password=" + canary.Arg), plugin.NewSecret("--token"), plugin.NewSecret(canary.Arg), plugin.NewSecret(canary.Arg + " --flag ${X}"), plugin.NewSecret("echo " + canary.Arg)}
+	p.Env = []config.EnvVar{{Name: "PASSWORD", Value: plugin.NewSecret(canary.Env)}, {Name: "PASSWORD", Value: plugin.NewSecret(canary.Env)}, {Name: "HTTP_PROXY", Value: plugin.NewSecret("http://u:" + canary.Env + "@proxy")},
+		{Name: "A=B", Value: plugin.NewSecret(canary.Env)}, {Name: "", Value: plugin.NewSecret(canary.Env)}, {Name: "X", Value: plugin.NewSecret(canary.Env + "${Y}")}, {Name: "N\x00", Value: plugin.NewSecret(canary.Env)}}
 	q := p
 	q.Name = "other"
 	c := &config.Config{Providers: []config.Provider{lintTokens(p, nil), q}}

@@ -76,7 +76,7 @@ kind: Other
 // What Validate refuses is not said again.
 func TestLintPredecessorLeavesToValidate(t *testing.T) {
 	p := config.Provider{Name: "a", MatchImages: []string{"a.example", "b.example:80:80"}, APIVersion: plugin.OutOfTree, DefaultCacheDuration: new(time.Duration(0)),
-		Env: []config.EnvVar{{Name: "", Value: "x"}, {Name: "A=B", Value: "x"}, {Name: "C", Value: "x\x00"}, {Name: "C", Value: "y"}}}
+		Env: []config.EnvVar{{Name: "", Value: plugin.NewSecret("x")}, {Name: "A=B", Value: plugin.NewSecret("x")}, {Name: "C", Value: plugin.NewSecret("x\x00")}, {Name: "C", Value: plugin.NewSecret("y")}}}
 	if got := briefly(Check(&config.Config{Providers: []config.Provider{p}})); got != nil {
 		t.Errorf("found %q", got)
 	}
@@ -89,7 +89,7 @@ func TestLintPredecessorLeavesToValidate(t *testing.T) {
 // What follows an equals sign in the name of a variable was meant for the value.
 func TestLintHidesWhatFollowsAnEqualsSign(t *testing.T) {
 	p := lintProvider("a", "a.example")
-	p.Env = []config.EnvVar{{Name: "A_TOKEN=" + canary.Env, Value: "x"}, {Name: "A_TOKEN=" + canary.Env, Value: "${Y}"}, {Name: "B=" + canary.Env + ".password", Value: "x"}}
+	p.Env = []config.EnvVar{{Name: "A_TOKEN=" + canary.Env, Value: plugin.NewSecret("x")}, {Name: "A_TOKEN=" + canary.Env, Value: plugin.NewSecret("${Y}")}, {Name: "B=" + canary.Env + ".password", Value: plugin.NewSecret("x")}}
 	fs := Check(&config.Config{Providers: []config.Provider{p}})
 	out, err := json.Marshal(fs)
 	if err != nil || len(fs) < 5 {

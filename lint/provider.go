@@ -141,7 +141,7 @@ func ruleOldPluginVersion(p *config.Provider) []remark {
 func ruleJoinedArgs(p *config.Provider) (rs []remark) {
 	joined := regexp.MustCompile(`^\S+\s+--?[A-Za-z]`)
 	for k, a := range p.Arguments() {
-		command := k > 0 && string(p.Args[k-1]) == "-c" // of a shell, which does split it
+		command := k > 0 && p.Args[k-1].Reveal() == "-c" // of a shell, which does split it
 		if joined.MatchString(a) && !command {
 			rs = append(rs, within(config.FieldPath{"args", k}, "write each argument as an item of its own", "this is one argument with blanks in it: nothing splits it")...)
 		}
@@ -153,7 +153,7 @@ func ruleSecretInArgs(p *config.Provider) (rs []remark) {
 	for k, a := range p.Arguments() {
 		name, value, ok := strings.Cut(a, "=")
 		if !ok && k+1 < len(p.Args) {
-			value = string(p.Args[k+1])
+			value = p.Args[k+1].Reveal()
 		}
 		if strings.HasPrefix(name, "-") && secretName(name) && secretValue(value) {
 			rs = append(rs, within(config.FieldPath{"args", k}, "let the plugin read it from a file that only root can read", "this looks like a secret, which everybody sees in the list of processes")...)
@@ -173,7 +173,7 @@ func ruleEnvName(p *config.Provider) (rs []remark) {
 			rs = append(rs, within(at, "", "a variable without a name does not reach the plugin")...)
 		case i >= 0 && e.Name[i] == '=':
 			rs = append(rs, within(at, "write what follows the = as the value", "a name with = in it sets another variable: the one before the first =")...)
-		case i >= 0 || strings.Contains(string(e.Value), "\x00"):
+		case i >= 0 || strings.Contains(e.Value.Reveal(), "\x00"):
 			rs = append(rs, within(at, "", "a NUL in a variable keeps the plugin from being started")...)
 		}
 	}
@@ -198,7 +198,7 @@ func ruleDuplicateEnv(p *config.Provider) (rs []remark) {
 
 func ruleSecretInEnv(p *config.Provider) (rs []remark) {
 	for k, e := range p.Env {
-		if secretName(shownName(e)) && secretValue(string(e.Value)) || urlPassword(string(e.Value)) {
+		if secretName(shownName(e)) && secretValue(e.Value.Reveal()) || urlPassword(e.Value.Reveal()) {
 			rs = append(rs, within(config.FieldPath{"env", k}, "let the plugin read it from a file that only root can read", "%q holds a secret, which all who can read this file can read", shownName(e))...)
 		}
 	}
@@ -262,7 +262,7 @@ func ruleUnexpandedVariable(p *config.Provider) (rs []remark) {
 		}
 	}
 	for k, e := range p.Env {
-		if variable.MatchString(string(e.Value)) {
+		if variable.MatchString(e.Value.Reveal()) {
 			rs = append(rs, within(config.FieldPath{"env", k, "value"}, "write the value", "nothing expands the variable in the value of %q", shownName(e))...)
 		}
 	}
@@ -277,10 +277,10 @@ func ruleProxiedMetadata(p *config.Provider) []remark {
 	proxy, exempt := -1, false
 	for k, e := range p.Env {
 		switch {
-		case strings.EqualFold(e.Name, "HTTP_PROXY") && e.Value != "":
+		case strings.EqualFold(e.Name, "HTTP_PROXY") && !e.Value.IsZero():
 			proxy = k
 		case strings.EqualFold(e.Name, "NO_PROXY"):
-			v := string(e.Value)
+			v := e.Value.Reveal()
 			exempt = exempt || v == "*" || strings.Contains(v, metadataAddress) || strings.Contains(v, "169.254.0.0/16")
 		}
 	}

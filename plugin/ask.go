@@ -28,7 +28,7 @@ func Ask(ctx context.Context, name string, p Provider, req *Request) (*Response,
 		return resp, nil
 	}
 	failed := &ExecError{Name: name, Stage: StageExec, ExitCode: -1}
-	cause := scrub.Text(err.Error(), append(passwords(resp), string(req.ServiceAccountToken)))
+	cause := scrub.Text(err.Error(), append(passwords(resp), req.ServiceAccountToken.Reveal()))
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		failed.Stage, failed.Err = StageTimeout, keepIs{cause, context.DeadlineExceeded}
@@ -56,7 +56,7 @@ func passwords(resp *Response) []string {
 	var list []string
 	if resp != nil {
 		for _, auth := range resp.Auth {
-			list = append(list, string(auth.Password))
+			list = append(list, auth.Password.Reveal())
 		}
 	}
 	return list

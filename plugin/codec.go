@@ -97,7 +97,7 @@ func EncodeRequest(req *Request) ([]byte, error) {
 		wire.wireMeta = wireMeta{Kind: KindRequest, APIVersion: req.APIVersion}
 	}
 	if hasServiceAccount(req.APIVersion) {
-		wire.ServiceAccountToken = string(req.ServiceAccountToken)
+		wire.ServiceAccountToken = req.ServiceAccountToken.Reveal()
 		wire.ServiceAccountAnnotations = req.ServiceAccountAnnotations
 	}
 	return encodeLine(wire)
@@ -136,7 +136,7 @@ func DecodeRequest(data []byte) (*Request, error) {
 	}
 	req := &Request{APIVersion: wire.APIVersion, Image: wire.Image}
 	if hasServiceAccount(wire.APIVersion) {
-		req.ServiceAccountToken = Secret(wire.ServiceAccountToken)
+		req.ServiceAccountToken = NewSecret(wire.ServiceAccountToken)
 		req.ServiceAccountAnnotations = wire.ServiceAccountAnnotations
 	}
 	return req, nil
@@ -165,7 +165,7 @@ func encodeResponse(resp *Response, now time.Time) ([]byte, error) {
 		return nil, fmt.Errorf("encode %s: apiVersion %s", KindResponse, unsupported(resp.APIVersion))
 	}
 	for key, auth := range resp.Auth {
-		if !utf8.ValidString(key) || !utf8.ValidString(auth.Username) || !utf8.ValidString(string(auth.Password)) {
+		if !utf8.ValidString(key) || !utf8.ValidString(auth.Username) || !utf8.ValidString(auth.Password.Reveal()) {
 			return nil, fmt.Errorf("encode %s: auth: a key, user name or password is not UTF-8", kindIn(resp.APIVersion, KindResponse))
 		}
 	}
@@ -181,7 +181,7 @@ func encodeResponse(resp *Response, now time.Time) ([]byte, error) {
 		if wire.Auth == nil {
 			wire.Auth = make(map[string]wireAuthConfig, len(resp.Auth))
 		}
-		wire.Auth[key] = wireAuthConfig{Username: auth.Username, Password: string(auth.Password)}
+		wire.Auth[key] = wireAuthConfig{Username: auth.Username, Password: auth.Password.Reveal()}
 	}
 	return encodeLine(wire)
 }
@@ -195,7 +195,7 @@ func encodeLogin(resp *Response, now time.Time) ([]byte, error) {
 		wire.ExpirationTimestamp = new(wireTime(now.Add(*d)))
 	}
 	for _, auth := range resp.Auth {
-		wire.wireAuthConfig = wireAuthConfig{Username: auth.Username, Password: string(auth.Password)}
+		wire.wireAuthConfig = wireAuthConfig{Username: auth.Username, Password: auth.Password.Reveal()}
 	}
 	return encodeLine(wire)
 }
@@ -245,7 +245,7 @@ func decodeResponse(data []byte, apiVersion string, now time.Time) (*Response, e
 		resp.Auth = make(map[string]AuthConfig, len(wire.Auth))
 	}
 	for key, auth := range wire.Auth {
-		resp.Auth[key] = AuthConfig{Username: auth.Username, Password: Secret(auth.Password)}
+		resp.Auth[key] = AuthConfig{Username: auth.Username, Password: NewSecret(auth.Password)}
 	}
 	return resp, nil
 }
@@ -265,7 +265,7 @@ func decodeLogin(data []byte, now time.Time) (*Response, error) {
 		*resp.CacheDuration = max(0, time.Time(*wire.ExpirationTimestamp).Sub(now))
 	}
 	if wire.wireAuthConfig != (wireAuthConfig{}) {
-		resp.Auth = map[string]AuthConfig{"": {Username: wire.Username, Password: Secret(wire.Password)}}
+		resp.Auth = map[string]AuthConfig{"": {Username: wire.Username, Password: NewSecret(wire.Password)}}
 	}
 	return resp, nil
 }

@@ -24,7 +24,7 @@ var versions = []string{V1, V1Beta1, V1Alpha1}
 func TestEncodeRequest(t *testing.T) {
 	full := Request{
 		Image:                     "registry.example/a<b>&c",
-		ServiceAccountToken:       "t<",
+		ServiceAccountToken:       NewSecret("t<"),
 		ServiceAccountAnnotations: map[string]string{"b": "2", "a": "1"},
 	}
 	for _, tt := range []struct {
@@ -64,7 +64,7 @@ func TestEncodeResponse(t *testing.T) {
 	}{
 		{"empty", Response{APIVersion: V1, CacheKeyType: CacheImage}, `{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image"}` + "\n"},
 		{"empty auth", Response{APIVersion: V1Beta1, CacheKeyType: CacheGlobal, CacheDuration: new(time.Duration), Auth: map[string]AuthConfig{}}, `{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1beta1","cacheKeyType":"Global","cacheDuration":"0s"}` + "\n"},
-		{"full", Response{APIVersion: V1, CacheKeyType: CacheRegistry, CacheDuration: new(90 * time.Minute), Auth: map[string]AuthConfig{"b": {}, "a": {"u", "open-sesame"}}},
+		{"full", Response{APIVersion: V1, CacheKeyType: CacheRegistry, CacheDuration: new(90 * time.Minute), Auth: map[string]AuthConfig{"b": {}, "a": {"u", NewSecret("open-sesame")}}},
 			`{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Registry","cacheDuration":"1h30m0s","auth":{"a":{"username":"u","password":"open-sesame"},"b":{"username":"","password":""}}}` + "\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -75,10 +75,10 @@ func TestEncodeResponse(t *testing.T) {
 		})
 	}
 	for name, resp := range map[string]Response{
-		"two in OutOfTree":   {APIVersion: OutOfTree, Auth: map[string]AuthConfig{"a": {Password: canary.Password}, "b": {}}},
-		"OutOfTree no UTF-8": {APIVersion: OutOfTree, Auth: map[string]AuthConfig{"a": {Password: canary.Password + "\xff"}}},
+		"two in OutOfTree":   {APIVersion: OutOfTree, Auth: map[string]AuthConfig{"a": {Password: NewSecret(canary.Password)}, "b": {}}},
+		"OutOfTree no UTF-8": {APIVersion: OutOfTree, Auth: map[string]AuthConfig{"a": {Password: NewSecret(canary.Password + "\xff")}}},
 		"no version":         {CacheKeyType: CacheImage},
-		"password not UTF-8": {APIVersion: V1, Auth: map[string]AuthConfig{"a": {Password: canary.Password + "\xff"}}},
+		"password not UTF-8": {APIVersion: V1, Auth: map[string]AuthConfig{"a": {Password: NewSecret(canary.Password + "\xff")}}},
 		"key not UTF-8":      {APIVersion: V1, Auth: map[string]AuthConfig{"\xff": {}}},
 	} {
 		_, err := EncodeResponse(&resp)
@@ -100,7 +100,7 @@ func TestDecodeRequest(t *testing.T) {
 		want       *Request // nil if it is refused
 		message    string
 	}{
-		{"v1", full("v1"), &Request{V1, "registry.example/a", canary.Token, map[string]string{"a": "1"}}, ""},
+		{"v1", full("v1"), &Request{V1, "registry.example/a", NewSecret(canary.Token), map[string]string{"a": "1"}}, ""},
 		{"v1beta1 has no service account", full("v1beta1"), &Request{APIVersion: V1Beta1, Image: "registry.example/a"}, ""},
 		{"v1alpha1 has no service account", full("v1alpha1"), &Request{APIVersion: V1Alpha1, Image: "registry.example/a"}, ""},
 		{"unknown field", head + `v1","pod":{"name":"x"},"image":"a"}`, &Request{APIVersion: V1, Image: "a"}, ""},
@@ -217,7 +217,7 @@ func TestDecodeResponse(t *testing.T) {
 // it lasts.
 func TestEncodeLogin(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 5e8, time.FixedZone("", 3600))
-	login := map[string]AuthConfig{"registry.example": {"u", "<open-sesame>"}}
+	login := map[string]AuthConfig{"registry.example": {"u", NewSecret("<open-sesame>")}}
 	const head = `{"kind":"RegistryCredentialPluginResponse","apiVersion":"v1alpha1",`
 	for _, tt := range []struct {
 		name string
@@ -247,7 +247,7 @@ const goodLogin = `{"kind":"RegistryCredentialPluginResponse","apiVersion":"v1al
 func TestDecodeLogin(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	login := func(d time.Duration) *Response {
-		return &Response{OutOfTree, CacheImage, &d, map[string]AuthConfig{"": {"ci", canary.Password}}}
+		return &Response{OutOfTree, CacheImage, &d, map[string]AuthConfig{"": {"ci", NewSecret(canary.Password)}}}
 	}
 	none := &Response{APIVersion: OutOfTree, CacheKeyType: CacheImage, CacheDuration: new(time.Duration)}
 	with := func(fields string) string {
@@ -407,7 +407,7 @@ var wireTypeNames = map[reflect.Type]string{
 // TestFieldsAreWritten shows that each version carries its fields and no others.
 func TestFieldsAreWritten(t *testing.T) {
 	for _, version := range append(versions, OutOfTree) {
-		req, err := EncodeRequest(&Request{version, "a", "t", map[string]string{"a": "b"}})
+		req, err := EncodeRequest(&Request{version, "a", NewSecret("t"), map[string]string{"a": "b"}})
 		checkKeys(t, req, err, Fields(KindRequest, version))
 		resp, err := EncodeResponse(&Response{version, CacheImage, new(time.Hour), map[string]AuthConfig{"a": {}}})
 		checkKeys(t, resp, err, Fields(KindResponse, version))
@@ -512,7 +512,7 @@ func FuzzDecodeLogin(f *testing.F) {
 
 func FuzzDecodeRequest(f *testing.F) {
 	for _, version := range append(versions, OutOfTree) {
-		data, err := EncodeRequest(&Request{version, "registry.example/a", canary.Token, map[string]string{"example.com/a": canary.Token}})
+		data, err := EncodeRequest(&Request{version, "registry.example/a", NewSecret(canary.Token), map[string]string{"example.com/a": canary.Token}})
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -128,7 +128,7 @@ func (c Command) RunRaw(ctx context.Context, stdin io.Reader, secrets ...Secret)
 	defer stop()
 	known := make([]string, len(secrets))
 	for i, s := range secrets {
-		known[i] = string(s)
+		known[i] = s.Reveal()
 	}
 	return c.record(func(x *Exchange) *failure { return c.exchange(l, stdin, known, "", x) })
 }
@@ -151,8 +151,8 @@ func (c Command) run(l limits, req *Request) (*Exchange, error) {
 		if err != nil {
 			return &failure{StageStart, err}
 		}
-		x.Stdin = Secret(stdin)
-		return c.exchange(l, bytes.NewReader(stdin), []string{string(sent.ServiceAccountToken)}, sent.Image, x)
+		x.Stdin = NewSecret(string(stdin))
+		return c.exchange(l, bytes.NewReader(stdin), []string{sent.ServiceAccountToken.Reveal()}, sent.Image, x)
 	})
 }
 
@@ -181,7 +181,7 @@ func (c Command) exchange(l limits, stdin io.Reader, secrets []string, image str
 	x.Duration = time.Since(x.Started)
 	x.Lingering = (failed == nil || failed.stage == StageExec) && !closed(p.settled)
 	stdout, stderr := p.release()
-	x.Stdout, x.ExitCode = Secret(stdout), p.exitCode()
+	x.Stdout, x.ExitCode = NewSecret(string(stdout)), p.exitCode()
 	if len(stderr.head) > 0 {
 		secrets = append(secrets, answerSecrets(stdout)...)
 		x.StderrSecret = stderr.holds(secrets)

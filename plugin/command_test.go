@@ -75,17 +75,17 @@ func TestCommandGood(t *testing.T) {
 		APIVersion:    V1,
 		CacheKeyType:  CacheRegistry,
 		CacheDuration: new(10 * time.Minute),
-		Auth:          map[string]AuthConfig{"registry.example": {Username: "ci", Password: canary.Password}},
+		Auth:          map[string]AuthConfig{"registry.example": {Username: "ci", Password: NewSecret(canary.Password)}},
 	}
 	if !cmp.Equal(want, x.Response) {
 		t.Error("wrong Response")
 	}
-	if string(x.Stdout) != goodResponse {
+	if x.Stdout.Reveal() != goodResponse {
 		t.Error("Stdout is not what the plugin wrote")
 	}
 	req := testRequest()
 	req.APIVersion = V1
-	if want, _ := EncodeRequest(req); string(x.Stdin) != string(want) {
+	if want, _ := EncodeRequest(req); x.Stdin.Reveal() != string(want) {
 		t.Error("Stdin is not the encoded request")
 	}
 	if x.Stderr != "hello\n" || x.ExitCode != 0 || x.Started.IsZero() || x.Duration <= 0 {
@@ -155,7 +155,7 @@ func TestCommandStages(t *testing.T) {
 			if e != nil && !strings.Contains(e.Error(), tt.message) {
 				t.Errorf("got  %v\nwant …%s…", e, tt.message)
 			}
-			if tt.mode != "killed" && string(x.Stdout) != tt.stdout {
+			if tt.mode != "killed" && x.Stdout.Reveal() != tt.stdout {
 				t.Error("Stdout is not what the plugin wrote")
 			}
 		})

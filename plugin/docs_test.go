@@ -46,7 +46,7 @@ func exchanges(t *testing.T) []string {
 		return &Response{
 			CacheKeyType:  CacheRegistry,
 			CacheDuration: new(10 * time.Minute),
-			Auth:          map[string]AuthConfig{"registry.example": {"node", "open-sesame"}},
+			Auth:          map[string]AuthConfig{"registry.example": {"node", NewSecret("open-sesame")}},
 		}, nil
 	}
 	var requests, answers []string

@@ -24,7 +24,7 @@ func Example() {
 		return &plugin.Response{
 			CacheKeyType:  plugin.CacheRegistry,
 			CacheDuration: new(10 * time.Minute),
-			Auth:          map[string]plugin.AuthConfig{"registry.example": {Username: "node", Password: plugin.Secret(token)}},
+			Auth:          map[string]plugin.AuthConfig{"registry.example": {Username: "node", Password: plugin.NewSecret(string(token))}},
 		}, nil
 	}))
 }
@@ -78,9 +78,9 @@ func ExampleFields() {
 
 // A Secret is masked wherever it is printed.
 func ExampleSecret() {
-	auth := plugin.AuthConfig{Username: "ci", Password: "open-sesame"}
+	auth := plugin.AuthConfig{Username: "ci", Password: plugin.NewSecret("open-sesame")}
 	fmt.Printf("%+v\n", auth)
-	fmt.Println(string(auth.Password))
+	fmt.Println(auth.Password.Reveal())
 	// Output:
 	// {Username:ci Password:[redacted]}
 	// open-sesame

@@ -91,7 +91,7 @@ func Serve(ctx context.Context, p Provider, opts ServeOptions) int {
 		err = writeResponse(opts.Stdout, req, resp)
 	}
 	if err != nil {
-		return opts.fail(exitFailed, err, append(passwords(resp), string(req.ServiceAccountToken)))
+		return opts.fail(exitFailed, err, append(passwords(resp), req.ServiceAccountToken.Reveal()))
 	}
 	return exitOK
 }

@@ -22,13 +22,13 @@ func testProvider(_ context.Context, req *Request) (*Response, error) {
 	return &Response{
 		CacheKeyType:  CacheRegistry,
 		CacheDuration: new(10 * time.Minute),
-		Auth:          map[string]AuthConfig{"registry.example": {Username: "ci", Password: canary.Password}},
+		Auth:          map[string]AuthConfig{"registry.example": {Username: "ci", Password: NewSecret(canary.Password)}},
 	}, nil
 }
 
 func requestBytes(t *testing.T, version string) []byte {
 	t.Helper()
-	req := &Request{APIVersion: version, Image: "registry.example/a", ServiceAccountToken: canary.Token}
+	req := &Request{APIVersion: version, Image: "registry.example/a", ServiceAccountToken: NewSecret(canary.Token)}
 	data, err := EncodeRequest(req)
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestServe(t *testing.T) {
 	for _, version := range versions {
 		for _, args := range [][]string{{}, {"get-credentials"}, {"get-credentials", "--version"}, {"-v=3"}} {
 			got := serve(t.Context(), bytes.NewReader(requestBytes(t, version)), func(ctx context.Context, req *Request) (*Response, error) {
-				if req.APIVersion != version || req.Image != "registry.example/a" || (req.ServiceAccountToken == canary.Token) != (version == V1) {
+				if req.APIVersion != version || req.Image != "registry.example/a" || (req.ServiceAccountToken.Reveal() == canary.Token) != (version == V1) {
 					t.Errorf("%s: the provider got %v", version, req)
 				}
 				return testProvider(ctx, req)
@@ -121,7 +121,7 @@ func TestServeProviderFails(t *testing.T) {
 		"nothing":           {fail(nil), "the provider returned neither an answer nor an error"},
 		"no cacheKeyType":   {respond(func(r *Response) { r.CacheKeyType = "" }), "the provider's CacheKeyType must be Image, Registry or Global"},
 		"bad cacheKeyType":  {respond(func(r *Response) { r.CacheKeyType = canary.Password }), "the provider's CacheKeyType must be Image, Registry or Global"},
-		"password no UTF-8": {respond(func(r *Response) { r.Auth["a"] = AuthConfig{Password: "\xff" + canary.Password} }), "encode CredentialProviderResponse: auth: a key, user name or password is not UTF-8"},
+		"password no UTF-8": {respond(func(r *Response) { r.Auth["a"] = AuthConfig{Password: NewSecret("\xff" + canary.Password)} }), "encode CredentialProviderResponse: auth: a key, user name or password is not UTF-8"},
 		"ended goroutine":   {func(context.Context, *Request) (*Response, error) { runtime.Goexit(); return nil, nil }, "get credentials: the provider ended its goroutine"},
 		"panic":             {func(context.Context, *Request) (*Response, error) { panic("with " + canary.Password) }, "get credentials: panic in github.com/regcred/regcred/plugin.TestServeProviderFails.func"},
 		"run-time panic":    {func(_ context.Context, req *Request) (*Response, error) { return nil, (*ExecError)(nil).Unwrap() }, "get credentials: panic in github.com/regcred/regcred/plugin.(*ExecError).Unwrap (errors.go:"},

@@ -20,7 +20,7 @@ func TestMainAnswers(t *testing.T) {
 		c.APIVersion, c.Args = version, []string{"get-credentials"}
 		x, err := c.Run(t.Context(), testRequest())
 		checkRun(t, x, err, "")
-		if string(x.Stdout) != strings.Replace(goodResponse, V1, version, 1) || x.Stderr != "" {
+		if x.Stdout.Reveal() != strings.Replace(goodResponse, V1, version, 1) || x.Stderr != "" {
 			t.Errorf("%s: another answer, or stderr %q", version, x.Stderr)
 		}
 	}

@@ -41,7 +41,7 @@ func TestCommandOutOfTree(t *testing.T) {
 	checkRun(t, x, err, "")
 
 	const stdin = `{"image":"registry.example/team/app"}` + "\n"
-	if string(x.Stdin) != stdin || string(x.Stdout) != loginUntil("2999-01-01T00:00:00Z") {
+	if x.Stdin.Reveal() != stdin || x.Stdout.Reveal() != loginUntil("2999-01-01T00:00:00Z") {
 		t.Error("Stdin and Stdout are not what was said")
 	}
 	record, err := os.ReadFile(asked)
@@ -56,7 +56,7 @@ func TestCommandOutOfTree(t *testing.T) {
 	if left < 100*365*24*time.Hour {
 		t.Errorf("it may be kept for %v, want centuries", left)
 	}
-	want := &Response{OutOfTree, CacheImage, &left, map[string]AuthConfig{"registry.example/team/app": {"ci", canary.Password}}}
+	want := &Response{OutOfTree, CacheImage, &left, map[string]AuthConfig{"registry.example/team/app": {"ci", NewSecret(canary.Password)}}}
 	if !cmp.Equal(want, x.Response) {
 		t.Errorf("got %v, want %v", x.Response, want)
 	}
@@ -126,7 +126,7 @@ func TestServeOutOfTree(t *testing.T) {
 		if version == OutOfTree {
 			key = "registry.example/team/app"
 		}
-		want := map[string]AuthConfig{key: {"ci", canary.Password}}
+		want := map[string]AuthConfig{key: {"ci", NewSecret(canary.Password)}}
 		if resp := x.Response; resp != nil && (resp.APIVersion != version || !cmp.Equal(resp.Auth, want)) {
 			t.Errorf("%s: got %v, want the credential under %q", version, resp, key)
 		}
@@ -175,7 +175,7 @@ func TestServeOutOfTreeWhen(t *testing.T) {
 			if err != nil || got.code != 0 || got.stderr != "" {
 				t.Fatalf("got code %d, stderr %q, answer %v", got.code, got.stderr, err)
 			}
-			if want := map[string]AuthConfig{"": {"ci", canary.Password}}; !cmp.Equal(resp.Auth, want) {
+			if want := map[string]AuthConfig{"": {"ci", NewSecret(canary.Password)}}; !cmp.Equal(resp.Auth, want) {
 				t.Errorf("got %v, want %v", resp, want)
 			}
 			if d := *resp.CacheDuration; d <= 0 || d > 10*time.Minute {
@@ -195,17 +195,17 @@ func TestServeOutOfTreeAnswers(t *testing.T) {
 		want served
 	}{
 		"several keys": {resp: &Response{CacheKeyType: CacheGlobal, Auth: map[string]AuthConfig{
-			"*.example":          {"wildcard", canary.Password},
-			"registry.example":   {"host", canary.Password},
-			"registry.example/a": {"path", "open-sesame"},
-			"registry.example/b": {"other path", canary.Password},
+			"*.example":          {"wildcard", NewSecret(canary.Password)},
+			"registry.example":   {"host", NewSecret(canary.Password)},
+			"registry.example/a": {"path", NewSecret("open-sesame")},
+			"registry.example/b": {"other path", NewSecret(canary.Password)},
 		}}, want: served{0, head + `"username":"path","password":"open-sesame"}` + "\n", ""}},
-		"no key that matches": {resp: &Response{CacheKeyType: CacheGlobal, Auth: map[string]AuthConfig{"other.example": {"u", canary.Password}}},
+		"no key that matches": {resp: &Response{CacheKeyType: CacheGlobal, Auth: map[string]AuthConfig{"other.example": {"u", NewSecret(canary.Password)}}},
 			want: served{0, head + `"username":"","password":""}` + "\n", ""}},
 		"no credential": {resp: &Response{CacheKeyType: CacheImage, CacheDuration: new(time.Duration)},
 			want: served{0, head + `"username":"","password":""}` + "\n", ""}},
 		"no cacheKeyType": {resp: &Response{}, want: served{1, "", "plug: the provider's CacheKeyType must be Image, Registry or Global\n"}},
-		"not UTF-8": {resp: &Response{CacheKeyType: CacheImage, Auth: map[string]AuthConfig{"registry.example": {"u", canary.Password + "\xff"}}},
+		"not UTF-8": {resp: &Response{CacheKeyType: CacheImage, Auth: map[string]AuthConfig{"registry.example": {"u", NewSecret(canary.Password + "\xff")}}},
 			want: served{1, "", "plug: encode RegistryCredentialPluginResponse: auth: a key, user name or password is not UTF-8\n"}},
 		"error":  {err: errors.New("no route to host"), want: served{1, "", "plug: no route to host\n"}},
 		"nobody": {want: served{1, "", "plug: the provider returned neither an answer nor an error\n"}},

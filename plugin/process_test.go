@@ -303,8 +303,8 @@ func TestFloods(t *testing.T) {
 			if got := after.TotalAlloc - before.TotalAlloc; got > 32<<20 {
 				t.Errorf("%d bytes were allocated for 1 GiB of output", got)
 			}
-			if len(x.Stdout) > DefaultMaxOutput || len(x.Stderr) > 2*keep+100 {
-				t.Errorf("kept %d bytes of stdout and %d of stderr", len(x.Stdout), len(x.Stderr))
+			if len(x.Stdout.Reveal()) > DefaultMaxOutput || len(x.Stderr) > 2*keep+100 {
+				t.Errorf("kept %d bytes of stdout and %d of stderr", len(x.Stdout.Reveal()), len(x.Stderr))
 			}
 			if tt.mode == "flood-stderr" && !strings.Contains(x.Stderr, fmt.Sprintf("\n(%d bytes left out)\n", 1<<30-2*keep)) {
 				t.Error("stderr does not say how much was left out")
@@ -324,8 +324,8 @@ func TestMaxOutput(t *testing.T) {
 	if want := fmt.Sprintf("longer than %d bytes", c.MaxOutput); !strings.Contains(e.Error(), want) {
 		t.Errorf("got %v, want …%s…", e, want)
 	}
-	if len(x.Stdout) != c.MaxOutput {
-		t.Errorf("kept %d bytes, want %d", len(x.Stdout), c.MaxOutput)
+	if len(x.Stdout.Reveal()) != c.MaxOutput {
+		t.Errorf("kept %d bytes, want %d", len(x.Stdout.Reveal()), c.MaxOutput)
 	}
 }
 

@@ -31,8 +31,8 @@ func TestRunRaw(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x, err := testCommand(t, "serve").RunRaw(t.Context(), strings.NewReader(tt.stdin))
 			checkRun(t, x, err, tt.want)
-			if x.ExitCode != tt.exit || x.Stdin != "" {
-				t.Errorf("got exit code %d and a Stdin of %d bytes, want %d and none", x.ExitCode, len(x.Stdin), tt.exit)
+			if x.ExitCode != tt.exit || !x.Stdin.IsZero() {
+				t.Errorf("got exit code %d and a Stdin of %d bytes, want %d and none", x.ExitCode, len(x.Stdin.Reveal()), tt.exit)
 			}
 		})
 	}
@@ -43,14 +43,14 @@ func TestRunRawUnread(t *testing.T) {
 	c := testCommand(t, "say", testStdout+"=not JSON")
 	c.APIVersion = ""
 	x, err := c.RunRaw(t.Context(), strings.NewReader(""))
-	if err != nil || string(x.Stdout) != "not JSON" || x.Response != nil {
-		t.Errorf("got %q, response %v, error %v", string(x.Stdout), x.Response, err)
+	if err != nil || x.Stdout.Reveal() != "not JSON" || x.Response != nil {
+		t.Errorf("got %q, response %v, error %v", x.Stdout.Reveal(), x.Response, err)
 	}
 }
 
 func TestRunRawSecrets(t *testing.T) {
 	c := testCommand(t, "echo-token", testExit+"=1")
-	x, err := c.RunRaw(t.Context(), strings.NewReader("the token is "+canary.Token), canary.Token)
+	x, err := c.RunRaw(t.Context(), strings.NewReader("the token is "+canary.Token), NewSecret(canary.Token))
 	checkRun(t, x, err, StageExec)
 	if want := "the token is [redacted]"; x.Stderr != want || !x.StderrSecret {
 		t.Errorf("got stderr %q (a secret: %v), want %q", x.Stderr, x.StderrSecret, want)

@@ -4,29 +4,58 @@
 package plugin
 
 import (
+	"crypto/subtle"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 )
 
-// mask is what a non-empty [Secret] prints as.
+// mask is what a [Secret] prints as, unless it is empty.
 const mask = "[redacted]"
 
 // Secret is a password or token. It prints as a mask in fmt and in every slog
 // handler, and refuses to be marshalled, so that neither a secret nor a mask
-// is ever written by accident. string(s) is the value.
+// is ever written by accident. [Secret.Reveal] gives the value.
 //
-// Three places are beyond its reach, since no method of a value is asked
-// there: an unexported field of a struct that is printed, the key of a map
-// that is marshalled, and the verbs %p and %w, which go vet refuses.
+// The value stands in a closure, where nothing finds it that looks into a
+// struct, whatever verb, logger, spew or go-cmp: not in an unexported field,
+// nor behind a pointer, where package fmt asks no method. So a Secret cannot
+// be compared with ==; there is [Secret.Equal].
 //
-// The zero value is the empty secret; it prints as nothing.
-type Secret string
+// The zero value is the empty secret; it prints as nothing. A Secret is a
+// value, never changed, and safe for concurrent use.
+type Secret struct{ reveal func() string }
+
+// NewSecret hides a text.
+func NewSecret(text string) Secret {
+	if text == "" {
+		return Secret{} // so that the empty secret is one value
+	}
+	return Secret{func() string { return text }}
+}
+
+// Reveal returns the text. Where it is called, a secret leaves.
+func (s Secret) Reveal() string {
+	if s.reveal == nil {
+		return ""
+	}
+	return s.reveal()
+}
+
+// IsZero reports whether s is the empty secret.
+func (s Secret) IsZero() bool { return s.reveal == nil }
+
+// Equal reports whether two secrets are the same, in a time that tells their
+// lengths alone.
+func (s Secret) Equal(t Secret) bool {
+	return subtle.ConstantTimeCompare([]byte(s.Reveal()), []byte(t.Reveal())) == 1
+}
 
 // String returns a mask, or "" for the empty secret.
 func (s Secret) String() string {
-	if s == "" {
+	if s.IsZero() {
 		return ""
 	}
 	return mask
@@ -35,7 +64,8 @@ func (s Secret) String() string {
 // GoString returns a mask (fmt's %#v).
 func (s Secret) GoString() string { return fmt.Sprintf("%q", s.String()) }
 
-// Format writes a mask whatever the verb, so that %x and %d do not leak.
+// Format writes a mask whatever the verb, so that %x and %d do not print the
+// address of code.
 func (s Secret) Format(f fmt.State, verb rune) {
 	if verb == 'q' || f.Flag('#') {
 		io.WriteString(f, s.GoString())
@@ -47,10 +77,23 @@ func (s Secret) Format(f fmt.State, verb rune) {
 // LogValue returns a mask.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-var errMarshalSecret = errors.New("a Secret is not marshalled: convert it with string(s) where it must be written")
+var errMarshalSecret = errors.New("a Secret is not marshalled: write what its method Reveal returns where it must be written")
 
 // MarshalJSON always fails: a mask must never be written as a password.
 func (s Secret) MarshalJSON() ([]byte, error) { return nil, errMarshalSecret }
 
 // MarshalText always fails, as MarshalJSON does; encoders of other formats ask for it.
 func (s Secret) MarshalText() ([]byte, error) { return nil, errMarshalSecret }
+
+// UnmarshalJSON reads a string, and leaves s as it is for null, as for any
+// string. Its error does not quote what it read.
+func (s *Secret) UnmarshalJSON(data []byte) error {
+	var text *string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return errors.New("a secret must be a string")
+	}
+	if text != nil {
+		*s = NewSecret(*text)
+	}
+	return nil
+}

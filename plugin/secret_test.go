@@ -5,20 +5,25 @@ package plugin
 
 import (
 	"bytes"
+	"encoding/gob"
 	"encoding/json"
+	"encoding/xml"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
 )
 
 // holders returns every way in which a program may hold a secret, in exported fields.
 func holders() map[string]any {
-	s := Secret(canary.Password)
+	s := NewSecret(canary.Password)
 	auth := AuthConfig{Username: "ci", Password: s}
 	resp := &Response{V1, CacheImage, new(time.Hour), map[string]AuthConfig{"a": auth}}
 	req := &Request{V1, "a", s, nil}
@@ -26,7 +31,9 @@ func holders() map[string]any {
 	return map[string]any{
 		"value": s, "pointer": &s,
 		"slice": []Secret{s}, "array": [1]Secret{s}, "map value": map[string]Secret{"k": s},
-		"field": struct{ S Secret }{s}, "any field": struct{ S any }{s}, "pointer field": struct{ S *Secret }{&s}, "embedded": struct{ Secret }{s},
+		"field": struct{ S Secret }{s}, "unexported field": struct{ s Secret }{s}, "behind a pointer": struct{ p *struct{ s Secret } }{&struct{ s Secret }{s}},
+		"Command":   Command{Name: "n", Args: []string{canary.Password}, Env: []string{"A=" + canary.Password}},
+		"any field": struct{ S any }{s}, "pointer field": struct{ S *Secret }{&s}, "embedded": struct{ Secret }{s},
 		"AuthConfig": auth, "*AuthConfig": &auth, "AuthConfig field": struct{ A *AuthConfig }{&auth},
 		"Response": *resp, "*Response": resp, "Response field": struct{ R *Response }{resp},
 		"Request": *req, "*Request": req, "Request field": struct{ R *Request }{req},
@@ -44,7 +51,7 @@ func TestSecretNeverPrints(t *testing.T) {
 				canary.Check(t, what+" with "+format, fmt.Sprintf(format, v))
 				if what == "value" && verb != 'T' {
 					// Not even its length or its first bytes.
-					if a, b := fmt.Sprintf(format, v), fmt.Sprintf(format, Secret("other")); a != b {
+					if a, b := fmt.Sprintf(format, v), fmt.Sprintf(format, NewSecret("other")); a != b {
 						t.Errorf("%s tells secrets apart", format)
 					}
 				}
@@ -60,14 +67,14 @@ func TestSecretText(t *testing.T) {
 		secret Secret
 		want   string
 	}{
-		{"%v", "x", "[redacted]"}, {"%s", "x", "[redacted]"}, {"%q", "x", `"[redacted]"`}, {"%#v", "x", `"[redacted]"`},
-		{"%v", "", ""}, {"%q", "", `""`}, {"%#v", "", `""`},
+		{"%v", NewSecret("x"), "[redacted]"}, {"%s", NewSecret("x"), "[redacted]"}, {"%q", NewSecret("x"), `"[redacted]"`}, {"%#v", NewSecret("x"), `"[redacted]"`},
+		{"%v", Secret{}, ""}, {"%q", Secret{}, `""`}, {"%#v", Secret{}, `""`},
 	} {
 		if got := fmt.Sprintf(tt.format, tt.secret); got != tt.want {
-			t.Errorf("%s of %d bytes: got %q, want %q", tt.format, len(tt.secret), got, tt.want)
+			t.Errorf("%s of %d bytes: got %q, want %q", tt.format, len(tt.secret.Reveal()), got, tt.want)
 		}
 	}
-	if got := string(Secret("open-sesame")); got != "open-sesame" {
+	if got := NewSecret("open-sesame").Reveal(); got != "open-sesame" {
 		t.Errorf("the value: got %q", got)
 	}
 }
@@ -89,22 +96,88 @@ func TestSecretNeverLogs(t *testing.T) {
 			}
 		}
 		out.Reset()
-		log.Info("message", "key", Secret(canary.Password))
+		log.Info("message", "key", NewSecret(canary.Password))
 		if !strings.Contains(out.String(), mask) {
 			t.Errorf("%s: got %s, want the mask in it", name, out.String())
 		}
 	}
 }
 
-func TestSecretIsNotMarshalled(t *testing.T) {
+func TestSecretIsNotEncoded(t *testing.T) {
+	empty := func(what string) bool { // nothing of them is exported, or they hold none
+		return what == "unexported field" || what == "behind a pointer" || what == "ExecError"
+	}
 	for what, v := range holders() {
 		data, err := json.Marshal(v)
 		canary.Check(t, what+" as JSON", string(data)+fmt.Sprint(err))
-		if err == nil && what != "ExecError" {
-			t.Errorf("%s: marshalled", what)
+		if err == nil && !empty(what) {
+			t.Errorf("%s: written as JSON", what)
+		}
+		if what == "Command" {
+			continue // its fields are text, which other encoders take
+		}
+		var buf bytes.Buffer
+		err = gob.NewEncoder(&buf).Encode(v)
+		canary.Check(t, what+" as gob", buf.String()+fmt.Sprint(err))
+		if what == "embedded" {
+			continue // encoding/xml panics at a type without a name that marshals itself
+		}
+		data, err = xml.Marshal(v)
+		canary.Check(t, what+" as XML", string(data)+fmt.Sprint(err))
+	}
+	for what, err := range map[string]error{
+		"gob": gob.NewEncoder(io.Discard).Encode(NewSecret("x")),
+		"XML": xml.NewEncoder(io.Discard).Encode(NewSecret("x")),
+	} {
+		if err == nil {
+			t.Errorf("a Secret is written as %s", what)
 		}
 	}
-	if _, err := Secret("").MarshalText(); err == nil {
+	if _, err := (Secret{}).MarshalText(); err == nil {
 		t.Error("MarshalText succeeds")
+	}
+}
+
+// What a failing test prints of two values that hold secrets.
+func TestSecretDiff(t *testing.T) {
+	a, b := AuthConfig{"ci", NewSecret(canary.Password)}, AuthConfig{"ci", NewSecret(canary.Token)}
+	diff := cmp.Diff(a, b) + cmp.Diff(struct{ S Secret }{a.Password}, struct{ S Secret }{b.Password})
+	canary.Check(t, "cmp.Diff", diff)
+	if diff == "" || cmp.Diff(a, AuthConfig{"ci", NewSecret(canary.Password)}) != "" {
+		t.Error("cmp does not compare what they hold")
+	}
+}
+
+func TestSecretEqual(t *testing.T) {
+	for _, tt := range []struct {
+		a, b Secret
+		want bool
+	}{
+		{NewSecret("a"), NewSecret("a"), true}, {NewSecret("a"), NewSecret("b"), false}, {NewSecret("a"), NewSecret("ab"), false},
+		{Secret{}, NewSecret(""), true}, {Secret{}, NewSecret("a"), false},
+	} {
+		if got := tt.a.Equal(tt.b); got != tt.want || tt.b.Equal(tt.a) != got {
+			t.Errorf("%q, %q: %t", tt.a.Reveal(), tt.b.Reveal(), got)
+		}
+	}
+	if !NewSecret("").IsZero() || NewSecret("a").IsZero() {
+		t.Error("IsZero")
+	}
+}
+
+func TestSecretUnmarshal(t *testing.T) {
+	for in, want := range map[string]string{`"a\u0041"`: "aA", `""`: "", `null`: "before"} {
+		s := NewSecret("before")
+		if err := json.Unmarshal([]byte(in), &s); err != nil || s.Reveal() != want {
+			t.Errorf("%s: got %q, %v; want %q", in, s.Reveal(), err, want)
+		}
+	}
+	for _, in := range []string{`1`, `["` + canary.Password + `"]`, `{"` + canary.Password + `":1}`} {
+		var s Secret
+		err := json.Unmarshal([]byte(in), &s)
+		if err == nil {
+			t.Errorf("%s is a secret", in)
+		}
+		canary.Check(t, "error", fmt.Sprint(err))
 	}
 }

@@ -61,7 +61,7 @@ func testCommand(t testing.TB, mode string, env ...string) Command {
 func testRequest() *Request {
 	return &Request{
 		Image:                     "registry.example/team/app",
-		ServiceAccountToken:       canary.Token,
+		ServiceAccountToken:       NewSecret(canary.Token),
 		ServiceAccountAnnotations: map[string]string{"example.com/role": "puller"},
 	}
 }

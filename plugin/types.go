@@ -105,6 +105,14 @@ type AuthConfig struct {
 	Password Secret
 }
 
+// IsZero reports whether both fields are empty, which means anonymous.
+func (a AuthConfig) IsZero() bool { return a.Username == "" && a.Password.IsZero() }
+
+// Equal reports whether two credentials are the same.
+func (a AuthConfig) Equal(b AuthConfig) bool {
+	return a.Username == b.Username && a.Password.Equal(b.Password)
+}
+
 // A Provider answers credential requests. Implementations must be safe for
 // concurrent use and must not keep or change the request.
 //

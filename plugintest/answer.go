@@ -110,12 +110,12 @@ func checkEmptyCredential(s *suite, resp *plugin.Response) []Finding {
 	var findings []Finding
 	for _, key := range authKeys(resp) {
 		switch auth := resp.Auth[key]; {
-		case auth == plugin.AuthConfig{}: // anonymous, on purpose
+		case auth.IsZero(): // anonymous, on purpose
 		case auth.Username == "":
 			findings = append(findings, found(Warning, s.base().did, "an empty user name"+under(key),
 				"It hands both to the container runtime; containerd takes an empty user name for anonymous, whatever the password.",
 				"Give a user name, if only a placeholder; leave the key out if there is no credential.")...)
-		case auth.Password == "":
+		case auth.Password.IsZero():
 			findings = append(findings, found(Error, s.base().did, "a user name without a password"+under(key),
 				"It sends the user name with an empty password, and the registry answers 401.",
 				"Fail if you have no password: a token service that gives none has failed.")...)
@@ -133,7 +133,7 @@ func checkSpace(s *suite, resp *plugin.Response) []Finding {
 		switch {
 		case padded(auth.Username):
 			what = "user name"
-		case padded(string(auth.Password)):
+		case padded(auth.Password.Reveal()):
 			what = "password"
 		default:
 			continue

@@ -303,7 +303,7 @@ func keyRows() []row {
 
 func tokenRows() []row {
 	tokenType := func(cacheType config.TokenCacheType) Options {
-		return account(ServiceAccount{Token: canary.Token, CacheType: cacheType})
+		return account(ServiceAccount{Token: plugin.NewSecret(canary.Token), CacheType: cacheType})
 	}
 	return []row{
 		{check: "token-absent", plugin: "good", want: Pass},
@@ -314,8 +314,8 @@ func tokenRows() []row {
 		{check: "token-absent", plugin: "hang-on-no-token", want: Error, got: "it did not end", change: hasty, opts: account(ServiceAccount{})},
 		{check: "token-absent", plugin: "only-v1beta1", want: Skip, got: "does not answer in v1", change: anyVersion},
 		{check: "token-used", plugin: "good", want: Pass, got: "needs no tokenAttributes"},
-		{check: "token-used", plugin: "good", want: Warning, opts: account(ServiceAccount{Token: canary.Token})},
-		{check: "token-used", plugin: "token-echo", want: Pass, got: "the password of", opts: account(ServiceAccount{Token: canary.Token})},
+		{check: "token-used", plugin: "good", want: Warning, opts: account(ServiceAccount{Token: plugin.NewSecret(canary.Token)})},
+		{check: "token-used", plugin: "token-echo", want: Pass, got: "the password of", opts: account(ServiceAccount{Token: plugin.NewSecret(canary.Token)})},
 		{check: "token-used", plugin: "token-refused", want: Pass, got: "with the token no answer"},
 		{check: "token-used", plugin: "token-needed", want: Pass, got: "without the token no answer", opts: account(ServiceAccount{})},
 		{check: "token-used", plugin: "rotating", want: Skip, got: "a new one"},
@@ -351,7 +351,7 @@ func outputRows() []row {
 		{check: "stderr-secret", plugin: "stderr-password", want: Error},
 		{check: "stderr-secret", plugin: "password-then-fail", want: Error, got: "v9"},
 		{check: "stderr-secret", plugin: "stderr-token", want: Error, got: "made-up"},
-		{check: "stderr-secret", plugin: "stderr-token", want: Error, opts: account(ServiceAccount{Token: canary.Token})},
+		{check: "stderr-secret", plugin: "stderr-token", want: Error, opts: account(ServiceAccount{Token: plugin.NewSecret(canary.Token)})},
 		{check: "stderr-volume", plugin: "good", want: Pass},
 		{check: "stderr-volume", plugin: "stderr-verbose", want: Warning},
 		{check: "stderr-usage", plugin: "good", want: Pass},

@@ -18,7 +18,7 @@ func (s *suite) difference(a, b *plugin.Response) string {
 		return what
 	}
 	for _, key := range authKeys(a) {
-		if a.Auth[key].Password == b.Auth[key].Password {
+		if a.Auth[key].Password.Equal(b.Auth[key].Password) {
 			continue
 		}
 		if s.rotating() || s.renewed() {
@@ -62,7 +62,7 @@ func (s *suite) anotherPassword(r *run) bool {
 	if !base.answered() || !r.answered() || shape(base.x.Response, r.x.Response) != "" {
 		return false
 	}
-	return !maps.Equal(base.x.Response.Auth, r.x.Response.Auth)
+	return !maps.EqualFunc(base.x.Response.Auth, r.x.Response.Auth, plugin.AuthConfig.Equal)
 }
 
 // again asks the base question once more.

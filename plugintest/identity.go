@@ -28,7 +28,7 @@ func newIdentity(given *ServiceAccount, now time.Time) identity {
 		id = identity{given.Token, given.Annotations, "the given service-account token"}
 		audience = cmp.Or(given.Audience, audience)
 	}
-	if id.token == "" {
+	if id.token.IsZero() {
 		id.token, id.title = madeUp(audience, now), "a made-up service-account token"
 	}
 	return id
@@ -36,8 +36,8 @@ func newIdentity(given *ServiceAccount, now time.Time) identity {
 
 // secrets are the token, and its signature alone.
 func (id identity) secrets() []plugin.Secret {
-	token := string(id.token)
-	return []plugin.Secret{id.token, plugin.Secret(token[strings.LastIndexByte(token, '.')+1:])}
+	token := id.token.Reveal()
+	return []plugin.Secret{id.token, plugin.NewSecret(token[strings.LastIndexByte(token, '.')+1:])}
 }
 
 // madeUp is a token as an API server issues it (KEP-1205), except that its
@@ -51,7 +51,7 @@ func madeUp(audience string, now time.Time) plugin.Secret {
 		"pod":            object("app"),
 		"serviceaccount": object("app"),
 	}
-	return plugin.Secret(strings.Join([]string{
+	return plugin.NewSecret(strings.Join([]string{
 		segment(map[string]any{"alg": "RS256", "kid": rand.Text()}),
 		segment(map[string]any{
 			"aud":           []string{audience},

@@ -92,7 +92,7 @@ func deadKey(key string) string {
 
 func checkKeyWide(s *suite, resp *plugin.Response) []Finding {
 	for _, key := range authKeys(resp) {
-		if resp.Auth[key] == (plugin.AuthConfig{}) {
+		if resp.Auth[key].IsZero() {
 			continue // it means anonymous, and sends nothing to anybody
 		}
 		byRule := lintKey(key)

@@ -69,7 +69,7 @@ func exitCode(r *run) []Finding {
 		return found(Error, r.did, "exit code 0, and nothing on standard output",
 			"It reports that the answer cannot be decoded, and none of what standard error says.",
 			"Exit with another code than 0 whenever there is no answer. To say that there is no credential, answer with an empty auth.")
-	case r.x.ExitCode > 0 && hasAnswer(string(r.x.Stdout)):
+	case r.x.ExitCode > 0 && hasAnswer(r.x.Stdout.Reveal()):
 		return found(Error, r.did, fmt.Sprintf("exit code %d, and an answer on standard output", r.x.ExitCode),
 			"It throws the answer away.", "Exit with code 0 when the answer is written.")
 	}
@@ -88,10 +88,10 @@ func hasAnswer(stdout string) bool {
 }
 
 func failureStdout(r *run) []Finding {
-	if !r.ended() || r.silent() || hasAnswer(string(r.x.Stdout)) {
+	if !r.ended() || r.silent() || hasAnswer(r.x.Stdout.Reveal()) {
 		return nil
 	}
-	return found(Warning, r.did, fmt.Sprintf("%v, and %s on standard output", r.err.Err, plural(len(r.x.Stdout), "byte")),
+	return found(Warning, r.did, fmt.Sprintf("%v, and %s on standard output", r.err.Err, plural(len(r.x.Stdout.Reveal()), "byte")),
 		"It drops standard output of a plugin that fails, and logs standard error.",
 		"Write errors, help and logs to standard error, and to standard output nothing but a whole answer.")
 }

@@ -82,7 +82,7 @@ func good(_ context.Context, req *request) (*response, error) {
 	return &response{
 		CacheKeyType:  plugin.CacheRegistry,
 		CacheDuration: new(10 * time.Minute),
-		Auth:          map[string]plugin.AuthConfig{home: {Username: "ci", Password: canary.Password}},
+		Auth:          map[string]plugin.AuthConfig{home: {Username: "ci", Password: plugin.NewSecret(canary.Password)}},
 	}, nil
 }
 
@@ -102,7 +102,7 @@ func withKeys(keys ...string) plugin.ProviderFunc {
 	return but(func(_ *request, resp *response) error {
 		resp.Auth = map[string]plugin.AuthConfig{}
 		for _, key := range keys {
-			resp.Auth[key] = plugin.AuthConfig{Username: "ci", Password: canary.Password}
+			resp.Auth[key] = plugin.AuthConfig{Username: "ci", Password: plugin.NewSecret(canary.Password)}
 		}
 		return nil
 	})
@@ -170,10 +170,12 @@ func providers() map[string]plugin.ProviderFunc {
 			}
 			return nil
 		}),
-		"image-password": changed(func(req *request, auth *plugin.AuthConfig) { auth.Password += plugin.Secret(req.Image) }),
-		"image-user":     changed(func(req *request, auth *plugin.AuthConfig) { auth.Username = req.Image }),
+		"image-password": changed(func(req *request, auth *plugin.AuthConfig) {
+			auth.Password = plugin.NewSecret(auth.Password.Reveal() + req.Image)
+		}),
+		"image-user": changed(func(req *request, auth *plugin.AuthConfig) { auth.Username = req.Image }),
 		"image-key": but(func(req *request, resp *response) error {
-			resp.Auth = map[string]plugin.AuthConfig{req.Image: {Username: "ci", Password: canary.Password}}
+			resp.Auth = map[string]plugin.AuthConfig{req.Image: {Username: "ci", Password: plugin.NewSecret(canary.Password)}}
 			return nil
 		}),
 		"image-empty": but(func(req *request, resp *response) error {
@@ -198,13 +200,15 @@ func providers() map[string]plugin.ProviderFunc {
 			}
 			return nil
 		}),
-		"rotating": changed(func(_ *request, auth *plugin.AuthConfig) { auth.Password += plugin.Secret(rand.Text()) }),
+		"rotating": changed(func(_ *request, auth *plugin.AuthConfig) {
+			auth.Password = plugin.NewSecret(auth.Password.Reveal() + rand.Text())
+		}),
 		"renewing": changed(func(_ *request, auth *plugin.AuthConfig) { // from the first run without HOME on
 			if os.Getenv("HOME") == "" {
 				os.WriteFile(os.Getenv(stateVar), nil, 0o600)
 			}
 			if _, err := os.Stat(os.Getenv(stateVar)); err == nil {
-				auth.Password += "-2"
+				auth.Password = plugin.NewSecret(auth.Password.Reveal() + "-2")
 			}
 		}),
 		"anonymous-elsewhere": but(func(_ *request, resp *response) error {
@@ -216,39 +220,41 @@ func providers() map[string]plugin.ProviderFunc {
 			return nil
 		}),
 		"empty-user":     changed(func(_ *request, auth *plugin.AuthConfig) { auth.Username = "" }),
-		"empty-password": changed(func(_ *request, auth *plugin.AuthConfig) { auth.Password = "" }),
-		"line-end":       changed(func(_ *request, auth *plugin.AuthConfig) { auth.Password += "\n" }),
-		"padded-user":    changed(func(_ *request, auth *plugin.AuthConfig) { auth.Username = " ci" }),
+		"empty-password": changed(func(_ *request, auth *plugin.AuthConfig) { auth.Password = plugin.Secret{} }),
+		"line-end": changed(func(_ *request, auth *plugin.AuthConfig) {
+			auth.Password = plugin.NewSecret(auth.Password.Reveal() + "\n")
+		}),
+		"padded-user": changed(func(_ *request, auth *plugin.AuthConfig) { auth.Username = " ci" }),
 		"token-echo": changed(func(req *request, auth *plugin.AuthConfig) {
-			if req.ServiceAccountToken != "" {
+			if !req.ServiceAccountToken.IsZero() {
 				auth.Password = req.ServiceAccountToken
 			}
 		}),
 		"token-needed": but(func(req *request, _ *response) error {
-			if req.ServiceAccountToken == "" {
+			if req.ServiceAccountToken.IsZero() {
 				return errors.New("a service-account token is needed")
 			}
 			return nil
 		}),
 		"token-refused": but(func(req *request, _ *response) error {
-			if req.ServiceAccountToken != "" {
+			if !req.ServiceAccountToken.IsZero() {
 				return errors.New("the token service says 400")
 			}
 			return nil
 		}),
 		"annotations-need-token": but(func(req *request, resp *response) error {
-			if req.ServiceAccountToken == "" && len(req.ServiceAccountAnnotations) > 0 {
+			if req.ServiceAccountToken.IsZero() && len(req.ServiceAccountAnnotations) > 0 {
 				os.Stdout.WriteString("no token for role\n")
 			}
 			return nil
 		}),
 		"stderr-password": but(func(_ *request, resp *response) error {
-			fmt.Fprintf(os.Stderr, "got %s\n", string(resp.Auth[home].Password))
+			fmt.Fprintf(os.Stderr, "got %s\n", resp.Auth[home].Password.Reveal())
 			return nil
 		}),
 		"stderr-token": but(func(req *request, _ *response) error {
-			basic := base64.StdEncoding.EncodeToString([]byte("0000:" + string(req.ServiceAccountToken)))
-			if req.ServiceAccountToken != "" {
+			basic := base64.StdEncoding.EncodeToString([]byte("0000:" + req.ServiceAccountToken.Reveal()))
+			if !req.ServiceAccountToken.IsZero() {
 				fmt.Fprintln(os.Stderr, "Authorization: Basic", basic)
 			}
 			return nil

@@ -219,7 +219,7 @@ func TestInterrupted(t *testing.T) {
 
 func TestMadeUpToken(t *testing.T) {
 	a, b := newIdentity(nil, time.Unix(1e9, 0)), newIdentity(&ServiceAccount{}, time.Unix(1e9, 0))
-	if parts := strings.Split(string(a.token), "."); len(parts) != 3 || a.token == b.token {
+	if parts := strings.Split(a.token.Reveal(), "."); len(parts) != 3 || a.token.Equal(b.token) {
 		t.Errorf("the token has %d parts, or two are the same", len(parts))
 	}
 	if len(a.annotations) == 0 || len(b.annotations) != 0 {
@@ -229,13 +229,13 @@ func TestMadeUpToken(t *testing.T) {
 		"conformance.example": nil,
 		"registry.example":    {Audience: "registry.example"},
 	} {
-		claims, err := jwt.Parse(string(newIdentity(account, time.Unix(1e9, 0)).token))
+		claims, err := jwt.Parse(newIdentity(account, time.Unix(1e9, 0)).token.Reveal())
 		if err != nil || !slices.Equal(claims.Audience, []string{want}) {
 			t.Errorf("got audience %q, want %q (%v)", claims.Audience, want, err)
 		}
 	}
-	given := newIdentity(&ServiceAccount{Token: canary.Token}, time.Time{})
-	if given.token != canary.Token || strings.Contains(given.title, "made-up") {
+	given := newIdentity(&ServiceAccount{Token: plugin.NewSecret(canary.Token)}, time.Time{})
+	if given.token.Reveal() != canary.Token || strings.Contains(given.title, "made-up") {
 		t.Error("the token given is not used")
 	}
 }
@@ -253,7 +253,7 @@ func TestNoSecrets(t *testing.T) {
 			}
 			cmd.Args = []string{"--password=" + canary.Arg}
 			cmd.Env = append(cmd.Env, "PASSWORD="+canary.Env)
-			opts := Options{ServiceAccount: &ServiceAccount{Token: canary.Token}, Concurrency: 2}
+			opts := Options{ServiceAccount: &ServiceAccount{Token: plugin.NewSecret(canary.Token)}, Concurrency: 2}
 			for _, f := range Run(t.Context(), cmd, opts) {
 				canary.Check(t, f.Check, f.String())
 			}
@@ -311,7 +311,7 @@ func TestDifferenceAsksOnce(t *testing.T) {
 		return &plugin.Response{Auth: map[string]plugin.AuthConfig{"a.example": auth, "b.example": auth, "c.example": auth}}
 	}
 	before := len(s.runs)
-	if what := s.difference(answer(canary.Password), answer(canary.Password+"-2")); what != "" {
+	if what := s.difference(answer(plugin.NewSecret(canary.Password)), answer(plugin.NewSecret(canary.Password+"-2"))); what != "" {
 		t.Errorf("got %q, want no difference", what)
 	}
 	if got := len(s.runs) - before; got != 1 {

@@ -93,7 +93,7 @@ func isLogin(r *run) bool {
 	if r.x.ExitCode != 0 || r.silent() || r.answered() {
 		return false
 	}
-	_, err := plugin.DecodeResponse([]byte(r.x.Stdout), plugin.OutOfTree)
+	_, err := plugin.DecodeResponse([]byte(r.x.Stdout.Reveal()), plugin.OutOfTree)
 	return err == nil
 }
 
@@ -114,7 +114,7 @@ func checkPredecessor(s *suite) []Finding {
 			"It never sends this. A host that speaks the predecessor's protocol drops the answer.",
 			"Answer with username and password, and expirationTimestamp if it is known; or exit with another code than 0.")
 	case without.x.ExitCode == 0:
-		return found(Warning, without.did, fmt.Sprintf("exit code 0 and %s on standard output", plural(len(without.x.Stdout), "byte")),
+		return found(Warning, without.did, fmt.Sprintf("exit code 0 and %s on standard output", plural(len(without.x.Stdout.Reveal()), "byte")),
 			"It never sends this; whoever does by mistake is handed a credential.",
 			"Check kind and apiVersion, unless the first argument is "+getCredentials+".")
 	case without.alike(s.base()):

@@ -139,7 +139,7 @@ func refused(m malformed) func(*suite) []Finding {
 			return found(m.answer, m.did, "exit code 0 and nothing on standard output",
 				"It never sends this; whoever does takes exit code 0 for success.", m.fix)
 		case r.x.ExitCode == 0:
-			return found(m.answer, m.did, fmt.Sprintf("exit code 0 and %s on standard output", plural(len(r.x.Stdout), "byte")),
+			return found(m.answer, m.did, fmt.Sprintf("exit code 0 and %s on standard output", plural(len(r.x.Stdout.Reveal()), "byte")),
 				"It never sends this; whoever does by mistake is handed a credential.", m.fix)
 		}
 		return pass(m.did, "refused: %s", r.outcome())
@@ -209,7 +209,7 @@ func (s *suite) heldFields() string {
 
 func (s *suite) tokenFields() string {
 	annotations, _ := json.Marshal(s.identity.annotations) // strings never fail
-	return fmt.Sprintf(`,"serviceAccountToken":%s,"serviceAccountAnnotations":%s`, quote(string(s.identity.token)), annotations)
+	return fmt.Sprintf(`,"serviceAccountToken":%s,"serviceAccountAnnotations":%s`, quote(s.identity.token.Reveal()), annotations)
 }
 
 // oversized is how long a request is made: more than any that a kubelet sends.

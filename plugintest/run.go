@@ -49,7 +49,7 @@ func (r *run) ended() bool { return r.failed(plugin.StageExec) }
 func (r *run) hung() bool { return r.failed(plugin.StageTimeout) }
 
 // silent reports whether nothing came on standard output.
-func (r *run) silent() bool { return strings.TrimSpace(string(r.x.Stdout)) == "" }
+func (r *run) silent() bool { return strings.TrimSpace(r.x.Stdout.Reveal()) == "" }
 
 // outcome says what came back. Standard error has been scrubbed, and
 // standard output is only counted.
@@ -66,7 +66,7 @@ func (r *run) outcome() string {
 	if r.ended() {
 		got = r.err.Err.Error()
 	}
-	if n := len(r.x.Stdout); n > 0 && r.ended() {
+	if n := len(r.x.Stdout.Reveal()); n > 0 && r.ended() {
 		got += fmt.Sprintf(", %s on standard output", plural(n, "byte"))
 	}
 	if line := lastLine(r.x.Stderr); line != "" {

@@ -77,7 +77,7 @@ func (s *suite) wrongFor(image string, cached, own *plugin.Response) string {
 	if !slices.EqualFunc(got, want, sameUser) {
 		return fmt.Sprintf("the user name for %q is another one", image)
 	}
-	samePassword := func(a, b plugin.AuthConfig) bool { return a.Password == b.Password }
+	samePassword := func(a, b plugin.AuthConfig) bool { return a.Password.Equal(b.Password) }
 	if !s.rotating() && !slices.EqualFunc(got, want, samePassword) && !s.renewed() {
 		return fmt.Sprintf("the password for %q is another one, though equal requests get equal passwords", image)
 	}

@@ -113,7 +113,7 @@ func checkTokenEcho(s *suite) []Finding {
 
 func (s *suite) echoes(resp *plugin.Response) bool {
 	for _, auth := range resp.Auth {
-		if strings.TrimSpace(string(auth.Password)) == string(s.identity.token) {
+		if strings.TrimSpace(auth.Password.Reveal()) == s.identity.token.Reveal() {
 			return true
 		}
 	}

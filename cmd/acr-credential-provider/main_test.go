@@ -105,7 +105,7 @@ func (n *node) run(req plugin.Request, args ...string) (*plugin.Exchange, error)
 const managed = `{"useManagedIdentityExtension":true,"tenantId":"node-tenant","aadClientSecret":"` + canary.Password + `"}`
 
 func pod(image string) plugin.Request {
-	return plugin.Request{Image: image, ServiceAccountToken: canary.Token, ServiceAccountAnnotations: map[string]string{
+	return plugin.Request{Image: image, ServiceAccountToken: plugin.NewSecret(canary.Token), ServiceAccountAnnotations: map[string]string{
 		"kubernetes.azure.com/acr-client-id": "client-1", "kubernetes.azure.com/acr-tenant-id": "tenant-1",
 	}}
 }
@@ -130,7 +130,7 @@ func TestAnswers(t *testing.T) {
 				continue
 			}
 			want := strings.NewReplacer("VERSION", version, "PASSWORD", password).Replace(answer)
-			if diff := cmp.Diff(want, string(x.Stdout)); diff != "" {
+			if diff := cmp.Diff(want, x.Stdout.Reveal()); diff != "" {
 				t.Errorf("%q (-want +got)\n%s", args, diff)
 			}
 		}
@@ -147,7 +147,7 @@ func TestPod(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(strings.NewReplacer("VERSION", plugin.V1, "PASSWORD", password).Replace(answer), string(x.Stdout)); diff != "" {
+		if diff := cmp.Diff(strings.NewReplacer("VERSION", plugin.V1, "PASSWORD", password).Replace(answer), x.Stdout.Reveal()); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 		want := []string{"POST login.microsoftonline.com/tenant-1/oauth2/v2.0/token", "GET foo.azurecr.io/v2/", "POST foo.azurecr.io/oauth2/exchange"}
@@ -168,7 +168,7 @@ func TestForeignHosts(t *testing.T) {
 				continue
 			}
 			const want = `{"kind":"CredentialProviderResponse","apiVersion":"` + plugin.V1 + `","cacheKeyType":"Registry","cacheDuration":"0s"}` + "\n"
-			if diff := cmp.Diff(want, string(x.Stdout)); diff != "" {
+			if diff := cmp.Diff(want, x.Stdout.Reveal()); diff != "" {
 				t.Errorf("%s (-want +got)\n%s", image, diff)
 			}
 			if !strings.Contains(x.Stderr, "not an Azure container registry") {
@@ -200,7 +200,7 @@ func TestFailures(t *testing.T) {
 		"exchange": {[]string{"CONFIG", "--v=4"}, testcloud.Fault{Path: "/oauth2/exchange", Status: 401, Body: canary.Token},
 			"exchange the token: POST https://foo.azurecr.io/oauth2/exchange: status 401", pod("foo.azurecr.io/app")},
 		"pod": {[]string{"CONFIG"}, testcloud.Fault{}, "the service account has no annotation kubernetes.azure.com/acr-client-id",
-			plugin.Request{Image: "foo.azurecr.io/app", ServiceAccountToken: canary.Token}},
+			plugin.Request{Image: "foo.azurecr.io/app", ServiceAccountToken: plugin.NewSecret(canary.Token)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t)
@@ -216,8 +216,8 @@ func TestFailures(t *testing.T) {
 			}
 			x, err := n.run(tt.request, args...)
 			var failed *plugin.ExecError
-			if !errors.As(err, &failed) || failed.ExitCode != 1 || x.Stdout != "" {
-				t.Fatalf("exit code %d, %d bytes on standard output", x.ExitCode, len(x.Stdout))
+			if !errors.As(err, &failed) || failed.ExitCode != 1 || !x.Stdout.IsZero() {
+				t.Fatalf("exit code %d, %d bytes on standard output", x.ExitCode, len(x.Stdout.Reveal()))
 			}
 			last := x.Stderr[strings.LastIndexByte(strings.TrimSuffix(x.Stderr, "\n"), '\n')+1:]
 			if !strings.HasPrefix(last, "acr-credential-provider: ") || !strings.Contains(last, tt.want) {
@@ -277,7 +277,7 @@ func TestVersionAndHelp(t *testing.T) {
 	n := newNode(t)
 	for flag, want := range map[string]string{"--version": "acr-credential-provider ", "--help": "--registry-mirror", "-h": "CLOUD-CONFIG"} {
 		x, _ := n.run(plugin.Request{Image: "x"}, flag) // what it prints is no answer
-		if x.ExitCode != 0 || !strings.Contains(string(x.Stdout), want) || x.Stderr != "" {
+		if x.ExitCode != 0 || !strings.Contains(x.Stdout.Reveal(), want) || x.Stderr != "" {
 			t.Errorf("%s: exit code %d, standard output without %q", flag, x.ExitCode, want)
 		}
 	}

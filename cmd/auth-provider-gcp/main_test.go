@@ -67,7 +67,7 @@ func command(t *testing.T, google *testcloud.Google, args ...string) plugin.Comm
 func podRequest(image string) *plugin.Request {
 	claims := base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"https://issuer.example","sub":"system:serviceaccount:team:app","aud":"pool"}`))
 	return &plugin.Request{
-		Image: image, ServiceAccountToken: plugin.Secret("e30." + claims + "." + canary.Token),
+		Image: image, ServiceAccountToken: plugin.NewSecret("e30." + claims + "." + canary.Token),
 		ServiceAccountAnnotations: map[string]string{gcr.AnnotationEnable: "true", gcr.AnnotationAccount: "a@p.iam.gserviceaccount.com"},
 	}
 }
@@ -96,7 +96,7 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("%q: %v", args, err)
 				continue
 			}
-			if diff := cmp.Diff(strings.NewReplacer("VERSION", version, "PASSWORD", "open-sesame").Replace(good), string(x.Stdout)); diff != "" {
+			if diff := cmp.Diff(strings.NewReplacer("VERSION", version, "PASSWORD", "open-sesame").Replace(good), x.Stdout.Reveal()); diff != "" {
 				t.Errorf("%q: %s", args, diff)
 			}
 		}
@@ -129,7 +129,7 @@ func TestPod(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := x.Response.Auth["gcr.io"]; got.Username != "_token" || string(got.Password) != tt.password {
+			if got := x.Response.Auth["gcr.io"]; got.Username != "_token" || got.Password.Reveal() != tt.password {
 				t.Errorf("got another credential, of user %q", got.Username)
 			}
 			if got := google.Lines(); len(got) != tt.asked {
@@ -197,8 +197,8 @@ func TestFails(t *testing.T) {
 			}
 			x, err := cmd.RunRaw(t.Context(), strings.NewReader(string(stdin)))
 			var failed *plugin.ExecError
-			if !errors.As(err, &failed) || failed.ExitCode != 1 || x.Stdout != "" {
-				t.Fatalf("exit code %d, %d bytes on standard output", x.ExitCode, len(x.Stdout))
+			if !errors.As(err, &failed) || failed.ExitCode != 1 || !x.Stdout.IsZero() {
+				t.Fatalf("exit code %d, %d bytes on standard output", x.ExitCode, len(x.Stdout.Reveal()))
 			}
 			canary.Check(t, "standard error", x.Stderr)
 			if got, want := x.Stderr, "auth-provider-gcp: "+strings.ReplaceAll(tt.want, "//METADATA/", "//"+google.Addr()+"/")+"\n"; got != want {
@@ -222,7 +222,7 @@ func TestOtherHosts(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if diff := cmp.Diff(empty, string(x.Stdout)); diff != "" {
+		if diff := cmp.Diff(empty, x.Stdout.Reveal()); diff != "" {
 			t.Errorf("%s: %s", image, diff)
 		}
 		host, _, _ := strings.Cut(image, "/")
@@ -278,7 +278,7 @@ func TestMetadataBypassesProxies(t *testing.T) {
 	for _, flow := range []string{"gcr", "dockercfg"} {
 		google.Set(func(s *testcloud.GoogleState) { s.Dockercfg = `{"gcr.io":{"username":"u","password":"open-sesame"}}` })
 		resp, err := run("--authFlow=" + flow)
-		if err != nil || resp.Auth["gcr.io"].Password != "open-sesame" {
+		if err != nil || resp.Auth["gcr.io"].Password.Reveal() != "open-sesame" {
 			t.Errorf("%s: %v", flow, err)
 		}
 	}
@@ -304,7 +304,7 @@ func TestBadRequests(t *testing.T) {
 		"wrong case": `{"Kind":"CredentialProviderRequest","apiVersion":"` + plugin.V1 + `","Image":"gcr.io/p/app"}`,
 	} {
 		x, err := command(t, google).RunRaw(t.Context(), strings.NewReader(stdin))
-		if err == nil || x.ExitCode != 2 || x.Stdout != "" || strings.Count(x.Stderr, "\n") != 1 {
+		if err == nil || x.ExitCode != 2 || !x.Stdout.IsZero() || strings.Count(x.Stderr, "\n") != 1 {
 			t.Errorf("%s: exit code %d, %q", name, x.ExitCode, x.Stderr)
 		}
 		canary.Check(t, "standard error", x.Stderr)
@@ -318,7 +318,7 @@ func TestHelpAndVersion(t *testing.T) {
 	google, _ := world(t)
 	for flag, want := range map[string]string{"--help": "--allow-host", "-h": "get-credentials", "--version": "auth-provider-gcp "} {
 		x, _ := command(t, google, flag).RunRaw(t.Context(), strings.NewReader(""))
-		if x.ExitCode != 0 || !strings.Contains(string(x.Stdout), want) || x.Stderr != "" {
+		if x.ExitCode != 0 || !strings.Contains(x.Stdout.Reveal(), want) || x.Stderr != "" {
 			t.Errorf("%s: exit code %d, %q", flag, x.ExitCode, x.Stderr)
 		}
 	}

@@ -88,8 +88,8 @@ func TestPlugin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := plugin.AuthConfig{Username: "of-helper", Password: canary.Password}
-		if x.Response.Auth["h.example:5000"] != want || x.Response.CacheDuration.String() != "5m0s" || x.Stderr != "" {
+		want := plugin.AuthConfig{Username: "of-helper", Password: plugin.NewSecret(canary.Password)}
+		if !x.Response.Auth["h.example:5000"].Equal(want) || x.Response.CacheDuration.String() != "5m0s" || x.Stderr != "" {
 			t.Errorf("%s: stderr %q, cached for %v, or another credential than wanted", v, x.Stderr, x.Response.CacheDuration)
 		}
 	}
@@ -113,7 +113,7 @@ func TestPluginFails(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			x, err := command(dir, tt.args...).Run(t.Context(), &plugin.Request{Image: tt.image})
-			if x.ExitCode != 1 || x.Stdout != "" || !strings.HasSuffix(x.Stderr, name+": "+tt.want+"\n") {
+			if x.ExitCode != 1 || !x.Stdout.IsZero() || !strings.HasSuffix(x.Stderr, name+": "+tt.want+"\n") {
 				t.Errorf("exit code %d, stderr %q, want %q; %v", x.ExitCode, x.Stderr, tt.want, err)
 			}
 			canary.Check(t, "stderr and error", x.Stderr+fmt.Sprint(err))

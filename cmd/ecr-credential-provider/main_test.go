@@ -71,7 +71,7 @@ func checkServed(t *testing.T, x *plugin.Exchange, err error, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]plugin.AuthConfig{key: {Username: "AWS", Password: "open-sesame"}}
+	want := map[string]plugin.AuthConfig{key: {Username: "AWS", Password: plugin.NewSecret("open-sesame")}}
 	if !cmp.Equal(x.Response.Auth, want) || x.Response.CacheKeyType != plugin.CacheRegistry {
 		t.Error("the answer is another one")
 	}
@@ -99,13 +99,13 @@ func TestVersionAndHelp(t *testing.T) {
 		"--version": "ecr-credential-provider ", "-v": "ecr-credential-provider ", "--help": "--allow-host", "-h": "get-credentials",
 	} {
 		x, _ := command(t, nil, arg).RunRaw(t.Context(), strings.NewReader("")) // whose output is no answer
-		if x.ExitCode != 0 || !strings.Contains(string(x.Stdout), want) || x.Stderr != "" {
-			t.Errorf("%s: got exit code %d, %q, %q", arg, x.ExitCode, string(x.Stdout), x.Stderr)
+		if x.ExitCode != 0 || !strings.Contains(x.Stdout.Reveal(), want) || x.Stderr != "" {
+			t.Errorf("%s: got exit code %d, %q, %q", arg, x.ExitCode, x.Stdout.Reveal(), x.Stderr)
 		}
 	}
 	for _, args := range [][]string{{"--no-such-flag"}, {"--allow-host", "https://a.example"}} {
 		x, err := command(t, nil, args...).RunRaw(t.Context(), strings.NewReader(""))
-		if err == nil || x.ExitCode != 1 || len(x.Stdout) > 0 || strings.Count(x.Stderr, "\n") != 1 {
+		if err == nil || x.ExitCode != 1 || len(x.Stdout.Reveal()) > 0 || strings.Count(x.Stderr, "\n") != 1 {
 			t.Errorf("%q: got exit code %d, %q, %v", args, x.ExitCode, x.Stderr, err)
 		}
 	}
@@ -132,7 +132,7 @@ func TestNotServed(t *testing.T) {
 func TestRoleVariable(t *testing.T) {
 	cloud := newCloud(t)
 	c := command(t, append(cloud.Environ(), "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/pull"))
-	x, err := c.Run(t.Context(), &plugin.Request{Image: privateHost + "/app", ServiceAccountToken: canary.Token})
+	x, err := c.Run(t.Context(), &plugin.Request{Image: privateHost + "/app", ServiceAccountToken: plugin.NewSecret(canary.Token)})
 	canary.Check(t, "standard error", x.Stderr)
 	checkServed(t, x, err, privateHost)
 	if got := cloud.Requests()[0].Form().Get("RoleArn"); got != "arn:aws:iam::111122223333:role/pull" {
@@ -145,7 +145,7 @@ func TestBrokenRequest(t *testing.T) {
 	cloud := newCloud(t)
 	for _, stdin := range []string{"", "{", `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v2","image":"a"}`} {
 		x, err := command(t, cloud.Environ()).RunRaw(t.Context(), strings.NewReader(stdin))
-		if err == nil || len(x.Stdout) > 0 || x.ExitCode == 0 {
+		if err == nil || len(x.Stdout.Reveal()) > 0 || x.ExitCode == 0 {
 			t.Errorf("%q: got exit code %d, %v", stdin, x.ExitCode, err)
 		}
 	}
@@ -206,7 +206,7 @@ func TestEndpoints(t *testing.T) {
 	t.Run("the role's", func(t *testing.T) {
 		cloud.Reset()
 		c := command(t, append(world, "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/pull"))
-		x, err := c.Run(t.Context(), &plugin.Request{Image: "public.ecr.aws/app", ServiceAccountToken: canary.Token})
+		x, err := c.Run(t.Context(), &plugin.Request{Image: "public.ecr.aws/app", ServiceAccountToken: plugin.NewSecret(canary.Token)})
 		canary.Check(t, "standard error", x.Stderr)
 		checkServed(t, x, err, "public.ecr.aws")
 		want := []string{"POST sts.us-east-1.amazonaws.com/", "POST api.ecr-public.us-east-1.amazonaws.com/"}

@@ -59,7 +59,7 @@ func toCredentialsJSON(list []regcred.Credential, withPasswords bool) []credenti
 			CachedUntil: timeJSON(c.CachedUntil),
 		}
 		if withPasswords {
-			password := string(c.Password)
+			password := c.Password.Reveal()
 			j.Password = &password
 		}
 		out = append(out, j)

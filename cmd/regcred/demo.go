@@ -87,7 +87,7 @@ func demoPlugin(passwordFile, registry string) plugin.Provider {
 		return &plugin.Response{
 			CacheKeyType:  plugin.CacheRegistry,
 			CacheDuration: new(10 * time.Minute),
-			Auth:          map[string]plugin.AuthConfig{registry: {Username: demoUser, Password: plugin.Secret(password)}},
+			Auth:          map[string]plugin.AuthConfig{registry: {Username: demoUser, Password: plugin.NewSecret(string(password))}},
 		}, nil
 	})
 }

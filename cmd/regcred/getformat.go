@@ -32,7 +32,7 @@ func single(format string, secret secretName, host string, c regcred.Credential)
 	if strings.Contains(c.Username, ":") {
 		return nil, withHint(fmt.Errorf("-o %s: user name %q has a colon, which ends a user name in this format", format, c.Username), "use -o json")
 	}
-	login := c.Username + ":" + string(c.Password)
+	login := c.Username + ":" + c.Password.Reveal()
 	if format == "crictl" {
 		return []byte(login + "\n"), nil
 	}

@@ -47,15 +47,15 @@ func readBounded(name string, limit int64) ([]byte, error) {
 // readIdentity reads what --service-account-token-file and --annotation name.
 func readIdentity(tokenFile string, pairs []string) (token plugin.Secret, annotations map[string]string, err error) {
 	if annotations, err = checkAnnotations(pairs, tokenFile); err != nil || tokenFile == "" {
-		return "", nil, err
+		return plugin.Secret{}, nil, err
 	}
 	data, err := readBounded(tokenFile, maxTokenFile)
 	if err != nil {
-		return "", nil, fmt.Errorf("--service-account-token-file: %w", err)
+		return plugin.Secret{}, nil, fmt.Errorf("--service-account-token-file: %w", err)
 	}
-	token = plugin.Secret(strings.TrimSpace(string(data)))
-	if token == "" {
-		return "", nil, fmt.Errorf("--service-account-token-file: %s is empty", tokenFile)
+	token = plugin.NewSecret(strings.TrimSpace(string(data)))
+	if token.IsZero() {
+		return plugin.Secret{}, nil, fmt.Errorf("--service-account-token-file: %s is empty", tokenFile)
 	}
 	return token, annotations, nil
 }

@@ -90,7 +90,7 @@ func newPluginRunReport(p *config.Provider, o *node.Origin, req *plugin.Request,
 		r.Args++ // get-credentials
 	}
 	if e, ok := errors.AsType[*plugin.ExecError](err); ok {
-		n := len(x.Stdout)
+		n := len(x.Stdout.Reveal())
 		r.Stage, r.Error, r.StdoutBytes = e.Stage, e.Err.Error(), &n
 	}
 	if x.Response != nil {
@@ -102,11 +102,11 @@ func newPluginRunReport(p *config.Provider, o *node.Origin, req *plugin.Request,
 
 // refuseEcho judges as the kubelet does an answer whose password is the token.
 func (r *pluginRunReport) refuseEcho(p *config.Provider, req *plugin.Request, resp *plugin.Response) {
-	if req.ServiceAccountToken == "" || p.TokenAttributes.CacheType == config.CachePerToken {
+	if req.ServiceAccountToken.IsZero() || p.TokenAttributes.CacheType == config.CachePerToken {
 		return
 	}
 	for _, auth := range resp.Auth {
-		if auth.Password == req.ServiceAccountToken {
+		if auth.Password.Equal(req.ServiceAccountToken) {
 			r.Accepted, r.Stage = false, regcred.StageEchoedToken
 			r.Error = "the password is the service account token, which the kubelet accepts with cacheType: Token alone"
 		}
@@ -123,7 +123,7 @@ func toRequestJSON(apiVersion string, req *plugin.Request) requestJSON {
 	if apiVersion == plugin.OutOfTree {
 		j.Kind, j.APIVersion = "", ""
 	}
-	if req.ServiceAccountToken != "" {
+	if !req.ServiceAccountToken.IsZero() {
 		j.ServiceAccountToken = redacted
 	}
 	return j

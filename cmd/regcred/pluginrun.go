@@ -126,12 +126,12 @@ func (a *app) pluginRequest(cfg *config.Config, i int, image string, token plugi
 	req := &plugin.Request{Image: ex.Repository}
 	t := p.TokenAttributes
 	if t == nil {
-		if token != "" {
+		if !token.IsZero() {
 			return nil, usageError("leave out --service-account-token-file", "provider %q has no tokenAttributes: %s gives it no token", p.Name, hostOf(p))
 		}
 		return req, nil
 	}
-	if token == "" && *t.RequireServiceAccount {
+	if token.IsZero() && *t.RequireServiceAccount {
 		a.Note("the kubelet would not ask %s for a pod without a service account (requireServiceAccount); --service-account-token-file gives it one", p.Name)
 	}
 	req.ServiceAccountToken = token

@@ -15,7 +15,7 @@ import (
 )
 
 func TestToResponseJSON(t *testing.T) {
-	login := plugin.AuthConfig{Username: "u", Password: canary.Password}
+	login := plugin.AuthConfig{Username: "u", Password: plugin.NewSecret(canary.Password)}
 	masked := authJSON{Username: "u", Password: "[redacted]"}
 	got := toResponseJSON(&plugin.Response{
 		APIVersion:    plugin.V1,

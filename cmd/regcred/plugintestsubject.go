@@ -164,7 +164,7 @@ func (f *pluginTestFlags) serviceAccount() (*plugintest.ServiceAccount, error) {
 	if err != nil {
 		return nil, err
 	}
-	if token == "" && len(annotations) == 0 && f.cacheType.value == "" && !f.required {
+	if token.IsZero() && len(annotations) == 0 && f.cacheType.value == "" && !f.required {
 		return nil, nil
 	}
 	return &plugintest.ServiceAccount{

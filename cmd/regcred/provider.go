@@ -27,7 +27,7 @@ func (a *app) selectAnnotations(t *config.TokenAttributes, token plugin.Secret, 
 		value, ok := given[key]
 		if ok {
 			selected[key] = value
-		} else if token != "" {
+		} else if !token.IsZero() {
 			a.Note("the kubelet would not ask without the required annotation %s: give --annotation %s=…", key, key)
 		}
 	}

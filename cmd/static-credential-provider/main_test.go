@@ -68,9 +68,9 @@ func TestPlugin(t *testing.T) {
 					t.Errorf("%s, %s: %v", how, image, err)
 					continue
 				}
-				want := plugin.AuthConfig{Username: "node", Password: canary.Password}
+				want := plugin.AuthConfig{Username: "node", Password: plugin.NewSecret(canary.Password)}
 				auth := x.Response.Auth
-				if key == "" && len(auth) > 0 || key != "" && auth[key] != want || x.Response.CacheDuration.String() != "1h0m0s" {
+				if key == "" && len(auth) > 0 || key != "" && !auth[key].Equal(want) || x.Response.CacheDuration.String() != "1h0m0s" {
 					t.Errorf("%s, %s: cached for %v, or other credentials than wanted", how, image, x.Response.CacheDuration)
 				}
 				canary.Check(t, "stderr", x.Stderr)
@@ -90,7 +90,7 @@ func TestPluginFails(t *testing.T) {
 		{"--user=u", "unknown flag: --user; --help lists the flags"},
 	} {
 		x, err := command(dir, strings.Fields(tt.args)...).Run(t.Context(), &plugin.Request{Image: "r.example/app"})
-		if x.ExitCode != 1 || x.Stdout != "" || !strings.HasSuffix(x.Stderr, tt.want+"\n") || strings.Count(x.Stderr, "\n") != 1 {
+		if x.ExitCode != 1 || !x.Stdout.IsZero() || !strings.HasSuffix(x.Stderr, tt.want+"\n") || strings.Count(x.Stderr, "\n") != 1 {
 			t.Errorf("%s: exit code %d, stderr %q, want %q; %v", tt.args, x.ExitCode, x.Stderr, tt.want, err)
 		}
 		canary.Check(t, "stderr and error", x.Stderr+fmt.Sprint(err))

@@ -106,7 +106,7 @@ func TestProcess(t *testing.T) {
 				req.Image = tt.image
 			}
 			if tt.apiVersion == plugin.V1 {
-				req.ServiceAccountToken = plugin.Secret(tt.token)
+				req.ServiceAccountToken = plugin.NewSecret(tt.token)
 			}
 			x, err := cmd.Run(t.Context(), req)
 			canary.Check(t, "standard error", x.Stderr)
@@ -117,7 +117,7 @@ func TestProcess(t *testing.T) {
 				t.Fatalf("got exit code %d and %q, want %d and %q on one line", x.ExitCode, x.Stderr, tt.code, tt.stderr)
 			}
 			if tt.code != 0 {
-				if x.Stdout != "" {
+				if !x.Stdout.IsZero() {
 					t.Error("something is on standard output")
 				}
 				return
@@ -127,7 +127,7 @@ func TestProcess(t *testing.T) {
 				t.Fatal("the answer was refused")
 			}
 			registry := req.Registry()
-			if got := x.Response.Auth[registry]; got.Username != tt.username || tt.username != "" && string(got.Password) != tt.token {
+			if got := x.Response.Auth[registry]; got.Username != tt.username || tt.username != "" && got.Password.Reveal() != tt.token {
 				t.Errorf("got user name %q, or another password than the token", got.Username)
 			}
 		})
@@ -168,7 +168,7 @@ func TestTerminates(t *testing.T) {
 		Path: filepath.Join(dir, pluginName), Environ: []string{}, APIVersion: plugin.V1, Timeout: 300 * time.Millisecond, Grace: 10 * time.Second,
 		Args: []string{"--registry=registry.example", "--username=b", "--exchange-url=" + silent(t)},
 	}
-	x, err := cmd.Run(t.Context(), &plugin.Request{Image: "registry.example/app", ServiceAccountToken: plugin.Secret(tokenFor("registry.example"))})
+	x, err := cmd.Run(t.Context(), &plugin.Request{Image: "registry.example/app", ServiceAccountToken: plugin.NewSecret(tokenFor("registry.example"))})
 	var failed *plugin.ExecError
 	if !errors.As(err, &failed) || failed.Stage != plugin.StageTimeout {
 		t.Fatal("it was not ended at the deadline")

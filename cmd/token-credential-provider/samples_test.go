@@ -199,7 +199,7 @@ func pullWith(t *testing.T, web *testcloud.Net, bin, config string, s sample, to
 		t.Fatal(err)
 	}
 	defer keyring.Close()
-	res, err := keyring.Lookup(t.Context(), regcred.Request{Image: s.image + ":v1", Token: plugin.Secret(token), Annotations: s.annotations})
+	res, err := keyring.Lookup(t.Context(), regcred.Request{Image: s.image + ":v1", Token: plugin.NewSecret(token), Annotations: s.annotations})
 	if err != nil {
 		canary.Check(t, "the error", err.Error())
 		t.Fatalf("%d attempts and no credential: %v", len(res.Attempts), err)

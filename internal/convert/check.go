@@ -5,7 +5,6 @@ package convert
 
 import (
 	"fmt"
-	"reflect"
 
 	"github.com/regcred/regcred/config"
 )
@@ -67,43 +66,16 @@ func load(path string, dir bool, files []File, target *config.Target) (cfg *conf
 	return cfg, err
 }
 
-// difference names the first place where two lists of providers differ, or
-// returns "". It shows no value.
+// difference names the first provider in which two lists differ, or returns "".
+// It shows no value.
 func difference(want, got []config.Provider) string {
 	if len(want) != len(got) {
 		return fmt.Sprintf("the number of providers: %d for %d", len(got), len(want))
 	}
 	for i := range want {
-		w, g := canonical(want[i]), canonical(got[i])
-		if reflect.DeepEqual(w, g) {
-			continue
-		}
-		v, u := reflect.ValueOf(w), reflect.ValueOf(g)
-		for f := range v.NumField() {
-			if !reflect.DeepEqual(v.Field(f).Interface(), u.Field(f).Interface()) {
-				return fmt.Sprintf("providers[%d], %s", i, v.Type().Field(f).Name)
-			}
+		if !want[i].Equal(&got[i]) {
+			return fmt.Sprintf("providers[%d]", i)
 		}
 	}
 	return ""
-}
-
-// canonical replaces empty lists by none: an empty list need not be written.
-func canonical(p config.Provider) config.Provider {
-	orNil(&p.MatchImages)
-	orNil(&p.Args)
-	orNil(&p.Env)
-	if p.TokenAttributes != nil {
-		t := *p.TokenAttributes
-		orNil(&t.RequiredServiceAccountAnnotationKeys)
-		orNil(&t.OptionalServiceAccountAnnotationKeys)
-		p.TokenAttributes = &t
-	}
-	return p
-}
-
-func orNil[E any](list *[]E) {
-	if len(*list) == 0 {
-		*list = nil
-	}
 }

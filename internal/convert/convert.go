@@ -149,7 +149,7 @@ func wanted(providers []config.Provider, o Options) []config.Provider {
 		p := &list[i]
 		if p.APIVersion == plugin.OutOfTree {
 			p.APIVersion = plugin.V1
-			p.Args = append([]plugin.Secret{"get-credentials"}, p.Args...)
+			p.Args = append([]plugin.Secret{plugin.NewSecret("get-credentials")}, p.Args...)
 		}
 		if o.PluginAPIVersion != "" {
 			p.APIVersion = o.PluginAPIVersion

@@ -54,7 +54,7 @@ func answer(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 		resp.CacheKeyType, key = plugin.CacheImage, req.Image
 	}
 	user := fmt.Sprintf("%s for %s: USER %s, REGION %s", name, key, os.Getenv("USER"), os.Getenv("REGION"))
-	resp.Auth = map[string]plugin.AuthConfig{key: {Username: user, Password: plugin.Secret(canary.Password + os.Getenv("TOKEN"))}}
+	resp.Auth = map[string]plugin.AuthConfig{key: {Username: user, Password: plugin.NewSecret(canary.Password + os.Getenv("TOKEN"))}}
 	return resp, nil
 }
 
@@ -173,7 +173,7 @@ func lookups(t *testing.T, path, bin string) map[string][]string {
 		}
 		got[image] = append(got[image], fmt.Sprint("failed: ", failure != nil))
 		for _, c := range res.Credentials {
-			token := strings.TrimPrefix(string(c.Password), canary.Password) == canary.Env
+			token := strings.TrimPrefix(c.Password.Reveal(), canary.Password) == canary.Env
 			user := strings.ReplaceAll(c.Username, canary.Marker, "MASKED-")
 			got[image] = append(got[image], fmt.Sprintf("%s, TOKEN %v", user, token))
 			found++

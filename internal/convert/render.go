@@ -56,10 +56,10 @@ func newEntry(p config.Provider, former bool) entry {
 		e.DefaultCacheDuration = duration(*p.DefaultCacheDuration)
 	}
 	for _, arg := range p.Args {
-		e.Args = append(e.Args, text(string(arg)))
+		e.Args = append(e.Args, text(arg.Reveal()))
 	}
 	for _, v := range p.Env {
-		e.Env = append(e.Env, variable{text(v.Name), text(string(v.Value))})
+		e.Env = append(e.Env, variable{text(v.Name), text(v.Value.Reveal())})
 	}
 	if t := p.TokenAttributes; t != nil {
 		e.TokenAttributes = &tokenAttributes{

@@ -83,7 +83,7 @@ func TestOutOfTree(t *testing.T) {
 type provider struct{}
 
 func (provider) GetCredentials(context.Context, *plugin.Request) (*plugin.Response, error) {
-	auth := map[string]plugin.AuthConfig{"registry.example": {Username: "u", Password: "open-sesame"}}
+	auth := map[string]plugin.AuthConfig{"registry.example": {Username: "u", Password: plugin.NewSecret("open-sesame")}}
 	return &plugin.Response{CacheKeyType: plugin.CacheImage, Auth: auth}, nil
 }
 

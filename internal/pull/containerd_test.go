@@ -150,7 +150,7 @@ func TestContainerdPins(t *testing.T) {
 					t.Errorf("%s: the mirror got the credential of user %q", host, got)
 				}
 				// The same without a server address, as a kubelet pulls.
-				auth := &runtimeapi.AuthConfig{Username: good.Username, Password: string(good.Password)}
+				auth := &runtimeapi.AuthConfig{Username: good.Username, Password: good.Password.Reveal()}
 				_, err = r.images.PullImage(t.Context(), &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: elsewhere}, Auth: auth})
 				if got := loggedIn(mirror); err != nil || got != good.Username {
 					t.Errorf("%s: a credential that is not pinned: the mirror got that of user %q, %v", host, got, err)

@@ -264,10 +264,10 @@ func TestEchoingServer(t *testing.T) {
 		for _, path := range []string{"manifest", "ping"} {
 			t.Run(tt.name+", "+path, func(t *testing.T) {
 				cred := good
-				cred.Password += plugin.Secret(" %&\"é") // survives no encoding unchanged
+				cred.Password = plugin.NewSecret(cred.Password.Reveal() + " %&\"é") // survives no encoding unchanged
 				n := newNetwork(t, func(w http.ResponseWriter, r *http.Request) {
 					if r.Host == "auth.example.com" { // a token server that answers without token
-						fmt.Fprintf(w, `{"password":%q,"id_token":%q}`, string(cred.Password), canary.Token)
+						fmt.Fprintf(w, `{"password":%q,"id_token":%q}`, cred.Password.Reveal(), canary.Token)
 						return
 					}
 					if r.URL.Path == "/v2/" && path == "manifest" {
@@ -275,8 +275,8 @@ func TestEchoingServer(t *testing.T) {
 						w.WriteHeader(401)
 						return
 					}
-					auth := base64.StdEncoding.EncodeToString([]byte("ci:" + string(cred.Password)))
-					tt.answer(w, auth, string(cred.Password))
+					auth := base64.StdEncoding.EncodeToString([]byte("ci:" + cred.Password.Reveal()))
+					tt.answer(w, auth, cred.Password.Reveal())
 				})
 				err := mustFail(t, &Puller{Transport: n, Retry: fast}, "example.com/x:v1", []regcred.Credential{cred}, t.TempDir())
 				canary.Check(t, "the try", fmt.Sprintf("%+v", err.Tries[0]))

@@ -28,12 +28,13 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/testfault"
 	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/plugin"
 )
 
 var (
-	good = regcred.Credential{Provider: "good", Username: "ci", Password: canary.Password}
-	bad  = regcred.Credential{Provider: "bad", Username: "ci", Password: canary.Password + "-old"}
-	dev  = regcred.Credential{Provider: "dev", Username: "dev", Password: canary.Token}
+	good = regcred.Credential{Provider: "good", Username: "ci", Password: plugin.NewSecret(canary.Password)}
+	bad  = regcred.Credential{Provider: "bad", Username: "ci", Password: plugin.NewSecret(canary.Password + "-old")}
+	dev  = regcred.Credential{Provider: "dev", Username: "dev", Password: plugin.NewSecret(canary.Token)}
 )
 
 // fast makes retries quick; the waiting itself is tested in retry_test.go.
@@ -236,7 +237,7 @@ func TestAllRefused(t *testing.T) {
 		var refused []string
 		p := &Puller{Refused: func(c regcred.Credential) { refused = append(refused, c.Provider) }}
 		dir := filepath.Join(t.TempDir(), "out")
-		err := mustFail(t, p, image, []regcred.Credential{bad, dev, {Provider: "nameless", Password: canary.Token}}, dir)
+		err := mustFail(t, p, image, []regcred.Credential{bad, dev, {Provider: "nameless", Password: plugin.NewSecret(canary.Token)}}, dir)
 		var got []string
 		for _, try := range err.Tries {
 			got = append(got, fmt.Sprintf("%s: %d %s", try.Who(), try.Status, try.Code))
@@ -264,7 +265,7 @@ func TestAllRefused(t *testing.T) {
 // is; a hole in it would tell the password.
 func TestPasswordIsAWord(t *testing.T) {
 	_, image, _ := startWith(t, testregistry.Options{Auth: testregistry.Basic}, testregistry.Image{})
-	err := mustFail(t, &Puller{}, image, []regcred.Credential{{Provider: "p", Username: "ci", Password: "wrong"}}, t.TempDir())
+	err := mustFail(t, &Puller{}, image, []regcred.Credential{{Provider: "p", Username: "ci", Password: plugin.NewSecret("wrong")}}, t.TempDir())
 	if want := "user name or password is wrong or has expired"; !strings.Contains(err.Error(), want) {
 		t.Errorf("got %q, want %q in it", err, want)
 	}

@@ -194,7 +194,7 @@ func (p *runtimePull) try(ctx context.Context, cred *regcred.Credential, res *Ru
 			return errNoUser
 		}
 		// Neither auth nor a token: what both runtimes understand is this.
-		req.Auth = &runtimeapi.AuthConfig{Username: cred.Username, Password: string(cred.Password), ServerAddress: p.server}
+		req.Auth = &runtimeapi.AuthConfig{Username: cred.Username, Password: cred.Password.Reveal(), ServerAddress: p.server}
 	}
 	return p.r.persist(ctx, func(ctx context.Context) error {
 		got, err := p.r.images.PullImage(ctx, req)

@@ -19,6 +19,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/testcri"
+	"github.com/regcred/regcred/plugin"
 )
 
 const anImage = "registry.example/team/app:v1"
@@ -66,7 +67,7 @@ func TestRuntimeTriesInOrder(t *testing.T) {
 		t.Fatalf("%d pulls, want 2: the third credential is not needed", len(pulls))
 	}
 	auth := pulls[1].Auth
-	if auth.Username != dev.Username || auth.Password != string(dev.Password) || auth.Auth != "" || auth.IdentityToken != "" || auth.RegistryToken != "" {
+	if auth.Username != dev.Username || auth.Password != dev.Password.Reveal() || auth.Auth != "" || auth.IdentityToken != "" || auth.RegistryToken != "" {
 		t.Error("want user name and password, and nothing else")
 	}
 }
@@ -188,7 +189,7 @@ func TestRuntimeDiskFull(t *testing.T) {
 func TestRuntimeNoUserName(t *testing.T) {
 	s := &testcri.Server{}
 	r := dial(t, s, RuntimeOptions{})
-	_, err := r.Pull(t.Context(), anImage, PullAlways, given(regcred.Credential{Password: canary.Password}))
+	_, err := r.Pull(t.Context(), anImage, PullAlways, given(regcred.Credential{Password: plugin.NewSecret(canary.Password)}))
 	if err == nil || !strings.Contains(err.Error(), "no user name") || len(s.Pulls()) != 0 {
 		t.Errorf("got %v and %d pulls, want no pull", err, len(s.Pulls()))
 	}

@@ -74,7 +74,7 @@ func authenticator(cred *regcred.Credential) (authn.Authenticator, error) {
 }
 
 func basicAuth(cred *regcred.Credential) string {
-	return base64.StdEncoding.EncodeToString([]byte(cred.Username + ":" + string(cred.Password)))
+	return base64.StdEncoding.EncodeToString([]byte(cred.Username + ":" + cred.Password.Reveal()))
 }
 
 // get requests /v2/<repository>/<kind>/<id>.

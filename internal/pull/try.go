@@ -213,5 +213,5 @@ func scrubbed(s string, cred *regcred.Credential) string {
 		return scrub.Text(s, nil)
 	}
 	// Of the pair, all but a few characters would be found without its help.
-	return scrub.Text(s, []string{string(cred.Password), basicAuth(cred)})
+	return scrub.Text(s, []string{cred.Password.Reveal(), basicAuth(cred)})
 }

@@ -79,7 +79,7 @@ func (s *Server) mint(req Request, tr *authenticationv1.TokenRequest) *refusal {
 		}
 	}
 	s.sign(tr, account, pod)
-	s.log[req.index].Token = plugin.Secret(tr.Status.Token)
+	s.log[req.index].Token = plugin.NewSecret(tr.Status.Token)
 	return nil
 }
 

@@ -138,7 +138,7 @@ func (p *Provider) answer(ctx context.Context, s *session, reg registry, source 
 	}
 	auth := map[string]plugin.AuthConfig{
 		anonymousKey: {},
-		reg.key:      {Username: refreshUser, Password: plugin.Secret(refresh)},
+		reg.key:      {Username: refreshUser, Password: plugin.NewSecret(refresh)},
 	}
 	resp := &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(s.cacheFor(refresh)), Auth: auth}
 	if source != "" {

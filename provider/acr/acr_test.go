@@ -507,7 +507,7 @@ func TestPull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for password, works := range map[string]bool{string(auth.Password): true, canary.Password: false} {
+	for password, works := range map[string]bool{auth.Password.Reveal(): true, canary.Password: false} {
 		_, err := remote.Image(ref, remote.WithTransport(w.net.Transport()), remote.WithAuth(&authn.Basic{Username: auth.Username, Password: password}))
 		if (err == nil) != works {
 			t.Errorf("pulled: %v, want %v", err == nil, works)

@@ -35,7 +35,7 @@ func (s *session) bound(clientID, tenant string) (identity, error) {
 		}
 		defer closeIdle()
 		token, err := clientCredentials(ctx, client, "get a token by the identity binding", "https://"+s.opts.Binding.SNIName+"/",
-			clientID, assertion(string(s.req.ServiceAccountToken)))
+			clientID, assertion(s.req.ServiceAccountToken.Reveal()))
 		if err != nil {
 			return "", hint(err, fmt.Sprintf("asked at %s; check that an identity binding lets %s use identity %.100q",
 				s.opts.Binding.address(), s.subject(), clientID))

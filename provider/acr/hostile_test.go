@@ -141,7 +141,7 @@ func TestBindingIgnoresTheSwitch(t *testing.T) {
 	for _, config := range []string{managed, principal, "", `{"tenantId":"node-tenant"}`} {
 		w := newWorld(t, config)
 		az := w.bind(asItIs)
-		az.Set(func(s *testcloud.AzureState) { s.ClientID, s.Assertion = "client-1", string(podToken) })
+		az.Set(func(s *testcloud.AzureState) { s.ClientID, s.Assertion = "client-1", podToken.Reveal() })
 		resp := w.answers(pod("foo.azurecr.io/app", map[string]string{clientIDAnnotation: "client-1"}))
 		if diff := cmp.Diff(withAnonymous("foo.azurecr.io"), keys(resp)); diff != "" {
 			t.Errorf("keys (-want +got)\n%s", diff)

@@ -31,7 +31,7 @@ type identity struct {
 // is the node's business; else a service account that has a token asks for
 // itself; else the node, unless pods are bound to identities.
 func (s *session) identity(mirrored bool) (identity, error) {
-	bound, hasToken := s.opts.Binding.SNIName != "", s.req.ServiceAccountToken != ""
+	bound, hasToken := s.opts.Binding.SNIName != "", !s.req.ServiceAccountToken.IsZero()
 	switch {
 	case mirrored, !hasToken && (!bound || s.opts.FallbackToNode):
 		return s.node()
@@ -73,7 +73,7 @@ func (e missingError) Error() string {
 
 // subject names the service account of the request.
 func (s *session) subject() string {
-	claims, err := jwt.Parse(string(s.req.ServiceAccountToken))
+	claims, err := jwt.Parse(s.req.ServiceAccountToken.Reveal())
 	if err == nil {
 		if namespace, name, ok := claims.ServiceAccount(); ok {
 			return fmt.Sprintf("service account %.253q", namespace+"/"+name)
@@ -92,7 +92,7 @@ func (s *session) federated(clientID, tenant string) (identity, error) {
 		return identity{}, missingError{s.subject(), tenantIDAnnotation}
 	}
 	return identity{tenant: tenant, token: func(ctx context.Context) (string, error) {
-		token, err := s.entraToken(ctx, clientID, tenant, assertion(string(s.req.ServiceAccountToken)))
+		token, err := s.entraToken(ctx, clientID, tenant, assertion(s.req.ServiceAccountToken.Reveal()))
 		if err != nil {
 			return "", entraHint(err, fmt.Sprintf("check that application %.100q has a federated credential for the issuer of the cluster, %s and the audience of the configuration",
 				clientID, s.subject()))
@@ -116,7 +116,7 @@ func (s *session) node() (identity, error) {
 	case cfg.UseFederatedIdentity && cfg.FederatedTokenFile != "":
 		who.token = func(ctx context.Context) (string, error) { return s.federatedToken(ctx, cfg) }
 	case cfg.ClientSecret != "" && s.opts.StaticSecret:
-		who.static = &plugin.AuthConfig{Username: cfg.ClientID, Password: plugin.Secret(cfg.ClientSecret)}
+		who.static = &plugin.AuthConfig{Username: cfg.ClientID, Password: plugin.NewSecret(cfg.ClientSecret)}
 	case cfg.ClientSecret != "":
 		who.token = func(ctx context.Context) (string, error) {
 			token, err := s.entraToken(ctx, cfg.ClientID, cfg.TenantID, url.Values{"client_secret": {cfg.ClientSecret}})

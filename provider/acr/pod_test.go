@@ -23,7 +23,7 @@ func TestServiceAccount(t *testing.T) {
 	for _, config := range []string{managed, principal, "", `{"tenantId":"node-tenant"}`} {
 		w := newWorld(t, config)
 		w.az.Set(func(s *testcloud.AzureState) {
-			s.ClientID, s.Tenant, s.Assertion = "client-1", "tenant-1", string(podToken)
+			s.ClientID, s.Tenant, s.Assertion = "client-1", "tenant-1", podToken.Reveal()
 		})
 		resp := w.answers(pod("foo.azurecr.io/app", annotations("client-1", "tenant-1")))
 		if diff := cmp.Diff(withAnonymous("foo.azurecr.io"), keys(resp)); diff != "" {
@@ -159,7 +159,7 @@ func TestIdentityBinding(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, managed)
 			az := w.bind(asItIs)
-			az.Set(func(s *testcloud.AzureState) { s.ClientID, s.Assertion = "client-1", string(podToken) })
+			az.Set(func(s *testcloud.AzureState) { s.ClientID, s.Assertion = "client-1", podToken.Reveal() })
 			if test.opts != nil {
 				test.opts(&w.opts)
 			}

@@ -139,8 +139,8 @@ func keys(resp *plugin.Response) map[string]string {
 	got := map[string]string{}
 	for key, auth := range resp.Auth {
 		got[key] = auth.Username
-		if auth.Password != "" {
-			got[key] += ":" + map[bool]string{true: "secret", false: "token"}[auth.Password == canary.Password]
+		if !auth.Password.IsZero() {
+			got[key] += ":" + map[bool]string{true: "secret", false: "token"}[auth.Password.Reveal() == canary.Password]
 		}
 	}
 	return got
@@ -154,7 +154,7 @@ func pod(name string, annotations map[string]string) *plugin.Request {
 }
 
 // podToken names its service account.
-var podToken = plugin.Secret(testcloud.AzureJWT(map[string]any{"sub": "system:serviceaccount:shop:cart", "jti": canary.Token}))
+var podToken = plugin.NewSecret(testcloud.AzureJWT(map[string]any{"sub": "system:serviceaccount:shop:cart", "jti": canary.Token}))
 
 func annotations(clientID, tenant string) map[string]string {
 	return map[string]string{clientIDAnnotation: clientID, tenantIDAnnotation: tenant}

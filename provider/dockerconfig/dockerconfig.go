@@ -147,10 +147,10 @@ func (p *Provider) askHelper(ctx context.Context, registry, name, server string)
 	if err != nil {
 		return nil, err
 	}
-	p.opts.Log.Info("asked a helper", "helper", name, "server", server, "found", auth != dockerconfig.Auth{})
+	p.opts.Log.Info("asked a helper", "helper", name, "server", server, "found", !auth.IsZero())
 	resp := &plugin.Response{CacheKeyType: plugin.CacheRegistry}
 	switch {
-	case auth == dockerconfig.Auth{}:
+	case auth.IsZero():
 		return resp, nil
 	case !kubeletCanUse(auth):
 		return nil, fmt.Errorf("docker-credential-%s has %s for %q, %s", name, tokenKind(auth), server, tokenCure)
@@ -189,11 +189,11 @@ const tokenCure = "with which a kubelet cannot pull: log in with a user name and
 // kubeletCanUse reports whether a credential is more than a token that has to
 // be exchanged, or sent by itself.
 func kubeletCanUse(auth dockerconfig.Auth) bool {
-	return auth.Password != "" || auth.IdentityToken == "" && auth.RegistryToken == ""
+	return !auth.Password.IsZero() || auth.IdentityToken.IsZero() && auth.RegistryToken.IsZero()
 }
 
 func tokenKind(auth dockerconfig.Auth) string {
-	if auth.IdentityToken != "" {
+	if !auth.IdentityToken.IsZero() {
 		return "an identity token"
 	}
 	return "a registry token"

@@ -131,7 +131,7 @@ func TestGetCredentials(t *testing.T) {
 					got = map[string]string{}
 				}
 				got[key] = auth.Username
-				if auth.Password != canary.Password {
+				if auth.Password.Reveal() != canary.Password {
 					t.Errorf("key %q: another password than the file has", key)
 				}
 				checkMatches(t, key, strings.TrimPrefix(tt.image, "https://"))

@@ -78,7 +78,7 @@ func (p *Provider) ask(ctx context.Context, h host, req *plugin.Request) (auth p
 		return auth, nil, err
 	}
 	if role != "" {
-		err = s.assume(ctx, role, string(req.ServiceAccountToken))
+		err = s.assume(ctx, role, req.ServiceAccountToken.Reveal())
 	} else {
 		err = s.findIdentity(ctx)
 	}
@@ -91,7 +91,7 @@ func (p *Provider) ask(ctx context.Context, h host, req *plugin.Request) (auth p
 // role returns the role to take in the pod's name; "" means that the node's
 // identity is used. An annotation that is present decides, even if it is empty.
 func (p *Provider) role(req *plugin.Request) string {
-	if req.ServiceAccountToken == "" {
+	if req.ServiceAccountToken.IsZero() {
 		return ""
 	}
 	role, annotated := req.ServiceAccountAnnotations[RoleAnnotation]

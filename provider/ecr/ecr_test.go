@@ -101,7 +101,7 @@ func checkServed(t testing.TB, resp *plugin.Response, key string) {
 	if resp.CacheKeyType != plugin.CacheRegistry {
 		t.Errorf("got cacheKeyType %q", resp.CacheKeyType)
 	}
-	want := map[string]plugin.AuthConfig{key: {Username: "AWS", Password: "open-sesame"}}
+	want := map[string]plugin.AuthConfig{key: {Username: "AWS", Password: plugin.NewSecret("open-sesame")}}
 	if !cmp.Equal(resp.Auth, want) {
 		t.Errorf("got other credentials, or under another key than %q", key)
 	}
@@ -352,7 +352,7 @@ func TestPassword(t *testing.T) {
 			case tt.want == "" && err != nil:
 				t.Errorf("%s, %s: %v", name, host, err)
 			case tt.want == "":
-				if got := string(resp.Auth[host].Password); got != "open:sesame" {
+				if got := resp.Auth[host].Password.Reveal(); got != "open:sesame" {
 					t.Errorf("%s, %s: got another password", name, host)
 				}
 			case err == nil || !strings.Contains(err.Error(), "the answer is unusable: "+tt.want):

@@ -28,7 +28,7 @@ func tokenFor(t testing.TB, subject string) plugin.Secret {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return plugin.Secret("e30." + base64.RawURLEncoding.EncodeToString(claims) + "." + canary.Token)
+	return plugin.NewSecret("e30." + base64.RawURLEncoding.EncodeToString(claims) + "." + canary.Token)
 }
 
 // asPod adds a service account to a request.
@@ -63,7 +63,7 @@ func TestRole(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cloud := newCloud(t)
 			cloud.Set(func(s *testcloud.AWSState) {
-				s.WebIdentityToken, s.RoleARN = string(tt.req.ServiceAccountToken), tt.role
+				s.WebIdentityToken, s.RoleARN = tt.req.ServiceAccountToken.Reveal(), tt.role
 			})
 			checkServed(t, mustGet(t, ecr.Options{DefaultRoleARN: tt.defaultRole}, tt.req), privateHost)
 			key := testcloud.AWSKeyInstance
@@ -88,7 +88,7 @@ func TestAssumeRequest(t *testing.T) {
 	got := cloud.Requests()[0]
 	want := url.Values{
 		"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleArn": {role},
-		"RoleSessionName": {"team-a_builder"}, "WebIdentityToken": {string(req.ServiceAccountToken)},
+		"RoleSessionName": {"team-a_builder"}, "WebIdentityToken": {req.ServiceAccountToken.Reveal()},
 	}
 	if !cmp.Equal(want, got.Form()) {
 		t.Error("the form is another one")
@@ -144,7 +144,7 @@ func TestSessionName(t *testing.T) {
 		}
 	}
 	req := asPod(t, image(privateHost), annotated(role))
-	req.ServiceAccountToken = canary.Token
+	req.ServiceAccountToken = plugin.NewSecret(canary.Token)
 	cloud.Reset()
 	mustGet(t, ecr.Options{}, req)
 	if got := cloud.Requests()[0].Form().Get("RoleSessionName"); got != "ecr-credential-provider" {
@@ -163,7 +163,7 @@ func TestAssumeFails(t *testing.T) {
 	refusal := func(status int, code, message string) testcloud.Fault {
 		return testcloud.Fault{Status: status, Times: -1, Body: testcloud.AWSErrorXML(code, message)}
 	}
-	token := string(tokenFor(t, "system:serviceaccount:team-a:builder"))
+	token := tokenFor(t, "system:serviceaccount:team-a:builder").Reveal()
 	for name, tt := range map[string]struct {
 		fault    testcloud.Fault
 		want     string

@@ -104,7 +104,7 @@ func decodeToken(token *string) (plugin.AuthConfig, error) {
 	if !found || password == "" {
 		return plugin.AuthConfig{}, answerError("the authorization token holds no password")
 	}
-	return plugin.AuthConfig{Username: user, Password: plugin.Secret(password)}, nil
+	return plugin.AuthConfig{Username: user, Password: plugin.NewSecret(password)}, nil
 }
 
 // cacheDuration is half of what is left of the credentials' life, in whole

@@ -41,15 +41,15 @@ func TestDockercfg(t *testing.T) {
 		want     map[string]plugin.AuthConfig
 	}{
 		"user and password": {`{"https://gcr.io":{"username":"u","password":"open-sesame","email":"e"}}`,
-			map[string]plugin.AuthConfig{"https://gcr.io": {Username: "u", Password: "open-sesame"}}},
+			map[string]plugin.AuthConfig{"https://gcr.io": {Username: "u", Password: plugin.NewSecret("open-sesame")}}},
 		"auth wins": {`{"a.example":{"username":"x","password":"y","auth":"dTpvcGVuLXNlc2FtZQ=="}}`,
-			map[string]plugin.AuthConfig{"a.example": {Username: "u", Password: "open-sesame"}}},
+			map[string]plugin.AuthConfig{"a.example": {Username: "u", Password: plugin.NewSecret("open-sesame")}}},
 		"auth not padded": {`{"a.example":{"auth":"dTpvcGVuLXNlc2FtZQ"}}`,
-			map[string]plugin.AuthConfig{"a.example": {Username: "u", Password: "open-sesame"}}},
+			map[string]plugin.AuthConfig{"a.example": {Username: "u", Password: plugin.NewSecret("open-sesame")}}},
 		"auth in lines": {`{"a.example":{"auth":"dTpvcGVu\nLXNlc2FtZQ=="}}`,
-			map[string]plugin.AuthConfig{"a.example": {Username: "u", Password: "open-sesame"}}},
+			map[string]plugin.AuthConfig{"a.example": {Username: "u", Password: plugin.NewSecret("open-sesame")}}},
 		"two": {`{"a.example":{"username":"u","password":"open-sesame"},"b.example":{}}`,
-			map[string]plugin.AuthConfig{"a.example": {Username: "u", Password: "open-sesame"}, "b.example": {}}},
+			map[string]plugin.AuthConfig{"a.example": {Username: "u", Password: plugin.NewSecret("open-sesame")}, "b.example": {}}},
 		"empty": {`{}`, map[string]plugin.AuthConfig{}},
 	} {
 		for _, flow := range []string{gcr.FlowDockercfg, gcr.FlowDockercfgURL} {

@@ -99,7 +99,7 @@ func withClaims(err error, token plugin.Secret) error {
 	if !errors.As(err, &failed) || !isRefusal(failed.Status) {
 		return err
 	}
-	claims, parseErr := jwt.Parse(string(token))
+	claims, parseErr := jwt.Parse(token.Reveal())
 	if parseErr != nil {
 		return fmt.Errorf("%w (the service-account token is not a JSON Web Token)", err)
 	}

@@ -70,7 +70,7 @@ func (w *world) provider(t testing.TB, opts gcr.Options) *gcr.Provider {
 // podToken is a service account's token, of which the last part is the secret.
 func podToken() plugin.Secret {
 	claims := `{"iss":"https://issuer.example","sub":"system:serviceaccount:team:app","aud":["pool"]}`
-	return plugin.Secret("e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + "." + canary.Token)
+	return plugin.NewSecret("e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + "." + canary.Token)
 }
 
 // podRequest is that of a pod, with annotations as "key=value".
@@ -106,10 +106,10 @@ func ask(t testing.TB, p *gcr.Provider, req *plugin.Request) (answer, error) {
 	}
 	got := answer{Scope: resp.CacheKeyType, Duration: resp.CacheDuration.String()}
 	for _, auth := range resp.Auth {
-		got.Password = string(auth.Password)
+		got.Password = auth.Password.Reveal()
 	}
 	for _, auth := range resp.Auth {
-		if auth.Username != "_token" || string(auth.Password) != got.Password {
+		if auth.Username != "_token" || auth.Password.Reveal() != got.Password {
 			t.Errorf("user %q, or different passwords", auth.Username)
 		}
 	}

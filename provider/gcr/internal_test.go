@@ -64,8 +64,8 @@ func checkToken(t *testing.T, text string, token accessToken, err error) {
 		}
 		return
 	}
-	if d := token.cacheable(); token.value == "" || !strings.Contains(text, string(token.value[:1])) && !strings.Contains(text, `\u`) || d < 0 || d > maxLife/2 {
-		t.Errorf("a token of %d bytes, to be kept for %v", len(token.value), d)
+	if d := token.cacheable(); token.value.IsZero() || !strings.Contains(text, token.value.Reveal()[:1]) && !strings.Contains(text, `\u`) || d < 0 || d > maxLife/2 {
+		t.Errorf("a token of %d bytes, to be kept for %v", len(token.value.Reveal()), d)
 	}
 	if _, err := plugin.EncodeResponse(&plugin.Response{
 		APIVersion: plugin.V1, CacheKeyType: plugin.CacheRegistry,

@@ -58,7 +58,7 @@ func TestWhoPulls(t *testing.T) {
 			w := newWorld(t)
 			req := podRequest("us-docker.pkg.dev/p/r/app", tt.annotations...)
 			if tt.noToken {
-				req.ServiceAccountToken = ""
+				req.ServiceAccountToken = plugin.Secret{}
 			}
 			got, err := ask(t, w.provider(t, tt.opts), req)
 			if err != nil {
@@ -98,7 +98,7 @@ func TestExchange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.Join("apis.example")
-			w.Set(func(s *testcloud.GoogleState) { s.SubjectToken, s.Audience = string(podToken()), tt.audience })
+			w.Set(func(s *testcloud.GoogleState) { s.SubjectToken, s.Audience = podToken().Reveal(), tt.audience })
 			mustAsk(t, w.provider(t, tt.opts), podRequest("gcr.io/p/app", gcr.AnnotationEnable+"=true"))
 			if len(w.Requests()) != 1 {
 				t.Fatalf("asked %q", w.Lines())
@@ -108,7 +108,7 @@ func TestExchange(t *testing.T) {
 				t.Errorf("got %s, want %s", got, want)
 			}
 			fields := r.JSON()
-			if fields["subject_token"] != string(podToken()) {
+			if fields["subject_token"] != podToken().Reveal() {
 				t.Error("subject_token is not that of the request")
 			}
 			delete(fields, "subject_token")
@@ -166,7 +166,7 @@ func TestRefusedToken(t *testing.T) {
 		want  string
 	}{
 		"the kubelet's": {podToken(), `(invalid_grant) (the token of "system:serviceaccount:team:app" has issuer "https://issuer.example" and audience "pool")`},
-		"no JWT":        {canary.Token, "(invalid_grant) (the service-account token is not a JSON Web Token)"},
+		"no JWT":        {plugin.NewSecret(canary.Token), "(invalid_grant) (the service-account token is not a JSON Web Token)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -20,7 +20,7 @@ const scope = "https://www.googleapis.com/auth/cloud-platform" // in every unive
 
 // podToken exchanges the token of the pod's service account for one of Google.
 func (p *Provider) podToken(ctx context.Context, req *plugin.Request) (accessToken, error) {
-	if req.ServiceAccountToken == "" {
+	if req.ServiceAccountToken.IsZero() {
 		return accessToken{}, errNoServiceAccount
 	}
 	token, err := p.exchange(ctx, req.ServiceAccountToken)
@@ -44,7 +44,7 @@ func (p *Provider) exchange(ctx context.Context, subject plugin.Secret) (accessT
 		"grant_type":           "urn:ietf:params:oauth:grant-type:token-exchange",
 		"requested_token_type": "urn:ietf:params:oauth:token-type:access_token",
 		"scope":                scope,
-		"subject_token":        string(subject),
+		"subject_token":        subject.Reveal(),
 		"subject_token_type":   "urn:ietf:params:oauth:token-type:jwt",
 	})
 	if err != nil {
@@ -70,7 +70,7 @@ func (p *Provider) impersonate(ctx context.Context, as accessToken, account stri
 	if err != nil {
 		return accessToken{}, err
 	}
-	call.Header.Set("Authorization", "Bearer "+string(as.value))
+	call.Header.Set("Authorization", "Bearer "+as.value.Reveal())
 	answer, err := p.client().Do(ctx, call)
 	if err != nil {
 		return accessToken{}, err

@@ -84,5 +84,5 @@ func newToken(value string, life time.Duration) (accessToken, error) {
 	if value == "" || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return accessToken{}, errNoToken
 	}
-	return accessToken{plugin.Secret(value), life}, nil
+	return accessToken{plugin.NewSecret(value), life}, nil
 }

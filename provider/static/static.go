@@ -133,8 +133,8 @@ func (p *Provider) read() (plugin.AuthConfig, error) {
 	if files[0].Exposed {
 		p.opts.Log.Warn("others may read or change the password: chmod o-rw it", "file", files[0].Path)
 	}
-	auth := plugin.AuthConfig{Username: p.opts.Username, Password: plugin.Secret(line(files[0].Data))}
-	if auth.Password == "" {
+	auth := plugin.AuthConfig{Username: p.opts.Username, Password: plugin.NewSecret(line(files[0].Data))}
+	if auth.Password.IsZero() {
 		return plugin.AuthConfig{}, fmt.Errorf("read %q: it is empty; write the password into it", files[0].Path)
 	}
 	if len(files) == 1 {

@@ -74,8 +74,8 @@ func TestHosts(t *testing.T) {
 		if resp.CacheKeyType != plugin.CacheRegistry || *resp.CacheDuration != time.Hour {
 			t.Errorf("%s: cache %s for %v", tt.image, resp.CacheKeyType, *resp.CacheDuration)
 		}
-		want := plugin.AuthConfig{Username: "u", Password: canary.Password}
-		if tt.key == "" && len(resp.Auth) > 0 || tt.key != "" && (len(resp.Auth) != 1 || resp.Auth[tt.key] != want) {
+		want := plugin.AuthConfig{Username: "u", Password: plugin.NewSecret(canary.Password)}
+		if tt.key == "" && len(resp.Auth) > 0 || tt.key != "" && (len(resp.Auth) != 1 || !resp.Auth[tt.key].Equal(want)) {
 			t.Errorf("%s, %q: %d credentials, or others than wanted", tt.image, tt.hosts, len(resp.Auth))
 		}
 	}
@@ -86,11 +86,11 @@ func TestFiles(t *testing.T) {
 		name, user, password string // as in the files
 		want                 plugin.AuthConfig
 	}{
-		{"plain", "u", canary.Password, plugin.AuthConfig{Username: "u", Password: canary.Password}},
-		{"line ends", "u\n", canary.Password + "\n", plugin.AuthConfig{Username: "u", Password: canary.Password}},
-		{"of Windows", "u\r\n", canary.Password + "\r\n", plugin.AuthConfig{Username: "u", Password: canary.Password}},
-		{"one line end alone", "u", canary.Password + "\n\n", plugin.AuthConfig{Username: "u", Password: canary.Password + "\n"}},
-		{"blanks", " u ", " " + canary.Password + "\t", plugin.AuthConfig{Username: " u ", Password: " " + canary.Password + "\t"}},
+		{"plain", "u", canary.Password, plugin.AuthConfig{Username: "u", Password: plugin.NewSecret(canary.Password)}},
+		{"line ends", "u\n", canary.Password + "\n", plugin.AuthConfig{Username: "u", Password: plugin.NewSecret(canary.Password)}},
+		{"of Windows", "u\r\n", canary.Password + "\r\n", plugin.AuthConfig{Username: "u", Password: plugin.NewSecret(canary.Password)}},
+		{"one line end alone", "u", canary.Password + "\n\n", plugin.AuthConfig{Username: "u", Password: plugin.NewSecret(canary.Password + "\n")}},
+		{"blanks", " u ", " " + canary.Password + "\t", plugin.AuthConfig{Username: " u ", Password: plugin.NewSecret(" " + canary.Password + "\t")}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestFiles(t *testing.T) {
 			} {
 				opts.Hosts = []string{"r.example"}
 				resp, err := ask(t, opts, "r.example/app")
-				if err != nil || resp.Auth["r.example"] != tt.want || *resp.CacheDuration != 0 {
+				if err != nil || !resp.Auth["r.example"].Equal(tt.want) || *resp.CacheDuration != 0 {
 					t.Errorf("%s: error %v, or another credential than wanted", name, err)
 				}
 			}

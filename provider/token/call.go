@@ -45,7 +45,7 @@ func (p *Provider) trade(ctx context.Context, v values) (credential, error) {
 	if err != nil {
 		return cred, fmt.Errorf("%s: %s: %w", step, p.exchange.base, err)
 	}
-	if cred.secret == string(v.req.ServiceAccountToken) {
+	if cred.secret == v.req.ServiceAccountToken.Reveal() {
 		p.log.Warn("the endpoint gave the service-account token itself, which a kubelet refuses unless cacheType is Token", "registry", v.registry)
 	}
 	return cred, nil

@@ -139,7 +139,7 @@ type values struct {
 func (v values) get(p part) (string, error) {
 	switch p.name {
 	case "token":
-		return string(v.req.ServiceAccountToken), nil
+		return v.req.ServiceAccountToken.Reveal(), nil
 	case "image":
 		return v.registry + "/" + v.repository, nil
 	case "registry":

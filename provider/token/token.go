@@ -170,14 +170,14 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 		p.log.Warn("no credentials: the registry is not among those that are configured", "registry", registry)
 		return none(), nil
 	}
-	if req.ServiceAccountToken == "" {
+	if req.ServiceAccountToken.IsZero() {
 		if p.optional {
 			p.log.Info("no credentials: the request has no service-account token", "registry", registry)
 			return none(), nil
 		}
 		return nil, fmt.Errorf("%s: %w", registry, missingToken(req.APIVersion))
 	}
-	id, err := p.identify(string(req.ServiceAccountToken))
+	id, err := p.identify(req.ServiceAccountToken.Reveal())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", registry, err)
 	}
@@ -189,7 +189,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	return &plugin.Response{
 		CacheKeyType:  p.cacheKeyType,
 		CacheDuration: p.lifetime(cred.expires),
-		Auth:          map[string]plugin.AuthConfig{registry: {Username: cred.username, Password: plugin.Secret(cred.secret)}},
+		Auth:          map[string]plugin.AuthConfig{registry: {Username: cred.username, Password: plugin.NewSecret(cred.secret)}},
 	}, nil
 }
 
@@ -201,7 +201,7 @@ type credential struct {
 }
 
 func (p *Provider) credential(ctx context.Context, v values) (credential, error) {
-	cred := credential{secret: string(v.req.ServiceAccountToken), expires: v.claims.Expires}
+	cred := credential{secret: v.req.ServiceAccountToken.Reveal(), expires: v.claims.Expires}
 	if p.username != nil {
 		username, err := p.username.expand(v, asIs)
 		if err == nil {

@@ -49,7 +49,7 @@ func jwtOf(first string, claims map[string]any) string {
 func request(token string, annotations map[string]string) *plugin.Request {
 	return &plugin.Request{
 		APIVersion: plugin.V1, Image: "registry.example/team/app",
-		ServiceAccountToken: plugin.Secret(token), ServiceAccountAnnotations: annotations,
+		ServiceAccountToken: plugin.NewSecret(token), ServiceAccountAnnotations: annotations,
 	}
 }
 
@@ -85,7 +85,7 @@ func get(t *testing.T, p *Provider, req *plugin.Request) (outcome, error) {
 	}
 	o := outcome{Cache: *resp.CacheDuration, Scope: resp.CacheKeyType}
 	for key, auth := range resp.Auth {
-		o.Key, o.Username, o.Password = key, auth.Username, string(auth.Password)
+		o.Key, o.Username, o.Password = key, auth.Username, auth.Password.Reveal()
 	}
 	return o, nil
 }

@@ -17,7 +17,7 @@ func main() {
 		return &plugin.Response{
 			CacheKeyType:  plugin.CacheRegistry,
 			CacheDuration: new(10 * time.Minute),
-			Auth:          map[string]plugin.AuthConfig{"registry.example": {Username: "ci", Password: "open-sesame"}},
+			Auth:          map[string]plugin.AuthConfig{"registry.example": {Username: "ci", Password: plugin.NewSecret("open-sesame")}},
 		}, nil
 	}))
 }
