@@ -4,40 +4,14 @@
 package regcred
 
 import (
-	"fmt"
 	"maps"
-	"math"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
-
-// question is what a lookup asks for.
-type question struct {
-	name     string // normalised repository, or the host of a registry lookup
-	registry string // name up to the first slash, port included
-	at       match.Location
-}
-
-func newQuestion(req Request) (question, error) {
-	name, err := req.name()
-	if err != nil {
-		return question{}, err
-	}
-	if len(name) > math.MaxUint16 {
-		return question{}, fmt.Errorf("image of %d bytes: longer than a cache key can be", len(name))
-	}
-	at, err := match.ParseLocation(name)
-	if err != nil {
-		return question{}, err
-	}
-	registry, _, _ := strings.Cut(name, "/")
-	return question{name: name, registry: registry, at: at}, nil
-}
 
 // authEntry is one credential of an answer under its normalised auth key.
 type authEntry struct {
@@ -57,6 +31,16 @@ func compileAuth(auth map[string]plugin.AuthConfig) []authEntry {
 		entries[i] = authEntry{k.Pattern, auth[k.Raw].Username, auth[k.Raw].Password}
 	}
 	return entries
+}
+
+// cacheKey is what an answer is cached under: its scope, what that covers of
+// the image asked for, and the identity that it was given to ("" outside
+// service-account mode). The kubelet joins the last two into one string with
+// length prefixes (generateCacheKey); it has no bare hosts, whose own answers
+// must not be taken for those of their registry.
+type cacheKey struct {
+	scope          plugin.CacheKeyType
+	base, identity string
 }
 
 // answer is what one plugin run, pull secret or file gave, compiled. It is
@@ -96,6 +80,16 @@ func newAnswer(auth map[string]plugin.AuthConfig, from *origin) *answer {
 }
 
 func (a *answer) cached() bool { return !a.expires.IsZero() }
+
+func (a *answer) expired(now time.Time) bool { return now.After(a.expires) }
+
+// touch marks a as used; it writes only when there is something to change, so
+// that cores do not contend for the cache line.
+func (a *answer) touch() {
+	if !a.used.Load() {
+		a.used.Store(true)
+	}
+}
 
 // serves reports whether an answer that was given for another image may serve
 // q: its scope covers q and it has a key for it.
@@ -165,18 +159,6 @@ func insertByKey(creds []Credential, from int, c Credential) []Credential {
 		i--
 	}
 	return slices.Insert(creds, i, c)
-}
-
-// base is as much of the question as an answer of the given scope covers.
-func (q question) base(scope plugin.CacheKeyType) string {
-	switch scope {
-	case plugin.CacheRegistry:
-		return q.registry
-	case plugin.CacheGlobal:
-		return ""
-	default:
-		return q.name
-	}
 }
 
 // emptyAnswerLife bounds how long an answer without credentials is kept,

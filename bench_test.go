@@ -103,7 +103,7 @@ func BenchmarkLookupMiss(b *testing.B) {
 		if _, err := k.Lookup(ctx, Request{Image: refs[i%len(refs)]}); err != nil {
 			b.Fatal(err)
 		}
-		k.runners[i%10].cache.clear()
+		k.ring.Load().runners[i%10].cache.clear()
 		i++
 	}
 }

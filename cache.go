@@ -11,16 +11,6 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// cacheKey is what an answer is cached under: its scope, what that covers of
-// the image asked for, and the identity that it was given to ("" outside
-// service-account mode). The kubelet joins the last two into one string with
-// length prefixes (generateCacheKey); it has no bare hosts, whose own answers
-// must not be taken for those of their registry.
-type cacheKey struct {
-	scope          plugin.CacheKeyType
-	base, identity string
-}
-
 // answerCache keeps the answers of one provider, in memory alone.
 type answerCache struct {
 	max int // entries
@@ -55,16 +45,6 @@ func (c *answerCache) get(q question, identity string, now time.Time) *answer {
 		}
 	}
 	return nil
-}
-
-func (a *answer) expired(now time.Time) bool { return now.After(a.expires) }
-
-// touch marks a as used; it writes only when there is something to change, so
-// that cores do not contend for the cache line.
-func (a *answer) touch() {
-	if !a.used.Load() {
-		a.used.Store(true)
-	}
 }
 
 // put stores a and reports whether another entry was evicted for it.

@@ -50,6 +50,14 @@ type outcome struct {
 	err      error
 }
 
+// peek looks into the cache where that is all there is to a hit.
+func (r *runner) peek(q question, now time.Time) *answer {
+	if r.tokens != nil || r.host.opts.RefreshAhead > 0 {
+		return nil
+	}
+	return r.cache.get(q, "", now)
+}
+
 // answer returns an answer for q from the cache, from an exec of its own or
 // from one that is under way.
 func (r *runner) answer(ctx context.Context, q question, id *identity) outcome {
@@ -134,7 +142,7 @@ func (r *runner) expect(q question, id *identity, last *flight) cacheKey {
 // begin starts a flight, which others find if it is shared; r.mu is held. It
 // hangs on the keyring's context, not on that of the lookup.
 func (r *runner) begin(key cacheKey, q question, id *identity, shared bool) *flight {
-	ctx, cancel := context.WithCancel(r.k.ctx)
+	ctx, cancel := context.WithCancel(r.host.ctx)
 	f := &flight{key: key, image: q.name, done: make(chan struct{}), cancel: cancel, waiters: 1}
 	fly := func() {
 		defer cancel()
@@ -145,7 +153,7 @@ func (r *runner) begin(key cacheKey, q question, id *identity, shared bool) *fli
 		}
 		r.finish(f, a, err, time.Since(start))
 	}
-	if !r.k.background(fly) {
+	if !r.host.background(fly) {
 		cancel()
 		f.err = ErrClosed
 		close(f.done)
@@ -161,7 +169,7 @@ func (r *runner) begin(key cacheKey, q question, id *identity, shared bool) *fli
 func (r *runner) finish(f *flight, a *answer, err error, d time.Duration) {
 	f.answer, f.err, f.duration = a, err, d
 	if a != nil && a.cached() && r.cache.put(a) {
-		r.k.observe(Event{Kind: EventEvict, Provider: r.name, Image: f.image})
+		r.host.observe(Event{Kind: EventEvict, Provider: r.name, Image: f.image})
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -206,7 +214,7 @@ func (r *runner) leave(f *flight) {
 // refreshAhead asks the plugin in the background when a, which has just been
 // used, comes to its end. It is off unless Options.RefreshAhead is set.
 func (r *runner) refreshAhead(a *answer, q question, id *identity) {
-	ahead := r.k.opts.RefreshAhead
+	ahead := r.host.opts.RefreshAhead
 	if ahead <= 0 || id.key != "" {
 		return
 	}
@@ -237,7 +245,7 @@ const maxBackoffs = 1000
 
 // backingOff returns the failure that keeps q from being asked again just yet.
 func (r *runner) backingOff(q question, id *identity) error {
-	if r.k.opts.Backoff <= 0 || id.key != "" {
+	if r.host.opts.Backoff <= 0 || id.key != "" {
 		return nil
 	}
 	r.mu.Lock()
@@ -252,7 +260,7 @@ func (r *runner) backingOff(q question, id *identity) error {
 
 // noteBackoff remembers a failure, or that there is none any more.
 func (r *runner) noteBackoff(q question, err error) {
-	most := r.k.opts.Backoff
+	most := r.host.opts.Backoff
 	if most <= 0 || stageOf(err) == plugin.StageCanceled {
 		return
 	}

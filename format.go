@@ -35,8 +35,9 @@ func (o Options) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "{BinDir: %q}", o.
 
 // Format writes the providers of k, whatever the verb.
 func (k *Keyring) Format(f fmt.State, _ rune) {
-	names := make([]string, len(k.runners))
-	for i, r := range k.runners {
+	runners := k.ring.Load().runners
+	names := make([]string, len(runners))
+	for i, r := range runners {
 		names[i] = r.name
 	}
 	fmt.Fprintf(f, "keyring%q", names)

@@ -37,9 +37,8 @@ providers:
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts := Options{BinDir: "none", Environ: []string{"X=" + canary.Env}, InProcess: map[string]plugin.Provider{
+	opts := Options{BinDir: "none", Command: plugin.Command{Environ: []string{"X=" + canary.Env}}, InProcess: map[string]plugin.Provider{
 		"p": static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.example", "u")},
-		"q": plugin.Command{Path: "x", Args: []string{canary.Arg}},
 	}}
 	k, err := New(c, opts)
 	if err != nil {

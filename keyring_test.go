@@ -292,7 +292,7 @@ func TestProvidersRunSideBySide(t *testing.T) {
 		for i := range 3 {
 			name := fmt.Sprint("p", i)
 			in[name] = slow()
-			c.Providers = append(c.Providers, config.Provider{Name: name, MatchImages: []string{"r.io"}})
+			c.Providers = append(c.Providers, config.Provider{Name: name, MatchImages: []string{"r.io"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1})
 		}
 		k, err := New(c, Options{BinDir: "none", InProcess: in})
 		if err != nil {
@@ -313,7 +313,7 @@ func TestInProcessDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		forever := make(chan struct{})
 		deaf := plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) { <-forever; return nil, nil })
-		k, err := New(oneProvider(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": deaf}, PluginTimeout: time.Second})
+		k, err := New(oneProvider(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": deaf}, Command: plugin.Command{Timeout: time.Second}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -398,7 +398,7 @@ func TestCacheIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := len(k.runners[0].cache.entries); n != 10 || evicted != 90 {
+	if n := len(k.ring.Load().runners[0].cache.entries); n != 10 || evicted != 90 {
 		t.Errorf("%d entries, %d evicted; want 10, 90", n, evicted)
 	}
 }
@@ -414,7 +414,7 @@ func TestCacheForgetsWhatExpired(t *testing.T) {
 		}
 		time.Sleep(sweepInterval + time.Second)
 		k.Lookup(t.Context(), Request{Image: "r.example/0"})
-		if n := len(k.runners[0].cache.entries); n != 1 {
+		if n := len(k.ring.Load().runners[0].cache.entries); n != 1 {
 			t.Errorf("%d entries, want 1", n)
 		}
 	})
@@ -447,7 +447,7 @@ func TestInvalidate(t *testing.T) {
 		s.images = s.images[:1]
 		want(1, "cached")
 		k.Invalidate(first)
-		if n := len(k.runners[0].cache.entries); n != 10 {
+		if n := len(k.ring.Load().runners[0].cache.entries); n != 10 {
 			t.Errorf("%d entries are left, want the 10 of other registries", n)
 		}
 		want(2, "refused")
@@ -609,11 +609,5 @@ func TestCachedLookupAllocates(t *testing.T) {
 		}
 	}); n > 1 {
 		t.Errorf("a cached lookup allocates %v times, want 1", n)
-	}
-}
-
-func TestNewRequiresBinDir(t *testing.T) {
-	if _, err := New(&config.Config{}, Options{}); err == nil {
-		t.Error("accepted without BinDir")
 	}
 }

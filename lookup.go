@@ -17,25 +17,25 @@ import (
 // lookup is one lookup under way: its result, and the answers that stand
 // beside the attempts.
 type lookup struct {
-	k       *Keyring
+	host    *host
+	ring    *ring
 	q       question
 	res     *Result
 	answers []*answer
 }
 
-// newLookup makes room, in one allocation, for a lookup that one provider
-// answers with one credential, as most are.
-func newLookup(k *Keyring, q question) *lookup {
+// newLookup makes room, in one allocation, for the Result of a lookup that one
+// provider answers with one credential, as most are. Nothing in it leads to
+// the keyring: a caller may keep it.
+func newLookup(h *host, g *ring, q question) lookup {
 	room := &struct {
-		lookup
-		result      Result
+		Result
 		attempts    [1]Attempt
 		answers     [1]*answer
 		credentials [1]Credential
-	}{lookup: lookup{k: k, q: q}}
-	room.result = Result{Credentials: room.credentials[:0], Attempts: room.attempts[:0]}
-	room.lookup.res, room.lookup.answers = &room.result, room.answers[:0]
-	return &room.lookup
+	}{}
+	room.Result = Result{Credentials: room.credentials[:0], Attempts: room.attempts[:0]}
+	return lookup{host: h, ring: g, q: q, res: &room.Result, answers: room.answers[:0]}
 }
 
 func (l *lookup) add(a Attempt, ans *answer) {
@@ -60,10 +60,30 @@ func (l *lookup) askSecrets(secrets []PullSecret) {
 
 // askSources consults Options.Sources, each a keyring.
 func (l *lookup) askSources(ctx context.Context) {
-	for _, s := range l.k.opts.Sources {
+	for _, s := range l.host.opts.Sources {
 		from := len(l.answers)
 		l.askSource(ctx, s)
 		l.merge(from)
+	}
+}
+
+// askSource asks one source; it makes at least one attempt.
+func (l *lookup) askSource(ctx context.Context, s AuthSource) {
+	ctx, cancel := context.WithTimeout(ctx, l.host.opts.timeout())
+	defer cancel()
+	start := time.Now()
+	sets, err := s.Auths(ctx, l.q.name)
+	took := time.Since(start)
+	for _, set := range sets {
+		ans := newAnswer(set.Auths, &origin{source: set.Source})
+		l.add(Attempt{Kind: set.Source.Kind, Provider: s.Name(), Index: -1, Duration: took, Keys: ans.keys}, ans)
+	}
+	if err != nil || len(sets) == 0 {
+		a := Attempt{Kind: SourceNode, Provider: s.Name(), Index: -1, Duration: took}
+		if err != nil {
+			a.fail(failAt(StageSource, "%s: %w", s.Name(), err))
+		}
+		l.add(a, nil)
 	}
 }
 
@@ -71,11 +91,13 @@ func (l *lookup) askSources(ctx context.Context) {
 func (l *lookup) askProviders(ctx context.Context, req *Request) {
 	var buf [16]match.Hit
 	from, now, pending := len(l.answers), time.Now(), 0
-	for _, h := range l.k.index.Match(l.q.at, buf[:0]) {
-		r := l.k.runners[h.List]
-		a := Attempt{Kind: SourceProvider, Provider: r.name, Index: h.List, Pattern: l.k.patterns[h.List][h.Pattern]}
-		ans := r.peek(l.q, now)
-		if ans != nil {
+	for _, h := range l.ring.matching(l.q, buf[:0]) {
+		r, pattern := l.ring.runners[h.List], l.ring.patterns[h.List][h.Pattern]
+		a := Attempt{Kind: SourceProvider, Provider: r.name, Index: h.List, Pattern: pattern}
+		var ans *answer
+		if l.q.bare() && hasPath(pattern) {
+			a.Skipped = "the request names a registry alone, and the provider's pattern has a path: ask for an image"
+		} else if ans = r.peek(l.q, now); ans != nil {
 			a.record(outcome{answer: ans, cache: CacheHit}, now)
 		} else {
 			pending++
@@ -88,26 +110,18 @@ func (l *lookup) askProviders(ctx context.Context, req *Request) {
 	l.merge(from)
 }
 
-// peek looks into the cache where that is all there is to a hit.
-func (r *runner) peek(q question, now time.Time) *answer {
-	if r.tokens != nil || r.k.opts.RefreshAhead > 0 {
-		return nil
-	}
-	return r.cache.get(q, "", now)
-}
-
 // askPending asks those providers whose answer is not there yet, side by
 // side, so that three of them take the time of one.
 func (l *lookup) askPending(ctx context.Context, from, pending int, req *Request) {
-	own := *req // the caller's copy stays on its stack
+	all, own := *l, *req // what the caller has of them stays on its stack
 	var wg sync.WaitGroup
 	for i := from; i < len(l.answers); i++ {
 		switch {
-		case l.answers[i] != nil:
+		case l.answers[i] != nil || l.res.Attempts[i].Skipped != "":
 		case pending == 1:
-			l.askProvider(ctx, i, &own)
+			all.askProvider(ctx, i, &own)
 		default:
-			wg.Go(func() { l.askProvider(ctx, i, &own) })
+			wg.Go(func() { all.askProvider(ctx, i, &own) })
 		}
 	}
 	wg.Wait()
@@ -116,8 +130,8 @@ func (l *lookup) askPending(ctx context.Context, from, pending int, req *Request
 // askProvider asks the provider of attempt i and records what came of it.
 func (l *lookup) askProvider(ctx context.Context, i int, req *Request) {
 	a := &l.res.Attempts[i]
-	r := l.k.runners[a.Index]
-	idCtx, cancel := context.WithTimeout(ctx, l.k.opts.timeout())
+	r := l.ring.runners[a.Index]
+	idCtx, cancel := context.WithTimeout(ctx, l.host.opts.timeout())
 	id, skipped, err := r.identify(idCtx, req)
 	cancel()
 	a.Identity = id.who
@@ -162,7 +176,7 @@ func (l *lookup) verdict(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("credentials for %s: %w", l.q.name, err)
 	}
-	if l.k.ctx.Err() != nil {
+	if l.host.ended() {
 		return ErrClosed
 	}
 	var failed []Attempt

@@ -10,15 +10,6 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Stages of a lookup beside those of an exec.
-const (
-	StageServiceAccount plugin.Stage = "serviceAccount" // the service account could not be read, or its annotations are too large
-	StageToken          plugin.Stage = "token"          // no token could be had for it
-	StageEchoedToken    plugin.Stage = "echoedToken"    // the answer's password is the token, which only cacheType Token allows
-	StageSource         plugin.Stage = "source"         // a pull secret or docker config file could not be read or parsed
-	StageBackoff        plugin.Stage = "backoff"        // not run, because it failed a moment ago (Options.Backoff)
-)
-
 // Result is what a lookup found.
 type Result struct {
 	// Credentials in the order in which a kubelet would try them: each once,
@@ -154,28 +145,4 @@ func (e *LookupError) Unwrap() []error {
 		errs[i] = a.Err
 	}
 	return errs
-}
-
-// EventKind says what an [Event] reports.
-type EventKind string
-
-const (
-	EventExec       EventKind = "exec"       // a plugin ran; Duration and, if it failed, Stage and Err are set
-	EventToken      EventKind = "token"      // a service-account token was requested; Err is set if that failed
-	EventCacheHit   EventKind = "cacheHit"   // a lookup was answered from the cache
-	EventCacheMiss  EventKind = "cacheMiss"  // a lookup ran the plugin
-	EventCoalesced  EventKind = "coalesced"  // a lookup was served by somebody else's exec
-	EventFailure    EventKind = "failure"    // an attempt failed, at whatever stage
-	EventInvalidate EventKind = "invalidate" // a cached answer was dropped because a registry refused it
-	EventEvict      EventKind = "evict"      // a cached answer was dropped for want of room
-)
-
-// Event is what an Observer receives. It holds no secret.
-type Event struct {
-	Kind     EventKind
-	Provider string // the provider, or the name of the source
-	Image    string // what was looked up; "" for EventToken and EventInvalidate
-	Duration time.Duration
-	Stage    plugin.Stage
-	Err      error
 }

@@ -84,26 +84,6 @@ func (s *PullSecret) attempt() (a Attempt, ans *answer, ok bool) {
 	return a, ans, true
 }
 
-// askSource asks one source; it makes at least one attempt.
-func (l *lookup) askSource(ctx context.Context, s AuthSource) {
-	ctx, cancel := context.WithTimeout(ctx, l.k.opts.timeout())
-	defer cancel()
-	start := time.Now()
-	sets, err := s.Auths(ctx, l.q.name)
-	took := time.Since(start)
-	for _, set := range sets {
-		ans := newAnswer(set.Auths, &origin{source: set.Source})
-		l.add(Attempt{Kind: set.Source.Kind, Provider: s.Name(), Index: -1, Duration: took, Keys: ans.keys}, ans)
-	}
-	if err != nil || len(sets) == 0 {
-		a := Attempt{Kind: SourceNode, Provider: s.Name(), Index: -1, Duration: took}
-		if err != nil {
-			a.fail(failAt(StageSource, "%s: %w", s.Name(), err))
-		}
-		l.add(a, nil)
-	}
-}
-
 // NodePaths are the directories in which a kubelet looks for docker config
 // files, in this order, and then /. Empty ones are left out.
 type NodePaths struct {

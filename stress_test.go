@@ -142,7 +142,7 @@ func weather(t *testing.T, rnd *rand.Rand) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.runners[0].provider = s // without the deadline, after which Close does not wait
+	k.ring.Load().runners[0].provider = s // without the deadline, after which Close does not wait
 	closes := rnd.IntN(3) == 0
 	var wg sync.WaitGroup
 	for i := range 150 {
@@ -155,7 +155,7 @@ func weather(t *testing.T, rnd *rand.Rand) {
 			gust(t, k, s, req, patience, closes)
 		})
 	}
-	r := k.runners[0]
+	r := k.ring.Load().runners[0]
 	if closes {
 		time.Sleep(4 * longestRun)
 		k.Close()
@@ -182,7 +182,7 @@ func TestCoalesceFlightThatWasLeft(t *testing.T) {
 		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
 		k := newScripted(t, s, nil, nil)
 		defer k.Close()
-		k.runners[0].provider = plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+		k.ring.Load().runners[0].provider = plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 			resp, err := s.GetCredentials(ctx, req)
 			if err != nil {
 				time.Sleep(time.Second / 4) // as long as a plugin may take to die
@@ -249,7 +249,7 @@ func gust(t *testing.T, k *Keyring, s *storm, req Request, patience time.Duratio
 		if _, err := fmt.Sscanf(c.Username, "%s %s %t %q %q", &g.image, &g.scope, &g.cached, &g.whom, &g.pod); err != nil {
 			t.Fatal(err)
 		}
-		perPod := k.runners[0].tokens != nil && k.runners[0].tokens.CacheType == config.CachePerToken
+		perPod := k.ring.Load().runners[0].tokens != nil && k.ring.Load().runners[0].tokens.CacheType == config.CachePerToken
 		if err := g.check(c, req, perPod, begin); err != nil {
 			t.Errorf("%s for %+v got a credential of %v: %v", asked, req.Pod, g, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/plugin"
 )
 
 // session is an open keyring, and what it was opened with.
@@ -51,11 +52,9 @@ func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*session, error)
 func (a *app) newSession(ctx context.Context, cfg *config.Config, o *node.Origin, l *lookupFlags) (*session, error) {
 	s := &session{cfg: cfg, origin: o}
 	opts := regcred.Options{
-		BinDir:        o.BinDir,
-		Logger:        a.logger(),
-		Environ:       o.Environ,
-		Dir:           o.Dir,
-		PluginTimeout: a.timeout,
+		BinDir:  o.BinDir,
+		Logger:  a.logger(),
+		Command: plugin.Command{Environ: o.Environ, Dir: o.Dir, Timeout: a.timeout},
 	}
 	var err error
 	if l.pod.given() || l.serviceAccount.given() {

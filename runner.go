@@ -5,9 +5,8 @@ package regcred
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,13 +18,14 @@ import (
 // runner is one provider at work: its plugin, its cache and the execs that
 // are under way.
 type runner struct {
-	k        *Keyring
-	name     string
-	def      *time.Duration          // defaultCacheDuration
-	tokens   *config.TokenAttributes // nil outside service-account mode
-	provider plugin.Provider
-	cache    *answerCache
-	from     *origin // of answers that belong to nobody
+	host       *host
+	name       string
+	entry      config.Provider         // a copy of its own
+	tokens     *config.TokenAttributes // of entry; nil outside service-account mode
+	executable executable              // as it was when the runner was made
+	provider   plugin.Provider
+	cache      *answerCache
+	from       *origin // of answers that belong to nobody
 
 	mu      sync.Mutex
 	flights map[cacheKey]*flight
@@ -33,28 +33,51 @@ type runner struct {
 	backoff map[string]backoff  // by image
 }
 
-func newRunner(k *Keyring, p *config.Provider) *runner {
-	return &runner{
-		k:        k,
-		name:     p.Name,
-		def:      p.DefaultCacheDuration,
-		tokens:   p.TokenAttributes,
-		provider: k.pluginFor(p),
-		cache:    newAnswerCache(k.opts.maxCacheEntries()),
-		from:     &origin{p.Name, Source{Kind: SourceProvider}},
-		flights:  map[cacheKey]*flight{},
-		backoff:  map[string]backoff{},
+func newRunner(h *host, p *config.Provider) *runner {
+	r := &runner{
+		host:       h,
+		name:       p.Name,
+		entry:      copyOf(p),
+		executable: executableOf(h, p.Name),
+		cache:      newAnswerCache(h.opts.maxCacheEntries()),
+		from:       &origin{p.Name, Source{Kind: SourceProvider}},
+		flights:    map[cacheKey]*flight{},
+		backoff:    map[string]backoff{},
 	}
+	r.tokens = r.entry.TokenAttributes
+	r.provider = pluginFor(h, &r.entry)
+	return r
+}
+
+// copyOf copies an entry with all that it points to, so that what the caller
+// changes in it is seen by [Keyring.Reload].
+func copyOf(p *config.Provider) config.Provider {
+	c := *p
+	c.MatchImages, c.Args, c.Env = slices.Clone(p.MatchImages), slices.Clone(p.Args), slices.Clone(p.Env)
+	if p.DefaultCacheDuration != nil {
+		c.DefaultCacheDuration = new(*p.DefaultCacheDuration)
+	}
+	if p.TokenAttributes != nil {
+		t := *p.TokenAttributes
+		if t.RequireServiceAccount != nil {
+			t.RequireServiceAccount = new(*t.RequireServiceAccount)
+		}
+		t.RequiredServiceAccountAnnotationKeys = slices.Clone(t.RequiredServiceAccountAnnotationKeys)
+		t.OptionalServiceAccountAnnotationKeys = slices.Clone(t.OptionalServiceAccountAnnotationKeys)
+		c.TokenAttributes = &t
+	}
+	return c
 }
 
 // pluginFor returns what answers for p: a provider of this process, or the
 // executable of that name.
-func (k *Keyring) pluginFor(p *config.Provider) plugin.Provider {
-	if in := k.opts.InProcess[p.Name]; in != nil {
-		return inProcess{in, p.Name, k.opts.timeout()}
+func pluginFor(h *host, p *config.Provider) plugin.Provider {
+	if in := h.opts.InProcess[p.Name]; in != nil {
+		return inProcess{in, p.Name, h.opts.timeout()}
 	}
-	c := p.Command(k.opts.BinDir)
-	c.Environ, c.Dir, c.Timeout = k.opts.Environ, k.opts.Dir, k.opts.timeout()
+	c, template := p.Command(h.opts.BinDir), &h.opts.Command
+	c.Environ, c.Dir, c.Timeout = template.Environ, template.Dir, template.Timeout
+	c.MaxOutput, c.Grace = template.MaxOutput, template.Grace
 	return c
 }
 
@@ -76,7 +99,7 @@ func (p inProcess) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 func (r *runner) exec(ctx context.Context, q question, id *identity) (*answer, error) {
 	token, err := id.token, error(nil)
 	if token.IsZero() && id.mint != nil {
-		ctx, cancel := context.WithTimeout(ctx, r.k.opts.timeout())
+		ctx, cancel := context.WithTimeout(ctx, r.host.opts.timeout())
 		token, err = id.mint(ctx)
 		cancel()
 		if err != nil {
@@ -97,7 +120,7 @@ func (r *runner) exec(ctx context.Context, q question, id *identity) (*answer, e
 	a := newAnswer(resp.Auth, id.from)
 	a.key = cacheKey{resp.CacheKeyType, q.base(resp.CacheKeyType), id.key}
 	a.stderr, a.stored = stderr, time.Now()
-	if d := lifetime(resp, r.def); d > 0 {
+	if d := lifetime(resp, r.entry.DefaultCacheDuration); d > 0 {
 		a.expires = a.stored.Add(d)
 		a.generation = rand.Uint64() | 1
 	}
@@ -108,7 +131,7 @@ func (r *runner) exec(ctx context.Context, q question, id *identity) (*answer, e
 func (r *runner) run(ctx context.Context, req *plugin.Request) (*plugin.Response, string, error) {
 	start := time.Now()
 	resp, stderr, err := ask(ctx, r.provider, req)
-	r.k.observe(Event{Kind: EventExec, Provider: r.name, Image: req.Image, Duration: time.Since(start), Stage: stageOf(err), Err: err})
+	r.host.observe(Event{Kind: EventExec, Provider: r.name, Image: req.Image, Duration: time.Since(start), Stage: stageOf(err), Err: err})
 	return resp, stderr, err
 }
 
@@ -138,32 +161,4 @@ func (r *runner) check(resp *plugin.Response, token plugin.Secret) error {
 		return failAt(plugin.StageCacheKeyType, "cacheKeyType %q is none of Image, Registry, Global", excerpt.Value(string(resp.CacheKeyType)))
 	}
 	return nil
-}
-
-// stageOf returns the stage at which an error arose; "" for nil.
-func stageOf(err error) plugin.Stage {
-	var exec *plugin.ExecError
-	var staged *stageError
-	switch {
-	case err == nil:
-		return ""
-	case errors.As(err, &staged):
-		return staged.stage
-	case errors.As(err, &exec):
-		return exec.Stage
-	case errors.Is(err, context.DeadlineExceeded):
-		return plugin.StageTimeout
-	case errors.Is(err, context.Canceled):
-		return plugin.StageCanceled
-	}
-	return plugin.StageExec
-}
-
-// providerError says which provider failed, if err does not.
-func providerError(name string, err error) error {
-	var exec *plugin.ExecError
-	if errors.As(err, &exec) {
-		return err
-	}
-	return fmt.Errorf("provider %q: %w", name, err)
 }

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/plugin"
+)
+
+// identity is on whose behalf a provider is asked. The zero value is nobody:
+// a provider without tokenAttributes, or a pod without service account.
+type identity struct {
+	key         string // what keeps the answers of identities apart; "" for nobody
+	annotations map[string]string
+	from        *origin
+	who         *Identity // for the Attempt; nil for nobody
+
+	token plugin.Secret                                // if it is at hand
+	mint  func(context.Context) (plugin.Secret, error) // else how to get it; nil for nobody
+}
+
+// identify finds out on whose behalf r's provider is asked. A reason in
+// skipped means that it is not asked at all. What is known of the identity is
+// in id.who in any case.
+func (r *runner) identify(ctx context.Context, req *Request) (id identity, skipped string, err error) {
+	if r.tokens == nil {
+		return identity{from: r.from}, "", nil
+	}
+	if !req.Token.IsZero() {
+		return r.heldIdentity(req)
+	}
+	pod := req.Pod
+	if pod == nil || pod.ServiceAccount == "" {
+		if r.requiresAccount() {
+			return id, "the provider requires a service account, and the request names none", nil
+		}
+		return identity{from: r.from}, "", nil
+	}
+	ref := ObjectRef{Namespace: pod.Namespace, Name: pod.ServiceAccount}
+	id.who = &Identity{ServiceAccount: ref, Audience: r.tokens.ServiceAccountTokenAudience}
+	account, err := r.readAccount(ctx, pod)
+	if err != nil {
+		return id, "", err
+	}
+	id.who.ServiceAccount.UID = account.UID
+	if id.annotations = r.selectAnnotations(account.Annotations, id.who); id.who.Missing != "" {
+		// kubelet: skipped without a word, though its documentation calls it an error.
+		return id, fmt.Sprintf("service account %s/%s lacks the required annotation %q", pod.Namespace, pod.ServiceAccount, id.who.Missing), nil
+	}
+	return id, "", r.bePod(ctx, &id, pod)
+}
+
+func (r *runner) requiresAccount() bool {
+	return r.tokens.RequireServiceAccount != nil && *r.tokens.RequireServiceAccount
+}
+
+func (r *runner) readAccount(ctx context.Context, pod *Pod) (*ServiceAccount, error) {
+	if r.host.opts.ServiceAccounts == nil {
+		return nil, failAt(StageServiceAccount, "service account %s/%s: no access to service accounts is configured here", pod.Namespace, pod.ServiceAccount)
+	}
+	account, err := r.host.opts.ServiceAccounts.GetServiceAccount(ctx, pod.Namespace, pod.ServiceAccount)
+	if err == nil && account == nil {
+		err = errors.New("neither an account nor an error")
+	}
+	if err != nil {
+		return nil, failAt(StageServiceAccount, "service account %s/%s: %w", pod.Namespace, pod.ServiceAccount, err)
+	}
+	return account, nil
+}
+
+// selectAnnotations returns those that the configuration lists, and tells who
+// which there are; a required one that is missing ends it.
+func (r *runner) selectAnnotations(all map[string]string, who *Identity) map[string]string {
+	selected := map[string]string{}
+	for _, key := range r.tokens.RequiredServiceAccountAnnotationKeys {
+		v, ok := all[key]
+		if !ok {
+			who.Missing = key
+			return nil
+		}
+		selected[key] = v
+	}
+	for _, key := range r.tokens.OptionalServiceAccountAnnotationKeys {
+		if v, ok := all[key]; ok {
+			selected[key] = v
+		} else {
+			who.Absent = append(who.Absent, key)
+		}
+	}
+	who.Annotations = slices.Sorted(maps.Keys(selected))
+	return selected
+}
+
+// bePod makes id that of a pod's service account. With cacheType
+// ServiceAccount no token is needed to look into the cache, so none is minted
+// until a plugin runs; the kubelet mints one first in any case.
+func (r *runner) bePod(ctx context.Context, id *identity, pod *Pod) (err error) {
+	ref := id.who.ServiceAccount
+	id.from = r.originFor(&ref)
+	mint := func(ctx context.Context) (plugin.Secret, error) { return r.requestToken(ctx, pod, ref.UID) }
+	if r.tokens.CacheType != config.CachePerToken {
+		id.mint = mint
+		id.key, err = identityKey(&ref, id.annotations)
+		return err
+	}
+	id.who.Token = TokenRequested
+	if id.token, err = mint(ctx); err != nil {
+		return err
+	}
+	id.key, err = identityKey(&ref, id.annotations, "token", tokenHash(id.token))
+	return err
+}
+
+// heldIdentity is the identity of a token that the caller brought along.
+func (r *runner) heldIdentity(req *Request) (id identity, skipped string, err error) {
+	id = identity{token: req.Token, from: r.from, who: &Identity{Audience: r.tokens.ServiceAccountTokenAudience, Token: TokenGiven}}
+	if id.annotations = r.selectAnnotations(req.Annotations, id.who); id.who.Missing != "" {
+		return id, fmt.Sprintf("the request lacks the required annotation %q", id.who.Missing), nil
+	}
+	var ref ObjectRef
+	if req.Pod != nil {
+		ref = ObjectRef{Namespace: req.Pod.Namespace, Name: req.Pod.ServiceAccount}
+		id.who.ServiceAccount = ref
+		id.from = r.originFor(&ref)
+	}
+	id.key, err = identityKey(&ref, id.annotations, "token", tokenHash(req.Token))
+	return id, "", err
+}
+
+func (r *runner) originFor(account *ObjectRef) *origin {
+	return &origin{r.name, Source{Kind: SourceProvider, ServiceAccount: account}}
+}
+
+func (r *runner) requestToken(ctx context.Context, pod *Pod, uid string) (plugin.Secret, error) {
+	token, err := r.host.opts.ServiceAccounts.RequestToken(ctx, TokenRequest{
+		Namespace: pod.Namespace, ServiceAccount: pod.ServiceAccount, ServiceAccountUID: uid,
+		PodName: pod.Name, PodUID: pod.UID,
+		Audience: r.tokens.ServiceAccountTokenAudience,
+	})
+	r.host.observe(Event{Kind: EventToken, Provider: r.name, Err: err})
+	if err == nil && token.IsZero() {
+		err = errors.New("the API server returned an empty token")
+	}
+	if err != nil {
+		return plugin.Secret{}, failAt(StageToken, "token for service account %s/%s, audience %q: %w",
+			pod.Namespace, pod.ServiceAccount, r.tokens.ServiceAccountTokenAudience, err)
+	}
+	return token, nil
+}
+
+func tokenHash(token plugin.Secret) string {
+	sum := sha256.Sum256([]byte(token.Reveal()))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// identityKey is what tells identities apart: the service account, the
+// selected annotations with their keys sorted, and what else counts. Lengths
+// stand before the fields, so that no two identities collide.
+//
+// kubelet: the lengths have 16 bits, and the whole is in turn a field of the
+// cache key, so that a service account with longer annotations makes the
+// provider fail (the API allows 256 KiB in all). The layout is the kubelet's
+// (generateServiceAccountCacheKey), so that both fail at the same length.
+func identityKey(ref *ObjectRef, annotations map[string]string, more ...string) (string, error) {
+	var b []byte
+	add := func(s string) {
+		b = binary.BigEndian.AppendUint16(b, uint16(len(s)))
+		b = append(b, s...)
+	}
+	add(ref.Namespace)
+	add(ref.Name)
+	add(ref.UID)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(annotations)))
+	for _, k := range slices.Sorted(maps.Keys(annotations)) {
+		add(k)
+		add(annotations[k])
+	}
+	for _, s := range more {
+		add(s)
+	}
+	if len(b) > math.MaxUint16 {
+		return "", failAt(StageServiceAccount, "the selected annotations and the name of the service account make a cache key of %d bytes; a kubelet fails over %d", len(b), math.MaxUint16)
+	}
+	return string(b), nil
+}

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/plugin"
+)
+
+// two is a configuration of two providers, each for its own registry.
+func two() *config.Config {
+	entry := func(name, pattern string) config.Provider {
+		return config.Provider{Name: name, MatchImages: []string{pattern}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1,
+			Env: []config.EnvVar{{Name: testPlugin, Value: plugin.NewSecret("new")}}}
+	}
+	return &config.Config{Providers: []config.Provider{entry("a", "a.example"), entry("b", "b.example")}}
+}
+
+// counted makes a keyring of two, whose execs it counts by provider.
+func counted(t *testing.T, opts Options) (*Keyring, map[string]*atomic.Int32) {
+	t.Helper()
+	execs := map[string]*atomic.Int32{"a": {}, "b": {}, "c": {}}
+	opts.Observer = func(e Event) {
+		if e.Kind == EventExec {
+			execs[e.Provider].Add(1)
+		}
+	}
+	k, err := New(two(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { k.Close() })
+	return k, execs
+}
+
+// Eight goroutines look up 100,000 times in all while the configuration is
+// replaced by others, good and bad.
+func TestReloadUnderLoad(t *testing.T) {
+	in := map[string]plugin.Provider{"a": answerFor("a"), "b": answerFor("b")}
+	k, execs := counted(t, Options{BinDir: "none", InProcess: in})
+	var lookups, changed atomic.Int32
+	stop := make(chan struct{})
+	var reloads, load sync.WaitGroup
+	reloads.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			c := two()
+			if i%3 == 1 { // b changes, and back again
+				c.Providers[1].Args = []plugin.Secret{plugin.NewSecret("--other")}
+			}
+			if err := k.Reload(c); err != nil {
+				t.Error(err)
+			}
+			changed.Add(1)
+			c = two()
+			c.Providers[0].APIVersion = "bad"
+			if err := k.Reload(c); err == nil {
+				t.Error("a bad configuration is accepted")
+			}
+		}
+	})
+	for n := range 8 {
+		load.Go(func() {
+			for i := range 100_000 / 8 {
+				host := []string{"a.example", "b.example"}[(n+i)%2]
+				res, err := k.Lookup(t.Context(), Request{Image: host + "/app"})
+				if err != nil || len(res.Credentials) != 1 || res.Credentials[0].Username != host[:1] {
+					t.Errorf("%s: %v, %v", host, res, err)
+					return
+				}
+				lookups.Add(1)
+			}
+		})
+	}
+	load.Wait()
+	close(stop)
+	reloads.Wait()
+	if n := execs["a"].Load(); n != 1 {
+		t.Errorf("the unchanged provider ran %d times, want once", n)
+	}
+	if lookups.Load() != 100_000 || changed.Load() < 3 {
+		t.Errorf("%d lookups during %d reloads", lookups.Load(), changed.Load())
+	}
+}
+
+func TestReload(t *testing.T) {
+	dir := testBinDir(t, "a", "b", "c")
+	k, execs := counted(t, Options{BinDir: dir, Command: plugin.Command{Environ: testEnviron()}})
+	look := func() string {
+		t.Helper()
+		var said []string
+		for _, host := range []string{"a.example", "b.example", "c.example"} {
+			res, err := k.Lookup(t.Context(), Request{Image: host + "/app"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range res.Attempts {
+				said = append(said, fmt.Sprint(a.Provider, a.Index, " ", a.Cache, " ", strings.TrimSpace(res.Credentials[0].Username)))
+			}
+		}
+		return strings.Join(said, ", ")
+	}
+	reload := func(change func(c *config.Config)) error {
+		c := two()
+		change(c)
+		return k.Reload(c)
+	}
+	edited := two() // which the program goes on to change
+	for _, step := range []struct {
+		name   string
+		change func() error
+		want   string
+	}{
+		{"cold", func() error { return nil }, "a0 miss , b1 miss "},
+		{"the same", func() error { return k.Reload(two()) }, "a0 hit , b1 hit "},
+		{"another order", func() error {
+			return reload(func(c *config.Config) { c.Providers[0], c.Providers[1] = c.Providers[1], c.Providers[0] })
+		}, "a1 hit , b0 hit "},
+		{"one entry", func() error {
+			return reload(func(c *config.Config) { c.Providers[1].Args = []plugin.Secret{plugin.NewSecret("x")} })
+		}, "a0 hit , b1 miss x"},
+		{"the same list, changed", func() error {
+			err := k.Reload(edited)
+			edited.Providers[0].Env[0].Value = plugin.NewSecret("old-and-broken")
+			edited.Providers[0].Env[0].Value = plugin.NewSecret("new")
+			edited.Providers[0].Args = []plugin.Secret{plugin.NewSecret("y")}
+			return errors.Join(err, k.Reload(edited))
+		}, "a0 miss y, b1 miss "},
+		{"without it, and another", func() error {
+			return reload(func(c *config.Config) { c.Providers[0].Name, c.Providers[0].MatchImages = "c", []string{"c.example"} })
+		}, "b1 hit , c0 miss "},
+		{"back again", func() error { return k.Reload(two()) }, "a0 miss , b1 hit "},
+	} {
+		if err := step.change(); err != nil {
+			t.Fatal(step.name, err)
+		}
+		if got := look(); got != step.want {
+			t.Errorf("%s: got %q, want %q", step.name, got, step.want)
+		}
+	}
+
+	before := execs["a"].Load()
+	for name, c := range map[string]*config.Config{
+		"nil":         nil,
+		"a bad name":  {Providers: []config.Provider{{Name: "../a", MatchImages: []string{"a.example"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1}}},
+		"no versions": {Providers: []config.Provider{{Name: "a", MatchImages: []string{"a.example"}, DefaultCacheDuration: new(time.Hour)}}},
+	} {
+		if err := k.Reload(c); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+		if got := look(); got != "a0 hit , b1 hit " || execs["a"].Load() != before {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+	k.Close()
+	if err := k.Reload(two()); !errors.Is(err, ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// An executable that is replaced is another one, also under the same name.
+func TestReloadBinary(t *testing.T) {
+	dir, other := testBinDir(t, "a", "b"), t.TempDir()
+	k, execs := counted(t, Options{BinDir: dir, Command: plugin.Command{Environ: testEnviron()}})
+	look := func(image string) {
+		t.Helper()
+		if _, err := k.Lookup(t.Context(), Request{Image: image}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look("a.example/x")
+	look("b.example/x")
+	self, err := os.ReadFile(filepath.Join(dir, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(other, "a")
+	if err := os.WriteFile(copied, self, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(copied, filepath.Join(dir, "a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Reload(two()); err != nil {
+		t.Fatal(err)
+	}
+	look("a.example/x")
+	look("b.example/x")
+	if a, b := execs["a"].Load(), execs["b"].Load(); a != 2 || b != 1 {
+		t.Errorf("%d and %d execs, want 2 of the one that was replaced and 1 of the other", a, b)
+	}
+	if err := os.Chtimes(filepath.Join(dir, "a"), time.Time{}, time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Reload(two()); err != nil {
+		t.Fatal(err)
+	}
+	if look("a.example/x"); execs["a"].Load() != 3 {
+		t.Error("one that was written in place keeps its answers")
+	}
+}
+
+// A lookup that is under way ends with the configuration that it began with.
+func TestReloadDuringALookup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
+			time.Sleep(time.Second)
+			return &plugin.Response{CacheKeyType: plugin.CacheGlobal, Auth: users("a.example", "u")}, nil
+		})
+		k, _ := counted(t, Options{BinDir: "none", InProcess: map[string]plugin.Provider{"a": slow}})
+		done := make(chan error)
+		go func() {
+			_, err := k.Lookup(t.Context(), Request{Image: "a.example/x"})
+			done <- err
+		}()
+		time.Sleep(time.Millisecond)
+		c := two()
+		c.Providers = c.Providers[1:]
+		if err := k.Reload(c); err != nil {
+			t.Error(err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if res, err := k.Lookup(t.Context(), Request{Image: "a.example/x"}); err != nil || len(res.Attempts) != 0 {
+			t.Errorf("afterwards: %v, %v", res, err)
+		}
+	})
+}
+
+// What a caller keeps of a Result does not keep the keyring.
+func TestResultLeavesTheKeyring(t *testing.T) {
+	var kept []Credential
+	var results []*Result
+	gone := func() weak.Pointer[Keyring] {
+		k, err := New(two(), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"a": answerFor("a"), "b": answerFor("b")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Close()
+		res, err := k.Lookup(t.Context(), Request{Image: "a.example/x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, results = res.Credentials, append(results, res)
+		return weak.Make(k)
+	}()
+	for range 10 {
+		if runtime.GC(); gone.Value() == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond) // what ended has to be swept
+	}
+	if gone.Value() != nil {
+		t.Error("the keyring is still there")
+	}
+	runtime.KeepAlive(kept)
+	runtime.KeepAlive(results)
+}
+
+func TestNewRefuses(t *testing.T) {
+	in := map[string]plugin.Provider{"a": answerFor("a"), "b": answerFor("b")}
+	badName, badPattern, noDefault := two(), two(), two()
+	badName.Providers[1].Name = "../../../bin/sh"
+	badPattern.Providers[0].MatchImages = []string{"a:b:c"}
+	noDefault.Providers[0].DefaultCacheDuration = nil
+	for name, tt := range map[string]struct {
+		c    *config.Config
+		opts Options
+		want string
+	}{
+		"nil":                    {nil, Options{BinDir: "d"}, "keyring: there is no configuration: it is nil"},
+		"a name that is a path":  {badName, Options{BinDir: "d"}, "keyring: providers[1].name: must be a file name in the kubelet's --image-credential-provider-bin-dir, without slashes: \"../../../bin/sh\""},
+		"a pattern":              {badPattern, Options{BinDir: "d"}, "keyring: providers[0].matchImages[0]: not a pattern that a kubelet takes: what follows the first colon of the host is not a port: \"a:b:c\""},
+		"no duration":            {noDefault, Options{BinDir: "d"}, "keyring: providers[0].defaultCacheDuration: missing: "},
+		"no BinDir":              {two(), Options{}, `keyring: Options.BinDir is required: provider "a" is an executable`},
+		"no BinDir for one":      {two(), Options{InProcess: map[string]plugin.Provider{"a": answerFor("a")}}, `keyring: Options.BinDir is required: provider "b" is an executable`},
+		"none needed":            {two(), Options{InProcess: in}, ""},
+		"no provider, no file":   {&config.Config{}, Options{}, ""},
+		"in process, misspelled": {two(), Options{BinDir: "d", InProcess: map[string]plugin.Provider{"A": answerFor("a")}}, `keyring: Options.InProcess: "A" is no provider of the configuration`},
+		"a template with a path": {two(), Options{BinDir: "d", Command: plugin.Command{Path: "/bin/sh"}}, "keyring: Options.Command: Path, Name, Args, Env and APIVersion are the configuration's to say: leave them empty"},
+		"a template with args":   {two(), Options{BinDir: "d", Command: plugin.Command{Args: []string{"-c"}}}, "keyring: Options.Command: "},
+	} {
+		k, err := New(tt.c, tt.opts)
+		if got := fmt.Sprint(err); tt.want == "" && err != nil || !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%s: got %s, want %s", name, got, tt.want)
+		}
+		if err == nil {
+			k.Close()
+		}
+	}
+	_, err := New(badName, Options{BinDir: "d"})
+	if fe, ok := errors.AsType[*config.FieldError](err); !ok || fe.Path != "providers[1].name" {
+		t.Errorf("the cause is not to be had: %v", err)
+	}
+}
+
+// Options.Command is how plugins are run.
+func TestCommandTemplate(t *testing.T) {
+	work := t.TempDir()
+	k, err := New(two(), Options{BinDir: testBinDir(t, "a", "b"),
+		Command: plugin.Command{Dir: work, Environ: append(testEnviron(), "REGION=here"), MaxOutput: 10, Timeout: time.Minute, Grace: time.Second}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	res, err := k.Lookup(t.Context(), Request{Image: "a.example/x"})
+	if err == nil || res.Attempts[0].Stage != plugin.StageOutput {
+		t.Errorf("got %v at stage %q, want a failure of the answer's length", err, res.Attempts[0].Stage)
+	}
+	want := plugin.Command{Path: filepath.Join("bin", "a"), Name: "a", Args: []string{}, APIVersion: plugin.V1, Env: []string{testPlugin + "=new"},
+		Dir: work, Environ: []string{"A=B"}, MaxOutput: 10, Timeout: time.Hour, Grace: time.Second}
+	h := newHost(Options{BinDir: "bin", Command: plugin.Command{Dir: work, Environ: []string{"A=B"}, MaxOutput: 10, Timeout: time.Hour, Grace: time.Second}})
+	if diff := cmp.Diff(plugin.Provider(want), pluginFor(h, &two().Providers[0])); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// A provider whose pattern has a path is not passed over in silence.
+func TestRegistryAgainstPaths(t *testing.T) {
+	c := two()
+	c.Providers[0].MatchImages = []string{"other.example/x", "r.example/team", "r.example/b", "*.example/z"}
+	c.Providers[1].MatchImages = []string{"r.example/team", "r.example"}
+	third := c.Providers[0]
+	third.Name, third.MatchImages = "c", []string{"s.example", "r.example:5000/x"}
+	c.Providers = append(c.Providers, third)
+	in := map[string]plugin.Provider{"a": answerFor("a"), "b": answerFor("b"), "c": answerFor("c")}
+	k, err := New(c, Options{InProcess: in})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	for registry, want := range map[string]string{
+		"r.example":      "a0 r.example/team skipped, b1 r.example",
+		"x.example":      "a0 *.example/z skipped",
+		"r.example:5000": "c2 r.example:5000/x skipped",
+		"s.example":      "a0 *.example/z skipped, c2 s.example",
+		"other.io":       "",
+	} {
+		res, err := k.Lookup(t.Context(), Request{Registry: registry})
+		if err != nil {
+			t.Fatal(registry, err)
+		}
+		var said []string
+		for _, a := range res.Attempts {
+			s := fmt.Sprint(a.Provider, a.Index, " ", a.Pattern)
+			if a.Skipped != "" {
+				s += " skipped"
+			}
+			if (a.Skipped == "") != (a.Matched == 1) {
+				t.Errorf("%s: %d credentials of %s", registry, a.Matched, s)
+			}
+			said = append(said, s)
+		}
+		if got := strings.Join(said, ", "); got != want {
+			t.Errorf("%s: got %q, want %q", registry, got, want)
+		}
+	}
+	if res, err := k.Lookup(t.Context(), Request{Image: "r.example/other"}); err != nil || len(res.Attempts) != 1 {
+		t.Errorf("an image: %v, %v", res, err)
+	}
+}

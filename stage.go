@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/regcred/regcred/plugin"
+)
+
+// ErrClosed is returned by lookups after [Keyring.Close].
+var ErrClosed = errors.New("the keyring is closed")
+
+// Stages of a lookup beside those of an exec.
+const (
+	StageServiceAccount plugin.Stage = "serviceAccount" // the service account could not be read, or its annotations are too large
+	StageToken          plugin.Stage = "token"          // no token could be had for it
+	StageEchoedToken    plugin.Stage = "echoedToken"    // the answer's password is the token, which only cacheType Token allows
+	StageSource         plugin.Stage = "source"         // a pull secret or docker config file could not be read or parsed
+	StageBackoff        plugin.Stage = "backoff"        // not run, because it failed a moment ago (Options.Backoff)
+)
+
+// stageError is a failure before or after the exec, with its stage.
+type stageError struct {
+	stage plugin.Stage
+	err   error
+}
+
+func (e *stageError) Error() string { return e.err.Error() }
+func (e *stageError) Unwrap() error { return e.err }
+
+func failAt(stage plugin.Stage, format string, args ...any) error {
+	return &stageError{stage, fmt.Errorf(format, args...)}
+}
+
+// stageOf returns the stage at which an error arose; "" for nil.
+func stageOf(err error) plugin.Stage {
+	var exec *plugin.ExecError
+	var staged *stageError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &staged):
+		return staged.stage
+	case errors.As(err, &exec):
+		return exec.Stage
+	case errors.Is(err, context.DeadlineExceeded):
+		return plugin.StageTimeout
+	case errors.Is(err, context.Canceled):
+		return plugin.StageCanceled
+	}
+	return plugin.StageExec
+}
+
+// providerError says which provider failed, if err does not.
+func providerError(name string, err error) error {
+	var exec *plugin.ExecError
+	if errors.As(err, &exec) {
+		return err
+	}
+	return fmt.Errorf("provider %q: %w", name, err)
+}
