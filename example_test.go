@@ -268,6 +268,49 @@ func ExampleOptions_observer() {
 	// no credentials for registry.example/team/app: plugin "team-credential-provider": exec: the token endpoint answers 429
 }
 
+// A program that runs long takes over a new configuration without a pause.
+func ExampleKeyring_Reload() {
+	cfg, err := config.Load("testdata/library/credential-providers.yaml")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	keyring, err := regcred.New(cfg, regcred.Options{InProcess: map[string]plugin.Provider{
+		"team-credential-provider":   plugin.ProviderFunc(askTeam),
+		"tenant-credential-provider": plugin.ProviderFunc(askTenants),
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer keyring.Close()
+	pull := func() {
+		result, err := keyring.Lookup(context.Background(), regcred.Request{Image: "registry.example/team/app"})
+		if err == nil {
+			fmt.Println(result.Attempts[0].Provider, result.Attempts[0].Cache)
+		}
+	}
+
+	pull()
+	changed, err := config.Load("testdata/library/credential-providers.yaml")
+	if err == nil {
+		err = keyring.Reload(changed) // which changes nothing if it is bad
+	}
+	fmt.Println("reloaded:", err)
+	pull()
+
+	bad := *cfg
+	bad.Providers = nil
+	fmt.Println("a bad one:", keyring.Reload(&bad) != nil)
+	pull()
+	// Output:
+	// team-credential-provider miss
+	// reloaded: <nil>
+	// team-credential-provider hit
+	// a bad one: true
+	// team-credential-provider hit
+}
+
 func ExampleOptions_inProcess() {
 	cfg, err := config.Load("testdata/library/credential-providers.yaml")
 	if err != nil {

@@ -195,6 +195,24 @@ func TestNodeDockerConfig(t *testing.T) {
 	})
 }
 
+// A caller that gives up leaves nothing behind for the others.
+func TestNodeDockerConfigCanceled(t *testing.T) {
+	root := t.TempDir()
+	data := `{"auths":{"r.io":{"username":"u","password":"` + canary.Password + `"}}}`
+	if err := os.WriteFile(filepath.Join(root, "config.json"), []byte(data), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := NodeDockerConfig(NodePaths{RootDir: root})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Auths(ctx, "r.io/x"); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+	if sets, err := s.Auths(t.Context(), "r.io/x"); err != nil || len(sets) != 1 {
+		t.Errorf("the next one: %d sets, %v", len(sets), err)
+	}
+}
+
 func TestBrokenSourceIsNoAnonymousPull(t *testing.T) {
 	root := t.TempDir()
 	if err := os.Mkdir(filepath.Join(root, "config.json"), 0o700); err != nil {
@@ -202,7 +220,7 @@ func TestBrokenSourceIsNoAnonymousPull(t *testing.T) {
 	}
 	k := keyringOf(t, Options{Sources: []AuthSource{NodeDockerConfig(NodePaths{RootDir: root})}})
 	_, err := k.Lookup(t.Context(), Request{Image: "r.io/x"})
-	want := "no credentials for r.io/x: node docker config: " + filepath.Join(root, "config.json") + ": not a regular file"
+	want := "no credentials for r.io/x: node docker config: " + filepath.Join(root, "config.json") + ": it is a directory, not a regular file"
 	if fmt.Sprint(err) != want {
 		t.Errorf("error %v\nwant  %s", err, want)
 	}

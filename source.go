@@ -7,14 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/regcred/regcred/dockerconfig"
+	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -116,21 +115,24 @@ const (
 
 func (n *nodeConfig) Name() string { return nodeConfigSource }
 
-func (n *nodeConfig) Auths(context.Context, string) ([]AuthSet, error) {
+func (n *nodeConfig) Auths(ctx context.Context, _ string) ([]AuthSet, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if now := time.Now(); now.After(n.next) {
-		n.set, n.err = n.read()
-		n.next = now.Add(nodeConfigLife)
+		set, err := n.read(ctx)
+		if ctx.Err() != nil {
+			return nil, ctx.Err() // which says nothing about the files
+		}
+		n.set, n.err, n.next = set, err, now.Add(nodeConfigLife)
 	}
 	return n.set, n.err
 }
 
 // read returns the first valid file, and what was wrong with those before it.
-func (n *nodeConfig) read() ([]AuthSet, error) {
+func (n *nodeConfig) read(ctx context.Context) ([]AuthSet, error) {
 	var errs []error
 	for _, c := range n.candidates() {
-		data, err := readRegular(c.path, maxDockerConfig)
+		data, err := regularfile.Read(ctx, c.path, maxDockerConfig)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -139,7 +141,7 @@ func (n *nodeConfig) read() ([]AuthSet, error) {
 			auths, err = c.parse(data)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", c.path, err))
+			errs = append(errs, fmt.Errorf("%s: %w", c.path, regularfile.Cause(err)))
 			continue
 		}
 		return []AuthSet{{Source{Kind: SourceNode, File: c.path}, auths}}, errors.Join(errs...)
@@ -169,34 +171,4 @@ func (n *nodeConfig) candidates() []configCandidate {
 	add(dockerconfig.ParseLegacy, p.Home, ".dockercfg")
 	add(dockerconfig.ParseLegacy, "/", ".dockercfg")
 	return all
-}
-
-// readRegular reads a regular file of at most most bytes.
-func readRegular(path string, most int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, pathCause(err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, pathCause(err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(data)) > most {
-		err = fmt.Errorf("more than %d bytes", most)
-	}
-	return data, err
-}
-
-// pathCause takes operation and path from an error whose reader is told the path anyway.
-func pathCause(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
 }
