@@ -8,9 +8,9 @@
 // may do no more: it GETs single service accounts, and requests tokens bound
 // to pods of its node.
 //
-//	cfg, from, err := kube.Config(kube.ConfigOptions{Environ: os.Environ()})
-//	client, err := kube.New(cfg, kube.Options{})
-//	keyring, err := regcred.New(config, regcred.Options{BinDir: dir, ServiceAccounts: client})
+//	rest, from, err := kube.Config(kube.ConfigOptions{Environ: os.Environ()})
+//	client, err := kube.New(rest, kube.Options{})
+//	keyring, err := regcred.New(cfg, regcred.Options{BinDir: dir, ServiceAccounts: client})
 //
 // It is not a general client of Kubernetes: it reads these few objects and
 // changes none.
