@@ -13,8 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
-
-	"github.com/regcred/regcred/internal/excerpt"
 )
 
 // Config is a CredentialProviderConfig: the providers of one file, or of a
@@ -160,14 +158,14 @@ func (c *Config) Position(provider int, rest ...any) Position {
 	case f == nil:
 		return Position{Path: full.String()}
 	case f.Predecessor():
-		return f.predecessorPlace(index, rest)
+		return f.predecessorPosition(index, rest)
 	}
 	return f.source.place(full)
 }
 
-// Has reports whether a field of a provider is written in its file, be it
+// has reports whether a field of a provider is written in its file, be it
 // empty or null; always false for a Config that was not loaded.
-func (c *Config) Has(provider int, rest ...any) bool {
+func (c *Config) has(provider int, rest ...any) bool {
 	f, index := c.fileOf(provider)
 	if f == nil {
 		return false
@@ -187,10 +185,9 @@ func (c *Config) fileOf(provider int) (*File, int) {
 	return c.files[i], provider - c.files[i].First
 }
 
-// problem is a FieldError about a place in a provider.
+// problem is an error about a place in a provider.
 func (c *Config) problem(provider int, value, msg string, rest ...any) *FieldError {
-	at := c.Position(provider, rest...)
-	return &FieldError{File: at.File, Line: at.Line, Column: at.Column, Path: at.Path, Value: excerpt.Value(value), Msg: msg}
+	return c.Position(provider, rest...).problem(value, msg)
 }
 
 // predecessor reports whether provider i is the predecessor's: by its file or,

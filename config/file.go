@@ -36,6 +36,34 @@ func (f *File) IsJSON() bool { return isJSON(f.Data) }
 // "kind", or its nearest parent if it is not written.
 func (f *File) Position(path ...any) Position { return f.source.place(path) }
 
+// predecessorPosition returns where something of a provider stands that rest
+// leads to in the names of today.
+func (f *File) predecessorPosition(index int, rest FieldPath) Position {
+	p := FieldPath{"providers", index}
+	switch {
+	case len(rest) == 0:
+		return f.source.place(p)
+	case rest[0] == "matchImages":
+		return f.source.place(append(p.with("imageMatchers"), rest[1:]...))
+	case rest[0] != "env":
+		return f.source.place(append(p, rest...))
+	}
+	p = p.with("extraArgs")
+	keys := f.argKeys[index]
+	if len(rest) == 1 || keys == nil {
+		return f.source.place(append(p, rest[1:]...))
+	}
+	k, ok := rest[1].(int)
+	if !ok || k >= len(keys) {
+		return f.source.place(p)
+	}
+	p = p.with(variableName(keys[k]))
+	if rest[len(rest)-1] == "value" {
+		return f.source.place(p)
+	}
+	return f.source.keyPlace(p)
+}
+
 // Format writes the name of f, whatever the verb: Data holds secrets.
 func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Name) }
 

@@ -5,10 +5,10 @@ package config
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
+	"iter"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -17,15 +17,21 @@ import (
 // maxNodeDepth bounds how far aliases and merges are followed.
 const maxNodeDepth = 32
 
+// isJSON reports whether a file is read as JSON alone.
+//
+// kubelet: a file that begins with a brace is never tried as YAML.
+func isJSON(data []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeftFunc(data, unicode.IsSpace), []byte("{"))
+}
+
 // source knows where things stand in one file. It parses the file for this
 // only when it is first asked, which is when there is something to report.
 // It is safe for concurrent use.
 type source struct {
-	name string
-	data []byte
-	root func() *yaml.Node // nil if the file cannot be parsed
-
-	lines func() [][]byte // of data, without their ends
+	name  string
+	data  []byte
+	root  func() *yaml.Node // nil if the file cannot be parsed
+	lines func() [][]byte   // of data, without their ends
 }
 
 func newSource(name string, data []byte) *source {
@@ -49,28 +55,6 @@ func parseNodes(data []byte) (root *yaml.Node) {
 		return nil
 	}
 	return doc.Content[0]
-}
-
-// documents returns how many YAML documents the file has. A kubelet reads the
-// first and ignores the others, whatever is in them. It stops counting at
-// maxProblems.
-func (s *source) documents() int {
-	if isJSON(s.data) || !bytes.Contains(s.data, []byte("---")) {
-		return 1
-	}
-	n, dec := 0, yaml.NewDecoder(bytes.NewReader(s.data))
-	for {
-		var doc yaml.Node
-		switch err := dec.Decode(&doc); {
-		case errors.Is(err, io.EOF):
-			return n
-		case err != nil:
-			return n + 1
-		}
-		if n++; n == maxProblems {
-			return n
-		}
-	}
 }
 
 // find walks down p as far as the document goes. It returns the last node
@@ -117,29 +101,27 @@ func step(n *yaml.Node, e any, depth int) (key, value *yaml.Node) {
 			return nil, n.Content[e]
 		}
 	case string:
-		if n.Kind == yaml.MappingNode {
-			return lookupField(n, e, depth)
-		}
+		return lookupField(n, e, depth)
+	case hidden:
+		return lookupField(n, string(e), depth)
 	}
 	return nil, nil
 }
 
 // lookupField finds a field of a mapping, also of one that is merged into it.
 func lookupField(n *yaml.Node, name string, depth int) (key, value *yaml.Node) {
+	if n.Kind != yaml.MappingNode {
+		return nil, nil
+	}
 	// Backwards: of a field that is set twice, the decoder keeps the last.
 	for i := len(n.Content) - 2; i >= 0; i -= 2 {
 		if k := deref(n.Content[i]); k != nil && k.Value == name && !isMergeKey(k) {
 			return n.Content[i], n.Content[i+1]
 		}
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if !isMergeKey(n.Content[i]) {
-			continue
-		}
-		for _, m := range merged(n.Content[i+1]) {
-			if k, v := step(m, name, depth+1); k != nil {
-				return k, v
-			}
+	for _, m := range merges(n) {
+		if k, v := step(m, name, depth+1); k != nil {
+			return k, v
 		}
 	}
 	return nil, nil
@@ -149,12 +131,24 @@ func isMergeKey(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.Value == "<<" && n.Tag == "!!merge"
 }
 
-// merged returns the mappings that the value of a merge key names.
-func merged(n *yaml.Node) []*yaml.Node {
-	if n.Kind == yaml.SequenceNode {
-		return n.Content
+// merges yields the mappings that are merged into one, each with its merge key.
+func merges(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
+	return func(yield func(key, mapping *yaml.Node) bool) {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if !isMergeKey(n.Content[i]) {
+				continue
+			}
+			named := n.Content[i+1 : i+2]
+			if named[0].Kind == yaml.SequenceNode {
+				named = named[0].Content
+			}
+			for _, m := range named {
+				if m = deref(m); m != nil && m.Kind == yaml.MappingNode && !yield(n.Content[i], m) {
+					return
+				}
+			}
+		}
 	}
-	return []*yaml.Node{n}
 }
 
 // deref follows aliases; nil if they do not end.

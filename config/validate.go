@@ -91,7 +91,7 @@ func (v *validation) release() {
 			continue
 		}
 		if since := configSince(f.APIVersion); k.minor < since {
-			v.list.add(f.source.fieldError(problem{path: FieldPath{"apiVersion"}, value: f.APIVersion, msg: k.unknown("this version of the file", since)}))
+			v.list.add(f.Position("apiVersion").problem(f.APIVersion, k.unknown("this version of the file", since)))
 		}
 	}
 }
@@ -99,7 +99,7 @@ func (v *validation) release() {
 // kind rejects a file of the predecessor, if a kubelet is to read it.
 func (v *validation) kind(f *File) {
 	if v.named && !v.list.full() {
-		v.list.add(f.source.fieldError(problem{path: FieldPath{"kind"}, value: f.Kind, msg: "no kubelet reads this kind; convert it with regcred convert"}))
+		v.list.add(f.Position("kind").problem(f.Kind, "no kubelet reads this kind; convert it with regcred convert"))
 	}
 }
 
@@ -123,7 +123,7 @@ func (v *validation) provider(i int, p *Provider) {
 	switch {
 	case p.TokenAttributes != nil:
 		v.tokenAttributes(i, p)
-	case v.kubelet.minor < sinceTokenAttributes && v.c.Has(i, "tokenAttributes"):
+	case v.kubelet.minor < sinceTokenAttributes && v.c.has(i, "tokenAttributes"):
 		// An unknown field is refused even if it is null.
 		v.report(i, "", v.kubelet.missingTokens(), "tokenAttributes")
 	}
@@ -224,7 +224,7 @@ func (v *validation) cacheType(i int, t TokenCacheType) {
 	want := fmt.Sprintf("%s, or %s if the plugin returns the token itself or something that lives no longer", CachePerServiceAccount, CachePerToken)
 	switch {
 	case v.kubelet.minor < sinceCacheType:
-		if t != "" || v.c.Has(i, at...) {
+		if t != "" || v.c.has(i, at...) {
 			v.report(i, string(t), v.kubelet.unknown("cacheType", sinceCacheType)+"; remove it", at...)
 		}
 	case t == "":
