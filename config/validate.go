@@ -13,13 +13,6 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Target is a kubelet that a configuration is meant for.
-// The zero value is the newest known one, 1.36, with default feature gates.
-type Target struct {
-	KubeletVersion string          // "1.33" or "v1.33.4"; "" means the newest known
-	FeatureGates   map[string]bool // gates set away from their default
-}
-
 // Validate returns what the newest known kubelet would reject: every problem
 // at once, as [*FieldError] joined with [errors.Join]; nil if it would start.
 // Of the predecessor's files, which no kubelet reads, it returns what a
@@ -90,7 +83,7 @@ func (v *validation) release() {
 			v.kind(f)
 			continue
 		}
-		if since := configSince(f.APIVersion); k.minor < since {
+		if since := since(configGroup, f.APIVersion); k.minor < since {
 			v.list.add(f.Position("apiVersion").problem(f.APIVersion, k.unknown("this version of the file", since)))
 		}
 	}
@@ -185,7 +178,7 @@ func patternProblem(pattern string, err error) string {
 }
 
 func (v *validation) apiVersion(i int, version string) {
-	since := requestSince(version)
+	since := since(protocolGroup, version)
 	switch {
 	case version == "":
 		v.report(i, "", "missing: write the version of the protocol that the plugin speaks, such as "+plugin.V1, "apiVersion")
