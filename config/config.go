@@ -17,8 +17,11 @@ import (
 
 // Config is a CredentialProviderConfig: the providers of one file, or of a
 // directory of files merged in lexical order (group kubelet.config.k8s.io,
-// KEP-2133). The predecessor's RegistryCredentialConfig becomes one too. Make
-// one with [Load]; it is read-only afterwards and safe for concurrent use.
+// KEP-2133). The predecessor's RegistryCredentialConfig becomes one too. [Load],
+// [Parse] and [ParseDir] make one; one that is put together from Providers has
+// no files, and its problems no lines. The zero value has no providers, which
+// [Config.Validate] refuses. A Config must not be changed once it is in use,
+// and is then safe for concurrent use.
 type Config struct {
 	Providers []Provider
 
@@ -66,9 +69,9 @@ func Load(path string) (*Config, error) {
 	return c.whole(errs)
 }
 
-// Parse is [Load] for one file that the caller has read already. The name
-// stands in errors and findings; nothing is opened. Data is kept, and must not
-// be changed afterwards.
+// Parse is [Load] for one file that the caller has read already, with the same
+// bounds and errors. The name stands in errors and findings; nothing is opened.
+// Data is kept, and must not be changed afterwards.
 func Parse(name string, data []byte) (*Config, error) {
 	left := room{bytes: maxConfigSize, entries: maxConfigEntries}
 	if err := left.take(name, data); err != nil {
@@ -78,8 +81,9 @@ func Parse(name string, data []byte) (*Config, error) {
 	return c.whole([]error{c.add(name, data)})
 }
 
-// ParseDir is [Load] for a directory whose files, by name, the caller has.
-// Nothing is opened; all of them are read, whatever their names end in.
+// ParseDir is [Parse] for a directory, whose files the caller has read already,
+// by their names in it. They are merged in lexical order, all of them, whatever
+// their names end in.
 func ParseDir(dir string, files map[string][]byte) (*Config, error) {
 	c := &Config{path: dir, dir: true}
 	var errs []error
@@ -120,8 +124,9 @@ func (c *Config) add(name string, data []byte) error {
 }
 
 // Hash returns "sha256:" and the hex digest that the kubelet (1.34 and later)
-// exposes as the label of kubelet_credential_provider_config_info. For a
-// Config that does not come from [Load] it is the digest of no file.
+// exposes as the label of kubelet_credential_provider_config_info: over the
+// length of each file as eight bytes, big end first, and its bytes. For a Config
+// without files it is the digest of nothing.
 func (c *Config) Hash() string {
 	h := sha256.New()
 	for _, f := range c.files {

@@ -16,13 +16,14 @@ import (
 // Validate returns what the newest known kubelet would reject: every problem
 // at once, as [*FieldError] joined with [errors.Join]; nil if it would start.
 // Of the predecessor's files, which no kubelet reads, it returns what a
-// [Keyring] cannot run. It does not look at executables: see [Config.LintBinDir].
+// [github.com/regcred/regcred.Keyring] cannot run. It does not look at
+// executables: see package [github.com/regcred/regcred/lint].
 func (c *Config) Validate() error { return c.ValidateFor(Target{}) }
 
-// ValidateFor is Validate for a certain kubelet. Of the feature gates those
+// ValidateFor is [Config.Validate] for a certain kubelet. Of the feature gates those
 // that concern credential providers count; the others are ignored, so that
 // all gates of a node can be passed. A version that cannot be told is an
-// error; one that is newer than all known ones is taken for the newest. Where
+// error, and no [*FieldError]; one that is newer than all known ones is taken for the newest. Where
 // a version is given, files of the predecessor are rejected.
 func (c *Config) ValidateFor(t Target) error {
 	k, err := t.kubelet()
@@ -150,8 +151,9 @@ func (v *validation) patterns(i int, p *Provider, host string) {
 	}
 }
 
-// CheckName says what is wrong with the name of a provider, which is also that
-// of an executable; nil if nothing is.
+// CheckName says what is wrong with the name of a provider, which is also the
+// file name of its executable; nil if nothing is. The error is text for people,
+// and does not repeat the name.
 func CheckName(name string) error {
 	switch {
 	case name == "":
