@@ -71,7 +71,7 @@ func (d *wireDuration) UnmarshalJSON(b []byte) error {
 }
 
 func (wireDuration) shape() *shape {
-	return &shape{noun: `a duration in quotes, such as "12h", "10m" or "0s"`, problem: func(s string) string {
+	return &shape{noun: `a duration in quotes, such as "12h", "10m" or "0s"`, text: func(s string) string {
 		if _, err := time.ParseDuration(s); err != nil {
 			return `not a duration: write a number with a unit, such as "12h", "10m" or "0s"`
 		}

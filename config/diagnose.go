@@ -80,8 +80,8 @@ func (d *diagnosis) value(v any, want *shape, at FieldPath) {
 			return
 		}
 	case string:
-		if want.problem != nil {
-			if msg := want.problem(v); msg != "" {
+		if want.text != nil {
+			if msg := want.text(v); msg != "" {
 				d.report(at, v, msg)
 			}
 			return

@@ -39,7 +39,7 @@ func (predecessorVersion) shape() *shape { return optional(versionPredecessor) }
 
 // optional is one of some words, or left out.
 func optional(words ...string) *shape {
-	return &shape{noun: aString, problem: func(s string) string {
+	return &shape{noun: aString, text: func(s string) string {
 		if s == "" || slices.Contains(words, s) {
 			return ""
 		}
@@ -50,7 +50,7 @@ func optional(words ...string) *shape {
 // provider returns p as a [Provider]. The document caches an answer until its
 // expirationTimestamp, and without one not at all: there is no default.
 func (p predecessorProvider) provider() (out Provider, argKeys []string, err error) {
-	if msg := cmp.Or(p.Kind.shape().problem(string(p.Kind)), p.APIVersion.shape().problem(string(p.APIVersion))); msg != "" {
+	if msg := cmp.Or(p.Kind.shape().text(string(p.Kind)), p.APIVersion.shape().text(string(p.APIVersion))); msg != "" {
 		return out, nil, errors.New(msg)
 	}
 	out = Provider{

@@ -16,13 +16,13 @@ import (
 // the type that the value is decoded into, and exists to explain errors: the
 // decoder has the last word.
 type shape struct {
-	noun    string                // what it must be, for messages
-	problem func(s string) string // of a text; nil if it must not be one
-	fields  map[string]*shape     // of a mapping
-	values  *shape                // of a mapping with fields of any name
-	elem    *shape                // of a list
-	secret  bool                  // neither its values nor its unknown fields are shown
-	others  string                // what is said about unknown fields that are not shown
+	noun   string                // what it must be, for messages
+	text   func(s string) string // says what is wrong with a text; nil if it must not be one
+	fields map[string]*shape     // of a mapping
+	values *shape                // of a mapping with fields of any name
+	elem   *shape                // of a list
+	secret bool                  // neither its values nor its unknown fields are shown
+	others string                // what is said about unknown fields that are not shown
 }
 
 const (
@@ -41,7 +41,7 @@ func shapeOf(t reflect.Type) *shape {
 	}
 	switch t {
 	case reflect.TypeFor[plugin.Secret]():
-		return &shape{noun: aString, problem: anyText, secret: true}
+		return &shape{noun: aString, text: anyText, secret: true}
 	case reflect.TypeFor[EnvVar]():
 		secret := shapeOf(reflect.TypeFor[plugin.Secret]())
 		return &shape{noun: "a mapping with name and value", fields: map[string]*shape{"name": secret, "value": secret}, secret: true}
@@ -57,7 +57,7 @@ func shapeOf(t reflect.Type) *shape {
 	case reflect.Bool:
 		return &shape{noun: aBoolean}
 	}
-	return &shape{noun: aString, problem: anyText}
+	return &shape{noun: aString, text: anyText}
 }
 
 func anyText(string) string { return "" }
