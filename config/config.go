@@ -13,14 +13,15 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
-
-	"github.com/regcred/regcred/internal/excerpt"
 )
 
 // Config is a CredentialProviderConfig: the providers of one file, or of a
 // directory of files merged in lexical order (group kubelet.config.k8s.io,
-// KEP-2133). The predecessor's RegistryCredentialConfig becomes one too. Make
-// one with [Load]; it is read-only afterwards and safe for concurrent use.
+// KEP-2133). The predecessor's RegistryCredentialConfig becomes one too. [Load],
+// [Parse] and [ParseDir] make one; one that is put together from Providers has
+// no files, and its problems no lines. The zero value has no providers, which
+// [Config.Validate] refuses. A Config must not be changed once it is in use,
+// and is then safe for concurrent use.
 type Config struct {
 	Providers []Provider
 
@@ -68,9 +69,9 @@ func Load(path string) (*Config, error) {
 	return c.whole(errs)
 }
 
-// Parse is [Load] for one file that the caller has read already. The name
-// stands in errors and findings; nothing is opened. Data is kept, and must not
-// be changed afterwards.
+// Parse is [Load] for one file that the caller has read already, with the same
+// bounds and errors. The name stands in errors and findings; nothing is opened.
+// Data is kept, and must not be changed afterwards.
 func Parse(name string, data []byte) (*Config, error) {
 	left := room{bytes: maxConfigSize, entries: maxConfigEntries}
 	if err := left.take(name, data); err != nil {
@@ -80,8 +81,9 @@ func Parse(name string, data []byte) (*Config, error) {
 	return c.whole([]error{c.add(name, data)})
 }
 
-// ParseDir is [Load] for a directory whose files, by name, the caller has.
-// Nothing is opened; all of them are read, whatever their names end in.
+// ParseDir is [Parse] for a directory, whose files the caller has read already,
+// by their names in it. They are merged in lexical order, all of them, whatever
+// their names end in.
 func ParseDir(dir string, files map[string][]byte) (*Config, error) {
 	c := &Config{path: dir, dir: true}
 	var errs []error
@@ -122,8 +124,9 @@ func (c *Config) add(name string, data []byte) error {
 }
 
 // Hash returns "sha256:" and the hex digest that the kubelet (1.34 and later)
-// exposes as the label of kubelet_credential_provider_config_info. For a
-// Config that does not come from [Load] it is the digest of no file.
+// exposes as the label of kubelet_credential_provider_config_info: over the
+// length of each file as eight bytes, big end first, and its bytes. For a Config
+// without files it is the digest of nothing.
 func (c *Config) Hash() string {
 	h := sha256.New()
 	for _, f := range c.files {
@@ -160,14 +163,14 @@ func (c *Config) Position(provider int, rest ...any) Position {
 	case f == nil:
 		return Position{Path: full.String()}
 	case f.Predecessor():
-		return f.predecessorPlace(index, rest)
+		return f.predecessorPosition(index, rest)
 	}
 	return f.source.place(full)
 }
 
-// Has reports whether a field of a provider is written in its file, be it
+// has reports whether a field of a provider is written in its file, be it
 // empty or null; always false for a Config that was not loaded.
-func (c *Config) Has(provider int, rest ...any) bool {
+func (c *Config) has(provider int, rest ...any) bool {
 	f, index := c.fileOf(provider)
 	if f == nil {
 		return false
@@ -187,10 +190,9 @@ func (c *Config) fileOf(provider int) (*File, int) {
 	return c.files[i], provider - c.files[i].First
 }
 
-// problem is a FieldError about a place in a provider.
+// problem is an error about a place in a provider.
 func (c *Config) problem(provider int, value, msg string, rest ...any) *FieldError {
-	at := c.Position(provider, rest...)
-	return &FieldError{File: at.File, Line: at.Line, Column: at.Column, Path: at.Path, Value: excerpt.Value(value), Msg: msg}
+	return c.Position(provider, rest...).problem(value, msg)
 }
 
 // predecessor reports whether provider i is the predecessor's: by its file or,

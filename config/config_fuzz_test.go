@@ -72,9 +72,6 @@ func checkLoaded(t *testing.T, c *Config, data []byte) {
 			t.Errorf("provider %d is at line %d of %d", i, at.Line, lines)
 		}
 	}
-	if n := c.files[0].source.documents(); n < 0 {
-		t.Errorf("%d documents", n)
-	}
 }
 
 // checkErrors fails for errors that show secrets. A value that is shown is

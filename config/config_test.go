@@ -420,23 +420,6 @@ func TestHash(t *testing.T) {
 	}
 }
 
-func TestDocuments(t *testing.T) {
-	for content, want := range map[string]int{
-		testConfig:                            1,
-		"---\n" + testConfig:                  1,
-		testConfig + "---\nkind: Other\n":     2,
-		testConfig + "---\na: 1\n---\nb: 2\n": 3,
-		testConfig + "---\n{ [ :\n":           2,
-		testConfig + "# --- not a document\n": 1,
-		testJSON:                              1,
-		strings.Repeat("---\na: b\n", 1000):   maxProblems,
-	} {
-		if got := newSource("f", []byte(content)).documents(); got != want {
-			t.Errorf("%.40q… has %d documents, want %d", content, got, want)
-		}
-	}
-}
-
 // The places that findings about a valid configuration are reported at.
 func TestPlace(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
@@ -469,25 +452,6 @@ func TestPlace(t *testing.T) {
 		got := strings.TrimPrefix(at.String(), dir+"/") + " " + at.Path
 		if got != tt.want {
 			t.Errorf("place(%d, %v) = %s, want %s", tt.provider, tt.rest, got, tt.want)
-		}
-	}
-}
-
-func TestShapeAgreesWithTypes(t *testing.T) {
-	for _, version := range []string{V1, V1Beta1, V1Alpha1} {
-		content := strings.Replace(testConfig, V1, version, 1)
-		for field, s := range configShape(version).fields["providers"].elem.fields {
-			if strings.Contains(content, "  "+field+":") || field == "name" {
-				continue
-			}
-			if _, err := Load(writeFile(t, "f", content+"  "+field+": null\n")); err != nil {
-				t.Errorf("%s: the decoder does not know %s: %v", version, field, err)
-			}
-			for sub := range s.fields {
-				if _, err := Load(writeFile(t, "f", content+"  "+field+": {"+sub+": null}\n")); err != nil {
-					t.Errorf("%s: the decoder does not know %s.%s: %v", version, field, sub, err)
-				}
-			}
 		}
 	}
 }

@@ -4,23 +4,30 @@
 package config
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"time"
-	"unicode"
 
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
+// wireFormat is how a version writes a file.
+type wireFormat interface {
+	decode(doc []byte) (decoded, error)
+}
+
 // wireConfig is a configuration file; P is how its version writes a provider.
-type wireConfig[P any] struct {
+type wireConfig[P wireProvider] struct {
 	typeMeta
 	Providers []P `json:"providers"`
 }
 
-type wireProvider interface{ provider() (Provider, error) }
+type wireProvider interface {
+	// provider returns it as today's, and the names of its extraArgs: see extraArgs.keys.
+	provider() (p Provider, argKeys []string, err error)
+}
 
 // v1Provider is a provider in a v1 file: a Provider but for the text form of
 // the duration, which shadows the field of the embedded one.
@@ -29,30 +36,24 @@ type v1Provider struct {
 	DefaultCacheDuration *wireDuration `json:"defaultCacheDuration"`
 }
 
-// betaProvider is a provider in a v1beta1 or v1alpha1 file, where
-// tokenAttributes is an unknown field, even if it is null.
+// betaProvider is a provider in a v1beta1 or v1alpha1 file.
 type betaProvider struct {
 	v1Provider
-	TokenAttributes json.RawMessage `json:"tokenAttributes"`
+	TokenAttributes absent `json:"tokenAttributes"`
 }
 
-// What a decoder finds that the types cannot say; diagnosis says it in full.
-var (
-	errTokenAttributes = errors.New("tokenAttributes in a version that does not have it")
-	errProviderType    = errors.New("a provider of another type")
-)
-
-func (p v1Provider) provider() (Provider, error) {
+func (p v1Provider) provider() (Provider, []string, error) {
 	p.Provider.DefaultCacheDuration = (*time.Duration)(p.DefaultCacheDuration)
-	return p.Provider, nil
+	return p.Provider, nil, nil
 }
 
-func (p betaProvider) provider() (Provider, error) {
-	if p.TokenAttributes != nil {
-		return Provider{}, errTokenAttributes
-	}
-	return p.v1Provider.provider()
-}
+// absent is a field that a version does not have, not even as null.
+type absent struct{}
+
+// UnmarshalJSON always fails.
+func (absent) UnmarshalJSON([]byte) error { return errors.New("a field of another version") }
+
+func (absent) shape() *shape { return nil }
 
 // wireDuration is a duration as Kubernetes writes it: a string that
 // [time.ParseDuration] takes.
@@ -69,11 +70,20 @@ func (d *wireDuration) UnmarshalJSON(b []byte) error {
 	return err
 }
 
+func (wireDuration) shape() *shape {
+	return &shape{noun: `a duration in quotes, such as "12h", "10m" or "0s"`, text: func(s string) string {
+		if _, err := time.ParseDuration(s); err != nil {
+			return `not a duration: write a number with a unit, such as "12h", "10m" or "0s"`
+		}
+		return ""
+	}}
+}
+
 // decoded is what a file holds.
 type decoded struct {
 	typeMeta
 	providers []Provider
-	argKeys   [][]string // of the predecessor's providers: see extraArgs.keys
+	argKeys   [][]string // of each provider
 }
 
 // decodeFile decodes one file as the kubelet's strict decoder does. What the
@@ -87,27 +97,54 @@ func decodeFile(src *source) (decoded, error) {
 	var meta typeMeta
 	// kubelet: type and version are looked for without regard to case, which
 	// strict decoding then refuses.
-	if err := json.Unmarshal(doc, &meta); err != nil {
-		return decoded{}, src.diagnose(doc, meta, err)
+	cause := json.Unmarshal(doc, &meta)
+	format := meta.format()
+	if cause == nil && meta.problem() == nil {
+		d, err := format.decode(doc)
+		if err == nil && duplicates == nil {
+			d.typeMeta = meta
+			return d, nil
+		}
 	}
-	if !meta.supported() {
-		return decoded{}, src.diagnose(doc, meta, nil)
+	return decoded{}, src.diagnose(doc, meta, shapeOf(reflect.TypeOf(format)), cause)
+}
+
+// format returns how files of a type are written; as v1, if it is unknown.
+func (m typeMeta) format() wireFormat {
+	switch {
+	case m.predecessor():
+		return wireConfig[predecessorProvider]{}
+	case m.APIVersion == V1Beta1 || m.APIVersion == V1Alpha1:
+		return wireConfig[betaProvider]{}
 	}
-	d, err := decodeProviders(doc, meta)
-	if err == nil {
-		err = duplicates
+	return wireConfig[v1Provider]{}
+}
+
+// decode decodes a document into an empty w.
+func (w wireConfig[P]) decode(doc []byte) (d decoded, err error) {
+	if err := unmarshalStrict(doc, &w); err != nil {
+		return d, err
 	}
-	if err != nil {
-		return decoded{}, src.diagnose(doc, meta, err)
+	for _, from := range w.Providers {
+		p, keys, err := from.provider()
+		if err != nil {
+			return d, err
+		}
+		d.providers, d.argKeys = append(d.providers, p), append(d.argKeys, keys)
 	}
-	d.typeMeta = meta
 	return d, nil
+}
+
+// unmarshalStrict decodes JSON as the kubelet does: unknown and duplicate
+// fields are errors, and case counts.
+func unmarshalStrict(data []byte, v any) error {
+	strict, err := kjson.UnmarshalStrict(data, v)
+	return errors.Join(err, errors.Join(strict...))
 }
 
 // toJSON returns the document as JSON. Keys that occur twice in YAML are
 // reported apart, since the document can still be explained.
 func (s *source) toJSON() (doc []byte, duplicates, err error) {
-	// kubelet: a file that begins with a brace is never tried as YAML.
 	if isJSON(s.data) {
 		return s.data, nil, nil
 	}
@@ -124,40 +161,4 @@ func (s *source) toJSON() (doc []byte, duplicates, err error) {
 		return nil, nil, s.yamlError(err)
 	}
 	return doc, duplicates, nil
-}
-
-func isJSON(data []byte) bool {
-	return bytes.HasPrefix(bytes.TrimLeftFunc(data, unicode.IsSpace), []byte("{"))
-}
-
-func decodeProviders(doc []byte, meta typeMeta) (decoded, error) {
-	switch {
-	case meta.predecessor():
-		return decodePredecessor(doc)
-	case meta.APIVersion == V1:
-		return decodeWire[v1Provider](doc)
-	}
-	return decodeWire[betaProvider](doc)
-}
-
-func decodeWire[P wireProvider](doc []byte) (decoded, error) {
-	var wire wireConfig[P]
-	err := unmarshalStrict(doc, &wire)
-	if err != nil {
-		return decoded{}, err
-	}
-	providers := make([]Provider, len(wire.Providers))
-	for i, p := range wire.Providers {
-		if providers[i], err = p.provider(); err != nil {
-			return decoded{}, err
-		}
-	}
-	return decoded{providers: providers}, nil
-}
-
-// unmarshalStrict decodes JSON as the kubelet does: unknown and duplicate
-// fields are errors, and case counts.
-func unmarshalStrict(data []byte, v any) error {
-	strict, err := kjson.UnmarshalStrict(data, v)
-	return errors.Join(err, errors.Join(strict...))
 }

@@ -11,9 +11,11 @@ import (
 	"strings"
 )
 
-// FieldError is a problem at one place of a configuration.
+// FieldError is a problem at one place of a configuration. Everything that
+// [Load], [Parse], [ParseDir] and [Config.Validate] find is one, several of them
+// joined with [errors.Join]. It never holds a value of env, args or extraArgs.
 type FieldError struct {
-	File   string
+	File   string // "" for a Config that was not loaded
 	Line   int    // from 1; 0 if unknown
 	Column int    // in bytes, from 1; 0 if unknown
 	Path   string // e.g. "providers[2].matchImages[0]"
@@ -53,15 +55,6 @@ func (e *FieldError) Error() string {
 // maxProblems bounds how many problems are reported at once.
 const maxProblems = 100
 
-// problem is something wrong in one file, before its place is known.
-type problem struct {
-	path  FieldPath
-	key   bool // the field's name is meant, not its value
-	hide  bool // the field's name is not shown
-	value string
-	msg   string
-}
-
 // problems collects errors up to a bound.
 type problems struct{ errs []*FieldError }
 
@@ -87,46 +80,4 @@ func (l *problems) join() error {
 		errs[i] = err
 	}
 	return errors.Join(errs...)
-}
-
-// FieldPath leads from the top of a document to a place in it: names of fields and
-// indices of lists.
-type FieldPath []any
-
-// String is, for example, "providers[2].matchImages[0]".
-func (p FieldPath) String() string {
-	var b strings.Builder
-	for _, e := range p {
-		switch e := e.(type) {
-		case int:
-			fmt.Fprintf(&b, "[%d]", e)
-		case string:
-			if b.Len() > 0 {
-				b.WriteByte('.')
-			}
-			b.WriteString(e)
-		}
-	}
-	return b.String()
-}
-
-// with returns p with one more element, in memory of its own.
-func (p FieldPath) with(e any) FieldPath { return append(p[:len(p):len(p)], e) }
-
-// Position is where something stands in a configuration.
-type Position struct {
-	File         string
-	Line, Column int    // from 1, Column in bytes; 0 if unknown
-	Path         string // within the file
-}
-
-// String is "file:line:column", as far as it is known.
-func (p Position) String() string {
-	switch {
-	case p.File == "":
-		return p.Path
-	case p.Line == 0:
-		return p.File + ": " + p.Path
-	}
-	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
 }

@@ -4,7 +4,9 @@
 package config_test
 
 import (
+	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/regcred/regcred/config"
 )
@@ -42,4 +44,70 @@ func ExampleConfig_Validate() {
 	// testdata/wrong.yaml:6:17: providers[0].matchImages[0]: not a pattern that a kubelet takes: what follows the first colon of the host is not a port: "registry.example.com:port"
 	// testdata/wrong.yaml:7:25: providers[0].defaultCacheDuration: must not be negative: "-1h0m0s"
 	// testdata/wrong.yaml:8:15: providers[0].apiVersion: not a version of the protocol: it must be credentialprovider.kubelet.k8s.io/v1, credentialprovider.kubelet.k8s.io/v1beta1 or credentialprovider.kubelet.k8s.io/v1alpha1: "credentialprovider.kubelet.k8s.io/v2"
+}
+
+// The file is there already; the name is for errors.
+func ExampleParse() {
+	data := []byte(`apiVersion: kubelet.config.k8s.io/v1
+kind: CredentialProviderConfig
+providers:
+- name: ecr-credential-provider
+  matchImage: ["*.dkr.ecr.*.amazonaws.com"]
+`)
+	_, err := config.Parse("ConfigMap kube-system/providers", data)
+	fmt.Println(err)
+	if problem, ok := errors.AsType[*config.FieldError](err); ok {
+		fmt.Println(problem.Line, problem.Path)
+	}
+	// Output:
+	// ConfigMap kube-system/providers:5:3: providers[0].matchImage: unknown field: did you mean matchImages?
+	// 5 providers[0].matchImage
+}
+
+func ExampleParseDir() {
+	file := func(name string) []byte {
+		return []byte(`{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": [{"name": "` + name + `"}]}`)
+	}
+	c, err := config.ParseDir("providers.d", map[string][]byte{"20-gcr.json": file("gcr"), "10-ecr.json": file("ecr")})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for i, p := range c.Providers {
+		fmt.Println(p.Name, filepath.ToSlash(c.Position(i, "name").String()))
+	}
+
+	_, err = config.ParseDir("providers.d", map[string][]byte{"10-ecr.json": file("ecr"), "20-more.json": file("ecr")})
+	fmt.Println(filepath.ToSlash(err.Error()))
+	// Output:
+	// ecr providers.d/10-ecr.json:1:103
+	// gcr providers.d/20-gcr.json:1:103
+	// providers.d/20-more.json:1:103: providers[0].name: the name of another provider (providers.d/10-ecr.json:1:103); names must be unique across all files: "ecr"
+}
+
+// What the newest kubelet takes, an older one may not.
+func ExampleConfig_ValidateFor() {
+	c, err := config.Load("testdata/example.yaml")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(c.Validate())
+	fmt.Println(c.ValidateFor(config.Target{KubeletVersion: "1.32"}))
+	// Output:
+	// <nil>
+	// testdata/example.yaml:20:5: providers[1].tokenAttributes: kubelet 1.32 does not know tokenAttributes (new in 1.33)
+	// testdata/example.yaml:21:16: providers[1].tokenAttributes.cacheType: kubelet 1.32 does not know cacheType (new in 1.34); remove it: "ServiceAccount"
+}
+
+// A node with another hash in its metrics has read other bytes.
+func ExampleConfig_Hash() {
+	c, err := config.Load("testdata/example.yaml")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(c.Hash())
+	// Output:
+	// sha256:4741626e0f0189dd318bd59df26cd509e97f3f66c1f6aece0e634eeec51422f6
 }

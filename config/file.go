@@ -11,11 +11,11 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// File is one file of a [Config], as [Load] read it. It prints as its name
-// alone, and cannot be written as JSON: values of args and env in Data are
-// secrets.
+// File is one file of a [Config]. It is made by [Load], [Parse] and [ParseDir],
+// read only, and safe for concurrent use. It prints as its name alone, and
+// cannot be written as JSON: values of args and env in Data are secrets.
 type File struct {
-	Name         string // the path given to Load or, for a directory, of its entry
+	Name         string // the path or name given to Load or Parse or, for a directory, of its entry
 	Kind         string // CredentialProviderConfig, or the predecessor's, as written
 	APIVersion   string // of the file itself, e.g. "kubelet.config.k8s.io/v1"
 	Data         []byte // all of it: a second YAML document is ignored, but in here
@@ -32,9 +32,37 @@ func (f *File) Predecessor() bool { return typeMeta{Kind: f.Kind}.predecessor() 
 // IsJSON reports whether f is read as JSON alone, and not as YAML.
 func (f *File) IsJSON() bool { return isJSON(f.Data) }
 
-// Position returns where the value of a field of the document stands, such as
-// "kind", or its nearest parent if it is not written.
+// Position returns where the value at a [FieldPath] from the top of the document
+// stands, such as "kind", or its nearest parent if it is not written.
 func (f *File) Position(path ...any) Position { return f.source.place(path) }
+
+// predecessorPosition returns where something of a provider stands that rest
+// leads to in the names of today.
+func (f *File) predecessorPosition(index int, rest FieldPath) Position {
+	p := FieldPath{"providers", index}
+	switch {
+	case len(rest) == 0:
+		return f.source.place(p)
+	case rest[0] == "matchImages":
+		return f.source.place(append(p.with("imageMatchers"), rest[1:]...))
+	case rest[0] != "env":
+		return f.source.place(append(p, rest...))
+	}
+	p = p.with("extraArgs")
+	keys := f.argKeys[index]
+	if len(rest) == 1 || keys == nil {
+		return f.source.place(append(p, rest[1:]...))
+	}
+	k, ok := rest[1].(int)
+	if !ok || k >= len(keys) {
+		return f.source.place(p)
+	}
+	p = p.with(variableName(keys[k]))
+	if rest[len(rest)-1] == "value" {
+		return f.source.place(p)
+	}
+	return f.source.keyPlace(p)
+}
 
 // Format writes the name of f, whatever the verb: Data holds secrets.
 func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Name) }

@@ -4,20 +4,25 @@
 package config
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/regcred/regcred/plugin"
 )
 
-// The group, kind and versions of configuration files.
+// The kind of configuration files (KEP-2133), and their versions: V1Alpha1
+// since kubelet 1.20, V1Beta1 since 1.24, V1 since 1.26. Kubelet 1.36 reads all
+// three.
 const (
-	Group    = "kubelet.config.k8s.io"
 	Kind     = "CredentialProviderConfig"
-	V1       = Group + "/v1"
-	V1Beta1  = Group + "/v1beta1"
-	V1Alpha1 = Group + "/v1alpha1"
+	V1       = configGroup + "/v1"
+	V1Beta1  = configGroup + "/v1beta1"
+	V1Alpha1 = configGroup + "/v1alpha1"
+)
+
+// The groups of files, and of the protocol that the providers in them speak.
+const (
+	configGroup   = "kubelet.config.k8s.io"
+	protocolGroup = "credentialprovider.kubelet.k8s.io"
 )
 
 // typeMeta is what every Kubernetes document begins with.
@@ -41,52 +46,37 @@ func (m typeMeta) predecessor() bool {
 	return m.Kind == kindPredecessor || m.Kind == kindPredecessorExample
 }
 
-// supported reports whether documents of this type are read, by the kubelet
-// or, if they are of the predecessor, by us.
-func (m typeMeta) supported() bool {
-	if m.predecessor() {
-		return m.APIVersion == versionPredecessor
-	}
-	return m.Kind == Kind && slices.Contains([]string{V1, V1Beta1, V1Alpha1}, m.APIVersion)
-}
+// problem is something that is wrong with a field at the top of a document.
+type problem struct{ field, value, msg string }
 
-// problem says what is wrong with the type of a document, or returns nil.
+// problem says what is wrong with the type of a document; nil if such documents
+// are read, by the kubelet or, if they are of the predecessor, by us.
 func (m typeMeta) problem() *problem {
 	group, version, _ := strings.Cut(m.APIVersion, "/")
 	switch {
+	case m.predecessor() && m.APIVersion == "":
+		return &problem{"apiVersion", "", "missing: write apiVersion: " + versionPredecessor}
+	case m.predecessor() && m.APIVersion != versionPredecessor:
+		return &problem{"apiVersion", m.APIVersion,
+			"not a version of " + m.Kind + ": it must be " + versionPredecessor + ", without a group (files of a kubelet are of kind " + Kind + ")"}
 	case m.predecessor():
-		return m.predecessorProblem()
+		return nil
 	case m.Kind == kindPredecessorProvider:
-		return &problem{path: FieldPath{"kind"}, value: m.Kind, msg: "the kind of a provider, not of the file: write " + kindPredecessor + " here"}
+		return &problem{"kind", m.Kind, "the kind of a provider, not of the file: write " + kindPredecessor + " here"}
 	case strings.EqualFold(m.Kind, kindPredecessor):
-		return &problem{path: FieldPath{"kind"}, value: m.Kind, msg: "did you mean " + kindPredecessor + "? (case matters)"}
+		return &problem{"kind", m.Kind, "did you mean " + kindPredecessor + "? (case matters)"}
 	case m.Kind == "KubeletConfiguration":
-		return &problem{path: FieldPath{"kind"}, value: m.Kind,
-			msg: "the kubelet's main configuration; --image-credential-provider-config takes a file of its own, of kind " + Kind}
+		return &problem{"kind", m.Kind, "the kubelet's main configuration; --image-credential-provider-config takes a file of its own, of kind " + Kind}
 	case m.Kind == "":
-		return &problem{path: FieldPath{"kind"}, msg: "missing: write kind: " + Kind}
+		return &problem{"kind", "", "missing: write kind: " + Kind}
 	case m.Kind != Kind:
-		return &problem{path: FieldPath{"kind"}, value: m.Kind, msg: "another kind of document: it must be " + Kind}
-	case m.APIVersion == "" || group == Group && version == "":
-		return &problem{path: FieldPath{"apiVersion"}, msg: "missing or without a version: write apiVersion: " + V1}
-	case group == "credentialprovider.kubelet.k8s.io":
-		return &problem{path: FieldPath{"apiVersion"}, value: m.APIVersion,
-			msg: fmt.Sprintf("the version of a provider, not of the file: write %s here", V1)}
-	case !m.supported():
-		return &problem{path: FieldPath{"apiVersion"}, value: m.APIVersion,
-			msg: fmt.Sprintf("not supported: it must be %s, %s or %s", V1, V1Beta1, V1Alpha1)}
-	}
-	return nil
-}
-
-// predecessorProblem is [typeMeta.problem] for the predecessor's kinds.
-func (m typeMeta) predecessorProblem() *problem {
-	switch {
-	case m.APIVersion == "":
-		return &problem{path: FieldPath{"apiVersion"}, msg: "missing: write apiVersion: " + versionPredecessor}
-	case m.APIVersion != versionPredecessor:
-		return &problem{path: FieldPath{"apiVersion"}, value: m.APIVersion,
-			msg: "not a version of " + m.Kind + ": it must be " + versionPredecessor + ", without a group (files of a kubelet are of kind " + Kind + ")"}
+		return &problem{"kind", m.Kind, "another kind of document: it must be " + Kind}
+	case m.APIVersion == "" || group == configGroup && version == "":
+		return &problem{"apiVersion", "", "missing or without a version: write apiVersion: " + V1}
+	case group == protocolGroup:
+		return &problem{"apiVersion", m.APIVersion, "the version of a provider, not of the file: write " + V1 + " here"}
+	case m.APIVersion != V1 && m.APIVersion != V1Beta1 && m.APIVersion != V1Alpha1:
+		return &problem{"apiVersion", m.APIVersion, "not supported: it must be " + V1 + ", " + V1Beta1 + " or " + V1Alpha1}
 	}
 	return nil
 }

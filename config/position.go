@@ -4,232 +4,65 @@
 package config
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"sync"
-	"unicode/utf8"
+	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/regcred/regcred/internal/excerpt"
 )
 
-// maxNodeDepth bounds how far aliases and merges are followed.
-const maxNodeDepth = 32
+// FieldPath leads from the top of a document, or of a provider, to a place in
+// it: names of fields (string) and indices of lists (int, from 0). Elements of
+// another type lead nowhere.
+type FieldPath []any
 
-// source knows where things stand in one file. It parses the file for this
-// only when it is first asked, which is when there is something to report.
-// It is safe for concurrent use.
-type source struct {
-	name string
-	data []byte
-	root func() *yaml.Node // nil if the file cannot be parsed
+// hidden is a name in a [FieldPath] that may be a secret gone astray. Neither
+// it nor what follows it is shown.
+type hidden string
 
-	lines func() [][]byte // of data, without their ends
-}
-
-func newSource(name string, data []byte) *source {
-	return &source{name: name, data: data,
-		root:  sync.OnceValue(func() *yaml.Node { return parseNodes(data) }),
-		lines: sync.OnceValue(func() [][]byte { return bytes.Split(data, []byte("\n")) }),
-	}
-}
-
-// parseNodes parses the first document of a file. What this parser makes of
-// it decides nothing: without nodes, errors have no positions.
-func parseNodes(data []byte) (root *yaml.Node) {
-	// A file that the deciding parser took must not fail here.
-	defer func() {
-		if recover() != nil {
-			root = nil
-		}
-	}()
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil || len(doc.Content) == 0 {
-		return nil
-	}
-	return doc.Content[0]
-}
-
-// documents returns how many YAML documents the file has. A kubelet reads the
-// first and ignores the others, whatever is in them. It stops counting at
-// maxProblems.
-func (s *source) documents() int {
-	if isJSON(s.data) || !bytes.Contains(s.data, []byte("---")) {
-		return 1
-	}
-	n, dec := 0, yaml.NewDecoder(bytes.NewReader(s.data))
-	for {
-		var doc yaml.Node
-		switch err := dec.Decode(&doc); {
-		case errors.Is(err, io.EOF):
-			return n
-		case err != nil:
-			return n + 1
-		}
-		if n++; n == maxProblems {
-			return n
-		}
-	}
-}
-
-// find walks down p as far as the document goes. It returns the last node
-// that it reached, with its key in a mapping, and how many elements led to it.
-func (s *source) find(p FieldPath) (key, value *yaml.Node, length int) {
-	value = s.root()
-	if value == nil {
-		return nil, nil, 0
-	}
-	for i, e := range p {
-		k, v := step(value, e, 0)
-		if v == nil {
-			return key, value, i
-		}
-		key, value = k, v
-	}
-	return key, value, len(p)
-}
-
-// place returns where the value at p stands, or its nearest parent.
-func (s *source) place(p FieldPath) Position {
-	_, value, _ := s.find(p)
-	return s.locate(Position{File: s.name, Path: p.String()}, value)
-}
-
-// keyPlace returns where the last field name of p stands.
-func (s *source) keyPlace(p FieldPath) Position {
-	key, value, length := s.find(p)
-	if length == len(p) && key != nil {
-		value = key
-	}
-	return s.locate(Position{File: s.name, Path: p.String()}, value)
-}
-
-// step returns the child of a node, and for a mapping its key.
-func step(n *yaml.Node, e any, depth int) (key, value *yaml.Node) {
-	n = deref(n)
-	if n == nil || depth > maxNodeDepth {
-		return nil, nil
-	}
-	switch e := e.(type) {
-	case int:
-		if n.Kind == yaml.SequenceNode && e < len(n.Content) {
-			return nil, n.Content[e]
-		}
-	case string:
-		if n.Kind == yaml.MappingNode {
-			return lookupField(n, e, depth)
-		}
-	}
-	return nil, nil
-}
-
-// lookupField finds a field of a mapping, also of one that is merged into it.
-func lookupField(n *yaml.Node, name string, depth int) (key, value *yaml.Node) {
-	// Backwards: of a field that is set twice, the decoder keeps the last.
-	for i := len(n.Content) - 2; i >= 0; i -= 2 {
-		if k := deref(n.Content[i]); k != nil && k.Value == name && !isMergeKey(k) {
-			return n.Content[i], n.Content[i+1]
-		}
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if !isMergeKey(n.Content[i]) {
-			continue
-		}
-		for _, m := range merged(n.Content[i+1]) {
-			if k, v := step(m, name, depth+1); k != nil {
-				return k, v
+// String is, for example, "providers[2].matchImages[0]".
+func (p FieldPath) String() string {
+	var b strings.Builder
+	for _, e := range p {
+		switch e := e.(type) {
+		case int:
+			fmt.Fprintf(&b, "[%d]", e)
+		case string:
+			if b.Len() > 0 {
+				b.WriteByte('.')
 			}
+			b.WriteString(e)
+		case hidden:
+			return b.String()
 		}
 	}
-	return nil, nil
+	return b.String()
 }
 
-func isMergeKey(n *yaml.Node) bool {
-	return n.Kind == yaml.ScalarNode && n.Value == "<<" && n.Tag == "!!merge"
+// with returns p with one more element, in memory of its own.
+func (p FieldPath) with(e any) FieldPath { return append(p[:len(p):len(p)], e) }
+
+// Position is where something stands in a configuration. The zero value is
+// nowhere.
+type Position struct {
+	File         string // "" for a Config that was not loaded
+	Line, Column int    // from 1, Column in bytes; 0 if unknown
+	Path         string // a [FieldPath] within the file
 }
 
-// merged returns the mappings that the value of a merge key names.
-func merged(n *yaml.Node) []*yaml.Node {
-	if n.Kind == yaml.SequenceNode {
-		return n.Content
+// String is "file:line:column", "file: path" where these are unknown, or the
+// path alone.
+func (p Position) String() string {
+	switch {
+	case p.File == "":
+		return p.Path
+	case p.Line == 0:
+		return p.File + ": " + p.Path
 	}
-	return []*yaml.Node{n}
+	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
 }
 
-// deref follows aliases; nil if they do not end.
-func deref(n *yaml.Node) *yaml.Node {
-	for range maxNodeDepth {
-		if n == nil || n.Kind != yaml.AliasNode {
-			return n
-		}
-		n = n.Alias
-	}
-	return nil
-}
-
-// locate adds the position of a node, if there is one.
-func (s *source) locate(at Position, n *yaml.Node) Position {
-	if n == nil {
-		return at
-	}
-	at.Line, at.Column = n.Line, byteColumn(s.line(n.Line), n.Column)
-	return at
-}
-
-// line returns a line of the file, counted from 1; nil if there is none.
-func (s *source) line(number int) []byte {
-	lines := s.lines()
-	if number < 1 || number > len(lines) {
-		return nil
-	}
-	return lines[number-1]
-}
-
-// byteColumn turns a column counted in characters into one counted in bytes.
-func byteColumn(line []byte, column int) int {
-	n := 0
-	for range column - 1 {
-		if n >= len(line) {
-			break
-		}
-		_, size := utf8.DecodeRune(line[n:])
-		n += size
-	}
-	return n + 1
-}
-
-// checkExpansion refuses a document whose aliases would expand to more than
-// a file may hold. The decoder bounds how many nodes they make, but not how
-// long these are, so that a few kilobytes can become gigabytes.
-func (s *source) checkExpansion() error {
-	if bytes.IndexByte(s.data, '&') < 0 || bytes.IndexByte(s.data, '*') < 0 {
-		return nil
-	}
-	n := s.root()
-	if n == nil || expandedSize(n, map[*yaml.Node]int{}, 0) <= maxConfigSize {
-		return nil
-	}
-	return &FieldError{File: s.name, Msg: fmt.Sprintf("its YAML aliases expand to more than %d MiB: write the values out", maxConfigSize>>20)}
-}
-
-// expandedSize estimates how many bytes of JSON a node becomes, at most just
-// above maxConfigSize.
-func expandedSize(n *yaml.Node, known map[*yaml.Node]int, depth int) int {
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	if n == nil || depth > 10000 {
-		return 0
-	}
-	if size, ok := known[n]; ok {
-		return size
-	}
-	known[n] = 0 // for a node that contains itself; the decoder refuses it
-	size := len(n.Value) + 2
-	for _, child := range n.Content {
-		size = min(size+expandedSize(child, known, depth+1), maxConfigSize+1)
-	}
-	known[n] = size
-	return size
+// problem is an error about what stands at p: of its value as much as may be
+// shown, and what is wrong with it.
+func (p Position) problem(value, msg string) *FieldError {
+	return &FieldError{File: p.File, Line: p.Line, Column: p.Column, Path: p.Path, Value: excerpt.Value(value), Msg: msg}
 }

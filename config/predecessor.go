@@ -5,45 +5,62 @@ package config
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/regcred/regcred/plugin"
 )
 
-// predecessorProvider is a provider in a file of the predecessor.
+// predecessorProvider is a provider in a file of the predecessor. Its own type
+// may be left out.
 type predecessorProvider struct {
-	typeMeta
-	Name          string    `json:"name"`
-	ImageMatchers []string  `json:"imageMatchers"`
-	ExtraArgs     extraArgs `json:"extraArgs"`
+	Kind          predecessorKind    `json:"kind"`
+	APIVersion    predecessorVersion `json:"apiVersion"`
+	Name          string             `json:"name"`
+	ImageMatchers []string           `json:"imageMatchers"`
+	ExtraArgs     extraArgs          `json:"extraArgs"`
 }
 
-// typeAccepted reports whether p's own type, which may be left out, is one of the document's.
-func (p *predecessorProvider) typeAccepted() bool {
-	return slices.Contains(predecessorProviderKinds(), p.Kind) && slices.Contains(predecessorProviderVersions(), p.APIVersion)
+type (
+	predecessorKind    string
+	predecessorVersion string
+)
+
+func (predecessorKind) shape() *shape {
+	return optional(kindPredecessorProvider, kindPredecessorExample)
 }
 
-func predecessorProviderKinds() []string {
-	return []string{"", kindPredecessorProvider, kindPredecessorExample}
-}
+func (predecessorVersion) shape() *shape { return optional(versionPredecessor) }
 
-func predecessorProviderVersions() []string { return []string{"", versionPredecessor} }
+// optional is one of some words, or left out.
+func optional(words ...string) *shape {
+	return &shape{noun: aString, text: func(s string) string {
+		if s == "" || slices.Contains(words, s) {
+			return ""
+		}
+		return "must be " + strings.Join(words, " or ") + ", or be left out"
+	}}
+}
 
 // provider returns p as a [Provider]. The document caches an answer until its
 // expirationTimestamp, and without one not at all: there is no default.
-func (p *predecessorProvider) provider() Provider {
-	out := Provider{
+func (p predecessorProvider) provider() (out Provider, argKeys []string, err error) {
+	if msg := cmp.Or(p.Kind.shape().text(string(p.Kind)), p.APIVersion.shape().text(string(p.APIVersion))); msg != "" {
+		return out, nil, errors.New(msg)
+	}
+	out = Provider{
 		Name: p.Name, MatchImages: p.ImageMatchers, APIVersion: plugin.OutOfTree,
 		DefaultCacheDuration: new(time.Duration(0)),
 	}
 	for _, v := range p.ExtraArgs.list {
 		out.Env = append(out.Env, EnvVar{upperName(v.Name), v.Value})
 	}
-	return out
+	return out, p.ExtraArgs.keys, nil
 }
 
 // upperName puts letters of ASCII into upper case. Others, of which some
@@ -80,78 +97,8 @@ func (a *extraArgs) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// decodePredecessor decodes a file of the predecessor.
-func decodePredecessor(doc []byte) (d decoded, err error) {
-	var wire wireConfig[predecessorProvider]
-	if err := unmarshalStrict(doc, &wire); err != nil {
-		return d, err
-	}
-	for i := range wire.Providers {
-		p := &wire.Providers[i]
-		if !p.typeAccepted() {
-			return d, errProviderType
-		}
-		d.providers = append(d.providers, p.provider())
-		d.argKeys = append(d.argKeys, p.ExtraArgs.keys)
-	}
-	return d, nil
-}
-
-// predecessorShape returns the shape of a file of the predecessor.
-func predecessorShape() *shape {
-	str := &shape{scalar: "string"}
-	secret := &shape{scalar: "string", secret: true}
-	item := &shape{secret: true, fields: map[string]*shape{"name": secret, "value": secret},
-		others: "an item of the list has name and value; without the dash before it, this is a mapping of names to values"}
-	return &shape{fields: map[string]*shape{
-		"apiVersion": str,
-		"kind":       str,
-		"providers": {elem: &shape{fields: map[string]*shape{
-			"kind":          {scalar: "string", oneOf: predecessorProviderKinds()},
-			"apiVersion":    {scalar: "string", oneOf: predecessorProviderVersions()},
-			"name":          str,
-			"imageMatchers": {elem: str},
-			"extraArgs":     {elem: item, values: secret, secret: true},
-		}}},
-	}}
-}
-
-// predecessorPlace returns where something of a provider stands that rest
-// leads to in the names of today.
-func (f *File) predecessorPlace(index int, rest FieldPath) Position {
-	p := FieldPath{"providers", index}
-	switch {
-	case len(rest) == 0:
-		return f.source.place(p)
-	case rest[0] == "matchImages":
-		return f.source.place(append(p.with("imageMatchers"), rest[1:]...))
-	case rest[0] != "env":
-		return f.source.place(append(p, rest...))
-	}
-	p = p.with("extraArgs")
-	keys := f.argKeys[index]
-	if len(rest) == 1 || keys == nil {
-		return f.source.place(append(p, rest[1:]...))
-	}
-	k, ok := rest[1].(int)
-	if !ok || k >= len(keys) {
-		return f.source.place(p)
-	}
-	name := keys[k]
-	at := f.source.keyPlace(p.with(name))
-	if rest[len(rest)-1] == "value" {
-		at = f.source.place(p.with(name))
-	}
-	if !isVariableName(name) {
-		at.Path = p.String()
-	}
-	return at
-}
-
-// isVariableName reports whether a text looks like the name of a variable and
-// not like a secret that stands where a name belongs, so that it may be shown.
-func isVariableName(s string) bool {
-	return 0 < len(s) && len(s) <= 32 && !strings.ContainsFunc(s, func(r rune) bool {
-		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_'
-	})
+func (extraArgs) shape() *shape {
+	item := shapeOf(reflect.TypeFor[EnvVar]())
+	item.others = "an item of the list has name and value; without the dash before it, this is a mapping of names to values"
+	return &shape{noun: "a list of items with name and value, or a mapping of names to values", secret: true, elem: item, values: shapeOf(reflect.TypeFor[plugin.Secret]())}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -449,14 +450,6 @@ func TestPredecessorVersionInTodaysFile(t *testing.T) {
 	}
 }
 
-func TestPredecessorShapeAgreesWithTypes(t *testing.T) {
-	for field := range predecessorShape().fields["providers"].elem.fields {
-		if _, err := Load(writeFile(t, "f", oldHead+"providers:\n- {"+field+": null}\n")); err != nil {
-			t.Errorf("the decoder does not know %s: %v", field, err)
-		}
-	}
-}
-
 // Once there are too many problems to report, no more are described: each
 // would be looked up in the file, which takes minutes for a large one.
 func TestPredecessorManyProblems(t *testing.T) {
@@ -479,8 +472,8 @@ func TestPredecessorManyProblems(t *testing.T) {
 			}
 		}},
 		"the same field": {"    a: b\n", func(_ *Config, s *source) {
-			d := &diagnosis{src: s, shape: predecessorShape()}
-			if d.duplicates(s.root(), nil); len(d.list.errs) != maxProblems+1 {
+			d := &diagnosis{src: s}
+			if d.duplicates(s.root(), shapeOf(reflect.TypeFor[wireConfig[predecessorProvider]]()), nil); len(d.list.errs) != maxProblems+1 {
 				t.Errorf("%d errors, want %d", len(d.list.errs), maxProblems+1)
 			}
 		}},

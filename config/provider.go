@@ -15,17 +15,20 @@ import (
 // about, and how it is called. The JSON names are those of the kubelet's
 // types; [Load] is the only decoder.
 //
+// The zero value is refused by [Config.Validate]. A Provider of a Config is read
+// only, and so safe for concurrent use.
+//
 // One of the predecessor has the APIVersion [plugin.OutOfTree], its
 // imageMatchers as MatchImages, its extraArgs as Env, with names in upper
 // case, and a DefaultCacheDuration of 0.
 type Provider struct {
-	Name                 string           `json:"name"`
-	MatchImages          []string         `json:"matchImages"`
-	DefaultCacheDuration *time.Duration   `json:"defaultCacheDuration"`
-	APIVersion           string           `json:"apiVersion"`
-	Args                 []plugin.Secret  `json:"args,omitempty"` // people put tokens there
-	Env                  []EnvVar         `json:"env,omitempty"`
-	TokenAttributes      *TokenAttributes `json:"tokenAttributes,omitempty"`
+	Name                 string           `json:"name"`                      // file name of the executable: see CheckName
+	MatchImages          []string         `json:"matchImages"`               // patterns: see package match
+	DefaultCacheDuration *time.Duration   `json:"defaultCacheDuration"`      // of an answer that has none; nil if it is missing
+	APIVersion           string           `json:"apiVersion"`                // of the protocol, e.g. plugin.V1
+	Args                 []plugin.Secret  `json:"args,omitempty"`            // people put tokens there
+	Env                  []EnvVar         `json:"env,omitempty"`             // of two with one name the later wins
+	TokenAttributes      *TokenAttributes `json:"tokenAttributes,omitempty"` // nil: no service-account mode
 }
 
 // EnvVar is an environment variable that a provider's plugin gets beside the
@@ -35,16 +38,19 @@ type EnvVar struct {
 	Value plugin.Secret `json:"value"`
 }
 
-// TokenAttributes puts a provider into service-account mode (KEP-4412).
+// TokenAttributes puts a provider into service-account mode (KEP-4412): its
+// plugin gets a token of the pod's service account, and those of the named
+// annotations that the account has.
 type TokenAttributes struct {
 	ServiceAccountTokenAudience          string         `json:"serviceAccountTokenAudience"`
 	CacheType                            TokenCacheType `json:"cacheType"`
-	RequireServiceAccount                *bool          `json:"requireServiceAccount"`
+	RequireServiceAccount                *bool          `json:"requireServiceAccount"` // nil if it is missing
 	RequiredServiceAccountAnnotationKeys []string       `json:"requiredServiceAccountAnnotationKeys,omitempty"`
 	OptionalServiceAccountAnnotationKeys []string       `json:"optionalServiceAccountAnnotationKeys,omitempty"`
 }
 
 // TokenCacheType says what an answer in service-account mode is cached under.
+// Kubelets have it since 1.34, and then it must not be empty.
 type TokenCacheType string
 
 const (
@@ -66,7 +72,8 @@ func (p *Provider) Command(binDir string) plugin.Command {
 	return c
 }
 
-// Arguments returns Args as what is executed: secrets in clear, perhaps.
+// Arguments returns Args as what is executed: secrets in clear, perhaps. The
+// list is the caller's.
 func (p *Provider) Arguments() []string {
 	args := make([]string, len(p.Args))
 	for i, a := range p.Args {
@@ -79,19 +86,18 @@ func (p *Provider) Arguments() []string {
 // KEP-2133, in which case no kubelet runs it.
 func (p *Provider) Predecessor() bool { return p.APIVersion == plugin.OutOfTree }
 
-// Equal reports whether two entries say the same. An empty list says what a
-// missing one does.
+// Equal reports whether two entries, neither of them nil, say the same. An empty
+// list says what a missing one does.
 func (p *Provider) Equal(q *Provider) bool {
 	return p.Name == q.Name && p.APIVersion == q.APIVersion &&
 		slices.Equal(p.MatchImages, q.MatchImages) &&
 		equalOrNil(p.DefaultCacheDuration, q.DefaultCacheDuration) &&
 		slices.EqualFunc(p.Args, q.Args, plugin.Secret.Equal) &&
-		slices.EqualFunc(p.Env, q.Env, EnvVar.Equal) &&
+		slices.EqualFunc(p.Env, q.Env, EnvVar.equal) &&
 		p.TokenAttributes.equal(q.TokenAttributes)
 }
 
-// Equal reports whether two variables have the same name and value.
-func (v EnvVar) Equal(w EnvVar) bool { return v.Name == w.Name && v.Value.Equal(w.Value) }
+func (v EnvVar) equal(w EnvVar) bool { return v.Name == w.Name && v.Value.Equal(w.Value) }
 
 func (t *TokenAttributes) equal(u *TokenAttributes) bool {
 	if t == nil || u == nil {

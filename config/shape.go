@@ -5,83 +5,100 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
+	"unicode"
+
+	"github.com/regcred/regcred/plugin"
 )
 
-// shape is what a value in a configuration file must be: a scalar, an object
-// or a list. It exists to explain errors; the decoder has the last word.
+// shape is what a value in a configuration file must be. It is derived from
+// the type that the value is decoded into, and exists to explain errors: the
+// decoder has the last word.
 type shape struct {
-	scalar string // "string", "boolean" or "duration"
-	fields map[string]*shape
-	elem   *shape
-	values *shape   // of a mapping with fields of any name
-	oneOf  []string // the strings that it may be, if not any; "" is not mentioned
-	secret bool     // neither its values nor its unknown fields are shown
-	others string   // what is said about unknown fields that are not shown
+	noun   string                // what it must be, for messages
+	text   func(s string) string // says what is wrong with a text; nil if it must not be one
+	fields map[string]*shape     // of a mapping
+	values *shape                // of a mapping with fields of any name
+	elem   *shape                // of a list
+	secret bool                  // neither its values nor its unknown fields are shown
+	others string                // what is said about unknown fields that are not shown
 }
 
-// documentShape returns the shape of a file of the given type, and that of
-// configuration v1 for an unknown one.
-func documentShape(m typeMeta) *shape {
-	if m.predecessor() {
-		return predecessorShape()
+const (
+	aString  = "a string"
+	aBoolean = "a boolean"
+)
+
+// shapeOf returns the shape of what is decoded into a type; nil if it must not
+// be there. A type that decodes itself says so itself.
+func shapeOf(t reflect.Type) *shape {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
 	}
-	return configShape(m.APIVersion)
+	if own, ok := reflect.Zero(t).Interface().(interface{ shape() *shape }); ok {
+		return own.shape()
+	}
+	switch t {
+	case reflect.TypeFor[plugin.Secret]():
+		return &shape{noun: aString, text: anyText, secret: true}
+	case reflect.TypeFor[EnvVar]():
+		secret := shapeOf(reflect.TypeFor[plugin.Secret]())
+		return &shape{noun: "a mapping with name and value", fields: map[string]*shape{"name": secret, "value": secret}, secret: true}
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		s := &shape{noun: "a mapping", fields: map[string]*shape{}}
+		s.addFields(t)
+		return s
+	case reflect.Slice:
+		elem := shapeOf(t.Elem())
+		return &shape{noun: "a list", elem: elem, secret: elem.secret}
+	case reflect.Bool:
+		return &shape{noun: aBoolean}
+	}
+	return &shape{noun: aString, text: anyText}
 }
 
-// configShape returns the shape of a file that a kubelet reads.
-func configShape(apiVersion string) *shape {
-	str, boolean := &shape{scalar: "string"}, &shape{scalar: "boolean"}
-	texts := &shape{elem: str}
-	secret := &shape{scalar: "string", secret: true}
-	env := &shape{secret: true, fields: map[string]*shape{"name": {scalar: "string", secret: true}, "value": secret}}
-	provider := map[string]*shape{
-		"name":                 str,
-		"matchImages":          texts,
-		"defaultCacheDuration": {scalar: "duration"},
-		"apiVersion":           str,
-		"args":                 {elem: secret, secret: true},
-		"env":                  {elem: env, secret: true},
+func anyText(string) string { return "" }
+
+// addFields adds the fields of a struct. Those of an embedded one, which
+// stands first, may be shadowed.
+func (s *shape) addFields(t reflect.Type) {
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		field := shapeOf(f.Type)
+		switch {
+		case f.Anonymous:
+			s.addFields(f.Type)
+		case field == nil:
+			delete(s.fields, name)
+		default:
+			s.fields[name] = field
+		}
 	}
-	if apiVersion != V1Beta1 && apiVersion != V1Alpha1 {
-		provider["tokenAttributes"] = &shape{fields: map[string]*shape{
-			"serviceAccountTokenAudience":          str,
-			"cacheType":                            str,
-			"requireServiceAccount":                boolean,
-			"requiredServiceAccountAnnotationKeys": texts,
-			"optionalServiceAccountAnnotationKeys": texts,
-		}}
-	}
-	return &shape{fields: map[string]*shape{
-		"apiVersion": str,
-		"kind":       str,
-		"providers":  {elem: &shape{fields: provider}},
-	}}
 }
 
-func (s *shape) describe() string {
+// field returns the shape of a field, and its name as an element of a path; no
+// shape if there is no such field.
+func (s *shape) field(name string) (*shape, any) {
 	switch {
-	case s.fields["value"] != nil:
-		return "a mapping with name and value"
-	case s.fields != nil:
-		return "a mapping"
-	case s.elem != nil && s.values != nil:
-		return "a list of items with name and value, or a mapping of names to values"
-	case s.elem != nil:
-		return "a list"
+	case s == nil:
+		return nil, hidden(name)
+	case s.fields[name] != nil:
+		return s.fields[name], name
+	case s.values != nil:
+		return s.values, variableName(name)
 	}
-	if s.scalar == "duration" {
-		return `a duration in quotes, such as "12h", "10m" or "0s"`
-	}
-	return "a " + s.scalar
+	return nil, hidden(name)
 }
 
-// field returns the shape of a field; nil if there is none of that name.
-func (s *shape) field(name string) *shape {
-	if f := s.fields[name]; f != nil {
-		return f
+// item returns the shape of an item; nil if it is not a list.
+func (s *shape) item() *shape {
+	if s == nil {
+		return nil
 	}
-	return s.values
+	return s.elem
 }
 
 // hint guesses what was meant by an unknown field.
@@ -160,4 +177,24 @@ func list(words []string) string {
 	}
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " and " + words[last]
+}
+
+// isFieldName reports whether a text looks like the name of a field. Anything
+// else may be a value that broken quoting has put where a name belongs.
+func isFieldName(s string) bool {
+	return len(s) <= 32 && !strings.ContainsFunc(s, func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsLetter(r)
+	})
+}
+
+// variableName returns a text as an element of a path. It is shown if it looks
+// like the name of a variable, and not like a secret that stands in its place.
+func variableName(s string) any {
+	unlike := func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_'
+	}
+	if s == "" || len(s) > 32 || strings.ContainsFunc(s, unlike) {
+		return hidden(s)
+	}
+	return s
 }

@@ -5,19 +5,16 @@ package config
 
 import (
 	"bytes"
+	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 )
 
 // yamlError explains why a file is not YAML. The parser's text is matched
 // against what it is known to say and never passed on: it may quote the file.
 func (s *source) yamlError(err error) error {
-	text := err.Error()
-	line := 0
-	if m := yamlLine.FindStringSubmatch(text); m != nil {
-		line, _ = strconv.Atoi(m[1])
-	}
+	text, line := err.Error(), 0
+	fmt.Sscanf(text, "yaml: line %d:", &line)
 	fe := &FieldError{File: s.name, Msg: "not valid YAML"}
 	if strings.Contains(text, "alphabetic or numeric") || strings.Contains(text, "unknown anchor") {
 		if err := s.aliasErrors(); err != nil {
@@ -40,13 +37,6 @@ func (s *source) yamlError(err error) error {
 	}
 	return fe
 }
-
-var (
-	yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
-	// A value that begins with an asterisk: after a dash, a key, a bracket or
-	// a comma, or on a line of its own.
-	yamlAlias = regexp.MustCompile(`(?m)(?:^[ \t]*|[-:][ \t]+|[\[,][ \t]*)\*([^ ,\]\r\n]*)`)
-)
 
 // yamlProblems is what the parser says, and what we say.
 var yamlProblems = []struct{ text, msg string }{
@@ -73,8 +63,11 @@ var yamlProblems = []struct{ text, msg string }{
 // aliasErrors reports each value that begins with an asterisk and is not an
 // alias to something in the file, or returns nil.
 func (s *source) aliasErrors() error {
+	// A value that begins with an asterisk: after a dash, a key, a bracket or a
+	// comma, or on a line of its own.
+	alias := regexp.MustCompile(`(?m)(?:^[ \t]*|[-:][ \t]+|[\[,][ \t]*)\*([^ ,\]\r\n]*)`)
 	var found problems
-	for _, m := range yamlAlias.FindAllSubmatchIndex(s.data, maxProblems) {
+	for _, m := range alias.FindAllSubmatchIndex(s.data, maxProblems) {
 		name := s.data[m[2]:m[3]]
 		if len(name) > 0 && bytes.Contains(s.data, append([]byte("&"), name...)) {
 			continue

@@ -13,23 +13,17 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Target is a kubelet that a configuration is meant for.
-// The zero value is the newest known one, 1.36, with default feature gates.
-type Target struct {
-	KubeletVersion string          // "1.33" or "v1.33.4"; "" means the newest known
-	FeatureGates   map[string]bool // gates set away from their default
-}
-
 // Validate returns what the newest known kubelet would reject: every problem
 // at once, as [*FieldError] joined with [errors.Join]; nil if it would start.
 // Of the predecessor's files, which no kubelet reads, it returns what a
-// [Keyring] cannot run. It does not look at executables: see [Config.LintBinDir].
+// [github.com/regcred/regcred.Keyring] cannot run. It does not look at
+// executables: see package [github.com/regcred/regcred/lint].
 func (c *Config) Validate() error { return c.ValidateFor(Target{}) }
 
-// ValidateFor is Validate for a certain kubelet. Of the feature gates those
+// ValidateFor is [Config.Validate] for a certain kubelet. Of the feature gates those
 // that concern credential providers count; the others are ignored, so that
 // all gates of a node can be passed. A version that cannot be told is an
-// error; one that is newer than all known ones is taken for the newest. Where
+// error, and no [*FieldError]; one that is newer than all known ones is taken for the newest. Where
 // a version is given, files of the predecessor are rejected.
 func (c *Config) ValidateFor(t Target) error {
 	k, err := t.kubelet()
@@ -90,8 +84,8 @@ func (v *validation) release() {
 			v.kind(f)
 			continue
 		}
-		if since := configSince(f.APIVersion); k.minor < since {
-			v.list.add(f.source.fieldError(problem{path: FieldPath{"apiVersion"}, value: f.APIVersion, msg: k.unknown("this version of the file", since)}))
+		if since := since(configGroup, f.APIVersion); k.minor < since {
+			v.list.add(f.Position("apiVersion").problem(f.APIVersion, k.unknown("this version of the file", since)))
 		}
 	}
 }
@@ -99,7 +93,7 @@ func (v *validation) release() {
 // kind rejects a file of the predecessor, if a kubelet is to read it.
 func (v *validation) kind(f *File) {
 	if v.named && !v.list.full() {
-		v.list.add(f.source.fieldError(problem{path: FieldPath{"kind"}, value: f.Kind, msg: "no kubelet reads this kind; convert it with regcred convert"}))
+		v.list.add(f.Position("kind").problem(f.Kind, "no kubelet reads this kind; convert it with regcred convert"))
 	}
 }
 
@@ -123,7 +117,7 @@ func (v *validation) provider(i int, p *Provider) {
 	switch {
 	case p.TokenAttributes != nil:
 		v.tokenAttributes(i, p)
-	case v.kubelet.minor < sinceTokenAttributes && v.c.Has(i, "tokenAttributes"):
+	case v.kubelet.minor < sinceTokenAttributes && v.c.has(i, "tokenAttributes"):
 		// An unknown field is refused even if it is null.
 		v.report(i, "", v.kubelet.missingTokens(), "tokenAttributes")
 	}
@@ -157,8 +151,9 @@ func (v *validation) patterns(i int, p *Provider, host string) {
 	}
 }
 
-// CheckName says what is wrong with the name of a provider, which is also that
-// of an executable; nil if nothing is.
+// CheckName says what is wrong with the name of a provider, which is also the
+// file name of its executable; nil if nothing is. The error is text for people,
+// and does not repeat the name.
 func CheckName(name string) error {
 	switch {
 	case name == "":
@@ -185,7 +180,7 @@ func patternProblem(pattern string, err error) string {
 }
 
 func (v *validation) apiVersion(i int, version string) {
-	since := requestSince(version)
+	since := since(protocolGroup, version)
 	switch {
 	case version == "":
 		v.report(i, "", "missing: write the version of the protocol that the plugin speaks, such as "+plugin.V1, "apiVersion")
@@ -224,7 +219,7 @@ func (v *validation) cacheType(i int, t TokenCacheType) {
 	want := fmt.Sprintf("%s, or %s if the plugin returns the token itself or something that lives no longer", CachePerServiceAccount, CachePerToken)
 	switch {
 	case v.kubelet.minor < sinceCacheType:
-		if t != "" || v.c.Has(i, at...) {
+		if t != "" || v.c.has(i, at...) {
 			v.report(i, string(t), v.kubelet.unknown("cacheType", sinceCacheType)+"; remove it", at...)
 		}
 	case t == "":

@@ -46,7 +46,7 @@ func (v *validation) isBoolean(i, k int) bool {
 		return false
 	}
 	name := f.argKeys[index][k]
-	return (name == "true" || name == "false") && !v.c.Has(i, "extraArgs", name)
+	return (name == "true" || name == "false") && !v.c.has(i, "extraArgs", name)
 }
 
 // variableProblem says why name, of an extra argument, cannot be that of an

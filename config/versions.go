@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-
-	"github.com/regcred/regcred/plugin"
 )
 
-// NewestKubelet is the newest kubelet whose behaviour this package knows.
+// NewestKubelet is the newest kubelet whose behaviour this package knows, as
+// [Target.KubeletVersion] takes it.
 const NewestKubelet = "1.36"
 
 // The minor releases of Kubernetes 1 since which a kubelet knows something.
@@ -36,6 +35,14 @@ const (
 	gateTokens    = "KubeletServiceAccountTokenForCredentialProviders"
 )
 
+// Target is a kubelet that a configuration is meant for.
+// The zero value is the newest known one, [NewestKubelet], with default feature
+// gates. A Target is not changed by what it is given to.
+type Target struct {
+	KubeletVersion string          // "1.33" or "v1.33.4"; "" means the newest known
+	FeatureGates   map[string]bool // gates set away from their default
+}
+
 // kubelet is a kubelet that a configuration is checked against.
 type kubelet struct {
 	minor int
@@ -52,11 +59,7 @@ func (t Target) kubelet() (kubelet, error) {
 	if m == nil {
 		return k, fmt.Errorf("kubelet version %q: not a version of Kubernetes 1: write it as 1.33 or v1.33.4", t.KubeletVersion)
 	}
-	minor, err := strconv.Atoi(m[1])
-	if err != nil {
-		return k, fmt.Errorf("kubelet version %q: %w", t.KubeletVersion, err)
-	}
-	k.minor = minor
+	k.minor, _ = strconv.Atoi(m[1]) // three digits at most
 	return k, nil
 }
 
@@ -95,26 +98,15 @@ func (k kubelet) unknown(what string, since int) string {
 	return fmt.Sprintf("kubelet 1.%d does not know %s (new in 1.%d)", k.minor, what, since)
 }
 
-// configSince returns the release that brought a version of configuration files.
-func configSince(apiVersion string) int {
+// since returns the release that brought a version of a group, be it of files or
+// of the protocol; 0 for what is none.
+func since(group, apiVersion string) int {
 	switch apiVersion {
-	case V1Alpha1:
+	case group + "/v1alpha1":
 		return sinceV1Alpha1
-	case V1Beta1:
+	case group + "/v1beta1":
 		return sinceV1Beta1
-	}
-	return sinceV1
-}
-
-// requestSince returns the release that brought a version of the exec
-// protocol; 0 for what is none.
-func requestSince(apiVersion string) int {
-	switch apiVersion {
-	case plugin.V1Alpha1:
-		return sinceV1Alpha1
-	case plugin.V1Beta1:
-		return sinceV1Beta1
-	case plugin.V1:
+	case group + "/v1":
 		return sinceV1
 	}
 	return 0

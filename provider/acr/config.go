@@ -5,15 +5,15 @@ package acr
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"regexp"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/regcred/regcred/internal/regularfile"
 )
 
 // maxConfig bounds a configuration file in bytes.
@@ -80,27 +80,11 @@ func readEnvironmentFile(path string) (environmentFile, error) {
 	return env, nil
 }
 
-// readFile reads a file, and no more than maxConfig of it.
+// readFile reads a regular file of at most maxConfig bytes. Its errors do not
+// name it.
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, cause(err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
-	if err == nil && len(data) > maxConfig {
-		err = fmt.Errorf("it is longer than %d bytes", maxConfig)
-	}
-	return data, cause(err)
-}
-
-// cause takes off what names the path a second time.
-func cause(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path.Err
-	}
-	return err
+	data, err := regularfile.Read(context.Background(), path, maxConfig)
+	return data, regularfile.Cause(err)
 }
 
 // unmarshal reads YAML, and so JSON, as upstream does.

@@ -64,7 +64,7 @@ func TestReadConfigErrors(t *testing.T) {
 	secret := `"aadClientSecret":"` + canary.Password + `"`
 	for _, test := range []struct{ name, path, want string }{
 		{"missing", filepath.Join(dir, "nowhere"), "no such file or directory"},
-		{"directory", dir, "is a directory"},
+		{"directory", dir, "it is a directory, not a regular file"},
 		{"cut off", write("cut", "{"+secret+`,"cloud":`), "neither JSON nor YAML"},
 		{"a list", write("list", "["+`{`+secret+"}]"), "not an object"},
 		{"a word", write("word", canary.Password), "not an object"},
@@ -72,7 +72,7 @@ func TestReadConfigErrors(t *testing.T) {
 		{"a tab", write("tab", "cloud: x\n\taadClientSecret: "+canary.Password), "neither JSON nor YAML: line 2"},
 		{"boolean in quotes", write("bool", `{"useManagedIdentityExtension":"`+canary.Password+`"}`), "useManagedIdentityExtension is not a boolean"},
 		{"object for a text", write("object", `{"aadClientSecret":{"a":"`+canary.Password+`"}}`), "aadClientSecret is not a string"},
-		{"huge", write("huge", "{"+secret+`,"x":"`+strings.Repeat("x", maxConfig)+`"}`), "longer than 1048576 bytes"},
+		{"huge", write("huge", "{"+secret+`,"x":"`+strings.Repeat("x", maxConfig)+`"}`), "it has more than 1048576 bytes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := readConfig(test.path)

@@ -5,6 +5,7 @@ package config
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/regcred/regcred/internal/regularfile"
 )
 
 const (
@@ -92,21 +95,15 @@ type room struct{ bytes, entries int }
 
 // read reads a regular file within the bounds.
 func (r *room) read(name string) ([]byte, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, fileError(name, "cannot be read", err)
-	}
-	// Checked before the file is opened: opening a named pipe waits for a writer.
-	if !info.Mode().IsRegular() {
-		return nil, &FieldError{File: name, Msg: "is not a regular file but " + describeMode(info.Mode())}
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, fileError(name, "cannot be read", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, int64(r.bytes)+1))
-	if err != nil {
+	data, err := regularfile.Read(context.Background(), name, int64(r.bytes))
+	refused, irregular := errors.AsType[*regularfile.NotRegularError](err)
+	_, large := errors.AsType[*regularfile.TooLargeError](err)
+	switch {
+	case irregular:
+		return nil, &FieldError{File: name, Msg: "is not a regular file but " + instead(refused)}
+	case large:
+		r.bytes = -1
+	case err != nil:
 		return nil, fileError(name, "cannot be read", err)
 	}
 	return data, r.take(name, data)
@@ -123,23 +120,20 @@ func (r *room) take(name string, data []byte) error {
 	return nil
 }
 
-func describeMode(m fs.FileMode) string {
+// instead says what there is in place of a regular file, and what that means here.
+func instead(what *regularfile.NotRegularError) string {
 	switch {
-	case m.IsDir():
-		return "a directory; the kubelet does not read below a directory, and refuses a symbolic link to one"
-	case m&fs.ModeNamedPipe != 0:
-		return "a named pipe, which regcred does not read; write what it carries to a file first"
-	case m&fs.ModeSocket != 0:
-		return "a socket"
+	case what.Mode.IsDir():
+		return what.Kind() + "; the kubelet does not read below a directory, and refuses a symbolic link to one"
+	case what.Mode&fs.ModeNamedPipe != 0:
+		return what.Kind() + ", which regcred does not read; write what it carries to a file first"
 	}
-	return "a device"
+	return what.Kind()
 }
 
 // fileError reports why a file cannot be used. The path that os puts into its
 // errors is left out: it is in File.
 func fileError(name, msg string, err error) error {
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		err = pe.Err
-	}
+	err = regularfile.Cause(err)
 	return &FieldError{File: name, Msg: fmt.Sprintf("%s: %v", msg, err), err: err}
 }

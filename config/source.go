@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"iter"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxNodeDepth bounds how far aliases and merges are followed.
+const maxNodeDepth = 32
+
+// isJSON reports whether a file is read as JSON alone.
+//
+// kubelet: a file that begins with a brace is never tried as YAML.
+func isJSON(data []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeftFunc(data, unicode.IsSpace), []byte("{"))
+}
+
+// source knows where things stand in one file. It parses the file for this
+// only when it is first asked, which is when there is something to report.
+// It is safe for concurrent use.
+type source struct {
+	name  string
+	data  []byte
+	root  func() *yaml.Node // nil if the file cannot be parsed
+	lines func() [][]byte   // of data, without their ends
+}
+
+func newSource(name string, data []byte) *source {
+	return &source{name: name, data: data,
+		root:  sync.OnceValue(func() *yaml.Node { return parseNodes(data) }),
+		lines: sync.OnceValue(func() [][]byte { return bytes.Split(data, []byte("\n")) }),
+	}
+}
+
+// parseNodes parses the first document of a file. What this parser makes of
+// it decides nothing: without nodes, errors have no positions.
+func parseNodes(data []byte) (root *yaml.Node) {
+	// A file that the deciding parser took must not fail here.
+	defer func() {
+		if recover() != nil {
+			root = nil
+		}
+	}()
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil || len(doc.Content) == 0 {
+		return nil
+	}
+	return doc.Content[0]
+}
+
+// find walks down p as far as the document goes. It returns the last node
+// that it reached, with its key in a mapping, and how many elements led to it.
+func (s *source) find(p FieldPath) (key, value *yaml.Node, length int) {
+	value = s.root()
+	if value == nil {
+		return nil, nil, 0
+	}
+	for i, e := range p {
+		k, v := step(value, e, 0)
+		if v == nil {
+			return key, value, i
+		}
+		key, value = k, v
+	}
+	return key, value, len(p)
+}
+
+// place returns where the value at p stands, or its nearest parent.
+func (s *source) place(p FieldPath) Position {
+	_, value, _ := s.find(p)
+	return s.locate(Position{File: s.name, Path: p.String()}, value)
+}
+
+// keyPlace returns where the last field name of p stands.
+func (s *source) keyPlace(p FieldPath) Position {
+	key, value, length := s.find(p)
+	if length == len(p) && key != nil {
+		value = key
+	}
+	return s.locate(Position{File: s.name, Path: p.String()}, value)
+}
+
+// step returns the child of a node, and for a mapping its key.
+func step(n *yaml.Node, e any, depth int) (key, value *yaml.Node) {
+	n = deref(n)
+	if n == nil || depth > maxNodeDepth {
+		return nil, nil
+	}
+	switch e := e.(type) {
+	case int:
+		if n.Kind == yaml.SequenceNode && e < len(n.Content) {
+			return nil, n.Content[e]
+		}
+	case string:
+		return lookupField(n, e, depth)
+	case hidden:
+		return lookupField(n, string(e), depth)
+	}
+	return nil, nil
+}
+
+// lookupField finds a field of a mapping, also of one that is merged into it.
+func lookupField(n *yaml.Node, name string, depth int) (key, value *yaml.Node) {
+	if n.Kind != yaml.MappingNode {
+		return nil, nil
+	}
+	// Backwards: of a field that is set twice, the decoder keeps the last.
+	for i := len(n.Content) - 2; i >= 0; i -= 2 {
+		if k := deref(n.Content[i]); k != nil && k.Value == name && !isMergeKey(k) {
+			return n.Content[i], n.Content[i+1]
+		}
+	}
+	for _, m := range merges(n) {
+		if k, v := step(m, name, depth+1); k != nil {
+			return k, v
+		}
+	}
+	return nil, nil
+}
+
+func isMergeKey(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && n.Value == "<<" && n.Tag == "!!merge"
+}
+
+// merges yields the mappings that are merged into one, each with its merge key.
+func merges(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
+	return func(yield func(key, mapping *yaml.Node) bool) {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if !isMergeKey(n.Content[i]) {
+				continue
+			}
+			named := n.Content[i+1 : i+2]
+			if named[0].Kind == yaml.SequenceNode {
+				named = named[0].Content
+			}
+			for _, m := range named {
+				if m = deref(m); m != nil && m.Kind == yaml.MappingNode && !yield(n.Content[i], m) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// deref follows aliases; nil if they do not end.
+func deref(n *yaml.Node) *yaml.Node {
+	for range maxNodeDepth {
+		if n == nil || n.Kind != yaml.AliasNode {
+			return n
+		}
+		n = n.Alias
+	}
+	return nil
+}
+
+// locate adds the position of a node, if there is one.
+func (s *source) locate(at Position, n *yaml.Node) Position {
+	if n == nil {
+		return at
+	}
+	at.Line, at.Column = n.Line, byteColumn(s.line(n.Line), n.Column)
+	return at
+}
+
+// line returns a line of the file, counted from 1; nil if there is none.
+func (s *source) line(number int) []byte {
+	lines := s.lines()
+	if number < 1 || number > len(lines) {
+		return nil
+	}
+	return lines[number-1]
+}
+
+// byteColumn turns a column counted in characters into one counted in bytes.
+func byteColumn(line []byte, column int) int {
+	n := 0
+	for range column - 1 {
+		if n >= len(line) {
+			break
+		}
+		_, size := utf8.DecodeRune(line[n:])
+		n += size
+	}
+	return n + 1
+}
+
+// checkExpansion refuses a document whose aliases would expand to more than
+// a file may hold. The decoder bounds how many nodes they make, but not how
+// long these are, so that a few kilobytes can become gigabytes.
+func (s *source) checkExpansion() error {
+	if bytes.IndexByte(s.data, '&') < 0 || bytes.IndexByte(s.data, '*') < 0 {
+		return nil
+	}
+	n := s.root()
+	if n == nil || expandedSize(n, map[*yaml.Node]int{}, 0) <= maxConfigSize {
+		return nil
+	}
+	return &FieldError{File: s.name, Msg: fmt.Sprintf("its YAML aliases expand to more than %d MiB: write the values out", maxConfigSize>>20)}
+}
+
+// expandedSize estimates how many bytes of JSON a node becomes, at most just
+// above maxConfigSize.
+func expandedSize(n *yaml.Node, known map[*yaml.Node]int, depth int) int {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n == nil || depth > 10000 {
+		return 0
+	}
+	if size, ok := known[n]; ok {
+		return size
+	}
+	known[n] = 0 // for a node that contains itself; the decoder refuses it
+	size := len(n.Value) + 2
+	for _, child := range n.Content {
+		size = min(size+expandedSize(child, known, depth+1), maxConfigSize+1)
+	}
+	known[n] = size
+	return size
+}
