@@ -189,7 +189,7 @@ func TestLintMessages(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"harbor.example.com/*":                  `"harbor.example.com/*" never matches, because globs do not work in a path; a path matches everything that begins with it`,
 		"https://harbor.example.com":            `"https://harbor.example.com" never matches, because a pattern has no scheme: "https:" is taken for the host`,
-		"user:open-sesame@registry.example.com": `"…@registry.example.com": what stands before the @ is dropped; it is not the config.Position for credentials`,
+		"user:open-sesame@registry.example.com": `"…@registry.example.com": what stands before the @ is dropped; it is not the place for credentials`,
 		"*.example.com/team":                    `"*.example.com/team" also matches a.example.com/team-other/app, because a path is a plain prefix; with a slash at the end it matches neither that nor an image a.example.com/team itself`,
 		"*example.com":                          `"*example.com" also matches evilexample.com, a domain that anybody may register`,
 		"<HOST>":                                `"<HOST>" never matches, because no image has a host with the label "<HOST>"`,

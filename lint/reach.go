@@ -281,3 +281,22 @@ func covers(a, b match.Location) bool {
 func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
 func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// dotless reports whether l has a host of one label and no port, which an
+// image reference takes for the first part of a Docker Hub name. localhost,
+// and names with capitals, are the exceptions.
+func dotless(l match.Location) bool {
+	return l.Host != "" && l.Port == "" && !strings.ContainsAny(l.Host, ".:[")
+}
+
+// text is l as a pattern.
+func text(l match.Location) string {
+	host := l.Host
+	if strings.Contains(host, ":") && !strings.HasPrefix(host, "[") {
+		host = "[" + host + "]"
+	}
+	if l.Port != "" {
+		host += ":" + l.Port
+	}
+	return host + l.Path
+}

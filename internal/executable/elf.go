@@ -1,31 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package lint
+package executable
 
 import (
 	"bytes"
-	"debug/elf"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 )
-
-// elfFile is what an ELF file says about where it can run. debug/elf would
-// also read the sections, whose number and size the file decides.
-type elfFile struct {
-	class   elf.Class
-	order   binary.ByteOrder
-	machine elf.Machine
-	interp  string // path of the dynamic loader; "" for a static program
-}
-
-// Offsets and widths that differ between the two classes (System V ABI, ELF header and program header).
-type elfLayout struct {
-	header, phoff, phentsize, phnum int
-	entry, offset, filesz, word     int
-}
 
 var (
 	errELFShort  = errors.New("the ELF header is cut short or damaged")
@@ -38,55 +22,60 @@ const maxProgramHeaders = 64 << 10
 // maxInterp is the kernel's PATH_MAX.
 const maxInterp = 4096
 
-// readELF reads the headers of an ELF file, at most 70 KB of it.
-func readELF(r io.ReaderAt) (*elfFile, error) {
-	head := make([]byte, 64)
-	n, err := r.ReadAt(head, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	head = head[:n]
-	if n < elf.EI_NIDENT || string(head[:4]) != elf.ELFMAG {
-		return nil, errELFShort
-	}
-	f := &elfFile{class: elf.Class(head[elf.EI_CLASS]), order: binary.LittleEndian}
-	if elf.Data(head[elf.EI_DATA]) == elf.ELFDATA2MSB {
-		f.order = binary.BigEndian
-	}
-	layout := elfLayout{52, 28, 42, 44, 32, 4, 16, 4}
-	if f.class == elf.ELFCLASS64 {
-		layout = elfLayout{64, 32, 54, 56, 56, 8, 32, 8}
-	}
-	if n < layout.header {
-		return nil, errELFShort
-	}
-	f.machine = elf.Machine(f.order.Uint16(head[18:]))
-	f.interp, err = f.readInterp(r, head, layout)
-	return f, err
+// elfFile is the header of an ELF file, and how to read on. Offsets and widths
+// differ between the two classes (System V ABI, ELF header and program header).
+type elfFile struct {
+	head  []byte
+	order binary.ByteOrder
+	is64  bool
+
+	header, phoff, phentsize, phnum int
+	entry, offset, filesz, word     int
 }
 
-// readInterp returns the text of the first PT_INTERP segment.
-func (f *elfFile) readInterp(r io.ReaderAt, head []byte, l elfLayout) (string, error) {
-	size, count := int(f.order.Uint16(head[l.phentsize:])), int(f.order.Uint16(head[l.phnum:]))
+// readELF reads the headers of an ELF file that begins with head.
+func (info *Info) readELF(r io.ReaderAt, head []byte) {
+	const identSize, class, data, class64, bigEndian = 16, 4, 5, 2, 2
+	if info.Damage = errELFShort; len(head) < identSize {
+		return
+	}
+	f := elfFile{head, binary.LittleEndian, false, 52, 28, 42, 44, 32, 4, 16, 4}
+	if head[class] == class64 {
+		f = elfFile{head, binary.LittleEndian, true, 64, 32, 54, 56, 56, 8, 32, 8}
+	}
+	if head[data] == bigEndian {
+		f.order = binary.BigEndian
+	}
+	if len(head) < f.header {
+		return
+	}
+	info.Machine, info.Arch = f.machine()
+	info.Interpreter, info.Damage = f.interpreter(r)
+}
+
+// interpreter returns the text of the first PT_INTERP segment.
+func (f *elfFile) interpreter(r io.ReaderAt) (string, error) {
+	const interp = 3 // PT_INTERP
+	size, count := int(f.order.Uint16(f.head[f.phentsize:])), int(f.order.Uint16(f.head[f.phnum:]))
 	if count == 0 {
 		return "", nil
 	}
-	if size < l.entry || size*count > maxProgramHeaders {
+	if size < f.entry || size*count > maxProgramHeaders {
 		return "", errELFShort
 	}
-	table, err := readAt(r, f.word(head[l.phoff:], l.word), size*count)
+	table, err := readAt(r, f.uint(f.head[f.phoff:]), size*count)
 	if err != nil {
 		return "", errELFShort
 	}
 	for ; len(table) > 0; table = table[size:] {
-		if elf.ProgType(f.order.Uint32(table)) != elf.PT_INTERP {
+		if f.order.Uint32(table) != interp {
 			continue
 		}
-		n := f.word(table[l.filesz:], l.word)
+		n := f.uint(table[f.filesz:])
 		if n < 2 || n > maxInterp {
 			return "", errELFInterp
 		}
-		text, err := readAt(r, f.word(table[l.offset:], l.word), int(n))
+		text, err := readAt(r, f.uint(table[f.offset:]), int(n))
 		text, ended := bytes.CutSuffix(text, []byte{0})
 		if err != nil || !ended {
 			return "", errELFInterp
@@ -96,8 +85,8 @@ func (f *elfFile) readInterp(r io.ReaderAt, head []byte, l elfLayout) (string, e
 	return "", nil
 }
 
-func (f *elfFile) word(b []byte, width int) uint64 {
-	if width == 8 {
+func (f *elfFile) uint(b []byte) uint64 {
+	if f.word == 8 {
 		return f.order.Uint64(b)
 	}
 	return uint64(f.order.Uint32(b))
@@ -112,45 +101,38 @@ func readAt(r io.ReaderAt, offset uint64, n int) ([]byte, error) {
 	return b, nil
 }
 
-// goarch returns the GOARCH that f is for, or the name of its machine.
-func (f *elfFile) goarch() string {
-	little := f.order == binary.ByteOrder(binary.LittleEndian)
-	pick := func(le, be string) string {
-		if little {
-			return le
+// machine returns the name of the machine that f is for, and its GOARCH.
+func (f *elfFile) machine() (name, arch string) {
+	pick := func(little, big string) string {
+		if f.order == binary.ByteOrder(binary.BigEndian) {
+			return big
 		}
-		return be
+		return little
 	}
-	switch f.machine {
-	case elf.EM_X86_64:
-		return "amd64"
-	case elf.EM_386:
-		return "386"
-	case elf.EM_AARCH64:
-		return "arm64"
-	case elf.EM_ARM:
-		return "arm"
-	case elf.EM_PPC64:
-		return pick("ppc64le", "ppc64")
-	case elf.EM_S390:
-		return "s390x"
-	case elf.EM_RISCV:
-		return "riscv64"
-	case elf.EM_LOONGARCH:
-		return "loong64"
-	case elf.EM_MIPS:
-		if f.class == elf.ELFCLASS64 {
-			return pick("mips64le", "mips64")
+	switch n := f.order.Uint16(f.head[18:]); n {
+	case 3:
+		return "EM_386", "386"
+	case 8:
+		if f.is64 {
+			return "EM_MIPS", pick("mips64le", "mips64")
 		}
-		return pick("mipsle", "mips")
+		return "EM_MIPS", pick("mipsle", "mips")
+	case 21:
+		return "EM_PPC64", pick("ppc64le", "ppc64")
+	case 22:
+		return "EM_S390", "s390x"
+	case 40:
+		return "EM_ARM", "arm"
+	case 62:
+		return "EM_X86_64", "amd64"
+	case 183:
+		return "EM_AARCH64", "arm64"
+	case 243:
+		return "EM_RISCV", "riscv64"
+	case 258:
+		return "EM_LOONGARCH", "loong64"
+	default:
+		name = fmt.Sprintf("machine %d", n)
+		return name, name
 	}
-	return fmt.Sprintf("machine %d", f.machine)
-}
-
-// runsOn reports whether a machine can run programs for another: those whose
-// kernels commonly run 32-bit programs too are given the benefit of the doubt.
-func runsOn(program, machine string) bool {
-	return program == machine ||
-		program == "386" && machine == "amd64" ||
-		program == "arm" && machine == "arm64"
 }
