@@ -21,8 +21,8 @@ const (
 	SeverityInfo Severity = "info"
 )
 
-// Finding is one thing that a configuration should not have although the
-// kubelet accepts it.
+// Finding is one thing that a configuration, or an executable that it names,
+// should not have although a kubelet accepts it.
 type Finding struct {
 	Rule       string   `json:"rule"` // stable name; docs/configuration.md explains each
 	Severity   Severity `json:"severity"`
@@ -35,7 +35,7 @@ type Finding struct {
 	Suggestion string   `json:"suggestion,omitempty"` // the value to write instead, or what to do
 }
 
-// A rule finds one kind of mistake in a T. Its name is stable: it is the
+// rule finds one kind of mistake in a T. Its name is stable: it is the
 // heading under which docs/configuration.md explains it.
 type rule[T any] struct {
 	name     string
