@@ -5,15 +5,11 @@ package lint
 
 import (
 	"bytes"
-	"fmt"
-	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/excerpt"
-	"github.com/regcred/regcred/match"
 )
 
 // configRules are the rules for a configuration as a whole.
@@ -32,55 +28,6 @@ func configRules() []rule[*whole] {
 type whole struct {
 	*config.Config
 	overlaps []overlap
-}
-
-// reader is the program that reads a file and runs the plugins in it.
-type reader string
-
-const (
-	theKubelet reader = "the kubelet"
-	weAlone    reader = "regcred" // of the predecessor's files
-)
-
-func readerOf(predecessor bool) reader {
-	if predecessor {
-		return weAlone
-	}
-	return theKubelet
-}
-
-// reader is the kubelet if it reads any of c's providers.
-func readerOfAny(c *config.Config) reader {
-	notOurs := slices.ContainsFunc(c.Providers, func(p config.Provider) bool { return !p.Predecessor() })
-	return readerOf(!notOurs && len(c.Providers) > 0)
-}
-
-// runs is what a person decides who can write to a file.
-func (r reader) runs() string {
-	if r == theKubelet {
-		return "the kubelet runs as root"
-	}
-	return "regcred runs"
-}
-
-// fails is what happens for want of an executable.
-func (r reader) fails() string {
-	if r == theKubelet {
-		return "the kubelet exits"
-	}
-	return "regcred cannot run the plugin"
-}
-
-// inFile returns one remark about a file at large.
-func inFile(name string, line int, suggestion, format string, args ...any) []remark {
-	return inDocument(config.Position{File: name, Line: line}, suggestion, format, args...)
-}
-
-// inDocument returns one remark about what is not in a provider.
-func inDocument(where config.Position, suggestion, format string, args ...any) []remark {
-	rs := say(suggestion, format, args...)
-	rs[0].at = spot{elsewhere: true, where: where}
-	return rs
 }
 
 func ruleSecondDocument(c *whole) (rs []remark) {
@@ -152,60 +99,6 @@ func ruleWritableConfig(c *whole) (rs []remark) {
 	return rs
 }
 
-// reach is a pattern that can match, and where it stands in matchImages.
-type reach struct {
-	index  int
-	text   string
-	at     match.Location
-	labels []string // of the host
-}
-
-func (r reach) shown() string { return excerpt.Value(excerpt.Pattern(r.text)) }
-
-// reachOf returns those patterns of a provider that can match.
-func reachOf(p *config.Provider) []reach {
-	var rs []reach
-	for k, s := range p.MatchImages {
-		if at, err := match.ParseLocation(s); err == nil && matchable(at) {
-			rs = append(rs, reach{k, s, at, strings.Split(at.Host, ".")})
-		}
-	}
-	return rs
-}
-
-// maxOverlaps bounds how many other providers one is reported to overlap with.
-const maxOverlaps = 10
-
-// overlap is a pair of providers that share an image, with patterns that match
-// it; they differ if any such patterns do.
-type overlap struct {
-	a, b   int // providers; b is the later one
-	pa, pb reach
-	image  string
-}
-
-func overlapsOf(c *config.Config) (found []overlap) {
-	reaches := make([][]reach, len(c.Providers))
-	for i := range c.Providers {
-		reaches[i] = reachOf(&c.Providers[i])
-	}
-	budget := maxComparisons
-	for b := range reaches {
-		first := len(found)
-		for a := 0; a < b && len(found)-first < maxOverlaps; a++ {
-			if pa, pb, image := firstOverlap(reaches[a], reaches[b], &budget); image != "" {
-				found = append(found, overlap{a, b, pa, pb, image})
-			}
-		}
-	}
-	return found
-}
-
-// remark is about the later provider's pattern.
-func (o *overlap) remark(format string, args ...any) remark {
-	return remark{at: spot{provider: o.b, rest: config.FieldPath{"matchImages", o.pb.index}}, message: fmt.Sprintf(format, args...)}
-}
-
 // ruleOverlappingProviders reports a pair of providers once.
 func ruleOverlappingProviders(c *whole) (rs []remark) {
 	for _, o := range c.overlaps {
@@ -229,25 +122,4 @@ func ruleSharedPattern(c *whole) (rs []remark) {
 		}
 	}
 	return rs
-}
-
-func firstOverlap(as, bs []reach, budget *int) (pa, pb reach, image string) {
-	for _, b := range bs {
-		for _, a := range as {
-			if *budget--; *budget < 0 {
-				return pa, pb, image
-			}
-			if !mayMeet(a.labels, b.labels) {
-				continue
-			}
-			example := exampleImage(a.at, b.at)
-			if example == "" || image != "" && a.text == b.text {
-				continue
-			}
-			if pa, pb, image = a, b, example; a.text != b.text {
-				return pa, pb, image
-			}
-		}
-	}
-	return pa, pb, image
 }

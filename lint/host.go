@@ -27,13 +27,6 @@ func ruleEmptyLabel(w *written) []remark {
 	return say(w.fixed(), "%q never matches, because the host of an image has no empty label: no dot at either end, nor two in a row", w.shown)
 }
 
-// dotless reports whether l has a host of one label and no port, which an
-// image reference takes for the first part of a Docker Hub name. localhost,
-// and names with capitals, are the exceptions.
-func dotless(l match.Location) bool {
-	return l.Host != "" && l.Port == "" && !strings.ContainsAny(l.Host, ".:[")
-}
-
 func ruleDotlessHost(w *written) []remark {
 	if _, bad := badLabel(w.meant); bad || w.scheme != "" || !dotless(w.meant) || domainPossible(w.meant) {
 		return nil
@@ -119,16 +112,6 @@ func ruleUpperCaseHost(w *written) []remark {
 		return nil
 	}
 	return say(w.fixed(), "%q matches only images spelled with the same capitals, because case counts", w.shown)
-}
-
-// dockerAlias reports whether host is another name of Docker Hub than the one
-// that images have.
-func dockerAlias(host string) bool {
-	switch host {
-	case "index.docker.io", "registry-1.docker.io", "*.docker.io", "hub.docker.com", "registry.hub.docker.com", "www.docker.io":
-		return true
-	}
-	return false
 }
 
 func ruleDockerIndexHost(w *written) []remark {

@@ -5,39 +5,13 @@ package lint
 
 import (
 	"cmp"
-	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/regcred/regcred/config"
 )
 
-// Severity says what a [Finding] means for the images concerned.
-type Severity string
-
-const (
-	// SeverityError: accepted by the kubelet, but it can never work.
-	SeverityError Severity = "error"
-	// SeverityWarning: it works, but not as it reads, or dangerously.
-	SeverityWarning Severity = "warning"
-	// SeverityInfo: worth knowing.
-	SeverityInfo Severity = "info"
-)
-
-// Finding is one thing that a configuration should not have although the
-// kubelet accepts it.
-type Finding struct {
-	Rule       string   `json:"rule"` // stable name; docs/configuration.md explains each
-	Severity   Severity `json:"severity"`
-	Provider   string   `json:"provider,omitempty"` // its name, if it is about one; unique in a valid configuration
-	File       string   `json:"file,omitempty"`
-	Line       int      `json:"line,omitempty"`
-	Column     int      `json:"column,omitempty"`
-	Path       string   `json:"path,omitempty"` // in the file, e.g. providers[0].matchImages[1]
-	Message    string   `json:"message"`
-	Suggestion string   `json:"suggestion,omitempty"` // the value to write instead, or what to do
-}
-
-// Lint returns what the kubelet accepts but cannot work, or is dangerous, in
+// Check returns what the kubelet accepts but cannot work, or is dangerous, in
 // the configuration alone. Findings are in the order of the files. They never
 // hold a value of env or args, nor user information or a query that somebody
 // wrote into a pattern.
@@ -55,7 +29,7 @@ func Check(c *config.Config) []Finding {
 	return l.sorted()
 }
 
-// LintBinDir returns what is wrong with the executables of c's providers in
+// BinDir returns what is wrong with the executables of c's providers in
 // binDir, on this machine: missing, not executable, for another architecture,
 // dynamically linked against a missing loader, writable by others.
 func BinDir(c *config.Config, binDir string) []Finding {
@@ -71,36 +45,18 @@ func BinDir(c *config.Config, binDir string) []Finding {
 	return l.sorted()
 }
 
-// A rule finds one kind of mistake in a T. Its name is stable: it is the
-// heading under which docs/configuration.md explains it.
-type rule[T any] struct {
-	name     string
-	severity Severity
-	check    func(T) []remark
+// Binary returns what is wrong with one executable on this machine: the
+// findings that [BinDir] has about a provider's. File is path.
+func Binary(path string) []Finding {
+	var findings []Finding
+	b := inspectBinary(filepath.Dir(path), filepath.Base(path), theKubelet)
+	for _, r := range binaryRules() {
+		for _, m := range r.check(b) {
+			findings = append(findings, Finding{Rule: r.name, Severity: r.severity, File: path, Message: m.message, Suggestion: m.suggestion})
+		}
+	}
+	return findings
 }
-
-// remark is what a rule says about one spot.
-type remark struct {
-	at         spot // zero: the subject of the rule
-	message    string
-	suggestion string
-}
-
-// say returns one remark about the subject itself.
-func say(suggestion, format string, args ...any) []remark {
-	return []remark{{message: fmt.Sprintf(format, args...), suggestion: suggestion}}
-}
-
-// spot is a config.Position in a configuration: somewhere in a provider or, if elsewhere
-// is set, in a file at large.
-type spot struct {
-	provider  int
-	rest      config.FieldPath
-	elsewhere bool
-	where     config.Position // if elsewhere
-}
-
-var nowhere = spot{elsewhere: true}
 
 // linter collects findings.
 type linter struct {

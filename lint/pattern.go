@@ -5,18 +5,15 @@ package lint
 
 import (
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
-	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/match"
 )
 
 // patternRules are the rules for one entry of matchImages. A pattern that
-// kubelet 1.36 rejects is [Config.Validate]'s business, except where older
+// kubelet 1.36 rejects is [config.Config.Validate]'s business, except where older
 // ones accept it.
 func patternRules() []rule[*written] {
 	return []rule[*written]{
@@ -51,99 +48,6 @@ func patternRules() []rule[*written] {
 	}
 }
 
-// written is a pattern as its author meant it, next to what the kubelet makes of it.
-type written struct {
-	raw    string   // as in the file; print shown instead
-	beside []string // the patterns of the same provider
-	tokens bool     // the provider is in service-account mode
-	alone  bool     // no kubelet reads it
-
-	valid   bool           // kubelet 1.36 accepts it
-	scheme  string         // with "://"; the kubelet takes it for a host
-	body    string         // without scheme and surrounding space
-	meant   match.Location // what body means to the kubelet
-	mended  match.Location // meant, without what can be mended and keep its meaning
-	shown   string         // raw without user information, query and fragment
-	matches bool           // some image can match
-	blank   bool           // what is compared has white space
-}
-
-func readPattern(p *config.Provider, k int) *written {
-	w := &written{raw: p.MatchImages[k], beside: p.MatchImages, tokens: p.TokenAttributes != nil, alone: p.Predecessor()}
-	w.shown = excerpt.Value(excerpt.Pattern(w.raw))
-	at, err := match.ParseLocation(w.raw)
-	if w.valid = err == nil; !w.valid {
-		return w
-	}
-	w.body = strings.TrimSpace(w.raw)
-	if scheme, rest, ok := strings.Cut(w.body, "://"); ok && !strings.ContainsAny(scheme, "/?#@") {
-		w.scheme, w.body = scheme+"://", rest
-	}
-	if w.meant, err = match.ParseLocation(w.body); err != nil {
-		w.meant = at
-	}
-	w.mended = mend(w.meant)
-	w.matches = matchable(at)
-	w.blank = strings.ContainsFunc(at.Host+at.Path, unicode.IsSpace)
-	return w
-}
-
-// fixed is the text to write instead, "" if it would not match either.
-func (w *written) fixed() string {
-	if s := text(w.mended); matchable(w.mended) && excerpt.Value(s) == s && s != w.raw {
-		return s
-	}
-	return ""
-}
-
-// lists reports whether the provider also has the pattern s.
-func (w *written) lists(s string) bool { return slices.Contains(w.beside, s) }
-
-// text is l as a pattern.
-func text(l match.Location) string {
-	host := l.Host
-	if strings.Contains(host, ":") && !strings.HasPrefix(host, "[") {
-		host = "[" + host + "]"
-	}
-	if l.Port != "" {
-		host += ":" + l.Port
-	}
-	return host + l.Path
-}
-
-// mend removes what has no config.Position in a pattern.
-func mend(l match.Location) match.Location {
-	if !strings.Contains(l.Host, ":") {
-		l.Host = mendHost(l.Host, l.Port)
-	}
-	if i := strings.IndexFunc(l.Path, func(r rune) bool { return strings.ContainsRune("*[@:", r) || unicode.IsSpace(r) }); i >= 0 {
-		l.Path = l.Path[:i]
-	}
-	l.Path = strings.ToLower(l.Path)
-	if l.Path == "/" || apiPath(l.Path) {
-		l.Path = ""
-	}
-	return l
-}
-
-func mendHost(host, port string) string {
-	host = strings.TrimSpace(host)
-	for strings.Contains(host, "**") {
-		host = strings.ReplaceAll(host, "**", "*")
-	}
-	if strings.HasPrefix(host, ".") {
-		host = "*" + host
-	}
-	host = strings.TrimSuffix(host, ".")
-	if strings.Contains(host, ".") || port != "" {
-		host = strings.ToLower(host)
-	}
-	if dockerAlias(host) && port == "" {
-		return "docker.io"
-	}
-	return host
-}
-
 func ruleScheme(w *written) []remark {
 	if w.scheme == "" {
 		return nil
@@ -163,7 +67,7 @@ func ruleUserinfo(w *written) []remark {
 	if !w.valid || !strings.Contains(authority, "@") {
 		return nil
 	}
-	return say(w.fixed(), "%q: what stands before the @ is dropped; it is not the config.Position for credentials", w.shown)
+	return say(w.fixed(), "%q: what stands before the @ is dropped; it is not the place for credentials", w.shown)
 }
 
 func ruleQuery(w *written) []remark {
@@ -206,13 +110,6 @@ func rulePercentEscape(w *written) []remark {
 	return say(w.fixed(), "%q is compared decoded, as the path %q", w.shown, excerpt.Value(w.meant.Path))
 }
 
-// apiPath reports whether path is that of the registry's API, which docker
-// config files have and the names of images have not.
-func apiPath(path string) bool {
-	path = strings.TrimSuffix(path, "/")
-	return path == "/v1" || path == "/v2"
-}
-
 func ruleAPIPath(w *written) []remark {
 	if !apiPath(w.meant.Path) {
 		return nil
@@ -223,7 +120,7 @@ func ruleAPIPath(w *written) []remark {
 
 func ruleSiblingPath(w *written) []remark {
 	path := w.meant.Path
-	if !w.matches || path == "" || apiPath(path) || !isLower(path[len(path)-1]) && !isDigit(path[len(path)-1]) {
+	if !w.matches || path == "" || apiPath(path) || !validRepositoryPath(path[1:]) {
 		return nil
 	}
 	image := text(match.Location{Host: meetHosts(w.meant.Host, w.meant.Host), Port: w.meant.Port, Path: path})
@@ -239,7 +136,7 @@ func ruleSlashOnly(w *written) []remark {
 }
 
 func rulePortRange(w *written) []remark {
-	if n, err := strconv.Atoi(w.meant.Port); w.meant.Port == "" || err == nil && 0 < n && n < 1<<16 {
+	if portPossible(w.meant.Port) {
 		return nil
 	}
 	return say("", "%q never matches, because %s is not a port", w.shown, excerpt.Value(w.meant.Port))

@@ -5,6 +5,7 @@ package lint
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -189,7 +190,7 @@ func TestLintMessages(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"harbor.example.com/*":                  `"harbor.example.com/*" never matches, because globs do not work in a path; a path matches everything that begins with it`,
 		"https://harbor.example.com":            `"https://harbor.example.com" never matches, because a pattern has no scheme: "https:" is taken for the host`,
-		"user:open-sesame@registry.example.com": `"…@registry.example.com": what stands before the @ is dropped; it is not the config.Position for credentials`,
+		"user:open-sesame@registry.example.com": `"…@registry.example.com": what stands before the @ is dropped; it is not the place for credentials`,
 		"*.example.com/team":                    `"*.example.com/team" also matches a.example.com/team-other/app, because a path is a plain prefix; with a slash at the end it matches neither that nor an image a.example.com/team itself`,
 		"*example.com":                          `"*example.com" also matches evilexample.com, a domain that anybody may register`,
 		"<HOST>":                                `"<HOST>" never matches, because no image has a host with the label "<HOST>"`,
@@ -347,12 +348,60 @@ func TestMeetLabels(t *testing.T) {
 	for _, tt := range []struct{ a, b, want string }{
 		{"*", "*", "a"}, {"a*", "*b", "ab"}, {"*a", "a", "a"}, {"a", "b", ""}, {"a*b*c", "*x*", "axbc"}, {"ab*", "a*b", "ab"},
 		{"*-", "*", ""}, {"-*", "*", ""}, {"*-*", "*", "a-a"}, {"eu*", "*west", "euwest"}, {"a*a", "a", ""}, {"*_*", "*", ""},
-		{strings.Repeat("*", 200), strings.Repeat("*a", 100), ""}, {"", "*", ""},
+		{strings.Repeat("*", 200), strings.Repeat("*a", 100), strings.Repeat("a", 100)}, {"", "*", ""},
+		{"us-*", "*-docker", "us-docker"}, {"a*b*c", "a*b*c", "abc"}, {"ab*", "ac*", ""}, {"*ab", "*cb", ""},
 	} {
 		for _, p := range [][2]string{{tt.a, tt.b}, {tt.b, tt.a}} {
-			got, ok := meetLabels(p[0], p[1], false)
-			if ok != (tt.want != "") || ok && got != tt.want && len(got) != len(tt.want) {
-				t.Errorf("meetLabels(%q, %q) = %q, %v, want %q", p[0], p[1], got, ok, tt.want)
+			got := ""
+			if validLabel(p[0]) && validLabel(p[1]) {
+				got = meetLabels(p[0], p[1], "")
+			}
+			if got != tt.want && (len(got) != len(tt.want) || got == "") {
+				t.Errorf("meetLabels(%q, %q) = %q, want %q", p[0], p[1], got, tt.want)
+			}
+		}
+	}
+}
+
+// Globs against all short labels, one by one.
+func TestMeetLabelsIsExact(t *testing.T) {
+	all := func(alphabet string, most int) (all []string) {
+		last := []string{""}
+		for range most {
+			var next []string
+			for _, s := range last {
+				for _, c := range alphabet {
+					next = append(next, s+string(c))
+				}
+			}
+			all, last = append(all, next...), next
+		}
+		return all
+	}
+	labels := slices.DeleteFunc(all("ab-", 7), func(s string) bool { return !validLabel(s) })
+	globs := slices.DeleteFunc(all("ab-*", 4), func(s string) bool { return !validLabel(s) })
+	matched := make([]map[string]bool, len(globs))
+	for i, glob := range globs {
+		matched[i] = map[string]bool{}
+		for _, label := range labels {
+			if match.Label(glob, label) {
+				matched[i][label] = true
+			}
+		}
+	}
+	for i, a := range globs {
+		for j, b := range globs {
+			got, any := meetLabels(a, b, ""), false
+			for label := range matched[i] {
+				if any = matched[j][label]; any {
+					break
+				}
+			}
+			if any != (got != "") {
+				t.Errorf("%q and %q: got %q, but whether they meet is %v", a, b, got, any)
+			}
+			if got != "" && !(validLabel(got) && match.Label(a, got) && match.Label(b, got)) {
+				t.Errorf("%q and %q: got %q", a, b, got)
 			}
 		}
 	}

@@ -59,7 +59,7 @@ kind: Other
 		"2:7 kind predecessor-config: regcred reads files of kind RegistryCredentialConfig, and no kubelet does: one that is given it does not start",
 		`4:9 providers[0].name docker-helper-name: "docker-credential-a" is by its name a docker credential helper, which speaks another protocol than kubelet plugins`,
 		`5:19 providers[0].imageMatchers[0] path-glob: "a.example/*" never matches, because globs do not work in a path; a path matches everything that begins with it`,
-		`5:32 providers[0].imageMatchers[1] userinfo: "…@c.example": what stands before the @ is dropped; it is not the config.Position for credentials`,
+		`5:32 providers[0].imageMatchers[1] userinfo: "…@c.example": what stands before the @ is dropped; it is not the place for credentials`,
 		`7:5 providers[0].extraArgs.password secret-in-env: "PASSWORD" holds a secret, which all who can read this file can read`,
 		`8:11 providers[0].extraArgs.home unexpanded-variable: nothing expands the variable in the value of "HOME"`,
 		`9:5 providers[0].extraArgs.http_proxy proxied-metadata: "HTTP_PROXY" also sends requests to the cloud's metadata server through the proxy, unless NO_PROXY names 169.254.169.254`,

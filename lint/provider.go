@@ -43,13 +43,6 @@ func providerRules() []rule[*config.Provider] {
 	}
 }
 
-// within returns one remark about a field of the provider.
-func within(field config.FieldPath, suggestion, format string, args ...any) []remark {
-	rs := say(suggestion, format, args...)
-	rs[0].at.rest = field
-	return rs
-}
-
 func ruleDockerHelperName(p *config.Provider) []remark {
 	if !strings.HasPrefix(p.Name, "docker-credential-") {
 		return nil
@@ -72,10 +65,6 @@ func ruleHiddenName(p *config.Provider) []remark {
 	return within(config.FieldPath{"name"}, strings.TrimLeft(excerpt.Value(p.Name), "."), "%q is hidden in listings of the directory", excerpt.Value(p.Name))
 }
 
-// maxComparisons bounds each rule that compares patterns with each other. It
-// is enough for 6,000 patterns; of more, the first are compared.
-const maxComparisons = 20_000_000
-
 func ruleDuplicatePattern(p *config.Provider) (rs []remark) {
 	first := map[string]int{}
 	for k, s := range p.MatchImages {
@@ -84,25 +73,6 @@ func ruleDuplicatePattern(p *config.Provider) (rs []remark) {
 			continue
 		}
 		first[s] = k
-	}
-	return rs
-}
-
-func ruleShadowedPattern(p *config.Provider) (rs []remark) {
-	reach := reachOf(p)
-	budget := maxComparisons
-	for k, b := range reach {
-		for i, a := range reach {
-			if budget--; budget < 0 {
-				return rs
-			}
-			same := a.text == b.text
-			if !same && covers(a.at, b.at) && (i < k || !covers(b.at, a.at)) {
-				rs = append(rs, within(config.FieldPath{"matchImages", b.index}, "remove it", "%q adds nothing, because %q matches all its images",
-					b.shown(), a.shown())...)
-				break
-			}
-		}
 	}
 	return rs
 }

@@ -6,6 +6,7 @@ package lint
 import (
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/regcred/regcred/match"
 )
@@ -27,11 +28,18 @@ func badLabel(l match.Location) (label string, bad bool) {
 		return l.Host, l.Port == "" || strings.Trim(l.Host, "0123456789abcdefABCDEF:") != ""
 	}
 	for label := range strings.SplitSeq(l.Host, ".") {
-		if _, ok := meetLabels(label, label, false); !ok {
+		if !validLabel(label) {
 			return label, true
 		}
 	}
 	return "", false
+}
+
+// validLabel reports whether the host of some image has a label that the glob
+// matches.
+func validLabel(glob string) bool {
+	_, err := match.Registry(strings.ReplaceAll(glob, "*", "a"))
+	return err == nil
 }
 
 // domainPossible reports whether an image reference takes l's host for one:
@@ -47,14 +55,14 @@ func domainPossible(l match.Location) bool {
 	return strings.Contains(l.Host, "*") || hasCapital(l.Host)
 }
 
-func hasCapital(s string) bool {
-	for i := range len(s) {
-		if isUpper(s[i]) {
-			return true
-		}
-	}
-	return false
+// dotless reports whether l has a host of one label and no port, which an
+// image reference takes for the first part of a Docker Hub name. localhost,
+// and names with capitals, are the exceptions.
+func dotless(l match.Location) bool {
+	return l.Host != "" && l.Port == "" && !strings.ContainsAny(l.Host, ".:[")
 }
+
+func hasCapital(s string) bool { return strings.ContainsFunc(s, unicode.IsUpper) }
 
 func portPossible(port string) bool {
 	n, err := strconv.Atoi(port)
@@ -66,121 +74,12 @@ func pathPossible(path string) bool {
 	return path == "" || path[0] == '/' && (validRepositoryPath(path[1:]) || validRepositoryPath(path[1:]+"a"))
 }
 
-// validRepositoryPath accepts components of lower-case letters and digits,
-// joined by one dot, one or two underscores, or hyphens.
+// validRepositoryPath reports whether s is all that follows the host in the
+// name of some image.
 func validRepositoryPath(s string) bool {
-	separator := "/" // what stands since the last letter or digit
-	for i := range len(s) {
-		switch c := s[i]; {
-		case isLower(c) || isDigit(c):
-			separator = ""
-		case separator == "" && (c == '/' || c == '.' || c == '_' || c == '-'),
-			separator == "_" && c == '_',
-			separator != "" && strings.Trim(separator, "-") == "" && c == '-':
-			separator += s[i : i+1]
-		default:
-			return false
-		}
-	}
-	return separator == ""
-}
-
-// maxLabelProduct bounds the work of meetLabels. Longer labels, which DNS does
-// not have, count as not meeting.
-const maxLabelProduct = 1 << 14
-
-// meetLabels returns a short label that both globs match and that the host of
-// an image can have; with a capital letter in it, if so asked.
-func meetLabels(a, b string, capital bool) (witness string, ok bool) {
-	switch {
-	case !strings.Contains(a, "*"):
-		if ok = validLabel(a) && match.Label(b, a) && (!capital || hasCapital(a)); ok {
-			witness = a
-		}
-		return witness, ok
-	case !strings.Contains(b, "*"):
-		return meetLabels(b, a, capital)
-	case len(a)*len(b) > maxLabelProduct:
-		return "", false
-	}
-	return meetGlobs(a, b, capital)
-}
-
-// pair is a position in two globs, and what matters of the label so far.
-type pair struct {
-	i, j    int
-	begun   bool // it is not empty
-	edge    bool // it ends in a hyphen
-	capital bool // it has a capital, or need not
-}
-
-// meetGlobs walks both globs side by side, breadth first, so that the first
-// label found is a shortest one. Where both have a star, a letter stands for
-// whatever could be there.
-func meetGlobs(a, b string, capital bool) (string, bool) {
-	start := pair{capital: !capital}
-	labels := map[pair]string{start: ""}
-	for queue := []pair{start}; len(queue) > 0; queue = queue[1:] {
-		p := queue[0]
-		if p.i == len(a) && p.j == len(b) && p.begun && !p.edge && p.capital {
-			return labels[p], true
-		}
-		push := func(next pair, add string) {
-			if _, seen := labels[next]; !seen {
-				labels[next] = labels[p] + add
-				queue = append(queue, next)
-			}
-		}
-		for _, c := range nextBytes(a[p.i:], b[p.j:]) {
-			next := pair{p.i, p.j, true, c == '-', p.capital || isUpper(c)}
-			if a[p.i] != '*' {
-				next.i++
-			}
-			if b[p.j] != '*' {
-				next.j++
-			}
-			if labelByte(c) && (c != '-' || p.begun) {
-				push(next, string(c))
-			}
-		}
-		if strings.HasPrefix(a[p.i:], "*") {
-			next := p
-			next.i++
-			push(next, "")
-		}
-		if strings.HasPrefix(b[p.j:], "*") {
-			next := p
-			next.j++
-			push(next, "")
-		}
-	}
-	return "", false
-}
-
-// nextBytes returns the bytes with which both globs can go on.
-func nextBytes(a, b string) []byte {
-	switch {
-	case a == "" || b == "":
-		return nil
-	case a[0] == '*' && b[0] == '*':
-		return []byte("aA")
-	case a[0] == '*' || a[0] == b[0]:
-		return []byte{b[0]}
-	case b[0] == '*':
-		return []byte{a[0]}
-	}
-	return nil
-}
-
-func labelByte(c byte) bool { return isLower(c) || isUpper(c) || isDigit(c) || c == '-' }
-
-func validLabel(s string) bool {
-	for i := range len(s) {
-		if !labelByte(s[i]) {
-			return false
-		}
-	}
-	return s != "" && s[0] != '-' && s[len(s)-1] != '-'
+	name := "registry.example/" + s
+	repository, err := match.Repository(name)
+	return err == nil && repository == name // neither tag nor digest is cut off
 }
 
 // exampleImage returns an image that both patterns match, or "". Both must be
@@ -194,12 +93,16 @@ func exampleImage(a, b match.Location) string {
 		return ""
 	}
 	at := match.Location{Host: meetHosts(a.Host, b.Host), Port: a.Port, Path: path}
-	if dotless(a) && dotless(b) {
-		at.Host = meetDotless(a.Host, b.Host)
-	}
 	switch {
 	case at.Host == "":
 		return ""
+	case !dotless(at) || domainPossible(at):
+	case match.Label(a.Host, "localhost") && match.Label(b.Host, "localhost"):
+		at.Host = "localhost"
+	default:
+		at.Host = meetLabels(a.Host, b.Host, "A")
+	}
+	switch {
 	case path == "":
 		at.Path = "/app"
 	case at.Host == "docker.io" && strings.Count(path, "/") == 1 && validRepositoryPath(path[1:]):
@@ -210,53 +113,83 @@ func exampleImage(a, b match.Location) string {
 	return text(at)
 }
 
-// mayMeet is the part of meetHosts that needs no memory and settles nearly
-// all pairs. It takes labels from the left and begins at the right, where
-// hosts differ most often.
-func mayMeet(a, b []string) bool {
+// meetHosts returns a host that both globs match, or "".
+func meetHosts(a, b string) string {
+	as, bs := strings.Split(a, "."), strings.Split(b, ".")
+	if !hostsMeet(as, bs) {
+		return ""
+	}
+	for i := range as {
+		as[i] = meetLabels(as[i], bs[i], "")
+	}
+	return strings.Join(as, ".")
+}
+
+// hostsMeet takes labels from the left and begins at the right, where hosts
+// differ most often.
+func hostsMeet(a, b []string) bool {
 	if len(a) != len(b) {
 		return false
 	}
 	for i := len(a) - 1; i >= 0; i-- {
-		if a[i] != b[i] && !labelsMayMeet(a[i], b[i]) {
+		if a[i] != b[i] && meetLabels(a[i], b[i], "") == "" {
 			return false
 		}
 	}
 	return true
 }
 
-func labelsMayMeet(a, b string) bool {
-	starA, starB := strings.Contains(a, "*"), strings.Contains(b, "*")
-	return starA && starB || starA && match.Label(a, b) || starB && match.Label(b, a)
-}
-
-// meetHosts returns a host that both globs match, or "".
-func meetHosts(a, b string) string {
-	if a == b && strings.ContainsAny(a, ":[") {
-		return a
+// meetLabels returns a label that both globs match, or "". Hosts of images
+// must be able to have one that a matches, and one that b does. If both globs
+// have a star, then more is part of it.
+func meetLabels(a, b, more string) string {
+	if strings.Contains(a, "*") {
+		a, b = b, a
 	}
-	al, bl := strings.Split(a, "."), strings.Split(b, ".")
-	if !mayMeet(al, bl) {
-		return ""
-	}
-	for i := range al {
-		label, ok := meetLabels(al[i], bl[i], false)
-		if !ok {
+	if !strings.Contains(a, "*") {
+		if !match.Label(b, a) {
 			return ""
 		}
-		al[i] = label
+		return a
 	}
-	return strings.Join(al, ".")
+	headA, middleA, tailA := cutGlob(a)
+	headB, middleB, tailB := cutGlob(b)
+	head, tail := longer(headA, headB), longer(tailA, tailB)
+	if !strings.HasPrefix(head, headA) || !strings.HasPrefix(head, headB) || !strings.HasSuffix(tail, tailA) || !strings.HasSuffix(tail, tailB) {
+		return ""
+	}
+	const longest = 63 // that DNS has
+	for n := min(len(head), len(tail), longest); n > 0 && more == ""; n-- {
+		if strings.HasSuffix(head, tail[:n]) && match.Label(a, head+tail[n:]) && match.Label(b, head+tail[n:]) {
+			return head + tail[n:] // "us-docker" for us-* and *-docker
+		}
+	}
+	// Whatever stands between head and tail, a star of each glob takes it.
+	if !strings.Contains(middleA, middleB) {
+		middleA += middleB
+	}
+	label := head + more + strings.ReplaceAll(middleA, "*", "") + tail
+	if label == "" || label[0] == '-' {
+		label = "a" + label
+	}
+	if label[len(label)-1] == '-' {
+		label += "a"
+	}
+	return label
 }
 
-// meetDotless is meetHosts for hosts without dot and port, among which only
-// localhost and those with capitals are hosts.
-func meetDotless(a, b string) string {
-	if match.Label(a, "localhost") && match.Label(b, "localhost") {
-		return "localhost"
+// cutGlob returns what stands before the first star, from there to the last,
+// and behind that.
+func cutGlob(s string) (head, middle, tail string) {
+	first, last := strings.IndexByte(s, '*'), strings.LastIndexByte(s, '*')
+	return s[:first], s[first:last], s[last+1:]
+}
+
+func longer(a, b string) string {
+	if len(a) > len(b) {
+		return a
 	}
-	label, _ := meetLabels(a, b, true)
-	return label
+	return b
 }
 
 // covers reports whether a matches every image that b matches. It may say no
@@ -278,6 +211,14 @@ func covers(a, b match.Location) bool {
 	return true
 }
 
-func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
-func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+// text is l as a pattern.
+func text(l match.Location) string {
+	host := l.Host
+	if strings.Contains(host, ":") && !strings.HasPrefix(host, "[") {
+		host = "[" + host + "]"
+	}
+	if l.Port != "" {
+		host += ":" + l.Port
+	}
+	return host + l.Path
+}

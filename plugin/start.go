@@ -4,11 +4,8 @@
 package plugin
 
 import (
-	"bytes"
-	"debug/elf"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -16,6 +13,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/regcred/regcred/internal/executable"
 )
 
 // An executable that is open for writing cannot be started. That is so while
@@ -121,67 +120,30 @@ func notPermitted(mode fs.FileMode) string {
 
 // missingLoader says what a file needs that is not there.
 func missingLoader(file string) string {
-	if line, ok := interpreterLine(file); ok {
-		interpreter, _, _ := strings.Cut(strings.TrimLeft(line, " \t"), " ")
-		if strings.HasSuffix(interpreter, "\r") {
-			return fmt.Sprintf("its #! line names %q: its lines end in CR LF; convert them to LF", interpreter)
-		}
-		return fmt.Sprintf("its interpreter %q (the #! line) is not", interpreter)
-	}
-	if loader := elfInterpreter(file); loader != "" {
-		return fmt.Sprintf("the dynamic loader %q that it was linked for is not; link it statically", loader)
+	info, _ := executable.Read(file)
+	switch {
+	case info.Format == executable.Script && strings.HasSuffix(info.Interpreter, "\r"):
+		return fmt.Sprintf("its #! line names %q: its lines end in CR LF; convert them to LF", info.Interpreter)
+	case info.Format == executable.Script:
+		return fmt.Sprintf("its interpreter %q (the #! line) is not", info.Interpreter)
+	case info.Interpreter != "":
+		return fmt.Sprintf("the dynamic loader %q that it was linked for is not; link it statically", info.Interpreter)
 	}
 	return "its interpreter or dynamic loader is not"
 }
 
 // wrongFormat says why the system does not know how to execute a file.
 func wrongFormat(file string) string {
-	f, err := os.Open(file)
-	if err != nil {
+	info, err := executable.Read(file)
+	switch {
+	case err != nil:
 		return "it has an unknown format"
-	}
-	defer f.Close()
-	if bin, err := elf.NewFile(f); err == nil {
-		return fmt.Sprintf("it was built for another machine (%v; this is %s)", bin.Machine, runtime.GOARCH)
-	}
-	magic := make([]byte, 2)
-	switch n, _ := io.ReadFull(f, magic); {
-	case n == 0:
+	case info.Arch != "" && info.Arch != runtime.GOARCH:
+		return fmt.Sprintf("it was built for another machine (%s; this is %s)", info.Machine, runtime.GOARCH)
+	case info.Format == executable.Empty:
 		return "the file is empty"
-	case string(magic) == "#!":
+	case info.Format == executable.Script:
 		return "its #! line names something that cannot be executed"
 	}
 	return "it is neither a program for this system nor a script with a #! line"
-}
-
-// interpreterLine returns what follows #! on the first line of a script.
-func interpreterLine(file string) (string, bool) {
-	f, err := os.Open(file)
-	if err != nil {
-		return "", false
-	}
-	defer f.Close()
-	head := make([]byte, 256) // as much as Linux looks at
-	n, _ := io.ReadFull(f, head)
-	line, _, _ := bytes.Cut(head[:n], []byte("\n"))
-	return strings.CutPrefix(string(line), "#!")
-}
-
-// elfInterpreter returns the dynamic loader that an ELF file asks for, or "".
-func elfInterpreter(file string) string {
-	bin, err := elf.Open(file)
-	if err != nil {
-		return ""
-	}
-	defer bin.Close()
-	for _, prog := range bin.Progs {
-		if prog.Type != elf.PT_INTERP {
-			continue
-		}
-		data := make([]byte, min(prog.Filesz, 4096))
-		n, _ := prog.ReadAt(data, 0)
-		name, _, _ := bytes.Cut(data[:n], []byte{0})
-		return string(name)
-	}
-	return ""
 }

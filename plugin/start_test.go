@@ -6,10 +6,8 @@
 package plugin
 
 import (
-	"bytes"
 	"context"
 	"debug/elf"
-	"encoding/binary"
 	"errors"
 	"io/fs"
 	"os"
@@ -19,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/regcred/regcred/internal/testelf"
 )
 
 func TestStartErrors(t *testing.T) {
@@ -104,22 +104,7 @@ func elfFile(t *testing.T, loader string, machine elf.Machine) string {
 	if machine == 0 {
 		machine = self.Machine
 	}
-	const headerSize, progSize = 64, 56
-	header := elf.Header64{
-		Type: uint16(elf.ET_EXEC), Machine: uint16(machine), Version: 1, Entry: 0x400000,
-		Phoff: headerSize, Ehsize: headerSize, Phentsize: progSize, Phnum: 1,
-	}
-	copy(header.Ident[:], elf.ELFMAG)
-	header.Ident[elf.EI_CLASS], header.Ident[elf.EI_DATA], header.Ident[elf.EI_VERSION] = byte(elf.ELFCLASS64), byte(self.Data), 1
-	size := uint64(len(loader) + 1)
-	prog := elf.Prog64{Type: uint32(elf.PT_INTERP), Off: headerSize + progSize, Filesz: size, Memsz: size}
-	var buf bytes.Buffer
-	for _, part := range []any{header, prog, append([]byte(loader), 0)} {
-		if err := binary.Write(&buf, self.ByteOrder, part); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return buf.String()
+	return string(testelf.Image(t, elf.ELFCLASS64, self.ByteOrder, machine, loader))
 }
 
 // countingContext calls f with the number of times that it was asked.

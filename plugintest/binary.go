@@ -5,11 +5,10 @@ package plugintest
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/regcred/regcred/internal/executable"
 	"github.com/regcred/regcred/lint"
 )
 
@@ -50,25 +49,12 @@ func checkStatic(s *suite) []Finding {
 				"Link it statically; in Go: CGO_ENABLED=0 go build.")
 		}
 	}
-	if line, ok := interpreter(s.cmd.Path); ok {
-		return found(Warning, did, fmt.Sprintf("a script for %q", shorten(line)),
+	if info, err := executable.Read(s.cmd.Path); err == nil && info.Format == executable.Script {
+		return found(Warning, did, fmt.Sprintf("a script for %q", shorten(strings.TrimSpace(info.Line))),
 			"It cannot run it on a node without that interpreter; several node images have no shell.",
 			"Install the interpreter with it, or write the plugin as a static program.")
 	}
 	return pass(did, "it needs neither a library nor an interpreter")
-}
-
-// interpreter returns the interpreter line of a script.
-func interpreter(path string) (string, bool) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", false
-	}
-	defer f.Close()
-	head, _ := io.ReadAll(io.LimitReader(f, 256)) // as much as Linux looks at
-	line, _, _ := strings.Cut(string(head), "\n")
-	line, ok := strings.CutPrefix(line, "#!")
-	return strings.TrimSpace(line), ok
 }
 
 func firstOf(s, fallback string) string {

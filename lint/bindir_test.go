@@ -11,7 +11,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,141 +23,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/testelf"
 	"github.com/regcred/regcred/plugin"
 )
-
-// elfImage writes an ELF file by hand: a header and, with an interpreter, two
-// program headers, of which the second is PT_INTERP.
-func elfImage(t *testing.T, class elf.Class, order binary.ByteOrder, machine elf.Machine, interp string) []byte {
-	t.Helper()
-	data := elf.ELFDATA2LSB
-	if order == binary.ByteOrder(binary.BigEndian) {
-		data = elf.ELFDATA2MSB
-	}
-	ident := [elf.EI_NIDENT]byte{0x7f, 'E', 'L', 'F', byte(class), byte(data), byte(elf.EV_CURRENT)}
-	var b bytes.Buffer
-	write := func(v any) {
-		if err := binary.Write(&b, order, v); err != nil {
-			t.Fatal(err)
-		}
-	}
-	headers := uint16(0)
-	if interp != "" {
-		headers = 2
-	}
-	if class == elf.ELFCLASS64 {
-		write(elf.Header64{Ident: ident, Machine: uint16(machine), Phoff: 64, Phentsize: 56, Phnum: headers})
-		if interp != "" {
-			write(elf.Prog64{Type: uint32(elf.PT_LOAD)})
-			write(elf.Prog64{Type: uint32(elf.PT_INTERP), Off: 64 + 2*56, Filesz: uint64(len(interp) + 1)})
-		}
-	} else {
-		write(elf.Header32{Ident: ident, Machine: uint16(machine), Phoff: 52, Phentsize: 32, Phnum: headers})
-		if interp != "" {
-			write(elf.Prog32{Type: uint32(elf.PT_LOAD)})
-			write(elf.Prog32{Type: uint32(elf.PT_INTERP), Off: 52 + 2*32, Filesz: uint32(len(interp) + 1)})
-		}
-	}
-	if interp != "" {
-		b.WriteString(interp + "\x00")
-	}
-	return b.Bytes()
-}
-
-func TestReadELF(t *testing.T) {
-	le, be := binary.ByteOrder(binary.LittleEndian), binary.ByteOrder(binary.BigEndian)
-	for _, tt := range []struct {
-		class   elf.Class
-		order   binary.ByteOrder
-		machine elf.Machine
-		interp  string
-		want    string
-	}{
-		{elf.ELFCLASS64, le, elf.EM_X86_64, "", "amd64"},
-		{elf.ELFCLASS64, le, elf.EM_X86_64, "/lib64/ld-linux-x86-64.so.2", "amd64"},
-		{elf.ELFCLASS64, le, elf.EM_AARCH64, "/lib/ld-musl-aarch64.so.1", "arm64"},
-		{elf.ELFCLASS32, le, elf.EM_386, "/lib/ld-linux.so.2", "386"},
-		{elf.ELFCLASS32, le, elf.EM_ARM, "", "arm"},
-		{elf.ELFCLASS64, be, elf.EM_S390, "/lib/ld64.so.1", "s390x"},
-		{elf.ELFCLASS64, be, elf.EM_PPC64, "", "ppc64"},
-		{elf.ELFCLASS64, le, elf.EM_PPC64, "", "ppc64le"},
-		{elf.ELFCLASS64, le, elf.EM_RISCV, "", "riscv64"},
-		{elf.ELFCLASS64, le, elf.EM_LOONGARCH, "", "loong64"},
-		{elf.ELFCLASS32, be, elf.EM_MIPS, "", "mips"},
-		{elf.ELFCLASS64, le, elf.EM_MIPS, "", "mips64le"},
-		{elf.ELFCLASS64, le, elf.EM_AVR, "", "machine 83"},
-	} {
-		image := elfImage(t, tt.class, tt.order, tt.machine, tt.interp)
-		f, err := readELF(bytes.NewReader(image))
-		if err != nil || f.goarch() != tt.want || f.interp != tt.interp {
-			t.Errorf("%v %v: %+v, %v", tt.machine, tt.class, f, err)
-		}
-	}
-}
-
-// countingReader counts what is read of a file.
-type countingReader struct {
-	r io.ReaderAt
-	n int
-}
-
-func (c *countingReader) ReadAt(p []byte, off int64) (int, error) {
-	c.n += len(p)
-	return c.r.ReadAt(p, off)
-}
-
-func TestReadELFIsBounded(t *testing.T) {
-	whole := elfImage(t, elf.ELFCLASS64, binary.LittleEndian, elf.EM_X86_64, "/lib/ld.so")
-	patch := func(offset int, v any) []byte {
-		b := bytes.Clone(whole)
-		if _, err := binary.Encode(b[offset:], binary.LittleEndian, v); err != nil {
-			t.Fatal(err)
-		}
-		return b
-	}
-	const second = 64 + 56 // the PT_INTERP header
-	for name, tt := range map[string]struct {
-		image []byte
-		want  error
-	}{
-		"nothing":                {nil, errELFShort},
-		"magic only":             {whole[:4], errELFShort},
-		"half a header":          {whole[:40], errELFShort},
-		"no program headers":     {whole[:64], errELFShort},
-		"half a program header":  {whole[:second+8], errELFShort},
-		"no interpreter":         {whole[:second+56], errELFInterp},
-		"half an interpreter":    {whole[:second+60], errELFInterp},
-		"huge program headers":   {patch(54, uint16(0xffff)), errELFShort},
-		"many program headers":   {patch(56, uint16(0xffff)), errELFShort},
-		"small program headers":  {patch(54, uint16(8)), errELFShort},
-		"headers far away":       {patch(32, uint64(1)<<63), errELFShort},
-		"headers past the end":   {patch(32, uint64(1)<<30), errELFShort},
-		"long interpreter":       {patch(second+32, uint64(1)<<40), errELFInterp},
-		"empty interpreter":      {patch(second+32, uint64(1)), errELFInterp},
-		"interpreter far away":   {patch(second+8, uint64(1)<<63), errELFInterp},
-		"interpreter not closed": {patch(second+32, uint64(4)), errELFInterp},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := &countingReader{r: bytes.NewReader(tt.image)}
-			if _, err := readELF(r); !errors.Is(err, tt.want) {
-				t.Errorf("error %v, want %v", err, tt.want)
-			}
-			if r.n > 64+maxProgramHeaders+maxInterp {
-				t.Errorf("%d bytes read", r.n)
-			}
-		})
-	}
-}
-
-func FuzzReadELF(f *testing.F) {
-	f.Add([]byte("\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 60)))
-	f.Add([]byte("\x7fELF\x01\x02\x01" + strings.Repeat("\x01", 160)))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if e, err := readELF(bytes.NewReader(b)); err == nil && e.interp != "" && !bytes.Contains(b, []byte(e.interp)) {
-			t.Errorf("interpreter %q is not in the file", e.interp)
-		}
-	})
-}
 
 // binDir makes a directory that nobody else can write to, below one that may
 // belong to anybody.
@@ -206,7 +73,7 @@ func TestLintBinDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	image := func(machine elf.Machine, interp string) []byte {
-		return elfImage(t, elf.ELFCLASS64, binary.LittleEndian, machine, interp)
+		return testelf.Image(t, elf.ELFCLASS64, binary.LittleEndian, machine, interp)
 	}
 	const static, lf = "install a statically linked build", "save it with line feeds alone"
 	for title, tt := range map[string]struct {
@@ -215,7 +82,7 @@ func TestLintBinDir(t *testing.T) {
 		want    []string
 	}{
 		"static":               {image(native, ""), 0o755, nil},
-		"386":                  {elfImage(t, elf.ELFCLASS32, binary.LittleEndian, elf.EM_386, ""), 0o755, map[bool][]string{false: {"wrong-platform name"}}[runtime.GOARCH == "amd64"]},
+		"386":                  {testelf.Image(t, elf.ELFCLASS32, binary.LittleEndian, elf.EM_386, ""), 0o755, map[bool][]string{false: {"wrong-platform name"}}[runtime.GOARCH == "amd64"]},
 		"dynamic":              {image(native, this), 0o755, []string{"dynamic-binary name"}},
 		"missing loader":       {image(native, "/lib/ld-musl-nowhere.so.1"), 0o755, []string{"missing-interpreter name: " + static, "dynamic-binary name"}},
 		"other architecture":   {image(elf.EM_S390, ""), 0o755, []string{"wrong-platform name"}},

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package executable
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+var (
+	errELFShort  = errors.New("the ELF header is cut short or damaged")
+	errELFInterp = errors.New("the ELF file names no usable dynamic loader")
+)
+
+// maxProgramHeaders is the kernel's bound for all of them, in bytes.
+const maxProgramHeaders = 64 << 10
+
+// maxInterp is the kernel's PATH_MAX.
+const maxInterp = 4096
+
+// elfFile is the header of an ELF file, and how to read on. Offsets and widths
+// differ between the two classes (System V ABI, ELF header and program header).
+type elfFile struct {
+	head  []byte
+	order binary.ByteOrder
+	is64  bool
+
+	header, phoff, phentsize, phnum int
+	entry, offset, filesz, word     int
+}
+
+// readELF reads the headers of an ELF file that begins with head.
+func (info *Info) readELF(r io.ReaderAt, head []byte) {
+	const identSize, class, data, class64, bigEndian = 16, 4, 5, 2, 2
+	if info.Damage = errELFShort; len(head) < identSize {
+		return
+	}
+	f := elfFile{head, binary.LittleEndian, false, 52, 28, 42, 44, 32, 4, 16, 4}
+	if head[class] == class64 {
+		f = elfFile{head, binary.LittleEndian, true, 64, 32, 54, 56, 56, 8, 32, 8}
+	}
+	if head[data] == bigEndian {
+		f.order = binary.BigEndian
+	}
+	if len(head) < f.header {
+		return
+	}
+	info.Machine, info.Arch = f.machine()
+	info.Interpreter, info.Damage = f.interpreter(r)
+}
+
+// interpreter returns the text of the first PT_INTERP segment.
+func (f *elfFile) interpreter(r io.ReaderAt) (string, error) {
+	const interp = 3 // PT_INTERP
+	size, count := int(f.order.Uint16(f.head[f.phentsize:])), int(f.order.Uint16(f.head[f.phnum:]))
+	if count == 0 {
+		return "", nil
+	}
+	if size < f.entry || size*count > maxProgramHeaders {
+		return "", errELFShort
+	}
+	table, err := readAt(r, f.uint(f.head[f.phoff:]), size*count)
+	if err != nil {
+		return "", errELFShort
+	}
+	for ; len(table) > 0; table = table[size:] {
+		if f.order.Uint32(table) != interp {
+			continue
+		}
+		n := f.uint(table[f.filesz:])
+		if n < 2 || n > maxInterp {
+			return "", errELFInterp
+		}
+		text, err := readAt(r, f.uint(table[f.offset:]), int(n))
+		text, ended := bytes.CutSuffix(text, []byte{0})
+		if err != nil || !ended {
+			return "", errELFInterp
+		}
+		return string(text), nil
+	}
+	return "", nil
+}
+
+func (f *elfFile) uint(b []byte) uint64 {
+	if f.word == 8 {
+		return f.order.Uint64(b)
+	}
+	return uint64(f.order.Uint32(b))
+}
+
+func readAt(r io.ReaderAt, offset uint64, n int) ([]byte, error) {
+	b := make([]byte, n)
+	// An offset beyond int64 becomes negative, which readers refuse.
+	if read, err := r.ReadAt(b, int64(offset)); read < n {
+		return nil, err
+	}
+	return b, nil
+}
+
+// machine returns the name of the machine that f is for, and its GOARCH.
+func (f *elfFile) machine() (name, arch string) {
+	pick := func(little, big string) string {
+		if f.order == binary.ByteOrder(binary.BigEndian) {
+			return big
+		}
+		return little
+	}
+	switch n := f.order.Uint16(f.head[18:]); n {
+	case 3:
+		return "EM_386", "386"
+	case 8:
+		if f.is64 {
+			return "EM_MIPS", pick("mips64le", "mips64")
+		}
+		return "EM_MIPS", pick("mipsle", "mips")
+	case 21:
+		return "EM_PPC64", pick("ppc64le", "ppc64")
+	case 22:
+		return "EM_S390", "s390x"
+	case 40:
+		return "EM_ARM", "arm"
+	case 62:
+		return "EM_X86_64", "amd64"
+	case 183:
+		return "EM_AARCH64", "arm64"
+	case 243:
+		return "EM_RISCV", "riscv64"
+	case 258:
+		return "EM_LOONGARCH", "loong64"
+	default:
+		name = fmt.Sprintf("machine %d", n)
+		return name, name
+	}
+}

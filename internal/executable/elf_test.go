@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package executable
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/testelf"
+)
+
+func TestReadELF(t *testing.T) {
+	le, be := binary.ByteOrder(binary.LittleEndian), binary.ByteOrder(binary.BigEndian)
+	for _, tt := range []struct {
+		class   elf.Class
+		order   binary.ByteOrder
+		machine elf.Machine
+		interp  string
+		want    string
+	}{
+		{elf.ELFCLASS64, le, elf.EM_X86_64, "", "amd64"},
+		{elf.ELFCLASS64, le, elf.EM_X86_64, "/lib64/ld-linux-x86-64.so.2", "amd64"},
+		{elf.ELFCLASS64, le, elf.EM_AARCH64, "/lib/ld-musl-aarch64.so.1", "arm64"},
+		{elf.ELFCLASS32, le, elf.EM_386, "/lib/ld-linux.so.2", "386"},
+		{elf.ELFCLASS32, le, elf.EM_ARM, "", "arm"},
+		{elf.ELFCLASS64, be, elf.EM_S390, "/lib/ld64.so.1", "s390x"},
+		{elf.ELFCLASS64, be, elf.EM_PPC64, "", "ppc64"},
+		{elf.ELFCLASS64, le, elf.EM_PPC64, "", "ppc64le"},
+		{elf.ELFCLASS64, le, elf.EM_RISCV, "", "riscv64"},
+		{elf.ELFCLASS64, le, elf.EM_LOONGARCH, "", "loong64"},
+		{elf.ELFCLASS32, be, elf.EM_MIPS, "", "mips"},
+		{elf.ELFCLASS32, le, elf.EM_MIPS, "", "mipsle"},
+		{elf.ELFCLASS64, be, elf.EM_MIPS, "", "mips64"},
+		{elf.ELFCLASS64, le, elf.EM_MIPS, "", "mips64le"},
+		{elf.ELFCLASS64, le, elf.EM_AVR, "", "machine 83"},
+	} {
+		image := testelf.Image(t, tt.class, tt.order, tt.machine, tt.interp)
+		want := Info{Format: ELF, Machine: tt.machine.String(), Arch: tt.want, Interpreter: tt.interp}
+		if tt.machine == elf.EM_AVR {
+			want.Machine = want.Arch
+		}
+		got, err := parse(bytes.NewReader(image))
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%v %v: %v (-want +got)\n%s", tt.machine, tt.class, err, diff)
+		}
+	}
+}
+
+// countingReader counts what is read of a file.
+type countingReader struct {
+	r io.ReaderAt
+	n int
+}
+
+func (c *countingReader) ReadAt(p []byte, off int64) (int, error) {
+	c.n += len(p)
+	return c.r.ReadAt(p, off)
+}
+
+func TestReadELFIsBounded(t *testing.T) {
+	whole := testelf.Image(t, elf.ELFCLASS64, binary.LittleEndian, elf.EM_X86_64, "/lib/ld.so")
+	patch := func(offset int, v any) []byte {
+		b := bytes.Clone(whole)
+		if _, err := binary.Encode(b[offset:], binary.LittleEndian, v); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	const second = 64 + 56 // the PT_INTERP header
+	for name, tt := range map[string]struct {
+		image []byte
+		want  error
+	}{
+		"magic only":             {whole[:4], errELFShort},
+		"half a header":          {whole[:40], errELFShort},
+		"no program headers":     {whole[:64], errELFShort},
+		"half a program header":  {whole[:second+8], errELFShort},
+		"no interpreter":         {whole[:second+56], errELFInterp},
+		"half an interpreter":    {whole[:second+60], errELFInterp},
+		"huge program headers":   {patch(54, uint16(0xffff)), errELFShort},
+		"many program headers":   {patch(56, uint16(0xffff)), errELFShort},
+		"small program headers":  {patch(54, uint16(8)), errELFShort},
+		"headers far away":       {patch(32, uint64(1)<<63), errELFShort},
+		"headers past the end":   {patch(32, uint64(1)<<30), errELFShort},
+		"long interpreter":       {patch(second+32, uint64(1)<<40), errELFInterp},
+		"empty interpreter":      {patch(second+32, uint64(1)), errELFInterp},
+		"interpreter far away":   {patch(second+8, uint64(1)<<63), errELFInterp},
+		"interpreter not closed": {patch(second+32, uint64(4)), errELFInterp},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &countingReader{r: bytes.NewReader(tt.image)}
+			if info, err := parse(r); err != nil || info.Damage == nil || !errors.Is(info.Damage, tt.want) {
+				t.Errorf("%v, damage %v, want %v", err, info.Damage, tt.want)
+			}
+			if r.n > headSize+maxProgramHeaders+maxInterp {
+				t.Errorf("%d bytes read", r.n)
+			}
+		})
+	}
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package executable
+
+import (
+	"debug/elf"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestReadPipe has no writer: to open the pipe would wait for ever.
+func TestReadPipe(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(pipe); err == nil {
+		t.Error("a pipe has been read")
+	}
+}
+
+// TestReadSelf reads what the Go tool made, and a shell.
+func TestReadSelf(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{self, "/bin/sh"} {
+		f, err := elf.Open(path)
+		if err != nil {
+			t.Skip(err)
+		}
+		defer f.Close()
+		loader := ""
+		for _, p := range f.Progs {
+			if p.Type == elf.PT_INTERP {
+				b := make([]byte, p.Filesz)
+				if _, err := p.ReadAt(b, 0); err != nil {
+					t.Fatal(err)
+				}
+				loader = strings.TrimSuffix(string(b), "\x00")
+			}
+		}
+		got, err := Read(path)
+		want := Info{Format: ELF, Machine: f.Machine.String(), Arch: runtime.GOARCH, Interpreter: loader}
+		if err != nil || got != want {
+			t.Errorf("%s: got %+v, %v, want %+v", path, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package executable
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/regularfile"
+)
+
+func TestRead(t *testing.T) {
+	long := "/" + strings.Repeat("x", 2*headSize)
+	for name, tt := range map[string]struct {
+		content string
+		want    Info
+	}{
+		"empty":            {"", Info{Format: Empty}},
+		"text":             {"echo hello\n", Info{}},
+		"one byte":         {"#", Info{}},
+		"Windows":          {"MZ\x90\x00", Info{Format: PE}},
+		"macOS":            {"\xcf\xfa\xed\xfe", Info{Format: MachO}},
+		"macOS, universal": {"\xca\xfe\xba\xbe", Info{Format: MachO}},
+		"script":           {"#!/bin/sh\nexit", Info{Format: Script, Interpreter: "/bin/sh", Line: "/bin/sh"}},
+		"argument":         {"#! \t/usr/bin/env\tbash  -e \n", Info{Format: Script, Interpreter: "/usr/bin/env", Line: " \t/usr/bin/env\tbash  -e "}},
+		"CR LF":            {"#!/bin/sh\r\n", Info{Format: Script, Interpreter: "/bin/sh\r", Line: "/bin/sh\r"}},
+		"no line feed":     {"#!/bin/sh", Info{Format: Script, Interpreter: "/bin/sh", Line: "/bin/sh"}},
+		"NUL":              {"#!/bin/sh\x00x\n", Info{Format: Script, Interpreter: "/bin/sh", Line: "/bin/sh\x00x"}},
+		"no interpreter":   {"#! \n/bin/sh", Info{Format: Script, Line: " "}},
+		"long line":        {"#!" + long + "\n", Info{Format: Script, Interpreter: long[:headSize-2], Line: long[:headSize-2]}},
+		"mark":             {"\xef\xbb\xbf#!/bin/sh\n", Info{Format: MarkedScript}},
+		"mark of a text":   {"\xef\xbb\xbfhello\n", Info{}},
+	} {
+		path := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(path, []byte(tt.content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Read(path)
+		if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got)\n%s", name, err, diff)
+		}
+	}
+}
+
+func TestReadErrors(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Read(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v, want that there is none", err)
+	}
+	_, err := Read(dir)
+	if _, ok := errors.AsType[*regularfile.NotRegularError](err); !ok {
+		t.Errorf("got %v, want that it is a directory", err)
+	}
+	broken := errors.New("broken")
+	if _, err := parse(readerAt{iotest.ErrReader(broken)}); !errors.Is(err, broken) {
+		t.Errorf("got %v, want %v", err, broken)
+	}
+}
+
+// readerAt reads from the beginning alone.
+type readerAt struct{ io.Reader }
+
+func (r readerAt) ReadAt(p []byte, _ int64) (int, error) { return r.Read(p) }
+
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{"", "MZ", "#!/bin/sh\n", "#! \t\r\n", "\xef\xbb\xbf#!/bin/sh", "\x7fELF",
+		"\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 60), "\x7fELF\x01\x02\x01" + strings.Repeat("\x01", 160)} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		info, err := parse(bytes.NewReader(b))
+		switch {
+		case err != nil:
+			t.Errorf("a file in memory: %v", err)
+		case !bytes.Contains(b, []byte(info.Interpreter)) || !bytes.Contains(b, []byte(info.Line)):
+			t.Errorf("%+v is not in the file", info)
+		case info.Format != Script && info.Line != "", info.Format != ELF && info.Machine+info.Arch != "":
+			t.Errorf("%+v has what belongs to another format", info)
+		}
+	})
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package lint
+
+import (
+	"fmt"
+
+	"github.com/regcred/regcred/config"
+)
+
+// Severity says what a [Finding] means for the images concerned.
+type Severity string
+
+const (
+	// SeverityError: accepted by the kubelet, but it can never work.
+	SeverityError Severity = "error"
+	// SeverityWarning: it works, but not as it reads, or dangerously.
+	SeverityWarning Severity = "warning"
+	// SeverityInfo: worth knowing.
+	SeverityInfo Severity = "info"
+)
+
+// Finding is one thing that a configuration, or an executable that it names,
+// should not have although a kubelet accepts it.
+type Finding struct {
+	Rule       string   `json:"rule"` // stable name; docs/configuration.md explains each
+	Severity   Severity `json:"severity"`
+	Provider   string   `json:"provider,omitempty"` // its name, if it is about one; unique in a valid configuration
+	File       string   `json:"file,omitempty"`
+	Line       int      `json:"line,omitempty"`
+	Column     int      `json:"column,omitempty"`
+	Path       string   `json:"path,omitempty"` // in the file, e.g. providers[0].matchImages[1]
+	Message    string   `json:"message"`
+	Suggestion string   `json:"suggestion,omitempty"` // the value to write instead, or what to do
+}
+
+// rule finds one kind of mistake in a T. Its name is stable: it is the
+// heading under which docs/configuration.md explains it.
+type rule[T any] struct {
+	name     string
+	severity Severity
+	check    func(T) []remark
+}
+
+// remark is what a rule says about one spot.
+type remark struct {
+	at         spot // zero: the subject of the rule
+	message    string
+	suggestion string
+}
+
+// spot is a place in a configuration: somewhere in a provider or, if elsewhere
+// is set, in a file at large.
+type spot struct {
+	provider  int
+	rest      config.FieldPath
+	elsewhere bool
+	where     config.Position // if elsewhere
+}
+
+var nowhere = spot{elsewhere: true}
+
+// say returns one remark about the subject itself.
+func say(suggestion, format string, args ...any) []remark {
+	return []remark{{message: fmt.Sprintf(format, args...), suggestion: suggestion}}
+}
+
+// within returns one remark about a field of the provider.
+func within(field config.FieldPath, suggestion, format string, args ...any) []remark {
+	rs := say(suggestion, format, args...)
+	rs[0].at.rest = field
+	return rs
+}
+
+// inFile returns one remark about a file at large.
+func inFile(name string, line int, suggestion, format string, args ...any) []remark {
+	return inDocument(config.Position{File: name, Line: line}, suggestion, format, args...)
+}
+
+// inDocument returns one remark about what is not in a provider.
+func inDocument(where config.Position, suggestion, format string, args ...any) []remark {
+	rs := say(suggestion, format, args...)
+	rs[0].at = spot{elsewhere: true, where: where}
+	return rs
+}
