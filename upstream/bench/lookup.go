@@ -17,6 +17,7 @@ import (
 	"k8s.io/kubernetes/pkg/util/parsers"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/kubelet"
 )
@@ -32,7 +33,7 @@ const key = "*.example.com"
 func (a answer) GetCredentials(context.Context, *plugin.Request) (*plugin.Response, error) {
 	return &plugin.Response{
 		CacheKeyType: a.scope, CacheDuration: new(time.Hour),
-		Auth: map[string]plugin.AuthConfig{key: {Username: "user", Password: password}},
+		Auth: map[string]plugin.AuthConfig{key: {Username: "user", Password: plugin.NewSecret(password)}},
 	}, nil
 }
 
@@ -53,7 +54,7 @@ func theirLookup(image string) []credentialprovider.TrackedAuthConfig {
 	return creds
 }
 
-func match(b *bench) ([]row, error) {
+func matching(b *bench) ([]row, error) {
 	patterns := []string{
 		"registry.example.com", "*.dkr.ecr.*.amazonaws.com", "gcr.io", "*.pkg.dev", "*.azurecr.*", "registry.example.com:5000/team",
 		"docker.io/library", "*.*.example.com", "localhost:5000", "10.0.0.*:5000",

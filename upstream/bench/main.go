@@ -74,7 +74,7 @@ func run(w io.Writer, output string, rounds int, only string, slow bool) error {
 		rows    *[]row
 		measure func(*bench) ([]row, error)
 	}{
-		{"match", &rep.Rows, match}, {"cached", &rep.Rows, cached}, {"burst", &rep.Rows, burst}, {"uncached", &rep.Rows, uncached},
+		{"match", &rep.Rows, matching}, {"cached", &rep.Rows, cached}, {"burst", &rep.Rows, burst}, {"uncached", &rep.Rows, uncached},
 		{"three", &rep.Rows, three}, {"memory", &rep.Rows, memory}, {"load", &rep.Rows, load}, {"parallel", &rep.Rows, parallel},
 		{"plugins", &rep.Plugins, pluginRows}, {"slow", &rep.Plugins, slowRows},
 	} {

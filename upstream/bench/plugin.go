@@ -189,7 +189,7 @@ func (s subject) measure(maxrss string, paths []string, runs int) ([]figures, er
 func (s subject) request(c *plugins.Cloud) *plugin.Request {
 	req := &plugin.Request{APIVersion: plugin.V1, Image: s.image, ServiceAccountAnnotations: c.Annotations}
 	if s.token {
-		req.ServiceAccountToken = canary.Token
+		req.ServiceAccountToken = plugin.NewSecret(canary.Token)
 	}
 	return req
 }

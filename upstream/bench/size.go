@@ -36,7 +36,7 @@ func (perImage) GetCredentials(_ context.Context, req *plugin.Request) (*plugin.
 	user, password := fresh()
 	return &plugin.Response{
 		CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Hour),
-		Auth: map[string]plugin.AuthConfig{strings.Clone("registry.example.com"): {Username: user, Password: plugin.Secret(password)}},
+		Auth: map[string]plugin.AuthConfig{strings.Clone("registry.example.com"): {Username: user, Password: plugin.NewSecret(password)}},
 	}, nil
 }
 

@@ -122,7 +122,7 @@ func lookUp(t *testing.T, client *kube.Client, k *regcred.Keyring, ran *runs, na
 	}
 	f.attempts = res.Attempts
 	for _, c := range res.Credentials {
-		f.logins = append(f.logins, loginOf(c.Username, string(c.Password)))
+		f.logins = append(f.logins, loginOf(c.Username, c.Password.Reveal()))
 	}
 	for _, a := range res.Attempts {
 		if ran.of(regcred.EventExec, a.Provider) > 0 {

@@ -56,14 +56,14 @@ func TestMetrics(t *testing.T) {
 		images = append(images, image, image)
 	}
 
-	config := writeProviders(t, filepath.Join(t.TempDir(), "config.yaml"), "v1", list...)
-	kubelet := node.StartKubelet(t, node.KubeletOptions{Runtime: node.StartContainerd(t, net), ProviderConfig: config, BinDir: dir})
+	path := writeProviders(t, filepath.Join(t.TempDir(), "config.yaml"), "v1", list...)
+	kubelet := node.StartKubelet(t, node.KubeletOptions{Runtime: node.StartContainerd(t, net), ProviderConfig: path, BinDir: dir})
 	if err := os.Remove(filepath.Join(dir, "gone")); err != nil {
 		t.Fatal(err)
 	}
 	pullAll(t, kubelet, images)
 
-	want, got := byKubelet(t, kubelet, list), byKeyring(t, config, dir, images)
+	want, got := byKubelet(t, kubelet, list), byKeyring(t, path, dir, images)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-kubelet +regcred):\n%s", diff)
 	}
@@ -121,13 +121,13 @@ func byKubelet(t *testing.T, k *node.Kubelet, list []provider) map[string]count 
 // byKeyring looks the same images up, in the same order.
 func byKeyring(t *testing.T, path, dir string, images []string) map[string]count {
 	t.Helper()
-	config, err := config.Load(path)
+	cfg, err := config.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
 	counts := map[string]count{}
-	keyring, err := regcred.New(config, regcred.Options{BinDir: dir, Observer: func(e regcred.Event) {
+	keyring, err := regcred.New(cfg, regcred.Options{BinDir: dir, Observer: func(e regcred.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		counts[e.Provider] = counts[e.Provider].plus(e)

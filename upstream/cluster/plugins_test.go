@@ -147,18 +147,18 @@ func answered(requests []testregistry.Request) (list []string) {
 // as we do.
 func checkKubelet(t *testing.T, k *node.Kubelet, path string) {
 	t.Helper()
-	config, err := config.Load(path)
+	cfg, err := config.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]node.PluginCounts{}
-	for _, p := range config.Providers {
+	for _, p := range cfg.Providers {
 		want[p.Name] = node.PluginCounts{Runs: 1}
 	}
 	if diff := cmp.Diff(want, k.PluginCounts(t)); diff != "" {
 		t.Errorf("what the kubelet ran (-want +got):\n%s", diff)
 	}
-	if got, want := config.Hash(), k.ConfigHash(t); got != want {
+	if got, want := cfg.Hash(), k.ConfigHash(t); got != want {
 		t.Errorf("the hash of the configuration is %s, that of the kubelet %s", got, want)
 	}
 }

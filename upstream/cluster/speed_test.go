@@ -47,13 +47,13 @@ type side struct {
 
 // speedConfig writes a configuration for both, with a plugin that is never
 // executed: both sides call a function in its place.
-func speedConfig(t *testing.T, cacheType config.TokenCacheType) (config, binDir string) {
+func speedConfig(t *testing.T, cacheType config.TokenCacheType) (path, binDir string) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "speed"), nil, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	config = filepath.Join(dir, "config.yaml")
+	path = filepath.Join(dir, "config.yaml")
 	text := fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
 providers:
@@ -66,21 +66,21 @@ providers:
     cacheType: %s
     requireServiceAccount: true
 `, cacheType)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return config, dir
+	return path, dir
 }
 
 // ourSide is this repository's keyring over package kube.
-func ourSide(t *testing.T, control *node.ControlPlane, config string) side {
+func ourSide(t *testing.T, control *node.ControlPlane, path string) side {
 	t.Helper()
 	s := side{name: "system:node:ours", execs: new(atomic.Int64)}
 	client, err := kube.New(control.Config(t, s.name, "system:nodes"), kube.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := config.Load(config)
+	cfg, err := config.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func ourSide(t *testing.T, control *node.ControlPlane, config string) side {
 		s.execs.Add(1)
 		return &plugin.Response{
 			CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Hour),
-			Auth: map[string]plugin.AuthConfig{"registry.example": {Username: "pod", Password: canary.Password}},
+			Auth: map[string]plugin.AuthConfig{"registry.example": {Username: "pod", Password: plugin.NewSecret(canary.Password)}},
 		}, nil
 	}
 	k, err := regcred.New(cfg, regcred.Options{
@@ -121,7 +121,7 @@ func (c counted) ExecPlugin(context.Context, string, string, map[string]string) 
 }
 
 // theirSide is the kubelet's keyring with the kubelet's token manager.
-func theirSide(t *testing.T, control *node.ControlPlane, config, binDir string) side {
+func theirSide(t *testing.T, control *node.ControlPlane, path, binDir string) side {
 	t.Helper()
 	s := side{name: "system:node:theirs", execs: new(atomic.Int64)}
 	client, err := kubernetes.NewForConfig(control.Config(t, s.name, "system:nodes"))
@@ -129,7 +129,7 @@ func theirSide(t *testing.T, control *node.ControlPlane, config, binDir string) 
 		t.Fatal(err)
 	}
 	manager := token.NewManager(client)
-	err = kubelet.Register(config, binDir, kubelet.Tokens{
+	err = kubelet.Register(path, binDir, kubelet.Tokens{
 		Token: func(namespace, name string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
 			return manager.GetServiceAccountToken(namespace, name, tr)
 		},
@@ -229,8 +229,8 @@ func TestSpeedPods(t *testing.T) {
 		t.Run(string(cacheType), func(t *testing.T) {
 			control := node.StartControlPlane(t)
 			control.AllowAudience(t, "registry.example")
-			config, binDir := speedConfig(t, cacheType)
-			ours, theirs := ourSide(t, control, config), theirSide(t, control, config, binDir)
+			path, binDir := speedConfig(t, cacheType)
+			ours, theirs := ourSide(t, control, path), theirSide(t, control, path, binDir)
 			ourPods, theirPods := speedPods(t, control, "ours", pods, 1), speedPods(t, control, "theirs", pods, 1)
 			began := time.Now()
 			ours.forAll(t, ourPods, images)
@@ -325,8 +325,8 @@ func TestSpeedMemory(t *testing.T) {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	for _, cacheType := range []config.TokenCacheType{config.CachePerServiceAccount, config.CachePerToken} {
-		config, _ := speedConfig(t, cacheType)
-		cmd := exec.CommandContext(t.Context(), program, control.NodeKubeconfig(t, "many"), config, "registry.example/app")
+		path, _ := speedConfig(t, cacheType)
+		cmd := exec.CommandContext(t.Context(), program, control.NodeKubeconfig(t, "many"), path, "registry.example/app")
 		cmd.Stdin = bytes.NewReader(stdin)
 		out, err := cmd.Output()
 		if err != nil {

@@ -23,7 +23,6 @@
 //     [DecodeResponse] does the same comparison around the kubelet's own two
 //     calls; the recorder checks it against real processes.
 //
-// The package must not import regcred: the recorder is built with the exact
-// dependencies of the kubelet's release (see kubelet.mod beside go.mod), and
-// regcred requires newer ones.
+// The package does not import regcred, so that what the recorder writes owes
+// nothing to what is held against it.
 package kubelet

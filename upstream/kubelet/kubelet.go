@@ -25,9 +25,6 @@ import (
 	"github.com/regcred/regcred/upstream/corpus"
 )
 
-// Version is the release of the kubelet that go.mod pins.
-const Version = "v1.36.3"
-
 // Silence turns the kubelet's log off. It logs every failing provider.
 func Silence() {
 	var fs flag.FlagSet

@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -110,5 +111,30 @@ func TestCacheKey(t *testing.T) {
 	}
 	if _, err := key(corpus.Identity{Image: "x", Name: strings.Repeat("n", 70000)}); err == nil {
 		t.Error("a name of 70,000 bytes: no error")
+	}
+}
+
+// TestCheckRelease: a program counts as the release's only if all that it has
+// in common with it is of the same version.
+func TestCheckRelease(t *testing.T) {
+	pinned := "v0" + strings.TrimPrefix(kubelet.Version, "v1")
+	for _, tt := range []struct {
+		name string
+		deps []*debug.Module
+		want string // in the error
+	}{
+		{"the release", []*debug.Module{{Path: "k8s.io/kubernetes", Version: kubelet.Version}, {Path: "k8s.io/api", Version: pinned}, {Path: "sigs.k8s.io/yaml", Version: "v1.6.0"}}, ""},
+		{"another release", []*debug.Module{{Path: "k8s.io/kubernetes", Version: "v1.36.2"}}, "built with k8s.io/kubernetes v1.36.2"},
+		{"another library", []*debug.Module{{Path: "sigs.k8s.io/yaml", Version: "v1.5.0"}}, "built with sigs.k8s.io/yaml v1.5.0"},
+		{"a replaced one", []*debug.Module{{Path: "k8s.io/api", Version: "v0.99.0", Replace: &debug.Module{Path: "k8s.io/api", Version: pinned}}}, ""},
+		{"replaced by another", []*debug.Module{{Path: "k8s.io/api", Version: pinned, Replace: &debug.Module{Path: "k8s.io/api", Version: "v0.36.2"}}}, "built with k8s.io/api v0.36.2"},
+		{"nothing of it", []*debug.Module{{Path: "registry.example/module", Version: "v1.0.0"}}, "without any library"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := kubelet.CheckRelease(&debug.BuildInfo{Deps: tt.deps})
+			if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
 	}
 }

@@ -4,6 +4,7 @@
 package node
 
 import (
+	"debug/buildinfo"
 	"errors"
 	"fmt"
 	"os"
@@ -13,14 +14,12 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/regcred/regcred/upstream/kubelet"
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
 // UpstreamECR is the name of AWS's own plugin in [BinDir].
 const UpstreamECR = "upstream-" + plugins.ECR
-
-// KubernetesVersion is that of kubelet and API server; node.mod pins it.
-const KubernetesVersion = "v1.36.3"
 
 // BinDir is the directory with this repository's plugins, and AWS's own one
 // as [UpstreamECR].
@@ -39,7 +38,7 @@ func buildAll(dir string) error {
 	if err != nil {
 		return err
 	}
-	cache = filepath.Join(cache, "regcred-node", KubernetesVersion+"-"+runtime.GOARCH)
+	cache = filepath.Join(cache, "regcred-node", kubelet.Version+"-"+runtime.GOARCH)
 	bin, programs := filepath.Join(dir, "bin"), filepath.Join(dir, "programs")
 	for _, d := range []string{cache, bin, programs} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
@@ -81,12 +80,19 @@ func parallel(jobs []func() error) error {
 func buildKubernetes(cache, programs, name string) error {
 	path := filepath.Join(cache, name)
 	if _, err := os.Stat(path); err != nil {
-		fmt.Fprintf(os.Stderr, "node: building %s %s: a minute or two, once\n", name, KubernetesVersion)
+		fmt.Fprintf(os.Stderr, "node: building %s %s: a minute or two, once\n", name, kubelet.Version)
 	}
 	// Clients refuse a server whose version they cannot parse.
-	flags := "-s -w -X k8s.io/component-base/version.gitVersion=" + KubernetesVersion
-	if err := goBuild(nil, path, "-modfile=node.mod", "-ldflags", flags, "k8s.io/kubernetes/cmd/"+name); err != nil {
+	flags := "-s -w -X k8s.io/component-base/version.gitVersion=" + kubelet.Version
+	if err := goBuild(nil, path, "-ldflags", flags, "k8s.io/kubernetes/cmd/"+name); err != nil {
 		return err
+	}
+	info, err := buildinfo.ReadFile(path)
+	if err == nil {
+		err = kubelet.CheckRelease(info)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	return os.Symlink(path, filepath.Join(programs, name))
 }

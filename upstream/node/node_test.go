@@ -17,17 +17,6 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// TestKubernetesVersion: what is built is what node.mod pins.
-func TestKubernetesVersion(t *testing.T) {
-	mod, err := os.ReadFile("../node.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := "\n\tk8s.io/kubernetes " + KubernetesVersion + " "; !strings.Contains(string(mod), want) {
-		t.Errorf("node.mod has no %q", want)
-	}
-}
-
 // TestMasked: no secret is in the logs that failing tests show.
 func TestMasked(t *testing.T) {
 	got := masked([]string{"pulled", "password " + canary.Password, "Bearer eyJhbGciOiJSUzI1NiJ9.e30.c2ln, and more"})

@@ -33,10 +33,10 @@ func plainProviders(list []config.Provider) []kubelet.Provider {
 	for _, p := range list {
 		q := kubelet.Provider{Name: p.Name, MatchImages: p.MatchImages, CacheDuration: p.DefaultCacheDuration, APIVersion: p.APIVersion}
 		for _, a := range p.Args {
-			q.Args = append(q.Args, string(a))
+			q.Args = append(q.Args, a.Reveal())
 		}
 		for _, e := range p.Env {
-			q.Env = append(q.Env, kubelet.EnvVar{Name: e.Name, Value: string(e.Value)})
+			q.Env = append(q.Env, kubelet.EnvVar{Name: e.Name, Value: e.Value.Reveal()})
 		}
 		if a := p.TokenAttributes; a != nil {
 			q.TokenAttributes = &kubelet.TokenAttributes{
@@ -60,7 +60,7 @@ func checkConfig(t testing.TB, path string, v *verdicts) bool {
 	if wantErr == nil && err != nil && internalVersion(path) {
 		return true
 	}
-	if err == nil && slices.ContainsFunc(got.Files(), func(f config.File) bool { return f.APIVersion == plugin.OutOfTree }) {
+	if err == nil && slices.ContainsFunc(got.Files(), func(f *config.File) bool { return f.APIVersion == plugin.OutOfTree }) {
 		// The predecessor's form, which regcred reads for itself alone.
 		err = got.ValidateFor(config.Target{KubeletVersion: config.NewestKubelet})
 	}

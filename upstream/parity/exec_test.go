@@ -52,7 +52,7 @@ func TestRequest(t *testing.T) {
 		text := func() string { return mutate(r, pick(r, []string{"registry.io/app", "a", ""}), requestScraps) }
 		req := plugin.Request{APIVersion: pick(r, corpus.Versions), Image: text()}
 		if one(r, 2) {
-			req.ServiceAccountToken = plugin.Secret(text())
+			req.ServiceAccountToken = plugin.NewSecret(text())
 		}
 		if one(r, 2) {
 			req.ServiceAccountAnnotations = map[string]string{}
@@ -60,7 +60,7 @@ func TestRequest(t *testing.T) {
 				req.ServiceAccountAnnotations[text()] = text()
 			}
 		}
-		want, wantErr := kubelets[req.APIVersion].EncodeRequest(req.Image, string(req.ServiceAccountToken), req.ServiceAccountAnnotations)
+		want, wantErr := kubelets[req.APIVersion].EncodeRequest(req.Image, req.ServiceAccountToken.Reveal(), req.ServiceAccountAnnotations)
 		got, err := plugin.EncodeRequest(&req)
 		if (err != nil) != (wantErr != nil) || string(got) != string(want) {
 			t.Errorf("request in %s: %q, error %v; the kubelet's %q, error %v", req.APIVersion, got, err, want, wantErr)
@@ -77,7 +77,7 @@ func plainResponse(r *plugin.Response) *kubelet.Response {
 	}
 	out := &kubelet.Response{CacheKeyType: corpus.Text(r.CacheKeyType), CacheDuration: r.CacheDuration}
 	for _, k := range slices.Sorted(maps.Keys(r.Auth)) {
-		out.Auth = append(out.Auth, kubelet.Entry{Key: corpus.Text(k), Username: corpus.Text(r.Auth[k].Username), Password: corpus.Text(r.Auth[k].Password)})
+		out.Auth = append(out.Auth, kubelet.Entry{Key: corpus.Text(k), Username: corpus.Text(r.Auth[k].Username), Password: corpus.Text(r.Auth[k].Password.Reveal())})
 	}
 	return out
 }

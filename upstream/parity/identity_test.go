@@ -30,7 +30,7 @@ func (a *accounts) GetServiceAccount(context.Context, string, string) (*regcred.
 
 // RequestToken implements regcred.ServiceAccounts.
 func (a *accounts) RequestToken(context.Context, regcred.TokenRequest) (plugin.Secret, error) {
-	return plugin.Secret(a.id.Token), nil
+	return plugin.NewSecret(a.id.Token), nil
 }
 
 // identity draws from few letters, so that two of them nearly collide.

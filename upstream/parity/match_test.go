@@ -150,17 +150,22 @@ func FuzzMatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, pattern, target string) { checkMatch(t, pattern, target) })
 }
 
-// checkReference compares the normalised name of a raw reference.
+// checkReference compares the normalised name of a raw reference, and whether
+// patterns can match it: of a valid reference the host may be no URL's, such
+// as [:::1].
 func checkReference(t testing.TB, ref string) bool {
 	want, _, _, wantErr := parsers.ParseImageName(ref)
-	got := (&config.Config{}).Explain(ref)
-	if _, err := credentialprovider.ParseSchemelessURL(want); wantErr == nil && err != nil {
-		// A valid reference whose host is no URL's, such as [:::1]: no
-		// pattern matches it, which Explain reports as an error.
-		return got.Error != "" || got.Repository == want
+	got, err := match.Repository(ref)
+	if (err != nil) != (wantErr != nil) || wantErr == nil && got != want {
+		t.Errorf("reference %q: %q, error %v; the kubelet's %q, error %v", ref, got, err, want, wantErr)
+		return false
 	}
-	if (got.Error != "") != (wantErr != nil) || wantErr == nil && got.Repository != want {
-		t.Errorf("reference %q: %q, error %q; the kubelet's %q, error %v", ref, got.Repository, got.Error, want, wantErr)
+	if wantErr != nil {
+		return true
+	}
+	_, wantErr = credentialprovider.ParseSchemelessURL(want)
+	if _, err = match.ParseLocation(got); (err != nil) != (wantErr != nil) {
+		t.Errorf("repository %q: error %v, the kubelet's %v", got, err, wantErr)
 		return false
 	}
 	return true

@@ -118,7 +118,7 @@ func open(t testing.TB, c *config.Config, opts regcred.Options) *regcred.Keyring
 func answering(m map[string]corpus.Auth) plugin.Provider {
 	resp := &plugin.Response{CacheKeyType: plugin.CacheImage, Auth: map[string]plugin.AuthConfig{}}
 	for k, a := range m {
-		resp.Auth[k] = plugin.AuthConfig{Username: string(a.Username), Password: plugin.Secret(a.Password)}
+		resp.Auth[k] = plugin.AuthConfig{Username: string(a.Username), Password: plugin.NewSecret(string(a.Password))}
 	}
 	return plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) { return resp, nil })
 }
@@ -127,7 +127,7 @@ func answering(m map[string]corpus.Auth) plugin.Provider {
 func auths(res *regcred.Result) []corpus.Auth {
 	out := []corpus.Auth{}
 	for _, c := range res.Credentials {
-		out = append(out, corpus.Auth{Username: corpus.Text(c.Username), Password: corpus.Text(c.Password)})
+		out = append(out, corpus.Auth{Username: corpus.Text(c.Username), Password: corpus.Text(c.Password.Reveal())})
 	}
 	return out
 }

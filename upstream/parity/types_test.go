@@ -48,6 +48,7 @@ func jsonFields(t reflect.Type) (out []field) {
 var same = map[reflect.Type]string{
 	reflect.TypeFor[metav1.Duration]():                        "duration",
 	reflect.TypeFor[time.Duration]():                          "duration",
+	reflect.TypeFor[plugin.Secret]():                          "string",
 	reflect.TypeFor[config.Provider]():                        "Provider",
 	reflect.TypeFor[configv1.CredentialProvider]():            "Provider",
 	reflect.TypeFor[configv1beta1.CredentialProvider]():       "Provider",

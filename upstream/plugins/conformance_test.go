@@ -42,7 +42,7 @@ func conformers() []conformer {
 		}}},
 		{what: DockerConfig, name: DockerConfig, args: dockerConfigArgs, options: plugintest.Options{Images: generic}},
 		{what: Token, name: Token, args: tokenArgs, options: plugintest.Options{Images: generic, ServiceAccount: &plugintest.ServiceAccount{
-			Token: plugin.Secret(podToken()), CacheType: config.CachePerToken, Required: true,
+			Token: plugin.NewSecret(podToken()), CacheType: config.CachePerToken, Required: true,
 		}}},
 		{what: Static, name: Static, args: staticArgs, options: plugintest.Options{Images: generic}},
 	}

@@ -4,7 +4,6 @@
 package plugins
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -141,7 +140,7 @@ func observe(ctx context.Context, path string, s scenario, args []string, dir st
 
 func (c *cloud) observed(x *plugin.Exchange) *observation {
 	o := &observation{
-		End: "fails", Stdout: len(x.Stdout) > 0, Strays: c.net.Strays(),
+		End: "fails", Stdout: !x.Stdout.IsZero(), Strays: c.net.Strays(),
 		Leak: x.StderrSecret || canary.Find(x.Stderr) != "" || strings.Contains(x.Stderr, "open-sesame"),
 	}
 	switch {
@@ -150,7 +149,7 @@ func (c *cloud) observed(x *plugin.Exchange) *observation {
 	case strings.Contains(x.Stderr, "panic: ") && strings.Contains(x.Stderr, "\ngoroutine "): // the SDK has some of its own
 		o.End = "panics"
 	}
-	dec := json.NewDecoder(bytes.NewReader([]byte(x.Stdout)))
+	dec := json.NewDecoder(strings.NewReader(x.Stdout.Reveal()))
 	dec.DisallowUnknownFields()
 	var a answer
 	if dec.Decode(&a) == nil && !dec.More() {

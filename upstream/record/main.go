@@ -5,15 +5,16 @@
 // corpus and writes the answers to testdata/parity of the root module, whose
 // tests replay them without any Kubernetes code.
 //
-// Run it in upstream/, with the dependencies of the kubelet's release and not
-// those of regcred:
+// Run it in upstream/, whose go.mod has the dependencies of the kubelet's
+// release:
 //
-//	go run -modfile=kubelet.mod ./record
+//	go run ./record
 package main
 
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -73,19 +74,13 @@ func run(out string, check bool) error {
 	return nil
 }
 
-// checkBuild refuses a build with other libraries than the release has: those
-// that decode are part of the behaviour.
+// checkBuild refuses a build with other libraries than the release has.
 func checkBuild() error {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return fmt.Errorf("no build information")
+		return errors.New("no build information")
 	}
-	for _, dep := range info.Deps {
-		if dep.Path == "github.com/regcred/regcred" {
-			return fmt.Errorf("built with the dependencies of regcred: use -modfile=kubelet.mod")
-		}
-	}
-	return nil
+	return kubelet.CheckRelease(info)
 }
 
 // encode puts one case on a line, so that a changed one is seen in a diff.
@@ -94,7 +89,7 @@ func encode(cases []any) ([]byte, error) {
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	fmt.Fprintf(&buf, "{\n\"kubelet\": %q,\n\"go\": %q,\n\"command\": %q,%s",
-		kubelet.Version, runtime.Version(), "go run -modfile=kubelet.mod ./record", casesKey)
+		kubelet.Version, runtime.Version(), "go run ./record", casesKey)
 	for i, c := range cases {
 		if i > 0 {
 			buf.Truncate(buf.Len() - 1)

@@ -42,7 +42,7 @@ func main() {
 func answer(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 	return &plugin.Response{
 		CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Hour),
-		Auth: map[string]plugin.AuthConfig{req.Registry(): {Username: "pod", Password: req.ServiceAccountToken[:64]}},
+		Auth: map[string]plugin.AuthConfig{req.Registry(): {Username: "pod", Password: plugin.NewSecret(req.ServiceAccountToken.Reveal()[:64])}},
 	}, nil
 }
 

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package kubelet
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime/debug"
+	"strings"
+)
+
+// Version is the release of the kubelet that go.mod pins.
+const Version = "v1.36.3"
+
+// CheckRelease fails if a program is built with another version of a library
+// than the kubelet's release: those that decode are part of the behaviour.
+// regcred requires newer ones, so go.mod replaces them by those of the release.
+func CheckRelease(info *debug.BuildInfo) error {
+	release, err := libraries()
+	if err != nil {
+		return fmt.Errorf("the libraries of Kubernetes %s: %w", Version, err)
+	}
+	known := false
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		want, ok := release[m.Path]
+		if ok && m.Version != want {
+			return fmt.Errorf("built with %s %s, where Kubernetes %s has %s: replace it in go.mod", m.Path, m.Version, Version, want)
+		}
+		known = known || ok
+	}
+	if !known {
+		return errors.New("built without any library of Kubernetes")
+	}
+	return nil
+}
+
+// libraries are the versions that the release requires, and its own.
+func libraries() (map[string]string, error) {
+	path, err := exec.Command("go", "list", "-m", "-f", "{{.GoMod}}", "k8s.io/kubernetes").Output()
+	if err != nil {
+		return nil, err
+	}
+	data, err := exec.Command("go", "mod", "edit", "-json", strings.TrimSpace(string(path))).Output()
+	if err != nil {
+		return nil, err
+	}
+	var mod struct{ Require []debug.Module }
+	if err := json.Unmarshal(data, &mod); err != nil {
+		return nil, err
+	}
+	versions := map[string]string{"k8s.io/kubernetes": Version}
+	for _, m := range mod.Require {
+		if m.Version == "v0.0.0" { // released together with it
+			m.Version = strings.Replace(Version, "v1.", "v0.", 1)
+		}
+		versions[m.Path] = m.Version
+	}
+	return versions, nil
+}
