@@ -12,9 +12,8 @@ import (
 	"github.com/regcred/regcred/lint"
 )
 
-// renderReport lays out what explain found, in the order in which it happens.
-func (a *app) renderReport(r *explainReport) *terminal.Text {
-	t := a.Text()
+// render lays out what explain found, in the order in which it happens.
+func (r *explainReport) render(t *terminal.Text) {
 	if r.Registry != "" {
 		t.Pair("registry", r.Registry)
 	} else {
@@ -29,7 +28,9 @@ func (a *app) renderReport(r *explainReport) *terminal.Text {
 		t.Pair("bin dir", r.BinDir)
 	}
 	t.Pair("environment", describeEnvironment(r.Environment))
-	renderSubject(t, r.Subject)
+	if r.Subject != nil {
+		r.Subject.render(t)
+	}
 	for _, f := range r.Findings {
 		renderFinding(t, f)
 	}
@@ -37,23 +38,26 @@ func (a *app) renderReport(r *explainReport) *terminal.Text {
 		t.Head("other sources")
 	}
 	for _, s := range r.Sources {
-		a.renderSource(t, s)
+		t.Item(s.mark(), s.title())
+		s.render(t)
+		if s.unread {
+			t.Detail("a kubelet goes on without it, and records the event FailedToRetrieveImagePullSecret")
+		}
 	}
 	t.Head("providers")
 	for _, p := range r.Providers {
-		a.renderProvider(t, p)
+		p.render(t)
 	}
-	a.renderCredentials(t, r)
+	if len(r.Credentials) > 0 {
+		t.Head("credentials, in the order in which a pull tries them")
+		credentialTable(t, r.Credentials)
+	}
 	t.Head("verdict")
 	t.Item(r.Verdict.mark(), r.Verdict.Text)
-	return t
 }
 
-// renderSubject says for whom the image is looked up.
-func renderSubject(t *terminal.Text, s *subjectJSON) {
-	if s == nil {
-		return
-	}
+// render says for whom the image is looked up.
+func (s *subjectJSON) render(t *terminal.Text) {
 	account := "none"
 	if s.ServiceAccount != nil {
 		account = s.ServiceAccount.Namespace + "/" + s.ServiceAccount.Name
@@ -82,30 +86,18 @@ func shortHash(hash string) string {
 	return hash[:digits] + "…"
 }
 
-func (a *app) renderSource(t *terminal.Text, s sourceReport) {
-	t.Item(attemptMark(&s.attemptJSON), s.title())
-	for _, line := range a.lines(&s.attemptJSON) {
-		t.Detail("%s", line)
-	}
-	if s.unread {
-		t.Detail("a kubelet goes on without it, and records the event FailedToRetrieveImagePullSecret")
-	}
-}
-
-func (a *app) renderProvider(t *terminal.Text, p providerReport) {
+func (p *providerReport) render(t *terminal.Text) {
 	switch {
 	case !p.Matched:
 		t.Item(terminal.No, p.Name)
-		renderNearest(t, p)
+		p.renderNearest(t)
 	case p.Attempt == nil:
 		t.Item(terminal.OK, p.Name)
 		t.Detail("%q matches", p.Pattern)
 	default:
-		t.Item(attemptMark(p.Attempt), p.Name)
+		t.Item(p.Attempt.mark(), p.Name)
 		t.Detail("%q matches", p.Pattern)
-		for _, line := range a.lines(p.Attempt) {
-			t.Detail("%s", line)
-		}
+		p.Attempt.render(t)
 	}
 	for _, f := range p.Findings {
 		// A provider that does not match is of interest only if it should have.
@@ -116,7 +108,7 @@ func (a *app) renderProvider(t *terminal.Text, p providerReport) {
 }
 
 // renderNearest shows the pattern that came nearest, and where it failed.
-func renderNearest(t *terminal.Text, p providerReport) {
+func (p *providerReport) renderNearest(t *terminal.Text) {
 	if n := len(p.Patterns); n > 1 {
 		t.Detail("none of %d patterns matches; nearest is %q", n, p.Pattern)
 	} else {
@@ -131,24 +123,4 @@ func renderFinding(t *terminal.Text, f lint.Finding) {
 		return
 	}
 	t.Detail("%s: %s [%s]", f.Severity, f.Message, f.Rule)
-}
-
-func attemptMark(j *attemptJSON) terminal.Mark {
-	switch j.Outcome {
-	case outcomeAnswered:
-		return terminal.OK
-	case outcomeSkipped:
-		return terminal.Skip
-	case outcomeFailed:
-		return terminal.Fail
-	}
-	return terminal.None
-}
-
-func (a *app) renderCredentials(t *terminal.Text, r *explainReport) {
-	if len(r.Credentials) == 0 {
-		return
-	}
-	t.Head("credentials, in the order in which a pull tries them")
-	a.credentialTable(t, r.Credentials)
 }

@@ -15,9 +15,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// renderPluginRun lays out one exchange.
-func (a *app) renderPluginRun(r *pluginRunReport) *terminal.Text {
-	t := a.Text()
+// render lays out one exchange.
+func (r *pluginRunReport) render(t *terminal.Text) {
 	t.Pair("plugin", r.Path)
 	t.Pair("arguments", r.arguments())
 	t.Pair("environment", describeEnvironment(r.Environment))
@@ -39,8 +38,7 @@ func (a *app) renderPluginRun(r *pluginRunReport) *terminal.Text {
 		t.Quote("  ", r.Stderr)
 	}
 	t.Head("result")
-	a.renderPluginResult(t, r)
-	return t
+	r.renderResult(t)
 }
 
 // arguments names the one that is no secret.
@@ -63,7 +61,7 @@ func renderDocument(t *terminal.Text, v any) {
 	t.Quote("  ", string(data))
 }
 
-func (a *app) renderPluginResult(t *terminal.Text, r *pluginRunReport) {
+func (r *pluginRunReport) renderResult(t *terminal.Text) {
 	took := fmt.Sprintf("exit code %d after %s", r.ExitCode, terminal.Millis(r.DurationSeconds))
 	switch {
 	case r.Stage == plugin.StageStart:

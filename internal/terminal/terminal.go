@@ -36,7 +36,7 @@ type Terminal struct {
 
 // Text returns an empty text that fits standard output.
 func (t *Terminal) Text() *Text {
-	text := &Text{Width: t.Width}
+	text := &Text{Width: t.Width, Now: t.Now}
 	f := terminalOf(t.Stdout)
 	if f == nil {
 		return text
@@ -70,14 +70,6 @@ func terminalOf(w io.Writer) *os.File {
 		return f
 	}
 	return nil
-}
-
-// Until is a time of day with the time that is left.
-func (t *Terminal) Until(at *time.Time) string {
-	if at == nil {
-		return "not cached"
-	}
-	return fmt.Sprintf("%s (%s)", at.Local().Format(time.TimeOnly), Span(at.Sub(t.Now()).Round(time.Second)))
 }
 
 // Note says on standard error what is worth knowing but no error.
