@@ -97,10 +97,11 @@ func (a *app) doctorCluster(ctx context.Context, r *doctor.Report, o *node.Origi
 		r.Fail("api-server", err, "")
 		return
 	}
-	r.Cluster(ctx, doctor.ClusterOptions{
-		Client: c.Client, From: c.from, Clock: clock,
+	check := &doctor.Cluster{
+		Report: r, Client: c.Client, From: c.from, Clock: clock,
 		Config: cfg, ConfigPath: o.Config, Namespace: d.pod.namespace, PodName: d.pod.name,
-	})
+	}
+	check.Check(ctx)
 }
 
 func renderDoctor(t *terminal.Text, r *doctor.Report) {
