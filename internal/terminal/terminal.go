@@ -55,15 +55,6 @@ func (t *Terminal) dumb() bool { return t.Getenv("TERM") == "dumb" }
 // another program.
 func (t *Terminal) OnScreen() bool { return terminalOf(t.Stdout) != nil }
 
-// canvas returns standard error if it is a terminal to draw on.
-func (t *Terminal) canvas() *os.File {
-	f := terminalOf(t.Stderr)
-	if f == nil || t.dumb() {
-		return nil
-	}
-	return f
-}
-
 // terminalOf returns w if it is a terminal.
 func terminalOf(w io.Writer) *os.File {
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
