@@ -8,12 +8,14 @@ package cmd_test
 import (
 	"debug/buildinfo"
 	"debug/elf"
+	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -27,16 +29,35 @@ var documents = map[string]string{
 	"static-credential-provider":       "static.md",
 }
 
-// build builds every program as a release has it, and returns their directory.
+// buildDir is for the programs. TestMain makes and removes it.
+var buildDir string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "regcred-cmd-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	buildDir = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// programs builds every program as a release has it, once for all tests: to
+// link them takes seconds.
+var programs = sync.OnceValues(func() (out []byte, err error) {
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v9.8.7", "-o", buildDir+string(filepath.Separator), "./...")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	return cmd.CombinedOutput()
+})
+
+// build returns the directory of the programs.
 func build(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v9.8.7", "-o", dir+string(filepath.Separator), "./...")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
+	if out, err := programs(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	return dir
+	return buildDir
 }
 
 // program is the path of one of them.

@@ -30,6 +30,15 @@ type app struct {
 	started bool // a command's own code runs: what fails from here on is not usage
 }
 
+func newApp(stdin io.Reader, stdout, stderr io.Writer, environ []string) *app {
+	getenv := func(name string) string { return node.Getenv(environ, name) }
+	return &app{
+		Terminal: terminal.Terminal{Stdout: stdout, Stderr: stderr, Getenv: getenv, Now: time.Now},
+		stdin:    stdin,
+		environ:  environ,
+	}
+}
+
 // logger is for -v; without it nothing is logged.
 func (a *app) logger() *slog.Logger {
 	if !a.verbose {
@@ -38,11 +47,13 @@ func (a *app) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-func newApp(stdin io.Reader, stdout, stderr io.Writer, environ []string) *app {
-	getenv := func(name string) string { return node.Getenv(environ, name) }
-	return &app{
-		Terminal: terminal.Terminal{Stdout: stdout, Stderr: stderr, Getenv: getenv, Now: time.Now},
-		stdin:    stdin,
-		environ:  environ,
+// print prints a result in the format that was asked for: as JSON, or as the
+// text that render makes of it.
+func (a *app) print(output *choice, result any, render func(*terminal.Text)) error {
+	if output.value == "json" {
+		return terminal.WriteJSON(a.Stdout, result)
 	}
+	t := a.Text()
+	render(t)
+	return t.Print(a.Stdout)
 }

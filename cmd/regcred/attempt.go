@@ -54,25 +54,10 @@ type identityJSON struct {
 	CacheType      config.TokenCacheType `json:"cacheType,omitempty"`
 }
 
-func toIdentityJSON(id *regcred.Identity) *identityJSON {
-	if id == nil {
-		return nil
-	}
-	return &identityJSON{
-		ServiceAccount: toObjectJSON(&id.ServiceAccount),
-		Audience:       id.Audience,
-		Annotations:    append([]string{}, id.Annotations...),
-		Absent:         id.Absent,
-		Missing:        id.Missing,
-		Token:          id.Token,
-	}
-}
-
 func toAttemptJSON(at regcred.Attempt) *attemptJSON {
 	j := &attemptJSON{
 		Outcome:         outcome(at),
 		Skipped:         at.Skipped,
-		Identity:        toIdentityJSON(at.Identity),
 		Cache:           at.Cache,
 		CacheKey:        at.CacheKey,
 		AgeSeconds:      seconds(at.Age),
@@ -83,11 +68,25 @@ func toAttemptJSON(at regcred.Attempt) *attemptJSON {
 		Stderr:          at.Stderr,
 		Stage:           at.Stage,
 	}
-	if at.Err != nil {
-		j.Error = strings.TrimPrefix(cause(at.Err), fmt.Sprintf("provider %q: ", at.Provider))
-		if e, ok := errors.AsType[*plugin.ExecError](at.Err); ok && e.Stage == plugin.StageExec && e.ExitCode > 0 {
-			j.ExitCode = &e.ExitCode
+	if id := at.Identity; id != nil {
+		j.Identity = &identityJSON{
+			ServiceAccount: toObjectJSON(&id.ServiceAccount),
+			Audience:       id.Audience,
+			Annotations:    append([]string{}, id.Annotations...),
+			Absent:         id.Absent,
+			Missing:        id.Missing,
+			Token:          id.Token,
 		}
+	}
+	if at.Err != nil {
+		j.Error = at.Err.Error()
+		if e, ok := errors.AsType[*plugin.ExecError](at.Err); ok { // stage and stderr are beside it
+			j.Error = e.Err.Error()
+			if e.Stage == plugin.StageExec && e.ExitCode > 0 {
+				j.ExitCode = &e.ExitCode
+			}
+		}
+		j.Error = strings.TrimPrefix(j.Error, fmt.Sprintf("provider %q: ", at.Provider))
 	}
 	return j
 }
@@ -107,80 +106,107 @@ func outcome(at regcred.Attempt) string {
 // seconds has microseconds, which is finer than a run of a plugin can be told.
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e6 }
 
-// cause is an attempt's error without what is printed beside it.
-func cause(err error) string {
-	if e, ok := errors.AsType[*plugin.ExecError](err); ok {
-		return e.Err.Error()
+// mark is how an attempt is shown.
+func (j *attemptJSON) mark() terminal.Mark {
+	switch j.Outcome {
+	case outcomeAnswered:
+		return terminal.OK
+	case outcomeSkipped:
+		return terminal.Skip
+	case outcomeFailed:
+		return terminal.Fail
 	}
-	return err.Error()
+	return terminal.None
 }
 
-// attemptErrors says for each failed attempt why there are no credentials.
-func attemptErrors(what string, attempts []regcred.Attempt) error {
-	var errs []error
-	for _, at := range failedOf(attempts) {
-		errs = append(errs, fmt.Errorf("no credentials for %s: %w", what, at.Err))
-	}
-	return errors.Join(errs...)
-}
-
-// lines describes an attempt for people: what was done, then what came of it.
-func (a *app) lines(j *attemptJSON) []string {
-	list := j.Identity.lines()
+// render says what was done, what came of it, and what to do.
+func (j *attemptJSON) render(t *terminal.Text) {
+	j.Identity.render(t)
 	switch j.Outcome {
 	case outcomeSkipped:
-		return append(list, j.mended("not asked: "+j.Skipped)...)
+		t.Detail("not asked: %s", j.Skipped)
 	case outcomeFailed:
-		return append(list, j.mended(j.failureLines()...)...)
+		after := ""
+		if j.DurationSeconds > 0 {
+			after = " after " + terminal.Millis(j.DurationSeconds)
+		}
+		t.Detail("failed (%s)%s: %s", j.Stage, after, j.Error)
+	default:
+		j.renderAnswer(t)
 	}
-	first := j.answer()
-	if did := j.did(); did != "" {
-		first = did + ": " + first
+	j.renderStderr(t)
+	if j.Fix != "" {
+		t.Detail("fix: %s", j.Fix)
 	}
-	list = append(list, first)
-	if j.Outcome == outcomeEmpty && len(j.Keys) > 0 {
-		list = append(list, "none of its keys matches the image: "+strings.Join(j.Keys, ", "))
+}
+
+func (j *attemptJSON) renderAnswer(t *terminal.Text) {
+	answer := "no credentials for this image"
+	if j.Credentials > 0 {
+		answer = terminal.Count(j.Credentials, "credential")
+	}
+	switch j.Cache {
+	case regcred.CacheHit:
+		answer = fmt.Sprintf("answered from the cache, %s old: %s", terminal.Span(time.Duration(j.AgeSeconds*float64(time.Second))), answer)
+	case regcred.CacheCoalesced:
+		answer = "answered by a run for another image: " + answer
+	case regcred.CacheMiss:
+		answer = "ran for " + terminal.Millis(j.DurationSeconds) + ": " + answer
+	}
+	t.Detail("%s", answer)
+	if j.Credentials == 0 && len(j.Keys) > 0 {
+		t.Detail("none of its keys matches the image: %s", strings.Join(j.Keys, ", "))
 	}
 	if j.CacheKey != "" {
-		list = append(list, fmt.Sprintf("good for %s%s; %s", scope(j.CacheKey), j.Identity.scope(), a.kept(j)))
-	}
-	return append(list, j.stderrLines()...)
-}
-
-// mended adds what to do.
-func (j *attemptJSON) mended(list ...string) []string {
-	if j.Fix != "" {
-		list = append(list, "fix: "+j.Fix)
-	}
-	return list
-}
-
-// lines says on whose behalf the provider was asked.
-func (id *identityJSON) lines() []string {
-	if id == nil {
-		return nil
-	}
-	var list []string
-	if id.ServiceAccount != nil {
-		who := fmt.Sprintf("service account %s/%s", id.ServiceAccount.Namespace, id.ServiceAccount.Name)
-		if id.ServiceAccount.UID != "" {
-			who += ", uid " + id.ServiceAccount.UID
+		kept := t.Until(j.CachedUntil)
+		if j.CachedUntil != nil {
+			kept = "cached until " + kept
 		}
-		list = append(list, who)
+		t.Detail("good for %s%s; %s", scope(j.CacheKey), j.Identity.scope(), kept)
+	}
+}
+
+// renderStderr quotes what the plugin said, at most its last five lines.
+func (j *attemptJSON) renderStderr(t *terminal.Text) {
+	const most = 5
+	text := strings.TrimSpace(j.Stderr)
+	if text == "" {
+		return
+	}
+	said := strings.Split(text, "\n")
+	if n := len(said) - most; n > 0 {
+		t.Detail("stderr: (%s before; -o json has them all)", terminal.Count(n, "line"))
+		said = said[n:]
+	}
+	for _, line := range said {
+		t.Detail("stderr: %s", line)
+	}
+}
+
+// render says on whose behalf the provider was asked.
+func (id *identityJSON) render(t *terminal.Text) {
+	if id == nil {
+		return
+	}
+	if a := id.ServiceAccount; a != nil {
+		who := fmt.Sprintf("service account %s/%s", a.Namespace, a.Name)
+		if a.UID != "" {
+			who += ", uid " + a.UID
+		}
+		t.Detail("%s", who)
 	}
 	if len(id.Annotations) > 0 {
-		list = append(list, "annotations passed on: "+strings.Join(id.Annotations, ", "))
+		t.Detail("annotations passed on: %s", strings.Join(id.Annotations, ", "))
 	}
 	if len(id.Absent) > 0 {
-		list = append(list, "optional annotations that are absent: "+strings.Join(id.Absent, ", "))
+		t.Detail("optional annotations that are absent: %s", strings.Join(id.Absent, ", "))
 	}
 	switch id.Token {
 	case regcred.TokenRequested:
-		list = append(list, fmt.Sprintf("token requested for audience %q", id.Audience))
+		t.Detail("token requested for audience %q", id.Audience)
 	case regcred.TokenGiven:
-		list = append(list, fmt.Sprintf("token given; the configuration asks for audience %q", id.Audience))
+		t.Detail("token given; the configuration asks for audience %q", id.Audience)
 	}
-	return list
 }
 
 // scope says for whom beside the asker an answer is good.
@@ -194,20 +220,6 @@ func (id *identityJSON) scope() string {
 	return fmt.Sprintf(", for all pods of service account %s/%s", id.ServiceAccount.Namespace, id.ServiceAccount.Name)
 }
 
-func (j *attemptJSON) answer() string {
-	if j.Credentials == 0 {
-		return "no credentials for this image"
-	}
-	return terminal.Count(j.Credentials, "credential")
-}
-
-func (a *app) kept(j *attemptJSON) string {
-	if j.CachedUntil == nil {
-		return "not cached"
-	}
-	return "cached until " + a.Until(j.CachedUntil)
-}
-
 func scope(t plugin.CacheKeyType) string {
 	switch t {
 	case plugin.CacheImage:
@@ -218,43 +230,4 @@ func scope(t plugin.CacheKeyType) string {
 		return "every image of the provider"
 	}
 	return string(t)
-}
-
-// did says how an answer was come by.
-func (j *attemptJSON) did() string {
-	switch j.Cache {
-	case regcred.CacheHit:
-		return fmt.Sprintf("answered from the cache, %s old", terminal.Span(time.Duration(j.AgeSeconds*float64(time.Second))))
-	case regcred.CacheCoalesced:
-		return "answered by a run for another image"
-	case regcred.CacheMiss:
-		return "ran for " + terminal.Millis(j.DurationSeconds)
-	}
-	return ""
-}
-
-func (j *attemptJSON) failureLines() []string {
-	first := fmt.Sprintf("failed (%s)", j.Stage)
-	if j.DurationSeconds > 0 {
-		first += " after " + terminal.Millis(j.DurationSeconds)
-	}
-	return append([]string{first + ": " + j.Error}, j.stderrLines()...)
-}
-
-// stderrLines quotes what the plugin said, at most its last five lines.
-func (j *attemptJSON) stderrLines() []string {
-	const most = 5
-	said := strings.Split(strings.TrimSpace(j.Stderr), "\n")
-	if len(said) == 1 && said[0] == "" {
-		return nil
-	}
-	var list []string
-	if n := len(said) - most; n > 0 {
-		list = append(list, fmt.Sprintf("stderr: (%s before; -o json has them all)", terminal.Count(n, "line")))
-		said = said[n:]
-	}
-	for _, line := range said {
-		list = append(list, "stderr: "+line)
-	}
-	return list
 }

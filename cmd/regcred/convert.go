@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -73,7 +72,7 @@ file is written.`,
 	fl.StringVar(&f.kubeletVersion, "kubelet-version", config.NewestKubelet, "the `version` of the kubelet that the result is for, such as 1.33")
 	f.pluginVersion.register(cmd, "plugin-api-version", "", "`version` of the protocol for every provider: v1 | v1beta1 | v1alpha1")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.convert(cmd.OutOrStdout(), f, args[0])
+		return a.convert(f, args[0])
 	}
 	return cmd
 }
@@ -118,7 +117,7 @@ func (f *convertFlags) layout() convert.Layout {
 	return convert.Single
 }
 
-func (a *app) convert(out io.Writer, f *convertFlags, path string) error {
+func (a *app) convert(f *convertFlags, path string) error {
 	o := convert.Options{Format: convert.Format(f.format.value)}
 	if v := f.pluginVersion.value; v != "" {
 		o.PluginAPIVersion = plugin.Group + "/" + v
@@ -130,7 +129,8 @@ func (a *app) convert(out io.Writer, f *convertFlags, path string) error {
 	a.noteTarget(f.target())
 	a.noteConversion(res)
 	if !f.write && f.output == "" {
-		return errors.Join(writeAll(out, res.Files[0].Data), f.invalid(res, "<stdout>", ""))
+		_, err := a.Stdout.Write(res.Files[0].Data)
+		return errors.Join(err, f.invalid(res, "<stdout>", ""))
 	}
 	at := f.output
 	if f.write {
@@ -143,11 +143,6 @@ func (a *app) convert(out io.Writer, f *convertFlags, path string) error {
 		return a.replace(res)
 	}
 	return a.create(f, res)
-}
-
-func writeAll(out io.Writer, data []byte) error {
-	_, err := out.Write(data)
-	return err
 }
 
 // invalid says what the kubelet would reject of the result.

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -39,32 +40,35 @@ func toObjectJSON(r *regcred.ObjectRef) *objectJSON {
 	if r == nil || *r == (regcred.ObjectRef{}) {
 		return nil // a token from a file does not say whose it is
 	}
-	return &objectJSON{r.Namespace, r.Name, r.UID}
+	return (*objectJSON)(r)
 }
 
 // toCredentialsJSON is never nil, so that an empty list reads [].
-func toCredentialsJSON(list []regcred.Credential, withPasswords bool) []credentialJSON {
+func toCredentialsJSON(list []regcred.Credential) []credentialJSON {
 	out := make([]credentialJSON, 0, len(list))
 	for _, c := range list {
-		j := credentialJSON{
-			Username: c.Username,
-			Match:    c.Match,
-			Source: sourceJSON{
-				Kind:           c.Source.Kind,
-				Provider:       c.Provider,
-				File:           c.Source.File,
-				PullSecret:     toObjectJSON(c.Source.PullSecret),
-				ServiceAccount: toObjectJSON(c.Source.ServiceAccount),
-			},
-			CachedUntil: timeJSON(c.CachedUntil),
-		}
-		if withPasswords {
-			password := c.Password.Reveal()
-			j.Password = &password
-		}
-		out = append(out, j)
+		out = append(out, *toCredentialJSON(&c))
 	}
 	return out
+}
+
+// toCredentialJSON leaves out the password. Of nil it is nil.
+func toCredentialJSON(c *regcred.Credential) *credentialJSON {
+	if c == nil {
+		return nil
+	}
+	return &credentialJSON{
+		Username: c.Username,
+		Match:    c.Match,
+		Source: sourceJSON{
+			Kind:           c.Source.Kind,
+			Provider:       c.Provider,
+			File:           c.Source.File,
+			PullSecret:     toObjectJSON(c.Source.PullSecret),
+			ServiceAccount: toObjectJSON(c.Source.ServiceAccount),
+		},
+		CachedUntil: timeJSON(c.CachedUntil),
+	}
 }
 
 func timeJSON(t time.Time) *time.Time {
@@ -91,19 +95,12 @@ func (s sourceJSON) describe() string {
 }
 
 // credentialTable lays out credentials in their order.
-func (a *app) credentialTable(t *terminal.Text, creds []credentialJSON) {
+func credentialTable(t *terminal.Text, creds []credentialJSON) {
 	var rows [][]string
 	for i, c := range creds {
-		rows = append(rows, []string{fmt.Sprint(i + 1), orDash(c.Username), c.Match, c.Source.describe(), a.Until(c.CachedUntil)})
+		rows = append(rows, []string{fmt.Sprint(i + 1), cmp.Or(c.Username, "-"), c.Match, c.Source.describe(), t.Until(c.CachedUntil)})
 	}
 	t.Table([]string{"#", "USER", "FOR", "FROM", "CACHED UNTIL"}, rows)
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 // loginText names a credential, or says that there was none.

@@ -55,7 +55,7 @@ It contacts no other machine, and removes what it made.`,
 	}
 	output := addOutputFlag(cmd, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.demo(cmd.Context(), cmd.OutOrStdout(), output.value, run)
+		return a.demo(cmd.Context(), output, run)
 	}
 	return cmd
 }
@@ -92,15 +92,15 @@ func demoPlugin(passwordFile, registry string) plugin.Provider {
 	})
 }
 
-func (a *app) demo(ctx context.Context, out io.Writer, format string, run runner) (err error) {
+func (a *app) demo(ctx context.Context, output *choice, run runner) (err error) {
 	n, err := newDemoNode(run)
 	defer func() { err = errors.Join(err, n.close()) }()
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	say := &demoText{Text: a.Text(), out: out}
-	if format == "json" {
-		say.out, say.silent = io.Discard, true
+	say := &demoText{Text: a.Text(), out: a.Stdout, silent: output.value == "json"}
+	if say.silent {
+		say.out = io.Discard
 	}
 	r := &demoReport{Image: n.image, Digest: n.digest, Config: n.config}
 	for _, step := range []func(context.Context, *demoNode, *demoReport, *demoText) error{
@@ -110,8 +110,8 @@ func (a *app) demo(ctx context.Context, out io.Writer, format string, run runner
 			return fmt.Errorf("demo: %w", err)
 		}
 	}
-	if format == "json" {
-		return terminal.WriteJSON(out, r)
+	if say.silent {
+		return terminal.WriteJSON(a.Stdout, r)
 	}
 	return say.ending()
 }
@@ -185,7 +185,7 @@ func (a *app) demoPull(ctx context.Context, n *demoNode, r *demoReport, t *demoT
 	}
 	defer k.Close()
 	p := &layoutPull{lookupFlags: &lookupFlags{}, quiet: true, dir: filepath.Join(n.dir, "image")}
-	pulled, err := a.pullOne(ctx, &session{Keyring: k, cfg: cfg}, p, regcred.Request{Image: n.image})
+	pulled, err := a.pullOne(ctx, &session{Keyring: k, cfg: cfg}, p, n.image)
 	if err != nil {
 		return err
 	}

@@ -5,8 +5,8 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -50,15 +50,15 @@ The exit code is 0 if nothing fails, and 1 otherwise.`,
 	f.Var(&d.pod, "pod", "check the cluster for this pod too, and request tokens for it as a dry run")
 	d.kubeFlags.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.doctor(cmd.Context(), cmd.OutOrStdout(), d)
+		return a.doctor(cmd.Context(), d)
 	}
 	return cmd
 }
 
-func (a *app) doctor(ctx context.Context, out io.Writer, d *doctorFlags) error {
+func (a *app) doctor(ctx context.Context, d *doctorFlags) error {
 	r := &doctor.Report{Checks: []doctor.Check{}}
 	o, err := a.resolve("", true)
-	if isUsage(err) {
+	if e, ok := errors.AsType[*node.Error](err); ok && e.Usage {
 		return err
 	}
 	cfg := &config.Config{}
@@ -73,7 +73,11 @@ func (a *app) doctor(ctx context.Context, out io.Writer, d *doctorFlags) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return a.writeDoctor(out, d, r)
+	r.Healthy = r.Count()[doctor.Fail] == 0
+	if err := a.print(d.output, r, func(t *terminal.Text) { renderDoctor(t, r) }); err != nil || r.Healthy {
+		return err
+	}
+	return exit(exitFailed)
 }
 
 // doctorCluster checks the cluster, also where origin and configuration are
@@ -93,29 +97,14 @@ func (a *app) doctorCluster(ctx context.Context, r *doctor.Report, o *node.Origi
 		r.Fail("api-server", err, "")
 		return
 	}
-	r.Cluster(ctx, doctor.ClusterOptions{
-		Client: c.Client, From: c.from, Clock: clock,
+	check := &doctor.Cluster{
+		Report: r, Client: c.Client, From: c.from, Clock: clock,
 		Config: cfg, ConfigPath: o.Config, Namespace: d.pod.namespace, PodName: d.pod.name,
-	})
+	}
+	check.Check(ctx)
 }
 
-// writeDoctor prints the report; the exit code says whether anything failed.
-func (a *app) writeDoctor(out io.Writer, d *doctorFlags, r *doctor.Report) error {
-	r.Healthy = r.Count()[doctor.Fail] == 0
-	var err error
-	if d.output.value == "json" {
-		err = terminal.WriteJSON(out, r)
-	} else {
-		err = a.renderDoctor(r).Print(out)
-	}
-	if err != nil || r.Healthy {
-		return err
-	}
-	return exit(exitFailed)
-}
-
-func (a *app) renderDoctor(r *doctor.Report) *terminal.Text {
-	t := a.Text()
+func renderDoctor(t *terminal.Text, r *doctor.Report) {
 	marks := map[doctor.Result]terminal.Mark{doctor.OK: terminal.OK, doctor.Skip: terminal.Skip, doctor.Warn: terminal.Warn, doctor.Fail: terminal.Fail}
 	for _, c := range r.Checks {
 		t.Line(marks[c.Result], c.Check+": "+c.Message)
@@ -134,5 +123,4 @@ func (a *app) renderDoctor(r *doctor.Report) *terminal.Text {
 	default:
 		t.Line(terminal.OK, sum)
 	}
-	return t
 }

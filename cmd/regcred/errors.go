@@ -4,7 +4,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/regcred/regcred/internal/node"
@@ -41,9 +40,4 @@ func withHint(err error, hint string) error { return &node.Error{Err: err, Hint:
 // usageError says that the program was called wrongly.
 func usageError(hint, format string, args ...any) error {
 	return &node.Error{Err: fmt.Errorf(format, args...), Hint: hint, Usage: true}
-}
-
-func isUsage(err error) bool {
-	e, ok := errors.AsType[*node.Error](err)
-	return ok && e.Usage
 }

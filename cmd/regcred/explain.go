@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"strings"
 
@@ -47,13 +46,19 @@ would be anonymous, and 1 if something failed.`,
 	e := &explainFlags{output: addOutputFlag(cmd, "text", "json")}
 	cmd.Flags().BoolVar(&e.dryRun, "dry-run", false, "match only: run no plugin and read no docker config")
 	e.lookupFlags = addLookupFlags(cmd)
-	withTarget(cmd, func(cmd *cobra.Command, tgt target) error {
-		return a.explain(cmd.Context(), cmd.OutOrStdout(), e, tgt)
-	})
+	withTarget(cmd, func(ctx context.Context, tgt target) error { return a.explain(ctx, e, tgt) })
 	return cmd
 }
 
-func (a *app) explain(ctx context.Context, out io.Writer, e *explainFlags, tgt target) error {
+// check refuses flags that do not go together.
+func (e *explainFlags) check() error {
+	if e.dryRun && e.asksCluster() {
+		return usageError("", "--dry-run asks nobody: leave out --pod and --service-account")
+	}
+	return e.lookupFlags.check()
+}
+
+func (a *app) explain(ctx context.Context, e *explainFlags, tgt target) error {
 	if err := e.check(); err != nil {
 		return err
 	}
@@ -61,65 +66,39 @@ func (a *app) explain(ctx context.Context, out io.Writer, e *explainFlags, tgt t
 	if err != nil {
 		return err
 	}
+	r := newExplainReport(o, tgt)
+	r.DryRun = e.dryRun
 	cfg, err := a.loadValid(o)
 	if err != nil {
-		return a.explainInvalid(out, e, o, tgt, err)
+		return a.explainInvalid(e, r, err)
 	}
-	r, err := a.newReport(cfg, o, tgt)
-	if err != nil {
+	if err := a.explainMatch(cfg, tgt, r); err != nil {
 		return err
 	}
-	if r.DryRun = e.dryRun; !e.dryRun {
+	if !e.dryRun {
 		if err := a.explainLookup(ctx, cfg, o, e, tgt, r); err != nil {
 			return err
 		}
 	}
 	r.Verdict = r.judge()
-	if e.output.value == "json" {
-		err = terminal.WriteJSON(out, r)
-	} else {
-		err = a.renderReport(r).Print(out)
-	}
-	if err != nil {
+	if err := a.print(e.output, r, r.render); err != nil {
 		return err
 	}
 	return exit(r.Verdict.exitCode())
 }
 
-// newReport fills in what does not need a lookup.
-func (a *app) newReport(cfg *config.Config, o *node.Origin, tgt target) (*explainReport, error) {
+// explainMatch fills in what does not need a lookup.
+func (a *app) explainMatch(cfg *config.Config, tgt target, r *explainReport) error {
 	ex, err := a.explainTarget(cfg, tgt)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r := &explainReport{
-		Image:       tgt.image,
-		Registry:    tgt.registry,
-		Repository:  ex.Repository,
-		Config:      configJSON{o.Config, cfg.Hash(), o.From},
-		BinDir:      o.BinDir,
-		Environment: o.Environment(),
-		Sources:     []sourceReport{},
-		Credentials: []credentialJSON{},
-		Findings:    []lint.Finding{},
-	}
+	r.Repository, r.Config.Hash = ex.Repository, cfg.Hash()
 	for _, p := range ex.Providers {
 		r.Providers = append(r.Providers, providerReport{ProviderExplanation: p, Findings: []lint.Finding{}})
 	}
-	findings := lint.Check(cfg)
-	if o.BinDir != "" {
-		findings = append(findings, lint.BinDir(cfg, o.BinDir)...)
-	}
-	r.addFindings(findings)
-	return r, nil
-}
-
-// check refuses flags that do not go together.
-func (e *explainFlags) check() error {
-	if e.dryRun && (e.pod.given() || e.serviceAccount.given()) {
-		return usageError("", "--dry-run asks nobody: leave out --pod and --service-account")
-	}
-	return e.lookupFlags.check()
+	r.addFindings(findings(cfg, r.BinDir))
+	return nil
 }
 
 func (a *app) explainLookup(ctx context.Context, cfg *config.Config, o *node.Origin, e *explainFlags, tgt target, r *explainReport) error {
@@ -132,17 +111,12 @@ func (a *app) explainLookup(ctx context.Context, cfg *config.Config, o *node.Ori
 		r.Subject = s.subject.report()
 		a.noteImage(cfg, s.subject, r.Repository)
 	}
-	req, err := e.request(tgt, s.subject)
+	res, _, err := s.lookup(ctx, tgt)
 	if err != nil {
 		return err
 	}
-	// A failure is in the attempts, which is where the report has it from.
-	res, _, err := lookup(ctx, s.Keyring, req, r.Repository)
-	if err != nil {
-		return err
-	}
-	r.Credentials = toCredentialsJSON(res.Credentials, false)
-	r.addPassedOver(req.PullSecrets)
+	r.Credentials = toCredentialsJSON(res.Credentials)
+	r.addPassedOver(s.req.PullSecrets)
 	for _, at := range res.Attempts {
 		j := toAttemptJSON(at)
 		j.Fix = doctor.AttemptRemedy(at, s.subject != nil, o.Config)
@@ -159,7 +133,7 @@ func (a *app) explainLookup(ctx context.Context, cfg *config.Config, o *node.Ori
 }
 
 // explainInvalid tells a machine too that there is nothing to explain.
-func (a *app) explainInvalid(out io.Writer, e *explainFlags, o *node.Origin, tgt target, invalid error) error {
+func (a *app) explainInvalid(e *explainFlags, r *explainReport, invalid error) error {
 	if _, ok := errors.AsType[*config.FieldError](invalid); !ok || e.output.value != "json" || errors.Is(invalid, fs.ErrPermission) {
 		return invalid
 	}
@@ -167,21 +141,9 @@ func (a *app) explainInvalid(out io.Writer, e *explainFlags, o *node.Origin, tgt
 	for _, p := range terminal.Flatten(errors.Unwrap(invalid)) {
 		problems = append(problems, p.Error())
 	}
-	r := explainReport{
-		Image:       tgt.image,
-		Registry:    tgt.registry,
-		Config:      configJSON{Path: o.Config, From: o.From},
-		BinDir:      o.BinDir,
-		Environment: o.Environment(),
-		DryRun:      e.dryRun,
-		Sources:     []sourceReport{},
-		Providers:   []providerReport{},
-		Credentials: []credentialJSON{},
-		Findings:    []lint.Finding{},
-		Verdict: verdict{
-			Outcome: verdictInvalid,
-			Text:    "the kubelet would not start with this configuration: " + strings.Join(problems, "; "),
-		},
+	r.Verdict = verdict{
+		Outcome: verdictInvalid,
+		Text:    "the kubelet would not start with this configuration: " + strings.Join(problems, "; "),
 	}
-	return errors.Join(terminal.WriteJSON(out, r), invalid)
+	return errors.Join(terminal.WriteJSON(a.Stdout, r), invalid)
 }

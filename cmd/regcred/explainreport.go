@@ -10,6 +10,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/lint"
 )
 
@@ -62,21 +63,35 @@ type providerReport struct {
 	Attempt  *attemptJSON   `json:"attempt,omitempty"` // if it was asked, or skipped
 }
 
+// newExplainReport has none but empty lists: in JSON they read [].
+func newExplainReport(o *node.Origin, tgt target) *explainReport {
+	return &explainReport{
+		Image:       tgt.image,
+		Registry:    tgt.registry,
+		Config:      configJSON{Path: o.Config, From: o.From},
+		BinDir:      o.BinDir,
+		Environment: o.Environment(),
+		Sources:     []sourceReport{},
+		Providers:   []providerReport{},
+		Credentials: []credentialJSON{},
+		Findings:    []lint.Finding{},
+	}
+}
+
 // report is s in -o json.
 func (s *kubeSubject) report() *subjectJSON {
 	j := &subjectJSON{
-		Node:           s.node,
-		ServiceAccount: toObjectJSON(&regcred.ObjectRef{Namespace: s.pod.Namespace, Name: s.pod.ServiceAccount}),
-		PullSecrets:    append([]string{}, s.names...),
-		APIServer:      s.URL(),
-		From:           s.from,
-		Differences:    s.differences(),
+		Node:        s.pod.Node,
+		PullSecrets: append([]string{}, s.pod.PullSecrets...),
+		APIServer:   s.URL(),
+		From:        s.from,
+		Differences: s.differences(),
 	}
 	if s.isPod() {
-		j.Pod = toObjectJSON(&regcred.ObjectRef{Namespace: s.pod.Namespace, Name: s.pod.Name, UID: s.pod.UID})
+		j.Pod = &objectJSON{s.pod.Namespace, s.pod.Name, s.pod.UID}
 	}
-	if s.pod.ServiceAccount == "" {
-		j.ServiceAccount = nil
+	if s.pod.ServiceAccount != "" {
+		j.ServiceAccount = &objectJSON{Namespace: s.pod.Namespace, Name: s.pod.ServiceAccount}
 	}
 	return j
 }
@@ -95,9 +110,8 @@ func (r *explainReport) addFindings(findings []lint.Finding) {
 
 // addPassedOver tells of pull secrets that hold none, which is no attempt.
 func (r *explainReport) addPassedOver(secrets []regcred.PullSecret) {
-	for i := range secrets {
-		s := &secrets[i]
-		if why := doctor.PassedOver(s); why != "" {
+	for _, s := range secrets {
+		if why := doctor.PassedOver(&s); why != "" {
 			skipped := attemptJSON{Outcome: outcomeSkipped, Skipped: "it is a Secret " + why}
 			r.Sources = append(r.Sources, sourceReport{Kind: regcred.SourcePullSecret, Name: s.Namespace + "/" + s.Name, attemptJSON: skipped})
 		}
@@ -106,7 +120,7 @@ func (r *explainReport) addPassedOver(secrets []regcred.PullSecret) {
 
 func newSourceReport(at regcred.Attempt, j *attemptJSON) sourceReport {
 	s := sourceReport{Kind: at.Kind, Name: at.Provider, attemptJSON: *j}
-	if _, s.unread = errors.AsType[*unreadError](at.Err); s.unread {
+	if _, s.unread = errors.AsType[*unreadSecret](at.Err); s.unread {
 		s.Kind, s.Name = regcred.SourcePullSecret, strings.TrimPrefix(s.Name, unreadPrefix)
 		s.DurationSeconds = 0 // it was read before the lookup
 	}

@@ -21,34 +21,22 @@ type setting struct {
 }
 
 func (s *setting) register(f *pflag.FlagSet, long, short, usage string) {
-	f.Var(&settingFlag{s, short}, short, usage+"; the kubelet's name of this flag, --"+long+", works too")
-	f.Var(&settingFlag{s, long}, long, usage)
+	f.Func(short, usage+"; the kubelet's name of this flag, --"+long+", works too", s.set(short))
+	f.Func(long, usage, s.set(long))
 	f.Lookup(long).Hidden = true // it has been shown with its short form
 }
 
-type settingFlag struct {
-	*setting
-	name string
-}
-
-func (f *settingFlag) String() string {
-	if f.setting == nil {
-		return ""
+func (s *setting) set(by string) func(string) error {
+	return func(v string) error {
+		switch {
+		case v == "":
+			return errors.New("it is empty")
+		case s.by != "" && s.by != by && s.value != v:
+			return fmt.Errorf("--%s says %q; they are the same setting", s.by, s.value)
+		}
+		s.value, s.by = v, by
+		return nil
 	}
-	return f.value
-}
-
-func (f *settingFlag) Type() string { return "path" }
-
-func (f *settingFlag) Set(v string) error {
-	if v == "" {
-		return errors.New("it is empty")
-	}
-	if f.by != "" && f.by != f.name && f.value != v {
-		return fmt.Errorf("--%s says %q; they are the same setting", f.by, f.value)
-	}
-	f.value, f.by = v, f.name
-	return nil
 }
 
 // choice is a flag with a fixed set of values, the first being the default.
@@ -114,7 +102,7 @@ func (n *objectName) given() bool { return n.name != "" }
 func (n *objectName) Type() string { return "NAMESPACE/NAME" }
 
 func (n *objectName) String() string {
-	if n == nil || !n.given() {
+	if !n.given() {
 		return ""
 	}
 	return n.namespace + "/" + n.name
@@ -132,16 +120,20 @@ func (n *objectName) Set(v string) error {
 // given is a flag and its value, empty if it was not given.
 type given struct{ flag, value string }
 
-// oneAtMost refuses flags that exclude each other.
-func oneAtMost(flags ...given) error {
-	var set []string
+// whichGiven returns those of the flags that were given.
+func whichGiven(flags ...given) (names []string) {
 	for _, f := range flags {
 		if f.value != "" {
-			set = append(set, "--"+f.flag)
+			names = append(names, "--"+f.flag)
 		}
 	}
-	if len(set) < 2 {
-		return nil
+	return names
+}
+
+// oneAtMost refuses flags that exclude each other.
+func oneAtMost(flags ...given) error {
+	if names := whichGiven(flags...); len(names) > 1 {
+		return usageError("", "%s exclude each other", strings.Join(names, " and "))
 	}
-	return usageError("", "%s exclude each other", strings.Join(set, " and "))
+	return nil
 }

@@ -5,10 +5,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/doctor"
@@ -55,73 +56,62 @@ would be anonymous, and 1 if something failed.`,
 	f.StringVar(&g.name, "name", "regcred", "name of the Secret of -o secret")
 	f.StringVar(&g.namespace, "namespace", "", "namespace of the Secret of -o secret")
 	g.lookupFlags = addLookupFlags(cmd)
-	withTarget(cmd, func(cmd *cobra.Command, tgt target) error {
-		return a.get(cmd.Context(), cmd.OutOrStdout(), g, tgt)
-	})
+	withTarget(cmd, func(ctx context.Context, tgt target) error { return a.get(ctx, g, tgt) })
 	return cmd
 }
 
-func (a *app) get(ctx context.Context, out io.Writer, g *getFlags, tgt target) error {
+func (a *app) get(ctx context.Context, g *getFlags, tgt target) error {
 	s, err := a.openKeyring(ctx, g.lookupFlags)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	req, err := g.request(tgt, s.subject)
-	if err != nil {
-		return err
-	}
 	ex, err := a.explainTarget(s.cfg, tgt)
 	if err != nil {
 		return err
 	}
 	a.noteImage(s.cfg, s.subject, ex.Repository)
-	res, failure, err := lookup(ctx, s.Keyring, req, ex.Repository)
+	res, failed, err := s.lookup(ctx, tgt)
 	if err != nil {
 		return err
 	}
-	r := getResult{Image: tgt.image, Registry: tgt.registry, Repository: ex.Repository}
-	if failure != nil {
-		r.Error = failure.Error()
+	r := getResult{Image: tgt.image, Registry: tgt.registry, Repository: ex.Repository, Credentials: toCredentialsJSON(res.Credentials)}
+	if failed {
+		r.Error = (&regcred.LookupError{Image: r.Repository, Failed: failedOf(res.Attempts)}).Error()
 	}
-	if err := a.writeGet(out, g, &r, res.Credentials); err != nil {
+	if err := a.writeGet(g, &r, res.Credentials); err != nil {
 		return err
 	}
 	hint := s.hint(res.Attempts, fmt.Sprintf("run %q to see every step", a.explainCommand(g.arguments()+tgt.arg())))
-	return a.getVerdict(&r, res, failure, hint)
+	return a.getVerdict(r.Repository, res, failed, hint)
 }
 
-func (a *app) writeGet(out io.Writer, g *getFlags, r *getResult, creds []regcred.Credential) error {
-	switch g.output.value {
-	case "table":
-		return a.writeGetTable(out, creds)
-	case "json":
-		r.Credentials = toCredentialsJSON(creds, true)
-		a.passwordNote(len(creds))
-		return terminal.WriteJSON(out, r)
-	}
-	if len(creds) == 0 {
+func (a *app) writeGet(g *getFlags, r *getResult, creds []regcred.Credential) error {
+	format := g.output.value
+	switch {
+	case len(creds) == 0 && format != "json":
 		return nil
+	case format == "table":
+		t := a.Text()
+		credentialTable(t, r.Credentials)
+		return t.Print(a.Stdout)
+	case format == "json":
+		for i, c := range creds {
+			r.Credentials[i].Password = new(c.Password.Reveal())
+		}
+		a.passwordNote(len(creds))
+		return terminal.WriteJSON(a.Stdout, r)
 	}
-	data, err := single(g.output.value, secretName{g.namespace, g.name}, registryHost(r.Repository), creds[0])
+	data, err := single(format, metav1.ObjectMeta{Name: g.name, Namespace: g.namespace}, r.Repository, creds[0])
 	if err != nil {
 		return err
 	}
 	if len(creds) > 1 {
-		a.Note("%s holds one credential; the first of %d is in it", g.output.value, len(creds))
+		a.Note("%s holds one credential; the first of %d is in it", format, len(creds))
 	}
 	a.passwordNote(1)
-	_, err = out.Write(data)
+	_, err = a.Stdout.Write(data)
 	return err
-}
-
-func (a *app) writeGetTable(out io.Writer, creds []regcred.Credential) error {
-	if len(creds) == 0 {
-		return nil
-	}
-	t := a.Text()
-	a.credentialTable(t, toCredentialsJSON(creds, false))
-	return t.Print(out)
 }
 
 func (a *app) passwordNote(n int) {
@@ -142,12 +132,16 @@ func (s *session) hint(attempts []regcred.Attempt, otherwise string) string {
 }
 
 // getVerdict tells what the credentials do not: that there are none, and what failed.
-func (a *app) getVerdict(r *getResult, res *regcred.Result, failure *regcred.LookupError, hint string) error {
-	if failure != nil {
+func (a *app) getVerdict(repository string, res *regcred.Result, failed bool, hint string) error {
+	if failed {
 		if pullSecretFailed(res.Attempts) {
 			a.Note("for want of a pull secret the kubelet would not pull at all")
 		}
-		return withHint(attemptErrors(r.Repository, res.Attempts), hint)
+		var errs []error
+		for _, at := range failedOf(res.Attempts) {
+			errs = append(errs, fmt.Errorf("no credentials for %s: %w", repository, at.Err))
+		}
+		return withHint(errors.Join(errs...), hint)
 	}
 	a.warnFailed(res.Attempts)
 	if len(res.Credentials) > 0 {
@@ -158,6 +152,6 @@ func (a *app) getVerdict(r *getResult, res *regcred.Result, failure *regcred.Loo
 			a.Note("provider %q is not asked: %s", at.Provider, at.Skipped)
 		}
 	}
-	a.Note("no credentials for %s, and nothing failed: a pull would be anonymous", r.Repository)
+	a.Note("no credentials for %s, and nothing failed: a pull would be anonymous", repository)
 	return &exitError{code: exitEmpty, hint: hint}
 }

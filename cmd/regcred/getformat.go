@@ -9,26 +9,16 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/regcred/regcred"
-	"github.com/regcred/regcred/internal/doctor"
 )
 
-// dockerHubKey is the name that docker's own files use for Docker Hub.
-const dockerHubKey = "https://index.docker.io/v1/"
-
-// registryHost is the concrete host of a normalised repository.
-func registryHost(repository string) string {
-	host, _, _ := strings.Cut(repository, "/")
-	return host
-}
-
-// secretName is what a Secret is called; the namespace may be empty.
-type secretName struct{ namespace, name string }
-
-// single writes one credential in a format that holds no more.
-func single(format string, secret secretName, host string, c regcred.Credential) ([]byte, error) {
+// single writes one credential in a format that holds no more. meta is for a
+// Secret, which may have no namespace.
+func single(format string, meta metav1.ObjectMeta, repository string, c regcred.Credential) ([]byte, error) {
 	if strings.Contains(c.Username, ":") {
 		return nil, withHint(fmt.Errorf("-o %s: user name %q has a colon, which ends a user name in this format", format, c.Username), "use -o json")
 	}
@@ -36,17 +26,23 @@ func single(format string, secret secretName, host string, c regcred.Credential)
 	if format == "crictl" {
 		return []byte(login + "\n"), nil
 	}
+	host, _, _ := strings.Cut(repository, "/")
 	config, err := dockerConfig(host, login)
 	if err != nil || format == "docker-config" {
 		return config, err
 	}
-	return secretManifest(secret, config)
+	return yaml.Marshal(corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: meta,
+		Type:       corev1.SecretTypeDockerConfigJson,
+		Data:       map[string][]byte{corev1.DockerConfigJsonKey: config},
+	})
 }
 
 // dockerConfig is a docker config.json with one login.
 func dockerConfig(host, login string) ([]byte, error) {
 	if host == "docker.io" || host == "index.docker.io" {
-		host = dockerHubKey
+		host = "https://index.docker.io/v1/" // as docker's own files call Docker Hub
 	}
 	type auth struct {
 		Auth string `json:"auth"`
@@ -56,19 +52,4 @@ func dockerConfig(host, login string) ([]byte, error) {
 	}{map[string]auth{host: {base64.StdEncoding.EncodeToString([]byte(login))}}}
 	data, err := json.MarshalIndent(config, "", "  ")
 	return append(data, '\n'), err
-}
-
-// secretManifest is a Kubernetes Secret of type kubernetes.io/dockerconfigjson.
-func secretManifest(secret secretName, config []byte) ([]byte, error) {
-	type metadata struct {
-		Name      string `json:"name"`
-		Namespace string `json:"namespace,omitempty"`
-	}
-	return yaml.Marshal(struct {
-		APIVersion string            `json:"apiVersion"`
-		Kind       string            `json:"kind"`
-		Metadata   metadata          `json:"metadata"`
-		Type       string            `json:"type"`
-		Data       map[string][]byte `json:"data"`
-	}{"v1", "Secret", metadata{secret.name, secret.namespace}, doctor.TypeDockerConfigJSON, map[string][]byte{doctor.KeyDockerConfigJSON: config}})
 }

@@ -20,7 +20,8 @@ type session struct {
 	*regcred.Keyring
 	cfg     *config.Config
 	origin  *node.Origin
-	subject *kubeSubject // nil without --pod and --service-account
+	subject *kubeSubject    // nil without --pod and --service-account
+	req     regcred.Request // for whom is asked, but not about what
 }
 
 // openKeyring finds, loads and validates the configuration and makes a
@@ -30,22 +31,17 @@ func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*session, error)
 	if err := l.check(); err != nil {
 		return nil, err
 	}
-	o, err := a.resolve("", true)
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := a.loadValid(o)
+	cfg, o, err := a.load("", true)
 	if err != nil {
 		return nil, err
 	}
 	s, err := a.newSession(ctx, cfg, o, l)
-	if err != nil {
-		return nil, err
+	if err == nil && s.subject != nil {
+		for _, d := range s.subject.differences() {
+			a.Note("without a pod: %s", d)
+		}
 	}
-	if s.subject != nil {
-		a.noteSubject(s.subject)
-	}
-	return s, nil
+	return s, err
 }
 
 // newSession makes a keyring of a configuration that was loaded.
@@ -57,8 +53,8 @@ func (a *app) newSession(ctx context.Context, cfg *config.Config, o *node.Origin
 		Command: plugin.Command{Environ: o.Environ, Dir: o.Dir, Timeout: a.timeout},
 	}
 	var err error
-	if l.pod.given() || l.serviceAccount.given() {
-		if s.subject, err = a.findSubject(ctx, o, l.kubeFlags, l.pod, l.serviceAccount); err != nil {
+	if l.asksCluster() {
+		if s.subject, err = a.findSubject(ctx, o, l); err != nil {
 			return nil, err
 		}
 		opts.ServiceAccounts = s.subject.Client
@@ -67,23 +63,27 @@ func (a *app) newSession(ctx context.Context, cfg *config.Config, o *node.Origin
 	if !l.noNodeConfig {
 		opts.Sources = append(opts.Sources, nodeDockerConfig(o))
 	}
+	if s.req, err = l.request(ctx, s.subject); err != nil {
+		return nil, err
+	}
 	s.Keyring, err = regcred.New(cfg, opts)
 	return s, err
 }
 
-// lookup asks k. A failure of everything, or of a pull secret, is no error
-// here: it is returned as failure, beside the result that says what happened.
-func lookup(ctx context.Context, k *regcred.Keyring, req regcred.Request, repository string) (res *regcred.Result, failure *regcred.LookupError, err error) {
-	res, err = k.Lookup(ctx, req)
-	if errors.As(err, &failure) {
-		return res, failure, nil
+// lookup asks about a target. That everything failed, or a pull secret, is no
+// error here: the attempts of the result tell it.
+func (s *session) lookup(ctx context.Context, tgt target) (res *regcred.Result, failed bool, err error) {
+	req := s.req
+	req.Image, req.Registry = tgt.image, tgt.registry
+	res, err = s.Lookup(ctx, req)
+	if _, ok := errors.AsType[*regcred.LookupError](err); ok {
+		return res, true, nil
 	}
 	if err == nil && pullSecretFailed(res.Attempts) {
 		// kubelet: MakeDockerKeyring fails as a whole, and the pull with it.
-		res.Credentials = nil
-		failure = &regcred.LookupError{Image: repository, Failed: failedOf(res.Attempts)}
+		res.Credentials, failed = nil, true
 	}
-	return res, failure, err
+	return res, failed, err
 }
 
 func failedOf(attempts []regcred.Attempt) []regcred.Attempt {

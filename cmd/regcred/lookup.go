@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,8 +19,7 @@ import (
 type lookupFlags struct {
 	noNodeConfig bool
 	pullSecrets  []string
-	tokenFile    string
-	annotations  []string
+	identityFlags
 
 	pod, serviceAccount objectName
 	kubeFlags
@@ -34,16 +34,16 @@ func addLookupFlags(cmd *cobra.Command) *lookupFlags {
 	f.Var(&l.pod, "pod", "look up as for this pod: with its pull secrets, and with its service account for providers with tokenAttributes")
 	f.Var(&l.serviceAccount, "service-account", "look up as for a pod of this service account, without one: its pull secrets, and a token that is bound to no pod")
 	l.kubeFlags.register(cmd)
-	addIdentityFlags(cmd, &l.tokenFile, &l.annotations)
+	l.identityFlags.register(cmd)
 	return l
 }
 
 // check refuses flags that do not go together.
 func (l *lookupFlags) check() error {
-	if _, err := checkAnnotations(l.annotations, l.tokenFile); err != nil {
+	if err := l.identityFlags.check(); err != nil {
 		return err
 	}
-	if l.kubeFlags != (kubeFlags{}) && !l.pod.given() && !l.serviceAccount.given() {
+	if l.kubeFlags != (kubeFlags{}) && !l.asksCluster() {
 		return usageError("", "--kubeconfig and --context say how to ask about a pod: give --pod or --service-account too")
 	}
 	return oneAtMost(
@@ -52,21 +52,17 @@ func (l *lookupFlags) check() error {
 		given{"service-account-token-file", l.tokenFile})
 }
 
+// asksCluster reports whether an API server is asked, about a pod or an account.
+func (l *lookupFlags) asksCluster() bool { return l.pod.given() || l.serviceAccount.given() }
+
 // podFlags returns the flags that were given and bring credentials of a pod.
 // Without them, credentials are the node's.
 func (l *lookupFlags) podFlags() []string {
-	var list []string
-	for _, f := range []given{
-		{"pod", l.pod.String()},
-		{"service-account", l.serviceAccount.String()},
-		{"pull-secret", strings.Join(l.pullSecrets, ",")},
-		{"service-account-token-file", l.tokenFile},
-	} {
-		if f.value != "" {
-			list = append(list, "--"+f.flag)
-		}
-	}
-	return list
+	return whichGiven(
+		given{"pod", l.pod.String()},
+		given{"service-account", l.serviceAccount.String()},
+		given{"pull-secret", strings.Join(l.pullSecrets, ",")},
+		given{"service-account-token-file", l.tokenFile})
 }
 
 // arguments are the flags that say for whom is looked up, for a command line
@@ -89,27 +85,25 @@ func (l *lookupFlags) arguments() string {
 	}
 	add("service-account-token-file", l.tokenFile)
 	add("pull-secret", l.pullSecrets...)
-	add("annotation", l.annotations...)
+	add("annotation", l.pairs...)
 	return b.String()
 }
 
 // request makes the question to a keyring out of the flags, for a subject if
-// that is not nil. The pod's own pull secrets come before those of files: a
-// kubelet has all in one keyring.
-func (l *lookupFlags) request(tgt target, s *kubeSubject) (regcred.Request, error) {
-	req := regcred.Request{Image: tgt.image, Registry: tgt.registry}
+// that is not nil; what is asked about is left open. The pod's own pull secrets
+// come before those of files: a kubelet has all in one keyring.
+func (l *lookupFlags) request(ctx context.Context, s *kubeSubject) (req regcred.Request, err error) {
 	if s != nil {
-		req.Pod, req.PullSecrets = &s.pod, slices.Clone(s.secrets)
+		req.Pod, req.PullSecrets = &s.pod.Pod, slices.Clone(s.secrets)
 	}
 	for _, name := range l.pullSecrets {
-		secret, err := readPullSecret(name)
+		secret, err := readPullSecret(ctx, name)
 		if err != nil {
 			return req, fmt.Errorf("--pull-secret: %w", err)
 		}
 		req.PullSecrets = append(req.PullSecrets, *secret)
 	}
-	var err error
-	req.Token, req.Annotations, err = readIdentity(l.tokenFile, l.annotations)
+	req.Token, req.Annotations, err = l.identityFlags.read(ctx)
 	return req, err
 }
 

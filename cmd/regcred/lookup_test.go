@@ -24,7 +24,7 @@ func TestObjectName(t *testing.T) {
 // TestPodFlags has each flag whose credentials are not the node's.
 func TestPodFlags(t *testing.T) {
 	l := &lookupFlags{
-		pullSecrets: []string{"a", "b"}, tokenFile: "t", noNodeConfig: true,
+		pullSecrets: []string{"a", "b"}, identityFlags: identityFlags{tokenFile: "t"}, noNodeConfig: true,
 		pod: objectName{"a", "b"}, serviceAccount: objectName{"a", "b"}, kubeFlags: kubeFlags{kubeconfig: "k"},
 	}
 	want := "--pod --service-account --pull-secret --service-account-token-file"
@@ -39,11 +39,10 @@ func TestPodFlags(t *testing.T) {
 // TestLookupArguments: the command that a hint names asks the same again.
 func TestLookupArguments(t *testing.T) {
 	l := &lookupFlags{
-		noNodeConfig: true,
-		pullSecrets:  []string{"a.yaml", "b c.yaml"},
-		tokenFile:    "my token",
-		annotations:  []string{"example.com/role=$(id)"},
-		kubeFlags:    kubeFlags{kubeconfig: "k conf", context: "c"},
+		noNodeConfig:  true,
+		pullSecrets:   []string{"a.yaml", "b c.yaml"},
+		identityFlags: identityFlags{tokenFile: "my token", pairs: []string{"example.com/role=$(id)"}},
+		kubeFlags:     kubeFlags{kubeconfig: "k conf", context: "c"},
 	}
 	const want = `--kubeconfig 'k conf' --context c --no-node-config --service-account-token-file 'my token' --pull-secret a.yaml --pull-secret 'b c.yaml' --annotation 'example.com/role=$(id)' `
 	if got := l.arguments(); got != want {

@@ -6,6 +6,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/regcred/regcred"
@@ -78,6 +79,27 @@ func (a *app) loadValid(o *node.Origin) (*config.Config, error) {
 		return nil, withHint(err, fmt.Sprintf("a kubelet would not start with this configuration; mend it and run \"regcred validate %s\"", o.Config))
 	}
 	return cfg, a.checkTrust(o, cfg)
+}
+
+// load finds and loads the configuration, as resolve and loadValid have it.
+func (a *app) load(path string, needBinDir bool) (*config.Config, *node.Origin, error) {
+	o, err := a.resolve(path, needBinDir)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg, err := a.loadValid(o)
+	return cfg, o, err
+}
+
+// loadProvider is load for one provider.
+func (a *app) loadProvider(name string) (cfg *config.Config, o *node.Origin, index int, err error) {
+	if cfg, o, err = a.load("", true); err != nil {
+		return nil, nil, 0, err
+	}
+	if index = slices.Index(doctor.Names(cfg), name); index < 0 {
+		err = withHint(fmt.Errorf("no provider %q in %s", name, o.Config), "it has: "+strings.Join(doctor.Names(cfg), ", "))
+	}
+	return cfg, o, index, err
 }
 
 // checkTrust refuses a configuration that was found, not given, where others

@@ -5,24 +5,19 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/doctor"
-	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
 )
 
 // pluginRunFlags are the flags of "regcred plugin run".
 type pluginRunFlags struct {
-	output      *choice
-	tokenFile   string
-	annotations []string
+	output *choice
+	identityFlags
 }
 
 func (a *app) pluginRunCmd() *cobra.Command {
@@ -51,9 +46,9 @@ none, and 1 if the run failed or a kubelet would refuse the answer.`,
 		},
 	}
 	f := &pluginRunFlags{output: addOutputFlag(cmd, "text", "json")}
-	addIdentityFlags(cmd, &f.tokenFile, &f.annotations)
+	f.identityFlags.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.pluginRun(cmd.Context(), cmd.OutOrStdout(), f, args[0], args[1])
+		return a.pluginRun(cmd.Context(), f, args[0], args[1])
 	}
 	return cmd
 }
@@ -61,52 +56,33 @@ none, and 1 if the run failed or a kubelet would refuse the answer.`,
 // providerNames is for completion, where there is nobody to tell of an error.
 func (a *app) providerNames() []string {
 	a.Stderr = io.Discard
-	o, err := a.resolve("", false)
-	if err != nil {
-		return nil
-	}
-	cfg, err := a.loadValid(o)
+	cfg, _, err := a.load("", false)
 	if err != nil {
 		return nil
 	}
 	return doctor.Names(cfg)
 }
 
-func (a *app) pluginRun(ctx context.Context, out io.Writer, f *pluginRunFlags, name, image string) error {
-	token, annotations, err := readIdentity(f.tokenFile, f.annotations)
+func (a *app) pluginRun(ctx context.Context, f *pluginRunFlags, name, image string) error {
+	if err := f.identityFlags.check(); err != nil {
+		return err
+	}
+	token, annotations, err := f.read(ctx)
 	if err != nil {
 		return err
 	}
-	o, err := a.resolve("", true)
+	cfg, o, i, err := a.loadProvider(name)
 	if err != nil {
 		return err
 	}
-	cfg, err := a.loadValid(o)
-	if err != nil {
-		return err
-	}
-	i := slices.Index(doctor.Names(cfg), name)
-	if i < 0 {
-		return withHint(fmt.Errorf("no provider %q in %s", name, o.Config), "it has: "+strings.Join(doctor.Names(cfg), ", "))
-	}
-	p := &cfg.Providers[i]
 	req, err := a.pluginRequest(cfg, i, image, token, annotations)
 	if err != nil {
 		return err
 	}
-	x, runErr := a.command(p, o).Run(ctx, req)
-	r := newPluginRunReport(p, o, req, x, runErr)
-	if r.Accepted {
-		if r.Credentials, err = matchingCredentials(ctx, o.BinDir, x.Response.Auth, req.Image); err != nil {
-			return err
-		}
-	}
-	if f.output.value == "json" {
-		err = terminal.WriteJSON(out, r)
-	} else {
-		err = a.renderPluginRun(r).Print(out)
-	}
-	if err != nil {
+	p := &cfg.Providers[i]
+	x, err := a.command(p, o).Run(ctx, req)
+	r := newPluginRunReport(p, o, req, x, err)
+	if err := a.print(f.output, r, r.render); err != nil {
 		return err
 	}
 	return r.failure()

@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -21,18 +20,17 @@ import (
 
 // pluginTestFlags are the flags of "regcred plugin test".
 type pluginTestFlags struct {
-	output      *choice
-	args        []string
-	env         []string
-	apiVersion  *choice
-	images      []string
-	tokenFile   string
-	annotations []string
-	cacheType   *choice
-	required    bool
-	checks      []string
-	list        bool
-	strict      bool
+	output     *choice
+	args       []string
+	env        []string
+	apiVersion *choice
+	images     []string
+	identityFlags
+	cacheType *choice
+	required  bool
+	checks    []string
+	list      bool
+	strict    bool
 }
 
 func (a *app) pluginTestCmd() *cobra.Command {
@@ -72,9 +70,9 @@ it is 1 also if there are warnings.`,
 	f.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if f.list {
-			return a.listChecks(cmd.OutOrStdout(), f)
+			return a.listChecks(f)
 		}
-		return a.pluginTest(cmd.Context(), cmd.OutOrStdout(), f, args[0])
+		return a.pluginTest(cmd.Context(), f, args[0])
 	}
 	return cmd
 }
@@ -83,14 +81,14 @@ func (f *pluginTestFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.images, "image", nil,
 		"an `image` that the plugin has credentials for; may be repeated: a second one of the same registry and a third of another let more be said (default "+plugintest.DefaultImage+")")
-	flags.Var(&argList{&f.args, false}, "arg", "an `argument` for the plugin; may be repeated")
-	flags.Var(&argList{&f.args, true}, "args", "several `arguments`, separated by spaces; may be repeated")
+	flags.Func("arg", "an `argument` for the plugin; may be repeated", f.addArg)
+	flags.Func("args", "several `arguments`, separated by spaces; may be repeated", f.addArgs)
 	flags.StringArrayVar(&f.env, "env", nil,
 		"`NAME=value` for the plugin's environment, in every run; NAME alone takes the value from the environment; may be repeated")
 	f.apiVersion = &choice{values: []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1, plugin.OutOfTree}}
 	f.apiVersion.register(cmd, "api-version", "", "the `version` to speak, as in a configuration: "+strings.Join(f.apiVersion.values, " | ")+
 		", of which the last is that of a RegistryCredentialConfig (default: the first that is answered, without that one)")
-	addIdentityFlags(cmd, &f.tokenFile, &f.annotations)
+	f.identityFlags.register(cmd)
 	f.cacheType = &choice{values: []string{string(config.CachePerServiceAccount), string(config.CachePerToken)}}
 	f.cacheType.register(cmd, "cache-type", "", "the `cacheType` of the tokenAttributes that the plugin is made for: ServiceAccount | Token")
 	flags.BoolVar(&f.required, "require-service-account", false, "the tokenAttributes that the plugin is made for have requireServiceAccount: true")
@@ -100,22 +98,13 @@ func (f *pluginTestFlags) register(cmd *cobra.Command) {
 	completeFlag(cmd, "check", checkIDs())
 }
 
-// argList is a flag that adds to a list of arguments; split is for one that
-// adds several at once.
-type argList struct {
-	list  *[]string
-	split bool
+func (f *pluginTestFlags) addArg(v string) error {
+	f.args = append(f.args, v)
+	return nil
 }
 
-func (l *argList) String() string { return "" } // arguments may be secrets
-func (l *argList) Type() string   { return "argument" }
-
-func (l *argList) Set(v string) error {
-	if l.split {
-		*l.list = append(*l.list, strings.Fields(v)...)
-	} else {
-		*l.list = append(*l.list, v)
-	}
+func (f *pluginTestFlags) addArgs(v string) error {
+	f.args = append(f.args, strings.Fields(v)...)
 	return nil
 }
 
@@ -129,24 +118,21 @@ func knownChecks(ids []string) error {
 	return nil
 }
 
-func (a *app) listChecks(out io.Writer, f *pluginTestFlags) error {
+func (a *app) listChecks(f *pluginTestFlags) error {
 	if err := knownChecks(f.checks); err != nil {
 		return err
 	}
 	checks := slices.DeleteFunc(plugintest.Checks(), func(c plugintest.Check) bool {
 		return len(f.checks) > 0 && !slices.Contains(f.checks, c.ID)
 	})
-	if f.output.value == "json" {
-		return terminal.WriteJSON(out, checks)
-	}
-	return a.renderChecks(checks).Print(out)
+	return a.print(f.output, checks, func(t *terminal.Text) { renderChecks(t, checks) })
 }
 
-func (a *app) pluginTest(ctx context.Context, out io.Writer, f *pluginTestFlags, path string) error {
+func (a *app) pluginTest(ctx context.Context, f *pluginTestFlags, path string) error {
 	if err := knownChecks(f.checks); err != nil {
 		return err
 	}
-	s, err := a.subject(f, path)
+	s, err := a.subject(ctx, f, path)
 	if err != nil {
 		return err
 	}
@@ -160,12 +146,7 @@ func (a *app) pluginTest(ctx context.Context, out io.Writer, f *pluginTestFlags,
 	}
 	r := newPluginTestReport(s, findings, f.strict)
 	r.DurationSeconds = seconds(a.Now().Sub(begin).Round(time.Millisecond))
-	if f.output.value == "json" {
-		err = terminal.WriteJSON(out, r)
-	} else {
-		err = a.renderPluginTest(r).Print(out)
-	}
-	if err != nil || r.Passed {
+	if err := a.print(f.output, r, r.render); err != nil || r.Passed {
 		return err
 	}
 	return exit(exitFailed)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/plugintest"
@@ -115,17 +116,12 @@ func TestPluginTestInterrupted(t *testing.T) {
 
 // TestArgList: what is split and what is not keeps its order.
 func TestArgList(t *testing.T) {
-	var got []string
-	whole, split := &argList{&got, false}, &argList{&got, true}
-	for _, step := range []struct {
-		list  *argList
-		value string
-	}{{whole, "a b"}, {split, " c  d "}, {whole, ""}, {split, ""}} {
-		if err := step.list.Set(step.value); err != nil {
-			t.Fatal(err)
-		}
+	f, cmd := &pluginTestFlags{}, &cobra.Command{}
+	f.register(cmd)
+	if err := cmd.Flags().Parse([]string{"--arg", "a b", "--args", " c  d ", "--arg=", "--args="}); err != nil {
+		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"a b", "c", "d", ""}, got); diff != "" {
+	if diff := cmp.Diff([]string{"a b", "c", "d", ""}, f.args); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
@@ -150,9 +146,9 @@ func TestSubjectConfigured(t *testing.T) {
 	a.config.value, a.binDir.value = config, bin
 	f := &pluginTestFlags{
 		args: []string{"two"}, env: []string{"B=2", "WHO"}, images: []string{"registry.example/app:1"},
-		annotations: []string{"example.com/role=ci"}, cacheType: &choice{}, apiVersion: &choice{},
+		identityFlags: identityFlags{pairs: []string{"example.com/role=ci"}}, cacheType: &choice{}, apiVersion: &choice{},
 	}
-	s, err := a.subject(f, "good")
+	s, err := a.subject(t.Context(), f, "good")
 	if err != nil {
 		t.Fatal(err)
 	}

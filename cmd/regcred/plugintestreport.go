@@ -93,10 +93,9 @@ func severityMark(s plugintest.Severity) terminal.Mark {
 	return terminal.Error
 }
 
-// renderPluginTest lays out a table of all findings, then what is to be said
-// about those that are no pass, and last the counts.
-func (a *app) renderPluginTest(r *pluginTestReport) *terminal.Text {
-	t := a.Text()
+// render lays out a table of all findings, then what is to be said about those
+// that are no pass, and last the counts.
+func (r *pluginTestReport) render(t *terminal.Text) {
 	t.Pair("plugin", r.Path)
 	t.Pair("arguments", hidden(r.Args))
 	t.Pair("environment", describeEnvironment(r.Environment))
@@ -120,7 +119,6 @@ func (a *app) renderPluginTest(r *pluginTestReport) *terminal.Text {
 		m = terminal.Warn
 	}
 	t.Row(m, 0, "", fmt.Sprintf("%s: %s", terminal.Count(r.Checks, "check"), describeCounts(r)))
-	return t
 }
 
 // idWidth is the width of the column of checks.
@@ -156,25 +154,20 @@ func checkDetails(t *terminal.Text, f plugintest.Finding) {
 
 // describeCounts names the severities that occur, the worst first.
 func describeCounts(r *pluginTestReport) string {
+	n := r.Counts
 	var parts []string
 	for _, c := range []struct {
-		severity plugintest.Severity
-		noun     string
+		n    int
+		text string
 	}{
-		{plugintest.Error, "error"}, {plugintest.Warning, "warning"},
+		{n[plugintest.Error], terminal.Count(n[plugintest.Error], "error")},
+		{n[plugintest.Warning], terminal.Count(n[plugintest.Warning], "warning")},
+		{n[plugintest.Info], fmt.Sprintf("%d for information", n[plugintest.Info])},
+		{n[plugintest.Skip], fmt.Sprintf("%d skipped", n[plugintest.Skip])},
+		{n[plugintest.Pass], fmt.Sprintf("%d passed", n[plugintest.Pass])},
 	} {
-		if n := r.Counts[c.severity]; n > 0 {
-			parts = append(parts, terminal.Count(n, c.noun))
-		}
-	}
-	for _, c := range []struct {
-		severity plugintest.Severity
-		word     string
-	}{
-		{plugintest.Info, "for information"}, {plugintest.Skip, "skipped"}, {plugintest.Pass, "passed"},
-	} {
-		if n := r.Counts[c.severity]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, c.word))
+		if c.n > 0 {
+			parts = append(parts, c.text)
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -182,12 +175,10 @@ func describeCounts(r *pluginTestReport) string {
 
 // renderChecks lays out the list of checks: the worst that each can find, and
 // what a good plugin does.
-func (a *app) renderChecks(checks []plugintest.Check) *terminal.Text {
-	t := a.Text()
+func renderChecks(t *terminal.Text, checks []plugintest.Check) {
 	t.Quote("", "The worst that each check can find, its id, and what a good plugin does:")
 	t.Blank()
 	for _, c := range checks {
 		checkLine(t, c.Severity, c.ID, c.Title)
 	}
-	return t
 }

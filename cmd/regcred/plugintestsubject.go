@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
-	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/plugintest"
 )
@@ -29,8 +29,8 @@ type subject struct {
 
 // subject finds the plugin and what it is configured by. Flags are added to
 // what the configuration says, and win.
-func (a *app) subject(f *pluginTestFlags, path string) (*subject, error) {
-	identity, err := f.serviceAccount()
+func (a *app) subject(ctx context.Context, f *pluginTestFlags, path string) (*subject, error) {
+	identity, err := f.serviceAccount(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -71,17 +71,9 @@ func isName(path string) bool { return filepath.Base(path) == path }
 
 // takeProvider fills in a provider of the configuration.
 func (a *app) takeProvider(s *subject, name string) (*config.Config, error) {
-	o, err := a.resolve("", true)
+	cfg, o, i, err := a.loadProvider(name)
 	if err != nil {
 		return nil, err
-	}
-	cfg, err := a.loadValid(o)
-	if err != nil {
-		return nil, err
-	}
-	i := slices.Index(doctor.Names(cfg), name)
-	if i < 0 {
-		return nil, withHint(fmt.Errorf("no provider %q in %s", name, o.Config), "it has: "+strings.Join(doctor.Names(cfg), ", "))
 	}
 	p := &cfg.Providers[i]
 	s.provider, s.environment, s.command = name, o.Environment(), a.command(p, o)
@@ -155,12 +147,8 @@ func executable(path string) error {
 }
 
 // serviceAccount is the identity that the flags describe; nil if none does.
-func (f *pluginTestFlags) serviceAccount() (*plugintest.ServiceAccount, error) {
-	token, _, err := readIdentity(f.tokenFile, nil)
-	if err != nil {
-		return nil, err
-	}
-	annotations, err := parseAnnotations(f.annotations)
+func (f *pluginTestFlags) serviceAccount(ctx context.Context) (*plugintest.ServiceAccount, error) {
+	token, annotations, err := f.read(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +194,7 @@ func (a *app) testImages(cfg *config.Config, provider string, images []string) (
 	for _, image := range images {
 		e := regcred.Explain(cfg, regcred.Request{Image: image})
 		if e.Error != "" {
-			return nil, withHint(fmt.Errorf("--image: %s", e.Error), "an image is written [registry[:port]/]repository[:tag][@digest], in lower case")
+			return nil, withHint(fmt.Errorf("--image: %s", e.Error), imageHint)
 		}
 		for i, p := range e.Providers {
 			if p.Name == provider && !p.Matched {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/pull"
+	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/terminal"
 )
 
@@ -57,7 +58,7 @@ The exit code is 0 if every image is there in the end, and 1 otherwise.`,
 		if err != nil {
 			return err
 		}
-		return a.pullIntoRuntime(cmd.Context(), cmd.OutOrStdout(), f, images)
+		return a.pullIntoRuntime(cmd.Context(), f, images)
 	}
 	return cmd
 }
@@ -67,12 +68,16 @@ const maxImageList = 4 << 20
 
 // readImages reads a list: each image once, in order. All bad lines are named.
 func readImages(ctx context.Context, name string, stdin io.Reader) ([]string, error) {
-	data, err := untilDone(ctx, func() ([]byte, error) { return readList(name, stdin) })
-	if err != nil {
-		return nil, fmt.Errorf("-f: %w", err)
-	}
+	var data []byte
+	var err error
 	if name == "-" {
 		name = "standard input"
+		data, err = readStdin(ctx, stdin)
+	} else {
+		data, err = regularfile.Read(ctx, name, maxImageList)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("-f: %w", err)
 	}
 	var images []string
 	var bad []error
@@ -101,31 +106,23 @@ func readImages(ctx context.Context, name string, stdin io.Reader) ([]string, er
 	return images, nil
 }
 
-// untilDone reads until ctx ends: a terminal or a pipe may never have an end,
+// readStdin reads until ctx ends: a terminal or a pipe may never have an end,
 // and reading it knows no context.
-func untilDone(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
+func readStdin(ctx context.Context, stdin io.Reader) ([]byte, error) {
 	done := make(chan struct{})
-	var got []byte
-	var failure error
+	var data []byte
+	var err error
 	go func() {
 		defer close(done)
-		got, failure = read()
+		data, err = io.ReadAll(io.LimitReader(stdin, maxImageList+1))
 	}()
 	select {
-	case <-done:
-		return got, failure
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
+	case <-done:
 	}
-}
-
-func readList(name string, stdin io.Reader) ([]byte, error) {
-	if name != "-" {
-		return readBounded(name, maxImageList)
-	}
-	data, err := io.ReadAll(io.LimitReader(stdin, maxImageList+1))
-	if err == nil && len(data) > maxImageList {
-		err = fmt.Errorf("standard input is larger than %s", terminal.Bytes(maxImageList))
+	if len(data) > maxImageList {
+		return nil, fmt.Errorf("standard input is larger than %s", terminal.Bytes(maxImageList))
 	}
 	return data, err
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -55,12 +54,12 @@ The exit code is 0 if every image was pulled, and 1 otherwise.`,
 	p.runtime.register(cmd, pull.PullAlways, pull.PullIfNotPresent, pull.PullNever)
 	p.lookupFlags = addLookupFlags(cmd)
 	p.runtime.lookupFlags, p.runtime.format, p.runtime.parallel = p.lookupFlags, p.format, 1
-	cmd.Args = func(cmd *cobra.Command, args []string) error { return p.checkArgs(cmd, args) }
+	cmd.Args = p.checkArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if p.runtime.endpoint != "" {
-			return a.pullIntoRuntime(cmd.Context(), cmd.OutOrStdout(), &p.runtime, args)
+			return a.pullIntoRuntime(cmd.Context(), &p.runtime, args)
 		}
-		return a.pullAll(cmd.Context(), cmd.OutOrStdout(), p, args)
+		return a.pullAll(cmd.Context(), p, args)
 	}
 	return cmd
 }
@@ -89,28 +88,23 @@ func (p *pullFlags) checkArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (a *app) pullAll(ctx context.Context, out io.Writer, p *pullFlags, images []string) error {
+func (a *app) pullAll(ctx context.Context, p *pullFlags, images []string) error {
 	s, err := a.openKeyring(ctx, p.lookupFlags)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	req, err := p.request(target{}, s.subject)
-	if err != nil {
-		return err
-	}
 	reports := make([]pullReport, 0, len(images))
 	var errs []error
 	for _, image := range images {
-		req.Image = image
-		r, err := a.pullOne(ctx, s, &p.layoutPull, req)
+		r, err := a.pullOne(ctx, s, &p.layoutPull, image)
 		if err != nil {
 			r.Error = err.Error()
 			errs = append(errs, err)
 		}
 		reports = append(reports, *r)
 		if p.format.value == "text" {
-			if err := a.writePull(out, r); err != nil {
+			if err := a.print(p.format, r, r.render); err != nil {
 				return err
 			}
 		}
@@ -119,17 +113,16 @@ func (a *app) pullAll(ctx context.Context, out io.Writer, p *pullFlags, images [
 		}
 	}
 	if p.format.value == "json" {
-		errs = append(errs, terminal.WriteJSON(out, reports))
+		errs = append(errs, terminal.WriteJSON(a.Stdout, reports))
 	}
 	return errors.Join(errs...)
 }
 
-// writePull prints what came of one image.
-func (a *app) writePull(out io.Writer, r *pullReport) error {
-	t := a.Text()
+// render says what came of one image.
+func (r *pullReport) render(t *terminal.Text) {
 	if r.Error != "" {
 		t.Line(terminal.Fail, r.Image)
-		return t.Print(out)
+		return
 	}
 	t.Line(terminal.OK, r.Image)
 	t.Pair("  digest", r.Digest)
@@ -142,5 +135,4 @@ func (a *app) writePull(out io.Writer, r *pullReport) error {
 		t.Pair("  refused", loginText(f.Credential)+": "+f.Error)
 	}
 	t.Pair("  output", r.Output)
-	return t.Print(out)
 }

@@ -7,9 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 
-	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/pull"
 	"github.com/regcred/regcred/internal/terminal"
 )
@@ -53,10 +54,7 @@ func (r *pullReport) succeeded(got *pull.Result) {
 	for _, l := range got.Layers {
 		r.Layers = append(r.Layers, layerJSON{l.Digest, l.Size, l.Reused})
 	}
-	if got.Credential != nil {
-		r.Credential = &toCredentialsJSON([]regcred.Credential{*got.Credential}, false)[0]
-	}
-	r.Failed = triesJSON(got.Failed)
+	r.Credential, r.Failed = toCredentialJSON(got.Credential), triesJSON(got.Failed)
 }
 
 // content says what was pulled.
@@ -81,19 +79,18 @@ func (r *pullReport) content() string {
 
 // pullOne looks up the credentials of one image and pulls it. The report says
 // how far that got, also beside an error.
-func (a *app) pullOne(ctx context.Context, s *session, p *layoutPull, req regcred.Request) (*pullReport, error) {
-	image := req.Image
+func (a *app) pullOne(ctx context.Context, s *session, p *layoutPull, image string) (*pullReport, error) {
 	r := &pullReport{Image: image, Output: p.dir, Layers: []layerJSON{}, Failed: []tryJSON{}}
-	ex, err := a.explainTarget(s.cfg, target{image: image})
+	if _, err := a.explainTarget(s.cfg, target{image: image}); err != nil {
+		return r, err
+	}
+	res, failed, err := s.lookup(ctx, target{image: image})
 	if err != nil {
 		return r, err
 	}
-	res, failure, err := lookup(ctx, s.Keyring, req, ex.Repository)
-	if err != nil {
-		return r, err
-	}
-	if failure != nil {
-		return r, p.notPulled(a, image, res.Attempts)
+	explain := fmt.Sprintf("run %q", a.explainCommand(p.arguments()+image))
+	if failed {
+		return r, withHint(fmt.Errorf("%s is not pulled, %s", image, whyNotPulled(res.Attempts)), explain+" to see every step")
 	}
 	a.warnFailed(res.Attempts)
 	r.Warnings = warningsOf(res.Attempts)
@@ -104,8 +101,13 @@ func (a *app) pullOne(ctx context.Context, s *session, p *layoutPull, req regcre
 	puller := &pull.Puller{Platform: p.platform, Insecure: p.insecure, Refused: s.Invalidate, Progress: func(e pull.Event) { show(bars, e) }}
 	got, err := puller.Pull(ctx, image, res.Credentials, p.dir)
 	bars.Close()
+	if e, ok := errors.AsType[*pull.Error](err); ok {
+		r.Failed = triesJSON(e.Tries)
+		// Not taken apart: it names every try in one line.
+		return r, withHint(errors.New(e.Error()), refusedHint(e.Tries, explain))
+	}
 	if err != nil {
-		return r, p.pullFailed(a, r, err)
+		return r, err
 	}
 	r.succeeded(got)
 	return r, nil
@@ -127,31 +129,13 @@ func show(bars *terminal.Layers, e pull.Event) {
 	}
 }
 
-// notPulled says why nothing is asked of the registry.
-func (p *layoutPull) notPulled(a *app, image string, attempts []regcred.Attempt) error {
-	return withHint(fmt.Errorf("%s is not pulled, %s", image, whyNotPulled(attempts)),
-		fmt.Sprintf("run %q to see every step", a.explainCommand(p.arguments()+image)))
-}
-
-// pullFailed records a pull that did not succeed and returns the error for people.
-func (p *layoutPull) pullFailed(a *app, r *pullReport, err error) error {
-	var failed *pull.Error
-	if !errors.As(err, &failed) {
-		return err
-	}
-	r.Failed = triesJSON(failed.Tries)
-	err = errors.New(failed.Error()) // not taken apart: it names every try in one line
-	refused := 0
-	for _, t := range failed.Tries {
-		if t.Status == 401 {
-			refused++
-		}
-	}
+// refusedHint says what to do if the registry refused a login.
+func refusedHint(tries []pull.Try, explain string) string {
 	switch {
-	case refused == 0:
-		return err
-	case failed.Tries[0].Credential == nil:
-		return withHint(err, fmt.Sprintf("the registry wants a login, and there is no credential; run %q", a.explainCommand(p.arguments()+r.Image)))
+	case !slices.ContainsFunc(tries, func(t pull.Try) bool { return t.Status == http.StatusUnauthorized }):
+		return ""
+	case tries[0].Credential == nil:
+		return "the registry wants a login, and there is no credential; " + explain
 	}
-	return withHint(err, fmt.Sprintf("the registry refused what the providers returned; run %q to see where each came from", a.explainCommand(p.arguments()+r.Image)))
+	return "the registry refused what the providers returned; " + explain + " to see where each came from"
 }

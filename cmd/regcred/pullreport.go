@@ -6,7 +6,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/regcred/regcred"
@@ -55,12 +54,8 @@ func (r *imageReport) succeeded(got *pull.RuntimeResult) {
 	r.Outcome, r.Ref, r.Size = outcomePulled, got.Ref, got.Size
 	if got.Present {
 		r.Outcome = outcomePresent
-		return
 	}
-	if got.Credential != nil {
-		r.Credential = &toCredentialsJSON([]regcred.Credential{*got.Credential}, false)[0]
-	}
-	r.Failed = triesJSON(got.Failed)
+	r.Credential, r.Failed = toCredentialJSON(got.Credential), triesJSON(got.Failed)
 }
 
 // failed says why, and what would have been asked for a pod: with node-wide
@@ -78,17 +73,8 @@ func (r *imageReport) failed(err error, attempts []regcred.Attempt) {
 	}
 }
 
-func countOutcomes(reports []imageReport) map[string]int {
-	n := map[string]int{}
-	for _, r := range reports {
-		n[r.Outcome]++
-	}
-	return n
-}
-
-// writeImage prints what became of an image.
-func (a *app) writeImage(out io.Writer, r *imageReport) error {
-	t := a.Text()
+// render says what became of an image.
+func (r *imageReport) render(t *terminal.Text) {
 	switch r.Outcome {
 	case outcomePulled:
 		t.Line(terminal.OK, r.Image+": "+r.howPulled())
@@ -99,7 +85,6 @@ func (a *app) writeImage(out io.Writer, r *imageReport) error {
 	default:
 		t.Line(terminal.Fail, r.Image+": "+r.Error)
 	}
-	return t.Print(out)
 }
 
 func (r *imageReport) howPulled() string {
@@ -118,10 +103,15 @@ func (r *imageReport) howPulled() string {
 	return text
 }
 
-// writeSummary prints the counts, unless there is but one image.
-func (a *app) writeSummary(out io.Writer, r *runtimeReport) error {
+// bad counts the images that are not there in the end.
+func (r *runtimeReport) bad() int {
+	return len(r.Images) - r.Counts[outcomePulled] - r.Counts[outcomePresent]
+}
+
+// render sums up, unless there is but one image.
+func (r *runtimeReport) render(t *terminal.Text) {
 	if len(r.Images) < 2 {
-		return nil
+		return
 	}
 	var parts []string
 	for _, o := range []struct{ outcome, words string }{
@@ -133,11 +123,9 @@ func (a *app) writeSummary(out io.Writer, r *runtimeReport) error {
 		}
 	}
 	m := terminal.OK
-	if r.Counts[outcomePulled]+r.Counts[outcomePresent] < len(r.Images) {
+	if r.bad() > 0 {
 		m = terminal.Fail
 	}
-	t := a.Text()
 	t.Blank()
 	t.Line(m, fmt.Sprintf("%s: %s", terminal.Count(len(r.Images), "image"), strings.Join(parts, ", ")))
-	return t.Print(out)
 }

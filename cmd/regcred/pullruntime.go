@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -72,29 +71,21 @@ func (r *runtimeFlags) check() error {
 	return nil
 }
 
-// wanted is an image to pull.
-type wanted struct {
-	image      string // as given
-	repository string // as providers see it
-}
-
 // runtimePulls is a run of "pull" or "prepull" into a runtime.
 type runtimePulls struct {
 	a       *app
 	f       *runtimeFlags
-	k       *regcred.Keyring
-	req     regcred.Request // without image
+	s       *session // one for all images, so that one run of a plugin can serve many
 	runtime *pull.Runtime
 	gone    atomic.Bool // the runtime, and the rest need not be tried
 	bars    *terminal.Images
 
-	mu   sync.Mutex // guards what follows, and what is written
-	out  io.Writer
+	mu   sync.Mutex      // guards what follows, and what is written
 	said map[string]bool // about failed providers
 }
 
 // pullIntoRuntime pulls images, each once, and prints what became of them.
-func (a *app) pullIntoRuntime(ctx context.Context, out io.Writer, f *runtimeFlags, images []string) error {
+func (a *app) pullIntoRuntime(ctx context.Context, f *runtimeFlags, images []string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -103,43 +94,40 @@ func (a *app) pullIntoRuntime(ctx context.Context, out io.Writer, f *runtimeFlag
 		return err
 	}
 	defer s.Close()
-	p := &runtimePulls{a: a, f: f, k: s.Keyring, out: out, said: map[string]bool{}}
-	if p.req, err = f.request(target{}, s.subject); err != nil {
-		return err
-	}
-	var list []wanted
 	for _, image := range images {
-		ex, err := a.explainTarget(s.cfg, target{image: image})
-		if err != nil {
+		if _, err := a.explainTarget(s.cfg, target{image: image}); err != nil {
 			return err
 		}
-		list = append(list, wanted{image, ex.Repository})
 	}
 	endpoint, err := a.node().RuntimeEndpoint(f.endpoint, s.origin)
 	if err != nil {
 		return err
 	}
-	p.runtime, err = pull.DialRuntime(ctx, endpoint, pull.RuntimeOptions{Refused: s.Invalidate})
+	runtime, err := pull.DialRuntime(ctx, endpoint, pull.RuntimeOptions{Refused: s.Invalidate})
 	if err != nil {
 		return cmp.Or(node.Denied(err), err)
 	}
-	defer p.runtime.Close()
+	defer runtime.Close()
 	if f.endpoint == node.AutoEndpoint {
-		a.Note("pulling into %s at %s", p.runtime, endpoint)
+		a.Note("pulling into %s at %s", runtime, endpoint)
 	}
-	return p.run(ctx, endpoint, list)
+	p := &runtimePulls{a: a, f: f, s: s, runtime: runtime, said: map[string]bool{}}
+	return p.run(ctx, endpoint, images)
 }
 
 // run pulls the images, so many at a time.
-func (p *runtimePulls) run(ctx context.Context, endpoint string, list []wanted) error {
-	p.bars = p.a.Images(ctx, len(list))
-	reports := make([]imageReport, len(list))
+func (p *runtimePulls) run(ctx context.Context, endpoint string, images []string) error {
+	p.bars = p.a.Images(ctx, len(images))
+	report := &runtimeReport{
+		Runtime: runtimeJSON{endpoint, p.runtime.Name, p.runtime.Version},
+		Policy:  p.f.policy.value, Images: make([]imageReport, len(images)), Counts: map[string]int{},
+	}
 	var g errgroup.Group
 	g.SetLimit(p.f.parallel)
-	for i, w := range list {
+	for i, image := range images {
 		g.Go(func() error {
-			reports[i] = p.pull(ctx, w)
-			return p.tell(&reports[i])
+			report.Images[i] = p.pull(ctx, image)
+			return p.tell(&report.Images[i])
 		})
 	}
 	err := g.Wait() // only of writing
@@ -147,26 +135,20 @@ func (p *runtimePulls) run(ctx context.Context, endpoint string, list []wanted) 
 	if err != nil {
 		return err
 	}
-	report := &runtimeReport{
-		Runtime: runtimeJSON{endpoint, p.runtime.Name, p.runtime.Version},
-		Policy:  p.f.policy.value, Images: reports, Counts: countOutcomes(reports),
+	for _, r := range report.Images {
+		report.Counts[r.Outcome]++
 	}
-	if p.f.format.value == "json" {
-		err = terminal.WriteJSON(p.out, report)
-	} else {
-		err = p.a.writeSummary(p.out, report)
-	}
-	return errors.Join(err, p.verdict(report))
+	return errors.Join(p.a.print(p.f.format, report, report.render), p.verdict(report))
 }
 
 // pull pulls one image, unless it is too late to begin.
-func (p *runtimePulls) pull(ctx context.Context, w wanted) imageReport {
-	r := imageReport{Image: w.image, Failed: []tryJSON{}}
+func (p *runtimePulls) pull(ctx context.Context, image string) imageReport {
+	r := imageReport{Image: image, Failed: []tryJSON{}}
 	if ctx.Err() != nil || p.gone.Load() {
 		r.Outcome = outcomeNotBegun
 		return r
 	}
-	defer p.bars.Begin(w.image)()
+	defer p.bars.Begin(image)()
 	began := time.Now()
 	pullCtx := ctx
 	if t := p.f.timeout; t > 0 {
@@ -175,8 +157,8 @@ func (p *runtimePulls) pull(ctx context.Context, w wanted) imageReport {
 		defer cancel()
 	}
 	var attempts []regcred.Attempt
-	got, err := p.runtime.Pull(pullCtx, w.image, pull.Policy(p.f.policy.value), func(ctx context.Context) (creds []regcred.Credential, err error) {
-		creds, attempts, err = p.lookup(ctx, w)
+	got, err := p.runtime.Pull(pullCtx, image, pull.Policy(p.f.policy.value), func(ctx context.Context) (creds []regcred.Credential, err error) {
+		creds, attempts, err = p.lookup(ctx, image)
 		return creds, err
 	})
 	r.Warnings = warningsOf(attempts)
@@ -195,19 +177,16 @@ func (p *runtimePulls) pull(ctx context.Context, w wanted) imageReport {
 	return r
 }
 
-// lookup gets the credentials of an image. All images are looked up in one
-// keyring, so that one run of a plugin can serve many.
-func (p *runtimePulls) lookup(ctx context.Context, w wanted) ([]regcred.Credential, []regcred.Attempt, error) {
-	req := p.req
-	req.Image = w.image
-	res, failure, err := lookup(ctx, p.k, req, w.repository)
-	if cause := context.Cause(ctx); cause != nil && (err != nil || failure != nil) {
+// lookup gets the credentials of an image.
+func (p *runtimePulls) lookup(ctx context.Context, image string) ([]regcred.Credential, []regcred.Attempt, error) {
+	res, failed, err := p.s.lookup(ctx, target{image: image})
+	if cause := context.Cause(ctx); cause != nil && (err != nil || failed) {
 		err = fmt.Errorf("looking up credentials: %w", cause)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if failure != nil {
+	if failed {
 		return nil, res.Attempts, errors.New("not pulled, " + whyNotPulled(res.Attempts))
 	}
 	p.warn(res.Attempts)
@@ -239,16 +218,17 @@ func (p *runtimePulls) tell(r *imageReport) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.a.writeImage(p.bars.Above(p.out), r)
+	t := p.a.Text()
+	r.render(t)
+	return t.Print(p.bars.Above(p.a.Stdout))
 }
 
 // verdict is the error of a run in which an image failed.
 func (p *runtimePulls) verdict(r *runtimeReport) error {
-	bad := len(r.Images) - r.Counts[outcomePulled] - r.Counts[outcomePresent]
-	if bad == 0 {
+	if r.bad() == 0 {
 		return nil
 	}
-	err := fmt.Errorf("%d of %s not pulled", bad, terminal.Count(len(r.Images), "image"))
+	err := fmt.Errorf("%d of %s not pulled", r.bad(), terminal.Count(len(r.Images), "image"))
 	for _, image := range r.Images {
 		if image.Outcome == outcomeFailed && p.f.policy.value != string(pull.PullNever) { // which looks nothing up
 			return withHint(err, fmt.Sprintf("run %q to see where its credentials come from", p.a.explainCommand(p.f.arguments()+image.Image)))

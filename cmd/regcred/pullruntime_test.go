@@ -272,10 +272,10 @@ func TestPrepullRuntimeGone(t *testing.T) {
 	defer r.Close()
 	var out, errOut strings.Builder
 	p := &runtimePulls{
-		a: newApp(nil, nil, &errOut, nil), runtime: r, out: &out, k: newTestKeyring(t), said: map[string]bool{},
+		a: newApp(nil, &out, &errOut, nil), runtime: r, s: &session{Keyring: newTestKeyring(t)}, said: map[string]bool{},
 		f: &runtimeFlags{parallel: 1, policy: &choice{value: "Always"}, format: &choice{value: "text"}, lookupFlags: &lookupFlags{}},
 	}
-	err = p.run(t.Context(), server.Socket, []wanted{{"a.example/a:v1", "a.example/a"}, {"a.example/b:v1", "a.example/b"}, {"a.example/c:v1", "a.example/c"}})
+	err = p.run(t.Context(), server.Socket, []string{"a.example/a:v1", "a.example/b:v1", "a.example/c:v1"})
 	if err == nil || err.Error() != "3 of 3 images not pulled" {
 		t.Errorf("got %v", err)
 	}

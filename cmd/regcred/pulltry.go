@@ -22,11 +22,7 @@ type tryJSON struct {
 func triesJSON(tries []pull.Try) []tryJSON {
 	list := make([]tryJSON, 0, len(tries))
 	for _, t := range tries {
-		j := tryJSON{Status: t.Status, Code: t.Code, Error: t.Err.Error()}
-		if t.Credential != nil {
-			j.Credential = &toCredentialsJSON([]regcred.Credential{*t.Credential}, false)[0]
-		}
-		list = append(list, j)
+		list = append(list, tryJSON{toCredentialJSON(t.Credential), t.Status, t.Code, t.Err.Error()})
 	}
 	return list
 }

@@ -5,8 +5,8 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -61,21 +61,17 @@ The exit code is 0, or 3 if nothing is needed.`,
 	flags.BoolVar(&f.pullSecrets, "pull-secrets", false, "allow to read secrets too, for the image pull secrets of pods")
 	flags.StringVar(&f.name, "name", "", "`name` of the roles and bindings (default regcred-kubelet for kubelets, otherwise regcred)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.rbac(cmd.OutOrStdout(), f, strings.Join(args, ""))
+		return a.rbac(f, strings.Join(args, ""))
 	}
 	return cmd
 }
 
-func (a *app) rbac(out io.Writer, f *rbacFlags, path string) error {
+func (a *app) rbac(f *rbacFlags, path string) error {
 	who, err := f.subject()
 	if err != nil {
 		return err
 	}
-	o, err := a.resolve(path, false)
-	if err != nil {
-		return err
-	}
-	cfg, err := a.loadValid(o)
+	cfg, _, err := a.load(path, false)
 	if err != nil {
 		return err
 	}
@@ -89,26 +85,26 @@ func (a *app) rbac(out io.Writer, f *rbacFlags, path string) error {
 	}
 	objects := f.objects(who, rules)
 	if f.output.value == "json" {
-		return terminal.WriteJSON(out, rbacList{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, objects})
+		return terminal.WriteJSON(a.Stdout, rbacList{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, objects})
 	}
-	return writeManifests(out, rbacComment(who, cfg), objects)
+	return a.writeManifests(rbacComment(who, cfg), objects)
 }
 
 // rules lists what who lacks; if that is nothing, it says why.
 func (a *app) rules(f *rbacFlags, who rbacv1.Subject, audiences []string) []rbacv1.PolicyRule {
-	var rules []rbacv1.PolicyRule
+	rules := otherRules(f.pullSecrets, len(audiences) > 0)
+	needs := describeSubject(who) + " needs"
 	if isNode(who) {
+		rules, needs = nil, "kubelets need"
 		if f.pullSecrets {
 			a.Note("kubelets may read the pull secrets of their pods without a role: --pull-secrets adds nothing")
 		}
 		for _, audience := range audiences {
 			rules = append(rules, coreRule(audience, doctor.AudienceVerb))
 		}
-	} else {
-		rules = otherRules(f.pullSecrets, len(audiences) > 0)
 	}
 	if len(rules) == 0 {
-		a.Note("no provider has tokenAttributes, so %s no permission", needs(who))
+		a.Note("no provider has tokenAttributes, so %s no permission", needs)
 	}
 	return rules
 }
@@ -159,23 +155,13 @@ func (f *rbacFlags) subject() (rbacv1.Subject, error) {
 		return rbacv1.Subject{Kind: "ServiceAccount", Name: f.serviceAccount.name, Namespace: f.serviceAccount.namespace}, nil
 	case f.user != "":
 		return rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: f.user}, nil
-	case f.group != "":
-		return rbacv1.Subject{Kind: "Group", APIGroup: rbacv1.GroupName, Name: f.group}, nil
 	}
-	return rbacv1.Subject{Kind: "Group", APIGroup: rbacv1.GroupName, Name: doctor.NodesGroup}, nil
+	return rbacv1.Subject{Kind: "Group", APIGroup: rbacv1.GroupName, Name: cmp.Or(f.group, doctor.NodesGroup)}, nil
 }
 
 // isNode reports whether the Node authorizer and NodeRestriction know the subject.
 func isNode(s rbacv1.Subject) bool {
 	return s.Kind == "Group" && s.Name == doctor.NodesGroup || s.Kind == "User" && strings.HasPrefix(s.Name, doctor.NodeUserPrefix)
-}
-
-// needs begins a sentence about what the subject needs.
-func needs(s rbacv1.Subject) string {
-	if isNode(s) {
-		return "kubelets need"
-	}
-	return describeSubject(s) + " needs"
 }
 
 func describeSubject(s rbacv1.Subject) string {
@@ -198,13 +184,9 @@ type rbacList struct {
 
 // objects are a role and its binding: for the cluster, or in each namespace.
 func (f *rbacFlags) objects(who rbacv1.Subject, rules []rbacv1.PolicyRule) []any {
-	name := f.name
-	switch {
-	case name != "":
-	case isNode(who):
+	name := cmp.Or(f.name, "regcred")
+	if f.name == "" && isNode(who) {
 		name = "regcred-kubelet"
-	default:
-		name = "regcred"
 	}
 	if len(f.namespaces) == 0 {
 		return roleAndBinding("ClusterRole", metav1.ObjectMeta{Name: name}, who, rules)
@@ -246,7 +228,7 @@ func rbacComment(who rbacv1.Subject, cfg *config.Config) []string {
 }
 
 // writeManifests writes YAML documents, after a comment.
-func writeManifests(out io.Writer, comment []string, objects []any) error {
+func (a *app) writeManifests(comment []string, objects []any) error {
 	var b bytes.Buffer
 	b.WriteString(terminal.Comment(comment))
 	for i, o := range objects {
@@ -259,6 +241,6 @@ func writeManifests(out io.Writer, comment []string, objects []any) error {
 		}
 		b.Write(data)
 	}
-	_, err := out.Write(b.Bytes())
+	_, err := a.Stdout.Write(b.Bytes())
 	return err
 }

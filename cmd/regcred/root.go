@@ -26,12 +26,23 @@ func (a *app) commands() []*cobra.Command {
 		a.validateCmd(),
 		a.pullCmd(),
 		a.prepullCmd(),
-		a.pluginCmd(),
+		pluginCmd(a.pluginRunCmd(), a.pluginTestCmd()),
 		a.convertCmd(),
 		a.rbacCmd(),
 		a.doctorCmd(),
 		a.versionCmd(),
 	}
+}
+
+func pluginCmd(subcommands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "plugin",
+		Short: "Run or test a credential provider plugin",
+		Long:  "plugin has the commands that concern one plugin and not a whole configuration.",
+	}
+	group(cmd)
+	cmd.AddCommand(subcommands...)
+	return cmd
 }
 
 // run parses and executes args and returns the exit code.
@@ -112,19 +123,19 @@ func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
 	interrupted := false
 	hinted := map[string]bool{"": true}
 	for _, part := range terminal.Flatten(err) {
-		e := a.endingOf(cmd, part)
-		code = worse(code, e.code)
+		partCode, say, hint := a.endingOf(cmd, part)
+		code = worse(code, partCode)
 		if a.NobodyReads(part) {
 			continue
 		}
-		if e.err != nil && ctx.Err() != nil {
+		if say != nil && ctx.Err() != nil {
 			interrupted = true
 			continue
 		}
-		a.Error(e.err)
-		if !hinted[e.hint] {
-			a.Hint(e.hint)
-			hinted[e.hint] = true
+		a.Error(say)
+		if !hinted[hint] {
+			a.Hint(hint)
+			hinted[hint] = true
 		}
 	}
 	if interrupted {
@@ -134,36 +145,25 @@ func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
 	return code
 }
 
-// ending is how an error ends the program.
-type ending struct {
-	code int
-	err  error // nil if all was said
-	hint string
-}
-
-// endingOf finds code and hint of an error. What wraps one with a hint belongs
-// to the message.
-func (a *app) endingOf(cmd *cobra.Command, err error) ending {
+// endingOf says how an error ends the program: with which code and hint, and
+// what is to be said of it, which is nil if all was said.
+func (a *app) endingOf(cmd *cobra.Command, err error) (code int, say error, hint string) {
 	if e, ok := err.(*exitError); ok {
-		return ending{code: e.code, hint: e.hint}
-	}
-	if e, ok := errors.AsType[*exitError](err); ok {
-		return ending{e.code, err, e.hint}
-	}
-	code := exitFailed
-	if isUsage(err) {
-		code = exitUsage
-	}
-	if e, ok := err.(*node.Error); ok {
-		return ending{code, e.Err, e.Hint} // it may be several, a line each
+		return e.code, nil, e.hint
 	}
 	if e, ok := errors.AsType[*node.Error](err); ok {
-		return ending{code, err, e.Hint}
+		if err == error(e) {
+			err = e.Err // it may be several, a line each; what wraps it is part of the message
+		}
+		if e.Usage {
+			return exitUsage, err, e.Hint
+		}
+		return exitFailed, err, e.Hint
 	}
 	if !a.started {
-		return ending{exitUsage, err, helpHint(cmd)}
+		return exitUsage, err, helpHint(cmd)
 	}
-	return ending{code: exitFailed, err: err}
+	return exitFailed, err, ""
 }
 
 // worse returns the worse of two exit codes.

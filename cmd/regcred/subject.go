@@ -20,47 +20,31 @@ import (
 // kubeSubject is for whom images are pulled, as an API server knows it.
 type kubeSubject struct {
 	*cluster
-	pod     regcred.Pod // without name with --service-account
-	node    string
-	images  []string // of the pod
+	pod     *kube.Pod // without name with --service-account
 	secrets []regcred.PullSecret
-	names   []string // of the secrets, also of those that could not be read
-	unread  []regcred.AuthSource
+	unread  []regcred.AuthSource // for those of the pod's secrets that could not be had
 }
 
 // findSubject asks the API server about a pod or, if none is given, a service
 // account.
-func (a *app) findSubject(ctx context.Context, o *node.Origin, k kubeFlags, pod, serviceAccount objectName) (*kubeSubject, error) {
-	c, err := a.connect(o, k, nil)
+func (a *app) findSubject(ctx context.Context, o *node.Origin, l *lookupFlags) (*kubeSubject, error) {
+	c, err := a.connect(o, l.kubeFlags, nil)
 	if err != nil {
 		return nil, err
 	}
 	s := &kubeSubject{cluster: c}
-	if pod.given() {
-		err = s.readPod(ctx, pod)
+	if l.pod.given() {
+		s.pod, err = c.Pod(ctx, l.pod.namespace, l.pod.name)
 	} else {
-		err = s.readAccount(ctx, serviceAccount)
+		namespace, name := l.serviceAccount.namespace, l.serviceAccount.name
+		s.pod = &kube.Pod{Pod: regcred.Pod{Namespace: namespace, ServiceAccount: name}}
+		s.pod.PullSecrets, err = c.AccountPullSecrets(ctx, namespace, name)
 	}
 	if err != nil {
 		return nil, withHint(err, doctor.KubeRemedy(err, o.Config))
 	}
 	s.readSecrets(ctx)
 	return s, nil
-}
-
-func (s *kubeSubject) readPod(ctx context.Context, n objectName) error {
-	pod, err := s.Pod(ctx, n.namespace, n.name)
-	if err != nil {
-		return err
-	}
-	s.pod, s.node, s.images, s.names = pod.Pod, pod.Node, pod.Images, pod.PullSecrets
-	return nil
-}
-
-func (s *kubeSubject) readAccount(ctx context.Context, n objectName) error {
-	names, err := s.AccountPullSecrets(ctx, n.namespace, n.name)
-	s.pod, s.names = regcred.Pod{Namespace: n.namespace, ServiceAccount: n.name}, names
-	return err
 }
 
 // isPod tells a pod from a mere service account.
@@ -78,38 +62,29 @@ func (s *kubeSubject) differences() []string {
 	}
 }
 
-// noteSubject says what get and pull do not show.
-func (a *app) noteSubject(s *kubeSubject) {
-	for _, d := range s.differences() {
-		a.Note("without a pod: %s", d)
-	}
-}
-
 // noteImage tells of a pod that does not have the image that is asked about.
 func (a *app) noteImage(cfg *config.Config, s *kubeSubject, repository string) {
-	if s == nil || len(s.images) == 0 {
+	if s == nil || len(s.pod.Images) == 0 {
 		return
 	}
 	has := func(image string) bool {
 		return regcred.Explain(cfg, regcred.Request{Image: image}).Repository == repository
 	}
-	if !slices.ContainsFunc(s.images, has) {
-		a.Note("pod %s/%s has no container with this image; it has %s", s.pod.Namespace, s.pod.Name, strings.Join(s.images, ", "))
+	if !slices.ContainsFunc(s.pod.Images, has) {
+		a.Note("pod %s/%s has no container with this image; it has %s", s.pod.Namespace, s.pod.Name, strings.Join(s.pod.Images, ", "))
 	}
 }
 
 // unreadSecret is a pull secret that could not be had from the API server. It
-// is a keyring of its own, which fails. kubelet: one that cannot be read is
-// left out, and recorded as an event; one that does not parse fails the pull.
+// is a keyring of its own, which fails with itself. kubelet: one that cannot be
+// read is left out, and recorded as an event; one that does not parse fails the
+// pull.
 type unreadSecret struct {
 	name string // with its namespace
-	err  error
+	error
 }
 
-// unreadError is the failure of an unreadSecret.
-type unreadError struct{ error }
-
-func (e *unreadError) Unwrap() error { return e.error }
+func (u *unreadSecret) Unwrap() error { return u.error }
 
 const unreadPrefix = "pull secret "
 
@@ -117,14 +92,12 @@ const unreadPrefix = "pull secret "
 func (u *unreadSecret) Name() string { return unreadPrefix + u.name }
 
 // Auths always fails.
-func (u *unreadSecret) Auths(context.Context, string) ([]regcred.AuthSet, error) {
-	return nil, &unreadError{u.err}
-}
+func (u *unreadSecret) Auths(context.Context, string) ([]regcred.AuthSet, error) { return nil, u }
 
 // readSecrets reads the pull secrets, and notes which cannot be had.
 func (s *kubeSubject) readSecrets(ctx context.Context) {
 	var err error
-	s.secrets, err = s.PullSecrets(ctx, s.pod.Namespace, s.names)
+	s.secrets, err = s.PullSecrets(ctx, s.pod.Namespace, s.pod.PullSecrets)
 	for _, err := range terminal.Flatten(err) {
 		name := s.pod.Namespace
 		if e, ok := errors.AsType[*kube.Error](err); ok {

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -19,7 +20,7 @@ type target struct {
 }
 
 // withTarget makes cmd take an IMAGE or --registry, and run with it.
-func withTarget(cmd *cobra.Command, run func(*cobra.Command, target) error) {
+func withTarget(cmd *cobra.Command, run func(context.Context, target) error) {
 	var registry string
 	cmd.Flags().StringVar(&registry, "registry", "",
 		"`host` of a registry, in place of IMAGE; patterns with a path do not match it")
@@ -34,7 +35,7 @@ func withTarget(cmd *cobra.Command, run func(*cobra.Command, target) error) {
 		if registry == "" {
 			tgt.image = args[0]
 		}
-		return run(cmd, tgt)
+		return run(cmd.Context(), tgt)
 	}
 }
 
@@ -46,18 +47,17 @@ func (tgt target) arg() string {
 	return tgt.image
 }
 
-// explain matches the target, and refuses one that is none.
+// imageHint says how an image is written.
+const imageHint = "an image is written [registry[:port]/]repository[:tag][@digest], in lower case"
+
+// explainTarget matches the target, and refuses one that is none.
 func (a *app) explainTarget(cfg *config.Config, tgt target) (regcred.Explanation, error) {
-	if tgt.registry != "" {
-		e := regcred.Explain(cfg, regcred.Request{Registry: tgt.registry})
-		if e.Error != "" {
-			return e, withHint(errors.New("--"+e.Error), "a registry is written host[:port]")
-		}
-		return e, nil
-	}
-	e := regcred.Explain(cfg, regcred.Request{Image: tgt.image})
-	if e.Error != "" {
-		return e, withHint(errors.New(e.Error), "an image is written [registry[:port]/]repository[:tag][@digest], in lower case")
+	e := regcred.Explain(cfg, regcred.Request{Image: tgt.image, Registry: tgt.registry})
+	switch {
+	case e.Error != "" && tgt.registry != "":
+		return e, withHint(errors.New("--"+e.Error), "a registry is written host[:port]")
+	case e.Error != "":
+		return e, withHint(errors.New(e.Error), imageHint)
 	}
 	// An image that was probably meant as a registry.
 	name, found := strings.CutPrefix(e.Repository, "docker.io/library/")

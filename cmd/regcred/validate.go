@@ -6,7 +6,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -100,11 +99,7 @@ is 1 also if there are findings that are errors or warnings.`,
 			return err
 		}
 		v.kubelet = f.Changed("kubelet-version") || f.Changed("feature-gates")
-		path := ""
-		if len(args) > 0 {
-			path = args[0]
-		}
-		return a.validate(cmd.OutOrStdout(), v, path)
+		return a.validate(v, strings.Join(args, ""))
 	}
 	return cmd
 }
@@ -122,7 +117,7 @@ func parseGates(list []string) (map[string]bool, error) {
 	return gates, nil
 }
 
-func (a *app) validate(out io.Writer, v *validateFlags, path string) error {
+func (a *app) validate(v *validateFlags, path string) error {
 	o, err := a.resolve(path, false)
 	if err != nil {
 		return err
@@ -132,12 +127,7 @@ func (a *app) validate(out io.Writer, v *validateFlags, path string) error {
 		return err
 	}
 	a.noteTarget(v.target())
-	if v.output.value == "json" {
-		err = terminal.WriteJSON(out, r)
-	} else {
-		err = a.renderValidate(r).Print(out)
-	}
-	if err != nil {
+	if err := a.print(v.output, r, r.render); err != nil {
 		return err
 	}
 	return r.failure(v.strict)
@@ -158,7 +148,7 @@ func (a *app) check(v *validateFlags, o *node.Origin) (*validateReport, error) {
 		return nil, err
 	}
 	if err != nil {
-		r.Problems = toProblems(err)
+		r.addProblems(err)
 		return r, nil
 	}
 	if err := a.checkTrust(o, cfg); err != nil {
@@ -172,14 +162,10 @@ func (a *app) check(v *validateFlags, o *node.Origin) (*validateReport, error) {
 	if _, ok := errors.AsType[*config.FieldError](err); err != nil && !ok {
 		return nil, usageError("", "--kubelet-version: %w", err) // of the target, not of the configuration
 	}
-	r.Problems = append(r.Problems, toProblems(err)...)
-	findings := lint.Check(cfg)
-	if o.BinDir != "" {
-		findings = append(findings, lint.BinDir(cfg, o.BinDir)...)
-	}
-	for _, f := range findings {
+	r.addProblems(err)
+	for _, f := range findings(cfg, o.BinDir) {
 		if doctor.StopsKubelet(f) {
-			r.Problems = append(r.Problems, findingProblem(f))
+			r.Problems = append(r.Problems, toProblem(&config.FieldError{File: f.File, Line: f.Line, Column: f.Column, Path: f.Path, Msg: f.Message}))
 		} else {
 			r.Findings = append(r.Findings, f)
 		}
@@ -188,21 +174,27 @@ func (a *app) check(v *validateFlags, o *node.Origin) (*validateReport, error) {
 	return r, nil
 }
 
-func findingProblem(f lint.Finding) problemJSON {
-	e := &config.FieldError{File: f.File, Line: f.Line, Column: f.Column, Path: f.Path, Msg: f.Message}
-	return problemJSON{f.File, f.Line, f.Column, f.Path, f.Message, "", e.Error()}
-}
-
-func toProblems(err error) []problemJSON {
-	var list []problemJSON
-	for _, e := range terminal.Flatten(err) {
-		p := problemJSON{Message: e.Error(), text: e.Error()}
-		if fe, ok := errors.AsType[*config.FieldError](e); ok {
-			p = problemJSON{fe.File, fe.Line, fe.Column, fe.Path, fe.Msg, fe.Value, e.Error()}
-		}
-		list = append(list, p)
+// findings are the linter's, about the executables too if it is known where
+// they are.
+func findings(cfg *config.Config, binDir string) []lint.Finding {
+	list := lint.Check(cfg)
+	if binDir != "" {
+		list = append(list, lint.BinDir(cfg, binDir)...)
 	}
 	return list
+}
+
+func toProblem(err error) problemJSON {
+	if e, ok := errors.AsType[*config.FieldError](err); ok {
+		return problemJSON{e.File, e.Line, e.Column, e.Path, e.Msg, e.Value, err.Error()}
+	}
+	return problemJSON{Message: err.Error(), text: err.Error()}
+}
+
+func (r *validateReport) addProblems(err error) {
+	for _, e := range terminal.Flatten(err) {
+		r.Problems = append(r.Problems, toProblem(e))
+	}
 }
 
 // failure is the answer by exit code.
@@ -210,25 +202,19 @@ func (r *validateReport) failure(strict bool) error {
 	if !r.Valid {
 		return exit(exitFailed)
 	}
-	if n := r.serious(); strict && n > 0 {
-		return fmt.Errorf("--strict: %s", terminal.Count(n, "finding"))
+	serious := 0
+	for _, f := range r.Findings {
+		if f.Severity != lint.SeverityInfo {
+			serious++
+		}
+	}
+	if strict && serious > 0 {
+		return fmt.Errorf("--strict: %s", terminal.Count(serious, "finding"))
 	}
 	return nil
 }
 
-// serious counts the findings that --strict fails on.
-func (r *validateReport) serious() int {
-	n := 0
-	for _, f := range r.Findings {
-		if f.Severity != lint.SeverityInfo {
-			n++
-		}
-	}
-	return n
-}
-
-func (a *app) renderValidate(r *validateReport) *terminal.Text {
-	t := a.Text()
+func (r *validateReport) render(t *terminal.Text) {
 	for _, p := range r.Problems {
 		t.Line(terminal.Fail, p.text)
 	}
@@ -243,10 +229,15 @@ func (a *app) renderValidate(r *validateReport) *terminal.Text {
 	} else {
 		t.Line(terminal.Fail, fmt.Sprintf("%s: %s: %s", r.Path, terminal.Count(len(r.Problems), "problem"), refused))
 	}
-	for _, f := range r.Findings {
-		findingLine(t, f)
+	marks := map[lint.Severity]terminal.Mark{
+		lint.SeverityError: terminal.Error, lint.SeverityWarning: terminal.Warn, lint.SeverityInfo: terminal.Info,
 	}
-	return t
+	for _, f := range r.Findings {
+		t.Line(marks[f.Severity], doctor.FindingText(f))
+		if f.Suggestion != "" {
+			t.Below("instead: " + f.Suggestion)
+		}
+	}
 }
 
 func describeGates(gates map[string]bool) string {

@@ -35,14 +35,11 @@ func (a *app) versionCmd() *cobra.Command {
 		Args:    exactly(),
 	}
 	output := addOutputFlag(cmd, "text", "json")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(*cobra.Command, []string) error {
 		v := versionInfo{buildVersion(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, config.NewestKubelet}
-		if output.value == "json" {
-			return terminal.WriteJSON(cmd.OutOrStdout(), v)
-		}
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "regcred %s (%s, %s), knows kubelets up to %s\n",
-			v.Version, v.GoVersion, v.Platform, v.NewestKubelet)
-		return err
+		return a.print(output, v, func(t *terminal.Text) {
+			t.Quote("", fmt.Sprintf("regcred %s (%s, %s), knows kubelets up to %s", v.Version, v.GoVersion, v.Platform, v.NewestKubelet))
+		})
 	}
 	return cmd
 }

@@ -18,19 +18,19 @@ import (
 
 // document is a configuration as it is written.
 type document struct {
-	APIVersion text    `json:"apiVersion" yaml:"apiVersion"`
-	Kind       text    `json:"kind" yaml:"kind"`
+	APIVersion string  `json:"apiVersion" yaml:"apiVersion"`
+	Kind       string  `json:"kind" yaml:"kind"`
 	Providers  []entry `json:"providers" yaml:"providers"`
 }
 
 // entry is a provider as it is written: without what is empty, and with values
 // of args and env in clear.
 type entry struct {
-	Name                 text             `json:"name" yaml:"name"`
-	MatchImages          []text           `json:"matchImages,omitempty" yaml:"matchImages,omitempty"`
-	DefaultCacheDuration text             `json:"defaultCacheDuration,omitempty" yaml:"defaultCacheDuration,omitempty"`
-	APIVersion           text             `json:"apiVersion,omitempty" yaml:"apiVersion,omitempty"`
-	Args                 []text           `json:"args,omitempty" yaml:"args,omitempty"`
+	Name                 string           `json:"name" yaml:"name"`
+	MatchImages          []string         `json:"matchImages,omitempty" yaml:"matchImages,omitempty"`
+	DefaultCacheDuration string           `json:"defaultCacheDuration,omitempty" yaml:"defaultCacheDuration,omitempty"`
+	APIVersion           string           `json:"apiVersion,omitempty" yaml:"apiVersion,omitempty"`
+	Args                 []string         `json:"args,omitempty" yaml:"args,omitempty"`
 	Env                  []variable       `json:"env,omitempty" yaml:"env,omitempty"`
 	TokenAttributes      *tokenAttributes `json:"tokenAttributes,omitempty" yaml:"tokenAttributes,omitempty"`
 
@@ -38,58 +38,47 @@ type entry struct {
 }
 
 type variable struct {
-	Name  text `json:"name" yaml:"name"`
-	Value text `json:"value" yaml:"value"`
+	Name  string `json:"name" yaml:"name"`
+	Value string `json:"value" yaml:"value"`
 }
 
 type tokenAttributes struct {
-	Audience              text   `json:"serviceAccountTokenAudience,omitempty" yaml:"serviceAccountTokenAudience,omitempty"`
-	CacheType             text   `json:"cacheType,omitempty" yaml:"cacheType,omitempty"`
-	RequireServiceAccount *bool  `json:"requireServiceAccount,omitempty" yaml:"requireServiceAccount,omitempty"`
-	RequiredKeys          []text `json:"requiredServiceAccountAnnotationKeys,omitempty" yaml:"requiredServiceAccountAnnotationKeys,omitempty"`
-	OptionalKeys          []text `json:"optionalServiceAccountAnnotationKeys,omitempty" yaml:"optionalServiceAccountAnnotationKeys,omitempty"`
+	Audience              string                `json:"serviceAccountTokenAudience,omitempty" yaml:"serviceAccountTokenAudience,omitempty"`
+	CacheType             config.TokenCacheType `json:"cacheType,omitempty" yaml:"cacheType,omitempty"`
+	RequireServiceAccount *bool                 `json:"requireServiceAccount,omitempty" yaml:"requireServiceAccount,omitempty"`
+	RequiredKeys          []string              `json:"requiredServiceAccountAnnotationKeys,omitempty" yaml:"requiredServiceAccountAnnotationKeys,omitempty"`
+	OptionalKeys          []string              `json:"optionalServiceAccountAnnotationKeys,omitempty" yaml:"optionalServiceAccountAnnotationKeys,omitempty"`
 }
 
 func newEntry(p config.Provider, former bool) entry {
-	e := entry{Name: text(p.Name), MatchImages: texts(p.MatchImages), APIVersion: text(p.APIVersion), former: former}
+	e := entry{Name: p.Name, MatchImages: p.MatchImages, APIVersion: p.APIVersion, former: former}
 	if p.DefaultCacheDuration != nil {
 		e.DefaultCacheDuration = duration(*p.DefaultCacheDuration)
 	}
 	for _, arg := range p.Args {
-		e.Args = append(e.Args, text(arg.Reveal()))
+		e.Args = append(e.Args, arg.Reveal())
 	}
 	for _, v := range p.Env {
-		e.Env = append(e.Env, variable{text(v.Name), text(v.Value.Reveal())})
+		e.Env = append(e.Env, variable{v.Name, v.Value.Reveal()})
 	}
 	if t := p.TokenAttributes; t != nil {
 		e.TokenAttributes = &tokenAttributes{
-			Audience:              text(t.ServiceAccountTokenAudience),
-			CacheType:             text(t.CacheType),
-			RequireServiceAccount: t.RequireServiceAccount,
-			RequiredKeys:          texts(t.RequiredServiceAccountAnnotationKeys),
-			OptionalKeys:          texts(t.OptionalServiceAccountAnnotationKeys),
+			t.ServiceAccountTokenAudience, t.CacheType, t.RequireServiceAccount,
+			t.RequiredServiceAccountAnnotationKeys, t.OptionalServiceAccountAnnotationKeys,
 		}
 	}
 	return e
 }
 
-func texts(list []string) []text {
-	var out []text
-	for _, s := range list {
-		out = append(out, text(s))
-	}
-	return out
-}
-
 // duration returns a duration without the zeros at its end.
-func duration(d time.Duration) text {
+func duration(d time.Duration) string {
 	s := d.String()
 	for _, zeros := range []string{"m0s", "h0m"} {
 		if strings.HasSuffix(s, zeros) {
 			s = s[:len(s)-2]
 		}
 	}
-	return text(s)
+	return s
 }
 
 // render writes a document. One that cannot be written is empty, and then is
@@ -105,9 +94,19 @@ func (d document) render(format Format) []byte {
 		}
 		return out.Bytes()
 	}
+	var n yaml.Node
+	if n.Encode(d) != nil {
+		return nil
+	}
+	quote(&n)
+	for i, e := range d.Providers {
+		if e.former {
+			explainDuration(item(field(&n, "providers"), i))
+		}
+	}
 	enc := yaml.NewEncoder(&out)
 	enc.SetIndent(2)
-	if enc.Encode(d) != nil || enc.Close() != nil {
+	if enc.Encode(&n) != nil || enc.Close() != nil {
 		return nil
 	}
 	return out.Bytes()
@@ -119,34 +118,25 @@ const zeroCacheComment = `# The predecessor kept an answer until its expirationT
 # without one. 0s is the same with today's cacheDuration; a longer time is
 # for answers that have none.`
 
-// MarshalYAML returns the entry, with that comment if it has to be explained.
-func (e entry) MarshalYAML() (any, error) {
-	type plain entry
-	if !e.former {
-		return plain(e), nil
-	}
-	var n yaml.Node
-	if err := n.Encode(plain(e)); err != nil {
-		return nil, err
-	}
-	for i := 0; i < len(n.Content); i += 2 {
-		if key := n.Content[i]; key.Value == "defaultCacheDuration" {
+func explainDuration(provider *yaml.Node) {
+	for i := 0; i < len(provider.Content); i += 2 {
+		if key := provider.Content[i]; key.Value == "defaultCacheDuration" {
 			key.HeadComment = zeroCacheComment
 		}
 	}
-	return &n, nil
 }
 
-// text is a string that no version of YAML takes for anything else.
-type text string
-
-// MarshalYAML quotes the text, unless it need not be.
-func (t text) MarshalYAML() (any, error) {
-	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: string(t)}
-	if !isPlain(string(t)) {
-		n.Style = yaml.DoubleQuotedStyle
+// quote puts texts in quotes that some version of YAML takes for anything else.
+func quote(n *yaml.Node) {
+	if n.Tag == "!!str" && n.Kind == yaml.ScalarNode {
+		n.Style = 0
+		if !isPlain(n.Value) {
+			n.Style = yaml.DoubleQuotedStyle
+		}
 	}
-	return n, nil
+	for _, child := range n.Content {
+		quote(child)
+	}
 }
 
 // plainText begins with a letter, or is a duration.

@@ -16,8 +16,9 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// ClusterOptions say which cluster is checked, and as whom.
-type ClusterOptions struct {
+// Cluster is a cluster that is checked, and as whom.
+type Cluster struct {
+	*Report    // of the checks
 	Client     *kube.Client
 	From       string // where its address and our identity are from
 	Clock      *Clock // that watches the client
@@ -25,12 +26,7 @@ type ClusterOptions struct {
 	ConfigPath string
 	Namespace  string // of PodName
 	PodName    string // "" = no pod in particular, and no token is tried
-}
 
-// clusterCheck is a run of the checks.
-type clusterCheck struct {
-	*Report
-	ClusterOptions
 	who kube.Identity
 	pod *kube.Pod // nil without one
 }
@@ -39,9 +35,8 @@ type clusterCheck struct {
 // requests that clouds sign are valid for minutes.
 const maxSkew = 30 * time.Second
 
-// Cluster checks what a pull depends on beyond this machine.
-func (r *Report) Cluster(ctx context.Context, o ClusterOptions) {
-	c := &clusterCheck{Report: r, ClusterOptions: o}
+// Check checks what a pull depends on beyond this machine.
+func (c *Cluster) Check(ctx context.Context) {
 	if !c.checkIdentity(ctx) {
 		return
 	}
@@ -55,7 +50,7 @@ func (r *Report) Cluster(ctx context.Context, o ClusterOptions) {
 }
 
 // checkIdentity asks who we are, and thereby whether anybody answers.
-func (c *clusterCheck) checkIdentity(ctx context.Context) bool {
+func (c *Cluster) checkIdentity(ctx context.Context) bool {
 	var err error
 	if c.who, err = c.Client.WhoAmI(ctx); err != nil {
 		c.Fail("api-server", err, KubeRemedy(err, c.ConfigPath))
@@ -71,11 +66,11 @@ func (c *clusterCheck) checkIdentity(ctx context.Context) bool {
 }
 
 // isNode reports whether our identity is that of a kubelet.
-func (c *clusterCheck) isNode() bool {
+func (c *Cluster) isNode() bool {
 	return strings.HasPrefix(c.who.Username, NodeUserPrefix) && slices.Contains(c.who.Groups, NodesGroup)
 }
 
-func (c *clusterCheck) checkClock() {
+func (c *Cluster) checkClock() {
 	skew := c.Clock.skew.Round(time.Second)
 	switch {
 	case !c.Clock.seen:
@@ -94,7 +89,7 @@ func aheadText(skew time.Duration) string {
 	return terminal.Span(-skew) + " behind"
 }
 
-func (c *clusterCheck) checkPod(ctx context.Context) bool {
+func (c *Cluster) checkPod(ctx context.Context) bool {
 	var err error
 	if c.pod, err = c.Client.Pod(ctx, c.Namespace, c.PodName); err != nil {
 		c.Fail("pod", err, KubeRemedy(err, c.ConfigPath))
@@ -112,7 +107,7 @@ func (c *clusterCheck) checkPod(ctx context.Context) bool {
 
 // checkPullSecrets reads them. kubelet: those that cannot be read, or are none,
 // are left out; one that does not parse fails the pull.
-func (c *clusterCheck) checkPullSecrets(ctx context.Context) {
+func (c *Cluster) checkPullSecrets(ctx context.Context) {
 	if len(c.pod.PullSecrets) == 0 {
 		c.Add("pull-secrets", OK, "", "the pod names none")
 		return
@@ -139,7 +134,7 @@ func (c *clusterCheck) checkPullSecrets(ctx context.Context) {
 
 // checkAccount reads the pod's service account and looks for the annotations
 // that providers require.
-func (c *clusterCheck) checkAccount(ctx context.Context) {
+func (c *Cluster) checkAccount(ctx context.Context) {
 	if c.pod.ServiceAccount == "" || len(Audiences(c.Config)) == 0 {
 		return
 	}
@@ -174,7 +169,7 @@ type tokenTry struct {
 }
 
 // tryTokens requests a token for each audience, as a dry run.
-func (c *clusterCheck) tryTokens(ctx context.Context) []tokenTry {
+func (c *Cluster) tryTokens(ctx context.Context) []tokenTry {
 	var tries []tokenTry
 	for _, audience := range Audiences(c.Config) {
 		try := tokenTry{audience: audience}
@@ -191,7 +186,7 @@ func (c *clusterCheck) tryTokens(ctx context.Context) []tokenTry {
 	return tries
 }
 
-func (c *clusterCheck) tryToken(ctx context.Context, audience string) error {
+func (c *Cluster) tryToken(ctx context.Context, audience string) error {
 	account, err := c.Client.GetServiceAccount(ctx, c.pod.Namespace, c.pod.ServiceAccount)
 	if err != nil {
 		return err
@@ -206,7 +201,7 @@ func (c *clusterCheck) tryToken(ctx context.Context, audience string) error {
 	})
 }
 
-func (c *clusterCheck) reportTokens(tries []tokenTry) {
+func (c *Cluster) reportTokens(tries []tokenTry) {
 	for _, t := range tries {
 		switch {
 		case t.skipped != "":
@@ -224,7 +219,7 @@ func (c *clusterCheck) reportTokens(tries []tokenTry) {
 }
 
 // checkPermissions asks for each right that lookups need.
-func (c *clusterCheck) checkPermissions(ctx context.Context, tries []tokenTry) {
+func (c *Cluster) checkPermissions(ctx context.Context, tries []tokenTry) {
 	if len(tries) == 0 {
 		c.Add("permission", OK, "", "no provider has tokenAttributes, so none is needed")
 		return
@@ -248,7 +243,7 @@ func (c *clusterCheck) checkPermissions(ctx context.Context, tries []tokenTry) {
 }
 
 // may asks for one right. granted says that the API server did without it.
-func (c *clusterCheck) may(ctx context.Context, access kube.Access, granted bool) {
+func (c *Cluster) may(ctx context.Context, access kube.Access, granted bool) {
 	what := describeAccess(access)
 	allowed, reason, err := c.Client.Allowed(ctx, access)
 	if reason != "" {
@@ -270,7 +265,7 @@ func (c *clusterCheck) may(ctx context.Context, access kube.Access, granted bool
 }
 
 // grant is the command that gives our identity what lookups need.
-func (c *clusterCheck) grant() string {
+func (c *Cluster) grant() string {
 	user := c.who.Username
 	if c.isNode() {
 		user = NodesGroup

@@ -39,7 +39,7 @@ func TestCheckClock(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := &clusterCheck{Report: &Report{}, ClusterOptions: ClusterOptions{Clock: &tt.clock}}
+			c := &Cluster{Report: &Report{}, Clock: &tt.clock}
 			c.checkClock()
 			if diff := cmp.Diff([]Check{tt.want}, c.Checks); diff != "" {
 				t.Errorf("-want +got\n%s", diff)

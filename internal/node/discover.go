@@ -42,10 +42,10 @@ func wellKnown() []location {
 // location returns the first location that exists, or nil.
 func (n Node) location() (*location, error) {
 	for _, loc := range wellKnown() {
-		found := location{name: loc.name, config: n.host(loc.config), binDir: n.host(loc.binDir)}
-		_, err := os.Stat(found.config)
+		loc.config, loc.binDir = n.host(loc.config), n.host(loc.binDir)
+		_, err := os.Stat(loc.config)
 		if err == nil {
-			return &found, nil
+			return &loc, nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return nil, withHint(fmt.Errorf("look for %s: %w", loc.name, err), "give --config and --bin-dir, or run as root")
@@ -72,7 +72,7 @@ func (n Node) discoverKubeadm() (*location, error) {
 	flags := map[string]string{}
 	var used []string
 	for _, name := range files {
-		data, err := os.ReadFile(name)
+		data, err := read(name)
 		if err != nil {
 			continue // most of them do not exist; an unreadable one is no better
 		}

@@ -60,29 +60,19 @@ func (n Node) findKubelet(which string) (*kubelet, error) {
 		return nil, withHint(errors.New("--as-kubelet: no process named kubelet is running, of root or of the caller"),
 			"k3s runs the kubelet inside its own process, which has no such flags: give --config and --bin-dir")
 	case 1:
-		return n.readKubelet(pids[0])
+		return n.findKubelet(pids[0])
 	}
-	return nil, usageError(fmt.Sprintf("say which: --as-kubelet=%d", pids[0]), "--as-kubelet: %d kubelets are running: processes %s", len(pids), joinInts(pids))
+	return nil, usageError("say which: --as-kubelet="+pids[0], "--as-kubelet: %d kubelets are running: processes %s", len(pids), strings.Join(pids, ", "))
 }
 
-func joinInts(list []int) string {
-	s := make([]string, len(list))
-	for i, v := range list {
-		s[i] = strconv.Itoa(v)
-	}
-	return strings.Join(s, ", ")
-}
-
-func (n Node) kubeletPIDs() ([]int, error) {
+func (n Node) kubeletPIDs() (pids []string, err error) {
 	entries, err := os.ReadDir(n.host(proc))
 	if err != nil {
 		return nil, fmt.Errorf("--as-kubelet: %w", err)
 	}
-	var pids []int
 	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err == nil && n.isKubelet(pid) {
-			pids = append(pids, pid)
+		if pid, err := strconv.Atoi(e.Name()); err == nil && n.isKubelet(pid) {
+			pids = append(pids, e.Name())
 		}
 	}
 	return pids, nil
@@ -97,31 +87,32 @@ func (n Node) isKubelet(pid int) bool {
 	if err != nil || foreign(info, os.Geteuid()) {
 		return false
 	}
-	comm, err := n.readProc(pid, "comm")
-	return err == nil && strings.TrimSpace(comm) == "kubelet"
+	comm, err := read(n.procPath(pid, "comm"))
+	return err == nil && strings.TrimSpace(string(comm)) == "kubelet"
 }
 
 func (n Node) procPath(pid int, name string) string {
 	return filepath.Join(n.host(proc), strconv.Itoa(pid), name)
 }
 
-func (n Node) readProc(pid int, name string) (string, error) {
-	data, err := os.ReadFile(n.procPath(pid, name))
-	return string(data), err
+// readProc reads a list that the kernel has of a process.
+func (n Node) readProc(pid int, name string) ([]string, error) {
+	data, err := read(n.procPath(pid, name))
+	if err != nil {
+		return nil, procError(pid, err, os.Geteuid())
+	}
+	return nulSeparated(string(data)), nil
 }
 
 func (n Node) readKubelet(pid int) (*kubelet, error) {
-	k := &kubelet{pid: pid}
-	cmdline, err := n.readProc(pid, "cmdline")
+	args, err := n.readProc(pid, "cmdline")
 	if err != nil {
-		return nil, procError(pid, err, os.Geteuid())
+		return nil, err
 	}
-	k.flags = kubeletFlags(nulSeparated(cmdline), KubeconfigFlag)
-	environ, err := n.readProc(pid, "environ")
-	if err != nil {
-		return nil, procError(pid, err, os.Geteuid())
+	k := &kubelet{pid: pid, flags: kubeletFlags(args, KubeconfigFlag)}
+	if k.environ, err = n.readProc(pid, "environ"); err != nil {
+		return nil, err
 	}
-	k.environ = nulSeparated(environ)
 	if k.dir, err = os.Readlink(n.procPath(pid, "cwd")); err != nil {
 		return nil, procError(pid, err, os.Geteuid())
 	}

@@ -9,12 +9,15 @@ package node
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/regcred/regcred/internal/regularfile"
 )
 
 // Node is a machine that may be a Kubernetes node.
@@ -24,6 +27,11 @@ type Node struct {
 
 // host is where a path of the node is found.
 func (n Node) host(p string) string { return filepath.Join(cmp.Or(n.Root, "/"), p) }
+
+// read reads a file of a node. None of them is large.
+func read(path string) ([]byte, error) {
+	return regularfile.Read(context.Background(), path, 16<<20)
+}
 
 // Error is a failure of which is known what to do about it.
 type Error struct {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -120,5 +121,21 @@ func TestCheckTrust(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// TestPipes has a writer for none of them: to read one would wait for ever.
+func TestPipes(t *testing.T) {
+	root := newRoot(t, map[string]string{"/etc/default/else": "", "/kubelet/else": ""})
+	env, config := filepath.Join(root, "/etc/default/kubelet"), filepath.Join(root, "/kubelet/c.yaml")
+	if err := errors.Join(syscall.Mkfifo(env, 0o644), syscall.Mkfifo(config, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if loc, err := (Node{Root: root}).location(); loc != nil || err != nil {
+		t.Errorf("flags in a pipe: got %v, %v", loc, err)
+	}
+	k := kubelet{dir: root, flags: map[string]string{"config": "kubelet/c.yaml"}}
+	if err := k.readConfig(&kubeletConfig{}); err == nil || err.Error() != "read "+config+": it is a named pipe, not a regular file" {
+		t.Errorf("a kubelet's configuration: got %v", err)
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -68,12 +68,11 @@ type kubeletConfig struct {
 // kubeletRuntime returns where a running kubelet has its images pulled: by its
 // flags, or else its configuration file and the drop-ins of that.
 func (n Node) kubeletRuntime(o *Origin) (string, error) {
-	cmdline, err := n.readProc(o.Kubelet, "cmdline")
+	args, err := n.readProc(o.Kubelet, "cmdline")
 	if err != nil {
-		return "", procError(o.Kubelet, err, os.Geteuid())
+		return "", err
 	}
-	k := kubelet{dir: o.Dir, flags: kubeletFlags(nulSeparated(cmdline),
-		"image-service-endpoint", "container-runtime-endpoint", "config", "config-dir")}
+	k := kubelet{dir: o.Dir, flags: kubeletFlags(args, "image-service-endpoint", "container-runtime-endpoint", "config", "config-dir")}
 	var cfg kubeletConfig
 	if err := k.readConfig(&cfg); err != nil {
 		return "", withHint(fmt.Errorf("--as-kubelet: %w", err), "give --runtime-endpoint")
@@ -86,18 +85,17 @@ func (n Node) kubeletRuntime(o *Origin) (string, error) {
 // readConfig reads the kubelet's configuration, each file over the former.
 func (k *kubelet) readConfig(cfg *kubeletConfig) error {
 	var files []string
-	if file := k.path("config"); file != "" {
-		files = append(files, file)
-	}
 	if dir := k.path("config-dir"); dir != "" {
-		dropIns, err := kubeletDropIns(dir)
-		if err != nil {
+		var err error
+		if files, err = kubeletDropIns(dir); err != nil {
 			return err
 		}
-		files = append(files, dropIns...)
+	}
+	if file := k.path("config"); file != "" {
+		files = slices.Insert(files, 0, file)
 	}
 	for _, file := range files {
-		data, err := readFile(file)
+		data, err := read(file)
 		if err != nil {
 			return err
 		}
@@ -121,20 +119,4 @@ func kubeletDropIns(dir string) ([]string, error) {
 		err = fmt.Errorf("the kubelet's --config-dir: %w", err)
 	}
 	return files, err
-}
-
-// maxKubeletConfig bounds a file of the kubelet's configuration, in bytes.
-const maxKubeletConfig = 16 << 20
-
-func readFile(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxKubeletConfig+1))
-	if err == nil && len(data) > maxKubeletConfig {
-		err = fmt.Errorf("%s is larger than 16.0 MiB", name)
-	}
-	return data, err
 }

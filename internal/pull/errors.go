@@ -20,15 +20,6 @@ var (
 	errNoUser = errors.New("the credential has no user name: it is not sent, as container runtimes refuse it too")
 )
 
-// opError says at what an error happened.
-type opError struct {
-	op  string
-	err error
-}
-
-func (e *opError) Error() string { return e.op + ": " + e.err.Error() }
-func (e *opError) Unwrap() error { return e.err }
-
 // localError is one of this machine: another credential does not help.
 type localError struct{ error }
 
@@ -37,22 +28,15 @@ func (e localError) Unwrap() error { return e.error }
 func local(err error) error { return localError{err} }
 
 func isLocal(err error) bool {
-	var l localError
-	var ofLayout *layout.Error
-	return errors.As(err, &l) || errors.As(err, &ofLayout)
-}
-
-// judged is an error that tells what a registry answered.
-type judged interface {
-	error
-	answer() (status int, code string)
+	_, here := errors.AsType[localError](err)
+	_, ofLayout := errors.AsType[*layout.Error](err)
+	return here || ofLayout
 }
 
 // statusOf returns the HTTP status that an error reports, or 0.
 func statusOf(err error) int {
-	var terr *transport.Error
-	if errors.As(err, &terr) {
-		return terr.StatusCode
+	if e, ok := errors.AsType[*transport.Error](err); ok {
+		return e.StatusCode
 	}
 	return 0
 }

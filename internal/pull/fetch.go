@@ -117,7 +117,7 @@ func (f *fetcher) blob(ctx context.Context, i int, b blob) error {
 		// Wrong bytes come from a broken proxy or disk: once may be chance.
 		again := isCut(err) || errors.Is(err, layout.ErrMismatch) && n == 1
 		if ctx.Err() != nil || isLocal(err) || !again || !f.session.budget.pause(ctx, n, 0) {
-			return &opError{"blob " + b.Digest.String(), f.explain(b, err)}
+			return fmt.Errorf("blob %s: %w", b.Digest, f.explain(b, err))
 		}
 		f.tell(EventRestart, b, 0, false)
 	}

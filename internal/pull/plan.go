@@ -4,6 +4,7 @@
 package pull
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -75,14 +76,7 @@ func (s *session) choose(ctx context.Context, index manifest, want platform) (ma
 			exist = append(exist, d.Platform.String())
 		}
 	}
-	return manifest{}, fmt.Errorf("no image for platform %s; there are: %s", want, orNone(exist))
-}
-
-func orNone(list []string) string {
-	if len(list) == 0 {
-		return "none"
-	}
-	return strings.Join(list, ", ")
+	return manifest{}, fmt.Errorf("no image for platform %s; there are: %s", want, cmp.Or(strings.Join(exist, ", "), "none"))
 }
 
 // child gets what an index lists.

@@ -120,21 +120,8 @@ func (p *Puller) Pull(ctx context.Context, image string, creds []regcred.Credent
 		idle:      cmp.Or(p.IdleTimeout, 30*time.Second),
 		budget:    newBudget(p.Retry),
 	}}
-	return j.tryAll(ctx, creds)
-}
-
-// job is one call of Pull.
-type job struct {
-	p        *Puller
-	registry registry
-	want     platform
-	dir      string
-}
-
-// tryAll pulls with one credential after the other.
-func (j *job) tryAll(ctx context.Context, creds []regcred.Credential) (*Result, error) {
 	var res *Result
-	used, failed, err := inTurn(ctx, j.registry.target.name, creds, j.p.Refused, func(cred *regcred.Credential) (err error) {
+	used, failed, err := inTurn(ctx, t.name, creds, p.Refused, func(cred *regcred.Credential) (err error) {
 		res, err = j.try(ctx, cred)
 		return err
 	})
@@ -143,6 +130,14 @@ func (j *job) tryAll(ctx context.Context, creds []regcred.Credential) (*Result, 
 	}
 	res.Credential, res.Failed = used, failed
 	return res, nil
+}
+
+// job is one call of Pull.
+type job struct {
+	p        *Puller
+	registry registry
+	want     platform
+	dir      string
 }
 
 // try is one whole pull with one credential.

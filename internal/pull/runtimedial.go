@@ -47,7 +47,7 @@ func DialRuntime(ctx context.Context, endpoint string, opts RuntimeOptions) (*Ru
 	// kubelet: the same reconnection, so that a runtime that restarts is found
 	// as soon. But gRPC must not give up a socket that is silent before us: it
 	// does not say so.
-	retry := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 2 * maxDial}
+	retry := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 2 * opts.greeting()}
 	retry.Backoff.BaseDelay, retry.Backoff.MaxDelay = 100*time.Millisecond, 3*time.Second
 	conn, err := grpc.NewClient("passthrough:///"+socket,
 		grpc.WithContextDialer(dialer),
@@ -120,9 +120,12 @@ func explainDenied(err error) error {
 	return err
 }
 
+// greeting is how long the first call may take.
+func (o RuntimeOptions) greeting() time.Duration { return min(cmp.Or(o.Timeout, maxDial), maxDial) }
+
 // greet finds out who serves the socket, and that it serves images in CRI v1.
 func (r *Runtime) greet(ctx context.Context) error {
-	wait := min(cmp.Or(r.opts.Timeout, maxDial), maxDial)
+	wait := r.opts.greeting()
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("no answer within %s: it hangs, or is something else: %w", wait, context.DeadlineExceeded))
 	defer cancel()
 	v, err := r.version(ctx)

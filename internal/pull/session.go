@@ -40,7 +40,7 @@ type session struct {
 func (r registry) login(ctx context.Context, cred *regcred.Credential) (*session, error) {
 	auth, err := authenticator(cred)
 	if err != nil {
-		return nil, &opError{"login", err}
+		return nil, fmt.Errorf("login: %w", err)
 	}
 	var rt http.RoundTripper = &wire{inner: r.transport, target: r.target, idle: r.idle}
 	rt = transport.NewUserAgent(&retrier{inner: rt, budget: r.budget}, "regcred")
@@ -48,7 +48,7 @@ func (r registry) login(ctx context.Context, cred *regcred.Credential) (*session
 	login := context.WithValue(ctx, loginKey{}, true)
 	rt, err = transport.NewWithContext(login, repo.Registry, auth, rt, []string{repo.Scope(transport.PullScope)})
 	if err != nil {
-		return nil, &opError{"login", err}
+		return nil, fmt.Errorf("login: %w", err)
 	}
 	client := &http.Client{Transport: rt, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
 		if len(via) >= maxRedirects {
@@ -104,7 +104,7 @@ func (s *session) manifest(ctx context.Context, id string) (manifest, error) {
 		m, err := s.getManifest(ctx, id)
 		if err == nil || !isCut(err) || !s.budget.pause(ctx, n, 0) {
 			if err != nil {
-				err = &opError{"manifest " + id, err}
+				err = fmt.Errorf("manifest %s: %w", id, err)
 			}
 			return m, err
 		}

@@ -4,6 +4,7 @@
 package pull
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -61,20 +62,13 @@ func (t target) checkURL(u *url.URL) error {
 	own := host == registry || isLoopback(host) && isLoopback(registry)
 	switch {
 	case u.Scheme == "http" && !(t.plain && own):
-		return fmt.Errorf("plain HTTP to %q refused: %w", net.JoinHostPort(host, portOf(u)), ErrPlainHTTP)
+		return fmt.Errorf("plain HTTP to %q refused: %w", net.JoinHostPort(host, cmp.Or(u.Port(), "80")), ErrPlainHTTP)
 	case u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("refusing a URL with scheme %q", u.Scheme)
 	case !own && isThisMachine(host):
 		return fmt.Errorf("registry %q points at %q, which is this machine's own address or its link (metadata servers are there): refused", t.host, host)
 	}
 	return nil
-}
-
-func portOf(u *url.URL) string {
-	if p := u.Port(); p != "" {
-		return p
-	}
-	return "80"
 }
 
 // isThisMachine reports whether a host is a loopback, link-local or

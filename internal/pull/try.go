@@ -138,9 +138,8 @@ func newTry(cred *regcred.Credential, err error) Try {
 		// Its own text has the whole body of the answer.
 		text = strings.ReplaceAll(text, terr.Error(), answer(t, message))
 	}
-	var j judged
-	if errors.As(err, &j) {
-		t.Status, t.Code = j.answer()
+	if e, ok := errors.AsType[*runtimeError](err); ok {
+		t.Status, t.Code = e.status, e.kind
 	}
 	text = bound(scrubbed(firstLine(text), cred), 2000)
 	// What is ours is added last: a password may be a word of it.

@@ -108,7 +108,7 @@ func open(in opener, name string) (*os.File, error) {
 	// to open a socket fails in other words.
 	info, err := in.Stat(name)
 	if err != nil {
-		return nil, err
+		return nil, &fs.PathError{Op: "open", Path: name, Err: Cause(err)} // that is what fails for who asked
 	}
 	if err := check(name, info); err != nil {
 		return nil, err

@@ -19,7 +19,13 @@ import (
 // no terminal to draw on. Close ends it and takes away what is drawn. Methods
 // may be called from several goroutines.
 
-const barWidth = 60
+// progress returns what bars are added to, or nil.
+func (t *Terminal) progress() *mpb.Progress {
+	if terminalOf(t.Stderr) == nil || t.dumb() {
+		return nil
+	}
+	return mpb.New(mpb.WithOutput(t.Stderr), mpb.WithWidth(60))
+}
 
 // Layers draws a bar for each of several downloads. The zero value draws nothing.
 type Layers struct {
@@ -31,11 +37,7 @@ type Layers struct {
 
 // Layers begins to draw downloads.
 func (t *Terminal) Layers() *Layers {
-	f := t.canvas()
-	if f == nil {
-		return &Layers{}
-	}
-	return &Layers{out: mpb.New(mpb.WithOutput(f), mpb.WithWidth(barWidth)), bars: map[string]*mpb.Bar{}}
+	return &Layers{out: t.progress(), bars: map[string]*mpb.Bar{}}
 }
 
 // Queue begins a download of so many bytes, anew if it was begun before.
@@ -91,21 +93,22 @@ func shortDigest(digest string) string {
 
 // Checks draws one bar for a series of checks, with the name of the one that runs.
 type Checks struct {
-	out   *mpb.Progress
-	width int // of names
-
-	mu      sync.Mutex
+	out     *mpb.Progress
 	bar     *mpb.Bar
-	running atomic.Pointer[string]
+	running atomic.Value // string
 }
 
 // Checks begins to draw checks, whose names have at most width columns.
 func (t *Terminal) Checks(width int) *Checks {
-	f := t.canvas()
-	if f == nil {
-		return &Checks{}
+	c := &Checks{out: t.progress()}
+	if c.out != nil {
+		c.running.Store("")
+		c.bar = c.out.AddBar(0,
+			mpb.PrependDecorators(decor.CountersNoUnit("check %d of %d")),
+			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return c.running.Load().(string) }, decor.WC{W: width, C: decor.DindentRight})),
+		)
 	}
-	return &Checks{out: mpb.New(mpb.WithOutput(f), mpb.WithWidth(barWidth)), width: width}
+	return c
 }
 
 // At says how many of all are done, and which runs.
@@ -113,15 +116,8 @@ func (c *Checks) At(done, total int, name string) {
 	if c.out == nil {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.running.Store(new(printable(name)))
-	if c.bar == nil {
-		c.bar = c.out.AddBar(int64(total),
-			mpb.PrependDecorators(decor.CountersNoUnit("check %d of %d")),
-			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return *c.running.Load() }, decor.WC{W: c.width, C: decor.DindentRight})),
-		)
-	}
+	c.running.Store(printable(name))
+	c.bar.SetTotal(int64(total), false)
 	c.bar.SetCurrent(int64(done))
 }
 
@@ -130,11 +126,7 @@ func (c *Checks) Close() {
 	if c.out == nil {
 		return
 	}
-	c.mu.Lock()
-	if c.bar != nil {
-		c.bar.Abort(true)
-	}
-	c.mu.Unlock()
+	c.bar.Abort(true)
 	c.out.Wait()
 }
 
@@ -147,14 +139,13 @@ type Images struct {
 
 // Images begins to draw so many pulls. The end of ctx tidies up after a ^C.
 func (t *Terminal) Images(ctx context.Context, n int) *Images {
-	f := t.canvas()
-	if f == nil {
-		return &Images{}
+	p := &Images{out: t.progress()}
+	if p.out == nil {
+		return p
 	}
 	// A terminal shows ^C where the cursor is, and what is drawn is cleared
 	// from the cursor's column on.
-	context.AfterFunc(ctx, func() { io.WriteString(f, "\r") })
-	p := &Images{out: mpb.New(mpb.WithOutput(f), mpb.WithWidth(barWidth))}
+	context.AfterFunc(ctx, func() { io.WriteString(t.Stderr, "\r") })
 	p.total = p.out.AddBar(int64(n),
 		mpb.BarPriority(math.MaxInt), // below the others
 		mpb.BarRemoveOnComplete(),

@@ -36,7 +36,7 @@ type Terminal struct {
 
 // Text returns an empty text that fits standard output.
 func (t *Terminal) Text() *Text {
-	text := &Text{Width: t.Width}
+	text := &Text{Width: t.Width, Now: t.Now}
 	f := terminalOf(t.Stdout)
 	if f == nil {
 		return text
@@ -55,29 +55,12 @@ func (t *Terminal) dumb() bool { return t.Getenv("TERM") == "dumb" }
 // another program.
 func (t *Terminal) OnScreen() bool { return terminalOf(t.Stdout) != nil }
 
-// canvas returns standard error if it is a terminal to draw on.
-func (t *Terminal) canvas() *os.File {
-	f := terminalOf(t.Stderr)
-	if f == nil || t.dumb() {
-		return nil
-	}
-	return f
-}
-
 // terminalOf returns w if it is a terminal.
 func terminalOf(w io.Writer) *os.File {
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return f
 	}
 	return nil
-}
-
-// Until is a time of day with the time that is left.
-func (t *Terminal) Until(at *time.Time) string {
-	if at == nil {
-		return "not cached"
-	}
-	return fmt.Sprintf("%s (%s)", at.Local().Format(time.TimeOnly), Span(at.Sub(t.Now()).Round(time.Second)))
 }
 
 // Note says on standard error what is worth knowing but no error.

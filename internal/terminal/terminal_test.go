@@ -98,7 +98,7 @@ func TestNoTerminal(t *testing.T) {
 
 func TestUntil(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
-	term := &Terminal{Now: func() time.Time { return now }}
+	term := &Text{Now: func() time.Time { return now }}
 	at := now.Add(10 * time.Minute)
 	if got, want := term.Until(&at), "03:14:05 (10m)"; got != want {
 		t.Errorf("got %q, want %q", got, want)

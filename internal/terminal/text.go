@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -15,6 +16,7 @@ import (
 type Text struct {
 	Width int // columns; 0 = unlimited: not for a terminal, so that other programs get whole lines
 	Color bool
+	Now   func() time.Time // for Until
 
 	out strings.Builder
 }
@@ -135,6 +137,14 @@ func (t *Text) wrap(at, indent int, s string) {
 		column += n
 	}
 	t.out.WriteByte('\n')
+}
+
+// Until is a time of day with the time that is left. It adds nothing.
+func (t *Text) Until(at *time.Time) string {
+	if at == nil {
+		return "not cached"
+	}
+	return fmt.Sprintf("%s (%s)", at.Local().Format(time.TimeOnly), Span(at.Sub(t.Now()).Round(time.Second)))
 }
 
 // Table adds rows under a header. Where a row would not fit, each row becomes

@@ -24,7 +24,7 @@ func main() {
 		return &plugin.Response{
 			CacheKeyType:  plugin.CacheRegistry,
 			CacheDuration: new(time.Minute),
-			Auth:          map[string]plugin.AuthConfig{registry: {Username: "ci", Password: plugin.NewSecret(password)}},
+			Auth:          map[string]plugin.AuthConfig{registry: {Username: "ci", Password: plugin.NewSecret(string(password))}},
 		}, nil
 	}))
 }

@@ -4,15 +4,17 @@
 package main
 
 import (
-	"context"
 	"errors"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -97,6 +99,9 @@ func newPluginRunReport(p *config.Provider, o *node.Origin, req *plugin.Request,
 		r.Response = toResponseJSON(x.Response)
 		r.refuseEcho(p, req, x.Response)
 	}
+	if r.Accepted {
+		r.Credentials = len(match.Select(slices.Collect(maps.Keys(x.Response.Auth)), req.Image))
+	}
 	return r
 }
 
@@ -166,29 +171,4 @@ func (r *pluginRunReport) failure() error {
 		return exit(exitEmpty)
 	}
 	return nil
-}
-
-// matchingCredentials counts the credentials of an answer that are for an
-// image: a keyring whose one source is the answer matches its keys as it does
-// any other's. Nothing of binDir is run.
-func matchingCredentials(ctx context.Context, binDir string, auth map[string]plugin.AuthConfig, image string) (int, error) {
-	k, err := regcred.New(&config.Config{}, regcred.Options{BinDir: binDir, Sources: []regcred.AuthSource{answerSource(auth)}})
-	if err != nil {
-		return 0, err
-	}
-	defer k.Close()
-	res, err := k.Lookup(ctx, regcred.Request{Image: image})
-	if err != nil {
-		return 0, err
-	}
-	return len(res.Credentials), nil
-}
-
-// answerSource makes a keyring of an answer.
-type answerSource map[string]plugin.AuthConfig
-
-func (s answerSource) Name() string { return "answer" }
-
-func (s answerSource) Auths(context.Context, string) ([]regcred.AuthSet, error) {
-	return []regcred.AuthSet{{Auths: s}}, nil
 }
