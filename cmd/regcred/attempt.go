@@ -108,15 +108,9 @@ func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e6
 
 // mark is how an attempt is shown.
 func (j *attemptJSON) mark() terminal.Mark {
-	switch j.Outcome {
-	case outcomeAnswered:
-		return terminal.OK
-	case outcomeSkipped:
-		return terminal.Skip
-	case outcomeFailed:
-		return terminal.Fail
-	}
-	return terminal.None
+	return map[string]terminal.Mark{
+		outcomeAnswered: terminal.OK, outcomeSkipped: terminal.Skip, outcomeFailed: terminal.Fail, outcomeEmpty: terminal.None,
+	}[j.Outcome]
 }
 
 // render says what was done, what came of it, and what to do.

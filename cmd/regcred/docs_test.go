@@ -98,7 +98,7 @@ func TestDocsJSON(t *testing.T) {
 func jsonNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for _, file := range []string{"attempt.go", "demo.go", "../../internal/doctor/doctor.go", "explainreport.go", "get.go", "credential.go", "pluginexchange.go", "pulllayout.go", "pulltry.go", "pullreport.go", "validate.go", "verdict.go", "version.go"} {
+	for _, file := range []string{"attempt.go", "demo.go", "../../internal/doctor/doctor.go", "explainreport.go", "get.go", "credential.go", "pluginrunreport.go", "pulllayout.go", "pulltry.go", "pullreport.go", "validate.go", "verdict.go", "version.go"} {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -76,18 +76,16 @@ func addOutputFlag(cmd *cobra.Command, formats ...string) *choice {
 }
 
 // exactly demands one argument for each name.
-func exactly(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < len(names) {
-			return fmt.Errorf("%s: %s is missing", cmd.CommandPath(), names[len(args)])
-		}
-		return atMost(names...)(cmd, args)
-	}
-}
+func exactly(names ...string) cobra.PositionalArgs { return arguments(len(names), names) }
 
-func atMost(names ...string) cobra.PositionalArgs {
+func atMost(names ...string) cobra.PositionalArgs { return arguments(0, names) }
+
+func arguments(least int, names []string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) > len(names) {
+		switch n := len(args); {
+		case n < least:
+			return fmt.Errorf("%s: %s is missing", cmd.CommandPath(), names[n])
+		case n > len(names):
 			return fmt.Errorf("%s: unexpected argument %q", cmd.CommandPath(), args[len(names)])
 		}
 		return nil

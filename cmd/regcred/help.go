@@ -104,7 +104,13 @@ func group(cmd *cobra.Command) {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return usageError(helpHint(cmd), "%s needs a command: %s", cmd.CommandPath(), strings.Join(names(cmd), ", "))
+			var names []string
+			for _, c := range cmd.Commands() {
+				if c.IsAvailableCommand() {
+					names = append(names, c.Name())
+				}
+			}
+			return usageError(helpHint(cmd), "%s needs a command: %s", cmd.CommandPath(), strings.Join(names, ", "))
 		}
 		hint := helpHint(cmd)
 		cmd.SuggestionsMinimumDistance = 2
@@ -113,14 +119,4 @@ func group(cmd *cobra.Command) {
 		}
 		return usageError(hint, "unknown command %q for %q", args[0], cmd.CommandPath())
 	}
-}
-
-func names(cmd *cobra.Command) []string {
-	var list []string
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() {
-			list = append(list, c.Name())
-		}
-	}
-	return list
 }

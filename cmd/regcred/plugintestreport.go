@@ -80,17 +80,10 @@ func checkIDs() []string {
 
 // severityMark is how a severity is shown.
 func severityMark(s plugintest.Severity) terminal.Mark {
-	switch s {
-	case plugintest.Pass:
-		return terminal.OK
-	case plugintest.Skip:
-		return terminal.Skip
-	case plugintest.Info:
-		return terminal.Info
-	case plugintest.Warning:
-		return terminal.Warn
-	}
-	return terminal.Error
+	return map[plugintest.Severity]terminal.Mark{
+		plugintest.Pass: terminal.OK, plugintest.Skip: terminal.Skip, plugintest.Info: terminal.Info,
+		plugintest.Warning: terminal.Warn, plugintest.Error: terminal.Error,
+	}[s]
 }
 
 // render lays out a table of all findings, then what is to be said about those

@@ -11,6 +11,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/terminal"
+	"github.com/regcred/regcred/lint"
 )
 
 // The outcomes of a verdict.
@@ -103,10 +104,8 @@ func (r *explainReport) judgePull() verdict {
 
 // nevertheless says what the kubelet does after a failure.
 func (r *explainReport) nevertheless() string {
-	for _, f := range r.Findings {
-		if f.Rule == "predecessor-config" {
-			return "no kubelet starts with this configuration"
-		}
+	if slices.ContainsFunc(r.Findings, func(f lint.Finding) bool { return f.Rule == "predecessor-config" }) {
+		return "no kubelet starts with this configuration"
 	}
 	for _, s := range r.Sources {
 		if s.Kind == regcred.SourcePullSecret && s.Outcome == outcomeFailed && !s.unread {
