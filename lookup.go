@@ -96,7 +96,7 @@ func (l *lookup) askProviders(ctx context.Context, req *Request) {
 		a := Attempt{Kind: SourceProvider, Provider: r.name, Index: h.List, Pattern: pattern}
 		var ans *answer
 		if l.q.bare() && hasPath(pattern) {
-			a.Skipped = "the request names a registry alone, and the provider's pattern has a path: ask for an image"
+			a.Skipped = SkippedPath
 		} else if ans = r.peek(l.q, now); ans != nil {
 			a.record(outcome{answer: ans, cache: CacheHit}, now)
 		} else {

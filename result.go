@@ -75,7 +75,8 @@ type Attempt struct {
 
 	// Skipped says why a matching provider was not asked at all, as the
 	// kubelet silently does: no service account, or a required annotation is
-	// missing.
+	// missing. It is [SkippedPath] for one that matches images of the registry
+	// that was asked for, and not the registry itself.
 	Skipped string
 
 	// Identity says on whose behalf a provider in service-account mode was
@@ -115,6 +116,10 @@ const (
 	TokenGiven     TokenUse = "given"     // it came with the request
 	TokenRequested TokenUse = "requested" // Options.ServiceAccounts was asked for one
 )
+
+// SkippedPath is what [Attempt].Skipped says of a provider that a lookup of a bare
+// registry cannot ask.
+const SkippedPath = "the request names a registry alone, and the provider's pattern has a path: ask for an image"
 
 // fail records why the attempt failed.
 func (a *Attempt) fail(err error) {

@@ -144,13 +144,15 @@ func (r *explainReport) whyNone() string {
 		matched = matched || p.Matched
 		switch at := p.Attempt; {
 		case at == nil:
+		case at.Outcome == outcomeSkipped && !p.Matched:
+			text += fmt.Sprintf("; %s is not asked: %s", p.Name, at.Skipped)
 		case at.Outcome == outcomeSkipped:
 			text += fmt.Sprintf("; %s matches but is not asked: %s", p.Name, at.Skipped)
 		case at.Outcome == outcomeEmpty && len(at.Keys) > 0:
 			text += fmt.Sprintf("; %s answered, but none of its keys (%s) matches", p.Name, strings.Join(at.Keys, ", "))
 		}
 	}
-	if !matched {
+	if !matched && text == "" {
 		return "; no provider matches"
 	}
 	return text

@@ -55,7 +55,7 @@ func AttemptRemedy(at regcred.Attempt, asPod bool, config string) string {
 		return KubeRemedy(at.Err, config)
 	case at.Identity != nil && at.Identity.Missing != "":
 		return annotateCommand(at.Identity)
-	case at.Skipped != "" && !asPod:
+	case at.Skipped != "" && at.Skipped != regcred.SkippedPath && !asPod:
 		return "--pod NAMESPACE/NAME looks up as a pod; without an API server, --service-account-token-file and --annotation stand for its service account"
 	}
 	return ""
