@@ -34,7 +34,8 @@ type flight struct {
 	image   string   // that the plugin is asked about
 	done    chan struct{}
 	cancel  context.CancelFunc
-	waiters int // guarded by runner.mu
+	waiters int  // guarded by runner.mu, as is ahead
+	ahead   bool // one of the waiters is nobody: the answer is for later
 
 	// Set before done is closed.
 	answer   *answer
@@ -205,6 +206,11 @@ func (r *runner) wait(ctx context.Context, f *flight) error {
 func (r *runner) leave(f *flight) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.drop(f)
+}
+
+// drop is leave while r.mu is held.
+func (r *runner) drop(f *flight) {
 	if f.waiters--; f.waiters == 0 {
 		r.forget(f) // nobody may join what is about to fail
 		f.cancel()
@@ -228,8 +234,22 @@ func (r *runner) refreshAhead(a *answer, q question, id *identity) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.flights[a.key] == nil {
-		r.begin(a.key, q, id, true)
+	if r.flights[a.key] == nil && !r.retired {
+		r.begin(a.key, q, id, true).ahead = true
+	}
+}
+
+// retire ends what is done for later: nobody will ask r any more but lookups
+// that are under way.
+func (r *runner) retire() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.retired = true
+	for _, f := range r.flights {
+		if f.ahead {
+			f.ahead = false
+			r.drop(f)
+		}
 	}
 }
 

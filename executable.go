@@ -34,5 +34,5 @@ func (b executable) same(c executable) bool {
 		return b.info == c.info
 	}
 	return os.SameFile(b.info, c.info) && b.info.Size() == c.info.Size() &&
-		b.info.Mode() == c.info.Mode() && b.info.ModTime().Equal(c.info.ModTime())
+		b.info.Mode() == c.info.Mode() && b.info.ModTime().Equal(c.info.ModTime()) && changed(b.info) == changed(c.info)
 }

@@ -30,6 +30,9 @@ func (s PullSecret) LogValue() slog.Value { return slog.StringValue(s.title()) }
 // MarshalJSON always fails, as that of [Secret] does.
 func (s PullSecret) MarshalJSON() ([]byte, error) { return plugin.NewSecret("").MarshalJSON() }
 
+// MarshalText always fails too.
+func (s PullSecret) MarshalText() ([]byte, error) { return plugin.Secret{}.MarshalText() }
+
 // Format writes BinDir alone, whatever the verb: an environment holds secrets.
 func (o Options) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "{BinDir: %q}", o.BinDir) }
 

@@ -5,6 +5,8 @@ package regcred
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 )
 
@@ -20,6 +22,8 @@ type host struct {
 }
 
 func newHost(opts Options) *host {
+	opts.InProcess, opts.Sources = maps.Clone(opts.InProcess), slices.Clone(opts.Sources)
+	opts.Command.Environ = slices.Clone(opts.Command.Environ)
 	ctx, cancel := context.WithCancel(context.Background())
 	return &host{opts: opts, ctx: ctx, cancel: cancel}
 }

@@ -50,7 +50,10 @@ func (k *Keyring) Reload(c *config.Config) error {
 	if err := k.host.opts.checkConfig(c); err != nil {
 		return fmt.Errorf("keyring: %w", err)
 	}
-	k.ring.Store(newRing(k.host, c, k.ring.Load()))
+	former := k.ring.Load()
+	next := newRing(k.host, c, former)
+	k.ring.Store(next)
+	former.retire(next)
 	return nil
 }
 
@@ -66,7 +69,8 @@ func (k *Keyring) Lookup(ctx context.Context, req Request) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := newLookup(k.host, k.ring.Load(), q)
+	var room [1]*answer
+	l := lookup{host: k.host, ring: k.ring.Load(), q: q, res: newResult(), answers: room[:0]}
 	l.askSecrets(req.PullSecrets)
 	l.askSources(ctx)
 	l.askProviders(ctx, &req)

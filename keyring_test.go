@@ -625,7 +625,7 @@ func TestCachedLookupAllocates(t *testing.T) {
 		if _, err := k.Lookup(ctx, req); err != nil {
 			t.Fatal(err)
 		}
-	}); n > 1 {
-		t.Errorf("a cached lookup allocates %v times, want 1", n)
+	}); n > 2 {
+		t.Errorf("a cached lookup allocates %v times, want 2", n)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,18 +25,17 @@ type lookup struct {
 	answers []*answer
 }
 
-// newLookup makes room, in one allocation, for the Result of a lookup that one
+// newResult makes room, in one allocation, for the Result of a lookup that one
 // provider answers with one credential, as most are. Nothing in it leads to
-// the keyring: a caller may keep it.
-func newLookup(h *host, g *ring, q question) lookup {
+// the keyring or to other credentials: a caller may keep it.
+func newResult() *Result {
 	room := &struct {
 		Result
 		attempts    [1]Attempt
-		answers     [1]*answer
 		credentials [1]Credential
 	}{}
 	room.Result = Result{Credentials: room.credentials[:0], Attempts: room.attempts[:0]}
-	return lookup{host: h, ring: g, q: q, res: &room.Result, answers: room.answers[:0]}
+	return &room.Result
 }
 
 func (l *lookup) add(a Attempt, ans *answer) {
@@ -113,7 +113,8 @@ func (l *lookup) askProviders(ctx context.Context, req *Request) {
 // askPending asks those providers whose answer is not there yet, side by
 // side, so that three of them take the time of one.
 func (l *lookup) askPending(ctx context.Context, from, pending int, req *Request) {
-	all, own := *l, *req // what the caller has of them stays on its stack
+	// What the caller has of these stays on its stack.
+	all, own := lookup{host: l.host, ring: l.ring, q: l.q, res: l.res, answers: slices.Clone(l.answers)}, *req
 	var wg sync.WaitGroup
 	for i := from; i < len(l.answers); i++ {
 		switch {
@@ -125,6 +126,7 @@ func (l *lookup) askPending(ctx context.Context, from, pending int, req *Request
 		}
 	}
 	wg.Wait()
+	copy(l.answers, all.answers)
 }
 
 // askProvider asks the provider of attempt i and records what came of it.

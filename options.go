@@ -101,7 +101,7 @@ func (o *Options) checkConfig(c *config.Config) error {
 	if c == nil {
 		return errors.New("there is no configuration: it is nil")
 	}
-	if len(c.Providers) == 0 && len(c.Files()) == 0 {
+	if path, _ := c.Path(); path == "" && len(c.Files()) == 0 && len(c.Providers) == 0 {
 		return nil // as a kubelet that was given no configuration
 	}
 	if err := c.Validate(); err != nil {

@@ -163,6 +163,7 @@ func TestReload(t *testing.T) {
 	before := execs["a"].Load()
 	for name, c := range map[string]*config.Config{
 		"nil":         nil,
+		"twice":       {Providers: append(two().Providers, two().Providers...)},
 		"a bad name":  {Providers: []config.Provider{{Name: "../a", MatchImages: []string{"a.example"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1}}},
 		"no versions": {Providers: []config.Provider{{Name: "a", MatchImages: []string{"a.example"}, DefaultCacheDuration: new(time.Hour)}}},
 	} {
@@ -218,6 +219,118 @@ func TestReloadBinary(t *testing.T) {
 	}
 	if look("a.example/x"); execs["a"].Load() != 3 {
 		t.Error("one that was written in place keeps its answers")
+	}
+
+	// With the size, and the time, of the former, as archives restore them.
+	if runtime.GOOS == "windows" {
+		return
+	}
+	info, err := os.Stat(filepath.Join(dir, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(20 * time.Millisecond) // the tick of file systems
+	f, err := os.OpenFile(filepath.Join(dir, "a"), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Write(self[:100])
+	if err := errors.Join(err, f.Close(), os.Chtimes(filepath.Join(dir, "a"), info.ModTime(), info.ModTime()), k.Reload(two())); err != nil {
+		t.Fatal(err)
+	}
+	if look("a.example/x"); execs["a"].Load() != 4 {
+		t.Error("one whose time was set back keeps its answers")
+	}
+}
+
+// What another executable said meanwhile is not what this one says, when it
+// comes back.
+func TestReloadBinaryThereAndBack(t *testing.T) {
+	one, other := testBinDir(t, "a", "b"), t.TempDir()
+	self, err := os.ReadFile(filepath.Join(one, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(other, "a"), self, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	current := filepath.Join(t.TempDir(), "current")
+	point := func(dir string) {
+		t.Helper()
+		os.Remove(current)
+		if err := os.Symlink(dir, current); err != nil {
+			t.Fatal(err)
+		}
+	}
+	point(one)
+	k, execs := counted(t, Options{BinDir: current, Command: plugin.Command{Environ: testEnviron()}})
+	point(other)
+	look := func() {
+		t.Helper()
+		if _, err := k.Lookup(t.Context(), Request{Image: "a.example/x"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look() // by the other
+	point(one)
+	if err := k.Reload(two()); err != nil {
+		t.Fatal(err)
+	}
+	if look(); execs["a"].Load() != 2 {
+		t.Errorf("%d execs, want 2: the answer was the other's", execs["a"].Load())
+	}
+}
+
+// A refresh for later ends with its provider, and one that somebody waits for
+// does not.
+func TestReloadEndsRefreshes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var running atomic.Int32
+		calls := 0
+		in := plugin.ProviderFunc(func(ctx context.Context, _ *plugin.Request) (*plugin.Response, error) {
+			if calls++; calls == 1 {
+				return &plugin.Response{CacheKeyType: plugin.CacheGlobal, CacheDuration: new(time.Minute), Auth: users("a.example", "u")}, nil
+			}
+			running.Add(1)
+			defer running.Add(-1)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		k, _ := counted(t, Options{BinDir: "none", InProcess: map[string]plugin.Provider{"a": in}, RefreshAhead: 30 * time.Second})
+		for range 2 {
+			if _, err := k.Lookup(t.Context(), Request{Image: "a.example/x"}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(50 * time.Second)
+			synctest.Wait()
+		}
+		if _, err := k.Lookup(t.Context(), Request{Image: "a.example/x"}); err == nil {
+			t.Log("answered") // the entry may have ended; either way a run is under way or has been
+		}
+		c := two()
+		c.Providers = c.Providers[1:]
+		if err := k.Reload(c); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := running.Load(); n != 0 {
+			t.Errorf("%d runs for nobody", n)
+		}
+	})
+}
+
+// What the owner of a map does with it later is his own business.
+func TestOptionsAreCopied(t *testing.T) {
+	in := map[string]plugin.Provider{"a": answerFor("a"), "b": answerFor("b")}
+	k, _ := counted(t, Options{BinDir: "none", InProcess: in})
+	clear(in)
+	c := two()
+	c.Providers[0].Args = []plugin.Secret{plugin.NewSecret("x")}
+	if err := k.Reload(c); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Lookup(t.Context(), Request{Image: "a.example/x"}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -28,7 +28,7 @@ func newRing(h *host, c *config.Config, former *ring) *ring {
 	g := &ring{}
 	for i := range c.Providers {
 		p := &c.Providers[i]
-		r := former.same(h, p)
+		r := former.same(p)
 		if r == nil {
 			r = newRunner(h, p)
 		}
@@ -42,15 +42,24 @@ func newRing(h *host, c *config.Config, former *ring) *ring {
 
 // same returns g's runner for an entry that has not changed, nor has its
 // executable; nil if there is none.
-func (g *ring) same(h *host, p *config.Provider) *runner {
+func (g *ring) same(p *config.Provider) *runner {
 	if g == nil {
 		return nil
 	}
 	i := slices.IndexFunc(g.runners, func(r *runner) bool { return r.name == p.Name })
-	if i < 0 || !g.runners[i].entry.Equal(p) || !g.runners[i].executable.same(executableOf(h, p.Name)) {
+	if i < 0 || !g.runners[i].unchanged(p) {
 		return nil
 	}
 	return g.runners[i]
+}
+
+// retire tells the runners of g that are not in next.
+func (g *ring) retire(next *ring) {
+	for _, r := range g.runners {
+		if !slices.Contains(next.runners, r) {
+			r.retire()
+		}
+	}
 }
 
 // hostsOf replaces patterns that have a path by their hosts, and the others by

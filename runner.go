@@ -30,6 +30,8 @@ type runner struct {
 	mu      sync.Mutex
 	flights map[cacheKey]*flight
 	scope   plugin.CacheKeyType // of the last answer; "" while unknown
+	mixed   bool                // another executable than the one above has run
+	retired bool                // Reload has dropped it
 	backoff map[string]backoff  // by image
 }
 
@@ -106,6 +108,7 @@ func (r *runner) exec(ctx context.Context, q question, id *identity) (*answer, e
 			return nil, err
 		}
 	}
+	r.noteExecutable()
 	resp, stderr, err := r.run(ctx, &plugin.Request{
 		Image:                     q.name,
 		ServiceAccountToken:       token,
@@ -125,6 +128,25 @@ func (r *runner) exec(ctx context.Context, q question, id *identity) (*answer, e
 		a.generation = rand.Uint64() | 1
 	}
 	return a, nil
+}
+
+// noteExecutable notices that the executable is no longer that of earlier
+// answers, so that they do not count as its own if that one comes back.
+func (r *runner) noteExecutable() {
+	if r.executable.same(executableOf(r.host, r.name)) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mixed = true
+}
+
+// unchanged reports whether r's answers are those of an entry, and of the
+// executable that is there now.
+func (r *runner) unchanged(p *config.Provider) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.mixed && r.entry.Equal(p) && r.executable.same(executableOf(r.host, r.name))
 }
 
 // run runs the plugin, and reports standard error of a successful run too.

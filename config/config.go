@@ -85,6 +85,9 @@ func Parse(name string, data []byte) (*Config, error) {
 // by their names in it. They are merged in lexical order, all of them, whatever
 // their names end in.
 func ParseDir(dir string, files map[string][]byte) (*Config, error) {
+	if err := countError(dir, len(files)); err != nil {
+		return nil, err
+	}
 	c := &Config{path: dir, dir: true}
 	var errs []error
 	left := room{bytes: maxConfigSize, entries: maxConfigEntries}

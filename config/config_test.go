@@ -484,3 +484,31 @@ func BenchmarkLoadValidate(b *testing.B) {
 		}
 	}
 }
+
+// ParseDir has the bounds of a directory.
+func TestParseDirBounds(t *testing.T) {
+	many := map[string][]byte{}
+	for i := range maxConfigFiles + 1 {
+		many[fmt.Sprint(i)] = nil
+	}
+	for want, files := range map[string]map[string][]byte{
+		"d: the directory has no configuration files: their names end in .json, .yaml or .yml": nil,
+		"d: the directory has more than 4096 configuration files":                              many,
+	} {
+		if _, err := ParseDir("d", files); fmt.Sprint(err) != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// A provider that is appended by hand is validated as the others are.
+func TestValidateAppended(t *testing.T) {
+	c, err := Parse("f", []byte(testConfig))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Providers = append(c.Providers, c.Providers[0])
+	if err := c.Validate(); err == nil {
+		t.Error("two providers of one name are accepted")
+	}
+}

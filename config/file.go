@@ -72,3 +72,6 @@ func (f File) LogValue() slog.Value { return slog.StringValue(f.Name) }
 
 // MarshalJSON always fails, as that of [plugin.Secret] does.
 func (f File) MarshalJSON() ([]byte, error) { return plugin.NewSecret("").MarshalJSON() }
+
+// MarshalText always fails too.
+func (f File) MarshalText() ([]byte, error) { return plugin.Secret{}.MarshalText() }

@@ -62,7 +62,7 @@ func listConfigDir(dir string) ([]string, error) {
 			}
 		}
 		if len(paths) > maxConfigFiles {
-			return nil, &FieldError{File: dir, Msg: fmt.Sprintf("the directory has more than %d configuration files", maxConfigFiles)}
+			return nil, countError(dir, len(paths))
 		}
 		if errors.Is(err, io.EOF) {
 			break
@@ -71,8 +71,8 @@ func listConfigDir(dir string) ([]string, error) {
 			return nil, fileError(dir, "cannot be listed", err)
 		}
 	}
-	if len(paths) == 0 {
-		return nil, &FieldError{File: dir, Msg: "the directory has no configuration files: their names end in .json, .yaml or .yml"}
+	if err := countError(dir, len(paths)); err != nil {
+		return nil, err
 	}
 	slices.Sort(paths)
 	return paths, nil
@@ -136,4 +136,15 @@ func instead(what *regularfile.NotRegularError) string {
 func fileError(name, msg string, err error) error {
 	err = regularfile.Cause(err)
 	return &FieldError{File: name, Msg: fmt.Sprintf("%s: %v", msg, err), err: err}
+}
+
+// countError refuses a directory with no files, or with too many.
+func countError(dir string, n int) error {
+	switch {
+	case n == 0:
+		return &FieldError{File: dir, Msg: "the directory has no configuration files: their names end in .json, .yaml or .yml"}
+	case n > maxConfigFiles:
+		return &FieldError{File: dir, Msg: fmt.Sprintf("the directory has more than %d configuration files", maxConfigFiles)}
+	}
+	return nil
 }

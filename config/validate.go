@@ -99,9 +99,7 @@ func (v *validation) kind(f *File) {
 
 // names checks that names are unique. A Config from [Load] has passed this.
 func (v *validation) names() {
-	if len(v.c.files) == 0 {
-		v.c.duplicateNames(&v.list)
-	}
+	v.c.duplicateNames(&v.list)
 }
 
 func (v *validation) provider(i int, p *Provider) {

@@ -32,3 +32,6 @@ func (c Command) LogValue() slog.Value { return slog.StringValue(c.name()) }
 
 // MarshalJSON always fails, as that of [Secret] does.
 func (c Command) MarshalJSON() ([]byte, error) { return nil, errMarshalSecret }
+
+// MarshalText always fails too.
+func (c Command) MarshalText() ([]byte, error) { return Secret{}.MarshalText() }
