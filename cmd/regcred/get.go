@@ -4,9 +4,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -82,7 +84,10 @@ func (a *app) get(ctx context.Context, g *getFlags, tgt target) error {
 	if err := a.writeGet(g, &r, res.Credentials); err != nil {
 		return err
 	}
-	hint := s.hint(res.Attempts, fmt.Sprintf("run %q to see every step", a.explainCommand(g.arguments()+tgt.arg())))
+	hint := fmt.Sprintf("run %q to see every step", a.explainCommand(g.arguments()+tgt.arg()))
+	for _, at := range slices.Backward(res.Attempts) { // the first that is known to be mended
+		hint = cmp.Or(doctor.AttemptRemedy(at, s.subject != nil, s.origin.Config), hint)
+	}
 	return a.getVerdict(r.Repository, res, failed, hint)
 }
 
@@ -118,17 +123,6 @@ func (a *app) passwordNote(n int) {
 	if a.OnScreen() && n > 0 {
 		a.Note("the output holds a password")
 	}
-}
-
-// hint is what mends the first attempt for which that is known, otherwise what
-// to do to find out.
-func (s *session) hint(attempts []regcred.Attempt, otherwise string) string {
-	for _, at := range attempts {
-		if mend := doctor.AttemptRemedy(at, s.subject != nil, s.origin.Config); mend != "" {
-			return mend
-		}
-	}
-	return otherwise
 }
 
 // getVerdict tells what the credentials do not: that there are none, and what failed.
