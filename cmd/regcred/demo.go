@@ -111,7 +111,7 @@ func (a *app) demo(ctx context.Context, output *choice, run runner) (err error) 
 		}
 	}
 	if say.silent {
-		return terminal.WriteJSON(a.Stdout, r)
+		return a.WriteJSON(r)
 	}
 	return say.ending()
 }
@@ -145,7 +145,9 @@ func (a *app) demoExplain(ctx context.Context, n *demoNode, r *demoReport, t *de
 	}
 	if code != exitOK {
 		if t.silent {
-			fmt.Fprint(a.Stderr, out.String()) // why it failed is told nowhere else
+			why := &terminal.Text{} // which is told nowhere else
+			why.Quote("", out.String())
+			_ = why.Print(a.Stderr)
 		}
 		return withHint(fmt.Errorf("explain ended with exit code %d", code),
 			fmt.Sprintf("if no file in %s can be executed, set TMPDIR to a directory that is not mounted noexec", filepath.Dir(n.dir)))

@@ -15,7 +15,6 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/doctor"
-	"github.com/regcred/regcred/internal/terminal"
 )
 
 // getFlags are the flags of "regcred get".
@@ -105,7 +104,7 @@ func (a *app) writeGet(g *getFlags, r *getResult, creds []regcred.Credential) er
 			r.Credentials[i].Password = new(c.Password.Reveal())
 		}
 		a.passwordNote(len(creds))
-		return terminal.WriteJSON(a.Stdout, r)
+		return a.WriteJSON(r)
 	}
 	data, err := single(format, metav1.ObjectMeta{Name: g.name, Namespace: g.namespace}, r.Repository, creds[0])
 	if err != nil {
@@ -115,8 +114,7 @@ func (a *app) writeGet(g *getFlags, r *getResult, creds []regcred.Credential) er
 		a.Note("%s holds one credential; the first of %d is in it", format, len(creds))
 	}
 	a.passwordNote(1)
-	_, err = a.Stdout.Write(data)
-	return err
+	return a.WriteRaw(data)
 }
 
 func (a *app) passwordNote(n int) {

@@ -85,7 +85,7 @@ func (a *app) rbac(f *rbacFlags, path string) error {
 	}
 	objects := f.objects(who, rules)
 	if f.output.value == "json" {
-		return terminal.WriteJSON(a.Stdout, rbacList{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, objects})
+		return a.WriteJSON(rbacList{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, objects})
 	}
 	return a.writeManifests(rbacComment(who, cfg), objects)
 }
@@ -238,6 +238,5 @@ func (a *app) writeManifests(comment []string, objects []any) error {
 		}
 		b.Write(data)
 	}
-	_, err := a.Stdout.Write(b.Bytes())
-	return err
+	return a.WriteRaw(b.Bytes())
 }
