@@ -113,7 +113,13 @@ func (a *app) demo(ctx context.Context, output *choice, run runner) (err error) 
 	if say.silent {
 		return a.WriteJSON(r)
 	}
-	return say.ending()
+	say.Quote("", `
+All of it is removed again. On a node of your own, try:
+   regcred validate                   what a kubelet says of the configuration
+   regcred explain IMAGE              where credentials come from, or why not
+   regcred pull --output DIR IMAGE    the pull itself
+`)
+	return say.flush()
 }
 
 func (a *app) demoSetting(_ context.Context, n *demoNode, _ *demoReport, t *demoText) error {
@@ -232,16 +238,6 @@ func (t *demoText) wrapped(s string) { t.Hang(demoIndent, s) }
 
 // flush prints what has been laid out, so that each step is seen as it happens.
 func (t *demoText) flush() error { return t.Print(t.out) }
-
-func (t *demoText) ending() error {
-	t.Quote("", `
-All of it is removed again. On a node of your own, try:
-   regcred validate                   what a kubelet says of the configuration
-   regcred explain IMAGE              where credentials come from, or why not
-   regcred pull --output DIR IMAGE    the pull itself
-`)
-	return t.flush()
-}
 
 func times(n int) string {
 	if n == 1 {

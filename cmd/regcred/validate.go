@@ -241,12 +241,12 @@ func (r *validateReport) render(t *terminal.Text) {
 }
 
 func describeGates(gates map[string]bool) string {
-	var b strings.Builder
-	for i, name := range slices.Sorted(maps.Keys(gates)) {
-		b.WriteString([]string{" with ", ", "}[min(i, 1)])
-		fmt.Fprintf(&b, "%s=%v", name, gates[name])
+	text, before := "", " with "
+	for _, name := range slices.Sorted(maps.Keys(gates)) {
+		text += fmt.Sprintf("%s%s=%v", before, name, gates[name])
+		before = ", "
 	}
-	return b.String()
+	return text
 }
 
 // noteTarget says what of the target the verdict does not depend on.
