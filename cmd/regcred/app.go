@@ -44,14 +44,14 @@ func (a *app) logger() *slog.Logger {
 	if !a.verbose {
 		return slog.New(slog.DiscardHandler)
 	}
-	return slog.New(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	return a.Logger()
 }
 
 // print prints a result in the format that was asked for: as JSON, or as the
 // text that render makes of it.
 func (a *app) print(output *choice, result any, render func(*terminal.Text)) error {
 	if output.value == "json" {
-		return terminal.WriteJSON(a.Stdout, result)
+		return a.WriteJSON(result)
 	}
 	t := a.Text()
 	render(t)

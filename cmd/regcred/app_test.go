@@ -8,6 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -112,6 +115,24 @@ func TestTwoRuns(t *testing.T) {
 		stdout.Reset()
 		if run(t.Context(), []string{"version"}, nil, &stdout, &stderr, nil); !strings.HasPrefix(stdout.String(), "regcred ") {
 			t.Errorf("got %q, want the text: -o json was for the run before", stdout.String())
+		}
+	}
+}
+
+// TestOnlyTerminalPrints: what is written elsewhere is escaped by nobody.
+func TestOnlyTerminalPrints(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) < 40 {
+		t.Fatalf("found %d files, %v", len(files), err)
+	}
+	printing := regexp.MustCompile(`fmt\.Print|print(ln)?\("|(Fprint(f|ln)?|WriteString)\((a|cmd|os)\.|\bStd(out|err)\.Write|OrStd(out|err)\(\)\.Write|slog\.New\w+Handler\(`)
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := printing.Find(data); found != nil && !strings.HasSuffix(name, "_test.go") {
+			t.Errorf("%s: %s: use internal/terminal", name, found)
 		}
 	}
 }

@@ -129,8 +129,7 @@ func (a *app) convert(f *convertFlags, path string) error {
 	a.noteTarget(f.target())
 	a.noteConversion(res)
 	if !f.write && f.output == "" {
-		_, err := a.Stdout.Write(res.Files[0].Data)
-		return errors.Join(err, f.invalid(res, "<stdout>", ""))
+		return errors.Join(a.WriteRaw(res.Files[0].Data), f.invalid(res, "<stdout>", ""))
 	}
 	at := f.output
 	if f.write {

@@ -111,9 +111,15 @@ func (a *app) demo(ctx context.Context, output *choice, run runner) (err error) 
 		}
 	}
 	if say.silent {
-		return terminal.WriteJSON(a.Stdout, r)
+		return a.WriteJSON(r)
 	}
-	return say.ending()
+	say.Quote("", `
+All of it is removed again. On a node of your own, try:
+   regcred validate                   what a kubelet says of the configuration
+   regcred explain IMAGE              where credentials come from, or why not
+   regcred pull --output DIR IMAGE    the pull itself
+`)
+	return say.flush()
 }
 
 func (a *app) demoSetting(_ context.Context, n *demoNode, _ *demoReport, t *demoText) error {
@@ -145,7 +151,9 @@ func (a *app) demoExplain(ctx context.Context, n *demoNode, r *demoReport, t *de
 	}
 	if code != exitOK {
 		if t.silent {
-			fmt.Fprint(a.Stderr, out.String()) // why it failed is told nowhere else
+			why := &terminal.Text{} // which is told nowhere else
+			why.Quote("", out.String())
+			_ = why.Print(a.Stderr)
 		}
 		return withHint(fmt.Errorf("explain ended with exit code %d", code),
 			fmt.Sprintf("if no file in %s can be executed, set TMPDIR to a directory that is not mounted noexec", filepath.Dir(n.dir)))
@@ -230,16 +238,6 @@ func (t *demoText) wrapped(s string) { t.Hang(demoIndent, s) }
 
 // flush prints what has been laid out, so that each step is seen as it happens.
 func (t *demoText) flush() error { return t.Print(t.out) }
-
-func (t *demoText) ending() error {
-	t.Quote("", `
-All of it is removed again. On a node of your own, try:
-   regcred validate                   what a kubelet says of the configuration
-   regcred explain IMAGE              where credentials come from, or why not
-   regcred pull --output DIR IMAGE    the pull itself
-`)
-	return t.flush()
-}
 
 func times(n int) string {
 	if n == 1 {

@@ -8,7 +8,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -93,17 +92,11 @@ func copyProgram(path string) error {
 	if err != nil {
 		return err
 	}
-	from, err := os.Open(self)
+	program, err := os.ReadFile(self)
 	if err != nil {
 		return err
 	}
-	defer from.Close()
-	to, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(to, from)
-	return errors.Join(err, to.Close())
+	return os.WriteFile(path, program, 0o700)
 }
 
 // close ends the registry and removes the directory.

@@ -145,5 +145,5 @@ func (a *app) explainInvalid(e *explainFlags, r *explainReport, invalid error) e
 		Outcome: verdictInvalid,
 		Text:    "the kubelet would not start with this configuration: " + strings.Join(problems, "; "),
 	}
-	return errors.Join(terminal.WriteJSON(a.Stdout, r), invalid)
+	return errors.Join(a.WriteJSON(r), invalid)
 }

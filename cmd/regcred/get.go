@@ -4,16 +4,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/doctor"
-	"github.com/regcred/regcred/internal/terminal"
 )
 
 // getFlags are the flags of "regcred get".
@@ -82,7 +83,10 @@ func (a *app) get(ctx context.Context, g *getFlags, tgt target) error {
 	if err := a.writeGet(g, &r, res.Credentials); err != nil {
 		return err
 	}
-	hint := s.hint(res.Attempts, fmt.Sprintf("run %q to see every step", a.explainCommand(g.arguments()+tgt.arg())))
+	hint := fmt.Sprintf("run %q to see every step", a.explainCommand(g.arguments()+tgt.arg()))
+	for _, at := range slices.Backward(res.Attempts) { // the first that is known to be mended
+		hint = cmp.Or(doctor.AttemptRemedy(at, s.subject != nil, s.origin.Config), hint)
+	}
 	return a.getVerdict(r.Repository, res, failed, hint)
 }
 
@@ -100,7 +104,7 @@ func (a *app) writeGet(g *getFlags, r *getResult, creds []regcred.Credential) er
 			r.Credentials[i].Password = new(c.Password.Reveal())
 		}
 		a.passwordNote(len(creds))
-		return terminal.WriteJSON(a.Stdout, r)
+		return a.WriteJSON(r)
 	}
 	data, err := single(format, metav1.ObjectMeta{Name: g.name, Namespace: g.namespace}, r.Repository, creds[0])
 	if err != nil {
@@ -110,25 +114,13 @@ func (a *app) writeGet(g *getFlags, r *getResult, creds []regcred.Credential) er
 		a.Note("%s holds one credential; the first of %d is in it", format, len(creds))
 	}
 	a.passwordNote(1)
-	_, err = a.Stdout.Write(data)
-	return err
+	return a.WriteRaw(data)
 }
 
 func (a *app) passwordNote(n int) {
 	if a.OnScreen() && n > 0 {
 		a.Note("the output holds a password")
 	}
-}
-
-// hint is what mends the first attempt for which that is known, otherwise what
-// to do to find out.
-func (s *session) hint(attempts []regcred.Attempt, otherwise string) string {
-	for _, at := range attempts {
-		if mend := doctor.AttemptRemedy(at, s.subject != nil, s.origin.Config); mend != "" {
-			return mend
-		}
-	}
-	return otherwise
 }
 
 // getVerdict tells what the credentials do not: that there are none, and what failed.

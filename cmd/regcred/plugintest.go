@@ -69,6 +69,9 @@ it is 1 also if there are warnings.`,
 	f.output = addOutputFlag(cmd, "table", "json")
 	f.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := knownChecks(f.checks); err != nil {
+			return err
+		}
 		if f.list {
 			return a.listChecks(f)
 		}
@@ -119,9 +122,6 @@ func knownChecks(ids []string) error {
 }
 
 func (a *app) listChecks(f *pluginTestFlags) error {
-	if err := knownChecks(f.checks); err != nil {
-		return err
-	}
 	checks := slices.DeleteFunc(plugintest.Checks(), func(c plugintest.Check) bool {
 		return len(f.checks) > 0 && !slices.Contains(f.checks, c.ID)
 	})
@@ -129,9 +129,6 @@ func (a *app) listChecks(f *pluginTestFlags) error {
 }
 
 func (a *app) pluginTest(ctx context.Context, f *pluginTestFlags, path string) error {
-	if err := knownChecks(f.checks); err != nil {
-		return err
-	}
 	s, err := a.subject(ctx, f, path)
 	if err != nil {
 		return err

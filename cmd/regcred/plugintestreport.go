@@ -98,7 +98,7 @@ func (r *pluginTestReport) render(t *terminal.Text) {
 	t.Pair("images", strings.Join(r.Images, ", "))
 	t.Blank()
 	for _, f := range r.Findings {
-		checkLine(t, f.Severity, f.Check, f.Got)
+		t.Row(severityMark(f.Severity), idWidth()+2, f.Check, f.Got)
 	}
 	for _, f := range r.Findings {
 		checkDetails(t, f)
@@ -121,11 +121,6 @@ func idWidth() int {
 		width = max(width, len(id))
 	}
 	return width
-}
-
-// checkLine is a row of the table.
-func checkLine(t *terminal.Text, severity plugintest.Severity, id, s string) {
-	t.Row(severityMark(severity), idWidth()+2, id, s)
 }
 
 // checkDetails shows what was done, what a kubelet makes of it and how to
@@ -172,6 +167,6 @@ func renderChecks(t *terminal.Text, checks []plugintest.Check) {
 	t.Quote("", "The worst that each check can find, its id, and what a good plugin does:")
 	t.Blank()
 	for _, c := range checks {
-		checkLine(t, c.Severity, c.ID, c.Title)
+		t.Row(severityMark(c.Severity), idWidth()+2, c.ID, c.Title)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/plugintest"
 )
@@ -140,10 +141,7 @@ func executable(path string) error {
 	if e, ok := errors.AsType[*exec.Error](err); ok {
 		err = e.Err
 	}
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		err = e.Err
-	}
-	return withHint(fmt.Errorf("plugin %s: %w", path, err), hint)
+	return withHint(fmt.Errorf("plugin %s: %w", path, regularfile.Cause(err)), hint)
 }
 
 // serviceAccount is the identity that the flags describe; nil if none does.

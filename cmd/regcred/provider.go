@@ -23,17 +23,12 @@ func (a *app) command(p *config.Provider, o *node.Origin) plugin.Command {
 // selectAnnotations keeps those that the configuration names.
 func (a *app) selectAnnotations(t *config.TokenAttributes, token plugin.Secret, given map[string]string) map[string]string {
 	selected := map[string]string{}
-	for _, key := range t.RequiredServiceAccountAnnotationKeys {
-		value, ok := given[key]
-		if ok {
-			selected[key] = value
-		} else if !token.IsZero() {
-			a.Note("the kubelet would not ask without the required annotation %s: give --annotation %s=…", key, key)
-		}
-	}
-	for _, key := range t.OptionalServiceAccountAnnotationKeys {
+	required := t.RequiredServiceAccountAnnotationKeys
+	for i, key := range slices.Concat(required, t.OptionalServiceAccountAnnotationKeys) {
 		if value, ok := given[key]; ok {
 			selected[key] = value
+		} else if i < len(required) && !token.IsZero() {
+			a.Note("the kubelet would not ask without the required annotation %s: give --annotation %s=…", key, key)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(given)) {

@@ -113,7 +113,7 @@ func (a *app) pullAll(ctx context.Context, p *pullFlags, images []string) error 
 		}
 	}
 	if p.format.value == "json" {
-		errs = append(errs, terminal.WriteJSON(a.Stdout, reports))
+		errs = append(errs, a.WriteJSON(reports))
 	}
 	return errors.Join(errs...)
 }

@@ -7,13 +7,13 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	"github.com/regcred/regcred/config"
@@ -85,7 +85,7 @@ func (a *app) rbac(f *rbacFlags, path string) error {
 	}
 	objects := f.objects(who, rules)
 	if f.output.value == "json" {
-		return terminal.WriteJSON(a.Stdout, rbacList{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, objects})
+		return a.WriteJSON(rbacList{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, objects})
 	}
 	return a.writeManifests(rbacComment(who, cfg), objects)
 }
@@ -126,13 +126,10 @@ func otherRules(secrets, tokens bool) []rbacv1.PolicyRule {
 	return rules
 }
 
-// dnsLabel is what a namespace is called (RFC 1123, as Kubernetes has it).
-var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-
 // checkNames refuses names that an API server would.
 func (f *rbacFlags) checkNames() error {
 	for _, ns := range append(slices.Clone(f.namespaces), f.serviceAccount.namespace) {
-		if ns != "" && !dnsLabel.MatchString(ns) {
+		if ns != "" && len(validation.IsDNS1123Label(ns)) > 0 {
 			return usageError("", "%q cannot be a namespace: it may have lower-case letters, digits and \"-\"", ns)
 		}
 	}
@@ -241,6 +238,5 @@ func (a *app) writeManifests(comment []string, objects []any) error {
 		}
 		b.Write(data)
 	}
-	_, err := a.Stdout.Write(b.Bytes())
-	return err
+	return a.WriteRaw(b.Bytes())
 }

@@ -123,7 +123,7 @@ func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
 	interrupted := false
 	hinted := map[string]bool{"": true}
 	for _, part := range terminal.Flatten(err) {
-		partCode, say, hint := a.endingOf(cmd, part)
+		partCode, hint, say := a.endingOf(cmd, part)
 		code = worse(code, partCode)
 		if a.NobodyReads(part) {
 			continue
@@ -147,23 +147,23 @@ func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
 
 // endingOf says how an error ends the program: with which code and hint, and
 // what is to be said of it, which is nil if all was said.
-func (a *app) endingOf(cmd *cobra.Command, err error) (code int, say error, hint string) {
+func (a *app) endingOf(cmd *cobra.Command, err error) (code int, hint string, say error) {
 	if e, ok := err.(*exitError); ok {
-		return e.code, nil, e.hint
+		return e.code, e.hint, nil
 	}
 	if e, ok := errors.AsType[*node.Error](err); ok {
 		if err == error(e) {
 			err = e.Err // it may be several, a line each; what wraps it is part of the message
 		}
 		if e.Usage {
-			return exitUsage, err, e.Hint
+			return exitUsage, e.Hint, err
 		}
-		return exitFailed, err, e.Hint
+		return exitFailed, e.Hint, err
 	}
 	if !a.started {
-		return exitUsage, err, helpHint(cmd)
+		return exitUsage, helpHint(cmd), err
 	}
-	return exitFailed, err, ""
+	return exitFailed, "", err
 }
 
 // worse returns the worse of two exit codes.

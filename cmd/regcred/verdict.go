@@ -88,7 +88,10 @@ func (r *explainReport) judgePull() verdict {
 		return r.judgeDryRun()
 	case v.Tries > 0:
 		v.Outcome = verdictCredentials
-		v.Text = tries(v.Tries)
+		v.Text = "a pull tries 1 credential, and fails if it is refused; never anonymous"
+		if v.Tries > 1 {
+			v.Text = fmt.Sprintf("a pull tries %d credentials in order, and fails if all are refused; never anonymous", v.Tries)
+		}
 		if len(v.Failed) > 0 {
 			v.Text += fmt.Sprintf("; but %s failed, and what would have come from there is missing", strings.Join(v.Failed, " and "))
 		}
@@ -126,14 +129,6 @@ func (r *explainReport) judgeDryRun() verdict {
 		return verdict{Outcome: verdictUnmatched, Text: "no provider matches, so none would be asked; without another source a pull is anonymous"}
 	}
 	return verdict{Outcome: verdictMatched, Text: fmt.Sprintf("would ask %s: %s", terminal.Count(len(would), "provider"), strings.Join(would, ", "))}
-}
-
-// tries says how a pull with n credentials goes.
-func tries(n int) string {
-	if n == 1 {
-		return "a pull tries 1 credential, and fails if it is refused; never anonymous"
-	}
-	return fmt.Sprintf("a pull tries %d credentials in order, and fails if all are refused; never anonymous", n)
 }
 
 // whyNone names the commonest reasons of an unexpected anonymous pull.

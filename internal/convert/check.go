@@ -9,26 +9,13 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// check loads the files anew, and returns an error unless they say what they
-// are to say.
-func (r *Result) check() error {
-	cfg, err := load("the result", r.dir, r.Files, nil)
+// check loads files anew, and returns an error unless they say what they are
+// to say.
+func check(dir bool, files []File, want []config.Provider) error {
+	cfg, err := load("the result", dir, files)
 	if err != nil {
 		return fmt.Errorf("load the result: %w", err)
 	}
-	return agrees(cfg, r.Providers)
-}
-
-// says is check for one file.
-func says(data []byte, want []config.Provider) error {
-	cfg, err := load("a file", false, []File{{Data: data}}, nil)
-	if err != nil {
-		return err
-	}
-	return agrees(cfg, want)
-}
-
-func agrees(cfg *config.Config, want []config.Provider) error {
 	for _, f := range cfg.Files() {
 		if f.Kind != configKind || f.APIVersion != configV1 {
 			return fmt.Errorf("the result is not a %s in %s", configKind, configV1)
@@ -44,26 +31,24 @@ func agrees(cfg *config.Config, want []config.Provider) error {
 // [config.Config.ValidateFor] does. In its errors the result stands at the
 // given path: that of a directory if the result is one, else that of a file.
 func (r *Result) Validate(t config.Target, path string) error {
-	_, err := load(path, r.dir, r.Files, &t)
-	return err
+	cfg, err := load(path, r.dir, r.Files)
+	if err != nil {
+		return err
+	}
+	return cfg.ValidateFor(t)
 }
 
 // load loads files as a kubelet would if they stood at path, a directory or a
-// file, and validates them if there is a target.
-func load(path string, dir bool, files []File, target *config.Target) (cfg *config.Config, err error) {
-	if dir {
-		byName := map[string][]byte{}
-		for _, f := range files {
-			byName[f.base()] = f.Data
-		}
-		cfg, err = config.ParseDir(path, byName)
-	} else {
-		cfg, err = config.Parse(path, files[0].Data)
+// file.
+func load(path string, dir bool, files []File) (*config.Config, error) {
+	if !dir {
+		return config.Parse(path, files[0].Data)
 	}
-	if err == nil && target != nil {
-		err = cfg.ValidateFor(*target)
+	byName := map[string][]byte{}
+	for _, f := range files {
+		byName[f.base()] = f.Data
 	}
-	return cfg, err
+	return config.ParseDir(path, byName)
 }
 
 // difference names the first provider in which two lists differ, or returns "".

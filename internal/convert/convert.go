@@ -129,7 +129,7 @@ func Convert(path string, layout Layout, o Options) (*Result, error) {
 		}
 	}
 	c.convert(path, layout)
-	if err := c.res.check(); err != nil {
+	if err := check(c.res.dir, c.res.Files, c.res.Providers); err != nil {
 		return nil, fmt.Errorf("convert %s: %w", path, err)
 	}
 	return c.res, nil
@@ -181,7 +181,7 @@ func (c *conversion) convert(path string, layout Layout) {
 func (c *conversion) keep(f *source) {
 	format, want := c.format(f.format), c.res.Providers[f.First:][:f.Count]
 	data, ok := f.edit(want)
-	if !ok || format != f.format || says(data, want) != nil {
+	if !ok || format != f.format || check(false, []File{{Data: data}}, want) != nil {
 		data = c.render(f.First, f.Count, format)
 		c.lose(f)
 	}

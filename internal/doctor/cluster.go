@@ -57,11 +57,11 @@ func (c *Cluster) checkIdentity(ctx context.Context) bool {
 		return false
 	}
 	c.Add("api-server", OK, "", "%s answers (%s)", c.Client.URL(), c.From)
+	what := "; what follows is what this identity may do, and not what the kubelets may (those: --as-kubelet, on a node)"
 	if c.isNode() {
-		c.Add("identity", OK, "", "%s, a node", c.who.Username)
-		return true
+		what = ", a node"
 	}
-	c.Add("identity", OK, "", "%s; what follows is what this identity may do, and not what the kubelets may (those: --as-kubelet, on a node)", c.who.Username)
+	c.Add("identity", OK, "", "%s%s", c.who.Username, what)
 	return true
 }
 
@@ -71,22 +71,18 @@ func (c *Cluster) isNode() bool {
 }
 
 func (c *Cluster) checkClock() {
-	skew := c.Clock.skew.Round(time.Second)
+	skew, side := c.Clock.skew.Round(time.Second), "ahead of"
+	if skew < 0 {
+		side = "behind"
+	}
 	switch {
 	case !c.Clock.seen:
 		c.Add("clock", Skip, "", "the API server's answers do not tell its time")
 	case skew.Abs() > maxSkew:
-		c.Add("clock", Warn, "synchronise the clocks (NTP)", "the API server's clock is %s this machine's; tokens may be refused", aheadText(skew))
+		c.Add("clock", Warn, "synchronise the clocks (NTP)", "the API server's clock is %s %s this machine's; tokens may be refused", terminal.Span(skew.Abs()), side)
 	default:
 		c.Add("clock", OK, "", "within %s of the API server's", maxSkew)
 	}
-}
-
-func aheadText(skew time.Duration) string {
-	if skew > 0 {
-		return terminal.Span(skew) + " ahead of"
-	}
-	return terminal.Span(-skew) + " behind"
 }
 
 func (c *Cluster) checkPod(ctx context.Context) bool {

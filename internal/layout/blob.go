@@ -86,7 +86,7 @@ func (l *Layout) Put(ctx context.Context, d v1.Descriptor, raw []byte) error {
 
 // Blob is a blob on its way into the layout.
 type Blob struct {
-	p    *pending
+	*pending
 	desc v1.Descriptor
 	hash hash.Hash
 	size int64
@@ -105,16 +105,16 @@ func (l *Layout) Create(d v1.Descriptor) (*Blob, error) {
 	if err != nil {
 		return nil, l.fail("writing blob "+d.Digest.String(), err)
 	}
-	return &Blob{p: p, desc: d, hash: h}, nil
+	return &Blob{pending: p, desc: d, hash: h}, nil
 }
 
 // Write writes what is next.
 func (w *Blob) Write(p []byte) (int, error) {
-	n, err := w.p.file.Write(p)
+	n, err := w.file.Write(p)
 	w.hash.Write(p[:n])
 	w.size += int64(n)
 	if err != nil {
-		return n, w.p.l.fail("writing blob "+w.desc.Digest.String(), err)
+		return n, w.l.fail("writing blob "+w.desc.Digest.String(), err)
 	}
 	return n, nil
 }
@@ -128,14 +128,11 @@ func (w *Blob) Commit() error {
 	if got := fmt.Sprintf("%x", w.hash.Sum(nil)); got != w.desc.Digest.Hex {
 		return fmt.Errorf("%w: what the registry sent has the digest %s:%s", ErrMismatch, w.desc.Digest.Algorithm, got)
 	}
-	if err := w.p.commit(); err != nil {
-		return w.p.l.fail("writing blob "+w.desc.Digest.String(), err)
+	if err := w.commit(); err != nil {
+		return w.l.fail("writing blob "+w.desc.Digest.String(), err)
 	}
 	return nil
 }
-
-// Abort removes the blob unless it has been committed.
-func (w *Blob) Abort() { w.p.abort() }
 
 func atLeast(n, want int64) string {
 	if n > want {

@@ -47,8 +47,8 @@ func (p *pending) commit() error {
 	return nil
 }
 
-// abort removes the file unless it has been committed.
-func (p *pending) abort() {
+// Abort removes the file unless it has been committed.
+func (p *pending) Abort() {
 	if p.tmp != "" {
 		_ = p.file.Close() // after a failed commit it is closed already
 		_ = p.l.root.Remove(p.tmp)
@@ -62,7 +62,7 @@ func (l *Layout) replace(name string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	defer p.abort()
+	defer p.Abort()
 	if _, err := p.file.Write(content); err != nil {
 		return err
 	}

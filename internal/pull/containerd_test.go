@@ -107,7 +107,7 @@ func TestContainerdLogin(t *testing.T) {
 func TestContainerdPolicy(t *testing.T) {
 	r, _ := dialContainerd(t, RuntimeOptions{})
 	reg, image, _ := startRegistry(t, testregistry.Basic)
-	if _, err := r.Pull(t.Context(), image, PullNever, given(good)); !errors.Is(err, ErrNotPresent) {
+	if _, err := r.Pull(t.Context(), image, PullNever, given(good)); !errors.Is(err, errNotPresent) {
 		t.Errorf("Never, absent: got %v", err)
 	}
 	for _, tt := range []struct {

@@ -11,9 +11,9 @@ import (
 	"github.com/regcred/regcred/internal/layout"
 )
 
-// ErrPlainHTTP is in the chain of a failure that [Puller.Insecure] would
+// errPlainHTTP is in the chain of a failure that [Puller.Insecure] would
 // have allowed, if it was the image's registry.
-var ErrPlainHTTP = errors.New("only registries on loopback are spoken to without TLS, unless it is asked for")
+var errPlainHTTP = errors.New("only registries on loopback are spoken to without TLS, unless it is asked for")
 
 var (
 	errIdle   = errors.New("idle for too long")

@@ -128,8 +128,8 @@ func TestHosts(t *testing.T) {
 			if !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("error %q does not say %q", err, tt.says)
 			}
-			if got := errors.Is(err, ErrPlainHTTP); got != tt.plain {
-				t.Errorf("errors.Is(ErrPlainHTTP) = %t, want %t: %v", got, tt.plain, err)
+			if got := errors.Is(err, errPlainHTTP); got != tt.plain {
+				t.Errorf("errors.Is(errPlainHTTP) = %t, want %t: %v", got, tt.plain, err)
 			}
 			n.checkAuth(t, tt.logins...)
 			if len(n.seen) > 2+maxRedirects {

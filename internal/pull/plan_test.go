@@ -164,7 +164,7 @@ func TestDeepIndex(t *testing.T) {
 		}
 		digest, size, mediaType = hash.String(), n, ociIndex
 	}
-	p := &Puller{Platform: AllPlatforms}
+	p := &Puller{Platform: allPlatforms}
 	last := fmt.Sprintf(":deep%d", maxDepth-1)
 	if res := mustPull(t, p, strings.Replace(image, ":v1", last, 1), nil, t.TempDir()); len(res.Layers) != 2 {
 		t.Errorf("%d layers, want 2", len(res.Layers))
@@ -189,7 +189,7 @@ func TestManifestsTogetherAreBounded(t *testing.T) {
 	entry := fmt.Sprintf(`{"mediaType":%q,"size":%d,"digest":%q}`, ociImage, len(child), hash)
 	entries := strings.Repeat(entry+",", maxManifests/maxManifest+2)
 	put(t, reg, "many", ociIndex, []byte(`{"schemaVersion":2,"manifests":[`+strings.TrimSuffix(entries, ",")+`]}`))
-	failed := mustFail(t, &Puller{Platform: AllPlatforms}, strings.Replace(image, ":v1", ":many", 1), nil, t.TempDir())
+	failed := mustFail(t, &Puller{Platform: allPlatforms}, strings.Replace(image, ":v1", ":many", 1), nil, t.TempDir())
 	if want := "manifests of more than"; !strings.Contains(failed.Error(), want) {
 		t.Errorf("error %q does not say %q", failed, want)
 	}

@@ -10,8 +10,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// AllPlatforms as [Puller.Platform] takes an image index whole.
-const AllPlatforms = "all"
+// allPlatforms as [Puller.Platform] takes an image index whole.
+const allPlatforms = "all"
 
 // platform is what to take of an image.
 type platform struct {
@@ -28,14 +28,14 @@ func CheckPlatform(s string) error {
 
 func parsePlatform(s string) (platform, error) {
 	switch s {
-	case AllPlatforms:
+	case allPlatforms:
 		return platform{all: true}, nil
 	case "":
 		s = "linux/" + runtime.GOARCH
 	}
 	p, err := v1.ParsePlatform(s)
 	if err != nil || p.OS == "" || p.Architecture == "" {
-		return platform{}, fmt.Errorf("platform %q is not os/architecture[/variant] or %q, e.g. linux/arm64", s, AllPlatforms)
+		return platform{}, fmt.Errorf("platform %q is not os/architecture[/variant] or %q, e.g. linux/arm64", s, allPlatforms)
 	}
 	return platform{Platform: normal(*p)}, nil
 }

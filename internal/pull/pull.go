@@ -38,7 +38,7 @@ type Puller struct {
 	Transport http.RoundTripper
 
 	// Platform is "os/architecture" or "os/architecture/variant"; "" means
-	// linux on this program's architecture. [AllPlatforms] takes an index
+	// linux on this program's architecture. "all" takes an index
 	// with all that it lists.
 	Platform string
 
@@ -87,10 +87,9 @@ type Result struct {
 
 // Layer is one layer of a pulled image.
 type Layer struct {
-	Digest    string
-	MediaType string
-	Size      int64 // bytes
-	Reused    bool  // it was in the layout, and was verified there
+	Digest string
+	Size   int64 // bytes
+	Reused bool  // it was in the layout, and was verified there
 }
 
 // Pull pulls an image into the OCI image layout at dir, which is created if
@@ -181,7 +180,7 @@ func (j *job) result(pl *plan, f *fetcher) *Result {
 	}
 	for i, b := range pl.blobs {
 		if !b.config {
-			res.Layers = append(res.Layers, Layer{b.Digest.String(), string(b.MediaType), b.Size, f.reused[i]})
+			res.Layers = append(res.Layers, Layer{b.Digest.String(), b.Size, f.reused[i]})
 		}
 	}
 	return res

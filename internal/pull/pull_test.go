@@ -240,7 +240,7 @@ func TestAllRefused(t *testing.T) {
 		err := mustFail(t, p, image, []regcred.Credential{bad, dev, {Provider: "nameless", Password: plugin.NewSecret(canary.Token)}}, dir)
 		var got []string
 		for _, try := range err.Tries {
-			got = append(got, fmt.Sprintf("%s: %d %s", try.Who(), try.Status, try.Code))
+			got = append(got, fmt.Sprintf("%s: %d %s", try.who(), try.Status, try.Code))
 		}
 		want := []string{`provider "bad", user "ci": 401 UNAUTHORIZED`, `provider "dev", user "dev": 403 DENIED`, `provider "nameless", user "": 0 `}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -65,12 +65,11 @@ type RuntimeResult struct {
 	Size       int64               // bytes, as the runtime says; 0 if it does not
 	Credential *regcred.Credential // the one that worked; nil if none was needed
 	Failed     []Try               // those that were tried before it
-	Duration   time.Duration       // of the whole, the lookup included
 }
 
-// ErrNotPresent is in the chain of the error for an image that is not there
+// errNotPresent is in the chain of the error for an image that is not there
 // and that [PullNever] forbids to pull.
-var ErrNotPresent = errors.New("it is not there, and the pull policy is Never")
+var errNotPresent = errors.New("it is not there, and the pull policy is Never")
 
 // ErrRuntimeGone is in the chain of a failure after which nothing more can be
 // had of the runtime.
@@ -88,7 +87,6 @@ var ErrRuntimeGone = errors.New("the container runtime went away")
 // matches [context.Canceled], [context.DeadlineExceeded] and [ErrRuntimeGone]
 // with [errors.Is].
 func (r *Runtime) Pull(ctx context.Context, image string, policy Policy, lookup func(context.Context) ([]regcred.Credential, error)) (*RuntimeResult, error) {
-	began := time.Now()
 	p, err := r.newPull(image)
 	if err != nil {
 		return nil, fmt.Errorf("pulling %q: %w", image, err)
@@ -99,22 +97,20 @@ func (r *Runtime) Pull(ctx context.Context, image string, policy Policy, lookup 
 			return nil, fmt.Errorf("pulling %q: asking the runtime whether it is there: %w", image, err)
 		}
 		if !res.Present && policy == PullNever {
-			return nil, fmt.Errorf("pulling %q: %w", image, ErrNotPresent)
+			return nil, fmt.Errorf("pulling %q: %w", image, errNotPresent)
 		}
 	}
 	if !res.Present {
 		err = p.tryAll(ctx, res, lookup)
 	}
-	res.Duration = time.Since(began)
 	return res, err
 }
 
 // runtimePull is one call of Pull.
 type runtimePull struct {
-	r      *Runtime
-	spec   *runtimeapi.ImageSpec
-	server string // the registry, as a URL whose host is what containerd compares
-	host   string
+	r    *Runtime
+	spec *runtimeapi.ImageSpec
+	host string // the registry
 }
 
 func (r *Runtime) newPull(image string) (*runtimePull, error) {
@@ -132,12 +128,7 @@ func (r *Runtime) newPull(image string) (*runtimePull, error) {
 	if host == "docker.io" {
 		host = "registry-1.docker.io" // as containerd calls the server
 	}
-	return &runtimePull{
-		r:      r,
-		spec:   &runtimeapi.ImageSpec{Image: full, UserSpecifiedImage: image},
-		server: "https://" + host, // also for plain HTTP: only the host is compared
-		host:   host,
-	}, nil
+	return &runtimePull{r, &runtimeapi.ImageSpec{Image: full, UserSpecifiedImage: image}, host}, nil
 }
 
 // look asks whether the image is there.
@@ -193,8 +184,9 @@ func (p *runtimePull) try(ctx context.Context, cred *regcred.Credential, res *Ru
 		if cred.Username == "" {
 			return errNoUser
 		}
-		// Neither auth nor a token: what both runtimes understand is this.
-		req.Auth = &runtimeapi.AuthConfig{Username: cred.Username, Password: cred.Password.Reveal(), ServerAddress: p.server}
+		// Neither auth nor a token: what both runtimes understand is this. Of the
+		// address containerd compares the host, also for plain HTTP.
+		req.Auth = &runtimeapi.AuthConfig{Username: cred.Username, Password: cred.Password.Reveal(), ServerAddress: "https://" + p.host}
 	}
 	return p.r.persist(ctx, func(ctx context.Context) error {
 		got, err := p.r.images.PullImage(ctx, req)

@@ -140,7 +140,7 @@ func TestRuntimePolicy(t *testing.T) {
 		{PullIfNotPresent, true, 0, 0, nil},
 		{PullAlways, false, 1, 1, nil},
 		{PullAlways, true, 1, 1, nil},
-		{PullNever, false, 0, 0, ErrNotPresent},
+		{PullNever, false, 0, 0, errNotPresent},
 		{PullNever, true, 0, 0, nil},
 	} {
 		s := &testcri.Server{}

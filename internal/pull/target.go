@@ -62,7 +62,7 @@ func (t target) checkURL(u *url.URL) error {
 	own := host == registry || isLoopback(host) && isLoopback(registry)
 	switch {
 	case u.Scheme == "http" && !(t.plain && own):
-		return fmt.Errorf("plain HTTP to %q refused: %w", net.JoinHostPort(host, cmp.Or(u.Port(), "80")), ErrPlainHTTP)
+		return fmt.Errorf("plain HTTP to %q refused: %w", net.JoinHostPort(host, cmp.Or(u.Port(), "80")), errPlainHTTP)
 	case u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("refusing a URL with scheme %q", u.Scheme)
 	case !own && isThisMachine(host):

@@ -26,8 +26,8 @@ type Try struct {
 	Err        error               // what happened, in words; without secrets
 }
 
-// Who names the credential, e.g. `provider "ecr", user "AWS"`.
-func (t Try) Who() string {
+// who names the credential, e.g. `provider "ecr", user "AWS"`.
+func (t Try) who() string {
 	c := t.Credential
 	if c == nil {
 		return "anonymous"
@@ -64,7 +64,7 @@ func (e *Error) Error() string {
 		if i > 0 {
 			b.WriteString("; ")
 		}
-		fmt.Fprintf(&b, "%s: %v", t.Who(), t.Err)
+		fmt.Fprintf(&b, "%s: %v", t.who(), t.Err)
 	}
 	if e.Untried > 0 {
 		fmt.Fprintf(&b, "; %d more not tried", e.Untried)

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"syscall"
 	"time"
@@ -83,6 +84,18 @@ func (t *Terminal) say(what, text string) {
 	fmt.Fprintf(t.Stderr, "%s: %s\n", what, printable(text))
 }
 
+// WriteRaw writes a document for another program as it is.
+func (t *Terminal) WriteRaw(document []byte) error {
+	_, err := t.Stdout.Write(document)
+	return err
+}
+
+// Logger says on standard error what happens. Its handler quotes what is not
+// printable.
+func (t *Terminal) Logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
 // NobodyReads reports whether err says that the reader of standard output is
 // gone, as in "regcred … | head". Whoever did that wants to hear no more.
 func (t *Terminal) NobodyReads(err error) bool {
@@ -108,8 +121,8 @@ func Flatten(err error) []error {
 }
 
 // WriteJSON writes a result as indented JSON, whose strings JSON escapes.
-func WriteJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+func (t *Terminal) WriteJSON(v any) error {
+	enc := json.NewEncoder(t.Stdout)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
