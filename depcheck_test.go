@@ -75,7 +75,6 @@ func TestDependencies(t *testing.T) {
 var kubernetes = map[string][]string{
 	"kube":              {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go"},
 	"internal/testkube": {"k8s.io/api", "k8s.io/apimachinery"},
-	"internal/doctor":   {"k8s.io/api"},
 	"internal/pull":     {"k8s.io/cri-api"},
 	"internal/testcri":  {"k8s.io/cri-api"},
 	"cmd/regcred":       {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/cri-api"}, // the last in tests
