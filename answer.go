@@ -65,7 +65,7 @@ type answer struct {
 // origin says where the credentials of an answer came from.
 type origin struct {
 	provider string
-	source   Source
+	source   Origin
 }
 
 func newAnswer(auth map[string]plugin.AuthConfig, from *origin) *answer {
@@ -106,7 +106,7 @@ func (a *answer) credential(e authEntry) Credential {
 		Username:    e.username,
 		Password:    e.password,
 		Provider:    a.from.provider,
-		Source:      a.from.source,
+		Origin:      a.from.source,
 		CachedUntil: a.expires,
 		generation:  a.generation,
 	}

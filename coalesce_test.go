@@ -391,7 +391,7 @@ func TestCoalesceServiceAccountsApart(t *testing.T) {
 			}
 			for i, res := range results {
 				want := reqs[i].Pod.ServiceAccount
-				if len(res.Credentials) != 1 || res.Credentials[0].Username != want || res.Credentials[0].Source.ServiceAccount.Name != want {
+				if len(res.Credentials) != 1 || res.Credentials[0].Username != want || res.Credentials[0].Origin.ServiceAccount.Name != want {
 					t.Errorf("%s: pod of %s got credentials of %+v", cache, want, res.Credentials)
 				}
 			}

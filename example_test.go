@@ -94,7 +94,7 @@ func ExampleNew() {
 	}
 	keyring, err := regcred.New(cfg, regcred.Options{
 		BinDir: "/usr/libexec/credential-providers",
-		Sources: []regcred.AuthSource{
+		Sources: []regcred.Source{
 			regcred.NodeDockerConfig(regcred.NodePaths{RootDir: "/var/lib/kubelet"}),
 		},
 	})
@@ -196,7 +196,7 @@ func ExamplePullSecret() {
 		return
 	}
 	for _, c := range result.Credentials {
-		fmt.Println(c.Username, c.Source.Kind)
+		fmt.Println(c.Username, c.Origin.Kind)
 	}
 	// Output:
 	// shop pullSecret

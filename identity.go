@@ -139,7 +139,7 @@ func (r *runner) heldIdentity(req *Request) (id identity, skipped string, err er
 }
 
 func (r *runner) originFor(account *ObjectRef) *origin {
-	return &origin{r.name, Source{Kind: SourceProvider, ServiceAccount: account}}
+	return &origin{r.name, Origin{Kind: FromProvider, ServiceAccount: account}}
 }
 
 func (r *runner) requestToken(ctx context.Context, pod *Pod, uid string) (plugin.Secret, error) {

@@ -128,7 +128,7 @@ func TestLookupThreeKeyrings(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"auths":{"r.io/x":{"username":"node","password":"`+canary.Password+`"}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	opts := Options{Sources: []AuthSource{NodeDockerConfig(NodePaths{RootDir: t.TempDir(), Home: home})}}
+	opts := Options{Sources: []Source{NodeDockerConfig(NodePaths{RootDir: t.TempDir(), Home: home})}}
 	k := keyringOf(t, opts, static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.io/x/y", "plugin")})
 	secrets := []PullSecret{
 		secret("kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":{"r.io":{"username":"s1","password":"`+canary.Password+`"}}}`),
@@ -143,14 +143,14 @@ func TestLookupThreeKeyrings(t *testing.T) {
 	if got, want := inOrder(res), "r.io/x=s4 r.io=s1 r.io/x=node r.io/x/y=plugin"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	wantSources := []Source{
-		{Kind: SourcePullSecret, PullSecret: &ObjectRef{"ns", "s", "u"}},
-		{Kind: SourcePullSecret, PullSecret: &ObjectRef{"ns", "s", "u"}},
-		{Kind: SourceNode, File: file},
-		{Kind: SourceProvider},
+	wantSources := []Origin{
+		{Kind: FromPullSecret, PullSecret: &ObjectRef{"ns", "s", "u"}},
+		{Kind: FromPullSecret, PullSecret: &ObjectRef{"ns", "s", "u"}},
+		{Kind: FromNode, File: file},
+		{Kind: FromProvider},
 	}
 	for i, c := range res.Credentials {
-		if diff := cmp.Diff(wantSources[i], c.Source); diff != "" {
+		if diff := cmp.Diff(wantSources[i], c.Origin); diff != "" {
 			t.Errorf("credential %d: source (-want +got):\n%s", i, diff)
 		}
 	}
@@ -218,7 +218,7 @@ func TestBrokenSourceIsNoAnonymousPull(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(root, "config.json"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	k := keyringOf(t, Options{Sources: []AuthSource{NodeDockerConfig(NodePaths{RootDir: root})}})
+	k := keyringOf(t, Options{Sources: []Source{NodeDockerConfig(NodePaths{RootDir: root})}})
 	_, err := k.Lookup(t.Context(), Request{Image: "r.io/x"})
 	want := "no credentials for r.io/x: node docker config: " + filepath.Join(root, "config.json") + ": it is a directory, not a regular file"
 	if fmt.Sprint(err) != want {

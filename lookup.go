@@ -68,18 +68,18 @@ func (l *lookup) askSources(ctx context.Context) {
 }
 
 // askSource asks one source; it makes at least one attempt.
-func (l *lookup) askSource(ctx context.Context, s AuthSource) {
+func (l *lookup) askSource(ctx context.Context, s Source) {
 	ctx, cancel := context.WithTimeout(ctx, l.host.opts.timeout())
 	defer cancel()
 	start := time.Now()
 	sets, err := s.Auths(ctx, l.q.name)
 	took := time.Since(start)
 	for _, set := range sets {
-		ans := newAnswer(set.Auths, &origin{source: set.Source})
-		l.add(Attempt{Kind: set.Source.Kind, Provider: s.Name(), Index: -1, Duration: took, Keys: ans.keys}, ans)
+		ans := newAnswer(set.Auths, &origin{source: set.Origin})
+		l.add(Attempt{Kind: set.Origin.Kind, Provider: s.Name(), Index: -1, Duration: took, Keys: ans.keys}, ans)
 	}
 	if err != nil || len(sets) == 0 {
-		a := Attempt{Kind: SourceNode, Provider: s.Name(), Index: -1, Duration: took}
+		a := Attempt{Kind: FromNode, Provider: s.Name(), Index: -1, Duration: took}
 		if err != nil {
 			a.fail(failAt(StageSource, "%s: %w", s.Name(), err))
 		}
@@ -93,7 +93,7 @@ func (l *lookup) askProviders(ctx context.Context, req *Request) {
 	from, now, pending := len(l.answers), time.Now(), 0
 	for _, h := range l.ring.matching(l.q, buf[:0]) {
 		r, pattern := l.ring.runners[h.List], l.ring.patterns[h.List][h.Pattern]
-		a := Attempt{Kind: SourceProvider, Provider: r.name, Index: h.List, Pattern: pattern}
+		a := Attempt{Kind: FromProvider, Provider: r.name, Index: h.List, Pattern: pattern}
 		var ans *answer
 		if l.q.bare() && hasPath(pattern) {
 			a.Skipped = SkippedPath

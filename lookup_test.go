@@ -164,10 +164,10 @@ func (s testSource) Auths(ctx context.Context, _ string) ([]AuthSet, error) { re
 
 func TestASourceThatHangsLeavesTimeForTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k, err := New(&config.Config{}, Options{BinDir: "none", Sources: []AuthSource{
+		k, err := New(&config.Config{}, Options{BinDir: "none", Sources: []Source{
 			testSource{"hangs", func(ctx context.Context) ([]AuthSet, error) { <-ctx.Done(); return nil, ctx.Err() }},
 			testSource{"answers", func(ctx context.Context) ([]AuthSet, error) {
-				return []AuthSet{{Source{Kind: SourceNode}, users("r.example", "u")}}, ctx.Err()
+				return []AuthSet{{Origin{Kind: FromNode}, users("r.example", "u")}}, ctx.Err()
 			}},
 		}})
 		if err != nil {

@@ -30,7 +30,7 @@ type Options struct {
 	// Sources are asked after the request's pull secrets and before the
 	// plugins, each a keyring of its own. A kubelet has one, the node's
 	// docker config files: see [NodeDockerConfig].
-	Sources []AuthSource
+	Sources []Source
 
 	// ServiceAccounts serves providers with tokenAttributes. While it is nil
 	// such a provider fails for pods that have a service account, unless the

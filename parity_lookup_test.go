@@ -276,8 +276,8 @@ func TestParityServiceAccount(t *testing.T) {
 				t.Errorf("the plugin got a token %t and annotations %q, want %t and %q", !asked.ServiceAccountToken.IsZero(), asked.ServiceAccountAnnotations, v.GotToken, v.Annotations)
 			}
 			from := ""
-			if len(res.Credentials) > 0 && res.Credentials[0].Source.ServiceAccount != nil {
-				ref := res.Credentials[0].Source.ServiceAccount
+			if len(res.Credentials) > 0 && res.Credentials[0].Origin.ServiceAccount != nil {
+				ref := res.Credentials[0].Origin.ServiceAccount
 				from = ref.Namespace + "/" + ref.Name + "/" + ref.UID
 			}
 			if from != v.From {

@@ -28,29 +28,29 @@ type Credential struct {
 	Username    string
 	Password    plugin.Secret
 	Provider    string    // name of the provider; "" if it came from another source
-	Source      Source    // where it came from
+	Origin      Origin    // where it came from
 	CachedUntil time.Time // end of the cache entry (not of the credential); zero if not cached
 
 	generation uint64 // of the cache entry that Invalidate drops; 0 if not cached
 }
 
-// SourceKind names one of the three keyrings of a pull.
-type SourceKind string
+// OriginKind names one of the three keyrings of a pull.
+type OriginKind string
 
 // The keyrings of a pull, in the order in which they are consulted.
 const (
-	SourcePullSecret SourceKind = "pullSecret"
-	SourceNode       SourceKind = "node" // docker config files, or another of Options.Sources
-	SourceProvider   SourceKind = "provider"
+	FromPullSecret OriginKind = "pullSecret"
+	FromNode       OriginKind = "node" // docker config files, or another of Options.Sources
+	FromProvider   OriginKind = "provider"
 )
 
-// Source says where a credential came from (KEP-2535 calls it coordinates).
+// Origin says where a credential came from (KEP-2535 calls it coordinates).
 // What it points to is shared, and not to be changed.
-type Source struct {
-	Kind           SourceKind
-	PullSecret     *ObjectRef // for SourcePullSecret
-	ServiceAccount *ObjectRef // for SourceProvider in service-account mode
-	File           string     // for SourceNode
+type Origin struct {
+	Kind           OriginKind
+	PullSecret     *ObjectRef // for FromPullSecret
+	ServiceAccount *ObjectRef // for FromProvider in service-account mode
+	File           string     // for FromNode
 }
 
 // ObjectRef identifies a Kubernetes object.
@@ -68,7 +68,7 @@ const (
 
 // Attempt is what one pull secret, source or matching provider did for a lookup.
 type Attempt struct {
-	Kind     SourceKind
+	Kind     OriginKind
 	Provider string // the provider's name, or that of the source
 	Index    int    // of the provider in Config.Providers; -1 for other sources
 	Pattern  string // the first entry of matchImages that matched

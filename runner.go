@@ -42,7 +42,7 @@ func newRunner(h *host, p *config.Provider) *runner {
 		entry:      copyOf(p),
 		executable: executableOf(h, p.Name),
 		cache:      newAnswerCache(h.opts.maxCacheEntries()),
-		from:       &origin{p.Name, Source{Kind: SourceProvider}},
+		from:       &origin{p.Name, Origin{Kind: FromProvider}},
 		flights:    map[cacheKey]*flight{},
 		backoff:    map[string]backoff{},
 	}

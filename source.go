@@ -17,10 +17,10 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// AuthSource is a keyring beside the plugins. Implementations must be safe
+// Source is a keyring beside the plugins. Implementations must be safe
 // for concurrent use and must not outlast ctx. Their errors are shown and
 // logged, so they hold no secret.
-type AuthSource interface {
+type Source interface {
 	// Name says what it is in Attempts, e.g. "node docker config".
 	Name() string
 	// Auths returns credentials by auth key for the repository, or the host
@@ -30,7 +30,7 @@ type AuthSource interface {
 
 // AuthSet is the credentials of one place.
 type AuthSet struct {
-	Source Source
+	Origin Origin
 	Auths  map[string]plugin.AuthConfig
 }
 
@@ -70,7 +70,7 @@ func (s *PullSecret) attempt() (a Attempt, ans *answer, ok bool) {
 	if len(data) == 0 {
 		return a, nil, false
 	}
-	a = Attempt{Kind: SourcePullSecret, Provider: s.title(), Index: -1}
+	a = Attempt{Kind: FromPullSecret, Provider: s.title(), Index: -1}
 	auths, err := parse(data)
 	if err != nil {
 		// The kubelet fails the whole pull here.
@@ -78,7 +78,7 @@ func (s *PullSecret) attempt() (a Attempt, ans *answer, ok bool) {
 		return a, nil, true
 	}
 	ref := &ObjectRef{Namespace: s.Namespace, Name: s.Name, UID: s.UID}
-	ans = newAnswer(auths, &origin{source: Source{Kind: SourcePullSecret, PullSecret: ref}})
+	ans = newAnswer(auths, &origin{source: Origin{Kind: FromPullSecret, PullSecret: ref}})
 	a.Keys = ans.keys
 	return a, ans, true
 }
@@ -96,7 +96,7 @@ type NodePaths struct {
 // (pkg/credentialprovider/config.go). Only auths count; helpers are not
 // called. Files are read again after five minutes. One that is there but
 // cannot be used is passed over, as in the kubelet, and reported as an error.
-func NodeDockerConfig(p NodePaths) AuthSource { return &nodeConfig{paths: p} }
+func NodeDockerConfig(p NodePaths) Source { return &nodeConfig{paths: p} }
 
 type nodeConfig struct {
 	paths NodePaths
@@ -144,7 +144,7 @@ func (n *nodeConfig) read(ctx context.Context) ([]AuthSet, error) {
 			errs = append(errs, fmt.Errorf("%s: %w", c.path, regularfile.Cause(err)))
 			continue
 		}
-		return []AuthSet{{Source{Kind: SourceNode, File: c.path}, auths}}, errors.Join(errs...)
+		return []AuthSet{{Origin{Kind: FromNode, File: c.path}, auths}}, errors.Join(errs...)
 	}
 	return nil, errors.Join(errs...)
 }

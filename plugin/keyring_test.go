@@ -85,7 +85,7 @@ func served(t *testing.T, image string, auth map[string]plugin.AuthConfig) strin
 // first is the user name that a keyring would try first.
 func first(t *testing.T, image string, auth map[string]plugin.AuthConfig) string {
 	t.Helper()
-	ring, err := regcred.New(&config.Config{}, regcred.Options{BinDir: ".", Sources: []regcred.AuthSource{answer(auth)}})
+	ring, err := regcred.New(&config.Config{}, regcred.Options{BinDir: ".", Sources: []regcred.Source{answer(auth)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,5 +103,5 @@ type answer map[string]plugin.AuthConfig
 func (answer) Name() string { return "answer" }
 
 func (a answer) Auths(context.Context, string) ([]regcred.AuthSet, error) {
-	return []regcred.AuthSet{{Source: regcred.Source{Kind: regcred.SourceNode}, Auths: a}}, nil
+	return []regcred.AuthSet{{Origin: regcred.Origin{Kind: regcred.FromNode}, Auths: a}}, nil
 }

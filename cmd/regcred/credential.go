@@ -23,7 +23,7 @@ type credentialJSON struct {
 }
 
 type sourceJSON struct {
-	Kind           regcred.SourceKind `json:"kind"`
+	Kind           regcred.OriginKind `json:"kind"`
 	Provider       string             `json:"provider,omitempty"`
 	File           string             `json:"file,omitempty"`
 	PullSecret     *objectJSON        `json:"pullSecret,omitempty"`
@@ -61,11 +61,11 @@ func toCredentialJSON(c *regcred.Credential) *credentialJSON {
 		Username: c.Username,
 		Match:    c.Match,
 		Source: sourceJSON{
-			Kind:           c.Source.Kind,
+			Kind:           c.Origin.Kind,
 			Provider:       c.Provider,
-			File:           c.Source.File,
-			PullSecret:     toObjectJSON(c.Source.PullSecret),
-			ServiceAccount: toObjectJSON(c.Source.ServiceAccount),
+			File:           c.Origin.File,
+			PullSecret:     toObjectJSON(c.Origin.PullSecret),
+			ServiceAccount: toObjectJSON(c.Origin.ServiceAccount),
 		},
 		CachedUntil: timeJSON(c.CachedUntil),
 	}

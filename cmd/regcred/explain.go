@@ -120,7 +120,7 @@ func (a *app) explainLookup(ctx context.Context, cfg *config.Config, o *node.Ori
 	for _, at := range res.Attempts {
 		j := toAttemptJSON(at)
 		j.Fix = doctor.AttemptRemedy(at, s.subject != nil, o.Config)
-		if at.Kind != regcred.SourceProvider {
+		if at.Kind != regcred.FromProvider {
 			r.Sources = append(r.Sources, newSourceReport(at, j))
 		} else if at.Index >= 0 && at.Index < len(r.Providers) {
 			r.Providers[at.Index].Attempt = j

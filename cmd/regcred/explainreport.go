@@ -53,7 +53,7 @@ type subjectJSON struct {
 }
 
 type sourceReport struct {
-	Kind regcred.SourceKind `json:"kind"`
+	Kind regcred.OriginKind `json:"kind"`
 	Name string             `json:"name"`
 	attemptJSON
 
@@ -116,7 +116,7 @@ func (r *explainReport) addPassedOver(secrets []regcred.PullSecret) {
 	for _, s := range secrets {
 		if why := doctor.PassedOver(&s); why != "" {
 			skipped := attemptJSON{Outcome: outcomeSkipped, Skipped: "it is a Secret " + why}
-			r.Sources = append(r.Sources, sourceReport{Kind: regcred.SourcePullSecret, Name: s.Namespace + "/" + s.Name, attemptJSON: skipped})
+			r.Sources = append(r.Sources, sourceReport{Kind: regcred.FromPullSecret, Name: s.Namespace + "/" + s.Name, attemptJSON: skipped})
 		}
 	}
 }
@@ -124,7 +124,7 @@ func (r *explainReport) addPassedOver(secrets []regcred.PullSecret) {
 func newSourceReport(at regcred.Attempt, j *attemptJSON) sourceReport {
 	s := sourceReport{Kind: at.Kind, Name: at.Provider, attemptJSON: *j}
 	if _, s.unread = errors.AsType[*unreadSecret](at.Err); s.unread {
-		s.Kind, s.Name = regcred.SourcePullSecret, strings.TrimPrefix(s.Name, unreadPrefix)
+		s.Kind, s.Name = regcred.FromPullSecret, strings.TrimPrefix(s.Name, unreadPrefix)
 		s.DurationSeconds = 0 // it was read before the lookup
 	}
 	return s
@@ -132,7 +132,7 @@ func newSourceReport(at regcred.Attempt, j *attemptJSON) sourceReport {
 
 // title names a source among others.
 func (s *sourceReport) title() string {
-	if s.Kind == regcred.SourcePullSecret {
+	if s.Kind == regcred.FromPullSecret {
 		return "pull secret " + s.Name
 	}
 	return s.Name

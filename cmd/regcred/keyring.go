@@ -91,7 +91,7 @@ func failedOf(attempts []regcred.Attempt) []regcred.Attempt {
 }
 
 func pullSecretFailed(attempts []regcred.Attempt) bool {
-	return slices.ContainsFunc(failedOf(attempts), func(at regcred.Attempt) bool { return at.Kind == regcred.SourcePullSecret })
+	return slices.ContainsFunc(failedOf(attempts), func(at regcred.Attempt) bool { return at.Kind == regcred.FromPullSecret })
 }
 
 // warnFailed tells of what failed beside something that answered, and passes

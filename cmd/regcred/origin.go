@@ -112,7 +112,7 @@ func (a *app) checkTrust(o *node.Origin, cfg *config.Config) error {
 }
 
 // nodeDockerConfig is the keyring of the node's docker config files.
-func nodeDockerConfig(o *node.Origin) regcred.AuthSource {
+func nodeDockerConfig(o *node.Origin) regcred.Source {
 	return regcred.NodeDockerConfig(regcred.NodePaths{
 		RootDir: o.RootDir,
 		WorkDir: o.Dir,

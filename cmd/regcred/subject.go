@@ -22,7 +22,7 @@ type kubeSubject struct {
 	*cluster
 	pod     *kube.Pod // without name with --service-account
 	secrets []regcred.PullSecret
-	unread  []regcred.AuthSource // for those of the pod's secrets that could not be had
+	unread  []regcred.Source // for those of the pod's secrets that could not be had
 }
 
 // findSubject asks the API server about a pod or, if none is given, a service

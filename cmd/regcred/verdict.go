@@ -111,7 +111,7 @@ func (r *explainReport) nevertheless() string {
 		return "no kubelet starts with this configuration"
 	}
 	for _, s := range r.Sources {
-		if s.Kind == regcred.SourcePullSecret && s.Outcome == outcomeFailed && !s.unread {
+		if s.Kind == regcred.FromPullSecret && s.Outcome == outcomeFailed && !s.unread {
 			return "for want of a pull secret the kubelet would not pull at all" // see lookup
 		}
 	}

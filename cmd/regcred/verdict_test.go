@@ -25,7 +25,7 @@ func TestJudge(t *testing.T) {
 	stranger.Attempt.Keys = []string{"a.example", "b.example/x"}
 	skipped := provider(outcomeSkipped)
 	skipped.Attempt.Skipped = "no service account"
-	secret := sourceReport{Kind: regcred.SourcePullSecret, Name: "a/b", attemptJSON: attemptJSON{Outcome: outcomeFailed}}
+	secret := sourceReport{Kind: regcred.FromPullSecret, Name: "a/b", attemptJSON: attemptJSON{Outcome: outcomeFailed}}
 	unread := secret
 	unread.unread = true
 	one := make([]credentialJSON, 1)

@@ -20,7 +20,7 @@ import (
 // Node checks what is on this machine: the configuration of o, its executables,
 // who may change them, and the node's docker config files, which dockerConfig
 // reads. It returns the configuration if that is valid.
-func (r *Report) Node(ctx context.Context, n node.Node, o *node.Origin, dockerConfig regcred.AuthSource) *config.Config {
+func (r *Report) Node(ctx context.Context, n node.Node, o *node.Origin, dockerConfig regcred.Source) *config.Config {
 	cfg, err := config.Load(o.Config)
 	if err == nil {
 		err = cfg.Validate()
@@ -87,7 +87,7 @@ func (r *Report) checkPaths(n node.Node, o *node.Origin, cfg *config.Config) {
 
 // checkDockerConfig reads the node's docker config files. A kubelet passes
 // over what it cannot use, so a pull need not fail for want of it.
-func (r *Report) checkDockerConfig(ctx context.Context, source regcred.AuthSource) {
+func (r *Report) checkDockerConfig(ctx context.Context, source regcred.Source) {
 	sets, err := source.Auths(ctx, "registry.example")
 	for _, e := range terminal.Flatten(err) {
 		fix := "mend or remove it"
@@ -97,7 +97,7 @@ func (r *Report) checkDockerConfig(ctx context.Context, source regcred.AuthSourc
 		r.Add("docker-config", Warn, fix, "%v; a kubelet passes over it without a word", e)
 	}
 	for _, s := range sets {
-		r.Add("docker-config", OK, "", "%s: logins for %d registries", s.Source.File, len(s.Auths))
+		r.Add("docker-config", OK, "", "%s: logins for %d registries", s.Origin.File, len(s.Auths))
 	}
 	if len(sets) == 0 && err == nil {
 		r.Add("docker-config", OK, "", "the node has no docker config file")

@@ -36,10 +36,10 @@ func (t Try) who() string {
 	switch {
 	case c.Provider != "":
 		from = fmt.Sprintf("provider %q", c.Provider)
-	case c.Source.PullSecret != nil:
-		from = fmt.Sprintf("pull secret %q", c.Source.PullSecret.Namespace+"/"+c.Source.PullSecret.Name)
-	case c.Source.File != "":
-		from = fmt.Sprintf("file %q", c.Source.File)
+	case c.Origin.PullSecret != nil:
+		from = fmt.Sprintf("pull secret %q", c.Origin.PullSecret.Namespace+"/"+c.Origin.PullSecret.Name)
+	case c.Origin.File != "":
+		from = fmt.Sprintf("file %q", c.Origin.File)
 	default:
 		from = "credential"
 	}

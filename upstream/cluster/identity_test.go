@@ -95,7 +95,7 @@ func (n nodeSide) keyring(t *testing.T, client *kube.Client) (*regcred.Keyring, 
 	r := &runs{events: map[regcred.EventKind]map[string]int{}}
 	k, err := regcred.New(cfg, regcred.Options{
 		BinDir:          n.kubelet.Options.BinDir,
-		Sources:         []regcred.AuthSource{regcred.NodeDockerConfig(regcred.NodePaths{RootDir: n.kubelet.RootDir()})},
+		Sources:         []regcred.Source{regcred.NodeDockerConfig(regcred.NodePaths{RootDir: n.kubelet.RootDir()})},
 		ServiceAccounts: client,
 		Observer:        r.observe,
 	})

@@ -252,7 +252,7 @@ func TestNodeDockerConfig(t *testing.T) {
 		want := kubelet.Auths(creds)
 		found += len(want)
 
-		k := keyring(t, nil, regcred.Options{Sources: []regcred.AuthSource{regcred.NodeDockerConfig(paths)}})
+		k := keyring(t, nil, regcred.Options{Sources: []regcred.Source{regcred.NodeDockerConfig(paths)}})
 		defer k.Close()
 		res, _ := k.Lookup(t.Context(), regcred.Request{Image: "registry.io/app"})
 		if got := auths(res); !slices.Equal(got, want) {
