@@ -219,6 +219,7 @@ func TestServiceAccounts(t *testing.T) {
 		t.Run("static pods", func(t *testing.T) { t.Parallel(); s.testStatic(t) })
 		t.Run("calls", func(t *testing.T) { t.Parallel(); s.testCalls(t) })
 		t.Run("permission", func(t *testing.T) { t.Parallel(); s.testPermission(t) })
+		t.Run("refusals", func(t *testing.T) { t.Parallel(); s.testRefusals(t) })
 	})
 	canary.Check(t, "the kubelet's log", strings.Join(s.kubelet.Log(t), "\n"))
 }
