@@ -13,9 +13,9 @@ import (
 // compiled by [Parse]. The zero value matches nothing. Patterns are values, and
 // safe for concurrent use.
 type Pattern struct {
-	raw   string
-	at    Location
-	parts []string // the labels of a host with * or a character class; else nil
+	raw  string
+	at   Location
+	glob bool // the host has a * or a character class
 }
 
 // Parse compiles a pattern. It fails exactly where kubelet 1.36 does
@@ -26,11 +26,7 @@ func Parse(s string) (Pattern, error) {
 	if err != nil {
 		return Pattern{}, err
 	}
-	p := Pattern{raw: s, at: at}
-	if strings.ContainsAny(at.Host, "*[") {
-		p.parts = strings.Split(at.Host, ".")
-	}
-	return p, nil
+	return Pattern{raw: s, at: at, glob: strings.ContainsAny(at.Host, "*[")}, nil
 }
 
 // Match reports whether p matches a normalised [Repository] such as
@@ -59,16 +55,14 @@ func (p *Pattern) Matches(at Location) bool {
 		!strings.HasPrefix(at.Path, p.at.Path) {
 		return false
 	}
-	if p.parts == nil {
+	if !p.glob {
 		return p.at.Host == at.Host
 	}
-	host := at.Host
-	for _, part := range p.parts {
-		label := host
-		if i := strings.IndexByte(host, '.'); i >= 0 {
-			label, host = host[:i], host[i+1:]
-		}
-		if part != "*" && !Label(part, label) {
+	// As many labels here as there.
+	for wants, host, more := p.at.Host, at.Host, true; more; {
+		var want, label string
+		want, wants, more = strings.Cut(wants, ".")
+		if label, host, _ = strings.Cut(host, "."); want != "*" && !Label(want, label) {
 			return false
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/kubernetes/pkg/credentialprovider"
 	"k8s.io/kubernetes/pkg/util/parsers"
@@ -215,7 +216,7 @@ func TestIndex(t *testing.T) {
 		c := &config.Config{}
 		opts := regcred.Options{BinDir: os.TempDir(), InProcess: map[string]plugin.Provider{}}
 		for range 1 + r.IntN(20) {
-			p := config.Provider{Name: "p" + string(rune('a'+len(c.Providers))), APIVersion: plugin.V1}
+			p := config.Provider{Name: "p" + string(rune('a'+len(c.Providers))), APIVersion: plugin.V1, DefaultCacheDuration: new(time.Duration)}
 			for range 1 + r.IntN(10) {
 				p.MatchImages = append(p.MatchImages, near(r, pick(r, images)))
 			}
