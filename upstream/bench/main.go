@@ -25,29 +25,6 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// row is one measurement.
-type row struct {
-	What     string   `json:"what"`
-	Regcred  string   `json:"regcred"`
-	Kubelet  string   `json:"kubelet,omitempty"`
-	Upstream string   `json:"upstream,omitempty"` // another plugin, in rows of Plugins
-	Ratio    string   `json:"ratio,omitempty"`
-	Target   string   `json:"target"`
-	Met      bool     `json:"met"`
-	Notes    []string `json:"notes,omitempty"`
-}
-
-// report is a whole run.
-type report struct {
-	Go      string `json:"go"`
-	OS      string `json:"os"`
-	CPUs    int    `json:"cpus"`
-	Kubelet string `json:"kubelet"`
-	Rounds  int    `json:"rounds"`
-	Rows    []row  `json:"rows,omitempty"`
-	Plugins []row  `json:"plugins,omitempty"` // beside the clouds' own plugins
-}
-
 func main() {
 	output := flag.String("o", "table", "output `format`: table or json")
 	rounds := flag.Int("rounds", 7, "how many rounds the medians are taken of")
@@ -93,34 +70,4 @@ func run(w io.Writer, output string, rounds int, only string, slow bool) error {
 		return enc.Encode(rep)
 	}
 	return rep.table(w)
-}
-
-func (r report) table(w io.Writer) error {
-	fmt.Fprintf(w, "%s, %s, %d cores, kubelet %s, medians of %d rounds\n", r.Go, r.OS, r.CPUs, r.Kubelet, r.Rounds)
-	if len(r.Rows) > 0 {
-		writeTable(w, "kubelet", r.Rows)
-	}
-	if len(r.Plugins) > 0 {
-		writeTable(w, "upstream", r.Plugins)
-	}
-	_, err := fmt.Fprintln(w)
-	return err
-}
-
-// writeTable writes rows beside those of another, and below them their notes.
-func writeTable(w io.Writer, other string, rows []row) {
-	fmt.Fprintf(w, "\n| what | regcred | %s | ratio | target | met |\n|---|---|---|---|---|---|\n", other)
-	for _, row := range rows {
-		met := "yes"
-		if !row.Met {
-			met = "**no**"
-		}
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s |\n", row.What, row.Regcred, row.Kubelet+row.Upstream, row.Ratio, row.Target, met)
-	}
-	for _, row := range rows {
-		for _, note := range row.Notes {
-			fmt.Fprintf(w, "\n- %s: %s", row.What, note)
-		}
-	}
-	fmt.Fprintln(w)
 }
