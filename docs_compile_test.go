@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// snippetImports are the packages that snippets in the documents name without
+// importing them.
+var snippetImports = map[string]string{
+	"plugin": module + "/plugin", "plugintest": module + "/plugintest", "testing": "testing", "context": "context",
+}
+
+// TestDocsCompile builds each piece of Go in the documents that is not part of
+// an example: see TestDocsQuoteExamples.
+func TestDocsCompile(t *testing.T) {
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("no go command")
+	}
+	overlay, n := map[string]string{}, 0
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"docs/conformance.md", "docs/plugin-authors.md"} {
+		for _, m := range regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(readLines(t, name), -1) {
+			file := filepath.Join(t.TempDir(), "snippet.go")
+			if err := os.WriteFile(file, []byte(whole(t, name, m[1])), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			overlay[filepath.Join(here, "internal", "snippets", fmt.Sprint("s", n), "snippet.go")] = file
+			n++
+		}
+	}
+	if n < 3 {
+		t.Fatalf("%d pieces of Go found", n)
+	}
+	data, err := json.Marshal(map[string]any{"Replace": overlay})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "overlay.json")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("go", "build", "-trimpath", "-o", os.DevNull, "-overlay", file)
+	for i := range n {
+		cmd.Args = append(cmd.Args, fmt.Sprintf("./internal/snippets/s%d", i))
+	}
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("go build: %v\n%s", err, out)
+	}
+}
+
+// whole makes a file of a snippet: of a file as it is, of functions with the
+// imports that they need, of statements within a function.
+func whole(t *testing.T, name, code string) string {
+	t.Helper()
+	if strings.HasPrefix(code, "package ") {
+		if !strings.Contains(code, "func main()") {
+			code += "\nfunc main() {}\n" // a test's
+		}
+		return code
+	}
+	body := code
+	if !strings.HasPrefix(code, "func ") {
+		body = "func snippet(ctx context.Context) {\n" + code + "}\n"
+	}
+	f, err := parser.ParseFile(token.NewFileSet(), name, "package snippet\n"+body, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	imports, declared := map[string]bool{}, ""
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok && snippetImports[x.Name] != "" {
+				imports[x.Name] = true
+			}
+		case *ast.AssignStmt:
+			for _, l := range n.Lhs {
+				if id, ok := l.(*ast.Ident); ok && n.Tok == token.DEFINE && body != code {
+					declared += "\t_ = " + id.Name + "\n"
+				}
+			}
+		}
+		return true
+	})
+	head := "package snippet\n"
+	for p := range imports {
+		head += fmt.Sprintf("import %q\n", snippetImports[p])
+	}
+	if declared != "" {
+		body = strings.TrimSuffix(body, "}\n") + declared + "}\n"
+	}
+	return head + body
+}
