@@ -268,6 +268,70 @@ func ExampleOptions_observer() {
 	// no credentials for registry.example/team/app: plugin "team-credential-provider": exec: the token endpoint answers 429
 }
 
+// What Validate refuses is refused, before any plugin could run.
+func ExampleNew_invalid() {
+	cfg := &config.Config{Providers: []config.Provider{{
+		Name: "../sh", MatchImages: []string{"registry.example"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1,
+	}}}
+	_, err := regcred.New(cfg, regcred.Options{BinDir: "/usr/libexec/credential-providers"})
+	fmt.Println(err)
+	// Output:
+	// keyring: providers[0].name: must be a file name in the kubelet's --image-credential-provider-bin-dir, without slashes: "../sh"
+}
+
+// Plugins of a build job: bounded more tightly than a kubelet bounds them, and
+// in an environment of their own.
+func ExampleOptions_command() {
+	cfg, err := config.Load("testdata/library/credential-providers.yaml")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	keyring, err := regcred.New(cfg, regcred.Options{
+		BinDir: "/nonexistent",
+		Command: plugin.Command{
+			Environ: []string{"HOME=/home/ci", "PATH=/usr/bin"},
+			Timeout: 10 * time.Second,
+			Grace:   time.Second,
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer keyring.Close()
+	result, err := keyring.Lookup(context.Background(), regcred.Request{Image: "registry.example/team/app"})
+	fmt.Println(err != nil, result.Attempts[0].Stage) // a missing plugin is an Attempt
+	// Output: true start
+}
+
+// A caller that knows no more than a host is told whom it cannot ask.
+func ExampleKeyring_Lookup_registry() {
+	cfg, err := config.Load("testdata/library/credential-providers.yaml")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	keyring, err := regcred.New(cfg, regcred.Options{BinDir: "/usr/libexec/credential-providers"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer keyring.Close()
+	result, err := keyring.Lookup(context.Background(), regcred.Request{Registry: "registry.example"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, a := range result.Attempts {
+		fmt.Println(a.Provider, a.Pattern)
+		fmt.Println("not asked:", a.Skipped)
+	}
+	// Output:
+	// team-credential-provider registry.example/team
+	// not asked: the request names a registry alone, and the provider's pattern has a path: ask for an image
+}
+
 // A program that runs long takes over a new configuration without a pause.
 func ExampleKeyring_Reload() {
 	cfg, err := config.Load("testdata/library/credential-providers.yaml")
