@@ -113,12 +113,11 @@ func TestSecretIsNotEncoded(t *testing.T) {
 		if err == nil && !empty(what) {
 			t.Errorf("%s: written as JSON", what)
 		}
-		if what == "Command" {
-			continue // its fields are text, which other encoders take
+		if what != "Command" { // whose fields are text, which gob takes without asking a method
+			var buf bytes.Buffer
+			err = gob.NewEncoder(&buf).Encode(v)
+			canary.Check(t, what+" as gob", buf.String()+fmt.Sprint(err))
 		}
-		var buf bytes.Buffer
-		err = gob.NewEncoder(&buf).Encode(v)
-		canary.Check(t, what+" as gob", buf.String()+fmt.Sprint(err))
 		if what == "embedded" {
 			continue // encoding/xml panics at a type without a name that marshals itself
 		}
