@@ -6,11 +6,8 @@ package plugin
 import (
 	"context"
 	"errors"
-	"fmt"
-	"path/filepath"
-	"runtime"
-	"strings"
 
+	"github.com/regcred/regcred/internal/await"
 	"github.com/regcred/regcred/internal/scrub"
 )
 
@@ -20,7 +17,7 @@ import (
 // Errors are of type [*ExecError] under the given name. A provider that
 // ignores ctx is left behind.
 func Ask(ctx context.Context, name string, p Provider, req *Request) (*Response, error) {
-	resp, err := await(ctx, "get credentials", func() (*Response, error) { return p.GetCredentials(ctx, req) })
+	resp, err := await.Result(ctx, "get credentials", func() (*Response, error) { return p.GetCredentials(ctx, req) })
 	if err == nil && resp == nil {
 		err = errNoAnswer
 	}
@@ -60,52 +57,4 @@ func passwords(resp *Response) []string {
 		}
 	}
 	return list
-}
-
-// await returns what f returns, or the cause of ctx's end if that comes
-// first. f may ignore ctx: it is then left behind.
-func await[T any](ctx context.Context, what string, f func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		res := result{err: fmt.Errorf("%s: the provider ended its goroutine", what)}
-		defer func() {
-			if recover() != nil {
-				// The value of a panic may be anything, a secret too.
-				res = result{err: fmt.Errorf("%s: panic %s", what, panicSite())}
-			}
-			done <- res
-		}()
-		res.value, res.err = f()
-	}()
-	select {
-	case res := <-done:
-		return res.value, res.err
-	case <-ctx.Done():
-		var none T
-		return none, fmt.Errorf("%s: %w", what, context.Cause(ctx))
-	}
-}
-
-// panicSite says where the panic being recovered began.
-func panicSite() string {
-	pcs := make([]uintptr, 32)
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(0, pcs)])
-	panicking := false
-	for {
-		frame, more := frames.Next()
-		inRuntime := strings.HasPrefix(frame.Function, "runtime.")
-		switch {
-		case frame.Function == "runtime.gopanic":
-			panicking = true
-		case panicking && !inRuntime:
-			return fmt.Sprintf("in %s (%s:%d)", frame.Function, filepath.Base(frame.File), frame.Line)
-		}
-		if !more {
-			return "in the provider"
-		}
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/regcred/regcred/internal/await"
 	"github.com/regcred/regcred/internal/scrub"
 )
 
@@ -78,7 +79,7 @@ func Serve(ctx context.Context, p Provider, opts ServeOptions) int {
 	ctx, cancel := context.WithTimeoutCause(ctx, opts.Timeout, fmt.Errorf("no answer within %v", opts.Timeout))
 	defer cancel()
 
-	req, err := await(ctx, "read the request", func() (*Request, error) { return opts.readRequest() })
+	req, err := await.Result(ctx, "read the request", func() (*Request, error) { return opts.readRequest() })
 	if err != nil {
 		var invalid *DecodeError
 		if errors.As(err, &invalid) {
@@ -86,7 +87,7 @@ func Serve(ctx context.Context, p Provider, opts ServeOptions) int {
 		}
 		return opts.fail(exitFailed, err, nil)
 	}
-	resp, err := await(ctx, "get credentials", func() (*Response, error) { return p.GetCredentials(ctx, req) })
+	resp, err := await.Result(ctx, "get credentials", func() (*Response, error) { return p.GetCredentials(ctx, req) })
 	if err == nil {
 		err = writeResponse(opts.Stdout, req, resp)
 	}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package await calls code that somebody else wrote and that runs in this
+// process: a provider, a source, access to service accounts, an observer. A
+// caller is bound by its context alone, whatever that code does: it may
+// ignore the context, panic, or end its goroutine.
+//
+//	token, err := await.Result(ctx, "request", func() (plugin.Secret, error) { return accounts.RequestToken(ctx, req) })
+//
+// It does not end what ignores its context, which Go cannot do: that is left
+// behind with its goroutine.
+package await
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Result returns what f returns, or the cause of ctx's end if that comes
+// first. What f returns later is dropped. A panic in f is an error that names
+// the place and not the value, which may be anything, a secret too. An error
+// that is not f's begins with what was done.
+func Result[T any](ctx context.Context, what string, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		res := result{err: fmt.Errorf("%s: it ended its goroutine", what)}
+		defer func() {
+			if recover() != nil {
+				res = result{err: fmt.Errorf("%s: panic %s", what, panicSite())}
+			}
+			done <- res
+		}()
+		res.value, res.err = f()
+		if res.err != nil {
+			_ = res.err.Error() // of a nil pointer, it panics here and not at who prints it
+		}
+	}()
+	select {
+	case res := <-done:
+		return res.value, res.err
+	case <-ctx.Done():
+		var none T
+		return none, fmt.Errorf("%s: %w", what, context.Cause(ctx))
+	}
+}
+
+// panicSite says where the panic being recovered began.
+func panicSite() string {
+	pcs := make([]uintptr, 32)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(0, pcs)])
+	panicking := false
+	for {
+		frame, more := frames.Next()
+		inRuntime := strings.HasPrefix(frame.Function, "runtime.")
+		switch {
+		case frame.Function == "runtime.gopanic":
+			panicking = true
+		case panicking && !inRuntime:
+			return fmt.Sprintf("in %s (%s:%d)", frame.Function, filepath.Base(frame.File), frame.Line)
+		}
+		if !more {
+			return "in a place that is not known"
+		}
+	}
+}
