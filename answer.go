@@ -59,7 +59,7 @@ type answer struct {
 	expires    time.Time // zero if not cached
 
 	used      atomic.Bool  // since the cache last looked for something to evict
-	refreshed atomic.Int64 // when a refresh ahead was last begun, in Unix nanoseconds
+	refreshed atomic.Int64 // when a refresh ahead was last begun, as time since stored; 0 if never
 }
 
 // origin says where the credentials of an answer came from.
@@ -89,6 +89,13 @@ func (a *answer) touch() {
 	if !a.used.Load() {
 		a.used.Store(true)
 	}
+}
+
+// refresh reports whether to begin a refresh ahead now: none was begun within
+// that time, nor is by somebody else.
+func (a *answer) refresh(now time.Time, within time.Duration) bool {
+	last, at := a.refreshed.Load(), int64(now.Sub(a.stored)) // by the monotonic clock, which nobody sets
+	return (last == 0 || at-last >= int64(within)) && a.refreshed.CompareAndSwap(last, at)
 }
 
 // serves reports whether an answer that was given for another image may serve

@@ -6,8 +6,7 @@ package regcred
 import (
 	"context"
 	"fmt"
-	"maps"
-	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/regcred/regcred/plugin"
@@ -16,24 +15,48 @@ import (
 // Concurrent lookups that one answer can serve wait for one exec, a flight.
 //
 // A flight is found under what its answer is expected to be good for: the
-// scope of the provider's last answer or, while none is known, the provider.
+// scope of the provider's last answer. Where that was Global, or none is known
+// yet, it is found under its host, and the first one also by other hosts, which
+// wait only so long (see patience) and then begin one of their own.
 // That is a hint; when the answer is there, it decides. It serves a waiter
 // that asked for the same image, or whose image its scope covers and one of
-// its keys matches; an answer that must not be cached serves the same image
-// alone. The others go on: under the scope that is now known or, if the flight
-// failed or that brings nothing new, each under its own image, side by side.
-// So nobody waits for more than three execs, and a failure stays with the
-// image that had it; a failure to get a token, with the pod that had it.
+// its keys matches. An answer that must not be cached, and a failure, are for
+// the same image of the same pod alone.
+//
+// Who is not served goes on: once to the flight of its host, or what else is
+// expected by then, and after that, or after a failure for its own host, under
+// its own image and pod, side by side with the others. So nobody waits for
+// more than two execs that are not its own, and for that of another host two
+// seconds at most.
 //
 // A flight belongs to its waiters: it outlives the lookup that began it and
 // is cancelled when the last of them leaves. Identities never share one.
 
+// For how long after its begin a flight keeps lookups for other hosts waiting:
+// while nothing is known of the provider's answers, and where the last one was
+// good for all of them.
+const (
+	patienceUnknown = 250 * time.Millisecond
+	patienceGlobal  = 2 * time.Second
+)
+
+// flightKey is what a flight is found under: what its answer is expected to be
+// cached under and, if it may be good for one pod alone, that pod. Without a
+// scope it is the provider as a whole.
+type flightKey struct {
+	cacheKey
+	pod TokenRequest
+}
+
 // flight is one exec and those who wait for it.
 type flight struct {
-	key     cacheKey // what its answer is expected under; without a scope, the whole provider
-	image   string   // that the plugin is asked about
-	done    chan struct{}
-	cancel  context.CancelFunc
+	keys   []flightKey
+	q      question     // that the plugin is asked
+	pod    TokenRequest // on whose behalf; zero outside service-account mode
+	begun  time.Time
+	done   chan struct{}
+	cancel context.CancelFunc
+
 	waiters int  // guarded by runner.mu, as is ahead
 	ahead   bool // one of the waiters is nobody: the answer is for later
 
@@ -62,36 +85,59 @@ func (r *runner) peek(q question, now time.Time) *answer {
 // answer returns an answer for q from the cache, from an exec of its own or
 // from one that is under way.
 func (r *runner) answer(ctx context.Context, q question, id *identity) outcome {
-	if a := r.cache.get(q, id.key, time.Now()); a != nil {
-		r.refreshAhead(a, q, id)
+	now := time.Now()
+	if a := r.cache.get(q, id.key, now); a != nil {
+		r.refreshAhead(ctx, a, q, id, now)
 		return outcome{answer: a, cache: CacheHit}
 	}
 	if err := r.backingOff(q, id); err != nil {
 		return outcome{err: err}
 	}
-	var last *flight
+	var t turn
 	for {
 		if err := ctx.Err(); err != nil {
 			return outcome{err: err} // nobody would wait for the exec
 		}
-		a, f, began := r.join(q, id, last)
-		switch {
-		case a != nil && last == nil:
-			return outcome{answer: a, cache: CacheHit}
-		case a != nil:
+		if a := r.join(ctx, q, id, &t); a != nil {
+			if t.waits == 0 {
+				return outcome{answer: a, cache: CacheHit}
+			}
 			return outcome{answer: a, cache: CacheCoalesced}
 		}
-		if err := r.wait(ctx, f); err != nil {
-			return outcome{err: err}
-		}
+		f, err := r.wait(ctx, q, &t)
 		switch {
-		case began || f.image == q.name && stageOf(f.err) != StageToken:
-			return f.outcome(began) // a token is asked for by the pod that leads, and another may have more luck
-		case f.err == nil && f.answer.serves(q):
-			return f.outcome(false)
+		case err != nil:
+			return outcome{err: err}
+		case f != nil && (t.began || f.settles(q, id)):
+			return f.outcome(t.began && f == t.flight)
 		}
-		last = f
+		t.waits++
+		t.alone = f != nil && f.err != nil && f.q.registry == q.registry
 	}
+}
+
+// turn is what one lookup waits for, and has waited for.
+type turn struct {
+	flight *flight
+	began  bool          // for this lookup
+	most   time.Duration // to wait for it; 0 means until it ends
+
+	waits int     // that are over and did not serve
+	alone bool    // what failed for others of this host is tried for oneself
+	aside *flight // of another host, that took too long; its answer is welcome all the same
+}
+
+// settles reports whether the end of f is also that of another lookup.
+func (f *flight) settles(q question, id *identity) bool {
+	switch same := f.q.name == q.name; {
+	case same && f.pod == id.pod:
+		return true
+	case f.err != nil:
+		return false
+	case same:
+		return f.answer.cached()
+	}
+	return f.answer.serves(q)
 }
 
 func (f *flight) outcome(began bool) outcome {
@@ -102,66 +148,114 @@ func (f *flight) outcome(began bool) outcome {
 	return o
 }
 
-// join returns the flight to wait for, and whether it was begun for q. last
-// is the flight that did not serve q, if there was one. If an answer got into
-// the cache in the meantime, that is returned instead.
-func (r *runner) join(q question, id *identity, last *flight) (a *answer, f *flight, began bool) {
+// join finds the flight to wait for, or begins one. If an answer got into the
+// cache in the meantime, that is returned instead.
+func (r *runner) join(ctx context.Context, q question, id *identity, t *turn) *answer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	// A flight stores its answer before it leaves the map, so looking here
 	// once more leaves no gap between the cache and the flights.
-	a = r.cache.get(q, id.key, time.Now())
-	if a != nil && (last == nil || a.serves(q)) {
-		return a, nil, false
+	a := r.cache.get(q, id.key, time.Now())
+	if a != nil && (t.waits == 0 || a.serves(q)) {
+		return a
 	}
-	key := r.expect(q, id, last)
-	if last != nil && last.image == q.name {
-		return nil, r.begin(key, q, id, false), true // or pods without a token would fail one after the other
+	keys := r.expect(q, id, t)
+	f := r.find(keys)
+	if f != nil {
+		if t.most = r.patience(f, q); t.most >= 0 {
+			t.flight, t.began = f, false
+			f.waiters++
+			return nil
+		}
+		t.aside = f
 	}
-	if f = r.flights[key]; f != nil {
-		f.waiters++
-		return nil, f, false
+	t.flight, t.began, t.most = r.begin(ctx, keys, q, id), true, 0
+	return nil
+}
+
+// patience is how long q may wait for f: 0 without end, less than 0 not at all.
+func (r *runner) patience(f *flight, q question) time.Duration {
+	if f.q.registry == q.registry {
+		return 0
 	}
-	return nil, r.begin(key, q, id, true), true
+	most := patienceUnknown
+	if r.scope != "" {
+		most = patienceGlobal
+	}
+	if left := most - time.Since(f.begun); left > 0 {
+		return left
+	}
+	return -1
 }
 
 // expect returns where to look for a flight that may serve q.
-func (r *runner) expect(q question, id *identity, last *flight) cacheKey {
-	own := cacheKey{plugin.CacheImage, q.name, id.key}
-	if last != nil && (last.err != nil || last.key.scope != "") {
-		return own
+func (r *runner) expect(q question, id *identity, t *turn) []flightKey {
+	keys := r.seats(q, id)
+	if t.waits == 0 {
+		return keys
 	}
-	switch {
-	case r.scope != "":
-		return cacheKey{r.scope, q.base(r.scope), id.key}
-	case last != nil:
-		return own
+	if keys = keys[:1]; t.alone || t.waits > 1 || slices.Contains(t.flight.keys, keys[0]) {
+		return []flightKey{ownKey(q, id)}
 	}
-	return cacheKey{identity: id.key}
+	return keys
 }
 
-// begin starts a flight, which others find if it is shared; r.mu is held. It
-// hangs on the keyring's context, not on that of the lookup.
-func (r *runner) begin(key cacheKey, q question, id *identity, shared bool) *flight {
-	ctx, cancel := context.WithCancel(r.host.ctx)
-	f := &flight{key: key, image: q.name, done: make(chan struct{}), cancel: cancel, waiters: 1}
+// seats is what a flight for q is found under by all whom its answer can be
+// expected to serve, the nearest first.
+func (r *runner) seats(q question, id *identity) []flightKey {
+	of := func(scope plugin.CacheKeyType) flightKey {
+		return flightKey{cacheKey: cacheKey{scope, q.base(scope), id.key}}
+	}
+	switch r.scope {
+	case scopeNone:
+		return []flightKey{ownKey(q, id)}
+	case "", plugin.CacheGlobal:
+		return []flightKey{of(plugin.CacheRegistry), {cacheKey: cacheKey{identity: id.key}}}
+	}
+	return []flightKey{of(r.scope)}
+}
+
+// ownKey is of a flight for one image of one pod.
+func ownKey(q question, id *identity) flightKey {
+	return flightKey{cacheKey{plugin.CacheImage, q.name, id.key}, id.pod}
+}
+
+// find returns the nearest flight; r.mu is held.
+func (r *runner) find(keys []flightKey) *flight {
+	for _, key := range keys {
+		if f := r.flights[key]; f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// begin starts a flight, which others find under those of the keys that are
+// free; r.mu is held. It has the values of the lookup's context, and ends with
+// the keyring, not with the lookup.
+func (r *runner) begin(ctx context.Context, keys []flightKey, q question, id *identity) *flight {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	unhook := context.AfterFunc(r.host.ctx, cancel)
+	end := func() { unhook(); cancel() }
+	f := &flight{keys: keys, q: q, pod: id.pod, begun: time.Now(), done: make(chan struct{}), cancel: cancel, waiters: 1}
 	fly := func() {
-		defer cancel()
-		start := time.Now()
+		defer end()
 		a, err := r.exec(ctx, q, id)
 		if id.key == "" {
 			r.noteBackoff(q, err)
 		}
-		r.finish(f, a, err, time.Since(start))
+		r.finish(f, a, err, time.Since(f.begun))
 	}
 	if !r.host.background(fly) {
-		cancel()
+		end()
 		f.err = ErrClosed
 		close(f.done)
 		return f
 	}
-	if shared {
-		r.flights[key] = f
+	for _, key := range keys {
+		if r.flights[key] == nil {
+			r.flights[key] = f
+		}
 	}
 	return f
 }
@@ -170,7 +264,7 @@ func (r *runner) begin(key cacheKey, q question, id *identity, shared bool) *fli
 func (r *runner) finish(f *flight, a *answer, err error, d time.Duration) {
 	f.answer, f.err, f.duration = a, err, d
 	if a != nil && a.cached() && r.cache.put(a) {
-		r.host.observe(Event{Kind: EventEvict, Provider: r.name, Image: f.image})
+		r.host.observe(r.host.ctx, Event{Kind: EventEvict, Provider: r.name, Image: f.q.name})
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,27 +272,53 @@ func (r *runner) finish(f *flight, a *answer, err error, d time.Duration) {
 	if a != nil {
 		r.scope = a.key.scope
 		if !a.cached() {
-			r.scope = plugin.CacheImage // such an answer serves its own image alone
+			r.scope = scopeNone
 		}
 	}
 	close(f.done)
 }
 
-// forget takes f out of the map unless another flight has taken its place; r.mu is held.
+// forget takes f out of the map, but not another flight that has taken its place; r.mu is held.
 func (r *runner) forget(f *flight) {
-	if r.flights[f.key] == f {
-		delete(r.flights, f.key)
+	for _, key := range f.keys {
+		if r.flights[key] == f {
+			delete(r.flights, key)
+		}
 	}
 }
 
-// wait waits for f, or leaves it when ctx ends.
-func (r *runner) wait(ctx context.Context, f *flight) error {
-	select {
-	case <-f.done:
-		return nil
-	case <-ctx.Done():
-		r.leave(f)
-		return fmt.Errorf("waiting for the plugin: %w", ctx.Err())
+// wait returns the flight that ended, t's or the one aside if that serves q;
+// nil if t's takes too long, which is then aside. It leaves what it does not
+// return.
+func (r *runner) wait(ctx context.Context, q question, t *turn) (*flight, error) {
+	var tooLong <-chan time.Time
+	if t.most > 0 {
+		timer := time.NewTimer(t.most)
+		defer timer.Stop()
+		tooLong = timer.C
+	}
+	for {
+		var aside <-chan struct{}
+		if t.aside != nil {
+			aside = t.aside.done
+		}
+		select {
+		case <-t.flight.done:
+			return t.flight, nil
+		case <-aside:
+			if f := t.aside; f.err == nil && f.answer.serves(q) {
+				r.leave(t.flight)
+				return f, nil
+			}
+			t.aside = nil
+		case <-tooLong:
+			r.leave(t.flight)
+			t.aside = t.flight
+			return nil, nil
+		case <-ctx.Done():
+			r.leave(t.flight)
+			return nil, fmt.Errorf("waiting for the plugin: %w", ctx.Err())
+		}
 	}
 }
 
@@ -215,91 +335,4 @@ func (r *runner) drop(f *flight) {
 		r.forget(f) // nobody may join what is about to fail
 		f.cancel()
 	}
-}
-
-// refreshAhead asks the plugin in the background when a, which has just been
-// used, comes to its end. It is off unless Options.RefreshAhead is set.
-func (r *runner) refreshAhead(a *answer, q question, id *identity) {
-	ahead := r.host.opts.RefreshAhead
-	if ahead <= 0 || id.key != "" {
-		return
-	}
-	now := time.Now()
-	// An answer that lives no longer than ahead would be refreshed by every use.
-	ahead = min(ahead, a.expires.Sub(a.stored)/4)
-	ahead -= rand.N(ahead/10 + 1)
-	last := a.refreshed.Load()
-	if a.expires.Sub(now) > ahead || now.UnixNano()-last < int64(ahead/10+time.Second) || !a.refreshed.CompareAndSwap(last, now.UnixNano()) {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.flights[a.key] == nil && !r.retired {
-		r.begin(a.key, q, id, true).ahead = true
-	}
-}
-
-// retire ends what is done for later: nobody will ask r any more but lookups
-// that are under way.
-func (r *runner) retire() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.retired = true
-	for _, f := range r.flights {
-		if f.ahead {
-			f.ahead = false
-			r.drop(f)
-		}
-	}
-}
-
-// backoff is for how long a plugin is not run again for an image.
-type backoff struct {
-	wait  time.Duration
-	until time.Time
-	err   error
-}
-
-// maxBackoffs bounds how many images are remembered for having failed.
-const maxBackoffs = 1000
-
-// backingOff returns the failure that keeps q from being asked again just yet.
-func (r *runner) backingOff(q question, id *identity) error {
-	if r.host.opts.Backoff <= 0 || id.key != "" {
-		return nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	b, ok := r.backoff[q.name]
-	now := time.Now()
-	if !ok || !now.Before(b.until) {
-		return nil
-	}
-	return failAt(StageBackoff, "not run again for another %v, because: %w", b.until.Sub(now).Round(time.Millisecond), b.err)
-}
-
-// noteBackoff remembers a failure, or that there is none any more.
-func (r *runner) noteBackoff(q question, err error) {
-	most := r.host.opts.Backoff
-	if most <= 0 || stageOf(err) == plugin.StageCanceled {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err == nil {
-		delete(r.backoff, q.name)
-		return
-	}
-	if len(r.backoff) >= maxBackoffs {
-		now := time.Now()
-		maps.DeleteFunc(r.backoff, func(_ string, b backoff) bool { return now.After(b.until) })
-	}
-	b, known := r.backoff[q.name]
-	if !known && len(r.backoff) >= maxBackoffs {
-		return
-	}
-	b.wait = min(max(2*b.wait, time.Second), most)
-	b.until = time.Now().Add(b.wait - rand.N(b.wait/4+1))
-	b.err = err
-	r.backoff[q.name] = b
 }

@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/await"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -26,9 +27,14 @@ type identity struct {
 	from        *origin
 	who         *Identity // for the Attempt; nil for nobody
 
-	token plugin.Secret                                // if it is at hand
-	mint  func(context.Context) (plugin.Secret, error) // else how to get it; nil for nobody
+	// pod is how to ask for the pod's token; zero for nobody, and for a token
+	// that was given. Of the caller's Pod nothing else outlives the lookup.
+	pod   TokenRequest
+	token plugin.Secret // if it is at hand
 }
+
+// mints reports whether the plugin needs a token that is not there yet.
+func (id *identity) mints() bool { return id.token.IsZero() && id.pod != TokenRequest{} }
 
 // identify finds out on whose behalf r's provider is asked. A reason in
 // skipped means that it is not asked at all. What is known of the identity is
@@ -69,7 +75,10 @@ func (r *runner) readAccount(ctx context.Context, pod *Pod) (*ServiceAccount, er
 	if r.host.opts.ServiceAccounts == nil {
 		return nil, failAt(StageServiceAccount, "service account %s/%s: no access to service accounts is configured here", pod.Namespace, pod.ServiceAccount)
 	}
-	account, err := r.host.opts.ServiceAccounts.GetServiceAccount(ctx, pod.Namespace, pod.ServiceAccount)
+	namespace, name := pod.Namespace, pod.ServiceAccount
+	account, err := await.Result(ctx, "read", func() (*ServiceAccount, error) {
+		return r.host.opts.ServiceAccounts.GetServiceAccount(ctx, namespace, name)
+	})
 	if err == nil && account == nil {
 		err = errors.New("neither an account nor an error")
 	}
@@ -108,14 +117,17 @@ func (r *runner) selectAnnotations(all map[string]string, who *Identity) map[str
 func (r *runner) bePod(ctx context.Context, id *identity, pod *Pod) (err error) {
 	ref := id.who.ServiceAccount
 	id.from = r.originFor(&ref)
-	mint := func(ctx context.Context) (plugin.Secret, error) { return r.requestToken(ctx, pod, ref.UID) }
+	id.pod = TokenRequest{
+		Namespace: pod.Namespace, ServiceAccount: pod.ServiceAccount, ServiceAccountUID: ref.UID,
+		PodName: pod.Name, PodUID: pod.UID,
+		Audience: r.tokens.ServiceAccountTokenAudience,
+	}
 	if r.tokens.CacheType != config.CachePerToken {
-		id.mint = mint
 		id.key, err = identityKey(&ref, id.annotations)
 		return err
 	}
 	id.who.Token = TokenRequested
-	if id.token, err = mint(ctx); err != nil {
+	if id.token, err = r.requestToken(ctx, id.pod); err != nil {
 		return err
 	}
 	id.key, err = identityKey(&ref, id.annotations, "token", tokenHash(id.token))
@@ -142,19 +154,14 @@ func (r *runner) originFor(account *ObjectRef) *origin {
 	return &origin{r.name, Origin{Kind: FromProvider, ServiceAccount: account}}
 }
 
-func (r *runner) requestToken(ctx context.Context, pod *Pod, uid string) (plugin.Secret, error) {
-	token, err := r.host.opts.ServiceAccounts.RequestToken(ctx, TokenRequest{
-		Namespace: pod.Namespace, ServiceAccount: pod.ServiceAccount, ServiceAccountUID: uid,
-		PodName: pod.Name, PodUID: pod.UID,
-		Audience: r.tokens.ServiceAccountTokenAudience,
-	})
-	r.host.observe(Event{Kind: EventToken, Provider: r.name, Err: err})
+func (r *runner) requestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
+	token, err := await.Result(ctx, "request", func() (plugin.Secret, error) { return r.host.opts.ServiceAccounts.RequestToken(ctx, req) })
+	r.host.observe(ctx, Event{Kind: EventToken, Provider: r.name, Err: err})
 	if err == nil && token.IsZero() {
 		err = errors.New("the API server returned an empty token")
 	}
 	if err != nil {
-		return plugin.Secret{}, failAt(StageToken, "token for service account %s/%s, audience %q: %w",
-			pod.Namespace, pod.ServiceAccount, r.tokens.ServiceAccountTokenAudience, err)
+		return plugin.Secret{}, failAt(StageToken, "token for service account %s/%s, audience %q: %w", req.Namespace, req.ServiceAccount, req.Audience, err)
 	}
 	return token, nil
 }

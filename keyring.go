@@ -74,9 +74,7 @@ func (k *Keyring) Lookup(ctx context.Context, req Request) (*Result, error) {
 	l.askSecrets(req.PullSecrets)
 	l.askSources(ctx)
 	l.askProviders(ctx, &req)
-	for i := range l.res.Attempts {
-		k.host.report(&l.res.Attempts[i], q.name)
-	}
+	k.host.report(ctx, l.res.Attempts, q.name)
 	return l.res, l.verdict(ctx)
 }
 
@@ -90,7 +88,7 @@ func (k *Keyring) Invalidate(c Credential) {
 	}
 	for _, r := range k.ring.Load().runners {
 		if r.name == c.Provider && r.cache.invalidate(c.generation, time.Now()) {
-			k.host.observe(Event{Kind: EventInvalidate, Provider: r.name})
+			k.host.observe(k.host.ctx, Event{Kind: EventInvalidate, Provider: r.name})
 		}
 	}
 }

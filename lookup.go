@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/regcred/regcred/internal/await"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
@@ -60,28 +61,29 @@ func (l *lookup) askSecrets(secrets []PullSecret) {
 
 // askSources consults Options.Sources, each a keyring.
 func (l *lookup) askSources(ctx context.Context) {
-	for _, s := range l.host.opts.Sources {
+	for i, s := range l.host.opts.Sources {
 		from := len(l.answers)
-		l.askSource(ctx, s)
+		l.askSource(ctx, s, l.host.names[i])
 		l.merge(from)
 	}
 }
 
 // askSource asks one source; it makes at least one attempt.
-func (l *lookup) askSource(ctx context.Context, s Source) {
+func (l *lookup) askSource(ctx context.Context, s Source, name string) {
 	ctx, cancel := context.WithTimeout(ctx, l.host.opts.timeout())
 	defer cancel()
 	start := time.Now()
-	sets, err := s.Auths(ctx, l.q.name)
+	repository := l.q.name
+	sets, err := await.Result(ctx, "read", func() ([]AuthSet, error) { return s.Auths(ctx, repository) })
 	took := time.Since(start)
 	for _, set := range sets {
 		ans := newAnswer(set.Auths, &origin{source: set.Origin})
-		l.add(Attempt{Kind: set.Origin.Kind, Provider: s.Name(), Index: -1, Duration: took, Keys: ans.keys}, ans)
+		l.add(Attempt{Kind: set.Origin.Kind, Provider: name, Index: -1, Duration: took, Keys: ans.keys}, ans)
 	}
 	if err != nil || len(sets) == 0 {
-		a := Attempt{Kind: FromNode, Provider: s.Name(), Index: -1, Duration: took}
+		a := Attempt{Kind: FromNode, Provider: name, Index: -1, Duration: took}
 		if err != nil {
-			a.fail(failAt(StageSource, "%s: %w", s.Name(), err))
+			a.fail(failAt(StageSource, "%s: %w", name, err))
 		}
 		l.add(a, nil)
 	}
@@ -146,7 +148,7 @@ func (l *lookup) askProvider(ctx context.Context, i int, req *Request) {
 		o := r.answer(ctx, l.q, &id)
 		l.answers[i] = o.answer
 		a.record(o, time.Now())
-		if id.mint != nil && o.cache == CacheMiss {
+		if id.mints() && o.cache == CacheMiss {
 			a.Identity.Token = TokenRequested
 		}
 	}

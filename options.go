@@ -43,7 +43,9 @@ type Options struct {
 	InProcess map[string]plugin.Provider
 
 	// Observer, if not nil, is called for every exec, cache and failure
-	// event, from several goroutines. It must not block.
+	// event, from several goroutines. It must not block: after a second, or
+	// when the lookup that it is told of ends, it is left behind. A panic in it
+	// is dropped, with the events of which it has not been told.
 	Observer func(Event)
 
 	// Logger gets Debug events; nil discards them.
@@ -84,6 +86,9 @@ func (o *Options) maxCacheEntries() int {
 func (o *Options) check(c *config.Config) error {
 	if t := &o.Command; t.Path != "" || t.Name != "" || t.Args != nil || t.Env != nil || t.APIVersion != "" {
 		return errors.New("Options.Command: Path, Name, Args, Env and APIVersion are the configuration's to say: leave them empty")
+	}
+	if i := slices.Index(o.Sources, nil); i >= 0 {
+		return fmt.Errorf("Options.Sources[%d] is nil", i)
 	}
 	if err := o.checkConfig(c); err != nil {
 		return err

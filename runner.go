@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/await"
 	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/plugin"
 )
@@ -28,12 +29,15 @@ type runner struct {
 	from       *origin // of answers that belong to nobody
 
 	mu      sync.Mutex
-	flights map[cacheKey]*flight
+	flights map[flightKey]*flight
 	scope   plugin.CacheKeyType // of the last answer; "" while unknown
 	mixed   bool                // another executable than the one above has run
 	retired bool                // Reload has dropped it
 	backoff map[string]backoff  // by image
 }
+
+// scopeNone is that of an answer which must not be cached.
+const scopeNone plugin.CacheKeyType = "none"
 
 func newRunner(h *host, p *config.Provider) *runner {
 	r := &runner{
@@ -43,7 +47,7 @@ func newRunner(h *host, p *config.Provider) *runner {
 		executable: executableOf(h, p.Name),
 		cache:      newAnswerCache(h.opts.maxCacheEntries()),
 		from:       &origin{p.Name, Origin{Kind: FromProvider}},
-		flights:    map[cacheKey]*flight{},
+		flights:    map[flightKey]*flight{},
 		backoff:    map[string]backoff{},
 	}
 	r.tokens = r.entry.TokenAttributes
@@ -99,16 +103,17 @@ func (p inProcess) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 // exec asks the plugin once and makes an answer of what it says. The answer
 // is not yet in the cache.
 func (r *runner) exec(ctx context.Context, q question, id *identity) (*answer, error) {
-	token, err := id.token, error(nil)
-	if token.IsZero() && id.mint != nil {
+	token := id.token
+	if id.mints() {
 		ctx, cancel := context.WithTimeout(ctx, r.host.opts.timeout())
-		token, err = id.mint(ctx)
+		minted, err := r.requestToken(ctx, id.pod)
 		cancel()
 		if err != nil {
 			return nil, err
 		}
+		token = minted
 	}
-	r.noteExecutable()
+	r.noteExecutable(ctx)
 	resp, stderr, err := r.run(ctx, &plugin.Request{
 		Image:                     q.name,
 		ServiceAccountToken:       token,
@@ -132,9 +137,10 @@ func (r *runner) exec(ctx context.Context, q question, id *identity) (*answer, e
 
 // noteExecutable notices that the executable is no longer that of earlier
 // answers, so that they do not count as its own if that one comes back.
-func (r *runner) noteExecutable() {
-	if r.executable.same(executableOf(r.host, r.name)) {
-		return
+func (r *runner) noteExecutable(ctx context.Context) {
+	now, err := await.Result(ctx, "look at the executable", func() (executable, error) { return executableOf(r.host, r.name), nil })
+	if err != nil || r.executable.same(now) {
+		return // if there was no time to look, there is none to run it
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,16 +150,17 @@ func (r *runner) noteExecutable() {
 // unchanged reports whether r's answers are those of an entry, and of the
 // executable that is there now.
 func (r *runner) unchanged(p *config.Provider) bool {
+	now := executableOf(r.host, r.name) // the disk may take its time: lookups do not wait for it
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !r.mixed && r.entry.Equal(p) && r.executable.same(executableOf(r.host, r.name))
+	return !r.mixed && r.entry.Equal(p) && r.executable.same(now)
 }
 
 // run runs the plugin, and reports standard error of a successful run too.
 func (r *runner) run(ctx context.Context, req *plugin.Request) (*plugin.Response, string, error) {
 	start := time.Now()
 	resp, stderr, err := ask(ctx, r.provider, req)
-	r.host.observe(Event{Kind: EventExec, Provider: r.name, Image: req.Image, Duration: time.Since(start), Stage: stageOf(err), Err: err})
+	r.host.observe(ctx, Event{Kind: EventExec, Provider: r.name, Image: req.Image, Duration: time.Since(start), Stage: stageOf(err), Err: err})
 	return resp, stderr, err
 }
 

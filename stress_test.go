@@ -53,7 +53,7 @@ func (s *storm) GetCredentials(ctx context.Context, req *plugin.Request) (*plugi
 		return nil, ctx.Err()
 	}
 	if s.pick(5) == 0 {
-		return nil, fmt.Errorf("failed for <%s>", req.Image)
+		return nil, fmt.Errorf("failed for <%s> of <%s>", req.Image, podOf(req.ServiceAccountToken))
 	}
 	registry, _, _ := strings.Cut(req.Image, "/")
 	resp := &plugin.Response{
@@ -62,9 +62,7 @@ func (s *storm) GetCredentials(ctx context.Context, req *plugin.Request) (*plugi
 		Auth:          map[string]plugin.AuthConfig{},
 	}
 	to := given{image: req.Image, scope: resp.CacheKeyType, cached: *resp.CacheDuration > 0, whom: req.ServiceAccountAnnotations["example.com/role"]}
-	if fields := strings.Fields(req.ServiceAccountToken.Reveal()); len(fields) > 2 {
-		to.pod = fields[2]
-	}
+	to.pod = podOf(req.ServiceAccountToken)
 	for range s.pick(3) {
 		key := []string{registry, req.Image, "*.example", "other.example"}[s.pick(4)]
 		resp.Auth[key] = plugin.AuthConfig{Username: to.String(), Password: plugin.NewSecret(canary.Password)}
@@ -94,7 +92,7 @@ func (g given) check(c Credential, req Request, perPod bool, begin time.Time) er
 	if key, err := match.Parse(c.Match); err != nil || !key.Match(asked) {
 		return fmt.Errorf("key %q does not match", c.Match)
 	}
-	if req.Pod != nil && (g.whom != req.Pod.ServiceAccount || perPod && g.pod != req.Pod.UID) {
+	if req.Pod != nil && (g.whom != req.Pod.ServiceAccount || (perPod || !g.cached) && g.pod != req.Pod.UID) {
 		return errors.New("it was given to another identity")
 	}
 	if g.cached == c.CachedUntil.IsZero() || g.cached && c.CachedUntil.Before(begin) {
@@ -211,7 +209,7 @@ func TestCoalesceFlightThatWasLeft(t *testing.T) {
 }
 
 func randomRequest(rnd *rand.Rand, pods bool, i int) (req Request) {
-	registry := fmt.Sprintf("r%d.example", rnd.IntN(2))
+	registry := fmt.Sprintf("r%d.example", rnd.IntN(3))
 	switch rnd.IntN(6) {
 	case 0:
 		req.Registry = registry
@@ -254,9 +252,13 @@ func gust(t *testing.T, k *Keyring, s *storm, req Request, patience time.Duratio
 			t.Errorf("%s for %+v got a credential of %v: %v", asked, req.Pod, g, err)
 		}
 	}
+	uid := ""
+	if req.Pod != nil {
+		uid = req.Pod.UID
+	}
 	for _, a := range res.Attempts {
 		switch {
-		case a.Err == nil, strings.Contains(a.Err.Error(), "failed for <"+asked+">"):
+		case a.Err == nil, strings.Contains(a.Err.Error(), "failed for <"+asked+"> of <"+uid+">"):
 		case ctx.Err() != nil && errors.Is(a.Err, ctx.Err()):
 		case closes && (errors.Is(a.Err, ErrClosed) || errors.Is(a.Err, context.Canceled)):
 		default:

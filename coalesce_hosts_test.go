@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/regcred/regcred/plugin"
+)
+
+// paced is a provider of this process that takes, for each host, its time.
+type paced struct {
+	takes  map[string]time.Duration // by host; "" for all others
+	answer func(context.Context, *plugin.Request) (*plugin.Response, error)
+
+	mu    sync.Mutex
+	execs map[string]int // by host
+	ended map[string]int // of them, those that were cancelled
+}
+
+func (p *paced) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+	host, _, _ := strings.Cut(req.Image, "/")
+	p.count(&p.execs, host)
+	d, ok := p.takes[host]
+	if !ok {
+		d = p.takes[""]
+	}
+	select {
+	case <-time.After(d):
+		return p.answer(ctx, req)
+	case <-ctx.Done():
+		p.count(&p.ended, host)
+		return nil, ctx.Err()
+	}
+}
+
+func (p *paced) count(m *map[string]int, host string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if *m == nil {
+		*m = map[string]int{}
+	}
+	(*m)[host]++
+}
+
+func (p *paced) keyring(t *testing.T) *Keyring {
+	t.Helper()
+	k, err := New(oneProvider(nil), Options{InProcess: map[string]plugin.Provider{"p": p}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// teach lets a provider answer once, with a scope, so that the next answers
+// are expected to have it; it is out of the cache when teach returns.
+func (p *paced) teach(t *testing.T, k *Keyring, scope plugin.CacheKeyType) {
+	t.Helper()
+	answer := p.answer
+	p.answer = respond(scope, time.Second, "*.example")
+	if _, err := k.Lookup(t.Context(), Request{Image: "teacher.example/x"}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Minute)
+	p.answer, p.execs = answer, nil
+}
+
+// timed is what came of a lookup, and when.
+type timed struct {
+	res  *Result
+	err  error
+	took time.Duration
+}
+
+// atOnce looks images up at once, the first a moment before the others.
+func atOnce(k *Keyring, images ...string) []timed {
+	all := make([]timed, len(images))
+	var wg sync.WaitGroup
+	for i, image := range images {
+		wg.Go(func() {
+			begin := time.Now()
+			res, err := k.Lookup(context.Background(), Request{Image: image})
+			all[i] = timed{res, err, time.Since(begin)}
+		})
+		if i == 0 {
+			synctest.Wait()
+		}
+	}
+	wg.Wait()
+	return all
+}
+
+// TestAnotherHostIsWaitedForBriefly: a registry whose plugin run hangs does
+// not hold up those of others, while the scope is unknown as where the last
+// answer was Global; and what began long ago is not waited for at all.
+func TestAnotherHostIsWaitedForBriefly(t *testing.T) {
+	for _, tt := range []struct {
+		last  plugin.CacheKeyType
+		later time.Duration // of the second lookup
+		took  time.Duration
+	}{
+		{"", 0, 250 * time.Millisecond},
+		{"", 200 * time.Millisecond, 50 * time.Millisecond},
+		{"", time.Second, 0},
+		{plugin.CacheGlobal, 0, 2 * time.Second},
+		{plugin.CacheGlobal, 10 * time.Second, 0},
+		{plugin.CacheRegistry, 0, 0},
+		{plugin.CacheImage, 0, 0},
+	} {
+		t.Run(fmt.Sprintf("last %q, %v later", tt.last, tt.later), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &paced{takes: map[string]time.Duration{"dead.example": time.Hour, "": time.Second / 10}, answer: respond(plugin.CacheRegistry, time.Hour, "")}
+				k := p.keyring(t)
+				defer k.Close()
+				if tt.last != "" {
+					p.teach(t, k, tt.last)
+				}
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					if _, err := k.Lookup(context.Background(), Request{Image: "dead.example/x"}); !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("dead.example: %v, want its deadline", err)
+					}
+				})
+				synctest.Wait()
+				time.Sleep(tt.later)
+				got := atOnce(k, "live.example/x", "live.example/y")
+				for i, want := range []time.Duration{tt.took + time.Second/10, tt.took + time.Second/10} {
+					if got[i].err != nil || len(got[i].res.Credentials) != 1 || got[i].took != want {
+						t.Errorf("live.example: %v after %v, want a credential after %v", got[i].err, got[i].took, want)
+					}
+				}
+				if want := map[bool]int{false: 1, true: 2}[tt.last == plugin.CacheImage]; p.execs["live.example"] != want {
+					t.Errorf("%d execs for live.example, want %d", p.execs["live.example"], want)
+				}
+				wg.Wait()
+			})
+		})
+	}
+}
+
+// TestBurstOverManyHosts: a burst costs an exec for each host, however slow the plugin is.
+func TestBurstOverManyHosts(t *testing.T) {
+	var all []string
+	for i := range 200 {
+		all = append(all, fmt.Sprintf("r%d.example/app-%d", i%20, i))
+	}
+	synctest.Test(t, func(t *testing.T) {
+		p := &paced{takes: map[string]time.Duration{"": 30 * time.Second}, answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		k := p.keyring(t)
+		defer k.Close()
+		for i, got := range atOnce(k, all...) {
+			want := 30*time.Second + patienceUnknown
+			if i%20 == 0 {
+				want = 30 * time.Second // the first, and those of its host
+			}
+			if got.err != nil || len(got.res.Credentials) != 1 || got.took != want {
+				t.Errorf("%s: %v after %v, want a credential after %v", all[i], got.err, got.took, want)
+			}
+		}
+		for host, n := range p.execs {
+			if n != 1 {
+				t.Errorf("%s: %d execs, want 1", host, n)
+			}
+		}
+		if len(p.execs) != 20 {
+			t.Errorf("execs for %d hosts, want 20", len(p.execs))
+		}
+	})
+}
+
+// TestGlobalAnswerComesLate: an answer that is good for all hosts serves also
+// those who had not the patience to wait for it alone, and their own execs end.
+func TestGlobalAnswerComesLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &paced{takes: map[string]time.Duration{"": 3 * time.Second}, answer: respond(plugin.CacheGlobal, time.Hour, "*.example")}
+		k := p.keyring(t)
+		defer k.Close()
+		p.teach(t, k, plugin.CacheGlobal)
+		p.ended = nil
+		for _, got := range atOnce(k, "a.example/x", "b.example/x", "b.example/y", "c.example/x") {
+			if got.err != nil || len(got.res.Credentials) != 1 || got.took != 3*time.Second {
+				t.Errorf("%v after %v, want a credential after 3s", got.err, got.took)
+			}
+		}
+		synctest.Wait()
+		if p.execs["a.example"] != 1 || p.execs["b.example"] != 1 || p.ended["a.example"] != 0 || p.ended["b.example"] != 1 || p.ended["c.example"] != 1 {
+			t.Errorf("execs %v, ended %v; want one for each host, those of b and c cancelled", p.execs, p.ended)
+		}
+		if _, err := k.Lookup(t.Context(), Request{Image: "d.example/x"}); err != nil || p.execs["d.example"] != 0 {
+			t.Errorf("later: %v, %d execs; want it from the cache", err, p.execs["d.example"])
+		}
+		if n := len(k.ring.Load().runners[0].flights); n != 0 {
+			t.Errorf("%d flights are left", n)
+		}
+	})
+}
+
+// TestFailureOfAnotherHost says nothing about this one, whose lookups still share an exec.
+func TestFailureOfAnotherHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &paced{takes: map[string]time.Duration{"dead.example": time.Second / 5, "": time.Second}}
+		p.answer = func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+			if strings.HasPrefix(req.Image, "dead.") {
+				return nil, errors.New("no such registry")
+			}
+			return respond(plugin.CacheRegistry, time.Hour, "")(ctx, req)
+		}
+		k := p.keyring(t)
+		defer k.Close()
+		got := atOnce(k, "dead.example/x", "live.example/1", "live.example/2", "live.example/3")
+		if got[0].err == nil {
+			t.Error("dead.example has a credential")
+		}
+		for _, got := range got[1:] {
+			if got.err != nil || got.took != 1200*time.Millisecond {
+				t.Errorf("live.example: %v after %v, want a credential after 1.2s", got.err, got.took)
+			}
+		}
+		if p.execs["live.example"] != 1 {
+			t.Errorf("%d execs for live.example, want 1", p.execs["live.example"])
+		}
+	})
+}
+
+// TestNobodyWaitsForMoreThanTwo: in the worst case a lookup waits a moment for
+// another host, then for an exec of its own host that fails, and has the third
+// for itself.
+func TestNobodyWaitsForMoreThanTwo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &paced{takes: map[string]time.Duration{"dead.example": time.Hour, "": 10 * time.Second}}
+		p.answer = func(context.Context, *plugin.Request) (*plugin.Response, error) { return nil, errors.New("broken") }
+		k := p.keyring(t)
+		defer k.Close()
+		var wg sync.WaitGroup
+		ctx, cancel := context.WithCancel(t.Context())
+		wg.Go(func() { k.Lookup(ctx, Request{Image: "dead.example/x"}) })
+		synctest.Wait()
+		for i, got := range atOnce(k, "live.example/1", "live.example/2", "live.example/3", "live.example/4") {
+			if got.err == nil || got.took > patienceUnknown+20*time.Second {
+				t.Errorf("%d: %v after %v, want a failure after at most 20.25s", i, got.err, got.took)
+			}
+		}
+		if p.execs["live.example"] != 4 {
+			t.Errorf("%d execs, want 4: one for each image", p.execs["live.example"])
+		}
+		cancel()
+		wg.Wait()
+	})
+}
