@@ -19,7 +19,10 @@ type answerCache struct {
 	entries map[cacheKey]*answer
 	refused map[cacheKey]time.Time // when an entry was last dropped by invalidate
 
-	nextSweep atomic.Int64 // Unix nanoseconds
+	// When to sweep, as time since begun: so, and not in Unix time, a clock
+	// that is set changes nothing.
+	begun     time.Time
+	nextSweep atomic.Int64
 }
 
 const (
@@ -28,12 +31,12 @@ const (
 )
 
 func newAnswerCache(most int) *answerCache {
-	return &answerCache{max: most, entries: map[cacheKey]*answer{}, refused: map[cacheKey]time.Time{}}
+	return &answerCache{max: most, entries: map[cacheKey]*answer{}, refused: map[cacheKey]time.Time{}, begun: time.Now()}
 }
 
 // get returns a live answer for q: its own, its registry's, or the global one.
 func (c *answerCache) get(q question, identity string, now time.Time) *answer {
-	if now.UnixNano() > c.nextSweep.Load() {
+	if int64(now.Sub(c.begun)) > c.nextSweep.Load() {
 		c.sweep(now)
 	}
 	c.mu.RLock()
@@ -103,7 +106,7 @@ func (c *answerCache) invalidate(generation uint64, now time.Time) bool {
 func (c *answerCache) sweep(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.nextSweep.Store(now.Add(sweepInterval).UnixNano())
+	c.nextSweep.Store(int64(now.Sub(c.begun) + sweepInterval))
 	for key, a := range c.entries {
 		if a.expired(now) {
 			delete(c.entries, key)

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/regcred/regcred/plugin"
+)
+
+// setClock is t as a system shows it whose clock was set by d, in whole
+// seconds: another time of day, and the same by the monotonic clock.
+func setClock(t *testing.T, at time.Time, d time.Duration) time.Time {
+	t.Helper()
+	set := at
+	wall := (*uint64)(unsafe.Pointer(&set)) // flag, 33 bits of seconds, 30 of nanoseconds
+	*wall += uint64(int64(d/time.Second)) << 30
+	if set.Sub(at) != 0 || set.Unix()-at.Unix() != int64(d/time.Second) {
+		t.Fatalf("the layout of time.Time is not what it was: %v became %v", at, set)
+	}
+	return set
+}
+
+var clocks = map[string]time.Duration{"not set": 0, "set back": -24 * time.Hour, "set forward": 24 * time.Hour}
+
+// TestClockAndSweep: what has expired is swept, and nothing else, wherever the clock was set to.
+func TestClockAndSweep(t *testing.T) {
+	for name, d := range clocks {
+		t.Run(name, func(t *testing.T) {
+			c, now := newAnswerCache(10), time.Now()
+			q, err := newQuestion(Request{Image: "r.example/x"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for base, life := range map[string]time.Duration{"short": time.Minute, "long": time.Hour} {
+				c.put(&answer{key: cacheKey{plugin.CacheImage, base, ""}, stored: now, expires: now.Add(life)})
+			}
+			c.get(q, "", now)
+			c.get(q, "", setClock(t, now.Add(sweepInterval-time.Second), d))
+			if len(c.entries) != 2 {
+				t.Errorf("%d entries before the time, want 2", len(c.entries))
+			}
+			c.get(q, "", setClock(t, now.Add(sweepInterval+time.Second), d))
+			if len(c.entries) != 1 {
+				t.Errorf("%d entries after a sweep, want the long one", len(c.entries))
+			}
+			// And once more, a quarter of an hour later.
+			c.put(&answer{key: cacheKey{plugin.CacheImage, "short", ""}, stored: now, expires: now.Add(sweepInterval + time.Minute)})
+			c.get(q, "", setClock(t, now.Add(2*sweepInterval+2*time.Second), d))
+			if len(c.entries) != 1 {
+				t.Errorf("%d entries after the second sweep, want the long one", len(c.entries))
+			}
+		})
+	}
+}
+
+// TestClockAndExpiry: an answer lives as long as it was said to.
+func TestClockAndExpiry(t *testing.T) {
+	for name, d := range clocks {
+		now := time.Now()
+		a := &answer{stored: now, expires: now.Add(time.Hour)}
+		if a.expired(setClock(t, now.Add(59*time.Minute), d)) || !a.expired(setClock(t, now.Add(61*time.Minute), d)) {
+			t.Errorf("%s: the answer does not live an hour", name)
+		}
+	}
+}
+
+// TestClockAndRefresh: a refresh that was begun is not begun again for a
+// while, and then it is.
+func TestClockAndRefresh(t *testing.T) {
+	for name, d := range clocks {
+		now := time.Now()
+		a := &answer{stored: now, expires: now.Add(time.Hour)}
+		if !a.refresh(now.Add(50*time.Minute), time.Minute) {
+			t.Errorf("%s: the first refresh is refused", name)
+		}
+		if a.refresh(setClock(t, now.Add(50*time.Minute+time.Second), d), time.Minute) {
+			t.Errorf("%s: a second one is begun after a second", name)
+		}
+		if !a.refresh(setClock(t, now.Add(52*time.Minute), d), time.Minute) {
+			t.Errorf("%s: none is begun any more", name)
+		}
+	}
+}
