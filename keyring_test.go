@@ -629,3 +629,31 @@ func TestCachedLookupAllocates(t *testing.T) {
 		t.Errorf("a cached lookup allocates %v times, want 2", n)
 	}
 }
+
+// TestNodeDockerConfigPlaces: without a home, what is below it is looked for
+// in the working directory, as by a kubelet; relative directories are below it.
+func TestNodeDockerConfigPlaces(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		paths NodePaths
+		want  string
+	}{
+		{"all", NodePaths{"/root", "/work", "/home"},
+			"/root/config.json /work/config.json /home/.docker/config.json /.docker/config.json /root/.dockercfg /work/.dockercfg /home/.dockercfg /.dockercfg"},
+		{"no home", NodePaths{"/root", "/work", ""},
+			"/root/config.json /work/config.json /work/.docker/config.json /.docker/config.json /root/.dockercfg /work/.dockercfg /work/.dockercfg /.dockercfg"},
+		{"relative", NodePaths{"root", "/work", "home"},
+			"/work/root/config.json /work/config.json /work/home/.docker/config.json /.docker/config.json /work/root/.dockercfg /work/.dockercfg /work/home/.dockercfg /.dockercfg"},
+		{"root alone", NodePaths{RootDir: "/root"}, "/root/config.json /.docker/config.json /root/.dockercfg /.dockercfg"},
+		{"home alone", NodePaths{Home: "/home"}, "/home/.docker/config.json /.docker/config.json /home/.dockercfg /.dockercfg"},
+		{"nothing", NodePaths{}, "/.docker/config.json /.dockercfg"},
+	} {
+		var got []string
+		for _, c := range (&nodeConfig{paths: tt.paths}).candidates() {
+			got = append(got, filepath.ToSlash(c.path))
+		}
+		if diff := cmp.Diff(strings.Fields(tt.want), got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}

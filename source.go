@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -18,10 +19,10 @@ import (
 )
 
 // Source is a keyring beside the plugins. Implementations must be safe
-// for concurrent use and must not outlast ctx. Their errors are shown and
-// logged, so they hold no secret.
+// for concurrent use. One that outlasts ctx is left behind, and what it then
+// returns is dropped. Their errors are shown and logged, so they hold no secret.
 type Source interface {
-	// Name says what it is in Attempts, e.g. "node docker config".
+	// Name says what it is in Attempts, e.g. "node docker config". [New] asks for it.
 	Name() string
 	// Auths returns credentials by auth key for the repository, or the host
 	// of a registry lookup. It may return what it has beside an error.
@@ -84,11 +85,12 @@ func (s *PullSecret) attempt() (a Attempt, ans *answer, ok bool) {
 }
 
 // NodePaths are the directories in which a kubelet looks for docker config
-// files, in this order, and then /. Empty ones are left out.
+// files, in this order, and then /. RootDir and Home may be relative to WorkDir.
+// Empty ones are left out, but for Home where there is a WorkDir.
 type NodePaths struct {
 	RootDir string // the kubelet's --root-dir, e.g. /var/lib/kubelet
 	WorkDir string // its working directory
-	Home    string // its $HOME
+	Home    string // its $HOME; "" if it has none, as under systemd: then WorkDir stands for it
 }
 
 // NodeDockerConfig returns the keyring of a node's docker config files: the
@@ -101,7 +103,14 @@ func NodeDockerConfig(p NodePaths) Source { return &nodeConfig{paths: p} }
 type nodeConfig struct {
 	paths NodePaths
 
-	mu   sync.Mutex
+	mu      sync.Mutex
+	last    *nodeFiles // nil if never read
+	reading *nodeFiles // by a goroutine of its own; nil if none does
+}
+
+// nodeFiles is what one reading of the files found.
+type nodeFiles struct {
+	done chan struct{} // closed when the following is set
 	set  []AuthSet
 	err  error
 	next time.Time // when to read again
@@ -116,16 +125,41 @@ const (
 func (n *nodeConfig) Name() string { return nodeConfigSource }
 
 func (n *nodeConfig) Auths(ctx context.Context, _ string) ([]AuthSet, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	files := n.current(time.Now())
+	select {
+	case <-files.done:
+		return files.set, files.err
+	case <-ctx.Done():
+		return nil, ctx.Err() // which says nothing about the files
+	}
+}
+
+// current returns what was read, or is being read. A file system that does not
+// answer keeps one reader, however many wait for it, and they for their
+// contexts alone.
+func (n *nodeConfig) current(now time.Time) *nodeFiles {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if now := time.Now(); now.After(n.next) {
-		set, err := n.read(ctx)
-		if ctx.Err() != nil {
-			return nil, ctx.Err() // which says nothing about the files
-		}
-		n.set, n.err, n.next = set, err, now.Add(nodeConfigLife)
+	switch {
+	case n.reading != nil:
+		return n.reading
+	case n.last != nil && !now.After(n.last.next):
+		return n.last
 	}
-	return n.set, n.err
+	files := &nodeFiles{done: make(chan struct{})}
+	n.reading = files
+	go func() {
+		files.set, files.err = n.read(context.Background())
+		files.next = now.Add(nodeConfigLife)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.last, n.reading = files, nil
+		close(files.done)
+	}()
+	return files
 }
 
 // read returns the first valid file, and what was wrong with those before it.
@@ -155,20 +189,27 @@ type configCandidate struct {
 }
 
 func (n *nodeConfig) candidates() []configCandidate {
+	type parser = func([]byte) (map[string]plugin.AuthConfig, error)
 	var all []configCandidate
-	add := func(parse func([]byte) (map[string]plugin.AuthConfig, error), dir string, elem ...string) {
-		if dir != "" {
-			all = append(all, configCandidate{filepath.Join(append([]string{dir}, elem...)...), parse})
+	add := func(parse parser, dir string, elem ...string) {
+		if dir == "" && n.paths.WorkDir == "" {
+			return
 		}
+		if dir == "" || !filepath.IsAbs(dir) && !os.IsPathSeparator(dir[0]) { // C:\ and \ on Windows
+			dir = filepath.Join(n.paths.WorkDir, dir)
+		}
+		all = append(all, configCandidate{filepath.Join(append([]string{dir}, elem...)...), parse})
 	}
-	p := n.paths
-	add(dockerconfig.Parse, p.RootDir, "config.json")
-	add(dockerconfig.Parse, p.WorkDir, "config.json")
-	add(dockerconfig.Parse, p.Home, ".docker", "config.json")
-	add(dockerconfig.Parse, "/", ".docker", "config.json")
-	add(dockerconfig.ParseLegacy, p.RootDir, ".dockercfg")
-	add(dockerconfig.ParseLegacy, p.WorkDir, ".dockercfg")
-	add(dockerconfig.ParseLegacy, p.Home, ".dockercfg")
-	add(dockerconfig.ParseLegacy, "/", ".dockercfg")
+	// kubelet: without a home, the files of the home are looked for in the working directory.
+	places := func(parse parser, name string, below ...string) {
+		if n.paths.RootDir != "" {
+			add(parse, n.paths.RootDir, name)
+		}
+		add(parse, "", name)
+		add(parse, n.paths.Home, append(below, name)...)
+		add(parse, "/", append(below, name)...)
+	}
+	places(dockerconfig.Parse, "config.json", ".docker")
+	places(dockerconfig.ParseLegacy, ".dockercfg")
 	return all
 }

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package parity
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/kubernetes/pkg/credentialprovider"
+
+	"github.com/regcred/regcred"
+)
+
+// kubeletAt is the variable that makes a kubelet of the test binary, which
+// reads its home at its start: its value lists working directories.
+const kubeletAt = "REGCRED_PARITY_WORKDIRS"
+
+// TestNodeDockerConfigHome compares where the node's docker config files are
+// looked for by the home of the kubelet: none, an empty one, a relative one.
+func TestNodeDockerConfigHome(t *testing.T) {
+	if list := os.Getenv(kubeletAt); list != "" {
+		for _, dir := range filepath.SplitList(list) {
+			t.Chdir(dir)
+			credentialprovider.SetPreferredDockercfgPath("root")
+			cfg, _ := credentialprovider.ReadDockerConfigFile()
+			fmt.Printf("found %q\n", cfg["registry.io"].Username)
+		}
+		return
+	}
+	home, found := t.TempDir(), 0
+	var dirs []string
+	for _, file := range []string{
+		"root/config.json", "config.json", ".docker/config.json", "home/.docker/config.json", "home/config.json",
+		"root/.dockercfg", ".dockercfg", "home/.dockercfg", ".docker/.dockercfg",
+	} {
+		dir := t.TempDir()
+		dirs = append(dirs, dir)
+		at := filepath.Join(dir, file)
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		text := `{"registry.io":{"username":"` + file + `"}}`
+		if strings.HasSuffix(file, ".json") {
+			text = `{"auths":` + text + `}`
+		}
+		write(t, at, text)
+	}
+	for _, env := range [][]string{nil, {"HOME="}, {"HOME=home"}, {"HOME=" + home}} {
+		value := strings.TrimPrefix(strings.Join(env, ""), "HOME=")
+		var ours strings.Builder
+		for _, dir := range dirs {
+			user := ""
+			source := regcred.NodeDockerConfig(regcred.NodePaths{RootDir: "root", WorkDir: dir, Home: value})
+			if sets, _ := source.Auths(t.Context(), "registry.io/app"); len(sets) > 0 {
+				user = sets[0].Auths["registry.io"].Username
+				found++
+			}
+			fmt.Fprintf(&ours, "found %q\n", user)
+		}
+		kubelet := exec.Command(os.Args[0], "-test.run=^TestNodeDockerConfigHome$")
+		kubelet.Env = append(env, kubeletAt+"="+strings.Join(dirs, string(filepath.ListSeparator)))
+		out, err := kubelet.Output()
+		theirs, _, _ := strings.Cut(string(out), "PASS")
+		if err != nil || theirs != ours.String() {
+			t.Errorf("%q: %v\nours:\n%s\nthe kubelet's:\n%s", env, err, ours.String(), theirs)
+		}
+	}
+	if found < 4*4 {
+		t.Errorf("only %d files were found", found)
+	}
+}
