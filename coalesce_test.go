@@ -525,14 +525,15 @@ func TestHeldIdentityIsKeyedByToken(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		ask(plugin.NewSecret(canary.Token+"1"), "a")
-		ask(plugin.NewSecret(canary.Token+"1"), "a")
-		ask(plugin.NewSecret(canary.Token+"2"), "a")
-		ask(plugin.NewSecret(canary.Token+"1"), "b")
+		one, two := heldToken("1", `{"aud":["registry"]}`), heldToken("2", `{"aud":["registry"]}`)
+		ask(one, "a")
+		ask(one, "a")
+		ask(two, "a")
+		ask(one, "b")
 		if s.execs() != 3 {
 			t.Errorf("%d execs, want 3", s.execs())
 		}
-		if want := []plugin.Secret{plugin.NewSecret(canary.Token + "1"), plugin.NewSecret(canary.Token + "2"), plugin.NewSecret(canary.Token + "1")}; !slices.EqualFunc(s.tokens, want, plugin.Secret.Equal) {
+		if want := []plugin.Secret{one, two, one}; !slices.EqualFunc(s.tokens, want, plugin.Secret.Equal) {
 			t.Error("other tokens were passed on than were held")
 		}
 	})

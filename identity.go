@@ -16,6 +16,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/await"
+	"github.com/regcred/regcred/internal/jwt"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -136,7 +137,7 @@ func (r *runner) bePod(ctx context.Context, id *identity, pod *Pod) (err error) 
 
 // heldIdentity is the identity of a token that the caller brought along.
 func (r *runner) heldIdentity(req *Request) (id identity, skipped string, err error) {
-	id = identity{token: req.Token, from: r.from, who: &Identity{Audience: r.tokens.ServiceAccountTokenAudience, Token: TokenGiven}}
+	id = identity{token: req.Token, from: r.from, who: &Identity{Token: TokenGiven}}
 	if id.annotations = r.selectAnnotations(req.Annotations, id.who); id.who.Missing != "" {
 		return id, fmt.Sprintf("the request lacks the required annotation %q", id.who.Missing), nil
 	}
@@ -146,8 +147,31 @@ func (r *runner) heldIdentity(req *Request) (id identity, skipped string, err er
 		id.who.ServiceAccount = ref
 		id.from = r.originFor(&ref)
 	}
+	if err := r.checkAudience(req.Token); err != nil {
+		return id, "", err
+	}
+	id.who.Audience = r.tokens.ServiceAccountTokenAudience
 	id.key, err = identityKey(&ref, id.annotations, "token", tokenHash(req.Token))
 	return id, "", err
+}
+
+// checkAudience refuses a token that was not issued for the provider: who
+// receives it could use it where it is good.
+func (r *runner) checkAudience(token plugin.Secret) error {
+	want := r.tokens.ServiceAccountTokenAudience
+	claims, err := jwt.Parse(token.Reveal())
+	var is string
+	switch {
+	case err != nil:
+		is = "is not a JSON Web Token, so its audience is not known"
+	case slices.Contains(claims.Audience, want):
+		return nil
+	case len(claims.Audience) == 0:
+		is = "names no audience"
+	default:
+		is = fmt.Sprintf("is for the audiences %.100q", claims.Audience[:min(len(claims.Audience), 5)])
+	}
+	return failAt(StageToken, "the token of the request %s; the provider's serviceAccountTokenAudience is %q: give a token for that audience", is, want)
 }
 
 func (r *runner) originFor(account *ObjectRef) *origin {

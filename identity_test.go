@@ -5,7 +5,10 @@ package regcred
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +24,7 @@ func TestAttemptIdentity(t *testing.T) {
 	const audience, role = "registry.example", "example.com/role"
 	account := ObjectRef{Namespace: "ns", Name: "alice", UID: "uid-alice"}
 	pod := podRequest("r.example/a", "alice", 1)
-	held := Request{Image: "r.example/a", Token: plugin.NewSecret(canary.Token), Annotations: map[string]string{role: "x"}}
+	held := Request{Image: "r.example/a", Token: heldToken("", `{"aud":["`+audience+`"]}`), Annotations: map[string]string{role: "x"}}
 	tests := []struct {
 		name     string
 		requests []Request // the last one counts
@@ -129,5 +132,51 @@ func TestTokenRequestInFull(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, api.asked); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// heldToken is a token that a caller holds; of tells tokens apart.
+func heldToken(of string, claims string) plugin.Secret {
+	return plugin.NewSecret("e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + "." + canary.Token + of)
+}
+
+// TestHeldTokenForAnotherAudience is not given to the provider.
+func TestHeldTokenForAnotherAudience(t *testing.T) {
+	const refused = `provider "p": the token of the request %s; the provider's serviceAccountTokenAudience is "registry": give a token for that audience`
+	for name, tt := range map[string]struct {
+		token plugin.Secret
+		is    string // "" if it is given
+	}{
+		"its own":           {heldToken("", `{"aud":["registry"]}`), ""},
+		"one of several":    {heldToken("", `{"aud":["vault","registry"]}`), ""},
+		"no list":           {heldToken("", `{"aud":"registry"}`), ""},
+		"another":           {heldToken("", `{"aud":["vault"]}`), `is for the audiences ["vault"]`},
+		"others":            {heldToken("", `{"aud":["vault","registry.example"]}`), `is for the audiences ["vault" "registry.example"]`},
+		"a part of it":      {heldToken("", `{"aud":["regis","registry2","REGISTRY"]}`), `is for the audiences ["regis" "registry2" "REGISTRY"]`},
+		"many":              {heldToken("", `{"aud":["`+strings.Repeat("x", 200)+`","2","3","4","5","6"]}`), `is for the audiences ["` + strings.Repeat("x", 100) + `" "2" "3" "4" "5"]`},
+		"none":              {heldToken("", `{"sub":"x"}`), "names no audience"},
+		"not a token":       {plugin.NewSecret(canary.Token), "is not a JSON Web Token, so its audience is not known"},
+		"claims of no kind": {heldToken("", `["registry"]`), "is not a JSON Web Token, so its audience is not known"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+				k := newScripted(t, s, perAccount(config.CachePerServiceAccount), nil)
+				defer k.Close()
+				res, err := k.Lookup(t.Context(), Request{Image: "r.example/a", Token: tt.token, Annotations: map[string]string{"example.com/role": "x"}})
+				at, want := res.Attempts[0], ""
+				wantAudience, wantStage, wantExecs := "registry", plugin.Stage(""), 1
+				if tt.is != "" {
+					want, wantAudience, wantStage, wantExecs = "no credentials for r.example/a: "+fmt.Sprintf(refused, tt.is), "", StageToken, 0
+				}
+				if got := fmt.Sprint(err); got != want && (err != nil || want != "") {
+					t.Errorf("error %s\nwant  %s", got, want)
+				}
+				if at.Identity.Audience != wantAudience || at.Identity.Token != TokenGiven || at.Stage != wantStage || s.execs() != wantExecs {
+					t.Errorf("%d execs, identity %+v, stage %q", s.execs(), at.Identity, at.Stage)
+				}
+				canary.Check(t, "error", fmt.Sprintf("%v %+v", err, res))
+			})
+		})
 	}
 }

@@ -46,7 +46,10 @@ func (o *outsider) RequestToken(ctx context.Context, req TokenRequest) (plugin.S
 
 func (o *outsider) Name() string { o.call("Name"); return "outsider" }
 
-func (o *outsider) Auths(context.Context, string) ([]AuthSet, error) { o.call("Auths"); return nil, nil }
+func (o *outsider) Auths(context.Context, string) ([]AuthSet, error) {
+	o.call("Auths")
+	return nil, nil
+}
 
 func (o *outsider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	o.call("GetCredentials")

@@ -31,7 +31,11 @@ type Request struct {
 	PullSecrets []PullSecret
 
 	// Token and Annotations are a service-account identity that the caller
-	// already holds; answers are then cached by the token's hash.
+	// already holds; answers are then cached by the token's hash. Only a
+	// provider whose serviceAccountTokenAudience is among the audiences ("aud")
+	// of the token is given it. For another the attempt fails at [StageToken],
+	// as it does with a token that is not a JSON Web Token, as those of
+	// Kubernetes are: nothing says then who may see it.
 	Token       plugin.Secret
 	Annotations map[string]string
 }

@@ -17,7 +17,7 @@ var ErrClosed = errors.New("the keyring is closed")
 // Stages of a lookup beside those of an exec.
 const (
 	StageServiceAccount plugin.Stage = "serviceAccount" // the service account could not be read, or its annotations are too large
-	StageToken          plugin.Stage = "token"          // no token could be had for it
+	StageToken          plugin.Stage = "token"          // no token could be had for it, or one was given that is for another audience
 	StageEchoedToken    plugin.Stage = "echoedToken"    // the answer's password is the token, which only cacheType Token allows
 	StageSource         plugin.Stage = "source"         // a pull secret or docker config file could not be read or parsed
 	StageBackoff        plugin.Stage = "backoff"        // not run, because it failed a moment ago (Options.Backoff)
