@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 
 func playPlugin(mode string) int {
 	user := strings.Join(append(os.Args[1:], os.Getenv("REGION")), " ")
+	if kind, ok := strings.CutPrefix(mode, "soak-"); ok {
+		return soakPlugin(kind, user)
+	}
 	switch mode {
 	case "old": // in so many words, as the document has it
 		const request = `{"image":"registry.example/team/app"}`

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+// TestSoak is a command of its own: see docs/testing.md.
+var soakFor = flag.Duration("soak", 0, "how long TestSoak runs, e.g. 10m; 0 means not at all")
+
+// soakRate is lookups a second: 200,000 in ten minutes.
+const soakRate = 334
+
+// What a soak may have at its end above what it had after its first tenth, at
+// most a minute.
+const (
+	soakDescriptors = 8
+	soakGoroutines  = 8
+	soakHeap        = 4 << 20  // bytes, beside a quarter
+	soakRSS         = 24 << 20 // bytes, beside a quarter
+)
+
+// soakPlugin is the plugins of a soak, as processes.
+func soakPlugin(kind, user string) int {
+	switch kind {
+	case "good":
+		return plugin.Serve(context.Background(), shortLived(user), plugin.ServeOptions{Args: os.Args[1:]})
+	case "fails":
+		fmt.Fprintln(os.Stderr, "throttled")
+		return 1
+	case "garbage":
+		os.Stdout.Write(bytes.Repeat([]byte("x"), 100_000))
+	case "hangs":
+		time.Sleep(time.Minute)
+	case "forks": // leaves something behind that holds its output
+		child := exec.Command(os.Args[0])
+		child.Env, child.Stdout, child.Stderr = append(os.Environ(), testPlugin+"=soak-lingers"), os.Stdout, os.Stderr
+		if err := child.Start(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return plugin.Serve(context.Background(), shortLived(user), plugin.ServeOptions{Args: os.Args[1:]})
+	case "lingers":
+		time.Sleep(time.Second)
+	}
+	return 0
+}
+
+// shortLived answers for a host, for a while.
+func shortLived(user string) plugin.Provider {
+	return plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+		resp, err := answerFor(user).GetCredentials(ctx, req)
+		resp.CacheDuration = new(5 * time.Second)
+		return resp, err
+	})
+}
+
+// soak is a keyring that has much to bear.
+type soak struct {
+	t       *testing.T
+	opts    Options
+	k       *Keyring
+	events  atomic.Int64
+	lookups atomic.Int64
+
+	mu  sync.Mutex
+	did map[string]int
+}
+
+var soakKinds = []string{"good", "fails", "garbage", "hangs", "forks"}
+
+// configuration is that of the n-th reload; some of its entries change.
+func (s *soak) configuration(n int) *config.Config {
+	c := &config.Config{}
+	add := func(name, host string, attributes *config.TokenAttributes) *config.Provider {
+		c.Providers = append(c.Providers, config.Provider{
+			Name: name, MatchImages: []string{host}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1, TokenAttributes: attributes,
+		})
+		return &c.Providers[len(c.Providers)-1]
+	}
+	for _, kind := range soakKinds {
+		p := add(kind, "*."+kind+".example", nil)
+		p.Env = []config.EnvVar{{Name: testPlugin, Value: plugin.NewSecret("soak-" + kind)}}
+		if kind != "good" && n%2 == 1 {
+			p.Args = []plugin.Secret{plugin.NewSecret("other")}
+		}
+	}
+	add("tokens", "*.tokens.example", perAccount(config.CachePerServiceAccount))
+	p := add("images", "*.images.example", nil)
+	if n%10 == 0 {
+		p.Args = []plugin.Secret{plugin.NewSecret("other")}
+	}
+	return c
+}
+
+func newSoak(t *testing.T) *soak {
+	s := &soak{t: t, did: map[string]int{}}
+	s.opts = Options{
+		BinDir: testBinDir(t, soakKinds...),
+		Command: plugin.Command{
+			Environ: append(os.Environ(), "GORACE=atexit_sleep_ms=0", "GOMAXPROCS=1"), Timeout: time.Second,
+		},
+		Sources:         []Source{NodeDockerConfig(NodePaths{RootDir: t.TempDir()})},
+		ServiceAccounts: &accounts{},
+		Observer:        func(Event) { s.events.Add(1) },
+		MaxCacheEntries: 200, RefreshAhead: time.Second,
+		InProcess: map[string]plugin.Provider{
+			"tokens": plugin.ProviderFunc(respond(plugin.CacheImage, 0, "")),
+			"images": plugin.ProviderFunc(respond(plugin.CacheImage, time.Hour, "")),
+		},
+	}
+	k, err := New(s.configuration(0), s.opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.k = k
+	return s
+}
+
+// request is a random lookup, and what is expected of it.
+func (s *soak) request(rnd *rand.Rand) (req Request, kind string) {
+	switch n := rnd.IntN(1000); {
+	case n < 870:
+		kind = "good"
+	case n < 940:
+		kind = "images" // of which there is no end
+	case n < 980:
+		kind = "tokens"
+		req.Pod = podRequest("", []string{"alice", "bob"}[rnd.IntN(2)], rnd.IntN(1000)).Pod
+	case n < 988:
+		kind = "fails"
+	case n < 990:
+		kind = "garbage"
+	case n < 996:
+		kind = "forks"
+	default:
+		kind = "hangs"
+	}
+	req.Image = fmt.Sprintf("r%d.%s.example/app-%d", rnd.IntN(20), kind, rnd.IntN(1_000_000))
+	return req, kind
+}
+
+// lookup looks up once, and gives some lookups up.
+func (s *soak) lookup(rnd *rand.Rand) {
+	req, kind := s.request(rnd)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if rnd.IntN(20) == 0 || kind == "hangs" && rnd.IntN(2) == 0 {
+		stop := time.AfterFunc(time.Duration(rnd.Int64N(int64(50*time.Millisecond))), cancel)
+		defer stop.Stop()
+	}
+	res, err := s.k.Lookup(ctx, req)
+	s.lookups.Add(1)
+	what := kind + ", answered"
+	var failed *LookupError
+	switch {
+	case ctx.Err() != nil:
+		what = kind + ", given up"
+	case errors.As(err, &failed):
+		what = kind + ", failed at " + string(failed.Failed[0].Stage)
+	case err != nil:
+		s.t.Errorf("%s: %v", kind, err)
+	case len(res.Credentials) != 1:
+		s.t.Errorf("%s: %d credentials", kind, len(res.Credentials))
+	case rnd.IntN(100) == 0:
+		s.k.Invalidate(res.Credentials[0])
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.did[what]++
+}
+
+// run looks up for a time, reloads, and opens and closes keyrings in between.
+// It returns when all that has ended.
+func (s *soak) run(d time.Duration, seed uint64) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	due := s.lookups.Load() + int64(d.Seconds()*soakRate)
+	var wg sync.WaitGroup
+	for worker := range 32 {
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(seed, uint64(worker)))
+			for ctx.Err() == nil || s.lookups.Load() < due {
+				s.lookup(rnd)
+				time.Sleep(time.Duration(rnd.Int64N(int64(2 * 32 * time.Second / soakRate))))
+			}
+		})
+	}
+	wg.Go(func() {
+		for n := 1; ctx.Err() == nil; n++ {
+			time.Sleep(200 * time.Millisecond)
+			if err := s.k.Reload(s.configuration(n)); err != nil {
+				s.t.Error(err)
+			}
+			s.closeAnother(seed + uint64(n))
+		}
+	})
+	wg.Wait()
+}
+
+// closeAnother closes a keyring while lookups are under way.
+func (s *soak) closeAnother(seed uint64) {
+	k, err := New(s.configuration(0), s.opts)
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	var wg sync.WaitGroup
+	rnd := rand.New(rand.NewPCG(seed, seed))
+	for range 3 {
+		req, _ := s.request(rnd)
+		wg.Go(func() { k.Lookup(context.Background(), req) })
+	}
+	time.Sleep(time.Duration(rnd.Int64N(int64(10 * time.Millisecond))))
+	k.Close()
+	wg.Wait()
+}
+
+// footprint is what the process holds.
+type footprint struct {
+	descriptors, goroutines int // descriptors and rss are -1 where the system does not say
+	heap, rss               int64
+}
+
+func (f footprint) String() string {
+	return fmt.Sprintf("%d descriptors, %d goroutines, heap %.1f MiB, RSS %.1f MiB", f.descriptors, f.goroutines, float64(f.heap)/(1<<20), float64(f.rss)/(1<<20))
+}
+
+// exceeds says in what f is above another footprint.
+func (f footprint) exceeds(g footprint) []string {
+	var in []string
+	note := func(what string, over bool) {
+		if over {
+			in = append(in, what)
+		}
+	}
+	note("descriptors", f.descriptors > g.descriptors+soakDescriptors)
+	note("goroutines", f.goroutines > g.goroutines+soakGoroutines)
+	note("heap", f.heap > g.heap+g.heap/4+soakHeap)
+	note("RSS", f.rss > g.rss+g.rss/4+soakRSS)
+	return in
+}
+
+// footprintNow is taken when what was started has had the time to end: it
+// waits until two in a row have the same goroutines and descriptors.
+func footprintNow() footprint {
+	var f, last footprint
+	for range 20 {
+		f = footprint{descriptors: -1, goroutines: runtime.NumGoroutine(), rss: -1}
+		if list, err := os.ReadDir("/proc/self/fd"); err == nil {
+			f.descriptors = len(list)
+		}
+		if f.descriptors == last.descriptors && f.goroutines == last.goroutines {
+			break
+		}
+		last = f
+		time.Sleep(1500 * time.Millisecond) // longer than what lingers
+	}
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	f.heap = int64(m.HeapAlloc)
+	if statm, err := os.ReadFile("/proc/self/statm"); err == nil {
+		if fields := bytes.Fields(statm); len(fields) > 1 {
+			pages, _ := strconv.ParseInt(string(fields[1]), 10, 64)
+			f.rss = pages * int64(os.Getpagesize())
+		}
+	}
+	return f
+}
+
+// TestSoak: after many lookups with plugins that fail, hang, fork and write
+// garbage, with reloads and with lookups that are given up, the process holds
+// what it held after the first tenth, and after Close what it held before.
+func TestSoak(t *testing.T) {
+	if *soakFor <= 0 {
+		t.Skip("only with -args -soak=10m")
+	}
+	first := min(*soakFor/10, time.Minute)
+	before := footprintNow()
+	s := newSoak(t)
+	s.run(first, 1)
+	early := footprintNow()
+	s.run(*soakFor-first, 2)
+	late := footprintNow()
+	s.k.Close()
+	after := footprintNow()
+	t.Logf("%d lookups in %v, %d events", s.lookups.Load(), *soakFor, s.events.Load())
+	for _, what := range slices.Sorted(maps.Keys(s.did)) {
+		t.Logf("%8d %s", s.did[what], what)
+	}
+	t.Logf("before:       %v", before)
+	t.Logf("after %6v: %v", first, early)
+	t.Logf("after %6v: %v", *soakFor, late)
+	t.Logf("closed:       %v", after)
+	if in := late.exceeds(early); in != nil {
+		t.Errorf("it grew in %q", in)
+	}
+	if after.goroutines > before.goroutines || after.descriptors > before.descriptors+1 { // the poller's stay
+		t.Errorf("after Close there is more than before")
+	}
+	for _, want := range []string{"good, answered", "images, answered", "tokens, answered"} {
+		if s.did[want] == 0 {
+			t.Errorf("none was %s", want)
+		}
+	}
+	canary.Check(t, "what the soak did", fmt.Sprint(s.did))
+}
