@@ -364,34 +364,56 @@ func TestReloadDuringALookup(t *testing.T) {
 	})
 }
 
-// What a caller keeps of a Result does not keep the keyring.
+// What a caller keeps of a Result keeps neither the keyring nor what it is made
+// of, nor the plugin's other credentials; nor does that of a failed lookup.
 func TestResultLeavesTheKeyring(t *testing.T) {
-	var kept []Credential
-	var results []*Result
-	gone := func() weak.Pointer[Keyring] {
-		k, err := New(two(), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"a": answerFor("a"), "b": answerFor("b")}})
+	var kept []any
+	gone := func() []func() bool {
+		in := map[string]plugin.Provider{"a": answerFor("a"), "b": plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
+			return nil, errors.New("broken")
+		})}
+		k, err := New(two(), Options{InProcess: in, ServiceAccounts: &accounts{}, Sources: []Source{&outsider{}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer k.Close()
-		res, err := k.Lookup(t.Context(), Request{Image: "a.example/x"})
-		if err != nil {
-			t.Fatal(err)
+		for _, image := range []string{"a.example/x", "b.example/x"} {
+			res, err := k.Lookup(t.Context(), Request{Image: image})
+			if (err == nil) != (image == "a.example/x") {
+				t.Fatal(err)
+			}
+			kept = append(kept, res.Attempts, res.Credentials, err)
 		}
-		kept, results = res.Credentials, append(results, res)
-		return weak.Make(k)
+		g := k.ring.Load()
+		r := g.runners[0]
+		var all []func() bool
+		for _, p := range []func() bool{weakly(k), weakly(k.host), weakly(g), weakly(r), weakly(g.runners[1]), weakly(r.cache)} {
+			all = append(all, p)
+		}
+		for _, a := range r.cache.entries {
+			all = append(all, weakly(a))
+		}
+		return all
 	}()
-	for range 10 {
-		if runtime.GC(); gone.Value() == nil {
-			break
-		}
-		time.Sleep(10 * time.Millisecond) // what ended has to be swept
+	if len(gone) != 7 {
+		t.Errorf("%d things are watched, want 7", len(gone))
 	}
-	if gone.Value() != nil {
-		t.Error("the keyring is still there")
+	for i, gone := range gone {
+		for try := 0; try < 10 && !gone(); try++ {
+			runtime.GC()
+			time.Sleep(10 * time.Millisecond) // what ended has to be swept
+		}
+		if !gone() {
+			t.Errorf("%d is still there", i)
+		}
 	}
 	runtime.KeepAlive(kept)
-	runtime.KeepAlive(results)
+}
+
+// weakly returns whether what p points to has gone.
+func weakly[T any](p *T) (gone func() bool) {
+	at := weak.Make(p)
+	return func() bool { return at.Value() == nil }
 }
 
 func TestNewRefuses(t *testing.T) {
@@ -400,6 +422,8 @@ func TestNewRefuses(t *testing.T) {
 	badName.Providers[1].Name = "../../../bin/sh"
 	badPattern.Providers[0].MatchImages = []string{"a:b:c"}
 	noDefault.Providers[0].DefaultCacheDuration = nil
+	noFlag := oneProvider(perAccount(config.CachePerToken))
+	noFlag.Providers[0].TokenAttributes.RequireServiceAccount = nil
 	for name, tt := range map[string]struct {
 		c    *config.Config
 		opts Options
@@ -409,6 +433,7 @@ func TestNewRefuses(t *testing.T) {
 		"a name that is a path":  {badName, Options{BinDir: "d"}, "keyring: providers[1].name: must be a file name in the kubelet's --image-credential-provider-bin-dir, without slashes: \"../../../bin/sh\""},
 		"a pattern":              {badPattern, Options{BinDir: "d"}, "keyring: providers[0].matchImages[0]: not a pattern that a kubelet takes: what follows the first colon of the host is not a port: \"a:b:c\""},
 		"no duration":            {noDefault, Options{BinDir: "d"}, "keyring: providers[0].defaultCacheDuration: missing: "},
+		"no flag":                {noFlag, Options{BinDir: "d"}, "keyring: providers[0].tokenAttributes.requireServiceAccount: "},
 		"no BinDir":              {two(), Options{}, `keyring: Options.BinDir is required: provider "a" is an executable`},
 		"no BinDir for one":      {two(), Options{InProcess: map[string]plugin.Provider{"a": answerFor("a")}}, `keyring: Options.BinDir is required: provider "b" is an executable`},
 		"none needed":            {two(), Options{InProcess: in}, ""},

@@ -11,7 +11,8 @@ import (
 
 // ServiceAccounts gives a [Keyring] access to service accounts, for providers
 // with tokenAttributes (KEP-4412). Implementations must be safe for
-// concurrent use. Their errors are shown and logged, so they hold no secret.
+// concurrent use. A call that outlasts its ctx is left behind, and what it then
+// returns is dropped. Their errors are shown and logged, so they hold no secret.
 type ServiceAccounts interface {
 	// GetServiceAccount reads a service account. A kubelet does so for each
 	// lookup; an implementation may keep one for a few seconds.

@@ -16,6 +16,7 @@ import (
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
+	"github.com/regcred/regcred/internal/await"
 	"github.com/regcred/regcred/internal/remote"
 )
 
@@ -93,9 +94,12 @@ func cause(ctx context.Context, err error) error {
 		err = wrapped.Err
 	}
 	text := err.Error()
+	var broken *await.Broken
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case errors.As(err, &broken):
+		return broken
 	case strings.HasPrefix(text, "getting credentials: "), strings.HasPrefix(text, "failed to read token file"):
 		return noCredentials(text)
 	case brokeOff(err):

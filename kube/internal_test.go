@@ -6,10 +6,12 @@ package kube
 import (
 	"encoding/base64"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestCheckToken: what the token itself says counts too.
@@ -85,5 +87,21 @@ func TestKept(t *testing.T) {
 	k.put("x", 7, in(48*time.Hour), in(24*time.Hour))
 	if len(k.entries) != 1 {
 		t.Errorf("what has ended is kept: %d entries", len(k.entries))
+	}
+}
+
+// TestTokenTimesAreMonotonic: what the API server says is a time of day.
+func TestTokenTimesAreMonotonic(t *testing.T) {
+	asked := time.Now()
+	var answer authenticationv1.TokenRequest
+	answer.Status.ExpirationTimestamp = metav1.NewTime(asked.Add(time.Hour).Round(0))
+	tok := newToken(&answer, asked)
+	for name, at := range map[string]time.Time{"expires": tok.expires, "refresh": tok.refresh} {
+		if !strings.Contains(at.String(), " m=") {
+			t.Errorf("%s is %v: setting the clock moves it", name, at)
+		}
+	}
+	if !tok.expires.Equal(asked.Add(time.Hour)) {
+		t.Errorf("it expires %v, want in an hour", tok.expires)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/regcred/regcred/internal/await"
 	"github.com/regcred/regcred/internal/remote"
 )
 
@@ -90,30 +91,20 @@ func (s *server) send(ctx context.Context, q *call) (*http.Response, *Error) {
 	if err != nil {
 		return nil, s.fail(q, err)
 	}
-	type answer struct {
-		resp *http.Response
-		err  error
-	}
-	done := make(chan answer, 1)
-	go func() {
+	// client-go waits for a program that gives credentials whatever the context
+	// says, and a transport that wraps its own may do anything.
+	resp, err := await.Result(ctx, "send", func() (*http.Response, error) {
 		resp, err := s.http.Do(req)
-		done <- answer{resp, err}
-	}()
-	select {
-	case a := <-done:
-		if a.err != nil {
-			return nil, s.noAnswer(ctx, q, a.err)
+		if err == nil && ctx.Err() != nil { // nobody waits for it any more
+			resp.Body.Close()
+			return nil, ctx.Err()
 		}
-		return a.resp, nil
-	case <-ctx.Done():
-		// client-go waits for a program that gives credentials whatever the context says.
-		go func() {
-			if a := <-done; a.err == nil {
-				a.resp.Body.Close()
-			}
-		}()
-		return nil, s.noAnswer(ctx, q, ctx.Err())
+		return resp, err
+	})
+	if err != nil {
+		return nil, s.noAnswer(ctx, q, err)
 	}
+	return resp, nil
 }
 
 func (s *server) request(ctx context.Context, q *call) (*http.Request, error) {

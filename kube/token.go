@@ -157,9 +157,10 @@ func checkToken(answer *authenticationv1.TokenRequest, audience string) error {
 }
 
 // newToken says when to replace a token. Its life is counted back from its
-// end, which is by the clock of the API server.
+// end, which is by the clock of the API server. What is kept has a reading of
+// the monotonic clock, so that setting the node's changes nothing any more.
 func newToken(answer *authenticationv1.TokenRequest, asked time.Time) *token {
-	expires := answer.Status.ExpirationTimestamp.Time
+	expires := asked.Add(answer.Status.ExpirationTimestamp.Sub(asked))
 	life := expires.Sub(asked)
 	if s := answer.Spec.ExpirationSeconds; s != nil {
 		life = time.Duration(*s) * time.Second

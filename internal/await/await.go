@@ -20,10 +20,21 @@ import (
 	"strings"
 )
 
+// Broken is the error of code that neither returned nor was left behind: it
+// panicked, or ended its goroutine. It holds no value of others.
+type Broken struct {
+	What string // that was done
+	How  string
+}
+
+// Error says what was done, and what happened.
+func (e *Broken) Error() string { return e.What + ": " + e.How }
+
 // Result returns what f returns, or the cause of ctx's end if that comes
 // first. What f returns later is dropped. A panic in f is an error that names
-// the place and not the value, which may be anything, a secret too. An error
-// that is not f's begins with what was done.
+// the place and not the value, which may be anything, a secret too; like that
+// of an ended goroutine it is of type [*Broken]. An error that is not f's begins
+// with what was done.
 func Result[T any](ctx context.Context, what string, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -31,10 +42,10 @@ func Result[T any](ctx context.Context, what string, f func() (T, error)) (T, er
 	}
 	done := make(chan result, 1)
 	go func() {
-		res := result{err: fmt.Errorf("%s: it ended its goroutine", what)}
+		res := result{err: &Broken{what, "it ended its goroutine"}}
 		defer func() {
 			if recover() != nil {
-				res = result{err: fmt.Errorf("%s: panic %s", what, panicSite())}
+				res = result{err: &Broken{what, "panic " + panicSite()}}
 			}
 			done <- res
 		}()
