@@ -24,10 +24,10 @@ import (
 // the same image of the same pod alone.
 //
 // Who is not served goes on: once to the flight of its host, or what else is
-// expected by then, and after that, or after a failure for its own host, under
-// its own image and pod, side by side with the others. So nobody waits for
-// more than two execs that are not its own, and for that of another host two
-// seconds at most.
+// expected by then, if that is not what it comes from, and after that under its
+// own image and pod, side by side with the others. So nobody waits for more than
+// two execs that are not its own, and for that of another host two seconds at
+// most.
 //
 // A flight belongs to its waiters: it outlives the lookup that began it and
 // is cancelled when the last of them leaves. Identities never share one.
@@ -112,7 +112,6 @@ func (r *runner) answer(ctx context.Context, q question, id *identity) outcome {
 			return f.outcome(t.began && f == t.flight)
 		}
 		t.waits++
-		t.alone = f != nil && f.err != nil && f.q.registry == q.registry
 	}
 }
 
@@ -123,7 +122,6 @@ type turn struct {
 	most   time.Duration // to wait for it; 0 means until it ends
 
 	waits int     // that are over and did not serve
-	alone bool    // what failed for others of this host is tried for oneself
 	aside *flight // of another host, that took too long; its answer is welcome all the same
 }
 
@@ -194,7 +192,7 @@ func (r *runner) expect(q question, id *identity, t *turn) []flightKey {
 	if t.waits == 0 {
 		return keys
 	}
-	if keys = keys[:1]; t.alone || t.waits > 1 || slices.Contains(t.flight.keys, keys[0]) {
+	if keys = keys[:1]; t.waits > 1 || slices.Contains(t.flight.keys, keys[0]) {
 		return []flightKey{ownKey(q, id)}
 	}
 	return keys

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -194,6 +195,16 @@ func TestGlobalAnswerComesLate(t *testing.T) {
 		if p.execs["a.example"] != 1 || p.execs["b.example"] != 1 || p.ended["a.example"] != 0 || p.ended["b.example"] != 1 || p.ended["c.example"] != 1 {
 			t.Errorf("execs %v, ended %v; want one for each host, those of b and c cancelled", p.execs, p.ended)
 		}
+		time.Sleep(time.Hour + 1)
+		p.execs, p.ended = nil, nil
+		var wg sync.WaitGroup
+		wg.Go(func() { k.Lookup(t.Context(), Request{Image: "a.example/x"}) })
+		time.Sleep(2500 * time.Millisecond)
+		// Too late to wait, and yet in time for the answer.
+		if got := atOnce(k, "b.example/x")[0]; got.err != nil || got.took != time.Second/2 || p.execs["b.example"] != 1 {
+			t.Errorf("%v after %v, %d execs; want the answer for a after 0.5s", got.err, got.took, p.execs["b.example"])
+		}
+		wg.Wait()
 		if _, err := k.Lookup(t.Context(), Request{Image: "d.example/x"}); err != nil || p.execs["d.example"] != 0 {
 			t.Errorf("later: %v, %d execs; want it from the cache", err, p.execs["d.example"])
 		}
@@ -254,4 +265,41 @@ func TestNobodyWaitsForMoreThanTwo(t *testing.T) {
 		cancel()
 		wg.Wait()
 	})
+}
+
+// TestNobodyWaitsForMoreThanTwoPods: the same where pods share a service
+// account, and the second exec tells that answers are for one image. Which of
+// the lookups leads is for the scheduler to say, so there are many of them.
+func TestNobodyWaitsForMoreThanTwoPods(t *testing.T) {
+	for range 30 {
+		synctest.Test(t, func(t *testing.T) {
+			p := &paced{takes: map[string]time.Duration{"dead.example": time.Hour, "": 10 * time.Second}}
+			p.answer = func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+				if req.Image == "live.example/y" {
+					return nil, errors.New("no such repository")
+				}
+				return respond(plugin.CacheImage, time.Hour, "")(ctx, req)
+			}
+			k, err := New(oneProvider(perAccount(config.CachePerServiceAccount)), Options{InProcess: map[string]plugin.Provider{"p": p}, ServiceAccounts: &accounts{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer k.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			wg.Go(func() { k.Lookup(ctx, podRequest("dead.example/x", "alice", 9)) })
+			synctest.Wait()
+			begin := time.Now()
+			for i, image := range []string{"live.example/x", "live.example/y", "live.example/y", "live.example/y"} {
+				wg.Go(func() {
+					if _, err := k.Lookup(t.Context(), podRequest(image, "alice", i)); (err != nil) != (i > 0) || time.Since(begin) > patienceUnknown+20*time.Second {
+						t.Errorf("%s: %v after %v, want it after at most 20.25s", image, err, time.Since(begin))
+					}
+				})
+			}
+			time.Sleep(time.Minute)
+			cancel()
+			wg.Wait()
+		})
+	}
 }
