@@ -43,9 +43,9 @@ func (c *Config) Path() (path string, dir bool) { return c.path, c.dir }
 // whose *.json, *.yaml and *.yml files are merged in lexical order. It
 // accepts and rejects what kubelet 1.36 accepts and rejects
 // (pkg/credentialprovider/plugin/config.go), except that it refuses what is
-// not a regular file, more than 16 MiB or half a million lines and commas
-// together, YAML aliases that expand to more than 16 MiB, and the apiVersion
-// of the kubelet's in-memory form (__internal). Beside that it accepts the
+// not a regular file, more than 16 MiB or 131,072 line ends and separators
+// together, YAML aliases that expand to more than that or cannot be counted,
+// and the apiVersion of the kubelet's in-memory form (__internal). Beside that it accepts the
 // predecessor's RegistryCredentialConfig, which no kubelet reads. It does not
 // validate: see [Config.Validate].
 //

@@ -125,6 +125,7 @@ func (w wireConfig[P]) decode(doc []byte) (d decoded, err error) {
 	if err := unmarshalStrict(doc, &w); err != nil {
 		return d, err
 	}
+	d.providers, d.argKeys = make([]Provider, 0, len(w.Providers)), make([][]string, 0, len(w.Providers))
 	for _, from := range w.Providers {
 		p, keys, err := from.provider()
 		if err != nil {

@@ -32,6 +32,21 @@ func (f *File) Predecessor() bool { return typeMeta{Kind: f.Kind}.predecessor() 
 // IsJSON reports whether f is read as JSON alone, and not as YAML.
 func (f *File) IsJSON() bool { return isJSON(f.Data) }
 
+// Document returns the part of f that counts, as UTF-8: the first YAML document,
+// or all of a JSON file. Another is ignored, with whatever stands in it; next is
+// the line of the mark behind which it begins, or 0 if there is none.
+func (f *File) Document() (text []byte, next int) {
+	if f.IsJSON() {
+		return f.Data, 0
+	}
+	text = toUTF8(f.Data)
+	end, line, more := documentEnd(text)
+	if !more {
+		line = 0
+	}
+	return text[:end], line
+}
+
 // Position returns where the value at a [FieldPath] from the top of the document
 // stands, such as "kind", or its nearest parent if it is not written.
 func (f *File) Position(path ...any) Position { return f.source.place(path) }

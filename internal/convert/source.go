@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"regexp"
 	"slices"
-	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -31,7 +30,8 @@ func newSource(f *config.File) *source {
 		// Nearly all JSON is YAML, but for tabs. None is within a string.
 		return &source{File: f, format: JSON, document: parse(bytes.ReplaceAll(f.Data, []byte("\t"), []byte(" ")))}
 	}
-	return &source{File: f, format: YAML, document: parse(f.Data), cut: secondDocument(f.Data)}
+	text, next := f.Document()
+	return &source{File: f, format: YAML, document: parse(text), cut: next}
 }
 
 // parse parses the first document of a file.
@@ -47,30 +47,6 @@ func parse(data []byte) (document *yaml.Node) {
 		return nil
 	}
 	return &doc
-}
-
-// secondDocument returns the line of the mark behind which a second document
-// begins that has any text, or 0. The mark cannot be part of a value.
-func secondDocument(data []byte) int {
-	begun, mark := false, 0
-	for i, raw := range bytes.Split(data, []byte("\n")) {
-		line := strings.TrimRight(string(raw), " \t\r")
-		if line == "---" || line == "..." || strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, "---\t") {
-			if begun && mark == 0 {
-				mark = i + 1
-			}
-			line = line[3:]
-		}
-		line = strings.TrimLeft(strings.TrimPrefix(line, "\ufeff"), " \t")
-		if line == "" || line[0] == '#' || line[0] == '%' {
-			continue
-		}
-		if mark > 0 {
-			return mark
-		}
-		begun = true
-	}
-	return 0
 }
 
 // commentStart is what may begin a comment. Within a value it may mean itself.
