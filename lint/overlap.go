@@ -13,15 +13,25 @@ import (
 )
 
 // maxComparisons bounds each rule that compares patterns with each other. It
-// is enough for 6,000 patterns; of more, the first are compared.
-const maxComparisons = 20_000_000
+// is enough for 2,000 patterns; of more, the first are compared.
+const maxComparisons = 5_000_000
+
+// globCost is how many comparisons one of two globs takes.
+const globCost = 32
 
 // reach is a pattern that can match, and where it stands in matchImages.
 type reach struct {
-	index  int
-	text   string
-	at     match.Location
-	labels []string // of the host
+	index   int
+	text    string
+	at      match.Location
+	address bool     // the host is an IPv6 address
+	labels  []string // of the host
+	fixed   []string // labels with a NUL, which a star alone can match, for each star
+}
+
+func newReach(index int, text string, at match.Location) reach {
+	return reach{index, text, at, strings.ContainsAny(at.Host, ":["),
+		strings.Split(at.Host, "."), strings.Split(strings.ReplaceAll(at.Host, "*", "\x00"), ".")}
 }
 
 func (r reach) shown() string { return excerpt.Value(excerpt.Pattern(r.text)) }
@@ -31,7 +41,7 @@ func reachOf(p *config.Provider) []reach {
 	var rs []reach
 	for k, s := range p.MatchImages {
 		if at, err := match.ParseLocation(s); err == nil && matchable(at) {
-			rs = append(rs, reach{k, s, at, strings.Split(at.Host, ".")})
+			rs = append(rs, newReach(k, s, at))
 		}
 	}
 	return rs
@@ -76,7 +86,7 @@ func firstOverlap(as, bs []reach, budget *int) (pa, pb reach, image string) {
 			if *budget--; *budget < 0 {
 				return pa, pb, image
 			}
-			if !hostsMeet(a.labels, b.labels) {
+			if !hostsMeet(a.labels, b.labels, budget) {
 				continue // which settles nearly all pairs, without memory
 			}
 			example := exampleImage(a.at, b.at)
@@ -100,8 +110,8 @@ func ruleShadowedPattern(p *config.Provider) (rs []remark) {
 				return rs
 			}
 			same := a.text == b.text
-			if !same && covers(a.at, b.at) && (i < k || !covers(b.at, a.at)) {
-				rs = append(rs, within(config.FieldPath{"matchImages", b.index}, "remove it", "%q adds nothing, because %q matches all its images",
+			if !same && covers(a, b) && (i < k || !covers(b, a)) {
+				rs = and(rs, within(config.FieldPath{"matchImages", b.index}, "remove it", "%q adds nothing, because %q matches all its images",
 					b.shown(), a.shown())...)
 				break
 			}
