@@ -102,7 +102,9 @@ func (c Command) GetCredentials(ctx context.Context, req *Request) (*Response, e
 // is killed, after Grace if that is set, and Run returns, as it does when the
 // plugin writes more than MaxOutput. (On Windows the plugin alone is killed.)
 // In every other case what the plugin started lives on, and what it still
-// writes is read and dropped until it closes its end.
+// writes is read and dropped until it closes its end. That is so for the last
+// 32 plugins of this process that left something behind; what an earlier one
+// left gets SIGPIPE when it writes.
 //
 // Standard error is scrubbed of the request's token, of every password
 // returned, and of the values of Env and Args that have at least 8 bytes and
@@ -181,6 +183,9 @@ func (c Command) exchange(l limits, stdin io.Reader, secrets []string, image str
 	x.Duration = time.Since(x.Started)
 	x.Lingering = (failed == nil || failed.stage == StageExec) && !closed(p.settled)
 	stdout, stderr := p.release()
+	if x.Lingering {
+		left.add(p.pipes)
+	}
 	x.Stdout, x.ExitCode = NewSecret(string(stdout)), p.exitCode()
 	if len(stderr.head) > 0 {
 		secrets = append(secrets, answerSecrets(stdout)...)
