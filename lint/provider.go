@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -108,11 +109,18 @@ func ruleOldPluginVersion(p *config.Provider) []remark {
 	return within(config.FieldPath{"apiVersion"}, plugin.V1, "%s is superseded: the plugin has to answer in the same version, and newer plugins know v1 only, which kubelets speak since 1.26", p.APIVersion)
 }
 
+// Compiled once, not for each of many providers.
+var (
+	joinedArgs = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\S+\s+--?[A-Za-z]`) })
+	variables  = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\$\{[A-Za-z_]\w*\}|\$\([A-Za-z_]\w*\)`)
+	})
+)
+
 func ruleJoinedArgs(p *config.Provider) (rs []remark) {
-	joined := regexp.MustCompile(`^\S+\s+--?[A-Za-z]`)
 	for k, a := range p.Arguments() {
 		command := k > 0 && p.Args[k-1].Reveal() == "-c" // of a shell, which does split it
-		if joined.MatchString(a) && !command {
+		if joinedArgs().MatchString(a) && !command {
 			rs = and(rs, within(config.FieldPath{"args", k}, "write each argument as an item of its own", "this is one argument with blanks in it: nothing splits it")...)
 		}
 	}
@@ -225,14 +233,13 @@ func words(s string) []string {
 }
 
 func ruleUnexpandedVariable(p *config.Provider) (rs []remark) {
-	variable := regexp.MustCompile(`\$\{[A-Za-z_]\w*\}|\$\([A-Za-z_]\w*\)`)
 	for k, a := range p.Arguments() {
-		if variable.MatchString(a) {
+		if variables().MatchString(a) {
 			rs = and(rs, within(config.FieldPath{"args", k}, "write the value", "nothing expands the variable in this argument")...)
 		}
 	}
 	for k, e := range p.Env {
-		if variable.MatchString(e.Value.Reveal()) {
+		if variables().MatchString(e.Value.Reveal()) {
 			rs = and(rs, within(config.FieldPath{"env", k, "value"}, "write the value", "nothing expands the variable in the value of %q", shownName(e))...)
 		}
 	}
