@@ -115,7 +115,7 @@ func (c *Config) whole(errs []error) (*Config, error) {
 
 // add decodes one file and appends its providers.
 func (c *Config) add(name string, data []byte) error {
-	f := &File{Name: name, Data: data, First: len(c.Providers), source: newSource(name, data)}
+	f := &File{Name: name, First: len(c.Providers), data: func() []byte { return data }, source: newSource(name, data)}
 	d, err := decodeFile(f.source)
 	if err != nil {
 		return err
@@ -133,8 +133,8 @@ func (c *Config) add(name string, data []byte) error {
 func (c *Config) Hash() string {
 	h := sha256.New()
 	for _, f := range c.files {
-		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(f.Data))))
-		h.Write(f.Data)
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(f.Data()))))
+		h.Write(f.Data())
 	}
 	return fmt.Sprintf("sha256:%x", h.Sum(nil))
 }

@@ -28,14 +28,14 @@ func isJSON(data []byte) bool {
 // It is safe for concurrent use.
 type source struct {
 	name  string
-	data  []byte
+	data  func() []byte     // a closure, as are the others, so that nothing that looks into a struct finds a secret
 	text  func() []byte     // data as UTF-8
 	root  func() *yaml.Node // nil if the file cannot be parsed
 	lines func() []int      // where the lines of text begin
 }
 
 func newSource(name string, data []byte) *source {
-	s := &source{name: name, data: data}
+	s := &source{name: name, data: func() []byte { return data }}
 	s.text = sync.OnceValue(func() []byte { return toUTF8(data) })
 	s.root = sync.OnceValue(func() *yaml.Node { return parseNodes(firstDocument(s.text())) })
 	s.lines = sync.OnceValue(func() []int { return lineStarts(s.text()) })

@@ -23,8 +23,10 @@ const DefaultTimeout = time.Minute
 const DefaultMaxOutput = 1 << 20
 
 // Command runs a plugin as a kubelet does. It is itself a [Provider], and
-// safe for concurrent use. It prints as its name alone, since the values of
-// Args and Env are secrets.
+// safe for concurrent use. It prints as its name alone, and no encoder of the
+// standard library writes it, since the values of Args and Env are secrets. But
+// they are text in exported fields: package fmt prints those of a Command in
+// an unexported field of another struct, and go-cmp any.
 //
 // The zero value is not usable: Path and APIVersion are required.
 type Command struct {

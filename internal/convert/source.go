@@ -26,9 +26,9 @@ type source struct {
 }
 
 func newSource(f *config.File) *source {
-	if bytes.HasPrefix(bytes.TrimLeftFunc(f.Data, unicode.IsSpace), []byte("{")) {
+	if bytes.HasPrefix(bytes.TrimLeftFunc(f.Data(), unicode.IsSpace), []byte("{")) {
 		// Nearly all JSON is YAML, but for tabs. None is within a string.
-		return &source{File: f, format: JSON, document: parse(bytes.ReplaceAll(f.Data, []byte("\t"), []byte(" ")))}
+		return &source{File: f, format: JSON, document: parse(bytes.ReplaceAll(f.Data(), []byte("\t"), []byte(" ")))}
 	}
 	text, next := f.Document()
 	return &source{File: f, format: YAML, document: parse(text), cut: next}
@@ -54,7 +54,7 @@ var commentStart = regexp.MustCompile(`(?m)(^|[ \t])#`)
 
 // commented reports whether a file seems to have comments.
 func (s *source) commented() bool {
-	lines := bytes.SplitAfter(s.Data, []byte("\n"))
+	lines := bytes.SplitAfter(s.Data(), []byte("\n"))
 	if s.cut > 0 {
 		lines = lines[:s.cut-1] // the rest is no part of the configuration
 	}
@@ -130,7 +130,7 @@ func (s *source) edit(want []config.Provider) (data []byte, ok bool) {
 			return nil, false
 		}
 	}
-	return replace(s.Data, list), true
+	return replace(s.Data(), list), true
 }
 
 // find returns the offset of a text on the line of a node, from where the
@@ -141,13 +141,13 @@ func (s *source) find(n *yaml.Node, text string) int {
 	}
 	start := 0
 	for range n.Line - 1 {
-		i := bytes.IndexByte(s.Data[start:], '\n')
+		i := bytes.IndexByte(s.Data()[start:], '\n')
 		if i < 0 {
 			return -1
 		}
 		start += i + 1
 	}
-	line, _, _ := bytes.Cut(s.Data[start:], []byte("\n"))
+	line, _, _ := bytes.Cut(s.Data()[start:], []byte("\n"))
 	from := byteIndex(line, n.Column-1)
 	i := bytes.Index(line[from:], []byte(text))
 	if i < 0 {
