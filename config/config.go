@@ -43,9 +43,9 @@ func (c *Config) Path() (path string, dir bool) { return c.path, c.dir }
 // whose *.json, *.yaml and *.yml files are merged in lexical order. It
 // accepts and rejects what kubelet 1.36 accepts and rejects
 // (pkg/credentialprovider/plugin/config.go), except that it refuses what is
-// not a regular file, more than 16 MiB or half a million lines and commas
-// together, YAML aliases that expand to more than 16 MiB, and the apiVersion
-// of the kubelet's in-memory form (__internal). Beside that it accepts the
+// not a regular file, more than 16 MiB or 131,072 line ends and separators
+// together, YAML aliases that expand to more than that or cannot be counted,
+// and the apiVersion of the kubelet's in-memory form (__internal). Beside that it accepts the
 // predecessor's RegistryCredentialConfig, which no kubelet reads. It does not
 // validate: see [Config.Validate].
 //
@@ -115,7 +115,7 @@ func (c *Config) whole(errs []error) (*Config, error) {
 
 // add decodes one file and appends its providers.
 func (c *Config) add(name string, data []byte) error {
-	f := &File{Name: name, Data: data, First: len(c.Providers), source: newSource(name, data)}
+	f := &File{Name: name, First: len(c.Providers), data: func() []byte { return data }, source: newSource(name, data)}
 	d, err := decodeFile(f.source)
 	if err != nil {
 		return err
@@ -133,8 +133,8 @@ func (c *Config) add(name string, data []byte) error {
 func (c *Config) Hash() string {
 	h := sha256.New()
 	for _, f := range c.files {
-		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(f.Data))))
-		h.Write(f.Data)
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(f.Data()))))
+		h.Write(f.Data())
 	}
 	return fmt.Sprintf("sha256:%x", h.Sum(nil))
 }

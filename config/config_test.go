@@ -248,19 +248,19 @@ func TestLoadRejects(t *testing.T) {
 
 // Files that are made to hurt their reader.
 func TestLoadHostile(t *testing.T) {
-	deep := func(s string) string { return testHead + "providers:\n" + strings.Repeat(s, 1<<20) }
+	deep := func(s string) string { return testHead + "providers:\n" + strings.Repeat(s, 1<<16) }
 	bomb := "a: &a [" + strings.Repeat("x, ", 9) + "x]\n"
 	for c := 'b'; c < 'k'; c++ {
 		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.Repeat(fmt.Sprintf("*%c, ", c-1), 9)+fmt.Sprintf("*%c", c-1))
 	}
 	tests := []struct{ name, content, want string }{
-		{"50 MB", testConfig + strings.Repeat("# comment comment comment comment comment comment\n", 1e6), "f: with this file the configuration has more than 16 MiB, or more than 524288 lines and commas: is it the right file?"},
-		{"a million providers", testHead + "providers: [" + strings.Repeat("{},", 1e6) + "]", "f: with this file the configuration has more than 16 MiB, or more than 524288 lines and commas: is it the right file?"},
+		{"50 MB", testConfig + strings.Repeat("# comment comment comment comment comment comment\n", 1e6), "f: with this file the configuration has more than 16 MiB, or more than 131072 line ends and separators (, [ { - : ?): is it the right file?"},
+		{"a million providers", testHead + "providers: [" + strings.Repeat("{},", 1e6) + "]", "f: with this file the configuration has more than 16 MiB, or more than 131072 line ends and separators (, [ { - : ?): is it the right file?"},
 		{"deep YAML list", deep("["), "f:4:1: not valid YAML: a line without a colon where a field is expected; is something not indented, or a quote not closed?"},
 		{"deep YAML block", deep("- "), "f:4:1: not valid YAML: it is nested too deeply"},
-		{"deep JSON", `{"providers":` + strings.Repeat("[", 1<<20), "f:1:10013: not valid JSON: it is nested too deeply"},
-		{"bomb of aliases", bomb, "f: its YAML aliases expand to more than 16 MiB: write the values out"},
-		{"long value, many aliases", "a: &a " + strings.Repeat("z", 1<<20) + "\nb: [" + strings.Repeat("*a, ", 1000) + "]\n", "f: its YAML aliases expand to more than 16 MiB: write the values out"},
+		{"deep JSON", `{"providers":` + strings.Repeat("[", 1<<16), "f:1:10013: not valid JSON: it is nested too deeply"},
+		{"bomb of aliases", bomb, "f: its YAML aliases expand to more than 16 MiB, or more than 131072 values: write the values out"},
+		{"long value, many aliases", "a: &a " + strings.Repeat("z", 1<<20) + "\nb: [" + strings.Repeat("*a, ", 1000) + "]\n", "f: its YAML aliases expand to more than 16 MiB, or more than 131072 values: write the values out"},
 		{"alias of itself", testConfig + "  args: &a [*a]\n", "f: not valid YAML: an alias inside of what it stands for"},
 		{"merge of itself", testHead + "providers:\n- &a\n  <<: *a\n", "f: not valid YAML: an alias inside of what it stands for"},
 	}

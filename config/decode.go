@@ -125,6 +125,7 @@ func (w wireConfig[P]) decode(doc []byte) (d decoded, err error) {
 	if err := unmarshalStrict(doc, &w); err != nil {
 		return d, err
 	}
+	d.providers, d.argKeys = make([]Provider, 0, len(w.Providers)), make([][]string, 0, len(w.Providers))
 	for _, from := range w.Providers {
 		p, keys, err := from.provider()
 		if err != nil {
@@ -145,18 +146,18 @@ func unmarshalStrict(data []byte, v any) error {
 // toJSON returns the document as JSON. Keys that occur twice in YAML are
 // reported apart, since the document can still be explained.
 func (s *source) toJSON() (doc []byte, duplicates, err error) {
-	if isJSON(s.data) {
-		return s.data, nil, nil
+	if isJSON(s.data()) {
+		return s.data(), nil, nil
 	}
 	if err := s.checkExpansion(); err != nil {
 		return nil, nil, err
 	}
 	// The strict conversion yields what the plain one does, or fails.
-	doc, duplicates = yaml.YAMLToJSONStrict(s.data)
+	doc, duplicates = yaml.YAMLToJSONStrict(s.data())
 	if duplicates == nil {
 		return doc, nil, nil
 	}
-	doc, err = yaml.YAMLToJSON(s.data)
+	doc, err = yaml.YAMLToJSON(s.data())
 	if err != nil {
 		return nil, nil, s.yamlError(err)
 	}

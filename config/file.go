@@ -13,16 +13,25 @@ import (
 
 // File is one file of a [Config]. It is made by [Load], [Parse] and [ParseDir],
 // read only, and safe for concurrent use. It prints as its name alone, and
-// cannot be written as JSON: values of args and env in Data are secrets.
+// cannot be written as JSON: values of args and env in its text are secrets.
 type File struct {
 	Name         string // the path or name given to Load or Parse or, for a directory, of its entry
 	Kind         string // CredentialProviderConfig, or the predecessor's, as written
 	APIVersion   string // of the file itself, e.g. "kubelet.config.k8s.io/v1"
-	Data         []byte // all of it: a second YAML document is ignored, but in here
 	First, Count int    // its providers: Config.Providers[First:First+Count]
 
-	source  *source    // where things stand in it
-	argKeys [][]string // of the predecessor's providers: see extraArgs.keys
+	data    func() []byte // hides it from what looks into a struct
+	source  *source       // where things stand in it
+	argKeys [][]string    // of the predecessor's providers: see extraArgs.keys
+}
+
+// Data returns all of f: a second YAML document is ignored, but in here. It is
+// shared, and must not be changed. Values of args and env in it are secrets.
+func (f *File) Data() []byte {
+	if f.data == nil {
+		return nil
+	}
+	return f.data()
 }
 
 // Predecessor reports whether f is a file of the predecessor, which no kubelet
@@ -30,7 +39,22 @@ type File struct {
 func (f *File) Predecessor() bool { return typeMeta{Kind: f.Kind}.predecessor() }
 
 // IsJSON reports whether f is read as JSON alone, and not as YAML.
-func (f *File) IsJSON() bool { return isJSON(f.Data) }
+func (f *File) IsJSON() bool { return isJSON(f.Data()) }
+
+// Document returns the part of f that counts, as UTF-8: the first YAML document,
+// or all of a JSON file. Another is ignored, with whatever stands in it; next is
+// the line of the mark behind which it begins, or 0 if there is none.
+func (f *File) Document() (text []byte, next int) {
+	if f.IsJSON() {
+		return f.Data(), 0
+	}
+	text = toUTF8(f.Data())
+	end, line, more := documentEnd(text)
+	if !more {
+		line = 0
+	}
+	return text[:end], line
+}
 
 // Position returns where the value at a [FieldPath] from the top of the document
 // stands, such as "kind", or its nearest parent if it is not written.
@@ -64,7 +88,7 @@ func (f *File) predecessorPosition(index int, rest FieldPath) Position {
 	return f.source.keyPlace(p)
 }
 
-// Format writes the name of f, whatever the verb: Data holds secrets.
+// Format writes the name of f, whatever the verb: its text holds secrets.
 func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Name) }
 
 // LogValue returns the same.

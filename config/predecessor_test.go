@@ -386,7 +386,7 @@ func TestFiles(t *testing.T) {
 	var got []File
 	for _, f := range c.Files() {
 		data, err := os.ReadFile(f.Name)
-		if err != nil || string(data) != string(f.Data) {
+		if err != nil || string(data) != string(f.Data()) {
 			t.Errorf("%s: other data than in the file; %v", f.Name, err)
 		}
 		got = append(got, File{Name: filepath.Base(f.Name), Kind: f.Kind, APIVersion: f.APIVersion, First: f.First, Count: f.Count})

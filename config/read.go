@@ -21,9 +21,10 @@ const (
 	// maxConfigSize bounds all files of a configuration together, in bytes.
 	// A thousand providers are about 0.5 MiB.
 	maxConfigSize = 16 << 20
-	// maxConfigEntries bounds the lines and commas of all files together. The
-	// decoders need several hundred bytes for each.
-	maxConfigEntries = 1 << 19
+	// maxConfigEntries bounds what separates values in all files together: the
+	// line ends and the characters , [ { - : and ?. The decoders need up to a
+	// thousand bytes for each value. A thousand providers have about 30,000.
+	maxConfigEntries = 1 << 17
 	// maxConfigFiles bounds how many files of a directory are merged.
 	maxConfigFiles = 4096
 )
@@ -112,9 +113,11 @@ func (r *room) read(name string) ([]byte, error) {
 // take counts a file that has been read.
 func (r *room) take(name string, data []byte) error {
 	r.bytes -= len(data)
-	r.entries -= bytes.Count(data, []byte("\n")) + bytes.Count(data, []byte("\r")) + bytes.Count(data, []byte(","))
+	for _, separator := range []byte("\n\r,[{-:?") {
+		r.entries -= bytes.Count(data, []byte{separator})
+	}
 	if r.bytes < 0 || r.entries < 0 {
-		return &FieldError{File: name, Msg: fmt.Sprintf("with this file the configuration has more than %d MiB, or more than %d lines and commas: is it the right file?",
+		return &FieldError{File: name, Msg: fmt.Sprintf("with this file the configuration has more than %d MiB, or more than %d line ends and separators (, [ { - : ?): is it the right file?",
 			maxConfigSize>>20, maxConfigEntries)}
 	}
 	return nil

@@ -5,7 +5,6 @@ package config
 
 import (
 	"bytes"
-	"fmt"
 	"iter"
 	"sync"
 	"unicode"
@@ -29,21 +28,25 @@ func isJSON(data []byte) bool {
 // It is safe for concurrent use.
 type source struct {
 	name  string
-	data  []byte
+	data  func() []byte     // a closure, as are the others, so that nothing that looks into a struct finds a secret
+	text  func() []byte     // data as UTF-8
 	root  func() *yaml.Node // nil if the file cannot be parsed
-	lines func() [][]byte   // of data, without their ends
+	lines func() []int      // where the lines of text begin
 }
 
 func newSource(name string, data []byte) *source {
-	return &source{name: name, data: data,
-		root:  sync.OnceValue(func() *yaml.Node { return parseNodes(data) }),
-		lines: sync.OnceValue(func() [][]byte { return bytes.Split(data, []byte("\n")) }),
-	}
+	s := &source{name: name, data: func() []byte { return data }}
+	s.text = sync.OnceValue(func() []byte { return toUTF8(data) })
+	s.root = sync.OnceValue(func() *yaml.Node { return parseNodes(firstDocument(s.text())) })
+	s.lines = sync.OnceValue(func() []int { return lineStarts(s.text()) })
+	return s
 }
 
-// parseNodes parses the first document of a file. What this parser makes of
-// it decides nothing: without nodes, errors have no positions.
-func parseNodes(data []byte) (root *yaml.Node) {
+// parseNodes parses a document. What this parser makes of it decides nothing:
+// without nodes, errors have no positions. It is given no more than the
+// document, because it looks ahead: what follows a document is ignored by the
+// deciding parser, and may be anything.
+func parseNodes(document []byte) (root *yaml.Node) {
 	// A file that the deciding parser took must not fail here.
 	defer func() {
 		if recover() != nil {
@@ -51,7 +54,7 @@ func parseNodes(data []byte) (root *yaml.Node) {
 		}
 	}()
 	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil || len(doc.Content) == 0 {
+	if err := yaml.Unmarshal(document, &doc); err != nil || len(doc.Content) == 0 {
 		return nil
 	}
 	return doc.Content[0]
@@ -171,13 +174,16 @@ func (s *source) locate(at Position, n *yaml.Node) Position {
 	return at
 }
 
-// line returns a line of the file, counted from 1; nil if there is none.
+// line returns a line of the file without its end, counted from 1; nil if
+// there is none.
 func (s *source) line(number int) []byte {
-	lines := s.lines()
-	if number < 1 || number > len(lines) {
+	text, starts := s.text(), s.lines()
+	if number < 1 || number > len(starts) {
 		return nil
 	}
-	return lines[number-1]
+	line := text[starts[number-1]:]
+	line, _ = cutLine(line)
+	return line
 }
 
 // byteColumn turns a column counted in characters into one counted in bytes.
@@ -191,39 +197,4 @@ func byteColumn(line []byte, column int) int {
 		n += size
 	}
 	return n + 1
-}
-
-// checkExpansion refuses a document whose aliases would expand to more than
-// a file may hold. The decoder bounds how many nodes they make, but not how
-// long these are, so that a few kilobytes can become gigabytes.
-func (s *source) checkExpansion() error {
-	if bytes.IndexByte(s.data, '&') < 0 || bytes.IndexByte(s.data, '*') < 0 {
-		return nil
-	}
-	n := s.root()
-	if n == nil || expandedSize(n, map[*yaml.Node]int{}, 0) <= maxConfigSize {
-		return nil
-	}
-	return &FieldError{File: s.name, Msg: fmt.Sprintf("its YAML aliases expand to more than %d MiB: write the values out", maxConfigSize>>20)}
-}
-
-// expandedSize estimates how many bytes of JSON a node becomes, at most just
-// above maxConfigSize.
-func expandedSize(n *yaml.Node, known map[*yaml.Node]int, depth int) int {
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	if n == nil || depth > 10000 {
-		return 0
-	}
-	if size, ok := known[n]; ok {
-		return size
-	}
-	known[n] = 0 // for a node that contains itself; the decoder refuses it
-	size := len(n.Value) + 2
-	for _, child := range n.Content {
-		size = min(size+expandedSize(child, known, depth+1), maxConfigSize+1)
-	}
-	known[n] = size
-	return size
 }

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"sort"
 	"strings"
 )
 
@@ -67,9 +68,9 @@ func (s *source) aliasErrors() error {
 	// comma, or on a line of its own.
 	alias := regexp.MustCompile(`(?m)(?:^[ \t]*|[-:][ \t]+|[\[,][ \t]*)\*([^ ,\]\r\n]*)`)
 	var found problems
-	for _, m := range alias.FindAllSubmatchIndex(s.data, maxProblems) {
-		name := s.data[m[2]:m[3]]
-		if len(name) > 0 && bytes.Contains(s.data, append([]byte("&"), name...)) {
+	for _, m := range alias.FindAllSubmatchIndex(s.text(), maxProblems) {
+		name := s.text()[m[2]:m[3]]
+		if len(name) > 0 && bytes.Contains(s.text(), append([]byte("&"), name...)) {
 			continue
 		}
 		line, column := s.position(int64(m[2]))
@@ -119,6 +120,8 @@ func (s *source) jsonError(offset int64, cause error) error {
 
 // position turns an offset into line and column.
 func (s *source) position(offset int64) (line, column int) {
-	before := string(s.data[:min(max(offset-1, 0), int64(len(s.data)))])
-	return 1 + strings.Count(before, "\n"), len(before) - strings.LastIndexByte(before, '\n')
+	at := int(min(max(offset-1, 0), int64(len(s.text()))))
+	starts := s.lines()
+	line = sort.Search(len(starts), func(i int) bool { return starts[i] > at })
+	return line, at - starts[line-1] + 1
 }

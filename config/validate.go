@@ -143,6 +143,9 @@ func (v *validation) patterns(i int, p *Provider, host string) {
 		v.report(i, "", "missing: at least one pattern is needed", "matchImages")
 	}
 	for j, m := range p.MatchImages {
+		if v.list.full() {
+			return
+		}
 		if _, err := match.Parse(m); err != nil {
 			v.report(i, excerpt.Pattern(m), "not a pattern that "+host+" takes: "+patternProblem(m, err), "matchImages", j)
 		}
@@ -171,7 +174,7 @@ func CheckName(name string) error {
 // patternProblem is the parser's reason, unless the text is one that errors
 // do not show in full.
 func patternProblem(pattern string, err error) string {
-	if excerpt.Value(pattern) != pattern {
+	if excerpt.Value(pattern) != excerpt.Address(pattern) {
 		return "it has characters that no image has"
 	}
 	return err.Error()

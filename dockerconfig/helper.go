@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -67,7 +68,7 @@ type Helper struct {
 func (h Helper) Get(ctx context.Context, server string) (Auth, error) {
 	auth, err := h.get(ctx, server)
 	if err != nil {
-		return Auth{}, fmt.Errorf("%s get %q: %w", h.program(), server, err)
+		return Auth{}, fmt.Errorf("%s get %q: %w", h.program(), excerpt.Address(server), err)
 	}
 	return auth, nil
 }

@@ -255,3 +255,12 @@ func FuzzDecodeAnswer(f *testing.F) {
 		}
 	})
 }
+
+// TestHelperErrorHidesUser: docker takes any text for the key of a helper.
+func TestHelperErrorHidesUser(t *testing.T) {
+	_, err := Helper{Name: "none-such", Dir: t.TempDir()}.Get(t.Context(), "https://user:"+canary.Password+"@registry.example")
+	if err == nil || !strings.Contains(err.Error(), `"https://…@registry.example"`) {
+		t.Errorf("got %v", err)
+	}
+	canary.Check(t, "the error", fmt.Sprint(err))
+}

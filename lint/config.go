@@ -4,10 +4,6 @@
 package lint
 
 import (
-	"bytes"
-
-	"go.yaml.in/yaml/v3"
-
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/excerpt"
 )
@@ -32,40 +28,18 @@ type whole struct {
 
 func ruleSecondDocument(c *whole) (rs []remark) {
 	for _, f := range c.Files() {
-		if line := secondDocument(f); line > 0 {
-			rs = append(rs, inFile(f.Name, line, "put the providers into one list, or into files of a directory",
+		if _, line := f.Document(); line > 0 {
+			rs = and(rs, inFile(f.Name, line, "put the providers into one list, or into files of a directory",
 				"what begins here is a second YAML document, which %s ignores without a word", readerOf(f.Predecessor()))...)
 		}
 	}
 	return rs
 }
 
-// secondDocument returns the line on which a second YAML document begins that
-// is not empty, or 0.
-func secondDocument(f *config.File) int {
-	if f.IsJSON() || !bytes.Contains(f.Data, []byte("---")) {
-		return 0
-	}
-	dec := yaml.NewDecoder(bytes.NewReader(f.Data))
-	var first yaml.Node
-	if dec.Decode(&first) != nil {
-		return 0
-	}
-	for {
-		var doc yaml.Node
-		if dec.Decode(&doc) != nil {
-			return 0
-		}
-		if len(doc.Content) > 0 && doc.Content[0].Tag != "!!null" {
-			return doc.Content[0].Line
-		}
-	}
-}
-
 func rulePredecessorConfig(c *whole) (rs []remark) {
 	for _, f := range c.Files() {
 		if f.Predecessor() {
-			rs = append(rs, inDocument(f.Position("kind"), "convert it with regcred convert",
+			rs = and(rs, inDocument(f.Position("kind"), "convert it with regcred convert",
 				"regcred reads files of kind %s, and no kubelet does: one that is given it does not start", f.Kind)...)
 		}
 	}
@@ -77,7 +51,7 @@ func ruleOldConfigVersion(c *whole) (rs []remark) {
 		if f.APIVersion != config.V1Alpha1 && f.APIVersion != config.V1Beta1 {
 			continue
 		}
-		rs = append(rs, inDocument(f.Position("apiVersion"), config.V1, "%s is superseded by v1, which kubelets read since 1.26 and which alone has tokenAttributes", f.APIVersion)...)
+		rs = and(rs, inDocument(f.Position("apiVersion"), config.V1, "%s is superseded by v1, which kubelets read since 1.26 and which alone has tokenAttributes", f.APIVersion)...)
 	}
 	return rs
 }
@@ -93,7 +67,7 @@ func ruleWritableConfig(c *whole) (rs []remark) {
 		name := f.Name
 		if who := tamperable(name, anyOwner); who != "" && !said[who] {
 			said[who] = true
-			rs = append(rs, inFile(name, 0, "make the file and the directories above it writable by their owner alone", "%s, so that others decide what %s", who, readerOf(f.Predecessor()).runs())...)
+			rs = and(rs, inFile(name, 0, "make the file and the directories above it writable by their owner alone", "%s, so that others decide what %s", who, readerOf(f.Predecessor()).runs())...)
 		}
 	}
 	return rs
@@ -103,7 +77,7 @@ func ruleWritableConfig(c *whole) (rs []remark) {
 func ruleOverlappingProviders(c *whole) (rs []remark) {
 	for _, o := range c.overlaps {
 		if first := excerpt.Value(c.Providers[o.a].Name); o.pa.text != o.pb.text {
-			rs = append(rs, o.remark("%q also matches %s, which %q of provider %q matches: both plugins run, and what %q returns is tried first for the same auth key",
+			rs = and(rs, o.remark("%q also matches %s, which %q of provider %q matches: both plugins run, and what %q returns is tried first for the same auth key",
 				o.pb.shown(), o.image, o.pa.shown(), first, first))
 		}
 	}
@@ -117,7 +91,7 @@ func ruleSharedPattern(c *whole) (rs []remark) {
 	for _, o := range c.overlaps {
 		if first := excerpt.Value(c.Providers[o.a].Name); o.pa.text == o.pb.text && !reported[o.b] {
 			reported[o.b] = true
-			rs = append(rs, o.remark("provider %q has the pattern %q too: both plugins run for each of its images, and what %q returns is tried first for the same auth key",
+			rs = and(rs, o.remark("provider %q has the pattern %q too: both plugins run for each of its images, and what %q returns is tried first for the same auth key",
 				first, o.pb.shown(), first))
 		}
 	}

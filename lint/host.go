@@ -58,12 +58,22 @@ func ruleDoubleWildcard(w *written) []remark {
 // openLabels returns those of the last two labels that have a wildcard, in a
 // host whose owner anybody could be: not an IP address, not a private domain.
 func openLabels(host string) []string {
-	labels := strings.Split(host, ".")
-	n := len(labels)
-	if n < 2 || slices.Contains(privateDomains(), labels[n-1]) || strings.Trim(host, "0123456789.*") == "" && strings.Trim(host, ".*") != "" {
+	labels := lastLabels(host, 2)
+	if len(labels) < 2 || slices.Contains(privateDomains(), labels[1]) || strings.Trim(host, "0123456789.*") == "" && strings.Trim(host, ".*") != "" {
 		return nil
 	}
-	return slices.DeleteFunc(labels[n-2:], func(s string) bool { return !strings.Contains(s, "*") })
+	return slices.DeleteFunc(labels, func(s string) bool { return !strings.Contains(s, "*") })
+}
+
+// lastLabels returns the last labels of a host, at most n.
+func lastLabels(host string, n int) []string {
+	at := len(host)
+	for range n {
+		if at = strings.LastIndexByte(host[:at], '.'); at < 0 {
+			return strings.Split(host, ".")
+		}
+	}
+	return strings.Split(host[at+1:], ".")
 }
 
 // privateDomains are top-level domains in which nobody can register a name

@@ -5,6 +5,7 @@ package lint
 
 import (
 	"cmp"
+	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -62,6 +63,21 @@ func Binary(path string) []Finding {
 type linter struct {
 	config   *config.Config
 	findings []located
+	said     map[string]*tally // by rule
+}
+
+// tally is how often a rule has spoken.
+type tally struct{ shown, more int }
+
+// tally returns that of a rule.
+func (l *linter) tally(rule string) *tally {
+	if l.said[rule] == nil {
+		if l.said == nil {
+			l.said = map[string]*tally{}
+		}
+		l.said[rule] = &tally{}
+	}
+	return l.said[rule]
 }
 
 // located is a finding with what decides its order where there are no lines.
@@ -74,6 +90,12 @@ type located struct {
 func apply[T any](l *linter, rules []rule[T], subject T, base spot) {
 	for _, r := range rules {
 		for _, m := range r.check(subject) {
+			said := l.tally(r.name)
+			if said.more += m.more; said.shown == maxRemarks {
+				said.more++
+				continue
+			}
+			said.shown++
 			at := m.at
 			if !at.elsewhere && !base.elsewhere {
 				at.provider = base.provider
@@ -113,6 +135,12 @@ func (l *linter) sorted() []Finding {
 	var findings []Finding
 	for _, f := range l.findings {
 		findings = append(findings, f.Finding)
+		said := l.tally(f.Rule)
+		if said.shown--; said.shown == 0 && said.more > 0 {
+			more := Finding{Rule: f.Rule, Severity: f.Severity, File: f.File}
+			more.Message = fmt.Sprintf("there are %d more findings of this rule; mend those above first", said.more)
+			findings = append(findings, more)
+		}
 	}
 	return findings
 }

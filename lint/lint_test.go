@@ -160,7 +160,7 @@ func TestLintPositions(t *testing.T) {
 			{"old-plugin-version", "providers[0].apiVersion", 10, 17},
 			{"overlapping-providers", "providers[1].matchImages[0]", 12, 20},
 			{"docker-helper-name", "providers[1].name", 15, 11},
-			{"second-document", "", 17, 0},
+			{"second-document", "", 16, 0},
 		},
 		"positions.json": {
 			{"path-glob", "providers[0].matchImages[1]", 7, 40},
@@ -206,24 +206,6 @@ func TestLintDirectoryIsInFileOrder(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestLintSecondDocument(t *testing.T) {
-	for text, want := range map[string]int{
-		"a: 1\n":                        0,
-		"---\na: 1\n":                   0,
-		"a: 1\n---\n":                   0,
-		"a: 1\n---\n# comment\n":        0,
-		"a: 1\n---\n---\nb: 1\n":        4,
-		"a: 1\n---\nb: 1\n":             3,
-		"a: 1\n--- {b: 1}\n":            2,
-		"a: |\n  ---\n  b\n":            0,
-		"{\"a\": \"---\"}\n---\nb: 1\n": 0, // JSON: the loader refuses it
-	} {
-		if got := secondDocument(&config.File{Data: []byte(text)}); got != want {
-			t.Errorf("%q: line %d, want %d", text, got, want)
-		}
 	}
 }
 

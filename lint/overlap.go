@@ -13,25 +13,53 @@ import (
 )
 
 // maxComparisons bounds each rule that compares patterns with each other. It
-// is enough for 6,000 patterns; of more, the first are compared.
-const maxComparisons = 20_000_000
+// is enough for 2,000 patterns; of more, the first are compared.
+const maxComparisons = 5_000_000
+
+// globCost is how many comparisons one of two globs takes.
+const globCost = 32
 
 // reach is a pattern that can match, and where it stands in matchImages.
 type reach struct {
-	index  int
-	text   string
-	at     match.Location
-	labels []string // of the host
+	index   int
+	text    string
+	at      match.Location
+	address bool     // the host is an IPv6 address
+	labels  []string // of the host
+	fixed   []string // labels with a NUL, which a star alone can match, for each star
+}
+
+func newReach(index int, text string, at match.Location) reach {
+	labels := strings.Split(at.Host, ".")
+	fixed := labels
+	if strings.Contains(at.Host, "*") {
+		fixed = strings.Split(strings.ReplaceAll(at.Host, "*", "\x00"), ".")
+	}
+	return reach{index, text, at, strings.ContainsAny(at.Host, ":["), labels, fixed}
 }
 
 func (r reach) shown() string { return excerpt.Value(excerpt.Pattern(r.text)) }
 
-// reachOf returns those patterns of a provider that can match.
-func reachOf(p *config.Provider) []reach {
+// maxReaches bounds how many patterns of one provider, and of all together, are
+// compared; maxReachLength how long they are. Longer hosts are nobody's.
+const (
+	maxReaches     = 16 << 10
+	maxReachLength = 1 << 10
+)
+
+// reachOf returns those patterns of a provider that can match, at most as many
+// as there is room for.
+func reachOf(p *config.Provider, room int) []reach {
 	var rs []reach
 	for k, s := range p.MatchImages {
+		if len(rs) == room {
+			break
+		}
+		if len(s) > maxReachLength {
+			continue
+		}
 		if at, err := match.ParseLocation(s); err == nil && matchable(at) {
-			rs = append(rs, reach{k, s, at, strings.Split(at.Host, ".")})
+			rs = append(rs, newReach(k, s, at))
 		}
 	}
 	return rs
@@ -44,21 +72,31 @@ const maxOverlaps = 10
 // it; they differ if any such patterns do.
 type overlap struct {
 	a, b   int // providers; b is the later one
-	pa, pb reach
+	pa, pb *reach
 	image  string
 }
 
 func overlapsOf(c *config.Config) (found []overlap) {
-	reaches := make([][]reach, len(c.Providers))
-	for i := range c.Providers {
-		reaches[i] = reachOf(&c.Providers[i])
+	type patterns struct {
+		provider int
+		list     []reach
+	}
+	var all []patterns
+	for i, room := 0, maxReaches; i < len(c.Providers) && room > 0; i++ {
+		if rs := reachOf(&c.Providers[i], room); len(rs) > 0 {
+			all = append(all, patterns{i, rs})
+			room -= len(rs)
+		}
 	}
 	budget := maxComparisons
-	for b := range reaches {
+	for k, b := range all {
 		first := len(found)
-		for a := 0; a < b && len(found)-first < maxOverlaps; a++ {
-			if pa, pb, image := firstOverlap(reaches[a], reaches[b], &budget); image != "" {
-				found = append(found, overlap{a, b, pa, pb, image})
+		for _, a := range all[:k] {
+			if budget < 0 || len(found)-first == maxOverlaps {
+				break
+			}
+			if pa, pb, image := firstOverlap(a.list, b.list, &budget); image != "" {
+				found = append(found, overlap{a.provider, b.provider, pa, pb, image})
 			}
 		}
 	}
@@ -70,13 +108,14 @@ func (o *overlap) remark(format string, args ...any) remark {
 	return remark{at: spot{provider: o.b, rest: config.FieldPath{"matchImages", o.pb.index}}, message: fmt.Sprintf(format, args...)}
 }
 
-func firstOverlap(as, bs []reach, budget *int) (pa, pb reach, image string) {
-	for _, b := range bs {
-		for _, a := range as {
+func firstOverlap(as, bs []reach, budget *int) (pa, pb *reach, image string) {
+	for i := range bs {
+		for k := range as {
+			a, b := &as[k], &bs[i]
 			if *budget--; *budget < 0 {
 				return pa, pb, image
 			}
-			if !hostsMeet(a.labels, b.labels) {
+			if !hostsMeet(a.labels, b.labels, budget) {
 				continue // which settles nearly all pairs, without memory
 			}
 			example := exampleImage(a.at, b.at)
@@ -92,7 +131,7 @@ func firstOverlap(as, bs []reach, budget *int) (pa, pb reach, image string) {
 }
 
 func ruleShadowedPattern(p *config.Provider) (rs []remark) {
-	reach := reachOf(p)
+	reach := reachOf(p, maxReaches)
 	budget := maxComparisons
 	for k, b := range reach {
 		for i, a := range reach {
@@ -100,8 +139,8 @@ func ruleShadowedPattern(p *config.Provider) (rs []remark) {
 				return rs
 			}
 			same := a.text == b.text
-			if !same && covers(a.at, b.at) && (i < k || !covers(b.at, a.at)) {
-				rs = append(rs, within(config.FieldPath{"matchImages", b.index}, "remove it", "%q adds nothing, because %q matches all its images",
+			if !same && covers(a, b) && (i < k || !covers(b, a)) {
+				rs = and(rs, within(config.FieldPath{"matchImages", b.index}, "remove it", "%q adds nothing, because %q matches all its images",
 					b.shown(), a.shown())...)
 				break
 			}

@@ -323,7 +323,7 @@ func TestLintPairsAreSound(t *testing.T) {
 		if example != "" {
 			overlaps++
 		}
-		cover := covers(atA, atB)
+		cover := covers(newReach(0, "", atA), newReach(0, "", atB))
 		if cover {
 			covered++
 		}

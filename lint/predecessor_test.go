@@ -66,7 +66,7 @@ kind: Other
 		`11:30 providers[1].imageMatchers[1] duplicate-pattern: "b.example" is already in matchImages[0]`,
 		`14:12 providers[1].extraArgs[0].value unexpanded-variable: nothing expands the variable in the value of "X"`,
 		`15:5 providers[1].extraArgs[1] secret-in-env: "API-TOKEN" holds a secret, which all who can read this file can read`,
-		"17:0  second-document: what begins here is a second YAML document, which regcred ignores without a word",
+		"16:0  second-document: what begins here is a second YAML document, which regcred ignores without a word",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -69,7 +70,7 @@ func ruleDuplicatePattern(p *config.Provider) (rs []remark) {
 	first := map[string]int{}
 	for k, s := range p.MatchImages {
 		if i, seen := first[s]; seen {
-			rs = append(rs, within(config.FieldPath{"matchImages", k}, "remove it", "%q is already in matchImages[%d]", excerpt.Value(excerpt.Pattern(s)), i)...)
+			rs = and(rs, within(config.FieldPath{"matchImages", k}, "remove it", "%q is already in matchImages[%d]", excerpt.Value(excerpt.Pattern(s)), i)...)
 			continue
 		}
 		first[s] = k
@@ -108,12 +109,19 @@ func ruleOldPluginVersion(p *config.Provider) []remark {
 	return within(config.FieldPath{"apiVersion"}, plugin.V1, "%s is superseded: the plugin has to answer in the same version, and newer plugins know v1 only, which kubelets speak since 1.26", p.APIVersion)
 }
 
+// Compiled once, not for each of many providers.
+var (
+	joinedArgs = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\S+\s+--?[A-Za-z]`) })
+	variables  = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\$\{[A-Za-z_]\w*\}|\$\([A-Za-z_]\w*\)`)
+	})
+)
+
 func ruleJoinedArgs(p *config.Provider) (rs []remark) {
-	joined := regexp.MustCompile(`^\S+\s+--?[A-Za-z]`)
 	for k, a := range p.Arguments() {
 		command := k > 0 && p.Args[k-1].Reveal() == "-c" // of a shell, which does split it
-		if joined.MatchString(a) && !command {
-			rs = append(rs, within(config.FieldPath{"args", k}, "write each argument as an item of its own", "this is one argument with blanks in it: nothing splits it")...)
+		if joinedArgs().MatchString(a) && !command {
+			rs = and(rs, within(config.FieldPath{"args", k}, "write each argument as an item of its own", "this is one argument with blanks in it: nothing splits it")...)
 		}
 	}
 	return rs
@@ -126,7 +134,7 @@ func ruleSecretInArgs(p *config.Provider) (rs []remark) {
 			value = p.Args[k+1].Reveal()
 		}
 		if strings.HasPrefix(name, "-") && secretName(name) && secretValue(value) {
-			rs = append(rs, within(config.FieldPath{"args", k}, "let the plugin read it from a file that only root can read", "this looks like a secret, which everybody sees in the list of processes")...)
+			rs = and(rs, within(config.FieldPath{"args", k}, "let the plugin read it from a file that only root can read", "this looks like a secret, which everybody sees in the list of processes")...)
 		}
 	}
 	return rs
@@ -140,11 +148,11 @@ func ruleEnvName(p *config.Provider) (rs []remark) {
 		at := config.FieldPath{"env", k, "name"}
 		switch i := strings.IndexAny(e.Name, "=\x00"); {
 		case e.Name == "":
-			rs = append(rs, within(at, "", "a variable without a name does not reach the plugin")...)
+			rs = and(rs, within(at, "", "a variable without a name does not reach the plugin")...)
 		case i >= 0 && e.Name[i] == '=':
-			rs = append(rs, within(at, "write what follows the = as the value", "a name with = in it sets another variable: the one before the first =")...)
+			rs = and(rs, within(at, "write what follows the = as the value", "a name with = in it sets another variable: the one before the first =")...)
 		case i >= 0 || strings.Contains(e.Value.Reveal(), "\x00"):
-			rs = append(rs, within(at, "", "a NUL in a variable keeps the plugin from being started")...)
+			rs = and(rs, within(at, "", "a NUL in a variable keeps the plugin from being started")...)
 		}
 	}
 	return rs
@@ -160,7 +168,7 @@ func ruleDuplicateEnv(p *config.Provider) (rs []remark) {
 	}
 	for k, e := range p.Env {
 		if i := last[e.Name]; i != k && e.Name != "" {
-			rs = append(rs, within(config.FieldPath{"env", k}, "remove it", "%q is set again in env[%d], which wins", shownName(e), i)...)
+			rs = and(rs, within(config.FieldPath{"env", k}, "remove it", "%q is set again in env[%d], which wins", shownName(e), i)...)
 		}
 	}
 	return rs
@@ -169,7 +177,7 @@ func ruleDuplicateEnv(p *config.Provider) (rs []remark) {
 func ruleSecretInEnv(p *config.Provider) (rs []remark) {
 	for k, e := range p.Env {
 		if secretName(shownName(e)) && secretValue(e.Value.Reveal()) || urlPassword(e.Value.Reveal()) {
-			rs = append(rs, within(config.FieldPath{"env", k}, "let the plugin read it from a file that only root can read", "%q holds a secret, which all who can read this file can read", shownName(e))...)
+			rs = and(rs, within(config.FieldPath{"env", k}, "let the plugin read it from a file that only root can read", "%q holds a secret, which all who can read this file can read", shownName(e))...)
 		}
 	}
 	return rs
@@ -225,15 +233,14 @@ func words(s string) []string {
 }
 
 func ruleUnexpandedVariable(p *config.Provider) (rs []remark) {
-	variable := regexp.MustCompile(`\$\{[A-Za-z_]\w*\}|\$\([A-Za-z_]\w*\)`)
 	for k, a := range p.Arguments() {
-		if variable.MatchString(a) {
-			rs = append(rs, within(config.FieldPath{"args", k}, "write the value", "nothing expands the variable in this argument")...)
+		if variables().MatchString(a) {
+			rs = and(rs, within(config.FieldPath{"args", k}, "write the value", "nothing expands the variable in this argument")...)
 		}
 	}
 	for k, e := range p.Env {
-		if variable.MatchString(e.Value.Reveal()) {
-			rs = append(rs, within(config.FieldPath{"env", k, "value"}, "write the value", "nothing expands the variable in the value of %q", shownName(e))...)
+		if variables().MatchString(e.Value.Reveal()) {
+			rs = and(rs, within(config.FieldPath{"env", k, "value"}, "write the value", "nothing expands the variable in the value of %q", shownName(e))...)
 		}
 	}
 	return rs

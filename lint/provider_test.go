@@ -175,7 +175,7 @@ func TestLintOverlapIsBounded(t *testing.T) {
 		different.Providers = append(different.Providers, lintProvider(name, "r"+strings.Repeat("*", i+1)+".example.com"))
 		same.Providers = append(same.Providers, lintProvider(name, "shared.example.com"))
 	}
-	for rule, want := range map[string]int{"overlapping-providers": 10*40 - 55, "shared-pattern": 39} {
+	for rule, want := range map[string]int{"overlapping-providers": maxRemarks + 1, "shared-pattern": 39} {
 		got := 0
 		for _, f := range append(Check(different), Check(same)...) {
 			if f.Rule == rule {
@@ -185,6 +185,49 @@ func TestLintOverlapIsBounded(t *testing.T) {
 		if got != want {
 			t.Errorf("%d findings of %s, want %d", got, rule, want)
 		}
+	}
+	findings := Check(different)
+	last := ""
+	for _, f := range findings {
+		if f.Rule == "overlapping-providers" {
+			last = f.Message
+		}
+	}
+	if want := fmt.Sprintf("there are %d more findings of this rule; mend those above first", 10*40-55-maxRemarks); last != want {
+		t.Errorf("got %q, want %q", last, want)
+	}
+}
+
+// TestLintFindingsAreBounded: rules of one provider, of one pattern and of all
+// together; what is left out is counted.
+func TestLintFindingsAreBounded(t *testing.T) {
+	c := &config.Config{}
+	for i := range 3 {
+		p := lintProvider(fmt.Sprint("p", i))
+		p.DefaultCacheDuration = new(time.Duration(1)) // short-cache
+		p.MatchImages = nil
+		for k := range 70 {
+			p.MatchImages = append(p.MatchImages, fmt.Sprintf("r%d-%d.example/x*", i, k)) // path-glob
+		}
+		for range 150 {
+			p.Args = append(p.Args, plugin.NewSecret("${A}")) // unexpanded-variable
+		}
+		c.Providers = append(c.Providers, p)
+	}
+	got := map[string]int{}
+	for _, f := range Check(c) {
+		got[f.Rule]++
+		var more int
+		if n, _ := fmt.Sscanf(f.Message, "there are %d more findings of this rule", &more); n == 1 {
+			got[f.Rule] += more - 1
+		}
+	}
+	want := map[string]int{"short-cache": 3, "path-glob": 3 * 70, "unexpanded-variable": 3 * 150}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if n := len(Check(c)); n != 3+2*(maxRemarks+1) {
+		t.Errorf("%d findings", n)
 	}
 }
 

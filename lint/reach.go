@@ -116,7 +116,7 @@ func exampleImage(a, b match.Location) string {
 // meetHosts returns a host that both globs match, or "".
 func meetHosts(a, b string) string {
 	as, bs := strings.Split(a, "."), strings.Split(b, ".")
-	if !hostsMeet(as, bs) {
+	if !hostsMeet(as, bs, new(int)) {
 		return ""
 	}
 	for i := range as {
@@ -127,12 +127,18 @@ func meetHosts(a, b string) string {
 
 // hostsMeet takes labels from the left and begins at the right, where hosts
 // differ most often.
-func hostsMeet(a, b []string) bool {
+func hostsMeet(a, b []string, budget *int) bool {
 	if len(a) != len(b) {
 		return false
 	}
 	for i := len(a) - 1; i >= 0; i-- {
-		if a[i] != b[i] && meetLabels(a[i], b[i], "") == "" {
+		if a[i] == b[i] {
+			continue
+		}
+		if strings.Contains(a[i], "*") && strings.Contains(b[i], "*") {
+			*budget -= globCost
+		}
+		if meetLabels(a[i], b[i], "") == "" {
 			return false
 		}
 	}
@@ -194,17 +200,16 @@ func longer(a, b string) string {
 
 // covers reports whether a matches every image that b matches. It may say no
 // where that is hard to see.
-func covers(a, b match.Location) bool {
-	if a.Port != b.Port || !strings.HasPrefix(b.Path, a.Path) || strings.Count(a.Host, ".") != strings.Count(b.Host, ".") {
+func covers(a, b reach) bool {
+	last := len(a.labels) - 1
+	if last != len(b.labels)-1 || a.at.Port != b.at.Port || !strings.HasPrefix(b.at.Path, a.at.Path) {
 		return false
 	}
-	if strings.ContainsAny(a.Host+b.Host, ":[") {
-		return a.Host == b.Host
+	if a.address || b.address {
+		return a.at.Host == b.at.Host
 	}
-	bl := strings.Split(b.Host, ".")
-	for i, label := range strings.Split(a.Host, ".") {
-		// A star of b is a byte that only a star of a can take.
-		if !match.Label(label, strings.ReplaceAll(bl[i], "*", "\x00")) {
+	for i, label := range a.labels {
+		if !match.Label(label, b.fixed[i]) {
 			return false
 		}
 	}

@@ -43,11 +43,29 @@ type rule[T any] struct {
 	check    func(T) []remark
 }
 
+// maxRemarks bounds how often one rule is reported. Somebody may have written a
+// hundred thousand times what it minds.
+const maxRemarks = 100
+
 // remark is what a rule says about one spot.
 type remark struct {
 	at         spot // zero: the subject of the rule
 	message    string
 	suggestion string
+	more       int // how many others are left out behind it
+}
+
+// and returns rs with more remarks, of which those above the bound are counted
+// alone.
+func and(rs []remark, more ...remark) []remark {
+	for _, r := range more {
+		if len(rs) == maxRemarks {
+			rs[maxRemarks-1].more++
+			continue
+		}
+		rs = append(rs, r)
+	}
+	return rs
 }
 
 // spot is a place in a configuration: somewhere in a provider or, if elsewhere

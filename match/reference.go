@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"github.com/regcred/regcred/internal/excerpt"
 )
 
 // hub is the registry of names that begin with no host.
@@ -20,7 +22,7 @@ const hub = "docker.io"
 // It accepts what a kubelet accepts and returns the same (ParseImageName in
 // pkg/util/parsers, by reference.ParseNormalizedNamed of
 // github.com/distribution/reference v0.6.0), which FuzzReference holds it
-// against. The error names the image, cut at 300 bytes, and what is wrong with
+// against. The error names the image, cut at 300 bytes and without user information, and what is wrong with
 // it. A name that is complete, as is every one with another registry than
 // Docker Hub, is returned without allocating.
 func Repository(image string) (string, error) {
@@ -47,9 +49,11 @@ func Registry(host string) (string, error) {
 	return host, nil
 }
 
-// shorten keeps text from outside short enough for an error.
+// shorten keeps text from outside short enough for an error, without the
+// password that somebody wrote into what he took for a URL.
 func shorten(s string) string {
 	const most = 300
+	s = excerpt.Address(s)
 	if len(s) > most {
 		return s[:most] + "…"
 	}

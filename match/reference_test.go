@@ -6,6 +6,8 @@ package match
 import (
 	_ "crypto/sha256" // the library accepts the digests that are linked in;
 	_ "crypto/sha512" // a kubelet links in these
+	"fmt"
+	"github.com/regcred/regcred/internal/canary"
 	"go/build"
 	"math/rand/v2"
 	"slices"
@@ -231,6 +233,23 @@ func checkRegistry(t *testing.T, s string) {
 	}
 }
 
+// TestErrorsHidePasswords: somebody gives a URL where an image or a registry is
+// wanted, password and all.
+func TestErrorsHidePasswords(t *testing.T) {
+	for _, before := range []string{"https://user:%s@", "user:%s@", "%s@", "http://%s@", "//user:%s@", "https://user:a/%s@", "user:%s/@", "https://u:%s@@"} {
+		for _, after := range []string{"registry.example", "registry.example:5000/team/App", "registry.example/app@sha256:0123", "REGISTRY.example/a b"} {
+			text := strings.Replace(before, "%s", canary.Password, 1) + after
+			_, err := Repository(text)
+			canary.Check(t, "the error of Repository", fmt.Sprint(err))
+			_, err = Registry(text)
+			canary.Check(t, "the error of Registry", fmt.Sprint(err))
+			if err == nil || !strings.Contains(err.Error(), "@"+after[:5]) {
+				t.Errorf("got %v, want an error that names what follows the user", err)
+			}
+		}
+	}
+}
+
 // TestImports: every plugin links this package, and would link the library's
 // regular expressions and package net with it.
 func TestImports(t *testing.T) {
@@ -238,7 +257,7 @@ func TestImports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"errors", "fmt", "net/netip", "path", "slices", "sort", "strings", "unicode"}
+	want := []string{"errors", "fmt", "net/netip", "path", "slices", "sort", "strings", "unicode", "github.com/regcred/regcred/internal/excerpt"}
 	for _, path := range pkg.Imports {
 		if !slices.Contains(want, path) {
 			t.Errorf("imports %s; want none but %q", path, want)

@@ -23,8 +23,10 @@ const DefaultTimeout = time.Minute
 const DefaultMaxOutput = 1 << 20
 
 // Command runs a plugin as a kubelet does. It is itself a [Provider], and
-// safe for concurrent use. It prints as its name alone, since the values of
-// Args and Env are secrets.
+// safe for concurrent use. It prints as its name alone, and no encoder of the
+// standard library writes it, since the values of Args and Env are secrets. But
+// they are text in exported fields: package fmt prints those of a Command in
+// an unexported field of another struct, and go-cmp any.
 //
 // The zero value is not usable: Path and APIVersion are required.
 type Command struct {
@@ -102,7 +104,9 @@ func (c Command) GetCredentials(ctx context.Context, req *Request) (*Response, e
 // is killed, after Grace if that is set, and Run returns, as it does when the
 // plugin writes more than MaxOutput. (On Windows the plugin alone is killed.)
 // In every other case what the plugin started lives on, and what it still
-// writes is read and dropped until it closes its end.
+// writes is read and dropped until it closes its end. That is so for the last
+// 32 plugins of this process that left something behind; what an earlier one
+// left gets SIGPIPE when it writes.
 //
 // Standard error is scrubbed of the request's token, of every password
 // returned, and of the values of Env and Args that have at least 8 bytes and
@@ -181,6 +185,9 @@ func (c Command) exchange(l limits, stdin io.Reader, secrets []string, image str
 	x.Duration = time.Since(x.Started)
 	x.Lingering = (failed == nil || failed.stage == StageExec) && !closed(p.settled)
 	stdout, stderr := p.release()
+	if x.Lingering {
+		left.add(p.pipes)
+	}
 	x.Stdout, x.ExitCode = NewSecret(string(stdout)), p.exitCode()
 	if len(stderr.head) > 0 {
 		secrets = append(secrets, answerSecrets(stdout)...)

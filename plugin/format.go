@@ -10,7 +10,9 @@ import (
 )
 
 // A Command prints as its name: arguments and environment may hold secrets,
-// which stand in it as text.
+// which stand in it as text. No method is asked where a Command is in an
+// unexported field, nor by what reads fields, such as go-cmp and reflection:
+// who keeps one there, or compares them, prints its Args and Env.
 
 // Format writes the name of c, whatever the verb.
 func (c Command) Format(f fmt.State, verb rune) {
@@ -35,3 +37,6 @@ func (c Command) MarshalJSON() ([]byte, error) { return nil, errMarshalSecret }
 
 // MarshalText always fails too.
 func (c Command) MarshalText() ([]byte, error) { return Secret{}.MarshalText() }
+
+// GobEncode always fails too.
+func (c Command) GobEncode() ([]byte, error) { return nil, errMarshalSecret }

@@ -46,12 +46,10 @@ type process struct {
 	cmd     *exec.Cmd
 	started time.Time
 	exited  chan struct{} // closed when the plugin is gone and cmd.ProcessState is set
-	settled chan struct{} // closed when its pipes are too: one signal to wait for, not three
 	stdin   *os.File
-	stdout  *stream
-	stderr  *stream
-	out     *bounded
-	err     *headTail
+	*pipes
+	out *bounded
+	err *headTail
 }
 
 // spawn starts cmd with three new pipes.
@@ -82,20 +80,23 @@ func spawn(cmd *exec.Cmd, maxOutput int) (*process, error) {
 		cmd:     cmd,
 		started: time.Now(),
 		exited:  make(chan struct{}),
-		settled: make(chan struct{}),
 		stdin:   ends[1],
 		out:     &bounded{max: maxOutput, over: make(chan struct{})},
 		err:     &headTail{},
 	}
-	p.stdout, p.stderr = newStream(ends[2], p.out), newStream(ends[4], p.err)
-	go func() {
-		cmd.Wait() // the status is in cmd.ProcessState
-		close(p.exited)
-		<-p.stdout.eof
-		<-p.stderr.eof
-		close(p.settled)
-	}()
+	p.pipes = &pipes{make(chan struct{}), newStream(ends[2], p.out), newStream(ends[4], p.err)}
+	go settle(cmd, p.exited, p.pipes)
 	return p, nil
+}
+
+// settle waits for the plugin and its pipes. What the plugin has written, which
+// may be long and secret, is not kept for it.
+func settle(cmd *exec.Cmd, exited chan<- struct{}, p *pipes) {
+	cmd.Wait() // the status is in cmd.ProcessState
+	close(exited)
+	<-p.stdout.eof
+	<-p.stderr.eof
+	close(p.settled)
 }
 
 // run hands the request over and returns when the answer is complete (nil),
@@ -207,13 +208,12 @@ func (p *process) kill() {
 			settled.Reset(0)
 		}
 	}
-	p.stdout.close()
-	p.stderr.close()
+	p.close()
 }
 
 // release returns what has been read so far. What comes later is dropped, but
 // still read, so that what the plugin has left behind does not die of a
-// closed pipe.
+// closed pipe: see [leftovers].
 func (p *process) release() (stdout []byte, stderr *headTail) {
 	p.stdout.drop()
 	p.stderr.drop()

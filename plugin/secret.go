@@ -85,6 +85,19 @@ func (s Secret) MarshalJSON() ([]byte, error) { return nil, errMarshalSecret }
 // MarshalText always fails, as MarshalJSON does; encoders of other formats ask for it.
 func (s Secret) MarshalText() ([]byte, error) { return nil, errMarshalSecret }
 
+// GobEncode always fails too.
+func (s Secret) GobEncode() ([]byte, error) { return nil, errMarshalSecret }
+
+// GobDecode always fails: nothing writes a Secret.
+func (s *Secret) GobDecode([]byte) error { return errMarshalSecret }
+
+// UnmarshalText reads a secret from formats that ask for it, such as XML, which
+// otherwise would leave it empty without a word.
+func (s *Secret) UnmarshalText(text []byte) error {
+	*s = NewSecret(string(text))
+	return nil
+}
+
 // UnmarshalJSON reads a string, and leaves s as it is for null, as for any
 // string. Its error does not quote what it read.
 func (s *Secret) UnmarshalJSON(data []byte) error {

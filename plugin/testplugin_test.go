@@ -148,6 +148,21 @@ var modes = map[string]func() int{
 		}
 		return 0
 	},
+	"fork-writer": func() int {
+		startChild("child-writer", nil)
+		return say()
+	},
+	"child-writer": func() int { // a program that does not care about SIGPIPE
+		signal.Ignore(syscall.SIGPIPE)
+		defer report("child %d", os.Getpid())()
+		awaitGo()
+		if flood(os.Stdout, 1<<20) != 0 && flood(os.Stderr, 1<<20) != 0 {
+			report("cut off")
+		} else {
+			report("wrote everything")
+		}
+		return 0
+	},
 	"count-sigterm": func() int { // stderr: a line for the first SIGTERM, and for a second one that comes soon
 		terms := make(chan os.Signal, 2)
 		signal.Notify(terms, syscall.SIGTERM)

@@ -185,7 +185,7 @@ func (c *conversion) keep(f *source) {
 		data = c.render(f.First, f.Count, format)
 		c.lose(f)
 	}
-	c.res.Files = append(c.res.Files, File{f.Name, data, f.Data})
+	c.res.Files = append(c.res.Files, File{f.Name, data, f.File.Data()})
 }
 
 // merge puts all providers into one file.

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"regexp"
 	"slices"
-	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -27,11 +26,12 @@ type source struct {
 }
 
 func newSource(f *config.File) *source {
-	if bytes.HasPrefix(bytes.TrimLeftFunc(f.Data, unicode.IsSpace), []byte("{")) {
+	if bytes.HasPrefix(bytes.TrimLeftFunc(f.Data(), unicode.IsSpace), []byte("{")) {
 		// Nearly all JSON is YAML, but for tabs. None is within a string.
-		return &source{File: f, format: JSON, document: parse(bytes.ReplaceAll(f.Data, []byte("\t"), []byte(" ")))}
+		return &source{File: f, format: JSON, document: parse(bytes.ReplaceAll(f.Data(), []byte("\t"), []byte(" ")))}
 	}
-	return &source{File: f, format: YAML, document: parse(f.Data), cut: secondDocument(f.Data)}
+	text, next := f.Document()
+	return &source{File: f, format: YAML, document: parse(text), cut: next}
 }
 
 // parse parses the first document of a file.
@@ -49,36 +49,12 @@ func parse(data []byte) (document *yaml.Node) {
 	return &doc
 }
 
-// secondDocument returns the line of the mark behind which a second document
-// begins that has any text, or 0. The mark cannot be part of a value.
-func secondDocument(data []byte) int {
-	begun, mark := false, 0
-	for i, raw := range bytes.Split(data, []byte("\n")) {
-		line := strings.TrimRight(string(raw), " \t\r")
-		if line == "---" || line == "..." || strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, "---\t") {
-			if begun && mark == 0 {
-				mark = i + 1
-			}
-			line = line[3:]
-		}
-		line = strings.TrimLeft(strings.TrimPrefix(line, "\ufeff"), " \t")
-		if line == "" || line[0] == '#' || line[0] == '%' {
-			continue
-		}
-		if mark > 0 {
-			return mark
-		}
-		begun = true
-	}
-	return 0
-}
-
 // commentStart is what may begin a comment. Within a value it may mean itself.
 var commentStart = regexp.MustCompile(`(?m)(^|[ \t])#`)
 
 // commented reports whether a file seems to have comments.
 func (s *source) commented() bool {
-	lines := bytes.SplitAfter(s.Data, []byte("\n"))
+	lines := bytes.SplitAfter(s.Data(), []byte("\n"))
 	if s.cut > 0 {
 		lines = lines[:s.cut-1] // the rest is no part of the configuration
 	}
@@ -154,7 +130,7 @@ func (s *source) edit(want []config.Provider) (data []byte, ok bool) {
 			return nil, false
 		}
 	}
-	return replace(s.Data, list), true
+	return replace(s.Data(), list), true
 }
 
 // find returns the offset of a text on the line of a node, from where the
@@ -165,13 +141,13 @@ func (s *source) find(n *yaml.Node, text string) int {
 	}
 	start := 0
 	for range n.Line - 1 {
-		i := bytes.IndexByte(s.Data[start:], '\n')
+		i := bytes.IndexByte(s.Data()[start:], '\n')
 		if i < 0 {
 			return -1
 		}
 		start += i + 1
 	}
-	line, _, _ := bytes.Cut(s.Data[start:], []byte("\n"))
+	line, _, _ := bytes.Cut(s.Data()[start:], []byte("\n"))
 	from := byteIndex(line, n.Column-1)
 	i := bytes.Index(line[from:], []byte(text))
 	if i < 0 {

@@ -30,17 +30,24 @@ func TestValue(t *testing.T) {
 
 func TestPattern(t *testing.T) {
 	for pattern, want := range map[string]string{
-		"":                                 "",
-		"*.example.com:5000/team":          "*.example.com:5000/team",
-		"user:secret@r.example/x":          "…@r.example/x",
-		"user:sec@ret@r.example":           "…@r.example",
-		"https://user:secret@r.example":    "https://…@r.example",
-		"r.example/x@sha256:0123":          "r.example/x@sha256:0123",
-		"r.example/x@sha512:0123":          "r.example/x@sha512:0123",
-		"r.example/x?token=secret":         "r.example/x?…",
-		"r.example/x#secret":               "r.example/x#…",
-		"user:secret@r.example/x?secret#x": "…@r.example/x?…",
-		"r.example/x?":                     "r.example/x?",
+		"":                                         "",
+		"*.example.com:5000/team":                  "*.example.com:5000/team",
+		"user:secret@r.example/x":                  "…@r.example/x",
+		"user:sec@ret@r.example":                   "…@r.example",
+		"https://user:secret@r.example":            "https://…@r.example",
+		"r.example/x@sha256:0123":                  "r.example/x@sha256:0123",
+		"r.example/x@sha512:0123":                  "r.example/x@sha512:0123",
+		"r.example/x?token=secret":                 "r.example/x?…",
+		"https://u:secret@r.example/x@sha256:0123": "https://…@r.example/x@sha256:0123",
+		"u:secret@sha256.example/x":                "…@sha256.example/x",
+		"u:sec/ret@r.example":                      "…@r.example",
+		"secret@r.example/a@b":                     "…@b",
+		"r.example:5000/x@latest":                  "r.example:5000/x@latest",
+		"u:a://secret@r.example":                   "u:a://…@r.example",
+		"secret@a://b@r.example":                   "…@r.example",
+		"r.example/x#secret":                       "r.example/x#…",
+		"user:secret@r.example/x?secret#x":         "…@r.example/x?…",
+		"r.example/x?":                             "r.example/x?",
 	} {
 		if got := Pattern(pattern); got != want {
 			t.Errorf("%q: got %q, want %q", pattern, got, want)

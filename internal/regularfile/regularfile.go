@@ -16,6 +16,7 @@
 package regularfile
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -73,9 +74,13 @@ func Open(path string) (*os.File, error) { return open(system{}, path) }
 func OpenIn(root *os.Root, name string) (*os.File, error) { return open(root, name) }
 
 // ReadAll reads the rest of a file that [Open] opened, which is at most max bytes.
-func ReadAll(f *os.File, max int64) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(f, max+1))
-	if err == nil && int64(len(data)) > max {
+func ReadAll(f *os.File, max int64) (data []byte, err error) {
+	var buf bytes.Buffer
+	if info, err := f.Stat(); err == nil {
+		buf.Grow(int(min(info.Size(), max)) + bytes.MinRead)
+	}
+	_, err = buf.ReadFrom(io.LimitReader(f, max+1))
+	if data = buf.Bytes(); err == nil && int64(len(data)) > max {
 		data, err = nil, &fs.PathError{Op: "read", Path: f.Name(), Err: &TooLargeError{max}}
 	}
 	return data, err

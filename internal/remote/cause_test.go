@@ -4,8 +4,10 @@
 package remote_test
 
 import (
+	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"syscall"
 	"testing"
@@ -38,5 +40,21 @@ func TestCauseNoRoute(t *testing.T) {
 		if got, want := remote.Cause(t.Context(), err).Error(), "there is no route to the host"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// TestCauseBadProxy: package http quotes what stands in HTTPS_PROXY.
+func TestCauseBadProxy(t *testing.T) {
+	transport := &http.Transport{Proxy: func(*http.Request) (*url.URL, error) {
+		return nil, fmt.Errorf("invalid proxy address %q: no URL", "http://user:"+canary.Password+"%zz@proxy.example")
+	}}
+	_, err := (&http.Client{Transport: transport}).Get("http://registry.example")
+	if err == nil || canary.Find(err.Error()) == "" {
+		t.Fatalf("package http says %v", err)
+	}
+	got := remote.Cause(t.Context(), err).Error()
+	canary.Check(t, "the cause", got)
+	if want := "the address of the proxy is not a URL: look at HTTPS_PROXY and HTTP_PROXY"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -91,6 +91,9 @@ func Cause(ctx context.Context, err error) error {
 		return err
 	case errors.As(err, &op) && op.Op == "proxyconnect":
 		return fmt.Errorf("the proxy cannot be reached: %w", networkCause(op.Err))
+	case strings.HasPrefix(err.Error(), "invalid proxy address"):
+		// Go quotes the address, which has the proxy's password.
+		return permanent{errors.New("the address of the proxy is not a URL: look at HTTPS_PROXY and HTTP_PROXY")}
 	case isProxyRefusal(err):
 		return fmt.Errorf("the proxy refuses to connect: %w", err)
 	case strings.HasPrefix(err.Error(), "tls: "), strings.HasPrefix(err.Error(), "x509: "),

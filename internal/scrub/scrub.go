@@ -52,11 +52,21 @@ func Text(text string, secrets []string) string { return Part(text, secrets, fal
 // Part is [Text] for what is left of a longer text: what stands at an end where
 // it was cut is masked too if it may be a part of a secret.
 //
-// Masking is done before and after the text is made harmless, since that
-// changes bytes.
+// Secrets are looked for before and after the text is made harmless, since that
+// changes bytes. A mask is put in at the end, so that a password that stands in
+// the mask itself is not found there.
 func Part(text string, secrets []string, cutStart, cutEnd bool) string {
 	forms := allForms(secrets)
-	return maskForms(harmlessText(maskForms(text, forms, cutStart, cutEnd)), forms, false, false)
+	parts := cutHidden(text, findForms(text, forms, cutStart, cutEnd))
+	for i, part := range parts {
+		parts[i] = harmlessText(part)
+	}
+	text = strings.Join(parts, "\x00") // which no harmless text has
+	hidden := findForms(text, forms, false, false)
+	for i := range hidden {
+		hidden[i] = hidden[i] || text[i] == 0
+	}
+	return strings.Join(cutHidden(text, hidden), Mask)
 }
 
 // Holds reports whether one of the secrets stands in text. The shortest do not
@@ -157,9 +167,9 @@ func percentEncode(s, plain, space string) string {
 	return b.String()
 }
 
-// maskForms replaces every run of bytes that belongs to a form by the mask.
-// All places are found before any is replaced: forms overlap.
-func maskForms(text string, forms []string, cutStart, cutEnd bool) string {
+// findForms tells which bytes belong to a form. All places are found before any
+// is replaced: forms overlap.
+func findForms(text string, forms []string, cutStart, cutEnd bool) []bool {
 	hidden := make([]bool, len(text))
 	hide := func(from, to int) {
 		for i := from; i < to; i++ {
@@ -182,16 +192,22 @@ func maskForms(text string, forms []string, cutStart, cutEnd bool) string {
 		hide(0, cutAtStart(text, form, cutStart))
 		hide(len(text)-cutAtEnd(text, form, cutEnd), len(text))
 	}
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		switch {
-		case !hidden[i]:
-			b.WriteByte(text[i])
-		case i == 0 || !hidden[i-1]:
-			b.WriteString(Mask)
+	return hidden
+}
+
+// cutHidden returns what stands around each run of hidden bytes.
+func cutHidden(text string, hidden []bool) (parts []string) {
+	from := 0
+	for i := range hidden {
+		if !hidden[i] {
+			continue
 		}
+		if i == 0 || !hidden[i-1] {
+			parts = append(parts, text[from:i])
+		}
+		from = i + 1
 	}
-	return b.String()
+	return append(parts, text[from:])
 }
 
 // cutAtStart returns how many bytes at the start of text are the rest of a

@@ -79,3 +79,61 @@ func TestForms(t *testing.T) {
 		}
 	}
 }
+
+// TestEachForm has for each form a secret that no other form finds whole.
+func TestEachForm(t *testing.T) {
+	const (
+		plain  = canary.Password
+		signs  = canary.Password + "~~~???~~~???" + canary.Password // + and / in base64, - and _ in that of URLs
+		spaced = canary.Password + " $&+=:@/" + canary.Password
+	)
+	var unescaped strings.Builder
+	enc := json.NewEncoder(&unescaped)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(plain + "<\x01" + plain); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct{ secret, form string }{
+		"as it is":             {plain, plain},
+		"quoted":               {plain + "\x01" + plain, fmt.Sprintf("%q", plain+"\x01"+plain)},
+		"JSON":                 {plain + "<\x01" + plain, `"` + plain + `\u003c\u0001` + plain + `"`},
+		"JSON, not for HTML":   {plain + "<\x01" + plain, strings.TrimSpace(unescaped.String())},
+		"in a query":           {spaced, url.QueryEscape(spaced)},
+		"in a path":            {spaced, url.PathEscape(spaced)},
+		"as JavaScript writes": {spaced, strings.ReplaceAll(url.QueryEscape(spaced), "+", "%20")},
+		"hex":                  {plain, hex.EncodeToString([]byte(plain))},
+		"upper-case hex":       {plain, strings.ToUpper(hex.EncodeToString([]byte(plain)))},
+		"base64":               {signs, base64.RawStdEncoding.EncodeToString([]byte(signs))},
+		"base64 for URLs":      {signs, base64.RawURLEncoding.EncodeToString([]byte(signs))},
+	} {
+		want := "a " + Mask + " z"
+		if strings.HasPrefix(tt.form, `"`) {
+			want = `a "` + Mask + `" z`
+		}
+		if got := Text("a "+tt.form+" z", []string{tt.secret}); got != want {
+			t.Errorf("%s: %d bytes are left, want %q", name, len(got), want)
+		}
+	}
+	for _, user := range []string{"", "u:", "us:", "use:"} {
+		for name, encoding := range map[string]*base64.Encoding{"base64": base64.StdEncoding, "base64 for URLs": base64.URLEncoding} {
+			// What depends on the user name too is left, and the filling.
+			form := encoding.EncodeToString([]byte(user + signs + "."))
+			got := Text("a "+form+" z", []string{signs})
+			head, tail, _ := strings.Cut(got, Mask)
+			if len(head) > len("a ")+(len(user)*8+5)/6 || len(tail) > len("ab== z") || !strings.Contains(got, Mask) {
+				t.Errorf("%s behind %q: %d and %d bytes are left around the secret", name, user, len(head), len(tail))
+			}
+		}
+	}
+}
+
+// TestMaskIsNoText: a password that stands in the mask is not replaced in what
+// was put there for another.
+func TestMaskIsNoText(t *testing.T) {
+	for _, secret := range []string{"e", "redact", "redacted", "[redacted]", "[", "red"} {
+		got := Text("pass: "+canary.Password+" "+canary.Password, []string{canary.Password, secret})
+		if want := "pass: " + Mask + " " + Mask; got != want {
+			t.Errorf("with %q beside it: got %q, want %q", secret, got, want)
+		}
+	}
+}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/dockerconfig"
+	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/secretfile"
 	"github.com/regcred/regcred/plugin"
 )
@@ -153,7 +154,7 @@ func (p *Provider) askHelper(ctx context.Context, registry, name, server string)
 	case auth.IsZero():
 		return resp, nil
 	case !kubeletCanUse(auth):
-		return nil, fmt.Errorf("docker-credential-%s has %s for %q, %s", name, tokenKind(auth), server, tokenCure)
+		return nil, fmt.Errorf("docker-credential-%s has %s for %q, %s", name, tokenKind(auth), excerpt.Address(server), tokenCure)
 	}
 	resp.Auth = map[string]plugin.AuthConfig{registry: {Username: auth.Username, Password: auth.Password}}
 	return resp, nil

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package config
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+// unusual are ways to write a document that a kubelet reads like any other.
+func unusual() map[string]func(string) string {
+	replace := func(old, new string) func(string) string {
+		return func(s string) string { return strings.ReplaceAll(s, old, new) }
+	}
+	around := func(before, after string) func(string) string {
+		return func(s string) string { return before + s + after }
+	}
+	return map[string]func(string) string{
+		"as it is":                      around("", ""),
+		"a second document":             around("", "---\na: 1\n"),
+		"a broken second document":      around("", "---\n{ [ :\n"),
+		"a broken one behind dots":      around("", "...\n%\"\n"),
+		"a broken one on the mark":      around("", "--- \"\n"),
+		"a mark of the byte order":      around("\ufeff", ""),
+		"that, and a broken second":     around("\ufeff", "---\t[\n"),
+		"a directive":                   around("%YAML 1.1\n---\n", ""),
+		"a directive, and a broken one": around("%YAML 1.1\n# c\n---\n", "...\n%FOO\n--- *x\n"),
+		"comments":                      around("# a\n\n  # b\n", "# c\n  # d\n"),
+		"CR LF":                         replace("\n", "\r\n"),
+		"CR":                            replace("\n", "\r"),
+		"CR, and a broken second":       func(s string) string { return strings.ReplaceAll(s+"---\n]\n", "\n", "\r") },
+		"U+2028":                        replace("\n", "\u2028"),
+		"U+0085, and a broken second":   func(s string) string { return strings.ReplaceAll(s+"---\n]\n", "\n", "\u0085") },
+		"tabs":                          replace(": ", ":\t"),
+		"UTF-16, little end":            func(s string) string { return toUTF16(s, 0, 1) },
+		"UTF-16, big end":               func(s string) string { return toUTF16(s, 1, 0) },
+		"UTF-16, and a broken second":   func(s string) string { return toUTF16(s+"---\n[\n", 0, 1) },
+	}
+}
+
+func toUTF16(s string, low, high int) string {
+	var out []byte
+	for _, u := range utf16.Encode([]rune("\ufeff" + s)) {
+		var b [2]byte
+		b[low], b[high] = byte(u), byte(u>>8)
+		out = append(out, b[:]...)
+	}
+	return string(out)
+}
+
+// TestAliasesOfUnusualDocuments: what expands to little is accepted, and what
+// expands to much is refused before it is expanded.
+func TestAliasesOfUnusualDocuments(t *testing.T) {
+	doc := func(long, count int) string {
+		return testConfig + "  args:\n  - &a " + strings.Repeat("x", long) + "\n" + strings.Repeat("  - *a\n", count) + "  env:\n  - &e {name: A, value: b}\n  - {<<: *e, name: B}\n"
+	}
+	const refused = "f: its YAML aliases expand to more than 16 MiB, or more than 131072 values: write the values out"
+	for name, write := range unusual() {
+		t.Run(name, func(t *testing.T) {
+			small := write(strings.Replace(doc(10, 10), "<<: *e, name: B", "<<: *e", 1))
+			if _, err := yaml.YAMLToJSONStrict([]byte(small)); err != nil {
+				t.Fatalf("the deciding parser refuses it: %v", err)
+			}
+			if _, err := Parse("f", []byte(small)); err != nil {
+				t.Errorf("refused: %v", err)
+			}
+			_, err := Parse("f", []byte(write(doc(1<<16, 300))))
+			if diff := cmp.Diff([]string{refused}, errorLines(t, "", err)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPositionsOfUnusualDocuments: line and column are those that an editor
+// shows, which takes U+2028 for a line end too.
+func TestPositionsOfUnusualDocuments(t *testing.T) {
+	before := map[string]int{"a directive": 2, "a directive, and a broken one": 3, "comments": 3}
+	for name, write := range unusual() {
+		_, err := Parse("f", []byte(write(strings.Replace(testConfig, "name: ecr", "name: 5", 1))))
+		want := fmt.Sprintf(`f:%d:9: providers[0].name: is a number, but must be a string: quote it: "5"`, 4+before[name])
+		if diff := cmp.Diff([]string{want}, errorLines(t, "", err)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// TestGarbageWithoutMark: a value of less indentation ends the document, and
+// what the kubelet does not read may hide from us what its aliases expand to.
+func TestGarbageWithoutMark(t *testing.T) {
+	indented := func(s string) string {
+		return "  " + strings.ReplaceAll(strings.TrimSuffix(s, "\n"), "\n", "\n  ") + "\n}%\n"
+	}
+	if _, err := Parse("f", []byte(indented(testConfig))); err != nil {
+		t.Errorf("refused: %v", err)
+	}
+	const want = "f: it has YAML aliases, and behind the document something without a mark (---) that a kubelet ignores: remove that, or write the values out"
+	for name, args := range map[string]string{
+		"few":  "  args: [&a x, *a]\n",
+		"many": "  args:\n  - &a " + strings.Repeat("x", 1<<16) + "\n" + strings.Repeat("  - *a\n", 300),
+	} {
+		_, err := Parse("f", []byte(indented(testConfig+args)))
+		if diff := cmp.Diff([]string{want}, errorLines(t, "", err)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+	}
+	// Neither are aliases.
+	if _, err := Parse("f", []byte(indented(testConfig+"  args: ['*a', '&b', \"*c\", d*e, f&g]\n"))); err != nil {
+		t.Errorf("quoted: refused: %v", err)
+	}
+}
+
+// TestDeepAliases: what is nested more deeply than JSON may be is not overlooked.
+func TestDeepAliases(t *testing.T) {
+	n := maxExpansionDepth + 5
+	text := "a: &a " + strings.Repeat("x", 1<<16) + "\nb:\n" + strings.Repeat("- ", n/2) + strings.Repeat("[", n/2+10) + strings.Repeat("*a, ", 300) + strings.Repeat("]", n/2+10) + "\n"
+	_, err := Parse("f", []byte(text))
+	if err == nil || !strings.Contains(err.Error(), "aliases expand to more") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSecondDocument(t *testing.T) {
+	for text, want := range map[string]int{
+		"a: 1\n":                                       0,
+		"---\na: 1\n":                                  0,
+		"a: 1\n---\n":                                  0,
+		"a: 1\n---\n# comment\n":                       0,
+		"a: 1\n---\n---\nb: 1\n":                       2,
+		"a: 1\n---\nb: 1\n":                            2,
+		"---\n---\nb: 1\n":                             2,
+		"a: 1\n...\n# c\n%YAML 1.1\n":                  0,
+		"a: 1\n...\n---\n{ [ :\n":                      2, // broken, which nobody sees
+		"a: 1\r---\r\"":                                2,
+		"a: 1\u2028--- \u2028b: 1":                     2,
+		"\ufeff# c\n--- a\n---\tb\n":                   3,
+		"a: 1\n----\n---b\n ---\n":                     0,
+		"\xff\xfea\x00\n\x00-\x00-\x00-\x00 \x00b\x00": 2,
+		"a: 1\n--- {b: 1}\n":                           2,
+		"a: |\n  ---\n  b\n":                           0,
+		"{\"a\": \"---\"}\n---\nb: 1\n":                0, // JSON: the loader refuses it
+	} {
+		if _, got := (&File{data: func() []byte { return []byte(text) }}).Document(); got != want {
+			t.Errorf("%q: line %d, want %d", text, got, want)
+		}
+	}
+}

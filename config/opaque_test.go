@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package config
+
+import (
+	"bytes"
+	"encoding/gob"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+// TestConfigIsOpaque: no value of args and env is found in a configuration, in
+// whatever it is held, by verbs, encoders, loggers, nor by what looks behind
+// pointers and into unexported fields, as spew does.
+func TestConfigIsOpaque(t *testing.T) {
+	for _, text := range []string{
+		testConfig + "  args: [" + canary.Arg + "]\n  env: [{name: A, value: " + canary.Env + "}]\n",
+		oldHead + "providers:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs: {a: " + canary.Env + "}\n",
+	} {
+		c, err := Parse("f", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Position(0, "name") // has nodes now
+		p, f := &c.Providers[0], c.Files()[0]
+		for what, v := range map[string]any{
+			"Config": *c, "*Config": c, "unexported Config": struct{ c Config }{*c}, "unexported *Config": struct{ c *Config }{c},
+			"Provider": *p, "unexported Provider": struct{ p Provider }{*p}, "list": c.Providers, "EnvVar": struct{ v []EnvVar }{p.Env},
+			"File": *f, "*File": f, "unexported File": struct{ f File }{*f}, "map": map[string]any{"k": []*File{f}},
+		} {
+			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
+				canary.Check(t, what+" with "+verb, fmt.Sprintf(verb, v))
+			}
+			var out bytes.Buffer
+			slog.New(slog.NewJSONHandler(&out, nil)).Info("m", "k", v)
+			slog.New(slog.NewTextHandler(&out, nil)).Info("m", "k", v)
+			if data, err := json.Marshal(v); err == nil {
+				out.Write(data)
+			}
+			_ = gob.NewEncoder(&out).Encode(v)
+			look(&out, reflect.ValueOf(v), map[uintptr]bool{})
+			canary.Check(t, what, out.String())
+		}
+	}
+}
+
+// look writes every text that stands in a value.
+func look(out *bytes.Buffer, v reflect.Value, seen map[uintptr]bool) {
+	switch v.Kind() {
+	case reflect.String:
+		fmt.Fprintln(out, v.String())
+	case reflect.Pointer:
+		if v.IsNil() || seen[v.Pointer()] {
+			return
+		}
+		seen[v.Pointer()] = true
+		look(out, v.Elem(), seen)
+	case reflect.Interface:
+		look(out, v.Elem(), seen)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			look(out, v.Field(i), seen)
+		}
+	case reflect.Map:
+		for _, k := range v.MapKeys() {
+			look(out, k, seen)
+			look(out, v.MapIndex(k), seen)
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			if v.Type().Elem().Kind() == reflect.Uint8 {
+				out.WriteByte(byte(v.Index(i).Uint()))
+				continue
+			}
+			look(out, v.Index(i), seen)
+		}
+	}
+}

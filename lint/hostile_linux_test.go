@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package lint
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/regcred/regcred/config"
+)
+
+var (
+	hostileSize = flag.Int("hostile.size", 50<<10, "bytes of each configuration of TestHostile")
+	hostileSide = flag.String("hostile.side", "", "what to measure in this process: ours or theirs")
+	hostileFile = flag.String("hostile.file", "", "the configuration to measure it with")
+)
+
+// TestHostile holds what validating a hostile configuration costs against what
+// the parser alone costs, each in a process of its own. It asserts memory: time
+// is shown.
+//
+//	go test ./lint -run 'TestHostile$' -v -hostile.size=2000000
+func TestHostile(t *testing.T) {
+	dir := t.TempDir()
+	type row struct {
+		hostile
+		ours, theirs cost
+		ratio        float64
+	}
+	var rows []row
+	for i, h := range hostiles() {
+		path := filepath.Join(dir, fmt.Sprint(i)+".yaml")
+		if err := os.WriteFile(path, []byte(h.largest(*hostileSize)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := row{hostile: h, ours: costOf(t, "ours", path), theirs: costOf(t, "theirs", path)}
+		r.ratio = float64(r.ours.peak) / float64(r.theirs.peak)
+		rows = append(rows, r)
+		if most := 120 << 10; r.ours.peak > most {
+			t.Errorf("%s: %d KiB, want at most %d", h.name, r.ours.peak, most)
+		}
+		if most := r.theirs.peak*3/2 + slack; r.ours.peak > most {
+			t.Errorf("%s: %d KiB, want at most %d", h.name, r.ours.peak, most)
+		}
+	}
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(b.ratio, a.ratio) })
+	t.Logf("%-55s %9s %9s %5s %9s %9s %7s %7s", "configuration", "ours KiB", "theirs", "ratio", "allocated", "theirs", "ms", "theirs")
+	for _, r := range rows {
+		t.Logf("%-55s %9d %9d %5.2f %9d %9d %7d %7d", r.name, r.ours.peak, r.theirs.peak, r.ratio,
+			r.ours.allocated, r.theirs.allocated, r.ours.time.Milliseconds(), r.theirs.time.Milliseconds())
+	}
+}
+
+// slack, in KiB, is what a collection of garbage that comes a moment later
+// leaves, and what positions need of a file that the parser refuses at once.
+const slack = 24 << 10
+
+// tooLong is when a process is killed.
+const tooLong = 10 * time.Second
+
+// cost is what reading a configuration costs a process; memory is in KiB.
+type cost struct {
+	peak, allocated int
+	time            time.Duration
+}
+
+func costOf(t *testing.T, side, path string) (c cost) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), tooLong)
+	defer stop()
+	out, err := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestHostileSide$", "-hostile.side="+side, "-hostile.file="+path).CombinedOutput()
+	if side == "theirs" && ctx.Err() != nil {
+		return cost{peak: math.MaxInt32, time: tooLong} // it was filling the memory of this machine
+	}
+	if err != nil {
+		t.Fatalf("%s of %s: %v\n%.2000s", side, path, err, out)
+	}
+	if _, err := fmt.Sscanf(string(out), "%d %d %d", &c.peak, &c.allocated, &c.time); err != nil {
+		t.Fatalf("%s of %s: %v: %.500s", side, path, err, out)
+	}
+	return c
+}
+
+// TestHostileSide is what [TestHostile] starts.
+func TestHostileSide(t *testing.T) {
+	if *hostileSide == "" {
+		t.Skip("started by TestHostile alone")
+	}
+	start := time.Now()
+	if *hostileSide == "ours" {
+		validateLikeTheCommand(*hostileFile)
+	} else {
+		parseAlone(*hostileFile)
+	}
+	took := time.Since(start)
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	fmt.Println(highWater(t), m.TotalAlloc>>10, int64(took))
+}
+
+func validateLikeTheCommand(path string) []Finding {
+	c, err := config.Load(path)
+	if err != nil {
+		return nil
+	}
+	c.Validate()
+	return Check(c)
+}
+
+// parseAlone reads a file as the kubelet does, without its own types.
+func parseAlone(path string) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		panic(err)
+	}
+	var c struct {
+		Kind, APIVersion string
+		Providers        []config.Provider
+	}
+	_ = yaml.UnmarshalStrict(data, &c)
+}
+
+// highWater is the most memory that was resident, in KiB.
+func highWater(t *testing.T) int {
+	status, err := os.ReadFile("/proc/self/status")
+	m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
+	if err != nil || m == nil {
+		t.Fatalf("no VmHWM: %v", err)
+	}
+	n, _ := strconv.Atoi(string(m[1]))
+	return n
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package plugin
+
+import (
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestLeftovers: of many plugins that leave a child behind, the last keep their
+// pipes; descriptors and goroutines are bounded.
+func TestLeftovers(t *testing.T) {
+	const more = 8
+	f := newFIFOs(t)
+	c := testCommand(t, "fork-writer", append(f.env, testStdout+"="+goodResponse)...)
+	before := openFiles(t)
+	var runs sync.WaitGroup
+	for range maxLeftovers + more {
+		runs.Go(func() {
+			if x, err := c.Run(t.Context(), testRequest()); err != nil || !x.Lingering {
+				t.Errorf("lingering %v, error %v", x.Lingering, err)
+			}
+		})
+	}
+	for range maxLeftovers + more {
+		f.pids(t, 1)
+	}
+	runs.Wait()
+	for end := time.Now().Add(patience); reading() > 2*maxLeftovers; {
+		if time.Now().After(end) {
+			t.Fatalf("%d goroutines read pipes, want %d", reading(), 2*maxLeftovers)
+		}
+		runtime.Gosched()
+	}
+	if n := openFiles(t) - before; n > 2*maxLeftovers+1 { // and the report
+		t.Errorf("%d files are open, want two for each of %d", n, maxLeftovers)
+	}
+	f.goOn(t)
+	got := map[string]int{}
+	for line, ok := f.next(t); ok; line, ok = f.next(t) {
+		got[line]++
+	}
+	if diff := cmp.Diff(map[string]int{"wrote everything": maxLeftovers, "cut off": more}, got); diff != "" {
+		t.Errorf("what the children say, -want +got:\n%s", diff)
+	}
+}
+
+// reading is how many goroutines read a pipe of a plugin.
+func reading() int {
+	buf := make([]byte, 4<<20)
+	return strings.Count(string(buf[:runtime.Stack(buf, true)]), "plugin.(*stream).read(")
+}
+
+func openFiles(t *testing.T) int {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("no /proc: ", err)
+	}
+	return len(entries)
+}
