@@ -51,7 +51,8 @@ type Puller struct {
 	Parallel int
 
 	// IdleTimeout ends a request on which no byte arrives for so long; 0
-	// means 30 seconds. A deadline for the whole pull is the context's.
+	// means 30 seconds. One is also ended of which less than 32 KiB arrive in
+	// a minute of waiting for it. A deadline for the whole pull is the context's.
 	IdleTimeout time.Duration
 
 	// Retry says how failed requests are repeated.
@@ -118,9 +119,10 @@ func (p *Puller) Pull(ctx context.Context, image string, creds []regcred.Credent
 		transport: cmp.Or(p.Transport, http.DefaultTransport),
 		idle:      cmp.Or(p.IdleTimeout, 30*time.Second),
 		budget:    newBudget(p.Retry),
+		exchange:  &exchange{},
 	}}
 	var res *Result
-	used, failed, err := inTurn(ctx, t.name, creds, p.Refused, func(cred *regcred.Credential) (err error) {
+	used, failed, err := inTurn(ctx, j.registry.exchange, t.name, creds, p.Refused, func(cred *regcred.Credential) (err error) {
 		res, err = j.try(ctx, cred)
 		return err
 	})
@@ -176,7 +178,7 @@ func (j *job) result(pl *plan, f *fetcher) *Result {
 		Bytes:     f.bytes.Load(),
 	}
 	if pl.root.Platform != nil {
-		res.Platform = pl.root.Platform.String()
+		res.Platform = j.registry.exchange.scrub(pl.root.Platform.String()) // the registry's words
 	}
 	for i, b := range pl.blobs {
 		if !b.config {
