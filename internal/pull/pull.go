@@ -27,6 +27,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/layout"
+	"github.com/regcred/regcred/internal/remote"
 )
 
 // Puller pulls images. The zero value is ready to use; the fields must not
@@ -101,7 +102,8 @@ type Layer struct {
 // matches [context.Canceled], [context.DeadlineExceeded] and syscall.ENOSPC
 // with [errors.Is]. What has been downloaded and verified by then stays in
 // dir/blobs for the next pull; index.json is as before. Only a process that
-// is killed leaves temporary files (".tmp-…") behind.
+// is killed leaves temporary files (".tmp-…") behind, which the next pull into
+// dir takes away.
 func (p *Puller) Pull(ctx context.Context, image string, creds []regcred.Credential, dir string) (*Result, error) {
 	t, err := parseTarget(image, p.Insecure)
 	if err != nil {
@@ -160,7 +162,11 @@ func (j *job) try(ctx context.Context, cred *regcred.Credential) (*Result, error
 	if err := f.fetch(ctx, pl); err != nil {
 		return nil, err
 	}
-	j.p.mu.Lock()
+	for !j.p.mu.TryLock() { // not Lock, which would not end with the context
+		if !remote.Pause(ctx, 20*time.Millisecond) {
+			return nil, cmp.Or(ctx.Err(), context.DeadlineExceeded)
+		}
+	}
 	defer j.p.mu.Unlock()
 	if err := lay.Name(ctx, pl.root, j.registry.target.name); err != nil {
 		return nil, err
