@@ -39,7 +39,7 @@ type Origin struct {
 
 	Kubeconfig string // of a running kubelet; "" if it has none, or the environment is the caller's
 
-	Discovered bool     // the paths were found, not given: they must not be writable by others
+	Discovered bool     // a path was found, not given, also in a kubelet's flags: they must not be writable by others
 	Found      []string // the flags that would have said the same
 	Via        []string // the files that name them, if any; the same goes for these
 }
@@ -107,6 +107,7 @@ func (o *Origin) takeKubelet(k *kubelet) error {
 		if *v.ours != "" {
 			continue
 		}
+		o.Discovered = true
 		if *v.ours = k.path(v.flag); *v.ours == "" {
 			return withHint(fmt.Errorf("kubelet process %d runs without --%s, so it has no credential providers", k.pid, v.flag),
 				"give the path with --"+v.flag+" to see what it would do with one")

@@ -68,7 +68,16 @@ type kubeletConfig struct {
 // kubeletRuntime returns where a running kubelet has its images pulled: by its
 // flags, or else its configuration file and the drop-ins of that.
 func (n Node) kubeletRuntime(o *Origin) (string, error) {
-	args, err := n.readProc(o.Kubelet, "cmdline")
+	p, err := n.openProcess(o.Kubelet)
+	if err != nil {
+		return "", err
+	}
+	defer p.Close()
+	// It is another moment than that at which it was found.
+	if err := errors.Join(p.checkOwner(os.Geteuid()), p.checkRoot()); err != nil {
+		return "", err
+	}
+	args, err := p.list("cmdline")
 	if err != nil {
 		return "", err
 	}
