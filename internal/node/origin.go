@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // DefaultRootDir is the kubelet's default of --root-dir.
@@ -42,6 +43,7 @@ type Origin struct {
 	Discovered bool     // a path was found, not given, also in a kubelet's flags: they must not be writable by others
 	Found      []string // the flags that would have said the same
 	Via        []string // the files that name them, if any; the same goes for these
+	Unread     []string // where this user may not look, although the configuration may be there
 }
 
 // Environment names whose environment plugins run in: "caller", or
@@ -119,10 +121,8 @@ func (o *Origin) takeKubelet(k *kubelet) error {
 
 // discover fills in what was not given from the first well-known location.
 func (n Node) discover(o *Origin, needBinDir bool) error {
-	loc, err := n.location()
-	if err != nil {
-		return err
-	}
+	loc, unread := n.location()
+	o.Unread = unread
 	if loc == nil {
 		return notDiscovered(o, needBinDir)
 	}
@@ -142,6 +142,10 @@ func notDiscovered(o *Origin, needBinDir bool) error {
 	hint := "give both --config and --bin-dir, or --as-kubelet to take those of the running kubelet"
 	if !needBinDir {
 		hint = "give its path with --config, or --as-kubelet to take that of the running kubelet"
+	}
+	if len(o.Unread) > 0 {
+		hint = "run it as root (sudo), or " + hint
+		return withHint(fmt.Errorf("no node configuration found: this user may not look at %s", strings.Join(o.Unread, ", ")), hint)
 	}
 	if o.Config == "" && (o.BinDir == "" || !needBinDir) {
 		return withHint(errors.New("no credential provider configuration: none was given, and none is in the places where nodes have it"), hint)

@@ -131,8 +131,8 @@ func TestPipes(t *testing.T) {
 	if err := errors.Join(syscall.Mkfifo(env, 0o644), syscall.Mkfifo(config, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	if loc, err := (Node{Root: root}).location(); loc != nil || err != nil {
-		t.Errorf("flags in a pipe: got %v, %v", loc, err)
+	if loc, unread := (Node{Root: root}).location(); loc != nil || unread != nil {
+		t.Errorf("flags in a pipe: got %v, %v", loc, unread)
 	}
 	k := kubelet{dir: root, flags: map[string]string{"config": "kubelet/c.yaml"}}
 	if err := k.readConfig(&kubeletConfig{}); err == nil || err.Error() != "read "+config+": it is a named pipe, not a regular file" {

@@ -50,6 +50,13 @@ func playKubelet(what string) error {
 			syscall.Mount(over, at, "", syscall.MS_BIND, "")); err != nil {
 			return err
 		}
+	case "find":
+		o, err := Node{Root: rest}.Find(Want{NeedBinDir: true})
+		if err != nil {
+			return err
+		}
+		fmt.Println(o.From, o.Unread)
+		return nil
 	case "become": // another program, again and again
 		n, _ := strconv.Atoi(rest)
 		if n == 0 {
@@ -288,6 +295,43 @@ func TestBecomesAnother(t *testing.T) {
 	}
 	if became == 0 {
 		t.Errorf("%d times read, and never refused", read)
+	}
+}
+
+// TestFindUnprivileged: a place that this user may not look at does not end the
+// search, and is named.
+func TestFindUnprivileged(t *testing.T) {
+	needRoot(t)
+	program := filepath.Join(sharedDir(t), "find")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := copyFile(self, program); err != nil {
+		t.Fatal(err)
+	}
+	const flags = "KUBELET_EXTRA_ARGS=--" + configFlag + "=/c --" + binDirFlag + "=/b"
+	for _, there := range []bool{true, false} {
+		root := sharedDir(t)
+		kubelet := filepath.Join(root, "/var/lib/kubelet")
+		if err := errors.Join(os.MkdirAll(filepath.Join(root, "/etc/default"), 0o755), os.MkdirAll(kubelet, 0o755), os.Chmod(kubelet, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		closed := kubelet + "/credential-provider-config.yaml"
+		flagsFile := filepath.Join(root, "/etc/default/kubelet")
+		want := fmt.Sprintf("no node configuration found: this user may not look at %s, %s/kubeadm-flags.env", closed, kubelet)
+		if there {
+			if err := os.WriteFile(flagsFile, []byte(flags), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			want = fmt.Sprintf("the kubelet flags in %s [%s %s/kubeadm-flags.env]", flagsFile, closed, kubelet)
+		}
+		cmd := exec.Command(program)
+		cmd.Env, cmd.Dir = []string{playedKubelet + "=find " + root}, "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: somebody, Gid: somebody}}
+		if out, _ := cmd.Output(); strings.TrimSpace(string(out)) != want {
+			t.Errorf("got %q, want %q", out, want)
+		}
 	}
 }
 
