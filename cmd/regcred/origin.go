@@ -44,6 +44,9 @@ func (a *app) resolve(path string, needBinDir bool) (*node.Origin, error) {
 	o, err := a.node().Find(w)
 	if err == nil && len(o.Found) > 0 {
 		a.Note("using %s: %s", o.From, strings.Join(o.Found, " "))
+		if len(o.Unread) > 0 {
+			a.Note("this user may not look at %s: root may find another configuration", strings.Join(o.Unread, ", "))
+		}
 	}
 	return o, err
 }

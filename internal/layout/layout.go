@@ -11,7 +11,8 @@
 //	err = w.Commit()
 //	err = l.Name(ctx, manifest, "registry.example/team/app:v1")
 //
-// It does not know where the bytes come from, and takes nothing away.
+// It does not know where the bytes come from, and takes nothing away but what
+// pulls have left behind that were killed.
 package layout
 
 import (
@@ -135,6 +136,7 @@ func Open(dir string) (*Layout, error) {
 			return nil, l.fail("writing "+layoutFile, err)
 		}
 	}
+	l.sweep()
 	return l, nil
 }
 

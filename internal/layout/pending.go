@@ -5,16 +5,22 @@ package layout
 
 import (
 	"crypto/rand"
+	"errors"
 	"os"
 	"path"
 	"runtime"
 )
 
-// tempPrefix begins the names of files that are not whole yet.
-const tempPrefix = ".tmp-"
+// The names of files that are not whole yet: what they begin with, and how many
+// characters of chance follow.
+const (
+	tempPrefix = ".tmp-"
+	tempLen    = 26
+)
 
 // pending is a file that gets its name only when it is whole: it is written
-// beside its place, synced and renamed.
+// beside its place, synced and renamed. It is held until then, so that others
+// can tell it from what a pull left behind that was killed.
 type pending struct {
 	l    *Layout
 	file *os.File
@@ -25,25 +31,41 @@ type pending struct {
 // newPending creates a file that is to have this name, with the permissions
 // that the umask leaves: an image is no secret.
 func (l *Layout) newPending(name string) (*pending, error) {
-	tmp := path.Join(path.Dir(name), tempPrefix+rand.Text())
-	f, err := l.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return nil, err
+	for {
+		tmp := path.Join(path.Dir(name), tempPrefix+rand.Text())
+		f, err := l.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if err != nil {
+			return nil, err
+		}
+		p := &pending{l: l, file: f, tmp: tmp, name: name}
+		held, err := hold(f)
+		switch {
+		case errors.Is(err, errors.ErrUnsupported), held && l.has(tmp, f):
+			return p, nil
+		case err != nil:
+			p.Abort()
+			return nil, err
+		}
+		p.Abort() // somebody took it for a leftover before it was held
 	}
-	return &pending{l: l, file: f, tmp: tmp, name: name}, nil
 }
 
 func (p *pending) commit() error {
 	if err := p.file.Sync(); err != nil {
 		return err
 	}
-	if err := p.file.Close(); err != nil {
-		return err
+	if !renamesOpen {
+		if err := p.file.Close(); err != nil {
+			return err
+		}
 	}
 	if err := p.l.root.Rename(p.tmp, p.name); err != nil {
 		return err
 	}
 	p.tmp = ""
+	if renamesOpen { // held up to here
+		return p.file.Close()
+	}
 	return nil
 }
 

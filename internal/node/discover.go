@@ -4,13 +4,9 @@
 package node
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -39,61 +35,52 @@ func wellKnown() []location {
 	}
 }
 
-// location returns the first location that exists, or nil.
-func (n Node) location() (*location, error) {
+// location returns the first location that exists, or nil, and what could not
+// be looked at on the way: a place may be there, and closed to this user.
+func (n Node) location() (loc *location, unread []string) {
+	r := &reading{node: n, texts: map[string]string{}}
 	for _, loc := range wellKnown() {
 		loc.config, loc.binDir = n.host(loc.config), n.host(loc.binDir)
 		_, err := os.Stat(loc.config)
 		if err == nil {
-			return &loc, nil
+			return &loc, r.unread
 		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return nil, withHint(fmt.Errorf("look for %s: %w", loc.name, err), "give --config and --bin-dir, or run as root")
-		}
+		r.note(loc.config, err)
 	}
-	return n.discoverKubeadm()
+	loc = r.kubeletService()
+	return loc, r.unread
 }
 
-// discoverKubeadm reads the kubelet's flags from the files that kubeadm and
-// the kubelet packages install. Later files win, as on the kubelet's command
-// line.
-func (n Node) discoverKubeadm() (*location, error) {
-	var files []string
-	for _, dir := range []string{"/usr/lib/systemd/system", "/etc/systemd/system"} {
-		dropIns, err := filepath.Glob(filepath.Join(n.host(dir), "kubelet.service.d", "*.conf"))
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, dropIns...)
-	}
-	for _, name := range []string{"/var/lib/kubelet/kubeadm-flags.env", "/etc/default/kubelet", "/etc/sysconfig/kubelet"} {
-		files = append(files, n.host(name))
-	}
-	flags := map[string]string{}
-	var used []string
-	for _, name := range files {
-		data, err := read(name)
-		if err != nil {
-			continue // most of them do not exist; an unreadable one is no better
-		}
-		found := kubeletFlags(words(string(data)))
-		maps.Copy(flags, found)
-		if len(found) > 0 {
-			used = append(used, name)
-		}
+// kubeletService finds the flags of the service kubelet.
+func (r *reading) kubeletService() *location {
+	s := r.unit("kubelet.service")
+	flags := kubeletFlags(r.arguments(s))
+	if s.exec == "" {
+		flags = r.scattered()
 	}
 	if flags[configFlag] == "" || flags[binDirFlag] == "" {
-		return nil, nil
+		return nil
 	}
 	return &location{
-		name:   "the kubelet flags in " + strings.Join(used, " and "),
-		via:    used,
-		config: n.host(path.Join("/", flags[configFlag])),
-		binDir: n.host(path.Join("/", flags[binDirFlag])),
-	}, nil
+		name:   "the kubelet flags in " + strings.Join(r.naming(), " and "),
+		via:    slices.Sorted(maps.Keys(r.texts)),
+		config: r.node.host(path.Join("/", flags[configFlag])),
+		binDir: r.node.host(path.Join("/", flags[binDirFlag])),
+	}
 }
 
-// words splits an environment file or a systemd unit into words. Quotes only
+// scattered reads flags from the files that kubeadm and the kubelet packages
+// install, where no service says which of them it reads: another init system's.
+// Later files win.
+func (r *reading) scattered() map[string]string {
+	flags := map[string]string{}
+	for _, name := range []string{"/var/lib/kubelet/kubeadm-flags.env", "/etc/default/kubelet", "/etc/sysconfig/kubelet"} {
+		maps.Copy(flags, kubeletFlags(words(r.file(r.node.host(name)))))
+	}
+	return flags
+}
+
+// words splits an environment file into words. Quotes only
 // ever surround whole lists of flags there, so they count as space.
 func words(text string) []string {
 	var list []string

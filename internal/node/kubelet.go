@@ -9,9 +9,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // kubelet is what /proc tells of a running kubelet.
@@ -65,72 +67,81 @@ func (n Node) findKubelet(which string) (*kubelet, error) {
 	return nil, usageError("say which: --as-kubelet="+pids[0], "--as-kubelet: %d kubelets are running: processes %s", len(pids), strings.Join(pids, ", "))
 }
 
+// kubeletPIDs lists the kubelets that run, of root or of the caller. Those in
+// containers, such as nodes of kind, are of interest only where there is no other.
 func (n Node) kubeletPIDs() (pids []string, err error) {
 	entries, err := os.ReadDir(n.host(proc))
 	if err != nil {
 		return nil, fmt.Errorf("--as-kubelet: %w", err)
 	}
+	var elsewhere []string
 	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil && n.isKubelet(pid) {
-			pids = append(pids, e.Name())
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
 		}
+		// A process that is gone, or that we may not look at, is not a kubelet to us.
+		switch is, here := n.isKubelet(pid); {
+		case is && here:
+			pids = append(pids, e.Name())
+		case is:
+			elsewhere = append(elsewhere, e.Name())
+		}
+	}
+	if len(pids) == 0 {
+		return elsewhere, nil
 	}
 	return pids, nil
 }
 
-// isKubelet reports whether a process is a kubelet of root or of the caller.
-// Somebody else may call a process kubelet too, and root would then run the
-// plugins that it names.
-func (n Node) isKubelet(pid int) bool {
-	// A process that is gone, or that we may not look at, is not a kubelet to us.
-	info, err := os.Stat(n.procPath(pid, "."))
-	if err != nil || foreign(info, os.Geteuid()) {
-		return false
-	}
-	comm, err := read(n.procPath(pid, "comm"))
-	return err == nil && strings.TrimSpace(string(comm)) == "kubelet"
-}
-
-func (n Node) procPath(pid int, name string) string {
-	return filepath.Join(n.host(proc), strconv.Itoa(pid), name)
-}
-
-// readProc reads a list that the kernel has of a process.
-func (n Node) readProc(pid int, name string) ([]string, error) {
-	data, err := read(n.procPath(pid, name))
+// isKubelet reports whether a process is a kubelet of root or of the caller, and
+// whether its root directory is ours.
+func (n Node) isKubelet(pid int) (is, here bool) {
+	p, err := n.openProcess(pid)
 	if err != nil {
-		return nil, procError(pid, err, os.Geteuid())
+		return false, false
 	}
-	return nulSeparated(string(data)), nil
+	defer p.Close()
+	comm, err := read(p.at("comm"))
+	if err != nil || strings.TrimSpace(string(comm)) != "kubelet" || p.checkOwner(os.Geteuid()) != nil {
+		return false, false
+	}
+	return true, p.checkRoot() == nil
 }
 
+// readKubelet reads a process that root would run plugins for: in its
+// environment, from where it says. It is looked at before and after, since it
+// may become another meanwhile.
 func (n Node) readKubelet(pid int) (*kubelet, error) {
-	args, err := n.readProc(pid, "cmdline")
+	p, err := n.openProcess(pid)
 	if err != nil {
 		return nil, err
 	}
-	k := &kubelet{pid: pid, flags: kubeletFlags(args, KubeconfigFlag)}
-	if k.environ, err = n.readProc(pid, "environ"); err != nil {
+	defer p.Close()
+	euid := os.Geteuid()
+	if err := p.checkOwner(euid); err != nil {
 		return nil, err
 	}
-	if k.dir, err = os.Readlink(n.procPath(pid, "cwd")); err != nil {
-		return nil, procError(pid, err, os.Geteuid())
-	}
-	return k, n.sameRoot(pid)
-}
-
-// sameRoot refuses a kubelet in a container or chroot: its paths mean nothing here.
-func (n Node) sameRoot(pid int) error {
-	theirs, err := os.Stat(n.procPath(pid, "root"))
+	k, err := p.kubelet()
 	if err != nil {
-		return nil // the links that matter could be read, so this is no want of permission
+		return nil, err
 	}
-	ours, err := os.Stat("/")
-	if err != nil || os.SameFile(theirs, ours) {
-		return err
+	if err := errors.Join(p.checkRoot(), p.checkOwner(euid)); err != nil {
+		return nil, err
 	}
-	return withHint(fmt.Errorf("--as-kubelet: process %d has another root directory, so its paths are not ours", pid),
-		fmt.Sprintf("run regcred in it: nsenter --target %d --mount regcred …", pid))
+	for _, path := range []string{k.dir, k.path(configFlag), k.path(binDirFlag)} {
+		if err := p.checkPath(path); err != nil {
+			return nil, err
+		}
+	}
+	again, err := p.kubelet()
+	if err != nil {
+		return nil, err
+	}
+	if !reflect.DeepEqual(k, again) {
+		return nil, fmt.Errorf("--as-kubelet: process %d became another program while it was read: try again", pid)
+	}
+	return k, nil
 }
 
 func nulSeparated(s string) []string {
@@ -148,7 +159,7 @@ func procError(pid int, err error, euid int) error {
 		return withHint(cause, "this root lacks the right to trace other processes (CAP_SYS_PTRACE): run regcred on the node itself, not in a container")
 	case errors.Is(err, fs.ErrPermission):
 		return withHint(cause, "only root, or the kubelet's own user, may read its environment: use sudo")
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ESRCH):
 		return withHint(cause, "no such process; without =PID the kubelet is searched for")
 	}
 	return cause

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // DefaultRootDir is the kubelet's default of --root-dir.
@@ -39,9 +40,10 @@ type Origin struct {
 
 	Kubeconfig string // of a running kubelet; "" if it has none, or the environment is the caller's
 
-	Discovered bool     // the paths were found, not given: they must not be writable by others
+	Discovered bool     // a path was found, not given, also in a kubelet's flags: they must not be writable by others
 	Found      []string // the flags that would have said the same
 	Via        []string // the files that name them, if any; the same goes for these
+	Unread     []string // where this user may not look, although the configuration may be there
 }
 
 // Environment names whose environment plugins run in: "caller", or
@@ -107,6 +109,7 @@ func (o *Origin) takeKubelet(k *kubelet) error {
 		if *v.ours != "" {
 			continue
 		}
+		o.Discovered = true
 		if *v.ours = k.path(v.flag); *v.ours == "" {
 			return withHint(fmt.Errorf("kubelet process %d runs without --%s, so it has no credential providers", k.pid, v.flag),
 				"give the path with --"+v.flag+" to see what it would do with one")
@@ -118,10 +121,8 @@ func (o *Origin) takeKubelet(k *kubelet) error {
 
 // discover fills in what was not given from the first well-known location.
 func (n Node) discover(o *Origin, needBinDir bool) error {
-	loc, err := n.location()
-	if err != nil {
-		return err
-	}
+	loc, unread := n.location()
+	o.Unread = unread
 	if loc == nil {
 		return notDiscovered(o, needBinDir)
 	}
@@ -141,6 +142,10 @@ func notDiscovered(o *Origin, needBinDir bool) error {
 	hint := "give both --config and --bin-dir, or --as-kubelet to take those of the running kubelet"
 	if !needBinDir {
 		hint = "give its path with --config, or --as-kubelet to take that of the running kubelet"
+	}
+	if len(o.Unread) > 0 {
+		hint = "run it as root (sudo), or " + hint
+		return withHint(fmt.Errorf("no node configuration found: this user may not look at %s", strings.Join(o.Unread, ", ")), hint)
 	}
 	if o.Config == "" && (o.BinDir == "" || !needBinDir) {
 		return withHint(errors.New("no credential provider configuration: none was given, and none is in the places where nodes have it"), hint)

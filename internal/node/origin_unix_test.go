@@ -124,6 +124,29 @@ func TestCheckTrust(t *testing.T) {
 	}
 }
 
+// TestKubeletConfigTrust: who may change the kubelet's configuration may have
+// credentials sent to a socket of their own.
+func TestKubeletConfigTrust(t *testing.T) {
+	for _, open := range []string{"", "c.yaml", "conf.d", "conf.d/a.conf", "conf.d/b/c.conf"} {
+		root := newRoot(t, map[string]string{"c.yaml": "", "conf.d/a.conf": "", "conf.d/b/c.conf": "imageServiceEndpoint: unix:///s"})
+		path := filepath.Join(root, open)
+		if open != "" {
+			if err := os.Chmod(path, 0o777); err != nil {
+				t.Fatal(err)
+			}
+		}
+		k, cfg := kubelet{dir: root, flags: map[string]string{"config": "c.yaml", "config-dir": "conf.d"}}, kubeletConfig{}
+		err := Node{Root: root}.readTrusted(&k, &cfg)
+		found, ok := errors.AsType[*Untrusted](err)
+		switch {
+		case open == "" && (err != nil || cfg.ImageServiceEndpoint != "unix:///s"):
+			t.Errorf("got %v, %+v", err, cfg)
+		case open != "" && (!ok || found.Path != path):
+			t.Errorf("%s: got %v", open, err)
+		}
+	}
+}
+
 // TestPipes has a writer for none of them: to read one would wait for ever.
 func TestPipes(t *testing.T) {
 	root := newRoot(t, map[string]string{"/etc/default/else": "", "/kubelet/else": ""})
@@ -131,11 +154,11 @@ func TestPipes(t *testing.T) {
 	if err := errors.Join(syscall.Mkfifo(env, 0o644), syscall.Mkfifo(config, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	if loc, err := (Node{Root: root}).location(); loc != nil || err != nil {
-		t.Errorf("flags in a pipe: got %v, %v", loc, err)
+	if loc, unread := (Node{Root: root}).location(); loc != nil || unread != nil {
+		t.Errorf("flags in a pipe: got %v, %v", loc, unread)
 	}
 	k := kubelet{dir: root, flags: map[string]string{"config": "kubelet/c.yaml"}}
-	if err := k.readConfig(&kubeletConfig{}); err == nil || err.Error() != "read "+config+": it is a named pipe, not a regular file" {
+	if err := (Node{}).readTrusted(&k, &kubeletConfig{}); err == nil || err.Error() != "read "+config+": it is a named pipe, not a regular file" {
 		t.Errorf("a kubelet's configuration: got %v", err)
 	}
 }

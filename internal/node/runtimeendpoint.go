@@ -68,13 +68,22 @@ type kubeletConfig struct {
 // kubeletRuntime returns where a running kubelet has its images pulled: by its
 // flags, or else its configuration file and the drop-ins of that.
 func (n Node) kubeletRuntime(o *Origin) (string, error) {
-	args, err := n.readProc(o.Kubelet, "cmdline")
+	p, err := n.openProcess(o.Kubelet)
+	if err != nil {
+		return "", err
+	}
+	defer p.Close()
+	// It is another moment than that at which it was found.
+	if err := errors.Join(p.checkOwner(os.Geteuid()), p.checkRoot()); err != nil {
+		return "", err
+	}
+	args, err := p.list("cmdline")
 	if err != nil {
 		return "", err
 	}
 	k := kubelet{dir: o.Dir, flags: kubeletFlags(args, "image-service-endpoint", "container-runtime-endpoint", "config", "config-dir")}
 	var cfg kubeletConfig
-	if err := k.readConfig(&cfg); err != nil {
+	if err := n.readTrusted(&k, &cfg); err != nil {
 		return "", withHint(fmt.Errorf("--as-kubelet: %w", err), "give --runtime-endpoint")
 	}
 	image := cmp.Or(k.flags["image-service-endpoint"], cfg.ImageServiceEndpoint)
@@ -82,18 +91,39 @@ func (n Node) kubeletRuntime(o *Origin) (string, error) {
 	return cmp.Or(image, runtime), nil
 }
 
-// readConfig reads the kubelet's configuration, each file over the former.
-func (k *kubelet) readConfig(cfg *kubeletConfig) error {
-	var files []string
-	if dir := k.path("config-dir"); dir != "" {
-		var err error
-		if files, err = kubeletDropIns(dir); err != nil {
+// readTrusted reads the kubelet's configuration, and refuses one that others may
+// change: credentials go to the socket that it names.
+func (n Node) readTrusted(k *kubelet, cfg *kubeletConfig) error {
+	files, err := k.configFiles()
+	if err != nil {
+		return err
+	}
+	for _, file := range append(files, k.path("config-dir")) {
+		if file == "" {
+			continue
+		}
+		if err := n.CheckTrust(&Origin{From: "the kubelet's configuration", Config: file}, nil); err != nil {
 			return err
+		}
+	}
+	return readConfig(files, cfg)
+}
+
+// configFiles lists the kubelet's configuration in the order in which it is read.
+func (k *kubelet) configFiles() (files []string, err error) {
+	if dir := k.path("config-dir"); dir != "" {
+		if files, err = kubeletDropIns(dir); err != nil {
+			return nil, err
 		}
 	}
 	if file := k.path("config"); file != "" {
 		files = slices.Insert(files, 0, file)
 	}
+	return files, nil
+}
+
+// readConfig reads the kubelet's configuration, each file over the former.
+func readConfig(files []string, cfg *kubeletConfig) error {
 	for _, file := range files {
 		data, err := read(file)
 		if err != nil {

@@ -4,10 +4,15 @@
 package node
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 )
 
 // Untrusted is a path that others than root and the caller may change.
@@ -22,21 +27,38 @@ func (e *Untrusted) Error() string {
 	return fmt.Sprintf("refusing %s: %s is %s", e.From, e.Path, e.Who)
 }
 
+// maxLinks is how many symbolic links a path may lead through, as in Linux.
+const maxLinks = 40
+
 // CheckTrust refuses an origin that others than root and the caller may
 // change, with the executables of these names: regcred, often run by root,
 // would execute what they put there. The configuration was read before, but
-// nothing in it was run. The error is an *[Error] of an *[Untrusted].
+// nothing in it was run. The error is an *[Error], mostly of an *[Untrusted].
+//
+// Each part of each path is looked at: directories, links and whose they are,
+// what those lead to, and the files. Nobody but root and the caller could
+// then change what a path means before it is used. Not looked at are mounts,
+// hard links that others made to root's files in a directory as /tmp, access
+// control lists of other systems than Linux and of NFS, and what root itself
+// may do elsewhere.
 func (n Node) CheckTrust(o *Origin, executables []string) error {
-	paths, err := n.trustedPaths(o, executables)
+	files, err := trusted(o, executables)
 	if err != nil {
 		return err
 	}
-	for _, p := range paths {
-		info, err := os.Stat(p)
-		if err != nil {
-			continue // a missing executable is a matter for validate and the lookup
+	parts := map[string]bool{}
+	for _, f := range files {
+		if err := n.walk(f, parts); err != nil {
+			return withHint(fmt.Errorf("refusing %s: who may change it cannot be told: %w", o.From, err),
+				"give --config and --bin-dir to use it nevertheless")
 		}
-		if who, mend := writableByOthers(info, os.Geteuid()); who != "" {
+	}
+	for _, p := range slices.Sorted(maps.Keys(parts)) { // parents first, so that the widest hole is named
+		info, err := os.Lstat(p)
+		if err != nil {
+			return fmt.Errorf("refusing %s: it changes while it is looked at: %w", o.From, err)
+		}
+		if who, mend := writableByOthers(p, info, os.Geteuid(), parts[p]); who != "" {
 			found := &Untrusted{From: o.From, Path: p, Who: who, Mend: mend + " " + p}
 			return withHint(found, found.Mend+"; or give --config and --bin-dir to use it nevertheless")
 		}
@@ -44,11 +66,12 @@ func (n Node) CheckTrust(o *Origin, executables []string) error {
 	return nil
 }
 
-// trustedPaths lists the configuration, what names it, the executables, and
-// all their parents, as named and as symbolic links resolve.
-func (n Node) trustedPaths(o *Origin, executables []string) ([]string, error) {
-	files := append([]string{o.Config}, o.Via...)
+// trusted lists the configuration, what names it, and the executables.
+func trusted(o *Origin, executables []string) (files []string, err error) {
+	files = append([]string{o.Config}, o.Via...)
 	if entries, err := os.ReadDir(o.Config); err == nil {
+		// Also a file that is not there yet.
+		files = append(files, filepath.Join(o.Config, ".none"))
 		for _, e := range entries {
 			files = append(files, filepath.Join(o.Config, e.Name()))
 		}
@@ -56,27 +79,76 @@ func (n Node) trustedPaths(o *Origin, executables []string) ([]string, error) {
 	for _, name := range executables {
 		files = append(files, filepath.Join(o.BinDir, name))
 	}
-	var paths []string
-	for _, f := range files {
-		abs, err := filepath.Abs(f)
-		if err != nil {
+	for i := range files {
+		if files[i], err = filepath.Abs(files[i]); err != nil {
 			return nil, err
 		}
-		paths = append(paths, n.withParents(abs)...)
-		if real, err := filepath.EvalSymlinks(abs); err == nil {
-			paths = append(paths, n.withParents(real)...)
-		}
 	}
-	slices.Sort(paths) // parents first, so that the widest hole is named
-	return slices.Compact(paths), nil
+	return files, nil
 }
 
-func (n Node) withParents(p string) []string {
-	root := n.host("/")
-	var list []string
-	for p != root && p != filepath.Dir(p) {
-		list = append(list, p)
-		p = filepath.Dir(p)
+// walk adds each part of a path: the directories from the root on, links, and
+// all that those lead to. What is true in parts is a directory without the next
+// part, which nobody else may put there.
+func (n Node) walk(path string, parts map[string]bool) error {
+	at, rest := n.begin(path)
+	for links := 0; ; {
+		add(parts, at)
+		if len(rest) == 0 {
+			return nil
+		}
+		next := filepath.Join(at, rest[0])
+		info, err := os.Lstat(next)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			parts[at] = true // a missing executable is a matter for validate and the lookup
+			return nil
+		case errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0:
+			return nil // a directory that has been looked at keeps us out, and so it will
+		case errors.Is(err, syscall.ENOTDIR):
+			return nil
+		case err != nil:
+			return err
+		}
+		rest = rest[1:]
+		if info.Mode()&fs.ModeSymlink == 0 {
+			at = next
+			continue
+		}
+		add(parts, next)
+		if links++; links > maxLinks {
+			return &fs.PathError{Op: "follow", Path: path, Err: errors.New("too many symbolic links")}
+		}
+		target, err := os.Readlink(next)
+		if err != nil {
+			return err
+		}
+		if filepath.IsAbs(target) {
+			at = filepath.VolumeName(at) + string(filepath.Separator)
+		}
+		rest = append(components(target), rest...)
 	}
-	return append(list, p)
+}
+
+// add adds a part unless it is there.
+func add(parts map[string]bool, path string) {
+	if !parts[path] {
+		parts[path] = false
+	}
+}
+
+// begin splits a path into where it is looked at from on, and its parts: a
+// root directory that is not "/" was given, and so is not doubted.
+func (n Node) begin(path string) (at string, rest []string) {
+	at = filepath.VolumeName(path) + string(filepath.Separator)
+	if rel, err := filepath.Rel(n.host("/"), path); n.Root != "" && err == nil && filepath.IsLocal(rel) {
+		at, path = n.host("/"), rel
+	}
+	return at, components(path)
+}
+
+// components splits a path. ".." stays: what it means depends on the links before.
+func components(path string) []string {
+	path = path[len(filepath.VolumeName(path)):]
+	return slices.DeleteFunc(strings.Split(filepath.ToSlash(path), "/"), func(s string) bool { return s == "" || s == "." })
 }

@@ -5,6 +5,7 @@ package pull
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
@@ -17,6 +18,7 @@ var errPlainHTTP = errors.New("only registries on loopback are spoken to without
 
 var (
 	errIdle   = errors.New("idle for too long")
+	errSlow   = fmt.Errorf("too slow: an answer is given up that brings less than %d bytes in a minute", rateBytes)
 	errNoUser = errors.New("the credential has no user name: it is not sent, as container runtimes refuse it too")
 )
 

@@ -135,7 +135,7 @@ func (f *fetcher) explain(b blob, err error) error {
 // download makes one attempt at a blob.
 func (f *fetcher) download(ctx context.Context, b blob) error {
 	// identity: the bytes are compressed already, and the digest is of these.
-	resp, err := f.session.get(ctx, "blobs", b.Digest.String(), http.Header{"Accept-Encoding": {"identity"}})
+	resp, err := f.session.get(ctx, "blobs", b.Digest.String(), http.Header{"Accept": {"*/*"}, "Accept-Encoding": {"identity"}})
 	if err != nil {
 		return err
 	}

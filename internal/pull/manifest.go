@@ -17,6 +17,10 @@ import (
 // (OCI distribution specification, "Pushing Manifests"), in bytes.
 const maxManifest = 4 << 20
 
+// maxBlob is more than any layer has, in bytes: one pebibyte. What is larger is
+// a lie, and near the end of the integers.
+const maxBlob = 1 << 50
+
 // acceptManifests are the kinds that a layout can hold.
 var acceptManifests = strings.Join([]string{
 	string(types.OCIImageIndex), string(types.OCIManifestSchema1),
@@ -66,7 +70,7 @@ func decode(m manifest, into any) error {
 
 func checkDescriptors(m manifest, list []v1.Descriptor) error {
 	for _, d := range list {
-		if d.Digest.Hex == "" || d.Size < 0 {
+		if d.Digest.Hex == "" || d.Size < 0 || d.Size > maxBlob {
 			return fmt.Errorf("manifest %s: not valid: a descriptor without digest, or with size %d", m.desc.Digest, d.Size)
 		}
 	}

@@ -12,10 +12,11 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Bounds of an index: how deep others may be listed in it, and how large it
-// may be with all manifests below it, in bytes.
+// Bounds of an index: how deep others may be listed in it, how many manifests
+// there may be below it, and how large they may be together, in bytes.
 const (
 	maxDepth     = 4
+	maxChildren  = 1000
 	maxManifests = 64 << 20
 )
 
@@ -24,13 +25,14 @@ type plan struct {
 	root      v1.Descriptor // what index.json will name
 	resolved  v1.Hash       // what the reference names
 	blobs     []blob        // each once, in the order of the manifests
-	manifests []manifest    // children before parents
+	manifests []manifest    // each once, children before parents
 
 	want platform
 	told bool // an index has said that the image is for the platform
 
-	seen map[v1.Hash]bool // what is in blobs
-	size int              // bytes of manifests
+	sizes map[v1.Hash]int64         // of what is in blobs
+	known map[v1.Hash]v1.Descriptor // of what has been got as a manifest
+	size  int                       // bytes of manifests
 }
 
 // blob is a layer or a configuration.
@@ -45,7 +47,8 @@ func (s *session) plan(ctx context.Context, want platform) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	pl := &plan{root: top.desc, resolved: top.desc.Digest, want: want, told: want.all, seen: map[v1.Hash]bool{}}
+	pl := &plan{root: top.desc, resolved: top.desc.Digest, want: want, told: want.all,
+		sizes: map[v1.Hash]int64{}, known: map[v1.Hash]v1.Descriptor{}}
 	if top.desc.MediaType.IsIndex() && !want.all {
 		if top, err = s.choose(ctx, top, want); err != nil {
 			return nil, err
@@ -85,12 +88,17 @@ func (s *session) child(ctx context.Context, d v1.Descriptor) (manifest, error) 
 	if err != nil {
 		return manifest{}, err
 	}
-	if m.desc.MediaType != d.MediaType || m.desc.Size != d.Size {
-		return manifest{}, fmt.Errorf("manifest %s: the index says %q with %d bytes, the registry sends %q with %d",
-			d.Digest, d.MediaType, d.Size, m.desc.MediaType, m.desc.Size)
-	}
 	m.desc.Platform = d.Platform
-	return m, nil
+	return m, checkChild(m.desc, d)
+}
+
+// checkChild holds what was got against what an index says of it.
+func checkChild(got, listed v1.Descriptor) error {
+	if got.MediaType != listed.MediaType || got.Size != listed.Size {
+		return fmt.Errorf("manifest %s: the index says %q with %d bytes, the registry sends %q with %d",
+			listed.Digest, listed.MediaType, listed.Size, got.MediaType, got.Size)
+	}
+	return nil
 }
 
 // add puts a manifest and all below it into the plan.
@@ -98,6 +106,7 @@ func (s *session) add(ctx context.Context, pl *plan, m manifest, depth int) erro
 	if pl.size += len(m.raw); pl.size > maxManifests {
 		return fmt.Errorf("manifests of more than %d bytes together", maxManifests)
 	}
+	pl.known[m.desc.Digest] = m.desc
 	if m.desc.MediaType.IsImage() {
 		return pl.addImage(m)
 	}
@@ -109,16 +118,27 @@ func (s *session) add(ctx context.Context, pl *plan, m manifest, depth int) erro
 		return err
 	}
 	for _, d := range children {
-		child, err := s.child(ctx, d)
-		if err != nil {
-			return err
-		}
-		if err := s.add(ctx, pl, child, depth+1); err != nil {
+		if err := s.addChild(ctx, pl, d, depth+1); err != nil {
 			return err
 		}
 	}
 	pl.manifests = append(pl.manifests, m)
 	return nil
+}
+
+// addChild adds what an index lists, unless it is in the plan already.
+func (s *session) addChild(ctx context.Context, pl *plan, d v1.Descriptor, depth int) error {
+	if got, ok := pl.known[d.Digest]; ok {
+		return checkChild(got, d)
+	}
+	if len(pl.known) > maxChildren {
+		return fmt.Errorf("an index of more than %d manifests: pull one platform", maxChildren)
+	}
+	child, err := s.child(ctx, d)
+	if err != nil {
+		return err
+	}
+	return s.add(ctx, pl, child, depth)
 }
 
 func (pl *plan) addImage(m manifest) error {
@@ -129,17 +149,27 @@ func (pl *plan) addImage(m manifest) error {
 	if err := checkDescriptors(m, append(image.Layers, image.Config)); err != nil {
 		return err
 	}
-	pl.addBlob(blob{image.Config, true})
+	blobs := []blob{{image.Config, true}}
 	for _, d := range image.Layers {
-		pl.addBlob(blob{d, false})
+		blobs = append(blobs, blob{d, false})
+	}
+	for _, b := range blobs {
+		if err := pl.addBlob(b); err != nil {
+			return fmt.Errorf("manifest %s: %w", m.desc.Digest, err)
+		}
 	}
 	pl.manifests = append(pl.manifests, m)
 	return nil
 }
 
-func (pl *plan) addBlob(b blob) {
-	if !pl.seen[b.Digest] {
-		pl.seen[b.Digest] = true
+func (pl *plan) addBlob(b blob) error {
+	size, ok := pl.sizes[b.Digest]
+	switch {
+	case !ok:
+		pl.sizes[b.Digest] = b.Size
 		pl.blobs = append(pl.blobs, b)
+	case size != b.Size:
+		return fmt.Errorf("not valid: blob %s has %d bytes here and %d there", b.Digest, size, b.Size)
 	}
+	return nil
 }

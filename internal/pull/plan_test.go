@@ -124,6 +124,8 @@ func TestOddManifests(t *testing.T) {
 		{"negative size", ociImage, strings.Replace(raw, fmt.Sprintf(`"size":%d`, layer.Size), `"size":-1`, 1), "not valid"},
 		{"size too small", ociImage, sized(raw, layer, layer.Size-1), "the registry offers"},
 		{"size too large", ociImage, sized(raw, layer, layer.Size+1), "the registry offers"},
+		{"size beyond all", ociImage, sized(raw, layer, 9223372036854775807), "with size 9223372036854775807"},
+		{"one blob of two sizes", ociImage, strings.Replace(raw, `"layers":[`, fmt.Sprintf(`"layers":[{"mediaType":"x/y","size":1,"digest":%q},`, layer.Digest), 1), "1 bytes here and"},
 		{"blob that is not there", ociImage, strings.Replace(raw, layer.Digest, absent, 1), "blob " + absent + ": HTTP 404 BLOB_UNKNOWN"},
 		{"foreign layer", ociImage, strings.Replace(strings.Replace(raw, layer.Digest, absent, 1), `"digest":"`+absent, `"urls":["https://example.com/"],"digest":"`+absent, 1), "foreign layer"},
 		{"larger than 4 MiB", ociImage, raw + strings.Repeat(" ", maxManifest), "larger than 4194304 bytes"},
@@ -176,19 +178,86 @@ func TestDeepIndex(t *testing.T) {
 	}
 }
 
-func TestManifestsTogetherAreBounded(t *testing.T) {
-	reg, image, _ := startRegistry(t, testregistry.None)
-	empty := "sha256:" + strings.Repeat("ab", 32)
-	child := fmt.Sprintf(`{"schemaVersion":2,"config":{"mediaType":"x/y","size":2,"digest":%q},"layers":[]}`, empty)
-	child += strings.Repeat(" ", maxManifest-len(child))
-	put(t, reg, "child", ociImage, []byte(child))
-	hash, _, err := v1.SHA256(strings.NewReader(child))
+// entry is how an index lists a manifest.
+func entry(t *testing.T, mediaType, raw string) string {
+	t.Helper()
+	hash, n, err := v1.SHA256(strings.NewReader(raw))
 	if err != nil {
 		t.Fatal(err)
 	}
-	entry := fmt.Sprintf(`{"mediaType":%q,"size":%d,"digest":%q}`, ociImage, len(child), hash)
-	entries := strings.Repeat(entry+",", maxManifests/maxManifest+2)
-	put(t, reg, "many", ociIndex, []byte(`{"schemaVersion":2,"manifests":[`+strings.TrimSuffix(entries, ",")+`]}`))
+	return fmt.Sprintf(`{"mediaType":%q,"size":%d,"digest":%q}`, mediaType, n, hash)
+}
+
+// manifestsGot counts the requests for manifests.
+func manifestsGot(reg *testregistry.Server) (n int) {
+	for _, r := range reg.Requests() {
+		if strings.Contains(r.Path, "/manifests/") {
+			n++
+		}
+	}
+	return n
+}
+
+// TestListedOften has indexes that list one manifest 5,000 times, directly and
+// through others: it is got once.
+func TestListedOften(t *testing.T) {
+	reg, image, _ := startRegistry(t, testregistry.None)
+	dir := t.TempDir()
+	res := mustPull(t, &Puller{}, image, nil, dir)
+	raw := tree(t, dir)[filepath.Join("blobs", "sha256", strings.TrimPrefix(res.Digest, "sha256:"))]
+	one := entry(t, ociImage, raw)
+	many := `{"schemaVersion":2,"manifests":[` + strings.Repeat(one+",", 4999) + one + `]}`
+	put(t, reg, "many", ociIndex, []byte(many))
+	nested := entry(t, ociIndex, many)
+	put(t, reg, "nested", ociIndex, []byte(`{"schemaVersion":2,"manifests":[`+nested+","+nested+","+one+`]}`))
+	for tag, want := range map[string]int{"many": 2, "nested": 3} {
+		reg.ResetLog()
+		res, err := (&Puller{Platform: allPlatforms}).Pull(t.Context(), strings.Replace(image, ":v1", ":"+tag, 1), nil, t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := manifestsGot(reg); got != want || len(res.Layers) != 2 {
+			t.Errorf("%s: %d manifests were got, with %d layers, want %d with 2", tag, got, len(res.Layers), want)
+		}
+	}
+	// The one that is known counts no less against what an index says of it.
+	liar := strings.Replace(one, `"size":`, `"size":1`, 1)
+	put(t, reg, "liar", ociIndex, []byte(`{"schemaVersion":2,"manifests":[`+one+","+liar+`]}`))
+	err := mustFail(t, &Puller{Platform: allPlatforms}, strings.Replace(image, ":v1", ":liar", 1), nil, t.TempDir())
+	if !strings.Contains(err.Error(), "the index says") {
+		t.Errorf("got %v, want that the index lies", err)
+	}
+}
+
+// TestManyChildren has an index that lists more manifests than are got.
+func TestManyChildren(t *testing.T) {
+	reg, image, _ := startRegistry(t, testregistry.None)
+	absent := "sha256:" + strings.Repeat("ab", 32)
+	var entries []string
+	for i := range maxChildren + 1 {
+		child := fmt.Sprintf(`{"schemaVersion":2,"config":{"mediaType":"x/y%d","size":2,"digest":%q},"layers":[]}`, i, absent)
+		put(t, reg, "child", ociImage, []byte(child))
+		entries = append(entries, entry(t, ociImage, child))
+	}
+	put(t, reg, "many", ociIndex, []byte(`{"schemaVersion":2,"manifests":[`+strings.Join(entries, ",")+`]}`))
+	reg.ResetLog()
+	err := mustFail(t, &Puller{Platform: allPlatforms}, strings.Replace(image, ":v1", ":many", 1), nil, t.TempDir())
+	if got := manifestsGot(reg); !strings.Contains(err.Error(), "more than 1000 manifests") || got != maxChildren+1 {
+		t.Errorf("got %v after %d manifests", err, got)
+	}
+}
+
+func TestManifestsTogetherAreBounded(t *testing.T) {
+	reg, image, _ := startRegistry(t, testregistry.None)
+	empty := "sha256:" + strings.Repeat("ab", 32)
+	var entries []string
+	for i := range maxManifests/maxManifest + 2 {
+		child := fmt.Sprintf(`{"schemaVersion":2,"config":{"mediaType":"x/y%d","size":2,"digest":%q},"layers":[]}`, i, empty)
+		child += strings.Repeat(" ", maxManifest-len(child))
+		put(t, reg, "child", ociImage, []byte(child))
+		entries = append(entries, entry(t, ociImage, child))
+	}
+	put(t, reg, "many", ociIndex, []byte(`{"schemaVersion":2,"manifests":[`+strings.Join(entries, ",")+`]}`))
 	failed := mustFail(t, &Puller{Platform: allPlatforms}, strings.Replace(image, ":v1", ":many", 1), nil, t.TempDir())
 	if want := "manifests of more than"; !strings.Contains(failed.Error(), want) {
 		t.Errorf("error %q does not say %q", failed, want)

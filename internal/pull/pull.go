@@ -27,6 +27,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/layout"
+	"github.com/regcred/regcred/internal/remote"
 )
 
 // Puller pulls images. The zero value is ready to use; the fields must not
@@ -51,7 +52,8 @@ type Puller struct {
 	Parallel int
 
 	// IdleTimeout ends a request on which no byte arrives for so long; 0
-	// means 30 seconds. A deadline for the whole pull is the context's.
+	// means 30 seconds. One is also ended of which less than 32 KiB arrive in
+	// a minute of waiting for it. A deadline for the whole pull is the context's.
 	IdleTimeout time.Duration
 
 	// Retry says how failed requests are repeated.
@@ -100,7 +102,8 @@ type Layer struct {
 // matches [context.Canceled], [context.DeadlineExceeded] and syscall.ENOSPC
 // with [errors.Is]. What has been downloaded and verified by then stays in
 // dir/blobs for the next pull; index.json is as before. Only a process that
-// is killed leaves temporary files (".tmp-…") behind.
+// is killed leaves temporary files (".tmp-…") behind, which the next pull into
+// dir takes away.
 func (p *Puller) Pull(ctx context.Context, image string, creds []regcred.Credential, dir string) (*Result, error) {
 	t, err := parseTarget(image, p.Insecure)
 	if err != nil {
@@ -118,9 +121,10 @@ func (p *Puller) Pull(ctx context.Context, image string, creds []regcred.Credent
 		transport: cmp.Or(p.Transport, http.DefaultTransport),
 		idle:      cmp.Or(p.IdleTimeout, 30*time.Second),
 		budget:    newBudget(p.Retry),
+		exchange:  &exchange{},
 	}}
 	var res *Result
-	used, failed, err := inTurn(ctx, t.name, creds, p.Refused, func(cred *regcred.Credential) (err error) {
+	used, failed, err := inTurn(ctx, j.registry.exchange, t.name, creds, p.Refused, func(cred *regcred.Credential) (err error) {
 		res, err = j.try(ctx, cred)
 		return err
 	})
@@ -158,7 +162,11 @@ func (j *job) try(ctx context.Context, cred *regcred.Credential) (*Result, error
 	if err := f.fetch(ctx, pl); err != nil {
 		return nil, err
 	}
-	j.p.mu.Lock()
+	for !j.p.mu.TryLock() { // not Lock, which would not end with the context
+		if !remote.Pause(ctx, 20*time.Millisecond) {
+			return nil, cmp.Or(ctx.Err(), context.DeadlineExceeded)
+		}
+	}
 	defer j.p.mu.Unlock()
 	if err := lay.Name(ctx, pl.root, j.registry.target.name); err != nil {
 		return nil, err
@@ -176,7 +184,7 @@ func (j *job) result(pl *plan, f *fetcher) *Result {
 		Bytes:     f.bytes.Load(),
 	}
 	if pl.root.Platform != nil {
-		res.Platform = pl.root.Platform.String()
+		res.Platform = j.registry.exchange.scrub(pl.root.Platform.String()) // the registry's words
 	}
 	for i, b := range pl.blobs {
 		if !b.config {

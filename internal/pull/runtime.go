@@ -94,7 +94,7 @@ func (r *Runtime) Pull(ctx context.Context, image string, policy Policy, lookup 
 	res := &RuntimeResult{Image: image}
 	if policy != PullAlways {
 		if res.Present, err = p.look(ctx, res); err != nil {
-			return nil, fmt.Errorf("pulling %q: asking the runtime whether it is there: %w", image, err)
+			return nil, fmt.Errorf("pulling %q: asking the runtime whether it is there: %w", image, said(err))
 		}
 		if !res.Present && policy == PullNever {
 			return nil, fmt.Errorf("pulling %q: %w", image, errNotPresent)
@@ -164,7 +164,7 @@ func (p *runtimePull) tryAll(ctx context.Context, res *RuntimeResult, lookup fun
 	if err != nil {
 		return err
 	}
-	res.Credential, res.Failed, err = inTurn(ctx, res.Image, creds, p.r.opts.Refused, func(cred *regcred.Credential) error {
+	res.Credential, res.Failed, err = inTurn(ctx, &exchange{}, res.Image, creds, p.r.opts.Refused, func(cred *regcred.Credential) error {
 		return p.try(ctx, cred, res)
 	})
 	if err != nil {

@@ -61,7 +61,7 @@ func DialRuntime(ctx context.Context, endpoint string, opts RuntimeOptions) (*Ru
 	r := &Runtime{opts: opts, conn: conn, images: runtimeapi.NewImageServiceClient(conn)}
 	if err := r.greet(ctx); err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("asking the container runtime at %s for its version: %w", socket, err)
+		return nil, fmt.Errorf("asking the container runtime at %s for its version: %w", socket, said(err))
 	}
 	return r, nil
 }

@@ -6,6 +6,7 @@ package pull
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -84,6 +85,37 @@ func TestRuntimeErrorHoldsNoSecret(t *testing.T) {
 		canary.Check(t, "error", err.Error())
 		if i == 0 && (!strings.Contains(err.Error(), "login as [redacted] at https://blobs.example/x?[redacted]") || strings.ContainsAny(err.Error(), "\n\x1b")) {
 			t.Errorf("error %q", err)
+		}
+	}
+}
+
+// TestRuntimeEchoes: a runtime reports what a registry sends back, and what it
+// asked it for itself.
+func TestRuntimeEchoes(t *testing.T) {
+	const message = "failed to fetch: 403 Forbidden: Server message: denied: "
+	for _, secret := range []string{
+		canary.Password,
+		basicAuth(&good),
+		"Bearer " + canary.Token + "0123456789",
+		`Get "https://cdn.example/x?X-Amz-Signature=` + canary.Token + `"`,
+		"https://user:" + canary.Token + "@cdn.example/",
+		"eyJ" + canary.Token + "." + canary.Token + "." + canary.Token,
+	} {
+		x := &exchange{}
+		x.credential(&good)
+		err := newRuntimeError(t.Context(), status.Error(codes.Unknown, message+secret+strings.Repeat(" x", 4000)+secret))
+		try := newTry(&good, err, x)
+		canary.Check(t, "a try", fmt.Sprintf("%+v", try))
+		if try.Status != 403 || len(try.Err.Error()) > 2*maxText {
+			t.Errorf("status %d, %d bytes", try.Status, len(try.Err.Error()))
+		}
+		if strings.HasPrefix(secret, canary.Password) || secret == basicAuth(&good) {
+			continue // before a pull, the runtime has not got them
+		}
+		text := fmt.Errorf("asking: %w", said(err)).Error()
+		canary.Check(t, "an answer", text)
+		if len(text) > 2*maxText {
+			t.Errorf("%d bytes", len(text))
 		}
 	}
 }

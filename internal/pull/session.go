@@ -4,8 +4,10 @@
 package pull
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -27,6 +29,7 @@ type registry struct {
 	transport http.RoundTripper
 	idle      time.Duration
 	budget    *budget
+	exchange  *exchange
 }
 
 // session is a login at a registry.
@@ -42,11 +45,10 @@ func (r registry) login(ctx context.Context, cred *regcred.Credential) (*session
 	if err != nil {
 		return nil, fmt.Errorf("login: %w", err)
 	}
-	var rt http.RoundTripper = &wire{inner: r.transport, target: r.target, idle: r.idle}
+	var rt http.RoundTripper = &wire{inner: r.transport, target: r.target, idle: r.idle, exchange: r.exchange}
 	rt = transport.NewUserAgent(&retrier{inner: rt, budget: r.budget}, "regcred")
 	repo := r.target.ref.Context()
-	login := context.WithValue(ctx, loginKey{}, true)
-	rt, err = transport.NewWithContext(login, repo.Registry, auth, rt, []string{repo.Scope(transport.PullScope)})
+	rt, err = transport.NewWithContext(ctx, repo.Registry, auth, rt, []string{repo.Scope(transport.PullScope)})
 	if err != nil {
 		return nil, fmt.Errorf("login: %w", err)
 	}
@@ -77,6 +79,18 @@ func basicAuth(cred *regcred.Credential) string {
 	return base64.StdEncoding.EncodeToString([]byte(cred.Username + ":" + cred.Password.Reveal()))
 }
 
+// withoutPath takes the path out of the URL of another host than the
+// registry's: some sign their addresses there, not in the query.
+func (s *session) withoutPath(err error) error {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		if u, bad := url.Parse(failed.URL); bad != nil || u.Host != s.target.host {
+			u = cmp.Or(u, &url.URL{})
+			failed.URL = (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
+		}
+	}
+	return err
+}
+
 // get requests /v2/<repository>/<kind>/<id>.
 func (s *session) get(ctx context.Context, kind, id string, header http.Header) (*http.Response, error) {
 	repo := s.target.ref.Context()
@@ -89,7 +103,7 @@ func (s *session) get(ctx context.Context, kind, id string, header http.Header) 
 	req.Header = header
 	resp, err := s.client.Do(req)
 	if err != nil {
-		return nil, err
+		return nil, s.withoutPath(err)
 	}
 	if err := transport.CheckError(resp, http.StatusOK); err != nil {
 		resp.Body.Close()

@@ -8,14 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/regcred/regcred"
-	"github.com/regcred/regcred/internal/scrub"
 )
 
 // Try is an attempt to pull that failed.
@@ -82,8 +80,9 @@ func (e *Error) Unwrap() []error {
 }
 
 // inTurn tries credentials as a kubelet does: without any, once anonymously;
-// otherwise once with each until one works, and not anonymously after that.
-func inTurn(ctx context.Context, image string, creds []regcred.Credential, refused func(regcred.Credential), try func(*regcred.Credential) error) (used *regcred.Credential, failed []Try, err error) {
+// otherwise once with each until one works, and not anonymously after that. x
+// learns the credentials that are tried.
+func inTurn(ctx context.Context, x *exchange, image string, creds []regcred.Credential, refused func(regcred.Credential), try func(*regcred.Credential) error) (used *regcred.Credential, failed []Try, err error) {
 	tries := []*regcred.Credential{nil} // anonymous
 	if len(creds) > 0 {
 		tries = tries[:0]
@@ -92,6 +91,7 @@ func inTurn(ctx context.Context, image string, creds []regcred.Credential, refus
 		}
 	}
 	for _, cred := range tries {
+		x.credential(cred)
 		err := try(cred)
 		if err == nil {
 			return cred, failed, nil
@@ -99,7 +99,7 @@ func inTurn(ctx context.Context, image string, creds []regcred.Credential, refus
 		if done := ctx.Err(); done != nil && !errors.Is(err, done) {
 			err = fmt.Errorf("%w: %w", done, err)
 		}
-		t := newTry(cred, err)
+		t := newTry(cred, err, x)
 		failed = append(failed, t)
 		if t.Status == http.StatusUnauthorized && cred != nil && refused != nil {
 			refused(*cred)
@@ -115,16 +115,25 @@ func inTurn(ctx context.Context, image string, creds []regcred.Credential, refus
 // tryError is an error whose text is safe to print. The cause is not for
 // unwrapping, since its own text is not; [errors.Is] sees through.
 type tryError struct {
-	text  string
-	cause error
+	text string
+	is   func(target error) bool // a closure: no printer of values looks into it
 }
 
 func (e *tryError) Error() string        { return e.text }
-func (e *tryError) Is(target error) bool { return errors.Is(e.cause, target) }
+func (e *tryError) Is(target error) bool { return e.is(target) }
+
+// said is an error of others in as many words as may be shown.
+func said(err error) error {
+	text := bound((&exchange{}).scrub(firstLine(err.Error())), maxText)
+	return &tryError{text, func(target error) bool { return errors.Is(err, target) }}
+}
+
+// maxText bounds what others say in an error, in bytes.
+const maxText = 2000
 
 // newTry makes a Try of an error from wherever. What others said is scrubbed
 // before it is cut, since half a password would remain.
-func newTry(cred *regcred.Credential, err error) Try {
+func newTry(cred *regcred.Credential, err error, x *exchange) Try {
 	t := Try{Credential: cred}
 	text := err.Error()
 	var terr *transport.Error
@@ -132,8 +141,8 @@ func newTry(cred *regcred.Credential, err error) Try {
 		t.Status = terr.StatusCode
 		var message string
 		if len(terr.Errors) > 0 {
-			t.Code = bound(scrubbed(quoted(string(terr.Errors[0].Code)), cred), 64)
-			message = bound(scrubbed(quoted(terr.Errors[0].Message), cred), 300)
+			t.Code = bound(x.scrub(quoted(string(terr.Errors[0].Code))), 64)
+			message = bound(x.scrub(quoted(terr.Errors[0].Message)), 300)
 		}
 		// Its own text has the whole body of the answer.
 		text = strings.ReplaceAll(text, terr.Error(), answer(t, message))
@@ -141,12 +150,12 @@ func newTry(cred *regcred.Credential, err error) Try {
 	if e, ok := errors.AsType[*runtimeError](err); ok {
 		t.Status, t.Code = e.status, e.kind
 	}
-	text = bound(scrubbed(firstLine(text), cred), 2000)
+	text = bound(x.scrub(firstLine(text)), maxText)
 	// What is ours is added last: a password may be a word of it.
 	if h := hint(t); h != "" {
 		text += " (" + h + ")"
 	}
-	t.Err = &tryError{text, err}
+	t.Err = &tryError{text, func(target error) bool { return errors.Is(err, target) }}
 	return t
 }
 
@@ -198,19 +207,4 @@ func bound(s string, n int) string {
 		return strings.ToValidUTF8(s[:n], "") + "…"
 	}
 	return s
-}
-
-// urlQuery finds the queries of URLs: those of object stores are signed, and
-// whoever has one can fetch the blob.
-var urlQuery = regexp.MustCompile(`(https?://[^\s"?]*)\?[^\s"]*`)
-
-// scrubbed takes out what must not be shown: queries of URLs, and the
-// credential in the forms in which a server could send it back.
-func scrubbed(s string, cred *regcred.Credential) string {
-	s = urlQuery.ReplaceAllString(s, "$1?"+scrub.Mask)
-	if cred == nil {
-		return scrub.Text(s, nil)
-	}
-	// Of the pair, all but a few characters would be found without its help.
-	return scrub.Text(s, []string{cred.Password.Reveal(), basicAuth(cred)})
 }

@@ -17,20 +17,28 @@ const (
 	maxErrorBody = 32 << 10 // anything with an error status
 )
 
-// loginKey marks the context of a login.
-type loginKey struct{}
+// The least rate: an answer of which, in a minute of waiting for it, less than
+// this many bytes arrive is given up. That is some 500 bytes a second, a quarter
+// of what the slowest lines give that still are of use.
+const (
+	ratePeriod = time.Minute
+	rateBytes  = 32 << 10
+)
 
 // wire is the innermost transport. Every request passes it, whoever makes
 // it: go-containerregistry's login, redirects, retries. It refuses hosts and
 // schemes that a pull has no business with, ends a request on which nothing
-// arrives, and bounds what nobody else bounds.
+// arrives or too little, bounds what nobody else bounds, and notes the secrets
+// that go either way.
 type wire struct {
-	inner  http.RoundTripper
-	target target
-	idle   time.Duration
+	inner    http.RoundTripper
+	target   target
+	idle     time.Duration
+	exchange *exchange
 }
 
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
+	w.exchange.sent(req)
 	if err := w.target.checkURL(req.URL); err != nil {
 		if req.Body != nil {
 			req.Body.Close()
@@ -47,9 +55,9 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		cancel(nil)
 		return nil, err
 	}
-	b := &body{ReadCloser: resp.Body, ctx: ctx, cancel: cancel, timer: timer, idle: w.idle, timeout: timeout, left: -1}
-	if login, _ := req.Context().Value(loginKey{}).(bool); login {
-		b.left = maxLoginBody
+	b := &body{ReadCloser: resp.Body, ctx: ctx, cancel: cancel, timer: timer, idle: w.idle, timeout: timeout, left: -1, host: req.URL.Host}
+	if !isContent(req) {
+		b.left, b.told = maxLoginBody, w.exchange.received
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
 		b.left = maxErrorBody
@@ -66,8 +74,8 @@ func orCause(ctx context.Context, timeout, err error) error {
 	return err
 }
 
-// body is a response body that fails if nothing arrives for too long. The
-// time between reads does not count.
+// body is a response body that fails if nothing arrives for too long, or too
+// little. The time between reads does not count.
 type body struct {
 	io.ReadCloser
 	ctx     context.Context
@@ -76,6 +84,13 @@ type body struct {
 	idle    time.Duration
 	timeout error
 	left    int64 // bytes until it is cut short; negative: no bound
+	host    string
+
+	waited  time.Duration // in this period
+	arrived int           // in this period
+
+	told func([]byte) // if not nil, is given the whole body once it has ended
+	all  []byte       // for told
 }
 
 func (b *body) Read(p []byte) (int, error) {
@@ -86,15 +101,45 @@ func (b *body) Read(p []byte) (int, error) {
 		p = p[:min(int64(len(p)), b.left)]
 	}
 	b.timer.Reset(b.idle)
+	began := time.Now()
 	n, err := b.ReadCloser.Read(p)
 	b.timer.Stop()
 	if b.left > 0 {
 		b.left -= int64(n)
 	}
-	if err != nil && err != io.EOF {
+	if b.told != nil {
+		b.tell(p[:n], err != nil || b.left == 0)
+	}
+	switch {
+	case err == nil:
+		err = b.tooSlow(n, time.Since(began))
+	case err != io.EOF:
 		err = orCause(b.ctx, b.timeout, err)
 	}
 	return n, err
+}
+
+// tooSlow returns an error after a period in which too little arrived.
+func (b *body) tooSlow(n int, took time.Duration) error {
+	b.waited += took
+	b.arrived += n
+	if b.waited < ratePeriod {
+		return nil
+	}
+	waited, arrived := b.waited, b.arrived
+	b.waited, b.arrived = 0, 0
+	// What took longer than the period is measured by its own length.
+	if float64(arrived)*ratePeriod.Seconds() >= rateBytes*waited.Seconds() {
+		return nil
+	}
+	return fmt.Errorf("%d bytes arrived from %q in %s: %w", arrived, b.host, waited.Round(time.Second), errSlow)
+}
+
+func (b *body) tell(p []byte, end bool) {
+	if b.all = append(b.all, p...); end {
+		b.told(b.all)
+		b.told, b.all = nil, nil
+	}
 }
 
 func (b *body) Close() error {

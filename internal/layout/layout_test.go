@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package layout
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// TestBounds has files of a layout that are valid but for their size: what
+// is read of them is bounded, to the byte.
+func TestBounds(t *testing.T) {
+	for _, tt := range []struct {
+		file, begin string
+		max         int64
+	}{
+		{layoutFile, `{"imageLayoutVersion":"1.0.0"}`, maxMarker},
+		{indexFile, `{"manifests":[]}`, maxIndex},
+	} {
+		for _, more := range []int64{0, 1} {
+			t.Run(fmt.Sprintf("%s, %d more", tt.file, more), func(t *testing.T) {
+				dir := t.TempDir()
+				l, err := Open(dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer l.Close()
+				text := tt.begin + strings.Repeat(" ", int(tt.max+more)-len(tt.begin))
+				if err := os.WriteFile(filepath.Join(dir, tt.file), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				want := ""
+				if more > 0 {
+					want = fmt.Sprintf("it has more than %d bytes", tt.max)
+				}
+				if err := Check(t.Context(), dir); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+					t.Errorf("Check: got %v, want %q", err, want)
+				}
+				if tt.file != indexFile || more == 0 {
+					return
+				}
+				if err := l.Name(t.Context(), v1.Descriptor{}, "x"); err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("Name: got %v, want %q", err, want)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build linux || darwin
+
+package layout
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+const writerDir = "REGCRED_TEST_WRITER_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(writerDir); dir != "" {
+		if err := writeSlowly(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+const content = "a blob"
+
+func descriptor() v1.Descriptor {
+	hash, size, err := v1.SHA256(strings.NewReader(content))
+	if err != nil {
+		panic(err)
+	}
+	return v1.Descriptor{Digest: hash, Size: size}
+}
+
+// writeSlowly writes half a blob, says so, and the rest once it is told to.
+func writeSlowly(dir string) error {
+	l, err := Open(dir)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	w, err := l.Create(descriptor())
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	if _, err := io.WriteString(w, content[:3]); err != nil {
+		return err
+	}
+	fmt.Println("half")
+	if _, err := io.ReadAll(os.Stdin); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(w, content[3:]); err != nil {
+		return err
+	}
+	return w.Commit()
+}
+
+// startWriter starts a process that has written half a blob.
+func startWriter(t *testing.T, dir string) (cmd *exec.Cmd, goOn io.Closer) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd = exec.Command(self)
+	cmd.Env = append(os.Environ(), writerDir+"="+dir)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "half\n" {
+		t.Fatalf("the writer said %q: %v", line, err)
+	}
+	return cmd, stdin
+}
+
+func temps(t *testing.T, dir string) []string {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(dir, blobsDir, "*", tempPrefix+"*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func open(t *testing.T, dir string) *Layout {
+	t.Helper()
+	l, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l
+}
+
+// TestSweep: of two processes that write into a layout one is killed. What it
+// has left is taken away by the next to open it, and nothing of the other's.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	killed, _ := startWriter(t, dir)
+	living, goOn := startWriter(t, dir)
+	if got := temps(t, dir); len(got) != 2 {
+		t.Fatalf("%d temporary files, want 2", len(got))
+	}
+	open(t, dir)
+	if got := temps(t, dir); len(got) != 2 {
+		t.Fatalf("%d temporary files while both live, want 2", len(got))
+	}
+	if err := killed.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = killed.Wait()
+	l := open(t, dir)
+	if got := temps(t, dir); len(got) != 1 {
+		t.Errorf("%d temporary files after one was killed, want 1", len(got))
+	}
+	goOn.Close()
+	if err := living.Wait(); err != nil {
+		t.Errorf("the other: %v", err)
+	}
+	if have, err := l.Verify(t.Context(), descriptor()); !have || err != nil {
+		t.Errorf("the other's blob: %t, %v", have, err)
+	}
+	if got := temps(t, dir); len(got) != 0 {
+		t.Errorf("left: %v", got)
+	}
+}
+
+// TestSweepsOnlyOurs: what has another kind of name is somebody else's, and so
+// is what is no file.
+func TestSweepsOnlyOurs(t *testing.T) {
+	dir := t.TempDir()
+	open(t, dir)
+	name := tempPrefix + strings.Repeat("A", tempLen)
+	stays := []string{tempPrefix + "x", name + "A", tempPrefix + strings.Repeat("a", tempLen), "x"}
+	for _, n := range append(stays, name) {
+		if err := os.WriteFile(filepath.Join(dir, n), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pipe, link := name[:len(name)-1]+"B", name[:len(name)-1]+"C"
+	if err := syscall.Mkfifo(filepath.Join(dir, pipe), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("x", filepath.Join(dir, link)); err != nil {
+		t.Fatal(err)
+	}
+	open(t, dir)
+	for _, n := range append(stays, pipe, link) {
+		if _, err := os.Lstat(filepath.Join(dir, n)); err != nil {
+			t.Errorf("gone: %v", err)
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+		t.Errorf("%s is still there", name)
+	}
+}
+
+// TestSweptWhileWriting: many that write and sweep do not hinder each other.
+func TestSweptWhileWriting(t *testing.T) {
+	dir := t.TempDir()
+	done := make(chan error)
+	const workers, times = 8, 50
+	for range workers {
+		go func() {
+			for range times {
+				l, err := Open(dir)
+				if err == nil {
+					err = l.Put(context.Background(), descriptor(), []byte(content))
+					_ = os.Remove(filepath.Join(dir, blobPath(descriptor().Digest)))
+					l.Close()
+				}
+				if err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+	}
+	for range workers {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestLockHeld: who waits for a lock that another process never gives back is
+// told, or stops when its context ends.
+func TestLockHeld(t *testing.T) {
+	dir := t.TempDir()
+	unlock, err := lockDir(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	for _, patience := range []time.Duration{time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			began := time.Now()
+			_, err := lockDir(ctx, dir)
+			took, want, says := time.Since(began), patience, context.DeadlineExceeded.Error()
+			if patience > maxLock {
+				want, says = maxLock, "another process has held the lock"
+			}
+			if err == nil || !strings.Contains(err.Error(), says) || took < want || took > want+time.Second {
+				t.Errorf("got %v after %s, want %q after %s", err, took, says, want)
+			}
+		})
+	}
+}

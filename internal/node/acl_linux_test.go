@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestACL: the permissions of root's group are those of the list, if there is one.
+func TestACL(t *testing.T) {
+	needRoot(t)
+	root := newRoot(t, map[string]string{"c.yaml": "", "bin/p": ""})
+	config := filepath.Join(root, "c.yaml")
+	if err := os.Chmod(config, 0o664); err != nil {
+		t.Fatal(err)
+	}
+	o := &Origin{From: "here", Config: config, BinDir: filepath.Join(root, "bin")}
+	if err := (Node{Root: root}).CheckTrust(o, []string{"p"}); err != nil {
+		t.Fatalf("writable by root's group: %v", err)
+	}
+	list := binary.LittleEndian.AppendUint32(nil, 2) // linux/posix_acl_xattr.h
+	for _, e := range []struct {
+		tag, perm uint16
+		id        uint32
+	}{{1, 6, ^uint32(0)}, {2, 6, somebody}, {4, 4, ^uint32(0)}, {16, 6, ^uint32(0)}, {32, 4, ^uint32(0)}} {
+		list = binary.LittleEndian.AppendUint16(list, e.tag)
+		list = binary.LittleEndian.AppendUint16(list, e.perm)
+		list = binary.LittleEndian.AppendUint32(list, e.id)
+	}
+	if err := syscall.Setxattr(config, "system.posix_acl_access", list, 0); errors.Is(err, errors.ErrUnsupported) {
+		t.Skipf("no access control lists here: %v", err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	err := (Node{Root: root}).CheckTrust(o, []string{"p"})
+	if err == nil || !strings.Contains(err.Error(), "writable through an access control list") {
+		t.Errorf("got %v, want that somebody may write to it", err)
+	}
+}

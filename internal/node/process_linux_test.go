@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// playedKubelet makes a process of the test binary that is a kubelet as far as
+// /proc shows it; its value says what it does first.
+const playedKubelet = "REGCRED_TEST_KUBELET"
+
+func TestMain(m *testing.M) {
+	if what, ok := os.LookupEnv(playedKubelet); ok {
+		if err := playKubelet(what); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func playKubelet(what string) error {
+	verb, rest, _ := strings.Cut(what, " ")
+	switch verb {
+	case "chroot":
+		if err := errors.Join(syscall.Chroot(rest), os.Chdir("/")); err != nil {
+			return err
+		}
+	case "mount": // A over B, where nobody else sees it
+		over, at, _ := strings.Cut(rest, " ")
+		if err := errors.Join(
+			syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""),
+			syscall.Mount(over, at, "", syscall.MS_BIND, "")); err != nil {
+			return err
+		}
+	case "find":
+		o, err := Node{Root: rest}.Find(Want{NeedBinDir: true})
+		if err != nil {
+			return err
+		}
+		fmt.Println(o.From, o.Unread)
+		return nil
+	case "become": // another program, again and again
+		n, _ := strconv.Atoi(rest)
+		if n == 0 {
+			fmt.Println("ready")
+		}
+		time.Sleep(100 * time.Microsecond)
+		next := strconv.Itoa(n + 1)
+		return syscall.Exec("/proc/self/exe", []string{"kubelet", "--kubeconfig=/" + next}, []string{playedKubelet + "=become " + next, "GORACE=atexit_sleep_ms=0"}) // its name is "exe" then
+	}
+	fmt.Println("ready")
+	_, err := io.Copy(io.Discard, os.Stdin) // until the test ends
+	return err
+}
+
+// startKubelet starts a process that is called kubelet.
+func startKubelet(t *testing.T, what string, attr *syscall.SysProcAttr, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := sharedDir(t)
+	name := filepath.Join(dir, "kubelet")
+	if err := copyFile(self, name); err != nil {
+		t.Fatal(err)
+	}
+	return startProgram(t, name, what, attr, args...)
+}
+
+func startProgram(t *testing.T, name, what string, attr *syscall.SysProcAttr, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Env, cmd.Dir, cmd.SysProcAttr = []string{playedKubelet + "=" + what}, "/", attr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stdin.Close(); _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("the kubelet said %q: %v", line, err)
+	}
+	return cmd
+}
+
+func copyFile(from, to string) error {
+	raw, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, raw, 0o755)
+}
+
+// sharedDir is a directory into which every user may look.
+func sharedDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "regcred-node-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// nodeWith is a node on which no other processes run than these.
+func nodeWith(t *testing.T, list ...*exec.Cmd) Node {
+	t.Helper()
+	root := sharedDir(t)
+	if err := os.Mkdir(filepath.Join(root, "proc"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, cmd := range list {
+		pid := strconv.Itoa(cmd.Process.Pid)
+		if err := os.Symlink("/proc/"+pid, filepath.Join(root, "proc", pid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Node{Root: root}
+}
+
+const somebody = 12345 // a user who is neither root nor the caller
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: it starts processes of other users, and in other namespaces")
+	}
+}
+
+// TestAsKubelet has kubelets of whom some are not to be believed. Each is asked
+// for by its process id, and searched for.
+func TestAsKubelet(t *testing.T) {
+	needRoot(t)
+	dir := sharedDir(t)
+	config, other, bin := filepath.Join(dir, "c.yaml"), filepath.Join(dir, "other.yaml"), filepath.Join(dir, "bin")
+	if err := errors.Join(os.WriteFile(config, nil, 0o644), os.WriteFile(other, nil, 0o644), os.Mkdir(bin, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	jail := sharedDir(t)
+	asRoot := &syscall.SysProcAttr{}
+	stranger := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: somebody, Gid: somebody}}
+	for _, tt := range []struct {
+		name, what string
+		attr       *syscall.SysProcAttr
+		mode       fs.FileMode // of the program
+		says       string
+		hidden     bool // it is not found by a search
+	}{
+		{name: "root's", attr: asRoot, mode: 0o755},
+		{name: "a stranger's", attr: stranger, mode: 0o755, says: "is of user 12345, who chose its flags and environment", hidden: true},
+		{name: "root's by set-user-ID, of a stranger", attr: stranger, mode: 0o755 | fs.ModeSetuid, says: "is of user 12345", hidden: true},
+		{name: "all root's, by a set-user-ID program", attr: asRoot, mode: 0o755 | fs.ModeSetuid, says: "runs a set-user-ID program", hidden: true},
+		{name: "in a chroot", what: "chroot " + jail, attr: asRoot, mode: 0o755, says: "has another root directory"},
+		{
+			name: "with mounts of its own", what: "mount " + other + " " + config, mode: 0o755,
+			attr: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}, says: "sees something else at " + config,
+		},
+		{
+			name: "in a namespace with the same mounts", mode: 0o755,
+			attr: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			program := filepath.Join(sharedDir(t), "kubelet")
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(copyFile(self, program), os.Chmod(program, tt.mode)); err != nil {
+				t.Fatal(err)
+			}
+			cmd := startProgram(t, program, tt.what, tt.attr, "--"+configFlag+"="+config, "--"+binDirFlag, bin)
+			n := nodeWith(t, cmd)
+			for which, hidden := range map[string]bool{strconv.Itoa(cmd.Process.Pid): false, "auto": tt.hidden} {
+				o, err := n.Find(Want{AsKubelet: which, NeedBinDir: true})
+				says := tt.says
+				if hidden {
+					says = "no process named kubelet is running, of root or of the caller"
+				}
+				if says != "" {
+					e, ok := errors.AsType[*Error](err)
+					if !ok || !strings.Contains(err.Error(), says) || e.Hint == "" {
+						t.Errorf("%s: got %v, want %q and a hint", which, err, says)
+					}
+					continue
+				}
+				want := &Origin{
+					Config: config, BinDir: bin, From: fmt.Sprintf("kubelet process %d", cmd.Process.Pid), Kubelet: cmd.Process.Pid,
+					Environ: []string{playedKubelet + "="}, Dir: "/", RootDir: DefaultRootDir, Discovered: true,
+				}
+				if err != nil || !cmp.Equal(want, o) {
+					t.Errorf("%s: got %v, -want +got\n%s", which, err, cmp.Diff(want, o))
+				}
+			}
+		})
+	}
+}
+
+// TestAsKubeletBesideContainers: nodes of kind run kubelets too, which are not
+// this node's.
+func TestAsKubeletBesideContainers(t *testing.T) {
+	needRoot(t)
+	kind := startKubelet(t, "chroot "+sharedDir(t), nil)
+	kind2 := startKubelet(t, "chroot "+sharedDir(t), nil)
+	ours := startKubelet(t, "", nil)
+	if o, err := nodeWith(t, kind, ours, kind2).Environment(Want{AsKubelet: "auto"}); err != nil || o.Kubelet != ours.Process.Pid {
+		t.Errorf("got %+v, %v, want process %d", o, err, ours.Process.Pid)
+	}
+	if _, err := nodeWith(t, kind).Environment(Want{AsKubelet: "auto"}); err == nil || !strings.Contains(err.Error(), "another root directory") {
+		t.Errorf("got %v, want that it has another root directory", err)
+	}
+	if _, err := nodeWith(t, kind, kind2).Environment(Want{AsKubelet: "auto"}); err == nil || !strings.Contains(err.Error(), "2 kubelets are running") {
+		t.Errorf("got %v, want that there are two", err)
+	}
+}
+
+// TestAsKubeletUnprivileged: a process of the caller's own is read without
+// rights, and nothing of root's.
+func TestAsKubeletUnprivileged(t *testing.T) {
+	cmd := startKubelet(t, "", nil)
+	k, err := nodeWith(t, cmd).readKubelet(cmd.Process.Pid)
+	if err != nil || k.dir != "/" {
+		t.Errorf("got %+v, %v", k, err)
+	}
+}
+
+// TestProcessEnds: what was opened is not taken for a later process with the
+// same id.
+func TestProcessEnds(t *testing.T) {
+	cmd := startKubelet(t, "", nil)
+	p, err := Node{}.openProcess(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	_, err = p.kubelet()
+	for what, err := range map[string]error{"kubelet": err, "checkRoot": p.checkRoot(), "checkOwner": p.checkOwner(0)} {
+		if e, ok := errors.AsType[*Error](err); !ok || !strings.HasPrefix(e.Hint, "no such process") {
+			t.Errorf("%s: got %v, want that there is no such process", what, err)
+		}
+	}
+}
+
+// TestBecomesAnother: flags of one program never come with the environment of
+// the next.
+func TestBecomesAnother(t *testing.T) {
+	cmd := startKubelet(t, "become 0", nil)
+	n := nodeWith(t, cmd)
+	read, became := 0, 0
+	for end := time.Now().Add(30 * time.Second); (read == 0 || became == 0) && time.Now().Before(end); {
+		k, err := n.readKubelet(cmd.Process.Pid)
+		if err != nil && strings.Contains(err.Error(), "became another program") {
+			became++
+		}
+		if err != nil {
+			continue
+		}
+		read++
+		flag, env := k.flags[KubeconfigFlag], Getenv(k.environ, playedKubelet)
+		if flag != "" && "become "+strings.TrimPrefix(flag, "/") != env {
+			t.Fatalf("the flag says %s, the environment %s", flag, env)
+		}
+	}
+	if became == 0 {
+		t.Errorf("%d times read, and never refused", read)
+	}
+}
+
+// TestFindUnprivileged: a place that this user may not look at does not end the
+// search, and is named.
+func TestFindUnprivileged(t *testing.T) {
+	needRoot(t)
+	program := filepath.Join(sharedDir(t), "find")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := copyFile(self, program); err != nil {
+		t.Fatal(err)
+	}
+	const flags = "KUBELET_EXTRA_ARGS=--" + configFlag + "=/c --" + binDirFlag + "=/b"
+	for _, there := range []bool{true, false} {
+		root := sharedDir(t)
+		kubelet := filepath.Join(root, "/var/lib/kubelet")
+		if err := errors.Join(os.MkdirAll(filepath.Join(root, "/etc/default"), 0o755), os.MkdirAll(kubelet, 0o755), os.Chmod(kubelet, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		closed := kubelet + "/credential-provider-config.yaml"
+		flagsFile := filepath.Join(root, "/etc/default/kubelet")
+		want := fmt.Sprintf("no node configuration found: this user may not look at %s, %s/kubeadm-flags.env", closed, kubelet)
+		if there {
+			if err := os.WriteFile(flagsFile, []byte(flags), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			want = fmt.Sprintf("the kubelet flags in %s [%s %s/kubeadm-flags.env]", flagsFile, closed, kubelet)
+		}
+		cmd := exec.Command(program)
+		cmd.Env, cmd.Dir = []string{playedKubelet + "=find " + root}, "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: somebody, Gid: somebody}}
+		if out, _ := cmd.Output(); strings.TrimSpace(string(out)) != want {
+			t.Errorf("got %q, want %q", out, want)
+		}
+	}
+}
+
+// TestProcIncomplete: a kubelet of which not all can be read is refused.
+func TestProcIncomplete(t *testing.T) {
+	uid := os.Geteuid()
+	files := map[string]string{
+		"comm": "kubelet\n", "cmdline": "kubelet\x00", "environ": "A=B\x00",
+		"status": fmt.Sprintf("Name:\tkubelet\nUid:\t%d\t%d\t%d\t%d\nGid:\t0\n", uid, uid, uid, uid),
+	}
+	links := map[string]string{"root": "/", "cwd": "/", "exe": "/proc/self/exe"}
+	for _, missing := range []string{"", "cmdline", "environ", "status", "root", "cwd", "exe"} {
+		t.Run("without "+missing, func(t *testing.T) {
+			root := t.TempDir()
+			dir := filepath.Join(root, "proc", "17")
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			for name, text := range files {
+				if name != missing {
+					if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			for name, to := range links {
+				if name != missing {
+					if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			_, err := Node{Root: root}.readKubelet(17)
+			if (err == nil) != (missing == "") || err != nil && !strings.Contains(err.Error(), filepath.Join(dir, missing)) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package node
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	etc = "/etc/systemd/system/kubelet.service"
+	run = "/run/systemd/system/kubelet.service"
+	usr = "/usr/lib/systemd/system/kubelet.service"
+
+	both   = "--image-credential-provider-config=/c --image-credential-provider-bin-dir=/b"
+	others = "--image-credential-provider-config=/other --image-credential-provider-bin-dir=/other"
+)
+
+// TestUnits: where systemd would start a kubelet with which flags.
+func TestUnits(t *testing.T) {
+	service := func(lines ...string) string { return "[Service]\n" + strings.Join(lines, "\n") + "\n" }
+	for _, tt := range []struct {
+		name  string
+		files map[string]string
+		want  string // configuration and bin dir; "" if there is none
+	}{
+		{name: "ExecStart", files: map[string]string{usr: service("ExecStart=/usr/bin/kubelet " + both)}, want: "/c /b"},
+		{name: "separate words", files: map[string]string{usr: service("ExecStart=/usr/bin/kubelet " + strings.ReplaceAll(both, "=", " "))}, want: "/c /b"},
+		{name: "continued, with comments between", files: map[string]string{usr: "[Service]\nExecStart=/usr/bin/kubelet \\\n  # " + others + "\n" + strings.ReplaceAll(both, " ", " \\\n\t") + " \\\n  --v=2\n"}, want: "/c /b"},
+		{name: "commented out", files: map[string]string{usr: service("#ExecStart=/usr/bin/kubelet "+both, "; ExecStart=kubelet "+both, "ExecStart=/usr/bin/kubelet")}},
+		{name: "another section", files: map[string]string{usr: "[Unit]\nExecStart=/usr/bin/kubelet " + both + "\n[Service]\nExecStart=/usr/bin/kubelet\n"}},
+		{name: "etc over run over usr", files: map[string]string{usr: service("ExecStart=kubelet " + others), run: service("ExecStart=kubelet " + others), etc: service("ExecStart=kubelet " + both)}, want: "/c /b"},
+		{name: "run over usr", files: map[string]string{usr: service("ExecStart=kubelet " + others), run: service("ExecStart=kubelet " + both)}, want: "/c /b"},
+		{name: "a drop-in that resets", files: map[string]string{usr: service("ExecStart=kubelet " + others), etc + ".d/10.conf": service("ExecStart=", "ExecStart=kubelet "+both)}, want: "/c /b"},
+		{name: "a drop-in that only resets", files: map[string]string{usr: service("ExecStart=kubelet " + others), etc + ".d/10.conf": service("ExecStart=")}},
+		{name: "drop-ins by name, wherever they are", files: map[string]string{usr: service("ExecStart=kubelet $A"), etc + ".d/10.conf": service(`Environment="A=` + others + `"`), usr + ".d/20.conf": service(`Environment="A=` + both + `"`)}, want: "/c /b"},
+		{name: "a drop-in hides one of the same name", files: map[string]string{usr: service("ExecStart=kubelet " + both), usr + ".d/10.conf": service("ExecStart=", "ExecStart=kubelet "+others), etc + ".d/10.conf": "# nothing\n"}, want: "/c /b"},
+		{
+			name: "kubeadm", want: "/c /b",
+			files: map[string]string{
+				usr: service("ExecStart=/usr/bin/kubelet"),
+				usr + ".d/10-kubeadm.conf": service(`Environment="KUBELET_KUBECONFIG_ARGS=--kubeconfig=/k"`, "EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env", "EnvironmentFile=-/etc/default/kubelet",
+					"ExecStart=", "ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS"),
+				"/var/lib/kubelet/kubeadm-flags.env": `KUBELET_KUBEADM_ARGS="` + others + `"`,
+				"/etc/default/kubelet":               `KUBELET_EXTRA_ARGS="` + both + `"`,
+			},
+		},
+		{
+			// docs: an empty KUBELET_EXTRA_ARGS= is what the packages ship.
+			name: "a file wins over Environment", files: map[string]string{
+				usr:                    service("EnvironmentFile=-/etc/default/kubelet", "ExecStart=kubelet $KUBELET_EXTRA_ARGS"),
+				etc + ".d/30.conf":     service(`Environment="KUBELET_EXTRA_ARGS=` + both + `"`),
+				"/etc/default/kubelet": "KUBELET_EXTRA_ARGS=\n",
+			},
+		},
+		{name: "a file that the unit does not read", files: map[string]string{usr: service("ExecStart=kubelet"), "/etc/default/kubelet": "X=" + both}},
+		{name: "a file that is not there", files: map[string]string{usr: service("EnvironmentFile=-/none", "ExecStart=kubelet "+both)}, want: "/c /b"},
+		{name: "files taken back", files: map[string]string{usr: service("EnvironmentFile=/env", "EnvironmentFile=", "ExecStart=kubelet $A"), "/env": "A=" + both}},
+		{name: "files by pattern", files: map[string]string{usr: service("EnvironmentFile=/env.d/*.env", "ExecStart=kubelet $A $B"), "/env.d/1.env": "A=" + strings.Fields(both)[0], "/env.d/2.env": "B=" + strings.Fields(both)[1]}, want: "/c /b"},
+		{name: "a quoted variable", files: map[string]string{usr: service(`Environment="A=`+both+`"`, `ExecStart=kubelet "$A"`)}, want: "/c /b"}, // kOps
+		{name: "in braces it is one word", files: map[string]string{usr: service(`Environment="A=`+both+`"`, `ExecStart=kubelet --v=${A}`)}},
+		{name: "in braces as a value", files: map[string]string{usr: service(`Environment=C=/c B=/b`, `ExecStart=kubelet --image-credential-provider-config=${C} --image-credential-provider-bin-dir=${B}`)}, want: "/c /b"},
+		{name: "within a word, without braces", files: map[string]string{usr: service(`Environment=C=/x`, `ExecStart=kubelet --image-credential-provider-config=/c$C --image-credential-provider-bin-dir=/b$$`)}, want: "/c$C /b$"},
+		{name: "no variables", files: map[string]string{usr: service(`Environment="A=`+others+`"`, `ExecStart=-:kubelet `+both+` $A`)}, want: "/c /b"},
+		{name: "quotes and escapes", files: map[string]string{usr: service(`ExecStart=kubelet "--image-credential-provider-config=/a b/c" '--image-credential-provider-bin-dir=/b\x2fb'`)}, want: "/a b/c /b/b"},
+		{name: "per cent", files: map[string]string{usr: service(`ExecStart=kubelet --image-credential-provider-config=/c%%c --image-credential-provider-bin-dir=/b`)}, want: "/c%c /b"},
+		{name: "by a shell", files: map[string]string{usr: service(`ExecStart=/bin/sh -c 'exec kubelet ` + both + `'`)}, want: "/c /b"},
+		{name: "the last wins", files: map[string]string{usr: service(`ExecStart=kubelet ` + others + ` ` + both)}, want: "/c /b"},
+		{name: "without systemd", files: map[string]string{"/etc/default/kubelet": "X=" + both}, want: "/c /b"},
+		{name: "no end of line, and a line that goes on", files: map[string]string{usr: "[Service]\nExecStart=kubelet " + both + ` \`}, want: "/c /b"},
+		{name: "quotes that do not end", files: map[string]string{usr: service(`ExecStart=kubelet "` + both)}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			root := newRoot(t, tt.files)
+			loc, unread := Node{Root: root}.location()
+			got := ""
+			if loc != nil {
+				got = strings.ReplaceAll(loc.config+" "+loc.binDir, root, "")
+				for name := range tt.files {
+					// Who may change any of them may change the flags.
+					if strings.Contains(loc.name, name) && !slices.Contains(loc.via, filepath.Join(root, name)) {
+						t.Errorf("%s is not among %v", name, loc.via)
+					}
+				}
+			}
+			if got != tt.want || len(unread) > 0 {
+				t.Errorf("got %q, unread %v, want %q", got, unread, tt.want)
+			}
+		})
+	}
+}
+
+// TestMaskedUnit: /dev/null in place of a unit stands for none.
+func TestMaskedUnit(t *testing.T) {
+	root := newRoot(t, map[string]string{usr: "[Service]\nExecStart=kubelet " + both, etc + ".d/x": ""})
+	if err := os.Symlink("/dev/null", filepath.Join(root, etc)); err != nil {
+		t.Fatal(err)
+	}
+	if loc, _ := (Node{Root: root}).location(); loc != nil {
+		t.Errorf("got %+v", loc)
+	}
+}
+
+func TestSplitWords(t *testing.T) {
+	for text, want := range map[string][]string{
+		"":                       nil,
+		"  a\tb ":                {"a", "b"},
+		`a"b c"d 'e f' "" g`:     {"ab cd", "e f", "", "g"},
+		`a\ b \"c\s`:             {"a b", `"c `},
+		`"it's" 'a "b"'`:         {"it's", `a "b"`},
+		`\x41\u00e4\101 \q end\`: {"AäA", "q", `end\`},
+	} {
+		if diff := cmp.Diff(want, splitWords(text)); diff != "" {
+			t.Errorf("%q: -want +got\n%s", text, diff)
+		}
+	}
+}
+
+// FuzzUnit: no unit or environment file makes the search fail or never end.
+func FuzzUnit(f *testing.F) {
+	f.Add("[Service]\nExecStart=kubelet $A ${A} \\\n#\n", "A=\"x\" 'y\n")
+	f.Fuzz(func(t *testing.T, unit, env string) {
+		var s service
+		s.read(unit)
+		s.files = nil
+		r := &reading{texts: map[string]string{}}
+		vars := environmentFile(env)
+		for name, value := range vars {
+			s.environment = append(s.environment, name+"="+value)
+		}
+		kubeletFlags(r.arguments(s))
+	})
+}

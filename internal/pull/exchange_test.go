@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package pull
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+// What a token server hands out, and a signature.
+const (
+	bearerToken  = canary.Token + ".bearer/+"
+	refreshToken = canary.Token + ".refresh"
+	idToken      = canary.Token + ".id"
+	signature    = canary.Arg + "%2Fsigned"
+)
+
+// echoes are the ways in which a registry sends back what it was sent, or
+// anything else that it knows, in an answer that is a failure.
+func echoes() map[string]func(w http.ResponseWriter, r *http.Request, secret string) {
+	list := map[string]func(w http.ResponseWriter, r *http.Request, secret string){}
+	for _, status := range []int{400, 401, 403, 404, 500} {
+		list[fmt.Sprintf("%d with a message", status)] = func(w http.ResponseWriter, r *http.Request, secret string) {
+			w.Header().Set("Warning", `299 - "`+secret+`"`)
+			w.Header().Set("Retry-After", secret)
+			w.WriteHeader(status)
+			raw, _ := json.Marshal(map[string]any{"errors": []map[string]any{{"code": secret, "message": "not with " + secret, "detail": secret}}})
+			_, _ = w.Write(raw)
+		}
+		list[fmt.Sprintf("%d in plain text", status)] = func(w http.ResponseWriter, r *http.Request, secret string) {
+			w.WriteHeader(status)
+			fmt.Fprint(w, secret)
+		}
+	}
+	for name, to := range map[string]string{
+		"without TLS":          "http://elsewhere.example.com/x?X-Amz-Signature=",
+		"of another scheme":    "ftp://elsewhere.example.com/x?sig=",
+		"of no address":        "//elsewhere.example.com/%zz?sig=",
+		"with a user":          "ftp://user:",
+		"to nobody":            "https://gone.example.com/", // the network has no such host
+		"to nobody, signed":    "https://gone.example.com/x?X-Goog-Signature=",
+		"with a fragment":      "ftp://elsewhere.example.com/x#access_token=",
+		"to this machine":      "https://127.0.0.1/x?sig=",
+		"to another, in turns": "https://other.example.com/x?sig=",
+	} {
+		list["redirect "+name] = func(w http.ResponseWriter, r *http.Request, secret string) {
+			w.Header().Set("Location", to+url.QueryEscape(secret)+map[bool]string{true: "@elsewhere.example.com/"}[strings.HasSuffix(to, ":")])
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		}
+	}
+	list["challenge"] = func(w http.ResponseWriter, r *http.Request, secret string) {
+		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer error=%q,service=%q`, secret, secret))
+		w.WriteHeader(401)
+	}
+	return list
+}
+
+// TestEchoes has a registry that sends back each secret of a pull, at each step
+// of it.
+func TestEchoes(t *testing.T) {
+	secrets := map[string]string{
+		"password":  canary.Password,
+		"pair":      basicAuth(&good),
+		"token":     bearerToken,
+		"refresh":   refreshToken,
+		"identity":  idToken,
+		"signature": signature,
+	}
+	steps := []struct {
+		path  string
+		there []string // of the secrets, by then
+	}{
+		{"/v2/", []string{"password", "pair"}},
+		{"/token", []string{"password", "pair"}},
+		{"/v2/x/manifests/v1", []string{"password", "pair", "token", "refresh", "identity"}},
+		{"/signed", slices.Collect(maps.Keys(secrets))},
+	}
+	list := echoes()
+	for _, s := range steps {
+		for _, name := range slices.Sorted(maps.Keys(list)) {
+			for _, what := range s.there {
+				step, secret := s.path, secrets[what]
+				t.Run(step+" "+name+" "+what, func(t *testing.T) {
+					n := newNetwork(t, func(w http.ResponseWriter, r *http.Request) {
+						switch {
+						case r.URL.Path == step:
+							list[name](w, r, secret)
+						case r.Host == "other.example.com":
+							list["403 with a message"](w, r, r.URL.RawQuery+" "+secret)
+						case r.URL.Path == "/v2/":
+							w.Header().Set("WWW-Authenticate", `Bearer realm="https://auth.example.com/token",service="s"`)
+							w.WriteHeader(401)
+						case r.URL.Path == "/token":
+							_ = json.NewEncoder(w).Encode(map[string]string{"token": bearerToken, "refresh_token": refreshToken, "id_token": idToken})
+						default:
+							http.Redirect(w, r, "https://example.com/signed?X-Amz-Signature="+signature, http.StatusTemporaryRedirect)
+						}
+					})
+					tr := n.tls
+					n.tls = roundTripper(func(r *http.Request) (*http.Response, error) {
+						if r.URL.Host == "gone.example.com" {
+							return nil, fmt.Errorf("no route to %s", r.URL.Host)
+						}
+						return tr.RoundTrip(r)
+					})
+					err := mustFail(t, &Puller{Transport: n, Retry: fast}, "example.com/x:v1", []regcred.Credential{good, dev}, t.TempDir())
+					said := fmt.Sprintf("%v %+v %#v", err, err.Tries, err.Tries[0].Err)
+					raw, _ := json.Marshal(err.Tries)
+					said += string(raw)
+					canary.Check(t, "a failed pull", said)
+					for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), strings.TrimRight(secret, "=")} {
+						if strings.Contains(said, form) {
+							t.Errorf("%q stands in %s", form, said)
+							break
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestShortPassword: what is found is found once, not again in what was put
+// in its place.
+func TestShortPassword(t *testing.T) {
+	cred := regcred.Credential{Username: "u", Password: plugin.NewSecret("e")}
+	x := &exchange{}
+	x.credential(&cred)
+	const text = "here are bees e-e"
+	if got, want := x.scrub(text), "here are bees [redacted]-[redacted]"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestSuspects: what looks like a secret, of which nobody told us.
+func TestSuspects(t *testing.T) {
+	for text, want := range map[string]string{
+		"sent Bearer abcdefghijkl0123, refused":          "sent Bearer [redacted], refused",
+		"Authorization: Basic dXNlcjpwYXNzd29yZA==":      "Authorization: Basic [redacted]",
+		"basic authentication required":                  "basic authentication required",
+		`Bearer realm="https://auth.example/token"`:      `Bearer realm="https://auth.example/token"`,
+		"got eyJhbGciOi.eyJzdWIi.c2ln here":              "got [redacted] here",
+		`Get "https://s3.example/b?X-Amz-Signature=a&b"`: `Get "https://s3.example/b?[redacted]"`,
+		"https://u:p@host/x":                             "https://[redacted]@host/x",
+		"/path?sig=abc":                                  "/path?[redacted]",
+		"form access_token=abc&x=y":                      "form access_token=[redacted]&x=y",
+		"signature=abc":                                  "signature=[redacted]",
+		"registry.example/team/app@sha256:abcdef":        "registry.example/team/app@sha256:abcdef",
+		"what? a = b":                                    "what? a = b",
+	} {
+		if got := (&exchange{}).scrub(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestExchangeForgets: a token server cannot fill the memory.
+func TestExchangeForgets(t *testing.T) {
+	x := &exchange{}
+	for i := range 100 {
+		x.add(fmt.Sprintf("%0*d", maxKept/10, i))
+	}
+	if len(x.secrets) > 10 || x.secrets[len(x.secrets)-1] != fmt.Sprintf("%0*d", maxKept/10, 99) {
+		t.Errorf("%d are kept, and the last is not among them", len(x.secrets))
+	}
+}

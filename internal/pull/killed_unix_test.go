@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build linux || darwin
+
+package pull
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/layout"
+	"github.com/regcred/regcred/internal/testregistry"
+)
+
+// killedPull makes a process of the test binary that pulls an image, and is
+// killed on the way: "IMAGE DIR EVENT DELAY", at an event of its progress, after
+// that many microseconds.
+const killedPull = "REGCRED_TEST_KILLED_PULL"
+
+func TestMain(m *testing.M) {
+	if args := strings.Fields(os.Getenv(killedPull)); len(args) == 4 {
+		if err := pullAndDie(args); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func pullAndDie(args []string) error {
+	at, _ := strconv.Atoi(args[2])
+	delay, _ := strconv.Atoi(args[3])
+	var mu sync.Mutex
+	n := 0
+	p := &Puller{Parallel: 1, Progress: func(Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch n++; {
+		case n == at && delay == 0:
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		case n == at:
+			time.AfterFunc(time.Duration(delay)*time.Microsecond, func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) })
+		}
+	}}
+	_, err := p.Pull(context.Background(), args[0], nil, args[1])
+	if err == nil {
+		fmt.Print(n)
+	}
+	return err
+}
+
+// TestKilled kills a pull at each event of its progress, and at many moments
+// after the last: what is there then is a layout, it still has the image that
+// was in it, and the next pull finishes and leaves nothing behind.
+func TestKilled(t *testing.T) {
+	reg, image, digest := startWith(t, testregistry.Options{}, testregistry.Image{Seed: 1, Layers: 1})
+	newer := strings.Replace(image, ":v1", ":v2", 1)
+	if _, err := reg.Push("team/app", "v2", testregistry.Image{Seed: 2}); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// run reports what the pull printed, and whether it was killed.
+	run := func(dir string, event, delay int) (string, bool) {
+		cmd := exec.Command(self)
+		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %d %d", killedPull, newer, dir, event, delay))
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
+		if err != nil && !status.Signaled() {
+			t.Fatal(err)
+		}
+		return string(out), err != nil
+	}
+	out, _ := run(t.TempDir(), 0, 0)
+	events, err := strconv.Atoi(out)
+	if err != nil || events < 12 {
+		t.Fatalf("a pull that is not killed has %q events", out)
+	}
+	type point struct{ event, delay int }
+	var points []point
+	for event := range events {
+		points = append(points, point{event + 1, 0})
+	}
+	for i := range 25 {
+		points = append(points, point{events, 50 + i*i*20})
+	}
+	killed := 0
+	for _, p := range points {
+		dir := t.TempDir()
+		mustPull(t, &Puller{}, image, nil, dir)
+		if _, died := run(dir, p.event, p.delay); died {
+			killed++
+		}
+		if err := layout.Check(t.Context(), dir); err != nil {
+			t.Fatalf("killed at %v: %v", p, err)
+		}
+		if got := names(t, dir)[image]; got != digest {
+			t.Errorf("killed at %v: index.json has %q for the image that was there, want %q", p, got, digest)
+		}
+		mustPull(t, &Puller{}, newer, nil, dir) // reads all that there is, and finds no temporary files
+	}
+	if killed < events {
+		t.Errorf("%d of %d pulls were killed", killed, len(points))
+	}
+	t.Logf("%d of %d pulls were killed on the way", killed, len(points))
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package pull
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// dribble is a body of size bytes, of which some arrive every now and then.
+type dribble struct {
+	size, chunk int
+	every       time.Duration
+}
+
+func (d *dribble) Read(p []byte) (int, error) {
+	if d.size <= 0 {
+		return 0, io.EOF
+	}
+	time.Sleep(d.every)
+	n := min(d.chunk, d.size, len(p))
+	d.size -= n
+	return n, nil
+}
+
+func (d *dribble) Close() error { return nil }
+
+// TestLeastRate: an answer that brings too little is given up, whatever it is
+// of, and a slow line is not.
+func TestLeastRate(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		body dribble
+		read time.Duration // the reader's own time between two reads
+		want error
+		took time.Duration
+	}{
+		{"a byte every 29 s", dribble{1 << 20, 1, 29 * time.Second}, 0, errSlow, 87 * time.Second},
+		{"a byte every second", dribble{1 << 20, 1, time.Second}, 0, errSlow, time.Minute},
+		{"2 kB/s", dribble{4 << 20, 2000, time.Second}, 0, nil, 2098 * time.Second},
+		{"2 kB/s in pieces of 29 s", dribble{4 << 20, 58000, 29 * time.Second}, 0, nil, 29 * 73 * time.Second},
+		{"just enough", dribble{20 * rateBytes, rateBytes, time.Minute - time.Millisecond}, 0, nil, 20*time.Minute - 20*time.Millisecond},
+		{"just too little", dribble{20 * rateBytes, rateBytes/2 - 1, 30 * time.Second}, 0, errSlow, time.Minute},
+		{"small, and whole within a minute", dribble{50, 1, time.Second}, 0, nil, 50 * time.Second},
+		{"a reader that takes its time", dribble{1 << 10, 1, 10 * time.Millisecond}, time.Minute, nil, 1024*time.Minute + 1024*10*time.Millisecond},
+	} {
+		for _, accept := range []string{"", "*/*"} {
+			t.Run(tt.name+", accepting "+accept, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					source := tt.body
+					w := &wire{idle: time.Minute, exchange: &exchange{}, inner: roundTripper(func(*http.Request) (*http.Response, error) {
+						return &http.Response{StatusCode: 200, Body: &source}, nil
+					})}
+					req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil)
+					req.Header.Set("Accept", accept)
+					resp, err := w.RoundTrip(req)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer resp.Body.Close()
+					if accept == "" {
+						resp.Body.(*body).left = -1 // of a login no more is read than its bound
+					}
+					began := time.Now()
+					for err = nil; err == nil; time.Sleep(tt.read) {
+						_, err = resp.Body.Read(make([]byte, 64<<10))
+					}
+					took := time.Since(began) - tt.read // the last
+					if tt.want == nil && err != io.EOF || !errors.Is(err, tt.want) && tt.want != nil || took != tt.took {
+						t.Errorf("got %v after %s, want %v after %s", err, took, tt.want, tt.took)
+					}
+				})
+			})
+		}
+	}
+}
