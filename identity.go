@@ -137,7 +137,7 @@ func (r *runner) bePod(ctx context.Context, id *identity, pod *Pod) (err error) 
 
 // heldIdentity is the identity of a token that the caller brought along.
 func (r *runner) heldIdentity(req *Request) (id identity, skipped string, err error) {
-	id = identity{token: req.Token, from: r.from, who: &Identity{Token: TokenGiven}}
+	id = identity{token: req.Token, from: r.from, who: &Identity{Audience: r.tokens.ServiceAccountTokenAudience, Token: TokenGiven}}
 	if id.annotations = r.selectAnnotations(req.Annotations, id.who); id.who.Missing != "" {
 		return id, fmt.Sprintf("the request lacks the required annotation %q", id.who.Missing), nil
 	}
@@ -150,7 +150,6 @@ func (r *runner) heldIdentity(req *Request) (id identity, skipped string, err er
 	if err := r.checkAudience(req.Token); err != nil {
 		return id, "", err
 	}
-	id.who.Audience = r.tokens.ServiceAccountTokenAudience
 	id.key, err = identityKey(&ref, id.annotations, "token", tokenHash(req.Token))
 	return id, "", err
 }

@@ -386,10 +386,7 @@ func TestResultLeavesTheKeyring(t *testing.T) {
 		}
 		g := k.ring.Load()
 		r := g.runners[0]
-		var all []func() bool
-		for _, p := range []func() bool{weakly(k), weakly(k.host), weakly(g), weakly(r), weakly(g.runners[1]), weakly(r.cache)} {
-			all = append(all, p)
-		}
+		all := []func() bool{weakly(k), weakly(k.host), weakly(g), weakly(r), weakly(g.runners[1]), weakly(r.cache)}
 		for _, a := range r.cache.entries {
 			all = append(all, weakly(a))
 		}

@@ -101,7 +101,7 @@ type Attempt struct {
 // tokenAttributes is asked (KEP-4412). It holds no secret.
 type Identity struct {
 	ServiceAccount ObjectRef // UID is "" if it was not read; all is "" for a token from somewhere else
-	Audience       string    // that the token is for, or would be; "" if one was given that is for another
+	Audience       string    // that the provider's configuration asks for; it is given no token for another
 	Annotations    []string  // keys of the annotations that the plugin gets, sorted
 	Absent         []string  // optional keys that the service account lacks
 	Missing        string    // the required key that it lacks, for which the provider was skipped
