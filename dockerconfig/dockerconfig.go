@@ -4,6 +4,7 @@
 package dockerconfig
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,9 @@ func Parse(data []byte) (map[string]plugin.AuthConfig, error) {
 		// kubelet: headers of another type than string make the file invalid.
 		HTTPHeaders map[string]string `json:"HttpHeaders"`
 	}
+	if err := checkEntries(data); err != nil {
+		return nil, err
+	}
 	if err := json.Unmarshal(data, &file); err != nil {
 		return nil, describe(err)
 	}
@@ -32,10 +36,25 @@ func Parse(data []byte) (map[string]plugin.AuthConfig, error) {
 // which is the auths alone.
 func ParseLegacy(data []byte) (map[string]plugin.AuthConfig, error) {
 	var file map[string]entry
+	if err := checkEntries(data); err != nil {
+		return nil, err
+	}
 	if err := json.Unmarshal(data, &file); err != nil {
 		return nil, describe(err)
 	}
 	return auths(file), nil
+}
+
+// maxEntries bounds the commas and braces of a file. The decoder needs several
+// hundred bytes for an entry, which may be written in eight: {"a":{},
+const maxEntries = 1 << 17
+
+// checkEntries refuses a file that is small and becomes large in memory.
+func checkEntries(data []byte) error {
+	if n := bytes.Count(data, []byte(",")) + bytes.Count(data, []byte("{")); n > maxEntries {
+		return fmt.Errorf("it has more than %d commas and braces: is it the right file?", maxEntries)
+	}
+	return nil
 }
 
 func auths(entries map[string]entry) map[string]plugin.AuthConfig {

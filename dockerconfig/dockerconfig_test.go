@@ -6,6 +6,7 @@ package dockerconfig
 import (
 	"encoding/base64"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -72,4 +73,27 @@ func FuzzParse(f *testing.F) {
 		_, err2 := ParseLegacy(data)
 		canary.Check(t, "error", fmt.Sprint(err1, err2))
 	})
+}
+
+// TestManyEntries: a few megabytes are hundreds in memory.
+func TestManyEntries(t *testing.T) {
+	for name, parse := range map[string]func([]byte) error{
+		"Parse":       func(b []byte) error { _, err := Parse(b); return err },
+		"ParseLegacy": func(b []byte) error { _, err := ParseLegacy(b); return err },
+		"ParseFile":   func(b []byte) error { _, err := ParseFile(b); return err },
+	} {
+		few := strings.Repeat(`"a.example":{},`, maxEntries/2-2)
+		if name == "ParseLegacy" {
+			few = "{" + few + `"b":{}}`
+		} else {
+			few = `{"auths":{` + few[:len(few)-1] + "}}"
+		}
+		if err := parse([]byte(few)); err != nil {
+			t.Errorf("%s: refused: %v", name, err)
+		}
+		many := strings.Replace(few, "{}", `{"x":{},"y":{},"z":{}}`, 1)
+		if err := parse([]byte(many)); err == nil || err.Error() != "it has more than 131072 commas and braces: is it the right file?" {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
 }

@@ -54,6 +54,9 @@ func ParseFile(data []byte) (*File, error) {
 		CredHelpers map[string]string
 		CredsStore  string
 	}
+	if err := checkEntries(data); err != nil {
+		return nil, err
+	}
 	if err := json.Unmarshal(data, &raw); err != nil {
 		return nil, describe(err)
 	}

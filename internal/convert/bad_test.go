@@ -114,3 +114,22 @@ func TestConvertLeavesNothing(t *testing.T) {
 		t.Errorf("%d entries, %v, want the source alone", len(entries), err)
 	}
 }
+
+// TestConvertWithoutTempDir: secrets are not written to where others may look,
+// so no such place is needed.
+func TestConvertWithoutTempDir(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, []byte(former), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
+	for _, layout := range []Layout{Keep, Single, Split} {
+		res, err := Convert(path, layout, Options{})
+		if err == nil {
+			err = res.Validate(config.Target{}, path)
+		}
+		if err != nil {
+			t.Errorf("layout %v: %v", layout, err)
+		}
+	}
+}

@@ -19,6 +19,7 @@ package convert
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -77,8 +78,8 @@ type File struct {
 // Changed reports whether f differs from what the file of its name had.
 func (f File) Changed() bool { return string(f.Data) != string(f.Source) }
 
-// String returns the name of f: its data is secret.
-func (f File) String() string { return f.Name }
+// Format writes the name of f, whatever the verb: its data is secret.
+func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Name) }
 
 // Place is a line of a source file.
 type Place struct {

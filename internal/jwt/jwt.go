@@ -17,6 +17,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	kjson "sigs.k8s.io/json"
 )
 
 // Claims are those that the plugins use; what a token lacks is zero.
@@ -35,10 +37,10 @@ var errNotJWT = errors.New("it is not a JSON Web Token")
 
 // Parse reads the claims of a signed token in compact form.
 func Parse(token string) (Claims, error) {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 || len(token) > maxToken {
+	if len(token) > maxToken || strings.Count(token, ".") != 2 {
 		return Claims{}, errNotJWT
 	}
+	parts := strings.Split(token, ".")
 	payload, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(parts[1], "="))
 	if err != nil {
 		return Claims{}, errNotJWT
@@ -50,7 +52,9 @@ func Parse(token string) (Claims, error) {
 		IssuedAt timestamp `json:"iat"`
 		Expires  timestamp `json:"exp"`
 	}
-	if json.Unmarshal(payload, &wire) != nil {
+	// By their case: "AUD" is another claim than "aud", as it is for who checks the
+	// signature.
+	if kjson.UnmarshalCaseSensitivePreserveInts(payload, &wire) != nil {
 		return Claims{}, errNotJWT
 	}
 	return Claims{wire.Issuer, wire.Subject, wire.Audience, wire.IssuedAt.Time, wire.Expires.Time}, nil

@@ -123,3 +123,12 @@ func FuzzParse(f *testing.F) {
 		claims.ServiceAccount()
 	})
 }
+
+// TestCaseOfClaims: package json would let AUD stand for aud.
+func TestCaseOfClaims(t *testing.T) {
+	payload := `{"aud":"registry.example","AUD":"elsewhere.example","sub":"a","Sub":"b","exp":1,"EXP":99}`
+	claims, err := jwt.Parse("e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln")
+	if err != nil || len(claims.Audience) != 1 || claims.Audience[0] != "registry.example" || claims.Subject != "a" || claims.Expires.Unix() != 1 {
+		t.Errorf("got %+v, %v", claims, err)
+	}
+}

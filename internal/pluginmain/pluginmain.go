@@ -29,6 +29,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/regcred/regcred/internal/scrub"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -108,7 +109,7 @@ func (p Program) Run(ctx context.Context, args []string, stdin io.Reader, stdout
 		fmt.Fprint(stdout, p.help())
 		return 0
 	case err != nil:
-		return p.fail(stderr, fmt.Errorf("%w; --help lists the flags", err))
+		return p.fail(stderr, fmt.Errorf("%w; --help lists the flags", err), argumentValues(args)...)
 	}
 	serve := plugin.ServeOptions{Stdin: stdin, Stdout: stdout, Stderr: stderr, Args: []string{}, Name: p.Name, Version: p.Version}
 	if *version {
@@ -116,7 +117,7 @@ func (p Program) Run(ctx context.Context, args []string, stdin io.Reader, stdout
 		return plugin.Serve(ctx, nil, serve)
 	}
 	if err := p.checkArgs(); err != nil {
-		return p.fail(stderr, err)
+		return p.fail(stderr, err, argumentValues(args)...)
 	}
 	if rest := p.Flags.Args(); len(rest) > 0 && rest[0] == getCredentials {
 		serve.Args = rest[:1]
@@ -151,9 +152,29 @@ func (p Program) verbosityShorthand() string {
 	return "v"
 }
 
-func (p Program) fail(stderr io.Writer, err error) int {
-	fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
+// fail says on one line what is wrong, which a kubelet logs. What was given as
+// an argument may be a password in the wrong place.
+func (p Program) fail(stderr io.Writer, err error, secrets ...string) int {
+	line := strings.Join(strings.Fields(scrub.Text(err.Error(), secrets)), " ")
+	fmt.Fprintf(stderr, "%s: %s\n", p.Name, line)
 	return 1
+}
+
+// argumentValues returns what of the arguments is neither the name of a flag nor
+// a boolean, which people write behind switches.
+func argumentValues(args []string) (values []string) {
+	for _, arg := range args {
+		switch name, value, found := strings.Cut(arg, "="); {
+		case found && strings.HasPrefix(arg, "-"):
+			values = append(values, value)
+		case strings.HasPrefix(arg, "--"):
+		case strings.HasPrefix(arg, "-") && len(arg) > len("-x"):
+			values = append(values, name[len("-x"):])
+		case !strings.HasPrefix(arg, "-") && arg != "true" && arg != "false":
+			values = append(values, arg)
+		}
+	}
+	return values
 }
 
 func (p Program) help() string {

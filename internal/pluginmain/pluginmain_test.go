@@ -9,7 +9,9 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"unicode"
 
+	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -26,7 +28,7 @@ func TestArguments(t *testing.T) {
 		"a program that has some": {"FILE", "a b", reached},
 		"klog":                    {"", "--logtostderr --vmodule=x=2 --vmodule x=2 --stderrthreshold 2 --v 3 -v 3 --v=3", reached},
 		"unknown flag":            {"", "--none", "prog: unknown flag: --none; --help lists the flags\n"},
-		"verbosity":               {"", "--v=high", "prog: invalid argument \"high\" for \"-v, --v\" flag: strconv.ParseInt: parsing \"high\": invalid syntax; --help lists the flags\n"},
+		"verbosity":               {"", "--v=high", "prog: invalid argument \"[redacted]\" for \"-v, --v\" flag: strconv.ParseInt: parsing \"[redacted]\": invalid syntax; --help lists the flags\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			flags := Flags()
@@ -39,6 +41,33 @@ func TestArguments(t *testing.T) {
 				t.Errorf("exit %d, stdout %q, stderr %q, want %q", code, stdout.String(), stderr.String(), tt.want)
 			}
 		})
+	}
+}
+
+// TestErrorsAreHarmless: an error is one line that does nothing to a terminal,
+// and holds no argument that may be a secret.
+func TestErrorsAreHarmless(t *testing.T) {
+	for name, args := range map[string][]string{
+		"argument":         {canary.Arg},
+		"value":            {"--v=" + canary.Arg},
+		"value behind":     {"--v", canary.Arg},
+		"shorthand":        {"-v" + canary.Arg},
+		"unknown":          {"--none=" + canary.Arg},
+		"unknown, short":   {"-x" + canary.Arg},
+		"syntax":           {"---" + "=" + canary.Arg},
+		"control sequence": {"a\x1b[2J\n\u202eb\u009b"},
+		"from New":         nil,
+	} {
+		p := Program{Name: "prog", Flags: Flags(), New: func(Input) (plugin.Provider, error) { return nil, errors.New("a\x1b[2J\nb\u009b\u202e\xff") }}
+		var out strings.Builder
+		if code := p.Run(context.Background(), args, strings.NewReader(""), &out, &out, func(string) string { return "" }); code != 1 {
+			t.Errorf("%s: exit %d", name, code)
+		}
+		got := out.String()
+		canary.Check(t, name, got)
+		if line, rest, _ := strings.Cut(got, "\n"); rest != "" || len(line) < 10 || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("%s: got %q, want one printable line", name, got)
+		}
 	}
 }
 

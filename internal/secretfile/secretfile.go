@@ -12,6 +12,7 @@ package secretfile
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"runtime"
@@ -31,6 +32,9 @@ type File struct {
 	// write it. It is always false on Windows, which has no such mode.
 	Exposed bool
 }
+
+// Format writes the path of f, whatever the verb: its data is secret.
+func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Path) }
 
 // tries is how often files are read anew because they were replaced meanwhile.
 const tries = 5

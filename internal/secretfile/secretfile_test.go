@@ -162,3 +162,10 @@ func TestReadTogether(t *testing.T) {
 	}
 	t.Logf("%d of 2000 reads were complete while the files were swapped without a pause", complete)
 }
+
+func TestFileIsNotPrinted(t *testing.T) {
+	f := File{Path: "p", Data: []byte(canary.Password)}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		canary.Check(t, verb, fmt.Sprintf(verb+" "+verb+" "+verb, f, &f, []File{f}))
+	}
+}
