@@ -25,6 +25,9 @@ func TestRefreshTokens(t *testing.T) {
 	var refused sync.Map // by path
 	srv = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/token" {
+			if _, _, basic := r.BasicAuth(); !basic {
+				t.Errorf("a login by %s without the credential", r.Method)
+			}
 			fmt.Fprintf(w, `{"token":"t%d","refresh_token":"r"}`, issued.Add(1))
 			return
 		}
