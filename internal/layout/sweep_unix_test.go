@@ -78,7 +78,7 @@ func startWriter(t *testing.T, dir string) (cmd *exec.Cmd, goOn io.Closer) {
 		t.Fatal(err)
 	}
 	cmd = exec.Command(self)
-	cmd.Env = append(os.Environ(), writerDir+"="+dir)
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", writerDir+"="+dir)
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

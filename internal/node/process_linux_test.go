@@ -327,7 +327,7 @@ func TestFindUnprivileged(t *testing.T) {
 			want = fmt.Sprintf("the kubelet flags in %s [%s %s/kubeadm-flags.env]", flagsFile, closed, kubelet)
 		}
 		cmd := exec.Command(program)
-		cmd.Env, cmd.Dir = []string{playedKubelet + "=find " + root}, "/"
+		cmd.Env, cmd.Dir = []string{playedKubelet + "=find " + root, "GORACE=atexit_sleep_ms=0"}, "/"
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: somebody, Gid: somebody}}
 		if out, _ := cmd.Output(); strings.TrimSpace(string(out)) != want {
 			t.Errorf("got %q, want %q", out, want)

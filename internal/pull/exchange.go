@@ -70,17 +70,34 @@ func (x *exchange) sent(req *http.Request) {
 	}
 }
 
-// received adds the tokens in an answer, also those that will not be used.
-func (x *exchange) received(answer []byte) {
-	var fields map[string]any
+// received adds the tokens in an answer, also those that will not be used, and
+// returns it without the refresh token: with one go-containerregistry would log
+// in another way from then on, and change its mind in the middle of other
+// requests. Runtimes do not take it either.
+func (x *exchange) received(answer []byte) []byte {
+	var fields map[string]json.RawMessage
 	if json.Unmarshal(answer, &fields) != nil {
-		return
+		return answer
 	}
+	refresh := false
 	for name, value := range fields {
-		if s, ok := value.(string); ok && strings.Contains(strings.ToLower(name), "token") {
+		var s string
+		if strings.Contains(strings.ToLower(name), "token") && json.Unmarshal(value, &s) == nil {
 			x.add(s)
 		}
+		if strings.EqualFold(name, "refresh_token") { // as encoding/json takes it
+			delete(fields, name)
+			refresh = true
+		}
 	}
+	if !refresh {
+		return answer
+	}
+	without, err := json.Marshal(fields)
+	if err != nil {
+		return nil
+	}
+	return without
 }
 
 // isContent tells requests for content from those of a login: those alone say

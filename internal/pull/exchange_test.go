@@ -89,44 +89,48 @@ func TestEchoes(t *testing.T) {
 	list := echoes()
 	for _, s := range steps {
 		for _, name := range slices.Sorted(maps.Keys(list)) {
+			var sent []string
 			for _, what := range s.there {
-				step, secret := s.path, secrets[what]
-				t.Run(step+" "+name+" "+what, func(t *testing.T) {
-					n := newNetwork(t, func(w http.ResponseWriter, r *http.Request) {
-						switch {
-						case r.URL.Path == step:
-							list[name](w, r, secret)
-						case r.Host == "other.example.com":
-							list["403 with a message"](w, r, r.URL.RawQuery+" "+secret)
-						case r.URL.Path == "/v2/":
-							w.Header().Set("WWW-Authenticate", `Bearer realm="https://auth.example.com/token",service="s"`)
-							w.WriteHeader(401)
-						case r.URL.Path == "/token":
-							_ = json.NewEncoder(w).Encode(map[string]string{"token": bearerToken, "refresh_token": refreshToken, "id_token": idToken})
-						default:
-							http.Redirect(w, r, "https://example.com/signed?X-Amz-Signature="+signature, http.StatusTemporaryRedirect)
-						}
-					})
-					tr := n.tls
-					n.tls = roundTripper(func(r *http.Request) (*http.Response, error) {
-						if r.URL.Host == "gone.example.com" {
-							return nil, fmt.Errorf("no route to %s", r.URL.Host)
-						}
-						return tr.RoundTrip(r)
-					})
-					err := mustFail(t, &Puller{Transport: n, Retry: fast}, "example.com/x:v1", []regcred.Credential{good, dev}, t.TempDir())
-					said := fmt.Sprintf("%v %+v %#v", err, err.Tries, err.Tries[0].Err)
-					raw, _ := json.Marshal(err.Tries)
-					said += string(raw)
-					canary.Check(t, "a failed pull", said)
+				sent = append(sent, secrets[what])
+			}
+			step, secret := s.path, strings.Join(sent, " ")
+			t.Run(step+" "+name, func(t *testing.T) {
+				n := newNetwork(t, func(w http.ResponseWriter, r *http.Request) {
+					switch {
+					case r.URL.Path == step:
+						list[name](w, r, secret)
+					case r.Host == "other.example.com":
+						list["403 with a message"](w, r, r.URL.RawQuery+" "+secret)
+					case r.URL.Path == "/v2/":
+						w.Header().Set("WWW-Authenticate", `Bearer realm="https://auth.example.com/token",service="s"`)
+						w.WriteHeader(401)
+					case r.URL.Path == "/token":
+						_ = json.NewEncoder(w).Encode(map[string]string{"token": bearerToken, "refresh_token": refreshToken, "id_token": idToken})
+					default:
+						http.Redirect(w, r, "https://example.com/signed?X-Amz-Signature="+signature, http.StatusTemporaryRedirect)
+					}
+				})
+				tr := n.tls
+				n.tls = roundTripper(func(r *http.Request) (*http.Response, error) {
+					if r.URL.Host == "gone.example.com" {
+						return nil, fmt.Errorf("no route to %s", r.URL.Host)
+					}
+					return tr.RoundTrip(r)
+				})
+				err := mustFail(t, &Puller{Transport: n, Retry: fast}, "example.com/x:v1", []regcred.Credential{good, dev}, t.TempDir())
+				said := fmt.Sprintf("%v %+v %#v", err, err.Tries, err.Tries[0].Err)
+				raw, _ := json.Marshal(err.Tries)
+				said += string(raw)
+				canary.Check(t, "a failed pull", said)
+				for _, secret := range sent {
 					for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), strings.TrimRight(secret, "=")} {
 						if strings.Contains(said, form) {
 							t.Errorf("%q stands in %s", form, said)
 							break
 						}
 					}
-				})
-			}
+				}
+			})
 		}
 	}
 }

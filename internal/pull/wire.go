@@ -4,6 +4,7 @@
 package pull
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -56,13 +57,14 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	b := &body{ReadCloser: resp.Body, ctx: ctx, cancel: cancel, timer: timer, idle: w.idle, timeout: timeout, left: -1, host: req.URL.Host}
+	resp.Body = b
 	if !isContent(req) {
-		b.left, b.told = maxLoginBody, w.exchange.received
+		b.left = maxLoginBody
+		resp.Body, resp.ContentLength = &loginBody{ReadCloser: b, filter: w.exchange.received}, -1
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
 		b.left = maxErrorBody
 	}
-	resp.Body = b
 	return resp, nil
 }
 
@@ -88,9 +90,6 @@ type body struct {
 
 	waited  time.Duration // in this period
 	arrived int           // in this period
-
-	told func([]byte) // if not nil, is given the whole body once it has ended
-	all  []byte       // for told
 }
 
 func (b *body) Read(p []byte) (int, error) {
@@ -106,9 +105,6 @@ func (b *body) Read(p []byte) (int, error) {
 	b.timer.Stop()
 	if b.left > 0 {
 		b.left -= int64(n)
-	}
-	if b.told != nil {
-		b.tell(p[:n], err != nil || b.left == 0)
 	}
 	switch {
 	case err == nil:
@@ -135,15 +131,29 @@ func (b *body) tooSlow(n int, took time.Duration) error {
 	return fmt.Errorf("%d bytes arrived from %q in %s: %w", arrived, b.host, waited.Round(time.Second), errSlow)
 }
 
-func (b *body) tell(p []byte, end bool) {
-	if b.all = append(b.all, p...); end {
-		b.told(b.all)
-		b.told, b.all = nil, nil
-	}
-}
-
 func (b *body) Close() error {
 	b.timer.Stop()
 	defer b.cancel(nil)
 	return b.ReadCloser.Close()
+}
+
+// loginBody is the body of an answer to a login, which passes a filter as a whole.
+type loginBody struct {
+	io.ReadCloser
+	filter func([]byte) []byte
+	rest   io.Reader // nil until it has passed
+	err    error     // with which the body ended
+}
+
+func (a *loginBody) Read(p []byte) (int, error) {
+	if a.rest == nil {
+		var raw []byte
+		raw, a.err = io.ReadAll(a.ReadCloser)
+		a.rest = bytes.NewReader(a.filter(raw))
+	}
+	n, err := a.rest.Read(p)
+	if err == io.EOF && a.err != nil {
+		err = a.err
+	}
+	return n, err
 }

@@ -39,8 +39,9 @@ func windows(changed []change, events []event) []window {
 		if e.Kind != "failed" {
 			continue
 		}
+		// A pull during which the password changes may fail for that.
 		i := len(changed) - 1
-		for i > 0 && changed[i].at.After(e.At) {
+		for i > 0 && changed[i].at.After(e.End) {
 			i--
 		}
 		w := &list[i]

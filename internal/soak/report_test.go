@@ -31,16 +31,20 @@ func TestWindows(t *testing.T) {
 		{"known late, and nothing in vain", 2, []told{{"failed", 101}, {"invalidated", 102.5}, {"failed", 106}}, 2, false},
 		{"a minute that began before the change", 0, []told{{"invalidated", 70}, {"failed", 134}}, 30, false},
 		{"and is over", 0, []told{{"invalidated", 70}, {"failed", 136}}, 30, true},
+		{"begun before the change", 0, []told{{"failed", 99.9}}, 0, false},
 		{"that of an earlier change", 0, []told{{"failed", 60}}, 0, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var events []event
 			for _, e := range tt.events {
-				events = append(events, event{Kind: e.kind, At: at(e.at)})
+				events = append(events, event{Kind: e.kind, At: at(e.at), End: at(e.at + 0.2)})
 			}
 			w := windows([]change{{at(0), at(0)}, {at(100), at(100 + tt.late)}}, events)[1]
 			if got := w.explained.Seconds(); got < tt.explained-0.01 || got > tt.explained+0.01 {
 				t.Errorf("explained until %.1f s, want %.1f s", got, tt.explained)
+			}
+			if before := windows([]change{{at(0), at(0)}, {at(100), at(100 + tt.late)}}, events)[0]; before.tooLong(5*time.Second) != (tt.name == "that of an earlier change") {
+				t.Errorf("before the change: %+v", before)
 			}
 			if got := w.tooLong(5 * time.Second); got != tt.tooLong {
 				t.Errorf("too long: %t, want %t", got, tt.tooLong)

@@ -70,9 +70,10 @@ func servePlugin() int {
 // event is what a worker tells: that a pull failed, or that an answer was
 // invalidated; or, at its end, the counts.
 type event struct {
-	Kind  string // "failed", "invalidated", "end"
-	At    time.Time
-	Error string `json:",omitempty"`
+	Kind  string    // "failed", "invalidated", "end"
+	At    time.Time // of a pull: its beginning
+	End   time.Time `json:",omitzero"` // of a pull
+	Error string    `json:",omitempty"`
 
 	Pulls, Lookups, Failures, Execs int           `json:",omitempty"`
 	LongestExec                     time.Duration `json:",omitempty"`
@@ -167,7 +168,7 @@ func (t *teller) pullOnce(ctx context.Context, keyring *regcred.Keyring, puller 
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		t.tell(event{Kind: "failed", At: began, Error: err.Error()}, func(sum *event) { sum.Pulls++; sum.Failures++ })
+		t.tell(event{Kind: "failed", At: began, End: time.Now(), Error: err.Error()}, func(sum *event) { sum.Pulls++; sum.Failures++ })
 	default:
 		t.tell(event{}, func(sum *event) { sum.Pulls++ })
 	}

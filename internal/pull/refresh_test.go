@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package pull
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/testregistry"
+)
+
+// TestRefreshTokens has a token server that hands out refresh tokens, and each
+// download is refused once, with several downloads at a time.
+func TestRefreshTokens(t *testing.T) {
+	reg, image, _ := startWith(t, testregistry.Options{}, testregistry.Image{Layers: 8})
+	var srv *httptest.Server
+	var issued atomic.Int64
+	var refused sync.Map // by path
+	srv = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/token" {
+			if _, _, basic := r.BasicAuth(); !basic {
+				t.Errorf("a login by %s without the credential", r.Method)
+			}
+			fmt.Fprintf(w, `{"token":"t%d","refresh_token":"r"}`, issued.Add(1))
+			return
+		}
+		_, again := refused.LoadOrStore(r.URL.Path, true)
+		if strings.Contains(r.URL.Path, "/blobs/") && !again || r.Header.Get("Authorization") == "" {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="`+srv.URL+`/token",service="s"`)
+			w.WriteHeader(401)
+			return
+		}
+		reg.ServeHTTP(w, r)
+	}))
+	defer srv.Close()
+	image = strings.TrimPrefix(srv.URL, "http://") + strings.TrimPrefix(image, reg.Addr())
+	mustPull(t, &Puller{Retry: fast, Parallel: 8}, image, []regcred.Credential{good}, t.TempDir())
+}
