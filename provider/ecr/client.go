@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
@@ -25,8 +26,16 @@ import (
 func newClient(opts Options) *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().
 		WithTimeout(opts.Timeout).
-		WithTransportOptions(func(t *http.Transport) { t.Proxy = route })
+		WithTransportOptions(func(t *http.Transport) {
+			t.Proxy = route
+			t.IdleConnTimeout = idle
+		})
 }
+
+// idle is for how long a connection is kept for another request of its run.
+// Nobody can close what the SDK's client keeps, and in a program that asks
+// again and again, 90 seconds of every run add up to its last descriptor.
+const idle = time.Second
 
 // route chooses the proxy of a request, and refuses those that a redirect
 // sends elsewhere, with what was meant for the first host, or in a circle.

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package ecr_test
+
+import (
+	"runtime"
+	"testing"
+	"time"
+)
+
+// TestLeavesNoConnections: a program that asks again and again keeps no
+// connection of a run that is over. (Found by fuzzing, which ran out of
+// descriptors.)
+func TestLeavesNoConnections(t *testing.T) {
+	newCloud(t, keys()...)
+	p := newProvider(t, impatient())
+	before := runtime.NumGoroutine()
+	for range 50 {
+		if _, err := p.GetCredentials(t.Context(), image(privateHost)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after := 0
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if after = runtime.NumGoroutine(); after <= before+8 { // each connection has two, and two at the server
+			return
+		}
+	}
+	t.Errorf("%d goroutines 20 s after 50 runs, %d before", after, before)
+}
