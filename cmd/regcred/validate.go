@@ -216,7 +216,7 @@ func (r *validateReport) failure(strict bool) error {
 
 func (r *validateReport) render(t *terminal.Text) {
 	for _, p := range r.Problems {
-		t.Line(terminal.Fail, p.text)
+		t.Line(terminal.Error, p.text)
 	}
 	accepted, refused := "accepted by regcred; no kubelet starts with it", "regcred refuses it, and no kubelet starts with it"
 	if r.KubeletVersion != "" {
@@ -227,13 +227,10 @@ func (r *validateReport) render(t *terminal.Text) {
 		t.Line(terminal.OK, fmt.Sprintf("%s: %s, %s", r.Path, terminal.Count(r.Providers, "provider"), accepted))
 		t.Line("", r.Hash)
 	} else {
-		t.Line(terminal.Fail, fmt.Sprintf("%s: %s: %s", r.Path, terminal.Count(len(r.Problems), "problem"), refused))
-	}
-	marks := map[lint.Severity]terminal.Mark{
-		lint.SeverityError: terminal.Error, lint.SeverityWarning: terminal.Warn, lint.SeverityInfo: terminal.Info,
+		t.Line(terminal.Error, fmt.Sprintf("%s: %s: %s", r.Path, terminal.Count(len(r.Problems), "problem"), refused))
 	}
 	for _, f := range r.Findings {
-		t.Line(marks[f.Severity], doctor.FindingText(f))
+		t.Line(terminal.Mark(f.Severity), doctor.FindingText(f))
 		if f.Suggestion != "" {
 			t.Below("instead: " + f.Suggestion)
 		}
