@@ -6,6 +6,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -99,7 +100,7 @@ func (a *app) loadValid(o *node.Origin) (*config.Config, error) {
 	if err == nil {
 		err = cfg.Validate()
 	}
-	if _, ofContent := errors.AsType[*config.FieldError](err); err != nil && !ofContent && a.config.by == a.config.variable && o.Config == a.config.value {
+	if errors.Is(err, fs.ErrNotExist) && a.config.by == a.config.variable && o.Config == a.config.value {
 		err = fmt.Errorf("%s: %w", a.config.by, err) // who has set it may have forgotten
 	}
 	if err := node.Denied(err); err != nil {
