@@ -6,6 +6,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,7 @@ import (
 type prepullFlags struct {
 	*pullsFlags
 	list         string // a file
+	pauseImage   bool
 	endpoint     string
 	policy       *choice
 	allowAllPods bool
@@ -44,11 +46,12 @@ The exit code is 0 if every image is there in the end, and 1 otherwise.`,
   sudo regcred prepull --as-kubelet -f images.txt
   kubectl get pods -A -o jsonpath='{.items[*].spec.containers[*].image}' |
     tr ' ' '\n' | sudo regcred prepull -f -
-  sudo regcred prepull -f images.txt --parallel 8 -o json`,
+  sudo regcred prepull -f images.txt --pause-image --parallel 8 -o json`,
 		Args: func(cmd *cobra.Command, args []string) error { return p.checkArgs(cmd, args) },
 	}
 	f := cmd.Flags()
 	f.StringVarP(&p.list, "file", "f", "", "`list` of images, one on a line; \"-\" is standard input")
+	f.BoolVar(&p.pauseImage, "pause-image", false, "pull also the image in which the runtime starts each pod: it pulls that by itself, without credentials")
 	f.StringVar(&p.endpoint, "runtime-endpoint", node.AutoEndpoint,
 		"`socket` of the container runtime, unix:///path; \"auto\" takes that of the kubelet in --as-kubelet, or the one that is in a usual place")
 	p.policy = &choice{value: string(pull.PullIfNotPresent), values: []string{string(pull.PullIfNotPresent), string(pull.PullAlways), string(pull.PullNever)}}
@@ -74,7 +77,7 @@ The exit code is 0 if every image is there in the end, and 1 otherwise.`,
 
 func (p *prepullFlags) checkArgs(cmd *cobra.Command, args []string) error {
 	switch {
-	case len(args) == 0 && p.list == "":
+	case len(args) == 0 && p.list == "" && !p.pauseImage:
 		return usageError(helpHint(cmd), "%s: IMAGE or -f LIST is missing", cmd.CommandPath())
 	case len(args) > 0 && p.list != "":
 		return usageError("put it into LIST, or leave -f out", "%s: unexpected argument %q beside -f", cmd.CommandPath(), args[0])
@@ -115,6 +118,15 @@ func (a *app) prepull(ctx context.Context, p *prepullFlags, images []string) err
 	defer runtime.Close()
 	if p.endpoint == node.AutoEndpoint {
 		a.Note("pulling into %s at %s", runtime, endpoint)
+	}
+	if p.pauseImage {
+		pause, err := runtime.PauseImage(ctx)
+		if err != nil {
+			return withHint(err, "name it as an IMAGE, in place of --pause-image")
+		}
+		if !slices.Contains(images, pause) {
+			images = append(slices.Clone(images), pause)
+		}
 	}
 	all := newPulls(a, p.pullsFlags, s)
 	all.bars, all.into = a.Images(ctx, len(images)), intoRuntime(runtime, pull.Policy(p.policy.value))
