@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -84,10 +85,11 @@ is 1 also if there are findings that are errors or warnings.`,
 		Example: `  regcred validate providers.yaml
   regcred validate --strict --bin-dir /opt/plugins /etc/kubernetes/credential-providers
   regcred validate --kubelet-version 1.33 providers.yaml
-  sudo regcred validate --as-kubelet -o json`,
+  sudo regcred validate --as-kubelet -o json
+  regcred validate -o sarif providers.yaml > regcred.sarif`,
 		Args: atMost("PATH"),
 	}
-	v.output = addOutputFlag(cmd, "text", "json")
+	v.output = addOutputFlag(cmd, "text", "json", "sarif")
 	f := cmd.Flags()
 	f.BoolVar(&v.strict, "strict", false, "fail on findings too, unless they are mere information")
 	f.StringVar(&v.kubeletVersion, "kubelet-version", config.NewestKubelet, "the `version` of the kubelet to check for, such as 1.33")
@@ -127,10 +129,12 @@ func (a *app) validate(v *validateFlags, path string) error {
 		return err
 	}
 	a.noteTarget(v.target())
-	if err := a.print(v.output, r, r.render); err != nil {
-		return err
+	if v.output.value == "sarif" {
+		err = a.WriteForeignJSON(r.sarif())
+	} else {
+		err = a.print(v.output, r, r.render)
 	}
-	return r.failure(v.strict)
+	return cmp.Or(err, r.failure(v.strict))
 }
 
 // check loads, validates and lints.
