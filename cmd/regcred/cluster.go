@@ -5,12 +5,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/kube"
 )
 
@@ -47,6 +49,13 @@ func (a *app) connect(ctx context.Context, o *node.Origin, k kubeFlags, wrap fun
 	if k.kubeconfig == "" && o.Kubelet != 0 {
 		if opts.Kubeconfig = o.Kubeconfig; opts.Kubeconfig == "" {
 			return nil, withHint(fmt.Errorf("kubelet process %d runs without --%s, so it knows no API server", o.Kubelet, node.KubeconfigFlag), "give --kubeconfig")
+		}
+	}
+	if opts.Kubeconfig != "" { // client-go would wait for the writer of a named pipe, past any signal
+		if f, err := regularfile.Open(opts.Kubeconfig); err == nil {
+			f.Close()
+		} else if _, ok := errors.AsType[*regularfile.NotRegularError](err); ok {
+			return nil, fmt.Errorf("--kubeconfig: %w", err)
 		}
 	}
 	cfg, from, err := kube.Config(opts)
