@@ -99,7 +99,7 @@ func (w *world) pull(t *testing.T, bin, plugin, digest string, registry *testreg
 	out := filepath.Join(w.dir, "layout")
 	args := []string{
 		"--config", w.config(t, plugin), "--bin-dir", bin,
-		"pull", "--no-node-config", "--output", out, w.host + "/team/app:v1",
+		"pull", "--no-node-config", "--layout", out, w.host + "/team/app:v1",
 	}
 	if w.token != "" {
 		args = append(args, "--service-account-token-file", w.file(t, "token", w.token))

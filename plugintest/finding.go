@@ -14,8 +14,8 @@ type Severity string
 
 // The severities, in rising order.
 const (
-	Pass    Severity = "pass"    // it is as it should be
-	Skip    Severity = "skip"    // it could not be checked; Got says why
+	Pass    Severity = "ok"      // it is as it should be
+	Skip    Severity = "skipped" // it could not be checked; Got says why
 	Info    Severity = "info"    // worth knowing
 	Warning Severity = "warning" // it works, but not always, or dangerously
 	Error   Severity = "error"   // a kubelet gets no credential, a wrong one, or leaks one

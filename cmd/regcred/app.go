@@ -23,7 +23,7 @@ type app struct {
 
 	config, binDir setting
 	timeout        time.Duration
-	asKubelet      string // "" = no, "auto", or a process id
+	asKubelet      string // "" = no, kubeletOfNode, or a process id
 	rootDir        string
 	verbose        bool
 

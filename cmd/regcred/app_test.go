@@ -27,7 +27,7 @@ func TestRun(t *testing.T) {
 		stdout, stderr string
 	}{
 		{name: "result", args: []string{"version"}, stdout: "regcred "},
-		{name: "no arguments", code: exitUsage, stderr: "error: regcred needs a command: "},
+		{name: "no arguments", stdout: "regcred finds "},
 		{name: "unknown flag", args: []string{"--x"}, code: exitUsage, stderr: "error: unknown flag: --x\n"},
 		{
 			name: "interrupted", cancelled: true, code: exitFailed, stderr: "error: interrupted\n",

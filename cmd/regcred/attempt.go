@@ -109,7 +109,7 @@ func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e6
 // mark is how an attempt is shown.
 func (j *attemptJSON) mark() terminal.Mark {
 	return map[string]terminal.Mark{
-		outcomeAnswered: terminal.OK, outcomeSkipped: terminal.Skip, outcomeFailed: terminal.Fail, outcomeEmpty: terminal.None,
+		outcomeAnswered: terminal.OK, outcomeSkipped: terminal.Skipped, outcomeFailed: terminal.Error, outcomeEmpty: terminal.None,
 	}[j.Outcome]
 }
 

@@ -4,23 +4,36 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/kube"
 )
 
 // kubeFlags say which API server is asked, and as whom.
-type kubeFlags struct{ kubeconfig, context string }
+type kubeFlags struct {
+	kubeconfig, context string
+	caFile              caFile
+}
 
 func (k *kubeFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&k.kubeconfig, "kubeconfig", "",
 		"`file` that says where the API server is; by default the kubelet's with --as-kubelet, else that of KUBECONFIG, of the pod that regcred runs in, or ~/.kube/config")
 	f.StringVar(&k.context, "context", "", "`name` of the context of the kubeconfig to use")
+	k.caFile.register(cmd)
+	inGroup(cmd, groupCluster, "kubeconfig", "context", "ca-file")
+}
+
+// given names the flags that were given.
+func (k *kubeFlags) given() []string {
+	return whichGiven(given{"kubeconfig", k.kubeconfig}, given{"context", k.context}, given{"ca-file", string(k.caFile)})
 }
 
 // cluster is an API server, and how it was found.
@@ -31,11 +44,18 @@ type cluster struct {
 
 // connect makes a client of the API server that the flags name, or that o has
 // from a running kubelet. It does not call it. wrap, if not nil, sees each call.
-func (a *app) connect(o *node.Origin, k kubeFlags, wrap func(http.RoundTripper) http.RoundTripper) (*cluster, error) {
+func (a *app) connect(ctx context.Context, o *node.Origin, k kubeFlags, wrap func(http.RoundTripper) http.RoundTripper) (*cluster, error) {
 	opts := kube.ConfigOptions{Kubeconfig: k.kubeconfig, Context: k.context, Environ: o.Environ}
 	if k.kubeconfig == "" && o.Kubelet != 0 {
 		if opts.Kubeconfig = o.Kubeconfig; opts.Kubeconfig == "" {
 			return nil, withHint(fmt.Errorf("kubelet process %d runs without --%s, so it knows no API server", o.Kubelet, node.KubeconfigFlag), "give --kubeconfig")
+		}
+	}
+	if opts.Kubeconfig != "" { // client-go would wait for the writer of a named pipe, past any signal
+		if f, err := regularfile.Open(opts.Kubeconfig); err == nil {
+			f.Close()
+		} else if _, ok := errors.AsType[*regularfile.NotRegularError](err); ok {
+			return nil, fmt.Errorf("--kubeconfig: %w", err)
 		}
 	}
 	cfg, from, err := kube.Config(opts)
@@ -45,6 +65,13 @@ func (a *app) connect(o *node.Origin, k kubeFlags, wrap func(http.RoundTripper) 
 			hint = "give --kubeconfig, or --as-kubelet for the running kubelet's own"
 		}
 		return nil, withHint(err, hint)
+	}
+	authorities, err := k.caFile.pem(ctx)
+	if err == nil {
+		err = kube.AddAuthorities(ctx, cfg, authorities)
+	}
+	if err != nil {
+		return nil, err
 	}
 	cfg.Wrap(wrap)
 	c := &cluster{from: from}

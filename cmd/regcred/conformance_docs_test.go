@@ -54,12 +54,8 @@ func TestDocsPluginTestJSON(t *testing.T) {
 	if m == nil {
 		t.Fatal("docs/cli.md has no example of regcred plugin test -o json")
 	}
-	dec := json.NewDecoder(strings.NewReader(m[1]))
-	dec.DisallowUnknownFields()
 	var r pluginTestReport
-	if err := dec.Decode(&r); err != nil {
-		t.Fatal(err)
-	}
+	decodeResult(t, "regcred plugin test", m[1], &r)
 	if got, want := len(r.Counts), len(severities()); got != want {
 		t.Errorf("the example has %d counts, want %d", got, want)
 	}

@@ -23,7 +23,7 @@ import (
 // convertFlags are the flags of "regcred convert".
 type convertFlags struct {
 	write          bool
-	output         string
+	to             string // a new file, or a directory; "" = standard output
 	format         *choice
 	pluginVersion  *choice
 	kubeletVersion string
@@ -31,21 +31,21 @@ type convertFlags struct {
 
 func (a *app) convertCmd() *cobra.Command {
 	f := &convertFlags{
-		format:        &choice{values: []string{"yaml", "json"}},
+		format:        &choice{values: []string{"yaml", "json"}, moved: "a new file is an argument now: regcred convert PATH NEW"},
 		pluginVersion: &choice{values: []string{"v1", "v1beta1", "v1alpha1"}},
 	}
 	cmd := &cobra.Command{
-		Use:   "convert PATH",
+		Use:   "convert PATH [NEW]",
 		Short: "Convert an older configuration to kubelet.config.k8s.io/v1",
 		Long: `convert writes the configuration at PATH, a file or a directory, in
 kubelet.config.k8s.io/v1: from v1beta1, from v1alpha1, and from the
 predecessor's RegistryCredentialConfig. The result is loaded anew and compared
 with the source: the same providers in the same order.
 
-It goes to standard output, as one file also if PATH is a directory. --output
-writes a new file or, if its path ends in a slash or is a directory, one file
-for each provider, in the same order. --write converts every file in its place
-and keeps what it had in FILE.bak.
+It goes to standard output, as one file also if PATH is a directory; or to NEW,
+a file that does not exist or, if its path ends in a slash or is a directory,
+one file for each provider, in the same order. --write converts every file in
+its place and keeps what it had in FILE.bak.
 
 The version of a file is not that of the protocol. Each provider keeps the
 latter unless --plugin-api-version changes it, since a plugin that speaks
@@ -56,19 +56,22 @@ The exit code is 1 if the result is not valid for --kubelet-version. Then no
 file is written.`,
 		Example: `  regcred convert providers.yaml > providers-v1.yaml
   regcred convert --kubelet-version 1.33 --write /etc/kubernetes/credential-providers
-  regcred convert providers.yaml --output credential-providers.d/`,
+  regcred convert providers.yaml credential-providers.d/`,
 		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				f.to = args[1]
+			}
 			// Before PATH is missed: --config in its place gets its own hint.
 			if err := a.checkConvert(f); err != nil {
 				return err
 			}
-			return exactly("PATH")(cmd, args)
+			return arguments(1, []string{"PATH", "NEW"})(cmd, args)
 		},
 	}
 	fl := cmd.Flags()
 	fl.BoolVarP(&f.write, "write", "w", false, "convert every file in its place, and keep what it had in FILE.bak")
-	fl.StringVar(&f.output, "output", "", "`path` of a new file, or of a directory for one file per provider")
-	f.format.register(cmd, "format", "o", "output `format`: yaml | json (default that of the source)")
+	f.format.register(cmd, "output", "o", "output `format`: yaml | json (default that of the source)")
+	moved(cmd, "format", "it is -o, --output now")
 	fl.StringVar(&f.kubeletVersion, "kubelet-version", config.NewestKubelet, "the `version` of the kubelet that the result is for, such as 1.33")
 	f.pluginVersion.register(cmd, "plugin-api-version", "", "`version` of the protocol for every provider: v1 | v1beta1 | v1alpha1")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -80,12 +83,12 @@ file is written.`,
 // checkConvert refuses flags that do not go together.
 func (a *app) checkConvert(f *convertFlags) error {
 	switch {
-	case a.config.value+a.binDir.value+a.asKubelet != "":
+	case a.config.byFlag() || a.binDir.byFlag() || a.asKubelet != "":
 		return usageError("give the configuration as PATH", "convert takes neither --config nor --bin-dir nor --as-kubelet")
-	case f.write && f.output != "":
-		return usageError("leave out one of them", "--write puts the result in place of PATH, and --output elsewhere")
+	case f.write && f.to != "":
+		return usageError("leave out one of them", "--write puts the result in place of PATH, and NEW is elsewhere")
 	case f.write && f.format.value != "":
-		return usageError("leave out one of them", "--write keeps the format of each file, and --format changes it")
+		return usageError("leave out one of them", "--write keeps the format of each file, and --output changes it")
 	}
 	err := (&config.Config{}).ValidateFor(f.target())
 	if _, ok := errors.AsType[*config.FieldError](err); err != nil && !ok {
@@ -98,12 +101,12 @@ func (f *convertFlags) target() config.Target {
 	return config.Target{KubeletVersion: f.kubeletVersion}
 }
 
-// toDir reports whether --output names a directory.
+// toDir reports whether NEW is a directory.
 func (f *convertFlags) toDir() bool {
-	if f.output == "" || os.IsPathSeparator(f.output[len(f.output)-1]) {
-		return f.output != ""
+	if f.to == "" || os.IsPathSeparator(f.to[len(f.to)-1]) {
+		return f.to != ""
 	}
-	info, err := os.Stat(f.output)
+	info, err := os.Stat(f.to)
 	return err == nil && info.IsDir()
 }
 
@@ -128,10 +131,10 @@ func (a *app) convert(f *convertFlags, path string) error {
 	}
 	a.noteTarget(f.target())
 	a.noteConversion(res)
-	if !f.write && f.output == "" {
+	if !f.write && f.to == "" {
 		return errors.Join(a.WriteRaw(res.Files[0].Data), f.invalid(res, "<stdout>", ""))
 	}
-	at := f.output
+	at := f.to
 	if f.write {
 		at = path
 	}
@@ -172,9 +175,9 @@ func (a *app) replace(res *convert.Result) error {
 func (a *app) create(f *convertFlags, res *convert.Result) error {
 	var err error
 	if f.toDir() {
-		err = convert.CreateDir(f.output, res.Files)
+		err = convert.CreateDir(f.to, res.Files)
 	} else {
-		err = convert.Create(f.output, res.Files[0].Data)
+		err = convert.Create(f.to, res.Files[0].Data)
 	}
 	if err := node.Denied(err); err != nil {
 		return err

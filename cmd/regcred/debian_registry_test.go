@@ -62,7 +62,7 @@ providers:
 			}
 
 			image := filepath.Join(t.TempDir(), "image")
-			code, out, errOut = runApp(t, append([]string{"pull", "--output", image}, common...)...)
+			code, out, errOut = runApp(t, append([]string{"pull", "--layout", image}, common...)...)
 			canary.Check(t, "output of pull", out+errOut)
 			if code != tt.pullCode {
 				t.Fatalf("pull: exit code %d, want %d: %s", code, tt.pullCode, errOut)

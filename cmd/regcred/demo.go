@@ -31,7 +31,7 @@ type demoReport struct {
 	Config    string         `json:"config"`    // content of the configuration file
 	Explain   any            `json:"explain"`   // what "regcred explain -o json" prints
 	Anonymous tryJSON        `json:"anonymous"` // the pull that is refused
-	Pulled    pullReport     `json:"pulled"`
+	Pulled    imageReport    `json:"pulled"`
 	Second    demoSecondJSON `json:"secondLookup"`
 	Execs     int            `json:"execs"` // of the plugin, for both lookups of one keyring
 }
@@ -117,7 +117,7 @@ func (a *app) demo(ctx context.Context, output *choice, run runner) (err error) 
 All of it is removed again. On a node of your own, try:
    regcred validate                   what a kubelet says of the configuration
    regcred explain IMAGE              where credentials come from, or why not
-   regcred pull --output DIR IMAGE    the pull itself
+   regcred pull --layout DIR IMAGE    the pull itself
 `)
 	return say.flush()
 }
@@ -192,12 +192,15 @@ func (a *app) demoPull(ctx context.Context, n *demoNode, r *demoReport, t *demoT
 		return err
 	}
 	defer k.Close()
-	p := &layoutPull{lookupFlags: &lookupFlags{}, quiet: true, dir: filepath.Join(n.dir, "image")}
-	pulled, err := a.pullOne(ctx, &session{Keyring: k, cfg: cfg}, p, n.image)
-	if err != nil {
-		return err
+	sub := *a
+	sub.Quiet = true
+	p := newPulls(&sub, &pullsFlags{}, &session{Keyring: k, cfg: cfg})
+	p.into = sub.intoLayout(&pull.Puller{}, filepath.Join(n.dir, "image"))
+	pulled := p.pull(ctx, n.image)
+	if pulled.Outcome != outcomePulled {
+		return errors.New(pulled.Error)
 	}
-	r.Pulled = *pulled
+	r.Pulled = pulled
 	t.step("A pull with the plugin's credentials succeeds")
 	t.wrapped(pulled.Digest)
 	t.wrapped(fmt.Sprintf("%s, with %s", pulled.content(), loginText(pulled.Credential)))

@@ -5,6 +5,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/terminal"
 )
 
 func readDocs(t *testing.T) string {
@@ -39,7 +41,7 @@ func TestDocsFlags(t *testing.T) {
 			t.Errorf("docs/cli.md has no section %q", cmd.CommandPath())
 		}
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if !strings.Contains(docs, "--"+f.Name) {
+			if !mentions(docs, f.Name) {
 				t.Errorf("docs/cli.md does not mention --%s of %s", f.Name, cmd.CommandPath())
 			}
 		})
@@ -50,10 +52,24 @@ func TestDocsFlags(t *testing.T) {
 	root := (&app{}).rootCmd()
 	visit(root)
 	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
-		if !strings.Contains(docs, "`--"+f.Name) {
+		if !mentions(docs, f.Name) {
 			t.Errorf("docs/cli.md does not mention --%s", f.Name)
 		}
 	})
+}
+
+// mentions reports whether a flag stands in a text, and not only another whose
+// name begins alike.
+func mentions(text, flag string) bool {
+	return regexp.MustCompile(`(^|[^-\w])--` + regexp.QuoteMeta(flag) + `($|[^-\w])`).MatchString(text)
+}
+
+func TestMentions(t *testing.T) {
+	for text, want := range map[string]bool{"--namespace": false, "--name-x": false, "---name": false, "`--name`": true, "a --name=x": true, "--name": true} {
+		if got := mentions(text, "name"); got != want {
+			t.Errorf("%q: got %v, want %v", text, got, want)
+		}
+	}
 }
 
 // TestDocsJSON decodes the examples of docs/cli.md, so that each has no field
@@ -67,8 +83,8 @@ func TestDocsJSON(t *testing.T) {
 		"regcred validate -o json":   &validateReport{},
 		"regcred plugin run -o json": &pluginRunReport{},
 		"regcred version -o json":    &versionInfo{},
-		"regcred pull -o json":       &[]pullReport{},
-		"regcred prepull -o json":    &runtimeReport{},
+		"regcred pull -o json":       &pullReport{},
+		"regcred prepull -o json":    &pullReport{},
 		"regcred doctor -o json":     &doctor.Report{},
 	}
 	for _, m := range example.FindAllStringSubmatch(docs, -1) {
@@ -78,11 +94,7 @@ func TestDocsJSON(t *testing.T) {
 			continue
 		}
 		delete(results, m[1])
-		dec := json.NewDecoder(strings.NewReader(m[2]))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(result); err != nil {
-			t.Errorf("%s: %v", m[1], err)
-		}
+		decodeResult(t, m[1], m[2], result)
 	}
 	for command := range results {
 		t.Errorf("docs/cli.md has no example of %s", command)
@@ -94,11 +106,26 @@ func TestDocsJSON(t *testing.T) {
 	}
 }
 
+// decodeResult decodes what a command writes, which has the fields of result
+// and the version of the schema.
+func decodeResult(t *testing.T, command, document string, result any) {
+	t.Helper()
+	version := fmt.Sprintf("\n  \"schemaVersion\": %d,\n", terminal.SchemaVersion)
+	if strings.Count(document, version) == 0 {
+		t.Errorf("%s: no schemaVersion %d", command, terminal.SchemaVersion)
+	}
+	dec := json.NewDecoder(strings.NewReader(strings.Replace(document, version, "\n", 1)))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(result); err != nil {
+		t.Errorf("%s: %v", command, err)
+	}
+}
+
 // jsonNames lists the names of all JSON fields in this package's source.
 func jsonNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for _, file := range []string{"attempt.go", "demo.go", "../../internal/doctor/doctor.go", "explainreport.go", "get.go", "credential.go", "pluginrunreport.go", "pulllayout.go", "pulltry.go", "pullreport.go", "validate.go", "verdict.go", "version.go"} {
+	for _, file := range []string{"attempt.go", "demo.go", "../../internal/doctor/doctor.go", "explainreport.go", "get.go", "credential.go", "pluginrunreport.go", "pulltry.go", "pullreport.go", "validate.go", "verdict.go", "version.go", "root.go"} {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

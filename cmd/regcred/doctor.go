@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,14 +71,11 @@ func (a *app) doctor(ctx context.Context, d *doctorFlags) error {
 	if d.kube || d.pod.given() || d.kubeFlags != (kubeFlags{}) {
 		a.doctorCluster(ctx, r, o, cfg, d)
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	r.Healthy = r.Count()[doctor.Fail] == 0
+	r.Healthy = r.Count()[doctor.Fail] == 0 && ctx.Err() == nil
 	if err := a.print(d.output, r, func(t *terminal.Text) { renderDoctor(t, r) }); err != nil || r.Healthy {
 		return err
 	}
-	return exit(exitFailed)
+	return cmp.Or(ctx.Err(), exit(exitFailed))
 }
 
 // doctorCluster checks the cluster, also where origin and configuration are
@@ -92,7 +90,7 @@ func (a *app) doctorCluster(ctx context.Context, r *doctor.Report, o *node.Origi
 		o = &node.Origin{Environ: a.environ, Dir: a.dir}
 	}
 	clock := &doctor.Clock{Now: a.Now}
-	c, err := a.connect(o, d.kubeFlags, clock.Watch)
+	c, err := a.connect(ctx, o, d.kubeFlags, clock.Watch)
 	if err != nil {
 		r.Fail("api-server", err, "")
 		return
@@ -105,21 +103,20 @@ func (a *app) doctorCluster(ctx context.Context, r *doctor.Report, o *node.Origi
 }
 
 func renderDoctor(t *terminal.Text, r *doctor.Report) {
-	marks := map[doctor.Result]terminal.Mark{doctor.OK: terminal.OK, doctor.Skip: terminal.Skip, doctor.Warn: terminal.Warn, doctor.Fail: terminal.Fail}
 	for _, c := range r.Checks {
-		t.Line(marks[c.Result], c.Check+": "+c.Message)
+		t.Line(c.Result, c.Check+": "+c.Message)
 		if c.Fix != "" {
 			t.Below("fix: " + c.Fix)
 		}
 	}
 	t.Blank()
 	counts := r.Count()
-	sum := fmt.Sprintf("%s: %d ok, %d skipped, %s, %d failed", terminal.Count(len(r.Checks), "check"), counts[doctor.OK], counts[doctor.Skip], terminal.Count(counts[doctor.Warn], "warning"), counts[doctor.Fail])
+	sum := fmt.Sprintf("%s: %s", terminal.Count(len(r.Checks), "check"), terminal.Tally(counts))
 	switch {
 	case !r.Healthy:
-		t.Line(terminal.Fail, sum)
+		t.Line(terminal.Error, sum)
 	case counts[doctor.Warn] > 0:
-		t.Line(terminal.Warn, sum)
+		t.Line(terminal.Warning, sum)
 	default:
 		t.Line(terminal.OK, sum)
 	}

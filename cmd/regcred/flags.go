@@ -14,28 +14,43 @@ import (
 )
 
 // setting is one value that two flags set: the kubelet's own name and a short
-// form. Given differently they are a mistake, not a precedence.
+// form. Given differently they are a mistake, not a precedence. A variable of
+// the environment is their default.
 type setting struct {
-	value string
-	by    string // the flag that set it; "" if none did
+	value    string
+	by       string // what set it, as it is written: "--config", "REGCRED_CONFIG"; "" if nothing did
+	variable string // its name
 }
 
-func (s *setting) register(f *pflag.FlagSet, long, short, usage string) {
-	f.Func(short, usage+"; the kubelet's name of this flag, --"+long+", works too", s.set(short))
+func (s *setting) register(f *pflag.FlagSet, long, short, variable, usage string) {
+	s.variable = variable
+	f.Func(short, usage+" (default that of "+variable+"); the kubelet's name of this flag, --"+long+", works too", s.set(short))
 	f.Func(long, usage, s.set(long))
 	f.Lookup(long).Hidden = true // it has been shown with its short form
 }
 
-func (s *setting) set(by string) func(string) error {
+func (s *setting) set(flag string) func(string) error {
+	by := "--" + flag
 	return func(v string) error {
 		switch {
 		case v == "":
 			return errors.New("it is empty")
-		case s.by != "" && s.by != by && s.value != v:
-			return fmt.Errorf("--%s says %q; they are the same setting", s.by, s.value)
+		case s.byFlag() && s.by != by && s.value != v:
+			return fmt.Errorf("%s says %q; they are the same setting", s.by, s.value)
 		}
 		s.value, s.by = v, by
 		return nil
+	}
+}
+
+// byFlag reports whether it was given on the command line, and not only in the
+// environment.
+func (s *setting) byFlag() bool { return s.by != "" && s.by != s.variable }
+
+// takeDefault takes the value from the environment if no flag gave one.
+func (s *setting) takeDefault(getenv func(string) string) {
+	if v := getenv(s.variable); s.by == "" && v != "" {
+		s.value, s.by = v, s.variable
 	}
 }
 
@@ -43,13 +58,20 @@ func (s *setting) set(by string) func(string) error {
 type choice struct {
 	value  string
 	values []string
+	moved  string // what is said of any other value beside what there is, if the flag meant something else
 }
 
 func (c *choice) String() string { return c.value }
 func (c *choice) Type() string   { return "format" }
 
 func (c *choice) Set(v string) error {
-	if !slices.Contains(c.values, v) {
+	switch {
+	case slices.Contains(c.values, v):
+	case v == "table" && slices.Contains(c.values, "text"):
+		return errors.New("it is called text now")
+	case c.moved != "":
+		return fmt.Errorf("it is none of %s: %s", strings.Join(c.values, ", "), c.moved)
+	default:
 		return fmt.Errorf("it is none of %s", strings.Join(c.values, ", "))
 	}
 	c.value = v
@@ -65,6 +87,12 @@ func (c *choice) register(cmd *cobra.Command, name, short, usage string) {
 func completeFlag(cmd *cobra.Command, name string, values []string) {
 	// It can only fail for a flag that does not exist.
 	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// moved refuses a flag that has another name now, or another place, and says which.
+func moved(cmd *cobra.Command, name, to string) {
+	cmd.Flags().Func(name, "", func(string) error { return errors.New(to) })
+	cmd.Flags().Lookup(name).Hidden = true
 }
 
 // addOutputFlag gives cmd -o/--output with the formats it knows, of which the

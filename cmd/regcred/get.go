@@ -40,7 +40,7 @@ func (a *app) getCmd() *cobra.Command {
 		Long: `get prints the credentials with which a node would pull IMAGE, in the order in
 which it would try them.
 
-The table hides passwords. The other formats carry them: json has every
+The text hides passwords. The other formats carry them: json has every
 credential; docker-config, secret and crictl have the first one alone, under
 the registry's own name.
 
@@ -49,10 +49,9 @@ would be anonymous, and 1 if something failed.`,
 		Example: `  regcred get registry.example/team/app:1.2
   regcred get -o docker-config registry.example/team/app > auth.json
   regcred get -o secret --name pull --namespace team registry.example/team/app | kubectl apply -f -
-  crictl pull --creds "$(regcred get -o crictl IMAGE)" IMAGE
   regcred get --registry registry.example -o json`,
 	}
-	g := &getFlags{output: addOutputFlag(cmd, "table", "json", "docker-config", "secret", "crictl")}
+	g := &getFlags{output: addOutputFlag(cmd, "text", "json", "docker-config", "secret", "crictl")}
 	f := cmd.Flags()
 	f.StringVar(&g.name, "name", "regcred", "name of the Secret of -o secret")
 	f.StringVar(&g.namespace, "namespace", "", "namespace of the Secret of -o secret")
@@ -83,7 +82,7 @@ func (a *app) get(ctx context.Context, g *getFlags, tgt target) error {
 	if err := a.writeGet(g, &r, res.Credentials); err != nil {
 		return err
 	}
-	hint := fmt.Sprintf("run %q to see every step", a.explainCommand(g.arguments()+tgt.arg()))
+	hint := fmt.Sprintf("run \"%s\" to see every step", a.again("explain", append(g.arguments(), tgt.words()...)...))
 	for _, at := range slices.Backward(res.Attempts) { // the first that is known to be mended
 		hint = cmp.Or(doctor.AttemptRemedy(at, s.subject != nil, s.origin.Config), hint)
 	}
@@ -95,7 +94,7 @@ func (a *app) writeGet(g *getFlags, r *getResult, creds []regcred.Credential) er
 	switch {
 	case len(creds) == 0 && format != "json":
 		return nil
-	case format == "table":
+	case format == "text":
 		t := a.Text()
 		credentialTable(t, r.Credentials)
 		return t.Print(a.Stdout)
@@ -112,6 +111,9 @@ func (a *app) writeGet(g *getFlags, r *getResult, creds []regcred.Credential) er
 	}
 	if len(creds) > 1 {
 		a.Note("%s holds one credential; the first of %d is in it", format, len(creds))
+	}
+	if format == "crictl" {
+		a.Warn("crictl takes a password from its command line alone, where every user of this machine sees it; \"regcred prepull\" shows it to nobody")
 	}
 	a.passwordNote(1)
 	return a.WriteRaw(data)

@@ -6,6 +6,7 @@ package main
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/terminal"
 )
 
 // single writes one credential in a format that holds no more. meta is for a
@@ -24,6 +26,10 @@ func single(format string, meta metav1.ObjectMeta, repository string, c regcred.
 	}
 	login := c.Username + ":" + c.Password.Reveal()
 	if format == "crictl" {
+		if !terminal.Printable(login) {
+			// "$(…)" would cut its end off, and a terminal obey it.
+			return nil, withHint(errors.New("-o crictl: user name or password has a control character, which does not fit on a line"), "use -o json")
+		}
 		return []byte(login + "\n"), nil
 	}
 	host, _, _ := strings.Cut(repository, "/")

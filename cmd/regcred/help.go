@@ -56,20 +56,62 @@ func usage(cmd *cobra.Command) error {
 			}
 		}
 	}
-	flagsHelp(t, "Flags", cmd.LocalNonPersistentFlags())
-	flagsHelp(t, "Flags of every command", cmd.Root().PersistentFlags())
+	local := cmd.LocalNonPersistentFlags()
+	flagsHelp(t, "Flags", local, "")
+	for _, group := range []string{groupSubject, groupCluster} {
+		flagsHelp(t, group, local, group)
+	}
+	if cmd.HasParent() {
+		flagNames(t, fmt.Sprintf("Flags of every command (%s --help explains them):", cmd.Root().Name()), cmd.Root().PersistentFlags())
+	} else {
+		flagsHelp(t, "Flags of every command", cmd.PersistentFlags(), "")
+	}
 	return t.Print(cmd.OutOrStderr())
 }
 
-// flagsHelp shows each flag on a line and its meaning below.
-func flagsHelp(t *terminal.Text, title string, set *pflag.FlagSet) {
-	if !set.HasAvailableFlags() {
-		return
+// The groups of flags that several commands share.
+const (
+	groupSubject = "For whom is looked up"
+	groupCluster = "The API server that is asked"
+)
+
+// groupKey marks a flag with its group; those without one are the command's own.
+const groupKey = "regcred_group"
+
+func inGroup(cmd *cobra.Command, group string, names ...string) {
+	for _, name := range names {
+		f := cmd.Flags().Lookup(name)
+		if f.Annotations == nil {
+			f.Annotations = map[string][]string{}
+		}
+		f.Annotations[groupKey] = []string{group}
 	}
-	t.Head(title + ":")
+}
+
+func groupOf(f *pflag.Flag) string { return strings.Join(f.Annotations[groupKey], "") }
+
+// flagNames names flags that are explained elsewhere.
+func flagNames(t *terminal.Text, title string, set *pflag.FlagSet) {
+	var names []string
 	set.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
+		if !f.Hidden {
+			names = append(names, "--"+f.Name)
+		}
+	})
+	t.Head(title)
+	t.Hang("  ", strings.Join(names, " "))
+}
+
+// flagsHelp shows each flag of a group on a line and its meaning below.
+func flagsHelp(t *terminal.Text, title string, set *pflag.FlagSet, group string) {
+	first := true
+	set.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || groupOf(f) != group {
 			return
+		}
+		if first {
+			t.Head(title + ":")
+			first = false
 		}
 		arg, meaning := pflag.UnquoteUsage(f)
 		t.Quote("  ", flagName(f, arg))
@@ -99,18 +141,13 @@ func flagDefault(f *pflag.Flag) string {
 	return " (default " + f.DefValue + ")"
 }
 
-// group makes cmd a command that is only there for its subcommands.
+// group makes cmd a command that is only there for its subcommands. By itself
+// it shows its help, as those of git and kubectl do.
 func group(cmd *cobra.Command) {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			var names []string
-			for _, c := range cmd.Commands() {
-				if c.IsAvailableCommand() {
-					names = append(names, c.Name())
-				}
-			}
-			return usageError(helpHint(cmd), "%s needs a command: %s", cmd.CommandPath(), strings.Join(names, ", "))
+			return cmd.Help()
 		}
 		hint := helpHint(cmd)
 		cmd.SuggestionsMinimumDistance = 2

@@ -13,28 +13,30 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 )
 
-// TestSignal interrupts regcred while it waits for a plugin.
-func TestSignal(t *testing.T) {
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		t.Run(sig.String(), func(t *testing.T) { interrupt(t, sig) })
-	}
+// slowly is a command of regcred that waits for a plugin: the plugin closes
+// the pipe when it runs.
+type slowly struct {
+	*exec.Cmd
+	stdout, stderr bytes.Buffer
+	pipe           string
+	flags          []string // of the configuration that has the plugin
+	bin            string
 }
 
-func interrupt(t *testing.T, sig os.Signal) {
-	if signal.Ignored(sig) {
-		t.Skip("the test itself runs with this signal ignored, and so would regcred")
-	}
+func newSlowly(t *testing.T, args ...string) *slowly {
+	t.Helper()
 	regcred, err := exec.LookPath("regcred")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	bin := filepath.Join(dir, "bin")
-	if err := linkPlugins(bin); err != nil {
+	s := &slowly{bin: filepath.Join(dir, "bin"), pipe: filepath.Join(dir, "running")}
+	if err := linkPlugins(s.bin); err != nil {
 		t.Fatal(err)
 	}
 	config := filepath.Join(dir, "c.yaml")
@@ -43,30 +45,110 @@ func interrupt(t *testing.T, sig os.Signal) {
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	fifo := filepath.Join(dir, "running")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+	if err := syscall.Mkfifo(s.pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(regcred, "get", "--config", config, "--bin-dir", bin, "registry.example/app")
-	cmd.Env = append(os.Environ(), "RUNNING="+fifo)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	if err := cmd.Start(); err != nil {
+	s.flags = []string{"--config", config, "--bin-dir", s.bin}
+	s.Cmd = exec.Command(regcred, args...)
+	s.Env = append(os.Environ(), "RUNNING="+s.pipe, "GORACE="+noRaceSleep)
+	s.Stdout, s.Stderr = &s.stdout, &s.stderr
+	return s
+}
+
+// running returns when the plugin has opened and closed the pipe.
+func (s *slowly) running(t *testing.T) {
+	t.Helper()
+	if _, err := os.ReadFile(s.pipe); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.ReadFile(fifo); err != nil { // returns when the plugin has opened and closed it
+}
+
+// interrupt starts the command, and sends it a signal while the plugin runs. It
+// has to die of that.
+func (s *slowly) interrupt(t *testing.T, sig syscall.Signal) {
+	t.Helper()
+	if signal.Ignored(sig) {
+		t.Skip("the test itself runs with this signal ignored, and so would regcred")
+	}
+	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Process.Signal(sig); err != nil {
+	s.running(t)
+	if err := s.Process.Signal(sig); err != nil {
 		t.Fatal(err)
 	}
-	err = cmd.Wait()
+	s.diesOf(t, sig)
+}
+
+func (s *slowly) diesOf(t *testing.T, sig syscall.Signal) {
+	t.Helper()
+	err := s.Wait()
 	exitErr, ok := errors.AsType[*exec.ExitError](err)
-	if !ok || exitErr.ExitCode() != exitFailed {
-		t.Errorf("got %v, want exit code %d", err, exitFailed)
+	if !ok || exitErr.Sys().(syscall.WaitStatus).Signal() != sig {
+		t.Errorf("got %v, want death by %v", err, sig)
 	}
-	if got, want := stderr.String(), "error: interrupted\n"; got != want {
-		t.Errorf("stderr %q, want %q", got, want)
+}
+
+// TestSignal interrupts regcred while it waits for a plugin.
+func TestSignal(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(sig.String(), func(t *testing.T) {
+			s := newSlowly(t)
+			s.Args = append(s.Args, append([]string{"get", "registry.example/app"}, s.flags...)...)
+			s.interrupt(t, sig)
+			if got, want := s.stderr.String(), "error: interrupted\n"; got != want {
+				t.Errorf("stderr %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// TestSignalKeepsFindings: what "plugin test" has found by then is told.
+func TestSignalKeepsFindings(t *testing.T) {
+	for _, format := range []string{"text", "json"} {
+		t.Run(format, func(t *testing.T) {
+			s := newSlowly(t, "plugin", "test", "slow", "-o", format, "--check", "binary-static", "--check", "base-answer", "--check", "exit-code")
+			s.Args = append(s.Args, "--bin-dir", s.bin)
+			s.interrupt(t, syscall.SIGINT)
+			got, want := s.stdout.String(), []string{"binary-static", "1 check: ", "; interrupted before the others"}
+			if format == "json" {
+				want = []string{`"check": "binary-static"`, `"checks": 1,`, `"interrupted": true`, `"passed": false`}
+			}
+			for _, w := range want {
+				if !strings.Contains(got, w) {
+					t.Errorf("no %q in\n%s", w, got)
+				}
+			}
+			if strings.Contains(got, "base-answer") || strings.Contains(got, "exit-code") || strings.Contains(got, "canceled") {
+				t.Errorf("what was cut short is told:\n%s", got)
+			}
+			if got, want := s.stderr.String(), "error: interrupted\n"; got != want {
+				t.Errorf("stderr %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// TestSignalKeepsPulls: what came of each image by then is told.
+func TestSignalKeepsPulls(t *testing.T) {
+	for _, format := range []string{"text", "json"} {
+		t.Run(format, func(t *testing.T) {
+			s := newSlowly(t, "pull", "--layout", "lay", "-o", format, "127.0.0.1:1/nobody:v1", "registry.example/a", "registry.example/b")
+			s.Args, s.Dir = append(s.Args, s.flags...), t.TempDir()
+			s.interrupt(t, syscall.SIGINT)
+			want := []string{"error   127.0.0.1:1/nobody:v1: ", "skipped registry.example/a: interrupted\n", "\nerror   3 images: 1 failed, 1 interrupted, 1 not begun\n"}
+			if format == "json" {
+				want = []string{`"canceled": 1`, `"failed": 1`, `"notBegun": 1`, `"image": "registry.example/b"`}
+			}
+			for _, w := range want {
+				if got := s.stdout.String(); !strings.Contains(got, w) {
+					t.Errorf("no %q in\n%s", w, got)
+				}
+			}
+			if got, want := s.stderr.String(), "error: interrupted\n"; got != want {
+				t.Errorf("stderr %q, want %q", got, want)
+			}
+		})
 	}
 }
 

@@ -6,12 +6,15 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/lint"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -26,7 +29,8 @@ type session struct {
 
 // openKeyring finds, loads and validates the configuration and makes a
 // keyring of it, with the sources and in the environment of a pull on this
-// node, for the pod that l names. The caller closes it.
+// node, for the pod that l names. It refuses a node on which a kubelet would
+// not start, as explain does. The caller closes it.
 func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*session, error) {
 	if err := l.check(); err != nil {
 		return nil, err
@@ -34,6 +38,9 @@ func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*session, error)
 	cfg, o, err := a.load("", true)
 	if err != nil {
 		return nil, err
+	}
+	if err := doctor.KubeletExits(lint.BinDir(cfg, o.BinDir)); err != nil {
+		return nil, withHint(err, fmt.Sprintf("mend it; \"%s\" names everything that is in the way", a.again("doctor")))
 	}
 	s, err := a.newSession(ctx, cfg, o, l)
 	if err == nil && s.subject != nil {

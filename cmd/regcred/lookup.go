@@ -13,6 +13,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/terminal"
+	"github.com/regcred/regcred/plugin"
 )
 
 // lookupFlags are the flags of the commands that look up credentials.
@@ -23,6 +24,7 @@ type lookupFlags struct {
 
 	pod, serviceAccount objectName
 	kubeFlags
+	registries bool // are spoken to: --ca-file is for these too
 }
 
 func addLookupFlags(cmd *cobra.Command) *lookupFlags {
@@ -31,10 +33,11 @@ func addLookupFlags(cmd *cobra.Command) *lookupFlags {
 	f.StringArrayVar(&l.pullSecrets, "pull-secret", nil,
 		"`file` with an image pull secret: a Secret manifest or a docker config.json; may be repeated")
 	f.BoolVar(&l.noNodeConfig, "no-node-config", false, "leave out the node's docker config files")
-	f.Var(&l.pod, "pod", "look up as for this pod: with its pull secrets, and with its service account for providers with tokenAttributes")
+	f.Var(&l.pod, "pod", "look up as for this pod: with its pull secrets, and its service account for providers with tokenAttributes")
 	f.Var(&l.serviceAccount, "service-account", "look up as for a pod of this service account, without one: its pull secrets, and a token that is bound to no pod")
 	l.kubeFlags.register(cmd)
 	l.identityFlags.register(cmd)
+	inGroup(cmd, groupSubject, "pull-secret", "no-node-config", "pod", "service-account", "service-account-token-file", "annotation")
 	return l
 }
 
@@ -43,8 +46,8 @@ func (l *lookupFlags) check() error {
 	if err := l.identityFlags.check(); err != nil {
 		return err
 	}
-	if l.kubeFlags != (kubeFlags{}) && !l.asksCluster() {
-		return usageError("", "--kubeconfig and --context say how to ask about a pod: give --pod or --service-account too")
+	if given := l.kubeFlags.given(); len(given) > 0 && !l.asksCluster() && !(l.registries && given[0] == "--ca-file") {
+		return usageError("", "%s: it says how to ask about a pod: give --pod or --service-account too", strings.Join(given, " "))
 	}
 	return oneAtMost(
 		given{"pod", l.pod.String()},
@@ -67,26 +70,29 @@ func (l *lookupFlags) podFlags() []string {
 
 // arguments are the flags that say for whom is looked up, for a command line
 // that asks the same again.
-func (l *lookupFlags) arguments() string {
-	var b strings.Builder
+func (l *lookupFlags) arguments() []string {
+	var words []string
 	add := func(flag string, values ...string) {
 		for _, value := range values {
 			if value != "" {
-				b.WriteString("--" + flag + " " + terminal.ShellWord(value) + " ")
+				words = append(words, "--"+flag, terminal.ShellWord(value))
 			}
 		}
 	}
 	add("pod", l.pod.String())
 	add("service-account", l.serviceAccount.String())
-	add("kubeconfig", l.kubeconfig)
-	add("context", l.context)
+	if l.asksCluster() { // or explain has no use for them
+		add("kubeconfig", l.kubeconfig)
+		add("context", l.context)
+		add("ca-file", string(l.caFile))
+	}
 	if l.noNodeConfig {
-		b.WriteString("--no-node-config ")
+		words = append(words, "--no-node-config")
 	}
 	add("service-account-token-file", l.tokenFile)
 	add("pull-secret", l.pullSecrets...)
 	add("annotation", l.pairs...)
-	return b.String()
+	return words
 }
 
 // request makes the question to a keyring out of the flags, for a subject if
@@ -107,16 +113,33 @@ func (l *lookupFlags) request(ctx context.Context, s *kubeSubject) (req regcred.
 	return req, err
 }
 
-// explainCommand is how to ask about an image again, of the same configuration.
-func (a *app) explainCommand(image string) string {
-	command := "regcred explain"
-	for _, s := range []setting{a.config, a.binDir} {
+// again is a command line about the same configuration, to be copied into a
+// shell: with the flags by which it was found, and further words.
+func (a *app) again(command string, words ...string) string {
+	line := []string{"regcred", command}
+	for _, s := range []struct {
+		*setting
+		flag string
+	}{{&a.config, "--config"}, {&a.binDir, "--bin-dir"}} {
 		if s.by != "" {
-			command += " --" + s.by + " " + terminal.ShellWord(s.value)
+			if s.byFlag() {
+				s.flag = s.by
+			}
+			line = append(line, s.flag, terminal.ShellWord(s.value))
 		}
 	}
-	if a.asKubelet != "" {
-		command += " --as-kubelet=" + terminal.ShellWord(a.asKubelet)
+	switch a.asKubelet {
+	case "":
+	case kubeletOfNode:
+		line = append(line, "--as-kubelet")
+	default:
+		line = append(line, "--as-kubelet="+terminal.ShellWord(a.asKubelet))
 	}
-	return command + " " + image
+	if a.rootDir != "" {
+		line = append(line, "--root-dir", terminal.ShellWord(a.rootDir))
+	}
+	if a.timeout != plugin.DefaultTimeout {
+		line = append(line, "--plugin-timeout", a.timeout.String())
+	}
+	return strings.Join(append(line, words...), " ")
 }

@@ -42,10 +42,11 @@ func TestLookupArguments(t *testing.T) {
 		noNodeConfig:  true,
 		pullSecrets:   []string{"a.yaml", "b c.yaml"},
 		identityFlags: identityFlags{tokenFile: "my token", pairs: []string{"example.com/role=$(id)"}},
-		kubeFlags:     kubeFlags{kubeconfig: "k conf", context: "c"},
+		pod:           objectName{"team", "app"},
+		kubeFlags:     kubeFlags{kubeconfig: "k conf", context: "c", caFile: "ca.pem"},
 	}
-	const want = `--kubeconfig 'k conf' --context c --no-node-config --service-account-token-file 'my token' --pull-secret a.yaml --pull-secret 'b c.yaml' --annotation 'example.com/role=$(id)' `
-	if got := l.arguments(); got != want {
+	const want = `--pod team/app --kubeconfig 'k conf' --context c --ca-file ca.pem --no-node-config --service-account-token-file 'my token' --pull-secret a.yaml --pull-secret 'b c.yaml' --annotation 'example.com/role=$(id)'`
+	if got := strings.Join(l.arguments(), " "); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 }

@@ -4,7 +4,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/terminal"
 )
 
 // node is this machine.
@@ -28,8 +31,8 @@ func (a *app) resolve(path string, needBinDir bool) (*node.Origin, error) {
 		return nil, err
 	}
 	if w.Config = a.config.value; path != "" {
-		if w.Config != "" && w.Config != path {
-			return nil, usageError("", "PATH is %q, but --%s says %q", path, a.config.by, w.Config)
+		if a.config.byFlag() && w.Config != path {
+			return nil, usageError("", "PATH is %q, but %s says %q", path, a.config.by, w.Config)
 		}
 		w.Config = path
 	}
@@ -42,13 +45,38 @@ func (a *app) resolve(path string, needBinDir bool) (*node.Origin, error) {
 	}
 	w.NeedBinDir, w.RootDir = needBinDir, a.rootDir
 	o, err := a.node().Find(w)
-	if err == nil && len(o.Found) > 0 {
+	if err != nil {
+		return nil, err
+	}
+	if len(o.Found) > 0 {
 		a.Note("using %s: %s", o.From, strings.Join(o.Found, " "))
 		if len(o.Unread) > 0 {
 			a.Note("this user may not look at %s: root may find another configuration", strings.Join(o.Unread, ", "))
 		}
 	}
-	return o, err
+	o.From = a.nameVariables(o.From, path)
+	return o, nil
+}
+
+// nameVariables says which of what was given stands in the environment, where
+// nobody may have thought of it.
+func (a *app) nameVariables(from, path string) string {
+	const flags = "flags"
+	var names []string
+	if a.config.value != "" && !a.config.byFlag() && path == "" {
+		names = append(names, a.config.variable)
+	}
+	if a.binDir.value != "" && !a.binDir.byFlag() {
+		names = append(names, a.binDir.variable)
+	}
+	switch all := strings.Join(names, " and "); {
+	case len(names) == 0:
+		return from
+	case from == flags && !a.config.byFlag() && !a.binDir.byFlag() && path == "":
+		return all
+	default:
+		return from + " and " + all
+	}
 }
 
 // environment says in whose environment a plugin runs that no configuration
@@ -75,11 +103,14 @@ func (a *app) loadValid(o *node.Origin) (*config.Config, error) {
 	if err == nil {
 		err = cfg.Validate()
 	}
+	if errors.Is(err, fs.ErrNotExist) && a.config.by == a.config.variable && o.Config == a.config.value {
+		err = fmt.Errorf("%s: %w", a.config.by, err) // who has set it may have forgotten
+	}
 	if err := node.Denied(err); err != nil {
 		return nil, err
 	}
 	if err != nil {
-		return nil, withHint(err, fmt.Sprintf("a kubelet would not start with this configuration; mend it and run \"regcred validate %s\"", o.Config))
+		return nil, withHint(err, fmt.Sprintf("a kubelet would not start with this configuration; mend it and run \"regcred validate %s\"", terminal.ShellWord(o.Config)))
 	}
 	return cfg, a.checkTrust(o, cfg)
 }

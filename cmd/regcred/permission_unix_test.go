@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,7 +46,7 @@ func TestUnreadableConfig(t *testing.T) {
 			if !ok || exitErr.ExitCode() != exitFailed {
 				t.Errorf("%q: got %v, want exit code %d", args, err, exitFailed)
 			}
-			if stdout.Len() > 0 {
+			if want := slices.Contains(args, "json"); want != strings.Contains(stdout.String(), `"hint": "run it as root (sudo)"`) || !want && stdout.Len() > 0 {
 				t.Errorf("%q: stdout %q", args, stdout.String())
 			}
 			got := strings.ReplaceAll(stderr.String(), config, "CONFIG")
@@ -66,8 +67,8 @@ func TestNotPermitted(t *testing.T) {
 	if err := os.Mkdir(closed, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for path, data := range map[string]string{file: config, list: "registry.example/app:v1\n"} {
-		if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
+	for path, data := range map[string]string{file: config, list: "registry.example/app:v1\n", filepath.Join(dir, "p"): "#!/bin/false\n"} {
+		if err := os.WriteFile(path, []byte(data), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -82,8 +83,8 @@ func TestNotPermitted(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"convert", "--write", file},
-		{"convert", file, "--output", filepath.Join(closed, "new.yaml")},
-		{"convert", file, "--output", filepath.Join(closed, "new") + "/"},
+		{"convert", file, filepath.Join(closed, "new.yaml")},
+		{"convert", file, filepath.Join(closed, "new") + "/"},
 		{"prepull", "--config", file, "--bin-dir", dir, "--runtime-endpoint", socket, "-f", list},
 	} {
 		out, err := regcred(args...).CombinedOutput()

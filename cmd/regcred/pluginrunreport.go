@@ -231,7 +231,7 @@ func (r *pluginRunReport) renderResult(t *terminal.Text) {
 		took = "did not exit by itself; " + terminal.Millis(r.DurationSeconds)
 	}
 	if !r.Accepted {
-		t.Item(terminal.Fail, took)
+		t.Item(terminal.Error, took)
 		t.Detail("%s drops this: %s: %s", r.host, r.Stage, r.Error)
 		if r.StdoutBytes != nil && *r.StdoutBytes > 0 {
 			t.Detail("stdout had %s, not shown: it may hold a password", terminal.Count(*r.StdoutBytes, "byte"))

@@ -44,6 +44,11 @@ func testPlugins() map[string]func() int {
 			req := readRequest()
 			return answer(req.APIVersion, "Image", login(registryOf(req), "a:b", canary.Password))
 		},
+		// forger has a user name that would be a row of its own, and obeyed.
+		"forger": func() int {
+			req := readRequest()
+			return answer(req.APIVersion, "Image", login(registryOf(req), "ci\n2  root  registry.example  provider trusted  never\x1b[2J\u009b\u202e", "open-sesame"))
+		},
 		"empty": func() int { return answer(readRequest().APIVersion, "Global") },
 		"declining": func() int {
 			fmt.Fprintln(os.Stderr, "starting\ndeclining: not one of my hosts")

@@ -42,7 +42,7 @@ func TestPluginTestOnTerminal(t *testing.T) {
 			if drawn != "" && !strings.HasSuffix(drawn, "\x1b[J") {
 				t.Errorf("the bar is not erased:\n%q", drawn)
 			}
-			if !ok || !strings.Contains(result, "\nerr   cache-duration         cacheDuration 21.6µs\n") {
+			if !ok || !strings.Contains(result, "\nerror    cache-duration         cacheDuration 21.6µs\n") {
 				t.Fatalf("no table:\n%q", screen)
 			}
 			if strings.Contains(result, "\x1b") {

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -21,7 +20,8 @@ type pluginTestReport struct {
 	Args            int                         `json:"args"`               // how many; their values may be secrets
 	Env             []string                    `json:"env"`                // names that the run adds
 	Images          []string                    `json:"images"`
-	Passed          bool                        `json:"passed"` // exit code 0
+	Passed          bool                        `json:"passed"`                // exit code 0
+	Interrupted     bool                        `json:"interrupted,omitempty"` // the checks that are left are missing
 	Checks          int                         `json:"checks"`
 	Counts          map[plugintest.Severity]int `json:"counts"` // of checks, by the worst that each found
 	Findings        []plugintest.Finding        `json:"findings"`
@@ -78,14 +78,6 @@ func checkIDs() []string {
 	return ids
 }
 
-// severityMark is how a severity is shown.
-func severityMark(s plugintest.Severity) terminal.Mark {
-	return map[plugintest.Severity]terminal.Mark{
-		plugintest.Pass: terminal.OK, plugintest.Skip: terminal.Skip, plugintest.Info: terminal.Info,
-		plugintest.Warning: terminal.Warn, plugintest.Error: terminal.Error,
-	}[s]
-}
-
 // render lays out a table of all findings, then what is to be said about those
 // that are no pass, and last the counts.
 func (r *pluginTestReport) render(t *terminal.Text) {
@@ -98,7 +90,7 @@ func (r *pluginTestReport) render(t *terminal.Text) {
 	t.Pair("images", strings.Join(r.Images, ", "))
 	t.Blank()
 	for _, f := range r.Findings {
-		t.Row(severityMark(f.Severity), idWidth()+2, f.Check, f.Got)
+		t.Row(terminal.Mark(f.Severity), idWidth()+2, f.Check, f.Got)
 	}
 	for _, f := range r.Findings {
 		checkDetails(t, f)
@@ -107,11 +99,18 @@ func (r *pluginTestReport) render(t *terminal.Text) {
 	m := terminal.OK
 	switch {
 	case !r.Passed:
-		m = terminal.Fail
+		m = terminal.Error
 	case r.Counts[plugintest.Warning] > 0:
-		m = terminal.Warn
+		m = terminal.Warning
 	}
-	t.Row(m, 0, "", fmt.Sprintf("%s: %s", terminal.Count(r.Checks, "check"), describeCounts(r)))
+	sum := terminal.Count(r.Checks, "check")
+	if r.Checks > 0 {
+		sum += ": " + terminal.Tally(r.Counts)
+	}
+	if r.Interrupted {
+		sum += "; interrupted before the others"
+	}
+	t.Row(m, 0, "", sum)
 }
 
 // idWidth is the width of the column of checks.
@@ -130,7 +129,7 @@ func checkDetails(t *terminal.Text, f plugintest.Finding) {
 		return
 	}
 	t.Blank()
-	t.Row(severityMark(f.Severity), 0, "", f.Check)
+	t.Row(terminal.Mark(f.Severity), 0, "", f.Check)
 	for _, part := range []struct{ label, text string }{
 		{"did", f.Did}, {"got", f.Got}, {"kubelet", f.Kubelet}, {"fix", f.Fix},
 	} {
@@ -140,33 +139,12 @@ func checkDetails(t *terminal.Text, f plugintest.Finding) {
 	}
 }
 
-// describeCounts names the severities that occur, the worst first.
-func describeCounts(r *pluginTestReport) string {
-	n := r.Counts
-	var parts []string
-	for _, c := range []struct {
-		n    int
-		text string
-	}{
-		{n[plugintest.Error], terminal.Count(n[plugintest.Error], "error")},
-		{n[plugintest.Warning], terminal.Count(n[plugintest.Warning], "warning")},
-		{n[plugintest.Info], fmt.Sprintf("%d for information", n[plugintest.Info])},
-		{n[plugintest.Skip], fmt.Sprintf("%d skipped", n[plugintest.Skip])},
-		{n[plugintest.Pass], fmt.Sprintf("%d passed", n[plugintest.Pass])},
-	} {
-		if c.n > 0 {
-			parts = append(parts, c.text)
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
 // renderChecks lays out the list of checks: the worst that each can find, and
 // what a good plugin does.
 func renderChecks(t *terminal.Text, checks []plugintest.Check) {
 	t.Quote("", "The worst that each check can find, its id, and what a good plugin does:")
 	t.Blank()
 	for _, c := range checks {
-		t.Row(severityMark(c.Severity), idWidth()+2, c.ID, c.Title)
+		t.Row(terminal.Mark(c.Severity), idWidth()+2, c.ID, c.Title)
 	}
 }

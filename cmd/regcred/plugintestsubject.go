@@ -16,6 +16,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/regularfile"
+	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/plugintest"
 )
@@ -42,7 +43,7 @@ func (a *app) subject(ctx context.Context, f *pluginTestFlags, path string) (*su
 	s := &subject{options: plugintest.Options{ServiceAccount: identity}}
 	cfg := &config.Config{}
 	switch {
-	case !isName(path) && a.config.value+a.binDir.value != "":
+	case !isName(path) && (a.config.byFlag() || a.binDir.byFlag()):
 		return nil, usageError("name the provider alone to test it as the configuration has it, or leave out --config and --bin-dir",
 			"PATH %q is a file: --config and --bin-dir say nothing about it", path)
 	case isName(path) && (a.config.value != "" || a.asKubelet != ""):
@@ -113,7 +114,11 @@ func (a *app) takeExecutable(s *subject, path string) error {
 		return err
 	}
 	if !filepath.IsAbs(path) {
-		abs, err := filepath.Abs(filepath.Join(a.binDir.value, path))
+		binDir := ""
+		if isName(path) {
+			binDir = a.binDir.value
+		}
+		abs, err := filepath.Abs(filepath.Join(binDir, path))
 		if err != nil {
 			return err
 		}
@@ -133,7 +138,7 @@ func executable(path string) error {
 	hint := ""
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		hint = "make it executable: chmod +x " + path
+		hint = "make it executable: chmod +x " + terminal.ShellWord(path)
 	case errors.Is(err, fs.ErrNotExist):
 		hint = "PATH is a file; with --bin-dir, --config or --as-kubelet it is the name of a provider, whose executable has to be there under that name"
 	}

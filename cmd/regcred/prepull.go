@@ -4,28 +4,36 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/pull"
-	"github.com/regcred/regcred/internal/regularfile"
-	"github.com/regcred/regcred/internal/terminal"
 )
 
+// prepullFlags are the flags of "regcred prepull".
+type prepullFlags struct {
+	*pullsFlags
+	list         string // a file
+	pauseImage   bool
+	endpoint     string
+	policy       *choice
+	allowAllPods bool
+}
+
 func (a *app) prepullCmd() *cobra.Command {
+	p := &prepullFlags{}
 	cmd := &cobra.Command{
-		Use:   "prepull -f LIST",
-		Short: "Pull many images into the node's container runtime, before a pod asks for them",
-		Long: `prepull pulls a list of images into containerd or CRI-O over CRI, as a kubelet
-would: for each it looks up the credentials, and tries without any once
-anonymously, otherwise once with each of them in order until one works. Images
-that are there already are left alone.
+		Use:   "prepull {IMAGE... | -f LIST}",
+		Short: "Pull images into the node's container runtime, before a pod asks for them",
+		Long: `prepull pulls images into containerd or CRI-O over CRI, as a kubelet would: for
+each it looks up the credentials, and tries without any once anonymously,
+otherwise once with each of them in order until one works. Images that are there
+already are left alone.
 
 LIST has an image on each line; what follows a "#" is a comment. "-" is standard
 input. Nothing is pulled if a line is not an image.
@@ -34,104 +42,108 @@ Only credentials of the node are used: what is pulled behind the kubelet's back
 is open to every pod of the node (KEP-2535). --allow-all-pods lifts that.
 
 The exit code is 0 if every image is there in the end, and 1 otherwise.`,
-		Example: `  sudo regcred prepull --as-kubelet -f images.txt
+		Example: `  sudo regcred prepull --as-kubelet registry.example/team/app:1.2
+  sudo regcred prepull --as-kubelet -f images.txt
   kubectl get pods -A -o jsonpath='{.items[*].spec.containers[*].image}' |
     tr ' ' '\n' | sudo regcred prepull -f -
-  sudo regcred prepull -f images.txt --parallel 8 -o json`,
-		Args: atMost(),
+  sudo regcred prepull -f images.txt --pause-image --parallel 8 -o json`,
+		Args: func(cmd *cobra.Command, args []string) error { return p.checkArgs(cmd, args) },
 	}
-	f := &runtimeFlags{endpoint: node.AutoEndpoint}
-	var list string
-	cmd.Flags().StringVarP(&list, "file", "f", "", "`list` of images, one on a line; \"-\" is standard input (required)")
-	f.register(cmd, pull.PullIfNotPresent, pull.PullAlways, pull.PullNever)
-	cmd.Flags().IntVar(&f.parallel, "parallel", 4, "`number` of images to pull at a time")
-	f.format = addOutputFlag(cmd, "text", "json")
-	f.lookupFlags = addLookupFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if list == "" {
-			return usageError(helpHint(cmd), "%s: -f LIST is missing", cmd.CommandPath())
+	f := cmd.Flags()
+	f.StringVarP(&p.list, "file", "f", "", "`list` of images, one on a line; \"-\" is standard input")
+	f.BoolVar(&p.pauseImage, "pause-image", false, "pull also the image in which the runtime starts each pod: it pulls that by itself, without credentials")
+	f.StringVar(&p.endpoint, "runtime-endpoint", node.AutoEndpoint,
+		"`socket` of the container runtime, unix:///path; \"auto\" takes that of the kubelet in --as-kubelet, or the one that is in a usual place")
+	p.policy = &choice{value: string(pull.PullIfNotPresent), values: []string{string(pull.PullIfNotPresent), string(pull.PullAlways), string(pull.PullNever)}}
+	p.policy.register(cmd, "pull-policy", "", "`policy` of when to pull, as a container's imagePullPolicy: "+strings.Join(p.policy.values, " | "))
+	f.BoolVar(&p.allowAllPods, "allow-all-pods", false,
+		"use credentials of a pod (--pod, --service-account, --pull-secret, --service-account-token-file) all the same: "+
+			"the kubelet knows nothing of such a pull, and so every pod of this node may use the image, without any credential (KEP-2535)")
+	p.pullsFlags = addPullsFlags(cmd)
+	f.IntVar(&p.parallel, "parallel", 4, "`number` of images to pull at a time")
+	completeFlag(cmd, "runtime-endpoint", []string{node.AutoEndpoint, "unix:///run/containerd/containerd.sock", "unix:///run/crio/crio.sock"})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		images := args
+		if p.list != "" {
+			var err error
+			if images, err = readImages(cmd.Context(), p.list, cmd.InOrStdin()); err != nil {
+				return err
+			}
 		}
-		if err := f.check(); err != nil {
-			return err
-		}
-		images, err := readImages(cmd.Context(), list, cmd.InOrStdin())
-		if err != nil {
-			return err
-		}
-		return a.pullIntoRuntime(cmd.Context(), f, images)
+		return a.prepull(cmd.Context(), p, images)
 	}
 	return cmd
 }
 
-// maxImageList bounds a list of images, in bytes.
-const maxImageList = 4 << 20
-
-// readImages reads a list: each image once, in order. All bad lines are named.
-func readImages(ctx context.Context, name string, stdin io.Reader) ([]string, error) {
-	var data []byte
-	var err error
-	if name == "-" {
-		name = "standard input"
-		data, err = readStdin(ctx, stdin)
-	} else {
-		data, err = regularfile.Read(ctx, name, maxImageList)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("-f: %w", err)
-	}
-	var images []string
-	var bad []error
-	seen := map[string]bool{}
-	n := 0
-	for line := range strings.Lines(strings.TrimPrefix(string(data), "\ufeff")) {
-		n++
-		image, _, _ := strings.Cut(line, "#")
-		if image = strings.TrimSpace(image); image == "" {
-			continue
-		}
-		full, err := pull.FullName(image)
-		if err != nil {
-			bad = append(bad, fmt.Errorf("%s:%d: %w", name, n, err))
-		} else if !seen[full] {
-			seen[full] = true
-			images = append(images, image)
-		}
-	}
+func (p *prepullFlags) checkArgs(cmd *cobra.Command, args []string) error {
 	switch {
-	case len(bad) > 0:
-		return nil, badLines(name, bad)
-	case len(images) == 0:
-		return nil, fmt.Errorf("%s holds no image", name)
+	case len(args) == 0 && p.list == "" && !p.pauseImage:
+		return usageError(helpHint(cmd), "%s: IMAGE or -f LIST is missing", cmd.CommandPath())
+	case len(args) > 0 && p.list != "":
+		return usageError("put it into LIST, or leave -f out", "%s: unexpected argument %q beside -f", cmd.CommandPath(), args[0])
 	}
-	return images, nil
+	if err := p.pullsFlags.check(); err != nil {
+		return err
+	}
+	if p.endpoint != node.AutoEndpoint {
+		if _, err := pull.SocketPath(p.endpoint); err != nil {
+			return usageError("", "%w", err)
+		}
+	}
+	if given := p.podFlags(); len(given) > 0 && !p.allowAllPods {
+		return usageError("pull with the node's own credentials, or give --allow-all-pods if every pod of this node may have the image",
+			"%s: an image that is pulled into the runtime with a pod's credentials would be open to every pod of this node", strings.Join(given, " "))
+	}
+	return nil
 }
 
-// readStdin reads until ctx ends: a terminal or a pipe may never have an end,
-// and reading it knows no context.
-func readStdin(ctx context.Context, stdin io.Reader) ([]byte, error) {
-	done := make(chan struct{})
-	var data []byte
-	var err error
-	go func() {
-		defer close(done)
-		data, err = io.ReadAll(io.LimitReader(stdin, maxImageList+1))
-	}()
-	select {
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case <-done:
+// prepull pulls images into the runtime, each once, and prints what became of them.
+func (a *app) prepull(ctx context.Context, p *prepullFlags, images []string) error {
+	s, err := a.openKeyring(ctx, p.lookupFlags)
+	if err != nil {
+		return err
 	}
-	if len(data) > maxImageList {
-		return nil, fmt.Errorf("standard input is larger than %s", terminal.Bytes(maxImageList))
+	defer s.Close()
+	if err := a.checkImages(s, images); err != nil {
+		return err
 	}
-	return data, err
+	endpoint, err := a.node().RuntimeEndpoint(p.endpoint, s.origin)
+	if err != nil {
+		return err
+	}
+	runtime, err := pull.DialRuntime(ctx, endpoint, pull.RuntimeOptions{Refused: s.Invalidate})
+	if err != nil {
+		return cmp.Or(node.Denied(err), err)
+	}
+	defer runtime.Close()
+	if p.endpoint == node.AutoEndpoint {
+		a.Note("pulling into %s at %s", runtime, endpoint)
+	}
+	if p.pauseImage {
+		pause, err := runtime.PauseImage(ctx)
+		if err != nil {
+			return withHint(err, "name it as an IMAGE, in place of --pause-image")
+		}
+		if !slices.Contains(images, pause) {
+			images = append(slices.Clone(images), pause)
+		}
+	}
+	all := newPulls(a, p.pullsFlags, s)
+	all.bars, all.into = a.Images(ctx, len(images)), intoRuntime(runtime, pull.Policy(p.policy.value))
+	return all.run(ctx, &pullReport{
+		Runtime: &runtimeJSON{endpoint, runtime.Name, runtime.Version},
+		Policy:  p.policy.value,
+	}, images)
 }
 
-// badLines names the bad lines, but not all those of a file that is no list.
-func badLines(name string, bad []error) error {
-	const most = 10
-	if n := len(bad) - most; n > 0 {
-		bad = append(bad[:most:most], fmt.Errorf("%s: %s more are not images", name, terminal.Count(n, "line")))
+// intoRuntime has a runtime pull an image.
+func intoRuntime(runtime *pull.Runtime, policy pull.Policy) func(context.Context, lookup, *imageReport) error {
+	return func(ctx context.Context, creds lookup, r *imageReport) error {
+		got, err := runtime.Pull(ctx, r.Image, policy, creds)
+		if err != nil {
+			return err
+		}
+		r.inRuntime(got)
+		return nil
 	}
-	return withHint(errors.Join(bad...), "nothing was pulled; mend the list")
 }

@@ -111,9 +111,9 @@ func scriptAccessLog(ts *testscript.TestScript, neg bool, args []string) {
 
 // scriptField demands a field of the first report in stdout: field digest VALUE.
 func scriptField(ts *testscript.TestScript, neg bool, args []string) {
-	var reports []map[string]any
-	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &reports))
-	if got := fmt.Sprint(reports[0][args[0]]); (got == args[1]) == neg {
+	var report struct{ Images []map[string]any }
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &report))
+	if got := fmt.Sprint(report.Images[0][args[0]]); (got == args[1]) == neg {
 		ts.Fatalf("%s is %q, want %q", args[0], got, args[1])
 	}
 }

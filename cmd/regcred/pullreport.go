@@ -4,8 +4,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/regcred/regcred"
@@ -13,8 +15,7 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// What became of an image that was to be pulled into a runtime;
-// outcomeFailed is another.
+// What became of an image that was to be pulled; outcomeFailed is another.
 const (
 	outcomePulled   = "pulled"
 	outcomePresent  = "present"  // it was there
@@ -22,13 +23,14 @@ const (
 	outcomeNotBegun = "notBegun" // because of an interrupt, or because the runtime was gone
 )
 
-// runtimeReport is the result of "regcred prepull -o json", and of
-// "regcred pull --runtime-endpoint … -o json".
-type runtimeReport struct {
-	Runtime runtimeJSON    `json:"runtime"`
-	Policy  string         `json:"policy"`
-	Images  []imageReport  `json:"images"` // in the order of the list
-	Counts  map[string]int `json:"counts"` // by outcome
+// pullReport is the result of "regcred pull -o json" and of
+// "regcred prepull -o json".
+type pullReport struct {
+	Layout  string         `json:"layout,omitempty"`  // the directory, if that is where the images go
+	Runtime *runtimeJSON   `json:"runtime,omitempty"` // or the runtime
+	Policy  string         `json:"policy,omitempty"`  // of a pull into a runtime
+	Images  []imageReport  `json:"images"`            // in the order in which they were given
+	Counts  map[string]int `json:"counts"`            // by outcome
 }
 
 type runtimeJSON struct {
@@ -41,16 +43,39 @@ type runtimeJSON struct {
 type imageReport struct {
 	Image           string          `json:"image"`
 	Outcome         string          `json:"outcome"`
-	Ref             string          `json:"ref,omitempty"`  // in the runtime
-	Size            int64           `json:"size,omitempty"` // bytes, as the runtime says
+	Digest          string          `json:"digest,omitempty"`   // what the layout has
+	Resolved        string          `json:"resolved,omitempty"` // what the reference names, if that is an index
+	MediaType       string          `json:"mediaType,omitempty"`
+	Platform        string          `json:"platform,omitempty"`
+	Layers          []layerJSON     `json:"layers,omitempty"`
+	Downloaded      int64           `json:"downloaded,omitempty"` // bytes
+	Ref             string          `json:"ref,omitempty"`        // in the runtime
+	Size            int64           `json:"size,omitempty"`       // bytes, as the runtime says
 	DurationSeconds float64         `json:"durationSeconds,omitempty"`
 	Credential      *credentialJSON `json:"credential,omitempty"` // the one that worked; absent if the pull was anonymous
 	Failed          []tryJSON       `json:"failed"`               // what was tried before, in order
-	Warnings        []warningJSON   `json:"warnings,omitempty"`
+	Warnings        []warningJSON   `json:"warnings,omitempty"`   // what failed in the lookup, beside something that answered
 	Error           string          `json:"error,omitempty"`
 }
 
-func (r *imageReport) succeeded(got *pull.RuntimeResult) {
+type layerJSON struct {
+	Digest string `json:"digest"`
+	Size   int64  `json:"size"`
+	Reused bool   `json:"reused,omitempty"` // it was there already, and was verified
+}
+
+func (r *imageReport) inLayout(got *pull.Result) {
+	r.Outcome, r.Digest, r.MediaType, r.Platform, r.Downloaded = outcomePulled, got.Digest, got.MediaType, got.Platform, got.Bytes
+	if got.Resolved != got.Digest {
+		r.Resolved = got.Resolved
+	}
+	for _, l := range got.Layers {
+		r.Layers = append(r.Layers, layerJSON{l.Digest, l.Size, l.Reused})
+	}
+	r.Credential, r.Failed = toCredentialJSON(got.Credential), triesJSON(got.Failed)
+}
+
+func (r *imageReport) inRuntime(got *pull.RuntimeResult) {
 	r.Outcome, r.Ref, r.Size = outcomePulled, got.Ref, got.Size
 	if got.Present {
 		r.Outcome = outcomePresent
@@ -60,12 +85,16 @@ func (r *imageReport) succeeded(got *pull.RuntimeResult) {
 
 // failed says why, and what would have been asked for a pod: with node-wide
 // credentials, a provider that wants a service account is left out.
-func (r *imageReport) failed(err error, attempts []regcred.Attempt) {
+func (r *imageReport) failed(ctx context.Context, err error, attempts []regcred.Attempt) {
 	r.Outcome = outcomeFailed
+	name := r.Image
 	if e, ok := errors.AsType[*pull.Error](err); ok {
-		r.Failed = triesJSON(e.Tries)
+		r.Failed, name = triesJSON(e.Tries), e.Image
 	}
-	r.Error = strings.TrimPrefix(err.Error(), fmt.Sprintf("pulling %q: ", r.Image))
+	r.Error = strings.TrimPrefix(err.Error(), fmt.Sprintf("pulling %q: ", name))
+	if late := context.Cause(ctx); errors.Is(late, context.DeadlineExceeded) && !strings.Contains(r.Error, late.Error()) {
+		r.Error = late.Error() // of which the rest is only a consequence
+	}
 	for _, at := range attempts {
 		if at.Skipped != "" {
 			r.Error += fmt.Sprintf("; provider %q was not asked: %s", at.Provider, at.Skipped)
@@ -73,24 +102,45 @@ func (r *imageReport) failed(err error, attempts []regcred.Attempt) {
 	}
 }
 
+// hint says what to do about a failure: explain is the command that shows
+// where the credentials come from.
+func (r *imageReport) hint(explain string) string {
+	for _, t := range r.Failed {
+		switch {
+		case t.Status != http.StatusUnauthorized:
+		case t.Credential == nil:
+			return fmt.Sprintf("the registry wants a login, and there is no credential; run \"%s\"", explain)
+		default:
+			return fmt.Sprintf("the registry refused what the providers returned; run \"%s\" to see where each came from", explain)
+		}
+	}
+	return fmt.Sprintf("run \"%s\" to see where its credentials come from", explain)
+}
+
 // render says what became of an image.
 func (r *imageReport) render(t *terminal.Text) {
 	switch r.Outcome {
 	case outcomePulled:
 		t.Line(terminal.OK, r.Image+": "+r.howPulled())
+		if r.Digest != "" {
+			t.Below("digest " + r.Digest)
+		}
+		for _, f := range r.Failed {
+			t.Below("refused " + loginText(f.Credential) + ": " + f.Error)
+		}
 	case outcomePresent:
 		t.Line(terminal.OK, r.Image+": present")
 	case outcomeCanceled:
-		t.Line(terminal.Skip, r.Image+": interrupted")
+		t.Line(terminal.Skipped, r.Image+": interrupted")
 	default:
-		t.Line(terminal.Fail, r.Image+": "+r.Error)
+		t.Line(terminal.Error, r.Image+": "+r.Error)
 	}
 }
 
 func (r *imageReport) howPulled() string {
 	text := "pulled"
-	if r.Size > 0 {
-		text += " " + terminal.Bytes(r.Size)
+	if what := r.content(); what != "" {
+		text += " " + what
 	}
 	text += " in " + terminal.Took(r.DurationSeconds)
 	if r.Credential == nil {
@@ -103,13 +153,38 @@ func (r *imageReport) howPulled() string {
 	return text
 }
 
+// content says what was pulled, as far as that is known.
+func (r *imageReport) content() string {
+	total, reused := r.Size, 0
+	for _, l := range r.Layers {
+		total += l.Size
+		if l.Reused {
+			reused++
+		}
+	}
+	var parts []string
+	if r.Platform != "" {
+		parts = append(parts, r.Platform+",")
+	}
+	if r.Digest != "" {
+		parts = append(parts, terminal.Count(len(r.Layers), "layer")+",")
+	}
+	if total > 0 || r.Digest != "" {
+		parts = append(parts, terminal.Bytes(total))
+	}
+	if reused > 0 {
+		parts = append(parts, fmt.Sprintf("(%d there already)", reused))
+	}
+	return strings.Join(parts, " ")
+}
+
 // bad counts the images that are not there in the end.
-func (r *runtimeReport) bad() int {
+func (r *pullReport) bad() int {
 	return len(r.Images) - r.Counts[outcomePulled] - r.Counts[outcomePresent]
 }
 
 // render sums up, unless there is but one image.
-func (r *runtimeReport) render(t *terminal.Text) {
+func (r *pullReport) render(t *terminal.Text) {
 	if len(r.Images) < 2 {
 		return
 	}
@@ -124,7 +199,7 @@ func (r *runtimeReport) render(t *terminal.Text) {
 	}
 	m := terminal.OK
 	if r.bad() > 0 {
-		m = terminal.Fail
+		m = terminal.Error
 	}
 	t.Blank()
 	t.Line(m, fmt.Sprintf("%s: %s", terminal.Count(len(r.Images), "image"), strings.Join(parts, ", ")))

@@ -215,8 +215,8 @@ func TestPrepullInterrupted(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, errOut.String())
 	}
 	for _, want := range []string{
-		"ok   registry.example/app1:v1: pulled", "skip registry.example/app2:v1: interrupted\n",
-		"\nfail 5 images: 2 pulled, 1 interrupted, 2 not begun\n",
+		"ok      registry.example/app1:v1: pulled", "skipped registry.example/app2:v1: interrupted\n",
+		"\nerror   5 images: 2 pulled, 1 interrupted, 2 not begun\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
@@ -271,15 +271,13 @@ func TestPrepullRuntimeGone(t *testing.T) {
 	}
 	defer r.Close()
 	var out, errOut strings.Builder
-	p := &runtimePulls{
-		a: newApp(nil, &out, &errOut, nil), runtime: r, s: &session{Keyring: newTestKeyring(t)}, said: map[string]bool{},
-		f: &runtimeFlags{parallel: 1, policy: &choice{value: "Always"}, format: &choice{value: "text"}, lookupFlags: &lookupFlags{}},
-	}
-	err = p.run(t.Context(), server.Socket, []string{"a.example/a:v1", "a.example/b:v1", "a.example/c:v1"})
+	p := newPulls(newApp(nil, &out, &errOut, nil), &pullsFlags{parallel: 1, output: &choice{value: "text"}, lookupFlags: &lookupFlags{}}, &session{Keyring: newTestKeyring(t)})
+	p.into = intoRuntime(r, pull.PullAlways)
+	err = p.run(t.Context(), &pullReport{}, []string{"a.example/a:v1", "a.example/b:v1", "a.example/c:v1"})
 	if err == nil || err.Error() != "3 of 3 images not pulled" {
 		t.Errorf("got %v", err)
 	}
-	if !strings.Contains(out.String(), "fail a.example/a:v1: anonymous: the container runtime went away") || !strings.Contains(out.String(), "3 images: 1 failed, 2 not begun") {
+	if !strings.Contains(out.String(), "error   a.example/a:v1: anonymous: the container runtime went away") || !strings.Contains(out.String(), "3 images: 1 failed, 2 not begun") {
 		t.Errorf("said\n%s", out.String())
 	}
 }

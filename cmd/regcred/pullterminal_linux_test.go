@@ -41,7 +41,7 @@ func TestPrepullOnTerminal(t *testing.T) {
 		return strings.Contains(screen, "0 of 3 images") && strings.Contains(screen, "registry.example/app2:v1 ")
 	}, sync.OnceFunc(func() { close(seen) }))
 	for _, image := range images {
-		if !strings.Contains(screen, "ok   "+image+": pulled") {
+		if !strings.Contains(screen, "ok      "+image+": pulled") {
 			t.Errorf("no line for %s", image)
 		}
 	}
@@ -60,7 +60,7 @@ func TestPrepullOnTerminal(t *testing.T) {
 	defer file.Close()
 	prepullOnTerminal(t, args, file, nil, nil)
 	out, err := os.ReadFile(file.Name())
-	if err != nil || strings.Contains(string(out), "\x1b") || strings.Count(string(out), "ok   registry.example/") != 3 {
+	if err != nil || strings.Contains(string(out), "\x1b") || strings.Count(string(out), "ok      registry.example/") != 3 {
 		t.Errorf("the file has %q, %v", out, err)
 	}
 	t.Setenv("TERM", "dumb")

@@ -85,7 +85,7 @@ func (a *app) rbac(f *rbacFlags, path string) error {
 	}
 	objects := f.objects(who, rules)
 	if f.output.value == "json" {
-		return a.WriteJSON(rbacList{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, objects})
+		return a.WriteForeignJSON(rbacList{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, objects})
 	}
 	return a.writeManifests(rbacComment(who, cfg), objects)
 }
@@ -232,6 +232,12 @@ func (a *app) writeManifests(comment []string, objects []any) error {
 		data, err := yaml.Marshal(o)
 		if err != nil {
 			return err
+		}
+		if !terminal.PrintableLines(string(data)) {
+			// YAML lets stand what turns the direction of text. It is also JSON, which need not.
+			if data, err = terminal.JSON(o); err != nil {
+				return err
+			}
 		}
 		if i > 0 {
 			b.WriteString("---\n")

@@ -59,6 +59,9 @@ func (a *app) run(ctx context.Context, args []string) int {
 	return a.report(ctx, cmd, err)
 }
 
+// kubeletOfNode is --as-kubelet without a process id: the one that there is.
+const kubeletOfNode = "auto"
+
 // detachedPID refuses "--as-kubelet 42": the 42 would be taken for an image.
 func detachedPID(args []string) error {
 	i := slices.Index(args, "--as-kubelet") + 1
@@ -84,8 +87,16 @@ node's docker config files, and pull secrets. And it says why.`,
 		Version:       buildVersion(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		PersistentPreRun: func(*cobra.Command, []string) {
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if a.Quiet && a.verbose {
+				return errors.New("--quiet and --verbose exclude each other")
+			}
+			if a.asKubelet == "" { // which is asked for, and the environment only there
+				a.config.takeDefault(a.Getenv)
+				a.binDir.takeDefault(a.Getenv)
+			}
 			a.started = true
+			return nil
 		},
 	}
 	group(root)
@@ -102,18 +113,22 @@ node's docker config files, and pull secrets. And it says why.`,
 func (a *app) addGlobalFlags(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.SortFlags = false
-	a.config.register(f, "image-credential-provider-config", "config",
+	a.config.register(f, "image-credential-provider-config", "config", "REGCRED_CONFIG",
 		"`path` of the credential provider configuration: a file or a directory")
-	a.binDir.register(f, "image-credential-provider-bin-dir", "bin-dir",
+	a.binDir.register(f, "image-credential-provider-bin-dir", "bin-dir", "REGCRED_BIN_DIR",
 		"`directory` with the plugins' executables")
 	f.StringVar(&a.asKubelet, "as-kubelet", "",
 		"take flags, environment and directories from the running kubelet, or from that of process `PID`")
-	f.Lookup("as-kubelet").NoOptDefVal = "auto"
+	f.Lookup("as-kubelet").NoOptDefVal = kubeletOfNode
 	f.StringVar(&a.rootDir, "root-dir", "",
 		"the kubelet's root `directory`, where it looks for docker config files (default "+node.DefaultRootDir+")")
 	f.DurationVar(&a.timeout, "plugin-timeout", plugin.DefaultTimeout, "the longest `time` that one run of a plugin may take")
 	f.BoolVar(&a.NoColor, "no-color", false, "no colours (also: NO_COLOR in the environment)")
+	f.BoolVarP(&a.Quiet, "quiet", "q", false, "on standard error errors alone: no notes, warnings, hints and progress")
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "say on standard error what happens")
+	for _, dir := range []string{"bin-dir", "image-credential-provider-bin-dir", "root-dir"} {
+		_ = root.MarkPersistentFlagDirname(dir)
+	}
 }
 
 // report prints err, if any, and returns the exit code. Of joined errors each
@@ -122,6 +137,7 @@ func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
 	code := exitOK
 	interrupted := false
 	hinted := map[string]bool{"": true}
+	var told failure
 	for _, part := range terminal.Flatten(err) {
 		partCode, hint, say := a.endingOf(cmd, part)
 		code = worse(code, partCode)
@@ -133,16 +149,49 @@ func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
 			continue
 		}
 		a.Error(say)
+		told.add(say, hint)
 		if !hinted[hint] {
 			a.Hint(hint)
 			hinted[hint] = true
 		}
 	}
 	if interrupted {
-		a.Error(errors.New("interrupted"))
-		return exitFailed
+		say := errors.New("interrupted")
+		a.Error(say)
+		told.add(say, "")
+		code = exitFailed
+	}
+	if len(told.Errors) > 0 && a.wantsJSON(cmd) && !a.Wrote {
+		_ = a.WriteJSON(told) // if that fails too, it has been told all the same
 	}
 	return code
+}
+
+// failure is the result, with -o json, of a command that came to none.
+type failure struct {
+	Errors []errorJSON `json:"errors"`
+}
+
+type errorJSON struct {
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+func (f *failure) add(err error, hint string) {
+	for _, e := range terminal.Flatten(err) {
+		f.Errors = append(f.Errors, errorJSON{e.Error(), hint})
+	}
+}
+
+// wantsJSON reports whether a command prints JSON of ours. What another program
+// reads (a manifest, a configuration) has no place for errors, and another
+// format as its default.
+func (a *app) wantsJSON(cmd *cobra.Command) bool {
+	if cmd == nil || !a.started {
+		return false
+	}
+	f := cmd.Flags().Lookup("output")
+	return f != nil && f.Value.String() == "json" && f.DefValue == "text"
 }
 
 // endingOf says how an error ends the program: with which code and hint, and

@@ -28,7 +28,7 @@ type kubeSubject struct {
 // findSubject asks the API server about a pod or, if none is given, a service
 // account.
 func (a *app) findSubject(ctx context.Context, o *node.Origin, l *lookupFlags) (*kubeSubject, error) {
-	c, err := a.connect(o, l.kubeFlags, nil)
+	c, err := a.connect(ctx, o, l.kubeFlags, nil)
 	if err != nil {
 		return nil, err
 	}

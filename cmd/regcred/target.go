@@ -12,6 +12,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/terminal"
 )
 
 // target is what credentials are wanted for: an image or a registry.
@@ -39,12 +40,12 @@ func withTarget(cmd *cobra.Command, run func(context.Context, target) error) {
 	}
 }
 
-// arg is how the target is written on a command line.
-func (tgt target) arg() string {
+// words is how the target is written on a command line.
+func (tgt target) words() []string {
 	if tgt.registry != "" {
-		return "--registry " + tgt.registry
+		return []string{"--registry", terminal.ShellWord(tgt.registry)}
 	}
-	return tgt.image
+	return []string{terminal.ShellWord(tgt.image)}
 }
 
 // imageHint says how an image is written.
@@ -62,7 +63,7 @@ func (a *app) explainTarget(cfg *config.Config, tgt target) (regcred.Explanation
 	// An image that was probably meant as a registry.
 	name, found := strings.CutPrefix(e.Repository, "docker.io/library/")
 	if found && (strings.Contains(name, ".") || name == "localhost") {
-		a.Note("%q is the image %s of Docker Hub; for the registry of that name write --registry %s", tgt.image, e.Repository, tgt.image)
+		a.Note("%q is the image %s of Docker Hub; for the registry of that name write --registry %s", tgt.image, e.Repository, terminal.ShellWord(tgt.image))
 	}
 	return e, nil
 }

@@ -8,7 +8,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"unicode/utf8"
 
@@ -72,4 +74,37 @@ func openTerminal(t *testing.T) (master, slave *os.File) {
 		t.Fatal(err)
 	}
 	return master, slave
+}
+
+// TestLoopEnds: a ^C at the keyboard ends a shell's loop too, and not only the
+// run of regcred that is under way.
+func TestLoopEnds(t *testing.T) {
+	bash, err := exec.LookPath("bash") // which asks how its child ended; dash does not
+	if err != nil {
+		t.Skip(err)
+	}
+	master, slave := openTerminal(t)
+	s := newSlowly(t)
+	loop := exec.Command(bash, append([]string{"-c", `for i in 1 2 3; do echo "begin $i"; regcred get registry.example/app "$@"; done; echo after`, "bash"}, s.flags...)...)
+	loop.Env = append(s.Env, "PATH="+filepath.Dir(s.Path)+":"+os.Getenv("PATH"))
+	loop.Stdin, loop.Stdout, loop.Stderr = slave, slave, slave
+	loop.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := loop.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	s.running(t)
+	if _, err := master.WriteString("\x03"); err != nil {
+		t.Fatal(err)
+	}
+	go func() { // which stays there if the loop ends, as it should
+		if _, err := os.ReadFile(s.pipe); err == nil {
+			syscall.Kill(-loop.Process.Pid, syscall.SIGTERM)
+		}
+	}()
+	screen, _ := io.ReadAll(master) // it ends with an error when the last writer is gone
+	err = loop.Wait()
+	if text := string(screen); !strings.Contains(text, "begin 1") || strings.Contains(text, "begin 2") || strings.Contains(text, "after") {
+		t.Errorf("the loop ended with %v and\n%s", err, text)
+	}
 }

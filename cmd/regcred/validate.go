@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -84,10 +85,11 @@ is 1 also if there are findings that are errors or warnings.`,
 		Example: `  regcred validate providers.yaml
   regcred validate --strict --bin-dir /opt/plugins /etc/kubernetes/credential-providers
   regcred validate --kubelet-version 1.33 providers.yaml
-  sudo regcred validate --as-kubelet -o json`,
+  sudo regcred validate --as-kubelet -o json
+  regcred validate -o sarif providers.yaml > regcred.sarif`,
 		Args: atMost("PATH"),
 	}
-	v.output = addOutputFlag(cmd, "text", "json")
+	v.output = addOutputFlag(cmd, "text", "json", "sarif")
 	f := cmd.Flags()
 	f.BoolVar(&v.strict, "strict", false, "fail on findings too, unless they are mere information")
 	f.StringVar(&v.kubeletVersion, "kubelet-version", config.NewestKubelet, "the `version` of the kubelet to check for, such as 1.33")
@@ -127,10 +129,12 @@ func (a *app) validate(v *validateFlags, path string) error {
 		return err
 	}
 	a.noteTarget(v.target())
-	if err := a.print(v.output, r, r.render); err != nil {
-		return err
+	if v.output.value == "sarif" {
+		err = a.WriteForeignJSON(r.sarif())
+	} else {
+		err = a.print(v.output, r, r.render)
 	}
-	return r.failure(v.strict)
+	return cmp.Or(err, r.failure(v.strict))
 }
 
 // check loads, validates and lints.
@@ -216,7 +220,7 @@ func (r *validateReport) failure(strict bool) error {
 
 func (r *validateReport) render(t *terminal.Text) {
 	for _, p := range r.Problems {
-		t.Line(terminal.Fail, p.text)
+		t.Line(terminal.Error, p.text)
 	}
 	accepted, refused := "accepted by regcred; no kubelet starts with it", "regcred refuses it, and no kubelet starts with it"
 	if r.KubeletVersion != "" {
@@ -227,13 +231,10 @@ func (r *validateReport) render(t *terminal.Text) {
 		t.Line(terminal.OK, fmt.Sprintf("%s: %s, %s", r.Path, terminal.Count(r.Providers, "provider"), accepted))
 		t.Line("", r.Hash)
 	} else {
-		t.Line(terminal.Fail, fmt.Sprintf("%s: %s: %s", r.Path, terminal.Count(len(r.Problems), "problem"), refused))
-	}
-	marks := map[lint.Severity]terminal.Mark{
-		lint.SeverityError: terminal.Error, lint.SeverityWarning: terminal.Warn, lint.SeverityInfo: terminal.Info,
+		t.Line(terminal.Error, fmt.Sprintf("%s: %s: %s", r.Path, terminal.Count(len(r.Problems), "problem"), refused))
 	}
 	for _, f := range r.Findings {
-		t.Line(marks[f.Severity], doctor.FindingText(f))
+		t.Line(terminal.Mark(f.Severity), doctor.FindingText(f))
 		if f.Suggestion != "" {
 			t.Below("instead: " + f.Suggestion)
 		}

@@ -28,7 +28,7 @@ const (
 type verdict struct {
 	Outcome string   `json:"outcome"`
 	Tries   int      `json:"tries"`            // credentials that a pull would try, one after the other
-	Failed  []string `json:"failed,omitempty"` // providers and sources that failed; "the kubelet" if it would not start
+	Failed  []string `json:"failed,omitempty"` // providers and sources that failed
 	Text    string   `json:"text"`
 }
 
@@ -46,13 +46,13 @@ func (v *verdict) mark() terminal.Mark {
 	switch v.exitCode() {
 	case exitOK:
 		if len(v.Failed) > 0 {
-			return terminal.Warn
+			return terminal.Warning
 		}
 		return terminal.OK
 	case exitEmpty:
-		return terminal.Warn
+		return terminal.Warning
 	}
-	return terminal.Fail
+	return terminal.Error
 }
 
 // judge puts what keeps the kubelet from starting before how a pull fails.
@@ -62,19 +62,8 @@ func (r *explainReport) judge() verdict {
 	for _, p := range r.Providers {
 		findings = append(findings, p.Findings...)
 	}
-	var stopped []string
-	for _, f := range findings {
-		if doctor.StopsKubelet(f) {
-			stopped = append(stopped, f.Message)
-		}
-	}
-	switch why := strings.Join(stopped, "; "); {
-	case len(stopped) == 0:
-	case v.exitCode() == exitOK: // with the executables that are there, it works
-		v.Text += "; but " + why
-		v.Failed = append(v.Failed, "the kubelet")
-	default:
-		v.Outcome, v.Text = verdictInvalid, why
+	if why := doctor.KubeletExits(findings); why != nil {
+		return verdict{Outcome: verdictInvalid, Failed: v.Failed, Text: why.Error()}
 	}
 	return v
 }

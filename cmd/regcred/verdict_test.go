@@ -48,48 +48,48 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"credentials in spite of a failure", explainReport{Credentials: one, Providers: []providerReport{provider(outcomeFailed)}},
-			verdictCredentials, exitOK, terminal.Warn, `a pull tries 1 credential, and fails if it is refused; never anonymous; but provider "p" failed, and what would have come from there is missing`,
+			verdictCredentials, exitOK, terminal.Warning, `a pull tries 1 credential, and fails if it is refused; never anonymous; but provider "p" failed, and what would have come from there is missing`,
 		},
 		{
 			"failure", explainReport{Providers: []providerReport{provider(outcomeFailed)}},
-			verdictFailed, exitFailed, terminal.Fail, `no credentials, because provider "p" failed; the kubelet would pull anonymously all the same, and report at most a 401`,
+			verdictFailed, exitFailed, terminal.Error, `no credentials, because provider "p" failed; the kubelet would pull anonymously all the same, and report at most a 401`,
 		},
 		{
 			"failure under the predecessor's configuration",
 			explainReport{Findings: []lint.Finding{{Rule: "predecessor-config"}}, Providers: []providerReport{provider(outcomeFailed)}},
-			verdictFailed, exitFailed, terminal.Fail, `no credentials, because provider "p" failed; no kubelet starts with this configuration`,
+			verdictFailed, exitFailed, terminal.Error, `no credentials, because provider "p" failed; no kubelet starts with this configuration`,
 		},
 		{
 			"pull secret that does not parse", explainReport{Sources: []sourceReport{secret}},
-			verdictFailed, exitFailed, terminal.Fail, "no credentials, because pull secret a/b failed; for want of a pull secret the kubelet would not pull at all",
+			verdictFailed, exitFailed, terminal.Error, "no credentials, because pull secret a/b failed; for want of a pull secret the kubelet would not pull at all",
 		},
 		{
 			"pull secret that cannot be read", explainReport{Sources: []sourceReport{unread}},
-			verdictFailed, exitFailed, terminal.Fail, "no credentials, because pull secret a/b failed; the kubelet would pull anonymously all the same, and report at most a 401",
+			verdictFailed, exitFailed, terminal.Error, "no credentials, because pull secret a/b failed; the kubelet would pull anonymously all the same, and report at most a 401",
 		},
 		{
 			"missing executable", explainReport{Providers: []providerReport{missing}},
-			verdictInvalid, exitFailed, terminal.Fail, "/bin/p does not exist",
+			verdictInvalid, exitFailed, terminal.Error, "the kubelet would not start: /bin/p does not exist",
 		},
 		{
 			"missing executable, but credentials", explainReport{Credentials: one, Providers: []providerReport{missing}},
-			verdictCredentials, exitOK, terminal.Warn, `a pull tries 1 credential, and fails if it is refused; never anonymous; but provider "p" failed, and what would have come from there is missing; but /bin/p does not exist`,
+			verdictInvalid, exitFailed, terminal.Error, "the kubelet would not start: /bin/p does not exist",
 		},
 		{
 			"no match", explainReport{Providers: []providerReport{unmatched}},
-			verdictAnonymous, exitEmpty, terminal.Warn, "no credentials: a pull is tried once, anonymously; no provider matches",
+			verdictAnonymous, exitEmpty, terminal.Warning, "no credentials: a pull is tried once, anonymously; no provider matches",
 		},
 		{
 			"skipped", explainReport{Providers: []providerReport{skipped, provider(outcomeEmpty)}},
-			verdictAnonymous, exitEmpty, terminal.Warn, "no credentials: a pull is tried once, anonymously; p matches but is not asked: no service account",
+			verdictAnonymous, exitEmpty, terminal.Warning, "no credentials: a pull is tried once, anonymously; p matches but is not asked: no service account",
 		},
 		{
 			"empty answer", explainReport{Providers: []providerReport{provider(outcomeEmpty)}},
-			verdictAnonymous, exitEmpty, terminal.Warn, "no credentials: a pull is tried once, anonymously",
+			verdictAnonymous, exitEmpty, terminal.Warning, "no credentials: a pull is tried once, anonymously",
 		},
 		{
 			"keys that do not match", explainReport{Providers: []providerReport{stranger}},
-			verdictAnonymous, exitEmpty, terminal.Warn, "no credentials: a pull is tried once, anonymously; p answered, but none of its keys (a.example, b.example/x) matches",
+			verdictAnonymous, exitEmpty, terminal.Warning, "no credentials: a pull is tried once, anonymously; p answered, but none of its keys (a.example, b.example/x) matches",
 		},
 		{
 			"dry run", explainReport{DryRun: true, Providers: []providerReport{{ProviderExplanation: regcred.ProviderExplanation{Name: "p", Matched: true}}, unmatched}},
@@ -97,7 +97,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"dry run without a match", explainReport{DryRun: true, Providers: []providerReport{unmatched}},
-			verdictUnmatched, exitEmpty, terminal.Warn, "no provider matches, so none would be asked; without another source a pull is anonymous",
+			verdictUnmatched, exitEmpty, terminal.Warning, "no provider matches, so none would be asked; without another source a pull is anonymous",
 		},
 	}
 	for _, tt := range tests {

@@ -4,8 +4,10 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/lint"
@@ -30,6 +32,23 @@ func StopsKubelet(f lint.Finding) bool {
 		return true
 	}
 	return false
+}
+
+// KubeletExits says why a kubelet would exit at its start, of what the linter
+// found about executables; nil if for nothing. It is the one verdict on a node
+// whose configuration is valid: no image is pulled there, whatever else has
+// credentials.
+func KubeletExits(findings []lint.Finding) error {
+	var why []string
+	for _, f := range findings {
+		if StopsKubelet(f) {
+			why = append(why, f.Message)
+		}
+	}
+	if why == nil {
+		return nil
+	}
+	return errors.New("the kubelet would not start: " + strings.Join(why, "; "))
 }
 
 // FindingText is a finding on a line of its own, as compilers have them.

@@ -14,22 +14,22 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// Result is what came of a check.
-type Result string
+// Result is what came of a check, in the words that all commands have for it.
+type Result = terminal.Mark
 
 // The results.
 const (
-	OK   Result = "ok"
-	Skip Result = "skip" // it could not be tried
-	Warn Result = "warning"
-	Fail Result = "fail"
+	OK   = terminal.OK
+	Skip = terminal.Skipped // it could not be tried
+	Warn = terminal.Warning
+	Fail = terminal.Error
 )
 
 // Check is one thing that was looked at.
 type Check struct {
-	Check   string `json:"check"`   // its stable name
-	Result  Result `json:"result"`  // ok, skip, warning or fail
-	Message string `json:"message"` // what is so
+	Check   string `json:"check"`    // its stable name
+	Result  Result `json:"severity"` // ok, skipped, warning or error
+	Message string `json:"message"`  // what is so
 	Fix     string `json:"fix,omitempty"`
 }
 

@@ -65,9 +65,10 @@ func AttemptRemedy(at regcred.Attempt, asPod bool, config string) string {
 func annotateCommand(id *regcred.Identity) string {
 	account := id.ServiceAccount
 	if account.Name == "" {
-		return "--annotation " + id.Missing + "=VALUE"
+		return "--annotation " + terminal.ShellWord(id.Missing) + "=VALUE"
 	}
-	return fmt.Sprintf("kubectl annotate serviceaccount --namespace %s %s %s=VALUE", account.Namespace, account.Name, id.Missing)
+	return fmt.Sprintf("kubectl annotate serviceaccount --namespace %s %s %s=VALUE",
+		terminal.ShellWord(account.Namespace), terminal.ShellWord(account.Name), terminal.ShellWord(id.Missing))
 }
 
 // How the Node authorizer knows a kubelet.

@@ -21,7 +21,7 @@ import (
 
 // progress returns what bars are added to, or nil.
 func (t *Terminal) progress() *mpb.Progress {
-	if terminalOf(t.Stderr) == nil || t.dumb() {
+	if terminalOf(t.Stderr) == nil || t.dumb() || t.Quiet {
 		return nil
 	}
 	return mpb.New(mpb.WithOutput(t.Stderr), mpb.WithWidth(60))
@@ -47,7 +47,7 @@ func (l *Layers) Queue(what, digest string, size int64) {
 			bar.Abort(true)
 		}
 		l.bars[digest] = l.out.AddBar(size,
-			mpb.PrependDecorators(decor.Name(printable(what+" "+shortDigest(digest)), decor.WCSyncSpaceR)),
+			mpb.PrependDecorators(decor.Name(inline(what+" "+shortDigest(digest)), decor.WCSyncSpaceR)),
 			mpb.AppendDecorators(decor.OnComplete(decor.CountersKibiByte("% .1f / % .1f", decor.WCSyncSpace), "done")),
 		)
 	})
@@ -102,13 +102,17 @@ type Checks struct {
 func (t *Terminal) Checks(width int) *Checks {
 	c := &Checks{out: t.progress()}
 	if c.out != nil {
-		c.running.Store("")
-		c.bar = c.out.AddBar(0,
-			mpb.PrependDecorators(decor.CountersNoUnit("check %d of %d")),
-			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return c.running.Load().(string) }, decor.WC{W: width, C: decor.DindentRight})),
-		)
+		c.begin(width)
 	}
 	return c
+}
+
+func (c *Checks) begin(width int) {
+	c.running.Store("")
+	c.bar = c.out.AddBar(0,
+		mpb.PrependDecorators(decor.CountersNoUnit("check %d of %d")),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return c.running.Load().(string) }, decor.WC{W: width, C: decor.DindentRight})),
+	)
 }
 
 // At says how many of all are done, and which runs.
@@ -116,7 +120,7 @@ func (c *Checks) At(done, total int, name string) {
 	if c.out == nil {
 		return
 	}
-	c.running.Store(printable(name))
+	c.running.Store(inline(name))
 	c.bar.SetTotal(int64(total), false)
 	c.bar.SetCurrent(int64(done))
 }
@@ -146,11 +150,15 @@ func (t *Terminal) Images(ctx context.Context, n int) *Images {
 	// A terminal shows ^C where the cursor is, and what is drawn is cleared
 	// from the cursor's column on.
 	context.AfterFunc(ctx, func() { io.WriteString(t.Stderr, "\r") })
+	p.begin(n)
+	return p
+}
+
+func (p *Images) begin(n int) {
 	p.total = p.out.AddBar(int64(n),
 		mpb.BarPriority(math.MaxInt), // below the others
 		mpb.BarRemoveOnComplete(),
 		mpb.AppendDecorators(decor.CountersNoUnit("%d of %d images")))
-	return p
 }
 
 // Begin shows an image until the function that it returns is called.
@@ -159,7 +167,7 @@ func (p *Images) Begin(image string) (end func()) {
 		return func() {}
 	}
 	bar := p.out.New(1, mpb.SpinnerStyle(), mpb.BarWidth(1),
-		mpb.AppendDecorators(decor.Name(printable(image)+" "), decor.Elapsed(decor.ET_STYLE_GO)))
+		mpb.AppendDecorators(decor.Name(inline(image)+" "), decor.Elapsed(decor.ET_STYLE_GO)))
 	return func() {
 		bar.Abort(true)
 		p.total.Increment()

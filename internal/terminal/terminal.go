@@ -9,13 +9,13 @@
 package terminal
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -31,8 +31,11 @@ type Terminal struct {
 	Stdout, Stderr io.Writer
 	Width          int                      // of text; 0 = the terminal's, or unlimited if Stdout is none
 	NoColor        bool                     // also: NO_COLOR in the environment
+	Quiet          bool                     // of what goes to Stderr, errors alone
 	Getenv         func(name string) string // of the environment
 	Now            func() time.Time
+
+	Wrote bool // a document was written to Stdout
 }
 
 // Text returns an empty text that fits standard output.
@@ -65,13 +68,22 @@ func terminalOf(w io.Writer) *os.File {
 }
 
 // Note says on standard error what is worth knowing but no error.
-func (t *Terminal) Note(format string, args ...any) { t.say("note", fmt.Sprintf(format, args...)) }
+func (t *Terminal) Note(format string, args ...any) { t.remark("note", fmt.Sprintf(format, args...)) }
 
 // Warn says on standard error what may be wrong.
-func (t *Terminal) Warn(format string, args ...any) { t.say("warning", fmt.Sprintf(format, args...)) }
+func (t *Terminal) Warn(format string, args ...any) {
+	t.remark("warning", fmt.Sprintf(format, args...))
+}
 
 // Hint says on standard error what to do about an error.
-func (t *Terminal) Hint(text string) { t.say("hint", text) }
+func (t *Terminal) Hint(text string) { t.remark("hint", text) }
+
+// remark says what is no error.
+func (t *Terminal) remark(what, text string) {
+	if !t.Quiet {
+		t.say(what, text)
+	}
+}
 
 // Error says on standard error what went wrong; each of joined errors has a line.
 func (t *Terminal) Error(err error) {
@@ -80,12 +92,16 @@ func (t *Terminal) Error(err error) {
 	}
 }
 
+// say says something in a line of its own. What it has of further lines is set
+// in, so that none of them can pass for another word of ours.
 func (t *Terminal) say(what, text string) {
+	text = strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
 	fmt.Fprintf(t.Stderr, "%s: %s\n", what, printable(text))
 }
 
 // WriteRaw writes a document for another program as it is.
 func (t *Terminal) WriteRaw(document []byte) error {
+	t.Wrote = true
 	_, err := t.Stdout.Write(document)
 	return err
 }
@@ -118,12 +134,4 @@ func Flatten(err error) []error {
 		list = append(list, Flatten(e)...)
 	}
 	return list
-}
-
-// WriteJSON writes a result as indented JSON, whose strings JSON escapes.
-func (t *Terminal) WriteJSON(v any) error {
-	enc := json.NewEncoder(t.Stdout)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
 }

@@ -5,6 +5,7 @@ package terminal
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/vbauerster/mpb/v8"
 )
 
 // evil is what a plugin or a registry might say.
@@ -62,6 +64,147 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
+// TestNobodyForgesALine: a text with lines in it makes no line that looks like
+// one of ours, wherever it is printed.
+func TestNobodyForgesALine(t *testing.T) {
+	const text = "ci\nerror: forged"
+	const row = "ci\nerror    forged"
+	lay := func(do func(*Text)) string {
+		text := &Text{}
+		do(text)
+		return text.out.String()
+	}
+	say := func(do func(*Terminal)) string {
+		var stderr bytes.Buffer
+		do(&Terminal{Stderr: &stderr})
+		return stderr.String()
+	}
+	for name, got := range map[string]string{
+		"note":     say(func(t *Terminal) { t.Note("%s", text) }),
+		"warning":  say(func(t *Terminal) { t.Warn("%s", text) }),
+		"hint":     say(func(t *Terminal) { t.Hint(text) }),
+		"error":    say(func(t *Terminal) { t.Error(errors.New(text)) }),
+		"comment":  Comment([]string{text}),
+		"head":     lay(func(t *Text) { t.Head(text) }),
+		"item":     lay(func(t *Text) { t.Item(OK, row) }),
+		"detail":   lay(func(t *Text) { t.Detail("%s", row) }),
+		"line":     lay(func(t *Text) { t.Line(OK, row) }),
+		"row":      lay(func(t *Text) { t.Row(OK, 4, row, row) }),
+		"belowrow": lay(func(t *Text) { t.BelowRow(row, row) }),
+		"pair":     lay(func(t *Text) { t.Pair(row, row) }),
+		"hang":     lay(func(t *Text) { t.Hang(row, row) }),
+		"table":    lay(func(t *Text) { t.Table([]string{"A", row}, [][]string{{row, row}}) }),
+		"blocks":   lay(func(t *Text) { t.Width = 10; t.Table([]string{"A", row}, [][]string{{row, row}}) }),
+	} {
+		for line := range strings.Lines(got) {
+			if strings.HasPrefix(line, "error") && name != "error" || strings.HasPrefix(line, "error: forged") {
+				t.Errorf("%s: a line is forged:\n%s", name, got)
+			}
+		}
+	}
+}
+
+// TestProgressEscapes: names beside bars are whatever a registry or a list says.
+func TestProgressEscapes(t *testing.T) {
+	const name = "\n\x1b[2J" + evil
+	for what, draw := range map[string]func(p *mpb.Progress, drawn func()){
+		"layer": func(p *mpb.Progress, drawn func()) {
+			l := &Layers{out: p, bars: map[string]*mpb.Bar{}}
+			l.Queue("layer", "sha256:"+name, 10)
+			drawn()
+			l.Close()
+		},
+		"check": func(p *mpb.Progress, drawn func()) {
+			c := &Checks{out: p}
+			c.begin(40)
+			c.At(1, 2, name)
+			drawn()
+			c.Close()
+		},
+		"image": func(p *mpb.Progress, drawn func()) {
+			i := &Images{out: p}
+			i.begin(1)
+			end := i.Begin(name)
+			drawn()
+			end()
+			i.Close()
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			var screen bytes.Buffer
+			refresh := make(chan any)
+			p := mpb.New(mpb.WithOutput(&screen), mpb.WithManualRefresh(refresh), mpb.WithWidth(20))
+			draw(p, func() {
+				for range 3 { // each is taken when the one before is drawn
+					refresh <- time.Now()
+				}
+			})
+			if got := screen.String(); strings.Contains(got, "\x1b[2J") || !strings.Contains(got, `\n\x1b[`) {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+func TestQuiet(t *testing.T) {
+	var stderr bytes.Buffer
+	term := &Terminal{Stderr: &stderr, Quiet: true}
+	term.Note("a")
+	term.Warn("b")
+	term.Hint("c")
+	term.Error(errors.New("d"))
+	if got, want := stderr.String(), "error: d\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestWriteJSON(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		in   any
+		want string
+	}{
+		{"fields", struct {
+			A int `json:"a"`
+		}{1}, "{\n  \"schemaVersion\": 1,\n  \"a\": 1\n}\n"},
+		{"none", struct{}{}, "{\n  \"schemaVersion\": 1\n}\n"},
+		{"list", []int{1}, ""},
+		{"not JSON", func() {}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var stdout bytes.Buffer
+			err := (&Terminal{Stdout: &stdout}).WriteJSON(tt.in)
+			if stdout.String() != tt.want || (err == nil) != (tt.want != "") {
+				t.Errorf("got %q, %v; want %q", stdout.String(), err, tt.want)
+			}
+		})
+	}
+}
+
+// TestJSONObeyed: no terminal obeys what is in a JSON document, and its values
+// are what they were.
+func TestJSONObeyed(t *testing.T) {
+	const value = "\x00\x1b[2J\x7f\u0085\u009b31m\u061c\u200e\u202e\u2028\u2029\u2066\ufeff\U000e0001<é世>\\\""
+	var stdout bytes.Buffer
+	term := &Terminal{Stdout: &stdout}
+	for name, write := range map[string]func(any) error{"ours": term.WriteJSON, "foreign": term.WriteForeignJSON} {
+		stdout.Reset()
+		if err := write(map[string]string{value: value}); err != nil {
+			t.Fatal(err)
+		}
+		if got := printable(stdout.String()); got != stdout.String() {
+			t.Errorf("%s: a terminal obeys %q", name, stdout.String())
+		}
+		if !strings.Contains(stdout.String(), "<é世>") {
+			t.Errorf("%s: more is escaped than has to be: %s", name, stdout.String())
+		}
+		var back map[string]any
+		if err := json.Unmarshal(stdout.Bytes(), &back); err != nil || back[value] != value {
+			t.Errorf("%s: read back %q, %v", name, back, err)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	var stderr bytes.Buffer
 	term := &Terminal{Stderr: &stderr}
@@ -96,6 +239,14 @@ func TestNoTerminal(t *testing.T) {
 	}
 }
 
+func TestIsPrintable(t *testing.T) {
+	for in, want := range map[string]bool{"": true, "a é": true, "a\nb": false, "a\tb": false, evil: false, "\xff": false} {
+		if got := Printable(in); got != want {
+			t.Errorf("%q: got %v, want %v", in, got, want)
+		}
+	}
+}
+
 func TestUntil(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
 	term := &Text{Now: func() time.Time { return now }}
@@ -113,6 +264,7 @@ func TestWords(t *testing.T) {
 		{Bytes(1023), "1023 B"}, {Bytes(1536), "1.5 KiB"}, {Bytes(3 << 30), "3.0 GiB"},
 		{Millis(0.0012), "1.2 ms"}, {Millis(0.25), "250 ms"}, {Took(0.25), "250 ms"}, {Took(2.34), "2.3 s"},
 		{ShellWord("a/b:c"), "a/b:c"}, {ShellWord(""), "''"}, {ShellWord("o'hara; rm"), `'o'\''hara; rm'`},
+		{ShellWord(`a"b\c`), `'a"b\c'`}, {ShellWord("a\nb'\\\u202e"), `$'a\012b\'\\\342\200\256'`},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("got %s, want %s", tt.got, tt.want)

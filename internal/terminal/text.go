@@ -24,27 +24,46 @@ type Text struct {
 // Mark is the first word of a line, and the only thing that has a colour.
 type Mark string
 
-// The marks.
+// The severities. They are the same words in every command, in text and in
+// JSON, so that a Mark can be made of any of those types.
 const (
-	OK    Mark = "ok"
-	Fail  Mark = "fail"
-	Skip  Mark = "skip"
-	No    Mark = "no"
-	None  Mark = "none"
-	Error Mark = "err"
-	Warn  Mark = "warn"
-	Info  Mark = "info"
+	OK      Mark = "ok"
+	Error   Mark = "error"
+	Warning Mark = "warning"
+	Info    Mark = "info"
+	Skipped Mark = "skipped" // it could not be tried
 )
 
-const markWidth = 4
+// The marks of what is neither good nor bad.
+const (
+	No   Mark = "no"   // it does not match
+	None Mark = "none" // it has nothing to give
+)
+
+const markWidth = len(Skipped)
+
+// Tally says how many there are of each severity, the worst first.
+func Tally[S ~string](n map[S]int) string {
+	var parts []string
+	for _, m := range []Mark{Error, Warning, Info, Skipped, OK} {
+		switch count := n[S(m)]; {
+		case count == 0:
+		case m == Error || m == Warning:
+			parts = append(parts, Count(count, string(m)))
+		default:
+			parts = append(parts, fmt.Sprintf("%d %s", count, m))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
 
 func (m Mark) color() string {
 	switch m {
 	case OK:
 		return "\x1b[32m"
-	case Warn, Skip:
+	case Warning, Skipped:
 		return "\x1b[33m"
-	case Fail, Error:
+	case Error:
 		return "\x1b[31m"
 	}
 	return ""
@@ -52,7 +71,7 @@ func (m Mark) color() string {
 
 // pad returns m, coloured if that is wanted, filled with spaces to markWidth.
 func (t *Text) pad(m Mark) string {
-	fill := strings.Repeat(" ", markWidth-len(m))
+	fill := strings.Repeat(" ", max(0, markWidth-len(m)))
 	if c := m.color(); t.Color && c != "" {
 		return c + string(m) + "\x1b[0m" + fill
 	}
@@ -63,7 +82,7 @@ func (t *Text) pad(m Mark) string {
 func (t *Text) Blank() { t.out.WriteByte('\n') }
 
 // Head adds the title of a section.
-func (t *Text) Head(title string) { t.out.WriteString("\n" + printable(title) + "\n") }
+func (t *Text) Head(title string) { t.out.WriteString("\n" + inline(title) + "\n") }
 
 // Item adds a line that begins with a mark, below a head.
 func (t *Text) Item(m Mark, s string) {
@@ -90,7 +109,7 @@ func (t *Text) Below(s string) { t.Hang(strings.Repeat(" ", markWidth+3), s) }
 
 // Row adds a mark, a label that is filled to so many columns, and s beside it.
 func (t *Text) Row(m Mark, columns int, label, s string) {
-	fmt.Fprintf(&t.out, "%s  %-*s", t.pad(m), columns, printable(label))
+	fmt.Fprintf(&t.out, "%s  %-*s", t.pad(m), columns, inline(label))
 	t.wrap(markWidth+2+columns, markWidth+2+columns, s)
 }
 
@@ -104,7 +123,7 @@ func (t *Text) Pair(label, value string) { t.Hang(fmt.Sprintf("%-14s", label), v
 
 // Hang adds s beside a prefix, below which its wrapped rest hangs.
 func (t *Text) Hang(prefix, s string) {
-	prefix = printable(prefix)
+	prefix = inline(prefix)
 	t.out.WriteString(prefix)
 	indent := utf8.RuneCountInString(prefix)
 	t.wrap(indent, indent, s)
@@ -153,7 +172,7 @@ func (t *Text) Table(header []string, rows [][]string) {
 	widths := make([]int, len(header))
 	for _, row := range append([][]string{header}, rows...) {
 		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(printable(cell)))
+			widths[i] = max(widths[i], utf8.RuneCountInString(inline(cell)))
 		}
 	}
 	total := 2 * (len(widths) - 1)
@@ -173,7 +192,7 @@ func (t *Text) Table(header []string, rows [][]string) {
 func (t *Text) row(widths []int, cells []string) {
 	var line strings.Builder
 	for i, cell := range cells {
-		fmt.Fprintf(&line, "%-*s  ", widths[i], printable(cell))
+		fmt.Fprintf(&line, "%-*s  ", widths[i], inline(cell))
 	}
 	t.out.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 }
@@ -181,7 +200,7 @@ func (t *Text) row(widths []int, cells []string) {
 // blocks adds each row with its first cell in front and the others below.
 func (t *Text) blocks(header []string, rows [][]string) {
 	for _, row := range rows {
-		first := printable(row[0])
+		first := inline(row[0])
 		indent := utf8.RuneCountInString(first) + 2
 		for i := 1; i < len(row); i++ {
 			if i > 1 {

@@ -18,6 +18,8 @@ func TestPrintable(t *testing.T) {
 		{"carriage return", "error: all is well\rno", `error: all is well\rno`},
 		{"not UTF-8", "a\xffb", `a\ufffdb`},
 		{"text direction", "a\u202eb", `a\u202eb`},
+		{"C1", "a\u009bb", `a\u009bb`},
+		{"separator of lines", "a\u2028b", `a\u2028b`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -75,6 +77,14 @@ func TestTable(t *testing.T) {
 			"does not fit", 20, [][]string{{"1", "ci", "registry.example"}},
 			"1  user          ci\n   for           registry.example\n",
 		},
+		{
+			"escaped", 20, [][]string{{"1", "c\ni", "a"}, {"2", "b", "b"}},
+			"#  USER  FOR\n1  c\\ni  a\n2  b     b\n",
+		},
+		{
+			"escaped, does not fit", 20, [][]string{{"\n1", "ci", "registry.example"}},
+			"\\n1  user          ci\n     for           registry.example\n",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -88,7 +98,7 @@ func TestTable(t *testing.T) {
 }
 
 func TestMarkColors(t *testing.T) {
-	for _, m := range []Mark{OK, Fail, Skip, No, None, Error, Warn, Info} {
+	for _, m := range []Mark{OK, Skipped, No, None, Error, Warning, Info} {
 		plain := (&Text{}).pad(m)
 		if len(plain) != markWidth || strings.TrimSpace(plain) != string(m) {
 			t.Errorf("without colour: %q, want %s in %d columns", plain, m, markWidth)
@@ -97,6 +107,17 @@ func TestMarkColors(t *testing.T) {
 		if strings.Contains(colored, "\x1b") != (m.color() != "") {
 			t.Errorf("with colour: %q", colored)
 		}
+	}
+}
+
+func TestTally(t *testing.T) {
+	type severity string // of another package
+	got := Tally(map[severity]int{"error": 2, "warning": 1, "info": 3, "skipped": 4, "ok": 5})
+	if want := "2 errors, 1 warning, 3 info, 4 skipped, 5 ok"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := Tally(map[severity]int{"ok": 1, "error": 0}), "1 ok"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -66,10 +66,25 @@ func Bytes(n int64) string {
 }
 
 // ShellWord quotes s if a shell would not take it for one word, for a command
-// line that is shown to be copied.
+// line that is shown to be copied. What is not printable is written as bash,
+// ksh and zsh read it.
 func ShellWord(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,") == "" {
+	switch {
+	case s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,") == "":
 		return s
+	case Printable(s):
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		switch {
+		case c < ' ' || c > '~':
+			fmt.Fprintf(&b, `\%03o`, c)
+		case c == '\'' || c == '\\':
+			b.WriteString(`\` + string(c))
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "$'" + b.String() + "'"
 }

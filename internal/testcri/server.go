@@ -32,6 +32,7 @@ type Server struct {
 	OnPull    func(context.Context, *runtimeapi.PullImageRequest) (string, error)
 
 	Socket string
+	Config string // what its status says of it, in JSON; "" = nothing
 
 	mu      sync.Mutex
 	present map[string]bool
@@ -85,6 +86,15 @@ func (s *Server) Version(ctx context.Context, _ *runtimeapi.VersionRequest) (*ru
 		return s.OnVersion(ctx)
 	}
 	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: "testcri", RuntimeVersion: "1.0", RuntimeApiVersion: "v1"}, nil
+}
+
+// Status implements the CRI.
+func (s *Server) Status(_ context.Context, req *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
+	resp := &runtimeapi.StatusResponse{}
+	if req.Verbose && s.Config != "" {
+		resp.Info = map[string]string{"config": s.Config}
+	}
+	return resp, nil
 }
 
 // ImageFsInfo implements the CRI.

@@ -282,12 +282,12 @@ func (f *faults) testRevoked(t *testing.T) {
 	r.SetUser("ci", renewed)
 	pod := f.run(t, "revoked-after", "", image)
 	f.failed(t, pod, image, "401 Unauthorized")
-	f.says(t, 0, []string{"explain", image}, "ok    revoked\n", "1 credential\n", oneCredential)
-	intoRuntime := []string{"pull", "--runtime-endpoint", "auto", image}
-	f.says(t, 1, intoRuntime, "fail "+image+`: provider "revoked", user "ci": `, "401 Unauthorized")
+	f.says(t, 0, []string{"explain", image}, "ok       revoked\n", "1 credential\n", oneCredential)
+	intoRuntime := []string{"prepull", "--pull-policy", "Always", image}
+	f.says(t, 1, intoRuntime, "error   "+image+`: provider "revoked", user "ci": `, "401 Unauthorized")
 
 	writeFile(t, r.file, renewed)
-	f.says(t, 0, intoRuntime, "ok   "+image+": pulled ", `with provider revoked, user "ci"`)
+	f.says(t, 0, intoRuntime, "ok      "+image+": pulled ", `with provider revoked, user "ci"`)
 	ours.pull(t, image, "401 Unauthorized")
 	ours.pull(t, image, "")
 	if execs, drops := ours.ran.of(regcred.EventExec, "revoked"), ours.ran.of(regcred.EventInvalidate, "revoked"); execs != 2 || drops != 1 {
@@ -346,11 +346,11 @@ func (f *faults) testExpiredCredential(t *testing.T) {
 	held.wait(t) // what it asks with comes from the cache
 
 	r.SetUser("ci", renewed)
-	f.says(t, 1, []string{"pull", "--runtime-endpoint", "auto", first}, `provider "expired", user "ci": `, "401 Unauthorized")
+	f.says(t, 1, []string{"prepull", "--pull-policy", "Always", first}, `provider "expired", user "ci": `, "401 Unauthorized")
 	writeFile(t, r.file, renewed)
 	held.release()
 	f.failed(t, pod, second, "401 Unauthorized")
-	f.says(t, 0, []string{"explain", second}, "ok    expired\n", "good for the whole registry; cached until ", oneCredential)
+	f.says(t, 0, []string{"explain", second}, "ok       expired\n", "good for the whole registry; cached until ", oneCredential)
 	f.control.WaitRunning(t, pod)
 	if got := f.kubelet.PluginCounts(t)["expired"].Runs; got < 2 {
 		t.Errorf("the kubelet has run the plugin %d times, want 2: nothing has expired", got)
@@ -365,8 +365,8 @@ func (f *faults) testExpiredToken(t *testing.T) {
 	pod := f.run(t, "expired-token", "puller", image)
 	f.failed(t, pod, image, "401 Unauthorized")
 	asPod := []string{"--pod", "team/expired-token", image}
-	f.says(t, 0, append([]string{"explain"}, asPod...), `token requested for audience "token.example"`, "ok    token\n", oneCredential)
-	f.says(t, 1, append([]string{"pull", "--runtime-endpoint", "auto", "--allow-all-pods"}, asPod...),
+	f.says(t, 0, append([]string{"explain"}, asPod...), `token requested for audience "token.example"`, "ok       token\n", oneCredential)
+	f.says(t, 1, append([]string{"prepull", "--pull-policy", "Always", "--allow-all-pods"}, asPod...),
 		`provider "token", user "serviceaccount": `, "401 Unauthorized")
 	f.late.Store(false)
 	f.control.WaitRunning(t, pod)
@@ -374,8 +374,8 @@ func (f *faults) testExpiredToken(t *testing.T) {
 	withToken := func(token string) []string {
 		return []string{"explain", "--service-account-token-file", writeFile(t, filepath.Join(t.TempDir(), "token"), token), image}
 	}
-	f.says(t, 1, withToken(expiredToken(t)), "fail  token\n", "the service-account token expired ", "the kubelet would pull anonymously all the same")
-	f.says(t, 0, withToken(f.freshToken(t, pod)), "ok    token\n", oneCredential)
+	f.says(t, 1, withToken(expiredToken(t)), "error    token\n", "the service-account token expired ", "the kubelet would pull anonymously all the same")
+	f.says(t, 0, withToken(f.freshToken(t, pod)), "ok       token\n", oneCredential)
 }
 
 // expiredToken is one that nobody verifies any more.
@@ -466,7 +466,7 @@ func (f *faults) testContainerd(t *testing.T) {
 	byKubelet, byUs, idle := r.PushApp(t, "team/by-kubelet", "v1"), r.PushApp(t, "team/by-us", "v1"), r.PushApp(t, "team/idle", "v1")
 	kubeletHeld, ourHeld := r.gate.hold(t, "team/by-kubelet"), r.gate.hold(t, "team/by-us")
 	pod := f.run(t, "containerd", "", byKubelet)
-	ours := startAsKubelet(t, f.kubelet, "pull", "--runtime-endpoint", f.runtime.Endpoint(), byUs)
+	ours := startAsKubelet(t, f.kubelet, "prepull", "--pull-policy", "Always", "--runtime-endpoint", f.runtime.Endpoint(), byUs)
 	kubeletHeld.wait(t)
 	ourHeld.wait(t)
 
@@ -474,9 +474,9 @@ func (f *faults) testContainerd(t *testing.T) {
 	kubeletHeld.release()
 	ourHeld.release()
 	f.says(t, 0, []string{"explain", byKubelet}, oneCredential)
-	f.says(t, 1, []string{"pull", "--runtime-endpoint", "auto", idle}, "nothing listens on it: the runtime has ended")
+	f.says(t, 1, []string{"prepull", "--pull-policy", "Always", idle}, "nothing listens on it: the runtime has ended")
 	f.runtime.Start(t)
-	ours.says(t, 0, "ok   "+byUs+": pulled ", `with provider revoked, user "ci"`)
+	ours.says(t, 0, "ok      "+byUs+": pulled ", `with provider revoked, user "ci"`)
 	f.failed(t, pod, byKubelet, "code = Unavailable")
 	f.control.WaitRunning(t, pod)
 	if pulls := r.Pulls("team/idle"); len(pulls) != 0 {

@@ -58,13 +58,13 @@ func (s *scene) checkFix(t *testing.T, image string) {
 	t.Helper()
 	const fix = "| kubectl apply -f -"
 	stdout, stderr, code := s.ours.command(t, "explain", "--kubeconfig", s.ours.kubeconfig, "--pod", "team/denied", image)
-	if code != 1 || !containsAll(stdout, "fail  denied", "fix: regcred rbac ", fix) {
+	if code != 1 || !containsAll(stdout, "error    denied", "fix: regcred rbac ", fix) {
 		t.Errorf("regcred explain exits with %d:\n%s%s", code, stdout, stderr)
 	}
 	stdout, stderr, code = s.ours.command(t, "doctor", "--kubeconfig", s.ours.kubeconfig, "--pod", "team/denied")
 	if code != 1 || !containsAll(stdout,
-		`fail permission: system:node:node may not request tokens for audience "denied.example" of team/puller`,
-		`fail token: for audience "denied.example": `, `ok   token: for audience "pass.example": granted to the pod (dry run)`,
+		`error   permission: system:node:node may not request tokens for audience "denied.example" of team/puller`,
+		`error   token: for audience "denied.example": `, `ok      token: for audience "pass.example": granted to the pod (dry run)`,
 		"fix: regcred rbac ", fix) {
 		t.Errorf("regcred doctor exits with %d:\n%s%s", code, stdout, stderr)
 	}

@@ -108,11 +108,11 @@ func (p *prepulled) testRefused(t *testing.T) {
 
 func (p *prepulled) testPull(t *testing.T) {
 	startAsKubelet(t, p.kubelet, "prepull", "-f", list(t, p.images...)).says(t, 0,
-		"pulling into containerd ", "ok   "+p.images[0]+": pulled ", "ok   2 images: 2 pulled")
-	startAsKubelet(t, p.kubelet, "prepull", "-f", list(t, p.private)).says(t, 1, "fail "+p.private+": anonymous: ", "401 Unauthorized")
+		"pulling into containerd ", "ok      "+p.images[0]+": pulled ", "ok      2 images: 2 pulled")
+	startAsKubelet(t, p.kubelet, "prepull", "-f", list(t, p.private)).says(t, 1, "error   "+p.private+": anonymous: ", "401 Unauthorized")
 	startAsKubelet(t, p.kubelet, "prepull", "-f", list(t, p.private), "--pull-secret", p.secret(t), "--allow-all-pods").says(t, 0,
-		"ok   "+p.private+": pulled ")
-	startAsKubelet(t, p.kubelet, "prepull", "-f", list(t, append(p.images, p.private)...)).says(t, 0, "ok   3 images: 3 present")
+		"ok      "+p.private+": pulled ")
+	startAsKubelet(t, p.kubelet, "prepull", "-f", list(t, append(p.images, p.private)...)).says(t, 0, "ok      3 images: 3 present")
 	for _, image := range append(p.images, p.private) {
 		if !p.kubelet.Options.Runtime.HasImage(t, image) {
 			t.Errorf("%s is not in the runtime", image)

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred/internal/regularfile"
+)
+
+// caFile names certificates of authorities that are believed beside those of
+// the system.
+type caFile string
+
+func (f *caFile) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar((*string)(f), "ca-file", "", "`file` of certificates (PEM) of authorities that are believed beside the kubeconfig's own")
+}
+
+// maxCAFile bounds a file of certificates, in bytes. That of a whole system has
+// a quarter of it.
+const maxCAFile = 1 << 20
+
+// read returns the certificates, and nil if no file is named.
+func (f caFile) read(ctx context.Context) ([]*x509.Certificate, error) {
+	if f == "" {
+		return nil, nil
+	}
+	data, err := regularfile.Read(ctx, string(f), maxCAFile)
+	if err != nil {
+		return nil, fmt.Errorf("--ca-file: %w", err)
+	}
+	var list []*x509.Certificate
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("--ca-file: %s: certificate %d: %w", f, len(list)+1, err)
+		}
+		list = append(list, cert)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("--ca-file: %s holds no certificate in PEM", f)
+	}
+	return list, nil
+}
+
+// registryTransport makes the requests to registries; nil without a file.
+func (f caFile) registryTransport(ctx context.Context) (http.RoundTripper, error) {
+	list, err := f.read(ctx)
+	if err != nil || list == nil {
+		return nil, err
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		return nil, fmt.Errorf("--ca-file: the system's certificates, beside which it is believed: %w", err)
+	}
+	for _, cert := range list {
+		roots.AddCert(cert)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = &tls.Config{RootCAs: roots}
+	return transport, nil
+}
+
+// pem returns the certificates alone, whatever else the file holds.
+func (f caFile) pem(ctx context.Context) ([]byte, error) {
+	list, err := f.read(ctx)
+	var text []byte
+	for _, cert := range list {
+		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})...)
+	}
+	return text, err
+}

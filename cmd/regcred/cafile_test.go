@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"encoding/pem"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+)
+
+func writeTemp(t *testing.T, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestCAFile pulls from a registry whose authority nobody knows.
+func TestCAFile(t *testing.T) {
+	registry, err := testregistry.New(testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{"ci": canary.Password}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer registry.Close()
+	if _, err := registry.Push("team/app", "v1", testregistry.Image{}); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(registry)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // a client that does not believe it
+	server.StartTLS()
+	defer server.Close()
+	host := server.Listener.Addr().String()
+	cert := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	flags := writeRuntimeConfig(t, "good", host)
+
+	args := append([]string{"pull", "--layout", t.TempDir(), host + "/team/app:v1"}, flags...)
+	if code, out, _ := runApp(t, args...); code != exitFailed {
+		t.Errorf("without its authority: exit code %d\n%s", code, out)
+	}
+	code, out, errOut := runApp(t, append(args, "--ca-file", writeTemp(t, "# ours\n"+cert))...)
+	if code != exitOK || !strings.Contains(out, "ok      "+host+"/team/app:v1: pulled ") {
+		t.Errorf("with it: exit code %d\n%s%s", code, out, errOut)
+	}
+	for name, tt := range map[string]struct{ file, want string }{
+		"empty":     {writeTemp(t, ""), " holds no certificate in PEM"},
+		"key alone": {writeTemp(t, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), " holds no certificate in PEM"},
+		"garbage":   {writeTemp(t, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), ": certificate 1: x509: malformed certificate"},
+		"directory": {t.TempDir(), "it is a directory, not a regular file"},
+		"too large": {writeTemp(t, strings.Repeat("#", maxCAFile+1)), "it has more than 1048576 bytes"},
+		"missing":   {"no-such-file", "no such file or directory"},
+	} {
+		code, out, errOut := runApp(t, append(args, "--ca-file", tt.file)...)
+		if code != exitFailed || out != "" || !strings.HasPrefix(errOut, "error: --ca-file: ") || !strings.Contains(errOut, tt.want) {
+			t.Errorf("%s: exit code %d\n%s%s", name, code, out, errOut)
+		}
+	}
+	if code, _, errOut := runApp(t, append([]string{"get", "--ca-file", "x", "nginx"}, flags...)...); code != exitUsage || !strings.HasPrefix(errOut, "error: --ca-file: it says how to ask about a pod") {
+		t.Errorf("get without a pod: exit code %d, %s", code, errOut)
+	}
+}
+
+// TestPullTimeout: a layout too is not waited for beyond the deadline.
+func TestPullTimeout(t *testing.T) {
+	args := append([]string{"pull", "--layout", t.TempDir(), "--timeout", "1ns", "127.0.0.1:1/app:v1"}, writeRuntimeConfig(t, "good", "elsewhere.example")...)
+	code, out, _ := runApp(t, args...)
+	if code != exitFailed || !strings.Contains(out, "not done within --timeout 1ns: context deadline exceeded\n") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/terminal"
+	"github.com/regcred/regcred/plugin"
+)
+
+// TestSingleHostile: a format of lines refuses what it cannot carry, and those
+// that encode carry all of it.
+func TestSingleHostile(t *testing.T) {
+	for _, tt := range []struct{ user, password string }{
+		{"ci\nroot", "x"}, {"ci", "x\n"}, {"ci\x1b[2J", "x"}, {"ci", "x\x00y"}, {"ci\u202e", "x"}, {"ci\u009b", "x"}, {"ci\xff", "x"}, {"ci", "x\r"},
+	} {
+		c := regcred.Credential{Username: tt.user, Password: plugin.NewSecret(tt.password)}
+		data, err := single("crictl", metav1.ObjectMeta{}, "registry.example/app", c)
+		if err == nil || data != nil || strings.Contains(err.Error(), tt.user) && !terminal.Printable(tt.user) {
+			t.Errorf("crictl, %q: got %q, %v", tt.user+":"+tt.password, data, err)
+		}
+		data, err = single("docker-config", metav1.ObjectMeta{}, "registry.example/app", c)
+		if want := base64.StdEncoding.EncodeToString([]byte(tt.user + ":" + tt.password)); err != nil || !strings.Contains(string(data), want) {
+			t.Errorf("docker-config, %q: got %q, %v", tt.user, data, err)
+		}
+		data, err = single("secret", metav1.ObjectMeta{Name: "x"}, "registry.example/app", c)
+		if err != nil || !terminal.PrintableLines(string(data)) {
+			t.Errorf("secret, %q: got %q, %v", tt.user, data, err)
+		}
+	}
+	c := regcred.Credential{Username: "é ü", Password: plugin.NewSecret("$(id) '\"")}
+	if data, err := single("crictl", metav1.ObjectMeta{}, "registry.example/app", c); err != nil || string(data) != "é ü:$(id) '\"\n" {
+		t.Errorf("got %q, %v", data, err)
+	}
+}

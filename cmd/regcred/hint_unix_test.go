@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestHintsCanBePasted: the command that a hint names works, wherever the
+// configuration is and by whatever flags it was found.
+func TestHintsCanBePasted(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), `it's "here" $(touch x)`)
+	flags := writeRuntimeConfig(t, "empty", "registry.example")
+	if err := os.Rename(filepath.Dir(flags[1]), dir); err != nil {
+		t.Fatal(err)
+	}
+	_, _, errOut := runApp(t, "get", "--image-credential-provider-config", filepath.Join(dir, "config.yaml"), "--bin-dir", filepath.Join(dir, "bin"),
+		"--root-dir", filepath.Join(dir, "root dir"), "--plugin-timeout", "7s", "--no-node-config", "registry.example/app")
+	_, command, _ := strings.Cut(errOut, `hint: run "`)
+	command, ok := strings.CutSuffix(strings.TrimSpace(command), `" to see every step`)
+	if !ok || !strings.Contains(command, " --plugin-timeout 7s ") || !strings.Contains(command, " --root-dir '") || !strings.Contains(command, " --image-credential-provider-config '") {
+		t.Fatalf("stderr %s", errOut)
+	}
+	out := shell(t, command)
+	if !strings.Contains(out, "config        "+dir) {
+		t.Errorf("%s prints\n%s", command, out)
+	}
+}
+
+// shell runs a command line of regcred, whatever its exit code.
+func shell(t *testing.T, line string) (output string) {
+	t.Helper()
+	regcred, err := exec.LookPath("regcred")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-c", line)
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(regcred)+":"+os.Getenv("PATH"))
+	out, _ := cmd.CombinedOutput()
+	if left, err := os.ReadDir(cmd.Dir); err != nil || len(left) > 0 {
+		t.Errorf("the shell did more than it was told: %v, %v", left, err)
+	}
+	return string(out)
+}

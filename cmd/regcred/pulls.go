@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/pull"
+	"github.com/regcred/regcred/internal/terminal"
+)
+
+// pullsFlags are what "pull" and "prepull" share.
+type pullsFlags struct {
+	*lookupFlags
+	timeout  time.Duration // of one image; 0 = none
+	parallel int
+	output   *choice
+}
+
+// defaultPullTimeout is long enough for a large image over a slow line.
+const defaultPullTimeout = 30 * time.Minute
+
+func addPullsFlags(cmd *cobra.Command) *pullsFlags {
+	f := &pullsFlags{parallel: 1}
+	cmd.Flags().DurationVar(&f.timeout, "timeout", defaultPullTimeout, "the longest `time` that one image may take, its lookup included; 0 for none")
+	f.output = addOutputFlag(cmd, "text", "json")
+	f.lookupFlags = addLookupFlags(cmd)
+	return f
+}
+
+// check refuses values that mean nothing.
+func (f *pullsFlags) check() error {
+	if f.timeout < 0 {
+		return usageError("", "--timeout is %v; it must not be negative", f.timeout)
+	}
+	if f.parallel < 1 {
+		return usageError("", "--parallel is %d; it must be 1 or more", f.parallel)
+	}
+	return nil
+}
+
+// lookup gets the credentials of the image that is pulled.
+type lookup func(context.Context) ([]regcred.Credential, error)
+
+// pulls is a run of "pull" or "prepull".
+type pulls struct {
+	a    *app
+	f    *pullsFlags
+	s    *session // one for all images, so that one run of a plugin can serve many
+	bars *terminal.Images
+
+	// into pulls one image to where images go, and says in the report what it
+	// pulled; also beside an error, as far as that is known.
+	into func(ctx context.Context, creds lookup, r *imageReport) error
+
+	gone atomic.Bool // where images go, and the rest need not be tried
+
+	mu   sync.Mutex      // guards what follows, and what is written
+	said map[string]bool // about failed providers
+}
+
+// newPulls draws nothing.
+func newPulls(a *app, f *pullsFlags, s *session) *pulls {
+	return &pulls{a: a, f: f, s: s, bars: &terminal.Images{}, said: map[string]bool{}}
+}
+
+// checkImages refuses all if one of them is none: nothing has been pulled then.
+func (a *app) checkImages(s *session, images []string) error {
+	var errs []error
+	for _, image := range images {
+		_, err := a.explainTarget(s.cfg, target{image: image})
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// run pulls the images, so many at a time, and prints what became of each as
+// soon as it is known. The report says where they go.
+func (p *pulls) run(ctx context.Context, report *pullReport, images []string) error {
+	report.Images, report.Counts = make([]imageReport, len(images)), map[string]int{}
+	var g errgroup.Group
+	g.SetLimit(p.f.parallel)
+	for i, image := range images {
+		g.Go(func() error {
+			report.Images[i] = p.pull(ctx, image)
+			return p.tell(&report.Images[i])
+		})
+	}
+	err := g.Wait() // only of writing
+	p.bars.Close()
+	if err != nil {
+		return err
+	}
+	for _, r := range report.Images {
+		report.Counts[r.Outcome]++
+	}
+	return errors.Join(p.a.print(p.f.output, report, report.render), p.verdict(report))
+}
+
+// pull pulls one image, unless it is too late to begin.
+func (p *pulls) pull(ctx context.Context, image string) imageReport {
+	r := imageReport{Image: image, Failed: []tryJSON{}}
+	if ctx.Err() != nil || p.gone.Load() {
+		r.Outcome = outcomeNotBegun
+		return r
+	}
+	defer p.bars.Begin(image)()
+	began := time.Now()
+	pullCtx := ctx
+	if t := p.f.timeout; t > 0 {
+		var cancel context.CancelFunc
+		pullCtx, cancel = context.WithTimeoutCause(ctx, t, fmt.Errorf("not done within --timeout %s: %w", terminal.Span(t), context.DeadlineExceeded))
+		defer cancel()
+	}
+	var attempts []regcred.Attempt
+	err := p.into(pullCtx, func(ctx context.Context) (creds []regcred.Credential, err error) {
+		creds, attempts, err = p.lookup(ctx, image)
+		return creds, err
+	}, &r)
+	r.Warnings = warningsOf(attempts)
+	r.DurationSeconds = seconds(time.Since(began))
+	if err == nil {
+		return r
+	}
+	r.failed(pullCtx, err, attempts)
+	if ctx.Err() != nil {
+		r.Outcome = outcomeCanceled
+	}
+	if errors.Is(err, pull.ErrRuntimeGone) {
+		p.gone.Store(true)
+	}
+	return r
+}
+
+// lookup gets the credentials of an image.
+func (p *pulls) lookup(ctx context.Context, image string) ([]regcred.Credential, []regcred.Attempt, error) {
+	res, failed, err := p.s.lookup(ctx, target{image: image})
+	if cause := context.Cause(ctx); cause != nil && (err != nil || failed) {
+		err = fmt.Errorf("looking up credentials: %w", cause)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if failed {
+		return nil, res.Attempts, errors.New("not pulled, " + whyNotPulled(res.Attempts))
+	}
+	p.warn(res.Attempts)
+	return res.Credentials, res.Attempts, nil
+}
+
+// warn tells what failed beside something that answered, once and not for
+// each image.
+func (p *pulls) warn(attempts []regcred.Attempt) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var fresh []regcred.Attempt
+	for _, at := range attempts {
+		key := fmt.Sprint(at.Provider, at.Err, at.Stderr)
+		if !p.said[key] {
+			p.said[key] = true
+			fresh = append(fresh, at)
+		}
+	}
+	above := *p.a
+	above.Stderr = p.bars.Above(p.a.Stderr)
+	above.warnFailed(fresh)
+}
+
+// tell prints the line of an image as soon as it is known.
+func (p *pulls) tell(r *imageReport) error {
+	if p.f.output.value == "json" || r.Outcome == outcomeNotBegun {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := p.a.Text()
+	r.render(t)
+	return t.Print(p.bars.Above(p.a.Stdout))
+}
+
+// verdict is the error of a run in which an image failed.
+func (p *pulls) verdict(r *pullReport) error {
+	if r.bad() == 0 {
+		return nil
+	}
+	err := fmt.Errorf("%d of %s not pulled", r.bad(), terminal.Count(len(r.Images), "image"))
+	for _, image := range r.Images {
+		if image.Outcome == outcomeFailed && r.Policy != string(pull.PullNever) { // which looks nothing up
+			return withHint(err, image.hint(p.a.again("explain", append(p.f.arguments(), terminal.ShellWord(image.Image))...)))
+		}
+	}
+	return err
+}
