@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/lint"
+	"github.com/regcred/regcred/plugin"
+)
+
+var (
+	agreementSeed  = flag.Uint64("agreement.seed", 10, "what the nodes of TestAgreement are made from")
+	agreementNodes = flag.Int("agreement.nodes", 100, "how many nodes TestAgreement makes")
+)
+
+// TestAgreement makes nodes up, whole and broken, and asks each command about
+// them. What validate, doctor, explain, get and pull say must be the same, and
+// what the library says.
+func TestAgreement(t *testing.T) {
+	bin := filepath.Join(t.TempDir(), "bin")
+	if err := linkPlugins(bin); err != nil {
+		t.Fatal(err)
+	}
+	for _, odd := range []func() error{
+		func() error { return os.WriteFile(filepath.Join(bin, "plain"), []byte("x"), 0o644) },
+		func() error { return os.Mkdir(filepath.Join(bin, "folder"), 0o755) },
+	} {
+		if err := odd(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server, err := testregistry.New(testregistry.Options{
+		Auth:  testregistry.Bearer,
+		Users: map[string]string{"ci": canary.Password},
+		Rules: []testregistry.Rule{
+			{User: testregistry.AnyUser, Prefix: "", Pull: true},
+			{User: testregistry.Anonymous, Prefix: "open", Pull: true},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+
+	seen := map[string]int{}
+	t.Run("nodes", func(t *testing.T) {
+		for i := range *agreementNodes {
+			t.Run(fmt.Sprint(i), func(t *testing.T) {
+				n := makeNode(t, rand.New(rand.NewPCG(*agreementSeed, uint64(i))), i, bin, server)
+				if t.Failed() {
+					return
+				}
+				want := n.ask(t)
+				seen[want.kind()]++
+				n.check(t, want)
+				if t.Failed() {
+					data, _ := os.ReadFile(n.config)
+					t.Logf("asked about %s with %q, docker config %q:\n%s", n.image, n.flags, n.docker, data)
+				}
+			})
+		}
+	})
+	t.Logf("%v", seen)
+	for _, kind := range []string{"refused", "broken", "credentials", "failed", "none"} {
+		if seen[kind] == 0 && *agreementNodes >= 100 {
+			t.Errorf("no node was made that is %s: %v", kind, seen)
+		}
+	}
+}
+
+// madeNode is a node that was made up, and an image that is asked for on it.
+type madeNode struct {
+	dir, config, bin string
+	docker           string // the node's docker config file
+	secret           *regcred.PullSecret
+	flags            []string // for whom is asked
+	image            string
+	open             bool // the image is there for everybody
+	server           *testregistry.Server
+}
+
+func makeNode(t *testing.T, r *rand.Rand, i int, bin string, server *testregistry.Server) *madeNode {
+	dir := t.TempDir()
+	n := &madeNode{dir: dir, config: filepath.Join(dir, "config.yaml"), bin: bin, server: server, open: r.IntN(3) == 0}
+	repository := map[bool]string{true: "open", false: "team"}[n.open] + fmt.Sprintf("/app%d", i)
+	if _, err := server.Push(repository, "v1", testregistry.Image{Seed: int64(i)}); err != nil {
+		t.Fatal(err)
+	}
+	n.image = server.Addr() + "/" + repository + ":v1"
+	if r.IntN(12) == 0 {
+		n.bin = filepath.Join(dir, "no-such-directory")
+	}
+	write := func(name, text string) {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := madeConfig(r, server.Addr())
+	if r.IntN(6) == 0 { // a directory
+		write(filepath.Join(n.config, "10.yaml"), text)
+		if r.IntN(2) == 0 {
+			write(filepath.Join(n.config, "20.yaml"), madeConfig(r, server.Addr()))
+		}
+	} else {
+		write(n.config, text)
+	}
+	if r.IntN(3) == 0 {
+		n.docker = madeDockerConfig(r, server.Addr())
+		write(filepath.Join(dir, "config.json"), n.docker)
+	}
+	if r.IntN(4) == 0 {
+		text := madeDockerConfig(r, server.Addr())
+		name := filepath.Join(dir, "secret.json")
+		manifest, err := json.Marshal(map[string]any{
+			"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/dockerconfigjson", "metadata": map[string]any{"namespace": "a", "name": "b"},
+			"data": map[string]any{".dockerconfigjson": []byte(text)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(name, string(manifest))
+		n.flags = append(n.flags, "--pull-secret", name)
+		n.secret = &regcred.PullSecret{
+			Namespace: "a", Name: "b", Type: "kubernetes.io/dockerconfigjson",
+			Data: map[string][]byte{".dockerconfigjson": []byte(text)},
+		}
+	}
+	return n
+}
+
+// madeConfig is a configuration, with something wrong in one of four.
+func madeConfig(r *rand.Rand, host string) string {
+	one := func(list ...string) string { return list[r.IntN(len(list))] }
+	version := one("v1", "v1", "v1", "v1beta1", "v1alpha1")
+	var b strings.Builder
+	b.WriteString("apiVersion: kubelet.config.k8s.io/" + version + "\nkind: CredentialProviderConfig\nproviders:\n")
+	names := []string{"good", "good", "open", "empty", "failing", "garbage", "silent", "stranger", "whoami", "wrong-version", "leaky", "declining", "colon", "absent", "plain", "folder", "tokens"}
+	r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	broken := r.IntN(4) == 0
+	for _, name := range names[:1+r.IntN(3)] {
+		pattern := one(host, host, host, host+"/team", host+"/open", "other.example", "*.example", "127.0.0.1")
+		field := ""
+		if broken && r.IntN(2) == 0 {
+			pattern = one(pattern, "[", "", "https://*.example:http", "*.*.", "a b")
+			field = one("", "nonsense: true, ", "name: again, ", "env: [{name: '', value: x}], ", "defaultCacheDuration: soon, ", "tokenAttributes: {}, ")
+		}
+		fmt.Fprintf(&b, "- {name: %s, matchImages: [%q], %sdefaultCacheDuration: 1m, apiVersion: credentialprovider.kubelet.k8s.io/%s", name, pattern, field, version)
+		if name == "tokens" && version == "v1" {
+			b.WriteString(", tokenAttributes: {serviceAccountTokenAudience: reg, cacheType: Token, requireServiceAccount: true}")
+		}
+		b.WriteString("}\n")
+	}
+	if broken {
+		b.WriteString(one("", "", "---\nkind: Other\n", "---\n\t{", "providers: []\n", "# end\n", "\x00", "&a [*a]\n"))
+	}
+	return b.String()
+}
+
+// madeDockerConfig is a docker config file with a login that is right, wrong
+// or for somebody else, or one that does not parse.
+func madeDockerConfig(r *rand.Rand, host string) string {
+	login := []string{"ci:" + canary.Password, "ci:wrong", "other:" + canary.Password}[r.IntN(3)]
+	key := []string{host, host, "https://" + host + "/v1/", "other.example", host + "/team"}[r.IntN(5)]
+	text := fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, key, base64.StdEncoding.EncodeToString([]byte(login)))
+	if r.IntN(5) == 0 {
+		return text[:len(text)-3]
+	}
+	return text
+}
+
+// libraryVerdict is what the packages say of a node, from which every command
+// could be told.
+type libraryVerdict struct {
+	refused  bool // the configuration: a kubelet does not start
+	broken   bool // an executable: a kubelet does not start
+	errors   bool // a finding is an error
+	users    []string
+	failed   bool // there are no credentials because something failed
+	accepted int  // index of the login that the registry takes; -1 if none
+}
+
+func (v *libraryVerdict) kind() string {
+	switch {
+	case v.refused:
+		return "refused"
+	case len(v.users) > 0:
+		return "credentials"
+	case v.failed:
+		return "failed"
+	case v.broken:
+		return "broken"
+	}
+	return "none"
+}
+
+// ask asks the library.
+func (n *madeNode) ask(t *testing.T) *libraryVerdict {
+	v := &libraryVerdict{accepted: -1}
+	cfg, err := config.Load(n.config)
+	if err != nil || cfg.Validate() != nil {
+		v.refused = true
+		return v
+	}
+	for _, f := range append(lint.Check(cfg), lint.BinDir(cfg, n.bin)...) {
+		v.broken = v.broken || doctor.StopsKubelet(f)
+		v.errors = v.errors || f.Severity == lint.SeverityError
+	}
+	o := &node.Origin{Environ: n.environ(), Dir: n.dir, RootDir: n.dir}
+	k, err := regcred.New(cfg, regcred.Options{
+		BinDir: n.bin, Command: plugin.Command{Environ: o.Environ, Dir: o.Dir}, Sources: []regcred.Source{nodeDockerConfig(o)},
+	})
+	if err != nil {
+		t.Fatalf("New refuses what Validate accepts: %v", err)
+	}
+	defer k.Close()
+	req := regcred.Request{Image: n.image}
+	if n.secret != nil {
+		req.PullSecrets = []regcred.PullSecret{*n.secret}
+	}
+	res, err := k.Lookup(t.Context(), req)
+	if _, v.failed = errors.AsType[*regcred.LookupError](err); err != nil && !v.failed {
+		t.Fatal(err)
+	}
+	if pullSecretFailed(res.Attempts) { // kubelet: MakeDockerKeyring fails as a whole, and the pull with it
+		v.failed = true
+		return v
+	}
+	for i, c := range res.Credentials {
+		v.users = append(v.users, c.Username)
+		if v.accepted < 0 && c.Username == "ci" && c.Password.Reveal() == canary.Password {
+			v.accepted = i
+		}
+	}
+	return v
+}
+
+// code is the exit code of what looks credentials up.
+func (v *libraryVerdict) code() int {
+	switch v.kind() {
+	case "credentials":
+		return exitOK
+	case "none":
+		return exitEmpty
+	}
+	return exitFailed
+}
+
+func (n *madeNode) environ() []string {
+	return []string{"HOME=" + n.dir, "PATH=" + os.Getenv("PATH"), "GORACE=" + noRaceSleep}
+}
+
+// run runs a command about the node, and decodes what it prints as JSON.
+func (n *madeNode) run(t *testing.T, into any, args ...string) (code int, stderr string) {
+	var stdout, talk bytes.Buffer
+	a := newApp(strings.NewReader(""), &stdout, &talk, n.environ())
+	a.dir = n.dir
+	args = append(args, "--config", n.config, "--bin-dir", n.bin, "--root-dir", n.dir, "-o", "json")
+	code = a.run(t.Context(), args)
+	if stdout.Len() > 0 {
+		if err := json.Unmarshal(stdout.Bytes(), into); err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+	return code, talk.String()
+}
+
+// said has of each command's JSON what is compared.
+type said struct {
+	Valid       bool
+	Healthy     bool
+	Verdict     struct{ Outcome string }
+	Credentials []struct{ Username string }
+	Credential  *struct{ Username string }
+	Failed      []struct{ Credential *struct{ Username string } }
+}
+
+func (s *said) users() (list []string) {
+	for _, c := range s.Credentials {
+		list = append(list, c.Username)
+	}
+	return list
+}
+
+func (n *madeNode) check(t *testing.T, want *libraryVerdict) {
+	code := func(command string, got, want int, stderr string) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: exit code %d, want %d\n%s", command, got, want, stderr)
+		}
+	}
+	starts := !want.refused && !want.broken
+
+	var validated said
+	got, stderr := n.run(t, &validated, "validate")
+	code("validate", got, map[bool]int{true: exitOK, false: exitFailed}[starts && !want.errors], stderr)
+	if validated.Valid != starts {
+		t.Errorf("validate: valid is %v, want %v", validated.Valid, starts)
+	}
+
+	var checked said
+	got, stderr = n.run(t, &checked, "doctor")
+	code("doctor", got, map[bool]int{true: exitOK, false: exitFailed}[starts && !want.errors], stderr)
+	if checked.Healthy != (got == exitOK) {
+		t.Errorf("doctor: healthy is %v with exit code %d", checked.Healthy, got)
+	}
+
+	var explained said
+	got, stderr = n.run(t, &explained, append([]string{"explain", n.image}, n.flags...)...)
+	code("explain", got, want.code(), stderr)
+	outcome := map[string]string{
+		"refused": verdictInvalid, "broken": verdictInvalid, "credentials": verdictCredentials, "failed": verdictFailed, "none": verdictAnonymous,
+	}[want.kind()]
+	if explained.Verdict.Outcome != outcome && !(want.broken && explained.Verdict.Outcome == verdictInvalid && want.code() == exitFailed) {
+		t.Errorf("explain: outcome %q, want %q", explained.Verdict.Outcome, outcome)
+	}
+	if diff := cmp.Diff(want.users, explained.users()); diff != "" {
+		t.Errorf("explain: -library +explain\n%s", diff)
+	}
+
+	var gotten said
+	got, stderr = n.run(t, &gotten, append([]string{"get", n.image}, n.flags...)...)
+	code("get", got, want.code(), stderr)
+	if diff := cmp.Diff(want.users, gotten.users()); diff != "" {
+		t.Errorf("get: -library +get\n%s", diff)
+	}
+	n.checkPull(t, want)
+}
+
+// checkPull pulls, and looks at what the registry was asked.
+func (n *madeNode) checkPull(t *testing.T, want *libraryVerdict) {
+	var pulled []said
+	n.server.ResetLog()
+	got, stderr := n.run(t, &pulled, append([]string{"pull", n.image, "--output", filepath.Join(n.dir, "layout")}, n.flags...)...)
+	kind := want.kind()
+	success := kind == "credentials" && want.accepted >= 0 || kind == "none" && n.open
+	if code := map[bool]int{true: exitOK, false: exitFailed}[success]; got != code {
+		t.Errorf("pull: exit code %d, want %d\n%s", got, code, stderr)
+	}
+	asked := len(n.server.Requests()) > 0
+	if goes := kind == "credentials" || kind == "none"; asked != goes {
+		t.Errorf("pull: it asked the registry: %v, want %v", asked, goes)
+	}
+	if kind != "none" {
+		for _, r := range n.server.Requests() {
+			if strings.Contains(r.Path, "/manifests/") && r.User == "" && r.Status == 200 {
+				t.Errorf("pull: an anonymous request got the manifest: %+v", r)
+			}
+		}
+	}
+	var users []string
+	if len(pulled) > 0 {
+		for _, f := range pulled[0].Failed {
+			if f.Credential != nil {
+				users = append(users, f.Credential.Username)
+			}
+		}
+		if c := pulled[0].Credential; c != nil {
+			users = append(users, c.Username)
+		}
+	}
+	tried := want.users
+	if want.accepted >= 0 {
+		tried = tried[:want.accepted+1]
+	}
+	if diff := cmp.Diff(tried, users); diff != "" {
+		t.Errorf("pull: -library +tried\n%s", diff)
+	}
+}
