@@ -351,9 +351,9 @@ func (n *madeNode) check(t *testing.T, want *libraryVerdict) {
 
 // checkPull pulls, and looks at what the registry was asked.
 func (n *madeNode) checkPull(t *testing.T, want *libraryVerdict) {
-	var pulled []said
+	var pulled struct{ Images []said }
 	n.server.ResetLog()
-	got, stderr := n.run(t, &pulled, append([]string{"pull", n.image, "--output", filepath.Join(n.dir, "layout")}, n.flags...)...)
+	got, stderr := n.run(t, &pulled, append([]string{"pull", n.image, "--layout", filepath.Join(n.dir, "layout")}, n.flags...)...)
 	kind := want.kind()
 	success := kind == "credentials" && want.accepted >= 0 || kind == "none" && n.open
 	if code := map[bool]int{true: exitOK, false: exitFailed}[success]; got != code {
@@ -371,13 +371,13 @@ func (n *madeNode) checkPull(t *testing.T, want *libraryVerdict) {
 		}
 	}
 	var users []string
-	if len(pulled) > 0 {
-		for _, f := range pulled[0].Failed {
+	if len(pulled.Images) > 0 {
+		for _, f := range pulled.Images[0].Failed {
 			if f.Credential != nil {
 				users = append(users, f.Credential.Username)
 			}
 		}
-		if c := pulled[0].Credential; c != nil {
+		if c := pulled.Images[0].Credential; c != nil {
 			users = append(users, c.Username)
 		}
 	}

@@ -86,6 +86,9 @@ func (a *app) get(ctx context.Context, g *getFlags, tgt target) error {
 	for _, at := range slices.Backward(res.Attempts) { // the first that is known to be mended
 		hint = cmp.Or(doctor.AttemptRemedy(at, s.subject != nil, s.origin.Config), hint)
 	}
+	if s.exits != nil && !failed {
+		a.Warn("%v", s.exits)
+	}
 	return a.getVerdict(r.Repository, res, failed, hint)
 }
 

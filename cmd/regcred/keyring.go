@@ -25,12 +25,12 @@ type session struct {
 	origin  *node.Origin
 	subject *kubeSubject    // nil without --pod and --service-account
 	req     regcred.Request // for whom is asked, but not about what
+	exits   error           // why the kubelet would not start on this node; nil if it would
 }
 
 // openKeyring finds, loads and validates the configuration and makes a
 // keyring of it, with the sources and in the environment of a pull on this
-// node, for the pod that l names. It refuses a node on which a kubelet would
-// not start, as explain does. The caller closes it.
+// node, for the pod that l names. The caller closes it.
 func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*session, error) {
 	if err := l.check(); err != nil {
 		return nil, err
@@ -39,16 +39,19 @@ func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*session, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := doctor.KubeletExits(lint.BinDir(cfg, o.BinDir)); err != nil {
-		return nil, withHint(err, fmt.Sprintf("mend it; \"%s\" names everything that is in the way", a.again("doctor")))
-	}
 	s, err := a.newSession(ctx, cfg, o, l)
-	if err == nil && s.subject != nil {
+	if err != nil {
+		return nil, err
+	}
+	if s.exits = doctor.KubeletExits(lint.BinDir(cfg, o.BinDir)); s.exits != nil {
+		s.exits = withHint(s.exits, fmt.Sprintf("mend it; \"%s\" names everything that is in the way", a.again("doctor")))
+	}
+	if s.subject != nil {
 		for _, d := range s.subject.differences() {
 			a.Note("without a pod: %s", d)
 		}
 	}
-	return s, err
+	return s, nil
 }
 
 // newSession makes a keyring of a configuration that was loaded.
@@ -78,7 +81,8 @@ func (a *app) newSession(ctx context.Context, cfg *config.Config, o *node.Origin
 }
 
 // lookup asks about a target. That everything failed, or a pull secret, is no
-// error here: the attempts of the result tell it.
+// error here: the attempts of the result tell it. That there are none on a node
+// on which no kubelet starts is one: there, nothing is pulled anonymously.
 func (s *session) lookup(ctx context.Context, tgt target) (res *regcred.Result, failed bool, err error) {
 	req := s.req
 	req.Image, req.Registry = tgt.image, tgt.registry
@@ -89,6 +93,9 @@ func (s *session) lookup(ctx context.Context, tgt target) (res *regcred.Result, 
 	if err == nil && pullSecretFailed(res.Attempts) {
 		// kubelet: MakeDockerKeyring fails as a whole, and the pull with it.
 		res.Credentials, failed = nil, true
+	}
+	if err == nil && !failed && len(res.Credentials) == 0 && s.exits != nil {
+		return nil, false, s.exits
 	}
 	return res, failed, err
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -154,7 +155,11 @@ func (p *pulls) lookup(ctx context.Context, image string) ([]regcred.Credential,
 	if failed {
 		return nil, res.Attempts, errors.New("not pulled, " + whyNotPulled(res.Attempts))
 	}
-	p.warn(res.Attempts)
+	attempts := res.Attempts
+	if p.s.exits != nil {
+		attempts = append(slices.Clone(attempts), regcred.Attempt{Err: p.s.exits})
+	}
+	p.warn(attempts)
 	return res.Credentials, res.Attempts, nil
 }
 

@@ -80,8 +80,8 @@ A RegistryCredentialConfig, which regcred reads and no kubelet does, is judged
 for regcred, with a warning; with --kubelet-version or --feature-gates it is
 refused.
 
-The exit code is 0 if the kubelet would start, and 1 if not; with --strict it
-is 1 also if there are findings that are errors or warnings.`,
+The exit code is 1 if the kubelet would not start or a finding is an error, and
+with --strict also if one is a warning; otherwise it is 0.`,
 		Example: `  regcred validate providers.yaml
   regcred validate --strict --bin-dir /opt/plugins /etc/kubernetes/credential-providers
   regcred validate --kubelet-version 1.33 providers.yaml
@@ -91,7 +91,7 @@ is 1 also if there are findings that are errors or warnings.`,
 	}
 	v.output = addOutputFlag(cmd, "text", "json", "sarif")
 	f := cmd.Flags()
-	f.BoolVar(&v.strict, "strict", false, "fail on findings too, unless they are mere information")
+	f.BoolVar(&v.strict, "strict", false, "fail on warnings too")
 	f.StringVar(&v.kubeletVersion, "kubelet-version", config.NewestKubelet, "the `version` of the kubelet to check for, such as 1.33")
 	var gates []string
 	f.StringSliceVar(&gates, "feature-gates", nil, "`A=true,B=false`: gates of that kubelet that are not at their default")
@@ -206,14 +206,16 @@ func (r *validateReport) failure(strict bool) error {
 	if !r.Valid {
 		return exit(exitFailed)
 	}
-	serious := 0
+	count := map[lint.Severity]int{}
 	for _, f := range r.Findings {
-		if f.Severity != lint.SeverityInfo {
-			serious++
-		}
+		count[f.Severity]++
 	}
-	if strict && serious > 0 {
+	serious := count[lint.SeverityError] + count[lint.SeverityWarning]
+	switch {
+	case strict && serious > 0:
 		return fmt.Errorf("--strict: %s", terminal.Count(serious, "finding"))
+	case count[lint.SeverityError] > 0: // as doctor has it
+		return exit(exitFailed)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ const (
 type verdict struct {
 	Outcome string   `json:"outcome"`
 	Tries   int      `json:"tries"`            // credentials that a pull would try, one after the other
-	Failed  []string `json:"failed,omitempty"` // providers and sources that failed
+	Failed  []string `json:"failed,omitempty"` // providers and sources that failed; "the kubelet" if it would not start
 	Text    string   `json:"text"`
 }
 
@@ -62,8 +62,13 @@ func (r *explainReport) judge() verdict {
 	for _, p := range r.Providers {
 		findings = append(findings, p.Findings...)
 	}
-	if why := doctor.KubeletExits(findings); why != nil {
-		return verdict{Outcome: verdictInvalid, Failed: v.Failed, Text: why.Error()}
+	switch why := doctor.KubeletExits(findings); {
+	case why == nil:
+	case v.exitCode() == exitOK: // with the executables that are there, it works
+		v.Text += "; but " + why.Error()
+		v.Failed = append(v.Failed, "the kubelet")
+	default:
+		v.Outcome, v.Text = verdictInvalid, why.Error()
 	}
 	return v
 }

@@ -73,7 +73,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"missing executable, but credentials", explainReport{Credentials: one, Providers: []providerReport{missing}},
-			verdictInvalid, exitFailed, terminal.Error, "the kubelet would not start: /bin/p does not exist",
+			verdictCredentials, exitOK, terminal.Warning, `a pull tries 1 credential, and fails if it is refused; never anonymous; but provider "p" failed, and what would have come from there is missing; but the kubelet would not start: /bin/p does not exist`,
 		},
 		{
 			"no match", explainReport{Providers: []providerReport{unmatched}},

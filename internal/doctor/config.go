@@ -35,9 +35,7 @@ func StopsKubelet(f lint.Finding) bool {
 }
 
 // KubeletExits says why a kubelet would exit at its start, of what the linter
-// found about executables; nil if for nothing. It is the one verdict on a node
-// whose configuration is valid: no image is pulled there, whatever else has
-// credentials.
+// found about executables; nil if for nothing.
 func KubeletExits(findings []lint.Finding) error {
 	var why []string
 	for _, f := range findings {
