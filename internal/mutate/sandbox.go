@@ -23,6 +23,7 @@ import (
 type sandbox struct {
 	work    string // the one directory that they may write to, beside the build cache
 	cache   string
+	goflags string
 	confine bool // in namespaces: nothing but loopback, nothing else to write to, no process left
 }
 
@@ -39,15 +40,16 @@ exit $?
 `
 
 func newSandbox(ctx context.Context) (*sandbox, error) {
-	cache, err := exec.CommandContext(ctx, "go", "env", "GOCACHE").Output()
+	out, err := exec.CommandContext(ctx, "go", "env", "GOCACHE", "GOFLAGS").Output()
 	if err != nil {
-		return nil, fmt.Errorf("go env GOCACHE: %w", err)
+		return nil, fmt.Errorf("go env: %w", err)
 	}
+	cache, goflags, _ := strings.Cut(string(out), "\n")
 	work, err := os.MkdirTemp("", "mutate-")
 	if err != nil {
 		return nil, err
 	}
-	s := &sandbox{work: work, cache: strings.TrimSpace(string(cache)), confine: os.Geteuid() == 0}
+	s := &sandbox{work: work, cache: cache, goflags: strings.TrimSpace(goflags), confine: os.Geteuid() == 0}
 	if err := errors.Join(os.Chmod(work, 0o755), os.MkdirAll(s.tmp(), 0o755)); err != nil {
 		return nil, errors.Join(err, s.close())
 	}

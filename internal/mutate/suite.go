@@ -52,7 +52,7 @@ func newSuite(ctx context.Context, box *sandbox, pkg *goPackage, sites []*site) 
 	_ = os.Remove(s.shared.path)
 	s.env = []string{
 		"CGO_ENABLED=0", // as test.sh has it; and what tests build is mutated as well
-		"GOFLAGS=-trimpath -overlay=" + s.overlay(),
+		"GOFLAGS=" + box.goflags + " -trimpath -overlay=" + s.overlay(),
 	}
 	if err := s.shared.set(0); err != nil {
 		return nil, err
