@@ -6,7 +6,6 @@ package plugin
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -235,8 +234,11 @@ func TestNotPermitted(t *testing.T) {
 func TestIsLink(t *testing.T) {
 	dir := t.TempDir()
 	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
-	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Symlink(file, link)); err != nil {
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
+	}
+	if err := os.Symlink(file, link); err != nil {
+		t.Skip(err) // Windows lets not everybody
 	}
 	for path, want := range map[string]bool{file: false, link: true, dir: false, filepath.Join(dir, "none"): false} {
 		if got := isLink(path); got != want {
