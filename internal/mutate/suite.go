@@ -232,12 +232,14 @@ func units(list []ended) (found []*unit) {
 			continue
 		}
 		var subtests []*unit
+		took := t.took // without that of subtests that ran beside each other
 		for _, sub := range list {
 			if sub.depth == 1 && strings.HasPrefix(sub.name, t.name+"/") {
 				subtests = append(subtests, &unit{pattern: exactly(sub.name)})
+				took += sub.took
 			}
 		}
-		if t.took >= long && len(subtests) > 1 {
+		if took >= long && len(subtests) > 1 {
 			found = append(found, subtests...)
 		} else {
 			found = append(found, &unit{pattern: exactly(t.name)})
