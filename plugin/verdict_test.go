@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 )
 
 // verdict is what programs read of a DecodeError.
@@ -148,5 +149,34 @@ func TestFieldsOutOfTree(t *testing.T) {
 	}
 	if got := kindIn(OutOfTree, KindResponse); got != KindOutOfTreeResponse {
 		t.Errorf("the kind of a response is %s", got)
+	}
+}
+
+func TestLastLine(t *testing.T) {
+	for s, want := range map[string]string{"": "", "a": "a", "a\nb": "b", "a\n b \n\n": "b", "\nab": "ab"} {
+		if got := lastLine(s); got != want {
+			t.Errorf("lastLine(%q) = %q, want %q", s, got, want)
+		}
+	}
+}
+
+// TestRecordedDuration: a run that did not start has lasted too; that of one
+// that did is the process's.
+func TestRecordedDuration(t *testing.T) {
+	x, err := Command{}.record(func(*Exchange) *failure {
+		for begun := time.Now(); time.Since(begun) == 0; {
+			continue // until the clock moves
+		}
+		return nil
+	})
+	if err != nil || x.Duration <= 0 {
+		t.Errorf("not started: %v, %v", x.Duration, err)
+	}
+	x, err = Command{}.record(func(x *Exchange) *failure {
+		x.Started, x.Duration = time.Now(), 5
+		return nil
+	})
+	if err != nil || x.Duration != 5 {
+		t.Errorf("started: %v, %v, want 5 ns", x.Duration, err)
 	}
 }
