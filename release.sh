@@ -4,36 +4,72 @@
 #
 # Builds the files of a release:
 #
-#   ./release.sh VERSION OUTDIR      e.g. ./release.sh v1.2.3 dist
+#   ./release.sh VERSION OUTDIR [OS/ARCH...]      e.g. ./release.sh v1.2.3 dist
 #
 # For each platform an archive with every program under ./cmd, their checksums,
 # LICENSE and README.md, and beside it the list of the modules that are linked
-# in (CycloneDX, *.cdx.json); then SHA256SUMS over all of them. It needs no
-# network once the modules are there. The same commit, version and Go release
-# make the same bytes; the times in the files are those of the commit, or
-# SOURCE_DATE_EPOCH.
+# in (CycloneDX, *.cdx.json); then SHA256SUMS over all of them. It needs a clean
+# checkout, and no network once the modules and the Go release that go.mod names
+# are there. The same commit and version make the same bytes, wherever and by
+# whomever; the times in the files are those of the commit, or SOURCE_DATE_EPOCH.
+# OUTDIR is made when all is done.
 set -euo pipefail
 cd "$(dirname "$0")"
 
-if [ $# -ne 2 ] || ! [[ $1 =~ ^v[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$ ]]; then
-	sed -n '5,14s/^# \{0,1\}//p' "$0" >&2
+refuse() {
+	echo "release.sh: $1" >&2
+	exit 1
+}
+
+if [ $# -lt 2 ] || ! [[ $1 =~ ^v[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$ ]]; then
+	sed -n '5,16s/^# \{0,1\}//p' "$0" >&2
 	exit 2
 fi
-version=$1
-mkdir -p "$2"
-out=$(cd "$2" && pwd)
-if [ -n "$(ls -A "$out")" ]; then
-	echo "release.sh: $out is not empty" >&2
-	exit 1
+version=$1 out=$2
+shift 2
+targets=("$@")
+[ $# -gt 0 ] || targets=(linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64)
+
+# First all that could be missing or wrong.
+for tool in git go jq zip tar gzip sha256sum find sort touch xargs; do
+	command -v $tool >/dev/null || refuse "$tool is not installed"
+done
+tar --version | grep -q 'GNU tar' || refuse "tar is not GNU tar, which sorts what it packs"
+git rev-parse --verify -q HEAD >/dev/null || refuse "this is not a checkout of git: the release would have no time"
+dirty=$(git status --porcelain)
+[ -z "$dirty" ] || refuse "the checkout is not clean; commit, stash or remove:"$'\n'"$dirty"
+if tagged=$(git rev-parse --verify -q "refs/tags/$version^{commit}") && [ "$tagged" != "$(git rev-parse HEAD)" ]; then
+	refuse "the tag $version is another commit: git checkout $version"
 fi
-epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+[ ! -e "$out" ] || { [ -d "$out" ] && [ -z "$(ls -A "$out")" ]; } || refuse "$out is there and not an empty directory"
+
+# What this machine and its user have set must not be seen in the files.
 umask 022
-export TZ=UTC LC_ALL=C CGO_ENABLED=0 GOWORK=off GOFLAGS=
+export TZ=UTC LC_ALL=C
+for name in GOPROXY GOSUMDB GOPRIVATE GONOPROXY GONOSUMDB GOINSECURE GOCACHE GOMODCACHE; do # where modules are
+	export "$name=$(go env "$name")"
+done
+export GOENV=off
+export CGO_ENABLED=0 GOWORK=off GOFLAGS= GOEXPERIMENT= GOFIPS140=off GOAMD64=v1 GOARM64=v8.0 GODEBUG=
+unset TAR_OPTIONS GZIP ZIP ZIPOPT
+GOTOOLCHAIN=$(go mod edit -json | jq -r '.Toolchain // ("go" + .Go)')
+export GOTOOLCHAIN
+epoch=${SOURCE_DATE_EPOCH:-$(git -c log.showSignature=false log -1 --format=%ct)}
+
+parent=$(dirname "$out")
+mkdir -p "$parent"
+parent=$(cd "$parent" && pwd)
+out=$parent/$(basename "$out")
+work=$(mktemp -d "$parent/.release.XXXXXX") # beside OUTDIR, so that this is there at once or not at all
+trap 'rm -rf "$work"' EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+mkdir "$work/dist"
 
 mains=()
 while read -r path; do mains+=("$path"); done < <(go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./cmd/... | grep .)
+[ ${#mains[@]} -gt 0 ] || refuse "go list names no program under ./cmd"
 
 # stamp DIR gives everything in DIR the time of the release.
 stamp() { find "$1" -exec touch --no-dereference --date="@$epoch" {} +; }
@@ -41,11 +77,11 @@ stamp() { find "$1" -exec touch --no-dereference --date="@$epoch" {} +; }
 # archive DIR packs DIR of the working directory, in a fixed order.
 archive() {
 	if [[ $1 == *_windows_* ]]; then
-		find "$1" -type f | sort | zip -q -X -9 "$out/$1.zip" -@
+		find "$1" -type f | sort | zip -q -X -9 "$work/dist/$1.zip" -@
 		return
 	fi
 	tar --create --format=ustar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$epoch" "$1" |
-		gzip -n -9 >"$out/$1.tar.gz"
+		gzip -n -9 >"$work/dist/$1.tar.gz"
 }
 
 # bom DIR lists what the programs in DIR were built from, as Go recorded it in them.
@@ -68,19 +104,23 @@ bom() {
 				({name: "std", version: (.[0].GoVersion | ltrimstr("go"))} | library),
 				(.[].Deps[]? | .Replace // . | {name: .Path, version: .Version} | library)
 			] | unique_by(.purl))
-		}' >"$out/$1.cdx.json"
+		}' >"$work/dist/$1.cdx.json"
 }
 
-for target in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64; do
+for target in "${targets[@]}"; do
 	export GOOS=${target%/*} GOARCH=${target#*/}
 	name=regcred_${version#v}_${GOOS}_${GOARCH}
 	echo "$name" >&2
 	mkdir "$work/$name"
-	go build -trimpath -ldflags "-s -w -X main.version=$version" -o "$work/$name/" "${mains[@]}"
+	# What Go would note of git depends on the tags of a clone and on its depth.
+	go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$version" -o "$work/$name/" "${mains[@]}"
 	(cd "$work/$name" && sha256sum -- * >SHA256SUMS)
 	cp LICENSE README.md "$work/$name/"
 	chmod 644 "$work/$name/LICENSE" "$work/$name/README.md" "$work/$name/SHA256SUMS"
 	stamp "$work/$name"
 	(cd "$work" && bom "$name" && archive "$name")
+	rm -r "${work:?}/$name"
 done
-(cd "$out" && sha256sum -- * >SHA256SUMS)
+(cd "$work/dist" && sha256sum -- * >SHA256SUMS)
+[ ! -d "$out" ] || rmdir "$out"
+mv "$work/dist" "$out"

@@ -27,28 +27,68 @@ case "${1-}" in
 	;;
 esac
 
-work=$(mktemp -d)
-policy= # a file of the system that is there while packages are installed
-beside= # the process group of the steps that run beside the others
-# Also when interrupted: what runs takes its own things away first.
+work=$(mktemp -d "${TMPDIR:-/tmp}/rcXXXX") # short: it becomes part of sockets' names
+# As /tmp is: tests look at who may change a directory, and become other users.
+chmod 755 "$work" && mkdir -m 1777 "$work/t"
+export TMPDIR=$work/t
+running= # the process group of the step that runs
+beside=  # that of the steps that run beside the others
+unbroken=false # whether that step must be let end
+policy=  # a file of the system that is there while packages are installed
+
+# end GROUP asks the processes of a group to end, waits, and insists.
+end() {
+	local tries
+	kill -TERM -- "-$1" 2>/dev/null || return 0
+	for tries in $(seq 150); do
+		kill -0 -- "-$1" 2>/dev/null || return 0
+		[ "$tries" -ne 100 ] || kill -KILL -- "-$1" 2>/dev/null
+		sleep 0.1
+	done
+}
+
+# Also when interrupted: what runs is ended first.
 clean_up() {
+	trap '' HUP INT TERM
+	if [ -n "$running" ] && $unbroken; then
+		echo "waits for dpkg, which must not be broken off" >&2
+		wait "$running"
+	elif [ -n "$running" ]; then
+		end "$running"
+	fi
+	[ -z "$beside" ] || end "$beside"
 	[ -z "$policy" ] || rm -f "$policy"
-	[ -z "$beside" ] || { kill -TERM -- "-$beside" && wait "$beside"; } 2>/dev/null
 	rm -rf "$work"
 }
-trap clean_up EXIT
-trap 'exit 129' HUP
-trap 'exit 130' INT
-trap 'exit 143' TERM
+traps() {
+	trap "$1" EXIT
+	trap 'exit 129' HUP
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+}
+traps clean_up
 mkdir "$work/main" "$work/upstream"
 lane=$work/main # where the steps of this process leave what they print
 : >"$work/failed"
+
+# in_background COMMAND... runs a command in a process group of its own, so that a
+# signal interrupts the wait for it, and all that it runs can be ended.
+in_background() {
+	local status=0
+	set -m
+	"$@" </dev/null &
+	running=$!
+	set +m
+	wait "$running" || status=$?
+	running=
+	return $status
+}
 
 # step NAME COMMAND... runs a command and shows its output only if it fails.
 step() {
 	local name=$1 begin=$SECONDS
 	shift
-	if "$@" >"$lane/step" 2>&1; then
+	if in_background "$@" >"$lane/step" 2>&1; then
 		printf 'ok    %-44s %4ds\n' "$name" $((SECONDS - begin))
 	else
 		printf 'FAIL  %-44s %4ds\n' "$name" $((SECONDS - begin))
@@ -89,11 +129,13 @@ failures() {
 	'
 }
 
-# isolated COMMAND... runs a command in a network namespace of its own, which
-# has the loopback interface alone: what would leave the machine fails.
+# isolated COMMAND... runs a command in namespaces of its own: of the network, with
+# the loopback interface alone, so that what would leave the machine fails; and of
+# processes, so that none outlives it. The shell stays their first, and takes care
+# of those whose parents ended.
 isolated() {
 	if $isolate; then
-		GOPROXY=off unshare --net sh -c 'ip link set lo up && exec "$@"' sh "$@"
+		GOPROXY=off unshare "${namespaces[@]}" sh -c 'ip link set lo up && "$@"; exit' sh "$@"
 	else
 		"$@"
 	fi
@@ -115,14 +157,29 @@ install_packages() {
 		echo "skip  not Debian or not root: tests that need ${missing[*]} are skipped"
 		return 0
 	fi
-	# policy-rc.d keeps the package from starting its service.
-	if [ ! -e /usr/sbin/policy-rc.d ]; then
-		policy=/usr/sbin/policy-rc.d
-		printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy
-	fi
-	step "install ${missing[*]}" sh -c "apt-get update -q && apt-get install -y -q --no-install-recommends ${missing[*]}"
+	local install="apt-get install -y -q --no-install-recommends ${missing[*]}"
+	step "download ${missing[*]}" sh -c "apt-get update -q && $install --download-only"
+	start_no_services
+	unbroken=true
+	step "install ${missing[*]}" sh -c "$install --no-download"
+	unbroken=false
 	[ -z "$policy" ] || rm -f "$policy"
 	policy=
+}
+
+# start_no_services keeps packages from starting their services: policy-rc.d says
+# so for as long as this script lives. Should that be killed, it removes itself.
+start_no_services() {
+	local started="cut -d ' ' -f 22 /proc/$$/stat"
+	[ ! -e /usr/sbin/policy-rc.d ] || return 0
+	policy=/usr/sbin/policy-rc.d
+	cat >"$policy" <<-END
+		#!/bin/sh
+		# of regcred's test.sh, process $$
+		[ "\$($started 2>/dev/null)" = "$(eval "$started")" ] && exit 101
+		rm -f "\$0"
+	END
+	chmod 755 "$policy"
 }
 
 no_output() {
@@ -139,6 +196,7 @@ cross_build() {
 
 # upstream runs the steps of upstream/.
 upstream() {
+	traps 'trap "" HUP INT TERM; [ -z "$running" ] || end "$running"'
 	lane=$work/upstream
 	step "upstream: download modules" sh -c 'cd upstream && go mod download && go mod download -modfile=ecr.mod'
 	# What these tests build is not part of what go test caches by.
@@ -163,9 +221,10 @@ fi
 REGCRED_TEST_REQUIRE=$(IFS=, && echo "${require[*]-}")
 export REGCRED_TEST_REQUIRE
 isolate=true
-if ! unshare --net sh -c 'ip link set lo up' 2>/dev/null; then
+namespaces=(--net --mount --pid --fork --kill-child --mount-proc)
+if ! unshare "${namespaces[@]}" sh -c 'ip link set lo up' 2>/dev/null; then
 	isolate=false
-	echo "skip  network namespace: it needs Linux and root; the tests still use loopback alone"
+	echo "skip  namespaces: they need Linux and root; the tests still use loopback alone"
 fi
 race=()
 if $quick; then
@@ -194,7 +253,12 @@ if ! $quick; then
 	beside=$!
 	set +m
 fi
-tests "tests" . ./...
+# Tests of programs watch all that these print, and what was built for coverage
+# prints a warning where a process has no directory for it.
+programs='/cmd(/|$)|/plugintest$'
+packages=$(go list ./...) || echo "go list" >>"$work/failed"
+tests "tests" . -cover $(grep -Ev "$programs" <<<"$packages")
+tests "tests of programs" . $(grep -E "$programs" <<<"$packages")
 # What these tests build is built without cgo all the same.
 [ ${#race[@]} -eq 0 ] || CGO_ENABLED=1 tests "tests with the race detector" . -race -exec "env CGO_ENABLED=0" "${race[@]}"
 step "demo" isolated go run ./cmd/regcred demo
@@ -213,6 +277,9 @@ log=$work/log
 cat "$work"/*/log >"$log"
 step "no planted secret in $(wc -l <"$log") lines of output" sh -c 'go run ./internal/canary/find <"$1"' sh "$log"
 
+echo "coverage of packages by their own tests, programs apart:"
+sed -n -E 's/^ok  \t(github\.com\/regcred\/)?([^\t]*)\t.*coverage: ([0-9.]+)% of statements.*/\3 \2/p' "$log" | sort -k2 |
+	awk '{ printf "  %5.1f %%  %s\n", $1, $2 }'
 count() { grep -c -E "^ *--- $1:" "$log"; }
 if [ "$(count SKIP)" -gt 0 ]; then
 	echo "skipped:"
