@@ -6,6 +6,7 @@ package plugin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -76,5 +77,28 @@ func TestAskLeavesBehind(t *testing.T) {
 	var failed *ExecError
 	if resp != nil || !errors.As(err, &failed) || failed.Stage != StageCanceled {
 		t.Errorf("got %v, %v, want stage %s", resp, err, StageCanceled)
+	}
+}
+
+// TestAskKeepsRuns: what ran an executable on behalf of a provider says where
+// it failed and what was said.
+func TestAskKeepsRuns(t *testing.T) {
+	req := &Request{APIVersion: V1, Image: "a/b", ServiceAccountToken: NewSecret(canary.Token)}
+	own := &ExecError{Name: "inner", Stage: StageTimeout, ExitCode: 7, Stderr: "said " + canary.Token, Err: errJoin("of "+canary.Token, context.DeadlineExceeded)}
+	for name, err := range map[string]error{"plain": own, "wrapped": fmt.Errorf("mine: %w", own)} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Ask(t.Context(), "outer", ProviderFunc(func(context.Context, *Request) (*Response, error) { return nil, err }), req)
+			var failed *ExecError
+			if !errors.As(err, &failed) {
+				t.Fatalf("got %v, want an *ExecError", err)
+			}
+			if failed == own || failed.Name != "outer" || failed.Stage != StageTimeout || failed.ExitCode != 7 || !strings.HasPrefix(failed.Stderr, "said ") {
+				t.Errorf("got %+v, want stage, exit code and standard error of the run", failed)
+			}
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v is not the end of a deadline any more", err)
+			}
+			canary.Check(t, "error", failed.Error()+failed.Stderr)
+		})
 	}
 }
