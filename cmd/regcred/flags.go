@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/regcred/regcred/internal/excerpt"
 )
 
 // setting is one value that two flags set: the kubelet's own name and a short
@@ -114,7 +116,7 @@ func arguments(least int, names []string) cobra.PositionalArgs {
 		case n < least:
 			return fmt.Errorf("%s: %s is missing", cmd.CommandPath(), names[n])
 		case n > len(names):
-			return fmt.Errorf("%s: unexpected argument %q", cmd.CommandPath(), args[len(names)])
+			return fmt.Errorf("%s: unexpected argument %q", cmd.CommandPath(), excerpt.Address(args[len(names)]))
 		}
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/terminal"
 )
@@ -32,7 +33,7 @@ func (a *app) resolve(path string, needBinDir bool) (*node.Origin, error) {
 	}
 	if w.Config = a.config.value; path != "" {
 		if a.config.byFlag() && w.Config != path {
-			return nil, usageError("", "PATH is %q, but %s says %q", path, a.config.by, w.Config)
+			return nil, usageError("", "PATH is %q, but %s says %q", excerpt.Address(path), a.config.by, w.Config)
 		}
 		w.Config = path
 	}

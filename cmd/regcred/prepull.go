@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/pull"
 )
@@ -80,7 +81,7 @@ func (p *prepullFlags) checkArgs(cmd *cobra.Command, args []string) error {
 	case len(args) == 0 && p.list == "" && !p.pauseImage:
 		return usageError(helpHint(cmd), "%s: IMAGE or -f LIST is missing", cmd.CommandPath())
 	case len(args) > 0 && p.list != "":
-		return usageError("put it into LIST, or leave -f out", "%s: unexpected argument %q beside -f", cmd.CommandPath(), args[0])
+		return usageError("put it into LIST, or leave -f out", "%s: unexpected argument %q beside -f", cmd.CommandPath(), excerpt.Address(args[0]))
 	}
 	if err := p.pullsFlags.check(); err != nil {
 		return err

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/remote"
 )
 
@@ -70,21 +71,21 @@ func DialRuntime(ctx context.Context, endpoint string, opts RuntimeOptions) (*Ru
 // absolute path.
 func SocketPath(endpoint string) (string, error) {
 	if strings.HasPrefix(endpoint, "npipe:") {
-		return "", fmt.Errorf("runtime endpoint %q: named pipes are not supported, only unix sockets", endpoint)
+		return "", fmt.Errorf("runtime endpoint %q: named pipes are not supported, only unix sockets", excerpt.Address(endpoint))
 	}
 	socket := endpoint
 	if strings.Contains(endpoint, ":") && !path.IsAbs(endpoint) {
 		u, err := url.Parse(endpoint)
 		if err != nil || u.Scheme != "unix" || u.Opaque != "" {
-			return "", fmt.Errorf("runtime endpoint %q: want unix:///path of a socket", endpoint)
+			return "", fmt.Errorf("runtime endpoint %q: want unix:///path of a socket", excerpt.Address(endpoint))
 		}
 		if u.Host != "" {
-			return "", fmt.Errorf("runtime endpoint %q: the path is not absolute; want unix:///%s%s, with three slashes", endpoint, u.Host, u.Path)
+			return "", fmt.Errorf("runtime endpoint %q: the path is not absolute; want unix:///%s%s, with three slashes", excerpt.Address(endpoint), u.Host, u.Path)
 		}
 		socket = u.Path
 	}
 	if !path.IsAbs(socket) {
-		return "", fmt.Errorf("runtime endpoint %q: want unix:///path of a socket", endpoint)
+		return "", fmt.Errorf("runtime endpoint %q: want unix:///path of a socket", excerpt.Address(endpoint))
 	}
 	return socket, nil
 }
