@@ -120,10 +120,12 @@ func mutate(ctx context.Context, o options, progress io.Writer) (*report, error)
 			continue
 		}
 		summary, err := tryPackage(ctx, o, box, state, pkg, drawn[pkg], progress)
+		if summary != nil {
+			r.Packages = append(r.Packages, summary)
+		}
 		if err != nil {
 			return r, fmt.Errorf("%s: %w", pkg.ImportPath, err)
 		}
-		r.Packages = append(r.Packages, summary)
 	}
 	return r, nil
 }
@@ -189,7 +191,7 @@ func tryPackage(ctx context.Context, o options, box *sandbox, state *state, pkg 
 		status := state.results[m.key(pkg)]
 		if status == "" {
 			if status, err = suite.try(ctx, m, o.timeout); err != nil {
-				return nil, err
+				return sum, err // with what is known so far
 			}
 			if err := state.put(m.key(pkg), status); err != nil {
 				return nil, err
