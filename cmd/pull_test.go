@@ -68,7 +68,7 @@ func TestPull(t *testing.T) {
 			secret := password
 			if p.plugin == "token-credential-provider" {
 				w.token = testcloud.AzureJWT(map[string]any{
-					"sub": "system:serviceaccount:team:app", "exp": time.Now().Add(time.Hour).Unix(),
+					"sub": "system:serviceaccount:team:app", "aud": []string{"registry.example"}, "exp": time.Now().Add(time.Hour).Unix(),
 				})
 				secret = w.token
 			}
