@@ -105,8 +105,8 @@ func (c Command) GetCredentials(ctx context.Context, req *Request) (*Response, e
 // plugin writes more than MaxOutput. (On Windows the plugin alone is killed.)
 // In every other case what the plugin started lives on, and what it still
 // writes is read and dropped until it closes its end. That is so for the last
-// 32 plugins of this process that left something behind; what an earlier one
-// left gets SIGPIPE when it writes.
+// 32 plugins of this process that left something behind, or fewer where
+// descriptors are short; what an earlier one left gets SIGPIPE when it writes.
 //
 // Standard error is scrubbed of the request's token, of every password
 // returned, and of the values of Env and Args that have at least 8 bytes and
