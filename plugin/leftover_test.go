@@ -55,6 +55,42 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
+// TestLeftoversThatEnded: what has ended by itself takes nobody's place.
+func TestLeftoversThatEnded(t *testing.T) {
+	var l leftovers
+	add := func(ended bool) (w *os.File) {
+		var p pipes
+		p.settled = make(chan struct{})
+		if ended {
+			close(p.settled)
+		}
+		for _, s := range []**stream{&p.stdout, &p.stderr} {
+			var r *os.File
+			var err error
+			if r, w, err = os.Pipe(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { w.Close() })
+			*s = newStream(r, nil)
+		}
+		l.add(&p)
+		return w
+	}
+	alive := add(false)
+	for range maxLeftovers {
+		add(true)
+	}
+	if _, err := alive.WriteString("x"); err != nil {
+		t.Error(err)
+	}
+	for range maxLeftovers {
+		add(false)
+	}
+	if _, err := alive.WriteString("x"); err == nil {
+		t.Errorf("%d live, and the pipes of the oldest are not closed", maxLeftovers+1)
+	}
+}
+
 // TestLeftoversGiveWay: with few descriptors, plugins run whatever others have left.
 func TestLeftoversGiveWay(t *testing.T) {
 	f := newFIFOs(t)
