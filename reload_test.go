@@ -321,6 +321,48 @@ func TestReloadEndsRefreshes(t *testing.T) {
 	})
 }
 
+// Nor does a lookup begin one that ends with the former configuration.
+func TestReloadBeginsNoRefreshes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		close(hold)
+		slow := sourceFunc(func() { <-hold })
+		k, execs := counted(t, Options{BinDir: "none", InProcess: map[string]plugin.Provider{"a": answerFor("a")}, Sources: []Source{slow}, RefreshAhead: 30 * time.Minute})
+		lookup := func() {
+			if _, err := k.Lookup(t.Context(), Request{Image: "a.example/x"}); err != nil {
+				t.Error(err)
+			}
+		}
+		lookup()
+		time.Sleep(time.Hour - time.Minute)
+		hold = make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(lookup)
+		synctest.Wait()
+		c := two()
+		c.Providers = c.Providers[1:]
+		if err := k.Reload(c); err != nil {
+			t.Fatal(err)
+		}
+		close(hold)
+		wg.Wait()
+		synctest.Wait()
+		if n := execs["a"].Load(); n != 1 {
+			t.Errorf("%d execs, want 1: the answer is for nobody", n)
+		}
+	})
+}
+
+// sourceFunc is a source that has nothing to say.
+type sourceFunc func()
+
+func (sourceFunc) Name() string { return "source" }
+
+func (f sourceFunc) Auths(context.Context, string) ([]AuthSet, error) {
+	f()
+	return nil, nil
+}
+
 // What the owner of a map does with it later is his own business.
 func TestOptionsAreCopied(t *testing.T) {
 	in := map[string]plugin.Provider{"a": answerFor("a"), "b": answerFor("b")}

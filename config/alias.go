@@ -4,6 +4,7 @@
 package config
 
 import (
+	"bytes"
 	"fmt"
 
 	yaml2 "go.yaml.in/yaml/v2"
@@ -18,7 +19,7 @@ const nodeCost = maxConfigSize / maxConfigEntries
 // a file may hold. The decoder bounds how many nodes they make, but not how
 // long these are, so that a few kilobytes can become gigabytes.
 func (s *source) checkExpansion() error {
-	if text := s.text(); !hasName(text, '&') || !hasName(text, '*') {
+	if text := s.text(); !hasName(text, '&') || !hasName(text, '*') || isComment(text) {
 		return nil
 	}
 	switch n := s.root(); {
@@ -29,6 +30,18 @@ func (s *source) checkExpansion() error {
 		return &FieldError{File: s.name, Msg: "it has YAML aliases, and behind the document something without a mark (---) that a kubelet ignores: remove that, or write the values out"}
 	}
 	return nil
+}
+
+// isComment reports whether a text is nothing but comments.
+func isComment(text []byte) bool {
+	for len(text) > 0 {
+		var line []byte
+		line, text = cutLine(text)
+		if line = bytes.TrimLeft(line, " \t\ufeff"); len(line) > 0 && line[0] != '#' {
+			return false
+		}
+	}
+	return true
 }
 
 // hasName reports whether there may be an anchor (&) or an alias (*) in a text:

@@ -110,6 +110,10 @@ func TestGarbageWithoutMark(t *testing.T) {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
 	}
+	_, err := Parse("f", []byte("# - &a x\n\n  # - *a\n"))
+	if want := "f: is empty: write a CredentialProviderConfig in kubelet.config.k8s.io/v1"; err == nil || err.Error() != want {
+		t.Errorf("comments alone: %v, want %s", err, want)
+	}
 	// Neither are aliases.
 	if _, err := Parse("f", []byte(indented(testConfig+"  args: ['*a', '&b', \"*c\", d*e, f&g]\n"))); err != nil {
 		t.Errorf("quoted: refused: %v", err)

@@ -105,12 +105,13 @@ func (c Command) GetCredentials(ctx context.Context, req *Request) (*Response, e
 // plugin writes more than MaxOutput. (On Windows the plugin alone is killed.)
 // In every other case what the plugin started lives on, and what it still
 // writes is read and dropped until it closes its end. That is so for the last
-// 32 plugins of this process that left something behind; what an earlier one
-// left gets SIGPIPE when it writes.
+// 32 plugins of this process that left something behind, or fewer where
+// descriptors are short; what an earlier one left gets SIGPIPE when it writes.
 //
 // Standard error is scrubbed of the request's token, of every password
 // returned, and of the values of Env and Args that have at least 8 bytes and
-// are no part of the image. It is withheld as a whole from an answer with more
+// are no part of the image. Where an answer is no JSON, what stands in quotes
+// there counts as those do, and so do words with a digit. It is withheld as a whole from an answer with more
 // than 1,000 secrets.
 func (c Command) Run(ctx context.Context, req *Request) (*Exchange, error) {
 	l, stop := c.limits(ctx)
@@ -190,9 +191,10 @@ func (c Command) exchange(l limits, stdin io.Reader, secrets []string, image str
 	}
 	x.Stdout, x.ExitCode = NewSecret(string(stdout)), p.exitCode()
 	if len(stderr.head) > 0 {
-		secrets = append(secrets, answerSecrets(stdout)...)
+		inAnswer, maybe := answerSecrets(stdout)
+		secrets = append(secrets, inAnswer...)
 		x.StderrSecret = stderr.holds(secrets)
-		x.Stderr = stderr.text(c.secrets(secrets, image))
+		x.Stderr = stderr.text(c.secrets(secrets, maybe, image))
 	}
 	if failed != nil || c.APIVersion == "" {
 		return failed

@@ -23,16 +23,31 @@ type leftovers struct {
 
 var left leftovers
 
-// add keeps pipes open until nobody holds them or there are too many: then the
-// oldest are closed, and who still writes to them gets SIGPIPE, or EPIPE.
+// add keeps pipes open until nobody holds them, descriptors are short, or there are
+// too many: then the oldest are closed, and who still writes to them gets SIGPIPE, or EPIPE.
 func (l *leftovers) add(p *pipes) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pipes = append(slices.DeleteFunc(l.pipes, (*pipes).isSettled), p)
 	for len(l.pipes) > maxLeftovers {
-		l.pipes[0].close()
-		l.pipes = slices.Delete(l.pipes, 0, 1)
+		l.closeOldest()
 	}
+}
+
+// giveUp closes the oldest, if there is one.
+func (l *leftovers) giveUp() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.pipes = slices.DeleteFunc(l.pipes, (*pipes).isSettled); len(l.pipes) == 0 {
+		return false
+	}
+	l.closeOldest()
+	return true
+}
+
+func (l *leftovers) closeOldest() {
+	l.pipes[0].close()
+	l.pipes = slices.Delete(l.pipes, 0, 1)
 }
 
 // pipes are what a plugin writes to.

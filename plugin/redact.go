@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // minConfigured is the length from which values of Command.Env and
@@ -14,10 +15,10 @@ import (
 const minConfigured = 8
 
 // secrets returns what must not appear in standard error: what is known of a
-// run, and the values of Env and Args, but for those that the image itself
-// says, such as a registry that a flag allows.
-func (c Command) secrets(known []string, image string) []string {
-	var values []string
+// run, and what may be one and the values of Env and Args, but for those that
+// the image itself says, such as a registry that a flag allows.
+func (c Command) secrets(known, maybe []string, image string) []string {
+	values := slices.Clone(maybe)
 	for _, entry := range c.Env {
 		_, value, _ := strings.Cut(entry, "=")
 		values = append(values, value)
@@ -35,10 +36,10 @@ func (c Command) secrets(known []string, image string) []string {
 	return slices.Concat(known, values)
 }
 
-// answerSecrets returns the strings of an answer that may be secrets, however
-// broken the answer is: all but the user names and what the protocol fixes.
-func answerSecrets(stdout []byte) []string {
-	var secrets []string
+// answerSecrets returns the strings of an answer that are or may be secrets: all
+// but the user names and what the protocol fixes. From where it is no JSON, it
+// may be anything: see [looseSecrets].
+func answerSecrets(stdout []byte) (secrets, maybe []string) {
 	dec := tokens(stdout)
 	type level struct {
 		object bool
@@ -49,7 +50,7 @@ func answerSecrets(stdout []byte) []string {
 	for {
 		token, err := dec.Token()
 		if err != nil {
-			return secrets
+			return secrets, looseSecrets(string(stdout[dec.InputOffset():]))
 		}
 		top := &levels[len(levels)-1]
 		switch token := token.(type) {
@@ -73,6 +74,39 @@ func answerSecrets(stdout []byte) []string {
 		}
 		top.isName = top.object
 	}
+}
+
+// looseSecrets returns what may be a secret in a text that is no JSON, such as
+// an answer behind a warning, or cut off: what stands between quotes, but for
+// the names of members, and words with a digit. Other words are too likely those
+// of an error, which standard error is there to say.
+func looseSecrets(text string) (maybe []string) {
+	add := func(s string) {
+		if len(s) >= minConfigured && len(maybe) <= maxSecrets {
+			maybe = append(maybe, s)
+		}
+	}
+	for _, quote := range []string{`"`, "'"} {
+		// Which quotes belong together is not known, so each pair counts.
+		parts := strings.Split(strings.ReplaceAll(text, `\`+quote, "\x00"), quote)
+		for i, part := range parts[1:] {
+			part = strings.ReplaceAll(part, "\x00", `\`+quote)
+			if i+2 < len(parts) && strings.HasPrefix(strings.TrimLeft(parts[i+2], " \t\r\n"), ":") {
+				continue
+			}
+			add(part)
+			var unquoted string
+			if json.Unmarshal([]byte(`"`+part+`"`), &unquoted) == nil && unquoted != part {
+				add(unquoted)
+			}
+		}
+	}
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("\"'`{}[]()<>,;=", r) }) {
+		if strings.ContainsAny(word, "0123456789") {
+			add(strings.TrimRight(word, ".:"))
+		}
+	}
+	return maybe
 }
 
 func harmless(field string) bool {

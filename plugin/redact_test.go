@@ -31,7 +31,7 @@ func TestAnswerSecrets(t *testing.T) {
 		{"two", `{"password":"p"}{"password":"q"}`, []string{"p", "q"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := answerSecrets([]byte(tt.stdout)); !cmp.Equal(tt.want, got) {
+			if got, _ := answerSecrets([]byte(tt.stdout)); !cmp.Equal(tt.want, got) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -44,8 +44,8 @@ func TestCommandSecrets(t *testing.T) {
 		Args: []string{"get-credentials", "get", "--verbose-flag", "--region=us-west-2", "-v=1"},
 	}
 	c.Args = append(c.Args, "--allow-host=registry.example", "--config", "team/app")
-	got := c.secrets([]string{"t"}, "registry.example/team/app")
-	want := []string{"t", "12345678", "a=12345678", "get-credentials", "us-west-2"}
+	got := c.secrets([]string{"t"}, []string{"maybe-secret", "team/app", "short"}, "registry.example/team/app")
+	want := []string{"t", "maybe-secret", "12345678", "a=12345678", "get-credentials", "us-west-2"}
 	if !cmp.Equal(want, got) {
 		t.Errorf("got %q, want %q", got, want)
 	}

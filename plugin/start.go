@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/regcred/regcred/internal/executable"
@@ -31,7 +32,7 @@ func (c Command) start(l limits) (*process, *failure) {
 		if l.ctx.Err() != nil {
 			return nil, l.canceled()
 		}
-		p, err := spawn(c.cmd(), l.maxOutput)
+		p, err := c.spawn(l.maxOutput)
 		if err == nil {
 			return p, nil
 		}
@@ -43,6 +44,17 @@ func (c Command) start(l limits) (*process, *failure) {
 		case <-l.ctx.Done():
 		case <-l.deadline:
 			return nil, l.timedOut()
+		}
+	}
+}
+
+// spawn starts the plugin once. Where descriptors are short, a run counts for
+// more than what earlier plugins have left behind.
+func (c Command) spawn(maxOutput int) (*process, error) {
+	for {
+		p, err := spawn(c.cmd(), maxOutput)
+		if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) || !left.giveUp() {
+			return p, err
 		}
 	}
 }

@@ -59,9 +59,16 @@ func Result[T any](ctx context.Context, what string, f func() (T, error)) (T, er
 		return res.value, res.err
 	case <-ctx.Done():
 		var none T
-		return none, fmt.Errorf("%s: %w", what, context.Cause(ctx))
+		return none, fmt.Errorf("%s: %w", what, ended{context.Cause(ctx), ctx.Err()})
 	}
 }
+
+// ended is the cause of a context's end, which package errors still finds to be
+// a timeout or a cancellation: a cause may be any error.
+type ended struct{ cause, is error }
+
+func (e ended) Error() string   { return e.cause.Error() }
+func (e ended) Unwrap() []error { return []error{e.cause, e.is} }
 
 // panicSite says where the panic being recovered began.
 func panicSite() string {

@@ -22,6 +22,7 @@ const Username = "_token"
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.Budget, fmt.Errorf("no answer within %v", p.opts.Budget))
 	defer cancel()
+	defer p.http.CloseIdleConnections()
 	registry := req.Registry()
 	resp, err := p.answer(ctx, registry, req)
 	if err != nil {
