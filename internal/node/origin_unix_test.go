@@ -160,6 +160,16 @@ func TestKubeletConfigTrust(t *testing.T) {
 			t.Errorf("%s: got %v", open, err)
 		}
 	}
+	// Others may add to it what is not there yet.
+	dir := filepath.Join(newRoot(t, nil), "conf.d")
+	if err := errors.Join(os.Mkdir(dir, 0o755), syscall.Chmod(dir, 0o1777)); err != nil {
+		t.Fatal(err)
+	}
+	k := kubelet{dir: filepath.Dir(dir), flags: map[string]string{"config-dir": "conf.d"}}
+	err := Node{Root: k.dir}.readTrusted(&k, &kubeletConfig{})
+	if found, ok := errors.AsType[*Untrusted](err); !ok || found.Path != dir {
+		t.Errorf("an empty directory for everybody: got %v", err)
+	}
 }
 
 // TestPipes has a writer for none of them: to read one would wait for ever.
