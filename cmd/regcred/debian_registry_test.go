@@ -70,8 +70,8 @@ providers:
 			if code == exitOK && !strings.Contains(out, digest) {
 				t.Errorf("pull does not name %s:\n%s", digest, out)
 			}
-			if code != exitOK && !strings.Contains(errOut, "HTTP 401") {
-				t.Errorf("pull does not name the refusal:\n%s", errOut)
+			if code != exitOK && !strings.Contains(out, "HTTP 401") {
+				t.Errorf("pull does not name the refusal:\n%s", out)
 			}
 		})
 	}
