@@ -145,6 +145,18 @@ func (n *objectName) Set(v string) error {
 	return nil
 }
 
+// noneEmpty refuses a flag that was given without a value, as by a variable of
+// a script that is not set. Passed over, --as-kubelet=$PID would ask in the
+// caller's environment, and --kubeconfig another cluster.
+func noneEmpty(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		if err == nil && f.Value.Type() == "string" && f.Value.String() == "" {
+			err = fmt.Errorf("--%s is empty", f.Name)
+		}
+	})
+	return err
+}
+
 // given is a flag and its value, empty if it was not given.
 type given struct{ flag, value string }
 

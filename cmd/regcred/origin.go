@@ -111,7 +111,7 @@ func (a *app) loadValid(o *node.Origin) (*config.Config, error) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, withHint(err, fmt.Sprintf("a kubelet would not start with this configuration; mend it and run \"regcred validate %s\"", terminal.ShellWord(o.Config)))
+		return nil, withHint(err, fmt.Sprintf("a kubelet would not start with this configuration; mend it and run \"regcred validate %s\"", terminal.ShellPath(o.Config)))
 	}
 	return cfg, a.checkTrust(o, cfg)
 }

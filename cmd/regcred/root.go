@@ -87,7 +87,10 @@ node's docker config files, and pull secrets. And it says why.`,
 		Version:       buildVersion(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := noneEmpty(cmd.Flags()); err != nil {
+				return err
+			}
 			if a.Quiet && a.verbose {
 				return errors.New("--quiet and --verbose exclude each other")
 			}

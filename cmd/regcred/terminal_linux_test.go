@@ -108,3 +108,36 @@ func TestLoopEnds(t *testing.T) {
 		t.Errorf("the loop ended with %v and\n%s", err, text)
 	}
 }
+
+// TestDocumentOnTerminal: a document that is written as it is for other programs
+// does nothing to a terminal.
+func TestDocumentOnTerminal(t *testing.T) {
+	regcred, err := exec.LookPath("regcred")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(t.TempDir(), "config.json")
+	text := `{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": [{"name": "p",
+"apiVersion": "credentialprovider.kubelet.k8s.io/v1", "matchImages": ["registry.example"], "defaultCacheDuration": "1m", "args": ["` + "\u009b2J\u202e" + `"]}]}`
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	master, slave := openTerminal(t)
+	cmd := exec.Command(regcred, "convert", config)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	screen, _ := io.ReadAll(master)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("convert: %v", err)
+	}
+	if strings.ContainsAny(string(screen), "\u009b\u202e") || !strings.Contains(string(screen), `\u009b2J\u202e`) {
+		t.Errorf("the terminal got %q", screen)
+	}
+	piped, err := exec.Command(regcred, "convert", config).Output()
+	if err != nil || !strings.Contains(string(piped), "\u009b2J\u202e") {
+		t.Errorf("a program got %q, %v", piped, err)
+	}
+}

@@ -30,12 +30,12 @@ func (r *Report) Node(ctx context.Context, n node.Node, o *node.Origin, dockerCo
 		return nil
 	}
 	if err != nil {
-		r.Fail("config", err, "a kubelet does not start with this; mend it and run: regcred validate "+terminal.ShellWord(o.Config))
+		r.Fail("config", err, "a kubelet does not start with this; mend it and run: regcred validate "+terminal.ShellPath(o.Config))
 		return nil
 	}
 	what := fmt.Sprintf("%s (%s): %s", o.Config, o.From, terminal.Count(len(cfg.Providers), "provider"))
 	if slices.ContainsFunc(cfg.Files(), (*config.File).Predecessor) {
-		r.Add("config", Warn, "regcred convert "+terminal.ShellWord(o.Config), "%s, accepted by regcred; no kubelet starts with it", what)
+		r.Add("config", Warn, "regcred convert "+terminal.ShellPath(o.Config), "%s, accepted by regcred; no kubelet starts with it", what)
 	} else {
 		r.Add("config", OK, "", "%s, accepted by kubelet %s", what, config.NewestKubelet)
 	}

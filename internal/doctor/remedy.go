@@ -94,5 +94,5 @@ func rbacCommand(user, config string, secrets bool) string {
 	if secrets {
 		words = append(words, "--pull-secrets")
 	}
-	return strings.Join(append(words, terminal.ShellWord(config), "| kubectl apply -f -"), " ")
+	return strings.Join(append(words, terminal.ShellPath(config), "| kubectl apply -f -"), " ")
 }

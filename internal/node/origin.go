@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/regcred/regcred/internal/terminal"
 )
 
 // DefaultRootDir is the kubelet's default of --root-dir.
@@ -128,11 +130,11 @@ func (n Node) discover(o *Origin, needBinDir bool) error {
 	}
 	if o.Config == "" {
 		o.Config = loc.config
-		o.Found = append(o.Found, "--config "+loc.config)
+		o.Found = append(o.Found, "--config "+terminal.ShellWord(loc.config))
 	}
 	if o.BinDir == "" {
 		o.BinDir = loc.binDir
-		o.Found = append(o.Found, "--bin-dir "+loc.binDir)
+		o.Found = append(o.Found, "--bin-dir "+terminal.ShellWord(loc.binDir))
 	}
 	o.From, o.Discovered, o.Via = loc.name, true, loc.via
 	return nil

@@ -124,6 +124,21 @@ func TestCheckTrust(t *testing.T) {
 	}
 }
 
+// TestMendIsQuoted: a command that is shown to be copied runs nothing that
+// somebody else has put into the name of a file.
+func TestMendIsQuoted(t *testing.T) {
+	const name = "10 $(touch pwned);.yaml"
+	root := newRoot(t, map[string]string{"c/" + name: ""})
+	if err := os.Chmod(filepath.Join(root, "c", name), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	err := Node{Root: root}.CheckTrust(&Origin{From: "here", Config: filepath.Join(root, "c")}, nil)
+	found, ok := errors.AsType[*Untrusted](err)
+	if want := "chmod go-w '" + filepath.Join(root, "c", name) + "'"; !ok || found.Mend != want {
+		t.Errorf("got %+v, want %s", found, want)
+	}
+}
+
 // TestKubeletConfigTrust: who may change the kubelet's configuration may have
 // credentials sent to a socket of their own.
 func TestKubeletConfigTrust(t *testing.T) {
@@ -144,6 +159,16 @@ func TestKubeletConfigTrust(t *testing.T) {
 		case open != "" && (!ok || found.Path != path):
 			t.Errorf("%s: got %v", open, err)
 		}
+	}
+	// Others may add to it what is not there yet.
+	dir := filepath.Join(newRoot(t, nil), "conf.d")
+	if err := errors.Join(os.Mkdir(dir, 0o755), syscall.Chmod(dir, 0o1777)); err != nil {
+		t.Fatal(err)
+	}
+	k := kubelet{dir: filepath.Dir(dir), flags: map[string]string{"config-dir": "conf.d"}}
+	err := Node{Root: k.dir}.readTrusted(&k, &kubeletConfig{})
+	if found, ok := errors.AsType[*Untrusted](err); !ok || found.Path != dir {
+		t.Errorf("an empty directory for everybody: got %v", err)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/regcred/regcred/internal/terminal"
 )
 
 // Untrusted is a path that others than root and the caller may change.
@@ -20,7 +22,7 @@ type Untrusted struct {
 	From string // the origin that has it
 	Path string
 	Who  string // who may change it: "writable by everybody"
-	Mend string // the command that ends it
+	Mend string // the command that ends it, to be copied into a shell
 }
 
 func (e *Untrusted) Error() string {
@@ -59,7 +61,7 @@ func (n Node) CheckTrust(o *Origin, executables []string) error {
 			return fmt.Errorf("refusing %s: it changes while it is looked at: %w", o.From, err)
 		}
 		if who, mend := writableByOthers(p, info, os.Geteuid(), parts[p]); who != "" {
-			found := &Untrusted{From: o.From, Path: p, Who: who, Mend: mend + " " + p}
+			found := &Untrusted{From: o.From, Path: p, Who: who, Mend: mend + " " + terminal.ShellWord(p)}
 			return withHint(found, found.Mend+"; or give --config and --bin-dir to use it nevertheless")
 		}
 	}

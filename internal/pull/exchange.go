@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/scrub"
 )
 
-// maxKept bounds what an exchange remembers, in bytes; the oldest is forgotten
-// first, which will have expired.
+// maxKept bounds what an exchange remembers of what servers hand out, in bytes;
+// the oldest is forgotten first, which will have expired.
 const maxKept = 1 << 20
 
 // minParameter is the length from which a parameter of a URL is remembered.
@@ -28,10 +28,12 @@ const minParameter = 16
 // A server may send all of that back. It is safe for concurrent use.
 type exchange struct {
 	mu      sync.Mutex
-	secrets []string
-	size    int // of secrets, in bytes
+	lasting []string // of the credentials: never forgotten, however much a server hands out
+	secrets []string // what servers have handed out
+	size    int      // of secrets, in bytes
 }
 
+// add adds what a server has handed out.
 func (x *exchange) add(secret string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -47,10 +49,12 @@ func (x *exchange) add(secret string) {
 // credential adds a credential, and the form in which Basic authentication
 // sends it: of the pair, all but a few characters would be found without that.
 func (x *exchange) credential(cred *regcred.Credential) {
-	if cred != nil {
-		x.add(cred.Password.Reveal())
-		x.add(basicAuth(cred))
+	if cred == nil {
+		return
 	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.lasting = append(x.lasting, cred.Password.Reveal(), basicAuth(cred))
 }
 
 // sent adds what a request carries.
@@ -117,7 +121,7 @@ func (x *exchange) scrub(text string) string {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return scrub.Text(text, x.secrets)
+	return scrub.Text(text, slices.Concat(x.lasting, x.secrets))
 }
 
 // suspects look like secrets wherever they stand.

@@ -169,6 +169,24 @@ func TestSuspects(t *testing.T) {
 	}
 }
 
+// TestFloodOfSecrets: a registry cannot have a password forgotten, and so shown,
+// by sending more to be remembered than there is room for.
+func TestFloodOfSecrets(t *testing.T) {
+	n := newNetwork(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/v2/":
+		case r.URL.RawQuery == "":
+			http.Redirect(w, r, "https://example.com/x?signature="+strings.Repeat("q", maxKept), http.StatusTemporaryRedirect)
+		default:
+			echoes()["403 with a message"](w, r, canary.Password+" "+basicAuth(&good))
+		}
+	})
+	err := mustFail(t, &Puller{Transport: n, Retry: fast}, "example.com/x:v1", []regcred.Credential{good}, t.TempDir())
+	if err.Tries[0].Status != http.StatusForbidden { // of the echo; mustFail looks for the password
+		t.Errorf("it did not come as far as the echo: %v", err)
+	}
+}
+
 // TestExchangeForgets: a token server cannot fill the memory.
 func TestExchangeForgets(t *testing.T) {
 	x := &exchange{}

@@ -85,3 +85,32 @@ func TestLeastRate(t *testing.T) {
 		}
 	}
 }
+
+// TestLeastRateOfEachPeriod: a quick beginning does not make up for an end that
+// never comes.
+func TestLeastRateOfEachPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := &dribble{64 << 20, 1 << 20, time.Second}
+		rest := &dribble{1 << 20, 1, time.Second}
+		source := struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(first, rest), rest}
+		w := &wire{idle: time.Minute, exchange: &exchange{}, inner: roundTripper(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Body: source}, nil
+		})}
+		req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil)
+		req.Header.Set("Accept", "*/*")
+		resp, err := w.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		began := time.Now()
+		_, err = io.CopyBuffer(struct{ io.Writer }{io.Discard}, resp.Body, make([]byte, 1<<20))
+		// The period in which it turns slow is let pass.
+		if took := time.Since(began); !errors.Is(err, errSlow) || took > 4*time.Minute {
+			t.Errorf("got %v after %s", err, took)
+		}
+	})
+}

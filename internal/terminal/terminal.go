@@ -99,9 +99,13 @@ func (t *Terminal) say(what, text string) {
 	fmt.Fprintf(t.Stderr, "%s: %s\n", what, printable(text))
 }
 
-// WriteRaw writes a document for another program as it is.
+// WriteRaw writes a document for another program as it is. On a terminal, which
+// would obey it, it is only looked at.
 func (t *Terminal) WriteRaw(document []byte) error {
 	t.Wrote = true
+	if t.OnScreen() {
+		document = []byte(printable(string(document)))
+	}
 	_, err := t.Stdout.Write(document)
 	return err
 }

@@ -137,25 +137,40 @@ func (t *Text) Quote(prefix, s string) {
 }
 
 // wrap adds s at column at, broken at spaces to fit the width; further lines
-// begin at column indent. A word is never broken: it may be copied.
+// begin at column indent. A word is never broken: it may be copied. Nor are
+// spaces folded but those around a line's end: a path may have several.
 func (t *Text) wrap(at, indent int, s string) {
-	words := strings.Fields(printable(s))
-	column := at
-	for i, w := range words {
+	column, gap := at, 0
+	for i, w := range strings.Split(inLine(printable(s)), " ") {
 		n := utf8.RuneCountInString(w)
 		switch {
 		case i == 0:
-		case t.Width > 0 && column+1+n > t.Width:
+		case w == "": // between two spaces
+			gap++
+			continue
+		case t.Width > 0 && column+gap+1+n > t.Width:
 			t.out.WriteString("\n" + strings.Repeat(" ", indent))
 			column = indent
 		default:
-			t.out.WriteByte(' ')
-			column++
+			t.out.WriteString(strings.Repeat(" ", gap+1))
+			column += gap + 1
 		}
 		t.out.WriteString(w)
 		column += n
+		gap = 0
 	}
 	t.out.WriteByte('\n')
+}
+
+// inLine makes one line of several.
+func inLine(s string) string {
+	var parts []string
+	for _, line := range strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\t' }) {
+		if line = strings.Trim(line, " "); line != "" {
+			parts = append(parts, line)
+		}
+	}
+	return strings.Join(parts, " ")
 }
 
 // Until is a time of day with the time that is left. It adds nothing.

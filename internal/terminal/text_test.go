@@ -36,7 +36,9 @@ func TestWrap(t *testing.T) {
 		{"empty", "", "\n"},
 		{"breaks at a space", "aaaa bbbb cccc", "aaaa bbbb\n  cccc\n"},
 		{"exactly the width", "aaaa bbbbb", "aaaa bbbbb\n"},
-		{"folds space", "a \n  b", "a b\n"},
+		{"makes one line of several", " a \n\n \t  b ", "a b\n"},
+		{"keeps the spaces of a path", "/a  b/c", "/a  b/c\n"},
+		{"breaks at several spaces", "aaaa     bbbb", "aaaa\n  bbbb\n"},
 		{"never breaks a word", "a bbbbbbbbbbbbbbbb c", "a\n  bbbbbbbbbbbbbbbb\n  c\n"},
 	}
 	for _, tt := range tests {

@@ -65,6 +65,15 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", value, "KMGTPE"[prefix])
 }
 
+// ShellPath is [ShellWord] of a path that stands where a flag may stand: one that
+// begins like a flag does so no more.
+func ShellPath(path string) string {
+	if strings.HasPrefix(path, "-") {
+		path = "./" + path
+	}
+	return ShellWord(path)
+}
+
 // ShellWord quotes s if a shell would not take it for one word, for a command
 // line that is shown to be copied. What is not printable is written as bash,
 // ksh and zsh read it.

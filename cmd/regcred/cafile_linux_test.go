@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+)
+
+// TestCAFileBesideSystem: the system's authorities are still believed. (On Linux
+// SSL_CERT_FILE names them.)
+func TestCAFileBesideSystem(t *testing.T) {
+	registry, err := testregistry.New(testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{"ci": canary.Password}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer registry.Close()
+	if _, err := registry.Push("team/app", "v1", testregistry.Image{}); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewTLSServer(registry)
+	defer server.Close()
+	host := server.Listener.Addr().String()
+	system := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true}
+	other, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	regcred, err := exec.LookPath("regcred")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(regcred, append([]string{"pull", "--layout", t.TempDir(), host + "/team/app:v1", "--ca-file",
+		writeTemp(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: other})))}, writeRuntimeConfig(t, "good", host)...)...)
+	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+writeTemp(t, string(system)))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
