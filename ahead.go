@@ -5,7 +5,6 @@ package regcred
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 )
 
@@ -18,8 +17,7 @@ func (r *runner) refreshAhead(ctx context.Context, a *answer, q question, id *id
 	}
 	// An answer that lives no longer than ahead would be refreshed by every use.
 	ahead = min(ahead, a.expires.Sub(a.stored)/4)
-	ahead -= rand.N(ahead/10 + 1)
-	if a.expires.Sub(now) > ahead || !a.refresh(now, ahead/10+time.Second) {
+	if a.expires.Sub(now) > jittered(ahead, 10) || !a.refresh(now, ahead/10+time.Second) {
 		return
 	}
 	r.mu.Lock()

@@ -23,7 +23,7 @@ const maxBackoffs = 1000
 
 // backingOff returns the failure that keeps q from being asked again just yet.
 func (r *runner) backingOff(q question, id *identity) error {
-	if r.host.opts.Backoff <= 0 || id.key != "" {
+	if id.key != "" {
 		return nil
 	}
 	r.mu.Lock()
@@ -57,7 +57,12 @@ func (r *runner) noteBackoff(q question, err error) {
 		return
 	}
 	b.wait = min(max(2*b.wait, time.Second), most)
-	b.until = time.Now().Add(b.wait - rand.N(b.wait/4+1))
+	b.until = time.Now().Add(jittered(b.wait, 4))
 	b.err = err
 	r.backoff[q.name] = b
+}
+
+// jittered is d less up to a part of it, so that a fleet does not ask at once.
+func jittered(d, part time.Duration) time.Duration {
+	return d - rand.N(d/part+1)
 }

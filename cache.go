@@ -64,23 +64,24 @@ func (c *answerCache) put(a *answer) (evicted bool) {
 
 // evict drops one entry: of a few at random (maps iterate from a random
 // place), one that nobody used since it was last looked at, else the one that
-// ends first.
+// ends first. There is one: no cache has room for none.
 func (c *answerCache) evict() {
 	const sample = 8
 	var victim *answer
 	seen := 0
 	for _, a := range c.entries {
-		unused := !a.used.Swap(false)
-		if victim == nil || unused || a.expires.Before(victim.expires) {
+		if !a.used.Swap(false) {
+			victim = a
+			break
+		}
+		if victim == nil || a.expires.Before(victim.expires) {
 			victim = a
 		}
-		if seen++; unused || seen == sample {
+		if seen++; seen == sample {
 			break
 		}
 	}
-	if victim != nil {
-		delete(c.entries, victim.key)
-	}
+	delete(c.entries, victim.key)
 }
 
 // invalidate drops the entry of that generation if it is still there, and if

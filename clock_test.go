@@ -30,20 +30,17 @@ var clocks = map[string]time.Duration{"not set": 0, "set back": -24 * time.Hour,
 func TestClockAndSweep(t *testing.T) {
 	for name, d := range clocks {
 		t.Run(name, func(t *testing.T) {
-			c, now := newAnswerCache(10), time.Now()
-			q, err := newQuestion(Request{Image: "r.example/x"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c, now, q := newAnswerCache(10), time.Now(), questionOf(t, "r.example/x")
+			c.begun = now.Add(-1) // so that the first get sweeps
 			for base, life := range map[string]time.Duration{"short": time.Minute, "long": time.Hour} {
 				c.put(&answer{key: cacheKey{plugin.CacheImage, base, ""}, stored: now, expires: now.Add(life)})
 			}
 			c.get(q, "", now)
-			c.get(q, "", setClock(t, now.Add(sweepInterval-time.Second), d))
+			c.get(q, "", setClock(t, now.Add(sweepInterval), d))
 			if len(c.entries) != 2 {
 				t.Errorf("%d entries before the time, want 2", len(c.entries))
 			}
-			c.get(q, "", setClock(t, now.Add(sweepInterval+time.Second), d))
+			c.get(q, "", setClock(t, now.Add(sweepInterval+1), d))
 			if len(c.entries) != 1 {
 				t.Errorf("%d entries after a sweep, want the long one", len(c.entries))
 			}

@@ -234,10 +234,10 @@ func (r *runner) find(keys []flightKey) *flight {
 func (r *runner) begin(ctx context.Context, keys []flightKey, q question, id *identity) *flight {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(r.host.ctx, cancel)
-	end := func() { unhook(); cancel() }
 	f := &flight{keys: keys, q: q, pod: id.pod, begun: time.Now(), done: make(chan struct{}), cancel: cancel, waiters: 1}
 	fly := func() {
-		defer end()
+		defer cancel()
+		defer unhook()
 		a, err := r.exec(ctx, q, id)
 		if id.key == "" {
 			r.noteBackoff(q, err)
@@ -245,8 +245,7 @@ func (r *runner) begin(ctx context.Context, keys []flightKey, q question, id *id
 		r.finish(f, a, err, time.Since(f.begun))
 	}
 	if !r.host.background(fly) {
-		end()
-		f.err = ErrClosed
+		f.err = ErrClosed // the host's context has ended, and ctx with it
 		close(f.done)
 		return f
 	}
@@ -291,9 +290,7 @@ func (r *runner) forget(f *flight) {
 func (r *runner) wait(ctx context.Context, q question, t *turn) (*flight, error) {
 	var tooLong <-chan time.Time
 	if t.most > 0 {
-		timer := time.NewTimer(t.most)
-		defer timer.Stop()
-		tooLong = timer.C
+		tooLong = time.After(t.most)
 	}
 	for {
 		var aside <-chan struct{}

@@ -110,8 +110,12 @@ func TestAnotherHostIsWaitedForBriefly(t *testing.T) {
 	}{
 		{"", 0, 250 * time.Millisecond},
 		{"", 200 * time.Millisecond, 50 * time.Millisecond},
+		{"", patienceUnknown - 1, 1},
+		{"", patienceUnknown, 0},
 		{"", time.Second, 0},
 		{plugin.CacheGlobal, 0, 2 * time.Second},
+		{plugin.CacheGlobal, patienceGlobal - 1, 1},
+		{plugin.CacheGlobal, patienceGlobal, 0},
 		{plugin.CacheGlobal, 10 * time.Second, 0},
 		{plugin.CacheRegistry, 0, 0},
 		{plugin.CacheImage, 0, 0},
@@ -145,6 +149,37 @@ func TestAnotherHostIsWaitedForBriefly(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLeaderOfAnotherHostLeaves: who had not the patience to wait for an exec
+// does not keep it alive.
+func TestLeaderOfAnotherHostLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &paced{takes: map[string]time.Duration{"": time.Minute / 2}, answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		k := p.keyring(t)
+		defer k.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			res, err := k.Lookup(ctx, Request{Image: "dead.example/x"})
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(res.Attempts[0].Err.Error(), "waiting for the plugin: context deadline exceeded") {
+				t.Errorf("the leader: %v, attempts %+v; want its deadline, and what it waited for", err, res.Attempts)
+			}
+		})
+		synctest.Wait()
+		wg.Go(func() {
+			if _, err := k.Lookup(t.Context(), Request{Image: "live.example/x"}); err != nil {
+				t.Errorf("live.example: %v", err)
+			}
+		})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if p.ended["dead.example"] != 1 {
+			t.Error("the exec of dead.example goes on, though nobody waits for it")
+		}
+		wg.Wait()
+	})
 }
 
 // TestBurstOverManyHosts: a burst costs an exec for each host, however slow the plugin is.

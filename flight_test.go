@@ -5,6 +5,7 @@ package regcred
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -137,4 +138,160 @@ func TestValuesOfTheContext(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestPeek looks into the cache unless there is more to a hit than that.
+func TestPeek(t *testing.T) {
+	for _, tt := range []struct {
+		ahead  time.Duration
+		tokens *config.TokenAttributes
+		want   bool
+	}{{-1, nil, true}, {0, nil, true}, {1, nil, false}, {0, perAccount(config.CachePerServiceAccount), false}} {
+		r, now := runnerWith(t, &script{}, Options{RefreshAhead: tt.ahead}, tt.tokens), time.Now()
+		r.cache.put(entry("r.example/x", now, time.Hour, false))
+		if got := r.peek(questionOf(t, "r.example/x"), now) != nil; got != tt.want {
+			t.Errorf("RefreshAhead %d, attributes %v: an answer %t, want %t", tt.ahead, tt.tokens, got, tt.want)
+		}
+	}
+}
+
+// looked is a context that says when it is looked at.
+type looked struct {
+	context.Context
+	at func()
+}
+
+func (l looked) Err() error {
+	l.at()
+	return l.Context.Err()
+}
+
+// TestAnswerThatComesBetween the cache and the flights is a hit, also if it is empty.
+func TestAnswerThatComesBetween(t *testing.T) {
+	s := &script{}
+	r, q, now := runnerWith(t, s, Options{}, nil), questionOf(t, "r.example/x"), time.Now()
+	a := entry(q.name, now, time.Hour, false)
+	got := r.answer(looked{t.Context(), func() { r.cache.put(a) }}, q, &identity{from: r.from})
+	if got.err != nil || got.answer != a || got.cache != CacheHit || s.execs() != 0 {
+		t.Errorf("%v, %q, %d execs; want a hit", got.err, got.cache, s.execs())
+	}
+}
+
+// TestAnswerThatComesWhileWaiting for what did not serve was waited for.
+func TestAnswerThatComesWhileWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &paced{takes: map[string]time.Duration{"": time.Second}, answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		r, q := runnerWith(t, p, Options{}, nil), questionOf(t, "live.example/x")
+		nobody := &identity{from: r.from}
+		var wg sync.WaitGroup
+		wg.Go(func() { r.answer(t.Context(), questionOf(t, "slow.example/x"), nobody) })
+		synctest.Wait()
+		var got outcome
+		wg.Go(func() { got = r.answer(t.Context(), q, nobody) })
+		synctest.Wait()
+		a := newAnswer(map[string]plugin.AuthConfig{"live.example": {}}, r.from)
+		a.key, a.expires = cacheKey{scope: plugin.CacheImage, base: q.name}, time.Now().Add(time.Hour)
+		r.cache.put(a)
+		wg.Wait()
+		if got.err != nil || got.answer != a || got.cache != CacheCoalesced || p.execs["live.example"] != 0 {
+			t.Errorf("%v, %q, %d execs; want the answer, coalesced", got.err, got.cache, p.execs["live.example"])
+		}
+	})
+}
+
+// TestOwnFlightIsFoundByItsImage: what was begun for one image, since nothing
+// shared it, serves that image's later lookups when answers turn out to be for
+// one image each.
+func TestOwnFlightIsFoundByItsImage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &paced{takes: map[string]time.Duration{"r.example": time.Second, "other.example": 1500 * time.Millisecond}}
+		p.answer = func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+			if req.Image == "r.example/fails" {
+				return nil, errors.New("no such repository")
+			}
+			return respond(plugin.CacheImage, time.Hour, "")(ctx, req)
+		}
+		k := p.keyring(t)
+		defer k.Close()
+		p.teach(t, k, plugin.CacheRegistry)
+		var wg sync.WaitGroup
+		look := func(image string, want CacheResult) {
+			wg.Go(func() {
+				res, _ := k.Lookup(t.Context(), Request{Image: image})
+				if got := res.Attempts[0].Cache; got != want {
+					t.Errorf("%s: %q, want %q", image, got, want)
+				}
+			})
+			synctest.Wait()
+		}
+		look("r.example/fails", CacheNone)
+		look("other.example/x", CacheMiss)
+		look("r.example/x", CacheMiss) // from 1s to 2s, in a flight of its own
+		time.Sleep(1700 * time.Millisecond)
+		look("r.example/x", CacheCoalesced)
+		wg.Wait()
+		if p.execs["r.example"] != 2 {
+			t.Errorf("%d execs for r.example, want 2", p.execs["r.example"])
+		}
+	})
+}
+
+// hooked is a context that counts the functions that are to run after it.
+type hooked struct {
+	context.Context
+	hooks, ever atomic.Int64
+}
+
+func (h *hooked) Value(any) any { return nil } // nor its *cancelCtx, in which package context would keep them
+
+func (h *hooked) AfterFunc(f func()) func() bool {
+	h.hooks.Add(1)
+	h.ever.Add(1)
+	stop := context.AfterFunc(h.Context, f)
+	return func() bool {
+		h.hooks.Add(-1)
+		return stop()
+	}
+}
+
+// TestFlightsLeaveNothingBehind: no goroutine, without which the bubble ends,
+// nothing on the context of the keyring, and no context that goes on.
+func TestFlightsLeaveNothingBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const flights = 1000
+		k := newScripted(t, &script{}, nil, nil)
+		host := &hooked{Context: k.host.ctx}
+		k.host.ctx = host
+		r := k.ring.Load().runners[0]
+		var contexts []context.Context
+		r.provider = plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+			contexts = append(contexts, ctx)
+			return respond(plugin.CacheImage, 0, "")(ctx, req)
+		})
+		for i := range flights {
+			if _, err := k.Lookup(t.Context(), Request{Image: fmt.Sprintf("r.example/%d", i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if n := host.hooks.Load(); n != 0 || host.ever.Load() != flights || len(r.flights) != 0 {
+			t.Errorf("%d of %d hooks and %d flights are left, want none of %d", n, host.ever.Load(), len(r.flights), flights)
+		}
+		for _, ctx := range contexts {
+			if ctx.Err() == nil {
+				t.Fatal("the context of an exec outlives it")
+			}
+		}
+	})
+}
+
+// TestNoFlightAfterTheEnd: a lookup that was under way when the keyring was
+// closed begins nothing.
+func TestNoFlightAfterTheEnd(t *testing.T) {
+	s := &script{}
+	r := runnerWith(t, s, Options{}, nil)
+	r.host.end()
+	if got := r.answer(t.Context(), questionOf(t, "r.example/x"), &identity{from: r.from}); got.err != ErrClosed || s.execs() != 0 || len(r.flights) != 0 {
+		t.Errorf("%v, %d execs, %d flights; want %v", got.err, s.execs(), len(r.flights), ErrClosed)
+	}
 }

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/regcred/regcred/plugin"
+)
+
+// refreshes reports whether the use of a, with so much of its life left, is
+// reason for a refresh.
+func (r *runner) refreshes(t *testing.T, a *answer, left time.Duration, id *identity) bool {
+	before := a.refreshed.Load()
+	r.refreshAhead(t.Context(), a, questionOf(t, "r.example/x"), id, a.expires.Add(-left))
+	return a.refreshed.Load() != before
+}
+
+// TestMomentOfARefresh: in the last part of an answer's life, less a tenth; and
+// never where it is off, nor for an identity.
+func TestMomentOfARefresh(t *testing.T) {
+	const minute = time.Minute
+	for _, tt := range []struct {
+		option, life, left time.Duration
+		id                 identity
+		want               bool
+	}{
+		{10 * minute, 60 * minute, 10*minute + 1, identity{}, false},
+		{10 * minute, 60 * minute, 9 * minute, identity{}, true},
+		{10 * minute, 60 * minute, 0, identity{}, true},
+		{10 * minute, 20 * minute, 5*minute + 1, identity{}, false}, // a quarter of its life
+		{10 * minute, 20 * minute, 4*minute + minute/2, identity{}, true},
+		{8, minute, 9, identity{}, false}, // too short for jitter
+		{8, minute, 8, identity{}, true},
+		{1, minute, 1, identity{}, true},
+		{0, minute, 0, identity{}, false},
+		{-minute, minute, 0, identity{}, false},
+		{10 * minute, 60 * minute, 0, identity{key: "alice"}, false},
+	} {
+		r := runnerWith(t, &script{}, Options{RefreshAhead: tt.option}, nil)
+		r.retired = true // nothing is run
+		if got := r.refreshes(t, entry("x", time.Now(), tt.life, true), tt.left, &tt.id); got != tt.want {
+			t.Errorf("RefreshAhead %v, %v of %v left, identity %q: %t, want %t", tt.option, tt.left, tt.life, tt.id.key, got, tt.want)
+		}
+	}
+}
+
+// TestRefreshIsJittered: by up to a tenth, all of it.
+func TestRefreshIsJittered(t *testing.T) {
+	r := runnerWith(t, &script{}, Options{RefreshAhead: 90}, nil)
+	r.retired = true // nothing is run
+	often := map[time.Duration]int{}
+	for range 500 {
+		for _, left := range []time.Duration{81, 82, 90, 91} {
+			if r.refreshes(t, entry("x", time.Now(), time.Hour, true), left, &identity{}) {
+				often[left]++
+			}
+		}
+	}
+	if often[81] != 500 || often[82] == 500 || often[90] == 0 || often[91] != 0 {
+		t.Errorf("refreshed, by what is left: %v of 500; want all at 81, not all at 82, some at 90, none at 91", often)
+	}
+}
+
+// TestNextRefresh of the same answer, where one has failed, is begun a tenth of
+// the time and a second later.
+func TestNextRefresh(t *testing.T) {
+	r, a := runnerWith(t, &script{}, Options{RefreshAhead: 10 * time.Minute}, nil), entry("x", time.Now(), time.Hour, true)
+	r.retired = true // nothing is run
+	const left, next = 8 * time.Minute, time.Minute + time.Second
+	for _, step := range []struct {
+		left time.Duration
+		want bool
+	}{{left, true}, {left - next + 1, false}, {left - next, true}, {left - 2*next + 1, false}, {left - 2*next, true}} {
+		if got := r.refreshes(t, a, step.left, &identity{}); got != step.want {
+			t.Errorf("%v left: %t, want %t", step.left, got, step.want)
+		}
+	}
+}
+
+// TestOneRefreshAtATime, and none where what it would bring is under way, or
+// once the provider is dropped.
+func TestOneRefreshAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		r := runnerWith(t, s, Options{RefreshAhead: 10 * time.Minute}, nil)
+		nobody := &identity{from: r.from}
+		use := func() {
+			r.refreshes(t, entry("x", time.Now(), time.Hour, true), 0, nobody)
+			synctest.Wait()
+		}
+		use()
+		use()
+		if s.execs() != 1 {
+			t.Errorf("%d execs, want 1", s.execs())
+		}
+		time.Sleep(2 * time.Second)
+		use()
+		if s.execs() != 2 {
+			t.Errorf("%d execs after the first was over, want 2", s.execs())
+		}
+		time.Sleep(2 * time.Second)
+		r.retire()
+		use()
+		if s.execs() != 2 {
+			t.Errorf("%d execs, want 2: none for a provider that was dropped", s.execs())
+		}
+	})
+}
+
+// TestDroppedProviderEndsItsLookups: who waits for what was begun ahead gets
+// it, also when Reload has dropped the provider.
+func TestDroppedProviderEndsItsLookups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		r := runnerWith(t, s, Options{RefreshAhead: 10 * time.Minute}, nil)
+		nobody := &identity{from: r.from}
+		r.refreshes(t, entry("x", time.Now(), time.Hour, true), 0, nobody)
+		var got outcome
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			got = r.answer(t.Context(), questionOf(t, "r.example/y"), nobody)
+		}()
+		synctest.Wait()
+		r.retire()
+		r.retire()
+		<-done
+		if got.err != nil || got.cache != CacheCoalesced || s.execs() != 1 || s.ended[0] != nil {
+			t.Errorf("%v, %q, %d execs that ended with %v; want the answer that was begun ahead", got.err, got.cache, s.execs(), s.ended)
+		}
+	})
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/plugin"
+)
+
+var errThrottled = errors.New("throttled")
+
+// runnerWith is that of provider "p", which s plays.
+func runnerWith(t *testing.T, s plugin.Provider, opts Options, attributes *config.TokenAttributes) *runner {
+	t.Helper()
+	opts.InProcess = map[string]plugin.Provider{"p": s}
+	k, err := New(oneProvider(attributes), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { k.Close() })
+	return k.ring.Load().runners[0]
+}
+
+// draw returns the least and the greatest of what was drawn often enough.
+func draw(f func() time.Duration) (least, most time.Duration) {
+	least, most = math.MaxInt64, math.MinInt64
+	for range 2000 {
+		d := f()
+		least, most = min(least, d), max(most, d)
+	}
+	return least, most
+}
+
+func TestJittered(t *testing.T) {
+	for _, tt := range []struct{ d, part, least time.Duration }{
+		{90, 10, 81}, {89, 10, 81}, {60, 4, 45}, {9, 10, 9}, {0, 4, 0},
+	} {
+		if least, most := draw(func() time.Duration { return jittered(tt.d, tt.part) }); least != tt.least || most != tt.d {
+			t.Errorf("%d less up to a part of %d: between %d and %d, want %d and %d", tt.d, tt.part, least, most, tt.least, tt.d)
+		}
+	}
+}
+
+// TestBackoffDoubles, up to the option, and begins anew after a success.
+func TestBackoffDoubles(t *testing.T) {
+	for _, tt := range []struct {
+		most time.Duration
+		want []time.Duration
+	}{
+		{10 * time.Second, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 10 * time.Second, 10 * time.Second}},
+		{300 * time.Millisecond, []time.Duration{300 * time.Millisecond, 300 * time.Millisecond}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r, q := runnerWith(t, &script{}, Options{Backoff: tt.most}, nil), questionOf(t, "r.example/x")
+			for range 2 {
+				for i, want := range tt.want {
+					r.noteBackoff(q, errThrottled)
+					b := r.backoff[q.name]
+					if left := time.Until(b.until); b.wait != want || left > want || left < want*3/4 || b.err != errThrottled {
+						t.Errorf("failure %d: waits %v of %v, because: %v; want up to %v", i+1, left, b.wait, b.err, want)
+					}
+				}
+				if r.noteBackoff(q, nil); len(r.backoff) != 0 {
+					t.Errorf("%d failures are remembered after a success", len(r.backoff))
+				}
+			}
+		})
+	}
+}
+
+func TestBackoffIsJittered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, q := runnerWith(t, &script{}, Options{Backoff: 60}, nil), questionOf(t, "r.example/x")
+		least, most := draw(func() time.Duration {
+			r.noteBackoff(q, errThrottled)
+			return time.Until(r.backoff[q.name].until)
+		})
+		if least != 45 || most != 60 {
+			t.Errorf("waits between %d and %d, want all but a quarter of 60 to 60", least, most)
+		}
+	})
+}
+
+// TestBackoffThatIsOff remembers nothing.
+func TestBackoffThatIsOff(t *testing.T) {
+	for most, want := range map[time.Duration]int{-time.Hour: 0, 0: 0, 1: 1} {
+		r := runnerWith(t, &script{}, Options{Backoff: most}, nil)
+		if r.noteBackoff(questionOf(t, "r.example/x"), errThrottled); len(r.backoff) != want {
+			t.Errorf("Backoff %d: %d failures are remembered, want %d", most, len(r.backoff), want)
+		}
+	}
+}
+
+// TestBackoffIsNobodys: what failed without a service account is no reason not
+// to ask for one; and a back-off ends when it says.
+func TestBackoffIsNobodys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, q := runnerWith(t, &script{}, Options{Backoff: time.Hour}, nil), questionOf(t, "r.example/x")
+		r.backoff[q.name] = backoff{until: time.Now().Add(1500 * time.Millisecond), err: errThrottled}
+		if err := r.backingOff(q, &identity{key: "alice"}); err != nil {
+			t.Errorf("for an identity: %v", err)
+		}
+		if err := r.backingOff(questionOf(t, "r.example/y"), &identity{}); err != nil {
+			t.Errorf("for another image: %v", err)
+		}
+		const want = "not run again for another 1.5s, because: throttled"
+		if err := r.backingOff(q, &identity{}); err == nil || err.Error() != want || stageOf(err) != StageBackoff || !errors.Is(err, errThrottled) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		time.Sleep(1500*time.Millisecond - 1)
+		if r.backingOff(q, &identity{}) == nil {
+			t.Error("it ends too early")
+		}
+		time.Sleep(time.Nanosecond)
+		if err := r.backingOff(q, &identity{}); err != nil {
+			t.Errorf("at its end: %v", err)
+		}
+	})
+}
+
+// TestBackoffsAreBounded: a registry that fails for images without end does not
+// fill the memory. When there is no room, what is over makes it; what is not
+// stays, and the new one is asked again.
+func TestBackoffsAreBounded(t *testing.T) {
+	for _, tt := range []struct {
+		live, over int
+		image      string
+		want       int
+		wait       time.Duration
+	}{
+		{maxBackoffs - 1, 0, "new", maxBackoffs, time.Second},
+		{maxBackoffs, 0, "new", maxBackoffs, 0},
+		{maxBackoffs, 0, "live-0", maxBackoffs, 14 * time.Second},
+		{0, maxBackoffs - 1, "new", maxBackoffs, time.Second},
+		{0, maxBackoffs - 1, "over-0", maxBackoffs - 1, 14 * time.Second},
+		{0, maxBackoffs, "new", 1, time.Second},
+		{10, maxBackoffs - 10, "new", 11, time.Second},
+		{10, maxBackoffs - 10, "live-0", 10, 14 * time.Second},
+	} {
+		r, now := runnerWith(t, &script{}, Options{Backoff: time.Minute}, nil), time.Now()
+		for i := range tt.live {
+			r.backoff[fmt.Sprintf("r.example/live-%d", i)] = backoff{wait: 7 * time.Second, until: now.Add(time.Hour)}
+		}
+		for i := range tt.over {
+			r.backoff[fmt.Sprintf("r.example/over-%d", i)] = backoff{wait: 7 * time.Second, until: now.Add(-1)}
+		}
+		q := questionOf(t, "r.example/"+tt.image)
+		if r.noteBackoff(q, errThrottled); len(r.backoff) != tt.want || r.backoff[q.name].wait != tt.wait {
+			t.Errorf("%s after %d live and %d that are over: %d are remembered, it waits %v; want %d, %v",
+				tt.image, tt.live, tt.over, len(r.backoff), r.backoff[q.name].wait, tt.want, tt.wait)
+		}
+	}
+}

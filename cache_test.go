@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/plugin"
+)
+
+// repeats is how often a test asks for what depends on where a map's iteration begins.
+const repeats = 50
+
+// entry is an answer for one image that lives so long from now on.
+func entry(image string, now time.Time, life time.Duration, used bool) *answer {
+	a := &answer{key: cacheKey{scope: plugin.CacheImage, base: image}, stored: now, expires: now.Add(life)}
+	a.used.Store(used)
+	return a
+}
+
+// fill makes a cache that is full of n entries that were used, the later ones
+// ending later.
+func fill(n int, now time.Time) *answerCache {
+	c := newAnswerCache(n)
+	for i := range n {
+		c.put(entry(fmt.Sprint(i), now, time.Hour+time.Duration(i), true))
+	}
+	return c
+}
+
+func (c *answerCache) has(image string) bool {
+	return c.entries[cacheKey{scope: plugin.CacheImage, base: image}] != nil
+}
+
+func TestEvictionTakesWhatNobodyUsed(t *testing.T) {
+	for range repeats {
+		now := time.Now()
+		c := fill(8, now)
+		c.put(entry("5", now, 24*time.Hour, false))
+		if evicted := c.put(entry("new", now, time.Minute, false)); !evicted || c.has("5") || len(c.entries) != 8 {
+			t.Fatalf("evicted %t, the unused one is there %t, %d entries; want it gone, though it would end last", evicted, c.has("5"), len(c.entries))
+		}
+	}
+}
+
+func TestEvictionTakesWhatEndsFirst(t *testing.T) {
+	for range repeats {
+		now := time.Now()
+		c := fill(8, now)
+		if evicted := c.put(entry("new", now, time.Minute, false)); !evicted || c.has("0") || len(c.entries) != 8 {
+			t.Fatalf("evicted %t, the first to end is there %t, %d entries; want it gone", evicted, c.has("0"), len(c.entries))
+		}
+	}
+}
+
+// TestEvictionLooksAtFew: what it costs does not grow with the cache, and what
+// it has looked at must be used again to be spared.
+func TestEvictionLooksAtFew(t *testing.T) {
+	c := fill(20, time.Now())
+	c.put(entry("new", time.Now(), time.Minute, false))
+	used := 0
+	for _, a := range c.entries {
+		if a.used.Load() {
+			used++
+		}
+	}
+	if used != 12 || len(c.entries) != 20 {
+		t.Errorf("%d of %d entries count as used, want 12 of 20: one eviction looks at 8", used, len(c.entries))
+	}
+}
+
+func TestUseKeepsAnEntry(t *testing.T) {
+	for range repeats {
+		now := time.Now()
+		c := newAnswerCache(2)
+		for _, image := range []string{"r.example/used", "r.example/unused"} {
+			c.put(entry(image, now, time.Hour, false))
+		}
+		if c.get(questionOf(t, "r.example/used"), "", now) == nil {
+			t.Fatal("it is not in the cache")
+		}
+		c.put(entry("r.example/new", now, time.Hour, false))
+		if !c.has("r.example/used") || c.has("r.example/unused") {
+			t.Fatal("the entry that was used was evicted")
+		}
+	}
+}
+
+// TestInvalidateOnceAMinute for each key, and no other generation than the one that was refused.
+func TestInvalidateOnceAMinute(t *testing.T) {
+	c, now := newAnswerCache(10), time.Now()
+	put := func(image string, generation uint64) {
+		a := entry(image, now, time.Hour, false)
+		a.generation = generation
+		c.put(a)
+	}
+	put("a", 1)
+	for _, step := range []struct {
+		what       string
+		generation uint64
+		after      time.Duration
+		want       bool
+		image      string
+		left       bool
+	}{
+		{"a generation that is not there", 2, 0, false, "a", true},
+		{"the one that is", 1, 0, true, "a", false},
+		{"that one again", 1, 0, false, "a", false},
+		{"its successor within the minute", 3, time.Minute - 1, false, "a", true},
+		{"another key within the minute", 4, time.Minute - 1, true, "b", false},
+		{"its successor after a minute", 3, time.Minute, true, "a", false},
+	} {
+		if step.generation > 2 {
+			put(step.image, step.generation)
+		}
+		if got := c.invalidate(step.generation, now.Add(step.after)); got != step.want || c.has(step.image) != step.left {
+			t.Errorf("%s: dropped %t, still there %t; want %t, %t", step.what, got, c.has(step.image), step.want, step.left)
+		}
+	}
+}
+
+// TestRefusalsAreForgotten when they say nothing any more: what a registry
+// refuses must not fill the memory.
+func TestRefusalsAreForgotten(t *testing.T) {
+	c, now := newAnswerCache(10), time.Now()
+	for i, image := range []string{"earlier", "later"} {
+		a := entry(image, now, time.Hour, false)
+		a.generation = uint64(i + 1)
+		c.put(a)
+		c.invalidate(a.generation, now.Add(time.Duration(i)))
+	}
+	for _, step := range []struct {
+		after time.Duration
+		want  int
+	}{{time.Minute - 1, 2}, {time.Minute, 1}, {time.Minute + 1, 0}} {
+		if c.sweep(now.Add(step.after)); len(c.refused) != step.want {
+			t.Errorf("%d refusals are remembered after %v, want %d", len(c.refused), step.after, step.want)
+		}
+	}
+}
+
+func TestClearedCacheIsEmpty(t *testing.T) {
+	c, now := fill(8, time.Now()), time.Now()
+	c.entries[cacheKey{scope: plugin.CacheImage, base: "3"}].generation = 7
+	if !c.invalidate(7, now) {
+		t.Fatal("nothing was dropped")
+	}
+	if c.clear(); len(c.entries) != 0 || len(c.refused) != 0 {
+		t.Errorf("%d entries and %d refusals, want none", len(c.entries), len(c.refused))
+	}
+}
+
+func questionOf(t *testing.T, image string) question {
+	t.Helper()
+	q, err := newQuestion(Request{Image: image})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
