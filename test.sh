@@ -223,8 +223,11 @@ export REGCRED_TEST_REQUIRE
 isolate=true
 namespaces=(--net --mount --pid --fork --kill-child --mount-proc)
 if ! unshare "${namespaces[@]}" sh -c 'ip link set lo up' 2>/dev/null; then
-	isolate=false
-	echo "skip  namespaces: they need Linux and root; the tests still use loopback alone"
+	namespaces=(--net) # as in a container that may not mount /proc
+	if ! unshare "${namespaces[@]}" sh -c 'ip link set lo up' 2>/dev/null; then
+		isolate=false
+		echo "skip  namespaces: they need Linux and root; the tests still use loopback alone"
+	fi
 fi
 race=()
 if $quick; then
