@@ -72,7 +72,7 @@ func TestHostile(t *testing.T) {
 
 // slack, in KiB, is what a collection of garbage that comes a moment later
 // leaves, and what positions need of a file that the parser refuses at once.
-const slack = 24 << 10
+const slack = 32 << 10
 
 // tooLong is when a process is killed.
 const tooLong = 10 * time.Second
