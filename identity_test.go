@@ -43,6 +43,8 @@ func TestAttemptIdentity(t *testing.T) {
 			&Identity{ObjectRef{}, audience, []string{role}, []string{"example.com/absent"}, "", TokenGiven}},
 		{"required annotation missing", []Request{pod}, config.CachePerServiceAccount, []string{"example.com/needed"}, &accounts{},
 			&Identity{account, audience, nil, nil, "example.com/needed", TokenNone}},
+		{"required annotation missing, token given", []Request{held}, config.CachePerServiceAccount, []string{"example.com/needed"}, nil,
+			&Identity{ObjectRef{}, audience, nil, nil, "example.com/needed", TokenGiven}},
 		{"account not found", []Request{pod}, config.CachePerServiceAccount, nil, &accounts{err: errors.New("not found")},
 			&Identity{ObjectRef{Namespace: "ns", Name: "alice"}, audience, nil, nil, "", TokenNone}},
 		{"nobody", []Request{{Image: "r.example/a"}}, config.CachePerServiceAccount, nil, &accounts{}, nil},
@@ -53,7 +55,8 @@ func TestAttemptIdentity(t *testing.T) {
 			attributes.ServiceAccountTokenAudience = audience
 			attributes.RequiredServiceAccountAnnotationKeys = tt.required
 			attributes.OptionalServiceAccountAnnotationKeys = []string{role, "example.com/absent"}
-			k := newScripted(t, &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}, attributes, tt.api)
+			s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+			k := newScripted(t, s, attributes, tt.api)
 			defer k.Close()
 			var res *Result
 			for _, req := range tt.requests {
@@ -61,6 +64,9 @@ func TestAttemptIdentity(t *testing.T) {
 			}
 			if diff := cmp.Diff(tt.want, res.Attempts[0].Identity); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if tt.required != nil && (s.execs() != 0 || !strings.Contains(res.Attempts[0].Skipped, `"example.com/needed"`)) {
+				t.Errorf("%d execs, skipped: %q", s.execs(), res.Attempts[0].Skipped)
 			}
 		})
 	}

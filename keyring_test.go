@@ -441,7 +441,15 @@ func TestCacheForgetsWhatExpired(t *testing.T) {
 func TestInvalidate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
-		k := newScripted(t, s, nil, nil)
+		var dropped []string // as the observer hears it
+		k, err := New(oneProvider(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, Observer: func(e Event) {
+			if e.Kind == EventInvalidate {
+				dropped = append(dropped, e.Provider)
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
 		defer k.Close()
 		get := func() Credential {
 			res, err := k.Lookup(t.Context(), Request{Image: "r.example/x"})
@@ -465,6 +473,9 @@ func TestInvalidate(t *testing.T) {
 		s.images = s.images[:1]
 		want(1, "cached")
 		k.Invalidate(first)
+		if len(dropped) != 1 {
+			t.Errorf("told of %q", dropped)
+		}
 		if n := len(k.ring.Load().runners[0].cache.entries); n != 10 {
 			t.Errorf("%d entries are left, want the 10 of other registries", n)
 		}
@@ -479,6 +490,9 @@ func TestInvalidate(t *testing.T) {
 		want(3, "refused after a minute")
 		k.Invalidate(Credential{})
 		want(3, "a credential of nobody")
+		if diff := cmp.Diff([]string{"p", "p"}, dropped); diff != "" {
+			t.Errorf("what was told (-want +got):\n%s", diff)
+		}
 	})
 }
 
@@ -654,6 +668,33 @@ func TestNodeDockerConfigPlaces(t *testing.T) {
 		}
 		if diff := cmp.Diff(strings.Fields(tt.want), got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// TestEvictionSparesWhatIsUsed: of two entries the one that was asked for since
+// they were last looked at stays, though it ends first.
+func TestEvictionSparesWhatIsUsed(t *testing.T) {
+	now := time.Now()
+	entry := func(host string, ends time.Duration) (question, *answer) {
+		q, err := newQuestion(Request{Image: host + "/x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q, &answer{key: cacheKey{scope: plugin.CacheRegistry, base: q.base(plugin.CacheRegistry)}, stored: now, expires: now.Add(ends)}
+	}
+	for range 20 { // a map iterates from a random place
+		c := newAnswerCache(2)
+		used, first := entry("used.example", time.Minute)
+		_, second := entry("unused.example", time.Hour)
+		c.put(first)
+		c.put(second)
+		if c.get(used, "", now) == nil {
+			t.Fatal("the entry is not found")
+		}
+		_, third := entry("new.example", time.Hour)
+		if evicted := c.put(third); !evicted || c.get(used, "", now) == nil {
+			t.Fatal("the entry that was used is gone")
 		}
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
@@ -183,4 +185,18 @@ func TestASourceThatHangsLeavesTimeForTheNext(t *testing.T) {
 		})
 		wg.Wait()
 	})
+}
+
+// TestAttemptKeys: an attempt names each key that the provider answered with,
+// whether or not it matches, in the order in which they are tried.
+func TestAttemptKeys(t *testing.T) {
+	answer := static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.example", "u", "*.example", "v", "other.example/x", "w")}
+	k := keyringOf(t, Options{}, answer)
+	res, err := k.Lookup(t.Context(), Request{Image: "r.example/a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"r.example", "other.example/x", "*.example"}, res.Attempts[0].Keys); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }

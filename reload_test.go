@@ -147,9 +147,13 @@ func TestReload(t *testing.T) {
 			edited.Providers[0].Args = []plugin.Secret{plugin.NewSecret("y")}
 			return errors.Join(err, k.Reload(edited))
 		}, "a0 miss y, b1 miss "},
+		{"a value that it points to, changed", func() error {
+			*edited.Providers[1].DefaultCacheDuration = time.Minute
+			return k.Reload(edited)
+		}, "a0 hit y, b1 miss "},
 		{"without it, and another", func() error {
 			return reload(func(c *config.Config) { c.Providers[0].Name, c.Providers[0].MatchImages = "c", []string{"c.example"} })
-		}, "b1 hit , c0 miss "},
+		}, "b1 miss , c0 miss "},
 		{"back again", func() error { return k.Reload(two()) }, "a0 miss , b1 hit "},
 	} {
 		if err := step.change(); err != nil {

@@ -261,6 +261,23 @@ func TestLintBinDirLinkTarget(t *testing.T) {
 	}
 }
 
+// A plugin that is no link adds nothing to what is said of its directory.
+func TestLintBinDirWritableOnce(t *testing.T) {
+	dir := binDir(t)
+	this, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(os.WriteFile(filepath.Join(dir, "plugin"), []byte("#!"+this+"\n"), 0o755), os.Chmod(dir, 0o777))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"writable-bin-dir : make the directory and those above it writable by root alone"}
+	if diff := cmp.Diff(want, briefly(lintBin(dir, "plugin"))); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestLintBinDirOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file away")

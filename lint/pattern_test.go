@@ -117,6 +117,8 @@ func TestLintPatterns(t *testing.T) {
 		"registry.example.com/app:V1@sha256:abcdef": {"tag-or-digest: registry.example.com/app"},
 		"registry.example.com/Team/":                {"upper-case-path: registry.example.com/team/"},
 		"registry.example.com/%61/":                 {"percent-escape: registry.example.com/a/"},
+		"registry.example.com/a/#%61":               {"query: registry.example.com/a/"},
+		"registry.example.com/a/?%61":               {"query: registry.example.com/a/"},
 		"registry.example.com/v2/":                  {"api-path: registry.example.com"},
 		"registry.example.com/v1":                   {"api-path: registry.example.com"},
 		"registry.example.com/team":                 {"sibling-path: registry.example.com/team/"},

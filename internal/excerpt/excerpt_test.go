@@ -48,6 +48,9 @@ func TestPattern(t *testing.T) {
 		"r.example/x#secret":                       "r.example/x#…",
 		"user:secret@r.example/x?secret#x":         "…@r.example/x?…",
 		"r.example/x?":                             "r.example/x?",
+		"?token=secret":                            "?…",
+		"#secret":                                  "#…",
+		"://user:secret@r.example":                 "://…@r.example",
 	} {
 		if got := Pattern(pattern); got != want {
 			t.Errorf("%q: got %q, want %q", pattern, got, want)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -50,6 +51,32 @@ func TestReadSelf(t *testing.T) {
 		want := Info{Format: ELF, Machine: f.Machine.String(), Arch: runtime.GOARCH, Interpreter: loader}
 		if err != nil || got != want {
 			t.Errorf("%s: got %+v, %v, want %+v", path, got, err, want)
+		}
+	}
+}
+
+// TestReadCloses: the file is closed by the reader, and not by the garbage
+// collector some day.
+func TestReadCloses(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "p")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(path); err != nil {
+		t.Fatal(err)
+	}
+	open, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range open {
+		if target, err := os.Readlink(fd); err == nil && target == path {
+			t.Errorf("%s is still open as %s", path, fd)
 		}
 	}
 }

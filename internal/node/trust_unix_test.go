@@ -111,3 +111,33 @@ func lay(t *testing.T, root string, lines []string) error {
 	}
 	return nil
 }
+
+// TestCheckTrustBelowTheRoot: where a root directory is, was said by whoever
+// gave it; only what is below it is doubted.
+func TestCheckTrustBelowTheRoot(t *testing.T) {
+	open := newRoot(t, nil)
+	if err := lay(t, open, []string{"root/ 755", "root/c.yaml 644", "c.yaml 644"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	n := Node{Root: filepath.Join(open, "root")}
+	if err := n.CheckTrust(&Origin{From: "here", Config: filepath.Join(open, "root", "c.yaml")}, nil); err != nil {
+		t.Errorf("below the root: got %v", err)
+	}
+	err := n.CheckTrust(&Origin{From: "here", Config: filepath.Join(open, "c.yaml")}, nil)
+	if found, ok := errors.AsType[*Untrusted](err); !ok || found.Path != open {
+		t.Errorf("beside the root: got %v, want that %s is writable", err, open)
+	}
+}
+
+// TestCheckTrustNotSeen: what cannot be looked at is not trusted, but for a
+// directory that keeps this user out.
+func TestCheckTrustNotSeen(t *testing.T) {
+	root := newRoot(t, nil)
+	err := Node{Root: root}.CheckTrust(&Origin{From: "here", Config: filepath.Join(root, strings.Repeat("x", 1000))}, nil)
+	if !errors.Is(err, syscall.ENAMETOOLONG) {
+		t.Errorf("got %v, want %v", err, syscall.ENAMETOOLONG)
+	}
+}

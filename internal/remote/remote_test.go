@@ -316,3 +316,25 @@ func TestLongRetryAfter(t *testing.T) {
 		})
 	}
 }
+
+// TestConnectionsAreClosed: of a call without a transport of the caller's,
+// nothing stays open for the next one.
+func TestConnectionsAreClosed(t *testing.T) {
+	closed := make(chan struct{})
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "well") }))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			close(closed)
+		}
+	}
+	s.Start()
+	defer s.Close()
+	if _, err := quick().Do(t.Context(), remote.Call{URL: s.URL}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-closed:
+	case <-time.After(5 * time.Second): // before an idle connection ends by itself
+		t.Error("the connection is still open")
+	}
+}

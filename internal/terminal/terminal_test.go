@@ -117,6 +117,7 @@ func TestProgressEscapes(t *testing.T) {
 		"check": func(p *mpb.Progress, drawn func()) {
 			c := &Checks{out: p}
 			c.begin(40)
+			drawn() // before the first check runs
 			c.At(1, 2, name)
 			drawn()
 			c.Close()

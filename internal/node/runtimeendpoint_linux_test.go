@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestAutoEndpoint: the runtime is found if there is one, and not chosen among
+// several. What is no socket is none.
+func TestAutoEndpoint(t *testing.T) {
+	const containerd, crio, k3s = "/run/containerd/containerd.sock", "/run/crio/crio.sock", "/run/k3s/containerd/containerd.sock"
+	for _, tt := range []struct {
+		name    string
+		sockets []string
+		want    string
+		err     string
+		usage   bool
+	}{
+		{name: "none", err: "no container runtime found: there is no socket at " + containerd + ", " + crio},
+		{name: "one", sockets: []string{crio}, want: "unix://ROOT" + crio},
+		{name: "cri-dockerd", sockets: []string{"/run/cri-dockerd.sock"}, want: "unix://ROOT/run/cri-dockerd.sock"},
+		{name: "two", sockets: []string{k3s, crio}, err: "2 container runtimes are found: ROOT" + crio + ", ROOT" + k3s, usage: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			root := sharedDir(t) // a short name, as sockets need
+			file := filepath.Join(root, containerd)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range tt.sockets {
+				path := filepath.Join(root, name)
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				l, err := net.Listen("unix", path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer l.Close()
+			}
+			got, err := Node{Root: root}.RuntimeEndpoint(AutoEndpoint, &Origin{})
+			if want := strings.ReplaceAll(tt.want, "ROOT", root); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			if tt.err == "" {
+				if err != nil {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			e, ok := errors.AsType[*Error](err)
+			if !ok || !strings.Contains(e.Error(), strings.ReplaceAll(tt.err, "ROOT", root)) || e.Usage != tt.usage || e.Hint == "" {
+				t.Errorf("got %+v, want %q", err, tt.err)
+			}
+		})
+	}
+}
+
+// TestKubeletDropIns: as the kubelet, files whose names end in .conf and no
+// others, of sub-directories too, in the order of their paths.
+func TestKubeletDropIns(t *testing.T) {
+	root := newRoot(t, map[string]string{"20.conf": "", "10.conf/50.conf": "", "README": "", "30.conf.bak": "", "40.yaml": ""})
+	got, err := kubeletDropIns(root)
+	want := []string{filepath.Join(root, "10.conf/50.conf"), filepath.Join(root, "20.conf")}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v; (-want +got):\n%s", err, diff)
+	}
+}
+
+// TestDenied: that we may not read something is kept apart from all else.
+func TestDenied(t *testing.T) {
+	denied := fmt.Errorf("read: %w", &fs.PathError{Op: "open", Path: "c.yaml", Err: fs.ErrPermission})
+	if err := Denied(denied); err == nil || !errors.Is(err, fs.ErrPermission) || err.Error() != denied.Error() {
+		t.Errorf("got %v, want %v", err, denied)
+	}
+	e, _ := errors.AsType[*Error](Denied(denied))
+	if hint := e != nil && e.Hint == "run it as root (sudo)"; hint != (os.Geteuid() != 0) {
+		t.Errorf("of user %d: got %+v", os.Geteuid(), e)
+	}
+	for _, other := range []error{nil, fs.ErrNotExist} {
+		if err := Denied(other); err != nil {
+			t.Errorf("%v: got %v", other, err)
+		}
+	}
+}
