@@ -452,6 +452,7 @@ func programs() map[string]func() int {
 		"hang-on-no-token":   hangOnNoToken,
 		"hang-on-big":        hangOnBig,
 		"crash-on-big":       crashOnBig,
+		"panic-on-big":       panicOnBig,
 		"ignore-term":        ignoreTerm,
 		"child":              child,
 		"password-then-fail": passwordThenFail,
@@ -541,6 +542,14 @@ func crashOnBig() int {
 	raw, version, _ := asked()
 	if len(raw) > 1<<20 {
 		return say(version, "}", "")
+	}
+	return say(version, "", "")
+}
+
+func panicOnBig() int {
+	raw, version, _ := asked()
+	if len(raw) > 1<<20 {
+		panic("makeslice: len out of range")
 	}
 	return say(version, "", "")
 }

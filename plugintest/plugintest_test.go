@@ -163,6 +163,15 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// TestTestTakesOptions: those of Test are as those of Run.
+func TestTestTakesOptions(t *testing.T) {
+	var told []string
+	Test(t, self(t, "good"), Options{Only: []string{"base-answer"}, Progress: func(_, _ int, id string) { told = append(told, id) }})
+	if want := []string{"base-answer"}; !slices.Equal(told, want) {
+		t.Errorf("made the checks %q, want %q", told, want)
+	}
+}
+
 func TestStopped(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	opts := Options{
@@ -316,6 +325,17 @@ func TestDifferenceAsksOnce(t *testing.T) {
 	}
 	if got := len(s.runs) - before; got != 1 {
 		t.Errorf("the plugin was run %d times, want once", got)
+	}
+}
+
+// TestNarrower: the advice is another cacheKeyType than the one that was wrong.
+func TestNarrower(t *testing.T) {
+	for scope, want := range map[plugin.CacheKeyType]string{
+		plugin.CacheRegistry: "Answer with cacheKeyType Image,", plugin.CacheGlobal: "Answer with cacheKeyType Registry,",
+	} {
+		if got := narrower(scope); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: got %q", scope, got)
+		}
 	}
 }
 

@@ -137,6 +137,30 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestClientSecret: the secret of azure.json itself is handed out only where
+// that is asked for.
+func TestClientSecret(t *testing.T) {
+	n := newNode(t)
+	config := n.config(`{"tenantId":"node-tenant","aadClientId":"c","aadClientSecret":"` + canary.Password + `"}`)
+	for _, static := range []bool{false, true} {
+		n.az.Reset()
+		args := []string{config}
+		if static {
+			args = append(args, "--static-client-secret")
+		}
+		x, err := n.run(plugin.Request{Image: "foo.azurecr.io/app"}, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(x.Stdout.Reveal(), canary.Password); got != static {
+			t.Errorf("static %t: the secret is in the answer: %t", static, got)
+		}
+		if asked := len(n.az.Lines()) > 0; asked == static {
+			t.Errorf("static %t: asked %q", static, n.az.Lines())
+		}
+	}
+}
+
 // TestPod: a service account's token takes three requests, whatever azure.json
 // says about the node.
 func TestPod(t *testing.T) {

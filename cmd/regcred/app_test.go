@@ -5,12 +5,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -103,6 +105,29 @@ func TestHelpWidth(t *testing.T) {
 		}
 	}
 	visit((&app{}).rootCmd())
+}
+
+// TestOutputFormats: the default of -o can be given too, and JSON. That of
+// convert is the format of its input.
+func TestOutputFormats(t *testing.T) {
+	found := 0
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		if f := cmd.Flags().Lookup("output"); f != nil {
+			found++
+			formats := f.Value.(*choice).values
+			if i := slices.Index(formats, cmp.Or(f.DefValue, "yaml")); i != 0 || !slices.Contains(formats, "json") || slices.Contains(formats, "") {
+				t.Errorf("%s -o has %q, and by default %q", cmd.CommandPath(), formats, f.DefValue)
+			}
+		}
+		for _, c := range cmd.Commands() {
+			visit(c)
+		}
+	}
+	visit((&app{}).rootCmd())
+	if found < 10 {
+		t.Errorf("%d commands have -o", found)
+	}
 }
 
 // TestTwoRuns shows that a run leaves nothing behind for the next one.

@@ -4,16 +4,22 @@
 package main
 
 import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
 	"io"
 	"log"
+	"math/big"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -68,6 +74,51 @@ func TestCAFile(t *testing.T) {
 	if code, _, errOut := runApp(t, append([]string{"get", "--ca-file", "x", "nginx"}, flags...)...); code != exitUsage || !strings.HasPrefix(errOut, "error: --ca-file: it says how to ask about a pod") {
 		t.Errorf("get without a pod: exit code %d, %s", code, errOut)
 	}
+}
+
+// TestCAFileOfCluster asks an API server whose authority the kubeconfig does
+// not have.
+func TestCAFileOfCluster(t *testing.T) {
+	api, err := testkube.New(testkube.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer api.Close()
+	api.AddServiceAccount(testkube.ServiceAccount{Namespace: "team", Name: "app"})
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := api.Kubeconfig(kubeconfig, testkube.Admin); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(string(data), base64.StdEncoding.EncodeToString(api.CA()), base64.StdEncoding.EncodeToString(otherAuthority(t)), 1)
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"get", "--kubeconfig", kubeconfig, "--service-account", "team/app", "registry.example/app"}, writeRuntimeConfig(t, "good", "registry.example")...)
+	if code, _, errOut := runApp(t, args...); code != exitFailed || !strings.Contains(errOut, "certificate signed by unknown authority") {
+		t.Errorf("without its authority: exit code %d, %s", code, errOut)
+	}
+	if code, _, errOut := runApp(t, append(args, "--ca-file", writeTemp(t, string(api.CA())))...); code != exitOK {
+		t.Errorf("with it: exit code %d, %s", code, errOut)
+	}
+}
+
+// otherAuthority signed nothing.
+func otherAuthority(t *testing.T) []byte {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	cert, err := x509.CreateCertificate(nil, template, template, public, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
 }
 
 // TestPullTimeout: a layout too is not waited for beyond the deadline.

@@ -36,6 +36,14 @@ func TestPodFlags(t *testing.T) {
 	}
 }
 
+// TestGivenKubeFlags: an error names the flag that was given.
+func TestGivenKubeFlags(t *testing.T) {
+	k := &kubeFlags{kubeconfig: "k", context: "c", caFile: "f"}
+	if got := strings.Join(k.given(), " "); got != "--kubeconfig --context --ca-file" {
+		t.Errorf("got %s", got)
+	}
+}
+
 // TestLookupArguments: the command that a hint names asks the same again.
 func TestLookupArguments(t *testing.T) {
 	l := &lookupFlags{
@@ -48,5 +56,9 @@ func TestLookupArguments(t *testing.T) {
 	const want = `--pod team/app --kubeconfig 'k conf' --context c --ca-file ca.pem --no-node-config --service-account-token-file 'my token' --pull-secret a.yaml --pull-secret 'b c.yaml' --annotation 'example.com/role=$(id)'`
 	if got := strings.Join(l.arguments(), " "); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
+	}
+	l = &lookupFlags{serviceAccount: objectName{"team", "app"}, kubeFlags: kubeFlags{context: "c"}}
+	if got := strings.Join(l.arguments(), " "); got != "--service-account team/app --context c" {
+		t.Errorf("got %s", got)
 	}
 }

@@ -222,6 +222,9 @@ func TestPrepullInterrupted(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
+	if strings.Contains(out.String(), "app3") {
+		t.Errorf("an image that was not begun has a line in\n%s", out.String())
+	}
 	if n := len(server.Pulls()); n != 3 {
 		t.Errorf("%d pulls, want 3", n)
 	}

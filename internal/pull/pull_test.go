@@ -253,7 +253,7 @@ func TestAllRefused(t *testing.T) {
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("auth %d: the output directory was made", auth)
 		}
-		for _, part := range []string{"pulling", image, "3 credentials failed", "HTTP 401 UNAUTHORIZED", "HTTP 403 DENIED", "no user name"} {
+		for _, part := range []string{"pulling", image, `": 3 credentials failed: provider "bad", `, `; provider "dev", `, "HTTP 401 UNAUTHORIZED", "HTTP 403 DENIED", "no user name"} {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("error %q does not say %q", err, part)
 			}

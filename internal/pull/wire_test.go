@@ -4,6 +4,7 @@
 package pull
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -29,6 +30,26 @@ func (d *dribble) Read(p []byte) (int, error) {
 }
 
 func (d *dribble) Close() error { return nil }
+
+// TestFailedRequestIsLetGo: nothing of a request that failed waits for the end
+// of the pull.
+func TestFailedRequestIsLetGo(t *testing.T) {
+	var sent context.Context
+	w := &wire{idle: time.Minute, exchange: &exchange{}, inner: roundTripper(func(req *http.Request) (*http.Response, error) {
+		sent = req.Context()
+		return nil, io.ErrUnexpectedEOF
+	})}
+	req, err := http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.RoundTrip(req); err != io.ErrUnexpectedEOF {
+		t.Errorf("got %v", err)
+	}
+	if sent.Err() == nil {
+		t.Error("its context is still open")
+	}
+}
 
 // TestLeastRate: an answer that brings too little is given up, whatever it is
 // of, and a slow line is not.

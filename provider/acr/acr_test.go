@@ -202,6 +202,12 @@ func TestStaticSecret(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a cloud that cannot be read", func(t *testing.T) {
+		w := newWorld(t, strings.Replace(principal, "{", `{"cloud":"AzureStackCloud",`, 1))
+		w.opts.StaticSecret = true
+		w.env["AZURE_ENVIRONMENT_FILEPATH"] = "/nonexistent/env.json"
+		w.fails(image("foo.azurecr.io/app"), "/nonexistent/env.json")
+	})
 	t.Run("not for a pod", func(t *testing.T) {
 		w := newWorld(t, principal)
 		w.opts.StaticSecret = true

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
 func TestParseHost(t *testing.T) {
@@ -40,6 +42,35 @@ func TestParseHost(t *testing.T) {
 				t.Errorf("got %+v, %v, want %+v", got, ok, tt.want)
 			}
 		})
+	}
+}
+
+// TestEndpoint: a registry's own form says how the API is asked, unless the
+// SDK's configuration says it, or which endpoint.
+func TestEndpoint(t *testing.T) {
+	const off, on = aws.FIPSEndpointStateDisabled, aws.FIPSEndpointStateEnabled
+	const offDual, onDual = aws.DualStackEndpointStateDisabled, aws.DualStackEndpointStateEnabled
+	custom := new(string)
+	for _, tt := range []struct {
+		host     host
+		custom   *string
+		fips     aws.FIPSEndpointState
+		dual     aws.DualStackEndpointState
+		wantFIPS aws.FIPSEndpointState
+		wantDual aws.DualStackEndpointState
+	}{
+		{host{}, nil, 0, 0, 0, 0},
+		{host{}, nil, on, onDual, on, onDual},
+		{host{fips: true}, nil, 0, 0, on, 0},
+		{host{dualStack: true}, nil, 0, 0, 0, onDual},
+		{host{fips: true, dualStack: true}, nil, 0, 0, on, onDual},
+		{host{fips: true, dualStack: true}, nil, off, offDual, off, offDual},
+		{host{fips: true, dualStack: true}, custom, 0, 0, 0, 0},
+	} {
+		fips, dual := tt.fips, tt.dual
+		if tt.host.endpoint(tt.custom, &fips, &dual); fips != tt.wantFIPS || dual != tt.wantDual {
+			t.Errorf("%+v: got %d, %d", tt, fips, dual)
+		}
 	}
 }
 

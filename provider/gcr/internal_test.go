@@ -36,6 +36,19 @@ func TestRefuseMetadata(t *testing.T) {
 	}
 }
 
+// TestNewToken: printable ASCII without a space is one, and nothing else, since
+// it becomes a header and a password.
+func TestNewToken(t *testing.T) {
+	for value, ok := range map[string]bool{
+		"!~": true, "": false, "a b": false, " a": false, "a\n": false, "a\x7f": false, "a\x00": false, "ä": false,
+	} {
+		token, err := newToken(value, time.Minute)
+		if ok != (err == nil) || ok && (token.value.Reveal() != value || token.life != time.Minute) {
+			t.Errorf("%q: got %v", value, err)
+		}
+	}
+}
+
 // TestDocumented: the operator finds in the documentation what an error says.
 func TestDocumented(t *testing.T) {
 	data, err := os.ReadFile("../../docs/plugins/gcr.md")
