@@ -12,6 +12,9 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
+// kubeletOfNode is --as-kubelet without a process id: the one that there is.
+const kubeletOfNode = "auto"
+
 // app is one run of the program: the world it may touch, and the settings
 // that every command shares.
 type app struct {

@@ -59,9 +59,6 @@ func (a *app) run(ctx context.Context, args []string) int {
 	return a.report(ctx, cmd, err)
 }
 
-// kubeletOfNode is --as-kubelet without a process id: the one that there is.
-const kubeletOfNode = "auto"
-
 // detachedPID refuses "--as-kubelet 42": the 42 would be taken for an image.
 func detachedPID(args []string) error {
 	i := slices.Index(args, "--as-kubelet") + 1
