@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/config"
-	"github.com/regcred/regcred/internal/await"
 	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/plugin"
 )
@@ -40,11 +39,12 @@ type runner struct {
 const scopeNone plugin.CacheKeyType = "none"
 
 func newRunner(h *host, p *config.Provider) *runner {
+	look, _ := executableOf(h.ctx, h, p.Name, maxLook) // a lookup says what is wrong
 	r := &runner{
 		host:       h,
 		name:       p.Name,
 		entry:      copyOf(p),
-		executable: executableOf(h, p.Name),
+		executable: look,
 		cache:      newAnswerCache(h.opts.maxCacheEntries()),
 		from:       &origin{p.Name, Origin{Kind: FromProvider}},
 		flights:    map[flightKey]*flight{},
@@ -113,7 +113,9 @@ func (r *runner) exec(ctx context.Context, q question, id *identity) (*answer, e
 		}
 		token = minted
 	}
-	r.noteExecutable(ctx)
+	if err := r.noteExecutable(ctx); err != nil {
+		return nil, err
+	}
 	resp, stderr, err := r.run(ctx, &plugin.Request{
 		Image:                     q.name,
 		ServiceAccountToken:       token,
@@ -136,21 +138,30 @@ func (r *runner) exec(ctx context.Context, q question, id *identity) (*answer, e
 }
 
 // noteExecutable notices that the executable is no longer that of earlier
-// answers, so that they do not count as its own if that one comes back.
-func (r *runner) noteExecutable(ctx context.Context) {
-	now, err := await.Result(ctx, "look at the executable", func() (executable, error) { return executableOf(r.host, r.name), nil })
-	if err != nil || r.executable.same(now) {
-		return // if there was no time to look, there is none to run it
+// answers, so that they do not count as its own if that one comes back. What
+// cannot be looked at in time is not run: to start it would hang as well, and
+// nothing ends that.
+func (r *runner) noteExecutable(ctx context.Context) error {
+	now, err := executableOf(ctx, r.host, r.name, r.host.opts.timeout())
+	switch {
+	case err != nil && ctx.Err() == nil:
+		return failAt(plugin.StageStart, "%w", err)
+	case err != nil || r.executable.same(now):
+		return nil // the run itself says that nobody waits any more
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.mixed = true
+	return nil
 }
 
 // unchanged reports whether r's answers are those of an entry, and of the
 // executable that is there now.
 func (r *runner) unchanged(p *config.Provider) bool {
-	now := executableOf(r.host, r.name) // the disk may take its time: lookups do not wait for it
+	now, err := executableOf(r.host.ctx, r.host, r.name, maxLook) // lookups do not wait for it
+	if err != nil {
+		return false
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return !r.mixed && r.entry.Equal(p) && r.executable.same(now)

@@ -9,11 +9,13 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+	"time"
 )
 
 // withSignals runs f with a context that a signal ends, so that plugins are
 // ended, files removed and what is done is told before the program ends too:
-// by that signal, so that a shell that runs it in a loop ends the loop.
+// by that signal, so that a shell that runs it in a loop ends the loop. What
+// cannot be broken off, such as a look at a mount that hangs, is left so soon.
 func withSignals(f func(context.Context) int) int {
 	// A reader that went away becomes a failed write. Ignoring the signal would
 	// do that too, but plugins would inherit it.
@@ -28,6 +30,8 @@ func withSignals(f func(context.Context) int) int {
 		signal.Stop(got) // a second signal kills at once
 		ended <- sig
 		cancel()
+		time.Sleep(maxEnding)
+		os.Exit(dieOf(sig))
 	}()
 	code := f(ctx)
 	select {
@@ -37,6 +41,9 @@ func withSignals(f func(context.Context) int) int {
 		return code
 	}
 }
+
+// maxEnding is for how long after a signal f may go on.
+const maxEnding = 5 * time.Second
 
 // endingSignals are those that end the program: SIGHUP comes when a session is
 // closed. Those that are ignored, as nohup has it, remain so.

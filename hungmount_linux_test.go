@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred_test
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/testmount"
+	"github.com/regcred/regcred/plugin"
+)
+
+// TestHungMount: executables on a file system that does not answer are a failure
+// of the provider, and hold up nobody who has no deadline.
+func TestHungMount(t *testing.T) {
+	if !testmount.Own(t) {
+		return
+	}
+	dir := testmount.Hang(t)
+	cfg, err := config.Parse("c.yaml", []byte(`apiVersion: kubelet.config.k8s.io/v1
+kind: CredentialProviderConfig
+providers:
+- {name: a, matchImages: [registry.example], defaultCacheDuration: 1m, apiVersion: credentialprovider.kubelet.k8s.io/v1}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := regcred.New(cfg, regcred.Options{BinDir: filepath.Join(dir, "bin"), Command: plugin.Command{Timeout: 200 * time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := k.Lookup(t.Context(), regcred.Request{Image: "registry.example/app"})
+	var failed *regcred.LookupError
+	if !errors.As(err, &failed) || len(res.Attempts) != 1 || res.Attempts[0].Stage != plugin.StageStart {
+		t.Errorf("got %+v, %v; want an attempt that failed at %s", res, err, plugin.StageStart)
+	}
+	t.Log(err)
+	if err := k.Reload(cfg); err != nil {
+		t.Error(err)
+	}
+	k.Close()
+}
