@@ -130,7 +130,8 @@ func (k *Kubelet) config(t testing.TB) map[string]any {
 		"authorization":          map[string]any{"mode": "AlwaysAllow"},
 		"address":                "127.0.0.1", "port": k.port(t), "readOnlyPort": k.port(t), "healthzPort": 0,
 		"staticPodPath": k.manifests(), "containerRuntimeEndpoint": k.Options.Runtime.Endpoint(),
-		"podLogsDir": filepath.Join(k.dir, "logs"), "volumePluginDir": filepath.Join(k.dir, "volumeplugins"),
+		"registryPullQPS": 0, // by default more than ten pulls at once are put off
+		"podLogsDir":      filepath.Join(k.dir, "logs"), "volumePluginDir": filepath.Join(k.dir, "volumeplugins"),
 		"localStorageCapacityIsolation": false, "enableControllerAttachDetach": false,
 		"makeIPTablesUtilChains": false, "resolvConf": "", "serializeImagePulls": false,
 		"syncFrequency": "5s",
