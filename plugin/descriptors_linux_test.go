@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 func openDescriptors(t *testing.T) int {
@@ -40,6 +42,26 @@ func TestDescriptorsAreClosed(t *testing.T) {
 	if after := openDescriptors(t); after >= before+runs {
 		t.Errorf("%d descriptors before %d runs, %d after", before, runs, after)
 	}
+}
+
+// TestEscapedChildKeepsNoDescriptors: of a run that was cut off nothing is read
+// any more, also if a child in a session of its own lives on with the pipes.
+func TestEscapedChildKeepsNoDescriptors(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	f := newFIFOs(t)
+	before := openDescriptors(t)
+	deadline := make(chan time.Time, 1)
+	done := goRun(t.Context(), testCommand(t, "fork-escape", f.env...), deadline)
+	pids := f.pids(t, 2)
+	held := openDescriptors(t) - before // by the run, and to watch the two processes
+	deadline <- time.Time{}
+	x, err := f.wait(t, done)
+	checkRun(t, x, err, StageTimeout)
+	if after := openDescriptors(t) - before; after > held-2 {
+		t.Errorf("%d descriptors more than before, and %d during the run; want two less, since standard output and error are closed", after, held)
+	}
+	syscall.Kill(pids["child"], syscall.SIGKILL)
+	f.allGone(t)
 }
 
 // TestStartErrorsInDir: a path that is relative is relative to Dir.
