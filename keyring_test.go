@@ -652,14 +652,14 @@ func TestNodeDockerConfigPlaces(t *testing.T) {
 		paths NodePaths
 		want  string
 	}{
-		{"all", NodePaths{"/root", "/work", "/home"},
-			"/root/config.json /work/config.json /home/.docker/config.json /.docker/config.json /root/.dockercfg /work/.dockercfg /home/.dockercfg /.dockercfg"},
-		{"no home", NodePaths{"/root", "/work", ""},
-			"/root/config.json /work/config.json /work/.docker/config.json /.docker/config.json /root/.dockercfg /work/.dockercfg /work/.dockercfg /.dockercfg"},
-		{"relative", NodePaths{"root", "/work", "home"},
-			"/work/root/config.json /work/config.json /work/home/.docker/config.json /.docker/config.json /work/root/.dockercfg /work/.dockercfg /work/home/.dockercfg /.dockercfg"},
-		{"root alone", NodePaths{RootDir: "/root"}, "/root/config.json /.docker/config.json /root/.dockercfg /.dockercfg"},
-		{"home alone", NodePaths{Home: "/home"}, "/home/.docker/config.json /.docker/config.json /home/.dockercfg /.dockercfg"},
+		{"all", NodePaths{"/kubelet", "/cwd", "/user"},
+			"/kubelet/config.json /cwd/config.json /user/.docker/config.json /.docker/config.json /kubelet/.dockercfg /cwd/.dockercfg /user/.dockercfg /.dockercfg"},
+		{"no home", NodePaths{"/kubelet", "/cwd", ""},
+			"/kubelet/config.json /cwd/config.json /cwd/.docker/config.json /.docker/config.json /kubelet/.dockercfg /cwd/.dockercfg /cwd/.dockercfg /.dockercfg"},
+		{"relative", NodePaths{"kubelet", "/cwd", "user"},
+			"/cwd/kubelet/config.json /cwd/config.json /cwd/user/.docker/config.json /.docker/config.json /cwd/kubelet/.dockercfg /cwd/.dockercfg /cwd/user/.dockercfg /.dockercfg"},
+		{"root alone", NodePaths{RootDir: "/kubelet"}, "/kubelet/config.json /.docker/config.json /kubelet/.dockercfg /.dockercfg"},
+		{"home alone", NodePaths{Home: "/user"}, "/user/.docker/config.json /.docker/config.json /user/.dockercfg /.dockercfg"},
 		{"nothing", NodePaths{}, "/.docker/config.json /.dockercfg"},
 	} {
 		var got []string

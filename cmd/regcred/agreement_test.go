@@ -49,14 +49,7 @@ func TestAgreement(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	server, err := testregistry.New(testregistry.Options{
-		Auth:  testregistry.Bearer,
-		Users: map[string]string{"ci": canary.Password},
-		Rules: []testregistry.Rule{
-			{User: testregistry.AnyUser, Prefix: "", Pull: true},
-			{User: testregistry.Anonymous, Prefix: "open", Pull: true},
-		},
-	})
+	server, err := newHalfOpenRegistry()
 	if err != nil {
 		t.Fatal(err)
 	}

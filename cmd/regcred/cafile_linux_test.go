@@ -13,22 +13,12 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-
-	"github.com/regcred/regcred/internal/canary"
-	"github.com/regcred/regcred/internal/testregistry"
 )
 
 // TestCAFileBesideSystem: the system's authorities are still believed. (On Linux
 // SSL_CERT_FILE names them.)
 func TestCAFileBesideSystem(t *testing.T) {
-	registry, err := testregistry.New(testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{"ci": canary.Password}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer registry.Close()
-	if _, err := registry.Push("team/app", "v1", testregistry.Image{}); err != nil {
-		t.Fatal(err)
-	}
+	registry := newAppRegistry(t)
 	server := httptest.NewTLSServer(registry)
 	defer server.Close()
 	host := server.Listener.Addr().String()

@@ -32,16 +32,23 @@ func writeTemp(t *testing.T, text string) (path string) {
 	return path
 }
 
-// TestCAFile pulls from a registry whose authority nobody knows.
-func TestCAFile(t *testing.T) {
+// newAppRegistry is a registry that demands a login for team/app:v1.
+func newAppRegistry(t *testing.T) *testregistry.Server {
+	t.Helper()
 	registry, err := testregistry.New(testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{"ci": canary.Password}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer registry.Close()
+	t.Cleanup(func() { registry.Close() })
 	if _, err := registry.Push("team/app", "v1", testregistry.Image{}); err != nil {
 		t.Fatal(err)
 	}
+	return registry
+}
+
+// TestCAFile pulls from a registry whose authority nobody knows.
+func TestCAFile(t *testing.T) {
+	registry := newAppRegistry(t)
 	server := httptest.NewUnstartedServer(registry)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // a client that does not believe it
 	server.StartTLS()

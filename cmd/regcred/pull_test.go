@@ -46,8 +46,9 @@ func TestPullScripts(t *testing.T) {
 	})
 }
 
-func newScriptRegistry(env *testscript.Env) (*testregistry.Server, error) {
-	server, err := testregistry.New(testregistry.Options{
+// newHalfOpenRegistry demands a login, but for what is below open.
+func newHalfOpenRegistry() (*testregistry.Server, error) {
+	return testregistry.New(testregistry.Options{
 		Auth:  testregistry.Bearer,
 		Users: map[string]string{"ci": canary.Password},
 		Rules: []testregistry.Rule{
@@ -55,6 +56,10 @@ func newScriptRegistry(env *testscript.Env) (*testregistry.Server, error) {
 			{User: testregistry.Anonymous, Prefix: "open", Pull: true},
 		},
 	})
+}
+
+func newScriptRegistry(env *testscript.Env) (*testregistry.Server, error) {
+	server, err := newHalfOpenRegistry()
 	if err != nil {
 		return nil, err
 	}
