@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/internal/hostpattern/public"
 )
 
 // fixedKeys are in every answer, as in those of the plugin that this one
@@ -42,7 +43,7 @@ func keysFor(registry string, allowed []string) []string {
 // checkPatterns refuses patterns that match nothing, or strangers.
 func checkPatterns(patterns []string) error {
 	for _, pattern := range patterns {
-		if err := hostpattern.Check(pattern); err != nil {
+		if err := public.Check(pattern); err != nil {
 			return fmt.Errorf("--allow-host %q: %w", pattern, err)
 		}
 	}
