@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package pluginmain_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/internal/mirror"
+	"github.com/regcred/regcred/internal/pluginmain"
+)
+
+func TestHostFlags(t *testing.T) {
+	parse := func(args ...string) (hostpattern.Others, []string, mirror.Origin, error) {
+		var others hostpattern.Others
+		var entries []string
+		var origin mirror.Origin
+		flags := pluginmain.Flags()
+		pluginmain.OtherHosts(flags, &others)
+		pluginmain.Mirrors(flags, &entries, &origin)
+		return others, entries, origin, flags.Parse(args)
+	}
+	others, entries, origin, err := parse()
+	if others != hostpattern.FailOthers || entries != nil || origin != "" || err != nil {
+		t.Errorf("without flags: got %q, %q, %q and %v", others, entries, origin, err)
+	}
+	others, entries, origin, err = parse("--other-hosts=empty", "--mirror=a.example=b", "--mirror=c.example=d,e", "--mirror-origin=trusted")
+	if others != hostpattern.EmptyOthers || !slices.Equal(entries, []string{"a.example=b", "c.example=d,e"}) ||
+		origin != mirror.OriginTrusted || err != nil {
+		t.Errorf("with flags: got %q, %q, %q and %v", others, entries, origin, err)
+	}
+	for _, arg := range []string{"--other-hosts=none", "--other-hosts=", "--mirror-origin=empty"} {
+		if _, _, _, err := parse(arg); err == nil || !strings.Contains(err.Error(), "it is neither") {
+			t.Errorf("%s: got the error %v", arg, err)
+		}
+	}
+}
