@@ -32,7 +32,11 @@ func parseRoles(roles, externalIDs []string) (map[string]chain, error) {
 		if _, twice := chains[account]; err == nil && twice {
 			err = errors.New("the account has another --role; write all of its roles into one, in order")
 		}
-		c := chain{roles: strings.Split(list, ",")}
+		// A name may have a comma in it, but no colon.
+		c := chain{roles: strings.Split(list, ",arn:")}
+		for i := range c.roles[1:] {
+			c.roles[i+1] = "arn:" + c.roles[i+1]
+		}
 		if err == nil {
 			err = c.check()
 		}
