@@ -91,12 +91,12 @@ func (w *wire) exchange(ctx context.Context, in *smithyhttp.Request, timeout tim
 	x := exchange{endpoint: cmp.Or(req.Method, http.MethodGet) + " " + shown(req.URL)}
 	w.last.Store(&exchange{endpoint: x.endpoint})
 	defer func() { w.last.Store(&x) }()
-	if err := smithyhttp.ValidateEndpointHost(req.Host); err != nil {
-		return noResponse(), err
-	}
 	attempt, cancel := context.WithTimeoutCause(ctx, timeout, errors.New("no answer in time"))
 	defer cancel()
 	connected := false
+	if req.Body != nil {
+		defer req.Body.Close() // it is the SDK's for the next attempt, and package http may still read
+	}
 	resp, err := w.send(req.WithContext(httptrace.WithClientTrace(attempt, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { connected = true },
 	})))
