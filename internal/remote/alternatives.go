@@ -30,12 +30,15 @@ type alternatives struct {
 // RoundTrip is that of [http.RoundTripper]. The error is a [*NoWayError] if
 // there is no way to any of the hosts.
 func (a *alternatives) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := redirected(req); err != nil {
+		return nil, err
+	}
 	failed := &NoWayError{}
 	first := int(a.found.Load())
 	for i := range a.hosts {
 		at := (first + i) % len(a.hosts)
 		to := req.Clone(req.Context())
-		to.URL.Host, to.Host = a.hosts[at], ""
+		to.URL.Host, to.Host, to.Response = a.hosts[at], "", nil
 		resp, err := a.next.RoundTrip(to)
 		if err == nil {
 			resp.Request = req // to which a redirect is relative
