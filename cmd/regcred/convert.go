@@ -142,7 +142,7 @@ func (a *app) convert(f *convertFlags, path string) error {
 		return err
 	}
 	if f.write {
-		return a.replace(res)
+		return a.replace(res.Files, "converted")
 	}
 	return a.create(f, res)
 }
@@ -156,14 +156,15 @@ func (f *convertFlags) invalid(res *convert.Result, at, consequence string) erro
 	return errors.Join(err, fmt.Errorf("kubelet %s would not start with the result%s", strings.TrimPrefix(f.kubeletVersion, "v"), consequence))
 }
 
-// replace puts the result in place of its source.
-func (a *app) replace(res *convert.Result) error {
-	done, err := convert.Replace(res.Files)
+// replace puts files in place of those of their names. Done says what they are
+// then.
+func (a *app) replace(files []convert.File, done string) error {
+	list, err := convert.Replace(files)
 	if err != nil {
 		return cmp.Or(node.Denied(err), err)
 	}
-	for _, r := range done {
-		a.Note("%s is converted; what it had is in %s", r.Name, r.Backup)
+	for _, r := range list {
+		a.Note("%s is %s; what it had is in %s", r.Name, done, r.Backup)
 		if r.Foreign {
 			a.Warn("%s could not keep its owner: it is yours now, and nobody else may read it", r.Name)
 		}

@@ -26,7 +26,7 @@ func (a *app) commands() []*cobra.Command {
 		a.validateCmd(),
 		a.pullCmd(),
 		a.prepullCmd(),
-		pluginCmd(a.pluginRunCmd(), a.pluginTestCmd()),
+		pluginCmd(a.pluginRunCmd(), a.pluginTestCmd(), a.pluginMigrateCmd()),
 		a.convertCmd(),
 		a.rbacCmd(),
 		a.doctorCmd(),
@@ -37,7 +37,7 @@ func (a *app) commands() []*cobra.Command {
 func pluginCmd(subcommands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plugin",
-		Short: "Run or test a credential provider plugin",
+		Short: "Run, test or replace a credential provider plugin",
 		Long:  "plugin has the commands that concern one plugin and not a whole configuration.",
 	}
 	group(cmd)

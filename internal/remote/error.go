@@ -5,6 +5,8 @@ package remote
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -74,35 +77,90 @@ var errPermanent = errors.New("asking again does not help")
 type permanent struct{ error }
 
 func (permanent) Is(target error) bool { return target == errPermanent }
+func (p permanent) Unwrap() error      { return p.error }
+
+// AuthorityError says that the node does not know who vouches for a server.
+type AuthorityError struct {
+	Store string // where the node's authorities are; "" is not known
+	Err   error  // of the handshake
+}
+
+// Error says whose the authority is, where it was looked for, and what to do.
+func (e *AuthorityError) Error() string {
+	text := "the authority of its certificate is unknown to this node"
+	if unknown, ok := errors.AsType[x509.UnknownAuthorityError](e.Err); ok && unknown.Cert != nil {
+		text = fmt.Sprintf("the authority of its certificate, %.100q, is unknown to this node", unknown.Cert.Issuer.String())
+	}
+	if e.Store != "" {
+		text += "'s store (" + e.Store + ")"
+	}
+	return text + "; if it is to be trusted, add it there: " + e.Err.Error()
+}
+
+// Unwrap returns the error of the handshake.
+func (e *AuthorityError) Unwrap() error { return e.Err }
+
+// handshakeTimeout says that a server took too long before the first request.
+type handshakeTimeout time.Duration
+
+func (t handshakeTimeout) Error() string {
+	return fmt.Sprintf("no TLS handshake within %v", time.Duration(t))
+}
+func (handshakeTimeout) Timeout() bool   { return true }
+func (handshakeTimeout) Temporary() bool { return true }
 
 // Cause is what an HTTP client's error says, without the address, which may
 // hold a secret in its query, and with the cause of ctx's end if that is why.
 // It is never nil. Clients that are not this package's may use it too.
 func Cause(ctx context.Context, err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
-	var op *net.OpError
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return context.Cause(ctx)
-	case errors.Is(err, errPermanent):
-		return err
-	case errors.As(err, &op) && op.Op == "proxyconnect":
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "proxyconnect" {
 		return fmt.Errorf("the proxy cannot be reached: %w", networkCause(op.Err))
-	case strings.HasPrefix(err.Error(), "invalid proxy address"):
-		// Go quotes the address, which has the proxy's password.
-		return permanent{errors.New("the address of the proxy is not a URL: look at HTTPS_PROXY and HTTP_PROXY")}
-	case isProxyRefusal(err):
-		return fmt.Errorf("the proxy refuses to connect: %w", err)
-	case strings.HasPrefix(err.Error(), "tls: "), strings.HasPrefix(err.Error(), "x509: "),
-		strings.HasPrefix(err.Error(), "http: server gave HTTP response to HTTPS client"):
-		return permanent{err}
-	case strings.HasPrefix(err.Error(), "it redirects "):
+	}
+	if _, ok := errors.AsType[*ProxyError](err); ok {
+		return err
+	}
+	if errors.Is(err, errPermanent) || isHandshake(err) {
 		return permanent{err}
 	}
+	if _, ok := errors.AsType[*RedirectError](err); ok {
+		return permanent{err}
+	}
+	if ours, ok := foreignProxy(err); ok {
+		return ours
+	}
 	return networkCause(err)
+}
+
+// foreignProxy is what a transport that is not of this package says of its
+// proxy: package http has no types for that.
+func foreignProxy(err error) (error, bool) {
+	if strings.HasPrefix(err.Error(), "invalid proxy address ") {
+		return errProxyAddress, true // without the address, which Go quotes
+	}
+	for status := 300; status < 600; status++ {
+		if text := http.StatusText(status); text != "" && err.Error() == text {
+			return &ProxyError{status}, true
+		}
+	}
+	return nil, false
+}
+
+// isHandshake reports whether TLS itself came to nothing, so that it would
+// again. Alerts of the other side are not among them: some pass.
+func isHandshake(err error) bool {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return true
+	}
+	return errors.Is(err, http.ErrSchemeMismatch)
 }
 
 // networkCause is why there was no connection, or no answer on it.
@@ -127,15 +185,12 @@ func networkCause(err error) error {
 	return errors.New("the answer is not valid HTTP")
 }
 
-// isProxyRefusal recognises what a proxy said in place of connecting, which Go
-// gives as the text of its status.
-func isProxyRefusal(err error) bool {
-	for status := 300; status < 600; status++ {
-		if text := http.StatusText(status); text != "" && err.Error() == text {
-			return true
-		}
+// statusText is the text of a status, or its number if it has none.
+func statusText(status int) string {
+	if text := http.StatusText(status); text != "" {
+		return text
 	}
-	return false
+	return "status " + strconv.Itoa(status)
 }
 
 // requestID is the name under which the endpoint's operator can find a request.

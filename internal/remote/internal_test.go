@@ -4,6 +4,8 @@
 package remote
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -62,9 +64,42 @@ func TestIsMetadata(t *testing.T) {
 // TestMain sets a proxy before Go reads it, once a process. It is not asked
 // for loopback.
 func TestMain(m *testing.M) {
+	if addresses := os.Getenv(envAsk); addresses != "" {
+		askAll(strings.Fields(addresses))
+		return
+	}
 	os.Setenv("HTTP_PROXY", "http://127.0.0.1:9")
 	os.Setenv("NO_PROXY", "")
 	os.Exit(m.Run())
+}
+
+// envAsk makes a process of this test ask addresses, and nothing else: what a
+// process knows of the system's authorities it reads once.
+const envAsk = "REMOTE_TEST_ASK"
+
+// askAll asks one after the other with one transport, and prints what came of it.
+func askAll(addresses []string) {
+	transport := NewTransport()
+	if pem := os.Getenv(envAsk + "_PEM"); pem != "" {
+		if err := transport.Trust([]byte(pem)); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	if os.Getenv(envAsk+"_AHEAD") != "" {
+		for _, address := range addresses {
+			transport.Ahead(context.Background(), address)
+		}
+	}
+	client := Client{Transport: transport, Backoff: time.Millisecond, Timeout: 20 * time.Second}
+	for _, address := range addresses {
+		answer, err := client.Do(context.Background(), Call{Step: "ask", URL: address, Form: url.Values{"a": {"b"}}})
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		fmt.Printf("%s\n", answer.Body)
+	}
 }
 
 // TestProxy: whatever the environment says, a metadata server is asked directly.

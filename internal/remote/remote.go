@@ -82,7 +82,7 @@ func (c Client) Do(ctx context.Context, call Call) (*Answer, error) {
 		defer own.CloseIdleConnections()
 		transport = own
 	}
-	client := &http.Client{Transport: transport, CheckRedirect: sameOrigin}
+	client := &http.Client{Transport: Guard(transport)}
 	for attempt := 1; ; attempt++ {
 		answer, failed := c.try(ctx, client, call)
 		if failed == nil {
@@ -116,8 +116,8 @@ func (c Client) try(ctx context.Context, client *http.Client, call Call) (*Answe
 	resp, err := client.Do(req)
 	if err != nil {
 		failed.Err = Cause(ctx, err)
-		if resp != nil { // a redirect that is not followed
-			failed.Status = resp.StatusCode
+		if redirect, ok := errors.AsType[*RedirectError](err); ok {
+			failed.Status = redirect.Status
 		}
 		return nil, failed
 	}
@@ -183,19 +183,6 @@ func readBody(r io.Reader) ([]byte, error) {
 		err = permanent{fmt.Errorf("the answer is longer than %d bytes", MaxBody)}
 	}
 	return body, err
-}
-
-// sameOrigin follows a redirect only where it does not hand what was sent to
-// somebody else.
-func sameOrigin(req *http.Request, via []*http.Request) error {
-	first := via[0].URL
-	if req.URL.Scheme != first.Scheme || !strings.EqualFold(req.URL.Host, first.Host) {
-		return fmt.Errorf("it redirects to another host, %.100q, which is not followed", req.URL.Host)
-	}
-	if len(via) >= 4 {
-		return errors.New("it redirects in a circle")
-	}
-	return nil
 }
 
 // Endpoint is what of an address may be shown: no user, no query.

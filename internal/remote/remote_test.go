@@ -262,10 +262,10 @@ func TestProxyFails(t *testing.T) {
 		refusing.URL(): "the proxy refuses to connect: Proxy Authentication Required, 3 times",
 		gone.URL():     "the proxy cannot be reached: connection refused, 3 times",
 	} {
-		transport := remote.NewTransport()
-		transport.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy) }
+		base := remote.Base()
+		base.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy) }
 		client := quick()
-		client.Transport = transport
+		client.Transport = remote.Wrap(base)
 		failed := fails(t, client, t.Context(), remote.Call{Step: "ask", URL: "https://sts.example/v1/token"})
 		if got := failed.Error(); !strings.HasSuffix(got, want) {
 			t.Error(got)

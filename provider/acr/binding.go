@@ -61,12 +61,13 @@ func (s *session) bindingClient() (remote.Client, func(), error) {
 		return remote.Client{}, nil, fmt.Errorf("the authority of identity bindings, %q: %w", path, err)
 	}
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
-	transport := remote.NewTransport()
-	transport.Proxy = nil
-	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+	base := remote.Base()
+	base.Proxy = nil
+	base.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return dialer.DialContext(ctx, network, b.address())
 	}
-	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	base.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	transport := remote.Wrap(base)
 	client := s.client
 	client.Transport = transport
 	return client, transport.CloseIdleConnections, nil

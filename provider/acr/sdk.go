@@ -96,7 +96,7 @@ func (s *session) localTransport() http.RoundTripper {
 	if s.opts.Transport != nil {
 		return s.opts.Transport
 	}
-	transport := s.transport.Clone()
+	transport := remote.Base()
 	transport.Proxy = nil
 	transport.DisableKeepAlives = true // it is asked once, and not closed
 	return transport

@@ -6,7 +6,6 @@ package acr
 import (
 	"errors"
 	"fmt"
-	"net/http"
 
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/plugin"
@@ -19,7 +18,7 @@ type session struct {
 	req       *plugin.Request
 	rules     hostRules // the provider's, and those of a cloud of its own
 	client    remote.Client
-	transport *http.Transport // our own, to be closed; nil if it was given
+	transport *remote.Transport // our own, to be closed; nil if it was given
 
 	cfg *config
 	env *environment

@@ -57,8 +57,9 @@ func (p *Provider) fetch(ctx context.Context, address string) (string, error) {
 	}
 	client := p.client()
 	if client.Transport == nil {
-		transport := remote.NewTransport()
-		transport.DialContext = (&net.Dialer{Timeout: 5 * time.Second, Control: refuseMetadata}).DialContext
+		base := remote.Base()
+		base.DialContext = (&net.Dialer{Timeout: 5 * time.Second, Control: refuseMetadata}).DialContext
+		transport := remote.Wrap(base)
 		defer transport.CloseIdleConnections()
 		client.Transport = transport
 	}

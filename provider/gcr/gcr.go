@@ -88,7 +88,7 @@ type Options struct {
 // concurrent use, and keeps nothing from one request to the next.
 type Provider struct {
 	opts Options
-	http *http.Transport // to the metadata server
+	http *remote.Transport // to the metadata server
 }
 
 // New checks the options. It asks nobody.
@@ -105,11 +105,16 @@ func New(opts Options) (*Provider, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	transport := remote.NewTransport()
-	transport.Proxy = nil
+	return &Provider{opts: opts, http: remote.Wrap(metadataBase())}, nil
+}
+
+// metadataBase connects to the metadata server.
+func metadataBase() *http.Transport {
+	base := remote.Base()
+	base.Proxy = nil
 	// The server is on the node itself or one hop away.
-	transport.DialContext = (&net.Dialer{Timeout: 2 * time.Second}).DialContext
-	return &Provider{opts: opts, http: transport}, nil
+	base.DialContext = (&net.Dialer{Timeout: 2 * time.Second}).DialContext
+	return base
 }
 
 func (o Options) validate() error {

@@ -5,8 +5,6 @@ package token
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -188,15 +186,10 @@ func (c *exchange) trust(client remote.Client) (remote.Client, func(), error) {
 	if err != nil {
 		return client, nil, fmt.Errorf("caFile: read %w", err)
 	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool() // a system without authorities
-	}
-	if !pool.AppendCertsFromPEM(files[0].Data) {
+	transport := remote.NewTransport()
+	if transport.Trust(files[0].Data) != nil {
 		return client, nil, fmt.Errorf("caFile: read %q: no certificates in PEM", c.caFile)
 	}
-	transport := remote.NewTransport()
-	transport.TLSClientConfig = &tls.Config{RootCAs: pool}
 	client.Transport = transport
 	return client, transport.CloseIdleConnections, nil
 }

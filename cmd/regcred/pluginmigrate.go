@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/convert"
+	"github.com/regcred/regcred/internal/migrate"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/regularfile"
+	"github.com/regcred/regcred/internal/terminal"
+)
+
+// maxCloudConfig bounds azure.json in bytes.
+const maxCloudConfig = 1 << 20
+
+func (a *app) pluginMigrateCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "migrate [PATH]",
+		Short: "Say which arguments keep what works when a cloud's plugin is replaced",
+		Long: `migrate looks at a configuration that names the plugins of Amazon, Google or
+Azure, and prints which arguments regcred's plugins of these names need so that
+the same images get the same answers: for hosts in matchImages that are not the
+cloud's, service principals, trust policies that ask for a session name,
+endpoints behind PrivateLink. PATH is the configuration, a file or a directory;
+without it, it is that of --config or of the node.
+
+The result is a diff that patch applies. It has no lines around what changes:
+arguments and variables may hold secrets. Why each argument is needed, and what
+no argument can keep, is said on standard error. --write changes the files in
+their places and keeps what they had in FILE.bak.
+
+For Azure, the cloud configuration that the plugin is given is read, if this
+user may: it tells a service principal from a managed identity.
+
+The plugins that are replaced refuse these arguments: change the configuration
+when regcred's are in their place. docs/plugins/README.md tells the order.`,
+		Example: `  regcred plugin migrate /etc/eks/image-credential-provider/config.json
+  regcred plugin migrate -q /etc/kubernetes/providers.yaml | sudo patch -d / -p1
+  sudo regcred plugin migrate --as-kubelet --write`,
+		Args: atMost("PATH"),
+	}
+	output := addOutputFlag(cmd, "text", "json")
+	write := cmd.Flags().BoolP("write", "w", false, "change every file in its place, and keep what it had in FILE.bak")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		return a.pluginMigrate(output, *write, strings.Join(args, ""))
+	}
+	return cmd
+}
+
+// migration is the result of "regcred plugin migrate" as JSON.
+type migration struct {
+	*migrate.Plan
+	Diff string `json:"diff"`
+}
+
+func (a *app) pluginMigrate(output *choice, write bool, path string) error {
+	o, err := a.resolve(path, false)
+	if err != nil {
+		return err
+	}
+	cfg, err := a.loadValid(o)
+	if err != nil {
+		return err
+	}
+	plan := migrate.New(cfg, a.readCloudConfig)
+	files, err := convert.AddArgs(cfg, plan.Args())
+	if err != nil {
+		return err
+	}
+	a.notePlan(plan, o, cfg)
+	m := migration{plan, ""}
+	for _, f := range files {
+		m.Diff += f.Diff()
+	}
+	if output.value == "json" {
+		err = a.WriteJSON(m)
+	} else {
+		err = a.WriteRaw([]byte(m.Diff))
+	}
+	if err != nil || !write {
+		return err
+	}
+	return a.replace(files, "changed")
+}
+
+// readCloudConfig reads a file of the node's.
+func (a *app) readCloudConfig(path string) ([]byte, error) {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(a.dir, path)
+	}
+	f, err := regularfile.Open(filepath.Join(a.root, path))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return regularfile.ReadAll(f, maxCloudConfig)
+}
+
+func (a *app) notePlan(plan *migrate.Plan, o *node.Origin, cfg *config.Config) {
+	switch {
+	case plan.Providers == 0:
+		a.Note("%s: none of %s has the name of a cloud's plugin", o.Config, terminal.Count(len(cfg.Providers), "provider"))
+	case len(plan.Changes) == 0:
+		a.Note("%s: regcred's plugins need no other arguments", o.Config)
+	}
+	for _, c := range plan.Changes {
+		a.Note("%s: %s: %s", c.Provider, c.Arg, c.Reason)
+	}
+	for _, r := range plan.Remarks {
+		a.Note("%s: %s", r.Provider, r.Text)
+	}
+}

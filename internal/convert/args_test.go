@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package convert
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/canary"
+)
+
+// TestAddArgs: arguments come in front of those that are there, whatever the
+// style of the file, and nothing else of it changes.
+func TestAddArgs(t *testing.T) {
+	const head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: CredentialProviderConfig\nproviders:\n"
+	const rest = "  matchImages: [r.example]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
+	for name, tt := range map[string]struct{ text, want string }{
+		"no arguments": {
+			head + "# why\n- name: a\n" + rest + "- name: b\n" + rest,
+			head + "# why\n- name: a\n  args:\n  - \"--x=1\"\n  - \"--y\"\n" + rest + "- name: b\n" + rest,
+		},
+		"a list": {
+			head + "- name: a\n  args:\n    - c # first\n    - d\n" + rest,
+			head + "- name: a\n  args:\n    - \"--x=1\"\n    - \"--y\"\n    - c # first\n    - d\n" + rest,
+		},
+		"a list at the field's own column": {
+			head + "- args:\n  - c\n  name: a\n" + rest,
+			head + "- args:\n  - \"--x=1\"\n  - \"--y\"\n  - c\n  name: a\n" + rest,
+		},
+		"brackets": {
+			head + "- name: a\n  args: [c, 'd']\n" + rest,
+			head + "- name: a\n  args: [\"--x=1\", \"--y\", c, 'd']\n" + rest,
+		},
+		"empty brackets": {
+			head + "- name: a\n  args: []\n" + rest,
+			head + "- name: a\n  args: [\"--x=1\", \"--y\"]\n" + rest,
+		},
+		"JSON": {
+			"{\n\t\"apiVersion\": \"kubelet.config.k8s.io/v1\",\n\t\"kind\": \"CredentialProviderConfig\",\n\t\"providers\": [\n\t\t{\n\t\t\t\"name\": \"a\",\n" +
+				"\t\t\t\"matchImages\": [\"r.example\"],\n\t\t\t\"defaultCacheDuration\": \"1h\",\n\t\t\t\"apiVersion\": \"credentialprovider.kubelet.k8s.io/v1\"\n\t\t}\n\t]\n}",
+			"{\n\t\"apiVersion\": \"kubelet.config.k8s.io/v1\",\n\t\"kind\": \"CredentialProviderConfig\",\n\t\"providers\": [\n\t\t{\n\t\t\t\"name\": \"a\",\n" +
+				"\t\t\t\"args\": [\"--x=1\", \"--y\"],\n\t\t\t\"matchImages\": [\"r.example\"],\n\t\t\t\"defaultCacheDuration\": \"1h\",\n\t\t\t\"apiVersion\": \"credentialprovider.kubelet.k8s.io/v1\"\n\t\t}\n\t]\n}",
+		},
+		"JSON on one line": {
+			`{"apiVersion":"kubelet.config.k8s.io/v1","kind":"CredentialProviderConfig","providers":[{"name":"a","matchImages":["r.example"],"defaultCacheDuration":"1h","apiVersion":"credentialprovider.kubelet.k8s.io/v1"}]}`,
+			`{"apiVersion":"kubelet.config.k8s.io/v1","kind":"CredentialProviderConfig","providers":[{"name":"a","args": ["--x=1", "--y"], "matchImages":["r.example"],"defaultCacheDuration":"1h","apiVersion":"credentialprovider.kubelet.k8s.io/v1"}]}`,
+		},
+		"flow in YAML": {
+			head + "- {name: a, matchImages: [r.example], defaultCacheDuration: 1h, apiVersion: credentialprovider.kubelet.k8s.io/v1}\n",
+			head + "- {name: a, \"args\": [\"--x=1\", \"--y\"], matchImages: [r.example], defaultCacheDuration: 1h, apiVersion: credentialprovider.kubelet.k8s.io/v1}\n",
+		},
+		"umlauts": {
+			head + "- name: a # über\n  env: [{name: Ä, value: ö}]\n  args: [ü]\n" + rest,
+			head + "- name: a # über\n  env: [{name: Ä, value: ö}]\n  args: [\"--x=1\", \"--y\", ü]\n" + rest,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := write(t, t.TempDir(), "config.yaml", tt.text)
+			cfg, err := config.Load(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files, err := AddArgs(cfg, map[int][]string{0: {"--x=1", "--y"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := string(files[0].Data); got != tt.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
+			}
+			if got := patched(t, path, files[0].Diff()); got != tt.want {
+				t.Errorf("patched:\n%s\nby\n%s", got, files[0].Diff())
+			}
+		})
+	}
+}
+
+// patched is what patch makes of a file.
+func patched(t *testing.T, path, diff string) string {
+	t.Helper()
+	if _, err := exec.LookPath("patch"); err != nil {
+		t.Skip("patch is not installed: the diff itself is compared elsewhere")
+	}
+	cmd := exec.Command("patch", "--silent", path)
+	cmd.Stdin = strings.NewReader(diff)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("patch: %v\n%s\n%s", err, out, diff)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// TestAddArgsNotThere: a text in which arguments cannot be put is left alone,
+// and the error shows none of its values.
+func TestAddArgsNotThere(t *testing.T) {
+	const head = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"
+	const rest = "  matchImages: [r.example]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
+	for name, text := range map[string]string{
+		"null":           head + "- name: a\n  args:\n" + rest,
+		"shared by two":  head + "- name: a\n  args: &x [" + canary.Arg + "]\n" + rest + "- name: b\n  args: *x\n" + rest,
+		"UTF-16":         asUTF16(head + "- name: a\n" + rest),
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, err := config.Parse("config.yaml", []byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = AddArgs(cfg, map[int][]string{len(cfg.Providers) - 1: {"--x"}})
+			if err == nil || !strings.Contains(err.Error(), "by hand") || !strings.HasPrefix(err.Error(), "config.yaml") {
+				t.Fatalf("got the error %v", err)
+			}
+			canary.Check(t, "the error", err.Error())
+		})
+	}
+}
+
+// asUTF16 writes ASCII in UTF-16, which kubelets take.
+func asUTF16(s string) string {
+	b := []byte{0xff, 0xfe}
+	for _, c := range []byte(s) {
+		b = append(b, c, 0)
+	}
+	return string(b)
+}
+
+// TestAddArgsDirectory: each file of a directory has its own.
+func TestAddArgsDirectory(t *testing.T) {
+	dir := t.TempDir()
+	one := strings.ReplaceAll(beta, "v1beta1", "v1")
+	write(t, dir, "10.yaml", one)
+	write(t, dir, "20.yaml", strings.ReplaceAll(one, "name: ", "name: x"))
+	cfg, err := config.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := AddArgs(cfg, map[int][]string{len(cfg.Providers) - 1: {"--x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files[0].Diff() != "" || files[0].Changed() {
+		t.Errorf("the first file changes: %s", files[0].Diff())
+	}
+	if got := files[1].Diff(); !strings.HasPrefix(got, "--- "+filepath.Join(dir, "20.yaml")+"\n") || !strings.Contains(got, "\n+") {
+		t.Errorf("the second file: %q", got)
+	}
+}

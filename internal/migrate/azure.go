@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package migrate
+
+import (
+	"encoding/json"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/regcred/regcred/internal/cloudplugin"
+	"github.com/regcred/regcred/internal/excerpt"
+	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/internal/mirror"
+)
+
+// azure differs from the others in what upstream's plugin does: it knows its
+// hosts, and has nothing for others.
+func (e *entry) azure() {
+	cloud, known := e.cloudConfig()
+	_, lists := e.flag("registry-mirror", "r", "mirror")
+	mirrors := upstreamMirrors(lists)
+	for _, m := range mirrors {
+		source := sources([]string{m})[0]
+		// Microsoft's own is what AKS maps on clusters without a way out.
+		if source != "mcr.microsoft.com" && e.cloud.Reach(source) != cloudplugin.Own {
+			e.need("--mirror-origin="+string(mirror.OriginTrusted),
+				"images of %s are pulled from a mirror: a runtime that falls back shows that host the password, which upstream's plugin never says. "+
+					"Write none where the runtime cannot fall back: regcred doctor checks it", excerpt.Value(source))
+		}
+	}
+	foreign, wide := e.hosts(sources(mirrors))
+	if own := known && cloud.hasOwnNames(); (len(foreign) > 0 || wide) && !own {
+		e.need("--other-hosts="+string(hostpattern.EmptyOthers),
+			"a pattern in matchImages reaches hosts that are no registries of Azure: upstream's plugin has nothing for them, ours would fail for each")
+	} else if own {
+		e.remark("the cloud has registries under names of its own, which both plugins learn from its description")
+	}
+	switch {
+	case !known:
+		e.remark("the cloud configuration could not be read here: if it names a service principal, --static-client-secret keeps its secret as the answer, as upstream has it")
+	case !cloud.ManagedIdentity && cloud.ClientID != "" && cloud.ClientSecret:
+		e.need("--static-client-secret", "the cloud configuration names a service principal: upstream's plugin answers with its secret itself, ours with a token for it, "+
+			"which needs Microsoft Entra ID to be within reach. Leave this out where it is")
+	}
+	if known && strings.HasPrefix(strings.ToLower(cloud.ResourceManager), "http:") {
+		e.remark("resourceManagerEndpoint is http: whoever is on the way can name the host that gets the secret, so ours refuses it; make it https")
+	}
+}
+
+// cloudConfig is what counts here of azure.json.
+type cloudConfig struct {
+	Cloud           string
+	ResourceManager string
+	ManagedIdentity bool
+	ClientID        string
+	ClientSecret    bool // it has one
+}
+
+func (c cloudConfig) hasOwnNames() bool {
+	return c.ResourceManager != "" || strings.EqualFold(c.Cloud, "AzureStackCloud")
+}
+
+// cloudConfig reads the file that is the plugin's argument, as upstream does:
+// whatever the case of its names.
+func (e *entry) cloudConfig() (c cloudConfig, ok bool) {
+	path := e.positional()
+	if path == "" {
+		return c, false
+	}
+	data, err := e.readFile(path)
+	if err == nil {
+		data, err = yaml.YAMLToJSON(data)
+	}
+	var file struct {
+		Cloud           string `json:"cloud"`
+		ResourceManager string `json:"resourceManagerEndpoint"`
+		ManagedIdentity bool   `json:"useManagedIdentityExtension"`
+		ClientID        string `json:"aadClientId"`
+		ClientSecret    string `json:"aadClientSecret"`
+	}
+	if err != nil || json.Unmarshal(data, &file) != nil {
+		return c, false
+	}
+	return cloudConfig{file.Cloud, file.ResourceManager, file.ManagedIdentity, file.ClientID, file.ClientSecret != ""}, true
+}
+
+// positional is the argument that is no flag and no flag's value.
+func (e *entry) positional() string {
+	args := e.Arguments()
+	for i := 0; i < len(args); i++ {
+		switch flag, _, valued := strings.Cut(args[i], "="); {
+		case !strings.HasPrefix(flag, "-") && flag != "get-credentials":
+			return args[i]
+		case !valued && strings.HasPrefix(flag, "-"):
+			i++ // upstream's flags on the way to it all take values
+		}
+	}
+	return ""
+}
+
+// upstreamMirrors writes SRC:DST[,…] as SRC=DST, as the plugin does.
+func upstreamMirrors(lists []string) (mirrors []string) {
+	for _, list := range lists {
+		for m := range strings.SplitSeq(list, ",") {
+			if m = strings.Join(strings.Fields(m), ""); m != "" {
+				if !strings.Contains(m, "=") {
+					m = strings.Replace(m, ":", "=", 1)
+				}
+				mirrors = append(mirrors, m)
+			}
+		}
+	}
+	return mirrors
+}

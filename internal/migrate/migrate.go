@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package migrate says which arguments this repository's plugins need in place
+// of the clouds' own, so that a configuration that works goes on doing so.
+//
+//	plan := migrate.New(cfg, os.ReadFile)
+//	files, err := convert.AddArgs(cfg, plan.Args())
+//
+// It looks at the configuration and at the cloud configuration that a plugin
+// is given, and runs nothing.
+package migrate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/cloudplugin"
+	"github.com/regcred/regcred/internal/excerpt"
+	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/plugin"
+)
+
+// Plan is what a swap of plugins takes.
+type Plan struct {
+	Providers int      `json:"providers"` // how many have a plugin of a cloud
+	Changes   []Change `json:"changes"`
+	Remarks   []Remark `json:"remarks"`
+}
+
+// Change is an argument that keeps what works.
+type Change struct {
+	index    int
+	Provider string `json:"provider"`
+	Arg      string `json:"arg"`
+	Reason   string `json:"reason"`
+}
+
+// Remark is what an operator has to know or decide.
+type Remark struct {
+	Provider string `json:"provider"`
+	Text     string `json:"text"`
+}
+
+// Args are the arguments of the changes, by the provider's index.
+func (p *Plan) Args() map[int][]string {
+	args := map[int][]string{}
+	for _, c := range p.Changes {
+		args[c.index] = append(args[c.index], c.Arg)
+	}
+	return args
+}
+
+// New makes a plan for the providers whose name is that of a cloud's plugin.
+// ReadFile reads a cloud configuration on the node.
+func New(cfg *config.Config, readFile func(path string) ([]byte, error)) *Plan {
+	plan := &Plan{Changes: []Change{}, Remarks: []Remark{}}
+	for i := range cfg.Providers {
+		if cloud := cloudplugin.Named(cfg.Providers[i].Name); cloud != nil {
+			plan.Providers++
+			e := &entry{plan: plan, index: i, Provider: &cfg.Providers[i], cloud: cloud, readFile: readFile}
+			e.look()
+		}
+	}
+	return plan
+}
+
+// entry is a provider with a plugin of a cloud.
+type entry struct {
+	*config.Provider
+	plan     *Plan
+	index    int
+	cloud    *cloudplugin.Plugin
+	readFile func(string) ([]byte, error)
+}
+
+// need adds an argument, unless its flag is there.
+func (e *entry) need(arg, format string, args ...any) {
+	flag, _, valued := strings.Cut(arg, "=")
+	if has, values := e.flag(strings.TrimLeft(flag, "-")); has && (!valued || flag != "--allow-host" || slices.Contains(values, arg[len(flag)+1:])) {
+		return
+	}
+	if !slices.Contains(e.plan.Args()[e.index], arg) {
+		e.plan.Changes = append(e.plan.Changes, Change{e.index, e.Name, arg, fmt.Sprintf(format, args...)})
+	}
+}
+
+func (e *entry) remark(format string, args ...any) {
+	e.plan.Remarks = append(e.plan.Remarks, Remark{e.Name, fmt.Sprintf(format, args...)})
+}
+
+// flag returns the values of a flag among the arguments.
+func (e *entry) flag(names ...string) (has bool, values []string) {
+	args := e.Arguments()
+	for i, arg := range args {
+		flag, value, valued := strings.Cut(arg, "=")
+		if !strings.HasPrefix(flag, "-") || !slices.Contains(names, strings.TrimLeft(flag, "-")) {
+			continue
+		}
+		has = true
+		if !valued && i+1 < len(args) {
+			value = args[i+1]
+		}
+		values = append(values, value)
+	}
+	return has, values
+}
+
+func (e *entry) look() {
+	if e.APIVersion == plugin.OutOfTree {
+		e.remark("this is of the predecessor's configuration, which upstream's plugins do not read")
+	}
+	switch e.cloud.Cloud {
+	case cloudplugin.Amazon:
+		e.amazon()
+	case cloudplugin.Google:
+		e.google()
+	case cloudplugin.Azure:
+		e.azure()
+	}
+}
+
+// hosts says of each pattern how the plugin that serves the cloud's hosts
+// alone stands to it. More are patterns that are served by what is configured.
+func (e *entry) hosts(more []string) (foreign []string, wide bool) {
+	_, allowed := e.flag("allow-host")
+	for _, pattern := range e.MatchImages {
+		switch host := cloudplugin.Host(pattern); e.cloud.Reach(pattern, append(more, allowed...)...) {
+		case cloudplugin.Foreign:
+			if !slices.Contains(foreign, host) {
+				foreign = append(foreign, host)
+			}
+		case cloudplugin.Wide:
+			wide = true
+		}
+	}
+	return foreign, wide
+}
+
+// allow keeps hosts that upstream's plugin of Amazon and Google serve because
+// they serve all.
+func (e *entry) allow() {
+	if has, _ := e.flag("any-host"); has {
+		return
+	}
+	_, mirrors := e.flag("mirror")
+	foreign, wide := e.hosts(sources(mirrors))
+	for _, host := range foreign {
+		e.need("--allow-host="+host, "matchImages reaches %s, which is none of %s's hosts: upstream's plugin answers for any host, ours for those that are named",
+			excerpt.Value(host), e.cloud.Owner)
+	}
+	if wide {
+		e.need("--other-hosts="+string(hostpattern.EmptyOthers),
+			"a pattern in matchImages reaches hosts of strangers: upstream's plugin gives them the password, ours would fail for each")
+		e.remark("if a host behind a wide pattern is served through an alias of %s, name it with --allow-host; --any-host gives the password to every host, as upstream does", e.cloud.Owner)
+	}
+}
+
+// sources are what a map of mirrors begins with.
+func sources(mirrors []string) (hosts []string) {
+	for _, m := range mirrors {
+		source, _, _ := strings.Cut(m, "=")
+		host, _, _ := strings.Cut(source, "/")
+		hosts = append(hosts, strings.ToLower(host))
+	}
+	return hosts
+}
+
+func (e *entry) amazon() {
+	e.allow()
+	if e.TokenAttributes != nil {
+		e.need("--session-name=ecr-credential-provider",
+			"upstream's plugin names every STS session so, and trust policies may ask for it; ours names it after the service account")
+	}
+	if slices.ContainsFunc(e.MatchImages, hasOwnEndpoint) {
+		e.need("--plain-endpoints", "for registries of the dual-stack and FIPS forms upstream's plugin asks the plain endpoints, for which egress lists and "+
+			"PrivateLink are set up; ours asks those of the same form. Leave it out on nodes with IPv6 alone, and where FIPS is a duty")
+	}
+}
+
+// hasOwnEndpoint reports whether a pattern is for registries whose names say
+// how their API is to be reached.
+func hasOwnEndpoint(pattern string) bool {
+	host := cloudplugin.Host(pattern)
+	return strings.Contains(host, "ecr-fips.") || strings.Contains(host, ".on.aws") || strings.Contains(host, ".on.amazonwebservices.")
+}
+
+func (e *entry) google() {
+	e.allow()
+	e.remark("a failure is exit status 1 with its cause, in the kubelet's log, where upstream's plugin answers with nothing; images are pulled as before")
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package migrate_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/migrate"
+)
+
+// azure.json of nodes.
+const (
+	managed   = `{"cloud": "AzurePublicCloud", "useManagedIdentityExtension": true, "aadClientId": "msi", "aadClientSecret": "msi"}`
+	principal = "aadClientID: id\naadClientSecret: " + canary.Password + "\n"
+	stack     = `{"cloud": "AzureStackCloud", "resourceManagerEndpoint": "http://management.example", "useManagedIdentityExtension": true}`
+)
+
+// TestPlan: what the files that nodes have need, and what they do not.
+func TestPlan(t *testing.T) {
+	for name, tt := range map[string]struct {
+		provider string
+		patterns string
+		args     string
+		more     string // fields of the provider
+		file     string // azure.json
+		want     []string
+		remark   string
+	}{
+		"EKS without dual-stack": {provider: "ecr-credential-provider", patterns: `"*.dkr.ecr.*.amazonaws.com", "public.ecr.aws"`},
+		"EKS":                    {provider: "ecr-credential-provider", patterns: `"*.dkr.ecr.*.amazonaws.com", "*.dkr-ecr.*.on.aws"`, want: []string{"--plain-endpoints"}},
+		"EKS with FIPS":          {provider: "ecr-credential-provider", patterns: `"*.dkr.ecr-fips.*.amazonaws.com"`, want: []string{"--plain-endpoints"}},
+		"service accounts": {
+			provider: "ecr-credential-provider", patterns: `"*.dkr.ecr.*.amazonaws.com"`,
+			more: "tokenAttributes: {serviceAccountTokenAudience: sts.amazonaws.com, cacheType: ServiceAccount, requireServiceAccount: false}",
+			want: []string{"--session-name=ecr-credential-provider"},
+		},
+		"aliases": {
+			provider: "ecr-credential-provider-2", patterns: `"registry.corp.example/team", "Registry.corp.example", "cache.example:5000", "done.example", "docker.io"`,
+			args: "--allow-host, done.example, --mirror=docker.io=111122223333.dkr.ecr.us-west-2.amazonaws.com",
+			want: []string{"--allow-host=registry.corp.example", "--allow-host=cache.example:5000"},
+		},
+		"a ladder":           {provider: "ecr-credential-provider", patterns: `"*.*", "*.*.*"`, want: []string{"--other-hosts=empty"}, remark: "--any-host"},
+		"a ladder that is":   {provider: "ecr-credential-provider", patterns: `"*.*"`, args: "--other-hosts=empty", remark: "--any-host"},
+		"any host":           {provider: "ecr-credential-provider", patterns: `"*.*", "registry.corp.example"`, args: "--any-host"},
+		"GKE":                {provider: "auth-provider-gcp", patterns: `container.cloud.google.com, gcr.io, "*.gcr.io", "*.pkg.dev"`, args: "get-credentials, --v=3", remark: "exit status 1"},
+		"Google's elsewhere": {provider: "gcr-credential-provider", patterns: `"*.pkg.dev", mirror.corp.example`, want: []string{"--allow-host=mirror.corp.example"}},
+		"AKS":                {provider: "acr-credential-provider", patterns: `"*.azurecr.io", "*.*.geo.azurecr.us"`, args: "/etc/kubernetes/azure.json", file: managed},
+		"AKS without a way out": {
+			provider: "acr-credential-provider", patterns: `"*.azurecr.io", mcr.microsoft.com`, file: managed,
+			args: "/etc/kubernetes/azure.json, --registry-mirror=mcr.microsoft.com:boot.azurecr.io",
+		},
+		"another's mirror": {
+			provider: "acr-credential-provider", patterns: `"*.azurecr.io", docker.io`, file: managed,
+			args: "-r, 'docker.io:boot.azurecr.io,quay.io:boot.azurecr.io', /etc/kubernetes/azure.json", want: []string{"--mirror-origin=trusted"},
+		},
+		"a service principal":  {provider: "azure-acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", file: principal, want: []string{"--static-client-secret"}},
+		"hosts of others":      {provider: "acr-credential-provider", patterns: `"*.azurecr.io", registry.corp.example`, args: "/etc/kubernetes/azure.json", file: managed, want: []string{"--other-hosts=empty"}},
+		"a cloud of its own":   {provider: "acr-credential-provider", patterns: `"*.azurecr.example"`, args: "--v=2, /etc/kubernetes/azure.json", file: stack, remark: "make it https"},
+		"no file":              {provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", remark: "--static-client-secret keeps"},
+		"no plugin of a cloud": {provider: "token-credential-provider", patterns: `"*.*"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, err := config.Parse("config.yaml", fmt.Appendf(nil, `apiVersion: kubelet.config.k8s.io/v1
+kind: CredentialProviderConfig
+providers:
+- name: %s
+  matchImages: [%s]
+  args: [%s]
+  defaultCacheDuration: 1h
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
+  %s
+`, tt.provider, tt.patterns, tt.args, tt.more))
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan := migrate.New(cfg, func(path string) ([]byte, error) {
+				if path != "/etc/kubernetes/azure.json" || tt.file == "" {
+					return nil, errors.New("there is no such file")
+				}
+				return []byte(tt.file), nil
+			})
+			if got := plan.Args()[0]; !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+			if said := fmt.Sprint(plan.Remarks); !strings.Contains(said, tt.remark) {
+				t.Errorf("the remarks are %q, want %q in them", said, tt.remark)
+			}
+			canary.Check(t, "the plan", fmt.Sprintf("%+v", plan))
+		})
+	}
+}

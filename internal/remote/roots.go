@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package remote
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/regcred/regcred/internal/regularfile"
+)
+
+// bundleFiles and bundleDirs are where package x509 looks on Linux
+// (crypto/x509/root_linux.go): the first file that can be read, and all of the
+// directories. Most systems have every authority in both, and to read the
+// directories takes ten times as long as to read the file.
+const (
+	bundleFiles = "/etc/ssl/certs/ca-certificates.crt:/etc/pki/tls/certs/ca-bundle.crt:/etc/ssl/ca-bundle.pem:" +
+		"/etc/pki/tls/cacert.pem:/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem:/etc/ssl/cert.pem"
+	bundleDirs = "/etc/ssl/certs:/etc/pki/tls/certs"
+
+	envBundle = "SSL_CERT_FILE"
+	envDirs   = "SSL_CERT_DIR"
+
+	maxBundle = 16 << 20 // bytes; Debian's has 220 thousand
+)
+
+// systemBundle holds the authorities in the system's file, read once a
+// process, as package x509 reads all of the system's.
+var systemBundle = bundle{done: make(chan struct{})}
+
+type bundle struct {
+	once sync.Once
+	done chan struct{}
+	pool *x509.CertPool // nil: there is no such file, or nothing in it
+}
+
+// start reads the file in the background, unless that was done before.
+func (b *bundle) start() {
+	b.once.Do(func() {
+		go func() {
+			defer close(b.done)
+			b.pool = readBundle(runtime.GOOS, os.Getenv)
+		}()
+	})
+}
+
+// wait returns the authorities in the file, or nil.
+func (b *bundle) wait(ctx context.Context) (*x509.CertPool, error) {
+	b.start()
+	select {
+	case <-b.done:
+		return b.pool, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// readBundle returns nil where the file alone would not do: on systems that
+// verify by themselves, and where it has nothing to offer.
+func readBundle(goos string, getenv func(string) string) *x509.CertPool {
+	if goos != "linux" {
+		return nil
+	}
+	for _, file := range certFiles(getenv) {
+		data, err := regularfile.Read(context.Background(), file, maxBundle)
+		if err != nil {
+			continue
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(data) {
+			return nil
+		}
+		return pool
+	}
+	return nil
+}
+
+// certFiles are the files of which the first that can be read is the bundle.
+func certFiles(getenv func(string) string) []string {
+	if file := getenv(envBundle); file != "" {
+		return []string{file}
+	}
+	return strings.Split(bundleFiles, ":")
+}
+
+// storeName is where this node has its authorities, for errors; "" if that is
+// not known.
+func storeName(goos string, getenv func(string) string) string {
+	if goos != "linux" {
+		return ""
+	}
+	files := slices.DeleteFunc(certFiles(getenv), isMissing)
+	dirs := slices.DeleteFunc(strings.Split(cmp.Or(getenv(envDirs), bundleDirs), ":"), isMissing)
+	if len(files)+len(dirs) == 0 {
+		return "there is none"
+	}
+	return strings.Join(append(files[:min(len(files), 1)], dirs...), " and ")
+}
+
+func isMissing(path string) bool {
+	_, err := os.Stat(path)
+	return err != nil
+}
+
+// authorities are those that a transport trusts.
+type authorities struct {
+	own  *x509.CertPool // the only ones; nil means those of the system
+	more []byte         // in PEM, beside those of the system
+}
+
+// few returns the authorities to try first: those in the system's bundle, or
+// all if it has none.
+func (a *authorities) few(ctx context.Context) (*x509.CertPool, error) {
+	pool, err := systemBundle.wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if pool == nil {
+		return a.all(ctx)
+	}
+	if a.more != nil {
+		pool = pool.Clone()
+		pool.AppendCertsFromPEM(a.more)
+	}
+	return pool, nil
+}
+
+// all returns every authority; nil means those of the system, which package
+// x509 then reads.
+func (a *authorities) all(context.Context) (*x509.CertPool, error) {
+	if a.own != nil || a.more == nil {
+		return a.own, nil
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool() // a system without authorities
+	}
+	pool.AppendCertsFromPEM(a.more)
+	return pool, nil
+}
+
+// isUnknown reports whether a handshake failed for want of an authority: none
+// is known, or one that is of no use, as one that has expired where a younger
+// one of the same name exists. For the server's own certificate none helps.
+func isUnknown(err error) bool {
+	failed, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	if !ok {
+		return false
+	}
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](failed.Err); ok {
+		return len(failed.UnverifiedCertificates) == 0 || invalid.Cert != failed.UnverifiedCertificates[0]
+	}
+	_, ok = errors.AsType[x509.UnknownAuthorityError](failed.Err)
+	return ok
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package remote_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/testcloud"
+)
+
+// authority signs certificates of servers on loopback.
+type authority struct {
+	key  *ecdsa.PrivateKey
+	cert *x509.Certificate
+	pem  string
+}
+
+func newKey(t testing.TB) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// newAuthority makes one whose certificate ends at a time; of the same name
+// and key as another if there is one.
+func newAuthority(t testing.TB, name string, end time.Time, same *authority) *authority {
+	t.Helper()
+	a := &authority{}
+	if same != nil {
+		a.key = same.key
+	} else {
+		a.key = newKey(t)
+	}
+	a.cert, a.pem = sign(t, &x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: end,
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}, nil, a.key)
+	return a
+}
+
+// sign signs a certificate by itself or an authority.
+func sign(t testing.TB, template *x509.Certificate, by *authority, key *ecdsa.PrivateKey) (*x509.Certificate, string) {
+	t.Helper()
+	template.SerialNumber = big.NewInt(time.Now().UnixNano())
+	parent, signer := template, key
+	if by != nil {
+		parent, signer = by.cert, by.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+// tlsServer is a server that counts who connects and who asks.
+type tlsServer struct {
+	*httptest.Server
+	conns, requests atomic.Int32
+}
+
+// serveTLS starts a server with a certificate of the authority, which ends at
+// a time.
+func (a *authority) serveTLS(t testing.TB, end time.Time, handler http.HandlerFunc) *tlsServer {
+	t.Helper()
+	key := newKey(t)
+	leaf, _ := sign(t, &x509.Certificate{
+		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: end,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"*.example"},
+	}, a, key)
+	s := &tlsServer{}
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.requests.Add(1)
+		handler(w, r)
+	}))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			s.conns.Add(1)
+		}
+	}
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}}
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func echo(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	fmt.Fprintf(w, "well, %s", body)
+}
+
+// ask asks addresses in a process of its own, and returns a line for each.
+func ask(t testing.TB, environ []string, addresses ...string) []string {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "HTTP_PROXY=", "HTTPS_PROXY=", "REMOTE_TEST_ASK="+strings.Join(addresses, " "))
+	cmd.Env = append(cmd.Env, environ...)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
+
+func write(t testing.TB, path, text string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestStores: an authority in the bundle or in the directory is found, one in
+// neither is not, and who is connected how often for that.
+func TestStores(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("other systems verify by themselves")
+	}
+	future := time.Now().Add(24 * time.Hour)
+	a, b := newAuthority(t, "A", future, nil), newAuthority(t, "B", future, nil)
+	expired := newAuthority(t, "A", time.Now().Add(-time.Hour), a)
+	good := a.serveTLS(t, future, echo)
+	old := a.serveTLS(t, time.Now().Add(-time.Hour), echo)
+	const well = "well, a=b"
+	for name, tt := range map[string]struct {
+		bundle string            // "" there is no such file
+		dir    map[string]string // nil: there is no such directory
+		pem    string
+		server *tlsServer
+		want   string // BUNDLE and DIR are replaced
+		conns  int32
+	}{
+		"in the bundle":            {bundle: b.pem + a.pem, server: good, want: well, conns: 1},
+		"in both":                  {bundle: a.pem, dir: map[string]string{"a.pem": a.pem}, server: good, want: well, conns: 1},
+		"in the directory":         {bundle: b.pem, dir: map[string]string{"b.pem": b.pem, "a.pem": a.pem}, server: good, want: well, conns: 2},
+		"directory only":           {dir: map[string]string{"a.pem": a.pem}, server: good, want: well, conns: 1},
+		"garbage in the bundle":    {bundle: "garbage", dir: map[string]string{"a.pem": a.pem}, server: good, want: well, conns: 1},
+		"expired in the bundle":    {bundle: expired.pem, dir: map[string]string{"a.pem": a.pem}, server: good, want: well, conns: 2},
+		"beside the bundle":        {bundle: b.pem, pem: a.pem, server: good, want: well, conns: 1},
+		"beside a directory":       {dir: map[string]string{"b.pem": b.pem}, pem: a.pem, server: good, want: well, conns: 1},
+		"beside, in the directory": {bundle: b.pem, dir: map[string]string{"a.pem": a.pem}, pem: b.pem, server: good, want: well, conns: 2},
+		"in neither":               {bundle: b.pem, dir: map[string]string{"b.pem": b.pem}, server: good, want: `the authority of its certificate, "CN=A", is unknown to this node's store (BUNDLE and DIR)`, conns: 2},
+		"no store":                 {server: good, want: `the authority of its certificate, "CN=A", is unknown to this node's store (there is none)`, conns: 1},
+		"an empty store":           {bundle: " ", dir: map[string]string{}, server: good, want: "unknown to this node's store (BUNDLE and DIR)", conns: 1},
+		"the server's has expired": {bundle: a.pem, dir: map[string]string{"a.pem": a.pem}, server: old, want: "certificate has expired", conns: 1},
+		"a directory for a bundle": {bundle: "DIR", dir: map[string]string{"a.pem": a.pem}, server: good, want: well, conns: 1},
+	} {
+		for _, ahead := range []string{"", "1"} {
+			t.Run(name+ahead, func(t *testing.T) {
+				dir := t.TempDir()
+				bundle, certs := filepath.Join(dir, "bundle.pem"), filepath.Join(dir, "certs")
+				if tt.bundle == "DIR" {
+					bundle = dir
+				} else if tt.bundle != "" {
+					write(t, bundle, tt.bundle)
+				}
+				if tt.dir != nil {
+					write(t, filepath.Join(certs, "README"), "no certificate")
+				}
+				for name, text := range tt.dir {
+					write(t, filepath.Join(certs, name), text)
+				}
+				tt.server.conns.Store(0)
+				tt.server.requests.Store(0)
+				got := ask(t, []string{
+					"SSL_CERT_FILE=" + bundle, "SSL_CERT_DIR=" + certs, "REMOTE_TEST_ASK_PEM=" + tt.pem, "REMOTE_TEST_ASK_AHEAD=" + ahead,
+				}, tt.server.URL)[0]
+				want := strings.NewReplacer("BUNDLE", bundle, "DIR", certs).Replace(tt.want)
+				if tt.want == well && got != well || !strings.Contains(got, want) || strings.Contains(got, "times") {
+					t.Errorf("got  %s\nwant %s", got, want)
+				}
+				if requests := tt.server.requests.Load(); (requests == 1) != (tt.want == well) {
+					t.Errorf("%d requests", requests)
+				}
+				conns := tt.server.conns.Load()
+				if tt.want != well && ahead != "" {
+					conns = min(conns, tt.conns) // what fails ahead is silent, and done anew
+				}
+				if conns != tt.conns {
+					t.Errorf("%d connections, want %d", conns, tt.conns)
+				}
+			})
+		}
+	}
+}
+
+// TestTenThousandFiles: a store that takes long to read is read only if it must be.
+func TestTenThousandFiles(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("other systems verify by themselves")
+	}
+	future := time.Now().Add(24 * time.Hour)
+	a, b := newAuthority(t, "A", future, nil), newAuthority(t, "B", future, nil)
+	inBundle, inDir := a.serveTLS(t, future, echo), b.serveTLS(t, future, echo)
+	dir := t.TempDir()
+	for i := range 10000 {
+		text := a.pem
+		if i == 9999 {
+			text = b.pem
+		}
+		write(t, filepath.Join(dir, "certs", fmt.Sprintf("%05d.pem", i)), text)
+	}
+	environ := []string{"SSL_CERT_FILE=" + write(t, filepath.Join(dir, "bundle.pem"), a.pem), "SSL_CERT_DIR=" + filepath.Join(dir, "certs")}
+	begin := time.Now()
+	first := ask(t, environ, inBundle.URL)
+	quick := time.Since(begin)
+	begin = time.Now()
+	both := ask(t, environ, inBundle.URL, inDir.URL, inDir.URL)
+	if t.Log(quick, time.Since(begin)); quick > time.Since(begin)/2 {
+		t.Errorf("the directory was read for nothing: %v", quick)
+	}
+	if got := strings.Join(append(first, both...), ";"); got != strings.Repeat("well, a=b;", 3)+"well, a=b" {
+		t.Error(got)
+	}
+}
+
+// TestStoreBehindProxy: the same holds for what a proxy is asked to connect to.
+func TestStoreBehindProxy(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("other systems verify by themselves")
+	}
+	n, err := testcloud.NewNet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	n.Handle("sts.example", http.HandlerFunc(echo))
+	ca, err := os.ReadFile(n.CAFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	other := write(t, filepath.Join(dir, "bundle.pem"), newAuthority(t, "B", time.Now().Add(time.Hour), nil).pem)
+	write(t, filepath.Join(dir, "certs", "ca.pem"), string(ca))
+	for name, tt := range map[string]struct {
+		environ []string
+		want    string
+	}{
+		"bundle":    {nil, "well, a=b"},
+		"directory": {[]string{"SSL_CERT_FILE=" + other, "SSL_CERT_DIR=" + filepath.Join(dir, "certs")}, "well, a=b"},
+		"beside":    {[]string{"SSL_CERT_FILE=" + other, "REMOTE_TEST_ASK_PEM=" + string(ca)}, "well, a=b"},
+		"neither":   {[]string{"SSL_CERT_FILE=" + other}, `the authority of its certificate, "CN=testcloud", is unknown to this node's store (` + other + `)`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			environ := append(n.Environ(), "REMOTE_TEST_ASK_AHEAD=1")
+			for _, got := range ask(t, append(environ, tt.environ...), "https://sts.example/token", "https://sts.example/again") {
+				if !strings.Contains(got, tt.want) {
+					t.Errorf("got  %s\nwant %s", got, tt.want)
+				}
+			}
+		})
+	}
+}
+
+// clientConfig trusts the authority alone.
+func clientConfig(a *authority) *tls.Config {
+	roots := x509.NewCertPool()
+	roots.AddCert(a.cert)
+	return &tls.Config{RootCAs: roots}
+}

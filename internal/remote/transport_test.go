@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package remote_test
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/remote"
+)
+
+// trusting returns a transport that trusts one authority, over a dialer.
+func trusting(a *authority, dial func(context.Context, string, string) (net.Conn, error)) *remote.Transport {
+	base := remote.Base()
+	base.TLSClientConfig = clientConfig(a)
+	base.Proxy = nil
+	if dial != nil {
+		base.DialContext = dial
+	}
+	return remote.Wrap(base)
+}
+
+// TestRedirectsEnd: a server that speaks HTTP/2 and redirects to itself is
+// asked four times, whichever client asks, and one elsewhere never.
+func TestRedirectsEnd(t *testing.T) {
+	future := time.Now().Add(time.Hour)
+	a := newAuthority(t, "A", future, nil)
+	other := a.serveTLS(t, future, echo)
+	var location string
+	var protocol string
+	s := a.serveTLS(t, future, func(w http.ResponseWriter, r *http.Request) {
+		protocol = r.Proto
+		http.Redirect(w, r, location, http.StatusTemporaryRedirect)
+	})
+	followAll := func(*http.Request, []*http.Request) error { return nil }
+	sdk := &http.Transport{TLSClientConfig: clientConfig(a), ForceAttemptHTTP2: true}
+	for name, tt := range map[string]struct {
+		client          *http.Client
+		location, proto string
+		requests        int32
+		want            string
+	}{
+		"to itself":     {&http.Client{Transport: remote.Wrap(sdk), CheckRedirect: followAll}, s.URL + "/again", "HTTP/1.1", 4, "it redirects in a circle"},
+		"elsewhere":     {&http.Client{Transport: remote.Wrap(sdk)}, other.URL, "HTTP/1.1", 1, "it redirects to another host"},
+		"guard, itself": {&http.Client{Transport: remote.Guard(sdk), CheckRedirect: followAll}, s.URL + "/again", "HTTP/2.0", 4, "it redirects in a circle"},
+		"guard, other":  {&http.Client{Transport: remote.Guard(sdk)}, other.URL, "HTTP/2.0", 1, "it redirects to another host"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			location = tt.location
+			s.requests.Store(0)
+			_, err := tt.client.Post(s.URL, "text/plain", strings.NewReader(canary.Token))
+			redirect, ok := errors.AsType[*remote.RedirectError](err)
+			if !ok || redirect.Status != http.StatusTemporaryRedirect || !strings.Contains(redirect.Error(), tt.want) {
+				t.Errorf("got %v", err)
+			}
+			if got := s.requests.Load(); got != tt.requests || protocol != tt.proto {
+				t.Errorf("%d requests over %s, want %d over %s", got, protocol, tt.requests, tt.proto)
+			}
+			tt.client.CloseIdleConnections()
+		})
+	}
+	if other.conns.Load() != 0 {
+		t.Error("somebody was connected to the other host")
+	}
+}
+
+// slow dials and answers like a server at some distance.
+func slow(rtt time.Duration) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if !remote.Pause(ctx, rtt) {
+			return nil, context.Cause(ctx)
+		}
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return &slowConn{conn, rtt, false}, err
+	}
+}
+
+// slowConn waits between what it writes and the next that it reads.
+type slowConn struct {
+	net.Conn
+	rtt   time.Duration
+	wrote bool
+}
+
+func (c *slowConn) Write(p []byte) (int, error) {
+	c.wrote = true
+	return c.Conn.Write(p)
+}
+
+func (c *slowConn) Read(p []byte) (int, error) {
+	if c.wrote {
+		c.wrote = false
+		time.Sleep(c.rtt)
+	}
+	return c.Conn.Read(p)
+}
+
+// TestAhead: one handshake, before the request that waits for it, and no other
+// request.
+func TestAhead(t *testing.T) {
+	future := time.Now().Add(time.Hour)
+	a := newAuthority(t, "A", future, nil)
+	s := a.serveTLS(t, future, echo)
+	const rtt = 50 * time.Millisecond
+	transport := trusting(a, slow(rtt))
+	defer transport.CloseIdleConnections()
+	client := remote.Client{Transport: transport}
+	for name, pause := range map[string]time.Duration{"done": 3 * rtt, "under way": rtt / 2} {
+		t.Run(name, func(t *testing.T) {
+			transport.CloseIdleConnections()
+			s.conns.Store(0)
+			s.requests.Store(0)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			transport.Ahead(ctx, s.URL)
+			transport.Ahead(ctx, s.URL+"/other")
+			time.Sleep(pause)
+			if s.requests.Load() != 0 {
+				t.Error("it asks")
+			}
+			begin := time.Now()
+			for range 2 {
+				if _, err := client.Do(t.Context(), remote.Call{URL: s.URL}); err != nil {
+					t.Fatal(err)
+				}
+				cancel() // the connection is the request's by now
+			}
+			// Two requests, and of dial and handshake what was not over.
+			most := 2*rtt + max(0, 2*rtt-pause) + rtt/2
+			if took := time.Since(begin); took > most {
+				t.Errorf("two requests took %v, more than %v", took, most)
+			}
+			if conns, requests := s.conns.Load(), s.requests.Load(); conns != 1 || requests != 2 {
+				t.Errorf("%d connections, %d requests", conns, requests)
+			}
+		})
+	}
+}
+
+// TestAheadEnds: what nobody asks for is closed, and a failure is silent.
+func TestAheadEnds(t *testing.T) {
+	future := time.Now().Add(time.Hour)
+	a := newAuthority(t, "A", future, nil)
+	closed := make(chan bool, 10)
+	s := a.serveTLS(t, future, echo)
+	watch := s.Config.ConnState
+	s.Config.ConnState = func(c net.Conn, state http.ConnState) {
+		watch(c, state)
+		if state == http.StateClosed {
+			closed <- true
+		}
+	}
+	for name, end := range map[string]func(*remote.Transport, context.CancelFunc){
+		"closed":  func(transport *remote.Transport, _ context.CancelFunc) { transport.CloseIdleConnections() },
+		"context": func(_ *remote.Transport, cancel context.CancelFunc) { cancel() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			transport := trusting(a, nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			before := s.conns.Load()
+			transport.Ahead(ctx, s.URL)
+			for s.conns.Load() == before {
+				time.Sleep(time.Millisecond)
+			}
+			end(transport, cancel)
+			select {
+			case <-closed:
+			case <-time.After(3 * time.Second):
+				t.Error("the connection is still open")
+			}
+			// The next request connects by itself.
+			if _, err := (remote.Client{Transport: transport}).Do(t.Context(), remote.Call{URL: s.URL}); err != nil {
+				t.Error(err)
+			}
+			transport.CloseIdleConnections()
+			<-closed
+		})
+	}
+	t.Run("failure", func(t *testing.T) {
+		dials := 0
+		transport := trusting(a, func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if dials++; dials == 1 {
+				return nil, errors.New("the first fails")
+			}
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		})
+		transport.Ahead(t.Context(), s.URL)
+		if _, err := (remote.Client{Transport: transport}).Do(t.Context(), remote.Call{URL: s.URL}); err != nil {
+			t.Error(err)
+		}
+		transport.CloseIdleConnections()
+	})
+	t.Run("nothing to open", func(t *testing.T) {
+		base := remote.Base()
+		base.DialContext = func(context.Context, string, string) (net.Conn, error) {
+			t.Error("it connects")
+			return nil, io.EOF
+		}
+		remote.Wrap(base).Ahead(t.Context(), "http://"+s.Listener.Addr().String())
+		remote.Wrap(base).Ahead(t.Context(), "https://")
+		remote.Wrap(base).Ahead(t.Context(), "https://%zz")
+		base.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse("http://127.0.0.1:9") }
+		remote.Wrap(base).Ahead(t.Context(), s.URL)
+		time.Sleep(20 * time.Millisecond)
+	})
+}
+
+// TestOwnRoots: authorities that were given are the only ones.
+func TestOwnRoots(t *testing.T) {
+	future := time.Now().Add(time.Hour)
+	a, b := newAuthority(t, "A", future, nil), newAuthority(t, "B", future, nil)
+	s := a.serveTLS(t, future, echo)
+	failed := fails(t, remote.Client{Transport: trusting(b, nil)}, t.Context(), remote.Call{Step: "ask", URL: s.URL})
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](failed); !ok || failed.Attempts != 1 || strings.Contains(failed.Error(), "store") {
+		t.Error(failed)
+	}
+	if s.conns.Load() != 1 {
+		t.Errorf("%d connections", s.conns.Load())
+	}
+}
+
+// TestTrust: what is no certificate is not taken for one.
+func TestTrust(t *testing.T) {
+	if err := remote.NewTransport().Trust([]byte("garbage")); err == nil {
+		t.Error("garbage is trusted")
+	}
+}
