@@ -31,6 +31,10 @@ type File struct {
 	// Exposed says that others than the file's owner and group may read or
 	// write it. It is always false on Windows, which has no such mode.
 	Exposed bool
+
+	// Writable says that others may write it, which is bad of a file without a
+	// secret too if it says whom to trust. It is always false on Windows.
+	Writable bool
 }
 
 // Format writes the path of f, whatever the verb: its data is secret.
@@ -89,7 +93,7 @@ func readOnce(paths []string) ([]File, error) {
 		if err != nil {
 			return nil, explain(paths[i], err)
 		}
-		files[i] = File{Path: paths[i], Data: data, Exposed: exposed(info.Mode())}
+		files[i] = File{Path: paths[i], Data: data, Exposed: others(info.Mode(), 0o006), Writable: others(info.Mode(), 0o002)}
 	}
 	return files, nil
 }
@@ -112,7 +116,8 @@ func explain(path string, err error) error {
 	return fmt.Errorf("%q: %w", path, err)
 }
 
-// exposed reports whether others have a right that lets a secret out, or in.
-func exposed(m fs.FileMode) bool {
-	return runtime.GOOS != "windows" && m.Perm()&0o006 != 0
+// others reports whether others have one of these rights, which let a secret
+// out, or in.
+func others(m fs.FileMode, rights fs.FileMode) bool {
+	return runtime.GOOS != "windows" && m.Perm()&rights != 0
 }

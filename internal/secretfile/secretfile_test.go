@@ -53,8 +53,8 @@ func TestRead(t *testing.T) {
 				t.Errorf("%s: %v", path, err)
 				continue
 			}
-			if string(files[0].Data) != canary.Password || files[0].Path != path || files[0].Exposed != tt.exposed {
-				t.Errorf("%s: exposed %v, want %v, or other content or path", path, files[0].Exposed, tt.exposed)
+			if string(files[0].Data) != canary.Password || files[0].Path != path || files[0].Exposed != tt.exposed || files[0].Writable != (tt.mode&0o002 != 0) {
+				t.Errorf("%s: exposed %v, want %v; writable %v, or other content or path", path, files[0].Exposed, tt.exposed, files[0].Writable)
 			}
 		}
 	}
