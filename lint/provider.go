@@ -41,6 +41,9 @@ func providerRules() []rule[*config.Provider] {
 		{"echoed-token", SeverityWarning, ruleEchoedToken},
 		{"api-server-audience", SeverityWarning, ruleAPIServerAudience},
 		{"required-annotation", SeverityInfo, ruleRequiredAnnotation},
+		{"other-hosts", SeverityWarning, ruleOtherHosts},
+		{"mirror-origin", SeverityWarning, ruleMirrorOrigin},
+		{"mirror-not-asked", SeverityWarning, ruleMirrorNotAsked},
 	}
 }
 
@@ -303,12 +306,7 @@ func exchangesToken(p *config.Provider) bool {
 	return hasFlag(p, "--config") || hasFlag(p, "--exchange-url")
 }
 
-func hasFlag(p *config.Provider, flag string) bool {
-	return slices.ContainsFunc(p.Arguments(), func(a string) bool {
-		name, _, _ := strings.Cut(a, "=")
-		return name == flag
-	})
-}
+func hasFlag(p *config.Provider, flag string) bool { return len(flagValues(p, flag)) > 0 }
 
 func namesPassthrough(s string) bool {
 	ws := words(s)

@@ -107,6 +107,20 @@ func TestLintProvider(t *testing.T) {
 			a.RequiredServiceAccountAnnotationKeys = []string{"registry.example/role"}
 		}),
 			[]string{"required-annotation tokenAttributes.requiredServiceAccountAnnotationKeys"}},
+		"hosts of strangers": {cloudPlugin("ecr-credential-provider", []string{"public.ecr.aws", "*.*.ecr.*.amazonaws.com", "registry.example"}),
+			[]string{"other-hosts matchImages[1]: name the hosts that are meant; if it reaches others on purpose, regcred's plugin takes --other-hosts=empty"}},
+		"on purpose": {cloudPlugin("auth-provider-gcp", []string{"*.*.pkg.dev"}, "--other-hosts=empty"), nil},
+		"any host":   {cloudPlugin("auth-provider-gcp", []string{"*.*.pkg.dev"}, "--any-host"), nil},
+		"a mirror": {cloudPlugin("ecr-credential-provider", []string{"public.ecr.aws", "docker.io"}, "--mirror", "docker.io=111122223333.dkr.ecr.us-west-2.amazonaws.com", "--mirror=public.ecr.aws/x=111122223333.dkr.ecr.us-west-2.amazonaws.com"),
+			[]string{mirrorOrigin + "args[0]: " + mirrorCure}},
+		"a mirror that may be shown": {cloudPlugin("auth-provider-gcp", []string{"docker.io/team/"}, "--mirror-origin=trusted", "--mirror=docker.io=europe-docker.pkg.dev/p/r"),
+			[]string{mirrorOrigin + "args[1]: " + mirrorCure}},
+		"a mirror alone": {cloudPlugin("auth-provider-gcp", []string{"*.io"}, "--mirror-origin=none", "--mirror=quay.io=europe-docker.pkg.dev/p/r", "--other-hosts=empty"), []string{"open-domain matchImages[0]"}},
+		"a mirror unheard of": {cloudPlugin("auth-provider-gcp", []string{"docker.io/team/", "quay.io:8443"}, "--mirror-origin=none", "--mirror=quay.io=europe-docker.pkg.dev/p/r", "--mirror=docker.io/library=europe-docker.pkg.dev/p/r"),
+			[]string{"mirror-not-asked args[1]: add the mirrored name to matchImages", "mirror-not-asked args[2]: add the mirrored name to matchImages"}},
+		"AKS without a way out": {cloudPlugin("acr-credential-provider", []string{"*.azurecr.io", "mcr.microsoft.com"}, "/etc/kubernetes/azure.json", "--registry-mirror=mcr.microsoft.com:boot.azurecr.io"), nil},
+		"Azure's map":           {cloudPlugin("acr-credential-provider", []string{"*.azurecr.io", "docker.io"}, "-r", "mcr.microsoft.com/x:a.azurecr.io, docker.io:boot.azurecr.io"), []string{mirrorOrigin + "args[0]: " + mirrorCure, "mirror-not-asked args[0]: add the mirrored name to matchImages"}},
+		"another's mirror":      {cloudPlugin("my-plugin", []string{"docker.io"}, "--mirror=quay.io=x.example"), nil},
 		"optional annotation": {tokens(func(a *config.TokenAttributes) {
 			a.OptionalServiceAccountAnnotationKeys = []string{"registry.example/role"}
 		}), nil},
@@ -243,6 +257,21 @@ func BenchmarkLint(b *testing.B) {
 	for b.Loop() {
 		if fs := Check(c); len(fs) > 0 {
 			b.Fatal(fs[0])
+		}
+	}
+}
+
+const (
+	mirrorOrigin = "mirror-origin "
+	mirrorCure   = "keep the runtime from falling back (in hosts.toml, server is the mirror itself) and say so with --mirror-origin=none; regcred doctor checks it"
+)
+
+// cloudPlugin is a provider by its name, patterns and arguments.
+func cloudPlugin(name string, patterns []string, arguments ...string) func(*config.Provider) {
+	return func(p *config.Provider) {
+		p.Name, p.MatchImages, p.Args = name, patterns, nil
+		for _, a := range arguments {
+			p.Args = append(p.Args, plugin.NewSecret(a))
 		}
 	}
 }

@@ -103,9 +103,9 @@ func TestAddArgsNotThere(t *testing.T) {
 	const head = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"
 	const rest = "  matchImages: [r.example]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
 	for name, text := range map[string]string{
-		"null":           head + "- name: a\n  args:\n" + rest,
-		"shared by two":  head + "- name: a\n  args: &x [" + canary.Arg + "]\n" + rest + "- name: b\n  args: *x\n" + rest,
-		"UTF-16":         asUTF16(head + "- name: a\n" + rest),
+		"null":          head + "- name: a\n  args:\n" + rest,
+		"shared by two": head + "- name: a\n  args: &x [" + canary.Arg + "]\n" + rest + "- name: b\n  args: *x\n" + rest,
+		"UTF-16":        asUTF16(head + "- name: a\n" + rest),
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, err := config.Parse("config.yaml", []byte(text))

@@ -12,6 +12,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"io"
 	"log"
 	"math/big"
@@ -32,7 +33,8 @@ import (
 type Net struct {
 	dir      string
 	proxy    *http.Server
-	inner    *http.Server // what is inside of the TLS connections
+	inner    *http.Server   // what is inside of the TLS connections
+	direct   []*http.Server // see [Net.ServeTLS]
 	conns    *connections
 	addr     string
 	key      *ecdsa.PrivateKey
@@ -75,6 +77,26 @@ func (n *Net) Handle(host string, handler http.Handler) {
 	n.hosts[host] = handler
 }
 
+// ServeTLS makes the hosts answer at a listener, too, to clients that have no
+// proxy and find their names there. It speaks HTTP/2, as clouds do. The net
+// closes the listener.
+func (n *Net) ServeTLS(listener net.Listener) {
+	server := &http.Server{
+		Handler: http.HandlerFunc(n.dispatch), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0),
+		TLSConfig: &tls.Config{GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if n.Find(hello.ServerName) == nil {
+				n.addStray(hello.ServerName)
+				return nil, errors.New("nobody is called " + hello.ServerName + " here")
+			}
+			return n.leaf(strings.ToLower(hello.ServerName))
+		}},
+	}
+	n.mu.Lock()
+	n.direct = append(n.direct, server)
+	n.mu.Unlock()
+	go server.ServeTLS(listener, "", "")
+}
+
 // Strays returns the hosts that were asked for and lead nowhere.
 func (n *Net) Strays() []string {
 	n.mu.Lock()
@@ -113,6 +135,11 @@ func (n *Net) Close() {
 	n.proxy.Close()
 	n.conns.Close()
 	n.inner.Close()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, server := range n.direct {
+		server.Close()
+	}
 	os.RemoveAll(n.dir)
 }
 
@@ -174,10 +201,14 @@ func (n *Net) Find(host string) http.Handler {
 }
 
 func (n *Net) stray(w http.ResponseWriter, host string) {
-	n.mu.Lock()
-	n.strays = append(n.strays, host)
-	n.mu.Unlock()
+	n.addStray(host)
 	http.Error(w, "nobody is called "+host+" here", http.StatusBadGateway)
+}
+
+func (n *Net) addStray(host string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.strays = append(n.strays, host)
 }
 
 // makeAuthority makes the authority and the directory with its certificate.

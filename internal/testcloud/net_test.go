@@ -4,7 +4,10 @@
 package testcloud_test
 
 import (
+	"context"
+	"crypto/tls"
 	"io"
+	"net"
 	"net/http"
 	"testing"
 
@@ -14,14 +17,14 @@ import (
 func TestNet(t *testing.T) {
 	server := testcloud.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "here "+r.Host) }))
 	defer server.Close()
-	net, err := testcloud.NewNet()
+	world, err := testcloud.NewNet()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer net.Close()
-	net.Handle("sts.googleapis.com", server)
-	net.Handle("*.azurecr.io", server)
-	client := &http.Client{Transport: net.Transport()}
+	defer world.Close()
+	world.Handle("sts.googleapis.com", server)
+	world.Handle("*.azurecr.io", server)
+	client := &http.Client{Transport: world.Transport()}
 	for _, url := range []string{"https://sts.googleapis.com/v1/token", "http://sts.googleapis.com/v1/token", "https://a.b.azurecr.io/v2/"} {
 		resp, err := client.Get(url)
 		if err != nil {
@@ -36,10 +39,50 @@ func TestNet(t *testing.T) {
 	if _, err := client.Get("https://elsewhere.example/"); err == nil {
 		t.Error("https://elsewhere.example/: answered")
 	}
-	if got := net.Strays(); len(got) != 1 || got[0] != "elsewhere.example:443" {
+	if got := world.Strays(); len(got) != 1 || got[0] != "elsewhere.example:443" {
 		t.Errorf("strays: %q", got)
 	}
 	if got := len(server.Requests()); got != 3 {
 		t.Errorf("recorded %d requests, want 3", got)
+	}
+}
+
+// TestServeTLS: without the proxy, the name that is asked for decides.
+func TestServeTLS(t *testing.T) {
+	server := testcloud.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto+" here "+r.Host) }))
+	defer server.Close()
+	world, err := testcloud.NewNet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer world.Close()
+	world.Handle("sts.googleapis.com", server)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	world.ServeTLS(listener)
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig:   &tls.Config{RootCAs: world.CAs()},
+		ForceAttemptHTTP2: true,
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, listener.Addr().String())
+		},
+	}}
+	defer client.CloseIdleConnections()
+	resp, err := client.Get("https://sts.googleapis.com/v1/token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	if got, want := string(body), "HTTP/2.0 here sts.googleapis.com"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if _, err := client.Get("https://elsewhere.example/"); err == nil {
+		t.Error("https://elsewhere.example/: answered")
+	}
+	if got := world.Strays(); len(got) != 1 || got[0] != "elsewhere.example" {
+		t.Errorf("strays: %q", got)
 	}
 }

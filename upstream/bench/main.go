@@ -6,7 +6,8 @@
 // sides with their ratio and the target. Run it in upstream/:
 //
 //	go run ./bench
-//	go run ./bench -slow      with what takes minutes
+//	go run ./bench -slow          with what takes minutes
+//	go run ./bench -only nodes    plugins with Debian's store, and at a distance
 //
 // Times are medians of rounds in which the two take turns. The kubelet's side
 // does what a kubelet does before each pull: it parses the reference and makes
@@ -26,36 +27,70 @@ import (
 )
 
 func main() {
-	output := flag.String("o", "table", "output `format`: table or json")
-	rounds := flag.Int("rounds", 7, "how many rounds the medians are taken of")
-	only := flag.String("only", "", "measure only the part of this `name`")
-	slow := flag.Bool("slow", false, "measure what takes minutes, too")
+	if len(os.Args) > 1 && os.Args[1] == insideArg {
+		exit(inside(os.Args[2:]))
+		return
+	}
+	var opts options
+	flag.StringVar(&opts.output, "o", "table", "output `format`: table or json")
+	flag.IntVar(&opts.rounds, "rounds", 7, "how many rounds the medians are taken of")
+	flag.IntVar(&opts.runs, "runs", 50, "how many runs of a plugin the medians are taken of")
+	flag.StringVar(&opts.only, "only", "", "measure only the part of this `name`; nodes is measured only if it is named")
+	flag.StringVar(&opts.before, "before", "c4d1c2a", "`commit` that the plugins of the part nodes are compared with; none if empty")
+	flag.BoolVar(&opts.slow, "slow", false, "measure what takes minutes, too")
 	flag.Parse()
-	if err := run(os.Stdout, *output, *rounds, *only, *slow); err != nil {
+	exit(run(os.Stdout, opts))
+}
+
+// options are what the flags say.
+type options struct {
+	output       string
+	rounds, runs int
+	only, before string
+	slow         bool
+}
+
+// wants reports whether a part of the program is to be measured.
+func (o options) wants(part string) bool {
+	switch {
+	case part == "slow" && !o.slow:
+		return false
+	case o.only == "":
+		return part != "nodes"
+	}
+	return part == o.only
+}
+
+func exit(err error) {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(w io.Writer, output string, rounds int, only string, slow bool) error {
+func run(w io.Writer, opts options) error {
 	kubelet.Silence()
 	dir, err := os.MkdirTemp("", "bench")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	b := &bench{dir: dir, rounds: rounds, slice: 100 * time.Millisecond}
-	rep := report{runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, runtime.NumCPU(), kubelet.Version, rounds, nil, nil}
+	b := &bench{dir: dir, rounds: opts.rounds, slice: 100 * time.Millisecond, runs: opts.runs, before: opts.before}
+	rep := report{
+		Go: runtime.Version(), OS: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(),
+		Kubelet: kubelet.Version, Rounds: opts.rounds,
+	}
 	for _, part := range []struct {
 		name    string
 		rows    *[]row
 		measure func(*bench) ([]row, error)
 	}{
-		{"match", &rep.Rows, matching}, {"cached", &rep.Rows, cached}, {"burst", &rep.Rows, burst}, {"uncached", &rep.Rows, uncached},
-		{"three", &rep.Rows, three}, {"memory", &rep.Rows, memory}, {"load", &rep.Rows, load}, {"parallel", &rep.Rows, parallel},
-		{"plugins", &rep.Plugins, pluginRows}, {"slow", &rep.Plugins, slowRows},
+		{"match", &rep.Rows, matching}, {"cached", &rep.Rows, cached}, {"burst", &rep.Rows, burst},
+		{"uncached", &rep.Rows, uncached}, {"three", &rep.Rows, three}, {"memory", &rep.Rows, memory},
+		{"load", &rep.Rows, load}, {"parallel", &rep.Rows, parallel}, {"plugins", &rep.Plugins, pluginRows},
+		{"slow", &rep.Plugins, slowRows}, {"nodes", &rep.Nodes, nodeRows},
 	} {
-		if only != "" && only != part.name || part.name == "slow" && !slow {
+		if !opts.wants(part.name) {
 			continue
 		}
 		rows, err := part.measure(b)
@@ -64,7 +99,7 @@ func run(w io.Writer, output string, rounds int, only string, slow bool) error {
 		}
 		*part.rows = append(*part.rows, rows...)
 	}
-	if output == "json" {
+	if opts.output == "json" {
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")
 		return enc.Encode(rep)

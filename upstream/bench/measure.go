@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,6 +28,9 @@ type bench struct {
 	rounds int
 	slice  time.Duration // of one side in one round
 	n      int           // of directories made
+
+	runs   int    // of a plugin, of which the medians are taken
+	before string // the commit that plugins on a node are compared with
 }
 
 // perOp runs f again and again for a slice of time and returns the time of one.
@@ -53,7 +57,7 @@ func (b *bench) compare(ours, theirs func(i int)) (time.Duration, time.Duration)
 	return median(x), median(y)
 }
 
-func median(d []time.Duration) time.Duration {
+func median[T cmp.Ordered](d []T) T {
 	slices.Sort(d)
 	return d[len(d)/2]
 }

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,9 +17,6 @@ import (
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/plugins"
 )
-
-// runs is how many runs of a plugin the medians are taken of.
-const runs = 50
 
 // subject is a plugin beside its cloud on loopback.
 type subject struct {
@@ -81,7 +76,9 @@ func subjects() []subject {
 
 // program is an executable for the same cloud.
 type program struct {
+	what   string
 	path   string
+	args   []string // nil means those of the cloud
 	times  []time.Duration
 	memory []int64
 }
@@ -97,7 +94,7 @@ func pluginRows(b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	maxrss, err := b.buildMaxrss()
+	vmhwm, err := plugins.BuildHere(b.dir, "bench/vmhwm")
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +109,7 @@ func pluginRows(b *bench) ([]row, error) {
 		if s.recorded == nil {
 			paths = append(paths, upstream)
 		}
-		measured, err := s.measure(maxrss, paths, runs)
+		measured, err := s.measure(vmhwm, paths, b.runs)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.what, err)
 		}
@@ -120,7 +117,7 @@ func pluginRows(b *bench) ([]row, error) {
 			rows = append(rows, s.rows(measured[0], measured[1], "")...)
 			if speed == 0 {
 				speed = float64(measured[1].time) / float64(recordedECR)
-				rows[0].Notes = []string{fmt.Sprintf("upstream is cloud-provider-aws %s; medians of %d runs", version, runs)}
+				rows[0].Notes = []string{fmt.Sprintf("upstream is cloud-provider-aws %s; medians of %d runs", version, b.runs)}
 			}
 			continue
 		}
@@ -134,93 +131,114 @@ func pluginRows(b *bench) ([]row, error) {
 	return rows, nil
 }
 
-func (b *bench) buildMaxrss() (string, error) {
-	path := filepath.Join(b.dir, "maxrss")
-	out, err := exec.Command("go", "build", "-o", path, "github.com/regcred/regcred/upstream/bench/maxrss").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build maxrss: %w\n%s", err, out)
-	}
-	return path, nil
-}
-
 // measure lets programs take turns at one cloud.
-func (s subject) measure(maxrss string, paths []string, runs int) ([]figures, error) {
+func (s subject) measure(vmhwm string, paths []string, runs int) ([]figures, error) {
 	c, err := s.cloud()
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
+	token := ""
+	if s.token {
+		token = canary.Token
+	}
+	req := request(c, s.image, token)
 	programs := make([]program, len(paths))
 	out := make([]figures, len(paths))
 	for i, path := range paths {
 		programs[i].path = path
 		before := len(c.Requests())
-		if _, err := s.run(c, path); err != nil { // the first one finds nothing in the page cache
+		if _, err := programs[i].run(c, req); err != nil { // the first one finds nothing in the page cache
 			return nil, err
 		}
 		out[i].calls = len(c.Requests()) - before
-		info, err := os.Stat(path)
-		if err != nil {
+		if out[i].size, err = fileSize(path); err != nil {
 			return nil, err
 		}
-		out[i].size = info.Size()
 	}
-	for n := range runs {
-		for i := range programs {
-			p := &programs[(i+n)%len(programs)] // each goes first as often as the others
-			d, err := s.run(c, p.path)
-			if err != nil {
-				return nil, err
-			}
-			m, err := s.resident(c, maxrss, p.path)
-			if err != nil {
-				return nil, err
-			}
-			p.times, p.memory = append(p.times, d), append(p.memory, m)
-		}
+	if err := takeTurns(c, req, programs, runs, vmhwm); err != nil {
+		return nil, err
 	}
 	for i, p := range programs {
-		slices.Sort(p.memory)
-		out[i].time, out[i].memory = median(p.times), p.memory[len(p.memory)/2]
+		out[i].time, out[i].memory = median(p.times), median(p.memory)
 	}
 	return out, nil
 }
 
-func (s subject) request(c *plugins.Cloud) *plugin.Request {
-	req := &plugin.Request{APIVersion: plugin.V1, Image: s.image, ServiceAccountAnnotations: c.Annotations}
-	if s.token {
-		req.ServiceAccountToken = plugin.NewSecret(canary.Token)
+// takeTurns runs programs for their times and, with vmhwm, for their memory.
+func takeTurns(c *plugins.Cloud, req *plugin.Request, programs []program, runs int, vmhwm string) error {
+	for n := range runs {
+		for i := range programs {
+			p := &programs[(i+n)%len(programs)] // each goes first as often as the others
+			d, err := p.run(c, req)
+			if err != nil {
+				return err
+			}
+			p.times = append(p.times, d)
+			if vmhwm == "" {
+				continue
+			}
+			m, err := p.resident(c, req, vmhwm)
+			if err != nil {
+				return err
+			}
+			p.memory = append(p.memory, m)
+		}
+	}
+	return nil
+}
+
+// request asks for an image, as the service account with a token or, without
+// one, as the node.
+func request(c *plugins.Cloud, image, token string) *plugin.Request {
+	req := &plugin.Request{APIVersion: plugin.V1, Image: image, ServiceAccountAnnotations: c.Annotations}
+	if token != "" {
+		req.ServiceAccountToken = plugin.NewSecret(token)
 	}
 	return req
 }
 
+func (p program) arguments(c *plugins.Cloud) []string {
+	if p.args != nil {
+		return p.args
+	}
+	return c.Args
+}
+
 // run runs a plugin once and returns how long it took to answer.
-func (s subject) run(c *plugins.Cloud, path string) (time.Duration, error) {
-	cmd := plugin.Command{Path: path, Args: c.Args, Environ: c.Environ, APIVersion: plugin.V1}
-	req := s.request(c)
+func (p program) run(c *plugins.Cloud, req *plugin.Request) (time.Duration, error) {
+	cmd := plugin.Command{Path: p.path, Args: p.arguments(c), Environ: c.Environ, APIVersion: plugin.V1}
 	start := time.Now()
 	resp, err := cmd.GetCredentials(context.Background(), req)
 	d := time.Since(start)
 	if err == nil && len(resp.Auth) == 0 {
-		err = fmt.Errorf("%s answers without credentials", path)
+		err = fmt.Errorf("%s answers without credentials", p.path)
 	}
 	return d, err
 }
 
 // resident runs a plugin once and returns the most memory that it had.
-func (s subject) resident(c *plugins.Cloud, maxrss, path string) (int64, error) {
-	stdin, err := plugin.EncodeRequest(s.request(c))
+func (p program) resident(c *plugins.Cloud, req *plugin.Request, vmhwm string) (int64, error) {
+	stdin, err := plugin.EncodeRequest(req)
 	if err != nil {
 		return 0, err
 	}
-	cmd := exec.Command(maxrss, append([]string{path}, c.Args...)...)
+	cmd := exec.Command(vmhwm, append([]string{p.path}, p.arguments(c)...)...)
 	cmd.Env, cmd.Stdin = c.Environ, bytes.NewReader(stdin)
 	out, err := cmd.Output()
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", path, err)
+		return 0, fmt.Errorf("%s: %w", p.path, err)
 	}
 	kib, err := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
 	return kib << 10, err
+}
+
+func fileSize(path string) (int64, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
 }
 
 func (s subject) rows(ours, theirs figures, how string) []row {

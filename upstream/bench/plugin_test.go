@@ -16,7 +16,7 @@ func TestRemoteCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	maxrss, err := b.buildMaxrss()
+	vmhwm, err := plugins.BuildHere(b.dir, "bench/vmhwm")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestRemoteCalls(t *testing.T) {
 			if s.recorded == nil {
 				paths = append(paths, upstream)
 			}
-			seen, err := s.measure(maxrss, paths, 1)
+			seen, err := s.measure(vmhwm, paths, 1)
 			if err != nil {
 				t.Fatal(err)
 			}

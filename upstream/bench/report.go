@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// row is one measurement.
+// row is one measurement. Without a target it is there to be read.
 type row struct {
 	What     string   `json:"what"`
 	Regcred  string   `json:"regcred"`
@@ -29,6 +29,7 @@ type report struct {
 	Rounds  int    `json:"rounds"`
 	Rows    []row  `json:"rows,omitempty"`
 	Plugins []row  `json:"plugins,omitempty"` // beside the clouds' own plugins
+	Nodes   []row  `json:"nodes,omitempty"`   // plugins as nodes have them, beside others that are named
 }
 
 func (r report) table(w io.Writer) error {
@@ -39,6 +40,9 @@ func (r report) table(w io.Writer) error {
 	if len(r.Plugins) > 0 {
 		writeTable(w, "upstream", r.Plugins)
 	}
+	if len(r.Nodes) > 0 {
+		writeTable(w, "beside", r.Nodes)
+	}
 	_, err := fmt.Fprintln(w)
 	return err
 }
@@ -48,7 +52,10 @@ func writeTable(w io.Writer, other string, rows []row) {
 	fmt.Fprintf(w, "\n| what | regcred | %s | ratio | target | met |\n|---|---|---|---|---|---|\n", other)
 	for _, row := range rows {
 		met := "yes"
-		if !row.Met {
+		switch {
+		case row.Target == "":
+			met = ""
+		case !row.Met:
 			met = "**no**"
 		}
 		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s |\n", row.What, row.Regcred, row.Kubelet+row.Upstream, row.Ratio, row.Target, met)

@@ -31,11 +31,26 @@ const upstreamModule = "k8s.io/cloud-provider-aws"
 // Build builds a plugin of this repository into dir, as a release has it, and
 // returns its path.
 func Build(dir, name string) (string, error) {
+	root, err := Repository()
+	if err != nil {
+		return "", err
+	}
+	return BuildFrom(root, dir, name)
+}
+
+// BuildFrom is [Build] from another working tree of this repository.
+func BuildFrom(root, dir, name string) (string, error) {
+	return build(root, filepath.Join(dir, name), "./cmd/"+name)
+}
+
+// BuildHere builds a command of upstream/ into dir with the same flags, and
+// returns its path.
+func BuildHere(dir, name string) (string, error) {
 	module, err := moduleDir()
 	if err != nil {
 		return "", err
 	}
-	return build(filepath.Dir(module), filepath.Join(dir, name), "./cmd/"+name)
+	return build(module, filepath.Join(dir, filepath.Base(name)), "./"+name)
 }
 
 // BuildUpstreamECR builds the real plugin of AWS into dir, with the same
@@ -60,6 +75,12 @@ func UpstreamVersion(path string) (string, error) {
 		return "", fmt.Errorf("%s is built from %s", path, info.Main.Path)
 	}
 	return info.Main.Version, nil
+}
+
+// Repository is the root of the working tree that upstream/ is in.
+func Repository() (string, error) {
+	module, err := moduleDir()
+	return filepath.Dir(module), err
 }
 
 // moduleDir is the directory of upstream/, whatever the working directory is.

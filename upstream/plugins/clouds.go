@@ -85,13 +85,24 @@ func NewAzure() (*Cloud, error) {
 	if err != nil {
 		return nil, err
 	}
+	c, err := newAzure(world)
+	if err != nil {
+		world.Close()
+		return nil, err
+	}
+	c.Environ, c.close = append(c.Environ, world.Environ()...), append([]func(){world.Close}, c.close...)
+	return c, nil
+}
+
+// newAzure is NewAzure in a net that others close.
+func newAzure(world *testcloud.Net) (*Cloud, error) {
 	a := testcloud.NewAzure()
 	a.Join(world)
 	// One token for all runs: what they answer is compared.
 	token := testcloud.AzureJWT(map[string]any{"jti": canary.Password, "exp": time.Now().Add(3 * time.Hour).Unix()})
 	a.Set(func(s *testcloud.AzureState) { s.RefreshToken = token })
 	c := &Cloud{
-		Server: a.Server, Environ: append(a.Environ(), world.Environ()...), close: []func(){world.Close, a.Close},
+		Server: a.Server, Environ: a.Environ(), close: []func(){a.Close},
 		Annotations: map[string]string{
 			"kubernetes.azure.com/acr-client-id": "11111111-2222-3333-4444-555555555555",
 			"kubernetes.azure.com/acr-tenant-id": "66666666-7777-8888-9999-000000000000",

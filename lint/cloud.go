@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package lint
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/cloudplugin"
+	"github.com/regcred/regcred/internal/excerpt"
+	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/internal/mirror"
+	"github.com/regcred/regcred/match"
+)
+
+// The rules of this file are about the clouds' plugins, upstream's and
+// regcred's, which go by the same names.
+
+// ruleOtherHosts is about patterns that reach hosts of strangers.
+func ruleOtherHosts(p *config.Provider) (rs []remark) {
+	cloud := cloudplugin.Named(p.Name)
+	if cloud == nil || len(flagValues(p, "--other-hosts", "--any-host")) > 0 {
+		return nil
+	}
+	for k, pattern := range p.MatchImages {
+		if len(pattern) > maxReachLength || cloudplugin.Host(pattern) == "" || cloud.Reach(pattern) != cloudplugin.Wide {
+			continue
+		}
+		rs = and(rs, within(config.FieldPath{"matchImages", k},
+			"name the hosts that are meant; if it reaches others on purpose, regcred's plugin takes --other-hosts="+string(hostpattern.EmptyOthers),
+			"%q reaches hosts that are none of %s's: regcred's plugin fails for each of them, and Amazon's and Google's own give it a password",
+			excerpt.Value(excerpt.Pattern(pattern)), cloud.Owner)...)
+	}
+	return rs
+}
+
+// mapped is a mirror among the arguments of a provider.
+type mapped struct {
+	arg    int
+	source string // what images begin with
+	host   string // of the source
+}
+
+// mirrors are those among the arguments that can be read.
+func mirrors(p *config.Provider) (list []mapped) {
+	if cloudplugin.Named(p.Name) == nil {
+		return nil
+	}
+	for _, arg := range flagValues(p, "--mirror", "--registry-mirror", "-r") {
+		for entry := range strings.SplitSeq(arg.value, ",") {
+			source, _, found := strings.Cut(entry, "=")
+			if !found {
+				source, _, found = strings.Cut(entry, ":")
+			}
+			source = strings.TrimSpace(source)
+			if host, _, _ := strings.Cut(source, "/"); found && host != "" && len(source) <= maxReachLength {
+				list = append(list, mapped{arg.index, source, strings.ToLower(host)})
+			}
+		}
+	}
+	return list
+}
+
+// ruleMirrorOrigin says who else is shown the credential of a mirror.
+func ruleMirrorOrigin(p *config.Provider) (rs []remark) {
+	if slices.ContainsFunc(flagValues(p, "--mirror-origin"), func(a argument) bool { return a.value == string(mirror.OriginNone) }) {
+		return nil
+	}
+	cloud := cloudplugin.Named(p.Name)
+	for _, m := range mirrors(p) {
+		// Microsoft's own is Azure's, and AKS maps it.
+		if cloud.Reach(m.host) == cloudplugin.Own || cloud.Cloud == cloudplugin.Azure && m.host == "mcr.microsoft.com" {
+			continue
+		}
+		rs = and(rs, within(config.FieldPath{"args", m.arg},
+			"keep the runtime from falling back (in hosts.toml, server is the mirror itself) and say so with --mirror-origin="+string(mirror.OriginNone)+
+				"; regcred doctor checks it",
+			"the mirrored name's own host may be shown this credential: containerd gives it to every host that answers 401, the origin if the mirror fails; "+
+				"CRI-O and podman give it to the origin alone, and never to the mirror")...)
+	}
+	return rs
+}
+
+// ruleMirrorNotAsked is about a map for images of which the plugin never hears.
+func ruleMirrorNotAsked(p *config.Provider) (rs []remark) {
+	for _, m := range mirrors(p) {
+		asked := slices.ContainsFunc(p.MatchImages, func(pattern string) bool {
+			at, err := match.ParseLocation(pattern)
+			return err == nil && hostpattern.Match(cloudplugin.Host(pattern), m.host) && begins(strings.TrimPrefix(m.source, m.host), at.Path)
+		})
+		if !asked {
+			rs = and(rs, within(config.FieldPath{"args", m.arg}, "add the mirrored name to matchImages",
+				"the plugin is never asked for these images: a kubelet matches the image's own name, not the mirror's, and no pattern in matchImages does")...)
+		}
+	}
+	return rs
+}
+
+// begins reports whether one of two paths begins with the other.
+func begins(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
+
+// argument is the value of a flag, and where that stands.
+type argument struct {
+	index int
+	value string
+}
+
+// flagValues are the values of a flag, or of its several names, among the
+// arguments.
+func flagValues(p *config.Provider, names ...string) (found []argument) {
+	args := p.Arguments()
+	for k, arg := range args {
+		flag, value, valued := strings.Cut(arg, "=")
+		if !slices.Contains(names, flag) {
+			continue
+		}
+		if !valued && k+1 < len(args) {
+			value = args[k+1]
+		}
+		found = append(found, argument{k, value})
+	}
+	return found
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Command floor is what a plugin cannot be faster than by much: the requests
+// of one answer by package net/http alone, with authorities from the bundle
+// alone, HTTP/1.1, and what does not depend on each other side by side. It
+// reads a request from standard input and writes the answer to standard
+// output. It checks nothing, and is for nothing but upstream/bench.
+package main
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+)
+
+// request is what floor reads of a CredentialProviderRequest.
+type request struct {
+	APIVersion  string            `json:"apiVersion"`
+	Image       string            `json:"image"`
+	Token       string            `json:"serviceAccountToken"`
+	Annotations map[string]string `json:"serviceAccountAnnotations"`
+}
+
+// login is a user name and password.
+type login struct {
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
+
+type response struct {
+	Kind          string           `json:"kind"`
+	APIVersion    string           `json:"apiVersion"`
+	CacheKeyType  string           `json:"cacheKeyType"`
+	CacheDuration string           `json:"cacheDuration"`
+	Auth          map[string]login `json:"auth"`
+}
+
+// subjects are what can be asked for, by the first argument.
+var subjects = map[string]func(request) (login, error){
+	"ecr-instance": ecrInstance, "ecr-pod": ecrPod, "gcr-pod": gcrPod,
+	"acr-instance": acrInstance, "acr-pod": acrPod, "token": tokenExchange,
+}
+
+func main() {
+	if err := run(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "floor:", err)
+		os.Exit(1)
+	}
+}
+
+func run(subject string) error {
+	go secure() // reads the bundle meanwhile
+	var req request
+	if err := json.NewDecoder(os.Stdin).Decode(&req); err != nil {
+		return err
+	}
+	auth, err := subjects[subject](req)
+	if err != nil {
+		return err
+	}
+	host, _, _ := strings.Cut(req.Image, "/")
+	return json.NewEncoder(os.Stdout).Encode(response{
+		"CredentialProviderResponse", req.APIVersion, "Registry", "1h", map[string]login{host: auth},
+	})
+}
+
+// near asks metadata servers.
+var near = &http.Client{Transport: &http.Transport{}}
+
+// secure is the client for everybody else. A transport with a configuration of
+// its own does not speak HTTP/2.
+var secure = sync.OnceValue(func() *http.Client {
+	pool := x509.NewCertPool()
+	if bundle, err := os.ReadFile(os.Getenv("SSL_CERT_FILE")); err == nil {
+		pool.AppendCertsFromPEM(bundle)
+	}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
+})
+
+// do sends a request and reads the answer.
+func do(client *http.Client, method, address, body string, header ...string) (*http.Response, []byte, error) {
+	req, err := http.NewRequest(method, address, strings.NewReader(body))
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusUnauthorized {
+		err = fmt.Errorf("%s: %s: %s", address, resp.Status, data)
+	}
+	return resp, data, err
+}
+
+// ask is do for an answer in JSON.
+func ask(client *http.Client, answer any, method, address, body string, header ...string) error {
+	_, data, err := do(client, method, address, body, header...)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, answer)
+}
+
+const formType = "application/x-www-form-urlencoded"
+
+// oauth is what token endpoints answer.
+type oauth struct {
+	AccessToken  string `json:"access_token"`
+	RefreshToken string `json:"refresh_token"`
+}
+
+func gcrPod(req request) (login, error) {
+	body, err := json.Marshal(map[string]string{
+		"audience":             "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/pool/providers/cluster",
+		"grant_type":           "urn:ietf:params:oauth:grant-type:token-exchange",
+		"requested_token_type": "urn:ietf:params:oauth:token-type:access_token",
+		"scope":                "https://www.googleapis.com/auth/cloud-platform",
+		"subject_token":        req.Token,
+		"subject_token_type":   "urn:ietf:params:oauth:token-type:jwt",
+	})
+	if err != nil {
+		return login{}, err
+	}
+	var answer oauth
+	err = ask(secure(), &answer, http.MethodPost, "https://sts.googleapis.com/v1/token", string(body), "Content-Type", "application/json")
+	return login{"_token", answer.AccessToken}, err
+}
+
+func tokenExchange(req request) (login, error) {
+	body := url.Values{
+		"grant_type":         {"urn:ietf:params:oauth:grant-type:token-exchange"},
+		"audience":           {"registry.example.com"},
+		"subject_token":      {req.Token},
+		"subject_token_type": {"urn:ietf:params:oauth:token-type:jwt"},
+	}
+	var answer oauth
+	err := ask(secure(), &answer, http.MethodPost, "https://sts.example.com/token", body.Encode(), "Content-Type", formType)
+	return login{"robot", answer.AccessToken}, err
+}
+
+func acrInstance(req request) (login, error) {
+	return acr(req, "", func() (string, error) {
+		address := os.Getenv("AZURE_POD_IDENTITY_AUTHORITY_HOST") + "/metadata/identity/oauth2/token?" + url.Values{
+			"api-version": {"2018-02-01"}, "resource": {"https://containerregistry.azure.net"},
+		}.Encode()
+		var answer oauth
+		err := ask(near, &answer, http.MethodGet, address, "", "Metadata", "true")
+		return answer.AccessToken, err
+	})
+}
+
+func acrPod(req request) (login, error) {
+	tenant := req.Annotations["kubernetes.azure.com/acr-tenant-id"]
+	return acr(req, tenant, func() (string, error) {
+		body := url.Values{
+			"grant_type":            {"client_credentials"},
+			"client_id":             {req.Annotations["kubernetes.azure.com/acr-client-id"]},
+			"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
+			"client_assertion":      {req.Token},
+			"scope":                 {"https://containerregistry.azure.net/.default"},
+		}
+		var answer oauth
+		err := ask(secure(), &answer, http.MethodPost, "https://login.microsoftonline.com/"+tenant+"/oauth2/v2.0/token", body.Encode(), "Content-Type", formType)
+		return answer.AccessToken, err
+	})
+}
+
+// acr gives a login server a token, which is asked for beside its challenge.
+func acr(req request, tenant string, token func() (string, error)) (login, error) {
+	host, _, _ := strings.Cut(req.Image, "/")
+	var challenge string
+	var refused error
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		var resp *http.Response
+		if resp, _, refused = do(secure(), http.MethodGet, "https://"+host+"/v2/", ""); refused == nil {
+			challenge = resp.Header.Get("Www-Authenticate")
+		}
+	})
+	access, err := token()
+	wg.Wait()
+	if err != nil || refused != nil {
+		return login{}, fmt.Errorf("token: %v; challenge: %v", err, refused)
+	}
+	_, service, _ := strings.Cut(challenge, `service="`)
+	service, _, _ = strings.Cut(service, `"`)
+	body := url.Values{"grant_type": {"access_token_refresh_token"}, "service": {service}, "access_token": {access}, "refresh_token": {access}}
+	if tenant != "" {
+		body.Set("tenant", tenant)
+	}
+	var answer oauth
+	err = ask(secure(), &answer, http.MethodPost, "https://"+host+"/oauth2/exchange", body.Encode(), "Content-Type", formType)
+	return login{"00000000-0000-0000-0000-000000000000", answer.RefreshToken}, err
+}
+
+// basic is the login in what ECR answers.
+func basic(token string) (login, error) {
+	data, err := base64.StdEncoding.DecodeString(token)
+	user, password, _ := bytes.Cut(data, []byte(":"))
+	return login{string(user), string(password)}, err
+}

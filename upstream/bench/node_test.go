@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestNodes measures each plugin once in each condition: all of them have to
+// answer there, and the floor with them.
+func TestNodes(t *testing.T) {
+	if out, err := exec.Command("unshare", "--map-root-user", "--net", "--mount", "ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
+		t.Skipf("it needs namespaces of its own: %v: %s", err, out)
+	}
+	rows, err := nodeRows(newBench(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, r := range rows {
+		_, beside, _ := strings.Cut(r.Upstream, "(")
+		got[strings.TrimSuffix(beside, ")")]++
+	}
+	if want := len(conditions) * len(nodeSubjects()); got[floor] != want || got[upstream] != 4 {
+		t.Errorf("rows beside others: %v, want %d of the floor and 4 of upstream", got, want)
+	}
+}
+
+// TestBeforeMissing: a clone may lack the commit.
+func TestBeforeMissing(t *testing.T) {
+	b := newBench(t)
+	b.before = "0000000000000000000000000000000000000001"
+	err := b.buildBefore(t.TempDir())
+	if err == nil || !strings.Contains(err.Error(), "this clone does not have that commit") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/upstream/plugins"
+)
+
+// condition is what a node is like.
+type condition struct {
+	name string
+	trip time.Duration // to endpoints with TLS
+}
+
+var conditions = []condition{{near, 0}, {far, 20 * time.Millisecond}}
+
+const (
+	near = "Debian's store"
+	far  = "store and 20 ms"
+)
+
+// nodeSubject is a plugin on a node, beside others.
+type nodeSubject struct {
+	what  string // for the rows
+	name  string // of the plugin
+	floor string // the argument of floor
+	image string
+	cloud func(*plugins.Node) (*plugins.Cloud, error)
+	token string // of a service account; "" the node pulls as itself
+
+	// The targets are fractions of the figures of others: the time by condition
+	// and program, the size of that of the commit before.
+	goals map[string]goals
+	size  float64
+}
+
+type goals map[string]float64
+
+// nodeSubjects are what is measured, with the targets.
+func nodeSubjects() []nodeSubject {
+	ecr := map[string]goals{near: {upstream: 0.5, floor: 1.3}, far: {upstream: 0.8}}
+	toFloor := map[string]goals{near: {before: 0.6}, far: {floor: 1.05}}
+	return []nodeSubject{
+		{what: "ECR, role of the instance", name: plugins.ECR, floor: "ecr-instance", image: ecrImage,
+			cloud: (*plugins.Node).AWS, goals: ecr, size: 1.05},
+		{what: "ECR, service account", name: plugins.ECR, floor: "ecr-pod", image: ecrImage,
+			cloud: (*plugins.Node).AWS, token: podToken("sts.amazonaws.com"), goals: ecr, size: 1.05},
+		{what: "GCR, service account", name: plugins.GCR, floor: "gcr-pod", image: googleImage,
+			cloud: (*plugins.Node).Google, token: podToken("pool"), goals: toFloor, size: 1.05},
+		{what: "ACR, managed identity", name: plugins.ACR, floor: "acr-instance", image: azureImage,
+			cloud: (*plugins.Node).Azure, goals: map[string]goals{near: {before: 0.6, floor: 1.3}, far: {before: 0.76}}, size: 1.05},
+		{what: "ACR, service account", name: plugins.ACR, floor: "acr-pod", image: azureImage,
+			cloud: (*plugins.Node).Azure, token: podToken("api://AzureADTokenExchange"),
+			goals: map[string]goals{near: {before: 0.6, floor: 1.3}, far: {before: 0.6}}, size: 1.05},
+		{what: "token, exchange of one step", name: plugins.Token, floor: "token", image: "registry.example.com/team/app",
+			cloud: (*plugins.Node).TokenService, token: podToken("sts.example.com"), goals: toFloor, size: 1.15},
+	}
+}
+
+// podToken makes a token of a service account, for somebody.
+func podToken(audience string) string {
+	at := time.Now().Unix()
+	return testcloud.AzureJWT(map[string]any{
+		"iss": "https://cluster.example.com", "sub": "system:serviceaccount:team:app", "aud": []string{audience},
+		"iat": at, "nbf": at, "exp": at + 3600,
+		"kubernetes.io": map[string]any{"namespace": "team", "serviceaccount": map[string]any{"name": "app", "uid": "0"}},
+	})
+}
+
+// measureOn lets the programs take turns on a node, and returns a row for each
+// that ours is compared with. At no distance it measures memory, too.
+func (s nodeSubject) measureOn(c condition, dir string, runs int) ([]row, error) {
+	node, err := plugins.NewNode(c.trip)
+	if err != nil {
+		return nil, err
+	}
+	defer node.Close()
+	cloud, err := s.cloud(node)
+	if err != nil {
+		return nil, err
+	}
+	defer cloud.Close()
+	req := request(cloud, s.image, s.token)
+	list := s.programs(dir)
+	vmhwm := ""
+	if c.trip == 0 {
+		vmhwm = filepath.Join(dir, "vmhwm")
+	}
+	for i := range list {
+		if _, err := list[i].run(cloud, req); err != nil { // the first one finds nothing in the page cache
+			return nil, err
+		}
+	}
+	if err := takeTurns(cloud, req, list, runs, vmhwm); err != nil {
+		return nil, err
+	}
+	if strays := node.Strays(); len(strays) > 0 {
+		return nil, fmt.Errorf("asked for %q, which is nobody's name here", strays)
+	}
+	return s.rows(c, list), nil
+}
+
+// programs are ours and, after it, those that it is compared with.
+func (s nodeSubject) programs(dir string) []program {
+	list := []program{
+		{what: ours, path: filepath.Join(dir, ours, s.name)},
+		{what: floor, path: filepath.Join(dir, "floor"), args: []string{s.floor}},
+	}
+	if hasBefore(dir) {
+		list = append(list, program{what: before, path: filepath.Join(dir, before, s.name)})
+	}
+	if s.name == plugins.ECR {
+		list = append(list, program{what: upstream, path: filepath.Join(dir, "upstream-"+plugins.ECR)})
+	}
+	return list
+}
+
+// rows compares the times, and the memory with that of the commit before.
+func (s nodeSubject) rows(c condition, list []program) []row {
+	var rows []row
+	own := list[0]
+	for _, other := range list[1:] {
+		mine, theirs := median(own.times), median(other.times)
+		r := row{
+			What:    s.what + ", " + c.name + ": exec to answer",
+			Regcred: nice(mine), Upstream: nice(theirs) + " (" + other.what + ")",
+			Ratio: fmt.Sprintf("%.2f×", float64(mine)/float64(theirs)),
+		}
+		if goal := s.goals[c.name][other.what]; goal > 0 {
+			r.Target, r.Met = fmt.Sprintf("≤ %.2f×", goal), float64(mine) <= goal*float64(theirs)
+		}
+		rows = append(rows, r)
+	}
+	for _, other := range list[1:] {
+		if other.what == before && len(own.memory) > 0 {
+			rows = append(rows, s.beside(": most memory", other.what, 1, median(own.memory), median(other.memory)))
+		}
+	}
+	return rows
+}
+
+// beside is a row about bytes.
+func (s nodeSubject) beside(figure, other string, target float64, mine, theirs int64) row {
+	ratio := float64(mine) / float64(theirs)
+	return row{
+		What: s.what + figure, Regcred: mb(mine), Upstream: mb(theirs) + " (" + other + ")",
+		Ratio: fmt.Sprintf("%.2f×", ratio), Target: fmt.Sprintf("≤ %.2f×", target), Met: ratio <= target,
+	}
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Command vmhwm runs a program with its own standard input and environment,
+// and prints the most memory that was resident while it ran, in KiB: VmHWM of
+// /proc/PID/status.
+//
+// That is gone once a process has ended. So this one traces all its threads
+// and reads it when the one that ends the process is about to (ptrace(2),
+// PTRACE_O_TRACEEXIT). (wait4 knows a maximum, too; but it begins with the
+// memory of the process that started the program, and is rounded.)
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+)
+
+func main() {
+	runtime.LockOSThread() // of which the program is the tracee
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "vmhwm:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdin, cmd.Stderr = os.Stdin, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	pid := cmd.Process.Pid
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(pid, &status, 0, nil); err != nil { // it stops when it begins
+		return err
+	}
+	if err := syscall.PtraceSetOptions(pid, syscall.PTRACE_O_TRACEEXIT|syscall.PTRACE_O_TRACECLONE); err != nil {
+		return err
+	}
+	most := ""
+	for thread := pid; ; {
+		// A thread that is gone has nothing to be told.
+		if err := syscall.PtraceCont(thread, passOn(status)); err != nil && err != syscall.ESRCH {
+			return err
+		}
+		var err error
+		if thread, err = syscall.Wait4(-1, &status, syscall.WALL, nil); err != nil {
+			return err
+		}
+		switch {
+		case status.TrapCause() == syscall.PTRACE_EVENT_EXIT && most == "":
+			if most, err = highWater(pid); err != nil {
+				return err
+			}
+		case thread == pid && (status.Signaled() || status.ExitStatus() > 0):
+			return fmt.Errorf("%s: exit status %d, signal %d", args[0], status.ExitStatus(), status.Signal())
+		case thread == pid && status.Exited():
+			fmt.Println(most)
+			return nil
+		}
+	}
+}
+
+// passOn is the signal that a thread stopped for and is to get; 0 is none.
+func passOn(status syscall.WaitStatus) int {
+	// SIGSTOP is how a new thread begins, SIGTRAP how tracing tells of events.
+	if s := status.StopSignal(); status.Stopped() && s != syscall.SIGSTOP && s != syscall.SIGTRAP {
+		return int(s)
+	}
+	return 0
+}
+
+// highWater reads the number of "VmHWM:     3724 kB".
+func highWater(pid int) (string, error) {
+	path := fmt.Sprintf("/proc/%d/status", pid)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	_, rest, found := bytes.Cut(data, []byte("VmHWM:"))
+	fields := bytes.Fields(rest)
+	if !found || len(fields) == 0 {
+		return "", fmt.Errorf("%s has no VmHWM", path)
+	}
+	return string(fields[0]), nil
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugins
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestStore: what Go reads of the store is what it reads of Debian's: all
+// authorities in the bundle, and again in the files of the directory.
+func TestStore(t *testing.T) {
+	world := httptest.NewTLSServer(nil)
+	defer world.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: world.Certificate().Raw})
+	s, err := makeStore(t.TempDir(), ca)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := os.ReadFile(s.bundle())
+	if err != nil {
+		t.Fatal(err)
+	}
+	count, found := 0, false
+	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			t.Fatalf("certificate %d: %v", count, err)
+		}
+		found = found || cert.Equal(world.Certificate())
+		count++
+	}
+	// Debian's has 220 kB.
+	if count != storeRoots || !found || len(bundle) < 180e3 || len(bundle) > 260e3 {
+		t.Errorf("a bundle of %d certificates and %d bytes, with the cloud's: %t", count, len(bundle), found)
+	}
+	names, err := filepath.Glob(filepath.Dir(s.bundle()) + "/*.pem")
+	if err != nil || len(names) != storeRoots {
+		t.Errorf("%d certificates in the directory, %v", len(names), err)
+	}
+	hashes, err := filepath.Glob(filepath.Dir(s.bundle()) + "/????????.0")
+	if err != nil || len(hashes) != storeRoots {
+		t.Errorf("%d hashes in the directory, %v", len(hashes), err)
+	}
+	for _, name := range append(names, hashes...) {
+		data, err := os.ReadFile(name)
+		if block, _ := pem.Decode(data); err != nil || block == nil {
+			t.Errorf("%s: no certificate, %v", name, err)
+		}
+	}
+}
+
+// TestDistance: the handshake waits, each request waits, and two connections
+// wait side by side.
+func TestDistance(t *testing.T) {
+	const trip = 200 * time.Millisecond
+	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	front, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer front.Close()
+	go distance{front, server.Listener.Addr().String(), trip}.serve()
+
+	get := func(client *http.Client) {
+		resp, err := client.Get("https://" + front.Addr().String())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		resp.Body.Close()
+	}
+	expect := func(what string, trips time.Duration, f func()) {
+		start := time.Now()
+		f()
+		// The machine may be busy; less than a trip more cannot be a trip.
+		if got := time.Since(start); got < trips*trip || got >= (trips+1)*trip {
+			t.Errorf("%s took %v, want %d times %v", what, got, trips, trip)
+		}
+	}
+	client := server.Client()
+	expect("the first request", 2, func() { get(client) })
+	expect("the second request", 1, func() { get(client) })
+	client.CloseIdleConnections()
+	expect("two at once", 2, func() {
+		done := make(chan struct{})
+		go func() { get(client); close(done) }()
+		get(client)
+		<-done
+	})
+}
