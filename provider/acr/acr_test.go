@@ -290,7 +290,7 @@ func TestOwnCloud(t *testing.T) {
 			w.az.Set(func(s *testcloud.AzureState) {
 				s.Metadata = `[{"name":"Own","authentication":{"loginEndpoint":"` + endpoint + `"}}]`
 			})
-			w.fails(pod("foo.azurecr.io/x", annotations("c", "t")), "loginEndpoint, as the resource manager arm.own.example answers, is not a URL of https; no secret is sent there")
+			w.fails(pod("foo.azurecr.io/x", annotations("c", "t")), "loginEndpoint in the answer of the resource manager arm.own.example: it is not a URL of https; no secret is sent there")
 		})
 	}
 }

@@ -109,7 +109,7 @@ func (s *session) askResourceManager(ctx context.Context, cfg *config, env *envi
 	if err != nil {
 		return fmt.Errorf("ask the resource manager %s for the cloud's endpoints: %w", answer.URL.Host, err)
 	}
-	env.set(found.authority, found.suffix, "loginEndpoint, as the resource manager "+answer.URL.Host+" answers,")
+	env.set(found.authority, found.suffix, "loginEndpoint in the answer of the resource manager "+answer.URL.Host)
 	return nil
 }
 
@@ -150,7 +150,7 @@ func (e environment) tokenURL(tenant, region string) (string, error) {
 		return "", fmt.Errorf("%.100q is not the ID of a tenant: letters, digits, \".\" and \"-\"", tenant)
 	}
 	if !isHTTPS(e.authority) {
-		return "", fmt.Errorf("%s is not a URL of https; no secret is sent there", e.from)
+		return "", fmt.Errorf("%s: it is not a URL of https; no secret is sent there", e.from)
 	}
 	region = strings.ToLower(region)
 	if e.authority == publicAuthority && isAlphanumeric(region) && region != "tryautodetect" {
