@@ -216,7 +216,7 @@ func (a arcAgent) key(ctx context.Context, lines []string) (string, error) {
 	dir, name := filepath.Split(path)
 	switch {
 	case a.keys == "":
-		return "", errors.New("Azure Arc has no agent for this system")
+		return "", errors.New("there is no agent of Azure Arc for this system")
 	case path == "":
 		return "", errors.New("its challenge names no file as the realm of Basic, as that of Azure Arc does")
 	case filepath.Clean(dir) != a.keys, filepath.Ext(name) != ".key":

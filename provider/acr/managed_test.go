@@ -170,7 +170,7 @@ func TestArcKey(t *testing.T) {
 	t.Run("no agent", func(t *testing.T) {
 		w := arc(t, managed, "a.key", canary.Token)
 		w.arc = arcAgent{}
-		w.fails(image("foo.azurecr.io/app"), "Azure Arc has no agent for this system")
+		w.fails(image("foo.azurecr.io/app"), "there is no agent of Azure Arc for this system")
 	})
 }
 
