@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	},
 	"./cmd/acr-credential-provider": {
 		"sigs.k8s.io/json", "github.com/spf13/pflag",
-		"sigs.k8s.io/yaml", "go.yaml.in/yaml/v2",
+		"sigs.k8s.io/yaml", "go.yaml.in/yaml/v2", "golang.org/x/net/publicsuffix",
 	},
 	"./cmd/token-credential-provider":        append([]string{"github.com/spf13/pflag", "golang.org/x/net/publicsuffix"}, root...),
 	"./cmd/auth-provider-gcp":                {"sigs.k8s.io/json", "github.com/spf13/pflag", "golang.org/x/net/publicsuffix"},
