@@ -269,7 +269,7 @@ func TestOwnCloud(t *testing.T) {
 		"no URL":                        {`{"resourceManagerEndpoint":"arm.own.example"}`, "", metadata, nil, "resourceManagerEndpoint is not a URL of https"},
 		"plain":                         {`{"resourceManagerEndpoint":"http://arm.own.example"}`, "", metadata, nil, "resourceManagerEndpoint is not a URL of https"},
 		"a user":                        {`{"resourceManagerEndpoint":"https://u:` + canary.Password + `@arm.own.example"}`, "", metadata, nil, "resourceManagerEndpoint is not a URL of https"},
-		"config that anybody can write": {"0666", "", metadata, nil, "others may write it"},
+		"config that anybody can write": {"0666", "", metadata, nil, "others may change it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newOwn(t, test.config)

@@ -45,11 +45,11 @@ func readConfig(path string) (*config, error) {
 		return nil, fmt.Errorf("cloud configuration %w", err)
 	}
 	cfg, err := parseConfig(files[0].Data)
-	if err == nil {
-		err = guard(files[0], cfg.hasSecret())
-	}
 	if err != nil {
 		return nil, fmt.Errorf("cloud configuration %q: %w", path, err)
+	}
+	if err := guard(files[0], cfg.hasSecret()); err != nil {
+		return nil, fmt.Errorf("cloud configuration %w", err)
 	}
 	return cfg, nil
 }
@@ -86,26 +86,23 @@ func readEnvironmentFile(path string) (environmentFile, error) {
 	return env, nil
 }
 
-// guard refuses a file that others may read though it has a secret, or write:
-// each says where secrets go, or whom to trust.
+// guard refuses a file that others may write: each says where secrets go, or
+// whom to trust. One with a secret is not theirs to read either.
 func guard(file secretfile.File, secret bool) error {
-	switch {
-	case secret && file.Exposed:
-		return fmt.Errorf("it holds a secret, and others may read or write it; run: chmod o-rw %q", file.Path)
-	case file.Writable:
-		return fmt.Errorf("others may write it, and it says where secrets go or whom to trust; run: chmod o-w %q", file.Path)
+	if secret {
+		return file.Private()
 	}
-	return nil
+	return file.Unwritable()
 }
 
 // readFile reads a file that is guarded. Its errors begin with the file's name.
 func readFile(path string, secret bool) ([]byte, error) {
 	files, err := secretfile.Read(path)
+	if err == nil {
+		err = guard(files[0], secret)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if err := guard(files[0], secret); err != nil {
-		return nil, fmt.Errorf("%q: %w", path, err)
 	}
 	return files[0].Data, nil
 }

@@ -229,7 +229,7 @@ func TestOthersMayRead(t *testing.T) {
 		t.Skip("there is no such mode")
 	}
 	cert, key, _ := selfSigned(t)
-	const secret, writable = "it holds a secret, and others may read or write it; run: chmod o-rw ", "others may write it, and it says where secrets go or whom to trust; run: chmod o-w "
+	const secret, writable = "others may read or change it: chmod 600 ", "others may change it: chmod o-w "
 	wrote := func(w *world, config string) { w.opts.ConfigFile = w.file("azure.json", config) }
 	for name, tt := range map[string]struct {
 		place func(w *world, mode os.FileMode) (path string) // makes a world with such a file

@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -18,6 +20,26 @@ import (
 
 	"github.com/regcred/regcred/internal/testcloud"
 )
+
+// TestMain gives the process the authority of package httptest, which Go and
+// package remote read once.
+func TestMain(m *testing.M) {
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	server.Close()
+	dir, err := os.MkdirTemp("", "acr-test-")
+	if err != nil {
+		panic(err)
+	}
+	file := filepath.Join(dir, "ca.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+		panic(err)
+	}
+	os.Setenv("SSL_CERT_FILE", file)
+	os.Setenv("SSL_CERT_DIR", dir)
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
 
 // conns counts the connections of servers.
 type conns struct {
@@ -69,8 +91,6 @@ func TestNothingIsLeft(t *testing.T) {
 			metadata := c.serve(t, w.az, (*httptest.Server).Start)
 			registry := c.serve(t, w.az, (*httptest.Server).StartTLS)
 			host := registry.Listener.Addr().String()
-			t.Setenv("SSL_CERT_FILE", w.file("ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: registry.Certificate().Raw}))))
-			t.Setenv("SSL_CERT_DIR", t.TempDir())
 			w.env["AZURE_POD_IDENTITY_AUTHORITY_HOST"] = metadata.URL
 			w.opts.Transport, w.opts.AllowHosts = nil, []string{host}
 			if tt.fault.Status != 0 {

@@ -110,6 +110,17 @@ func (w *world) asked(path string) testcloud.Request {
 	return testcloud.Request{}
 }
 
+// askedNobody: no endpoint of tokens was asked. The registry's challenge may
+// have been, beside what failed.
+func (w *world) askedNobody() {
+	w.t.Helper()
+	for _, line := range w.az.Steps() {
+		if line != pingLine {
+			w.t.Errorf("asked %q", line)
+		}
+	}
+}
+
 // provider is one on this node, whatever the machine is that the test runs on.
 func (w *world) provider() *Provider {
 	w.t.Helper()
