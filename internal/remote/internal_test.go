@@ -5,11 +5,14 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,7 +94,7 @@ func askAll(addresses []string) {
 			transport.Ahead(context.Background(), address)
 		}
 	}
-	client := Client{Transport: transport, Backoff: time.Millisecond, Timeout: 20 * time.Second}
+	client := Client{Transport: onceOnly{transport}, Backoff: time.Millisecond, Timeout: 20 * time.Second}
 	for _, address := range addresses {
 		answer, err := client.Do(context.Background(), Call{Step: "ask", URL: address, Form: url.Values{"a": {"b"}}})
 		if err != nil {
@@ -100,6 +103,33 @@ func askAll(addresses []string) {
 		}
 		fmt.Printf("%s\n", answer.Body)
 	}
+}
+
+// onceOnly sends bodies as the AWS SDK does: nobody can get them again, and
+// once closed they have no more to read.
+type onceOnly struct{ *Transport }
+
+func (o onceOnly) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.Body, req.GetBody = &sealedBody{Reader: req.Body}, nil
+	return o.Transport.RoundTrip(req)
+}
+
+type sealedBody struct {
+	io.Reader
+	closed atomic.Bool
+}
+
+func (b *sealedBody) Read(p []byte) (int, error) {
+	if b.closed.Load() {
+		return 0, errors.New("read after it was closed")
+	}
+	return b.Reader.Read(p)
+}
+
+func (b *sealedBody) Close() error {
+	b.closed.Store(true)
+	return nil
 }
 
 // TestProxy: whatever the environment says, a metadata server is asked directly.
