@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/internal/hostpattern/public"
 )
 
 // publicRegion is where ECR Public has its only API.
@@ -17,7 +18,8 @@ const publicRegion = "us-east-1"
 // host is what the name of a registry says about where its credentials are.
 type host struct {
 	registry  string // as the image has it, with the port: the key of the answer
-	region    string // "" if the name does not say it
+	account   string // "" if the name does not say it
+	region    string // likewise
 	public    bool
 	fips      bool
 	dualStack bool
@@ -38,7 +40,7 @@ func parseHost(registry string) (h host, ok bool) {
 		return h, true
 	}
 	account, rest, _ := strings.Cut(name, ".")
-	if len(account) != 12 || strings.Trim(account, "0123456789") != "" {
+	if !isAccount(account) {
 		return host{}, false
 	}
 	rest, dotted := strings.CutPrefix(rest, "dkr.ecr")
@@ -53,7 +55,7 @@ func parseHost(registry string) (h host, ok bool) {
 	if !ok || !isRegion(region) || !slices.Contains(strings.Fields(suffixes), suffix) {
 		return host{}, false
 	}
-	h.region, h.dualStack = region, strings.HasPrefix(suffix, "on.")
+	h.account, h.region, h.dualStack = account, region, strings.HasPrefix(suffix, "on.")
 	return h, true
 }
 
@@ -85,7 +87,7 @@ func parseAllowed(s string) (allowed, error) {
 	if hasRegion && !isRegion(region) {
 		return allowed{}, fmt.Errorf("%q is not the name of a region", region)
 	}
-	return allowed{pattern, region}, hostpattern.Check(pattern)
+	return allowed{pattern, region}, public.Check(pattern)
 }
 
 // find says how to serve a registry; ok is false if that is not to be done.
