@@ -88,6 +88,7 @@ func TestProcess(t *testing.T) {
 		"two registries":    {apiVersion: plugin.V1, args: []string{"--registry=a.example", "--registry=*.reg.example", "--audience=registry.example"}, image: "b.reg.example/app", token: token, username: "serviceaccount"},
 		"another registry":  {apiVersion: plugin.V1, args: []string{"--registry=registry.example", "--audience=registry.example"}, image: "evil.example/app", token: token, code: 1, stderr: `image host "evil.example": it is matched by none of the registries`},
 		"others are empty":  {apiVersion: plugin.V1, args: []string{"--registry=registry.example", "--audience=registry.example", "--other-hosts=empty"}, image: "evil.example/app", token: token},
+		"others of a file":  {apiVersion: plugin.V1, args: []string{"--config=../../docs/plugins/token/quay.yaml", "--other-hosts=empty"}, image: "evil.example/app", token: token},
 		"strangers":         {apiVersion: plugin.V1, args: []string{"--registry=*.com", "--audience=registry.example"}, image: "attacker.com/x", token: token, code: 1, stderr: "would give the password to strangers"},
 		"no audience":       {apiVersion: plugin.V1, args: []string{"--registry=registry.example"}, token: token, code: 1, stderr: "a token that is passed through needs --audience"},
 		"API server":        {apiVersion: plugin.V1, args: []string{"--registry=registry.example", "--audience=https://cluster.example"}, token: tokenFor("https://cluster.example"), code: 1, stderr: `is for the API server, audience "`},

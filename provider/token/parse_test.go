@@ -6,6 +6,7 @@ package token
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -289,6 +290,8 @@ func FuzzTemplate(f *testing.F) {
 	f.Add("{annotation:a}", `x","y":"`)
 	f.Add(`{{"a": "{annotation:a}"}}`, "{token}")
 	f.Add("{registry}{repository}{image}", "\x00\u2028</script>")
+	f.Add(`{jwt}{answer:a.b\.c}{{{answer:a.b}}}`, "{answer:a.b}")
+	f.Add("{answer:b.c}{answer:a.}", "\r\nX-Admin: yes")
 	f.Fuzz(func(t *testing.T, text, value string) {
 		if !utf8.ValidString(value) || value == "" {
 			t.Skip("a request cannot hold it")
@@ -296,7 +299,19 @@ func FuzzTemplate(f *testing.F) {
 		if tmpl, err := parseTemplate(text, place{signed: true, step: 1, steps: []string{"a", "b"}}); err == nil && slices.ContainsFunc(tmpl, func(p part) bool { return isSecret(p.name) }) {
 			t.Error("a secret where it would be shown")
 		}
-		v := values{req: request("", map[string]string{"a": value})}
+		v := values{req: request("", map[string]string{"a": value}), answers: map[string]any{"a": map[string]any{"b": value}}}
+		answer, err := parseTemplate("<{answer:a.b}>", place{secrets: true, step: 1, steps: []string{"a", "b"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		header := http.Header{}
+		step := step{headers: map[string]template{"X-A": answer}}
+		switch err := step.fillHeader(header, v); {
+		case strings.ContainsFunc(value, isControl) != (err != nil):
+			t.Errorf("%q in a header: error %v", value, err)
+		case err == nil && header.Get("X-A") != "<"+value+">":
+			t.Errorf("%q became %q in a header", value, header.Get("X-A"))
+		}
 		document, err := parseJSON("json", map[string]any{"k": "<{annotation:a}>", "l": []any{"{{{annotation:a}}}"}}, hidden())
 		if err != nil {
 			t.Fatal(err)
