@@ -36,45 +36,24 @@ func ruleOtherHosts(p *config.Provider) (rs []remark) {
 	return rs
 }
 
-// mapped is a mirror among the arguments of a provider.
-type mapped struct {
-	arg    int
-	source string // what images begin with
-	host   string // of the source
-}
-
-// mirrors are those among the arguments that can be read.
-func mirrors(p *config.Provider) (list []mapped) {
-	if cloudplugin.Named(p.Name) == nil {
-		return nil
+// mirrors are those among the arguments of a cloud's plugin.
+func mirrors(p *config.Provider) []cloudplugin.Mirror {
+	if cloud := cloudplugin.Named(p.Name); cloud != nil {
+		return cloud.Mirrors(p.Arguments())
 	}
-	for _, arg := range flagValues(p, "--mirror", "--registry-mirror", "-r") {
-		for entry := range strings.SplitSeq(arg.value, ",") {
-			source, _, found := strings.Cut(entry, "=")
-			if !found {
-				source, _, found = strings.Cut(entry, ":")
-			}
-			source = strings.TrimSpace(source)
-			if host, _, _ := strings.Cut(source, "/"); found && host != "" && len(source) <= maxReachLength {
-				list = append(list, mapped{arg.index, source, strings.ToLower(host)})
-			}
-		}
-	}
-	return list
+	return nil
 }
 
 // ruleMirrorOrigin says who else is shown the credential of a mirror.
 func ruleMirrorOrigin(p *config.Provider) (rs []remark) {
-	if slices.ContainsFunc(flagValues(p, "--mirror-origin"), func(a argument) bool { return a.value == string(mirror.OriginNone) }) {
+	if slices.ContainsFunc(flagValues(p, "--mirror-origin"), func(a cloudplugin.Argument) bool { return a.Value == string(mirror.OriginNone) }) {
 		return nil
 	}
-	cloud := cloudplugin.Named(p.Name)
 	for _, m := range mirrors(p) {
-		// Microsoft's own is Azure's, and AKS maps it.
-		if cloud.Reach(m.host) == cloudplugin.Own || cloud.Cloud == cloudplugin.Azure && m.host == "mcr.microsoft.com" {
+		if !m.Strange {
 			continue
 		}
-		rs = and(rs, within(config.FieldPath{"args", m.arg},
+		rs = and(rs, within(config.FieldPath{"args", m.Arg},
 			"keep the runtime from falling back (in hosts.toml, server is the mirror itself) and say so with --mirror-origin="+string(mirror.OriginNone)+
 				"; regcred doctor checks it",
 			"the mirrored name's own host may be shown this credential: containerd gives it to every host that answers 401, the origin if the mirror fails; "+
@@ -88,10 +67,10 @@ func ruleMirrorNotAsked(p *config.Provider) (rs []remark) {
 	for _, m := range mirrors(p) {
 		asked := slices.ContainsFunc(p.MatchImages, func(pattern string) bool {
 			at, err := match.ParseLocation(pattern)
-			return err == nil && hostpattern.Match(cloudplugin.Host(pattern), m.host) && begins(strings.TrimPrefix(m.source, m.host), at.Path)
+			return err == nil && hostpattern.Match(cloudplugin.Host(pattern), m.Host) && begins(strings.TrimPrefix(m.Source, m.Host), at.Path)
 		})
 		if !asked {
-			rs = and(rs, within(config.FieldPath{"args", m.arg}, "add the mirrored name to matchImages",
+			rs = and(rs, within(config.FieldPath{"args", m.Arg}, "add the mirrored name to matchImages",
 				"the plugin is never asked for these images: a kubelet matches the image's own name, not the mirror's, and no pattern in matchImages does")...)
 		}
 	}
@@ -101,25 +80,6 @@ func ruleMirrorNotAsked(p *config.Provider) (rs []remark) {
 // begins reports whether one of two paths begins with the other.
 func begins(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
 
-// argument is the value of a flag, and where that stands.
-type argument struct {
-	index int
-	value string
-}
-
-// flagValues are the values of a flag, or of its several names, among the
-// arguments.
-func flagValues(p *config.Provider, names ...string) (found []argument) {
-	args := p.Arguments()
-	for k, arg := range args {
-		flag, value, valued := strings.Cut(arg, "=")
-		if !slices.Contains(names, flag) {
-			continue
-		}
-		if !valued && k+1 < len(args) {
-			value = args[k+1]
-		}
-		found = append(found, argument{k, value})
-	}
-	return found
+func flagValues(p *config.Provider, names ...string) []cloudplugin.Argument {
+	return cloudplugin.Flag(p.Arguments(), names...)
 }

@@ -22,6 +22,18 @@ func program() pluginmain.Program {
 	flags := pluginmain.Flags()
 	flags.StringArrayVar(&opts.AllowHosts, "allow-host", nil,
 		"serve `HOST[=REGION]` too, whose name is none of ECR's; globs stand for one label; repeatable")
+	flags.BoolVar(&opts.AnyHost, "any-host", false,
+		"serve every host, as upstream's plugin does, with the region of the configuration or the instance: any registry that matchImages reaches is sent the password of AWS")
+	pluginmain.OtherHosts(flags, &opts.OtherHosts)
+	pluginmain.Mirrors(flags, &opts.Mirrors, &opts.MirrorOrigin)
+	flags.StringArrayVar(&opts.Roles, "role", nil,
+		"`ACCOUNT=ARN[,ARN...]`: for registries of that account take this role, and each that follows with the one before it; repeatable")
+	flags.StringArrayVar(&opts.ExternalIDs, "external-id", nil,
+		"`ACCOUNT=ID`: what the roles of that account are taken with; repeatable")
+	flags.StringVar(&opts.SessionName, "session-name", "",
+		"`NAME` of all sessions at STS, in place of the service account's; upstream's is ecr-credential-provider")
+	flags.BoolVar(&opts.PlainEndpoints, "plain-endpoints", false,
+		"ask ECR and STS where upstream's plugin does, whatever the form of the host: not at endpoints for FIPS or IPv6")
 	return pluginmain.Program{
 		Name:             "ecr-credential-provider",
 		Version:          version,

@@ -103,7 +103,10 @@ func TestVersionAndHelp(t *testing.T) {
 			t.Errorf("%s: got exit code %d, %q, %q", arg, x.ExitCode, x.Stdout.Reveal(), x.Stderr)
 		}
 	}
-	for _, args := range [][]string{{"--no-such-flag"}, {"--allow-host", "https://a.example"}} {
+	for _, args := range [][]string{
+		{"--no-such-flag"}, {"--allow-host", "https://a.example"}, {"--role", "111122223333=pull"}, {"--external-id=111122223333=c"},
+		{"--session-name=a b"}, {"--mirror=docker.io=" + privateHost}, {"--other-hosts=all"}, {"--mirror-origin=public"},
+	} {
 		x, err := command(t, nil, args...).RunRaw(t.Context(), strings.NewReader(""))
 		if err == nil || x.ExitCode != 1 || len(x.Stdout.Reveal()) > 0 || strings.Count(x.Stderr, "\n") != 1 {
 			t.Errorf("%q: got exit code %d, %q, %v", args, x.ExitCode, x.Stderr, err)
@@ -111,20 +114,45 @@ func TestVersionAndHelp(t *testing.T) {
 	}
 }
 
-// TestNotServed: one line says why the answer is empty.
+// TestNotServed: one line says what to do, which a kubelet shows; and
+// --other-hosts=empty answers with nothing.
 func TestNotServed(t *testing.T) {
 	cloud := newCloud(t)
-	x, err := run(t, command(t, append(cloud.Environ(), "AWS_REGION=eu-west-1")), "docker.io/library/nginx")
-	if err != nil || len(x.Response.Auth) > 0 || x.Response.CacheDuration == nil || *x.Response.CacheDuration != 0 {
-		t.Errorf("got %+v, %v", x.Response, err)
+	environ := append(cloud.Environ(), "AWS_REGION=eu-west-1")
+	x, err := run(t, command(t, environ), "docker.io/library/nginx")
+	want := "ecr-credential-provider: image host \"docker.io\": it is none of Amazon ECR's and gets no credential; take it out of matchImages, " +
+		"name it in --allow-host or --mirror, or set --other-hosts=empty if a pattern reaches it on purpose\n"
+	if err == nil || x.Stderr != want {
+		t.Errorf("got %q, %v, want %q", x.Stderr, err, want)
 	}
-	want := "ecr-credential-provider: the image host is none of Amazon ECR's, so the answer is empty; " +
-		"--allow-host serves it all the same: host=\"docker.io\"\n"
-	if x.Stderr != want {
-		t.Errorf("got %q, want %q", x.Stderr, want)
+	x, err = run(t, command(t, environ, "--other-hosts=empty"), "docker.io/library/nginx")
+	if err != nil || len(x.Response.Auth) > 0 || x.Response.CacheDuration == nil || *x.Response.CacheDuration != 0 || x.Stderr != "" {
+		t.Errorf("got %+v, %q, %v", x.Response, x.Stderr, err)
 	}
 	if got := cloud.Lines(); len(got) > 0 {
 		t.Errorf("somebody was asked: %q", got)
+	}
+	x, err = run(t, command(t, environ, "--any-host"), "docker.io/library/nginx")
+	checkServed(t, x, err, "docker.io")
+}
+
+// TestFlags are those that change who is asked, and for whom.
+func TestFlags(t *testing.T) {
+	cloud := newCloud(t)
+	x, err := run(t, command(t, cloud.Environ(),
+		"--mirror=docker.io="+privateHost+"/hub", "--mirror-origin=none",
+		"--role=111122223333=arn:aws:iam::111122223333:role/a,arn:aws:iam::111122223333:role/b",
+		"--external-id=111122223333=customer-7", "--session-name=pulls"), "docker.io/library/nginx")
+	checkServed(t, x, err, "docker.io")
+	var got []string
+	for _, r := range cloud.Requests() {
+		if form := r.Form(); form.Get("RoleArn") != "" {
+			got = append(got, form.Get("Action")+" "+form.Get("RoleArn")+" "+form.Get("ExternalId")+" "+form.Get("RoleSessionName"))
+		}
+	}
+	want := []string{"AssumeRole arn:aws:iam::111122223333:role/a customer-7 pulls", "AssumeRole arn:aws:iam::111122223333:role/b customer-7 pulls"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -164,7 +192,7 @@ func TestEndpoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer net.Close()
-	for _, name := range []string{"*.amazonaws.com", "*.amazonaws.com.cn", "*.amazonaws.eu", "*.api.aws", "*.api.amazonwebservices.com.cn", "*.c2s.ic.gov"} {
+	for _, name := range []string{"*.amazonaws.com", "*.amazonaws.com.cn", "*.amazonaws.eu", "*.us-west-2.api.aws", "*.us-east-1.api.aws", "*.api.amazonwebservices.com.cn", "*.c2s.ic.gov"} {
 		net.Handle(name, cloud)
 	}
 	world := append(cloud.Environ(), net.Environ()...)
@@ -214,6 +242,27 @@ func TestEndpoints(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+	for name, tt := range map[string]struct {
+		host string
+		args []string
+		want []string
+	}{
+		"the role's, dual stack":       {"111122223333.dkr-ecr.us-west-2.on.aws", nil, []string{"POST sts.us-west-2.api.aws/", "POST ecr.us-west-2.api.aws/"}},
+		"the role's, FIPS":             {"111122223333.dkr.ecr-fips.us-west-2.amazonaws.com", nil, []string{"POST sts-fips.us-west-2.amazonaws.com/", "POST api.ecr-fips.us-west-2.amazonaws.com/"}},
+		"the role's, plain":            {"111122223333.dkr-ecr-fips.us-west-2.on.aws", []string{"--plain-endpoints"}, []string{"POST sts.us-west-2.amazonaws.com/", "POST api.ecr.us-west-2.amazonaws.com/"}},
+		"the proxy refuses dual stack": {"111122223333.dkr-ecr-fips.eu-west-9.on.aws", nil, []string{"POST sts-fips.eu-west-9.amazonaws.com/", "POST api.ecr-fips.eu-west-9.amazonaws.com/"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cloud.Reset()
+			c := command(t, append(world, "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/pull"), tt.args...)
+			x, err := c.Run(t.Context(), &plugin.Request{Image: tt.host + "/app", ServiceAccountToken: plugin.NewSecret(canary.Token)})
+			canary.Check(t, "standard error", x.Stderr)
+			checkServed(t, x, err, tt.host)
+			if diff := cmp.Diff(tt.want, cloud.Lines()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
 	t.Run("a proxy for everything but metadata", func(t *testing.T) {
 		cloud.Reset()
 		x, err := run(t, command(t, world), privateHost+"/app")
@@ -230,8 +279,9 @@ func TestEndpoints(t *testing.T) {
 		x, err := run(t, command(t, append(environ, "AWS_CA_BUNDLE="+net.CAFile())), privateHost+"/app")
 		checkServed(t, x, err, privateHost)
 	})
-	if got := net.Strays(); len(got) > 0 {
-		t.Errorf("hosts that nobody expects: %q", got)
+	// Those that the proxy refuses, and nobody else.
+	if diff := cmp.Diff([]string{"sts-fips.eu-west-9.api.aws:443"}, net.Strays()); diff != "" {
+		t.Error(diff)
 	}
 }
 

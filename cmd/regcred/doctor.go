@@ -31,8 +31,9 @@ func (a *app) doctorCmd() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check what on this node would stop a pull, and say how to mend it",
 		Long: `doctor looks at what a pull on this node depends on: the configuration, the
-executables, who may change them, and the node's docker config files. It runs
-no plugin.
+executables, who may change them, and the node's docker config files; where a
+plugin is told that the runtime never asks a mirrored name's own host, also at
+containerd's configuration. It runs no plugin.
 
 With --kube it looks at the cluster too: whether the API server answers, whom it
 takes this identity for, and whether that may read what a pull needs and request

@@ -42,6 +42,7 @@ func (r *Report) Node(ctx context.Context, n node.Node, o *node.Origin, dockerCo
 	r.checkFindings("lint", lint.Check(cfg), "no pattern or setting that cannot work")
 	r.checkFindings("executables", lint.BinDir(cfg, o.BinDir), fmt.Sprintf("%s in %s", terminal.Count(len(cfg.Providers), "executable"), o.BinDir))
 	r.checkPaths(n, o, cfg)
+	r.checkMirrors(n, cfg)
 	r.checkDockerConfig(ctx, dockerConfig)
 	return cfg
 }

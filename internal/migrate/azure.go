@@ -9,7 +9,6 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/regcred/regcred/internal/cloudplugin"
 	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/mirror"
@@ -19,18 +18,14 @@ import (
 // hosts, and has nothing for others.
 func (e *entry) azure() {
 	cloud, known := e.cloudConfig()
-	_, lists := e.flag("registry-mirror", "r", "mirror")
-	mirrors := upstreamMirrors(lists)
-	for _, m := range mirrors {
-		source := sources([]string{m})[0]
-		// Microsoft's own is what AKS maps on clusters without a way out.
-		if source != "mcr.microsoft.com" && e.cloud.Reach(source) != cloudplugin.Own {
+	for _, m := range e.cloud.Mirrors(e.Arguments()) {
+		if m.Strange {
 			e.need("--mirror-origin="+string(mirror.OriginTrusted),
 				"images of %s are pulled from a mirror: a runtime that falls back shows that host the password, which upstream's plugin never says. "+
-					"Write none where the runtime cannot fall back: regcred doctor checks it", excerpt.Value(source))
+					"Write none where the runtime cannot fall back: regcred doctor checks it", excerpt.Value(m.Host))
 		}
 	}
-	foreign, wide := e.hosts(sources(mirrors))
+	foreign, wide := e.hosts()
 	if own := known && cloud.hasOwnNames(); (len(foreign) > 0 || wide) && !own {
 		e.need("--other-hosts="+string(hostpattern.EmptyOthers),
 			"a pattern in matchImages reaches hosts that are no registries of Azure: upstream's plugin has nothing for them, ours would fail for each")
@@ -98,19 +93,4 @@ func (e *entry) positional() string {
 		}
 	}
 	return ""
-}
-
-// upstreamMirrors writes SRC:DST[,…] as SRC=DST, as the plugin does.
-func upstreamMirrors(lists []string) (mirrors []string) {
-	for _, list := range lists {
-		for m := range strings.SplitSeq(list, ",") {
-			if m = strings.Join(strings.Fields(m), ""); m != "" {
-				if !strings.Contains(m, "=") {
-					m = strings.Replace(m, ":", "=", 1)
-				}
-				mirrors = append(mirrors, m)
-			}
-		}
-	}
-	return mirrors
 }

@@ -79,7 +79,7 @@ type entry struct {
 // need adds an argument, unless its flag is there.
 func (e *entry) need(arg, format string, args ...any) {
 	flag, _, valued := strings.Cut(arg, "=")
-	if has, values := e.flag(strings.TrimLeft(flag, "-")); has && (!valued || flag != "--allow-host" || slices.Contains(values, arg[len(flag)+1:])) {
+	if has, values := e.flag(flag); has && (!valued || flag != "--allow-host" || slices.Contains(values, arg[len(flag)+1:])) {
 		return
 	}
 	if !slices.Contains(e.plan.Args()[e.index], arg) {
@@ -92,20 +92,19 @@ func (e *entry) remark(format string, args ...any) {
 }
 
 // flag returns the values of a flag among the arguments.
-func (e *entry) flag(names ...string) (has bool, values []string) {
-	args := e.Arguments()
-	for i, arg := range args {
-		flag, value, valued := strings.Cut(arg, "=")
-		if !strings.HasPrefix(flag, "-") || !slices.Contains(names, strings.TrimLeft(flag, "-")) {
-			continue
-		}
-		has = true
-		if !valued && i+1 < len(args) {
-			value = args[i+1]
-		}
-		values = append(values, value)
+func (e *entry) flag(name string) (has bool, values []string) {
+	for _, a := range cloudplugin.Flag(e.Arguments(), name) {
+		has, values = true, append(values, a.Value)
 	}
 	return has, values
+}
+
+// mirrored are the hosts whose images come from a mirror.
+func (e *entry) mirrored() (hosts []string) {
+	for _, m := range e.cloud.Mirrors(e.Arguments()) {
+		hosts = append(hosts, m.Host)
+	}
+	return hosts
 }
 
 func (e *entry) look() {
@@ -123,11 +122,12 @@ func (e *entry) look() {
 }
 
 // hosts says of each pattern how the plugin that serves the cloud's hosts
-// alone stands to it. More are patterns that are served by what is configured.
-func (e *entry) hosts(more []string) (foreign []string, wide bool) {
-	_, allowed := e.flag("allow-host")
+// alone, and those that it is told, stands to it.
+func (e *entry) hosts() (foreign []string, wide bool) {
+	_, allowed := e.flag("--allow-host")
+	served := append(allowed, e.mirrored()...)
 	for _, pattern := range e.MatchImages {
-		switch host := cloudplugin.Host(pattern); e.cloud.Reach(pattern, append(more, allowed...)...) {
+		switch host := cloudplugin.Host(pattern); e.cloud.Reach(pattern, served...) {
 		case cloudplugin.Foreign:
 			if !slices.Contains(foreign, host) {
 				foreign = append(foreign, host)
@@ -142,11 +142,10 @@ func (e *entry) hosts(more []string) (foreign []string, wide bool) {
 // allow keeps hosts that upstream's plugin of Amazon and Google serve because
 // they serve all.
 func (e *entry) allow() {
-	if has, _ := e.flag("any-host"); has {
+	if has, _ := e.flag("--any-host"); has {
 		return
 	}
-	_, mirrors := e.flag("mirror")
-	foreign, wide := e.hosts(sources(mirrors))
+	foreign, wide := e.hosts()
 	for _, host := range foreign {
 		e.need("--allow-host="+host, "matchImages reaches %s, which is none of %s's hosts: upstream's plugin answers for any host, ours for those that are named",
 			excerpt.Value(host), e.cloud.Owner)
@@ -156,16 +155,6 @@ func (e *entry) allow() {
 			"a pattern in matchImages reaches hosts of strangers: upstream's plugin gives them the password, ours would fail for each")
 		e.remark("if a host behind a wide pattern is served through an alias of %s, name it with --allow-host; --any-host gives the password to every host, as upstream does", e.cloud.Owner)
 	}
-}
-
-// sources are what a map of mirrors begins with.
-func sources(mirrors []string) (hosts []string) {
-	for _, m := range mirrors {
-		source, _, _ := strings.Cut(m, "=")
-		host, _, _ := strings.Cut(source, "/")
-		hosts = append(hosts, strings.ToLower(host))
-	}
-	return hosts
 }
 
 func (e *entry) amazon() {

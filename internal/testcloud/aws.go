@@ -57,8 +57,19 @@ type AWSState struct {
 	WebIdentityToken string
 	RoleARN          string
 
+	// Roles are those that STS knows, by ARN, and what each wants and gives; nil
+	// knows any, which all give [AWSKeyRole].
+	Roles map[string]AWSTrust
+
 	// SigningRegion is the region that signatures for ECR must be for; "" any.
 	SigningRegion string
+}
+
+// AWSTrust is the trust policy of a role. Access keys stand for who has them.
+type AWSTrust struct {
+	By         string // the access key that may take it; "" is a web identity
+	ExternalID string // that has to be given; "" takes any
+	Key        string // the access key of the role
 }
 
 // AWS is the part of Amazon's cloud from which registry credentials come, at

@@ -108,13 +108,23 @@ func (s AWSState) serveSTS(w http.ResponseWriter, r *http.Request) {
 		refuseXML(w, http.StatusBadRequest, refusal, "")
 		return
 	}
-	s.writeRole(w, action, form.Get("RoleArn"), form.Get("RoleSessionName"))
+	key := AWSKeyRole
+	if s.Roles != nil {
+		trust, ok := s.Roles[form.Get("RoleArn")]
+		by, _ := AWSSigned(r.Header)
+		if !ok || trust.By != by.KeyID || trust.ExternalID != "" && trust.ExternalID != form.Get("ExternalId") {
+			refuseXML(w, http.StatusForbidden, "AccessDenied", "User: "+by.KeyID+" is not authorized to perform: sts:"+action+" on resource: "+form.Get("RoleArn"))
+			return
+		}
+		key = trust.Key
+	}
+	s.writeRole(w, action, key, form.Get("RoleArn"), form.Get("RoleSessionName"))
 }
 
-func (s AWSState) writeRole(w http.ResponseWriter, action, role, session string) {
+func (s AWSState) writeRole(w http.ResponseWriter, action, key, role, session string) {
 	w.Header().Set("Content-Type", "text/xml")
 	io.WriteString(w, `<`+action+`Response xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><`+action+`Result><Credentials>`+
-		`<AccessKeyId>`+AWSKeyRole+`</AccessKeyId><SecretAccessKey>`+escapeXML(s.SecretKey)+`</SecretAccessKey>`+
+		`<AccessKeyId>`+escapeXML(key)+`</AccessKeyId><SecretAccessKey>`+escapeXML(s.SecretKey)+`</SecretAccessKey>`+
 		`<SessionToken>`+escapeXML(s.SessionToken)+`</SessionToken>`+
 		`<Expiration>`+time.Now().Add(s.KeyLife).UTC().Format(time.RFC3339)+`</Expiration></Credentials>`+
 		`<AssumedRoleUser><Arn>`+escapeXML(role+"/"+session)+`</Arn><AssumedRoleId>AROATESTCLOUD:`+escapeXML(session)+
@@ -147,6 +157,9 @@ func AWSSigned(header http.Header) (sig AWSSignature, ok bool) {
 func (s AWSState) checkSignature(r *http.Request, service, region string) string {
 	sig, ok := AWSSigned(r.Header)
 	handedOut := sig.KeyID == AWSKeyInstance || sig.KeyID == AWSKeyContainer || sig.KeyID == AWSKeyRole
+	for _, trust := range s.Roles {
+		handedOut = handedOut || sig.KeyID == trust.Key
+	}
 	switch {
 	case !ok || sig.KeyID == "" || sig.Region == "":
 		return "there is no signature"

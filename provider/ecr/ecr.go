@@ -13,10 +13,12 @@
 package ecr
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
+	"github.com/regcred/regcred/internal/mirror"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -24,9 +26,11 @@ import (
 type Provider struct {
 	opts    Options
 	allowed []allowed
+	mirrors mirror.Map
+	roles   map[string]chain // by account
 }
 
-// New returns a provider. The error concerns AllowHosts.
+// New returns a provider. The error names the flag of the option that is wrong.
 func New(opts Options) (*Provider, error) {
 	p := &Provider{opts: opts.withDefaults()}
 	for _, s := range opts.AllowHosts {
@@ -36,51 +40,86 @@ func New(opts Options) (*Provider, error) {
 		}
 		p.allowed = append(p.allowed, a)
 	}
+	var err error
+	if p.mirrors, err = mirror.Parse(opts.Mirrors, mirror.Options{Own: p.serves, Owner: "Amazon ECR", Origin: opts.MirrorOrigin}); err != nil {
+		return nil, err
+	}
+	if p.roles, err = parseRoles(opts.Roles, opts.ExternalIDs); err != nil {
+		return nil, err
+	}
+	if opts.SessionName != "" && !isSessionName(opts.SessionName) {
+		return nil, fmt.Errorf("--session-name %q: it is not what STS takes: 2 to 64 of letters, digits and _+=,.@-", opts.SessionName)
+	}
 	return p, nil
 }
 
-// GetCredentials answers for images of ECR, and of the hosts that are allowed.
-// For all others the answer is empty, and nothing is asked of anybody.
+// GetCredentials answers for images of ECR, of mirrored names, and of the hosts
+// that are allowed. For others nothing is asked of anybody.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	registry := req.Registry()
 	if registry == "" {
 		return nil, fmt.Errorf("image %q: it does not begin with the host of a registry", req.Image)
 	}
-	resp := &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Duration(0))}
-	h, ok := find(registry, p.allowed)
+	resp := &plugin.Response{CacheKeyType: p.mirrors.Scope(registry), CacheDuration: new(time.Duration(0))}
+	h, what, ok := p.find(req.Image, registry)
+	if !ok && p.mirrors.Divides(registry) {
+		return resp, nil // asked for what stands beside a mirrored path
+	}
 	if !ok {
-		p.opts.Logger.Warn("the image host is none of Amazon ECR's, so the answer is empty; --allow-host serves it all the same",
-			"host", registry)
-		return resp, nil
+		return p.opts.OtherHosts.Answer(registry, "none of Amazon ECR's", "name it in --allow-host or --mirror")
 	}
 	budget := p.opts.Budget
 	ctx, cancel := context.WithTimeoutCause(ctx, budget, fmt.Errorf("no answer within %v", budget))
 	defer cancel()
 	auth, expires, err := p.ask(ctx, h, req)
 	if err != nil {
-		return nil, fmt.Errorf("image host %q: %w", registry, err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	resp.Auth = map[string]plugin.AuthConfig{registry: auth}
 	*resp.CacheDuration = cacheDuration(expires, time.Now())
 	return resp, nil
 }
 
+// find says which registry has an image, and what errors call it; ok is false
+// if it is not to be served.
+func (p *Provider) find(image, registry string) (h host, what string, ok bool) {
+	what = fmt.Sprintf("image host %q", registry)
+	if rule, found := p.mirrors.Find(image); found {
+		what += fmt.Sprintf(", mirrored by %q", rule.Target)
+		registry = rule.Target
+	}
+	if h, ok = find(registry, p.allowed); !ok && p.opts.AnyHost {
+		h, ok = host{registry: registry}, true
+	}
+	return h, what, ok
+}
+
+// serves reports whether a mirror may be there.
+func (p *Provider) serves(registry string) bool {
+	_, ok := find(registry, p.allowed)
+	return ok
+}
+
 // ask gets an identity, and with it the registry's credentials.
 func (p *Provider) ask(ctx context.Context, h host, req *plugin.Request) (auth plugin.AuthConfig, expires *time.Time, err error) {
-	if h.region == "" && !h.public {
-		if h.region, err = findRegion(ctx, p.opts); err != nil {
-			return auth, nil, err
-		}
-	}
-	role := p.role(req)
-	s, err := load(ctx, p.opts, h, role == "")
-	if err != nil {
+	s := begin(p.opts, h)
+	defer s.end()
+	pod := p.role(req)
+	if err := s.load(ctx, pod == ""); err != nil {
 		return auth, nil, err
 	}
-	if role != "" {
-		err = s.assume(ctx, role, req.ServiceAccountToken.Reveal())
+	s.ahead(ctx)
+	token := req.ServiceAccountToken.Reveal()
+	name := cmp.Or(p.opts.SessionName, sessionName(token))
+	as := "the node"
+	if pod != "" {
+		as = pod
+		err = s.assumeForPod(ctx, pod, name, token)
 	} else {
 		err = s.findIdentity(ctx)
+	}
+	if err == nil {
+		err = s.assume(ctx, p.roles[h.account].after(pod), as, name)
 	}
 	if err != nil {
 		return auth, nil, err

@@ -4,6 +4,7 @@
 package ecr
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,9 +19,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials/processcreds"
 	"github.com/aws/smithy-go"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
-
-	"github.com/regcred/regcred/internal/remote"
 )
 
 // step is one thing that is attempted.
@@ -35,14 +33,15 @@ type step struct {
 type trail struct {
 	wire    wire
 	step    step
+	before  string   // of the endpoint that could not be reached before this one
 	sources []any    // of the SDK's configuration
 	secrets []string // never shown
 }
 
 // begin names what is attempted from here on.
 func (t *trail) begin(step step) {
-	t.step = step
-	t.wire.forget()
+	t.step, t.before = step, ""
+	t.wire.last.Store(nil)
 }
 
 // fail is the error of a step: what was attempted, at which endpoint, what
@@ -51,13 +50,16 @@ func (t *trail) begin(step step) {
 func (t *trail) fail(ctx context.Context, err error) error {
 	var b strings.Builder
 	b.WriteString(t.step.what)
-	if endpoint := t.wire.endpoint(); endpoint != "" {
-		b.WriteString(": " + endpoint)
+	if last := t.wire.last.Load(); last != nil {
+		b.WriteString(": " + last.endpoint)
 	}
 	b.WriteString(": " + t.cause(ctx, err))
 	var attempts *retry.MaxAttemptsError
 	if errors.As(err, &attempts) && attempts.Attempt > 1 {
 		fmt.Fprintf(&b, ", %d times", attempts.Attempt)
+	}
+	if t.before != "" {
+		b.WriteString(", and before that " + t.before)
 	}
 	if id := requestID(err); id != "" {
 		fmt.Fprintf(&b, " [request id %s]", id)
@@ -82,45 +84,30 @@ func (t *trail) redact(text string) string {
 // cause says what came of a step, in words that hold nothing of an answer but
 // an error's code and, from STS and ECR, its message.
 func (t *trail) cause(ctx context.Context, err error) string {
-	if ctx.Err() != nil {
-		return context.Cause(ctx).Error()
-	}
 	var answer answerError
-	if errors.As(err, &answer) {
-		return answer.Error()
-	}
-	var redirect redirectError
-	if errors.As(err, &redirect) {
-		return redirect.Error()
-	}
 	var process *processcreds.ProviderError
-	if errors.As(err, &process) {
-		return processCause(err)
-	}
-	var sent *smithyhttp.RequestSendError
-	var timeout interface{ Timeout() bool }
-	switch {
-	case errors.As(err, &sent) && errors.As(sent, &timeout) && timeout.Timeout():
-		return "no answer in time"
-	case sent != nil:
-		return remote.Cause(ctx, sent.Err).Error()
-	}
-	if text := t.apiCause(err); text != "" {
-		return text
-	}
+	var api smithy.APIError
 	var address *url.Error
-	if errors.As(err, &address) { // whose text holds the address, with the path of container credentials
-		return "an address cannot be read: " + address.Err.Error()
-	}
-	// The SDK makes a text of some of its errors, with all that is in them.
-	if lost := t.wire.failure(); lost != nil && !errors.Is(err, lost) {
-		return t.cause(ctx, lost)
-	}
 	var file *fs.PathError
+	last := cmp.Or(t.wire.last.Load(), &exchange{})
 	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx).Error()
+	case errors.As(err, &answer):
+		return answer.Error()
+	case errors.As(err, &process):
+		return processCause(err)
+	case last.lost != nil:
+		return last.lost.Error()
+	case errors.As(err, &api) && harmless(api.ErrorCode()) && api.ErrorCode() != "UnknownError":
+		return t.refusal(api)
+	case last.status >= 300:
+		return fmt.Sprintf("status %d %s", last.status, http.StatusText(last.status))
+	case errors.As(err, &address): // whose text holds the address, with the path of container credentials
+		return "an address cannot be read: " + address.Err.Error()
 	case errors.As(err, &file):
 		return file.Error()
-	case t.wire.endpoint() != "":
+	case last.endpoint != "":
 		return answerError("it cannot be read").Error()
 	case strings.Contains(err.Error(), "access disabled to EC2 IMDS"):
 		return "there are none in the environment, a profile or at an endpoint, and AWS_EC2_METADATA_DISABLED keeps from asking the instance" + t.missingFiles()
@@ -150,25 +137,13 @@ func (t *trail) missingFiles() (text string) {
 	return text
 }
 
-// apiCause is for an answer that is an error, or cannot be read.
-func (t *trail) apiCause(err error) string {
-	var api smithy.APIError
-	if errors.As(err, &api) && harmless(api.ErrorCode()) && api.ErrorCode() != "UnknownError" {
-		// Redacted before it is cut, since half of a secret is not recognised.
-		if message := t.redact(api.ErrorMessage()); t.step.quotes && message != "" {
-			return api.ErrorCode() + ": " + strings.ToValidUTF8(message[:min(len(message), maxMessage)], "")
-		}
-		return api.ErrorCode()
+// refusal is what an API says.
+func (t *trail) refusal(api smithy.APIError) string {
+	// Redacted before it is cut, since half of a secret is not recognised.
+	if message := t.redact(api.ErrorMessage()); t.step.quotes && message != "" {
+		return api.ErrorCode() + ": " + strings.ToValidUTF8(message[:min(len(message), maxMessage)], "")
 	}
-	var status interface{ HTTPStatusCode() int }
-	if errors.As(err, &status) && status.HTTPStatusCode() >= 300 {
-		return fmt.Sprintf("status %d %s", status.HTTPStatusCode(), http.StatusText(status.HTTPStatusCode()))
-	}
-	var unread *smithy.DeserializationError
-	if errors.As(err, &unread) || api != nil || status != nil {
-		return answerError("it cannot be read").Error()
-	}
-	return ""
+	return api.ErrorCode()
 }
 
 // maxMessage bounds an API's message in bytes. Those of AWS name identity,

@@ -31,8 +31,9 @@ func impatient() ecr.Options {
 	return ecr.Options{Timeout: 5 * time.Second, MaxPause: time.Millisecond}
 }
 
-// TestNotServed: the answer for other hosts is empty, and nobody is asked for
-// anything, whatever the SDK is configured to do.
+// TestNotServed: other hosts fail with the cure in one line, or have an empty
+// answer if that is asked for. Nobody is asked for anything, whatever the SDK
+// is configured to do.
 func TestNotServed(t *testing.T) {
 	cloud := newCloud(t, append(keys(), "AWS_REGION=eu-west-1", "AWS_PROFILE=missing")...)
 	for _, image := range []string{
@@ -40,19 +41,74 @@ func TestNotServed(t *testing.T) {
 		privateHost + ".evil.com/app", "evil.com/" + privateHost + "/app", "evil" + publicHost + "/app", publicHost + ".evil.com/app",
 		"registry.corp.example:5000/app",
 	} {
-		resp := mustGet(t, ecr.Options{AllowHosts: []string{"registry.corp.example"}}, &plugin.Request{Image: image})
-		want := &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Duration(0))}
-		if diff := cmp.Diff(want, resp); diff != "" {
+		req := &plugin.Request{Image: image}
+		_, err := get(t, ecr.Options{AllowHosts: []string{"registry.corp.example"}}, req)
+		want := `image host "` + req.Registry() + `": it is none of Amazon ECR's and gets no credential; take it out of matchImages, ` +
+			"name it in --allow-host or --mirror, or set --other-hosts=empty"
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		resp := mustGet(t, ecr.Options{AllowHosts: []string{"registry.corp.example"}, OtherHosts: "empty"}, req)
+		empty := &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Duration(0))}
+		if diff := cmp.Diff(empty, resp); diff != "" {
 			t.Errorf("%s: %s", image, diff)
 		}
 	}
 	for _, image := range []string{privateHost + " /app", "https:///app", "host:port/app", "user@" + privateHost + "/app"} {
-		if _, err := get(t, ecr.Options{}, &plugin.Request{Image: image}); err == nil || !strings.Contains(err.Error(), "does not begin with the host of a registry") {
-			t.Errorf("%q: got %v", image, err)
+		for _, opts := range []ecr.Options{{}, {AnyHost: true}, {OtherHosts: "empty"}} {
+			if _, err := get(t, opts, &plugin.Request{Image: image}); err == nil || !strings.Contains(err.Error(), "does not begin with the host of a registry") {
+				t.Errorf("%q: got %v", image, err)
+			}
 		}
 	}
 	if got := cloud.Lines(); len(got) > 0 {
 		t.Errorf("somebody was asked: %q", got)
+	}
+}
+
+// TestAnyHost serves every host as upstream does, with its port in the key,
+// and finds the region as for hosts that are allowed.
+func TestAnyHost(t *testing.T) {
+	token := []string{"PUT /latest/api/token", "GET /latest/meta-data/placement/region"}
+	for name, tt := range map[string]struct {
+		environ, region string
+		requests        []string
+	}{
+		"of the variable": {"AWS_REGION=eu-west-3", "eu-west-3", []string{"POST /"}},
+		"of the instance": {"A=B", "eu-west-1", append(token, "POST /")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, host := range []string{"registry.k8s.io", "nginx", "localhost:5000", privateHost + ".evil.com", "docker.io"} {
+				cloud := newCloud(t, append(keys(), tt.environ)...)
+				checkServed(t, mustGet(t, ecr.Options{AnyHost: true}, image(host)), host)
+				if diff := cmp.Diff(tt.requests, paths(cloud)); diff != "" {
+					t.Error(diff)
+				}
+				want := []testcloud.AWSSignature{{KeyID: "AKIAENV", Region: tt.region, Service: "ecr"}}
+				if diff := cmp.Diff(want, signatures(cloud)); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+	cloud := newCloud(t, append(keys(), "AWS_REGION=eu-west-3")...)
+	checkServed(t, mustGet(t, ecr.Options{AnyHost: true}, image("111122223333.dkr.ecr.us-west-2.amazonaws.com")), "111122223333.dkr.ecr.us-west-2.amazonaws.com")
+	if got := signatures(cloud); len(got) != 1 || got[0].Region != "us-west-2" {
+		t.Errorf("got %v: the name of a registry decides about its region", got)
+	}
+}
+
+// TestOneSessionWithMetadata: the token of the metadata service is good for
+// the region and for the keys.
+func TestOneSessionWithMetadata(t *testing.T) {
+	cloud := newCloud(t)
+	checkServed(t, mustGet(t, ecr.Options{AllowHosts: []string{"registry.example"}}, image("registry.example")), "registry.example")
+	want := []string{
+		"PUT /latest/api/token", "GET /latest/meta-data/placement/region",
+		"GET /latest/meta-data/iam/security-credentials/", "GET /latest/meta-data/iam/security-credentials/" + testcloud.AWSRole, "POST /",
+	}
+	if diff := cmp.Diff(want, paths(cloud)); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -396,6 +452,31 @@ func TestEndpointOfOnesOwn(t *testing.T) {
 	}
 	if got := cloud.Lines(); len(got) > 0 {
 		t.Errorf("somebody was asked: %q", got)
+	}
+}
+
+// TestMaxAttemptsOfNode: AWS_MAX_ATTEMPTS is for STS too, when that is where
+// the node's identity is from, and for an endpoint with credentials.
+func TestMaxAttemptsOfNode(t *testing.T) {
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte(canary.Token), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, environ := range map[string]func(*testcloud.AWS) []string{
+		"STS": func(*testcloud.AWS) []string {
+			return []string{"AWS_ROLE_ARN=" + role, "AWS_WEB_IDENTITY_TOKEN_FILE=" + token}
+		},
+		"container": func(a *testcloud.AWS) []string {
+			return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=" + a.ContainerURL()}
+		},
+	} {
+		cloud := newCloud(t, "AWS_MAX_ATTEMPTS=2")
+		setenv(t, environ(cloud)...)
+		cloud.Inject(testcloud.Fault{Status: 500, Times: -1})
+		_, err := get(t, impatient(), image(privateHost))
+		if got := len(cloud.Requests()); got != 2 || err == nil || !strings.Contains(err.Error(), "status 500 Internal Server Error") {
+			t.Errorf("%s: got %d requests, %v", name, got, err)
+		}
 	}
 }
 

@@ -17,7 +17,8 @@ const publicRegion = "us-east-1"
 // host is what the name of a registry says about where its credentials are.
 type host struct {
 	registry  string // as the image has it, with the port: the key of the answer
-	region    string // "" if the name does not say it
+	account   string // "" if the name does not say it
+	region    string // likewise
 	public    bool
 	fips      bool
 	dualStack bool
@@ -38,7 +39,7 @@ func parseHost(registry string) (h host, ok bool) {
 		return h, true
 	}
 	account, rest, _ := strings.Cut(name, ".")
-	if len(account) != 12 || strings.Trim(account, "0123456789") != "" {
+	if !isAccount(account) {
 		return host{}, false
 	}
 	rest, dotted := strings.CutPrefix(rest, "dkr.ecr")
@@ -53,7 +54,7 @@ func parseHost(registry string) (h host, ok bool) {
 	if !ok || !isRegion(region) || !slices.Contains(strings.Fields(suffixes), suffix) {
 		return host{}, false
 	}
-	h.region, h.dualStack = region, strings.HasPrefix(suffix, "on.")
+	h.account, h.region, h.dualStack = account, region, strings.HasPrefix(suffix, "on.")
 	return h, true
 }
 

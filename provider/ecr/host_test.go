@@ -38,6 +38,9 @@ func TestParseHost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.want.registry = tt.registry
+			if !tt.want.public {
+				tt.want.account = "111122223333"
+			}
 			if got, ok := parseHost(tt.registry); !ok || got != tt.want {
 				t.Errorf("got %+v, %v, want %+v", got, ok, tt.want)
 			}
@@ -45,31 +48,37 @@ func TestParseHost(t *testing.T) {
 	}
 }
 
-// TestEndpoint: a registry's own form says how the API is asked, unless the
+// TestFollow: a registry's own form says how the API is asked, unless the
 // SDK's configuration says it, or which endpoint.
-func TestEndpoint(t *testing.T) {
+func TestFollow(t *testing.T) {
 	const off, on = aws.FIPSEndpointStateDisabled, aws.FIPSEndpointStateEnabled
 	const offDual, onDual = aws.DualStackEndpointStateDisabled, aws.DualStackEndpointStateEnabled
 	custom := new(string)
 	for _, tt := range []struct {
 		host     host
+		plain    bool
 		custom   *string
 		fips     aws.FIPSEndpointState
 		dual     aws.DualStackEndpointState
 		wantFIPS aws.FIPSEndpointState
 		wantDual aws.DualStackEndpointState
+		fallback bool
 	}{
-		{host{}, nil, 0, 0, 0, 0},
-		{host{}, nil, on, onDual, on, onDual},
-		{host{fips: true}, nil, 0, 0, on, 0},
-		{host{dualStack: true}, nil, 0, 0, 0, onDual},
-		{host{fips: true, dualStack: true}, nil, 0, 0, on, onDual},
-		{host{fips: true, dualStack: true}, nil, off, offDual, off, offDual},
-		{host{fips: true, dualStack: true}, custom, 0, 0, 0, 0},
+		{host{}, false, nil, 0, 0, 0, 0, false},
+		{host{}, false, nil, on, onDual, on, onDual, false},
+		{host{fips: true}, false, nil, 0, 0, on, 0, false},
+		{host{dualStack: true}, false, nil, 0, 0, 0, onDual, true},
+		{host{fips: true, dualStack: true}, false, nil, 0, 0, on, onDual, true},
+		{host{fips: true, dualStack: true}, false, nil, off, onDual, off, onDual, false},
+		{host{fips: true, dualStack: true}, false, nil, off, offDual, off, offDual, false},
+		{host{fips: true, dualStack: true}, false, custom, 0, 0, 0, 0, false},
+		{host{fips: true, dualStack: true}, true, nil, 0, 0, 0, 0, false},
+		{host{fips: true, dualStack: true}, true, nil, on, onDual, on, onDual, false},
 	} {
 		fips, dual := tt.fips, tt.dual
-		if tt.host.endpoint(tt.custom, &fips, &dual); fips != tt.wantFIPS || dual != tt.wantDual {
-			t.Errorf("%+v: got %d, %d", tt, fips, dual)
+		s := &session{host: tt.host, opts: Options{PlainEndpoints: tt.plain}}
+		if s.follow(tt.custom, &fips, &dual); fips != tt.wantFIPS || dual != tt.wantDual || s.wire.fallback.Load() != tt.fallback {
+			t.Errorf("%+v: got %d, %d, %v", tt, fips, dual, s.wire.fallback.Load())
 		}
 	}
 }

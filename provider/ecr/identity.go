@@ -5,12 +5,14 @@ package ecr
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/aws-sdk-go-v2/service/sts/types"
 
 	"github.com/regcred/regcred/internal/jwt"
 )
@@ -33,8 +35,8 @@ func (s *session) findIdentity(ctx context.Context) error {
 	return nil
 }
 
-// assume takes a role in the name of the service account.
-func (s *session) assume(ctx context.Context, role, token string) error {
+// assumeForPod takes a role with the token of a service account.
+func (s *session) assumeForPod(ctx context.Context, role, name, token string) error {
 	s.begin(step{what: fmt.Sprintf("assume the role %q at STS in %s", role, s.cfg.Region), quotes: true, cures: map[string]string{
 		"AccessDenied":         "let the role's trust policy allow sts:AssumeRoleWithWebIdentity to the service account",
 		"InvalidIdentityToken": "make the cluster's issuer an OIDC provider of the role's account, with the audience of tokenAttributes",
@@ -42,30 +44,74 @@ func (s *session) assume(ctx context.Context, role, token string) error {
 	}})
 	s.log.Info("assuming the role of the service account", "host", s.host.registry, "role", role, "region", s.cfg.Region)
 	s.secrets = append(s.secrets, token)
-	client := sts.NewFromConfig(s.cfg)
-	out, err := client.AssumeRoleWithWebIdentity(ctx, &sts.AssumeRoleWithWebIdentityInput{
-		RoleArn:          aws.String(role),
-		RoleSessionName:  aws.String(sessionName(token)),
-		WebIdentityToken: aws.String(token),
+	return s.take(ctx, func(client *sts.Client) (*types.Credentials, error) {
+		out, err := client.AssumeRoleWithWebIdentity(ctx, &sts.AssumeRoleWithWebIdentityInput{
+			RoleArn: &role, RoleSessionName: &name, WebIdentityToken: &token,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return out.Credentials, nil
 	})
+}
+
+// assume takes the roles of an account, each as the one before it.
+func (s *session) assume(ctx context.Context, c chain, as, name string) error {
+	for _, role := range c.roles {
+		s.begin(step{what: fmt.Sprintf("assume the role %q as %s at STS in %s", role, as, s.cfg.Region), quotes: true, cures: map[string]string{
+			"AccessDenied": fmt.Sprintf("let the trust policy of the role, and the permissions of %s, allow sts:AssumeRole, "+
+				"and see whether the policy asks for an --external-id", as),
+			"ExpiredToken":          "the credentials of " + as + " have expired: look at where they come from, and at the clock",
+			"InvalidClientTokenId":  "the keys of " + as + " are not valid, or not in this partition",
+			"SignatureDoesNotMatch": "the secret key or the clock of the node is wrong",
+			"RegionDisabled":        "activate STS in this region for the account of " + as,
+		}})
+		s.log.Info("assuming a role for the registry's account", "host", s.host.registry, "role", role, "as", as, "region", s.cfg.Region)
+		in := sts.AssumeRoleInput{RoleArn: &role, RoleSessionName: &name}
+		if c.externalID != "" {
+			in.ExternalId = &c.externalID
+		}
+		if err := s.take(ctx, func(client *sts.Client) (*types.Credentials, error) {
+			out, err := client.AssumeRole(ctx, &in)
+			if err != nil {
+				return nil, err
+			}
+			return out.Credentials, nil
+		}); err != nil {
+			return err
+		}
+		as = role
+	}
+	return nil
+}
+
+// take asks STS, and makes what it gives the credentials of the session.
+func (s *session) take(ctx context.Context, ask func(*sts.Client) (*types.Credentials, error)) error {
+	var c *types.Credentials
+	err := s.reach(func() (err error) {
+		c, err = ask(s.sts())
+		return err
+	})
+	if err == nil && (c == nil || aws.ToString(c.AccessKeyId) == "" || aws.ToString(c.SecretAccessKey) == "" || aws.ToString(c.SessionToken) == "") {
+		err = answerError("it has no credentials")
+	}
 	if err != nil {
 		return s.fail(ctx, err)
-	}
-	c := out.Credentials
-	if c == nil || aws.ToString(c.AccessKeyId) == "" || aws.ToString(c.SecretAccessKey) == "" || aws.ToString(c.SessionToken) == "" {
-		return s.fail(ctx, answerError("it has no credentials"))
 	}
 	s.secrets = append(s.secrets, *c.SecretAccessKey, *c.SessionToken)
 	s.cfg.Credentials = credentials.NewStaticCredentialsProvider(*c.AccessKeyId, *c.SecretAccessKey, *c.SessionToken)
 	return nil
 }
 
-// defaultSessionName is that of a token that does not name a service account.
+// defaultSessionName is that of nodes, and of a token that does not name a
+// service account.
 const defaultSessionName = "ecr-credential-provider"
 
 // sessionName names the session after the service account, as
 // NAMESPACE_NAME, so that CloudTrail and the conditions of a trust policy can
-// tell pods apart. STS takes 2 to 64 of the characters [\w+=,.@-].
+// tell pods apart. No two accounts have the same: one whose name is too long,
+// or has other characters than Kubernetes allows, is cut, and ends in "=",
+// which no other has, and a hash.
 func sessionName(token string) string {
 	claims, err := jwt.Parse(token)
 	if err != nil {
@@ -75,12 +121,27 @@ func sessionName(token string) string {
 	if !ok {
 		return defaultSessionName
 	}
-	session := strings.Map(func(r rune) rune {
-		switch {
-		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', strings.ContainsRune("_+=,.@-", r):
+	session := namespace + "_" + name
+	if len(session) <= maxSessionName && isKubernetesName(namespace) && isKubernetesName(name) {
+		return session
+	}
+	legal := strings.Map(func(r rune) rune {
+		if strings.ContainsRune(sessionCharacters, r) {
 			return r
 		}
 		return '-'
-	}, namespace+"_"+name)
-	return session[:min(len(session), 64)]
+	}, session)
+	hash := fmt.Sprintf("=%.12x", sha256.Sum256([]byte(namespace+"/"+name)))
+	return legal[:min(len(legal), maxSessionName-len(hash))] + hash
+}
+
+const maxSessionName = 64
+
+func isSessionName(s string) bool {
+	return len(s) >= 2 && len(s) <= maxSessionName && strings.Trim(s, sessionCharacters) == ""
+}
+
+// isKubernetesName: namespaces are DNS labels, service accounts DNS names.
+func isKubernetesName(s string) bool {
+	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz"+digits+".-") == ""
 }

@@ -12,28 +12,32 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
+	"github.com/aws/smithy-go/middleware"
 )
 
 // metadata asks the instance metadata service. The SDK's own client would be
 // in its place if that could be told how often to try: it makes nine attempts,
 // with a second or more between them, to find out that nobody is there.
 type metadata struct {
-	cfg    aws.Config
-	once   sync.Once
-	client *imds.Client
+	session *session
+	once    sync.Once
+	client  *imds.Client
 }
 
-// metadataTimeout bounds one question, with its retries.
-const metadataTimeout = 5 * time.Second
+const (
+	metadataTimeout = 5 * time.Second        // of one question, with its retries
+	metadataAttempt = 600 * time.Millisecond // of one attempt: it is on the same machine, or nowhere
+)
 
 // connect makes the client: not before it is needed, since many nodes have no use for it.
 func (m *metadata) connect() {
-	m.client = imds.NewFromConfig(m.cfg, func(o *imds.Options) {
+	m.client = imds.NewFromConfig(m.session.cfg, func(o *imds.Options) {
+		o.APIOptions = []func(*middleware.Stack) error{m.session.wire.within(metadataAttempt)}
 		o.DisableDefaultMaxBackoff = true // which would replace the one below
 		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) {
+			r.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(neverRetried)}, r.Retryables...)
 			r.Backoff = retry.BackoffDelayerFunc(func(int, error) (time.Duration, error) {
 				return 50*time.Millisecond + rand.N(100*time.Millisecond), nil
 			})

@@ -6,8 +6,11 @@ package ecr
 import (
 	"cmp"
 	"log/slog"
+	"net/http"
 	"time"
 
+	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/internal/mirror"
 	"github.com/regcred/regcred/internal/remote"
 )
 
@@ -27,13 +30,40 @@ type Options struct {
 	// [RoleAnnotation]; "" means the identity of the node.
 	DefaultRoleARN string
 
-	// Logger is told the steps (Info), and of images that are not served
-	// (Warn); nil discards.
+	// Roles are the roles to take for the registries of an account, as
+	// ACCOUNT=ARN[,ARN…]: the first as the node, or with the service account's
+	// role, and each that follows with the one before it.
+	Roles []string
+
+	// ExternalIDs are given to STS with the roles of an account, as ACCOUNT=ID.
+	ExternalIDs []string
+
+	// SessionName is the name of all sessions at STS; "" means that of the
+	// service account, NAMESPACE_NAME, or else [DefaultSessionName].
+	SessionName string
+
+	// Mirrors are names whose images a runtime pulls from a registry of ECR, as
+	// SOURCE=TARGET[/PATH], and MirrorOrigin what their own hosts may see.
+	Mirrors      []string
+	MirrorOrigin mirror.Origin
+
+	// AnyHost serves every host, in the region of the SDK's configuration or
+	// else the instance's. OtherHosts is for those that are not served.
+	AnyHost    bool
+	OtherHosts hostpattern.Others
+
+	// PlainEndpoints asks the API and STS at their ordinary endpoints, whatever
+	// the form of the host.
+	PlainEndpoints bool
+
+	// Logger is told the steps (Info); nil discards.
 	Logger *slog.Logger
 
 	Timeout  time.Duration // of one attempt to reach an endpoint; 0 means 14 s
 	MaxPause time.Duration // between two attempts; 0 means 5 s
 	Budget   time.Duration // of one call of GetCredentials; 0 means 45 s
+
+	base func() *http.Transport // how connections are made; nil means remote.Base
 }
 
 // withDefaults fills in what is not set.
@@ -44,5 +74,8 @@ func (o Options) withDefaults() Options {
 	o.Timeout = cmp.Or(o.Timeout, 14*time.Second)
 	o.MaxPause = cmp.Or(o.MaxPause, 5*time.Second)
 	o.Budget = cmp.Or(o.Budget, remote.Budget)
+	if o.base == nil {
+		o.base = remote.Base
+	}
 	return o
 }

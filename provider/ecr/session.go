@@ -10,41 +10,65 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
-	"github.com/aws/aws-sdk-go-v2/credentials/endpointcreds"
 	"github.com/aws/aws-sdk-go-v2/credentials/processcreds"
 	"github.com/aws/smithy-go/middleware"
+
+	"github.com/regcred/regcred/internal/remote"
 )
 
 // session is one run: the SDK's configuration for one host.
 type session struct {
+	opts     Options
 	host     host
 	cfg      aws.Config
-	metadata *metadata
+	attempts int // at an endpoint; 0 is the SDK's own number
+	metadata metadata
 	log      *slog.Logger
 	trail
 }
 
-// load reads the SDK's configuration for a host. Nothing is asked of anybody.
-// Without asNode, no credentials are configured.
-func load(ctx context.Context, opts Options, h host, asNode bool) (*session, error) {
-	s := &session{host: h, metadata: &metadata{}, log: opts.Logger}
-	client := newClient(opts)
+// begin returns a session, for whose end its transport is to be closed.
+func begin(opts Options, h host) *session {
+	s := &session{opts: opts, host: h, log: opts.Logger}
+	s.wire.transport = remote.Wrap(opts.base())
+	return s
+}
+
+func (s *session) end() { s.wire.transport.CloseIdleConnections() }
+
+// load reads the SDK's configuration for the host. Without asNode, no
+// credentials are configured. If neither the host nor the configuration names
+// a region, the instance is asked for it.
+func (s *session) load(ctx context.Context, asNode bool) error {
+	if err := s.read(ctx, asNode); err != nil || s.cfg.Region != "" {
+		return err
+	}
+	s.begin(step{what: "find the region, which the host does not name", cures: map[string]string{
+		"": "set --allow-host HOST=REGION or AWS_REGION",
+	}})
+	region, err := s.metadata.region(ctx)
+	if err != nil {
+		return s.fail(ctx, err)
+	}
+	s.host.region = region
+	return s.read(ctx, asNode) // again, since STS may be one of the node's sources
+}
+
+// read reads what the environment and its files say. Nothing is asked of anybody.
+func (s *session) read(ctx context.Context, asNode bool) error {
 	options := []func(*config.LoadOptions) error{
-		config.WithHTTPClient(client),
-		config.WithAPIOptions([]func(*middleware.Stack) error{s.wire.install}),
-		config.WithRetryer(func() aws.Retryer { return newRetryer(opts) }),
-		config.WithLogger(sdkLogger(opts.Logger)),
-		config.WithEC2RoleCredentialOptions(func(o *ec2rolecreds.Options) { o.Client = s.metadata }),
-		// The SDK gives these a client of its own, which would ask a proxy.
-		config.WithEndpointCredentialOptions(func(o *endpointcreds.Options) { o.HTTPClient = client }),
+		config.WithAPIOptions([]func(*middleware.Stack) error{s.wire.within(s.opts.Timeout)}),
+		config.WithRetryer(func() aws.Retryer { return newRetryer(s.opts, &s.attempts) }),
+		config.WithLogger(sdkLogger(s.log)),
+		config.WithEC2RoleCredentialOptions(func(o *ec2rolecreds.Options) { o.Client = &s.metadata }),
 		// The SDK lets a process run for a minute, whatever ctx says: it would
 		// outlive this one, and keep the host waiting for standard error.
-		config.WithProcessCredentialOptions(func(o *processcreds.Options) { o.Timeout = opts.Budget * 8 / 9 }),
+		config.WithProcessCredentialOptions(func(o *processcreds.Options) { o.Timeout = s.opts.Budget * 8 / 9 }),
 	}
 	switch {
-	case h.region != "":
-		options = append(options, config.WithRegion(h.region))
-	case h.public:
+	case s.host.region != "":
+		options = append(options, config.WithRegion(s.host.region))
+	case s.host.public:
 		// For a role; ECR Public itself is in one region.
 		options = append(options, config.WithDefaultRegion(publicRegion))
 	}
@@ -56,29 +80,10 @@ func load(ctx context.Context, opts Options, h host, asNode bool) (*session, err
 	}})
 	cfg, err := config.LoadDefaultConfig(ctx, options...)
 	if err != nil {
-		return nil, s.fail(ctx, err)
+		return s.fail(ctx, err)
 	}
-	cfg.RetryMaxAttempts = maxAttempts(ctx, cfg.ConfigSources)
-	s.cfg, s.metadata.cfg, s.sources = cfg, cfg, cfg.ConfigSources
-	return s, nil
-}
-
-// findRegion returns the region for a host whose name does not say it: that of the
-// SDK's configuration, else that of the instance.
-func findRegion(ctx context.Context, opts Options) (string, error) {
-	s, err := load(ctx, opts, host{}, false)
-	if err != nil {
-		return "", err
-	}
-	if s.cfg.Region != "" {
-		return s.cfg.Region, nil
-	}
-	s.begin(step{what: "find the region, which the host does not name", cures: map[string]string{
-		"": "set --allow-host HOST=REGION or AWS_REGION",
-	}})
-	region, err := s.metadata.region(ctx)
-	if err != nil {
-		return "", s.fail(ctx, err)
-	}
-	return region, nil
+	s.attempts = maxAttempts(ctx, cfg.ConfigSources)
+	s.wire.trust(cfg.HTTPClient, s.opts.base())
+	s.cfg, s.metadata.session, s.sources = cfg, s, cfg.ConfigSources
+	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
 	"github.com/aws/aws-sdk-go-v2/service/ecrpublic"
 
@@ -35,7 +34,12 @@ func (s *session) authorize(ctx context.Context) (plugin.AuthConfig, *time.Time,
 		"InvalidSignature":   "the secret key or the clock of the node is wrong",
 	}})
 	s.log.Info("asking for an authorization token", "host", s.host.registry, "region", s.cfg.Region, "public", s.host.public)
-	token, expires, err := get(ctx)
+	var token *string
+	var expires *time.Time
+	err := s.reach(func() (err error) {
+		token, expires, err = get(ctx)
+		return err
+	})
 	if err != nil {
 		return plugin.AuthConfig{}, nil, s.fail(ctx, err)
 	}
@@ -47,10 +51,7 @@ func (s *session) authorize(ctx context.Context) (plugin.AuthConfig, *time.Time,
 }
 
 func (s *session) private(ctx context.Context) (*string, *time.Time, error) {
-	client := ecr.NewFromConfig(s.cfg, func(o *ecr.Options) {
-		s.host.endpoint(o.BaseEndpoint, &o.EndpointOptions.UseFIPSEndpoint, &o.EndpointOptions.UseDualStackEndpoint)
-	})
-	out, err := client.GetAuthorizationToken(ctx, &ecr.GetAuthorizationTokenInput{})
+	out, err := s.ecr().GetAuthorizationToken(ctx, &ecr.GetAuthorizationTokenInput{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -61,11 +62,7 @@ func (s *session) private(ctx context.Context) (*string, *time.Time, error) {
 }
 
 func (s *session) public(ctx context.Context) (*string, *time.Time, error) {
-	client := ecrpublic.NewFromConfig(s.cfg, func(o *ecrpublic.Options) {
-		o.Region = publicRegion
-		s.host.endpoint(o.BaseEndpoint, &o.EndpointOptions.UseFIPSEndpoint, &o.EndpointOptions.UseDualStackEndpoint)
-	})
-	out, err := client.GetAuthorizationToken(ctx, &ecrpublic.GetAuthorizationTokenInput{})
+	out, err := s.ecrPublic().GetAuthorizationToken(ctx, &ecrpublic.GetAuthorizationTokenInput{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -73,21 +70,6 @@ func (s *session) public(ctx context.Context) (*string, *time.Time, error) {
 		return nil, nil, answerError("it has no authorization data")
 	}
 	return out.AuthorizationData.AuthorizationToken, out.AuthorizationData.ExpiresAt, nil
-}
-
-// endpoint makes the API be asked in the way in which the registry is: at its
-// FIPS endpoint, or over IPv6 too. What the SDK's configuration says about it,
-// on or off, and an endpoint of its own come first.
-func (h host) endpoint(custom *string, fips *aws.FIPSEndpointState, dualStack *aws.DualStackEndpointState) {
-	if custom != nil {
-		return
-	}
-	if h.fips && *fips == aws.FIPSEndpointStateUnset {
-		*fips = aws.FIPSEndpointStateEnabled
-	}
-	if h.dualStack && *dualStack == aws.DualStackEndpointStateUnset {
-		*dualStack = aws.DualStackEndpointStateEnabled
-	}
 }
 
 // decodeToken takes an authorization token apart: user and password in base64,

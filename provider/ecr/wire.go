@@ -7,86 +7,154 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"reflect"
 	"strings"
 	"sync/atomic"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/sso"
+	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/regcred/regcred/internal/remote"
 )
 
+// wire is the way to every endpoint, in place of the SDK's HTTP client: the
+// SDK's follows redirects to other hosts, and reads answers of any length. It
+// remembers the last exchange for errors.
+type wire struct {
+	transport *remote.Transport
+	last      atomic.Pointer[exchange]
+	fallback  atomic.Bool // there is another endpoint than the one that is asked
+}
+
+// exchange is one request and what came of it.
+type exchange struct {
+	endpoint string // with the method
+	lost     error  // why there is no answer; nil if there is one
+	status   int
+}
+
+// lostError is why an exchange came to nothing.
+type lostError struct {
+	cause     error
+	again     bool // it may help to ask again
+	connected bool // the request may have been sent
+}
+
+func (e *lostError) Error() string { return e.cause.Error() }
+
 // answerError is what is wrong with an answer that had a good status.
 type answerError string
 
 func (e answerError) Error() string { return "the answer is unusable: " + string(e) }
 
-// wire stands between the SDK and every endpoint that it asks. It remembers
-// the last one for errors, and what came of it, and bounds what comes back;
-// the SDK reads answers of any length.
-type wire struct {
-	asked  atomic.Pointer[string]
-	failed atomic.Pointer[error]
+// trust makes the authorities of AWS_CA_BUNDLE, if there are any, the only
+// ones. The SDK puts them into the client that it would use.
+func (w *wire) trust(client aws.HTTPClient, base *http.Transport) {
+	if c, ok := client.(*awshttp.BuildableClient); ok && c.GetTransport().TLSClientConfig.RootCAs != nil {
+		base.TLSClientConfig = &tls.Config{RootCAs: c.GetTransport().TLSClientConfig.RootCAs}
+		w.transport.CloseIdleConnections()
+		w.transport = remote.Wrap(base)
+	}
 }
 
-// install adds w to the steps of one of the SDK's operations.
-func (w *wire) install(stack *middleware.Stack) error {
-	if err := stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("regcredResult", checkResult), middleware.Before); err != nil {
-		return err
+// within returns what adds w to the steps of one of the SDK's operations, with
+// a time for one attempt.
+func (w *wire) within(timeout time.Duration) func(*middleware.Stack) error {
+	exchange := func(ctx context.Context, in middleware.DeserializeInput, _ middleware.DeserializeHandler) (out middleware.DeserializeOutput, _ middleware.Metadata, err error) {
+		out.RawResponse, err = w.exchange(ctx, in.Request.(*smithyhttp.Request), timeout)
+		return out, middleware.Metadata{}, err
 	}
-	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("regcredWire", w.exchange), middleware.After)
+	return func(stack *middleware.Stack) error {
+		if err := stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("regcredResult", checkResult), middleware.Before); err != nil {
+			return err
+		}
+		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("regcredWire", exchange), middleware.After)
+	}
 }
 
-// endpoint is the last one that was asked, with the method; "" if none was.
-func (w *wire) endpoint() string {
-	if asked := w.asked.Load(); asked != nil {
-		return *asked
+// exchange sends a request and reads the answer whole.
+func (w *wire) exchange(ctx context.Context, in *smithyhttp.Request, timeout time.Duration) (*smithyhttp.Response, error) {
+	req := in.Build(ctx)
+	x := exchange{endpoint: cmp.Or(req.Method, http.MethodGet) + " " + shown(req.URL)}
+	w.last.Store(&exchange{endpoint: x.endpoint})
+	defer func() { w.last.Store(&x) }()
+	attempt, cancel := context.WithTimeoutCause(ctx, timeout, errors.New("no answer in time"))
+	defer cancel()
+	connected := false
+	if req.Body != nil {
+		defer req.Body.Close() // it is the SDK's for the next attempt, and package http may still read
 	}
-	return ""
+	resp, err := w.send(req.WithContext(httptrace.WithClientTrace(attempt, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected = true },
+	})))
+	switch {
+	case err == nil:
+		x.status = resp.StatusCode
+		return &smithyhttp.Response{Response: resp}, nil
+	case ctx.Err() != nil:
+		x.lost = context.Cause(ctx)
+		return noResponse(), &smithy.CanceledError{Err: ctx.Err()}
+	}
+	x.lost = w.lost(attempt, err, connected)
+	return noResponse(), &smithyhttp.RequestSendError{Err: x.lost}
 }
 
-// failure is why the last exchange was none, or the status of its answer if
-// that is an error; nil otherwise.
-func (w *wire) failure() error {
-	if failed := w.failed.Load(); failed != nil {
-		return *failed
-	}
-	return nil
+// noResponse is what the SDK looks into all the same.
+func noResponse() *smithyhttp.Response {
+	return &smithyhttp.Response{Response: &http.Response{Header: http.Header{}, Body: http.NoBody}}
 }
 
-func (w *wire) forget() {
-	w.asked.Store(nil)
-	w.failed.Store(nil)
-}
-
-// exchange is one request and its answer, next to the network.
-func (w *wire) exchange(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
-	if req, ok := in.Request.(*smithyhttp.Request); ok && req.URL != nil {
-		w.asked.Store(new(cmp.Or(req.Method, http.MethodGet) + " " + shown(req.URL)))
+// send follows redirects of one host alone, which the transport sees to, and
+// only those that say that the method stays.
+func (w *wire) send(req *http.Request) (*http.Response, error) {
+	client := http.Client{Transport: w.transport, CheckRedirect: func(next *http.Request, _ []*http.Request) error {
+		if status := next.Response.StatusCode; status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect {
+			return http.ErrUseLastResponse
+		}
+		return nil
+	}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
 	}
-	w.failed.Store(nil)
-	out, metadata, err := next.HandleDeserialize(ctx, in)
-	resp, ok := out.RawResponse.(*smithyhttp.Response)
-	if err == nil && ok && resp.Body != nil {
-		var body []byte
-		body, err = readBody(resp.Body)
-		resp.Body.Close()
-		resp.Body = io.NopCloser(bytes.NewReader(body))
-	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, remote.MaxBody+1))
 	switch {
 	case err != nil:
-		w.failed.Store(&err)
-	case ok && resp.StatusCode >= 300:
-		w.failed.Store(new(error(&smithyhttp.ResponseError{Response: resp, Err: errors.New("refused")})))
+		return nil, fmt.Errorf("the answer ends too early: %w", err)
+	case len(body) > remote.MaxBody:
+		return nil, answerError(fmt.Sprintf("it is longer than %d bytes", remote.MaxBody))
 	}
-	return out, metadata, err
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, nil
+}
+
+// lost says why there was no answer.
+func (w *wire) lost(ctx context.Context, err error, connected bool) error {
+	var answer answerError
+	if errors.As(err, &answer) {
+		return answer
+	}
+	cause := remote.Cause(ctx, err)
+	var dns *net.DNSError
+	again := !remote.IsPermanent(cause) && !(errors.As(err, &dns) && dns.IsNotFound)
+	if !connected && w.fallback.Load() {
+		again = false // there, but elsewhere
+	}
+	return &lostError{cause, again, connected}
 }
 
 // shown is what errors say of an address. The path of container credentials
@@ -104,19 +172,6 @@ func shown(u *url.URL) string {
 }
 
 const rolesPath = "/iam/security-credentials/"
-
-// readBody reads an answer whole.
-func readBody(r io.Reader) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(r, remote.MaxBody+1))
-	switch {
-	case err != nil:
-		// As an error of the connection, it is worth another attempt.
-		return nil, &smithyhttp.RequestSendError{Err: fmt.Errorf("the answer ends too early: %w", err)}
-	case len(body) > remote.MaxBody:
-		return nil, answerError(fmt.Sprintf("it is longer than %d bytes", remote.MaxBody))
-	}
-	return body, nil
-}
 
 // checkResult refuses what the SDK trips over: it reads credentials in a
 // goroutine of its own, where a panic ends the process. Container credentials

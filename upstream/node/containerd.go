@@ -48,13 +48,32 @@ state = "%[1]s/state"
     conf_dir = "%[1]s/cni/conf"
 `
 
+// containerdHosts has the runtime read hosts.toml files.
+const containerdHosts = `  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = "%s/certs.d"
+`
+
 // StartContainerd starts a runtime that reaches the registries of a net.
 func StartContainerd(t testing.TB, net *testcloud.Net) *Containerd {
+	t.Helper()
+	return StartContainerdWith(t, net, nil)
+}
+
+// StartContainerdWith is [StartContainerd] with hosts.toml files, by the host
+// of images.
+func StartContainerdWith(t testing.TB, net *testcloud.Net, hosts map[string]string) *Containerd {
 	t.Helper()
 	dir := tempDir(t, "containerd")
 	c := &Containerd{dir: dir, process: newProcess(t, dir, net.Environ(), "containerd")}
 	pause := StartRegistry(t, net, "", testregistry.Options{}).PushApp(t, "pause", "1")
-	writeFile(t, fmt.Sprintf(containerdConfig, c.dir, pause), c.dir, "config.toml")
+	config := fmt.Sprintf(containerdConfig, c.dir, pause)
+	if hosts != nil {
+		config += fmt.Sprintf(containerdHosts, c.dir)
+	}
+	for host, text := range hosts {
+		writeFile(t, text, c.dir, "certs.d", host, "hosts.toml")
+	}
+	writeFile(t, config, c.dir, "config.toml")
 	conn, err := grpc.NewClient(c.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -68,6 +87,9 @@ func StartContainerd(t testing.TB, net *testcloud.Net) *Containerd {
 
 // Endpoint is the address of the runtime's socket, "unix://…".
 func (c *Containerd) Endpoint() string { return "unix://" + filepath.Join(c.dir, "containerd.sock") }
+
+// Config is the path of its config.toml.
+func (c *Containerd) Config() string { return filepath.Join(c.dir, "config.toml") }
 
 // Start starts containerd again after [Containerd.Stop].
 func (c *Containerd) Start(t testing.TB) {

@@ -24,9 +24,8 @@ type difference struct {
 }
 
 var differences = []difference{
-	{"allow-host", answerEmpty, []string{
+	{"allow-host", fail, []string{
 		"host: registry.example.com, with a region",
-		"host: registry.example.com, without a region",
 		"host: registry.k8s.io, with a region",
 		"host: localhost, with a region",
 		"host: 127.0.0.1, with a region",
@@ -39,12 +38,15 @@ var differences = []difference{
 		"host: library/nginx",
 		"host: localhost:5000",
 	}},
+	{"allow-host", answerEmpty, []string{"host: registry.k8s.io, other hosts are empty"}},
 	{"host-form", fail, []string{
+		"host: 111122223333.dkr.ecr.us_west-2!.amazonaws.com, with a region, any host",
 		"host: 111122223333.dkr.ecr.us_west-2!.amazonaws.com, with a region",
 		"host: with a user",
 	}},
 	{"host-case", asking("eu-central-1", "us-west-2"), []string{
 		"host: 111122223333.DKR.ECR.us-west-2.amazonaws.com, with a region",
+		"host: 111122223333.DKR.ECR.us-west-2.amazonaws.com, with a region, any host",
 	}},
 	{"port-in-key", portInKey, []string{
 		"host: registry.example.com:5000, allowed",
@@ -56,6 +58,10 @@ var differences = []difference{
 	{"endpoint-of-host", asking("api.ecr.us-gov-east-1.amazonaws.com", "ecr-fips.us-gov-east-1.api.aws"), []string{"host: 111122223333.dkr-ecr-fips.us-gov-east-1.on.aws"}},
 	{"endpoint-of-host", asking("api.ecr.us-west-2", "api.ecr-fips.us-west-2"), []string{"host: 111122223333.dkr.ecr-fips.us-west-2.amazonaws.com"}},
 	{"endpoint-of-host", asking("api.ecr-public.us-east-1.amazonaws.com", "ecr-public.us-east-1.api.aws"), []string{"host: ecr-public.aws.com"}},
+	{"endpoint-of-host", asking("us-east-2.amazonaws.com", "us-east-2.api.aws"), []string{"service account: dual stack"}},
+	{"endpoint-of-host", asking("api.ecr.us-east-2.api.aws", "ecr.us-east-2.api.aws"), []string{"service account: dual stack"}},
+	{"endpoint-of-host", asking("sts.us-west-2", "sts-fips.us-west-2"), []string{"service account: FIPS host"}},
+	{"endpoint-of-host", asking("api.ecr.us-west-2", "api.ecr-fips.us-west-2"), []string{"service account: FIPS host"}},
 	{"endpoint-names", asking("api.ecr-public.us-east-1.api.aws", "ecr-public.us-east-1.api.aws"), []string{"endpoint: public, dual-stack"}},
 	{"region-of-instance", regionOfInstance, []string{
 		"host: registry.example.com, allowed, without a region",

@@ -3,6 +3,8 @@
 
 package plugins
 
+import "slices"
+
 // region is a default region, which custom hosts need.
 var region = []string{"AWS_REGION=eu-central-1"}
 
@@ -44,7 +46,22 @@ func hosts() []scenario {
 	} {
 		list = append(list, scenario{name: host + ", with a region", image: host + "/team/app", env: region})
 	}
-	return group("host", append(list, customHosts()...)...)
+	return group("host", slices.Concat(list, likeUpstream(list), customHosts())...)
+}
+
+// likeUpstream are the scenarios with the flags that make ours do what upstream
+// does: serve any host, and ask at the plain endpoints.
+func likeUpstream(list []scenario) []scenario {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].name += ", any host"
+		list[i].ourArgs = []string{"--any-host", "--plain-endpoints"}
+	}
+	for _, host := range []string{"nginx", "library/nginx", "docker.io/library/nginx"} {
+		list = append(list, scenario{name: host + ", any host", image: host, env: region, ourArgs: []string{"--any-host"}})
+	}
+	empty := scenario{name: "registry.k8s.io, other hosts are empty", image: "registry.k8s.io/app", env: region, ourArgs: []string{"--other-hosts=empty"}}
+	return append(list, empty)
 }
 
 // customHosts are names that have nothing to do with AWS, and odd references.

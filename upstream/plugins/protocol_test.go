@@ -32,6 +32,11 @@ func serviceAccounts() []scenario {
 	return group("service account", []scenario{
 		{name: "annotation", token: canary.Token, annotations: pod},
 		{name: "token that names the pod", token: podToken(), annotations: pod},
+		{name: "token that names the pod, fixed session name", token: podToken(), annotations: pod, ourArgs: []string{"--session-name=ecr-credential-provider"}},
+		{name: "dual stack", token: canary.Token, annotations: pod, image: "111122223333.dkr-ecr.us-east-2.on.aws/app"},
+		{name: "dual stack, plain endpoints", token: canary.Token, annotations: pod, image: "111122223333.dkr-ecr.us-east-2.on.aws/app", ourArgs: []string{"--plain-endpoints"}},
+		{name: "FIPS host", token: canary.Token, annotations: pod, image: "111122223333.dkr.ecr-fips.us-west-2.amazonaws.com/app"},
+		{name: "FIPS host, plain endpoints", token: canary.Token, annotations: pod, image: "111122223333.dkr.ecr-fips.us-west-2.amazonaws.com/app", ourArgs: []string{"--plain-endpoints"}},
 		{name: "annotation, no keys", token: canary.Token, annotations: pod, noKeys: true},
 		{name: "annotation before the default", token: canary.Token, annotations: pod, env: []string{fallback}},
 		{name: "empty annotation, default", token: canary.Token, annotations: map[string]string{annotation: ""}, env: []string{fallback}},

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package doctor
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/node"
+)
+
+// TestCheckMirrors: what a plugin is told about the runtime is held against
+// what that is told; a plugin that is told nothing is left alone.
+func TestCheckMirrors(t *testing.T) {
+	const target = "=111122223333.dkr.ecr.us-west-2.amazonaws.com"
+	const closed = "server = \"https://mirror.example\"\n[host.\"https://mirror.example\"]\n"
+	for name, tt := range map[string]struct {
+		provider, args string
+		files          map[string]string
+		want           []string
+	}{
+		"kept": {
+			"ecr-credential-provider", "--mirror-origin=none, --mirror=docker.io" + target,
+			map[string]string{"docker.io/hosts.toml": closed}, []string{"ok ecr-credential-provider: containerd never asks docker.io itself"},
+		},
+		"not kept": {
+			"ecr-credential-provider", "--mirror-origin, none, --mirror=docker.io" + target + ", --mirror=docker.io/library" + target + ", --mirror=quay.io" + target,
+			map[string]string{"docker.io/hosts.toml": closed, "quay.io/hosts.toml": "[host.\"https://mirror.example\"]\n"},
+			[]string{"ok ", "error ecr-credential-provider says --mirror-origin=none for quay.io, but containerd may show that host the credential: "},
+		},
+		"unknown": {
+			"auth-provider-gcp", "--mirror-origin=none, --mirror=docker.io=europe-docker.pkg.dev/p/r", nil,
+			[]string{"warning auth-provider-gcp says --mirror-origin=none for docker.io, which cannot be checked here: there is no /etc/containerd/config.toml"},
+		},
+		"the cloud's own":  {"ecr-credential-provider", "--mirror-origin=none, --mirror=public.ecr.aws" + target, nil, nil},
+		"trusted":          {"ecr-credential-provider", "--mirror-origin=none, --mirror-origin=trusted, --mirror=docker.io" + target, nil, nil},
+		"another's plugin": {"my-plugin", "--mirror-origin=none, --mirror=docker.io" + target, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, err := config.Parse("config.yaml", []byte("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: "+
+				tt.provider+"\n  args: ["+tt.args+"]\n  matchImages: [docker.io]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			root := t.TempDir()
+			if tt.files != nil {
+				place(t, root, "config.toml", "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".registry]\nconfig_path = \"/etc/containerd/certs.d\"\n")
+			}
+			for name, text := range tt.files {
+				place(t, root, filepath.Join("certs.d", name), text)
+			}
+			r := &Report{}
+			r.checkMirrors(node.Node{Root: root}, cfg)
+			var got []string
+			for i, c := range r.Checks {
+				got = append(got, string(c.Result)+" "+c.Message)
+				if i < len(tt.want) && strings.HasPrefix(got[i], tt.want[i]) {
+					got[i] = tt.want[i]
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// place writes a file of containerd's.
+func place(t *testing.T, root, name, text string) {
+	t.Helper()
+	path := filepath.Join(root, "etc/containerd", name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package ecr
+
+import (
+	"testing"
+
+	"github.com/regcred/regcred/internal/remote"
+	"github.com/regcred/regcred/plugin"
+)
+
+// TestDefaultBudget: what nobody has set leaves time to say what went wrong.
+func TestDefaultBudget(t *testing.T) {
+	p, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.opts.Budget != remote.Budget || p.opts.Budget >= plugin.DefaultServeTimeout {
+		t.Errorf("got %v, want %v, less than %v", p.opts.Budget, remote.Budget, plugin.DefaultServeTimeout)
+	}
+	// An attempt that hangs must not use up the time of the others.
+	if 3*p.opts.Timeout > p.opts.Budget {
+		t.Errorf("three attempts of %v do not fit in %v", p.opts.Timeout, p.opts.Budget)
+	}
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package ecr
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/remote"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+)
+
+// world has every name lead to one cloud over TLS, but for those that fail.
+type world struct {
+	cloud *testcloud.AWS
+	tls   *httptest.Server
+	fails func(ctx context.Context, name string) (net.Conn, error) // nil, nil lets it through
+
+	mu     sync.Mutex
+	dialed []string // each name once
+}
+
+func newWorld(t *testing.T, environ ...string) *world {
+	t.Helper()
+	cloud, err := testcloud.NewAWS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cloud.Close)
+	for _, entry := range append(cloud.Environ(), environ...) {
+		key, value, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(key, "AWS_ENDPOINT_URL") || strings.HasSuffix(strings.ToUpper(key), "_PROXY") {
+			value = ""
+		}
+		t.Setenv(key, value)
+	}
+	w := &world{cloud: cloud, tls: httptest.NewTLSServer(cloud), fails: func(context.Context, string) (net.Conn, error) { return nil, nil }}
+	t.Cleanup(w.tls.Close)
+	return w
+}
+
+// base connects to the world. Its certificate is for example.com.
+func (w *world) base() *http.Transport {
+	base := remote.Base()
+	base.Proxy = nil
+	pool := x509.NewCertPool()
+	pool.AddCert(w.tls.Certificate())
+	base.TLSClientConfig = &tls.Config{RootCAs: pool, ServerName: "example.com"}
+	base.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		name, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			return nil, err
+		}
+		var dialer net.Dialer
+		if port != "443" {
+			return dialer.DialContext(ctx, network, addr) // of metadata
+		}
+		w.mu.Lock()
+		if !strings.Contains(strings.Join(w.dialed, " "), name) {
+			w.dialed = append(w.dialed, name)
+		}
+		w.mu.Unlock()
+		if conn, err := w.fails(ctx, name); conn != nil || err != nil {
+			return conn, err
+		}
+		return dialer.DialContext(ctx, network, w.tls.Listener.Addr().String())
+	}
+	return base
+}
+
+// asked is which endpoints got a request.
+func (w *world) asked() (hosts []string) {
+	for _, r := range w.cloud.Requests() {
+		if !strings.HasPrefix(r.Path, "/latest/") {
+			hosts = append(hosts, r.Host)
+		}
+	}
+	return hosts
+}
+
+// The ways in which there is no connection.
+func unresolved(_ context.Context, name string) (net.Conn, error) {
+	return nil, &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}}
+}
+
+func unreachable(context.Context, string) (net.Conn, error) {
+	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ENETUNREACH}
+}
+
+func blackHole(ctx context.Context, _ string) (net.Conn, error) { // a dialer gives up before an attempt ends
+	select {
+	case <-ctx.Done():
+	case <-time.After(300 * time.Millisecond):
+	}
+	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("i/o timeout")}
+}
+
+func hungUp(context.Context, string) (net.Conn, error) { // a firewall that reads names in handshakes
+	here, there := net.Pipe()
+	there.Close()
+	return here, nil
+}
+
+// TestFallback: where there is no connection to a dual-stack endpoint, the
+// other is asked; but one that is FIPS stays FIPS.
+func TestFallback(t *testing.T) {
+	const dual, dualFIPS = "111122223333.dkr-ecr.us-west-2.on.aws", "111122223333.dkr-ecr-fips.us-west-2.on.aws"
+	isDual := func(name string) bool { return strings.HasSuffix(name, ".api.aws") }
+	for failure, fail := range map[string]func(context.Context, string) (net.Conn, error){
+		"unresolved": unresolved, "unreachable": unreachable, "black hole": blackHole, "hung up": hungUp,
+	} {
+		for name, tt := range map[string]struct {
+			host string
+			pod  bool
+			want []string
+		}{
+			"node":             {dual, false, []string{"api.ecr.us-west-2.amazonaws.com"}},
+			"node, FIPS":       {dualFIPS, false, []string{"api.ecr-fips.us-west-2.amazonaws.com"}},
+			"node, public":     {"ecr-public.aws.com", false, []string{"api.ecr-public.us-east-1.amazonaws.com"}},
+			"pod":              {dual, true, []string{"sts.us-west-2.amazonaws.com", "api.ecr.us-west-2.amazonaws.com"}},
+			"pod, FIPS":        {dualFIPS, true, []string{"sts-fips.us-west-2.amazonaws.com", "api.ecr-fips.us-west-2.amazonaws.com"}},
+			"not another FIPS": {"111122223333.dkr.ecr-fips.us-west-2.amazonaws.com", true, []string{"sts-fips.us-west-2.amazonaws.com", "api.ecr-fips.us-west-2.amazonaws.com"}},
+		} {
+			t.Run(failure+", "+name, func(t *testing.T) {
+				w := newWorld(t)
+				w.fails = func(ctx context.Context, name string) (net.Conn, error) {
+					if isDual(name) {
+						return fail(ctx, name)
+					}
+					return nil, nil
+				}
+				begun := time.Now()
+				resp, err := w.get(t, Options{}, tt.host, tt.pod)
+				if err != nil || len(resp.Auth) != 1 {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(tt.want, w.asked()); diff != "" {
+					t.Error(diff)
+				}
+				if took := time.Since(begun); took > 3*time.Second {
+					t.Errorf("it took %v", took)
+				}
+			})
+		}
+	}
+}
+
+// get asks for a host's credentials. The role of pods is always the same.
+func (w *world) get(t *testing.T, opts Options, host string, pod bool) (*plugin.Response, error) {
+	t.Helper()
+	opts.DefaultRoleARN, opts.base, opts.MaxPause = "arn:aws:iam::111122223333:role/pull", w.base, time.Millisecond
+	p, err := New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := &plugin.Request{Image: host + "/app"}
+	if pod {
+		req.ServiceAccountToken = plugin.NewSecret(canary.Token)
+	}
+	return p.GetCredentials(t.Context(), req)
+}
+
+// TestEndpointsOfForms: which endpoints are connected to, in order, and
+// nobody else is.
+func TestEndpointsOfForms(t *testing.T) {
+	const fips, dual = "AWS_USE_FIPS_ENDPOINT=", "AWS_USE_DUALSTACK_ENDPOINT="
+	for name, tt := range map[string]struct {
+		host    string
+		opts    Options
+		environ string
+		sts     string
+		ecr     string
+	}{
+		"plain":               {"111122223333.dkr.ecr.us-west-2.amazonaws.com", Options{}, "A=", "sts.us-west-2.amazonaws.com", "api.ecr.us-west-2.amazonaws.com"},
+		"dual stack":          {"111122223333.dkr-ecr.us-west-2.on.aws", Options{}, "A=", "sts.us-west-2.api.aws", "ecr.us-west-2.api.aws"},
+		"FIPS":                {"111122223333.dkr.ecr-fips.us-west-2.amazonaws.com", Options{}, "A=", "sts-fips.us-west-2.amazonaws.com", "api.ecr-fips.us-west-2.amazonaws.com"},
+		"both":                {"111122223333.dkr-ecr-fips.us-west-2.on.aws", Options{}, "A=", "sts-fips.us-west-2.api.aws", "ecr-fips.us-west-2.api.aws"},
+		"gov":                 {"111122223333.dkr.ecr-fips.us-gov-west-1.amazonaws.com", Options{}, "A=", "sts.us-gov-west-1.amazonaws.com", "api.ecr-fips.us-gov-west-1.amazonaws.com"},
+		"china":               {"111122223333.dkr-ecr.cn-north-1.on.amazonwebservices.com.cn", Options{}, "A=", "sts.cn-north-1.api.amazonwebservices.com.cn", "ecr.cn-north-1.api.amazonwebservices.com.cn"},
+		"public":              {"ecr-public.aws.com", Options{}, "A=", "sts.us-east-1.api.aws", "ecr-public.us-east-1.api.aws"},
+		"both, plain asked":   {"111122223333.dkr-ecr-fips.us-west-2.on.aws", Options{PlainEndpoints: true}, "A=", "sts.us-west-2.amazonaws.com", "api.ecr.us-west-2.amazonaws.com"},
+		"plain and a FIPS":    {"111122223333.dkr-ecr.us-west-2.on.aws", Options{PlainEndpoints: true}, fips + "true", "sts-fips.us-west-2.amazonaws.com", "api.ecr-fips.us-west-2.amazonaws.com"},
+		"FIPS, switched off":  {"111122223333.dkr.ecr-fips.us-west-2.amazonaws.com", Options{}, fips + "false", "sts.us-west-2.amazonaws.com", "api.ecr.us-west-2.amazonaws.com"},
+		"dual, switched off":  {"111122223333.dkr-ecr.us-west-2.on.aws", Options{}, dual + "false", "sts.us-west-2.amazonaws.com", "api.ecr.us-west-2.amazonaws.com"},
+		"plain, switched on":  {"111122223333.dkr.ecr.us-west-2.amazonaws.com", Options{}, dual + "true", "sts.us-west-2.api.aws", "ecr.us-west-2.api.aws"},
+		"public, plain asked": {"ecr-public.aws.com", Options{PlainEndpoints: true}, "A=", "sts.us-east-1.amazonaws.com", "api.ecr-public.us-east-1.amazonaws.com"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tt.environ)
+			if _, err := w.get(t, tt.opts, tt.host, true); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]string{tt.sts, tt.ecr}, w.asked()); diff != "" {
+				t.Error(diff)
+			}
+			for _, name := range w.dialed {
+				if name != tt.sts && name != tt.ecr {
+					t.Errorf("somebody connects to %s", name)
+				}
+			}
+		})
+	}
+}
+
+// TestNoFallback: what the configuration names is not replaced, nor is an
+// endpoint that answers; and an error names all that were tried.
+func TestNoFallback(t *testing.T) {
+	const dual = "111122223333.dkr-ecr.us-west-2.on.aws"
+	t.Run("configured", func(t *testing.T) {
+		w := newWorld(t, "AWS_USE_DUALSTACK_ENDPOINT=true")
+		w.fails = unresolved
+		_, err := w.get(t, Options{}, dual, true)
+		if want := "POST https://sts.us-west-2.api.aws: the host name cannot be resolved"; err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "before that") {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		if diff := cmp.Diff([]string{"ecr.us-west-2.api.aws", "sts.us-west-2.api.aws"}, slices.Sorted(slices.Values(w.dialed))); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("it answers", func(t *testing.T) {
+		w := newWorld(t)
+		w.cloud.Inject(testcloud.Fault{Path: "sts.", Status: 500, Times: -1})
+		_, err := w.get(t, Options{}, dual, true)
+		if want := "POST https://sts.us-west-2.api.aws: status 500 Internal Server Error, 3 times"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	})
+	t.Run("both fail", func(t *testing.T) {
+		w := newWorld(t)
+		w.fails = func(ctx context.Context, name string) (net.Conn, error) {
+			if strings.HasSuffix(name, ".api.aws") {
+				return unresolved(ctx, name)
+			}
+			return unreachable(ctx, name)
+		}
+		_, err := w.get(t, Options{}, dual, false)
+		want := "get an authorization token from ECR in us-west-2: POST https://api.ecr.us-west-2.amazonaws.com: there is no route to the host, 3 times, " +
+			"and before that POST https://ecr.us-west-2.api.aws: the host name cannot be resolved"
+		if err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	})
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package ecr_test
+
+import (
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/provider/ecr"
+)
+
+// newRedirector is an HTTPS server that can HTTP/2 and answers all with 307.
+func newRedirector(t *testing.T, location func(*http.Request) string) (s *httptest.Server, asked *atomic.Int64) {
+	t.Helper()
+	asked = new(atomic.Int64)
+	s = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		w.Header().Set("Location", location(r))
+		w.WriteHeader(http.StatusTemporaryRedirect)
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s, asked
+}
+
+// trustOf is the variable that makes the certificate of s the only authority.
+func trustOf(t *testing.T, s *httptest.Server) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	data := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "AWS_CA_BUNDLE=" + file
+}
+
+// TestRedirectsOverTLS: a server that redirects to itself is asked a few
+// times, and one that redirects to another host hands nothing on. (Over HTTP/2
+// the first was asked until the time was up.)
+func TestRedirectsOverTLS(t *testing.T) {
+	container := func(_ *testcloud.AWS, s *httptest.Server) []string {
+		return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=" + s.URL + "/v2/credentials", "AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.Token}
+	}
+	metadata := func(_ *testcloud.AWS, s *httptest.Server) []string {
+		return []string{"AWS_EC2_METADATA_SERVICE_ENDPOINT=" + s.URL}
+	}
+	services := func(_ *testcloud.AWS, s *httptest.Server) []string {
+		return append(keys(), "AWS_ENDPOINT_URL_ECR="+s.URL, "AWS_ENDPOINT_URL_STS="+s.URL)
+	}
+	for name, tt := range map[string]struct {
+		environ func(*testcloud.AWS, *httptest.Server) []string
+		req     *plugin.Request
+		most    int64 // requests of those that go to the server
+	}{
+		"container": {container, image(privateHost), 4},
+		"metadata":  {metadata, image(privateHost), 14}, // a token and a role, each followed thrice, three attempts
+		"ECR":       {services, image(privateHost), 1},
+		"STS":       {services, asPod(t, image(privateHost), annotated(role)), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, elsewhere := range []bool{false, true} {
+				other, othersAsked := newRedirector(t, func(*http.Request) string { return "/" })
+				s, asked := newRedirector(t, func(r *http.Request) string {
+					if elsewhere {
+						return other.URL + "/stolen"
+					}
+					return r.URL.Path
+				})
+				cloud := newCloud(t, trustOf(t, s))
+				setenv(t, tt.environ(cloud, s)...)
+				opts := impatient()
+				opts.Budget = 3 * time.Second
+				_, err := get(t, opts, tt.req)
+				if err == nil || !strings.Contains(err.Error(), "redirect") && !strings.Contains(err.Error(), "status 307 Temporary Redirect") {
+					t.Errorf("elsewhere %v: got %v", elsewhere, err)
+				}
+				if got := asked.Load(); got == 0 || got > tt.most {
+					t.Errorf("elsewhere %v: the server was asked %d times, want at most %d", elsewhere, got, tt.most)
+				}
+				if got := othersAsked.Load(); got > 0 {
+					t.Errorf("the other host was asked %d times", got)
+				}
+			}
+		})
+	}
+}
+
+// TestOneProtocol: HTTP/1.1 is spoken to a server that can more.
+func TestOneProtocol(t *testing.T) {
+	var protocol atomic.Value
+	cloud := newCloud(t, keys()...)
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		protocol.Store(r.Proto)
+		cloud.ServeHTTP(w, r)
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	setenv(t, trustOf(t, s), "AWS_ENDPOINT_URL_ECR="+s.URL)
+	checkServed(t, mustGet(t, ecr.Options{}, image(privateHost)), privateHost)
+	if got := protocol.Load(); got != "HTTP/1.1" {
+		t.Errorf("got %v", got)
+	}
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package ecr
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// chain is what is taken for the registries of one account.
+type chain struct {
+	roles      []string // ARNs, the first one first
+	externalID string   // "" is not sent
+}
+
+// after is what is left of a chain for somebody who has one of its roles.
+func (c chain) after(role string) chain {
+	if i := slices.Index(c.roles, role); i >= 0 {
+		c.roles = c.roles[i+1:]
+	}
+	return c
+}
+
+// parseRoles reads entries of the forms ACCOUNT=ARN[,ARN…] and ACCOUNT=ID.
+func parseRoles(roles, externalIDs []string) (map[string]chain, error) {
+	chains := map[string]chain{}
+	for _, entry := range roles {
+		account, list, err := cutAccount(entry, "ARN[,ARN…]")
+		if _, twice := chains[account]; err == nil && twice {
+			err = errors.New("the account has another --role; write all of its roles into one, in order")
+		}
+		// A name may have a comma in it, but no colon.
+		c := chain{roles: strings.Split(list, ",arn:")}
+		for i := range c.roles[1:] {
+			c.roles[i+1] = "arn:" + c.roles[i+1]
+		}
+		if err == nil {
+			err = c.check()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--role %q: %w", entry, err)
+		}
+		chains[account] = c
+	}
+	for _, entry := range externalIDs {
+		account, id, err := cutAccount(entry, "ID")
+		c, hasRoles := chains[account]
+		switch {
+		case err != nil:
+		case !hasRoles:
+			err = errors.New("the account has no --role")
+		case c.externalID != "":
+			err = errors.New("the account has another --external-id")
+		case len(id) < 2 || len(id) > 1224 || strings.Trim(id, sessionCharacters+":/") != "":
+			err = errors.New("it is not what STS takes: 2 to 1224 of letters, digits and _+=,.@:/-")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--external-id %q: %w", entry, err)
+		}
+		c.externalID = id
+		chains[account] = c
+	}
+	return chains, nil
+}
+
+func cutAccount(entry, form string) (account, value string, err error) {
+	account, value, _ = strings.Cut(entry, "=")
+	if !isAccount(account) {
+		return account, value, fmt.Errorf("it is not ACCOUNT=%s, with the account's twelve digits", form)
+	}
+	return account, value, nil
+}
+
+func (c chain) check() error {
+	for i, arn := range c.roles {
+		switch {
+		case !isRoleARN(arn):
+			return fmt.Errorf("%q is not the ARN of a role, arn:aws:iam::ACCOUNT:role/NAME", arn)
+		case slices.Contains(c.roles[:i], arn):
+			return fmt.Errorf("it has the role %q twice", arn)
+		}
+	}
+	return nil
+}
+
+func isAccount(s string) bool { return len(s) == 12 && strings.Trim(s, digits) == "" }
+
+// isRoleARN: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html
+func isRoleARN(s string) bool {
+	part := strings.SplitN(s, ":", 6)
+	if len(part) != 6 || part[0] != "arn" || part[2] != "iam" || part[3] != "" || !isAccount(part[4]) {
+		return false
+	}
+	name, isRole := strings.CutPrefix(part[5], "role/")
+	return isRole && isRegion(part[1]) && name != "" && !strings.HasSuffix(name, "/") && len(s) <= 2048 &&
+		strings.Trim(name, sessionCharacters+"/") == ""
+}
+
+const (
+	digits = "0123456789"
+	// sessionCharacters are [\w+=,.@-], which names at IAM and STS are made of.
+	sessionCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" + digits + "_+=,.@-"
+)

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package ecr_test
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/provider/ecr"
+)
+
+const (
+	hub    = "arn:aws:iam::444455556666:role/hub"
+	target = "arn:aws:iam::111122223333:role/ops/pull"
+)
+
+// stsForms returns what STS was asked for, and by whom.
+func stsForms(cloud *testcloud.AWS) (forms []url.Values) {
+	for _, r := range cloud.Requests() {
+		form := r.Form()
+		if form.Get("Action") == "" {
+			continue
+		}
+		form.Del("Version")
+		form.Del("WebIdentityToken")
+		if sig, ok := testcloud.AWSSigned(r.Header); ok {
+			form.Set("by", sig.KeyID)
+			form.Set("region", sig.Region)
+		}
+		forms = append(forms, form)
+	}
+	return forms
+}
+
+// TestRolesOfAccount: a registry's account decides about the roles, and the
+// identity that asks is the one that there would be without them.
+func TestRolesOfAccount(t *testing.T) {
+	const hubKey, targetKey, podKey = "ASIAHUB", "ASIATARGET", "ASIAPOD"
+	chain := ecr.Options{Roles: []string{"111122223333=" + hub + "," + target, "777788889999=" + hub}}
+	taken := func(action, role, name, by string) url.Values {
+		form := url.Values{"Action": {action}, "RoleArn": {role}, "RoleSessionName": {name}}
+		if by != "" {
+			form.Set("by", by)
+			form.Set("region", "eu-west-1")
+		}
+		return form
+	}
+	with := func(form url.Values, key, value string) url.Values {
+		form.Set(key, value)
+		return form
+	}
+	for name, tt := range map[string]struct {
+		opts   ecr.Options
+		env    []string
+		req    *plugin.Request
+		trusts map[string]testcloud.AWSTrust
+		want   []url.Values
+		signer string // of the question to ECR
+	}{
+		"node": {chain, nil, image(privateHost), map[string]testcloud.AWSTrust{hub: {By: testcloud.AWSKeyInstance, Key: hubKey}, target: {By: hubKey, Key: targetKey}},
+			[]url.Values{taken("AssumeRole", hub, "ecr-credential-provider", testcloud.AWSKeyInstance), taken("AssumeRole", target, "ecr-credential-provider", hubKey)}, targetKey},
+		"node with keys": {chain, keys(), image(privateHost), map[string]testcloud.AWSTrust{hub: {By: "AKIAENV", Key: hubKey}, target: {By: hubKey, Key: targetKey}},
+			[]url.Values{taken("AssumeRole", hub, "ecr-credential-provider", "AKIAENV"), taken("AssumeRole", target, "ecr-credential-provider", hubKey)}, targetKey},
+		"pod": {chain, nil, asPod(t, image(privateHost), annotated(role)), map[string]testcloud.AWSTrust{role: {Key: podKey}, hub: {By: podKey, Key: hubKey}, target: {By: hubKey, Key: targetKey}},
+			[]url.Values{taken("AssumeRoleWithWebIdentity", role, "team-a_builder", ""), taken("AssumeRole", hub, "team-a_builder", podKey), taken("AssumeRole", target, "team-a_builder", hubKey)}, targetKey},
+		"pod that has the first role": {chain, nil, asPod(t, image(privateHost), annotated(hub)), map[string]testcloud.AWSTrust{hub: {Key: hubKey}, target: {By: hubKey, Key: targetKey}},
+			[]url.Values{taken("AssumeRoleWithWebIdentity", hub, "team-a_builder", ""), taken("AssumeRole", target, "team-a_builder", hubKey)}, targetKey},
+		"pod that has the last role": {chain, nil, asPod(t, image(privateHost), annotated(target)), map[string]testcloud.AWSTrust{target: {Key: targetKey}},
+			[]url.Values{taken("AssumeRoleWithWebIdentity", target, "team-a_builder", "")}, targetKey},
+		"pod without a role": {chain, nil, asPod(t, image(privateHost), nil), map[string]testcloud.AWSTrust{hub: {By: testcloud.AWSKeyInstance, Key: hubKey}, target: {By: hubKey, Key: targetKey}},
+			[]url.Values{taken("AssumeRole", hub, "team-a_builder", testcloud.AWSKeyInstance), taken("AssumeRole", target, "team-a_builder", hubKey)}, targetKey},
+		"external ID": {ecr.Options{Roles: chain.Roles, ExternalIDs: []string{"111122223333=customer/7"}, SessionName: "pulls@corp"}, nil, image(privateHost),
+			map[string]testcloud.AWSTrust{hub: {By: testcloud.AWSKeyInstance, Key: hubKey}, target: {By: hubKey, ExternalID: "customer/7", Key: targetKey}},
+			[]url.Values{with(taken("AssumeRole", hub, "pulls@corp", testcloud.AWSKeyInstance), "ExternalId", "customer/7"),
+				with(taken("AssumeRole", target, "pulls@corp", hubKey), "ExternalId", "customer/7")}, targetKey},
+		"another account": {chain, nil, image("222233334444.dkr.ecr.eu-west-1.amazonaws.com"), map[string]testcloud.AWSTrust{}, nil, testcloud.AWSKeyInstance},
+		"mirror": {ecr.Options{Roles: chain.Roles, Mirrors: []string{"docker.io=" + privateHost + "/hub"}, MirrorOrigin: "none"}, nil, image("docker.io"),
+			map[string]testcloud.AWSTrust{hub: {By: testcloud.AWSKeyInstance, Key: hubKey}, target: {By: hubKey, Key: targetKey}},
+			[]url.Values{taken("AssumeRole", hub, "ecr-credential-provider", testcloud.AWSKeyInstance), taken("AssumeRole", target, "ecr-credential-provider", hubKey)}, targetKey},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cloud := newCloud(t, tt.env...)
+			cloud.Set(func(s *testcloud.AWSState) { s.Roles = tt.trusts })
+			checkServed(t, mustGet(t, tt.opts, tt.req), tt.req.Registry())
+			if diff := cmp.Diff(tt.want, stsForms(cloud)); diff != "" {
+				t.Error(diff)
+			}
+			all := signatures(cloud)
+			want := testcloud.AWSSignature{KeyID: tt.signer, Region: "eu-west-1", Service: "ecr"}
+			if len(all) == 0 || all[len(all)-1] != want {
+				t.Errorf("got %v, want the last to be %v", all, want)
+			}
+		})
+	}
+}
+
+// TestChainFails: the error names the link, who asked for it, and what to do;
+// and ECR is not asked with what there is so far.
+func TestChainFails(t *testing.T) {
+	isFor := func(arn string) func(testcloud.Request) bool {
+		return func(r testcloud.Request) bool { return r.Form().Get("RoleArn") == arn }
+	}
+	opts := impatient()
+	opts.Roles = []string{"111122223333=" + hub + "," + target}
+	for name, tt := range map[string]struct {
+		req   *plugin.Request
+		fault testcloud.Fault
+		want  []string
+	}{
+		"first, as the node": {image(privateHost), testcloud.Fault{Match: isFor(hub), Status: 403, Body: testcloud.AWSErrorXML("AccessDenied", "User: node is not authorized")},
+			[]string{`assume the role "` + hub + `" as the node at STS in eu-west-1: POST http`, ": AccessDenied: User: node is not authorized [request id " + testcloud.AWSRequestID + "]; ",
+				"let the trust policy of the role, and the permissions of the node, allow sts:AssumeRole", "--external-id"}},
+		"second": {image(privateHost), testcloud.Fault{Match: isFor(target), Status: 403, Body: testcloud.AWSErrorXML("AccessDenied", "no "+canary.Password+"-key")},
+			[]string{`assume the role "` + target + `" as ` + hub + ` at STS in eu-west-1: POST http`, ": AccessDenied: no [redacted] [request id", "the permissions of " + hub + ","}},
+		"first, as a pod": {asPod(t, image(privateHost), annotated(role)), testcloud.Fault{Match: isFor(hub), Status: 403, Body: "{}"},
+			[]string{`assume the role "` + hub + `" as ` + role + ` at STS in eu-west-1: POST http`, ": status 403 Forbidden"}},
+		"a region that is not active": {image(privateHost), testcloud.Fault{Match: isFor(hub), Status: 403, Body: testcloud.AWSErrorXML("RegionDisabledException", "")},
+			[]string{"RegionDisabledException", "activate STS in this region"}},
+		"no credentials": {image(privateHost), testcloud.Fault{Match: isFor(hub), Status: 200, Body: "<AssumeRoleResponse/>"},
+			[]string{`assume the role "` + hub + `" as the node`, "the answer is unusable"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cloud := newCloud(t)
+			tt.fault.Times = -1
+			cloud.Inject(tt.fault)
+			_, err := get(t, opts, tt.req)
+			for _, want := range tt.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v, want %q in it", err, want)
+				}
+			}
+			if slices.ContainsFunc(signatures(cloud), func(s testcloud.AWSSignature) bool { return s.Service == "ecr" }) {
+				t.Error("ECR was asked")
+			}
+		})
+	}
+}
+
+// TestOptionsRefused: what is wrong is said at the start, by the flag's name.
+func TestOptionsRefused(t *testing.T) {
+	const arn = "arn:aws:iam::111122223333:role/pull"
+	roles := func(list ...string) ecr.Options { return ecr.Options{Roles: list} }
+	ids := func(list ...string) ecr.Options {
+		return ecr.Options{Roles: []string{"111122223333=" + arn}, ExternalIDs: list}
+	}
+	for want, list := range map[string][]ecr.Options{
+		`--role "": it is not ACCOUNT=ARN[,ARN…]`: {roles("")},
+		"it is not ACCOUNT=ARN[,ARN…], with the account's twelve digits": {
+			roles(arn), roles("=" + arn), roles("11112222333=" + arn), roles("11112222333x=" + arn), roles("*=" + arn)},
+		"is not the ARN of a role": {
+			roles("111122223333"), roles("111122223333="), roles("111122223333=" + arn + ",pull" + hub), roles("111122223333=pull"),
+			roles("111122223333=arn:aws:iam::11112222333:role/pull"), roles("111122223333=arn:aws:iam::111122223333:user/pull"),
+			roles("111122223333=arn:aws:sts::111122223333:assumed-role/pull/x"), roles("111122223333=" + arn + " "),
+			roles("111122223333=arn:aws:iam:eu-west-1:111122223333:role/pull"), roles("111122223333=arn::iam::111122223333:role/pull"),
+			roles("111122223333=arn:aws:iam::111122223333:role/"), roles("111122223333=arn:aws:iam::111122223333:role/a/"),
+			roles("111122223333=arn:aws:iam::111122223333:role/a:b"), roles("111122223333=" + arn + strings.Repeat("x", 2048))},
+		"twice": {roles("111122223333=" + arn + "," + hub + "," + arn)},
+		"the account has another --role; write all of its roles into one": {roles("111122223333="+arn, "111122223333="+hub)},
+		"it is not ACCOUNT=ID":                  {ids("customer"), ids("1111=customer")},
+		"the account has no --role":             {ids("222233334444=customer"), {ExternalIDs: []string{"111122223333=customer"}}},
+		"the account has another --external-id": {ids("111122223333=customer", "111122223333=other")},
+		"2 to 1224 of letters": {
+			ids("111122223333="), ids("111122223333=a"), ids("111122223333=a b"), ids("111122223333=" + strings.Repeat("x", 1225))},
+		"--session-name": {{SessionName: "a"}, {SessionName: "a b"}, {SessionName: strings.Repeat("x", 65)}, {SessionName: "a/b"}, {SessionName: "\u00e9\u00e9"}},
+		`mirror "docker.io=registry.example": the target registry.example is not a registry of Amazon ECR`: {{Mirrors: []string{"docker.io=registry.example"}, MirrorOrigin: "none"}},
+		"set --mirror-origin=none": {{Mirrors: []string{"docker.io=" + privateHost}}},
+	} {
+		for _, opts := range list {
+			if _, err := ecr.New(opts); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: got %v, want %q", opts, err, want)
+			}
+		}
+	}
+	for _, opts := range []ecr.Options{
+		roles("111122223333=arn:aws-us-gov:iam::222233334444:role/a/b/c+=,.@_-"),
+		ids("111122223333=a:b/c"), {SessionName: "ab"}, {SessionName: strings.Repeat("x", 64)},
+		{Mirrors: []string{"docker.io=registry.example"}, MirrorOrigin: "trusted", AllowHosts: []string{"registry.example=eu-west-1"}},
+		{Mirrors: []string{"public.ecr.aws=" + privateHost}},
+	} {
+		if _, err := ecr.New(opts); err != nil {
+			t.Errorf("%+v: %v", opts, err)
+		}
+	}
+}

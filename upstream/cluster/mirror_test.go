@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cluster
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/regcred/regcred/internal/containerd"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/upstream/node"
+	"github.com/regcred/regcred/upstream/plugins"
+)
+
+// The hosts.toml of Docker Hub, whose images are in a pull-through cache: with
+// the cache as the server, and without, which leaves that to Docker Hub.
+const (
+	cacheHost = "111122223333.dkr.ecr.us-west-2.amazonaws.com"
+	cacheURL  = "https://" + cacheHost + "/v2/docker-hub"
+	withCache = "[host.\"" + cacheURL + "\"]\noverride_path = true\n"
+	cacheOnly = "server = \"" + cacheURL + "\"\noverride_path = true\n" + withCache
+)
+
+// TestMirror: a kubelet asks for images of Docker Hub, which the runtime
+// pulls from a cache in ECR with the credential that the plugin has for that.
+// Who is given it is what the file says, and what regcred reads in it.
+func TestMirror(t *testing.T) {
+	node.Require(t)
+	for name, tt := range map[string]struct {
+		hosts  string
+		repo   string // in the cache; another has nothing for the image
+		cache  []string
+		origin []string
+		shown  bool // the credential, to Docker Hub
+	}{
+		"no fallback":        {cacheOnly, "docker-hub/team/app", []string{`"" 401`, `"AWS" 200`}, nil, false},
+		"fallback, not used": {withCache, "docker-hub/team/app", []string{`"" 401`, `"AWS" 200`}, nil, true},
+		"fallback":           {withCache, "other", []string{`"" 401`, `"AWS" 404`}, []string{`"" 401`, `"AWS" 401`}, true},
+		"nowhere to fall to": {cacheOnly, "other", []string{`"" 401`, `"AWS" 404`}, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			net, cloud := node.NewNet(t), newAWS(t)
+			cache := startRegistry(t, net, cacheHost, "AWS")
+			origin := node.StartRegistry(t, net, "registry-1.docker.io", testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{"hub": "hub"}})
+			cache.PushApp(t, tt.repo, "v1")
+			origin.PushApp(t, "team/app", "v1")
+			runtime := node.StartContainerdWith(t, net, map[string]string{"docker.io": tt.hosts})
+			kubelet := node.StartKubelet(t, node.KubeletOptions{
+				Runtime: runtime, BinDir: node.BinDir(),
+				ProviderConfig: writeProviders(t, filepath.Join(t.TempDir(), "config.yaml"), "v1", provider{
+					name: plugins.ECR, version: "v1", images: []string{"docker.io"}, environ: cloud.Environ(),
+					args: []string{"--mirror=docker.io=" + cacheHost + "/docker-hub", "--mirror-origin=none"},
+				}),
+			})
+			pod := node.NewPod("default", "mirrored", "docker.io/team/app:v1")
+			pod.Spec.Containers[0].ImagePullPolicy = corev1.PullAlways
+			kubelet.AddStatic(t, pod)
+			if tt.repo == "other" {
+				kubelet.WaitStaticWaiting(t, pod, "ImagePull")
+			} else {
+				kubelet.WaitStaticRunning(t, pod)
+			}
+			got, asked := answered(cache.Pulls("docker-hub/team/app")), answered(origin.Pulls("team/app"))
+			if diff := cmp.Diff(tt.cache, got); diff != "" {
+				t.Errorf("the cache answered (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.origin, asked); diff != "" {
+				t.Errorf("Docker Hub answered (-want +got):\n%s", diff)
+			}
+			t.Logf("answered, by user: the cache %s, Docker Hub %s", fmt.Sprint(got), fmt.Sprint(asked))
+			checkOrigin(t, runtime, tt.shown)
+		})
+	}
+}
+
+// checkOrigin holds what regcred reads in the runtime's files against what that
+// may do.
+func checkOrigin(t *testing.T, runtime *node.Containerd, shown bool) {
+	t.Helper()
+	read, err := containerd.Read("", runtime.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if why := read.Origin("docker.io"); (why != "") != shown {
+		t.Errorf("regcred says of Docker Hub %q, want a reason: %v", why, shown)
+	}
+}
