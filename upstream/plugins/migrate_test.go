@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugins
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+// eksConfig is the configuration of nodes of EKS, and what some add to it.
+const eksConfig = `{
+  "apiVersion": "kubelet.config.k8s.io/v1",
+  "kind": "CredentialProviderConfig",
+  "providers": [
+    {
+      "name": "ecr-credential-provider",
+      "matchImages": [
+        "*.dkr.ecr.*.amazonaws.com",
+        "*.dkr-ecr.*.on.aws",
+        "*.dkr.ecr.*.amazonaws.com.cn",
+        "*.dkr-ecr.*.on.amazonwebservices.com.cn",
+        "*.dkr.ecr-fips.*.amazonaws.com",
+        "*.dkr-ecr-fips.*.on.aws",
+        "*.dkr.ecr.*.c2s.ic.gov",
+        "*.dkr.ecr.*.sc2s.sgov.gov",
+        "*.dkr.ecr.*.cloud.adc-e.uk",
+        "*.dkr.ecr.*.amazonaws.eu",
+        "public.ecr.aws",
+        "registry.corp.example"
+      ],
+      "tokenAttributes": {
+        "serviceAccountTokenAudience": "sts.amazonaws.com", "cacheType": "ServiceAccount", "requireServiceAccount": false,
+        "optionalServiceAccountAnnotationKeys": ["eks.amazonaws.com/ecr-role-arn"]
+      },
+      "defaultCacheDuration": "12h",
+      "apiVersion": "credentialprovider.kubelet.k8s.io/v1"
+    }
+  ]
+}
+`
+
+// gkeConfig and aksConfig are those of the nodes of GKE and AKS; the latter
+// in a cluster without a way out, with AZURE in place of azure.json.
+const (
+	gkeConfig = `kind: CredentialProviderConfig
+apiVersion: kubelet.config.k8s.io/v1
+providers:
+  - name: auth-provider-gcp
+    apiVersion: credentialprovider.kubelet.k8s.io/v1
+    matchImages:
+    - "container.cloud.google.com"
+    - "gcr.io"
+    - "*.gcr.io"
+    - "*.pkg.dev"
+    args:
+    - get-credentials
+    - --v=3
+    defaultCacheDuration: 1m
+`
+	aksConfig = `apiVersion: kubelet.config.k8s.io/v1
+kind: CredentialProviderConfig
+providers:
+  - name: acr-credential-provider
+    matchImages:
+      - "*.azurecr.io"
+      - "*.azurecr.cn"
+      - "*.azurecr.de"
+      - "*.azurecr.us"
+      - "*.*.geo.azurecr.io"
+      - mcr.microsoft.com
+      - registry.corp.example
+    defaultCacheDuration: "10m"
+    apiVersion: credentialprovider.kubelet.k8s.io/v1
+    args:
+      - AZURE
+      - --registry-mirror=mcr.microsoft.com:team.azurecr.io
+`
+)
+
+func built(t *testing.T, dir, name string) string {
+	t.Helper()
+	path, err := Build(dir, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// migrated is the provider of a configuration after what regcred prints has
+// been applied to it.
+func migrated(t *testing.T, regcred, text string) *config.Provider {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	cmd := exec.Command(regcred, "plugin", "migrate", path)
+	cmd.Env, cmd.Stderr = []string{}, &said
+	diff, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("migrate: %v\n%s", err, &said)
+	}
+	t.Logf("%s%s", diff, &said)
+	patch := exec.Command("patch", "--silent", path)
+	patch.Stdin = strings.NewReader(string(diff))
+	if out, err := patch.CombinedOutput(); len(diff) > 0 && err != nil {
+		t.Fatalf("patch: %v\n%s", err, out)
+	}
+	cfg, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return &cfg.Providers[0]
+}
+
+// TestMigrateEKS: for each image that a node of EKS may be asked for, as the
+// node and as a service account, ours answers and asks as AWS's own does.
+func TestMigrateEKS(t *testing.T) {
+	dir := t.TempDir()
+	theirs, err := BuildUpstreamECR(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, regcred := built(t, dir, ECR), built(t, dir, "regcred")
+	args := migrated(t, regcred, eksConfig).Arguments()
+	var all []scenario
+	for _, host := range []string{
+		"111122223333.dkr.ecr.eu-west-3.amazonaws.com", "111122223333.dkr-ecr.us-east-2.on.aws",
+		"111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn", "111122223333.dkr-ecr.cn-north-1.on.amazonwebservices.com.cn",
+		"111122223333.dkr.ecr-fips.us-west-2.amazonaws.com", "111122223333.dkr-ecr-fips.us-gov-east-1.on.aws",
+		"111122223333.dkr.ecr.us-iso-east-1.c2s.ic.gov", "111122223333.dkr.ecr.us-isob-east-1.sc2s.sgov.gov",
+		"111122223333.dkr.ecr.eu-isoe-west-1.cloud.adc-e.uk", "111122223333.dkr.ecr.eusc-de-east-1.amazonaws.eu",
+		"public.ecr.aws", "registry.corp.example",
+	} {
+		s := scenario{name: "EKS: " + host, image: host + "/team/app", env: region}
+		all = append(all, s)
+		s.name, s.token, s.annotations = s.name+", service account", canary.Token, map[string]string{annotation: role}
+		all = append(all, s)
+	}
+	upstream := observeAll(t, theirs, all, func(scenario) []string { return nil })
+	own := observeAll(t, ours, all, func(scenario) []string { return args })
+	for i, s := range all {
+		if a := upstream[i].Answer; a == nil || len(a.Auth) == 0 {
+			t.Errorf("%s: there are no credentials even from upstream's plugin: %q", s.name, upstream[i].Requests)
+		}
+		if diff := cmp.Diff(upstream[i], own[i], cmp.Comparer(about)); diff != "" {
+			t.Errorf("%s (-upstream +regcred):\n%s", s.name, diff)
+		}
+	}
+}
+
+// answerOf runs a plugin as its provider says, and returns the keys and users
+// of its answer.
+func answerOf(t *testing.T, c *Cloud, path string, args []string, image string) (list []string) {
+	t.Helper()
+	cmd := plugin.Command{Path: path, Args: args, Environ: c.Environ, APIVersion: plugin.V1}
+	resp, err := cmd.GetCredentials(t.Context(), &plugin.Request{Image: image})
+	if err != nil {
+		t.Errorf("%s: %v", image, err)
+		return nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(resp.Auth)) {
+		list = append(list, key+" "+resp.Auth[key].Username)
+	}
+	return list
+}
+
+// TestMigrateGKE: the answers have the keys of upstream's, for each image of a
+// node's patterns.
+func TestMigrateGKE(t *testing.T) {
+	dir := t.TempDir()
+	path, regcred := built(t, dir, GCR), built(t, dir, "regcred")
+	cloud, err := NewGoogle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cloud.Close()
+	args := migrated(t, regcred, gkeConfig).Arguments()
+	fixed := []string{"*.gcr.io _token", "*.pkg.dev _token", "container.cloud.google.com _token", "gcr.io _token"}
+	for image, own := range map[string]string{
+		"gcr.io/project/app": "", "eu.gcr.io/project/app": "eu.gcr.io _token", "container.cloud.google.com/app": "",
+		"europe-docker.pkg.dev/project/team/app": "europe-docker.pkg.dev _token",
+	} {
+		want := slices.Clone(fixed)
+		if own != "" {
+			want = append(want, own)
+		}
+		slices.Sort(want)
+		if diff := cmp.Diff(want, answerOf(t, cloud, path, args, image)); diff != "" {
+			t.Errorf("%s (-upstream +regcred):\n%s", image, diff)
+		}
+	}
+}
+
+// TestMigrateAKS: the answers have the keys of upstream's, with a managed
+// identity and with a service principal.
+func TestMigrateAKS(t *testing.T) {
+	dir := t.TempDir()
+	path, regcred := built(t, dir, ACR), built(t, dir, "regcred")
+	const user = "00000000-0000-0000-0000-000000000000"
+	for name, tt := range map[string]struct {
+		file string // azure.json
+		want map[string][]string
+	}{
+		"managed identity": {azureConfig, map[string][]string{
+			"team.azurecr.io/app":            {"*.azurecr.* ", "team.azurecr.io " + user},
+			"team.eastus.geo.azurecr.io/app": {"*.azurecr.* ", "team.eastus.geo.azurecr.io " + user},
+			"mcr.microsoft.com/oss/app":      {"*.azurecr.* ", "mcr.microsoft.com " + user, "team.azurecr.io " + user},
+			"registry.corp.example/app":      nil,
+		}},
+		"service principal": {`{"cloud": "AzurePublicCloud", "tenantId": "t", "aadClientId": "id", "aadClientSecret": "` + canary.Password + `"}`, map[string][]string{
+			"team.azurecr.io/app":       {"*.azurecr.* ", "*.azurecr.cn id", "*.azurecr.de id", "*.azurecr.io id", "*.azurecr.us id"},
+			"registry.corp.example/app": nil,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cloud, err := NewAzure()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer cloud.Close()
+			if err := os.WriteFile(cloud.Args[0], []byte(tt.file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			args := migrated(t, regcred, strings.Replace(aksConfig, "AZURE", cloud.Args[0], 1)).Arguments()
+			for image, want := range tt.want {
+				if diff := cmp.Diff(want, answerOf(t, cloud, path, args, image)); diff != "" {
+					t.Errorf("%s (-upstream +regcred):\n%s", image, diff)
+				}
+			}
+		})
+	}
+}
