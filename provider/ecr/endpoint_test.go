@@ -33,7 +33,7 @@ type world struct {
 	fails func(ctx context.Context, name string) (net.Conn, error) // nil, nil lets it through
 
 	mu     sync.Mutex
-	dialed []string // each name once
+	dialed []string // each name as often as it was
 }
 
 func newWorld(t *testing.T, environ ...string) *world {
@@ -72,9 +72,7 @@ func (w *world) base() *http.Transport {
 			return dialer.DialContext(ctx, network, addr) // of metadata
 		}
 		w.mu.Lock()
-		if !strings.Contains(strings.Join(w.dialed, " "), name) {
-			w.dialed = append(w.dialed, name)
-		}
+		w.dialed = append(w.dialed, name)
 		w.mu.Unlock()
 		if conn, err := w.fails(ctx, name); conn != nil || err != nil {
 			return conn, err
@@ -153,6 +151,12 @@ func TestFallback(t *testing.T) {
 				if diff := cmp.Diff(tt.want, w.asked()); diff != "" {
 					t.Error(diff)
 				}
+				dials := map[string]int{}
+				for _, name := range w.dialed {
+					if dials[name]++; isDual(name) && dials[name] > 2 { // ahead, and with the request
+						t.Errorf("%d attempts at %s, and there is another", dials[name], name)
+					}
+				}
 				if took := time.Since(begun); took > 3*time.Second {
 					t.Errorf("it took %v", took)
 				}
@@ -229,7 +233,7 @@ func TestNoFallback(t *testing.T) {
 		if want := "POST https://sts.us-west-2.api.aws: the host name cannot be resolved"; err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "before that") {
 			t.Errorf("got %v, want %q", err, want)
 		}
-		if diff := cmp.Diff([]string{"ecr.us-west-2.api.aws", "sts.us-west-2.api.aws"}, slices.Sorted(slices.Values(w.dialed))); diff != "" {
+		if diff := cmp.Diff([]string{"ecr.us-west-2.api.aws", "sts.us-west-2.api.aws"}, slices.Compact(slices.Sorted(slices.Values(w.dialed)))); diff != "" {
 			t.Error(diff)
 		}
 	})

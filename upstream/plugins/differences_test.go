@@ -101,6 +101,7 @@ var unseen = map[string]string{
 	"deadline":       "times are not compared; go run ./bench -only slow -slow measures them",
 	"standard-error": "texts are not compared, and exit codes other than 0 count as one",
 	"proxies":        "a link-local address would have to be asked",
+	"bundle-of-all":  "the cloud's container endpoint is not HTTPS",
 }
 
 // answerEmpty: no credentials, and nobody is asked.
