@@ -52,7 +52,7 @@ var conversations = []struct {
 	{"the container's role, for ECR Public", "ecr-credential-provider", "public.ecr.aws/team/app", inContainer,
 		[]string{"aws-container-credentials", "aws-ecr-public-authorization"}},
 	{"the instance's region", "ecr-credential-provider", "registry.example/team/app", inRegion,
-		[]string{"aws-imds-token", "aws-imds-region", "aws-imds-token", "aws-imds-role", "aws-imds-credentials", "aws-ecr-authorization"}},
+		[]string{"aws-imds-token", "aws-imds-region", "aws-imds-role", "aws-imds-credentials", "aws-ecr-authorization"}},
 	{"a pod's role", "ecr-credential-provider", private, asRole,
 		[]string{"aws-sts-web-identity", "aws-ecr-authorization-as-role"}},
 
