@@ -37,6 +37,10 @@ func program() pluginmain.Program {
 	flags.StringVar(&opts.UniverseDomain, "universe-domain", "googleapis.com", "`domain` of Google's services")
 	flags.StringSliceVar(&opts.AllowHosts, "allow-host", nil,
 		"further `host[:port]` that gets the access token, with * for text within one label; repeatable")
+	flags.BoolVar(&opts.AnyHost, "any-host", false,
+		"give the access token to every host that matchImages reaches, whoever runs it, as upstream's plugin does")
+	pluginmain.OtherHosts(flags, &opts.OtherHosts)
+	pluginmain.Mirrors(flags, &opts.Mirrors, &opts.MirrorOrigin)
 	pluginmain.IgnoreKlog(flags)
 	return pluginmain.Program{
 		Name:    "auth-provider-gcp",

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -56,5 +57,29 @@ func TestCauseBadProxy(t *testing.T) {
 	canary.Check(t, "the cause", got)
 	if want := "the address of the proxy is not a URL: look at HTTPS_PROXY and HTTP_PROXY"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestCauseOfTLS: what TLS itself says is kept, is not worth another attempt,
+// and is told apart by its type, whatever its text.
+func TestCauseOfTLS(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer, want string
+		attempts     int
+	}{
+		"http":    {"HTTP/1.0 400 Bad Request\r\n\r\n", "http: server gave HTTP response to HTTPS client", 1},
+		"garbage": {"220 mail.example ESMTP\r\n", "tls: first record does not look like a TLS handshake", 1},
+		"alert":   {"\x15\x03\x03\x00\x02\x02\x50", "remote error: tls: internal error, 3 times", 3},
+		"version": {"\x16\x03\x03\x00\x2c\x02\x00\x00\x28\x03\x00" + strings.Repeat("\x00", 32) + "\x00\x00\x05\x00\x00\x00",
+			"tls: server selected unsupported protocol version 300", 1},
+		"nothing": {"", "the connection ended before the answer did, 3 times", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := strings.Replace(rawServer(t, tt.answer), "http:", "https:", 1)
+			failed := fails(t, quick(), t.Context(), remote.Call{Step: "ask", URL: address})
+			if got := failed.Error(); failed.Attempts != tt.attempts || !strings.HasSuffix(got, ": "+tt.want) {
+				t.Errorf("%d attempts: %s", failed.Attempts, got)
+			}
+		})
 	}
 }

@@ -125,6 +125,9 @@ func Cause(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*ProxyError](err); ok {
 		return err
 	}
+	if failed, ok := errors.AsType[*NoWayError](err); ok {
+		return failed
+	}
 	if errors.Is(err, errPermanent) || isHandshake(err) {
 		return permanent{err}
 	}

@@ -43,6 +43,10 @@ type bundle struct {
 	pool *x509.CertPool // nil: there is no such file, or nothing in it
 }
 
+// Prepare begins to read the system's authorities, which takes a few
+// milliseconds, for who will ask over TLS and has something else to do before.
+func Prepare() { systemBundle.start() }
+
 // start reads the file in the background, unless that was done before.
 func (b *bundle) start() {
 	b.once.Do(func() {

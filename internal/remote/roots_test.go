@@ -86,6 +86,7 @@ func sign(t testing.TB, template *x509.Certificate, by *authority, key *ecdsa.Pr
 type tlsServer struct {
 	*httptest.Server
 	conns, requests atomic.Int32
+	closed          chan struct{} // a connection was
 }
 
 // serveTLS starts a server with a certificate of the authority, which ends at
@@ -97,15 +98,21 @@ func (a *authority) serveTLS(t testing.TB, end time.Time, handler http.HandlerFu
 		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: end,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"*.example"},
 	}, a, key)
-	s := &tlsServer{}
+	s := &tlsServer{closed: make(chan struct{}, 10)}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.requests.Add(1)
 		handler(w, r)
 	}))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
+		switch state {
+		case http.StateNew:
 			s.conns.Add(1)
+		case http.StateClosed:
+			select {
+			case s.closed <- struct{}{}:
+			default:
+			}
 		}
 	}
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}}
@@ -228,7 +235,7 @@ func TestTenThousandFiles(t *testing.T) {
 	inBundle, inDir := a.serveTLS(t, future, echo), b.serveTLS(t, future, echo)
 	dir := t.TempDir()
 	for i := range 10000 {
-		text := a.pem
+		text := "no certificate"
 		if i == 9999 {
 			text = b.pem
 		}
@@ -291,4 +298,33 @@ func clientConfig(a *authority) *tls.Config {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)
 	return &tls.Config{RootCAs: roots}
+}
+
+// BenchmarkProcess is a process that asks one TLS server once, with a store
+// like Debian's: 144 authorities, each in the bundle and in the directory.
+// "all" is what a transport of package http would do.
+func BenchmarkProcess(b *testing.B) {
+	future := time.Now().Add(24 * time.Hour)
+	dir := b.TempDir()
+	var bundle strings.Builder
+	var a *authority
+	for i := range 144 {
+		a = newAuthority(b, fmt.Sprint("Root ", i), future, nil)
+		bundle.WriteString(a.pem)
+		write(b, filepath.Join(dir, "certs", fmt.Sprint(i, ".pem")), a.pem)
+	}
+	s := a.serveTLS(b, future, echo)
+	file := write(b, filepath.Join(dir, "bundle.pem"), bundle.String())
+	for name, environ := range map[string][]string{
+		"bundle first": {"SSL_CERT_FILE=" + file, "SSL_CERT_DIR=" + filepath.Join(dir, "certs")},
+		"all":          {"SSL_CERT_FILE=" + filepath.Join(dir, "none"), "SSL_CERT_DIR=" + filepath.Join(dir, "certs") + ":" + dir},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if got := ask(b, environ, s.URL)[0]; got != "well, a=b" {
+					b.Fatal(got)
+				}
+			}
+		})
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -81,7 +82,7 @@ func slow(rtt time.Duration) func(context.Context, string, string) (net.Conn, er
 			return nil, context.Cause(ctx)
 		}
 		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-		return &slowConn{conn, rtt, false}, err
+		return &slowConn{Conn: conn, rtt: rtt}, err
 	}
 }
 
@@ -89,17 +90,16 @@ func slow(rtt time.Duration) func(context.Context, string, string) (net.Conn, er
 type slowConn struct {
 	net.Conn
 	rtt   time.Duration
-	wrote bool
+	wrote atomic.Bool
 }
 
 func (c *slowConn) Write(p []byte) (int, error) {
-	c.wrote = true
+	c.wrote.Store(true)
 	return c.Conn.Write(p)
 }
 
 func (c *slowConn) Read(p []byte) (int, error) {
-	if c.wrote {
-		c.wrote = false
+	if c.wrote.Swap(false) {
 		time.Sleep(c.rtt)
 	}
 	return c.Conn.Read(p)
@@ -151,15 +151,7 @@ func TestAhead(t *testing.T) {
 func TestAheadEnds(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	a := newAuthority(t, "A", future, nil)
-	closed := make(chan bool, 10)
 	s := a.serveTLS(t, future, echo)
-	watch := s.Config.ConnState
-	s.Config.ConnState = func(c net.Conn, state http.ConnState) {
-		watch(c, state)
-		if state == http.StateClosed {
-			closed <- true
-		}
-	}
 	for name, end := range map[string]func(*remote.Transport, context.CancelFunc){
 		"closed":  func(transport *remote.Transport, _ context.CancelFunc) { transport.CloseIdleConnections() },
 		"context": func(_ *remote.Transport, cancel context.CancelFunc) { cancel() },
@@ -175,7 +167,7 @@ func TestAheadEnds(t *testing.T) {
 			}
 			end(transport, cancel)
 			select {
-			case <-closed:
+			case <-s.closed:
 			case <-time.After(3 * time.Second):
 				t.Error("the connection is still open")
 			}
@@ -184,7 +176,7 @@ func TestAheadEnds(t *testing.T) {
 				t.Error(err)
 			}
 			transport.CloseIdleConnections()
-			<-closed
+			<-s.closed
 		})
 	}
 	t.Run("failure", func(t *testing.T) {

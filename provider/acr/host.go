@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/internal/hostpattern/public"
 )
 
 // suffixes are those of the public clouds. All are known in every cloud.
@@ -63,7 +64,7 @@ func newHostRules(allowed []string) (hostRules, error) {
 	for _, list := range allowed {
 		for host := range strings.SplitSeq(list, ",") {
 			host = strings.ToLower(strings.TrimSpace(host))
-			if err := hostpattern.Check(host); err != nil {
+			if err := public.Check(host); err != nil {
 				return rules, fmt.Errorf("--allow-host %q: %w", host, err)
 			}
 			rules.allowed = append(rules.allowed, withoutDefaultPort(host))

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/internal/hostpattern/public"
 )
 
 // publicRegion is where ECR Public has its only API.
@@ -86,7 +87,7 @@ func parseAllowed(s string) (allowed, error) {
 	if hasRegion && !isRegion(region) {
 		return allowed{}, fmt.Errorf("%q is not the name of a region", region)
 	}
-	return allowed{pattern, region}, hostpattern.Check(pattern)
+	return allowed{pattern, region}, public.Check(pattern)
 }
 
 // find says how to serve a registry; ok is false if that is not to be done.

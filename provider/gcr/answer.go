@@ -15,23 +15,32 @@ import (
 // Username is the user name that goes with an access token.
 const Username = "_token"
 
-// GetCredentials answers with an access token for Google's registries and
-// those of AllowHosts, and with nothing for others; in the other flows with
-// the docker config. Its errors name the registry, the endpoint and what to
-// do.
+// GetCredentials answers with an access token for Google's registries, those
+// of AllowHosts and what Mirrors has from them, and for others as OtherHosts
+// says; in the other flows with the docker config. Its errors name the
+// registry, the endpoint and what to do.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.Budget, fmt.Errorf("no answer within %v", p.opts.Budget))
 	defer cancel()
-	defer p.http.CloseIdleConnections()
+	defer p.local.CloseIdleConnections()
+	defer p.outside.CloseIdleConnections()
 	registry := req.Registry()
-	resp, err := p.answer(ctx, registry, req)
+	keys, scope := p.keysFor(req)
+	switch {
+	case keys != nil || p.opts.Flow != FlowRegistry:
+	case p.mirrors.Divides(registry): // the part of the host that no mirror serves
+		return &plugin.Response{CacheKeyType: scope, CacheDuration: new(time.Duration)}, nil
+	default:
+		return p.opts.OtherHosts.Answer(registry, "none of Google's registries", "name it in --allow-host or --mirror")
+	}
+	resp, err := p.answer(ctx, keys, scope, req)
 	if err != nil {
 		return nil, fmt.Errorf("registry %q: %w", registry, explain(err))
 	}
 	return resp, nil
 }
 
-func (p *Provider) answer(ctx context.Context, registry string, req *plugin.Request) (*plugin.Response, error) {
+func (p *Provider) answer(ctx context.Context, keys []string, scope plugin.CacheKeyType, req *plugin.Request) (*plugin.Response, error) {
 	if p.opts.Flow != FlowRegistry {
 		if p.opts.IdentityProvider != "" || p.opts.STSAudience != "" {
 			p.opts.Log.Warn("the flow is not gcr: workload identity is not used", "flow", p.opts.Flow)
@@ -43,11 +52,6 @@ func (p *Provider) answer(ctx context.Context, registry string, req *plugin.Requ
 		// What the document holds, and for how long, is not known here.
 		return p.respond(plugin.CacheImage, 0, auth), nil
 	}
-	keys := keysFor(registry, p.opts.AllowHosts)
-	if keys == nil {
-		p.opts.Log.Warn("not one of Google's registries, so there are no credentials for it; --allow-host adds hosts", "registry", registry)
-		return &plugin.Response{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Duration)}, nil
-	}
 	token, err := p.token(ctx, req)
 	if err != nil {
 		return nil, err
@@ -56,9 +60,9 @@ func (p *Provider) answer(ctx context.Context, registry string, req *plugin.Requ
 	for _, key := range keys {
 		auth[key] = plugin.AuthConfig{Username: Username, Password: token.value}
 	}
-	// One token serves every image of a registry. It serves other registries
-	// too, but the answer may not have their keys.
-	return p.respond(plugin.CacheRegistry, token.cacheable(), auth), nil
+	// One token serves every image of a registry, unless a mirror has a part of
+	// it. It serves other registries too, but the answer may not have their keys.
+	return p.respond(scope, token.cacheable(), auth), nil
 }
 
 // respond makes an answer, with what the options say about its cache.

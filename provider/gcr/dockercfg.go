@@ -56,7 +56,7 @@ func (p *Provider) fetch(ctx context.Context, address string) (string, error) {
 		return "", errMetadataTarget
 	}
 	client := p.client()
-	if client.Transport == nil {
+	if p.opts.Transport == nil {
 		base := remote.Base()
 		base.DialContext = (&net.Dialer{Timeout: 5 * time.Second, Control: refuseMetadata}).DialContext
 		transport := remote.Wrap(base)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/internal/mirror"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/plugin"
 )
@@ -64,13 +65,27 @@ type Options struct {
 	// where * stands for text within one label.
 	AllowHosts []string
 
+	// AnyHost gives the access token to every host that the plugin is asked
+	// for, as the program does whose place it takes.
+	AnyHost bool
+
+	// OtherHosts is what to do about the hosts that are none of these.
+	OtherHosts hostpattern.Others
+
+	// Mirrors are names whose images a runtime pulls from a registry that gets
+	// the access token, as SOURCE=TARGET[/PATH], and MirrorOrigin is what is
+	// known about the hosts of these names; see package mirror.
+	Mirrors      []string
+	MirrorOrigin mirror.Origin
+
 	// CacheKeyType and CacheDuration replace those of every answer that holds
 	// credentials; "" and nil mean what fits the credential.
 	CacheKeyType  plugin.CacheKeyType
 	CacheDuration *time.Duration
 
 	// MetadataHost is host[:port] of the metadata server; "" means
-	// 169.254.169.254. The variable GCE_METADATA_HOST is not looked at here.
+	// 169.254.169.254, or where there is no way to that, [fd20:ce::254] or
+	// metadata.google.internal. The variable GCE_METADATA_HOST is not looked at here.
 	MetadataHost string
 
 	// Transport asks everybody but the metadata server, which no proxy may be
@@ -87,15 +102,22 @@ type Options struct {
 // Provider is a [plugin.Provider] for Google's registries. It is safe for
 // concurrent use, and keeps nothing from one request to the next.
 type Provider struct {
-	opts Options
-	http *remote.Transport // to the metadata server
+	opts    Options
+	mirrors mirror.Map
+	local   *remote.Transport // to the metadata server
+	server  http.RoundTripper // local, at the address at which the server is
+	outside *remote.Transport // to everybody else, unless that was given
 }
 
 // New checks the options. It asks nobody.
 func New(opts Options) (*Provider, error) {
 	opts.Flow = cmp.Or(opts.Flow, FlowRegistry)
 	opts.UniverseDomain = cmp.Or(opts.UniverseDomain, "googleapis.com")
-	opts.MetadataHost = cmp.Or(opts.MetadataHost, "169.254.169.254")
+	metadataHosts := metadataHosts()
+	if opts.MetadataHost != "" {
+		metadataHosts = []string{opts.MetadataHost}
+	}
+	opts.MetadataHost = metadataHosts[0]
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
@@ -105,7 +127,26 @@ func New(opts Options) (*Provider, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	return &Provider{opts: opts, http: remote.Wrap(metadataBase())}, nil
+	p := &Provider{opts: opts, local: remote.Wrap(metadataBase()), outside: remote.NewTransport()}
+	var err error
+	p.mirrors, err = mirror.Parse(opts.Mirrors, mirror.Options{Own: opts.serves, Owner: "Google", Origin: opts.MirrorOrigin})
+	if err != nil {
+		return nil, err
+	}
+	p.server = p.local
+	if len(metadataHosts) > 1 {
+		p.server = remote.Alternatives(p.local, metadataHosts...)
+	}
+	if opts.STSAudience != "" && opts.Transport == nil {
+		remote.Prepare() // every answer comes over TLS
+	}
+	return p, nil
+}
+
+// metadataHosts are where the server is: on an IPv6-only node, not at the
+// first of them. The name ends with a dot, since no search domain has it.
+func metadataHosts() []string {
+	return []string{"169.254.169.254", "[fd20:ce::254]", "metadata.google.internal."}
 }
 
 // metadataBase connects to the metadata server.
@@ -127,6 +168,8 @@ func (o Options) validate() error {
 	case o.RequireWorkloadIdentity && (!federated || o.Flow != FlowRegistry):
 		return errors.New("workload identity is required, but there is none: set --identity-provider and --project-id, " +
 			"or --sts-audience, and the flow " + FlowRegistry)
+	case len(o.Mirrors) > 0 && o.Flow != FlowRegistry:
+		return errors.New("a docker config has hosts of its own: --mirror is for the flow " + FlowRegistry)
 	case o.Impersonate && !federated:
 		return errors.New("only a pod's identity can impersonate: set --identity-provider and --project-id, or --sts-audience")
 	case !hostpattern.IsName(o.UniverseDomain):
@@ -144,8 +187,12 @@ func (o Options) validate() error {
 
 // client asks everybody but the metadata server.
 func (p *Provider) client() remote.Client {
-	return remote.Client{
+	c := remote.Client{
 		Transport: p.opts.Transport, UserAgent: "regcred auth-provider-gcp",
 		Timeout: p.opts.Timeout, Backoff: p.opts.Backoff,
 	}
+	if c.Transport == nil {
+		c.Transport = p.outside
+	}
+	return c
 }

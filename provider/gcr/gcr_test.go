@@ -4,11 +4,9 @@
 package gcr_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -18,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/internal/mirror"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
@@ -133,7 +133,7 @@ func node(keys string) answer {
 	return answer{plugin.CacheRegistry, "30m0s", keys, "open-sesame"}
 }
 
-var none = answer{Scope: plugin.CacheImage, Duration: "0s"}
+var none = answer{Scope: plugin.CacheRegistry, Duration: "0s"}
 
 // TestNodeIdentity: one request, of the header that the server wants.
 func TestNodeIdentity(t *testing.T) {
@@ -212,20 +212,64 @@ func TestHosts(t *testing.T) {
 	} {
 		t.Run(image, func(t *testing.T) {
 			w := newWorld(t)
-			var log bytes.Buffer
-			logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-			p := w.provider(t, gcr.Options{AllowHosts: allow, Log: logger})
-			if diff := cmp.Diff(want, mustAsk(t, p, &plugin.Request{Image: image})); diff != "" {
+			req := &plugin.Request{Image: image}
+			if want == none {
+				_, err := ask(t, w.provider(t, gcr.Options{AllowHosts: allow}), req)
+				cure := `image host "` + req.Registry() + `": it is none of Google's registries and gets no credential; ` +
+					"take it out of matchImages, name it in --allow-host or --mirror, or set --other-hosts=empty if a pattern reaches it on purpose"
+				if err == nil || err.Error() != cure {
+					t.Errorf("got %v", err)
+				}
+			}
+			p := w.provider(t, gcr.Options{AllowHosts: allow, OtherHosts: hostpattern.EmptyOthers})
+			if diff := cmp.Diff(want, mustAsk(t, p, req)); diff != "" {
 				t.Error(diff)
 			}
-			refused := want == none
-			if warned := strings.Count(log.String(), "level=WARN"); (warned == 1) != refused || warned > 1 {
-				t.Errorf("warned %d times: %s", warned, log.String())
-			}
-			if asked := len(w.Requests()); (asked == 0) != refused {
+			if asked := len(w.Requests()); (asked == 0) != (want == none) {
 				t.Errorf("%d requests", asked)
 			}
 		})
+	}
+}
+
+// TestAnyHost: every registry gets its own key, as upstream's plugin gives it.
+func TestAnyHost(t *testing.T) {
+	w := newWorld(t)
+	p := w.provider(t, gcr.Options{AnyHost: true})
+	if diff := cmp.Diff(node(fixed+" registry.example:5000"), mustAsk(t, p, &plugin.Request{Image: "registry.example:5000/app"})); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := ask(t, p, &plugin.Request{Image: "/"}); err == nil {
+		t.Error("no host is a host")
+	}
+}
+
+// TestMirrors: the credential is that of the target, and stands under the
+// image's own host alone.
+func TestMirrors(t *testing.T) {
+	opts := gcr.Options{
+		Mirrors: []string{
+			"docker.io=europe-docker.pkg.dev/p/hub", "quay.io/team=europe-docker.pkg.dev/p/quay", "k8s.example=registry.example",
+		},
+		MirrorOrigin: mirror.OriginNone, AllowHosts: []string{"registry.example"},
+	}
+	own := func(scope plugin.CacheKeyType, key string) answer { return answer{scope, "30m0s", key, "open-sesame"} }
+	for image, want := range map[string]answer{
+		"docker.io/library/nginx":   own(plugin.CacheRegistry, "docker.io"),
+		"DOCKER.io/library/nginx":   own(plugin.CacheRegistry, "DOCKER.io"),
+		"k8s.example/pause":         own(plugin.CacheRegistry, "k8s.example"),
+		"quay.io/team/app":          own(plugin.CacheImage, "quay.io"),
+		"quay.io/other/app":         {Scope: plugin.CacheImage, Duration: "0s"},
+		"europe-docker.pkg.dev/p/a": node("*.gcr.io *.pkg.dev container.cloud.google.com europe-docker.pkg.dev gcr.io"),
+	} {
+		w := newWorld(t)
+		if diff := cmp.Diff(want, mustAsk(t, w.provider(t, opts), &plugin.Request{Image: image})); diff != "" {
+			t.Errorf("%s: %s", image, diff)
+		}
+	}
+	w := newWorld(t)
+	if _, err := ask(t, w.provider(t, opts), &plugin.Request{Image: "docker.io.example/app"}); err == nil {
+		t.Error("another host is mirrored")
 	}
 }
 
@@ -267,7 +311,7 @@ func TestCacheDuration(t *testing.T) {
 	}
 	// What is not an answer for Google's registries does not get the settings.
 	w := newWorld(t)
-	p := w.provider(t, gcr.Options{CacheKeyType: plugin.CacheGlobal, CacheDuration: new(time.Hour)})
+	p := w.provider(t, gcr.Options{CacheKeyType: plugin.CacheGlobal, CacheDuration: new(time.Hour), OtherHosts: hostpattern.EmptyOthers})
 	if diff := cmp.Diff(none, mustAsk(t, p, &plugin.Request{Image: "docker.io/library/nginx"})); diff != "" {
 		t.Error(diff)
 	}
@@ -291,7 +335,11 @@ func TestCanceled(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	for want, opts := range map[string]gcr.Options{
-		`the flow "GCR" is not one of gcr, dockercfg and dockercfg-url`: {Flow: "GCR"},
+		`the target registry.example is not a registry of Google`:                         {Mirrors: []string{"docker.io=registry.example"}, MirrorOrigin: mirror.OriginNone},
+		`a runtime that falls back to docker.io shows it this credential`:                 {Mirrors: []string{"docker.io=gcr.io/p"}},
+		`--mirror is for the flow gcr`:                                                    {Mirrors: []string{"docker.io=gcr.io/p"}, MirrorOrigin: mirror.OriginNone, Flow: gcr.FlowDockercfg},
+		`--allow-host "*.co.uk": anybody may have a name under the public suffix "co.uk"`: {AllowHosts: []string{"*.co.uk"}},
+		`the flow "GCR" is not one of gcr, dockercfg and dockercfg-url`:                   {Flow: "GCR"},
 		`set --project-id`: {IdentityProvider: cluster},
 		`an identity provider needs a project: set --project-id`: {IdentityProvider: cluster, Flow: gcr.FlowDockercfg},
 		`needs a project`: {IdentityProvider: cluster, STSAudience: "a"},

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/internal/hostpattern/public"
+	"github.com/regcred/regcred/plugin"
 )
 
 // fixedKeys are in every answer, as in those of the plugin that this one
@@ -23,26 +25,37 @@ func fixedKeys() []string {
 // and gcloud list one by one. They are deeper than any fixed key.
 const regional = "docker.*.rep.pkg.dev"
 
-// keysFor returns the keys under which the registry gets the access token: the
-// fixed ones and the registry's own. There are none for a registry that must
-// not see the token.
-func keysFor(registry string, allowed []string) []string {
+// serves reports whether a registry may see the access token.
+func (o Options) serves(registry string) bool {
 	// Names of hosts do not know case, and 443 is the port of every registry.
 	name := strings.TrimSuffix(strings.ToLower(registry), ":443")
-	if !hostpattern.Any(append(fixedKeys(), regional), name) && !hostpattern.Any(allowed, registry) {
-		return nil
+	return hostpattern.Any(append(fixedKeys(), regional), name) || hostpattern.Any(o.AllowHosts, registry) ||
+		o.AnyHost && registry != ""
+}
+
+// keysFor returns the keys under which an image gets the access token, and for
+// what the answer is good: the fixed keys and the registry's own, or that of
+// the mirrored images. There are no keys for who must not see the token.
+func (p *Provider) keysFor(req *plugin.Request) ([]string, plugin.CacheKeyType) {
+	registry := req.Registry()
+	scope := p.mirrors.Scope(registry)
+	if _, ok := p.mirrors.Find(req.Image); ok {
+		return []string{registry}, scope
+	}
+	if !p.opts.serves(registry) {
+		return nil, scope
 	}
 	keys := fixedKeys()
 	if !slices.Contains(keys, registry) {
 		keys = append(keys, registry)
 	}
-	return keys
+	return keys, scope
 }
 
 // checkPatterns refuses patterns that match nothing, or strangers.
 func checkPatterns(patterns []string) error {
 	for _, pattern := range patterns {
-		if err := hostpattern.Check(pattern); err != nil {
+		if err := public.Check(pattern); err != nil {
 			return fmt.Errorf("--allow-host %q: %w", pattern, err)
 		}
 	}

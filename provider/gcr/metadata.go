@@ -29,7 +29,7 @@ func (p *Provider) nodeToken(ctx context.Context) (accessToken, error) {
 // package remote.
 func (p *Provider) metadata(ctx context.Context, step, suffix string) (string, error) {
 	client := p.client()
-	client.Transport = p.http
+	client.Transport = p.server
 	answer, err := client.Do(ctx, remote.Call{
 		Step: step, URL: p.metadataURL(suffix),
 		Header: http.Header{"Metadata-Flavor": {"Google"}},

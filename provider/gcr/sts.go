@@ -23,12 +23,18 @@ func (p *Provider) podToken(ctx context.Context, req *plugin.Request) (accessTok
 	if req.ServiceAccountToken.IsZero() {
 		return accessToken{}, errNoServiceAccount
 	}
+	account := req.ServiceAccountAnnotations[AnnotationAccount]
+	if !p.opts.Impersonate {
+		account = ""
+	}
+	if account != "" && p.opts.Transport == nil {
+		p.outside.Ahead(ctx, p.accounts())
+	}
 	token, err := p.exchange(ctx, req.ServiceAccountToken)
 	if err != nil {
 		return accessToken{}, withClaims(err, req.ServiceAccountToken)
 	}
-	account := req.ServiceAccountAnnotations[AnnotationAccount]
-	if !p.opts.Impersonate || account == "" {
+	if account == "" {
 		return token, nil
 	}
 	p.opts.Log.Info("impersonating a Google service account", "account", account)
@@ -65,8 +71,7 @@ func (p *Provider) exchange(ctx context.Context, subject plugin.Secret) (accessT
 // account.
 func (p *Provider) impersonate(ctx context.Context, as accessToken, account string) (accessToken, error) {
 	step := fmt.Sprintf("impersonate %q", clip(account))
-	call, err := post(step, "https://iamcredentials."+p.opts.UniverseDomain+
-		"/v1/projects/-/serviceAccounts/"+url.PathEscape(account)+":generateAccessToken", map[string][]string{"scope": {scope}})
+	call, err := post(step, p.accounts()+url.PathEscape(account)+":generateAccessToken", map[string][]string{"scope": {scope}})
 	if err != nil {
 		return accessToken{}, err
 	}
@@ -84,6 +89,11 @@ func (p *Provider) impersonate(ctx context.Context, as accessToken, account stri
 		return accessToken{}, lied(step, http.MethodPost, call.URL, err)
 	}
 	return token, nil
+}
+
+// accounts is where the IAM credentials service has service accounts.
+func (p *Provider) accounts() string {
+	return "https://iamcredentials." + p.opts.UniverseDomain + "/v1/projects/-/serviceAccounts/"
 }
 
 // post makes a call with a body in JSON.

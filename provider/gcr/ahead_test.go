@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package gcr
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/remote"
+	"github.com/regcred/regcred/plugin"
+)
+
+// TestAccountsAhead: the service that impersonates is connected to while STS
+// is asked, which answers here only after that; and only if it will be asked.
+func TestAccountsAhead(t *testing.T) {
+	for _, account := range []string{"", "a@p.iam.gserviceaccount.com"} {
+		connected := make(chan struct{}, 10)
+		s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasPrefix(r.Host, "sts.") {
+				if account != "" {
+					select {
+					case <-connected:
+					case <-time.After(5 * time.Second):
+						t.Error("nobody connects before the answer of STS")
+					}
+				}
+				io.WriteString(w, `{"access_token":"federated","expires_in":3600}`)
+				return
+			}
+			io.WriteString(w, `{"accessToken":"impersonated"}`)
+		}))
+		defer s.Close()
+		p, err := New(Options{STSAudience: "a", Impersonate: true, UniverseDomain: "example.com"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		base := remote.Base()
+		base.Proxy = nil
+		base.TLSClientConfig = &tls.Config{RootCAs: x509.NewCertPool()}
+		base.TLSClientConfig.RootCAs.AddCert(s.Certificate())
+		base.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if strings.HasPrefix(addr, "iamcredentials.") {
+				connected <- struct{}{}
+			}
+			// The certificate of these tests is for example.com alone.
+			return new(net.Dialer).DialContext(ctx, network, s.Listener.Addr().String())
+		}
+		base.TLSClientConfig.ServerName = "example.com"
+		p.outside = remote.Wrap(base)
+		resp, err := p.GetCredentials(t.Context(), &plugin.Request{
+			Image: "gcr.io/p/app", ServiceAccountToken: plugin.NewSecret("token"),
+			ServiceAccountAnnotations: map[string]string{AnnotationAccount: account},
+		})
+		if err != nil || len(resp.Auth) == 0 {
+			t.Errorf("%v, %v", resp, err)
+		}
+		if account == "" && len(connected) > 0 {
+			t.Error("connected to a service that is not asked")
+		}
+	}
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package gcr
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/plugin"
+)
+
+// TestIPv6Only: a node with an IPv6 address alone has its metadata server at
+// another address, or only the resolver knows where. It runs in namespaces of
+// its own, in which these addresses lead nowhere else.
+func TestIPv6Only(t *testing.T) {
+	if where := os.Getenv("GCR_TEST_METADATA_AT"); where != "" {
+		askIPv6Only(t, where)
+		return
+	}
+	if out, err := exec.Command("unshare", "--map-root-user", "--net", "--mount", "ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
+		t.Skipf("a node with IPv6 alone needs unshare, ip, and root or user namespaces: %v: %s", err, out)
+	}
+	none := "registry \"gcr.io\": get the access token of the node: GET http://169.254.169.254/computeMetadata/v1/instance/service-accounts/default/token: " +
+		"169.254.169.254: there is no route to the host; [fd20:ce::254]: there is no route to the host; " +
+		"metadata.google.internal.: the host name cannot be resolved, 3 times: a node outside Google Cloud has no metadata server: set --sts-audience"
+	for name, tt := range map[string]struct{ at, hosts, want string }{
+		"address": {"fd20:ce::254", "127.0.0.1 localhost", "answered as [fd20:ce::254]"},
+		"name":    {"fd20:aa::1", "fd20:aa::1 metadata.google.internal", "answered as metadata.google.internal."},
+		"neither": {"fd20:bb::1", "127.0.0.1 localhost", none},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hosts := filepath.Join(t.TempDir(), "hosts")
+			if err := os.WriteFile(hosts, []byte(tt.hosts+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command("unshare", "--map-root-user", "--net", "--mount", "sh", "-c",
+				`set -e; ip link set lo up; ip -6 addr add "$1/128" dev lo nodad; mount --bind "$2" /etc/hosts; shift 2; exec "$@"`,
+				"sh", tt.at, hosts, os.Args[0], "-test.run=^TestIPv6Only$", "-test.v")
+			cmd.Env = append(os.Environ(), "GCR_TEST_METADATA_AT="+tt.at)
+			begin := time.Now()
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), tt.want+"\n") {
+				t.Errorf("%v\n%s\nwant %s", err, out, tt.want)
+			}
+			if took := time.Since(begin); took > 10*time.Second {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}
+
+// askIPv6Only asks as a plugin without options does, of a server at one address.
+func askIPv6Only(t *testing.T, where string) {
+	listener, err := net.Listen("tcp", net.JoinHostPort(where, "80"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Metadata-Flavor") == "Google" {
+			t.Logf("answered as %s", r.Host)
+			w.Write([]byte(`{"access_token":"open-sesame","expires_in":3600}`))
+		}
+	})}
+	go server.Serve(listener)
+	defer server.Close()
+	p, err := New(Options{Backoff: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := p.GetCredentials(t.Context(), &plugin.Request{Image: "gcr.io/p/app"})
+	if err != nil {
+		t.Log(err)
+	} else if len(resp.Auth) == 0 {
+		t.Error("there is no credential")
+	}
+}
