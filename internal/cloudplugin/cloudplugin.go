@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/regcred/regcred/internal/hostpattern/public"
+	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/match"
 )
 
@@ -77,7 +77,7 @@ const (
 // of hosts that are served beside the plugin's own.
 func (p *Plugin) Reach(pattern string, more ...string) Reach {
 	host := Host(pattern)
-	if host == "" || public.Check(host) != nil {
+	if host == "" || hostpattern.Check(host) != nil {
 		return Wide
 	}
 	reach := Foreign

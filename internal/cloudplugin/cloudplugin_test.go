@@ -34,7 +34,7 @@ func TestReach(t *testing.T) {
 			"111122223333.dkr.ecr.eu-west-1.amazonaws.com:443": cloudplugin.Own,
 			"registry.corp.example":                            cloudplugin.Foreign, "*.corp.example": cloudplugin.Foreign, "registry.corp.example:5000": cloudplugin.Foreign,
 			"served.example": cloudplugin.Own, "*.*.ecr.*.amazonaws.com": cloudplugin.Wide, "*.dkr*.ecr.*.amazonaws.com": cloudplugin.Wide,
-			"*": cloudplugin.Wide, "*.*": cloudplugin.Wide, "*.com": cloudplugin.Wide, "*.github.io": cloudplugin.Wide, "*.*.*": cloudplugin.Wide, "": cloudplugin.Wide,
+			"*": cloudplugin.Wide, "*.*": cloudplugin.Wide, "*.com": cloudplugin.Wide, "*.*.*": cloudplugin.Wide, "": cloudplugin.Wide,
 		},
 		"auth-provider-gcp": {
 			"*.pkg.dev": cloudplugin.Own, "europe-docker.pkg.dev": cloudplugin.Own, "docker.europe-west1.rep.pkg.dev": cloudplugin.Own,
