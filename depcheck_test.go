@@ -34,10 +34,7 @@ var allowed = map[string][]string{
 	},
 	"./cmd/acr-credential-provider": {
 		"sigs.k8s.io/json", "github.com/spf13/pflag",
-		"sigs.k8s.io/yaml", "go.yaml.in/yaml/v2",
-		"github.com/Azure/azure-sdk-for-go/sdk", "github.com/AzureAD/microsoft-authentication-library-for-go",
-		"github.com/golang-jwt/jwt/v5", "github.com/google/uuid", "github.com/kylelemons/godebug", "github.com/pkg/browser",
-		"golang.org/x/crypto", "golang.org/x/net", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/text",
+		"sigs.k8s.io/yaml", "go.yaml.in/yaml/v2", "golang.org/x/net/publicsuffix",
 	},
 	"./cmd/token-credential-provider":        append([]string{"github.com/spf13/pflag", "golang.org/x/net/publicsuffix"}, root...),
 	"./cmd/auth-provider-gcp":                {"sigs.k8s.io/json", "github.com/spf13/pflag", "golang.org/x/net/publicsuffix"},

@@ -56,7 +56,7 @@ func invocations(t *testing.T) map[string]struct {
 		"ecr-credential-provider":          {nil, private},
 		"auth-provider-gcp":                {[]string{"get-credentials"}, "gcr.io/project/app"},
 		"acr-credential-provider":          {[]string{write("azure.json", `{"useManagedIdentityExtension":true}`)}, "team.azurecr.io/app"},
-		"token-credential-provider":        {[]string{"--registry=registry.example", "--username=jwt"}, ""},
+		"token-credential-provider":        {[]string{"--registry=registry.example", "--username=jwt", "--audience=registry.example"}, ""},
 		"dockerconfig-credential-provider": {[]string{"--config=" + write("config.json", `{}`)}, ""},
 		"static-credential-provider":       {[]string{"--host=registry.example", "--username=u", "--password-file=" + write("password", canary.Password)}, ""},
 	}

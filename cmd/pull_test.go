@@ -216,7 +216,7 @@ func prepareStatic(t *testing.T, w *world) {
 }
 
 func prepareToken(_ *testing.T, w *world) {
-	w.args = []string{"--registry", w.host, "--username", w.user}
+	w.args = []string{"--registry", w.host, "--username", w.user, "--audience", "registry.example"}
 	w.entry = `    tokenAttributes:
       serviceAccountTokenAudience: registry.example
       requireServiceAccount: true

@@ -83,8 +83,7 @@ var variable = []struct {
 	{regexp.MustCompile(`("expiresAt": )[0-9.e+]+`), "$1{SECONDS-SINCE-1970}"},
 	{regexp.MustCompile(`("expires_on": )"\d+"`), `$1"{SECONDS-SINCE-1970}"`},
 	{regexp.MustCompile(`(User-Agent: aws-sdk-go-v2)/.*`), "$1{AND-MORE}"},
-	{regexp.MustCompile(`(Invocation-Id: |Request-Id: )[0-9a-f-]{36}\n`), "$1{UUID}\n"},
-	{regexp.MustCompile(`(?i)(x-client-ver: ).*`), "$1{VERSION}"},
+	{regexp.MustCompile(`(Invocation-Id: )[0-9a-f-]{36}\n`), "$1{UUID}\n"},
 }
 
 // request is what was sent. A form is shown decoded, with a field in a line.

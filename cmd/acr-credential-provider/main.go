@@ -21,10 +21,12 @@ func main() { program().Main() }
 
 func program() pluginmain.Program {
 	opts, flags := acr.Options{}, pluginmain.Flags()
-	flags.StringArrayVarP(&opts.Mirrors, "registry-mirror", "r", nil,
-		"`SOURCE:TARGET`, or SOURCE=TARGET if one has a port: images that begin with SOURCE are pulled from the registry TARGET; several are separated by commas")
+	pluginmain.Mirrors(flags, &opts.Mirrors, &opts.MirrorOrigin)
+	flags.StringArrayVarP(&opts.RegistryMirrors, "registry-mirror", "r", nil,
+		"the same as upstream has it, `SOURCE:TARGET`, or SOURCE=TARGET if one has a port; several are separated by commas")
 	flags.StringArrayVar(&opts.AllowHosts, "allow-host", nil,
 		"a `host[:port]` that is a registry though its name is not one of ACR, with * for text within one label; repeatable")
+	pluginmain.OtherHosts(flags, &opts.OtherHosts)
 	flags.StringVar(&opts.Binding.SNIName, "ib-sni-name", "", "the `name` by which identity bindings are asked")
 	flags.StringVar(&opts.Binding.APIServer, "ib-apiserver-ip", "", "the `address` or name of the API server, for identity bindings")
 	flags.StringVar(&opts.Binding.DefaultClientID, "ib-default-client-id", "", "client `ID` of identity bindings without the annotation")

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"net/http/httptest"
@@ -155,8 +156,8 @@ func TestClientSecret(t *testing.T) {
 		if got := strings.Contains(x.Stdout.Reveal(), canary.Password); got != static {
 			t.Errorf("static %t: the secret is in the answer: %t", static, got)
 		}
-		if asked := len(n.az.Lines()) > 0; asked == static {
-			t.Errorf("static %t: asked %q", static, n.az.Lines())
+		if asked := len(n.az.Steps()) > 0; asked == static {
+			t.Errorf("static %t: asked %q", static, n.az.Steps())
 		}
 	}
 }
@@ -175,33 +176,61 @@ func TestPod(t *testing.T) {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 		want := []string{"POST login.microsoftonline.com/tenant-1/oauth2/v2.0/token", "GET foo.azurecr.io/v2/", "POST foo.azurecr.io/oauth2/exchange"}
-		if diff := cmp.Diff(want, n.az.Lines()); diff != "" {
+		if diff := cmp.Diff(want, n.az.Steps()); diff != "" {
 			t.Errorf("requests (-want +got)\n%s", diff)
 		}
 	}
 }
 
-// TestForeignHosts: an empty answer, and a line that says so, whatever else is wrong.
+// TestForeignHosts: a failure, and an empty answer where that is wanted.
 func TestForeignHosts(t *testing.T) {
 	n := newNode(t)
+	config := n.config(managed)
 	for _, image := range []string{"evilazurecr.io/x", "foo.azurecr.io.example/x", "azurecr.io.evil.example/x", "docker.io/azurecr.io/x", "mcr.microsoft.com/x"} {
-		for _, config := range []string{n.config(managed), n.config("{"), "/nonexistent"} {
-			x, err := n.run(pod(image), config)
-			if err != nil {
-				t.Errorf("%s: %v", image, err)
-				continue
-			}
-			const want = `{"kind":"CredentialProviderResponse","apiVersion":"` + plugin.V1 + `","cacheKeyType":"Registry","cacheDuration":"0s"}` + "\n"
-			if diff := cmp.Diff(want, x.Stdout.Reveal()); diff != "" {
-				t.Errorf("%s (-want +got)\n%s", image, diff)
-			}
-			if !strings.Contains(x.Stderr, "not an Azure container registry") {
-				t.Errorf("%s: standard error %q", image, x.Stderr)
-			}
+		x, err := n.run(pod(image), config)
+		if err == nil || x.ExitCode != 1 || !strings.Contains(x.Stderr, "none of Azure Container Registry's") || !strings.Contains(x.Stderr, "--other-hosts=empty") {
+			t.Errorf("%s: exit code %d, standard error %q", image, x.ExitCode, x.Stderr)
+		}
+		x, err = n.run(pod(image), config, "--other-hosts=empty")
+		const want = `{"kind":"CredentialProviderResponse","apiVersion":"` + plugin.V1 + `","cacheKeyType":"Registry","cacheDuration":"0s"}` + "\n"
+		if diff := cmp.Diff(want, x.Stdout.Reveal()); err != nil || diff != "" {
+			t.Errorf("%s: %v, answer (-want +got)\n%s", image, err, diff)
 		}
 	}
-	if len(n.az.Lines()) > 0 {
-		t.Errorf("asked %q", n.az.Lines())
+	if len(n.az.Steps()) > 0 {
+		t.Errorf("asked %q", n.az.Steps())
+	}
+}
+
+// TestMirror: as AKS has it, and as the other plugins do.
+func TestMirror(t *testing.T) {
+	n := newNode(t)
+	config := n.config(managed)
+	const want = `{"kind":"CredentialProviderResponse","apiVersion":"` + plugin.V1 + `","cacheKeyType":"Registry","cacheDuration":"1h0m0s","auth":{` +
+		`"*.azurecr.*":{"username":"","password":""},"HOST":{"username":"00000000-0000-0000-0000-000000000000","password":"PASSWORD"},` +
+		`"boot.azurecr.io":{"username":"00000000-0000-0000-0000-000000000000","password":"PASSWORD"}}}` + "\n"
+	for _, args := range [][]string{
+		{"--registry-mirror=mcr.microsoft.com:boot.azurecr.io"}, {"-r", "mcr.microsoft.com:boot.azurecr.io"}, {"--mirror=mcr.microsoft.com=boot.azurecr.io"},
+		{"--mirror", "docker.io=boot.azurecr.io/hub", "--mirror-origin=none"},
+	} {
+		host := "mcr.microsoft.com"
+		if len(args) == 3 {
+			host = "docker.io"
+		}
+		x, err := n.run(pod(host+"/library/x"), append([]string{config}, args...)...)
+		if err != nil {
+			t.Errorf("%q: %v", args, err)
+			continue
+		}
+		got := map[string]any{}
+		wanted := map[string]any{}
+		if json.Unmarshal([]byte(x.Stdout.Reveal()), &got) != nil ||
+			json.Unmarshal([]byte(strings.NewReplacer("HOST", host, "PASSWORD", password).Replace(want)), &wanted) != nil {
+			t.Fatal("no JSON")
+		}
+		if diff := cmp.Diff(wanted, got); diff != "" {
+			t.Errorf("%q (-want +got)\n%s", args, diff)
+		}
 	}
 }
 
@@ -212,15 +241,18 @@ func TestFailures(t *testing.T) {
 		want    string
 		request plugin.Request
 	}{
-		"no argument":        {nil, testcloud.Fault{}, "exactly one argument is needed", plugin.Request{}},
-		"two arguments":      {[]string{"CONFIG", "get-credentials"}, testcloud.Fault{}, "exactly one argument is needed", plugin.Request{}},
-		"unknown flag":       {[]string{"CONFIG", "--nonsense"}, testcloud.Fault{}, "unknown flag: --nonsense", plugin.Request{}},
-		"half a binding":     {[]string{"CONFIG", "--ib-sni-name=ib.example"}, testcloud.Fault{}, "--ib-sni-name needs --ib-apiserver-ip", plugin.Request{}},
-		"binding with https": {[]string{"CONFIG", "--ib-sni-name=https://ib.example", "--ib-apiserver-ip=10.0.0.1"}, testcloud.Fault{}, "is not the name of a host, without scheme and port", plugin.Request{}},
-		"binding's client":   {[]string{"CONFIG", "--ib-default-client-id=c"}, testcloud.Fault{}, "--ib-default-client-id needs --ib-sni-name", plugin.Request{}},
-		"allowed host":       {[]string{"CONFIG", "--allow-host=*"}, testcloud.Fault{}, `--allow-host "*": a * in one of the last two labels would give the password to strangers`, plugin.Request{}},
-		"no configuration":   {[]string{"/nonexistent"}, testcloud.Fault{}, "credentials for foo.azurecr.io: cloud configuration ", plugin.Request{}},
-		"IMDS":               {[]string{"CONFIG"}, testcloud.Fault{Path: "/metadata", Status: 400, Body: `{"error":"invalid_request","x":"` + canary.Token + `"}`}, "status 400 Bad Request (invalid_request)", plugin.Request{}},
+		"no argument":           {nil, testcloud.Fault{}, "exactly one argument is needed", plugin.Request{}},
+		"two arguments":         {[]string{"CONFIG", "get-credentials"}, testcloud.Fault{}, "exactly one argument is needed", plugin.Request{}},
+		"unknown flag":          {[]string{"CONFIG", "--nonsense"}, testcloud.Fault{}, "unknown flag: --nonsense", plugin.Request{}},
+		"half a binding":        {[]string{"CONFIG", "--ib-sni-name=ib.example"}, testcloud.Fault{}, "--ib-sni-name needs --ib-apiserver-ip", plugin.Request{}},
+		"binding with https":    {[]string{"CONFIG", "--ib-sni-name=https://ib.example", "--ib-apiserver-ip=10.0.0.1"}, testcloud.Fault{}, "is not the name of a host, without scheme and port", plugin.Request{}},
+		"binding's client":      {[]string{"CONFIG", "--ib-default-client-id=c"}, testcloud.Fault{}, "--ib-default-client-id needs --ib-sni-name", plugin.Request{}},
+		"allowed host":          {[]string{"CONFIG", "--allow-host=*"}, testcloud.Fault{}, `--allow-host "*": a * in one of the last two labels would give the password to strangers`, plugin.Request{}},
+		"a mirror that is none": {[]string{"CONFIG", "--registry-mirror=mcr.microsoft.com:boot.azurecr.io,nothing"}, testcloud.Fault{}, `--registry-mirror "nothing": it is neither SOURCE:TARGET nor SOURCE=TARGET`, plugin.Request{}},
+		"a mirror of strangers": {[]string{"CONFIG", "--mirror=docker.io=boot.azurecr.io"}, testcloud.Fault{}, "--mirror-origin=none", plugin.Request{}},
+		"a mirror's target":     {[]string{"CONFIG", "--mirror=mcr.microsoft.com=boot.example"}, testcloud.Fault{}, "the target boot.example is not a registry of Azure Container Registry", plugin.Request{}},
+		"no configuration":      {[]string{"/nonexistent"}, testcloud.Fault{}, "credentials for foo.azurecr.io: cloud configuration ", plugin.Request{}},
+		"IMDS":                  {[]string{"CONFIG"}, testcloud.Fault{Path: "/metadata", Status: 400, Body: `{"error":"invalid_request","x":"` + canary.Token + `"}`}, "status 400 Bad Request (invalid_request)", plugin.Request{}},
 		"exchange": {[]string{"CONFIG", "--v=4"}, testcloud.Fault{Path: "/oauth2/exchange", Status: 401, Body: canary.Token},
 			"exchange the token: POST https://foo.azurecr.io/oauth2/exchange: status 401", pod("foo.azurecr.io/app")},
 		"pod": {[]string{"CONFIG"}, testcloud.Fault{}, "the service account has no annotation kubernetes.azure.com/acr-client-id",
@@ -274,7 +306,7 @@ func TestMetadataBypassesProxies(t *testing.T) {
 func TestEmptyEnvironment(t *testing.T) {
 	n := newNode(t)
 	n.cmd.Environ = []string{testMain + "=1"}
-	if _, err := n.run(plugin.Request{Image: "docker.io/library/x"}, n.config(managed)); err != nil {
+	if _, err := n.run(plugin.Request{Image: "docker.io/library/x"}, n.config(managed), "--other-hosts=empty"); err != nil {
 		t.Error(err)
 	}
 }
@@ -292,7 +324,7 @@ func TestIdentityBinding(t *testing.T) {
 		t.Error(err)
 	}
 	want := []string{"POST example.com/", "GET foo.azurecr.io/v2/", "POST foo.azurecr.io/oauth2/exchange"}
-	if diff := cmp.Diff(want, n.az.Lines()); diff != "" {
+	if diff := cmp.Diff(want, n.az.Steps()); diff != "" {
 		t.Errorf("requests (-want +got)\n%s", diff)
 	}
 }

@@ -25,6 +25,7 @@ func main() {
 	flags.StringVar(&opts.PasswordFile, "password-file", "", "`path` of a file with the password")
 	flags.StringVar(&opts.PasswordCredential, "password-credential", "", "`name` of a systemd credential of the kubelet's unit with the password, instead of --password-file")
 	flags.DurationVar(&opts.CacheDuration, "cache-duration", static.DefaultCacheDuration, "how long an answer may be reused; 0s means not at all")
+	pluginmain.OtherHosts(flags, &opts.OtherHosts)
 	pluginmain.Program{
 		Name:    "static-credential-provider",
 		Version: version,
@@ -35,7 +36,7 @@ func main() {
 		Example: `  echo '{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"registry.example/app"}' |` + "\n" +
 			"    static-credential-provider --host registry.example --username node --password-file /etc/registry/password",
 		New: func(in pluginmain.Input) (plugin.Provider, error) {
-			opts.Log, opts.CredentialsDir = in.Log, in.Getenv("CREDENTIALS_DIRECTORY")
+			opts.CredentialsDir = in.Getenv("CREDENTIALS_DIRECTORY")
 			return static.New(opts)
 		},
 	}.Main()

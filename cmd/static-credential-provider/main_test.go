@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
@@ -59,7 +60,7 @@ func TestPlugin(t *testing.T) {
 			"credential": command(dir, "--password-credential=password"),
 		} {
 			// Flags may stand behind an argument that is none.
-			cmd.Args = append(cmd.Args, "get-credentials", "--username", "node", "--host", "r.example", "--host=*.s.example", "--cache-duration=1h")
+			cmd.Args = append(cmd.Args, "get-credentials", "--username", "node", "--host", "r.example", "--host=*.s.example", "--cache-duration=1h", "--other-hosts=empty")
 			cmd.Env = []string{"CREDENTIALS_DIRECTORY=" + dir}
 			cmd.APIVersion = v
 			for image, key := range map[string]string{"r.example/app": "r.example", "a.s.example/app": "a.s.example", "evil.example/app": ""} {
@@ -70,7 +71,8 @@ func TestPlugin(t *testing.T) {
 				}
 				want := plugin.AuthConfig{Username: "node", Password: plugin.NewSecret(canary.Password)}
 				auth := x.Response.Auth
-				if key == "" && len(auth) > 0 || key != "" && !auth[key].Equal(want) || x.Response.CacheDuration.String() != "1h0m0s" {
+				duration := map[bool]time.Duration{false: time.Hour}[key == ""]
+				if key == "" && len(auth) > 0 || key != "" && !auth[key].Equal(want) || *x.Response.CacheDuration != duration {
 					t.Errorf("%s, %s: cached for %v, or other credentials than wanted", how, image, x.Response.CacheDuration)
 				}
 				canary.Check(t, "stderr", x.Stderr)
@@ -87,6 +89,8 @@ func TestPluginFails(t *testing.T) {
 		{"", "one user name is needed: give either --username or --username-file"},
 		{"--username=u --password-credential=p --host=r.example", "--password-credential: CREDENTIALS_DIRECTORY is not set: the kubelet's unit needs LoadCredential= or LoadCredentialEncrypted=, and a restart"},
 		{"--username=u --password-file=/nonexistent --host=r.example", `registry "r.example": read "[redacted]": there is no such file: no such file or directory; write it, or mend the flag that names it`},
+		{"--username=u --password-file=/nonexistent --host=s.example", `image host "r.example": it is matched by no --host and gets no credential; take it out of matchImages, add --host=r.example, or set --other-hosts=empty if a pattern reaches it on purpose`},
+		{"--other-hosts=x", `invalid argument "[redacted]" for "--other-hosts" flag: it is neither fail nor empty; --help lists the flags`},
 		{"--user=u", "unknown flag: --user; --help lists the flags"},
 	} {
 		x, err := command(dir, strings.Fields(tt.args)...).Run(t.Context(), &plugin.Request{Image: "r.example/app"})

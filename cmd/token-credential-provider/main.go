@@ -37,7 +37,7 @@ func program() pluginmain.Program {
 }
 
 const example = `  The token itself is the password:
-    token-credential-provider --registry=registry.example.com --username=jwt
+    token-credential-provider --registry=registry.example.com --audience=registry.example.com
 
   It is exchanged (RFC 8693) for a password:
     token-credential-provider --registry=registry.example.com --username=robot \
@@ -59,10 +59,11 @@ type flags struct {
 }
 
 func (f *flags) define() {
-	f.set.StringVar(&f.config, "config", "", "`file` that says how tokens are exchanged, in place of all other flags")
+	f.set.StringVar(&f.config, "config", "", "`file` that says how tokens are exchanged, in place of all other flags but --other-hosts")
 	f.set.StringSliceVar(&f.opts.Registries, "registry", nil, "`pattern`, as in matchImages, of a registry that may be given credentials; may be repeated")
 	f.set.StringVar(&f.opts.Username, "username", "", "user `name`, which may have placeholders such as {namespace} (default \""+token.DefaultUsername+"\" for the token itself)")
-	f.set.StringVar(&f.opts.Audience, "audience", "", "`audience` that the token must be for")
+	f.set.StringVar(&f.opts.Audience, "audience", "", "`audience` that the token must be for; required for the token itself")
+	f.set.StringVar(&f.opts.TokenFile, "token-file", "", "absolute `path` of a token for requests that have none, such as those of static pods")
 	f.set.BoolVar(&f.opts.Optional, "optional", false, "answer pods without a token with no credentials, instead of failing")
 	f.set.DurationVar(&f.cacheDuration, "cache-duration", 0, "how long an answer may be reused at most, and if nothing says when it expires")
 	f.set.StringVar(&f.exchange.URL, "exchange-url", "", "`URL` of a token endpoint (RFC 8693) that gives the password for the token")
@@ -72,6 +73,7 @@ func (f *flags) define() {
 	f.set.StringVar(&f.client, "exchange-client-id", "", "`id` of this client at the endpoint, for HTTP Basic authentication")
 	f.set.StringVar(&f.secretFile, "exchange-client-secret-file", "", "absolute `path` of the client's secret")
 	f.set.StringVar(&f.exchange.CAFile, "exchange-ca-file", "", "`path` of authorities in PEM to trust beside the system's")
+	pluginmain.OtherHosts(f.set, &f.opts.OtherHosts)
 	f.set.BoolVar(&f.exchange.InsecureHTTP, "exchange-insecure-http", false, "allow an endpoint without TLS, to which everybody on the way can read the token")
 }
 
@@ -89,7 +91,9 @@ func (f *flags) options() (token.Options, error) {
 		if other := f.besides("config"); other != "" {
 			return token.Options{}, fmt.Errorf("--config and --%s: the file says it all", other)
 		}
-		return token.Load(f.config)
+		opts, err := token.Load(f.config)
+		opts.OtherHosts = f.opts.OtherHosts
+		return opts, err
 	}
 	opts := f.opts
 	if f.set.Changed("cache-duration") {
@@ -121,7 +125,7 @@ func (f *flags) authenticate(x *token.Exchange) error {
 // besides returns a flag of the provider's own other than that one, or "".
 func (f *flags) besides(name string) (other string) {
 	f.set.Visit(func(flag *pflag.Flag) {
-		if flag.Name != name && flag.Name != "v" && flag.Name != "version" {
+		if flag.Name != name && flag.Name != "other-hosts" && flag.Name != "v" && flag.Name != "version" {
 			other = flag.Name
 		}
 	})

@@ -70,6 +70,10 @@ func jwtOf(first string, claims map[string]any) string {
 func TestProcess(t *testing.T) {
 	dir := binDir(t)
 	token := tokenFor("registry.example")
+	tokenFile := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(tokenFile, []byte(token), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for title, tt := range map[string]struct {
 		apiVersion string
 		args       []string
@@ -79,15 +83,22 @@ func TestProcess(t *testing.T) {
 		stderr     string
 		code       int
 	}{
-		"v1":                {apiVersion: plugin.V1, args: []string{"--registry=registry.example", "--username={namespace}"}, token: token, username: "team"},
-		"get-credentials":   {apiVersion: plugin.V1, args: []string{"get-credentials", "--registry", "registry.example"}, token: token, username: "serviceaccount"},
-		"two registries":    {apiVersion: plugin.V1, args: []string{"--registry=a.example", "--registry=*.example"}, image: "b.example/app", token: token, username: "serviceaccount"},
-		"another registry":  {apiVersion: plugin.V1, args: []string{"--registry=registry.example"}, image: "evil.example/app", token: token},
-		"v1, no token":      {apiVersion: plugin.V1, args: []string{"--registry=registry.example"}, code: 1, stderr: "no service-account token in the request: the provider's configuration needs tokenAttributes"},
-		"v1beta1":           {apiVersion: plugin.V1Beta1, args: []string{"--registry=registry.example"}, token: token, code: 1, stderr: "requests in credentialprovider.kubelet.k8s.io/v1beta1 have none"},
-		"v1alpha1":          {apiVersion: plugin.V1Alpha1, args: []string{"--registry=registry.example", "--optional"}, token: token},
+		"v1":                {apiVersion: plugin.V1, args: []string{"--registry=registry.example", "--audience=registry.example", "--username={namespace}"}, token: token, username: "team"},
+		"get-credentials":   {apiVersion: plugin.V1, args: []string{"get-credentials", "--registry", "registry.example", "--audience", "registry.example"}, token: token, username: "serviceaccount"},
+		"two registries":    {apiVersion: plugin.V1, args: []string{"--registry=a.example", "--registry=*.reg.example", "--audience=registry.example"}, image: "b.reg.example/app", token: token, username: "serviceaccount"},
+		"another registry":  {apiVersion: plugin.V1, args: []string{"--registry=registry.example", "--audience=registry.example"}, image: "evil.example/app", token: token, code: 1, stderr: `image host "evil.example": it is matched by none of the registries`},
+		"others are empty":  {apiVersion: plugin.V1, args: []string{"--registry=registry.example", "--audience=registry.example", "--other-hosts=empty"}, image: "evil.example/app", token: token},
+		"others of a file":  {apiVersion: plugin.V1, args: []string{"--config=../../docs/plugins/token/quay.yaml", "--other-hosts=empty"}, image: "evil.example/app", token: token},
+		"strangers":         {apiVersion: plugin.V1, args: []string{"--registry=*.com", "--audience=registry.example"}, image: "attacker.com/x", token: token, code: 1, stderr: "would give the password to strangers"},
+		"no audience":       {apiVersion: plugin.V1, args: []string{"--registry=registry.example"}, token: token, code: 1, stderr: "a token that is passed through needs --audience"},
+		"API server":        {apiVersion: plugin.V1, args: []string{"--registry=registry.example", "--audience=https://cluster.example"}, token: tokenFor("https://cluster.example"), code: 1, stderr: `is for the API server, audience "`},
+		"token file":        {apiVersion: plugin.V1Beta1, args: []string{"--registry=registry.example", "--audience=registry.example", "--token-file=" + tokenFile}, token: token, username: "serviceaccount"},
+		"no token file":     {apiVersion: plugin.V1Beta1, args: []string{"--registry=registry.example", "--audience=registry.example", "--token-file=/nonexistent/t"}, token: token, code: 1, stderr: `registry.example: read "[redacted]": there is no such file`},
+		"v1, no token":      {apiVersion: plugin.V1, args: []string{"--registry=registry.example", "--audience=registry.example"}, code: 1, stderr: "no service-account token in the request: the provider's configuration needs tokenAttributes"},
+		"v1beta1":           {apiVersion: plugin.V1Beta1, args: []string{"--registry=registry.example", "--audience=registry.example"}, token: token, code: 1, stderr: "requests in credentialprovider.kubelet.k8s.io/v1beta1 have none"},
+		"v1alpha1":          {apiVersion: plugin.V1Alpha1, args: []string{"--registry=registry.example", "--audience=registry.example", "--optional"}, token: token},
 		"audience":          {apiVersion: plugin.V1, args: []string{"--registry=registry.example", "--audience=other"}, token: token, code: 1, stderr: `is for the audience ["registry.example"], not "other": one of serviceAccountTokenAudience`},
-		"no flags":          {apiVersion: plugin.V1, token: token, code: 1, stderr: "no registries: name those that may be given credentials"},
+		"no flags":          {apiVersion: plugin.V1, args: []string{"--audience=a"}, token: token, code: 1, stderr: "no registries: name those that may be given credentials"},
 		"unknown flag":      {apiVersion: plugin.V1, args: []string{"--registries=a"}, token: token, code: 1, stderr: "--help lists the flags"},
 		"no file":           {apiVersion: plugin.V1, args: []string{"--config=/nonexistent/a.yaml"}, token: token, code: 1, stderr: `read "[redacted]": there is no such file`},
 		"file and flag":     {apiVersion: plugin.V1, args: []string{"--config=/nonexistent/a.yaml", "--registry=a"}, token: token, code: 1, stderr: "--config and --registry: the file says it all"},
@@ -96,7 +107,7 @@ func TestProcess(t *testing.T) {
 		"plain http":        {apiVersion: plugin.V1, args: []string{"--registry=a", "--username=b", "--exchange-url=http://sts.example"}, token: token, code: 1, stderr: "it must be https"},
 		"no client secret":  {apiVersion: plugin.V1, args: []string{"--registry=registry.example", "--username=b", "--exchange-url=https://127.0.0.1:1", "--exchange-client-id=b", "--exchange-client-secret-file=/nonexistent/s"}, token: token, code: 1, stderr: `exchange the service-account token: basicAuth.password: read "[redacted]": there is no such file`},
 		"nobody listens":    {apiVersion: plugin.V1, args: []string{"--registry=registry.example", "--username=b", "--exchange-insecure-http", "--exchange-url=http://127.0.0.1:1/t"}, token: token, code: 1, stderr: "exchange the service-account token: POST [redacted]: connection refused, 3 times"},
-		"empty environment": {apiVersion: plugin.V1, args: []string{"--registry=registry.example", "--v=4"}, token: token, username: "serviceaccount"},
+		"empty environment": {apiVersion: plugin.V1, args: []string{"--registry=registry.example", "--audience=registry.example", "--v=4"}, token: token, username: "serviceaccount"},
 	} {
 		t.Run(title, func(t *testing.T) {
 			t.Parallel()

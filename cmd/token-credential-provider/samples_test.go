@@ -4,6 +4,13 @@
 package main
 
 import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"maps"
@@ -13,8 +20,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +31,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/jwt"
 	"github.com/regcred/regcred/internal/pull"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testregistry"
@@ -42,61 +51,101 @@ func silent(t *testing.T) string {
 // sample is what a registry's documented API expects of a sample, and gives.
 type sample struct {
 	image       string
-	audience    string
+	audience    string // of the token in the request; "" means that there is none
+	file        string // the file that has the token in its place
 	annotations map[string]string
 	username    string // of the credential
-
-	// What the endpoint expects; no endpoint means that the token itself is
-	// the password.
-	endpoint string // host
-	line     string // method and path
-	status   int
-	user     string            // of HTTP Basic authentication, whose password is the token if basic is ""
-	basic    string            // its password
-	json     map[string]string // "TOKEN" stands for the token
-	form     map[string]string
-	jwt      bool // the answer's secret is a JSON Web Token
+	jwt         bool   // the answer's secret is a JSON Web Token
+	host        string // of the endpoint; "" means that the token itself is the password
+	calls       []call // in this order
 }
 
+// call is what the endpoint expects, and the file with its answer.
+type call struct {
+	answer  string
+	line    string // method and path
+	status  int
+	user    string // of HTTP Basic authentication, whose password is the token if basic is ""
+	basic   string // its password
+	headers map[string]string
+	json    map[string]string // of strings, and of documents as Go prints them; "TOKEN" stands for the token
+	form    map[string]string
+	signed  bool // it is authorized by a token that the node has signed
+}
+
+// between is what the first endpoint gives, and the second one takes.
+const between = canary.Env + "-between"
+
 // samples are those of docs/plugins/token, with what docs/plugins/token.md
-// cites of the registries' documentation.
+// cites of the products' documentation.
 func samples() map[string]sample {
 	const idToken = "urn:ietf:params:oauth:token-type:id_token"
 	const grant = "urn:ietf:params:oauth:grant-type:token-exchange"
+	login := map[string]string{"role": "registry-pull", "jwt": "TOKEN"}
+	loggedIn := map[string]string{"X-Vault-Token": between}
 	return map[string]sample{
 		"harbor": {image: "harbor.example.com/team/app", audience: "harbor.example.com", username: "jwt"},
 		"zot":    {image: "zot.example.com/team/app", audience: "zot.example.com", username: "serviceaccount"},
+		"spiffe": {image: "zot.example.com/team/app", file: "zot.example.com", username: "serviceaccount"},
 		"quay": {
 			image: "quay.io/team/app", audience: "quay.io", username: "team+puller", jwt: true,
 			annotations: map[string]string{"registry.example.com/quay-robot": "team+puller"},
-			endpoint:    "quay.io", line: "GET /oauth2/federation/robot/token", status: 200, user: "team+puller",
+			host:        "quay.io", calls: []call{{answer: "quay", line: "GET /oauth2/federation/robot/token", status: 200, user: "team+puller"}},
 		},
 		"jfrog": {
-			image: "acme.jfrog.io/docker/app", audience: "acme.jfrog.io", username: "puller",
-			endpoint: "acme.jfrog.io", line: "POST /access/api/v1/oidc/token", status: 200,
-			json: map[string]string{"grant_type": grant, "subject_token_type": idToken, "subject_token": "TOKEN", "provider_name": "my-cluster"},
+			image: "acme.jfrog.io/docker/app", audience: "acme.jfrog.io", username: "puller", host: "acme.jfrog.io",
+			calls: []call{{
+				answer: "jfrog", line: "POST /access/api/v1/oidc/token", status: 200,
+				json: map[string]string{"grant_type": grant, "subject_token_type": idToken, "subject_token": "TOKEN", "provider_name": "my-cluster"},
+			}},
 		},
 		"cloudsmith": {
-			image: "docker.cloudsmith.io/acme/images/app", audience: "https://api.cloudsmith.io", username: "token", jwt: true,
-			endpoint: "api.cloudsmith.io", line: "POST /openid/acme/", status: 201,
-			json: map[string]string{"oidc_token": "TOKEN", "service_slug": "kubernetes-abcd"},
+			image: "docker.cloudsmith.io/acme/images/app", audience: "https://api.cloudsmith.io", username: "token", jwt: true, host: "api.cloudsmith.io",
+			calls: []call{{
+				answer: "cloudsmith", line: "POST /openid/acme/", status: 201,
+				json: map[string]string{"oidc_token": "TOKEN", "service_slug": "kubernetes-abcd"},
+			}},
 		},
 		"gitlab": {
-			image: "registry.gitlab.com/acme/app", audience: "gitlab-tokens.example.com", username: "gitlab+deploy-token-1",
-			endpoint: "gitlab-tokens.example.com", line: "POST /token", status: 200, user: "node", basic: canary.Env,
-			form: map[string]string{
-				"grant_type": grant, "subject_token": "TOKEN", "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
-				"audience": "registry.gitlab.com", "scope": "read_registry",
+			image: "registry.gitlab.com/acme/app", audience: "gitlab-tokens.example.com", username: "gitlab+deploy-token-1", host: "gitlab-tokens.example.com",
+			calls: []call{{
+				answer: "gitlab", line: "POST /token", status: 200, user: "node", basic: canary.Env,
+				form: map[string]string{
+					"grant_type": grant, "subject_token": "TOKEN", "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
+					"audience": "registry.gitlab.com", "scope": "read_registry",
+				},
+			}},
+		},
+		"vault": {
+			image: "registry.example.com/team/app", audience: "vault.example.com", username: "puller", host: "vault.example.com",
+			calls: []call{
+				{answer: "vault-login", line: "POST /v1/auth/jwt/login", status: 200, json: login},
+				{answer: "vault", line: "GET /v1/secret/data/registry", status: 200, headers: loggedIn},
 			},
+		},
+		"vault-kubernetes": {
+			image: "registry.example.com/team/app", audience: "vault.example.com", username: "puller", host: "vault.example.com",
+			calls: []call{
+				{answer: "vault-kubernetes-login", line: "POST /v1/auth/kubernetes/login", status: 200, json: login},
+				{answer: "vault-kubernetes", line: "GET /v1/kv/registry", status: 200, headers: loggedIn},
+			},
+		},
+		"github": {
+			image: "ghcr.io/acme/app", username: "x-access-token", host: "api.github.com",
+			calls: []call{{
+				answer: "github", line: "POST /app/installations/12345678/access_tokens", status: 201, signed: true,
+				headers: map[string]string{"Accept": "application/vnd.github+json", "X-Github-Api-Version": "2022-11-28"},
+				json:    map[string]string{"permissions": "map[packages:read]"},
+			}},
 		},
 	}
 }
 
 // problem says what of a request the API would refuse, without its values.
-func (s sample) problem(r testcloud.Request, token string) string {
+func (c call) problem(r testcloud.Request, token string) string {
 	user, password, _ := (&http.Request{Header: r.Header}).BasicAuth()
-	wantPassword := s.basic
-	if s.user != "" && s.basic == "" {
+	wantPassword := c.basic
+	if c.user != "" && c.basic == "" {
 		wantPassword = token
 	}
 	form := map[string]string{}
@@ -107,19 +156,50 @@ func (s sample) problem(r testcloud.Request, token string) string {
 	for name, value := range r.JSON() {
 		members[name] = fmt.Sprint(value)
 	}
+	for name, value := range c.headers {
+		if r.Header.Get(name) != value {
+			return "another " + name
+		}
+	}
 	switch {
-	case r.Method+" "+r.Path != s.line:
-		return "not " + s.line
-	case user != s.user || password != wantPassword:
+	case r.Method+" "+r.Path != c.line:
+		return "not " + c.line
+	case c.signed && !isSigned(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")):
+		return "another signature or other claims"
+	case user != c.user || password != wantPassword:
 		return "another user or password"
-	case s.form != nil && (!cmp.Equal(form, withToken(s.form, token)) || r.Header.Get("Content-Type") != "application/x-www-form-urlencoded"):
+	case c.form != nil && (!cmp.Equal(form, withToken(c.form, token)) || r.Header.Get("Content-Type") != "application/x-www-form-urlencoded"):
 		return "another form"
-	case s.json != nil && (!cmp.Equal(members, withToken(s.json, token)) || r.Header.Get("Content-Type") != "application/json"):
+	case c.json != nil && (!cmp.Equal(members, withToken(c.json, token)) || r.Header.Get("Content-Type") != "application/json"):
 		return "other members"
-	case s.form == nil && s.json == nil && len(r.Body) > 0:
+	case c.form == nil && c.json == nil && len(r.Body) > 0:
 		return "a body"
 	}
 	return ""
+}
+
+// appKey is the key of the sample's GitHub App.
+var appKey = sync.OnceValue(func() *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return key
+})
+
+// isSigned reports whether GitHub would take the token: RS256, for the app,
+// issued in the past, and for ten minutes at most.
+func isSigned(token string) bool {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return false
+	}
+	signature, err := base64.RawURLEncoding.DecodeString(parts[2])
+	digest := sha256.Sum256([]byte(parts[0] + "." + parts[1]))
+	claims, claimsErr := jwt.Parse(token)
+	return err == nil && claimsErr == nil && rsa.VerifyPKCS1v15(&appKey().PublicKey, crypto.SHA256, digest[:], signature) == nil &&
+		claims.Issuer == "Iv23liEXAMPLE" && time.Until(claims.IssuedAt) < -50*time.Second &&
+		time.Until(claims.Expires) > 0 && time.Until(claims.Expires) < 10*time.Minute
 }
 
 func withToken(fields map[string]string, token string) map[string]string {
@@ -130,19 +210,28 @@ func withToken(fields map[string]string, token string) map[string]string {
 	return filled
 }
 
-// serve plays the endpoint.
-func (s sample) serve(body, token string) http.Handler {
+// serve plays the endpoint, which wants its calls in their order.
+func (s sample) serve(t *testing.T, secret, token string) http.Handler {
+	var next atomic.Int32
+	bodies := make([]string, len(s.calls))
+	for i, c := range s.calls {
+		bodies[i] = wire(t, c.answer, secret)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		content, err := io.ReadAll(r.Body)
-		got := testcloud.Request{Method: r.Method, Path: r.URL.Path, Header: r.Header, Body: content}
-		if problem := s.problem(got, token); err != nil || problem != "" {
+		i := int(next.Add(1)) - 1
+		problem := "one call too many"
+		if i < len(s.calls) {
+			problem = s.calls[i].problem(testcloud.Request{Method: r.Method, Path: r.URL.Path, Header: r.Header, Body: content}, token)
+		}
+		if err != nil || problem != "" {
 			w.Header().Set("X-Request-Id", strings.ReplaceAll(problem, " ", "-")) // is part of the plugin's error
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(s.status)
-		io.WriteString(w, body)
+		w.WriteHeader(s.calls[i].status)
+		io.WriteString(w, bodies[i])
 	})
 }
 
@@ -161,9 +250,9 @@ func TestSamples(t *testing.T) {
 	for name, s := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			token := tokenFor(s.audience)
+			token := tokenFor(s.audience + s.file)
 			secret := token
-			if s.endpoint != "" {
+			if s.host != "" {
 				secret = canary.Password
 			}
 			if s.jwt {
@@ -176,13 +265,13 @@ func TestSamples(t *testing.T) {
 			}
 			t.Cleanup(web.Close)
 			web.Handle(host, reg)
-			if s.endpoint != "" {
+			if s.host != "" {
 				mux := http.NewServeMux()
 				mux.Handle("/v2/", reg)
-				mux.Handle("/", s.serve(wire(t, name, secret), token))
-				web.Handle(s.endpoint, mux)
+				mux.Handle("/", s.serve(t, secret, token))
+				web.Handle(s.host, mux)
 			}
-			pullWith(t, web, bin, copySamples(t, name), s, token)
+			pullWith(t, web, bin, copySamples(t, name, token), s, token)
 			if strays := web.Strays(); len(strays) > 0 {
 				t.Errorf("asked %q", strays)
 			}
@@ -199,7 +288,11 @@ func pullWith(t *testing.T, web *testcloud.Net, bin, config string, s sample, to
 		t.Fatal(err)
 	}
 	defer keyring.Close()
-	res, err := keyring.Lookup(t.Context(), regcred.Request{Image: s.image + ":v1", Token: plugin.NewSecret(token), Annotations: s.annotations})
+	req := regcred.Request{Image: s.image + ":v1", Annotations: s.annotations}
+	if s.audience != "" {
+		req.Token = plugin.NewSecret(token)
+	}
+	res, err := keyring.Lookup(t.Context(), req)
 	if err != nil {
 		canary.Check(t, "the error", err.Error())
 		t.Fatalf("%d attempts and no credential: %v", len(res.Attempts), err)
@@ -236,8 +329,8 @@ func loadSample(t *testing.T, name string) *config.Config {
 }
 
 // copySamples copies the samples of a registry, with another directory in
-// place of the one in /etc, and returns the kubelet's.
-func copySamples(t *testing.T, name string) string {
+// place of those of the node, and returns the kubelet's.
+func copySamples(t *testing.T, name, token string) string {
 	t.Helper()
 	dir := t.TempDir()
 	files, err := filepath.Glob("../../docs/plugins/token/" + name + ".*")
@@ -249,13 +342,16 @@ func copySamples(t *testing.T, name string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text = []byte(strings.ReplaceAll(string(text), "/etc/token-credential-provider/", dir+"/"))
-		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), text, 0o600); err != nil {
+		there := strings.NewReplacer("/etc/token-credential-provider/", dir+"/", "/run/spiffe-helper/", dir+"/")
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(there.Replace(string(text))), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "client-secret"), []byte(canary.Env+"\n"), 0o600); err != nil {
-		t.Fatal(err)
+	key := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(appKey())})
+	for file, text := range map[string]string{"client-secret": canary.Env + "\n", "jwt_svid.token": token, "github-app.pem": string(key)} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return filepath.Join(dir, name+".kubelet.yaml")
 }
@@ -267,10 +363,11 @@ func wire(t *testing.T, name, secret string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(text), "@secret@") {
-		t.Fatal("the sample has no place for the secret")
+	filled := strings.NewReplacer("@secret@", secret, "@between@", between, "@hour@", time.Now().Add(time.Hour).UTC().Format(time.RFC3339)).Replace(string(text))
+	if filled == string(text) {
+		t.Fatal("the sample has no place for a secret")
 	}
-	return strings.ReplaceAll(string(text), "@secret@", secret)
+	return filled
 }
 
 // registryOf is a registry that has the sample's image and takes the secret.
@@ -294,16 +391,22 @@ func registryOf(t *testing.T, s sample, secret string) (http.Handler, string) {
 
 // TestSampleRefused: the servers of the samples do look at what they are sent.
 func TestSampleRefused(t *testing.T) {
-	names := slices.Sorted(maps.Keys(samples()))
-	for _, name := range names {
-		s := samples()[name]
-		if s.endpoint == "" {
-			continue
+	for name, s := range samples() {
+		for _, c := range s.calls {
+			method, path, _ := strings.Cut(c.line, " ")
+			r := testcloud.Request{Method: method, Path: path, Header: http.Header{}}
+			if c.problem(r, "open-sesame") == "" {
+				t.Errorf("%s: %s takes a request without a token", name, c.line)
+			}
 		}
-		method, path, _ := strings.Cut(s.line, " ")
-		r := testcloud.Request{Method: method, Path: path, Header: http.Header{}}
-		if s.problem(r, "open-sesame") == "" {
-			t.Errorf("%s: takes a request without a token", name)
+	}
+	for name, token := range map[string]string{
+		"unsigned":   jwtOf("e30", map[string]any{"iss": "Iv23liEXAMPLE", "iat": time.Now().Unix() - 60, "exp": time.Now().Unix() + 60}),
+		"no token":   "",
+		"of nothing": "a.b.c",
+	} {
+		if isSigned(token) {
+			t.Errorf("%s: it is taken", name)
 		}
 	}
 }

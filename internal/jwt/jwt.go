@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package jwt reads the claims of a JSON Web Token (RFC 7519) without
-// verifying it: who a token is for and how long it lives, as its holder needs
-// to know. Whether it is true is for the registry or the cloud to say.
+// Package jwt reads the claims of JSON Web Tokens (RFC 7519), and signs such
+// tokens. It reads them without verifying: who a token is for and how long it
+// lives, as its holder needs to know. Whether it is true is for the registry
+// or the cloud to say.
 //
 //	claims, err := jwt.Parse(token)
 //
@@ -69,6 +70,21 @@ func (c Claims) ServiceAccount() (namespace, name string, ok bool) {
 	}
 	namespace, name, ok = strings.Cut(rest, ":")
 	return namespace, name, ok && namespace != "" && name != ""
+}
+
+// ForAPIServer returns the audience of the token that is its API server's own,
+// "" if there is none: whoever is given such a token can act as its subject.
+// That is the issuer (the default of the API server's --api-audiences), or the
+// name of the API server in a cluster, which others set (EKS).
+func (c Claims) ForAPIServer() string {
+	for _, audience := range c.Audience {
+		host, _, _ := strings.Cut(strings.TrimPrefix(audience, "https://"), "/")
+		host, _, _ = strings.Cut(host, ":")
+		if audience != "" && audience == c.Issuer || host == "kubernetes.default" || strings.HasPrefix(host+".", "kubernetes.default.svc.") {
+			return audience
+		}
+	}
+	return ""
 }
 
 // audience is one string or a list (RFC 7519, section 4.1.3).

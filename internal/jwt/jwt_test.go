@@ -132,3 +132,29 @@ func TestCaseOfClaims(t *testing.T) {
 		t.Errorf("got %+v, %v", claims, err)
 	}
 }
+
+func TestForAPIServer(t *testing.T) {
+	const issuer = "https://oidc.example/id/1"
+	for _, tt := range []struct {
+		audience []string
+		want     string
+	}{
+		{nil, ""},
+		{[]string{"registry.example"}, ""},
+		{[]string{""}, ""},
+		{[]string{"https://oidc.example/id/10", "https://oidc.example"}, ""},
+		{[]string{"https://kubernetes.default.example", "kubernetes.default.svc2", "https://registry.example/kubernetes.default.svc"}, ""},
+		{[]string{issuer}, issuer},
+		{[]string{"registry.example", issuer}, issuer},
+		{[]string{"registry.example", "https://kubernetes.default.svc"}, "https://kubernetes.default.svc"},
+		{[]string{"kubernetes.default"}, "kubernetes.default"},
+		{[]string{"https://kubernetes.default.svc.cluster.local:443/"}, "https://kubernetes.default.svc.cluster.local:443/"},
+	} {
+		if got := (jwt.Claims{Issuer: issuer, Audience: tt.audience}).ForAPIServer(); got != tt.want {
+			t.Errorf("%q: got %q, want %q", tt.audience, got, tt.want)
+		}
+	}
+	if got := (jwt.Claims{Audience: []string{""}}).ForAPIServer(); got != "" {
+		t.Errorf("without an issuer: got %q", got)
+	}
+}

@@ -20,6 +20,7 @@ import (
 	"github.com/regcred/regcred/internal/cloudplugin"
 	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/internal/hostpattern/public"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -127,13 +128,12 @@ func (e *entry) hosts() (foreign []string, wide bool) {
 	_, allowed := e.flag("--allow-host")
 	served := append(allowed, e.mirrored()...)
 	for _, pattern := range e.MatchImages {
-		switch host := cloudplugin.Host(pattern); e.cloud.Reach(pattern, served...) {
-		case cloudplugin.Foreign:
-			if !slices.Contains(foreign, host) {
-				foreign = append(foreign, host)
-			}
-		case cloudplugin.Wide:
+		host, reach := cloudplugin.Host(pattern), e.cloud.Reach(pattern, served...)
+		switch {
+		case reach == cloudplugin.Wide, reach == cloudplugin.Foreign && public.Check(host) != nil:
 			wide = true
+		case reach == cloudplugin.Foreign && !slices.Contains(foreign, host):
+			foreign = append(foreign, host)
 		}
 	}
 	return foreign, wide

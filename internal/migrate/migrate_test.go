@@ -47,6 +47,7 @@ func TestPlan(t *testing.T) {
 			want: []string{"--allow-host=registry.corp.example", "--allow-host=cache.example:5000"},
 		},
 		"a ladder":           {provider: "ecr-credential-provider", patterns: `"*.*", "*.*.*"`, want: []string{"--other-hosts=empty"}, remark: "--any-host"},
+		"public suffixes":    {provider: "ecr-credential-provider", patterns: `"*.github.io"`, want: []string{"--other-hosts=empty"}, remark: "--any-host"},
 		"a ladder that is":   {provider: "ecr-credential-provider", patterns: `"*.*"`, args: "--other-hosts=empty", remark: "--any-host"},
 		"any host":           {provider: "ecr-credential-provider", patterns: `"*.*", "registry.corp.example"`, args: "--any-host"},
 		"GKE":                {provider: "auth-provider-gcp", patterns: `container.cloud.google.com, gcr.io, "*.gcr.io", "*.pkg.dev"`, args: "get-credentials, --v=3", remark: "exit status 1"},

@@ -40,12 +40,12 @@ func TestRetryAfter(t *testing.T) {
 func TestDelay(t *testing.T) {
 	for attempt, most := range map[int]time.Duration{1: 250 * time.Millisecond, 2: 500 * time.Millisecond, 30: maxDelay} {
 		for range 100 {
-			if d := (Client{}).delay(attempt, 0); d < most/2 || d > most {
+			if d := delay(attempt, 250*time.Millisecond, 0); d < most/2 || d > most {
 				t.Errorf("attempt %d: %v", attempt, d)
 			}
 		}
 	}
-	if d := (Client{}).delay(1, time.Minute); d != time.Minute {
+	if d := delay(1, 250*time.Millisecond, time.Minute); d != time.Minute {
 		t.Errorf("the endpoint asks for a minute, and gets %v", d)
 	}
 }

@@ -63,6 +63,11 @@ type Call struct {
 	// Retry lists statuses after which it is asked again, beside those of
 	// every call.
 	Retry []int
+
+	// Patient is for who may be gone for a while and says so, as metadata
+	// servers are while they are updated: as long as it answers, it is asked
+	// six times, over some 15 seconds.
+	Patient bool
 }
 
 // Answer is what an endpoint said.
@@ -90,10 +95,17 @@ func (c Client) Do(ctx context.Context, call Call) (*Answer, error) {
 		}
 		failed.Attempts = attempt
 		again := failed.temporary() || failed.Err == nil && slices.Contains(call.Retry, failed.Status)
-		if attempt == maxAttempts || !again || ctx.Err() != nil {
+		attempts, backoff := maxAttempts, c.Backoff
+		if backoff <= 0 {
+			backoff = 250 * time.Millisecond
+		}
+		if call.Patient && failed.Err == nil {
+			attempts, backoff = 2*maxAttempts, 4*backoff
+		}
+		if attempt >= attempts || !again || ctx.Err() != nil {
 			return nil, failed
 		}
-		if !Pause(ctx, c.delay(attempt, failed.retryAfter)) {
+		if !Pause(ctx, delay(attempt, backoff, failed.retryAfter)) {
 			return nil, failed
 		}
 	}

@@ -17,11 +17,7 @@ const maxDelay = 5 * time.Second
 
 // delay is how long to wait after an attempt: with jitter, since all nodes
 // fail together, and at least as long as the endpoint asks.
-func (c Client) delay(attempt int, asked time.Duration) time.Duration {
-	base := c.Backoff
-	if base <= 0 {
-		base = 250 * time.Millisecond
-	}
+func delay(attempt int, base, asked time.Duration) time.Duration {
 	d := min(base<<(attempt-1), maxDelay)
 	d = d/2 + rand.N(d/2+1)
 	return max(d, asked)

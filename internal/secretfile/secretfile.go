@@ -4,7 +4,10 @@
 // Package secretfile reads the files in which a node keeps passwords: regular
 // files of a bounded size, and files that belong together from one moment.
 //
-//	files, err := secretfile.Read("/etc/registry/username", "/etc/registry/password")
+//	files, err := secretfile.Read("/etc/registry/password")
+//	if err == nil {
+//		err = files[0].Private()
+//	}
 //
 // Errors name the file and never hold any of its content.
 package secretfile
@@ -29,8 +32,26 @@ type File struct {
 	Data []byte
 
 	// Exposed says that others than the file's owner and group may read or
-	// write it. It is always false on Windows, which has no such mode.
-	Exposed bool
+	// write it, and Writable that they may write it. Both are always false on
+	// Windows, which has no such mode.
+	Exposed, Writable bool
+}
+
+// Private refuses a file that is [File.Exposed]: what is in it is no secret,
+// or not its owner's.
+func (f File) Private() error {
+	if f.Exposed {
+		return fmt.Errorf("%q: others may read or change it: chmod 600 %q", f.Path, f.Path)
+	}
+	return nil
+}
+
+// Unwritable refuses a file that is [File.Writable]: others decide what is in it.
+func (f File) Unwritable() error {
+	if f.Writable {
+		return fmt.Errorf("%q: others may change it: chmod o-w %q", f.Path, f.Path)
+	}
+	return nil
 }
 
 // Format writes the path of f, whatever the verb: its data is secret.
@@ -89,7 +110,7 @@ func readOnce(paths []string) ([]File, error) {
 		if err != nil {
 			return nil, explain(paths[i], err)
 		}
-		files[i] = File{Path: paths[i], Data: data, Exposed: exposed(info.Mode())}
+		files[i] = File{Path: paths[i], Data: data, Exposed: othersMay(0o006, info.Mode()), Writable: othersMay(0o002, info.Mode())}
 	}
 	return files, nil
 }
@@ -112,7 +133,7 @@ func explain(path string, err error) error {
 	return fmt.Errorf("%q: %w", path, err)
 }
 
-// exposed reports whether others have a right that lets a secret out, or in.
-func exposed(m fs.FileMode) bool {
-	return runtime.GOOS != "windows" && m.Perm()&0o006 != 0
+// othersMay reports whether others have one of the rights.
+func othersMay(rights, mode fs.FileMode) bool {
+	return runtime.GOOS != "windows" && mode.Perm()&rights != 0
 }

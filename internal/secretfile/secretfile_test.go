@@ -33,14 +33,16 @@ func write(t *testing.T, path, text string, mode fs.FileMode) string {
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	for _, tt := range []struct {
-		name    string
-		mode    fs.FileMode
-		exposed bool
+		name     string
+		mode     fs.FileMode
+		exposed  bool
+		writable bool
 	}{
-		{"private", 0o600, false},
-		{"group", 0o660, false},
-		{"readable", 0o604, true},
-		{"writable", 0o602, true},
+		{"private", 0o600, false, false},
+		{"group", 0o660, false, false},
+		{"readable", 0o604, true, false},
+		{"writable", 0o602, true, true},
+		{"of everybody", 0o666, true, true},
 	} {
 		path := write(t, filepath.Join(dir, tt.name), canary.Password, tt.mode)
 		link := filepath.Join(dir, tt.name+"-link")
@@ -53,10 +55,20 @@ func TestRead(t *testing.T) {
 				t.Errorf("%s: %v", path, err)
 				continue
 			}
-			if string(files[0].Data) != canary.Password || files[0].Path != path || files[0].Exposed != tt.exposed {
-				t.Errorf("%s: exposed %v, want %v, or other content or path", path, files[0].Exposed, tt.exposed)
+			f := files[0]
+			if string(f.Data) != canary.Password || f.Path != path || f.Exposed != tt.exposed || f.Writable != tt.writable {
+				t.Errorf("%s: exposed %v, writable %v, or other content or path", path, f.Exposed, f.Writable)
 			}
+			wantRefusal(t, f.Private(), tt.exposed, fmt.Sprintf("%q: others may read or change it: chmod 600 %q", path, path))
+			wantRefusal(t, f.Unwritable(), tt.writable, fmt.Sprintf("%q: others may change it: chmod o-w %q", path, path))
 		}
+	}
+}
+
+func wantRefusal(t *testing.T, err error, refused bool, want string) {
+	t.Helper()
+	if (err != nil) != refused || refused && err.Error() != want {
+		t.Errorf("error %v, want %q: %v", err, want, refused)
 	}
 }
 

@@ -26,8 +26,7 @@ const AzureRequestID = "4f5e1b1c-request"
 const (
 	azureIMDSPath       = "/metadata/identity/oauth2/token"
 	azureAppServicePath = "/appservice/token"
-	azureShellPath      = "/cloudshell/token"
-	azureMLPath         = "/machinelearning/token"
+	azureArcPath        = "/arc/token"
 )
 
 // azureResource is who a token has to be for.
@@ -44,7 +43,10 @@ type AzureState struct {
 
 	ClientID  string // of managed identities and applications
 	Resource  string // the resource ID of a managed identity
-	Header    string // the secret of App Service and Machine Learning
+	Header    string // the secret of App Service
+	KeyFile   string // where the agent of Azure Arc says that its key is
+	Key       string // what is in that file
+	OldAgent  bool   // the agent of Azure Arc knows one identity, and ignores the name of another
 	Tenant    string // in the address of the token endpoint, and of the exchange
 	Assertion string // the client assertion
 	Secret    string // the client secret; with neither, a client certificate is taken
@@ -63,9 +65,9 @@ type AzureState struct {
 }
 
 // Azure is the part of Microsoft's cloud from which registry credentials come:
-// managed identities of virtual machines, App Service, Cloud Shell and Machine
-// Learning, Microsoft Entra ID, the resource manager's metadata, identity
-// bindings, and login servers of ACR. All are at the root of one address;
+// managed identities of virtual machines, App Service and Azure Arc, Microsoft
+// Entra ID, the resource manager's metadata, identity bindings, and login
+// servers of ACR. All are at the root of one address;
 // [Azure.Join] gives them their names in a [Net].
 type Azure struct {
 	*Server
@@ -108,7 +110,7 @@ func (a *Azure) Join(n *Net) {
 	}
 }
 
-// azureNone empties the variables by which an SDK finds an identity.
+// azureNone empties the variables by which an identity is found.
 var azureNone = []string{
 	"IDENTITY_ENDPOINT=", "IDENTITY_HEADER=", "IDENTITY_SERVER_THUMBPRINT=", "IMDS_ENDPOINT=",
 	"MSI_ENDPOINT=", "MSI_SECRET=", "DEFAULT_IDENTITY_CLIENT_ID=",
@@ -126,14 +128,27 @@ func (a *Azure) AppServiceEnviron() []string {
 	return append(a.Environ(), "IDENTITY_ENDPOINT="+a.URL()+azureAppServicePath, "IDENTITY_HEADER="+a.get().Header)
 }
 
-// CloudShellEnviron is [Azure.Environ] in a Cloud Shell.
-func (a *Azure) CloudShellEnviron() []string {
-	return append(a.Environ(), "MSI_ENDPOINT="+a.URL()+azureShellPath)
+// ArcEnviron is [Azure.Environ] where the agent of Azure Arc runs.
+func (a *Azure) ArcEnviron() []string {
+	return append(a.Environ(), "IDENTITY_ENDPOINT="+a.URL()+azureArcPath, "IMDS_ENDPOINT="+a.URL())
 }
 
-// MachineLearningEnviron is [Azure.Environ] on Machine Learning.
-func (a *Azure) MachineLearningEnviron() []string {
-	return append(a.Environ(), "MSI_ENDPOINT="+a.URL()+azureMLPath, "MSI_SECRET="+a.get().Header)
+// Steps are the lines of what was asked ([Server.Lines]) in an order that does
+// not hang on who was faster: a login server's challenge is asked for beside
+// the token, and stands after it here.
+func (a *Azure) Steps() []string {
+	var steps, challenges []string
+	for _, line := range a.Lines() {
+		switch {
+		case strings.HasPrefix(line, "GET ") && strings.HasSuffix(line, "/v2/"):
+			challenges = append(challenges, line)
+			continue
+		case strings.HasSuffix(line, "/oauth2/exchange"):
+			steps, challenges = append(steps, challenges...), nil
+		}
+		steps = append(steps, line)
+	}
+	return append(steps, challenges...)
 }
 
 // dispatch finds the part of the cloud by the path, since no two share one.
@@ -141,7 +156,7 @@ func (a *Azure) dispatch(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Ms-Request-Id", AzureRequestID)
 	s := a.get()
 	switch path := r.URL.Path; {
-	case path == azureIMDSPath, path == azureAppServicePath, path == azureShellPath, path == azureMLPath:
+	case path == azureIMDSPath, path == azureAppServicePath, path == azureArcPath:
 		s.serveIdentity(w, r)
 	case path == "/metadata/endpoints":
 		s.serveMetadata(w, r)

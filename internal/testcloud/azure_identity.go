@@ -16,7 +16,7 @@ import (
 // serveIdentity hands out the token of a managed identity, if it is asked as
 // the host of the path wants it.
 func (s AzureState) serveIdentity(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet && r.URL.Path != azureShellPath {
+	if r.Method != http.MethodGet {
 		refuseOAuth(w, http.StatusMethodNotAllowed, "invalid_request", "")
 		return
 	}
@@ -25,6 +25,9 @@ func (s AzureState) serveIdentity(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Form.Get("api-version") != version:
 		refuseOAuth(w, http.StatusBadRequest, "invalid_request", "unknown api-version")
+	case !secret && r.URL.Path == azureArcPath && r.Header.Get("Authorization") == "":
+		w.Header().Set("Www-Authenticate", "Basic realm="+s.KeyFile)
+		w.WriteHeader(http.StatusUnauthorized)
 	case !secret:
 		refuseOAuth(w, http.StatusUnauthorized, "invalid_header", "")
 	case r.Form.Get("resource") != azureResource:
@@ -32,10 +35,17 @@ func (s AzureState) serveIdentity(w http.ResponseWriter, r *http.Request) {
 	case s.ClientID != "" && clientID != s.ClientID, s.Resource != "" && resourceID != s.Resource:
 		refuseOAuth(w, http.StatusBadRequest, "invalid_request", "Identity not found")
 	default:
-		writeJSON(w, http.StatusOK, map[string]string{
+		answer := map[string]string{
 			"access_token": s.AccessToken, "token_type": "Bearer", "resource": azureResource,
 			"expires_in": "86399", "expires_on": strconv.FormatInt(time.Now().Add(24*time.Hour).Unix(), 10),
-		})
+		}
+		if r.URL.Path == azureArcPath && !s.OldAgent && clientID != "" {
+			answer["client_id"] = clientID
+		}
+		if r.URL.Path == azureArcPath && !s.OldAgent && resourceID != "" {
+			answer["msi_res_id"] = resourceID
+		}
+		writeJSON(w, http.StatusOK, answer)
 	}
 }
 
@@ -46,10 +56,9 @@ func (s AzureState) identityRules(r *http.Request) (version, clientID, resourceI
 	switch r.URL.Path {
 	case azureAppServicePath:
 		return "2019-08-01", clientID, r.Form.Get("mi_res_id"), r.Header.Get("X-Identity-Header") == s.Header
-	case azureMLPath:
-		return "2017-09-01", r.Form.Get("clientid"), "", r.Header.Get("Secret") == s.Header
-	case azureShellPath:
-		return "", "", "", r.Method == http.MethodPost && r.Header.Get("Metadata") == "true"
+	case azureArcPath:
+		return "2020-06-01", clientID, r.Form.Get("msi_res_id"),
+			r.Header.Get("Metadata") == "true" && s.Key != "" && r.Header.Get("Authorization") == "Basic "+s.Key
 	}
 	return "2018-02-01", clientID, r.Form.Get("msi_res_id"), r.Header.Get("Metadata") == "true"
 }

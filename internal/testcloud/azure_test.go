@@ -50,7 +50,7 @@ func TestAzure(t *testing.T) {
 	az := testcloud.NewAzure()
 	defer az.Close()
 	az.Set(func(s *testcloud.AzureState) {
-		s.ClientID, s.Tenant, s.Assertion, s.Metadata = "client-1", "tenant-1", canary.Token, "[]"
+		s.ClientID, s.Tenant, s.Assertion, s.Metadata, s.Key = "client-1", "tenant-1", canary.Token, "[]", canary.Token
 	})
 	net, err := testcloud.NewNet()
 	if err != nil {
@@ -72,8 +72,9 @@ func TestAzure(t *testing.T) {
 			url.Values{"api-version": {"2018-02-01"}, "resource": {resource}, "client_id": {"client-1"}}, []string{"Metadata", "true"}, "access_token"},
 		{"App Service", az.URL() + "/appservice/token", nil,
 			url.Values{"api-version": {"2019-08-01"}, "resource": {resource}, "client_id": {"client-1"}}, []string{"X-Identity-Header", canary.Token + "-header"}, "access_token"},
-		{"Machine Learning", az.URL() + "/machinelearning/token", nil,
-			url.Values{"api-version": {"2017-09-01"}, "resource": {resource}, "clientid": {"client-1"}}, []string{"Secret", canary.Token + "-header"}, "access_token"},
+		{"Azure Arc", az.URL() + "/arc/token", nil,
+			url.Values{"api-version": {"2020-06-01"}, "resource": {resource}, "client_id": {"client-1"}},
+			[]string{"Authorization", "Basic " + canary.Token, "Metadata", "true"}, "access_token"},
 		{"Entra ID", "https://login.microsoftonline.com/tenant-1/oauth2/v2.0/token", url.Values{
 			"grant_type": {"client_credentials"}, "client_id": {"client-1"}, "client_assertion": {canary.Token}, "scope": {resource + "/.default"},
 			"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"}}, nil, nil, "access_token"},

@@ -23,10 +23,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
+	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/mirror"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/plugin"
 )
@@ -36,7 +39,8 @@ import (
 type Provider struct {
 	opts    Options
 	rules   hostRules
-	mirrors mirrors
+	mirrors mirror.Map
+	arc     arcAgent
 }
 
 // New checks the options. The configuration is read for each answer.
@@ -48,6 +52,10 @@ func New(opts Options) (*Provider, error) {
 		return nil, err
 	}
 	rules, err := newHostRules(opts.AllowHosts)
+	if err != nil {
+		return nil, err
+	}
+	mirrors, err := parseMirrors(opts, rules)
 	if err != nil {
 		return nil, err
 	}
@@ -63,26 +71,34 @@ func New(opts Options) (*Provider, error) {
 	if opts.Budget <= 0 {
 		opts.Budget = remote.Budget
 	}
-	return &Provider{opts: opts, rules: rules, mirrors: parseMirrors(opts.Mirrors, opts.Log)}, nil
+	return &Provider{opts: opts, rules: rules, mirrors: mirrors, arc: arcOf(runtime.GOOS, opts.Getenv)}, nil
 }
 
-// GetCredentials answers for images of ACR, and of the sources of mirrors. For
-// other images the answer is empty. The refresh token is good for all of the
+// GetCredentials answers for images of ACR, and of the sources of mirrors.
+// Others are [Options.OtherHosts]. The refresh token is good for all of the
 // registry, so the answer is too, unless a mirror serves a part of it.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.Budget, fmt.Errorf("no answer within %v", p.opts.Budget))
 	defer cancel()
 	s := p.newSession(req)
 	defer s.close()
-	source, host := p.locate(req)
-	reg, known, err := s.registry(ctx, host)
-	if err == nil && !known {
-		p.opts.Log.Warn("not an Azure container registry, so there are no credentials for it; --allow-host adds hosts", "host", host, "image", req.Image)
-		return &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Duration(0))}, nil
+	host := req.Registry()
+	rule, mirrored := p.mirrors.Find(req.Image)
+	if mirrored {
+		host = rule.Target
 	}
 	var resp *plugin.Response
-	if err == nil {
-		resp, err = p.answer(ctx, s, reg, source)
+	reg, known, err := s.registry(ctx, host)
+	switch {
+	case err != nil:
+	case known:
+		resp, err = p.answer(ctx, s, reg, rule)
+	case mirrored:
+		err = foreignTarget(rule)
+	case p.mirrors.Divides(host):
+		return hostpattern.EmptyOthers.Answer(host, "", "") // the part that no mirror serves
+	default:
+		return p.opts.OtherHosts.Answer(host, "none of "+owner+"'s", "name it with --allow-host if it stands in front of a registry")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("credentials for %s: %w", host, err)
@@ -91,48 +107,35 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 }
 
 func (p *Provider) newSession(req *plugin.Request) *session {
-	s := &session{opts: &p.opts, req: req, rules: p.rules}
+	s := &session{opts: &p.opts, req: req, rules: p.rules, arc: p.arc}
 	s.client = remote.Client{
 		Transport: p.opts.Transport, UserAgent: userAgent,
 		Timeout: p.opts.Timeout, Backoff: p.opts.Backoff,
 	}
 	if s.client.Transport == nil {
-		s.transport = remote.NewTransport()
-		s.client.Transport = s.transport
+		s.client.Transport = s.own(remote.Base())
 	}
 	return s
 }
 
-// locate returns the host that the image is pulled from, and the source of the
-// mirror that says so, if one does.
-func (p *Provider) locate(req *plugin.Request) (source, host string) {
-	_, image, found := strings.Cut(req.Image, "://")
-	if !found {
-		image = req.Image
-	}
-	for _, m := range p.mirrors {
-		if m.covers(image) {
-			return m.source, m.host
-		}
-	}
-	return "", req.Registry()
-}
-
 // answer gets a token for the registry, exchanges it, and says how long the
-// result may be kept.
-func (p *Provider) answer(ctx context.Context, s *session, reg registry, source string) (*plugin.Response, error) {
-	who, err := s.identity(source != "")
+// result may be kept. The rule is that of the mirror, if the image has one.
+func (p *Provider) answer(ctx context.Context, s *session, reg registry, rule mirror.Rule) (*plugin.Response, error) {
+	who, err := s.identity(rule.Source != "")
 	if err != nil {
 		return nil, err
 	}
 	if who.static != nil {
 		return s.staticAnswer(ctx, reg, *who.static)
 	}
+	// Both at once: the registry's challenge needs no token.
+	asked := s.askChallenge(ctx, reg)
+	defer asked.end()
 	token, err := who.token(ctx)
 	if err != nil {
 		return nil, err
 	}
-	refresh, err := s.exchange(ctx, reg, who.tenant, token)
+	refresh, err := s.exchange(ctx, reg, asked, who.tenant, token)
 	if err != nil {
 		return nil, err
 	}
@@ -140,14 +143,16 @@ func (p *Provider) answer(ctx context.Context, s *session, reg registry, source 
 		anonymousKey: {},
 		reg.key:      {Username: refreshUser, Password: plugin.NewSecret(refresh)},
 	}
-	resp := &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(s.cacheFor(refresh)), Auth: auth}
-	if source != "" {
-		auth[source] = auth[reg.key]
+	if rule.Source != "" {
+		key := s.req.Registry()
+		if _, path, ok := strings.Cut(rule.Source, "/"); ok {
+			key += "/" + path
+		}
+		auth[key] = auth[reg.key]
 	}
-	if p.mirrors.divide(s.req.Registry()) {
-		resp.CacheKeyType = plugin.CacheImage
-	}
-	return resp, nil
+	return &plugin.Response{
+		CacheKeyType: p.mirrors.Scope(s.req.Registry()), CacheDuration: new(s.cacheFor(refresh)), Auth: auth,
+	}, nil
 }
 
 // staticAnswer hands out the secret of the configuration under the keys of

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -29,11 +28,10 @@ func (s *session) bound(clientID, tenant string) (identity, error) {
 		tenant = cfg.TenantID
 	}
 	return identity{tenant: tenant, token: func(ctx context.Context) (string, error) {
-		client, closeIdle, err := s.bindingClient()
+		client, err := s.bindingClient()
 		if err != nil {
 			return "", err
 		}
-		defer closeIdle()
 		token, err := clientCredentials(ctx, client, "get a token by the identity binding", "https://"+s.opts.Binding.SNIName+"/",
 			clientID, assertion(s.req.ServiceAccountToken.Reveal()))
 		if err != nil {
@@ -46,29 +44,27 @@ func (s *session) bound(clientID, tenant string) (identity, error) {
 
 // bindingClient trusts the cluster's authority alone and takes no proxy, which
 // would not know the name.
-func (s *session) bindingClient() (remote.Client, func(), error) {
+func (s *session) bindingClient() (remote.Client, error) {
 	b := s.opts.Binding
 	path := b.CAFile
 	if path == "" {
 		path = DefaultBindingCA
 	}
-	pem, err := readFile(path)
-	roots := x509.NewCertPool()
-	if err == nil && !roots.AppendCertsFromPEM(pem) {
-		err = errors.New("it has no certificate in PEM")
-	}
+	pem, err := readFile(path, false)
 	if err != nil {
-		return remote.Client{}, nil, fmt.Errorf("the authority of identity bindings, %q: %w", path, err)
+		return remote.Client{}, fmt.Errorf("the authority of identity bindings, %w", err)
 	}
-	dialer := &net.Dialer{Timeout: 10 * time.Second}
-	base := remote.Base()
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return remote.Client{}, fmt.Errorf("the authority of identity bindings, %q: it has no certificate in PEM", path)
+	}
+	dial, base := (&net.Dialer{Timeout: 10 * time.Second}).DialContext, remote.Base()
 	base.Proxy = nil
 	base.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return dialer.DialContext(ctx, network, b.address())
+		return dial(ctx, network, b.address())
 	}
 	base.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
-	transport := remote.Wrap(base)
 	client := s.client
-	client.Transport = transport
-	return client, transport.CloseIdleConnections, nil
+	client.Transport = s.own(base)
+	return client, nil
 }

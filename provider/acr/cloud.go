@@ -17,6 +17,7 @@ import (
 // environment is what differs from cloud to cloud.
 type environment struct {
 	authority string // of Microsoft Entra ID: a URL without a slash at the end
+	from      string // what names the authority, if it is none of the known ones
 	suffix    string // of login servers; "" if it is one of those that are always known
 }
 
@@ -57,7 +58,7 @@ func (s *session) environment(ctx context.Context) (environment, error) {
 		if err != nil {
 			return environment{}, err
 		}
-		env.set(own.ActiveDirectoryEndpoint, own.RegistrySuffix)
+		env.set(own.ActiveDirectoryEndpoint, own.RegistrySuffix, fmt.Sprintf("activeDirectoryEndpoint in the environment file %q", file))
 	}
 	s.env = &env
 	return env, nil
@@ -69,12 +70,6 @@ func (s *session) environment(ctx context.Context) (environment, error) {
 func (s *session) registry(ctx context.Context, host string) (registry, bool, error) {
 	if reg, ok := s.rules.find(host); ok || host == "" {
 		return reg, ok, nil
-	}
-	if _, err := s.config(); err != nil && s.environmentFile() == "" {
-		// The host is foreign to every cloud but one that would be described
-		// in the very file that cannot be read.
-		s.opts.Log.Warn("the cloud configuration cannot be read, so the registries of a cloud of its own are not known", "error", err)
-		return registry{}, false, nil
 	}
 	env, err := s.environment(ctx)
 	if err != nil {
@@ -88,9 +83,9 @@ func (s *session) registry(ctx context.Context, host string) (registry, bool, er
 func (s *session) environmentFile() string { return s.opts.Getenv("AZURE_ENVIRONMENT_FILEPATH") }
 
 // set takes over what is not empty.
-func (e *environment) set(authority, suffix string) {
+func (e *environment) set(authority, suffix, from string) {
 	if authority != "" {
-		e.authority = strings.TrimRight(authority, "/")
+		e.authority, e.from = strings.TrimRight(authority, "/"), from
 	}
 	if suffix != "" {
 		e.suffix = suffix
@@ -98,7 +93,11 @@ func (e *environment) set(authority, suffix string) {
 }
 
 // askResourceManager asks for the endpoints of a cloud that is none of ours.
+// Secrets go where it says, so it must be who it is taken for.
 func (s *session) askResourceManager(ctx context.Context, cfg *config, env *environment) error {
+	if !isHTTPS(cfg.ResourceManagerEndpoint) {
+		return fmt.Errorf("cloud configuration %q: resourceManagerEndpoint is not a URL of https; what is asked there says where secrets are sent, so write it with https", s.opts.ConfigFile)
+	}
 	answer, err := s.client.Do(ctx, remote.Call{
 		Step: "ask the resource manager for the cloud's endpoints",
 		URL:  strings.TrimRight(cfg.ResourceManagerEndpoint, "/") + "/metadata/endpoints?api-version=2019-05-01",
@@ -110,8 +109,14 @@ func (s *session) askResourceManager(ctx context.Context, cfg *config, env *envi
 	if err != nil {
 		return fmt.Errorf("ask the resource manager %s for the cloud's endpoints: %w", answer.URL.Host, err)
 	}
-	env.set(found.authority, found.suffix)
+	env.set(found.authority, found.suffix, "loginEndpoint in the answer of the resource manager "+answer.URL.Host)
 	return nil
+}
+
+// isHTTPS reports whether a text is the address of a server over TLS.
+func isHTTPS(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil
 }
 
 // parseMetadata finds the cloud of that name, or the first if it has none. A
@@ -137,20 +142,19 @@ func parseMetadata(body []byte, cloud string) (environment, error) {
 	return environment{}, nil
 }
 
-// tokenURL is the address of the tenant's token endpoint. A region, if the
-// environment names one, has its own in the public cloud, as with the SDK. To
-// find the region out, as the SDK does if it is told so, takes another request.
-func (s *session) tokenURL(env environment, tenant string) (string, error) {
+// tokenURL is the address of the tenant's token endpoint. A region has its own
+// in the public cloud, as with Microsoft's libraries. They would find it out for
+// TryAutoDetect, which takes another request.
+func (e environment) tokenURL(tenant, region string) (string, error) {
 	if !consistsOf(tenant, ".-") || tenant[0] == '.' {
 		return "", fmt.Errorf("%.100q is not the ID of a tenant: letters, digits, \".\" and \"-\"", tenant)
 	}
-	u, err := url.Parse(env.authority)
-	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
-		return "", fmt.Errorf("the login endpoint of the cloud, %.100q, is not a URL of https", env.authority)
+	if !isHTTPS(e.authority) {
+		return "", fmt.Errorf("%s: it is not a URL of https; no secret is sent there", e.from)
 	}
-	region := strings.ToLower(s.opts.Getenv("AZURE_REGIONAL_AUTHORITY_NAME"))
-	if env.authority == publicAuthority && isAlphanumeric(region) && region != "tryautodetect" {
-		u.Host = region + ".login.microsoft.com"
+	region = strings.ToLower(region)
+	if e.authority == publicAuthority && isAlphanumeric(region) && region != "tryautodetect" {
+		return "https://" + region + ".login.microsoft.com/" + tenant + "/oauth2/v2.0/token", nil
 	}
-	return u.JoinPath(tenant, "oauth2/v2.0/token").String(), nil
+	return url.JoinPath(e.authority, tenant, "oauth2/v2.0/token")
 }

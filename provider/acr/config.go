@@ -5,7 +5,6 @@ package acr
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,11 +12,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/regcred/regcred/internal/regularfile"
+	"github.com/regcred/regcred/internal/secretfile"
 )
-
-// maxConfig bounds a configuration file in bytes.
-const maxConfig = 1 << 20
 
 // config is what the plugin needs of azure.json. Keys are matched without
 // regard to case, and others are ignored: the file is written for the cloud
@@ -44,14 +40,24 @@ type config struct {
 // readConfig reads azure.json. Its errors hold nothing of the file, which has
 // a secret in it.
 func readConfig(path string) (*config, error) {
-	data, err := readFile(path)
-	if err == nil {
-		var cfg *config
-		if cfg, err = parseConfig(data); err == nil {
-			return cfg, nil
-		}
+	files, err := secretfile.Read(path)
+	if err != nil {
+		return nil, fmt.Errorf("cloud configuration %w", err)
 	}
-	return nil, fmt.Errorf("cloud configuration %q: %w", path, err)
+	cfg, err := parseConfig(files[0].Data)
+	if err != nil {
+		return nil, fmt.Errorf("cloud configuration %q: %w", path, err)
+	}
+	if err := guard(files[0], cfg.hasSecret()); err != nil {
+		return nil, fmt.Errorf("cloud configuration %w", err)
+	}
+	return cfg, nil
+}
+
+// hasSecret reports whether the file is nothing for others to read. AKS has
+// "msi" in the place of a secret that there is none of.
+func (c *config) hasSecret() bool {
+	return c.ClientSecret != "" && c.ClientSecret != "msi" || c.ClientCertPassword != ""
 }
 
 func parseConfig(data []byte) (*config, error) {
@@ -70,21 +76,35 @@ type environmentFile struct {
 
 func readEnvironmentFile(path string) (environmentFile, error) {
 	var env environmentFile
-	data, err := readFile(path)
-	if err == nil {
-		err = unmarshal(data, &env)
-	}
+	data, err := readFile(path, false)
 	if err != nil {
-		return env, fmt.Errorf("environment file %q (AZURE_ENVIRONMENT_FILEPATH): %w", path, err)
+		return env, fmt.Errorf("AZURE_ENVIRONMENT_FILEPATH: environment file %w", err)
+	}
+	if err := unmarshal(data, &env); err != nil {
+		return env, fmt.Errorf("AZURE_ENVIRONMENT_FILEPATH: environment file %q: %w", path, err)
 	}
 	return env, nil
 }
 
-// readFile reads a regular file of at most maxConfig bytes. Its errors do not
-// name it.
-func readFile(path string) ([]byte, error) {
-	data, err := regularfile.Read(context.Background(), path, maxConfig)
-	return data, regularfile.Cause(err)
+// guard refuses a file that others may write: each says where secrets go, or
+// whom to trust. One with a secret is not theirs to read either.
+func guard(file secretfile.File, secret bool) error {
+	if secret {
+		return file.Private()
+	}
+	return file.Unwritable()
+}
+
+// readFile reads a file that is guarded. Its errors begin with the file's name.
+func readFile(path string, secret bool) ([]byte, error) {
+	files, err := secretfile.Read(path)
+	if err == nil {
+		err = guard(files[0], secret)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return files[0].Data, nil
 }
 
 // unmarshal reads YAML, and so JSON, as upstream does.

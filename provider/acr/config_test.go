@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/secretfile"
 )
 
 func TestParseConfig(t *testing.T) {
@@ -64,7 +65,7 @@ func TestReadConfigErrors(t *testing.T) {
 	secret := `"aadClientSecret":"` + canary.Password + `"`
 	for _, test := range []struct{ name, path, want string }{
 		{"missing", filepath.Join(dir, "nowhere"), "no such file or directory"},
-		{"directory", dir, "it is a directory, not a regular file"},
+		{"directory", dir, "is a directory; name a regular file"},
 		{"cut off", write("cut", "{"+secret+`,"cloud":`), "neither JSON nor YAML"},
 		{"a list", write("list", "["+`{`+secret+"}]"), "not an object"},
 		{"a word", write("word", canary.Password), "not an object"},
@@ -72,7 +73,7 @@ func TestReadConfigErrors(t *testing.T) {
 		{"a tab", write("tab", "cloud: x\n\taadClientSecret: "+canary.Password), "neither JSON nor YAML: line 2"},
 		{"boolean in quotes", write("bool", `{"useManagedIdentityExtension":"`+canary.Password+`"}`), "useManagedIdentityExtension is not a boolean"},
 		{"object for a text", write("object", `{"aadClientSecret":{"a":"`+canary.Password+`"}}`), "aadClientSecret is not a string"},
-		{"huge", write("huge", "{"+secret+`,"x":"`+strings.Repeat("x", maxConfig)+`"}`), "it has more than 1048576 bytes"},
+		{"huge", write("huge", "{"+secret+`,"x":"`+strings.Repeat("x", secretfile.MaxSize)+`"}`), "it has more than 1048576 bytes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := readConfig(test.path)
@@ -110,8 +111,8 @@ func TestParseMetadata(t *testing.T) {
 		want              environment
 		fails             bool
 	}{
-		{"first", list, "", environment{"https://login.one.example/", "azurecr.one.example"}, false},
-		{"by name", list, "tWO", environment{"https://login.two.example", ""}, false},
+		{"first", list, "", environment{authority: "https://login.one.example/", suffix: "azurecr.one.example"}, false},
+		{"by name", list, "tWO", environment{authority: "https://login.two.example"}, false},
 		{"not there", list, "Three", environment{}, false},
 		{"empty list", "[]", "", environment{}, false},
 		{"an object", `{"name":"One"}`, "", environment{}, true},
@@ -146,7 +147,7 @@ func FuzzParseAnswers(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, member := range []string{"access_token", "refresh_token"} {
-			if token, err := parseMember(body, member); (token == "") != (err != nil) {
+			if token, err := parseToken(body, member); (token == "") != (err != nil) {
 				t.Errorf("%s: %d bytes, error %v", member, len(token), err)
 			}
 		}

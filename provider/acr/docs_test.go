@@ -15,7 +15,7 @@ import (
 // code, piece by piece between what is filled in.
 func TestDocsQuoteMessages(t *testing.T) {
 	sources := ""
-	for _, pattern := range []string{"*.go", "../../internal/remote/*.go", "../../internal/hostpattern/*.go", "../../cmd/acr-credential-provider/main.go"} {
+	for _, pattern := range []string{"*.go", "../../internal/remote/*.go", "../../internal/hostpattern/*.go", "../../internal/mirror/*.go", "../../internal/secretfile/*.go", "../../internal/regularfile/*.go", "../../cmd/acr-credential-provider/main.go"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil || len(names) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(names), err)
@@ -34,7 +34,8 @@ func TestDocsQuoteMessages(t *testing.T) {
 	}
 	// What stands between pieces of the code: hosts, counts, and statuses.
 	filled := regexp.MustCompile(`"?…"?|"|, \d times|\b\d+(\.\d+)?s\b|status \d+ [A-Z][A-Za-z ]*|\b\d+ bytes|; |: |line N|no such file or directory|` +
-		`\([a-zA-Z_]+(, AADSTS\d+)?\)|service account|kubernetes\.azure\.com/[a-z-]+|(access|refresh)_token|[A-Za-z]+ is not a (boolean|string)$`)
+		`\([a-zA-Z_]+(, AADSTS\d+)?\)|service account|kubernetes\.azure\.com/[a-z-]+|(access|refresh)_token|[A-Za-z]+ is not a (boolean|string)$|` +
+		`none of Azure Container Registry's|Azure Container Registry|name it with --allow-host|, or set|=(none|trusted|empty)|is a named pipe|permission denied`)
 	pieces := 0
 	for _, row := range regexp.MustCompile("(?m)^\\| `(.*?)` \\|").FindAllStringSubmatch(section, -1) {
 		for _, message := range strings.Split(row[1], "`, `") {

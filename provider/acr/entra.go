@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/regcred/regcred/internal/remote"
 )
@@ -32,7 +33,7 @@ func (s *session) entraToken(ctx context.Context, clientID, tenant string, proof
 	if err != nil {
 		return "", err
 	}
-	address, err := s.tokenURL(env, tenant)
+	address, err := env.tokenURL(tenant, s.opts.Getenv("AZURE_REGIONAL_AUTHORITY_NAME"))
 	if err != nil {
 		return "", err
 	}
@@ -51,24 +52,46 @@ func clientCredentials(ctx context.Context, client remote.Client, step, address,
 	if err != nil {
 		return "", err
 	}
-	token, err := parseToken(answer.Body)
+	token, err := parseToken(answer.Body, "access_token")
 	if err != nil {
 		return "", fmt.Errorf("%s: %s: %w", step, answer.URL.Host, err)
 	}
 	return token, nil
 }
 
-func parseToken(body []byte) (string, error) { return parseMember(body, "access_token") }
+// members are those of an answer, a JSON object.
+type members map[string]any
 
-// parseMember finds the token in an answer. One without is no answer.
-func parseMember(body []byte, member string) (string, error) {
-	var members map[string]any
-	if json.Unmarshal(body, &members) != nil {
-		return "", errors.New("its answer is not an object in JSON")
+func parseMembers(body []byte) (members, error) {
+	var m members
+	if json.Unmarshal(body, &m) != nil {
+		return nil, errors.New("its answer is not an object in JSON")
 	}
-	token, _ := members[member].(string)
-	if token == "" {
-		return "", fmt.Errorf("its answer has no %s", member)
+	return m, nil
+}
+
+// token is the member of that name. An answer without is none.
+func (m members) token(name string) (string, error) {
+	token, _ := m[name].(string)
+	switch {
+	case token == "":
+		return "", fmt.Errorf("its answer has no %s", name)
+	case !isToken(token):
+		return "", fmt.Errorf("its answer has characters in %s that no token has", name)
 	}
 	return token, nil
+}
+
+func parseToken(body []byte, name string) (string, error) {
+	m, err := parseMembers(body)
+	if err != nil {
+		return "", err
+	}
+	return m.token(name)
+}
+
+// isToken reports whether s has nothing but what a token may have: what can be
+// seen of ASCII, and blanks (RFC 6749, appendix A.12).
+func isToken(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }

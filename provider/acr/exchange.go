@@ -14,21 +14,50 @@ import (
 )
 
 // exchange trades the access token for a refresh token of the registry.
-func (s *session) exchange(ctx context.Context, reg registry, tenant, token string) (string, error) {
-	address, service, err := s.challenge(ctx, reg)
+func (s *session) exchange(ctx context.Context, reg registry, asked *pending, tenant, token string) (string, error) {
+	address, service, err := s.challenge(ctx, reg, asked)
 	if err != nil {
 		return "", err
 	}
 	return s.refresh(ctx, address, service, tenant, token)
 }
 
-// challenge asks the registry where it wants to be given the token, and under
-// which name.
-func (s *session) challenge(ctx context.Context, reg registry) (address, service string, err error) {
-	const step = "ask the registry how to log in"
-	answer, err := s.client.Do(ctx, remote.Call{
-		Step: step, URL: "https://" + reg.server + "/v2/", Accept: []int{http.StatusUnauthorized, http.StatusOK},
-	})
+// pending is the question to a registry where it wants to be given the token,
+// which is under way.
+type pending struct {
+	cancel context.CancelFunc
+	done   chan struct{} // closed when answer or err is there
+	answer *remote.Answer
+	err    error
+}
+
+const challengeStep = "ask the registry how to log in"
+
+// askChallenge begins to ask. End it.
+func (s *session) askChallenge(ctx context.Context, reg registry) *pending {
+	ctx, cancel := context.WithCancel(ctx)
+	a := &pending{cancel: cancel, done: make(chan struct{})}
+	client := s.client // the session is not for two at once
+	go func() {
+		defer close(a.done)
+		a.answer, a.err = client.Do(ctx, remote.Call{
+			Step: challengeStep, URL: "https://" + reg.server + "/v2/", Accept: []int{http.StatusUnauthorized, http.StatusOK},
+		})
+	}()
+	return a
+}
+
+// end leaves nobody asking.
+func (a *pending) end() {
+	a.cancel()
+	<-a.done
+}
+
+// challenge waits for the registry to say where it wants to be given the
+// token, and under which name.
+func (s *session) challenge(ctx context.Context, reg registry, asked *pending) (address, service string, err error) {
+	<-asked.done
+	answer, err := asked.answer, asked.err
 	if err != nil {
 		return "", "", hint(err, "check the name of the registry, and that the node reaches it")
 	}
@@ -42,7 +71,7 @@ func (s *session) challenge(ctx context.Context, reg registry) (address, service
 	}
 	address, service, err = s.rules.readChallenge(reg, answer.Header.Values("WWW-Authenticate"))
 	if err != nil {
-		return "", "", fmt.Errorf("%s: GET https://%s/v2/: status %d: %w", step, reg.server, answer.Status, err)
+		return "", "", fmt.Errorf("%s: GET https://%s/v2/: status %d: %w", challengeStep, reg.server, answer.Status, err)
 	}
 	s.opts.Log.Info("the registry answered", "endpoint", address, "service", service)
 	return address, service, nil
@@ -78,7 +107,7 @@ func (s *session) refresh(ctx context.Context, address, service, tenant, token s
 	if err != nil {
 		return "", hint(err, "check that the identity has the role AcrPull, or Container Registry Repository Reader, on the registry")
 	}
-	refresh, err := parseMember(answer.Body, "refresh_token")
+	refresh, err := parseToken(answer.Body, "refresh_token")
 	if err != nil {
 		return "", fmt.Errorf("%s: POST %s: %w", step, address, err)
 	}

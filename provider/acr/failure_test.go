@@ -43,13 +43,15 @@ func TestFailures(t *testing.T) {
 		{"IMDS 429 for long", imdsPath, testcloud.Fault{Status: 429, Header: http.Header{"Retry-After": {"3600"}}}, "status 429 Too Many Requests;", 1},
 		{"IMDS 500", imdsPath, testcloud.Fault{Status: 500, Body: refusal}, "status 500 Internal Server Error (invalid_client, AADSTS7000215), 6 times", 6},
 		{"IMDS gone", imdsPath, testcloud.Fault{Drop: true}, "the connection ended before the answer did, 3 times", 3},
-		{"IMDS garbage", imdsPath, testcloud.Fault{Status: 200, Body: "<html>" + canary.Token}, "its answer holds no access_token", 1},
-		{"IMDS empty", imdsPath, testcloud.Fault{Status: 200}, "its answer holds no access_token", 1},
-		{"IMDS null", imdsPath, testcloud.Fault{Status: 200, Body: " null"}, "its answer holds no access_token", 1},
-		{"IMDS without token", imdsPath, testcloud.Fault{Status: 200, Body: `{"expires_in":"86399"}`}, "its answer holds no access_token", 1},
-		{"IMDS huge", imdsPath, testcloud.Fault{Status: 200, Body: `{"expires_in":"86399","access_token":"` + strings.Repeat("x", remote.MaxBody) + `"}`}, "its answer holds no access_token", 1},
+		{"IMDS garbage", imdsPath, testcloud.Fault{Status: 200, Body: "<html>" + canary.Token}, "its answer is not an object in JSON", 1},
+		{"IMDS empty", imdsPath, testcloud.Fault{Status: 200}, "its answer is not an object in JSON", 1},
+		{"IMDS null", imdsPath, testcloud.Fault{Status: 200, Body: " null"}, "its answer has no access_token", 1},
+		{"IMDS without token", imdsPath, testcloud.Fault{Status: 200, Body: `{"expires_in":"86399"}`}, "its answer has no access_token", 1},
+		{"IMDS huge", imdsPath, testcloud.Fault{Status: 200, Body: `{"expires_in":"86399","access_token":"` + strings.Repeat("x", remote.MaxBody) + `"}`}, "longer than 1048576 bytes;", 1},
 		{"IMDS cut off", imdsPath, testcloud.Fault{Status: 200, Cut: true, Body: `{"access_token":"` + canary.Token}, "the connection ended before the answer did, 3 times", 3},
-		{"IMDS redirect", imdsPath, testcloud.Fault{Status: 302, Header: http.Header{"Location": {"https://evil.example/"}}}, "status 302 Found", 1},
+		{"IMDS redirect", imdsPath, testcloud.Fault{Status: 302, Header: http.Header{"Location": {"https://evil.example/"}}}, `it redirects to another host, "evil.example"`, 1},
+
+		{"IMDS control character", imdsPath, testcloud.Fault{Status: 200, Body: `{"access_token":"a\u0000b"}`}, "its answer has characters in access_token that no token has", 1},
 
 		{"AAD 400", entraPath, testcloud.Fault{Status: 400, Header: header, Body: refusal}, "status 400 Bad Request (invalid_client, AADSTS7000215) [request id 4f5e1b1c-request]; check that application \"client-1\"", 1},
 		{"AAD 401", entraPath, testcloud.Fault{Status: 401, Body: refusal}, "status 401 Unauthorized (invalid_client, AADSTS7000215); check that application", 1},
@@ -59,6 +61,7 @@ func TestFailures(t *testing.T) {
 		{"AAD garbage", entraPath, testcloud.Fault{Status: 200, Body: canary.Token}, "its answer is not an object in JSON", 1},
 		{"AAD empty", entraPath, testcloud.Fault{Status: 200}, "its answer is not an object in JSON", 1},
 		{"AAD without token", entraPath, testcloud.Fault{Status: 200, Body: `{"access_token":""}`}, "its answer has no access_token", 1},
+		{"AAD line feed", entraPath, testcloud.Fault{Status: 200, Body: `{"access_token":"a\nb"}`}, "that no token has", 1},
 		{"AAD huge", entraPath, testcloud.Fault{Status: 200, Body: strings.Repeat(" ", remote.MaxBody+1)}, "longer than 1048576 bytes;", 1},
 		{"AAD cut off", entraPath, testcloud.Fault{Status: 200, Cut: true, Body: `{"access_token":"` + canary.Token}, "the connection ended before the answer did, 3 times", 3},
 		{"AAD redirect", entraPath, testcloud.Fault{Status: 307, Header: http.Header{"Location": {"https://evil.example/"}}}, `it redirects to another host, "evil.example"`, 1},
@@ -84,6 +87,9 @@ func TestFailures(t *testing.T) {
 		{"exchange garbage", exchangePath, testcloud.Fault{Status: 200, Body: canary.Token}, "its answer is not an object in JSON", 1},
 		{"exchange without token", exchangePath, testcloud.Fault{Status: 200, Body: `{"access_token":"` + canary.Token + `"}`}, "its answer has no refresh_token", 1},
 		{"exchange with a number", exchangePath, testcloud.Fault{Status: 200, Body: `{"refresh_token":1}`}, "its answer has no refresh_token", 1},
+		{"exchange line feed", exchangePath, testcloud.Fault{Status: 200, Body: `{"refresh_token":"a\r\nb"}`}, "that no token has", 1},
+		{"exchange not ASCII", exchangePath, testcloud.Fault{Status: 200, Body: `{"refresh_token":"a\u202eb"}`}, "that no token has", 1},
+		{"exchange huge", exchangePath, testcloud.Fault{Status: 200, Body: strings.Repeat(" ", remote.MaxBody+1)}, "longer than 1048576 bytes", 1},
 		{"exchange redirect", exchangePath, testcloud.Fault{Status: 307, Header: http.Header{"Location": {"https://evil.example/"}}}, "it redirects to another host", 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -96,7 +102,7 @@ func TestFailures(t *testing.T) {
 			}
 			w.fails(req, "credentials for foo.azurecr.io: ", test.want)
 			asked := 0
-			for _, line := range w.az.Lines() {
+			for _, line := range w.az.Steps() {
 				if strings.Contains(line, test.path) {
 					asked++
 				}

@@ -4,13 +4,6 @@
 package acr
 
 import (
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
-	"encoding/pem"
-	"io"
-	"log/slog"
-	"math/big"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,52 +13,57 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 )
 
-// FuzzManagedIdentity has the endpoints of managed identities say anything.
-// Their answers go through the SDK: whatever they are, there is an answer or
-// an error of one line without a secret.
+// FuzzManagedIdentity has the endpoints of managed identities say anything:
+// whatever it is, there is a token or an error of one line without a secret.
 func FuzzManagedIdentity(f *testing.F) {
 	az := testcloud.NewAzure()
 	f.Cleanup(az.Close)
-	for _, entry := range az.Environ() {
-		name, value, _ := strings.Cut(entry, "=")
-		f.Setenv(name, value)
-	}
-	config := filepath.Join(f.TempDir(), "azure.json")
-	if err := os.WriteFile(config, []byte(managed), 0o600); err != nil {
-		f.Fatal(err)
-	}
-	p, err := New(Options{ConfigFile: config, Timeout: 5 * time.Second, Budget: 20 * time.Second, Backoff: time.Microsecond})
-	if err != nil {
-		f.Fatal(err)
+	dir := f.TempDir()
+	config, key := filepath.Join(dir, "azure.json"), filepath.Join(dir, "a.key")
+	for path, text := range map[string]string{config: managed, key: canary.Token} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			f.Fatal(err)
+		}
 	}
 	for _, body := range []string{
 		`{"access_token":"a","expires_in":"86399","expires_on":"4102444800"}`, `{"access_token":"a","expires_on":1e300,"expires_in":-1}`,
-		`{"access_token":"a","expires_in":"x","refresh_in":null}`, `{"access_token":{}}`, `{"expires_on":"01/02/2030 00:00:00 +00:00"}`,
-		`null`, `[]`, ``, `"`, `{"error":{"code":1}}`,
+		`{"access_token":"a\n"}`, `{"access_token":{}}`, `null`, `[]`, ``, `"`, `{"error":{"code":1}}`,
 	} {
 		for kind := range uint8(3) {
-			f.Add(kind, uint16(200), body, "")
-			f.Add(kind, uint16(400), body, "")
+			f.Add(kind, uint16(200), body, "", "")
+			f.Add(kind, uint16(400), body, "", "id-1")
 		}
 	}
-	f.Add(uint8(2), uint16(401), "", `Basic realm=`)
-	f.Add(uint8(2), uint16(401), "", `Basic`)
-	f.Add(uint8(2), uint16(401), "", `Basic realm=../../etc/passwd`)
-	f.Fuzz(func(t *testing.T, kind uint8, status uint16, body, challenge string) {
+	for _, challenge := range []string{`Basic realm=`, `Basic`, `Basic realm=../../etc/passwd`, `Basic realm=` + key, `Basic realm="` + key + `"`} {
+		f.Add(uint8(2), uint16(401), "", challenge, "")
+	}
+	f.Fuzz(func(t *testing.T, kind uint8, status uint16, body, challenge, id string) {
 		az.Reset()
 		az.Inject(testcloud.Fault{Status: legalStatus(status), Times: -1, Body: body, Header: http.Header{"Www-Authenticate": {challenge}}})
-		for name, value := range kindOfIdentity(az, kind) {
-			os.Setenv(name, value) // undone after all
+		environ := kindOfIdentity(az, kind)
+		p, err := New(Options{
+			ConfigFile: config, Getenv: func(name string) string { return environ[name] },
+			Timeout: 5 * time.Second, Budget: 20 * time.Second, Backoff: time.Microsecond,
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
+		p.arc = arcAgent{keys: dir}
 		s := p.newSession(image("foo.azurecr.io/app"))
 		defer s.close()
-		token, err := s.managedToken(t.Context(), "")
+		token, err := s.managedToken(t.Context(), id)
 		if (token == "") != (err != nil) || err != nil && strings.Contains(err.Error(), "\n") {
 			t.Errorf("a token of %d bytes, error %q", len(token), err)
+		}
+		for _, r := range az.Requests() {
+			if told := r.Header.Get("Authorization"); told != "" && told != "Basic "+canary.Token {
+				t.Errorf("the agent was told %d bytes", len(told))
+			}
 		}
 	})
 }
@@ -74,7 +72,7 @@ func legalStatus(n uint16) int { return 200 + (int(n)+200)%400 } // itself from 
 
 // kindOfIdentity is the environment of a virtual machine, App Service or Arc.
 func kindOfIdentity(az *testcloud.Azure, kind uint8) map[string]string {
-	environ := map[string]string{"IDENTITY_ENDPOINT": "", "IDENTITY_HEADER": "", "IMDS_ENDPOINT": ""}
+	environ := map[string]string{"AZURE_POD_IDENTITY_AUTHORITY_HOST": az.URL()}
 	switch kind % 3 {
 	case 1:
 		environ["IDENTITY_ENDPOINT"], environ["IDENTITY_HEADER"] = az.URL()+"/appservice/token", canary.Token
@@ -84,81 +82,20 @@ func kindOfIdentity(az *testcloud.Azure, kind uint8) map[string]string {
 	return environ
 }
 
-// FuzzCertificate has Microsoft Entra ID say anything to a node that signs with
-// a certificate: first where its endpoints are, then whether the node may have
-// a token. These too go through the SDK.
+// FuzzCertificate: whatever the file is, there is a pair that fits, or an error.
 func FuzzCertificate(f *testing.F) {
-	az := testcloud.NewAzure()
-	f.Cleanup(az.Close)
-	net, err := testcloud.NewNet()
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(net.Close)
-	az.Join(net)
-	dir := f.TempDir()
-	write := func(name string, data []byte) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			f.Fatal(err)
-		}
-		return path
-	}
-	config := write("azure.json", []byte(`{"tenantId":"t","aadClientId":"c","aadClientCertPath":"`+write("cert.pem", selfSigned(f))+`"}`))
-	transport := net.Transport()
-	f.Cleanup(transport.CloseIdleConnections)
-	p, err := New(Options{ConfigFile: config, Transport: transport, Timeout: 5 * time.Second, Budget: 20 * time.Second, Backoff: time.Microsecond})
-	if err != nil {
-		f.Fatal(err)
-	}
-	const base = "https://login.microsoftonline.com/t"
-	for _, body := range []string{
-		`{"access_token":"a","expires_in":3599,"token_type":"Bearer"}`, `{"access_token":"a","expires_in":"x","id_token":"a.b.c","client_info":"e30"}`,
-		`{"issuer":"` + base + `/v2.0","authorization_endpoint":"` + base + `/a","token_endpoint":"` + base + `/oauth2/v2.0/token"}`,
-		`{"issuer":"https://evil.example","authorization_endpoint":"x","token_endpoint":"y"}`, `null`, `[]`, ``, `{"error":{"code":1}}`,
-	} {
-		for _, first := range []bool{true, false} {
-			f.Add(first, uint16(200), body)
-			f.Add(first, uint16(400), body)
-		}
-	}
-	f.Fuzz(func(t *testing.T, first bool, status uint16, body string) {
-		az.Reset()
-		path := "/oauth2/v2.0/token"
-		if first {
-			path = "/.well-known/"
-		}
-		az.Inject(testcloud.Fault{Path: path, Status: legalStatus(status), Times: -1, Body: body})
-		s := p.newSession(image("foo.azurecr.io/app"))
-		defer s.close()
-		who, err := s.node()
-		if err != nil {
-			t.Fatal(err)
-		}
-		token, err := who.token(t.Context())
-		if (token == "") != (err != nil) || err != nil && strings.Contains(err.Error(), "\n") {
-			t.Errorf("a token of %d bytes, error %q", len(token), err)
+	cert, key, _ := selfSigned(f)
+	f.Add(join(cert, key))
+	f.Add(join(key, cert, cert))
+	f.Add(cert)
+	f.Add([]byte("-----BEGIN ENCRYPTED PRIVATE KEY-----\n-----END ENCRYPTED PRIVATE KEY-----\n"))
+	f.Add([]byte("-----BEGIN PRIVATE KEY-----\nDEK-Info: x\n\n-----END PRIVATE KEY-----\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		cert, key, err := parseCertificate(data)
+		if (cert == nil || key == nil) != (err != nil) || err == nil && !key.PublicKey.Equal(cert.PublicKey) {
+			t.Errorf("certificate %t, key %t, error %v", cert != nil, key != nil, err)
 		}
 	})
-}
-
-// selfSigned is a certificate and its key, in PEM.
-func selfSigned(f *testing.F) []byte {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		f.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		f.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}),
-		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})...)
 }
 
 // FuzzHosts compares the rule with the pattern that it stands for.
@@ -208,20 +145,24 @@ func FuzzRealm(f *testing.F) {
 	})
 }
 
-// FuzzMirrors: no list of mirrors makes it panic, and none covers an image
-// that begins with its source by chance.
+// FuzzMirrors: no list of mirrors makes it panic, and none has a source or a
+// target that is no host.
 func FuzzMirrors(f *testing.F) {
-	f.Add("mcr.microsoft.com:boot.azurecr.io,quay.io:5000=q.azurecr.io/x", "mcr.microsoft.com.evil/x")
-	f.Add("a/b=c", "a/b:v1")
-	f.Add("=,:,a=,=b", "")
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	f.Fuzz(func(t *testing.T, list, name string) {
-		for _, m := range parseMirrors([]string{list}, log) {
-			if m.source == "" || m.host == "" || strings.Contains(m.host, "/") {
-				t.Errorf("%q: got %+v", list, m)
-			}
-			if rest, _ := strings.CutPrefix(name, m.source); m.covers(name) && rest != "" && !strings.ContainsAny(rest[:1], "/:@") {
-				t.Errorf("%+v covers %q", m, name)
+	f.Add("mcr.microsoft.com:boot.azurecr.io,quay.io:5000=q.azurecr.io/x")
+	f.Add("a.example/b=c.azurecr.io")
+	f.Add("=,:,a=,=b")
+	rules, err := newHostRules(nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, list string) {
+		all, err := parseMirrors(Options{RegistryMirrors: []string{list}, MirrorOrigin: "trusted"}, rules)
+		if err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %v", list, err)
+		}
+		for _, rule := range all.Rules() {
+			if host, _, _ := strings.Cut(rule.Source, "/"); host == "" || hostpattern.Check(rule.Target) != nil {
+				t.Errorf("%q: got %+v", list, rule)
 			}
 		}
 	})

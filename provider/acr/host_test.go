@@ -4,12 +4,8 @@
 package acr
 
 import (
-	"bytes"
-	"log/slog"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/plugin"
 )
@@ -156,44 +152,5 @@ func TestExchangeURL(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
-	}
-}
-
-func TestMirrors(t *testing.T) {
-	var log bytes.Buffer
-	p, err := New(Options{
-		ConfigFile: "azure.json",
-		Mirrors: []string{
-			"mcr.microsoft.com:boot.azurecr.io, mcr.microsoft.com/oss = oss.azurecr.io/copy,", "quay.io:5000=quay.azurecr.io:443",
-			"a:b:c", "nothing", ":x", "x:", "a=b=c", "localhost/:slash.azurecr.io",
-		},
-		Log: slog.New(slog.NewTextHandler(&log, nil)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, test := range []struct{ image, source, host string }{
-		{"mcr.microsoft.com/x", "mcr.microsoft.com", "boot.azurecr.io"},
-		{"mcr.microsoft.com", "mcr.microsoft.com", "boot.azurecr.io"},
-		{"https://mcr.microsoft.com/x", "mcr.microsoft.com", "boot.azurecr.io"},
-		{"mcr.microsoft.com/ossuary", "mcr.microsoft.com", "boot.azurecr.io"},
-		{"mcr.microsoft.com/oss/x", "mcr.microsoft.com/oss", "oss.azurecr.io"},
-		{"mcr.microsoft.com/oss:v1", "mcr.microsoft.com/oss", "oss.azurecr.io"},
-		{"mcr.microsoft.com/oss@sha256:00", "mcr.microsoft.com/oss", "oss.azurecr.io"},
-		{"quay.io:5000/x", "quay.io:5000", "quay.azurecr.io:443"},
-		{"localhost/x", "localhost", "slash.azurecr.io"},
-		{"mcr.microsoft.com.evil/x", "", "mcr.microsoft.com.evil"},
-		{"mcr.microsoft.com:443/x", "", "mcr.microsoft.com:443"},
-		{"quay.io:50001/x", "", "quay.io:50001"},
-		{"quay.io/x", "", "quay.io"},
-		{"boot.azurecr.io/x", "", "boot.azurecr.io"},
-	} {
-		source, host := p.locate(&plugin.Request{Image: test.image})
-		if diff := cmp.Diff([2]string{test.source, test.host}, [2]string{source, host}); diff != "" {
-			t.Errorf("%s: (-want +got)\n%s", test.image, diff)
-		}
-	}
-	if got, want := strings.Count(log.String(), "registry mirror is left out"), 5; got != want {
-		t.Errorf("%d mirrors are left out, want %d:\n%s", got, want, log.String())
 	}
 }

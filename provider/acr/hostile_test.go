@@ -70,7 +70,7 @@ func TestHostileChallenges(t *testing.T) {
 					t.Errorf("the error has %d bytes", len(err.Error()))
 				}
 			}
-			if diff := cmp.Diff(lines, w.az.Lines()); diff != "" {
+			if diff := cmp.Diff(lines, w.az.Steps()); diff != "" {
 				t.Errorf("requests (-want +got)\n%s", diff)
 			}
 		})
@@ -197,8 +197,8 @@ func TestExpiredAccessToken(t *testing.T) {
 			`{"access_token":%q,"expires_in":"%d","expires_on":"%d"}`, canary.Token+"-access", int(expires.Seconds()), time.Now().Add(expires).Unix())})
 		for n := 1; n <= 2; n++ {
 			w.answers(image("foo.azurecr.io/app"))
-			if got := len(w.az.Lines()); got != 3*n {
-				t.Errorf("%v: asked %q", expires, w.az.Lines())
+			if got := len(w.az.Steps()); got != 3*n {
+				t.Errorf("%v: asked %q", expires, w.az.Steps())
 			}
 		}
 	}

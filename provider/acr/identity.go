@@ -141,14 +141,15 @@ func (s *session) nobody(why string) error {
 }
 
 func (s *session) federatedToken(ctx context.Context, cfg *config) (string, error) {
-	data, err := readFile(cfg.FederatedTokenFile)
-	if err == nil && len(strings.TrimSpace(string(data))) == 0 {
-		err = errors.New("it is empty")
-	}
+	data, err := readFile(cfg.FederatedTokenFile, true)
 	if err != nil {
-		return "", fmt.Errorf("aadFederatedTokenFile %q: %w", cfg.FederatedTokenFile, err)
+		return "", fmt.Errorf("aadFederatedTokenFile %w", err)
 	}
-	token, err := s.entraToken(ctx, cfg.ClientID, cfg.TenantID, assertion(strings.TrimSpace(string(data))))
+	proof := strings.TrimSpace(string(data))
+	if !isToken(proof) {
+		return "", fmt.Errorf("aadFederatedTokenFile %q: it is empty, or not a token", cfg.FederatedTokenFile)
+	}
+	token, err := s.entraToken(ctx, cfg.ClientID, cfg.TenantID, assertion(proof))
 	if err != nil {
 		return "", entraHint(err, "check tenantId and aadClientId in the cloud configuration, and the federated credential of that application")
 	}

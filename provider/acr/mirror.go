@@ -4,70 +4,58 @@
 package acr
 
 import (
-	"cmp"
-	"log/slog"
-	"slices"
+	"fmt"
 	"strings"
+
+	"github.com/regcred/regcred/internal/mirror"
 )
 
-// mirror says that what begins with source is pulled from a registry.
-type mirror struct {
-	source string // a host, or a host and a path
-	host   string // of the registry
-}
+// microsoft is Microsoft's own registry, which clusters of AKS without access
+// to the internet have a mirror of: to show it a credential of Azure tells
+// Microsoft nothing new. It is no registry of ACR.
+const microsoft = "mcr.microsoft.com"
 
-// mirrors are in the order in which they are looked at: the longest first.
-type mirrors []mirror
+const owner = "Azure Container Registry"
 
-// parseMirrors reads "SOURCE:TARGET" and "SOURCE=TARGET", separated by commas.
-// As upstream does, it leaves out what is neither, and says so.
-func parseMirrors(lists []string, log *slog.Logger) mirrors {
-	var all mirrors
-	for _, list := range lists {
-		for entry := range strings.SplitSeq(list, ",") {
-			if entry = strings.Join(strings.Fields(entry), ""); entry == "" {
+// parseMirrors makes one map of both flags. A target of --registry-mirror may
+// be in a cloud of its own, whose registries are not known before azure.json
+// is read; for an image it is held to the same rule as any host.
+func parseMirrors(opts Options, rules hostRules) (mirror.Map, error) {
+	entries, later := append([]string{}, opts.Mirrors...), map[string]bool{}
+	for _, list := range opts.RegistryMirrors {
+		for given := range strings.SplitSeq(list, ",") {
+			entry := strings.Join(strings.Fields(given), "")
+			if entry == "" {
 				continue
 			}
-			m, ok := parseMirror(entry)
-			if !ok {
-				log.Warn("a registry mirror is left out, since it is not SOURCE:TARGET or SOURCE=TARGET", "mirror", entry)
-				continue
+			if !strings.Contains(entry, "=") {
+				if strings.Count(entry, ":") != 1 {
+					return mirror.Map{}, fmt.Errorf("--registry-mirror %q: it is neither SOURCE:TARGET nor SOURCE=TARGET; with a port, write =", given)
+				}
+				entry = strings.Replace(entry, ":", "=", 1)
 			}
-			all = append(all, m)
+			_, target, _ := strings.Cut(entry, "=")
+			target, _, _ = strings.Cut(target, "/")
+			later[strings.ToLower(target)] = true
+			entries = append(entries, entry)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b mirror) int { return cmp.Compare(len(b.source), len(a.source)) })
-	return all
-}
-
-func parseMirror(entry string) (mirror, bool) {
-	source, target, ok := strings.Cut(entry, "=")
-	if !ok {
-		if strings.Count(entry, ":") != 1 {
-			return mirror{}, false // a port has to be written with "="
+	all, err := mirror.Parse(entries, mirror.Options{
+		Own: func(host string) bool {
+			_, ok := rules.find(host)
+			return ok || later[host] || host == microsoft
+		},
+		Owner: owner, Origin: opts.MirrorOrigin,
+	})
+	for _, rule := range all.Rules() {
+		if err == nil && rule.Target == microsoft {
+			err = foreignTarget(rule)
 		}
-		source, target, _ = strings.Cut(entry, ":")
 	}
-	host, _, _ := strings.Cut(target, "/")
-	source = strings.TrimRight(source, "/")
-	return mirror{source, host}, source != "" && host != "" && !strings.Contains(source+host, "=")
+	return all, err
 }
 
-// divide reports whether a mirror serves a part of the host's images, so that
-// the answer for one of them may be wrong for another.
-func (all mirrors) divide(host string) bool {
-	return slices.ContainsFunc(all, func(m mirror) bool { return strings.HasPrefix(m.source, host+"/") })
-}
-
-// covers reports whether the image begins with the source and whether that
-// ends where a name in the image does.
-func (m mirror) covers(image string) bool {
-	rest, ok := strings.CutPrefix(image, m.source)
-	switch {
-	case !ok:
-		return false
-	case rest == "" || rest[0] == '/' || rest[0] == '@':
-		return true
-	}
-	return rest[0] == ':' && strings.Contains(m.source, "/") // a tag; after a host, it is a port
+// foreignTarget says that a mirror is none of ACR.
+func foreignTarget(rule mirror.Rule) error {
+	return fmt.Errorf("mirror of %s: its target %s is not a registry of %s; --allow-host makes it one", rule.Source, rule.Target, owner)
 }

@@ -14,16 +14,27 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/internal/mirror"
 )
 
 // Options configure a [Provider]. ConfigFile is required.
 type Options struct {
 	ConfigFile string // the node's cloud configuration, azure.json: JSON or YAML
 
-	// Mirrors are "SOURCE:TARGET" or "SOURCE=TARGET", several separated by
-	// commas: images that begin with SOURCE, a host or a host and a path, are
-	// pulled from TARGET by way of the container runtime.
-	Mirrors []string
+	// Mirrors are "SOURCE=TARGET[/PATH]": images that begin with SOURCE, a host
+	// or a host and a path, are pulled from the registry TARGET by way of the
+	// container runtime. MirrorOrigin, "none" or "trusted", is what the host of
+	// a SOURCE may see of its credential; "" refuses sources of strangers.
+	Mirrors      []string
+	MirrorOrigin mirror.Origin
+
+	// RegistryMirrors are Mirrors in the syntax of upstream, "SOURCE:TARGET",
+	// several separated by commas; or with "=", if one has a port.
+	RegistryMirrors []string
+
+	// OtherHosts says what to do about a host that is none of ACR's: "fail",
+	// which "" means too, or "empty".
+	OtherHosts hostpattern.Others
 
 	// AllowHosts are further hosts that are registries of ACR: host[:port],
 	// where * stands for text within one label.

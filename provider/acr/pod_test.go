@@ -30,7 +30,7 @@ func TestServiceAccount(t *testing.T) {
 			t.Errorf("keys (-want +got)\n%s", diff)
 		}
 		want := []string{"POST login.microsoftonline.com/tenant-1/oauth2/v2.0/token", pingLine, exchangeLine}
-		if diff := cmp.Diff(want, w.az.Lines()); diff != "" {
+		if diff := cmp.Diff(want, w.az.Steps()); diff != "" {
 			t.Errorf("requests (-want +got)\n%s", diff)
 		}
 	}
@@ -52,7 +52,7 @@ func TestServiceAccountAuthority(t *testing.T) {
 		w.net.Handle("*.login.microsoft.com", w.az)
 		w.env["AZURE_REGIONAL_AUTHORITY_NAME"] = test.region
 		w.answers(pod("foo.azurecr.io/app", annotations("c", "t")))
-		if got, want := w.az.Requests()[0].Host, test.host; got != want {
+		if got, want := w.asked(entraPath).Host, test.host; got != want {
 			t.Errorf("%s %s: asked %q, want %q", test.cloud, test.region, got, want)
 		}
 	}
@@ -94,15 +94,13 @@ func TestServiceAccountIncomplete(t *testing.T) {
 			req := pod("foo.azurecr.io/app", test.annotations)
 			if strings.HasPrefix(test.want, "POST") || test.want == imdsLine {
 				w.answers(req)
-				if got := w.az.Lines()[0]; got != test.want {
+				if got := w.az.Steps()[0]; got != test.want {
 					t.Errorf("asked %q, want %q", got, test.want)
 				}
 				return
 			}
 			w.fails(req, "credentials for foo.azurecr.io: ", test.want)
-			if len(w.az.Lines()) > 0 {
-				t.Errorf("asked %q", w.az.Lines())
-			}
+			w.askedNobody()
 		})
 	}
 }
@@ -111,10 +109,10 @@ func TestServiceAccountIncomplete(t *testing.T) {
 // with the identity of the node.
 func TestMirrorIsTheNodes(t *testing.T) {
 	w := newWorld(t, managed)
-	w.opts.Mirrors = []string{"mcr.microsoft.com:foo.azurecr.io"}
+	w.opts.RegistryMirrors = []string{"mcr.microsoft.com:foo.azurecr.io"}
 	w.opts.Binding = Binding{SNIName: "ib.example", APIServer: "127.0.0.1:1"}
 	w.answers(pod("mcr.microsoft.com/app", nil))
-	if got := w.az.Lines()[0]; got != imdsLine {
+	if got := w.az.Steps()[0]; got != imdsLine {
 		t.Errorf("asked %q first", got)
 	}
 }
@@ -152,7 +150,7 @@ func TestIdentityBinding(t *testing.T) {
 		{"empty", map[string]string{clientIDAnnotation: ""}, func(o *Options) { o.Binding.DefaultClientID = "client-1" }, "", "no annotation kubernetes.azure.com/acr-client-id"},
 		{"another name", map[string]string{clientIDAnnotation: "client-1"}, func(o *Options) { o.Binding.SNIName = "other.example" }, "", "x509: certificate is valid for example.com"},
 		{"another authority", map[string]string{clientIDAnnotation: "client-1"}, func(o *Options) { o.Binding.CAFile = o.ConfigFile }, "", "it has no certificate in PEM"},
-		{"no authority", map[string]string{clientIDAnnotation: "client-1"}, func(o *Options) { o.Binding.CAFile = "/nonexistent/ca.crt" }, "", `"/nonexistent/ca.crt": no such file`},
+		{"no authority", map[string]string{clientIDAnnotation: "client-1"}, func(o *Options) { o.Binding.CAFile = "/nonexistent/ca.crt" }, "", `"/nonexistent/ca.crt": there is no such file`},
 		{"refused", map[string]string{clientIDAnnotation: "client-1"}, func(o *Options) { o.Binding.APIServer = "127.0.0.1:1" }, "", `POST https://example.com/: connection refused, 3 times; asked at 127.0.0.1:1`},
 		{"fallback", nil, func(o *Options) { o.FallbackToNode = true }, "node-tenant", ""},
 	} {
@@ -166,8 +164,9 @@ func TestIdentityBinding(t *testing.T) {
 			req := pod("foo.azurecr.io/app", test.annotations)
 			if test.want != "" {
 				w.fails(req, test.want)
-				if lines := append(az.Lines(), w.az.Lines()...); len(lines) > 0 {
-					t.Errorf("asked %q", lines)
+				w.askedNobody()
+				if len(az.Lines()) > 0 {
+					t.Errorf("asked %q", az.Lines())
 				}
 				return
 			}
@@ -192,8 +191,8 @@ func TestIdentityBindingWithoutToken(t *testing.T) {
 	w.fails(image("foo.azurecr.io/app"), "identity bindings need the token of a service account", "--fallback-to-node-identity")
 	w.opts.FallbackToNode = true
 	w.answers(image("foo.azurecr.io/app"))
-	if got := w.az.Lines()[0]; got != imdsLine || len(az.Lines()) > 0 {
-		t.Errorf("asked %q and %q", w.az.Lines(), az.Lines())
+	if got := w.az.Steps()[0]; got != imdsLine || len(az.Lines()) > 0 {
+		t.Errorf("asked %q and %q", w.az.Steps(), az.Lines())
 	}
 }
 

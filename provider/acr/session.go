@@ -6,6 +6,7 @@ package acr
 import (
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/plugin"
@@ -14,19 +15,27 @@ import (
 // session is the work on one request. What it reads or asks, it reads or asks
 // once.
 type session struct {
-	opts      *Options
-	req       *plugin.Request
-	rules     hostRules // the provider's, and those of a cloud of its own
-	client    remote.Client
-	transport *remote.Transport // our own, to be closed; nil if it was given
+	opts       *Options
+	req        *plugin.Request
+	rules      hostRules // the provider's, and those of a cloud of its own
+	arc        arcAgent
+	client     remote.Client
+	transports []*remote.Transport // our own, to be closed
 
 	cfg *config
 	env *environment
 }
 
+// own makes a transport that is closed with the session.
+func (s *session) own(base *http.Transport) *remote.Transport {
+	t := remote.Wrap(base)
+	s.transports = append(s.transports, t)
+	return t
+}
+
 func (s *session) close() {
-	if s.transport != nil {
-		s.transport.CloseIdleConnections()
+	for _, t := range s.transports {
+		t.CloseIdleConnections()
 	}
 }
 

@@ -26,6 +26,7 @@ type world struct {
 	az   *testcloud.Azure
 	net  *testcloud.Net
 	opts Options
+	arc  arcAgent
 	env  map[string]string
 	log  *buffer
 }
@@ -70,12 +71,11 @@ func newWorld(t *testing.T, config string) *world {
 	return w
 }
 
-// setenv sets variables for the provider, and for the SDK, which asks the process.
+// setenv sets variables for the provider.
 func (w *world) setenv(environ []string) {
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		w.env[name] = value
-		w.t.Setenv(name, value)
 	}
 }
 
@@ -88,15 +88,55 @@ func (w *world) file(name, text string) string {
 	return path
 }
 
+// mode is file with other rights than 0600.
+func (w *world) mode(mode os.FileMode, text string) string {
+	w.t.Helper()
+	path := w.file("file", text)
+	if err := os.Chmod(path, mode); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
+}
+
+// asked is the first request for a path that ends so.
+func (w *world) asked(path string) testcloud.Request {
+	w.t.Helper()
+	for _, r := range w.az.Requests() {
+		if strings.HasSuffix(r.Path, path) {
+			return r
+		}
+	}
+	w.t.Fatalf("%s was not asked", path)
+	return testcloud.Request{}
+}
+
+// askedNobody: no endpoint of tokens was asked. The registry's challenge may
+// have been, beside what failed.
+func (w *world) askedNobody() {
+	w.t.Helper()
+	for _, line := range w.az.Steps() {
+		if line != pingLine {
+			w.t.Errorf("asked %q", line)
+		}
+	}
+}
+
+// provider is one on this node, whatever the machine is that the test runs on.
+func (w *world) provider() *Provider {
+	w.t.Helper()
+	p, err := New(w.opts)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	p.arc = w.arc
+	return p
+}
+
 // ask asks once. What is logged and said in errors holds no secret, and nobody
 // unknown is asked, whatever the test is about.
 func (w *world) ask(req *plugin.Request) (*plugin.Response, error) {
 	w.t.Helper()
-	provider, err := New(w.opts)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	resp, err := provider.GetCredentials(context.Background(), req)
+	resp, err := w.provider().GetCredentials(context.Background(), req)
 	if err != nil {
 		canary.Check(w.t, "the error", err.Error())
 		if strings.Contains(err.Error(), "\n") {

@@ -52,8 +52,7 @@ type Options struct {
 	// CacheDuration is how long an answer may be reused; 0 means not at all.
 	CacheDuration time.Duration
 
-	// Log gets what was done, and a warning if others may read the file; nil
-	// discards.
+	// Log gets what was done; nil discards.
 	Log *slog.Logger
 }
 
@@ -122,6 +121,9 @@ func (p *Provider) answer(ctx context.Context, registry, repository string) (*pl
 // read reads the file anew. It returns nil if there is none and it is optional.
 func (p *Provider) read() (*dockerconfig.File, error) {
 	files, err := secretfile.Read(p.opts.Path)
+	if err == nil {
+		err = files[0].Private()
+	}
 	switch missing := errors.Is(err, fs.ErrNotExist); {
 	case missing && p.opts.Optional:
 		p.opts.Log.Info("there is no such file", "file", p.opts.Path)
@@ -130,9 +132,6 @@ func (p *Provider) read() (*dockerconfig.File, error) {
 		return nil, fmt.Errorf("read %w; mend --config, or give --optional if there may be none", err)
 	case err != nil:
 		return nil, fmt.Errorf("read %w", err)
-	}
-	if files[0].Exposed {
-		p.opts.Log.Warn("others may read or change the file: chmod o-rw it", "file", p.opts.Path)
 	}
 	file, err := dockerconfig.ParseFile(files[0].Data)
 	if err != nil {

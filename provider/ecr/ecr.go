@@ -102,7 +102,7 @@ func (p *Provider) serves(registry string) bool {
 
 // ask gets an identity, and with it the registry's credentials.
 func (p *Provider) ask(ctx context.Context, h host, req *plugin.Request) (auth plugin.AuthConfig, expires *time.Time, err error) {
-	s := begin(p.opts, h)
+	s := newSession(p.opts, h)
 	defer s.end()
 	pod := p.role(req)
 	if err := s.load(ctx, pod == ""); err != nil {

@@ -61,8 +61,9 @@ func (t *trail) fail(ctx context.Context, err error) error {
 	if t.before != "" {
 		b.WriteString(", and before that " + t.before)
 	}
-	if id := requestID(err); id != "" {
-		fmt.Fprintf(&b, " [request id %s]", id)
+	var answered interface{ ServiceRequestID() string }
+	if errors.As(err, &answered) && harmless(answered.ServiceRequestID()) {
+		fmt.Fprintf(&b, " [request id %s]", answered.ServiceRequestID())
 	}
 	if cure := t.cure(err); cure != "" && ctx.Err() == nil {
 		b.WriteString("; " + cure)
@@ -157,14 +158,6 @@ func processCause(err error) string {
 		return "the profile's credential_process ended with " + exit.Error()
 	}
 	return "the profile's credential_process did not print credentials"
-}
-
-func requestID(err error) string {
-	var answered interface{ ServiceRequestID() string }
-	if errors.As(err, &answered) && harmless(answered.ServiceRequestID()) {
-		return answered.ServiceRequestID()
-	}
-	return ""
 }
 
 // harmless reports whether s looks like an error code or a request id.

@@ -58,7 +58,7 @@ func parseRoles(roles, externalIDs []string) (map[string]chain, error) {
 			err = errors.New("it is not what STS takes: 2 to 1224 of letters, digits and _+=,.@:/-")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("--external-id %q: %w", entry, err)
+			return nil, fmt.Errorf("--external-id %q: %w", account+"=…", err)
 		}
 		c.externalID = id
 		chains[account] = c

@@ -179,6 +179,9 @@ func TestOptionsRefused(t *testing.T) {
 			}
 		}
 	}
+	if _, err := ecr.New(ids("111122223333=" + canary.Password + " ")); err == nil || strings.Contains(err.Error(), canary.Password) {
+		t.Errorf("got %v, want it without the ID", err)
+	}
 	for _, opts := range []ecr.Options{
 		roles("111122223333=arn:aws-us-gov:iam::222233334444:role/a/b/c+=,.@_-"),
 		ids("111122223333=a:b/c"), {SessionName: "ab"}, {SessionName: strings.Repeat("x", 64)},

@@ -27,13 +27,14 @@ type session struct {
 	trail
 }
 
-// begin returns a session, for whose end its transport is to be closed.
-func begin(opts Options, h host) *session {
+// newSession returns a session, which is to be ended.
+func newSession(opts Options, h host) *session {
 	s := &session{opts: opts, host: h, log: opts.Logger}
 	s.wire.transport = remote.Wrap(opts.base())
 	return s
 }
 
+// end closes its connections.
 func (s *session) end() { s.wire.transport.CloseIdleConnections() }
 
 // load reads the SDK's configuration for the host. Without asNode, no

@@ -93,10 +93,10 @@ func (w *wire) exchange(ctx context.Context, in *smithyhttp.Request, timeout tim
 	defer func() { w.last.Store(&x) }()
 	attempt, cancel := context.WithTimeoutCause(ctx, timeout, errors.New("no answer in time"))
 	defer cancel()
-	connected := false
 	if req.Body != nil {
-		defer req.Body.Close() // it is the SDK's for the next attempt, and package http may still read
+		defer req.Body.Close() // the next attempt reads it again, and package http may not have ended
 	}
+	connected := false
 	resp, err := w.send(req.WithContext(httptrace.WithClientTrace(attempt, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { connected = true },
 	})))
@@ -150,11 +150,9 @@ func (w *wire) lost(ctx context.Context, err error, connected bool) error {
 	}
 	cause := remote.Cause(ctx, err)
 	var dns *net.DNSError
-	again := !remote.IsPermanent(cause) && !(errors.As(err, &dns) && dns.IsNotFound)
-	if !connected && w.fallback.Load() {
-		again = false // there, but elsewhere
-	}
-	return &lostError{cause, again, connected}
+	hopeless := remote.IsPermanent(cause) || errors.As(err, &dns) && dns.IsNotFound ||
+		!connected && w.fallback.Load() // it is asked elsewhere
+	return &lostError{cause, !hopeless, connected}
 }
 
 // shown is what errors say of an address. The path of container credentials

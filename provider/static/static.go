@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -49,8 +48,8 @@ type Options struct {
 	// CacheDuration is how long an answer may be reused; 0 means not at all.
 	CacheDuration time.Duration
 
-	// Log gets a warning if others may read the password; nil discards.
-	Log *slog.Logger
+	// OtherHosts is what is done about a registry that is none of Hosts.
+	OtherHosts hostpattern.Others
 }
 
 // Provider answers from files. It is safe for concurrent use.
@@ -64,9 +63,6 @@ func New(opts Options) (*Provider, error) {
 	}
 	if opts.PasswordCredential != "" {
 		opts.PasswordFile = filepath.Join(opts.CredentialsDir, opts.PasswordCredential)
-	}
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	opts.Hosts = slices.Clone(opts.Hosts)
 	return &Provider{opts}, nil
@@ -97,24 +93,24 @@ func (o Options) check() error {
 	return nil
 }
 
-// GetCredentials implements [plugin.Provider]. A registry that is not named
-// gets an empty answer, and no file is read for it.
+// GetCredentials implements [plugin.Provider]. No file is read for a registry
+// that is not named.
 func (p *Provider) GetCredentials(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 	registry := req.Registry()
 	if registry == "" {
 		return nil, fmt.Errorf("image %q does not begin with the host of a registry", req.Image)
 	}
-	resp := &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: &p.opts.CacheDuration}
 	if !hostpattern.Any(p.opts.Hosts, registry) {
-		p.opts.Log.Warn("no --host matches: the answer is empty", "registry", registry)
-		return resp, nil
+		return p.opts.OtherHosts.Answer(registry, "matched by no --host", "add --host="+registry)
 	}
 	auth, err := p.read()
 	if err != nil {
 		return nil, fmt.Errorf("registry %q: %w", registry, err)
 	}
-	resp.Auth = map[string]plugin.AuthConfig{registry: auth}
-	return resp, nil
+	return &plugin.Response{
+		CacheKeyType: plugin.CacheRegistry, CacheDuration: &p.opts.CacheDuration,
+		Auth: map[string]plugin.AuthConfig{registry: auth},
+	}, nil
 }
 
 // read reads user name and password, of one moment if both are in files.
@@ -124,14 +120,14 @@ func (p *Provider) read() (plugin.AuthConfig, error) {
 		paths = append(paths, p.opts.UsernameFile)
 	}
 	files, err := secretfile.Read(paths...)
+	if err == nil {
+		err = files[0].Private() // of the password
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return plugin.AuthConfig{}, fmt.Errorf("read %w; write it, or mend the flag that names it", err)
 	case err != nil:
 		return plugin.AuthConfig{}, fmt.Errorf("read %w", err)
-	}
-	if files[0].Exposed {
-		p.opts.Log.Warn("others may read or change the password: chmod o-rw it", "file", files[0].Path)
 	}
 	auth := plugin.AuthConfig{Username: p.opts.Username, Password: plugin.NewSecret(line(files[0].Data))}
 	if auth.Password.IsZero() {

@@ -19,36 +19,45 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// read takes the credential out of an answer. Errors hold nothing of it.
-func (p *Provider) read(answer *remote.Answer) (credential, error) {
-	var cred credential
+// read keeps the answer for later steps, or takes the credential out of the
+// last one. Errors hold nothing of it.
+func (p *Provider) read(s *step, answer *remote.Answer, v values) (cred credential, err error) {
 	document, err := decode(answer)
 	if err != nil {
 		return cred, err
 	}
-	x := p.exchange
-	if cred.secret, err = x.secret.text(document); err != nil {
+	if cred.expires, err = s.expiry(document, p.now()); err != nil {
 		return cred, err
 	}
-	if x.username != nil {
-		if cred.username, err = x.username.text(document); err != nil {
-			return cred, err
-		}
-		if err := checkUsername(cred.username); err != nil {
-			return cred, fmt.Errorf("%q in the answer: %w", x.username.String(), err)
-		}
-	}
-	if cred.expires, err = x.expiry(document, p.now()); err != nil {
+	if s.secret == nil {
+		v.answers[s.name] = document
+	} else if err := s.take(document, &cred); err != nil {
 		return cred, err
-	}
-	if claims, err := jwt.Parse(cred.secret); err == nil {
-		cred.expires = sooner(cred.expires, claims.Expires)
 	}
 	if !cred.expires.IsZero() && !p.now().Before(cred.expires) {
 		return cred, fmt.Errorf("the credential in the answer expired at %s: check the clock of this node, which says %s",
 			cred.expires.UTC().Format(time.RFC3339), p.now().UTC().Format(time.RFC3339))
 	}
 	return cred, nil
+}
+
+// take takes the credential out of a document.
+func (c *step) take(document any, cred *credential) (err error) {
+	if cred.secret, err = c.secret.text(document); err != nil {
+		return err
+	}
+	if c.username != nil {
+		if cred.username, err = c.username.text(document); err != nil {
+			return err
+		}
+		if err := checkUsername(cred.username); err != nil {
+			return fmt.Errorf("%q in the answer: %w", c.username.String(), err)
+		}
+	}
+	if claims, err := jwt.Parse(cred.secret); err == nil {
+		cred.expires = sooner(cred.expires, claims.Expires)
+	}
+	return nil
 }
 
 func decode(answer *remote.Answer) (any, error) {
@@ -77,7 +86,7 @@ func contentType(h http.Header) string {
 
 // expiry reads when the credential expires. An answer need not say so (RFC
 // 8693, section 2.2.1); what it says must be a time.
-func (c *exchange) expiry(document any, now time.Time) (time.Time, error) {
+func (c *step) expiry(document any, now time.Time) (time.Time, error) {
 	var expires time.Time
 	for _, field := range []struct {
 		path jsonPath

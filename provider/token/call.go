@@ -4,6 +4,7 @@
 package token
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -12,61 +13,124 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
-	"github.com/regcred/regcred/internal/jwt"
 	"github.com/regcred/regcred/internal/remote"
-	"github.com/regcred/regcred/internal/secretfile"
 )
 
-// step is what errors call the exchange.
-const step = "exchange the service-account token"
+// attempt is what errors call the exchange.
+func (v values) attempt() string {
+	switch {
+	case v.token.text == "":
+		return "get a credential"
+	case v.token.path != "":
+		return fmt.Sprintf("exchange the token of %q", v.token.path)
+	}
+	return "exchange the service-account token"
+}
 
-// trade exchanges the token.
-func (p *Provider) trade(ctx context.Context, v values) (credential, error) {
+// trade asks one endpoint after the other. What does not need the token is
+// done first, while the connections are made.
+func (p *Provider) trade(ctx context.Context, v values) (cred credential, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, remote.Budget, fmt.Errorf("no answer within %v", remote.Budget))
 	defer cancel()
-	call, err := p.exchange.call(v)
+	l, err := p.connect(ctx)
+	defer l.close()
 	if err != nil {
-		return credential{}, fmt.Errorf("%s: %w", step, err)
+		return cred, fmt.Errorf("%s: %w", v.attempt(), err)
 	}
-	client, done, err := p.exchange.trust(p.client)
+	if v, err = p.check(v); err != nil {
+		return cred, err
+	}
+	v.answers = map[string]any{}
+	var expires time.Time
+	for _, s := range p.exchange.steps {
+		if cred, err = p.ask(ctx, l, s, v); err != nil {
+			return credential{}, err
+		}
+		expires = sooner(expires, cred.expires)
+	}
+	cred.expires, cred.username = expires, cmp.Or(cred.username, v.username)
+	p.warn(cred, v)
+	return cred, nil
+}
+
+// check looks at the token, and fills in what concerns no step alone.
+func (p *Provider) check(v values) (_ values, err error) {
+	if p.needsToken {
+		if err := p.identify(&v.token); err != nil {
+			return v, err
+		}
+	}
+	if v.username, err = p.expandUsername(v); err != nil {
+		return v, err
+	}
+	if s := p.exchange.signer; s != nil {
+		if v.signed, err = s.sign(v, p.now()); err != nil {
+			return v, fmt.Errorf("%s: exchange.jwt.%w", v.attempt(), err)
+		}
+	}
+	return v, nil
+}
+
+// warn says what is odd about a credential that is given nevertheless.
+func (p *Provider) warn(cred credential, v values) {
+	if v.token.path == "" && cred.secret == v.token.text {
+		p.log.Warn("the endpoint gave the service-account token itself, which a kubelet refuses unless cacheType is Token", "registry", v.registry)
+	}
+	if left := cred.expires.Sub(p.now()); !cred.expires.IsZero() && left < margin {
+		p.log.Warn("the credential ends before a pull may have: is the clock of this node right?", "registry", v.registry, "left", left.Round(time.Second).String())
+	}
+}
+
+// ask does one step. Its answer is for later steps, or the credential.
+func (p *Provider) ask(ctx context.Context, l links, s *step, v values) (credential, error) {
+	attempt := v.attempt()
+	if s.name != "" {
+		attempt += fmt.Sprintf(", step %q", s.name)
+	}
+	call, err := s.call(v)
 	if err != nil {
-		return credential{}, fmt.Errorf("%s: %w", step, err)
+		return credential{}, fmt.Errorf("%s: %w", attempt, err)
 	}
-	defer done()
-	p.log.Info("exchange the service-account token", "registry", v.registry, "endpoint", p.exchange.base)
+	call.Step = attempt
+	p.log.Info(attempt, "registry", v.registry, "endpoint", s.base)
+	client := p.client
+	client.Transport = l[s.caFile]
 	answer, err := client.Do(ctx, call)
 	if err != nil {
-		return credential{}, explain(err, v.claims)
+		return credential{}, p.explain(err, s, v)
 	}
-	cred, err := p.read(answer)
+	cred, err := p.read(s, answer, v)
 	if err != nil {
-		return cred, fmt.Errorf("%s: %s: %w", step, p.exchange.base, err)
-	}
-	if cred.secret == v.req.ServiceAccountToken.Reveal() {
-		p.log.Warn("the endpoint gave the service-account token itself, which a kubelet refuses unless cacheType is Token", "registry", v.registry)
+		return cred, fmt.Errorf("%s: %s: %w", attempt, s.base, err)
 	}
 	return cred, nil
 }
 
 // explain adds to the error of an endpoint what may be done about it.
-func explain(err error, claims jwt.Claims) error {
+func (p *Provider) explain(err error, s *step, v values) error {
 	var failed *remote.Error
 	if !errors.As(err, &failed) {
 		return err
 	}
 	switch failed.Status {
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusUnprocessableEntity:
-		return fmt.Errorf("%w; %s", err, describe(claims))
+		if s.uses("token") {
+			err = fmt.Errorf("%w; %s", err, describe(v.token.claims))
+		}
+		if s.uses("jwt") {
+			err = fmt.Errorf("%w; %s", err, p.exchange.signer.describe(v.signed))
+		}
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
-		return fmt.Errorf("%w; check exchange.url and exchange.method", err)
+		return fmt.Errorf("%w; check %s.url and %s.method", err, s.field, s.field)
 	}
 	return err
 }
 
 // call fills in the templates.
-func (c *exchange) call(v values) (remote.Call, error) {
-	call := remote.Call{Step: step, Method: c.method, Header: http.Header{}, Accept: []int{http.StatusOK, http.StatusCreated}}
+func (c *step) call(v values) (remote.Call, error) {
+	call := remote.Call{Method: c.method, Header: http.Header{}, Accept: []int{http.StatusOK, http.StatusCreated}}
 	var err error
 	if call.URL, err = c.address(v); err != nil {
 		return call, fmt.Errorf("url: %w", err)
@@ -97,7 +161,7 @@ func (c *exchange) call(v values) (remote.Call, error) {
 	return call, nil
 }
 
-func (c *exchange) address(v values) (string, error) {
+func (c *step) address(v values) (string, error) {
 	path, err := c.path.expand(v, url.PathEscape)
 	if err != nil {
 		return "", err
@@ -117,7 +181,7 @@ func (c *exchange) address(v values) (string, error) {
 	return c.base + path + query, nil
 }
 
-func (c *exchange) fillHeader(header http.Header, v values) error {
+func (c *step) fillHeader(header http.Header, v values) error {
 	header.Set("Accept", "application/json")
 	if c.json != nil {
 		header.Set("Content-Type", "application/json")
@@ -175,21 +239,4 @@ func fillJSON(value any, v values) (any, error) {
 		return filled, nil
 	}
 	return value, nil
-}
-
-// trust returns a client that trusts the authorities of the file too.
-func (c *exchange) trust(client remote.Client) (remote.Client, func(), error) {
-	if c.caFile == "" {
-		return client, func() {}, nil
-	}
-	files, err := secretfile.Read(c.caFile)
-	if err != nil {
-		return client, nil, fmt.Errorf("caFile: read %w", err)
-	}
-	transport := remote.NewTransport()
-	if transport.Trust(files[0].Data) != nil {
-		return client, nil, fmt.Errorf("caFile: read %q: no certificates in PEM", c.caFile)
-	}
-	client.Transport = transport
-	return client, transport.CloseIdleConnections, nil
 }

@@ -22,6 +22,7 @@ type file struct {
 	Registries    []string       `yaml:"registries"`
 	Username      string         `yaml:"username"`
 	Audience      string         `yaml:"audience"`
+	TokenFile     string         `yaml:"tokenFile"`
 	Optional      bool           `yaml:"optional"`
 	CacheDuration *time.Duration `yaml:"cacheDuration"`
 	Exchange      *Exchange      `yaml:"exchange"`
@@ -30,6 +31,9 @@ type file struct {
 // Load reads a configuration file, which says how tokens are exchanged.
 func Load(name string) (Options, error) {
 	files, err := secretfile.Read(name)
+	if err == nil {
+		err = files[0].Unwritable() // who may write it decides who gets the token
+	}
 	if err != nil {
 		return Options{}, fmt.Errorf("read %w", err)
 	}
@@ -55,10 +59,50 @@ func Parse(data []byte) (Options, error) {
 	if f.Exchange == nil {
 		return Options{}, errors.New("exchange is missing: a token that is passed through needs no file, but --registry")
 	}
+	if _, err := f.Exchange.compile(); err != nil {
+		return Options{}, located(err, data)
+	}
 	return Options{
-		Registries: f.Registries, Username: f.Username, Audience: f.Audience,
+		Registries: f.Registries, Username: f.Username, Audience: f.Audience, TokenFile: f.TokenFile,
 		Optional: f.Optional, CacheDuration: f.CacheDuration, Exchange: f.Exchange,
 	}, nil
+}
+
+// located puts the line in front of an error that begins with a field.
+func located(err error, data []byte) error {
+	var document yaml.Node
+	if yaml.Unmarshal(data, &document) != nil || len(document.Content) == 0 {
+		return err
+	}
+	node, field := document.Content[0], "."+err.Error()
+	line := node.Line
+	for node != nil {
+		line = node.Line
+		node, field = child(node, field)
+	}
+	return fmt.Errorf("line %d: %w", line, err)
+}
+
+// child returns the node that the first name or index of a field leads to,
+// with the rest of the field; nil if it leads to none.
+func child(node *yaml.Node, field string) (*yaml.Node, string) {
+	if node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	for i := 0; i+1 < len(node.Content) && node.Kind == yaml.MappingNode; i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		rest, found := strings.CutPrefix(field, "."+key.Value)
+		if found && (rest == "" || strings.ContainsRune(".[: ", rune(rest[0]))) {
+			value.Line = key.Line // where the field is, and not what it holds
+			return value, rest
+		}
+	}
+	for i, element := range node.Content {
+		if rest, found := strings.CutPrefix(field, fmt.Sprintf("[%d]", i)); found && node.Kind == yaml.SequenceNode {
+			return element, rest
+		}
+	}
+	return nil, ""
 }
 
 // yamlError says in our words what the decoder found first, without the values

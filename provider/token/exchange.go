@@ -10,16 +10,17 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 )
 
-// Exchange says how an endpoint is asked for a credential. All values are
-// templates, except where it says otherwise.
+// Exchange says how an endpoint is asked for a credential, or several ones in
+// turn. All values are templates, except where it says otherwise.
 type Exchange struct {
 	// URL is the endpoint. Placeholders may stand in its path and query, where
-	// they are escaped, but neither {token} nor {file:…}, since addresses are
-	// shown and logged.
+	// they are escaped, but none whose value is a secret ({token}, {jwt},
+	// {file:…}, {answer:…}), since addresses are shown and logged.
 	URL string `yaml:"url"`
 
 	// Method is GET or POST; "" means POST if there is a Form, a JSON or a
@@ -41,6 +42,20 @@ type Exchange struct {
 
 	CAFile       string `yaml:"caFile"`       // in PEM, trusted beside the system's authorities; read on each run; no template
 	InsecureHTTP bool   `yaml:"insecureHTTP"` // allows http to hosts other than loopback
+
+	// JWT is a token that the node signs itself, for {jwt}; nil means none.
+	JWT *JWT `yaml:"jwt"`
+
+	// Steps are exchanges one after the other, in place of all fields above
+	// but JWT. The answer of the last one is the credential.
+	Steps []Step `yaml:"steps"`
+}
+
+// Step is one of several exchanges. It has neither a JWT nor Steps.
+type Step struct {
+	// Name is what later steps call its answer by: letters, digits, _ and -.
+	Name     string `yaml:"name"`
+	Exchange `yaml:",inline"`
 }
 
 // BasicAuth is HTTP Basic authentication (RFC 7617).
@@ -61,6 +76,7 @@ type TokenExchange struct {
 
 // Response says where the answer, which is JSON, has what: names of members
 // and indexes of arrays with dots between them, such as "data.auth.0.token".
+// Of a step that is not the last one, it says when what is used of it expires.
 type Response struct {
 	Username  string `yaml:"username"`  // "" means the Username of the Options
 	Secret    string `yaml:"secret"`    // "" with TokenExchange means access_token
@@ -68,8 +84,20 @@ type Response struct {
 	ExpiresAt string `yaml:"expiresAt"` // RFC 3339, or seconds or milliseconds since 1970
 }
 
+// maxSteps bounds the steps of an exchange: all of them share one run's time.
+const maxSteps = 8
+
 // exchange is an Exchange that has been checked.
 type exchange struct {
+	signer *signer // nil if there is no {jwt}
+	steps  []*step // at least one
+}
+
+// step is an endpoint to ask.
+type step struct {
+	field     string // where the file has it: "exchange", "exchange.steps[0]"
+	name      string // "" if it is the only one
+	place     place  // of its secret texts
 	method    string
 	base      string // scheme and host, which no placeholder can change
 	path      template
@@ -79,24 +107,122 @@ type exchange struct {
 	form      map[string]template
 	json      any // with a template for each string
 	username  jsonPath
-	secret    jsonPath
+	secret    jsonPath // nil if it is not the last one
 	expiresIn jsonPath
 	expiresAt jsonPath
 	caFile    string
 }
 
-func (x Exchange) compile() (*exchange, error) {
-	c := &exchange{caFile: x.CAFile}
-	for _, step := range []func(Exchange) error{c.setURL, c.setHeaders, c.setBody, c.setMethod, c.setResponse} {
-		if err := step(x); err != nil {
-			return nil, fmt.Errorf("exchange.%w", err)
+// compile checks the exchange. Errors begin with the field, as in
+// "exchange.steps[1].url: …".
+func (x Exchange) compile() (c *exchange, err error) {
+	c = &exchange{}
+	if x.JWT != nil {
+		if c.signer, err = x.JWT.compile(); err != nil {
+			return nil, fmt.Errorf("exchange.jwt.%w", err)
+		}
+	}
+	if c.steps, err = x.compileSteps(); err != nil {
+		return nil, err
+	}
+	if x.JWT != nil && !c.uses("jwt") {
+		return nil, errors.New("exchange.jwt: nothing has it: put {jwt} where it belongs")
+	}
+	return c, nil
+}
+
+func (x Exchange) compileSteps() ([]*step, error) {
+	in := place{secrets: true, signed: x.JWT != nil}
+	if x.Steps == nil {
+		x.JWT = nil
+		only, err := x.compileStep("exchange", in, true)
+		return []*step{only}, err
+	}
+	if err := x.checkSteps(); err != nil {
+		return nil, err
+	}
+	for _, s := range x.Steps {
+		in.steps = append(in.steps, s.Name)
+	}
+	var steps []*step
+	for i, s := range x.Steps {
+		in.step = i
+		compiled, err := s.compileStep(fmt.Sprintf("exchange.steps[%d]", i), in, i == len(x.Steps)-1)
+		if err != nil {
+			return nil, err
+		}
+		compiled.name = s.Name
+		steps = append(steps, compiled)
+	}
+	return steps, nil
+}
+
+// checkSteps checks what concerns more than one of the steps.
+func (x Exchange) checkSteps() error {
+	rest := x
+	rest.JWT, rest.Steps = nil, nil
+	switch {
+	case !reflect.ValueOf(rest).IsZero():
+		return errors.New("exchange.steps: beside them there can be jwt alone: the other fields belong into the steps")
+	case len(x.Steps) == 0:
+		return errors.New("exchange.steps: there are none")
+	case len(x.Steps) > maxSteps:
+		return fmt.Errorf("exchange.steps: there are %d, and %d at most can be asked in the time of a run", len(x.Steps), maxSteps)
+	}
+	names := map[string]bool{}
+	for i, s := range x.Steps {
+		field := fmt.Sprintf("exchange.steps[%d]", i)
+		switch {
+		case s.JWT != nil || s.Steps != nil:
+			return fmt.Errorf("%s: a step has neither jwt nor steps: exchange has them", field)
+		case s.Name == "" || strings.Trim(s.Name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "":
+			return fmt.Errorf("%s.name: it must be of letters, digits, _ and -, such as login", field)
+		case names[s.Name]:
+			return fmt.Errorf("%s.name %q: another step is called that", field, s.Name)
+		}
+		names[s.Name] = true
+	}
+	return nil
+}
+
+func (x Exchange) compileStep(field string, in place, last bool) (*step, error) {
+	c := &step{field: field, place: in, caFile: x.CAFile}
+	setResponse := c.setExpiry
+	if last {
+		setResponse = c.setResponse
+	}
+	for _, set := range []func(Exchange) error{c.setURL, c.setHeaders, c.setBody, c.setMethod, setResponse} {
+		if err := set(x); err != nil {
+			return nil, fmt.Errorf("%s.%w", field, err)
 		}
 	}
 	return c, nil
 }
 
-// templates are those that make answers differ between images.
-func (c *exchange) templates() []template {
+// uses reports whether one of the templates has the placeholder.
+func (c *exchange) uses(name string) bool {
+	return slices.ContainsFunc(c.templates(), func(t template) bool { return t.uses(name) })
+}
+
+// last is the step whose answer is the credential.
+func (c *exchange) last() *step { return c.steps[len(c.steps)-1] }
+
+func (c *exchange) templates() (ts []template) {
+	if c.signer != nil {
+		ts = c.signer.templates()
+	}
+	for _, s := range c.steps {
+		ts = append(ts, s.templates()...)
+	}
+	return ts
+}
+
+// uses reports whether one of the templates has the placeholder.
+func (c *step) uses(name string) bool {
+	return slices.ContainsFunc(c.templates(), func(t template) bool { return t.uses(name) })
+}
+
+func (c *step) templates() []template {
 	ts := []template{c.path, c.query}
 	ts = slices.AppendSeq(ts, maps.Values(c.headers))
 	ts = slices.AppendSeq(ts, maps.Values(c.form))
@@ -106,7 +232,7 @@ func (c *exchange) templates() []template {
 	return append(ts, jsonTemplates(c.json)...)
 }
 
-func (c *exchange) setURL(x Exchange) (err error) {
+func (c *step) setURL(x Exchange) (err error) {
 	shown, _, _ := strings.Cut(x.URL, "?") // a query may hold a secret
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("url %q: %w", shown, fmt.Errorf(format, args...))
@@ -132,10 +258,10 @@ func (c *exchange) setURL(x Exchange) (err error) {
 		return fail("it must be https, or the token could be read on the way (insecureHTTP: true allows it)")
 	}
 	path, query, _ := strings.Cut(rest[i:], "?")
-	if c.path, err = parseTemplate(path, false); err != nil {
+	if c.path, err = parseTemplate(path, visible()); err != nil {
 		return fail("%w", err)
 	}
-	if c.query, err = parseTemplate(query, false); err != nil {
+	if c.query, err = parseTemplate(query, visible()); err != nil {
 		return fail("%w", err)
 	}
 	return nil
@@ -146,8 +272,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-func (c *exchange) setHeaders(x Exchange) (err error) {
-	if c.headers, err = parseTemplates("headers", x.Headers); err != nil {
+func (c *step) setHeaders(x Exchange) (err error) {
+	if c.headers, err = parseTemplates("headers", x.Headers, c.place); err != nil {
 		return err
 	}
 	names := map[string]bool{}
@@ -167,7 +293,7 @@ func (c *exchange) setHeaders(x Exchange) (err error) {
 	if x.BasicAuth == nil {
 		return nil
 	}
-	pair, err := parseTemplates("basicAuth", map[string]string{"username": x.BasicAuth.Username, "password": x.BasicAuth.Password})
+	pair, err := parseTemplates("basicAuth", map[string]string{"username": x.BasicAuth.Username, "password": x.BasicAuth.Password}, c.place)
 	if err != nil {
 		return err
 	}
@@ -182,7 +308,7 @@ func isHeaderName(name string) bool {
 	})
 }
 
-func (c *exchange) setBody(x Exchange) (err error) {
+func (c *step) setBody(x Exchange) (err error) {
 	form := maps.Clone(x.Form)
 	if t := x.TokenExchange; t != nil {
 		if form == nil {
@@ -198,10 +324,10 @@ func (c *exchange) setBody(x Exchange) (err error) {
 	if form != nil && x.JSON != nil {
 		return errors.New("form and json: there can be one only")
 	}
-	if c.form, err = parseTemplates("form", form); err != nil {
+	if c.form, err = parseTemplates("form", form, c.place); err != nil {
 		return err
 	}
-	c.json, err = parseJSON("json", x.JSON)
+	c.json, err = parseJSON("json", x.JSON, c.place)
 	return err
 }
 
@@ -223,7 +349,7 @@ func (t TokenExchange) fields() map[string]string {
 	return fields
 }
 
-func (c *exchange) setMethod(x Exchange) error {
+func (c *step) setMethod(x Exchange) error {
 	body := c.form != nil || c.json != nil
 	switch c.method = x.Method; {
 	case c.method == "" && body:
@@ -238,46 +364,61 @@ func (c *exchange) setMethod(x Exchange) error {
 	return nil
 }
 
-func (c *exchange) setResponse(x Exchange) error {
+func (c *step) setResponse(x Exchange) error {
 	r := x.Response
 	if x.TokenExchange != nil && r.Secret == "" {
 		r.Secret = "access_token"
 	}
-	if x.TokenExchange != nil && r.ExpiresIn == "" && r.ExpiresAt == "" {
-		r.ExpiresIn = "expires_in"
-	}
 	if r.Secret == "" {
 		return errors.New("response.secret is missing: it says where the answer has the password, such as access_token")
 	}
-	for _, field := range []struct {
-		name string
-		text string
-		path *jsonPath
-	}{
-		{"username", r.Username, &c.username}, {"secret", r.Secret, &c.secret},
-		{"expiresIn", r.ExpiresIn, &c.expiresIn}, {"expiresAt", r.ExpiresAt, &c.expiresAt},
-	} {
-		if field.text == "" {
+	if err := c.setPaths(map[string]string{"username": r.Username, "secret": r.Secret}); err != nil {
+		return err
+	}
+	return c.setPaths(x.expiry())
+}
+
+// setExpiry is setResponse of a step that is not the last one.
+func (c *step) setExpiry(x Exchange) error {
+	if x.Response.Username != "" || x.Response.Secret != "" {
+		return errors.New("response: only the last step's answer is the credential: later steps use this one by {answer:…}")
+	}
+	return c.setPaths(x.expiry())
+}
+
+// expiry is where the answer says when it expires.
+func (x Exchange) expiry() map[string]string {
+	r := x.Response
+	if x.TokenExchange != nil && r.ExpiresIn == "" && r.ExpiresAt == "" {
+		r.ExpiresIn = "expires_in"
+	}
+	return map[string]string{"expiresIn": r.ExpiresIn, "expiresAt": r.ExpiresAt}
+}
+
+func (c *step) setPaths(texts map[string]string) error {
+	fields := map[string]*jsonPath{"username": &c.username, "secret": &c.secret, "expiresIn": &c.expiresIn, "expiresAt": &c.expiresAt}
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if texts[name] == "" {
 			continue
 		}
-		path, err := parsePath(field.text)
+		path, err := parsePath(texts[name])
 		if err != nil {
-			return fmt.Errorf("response.%s %q: %w", field.name, field.text, err)
+			return fmt.Errorf("response.%s %q: %w", name, texts[name], err)
 		}
-		*field.path = path
+		*fields[name] = path
 	}
 	return nil
 }
 
 // parseTemplates parses the values of a map; nil stays nil. The first error is
 // that of the first name, so that it is always the same.
-func parseTemplates(field string, texts map[string]string) (map[string]template, error) {
+func parseTemplates(field string, texts map[string]string, in place) (map[string]template, error) {
 	if texts == nil {
 		return nil, nil
 	}
 	parsed := make(map[string]template, len(texts))
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		t, err := parseTemplate(texts[name], true)
+		t, err := parseTemplate(texts[name], in)
 		if err != nil {
 			return nil, fmt.Errorf("%s.%s: %w", field, name, err)
 		}
@@ -287,12 +428,12 @@ func parseTemplates(field string, texts map[string]string) (map[string]template,
 }
 
 // parseJSON returns the document with a template in place of each string.
-func parseJSON(field string, value any) (any, error) {
+func parseJSON(field string, value any, in place) (any, error) {
 	switch v := value.(type) {
 	case nil, bool, int, int64, uint64, float64:
 		return v, nil
 	case string:
-		t, err := parseTemplate(v, true)
+		t, err := parseTemplate(v, in)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", field, err)
 		}
@@ -300,7 +441,7 @@ func parseJSON(field string, value any) (any, error) {
 	case map[string]any:
 		parsed := make(map[string]any, len(v))
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			member, err := parseJSON(field+"."+name, v[name])
+			member, err := parseJSON(field+"."+name, v[name], in)
 			if err != nil {
 				return nil, err
 			}
@@ -310,7 +451,7 @@ func parseJSON(field string, value any) (any, error) {
 	case []any:
 		parsed := make([]any, len(v))
 		for i, item := range v {
-			element, err := parseJSON(fmt.Sprintf("%s[%d]", field, i), item)
+			element, err := parseJSON(fmt.Sprintf("%s[%d]", field, i), item, in)
 			if err != nil {
 				return nil, err
 			}

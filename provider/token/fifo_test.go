@@ -24,8 +24,11 @@ func TestNamedPipe(t *testing.T) {
 	for _, x := range []*Exchange{
 		{URL: "https://sts.example", TokenExchange: &TokenExchange{}, CAFile: pipe},
 		{URL: "https://sts.example", TokenExchange: &TokenExchange{}, BasicAuth: &BasicAuth{"u", "{file:" + pipe + "}"}},
+		{URL: "https://sts.example", Form: map[string]string{"a": "{jwt}"}, JWT: &JWT{KeyFile: pipe}, Response: Response{Secret: "a"}},
 	} {
 		_, err := get(t, newProvider(t, exchangeOptions(x)), request(serviceAccountToken(nil), nil))
 		wantError(t, err, want)
 	}
+	_, err = get(t, newProvider(t, Options{TokenFile: pipe}), request("", nil))
+	wantError(t, err, want)
 }

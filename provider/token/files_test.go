@@ -21,14 +21,17 @@ import (
 func TestSecretFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
-		"empty": "\n", "two": canary.Env + "\n" + canary.Env + "\n", "binary": canary.Env + "\xff", "long": canary.Env + strings.Repeat("x", secretfile.MaxSize),
+		"empty": "\n", "two": canary.Env + "\n" + canary.Env + "\n", "binary": canary.Env + "\xff", "open": canary.Env, "long": canary.Env + strings.Repeat("x", secretfile.MaxSize),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+	if err := os.Chmod(filepath.Join(dir, "open"), 0o666); err != nil {
+		t.Fatal(err)
+	}
 	for name, want := range map[string]string{
-		"missing": "there is no such file", ".": "is a directory; name a regular file", "empty": "it is empty", "two": "it is not one line of text", "binary": "it is not one line of text", "long": "it has more than 1048576 bytes",
+		"open": "others may read or change it: chmod 600 ", "missing": "there is no such file", ".": "is a directory; name a regular file", "empty": "it is empty", "two": "it is not one line of text", "binary": "it is not one line of text", "long": "it has more than 1048576 bytes",
 	} {
 		p := exchanging(t, answering(t, ""), func(o *Options) {
 			o.Exchange.Form = map[string]string{"client_secret": "{file:" + filepath.Join(dir, name) + "}"}
@@ -55,9 +58,13 @@ func TestCAFile(t *testing.T) {
 		return name
 	}
 	good := write("good.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
-	bad := write("bad.pem", []byte("no certificate"))
+	bad, open := write("bad.pem", []byte("no certificate")), write("open.pem", nil)
+	if err := os.Chmod(open, 0o646); err != nil {
+		t.Fatal(err)
+	}
 	for file, want := range map[string]string{
-		good: "", "": "certificate signed by unknown authority", bad: `caFile: read "` + bad + `": no certificates in PEM`,
+		good: "", "": "certificate signed by unknown authority", bad: `exchange.caFile: read "` + bad + `": there are no certificates in PEM`,
+		open:                          `exchange.caFile: read "` + open + `": others may change it: chmod o-w "` + open + `"`,
 		filepath.Join(dir, "missing"): "caFile: read ",
 	} {
 		p := newProvider(t, exchangeOptions(&Exchange{URL: server.URL, TokenExchange: &TokenExchange{}, CAFile: file}))

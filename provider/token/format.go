@@ -9,8 +9,8 @@ import (
 	"io"
 )
 
-// An Exchange prints as its address, and no encoder writes it: headers, form
-// and password may hold secrets, which stand in it as text.
+// An Exchange prints as its address, and no encoder writes it: headers, form,
+// claims and password may hold secrets, which stand in it as text.
 
 // Format writes the address, whatever the verb.
 func (e Exchange) Format(f fmt.State, _ rune) { io.WriteString(f, "token.Exchange("+e.URL+")") }
@@ -31,5 +31,14 @@ func (a BasicAuth) MarshalJSON() ([]byte, error) { return nil, errNotWritten }
 
 // GobEncode always fails.
 func (a BasicAuth) GobEncode() ([]byte, error) { return nil, errNotWritten }
+
+// Format writes the path of the key, whatever the verb.
+func (j JWT) Format(f fmt.State, _ rune) { io.WriteString(f, "token.JWT("+j.KeyFile+")") }
+
+// MarshalJSON always fails.
+func (j JWT) MarshalJSON() ([]byte, error) { return nil, errNotWritten }
+
+// GobEncode always fails.
+func (j JWT) GobEncode() ([]byte, error) { return nil, errNotWritten }
 
 var errNotWritten = errors.New("it may hold secrets, and is not written")

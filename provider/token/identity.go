@@ -20,30 +20,63 @@ func missingToken(apiVersion string) error {
 	}
 	return errors.New("no service-account token in the request: the provider's configuration needs tokenAttributes, and the kubelet must be 1.34 or newer " +
 		"(1.33 with the feature gate KubeletServiceAccountTokenForCredentialProviders); where requireServiceAccount is false, " +
-		"--optional answers pods without a service account with no credentials")
+		"--optional answers pods without a service account with no credentials, and --token-file names a token for them")
+}
+
+// token is what is passed through or exchanged; its text is "" if there is none.
+type token struct {
+	text   string
+	path   string // of the file that it was read from; "" means that it is the request's
+	claims jwt.Claims
+}
+
+// String names the token, and does not show it.
+func (t token) String() string {
+	if t.path != "" {
+		return fmt.Sprintf("the token of %q", t.path)
+	}
+	return "the service-account token"
+}
+
+// tokenFor returns the token of the request, which is the pod's own, or the
+// one of the file if the request has none.
+func (p *Provider) tokenFor(req *plugin.Request) (t token, err error) {
+	t.text = req.ServiceAccountToken.Reveal()
+	if t.text != "" || p.tokenFile == "" {
+		return t, nil
+	}
+	t.path = p.tokenFile
+	t.text, err = readSecret(p.tokenFile)
+	return t, err
 }
 
 // identify reads the claims of the token, and checks what the registry would
 // refuse with no more than a 401. A token that is not a JWT has none.
-func (p *Provider) identify(token string) (jwt.Claims, error) {
-	claims, err := jwt.Parse(token)
+func (p *Provider) identify(t *token) (err error) {
+	t.claims, err = jwt.Parse(t.text)
 	if err != nil {
 		if p.audience != "" {
-			return claims, fmt.Errorf("the audience of the service-account token cannot be checked: %w", err)
+			return fmt.Errorf("the audience of %v cannot be checked: %w", t, err)
 		}
-		p.log.Info("the service-account token cannot be read", "cause", err)
-		return claims, nil
+		p.log.Info("the token cannot be read", "token", t.String(), "cause", err)
+		return nil
+	}
+	claims, now := t.claims, p.now()
+	if audience := claims.ForAPIServer(); audience != "" && p.sendsToken {
+		return fmt.Errorf("%v is for the API server, audience %q: who gets it can act as %q; have it issued for an audience of the registry's own (serviceAccountTokenAudience)", t, audience, claims.Subject)
 	}
 	if p.audience != "" && !slices.Contains(claims.Audience, p.audience) {
-		return claims, fmt.Errorf("the service-account token is for the audience %q, not %q: one of serviceAccountTokenAudience and the plugin's audience is wrong",
-			claims.Audience, p.audience)
+		wrong := "one of serviceAccountTokenAudience and the plugin's audience is wrong"
+		if t.path != "" {
+			wrong = "the file or the plugin's audience is wrong"
+		}
+		return fmt.Errorf("%v is for the audience %q, not %q: %s", t, claims.Audience, p.audience, wrong)
 	}
-	now := p.now()
 	if !claims.Expires.IsZero() && !now.Before(claims.Expires) {
-		return claims, fmt.Errorf("the service-account token expired %v ago, at %s: check the clock of this node, which says %s",
-			now.Sub(claims.Expires).Round(time.Second), claims.Expires.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+		return fmt.Errorf("%v expired %v ago, at %s: check the clock of this node, which says %s",
+			t, now.Sub(claims.Expires).Round(time.Second), claims.Expires.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
-	return claims, nil
+	return nil
 }
 
 // describe says whose token it is, for the error of an endpoint that does not

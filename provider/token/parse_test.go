@@ -6,9 +6,11 @@ package token
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,8 +27,11 @@ import (
 func TestTemplate(t *testing.T) {
 	v := values{
 		req: request(canary.Token, map[string]string{"example.com/a.b": "x"}), registry: "registry.example:5000", repository: "team/app",
-		claims: jwt.Claims{Subject: "system:serviceaccount:ns:sa"},
+		token:   token{text: canary.Token, claims: jwt.Claims{Subject: "system:serviceaccount:ns:sa"}},
+		signed:  canary.Env,
+		answers: map[string]any{"log-in": map[string]any{"auth": map[string]any{"x.y": canary.Password}}},
 	}
+	in := place{secrets: true, signed: true, step: 1, steps: []string{"log-in", "read", "last"}}
 	for text, want := range map[string]string{
 		"":                             "",
 		"plain":                        "plain",
@@ -38,8 +43,10 @@ func TestTemplate(t *testing.T) {
 		"{namespace}/{serviceaccount}": "ns/sa",
 		"{annotation:example.com/a.b}": "x",
 		"{token}":                      canary.Token,
+		"Bearer {jwt}":                 "Bearer " + canary.Env,
+		`{answer:log-in.auth.x\.y}`:    canary.Password,
 	} {
-		tmpl, err := parseTemplate(text, true)
+		tmpl, err := parseTemplate(text, in)
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 			continue
@@ -61,8 +68,17 @@ func TestTemplate(t *testing.T) {
 		"{annotation:}":              "needs the key of an annotation",
 		"{file}":                     "needs an absolute path",
 		"{file:a}":                   "needs an absolute path",
+		"{jwt:x}":                    "there is no placeholder {jwt:x}",
+		"{answer}":                   "{answer:STEP.PATH} needs the name of an earlier step",
+		"{answer:log-in}":            "{answer:STEP.PATH} needs the name of an earlier step",
+		"{answer:log-in.}":           "{answer:STEP.PATH} needs the name of an earlier step",
+		"{answer:log-in.a..b}":       "{answer:STEP.PATH} needs the name of an earlier step",
+		"{answer:.a}":                "{answer:STEP.PATH} needs the name of an earlier step",
+		"{answer:other.a}":           `{answer:other}: no step is called that: there are ["log-in" "read" "last"]`,
+		"{answer:read.a}":            "{answer:read}: that is this step, whose answer is not there yet",
+		"{answer:last.a}":            "{answer:last}: that step comes later",
 	} {
-		_, err := parseTemplate(text, true)
+		_, err := parseTemplate(text, in)
 		wantError(t, err, want)
 	}
 }
@@ -107,7 +123,6 @@ exchange:
   headers: {X-A: b}
   basicAuth: {username: u, password: "{file:/secret}"}
   form: {a: 1}
-  json: {a: [1, 2.5, true, null, "{token}"]}
   tokenExchange: {audience: a, scope: s, resource: r, subjectTokenType: t, requestedTokenType: q}
   response: {username: u, secret: s, expiresIn: i, expiresAt: a}
   caFile: /ca.pem
@@ -122,13 +137,101 @@ exchange:
 		Exchange: &Exchange{
 			URL: "https://sts.example/token", Method: "POST", Headers: map[string]string{"X-A": "b"},
 			BasicAuth: &BasicAuth{"u", "{file:/secret}"}, Form: map[string]string{"a": "1"},
-			JSON:          map[string]any{"a": []any{1, 2.5, true, nil, "{token}"}},
 			TokenExchange: &TokenExchange{"a", "s", "r", "t", "q"}, Response: Response{"u", "s", "i", "a"},
 			CAFile: "/ca.pem", InsecureHTTP: true,
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestParseSteps(t *testing.T) {
+	got, err := Parse([]byte(`tokenFile: /run/token
+exchange:
+  jwt:
+    keyFile: /key.pem
+    keyID: k
+    issuer: i
+    subject: s
+    audience: a
+    lifetime: 9m
+    claims: {c: [1, 2.5, true, null, "{token}"]}
+  steps:
+  - name: login
+    url: https://sts.example/login
+    json: {a: [1, 2.5, true, null, "{jwt}"]}
+    response: {expiresIn: lease}
+  - name: read
+    url: https://sts.example/read
+    headers: {X-Token: "{answer:login.auth.token}"}
+    response: {secret: s}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Options{
+		TokenFile: "/run/token",
+		Exchange: &Exchange{
+			JWT: &JWT{"/key.pem", "k", "i", "s", "a", 9 * time.Minute, map[string]any{"c": []any{1, 2.5, true, nil, "{token}"}}},
+			Steps: []Step{
+				{"login", Exchange{URL: "https://sts.example/login", JSON: map[string]any{"a": []any{1, 2.5, true, nil, "{jwt}"}}, Response: Response{ExpiresIn: "lease"}}},
+				{"read", Exchange{URL: "https://sts.example/read", Headers: map[string]string{"X-Token": "{answer:login.auth.token}"}, Response: Response{Secret: "s"}}},
+			},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestParseLocates: an error of what is in the fields names the line too.
+func TestParseLocates(t *testing.T) {
+	steps := func(text string) string {
+		return "exchange:\n  steps:\n  - name: login\n    url: https://a.example\n  - name: read\n    url: https://a.example\n    response: {secret: s}\n" + text
+	}
+	for title, tt := range map[string]struct{ text, want string }{
+		"url":              {"exchange:\n  url: ftp://a\n", `line 2: exchange.url "ftp://a": it must be an address of https`},
+		"missing":          {"registries: []\nexchange:\n  method: GET\n", `line 2: exchange.url "": it must be`},
+		"form":             {"exchange:\n  url: https://a\n  form:\n    a: b\n    c.d: '{x}'\n", "line 5: exchange.form.c.d: there is no placeholder {x}"},
+		"json":             {"exchange:\n  url: https://a\n  json:\n    a:\n    - b\n    - c: '{x}'\n", "line 6: exchange.json.a[1].c: there is no placeholder {x}"},
+		"flow":             {"exchange: {url: 'https://a', headers: {A: '{x}'}}\n", "line 1: exchange.headers.A: there is no placeholder {x}"},
+		"alias":            {"exchange:\n  url: https://a\n  form: &f {x: '{x}'}\n  headers: *f\n", "line 3: exchange.headers.x: there is"},
+		"key":              {"exchange:\n  url: https://a\n  jwt:\n    keyFile: key.pem\n", `line 4: exchange.jwt.keyFile "key.pem": it needs an absolute path`},
+		"unused key":       {"exchange:\n  url: https://a\n  response: {secret: s}\n  jwt:\n    keyFile: /key.pem\n", `line 4: exchange.jwt: nothing has it: put {jwt} where it belongs`},
+		"later step":       {steps("  - name: last\n    url: https://a\n    headers:\n      X: '{answer:last.a}'\n"), "line 7: exchange.steps[1].response: only the last step's answer is the credential"},
+		"itself":           {strings.Replace(steps(""), "    response", "    headers:\n      X: '{answer:read.a}'\n    response", 1), "line 8: exchange.steps[1].headers.X: {answer:read}: that is this step"},
+		"a later one":      {strings.Replace(steps(""), "    url", "    headers:\n      X: '{answer:read.a}'\n    url", 1), "line 5: exchange.steps[0].headers.X: {answer:read}: that step comes later"},
+		"an unknown one":   {strings.Replace(steps(""), "    response", "    form:\n      X: '{answer:log.a}'\n    response", 1), `line 8: exchange.steps[1].form.X: {answer:log}: no step is called that: there are ["login" "read"]`},
+		"in an address":    {strings.Replace(steps(""), "    response", "    method: GET\n    response", 1) + "  - name: b\n    url: https://a/{answer:read.a}\n", "line 8: exchange.steps[1].response: only"},
+		"in a path":        {strings.Replace(steps(""), "https://a.example\n    response", "https://a.example/{answer:login.a}\n    response", 1), "line 6: exchange.steps[1].url \"https://a.example/{answer:login.a}\": {answer} must not be here, where it would be shown"},
+		"in a query":       {strings.Replace(steps(""), "https://a.example\n    response", "https://a.example/?a={answer:login.a}\n    response", 1), "line 6: exchange.steps[1].url \"https://a.example/\": {answer} must not be here, where it would be shown"},
+		"in a host":        {strings.Replace(steps(""), "https://a.example\n    response", "https://{answer:login.a}/\n    response", 1), "line 6: exchange.steps[1].url \"https://{answer:login.a}/\": no placeholder can be in its host"},
+		"nameless":         {steps("  - url: https://a\n"), "line 8: exchange.steps[2].name: it must be of letters, digits, _ and -"},
+		"bad name":         {steps("  - name: a.b\n"), "line 8: exchange.steps[2].name: it must be of letters, digits, _ and -"},
+		"name twice":       {steps("  - name: read\n"), `line 8: exchange.steps[2].name "read": another step is called that`},
+		"steps of a step":  {steps("  - name: b\n    steps: []\n"), "line 8: exchange.steps[2]: a step has neither jwt nor steps"},
+		"key of a step":    {steps("  - name: b\n    jwt: {}\n"), "line 8: exchange.steps[2]: a step has neither jwt nor steps"},
+		"none":             {"exchange:\n  steps: []\n", "line 2: exchange.steps: there are none"},
+		"too many":         {"exchange:\n  steps:\n" + strings.Repeat("  - url: https://a\n", 33), "line 2: exchange.steps: there are 33, and 8 at most can be asked in the time of a run"},
+		"url beside steps": {steps("  url: https://a\n"), "line 2: exchange.steps: beside them there can be jwt alone"},
+		"user name":        {"exchange:\n  steps:\n  - name: a\n    url: https://a\n    response: {username: u}\n  - name: b\n    url: https://b\n    response: {secret: s}\n", "line 5: exchange.steps[0].response: only the last step's"},
+		"no secret":        {"exchange:\n  steps:\n  - name: a\n    url: https://a\n", "line 3: exchange.steps[0].response.secret is missing"},
+		"jwt in itself":    {"exchange:\n  url: https://a\n  headers: {X: '{jwt}'}\n  jwt:\n    keyFile: /k\n    claims:\n      a: '{jwt}'\n", "line 7: exchange.jwt.claims.a: {jwt} needs exchange.jwt, and cannot be in it"},
+		"answer in it":     {"exchange:\n  url: https://a\n  headers: {X: '{jwt}'}\n  jwt:\n    keyFile: /k\n    claims:\n      a: '{answer:a.b}'\n", "line 7: exchange.jwt.claims.a: {answer:a}: no step is called that"},
+		"claim twice":      {"exchange:\n  url: https://a\n  jwt:\n    keyFile: /k\n    claims:\n      iss: a\n", "line 6: exchange.jwt.claims.iss: issuer, subject, audience and lifetime say it"},
+		"token in issuer":  {"exchange:\n  url: https://a\n  jwt:\n    keyFile: /k\n    issuer: '{token}'\n", "line 5: exchange.jwt.issuer: {token} must not be here"},
+		"long":             {"exchange:\n  url: https://a\n  jwt:\n    keyFile: /k\n    lifetime: 61m\n", "line 5: exchange.jwt.lifetime 1h1m0s: it must be between 1s and 1h0m0s"},
+		"negative":         {"exchange:\n  url: https://a\n  jwt:\n    keyFile: /k\n    lifetime: -1s\n", "line 5: exchange.jwt.lifetime -1s: it must be between"},
+		"no jwt":           {"exchange:\n  url: https://a\n  headers: {X: '{jwt}'}\n", "line 3: exchange.headers.X: {jwt} needs exchange.jwt"},
+		"jwt in the url":   {"exchange:\n  url: https://a/{jwt}\n  jwt: {keyFile: /k}\n", "{jwt} must not be here, where it would be shown"},
+	} {
+		t.Run(title, func(t *testing.T) {
+			_, err := Parse([]byte(tt.text))
+			if wantError(t, err, tt.want); err != nil && !strings.HasPrefix(err.Error(), "line ") {
+				t.Errorf("no line: %v", err)
+			}
+		})
 	}
 }
 
@@ -166,7 +269,13 @@ func TestLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := Load(wrong)
+	open := filepath.Join(dir, "open.yaml")
+	if err := errors.Join(os.WriteFile(open, []byte("a: 1\n"), 0o600), os.Chmod(open, 0o602)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Load(open)
+	wantError(t, err, `read "`+open+`": others may change it: chmod o-w "`+open+`"`)
+	_, err = Load(wrong)
 	wantError(t, err, wrong+`: line 1: unknown field "a"`)
 	_, err = Load(long)
 	wantError(t, err, `read "`+long+`": it has more than 1048576 bytes`)
@@ -181,15 +290,29 @@ func FuzzTemplate(f *testing.F) {
 	f.Add("{annotation:a}", `x","y":"`)
 	f.Add(`{{"a": "{annotation:a}"}}`, "{token}")
 	f.Add("{registry}{repository}{image}", "\x00\u2028</script>")
+	f.Add(`{jwt}{answer:a.b\.c}{{{answer:a.b}}}`, "{answer:a.b}")
+	f.Add("{answer:b.c}{answer:a.}", "\r\nX-Admin: yes")
 	f.Fuzz(func(t *testing.T, text, value string) {
 		if !utf8.ValidString(value) || value == "" {
 			t.Skip("a request cannot hold it")
 		}
-		if tmpl, err := parseTemplate(text, false); err == nil && (tmpl.uses("token") || tmpl.uses("file")) {
+		if tmpl, err := parseTemplate(text, place{signed: true, step: 1, steps: []string{"a", "b"}}); err == nil && slices.ContainsFunc(tmpl, func(p part) bool { return isSecret(p.name) }) {
 			t.Error("a secret where it would be shown")
 		}
-		v := values{req: request("", map[string]string{"a": value})}
-		document, err := parseJSON("json", map[string]any{"k": "<{annotation:a}>", "l": []any{"{{{annotation:a}}}"}})
+		v := values{req: request("", map[string]string{"a": value}), answers: map[string]any{"a": map[string]any{"b": value}}}
+		answer, err := parseTemplate("<{answer:a.b}>", place{secrets: true, step: 1, steps: []string{"a", "b"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		header := http.Header{}
+		step := step{headers: map[string]template{"X-A": answer}}
+		switch err := step.fillHeader(header, v); {
+		case strings.ContainsFunc(value, isControl) != (err != nil):
+			t.Errorf("%q in a header: error %v", value, err)
+		case err == nil && header.Get("X-A") != "<"+value+">":
+			t.Errorf("%q became %q in a header", value, header.Get("X-A"))
+		}
+		document, err := parseJSON("json", map[string]any{"k": "<{annotation:a}>", "l": []any{"{{{annotation:a}}}"}}, hidden())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +336,7 @@ func FuzzTemplate(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		address, err := c.address(v)
+		address, err := c.steps[0].address(v)
 		if err != nil {
 			return
 		}
@@ -245,7 +368,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cred, err := p.read(&remote.Answer{Body: body})
+		cred, err := p.read(p.exchange.steps[0], &remote.Answer{Body: body}, values{})
 		if err == nil && (cred.secret == "" || !json.Valid(body)) {
 			t.Error("a password out of nothing")
 		}
@@ -269,13 +392,15 @@ func FuzzParse(f *testing.F) {
 		f.Add(data)
 	}
 	f.Add([]byte("exchange:\n  json: {1: 2, ? [a] : b}\n  url: https://a/{"))
+	f.Add([]byte("exchange:\n  jwt: {keyFile: /k, claims: {a: [&x {b: '{token}'}, *x]}}\n  steps:\n  - {name: a, url: 'https://a', form: {a: '{jwt}'}}\n  - {name: b, url: 'https://b', headers: {c: '{answer:a.b}'}, response: {secret: d}}"))
+	f.Add([]byte("exchange:\n  steps:\n  - &s {name: a, url: 'https://a', headers: {c: '{answer:b.b}'}}\n  - *s\n  - <<: *s"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		opts, err := Parse(data)
 		if err == nil {
 			_, err = New(opts)
 		}
-		if err != nil && err.Error() == "" {
-			t.Error("an error without words")
+		if err != nil && (err.Error() == "" || strings.Contains(err.Error(), "\n")) {
+			t.Errorf("an error without words, or of two lines: %q", err)
 		}
 	})
 }

@@ -7,17 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/regcred/regcred/internal/jwt"
 	"github.com/regcred/regcred/internal/secretfile"
 	"github.com/regcred/regcred/plugin"
 )
 
-// template is a text with placeholders: {token}, {image}, {registry},
-// {repository}, {namespace}, {serviceaccount}, {annotation:KEY}, {file:PATH}.
-// {{ and }} are braces. What a placeholder stands for is never looked at
+// template is a text with placeholders: {token}, {jwt}, {image}, {registry},
+// {repository}, {namespace}, {serviceaccount}, {annotation:KEY}, {file:PATH},
+// {answer:STEP.PATH}. {{ and }} are braces. What a placeholder stands for is never looked at
 // again, so that an annotation cannot ask for the token.
 type template []part
 
@@ -26,14 +26,32 @@ type part struct {
 	literal string
 	name    string // "" for a literal
 	arg     string
+	path    jsonPath // of {answer:…}, whose step is arg
 }
 
-// secrets are the placeholders whose values must not be in an address or a
-// user name: those are shown.
-func isSecret(name string) bool { return name == "token" || name == "file" }
+// place says which placeholders may stand in a text.
+type place struct {
+	secrets bool     // those that must not be shown
+	signed  bool     // {jwt}
+	step    int      // the index in steps of the one that the text is of; 0 if there are none
+	steps   []string // the names of all steps
+}
 
-// parseTemplate parses a text; secrets says whether it may hold any.
-func parseTemplate(text string, secrets bool) (template, error) {
+// visible is where what a placeholder stands for may be seen by others.
+func visible() place { return place{} }
+
+// hidden is where it is not.
+func hidden() place { return place{secrets: true} }
+
+// isSecret names the placeholders whose values must not be in an address or a
+// user name, which are shown. What an answer holds is a secret until somebody
+// proves that it is none.
+func isSecret(name string) bool {
+	return name == "token" || name == "file" || name == "jwt" || name == "answer"
+}
+
+// parseTemplate parses a text that stands in such a place.
+func parseTemplate(text string, in place) (template, error) {
 	var t template
 	for text != "" {
 		i := strings.IndexAny(text, "{}")
@@ -54,12 +72,9 @@ func parseTemplate(text string, secrets bool) (template, error) {
 			if !closed {
 				return nil, errors.New("a { without a }: write {{ for a brace")
 			}
-			placeholder, err := parsePlaceholder(inside)
+			placeholder, err := parsePlaceholder(inside, in)
 			if err != nil {
 				return nil, err
-			}
-			if isSecret(placeholder.name) && !secrets {
-				return nil, fmt.Errorf("{%s} must not be here, where it would be shown", placeholder.name)
 			}
 			t, text = append(t, placeholder), rest
 		}
@@ -67,9 +82,22 @@ func parseTemplate(text string, secrets bool) (template, error) {
 	return t, nil
 }
 
-func parsePlaceholder(inside string) (part, error) {
+func parsePlaceholder(inside string, in place) (part, error) {
 	name, arg, hasArg := strings.Cut(inside, ":")
+	if isSecret(name) && !in.secrets && (hasArg == (name == "file" || name == "answer")) {
+		return part{}, fmt.Errorf("{%s} must not be here, where it would be shown", name)
+	}
 	switch name {
+	case "jwt":
+		switch {
+		case hasArg:
+		case !in.signed:
+			return part{}, errors.New("{jwt} needs exchange.jwt, and cannot be in it")
+		default:
+			return part{name: name}, nil
+		}
+	case "answer":
+		return parseAnswer(arg, in)
 	case "token", "image", "registry", "repository", "namespace", "serviceaccount":
 		if !hasArg {
 			return part{name: name}, nil
@@ -85,13 +113,32 @@ func parsePlaceholder(inside string) (part, error) {
 		}
 		return part{}, errors.New("{file:PATH} needs an absolute path")
 	}
-	return part{}, fmt.Errorf("there is no placeholder {%s}: there are {token}, {image}, {registry}, {repository}, {namespace}, {serviceaccount}, {annotation:KEY} and {file:PATH}; write {{ for a brace", shownName(inside))
+	return part{}, fmt.Errorf("there is no placeholder {%s}: there are {token}, {jwt}, {image}, {registry}, {repository}, {namespace}, {serviceaccount}, {annotation:KEY}, {file:PATH} and {answer:STEP.PATH}; write {{ for a brace", shownName(inside))
+}
+
+// parseAnswer reads what stands behind "answer:": the name of an earlier step,
+// and where its answer has the value.
+func parseAnswer(arg string, in place) (part, error) {
+	step, rest, _ := strings.Cut(arg, ".")
+	path, err := parsePath(rest)
+	i := slices.Index(in.steps, step)
+	switch {
+	case step == "" || err != nil:
+		return part{}, errors.New("{answer:STEP.PATH} needs the name of an earlier step and where its answer has the value, such as {answer:login.auth.client_token}")
+	case i < 0:
+		return part{}, fmt.Errorf("{answer:%s}: no step is called that: there are %q", shownName(step), in.steps)
+	case i == in.step:
+		return part{}, fmt.Errorf("{answer:%s}: that is this step, whose answer is not there yet", step)
+	case i > in.step:
+		return part{}, fmt.Errorf("{answer:%s}: that step comes later, when its answer is not there yet", step)
+	}
+	return part{name: "answer", arg: step, path: path}, nil
 }
 
 // shownName is what of a placeholder may be shown: text that was not meant as
 // one may be a secret.
 func shownName(inside string) string {
-	if len(inside) > 30 || strings.Trim(inside, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_:") != "" {
+	if len(inside) > 30 || strings.Trim(inside, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_:-") != "" {
 		return "…"
 	}
 	return inside
@@ -133,13 +180,24 @@ type values struct {
 	req        *plugin.Request
 	registry   string
 	repository string
-	claims     jwt.Claims
+	token      token
+	username   string         // of the credential, unless the answer has one
+	signed     string         // what {jwt} stands for
+	answers    map[string]any // of the steps that are done, by their names
 }
 
 func (v values) get(p part) (string, error) {
 	switch p.name {
 	case "token":
-		return v.req.ServiceAccountToken.Reveal(), nil
+		return v.token.text, nil
+	case "jwt":
+		return v.signed, nil
+	case "answer":
+		value, err := p.path.text(v.answers[p.arg])
+		if err != nil {
+			return "", fmt.Errorf("{answer:%s}: %w", p.arg, err)
+		}
+		return value, nil
 	case "image":
 		return v.registry + "/" + v.repository, nil
 	case "registry":
@@ -151,7 +209,7 @@ func (v values) get(p part) (string, error) {
 	case "file":
 		return readSecret(p.arg)
 	}
-	namespace, name, ok := v.claims.ServiceAccount()
+	namespace, name, ok := v.token.claims.ServiceAccount()
 	switch {
 	case !ok:
 		return "", fmt.Errorf("{%s}: the token does not name a service account", p.name)
@@ -169,9 +227,13 @@ func (v values) annotation(key string) (string, error) {
 	return value, nil
 }
 
-// readSecret reads a file of one line. Errors hold nothing of it.
+// readSecret reads a file of one line that nobody else may read. Errors hold
+// nothing of it.
 func readSecret(name string) (string, error) {
 	files, err := secretfile.Read(name)
+	if err == nil {
+		err = files[0].Private()
+	}
 	if err != nil {
 		return "", fmt.Errorf("read %w", err)
 	}

@@ -15,14 +15,16 @@
 package token
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
@@ -35,15 +37,25 @@ const DefaultUsername = "serviceaccount"
 // Options configure a [Provider].
 type Options struct {
 	// Registries are the registries that may be given credentials, as patterns
-	// in the syntax of matchImages. At least one is required.
+	// in the syntax of matchImages, but without a * in the last two labels of
+	// the host. At least one is required.
 	Registries []string
+
+	// OtherHosts is what is done about an image of another host.
+	OtherHosts hostpattern.Others
 
 	// Username is a template. "" means [DefaultUsername] for a token that is
 	// passed through, and otherwise that the answer has the user name.
 	Username string
 
 	// Audience, if it is not "", is what the token must have been issued for.
+	// It is required for a token that is passed through.
 	Audience string
+
+	// TokenFile, if it is not "", is the absolute path of a token for requests
+	// without one. It is read on each run. The token of a request, which is
+	// the pod's own, comes first.
+	TokenFile string
 
 	// Optional makes the answer empty where there is no token, instead of an
 	// error.
@@ -64,10 +76,14 @@ type Options struct {
 
 // Provider is a [plugin.Provider]. It is safe for concurrent use.
 type Provider struct {
-	registries    []match.Pattern
+	registries    []registry
+	others        hostpattern.Others
 	username      *template // nil if the exchange gives it
 	audience      string
+	tokenFile     string
 	optional      bool
+	needsToken    bool // or it is not looked at
+	sendsToken    bool // off this node
 	cacheDuration *time.Duration
 	cacheKeyType  plugin.CacheKeyType
 	exchange      *exchange
@@ -76,12 +92,18 @@ type Provider struct {
 	now           func() time.Time
 }
 
+// registry is a pattern of Registries.
+type registry struct {
+	host    string // its host alone
+	pattern match.Pattern
+}
+
 // New checks the options, without asking anybody. Files that they name are
 // read when they are needed.
 func New(opts Options) (*Provider, error) {
 	p := &Provider{
-		audience: opts.Audience, optional: opts.Optional, cacheDuration: opts.CacheDuration,
-		cacheKeyType: plugin.CacheRegistry, client: remote.Client{UserAgent: "token-credential-provider"},
+		others: opts.OtherHosts, audience: opts.Audience, tokenFile: opts.TokenFile, optional: opts.Optional,
+		cacheDuration: opts.CacheDuration, cacheKeyType: plugin.CacheRegistry, client: remote.Client{UserAgent: "token-credential-provider"},
 		log: opts.Log, now: opts.Now,
 	}
 	if p.log == nil {
@@ -90,14 +112,22 @@ func New(opts Options) (*Provider, error) {
 	if p.now == nil {
 		p.now = time.Now
 	}
-	if d := opts.CacheDuration; d != nil && *d < 0 {
+	switch d := opts.CacheDuration; {
+	case d != nil && *d < 0:
 		return nil, fmt.Errorf("cacheDuration %v: it must not be negative", *d)
+	case opts.TokenFile != "" && !filepath.IsAbs(opts.TokenFile):
+		return nil, fmt.Errorf("tokenFile %q: it needs an absolute path", opts.TokenFile)
+	case opts.TokenFile != "" && opts.Optional:
+		return nil, errors.New("tokenFile and optional: pods without a token are given that of the file, or nothing")
+	case opts.Exchange == nil && opts.Audience == "":
+		return nil, errors.New("no audience: a token that is passed through needs --audience, the same as serviceAccountTokenAudience, or one that was issued for somebody else could reach the registry")
 	}
-	for _, step := range []func(Options) error{p.setRegistries, p.setUsername, p.setExchange} {
+	for _, step := range []func(Options) error{p.setRegistries, p.setExchange, p.setUsername} {
 		if err := step(opts); err != nil {
 			return nil, err
 		}
 	}
+	p.setToken()
 	return p, nil
 }
 
@@ -106,24 +136,28 @@ func (p *Provider) setRegistries(opts Options) error {
 		return errors.New("no registries: name those that may be given credentials, with --registry or under registries, such as registry.example.com")
 	}
 	for _, s := range opts.Registries {
-		pattern, err := match.Parse(s)
-		switch {
-		case err != nil:
-			return fmt.Errorf("registry %q: %w", s, err)
-		case s == "" || strings.Contains(s, "://"):
+		if s == "" || strings.Contains(s, "://") {
 			return fmt.Errorf("registry %q: it must be a host such as registry.example.com, with its port if it has one and without a scheme", s)
-		case strings.Contains(s, "/"):
-			// What is right for a part of a registry is not for all of it.
+		}
+		host, _, part := strings.Cut(s, "/")
+		pattern, err := match.Parse(s)
+		if err == nil {
+			err = hostpattern.Check(host)
+		}
+		if err != nil {
+			return fmt.Errorf("registry %q: %w", s, err)
+		}
+		if part { // What is right for a part of a registry is not for all of it.
 			p.cacheKeyType = plugin.CacheImage
 		}
-		p.registries = append(p.registries, pattern)
+		p.registries = append(p.registries, registry{host, pattern})
 	}
 	return nil
 }
 
 func (p *Provider) setUsername(opts Options) error {
 	text := opts.Username
-	switch given := opts.Exchange != nil && opts.Exchange.Response.Username != ""; {
+	switch given := p.exchange != nil && p.exchange.last().username != nil; {
 	case given && text != "":
 		return errors.New("username and exchange.response.username: there can be one only")
 	case given:
@@ -133,7 +167,7 @@ func (p *Provider) setUsername(opts Options) error {
 	case text == "":
 		text = DefaultUsername
 	}
-	t, err := parseTemplate(text, false)
+	t, err := parseTemplate(text, visible())
 	if err != nil {
 		return fmt.Errorf("username %q: %w", text, err)
 	}
@@ -153,6 +187,21 @@ func (p *Provider) setExchange(opts Options) (err error) {
 	return nil
 }
 
+// setToken says what the token is needed for. A node that signs a token of its
+// own does without, unless something asks for what the token says.
+func (p *Provider) setToken() {
+	texts := []template{}
+	if p.username != nil {
+		texts = append(texts, *p.username)
+	}
+	if p.exchange != nil {
+		texts = append(texts, p.exchange.templates()...)
+	}
+	p.sendsToken = p.exchange == nil || p.exchange.uses("token")
+	p.needsToken = p.sendsToken || p.exchange.signer == nil || p.audience != "" ||
+		slices.ContainsFunc(texts, func(t template) bool { return t.uses("namespace") || t.uses("serviceaccount") })
+}
+
 // narrow makes answers hold for one image if they depend on it.
 func (p *Provider) narrow(templates ...template) {
 	for _, t := range templates {
@@ -162,35 +211,53 @@ func (p *Provider) narrow(templates ...template) {
 	}
 }
 
-// GetCredentials answers with a credential for the registry of the image, or
-// with none if the registry is not configured.
+// GetCredentials answers with a credential for the registry of the image. A
+// part of a registry that is not configured gets none.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	registry, repository := split(req)
-	if registry == "" || !p.serves(registry+"/"+repository) {
-		p.log.Warn("no credentials: the registry is not among those that are configured", "registry", registry)
+	switch serves, part := p.serves(registry, registry+"/"+repository); {
+	case registry == "":
+		return nil, fmt.Errorf("image %q does not begin with the host of a registry", req.Image)
+	case !serves:
+		return p.others.Answer(registry, "matched by none of the registries that are configured", "add it with --registry or under registries in the file")
+	case !part:
+		p.log.Info("no credentials: this part of the registry is not configured", "registry", registry)
 		return none(), nil
 	}
-	if req.ServiceAccountToken.IsZero() {
-		if p.optional {
-			p.log.Info("no credentials: the request has no service-account token", "registry", registry)
-			return none(), nil
-		}
-		return nil, fmt.Errorf("%s: %w", registry, missingToken(req.APIVersion))
-	}
-	id, err := p.identify(req.ServiceAccountToken.Reveal())
-	if err != nil {
+	cred, err := p.answer(ctx, values{req: req, registry: registry, repository: repository})
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", registry, err)
-	}
-	v := values{req: req, registry: registry, repository: repository, claims: id}
-	cred, err := p.credential(ctx, v)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", registry, err)
+	case cred == nil:
+		p.log.Info("no credentials: the request has no service-account token", "registry", registry)
+		return none(), nil
 	}
 	return &plugin.Response{
 		CacheKeyType:  p.cacheKeyType,
 		CacheDuration: p.lifetime(cred.expires),
 		Auth:          map[string]plugin.AuthConfig{registry: {Username: cred.username, Password: plugin.NewSecret(cred.secret)}},
 	}, nil
+}
+
+// answer returns the credential, or nil if there is no token and need not be.
+func (p *Provider) answer(ctx context.Context, v values) (cred *credential, err error) {
+	if p.needsToken {
+		if v.token, err = p.tokenFor(v.req); err != nil {
+			return nil, err
+		}
+		if v.token.text == "" && p.optional {
+			return nil, nil
+		}
+		if v.token.text == "" {
+			return nil, missingToken(v.req.APIVersion)
+		}
+	}
+	give := p.trade
+	if p.exchange == nil {
+		give = p.passThrough
+	}
+	found, err := give(ctx, v)
+	return &found, err
 }
 
 // credential is what an answer is made of.
@@ -200,24 +267,28 @@ type credential struct {
 	expires  time.Time // zero if unknown
 }
 
-func (p *Provider) credential(ctx context.Context, v values) (credential, error) {
-	cred := credential{secret: v.req.ServiceAccountToken.Reveal(), expires: v.claims.Expires}
-	if p.username != nil {
-		username, err := p.username.expand(v, asIs)
-		if err == nil {
-			err = checkUsername(username)
-		}
-		if err != nil {
-			return cred, fmt.Errorf("username: %w", err)
-		}
-		cred.username = username
+// passThrough makes the token itself the password.
+func (p *Provider) passThrough(_ context.Context, v values) (cred credential, err error) {
+	if err := p.identify(&v.token); err != nil {
+		return cred, err
 	}
-	if p.exchange == nil {
-		return cred, nil
+	username, err := p.expandUsername(v)
+	return credential{username: username, secret: v.token.text, expires: v.token.claims.Expires}, err
+}
+
+// expandUsername returns the user name, "" if the exchange gives it.
+func (p *Provider) expandUsername(v values) (string, error) {
+	if p.username == nil {
+		return "", nil
 	}
-	exchanged, err := p.trade(ctx, v)
-	exchanged.username = cmp.Or(exchanged.username, cred.username)
-	return exchanged, err
+	username, err := p.username.expand(v, asIs)
+	if err == nil {
+		err = checkUsername(username)
+	}
+	if err != nil {
+		return "", fmt.Errorf("username: %w", err)
+	}
+	return username, nil
 }
 
 // checkUsername refuses what HTTP Basic authentication cannot carry (RFC 7617,
@@ -234,13 +305,15 @@ func checkUsername(name string) error {
 	return nil
 }
 
-func (p *Provider) serves(image string) bool {
-	for _, pattern := range p.registries {
-		if pattern.Match(image) {
-			return true
+// serves reports whether the registry is configured, and whether the part of
+// it is that the image belongs to.
+func (p *Provider) serves(host, image string) (registry, part bool) {
+	for _, r := range p.registries {
+		if hostpattern.Match(r.host, host) {
+			registry, part = true, part || r.pattern.Match(image)
 		}
 	}
-	return false
+	return registry, part
 }
 
 // none is the answer that there are no credentials. It costs nothing to ask

@@ -4,12 +4,10 @@
 package token
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -57,6 +56,9 @@ func newProvider(t *testing.T, opts Options) *Provider {
 	t.Helper()
 	if opts.Registries == nil {
 		opts.Registries = []string{"registry.example"}
+	}
+	if opts.Exchange == nil && opts.Audience == "" {
+		opts.Audience = "registry.example"
 	}
 	opts.Now = func() time.Time { return now }
 	p, err := New(opts)
@@ -108,7 +110,6 @@ func TestPassThrough(t *testing.T) {
 		good    = serviceAccountToken(nil)
 		minutes = func(n int) string { return serviceAccountToken(map[string]any{"exp": now.Unix() + int64(n)*60}) }
 		forever = serviceAccountToken(map[string]any{"exp": nil})
-		opaque  = canary.Token
 	)
 	for title, tt := range map[string]struct {
 		opts  Options
@@ -128,18 +129,13 @@ func TestPassThrough(t *testing.T) {
 		"last minute":    {token: minutes(1), want: outcome{"registry.example", "serviceaccount", minutes(1), 0, plugin.CacheRegistry}},
 		"years":          {token: minutes(5_000_000), want: outcome{"registry.example", "serviceaccount", minutes(5_000_000), 24 * time.Hour, plugin.CacheRegistry}},
 		"no expiry":      {token: forever, want: outcome{"registry.example", "serviceaccount", forever, 0, plugin.CacheRegistry}},
-		"not a JWT":      {token: opaque, want: outcome{"registry.example", "serviceaccount", opaque, 0, plugin.CacheRegistry}},
-		"unknown expiry": {opts: Options{CacheDuration: new(time.Minute)}, token: opaque, want: outcome{"registry.example", "serviceaccount", opaque, time.Minute, plugin.CacheRegistry}},
+		"unknown expiry": {opts: Options{CacheDuration: new(time.Minute)}, token: forever, want: outcome{"registry.example", "serviceaccount", forever, time.Minute, plugin.CacheRegistry}},
 		"path":           {opts: Options{Registries: []string{"registry.example/team/"}}, token: good, want: outcome{"registry.example", "serviceaccount", good, 30 * time.Minute, plugin.CacheImage}},
-		"glob":           {opts: Options{Registries: []string{"other.example", "*.example:5000"}}, image: "registry.example:5000/a", token: good, want: outcome{"registry.example:5000", "serviceaccount", good, 30 * time.Minute, plugin.CacheRegistry}},
+		"glob":           {opts: Options{Registries: []string{"other.example", "*.reg.example:5000"}}, image: "a.reg.example:5000/a", token: good, want: outcome{"a.reg.example:5000", "serviceaccount", good, 30 * time.Minute, plugin.CacheRegistry}},
 		"by hand":        {image: "https://registry.example/team/app:v1@sha256:00", token: good, want: outcome{"registry.example", "serviceaccount", good, 30 * time.Minute, plugin.CacheRegistry}},
 
-		"other registry": {image: "evil.example/registry.example/a", token: good, want: outcome{Scope: plugin.CacheImage}},
-		"lookalike":      {image: "registry.example.evil.example/a", token: good, want: outcome{Scope: plugin.CacheImage}},
-		"other port":     {image: "registry.example:5000/a", token: good, want: outcome{Scope: plugin.CacheImage}},
-		"other path":     {opts: Options{Registries: []string{"registry.example/team/"}}, image: "registry.example/team-b/a", token: good, want: outcome{Scope: plugin.CacheImage}},
-		"no host":        {opts: Options{Registries: []string{"*"}}, image: "/a", token: good, want: outcome{Scope: plugin.CacheImage}},
-		"optional":       {opts: Options{Optional: true}, want: outcome{Scope: plugin.CacheImage}},
+		"other path": {opts: Options{Registries: []string{"registry.example/team/"}}, image: "registry.example/team-b/a", token: good, want: outcome{Scope: plugin.CacheImage}},
+		"optional":   {opts: Options{Optional: true}, want: outcome{Scope: plugin.CacheImage}},
 	} {
 		t.Run(title, func(t *testing.T) {
 			req := request(tt.token, nil)
@@ -198,16 +194,65 @@ func TestRefusedTokens(t *testing.T) {
 	}
 }
 
-func TestWarnsOfOtherRegistries(t *testing.T) {
-	var log bytes.Buffer
-	p := newProvider(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
-	req := request(serviceAccountToken(nil), nil)
-	req.Image = "evil.example/app"
-	if _, err := get(t, p, req); err != nil {
-		t.Fatal(err)
+// TestOtherHosts: another host is a failure with its cure, or gets an empty
+// answer if that is asked for.
+func TestOtherHosts(t *testing.T) {
+	for title, image := range map[string]string{
+		"other registry": "evil.example/registry.example/a",
+		"lookalike":      "registry.example.evil.example/a",
+		"other port":     "registry.example:5000/a",
+		"upper case":     "REGISTRY.example/a",
+		"label":          "a.b.reg.example/a",
+	} {
+		t.Run(title, func(t *testing.T) {
+			opts := Options{Registries: []string{"registry.example", "*.reg.example", "part.example/a/"}}
+			req := request(serviceAccountToken(nil), nil)
+			req.Image = image
+			host, _, _ := strings.Cut(image, "/")
+			_, err := get(t, newProvider(t, opts), req)
+			wantError(t, err, fmt.Sprintf("image host %q: it is matched by none of the registries that are configured and gets no credential; take it out of matchImages, add it with --registry or under registries in the file, or set --other-hosts=empty", host))
+			opts.OtherHosts = hostpattern.EmptyOthers
+			if got, err := get(t, newProvider(t, opts), req); err != nil || got.Key != "" || got.Cache != 0 {
+				t.Errorf("error %v, or an answer that is not empty", err)
+			}
+		})
 	}
-	if got := log.String(); !strings.Contains(got, "level=WARN") || !strings.Contains(got, "registry=evil.example") {
-		t.Errorf("got log %q", got)
+	req := request(serviceAccountToken(nil), nil)
+	req.Image = "/a"
+	_, err := get(t, newProvider(t, Options{OtherHosts: hostpattern.EmptyOthers}), req)
+	wantError(t, err, `image "/a" does not begin with the host of a registry`)
+}
+
+// TestForAPIServer: who is given a token for the API server can act as the pod.
+func TestForAPIServer(t *testing.T) {
+	const issuer = "https://cluster.example"
+	asked := answering(t, `{"access_token":"`+canary.Password+`"}`)
+	exchange := func() *Exchange { return &Exchange{URL: asked.URL(), TokenExchange: &TokenExchange{}} }
+	for title, tt := range map[string]struct {
+		opts     Options
+		audience any
+	}{
+		"passed through":           {Options{Audience: issuer}, issuer},
+		"among others":             {Options{}, []string{"registry.example", issuer}},
+		"first of others":          {Options{}, []string{issuer, "registry.example"}},
+		"of EKS":                   {Options{}, []string{"registry.example", "https://kubernetes.default.svc"}},
+		"exchanged":                {exchangeOptions(exchange()), []string{issuer, "registry.example"}},
+		"exchanged, of EKS":        {exchangeOptions(exchange()), "https://kubernetes.default.svc"},
+		"exchanged, with audience": {Options{Registries: []string{"registry.example"}, Username: "u", Audience: issuer, Exchange: exchange()}, issuer},
+	} {
+		t.Run(title, func(t *testing.T) {
+			_, err := get(t, newProvider(t, tt.opts), request(serviceAccountToken(map[string]any{"aud": tt.audience}), nil))
+			wantError(t, err, `registry.example: the service-account token is for the API server, audience "https://`)
+			wantError(t, err, `who gets it can act as "system:serviceaccount:team:puller"; have it issued for an audience of the registry's own`)
+		})
+	}
+	if got := asked.Lines(); len(got) > 0 {
+		t.Errorf("the endpoint was asked: %q", got)
+	}
+	// A token that stays on the node harms nobody.
+	opts := exchangeOptions(&Exchange{URL: asked.URL(), Form: map[string]string{"who": "{namespace}"}, Response: Response{Secret: "access_token"}})
+	if _, err := get(t, newProvider(t, opts), request(serviceAccountToken(map[string]any{"aud": issuer}), nil)); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -222,13 +267,22 @@ func TestNewRefuses(t *testing.T) {
 		opts Options
 		want string
 	}{
-		"no registries":     {Options{}, "no registries: name those that may be given credentials"},
-		"bad pattern":       {Options{Registries: []string{"a:b:c"}}, `registry "a:b:c"`},
-		"scheme":            {Options{Registries: []string{"https://a.example"}}, `registry "https://a.example": it must be a host`},
-		"empty pattern":     {Options{Registries: []string{""}}, `registry "": it must be a host`},
-		"negative cache":    {Options{Registries: []string{"a"}, CacheDuration: new(-time.Second)}, "cacheDuration -1s: it must not be negative"},
-		"token as the user": {Options{Registries: []string{"a"}, Username: "{token}"}, "{token} must not be here, where it would be shown"},
-		"unclosed":          {Options{Registries: []string{"a"}, Username: "{token"}, "a { without a }"},
+		"no audience":       {Options{Registries: []string{"a.example"}}, "no audience: a token that is passed through needs --audience, the same as serviceAccountTokenAudience"},
+		"relative file":     {Options{Registries: []string{"a"}, Audience: "a", TokenFile: "token"}, `tokenFile "token": it needs an absolute path`},
+		"file and optional": {Options{Registries: []string{"a"}, Audience: "a", TokenFile: "/token", Optional: true}, "tokenFile and optional: "},
+		"every domain":      {Options{Registries: []string{"*.com"}, Audience: "a"}, `registry "*.com": a * in one of the last two labels would give the password to strangers`},
+		"every host":        {Options{Registries: []string{"*.*"}, Audience: "a"}, `registry "*.*": a * in one`},
+		"every label":       {Options{Registries: []string{"*"}, Audience: "a"}, `registry "*": a * in one`},
+		"every name":        {Options{Registries: []string{"ghcr.i*"}, Audience: "a"}, `registry "ghcr.i*": a * in one`},
+		"every domain's":    {Options{Registries: []string{"r.example", "*.com:443/team/"}, Audience: "a"}, `registry "*.com:443/team/": a * in one`},
+		"exchanged":         {Options{Registries: []string{"*.com"}, Username: "u", Exchange: url("https://sts.example")}, `registry "*.com": a * in one`},
+		"no registries":     {Options{Audience: "a"}, "no registries: name those that may be given credentials"},
+		"bad pattern":       {Options{Registries: []string{"a:b:c"}, Audience: "a"}, `registry "a:b:c"`},
+		"scheme":            {Options{Registries: []string{"https://a.example"}, Audience: "a"}, `registry "https://a.example": it must be a host`},
+		"empty pattern":     {Options{Registries: []string{""}, Audience: "a"}, `registry "": it must be a host`},
+		"negative cache":    {Options{Registries: []string{"a"}, Audience: "a", CacheDuration: new(-time.Second)}, "cacheDuration -1s: it must not be negative"},
+		"token as the user": {Options{Registries: []string{"a"}, Audience: "a", Username: "{token}"}, "{token} must not be here, where it would be shown"},
+		"unclosed":          {Options{Registries: []string{"a"}, Audience: "a", Username: "{token"}, "a { without a }"},
 		"no user name":      {Options{Registries: []string{"a"}, Exchange: url("https://sts.example")}, "no user name: set username"},
 		"two user names": {Options{Registries: []string{"a"}, Username: "u", Exchange: valid(func(x *Exchange) { x.Response.Username = "u" })},
 			"username and exchange.response.username: there can be one only"},
@@ -256,8 +310,8 @@ func TestNewRefuses(t *testing.T) {
 		"two credentials": {exchangeOptions(valid(func(x *Exchange) {
 			x.BasicAuth, x.Headers = &BasicAuth{"u", "{token}"}, map[string]string{"authorization": "Bearer {token}"}
 		})), "there can be one only"},
-		"relative file": {exchangeOptions(valid(func(x *Exchange) { x.BasicAuth = &BasicAuth{"u", "{file:secret}"} })), "exchange.basicAuth.password: {file:PATH} needs an absolute path"},
-		"two bodies":    {exchangeOptions(valid(func(x *Exchange) { x.Form, x.JSON = map[string]string{}, "a" })), "form and json: there can be one only"},
+		"relative secret": {exchangeOptions(valid(func(x *Exchange) { x.BasicAuth = &BasicAuth{"u", "{file:secret}"} })), "exchange.basicAuth.password: {file:PATH} needs an absolute path"},
+		"two bodies":      {exchangeOptions(valid(func(x *Exchange) { x.Form, x.JSON = map[string]string{}, "a" })), "form and json: there can be one only"},
 		"field twice": {exchangeOptions(valid(func(x *Exchange) { x.Form, x.TokenExchange = map[string]string{"subject_token": "a"}, &TokenExchange{} })),
 			"exchange.form.subject_token: tokenExchange has it already"},
 		"method":        {exchangeOptions(valid(func(x *Exchange) { x.Method = "PUT" })), `exchange.method "PUT": it must be GET or POST`},
@@ -282,7 +336,7 @@ func exchangeOptions(x *Exchange) Options {
 }
 
 func ExampleNew() {
-	provider, err := New(Options{Registries: []string{"registry.example.com"}, Username: "{namespace}"})
+	provider, err := New(Options{Registries: []string{"registry.example.com"}, Audience: "registry.example.com"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -72,7 +72,7 @@ func inDirectory(t *testing.T, dir string, all []site) string {
 func forServiceAccounts() provider {
 	const host = "registry.example"
 	return provider{
-		name: plugins.Token, version: "v1", images: []string{host}, args: []string{"--registry", host, "--optional"},
+		name: plugins.Token, version: "v1", images: []string{host}, args: []string{"--registry", host, "--audience", host, "--optional"},
 		tokenAttributes: map[string]any{"serviceAccountTokenAudience": host, "cacheType": "Token", "requireServiceAccount": false},
 	}
 }

@@ -96,7 +96,7 @@ func (s *scene) addObjects(t *testing.T) {
 // byToken is an entry of our plugin for one host, which passes the token on.
 func byToken(name, host string, more ...string) provider {
 	return provider{
-		name: name, version: "v1", images: []string{host}, args: append([]string{"--registry", host}, more...),
+		name: name, version: "v1", images: []string{host}, args: append([]string{"--registry", host, "--audience", host}, more...),
 		tokenAttributes: map[string]any{"serviceAccountTokenAudience": host, "cacheType": "Token", "requireServiceAccount": true},
 	}
 }
@@ -119,7 +119,7 @@ func (s *scene) writeConfig(t *testing.T) (config, binDir string) {
 	}
 	asNamed := "--username={annotation:" + userKey + "}"
 	tokens := []provider{
-		byToken("pass", "pass.example", "--audience", "pass.example"),
+		byToken("pass", "pass.example"),
 		byToken("required", "required.example", asNamed).with("requiredServiceAccountAnnotationKeys", []string{userKey}),
 		byToken("optional", "optional.example", asNamed).with("optionalServiceAccountAnnotationKeys", []string{userKey}),
 		byToken("exchange", "exchange.example", "--audience", "sts.example", "--username", "robot", "--exchange-url", s.sts.URL+"/token").

@@ -42,7 +42,7 @@ func conformers() []conformer {
 		}}},
 		{what: DockerConfig, name: DockerConfig, args: dockerConfigArgs, options: plugintest.Options{Images: generic}},
 		{what: Token, name: Token, args: tokenArgs, options: plugintest.Options{Images: generic, ServiceAccount: &plugintest.ServiceAccount{
-			Token: plugin.NewSecret(podToken()), CacheType: config.CachePerToken, Required: true,
+			Audience: "registry.example", CacheType: config.CachePerToken, Required: true,
 		}}},
 		{what: Static, name: Static, args: staticArgs, options: plugintest.Options{Images: generic}},
 	}
@@ -54,7 +54,7 @@ func dockerConfigArgs(dir string) []string {
 }
 
 func tokenArgs(string) []string {
-	return []string{"--registry=registry.example", "--registry=other.example", "--username=jwt"}
+	return []string{"--registry=registry.example", "--registry=other.example", "--username=jwt", "--audience=registry.example"}
 }
 
 func staticArgs(dir string) []string {

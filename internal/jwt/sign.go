@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package jwt
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// MaxKey bounds a file with a private key in bytes. One of RSA with 16384
+// bits has a fifth of that.
+const MaxKey = 64 << 10
+
+// minRSA and maxRSA bound an RSA key in bits: a smaller one may not sign (RFC
+// 7518, section 3.3), and a larger one takes seconds.
+const (
+	minRSA = 2048
+	maxRSA = 16384
+)
+
+// Key is a private key that signs tokens. It is not printed.
+type Key struct {
+	signer    crypto.Signer
+	algorithm string // RFC 7518, section 3.1, and RFC 8037, section 3.1
+}
+
+// Algorithm is the one that the key signs with: RS256, ES256 or EdDSA.
+func (k *Key) Algorithm() string { return k.algorithm }
+
+// Format writes the algorithm, whatever the verb.
+func (k *Key) Format(s fmt.State, _ rune) { io.WriteString(s, "jwt.Key("+k.algorithm+")") }
+
+// ParseKey reads a private key in PEM, without a passphrase: PKCS #1, PKCS #8
+// or SEC 1, of RSA, the curve P-256 or Ed25519. What is around the first block
+// is not looked at.
+func ParseKey(data []byte) (*Key, error) {
+	if len(data) > MaxKey {
+		return nil, fmt.Errorf("it has more than %d bytes: is it the right file?", MaxKey)
+	}
+	block, _ := pem.Decode(data)
+	if block == nil {
+		return nil, errors.New("it is no private key in PEM, which begins with -----BEGIN")
+	}
+	if block.Type == "ENCRYPTED PRIVATE KEY" || block.Headers["DEK-Info"] != "" {
+		return nil, errors.New("the private key is encrypted, and nobody is there to type the passphrase: write it without one, as openssl pkey does")
+	}
+	var key any
+	var err error
+	switch block.Type {
+	case "PRIVATE KEY":
+		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
+	case "RSA PRIVATE KEY":
+		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+	case "EC PRIVATE KEY":
+		key, err = x509.ParseECPrivateKey(block.Bytes)
+	default:
+		return nil, fmt.Errorf("it holds a %.40q, not a PRIVATE KEY", block.Type)
+	}
+	if err != nil {
+		return nil, errors.New("the private key cannot be read: is the file whole?") // Go's error may quote it
+	}
+	return newKey(key)
+}
+
+func newKey(key any) (*Key, error) {
+	switch k := key.(type) {
+	case *rsa.PrivateKey:
+		if bits := k.N.BitLen(); bits < minRSA || bits > maxRSA {
+			return nil, fmt.Errorf("the RSA key has %d bits: between %d and %d are needed", bits, minRSA, maxRSA)
+		}
+		return &Key{k, "RS256"}, nil
+	case *ecdsa.PrivateKey:
+		if k.Curve != elliptic.P256() {
+			return nil, fmt.Errorf("the key is on the curve %s: P-256 is needed", k.Curve.Params().Name)
+		}
+		return &Key{k, "ES256"}, nil
+	case ed25519.PrivateKey:
+		return &Key{k, "EdDSA"}, nil
+	}
+	return nil, errors.New("it is a key of a kind that does not sign: RSA, P-256 or Ed25519 is needed")
+}
+
+// Sign returns a token in compact form (RFC 7515, section 3.1). "" means a
+// header without a key ID.
+func (k *Key) Sign(keyID string, claims map[string]any) (string, error) {
+	header := map[string]string{"alg": k.algorithm, "typ": "JWT"}
+	if keyID != "" {
+		header["kid"] = keyID
+	}
+	head, err := json.Marshal(header)
+	if err != nil {
+		return "", err
+	}
+	payload, err := json.Marshal(claims)
+	if err != nil {
+		return "", errors.New("the claims cannot be written")
+	}
+	text := base64.RawURLEncoding.EncodeToString(head) + "." + base64.RawURLEncoding.EncodeToString(payload)
+	signature, err := k.sign([]byte(text))
+	if err != nil {
+		return "", fmt.Errorf("the key cannot sign: %w", err)
+	}
+	return text + "." + base64.RawURLEncoding.EncodeToString(signature), nil
+}
+
+func (k *Key) sign(text []byte) ([]byte, error) {
+	digest := sha256.Sum256(text)
+	switch key := k.signer.(type) {
+	case *ecdsa.PrivateKey:
+		r, s, err := ecdsa.Sign(rand.Reader, key, digest[:])
+		if err != nil {
+			return nil, err
+		}
+		// RFC 7518, section 3.4: both numbers with all their octets, and no ASN.1.
+		signature := make([]byte, 64)
+		r.FillBytes(signature[:32])
+		s.FillBytes(signature[32:])
+		return signature, nil
+	case ed25519.PrivateKey:
+		return ed25519.Sign(key, text), nil
+	}
+	return k.signer.Sign(rand.Reader, digest[:], crypto.SHA256)
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package jwt
+
+import (
+	"crypto"
+	"crypto/ecdh"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+func inPEM(kind string, der []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}
+
+func pkcs8(key any) []byte {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	return inPEM("PRIVATE KEY", der, err)
+}
+
+func generate[K any](t testing.TB, key K, err error) K {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// verify is what the receiver of a token does.
+func verify(public crypto.PublicKey, text string, signature []byte) bool {
+	digest := sha256.Sum256([]byte(text))
+	switch key := public.(type) {
+	case *rsa.PublicKey:
+		return rsa.VerifyPKCS1v15(key, crypto.SHA256, digest[:], signature) == nil
+	case *ecdsa.PublicKey:
+		r, s := new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:])
+		return len(signature) == 64 && ecdsa.Verify(key, digest[:], r, s)
+	case ed25519.PublicKey:
+		return ed25519.Verify(key, []byte(text), signature)
+	}
+	return false
+}
+
+func TestSign(t *testing.T) {
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	rsaKey = generate(t, rsaKey, err)
+	ecKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ecKey = generate(t, ecKey, err)
+	_, edKey, err := ed25519.GenerateKey(rand.Reader)
+	edKey = generate(t, edKey, err)
+	ecDER, err := x509.MarshalECPrivateKey(ecKey)
+	for name, tt := range map[string]struct {
+		pem       []byte
+		public    crypto.PublicKey
+		algorithm string
+	}{
+		"PKCS #1":           {inPEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey), nil), rsaKey.Public(), "RS256"},
+		"PKCS #8, RSA":      {pkcs8(rsaKey), rsaKey.Public(), "RS256"},
+		"PKCS #8, P-256":    {pkcs8(ecKey), ecKey.Public(), "ES256"},
+		"SEC 1":             {inPEM("EC PRIVATE KEY", ecDER, err), ecKey.Public(), "ES256"},
+		"PKCS #8, Ed25519":  {pkcs8(edKey), edKey.Public(), "EdDSA"},
+		"text around":       {[]byte("a key\n" + string(pkcs8(edKey)) + "\nof mine\n"), edKey.Public(), "EdDSA"},
+		"Windows line ends": {[]byte(strings.ReplaceAll(string(pkcs8(edKey)), "\n", "\r\n")), edKey.Public(), "EdDSA"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			key, err := ParseKey(tt.pem)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if key.Algorithm() != tt.algorithm {
+				t.Errorf("it signs with %s, want %s", key.Algorithm(), tt.algorithm)
+			}
+			for range 20 { // the numbers of ES256 have leading zeroes now and then
+				token, err := key.Sign("k1", map[string]any{"iss": "me", "exp": 1900000000})
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkToken(t, token, tt.public, tt.algorithm)
+			}
+		})
+	}
+}
+
+func checkToken(t *testing.T, token string, public crypto.PublicKey, algorithm string) {
+	t.Helper()
+	i := strings.LastIndexByte(token, '.')
+	signature, err := base64.RawURLEncoding.DecodeString(token[i+1:])
+	if err != nil || !verify(public, token[:i], signature) {
+		t.Errorf("the signature is wrong (%v)", err)
+	}
+	first, _, _ := strings.Cut(token, ".")
+	text, _ := base64.RawURLEncoding.DecodeString(first)
+	var header map[string]string
+	if err := json.Unmarshal(text, &header); err != nil || header["alg"] != algorithm || header["kid"] != "k1" || header["typ"] != "JWT" {
+		t.Errorf("header %s, %v", text, err)
+	}
+	if claims, err := Parse(token); err != nil || claims.Issuer != "me" || claims.Expires.Unix() != 1900000000 {
+		t.Errorf("claims %+v, %v", claims, err)
+	}
+}
+
+func TestSignWithoutKeyID(t *testing.T) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	parsed, err2 := ParseKey(pkcs8(generate(t, key, err)))
+	token, err3 := parsed.Sign("", nil)
+	first, _, _ := strings.Cut(token, ".")
+	text, _ := base64.RawURLEncoding.DecodeString(first)
+	if err2 != nil || err3 != nil || string(text) != `{"alg":"EdDSA","typ":"JWT"}` {
+		t.Errorf("header %s, %v, %v", text, err2, err3)
+	}
+}
+
+func TestParseKeyRefuses(t *testing.T) {
+	small, err := rsa.GenerateKey(rand.Reader, 1024)
+	small = generate(t, small, err)
+	large, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	large = generate(t, large, err)
+	agree, err := ecdh.X25519().GenerateKey(rand.Reader)
+	agree = generate(t, agree, err)
+	public, err := x509.MarshalPKIXPublicKey(small.Public())
+	legacy := "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\n" +
+		base64.StdEncoding.EncodeToString([]byte(canary.Password)) + "\n-----END RSA PRIVATE KEY-----\n"
+	for name, tt := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"empty":                {nil, "it is no private key in PEM"},
+		"text":                 {[]byte(canary.Password), "it is no private key in PEM"},
+		"half":                 {pkcs8(large)[:60], "it is no private key in PEM"},
+		"public":               {inPEM("PUBLIC KEY", public, err), `it holds a "PUBLIC KEY", not a PRIVATE KEY`},
+		"certificate":          {inPEM("CERTIFICATE", []byte(canary.Password), nil), `it holds a "CERTIFICATE", not a PRIVATE KEY`},
+		"OpenSSH":              {inPEM("OPENSSH PRIVATE KEY", []byte(canary.Password), nil), `it holds a "OPENSSH PRIVATE KEY", not a PRIVATE KEY`},
+		"encrypted":            {inPEM("ENCRYPTED PRIVATE KEY", []byte(canary.Password), nil), "the private key is encrypted"},
+		"encrypted, as before": {[]byte(legacy), "the private key is encrypted"},
+		"garbage":              {inPEM("PRIVATE KEY", []byte(canary.Password), nil), "the private key cannot be read"},
+		"garbage, PKCS #1":     {inPEM("RSA PRIVATE KEY", []byte(canary.Password), nil), "the private key cannot be read"},
+		"other form":           {inPEM("EC PRIVATE KEY", x509.MarshalPKCS1PrivateKey(small), nil), "the private key cannot be read"},
+		"small":                {pkcs8(small), "the RSA key has 1024 bits: between 2048 and 16384 are needed"},
+		"other curve":          {pkcs8(large), "the key is on the curve P-384: P-256 is needed"},
+		"no signature":         {pkcs8(agree), "it is a key of a kind that does not sign"},
+		"too large":            {[]byte(strings.Repeat(canary.Password, MaxKey)), "it has more than 65536 bytes: is it the right file?"},
+	} {
+		key, err := ParseKey(tt.data)
+		if key != nil || !strings.Contains(fmt.Sprint(err), tt.want) {
+			t.Errorf("%s: error %v, want %q", name, err, tt.want)
+		}
+		canary.Check(t, name, fmt.Sprint(err))
+	}
+}
+
+func TestKeyIsNotPrinted(t *testing.T) {
+	_, edKey, err := ed25519.GenerateKey(rand.Reader)
+	key, err2 := ParseKey(pkcs8(generate(t, edKey, err)))
+	if err2 != nil {
+		t.Fatal(err2)
+	}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		if got := fmt.Sprintf(verb, key); got != "jwt.Key(EdDSA)" {
+			t.Errorf("%s prints %q", verb, got)
+		}
+	}
+}
+
+// FuzzParseKey: no file makes it panic, and what is a key signs.
+func FuzzParseKey(f *testing.F) {
+	_, edKey, err := ed25519.GenerateKey(rand.Reader)
+	edKey = generate(f, edKey, err)
+	ecKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ecKey = generate(f, ecKey, err)
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	rsaKey = generate(f, rsaKey, err)
+	for _, data := range [][]byte{
+		pkcs8(edKey), pkcs8(ecKey), inPEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey), nil),
+		inPEM("ENCRYPTED PRIVATE KEY", nil, nil), []byte("-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n"),
+	} {
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		key, err := ParseKey(data)
+		if err != nil {
+			return
+		}
+		if _, err := key.Sign("", map[string]any{"iss": "me"}); err != nil && key.Algorithm() != "RS256" {
+			t.Error(err)
+		}
+	})
+}

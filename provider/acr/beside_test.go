@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package acr
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+)
+
+// waiting lets a request through once another was made, or fails.
+func waiting(t *testing.T, other <-chan struct{}, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-other:
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s was asked alone", r.URL.Path)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// TestBeside: the registry is asked for its challenge while the token is asked
+// for, and is given nothing that is a secret with it.
+func TestBeside(t *testing.T) {
+	for name, tt := range map[string]struct {
+		host string
+		req  *plugin.Request
+	}{
+		"managed identity": {"imds.test", image("foo.azurecr.io/x")},
+		"service account":  {"login.microsoftonline.com", pod("foo.azurecr.io/x", annotations("c", "t"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, managed)
+			challenged := make(chan struct{})
+			w.net.Handle("foo.azurecr.io", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/v2/" {
+					if r.Header.Get("Authorization") != "" || r.Header.Get("Cookie") != "" || r.URL.RawQuery != "" || r.ContentLength > 0 {
+						t.Errorf("the challenge was asked for with %v", r.Header)
+					}
+					close(challenged)
+				}
+				w.az.ServeHTTP(rw, r)
+			}))
+			w.net.Handle(tt.host, waiting(t, challenged, w.az))
+			w.answers(tt.req)
+		})
+	}
+}
+
+// counting is a transport that knows how many answers are waited for.
+type counting struct {
+	http.RoundTripper
+	under atomic.Int32
+}
+
+func (c *counting) RoundTrip(req *http.Request) (*http.Response, error) {
+	c.under.Add(1)
+	defer c.under.Add(-1)
+	return c.RoundTripper.RoundTrip(req)
+}
+
+// TestTokenFails: who has no token is told so, whatever the registry does, and
+// the registry is not waited for.
+func TestTokenFails(t *testing.T) {
+	for name, challenge := range map[string]func(*world){
+		"a registry that hangs":     func(w *world) { w.net.Handle("foo.azurecr.io", hanging("/v2/", w.az, nil)) },
+		"a registry that refuses":   func(w *world) { w.az.Inject(testcloud.Fault{Path: "/v2/", Status: 403, Times: -1}) },
+		"a registry that is absent": func(w *world) { w.az.Inject(testcloud.Fault{Path: "/v2/", Drop: true, Times: -1}) },
+		"a registry that is there":  func(*world) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, managed)
+			challenge(w)
+			w.az.Inject(testcloud.Fault{Path: imdsPath, Status: 400, Times: -1})
+			transport := &counting{RoundTripper: w.opts.Transport}
+			w.opts.Transport = transport
+			begun := time.Now()
+			w.fails(image("foo.azurecr.io/x"), "get a token of the node's managed identity: GET http://imds.test/metadata/identity/oauth2/token: status 400")
+			if took := time.Since(begun); took > 5*time.Second || transport.under.Load() != 0 {
+				t.Errorf("it took %v, and %d requests are left", took, transport.under.Load())
+			}
+		})
+	}
+}
+
+// TestBothFail: the token's failure is told, since it comes first in the way
+// that the operator has to go.
+func TestBothFail(t *testing.T) {
+	w := newWorld(t, managed)
+	refused := make(chan struct{})
+	w.net.Handle("foo.azurecr.io", http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		rw.WriteHeader(http.StatusForbidden)
+		close(refused)
+	}))
+	w.net.Handle("imds.test", waiting(t, refused, w.az))
+	w.az.Inject(testcloud.Fault{Path: imdsPath, Status: 400, Times: -1})
+	_, err := w.ask(image("foo.azurecr.io/x"))
+	if err == nil || !strings.Contains(err.Error(), "managed identity") || strings.Contains(err.Error(), "/v2/") {
+		t.Errorf("got the error %v", err)
+	}
+}
+
+// TestCanceledBeside: whoever cancels has the answer to that at once, and nothing goes on.
+func TestCanceledBeside(t *testing.T) {
+	w := newWorld(t, managed)
+	ctx, cancel := context.WithCancel(context.Background())
+	w.net.Handle("foo.azurecr.io", hanging("/v2/", w.az, cancel))
+	w.net.Handle("imds.test", hanging(imdsPath, w.az, nil))
+	transport := &counting{RoundTripper: w.opts.Transport}
+	w.opts.Transport = transport
+	if _, err := w.provider().GetCredentials(ctx, image("foo.azurecr.io/x")); err == nil || !strings.Contains(err.Error(), "context canceled") {
+		t.Errorf("got the error %v", err)
+	}
+	if n := transport.under.Load(); n != 0 {
+		t.Errorf("%d requests are left", n)
+	}
+}
+
+// TestNothingAskedForNothing: without an identity, or with the static secret,
+// the registry is not asked.
+func TestNothingAskedForNothing(t *testing.T) {
+	w := newWorld(t, `{}`)
+	w.fails(image("foo.azurecr.io/x"), "names no identity")
+	w.opts.ConfigFile, w.opts.StaticSecret = w.file("azure.json", principal), true
+	w.answers(image("foo.azurecr.io/x"))
+	if len(w.az.Steps()) > 0 {
+		t.Errorf("asked %q", w.az.Steps())
+	}
+}

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package acr
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/secretfile"
+	"github.com/regcred/regcred/internal/testcloud"
+)
+
+// selfSigned is a certificate and its key, both in PEM.
+func selfSigned(t testing.TB) (cert, key []byte, private *rsa.PrivateKey) {
+	t.Helper()
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return toPEM("CERTIFICATE", der), toPEM("PRIVATE KEY", pkcs8), private
+}
+
+func toPEM(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}
+
+// withCertificate is azure.json of a node that signs.
+func (w *world) withCertificate(path string) string {
+	return w.file("azure.json", `{"cloud":"AzureUSGovernment","tenantId":"node-tenant","aadClientId":"node-client","aadClientCertPath":"`+path+`"}`)
+}
+
+// TestCertificate: what is signed says what Microsoft's documentation wants,
+// and the certificate's owner signed it.
+func TestCertificate(t *testing.T) {
+	cert, key, private := selfSigned(t)
+	otherCert, _, _ := selfSigned(t)
+	pkcs1 := toPEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(private))
+	for name, text := range map[string][]byte{
+		"certificate first": join(cert, key), "key first": join(key, cert), "PKCS#1": join(cert, pkcs1),
+		"a chain": join(otherCert, cert, key), "among words": join([]byte("Bag Attributes\n  friendlyName: x\n"), cert, []byte("\n\n"), key),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "")
+			w.opts.ConfigFile = w.withCertificate(w.file("cert.pem", string(text)))
+			now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+			w.opts.Now = func() time.Time { return now }
+			w.az.Set(func(s *testcloud.AzureState) { s.Tenant = "node-tenant" })
+			w.answers(image("foo.azurecr.us/app"))
+			want := []string{"POST login.microsoftonline.us/node-tenant/oauth2/v2.0/token", "GET foo.azurecr.us/v2/", "POST foo.azurecr.us/oauth2/exchange"}
+			if diff := cmp.Diff(want, w.az.Steps()); diff != "" {
+				t.Errorf("requests (-want +got)\n%s", diff)
+			}
+			checkSigned(t, w.asked(entraPath).Form().Get("client_assertion"), cert, private, now)
+		})
+	}
+	t.Run("refused", func(t *testing.T) {
+		w := newWorld(t, "")
+		w.opts.ConfigFile = w.withCertificate(w.file("cert.pem", string(join(cert, key))))
+		w.az.Inject(testcloud.Fault{Path: entraPath, Status: 401, Times: -1, Body: `{"error":"invalid_client","error_description":"AADSTS700027 ` + canary.Token + `"}`})
+		w.fails(image("foo.azurecr.us/app"), "login.microsoftonline.us/node-tenant/oauth2/v2.0/token: status 401 Unauthorized (invalid_client, AADSTS700027)", "check tenantId")
+	})
+	t.Run("in a region", func(t *testing.T) { // whose endpoint takes what is signed for that of all
+		w := newWorld(t, "")
+		w.net.Handle("*.login.microsoft.com", w.az)
+		w.env["AZURE_REGIONAL_AUTHORITY_NAME"] = "westeurope"
+		w.opts.ConfigFile = w.file("azure.json", `{"tenantId":"t","aadClientId":"c","aadClientCertPath":"`+w.file("cert.pem", string(join(cert, key)))+`"}`)
+		w.answers(image("foo.azurecr.io/app"))
+		asked := w.asked(entraPath)
+		if got := claims(t, asked.Form().Get("client_assertion"))["aud"]; asked.Host != "westeurope.login.microsoft.com" || got != "https://login.microsoftonline.com/t/oauth2/v2.0/token" {
+			t.Errorf("asked %s with a token for %v", asked.Host, got)
+		}
+	})
+}
+
+func join(parts ...[]byte) []byte {
+	var all []byte
+	for _, part := range parts {
+		all = append(all, part...)
+	}
+	return all
+}
+
+// claims are what a signed token says.
+func claims(t *testing.T, token string) map[string]any {
+	t.Helper()
+	var m map[string]any
+	data, err := base64.RawURLEncoding.DecodeString(strings.Split(token+"..", ".")[1])
+	if err != nil || json.Unmarshal(data, &m) != nil {
+		t.Fatalf("claims that are none: %v", err)
+	}
+	return m
+}
+
+func checkSigned(t *testing.T, token string, cert []byte, key *rsa.PrivateKey, now time.Time) {
+	t.Helper()
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		t.Fatalf("%d parts", len(parts))
+	}
+	digest := sha256.Sum256([]byte(parts[0] + "." + parts[1]))
+	signature, err := base64.RawURLEncoding.DecodeString(parts[2])
+	if err == nil {
+		err = rsa.VerifyPSS(&key.PublicKey, crypto.SHA256, digest[:], signature, &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash})
+	}
+	if err != nil {
+		t.Errorf("the signature: %v", err)
+	}
+	var header map[string]string
+	data, err := base64.RawURLEncoding.DecodeString(parts[0])
+	if err != nil || json.Unmarshal(data, &header) != nil {
+		t.Fatalf("a header that is none: %v", err)
+	}
+	block, _ := pem.Decode(cert)
+	thumbprint := sha256.Sum256(block.Bytes)
+	if diff := cmp.Diff(map[string]string{"alg": "PS256", "typ": "JWT", "x5t#S256": base64.RawURLEncoding.EncodeToString(thumbprint[:])}, header); diff != "" {
+		t.Errorf("header (-want +got)\n%s", diff)
+	}
+	got := claims(t, token)
+	if id, _ := got["jti"].(string); len(id) < 20 {
+		t.Errorf("its id is %q", id)
+	}
+	delete(got, "jti")
+	want := map[string]any{
+		"iss": "node-client", "sub": "node-client", "aud": "https://login.microsoftonline.us/node-tenant/oauth2/v2.0/token",
+		"nbf": float64(now.Unix()), "exp": float64(now.Unix() + 600),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("claims (-want +got)\n%s", diff)
+	}
+}
+
+func TestCertificateRefused(t *testing.T) {
+	cert, key, _ := selfSigned(t)
+	_, otherKey, _ := selfSigned(t)
+	curve, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(curve)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const none, password = "it is not a certificate and one RSA key in PEM; PKCS#12 is not supported: write both", "its key has a password, which is not supported; write both"
+	for name, tt := range map[string]struct {
+		text []byte
+		want string
+	}{
+		"empty":               {nil, none},
+		"words":               {[]byte(canary.Password), none},
+		"PKCS#12":             {[]byte("\x30\x82\x09\x51\x02\x01\x03" + canary.Password), none},
+		"certificate alone":   {cert, none},
+		"key alone":           {key, none},
+		"two keys":            {join(cert, key, otherKey), none},
+		"a curve":             {join(cert, toPEM("PRIVATE KEY", der)), none},
+		"a bad key":           {join(cert, toPEM("PRIVATE KEY", []byte(canary.Password))), none},
+		"a bad key of PKCS#1": {join(cert, toPEM("RSA PRIVATE KEY", []byte(canary.Password))), none},
+		"a bad certificate":   {join(toPEM("CERTIFICATE", []byte(canary.Password)), key), none},
+		"another's key":       {join(cert, otherKey), "its key is not that of its certificate"},
+		"a password":          {join(cert, toPEM("ENCRYPTED PRIVATE KEY", []byte(canary.Password))), password},
+		"an old password": {join(cert, pem.EncodeToMemory(&pem.Block{
+			Type: "RSA PRIVATE KEY", Headers: map[string]string{"Proc-Type": "4,ENCRYPTED", "DEK-Info": "AES-256-CBC,00"}, Bytes: []byte(canary.Password),
+		})), password},
+		"too large": {[]byte(strings.Repeat(" ", secretfile.MaxSize+1)), "it has more than 1048576 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "")
+			path := w.file("cert.pem", string(tt.text))
+			w.opts.ConfigFile = w.withCertificate(path)
+			w.fails(image("foo.azurecr.us/app"), `aadClientCertPath "`+path+`": `, tt.want)
+			if strings.Contains(strings.Join(w.az.Steps(), " "), entraPath) {
+				t.Errorf("asked %q", w.az.Steps())
+			}
+		})
+	}
+}
+
+func federated(path string) string {
+	return `{"tenantId":"t","aadClientId":"c","useFederatedWorkloadIdentityExtension":true,"aadFederatedTokenFile":"` + path + `"}`
+}
+
+func TestFederatedTokenFile(t *testing.T) {
+	w := newWorld(t, "")
+	w.opts.ConfigFile = w.file("azure.json", federated(w.file("token", canary.Token+"\n")))
+	w.az.Set(func(s *testcloud.AzureState) { s.Assertion = canary.Token })
+	w.answers(image("foo.azurecr.io/app"))
+	for text, want := range map[string]string{
+		" \n": "it is empty, or not a token", canary.Token + "\n" + canary.Token: "it is empty, or not a token", canary.Token + "\x00": "it is empty, or not a token",
+	} {
+		path := w.file("token", text)
+		w.opts.ConfigFile = w.file("azure.json", federated(path))
+		w.fails(image("foo.azurecr.io/app"), `aadFederatedTokenFile "`+path+`": `, want)
+	}
+	w.opts.ConfigFile = w.file("azure.json", federated("/nonexistent/token"))
+	w.fails(image("foo.azurecr.io/app"), `aadFederatedTokenFile "/nonexistent/token": there is no such file`)
+}
+
+// TestOthersMayRead: a file with a secret is its owner's and group's; what says
+// where secrets go is theirs to write.
+func TestOthersMayRead(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there is no such mode")
+	}
+	cert, key, _ := selfSigned(t)
+	const secret, writable = "others may read or change it: chmod 600 ", "others may change it: chmod o-w "
+	wrote := func(w *world, config string) { w.opts.ConfigFile = w.file("azure.json", config) }
+	for name, tt := range map[string]struct {
+		place func(w *world, mode os.FileMode) (path string) // makes a world with such a file
+		wants [3]string                                      // with 0604, 0602 and 0640
+		says  string
+	}{
+		"azure.json with a secret": {func(w *world, mode os.FileMode) string {
+			w.opts.ConfigFile = w.mode(mode, principal)
+			return w.opts.ConfigFile
+		}, [3]string{secret, secret, ""}, "cloud configuration "},
+		"azure.json with a password": {func(w *world, mode os.FileMode) string {
+			w.opts.ConfigFile = w.mode(mode, `{"useManagedIdentityExtension":true,"aadClientCertPassword":"x"}`)
+			return w.opts.ConfigFile
+		}, [3]string{secret, secret, ""}, "cloud configuration "},
+		"azure.json without": {func(w *world, mode os.FileMode) string {
+			w.opts.ConfigFile = w.mode(mode, managed)
+			return w.opts.ConfigFile
+		}, [3]string{"", writable, ""}, "cloud configuration "},
+		"azure.json of AKS": {func(w *world, mode os.FileMode) string {
+			w.opts.ConfigFile = w.mode(mode, `{"useManagedIdentityExtension":true,"aadClientId":"msi","aadClientSecret":"msi"}`)
+			return w.opts.ConfigFile
+		}, [3]string{"", writable, ""}, "cloud configuration "},
+		"token file": {func(w *world, mode os.FileMode) string {
+			path := w.mode(mode, canary.Token)
+			wrote(w, federated(path))
+			return path
+		}, [3]string{secret, secret, ""}, "aadFederatedTokenFile "},
+		"certificate": {func(w *world, mode os.FileMode) string {
+			path := w.mode(mode, string(join(cert, key)))
+			wrote(w, `{"tenantId":"t","aadClientId":"c","aadClientCertPath":"`+path+`"}`)
+			return path
+		}, [3]string{secret, secret, ""}, "aadClientCertPath "},
+		"environment file": {func(w *world, mode os.FileMode) string {
+			wrote(w, `{"cloud":"AzureStackCloud","tenantId":"t","aadClientId":"c","aadClientSecret":"`+canary.Password+`"}`)
+			w.env["AZURE_ENVIRONMENT_FILEPATH"] = w.mode(mode, `{}`)
+			return w.env["AZURE_ENVIRONMENT_FILEPATH"]
+		}, [3]string{"", writable, ""}, "AZURE_ENVIRONMENT_FILEPATH: environment file "},
+	} {
+		for i, mode := range []os.FileMode{0o604, 0o602, 0o640} {
+			w := newWorld(t, "")
+			path := tt.place(w, mode)
+			if want := tt.wants[i]; want != "" {
+				w.fails(image("foo.azurecr.io/app"), tt.says+`"`+path+`": `+want+`"`+path+`"`)
+			} else if _, err := w.ask(image("foo.azurecr.io/app")); err != nil {
+				t.Errorf("%s with %v: %v", name, mode, err)
+			}
+		}
+	}
+	for mode, want := range map[os.FileMode]string{0o644: "", 0o646: writable} {
+		w := newWorld(t, managed)
+		w.bind(asItIs)
+		if err := os.Chmod(w.opts.Binding.CAFile, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.ask(pod("foo.azurecr.io/app", annotations("c", "t"))); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("authority with %v: %v", mode, err)
+		}
+	}
+}
+
+// TestPipes: a named pipe in place of a file is named, and nobody waits for
+// who writes to it.
+func TestPipes(t *testing.T) {
+	for says, place := range map[string]func(w *world, path string){
+		"cloud configuration ":   func(w *world, path string) { w.opts.ConfigFile = path },
+		"aadFederatedTokenFile ": func(w *world, path string) { w.opts.ConfigFile = w.file("azure.json", federated(path)) },
+		"aadClientCertPath ":     func(w *world, path string) { w.opts.ConfigFile = w.withCertificate(path) },
+		"AZURE_ENVIRONMENT_FILEPATH: environment file ": func(w *world, path string) {
+			w.opts.ConfigFile = w.file("azure.json", `{"cloud":"AzureStackCloud","tenantId":"t","aadClientId":"c","aadClientSecret":"x"}`)
+			w.env["AZURE_ENVIRONMENT_FILEPATH"] = path
+		},
+	} {
+		w := newWorld(t, managed)
+		path := pipe(t, t.TempDir())
+		place(w, path)
+		w.fails(image("foo.azurecr.us/app"), says+`"`+path+`" is a named pipe; name a regular file`)
+	}
+	w := newWorld(t, managed)
+	w.bind(asItIs)
+	w.opts.Binding.CAFile = pipe(t, t.TempDir())
+	w.fails(pod("foo.azurecr.io/app", annotations("c", "t")), "the authority of identity bindings, ", "is a named pipe")
+	w.opts.Binding.CAFile = filepath.Join(t.TempDir(), "none")
+	w.fails(pod("foo.azurecr.io/app", annotations("c", "t")), "the authority of identity bindings, ", "there is no such file")
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package acr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/regcred/regcred/internal/regularfile"
+	"github.com/regcred/regcred/internal/remote"
+)
+
+// The managed identity of a node has an endpoint on the node or on its link,
+// without TLS: that of virtual machines (IMDS), of the agent of Azure Arc, or
+// what IDENTITY_ENDPOINT names in the form of App Service.
+
+const managedStep = "get a token of the node's managed identity"
+
+// imds is scheme and host of the metadata server of a virtual machine.
+const imds = "http://169.254.169.254"
+
+const identityPath = "/metadata/identity/oauth2/token"
+
+// source is an endpoint of managed identities.
+type source struct {
+	address    string
+	version    string // of its API
+	header     string // that shows that the caller may ask
+	value      string // of that header
+	resourceID string // the parameter that names an identity by its resource ID
+	arc        bool   // it wants to be shown a file
+}
+
+// managedToken gets the token of a managed identity of the node: that of the
+// client ID or resource ID, or the system-assigned one for "".
+func (s *session) managedToken(ctx context.Context, id string) (string, error) {
+	token, err := s.askManaged(ctx, id)
+	switch {
+	case err == nil:
+		return token, nil
+	case id == "":
+		return "", hint(err, "check that the node has a system-assigned identity, or name another one with userAssignedIdentityID in the cloud configuration")
+	}
+	return "", hint(err, fmt.Sprintf("check that identity %.200q, userAssignedIdentityID in the cloud configuration, is assigned to the node", id))
+}
+
+func (s *session) askManaged(ctx context.Context, id string) (string, error) {
+	from, err := s.source()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", managedStep, err)
+	}
+	client, name := s.localClient(), from.parameter(id)
+	call, err := from.call(name, id)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", managedStep, err)
+	}
+	if from.arc {
+		if call.Header, err = s.arcHeader(ctx, client, call); err != nil {
+			return "", err
+		}
+	}
+	answer, err := client.Do(ctx, call)
+	if err != nil {
+		return "", err
+	}
+	members, err := parseMembers(answer.Body)
+	if err == nil && from.arc && id != "" && !confirms(members, name, id) {
+		err = errors.New("its answer does not say that the token is of that identity; agents that know only one identity ignore the name")
+	}
+	token := ""
+	if err == nil {
+		token, err = members.token("access_token")
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: GET %s: %w", managedStep, remote.Endpoint(from.address), err)
+	}
+	return token, nil
+}
+
+// source finds the endpoint by the environment, in the order of Microsoft's
+// libraries. What is of places where no kubelet runs is refused: to go on
+// would be to pull as somebody else.
+func (s *session) source() (source, error) {
+	env := s.opts.Getenv
+	endpoint, header := env("IDENTITY_ENDPOINT"), env("IDENTITY_HEADER")
+	switch {
+	case endpoint != "" && header != "" && env("IDENTITY_SERVER_THUMBPRINT") != "":
+		return source{}, errors.New("IDENTITY_SERVER_THUMBPRINT is set, as on Service Fabric, which is not supported; take it out of the kubelet's environment")
+	case endpoint != "" && header != "":
+		return source{address: endpoint, version: "2019-08-01", header: "X-IDENTITY-HEADER", value: header, resourceID: "mi_res_id"}, nil
+	case env("MSI_ENDPOINT") != "":
+		return source{}, errors.New("MSI_ENDPOINT is set, as in Cloud Shell and on Machine Learning, which are not supported; take it out of the kubelet's environment")
+	}
+	from := source{address: imds + identityPath, version: "2018-02-01", header: "Metadata", value: "true", resourceID: "msi_res_id"}
+	if host := env("AZURE_POD_IDENTITY_AUTHORITY_HOST"); host != "" {
+		from.address = strings.TrimRight(host, "/") + identityPath
+	}
+	if endpoint != "" && env("IMDS_ENDPOINT") != "" || s.arc.installed() {
+		from.arc, from.version = true, "2020-06-01"
+		from.address = "http://127.0.0.1:40342" + identityPath
+		if endpoint != "" {
+			from.address = endpoint
+		}
+	}
+	return from, nil
+}
+
+// parameter is the one that names an identity; "" for the system-assigned
+// one. Client IDs and resource IDs are told apart as upstream does.
+func (from source) parameter(id string) string {
+	switch {
+	case id == "":
+		return ""
+	case strings.Contains(strings.ToLower(id), "/subscriptions/"):
+		return from.resourceID
+	}
+	return "client_id"
+}
+
+// call asks for a token. While a metadata server is updated, it answers 404,
+// 410 or anything of 5xx.
+func (from source) call(parameter, id string) (remote.Call, error) {
+	u, err := url.Parse(from.address)
+	if err != nil {
+		return remote.Call{}, errors.New("the address of its endpoint, which the environment names, is not a URL")
+	}
+	query := u.Query()
+	query.Set("api-version", from.version)
+	query.Set("resource", resource)
+	if parameter != "" {
+		query.Set(parameter, id)
+	}
+	u.RawQuery = query.Encode()
+	retry := []int{http.StatusNotFound, http.StatusGone}
+	for status := 500; status < 600; status++ {
+		retry = append(retry, status)
+	}
+	return remote.Call{
+		Step: managedStep, URL: u.String(), Header: http.Header{from.header: {from.value}},
+		Retry: retry, Patient: true,
+	}, nil
+}
+
+// localClient asks endpoints on the node or the link, which no proxy reaches
+// or may see.
+func (s *session) localClient() remote.Client {
+	client := s.client
+	client.UserAgent = s.tokenUserAgent()
+	if s.opts.Transport == nil {
+		base := remote.Base()
+		base.Proxy = nil
+		client.Transport = s.own(base)
+	}
+	return client
+}
+
+// arcAgent is where the agent of Azure Arc is; the zero value is for nowhere.
+type arcAgent struct {
+	program string // it runs where this is
+	keys    string // directory of the keys that show that the caller may read them
+}
+
+// arcOf returns the places of a system; Arc has agents for two.
+func arcOf(goos string, getenv func(string) string) arcAgent {
+	const windows = "AzureConnectedMachineAgent"
+	switch goos {
+	case "linux":
+		return arcAgent{"/opt/azcmagent/bin/himds", "/var/opt/azcmagent/tokens"}
+	case "windows":
+		return arcAgent{filepath.Join(getenv("ProgramFiles"), windows, "himds.exe"), filepath.Join(getenv("ProgramData"), windows, "Tokens")}
+	}
+	return arcAgent{}
+}
+
+func (a arcAgent) installed() bool {
+	_, err := os.Stat(a.program)
+	return a.program != "" && err == nil
+}
+
+// arcHeader is how the agent of Azure Arc wants to be asked: it names a file
+// that not everybody can read, and wants to be told what is in it.
+func (s *session) arcHeader(ctx context.Context, client remote.Client, call remote.Call) (http.Header, error) {
+	call.Accept = []int{http.StatusUnauthorized}
+	answer, err := client.Do(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	key, err := s.arc.key(ctx, answer.Header.Values("WWW-Authenticate"))
+	if err != nil {
+		return nil, fmt.Errorf("%s: GET %s: status 401: %w", managedStep, remote.Endpoint(call.URL), err)
+	}
+	header := call.Header.Clone()
+	header.Set("Authorization", "Basic "+key)
+	return header, nil
+}
+
+// maxArcKey bounds a key of the agent in bytes, as Microsoft's libraries do.
+const maxArcKey = 4096
+
+// key reads the file that a challenge names. Whoever listens at the agent's
+// port gets what is in it, so it must be a key of the agent.
+func (a arcAgent) key(ctx context.Context, lines []string) (string, error) {
+	path := ""
+	for _, c := range parseChallenges(lines) {
+		if c.scheme == "basic" && path == "" {
+			path = c.params["realm"]
+		}
+	}
+	dir, name := filepath.Split(path)
+	switch {
+	case a.keys == "":
+		return "", errors.New("there is no agent of Azure Arc for this system")
+	case path == "":
+		return "", errors.New("its challenge names no file as the realm of Basic, as that of Azure Arc does")
+	case filepath.Clean(dir) != a.keys, filepath.Ext(name) != ".key":
+		return "", fmt.Errorf("its challenge names a file that is not a .key in %s, so it is not read", a.keys)
+	}
+	root, err := os.OpenRoot(a.keys)
+	if err != nil {
+		return "", fmt.Errorf("the keys of the agent of Azure Arc: %w", err)
+	}
+	defer root.Close()
+	data, err := regularfile.ReadIn(ctx, root, name, maxArcKey)
+	if err != nil {
+		return "", fmt.Errorf("the key of the agent of Azure Arc in %s: %w", a.keys, regularfile.Cause(err))
+	}
+	key := strings.TrimSpace(string(data))
+	if !isToken(key) {
+		return "", fmt.Errorf("the key of the agent of Azure Arc in %s is not one line of text", a.keys)
+	}
+	return key, nil
+}
+
+// confirms reports whether an answer of the agent of Azure Arc names the
+// identity that was asked for.
+func confirms(m members, parameter, id string) bool {
+	for _, name := range []string{parameter, "mi_res_id"} {
+		if said, _ := m[name].(string); said != "" {
+			return strings.EqualFold(said, id)
+		}
+	}
+	return false
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package acr
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+)
+
+func TestAppService(t *testing.T) {
+	for id, parameter := range map[string]string{"": "", "id-1": "client_id", "/subscriptions/1/id": "mi_res_id"} {
+		w := newWorld(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`)
+		w.setenv(w.az.AppServiceEnviron())
+		w.env["IDENTITY_ENDPOINT"] = "http://127.0.0.1/appservice/token?key=value"
+		w.answers(image("foo.azurecr.io/app"))
+		query := w.asked("/appservice/token").Query
+		if query.Get("key") != "value" || query.Get("resource") != resource || parameter != "" && query.Get(parameter) != id {
+			t.Errorf("%q: asked with %v", id, query)
+		}
+		if want := map[bool]int{true: 3, false: 4}[id == ""]; len(query) != want {
+			t.Errorf("%q: asked with %v, want %d fields", id, query, want)
+		}
+	}
+}
+
+// TestNotForNodes: what is of places where no kubelet runs is named, and
+// nobody else's identity taken.
+func TestNotForNodes(t *testing.T) {
+	for name, env := range map[string][]string{
+		"IDENTITY_SERVER_THUMBPRINT is set, as on Service Fabric": {"IDENTITY_ENDPOINT=https://fabric.test/token", "IDENTITY_HEADER=x", "IDENTITY_SERVER_THUMBPRINT=00"},
+		"MSI_ENDPOINT is set, as in Cloud Shell":                  {"MSI_ENDPOINT=http://127.0.0.1/shell"},
+		"and on Machine Learning, which are not supported":        {"MSI_ENDPOINT=http://127.0.0.1/ml", "MSI_SECRET=x"},
+	} {
+		w := newWorld(t, managed)
+		w.setenv(env)
+		w.fails(image("foo.azurecr.io/app"), "get a token of the node's managed identity: ", name, "take it out of the kubelet's environment")
+		w.askedNobody()
+	}
+}
+
+// arc is a world with an agent of Azure Arc, and its key in this file.
+func arc(t *testing.T, config, name, key string) *world {
+	t.Helper()
+	w := newWorld(t, config)
+	w.arc = arcAgent{keys: t.TempDir()}
+	path := filepath.Join(w.arc.keys, name)
+	if err := os.WriteFile(path, []byte(key), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	w.az.Set(func(s *testcloud.AzureState) { s.KeyFile, s.Key = path, canary.Token })
+	w.setenv(w.az.ArcEnviron())
+	w.env["IDENTITY_ENDPOINT"] = "http://127.0.0.1/arc/token"
+	return w
+}
+
+func TestArc(t *testing.T) {
+	const line = "GET 127.0.0.1/arc/token"
+	for id, parameter := range map[string]string{"": "", "id-1": "client_id", "/subscriptions/1/id": "msi_res_id"} {
+		w := arc(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`, "a.key", canary.Token+"\n")
+		w.answers(image("foo.azurecr.io/app"))
+		if diff := cmp.Diff([]string{line, line, pingLine, exchangeLine}, w.az.Steps()); diff != "" {
+			t.Errorf("%q: requests (-want +got)\n%s", id, diff)
+		}
+		if got := w.asked("/arc/token").Query.Get(parameter); got != id {
+			t.Errorf("%q: asked for %q", id, got)
+		}
+	}
+	// By the agent's program alone, at its own address.
+	w := arc(t, managed, "a.key", canary.Token)
+	w.setenv(w.az.Environ())
+	w.arc.program = w.file("himds", "")
+	w.net.Handle("127.0.0.1", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.Host != "127.0.0.1:40342" || r.URL.Path != imdsPath {
+			t.Errorf("asked %s%s", r.Host, r.URL.Path)
+		}
+		r.URL.Path = "/arc/token"
+		w.az.ServeHTTP(rw, r)
+	}))
+	w.answers(image("foo.azurecr.io/app"))
+}
+
+// TestArcOldAgent: an agent that knows one identity alone answers with that,
+// whichever it is asked for.
+func TestArcOldAgent(t *testing.T) {
+	for _, id := range []string{"id-1", "/subscriptions/1/id"} {
+		w := arc(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`, "a.key", canary.Token)
+		w.az.Set(func(s *testcloud.AzureState) { s.OldAgent = true })
+		w.fails(image("foo.azurecr.io/app"), "its answer does not say that the token is of that identity", `check that identity "`+id+`"`)
+	}
+}
+
+// TestArcKey: whoever listens at the agent's port is told what is in a key of
+// the agent, and in no other file.
+func TestArcKey(t *testing.T) {
+	// place makes the file that is named, and returns its name.
+	type place = func(t *testing.T, keys string) string
+	write := func(name, text string) place {
+		return func(t *testing.T, keys string) string {
+			path := filepath.Join(keys, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}
+	}
+	as := func(name string) place { return func(*testing.T, string) string { return name } }
+	const outside = "that is not a .key in "
+	for name, tt := range map[string]struct {
+		file place
+		want string
+	}{
+		"another directory":      {as("/nonexistent/" + canary.Token + "/arc.key"), outside},
+		"below":                  {write("below/arc.key", canary.Token), outside},
+		"above":                  {write("../arc.key", canary.Token), outside},
+		"above, by its dots":     {func(_ *testing.T, keys string) string { return keys + "/../" + filepath.Base(keys) + "/../arc.key" }, outside},
+		"another kind":           {write("arc.pem", canary.Token), outside},
+		"no kind":                {write("key", canary.Token), outside},
+		"relative":               {as("arc.key"), outside},
+		"no file":                {as(""), "names no file as the realm of Basic"},
+		"not there":              {func(_ *testing.T, keys string) string { return filepath.Join(keys, "none.key") }, "no such file"},
+		"empty":                  {write("arc.key", " \n"), "is not one line of text"},
+		"two lines":              {write("arc.key", canary.Token+"\r\nHost: evil.example"), "is not one line of text"},
+		"too large":              {write("arc.key", strings.Repeat("x", 4097)), "it has more than 4096 bytes"},
+		"a link out of there":    {link("/etc/hostname"), "path escapes from parent"},
+		"a link to another link": {link("../../../../../../../../../../dev/zero"), "path escapes from parent"},
+		"a directory":            {func(t *testing.T, keys string) string { return filepath.Dir(write("arc.key/x", "")(t, keys)) }, "it is a directory"},
+		"a named pipe":           {pipe, "it is a named pipe"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := arc(t, managed, "good.key", canary.Token)
+			path := tt.file(t, w.arc.keys)
+			w.az.Set(func(s *testcloud.AzureState) { s.KeyFile = path })
+			w.fails(image("foo.azurecr.io/app"), "get a token of the node's managed identity: GET http://127.0.0.1/arc/token: status 401: ", tt.want)
+			for _, r := range w.az.Requests() {
+				if r.Header.Get("Authorization") != "" {
+					t.Error("the agent was told something")
+				}
+			}
+		})
+	}
+	t.Run("as large as may be", func(t *testing.T) {
+		key := strings.Repeat("x", 4096)
+		w := arc(t, managed, "a.key", key)
+		w.az.Set(func(s *testcloud.AzureState) { s.Key = key })
+		w.answers(image("foo.azurecr.io/app"))
+	})
+	t.Run("no challenge", func(t *testing.T) {
+		w := arc(t, managed, "a.key", canary.Token)
+		w.az.Inject(testcloud.Fault{Path: "/arc/token", Status: 200, Body: `{"access_token":"` + canary.Token + `"}`, Times: -1})
+		w.fails(image("foo.azurecr.io/app"), "/arc/token: status 200 OK")
+	})
+	t.Run("no agent", func(t *testing.T) {
+		w := arc(t, managed, "a.key", canary.Token)
+		w.arc = arcAgent{}
+		w.fails(image("foo.azurecr.io/app"), "there is no agent of Azure Arc for this system")
+	})
+}
+
+func link(target string) func(*testing.T, string) string {
+	return func(t *testing.T, keys string) string {
+		path := filepath.Join(keys, "arc.key")
+		if err := os.Symlink(target, path); err != nil {
+			t.Skip("links need a right here:", err)
+		}
+		return path
+	}
+}
+
+// TestArcOf: an agent is where Microsoft's installer puts it.
+func TestArcOf(t *testing.T) {
+	if got := arcOf("linux", nil); got.program != "/opt/azcmagent/bin/himds" || got.keys != "/var/opt/azcmagent/tokens" {
+		t.Errorf("linux: %+v", got)
+	}
+	if got := arcOf("darwin", nil); got != (arcAgent{}) || got.installed() {
+		t.Errorf("darwin: %+v", got)
+	}
+	folder := func(name string) string { return map[string]string{"ProgramFiles": "P", "ProgramData": "D"}[name] }
+	got := arcOf("windows", folder)
+	if got.program != filepath.Join("P", "AzureConnectedMachineAgent", "himds.exe") || got.keys != filepath.Join("D", "AzureConnectedMachineAgent", "Tokens") {
+		t.Errorf("windows: %+v", got)
+	}
+	p, err := New(Options{ConfigFile: "x"})
+	if err != nil || p.arc != arcOf(runtime.GOOS, os.Getenv) {
+		t.Errorf("this system: %+v, %v", p.arc, err)
+	}
+}
+
+// TestEndpointsThatAreNoURL: what the environment says is not repeated.
+func TestEndpointsThatAreNoURL(t *testing.T) {
+	for name, value := range map[string]string{"IDENTITY_ENDPOINT": "http://\x00" + canary.Token, "AZURE_POD_IDENTITY_AUTHORITY_HOST": "imds.test/" + canary.Token} {
+		w := newWorld(t, managed)
+		w.env["IDENTITY_HEADER"] = "x"
+		w.env[name] = value
+		w.fails(image("foo.azurecr.io/app"), "get a token of the node's managed identity: ", "not a URL")
+	}
+}
+
+// TestNobodyElseIsAsked: the endpoint of a managed identity is not believed
+// when it leads elsewhere, however little it sends there.
+func TestNobodyElseIsAsked(t *testing.T) {
+	w := newWorld(t, managed)
+	reached := false
+	w.net.Handle("evil.example", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		reached = true
+		io.WriteString(rw, `{"access_token":"x"}`)
+	}))
+	w.az.Inject(testcloud.Fault{Path: imdsPath, Status: 307, Header: http.Header{"Location": {"http://evil.example/"}}, Times: -1})
+	if _, err := w.ask(image("foo.azurecr.io/app")); err == nil || reached {
+		t.Errorf("error %v; somebody else was asked: %t", err, reached)
+	}
+}

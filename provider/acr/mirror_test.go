@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package acr
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/plugin"
+)
+
+// TestMirrors: both flags make one map.
+func TestMirrors(t *testing.T) {
+	p, err := New(Options{
+		ConfigFile: "azure.json", MirrorOrigin: "trusted",
+		Mirrors:         []string{"docker.io=hub.azurecr.io/docker", "docker.io/library=hub.azurecr.io/official"},
+		RegistryMirrors: []string{"mcr.microsoft.com:boot.azurecr.io, mcr.microsoft.com/oss = oss.azurecr.io/copy,", "quay.io:5000=quay.azurecr.io:443"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ image, source, target string }{
+		{"docker.io/team/x", "docker.io", "hub.azurecr.io"},
+		{"docker.io/library/x", "docker.io/library", "hub.azurecr.io"},
+		{"mcr.microsoft.com/x", "mcr.microsoft.com", "boot.azurecr.io"},
+		{"mcr.microsoft.com", "mcr.microsoft.com", "boot.azurecr.io"},
+		{"https://mcr.microsoft.com/x", "mcr.microsoft.com", "boot.azurecr.io"},
+		{"mcr.microsoft.com/ossuary", "mcr.microsoft.com", "boot.azurecr.io"},
+		{"mcr.microsoft.com/oss/x", "mcr.microsoft.com/oss", "oss.azurecr.io"},
+		{"mcr.microsoft.com/oss:v1", "mcr.microsoft.com/oss", "oss.azurecr.io"},
+		{"mcr.microsoft.com/oss@sha256:00", "mcr.microsoft.com/oss", "oss.azurecr.io"},
+		{"quay.io:5000/x", "quay.io:5000", "quay.azurecr.io:443"},
+		{"mcr.microsoft.com.evil/x", "", ""},
+		{"mcr.microsoft.com:443/x", "", ""},
+		{"quay.io:50001/x", "", ""},
+		{"quay.io/x", "", ""},
+		{"boot.azurecr.io/x", "", ""},
+	} {
+		rule, _ := p.mirrors.Find(test.image)
+		if diff := cmp.Diff([2]string{test.source, test.target}, [2]string{rule.Source, rule.Target}); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", test.image, diff)
+		}
+	}
+}
+
+// TestMirrorsRefused: before an image is asked for, by its entry.
+func TestMirrorsRefused(t *testing.T) {
+	upstreams := func(list string) Options { return Options{RegistryMirrors: []string{list}, MirrorOrigin: "trusted"} }
+	ours := func(entry string) Options { return Options{Mirrors: []string{entry}, MirrorOrigin: "trusted"} }
+	for _, test := range []struct {
+		opts Options
+		want []string
+	}{
+		{upstreams("mcr.microsoft.com:boot.azurecr.io,a:b:c"), []string{`--registry-mirror "a:b:c": it is neither SOURCE:TARGET nor SOURCE=TARGET`}},
+		{upstreams("nothing"), []string{`--registry-mirror "nothing": it is neither`}},
+		{upstreams(":x.azurecr.io"), []string{`"=x.azurecr.io"`}},
+		{upstreams("x.example:"), []string{`"x.example="`}},
+		{upstreams("a.example=b=c"), []string{`"a.example=b=c"`}},
+		{upstreams("mcr.microsoft.com:boot.azurecr.io,mcr.microsoft.com:other.azurecr.io"), []string{"another target"}},
+		{upstreams("docker.io:mcr.microsoft.com"), []string{"mirror of docker.io: its target mcr.microsoft.com is not a registry of Azure Container Registry"}},
+		{ours("docker.io:foo.azurecr.io"), []string{`mirror "docker.io:foo.azurecr.io": it is not SOURCE=TARGET`}},
+		{ours("docker.io=mcr.microsoft.com"), []string{"its target mcr.microsoft.com is not a registry of Azure Container Registry"}},
+		{ours("docker.io=evilazurecr.io"), []string{"the target evilazurecr.io is not a registry of Azure Container Registry; --allow-host makes it one"}},
+		{ours("foo.azurecr.io=foo.azurecr.io"), []string{"its target is the source"}},
+		{Options{Mirrors: []string{"docker.io=foo.azurecr.io"}}, []string{"a runtime that falls back to docker.io shows it this credential", "--mirror-origin=none"}},
+		{Options{RegistryMirrors: []string{"docker.io:foo.azurecr.io"}}, []string{"--mirror-origin=none"}},
+		{Options{RegistryMirrors: []string{"mcr.microsoft.com.evil.example:foo.azurecr.io"}}, []string{"--mirror-origin=none"}},
+	} {
+		test.opts.ConfigFile = "azure.json"
+		_, err := New(test.opts)
+		for _, want := range test.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v %v: got the error %v, want %q", test.opts.Mirrors, test.opts.RegistryMirrors, err, want)
+			}
+		}
+	}
+	for _, opts := range []Options{ // whose origin is Microsoft, or ACR
+		{RegistryMirrors: []string{"mcr.microsoft.com:boot.azurecr.io"}},
+		{Mirrors: []string{"mcr.microsoft.com=boot.azurecr.io"}},
+		{Mirrors: []string{"old.azurecr.io=new.azurecr.io"}},
+		{Mirrors: []string{"old.example.com=new.azurecr.io"}, AllowHosts: []string{"old.example.com"}},
+		{Mirrors: []string{"docker.io=own.example.com"}, AllowHosts: []string{"own.example.com"}, MirrorOrigin: "none"},
+	} {
+		opts.ConfigFile = "azure.json"
+		if _, err := New(opts); err != nil {
+			t.Errorf("%v %v: %v", opts.Mirrors, opts.RegistryMirrors, err)
+		}
+	}
+}
+
+// TestMirrorKeys: the password of the target is answered under the image's own name.
+func TestMirrorKeys(t *testing.T) {
+	for name, want := range map[string]struct {
+		keys  []string
+		scope plugin.CacheKeyType
+	}{
+		"docker.io/library/x": {[]string{"docker.io/library", "foo.azurecr.io"}, plugin.CacheImage},
+		"Docker.IO/library/x": {[]string{"Docker.IO/library", "foo.azurecr.io"}, plugin.CacheImage},
+		"quay.io:5000/x":      {[]string{"quay.io:5000", "foo.azurecr.io"}, plugin.CacheRegistry},
+	} {
+		w := newWorld(t, managed)
+		w.opts.Mirrors, w.opts.MirrorOrigin = []string{"docker.io/library=foo.azurecr.io/hub", "quay.io:5000=foo.azurecr.io"}, "none"
+		resp := w.answers(image(name))
+		if diff := cmp.Diff(withAnonymous(want.keys...), keys(resp)); diff != "" || resp.CacheKeyType != want.scope {
+			t.Errorf("%s: cached by %s, keys (-want +got)\n%s", name, resp.CacheKeyType, diff)
+		}
+	}
+	// The rest of a host that a mirror serves a part of is no mistake.
+	w := newWorld(t, managed)
+	w.opts.Mirrors, w.opts.MirrorOrigin = []string{"docker.io/library=foo.azurecr.io/hub"}, "none"
+	if resp := w.answers(image("docker.io/team/x")); len(resp.Auth) != 0 || len(w.az.Steps()) != 0 || *resp.CacheDuration != 0 {
+		t.Errorf("the rest: got %v after %q", keys(resp), w.az.Steps())
+	}
+}
+
+// TestForeignTarget: the target of a mirror is held to the rule of any host,
+// though its cloud is known later.
+func TestForeignTarget(t *testing.T) {
+	for _, config := range []string{managed, principal} {
+		w := newWorld(t, config)
+		w.opts.RegistryMirrors = []string{"mcr.microsoft.com:evilazurecr.io"}
+		w.opts.OtherHosts = hostpattern.EmptyOthers
+		w.fails(image("mcr.microsoft.com/x"), "mirror of mcr.microsoft.com: its target evilazurecr.io is not a registry of Azure Container Registry; --allow-host makes it one")
+		if len(w.az.Steps()) != 0 {
+			t.Errorf("asked %q", w.az.Steps())
+		}
+	}
+}
+
+func TestForeignHosts(t *testing.T) {
+	for _, name := range []string{
+		"mcr.microsoft.com/x", "docker.io/library/x", "evilazurecr.io/x", "foo.azurecr.io.example/x", "azurecr.io.evil.example/x",
+		"docker.io/azurecr.io/x", "foo.eastus.data.azurecr.io/x", "foo.azurecr.stack.example/x", "/", "a b.azurecr.io/x",
+	} {
+		for kind, config := range map[string]string{"managed": managed, "principal": principal} {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				w := newWorld(t, config)
+				// None of these is looked at.
+				w.opts.Binding = Binding{SNIName: "ib.example", APIServer: "127.0.0.1:1"}
+				w.fails(pod(name, nil), "none of Azure Container Registry's", "--allow-host", "--other-hosts=empty")
+				w.opts.OtherHosts = hostpattern.EmptyOthers
+				resp := w.answers(pod(name, nil))
+				if len(resp.Auth) != 0 || resp.CacheKeyType != plugin.CacheRegistry || *resp.CacheDuration != 0 {
+					t.Errorf("got %v %v %v", keys(resp), resp.CacheKeyType, *resp.CacheDuration)
+				}
+				if len(w.az.Steps()) > 0 {
+					t.Errorf("asked %q", w.az.Steps())
+				}
+			})
+		}
+	}
+	// A registry of an own cloud would be described in what cannot be read.
+	w := newWorld(t, "{")
+	w.opts.OtherHosts = hostpattern.EmptyOthers
+	w.fails(image("foo.azurecr.stack.example/x"), "credentials for foo.azurecr.stack.example: cloud configuration ", "neither JSON nor YAML")
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package acr
+
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// pipe makes a named pipe with the name of a key, which nobody writes to.
+func pipe(t *testing.T, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "arc.key")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package token
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/regcred/regcred/internal/remote"
+	"github.com/regcred/regcred/internal/secretfile"
+)
+
+// links are the connections of a run, by the file of authorities that their
+// steps trust beside the system's.
+type links map[string]*remote.Transport
+
+// connect begins to connect to every host of the exchange: all of them are in
+// the configuration, and none depends on a request or an answer.
+func (p *Provider) connect(ctx context.Context) (links, error) {
+	l := links{}
+	for _, s := range p.exchange.steps {
+		if l[s.caFile] == nil {
+			transport := remote.NewTransport()
+			if err := s.trust(transport); err != nil {
+				return l, fmt.Errorf("%s.caFile: read %w", s.field, err)
+			}
+			l[s.caFile] = transport
+		}
+		l[s.caFile].Ahead(ctx, s.base)
+	}
+	return l, nil
+}
+
+func (l links) close() {
+	for _, transport := range l {
+		transport.CloseIdleConnections()
+	}
+}
+
+// trust adds the authorities of the step's file.
+func (c *step) trust(transport *remote.Transport) error {
+	if c.caFile == "" {
+		return nil
+	}
+	files, err := secretfile.Read(c.caFile)
+	if err == nil {
+		err = files[0].Unwritable() // who may write it decides who gets the token
+	}
+	if err != nil {
+		return err
+	}
+	if err := transport.Trust(files[0].Data); err != nil {
+		return fmt.Errorf("%q: %w", c.caFile, err)
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package token
+
+import (
+	"encoding/pem"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+// secure is a server over TLS, with the file of its authority, that says when
+// somebody has connected first.
+func secure(t *testing.T, handler http.HandlerFunc) (server *httptest.Server, caFile string, connected <-chan struct{}) {
+	t.Helper()
+	first := make(chan struct{})
+	server = httptest.NewUnstartedServer(handler)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of those who connect and ask nothing
+	server.Config.ConnState = func() func(net.Conn, http.ConnState) {
+		var once sync.Once
+		return func(net.Conn, http.ConnState) { once.Do(func() { close(first) }) }
+	}()
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server, secretOf(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})), 0o644), first
+}
+
+// TestConnectsAhead: while the first endpoint thinks, there is a connection to
+// the second one, over which nothing was asked.
+func TestConnectsAhead(t *testing.T) {
+	var login, read *httptest.Server
+	asked := make(chan string, 10)
+	read, readCA, connected := secure(t, func(w http.ResponseWriter, r *http.Request) {
+		asked <- "read"
+		io.WriteString(w, given)
+	})
+	login, loginCA, _ := secure(t, func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-connected:
+		case <-time.After(10 * time.Second):
+			t.Error("nobody has connected to the second endpoint")
+		}
+		asked <- "login"
+		io.WriteString(w, loggedIn)
+	})
+	p := newProvider(t, Options{Registries: []string{"registry.example"}, Username: "u", Exchange: &Exchange{Steps: []Step{
+		{"login", Exchange{URL: login.URL, JSON: "{token}", CAFile: loginCA}},
+		{"read", Exchange{URL: read.URL, Headers: map[string]string{"X-Token": "{answer:login.auth.client_token}"}, CAFile: readCA, Response: Response{Secret: "data.password"}}},
+	}}})
+	got, err := get(t, p, request(serviceAccountToken(nil), nil))
+	if err != nil || got.Password != canary.Password {
+		t.Errorf("error %v, or another password", err)
+	}
+	close(asked)
+	var order []string
+	for name := range asked {
+		order = append(order, name)
+	}
+	if len(order) != 2 || order[0] != "login" {
+		t.Errorf("asked %q", order)
+	}
+}
+
+// TestConnectsToItsOwn: nobody is connected to for another host's image, or
+// one without a token.
+func TestConnectsToItsOwn(t *testing.T) {
+	server, ca, connected := secure(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, given) })
+	p := newProvider(t, exchangeOptions(&Exchange{URL: server.URL, TokenExchange: &TokenExchange{}, CAFile: ca}))
+	other := request(serviceAccountToken(nil), nil)
+	other.Image = "evil.example/app"
+	_, err := get(t, p, other)
+	wantError(t, err, "evil.example")
+	_, err = get(t, p, request("", nil))
+	wantError(t, err, "no service-account token")
+	select {
+	case <-connected:
+		t.Error("somebody connected")
+	case <-time.After(50 * time.Millisecond):
+	}
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package token
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/secretfile"
+)
+
+// JWT is a JSON Web Token that the node signs with a key of its own (RFC
+// 7519), as the credential of an app or a client (RFC 7523). Issuer, Subject,
+// Audience and the strings in Claims are templates, without {jwt} and
+// {answer:…}. A claim whose text is "" is left out.
+type JWT struct {
+	// KeyFile is the absolute path of a private key in PEM, without a
+	// passphrase: of RSA (RS256), P-256 (ES256) or Ed25519 (EdDSA). It is read
+	// on each run.
+	KeyFile string `yaml:"keyFile"`
+	KeyID   string `yaml:"keyID"` // "" means none
+
+	Issuer   string `yaml:"issuer"`
+	Subject  string `yaml:"subject"`
+	Audience string `yaml:"audience"`
+
+	// Lifetime is how long the token lives, an hour at most; 0 means five
+	// minutes.
+	Lifetime time.Duration `yaml:"lifetime"`
+
+	// Claims are others than these and those of time.
+	Claims map[string]any `yaml:"claims"`
+}
+
+const (
+	defaultSignedLifetime = 5 * time.Minute
+	maxSignedLifetime     = time.Hour
+
+	// drift is how far in the past a token is issued, for clocks that are late.
+	drift = time.Minute
+)
+
+// signer is a JWT that has been checked.
+type signer struct {
+	keyFile  string
+	keyID    string
+	lifetime time.Duration
+	claims   map[string]any // with templates
+}
+
+// compile checks the JWT. Errors begin with the field.
+func (j JWT) compile() (*signer, error) {
+	s := &signer{keyFile: j.KeyFile, keyID: j.KeyID, lifetime: j.Lifetime, claims: map[string]any{}}
+	if s.lifetime == 0 {
+		s.lifetime = defaultSignedLifetime
+	}
+	switch {
+	case !filepath.IsAbs(j.KeyFile):
+		return nil, fmt.Errorf("keyFile %q: it needs an absolute path", j.KeyFile)
+	case s.lifetime < 0 || s.lifetime > maxSignedLifetime:
+		return nil, fmt.Errorf("lifetime %v: it must be between 1s and %v", s.lifetime, maxSignedLifetime)
+	}
+	own := []struct{ field, claim, text string }{{"issuer", "iss", j.Issuer}, {"subject", "sub", j.Subject}, {"audience", "aud", j.Audience}}
+	for _, o := range own {
+		t, err := parseTemplate(o.text, visible())
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", o.field, err)
+		}
+		if len(t) > 0 {
+			s.claims[o.claim] = t
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(j.Claims)) {
+		if slices.Contains([]string{"iss", "sub", "aud", "iat", "exp", "nbf"}, name) {
+			return nil, fmt.Errorf("claims.%s: issuer, subject, audience and lifetime say it", name)
+		}
+		claim, err := parseJSON("claims."+name, j.Claims[name], hidden())
+		if err != nil {
+			return nil, err
+		}
+		s.claims[name] = claim
+	}
+	return s, nil
+}
+
+func (s *signer) templates() []template { return jsonTemplates(s.claims) }
+
+// sign reads the key and signs a token for that moment.
+func (s *signer) sign(v values, now time.Time) (string, error) {
+	key, err := s.key()
+	if err != nil {
+		return "", err
+	}
+	filled, err := fillJSON(s.claims, v)
+	if err != nil {
+		return "", fmt.Errorf("claims: %w", err)
+	}
+	claims, _ := filled.(map[string]any)
+	claims["iat"], claims["exp"] = now.Add(-drift).Unix(), now.Add(s.lifetime).Unix()
+	signed, err := key.Sign(s.keyID, claims)
+	if err != nil {
+		return "", fmt.Errorf("keyFile: %q: %w", s.keyFile, err)
+	}
+	return signed, nil
+}
+
+func (s *signer) key() (*jwt.Key, error) {
+	files, err := secretfile.Read(s.keyFile)
+	if err == nil {
+		err = files[0].Private()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("keyFile: read %w", err)
+	}
+	key, err := jwt.ParseKey(files[0].Data)
+	if err != nil {
+		return nil, fmt.Errorf("keyFile: read %q: %w", s.keyFile, err)
+	}
+	return key, nil
+}
+
+// describe says what the token claims, for the error of an endpoint that does
+// not want it.
+func (s *signer) describe(signed string) string {
+	c, err := jwt.Parse(signed)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("{jwt} is from issuer %q, of subject %q, for audience %q, issued at %s, signed with %q: does the endpoint know them and the key, and is the clock of this node right?",
+		c.Issuer, c.Subject, strings.Join(c.Audience, " "), c.IssuedAt.UTC().Format(time.RFC3339), s.keyFile)
+}

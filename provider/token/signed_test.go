@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package token
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+)
+
+// appKey is a key that is made once: that takes a while.
+var appKey = sync.OnceValue(func() *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return key
+})
+
+// keyFile is the appKey as GitHub gives one: PKCS #1 in PEM.
+func keyFile(t *testing.T, mode os.FileMode) string {
+	t.Helper()
+	return secretOf(t, string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(appKey())})), mode)
+}
+
+func secretOf(t *testing.T, text string, mode os.FileMode) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(name, mode); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// app is a GitHub App's exchange.
+func app(t *testing.T, server *testcloud.Server, change func(*Options)) *Provider {
+	t.Helper()
+	return exchanging(t, server, func(o *Options) {
+		o.Exchange = &Exchange{
+			JWT:      &JWT{KeyFile: keyFile(t, 0o600), Issuer: "Iv1.0"},
+			URL:      server.URL() + "/app/installations/1/access_tokens",
+			Method:   "POST",
+			Headers:  map[string]string{"Authorization": "Bearer {jwt}"},
+			Response: Response{Secret: "token", ExpiresAt: "expires_at"},
+		}
+		if change != nil {
+			change(o)
+		}
+	})
+}
+
+// claimsOf checks the signature of a token, and returns what it claims.
+func claimsOf(t *testing.T, token string) (header, claims map[string]any) {
+	t.Helper()
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		t.Fatal("it is no JSON Web Token")
+	}
+	signature, err := base64.RawURLEncoding.DecodeString(parts[2])
+	digest := sha256.Sum256([]byte(parts[0] + "." + parts[1]))
+	if err != nil || rsa.VerifyPKCS1v15(&appKey().PublicKey, crypto.SHA256, digest[:], signature) != nil {
+		t.Error("the signature is wrong")
+	}
+	for i, into := range []*map[string]any{&header, &claims} {
+		text, err := base64.RawURLEncoding.DecodeString(parts[i])
+		if err != nil || json.Unmarshal(text, into) != nil {
+			t.Fatal("it is not JSON")
+		}
+	}
+	return header, claims
+}
+
+const installed = `{"token":"` + canary.Password + `","expires_at":"2026-11-21T13:00:00Z","permissions":{"packages":"read"}}`
+
+// TestSigned: a request without a token gets a credential by the node's key.
+func TestSigned(t *testing.T) {
+	server := answering(t, installed)
+	got, err := get(t, app(t, server, nil), request("", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (outcome{"registry.example", "robot", canary.Password, 30 * time.Minute, plugin.CacheRegistry}); got != want {
+		t.Error("another answer than the endpoint's")
+	}
+	r := server.Requests()[0]
+	header, claims := claimsOf(t, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+	want := map[string]any{"iss": "Iv1.0", "iat": float64(now.Unix() - 60), "exp": float64(now.Unix() + 300)}
+	if diff := gocmp.Diff(want, claims); diff != "" || header["alg"] != "RS256" {
+		t.Errorf("header %v, claims %s", header, diff)
+	}
+	if r.Method != "POST" || len(r.Body) > 0 {
+		t.Errorf("%s with a body of %d bytes", r.Method, len(r.Body))
+	}
+}
+
+func TestSignedClaims(t *testing.T) {
+	server := answering(t, installed)
+	p := app(t, server, func(o *Options) {
+		*o.Exchange.JWT = JWT{
+			KeyFile: o.Exchange.JWT.KeyFile, KeyID: "k-1", Issuer: "node", Subject: "{namespace}/{serviceaccount}", Audience: "https://sts.example", Lifetime: 9 * time.Minute,
+			Claims: map[string]any{"image": "{image}", "list": []any{"{registry}", 1, true}},
+		}
+	})
+	got, err := get(t, p, request(serviceAccountToken(nil), nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Scope != plugin.CacheImage {
+		t.Errorf("got scope %s, want Image: a claim has the image", got.Scope)
+	}
+	header, claims := claimsOf(t, strings.TrimPrefix(server.Requests()[0].Header.Get("Authorization"), "Bearer "))
+	want := map[string]any{
+		"iss": "node", "sub": "team/puller", "aud": "https://sts.example", "image": "registry.example/team/app",
+		"list": []any{"registry.example", 1.0, true}, "iat": float64(now.Unix() - 60), "exp": float64(now.Unix() + 540),
+	}
+	if diff := gocmp.Diff(want, claims); diff != "" || header["kid"] != "k-1" {
+		t.Errorf("header %v, claims %s", header, diff)
+	}
+}
+
+// TestSignedNeedsToken: what the token says is needed where something asks for it.
+func TestSignedNeedsToken(t *testing.T) {
+	server := answering(t, installed)
+	for title, change := range map[string]func(*Options){
+		"a claim":     func(o *Options) { o.Exchange.JWT.Subject = "{namespace}" },
+		"a form":      func(o *Options) { o.Exchange.Form = map[string]string{"t": "{token}"} },
+		"a user name": func(o *Options) { o.Username = "{serviceaccount}" },
+		"an audience": func(o *Options) { o.Audience = "registry.example" },
+	} {
+		t.Run(title, func(t *testing.T) {
+			_, err := get(t, app(t, server, change), request("", nil))
+			wantError(t, err, "registry.example: no service-account token in the request")
+		})
+	}
+	if len(server.Requests()) > 0 {
+		t.Error("the endpoint was asked")
+	}
+	p := app(t, server, func(o *Options) { o.Exchange.JWT.Claims = map[string]any{"a": "{namespace}"} })
+	_, err := get(t, p, request(serviceAccountToken(map[string]any{"sub": "x"}), nil))
+	wantError(t, err, "exchange.jwt.claims: {namespace}: the token does not name a service account")
+	// A token that nobody asks for is not looked at.
+	if _, err := get(t, app(t, server, nil), request(serviceAccountToken(map[string]any{"exp": 1, "aud": "https://cluster.example"}), nil)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSignedFails(t *testing.T) {
+	encrypted := "-----BEGIN ENCRYPTED PRIVATE KEY-----\n" + base64.StdEncoding.EncodeToString([]byte(canary.Password)) + "\n-----END ENCRYPTED PRIVATE KEY-----\n"
+	for title, tt := range map[string]struct {
+		file string
+		want string
+	}{
+		"not a key":      {secretOf(t, canary.Password, 0o600), "it is no private key in PEM"},
+		"encrypted":      {secretOf(t, encrypted, 0o600), "the private key is encrypted"},
+		"too large":      {secretOf(t, strings.Repeat("x", jwt.MaxKey+1), 0o600), "it has more than 65536 bytes: is it the right file?"},
+		"far too large":  {secretOf(t, strings.Repeat("x", 2<<20), 0o600), "it has more than 1048576 bytes: is it the right file?"},
+		"of everybody":   {keyFile(t, 0o644), "others may read or change it: chmod 600 "},
+		"for everybody":  {keyFile(t, 0o602), "others may read or change it: chmod 600 "},
+		"no file":        {"/nonexistent/key.pem", "there is no such file"},
+		"a directory":    {t.TempDir(), "is a directory; name a regular file"},
+		"nothing at all": {secretOf(t, "", 0o600), "it is no private key in PEM"},
+	} {
+		t.Run(title, func(t *testing.T) {
+			server := answering(t, installed)
+			p := app(t, server, func(o *Options) { o.Exchange.JWT.KeyFile = tt.file })
+			_, err := get(t, p, request("", nil))
+			wantError(t, err, "registry.example: get a credential: exchange.jwt.keyFile: read "+fmt.Sprintf("%q", tt.file))
+			wantError(t, err, tt.want)
+			if len(server.Requests()) > 0 {
+				t.Error("the endpoint was asked")
+			}
+		})
+	}
+}
+
+// TestSignedRefused: the error says what the endpoint was shown.
+func TestSignedRefused(t *testing.T) {
+	server := answering(t, installed)
+	server.Inject(testcloud.Fault{Status: 401, Body: `{"message":"'Expiration time' claim ('exp') is too far in the future"}`})
+	_, err := get(t, app(t, server, nil), request("", nil))
+	wantError(t, err, `get a credential: POST `+server.URL()+`/app/installations/1/access_tokens: status 401 Unauthorized; {jwt} is from issuer "Iv1.0", of subject "", for audience "", issued at 2026-11-21T11:59:00Z, signed with "`)
+	wantError(t, err, "does the endpoint know them and the key, and is the clock of this node right?")
+}
+
+// TestEndsSoon: what ends in ten seconds is given, since the pull begins now,
+// is not kept, and is not passed over in silence.
+func TestEndsSoon(t *testing.T) {
+	var logged bytes.Buffer
+	server := answering(t, `{"token":"`+canary.Password+`","expires_at":"2026-11-21T12:00:10Z"}`)
+	p := app(t, server, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&logged, nil)) })
+	got, err := get(t, p, request("", nil))
+	if err != nil || got.Password != canary.Password || got.Cache != 0 {
+		t.Errorf("error %v, kept for %v, or another password", err, got.Cache)
+	}
+	if !strings.Contains(logged.String(), "level=WARN") || !strings.Contains(logged.String(), "the credential ends before a pull may have") || !strings.Contains(logged.String(), "left=10s") {
+		t.Errorf("log %q", logged.String())
+	}
+	canary.Check(t, "log", logged.String())
+}

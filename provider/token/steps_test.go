@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package token
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+)
+
+// vault is a server whose login gives a token for which it gives a password.
+func vault(t *testing.T, login, read string) *testcloud.Server {
+	t.Helper()
+	server := testcloud.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/login":
+			io.WriteString(w, login)
+		case "/read":
+			io.WriteString(w, read)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// twoSteps logs in at one server and reads at another.
+func twoSteps(t *testing.T, login, read *testcloud.Server, change func(*Options)) *Provider {
+	t.Helper()
+	return exchanging(t, login, func(o *Options) {
+		o.Exchange = &Exchange{Steps: []Step{
+			{"login", Exchange{
+				URL: login.URL() + "/login", JSON: map[string]any{"jwt": "{token}", "role": "{namespace}"},
+				Response: Response{ExpiresIn: "auth.lease_duration"},
+			}},
+			{"read", Exchange{
+				URL: read.URL() + "/read", Headers: map[string]string{"X-Vault-Token": "{answer:login.auth.client_token}"},
+				Response: Response{Secret: "data.password", Username: "data.username", ExpiresIn: "lease_duration"},
+			}},
+		}}
+		o.Username = ""
+		if change != nil {
+			change(o)
+		}
+	})
+}
+
+const (
+	loggedIn = `{"auth":{"client_token":"` + canary.Env + `","lease_duration":600}}`
+	given    = `{"data":{"username":"puller","password":"` + canary.Password + `"},"lease_duration":3600}`
+)
+
+func TestSteps(t *testing.T) {
+	server := vault(t, loggedIn, given)
+	got, err := get(t, twoSteps(t, server, server, nil), request(serviceAccountToken(nil), nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (outcome{"registry.example", "puller", canary.Password, 5 * time.Minute, plugin.CacheRegistry}); got != want {
+		t.Error("another answer than the last step's, for half the life of the shortest")
+	}
+	if got, want := strings.ReplaceAll(strings.Join(server.Lines(), ", "), server.Addr(), ""), "POST /login, GET /read"; got != want {
+		t.Fatalf("asked %q, want %q", got, want)
+	}
+	login, read := server.Requests()[0], server.Requests()[1]
+	if login.JSON()["jwt"] != serviceAccountToken(nil) || login.JSON()["role"] != "team" || login.Header.Get("X-Vault-Token") != "" {
+		t.Error("another login")
+	}
+	if read.Header.Get("X-Vault-Token") != canary.Env || len(read.Body) > 0 {
+		t.Error("another reading")
+	}
+}
+
+// TestAnswersInBodies: a value of an answer stays what it is, wherever it stands.
+func TestAnswersInBodies(t *testing.T) {
+	const value = `a&b="c"{token}\`
+	for title, step := range map[string]Exchange{
+		"form":  {Form: map[string]string{"v": "<{answer:login.v}>"}},
+		"json":  {JSON: map[string]any{"v": "<{answer:login.v}>"}},
+		"basic": {BasicAuth: &BasicAuth{"u", "<{answer:login.v}>"}},
+	} {
+		t.Run(title, func(t *testing.T) {
+			server := vault(t, `{"v":"a&b=\"c\"{token}\\"}`, given)
+			step.URL, step.Response = server.URL()+"/read", Response{Secret: "data.password"}
+			p := twoSteps(t, server, server, func(o *Options) { o.Username, o.Exchange.Steps[1].Exchange = "u", step })
+			if _, err := get(t, p, request(serviceAccountToken(nil), nil)); err != nil {
+				t.Fatal(err)
+			}
+			r := server.Requests()[1]
+			_, password, _ := (&http.Request{Header: r.Header}).BasicAuth()
+			got := map[string]any{"form": r.Form().Get("v"), "json": r.JSON()["v"], "basic": password}[title]
+			if got != "<"+value+">" {
+				t.Errorf("it arrived as %q", got)
+			}
+		})
+	}
+}
+
+// TestStepFails: which step it was, and that nobody is asked after it.
+func TestStepFails(t *testing.T) {
+	for title, tt := range map[string]struct {
+		login, read string
+		fault       testcloud.Fault
+		asked       int
+		want        string
+	}{
+		"no value":       {login: `{"auth":{}}`, asked: 1, want: `, step "read": headers.X-Vault-Token: {answer:login}: the answer has no "auth.client_token"`},
+		"null":           {login: `null`, asked: 1, want: `{answer:login}: the answer has no "auth.client_token"`},
+		"a number":       {login: `{"auth":{"client_token":1}}`, asked: 1, want: `{answer:login}: "auth.client_token" in the answer is a number, not a string`},
+		"empty value":    {login: `{"auth":{"client_token":""}}`, asked: 1, want: `{answer:login}: "auth.client_token" in the answer is empty`},
+		"new line":       {login: `{"auth":{"client_token":"` + canary.Env + `\r\nX-Admin: yes"}}`, asked: 1, want: `, step "read": headers.X-Vault-Token: its value has a control character in it`},
+		"NUL":            {login: `{"auth":{"client_token":"\u0000"}}`, asked: 1, want: `headers.X-Vault-Token: its value has a control character in it`},
+		"no JSON":        {login: canary.Env, asked: 1, want: `, step "login": HOST: the answer is not JSON`},
+		"empty":          {asked: 1, want: `, step "login": HOST: the answer is empty`},
+		"deep":           {login: strings.Repeat("[", 20000), asked: 1, want: "the answer is not JSON"},
+		"bad lease":      {login: `{"auth":{"client_token":"a","lease_duration":"b"}}`, asked: 1, want: `, step "login": HOST: "auth.lease_duration" in the answer is a string that is not a number`},
+		"no lease":       {login: `{"auth":{"client_token":"a","lease_duration":0}}`, asked: 1, want: `, step "login": HOST: "auth.lease_duration" in the answer is zero or less`},
+		"403":            {fault: testcloud.Fault{Status: 403}, asked: 1, want: `, step "login": POST HOST/login: status 403 Forbidden; the token is of subject "system:serviceaccount:team:puller"`},
+		"404":            {fault: testcloud.Fault{Status: 404}, asked: 1, want: `, step "login": POST HOST/login: status 404 Not Found; check exchange.steps[0].url and exchange.steps[0].method`},
+		"500":            {fault: testcloud.Fault{Status: 500, Times: -1}, asked: 3, want: `status 500 Internal Server Error, 3 times`},
+		"endless":        {fault: testcloud.Fault{Status: 200, Body: strings.Repeat(" ", 2<<20)}, asked: 1, want: "the answer is longer than 1048576 bytes"},
+		"redirect":       {fault: testcloud.Fault{Status: 307, Header: http.Header{"Location": {"https://evil.example/"}}}, asked: 1, want: "it redirects to another host"},
+		"in the last":    {login: loggedIn, read: `{"data":{}}`, asked: 2, want: `, step "read": HOST: the answer has no "data.password"`},
+		"last is no one": {login: loggedIn, read: `{"data":{"password":"` + canary.Password + `","username":"a:b"}}`, asked: 2, want: "the user name has a colon in it"},
+	} {
+		t.Run(title, func(t *testing.T) {
+			server := vault(t, tt.login, tt.read)
+			if tt.fault.Status != 0 {
+				server.Inject(tt.fault)
+			}
+			_, err := get(t, twoSteps(t, server, server, nil), request(serviceAccountToken(nil), nil))
+			wantError(t, err, strings.ReplaceAll(tt.want, "HOST", server.URL()))
+			wantError(t, err, "registry.example: exchange the service-account token, step ")
+			if got := len(server.Requests()); got != tt.asked {
+				t.Errorf("asked %d times, want %d", got, tt.asked)
+			}
+		})
+	}
+}
+
+// TestStepRefused: an endpoint that was shown no token is no matter of tokens.
+func TestStepRefused(t *testing.T) {
+	server, refusing := vault(t, loggedIn, given), vault(t, loggedIn, given)
+	refusing.Inject(testcloud.Fault{Status: 403})
+	_, err := get(t, twoSteps(t, server, refusing, nil), request(serviceAccountToken(nil), nil))
+	wantError(t, err, `step "read": GET `+refusing.URL()+"/read: status 403 Forbidden")
+	if strings.Contains(fmt.Sprint(err), "the token is of subject") {
+		t.Errorf("it blames the token: %v", err)
+	}
+}
+
+// TestStepExpired: what is used later must live.
+func TestStepExpired(t *testing.T) {
+	server := vault(t, `{"auth":{"client_token":"a"},"end":"2026-11-21T11:59:59Z"}`, given)
+	p := twoSteps(t, server, server, func(o *Options) { o.Exchange.Steps[0].Response = Response{ExpiresAt: "end"} })
+	_, err := get(t, p, request(serviceAccountToken(nil), nil))
+	wantError(t, err, `step "login": `+server.URL()+": the credential in the answer expired at 2026-11-21T11:59:59Z: check the clock")
+}
+
+// TestStepsShareTheTime: the time is that of the run, and not of each step.
+func TestStepsShareTheTime(t *testing.T) {
+	first, second := vault(t, loggedIn, given), vault(t, loggedIn, given)
+	second.Inject(testcloud.Fault{Hang: true, Times: -1})
+	p := twoSteps(t, first, second, nil)
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, errors.New("that was all"))
+	defer cancel()
+	_, err := p.GetCredentials(ctx, request(serviceAccountToken(nil), nil))
+	wantError(t, err, `step "read": GET `+second.URL()+"/read: that was all")
+}
+
+// TestStepsAreOpaque: templates of steps are not printed either.
+func TestStepsAreOpaque(t *testing.T) {
+	s := Step{"a", Exchange{URL: "https://a.example", Form: map[string]string{"a": canary.Password}}}
+	x := Exchange{Steps: []Step{s}, JWT: &JWT{Claims: map[string]any{"a": canary.Password}}}
+	for _, v := range []any{s, &s, x, &x, []Step{s}, Options{Exchange: &x}, x.JWT, *x.JWT} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
+			canary.Check(t, verb, fmt.Sprintf(verb, v))
+		}
+	}
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package token
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+// svid is a token of SPIFFE, whose subject is no service account.
+func svid(claims map[string]any) string {
+	all := map[string]any{"iss": "https://spire.example", "sub": "spiffe://example/node"}
+	for name, value := range claims {
+		all[name] = value
+	}
+	return serviceAccountToken(all)
+}
+
+func TestTokenFile(t *testing.T) {
+	own, ofFile := serviceAccountToken(nil), svid(map[string]any{"exp": now.Add(10 * time.Minute).Unix()})
+	file := secretOf(t, ofFile+"\n", 0o600)
+	for title, tt := range map[string]struct {
+		apiVersion string
+		token      string
+		want       string
+		cache      time.Duration
+	}{
+		"static pod":       {plugin.V1, "", ofFile, 5 * time.Minute},
+		"kubelet 1.26":     {plugin.V1Beta1, "", ofFile, 5 * time.Minute},
+		"a pod's token":    {plugin.V1, own, own, 30 * time.Minute},
+		"before providers": {plugin.V1Alpha1, "", ofFile, 5 * time.Minute},
+	} {
+		t.Run(title, func(t *testing.T) {
+			req := request(tt.token, nil)
+			req.APIVersion = tt.apiVersion
+			got, err := get(t, newProvider(t, Options{TokenFile: file}), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Password != tt.want || got.Cache != tt.cache || got.Scope != plugin.CacheRegistry {
+				t.Errorf("scope %s, kept for %v, or another token", got.Scope, got.Cache)
+			}
+		})
+	}
+}
+
+// TestTokenFileIsReadAnew: what replaces it counts from the next run on.
+func TestTokenFileIsReadAnew(t *testing.T) {
+	file := secretOf(t, svid(map[string]any{"jti": "1"}), 0o600)
+	p := newProvider(t, Options{TokenFile: file})
+	for _, id := range []string{"1", "2"} {
+		got, err := get(t, p, request("", nil))
+		if err != nil || got.Password != svid(map[string]any{"jti": id}) {
+			t.Errorf("error %v, or another token than the file's", err)
+		}
+		if err := os.WriteFile(file, []byte(svid(map[string]any{"jti": "2"})), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTokenFileFails(t *testing.T) {
+	file := func(text string) string { return secretOf(t, text, 0o600) }
+	for title, tt := range map[string]struct {
+		file string
+		opts Options
+		want string
+	}{
+		"missing":           {file: "/nonexistent/token", want: `read "/nonexistent/token": there is no such file`},
+		"empty":             {file: file("\n"), want: "FILE: it is empty"},
+		"of everybody":      {file: secretOf(t, svid(nil), 0o644), want: "FILE: others may read or change it: chmod 600 "},
+		"a directory":       {file: t.TempDir(), want: "FILE is a directory; name a regular file"},
+		"two lines":         {file: file(canary.Token + "\n" + canary.Token), want: "FILE: it is not one line of text"},
+		"another audience":  {file: file(svid(map[string]any{"aud": "vault"})), want: `the token of FILE is for the audience ["vault"], not "registry.example": the file or the plugin's audience is wrong`},
+		"for its issuer":    {file: file(svid(map[string]any{"aud": []string{"registry.example", "https://spire.example"}})), want: `the token of FILE is for the API server, audience "https://spire.example": who gets it can act as "spiffe://example/node"`},
+		"expired":           {file: file(svid(map[string]any{"exp": now.Add(-time.Hour).Unix()})), want: "the token of FILE expired 1h0m0s ago, at 2026-11-21T11:00:00Z"},
+		"no JWT":            {file: file(canary.Token), want: "the audience of the token of FILE cannot be checked: it is not a JSON Web Token"},
+		"no namespace":      {file: file(svid(nil)), opts: Options{Username: "{namespace}"}, want: "username: {namespace}: the token does not name a service account"},
+		"no serviceaccount": {file: file(svid(nil)), opts: Options{Username: "{serviceaccount}"}, want: "username: {serviceaccount}: the token does not name a service account"},
+	} {
+		t.Run(title, func(t *testing.T) {
+			tt.opts.TokenFile = tt.file
+			_, err := get(t, newProvider(t, tt.opts), request("", nil))
+			wantError(t, err, "registry.example: ")
+			wantError(t, err, strings.ReplaceAll(tt.want, "FILE", fmt.Sprintf("%q", tt.file)))
+		})
+	}
+	// The pod's token does, whatever the file is.
+	if _, err := get(t, newProvider(t, Options{TokenFile: "/nonexistent"}), request(serviceAccountToken(nil), nil)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTokenFileExchanged: the error of an endpoint says whose token it was.
+func TestTokenFileExchanged(t *testing.T) {
+	server := answering(t, `{"access_token":"`+canary.Password+`","expires_in":600}`)
+	file := secretOf(t, svid(nil), 0o600)
+	p := exchanging(t, server, func(o *Options) { o.TokenFile = file })
+	got, err := get(t, p, request("", nil))
+	if err != nil || got.Password != canary.Password || server.Requests()[0].Form().Get("subject_token") != svid(nil) {
+		t.Errorf("error %v, or another token was exchanged", err)
+	}
+	server.Close()
+	_, err = get(t, p, request("", nil))
+	wantError(t, err, fmt.Sprintf("registry.example: exchange the token of %q: POST ", file))
+}
