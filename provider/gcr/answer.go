@@ -62,7 +62,24 @@ func (p *Provider) answer(ctx context.Context, keys []string, scope plugin.Cache
 	}
 	// One token serves every image of a registry, unless a mirror has a part of
 	// it. It serves other registries too, but the answer may not have their keys.
-	return p.respond(scope, token.cacheable(), auth), nil
+	resp := p.respond(scope, token.cacheable(), auth)
+	resp.CacheKeyType = p.narrowed(resp.CacheKeyType, scope)
+	return resp, nil
+}
+
+// narrowed keeps an answer that is true of an image or a registry alone from
+// being kept for others, whatever the options say: a key that is the host of a
+// mirror's source would be shown to all of that host, and without the keys of
+// other registries those would go without.
+func (p *Provider) narrowed(set, scope plugin.CacheKeyType) plugin.CacheKeyType {
+	own := p.opts.AnyHost || len(p.opts.AllowHosts) > 0 || len(p.opts.Mirrors) > 0
+	switch {
+	case scope == plugin.CacheImage:
+		return scope
+	case set == plugin.CacheGlobal && own:
+		return plugin.CacheRegistry
+	}
+	return set
 }
 
 // respond makes an answer, with what the options say about its cache.

@@ -79,7 +79,8 @@ type Options struct {
 	MirrorOrigin mirror.Origin
 
 	// CacheKeyType and CacheDuration replace those of every answer that holds
-	// credentials; "" and nil mean what fits the credential.
+	// credentials; "" and nil mean what fits the credential. A type that is
+	// wider than the answer is true of counts as the widest that is not.
 	CacheKeyType  plugin.CacheKeyType
 	CacheDuration *time.Duration
 
