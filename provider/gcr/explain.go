@@ -28,6 +28,8 @@ var (
 		"set tokenAttributes of this provider in the kubelet's configuration")
 	errNotAnnotated = errors.New("workload identity is required, and the pod's service account has no annotation " +
 		AnnotationEnable + `: "true": annotate it, and list the key in tokenAttributes of the kubelet's configuration`)
+	errNotGoogle = errors.New("the answer has no header \"Metadata-Flavor: Google\", so it is not of Google's metadata server and is not used; " +
+		"if something stands in for that on purpose, name it in " + EnvMetadataHost)
 )
 
 // What an operator can do about an endpoint's answer.

@@ -30,10 +30,14 @@ func TestIPv6Only(t *testing.T) {
 	none := "registry \"gcr.io\": get the access token of the node: GET http://169.254.169.254/computeMetadata/v1/instance/service-accounts/default/token: " +
 		"169.254.169.254: there is no route to the host; [fd20:ce::254]: there is no route to the host; " +
 		"metadata.google.internal.: the host name cannot be resolved, 3 times: a node outside Google Cloud has no metadata server: set --sts-audience"
-	for name, tt := range map[string]struct{ at, hosts, want string }{
-		"address": {"fd20:ce::254", "127.0.0.1 localhost", "answered as [fd20:ce::254]"},
-		"name":    {"fd20:aa::1", "fd20:aa::1 metadata.google.internal", "answered as metadata.google.internal."},
-		"neither": {"fd20:bb::1", "127.0.0.1 localhost", none},
+	stranger := `: the answer has no header "Metadata-Flavor: Google", so it is not of Google's metadata server and is not used; ` +
+		"if something stands in for that on purpose, name it in GCE_METADATA_HOST"
+	for name, tt := range map[string]struct{ at, hosts, flavor, want string }{
+		"address":             {"fd20:ce::254", "127.0.0.1 localhost", "Google", "answered as [fd20:ce::254]"},
+		"name":                {"fd20:aa::1", "fd20:aa::1 metadata.google.internal", "Google", "answered as metadata.google.internal."},
+		"neither":             {"fd20:bb::1", "127.0.0.1 localhost", "Google", none},
+		"a stranger's":        {"fd20:aa::1", "fd20:aa::1 metadata.google.internal", "", stranger},
+		"another's, likewise": {"fd20:ce::254", "127.0.0.1 localhost", "Other", stranger},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hosts := filepath.Join(t.TempDir(), "hosts")
@@ -43,7 +47,7 @@ func TestIPv6Only(t *testing.T) {
 			cmd := exec.Command("unshare", "--map-root-user", "--net", "--mount", "sh", "-c",
 				`set -e; ip link set lo up; ip -6 addr add "$1/128" dev lo nodad; mount --bind "$2" /etc/hosts; shift 2; exec "$@"`,
 				"sh", tt.at, hosts, os.Args[0], "-test.run=^TestIPv6Only$", "-test.v")
-			cmd.Env = append(os.Environ(), "GCR_TEST_METADATA_AT="+tt.at)
+			cmd.Env = append(os.Environ(), "GCR_TEST_METADATA_AT="+tt.at, "GCR_TEST_METADATA_FLAVOR="+tt.flavor)
 			begin := time.Now()
 			out, err := cmd.CombinedOutput()
 			if err != nil || !strings.Contains(string(out), tt.want+"\n") {
@@ -65,6 +69,9 @@ func askIPv6Only(t *testing.T, where string) {
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Metadata-Flavor") == "Google" {
 			t.Logf("answered as %s", r.Host)
+			if os.Getenv("GCR_TEST_METADATA_FLAVOR") != "" {
+				w.Header().Set("Metadata-Flavor", os.Getenv("GCR_TEST_METADATA_FLAVOR"))
+			}
 			w.Write([]byte(`{"access_token":"open-sesame","expires_in":3600}`))
 		}
 	})}

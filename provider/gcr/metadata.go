@@ -25,19 +25,25 @@ func (p *Provider) nodeToken(ctx context.Context) (accessToken, error) {
 	return token, nil
 }
 
-// metadata reads one value of the metadata server. Its errors are those of
+// metadata reads one value of the metadata server. Where nobody said where
+// that is, who answers must say that it is Google's: a stranger's may answer at
+// a link-local address, or be what a resolver says. Its errors are those of
 // package remote.
 func (p *Provider) metadata(ctx context.Context, step, suffix string) (string, error) {
 	client := p.client()
 	client.Transport = p.server
-	answer, err := client.Do(ctx, remote.Call{
+	call := remote.Call{
 		Step: step, URL: p.metadataURL(suffix),
 		Header: http.Header{"Metadata-Flavor": {"Google"}},
 		// While a node boots, the server does not know its service account yet.
 		Retry: []int{http.StatusNotFound},
-	})
+	}
+	answer, err := client.Do(ctx, call)
 	if err != nil {
 		return "", err
+	}
+	if p.server != http.RoundTripper(p.local) && answer.Header.Get("Metadata-Flavor") != "Google" {
+		return "", lied(step, http.MethodGet, call.URL, errNotGoogle)
 	}
 	return string(answer.Body), nil
 }
