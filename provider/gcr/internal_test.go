@@ -58,7 +58,7 @@ func TestDocumented(t *testing.T) {
 	text := strings.ReplaceAll(string(data), "\n", " ")
 	for _, message := range []string{
 		hintNoMetadata, hintNoAccount, hintNoConfig, hintForbidden, hintNoSTS, hintExchange, hintAccount,
-		errNoServiceAccount.Error(), errNotAnnotated.Error(), errNotJSON.Error(), errNoToken.Error(), errExpired.Error(),
+		errNoServiceAccount.Error(), errNotAnnotated.Error(), errNotGoogle.Error(), errNotJSON.Error(), errNoToken.Error(), errExpired.Error(),
 		errMetadataTarget.Error(), errNotFetchable.Error(), stepNode, stepPod, stepFetch, EnvCacheDuration, EnvCacheType, EnvMetadataHost, EnvMetadataIP,
 	} {
 		if !strings.Contains(text, message) {
