@@ -61,6 +61,7 @@ func (o *Origin) UnmarshalText(text []byte) error {
 // Options are what a plugin knows.
 type Options struct {
 	Own    func(host string) bool // whether host[:port] is a registry of the plugin's
+	Target func(host string) bool // whether it may be a target; nil means Own
 	Owner  string                 // whose registries these are, for errors: "Amazon ECR"
 	Origin Origin
 }
@@ -79,11 +80,15 @@ func Parse(entries []string, opts Options) (Map, error) {
 		if err == nil {
 			err = r.check(opts)
 		}
-		if err == nil && slices.ContainsFunc(m.rules, func(o Rule) bool { return o.Source == r.Source }) {
+		at := slices.IndexFunc(m.rules, func(o Rule) bool { return o.Source == r.Source })
+		if err == nil && at >= 0 && m.rules[at] != r {
 			err = errors.New("there is another target for that source; one name has one mirror")
 		}
 		if err != nil {
 			return Map{}, fmt.Errorf("mirror %q: %w", entry, err)
+		}
+		if at >= 0 {
+			continue // said twice
 		}
 		m.rules = append(m.rules, r)
 	}
@@ -138,8 +143,12 @@ func cutHost(s string) (host, path string, err error) {
 // check refuses a rule that would give a credential to strangers.
 func (r Rule) check(opts Options) error {
 	source, _, _ := strings.Cut(r.Source, "/")
+	target := opts.Target
+	if target == nil {
+		target = opts.Own
+	}
 	switch {
-	case !opts.Own(r.Target):
+	case !target(r.Target):
 		return fmt.Errorf("the target %s is not a registry of %s; --allow-host makes it one", r.Target, opts.Owner)
 	case opts.Origin == "" && !opts.Own(source):
 		return fmt.Errorf("a runtime that falls back to %s shows it this credential: set --mirror-origin=%s if the runtime cannot "+

@@ -30,7 +30,7 @@ func options(origin mirror.Origin) mirror.Options {
 func TestFind(t *testing.T) {
 	m, err := mirror.Parse([]string{
 		"docker.io=" + registry + "/hub", "docker.io/library=" + other + "/official/",
-		"quay.io:8443=" + registry, "old.cloud.example=" + registry, "Quay.IO/Team=" + registry + "/Q",
+		"quay.io:8443=" + registry, "QUAY.io:8443=" + registry + "/", "old.cloud.example=" + registry, "Quay.IO/Team=" + registry + "/Q",
 	}, options(mirror.OriginTrusted))
 	if err != nil {
 		t.Fatal(err)

@@ -40,19 +40,15 @@ func parseMirrors(opts Options, rules hostRules) (mirror.Map, error) {
 			entries = append(entries, entry)
 		}
 	}
-	all, err := mirror.Parse(entries, mirror.Options{
-		Own: func(host string) bool {
-			_, ok := rules.find(host)
-			return ok || later[host] || host == microsoft
-		},
-		Owner: owner, Origin: opts.MirrorOrigin,
-	})
-	for _, rule := range all.Rules() {
-		if err == nil && rule.Target == microsoft {
-			err = foreignTarget(rule)
-		}
+	own := func(host string) bool {
+		_, ok := rules.find(host)
+		return ok
 	}
-	return all, err
+	return mirror.Parse(entries, mirror.Options{
+		Own:    func(host string) bool { return own(host) || host == microsoft },
+		Target: func(host string) bool { return own(host) || later[host] && host != microsoft },
+		Owner:  owner, Origin: opts.MirrorOrigin,
+	})
 }
 
 // foreignTarget says that a mirror is none of ACR.

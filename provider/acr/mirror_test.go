@@ -61,13 +61,15 @@ func TestMirrorsRefused(t *testing.T) {
 		{upstreams("x.example:"), []string{`"x.example="`}},
 		{upstreams("a.example=b=c"), []string{`"a.example=b=c"`}},
 		{upstreams("mcr.microsoft.com:boot.azurecr.io,mcr.microsoft.com:other.azurecr.io"), []string{"another target"}},
-		{upstreams("docker.io:mcr.microsoft.com"), []string{"mirror of docker.io: its target mcr.microsoft.com is not a registry of Azure Container Registry"}},
+		{upstreams("docker.io:mcr.microsoft.com"), []string{"the target mcr.microsoft.com is not a registry of Azure Container Registry"}},
 		{ours("docker.io:foo.azurecr.io"), []string{`mirror "docker.io:foo.azurecr.io": it is not SOURCE=TARGET`}},
-		{ours("docker.io=mcr.microsoft.com"), []string{"its target mcr.microsoft.com is not a registry of Azure Container Registry"}},
+		{ours("docker.io=mcr.microsoft.com"), []string{"the target mcr.microsoft.com is not a registry of Azure Container Registry"}},
 		{ours("docker.io=evilazurecr.io"), []string{"the target evilazurecr.io is not a registry of Azure Container Registry; --allow-host makes it one"}},
 		{ours("foo.azurecr.io=foo.azurecr.io"), []string{"its target is the source"}},
 		{Options{Mirrors: []string{"docker.io=foo.azurecr.io"}}, []string{"a runtime that falls back to docker.io shows it this credential", "--mirror-origin=none"}},
 		{Options{RegistryMirrors: []string{"docker.io:foo.azurecr.io"}}, []string{"--mirror-origin=none"}},
+		// A stranger that is named as a target is no registry as a source.
+		{Options{RegistryMirrors: []string{"docker.io/lib:foo.azurecr.io,mcr.microsoft.com:docker.io/other"}}, []string{"falls back to docker.io", "--mirror-origin=none"}},
 		{Options{RegistryMirrors: []string{"mcr.microsoft.com.evil.example:foo.azurecr.io"}}, []string{"--mirror-origin=none"}},
 	} {
 		test.opts.ConfigFile = "azure.json"
@@ -80,6 +82,7 @@ func TestMirrorsRefused(t *testing.T) {
 	}
 	for _, opts := range []Options{ // whose origin is Microsoft, or ACR
 		{RegistryMirrors: []string{"mcr.microsoft.com:boot.azurecr.io"}},
+		{RegistryMirrors: []string{"mcr.microsoft.com:boot.azurecr.io", "MCR.microsoft.com/=Boot.azurecr.io/"}}, // said twice
 		{Mirrors: []string{"mcr.microsoft.com=boot.azurecr.io"}},
 		{Mirrors: []string{"old.azurecr.io=new.azurecr.io"}},
 		{Mirrors: []string{"old.example.com=new.azurecr.io"}, AllowHosts: []string{"old.example.com"}},
