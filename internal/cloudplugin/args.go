@@ -15,10 +15,13 @@ type Argument struct {
 }
 
 // Flag returns the values of a flag, or of its several names, with their
-// dashes.
+// dashes. A value may follow a letter at once.
 func Flag(args []string, names ...string) (found []Argument) {
 	for k, arg := range args {
 		flag, value, valued := strings.Cut(arg, "=")
+		if short := arg[:min(len(arg), 2)]; flag != short && slices.Contains(names, short) {
+			flag, value, valued = short, arg[2:], true // as in -rVALUE
+		}
 		if !slices.Contains(names, flag) {
 			continue
 		}

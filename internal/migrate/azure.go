@@ -39,6 +39,9 @@ func (e *entry) azure() {
 		e.need("--static-client-secret", "the cloud configuration names a service principal: upstream's plugin answers with its secret itself, ours with a token for it, "+
 			"which needs Microsoft Entra ID to be within reach. Leave this out where it is")
 	}
+	if cloud.ClientSecret {
+		e.remark("the cloud configuration holds a secret: where others may read the file, as the templates of Cluster API leave it (0644), ours fails, so chmod 600 it first")
+	}
 	if known && strings.HasPrefix(strings.ToLower(cloud.ResourceManager), "http:") {
 		e.remark("resourceManagerEndpoint is http: whoever is on the way can name the host that gets the secret, so ours refuses it; make it https")
 	}
@@ -78,7 +81,8 @@ func (e *entry) cloudConfig() (c cloudConfig, ok bool) {
 	if err != nil || json.Unmarshal(data, &file) != nil {
 		return c, false
 	}
-	return cloudConfig{file.Cloud, file.ResourceManager, file.ManagedIdentity, file.ClientID, file.ClientSecret != ""}, true
+	secret := file.ClientSecret != "" && file.ClientSecret != "msi" // of AKS, which is none
+	return cloudConfig{file.Cloud, file.ResourceManager, file.ManagedIdentity, file.ClientID, secret}, true
 }
 
 // positional is the argument that is no flag and no flag's value.
@@ -88,7 +92,7 @@ func (e *entry) positional() string {
 		switch flag, _, valued := strings.Cut(args[i], "="); {
 		case !strings.HasPrefix(flag, "-") && flag != "get-credentials":
 			return args[i]
-		case !valued && strings.HasPrefix(flag, "-"):
+		case !valued && strings.HasPrefix(flag, "-") && (len(flag) == len("-r") || strings.HasPrefix(flag, "--")):
 			i++ // upstream's flags on the way to it all take values
 		}
 	}

@@ -19,6 +19,7 @@ import (
 const (
 	managed   = `{"cloud": "AzurePublicCloud", "useManagedIdentityExtension": true, "aadClientId": "msi", "aadClientSecret": "msi"}`
 	principal = "aadClientID: id\naadClientSecret: " + canary.Password + "\n"
+	left      = `{"useManagedIdentityExtension": true, "aadClientId": "id", "aadClientSecret": "` + canary.Password + `"}`
 	stack     = `{"cloud": "AzureStackCloud", "resourceManagerEndpoint": "http://management.example", "useManagedIdentityExtension": true}`
 )
 
@@ -61,7 +62,12 @@ func TestPlan(t *testing.T) {
 			provider: "acr-credential-provider", patterns: `"*.azurecr.io", docker.io`, file: managed,
 			args: "-r, 'docker.io:boot.azurecr.io,quay.io:boot.azurecr.io', /etc/kubernetes/azure.json", want: []string{"--mirror-origin=trusted"},
 		},
-		"a service principal":  {provider: "azure-acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", file: principal, want: []string{"--static-client-secret"}},
+		"a service principal":   {provider: "azure-acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", file: principal, want: []string{"--static-client-secret"}, remark: "chmod 600 it first"},
+		"a secret that is left": {provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", file: left, remark: "chmod 600 it first"},
+		"a letter's value": {
+			provider: "acr-credential-provider", patterns: `"*.azurecr.io", docker.io`, file: managed,
+			args: "'-rdocker.io:boot.azurecr.io', /etc/kubernetes/azure.json", want: []string{"--mirror-origin=trusted"}, remark: "[]",
+		},
 		"hosts of others":      {provider: "acr-credential-provider", patterns: `"*.azurecr.io", registry.corp.example`, args: "/etc/kubernetes/azure.json", file: managed, want: []string{"--other-hosts=empty"}},
 		"a cloud of its own":   {provider: "acr-credential-provider", patterns: `"*.azurecr.example"`, args: "--v=2, /etc/kubernetes/azure.json", file: stack, remark: "make it https"},
 		"no file":              {provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", remark: "--static-client-secret keeps"},
@@ -90,7 +96,7 @@ providers:
 			if got := plan.Args()[0]; !slices.Equal(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
-			if said := fmt.Sprint(plan.Remarks); !strings.Contains(said, tt.remark) {
+			if said := fmt.Sprint(plan.Remarks); !strings.Contains(said, tt.remark) || tt.remark == "" && strings.Contains(said, "chmod") {
 				t.Errorf("the remarks are %q, want %q in them", said, tt.remark)
 			}
 			canary.Check(t, "the plan", fmt.Sprintf("%+v", plan))
