@@ -45,6 +45,8 @@ func (s *session) managedToken(ctx context.Context, id string) (string, error) {
 	switch {
 	case err == nil:
 		return token, nil
+	case isSilence(err):
+		return "", hint(err, "check that the node is a machine of Azure, and that no firewall or network policy is before that address")
 	case id == "":
 		return "", hint(err, "check that the node has a system-assigned identity, or name another one with userAssignedIdentityID in the cloud configuration")
 	}

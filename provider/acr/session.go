@@ -61,8 +61,13 @@ func (s *session) tokenUserAgent() string {
 	return userAgent
 }
 
-// hint adds what the operator can do.
-func hint(err error, what string) error { return fmt.Errorf("%w; %s", err, what) }
+// hint adds what the operator can do, unless the error says that itself.
+func hint(err error, what string) error {
+	if _, ok := errors.AsType[*remote.AuthorityError](err); ok {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, what)
+}
 
 // unreachable is what to do if an endpoint in the cloud gave no answer.
 const unreachable = "check that the node reaches it, directly or through HTTPS_PROXY"
@@ -70,8 +75,14 @@ const unreachable = "check that the node reaches it, directly or through HTTPS_P
 // entraHint is hint for what Microsoft Entra ID refused. If nothing came from
 // there at all, the identity is not at fault.
 func entraHint(err error, what string) error {
-	if failed, ok := errors.AsType[*remote.Error](err); ok && failed.Status == 0 {
+	if isSilence(err) {
 		what = unreachable
 	}
 	return hint(err, what)
+}
+
+// isSilence reports whether an endpoint gave no answer at all.
+func isSilence(err error) bool {
+	failed, ok := errors.AsType[*remote.Error](err)
+	return ok && failed.Status == 0
 }

@@ -46,7 +46,7 @@ const (
 // explain adds to the error of an endpoint what can be done about it.
 func explain(err error) error {
 	var failed *remote.Error
-	if !errors.As(err, &failed) {
+	if _, cured := errors.AsType[*remote.AuthorityError](err); cured || !errors.As(err, &failed) {
 		return err
 	}
 	if hint := hintFor(failed); hint != "" {

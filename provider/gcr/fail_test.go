@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/provider/gcr"
@@ -218,5 +219,15 @@ func TestNobodyListens(t *testing.T) {
 	_, err = ask(t, p, podRequest("gcr.io/p/app"))
 	if err == nil || !strings.Contains(err.Error(), "POST https://sts.universe.example/v1/token: ") {
 		t.Error(err)
+	}
+}
+
+// TestAuthorityUnknown: who answers with a certificate is within reach.
+func TestAuthorityUnknown(t *testing.T) {
+	w := newWorld(t)
+	p := w.provider(t, gcr.Options{STSAudience: "pool", Transport: remote.Wrap(&http.Transport{Proxy: w.net.Transport().Proxy})})
+	_, err := ask(t, p, podRequest("gcr.io/p/app"))
+	if err == nil || !strings.Contains(err.Error(), "if it is to be trusted, add it there") || strings.Contains(err.Error(), "HTTPS_PROXY") {
+		t.Errorf("got the error %v, want the authority's cure alone", err)
 	}
 }

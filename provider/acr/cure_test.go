@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package acr
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/remote"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+)
+
+// TestCureFitsCause: who did not answer says nothing of the identity, and who
+// answered with a certificate of an unknown authority is within reach.
+func TestCureFitsCause(t *testing.T) {
+	for _, id := range []string{"", "id-1"} {
+		w := newWorld(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`)
+		w.az.Inject(testcloud.Fault{Path: imdsPath, Drop: true, Times: -1})
+		_, err := w.ask(image("foo.azurecr.io/x"))
+		const want = "3 times; check that the node is a machine of Azure, and that no firewall or network policy is before that address"
+		if err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%q: got the error %v, want one that ends in %q", id, err, want)
+		}
+	}
+	for name, req := range map[string]*plugin.Request{
+		"the registry": image("foo.azurecr.io/x"), "the token endpoint": pod("foo.azurecr.io/x", annotations("c", "t")),
+	} {
+		w := newWorld(t, managed)
+		w.opts.Transport = remote.Wrap(&http.Transport{Proxy: w.net.Transport().Proxy})
+		_, err := w.ask(req)
+		if err == nil || !strings.Contains(err.Error(), "if it is to be trusted, add it there") || strings.Contains(err.Error(), "; check") {
+			t.Errorf("%s: got the error %v, want the authority's cure alone", name, err)
+		}
+	}
+}
