@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/internal/hostpattern/public"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
@@ -142,7 +143,7 @@ func (p *Provider) setRegistries(opts Options) error {
 		host, _, part := strings.Cut(s, "/")
 		pattern, err := match.Parse(s)
 		if err == nil {
-			err = hostpattern.Check(host)
+			err = public.Check(host)
 		}
 		if err != nil {
 			return fmt.Errorf("registry %q: %w", s, err)

@@ -274,6 +274,7 @@ func TestNewRefuses(t *testing.T) {
 		"every host":        {Options{Registries: []string{"*.*"}, Audience: "a"}, `registry "*.*": a * in one`},
 		"every label":       {Options{Registries: []string{"*"}, Audience: "a"}, `registry "*": a * in one`},
 		"every name":        {Options{Registries: []string{"ghcr.i*"}, Audience: "a"}, `registry "ghcr.i*": a * in one`},
+		"every owner's":     {Options{Registries: []string{"*.github.io/team"}, Audience: "a"}, `registry "*.github.io/team": anybody may have a name under the public suffix "github.io"`},
 		"every domain's":    {Options{Registries: []string{"r.example", "*.com:443/team/"}, Audience: "a"}, `registry "*.com:443/team/": a * in one`},
 		"exchanged":         {Options{Registries: []string{"*.com"}, Username: "u", Exchange: url("https://sts.example")}, `registry "*.com": a * in one`},
 		"no registries":     {Options{Audience: "a"}, "no registries: name those that may be given credentials"},

@@ -77,6 +77,9 @@ func inside(args []string) error {
 	var rows []row
 	for _, c := range conditions {
 		for _, s := range list {
+			if s.only != "" && s.only != c.name {
+				continue
+			}
 			own, err := s.measureOn(c, args[0], runs)
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", s.what, c.name, err)

@@ -35,6 +35,7 @@ const nodeSTS = "sts.example.com"
 type Node struct {
 	net   *testcloud.Net
 	store store
+	trip  time.Duration
 	far   net.Listener // nil at no distance
 }
 
@@ -44,7 +45,7 @@ func NewNode(trip time.Duration) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{net: world}
+	n := &Node{net: world, trip: trip}
 	if err := errors.Join(n.makeStore(), n.listen(trip)); err != nil {
 		n.Close()
 		return nil, err
@@ -143,6 +144,15 @@ func (n *Node) Azure() (*Cloud, error) {
 	c, err := newAzure(n.net)
 	if err == nil {
 		c.Environ = n.environ(c.Environ)
+	}
+	return c, err
+}
+
+// AzureFar is [Node.Azure] with the metadata server as far away as the rest.
+func (n *Node) AzureFar() (*Cloud, error) {
+	c, err := n.Azure()
+	if err == nil {
+		c.Inject(testcloud.Fault{Path: "/metadata/identity/", Delay: n.trip, Times: -1})
 	}
 	return c, err
 }
