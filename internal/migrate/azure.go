@@ -5,6 +5,7 @@ package migrate
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -88,9 +89,12 @@ func (e *entry) positional() string {
 		switch flag, _, valued := strings.Cut(args[i], "="); {
 		case !strings.HasPrefix(flag, "-") && flag != "get-credentials":
 			return args[i]
-		case !valued && strings.HasPrefix(flag, "-"):
-			i++ // upstream's flags on the way to it all take values
+		case !valued && strings.HasPrefix(flag, "-") && !slices.Contains(switches, flag):
+			i++
 		}
 	}
 	return ""
 }
+
+// switches are the flags, upstream's and ours, that take no value.
+var switches = []string{"--static-client-secret", "--fallback-to-node-identity", "--version", "--help", "-h"}
