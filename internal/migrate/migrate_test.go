@@ -46,6 +46,14 @@ func TestPlan(t *testing.T) {
 			args: "--allow-host, done.example, --mirror=docker.io=111122223333.dkr.ecr.us-west-2.amazonaws.com",
 			want: []string{"--allow-host=registry.corp.example", "--allow-host=cache.example:5000"},
 		},
+		"aliases with regions": {
+			provider: "ecr-credential-provider", patterns: "registry.corp.example, Other.corp.example, third.corp.example",
+			args: "--allow-host=registry.corp.example=eu-west-1, --allow-host=Other.corp.example", want: []string{"--allow-host=third.corp.example"},
+		},
+		"several aliases in one": {
+			provider: "gcr-credential-provider", patterns: "a.corp.example, b.corp.example", args: "'--allow-host=a.corp.example,b.corp.example'",
+		},
+		"not any host":       {provider: "ecr-credential-provider", patterns: "a.corp.example", args: "--any-host=false", want: []string{"--allow-host=a.corp.example"}},
 		"IPv6":               {provider: "ecr-credential-provider", patterns: `"[fd00::1]:5000/team"`, want: []string{"--allow-host=[fd00::1]:5000"}},
 		"a ladder":           {provider: "ecr-credential-provider", patterns: `"*.*", "*.*.*"`, want: []string{"--other-hosts=empty"}, remark: "--any-host"},
 		"public suffixes":    {provider: "ecr-credential-provider", patterns: `"*.github.io"`, want: []string{"--other-hosts=empty"}, remark: "--any-host"},
