@@ -65,6 +65,10 @@ func (p *Provider) identify(t *token) (err error) {
 	if audience := claims.ForAPIServer(); audience != "" && p.sendsToken {
 		return fmt.Errorf("%v is for the API server, audience %q: who gets it can act as %q; have it issued for an audience of the registry's own (serviceAccountTokenAudience)", t, audience, claims.Subject)
 	}
+	if claims.WithoutAudience() && p.sendsToken {
+		return fmt.Errorf("%v has no audience, which makes it one for the API server: who gets it can act as %q; have it issued for an audience of the registry's own, "+
+			"as secrets of service accounts are not", t, claims.Subject)
+	}
 	if p.audience != "" && !slices.Contains(claims.Audience, p.audience) {
 		wrong := "one of serviceAccountTokenAudience and the plugin's audience is wrong"
 		if t.path != "" {

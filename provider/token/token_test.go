@@ -246,6 +246,10 @@ func TestForAPIServer(t *testing.T) {
 			wantError(t, err, `who gets it can act as "system:serviceaccount:team:puller"; have it issued for an audience of the registry's own`)
 		})
 	}
+	for _, audience := range []any{nil, []string{}} {
+		_, err := get(t, newProvider(t, exchangeOptions(exchange())), request(serviceAccountToken(map[string]any{"aud": audience}), nil))
+		wantError(t, err, `the service-account token has no audience, which makes it one for the API server: who gets it can act as "system:serviceaccount:team:puller"`)
+	}
 	if got := asked.Lines(); len(got) > 0 {
 		t.Errorf("the endpoint was asked: %q", got)
 	}
