@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/internal/hostpattern/public"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
@@ -38,7 +39,8 @@ const DefaultUsername = "serviceaccount"
 type Options struct {
 	// Registries are the registries that may be given credentials, as patterns
 	// in the syntax of matchImages, but without a * in the last two labels of
-	// the host. At least one is required.
+	// the host, or where owners' names stand under a public suffix. At least
+	// one is required.
 	Registries []string
 
 	// OtherHosts is what is done about an image of another host.
@@ -142,7 +144,7 @@ func (p *Provider) setRegistries(opts Options) error {
 		host, _, part := strings.Cut(s, "/")
 		pattern, err := match.Parse(s)
 		if err == nil {
-			err = hostpattern.Check(host)
+			err = public.Check(host)
 		}
 		if err != nil {
 			return fmt.Errorf("registry %q: %w", s, err)

@@ -274,6 +274,7 @@ func TestNewRefuses(t *testing.T) {
 		"no audience":       {Options{Registries: []string{"a.example"}}, "no audience: a token that is passed through needs --audience, the same as serviceAccountTokenAudience"},
 		"relative file":     {Options{Registries: []string{"a"}, Audience: "a", TokenFile: "token"}, `tokenFile "token": it needs an absolute path`},
 		"file and optional": {Options{Registries: []string{"a"}, Audience: "a", TokenFile: "/token", Optional: true}, "tokenFile and optional: "},
+		"a public suffix":   {Options{Registries: []string{"*.github.io/team"}, Audience: "a"}, `registry "*.github.io/team": anybody may have a name under the public suffix "github.io"`},
 		"every domain":      {Options{Registries: []string{"*.com"}, Audience: "a"}, `registry "*.com": a * in one of the last two labels would give the password to strangers`},
 		"every host":        {Options{Registries: []string{"*.*"}, Audience: "a"}, `registry "*.*": a * in one`},
 		"every label":       {Options{Registries: []string{"*"}, Audience: "a"}, `registry "*": a * in one`},
