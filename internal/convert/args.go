@@ -51,13 +51,19 @@ func AddArgs(src *config.Config, args map[int][]string) ([]File, error) {
 // byHand is the error for a file that says what it says in an unusual way:
 // aliases, tabs, another encoding.
 func byHand(src *config.Config, f *config.File, args map[int][]string) error {
-	var what []string
+	where, what := f.Name, []string{}
 	for i := f.First; i < f.First+f.Count; i++ {
 		if add := args[i]; len(add) > 0 {
-			what = append(what, fmt.Sprintf("%s: %s", src.Position(i), strings.Join(add, " ")))
+			where = src.Position(i).String()
+			what = append(what, where+": "+strings.Join(add, " "))
 		}
 	}
-	return fmt.Errorf("%s: the arguments cannot be put into the text as it is written; add them by hand: %s", f.Name, strings.Join(what, "; "))
+	if len(what) == 1 {
+		what[0] = strings.TrimPrefix(what[0], where+": ")
+	} else {
+		where = f.Name
+	}
+	return fmt.Errorf("%s: the arguments cannot be put into the text as it is written; add them by hand: %s", where, strings.Join(what, "; "))
 }
 
 // insertion says what to insert where, so that a provider has more arguments

@@ -124,6 +124,21 @@ func TestAddArgsNotThere(t *testing.T) {
 	}
 }
 
+// TestAddArgsNamesProviders: what goes where is said if several need arguments.
+func TestAddArgsNamesProviders(t *testing.T) {
+	const rest = "  matchImages: [r.example]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
+	text := "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: a\n  args: &x [c]\n" + rest +
+		"- name: b\n  args: *x\n" + rest + "- name: c\n" + rest
+	cfg, err := config.Parse("config.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = AddArgs(cfg, map[int][]string{0: {"--x", "--y"}, 2: {"--z"}})
+	if want := "by hand: config.yaml:4:3: --x --y; config.yaml:14:3: --z"; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("got the error %v, want %q", err, want)
+	}
+}
+
 // asUTF16 writes ASCII in UTF-16, which kubelets take.
 func asUTF16(s string) string {
 	b := []byte{0xff, 0xfe}

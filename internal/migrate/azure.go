@@ -40,6 +40,9 @@ func (e *entry) azure() {
 		e.need("--static-client-secret", "the cloud configuration names a service principal: upstream's plugin answers with its secret itself, ours with a token for it, "+
 			"which needs Microsoft Entra ID to be within reach. Leave this out where it is")
 	}
+	if known && cloud.Refused != nil {
+		e.remark("upstream's plugin reads the cloud configuration whoever else may, and ours fails: %v", cloud.Refused)
+	}
 	if known && strings.HasPrefix(strings.ToLower(cloud.ResourceManager), "http:") {
 		e.remark("resourceManagerEndpoint is http: whoever is on the way can name the host that gets the secret, so ours refuses it; make it https")
 	}
@@ -51,7 +54,8 @@ type cloudConfig struct {
 	ResourceManager string
 	ManagedIdentity bool
 	ClientID        string
-	ClientSecret    bool // it has one
+	ClientSecret    bool  // it has one
+	Refused         error // why our plugin does not take the file
 }
 
 func (c cloudConfig) hasOwnNames() bool {
@@ -65,9 +69,10 @@ func (e *entry) cloudConfig() (c cloudConfig, ok bool) {
 	if path == "" {
 		return c, false
 	}
-	data, err := e.readFile(path)
+	read, err := e.readFile(path)
+	var data []byte
 	if err == nil {
-		data, err = yaml.YAMLToJSON(data)
+		data, err = yaml.YAMLToJSON(read.Data)
 	}
 	var file struct {
 		Cloud           string `json:"cloud"`
@@ -75,11 +80,17 @@ func (e *entry) cloudConfig() (c cloudConfig, ok bool) {
 		ManagedIdentity bool   `json:"useManagedIdentityExtension"`
 		ClientID        string `json:"aadClientId"`
 		ClientSecret    string `json:"aadClientSecret"`
+		CertPassword    string `json:"aadClientCertPassword"`
 	}
 	if err != nil || json.Unmarshal(data, &file) != nil {
 		return c, false
 	}
-	return cloudConfig{file.Cloud, file.ResourceManager, file.ManagedIdentity, file.ClientID, file.ClientSecret != ""}, true
+	read.Path = path // as the argument has it
+	refused := read.Unwritable()
+	if file.ClientSecret != "" && file.ClientSecret != "msi" || file.CertPassword != "" {
+		refused = read.Private()
+	}
+	return cloudConfig{file.Cloud, file.ResourceManager, file.ManagedIdentity, file.ClientID, file.ClientSecret != "", refused}, true
 }
 
 // positional is the argument that is no flag and no flag's value.

@@ -4,7 +4,7 @@
 // Package migrate says which arguments this repository's plugins need in place
 // of the clouds' own, so that a configuration that works goes on doing so.
 //
-//	plan := migrate.New(cfg, os.ReadFile)
+//	plan := migrate.New(cfg, readFile)
 //	files, err := convert.AddArgs(cfg, plan.Args())
 //
 // It looks at the configuration and at the cloud configuration that a plugin
@@ -21,6 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/hostpattern/public"
+	"github.com/regcred/regcred/internal/secretfile"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -56,7 +57,7 @@ func (p *Plan) Args() map[int][]string {
 
 // New makes a plan for the providers whose name is that of a cloud's plugin.
 // ReadFile reads a cloud configuration on the node.
-func New(cfg *config.Config, readFile func(path string) ([]byte, error)) *Plan {
+func New(cfg *config.Config, readFile func(path string) (secretfile.File, error)) *Plan {
 	plan := &Plan{Changes: []Change{}, Remarks: []Remark{}}
 	for i := range cfg.Providers {
 		if cloud := cloudplugin.Named(cfg.Providers[i].Name); cloud != nil {
@@ -74,7 +75,7 @@ type entry struct {
 	plan     *Plan
 	index    int
 	cloud    *cloudplugin.Plugin
-	readFile func(string) ([]byte, error)
+	readFile func(string) (secretfile.File, error)
 }
 
 // need adds an argument, unless its flag is there.

@@ -13,6 +13,7 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/migrate"
+	"github.com/regcred/regcred/internal/secretfile"
 )
 
 // azure.json of nodes.
@@ -30,6 +31,7 @@ func TestPlan(t *testing.T) {
 		args     string
 		more     string // fields of the provider
 		file     string // azure.json
+		exposed  bool   // others may read it
 		want     []string
 		remark   string
 	}{
@@ -71,6 +73,13 @@ func TestPlan(t *testing.T) {
 			args: "-r, 'docker.io:boot.azurecr.io,quay.io:boot.azurecr.io', /etc/kubernetes/azure.json", want: []string{"--mirror-origin=trusted"},
 		},
 		"a service principal": {provider: "azure-acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", file: principal, want: []string{"--static-client-secret"}},
+		"a secret that others may read, as of Cluster API": {
+			provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", file: principal, exposed: true,
+			want: []string{"--static-client-secret"}, remark: `ours fails: "/etc/kubernetes/azure.json": others may read or change it: chmod 600`,
+		},
+		"no secret that others may read": {
+			provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", file: managed, exposed: true, remark: "[]",
+		},
 		"migrated before": {
 			provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "--static-client-secret, /etc/kubernetes/azure.json", file: stack,
 			remark: "registries under names of its own",
@@ -94,11 +103,11 @@ providers:
 			if err != nil {
 				t.Fatal(err)
 			}
-			plan := migrate.New(cfg, func(path string) ([]byte, error) {
+			plan := migrate.New(cfg, func(path string) (secretfile.File, error) {
 				if path != "/etc/kubernetes/azure.json" || tt.file == "" {
-					return nil, errors.New("there is no such file")
+					return secretfile.File{}, errors.New("there is no such file")
 				}
-				return []byte(tt.file), nil
+				return secretfile.File{Path: "/root" + path, Data: []byte(tt.file), Exposed: tt.exposed}, nil
 			})
 			if got := plan.Args()[0]; !slices.Equal(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
