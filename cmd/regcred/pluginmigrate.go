@@ -13,12 +13,9 @@ import (
 	"github.com/regcred/regcred/internal/convert"
 	"github.com/regcred/regcred/internal/migrate"
 	"github.com/regcred/regcred/internal/node"
-	"github.com/regcred/regcred/internal/regularfile"
+	"github.com/regcred/regcred/internal/secretfile"
 	"github.com/regcred/regcred/internal/terminal"
 )
-
-// maxCloudConfig bounds azure.json in bytes.
-const maxCloudConfig = 1 << 20
 
 func (a *app) pluginMigrateCmd() *cobra.Command {
 	cmd := &cobra.Command{
@@ -91,16 +88,15 @@ func (a *app) pluginMigrate(output *choice, write bool, path string) error {
 }
 
 // readCloudConfig reads a file of the node's.
-func (a *app) readCloudConfig(path string) ([]byte, error) {
+func (a *app) readCloudConfig(path string) (secretfile.File, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(a.dir, path)
 	}
-	f, err := regularfile.Open(filepath.Join(a.root, path))
+	files, err := secretfile.Read(filepath.Join(a.root, path))
 	if err != nil {
-		return nil, err
+		return secretfile.File{}, err
 	}
-	defer f.Close()
-	return regularfile.ReadAll(f, maxCloudConfig)
+	return files[0], nil
 }
 
 func (a *app) notePlan(plan *migrate.Plan, o *node.Origin, cfg *config.Config) {

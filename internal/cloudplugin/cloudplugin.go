@@ -98,10 +98,14 @@ func Host(pattern string) string {
 	if err != nil {
 		return ""
 	}
-	if at.Port != "" {
-		return strings.ToLower(at.Host + ":" + at.Port)
+	host := strings.ToLower(at.Host)
+	switch {
+	case at.Port == "":
+		return host
+	case strings.Contains(host, ":"): // an address, whose brackets are gone
+		return "[" + host + "]:" + at.Port
 	}
-	return strings.ToLower(at.Host)
+	return host + ":" + at.Port
 }
 
 // meets compares two patterns of hosts label by label: whether a covers all

@@ -33,6 +33,7 @@ func TestReach(t *testing.T) {
 			"*.dkr-ecr-fips.*.on.aws": cloudplugin.Own, "public.ecr.aws": cloudplugin.Own, "PUBLIC.ecr.aws": cloudplugin.Own,
 			"111122223333.dkr.ecr.eu-west-1.amazonaws.com:443": cloudplugin.Own,
 			"registry.corp.example":                            cloudplugin.Foreign, "*.corp.example": cloudplugin.Foreign, "registry.corp.example:5000": cloudplugin.Foreign,
+			"[fd00::1]:5000": cloudplugin.Foreign, "[fd00::1]:5000/team": cloudplugin.Foreign, "[fd00::1]": cloudplugin.Wide,
 			"served.example": cloudplugin.Own, "*.*.ecr.*.amazonaws.com": cloudplugin.Wide, "*.dkr*.ecr.*.amazonaws.com": cloudplugin.Wide,
 			"*": cloudplugin.Wide, "*.*": cloudplugin.Wide, "*.com": cloudplugin.Wide, "*.*.*": cloudplugin.Wide, "": cloudplugin.Wide,
 		},

@@ -77,6 +77,20 @@ func TestOrigin(t *testing.T) {
 		"no config_path":           {"docker.io/hosts.toml", "server = \"" + mirror + "\"\n[host]\n", "docker.io", "no config_path", ""},
 		"two directories":          {"docker.io/hosts.toml", "server = \"" + mirror + "\"\n[host]\n", "docker.io", "2 directories", certs + ":/etc/docker/certs.d"},
 		"a directory as the file":  {"docker.io/hosts.toml/x", "", "docker.io", "hosts.toml", certs},
+		"a file as the directory":  {"docker.io", "", "docker.io", "not a directory", certs},
+		"a relative directory":     {"docker.io/hosts.toml", "server = \"" + mirror + "\"\n[host]\n", "docker.io", "no absolute path", "etc/containerd/certs.d"},
+		"no scheme, but http":      {"docker.io/hosts.toml", "server = \"httpcache.example/v2/hub\"\n[host]\n", "docker.io", "as the server", certs},
+		"itself, with a dot":       {"quay.io/hosts.toml", "server = \"https://quay.io.\"\n[host]\n", "quay.io", "as the server", certs},
+		"the server's capability":  {"docker.io/hosts.toml", "server = \"" + mirror + "\"\ncapabilities = [\"fetch\"]\n[host]\n", "docker.io", `capability "fetch"`, certs},
+		"a switch as text":         {"docker.io/hosts.toml", "server = \"" + mirror + "\"\noverride_path = \"true\"\n[host]\n", "docker.io", "line 2, column ", certs},
+		"a dial_timeout":           {"docker.io/hosts.toml", "server = \"" + mirror + "\"\n[host.\"" + mirror + "\"]\ndial_timeout = \"5\"\n", "docker.io", "dial_timeout", certs},
+		"a ca":                     {"docker.io/hosts.toml", "server = \"" + mirror + "\"\nca = [[\"a\", \"b\"]]\n[host]\n", "docker.io", "a ca that", certs},
+		"a client":                 {"docker.io/hosts.toml", "server = \"" + mirror + "\"\nclient = [[\"a\"]]\n[host]\n", "docker.io", "a client that", certs},
+		"a header":                 {"docker.io/hosts.toml", "server = \"" + mirror + "\"\n[header]\nx-a = 1\n[host]\n", "docker.io", "a header that", certs},
+		"all of that in order": {
+			"docker.io/hosts.toml", "server = \"" + mirror + "\"\nca = [\"a\"]\nclient = [\"a\", [\"b\", \"c\"]]\ndial_timeout = \"5s\"\n[header]\nx-a = [\"b\"]\nx-b = \"c\"\n[host]\n",
+			"docker.io", "", certs,
+		},
 	} {
 		for version, config := range map[string]string{"2": version2, "3": version3} {
 			t.Run(name+" "+version, func(t *testing.T) {
@@ -94,15 +108,47 @@ func TestRead(t *testing.T) {
 	if _, err := containerd.Read(t.TempDir(), "/etc/containerd/config.toml"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
+	const dropIn = "imports = ['/etc/containerd/conf.d/*.toml']\n"
 	for text, want := range map[string]string{
-		"version = ": "line 1, column", "imports = [\"/etc/x.toml\"]\n": "imports other files", "plugins = 1\n": "cannot be read",
+		"version = ": "line 1, column", "version = 2\nimports = [\"/etc/x.toml\"]\n": "imports other files", "plugins = 1\n": "cannot be read",
+		"version = 3\n" + dropIn: "", "version = 3\nimports = ['*.toml']\n": "imports other files",
+		"": "is of version 0", "version = 1\n[plugins.cri.registry]\nconfig_path = '/x'\n": "is of version 1",
+		"disabled_plugins = [\"cri\"]\n": containerd.ErrNoCRI.Error(),
 	} {
-		path := filepath.Join(t.TempDir(), "config.toml")
+		root := t.TempDir()
+		path := filepath.Join(root, "config.toml")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := containerd.Read("", path); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := containerd.Read(root, "/config.toml"); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got the error %v, want %q", text, err, want)
 		}
+	}
+}
+
+// TestReadSection: each version of the file has its own place, and what stands
+// in another's is passed over.
+func TestReadSection(t *testing.T) {
+	for config, want := range map[string]bool{
+		version2: true, version3: true,
+		strings.Replace(version2, "2", "3", 1): false, strings.Replace(version3, "3", "2", 1): false,
+	} {
+		if got := len(node(t, fmt.Sprintf(config, "/certs"), nil).Certs) > 0; got != want {
+			t.Errorf("%q: read is %v, want %v", config, got, want)
+		}
+	}
+}
+
+// TestImports: a pattern for drop-ins counts if there are some.
+func TestImports(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range map[string]string{"config.toml": "version = 2\nimports = ['/conf.d/*.toml']\n", "conf.d/99-nvidia.toml": "version = 2\n"} {
+		path := filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := containerd.Read(root, "/config.toml"); err == nil || !strings.Contains(err.Error(), "imports other files") {
+		t.Errorf("got the error %v", err)
 	}
 }

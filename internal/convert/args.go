@@ -11,7 +11,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/regcred/regcred/config"
-	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -31,7 +30,7 @@ func AddArgs(src *config.Config, args map[int][]string) ([]File, error) {
 			}
 			at, text, ok := s.insertion(item(field(s.top(), "providers"), i), add)
 			if !ok {
-				return nil, byHand(src, f.First+i, add)
+				return nil, byHand(src, f, map[int][]string{f.First + i: add})
 			}
 			list = append(list, replacement{offset: at, new: text})
 			secrets := make([]plugin.Secret, len(add))
@@ -42,22 +41,29 @@ func AddArgs(src *config.Config, args map[int][]string) ([]File, error) {
 		}
 		data := replace(f.Data(), list)
 		if got, err := config.Parse(f.Name, data); err != nil || difference(want, got.Providers) != "" {
-			return nil, byHand(src, f.First, nil)
+			return nil, byHand(src, f, args)
 		}
 		files = append(files, File{f.Name, data, f.Data()})
 	}
 	return files, nil
 }
 
-// byHand is the error for a text that says what it says in an unusual way:
+// byHand is the error for a file that says what it says in an unusual way:
 // aliases, tabs, another encoding.
-func byHand(src *config.Config, provider int, add []string) error {
-	where := src.Position(provider)
-	if len(add) == 0 {
-		return fmt.Errorf("%s: its file is written so that no argument can be put into its text; add them by hand", where)
+func byHand(src *config.Config, f *config.File, args map[int][]string) error {
+	where, what := f.Name, []string{}
+	for i := f.First; i < f.First+f.Count; i++ {
+		if add := args[i]; len(add) > 0 {
+			where = src.Position(i).String()
+			what = append(what, where+": "+strings.Join(add, " "))
+		}
 	}
-	return fmt.Errorf("%s: the arguments cannot be put into the text as it is written; add them by hand: %s",
-		where, excerpt.Value(strings.Join(add, " ")))
+	if len(what) == 1 {
+		what[0] = strings.TrimPrefix(what[0], where+": ")
+	} else {
+		where = f.Name
+	}
+	return fmt.Errorf("%s: the arguments cannot be put into the text as it is written; add them by hand: %s", where, strings.Join(what, "; "))
 }
 
 // insertion says what to insert where, so that a provider has more arguments

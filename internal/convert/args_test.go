@@ -112,12 +112,30 @@ func TestAddArgsNotThere(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = AddArgs(cfg, map[int][]string{len(cfg.Providers) - 1: {"--x"}})
+			_, err = AddArgs(cfg, map[int][]string{len(cfg.Providers) - 1: {"--x", "--y=" + strings.Repeat("y", 200)}})
 			if err == nil || !strings.Contains(err.Error(), "by hand") || !strings.HasPrefix(err.Error(), "config.yaml") {
 				t.Fatalf("got the error %v", err)
 			}
+			if all := "--x --y=" + strings.Repeat("y", 200); !strings.HasSuffix(err.Error(), all) {
+				t.Errorf("the error %q does not name all arguments", err)
+			}
 			canary.Check(t, "the error", err.Error())
 		})
+	}
+}
+
+// TestAddArgsNamesProviders: what goes where is said if several need arguments.
+func TestAddArgsNamesProviders(t *testing.T) {
+	const rest = "  matchImages: [r.example]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
+	text := "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: a\n  args: &x [c]\n" + rest +
+		"- name: b\n  args: *x\n" + rest + "- name: c\n" + rest
+	cfg, err := config.Parse("config.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = AddArgs(cfg, map[int][]string{0: {"--x", "--y"}, 2: {"--z"}})
+	if want := "by hand: config.yaml:4:3: --x --y; config.yaml:14:3: --z"; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("got the error %v, want %q", err, want)
 	}
 }
 
@@ -149,5 +167,42 @@ func TestAddArgsDirectory(t *testing.T) {
 	}
 	if got := files[1].Diff(); !strings.HasPrefix(got, "--- "+filepath.Join(dir, "20.yaml")+"\n") || !strings.Contains(got, "\n+") {
 		t.Errorf("the second file: %q", got)
+	}
+}
+
+// TestDiffShowsNoOtherLine: a line further down that reads as the one which
+// changes does not draw in those between them.
+func TestDiffShowsNoOtherLine(t *testing.T) {
+	const list = "  args: [get-credentials]\n"
+	between := strings.Repeat("  name: PASSWORD\n  value: "+canary.Arg+"\n", 3)
+	text := "a\n" + list + between + list + "z\n"
+	f := File{"with a blank.yaml", []byte(strings.Replace(text, "[", "[\"--x\", ", 1)), []byte(text)}
+	diff := f.Diff()
+	canary.Check(t, "the diff", diff)
+	if want := "--- with a blank.yaml\t\n+++ with a blank.yaml\t\n@@ -2,1 +2,1 @@\n-" + list + "+  args: [\"--x\", get-credentials]\n"; diff != want {
+		t.Errorf("got\n%s\nwant\n%s", diff, want)
+	}
+	path := write(t, t.TempDir(), f.Name, text)
+	if got := patched(t, path, diff); got != string(f.Data) {
+		t.Errorf("patched: %s", got)
+	}
+}
+
+// TestDiffFindsItsFile: patch finds a file with a blank in its name by the diff
+// alone.
+func TestDiffFindsItsFile(t *testing.T) {
+	if _, err := exec.LookPath("patch"); err != nil {
+		t.Skip("patch is not installed: the diff itself is compared elsewhere")
+	}
+	dir := t.TempDir()
+	f := File{"with a blank.yaml", []byte("b\n"), []byte("a\n")}
+	path := write(t, dir, f.Name, "a\n")
+	cmd := exec.Command("patch", "--silent", "--batch", "-p0", "-d", dir)
+	cmd.Stdin = strings.NewReader(f.Diff())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("patch: %v\n%s", err, out)
+	}
+	if data, err := os.ReadFile(path); err != nil || string(data) != "b\n" {
+		t.Errorf("got %q, %v", data, err)
 	}
 }

@@ -5,7 +5,6 @@ package convert
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -21,7 +20,11 @@ func (f File) Diff() string {
 		}
 		dels, adds := changed(old[i:], new[k:])
 		if b.Len() == 0 {
-			fmt.Fprintf(&b, "--- %s\n+++ %[1]s\n", f.Name)
+			name := f.Name
+			if strings.ContainsAny(name, " \t") {
+				name += "\t" // or patch takes what follows the blank for a date
+			}
+			fmt.Fprintf(&b, "--- %s\n+++ %[1]s\n", name)
 		}
 		fmt.Fprintf(&b, "@@ -%s +%s @@\n", span(i, dels), span(k, adds))
 		for _, line := range old[i:][:dels] {
@@ -36,12 +39,15 @@ func (f File) Diff() string {
 }
 
 // changed says how many lines of two texts stand in each other's place, up to
-// the first that is in both: what is inserted comes whole, and so does a line
-// that is not the same.
+// the nearest that is in both: what is inserted comes whole, and so does a line
+// that is not the same. A line further down that reads alike would draw in all
+// lines before it.
 func changed(old, new []string) (dels, adds int) {
-	for dels = range old {
-		if adds = slices.Index(new, old[dels]); adds >= 0 {
-			return dels, adds
+	for distance := range len(old) + len(new) {
+		for dels = max(0, distance-len(new)+1); dels <= distance && dels < len(old); dels++ {
+			if old[dels] == new[distance-dels] {
+				return dels, distance - dels
+			}
 		}
 	}
 	return len(old), len(new)

@@ -5,6 +5,7 @@ package doctor
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -51,27 +52,37 @@ func (r *Report) checkMirrors(n node.Node, cfg *config.Config) {
 
 func (r *Report) checkOrigin(n node.Node, provider, host string) {
 	const check = "mirror-origin"
-	runtime, err := findContainerd(n)
+	runtimes, err := findContainerd(n)
 	if err != nil {
 		r.Add(check, Warn, "make sure that the runtime never asks it: CRI-O and podman ask nobody else with this credential",
 			"%s says --mirror-origin=none for %s, which cannot be checked here: %v", provider, host, err)
 		return
 	}
-	if why := runtime.Origin(host); why != "" {
-		r.Add(check, Fail, "let its hosts.toml name the mirror as the server too (docs/plugins/README.md has a file for all versions)",
-			"%s says --mirror-origin=none for %s, but containerd may show that host the credential: %s", provider, host, why)
-		return
+	for _, runtime := range runtimes {
+		if why := runtime.Origin(host); why != "" {
+			r.Add(check, Fail, "let its hosts.toml name the mirror as the server too (docs/plugins/README.md has a file for all versions)",
+				"%s says --mirror-origin=none for %s, but containerd (%s) may show that host the credential: %s", provider, host, runtime.File, why)
+			return
+		}
 	}
 	r.Add(check, OK, "", "%s: containerd never asks %s itself", provider, host)
 }
 
-// findContainerd reads the first configuration that there is.
-func findContainerd(n node.Node) (*containerd.Runtime, error) {
+// findContainerd reads all configurations that there are: which of them is that
+// of the kubelet's runtime cannot be seen here. Docker's own is passed over.
+func findContainerd(n node.Node) (found []*containerd.Runtime, err error) {
 	for _, path := range containerdConfigs() {
 		runtime, err := containerd.Read(n.Root, path)
-		if !errors.Is(err, fs.ErrNotExist) {
-			return runtime, err
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, containerd.ErrNoCRI):
+		case err != nil:
+			return nil, err
+		default:
+			found = append(found, runtime)
 		}
 	}
-	return nil, errors.New("there is no " + strings.Join(containerdConfigs(), ", "))
+	if len(found) == 0 {
+		return nil, fmt.Errorf("no containerd that pulls for a kubelet has a %s", strings.Join(containerdConfigs(), ", "))
+	}
+	return found, nil
 }

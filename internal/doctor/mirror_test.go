@@ -32,11 +32,11 @@ func TestCheckMirrors(t *testing.T) {
 		"not kept": {
 			"ecr-credential-provider", "--mirror-origin, none, --mirror=docker.io" + target + ", --mirror=docker.io/library" + target + ", --mirror=quay.io" + target,
 			map[string]string{"docker.io/hosts.toml": closed, "quay.io/hosts.toml": "[host.\"https://mirror.example\"]\n"},
-			[]string{"ok ", "error ecr-credential-provider says --mirror-origin=none for quay.io, but containerd may show that host the credential: "},
+			[]string{"ok ", "error ecr-credential-provider says --mirror-origin=none for quay.io, but containerd (/etc/containerd/config.toml) may show that host the credential: "},
 		},
 		"unknown": {
 			"auth-provider-gcp", "--mirror-origin=none, --mirror=docker.io=europe-docker.pkg.dev/p/r", nil,
-			[]string{"warning auth-provider-gcp says --mirror-origin=none for docker.io, which cannot be checked here: there is no /etc/containerd/config.toml"},
+			[]string{"warning auth-provider-gcp says --mirror-origin=none for docker.io, which cannot be checked here: no containerd that pulls for a kubelet has a /etc/containerd/config.toml"},
 		},
 		"the cloud's own":  {"ecr-credential-provider", "--mirror-origin=none, --mirror=public.ecr.aws" + target, nil, nil},
 		"trusted":          {"ecr-credential-provider", "--mirror-origin=none, --mirror-origin=trusted, --mirror=docker.io" + target, nil, nil},
@@ -80,5 +80,31 @@ func place(t *testing.T, root, name, text string) {
 	}
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestFindContainerd: on a node of k3s, that of a package counts too unless it
+// is for Docker alone, and one that cannot be read hides none.
+func TestFindContainerd(t *testing.T) {
+	const of = "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".registry]\nconfig_path = \"/etc/containerd/certs.d\"\n"
+	const k3s = "var/lib/rancher/k3s/agent/etc/containerd/config.toml"
+	for name, tt := range map[string]struct {
+		packaged string
+		want     int
+		fails    string
+	}{
+		"Docker's": {"disabled_plugins = [\"cri\"]\n", 1, ""},
+		"two":      {of, 2, ""},
+		"broken":   {"version = ", 0, "line 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			place(t, root, "config.toml", tt.packaged)
+			place(t, root, "../../"+k3s, of)
+			got, err := findContainerd(node.Node{Root: root})
+			if len(got) != tt.want || (err == nil) != (tt.fails == "") || err != nil && !strings.Contains(err.Error(), tt.fails) {
+				t.Errorf("got %d and %v, want %d and %q", len(got), err, tt.want, tt.fails)
+			}
+		})
 	}
 }

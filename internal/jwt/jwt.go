@@ -87,6 +87,13 @@ func (c Claims) ForAPIServer() string {
 	return ""
 }
 
+// WithoutAudience reports whether it is a service account's token without an
+// audience, as those kept in secrets are: its API server takes it for its own.
+func (c Claims) WithoutAudience() bool {
+	_, _, ok := c.ServiceAccount()
+	return ok && len(c.Audience) == 0
+}
+
 // audience is one string or a list (RFC 7519, section 4.1.3).
 type audience []string
 

@@ -158,3 +158,19 @@ func TestForAPIServer(t *testing.T) {
 		t.Errorf("without an issuer: got %q", got)
 	}
 }
+
+func TestWithoutAudience(t *testing.T) {
+	const account = "system:serviceaccount:team:puller"
+	for payload, want := range map[string]bool{
+		`{"iss":"kubernetes/serviceaccount","sub":"` + account + `"}`: true,
+		`{"sub":"` + account + `","aud":[]}`:                          true,
+		`{"sub":"` + account + `","aud":null}`:                        true,
+		`{"sub":"` + account + `","aud":"registry.example"}`:          false,
+		`{"sub":"spiffe://example/puller"}`:                           false,
+	} {
+		claims, err := jwt.Parse("e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln")
+		if got := claims.WithoutAudience(); err != nil || got != want {
+			t.Errorf("%s: got %v, %v", payload, got, err)
+		}
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // MaxKey bounds a file with a private key in bytes. One of RSA with 16384
@@ -44,13 +45,13 @@ func (k *Key) Algorithm() string { return k.algorithm }
 func (k *Key) Format(s fmt.State, _ rune) { io.WriteString(s, "jwt.Key("+k.algorithm+")") }
 
 // ParseKey reads a private key in PEM, without a passphrase: PKCS #1, PKCS #8
-// or SEC 1, of RSA, the curve P-256 or Ed25519. What is around the first block
-// is not looked at.
+// or SEC 1, of RSA, the curve P-256 or Ed25519. What is around the first one,
+// such as the parameters of a curve or certificates, is not looked at.
 func ParseKey(data []byte) (*Key, error) {
 	if len(data) > MaxKey {
 		return nil, fmt.Errorf("it has more than %d bytes: is it the right file?", MaxKey)
 	}
-	block, _ := pem.Decode(data)
+	block := firstKey(data)
 	if block == nil {
 		return nil, errors.New("it is no private key in PEM, which begins with -----BEGIN")
 	}
@@ -70,9 +71,26 @@ func ParseKey(data []byte) (*Key, error) {
 		return nil, fmt.Errorf("it holds a %.40q, not a PRIVATE KEY", block.Type)
 	}
 	if err != nil {
-		return nil, errors.New("the private key cannot be read: is the file whole?") // Go's error may quote it
+		return nil, errors.New("the private key cannot be read: is the file whole, and the key of RSA (not for PSS alone), P-256 or Ed25519?") // Go's error may quote it
 	}
 	return newKey(key)
+}
+
+// firstKey is the first block of PEM that is a private key, the first of all if
+// there is none, and nil if there is no block.
+func firstKey(data []byte) (first *pem.Block) {
+	for {
+		block, rest := pem.Decode(data)
+		switch {
+		case block == nil:
+			return first
+		case strings.HasSuffix(block.Type, "PRIVATE KEY"):
+			return block
+		case first == nil:
+			first = block
+		}
+		data = rest
+	}
 }
 
 func newKey(key any) (*Key, error) {

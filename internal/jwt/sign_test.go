@@ -18,6 +18,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,6 +126,18 @@ func TestSignWithoutKeyID(t *testing.T) {
 	text, _ := base64.RawURLEncoding.DecodeString(first)
 	if err2 != nil || err3 != nil || string(text) != `{"alg":"EdDSA","typ":"JWT"}` {
 		t.Errorf("header %s, %v, %v", text, err2, err3)
+	}
+}
+
+// TestParseKeyBehindOthers: openssl ecparam writes the curve before the key, and
+// a file may have the certificate first.
+func TestParseKeyBehindOthers(t *testing.T) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key := generate(t, private, err)
+	der, err := x509.MarshalECPrivateKey(key)
+	text := slices.Concat(inPEM("EC PARAMETERS", []byte("x"), nil), inPEM("CERTIFICATE", []byte("x"), nil), inPEM("EC PRIVATE KEY", der, err))
+	if got, err := ParseKey(text); err != nil || got.Algorithm() != "ES256" {
+		t.Errorf("got %v, %v", got, err)
 	}
 }
 

@@ -5,6 +5,7 @@ package migrate
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -39,8 +40,8 @@ func (e *entry) azure() {
 		e.need("--static-client-secret", "the cloud configuration names a service principal: upstream's plugin answers with its secret itself, ours with a token for it, "+
 			"which needs Microsoft Entra ID to be within reach. Leave this out where it is")
 	}
-	if cloud.ClientSecret {
-		e.remark("the cloud configuration holds a secret: where others may read the file, as the templates of Cluster API leave it (0644), ours fails, so chmod 600 it first")
+	if known && cloud.Refused != nil {
+		e.remark("upstream's plugin reads the cloud configuration whoever else may, and ours fails: %v", cloud.Refused)
 	}
 	if known && strings.HasPrefix(strings.ToLower(cloud.ResourceManager), "http:") {
 		e.remark("resourceManagerEndpoint is http: whoever is on the way can name the host that gets the secret, so ours refuses it; make it https")
@@ -53,7 +54,8 @@ type cloudConfig struct {
 	ResourceManager string
 	ManagedIdentity bool
 	ClientID        string
-	ClientSecret    bool // it has one
+	ClientSecret    bool  // it has one
+	Refused         error // why our plugin does not take the file
 }
 
 func (c cloudConfig) hasOwnNames() bool {
@@ -67,9 +69,10 @@ func (e *entry) cloudConfig() (c cloudConfig, ok bool) {
 	if path == "" {
 		return c, false
 	}
-	data, err := e.readFile(path)
+	read, err := e.readFile(path)
+	var data []byte
 	if err == nil {
-		data, err = yaml.YAMLToJSON(data)
+		data, err = yaml.YAMLToJSON(read.Data)
 	}
 	var file struct {
 		Cloud           string `json:"cloud"`
@@ -77,12 +80,18 @@ func (e *entry) cloudConfig() (c cloudConfig, ok bool) {
 		ManagedIdentity bool   `json:"useManagedIdentityExtension"`
 		ClientID        string `json:"aadClientId"`
 		ClientSecret    string `json:"aadClientSecret"`
+		CertPassword    string `json:"aadClientCertPassword"`
 	}
 	if err != nil || json.Unmarshal(data, &file) != nil {
 		return c, false
 	}
+	read.Path = path                                                // as the argument has it
 	secret := file.ClientSecret != "" && file.ClientSecret != "msi" // of AKS, which is none
-	return cloudConfig{file.Cloud, file.ResourceManager, file.ManagedIdentity, file.ClientID, secret}, true
+	refused := read.Unwritable()
+	if secret || file.CertPassword != "" {
+		refused = read.Private()
+	}
+	return cloudConfig{file.Cloud, file.ResourceManager, file.ManagedIdentity, file.ClientID, secret, refused}, true
 }
 
 // positional is the argument that is no flag and no flag's value.
@@ -92,9 +101,12 @@ func (e *entry) positional() string {
 		switch flag, _, valued := strings.Cut(args[i], "="); {
 		case !strings.HasPrefix(flag, "-") && flag != "get-credentials":
 			return args[i]
-		case !valued && strings.HasPrefix(flag, "-") && (len(flag) == len("-r") || strings.HasPrefix(flag, "--")):
-			i++ // upstream's flags on the way to it all take values
+		case !valued && strings.HasPrefix(flag, "-") && !slices.Contains(switches, flag) && (len(flag) == len("-r") || strings.HasPrefix(flag, "--")):
+			i++ // its value
 		}
 	}
 	return ""
 }
+
+// switches are the flags, upstream's and ours, that take no value.
+var switches = []string{"--static-client-secret", "--fallback-to-node-identity", "--version", "--help", "-h"}

@@ -4,7 +4,7 @@
 // Package migrate says which arguments this repository's plugins need in place
 // of the clouds' own, so that a configuration that works goes on doing so.
 //
-//	plan := migrate.New(cfg, os.ReadFile)
+//	plan := migrate.New(cfg, readFile)
 //	files, err := convert.AddArgs(cfg, plan.Args())
 //
 // It looks at the configuration and at the cloud configuration that a plugin
@@ -21,6 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/hostpattern/public"
+	"github.com/regcred/regcred/internal/secretfile"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -56,7 +57,7 @@ func (p *Plan) Args() map[int][]string {
 
 // New makes a plan for the providers whose name is that of a cloud's plugin.
 // ReadFile reads a cloud configuration on the node.
-func New(cfg *config.Config, readFile func(path string) ([]byte, error)) *Plan {
+func New(cfg *config.Config, readFile func(path string) (secretfile.File, error)) *Plan {
 	plan := &Plan{Changes: []Change{}, Remarks: []Remark{}}
 	for i := range cfg.Providers {
 		if cloud := cloudplugin.Named(cfg.Providers[i].Name); cloud != nil {
@@ -74,13 +75,13 @@ type entry struct {
 	plan     *Plan
 	index    int
 	cloud    *cloudplugin.Plugin
-	readFile func(string) ([]byte, error)
+	readFile func(string) (secretfile.File, error)
 }
 
 // need adds an argument, unless its flag is there.
 func (e *entry) need(arg, format string, args ...any) {
 	flag, _, valued := strings.Cut(arg, "=")
-	if has, values := e.flag(flag); has && (!valued || flag != "--allow-host" || slices.Contains(values, arg[len(flag)+1:])) {
+	if has, _ := e.flag(flag); has && (!valued || flag != "--allow-host") {
 		return
 	}
 	if !slices.Contains(e.plan.Args()[e.index], arg) {
@@ -98,6 +99,19 @@ func (e *entry) flag(name string) (has bool, values []string) {
 		has, values = true, append(values, a.Value)
 	}
 	return has, values
+}
+
+// allowed are the hosts that are served beside the cloud's. Google's plugin
+// takes several, and Amazon's a region behind each.
+func (e *entry) allowed() (hosts []string) {
+	_, values := e.flag("--allow-host")
+	for _, value := range values {
+		for host := range strings.SplitSeq(value, ",") {
+			host, _, _ = strings.Cut(host, "=")
+			hosts = append(hosts, strings.ToLower(host))
+		}
+	}
+	return hosts
 }
 
 // mirrored are the hosts whose images come from a mirror.
@@ -125,8 +139,7 @@ func (e *entry) look() {
 // hosts says of each pattern how the plugin that serves the cloud's hosts
 // alone, and those that it is told, stands to it.
 func (e *entry) hosts() (foreign []string, wide bool) {
-	_, allowed := e.flag("--allow-host")
-	served := append(allowed, e.mirrored()...)
+	served := append(e.allowed(), e.mirrored()...)
 	for _, pattern := range e.MatchImages {
 		host, reach := cloudplugin.Host(pattern), e.cloud.Reach(pattern, served...)
 		switch {
@@ -142,7 +155,7 @@ func (e *entry) hosts() (foreign []string, wide bool) {
 // allow keeps hosts that upstream's plugin of Amazon and Google serve because
 // they serve all.
 func (e *entry) allow() {
-	if has, _ := e.flag("--any-host"); has {
+	if has, values := e.flag("--any-host"); has && values[len(values)-1] != "false" {
 		return
 	}
 	foreign, wide := e.hosts()

@@ -13,6 +13,7 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/migrate"
+	"github.com/regcred/regcred/internal/secretfile"
 )
 
 // azure.json of nodes.
@@ -31,6 +32,7 @@ func TestPlan(t *testing.T) {
 		args     string
 		more     string // fields of the provider
 		file     string // azure.json
+		exposed  bool   // others may read it
 		want     []string
 		remark   string
 	}{
@@ -47,6 +49,15 @@ func TestPlan(t *testing.T) {
 			args: "--allow-host, done.example, --mirror=docker.io=111122223333.dkr.ecr.us-west-2.amazonaws.com",
 			want: []string{"--allow-host=registry.corp.example", "--allow-host=cache.example:5000"},
 		},
+		"aliases with regions": {
+			provider: "ecr-credential-provider", patterns: "registry.corp.example, Other.corp.example, third.corp.example",
+			args: "--allow-host=registry.corp.example=eu-west-1, --allow-host=Other.corp.example", want: []string{"--allow-host=third.corp.example"},
+		},
+		"several aliases in one": {
+			provider: "gcr-credential-provider", patterns: "a.corp.example, b.corp.example", args: "'--allow-host=a.corp.example,b.corp.example'",
+		},
+		"not any host":       {provider: "ecr-credential-provider", patterns: "a.corp.example", args: "--any-host=false", want: []string{"--allow-host=a.corp.example"}},
+		"IPv6":               {provider: "ecr-credential-provider", patterns: `"[fd00::1]:5000/team"`, want: []string{"--allow-host=[fd00::1]:5000"}},
 		"a ladder":           {provider: "ecr-credential-provider", patterns: `"*.*", "*.*.*"`, want: []string{"--other-hosts=empty"}, remark: "--any-host"},
 		"public suffixes":    {provider: "ecr-credential-provider", patterns: `"*.github.io"`, want: []string{"--other-hosts=empty"}, remark: "--any-host"},
 		"a ladder that is":   {provider: "ecr-credential-provider", patterns: `"*.*"`, args: "--other-hosts=empty", remark: "--any-host"},
@@ -62,8 +73,18 @@ func TestPlan(t *testing.T) {
 			provider: "acr-credential-provider", patterns: `"*.azurecr.io", docker.io`, file: managed,
 			args: "-r, 'docker.io:boot.azurecr.io,quay.io:boot.azurecr.io', /etc/kubernetes/azure.json", want: []string{"--mirror-origin=trusted"},
 		},
-		"a service principal":   {provider: "azure-acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", file: principal, want: []string{"--static-client-secret"}, remark: "chmod 600 it first"},
-		"a secret that is left": {provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", file: left, remark: "chmod 600 it first"},
+		"a service principal": {provider: "azure-acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", file: principal, want: []string{"--static-client-secret"}},
+		"a secret that others may read, as of Cluster API": {
+			provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", file: principal, exposed: true,
+			want: []string{"--static-client-secret"}, remark: `ours fails: "/etc/kubernetes/azure.json": others may read or change it: chmod 600`,
+		},
+		"no secret that others may read": {
+			provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", file: managed, exposed: true, remark: "[]",
+		},
+		"migrated before": {
+			provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "--static-client-secret, /etc/kubernetes/azure.json", file: stack,
+			remark: "registries under names of its own",
+		},
 		"a letter's value": {
 			provider: "acr-credential-provider", patterns: `"*.azurecr.io", docker.io`, file: managed,
 			args: "'-rdocker.io:boot.azurecr.io', /etc/kubernetes/azure.json", want: []string{"--mirror-origin=trusted"}, remark: "[]",
@@ -87,11 +108,11 @@ providers:
 			if err != nil {
 				t.Fatal(err)
 			}
-			plan := migrate.New(cfg, func(path string) ([]byte, error) {
+			plan := migrate.New(cfg, func(path string) (secretfile.File, error) {
 				if path != "/etc/kubernetes/azure.json" || tt.file == "" {
-					return nil, errors.New("there is no such file")
+					return secretfile.File{}, errors.New("there is no such file")
 				}
-				return []byte(tt.file), nil
+				return secretfile.File{Path: "/root" + path, Data: []byte(tt.file), Exposed: tt.exposed}, nil
 			})
 			if got := plan.Args()[0]; !slices.Equal(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)

@@ -137,6 +137,7 @@ func TestAnswers(t *testing.T) {
 		"infinite":               {body: `{` + secret + `,"expires_in":"Inf"}`, err: "is a string that is not a number of seconds"},
 		"an object":              {body: `{` + secret + `,"expires_in":{}}`, err: `"expires_in" in the answer is an object that is not`},
 		"a boolean":              {body: `{` + secret + `,"expires_in":true}`, err: `"expires_in" in the answer is a boolean that is not`},
+		"never":                  {response: at, body: `{` + secret + `,"expires_at":-1}`, err: `"expires_at" in the answer is zero or less, which is no time`},
 		"no time":                {response: at, body: `{` + secret + `,"expires_at":"tomorrow"}`, err: `"expires_at" in the answer is a string that is not a time`},
 		"a list":                 {response: at, body: `{` + secret + `,"expires_at":[]}`, err: `"expires_at" in the answer is an array that is not a time`},
 		"no secret":              {body: `{"token":"` + canary.Password + `"}`, err: `the answer has no "access_token"`},

@@ -35,6 +35,9 @@ func until(value any, now time.Time) (time.Time, error) {
 // at reads a point in time: RFC 3339, or seconds or milliseconds since 1970.
 func at(value any) (time.Time, error) {
 	if seconds, ok := number(value); ok {
+		if seconds <= 0 { // what some mean "never" by
+			return time.Time{}, errors.New("is zero or less, which is no time")
+		}
 		if seconds >= fromMilliseconds {
 			seconds /= 1000
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/regcred/regcred/internal/jwt"
@@ -47,7 +48,15 @@ func (p *Provider) tokenFor(req *plugin.Request) (t token, err error) {
 	}
 	t.path = p.tokenFile
 	t.text, err = readSecret(p.tokenFile)
+	if err == nil && strings.ContainsFunc(t.text, notInToken) {
+		err = fmt.Errorf("read %q: it is no token, which has neither blanks nor quotes in it, nor a name before it", p.tokenFile)
+	}
 	return t, err
+}
+
+// notInToken reports what no token of HTTP has in it (RFC 6750, section 2.1).
+func notInToken(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~+/=", r)
 }
 
 // identify reads the claims of the token, and checks what the registry would
@@ -64,6 +73,10 @@ func (p *Provider) identify(t *token) (err error) {
 	claims, now := t.claims, p.now()
 	if audience := claims.ForAPIServer(); audience != "" && p.sendsToken {
 		return fmt.Errorf("%v is for the API server, audience %q: who gets it can act as %q; have it issued for an audience of the registry's own (serviceAccountTokenAudience)", t, audience, claims.Subject)
+	}
+	if claims.WithoutAudience() && p.sendsToken {
+		return fmt.Errorf("%v has no audience, which makes it one for the API server: who gets it can act as %q; have it issued for an audience of the registry's own, "+
+			"as secrets of service accounts are not", t, claims.Subject)
 	}
 	if p.audience != "" && !slices.Contains(claims.Audience, p.audience) {
 		wrong := "one of serviceAccountTokenAudience and the plugin's audience is wrong"

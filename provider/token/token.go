@@ -39,7 +39,8 @@ const DefaultUsername = "serviceaccount"
 type Options struct {
 	// Registries are the registries that may be given credentials, as patterns
 	// in the syntax of matchImages, but without a * in the last two labels of
-	// the host. At least one is required.
+	// the host, or where owners' names stand under a public suffix. At least
+	// one is required.
 	Registries []string
 
 	// OtherHosts is what is done about an image of another host.

@@ -246,6 +246,10 @@ func TestForAPIServer(t *testing.T) {
 			wantError(t, err, `who gets it can act as "system:serviceaccount:team:puller"; have it issued for an audience of the registry's own`)
 		})
 	}
+	for _, audience := range []any{nil, []string{}} {
+		_, err := get(t, newProvider(t, exchangeOptions(exchange())), request(serviceAccountToken(map[string]any{"aud": audience}), nil))
+		wantError(t, err, `the service-account token has no audience, which makes it one for the API server: who gets it can act as "system:serviceaccount:team:puller"`)
+	}
 	if got := asked.Lines(); len(got) > 0 {
 		t.Errorf("the endpoint was asked: %q", got)
 	}
@@ -270,6 +274,7 @@ func TestNewRefuses(t *testing.T) {
 		"no audience":       {Options{Registries: []string{"a.example"}}, "no audience: a token that is passed through needs --audience, the same as serviceAccountTokenAudience"},
 		"relative file":     {Options{Registries: []string{"a"}, Audience: "a", TokenFile: "token"}, `tokenFile "token": it needs an absolute path`},
 		"file and optional": {Options{Registries: []string{"a"}, Audience: "a", TokenFile: "/token", Optional: true}, "tokenFile and optional: "},
+		"a public suffix":   {Options{Registries: []string{"*.github.io/team"}, Audience: "a"}, `registry "*.github.io/team": anybody may have a name under the public suffix "github.io"`},
 		"every domain":      {Options{Registries: []string{"*.com"}, Audience: "a"}, `registry "*.com": a * in one of the last two labels would give the password to strangers`},
 		"every host":        {Options{Registries: []string{"*.*"}, Audience: "a"}, `registry "*.*": a * in one`},
 		"every label":       {Options{Registries: []string{"*"}, Audience: "a"}, `registry "*": a * in one`},
