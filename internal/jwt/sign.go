@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 )
 
@@ -38,7 +39,7 @@ type Key struct {
 	algorithm string // RFC 7518, section 3.1, and RFC 8037, section 3.1
 }
 
-// Algorithm is the one that the key signs with: RS256, ES256 or EdDSA.
+// Algorithm is the one that the key signs with: RS256, PS256, ES256 or EdDSA.
 func (k *Key) Algorithm() string { return k.algorithm }
 
 // Format writes the algorithm, whatever the verb.
@@ -111,27 +112,35 @@ func newKey(key any) (*Key, error) {
 	return nil, errors.New("it is a key of a kind that does not sign: RSA, P-256 or Ed25519 is needed")
 }
 
-// Sign returns a token in compact form (RFC 7515, section 3.1). "" means a
-// header without a key ID.
-func (k *Key) Sign(keyID string, claims map[string]any) (string, error) {
-	header := map[string]string{"alg": k.algorithm, "typ": "JWT"}
-	if keyID != "" {
-		header["kid"] = keyID
+// Public is the other half of the key.
+func (k *Key) Public() crypto.PublicKey { return k.signer.Public() }
+
+// PSS returns a key of RSA as one that signs with PS256.
+func (k *Key) PSS() (*Key, error) {
+	if _, ok := k.signer.(*rsa.PrivateKey); !ok {
+		return nil, fmt.Errorf("it is a key for %s: one of RSA is needed", k.algorithm)
 	}
-	head, err := json.Marshal(header)
-	if err != nil {
-		return "", err
+	return &Key{k.signer, "PS256"}, nil
+}
+
+// Sign returns a token in compact form (RFC 7515, section 3.1). Header is what
+// the token's has beside the algorithm and the type: a key ID (kid), say.
+func (k *Key) Sign(header map[string]string, claims map[string]any) (string, error) {
+	text := ""
+	all := map[string]string{"alg": k.algorithm, "typ": "JWT"}
+	maps.Copy(all, header)
+	for _, part := range []any{all, claims} {
+		data, err := json.Marshal(part)
+		if err != nil {
+			return "", errors.New("the claims cannot be written")
+		}
+		text += "." + base64.RawURLEncoding.EncodeToString(data)
 	}
-	payload, err := json.Marshal(claims)
-	if err != nil {
-		return "", errors.New("the claims cannot be written")
-	}
-	text := base64.RawURLEncoding.EncodeToString(head) + "." + base64.RawURLEncoding.EncodeToString(payload)
-	signature, err := k.sign([]byte(text))
+	signature, err := k.sign([]byte(text[1:]))
 	if err != nil {
 		return "", fmt.Errorf("the key cannot sign: %w", err)
 	}
-	return text + "." + base64.RawURLEncoding.EncodeToString(signature), nil
+	return text[1:] + "." + base64.RawURLEncoding.EncodeToString(signature), nil
 }
 
 func (k *Key) sign(text []byte) ([]byte, error) {
@@ -149,6 +158,9 @@ func (k *Key) sign(text []byte) ([]byte, error) {
 		return signature, nil
 	case ed25519.PrivateKey:
 		return ed25519.Sign(key, text), nil
+	}
+	if k.algorithm == "PS256" {
+		return k.signer.Sign(rand.Reader, digest[:], &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: crypto.SHA256})
 	}
 	return k.signer.Sign(rand.Reader, digest[:], crypto.SHA256)
 }

@@ -168,7 +168,12 @@ func TestCertificateRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const none, password = "it is not a certificate and one RSA key in PEM; PKCS#12 is not supported: write both", "its key has a password, which is not supported; write both"
+	const (
+		none     = "it is no private key in PEM, which begins with -----BEGIN; certificate and RSA key in PEM are needed"
+		unread   = "the private key cannot be read"
+		noCert   = "it has no certificate that is of its key"
+		password = "the private key is encrypted"
+	)
 	for name, tt := range map[string]struct {
 		text []byte
 		want string
@@ -176,14 +181,14 @@ func TestCertificateRefused(t *testing.T) {
 		"empty":               {nil, none},
 		"words":               {[]byte(canary.Password), none},
 		"PKCS#12":             {[]byte("\x30\x82\x09\x51\x02\x01\x03" + canary.Password), none},
-		"certificate alone":   {cert, none},
-		"key alone":           {key, none},
-		"two keys":            {join(cert, key, otherKey), none},
-		"a curve":             {join(cert, toPEM("PRIVATE KEY", der)), none},
-		"a bad key":           {join(cert, toPEM("PRIVATE KEY", []byte(canary.Password))), none},
-		"a bad key of PKCS#1": {join(cert, toPEM("RSA PRIVATE KEY", []byte(canary.Password))), none},
-		"a bad certificate":   {join(toPEM("CERTIFICATE", []byte(canary.Password)), key), none},
-		"another's key":       {join(cert, otherKey), "its key is not that of its certificate"},
+		"certificate alone":   {cert, `it holds a "CERTIFICATE", not a PRIVATE KEY`},
+		"key alone":           {key, noCert},
+		"two keys":            {join(cert, otherKey, key), noCert},
+		"a curve":             {join(cert, toPEM("PRIVATE KEY", der)), "it is a key for ES256: one of RSA is needed; "},
+		"a bad key":           {join(cert, toPEM("PRIVATE KEY", []byte(canary.Password))), unread},
+		"a bad key of PKCS#1": {join(cert, toPEM("RSA PRIVATE KEY", []byte(canary.Password))), unread},
+		"a bad certificate":   {join(toPEM("CERTIFICATE", []byte(canary.Password)), key), noCert},
+		"another's key":       {join(cert, otherKey), noCert},
 		"a password":          {join(cert, toPEM("ENCRYPTED PRIVATE KEY", []byte(canary.Password))), password},
 		"an old password": {join(cert, pem.EncodeToMemory(&pem.Block{
 			Type: "RSA PRIVATE KEY", Headers: map[string]string{"Proc-Type": "4,ENCRYPTED", "DEK-Info": "AES-256-CBC,00"}, Bytes: []byte(canary.Password),

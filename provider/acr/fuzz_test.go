@@ -4,6 +4,7 @@
 package acr
 
 import (
+	"crypto/rsa"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -92,7 +93,7 @@ func FuzzCertificate(f *testing.F) {
 	f.Add([]byte("-----BEGIN PRIVATE KEY-----\nDEK-Info: x\n\n-----END PRIVATE KEY-----\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		cert, key, err := parseCertificate(data)
-		if (cert == nil || key == nil) != (err != nil) || err == nil && !key.PublicKey.Equal(cert.PublicKey) {
+		if (cert == nil || key == nil) != (err != nil) || err == nil && !key.Public().(*rsa.PublicKey).Equal(cert.PublicKey) {
 			t.Errorf("certificate %t, key %t, error %v", cert != nil, key != nil, err)
 		}
 	})

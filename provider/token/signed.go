@@ -103,7 +103,11 @@ func (s *signer) sign(v values, now time.Time) (string, error) {
 	}
 	claims, _ := filled.(map[string]any)
 	claims["iat"], claims["exp"] = now.Add(-drift).Unix(), now.Add(s.lifetime).Unix()
-	signed, err := key.Sign(s.keyID, claims)
+	header := map[string]string{}
+	if s.keyID != "" {
+		header["kid"] = s.keyID
+	}
+	signed, err := key.Sign(header, claims)
 	if err != nil {
 		return "", fmt.Errorf("keyFile: %q: %w", s.keyFile, err)
 	}
