@@ -213,30 +213,3 @@ func (c *step) fillHeader(header http.Header, v values) error {
 	header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(username+":"+password)))
 	return nil
 }
-
-// fillJSON returns the document with its templates filled in.
-func fillJSON(value any, v values) (any, error) {
-	switch node := value.(type) {
-	case template:
-		return node.expand(v, asIs)
-	case map[string]any:
-		filled := make(map[string]any, len(node))
-		for name, member := range node {
-			var err error
-			if filled[name], err = fillJSON(member, v); err != nil {
-				return nil, err
-			}
-		}
-		return filled, nil
-	case []any:
-		filled := make([]any, len(node))
-		for i, element := range node {
-			var err error
-			if filled[i], err = fillJSON(element, v); err != nil {
-				return nil, err
-			}
-		}
-		return filled, nil
-	}
-	return value, nil
-}

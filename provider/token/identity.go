@@ -24,21 +24,6 @@ func missingToken(apiVersion string) error {
 		"--optional answers pods without a service account with no credentials, and --token-file names a token for them")
 }
 
-// token is what is passed through or exchanged; its text is "" if there is none.
-type token struct {
-	text   string
-	path   string // of the file that it was read from; "" means that it is the request's
-	claims jwt.Claims
-}
-
-// String names the token, and does not show it.
-func (t token) String() string {
-	if t.path != "" {
-		return fmt.Sprintf("the token of %q", t.path)
-	}
-	return "the service-account token"
-}
-
 // tokenFor returns the token of the request, which is the pod's own, or the
 // one of the file if the request has none.
 func (p *Provider) tokenFor(req *plugin.Request) (t token, err error) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/regcred/regcred/internal/jwt"
 	"github.com/regcred/regcred/internal/secretfile"
 	"github.com/regcred/regcred/plugin"
 )
@@ -245,4 +246,19 @@ func readSecret(name string) (string, error) {
 		return "", fmt.Errorf("read %q: it is not one line of text", name)
 	}
 	return secret, nil
+}
+
+// token is what is passed through or exchanged; its text is "" if there is none.
+type token struct {
+	text   string
+	path   string // of the file that it was read from; "" means that it is the request's
+	claims jwt.Claims
+}
+
+// String names the token, and does not show it.
+func (t token) String() string {
+	if t.path != "" {
+		return fmt.Sprintf("the token of %q", t.path)
+	}
+	return "the service-account token"
 }

@@ -76,30 +76,6 @@ type Options struct {
 	Now func() time.Time // nil means [time.Now]
 }
 
-// Provider is a [plugin.Provider]. It is safe for concurrent use.
-type Provider struct {
-	registries    []registry
-	others        hostpattern.Others
-	username      *template // nil if the exchange gives it
-	audience      string
-	tokenFile     string
-	optional      bool
-	needsToken    bool // or it is not looked at
-	sendsToken    bool // off this node
-	cacheDuration *time.Duration
-	cacheKeyType  plugin.CacheKeyType
-	exchange      *exchange
-	client        remote.Client
-	log           *slog.Logger
-	now           func() time.Time
-}
-
-// registry is a pattern of Registries.
-type registry struct {
-	host    string // its host alone
-	pattern match.Pattern
-}
-
 // New checks the options, without asking anybody. Files that they name are
 // read when they are needed.
 func New(opts Options) (*Provider, error) {
@@ -262,13 +238,6 @@ func (p *Provider) answer(ctx context.Context, v values) (cred *credential, err 
 	return &found, err
 }
 
-// credential is what an answer is made of.
-type credential struct {
-	username string
-	secret   string
-	expires  time.Time // zero if unknown
-}
-
 // passThrough makes the token itself the password.
 func (p *Provider) passThrough(_ context.Context, v values) (cred credential, err error) {
 	if err := p.identify(&v.token); err != nil {
@@ -276,35 +245,6 @@ func (p *Provider) passThrough(_ context.Context, v values) (cred credential, er
 	}
 	username, err := p.expandUsername(v)
 	return credential{username: username, secret: v.token.text, expires: v.token.claims.Expires}, err
-}
-
-// expandUsername returns the user name, "" if the exchange gives it.
-func (p *Provider) expandUsername(v values) (string, error) {
-	if p.username == nil {
-		return "", nil
-	}
-	username, err := p.username.expand(v, asIs)
-	if err == nil {
-		err = checkUsername(username)
-	}
-	if err != nil {
-		return "", fmt.Errorf("username: %w", err)
-	}
-	return username, nil
-}
-
-// checkUsername refuses what HTTP Basic authentication cannot carry (RFC 7617,
-// section 2): what follows a colon would be taken for the password.
-func checkUsername(name string) error {
-	switch {
-	case name == "":
-		return errors.New("the user name is empty")
-	case strings.ContainsFunc(name, isControl):
-		return errors.New("the user name has a control character in it")
-	case strings.Contains(name, ":"):
-		return errors.New("the user name has a colon in it, which a registry takes for its end")
-	}
-	return nil
 }
 
 // serves reports whether the registry is configured, and whether the part of

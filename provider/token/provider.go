@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package token
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/internal/remote"
+	"github.com/regcred/regcred/match"
+	"github.com/regcred/regcred/plugin"
+)
+
+// Provider is a [plugin.Provider]. It is safe for concurrent use.
+type Provider struct {
+	registries    []registry
+	others        hostpattern.Others
+	username      *template // nil if the exchange gives it
+	audience      string
+	tokenFile     string
+	optional      bool
+	needsToken    bool // or it is not looked at
+	sendsToken    bool // off this node
+	cacheDuration *time.Duration
+	cacheKeyType  plugin.CacheKeyType
+	exchange      *exchange
+	client        remote.Client
+	log           *slog.Logger
+	now           func() time.Time
+}
+
+// registry is a pattern of Registries.
+type registry struct {
+	host    string // its host alone
+	pattern match.Pattern
+}
+
+// credential is what an answer is made of.
+type credential struct {
+	username string
+	secret   string
+	expires  time.Time // zero if unknown
+}

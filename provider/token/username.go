@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package token
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// expandUsername returns the user name, "" if the exchange gives it.
+func (p *Provider) expandUsername(v values) (string, error) {
+	if p.username == nil {
+		return "", nil
+	}
+	username, err := p.username.expand(v, asIs)
+	if err == nil {
+		err = checkUsername(username)
+	}
+	if err != nil {
+		return "", fmt.Errorf("username: %w", err)
+	}
+	return username, nil
+}
+
+// checkUsername refuses what HTTP Basic authentication cannot carry (RFC 7617,
+// section 2): what follows a colon would be taken for the password.
+func checkUsername(name string) error {
+	switch {
+	case name == "":
+		return errors.New("the user name is empty")
+	case strings.ContainsFunc(name, isControl):
+		return errors.New("the user name has a control character in it")
+	case strings.Contains(name, ":"):
+		return errors.New("the user name has a colon in it, which a registry takes for its end")
+	}
+	return nil
+}
