@@ -120,7 +120,13 @@ func Cause(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "proxyconnect" {
-		return fmt.Errorf("the proxy cannot be reached: %w", networkCause(op.Err))
+		cause := networkCause(op.Err)
+		if unknown, ok := errors.AsType[*AuthorityError](err); ok {
+			cause = permanent{unknown}
+		} else if isHandshake(op.Err) {
+			cause = permanent{op.Err}
+		}
+		return fmt.Errorf("the proxy cannot be reached: %w", cause)
 	}
 	if _, ok := errors.AsType[*ProxyError](err); ok {
 		return err

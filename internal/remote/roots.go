@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -33,36 +34,41 @@ const (
 	maxBundle = 16 << 20 // bytes; Debian's has 220 thousand
 )
 
-// systemBundle holds the authorities in the system's file, read once a
-// process, as package x509 reads all of the system's.
-var systemBundle = bundle{done: make(chan struct{})}
+// systemBundle holds the authorities in the system's file, and systemStore all
+// of the system's. Each is read once a process, as package x509 does it, which
+// would wait for the writer of a named pipe in the store, and read /dev/zero.
+var (
+	systemBundle = roots{read: readBundle, done: make(chan struct{})}
+	systemStore  = roots{read: readStore, done: make(chan struct{})}
+)
 
-type bundle struct {
+type roots struct {
+	read func(goos string, getenv func(string) string) *x509.CertPool
 	once sync.Once
 	done chan struct{}
-	pool *x509.CertPool // nil: there is no such file, or nothing in it
+	pool *x509.CertPool // nil: there is nothing that can be read here
 }
 
 // Prepare begins to read the system's authorities, which takes a few
 // milliseconds, for who will ask over TLS and has something else to do before.
 func Prepare() { systemBundle.start() }
 
-// start reads the file in the background, unless that was done before.
-func (b *bundle) start() {
-	b.once.Do(func() {
+// start reads them in the background, unless that was done before.
+func (r *roots) start() {
+	r.once.Do(func() {
 		go func() {
-			defer close(b.done)
-			b.pool = readBundle(runtime.GOOS, os.Getenv)
+			defer close(r.done)
+			r.pool = r.read(runtime.GOOS, os.Getenv)
 		}()
 	})
 }
 
-// wait returns the authorities in the file, or nil.
-func (b *bundle) wait(ctx context.Context) (*x509.CertPool, error) {
-	b.start()
+// wait returns the authorities, or nil.
+func (r *roots) wait(ctx context.Context) (*x509.CertPool, error) {
+	r.start()
 	select {
-	case <-b.done:
-		return b.pool, nil
+	case <-r.done:
+		return r.pool, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -74,18 +80,55 @@ func readBundle(goos string, getenv func(string) string) *x509.CertPool {
 	if goos != "linux" {
 		return nil
 	}
+	pool := x509.NewCertPool()
 	for _, file := range certFiles(getenv) {
-		data, err := regularfile.Read(context.Background(), file, maxBundle)
-		if err != nil {
-			continue
-		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(data) {
+		if found, err := appendFile(pool, file); found {
+			return pool
+		} else if err == nil {
 			return nil
 		}
-		return pool
 	}
 	return nil
+}
+
+// readStore reads the bundle and all files of the directories; nil on systems
+// that verify by themselves.
+func readStore(goos string, getenv func(string) string) *x509.CertPool {
+	if goos != "linux" {
+		return nil
+	}
+	pool := x509.NewCertPool()
+	for _, file := range certFiles(getenv) {
+		if _, err := appendFile(pool, file); err == nil {
+			break
+		}
+	}
+	for _, dir := range certDirs(getenv) {
+		entries, _ := os.ReadDir(dir) // those before an error count
+		for _, entry := range entries {
+			if path := filepath.Join(dir, entry.Name()); !isLinkWithin(path) {
+				appendFile(pool, path)
+			}
+		}
+	}
+	return pool
+}
+
+// isLinkWithin reports whether a name, as a hash, stands for another file of
+// its directory.
+func isLinkWithin(path string) bool {
+	target, err := os.Readlink(path)
+	return err == nil && !strings.Contains(target, "/")
+}
+
+// appendFile adds the authorities of a file in PEM; found says that there are
+// some. An error is one of reading.
+func appendFile(pool *x509.CertPool, path string) (found bool, err error) {
+	data, err := regularfile.Read(context.Background(), path, maxBundle)
+	if err != nil {
+		return false, err
+	}
+	return pool.AppendCertsFromPEM(data), nil
 }
 
 // certFiles are the files of which the first that can be read is the bundle.
@@ -96,6 +139,11 @@ func certFiles(getenv func(string) string) []string {
 	return strings.Split(bundleFiles, ":")
 }
 
+// certDirs are the directories whose files are read too.
+func certDirs(getenv func(string) string) []string {
+	return strings.Split(cmp.Or(getenv(envDirs), bundleDirs), ":")
+}
+
 // storeName is where this node has its authorities, for errors; "" if that is
 // not known.
 func storeName(goos string, getenv func(string) string) string {
@@ -103,7 +151,7 @@ func storeName(goos string, getenv func(string) string) string {
 		return ""
 	}
 	files := slices.DeleteFunc(certFiles(getenv), isMissing)
-	dirs := slices.DeleteFunc(strings.Split(cmp.Or(getenv(envDirs), bundleDirs), ":"), isMissing)
+	dirs := slices.DeleteFunc(certDirs(getenv), isMissing)
 	if len(files)+len(dirs) == 0 {
 		return "there is none"
 	}
@@ -138,14 +186,19 @@ func (a *authorities) few(ctx context.Context) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// all returns every authority; nil means those of the system, which package
-// x509 then reads.
-func (a *authorities) all(context.Context) (*x509.CertPool, error) {
-	if a.own != nil || a.more == nil {
+// all returns every authority; nil means those of a system that verifies by
+// itself.
+func (a *authorities) all(ctx context.Context) (*x509.CertPool, error) {
+	if a.own != nil {
 		return a.own, nil
 	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
+	pool, err := systemStore.wait(ctx)
+	if err != nil || a.more == nil {
+		return pool, err
+	}
+	if pool != nil {
+		pool = pool.Clone()
+	} else if pool, err = x509.SystemCertPool(); err != nil {
 		pool = x509.NewCertPool() // a system without authorities
 	}
 	pool.AppendCertsFromPEM(a.more)

@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
 	"github.com/aws/aws-sdk-go-v2/service/ecrpublic"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/regcred/regcred/internal/remote"
 )
 
 // The API and STS are asked in the form that the registry's name has: at their
@@ -18,7 +20,8 @@ import (
 // says, on or off, and an endpoint of one's own come first.
 //
 // If there is no connection to a dual-stack endpoint, the other is asked, for
-// the rest of the run. One that is FIPS stays FIPS.
+// the rest of the run. One that is FIPS stays FIPS. Whoever is there with a
+// certificate that is not the endpoint's, or without TLS, is not passed over.
 
 func (s *session) ecr() *ecr.Client {
 	return ecr.NewFromConfig(s.cfg, func(o *ecr.Options) {
@@ -59,7 +62,7 @@ func (s *session) follow(custom *string, fips *aws.FIPSEndpointState, dualStack 
 func (s *session) reach(ask func() error) error {
 	err := ask()
 	var lost *lostError
-	if !errors.As(err, &lost) || lost.connected || !s.wire.fallback.Load() {
+	if !errors.As(err, &lost) || lost.connected || remote.IsPermanent(lost.cause) || !s.wire.fallback.Load() {
 		return err
 	}
 	s.before = s.wire.last.Load().endpoint + ": " + lost.Error()

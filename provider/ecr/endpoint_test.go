@@ -5,9 +5,14 @@ package ecr
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -117,9 +122,18 @@ func blackHole(ctx context.Context, _ string) (net.Conn, error) { // a dialer gi
 }
 
 func hungUp(context.Context, string) (net.Conn, error) { // a firewall that reads names in handshakes
-	here, there := net.Pipe()
-	there.Close()
-	return here, nil
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		defer listener.Close()
+		if conn, err := listener.Accept(); err == nil {
+			conn.Read(make([]byte, 64)) // the rest is unread, so this is a reset
+			conn.Close()
+		}
+	}()
+	return net.Dial("tcp", listener.Addr().String())
 }
 
 // TestFallback: where there is no connection to a dual-stack endpoint, the
@@ -254,6 +268,27 @@ func TestNoFallback(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	})
+	for name, tt := range map[string]struct{ first, want string }{
+		"a certificate of somebody else": {"", "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
+		"no TLS":                         {"220 mail.example ESMTP\r\n", "tls: first record does not look like a TLS handshake"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.fails = func(_ context.Context, name string) (net.Conn, error) {
+				if strings.HasSuffix(name, ".api.aws") {
+					return somebodyElse(t, tt.first), nil
+				}
+				return nil, nil
+			}
+			_, err := w.get(t, Options{}, dual, true)
+			if err == nil || !strings.Contains(err.Error(), "POST https://sts.us-west-2.api.aws: "+tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+			if asked := w.asked(); len(asked) != 0 {
+				t.Errorf("asked: %v", asked)
+			}
+		})
+	}
 	t.Run("both fail", func(t *testing.T) {
 		w := newWorld(t)
 		w.fails = func(ctx context.Context, name string) (net.Conn, error) {
@@ -269,4 +304,29 @@ func TestNoFallback(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	})
+}
+
+// somebodyElse is at the other end, and says this, or shakes hands with a
+// certificate that nobody vouches for.
+func somebodyElse(t *testing.T, says string) net.Conn {
+	here, there := net.Pipe()
+	t.Cleanup(func() { there.Close() })
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"example.com"}, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		if says != "" {
+			go io.Copy(io.Discard, there)
+			io.WriteString(there, says)
+			return
+		}
+		tls.Server(there, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}).Handshake()
+	}()
+	return here
 }

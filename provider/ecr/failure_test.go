@@ -392,6 +392,37 @@ func TestProcessEnds(t *testing.T) {
 	}
 }
 
+// TestConfigOnPipe: a file of the SDK's configuration that nobody writes to, or
+// on a mount that hangs, ends a run early, and with a word about the files.
+func TestConfigOnPipe(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no named pipes among its files")
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if out, err := exec.Command("mkfifo", pipe).CombinedOutput(); err != nil {
+		t.Fatalf("mkfifo: %v\n%s", err, out)
+	}
+	t.Cleanup(func() { os.WriteFile(pipe, nil, 0o600) }) // for those who wait still
+	for _, name := range []string{"AWS_CONFIG_FILE", "AWS_CA_BUNDLE"} {
+		newCloud(t, append(keys(), name+"="+pipe)...)
+		_, err := get(t, ecr.Options{Budget: 900 * time.Millisecond}, image(privateHost))
+		want := "read the AWS configuration: not done within 200ms: one of the files is a named pipe, or on a mount that hangs"
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", name, err, want)
+		}
+		setenv(t, name+"=")
+	}
+}
+
+// TestNoURL: an address without a scheme is named as what it is, at once.
+func TestNoURL(t *testing.T) {
+	newCloud(t, append(keys(), "AWS_ENDPOINT_URL_ECR=proxy.example")...)
+	_, err := get(t, ecr.Options{}, image(privateHost))
+	if err == nil || !strings.HasSuffix(err.Error(), "(not a URL): the address is not a URL of http or https: look at AWS_ENDPOINT_URL… and endpoint_url") {
+		t.Error(err)
+	}
+}
+
 // ssoSession returns the environment of somebody who has signed in.
 func ssoSession(t *testing.T) func(*testcloud.AWS) []string {
 	home := t.TempDir()

@@ -5,6 +5,7 @@ package ecr
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -79,12 +80,35 @@ func (s *session) read(ctx context.Context, asNode bool) error {
 	s.begin(step{what: "read the AWS configuration", cures: map[string]string{
 		"": "see the variables AWS_… and the files that AWS_CONFIG_FILE and AWS_SHARED_CREDENTIALS_FILE name",
 	}})
-	cfg, err := config.LoadDefaultConfig(ctx, options...)
+	limit := s.opts.Budget * 2 / 9
+	within, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %v: one of the files is a named pipe, or on a mount that hangs", limit))
+	defer cancel()
+	cfg, err := readConfig(within, options)
 	if err != nil {
-		return s.fail(ctx, err)
+		return s.fail(within, err)
 	}
 	s.attempts = maxAttempts(ctx, cfg.ConfigSources)
 	s.wire.trust(cfg.HTTPClient, s.opts.base())
 	s.cfg, s.metadata.session, s.sources = cfg, s, cfg.ConfigSources
 	return nil
+}
+
+// readConfig returns when ctx ends, even if a file does not answer: the SDK,
+// which opens them, is then left behind.
+func readConfig(ctx context.Context, options []func(*config.LoadOptions) error) (aws.Config, error) {
+	type result struct {
+		cfg aws.Config
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		cfg, err := config.LoadDefaultConfig(ctx, options...)
+		done <- result{cfg, err}
+	}()
+	select {
+	case r := <-done:
+		return r.cfg, r.err
+	case <-ctx.Done():
+		return aws.Config{}, context.Cause(ctx)
+	}
 }

@@ -55,6 +55,9 @@ type lostError struct {
 
 func (e *lostError) Error() string { return e.cause.Error() }
 
+// errNoURL is for addresses of the configuration, which the SDK takes as they are.
+var errNoURL = &lostError{cause: errors.New("the address is not a URL of http or https: look at AWS_ENDPOINT_URL… and endpoint_url")}
+
 // answerError is what is wrong with an answer that had a good status.
 type answerError string
 
@@ -95,6 +98,10 @@ func (w *wire) exchange(ctx context.Context, in *smithyhttp.Request, timeout tim
 	defer cancel()
 	if req.Body != nil {
 		defer req.Body.Close() // the next attempt reads it again, and package http may not have ended
+	}
+	if scheme := req.URL.Scheme; scheme != "http" && scheme != "https" || req.URL.Host == "" {
+		x.lost = errNoURL
+		return noResponse(), &smithyhttp.RequestSendError{Err: errNoURL}
 	}
 	connected := false
 	resp, err := w.send(req.WithContext(httptrace.WithClientTrace(attempt, &httptrace.ClientTrace{
@@ -159,6 +166,9 @@ func (w *wire) lost(ctx context.Context, err error, connected bool) error {
 // lets whoever knows it have them; that of metadata says what was asked for,
 // but for the role, for which anything may stand that the service said.
 func shown(u *url.URL) string {
+	if u.Host == "" {
+		return "(not a URL)"
+	}
 	show := url.URL{Scheme: u.Scheme, Host: u.Host}
 	if strings.HasPrefix(u.Path, "/latest/") {
 		show.Path = u.Path

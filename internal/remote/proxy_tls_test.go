@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package remote_test
+
+import (
+	"crypto/tls"
+	"net/http"
+	"net/url"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/remote"
+)
+
+// TestCauseOfProxysTLS: a proxy that is asked over TLS and has a certificate
+// of nobody, or no TLS, is told apart from one whose answer cannot be read,
+// and is not asked again.
+func TestCauseOfProxysTLS(t *testing.T) {
+	stranger := newAuthority(t, "Proxy CA", time.Now().Add(time.Hour), nil).serveTLS(t, time.Now().Add(time.Hour), echo)
+	for name, tt := range map[string]struct {
+		proxy string
+		trust *tls.Config
+		want  string
+	}{
+		"own authorities":    {stranger.URL, clientConfig(newAuthority(t, "other", time.Now().Add(time.Hour), nil)), "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
+		"system authorities": {stranger.URL, nil, `the authority of its certificate, "CN=Proxy CA", is unknown to this node`},
+		"no TLS":             {strings.Replace(rawServer(t, "220 mail.example ESMTP\r\n"), "http:", "https:", 1), nil, "tls: first record does not look like a TLS handshake"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tt.trust == nil && runtime.GOOS != "linux" {
+				t.Skip("other systems verify by themselves")
+			}
+			proxy, err := url.Parse(tt.proxy)
+			if err != nil {
+				t.Fatal(err)
+			}
+			base := remote.Base()
+			base.Proxy, base.TLSClientConfig = http.ProxyURL(proxy), tt.trust
+			client := quick()
+			client.Transport = remote.Wrap(base)
+			failed := fails(t, client, t.Context(), remote.Call{Step: "ask", URL: "https://sts.example"})
+			if got, want := failed.Error(), "the proxy cannot be reached: "+tt.want; failed.Attempts != 1 || !strings.Contains(got, want) {
+				t.Errorf("%d attempts: %s; want %q", failed.Attempts, got, want)
+			}
+		})
+	}
+}
