@@ -71,14 +71,6 @@ func (e *Error) temporary() bool {
 	return false
 }
 
-var errPermanent = errors.New("asking again does not help")
-
-// permanent is an error that errors.Is takes for errPermanent.
-type permanent struct{ error }
-
-func (permanent) Is(target error) bool { return target == errPermanent }
-func (p permanent) Unwrap() error      { return p.error }
-
 // AuthorityError says that the node does not know who vouches for a server.
 type AuthorityError struct {
 	Store string // where the node's authorities are; "" is not known
