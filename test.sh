@@ -148,6 +148,7 @@ install_packages() {
 	command -v htpasswd >/dev/null || missing+=(apache2-utils)
 	command -v containerd >/dev/null || missing+=(containerd)
 	command -v gcc >/dev/null || missing+=(gcc libc6-dev)
+	command -v patch >/dev/null || missing+=(patch)
 	if ! $quick; then
 		command -v runc >/dev/null || missing+=(runc)
 		command -v etcd >/dev/null || missing+=(etcd-server)

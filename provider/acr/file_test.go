@@ -231,7 +231,7 @@ func TestFederatedTokenFile(t *testing.T) {
 // where secrets go is theirs to write.
 func TestOthersMayRead(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("there is no such mode")
+		t.Skip("Windows has no mode that says what others may")
 	}
 	cert, key, _ := selfSigned(t)
 	const secret, writable = "others may read or change it: chmod 600 ", "others may change it: chmod o-w "

@@ -174,7 +174,7 @@ func link(target string) func(*testing.T, string) string {
 	return func(t *testing.T, keys string) string {
 		path := filepath.Join(keys, "arc.key")
 		if err := os.Symlink(target, path); err != nil {
-			t.Skip("links need a right here:", err)
+			t.Skip("this user may not make symbolic links, as on Windows: ", err)
 		}
 		return path
 	}

@@ -107,6 +107,17 @@ func checkServed(t testing.TB, resp *plugin.Response, key string) {
 	}
 }
 
+// checkSigner: the last question of all, that for the password, is signed with
+// this key.
+func checkSigner(t *testing.T, cloud *testcloud.AWS, key string) {
+	t.Helper()
+	all := signatures(cloud)
+	want := testcloud.AWSSignature{KeyID: key, Region: "eu-west-1", Service: "ecr"}
+	if len(all) == 0 || all[len(all)-1] != want {
+		t.Errorf("got signatures %v, want the last one to be %v", all, want)
+	}
+}
+
 // signatures returns who signed the requests that were signed.
 func signatures(cloud *testcloud.AWS) []testcloud.AWSSignature {
 	var list []testcloud.AWSSignature
@@ -272,11 +283,7 @@ func TestSources(t *testing.T) {
 			if diff := cmp.Diff(tt.requests, paths(cloud)); diff != "" {
 				t.Error(diff)
 			}
-			all := signatures(cloud)
-			want := testcloud.AWSSignature{KeyID: tt.key, Region: "eu-west-1", Service: "ecr"}
-			if len(all) == 0 || all[len(all)-1] != want {
-				t.Errorf("got signatures %v, want the last one to be %v", all, want)
-			}
+			checkSigner(t, cloud, tt.key)
 		})
 	}
 }

@@ -396,7 +396,7 @@ func TestProcessEnds(t *testing.T) {
 // on a mount that hangs, ends a run early, and with a word about the files.
 func TestConfigOnPipe(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("there are no named pipes among its files")
+		t.Skip("Windows has no named pipes among its files")
 	}
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if out, err := exec.Command("mkfifo", pipe).CombinedOutput(); err != nil {

@@ -93,11 +93,7 @@ func TestRolesOfAccount(t *testing.T) {
 			if diff := cmp.Diff(tt.want, stsForms(cloud)); diff != "" {
 				t.Error(diff)
 			}
-			all := signatures(cloud)
-			want := testcloud.AWSSignature{KeyID: tt.signer, Region: "eu-west-1", Service: "ecr"}
-			if len(all) == 0 || all[len(all)-1] != want {
-				t.Errorf("got %v, want the last to be %v", all, want)
-			}
+			checkSigner(t, cloud, tt.signer)
 		})
 	}
 }
