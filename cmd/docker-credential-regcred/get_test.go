@@ -160,7 +160,7 @@ func TestNeverAsksItself(t *testing.T) {
 	if plugins, _ := b.runs(); len(plugins) != 2 {
 		t.Errorf("runs of %q, want one of each", plugins)
 	}
-	b.refused("what the provider was told", b.read("runs.said"), 1, "a credential provider asks "+name, "take the helper out of the docker config file")
+	b.refused("what the provider was told", b.read("runs.said"), 1, "a credential provider asks "+name, "(REGCRED_ASKED_BY is set)", "take the helper out of the docker config file")
 }
 
 // TestDockerConfigFiles: docker's own files are docker's to read, and a file in

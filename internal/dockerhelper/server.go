@@ -48,6 +48,9 @@ func split(server string) (host, path string, plain bool, err error) {
 	if strings.ContainsAny(server, "@?#") { // it is not shown: what stands there may be a password
 		return "", "", false, errors.New("the server's name has a @, ? or # in it: give host[:port] alone, or host[:port]/repository")
 	}
+	if strings.ContainsFunc(server, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", "", false, fmt.Errorf("server %q: it has a character that no registry's name has", excerpt.Value(server))
+	}
 	scheme, rest, isURL := strings.Cut(server, "://")
 	if !isURL {
 		scheme, rest = "https", server
