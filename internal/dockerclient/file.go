@@ -143,7 +143,7 @@ func open(path string) (*file, error) {
 	case err == nil:
 		f.target = target
 	case !errors.Is(err, fs.ErrNotExist):
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", path, err)
 	default:
 		if link, err := os.Readlink(path); err == nil {
 			return nil, fmt.Errorf("%s is a symbolic link to %s, which is not there: remove the link", path, link)
