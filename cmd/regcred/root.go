@@ -30,6 +30,7 @@ func (a *app) commands() []*cobra.Command {
 		a.convertCmd(),
 		a.rbacCmd(),
 		a.doctorCmd(),
+		a.helperCmd(),
 		a.versionCmd(),
 	}
 }
