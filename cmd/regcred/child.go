@@ -25,8 +25,7 @@ const (
 // it. The error is that it was not started.
 func runChild(ctx context.Context, cmd *exec.Cmd) (code int, killedBy os.Signal, err error) {
 	got := make(chan os.Signal, 16)
-	signal.Notify(got, passedSignals(signal.Ignored)...)
-	defer signal.Stop(got)
+	signal.Notify(got, passedSignals(signal.Ignored)...) // to the end: what follows the command tidies up
 	if err := handOver(ctx); err != nil {
 		return exitFailed, nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -258,11 +259,18 @@ func (a *app) helperStatus(output *choice) error {
 	return errors.Join(failed, exit(r.code()))
 }
 
-// noteHelperEnvironment warns that clients run the helper without the flags of
-// this command.
+// noteHelperEnvironment says that clients run the helper without the flags of
+// this command, and maybe in another environment.
 func (a *app) noteHelperEnvironment(o *node.Origin) {
-	if !o.Discovered || a.asKubelet != "" {
-		a.Warn("clients run the helper without the flags of this command: where they run, set REGCRED_CONFIG=%s and REGCRED_BIN_DIR", terminal.ShellWord(o.Config))
+	switch {
+	case a.config.byFlag() || a.binDir.byFlag() || a.asKubelet != "":
+		config := o.Config
+		if !filepath.IsAbs(config) {
+			config = filepath.Join(a.dir, config)
+		}
+		a.Warn("clients run the helper without the flags of this command: where they run, set REGCRED_CONFIG=%s and REGCRED_BIN_DIR", terminal.ShellWord(config))
+	case !o.Discovered:
+		a.Note("the helper finds this configuration where REGCRED_CONFIG and REGCRED_BIN_DIR are set as here")
 	}
 }
 
