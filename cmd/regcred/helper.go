@@ -274,4 +274,4 @@ func (a *app) noteHelperEnvironment(o *node.Origin) {
 	}
 }
 
-func plural(list []string) string { return strings.Join(list, ", ") }
+func commas(list []string) string { return strings.Join(list, ", ") }

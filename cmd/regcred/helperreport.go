@@ -148,7 +148,7 @@ func (r *helperReport) changes(t *terminal.Text) {
 func (f *helperFile) asked() string {
 	text := terminal.Count(len(f.Hosts), "host")
 	if len(f.Hosts) > 0 {
-		text += ": " + plural(f.Hosts)
+		text += ": " + commas(f.Hosts)
 	}
 	if f.AllHosts {
 		text += "; and all others that have no helper (credsStore)"
@@ -174,10 +174,10 @@ func (r *helperReport) text(t *terminal.Text) {
 			t.Line(terminal.Error, fmt.Sprintf("%s: %s: %s", f.Client, f.Path, f.asked()))
 		}
 		if len(f.Missing) > 0 {
-			t.Detail("not named: %s", plural(f.Missing))
+			t.Detail("not named: %s", commas(f.Missing))
 		}
 		if len(f.LeftOver) > 0 {
-			t.Detail("not in the configuration: %s", plural(f.LeftOver))
+			t.Detail("not in the configuration: %s", commas(f.LeftOver))
 		}
 	}
 }
@@ -217,7 +217,7 @@ func (a *app) noteFiles(r *helperReport) {
 			a.Note("%s: %s stays with the helper %q", f.Path, host, f.Others[host])
 		}
 		if len(f.Hidden) > 0 {
-			a.Warn("%s: logins that clients do not look at while a helper is named for their hosts: %s", f.Path, plural(f.Hidden))
+			a.Warn("%s: logins that clients do not look at while a helper is named for their hosts: %s", f.Path, commas(f.Hidden))
 		}
 	}
 	if named && r.Helper == "" {
