@@ -11,6 +11,9 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
+// second is another name of the plugin, for a second provider.
+const second = "second-" + plugins.Static
+
 // build builds the helper, a plugin and the recorder into directories of a
 // run, and, if they are wanted, the clients into the user's cache.
 func build(ctx context.Context, dir string, withClients bool) error {
@@ -19,12 +22,14 @@ func build(ctx context.Context, dir string, withClients bool) error {
 			return err
 		}
 	}
-	if stub := os.Getenv("E_STUB"); stub != "" {
-		os.Symlink(stub, filepath.Join(dir, "helper", helperName))
-	} else if _, err := plugins.Build(filepath.Join(dir, "helper"), helperName); err != nil {
+	if _, err := plugins.Build(filepath.Join(dir, "helper"), helperName); err != nil {
 		return err
 	}
-	if _, err := plugins.Build(filepath.Join(dir, "plugins"), plugins.Static); err != nil {
+	plugin, err := plugins.Build(filepath.Join(dir, "plugins"), plugins.Static)
+	if err != nil {
+		return err
+	}
+	if err := os.Symlink(plugin, filepath.Join(dir, "plugins", second)); err != nil {
 		return err
 	}
 	recorder, err := plugins.BuildHere(filepath.Join(dir, "recorder"), "clients/recorder")

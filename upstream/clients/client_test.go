@@ -46,10 +46,19 @@ type traits struct {
 	Store    string // asked of a credsStore for an image of registry.example:5000
 	Public   string // asked for an image of a public registry, by credHelpers
 	OnError  string // what it does there if the helper fails
+	Aside    string // what it does with the helper's standard error
 	Refused  string // what it says of a wrong password
 	Patterns string // by which of these it reaches a pattern with a path
 	Files    string // where it finds credHelpers
 }
+
+// What clients do.
+const (
+	goesOn = "goes on"
+	stops  = "stops, says why"
+	shown  = "shown"
+	breaks = "breaks the pull"
+)
 
 // path is where the client is, or "".
 func (c *client) path() string {

@@ -53,12 +53,12 @@ func requireClient(t *testing.T, c *client) {
 	}
 }
 
-const header = `| client | version | private, wrong password, public | Docker Hub | its keys | credsStore | public | helper fails | wrong password | path patterns | files |
-|---|---|---|---|---|---|---|---|---|---|---|
+const header = `| client | version | private, wrong password, public | Docker Hub | its keys | credsStore | public | helper fails | its stderr | wrong password | path patterns | files |
+|---|---|---|---|---|---|---|---|---|---|---|---|
 `
 
 func row(name, version string, ok bool, seen traits) string {
 	works := map[bool]string{true: "pulled, refused, pulled", false: "FAILED"}[ok]
-	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", name, version, works,
-		seen.Hub, seen.HubKeys, seen.Store, seen.Public, seen.OnError, seen.Refused, seen.Patterns, seen.Files)
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", name, version, works,
+		seen.Hub, seen.HubKeys, seen.Store, seen.Public, seen.OnError, seen.Aside, seen.Refused, seen.Patterns, seen.Files)
 }

@@ -3,13 +3,8 @@
 
 package clients
 
-// What several clients have in common, since they use the same libraries.
 const (
-	hubURL    = "https://index.docker.io/v1/"
-	goesOn    = "goes on"
-	stops     = "stops and says why"
-	asksNoOne = "-"
-
+	hubURL      = "https://index.docker.io/v1/"
 	dockerFiles = "$DOCKER_CONFIG, ~/.docker"
 	authFiles   = dockerFiles + ", $REGISTRY_AUTH_FILE, $XDG_RUNTIME_DIR/containers"
 )
@@ -19,19 +14,19 @@ const (
 var (
 	containersImage = traits{
 		Hub: "docker.io", HubKeys: "docker.io", Store: "-", Public: public, OnError: stops,
-		Refused: "unauthorized", Patterns: "-", Files: authFiles + ", registries.conf",
+		Aside: shown, Refused: "unauthorized", Patterns: "-", Files: authFiles + ", registries.conf",
 	}
 	dockerConfig = traits{
 		Hub: hubURL, HubKeys: hubURL, Store: private + ":5000", Public: public, OnError: goesOn,
-		Refused: "no such manifest", Patterns: "-", Files: dockerFiles,
+		Aside: shown, Refused: "no such manifest", Patterns: "-", Files: dockerFiles,
 	}
 	goContainerRegistry = traits{
 		Hub: hubURL, HubKeys: hubURL, Store: private + ":5000/team/app", Public: public, OnError: stops,
-		Refused: "UNAUTHORIZED", Patterns: "credsStore, credHelpers by repository", Files: authFiles,
+		Aside: shown, Refused: "UNAUTHORIZED", Patterns: "credsStore, credHelpers by repository", Files: authFiles,
 	}
 	orasGo = traits{
-		Hub: hubURL, HubKeys: hubURL, Store: private + ":5000", Public: "-", OnError: asksNoOne,
-		Refused: "unauthorized", Patterns: "-", Files: dockerFiles,
+		Hub: hubURL, HubKeys: hubURL, Store: private + ":5000", Public: "-", OnError: "-",
+		Aside: shown, Refused: "unauthorized", Patterns: "-", Files: dockerFiles,
 	}
 )
 
@@ -100,13 +95,17 @@ var clients = []*client{
 	},
 	{
 		name: "cue", program: "cue", module: "cuelang.org/go", pkg: "/cmd/cue", version: "v0.17.1", content: cueModule,
-		pull: cueEval, traits: orasGo,
+		pull: cueEval,
+		traits: orasGo.but(func(t *traits) {
+			t.Hub, t.HubKeys, t.Public, t.OnError, t.Aside = "docker.io", "docker.io", public, stops, breaks
+			t.Refused, t.Files = "401 Unauthorized", t.Files+", $XDG_RUNTIME_DIR/containers"
+		}),
 	},
 	{
 		name: "registry", program: "registry", module: "github.com/distribution/distribution/v3", pkg: "/cmd/registry", version: "v3.1.2",
 		content: app, pull: pullThrough, own: true,
 		traits: traits{
-			Hub: "registry-1.docker.io", HubKeys: "-", Store: "-", Public: "-", OnError: asksNoOne, Refused: "manifest unknown",
+			Hub: "registry-1.docker.io", HubKeys: "-", Store: "-", Public: "-", OnError: "-", Aside: shown, Refused: "manifest unknown",
 			Patterns: "-", Files: "proxy.exec",
 		},
 	},

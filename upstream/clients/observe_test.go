@@ -108,17 +108,19 @@ func places() []by {
 	}
 }
 
-// pull runs the client.
-func (b *bench) pull(t *testing.T, host, helper string, by by) (o outcome) {
+// pull runs the client; what says why.
+func (b *bench) pull(t *testing.T, what, host, helper string, by by) (o outcome) {
 	t.Helper()
 	r := &run{site: b.site, client: b.client, image: host + "/" + b.client.content, helper: helper, files: by.files, extra: by.extra}
-	t.Run(strings.ReplaceAll(host, "/", "_"), func(t *testing.T) { o = r.do(t) })
-	t.Logf("%s from %s: pulled %t, asked %s", b.client.name, host, o.ok, o.asked())
-	for _, c := range o.calls {
-		if what := strings.Join(c.Args, " "); what != "get" && what != "list" {
-			t.Errorf("%s calls the helper with %q", b.client.name, c.Args)
+	t.Run(strings.NewReplacer(" ", "-", "/", "_").Replace(what), func(t *testing.T) {
+		o = r.do(t)
+		t.Logf("from %s: pulled %t, asked %s", host, o.ok, o.asked())
+		for _, c := range o.calls {
+			if args := strings.Join(c.Args, " "); args != "get" && args != "list" {
+				t.Errorf("%s calls the helper with %q", b.client.name, c.Args)
+			}
 		}
-	}
+	})
 	return o
 }
 
@@ -126,16 +128,17 @@ func (b *bench) pull(t *testing.T, host, helper string, by by) (o outcome) {
 func (b *bench) observe(t *testing.T) (seen traits) {
 	t.Helper()
 	for _, host := range guarded {
-		o := b.pull(t, host, b.right, everything())
+		o := b.pull(t, "private at "+host, host, b.right, everything())
 		if got := o.asked(); !o.ok || got != host {
 			t.Errorf("a pull from %s: ok %t, asked %s:\n%s", host, o.ok, got, o.said)
 		}
 	}
-	hub := b.pull(t, "docker.io", b.right, everything())
+	hub := b.pull(t, "Docker Hub", "docker.io", b.right, everything())
 	if !hub.ok {
 		t.Errorf("a pull from Docker Hub: asked %s:\n%s", hub.asked(), hub.said)
 	}
 	seen.Hub = hub.asked()
+	seen.Aside = b.aside(t)
 	seen.Refused = b.refusal(t)
 	seen.Public, seen.OnError = b.fromPublic(t)
 	seen.Patterns = b.patterns(t)
@@ -146,10 +149,28 @@ func (b *bench) observe(t *testing.T) (seen traits) {
 	return seen
 }
 
+// aside is what becomes of a text on the helper's standard error, beside a good
+// answer.
+func (b *bench) aside(t *testing.T) string {
+	t.Helper()
+	const text = "[said aside]"
+	by := everything()
+	by.extra = append(by.extra, "REGCRED_TEST_STDERR="+text)
+	o := b.pull(t, "stderr", private+":5000", b.right, by)
+	switch {
+	case !o.ok:
+		return breaks
+	case strings.Contains(o.said, text):
+		return shown
+	default:
+		return "-"
+	}
+}
+
 // refusal is what the client says of a wrong password.
 func (b *bench) refusal(t *testing.T) string {
 	t.Helper()
-	o := b.pull(t, private+":5000", b.wrong, everything())
+	o := b.pull(t, "wrong password", private+":5000", b.wrong, everything())
 	if o.ok || o.asked() != private+":5000" {
 		t.Errorf("a pull with a wrong password: ok %t, asked %s:\n%s", o.ok, o.asked(), o.said)
 	}
@@ -164,7 +185,7 @@ func (b *bench) refusal(t *testing.T) string {
 // fromPublic pulls what needs no login, also while the helper fails.
 func (b *bench) fromPublic(t *testing.T) (asked, onError string) {
 	t.Helper()
-	o := b.pull(t, public, b.right, everything())
+	o := b.pull(t, "public", public, b.right, everything())
 	if !o.ok {
 		t.Errorf("a pull of a public image: asked %s:\n%s", o.asked(), o.said)
 	}
@@ -173,7 +194,7 @@ func (b *bench) fromPublic(t *testing.T) (asked, onError string) {
 			t.Errorf("the helper's answer for a public registry is %q", c.Answer)
 		}
 	}
-	failing := b.pull(t, public, b.broken, everything())
+	failing := b.pull(t, "public while the helper fails", public, b.broken, everything())
 	for _, c := range failing.calls {
 		if c.Answer != "error" {
 			t.Errorf("the helper's answer while its plugin fails is %q", c.Answer)
@@ -181,7 +202,7 @@ func (b *bench) fromPublic(t *testing.T) (asked, onError string) {
 	}
 	switch {
 	case len(failing.calls) == 0 && failing.ok:
-		onError = asksNoOne
+		onError = "-"
 	case failing.ok:
 		onError = goesOn
 	case strings.Contains(failing.said, plugins.Static):
@@ -202,7 +223,7 @@ func (b *bench) patterns(t *testing.T) string {
 		"credHelpers by registry": inDocker(helpers(private + ":5000")), "credsStore": inDocker(store),
 		"credHelpers by repository": inDocker(helpers(private + ":5000/" + repository)),
 	} {
-		if b.pull(t, private+":5000", b.path, by).ok {
+		if b.pull(t, "pattern with a path by "+name, private+":5000", b.path, by).ok {
 			ways = append(ways, name)
 		}
 	}
@@ -214,7 +235,7 @@ func (b *bench) hubKeys(t *testing.T) string {
 	t.Helper()
 	var keys []string
 	for _, key := range append(slices.Clone(hubs), hubURL) {
-		if b.pull(t, "docker.io", b.right, inDocker(helpers(key))).ok {
+		if b.pull(t, "Docker Hub by "+key, "docker.io", b.right, inDocker(helpers(key))).ok {
 			keys = append(keys, key)
 		}
 	}
@@ -223,7 +244,7 @@ func (b *bench) hubKeys(t *testing.T) string {
 
 func (b *bench) fromStore(t *testing.T) string {
 	t.Helper()
-	o := b.pull(t, private+":5000", b.right, inDocker(store))
+	o := b.pull(t, "credsStore", private+":5000", b.right, inDocker(store))
 	if asked := len(o.calls) > 0; o.ok != asked {
 		t.Errorf("a pull with a credsStore: ok %t, asked %s:\n%s", o.ok, o.asked(), o.said)
 	}
@@ -234,7 +255,7 @@ func (b *bench) places(t *testing.T) string {
 	t.Helper()
 	var found []string
 	for _, place := range places() {
-		if b.pull(t, private+":5000", b.right, place).ok {
+		if b.pull(t, "named in "+place.name, private+":5000", b.right, place).ok {
 			found = append(found, place.name)
 		}
 	}

@@ -15,9 +15,6 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// aside is what the helper says on standard error in every run.
-const aside = "[said aside]"
-
 // run is one run of a client.
 type run struct {
 	site   *site
@@ -77,9 +74,6 @@ func (r *run) do(t *testing.T) outcome {
 	ok, said := r.client.pull(t, job{r.client.path(), r.image, home, r.environ(home)})
 	o := outcome{ok, said, readCalls(t, filepath.Join(home, "calls"))}
 	canary.Check(t, "output of "+r.client.name, said)
-	if len(o.calls) > 0 && !strings.Contains(said, aside) {
-		t.Errorf("%s no longer shows the helper's standard error", r.client.name)
-	}
 	return o
 }
 
@@ -108,7 +102,7 @@ func (r *run) environ(home string) []string {
 		"SSL_CERT_FILE=" + r.site.caFile,
 		"REGCRED_CONFIG=" + home + "/providers.yaml", "REGCRED_BIN_DIR=" + filepath.Join(runDir(), "plugins"),
 		"REGCRED_TEST_HELPER=" + filepath.Join(runDir(), "helper", helperName),
-		"REGCRED_TEST_CALLS=" + home + "/calls", "REGCRED_TEST_STDERR=" + aside,
+		"REGCRED_TEST_CALLS=" + home + "/calls",
 	}
 	for _, variable := range r.extra {
 		environ = append(environ, strings.ReplaceAll(variable, "HOME/", home+"/"))
