@@ -44,8 +44,10 @@ type traits struct {
 	Hub      string // asked for an image of Docker Hub
 	HubKeys  string // keys of credHelpers under which it finds Docker Hub
 	Store    string // asked of a credsStore for an image of registry.example:5000
+	HubStore string // asked of it for one of Docker Hub
 	Public   string // asked for an image of a public registry, by credHelpers
 	OnError  string // what it does there if the helper fails
+	Private  string // what it does for an image of a private registry then
 	Aside    string // what it does with the helper's standard error
 	Refused  string // what it says of a wrong password
 	Patterns string // by which of these it reaches a pattern with a path
@@ -56,6 +58,7 @@ type traits struct {
 const (
 	goesOn = "goes on"
 	stops  = "stops, says why"
+	fails  = "fails, says not why"
 	shown  = "shown"
 	breaks = "breaks the pull"
 )

@@ -4,7 +4,6 @@
 package clients
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -17,16 +16,16 @@ import (
 func TestClients(t *testing.T) {
 	requireRun(t)
 	s := startSite(t)
-	var table strings.Builder
+	var asks, does strings.Builder
 	for _, c := range clients {
 		if slow := c.module != "" || c.daemon; slow && !*all {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
 			requireClient(t, c)
-			seen := newBench(t, s, c).observe(t)
-			version := c.installed(t)
-			table.WriteString(row(c.name, version, !t.Failed(), seen))
+			seen, version := newBench(t, s, c).observe(t), c.installed(t)
+			asks.WriteString(asksRow(c.name, version, works[!t.Failed()], seen))
+			does.WriteString(doesRow(c.name, seen))
 			diff := cmp.Diff(c.traits, seen)
 			switch {
 			case diff == "":
@@ -37,7 +36,7 @@ func TestClients(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("what clients do, and what they ask the helper:\n%s%s", header, &table)
+	t.Logf("what clients ask the helper, and what they do:\n%s%s\n%s%s", asksHeader, &asks, doesHeader, &does)
 }
 
 // requireClient skips the test of a client that is not installed, unless
@@ -51,14 +50,4 @@ func requireClient(t *testing.T, c *client) {
 	default:
 		t.Skipf("%s is not installed: Debian's package %s has it", c.name, c.pkg)
 	}
-}
-
-const header = `| client | version | private, wrong password, public | Docker Hub | its keys | credsStore | public | helper fails | its stderr | wrong password | path patterns | files |
-|---|---|---|---|---|---|---|---|---|---|---|---|
-`
-
-func row(name, version string, ok bool, seen traits) string {
-	works := map[bool]string{true: "pulled, refused, pulled", false: "FAILED"}[ok]
-	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", name, version, works,
-		seen.Hub, seen.HubKeys, seen.Store, seen.Public, seen.OnError, seen.Aside, seen.Refused, seen.Patterns, seen.Files)
 }

@@ -13,19 +13,19 @@ const (
 // config, go-containerregistry and oras-go.
 var (
 	containersImage = traits{
-		Hub: "docker.io", HubKeys: "docker.io", Store: "-", Public: public, OnError: stops,
+		Hub: "docker.io", HubKeys: "docker.io", Store: "-", HubStore: "-", Public: public, OnError: stops, Private: stops,
 		Aside: shown, Refused: "unauthorized", Patterns: "-", Files: authFiles + ", registries.conf",
 	}
 	dockerConfig = traits{
-		Hub: hubURL, HubKeys: hubURL, Store: private + ":5000", Public: public, OnError: goesOn,
+		Hub: hubURL, HubKeys: hubURL, Store: private + ":5000", HubStore: hubURL, Public: public, OnError: goesOn, Private: fails,
 		Aside: shown, Refused: "no such manifest", Patterns: "-", Files: dockerFiles,
 	}
 	goContainerRegistry = traits{
-		Hub: hubURL, HubKeys: hubURL, Store: private + ":5000/team/app", Public: public, OnError: stops,
-		Aside: shown, Refused: "UNAUTHORIZED", Patterns: "credsStore, credHelpers by repository", Files: authFiles,
+		Hub: hubURL, HubKeys: hubURL, Store: private + ":5000/team/app", HubStore: "index.docker.io/team/app", Public: public, OnError: stops, Private: stops,
+		Aside: shown, Refused: "UNAUTHORIZED", Patterns: "credHelpers by repository, credsStore", Files: authFiles,
 	}
 	orasGo = traits{
-		Hub: hubURL, HubKeys: hubURL, Store: private + ":5000", Public: "-", OnError: "-",
+		Hub: hubURL, HubKeys: hubURL, Store: private + ":5000", HubStore: hubURL, Public: "-", OnError: "-", Private: stops,
 		Aside: shown, Refused: "unauthorized", Patterns: "-", Files: dockerFiles,
 	}
 )
@@ -60,7 +60,7 @@ var clients = []*client{
 	},
 	{
 		name: "buildx", program: "buildx", module: "github.com/docker/buildx", pkg: "/cmd/buildx", version: "v0.38.2", content: app,
-		pull: command("imagetools inspect IMAGE"), traits: dockerConfig.but(func(t *traits) { t.Refused = "401 Unauthorized" }),
+		pull: command("imagetools inspect IMAGE"), traits: dockerConfig.but(func(t *traits) { t.Private, t.Refused = stops, "401 Unauthorized" }),
 	},
 	{
 		name: "crane", program: "crane", module: "github.com/google/go-containerregistry", pkg: "/cmd/crane", version: "v0.22.1", content: app,
@@ -91,6 +91,7 @@ var clients = []*client{
 		pull: command("image copy IMAGE ocidir://HOME/image:v1"),
 		traits: orasGo.but(func(t *traits) {
 			t.HubKeys, t.Store = "docker.io, registry-1.docker.io, "+hubURL, "list, "+private+":5000"
+			t.HubStore, t.Private = "list, "+hubURL, fails
 		}),
 	},
 	{
@@ -98,14 +99,14 @@ var clients = []*client{
 		pull: cueEval,
 		traits: orasGo.but(func(t *traits) {
 			t.Hub, t.HubKeys, t.Public, t.OnError, t.Aside = "docker.io", "docker.io", public, stops, breaks
-			t.Refused, t.Files = "401 Unauthorized", t.Files+", $XDG_RUNTIME_DIR/containers"
+			t.HubStore, t.Refused, t.Files = "docker.io", "401 Unauthorized", t.Files+", $XDG_RUNTIME_DIR/containers"
 		}),
 	},
 	{
 		name: "registry", program: "registry", module: "github.com/distribution/distribution/v3", pkg: "/cmd/registry", version: "v3.1.2",
 		content: app, pull: pullThrough, own: true,
 		traits: traits{
-			Hub: "registry-1.docker.io", HubKeys: "-", Store: "-", Public: "-", OnError: "-", Aside: shown, Refused: "manifest unknown",
+			Hub: "registry-1.docker.io", HubKeys: "-", Store: "-", HubStore: "-", Public: "-", OnError: "-", Private: stops, Aside: shown, Refused: "manifest unknown",
 			Patterns: "-", Files: "proxy.exec",
 		},
 	},

@@ -4,7 +4,6 @@
 package clients
 
 import (
-	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -23,9 +22,12 @@ var (
 
 // bench tries one client.
 type bench struct {
-	site                       *site
-	client                     *client
-	right, wrong, broken, path string // configurations of the helper
+	site   *site
+	client *client
+
+	// Configurations of the helper.
+	right, wrong, path string
+	broken, noPassword string // a plugin fails, for a public registry or a private one
 }
 
 func newBench(t *testing.T, s *site, c *client) *bench {
@@ -34,8 +36,8 @@ func newBench(t *testing.T, s *site, c *client) *bench {
 		site: s, client: c,
 		right:  providers(t, s, "right", canary.Password, slices.Concat(guarded, hubs)...),
 		wrong:  providers(t, s, "wrong", "wrong", guarded...),
-		broken: providers(t, s, "missing", "", public),
-		path:   providers(t, s, "path", canary.Password, private+":5000/team"),
+		broken: providers(t, s, "missing", "", public), noPassword: providers(t, s, "missing", "", guarded...),
+		path: providers(t, s, "path", canary.Password, private+":5000/team"),
 	}
 }
 
@@ -114,7 +116,7 @@ func (b *bench) pull(t *testing.T, what, host, helper string, by by) (o outcome)
 	r := &run{site: b.site, client: b.client, image: host + "/" + b.client.content, helper: helper, files: by.files, extra: by.extra}
 	t.Run(strings.NewReplacer(" ", "-", "/", "_").Replace(what), func(t *testing.T) {
 		o = r.do(t)
-		t.Logf("from %s: pulled %t, asked %s", host, o.ok, o.asked())
+		t.Logf("from %s: pulled %t, asked %s, in %d calls", host, o.ok, o.asked(), len(o.calls))
 		for _, c := range o.calls {
 			if args := strings.Join(c.Args, " "); args != "get" && args != "list" {
 				t.Errorf("%s calls the helper with %q", b.client.name, c.Args)
@@ -141,10 +143,12 @@ func (b *bench) observe(t *testing.T) (seen traits) {
 	seen.Aside = b.aside(t)
 	seen.Refused = b.refusal(t)
 	seen.Public, seen.OnError = b.fromPublic(t)
+	seen.Private = whatFollows(b.pull(t, "private while the helper fails", private+":5000", b.noPassword, everything()))
 	seen.Patterns = b.patterns(t)
-	seen.HubKeys, seen.Store, seen.Files = "-", "-", "proxy.exec"
+	seen.HubKeys, seen.Store, seen.HubStore, seen.Files = "-", "-", "-", "proxy.exec"
 	if !b.client.own {
-		seen.HubKeys, seen.Store, seen.Files = b.hubKeys(t), b.fromStore(t), b.places(t)
+		seen.HubKeys, seen.Files = b.hubKeys(t), b.places(t)
+		seen.Store, seen.HubStore = b.fromStore(t, private+":5000"), b.fromStore(t, "docker.io")
 	}
 	return seen
 }
@@ -200,17 +204,21 @@ func (b *bench) fromPublic(t *testing.T) (asked, onError string) {
 			t.Errorf("the helper's answer while its plugin fails is %q", c.Answer)
 		}
 	}
+	return o.asked(), whatFollows(failing)
+}
+
+// whatFollows is what a client does when the helper fails.
+func whatFollows(o outcome) string {
 	switch {
-	case len(failing.calls) == 0 && failing.ok:
-		onError = "-"
-	case failing.ok:
-		onError = goesOn
-	case strings.Contains(failing.said, plugins.Static):
-		onError = stops
+	case o.ok && len(o.calls) == 0:
+		return "-"
+	case o.ok:
+		return goesOn
+	case strings.Contains(o.said, plugins.Static):
+		return stops
 	default:
-		onError = "stops"
+		return fails
 	}
-	return o.asked(), onError
 }
 
 // patterns are the ways in which the client gets what a pattern with a path
@@ -219,15 +227,18 @@ func (b *bench) patterns(t *testing.T) string {
 	t.Helper()
 	repository, _, _ := strings.Cut(b.client.content, ":")
 	var ways []string
-	for name, by := range map[string]by{
-		"credHelpers by registry": inDocker(helpers(private + ":5000")), "credsStore": inDocker(store),
-		"credHelpers by repository": inDocker(helpers(private + ":5000/" + repository)),
+	for _, way := range []struct {
+		name string
+		by   by
+	}{
+		{"credHelpers by registry", inDocker(helpers(private + ":5000"))},
+		{"credHelpers by repository", inDocker(helpers(private + ":5000/" + repository))},
+		{"credsStore", inDocker(store)},
 	} {
-		if b.pull(t, "pattern with a path by "+name, private+":5000", b.path, by).ok {
-			ways = append(ways, name)
+		if b.pull(t, "pattern with a path by "+way.name, private+":5000", b.path, way.by).ok {
+			ways = append(ways, way.name)
 		}
 	}
-	slices.SortFunc(ways, func(a, b string) int { return -cmp.Compare(a, b) })
 	return listed(ways)
 }
 
@@ -242,11 +253,12 @@ func (b *bench) hubKeys(t *testing.T) string {
 	return listed(keys)
 }
 
-func (b *bench) fromStore(t *testing.T) string {
+// fromStore is what the client asks of a credsStore for an image of a registry.
+func (b *bench) fromStore(t *testing.T, host string) string {
 	t.Helper()
-	o := b.pull(t, "credsStore", private+":5000", b.right, inDocker(store))
+	o := b.pull(t, host+" by credsStore", host, b.right, inDocker(store))
 	if asked := len(o.calls) > 0; o.ok != asked {
-		t.Errorf("a pull with a credsStore: ok %t, asked %s:\n%s", o.ok, o.asked(), o.said)
+		t.Errorf("a pull from %s with a credsStore: ok %t, asked %s:\n%s", host, o.ok, o.asked(), o.said)
 	}
 	return o.asked()
 }
