@@ -141,8 +141,9 @@ isolated() {
 	fi
 }
 
+clients=(skopeo podman buildah) # of registries; the others are built: docs/testing.md
 install_packages() {
-	local missing=()
+	local missing=() client
 	command -v ip >/dev/null || missing+=(iproute2)
 	command -v docker-registry >/dev/null || missing+=(docker-registry)
 	command -v htpasswd >/dev/null || missing+=(apache2-utils)
@@ -152,6 +153,9 @@ install_packages() {
 	if ! $quick; then
 		command -v runc >/dev/null || missing+=(runc)
 		command -v etcd >/dev/null || missing+=(etcd-server)
+		for client in "${clients[@]}"; do
+			command -v "$client" >/dev/null || missing+=("$client")
+		done
 	fi
 	[ ${#missing[@]} -eq 0 ] && return 0
 	if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
@@ -213,12 +217,17 @@ install_packages
 # Where the packages are, their tests may not be skipped.
 require=()
 command -v docker-registry >/dev/null && command -v htpasswd >/dev/null && require+=(docker-registry)
-if [ "$(uname)" = Linux ] && [ "$(id -u)" -eq 0 ] && command -v containerd >/dev/null; then
-	require+=(containerd)
-	# A node for tests runs in namespaces of its own, which not every container may make.
-	command -v runc >/dev/null && command -v etcd >/dev/null &&
-		unshare --net --mount --pid --fork --kill-child --mount-proc true 2>/dev/null && require+=(cluster)
+if [ "$(uname)" = Linux ] && [ "$(id -u)" -eq 0 ]; then
+	command -v containerd >/dev/null && require+=(containerd)
+	# Nodes and clients for tests run in namespaces of their own, which not every container may make.
+	if unshare --net --mount --pid --fork --kill-child --mount-proc true 2>/dev/null; then
+		command -v containerd >/dev/null && command -v runc >/dev/null && command -v etcd >/dev/null && require+=(cluster)
+		command -v docker-registry >/dev/null && command -v htpasswd >/dev/null && require+=(clients)
+	fi
 fi
+for client in "${clients[@]}"; do
+	command -v "$client" >/dev/null && require+=("$client")
+done
 REGCRED_TEST_REQUIRE=$(IFS=, && echo "${require[*]-}")
 export REGCRED_TEST_REQUIRE
 isolate=true

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package clients
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/regcred/regcred/upstream/plugins"
+)
+
+// second is another name of the plugin, for a second provider.
+const second = "second-" + plugins.Static
+
+// build builds the helper, a plugin and the recorder into directories of a
+// run, and, if they are wanted, the clients into the user's cache.
+func build(ctx context.Context, dir string, withClients bool) error {
+	for _, d := range []string{"helper", "plugins", "recorder"} {
+		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
+			return err
+		}
+	}
+	if _, err := plugins.Build(filepath.Join(dir, "helper"), helperName); err != nil {
+		return err
+	}
+	plugin, err := plugins.Build(filepath.Join(dir, "plugins"), plugins.Static)
+	if err != nil {
+		return err
+	}
+	if err := os.Symlink(plugin, filepath.Join(dir, "plugins", second)); err != nil {
+		return err
+	}
+	recorder, err := plugins.BuildHere(filepath.Join(dir, "recorder"), "clients/recorder")
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(recorder, filepath.Join(filepath.Dir(recorder), helperName)); err != nil {
+		return err
+	}
+	for _, c := range clients {
+		if !withClients {
+			break
+		}
+		if err := c.install(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package clients
+
+import (
+	"context"
+	"debug/buildinfo"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// client is a program that pulls from registries.
+type client struct {
+	name    string
+	program string
+	pkg     string // of Debian; or, in module, of Go: "/cmd/crane"
+	module  string // of Go; Debian's have none
+	version string // of the module; of Debian's the one with which it had these traits
+
+	content string // what it pulls
+	pull    func(t *testing.T, j job) (ok bool, said string)
+	daemon  bool // dockerd is needed, too
+	own     bool // it has a configuration of its own, and reads none of docker's or podman's
+	traits  traits
+}
+
+// job is what a client is to do.
+type job struct {
+	program string // its path
+	image   string
+	home    string // HOME, and where it may write
+	environ []string
+}
+
+// traits are in what clients differ. What is asked of the helper is as it was
+// sent; "-" is nothing.
+type traits struct {
+	Hub      string // asked for an image of Docker Hub
+	HubKeys  string // keys of credHelpers under which it finds Docker Hub
+	Store    string // asked of a credsStore for an image of registry.example:5000
+	HubStore string // asked of it for one of Docker Hub
+	Public   string // asked for an image of a public registry, by credHelpers
+	OnError  string // what it does there if the helper fails
+	Private  string // what it does for an image of a private registry then
+	Aside    string // what it does with the helper's standard error
+	Refused  string // what it says of a wrong password
+	Patterns string // by which of these it reaches a pattern with a path
+	Files    string // where it finds credHelpers
+}
+
+// What clients do.
+const (
+	goesOn = "goes on"
+	stops  = "stops, says why"
+	fails  = "fails, says not why"
+	shown  = "shown"
+	breaks = "breaks the pull"
+)
+
+// path is where the client is, or "".
+func (c *client) path() string {
+	if c.module == "" {
+		path, err := exec.LookPath(c.program)
+		if _, noDaemon := exec.LookPath("dockerd"); err != nil || c.daemon && noDaemon != nil {
+			return ""
+		}
+		return path
+	}
+	path := filepath.Join(c.cache(), c.program)
+	info, err := buildinfo.ReadFile(path)
+	if err != nil || info.Main.Path != c.module || info.Main.Version != c.version {
+		return ""
+	}
+	return path
+}
+
+// cache is the directory that the client of a module is built into.
+func (c *client) cache() string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	return filepath.Join(cache, "regcred-clients", c.name+"-"+c.version+"-"+runtime.GOARCH)
+}
+
+// install builds the client of a module with the dependencies of its release,
+// unless that has been done.
+func (c *client) install(ctx context.Context) error {
+	if c.module == "" || c.path() != "" {
+		return nil
+	}
+	fmt.Fprintf(os.Stderr, "clients: building %s %s: minutes, once\n", c.name, c.version)
+	cmd := exec.CommandContext(ctx, "go", "install", "-trimpath", "-ldflags", "-s -w", c.module+c.pkg+"@"+c.version)
+	cmd.Dir = os.TempDir()
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOBIN="+c.cache())
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", c.name, err, said)
+	}
+	return nil
+}
+
+// installed is the version of the client that is there.
+func (c *client) installed(t *testing.T) string {
+	t.Helper()
+	if c.module != "" {
+		return c.version
+	}
+	out, err := exec.Command(c.path(), "--version").Output()
+	if err != nil {
+		t.Fatalf("%s --version: %v", c.name, err)
+	}
+	_, version, _ := strings.Cut(string(out), "version ")
+	version, _, _ = strings.Cut(version+" ", " ")
+	return strings.Trim(version, ",\n")
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package clients
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestClients: each client pulls a private image with nothing configured but
+// the helper, says so if the password is wrong, and pulls a public image. In
+// what clients differ is as [clients] has it.
+func TestClients(t *testing.T) {
+	requireRun(t)
+	s := startSite(t)
+	var asks, does strings.Builder
+	for _, c := range clients {
+		if slow := c.module != "" || c.daemon; slow && !*all {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			requireClient(t, c)
+			seen, version := newBench(t, s, c).observe(t), c.installed(t)
+			asks.WriteString(asksRow(c.name, version, works[!t.Failed()], seen))
+			does.WriteString(doesRow(c.name, seen))
+			diff := cmp.Diff(c.traits, seen)
+			switch {
+			case diff == "":
+			case version != c.version:
+				t.Logf("%s is %s; that it differs from %s fails no test (-%[3]s +seen):\n%s", c.name, version, c.version, diff)
+			default:
+				t.Errorf("%s %s is no longer as it was (-then +now):\n%s", c.name, version, diff)
+			}
+		})
+	}
+	t.Logf("what clients ask the helper, and what they do:\n%s%s\n%s%s", asksHeader, &asks, doesHeader, &does)
+}
+
+// requireClient skips the test of a client that is not installed, unless
+// REGCRED_TEST_REQUIRE names it.
+func requireClient(t *testing.T, c *client) {
+	t.Helper()
+	switch {
+	case c.path() != "":
+	case required(c.name):
+		t.Fatalf("%s is not installed", c.name)
+	default:
+		t.Skipf("%s is not installed: Debian's package %s has it", c.name, c.pkg)
+	}
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package clients
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// limit is the end of a client's run.
+const limit = 2 * time.Minute
+
+// command runs the client with these arguments: IMAGE stands for the image,
+// REPOSITORY and TAG for its parts, and HOME for where it may write.
+func command(args string) func(*testing.T, job) (bool, string) {
+	return func(t *testing.T, j job) (ok bool, said string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		colon := strings.LastIndex(j.image, ":")
+		words := strings.NewReplacer("IMAGE", j.image, "REPOSITORY", j.image[:colon], "TAG", j.image[colon+1:], "HOME", j.home)
+		cmd := exec.CommandContext(ctx, j.program, strings.Fields(words.Replace(args))...)
+		cmd.Dir, cmd.Env = j.home, j.environ
+		out, err := cmd.CombinedOutput()
+		if ctx.Err() != nil {
+			t.Errorf("%s has not ended within %s", j.program, limit)
+		}
+		if cmd.ProcessState == nil {
+			t.Fatal(err)
+		}
+		return err == nil, string(out)
+	}
+}
+
+// koBuild lets ko build a program onto the image.
+func koBuild(t *testing.T, j job) (ok bool, said string) {
+	t.Helper()
+	writeFile(t, filepath.Join(j.home, "go.mod"), "module app.example/app\n\ngo 1.26\n")
+	writeFile(t, filepath.Join(j.home, "main.go"), "package main\n\nfunc main() {}\n")
+	writeFile(t, filepath.Join(j.home, ".ko.yaml"), "defaultBaseImage: "+j.image+"\n")
+	cache, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.environ = append(j.environ, "GOCACHE="+strings.TrimSpace(string(cache)), "GOFLAGS=", "GOPROXY=off")
+	return command("build --push=false --oci-layout-path HOME/image .")(t, j)
+}
+
+// cueEval lets cue evaluate what imports the module.
+func cueEval(t *testing.T, j job) (ok bool, said string) {
+	t.Helper()
+	path, version, _ := strings.Cut(strings.TrimPrefix(cueModule, "team/"), ":")
+	writeFile(t, filepath.Join(j.home, "cue.mod", "module.cue"), fmt.Sprintf(`module: "app.example/app@v0"
+language: version: "v0.9.0"
+deps: "%s@v0": v: %q
+`, path, version))
+	writeFile(t, filepath.Join(j.home, "app.cue"), fmt.Sprintf("package app\n\nimport \"%s\"\n\nanswer: lib.answer\n", path))
+	j.environ = append(j.environ, "CUE_REGISTRY="+strings.TrimSuffix(j.image, "/"+path+":"+version))
+	return command("eval")(t, j)
+}

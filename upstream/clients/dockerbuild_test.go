@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package clients
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/upstream/plugins"
+)
+
+// TestDockerBuild: without BuildKit, docker asks for all registries that it is
+// told of, whatever the image is.
+func TestDockerBuild(t *testing.T) {
+	requireRun(t)
+	if !*all {
+		t.Skip("it starts daemons: go test ./clients -args -all")
+	}
+	c := &client{name: "docker build", program: "docker", pkg: "docker.io", content: app, daemon: true, pull: dockerBuild}
+	requireClient(t, c)
+	b := newBench(t, startSite(t), c)
+	keys := []string{private, private + ":5000", public}
+	listed := append([]string{"docker.io", hubURL, "list"}, guarded...)
+	_, broken, _ := strings.Cut(b.broken, "providers:\n")
+	partly := providers(t, b.site, "partly", canary.Password, keys[:2]...) + strings.Replace(broken, plugins.Static, second, 1)
+	for _, tt := range []struct {
+		name, helper string
+		by           by
+		want         []string // asked, in any order
+	}{
+		{"credHelpers", b.right, inDocker(helpers(keys...)), keys},
+		{"credsStore", b.right, inDocker(store), listed},
+	} {
+		o := b.pull(t, tt.name, private+":5000", tt.helper, tt.by)
+		if diff := cmp.Diff(slices.Sorted(slices.Values(tt.want)), o.sorted()); diff != "" || !o.ok {
+			t.Errorf("%s: built %t, asked (-want +got):\n%s\n%s", tt.name, o.ok, diff, o.said)
+		}
+	}
+	// How much is asked before the failure is left to chance; so is what follows.
+	o := b.pull(t, "another fails", private+":5000", partly, inDocker(helpers(keys...)))
+	t.Logf("%s with a plugin that fails for another registry: built %t, asked %s:\n%s", c.installed(t), o.ok, o.asked(), o.said)
+}
+
+func (o outcome) sorted() []string {
+	list := strings.Split(o.asked(), ", ")
+	slices.Sort(list)
+	return list
+}
+
+// dockerBuild builds an image onto the image, without BuildKit.
+func dockerBuild(t *testing.T, j job) (ok bool, said string) {
+	t.Helper()
+	writeFile(t, filepath.Join(j.home, "context", "Dockerfile"), "FROM "+j.image+"\n")
+	j.environ = append(j.environ, "DOCKER_BUILDKIT=0")
+	return withDaemon("build --pull HOME/context")(t, j)
+}

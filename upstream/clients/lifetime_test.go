@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package clients
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestMirrorLifetime: a pull-through cache asks once and for all, unless its
+// configuration has a lifetime.
+func TestMirrorLifetime(t *testing.T) {
+	requireRun(t)
+	if !*all {
+		t.Skip("it builds distribution's registry: go test ./clients -args -all")
+	}
+	registry := *clients[slices.IndexFunc(clients, func(c *client) bool { return c.name == "registry" })]
+	s := startSite(t)
+	for lifetime, once := range map[string]bool{"": true, ", lifetime: 0s": false} {
+		registry.pull = func(t *testing.T, j job) (ok bool, said string) {
+			return throughMirror(t, j, lifetime, app, policy)
+		}
+		b := newBench(t, s, &registry)
+		o := b.pull(t, "lifetime"+lifetime, private+":5000", b.right, inDocker("{}"))
+		if got := len(o.calls) == 1; !o.ok || got != once {
+			t.Errorf("%q: pulled %t, the helper was asked %d times", lifetime, o.ok, len(o.calls))
+		}
+	}
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package clients
+
+const (
+	hubURL      = "https://index.docker.io/v1/"
+	dockerFiles = "$DOCKER_CONFIG, ~/.docker"
+	authFiles   = dockerFiles + ", $REGISTRY_AUTH_FILE, $XDG_RUNTIME_DIR/containers"
+)
+
+// containersImage are the traits of what uses containers/image, docker's
+// config, go-containerregistry and oras-go.
+var (
+	containersImage = traits{
+		Hub: "docker.io", HubKeys: "docker.io", Store: "-", HubStore: "-", Public: public, OnError: stops, Private: stops,
+		Aside: shown, Refused: "unauthorized", Patterns: "-", Files: authFiles + ", registries.conf",
+	}
+	dockerConfig = traits{
+		Hub: hubURL, HubKeys: hubURL, Store: private + ":5000", HubStore: hubURL, Public: public, OnError: goesOn, Private: fails,
+		Aside: shown, Refused: "no such manifest", Patterns: "-", Files: dockerFiles,
+	}
+	goContainerRegistry = traits{
+		Hub: hubURL, HubKeys: hubURL, Store: private + ":5000/team/app", HubStore: "index.docker.io/team/app", Public: public, OnError: stops, Private: stops,
+		Aside: shown, Refused: "UNAUTHORIZED", Patterns: "credHelpers by repository, credsStore", Files: authFiles,
+	}
+	orasGo = traits{
+		Hub: hubURL, HubKeys: hubURL, Store: private + ":5000", HubStore: hubURL, Public: "-", OnError: "-", Private: stops,
+		Aside: shown, Refused: "unauthorized", Patterns: "-", Files: dockerFiles,
+	}
+)
+
+// but is a copy of traits with a change.
+func (t traits) but(change func(*traits)) traits {
+	change(&t)
+	return t
+}
+
+// clients are all of them. Debian's are installed; the others are built.
+var clients = []*client{
+	{
+		name: "skopeo", program: "skopeo", pkg: "skopeo", version: "1.9.3", content: app,
+		pull: command("copy docker://IMAGE dir:HOME/image"), traits: containersImage,
+	},
+	{
+		name: "podman", program: "podman", pkg: "podman", version: "4.3.1", content: app,
+		pull: command("--root HOME/root --runroot HOME/runroot --storage-driver vfs pull IMAGE"), traits: containersImage,
+	},
+	{
+		name: "buildah", program: "buildah", pkg: "buildah", version: "1.28.2", content: app,
+		pull: command("--root HOME/root --runroot HOME/runroot --storage-driver vfs pull IMAGE"), traits: containersImage,
+	},
+	{
+		name: "docker", program: "docker", pkg: "docker.io", version: "20.10.24+dfsg1", content: app,
+		pull: command("manifest inspect IMAGE"), traits: dockerConfig,
+	},
+	{
+		name: "docker pull", program: "docker", pkg: "docker.io", version: "20.10.24+dfsg1", content: app,
+		pull: withDaemon("pull IMAGE"), daemon: true, traits: dockerConfig.but(func(t *traits) { t.Refused = "unauthorized" }),
+	},
+	{
+		name: "buildx", program: "buildx", module: "github.com/docker/buildx", pkg: "/cmd/buildx", version: "v0.38.2", content: app,
+		pull: command("imagetools inspect IMAGE"), traits: dockerConfig.but(func(t *traits) { t.Private, t.Refused = stops, "401 Unauthorized" }),
+	},
+	{
+		name: "crane", program: "crane", module: "github.com/google/go-containerregistry", pkg: "/cmd/crane", version: "v0.22.1", content: app,
+		pull: command("pull IMAGE HOME/image.tar"), traits: goContainerRegistry,
+	},
+	{
+		name: "ko", program: "ko", module: "github.com/google/ko", version: "v0.19.1", content: app,
+		pull: koBuild, traits: goContainerRegistry,
+	},
+	{
+		name: "cosign", program: "cosign", module: "github.com/sigstore/cosign/v3", pkg: "/cmd/cosign", version: "v3.1.3", content: app,
+		pull: command("save --dir HOME/image IMAGE"), traits: goContainerRegistry,
+	},
+	{
+		name: "oras", program: "oras", module: "oras.land/oras", pkg: "/cmd/oras", version: "v1.3.6", content: app,
+		pull: command("copy --to-oci-layout IMAGE HOME/image:v1"), traits: orasGo,
+	},
+	{
+		name: "helm", program: "helm", module: "helm.sh/helm/v4", pkg: "/cmd/helm", version: "v4.3.1", content: chart,
+		pull: command("pull oci://REPOSITORY --version TAG --destination HOME"), traits: orasGo.but(func(t *traits) { t.Files += ", $HELM_REGISTRY_CONFIG" }),
+	},
+	{
+		name: "conftest", program: "conftest", module: "github.com/open-policy-agent/conftest", version: "v0.71.1", content: policy,
+		pull: command("pull --tls oci://IMAGE --policy HOME/policy"), traits: orasGo,
+	},
+	{
+		name: "regctl", program: "regctl", module: "github.com/regclient/regclient", pkg: "/cmd/regctl", version: "v0.11.7", content: app,
+		pull: command("image copy IMAGE ocidir://HOME/image:v1"),
+		traits: orasGo.but(func(t *traits) {
+			t.HubKeys, t.Store = "docker.io, registry-1.docker.io, "+hubURL, "list, "+private+":5000"
+			t.HubStore, t.Private = "list, "+hubURL, fails
+		}),
+	},
+	{
+		name: "cue", program: "cue", module: "cuelang.org/go", pkg: "/cmd/cue", version: "v0.17.1", content: cueModule,
+		pull: cueEval,
+		traits: orasGo.but(func(t *traits) {
+			t.Hub, t.HubKeys, t.Public, t.OnError, t.Aside = "docker.io", "docker.io", public, stops, breaks
+			t.HubStore, t.Refused, t.Files = "docker.io", "401 Unauthorized", t.Files+", $XDG_RUNTIME_DIR/containers"
+		}),
+	},
+	{
+		name: "registry", program: "registry", module: "github.com/distribution/distribution/v3", pkg: "/cmd/registry", version: "v3.1.2",
+		content: app, pull: pullThrough, own: true,
+		traits: traits{
+			Hub: "registry-1.docker.io", HubKeys: "-", Store: "-", HubStore: "-", Public: "-", OnError: "-", Private: stops, Aside: shown, Refused: "manifest unknown",
+			Patterns: "-", Files: "proxy.exec",
+		},
+	},
+}

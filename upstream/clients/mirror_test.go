@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package clients
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// mirror is where the pull-through cache listens.
+const mirror = "127.0.0.5:5000"
+
+// pullThrough starts distribution's registry as a cache of the image's
+// registry, and asks it for the image.
+func pullThrough(t *testing.T, j job) (ok bool, said string) {
+	t.Helper()
+	return throughMirror(t, j, "", app)
+}
+
+// throughMirror asks a cache for images of the registry that j's is in. With a
+// lifetime it keeps a credential for so long.
+func throughMirror(t *testing.T, j job, lifetime string, images ...string) (ok bool, said string) {
+	t.Helper()
+	host, _, _ := strings.Cut(j.image, "/")
+	if host == "docker.io" {
+		host = "registry-1.docker.io"
+	}
+	config := writeFile(t, filepath.Join(j.home, "registry.yml"), fmt.Sprintf(`version: 0.1
+storage: {filesystem: {rootdirectory: %s}}
+http: {addr: %q}
+proxy:
+  remoteurl: https://%s
+  exec: {command: %s%s}
+`, filepath.Join(j.home, "storage"), mirror, host, helperName, lifetime))
+	cmd := exec.Command(j.program, "serve", config)
+	cmd.Env, cmd.Dir = j.environ, j.home
+	log := serve(t, cmd, "tcp", mirror)
+	ok = true
+	for _, image := range images {
+		repository, tag, _ := strings.Cut(image, ":")
+		status, body := get(t, "http://"+mirror+"/v2/"+repository+"/manifests/"+tag)
+		ok = ok && status == http.StatusOK
+		said += body + "\n"
+	}
+	return ok, said + log()
+}
+
+func get(t *testing.T, url string) (status int, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	content, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(content)
+}

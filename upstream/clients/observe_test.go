@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package clients
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/upstream/plugins"
+)
+
+// guarded are the private registry's names, hubs those of Docker Hub.
+var (
+	guarded = []string{private, private + ":443", private + ":5000"}
+	hubs    = []string{"docker.io", "index.docker.io", "registry-1.docker.io"}
+)
+
+// bench tries one client.
+type bench struct {
+	site   *site
+	client *client
+
+	// Configurations of the helper.
+	right, wrong, path string
+	broken, noPassword string // a plugin fails, for a public registry or a private one
+}
+
+func newBench(t *testing.T, s *site, c *client) *bench {
+	t.Helper()
+	return &bench{
+		site: s, client: c,
+		right:  providers(t, s, "right", canary.Password, slices.Concat(guarded, hubs)...),
+		wrong:  providers(t, s, "wrong", "wrong", guarded...),
+		broken: providers(t, s, "missing", "", public), noPassword: providers(t, s, "missing", "", guarded...),
+		path: providers(t, s, "path", canary.Password, private+":5000/team"),
+	}
+}
+
+// providers is a CredentialProviderConfig with one login for all patterns. An
+// empty password stands for a plugin that fails.
+func providers(t *testing.T, s *site, name, password string, patterns ...string) string {
+	t.Helper()
+	file := filepath.Join(s.dir, "password-"+name)
+	if password != "" {
+		writeFile(t, file, password+"\n")
+	}
+	var matches, hosts strings.Builder
+	for _, pattern := range patterns {
+		host, _, _ := strings.Cut(pattern, "/")
+		fmt.Fprintf(&matches, "      - %q\n", pattern)
+		fmt.Fprintf(&hosts, "      - --host=%s\n", host)
+	}
+	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1
+kind: CredentialProviderConfig
+providers:
+  - name: %s
+    apiVersion: credentialprovider.kubelet.k8s.io/v1
+    defaultCacheDuration: 0s
+    matchImages:
+%s    args:
+      - --username=%s
+      - --password-file=%s
+%s`, plugins.Static, &matches, user, file, &hosts)
+}
+
+// by is where a client finds the helper's name.
+type by struct {
+	name  string
+	files map[string]string
+	extra []string
+}
+
+const store = `{"credsStore": "regcred"}`
+
+// helpers is a config.json with the helper for these keys.
+func helpers(keys ...string) string {
+	var list []string
+	for _, key := range keys {
+		list = append(list, fmt.Sprintf("%q: %q", key, "regcred"))
+	}
+	return `{"credHelpers": {` + strings.Join(list, ", ") + `}}`
+}
+
+// inDocker is a config.json where all clients look.
+func inDocker(config string) by {
+	return by{"", map[string]string{".docker/config.json": config}, []string{"DOCKER_CONFIG=HOME/.docker"}}
+}
+
+// everything names the helper for all registries.
+func everything() by {
+	return inDocker(helpers(slices.Concat(guarded, hubs, []string{hubURL, public})...))
+}
+
+// places are the files in which a client may find credHelpers, or the helper.
+func places() []by {
+	config := helpers(private + ":5000")
+	in := func(name, file string, extra ...string) by { return by{name, map[string]string{file: config}, extra} }
+	return []by{
+		in("$DOCKER_CONFIG", "elsewhere/config.json", "DOCKER_CONFIG=HOME/elsewhere"),
+		in("~/.docker", ".docker/config.json"),
+		in("$REGISTRY_AUTH_FILE", "auth.json", "REGISTRY_AUTH_FILE=HOME/auth.json"),
+		in("$XDG_RUNTIME_DIR/containers", "run/containers/auth.json"),
+		{"registries.conf", map[string]string{".config/containers/registries.conf": `credential-helpers = ["containers-auth.json", "regcred"]` + "\n"}, nil},
+		in("$HELM_REGISTRY_CONFIG", "helm.json", "HELM_REGISTRY_CONFIG=HOME/helm.json"),
+	}
+}
+
+// pull runs the client; what says why.
+func (b *bench) pull(t *testing.T, what, host, helper string, by by) (o outcome) {
+	t.Helper()
+	r := &run{site: b.site, client: b.client, image: host + "/" + b.client.content, helper: helper, files: by.files, extra: by.extra}
+	t.Run(strings.NewReplacer(" ", "-", "/", "_").Replace(what), func(t *testing.T) {
+		o = r.do(t)
+		t.Logf("from %s: pulled %t, asked %s, in %d calls", host, o.ok, o.asked(), len(o.calls))
+		for _, c := range o.calls {
+			if args := strings.Join(c.Args, " "); args != "get" && args != "list" {
+				t.Errorf("%s calls the helper with %q", b.client.name, c.Args)
+			}
+		}
+	})
+	return o
+}
+
+// observe finds out the client's traits, and that it pulls at all.
+func (b *bench) observe(t *testing.T) (seen traits) {
+	t.Helper()
+	for _, host := range guarded {
+		o := b.pull(t, "private at "+host, host, b.right, everything())
+		if got := o.asked(); !o.ok || got != host {
+			t.Errorf("a pull from %s: ok %t, asked %s:\n%s", host, o.ok, got, o.said)
+		}
+	}
+	hub := b.pull(t, "Docker Hub", "docker.io", b.right, everything())
+	if !hub.ok {
+		t.Errorf("a pull from Docker Hub: asked %s:\n%s", hub.asked(), hub.said)
+	}
+	seen.Hub = hub.asked()
+	seen.Aside = b.aside(t)
+	seen.Refused = b.refusal(t)
+	seen.Public, seen.OnError = b.fromPublic(t)
+	seen.Private = whatFollows(b.pull(t, "private while the helper fails", private+":5000", b.noPassword, everything()))
+	seen.Patterns = b.patterns(t)
+	seen.HubKeys, seen.Store, seen.HubStore, seen.Files = "-", "-", "-", "proxy.exec"
+	if !b.client.own {
+		seen.HubKeys, seen.Files = b.hubKeys(t), b.places(t)
+		seen.Store, seen.HubStore = b.fromStore(t, private+":5000"), b.fromStore(t, "docker.io")
+	}
+	return seen
+}
+
+// aside is what becomes of a text on the helper's standard error, beside a good
+// answer.
+func (b *bench) aside(t *testing.T) string {
+	t.Helper()
+	const text = "[said aside]"
+	by := everything()
+	by.extra = append(by.extra, "REGCRED_TEST_STDERR="+text)
+	o := b.pull(t, "stderr", private+":5000", b.right, by)
+	switch {
+	case !o.ok:
+		return breaks
+	case strings.Contains(o.said, text):
+		return shown
+	default:
+		return "-"
+	}
+}
+
+// refusal is what the client says of a wrong password.
+func (b *bench) refusal(t *testing.T) string {
+	t.Helper()
+	o := b.pull(t, "wrong password", private+":5000", b.wrong, everything())
+	if o.ok || o.asked() != private+":5000" {
+		t.Errorf("a pull with a wrong password: ok %t, asked %s:\n%s", o.ok, o.asked(), o.said)
+	}
+	for _, text := range []string{"401 Unauthorized", "UNAUTHORIZED", "unauthorized", "no such manifest", "manifest unknown"} {
+		if strings.Contains(o.said, text) {
+			return text
+		}
+	}
+	return o.said
+}
+
+// fromPublic pulls what needs no login, also while the helper fails.
+func (b *bench) fromPublic(t *testing.T) (asked, onError string) {
+	t.Helper()
+	o := b.pull(t, "public", public, b.right, everything())
+	if !o.ok {
+		t.Errorf("a pull of a public image: asked %s:\n%s", o.asked(), o.said)
+	}
+	for _, c := range o.calls {
+		if c.Answer != "not found" {
+			t.Errorf("the helper's answer for a public registry is %q", c.Answer)
+		}
+	}
+	failing := b.pull(t, "public while the helper fails", public, b.broken, everything())
+	for _, c := range failing.calls {
+		if c.Answer != "error" {
+			t.Errorf("the helper's answer while its plugin fails is %q", c.Answer)
+		}
+	}
+	return o.asked(), whatFollows(failing)
+}
+
+// whatFollows is what a client does when the helper fails.
+func whatFollows(o outcome) string {
+	switch {
+	case o.ok && len(o.calls) == 0:
+		return "-"
+	case o.ok:
+		return goesOn
+	case strings.Contains(o.said, plugins.Static):
+		return stops
+	default:
+		return fails
+	}
+}
+
+// patterns are the ways in which the client gets what a pattern with a path
+// guards.
+func (b *bench) patterns(t *testing.T) string {
+	t.Helper()
+	repository, _, _ := strings.Cut(b.client.content, ":")
+	var ways []string
+	for _, way := range []struct {
+		name string
+		by   by
+	}{
+		{"credHelpers by registry", inDocker(helpers(private + ":5000"))},
+		{"credHelpers by repository", inDocker(helpers(private + ":5000/" + repository))},
+		{"credsStore", inDocker(store)},
+	} {
+		if b.pull(t, "pattern with a path by "+way.name, private+":5000", b.path, way.by).ok {
+			ways = append(ways, way.name)
+		}
+	}
+	return listed(ways)
+}
+
+func (b *bench) hubKeys(t *testing.T) string {
+	t.Helper()
+	var keys []string
+	for _, key := range append(slices.Clone(hubs), hubURL) {
+		if b.pull(t, "Docker Hub by "+key, "docker.io", b.right, inDocker(helpers(key))).ok {
+			keys = append(keys, key)
+		}
+	}
+	return listed(keys)
+}
+
+// fromStore is what the client asks of a credsStore for an image of a registry.
+func (b *bench) fromStore(t *testing.T, host string) string {
+	t.Helper()
+	o := b.pull(t, host+" by credsStore", host, b.right, inDocker(store))
+	if asked := len(o.calls) > 0; o.ok != asked {
+		t.Errorf("a pull from %s with a credsStore: ok %t, asked %s:\n%s", host, o.ok, o.asked(), o.said)
+	}
+	return o.asked()
+}
+
+func (b *bench) places(t *testing.T) string {
+	t.Helper()
+	var found []string
+	for _, place := range places() {
+		if b.pull(t, "named in "+place.name, private+":5000", b.right, place).ok {
+			found = append(found, place.name)
+		}
+	}
+	return listed(found)
+}

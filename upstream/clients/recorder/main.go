@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Recorder stands between a client and docker-credential-regcred, under that
+// name: it notes what the helper is asked, and lets the real one answer.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// Variables of the environment.
+const (
+	helperVariable = "REGCRED_TEST_HELPER" // path of the real helper
+	callsVariable  = "REGCRED_TEST_CALLS"  // file that gets a line for each call
+	stderrVariable = "REGCRED_TEST_STDERR" // what to say on standard error beside it
+)
+
+// notFound is the answer that means: none of mine.
+const notFound = "credentials not found in native keychain"
+
+// call is a line of the file.
+type call struct {
+	Args   []string
+	Stdin  string
+	Answer string // "found", "not found" or "error"
+}
+
+func main() {
+	code, err := run()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "recorder:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run() (code int, err error) {
+	stdin, err := io.ReadAll(io.LimitReader(os.Stdin, 1<<16))
+	if err != nil {
+		return 0, err
+	}
+	cmd := exec.Command(os.Getenv(helperVariable), os.Args[1:]...)
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(stdin), os.Stderr
+	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		return 0, err
+	}
+	fmt.Fprint(os.Stderr, os.Getenv(stderrVariable))
+	if err := note(call{os.Args[1:], string(stdin), answer(cmd, out)}); err != nil {
+		return 0, err
+	}
+	_, err = os.Stdout.Write(out)
+	return cmd.ProcessState.ExitCode(), err
+}
+
+func answer(cmd *exec.Cmd, out []byte) string {
+	switch {
+	case cmd.ProcessState.Success():
+		return "found"
+	case strings.TrimSpace(string(out)) == notFound:
+		return "not found"
+	default:
+		return "error"
+	}
+}
+
+// note appends a line in one write, since clients may ask at the same time.
+func note(c call) error {
+	line, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(os.Getenv(callsVariable), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(append(line, '\n'))
+	return errors.Join(err, file.Close())
+}

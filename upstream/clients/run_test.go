@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package clients
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+// run is one run of a client.
+type run struct {
+	site   *site
+	client *client
+	image  string
+	helper string            // CredentialProviderConfig
+	files  map[string]string // in HOME: what names the helper to the client
+	extra  []string          // variables of the environment, with HOME
+}
+
+// outcome is what a run shows.
+type outcome struct {
+	ok    bool
+	said  string // on standard output and error
+	calls []call
+}
+
+// call is a line that the recorder has noted.
+type call struct {
+	Args          []string
+	Stdin, Answer string
+}
+
+// asked is what the helper was asked, in order; what was asked several times
+// on end is there once. "-" is nothing.
+func (o outcome) asked() string {
+	list := []string{}
+	for _, c := range o.calls {
+		what := strings.Join(c.Args, " ")
+		if what == "get" {
+			what = c.Stdin
+		}
+		list = append(list, what)
+	}
+	return listed(slices.Compact(list))
+}
+
+func listed(list []string) string {
+	if len(list) == 0 {
+		return "-"
+	}
+	return strings.Join(list, ", ")
+}
+
+func (r *run) do(t *testing.T) outcome {
+	t.Helper()
+	home := shortDir(t)
+	for _, dir := range []string{"run", "tmp"} {
+		if err := os.Mkdir(filepath.Join(home, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeFile(t, filepath.Join(home, "providers.yaml"), r.helper)
+	for name, content := range r.files {
+		writeFile(t, filepath.Join(home, name), content)
+	}
+	ok, said := r.client.pull(t, job{r.client.path(), r.image, home, r.environ(home)})
+	o := outcome{ok, said, readCalls(t, filepath.Join(home, "calls"))}
+	canary.Check(t, "output of "+r.client.name, said)
+	return o
+}
+
+// shortDir is a directory whose name podman takes for the state of containers:
+// it may have no more than 50 characters.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/run", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// environ is the whole environment of a client.
+func (r *run) environ(home string) []string {
+	environ := []string{
+		"PATH=" + filepath.Join(runDir(), "recorder") + ":" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home + "/tmp",
+		"XDG_RUNTIME_DIR=" + home + "/run", "XDG_CONFIG_HOME=" + home + "/.config",
+		"XDG_CACHE_HOME=" + home + "/.cache", "XDG_DATA_HOME=" + home + "/.local/share",
+		"SSL_CERT_FILE=" + r.site.caFile,
+		"REGCRED_CONFIG=" + home + "/providers.yaml", "REGCRED_BIN_DIR=" + filepath.Join(runDir(), "plugins"),
+		"REGCRED_TEST_HELPER=" + filepath.Join(runDir(), "helper", helperName),
+		"REGCRED_TEST_CALLS=" + home + "/calls",
+	}
+	for _, variable := range r.extra {
+		environ = append(environ, strings.ReplaceAll(variable, "HOME/", home+"/"))
+	}
+	return environ
+}
+
+func readCalls(t *testing.T, path string) (list []call) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(content) {
+		var c call
+		if err := json.Unmarshal(line, &c); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, c)
+	}
+	return list
+}

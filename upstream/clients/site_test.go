@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package clients
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+const helperName = "docker-credential-regcred"
+
+// The registries: a private one at the default port and another, a public one,
+// and one that has the names of Docker Hub.
+const (
+	private = "registry.example"
+	public  = "public.example:5000"
+
+	hostsFile = `127.0.0.1 localhost
+127.0.0.2 registry.example
+127.0.0.3 public.example
+127.0.0.4 docker.io index.docker.io registry-1.docker.io auth.docker.io
+`
+)
+
+// user may pull from the private registries, with [canary.Password].
+const user = "ci"
+
+// site is where all registries are, with one storage.
+type site struct {
+	dir    string
+	caFile string
+	trust  *http.Transport // of this process
+}
+
+// startSite starts the registries and waits until they answer.
+func startSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{dir: t.TempDir()}
+	s.caFile = filepath.Join(s.dir, "cert.pem")
+	s.certify(t)
+	htpasswd := fmt.Sprintf("auth: {htpasswd: {realm: test, path: %s}}", s.write(t, "htpasswd", hashed(t)))
+	s.start(t, "127.0.0.2:443", htpasswd)
+	s.start(t, "127.0.0.2:5000", htpasswd)
+	s.start(t, "127.0.0.3:5000", "")
+	s.start(t, "127.0.0.4:443", htpasswd)
+	s.push(t, public)
+	return s
+}
+
+// start starts Debian's docker-registry at an address.
+func (s *site) start(t *testing.T, address, auth string) {
+	t.Helper()
+	config := s.write(t, address+".yml", fmt.Sprintf(`version: 0.1
+log: {level: info}
+storage: {filesystem: {rootdirectory: %s}}
+http: {addr: %q, tls: {certificate: %s, key: %s}}
+%s
+`, filepath.Join(s.dir, "storage"), address, s.caFile, filepath.Join(s.dir, "key.pem"), auth))
+	serve(t, exec.Command("docker-registry", "serve", config), "tcp", address)
+}
+
+// serve runs a server until the test ends. It returns when somebody listens;
+// log is what the server has said so far.
+func serve(t *testing.T, cmd *exec.Cmd, network, address string) (log func() string) {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	log = func() string {
+		said, err := os.ReadFile(file.Name())
+		if err != nil {
+			t.Error(err)
+		}
+		return string(said)
+	}
+	cmd.Stdout, cmd.Stderr = file, file
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Signal(syscall.SIGTERM) // what it has started ends with it
+		insist := time.AfterFunc(10*time.Second, func() { cmd.Process.Kill() })
+		defer insist.Stop()
+		cmd.Wait()
+	})
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		conn, err := net.Dial(network, address)
+		if err == nil {
+			conn.Close()
+			return log
+		}
+		if time.Now().After(end) {
+			t.Fatalf("nobody listens at %s: %v\n%s", address, err, log())
+		}
+	}
+}
+
+func hashed(t *testing.T) string {
+	t.Helper()
+	cmd := exec.Command("htpasswd", "-niB", "-C", "4", user)
+	cmd.Stdin = strings.NewReader(canary.Password)
+	line, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("htpasswd: %v", err)
+	}
+	return string(line)
+}
+
+// certify writes the key of the registries, and the certificate that they show:
+// it is its own authority.
+func (s *site) certify(t *testing.T) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "clients"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames:    []string{"registry.example", "public.example", "docker.io", "*.docker.io"},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	s.write(t, "cert.pem", string(cert))
+	s.write(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})))
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(cert)
+	s.trust = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
+}
+
+func (s *site) write(t *testing.T, name, content string) (path string) {
+	t.Helper()
+	return writeFile(t, filepath.Join(s.dir, name), content)
+}
+
+func writeFile(t *testing.T, path, content string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package clients
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const (
+	asksHeader = "| client | version | private, wrong password, public | Docker Hub | its keys " +
+		"| with `credsStore` | Docker Hub, with it | a public registry |\n|---|---|---|---|---|---|---|---|\n"
+	doesHeader = "| client | helper fails: public | helper fails: private | helper's standard error " +
+		"| wrong password | paths | files |\n|---|---|---|---|---|---|---|\n"
+)
+
+var works = map[bool]string{true: "yes, refused, yes", false: "FAILED"}
+
+// asksRow is what a client asks the helper.
+func asksRow(name, version, works string, t traits) string {
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %s |\n", name, strings.TrimPrefix(version, "v"), works,
+		code(t.Hub), code(t.HubKeys), code(t.Store), code(t.HubStore), code(t.Public))
+}
+
+// doesRow is what a client does with what it is told.
+func doesRow(name string, t traits) string {
+	return fmt.Sprintf("| %s | %s | %s | %s | `%s` | %s | %s |\n", name,
+		t.OnError, t.Private, t.Aside, t.Refused, t.Patterns, code(t.Files))
+}
+
+// code shows the members of a list as such.
+func code(list string) string {
+	if list == "-" {
+		return list
+	}
+	return "`" + strings.ReplaceAll(list, ", ", "`, `") + "`"
+}
+
+// TestDocument: docs/clients.md has the tables that a run prints.
+func TestDocument(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join("..", "..", "docs", "clients.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asks, does := asksHeader, doesHeader
+	for _, c := range clients {
+		asks += asksRow(c.name, c.version, works[true], c.traits)
+		does += doesRow(c.name, c.traits)
+	}
+	for _, table := range []string{asks, does} {
+		if !strings.Contains(string(content), "\n"+table) {
+			t.Errorf("docs/clients.md is without this table:\n%s", table)
+		}
+	}
+}
