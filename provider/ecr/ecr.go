@@ -111,7 +111,8 @@ func (p *Provider) ask(ctx context.Context, h host, req *plugin.Request) (auth p
 	s.ahead(ctx)
 	token := req.ServiceAccountToken.Reveal()
 	name := cmp.Or(p.opts.SessionName, sessionName(token))
-	as := "the node"
+	who, _ := p.opts.whose()
+	as := "the " + who
 	if pod != "" {
 		as = pod
 		err = s.assumeForPod(ctx, pod, name, token)

@@ -64,6 +64,7 @@ type Options struct {
 	Budget   time.Duration // of one call of GetCredentials; 0 means 45 s
 
 	base func() *http.Transport // how connections are made; nil means remote.Base
+	pod  bool                   // see InPod
 }
 
 // withDefaults fills in what is not set.
