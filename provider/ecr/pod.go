@@ -55,8 +55,8 @@ func halves(getenv func(string) string) []half {
 	key, secret := []string{"AWS_ACCESS_KEY_ID", "AWS_ACCESS_KEY"}, []string{"AWS_SECRET_ACCESS_KEY", "AWS_SECRET_KEY"}
 	const keys = "give both keys or none"
 	list := []half{
-		{set(key...), lacks(secret[0]), keys},
-		{set(secret...), lacks(key[0]), keys},
+		{set(key...), lacks(secret...), keys},
+		{set(secret...), lacks(key...), keys},
 	}
 	if set(key...) != "" {
 		return list
@@ -68,7 +68,7 @@ func halves(getenv func(string) string) []half {
 		return list
 	}
 	return append(list, half{
-		set("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "AWS_CONTAINER_AUTHORIZATION_TOKEN"),
+		set(tokenFile, "AWS_CONTAINER_AUTHORIZATION_TOKEN"),
 		lacks("AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"),
 		"EKS Pod Identity sets both: make its association anew and the pod after it, or take this one out",
 	})
