@@ -113,3 +113,12 @@ func (b Binding) address() string {
 	}
 	return net.JoinHostPort(strings.Trim(b.APIServer, "[]"), "443")
 }
+
+// told is what an error says where settings are those of azure.json, or of a
+// pod's environment.
+func (o *Options) told(file, pod string) string {
+	if o.pod != nil {
+		return pod
+	}
+	return file
+}

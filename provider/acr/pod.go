@@ -14,14 +14,6 @@ import (
 // Name is that of the plugin, and so of the provider in a configuration.
 const Name = "acr-credential-provider"
 
-// The variables that [InPod] reads.
-const (
-	envClientID  = "AZURE_CLIENT_ID"
-	envTenantID  = "AZURE_TENANT_ID"
-	envTokenFile = "AZURE_FEDERATED_TOKEN_FILE"
-	envAuthority = "AZURE_AUTHORITY_HOST"
-)
-
 // InPod is [New] for a program in a pod, which pulls as the pod: with the
 // identity that the webhook of Azure Workload Identity names in the
 // environment, or only if it names none with a managed identity of the node,
@@ -41,13 +33,6 @@ func InPod(opts Options, getenv func(string) string) (*Provider, error) {
 	}
 	opts.pod, opts.Getenv = pod, getenv
 	return New(opts)
-}
-
-// podIdentity is what azure.json would say of a pod, and the authority, which
-// that names by its cloud.
-type podIdentity struct {
-	config    config
-	authority string
 }
 
 func readPod(getenv func(string) string) (*podIdentity, error) {
@@ -85,13 +70,4 @@ func (p *Provider) Name() string { return Name }
 func (p *Provider) MatchImages() []string {
 	list := append(cloudplugin.Named(Name).Hosts, p.rules.allowed...)
 	return append(list, p.mirrors.Sources()...)
-}
-
-// told is what an error says where settings are those of azure.json, or of a
-// pod's environment.
-func (o *Options) told(file, pod string) string {
-	if o.pod != nil {
-		return pod
-	}
-	return file
 }

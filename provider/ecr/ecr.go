@@ -9,7 +9,8 @@
 //
 // Where the node's credentials come from, and which endpoints are asked, is
 // decided by the AWS SDK, from the environment of the process and the files
-// that it names; see [InPod] for programs in a pod. Nothing is cached: that is for the host of a plugin to do.
+// that it names; see [InPod] for programs in a pod. Nothing is cached: that is
+// for the host of a plugin to do.
 package ecr
 
 import (

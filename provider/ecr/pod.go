@@ -92,11 +92,3 @@ func (p *Provider) MatchImages() []string {
 	}
 	return append(list, p.mirrors.Sources()...)
 }
-
-// whose says as whom is asked, in errors, and what gives it an identity.
-func (o Options) whose() (who, cure string) {
-	if o.pod {
-		return "pod", "give the pod's service account a role, by IRSA or EKS Pod Identity, or the instance"
-	}
-	return "node", "give the instance a role, or the plugin a source of credentials that the AWS SDK knows"
-}

@@ -16,6 +16,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
+// Name is that of the plugin, and so of the provider in a configuration.
+const Name = "auth-provider-gcp"
+
 // fixedKeys are in every answer, as in those of the plugin that this one
 // replaces.
 func fixedKeys() []string {

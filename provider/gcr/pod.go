@@ -5,12 +5,6 @@ package gcr
 
 import "github.com/regcred/regcred/internal/cloudplugin"
 
-// Name is that of the plugin, and so of the provider in a configuration.
-const Name = "auth-provider-gcp"
-
-// EnvCredentials is the variable that names a file like [Options.CredentialsFile].
-const EnvCredentials = "GOOGLE_APPLICATION_CREDENTIALS"
-
 // InPod is [New] for a program in a pod, which pulls as the pod: by the
 // workload identity federation that GOOGLE_APPLICATION_CREDENTIALS describes,
 // or else as the metadata server says. On GKE with workload identity that is
