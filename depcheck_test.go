@@ -40,6 +40,7 @@ var allowed = map[string][]string{
 	},
 	"./cmd/token-credential-provider":        append([]string{"github.com/spf13/pflag", "golang.org/x/net/publicsuffix"}, root...),
 	"./cmd/auth-provider-gcp":                {"sigs.k8s.io/json", "github.com/spf13/pflag", "golang.org/x/net/publicsuffix"},
+	"./cmd/docker-credential-regcred":        append([]string{"github.com/docker/docker-credential-helpers/credentials"}, root...),
 	"./cmd/dockerconfig-credential-provider": {"sigs.k8s.io/json", "github.com/spf13/pflag"},
 	"./cmd/static-credential-provider":       {"sigs.k8s.io/json", "github.com/spf13/pflag"},
 }

@@ -29,6 +29,9 @@ var documents = map[string]string{
 	"static-credential-provider":       "static.md",
 }
 
+// others are the programs that are no plugins.
+var others = []string{"regcred", "docker-credential-regcred"}
+
 // buildDir is for the programs. TestMain makes and removes it.
 var buildDir string
 
@@ -74,8 +77,16 @@ func TestPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := len(entries), len(documents)+1; got != want {
-		t.Errorf("%d programs, want %d: regcred and the plugins that have a document", got, want)
+	if got, want := len(entries), len(documents)+len(others); got != want {
+		t.Errorf("%d programs, want %d: the plugins that have a document, and %q", got, want, others)
+	}
+	helper := program(dir, "docker-credential-regcred")
+	if got, want := output(t, helper, "--version"), "docker-credential-regcred v9.8.7\n"; got != want {
+		t.Errorf("--version: got %q, want %q", got, want)
+	}
+	testStatic(t, helper)
+	if info, err := os.Stat(helper); err != nil || info.Size() > 8e6 {
+		t.Errorf("%s has more than 8 MB, or none: %v", helper, err)
 	}
 	for name, document := range documents {
 		t.Run(name, func(t *testing.T) {

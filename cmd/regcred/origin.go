@@ -16,7 +16,6 @@ import (
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/node"
-	"github.com/regcred/regcred/internal/terminal"
 )
 
 // node is this machine.
@@ -97,23 +96,13 @@ func (a *app) want() (node.Want, error) {
 	return node.Want{AsKubelet: a.asKubelet, Environ: a.environ, Dir: a.dir}, nil
 }
 
-// loadValid loads the configuration and refuses one with which a kubelet
-// would not start.
+// loadValid loads the configuration, as [node.Node.Load] does.
 func (a *app) loadValid(o *node.Origin) (*config.Config, error) {
-	cfg, err := config.Load(o.Config)
-	if err == nil {
-		err = cfg.Validate()
-	}
+	cfg, err := a.node().Load(o)
 	if errors.Is(err, fs.ErrNotExist) && a.config.by == a.config.variable && o.Config == a.config.value {
 		err = fmt.Errorf("%s: %w", a.config.by, err) // who has set it may have forgotten
 	}
-	if err := node.Denied(err); err != nil {
-		return nil, err
-	}
-	if err != nil {
-		return nil, withHint(err, fmt.Sprintf("a kubelet would not start with this configuration; mend it and run \"regcred validate %s\"", terminal.ShellPath(o.Config)))
-	}
-	return cfg, a.checkTrust(o, cfg)
+	return cfg, err
 }
 
 // load finds and loads the configuration, as resolve and loadValid have it.
@@ -135,15 +124,6 @@ func (a *app) loadProvider(name string) (cfg *config.Config, o *node.Origin, ind
 		err = withHint(fmt.Errorf("no provider %q in %s", name, o.Config), "it has: "+strings.Join(doctor.Names(cfg), ", "))
 	}
 	return cfg, o, index, err
-}
-
-// checkTrust refuses a configuration that was found, not given, where others
-// may change it.
-func (a *app) checkTrust(o *node.Origin, cfg *config.Config) error {
-	if !o.Discovered {
-		return nil
-	}
-	return a.node().CheckTrust(o, doctor.Names(cfg))
 }
 
 // nodeDockerConfig is the keyring of the node's docker config files.

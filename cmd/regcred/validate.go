@@ -155,7 +155,7 @@ func (a *app) check(v *validateFlags, o *node.Origin) (*validateReport, error) {
 		r.addProblems(err)
 		return r, nil
 	}
-	if err := a.checkTrust(o, cfg); err != nil {
+	if err := a.node().CheckFound(o, cfg); err != nil {
 		return nil, err
 	}
 	r.Providers, r.Hash = len(cfg.Providers), cfg.Hash()

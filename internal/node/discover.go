@@ -35,20 +35,45 @@ func wellKnown() []location {
 	}
 }
 
+// own is where a machine that is no node has its configuration: this program's
+// own place. A directory of that name serves too.
+func own() location {
+	return location{name: "this machine's configuration", config: OwnConfig, binDir: OwnBinDir}
+}
+
+// The paths of a machine that is no node.
+const (
+	OwnConfig = "/etc/regcred/credential-providers.yaml"
+	OwnBinDir = "/etc/regcred/bin"
+)
+
 // location returns the first location that exists, or nil, and what could not
 // be looked at on the way: a place may be there, and closed to this user.
 func (n Node) location() (loc *location, unread []string) {
 	r := &reading{node: n, texts: map[string]string{}}
 	for _, loc := range wellKnown() {
-		loc.config, loc.binDir = n.host(loc.config), n.host(loc.binDir)
-		_, err := os.Stat(loc.config)
-		if err == nil {
+		if r.exists(&loc) {
 			return &loc, r.unread
 		}
+	}
+	if loc = r.kubeletService(); loc != nil {
+		return loc, r.unread
+	}
+	if mine := own(); r.exists(&mine) {
+		return &mine, r.unread
+	}
+	return nil, r.unread
+}
+
+// exists reports whether a location is there, and makes its paths those of this
+// machine.
+func (r *reading) exists(loc *location) bool {
+	loc.config, loc.binDir = r.node.host(loc.config), r.node.host(loc.binDir)
+	_, err := os.Stat(loc.config)
+	if err != nil {
 		r.note(loc.config, err)
 	}
-	loc = r.kubeletService()
-	return loc, r.unread
+	return err == nil
 }
 
 // kubeletService finds the flags of the service kubelet.

@@ -23,6 +23,15 @@ import (
 // Node is a machine that may be a Kubernetes node.
 type Node struct {
 	Root string // where its paths begin; "" means "/"
+
+	// What a person gives the two paths by, as errors and hints name it; ""
+	// means the flags of the command.
+	ConfigBy, BinDirBy string
+}
+
+// by returns what the two paths are given by.
+func (n Node) by() (config, binDir string) {
+	return cmp.Or(n.ConfigBy, "--config"), cmp.Or(n.BinDirBy, "--bin-dir")
 }
 
 // host is where a path of the node is found.

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/regcred/regcred/internal/terminal"
+	"github.com/regcred/regcred/internal/shown"
 )
 
 // DefaultRootDir is the kubelet's default of --root-dir.
@@ -126,24 +126,28 @@ func (n Node) discover(o *Origin, needBinDir bool) error {
 	loc, unread := n.location()
 	o.Unread = unread
 	if loc == nil {
-		return notDiscovered(o, needBinDir)
+		return n.notDiscovered(o, needBinDir)
 	}
 	if o.Config == "" {
 		o.Config = loc.config
-		o.Found = append(o.Found, "--config "+terminal.ShellWord(loc.config))
+		o.Found = append(o.Found, "--config "+shown.ShellWord(loc.config))
 	}
 	if o.BinDir == "" {
 		o.BinDir = loc.binDir
-		o.Found = append(o.Found, "--bin-dir "+terminal.ShellWord(loc.binDir))
+		o.Found = append(o.Found, "--bin-dir "+shown.ShellWord(loc.binDir))
 	}
 	o.From, o.Discovered, o.Via = loc.name, true, loc.via
 	return nil
 }
 
-func notDiscovered(o *Origin, needBinDir bool) error {
-	hint := "give both --config and --bin-dir, or --as-kubelet to take those of the running kubelet"
-	if !needBinDir {
-		hint = "give its path with --config, or --as-kubelet to take that of the running kubelet"
+func (n Node) notDiscovered(o *Origin, needBinDir bool) error {
+	config, binDir := n.by()
+	hint := fmt.Sprintf("give both %s and %s, or --as-kubelet to take those of the running kubelet", config, binDir)
+	switch {
+	case n.ConfigBy != "":
+		hint = fmt.Sprintf("name both in %s and %s, or put them at %s and %s", config, binDir, OwnConfig, OwnBinDir)
+	case !needBinDir:
+		hint = fmt.Sprintf("give its path with %s, or --as-kubelet to take that of the running kubelet", config)
 	}
 	if len(o.Unread) > 0 {
 		hint = "run it as root (sudo), or " + hint
@@ -152,7 +156,7 @@ func notDiscovered(o *Origin, needBinDir bool) error {
 	if o.Config == "" && (o.BinDir == "" || !needBinDir) {
 		return withHint(errors.New("no credential provider configuration: none was given, and none is in the places where nodes have it"), hint)
 	}
-	given, missing := "--config", "--bin-dir"
+	given, missing := config, binDir
 	if o.Config == "" {
 		given, missing = missing, given
 	}

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/regcred/regcred/internal/terminal"
+	"github.com/regcred/regcred/internal/shown"
 )
 
 // Untrusted is a path that others than root and the caller may change.
@@ -44,6 +44,8 @@ const maxLinks = 40
 // control lists of other systems than Linux and of NFS, and what root itself
 // may do elsewhere.
 func (n Node) CheckTrust(o *Origin, executables []string) error {
+	config, binDir := n.by()
+	nevertheless := fmt.Sprintf("give %s and %s to use it nevertheless", config, binDir)
 	files, err := trusted(o, executables)
 	if err != nil {
 		return err
@@ -51,8 +53,7 @@ func (n Node) CheckTrust(o *Origin, executables []string) error {
 	parts := map[string]bool{}
 	for _, f := range files {
 		if err := n.walk(f, parts); err != nil {
-			return withHint(fmt.Errorf("refusing %s: who may change it cannot be told: %w", o.From, err),
-				"give --config and --bin-dir to use it nevertheless")
+			return withHint(fmt.Errorf("refusing %s: who may change it cannot be told: %w", o.From, err), nevertheless)
 		}
 	}
 	for _, p := range slices.Sorted(maps.Keys(parts)) { // parents first, so that the widest hole is named
@@ -61,8 +62,8 @@ func (n Node) CheckTrust(o *Origin, executables []string) error {
 			return fmt.Errorf("refusing %s: it changes while it is looked at: %w", o.From, err)
 		}
 		if who, mend := writableByOthers(p, info, os.Geteuid(), parts[p]); who != "" {
-			found := &Untrusted{From: o.From, Path: p, Who: who, Mend: mend + " " + terminal.ShellWord(p)}
-			return withHint(found, found.Mend+"; or give --config and --bin-dir to use it nevertheless")
+			found := &Untrusted{From: o.From, Path: p, Who: who, Mend: mend + " " + shown.ShellWord(p)}
+			return withHint(found, found.Mend+"; or "+nevertheless)
 		}
 	}
 	return nil

@@ -15,7 +15,6 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
-	"github.com/regcred/regcred/plugin"
 )
 
 // What a token server hands out, and a signature.
@@ -135,40 +134,6 @@ func TestEchoes(t *testing.T) {
 	}
 }
 
-// TestShortPassword: what is found is found once, not again in what was put
-// in its place.
-func TestShortPassword(t *testing.T) {
-	cred := regcred.Credential{Username: "u", Password: plugin.NewSecret("e")}
-	x := &exchange{}
-	x.credential(&cred)
-	const text = "here are bees e-e"
-	if got, want := x.scrub(text), "here are bees [redacted]-[redacted]"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-// TestSuspects: what looks like a secret, of which nobody told us.
-func TestSuspects(t *testing.T) {
-	for text, want := range map[string]string{
-		"sent Bearer abcdefghijkl0123, refused":          "sent Bearer [redacted], refused",
-		"Authorization: Basic dXNlcjpwYXNzd29yZA==":      "Authorization: Basic [redacted]",
-		"basic authentication required":                  "basic authentication required",
-		`Bearer realm="https://auth.example/token"`:      `Bearer realm="https://auth.example/token"`,
-		"got eyJhbGciOi.eyJzdWIi.c2ln here":              "got [redacted] here",
-		`Get "https://s3.example/b?X-Amz-Signature=a&b"`: `Get "https://s3.example/b?[redacted]"`,
-		"https://u:p@host/x":                             "https://[redacted]@host/x",
-		"/path?sig=abc":                                  "/path?[redacted]",
-		"form access_token=abc&x=y":                      "form access_token=[redacted]&x=y",
-		"signature=abc":                                  "signature=[redacted]",
-		"registry.example/team/app@sha256:abcdef":        "registry.example/team/app@sha256:abcdef",
-		"what? a = b":                                    "what? a = b",
-	} {
-		if got := (&exchange{}).scrub(text); got != want {
-			t.Errorf("%q became %q, want %q", text, got, want)
-		}
-	}
-}
-
 // TestFloodOfSecrets: a registry cannot have a password forgotten, and so shown,
 // by sending more to be remembered than there is room for.
 func TestFloodOfSecrets(t *testing.T) {
@@ -176,7 +141,7 @@ func TestFloodOfSecrets(t *testing.T) {
 		switch {
 		case r.URL.Path == "/v2/":
 		case r.URL.RawQuery == "":
-			http.Redirect(w, r, "https://example.com/x?signature="+strings.Repeat("q", maxKept), http.StatusTemporaryRedirect)
+			http.Redirect(w, r, "https://example.com/x?signature="+strings.Repeat("q", 1<<20), http.StatusTemporaryRedirect)
 		default:
 			echoes()["403 with a message"](w, r, canary.Password+" "+basicAuth(&good))
 		}
@@ -184,16 +149,5 @@ func TestFloodOfSecrets(t *testing.T) {
 	err := mustFail(t, &Puller{Transport: n, Retry: fast}, "example.com/x:v1", []regcred.Credential{good}, t.TempDir())
 	if err.Tries[0].Status != http.StatusForbidden { // of the echo; mustFail looks for the password
 		t.Errorf("it did not come as far as the echo: %v", err)
-	}
-}
-
-// TestExchangeForgets: a token server cannot fill the memory.
-func TestExchangeForgets(t *testing.T) {
-	x := &exchange{}
-	for i := range 100 {
-		x.add(fmt.Sprintf("%0*d", maxKept/10, i))
-	}
-	if len(x.secrets) > 10 || x.secrets[len(x.secrets)-1] != fmt.Sprintf("%0*d", maxKept/10, 99) {
-		t.Errorf("%d are kept, and the last is not among them", len(x.secrets))
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/regcred/regcred/internal/layout"
+	"github.com/regcred/regcred/internal/login"
 )
 
 // fetcher brings the content of an image into a layout.
@@ -115,8 +116,8 @@ func (f *fetcher) blob(ctx context.Context, i int, b blob) error {
 			return nil
 		}
 		// Wrong bytes come from a broken proxy or disk: once may be chance.
-		again := isCut(err) || errors.Is(err, layout.ErrMismatch) && n == 1
-		if ctx.Err() != nil || isLocal(err) || !again || !f.session.budget.pause(ctx, n, 0) {
+		again := login.IsCut(err) || errors.Is(err, layout.ErrMismatch) && n == 1
+		if ctx.Err() != nil || isLocal(err) || !again || !f.session.Budget.Pause(ctx, n, 0) {
 			return fmt.Errorf("blob %s: %w", b.Digest, f.explain(b, err))
 		}
 		f.tell(EventRestart, b, 0, false)
@@ -126,7 +127,7 @@ func (f *fetcher) blob(ctx context.Context, i int, b blob) error {
 // explain adds what is special about a layer that licences keep out of
 // registries. Its URLs are not followed, since they may lead anywhere.
 func (f *fetcher) explain(b blob, err error) error {
-	if statusOf(err) == http.StatusNotFound && len(b.URLs) > 0 {
+	if login.StatusOf(err) == http.StatusNotFound && len(b.URLs) > 0 {
 		return fmt.Errorf("a foreign layer that the registry does not hold (push the image with its foreign layers): %w", err)
 	}
 	return err

@@ -18,6 +18,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/login"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/plugin"
 )
@@ -128,8 +129,8 @@ func TestHosts(t *testing.T) {
 			if !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("error %q does not say %q", err, tt.says)
 			}
-			if got := errors.Is(err, errPlainHTTP); got != tt.plain {
-				t.Errorf("errors.Is(errPlainHTTP) = %t, want %t: %v", got, tt.plain, err)
+			if got := errors.Is(err, login.ErrPlainHTTP); got != tt.plain {
+				t.Errorf("errors.Is(login.ErrPlainHTTP) = %t, want %t: %v", got, tt.plain, err)
 			}
 			n.checkAuth(t, tt.logins...)
 			if len(n.seen) > 2+maxRedirects {

@@ -27,6 +27,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/layout"
+	"github.com/regcred/regcred/internal/login"
 	"github.com/regcred/regcred/internal/remote"
 )
 
@@ -56,8 +57,8 @@ type Puller struct {
 	// a minute of waiting for it. A deadline for the whole pull is the context's.
 	IdleTimeout time.Duration
 
-	// Retry says how failed requests are repeated.
-	Retry Retry
+	// Retry says how failed requests are repeated; its Budget is for one Pull.
+	Retry login.Retry
 
 	// Progress, if not nil, is told what happens to each blob, from several
 	// goroutines. It must not block.
@@ -116,15 +117,12 @@ func (p *Puller) Pull(ctx context.Context, image string, creds []regcred.Credent
 	if err := layout.Check(ctx, dir); err != nil {
 		return nil, fmt.Errorf("pulling %q: %w", image, err)
 	}
-	j := &job{p: p, want: want, dir: dir, registry: registry{
-		target:    t,
-		transport: cmp.Or(p.Transport, http.DefaultTransport),
-		idle:      cmp.Or(p.IdleTimeout, 30*time.Second),
-		budget:    newBudget(p.Retry),
-		exchange:  &exchange{},
+	j := &job{p: p, want: want, dir: dir, target: t, registry: &login.Registry{
+		Target: t.Target, Secrets: &login.Secrets{},
+		Transport: p.Transport, Idle: p.IdleTimeout, Budget: login.NewBudget(p.Retry),
 	}}
 	var res *Result
-	used, failed, err := inTurn(ctx, j.registry.exchange, t.name, creds, p.Refused, func(cred *regcred.Credential) (err error) {
+	used, failed, err := inTurn(ctx, j.registry.Secrets, t.name, creds, p.Refused, func(cred *regcred.Credential) (err error) {
 		res, err = j.try(ctx, cred)
 		return err
 	})
@@ -138,14 +136,15 @@ func (p *Puller) Pull(ctx context.Context, image string, creds []regcred.Credent
 // job is one call of Pull.
 type job struct {
 	p        *Puller
-	registry registry
+	target   target
+	registry *login.Registry
 	want     platform
 	dir      string
 }
 
 // try is one whole pull with one credential.
 func (j *job) try(ctx context.Context, cred *regcred.Credential) (*Result, error) {
-	s, err := j.registry.login(ctx, cred)
+	s, err := j.login(ctx, cred)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +167,7 @@ func (j *job) try(ctx context.Context, cred *regcred.Credential) (*Result, error
 		}
 	}
 	defer j.p.mu.Unlock()
-	if err := lay.Name(ctx, pl.root, j.registry.target.name); err != nil {
+	if err := lay.Name(ctx, pl.root, j.target.name); err != nil {
 		return nil, err
 	}
 	return j.result(pl, f), nil
@@ -177,14 +176,14 @@ func (j *job) try(ctx context.Context, cred *regcred.Credential) (*Result, error
 // result describes what was stored.
 func (j *job) result(pl *plan, f *fetcher) *Result {
 	res := &Result{
-		Image:     j.registry.target.name,
+		Image:     j.target.name,
 		Digest:    pl.root.Digest.String(),
 		Resolved:  pl.resolved.String(),
 		MediaType: string(pl.root.MediaType),
 		Bytes:     f.bytes.Load(),
 	}
 	if pl.root.Platform != nil {
-		res.Platform = j.registry.exchange.scrub(pl.root.Platform.String()) // the registry's words
+		res.Platform = j.registry.Secrets.Scrub(pl.root.Platform.String()) // the registry's words
 	}
 	for i, b := range pl.blobs {
 		if !b.config {

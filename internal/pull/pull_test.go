@@ -5,6 +5,7 @@ package pull
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/login"
 	"github.com/regcred/regcred/internal/testfault"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/plugin"
@@ -37,8 +39,8 @@ var (
 	dev  = regcred.Credential{Provider: "dev", Username: "dev", Password: plugin.NewSecret(canary.Token)}
 )
 
-// fast makes retries quick; the waiting itself is tested in retry_test.go.
-var fast = Retry{Wait: time.Microsecond}
+// fast makes retries quick; the waiting itself is tested in package login.
+var fast = login.Retry{Wait: time.Microsecond}
 
 // startRegistry starts a registry that holds team/app:v1.
 func startRegistry(t *testing.T, auth testregistry.Auth) (reg *testregistry.Server, image, digest string) {
@@ -240,7 +242,7 @@ func TestAllRefused(t *testing.T) {
 		err := mustFail(t, p, image, []regcred.Credential{bad, dev, {Provider: "nameless", Password: plugin.NewSecret(canary.Token)}}, dir)
 		var got []string
 		for _, try := range err.Tries {
-			got = append(got, fmt.Sprintf("%s: %d %s", try.who(), try.Status, try.Code))
+			got = append(got, fmt.Sprintf("%s: %d %s", try.Who(), try.Status, try.Code))
 		}
 		want := []string{`provider "bad", user "ci": 401 UNAUTHORIZED`, `provider "dev", user "dev": 403 DENIED`, `provider "nameless", user "": 0 `}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -494,6 +496,11 @@ func TestBadArguments(t *testing.T) {
 			}
 		})
 	}
+}
+
+// basicAuth is what Basic authentication sends of a credential.
+func basicAuth(cred *regcred.Credential) string {
+	return base64.StdEncoding.EncodeToString([]byte(cred.Username + ":" + cred.Password.Reveal()))
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -16,6 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/login"
 	"github.com/regcred/regcred/internal/remote"
 )
 
@@ -94,7 +95,7 @@ func (r *Runtime) Pull(ctx context.Context, image string, policy Policy, lookup 
 	res := &RuntimeResult{Image: image}
 	if policy != PullAlways {
 		if res.Present, err = p.look(ctx, res); err != nil {
-			return nil, fmt.Errorf("pulling %q: asking the runtime whether it is there: %w", image, said(err))
+			return nil, fmt.Errorf("pulling %q: asking the runtime whether it is there: %w", image, login.Said(err))
 		}
 		if !res.Present && policy == PullNever {
 			return nil, fmt.Errorf("pulling %q: %w", image, errNotPresent)
@@ -164,7 +165,7 @@ func (p *runtimePull) tryAll(ctx context.Context, res *RuntimeResult, lookup fun
 	if err != nil {
 		return err
 	}
-	res.Credential, res.Failed, err = inTurn(ctx, &exchange{}, res.Image, creds, p.r.opts.Refused, func(cred *regcred.Credential) error {
+	res.Credential, res.Failed, err = inTurn(ctx, &login.Secrets{}, res.Image, creds, p.r.opts.Refused, func(cred *regcred.Credential) error {
 		return p.try(ctx, cred, res)
 	})
 	if err != nil {
@@ -182,7 +183,7 @@ func (p *runtimePull) try(ctx context.Context, cred *regcred.Credential, res *Ru
 	req := &runtimeapi.PullImageRequest{Image: p.spec}
 	if cred != nil {
 		if cred.Username == "" {
-			return errNoUser
+			return login.ErrNoUser
 		}
 		// Neither auth nor a token: what both runtimes understand is this. Of the
 		// address containerd compares the host, also for plain HTTP.

@@ -25,6 +25,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/regcred/regcred/internal/excerpt"
+	"github.com/regcred/regcred/internal/login"
 	"github.com/regcred/regcred/internal/remote"
 )
 
@@ -62,7 +63,7 @@ func DialRuntime(ctx context.Context, endpoint string, opts RuntimeOptions) (*Ru
 	r := &Runtime{opts: opts, conn: conn, images: runtimeapi.NewImageServiceClient(conn)}
 	if err := r.greet(ctx); err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("asking the container runtime at %s for its version: %w", socket, said(err))
+		return nil, fmt.Errorf("asking the container runtime at %s for its version: %w", socket, login.Said(err))
 	}
 	return r, nil
 }
@@ -151,7 +152,7 @@ func (r *Runtime) greet(ctx context.Context) error {
 }
 
 // short makes a name that a runtime gives itself one line of bounded length.
-func short(s string) string { return bound(strings.Join(strings.Fields(s), " "), 100) }
+func short(s string) string { return login.Bound(strings.Join(strings.Fields(s), " "), 100) }
 
 // version asks until the runtime is ready: containerd serves its socket a
 // moment before.

@@ -41,6 +41,9 @@ type runtimeError struct {
 func (e *runtimeError) Error() string { return e.text }
 func (e *runtimeError) Unwrap() error { return e.cause }
 
+// Answer makes it a [login.Answered].
+func (e *runtimeError) Answer() (status int, code string) { return e.status, e.kind }
+
 func newRuntimeError(ctx context.Context, err error) *runtimeError {
 	s := status.Convert(err)
 	e := &runtimeError{code: s.Code(), text: strings.Join(strings.Fields(s.Message()), " ")}

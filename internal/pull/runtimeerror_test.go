@@ -16,6 +16,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/login"
 	"github.com/regcred/regcred/internal/testcri"
 )
 
@@ -104,20 +105,20 @@ func TestRuntimeEchoes(t *testing.T) {
 		"https://user:" + canary.Token + "@cdn.example/",
 		"eyJ" + canary.Token + "." + canary.Token + "." + canary.Token,
 	} {
-		x := &exchange{}
-		x.credential(&good)
+		x := &login.Secrets{}
+		x.Credential(&good)
 		err := newRuntimeError(t.Context(), status.Error(codes.Unknown, message+secret+strings.Repeat(" x", 4000)+secret))
-		try := newTry(&good, err, x)
+		try := login.NewTry(&good, err, x)
 		canary.Check(t, "a try", fmt.Sprintf("%+v", try))
-		if try.Status != 403 || len(try.Err.Error()) > 2*maxText {
+		if try.Status != 403 || len(try.Err.Error()) > 2*2000 {
 			t.Errorf("status %d, %d bytes", try.Status, len(try.Err.Error()))
 		}
 		if strings.HasPrefix(secret, canary.Password) || secret == basicAuth(&good) {
 			continue // before a pull, the runtime has not got them
 		}
-		text := fmt.Errorf("asking: %w", said(err)).Error()
+		text := fmt.Errorf("asking: %w", login.Said(err)).Error()
 		canary.Check(t, "an answer", text)
-		if len(text) > 2*maxText {
+		if len(text) > 2*2000 {
 			t.Errorf("%d bytes", len(text))
 		}
 	}

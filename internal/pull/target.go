@@ -4,22 +4,20 @@
 package pull
 
 import (
-	"cmp"
 	"fmt"
-	"net"
-	"net/netip"
-	"net/url"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/regcred/regcred/internal/login"
 )
 
 // target is the image to pull and where from.
 type target struct {
-	ref   name.Reference
-	name  string // full reference; docker.io for Docker Hub, as the kubelet writes it
-	host  string // of the registry, with a port if the reference has one
-	plain bool   // plain HTTP is allowed
+	login.Target
+	ref  name.Reference
+	name string // full reference; docker.io for Docker Hub, as the kubelet writes it
 }
 
 func parseTarget(image string, insecure bool) (target, error) {
@@ -27,58 +25,13 @@ func parseTarget(image string, insecure bool) (target, error) {
 	if err != nil {
 		return target{}, fmt.Errorf("not an image reference (want registry/repository:tag or @digest): %w", err)
 	}
-	t := target{ref: ref, name: ref.Name(), host: ref.Context().RegistryStr()}
-	// go-containerregistry would also speak plain HTTP to private addresses
-	// and *.localhost; the wire refuses that.
-	t.plain = insecure || isLoopback(hostname(t.host))
-	if t.plain {
-		if t.ref, err = name.ParseReference(image, name.Insecure); err != nil {
-			return target{}, err
-		}
+	t := target{ref: ref, name: ref.Name()}
+	repo := ref.Context()
+	if t.Target, err = login.NewTarget(repo.Registry, repo.Scope(transport.PullScope), insecure); err != nil {
+		return target{}, err
 	}
 	if rest, ok := strings.CutPrefix(t.name, name.DefaultRegistry+"/"); ok {
 		t.name = "docker.io/" + rest
 	}
 	return t, nil
-}
-
-// hostname drops the port and the brackets of an IPv6 address.
-func hostname(hostport string) string {
-	return (&url.URL{Host: hostport}).Hostname()
-}
-
-// isLoopback reports whether a host is this machine by its name alone.
-// Other names that resolve to loopback do not count: the resolver may lie.
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
-}
-
-// checkURL says whether a request may be made at all. It sees every request,
-// those after redirects and to token servers included.
-func (t target) checkURL(u *url.URL) error {
-	host := u.Hostname()
-	registry := hostname(t.host)
-	own := host == registry || isLoopback(host) && isLoopback(registry)
-	switch {
-	case u.Scheme == "http" && !(t.plain && own):
-		return fmt.Errorf("plain HTTP to %q refused: %w", net.JoinHostPort(host, cmp.Or(u.Port(), "80")), errPlainHTTP)
-	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("refusing a URL with scheme %q", u.Scheme)
-	case !own && isThisMachine(host):
-		return fmt.Errorf("registry %q points at %q, which is this machine's own address or its link (metadata servers are there): refused", t.host, host)
-	}
-	return nil
-}
-
-// isThisMachine reports whether a host is a loopback, link-local or
-// unspecified address, or an address in a form that only some resolvers
-// understand (2130706433, 0x7f.1): no name ends in a label that begins with a digit.
-func isThisMachine(host string) bool {
-	if ip, err := netip.ParseAddr(host); err == nil {
-		ip = ip.WithZone("").Unmap()
-		return ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast()
-	}
-	last := host[strings.LastIndexByte(strings.TrimSuffix(host, "."), '.')+1:]
-	return host == "localhost" || last == "" || last[0] >= '0' && last[0] <= '9'
 }

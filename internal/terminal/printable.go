@@ -5,10 +5,11 @@ package terminal
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/regcred/regcred/internal/shown"
 )
 
 // Comment makes comments of lines, as YAML and shells have them.
@@ -27,33 +28,9 @@ func Printable(s string) bool { return inline(s) == s }
 // PrintableLines reports the same of lines, or of a document.
 func PrintableLines(s string) bool { return printable(s) == s }
 
-// printable escapes what a terminal would obey or could not show, so that a
-// plugin's words cannot pass for ours. Lines remain lines: what prints them
-// has to see to it that each is told from one of ours.
-func printable(s string) string {
-	return escape(s, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) })
-}
-
-// inline is printable for what stands on a line with something else: it ends
-// neither the line nor its place in it.
-func inline(s string) string {
-	return escape(s, func(r rune) bool { return !unicode.IsPrint(r) })
-}
-
-func escape(s string, bad func(rune) bool) string {
-	if strings.IndexFunc(s, bad) < 0 && utf8.ValidString(s) {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if bad(r) || r == utf8.RuneError {
-			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
+// printable and inline are short for what all that is printed goes through.
+func printable(s string) string { return shown.Lines(s) }
+func inline(s string) string    { return shown.Line(s) }
 
 // escapeJSON escapes in a JSON document what JSON lets stand although a
 // terminal obeys it: DEL, C1 controls, characters that turn the direction of

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/regcred/regcred/internal/shown"
 )
 
 // Span is a duration without the zeros at its end: 10m, not 10m0s. One that is
@@ -65,35 +67,8 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", value, "KMGTPE"[prefix])
 }
 
-// ShellPath is [ShellWord] of a path that stands where a flag may stand: one that
-// begins like a flag does so no more.
-func ShellPath(path string) string {
-	if strings.HasPrefix(path, "-") {
-		path = "./" + path
-	}
-	return ShellWord(path)
-}
+// ShellPath is [shown.ShellPath].
+func ShellPath(path string) string { return shown.ShellPath(path) }
 
-// ShellWord quotes s if a shell would not take it for one word, for a command
-// line that is shown to be copied. What is not printable is written as bash,
-// ksh and zsh read it.
-func ShellWord(s string) string {
-	switch {
-	case s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,") == "":
-		return s
-	case Printable(s):
-		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-	}
-	var b strings.Builder
-	for _, c := range []byte(s) {
-		switch {
-		case c < ' ' || c > '~':
-			fmt.Fprintf(&b, `\%03o`, c)
-		case c == '\'' || c == '\\':
-			b.WriteString(`\` + string(c))
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return "$'" + b.String() + "'"
-}
+// ShellWord is [shown.ShellWord].
+func ShellWord(s string) string { return shown.ShellWord(s) }

@@ -48,7 +48,6 @@ func buildAll(dir string) error {
 	jobs := []func() error{
 		func() error { return buildKubernetes(cache, programs, "kubelet") },
 		func() error { return buildKubernetes(cache, programs, "kube-apiserver") },
-		func() error { return buildKubernetes(cache, programs, "kubectl") },
 		func() error {
 			return goBuild([]string{"CGO_ENABLED=0"}, filepath.Join(programs, "waiter"), "./node/waiter")
 		},

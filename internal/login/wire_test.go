@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package pull
+package login
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"testing"
@@ -35,7 +36,7 @@ func (d *dribble) Close() error { return nil }
 // of the pull.
 func TestFailedRequestIsLetGo(t *testing.T) {
 	var sent context.Context
-	w := &wire{idle: time.Minute, exchange: &exchange{}, inner: roundTripper(func(req *http.Request) (*http.Response, error) {
+	w := &wire{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(req *http.Request) (*http.Response, error) {
 		sent = req.Context()
 		return nil, io.ErrUnexpectedEOF
 	})}
@@ -70,28 +71,30 @@ func TestLeastRate(t *testing.T) {
 		{"small, and whole within a minute", dribble{50, 1, time.Second}, 0, nil, 50 * time.Second},
 		{"a reader that takes its time", dribble{1 << 10, 1, 10 * time.Millisecond}, time.Minute, nil, 1024*time.Minute + 1024*10*time.Millisecond},
 	} {
-		for _, accept := range []string{"", "*/*"} {
-			if accept == "" && tt.body.chunk > 1 {
+		for _, content := range []bool{false, true} {
+			if !content && tt.body.chunk > 1 {
 				continue // it is read by other buffers
 			}
-			t.Run(tt.name+", accepting "+accept, func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, content %t", tt.name, content), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					source := tt.body
-					w := &wire{idle: time.Minute, exchange: &exchange{}, inner: roundTripper(func(*http.Request) (*http.Response, error) {
+					w := &wire{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(*http.Request) (*http.Response, error) {
 						return &http.Response{StatusCode: 200, Body: &source}, nil
 					})}
 					req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil)
-					req.Header.Set("Accept", accept)
+					if content {
+						req = mark(req)
+					}
 					resp, err := w.RoundTrip(req)
 					if err != nil {
 						t.Fatal(err)
 					}
 					defer resp.Body.Close()
-					if accept == "" {
+					if !content {
 						resp.Body.(*loginBody).ReadCloser.(*body).left = -1 // of a login no more is read than its bound
 					}
 					began := time.Now()
-					if accept == "" && tt.read > 0 {
+					if !content && tt.read > 0 {
 						return // it is read at one go
 					}
 					for err = nil; err == nil; time.Sleep(tt.read) {
@@ -117,11 +120,11 @@ func TestLeastRateOfEachPeriod(t *testing.T) {
 			io.Reader
 			io.Closer
 		}{io.MultiReader(first, rest), rest}
-		w := &wire{idle: time.Minute, exchange: &exchange{}, inner: roundTripper(func(*http.Request) (*http.Response, error) {
+		w := &wire{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Body: source}, nil
 		})}
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil)
-		req.Header.Set("Accept", "*/*")
+		req = mark(req)
 		resp, err := w.RoundTrip(req)
 		if err != nil {
 			t.Fatal(err)

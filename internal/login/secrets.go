@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package pull
+package login
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/internal/scrub"
 )
 
-// maxKept bounds what an exchange remembers of what servers hand out, in bytes;
+// maxKept bounds what Secrets remember of what servers hand out, in bytes;
 // the oldest is forgotten first, which will have expired.
 const maxKept = 1 << 20
 
@@ -23,10 +23,11 @@ const maxKept = 1 << 20
 // Shorter ones are words and numbers; no signature is.
 const minParameter = 16
 
-// exchange knows what must not be shown of a pull: its credentials, what they
-// were exchanged for, and the signatures of addresses it was redirected to.
-// A server may send all of that back. It is safe for concurrent use.
-type exchange struct {
+// Secrets knows what must not be shown of what is said with a registry: the
+// credentials, what they were exchanged for, and the signatures of addresses that
+// it redirects to. A server may send all of that back. The zero value knows none
+// and is ready to use; it is safe for concurrent use.
+type Secrets struct {
 	mu      sync.Mutex
 	lasting []string // of the credentials: never forgotten, however much a server hands out
 	secrets []string // what servers have handed out
@@ -34,41 +35,43 @@ type exchange struct {
 }
 
 // add adds what a server has handed out.
-func (x *exchange) add(secret string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if secret == "" || slices.Contains(x.secrets, secret) {
+func (s *Secrets) add(secret string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if secret == "" || slices.Contains(s.secrets, secret) {
 		return
 	}
-	x.secrets = append(x.secrets, secret)
-	for x.size += len(secret); x.size > maxKept && len(x.secrets) > 1; x.secrets = x.secrets[1:] {
-		x.size -= len(x.secrets[0])
+	s.secrets = append(s.secrets, secret)
+	for s.size += len(secret); s.size > maxKept && len(s.secrets) > 1; s.secrets = s.secrets[1:] {
+		s.size -= len(s.secrets[0])
 	}
 }
 
-// credential adds a credential, and the form in which Basic authentication
+// Credential adds a credential, and the form in which Basic authentication
 // sends it: of the pair, all but a few characters would be found without that.
-func (x *exchange) credential(cred *regcred.Credential) {
+func (s *Secrets) Credential(cred *regcred.Credential) {
 	if cred == nil {
 		return
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.lasting = append(x.lasting, cred.Password.Reveal(), basicAuth(cred))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if basic := basicAuth(cred); !slices.Contains(s.lasting, basic) {
+		s.lasting = append(s.lasting, cred.Password.Reveal(), basic)
+	}
 }
 
-// sent adds what a request carries.
-func (x *exchange) sent(req *http.Request) {
+// sent adds what a request carries, for content or to log in.
+func (s *Secrets) sent(req *http.Request, content bool) {
 	if _, value, ok := strings.Cut(req.Header.Get("Authorization"), " "); ok {
-		x.add(value)
+		s.add(value)
 	}
-	if !isContent(req) {
+	if !content {
 		return // the query of a login names service and repository
 	}
 	for _, values := range req.URL.Query() {
 		for _, v := range values {
 			if len(v) >= minParameter {
-				x.add(v)
+				s.add(v)
 			}
 		}
 	}
@@ -78,16 +81,16 @@ func (x *exchange) sent(req *http.Request) {
 // returns it without the refresh token: with one go-containerregistry would log
 // in another way from then on, and change its mind in the middle of other
 // requests. Runtimes do not take it either.
-func (x *exchange) received(answer []byte) []byte {
+func (s *Secrets) received(answer []byte) []byte {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(answer, &fields) != nil {
 		return answer
 	}
 	refresh := false
 	for name, value := range fields {
-		var s string
-		if strings.Contains(strings.ToLower(name), "token") && json.Unmarshal(value, &s) == nil {
-			x.add(s)
+		var token string
+		if strings.Contains(strings.ToLower(name), "token") && json.Unmarshal(value, &token) == nil {
+			s.add(token)
 		}
 		if strings.EqualFold(name, "refresh_token") { // as encoding/json takes it
 			delete(fields, name)
@@ -104,24 +107,20 @@ func (x *exchange) received(answer []byte) []byte {
 	return without
 }
 
-// isContent tells requests for content from those of a login: those alone say
-// what they accept.
-func isContent(req *http.Request) bool { return req.Header.Get("Accept") != "" }
-
-// scrub takes out of a text what must not be shown, and what looks like it: a
+// Scrub takes out of a text what must not be shown, and what looks like it: a
 // container runtime logs in by itself, with tokens that nobody tells us.
-func (x *exchange) scrub(text string) string {
-	for _, s := range suspects {
-		text = s.look.ReplaceAllStringFunc(text, func(found string) string {
-			if s.but != nil && s.but.MatchString(found) {
+func (s *Secrets) Scrub(text string) string {
+	for _, p := range suspects {
+		text = p.look.ReplaceAllStringFunc(text, func(found string) string {
+			if p.but != nil && p.but.MatchString(found) {
 				return found
 			}
-			return s.look.ReplaceAllString(found, s.put)
+			return p.look.ReplaceAllString(found, p.put)
 		})
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return scrub.Text(text, slices.Concat(x.lasting, x.secrets))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return scrub.Text(text, slices.Concat(s.lasting, s.secrets))
 }
 
 // suspects look like secrets wherever they stand.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package pull
+package login
 
 import (
 	"cmp"
@@ -28,30 +28,32 @@ type Retry struct {
 	// jitter. 0 means 250 ms. A Retry-After takes its place.
 	Wait time.Duration
 
-	// Budget bounds the waiting of one Pull, with all its requests and
-	// credentials; 0 means 30 seconds. A longer Retry-After is a failure.
+	// Budget bounds the waiting that is done of one [Budget]; 0 means 30
+	// seconds. A longer Retry-After is a failure.
 	Budget time.Duration
 }
 
-// budget is the waiting that one Pull may still do.
-type budget struct {
+// Budget is the waiting that one pull, or one request of a transport, may still
+// do, with all its requests and credentials. It is safe for concurrent use.
+type Budget struct {
 	attempts int
 	wait     time.Duration
 	mu       sync.Mutex
 	left     time.Duration
 }
 
-func newBudget(r Retry) *budget {
-	return &budget{
+// NewBudget returns a whole one.
+func NewBudget(r Retry) *Budget {
+	return &Budget{
 		attempts: cmp.Or(r.Attempts, 4),
 		wait:     max(cmp.Or(r.Wait, 250*time.Millisecond), 1),
 		left:     cmp.Or(r.Budget, 30*time.Second),
 	}
 }
 
-// pause waits before attempt n+1 (from 1), after what the server asked for if
+// Pause waits before attempt n+1 (from 1), after what the server asked for if
 // that is more than 0. It reports whether there is to be another attempt.
-func (b *budget) pause(ctx context.Context, n int, asked time.Duration) bool {
+func (b *Budget) Pause(ctx context.Context, n int, asked time.Duration) bool {
 	wait := asked
 	if wait <= 0 {
 		wait = b.wait << min(n-1, 10)
@@ -70,7 +72,7 @@ func (b *budget) pause(ctx context.Context, n int, asked time.Duration) bool {
 	}
 }
 
-func (b *budget) take(d time.Duration) bool {
+func (b *Budget) take(d time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if d > b.left {
@@ -84,15 +86,20 @@ func (b *budget) take(d time.Duration) bool {
 // up to who reads the body.
 type retrier struct {
 	inner  http.RoundTripper
-	budget *budget
+	budget *Budget // nil: one for each request
+	retry  Retry
 }
 
 func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
+	budget := r.budget
+	if budget == nil {
+		budget = NewBudget(r.retry)
+	}
 	for n := 1; ; n++ {
 		resp, err := r.inner.RoundTrip(req)
 		again, asked := worthRetrying(resp, err)
-		// Only GET: a body is gone once it has been sent.
-		if !again || req.Method != http.MethodGet || !r.budget.pause(req.Context(), n, asked) {
+		// A body is gone once it has been sent.
+		if !again || !isRead(req) || !budget.Pause(req.Context(), n, asked) {
 			return resp, err
 		}
 		if resp != nil {
@@ -102,9 +109,13 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
+func isRead(req *http.Request) bool {
+	return req.Method == http.MethodGet || req.Method == http.MethodHead
+}
+
 func worthRetrying(resp *http.Response, err error) (again bool, asked time.Duration) {
 	if err != nil {
-		return isCut(err), 0
+		return IsCut(err), 0
 	}
 	switch {
 	case resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode == http.StatusServiceUnavailable:
@@ -116,9 +127,9 @@ func worthRetrying(resp *http.Response, err error) (again bool, asked time.Durat
 	return false, 0
 }
 
-// isCut reports whether a connection broke once it stood. One that cannot be
+// IsCut reports whether a connection broke once it stood. One that cannot be
 // made is not worth another attempt.
-func isCut(err error) bool {
+func IsCut(err error) bool {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return true
 	}

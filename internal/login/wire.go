@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package pull
+package login
 
 import (
 	"bytes"
@@ -28,18 +28,19 @@ const (
 
 // wire is the innermost transport. Every request passes it, whoever makes
 // it: go-containerregistry's login, redirects, retries. It refuses hosts and
-// schemes that a pull has no business with, ends a request on which nothing
+// schemes that a session has no business with, ends a request on which nothing
 // arrives or too little, bounds what nobody else bounds, and notes the secrets
 // that go either way.
 type wire struct {
-	inner    http.RoundTripper
-	target   target
-	idle     time.Duration
-	exchange *exchange
+	inner   http.RoundTripper
+	target  Target
+	idle    time.Duration
+	secrets *Secrets
 }
 
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
-	w.exchange.sent(req)
+	content := unmark(req)
+	w.secrets.sent(req, content)
 	if err := w.target.checkURL(req.URL); err != nil {
 		if req.Body != nil {
 			req.Body.Close()
@@ -58,9 +59,9 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	b := &body{ReadCloser: resp.Body, ctx: ctx, cancel: cancel, timer: timer, idle: w.idle, timeout: timeout, left: -1, host: req.URL.Host}
 	resp.Body = b
-	if !isContent(req) {
+	if !content {
 		b.left = maxLoginBody
-		resp.Body, resp.ContentLength = &loginBody{ReadCloser: b, filter: w.exchange.received}, -1
+		resp.Body, resp.ContentLength = &loginBody{ReadCloser: b, filter: w.secrets.received}, -1
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
 		b.left = maxErrorBody

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package pull
+package login
 
 import (
 	"context"
@@ -14,9 +14,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/regcred/regcred/internal/layout"
 )
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // answers plays a server: one status and Retry-After after the other, the last for ever.
 func answers(list ...string) roundTripper {
@@ -65,7 +67,7 @@ func TestRetryWaits(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := &retrier{inner: answers(tt.answers...), budget: newBudget(tt.policy)}
+				r := &retrier{inner: answers(tt.answers...), budget: NewBudget(tt.policy)}
 				req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil)
 				began := time.Now()
 				resp, err := r.RoundTrip(req)
@@ -87,7 +89,7 @@ func TestRetryEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		r := &retrier{inner: answers("429 10"), budget: newBudget(Retry{})}
+		r := &retrier{inner: answers("429 10"), budget: NewBudget(Retry{})}
 		req, _ := http.NewRequestWithContext(ctx, "GET", "https://example.com", nil)
 		began := time.Now()
 		resp, err := r.RoundTrip(req)
@@ -100,7 +102,7 @@ func TestRetryEndsWithContext(t *testing.T) {
 func TestRetryOnlyGET(t *testing.T) {
 	calls := 0
 	inner := answers("500")
-	r := &retrier{budget: newBudget(fast), inner: roundTripper(func(r *http.Request) (*http.Response, error) {
+	r := &retrier{budget: NewBudget(Retry{Wait: time.Microsecond}), inner: roundTripper(func(r *http.Request) (*http.Response, error) {
 		calls++
 		return inner(r)
 	})}
@@ -138,10 +140,9 @@ func TestIsCut(t *testing.T) {
 		{errors.New("http2: server sent GOAWAY and closed the connection"), true},
 		{context.Canceled, false},
 		{errIdle, false},
-		{layout.ErrMismatch, false},
 	} {
-		if got := isCut(tt.err); got != tt.want {
-			t.Errorf("isCut(%v) = %t, want %t", tt.err, got, tt.want)
+		if got := IsCut(tt.err); got != tt.want {
+			t.Errorf("IsCut(%v) = %t, want %t", tt.err, got, tt.want)
 		}
 	}
 }

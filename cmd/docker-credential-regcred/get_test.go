@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/docker/docker-credential-helpers/client"
+	"github.com/docker/docker-credential-helpers/credentials"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+// notFound is what every client knows.
+const notFound = "credentials not found in native keychain\n"
+
+// TestGet: each question costs one run of one plugin, or none.
+func TestGet(t *testing.T) {
+	b := newBox(t, "good r.example *.glob.example localhost:5000 [::1]:5000 docker.io", "second team.example/a", "none none.example", "identity token.example", "acr acr.example", "pod pods pods.example")
+	for _, tt := range []struct{ server, username string }{
+		{"r.example", "user"},
+		{"r.example\n", "user"},
+		{"  r.example\r\n", "user"},
+		{"r.example:443", "user"},
+		{"https://r.example", "user"},
+		{"https://r.example/v2/", "user"},
+		{"http://r.example", "user"},
+		{"r.example/team/app", "user"},
+		{"a.glob.example", "user"},
+		{"localhost:5000", "user"},
+		{"[::1]:5000", "user"},
+		{"https://index.docker.io/v1/", "user"},
+		{"index.docker.io", "user"},
+		{"docker.io", "user"},
+		{"registry-1.docker.io", "user"},
+		{"index.docker.io/library/nginx", "user"},
+		{"team.example/a/app", "second"},
+		{"token.example", "<token>"},
+		{"acr.example", "00000000-0000-0000-0000-000000000000"},
+		{"team.example", ""},
+		{"team.example/b", ""},
+		{"r.example:5000", ""},
+		{"R.example", ""},
+		{"glob.example", ""},
+		{"pods.example", ""}, // there is no pod
+		{"nobody.example", ""},
+	} {
+		stdout, code := b.get(tt.server)
+		plugins, _ := b.runs()
+		if tt.username == "" {
+			if stdout != notFound || code != 1 || len(plugins) != 0 {
+				t.Errorf("%q: exit code %d, %q, runs of %q; want not found, and no run", tt.server, code, stdout, plugins)
+			}
+			continue
+		}
+		secret := canary.Password
+		if strings.Contains(tt.username, "0000") || tt.username == "<token>" {
+			secret = canary.Token
+		}
+		want := fmt.Sprintf(`{"ServerURL":%q,"Username":%q,"Secret":%q}`+"\n", strings.TrimSpace(tt.server), tt.username, secret)
+		if got := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(stdout); got != want || code != 0 || len(plugins) != 1 {
+			t.Errorf("%q: exit code %d, runs of %q, or another answer than wanted", tt.server, code, plugins)
+		}
+	}
+	stdout, code := b.get("none.example")
+	if plugins, _ := b.runs(); stdout != notFound || code != 1 || len(plugins) != 1 {
+		t.Errorf("an empty answer: exit code %d, %q, runs of %q", code, stdout, plugins)
+	}
+}
+
+// TestClient: the library that most clients have on the other side.
+func TestClient(t *testing.T) {
+	b := newBox(t, "good r.example docker.io", "failing f.example", "identity *.token.example")
+	env := map[string]string{}
+	for _, entry := range b.env {
+		key, value, _ := strings.Cut(entry, "=")
+		env[key] = value
+	}
+	helper := client.NewShellProgramFuncWithEnv(b.path(name), &env)
+	got, err := client.Get(helper, "https://r.example")
+	if err != nil || got.ServerURL != "https://r.example" || got.Username != "user" || got.Secret != canary.Password {
+		t.Errorf("get: %v, or other credentials than wanted", err)
+	}
+	if got, err := client.Get(helper, "a.token.example"); err != nil || got.Username != "<token>" || got.Secret != canary.Token {
+		t.Errorf("get of an identity token: %v, or other credentials than wanted", err)
+	}
+	if _, err := client.Get(helper, "nobody.example"); !credentials.IsErrCredentialsNotFound(err) {
+		t.Errorf("get of what nobody has: %v", err)
+	}
+	if _, err := client.Get(helper, "f.example"); err == nil || credentials.IsErrCredentialsNotFound(err) {
+		t.Errorf("get where the provider fails: %v", err)
+	}
+	if _, err := client.Get(helper, ""); !strings.Contains(fmt.Sprint(err), credentials.NewErrCredentialsMissingServerURL().Error()) {
+		t.Errorf("get of nothing: %v", err)
+	}
+	list, err := client.List(helper)
+	if want := map[string]string{"r.example": "", "docker.io": "", "https://index.docker.io/v1/": "", "f.example": ""}; err != nil || fmt.Sprint(list) != fmt.Sprint(want) {
+		t.Errorf("list: %v, %v", list, err)
+	}
+	if err := client.Erase(helper, "r.example"); err != nil {
+		t.Errorf("erase: %v", err)
+	}
+	err = client.Store(helper, &credentials.Credentials{ServerURL: "r.example", Username: "user", Secret: canary.Password})
+	if err == nil || !strings.Contains(err.Error(), "credentials come from the credential providers of this machine") {
+		t.Errorf("store: %v", err)
+	}
+	canary.Check(t, "store", fmt.Sprint(err))
+	if plugins, _ := b.runs(); !slices.Equal(plugins, []string{"good", "identity", "failing"}) {
+		t.Errorf("runs of %q: only get runs a plugin", plugins)
+	}
+}
+
+// TestOrder: the first credential of a kubelet's order, whoever fails beside it.
+func TestOrder(t *testing.T) {
+	for want, entries := range map[string][]string{
+		"user":   {"good r.example", "second r.example"},
+		"second": {"failing r.example", "second r.example", "good r.example", "garbage r.example"},
+	} {
+		stdout, code := newBox(t, entries...).get("r.example")
+		if code != 0 || !strings.Contains(stdout, fmt.Sprintf(`"Username":%q`, want)) {
+			t.Errorf("%q: exit code %d, or another credential than that of %q", entries, code, want)
+		}
+	}
+}
+
+// TestFailures: none of them is ever "there is none".
+func TestFailures(t *testing.T) {
+	for what, tt := range map[string]struct {
+		entries []string
+		wants   []string
+	}{
+		"fails":     {[]string{"failing r.example", "none r.example"}, []string{name + ": no credentials for r.example: ", `plugin "failing"`, "exit status 3", "31mdown"}},
+		"garbage":   {[]string{"garbage r.example"}, []string{`plugin "garbage"`}},
+		"missing":   {[]string{"missing r.example"}, []string{`plugin "missing"`, "no such file"}},
+		"hangs":     {[]string{"hanging r.example"}, []string{`plugin "hanging"`, "no answer within 300ms"}},
+		"asks back": {[]string{"asking r.example"}, []string{`plugin "asking"`, "exit status 1"}},
+		"refused":   {[]string{"good r.example", "good s.example"}, []string{"regcred validate"}},
+	} {
+		b := newBox(t, tt.entries...)
+		stdout, code := b.get("r.example", "TEST_PLUGIN=300ms")
+		b.refused(what, stdout, code, tt.wants...)
+	}
+}
+
+// TestNeverAsksItself: a provider that reads a docker config file that names the
+// helper is not answered by it.
+func TestNeverAsksItself(t *testing.T) {
+	b := newBox(t, "asking r.example", "good r.example")
+	if _, code := b.get("r.example"); code != 0 {
+		t.Errorf("exit code %d: the other provider has a credential", code)
+	}
+	if plugins, _ := b.runs(); len(plugins) != 2 {
+		t.Errorf("runs of %q, want one of each", plugins)
+	}
+	b.refused("what the provider was told", b.read("runs.said"), 1, "a credential provider asks "+name, "(REGCRED_ASKED_BY is set)", "take the helper out of the docker config file")
+}
+
+// TestDockerConfigFiles: docker's own files are docker's to read, and a file in
+// the directory where somebody calls it is nobody's.
+func TestDockerConfigFiles(t *testing.T) {
+	b := newBox(t, "good r.example")
+	const file = `{"credsStore":"regcred","credHelpers":{"own.example":"regcred"},"auths":{"own.example":{"auth":"dXNlcjpjYW5hcnktcGFzc3dvcmQtNGIxZA=="}}}`
+	for _, name := range []string{"config.json", ".docker/config.json", "docker/config.json", ".dockercfg", "root/var/lib/kubelet/config.json"} {
+		b.write(name, file)
+	}
+	env := []string{"HOME=" + b.dir, "DOCKER_CONFIG=" + b.path("docker"), "TEST_ROOT=" + b.path("root")}
+	if stdout, code := b.get("own.example", env...); stdout != notFound || code != 1 {
+		t.Errorf("exit code %d, or an answer of a file's", code)
+	}
+	b.write("config.json", "another program's")
+	if stdout, code := b.get("own.example", env...); stdout != notFound || code != 1 {
+		t.Errorf("exit code %d, %q: that file is none of ours", code, stdout)
+	}
+}
+
+func TestTwoAtOnce(t *testing.T) {
+	b := newBox(t, "good r.example")
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if out, err := b.command("r.example", []string{"get"}).Output(); err != nil || !strings.Contains(string(out), canary.Password) {
+				t.Errorf("%v, or another answer than wanted", err)
+			}
+		})
+	}
+	all.Wait()
+	if plugins, _ := b.runs(); len(plugins) != 8 {
+		t.Errorf("%d runs, want one for each: nothing is kept", len(plugins))
+	}
+}
+
+func TestReplacedConfiguration(t *testing.T) {
+	b := newBox(t, "good r.example")
+	for _, tt := range []struct{ entries, want string }{
+		{"good r.example", `"Username":"user"`}, {"second r.example", `"Username":"second"`}, {"good s.example", notFound},
+	} {
+		b.configure(tt.entries)
+		if stdout, _ := b.get("r.example"); !strings.Contains(stdout, tt.want) {
+			t.Errorf("%s: want an answer with %q", tt.entries, tt.want)
+		}
+	}
+	if left, _ := filepath.Glob(b.path("*")); slices.ContainsFunc(left, func(p string) bool { return strings.Contains(p, "cache") }) {
+		t.Errorf("something was kept: %q", left)
+	}
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/docker/docker-credential-helpers/credentials"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/dockerhelper"
+	"github.com/regcred/regcred/plugin"
+)
+
+// helper is a [credentials.Helper], for one run: the interface has no context.
+type helper struct {
+	ctx     context.Context
+	machine machine
+	timeout time.Duration // of one run of a plugin
+}
+
+// Get returns the credential that a kubelet would try first. That there is none
+// is the protocol's error; that something failed, and there is none, is another.
+func (h helper) Get(server string) (username, secret string, err error) {
+	requests, err := dockerhelper.Requests(server)
+	if err != nil {
+		return "", "", err
+	}
+	cfg, o, err := h.machine.load()
+	if err != nil {
+		return "", "", err
+	}
+	// Docker config files are no source here. Those of the caller are the
+	// client's to read, and name this helper; those of a kubelet may be closed
+	// to the caller, which would be a failure for want of them.
+	keyring, err := regcred.New(cfg, regcred.Options{
+		BinDir:  o.BinDir,
+		Command: plugin.Command{Environ: append(slices.Clip(o.Environ), asking+"="+name), Dir: o.Dir, Timeout: h.timeout},
+	})
+	if err != nil {
+		return "", "", err
+	}
+	defer keyring.Close()
+	for _, req := range requests {
+		res, err := keyring.Lookup(h.ctx, req)
+		if err != nil {
+			return "", "", err
+		}
+		if len(res.Credentials) > 0 {
+			first := res.Credentials[0]
+			return first.Username, first.Password.Reveal(), nil
+		}
+	}
+	return "", "", credentials.NewErrCredentialsNotFound()
+}
+
+// List names the registries of the configuration. Their user names are not
+// known before a plugin is run, and are left empty.
+func (h helper) List() (map[string]string, error) {
+	cfg, _, err := h.machine.load()
+	if err != nil {
+		return nil, err
+	}
+	list := map[string]string{}
+	for _, host := range dockerhelper.Hosts(cfg) {
+		list[host] = ""
+		if host == "docker.io" {
+			list["https://index.docker.io/v1/"] = "" // docker's own name for it
+		}
+	}
+	return list, nil
+}
+
+// Add refuses.
+func (h helper) Add(*credentials.Credentials) error {
+	return errors.New("nothing can be stored here: credentials come from the credential providers of this machine; " +
+		"to log in all the same, take " + name + " out of credsStore, and out of credHelpers for this registry")
+}
+
+// Delete does nothing: nothing is kept from one run to the next.
+func (h helper) Delete(string) error { return nil }

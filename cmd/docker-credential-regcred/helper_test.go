@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/plugin"
+)
+
+// The test binary plays the helper and every plugin, by the name it is called by.
+func TestMain(m *testing.M) {
+	self := filepath.Base(os.Args[0])
+	if self == name {
+		os.Exit(playHelper())
+	}
+	if play, ok := testPlugins[self]; ok {
+		playPlugin(self, play)
+	}
+	os.Exit(m.Run())
+}
+
+// playHelper is main, with limits and a root directory that a test may choose.
+func playHelper() int {
+	version = "v1.2.3-test"
+	l := limits{input: time.Minute, plugin: time.Minute, run: time.Minute}
+	for env, limit := range map[string]*time.Duration{"TEST_INPUT": &l.input, "TEST_PLUGIN": &l.plugin, "TEST_RUN": &l.run} {
+		if s := os.Getenv(env); s != "" {
+			*limit, _ = time.ParseDuration(s)
+		}
+	}
+	return helperMain(os.Getenv("TEST_ROOT")+"/", l)
+}
+
+// testPlugins are the plugins, by what they answer; none has a credential but
+// for what it is asked about.
+var testPlugins = map[string]func(host string){
+	"good":     func(host string) { fmt.Print(answer(host, "user", canary.Password)) },
+	"second":   func(host string) { fmt.Print(answer(host, "second", canary.Password)) },
+	"identity": func(host string) { fmt.Print(answer(host, "<token>", canary.Token)) },
+	"acr":      func(host string) { fmt.Print(answer(host, "00000000-0000-0000-0000-000000000000", canary.Token)) },
+	"pods":     func(host string) { fmt.Print(answer(host, "pod", canary.Password)) },
+	"none":     func(string) { fmt.Print(answer("elsewhere.example", "user", canary.Password)) },
+	"garbage":  func(string) { fmt.Print("password: " + canary.Password) },
+	"failing": func(string) {
+		fmt.Fprint(os.Stderr, "the cloud is\n\x1b[31mdown")
+		os.Exit(3)
+	},
+	"hanging": func(string) { time.Sleep(time.Hour) },
+	"asking": func(host string) { // as dockerconfig-credential-provider does with a file that names the helper
+		cmd := exec.Command(filepath.Join(filepath.Dir(os.Args[0]), name), "get")
+		cmd.Stdin = strings.NewReader(host)
+		said, _ := cmd.Output()
+		os.WriteFile(os.Getenv("TEST_RUNS")+".said", said, 0o600)
+		os.Exit(1)
+	},
+}
+
+// playPlugin notes the run, and its process.
+func playPlugin(self string, play func(host string)) {
+	runs, err := os.OpenFile(os.Getenv("TEST_RUNS"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err == nil {
+		_, err = fmt.Fprintf(runs, "%s %d\n", self, os.Getpid())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	data, _ := io.ReadAll(os.Stdin)
+	req, err := plugin.DecodeRequest(data)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	play(req.Registry())
+	os.Exit(0)
+}
+
+// answer is what a plugin writes: a credential under one key.
+func answer(key, username, password string) string {
+	return fmt.Sprintf(`{"kind":"CredentialProviderResponse","apiVersion":%q,"cacheKeyType":"Registry","cacheDuration":"0s","auth":{%q:{"username":%q,"password":%q}}}`,
+		plugin.V1, key, username, password)
+}
+
+// configuration has a provider for each entry, as "good r.example *.s.example". One that
+// begins with "pod " is in service-account mode.
+func configuration(entries ...string) string {
+	var b strings.Builder
+	b.WriteString("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n")
+	for _, entry := range entries {
+		entry, pod := strings.CutPrefix(entry, "pod ")
+		name, patterns, _ := strings.Cut(entry, " ")
+		fmt.Fprintf(&b, "- name: %s\n  apiVersion: %s\n  matchImages: [%q]\n  defaultCacheDuration: 0s\n",
+			name, plugin.V1, strings.Join(strings.Fields(patterns), `", "`))
+		if pod {
+			b.WriteString("  tokenAttributes: {serviceAccountTokenAudience: a, cacheType: Token, requireServiceAccount: true}\n")
+		}
+	}
+	return strings.ReplaceAll(b.String(), `\"`, `"`)
+}
+
+// box is a directory with the helper and the plugins, and a configuration.
+type box struct {
+	t   *testing.T
+	dir string
+	env []string
+}
+
+func newBox(t *testing.T, entries ...string) *box {
+	t.Helper()
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := func(name string) {
+		if err := os.Symlink(self, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link(name)
+	for name := range testPlugins {
+		link(name)
+	}
+	b := &box{t: t, dir: dir, env: []string{"GORACE=atexit_sleep_ms=0", "TEST_RUNS=" + filepath.Join(dir, "runs")}}
+	b.configure(entries...)
+	b.env = append(b.env, "REGCRED_CONFIG="+b.path("c.yaml"), "REGCRED_BIN_DIR="+dir)
+	return b
+}
+
+func (b *box) path(name string) string { return filepath.Join(b.dir, name) }
+
+func (b *box) configure(entries ...string) { b.write("c.yaml", configuration(entries...)) }
+
+func (b *box) write(name, text string) {
+	b.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(b.path(name)), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(b.path(name), []byte(text), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// command is a run of the helper, with more in its environment.
+func (b *box) command(stdin string, args []string, env ...string) *exec.Cmd {
+	cmd := exec.Command(b.path(name), args...)
+	cmd.Env = slices.Concat(b.env, env)
+	cmd.Dir = b.dir
+	cmd.Stdin = strings.NewReader(stdin)
+	return cmd
+}
+
+// get runs the helper to its end.
+func (b *box) get(server string, env ...string) (stdout string, code int) {
+	b.t.Helper()
+	return b.run(b.command(server, []string{"get"}, env...))
+}
+
+// run runs a command to its end. There must be nothing on standard error.
+func (b *box) run(cmd *exec.Cmd) (stdout string, code int) {
+	b.t.Helper()
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
+	err := cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+		b.t.Fatal(err)
+	} else if ok {
+		code = exit.ExitCode()
+	}
+	if stderr.Len() > 0 {
+		b.t.Errorf("standard error: %q", stderr.String())
+	}
+	return out.String(), code
+}
+
+// runs are the plugins that have run since the last call, with their processes.
+func (b *box) runs() (plugins []string, processes []int) {
+	data, _ := os.ReadFile(b.path("runs"))
+	os.Remove(b.path("runs"))
+	for line := range strings.Lines(string(data)) {
+		var plugin string
+		var process int
+		fmt.Sscan(line, &plugin, &process)
+		plugins, processes = append(plugins, plugin), append(processes, process)
+	}
+	return plugins, processes
+}
+
+// refused checks that a run has failed with one line that has all of wants, no
+// secret, and is not what clients take for "there is none".
+func (b *box) refused(what, stdout string, code int, wants ...string) {
+	b.t.Helper()
+	if code != 1 || strings.Count(stdout, "\n") != 1 || strings.Contains(stdout, "\x1b") || !strings.HasSuffix(stdout, "\n") || strings.Contains(stdout, "credentials not found") {
+		b.t.Errorf("%s: exit code %d, %q: want one line that says what is wrong", what, code, stdout)
+	}
+	for _, want := range wants {
+		if !strings.Contains(stdout, want) {
+			b.t.Errorf("%s: %q does not have %q", what, stdout, want)
+		}
+	}
+	canary.Check(b.t, what, stdout)
+}

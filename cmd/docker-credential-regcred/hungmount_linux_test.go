@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/regcred/regcred/internal/testmount"
+)
+
+// TestHungMount: a configuration on a file system that does not answer holds a
+// client up for the time of a run, and no longer.
+func TestHungMount(t *testing.T) {
+	if !testmount.Own(t) {
+		return
+	}
+	dir := testmount.Hang(t)
+	b := newBox(t, "good r.example")
+	stdout, code := b.get("r.example", "REGCRED_CONFIG="+filepath.Join(dir, "c.yaml"), "TEST_RUN=200ms")
+	b.refused("a configuration", stdout, code, "get: no answer within 200ms")
+	stdout, code = b.get("r.example", "REGCRED_BIN_DIR="+dir, "TEST_PLUGIN=200ms")
+	b.refused("plugins", stdout, code, `provider "good": look at `, "which a mount that hangs may hold up")
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// bare is a box whose environment names no configuration.
+func bare(t *testing.T) *box {
+	b := newBox(t, "good r.example")
+	b.env = slices.DeleteFunc(b.env, func(entry string) bool { return strings.HasPrefix(entry, "REGCRED_") })
+	b.env = append(b.env, "TEST_ROOT="+b.path("root"))
+	return b
+}
+
+// TestWhereTheConfigurationIs: as "regcred get" finds it; a machine that is no
+// node has it at /etc/regcred.
+func TestWhereTheConfigurationIs(t *testing.T) {
+	b := bare(t)
+	stdout, code := b.get("r.example")
+	b.refused("no configuration", stdout, code, "no credential provider configuration: none was given, and none is in the places where nodes have it",
+		"name both in REGCRED_CONFIG and REGCRED_BIN_DIR, or put them at /etc/regcred/credential-providers.yaml and /etc/regcred/bin")
+	stdout, code = b.run(b.command("", []string{"list"}))
+	b.refused("list", stdout, code, "no credential provider configuration")
+	stdout, code = b.get("r.example", "REGCRED_CONFIG="+b.path("c.yaml"))
+	b.refused("half", stdout, code, "REGCRED_CONFIG is given without REGCRED_BIN_DIR")
+	stdout, code = b.get("r.example", "REGCRED_CONFIG="+b.path("absent.yaml"), "REGCRED_BIN_DIR="+b.dir)
+	b.refused("absent", stdout, code, "REGCRED_CONFIG: "+b.path("absent.yaml")+": cannot be found")
+
+	b.write("root/etc/regcred/credential-providers.yaml", configuration("second r.example"))
+	if err := os.Symlink(b.dir, b.path("root/etc/regcred/bin")); err != nil {
+		t.Fatal(err)
+	}
+	expect := func(what, want string, env ...string) {
+		t.Helper()
+		if stdout, code := b.get("r.example", env...); code != 0 || !strings.Contains(stdout, want) {
+			t.Errorf("%s: exit code %d, want an answer with %q", what, code, want)
+		}
+	}
+	expect("this machine's own", `"Username":"second"`)
+	expect("given", `"Username":"user"`, "REGCRED_CONFIG="+b.path("c.yaml"), "REGCRED_BIN_DIR="+b.dir)
+	expect("given, with this machine's plugins", `"Username":"user"`, "REGCRED_CONFIG="+b.path("c.yaml"))
+	b.write("root/var/lib/rancher/credentialprovider/config.yaml", configuration("identity r.example"))
+	if err := os.Symlink(b.dir, b.path("root/var/lib/rancher/credentialprovider/bin")); err != nil {
+		t.Fatal(err)
+	}
+	expect("a node's", "token")
+
+	for _, broken := range []string{"", "{", "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders: []\n"} {
+		b.write("c.yaml", broken)
+		stdout, code := b.get("r.example", "REGCRED_CONFIG="+b.path("c.yaml"), "REGCRED_BIN_DIR="+b.dir)
+		b.refused("broken", stdout, code, "a kubelet would not start with this configuration")
+	}
+}
+
+// TestConfigurationOfOthers: who may change what was found would be asked for
+// credentials with the rights of the caller.
+func TestConfigurationOfOthers(t *testing.T) {
+	b := bare(t)
+	b.write("root/etc/regcred/credential-providers.yaml", configuration("good r.example"))
+	if err := os.Symlink(b.dir, b.path("root/etc/regcred/bin")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(b.path("root/etc/regcred/credential-providers.yaml"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	stdout, code := b.get("r.example")
+	b.refused("writable by others", stdout, code, "refusing this machine's configuration", "writable by everybody", "chmod go-w", "or give REGCRED_CONFIG and REGCRED_BIN_DIR to use it nevertheless")
+	if plugins, _ := b.runs(); len(plugins) > 0 {
+		t.Errorf("runs of %q", plugins)
+	}
+}

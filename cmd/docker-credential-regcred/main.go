@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Command docker-credential-regcred is a docker credential helper: it answers
+// docker, podman, skopeo, crane, helm and others with what a Kubernetes node's
+// credential providers have. docs/docker-credential-helper.md describes it.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// version is set by release builds: -ldflags "-X main.version=v1.2.3". The
+// linker can only reach a package variable; nothing else writes it.
+var version string
+
+func main() {
+	os.Exit(helperMain("/", limits{input: 10 * time.Second, plugin: 25 * time.Second, run: 30 * time.Second}))
+}
+
+// helperMain is the program on a machine whose paths begin at root. SIGTERM and
+// an interrupt end it, and the plugin that it runs.
+func helperMain(root string, l limits) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	dir, _ := os.Getwd() // if it was deleted, what needs it says so
+	p := program{stdin: os.Stdin, stdout: os.Stdout, machine: machine{root: root, dir: dir, environ: os.Environ()}, limits: l}
+	return p.run(ctx, os.Args[1:])
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/docker/docker-credential-helpers/credentials"
+
+	"github.com/regcred/regcred/internal/await"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/plugin"
+)
+
+const (
+	usage = "Usage: " + name + " <get|list|erase|store|version>"
+	help  = usage + `
+
+A docker credential helper: get reads the name of a registry from standard input
+and answers with the first credential that this machine's Kubernetes credential
+providers have for it. list names the registries of the configuration.
+
+The configuration is that of REGCRED_CONFIG and REGCRED_BIN_DIR, or of the node, or
+` + node.OwnConfig + ` with its plugins in ` + node.OwnBinDir + `.`
+)
+
+// maxInput is the most bytes of a server's name.
+const maxInput = 4096
+
+// limits are what a run may take. That of a plugin is the shortest of the two,
+// so that the provider can still be named that did not answer.
+type limits struct{ input, plugin, run time.Duration }
+
+// grace is how long what was cut may take to end its plugin.
+const grace = 2 * time.Second
+
+// program is one run of the helper.
+type program struct {
+	stdin   io.Reader
+	stdout  io.Writer
+	machine machine
+	limits  limits
+}
+
+// run returns the exit code. The protocol has errors on standard output; there
+// is nothing on standard error.
+func (p program) run(ctx context.Context, args []string) int {
+	if len(args) != 1 {
+		fmt.Fprintln(p.stdout, usage)
+		return 1
+	}
+	switch args[0] {
+	case "--help", "-h":
+		fmt.Fprintln(p.stdout, help)
+		return 0
+	case credentials.ActionVersion, "--version", "-v":
+		return plugin.Serve(ctx, nil, plugin.ServeOptions{Stdout: p.stdout, Args: []string{"--version"}, Name: name, Version: version})
+	}
+	answer, err := p.answer(ctx, args[0])
+	if err != nil {
+		fmt.Fprintln(p.stdout, line(err))
+		return 1
+	}
+	if _, err := p.stdout.Write(answer); err != nil {
+		return 1
+	}
+	return 0
+}
+
+// line is an error as clients show it. Those of the protocol they compare.
+func line(err error) string {
+	if credentials.IsErrCredentialsNotFound(err) || credentials.IsCredentialsMissingServerURL(err) {
+		return err.Error()
+	}
+	text := name + ": " + err.Error()
+	if e, ok := errors.AsType[*node.Error](err); ok && e.Hint != "" {
+		text += "; " + e.Hint
+	}
+	return shown.Line(strings.Join(strings.Fields(text), " "))
+}
+
+// answer does what is asked for within the time for the whole run. What is cut
+// then is given a moment to end the plugin that it runs.
+func (p program) answer(ctx context.Context, action string) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.limits.run, fmt.Errorf("no answer within %v", p.limits.run))
+	defer cancel()
+	cut, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	defer context.AfterFunc(ctx, func() {
+		time.AfterFunc(grace, func() { end(context.Cause(ctx)) })
+	})()
+	return await.Result(cut, action, func() ([]byte, error) {
+		answer, err := p.act(ctx, action)
+		if err != nil && ctx.Err() != nil {
+			err = fmt.Errorf("%s: %w", action, context.Cause(ctx))
+		}
+		return answer, err
+	})
+}
+
+func (p program) act(ctx context.Context, action string) ([]byte, error) {
+	h := helper{ctx: ctx, machine: p.machine, timeout: p.limits.plugin}
+	var answer bytes.Buffer
+	switch action {
+	case credentials.ActionStore:
+		return nil, h.Add(nil) // whatever is to be stored is not read
+	case credentials.ActionList:
+		err := credentials.List(h, &answer)
+		return answer.Bytes(), err
+	case credentials.ActionGet, credentials.ActionErase:
+	default:
+		return nil, fmt.Errorf("unknown action %q; %s", action, usage)
+	}
+	input, err := p.readInput(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if action == credentials.ActionErase {
+		return nil, credentials.Erase(h, input)
+	}
+	err = credentials.Get(h, input, &answer)
+	return answer.Bytes(), err
+}
+
+// readInput reads standard input to its end: the library's reader has none, and
+// waits for it for ever.
+func (p program) readInput(ctx context.Context) (io.Reader, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.limits.input, fmt.Errorf("it is not at its end after %v; write the name of a registry, and close it", p.limits.input))
+	defer cancel()
+	const what = "read standard input"
+	data, err := await.Result(ctx, what, func() ([]byte, error) { return io.ReadAll(io.LimitReader(p.stdin, maxInput+1)) })
+	if err == nil && len(data) > maxInput {
+		err = fmt.Errorf("%s: it has more than %d bytes, as no name of a registry has", what, maxInput)
+	}
+	return bytes.NewReader(data), err
+}

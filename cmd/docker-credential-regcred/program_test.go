@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+func (b *box) read(name string) string {
+	b.t.Helper()
+	data, err := os.ReadFile(b.path(name))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return string(data)
+}
+
+// TestArguments: one, and no more.
+func TestArguments(t *testing.T) {
+	b := newBox(t, "good r.example *.g.example r.example/team s.example:5000")
+	for _, tt := range []struct {
+		args   string
+		code   int
+		stdout string
+	}{
+		{"", 1, usage + "\n"},
+		{"get get", 1, usage + "\n"},
+		{"Get", 1, name + `: unknown action "Get"; ` + usage + "\n"},
+		{"version", 0, name + " v1.2.3-test\n"},
+		{"--version", 0, name + " v1.2.3-test\n"},
+		{"-v", 0, name + " v1.2.3-test\n"},
+		{"--help", 0, help + "\n"},
+		{"-h", 0, help + "\n"},
+		{"list", 0, `{"r.example":"","s.example:5000":""}` + "\n"},
+		{"erase", 0, ""},
+		{"store", 1, name + ": nothing can be stored here: credentials come from the credential providers of this machine; to log in all the same, take " + name + " out of credsStore, and out of credHelpers for this registry\n"},
+	} {
+		stdout, code := b.run(b.command("r.example", strings.Fields(tt.args)))
+		if code != tt.code || stdout != tt.stdout {
+			t.Errorf("%q: exit code %d, %q, want %d, %q", tt.args, code, stdout, tt.code, tt.stdout)
+		}
+	}
+	if plugins, _ := b.runs(); len(plugins) > 0 {
+		t.Errorf("runs of %q: only get runs a plugin", plugins)
+	}
+}
+
+// TestInput: what stands on standard input is bounded, whoever writes it.
+func TestInput(t *testing.T) {
+	b := newBox(t, "good r.example")
+	for what, tt := range map[string]struct{ input, want string }{
+		"1 MiB":            {strings.Repeat("a", 1<<20), "it has more than 4096 bytes"},
+		"1 MiB of lines":   {strings.Repeat("\n", 1<<20), "it has more than 4096 bytes"},
+		"4096 bytes":       {strings.Repeat("a", 4096) + "", ""},
+		"a control":        {"r.example\x1b[2J", "a character that no registry's name has"},
+		"a NUL":            {"r.example\x00", "a character that no registry's name has"},
+		"a scheme":         {"ftp://r.example", "neither https nor http"},
+		"user information": {"https://user:" + canary.Password + "@r.example", "has a @, ? or # in it"},
+		"a path upwards":   {"r.example/../s.example", "invalid reference format"},
+		"two lines":        {"r.example\n:x", `registry "r.example:x"`}, // as the library puts them together
+	} {
+		stdout, code := b.get(tt.input)
+		if tt.want == "" {
+			if stdout != notFound || code != 1 {
+				t.Errorf("%s: exit code %d, %.100q", what, code, stdout)
+			}
+			continue
+		}
+		b.refused(what, stdout, code, tt.want)
+	}
+	for what, input := range map[string]string{"nothing": "", "blanks": " \r\n\n\t"} {
+		for _, action := range []string{"get", "erase"} {
+			if stdout, code := b.run(b.command(input, []string{action})); stdout != "no credentials server URL\n" || code != 1 {
+				t.Errorf("%s of %s: exit code %d, %q", action, what, code, stdout)
+			}
+		}
+	}
+	if plugins, _ := b.runs(); len(plugins) > 0 {
+		t.Errorf("runs of %q", plugins)
+	}
+}
+
+func TestClosedInput(t *testing.T) {
+	b := newBox(t, "good r.example")
+	cmd := exec.Command("sh", "-c", `exec "$0" get <&-`, b.path(name))
+	cmd.Env = b.env
+	if stdout, code := b.run(cmd); stdout != "no credentials server URL\n" || code != 1 {
+		t.Errorf("exit code %d, %q", code, stdout)
+	}
+}
+
+func TestInputThatDoesNotEnd(t *testing.T) {
+	b := newBox(t, "good r.example")
+	stdin, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	defer stdin.Close()
+	if _, err := io.WriteString(writer, "r.example\n"); err != nil {
+		t.Fatal(err)
+	}
+	cmd := b.command("", []string{"get"}, "TEST_INPUT=100ms")
+	cmd.Stdin = stdin
+	stdout, code := b.run(cmd)
+	b.refused("a pipe that is not closed", stdout, code, "read standard input: it is not at its end after 100ms")
+}
+
+// TestEnds: whatever ends a run ends the plugin that it has started.
+func TestEnds(t *testing.T) {
+	for want, env := range map[string]string{
+		"no answer within 200ms":      "TEST_PLUGIN=200ms",
+		"get: no answer within 300ms": "TEST_RUN=300ms",
+	} {
+		b := newBox(t, "hanging r.example")
+		stdout, code := b.get("r.example", env)
+		b.refused(env, stdout, code, want)
+		if _, processes := b.runs(); len(processes) != 1 {
+			t.Errorf("%s: %d runs, want 1", env, len(processes))
+		} else {
+			ended(t, processes[0])
+		}
+	}
+}
+
+// TestInterrupted: so does a signal.
+func TestInterrupted(t *testing.T) {
+	b := newBox(t, "hanging r.example")
+	if err := syscall.Mkfifo(b.path("runs"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := b.command("r.example", []string{"get"})
+	var stdout bytes.Buffer
+	cmd.Stdout = &stdout
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// A pipe, so that reading waits until the plugin runs.
+	runs, err := os.Open(b.path("runs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer runs.Close()
+	var process int
+	if _, err := fmt.Fscanf(runs, "hanging %d\n", &process); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	b.refused("SIGTERM", stdout.String(), cmd.ProcessState.ExitCode(), "terminated")
+	ended(t, process)
+}
+
+// ended checks that a process is no more.
+func ended(t *testing.T, process int) {
+	t.Helper()
+	if err := syscall.Kill(process, 0); err != syscall.ESRCH {
+		t.Errorf("the plugin's process %d is still there: %v", process, err)
+	}
+}

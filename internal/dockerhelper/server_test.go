@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package dockerhelper_test
+
+import (
+	"cmp"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/dockerhelper"
+	"github.com/regcred/regcred/match"
+)
+
+// words are requests in few words: a registry, or "image" and its repository.
+func words(requests []regcred.Request) string {
+	var list []string
+	for _, r := range requests {
+		if r.Image != "" {
+			list = append(list, "image "+r.Image)
+		} else {
+			list = append(list, r.Registry)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// names are what clients send, and what is asked for it.
+var names = map[string]string{
+	"r.example":                          "r.example, r.example:443",
+	"r.example:443":                      "r.example:443, r.example",
+	"r.example:5000":                     "r.example:5000",
+	"https://r.example":                  "r.example, r.example:443",
+	"HTTPS://r.example":                  "r.example, r.example:443",
+	"https://r.example/":                 "r.example, r.example:443",
+	"https://r.example:5000":             "r.example:5000",
+	"http://r.example":                   "r.example",
+	"http://r.example:443":               "r.example:443",
+	"http://localhost:5000":              "localhost:5000",
+	"localhost":                          "localhost, localhost:443",
+	"registry":                           "registry, registry:443",
+	"R.Example":                          "R.Example, R.Example:443",
+	"10.0.0.1:5000":                      "10.0.0.1:5000",
+	"[::1]:5000":                         "[::1]:5000",
+	"[::1]":                              "[::1], [::1]:443",
+	"[::1]:443":                          "[::1]:443, [::1]",
+	"https://r.example/v1/":              "r.example, r.example:443",
+	"https://r.example/v2/":              "r.example, r.example:443",
+	"https://r.example/v2":               "r.example, r.example:443",
+	"r.example/v2/":                      "r.example, r.example:443",
+	"r.example/":                         "r.example, r.example:443",
+	"r.example/v2":                       "image r.example/v2, image r.example:443/v2",
+	"r.example/team/app":                 "image r.example/team/app, image r.example:443/team/app",
+	"r.example:443/team/app":             "image r.example:443/team/app, image r.example/team/app",
+	"r.example:5000/team/app":            "image r.example:5000/team/app",
+	"[::1]:5000/app":                     "image [::1]:5000/app",
+	"localhost/app":                      "image localhost/app, image localhost:443/app",
+	"https://r.example/team":             "image r.example/team, image r.example:443/team",
+	"https://index.docker.io/v1/":        "docker.io, index.docker.io:443",
+	"https://index.docker.io/v1":         "docker.io, index.docker.io:443",
+	"index.docker.io/v1/":                "docker.io, index.docker.io:443",
+	"index.docker.io":                    "docker.io, index.docker.io:443",
+	"docker.io":                          "docker.io, docker.io:443",
+	"registry-1.docker.io":               "docker.io, registry-1.docker.io:443",
+	"registry-1.docker.io:443":           "registry-1.docker.io:443, docker.io",
+	"https://registry-1.docker.io":       "docker.io, registry-1.docker.io:443",
+	"index.docker.io/library/nginx":      "image docker.io/library/nginx, image index.docker.io:443/library/nginx",
+	"registry-1.docker.io/library/nginx": "image docker.io/library/nginx, image registry-1.docker.io:443/library/nginx",
+	"docker.io/nginx":                    "image docker.io/nginx, image docker.io:443/nginx",
+}
+
+func TestRequests(t *testing.T) {
+	for name, want := range names {
+		got, err := dockerhelper.Requests(name)
+		if err != nil || words(got) != want {
+			t.Errorf("%q: got %q and %v, want %q", name, words(got), err, want)
+		}
+	}
+}
+
+// bad are names that are none, and what is said of them.
+var bad = map[string]string{
+	"":                                       "want a host with an optional port",
+	"https://":                               "want a host with an optional port",
+	"https:///v2/":                           "want a host with an optional port",
+	"/v2/":                                   "want a host with an optional port",
+	":443":                                   "want a host with an optional port",
+	"r.example:":                             "want a host with an optional port",
+	"r.example:port":                         "want a host with an optional port",
+	"r.example:443:443":                      "want a host with an optional port",
+	"r.example.":                             "want a host with an optional port",
+	"r..example":                             "want a host with an optional port",
+	".r.example":                             "want a host with an optional port",
+	"*.r.example":                            "want a host with an optional port",
+	"r example":                              "a character that no registry's name has",
+	"r.example\nevil.example":                "a character that no registry's name has",
+	"r.example\x00":                          "a character that no registry's name has",
+	"r.example\x1b[2J":                       "a character that no registry's name has",
+	"\u2170.example":                         "a character that no registry's name has",
+	"r%2eexample":                            "want a host with an optional port",
+	"::1":                                    "want a host with an optional port",
+	"::1:5000":                               "want a host with an optional port",
+	"[::1":                                   "want a host with an optional port",
+	"[fe80::1%25eth0]:5000":                  "want a host with an optional port",
+	`r.example\team`:                         "want a host with an optional port",
+	"https://https://r.example":              "want a host with an optional port",
+	"ftp://r.example":                        "neither https nor http",
+	"oci://r.example/team":                   "neither https nor http",
+	"://r.example":                           "neither https nor http",
+	"user:hunter2@r.example":                 "has a @, ? or # in it",
+	"https://user:hunter2@r.example":         "has a @, ? or # in it",
+	"https://r.example@evil.example":         "has a @, ? or # in it",
+	"r.example?token=hunter2":                "has a @, ? or # in it",
+	"r.example#hunter2":                      "has a @, ? or # in it",
+	"r.example/../evil":                      "invalid reference format",
+	"https://r.example/../x":                 "invalid reference format",
+	"r.example/team/../app":                  "invalid reference format",
+	"r.example/..":                           "invalid reference format",
+	"r.example/%2e%2e/app":                   "invalid reference format",
+	"r.example//":                            "invalid reference format",
+	"r.example/team/":                        "invalid reference format",
+	"r.example/Team":                         "invalid reference format",
+	"r.example/te am":                        "a character that no registry's name has",
+	"library/nginx":                          "no registry, which has a dot or a port",
+	"team/app":                               "no registry, which has a dot or a port",
+	"docker/app":                             "no registry, which has a dot or a port", // docker.io/docker/app begins so
+	"R/\x00\x1b":                             "a character that no registry's name has",
+	"r.example/" + strings.Repeat("a", 4000): "invalid reference format",
+	strings.Repeat("a", 4000) + "/":          "",
+}
+
+func TestBadNames(t *testing.T) {
+	for name, want := range bad {
+		got, err := dockerhelper.Requests(name)
+		if want == "" && err == nil {
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") || len(err.Error()) > 1000 {
+			t.Errorf("%.50q: got %q and the error %.1000q, want one with %q", name, words(got), err, want)
+		}
+	}
+}
+
+// TestWhoIsAsked: the two forms of a server are the same to its clients, and
+// not to a kubelet; a registry alone is not given what a path guards.
+func TestWhoIsAsked(t *testing.T) {
+	for _, tt := range []struct{ pattern, name, want string }{
+		{"r.example", "r.example", "r.example"},
+		{"r.example", "r.example:443", "r.example"},
+		{"r.example:443", "r.example", "r.example:443"},
+		{"r.example:443", "r.example:443", "r.example:443"},
+		{"r.example:443", "http://r.example", ""},
+		{"r.example", "r.example:5000", ""},
+		{"r.example:5000", "r.example", ""},
+		{"r.example/team", "r.example", ""},
+		{"r.example/team", "https://r.example/v2/", ""},
+		{"r.example/team", "r.example/team/app", "r.example/team/app"},
+		{"r.example/team", "r.example/other", ""},
+		{"r.example", "R.example", ""},
+		{"docker.io", "https://index.docker.io/v1/", "docker.io"},
+		{"docker.io", "registry-1.docker.io", "docker.io"},
+		{"docker.io/library", "index.docker.io/library/nginx", "docker.io/library/nginx"},
+		{"docker.io", "library/nginx", ""},
+		{"*.example", "r.example", "r.example"},
+	} {
+		cfg := &config.Config{Providers: []config.Provider{{Name: "p", MatchImages: []string{tt.pattern}}}}
+		requests, _ := dockerhelper.Requests(tt.name)
+		got := ""
+		for _, req := range requests {
+			if x := regcred.Explain(cfg, req); x.Providers[0].Matched {
+				got = cmp.Or(got, x.Repository)
+			}
+		}
+		if got != tt.want {
+			t.Errorf("%s, asked for %s: it is asked about %q, want %q", tt.pattern, tt.name, got, tt.want)
+		}
+	}
+}
+
+// FuzzRequests: whatever a name is, nothing is asked about but the host that
+// stands in it, with or without the port of HTTPS, and a path that does.
+func FuzzRequests(f *testing.F) {
+	for name := range names {
+		f.Add(name)
+	}
+	for name := range bad {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		requests, err := dockerhelper.Requests(name)
+		if (err == nil) != (len(requests) > 0) || len(requests) > 2 {
+			t.Fatalf("%q: %d requests and %v", name, len(requests), err)
+		}
+		if err != nil && strings.ContainsAny(err.Error(), "\n\r\x1b\x00") {
+			t.Errorf("%q: the error %q is not one line", name, err)
+		}
+		_, rest, found := strings.Cut(name, "://")
+		if !found {
+			rest = name
+		}
+		host, path, _ := strings.Cut(rest, "/")
+		for _, req := range requests {
+			asked, askedPath := req.Registry, ""
+			if req.Image != "" {
+				asked, askedPath, _ = strings.Cut(req.Image, "/")
+				if repository, err := match.Repository(req.Image); err != nil || !strings.HasPrefix(repository, asked+"/") {
+					t.Errorf("%q: it is asked about %q, which is %q: %v", name, req.Image, repository, err)
+				}
+			}
+			if askedPath != "" && askedPath != path {
+				t.Errorf("%q: it is asked about the path %q", name, askedPath)
+			}
+			bare := strings.TrimSuffix(host, ":443")
+			isHub := bare == "docker.io" || bare == "index.docker.io" || bare == "registry-1.docker.io"
+			if asked != bare && asked != bare+":443" && (!isHub || asked != "docker.io") {
+				t.Errorf("%q: it is asked about the host %q", name, asked)
+			}
+		}
+	})
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package login speaks to a registry with one credential: it finds out how the
+// registry wants to be asked, gets a token if it wants one, repeats what is worth
+// repeating, and keeps what must not be shown out of what it says. What to do
+// with the next credential is its caller's business.
+//
+//	r := &login.Registry{Target: target, Secrets: &login.Secrets{}}
+//	session, err := r.Login(ctx, &credential)
+//	client := &http.Client{Transport: session}
+//
+// A credential goes to the registry and to the token server that this names,
+// over TLS unless the target allows plain HTTP, and never along with a redirect.
+package login
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/regcred/regcred"
+)
+
+// Registry is one, and how to speak to it. Its fields do not change once it is
+// used; it is safe for concurrent use then.
+type Registry struct {
+	Target    Target
+	Secrets   *Secrets          // learns what must not be shown
+	Transport http.RoundTripper // makes the requests; nil means [http.DefaultTransport]
+	Idle      time.Duration     // ends a request on which no byte arrives for so long; 0 means 30 seconds
+	Budget    *Budget           // of all that is asked; nil means one for each request, by Retry
+	Retry     Retry
+
+	pings pings
+}
+
+// Session is a login at a registry: a round tripper for what is wanted there,
+// and for where it redirects to. It is safe for concurrent use.
+type Session struct{ inner http.RoundTripper }
+
+// Login finds out how the registry wants to be asked, once for all credentials,
+// and gets a token if it wants one. With Basic authentication a password is not
+// tested here. Without a credential the login is anonymous.
+func (r *Registry) Login(ctx context.Context, cred *regcred.Credential) (*Session, error) {
+	auth, err := authenticator(cred)
+	if err != nil {
+		return nil, fmt.Errorf("login: %w", err)
+	}
+	r.Secrets.Credential(cred)
+	var rt http.RoundTripper = &wire{
+		inner: cmp.Or(r.Transport, http.DefaultTransport), target: r.Target,
+		idle: cmp.Or(r.Idle, 30*time.Second), secrets: r.Secrets,
+	}
+	rt = &retrier{inner: rt, budget: r.Budget, retry: r.Retry}
+	rt = transport.NewUserAgent(&pinger{rt, &r.pings}, userAgent)
+	rt, err = transport.NewWithContext(ctx, r.Target.Registry, auth, rt, []string{r.Target.Scope})
+	if err != nil {
+		return nil, fmt.Errorf("login: %w", err)
+	}
+	return &Session{rt}, nil
+}
+
+// RoundTrip is that of [http.RoundTripper].
+func (s *Session) RoundTrip(req *http.Request) (*http.Response, error) {
+	return s.inner.RoundTrip(mark(req))
+}
+
+// authenticator never makes an anonymous login of a credential.
+func authenticator(cred *regcred.Credential) (authn.Authenticator, error) {
+	if cred == nil {
+		return authn.Anonymous, nil
+	}
+	if cred.Username == "" {
+		return nil, ErrNoUser
+	}
+	// Not as user name and password: go-containerregistry sends nothing at
+	// all where one of them is empty.
+	return authn.FromConfig(authn.AuthConfig{Auth: basicAuth(cred)}), nil
+}
+
+func basicAuth(cred *regcred.Credential) string {
+	return base64.StdEncoding.EncodeToString([]byte(cred.Username + ":" + cred.Password.Reveal()))
+}
+
+// userAgent is how requests are signed whose maker says nothing.
+const userAgent = "regcred"
+
+// contentHeader tells a request for content, on its way from [Session] to the
+// wire, from those that go-containerregistry makes to log in. It has the value
+// that its maker signed it with, and is never sent.
+const contentHeader = "Regcred-Content"
+
+func mark(req *http.Request) *http.Request {
+	req = req.Clone(req.Context()) // what a round tripper may change
+	req.Header.Set(contentHeader, req.UserAgent())
+	return req
+}
+
+func unmark(req *http.Request) (content bool) {
+	signed, content := req.Header[contentHeader]
+	delete(req.Header, contentHeader)
+	if content && signed[0] != "" {
+		req.Header.Set("User-Agent", signed[0])
+	}
+	return content
+}

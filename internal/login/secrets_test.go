@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package login
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/plugin"
+)
+
+// TestShortPassword: what is found is found once, not again in what was put
+// in its place.
+func TestShortPassword(t *testing.T) {
+	cred := regcred.Credential{Username: "u", Password: plugin.NewSecret("e")}
+	x := &Secrets{}
+	x.Credential(&cred)
+	const text = "here are bees e-e"
+	if got, want := x.Scrub(text), "here are bees [redacted]-[redacted]"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestSuspects: what looks like a secret, of which nobody told us.
+func TestSuspects(t *testing.T) {
+	for text, want := range map[string]string{
+		"sent Bearer abcdefghijkl0123, refused":          "sent Bearer [redacted], refused",
+		"Authorization: Basic dXNlcjpwYXNzd29yZA==":      "Authorization: Basic [redacted]",
+		"basic authentication required":                  "basic authentication required",
+		`Bearer realm="https://auth.example/token"`:      `Bearer realm="https://auth.example/token"`,
+		"got eyJhbGciOi.eyJzdWIi.c2ln here":              "got [redacted] here",
+		`Get "https://s3.example/b?X-Amz-Signature=a&b"`: `Get "https://s3.example/b?[redacted]"`,
+		"https://u:p@host/x":                             "https://[redacted]@host/x",
+		"/path?sig=abc":                                  "/path?[redacted]",
+		"form access_token=abc&x=y":                      "form access_token=[redacted]&x=y",
+		"signature=abc":                                  "signature=[redacted]",
+		"registry.example/team/app@sha256:abcdef":        "registry.example/team/app@sha256:abcdef",
+		"what? a = b":                                    "what? a = b",
+	} {
+		if got := (&Secrets{}).Scrub(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestSecretsForget: a token server cannot fill the memory.
+func TestSecretsForget(t *testing.T) {
+	x := &Secrets{}
+	for i := range 100 {
+		x.add(fmt.Sprintf("%0*d", maxKept/10, i))
+	}
+	if len(x.secrets) > 10 || x.secrets[len(x.secrets)-1] != fmt.Sprintf("%0*d", maxKept/10, 99) {
+		t.Errorf("%d are kept, and the last is not among them", len(x.secrets))
+	}
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package login
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+)
+
+// Target is a registry, and what is asked of it.
+type Target struct {
+	Registry name.Registry
+	Scope    string // of the token, as in "repository:team/app:pull"
+
+	plain bool // plain HTTP is allowed
+}
+
+// NewTarget allows plain HTTP to registries on loopback, and to others if it is
+// insecure.
+func NewTarget(registry name.Registry, scope string, insecure bool) (Target, error) {
+	t := Target{Registry: registry, Scope: scope}
+	// go-containerregistry would also speak plain HTTP to private addresses
+	// and *.localhost; the wire refuses that.
+	t.plain = insecure || isLoopback(hostname(registry.RegistryStr()))
+	if t.plain {
+		var err error
+		if t.Registry, err = name.NewRegistry(registry.RegistryStr(), name.Insecure); err != nil {
+			return Target{}, err
+		}
+	}
+	return t, nil
+}
+
+// Host is that of the registry, with a port if its name has one.
+func (t Target) Host() string { return t.Registry.RegistryStr() }
+
+// hostname drops the port and the brackets of an IPv6 address.
+func hostname(hostport string) string {
+	return (&url.URL{Host: hostport}).Hostname()
+}
+
+// isLoopback reports whether a host is this machine by its name alone.
+// Other names that resolve to loopback do not count: the resolver may lie.
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+// checkURL says whether a request may be made at all. It sees every request,
+// those after redirects and to token servers included.
+func (t Target) checkURL(u *url.URL) error {
+	host := u.Hostname()
+	registry := hostname(t.Host())
+	own := host == registry || isLoopback(host) && isLoopback(registry)
+	switch {
+	case u.Scheme == "http" && !(t.plain && own):
+		return fmt.Errorf("plain HTTP to %q refused: %w", net.JoinHostPort(host, cmp.Or(u.Port(), "80")), ErrPlainHTTP)
+	case u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("refusing a URL with scheme %q", u.Scheme)
+	case !own && isThisMachine(host):
+		return fmt.Errorf("registry %q points at %q, which is this machine's own address or its link (metadata servers are there): refused", t.Host(), host)
+	}
+	return nil
+}
+
+// isThisMachine reports whether a host is a loopback, link-local or
+// unspecified address, or an address in a form that only some resolvers
+// understand (2130706433, 0x7f.1): no name ends in a label that begins with a digit.
+func isThisMachine(host string) bool {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		ip = ip.WithZone("").Unmap()
+		return ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast()
+	}
+	last := host[strings.LastIndexByte(strings.TrimSuffix(host, "."), '.')+1:]
+	return host == "localhost" || last == "" || last[0] >= '0' && last[0] <= '9'
+}

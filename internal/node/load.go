@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import (
+	"fmt"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/shown"
+)
+
+// Load loads the configuration of an origin. It refuses one with which a kubelet
+// would not start, and what [Node.CheckFound] refuses. An *[Error] has a hint.
+func (n Node) Load(o *Origin) (*config.Config, error) {
+	cfg, err := config.Load(o.Config)
+	if err == nil {
+		err = cfg.Validate()
+	}
+	if err := Denied(err); err != nil {
+		return nil, err
+	}
+	if err != nil {
+		return nil, withHint(err, fmt.Sprintf("a kubelet would not start with this configuration; mend it and run \"regcred validate %s\"", shown.ShellPath(o.Config)))
+	}
+	return cfg, n.CheckFound(o, cfg)
+}
+
+// CheckFound is [Node.CheckTrust] for what was found. What was given is used
+// whoever may change it.
+func (n Node) CheckFound(o *Origin, cfg *config.Config) error {
+	if !o.Discovered {
+		return nil
+	}
+	names := make([]string, len(cfg.Providers))
+	for i := range cfg.Providers {
+		names[i] = cfg.Providers[i].Name
+	}
+	return n.CheckTrust(o, names)
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package keychain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/plugin"
+)
+
+// users are those that a plugin knows, in the order in which a kubelet tries
+// them, which is that of their providers. What it answers may change.
+type users struct {
+	mu    sync.Mutex
+	pairs []pair
+	execs int
+}
+
+type pair struct {
+	key, user, password string
+	err                 error
+}
+
+func (u *users) set(pairs ...pair) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.pairs = pairs
+}
+
+func (u *users) count() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.execs
+}
+
+func (u *users) answer(n int, cached time.Duration) (*plugin.Response, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.execs++
+	resp := &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: &cached, Auth: map[string]plugin.AuthConfig{}}
+	if n >= len(u.pairs) {
+		return resp, nil
+	}
+	p := u.pairs[n]
+	if p.err != nil {
+		return nil, p.err
+	}
+	resp.Auth[p.key] = plugin.AuthConfig{Username: p.user, Password: plugin.NewSecret(p.password)}
+	return resp, nil
+}
+
+// keyring has three providers for whatever host, of which each knows one user.
+func (u *users) keyring(t testing.TB, hosts ...string) *regcred.Keyring {
+	t.Helper()
+	var text strings.Builder
+	fmt.Fprintln(&text, "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:")
+	in := map[string]plugin.Provider{}
+	for n := range 3 {
+		provider := fmt.Sprintf("p%d", n)
+		fmt.Fprintf(&text, "- name: %s\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  defaultCacheDuration: 1h\n  matchImages: [%s]\n", provider, `"`+strings.Join(hosts, `","`)+`"`)
+		in[provider] = plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
+			return u.answer(n, time.Hour)
+		})
+	}
+	cfg, err := config.Parse("test.yaml", []byte(text.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := regcred.New(cfg, regcred.Options{InProcess: in})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { k.Close() })
+	return k
+}
+
+// start serves an image for the user "good" alone.
+func start(t testing.TB, opts testregistry.Options, layers int) (*testregistry.Server, name.Reference) {
+	t.Helper()
+	opts.Users = map[string]string{"good": canary.Password, "other": canary.Password}
+	if opts.Rules == nil {
+		opts.Rules = []testregistry.Rule{{User: "good", Prefix: "team", Pull: true, Push: true}}
+	}
+	s, err := testregistry.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	if _, err := s.Push("team/app", "v1", testregistry.Image{Layers: layers}); err != nil {
+		t.Fatal(err)
+	}
+	ref, err := name.ParseReference(s.Addr() + "/team/app:v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, ref
+}
+
+// pull pulls every layer of an image.
+func pull(ctx context.Context, ref name.Reference, rt http.RoundTripper) error {
+	img, err := remote.Image(ref, remote.WithTransport(rt), remote.WithContext(ctx))
+	if err != nil {
+		return err
+	}
+	return read(img)
+}
+
+func read(img v1.Image) error {
+	layers, err := img.Layers()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, l := range layers {
+		rc, err := l.Compressed()
+		if err == nil {
+			_, err = io.Copy(io.Discard, rc)
+			rc.Close()
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func mustTransport(t testing.TB, k *Keychain, resource interface {
+	String() string
+	RegistryStr() string
+}) *Transport {
+	t.Helper()
+	tr, err := k.Transport(resource)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+// logins sums up who logged in or asked, as "GET /v2/ 401".
+func logins(s *testregistry.Server) (pings, anonymousTokens int, refused map[string]int) {
+	refused = map[string]int{}
+	for _, r := range s.Requests() {
+		switch {
+		case r.Path == "/v2/":
+			pings++
+		case r.Path == "/token" && r.Scheme == "":
+			anonymousTokens++
+		}
+		if r.Status == http.StatusUnauthorized && r.User != "" {
+			refused[r.User]++
+		}
+	}
+	return pings, anonymousTokens, refused
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package keychain
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/regcred/regcred/internal/login"
+)
+
+// outcome is what came of one request.
+type outcome struct {
+	resp     *http.Response // the answer, of a candidate that was not refused
+	refusals []refusal
+	fresh    bool  // one of them was not remembered
+	err      error // what no credential mends
+
+	sent bool // the request, with its body
+}
+
+// refusal is what came of one candidate.
+type refusal struct {
+	login.Try
+	header http.Header // of the answer; nil if it was refused at the login
+}
+
+// next is the request for the next candidate.
+func (o *outcome) next(req *http.Request) (*http.Request, error) {
+	if !o.sent || req.GetBody == nil {
+		o.sent = true
+		return req, nil
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return nil, err
+	}
+	req = req.Clone(req.Context())
+	req.Body = body
+	return req, nil
+}
+
+// closeUnsent closes the body of a request that was not sent at all.
+func (o *outcome) closeUnsent(req *http.Request) {
+	if !o.sent && req.Body != nil {
+		req.Body.Close()
+	}
+}
+
+// canRepeat reports whether there is a body for another candidate.
+func (o *outcome) canRepeat(req *http.Request) bool {
+	return !o.sent || req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
+}
+
+// statuses are those that are answered, the one that says least first. What is
+// wrong with a credential says nothing of the image; that it may not be looked at,
+// that it may be there; and with a registry out of order nothing is known.
+var statuses = []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusForbidden, http.StatusTooManyRequests}
+
+func (r refusal) rank() int {
+	for i, status := range statuses {
+		if r.Status == status {
+			return i
+		}
+	}
+	return len(statuses)
+}
+
+// renewable reports whether other credentials may help.
+func (o *outcome) renewable(req *http.Request) bool {
+	if o.err != nil || o.resp != nil || !o.fresh || !o.canRepeat(req) {
+		return false
+	}
+	for _, r := range o.refusals {
+		if r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden {
+			return true
+		}
+	}
+	return false
+}
+
+// answer is that to the request.
+func (o *outcome) answer(req *http.Request) (*http.Response, error) {
+	if o.resp != nil || o.err != nil {
+		return o.resp, o.err
+	}
+	var said refusal
+	for _, r := range o.refusals {
+		if said.Err == nil || r.rank() > said.rank() {
+			said = r
+		}
+	}
+	known := said.Status >= http.StatusInternalServerError || said.rank() < len(statuses)
+	if !known || said.header == nil && said.Status == http.StatusNotFound {
+		return nil, o.all() // not about the image, and not for programs that look for a status
+	}
+	return o.response(req, said), nil
+}
+
+// all is every refusal, in one line.
+func (o *outcome) all() error {
+	texts := make([]string, len(o.refusals))
+	for i, r := range o.refusals {
+		texts[i] = r.message()
+	}
+	return errors.New(strings.Join(texts, "; "))
+}
+
+// message names the credential and says what became of it.
+func (r refusal) message() string { return fmt.Sprintf("%s: %v", r.Who(), r.Err) }
+
+// response is an answer with the status and the headers of one refusal, and in
+// the form of the distribution specification all of them.
+func (o *outcome) response(req *http.Request, said refusal) *http.Response {
+	type diagnostic struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}
+	var body struct {
+		Errors []diagnostic `json:"errors"`
+	}
+	for _, r := range o.refusals {
+		body.Errors = append(body.Errors, diagnostic{cmp.Or(r.Code, codes[r.Status], "UNKNOWN"), r.message()})
+	}
+	text, _ := json.Marshal(body) // strings alone
+	header := said.header.Clone()
+	if header == nil {
+		header = http.Header{}
+	}
+	for _, name := range []string{"Content-Encoding", "Content-Length", "Docker-Content-Digest", "Www-Authenticate"} {
+		header.Del(name)
+	}
+	header.Set("Content-Type", "application/json")
+	if req.Method == http.MethodHead {
+		text = nil
+	}
+	return &http.Response{
+		Status: fmt.Sprintf("%d %s", said.Status, http.StatusText(said.Status)), StatusCode: said.Status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, Body: io.NopCloser(bytes.NewReader(text)), ContentLength: int64(len(text)), Request: req,
+	}
+}
+
+// codes are those of the distribution specification, where a registry gives none.
+var codes = map[int]string{
+	http.StatusUnauthorized:    "UNAUTHORIZED",
+	http.StatusForbidden:       "DENIED",
+	http.StatusTooManyRequests: "TOOMANYREQUESTS",
+}
+
+// add takes an error of a candidate, and reports whether the next may be tried.
+func (o *outcome) add(err error) bool {
+	r, ok := errors.AsType[*refusedError](err)
+	if !ok {
+		o.err = err
+		return false
+	}
+	o.refusals, o.fresh = append(o.refusals, r.refusal), o.fresh || r.fresh
+	return true
+}

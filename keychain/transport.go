@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package keychain
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/login"
+)
+
+// renewEvery is how often, at most, the Keyring is asked for other credentials
+// because a registry refused those that it had: as often as Invalidate heeds it.
+const renewEvery = time.Minute
+
+// Transport is an [http.RoundTripper] for one repository, or for a registry as
+// such. The first request looks the credentials up. Each is tried in the
+// kubelet's order until one is accepted, which then serves the requests that
+// follow; without any there is one anonymous login, and none where there are some.
+//
+// The next credential is tried after 401, 403, 429 and 5xx, and after 404 unless the
+// one at hand has been accepted before, since many registries hide so what may not be seen.
+// Requests other than GET and HEAD go on after 401 and 403 alone, if their body can
+// be sent again. A network that fails is not tried with another credential.
+// If every credential was refused and the Keyring has others by then, each of
+// those is tried, once a minute at most. A credential that got 401 is told to
+// [regcred.Keyring.Invalidate], and not used again for a minute, so that a
+// registry that counts wrong passwords does not lock a user out.
+//
+// If all fail the answer has the status that says most, and in its body
+// the registry's codes, with a message for each credential.
+//
+// GET and HEAD are repeated on 429 and 5xx and when the connection breaks, four
+// times at most and within 30 seconds for each credential. A credential goes to the registry and
+// to the token server that it names, over TLS unless [Options].Insecure, and never
+// along with a redirect.
+type Transport struct {
+	keyring *regcred.Keyring
+	opts    Options
+	req     regcred.Request
+	target  login.Target
+	repo    string // "team/app"; "" for a registry
+
+	turn  chan struct{}         // taken by who looks up
+	round atomic.Pointer[round] // nil before the first lookup
+}
+
+var _ http.RoundTripper = (*Transport)(nil)
+
+// Transport returns one for the [name.Repository] of an image, or for a
+// [name.Registry], whose catalog it may list.
+func (k *Keychain) Transport(resource authn.Resource) (*Transport, error) {
+	req, err := k.question(resource)
+	if err != nil {
+		return nil, err
+	}
+	t := &Transport{keyring: k.keyring, opts: k.opts, req: req, turn: make(chan struct{}, 1)}
+	registry, err := name.NewRegistry(resource.RegistryStr())
+	if err != nil {
+		return nil, fmt.Errorf("keychain: %w", err)
+	}
+	scope := registry.Scope(transport.PullScope)
+	if req.Registry == "" {
+		t.repo = strings.TrimPrefix(resource.String(), resource.RegistryStr()+"/")
+		scope = registry.Repo(t.repo).Scope(transport.PullScope)
+	}
+	if t.target, err = login.NewTarget(registry, scope, k.opts.Insecure); err != nil {
+		return nil, fmt.Errorf("keychain: %w", err)
+	}
+	return t, nil
+}
+
+// Wrapper returns t in the one form that go-containerregistry's remote does not
+// wrap a login of its own around, nor retries:
+//
+//	remote.Image(ref, remote.WithTransport(t.Wrapper()))
+func (t *Transport) Wrapper() *transport.Wrapper {
+	// With a challenge that is not for a token nothing is asked of anybody, and
+	// what is sent anonymously is sent as it is: it cannot fail.
+	rt, _ := transport.FromToken(t.target.Registry, authn.Anonymous, t, &transport.Challenge{}, nil)
+	return rt.(*transport.Wrapper)
+}
+
+// Credential returns the one that the registry has accepted: nil before the first
+// request that succeeded, and if none was needed. A program that shares what it
+// pulled has to know whose it was (KEP-2535).
+func (t *Transport) Credential() *regcred.Credential {
+	if r := t.round.Load(); r != nil {
+		return r.credential()
+	}
+	return nil
+}
+
+// CloseIdleConnections closes those of [Options].Transport.
+func (t *Transport) CloseIdleConnections() {
+	(&http.Client{Transport: t.opts.Transport}).CloseIdleConnections()
+}
+
+// RoundTrip is that of [http.RoundTripper]. A request for another repository of
+// the registry is an error: its credentials may be others.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.roundTrip(req)
+	if err != nil {
+		if req.Body != nil {
+			req.Body.Close()
+		}
+		return nil, fmt.Errorf("keychain: %w", err)
+	}
+	return resp, nil
+}
+
+func (t *Transport) roundTrip(req *http.Request) (*http.Response, error) {
+	if err := t.check(req.URL); err != nil {
+		return nil, err
+	}
+	r, err := t.lookUp(req.Context(), nil)
+	if err != nil {
+		return nil, err
+	}
+	if !t.isOwn(req.URL) {
+		return r.pass(req)
+	}
+	out := &outcome{}
+	defer out.closeUnsent(req)
+	r.send(req, out)
+	if out.renewable(req) {
+		switch next, err := t.lookUp(req.Context(), r); {
+		case err != nil:
+			out.add(&refusedError{refusal: refusal{Try: login.Try{Err: fmt.Errorf("asking for other credentials: %w", err)}}})
+		case next != r:
+			out.refusals, out.fresh = nil, false
+			next.send(req, out)
+		}
+	}
+	return out.answer(req)
+}
+
+// lookUp returns the credentials that are there; if those are refused, others.
+func (t *Transport) lookUp(ctx context.Context, refused *round) (*round, error) {
+	if r := t.round.Load(); r != refused {
+		return r, nil
+	}
+	select {
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	now := time.Now()
+	if r := t.round.Load(); r != refused || r != nil && now.Sub(r.renewed) < renewEvery {
+		return r, nil
+	}
+	if refused != nil {
+		refused.renewed = now
+	}
+	res, err := t.keyring.Lookup(ctx, t.req)
+	if err != nil || refused.has(res.Credentials) {
+		return refused, err
+	}
+	next := newRound(t.keyring, &login.Registry{Target: t.target, Secrets: &login.Secrets{}, Transport: t.opts.Transport}, res.Credentials)
+	if refused != nil {
+		next.renewed = now
+	}
+	t.round.Store(next)
+	return next, nil
+}
+
+// isOwn tells the registry's addresses from those to which it redirects.
+func (t *Transport) isOwn(u *url.URL) bool {
+	return strings.EqualFold(address(u.Scheme, u.Host), address(u.Scheme, t.target.Host()))
+}
+
+// address is host:port.
+func address(scheme, host string) string {
+	u := url.URL{Scheme: scheme, Host: host}
+	port := u.Port()
+	switch {
+	case port != "":
+	case scheme == "http":
+		port = "80"
+	default:
+		port = "443"
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// ofRepository finds the repository of a request, as the distribution
+// specification has its paths. Others are the registry's own, as the addresses
+// of uploads may be.
+var ofRepository = regexp.MustCompile(`^/v2/(.+)/(?:manifests|blobs|tags|referrers)(?:/|$)`)
+
+// check refuses requests that t's credentials are not for.
+func (t *Transport) check(u *url.URL) error {
+	if !t.isOwn(u) {
+		return nil
+	}
+	found := ofRepository.FindStringSubmatch(u.Path)
+	if found == nil || found[1] == t.repo {
+		return nil
+	}
+	if t.repo == "" {
+		return fmt.Errorf("the transport is for the registry %s as such, and %s for the repository %q: make one for that", t.target.Host(), u.Path, found[1])
+	}
+	return fmt.Errorf("the transport is for %s/%s, and %s for another repository: make one for that", t.target.Host(), t.repo, u.Path)
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package keychain
+
+import (
+	"errors"
+	"net/http"
+	"regexp"
+	"sync"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+)
+
+var schemes = map[string]testregistry.Auth{"basic": testregistry.Basic, "bearer": testregistry.Bearer}
+
+// TestOrder: the third credential is the right one. The first two are shown
+// once, however many ask at a time; there is one ping and no anonymous token.
+func TestOrder(t *testing.T) {
+	for scheme, auth := range schemes {
+		t.Run(scheme, func(t *testing.T) {
+			s, ref := start(t, testregistry.Options{Auth: auth}, 8)
+			u := &users{}
+			u.set(pair{key: s.Addr(), user: "good", password: "wrong"}, pair{key: s.Addr(), user: "other", password: canary.Password}, pair{key: s.Addr(), user: "good", password: canary.Password})
+			tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
+			if tr.Credential() != nil {
+				t.Error("a credential before the first request")
+			}
+			var wg sync.WaitGroup
+			for range 10 {
+				wg.Go(func() {
+					if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			pings, anonymous, refused := logins(s)
+			if pings > 2 || anonymous != 0 || refused["good"] != 1 || refused["other"] > 1 {
+				t.Errorf("%d pings, %d anonymous tokens, refused %v", pings, anonymous, refused)
+			}
+			if got := tr.Credential(); got == nil || got.Provider != "p2" {
+				t.Errorf("accepted %+v, want that of p2", got)
+			}
+		})
+	}
+}
+
+// TestAllRefused: the answer names them all, and the registry is asked no more.
+func TestAllRefused(t *testing.T) {
+	for scheme, auth := range schemes {
+		t.Run(scheme, func(t *testing.T) {
+			s, ref := start(t, testregistry.Options{Auth: auth}, 1)
+			u := &users{}
+			u.set(pair{key: s.Addr(), user: "good", password: "wrong"}, pair{key: s.Addr(), user: "other", password: canary.Password})
+			tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
+			err := pull(t.Context(), ref, tr.Wrapper())
+			var terr *transport.Error
+			if !errors.As(err, &terr) || len(terr.Errors) != 2 {
+				t.Fatalf("got %v", err)
+			}
+			for i, want := range []string{`provider "p0", user "good": .*HTTP 401 UNAUTHORIZED`, `provider "p1", user "other": .*HTTP 40`} {
+				if got := terr.Errors[i].Message; !regexp.MustCompile("^" + want).MatchString(got) {
+					t.Errorf("error %d is %q, want %q", i, got, want)
+				}
+			}
+			canary.Check(t, "the error", err.Error())
+			s.ResetLog()
+			if err := pull(t.Context(), ref, tr.Wrapper()); err == nil {
+				t.Error("pulled")
+			}
+			if _, _, refused := logins(s); refused["good"] > 0 {
+				t.Errorf("a wrong password is sent again: %v", refused)
+			}
+		})
+	}
+}
+
+// TestProviderFails: nothing is asked of the registry.
+func TestProviderFails(t *testing.T) {
+	s, ref := start(t, testregistry.Options{Auth: testregistry.None}, 1)
+	u := &users{}
+	u.set(pair{err: errors.New("no network")})
+	tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
+	err := pull(t.Context(), ref, tr.Wrapper())
+	if _, ok := errors.AsType[*regcred.LookupError](err); !ok || len(s.Requests()) > 0 {
+		t.Errorf("got %v, %d requests", err, len(s.Requests()))
+	}
+}
+
+// TestAnonymous: without credentials there is one anonymous login.
+func TestAnonymous(t *testing.T) {
+	for _, auth := range []testregistry.Auth{testregistry.None, testregistry.Bearer} {
+		s, ref := start(t, testregistry.Options{Auth: auth, Rules: []testregistry.Rule{{User: testregistry.Anonymous, Pull: true}}}, 3)
+		tr := mustTransport(t, New((&users{}).keyring(t, s.Addr()), Options{}), ref.Context())
+		if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
+			t.Error(err)
+		}
+		if _, anonymous, _ := logins(s); anonymous > 1 {
+			t.Errorf("%d anonymous tokens", anonymous)
+		}
+	}
+}
+
+// TestEnds: the password changes in the middle of a copy of 30 blobs.
+func TestEnds(t *testing.T) {
+	for scheme, auth := range schemes {
+		t.Run(scheme, func(t *testing.T) {
+			s, ref := start(t, testregistry.Options{Auth: auth}, 30)
+			u := &users{}
+			u.set(pair{key: s.Addr(), user: "good", password: canary.Password})
+			tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
+			img, err := remote.Image(ref, remote.WithTransport(tr.Wrapper()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			layers, err := img.Layers()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, l := range layers {
+				if i == 10 {
+					s.SetUser("good", canary.Password+"2")
+					s.ExpireTokens()
+					u.set(pair{key: s.Addr(), user: "good", password: canary.Password + "2"})
+				}
+				rc, err := l.Compressed()
+				if err != nil {
+					t.Fatalf("layer %d: %v", i, err)
+				}
+				rc.Close()
+			}
+			if _, _, refused := logins(s); refused["good"] > 2 {
+				t.Errorf("the old password was sent %d times", refused["good"])
+			}
+		})
+	}
+}
+
+// TestOtherRepository: the credentials of one are not for another.
+func TestOtherRepository(t *testing.T) {
+	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic}, 1)
+	k := New((&users{}).keyring(t, s.Addr()), Options{})
+	tr := mustTransport(t, k, ref.Context())
+	other, err := http.NewRequest("GET", s.URL()+"/v2/team/app2/manifests/v1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tr.RoundTrip(other); err == nil || len(s.Requests()) > 0 {
+		t.Errorf("got %v", err)
+	}
+	if _, err := mustTransport(t, k, ref.Context().Registry).RoundTrip(other); err == nil || len(s.Requests()) > 0 {
+		t.Errorf("of a registry: got %v", err)
+	}
+}
