@@ -11,9 +11,14 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/keychain"
 	"github.com/regcred/regcred/keychain/cloud"
 	"github.com/regcred/regcred/provider/acr"
 	"github.com/regcred/regcred/provider/ecr"
@@ -116,4 +121,51 @@ func ExampleKeyring() {
 	// public.ecr.aws/docker/library/nginx as AWS
 	// registry.example/app fails: registry
 	// docker.io/library/nginx needs no credential
+}
+
+// A controller over go-containerregistry pulls as its pod, by package keychain.
+// Here the registry has a name of its own and stands in front of ECR.
+func ExampleKeyring_pull() {
+	defer exampleCloud()()
+	registry, end := exampleRegistry()
+	defer end()
+
+	keyring, err := cloud.Keyring(regcred.Options{},
+		cloud.Use(ecr.InPod(ecr.Options{AllowHosts: []string{registry + "=eu-west-1"}}, os.Getenv)))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer keyring.Close()
+
+	ref, err := name.ParseReference(registry + "/team/app:v1")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	transport, err := keychain.New(keyring, keychain.Options{}).Transport(ref.Context())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	image, err := remote.Image(ref, remote.WithTransport(transport.Wrapper()))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	layers, err := image.Layers()
+	fmt.Println(len(layers), "layers", err)
+	// Output: 2 layers <nil>
+}
+
+// exampleRegistry wants the password that exampleCloud hands out.
+func exampleRegistry() (host string, end func()) {
+	s, err := testregistry.New(testregistry.Options{Auth: testregistry.Bearer, Users: map[string]string{"AWS": "open-sesame"}})
+	if err != nil {
+		panic(err)
+	}
+	if _, err := s.Push("team/app", "v1", testregistry.Image{Layers: 2}); err != nil {
+		panic(err)
+	}
+	return s.Addr(), func() { s.Close() }
 }
