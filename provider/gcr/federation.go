@@ -61,19 +61,22 @@ func (p *Provider) fileToken(ctx context.Context) (accessToken, error) {
 // readFederation reads the file, which says where a token is sent: it must not
 // be others' to write. Its errors hold nothing of it but names and hosts.
 func (p *Provider) readFederation() (federation, error) {
-	var f federation
-	path := p.opts.CredentialsFile
-	data, err := readFile(path)
+	data, err := readFile(p.opts.CredentialsFile)
 	if err != nil {
-		return f, err
+		return federation{}, err
 	}
-	if json.Unmarshal(data, &f) != nil {
-		return f, fmt.Errorf("%q: it is not one in JSON", path)
-	}
-	if err := f.check(p.opts.UniverseDomain); err != nil {
-		return f, fmt.Errorf("%q: %w", path, err)
+	f, err := parseFederation(data, p.opts.UniverseDomain)
+	if err != nil {
+		return f, fmt.Errorf("%q: %w", p.opts.CredentialsFile, err)
 	}
 	return f, nil
+}
+
+func parseFederation(data []byte, universe string) (f federation, err error) {
+	if json.Unmarshal(data, &f) != nil {
+		return f, errors.New("it is not one in JSON")
+	}
+	return f, f.check(universe)
 }
 
 func (f *federation) check(universe string) error {
