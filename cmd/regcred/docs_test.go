@@ -86,6 +86,8 @@ func TestDocsJSON(t *testing.T) {
 		"regcred pull -o json":       &pullReport{},
 		"regcred prepull -o json":    &pullReport{},
 		"regcred doctor -o json":     &doctor.Report{},
+
+		"regcred helper status -o json": &helperReport{},
 	}
 	for _, m := range example.FindAllStringSubmatch(docs, -1) {
 		result, ok := results[m[1]]
@@ -125,7 +127,7 @@ func decodeResult(t *testing.T, command, document string, result any) {
 func jsonNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for _, file := range []string{"attempt.go", "demo.go", "../../internal/doctor/doctor.go", "explainreport.go", "get.go", "credential.go", "pluginrunreport.go", "pulltry.go", "pullreport.go", "validate.go", "verdict.go", "version.go", "root.go"} {
+	for _, file := range []string{"attempt.go", "demo.go", "../../internal/doctor/doctor.go", "explainreport.go", "get.go", "helperreport.go", "credential.go", "pluginrunreport.go", "pulltry.go", "pullreport.go", "validate.go", "verdict.go", "version.go", "root.go"} {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

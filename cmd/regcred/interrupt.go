@@ -25,21 +25,58 @@ func withSignals(f func(context.Context) int) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	ended := make(chan os.Signal, 1)
+	left, settled := make(chan struct{}), make(chan struct{})
 	go func() {
-		sig := <-got
+		sig := nextSignal(got, left)
 		signal.Stop(got) // a second signal kills at once
-		ended <- sig
-		cancel()
-		time.Sleep(maxEnding)
-		os.Exit(dieOf(sig))
+		if sig != nil {
+			ended <- sig
+			cancel()
+		}
+		close(settled)
+		if sig != nil {
+			time.Sleep(maxEnding)
+			os.Exit(dieOf(sig))
+		}
 	}()
-	code := f(ctx)
+	code := f(context.WithValue(ctx, handOverKey{}, func() {
+		signal.Stop(got)
+		close(left)
+		<-settled
+	}))
 	select {
 	case sig := <-ended:
 		return dieOf(sig)
 	default:
 		return code
 	}
+}
+
+// nextSignal waits for a signal, or until left is closed; nil if none came by then.
+func nextSignal(got <-chan os.Signal, left <-chan struct{}) os.Signal {
+	select {
+	case sig := <-got:
+		return sig
+	case <-left:
+	}
+	select {
+	case sig := <-got:
+		return sig
+	default:
+		return nil
+	}
+}
+
+// handOverKey is that of what ends withSignals' care of signals, in its context.
+type handOverKey struct{}
+
+// handOver leaves signals to the caller, who has asked to be told of them
+// before and does this once. The error is that one came already.
+func handOver(ctx context.Context) error {
+	if stop, ok := ctx.Value(handOverKey{}).(func()); ok {
+		stop()
+	}
+	return ctx.Err()
 }
 
 // maxEnding is for how long after a signal f may go on.

@@ -7,6 +7,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -190,5 +191,30 @@ func TestNobodyReads(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(temp, "*"))
 	if err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestHandOver: a signal that came before another takes care of them is not
+// lost, whoever looks first.
+func TestHandOver(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := handOver(ctx); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := handOver(ctx); err == nil {
+		t.Error("the signal that has ended the context is passed over")
+	}
+	left := make(chan struct{})
+	close(left)
+	for range 100 { // select takes one of those that are ready
+		got := make(chan os.Signal, 1)
+		got <- syscall.SIGTERM
+		if sig := nextSignal(got, left); sig != syscall.SIGTERM {
+			t.Fatalf("got %v", sig)
+		}
+	}
+	if sig := nextSignal(make(chan os.Signal), left); sig != nil {
+		t.Errorf("got %v, want none", sig)
 	}
 }

@@ -30,6 +30,8 @@ func (a *app) commands() []*cobra.Command {
 		a.convertCmd(),
 		a.rbacCmd(),
 		a.doctorCmd(),
+		a.helperCmd(),
+		a.execCmd(),
 		a.versionCmd(),
 	}
 }
@@ -61,6 +63,9 @@ func (a *app) run(ctx context.Context, args []string) int {
 
 // detachedPID refuses "--as-kubelet 42": the 42 would be taken for an image.
 func detachedPID(args []string) error {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end] // what follows is another command's
+	}
 	i := slices.Index(args, "--as-kubelet") + 1
 	if i == 0 || i == len(args) {
 		return nil
@@ -215,10 +220,17 @@ func (a *app) endingOf(cmd *cobra.Command, err error) (code int, hint string, sa
 	return exitFailed, "", err
 }
 
-// worse returns the worse of two exit codes.
+// worse returns the worse of two exit codes. That of another command ("exec")
+// is none of ours, and stays.
 func worse(a, b int) int {
 	order := []int{exitOK, exitEmpty, exitFailed, exitUsage}
-	if slices.Index(order, a) > slices.Index(order, b) {
+	rank := func(code int) int {
+		if i := slices.Index(order, code); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	if rank(a) > rank(b) {
 		return a
 	}
 	return b

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/regcred/regcred/internal/inplace"
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
@@ -138,7 +139,7 @@ func fill(file *os.File, data []byte, like fs.FileInfo) (foreign bool, err error
 	defer file.Close()
 	if like != nil {
 		mode := like.Mode().Perm()
-		if foreign = !takeOwner(file, like); foreign {
+		if foreign = !inplace.TakeOwner(file, like); foreign {
 			// Group and others would not be those that the mode is about.
 			mode &= 0o700
 		}
@@ -162,7 +163,7 @@ func commit(swaps []*swap) error {
 			return fmt.Errorf("replace %s: %w", s.Name, err)
 		}
 		s.done = true
-		syncDir(filepath.Dir(s.Name))
+		inplace.SyncDir(filepath.Dir(s.Name))
 	}
 	return nil
 }
@@ -223,7 +224,7 @@ func CreateDir(dir string, files []File) (err error) {
 		written = append(written, name)
 	}
 	if err == nil {
-		syncDir(dir)
+		inplace.SyncDir(dir)
 		return nil
 	}
 	for _, name := range written {

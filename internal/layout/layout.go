@@ -30,6 +30,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	"github.com/regcred/regcred/internal/flock"
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
@@ -156,7 +157,7 @@ func (l *Layout) fail(what string, err error) error {
 // Where the system has flock(2), other processes may do so too; within one,
 // the caller sees to it that one call runs at a time.
 func (l *Layout) Name(ctx context.Context, d v1.Descriptor, ref string) error {
-	unlock, err := lockDir(ctx, l.dir)
+	unlock, err := flock.Dir(ctx, l.dir)
 	if err != nil {
 		return l.fail("locking", err)
 	}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path"
 	"runtime"
+
+	"github.com/regcred/regcred/internal/flock"
 )
 
 // The names of files that are not whole yet: what they begin with, and how many
@@ -38,7 +40,7 @@ func (l *Layout) newPending(name string) (*pending, error) {
 			return nil, err
 		}
 		p := &pending{l: l, file: f, tmp: tmp, name: name}
-		held, err := hold(f)
+		held, err := flock.Hold(f)
 		switch {
 		case errors.Is(err, errors.ErrUnsupported), held && l.has(tmp, f):
 			return p, nil

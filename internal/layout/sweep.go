@@ -10,6 +10,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"github.com/regcred/regcred/internal/flock"
 )
 
 // stale is how old a temporary file must be where nothing tells whether
@@ -47,7 +49,7 @@ func (l *Layout) sweepFile(name string) {
 		return
 	}
 	defer f.Close()
-	held, err := hold(f)
+	held, err := flock.Hold(f)
 	if errors.Is(err, errors.ErrUnsupported) {
 		info, err := f.Stat()
 		held = err == nil && time.Since(info.ModTime()) > stale

@@ -16,8 +16,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
@@ -206,31 +204,5 @@ func TestSweptWhileWriting(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-// TestLockHeld: who waits for a lock that another process never gives back is
-// told, or stops when its context ends.
-func TestLockHeld(t *testing.T) {
-	dir := t.TempDir()
-	unlock, err := lockDir(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unlock()
-	for _, patience := range []time.Duration{time.Second, time.Hour} {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			began := time.Now()
-			_, err := lockDir(ctx, dir)
-			took, want, says := time.Since(began), patience, context.DeadlineExceeded.Error()
-			if patience > maxLock {
-				want, says = maxLock, "another process has held the lock"
-			}
-			if err == nil || !strings.Contains(err.Error(), says) || took < want || took > want+time.Second {
-				t.Errorf("got %v after %s, want %q after %s", err, took, says, want)
-			}
-		})
 	}
 }

@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package convert
+package inplace
 
 import (
 	"io/fs"
@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// takeOwner gives a file the owner and the group of another, and reports
+// TakeOwner gives a file the owner and the group of another, and reports
 // whether it has them.
-func takeOwner(file *os.File, like fs.FileInfo) bool {
+func TakeOwner(file *os.File, like fs.FileInfo) bool {
 	want, ok := like.Sys().(*syscall.Stat_t)
 	if !ok {
 		return false
@@ -28,9 +28,9 @@ func takeOwner(file *os.File, like fs.FileInfo) bool {
 	return file.Chown(int(want.Uid), int(want.Gid)) == nil
 }
 
-// syncDir makes the entries of a directory outlast a loss of power, where the
+// SyncDir makes the entries of a directory outlast a loss of power, where the
 // file system can.
-func syncDir(name string) {
+func SyncDir(name string) {
 	dir, err := os.Open(name)
 	if err != nil {
 		return

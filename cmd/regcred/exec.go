@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/dockerclient"
+	"github.com/regcred/regcred/internal/dockerhelper"
+	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/terminal"
+	"github.com/regcred/regcred/plugin"
+)
+
+// execFlags are the flags of "regcred exec".
+type execFlags struct {
+	images      []string
+	allHosts    bool
+	materialize bool
+}
+
+func (a *app) execCmd() *cobra.Command {
+	e := &execFlags{}
+	cmd := &cobra.Command{
+		Use:   "exec [flags] -- CMD [ARG...]",
+		Short: "Run a command whose registry clients ask regcred",
+		Long: `exec runs CMD with DOCKER_CONFIG and REGISTRY_AUTH_FILE in a directory of its
+own, which is removed when CMD ends. The files in it name regcred's helper for
+the hosts that the configuration names exactly, and for those of --image. The
+user's other logins, contexts, builders and CLI plugins are there too.
+
+With --materialize no helper is named: the credentials for the images are
+written into the files, for programs that read files alone. They are not
+renewed; a warning says until when they are known to last.
+
+CMD has the terminal and gets the signals. The exit code is that of CMD, or
+death by the signal that killed it; 127 if there is no such command, 126 if it
+cannot be run. If a credential cannot be had, CMD is not run.`,
+		Example: `  regcred exec -- docker compose pull
+  regcred exec --image registry.example/team/app -- skopeo inspect docker://registry.example/team/app
+  regcred exec --materialize --image registry.example/team/app -- ./build.sh`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	f := cmd.Flags()
+	f.SetInterspersed(false) // what follows CMD is its own
+	f.StringArrayVar(&e.images, "image", nil, "an `image` that CMD pulls, whatever pattern matches it; may be repeated")
+	f.BoolVar(&e.allHosts, "all-hosts", false, "docker is to ask regcred's helper about all hosts")
+	f.BoolVar(&e.materialize, "materialize", false, "write the credentials for the images into the files, and name no helper")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.exec(cmd.Context(), e, args) }
+	return cmd
+}
+
+// check refuses flags that do not go together.
+func (e *execFlags) check(a *app) error {
+	switch {
+	case e.materialize && e.allHosts:
+		return usageError("", "--materialize and --all-hosts exclude each other")
+	case e.materialize && len(e.images) == 0:
+		return usageError("give --image", "--materialize: for which images is not said")
+	case e.materialize:
+		return nil
+	case a.asKubelet != "" || a.rootDir != "" || a.timeout != plugin.DefaultTimeout:
+		return usageError("give --config and --bin-dir, or --materialize",
+			"exec takes --as-kubelet, --root-dir and --plugin-timeout with --materialize alone: the helper does not know them")
+	}
+	return nil
+}
+
+func (a *app) exec(ctx context.Context, e *execFlags, args []string) error {
+	if err := e.check(a); err != nil {
+		return err
+	}
+	o, err := a.sessionOptions(ctx, e)
+	if err != nil {
+		return err
+	}
+	session, err := dockerclient.NewSession(a.clientEnv(), o)
+	if err != nil {
+		return helperError(err)
+	}
+	for _, l := range session.Differ {
+		a.Warn("docker's file has room for one login of %s: that for %s is in the file of podman, skopeo and buildah alone", l.Host(), l.Repository)
+	}
+	code, killedBy, err := a.runIn(ctx, session, args)
+	if err == nil && session.Changed() {
+		a.Warn("the command changed docker's config.json, which is removed with its directory: what it wrote there, such as a login, is lost")
+	}
+	if closing := session.Close(); closing != nil {
+		a.Warn("%v", closing)
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return err
+	case err != nil:
+		a.Error(err)
+	case killedBy == os.Interrupt, killedBy == syscall.SIGTERM, killedBy == syscall.SIGHUP:
+		code = dieOf(killedBy) // other signals may make this program dump what it has in memory
+	}
+	return exit(code)
+}
+
+// runIn runs a command with the files of a session.
+func (a *app) runIn(ctx context.Context, s *dockerclient.Session, args []string) (code int, killedBy os.Signal, err error) {
+	environ, err := a.helperEnviron(s.Environ(a.environ))
+	if err != nil {
+		return exitFailed, nil, err
+	}
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = environ, a.stdin, a.Stdout, a.Stderr
+	return runChild(ctx, cmd)
+}
+
+// helperEnviron says in an environment where the configuration is, if that is
+// not for the helper to find.
+func (a *app) helperEnviron(environ []string) ([]string, error) {
+	for _, s := range []*setting{&a.config, &a.binDir} {
+		if s.value == "" {
+			continue
+		}
+		path, err := filepath.Abs(s.value)
+		if err != nil {
+			return nil, err
+		}
+		environ = append(environ, s.variable+"="+path)
+	}
+	return environ, nil
+}
+
+// sessionOptions says what the files of the command have.
+func (a *app) sessionOptions(ctx context.Context, e *execFlags) (o dockerclient.SessionOptions, err error) {
+	if e.materialize {
+		o.Logins, err = a.materialize(ctx, e.images)
+		return o, err
+	}
+	cfg, origin, err := a.load("", true)
+	if err != nil {
+		return o, err
+	}
+	o.AllHosts, o.Hosts = e.allHosts, dockerhelper.Hosts(cfg)
+	for _, image := range e.images {
+		x, err := a.explainTarget(cfg, target{image: image})
+		if err != nil {
+			return o, err
+		}
+		host, _, _ := strings.Cut(x.Repository, "/")
+		o.Hosts = append(o.Hosts, host)
+	}
+	o.Hosts = unique(o.Hosts)
+	if len(o.Hosts) == 0 && !o.AllHosts {
+		a.Note("%s names no host exactly, and clients know no patterns", origin.Config)
+		return o, &exitError{code: exitEmpty, hint: "name the images that the command pulls by --image, or give --all-hosts"}
+	}
+	if onPath(a.Getenv("PATH"), helperProgram) == "" {
+		if o.Program = besideUs(helperProgram); o.Program == "" {
+			return o, withHint(fmt.Errorf("%s is neither on the PATH nor beside this program: clients would not find it", helperProgram),
+				"install it, or give --materialize")
+		}
+	}
+	return o, nil
+}
+
+func unique(list []string) (once []string) {
+	for _, s := range list {
+		if !slices.Contains(once, s) {
+			once = append(once, s)
+		}
+	}
+	return once
+}
+
+// materialize looks up the first credential for each image. One that may exist
+// and cannot be had is an error: the command would pull without it.
+func (a *app) materialize(ctx context.Context, images []string) (logins []dockerclient.Login, err error) {
+	s, err := a.openKeyring(ctx, &lookupFlags{})
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	for _, image := range images {
+		x, err := a.explainTarget(s.cfg, target{image: image})
+		if err != nil {
+			return nil, err
+		}
+		res, failed, err := s.lookup(ctx, target{image: image})
+		if err != nil {
+			return nil, err
+		}
+		if failed || len(res.Credentials) == 0 {
+			hint := fmt.Sprintf("run \"%s\" to see every step", a.again("explain", terminal.ShellWord(image)))
+			err := a.getVerdict(x.Repository, res, failed, hint)
+			if failed {
+				return nil, err
+			}
+			continue // which was said
+		}
+		a.warnFailed(res.Attempts)
+		c := res.Credentials[0]
+		a.warnEnds(x.Repository, c)
+		logins = append(logins, dockerclient.Login{Repository: x.Repository, Username: c.Username, Password: c.Password})
+	}
+	return logins, nil
+}
+
+// warnEnds says until when a credential that is written down lasts, as far as
+// that is known.
+func (a *app) warnEnds(repository string, c regcred.Credential) {
+	claims, err := jwt.Parse(c.Password.Reveal())
+	switch at := (&terminal.Text{Now: a.Now}); {
+	case err == nil && !claims.Expires.IsZero():
+		a.Warn("the credential for %s ends %s: it is not renewed in the files", repository, at.Until(&claims.Expires))
+	case !c.CachedUntil.IsZero():
+		a.Warn("the credential for %s is not renewed in the files: its provider has it asked for anew at %s, and it may last longer", repository, at.Until(timeJSON(c.CachedUntil)))
+	case c.Provider != "":
+		a.Warn("the credential for %s is not renewed in the files, and how long it lasts is not known", repository)
+	}
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"bytes"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestExecOnTerminal: a command has the terminal. It reads what is typed, gets
+// each ^C once, and ^Z stops it and regcred, so that a shell goes on with both.
+func TestExecOnTerminal(t *testing.T) {
+	bash, err := exec.LookPath("bash") // with jobs
+	if err != nil {
+		t.Skip(err)
+	}
+	master, slave := openTerminal(t)
+	e := newExecution(t, `trap 'n=x$n; echo "got $n"' INT; echo "tty $(tty)"; while :; do read line || continue; echo "read $line"; test "$line" = end && exit 5; done`)
+	args := append([]string{"-m", "-c", `"$@"; code=$?; echo "stopped $code"; fg >/dev/null; echo "ended $?"`, "bash"}, e.Args...)
+	args[4] = e.Path
+	shell := exec.Command(bash, args...)
+	shell.Env = e.Env
+	shell.Stdin, shell.Stdout, shell.Stderr = slave, slave, slave
+	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	steps := []struct{ wait, write string }{
+		{"tty /dev/pts/", "\x03"},
+		{"got x\r\n", "one\n"},
+		{"read one\r\n", "\x03"},
+		{"got xx\r\n", "\x1a"},
+		{"stopped 148\r\n", "end\n"},
+	}
+	var screen bytes.Buffer
+	buf := make([]byte, 4096)
+	for {
+		n, err := master.Read(buf) // ends with an error when the last writer is gone
+		screen.Write(buf[:n])
+		for len(steps) > 0 && strings.Contains(screen.String(), steps[0].wait) {
+			master.WriteString(steps[0].write)
+			steps = steps[1:]
+		}
+		if err != nil {
+			break
+		}
+	}
+	shell.Wait()
+	if text := screen.String(); !strings.Contains(text, "read end\r\n") || !strings.Contains(text, "ended 5\r\n") || strings.Contains(text, "xxx") {
+		t.Errorf("the terminal has %q", text)
+	}
+	if left := e.leftovers(t); len(left) != 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/plugin"
+)
+
+// TestWarnEnds: what is said of the end of a credential is what is known of it.
+func TestWarnEnds(t *testing.T) {
+	soon := time.Now().Add(time.Hour)
+	token := testcloud.AzureJWT(map[string]any{"exp": soon.Unix(), "jti": canary.Token})
+	for want, c := range map[string]regcred.Credential{
+		`^warning: the credential for r\.example/a ends \d\d:\d\d:\d\d \((1h|59m5\ds)\): it is not renewed in the files\n$`:                         {Password: plugin.NewSecret(token), CachedUntil: soon.Add(time.Hour)},
+		`^warning: the credential for r\.example/a is not renewed in the files: its provider has it asked for anew at .* and it may last longer\n$`: {Password: plugin.NewSecret("x"), CachedUntil: soon},
+		`^warning: the credential for r\.example/a is not renewed in the files, and how long it lasts is not known\n$`:                              {Password: plugin.NewSecret("x"), Provider: "p"},
+		`^$`: {Password: plugin.NewSecret("x")}, // a password in a file of the node's
+	} {
+		var stderr bytes.Buffer
+		a := newApp(strings.NewReader(""), nil, &stderr, nil)
+		a.warnEnds("r.example/a", c)
+		if got := stderr.String(); !regexp.MustCompile(want).MatchString(got) || canary.Find(got) != "" {
+			t.Errorf("got %q, want %s", got, want)
+		}
+	}
+}
+
+// TestUnknownCode: the code of another command is none of ours, and stays.
+func TestUnknownCode(t *testing.T) {
+	for _, code := range []int{4, 7, 127, 255} {
+		if got := worse(exitOK, code); got != code {
+			t.Errorf("got %d, want %d", got, code)
+		}
+	}
+	if got := fmt.Sprint(worse(exitEmpty, exitFailed), worse(exitUsage, exitFailed)); got != "1 2" {
+		t.Errorf("got %s", got)
+	}
+}

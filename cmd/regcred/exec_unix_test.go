@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// execution is a run of "regcred exec" with a shell script.
+type execution struct {
+	*exec.Cmd
+	temp   string // where its directory is
+	lines  *bufio.Reader
+	stderr bytes.Buffer
+}
+
+func newExecution(t *testing.T, script string) *execution {
+	t.Helper()
+	regcred, err := exec.LookPath("regcred")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	e := &execution{temp: filepath.Join(dir, "temp")}
+	for _, name := range []string{"temp", "home", "bin"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := filepath.Join(dir, "c.yaml")
+	const text = `{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": [{"name": "good",
+		"apiVersion": "credentialprovider.kubelet.k8s.io/v1", "matchImages": ["registry.example"], "defaultCacheDuration": "1m"}]}`
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bin", helperProgram), []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	e.Cmd = exec.Command(regcred, "exec", "--config", config, "--bin-dir", dir, "--", "sh", "-c", script)
+	e.Env = append(os.Environ(), "TMPDIR="+e.temp, "HOME="+filepath.Join(dir, "home"), "XDG_RUNTIME_DIR=", "XDG_CONFIG_HOME=", "DOCKER_CONFIG=", "REGISTRY_AUTH_FILE=",
+		"PATH="+filepath.Join(dir, "bin")+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	e.Stderr = &e.stderr
+	return e
+}
+
+// start runs it until the script says that it is there, and returns what it says.
+func (e *execution) start(t *testing.T) string {
+	t.Helper()
+	stdout, err := e.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Start(); err != nil {
+		t.Fatal(err)
+	}
+	e.lines = bufio.NewReader(stdout)
+	line, err := e.lines.ReadString('\n')
+	if err != nil {
+		t.Fatalf("%v\n%s", err, e.stderr.String())
+	}
+	return strings.TrimSpace(line)
+}
+
+// rest is what the script says from then on.
+func (e *execution) rest(t *testing.T) string {
+	t.Helper()
+	out, err := io.ReadAll(e.lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+func (e *execution) leftovers(t *testing.T) []string {
+	t.Helper()
+	left, err := filepath.Glob(filepath.Join(e.temp, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return left
+}
+
+// TestExecSignal: a signal to regcred alone comes to the command, whose end is
+// waited for; regcred ends as the command does, and leaves nothing.
+func TestExecSignal(t *testing.T) {
+	for name, tt := range map[string]struct {
+		script string
+		sig    syscall.Signal
+		dies   bool // of the signal
+		code   int
+	}{
+		"dies":           {"echo there; exec cat", syscall.SIGTERM, true, 0},
+		"dies of an INT": {"echo there; exec cat", syscall.SIGINT, true, 0},
+		"dies of a HUP":  {"echo there; exec cat", syscall.SIGHUP, true, 0},
+		"no such death":  {"echo there; exec cat", syscall.SIGUSR1, false, 128 + int(syscall.SIGUSR1)},
+		"tidies up":      {`trap 'echo "${DOCKER_CONFIG##*/}"; test -e "$DOCKER_CONFIG/config.json" && exit 7' TERM; echo there; read x`, syscall.SIGTERM, false, 7},
+		"goes on":        {`trap : INT; echo there; read x; read x; exit 0`, syscall.SIGINT, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newExecution(t, tt.script)
+			stdin, err := e.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as a job in the background
+			e.start(t)
+			if len(e.leftovers(t)) != 1 {
+				t.Errorf("there is no directory: %q", e.leftovers(t))
+			}
+			if err := e.Process.Signal(tt.sig); err != nil {
+				t.Fatal(err)
+			}
+			if name == "goes on" {
+				io.WriteString(stdin, "a\nb\n")
+			}
+			said := e.rest(t)
+			err = e.Wait()
+			exitErr, _ := errors.AsType[*exec.ExitError](err)
+			switch {
+			case tt.dies && (exitErr == nil || exitErr.Sys().(syscall.WaitStatus).Signal() != tt.sig):
+				t.Errorf("got %v, want death by %v", err, tt.sig)
+			case !tt.dies && e.ProcessState.ExitCode() != tt.code:
+				t.Errorf("got %v, want exit code %d", err, tt.code)
+			}
+			if name == "tidies up" && said != "docker\n" {
+				t.Errorf("the command said %q", said)
+			}
+			if left := e.leftovers(t); len(left) != 0 {
+				t.Errorf("left behind: %q", left)
+			}
+			if e.stderr.Len() > 0 {
+				t.Errorf("stderr %q", e.stderr.String())
+			}
+		})
+	}
+}
+
+// TestExecKilled: what a run leaves that is killed, the next one removes, but
+// nothing of one that lives.
+func TestExecKilled(t *testing.T) {
+	const script = `echo "$DOCKER_CONFIG"; read x`
+	var killed, living *execution
+	run := func(temp string) *execution {
+		e := newExecution(t, script)
+		if temp != "" {
+			e.temp = temp
+			e.Env = append(e.Env, "TMPDIR="+temp)
+		}
+		return e
+	}
+	living = run("")
+	stdin, err := living.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lives := living.start(t)
+	killed = run(living.temp)
+	killed.start(t)
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	killed.rest(t)
+	killed.Wait()
+	foreign := filepath.Join(living.temp, "regcred-exec-file")
+	if err := os.WriteFile(foreign, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(living.leftovers(t)); got != 3 {
+		t.Errorf("%d entries, want two directories and a file", got)
+	}
+	next := run(living.temp)
+	next.Stderr = nil
+	if out, err := next.Output(); err == nil { // there is no x to be read
+		t.Errorf("got %q", out)
+	}
+	if _, err := os.Stat(filepath.Join(lives, "config.json")); err != nil {
+		t.Error(err)
+	}
+	if got := living.leftovers(t); len(got) != 2 {
+		t.Errorf("left: %q, want one directory and a file", got)
+	}
+	stdin.Close()
+	living.rest(t)
+	living.Wait()
+	if got := living.leftovers(t); len(got) != 1 || got[0] != foreign {
+		t.Errorf("left: %q", got)
+	}
+}
+
+// TestExecFailsBefore: a signal while the credentials are looked up ends all,
+// and the command is not run.
+func TestExecFailsBefore(t *testing.T) {
+	s := newSlowly(t)
+	s.Args = append(s.Args, append(append([]string{"exec", "--materialize", "--image", "registry.example/app"}, s.flags...), "--", "sh", "-c", "echo was run")...)
+	s.interrupt(t, syscall.SIGTERM)
+	if s.stdout.Len() > 0 {
+		t.Errorf("stdout %q", s.stdout.String())
+	}
+	if got, want := s.stderr.String(), "error: interrupted\n"; got != want {
+		t.Errorf("stderr %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred/internal/dockerclient"
+	"github.com/regcred/regcred/internal/dockerhelper"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/terminal"
+)
+
+func (a *app) helperCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "helper",
+		Short: "Name regcred's credential helper to docker, podman and others",
+		Long: `helper has the commands that name docker-credential-regcred in the files of
+docker, podman and other clients, so that they pull with the credentials of a
+node's configuration, and take the name out again.`,
+	}
+	group(cmd)
+	cmd.AddCommand(a.helperInstallCmd(), a.helperUninstallCmd(), a.helperStatusCmd())
+	return cmd
+}
+
+// helperFlags are the flags of the helper commands.
+type helperFlags struct {
+	output             *choice
+	docker, containers bool
+	dryRun             bool
+	allHosts           bool
+	others             *choice
+}
+
+func addHelperFlags(cmd *cobra.Command) *helperFlags {
+	h := &helperFlags{output: addOutputFlag(cmd, "text", "json")}
+	f := cmd.Flags()
+	f.BoolVar(&h.docker, "docker", false, "the file of docker and all that read it: DOCKER_CONFIG/config.json or ~/.docker/config.json")
+	f.BoolVar(&h.containers, "containers", false, "that of podman, skopeo and buildah: REGISTRY_AUTH_FILE or ~/.config/containers/auth.json")
+	f.BoolVar(&h.dryRun, "dry-run", false, "show what would change, and change nothing")
+	cmd.Args = atMost()
+	return h
+}
+
+// clients are those that were asked for, or else these.
+func (h *helperFlags) clients(otherwise ...dockerclient.Client) (list []dockerclient.Client) {
+	if h.docker {
+		list = append(list, dockerclient.Docker)
+	}
+	if h.containers {
+		list = append(list, dockerclient.Containers)
+	}
+	if len(list) == 0 {
+		return otherwise
+	}
+	return list
+}
+
+func (a *app) helperInstallCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "install",
+		Short: "Have clients ask regcred for the configuration's hosts",
+		Long: `install writes the hosts that the configuration names exactly into credHelpers
+of docker's config.json: docker, compose, buildx, nerdctl, crane, cosign, ko,
+oras, helm and others then ask docker-credential-regcred about them. With
+--containers it is the file of podman, skopeo and buildah.
+
+Everything else in the file stays as it is, byte for byte. Entries that name
+regcred's helper are taken for regcred's own, whoever wrote them: those of hosts
+that the configuration does not name any more are taken out.
+
+Clients know no patterns: a host that is only matched by one with a * in it is
+not among these. With --all-hosts docker's credsStore is regcred's too, which
+docker asks about every other host, and about nothing else: it is refused
+where that would hide another store or logins in the file.`,
+		Example: `  regcred helper install --dry-run
+  regcred helper install
+  regcred helper install --docker --containers
+  regcred helper install --all-hosts`,
+	}
+	h := addHelperFlags(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&h.allHosts, "all-hosts", false, "docker is to ask regcred's helper about all hosts")
+	h.others = &choice{values: []string{string(dockerclient.Refuse), string(dockerclient.Keep), string(dockerclient.Replace)}}
+	h.others.value = h.others.values[0]
+	h.others.register(cmd, "others", "", "`what` to do if a host has another helper: refuse | keep | replace")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.helperInstall(cmd.Context(), h) }
+	return cmd
+}
+
+func (a *app) helperInstall(ctx context.Context, h *helperFlags) error {
+	clients := h.clients(dockerclient.Docker)
+	if h.allHosts && !slices.Contains(clients, dockerclient.Docker) {
+		return usageError("name the helper in registries.conf: credential-helpers = [\"containers-auth.json\", \"regcred\"]",
+			"--all-hosts is about docker's file: podman, skopeo and buildah read no credsStore")
+	}
+	cfg, o, err := a.load("", false)
+	if err != nil {
+		return err
+	}
+	hosts := dockerhelper.Hosts(cfg)
+	edit := func(c dockerclient.Client) func([]byte) ([]byte, error) {
+		want := dockerclient.Want{Hosts: c.Keys(hosts), AllHosts: h.allHosts && c == dockerclient.Docker, Others: dockerclient.Others(h.others.value)}
+		return func(data []byte) ([]byte, error) { return dockerclient.Put(data, want) }
+	}
+	r := &helperReport{Config: o.Config, Hosts: hosts, install: true}
+	if err := a.editHelpers(ctx, h, clients, edit, r); err != nil {
+		return err
+	}
+	a.noteHelperEnvironment(o)
+	if len(hosts) == 0 && !h.allHosts {
+		a.Note("%s names no host exactly, and clients know no patterns", o.Config)
+		return &exitError{code: exitEmpty, hint: "add the hosts to matchImages, or give --all-hosts"}
+	}
+	return nil
+}
+
+func (a *app) helperUninstallCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Take regcred's helper out of the files of clients",
+		Long: `uninstall takes every entry that names regcred's helper out of the files of
+docker and of podman, skopeo and buildah, or out of one of them. A file that
+nobody else changed is again what it was before "regcred helper install", byte
+for byte; one that was made for these entries is removed.`,
+		Example: `  regcred helper uninstall --dry-run
+  regcred helper uninstall --containers`,
+	}
+	h := addHelperFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		edit := func(dockerclient.Client) func([]byte) ([]byte, error) { return dockerclient.Remove }
+		clients := h.clients(dockerclient.Docker, dockerclient.Containers)
+		return a.editHelpers(cmd.Context(), h, clients, edit, &helperReport{})
+	}
+	return cmd
+}
+
+// editHelpers changes the files of clients: none of them if one cannot be.
+func (a *app) editHelpers(ctx context.Context, h *helperFlags, clients []dockerclient.Client,
+	edit func(dockerclient.Client) func([]byte) ([]byte, error), r *helperReport) error {
+	a.findHelper(r)
+	do := func(c dockerclient.Client, path string) (dockerclient.Change, error) {
+		return dockerclient.Plan(path, edit(c))
+	}
+	changes, err := a.eachFile(clients, do)
+	if err == nil && !h.dryRun {
+		changes, err = a.eachFile(clients, func(c dockerclient.Client, path string) (dockerclient.Change, error) {
+			return dockerclient.Apply(ctx, path, edit(c))
+		})
+	}
+	if err != nil {
+		return helperError(err)
+	}
+	for i, c := range changes {
+		f := describeFile(clients[i], c, r.Hosts)
+		f.Diff = diffOf(c)
+		r.Files = append(r.Files, f)
+	}
+	r.dryRun = h.dryRun
+	if err := a.print(h.output, r, r.changes); err != nil {
+		return err
+	}
+	a.noteFiles(r)
+	return nil
+}
+
+// eachFile does something about the file of each client.
+func (a *app) eachFile(clients []dockerclient.Client, do func(dockerclient.Client, string) (dockerclient.Change, error)) (list []dockerclient.Change, err error) {
+	for _, c := range clients {
+		path, err := c.Path(a.clientEnv())
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c, err)
+		}
+		change, err := do(c, path)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, change)
+	}
+	return list, nil
+}
+
+func (a *app) clientEnv() dockerclient.Env { return dockerclient.Env{Getenv: a.Getenv, Dir: a.dir} }
+
+// helperError adds what to do.
+func helperError(err error) error {
+	if _, ok := errors.AsType[*dockerclient.TakenError](err); ok {
+		return withHint(err, "--others keep leaves these hosts with it; --others replace names regcred in its place, and \"regcred helper uninstall\" would not bring it back")
+	}
+	if e, ok := errors.AsType[*dockerclient.StoreError](err); ok {
+		hint := "take credsStore out of the file, or leave out --all-hosts"
+		if len(e.Logins) > 0 {
+			hint = "log out of them (docker logout), or leave out --all-hosts: then only the configuration's exact hosts are asked for"
+		}
+		return withHint(err, hint)
+	}
+	return cmp.Or(node.Denied(err), err)
+}
+
+func (a *app) helperStatusCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Say which clients ask regcred, and about which hosts",
+		Long: `status compares the files of docker and of podman, skopeo and buildah with the
+configuration, and says which hosts are asked of regcred's helper, which are
+not, and what is in the way.
+
+The exit code is 0 if some file names the helper for every host that the
+configuration names exactly, 3 if none names it at all, and 1 if something is
+missing, left over, or in the way.`,
+		Example: `  regcred helper status
+  regcred helper status -o json`,
+		Args: atMost(),
+	}
+	output := addOutputFlag(cmd, "text", "json")
+	cmd.RunE = func(*cobra.Command, []string) error { return a.helperStatus(output) }
+	return cmd
+}
+
+func (a *app) helperStatus(output *choice) error {
+	r := &helperReport{status: true}
+	cfg, o, failed := a.load("", false)
+	if failed == nil {
+		r.Config, r.Hosts = o.Config, dockerhelper.Hosts(cfg)
+	}
+	a.findHelper(r)
+	clients := []dockerclient.Client{dockerclient.Docker, dockerclient.Containers}
+	same := func(data []byte) ([]byte, error) {
+		_, err := dockerclient.Read(data)
+		return data, err
+	}
+	changes, err := a.eachFile(clients, func(_ dockerclient.Client, path string) (dockerclient.Change, error) {
+		return dockerclient.Plan(path, same)
+	})
+	if err != nil {
+		return errors.Join(failed, helperError(err))
+	}
+	for i, c := range changes {
+		f := describeFile(clients[i], c, r.Hosts)
+		if failed != nil {
+			f.LeftOver = nil // that is not known
+		}
+		r.Files = append(r.Files, f)
+	}
+	if err := a.print(output, r, r.text); err != nil {
+		return err
+	}
+	a.noteFiles(r)
+	return errors.Join(failed, exit(r.code()))
+}
+
+// noteHelperEnvironment says that clients run the helper without the flags of
+// this command, and maybe in another environment.
+func (a *app) noteHelperEnvironment(o *node.Origin) {
+	switch {
+	case a.config.byFlag() || a.binDir.byFlag() || a.asKubelet != "":
+		config := o.Config
+		if !filepath.IsAbs(config) {
+			config = filepath.Join(a.dir, config)
+		}
+		a.Warn("clients run the helper without the flags of this command: where they run, set REGCRED_CONFIG=%s and REGCRED_BIN_DIR", terminal.ShellWord(config))
+	case !o.Discovered:
+		a.Note("the helper finds this configuration where REGCRED_CONFIG and REGCRED_BIN_DIR are set as here")
+	}
+}
+
+func commas(list []string) string { return strings.Join(list, ", ") }

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package dockerclient
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/regcred/regcred/dockerconfig"
+)
+
+// authJSON is an auth.json as podman, skopeo and buildah read it.
+type authJSON struct {
+	Auths       map[string]json.RawMessage `json:"auths"`
+	CredHelpers map[string]string          `json:"credHelpers,omitempty"`
+}
+
+// authFiles are the files that podman, skopeo and buildah read, the first
+// first. If REGISTRY_AUTH_FILE names one, it is the only one.
+//
+// Source: containers/image pkg/docker/config/config.go, getAuthFilePaths. Not
+// among them is the .dockercfg of before 2015.
+func (e Env) authFiles() (list []string) {
+	if file := e.Getenv("REGISTRY_AUTH_FILE"); file != "" {
+		return []string{e.abs(file)}
+	}
+	if runtime.GOOS == "linux" {
+		dir := e.Getenv("XDG_RUNTIME_DIR")
+		if dir == "" {
+			dir = fmt.Sprintf("/run/containers/%d", os.Getuid())
+			list = append(list, filepath.Join(dir, authFile))
+		} else {
+			list = append(list, filepath.Join(e.abs(dir), "containers", authFile))
+		}
+	}
+	if file, err := e.authFile(); err == nil {
+		list = append(list, file)
+	}
+	if dir, err := e.dockerDir(); err == nil {
+		list = append(list, filepath.Join(dir, configFile))
+	}
+	return list
+}
+
+// mergeAuthFiles makes one file of those that are read one after the other.
+// What an earlier one says of a host or a part of it, no later one changes.
+func mergeAuthFiles(paths []string) (all authJSON, err error) {
+	all = authJSON{map[string]json.RawMessage{}, map[string]string{}}
+	for _, path := range paths {
+		f, err := open(path)
+		if errors.Is(err, fs.ErrPermission) {
+			continue // the command, of the same user, could not read it either
+		}
+		if err != nil {
+			return all, err
+		}
+		if f.data == nil {
+			continue
+		}
+		var next authJSON
+		if err := json.Unmarshal(f.data, &next); err != nil {
+			_, parsed := parse(f.data)
+			if parsed == nil {
+				parsed = errors.New("auths or credHelpers are not what clients read: mend them")
+			}
+			return all, fmt.Errorf("%s: %w", path, parsed)
+		}
+		all.add(next)
+	}
+	return all, nil
+}
+
+func (a *authJSON) add(next authJSON) {
+	var auths, helpers []string
+	for key := range next.Auths {
+		if !a.has(dockerconfig.Scope(key)) {
+			auths = append(auths, key)
+		}
+	}
+	for key := range next.CredHelpers {
+		if !a.has(key) && !a.hasBelow(key) {
+			helpers = append(helpers, key)
+		}
+	}
+	for _, key := range auths {
+		a.Auths[key] = next.Auths[key]
+	}
+	for _, key := range helpers {
+		a.CredHelpers[key] = next.CredHelpers[key]
+	}
+}
+
+// has reports whether a host, or a part of one, has a login or a helper.
+func (a *authJSON) has(scope string) bool {
+	host, _, _ := strings.Cut(scope, "/")
+	if _, ok := a.CredHelpers[host]; ok {
+		return true
+	}
+	for key, text := range a.Auths {
+		if above := dockerconfig.Scope(key); isLogin(text) && (above == scope || strings.HasPrefix(scope, above+"/")) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasBelow reports whether a part of a host has a login, which a helper for
+// the whole of it would hide.
+func (a *authJSON) hasBelow(host string) bool {
+	for key, text := range a.Auths {
+		if isLogin(text) && strings.HasPrefix(dockerconfig.Scope(key), host+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// isLogin reports whether an entry of auths holds anything: docker writes empty
+// ones where a helper does.
+func isLogin(text json.RawMessage) bool {
+	var fields map[string]json.RawMessage
+	return json.Unmarshal(text, &fields) != nil || len(fields) > 0
+}
+
+// putLogins adds logins: by repository, which goes before everything else that
+// is said of it, and for the whole host where all are the same.
+func (a *authJSON) putLogins(logins []Login) error {
+	first, differ := perHost(logins)
+	alone := map[string]bool{}
+	for _, l := range first {
+		alone[l.Host()] = true
+	}
+	for _, l := range differ {
+		alone[l.Host()] = false
+	}
+	for _, l := range logins {
+		text, err := l.auth()
+		if err != nil {
+			return err
+		}
+		delete(a.CredHelpers, l.Host())
+		a.Auths[l.Repository] = json.RawMessage(text)
+		if alone[l.Host()] {
+			a.Auths[l.Host()] = json.RawMessage(text)
+		}
+	}
+	return nil
+}
+
+func (a *authJSON) bytes() ([]byte, error) {
+	data, err := json.MarshalIndent(a, "", "\t")
+	return append(data, '\n'), err
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package dockerclient
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// files are files as docker, podman and people write them, and what becomes
+// of them with entries for a.example and b.example:5000.
+var files = map[string]struct{ old, new string }{
+	"docker's": {
+		"{\n\t\"auths\": {\n\t\t\"x.example\": {\n\t\t\t\"auth\": \"dTpw\"\n\t\t}\n\t},\n\t\"currentContext\": \"east\"\n}",
+		"{\n\t\"credHelpers\": {\n\t\t\"a.example\": \"regcred\",\n\t\t\"b.example:5000\": \"regcred\"\n\t},\n\t\"auths\": {\n\t\t\"x.example\": {\n\t\t\t\"auth\": \"dTpw\"\n\t\t}\n\t},\n\t\"currentContext\": \"east\"\n}",
+	},
+	"with helpers": {
+		"{\n  \"credHelpers\": {\n    \"z.example\": \"pass\"\n  }\n}\n",
+		"{\n  \"credHelpers\": {\n    \"a.example\": \"regcred\",\n    \"b.example:5000\": \"regcred\",\n    \"z.example\": \"pass\"\n  }\n}\n",
+	},
+	"CRLF": {
+		"{\r\n  \"auths\": {}\r\n}\r\n",
+		"{\r\n  \"credHelpers\": {\r\n    \"a.example\": \"regcred\",\r\n    \"b.example:5000\": \"regcred\"\r\n  },\r\n  \"auths\": {}\r\n}\r\n",
+	},
+	"one line": {
+		`{"auths":{"x.example":{"auth":"dTpw"}},"n":1.000000000000000000001}`,
+		`{"credHelpers":{ "a.example":"regcred", "b.example:5000":"regcred"},"auths":{"x.example":{"auth":"dTpw"}},"n":1.000000000000000000001}`,
+	},
+	"one line with helpers": {
+		`{"credHelpers":{"z.example":"pass"}}`,
+		`{"credHelpers":{"a.example":"regcred","b.example:5000":"regcred","z.example":"pass"}}`,
+	},
+	"empty": {
+		`{}`,
+		"{\"credHelpers\": {\n\t\t\"a.example\": \"regcred\",\n\t\t\"b.example:5000\": \"regcred\"\n\t}}",
+	},
+	"no helpers": {
+		"{\n\t\"credHelpers\": {},\n\t\"auths\": {}\n}",
+		"{\n\t\"credHelpers\": {\"a.example\": \"regcred\", \"b.example:5000\": \"regcred\"},\n\t\"auths\": {}\n}",
+	},
+	"another case, members twice, escapes": {
+		`{ "x": 1, "x": {"x": "\ud800"}, "cREDhelpers" : { } , "" : "}\"," }`,
+		`{ "x": 1, "x": {"x": "\ud800"}, "cREDhelpers" : {"a.example": "regcred", "b.example:5000": "regcred" } , "" : "}\"," }`,
+	},
+}
+
+var wanted = Want{Hosts: []string{"a.example", "b.example:5000"}}
+
+func TestPut(t *testing.T) {
+	for name, tt := range files {
+		t.Run(name, func(t *testing.T) {
+			got, err := Put([]byte(tt.old), wanted)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.new, string(got)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			undone(t, []byte(tt.old), wanted)
+			undone(t, []byte(tt.old), Want{Hosts: wanted.Hosts[:1]})
+		})
+	}
+}
+
+// undone puts entries into a file, twice and others in between, and takes them
+// out again.
+func undone(t *testing.T, old []byte, w Want) {
+	t.Helper()
+	clean, err := Remove(old)
+	if err != nil {
+		return
+	}
+	put, err := Put(old, w)
+	if err != nil {
+		return // there is no room
+	}
+	if !json.Valid(put) {
+		t.Fatalf("%q became %q", old, put)
+	}
+	if other, err := Put(put, Want{Hosts: []string{"other.example"}, Others: Keep}); err != nil {
+		t.Errorf("%q: %v", put, err)
+	} else if again, err := Put(other, w); err != nil || !bytes.Equal(again, put) {
+		t.Errorf("%q became %q, and the second time, after %q, %q (%v)", old, put, other, again, err)
+	}
+	if got, err := Remove(put); err != nil || !bytes.Equal(got, clean) || (got == nil) != (clean == nil) {
+		t.Errorf("%q became %q, and without it %q (%v)", clean, put, got, err)
+	}
+	e, err := Read(put)
+	if err != nil || !cmp.Equal(e.Hosts, w.Hosts) || (e.Store == Helper) != w.AllHosts {
+		t.Errorf("%q: got %+v (%v), want %+v", put, e, err, w)
+	}
+	others(t, clean, put)
+}
+
+// others demands that all members but ours are the same, byte for byte.
+func others(t *testing.T, old, new []byte) {
+	t.Helper()
+	if old == nil {
+		return
+	}
+	list := func(data []byte) (texts []string) {
+		d, err := parse(data)
+		if err != nil {
+			t.Fatalf("%q: %v", data, err)
+		}
+		members, _ := d.members()
+		for _, m := range members {
+			if !isField(m, credHelpers) && !isField(m, credsStore) {
+				texts = append(texts, string(d.object[m.start:m.end]))
+			}
+		}
+		return texts
+	}
+	if diff := cmp.Diff(list(old), list(new)); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
+}
+
+// TestPutCreates: a file that there was not is none again; one of the same
+// members that somebody else wrote stays.
+func TestPutCreates(t *testing.T) {
+	for _, w := range []Want{wanted, {AllHosts: true}, {Hosts: wanted.Hosts, AllHosts: true}} {
+		undone(t, nil, w)
+		data, err := Put(nil, w)
+		if err != nil || len(data) == 0 {
+			t.Fatalf("%+v: got %q (%v)", w, data, err)
+		}
+		if left, err := Remove(bytes.TrimSpace(data)); err != nil || left == nil {
+			t.Errorf("%q: got %q (%v), want what is left of it", data, left, err)
+		}
+	}
+	if data, err := Put(nil, Want{}); data != nil || err != nil {
+		t.Errorf("nothing wanted: got %q (%v)", data, err)
+	}
+}
+
+// TestRemoveAfterOthers: who else changed the file keeps what they wrote.
+func TestRemoveAfterOthers(t *testing.T) {
+	for old, want := range map[string]string{
+		`{"credHelpers": {"a": "regcred", "z": "pass"}, "auths": {}}`: `{"credHelpers": { "z": "pass"}, "auths": {}}`,
+		`{"credHelpers": {"z": "pass", "a": "regcred"}}`:              `{"credHelpers": {"z": "pass"}}`,
+		"{\"auths\": {}, \"credHelpers\": {\n\"a\": \"regcred\"\n}}":  `{"auths": {}}`,
+		`{"credsStore": "regcred", "auths": {}}`:                      `{ "auths": {}}`,
+		`{"credsStore": "pass", "credHelpers": {"a": "pass"}}`:        `{"credsStore": "pass", "credHelpers": {"a": "pass"}}`,
+	} {
+		if got, err := Remove([]byte(old)); err != nil || string(got) != want {
+			t.Errorf("%s: got %s (%v), want %s", old, got, err, want)
+		}
+	}
+}
+
+func TestPutOthers(t *testing.T) {
+	const old = `{"credHelpers": {"a.example": "ecr-login", "z.example": "pass"}}`
+	for others, want := range map[Others]string{
+		"":      "another helper is named for a.example (\"ecr-login\")",
+		Keep:    `{"credHelpers": {"b.example:5000": "regcred","a.example": "ecr-login", "z.example": "pass"}}`,
+		Replace: `{"credHelpers": { "a.example": "regcred", "b.example:5000": "regcred", "z.example": "pass"}}`,
+	} {
+		w := wanted
+		w.Others = others
+		got, err := Put([]byte(old), w)
+		if err != nil {
+			got = []byte(err.Error())
+		}
+		if string(got) != want {
+			t.Errorf("%q: got %s\nwant %s", others, got, want)
+		}
+	}
+}
+
+func TestPutAllHosts(t *testing.T) {
+	all := Want{AllHosts: true}
+	for old, want := range map[string]string{
+		`{"auths": {"x.example": {}}}`:                  `{"credsStore": "regcred","auths": {"x.example": {}}}`,
+		`{"auths": {"x.example": {"auth": "dTpw"}}}`:    "docker would no longer find its logins for x.example: a credsStore is asked in place of auths",
+		`{"credsStore": "pass"}`:                        `credsStore names another store, "pass"`,
+		`{"credsStore": ""}`:                            `credsStore names another store, ""`,
+		`{"credsStore": "regcred", "psFormat": "x"}`:    `{ "credsStore": "regcred", "psFormat": "x"}`,
+		`{"psFormat": "x", "auths": {"x": {"auth":1}}}`: "",
+	} {
+		got, err := Put([]byte(old), all)
+		if err != nil {
+			got = []byte(err.Error())
+		}
+		if want != "" && string(got) != want || want == "" && err == nil {
+			t.Errorf("%s: got %s\nwant %s", old, got, want)
+		}
+		undone(t, []byte(old), all)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for data, want := range map[string]string{
+		"":                             "it is empty: remove it",
+		" \n":                          "it is empty: remove it",
+		"\ufeff{}":                     "it begins with a byte order mark, with which no client reads it: save it without",
+		"{\n\"auths\": {\"p4ss\": x}":  "line 2: it is not valid JSON: mend it",
+		"{\n\n":                        "line 3: it is not valid JSON: mend it",
+		"{} {}":                        "line 1: it is not valid JSON: mend it",
+		"[]":                           "it is no JSON object",
+		"null":                         "it is no JSON object",
+		`{"credHelpers": null}`:        "credHelpers is not an object: mend it, or take it out",
+		`{"credHelpers": {"a": null}}`: `credHelpers: the entry of "a" is not a string: mend it`,
+		`{"credHelpers": {"a": 1}}`:    `credHelpers: the entry of "a" is not a string: mend it`,
+		`{"credHelpers": {"a": "x", "\u0061": "regcred"}}`:   `credHelpers has "a" twice, which clients read differently: leave one`,
+		`{"credHelpers": {}, "CredHelpers": {}}`:             "it has credHelpers 2 times, which clients read differently: leave one",
+		`{"credsStore": "a", "credsstore": "b"}`:             "it has credsStore 2 times, which clients read differently: leave one",
+		`{"credsStore": 1}`:                                  "credsStore is not a string, with which docker reads nothing: mend it",
+		`{"a": ` + strings.Repeat("[", 100_000) + `1`:        "line 1: it is not valid JSON: mend it",
+		"{\"a\":\n" + strings.Repeat("{\"a\":", 20_000) + "": "line 2: it is not valid JSON: mend it",
+	} {
+		for _, err := range []error{second(Put([]byte(data), wanted)), second(Remove([]byte(data))), second(Read([]byte(data)))} {
+			if err == nil || err.Error() != want {
+				t.Errorf("%.40q: got %v, want %s", data, err, want)
+			}
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func FuzzPut(f *testing.F) {
+	for _, tt := range files {
+		f.Add([]byte(tt.old), "a.example", true)
+		f.Add([]byte(tt.new), "\"", false)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, host string, all bool) {
+		if !json.Valid([]byte(quote(host))) {
+			t.Fatalf("%q is written %s", host, quote(host))
+		}
+		host = strings.ToValidUTF8(host, "?") // as hosts of a configuration are
+		undone(t, data, Want{Hosts: []string{host, host + "2"}, AllHosts: all})
+	})
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package dockerclient
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/regcred/regcred/internal/flock"
+	"github.com/regcred/regcred/internal/inplace"
+	"github.com/regcred/regcred/internal/secretfile"
+)
+
+// Change is what becomes of a file.
+type Change struct {
+	Path     string
+	Old, New []byte // nil: there is none; they hold logins
+}
+
+// Changed reports whether anything becomes of it.
+func (c Change) Changed() bool { return !bytes.Equal(c.Old, c.New) || (c.Old == nil) != (c.New == nil) }
+
+// Format writes the path of c, whatever the verb: the rest is secret.
+func (c Change) Format(s fmt.State, _ rune) { io.WriteString(s, c.Path) }
+
+// Plan reads a file and says what edit would make of it; nothing is written.
+// Edit is given nil if there is no file, and returns nil if there is to be
+// none. A file that others may write is refused: they would name the programs
+// that this user's clients run.
+func Plan(path string, edit func([]byte) ([]byte, error)) (Change, error) {
+	_, c, err := plan(path, edit)
+	return c, err
+}
+
+func plan(path string, edit func([]byte) ([]byte, error)) (*file, Change, error) {
+	c := Change{Path: path}
+	f, err := open(path)
+	if err == nil {
+		err = f.untrusted
+	}
+	if err != nil {
+		return nil, c, err
+	}
+	c.Old = f.data
+	if c.New, err = edit(f.data); err != nil {
+		return nil, c, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, c, nil
+}
+
+// Apply is [Plan], and does it. The file is there whole before and after, with
+// its mode and its owner; a symbolic link stays, and what it leads to is
+// replaced. A new file is for this user alone (0600), and so is its directory
+// (0700). Two calls at once wait for each other; other programs do not, so the
+// change is made anew if the file was changed meanwhile.
+func Apply(ctx context.Context, path string, edit func([]byte) ([]byte, error)) (Change, error) {
+	f, c, err := plan(path, edit)
+	if err != nil || !c.Changed() {
+		return c, err
+	}
+	dir := filepath.Dir(f.target)
+	if err := makeDir(dir); err != nil {
+		return c, fmt.Errorf("make the directory of %s: %w", path, err)
+	}
+	unlock, err := flock.Dir(ctx, dir)
+	if err != nil {
+		return c, fmt.Errorf("lock the directory of %s: %w", path, err)
+	}
+	defer unlock()
+	for range tries {
+		if f, c, err = plan(path, edit); err != nil || !c.Changed() {
+			return c, err
+		}
+		if err = f.replace(c.New); !errors.Is(err, errMeanwhile) {
+			return c, err
+		}
+	}
+	return c, fmt.Errorf("%s: %w", path, err)
+}
+
+// tries is how often a change is made anew because somebody else changed the
+// file meanwhile.
+const tries = 10
+
+// makeDir makes a directory and those above it, for this user alone, or if
+// root makes it, for the owner of the one above.
+func makeDir(dir string) error {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	above := filepath.Dir(dir)
+	if above == dir {
+		return &fs.PathError{Op: "mkdir", Path: dir, Err: fs.ErrNotExist}
+	}
+	if err := makeDir(above); err != nil {
+		return err
+	}
+	err := os.Mkdir(dir, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return nil // another run was faster; what is no directory fails later
+	}
+	if err != nil {
+		return err
+	}
+	if made, err := os.Open(dir); err == nil {
+		defer made.Close()
+		giveTo(made, above)
+	}
+	return nil
+}
+
+// giveTo gives what was made in a directory to the directory's owner, if that
+// can be.
+func giveTo(made *os.File, dir string) {
+	if info, err := os.Stat(dir); err == nil {
+		_ = inplace.TakeOwner(made, info)
+	}
+}
+
+var errMeanwhile = errors.New("another program changes it again and again: end that one, or try again")
+
+// file is a file as it was found.
+type file struct {
+	path   string
+	target string // what path leads to
+	data   []byte // nil: there is none
+
+	untrusted error // others may write it
+}
+
+// open reads a file.
+func open(path string) (*file, error) {
+	f := &file{path: path, target: path}
+	target, err := filepath.EvalSymlinks(path)
+	switch {
+	case err == nil:
+		f.target = target
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s: %w", path, err)
+	default:
+		if link, err := os.Readlink(path); err == nil {
+			return nil, fmt.Errorf("%s is a symbolic link to %s, which is not there: remove the link", path, link)
+		}
+		// The directory may be a link.
+		if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+			f.target = filepath.Join(dir, filepath.Base(path))
+		}
+		return f, nil
+	}
+	files, err := secretfile.Read(f.target)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.data, f.untrusted = files[0].Data, files[0].Unwritable()
+	if f.data == nil {
+		f.data = []byte{}
+	}
+	return f, nil
+}
+
+// is reports whether the file has these bytes.
+func (f *file) is(data []byte) bool {
+	return bytes.Equal(f.data, data) && (f.data == nil) == (data == nil)
+}
+
+// replace puts other bytes in place of those that were read, or removes the
+// file. What an earlier run left that was killed goes with it.
+func (f *file) replace(data []byte) error {
+	pattern := "." + filepath.Base(f.target) + ".regcred-*"
+	old, _ := filepath.Glob(filepath.Join(escapeGlob(filepath.Dir(f.target)), pattern))
+	for _, name := range old {
+		_ = os.Remove(name) // under the lock: nobody writes it
+	}
+	if data == nil {
+		if err := f.unchanged(); err != nil {
+			return err
+		}
+		return os.Remove(f.target)
+	}
+	temp, err := os.CreateTemp(filepath.Dir(f.target), pattern)
+	if err != nil {
+		return fmt.Errorf("write beside %s: %w", f.path, err)
+	}
+	err = f.fill(temp, data)
+	if err == nil {
+		err = f.unchanged()
+	}
+	if err == nil {
+		err = os.Rename(temp.Name(), f.target)
+	}
+	if err != nil {
+		_ = os.Remove(temp.Name()) // the cause is told
+		return err
+	}
+	inplace.SyncDir(filepath.Dir(f.target))
+	return nil
+}
+
+// fill writes a new file out, and closes it.
+func (f *file) fill(temp *os.File, data []byte) error {
+	defer temp.Close()
+	if err := f.takeAfter(temp); err != nil {
+		return err
+	}
+	_, err := temp.Write(data)
+	return errors.Join(err, temp.Sync(), temp.Close())
+}
+
+// takeAfter gives a new file the mode and the owner of the one that it
+// replaces. One that replaces none gets its directory's owner, if that can be:
+// root may write for somebody.
+func (f *file) takeAfter(temp *os.File) error {
+	if f.data == nil {
+		giveTo(temp, filepath.Dir(f.target))
+		return nil
+	}
+	info, err := os.Stat(f.target)
+	if err != nil {
+		return err
+	}
+	if !inplace.TakeOwner(temp, info) {
+		return fmt.Errorf("%s belongs to another user or group, which this user cannot give it again: run this as that user", f.path)
+	}
+	return temp.Chmod(info.Mode().Perm())
+}
+
+// unchanged reports errMeanwhile if the file is not what was read.
+func (f *file) unchanged() error {
+	now, err := open(f.path)
+	if err != nil {
+		return err
+	}
+	if now.target != f.target || !now.is(f.data) {
+		return errMeanwhile
+	}
+	return nil
+}
+
+// escapeGlob writes a path for filepath.Glob.
+func escapeGlob(path string) string {
+	if os.PathSeparator == '\\' {
+		return path // it has no escapes there
+	}
+	var b bytes.Buffer
+	for _, c := range []byte(path) {
+		if bytes.IndexByte([]byte(`*?[\`), c) >= 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}

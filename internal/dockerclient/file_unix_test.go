@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package dockerclient
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// changerPath, in the environment, makes the test binary change the file there
+// back and forth until it is killed.
+const changerPath = "REGCRED_TEST_CHANGER"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(changerPath); path != "" {
+		fmt.Println("running")
+		for {
+			for _, edit := range []func([]byte) ([]byte, error){put, Remove} {
+				if _, err := Apply(context.Background(), path, edit); err != nil {
+					fmt.Fprintln(os.Stderr, err)
+					os.Exit(1)
+				}
+			}
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func put(data []byte) ([]byte, error) { return Put(data, wanted) }
+
+func write(t *testing.T, path, text string, mode fs.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil { // whatever the umask is
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// only demands that a directory has these files alone.
+func only(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	if strings.Join(got, " ") != strings.Join(names, " ") {
+		t.Errorf("%s has %q, want %q", dir, got, names)
+	}
+}
+
+// TestApply: modes, owners and links are as they were.
+func TestApply(t *testing.T) {
+	for name, tt := range files {
+		for _, mode := range []fs.FileMode{0o600, 0o644, 0o400, 0o660} {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "config.json")
+			write(t, path, tt.old, mode)
+			link := filepath.Join(t.TempDir(), "link.json")
+			if err := os.Symlink(path, link); err != nil {
+				t.Fatal(err)
+			}
+			if os.Geteuid() == 0 {
+				if err := os.Chown(path, 12345, 54321); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := stat(t, path)
+			if c, err := Apply(t.Context(), link, put); err != nil || !c.Changed() || c.Path != link {
+				t.Fatalf("%s: %v (%v)", name, c, err)
+			}
+			if got := read(t, path); got != tt.new {
+				t.Errorf("%s: got %q", name, got)
+			}
+			if c, err := Apply(t.Context(), path, put); err != nil || c.Changed() {
+				t.Errorf("%s, again: %v (%v)", name, c, err)
+			}
+			if _, err := Apply(t.Context(), link, Remove); err != nil || read(t, path) != tt.old {
+				t.Errorf("%s: got %q (%v)", name, read(t, path), err)
+			}
+			if to, err := os.Readlink(link); err != nil || to != path {
+				t.Errorf("%s: the link leads to %q (%v)", name, to, err)
+			}
+			after := stat(t, path)
+			if before.Mode != after.Mode || before.Uid != after.Uid || before.Gid != after.Gid {
+				t.Errorf("%s: %o of %d:%d became %o of %d:%d", name, before.Mode, before.Uid, before.Gid, after.Mode, after.Uid, after.Gid)
+			}
+			only(t, dir, "config.json")
+		}
+	}
+}
+
+func stat(t *testing.T, path string) *syscall.Stat_t {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Sys().(*syscall.Stat_t)
+}
+
+// TestApplyCreates: a file that there was not is private, as is its directory,
+// and is gone again.
+func TestApplyCreates(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a[b]*", "c")
+	path := filepath.Join(dir, "config.json")
+	if _, err := Apply(t.Context(), path, put); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]uint32{dir: 0o700, path: 0o600} {
+		if got := stat(t, name).Mode & 0o777; uint32(got) != want {
+			t.Errorf("%s: mode %o, want %o", name, got, want)
+		}
+	}
+	write(t, filepath.Join(dir, ".config.json.regcred-1"), "{", 0o600) // a leftover
+	if c, err := Apply(t.Context(), path, Remove); err != nil || c.New != nil {
+		t.Errorf("got %q (%v)", c.New, err)
+	}
+	only(t, dir)
+}
+
+func TestApplyRefuses(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	write(t, in("writable.json"), "{}", 0o602)
+	write(t, in("garbage.json"), "{\"auths\": \"open-sesame", 0o600)
+	write(t, in("large.json"), strings.Repeat(" ", 1<<20)+"{}", 0o600)
+	for from, to := range map[string]string{"dangling.json": "nothing", "loop.json": "loop.json"} {
+		if err := os.Symlink(to, in(from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mkfifo(in("pipe.json"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"writable.json":      "others may change it: chmod o-w",
+		"garbage.json":       "line 1: it is not valid JSON",
+		"large.json":         "more than 1048576 bytes",
+		"dangling.json":      "is a symbolic link to nothing, which is not there: remove the link",
+		"loop.json":          "too many links",
+		"pipe.json":          "is a named pipe; name a regular file",
+		"writable.json/x":    "not a directory",
+		"garbage.json/x/yyy": "not a directory",
+	} {
+		before := ""
+		if info, err := os.Stat(in(name)); err == nil && info.Mode().IsRegular() {
+			before = read(t, in(name))
+		}
+		_, err := Apply(t.Context(), in(name), put)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), strings.SplitN(name, "/", 2)[0]) {
+			t.Errorf("%s: got %v, want %s", name, err, want)
+		}
+		if err != nil && strings.Contains(err.Error(), "sesame") {
+			t.Errorf("%s: the error has what is in it", name)
+		}
+		if before != "" && read(t, in(name)) != before {
+			t.Errorf("%s has changed", name)
+		}
+	}
+}
+
+// TestApplyReadOnly: a directory that this user may not write to. Root may, so
+// another user tries.
+func TestApplyReadOnly(t *testing.T) {
+	dir, err := os.MkdirTemp("/tmp", "regcred-test-") // which other users may look into
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	path := filepath.Join(dir, "config.json")
+	write(t, path, "{}", 0o444)
+	if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() != 0 {
+		_, err := Apply(t.Context(), path, put)
+		if !errors.Is(err, fs.ErrPermission) || read(t, path) != "{}" {
+			t.Errorf("got %v and %q", err, read(t, path))
+		}
+		return
+	}
+	binary := filepath.Join(dir, "changer")
+	if data, err := os.ReadFile(os.Args[0]); err != nil || os.WriteFile(binary, data, 0o755) != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(binary)
+	cmd.Dir = "/"
+	cmd.Env = append(os.Environ(), changerPath+"="+path, "GOCOVERDIR=")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 12345, Gid: 12345}}
+	out, _ := cmd.CombinedOutput()
+	if !strings.Contains(string(out), "write beside "+path+": ") || !strings.Contains(string(out), "permission denied") {
+		t.Errorf("got %q", out)
+	}
+	if got := read(t, path); got != "{}" {
+		t.Errorf("the file became %q", got)
+	}
+}
+
+// TestApplyKilled kills a process that changes a file, again and again: the
+// file is the old one or the new one, and what is left beside it does not
+// become more.
+func TestApplyKilled(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "config.json")
+	old := files["docker's"].old
+	write(t, path, old, 0o600)
+	for range 25 {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), changerPath+"="+path)
+		stdout, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		stdout.Read(make([]byte, 1)) // it runs; when it is killed is chance
+		for range 200 {
+			if got := read(t, path); got != old && got != files["docker's"].new {
+				t.Fatalf("the file is %q", got)
+			}
+		}
+		cmd.Process.Kill()
+		cmd.Wait()
+		if stderr.Len() > 0 {
+			t.Fatal(stderr.String())
+		}
+		left, err := filepath.Glob(filepath.Join(dir, ".config.json.regcred-*"))
+		if err != nil || len(left) > 1 {
+			t.Errorf("left behind: %q (%v)", left, err)
+		}
+	}
+	for _, edit := range []func([]byte) ([]byte, error){put, Remove} {
+		if _, err := Apply(t.Context(), path, edit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := read(t, path); got != old {
+		t.Errorf("got %q", got)
+	}
+	if _, err := Apply(t.Context(), path, put); err != nil {
+		t.Fatal(err)
+	}
+	only(t, dir, "config.json")
+}
+
+// TestApplyAtOnce: of several that change a file, each change is made.
+func TestApplyAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.json")
+	write(t, path, "{\n\t\"auths\": {}\n}", 0o600)
+	const workers = 8
+	var all sync.WaitGroup
+	for i := range workers {
+		all.Go(func() {
+			_, err := Apply(t.Context(), path, func(data []byte) ([]byte, error) {
+				return bytes.Replace(data, []byte("{\n"), fmt.Appendf(nil, "{\n\t\"n%d\": 1,\n", i), 1), nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if got := strings.Count(read(t, path), "\"n"); got != workers {
+		t.Errorf("%d of %d changes are there:\n%s", got, workers, read(t, path))
+	}
+}
+
+// TestApplyMeanwhile: a program that knows no lock changes the file too.
+func TestApplyMeanwhile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.json")
+	write(t, path, "{}", 0o600)
+	changes := 0
+	edit := func(data []byte) ([]byte, error) {
+		if changes++; changes <= 3 {
+			write(t, path, fmt.Sprintf(`{"n": %d}`, changes), 0o600)
+		}
+		return put(data)
+	}
+	if _, err := Apply(t.Context(), path, edit); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, path); !strings.Contains(got, `"n": 3`) || !strings.Contains(got, `"a.example": "regcred"`) {
+		t.Errorf("got %s", got)
+	}
+	write(t, path, "{}", 0o600)
+	_, err := Apply(t.Context(), path, func(data []byte) ([]byte, error) {
+		changes++
+		write(t, path, fmt.Sprintf(`{"n": %d}`, changes), 0o600)
+		return put(data)
+	})
+	if !errors.Is(err, errMeanwhile) {
+		t.Errorf("got %v, want %v", err, errMeanwhile)
+	}
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package dockerclient
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred/dockerconfig"
+	"github.com/regcred/regcred/plugin"
+)
+
+// Login is a credential for an image, to be written into a file.
+type Login struct {
+	Repository string // normalised: "registry.example/team/app"
+	Username   string
+	Password   plugin.Secret
+}
+
+// Host is the registry of the image.
+func (l Login) Host() string {
+	host, _, _ := strings.Cut(l.Repository, "/")
+	return host
+}
+
+// auth is the text of an entry of auths.
+func (l Login) auth() (string, error) {
+	if strings.Contains(l.Username, ":") {
+		return "", fmt.Errorf("the user name for %s has a colon, which ends a user name in clients' files", l.Repository)
+	}
+	return `{"auth": ` + quote(base64.StdEncoding.EncodeToString([]byte(l.Username+":"+l.Password.Reveal()))) + "}", nil
+}
+
+// same reports whether two logins are.
+func (l Login) same(other Login) bool {
+	return l.Username == other.Username && l.Password.Equal(other.Password)
+}
+
+// perHost returns the first login for each host, and those that differ from it.
+func perHost(logins []Login) (first, differ []Login) {
+	for _, l := range logins {
+		i := slices.IndexFunc(first, func(f Login) bool { return f.Host() == l.Host() })
+		switch {
+		case i < 0:
+			first = append(first, l)
+		case !first[i].same(l):
+			differ = append(differ, l)
+		}
+	}
+	return first, differ
+}
+
+// PutLogins returns docker's file with logins, in place of those that it has
+// for the same hosts, and without a helper for these. It has room for one a
+// host, which is the first; differ are those that are not in it. Data is nil if
+// there is no file.
+func PutLogins(data []byte, logins []Login) (text []byte, differ []Login, err error) {
+	if data == nil {
+		data = []byte("{}")
+	}
+	doc, err := parse(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	first, differ := perHost(logins)
+	for _, l := range first {
+		auth, err := l.auth()
+		if err != nil {
+			return nil, nil, err
+		}
+		key := Docker.Keys([]string{l.Host()})[0]
+		if err := doc.set(auths, key, auth); err != nil {
+			return nil, nil, err
+		}
+		helped := slices.ContainsFunc(doc.helpers, func(m member) bool { return sameHost(m.name, key) })
+		if !helped && doc.store == "" {
+			continue
+		}
+		// No helper by name: docker then looks into auths, whatever the store.
+		if err := doc.set(credHelpers, key, `""`); err != nil {
+			return nil, nil, err
+		}
+	}
+	return doc.bytes(), differ, nil
+}
+
+// sameHost reports whether two keys are about the same registry as a whole.
+func sameHost(a, b string) bool { return dockerconfig.Scope(a) == dockerconfig.Scope(b) }
+
+// set gives a field, which is an object, a member for a host in place of those
+// that it has for it.
+func (d *document) set(field, key, text string) error {
+	list, err := d.members()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(list, func(m member) bool { return isField(m, field) })
+	if i < 0 {
+		s := d.style()
+		d.object = d.object.put(s.nested(field, []string{quote(key) + s.colon + text}))
+		return d.read()
+	}
+	nested, err := d.text(list[i]).keep(func(m member) bool { return !sameHost(m.name, key) })
+	if err != nil {
+		return fmt.Errorf("%s is not an object: mend it, or take it out", field)
+	}
+	d.object = d.object.replace(list[i], nested.put(quote(key)+nested.style().colon+text))
+	return d.read()
+}

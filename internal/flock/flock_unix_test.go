@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build linux || darwin
+
+package flock_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/regcred/regcred/internal/flock"
+)
+
+// TestLockHeld: who waits for a lock that another process never gives back is
+// told, or stops when its context ends.
+func TestLockHeld(t *testing.T) {
+	const longest = 2 * time.Minute
+	dir := t.TempDir()
+	unlock, err := flock.Dir(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	for _, patience := range []time.Duration{time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			began := time.Now()
+			_, err := flock.Dir(ctx, dir)
+			took, want, says := time.Since(began), patience, context.DeadlineExceeded.Error()
+			if patience > longest {
+				want, says = longest, "another process has held the lock"
+			}
+			if err == nil || !strings.Contains(err.Error(), says) || took < want || took > want+time.Second {
+				t.Errorf("got %v after %s, want %q after %s", err, took, says, want)
+			}
+		})
+	}
+}
