@@ -28,6 +28,8 @@ var allowed = map[string][]string{
 	"./lint":         root,
 	".":              root,
 
+	"./keychain/cloud": root,
+
 	"./cmd/ecr-credential-provider": {
 		"sigs.k8s.io/json", "github.com/spf13/pflag",
 		"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go", "golang.org/x/net/publicsuffix",
@@ -63,6 +65,29 @@ func TestDependencies(t *testing.T) {
 			}
 			if len(modules) > 0 && !slices.Contains(deps, "sigs.k8s.io/json") {
 				t.Errorf("%s on %s: %q: the list is not that of its dependencies", pkg, goos, deps)
+			}
+		}
+	}
+}
+
+// TestCloudsApart: a program with keychain/cloud links the clouds that it names
+// and no other, and keychain/cloud itself none.
+func TestCloudsApart(t *testing.T) {
+	clouds := map[string][]string{
+		"ecr": {module + "/provider/ecr", "github.com/aws"},
+		"gcr": {module + "/provider/gcr", "cloud.google.com", "golang.org/x/oauth2", "google.golang.org"},
+		"acr": {module + "/provider/acr", "github.com/Azure", "github.com/AzureAD"},
+	}
+	for _, named := range []string{"", "ecr", "gcr", "acr"} {
+		args := []string{"-deps", "-f", "{{.ImportPath}}", "./keychain/cloud"}
+		if named != "" {
+			args = append(args, "./provider/"+named)
+		}
+		deps := list(t, "linux", args...)
+		for cloud, packages := range clouds {
+			linked := slices.IndexFunc(deps, func(dep string) bool { return within(dep, packages) })
+			if (linked >= 0) != (cloud == named) {
+				t.Errorf("a program with %q: %q linked at %d of %d packages", named, packages, linked, len(deps))
 			}
 		}
 	}

@@ -3,7 +3,7 @@
 
 // Package cloudplugin knows the clouds' plugins as a configuration shows them:
 // by name, with the registries that are their cloud's own. It links none of
-// them.
+// them; they, linked into a program, are for these registries too.
 package cloudplugin
 
 import (
@@ -28,9 +28,13 @@ const (
 	Azure  = "acr"
 )
 
-// suffixes are what names of ECR's private registries end in, in all partitions.
-const suffixes = `amazonaws.com amazonaws.com.cn amazonaws.eu on.aws on.amazonwebservices.com.cn
-	sc2s.sgov.gov c2s.ic.gov cloud.adc-e.uk csp.hci.ic.gov`
+// AmazonDomains are what names of ECR's private registries end in, in all
+// partitions, and AzureDomains those of ACR in the public clouds.
+const (
+	AmazonDomains = `amazonaws.com amazonaws.com.cn amazonaws.eu on.aws on.amazonwebservices.com.cn
+		sc2s.sgov.gov c2s.ic.gov cloud.adc-e.uk csp.hci.ic.gov`
+	AzureDomains = "azurecr.io azurecr.cn azurecr.de azurecr.us"
+)
 
 // Named returns the plugin that a provider's name stands for, or nil. A name
 // may go on after the plugin's own, as those of links do that make two entries
@@ -46,17 +50,19 @@ func Named(provider string) *Plugin {
 	switch {
 	case is("ecr-credential-provider"):
 		p := &Plugin{Amazon, "Amazon ECR", []string{"public.ecr.aws", "ecr-public.aws.com"}}
-		for suffix := range strings.FieldsSeq(suffixes) {
+		for suffix := range strings.FieldsSeq(AmazonDomains) {
 			for _, service := range []string{"dkr.ecr", "dkr-ecr", "dkr.ecr-fips", "dkr-ecr-fips"} {
 				p.Hosts = append(p.Hosts, "*."+service+".*."+suffix)
 			}
 		}
 		return p
 	case is("auth-provider-gcp", "gcr-credential-provider", "gcp-credential-provider"):
+		// The last are Artifact Registry's regional endpoints, which
+		// docker-credential-gcr and gcloud list one by one.
 		return &Plugin{Google, "Google", []string{"container.cloud.google.com", "gcr.io", "*.gcr.io", "*.pkg.dev", "docker.*.rep.pkg.dev"}}
 	case is("acr-credential-provider", "azure-acr-credential-provider"):
 		p := &Plugin{Azure, "Azure", nil}
-		for _, suffix := range []string{"azurecr.io", "azurecr.cn", "azurecr.de", "azurecr.us"} {
+		for suffix := range strings.FieldsSeq(AzureDomains) {
 			p.Hosts = append(p.Hosts, "*."+suffix, "*.*.geo."+suffix)
 		}
 		return p

@@ -170,6 +170,15 @@ func join(host, path string) string {
 // Rules are in the order in which they are looked at.
 func (m Map) Rules() []Rule { return slices.Clone(m.rules) }
 
+// Sources are what images begin with that have a mirror: patterns, in the
+// syntax of matchImages.
+func (m Map) Sources() (list []string) {
+	for _, r := range m.rules {
+		list = append(list, r.Source)
+	}
+	return list
+}
+
 // Find returns the rule for an image: that with the longest source.
 func (m Map) Find(image string) (Rule, bool) {
 	for _, r := range m.rules {

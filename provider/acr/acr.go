@@ -45,7 +45,7 @@ type Provider struct {
 
 // New checks the options. The configuration is read for each answer.
 func New(opts Options) (*Provider, error) {
-	if opts.ConfigFile == "" {
+	if opts.ConfigFile == "" && opts.pod == nil {
 		return nil, errors.New("the path of the cloud configuration (azure.json) is missing")
 	}
 	if err := opts.Binding.check(); err != nil {
@@ -163,7 +163,7 @@ func (s *session) staticAnswer(ctx context.Context, reg registry, secret plugin.
 		return nil, err
 	}
 	auth := map[string]plugin.AuthConfig{anonymousKey: {}}
-	for _, suffix := range suffixes {
+	for _, suffix := range suffixes() {
 		auth["*."+suffix] = secret
 	}
 	if suffix := cleanSuffix(env.suffix); strings.Contains("."+suffix, ".azurecr.") {

@@ -48,6 +48,9 @@ func (s *session) environment(ctx context.Context) (environment, error) {
 	if known, ok := authorities[strings.ToLower(cfg.Cloud)]; ok {
 		env.authority = known
 	}
+	if pod := s.opts.pod; pod != nil {
+		env.set(pod.authority, "", envAuthority)
+	}
 	if cfg.ResourceManagerEndpoint != "" {
 		if err := s.askResourceManager(ctx, cfg, &env); err != nil {
 			return environment{}, err

@@ -130,3 +130,18 @@ func withoutText(said string) error {
 	}
 	return errors.New("it is not an object in JSON or YAML")
 }
+
+// podIdentity is what azure.json would say of a pod, and the authority, which
+// that names by its cloud.
+type podIdentity struct {
+	config    config
+	authority string
+}
+
+// The variables of a pod, which [InPod] reads.
+const (
+	envClientID  = "AZURE_CLIENT_ID"
+	envTenantID  = "AZURE_TENANT_ID"
+	envTokenFile = "AZURE_FEDERATED_TOKEN_FILE"
+	envAuthority = "AZURE_AUTHORITY_HOST"
+)

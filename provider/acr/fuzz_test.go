@@ -25,8 +25,8 @@ func FuzzManagedIdentity(f *testing.F) {
 	az := testcloud.NewAzure()
 	f.Cleanup(az.Close)
 	dir := f.TempDir()
-	config, key := filepath.Join(dir, "azure.json"), filepath.Join(dir, "a.key")
-	for path, text := range map[string]string{config: managed, key: canary.Token} {
+	file, key := filepath.Join(dir, "azure.json"), filepath.Join(dir, "a.key")
+	for path, text := range map[string]string{file: managed, key: canary.Token} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			f.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func FuzzManagedIdentity(f *testing.F) {
 		az.Inject(testcloud.Fault{Status: legalStatus(status), Times: -1, Body: body, Header: http.Header{"Www-Authenticate": {challenge}}})
 		environ := kindOfIdentity(az, kind)
 		p, err := New(Options{
-			ConfigFile: config, Getenv: func(name string) string { return environ[name] },
+			ConfigFile: file, Getenv: func(name string) string { return environ[name] },
 			Timeout: 5 * time.Second, Budget: 20 * time.Second, Backoff: time.Microsecond,
 		})
 		if err != nil {
@@ -57,7 +57,7 @@ func FuzzManagedIdentity(f *testing.F) {
 		p.arc = arcAgent{keys: dir}
 		s := p.newSession(image("foo.azurecr.io/app"))
 		defer s.close()
-		token, err := s.managedToken(t.Context(), id)
+		token, err := s.managedToken(t.Context(), &config{UserAssignedIdentityID: id})
 		if (token == "") != (err != nil) || err != nil && strings.Contains(err.Error(), "\n") {
 			t.Errorf("a token of %d bytes, error %q", len(token), err)
 		}

@@ -9,12 +9,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/regcred/regcred/internal/cloudplugin"
 	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/hostpattern/public"
 )
 
 // suffixes are those of the public clouds. All are known in every cloud.
-var suffixes = []string{"azurecr.io", "azurecr.cn", "azurecr.de", "azurecr.us"}
+func suffixes() []string { return strings.Fields(cloudplugin.AzureDomains) }
 
 // registryName takes apart what precedes the suffix: the name of a registry,
 // with the hash of a domain name label or without, and the region of a
@@ -60,7 +61,7 @@ type hostRules struct {
 }
 
 func newHostRules(allowed []string) (hostRules, error) {
-	rules := hostRules{suffixes: suffixes}
+	rules := hostRules{suffixes: suffixes()}
 	for _, list := range allowed {
 		for host := range strings.SplitSeq(list, ",") {
 			host = strings.ToLower(strings.TrimSpace(host))

@@ -86,7 +86,7 @@ func TestHosts(t *testing.T) {
 func TestSuffixOfEverybody(t *testing.T) {
 	rules, _ := newHostRules(nil)
 	for _, suffix := range []string{"", ".", "io", ".io", "*.io", "com"} {
-		if got := rules.withSuffix(suffix); len(got.suffixes) != len(suffixes) {
+		if got := rules.withSuffix(suffix); len(got.suffixes) != len(suffixes()) {
 			t.Errorf("%q is taken for a suffix", suffix)
 		}
 	}

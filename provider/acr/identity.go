@@ -110,7 +110,7 @@ func (s *session) node() (identity, error) {
 	who := identity{tenant: cfg.TenantID}
 	switch {
 	case cfg.UseManagedIdentity:
-		who.token = func(ctx context.Context) (string, error) { return s.managedToken(ctx, cfg.UserAssignedIdentityID) }
+		who.token = func(ctx context.Context) (string, error) { return s.managedToken(ctx, cfg) }
 	case cfg.ClientID == "":
 		return who, s.nobody("")
 	case cfg.UseFederatedIdentity && cfg.FederatedTokenFile != "":
@@ -141,17 +141,21 @@ func (s *session) nobody(why string) error {
 }
 
 func (s *session) federatedToken(ctx context.Context, cfg *config) (string, error) {
-	data, err := readFile(cfg.FederatedTokenFile, true)
+	name := s.opts.told("aadFederatedTokenFile", envTokenFile)
+	// In a pod, others may read it: the kubelet gives it the mode 0644 unless
+	// the pod has a user or group of its own.
+	data, err := readFile(cfg.FederatedTokenFile, s.opts.pod == nil)
 	if err != nil {
-		return "", fmt.Errorf("aadFederatedTokenFile %w", err)
+		return "", fmt.Errorf("%s %w", name, err)
 	}
 	proof := strings.TrimSpace(string(data))
 	if !isToken(proof) {
-		return "", fmt.Errorf("aadFederatedTokenFile %q: it is empty, or not a token", cfg.FederatedTokenFile)
+		return "", fmt.Errorf("%s %q: it is empty, or not a token", name, cfg.FederatedTokenFile)
 	}
 	token, err := s.entraToken(ctx, cfg.ClientID, cfg.TenantID, assertion(proof))
 	if err != nil {
-		return "", entraHint(err, "check tenantId and aadClientId in the cloud configuration, and the federated credential of that application")
+		return "", entraHint(err, s.opts.told("check tenantId and aadClientId in the cloud configuration, and the federated credential of that application",
+			"check AZURE_TENANT_ID and AZURE_CLIENT_ID, and the federated credential of that identity: issuer, subject and audience"))
 	}
 	return token, nil
 }

@@ -39,8 +39,9 @@ type source struct {
 }
 
 // managedToken gets the token of a managed identity of the node: that of the
-// client ID or resource ID, or the system-assigned one for "".
-func (s *session) managedToken(ctx context.Context, id string) (string, error) {
+// client ID or resource ID in the configuration, or the system-assigned one.
+func (s *session) managedToken(ctx context.Context, cfg *config) (string, error) {
+	id := cfg.UserAssignedIdentityID
 	token, err := s.askManaged(ctx, id)
 	switch {
 	case err == nil:
@@ -48,9 +49,11 @@ func (s *session) managedToken(ctx context.Context, id string) (string, error) {
 	case isSilence(err):
 		return "", hint(err, "check that the node is a machine of Azure, and that no firewall or network policy is before that address")
 	case id == "":
-		return "", hint(err, "check that the node has a system-assigned identity, or name another one with userAssignedIdentityID in the cloud configuration")
+		return "", hint(err, s.opts.told("check that the node has a system-assigned identity, or name another one with userAssignedIdentityID in the cloud configuration",
+			"check that the node has a system-assigned identity, or name another one with AZURE_CLIENT_ID; or give the service account one, by workload identity"))
 	}
-	return "", hint(err, fmt.Sprintf("check that identity %.200q, userAssignedIdentityID in the cloud configuration, is assigned to the node", id))
+	return "", hint(err, fmt.Sprintf("check that identity %.200q", id)+
+		s.opts.told(", userAssignedIdentityID in the cloud configuration, is assigned to the node", ", AZURE_CLIENT_ID, is assigned to the node"))
 }
 
 func (s *session) askManaged(ctx context.Context, id string) (string, error) {

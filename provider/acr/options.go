@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/internal/mirror"
 )
 
-// Options configure a [Provider]. ConfigFile is required.
+// Options configure a [Provider]. ConfigFile is required, but for [InPod].
 type Options struct {
 	ConfigFile string // the node's cloud configuration, azure.json: JSON or YAML
 
@@ -65,6 +65,8 @@ type Options struct {
 	Budget    time.Duration     // for one answer; 0 means [remote.Budget]
 	Timeout   time.Duration     // of one attempt at a request; 0 means that of [remote.Client]
 	Backoff   time.Duration     // before the second attempt; 0 means that of [remote.Client]
+
+	pod *podIdentity // see InPod
 }
 
 // DefaultBindingCA is the authority of identity bindings on the nodes of AKS.
@@ -110,4 +112,13 @@ func (b Binding) address() string {
 		return b.APIServer
 	}
 	return net.JoinHostPort(strings.Trim(b.APIServer, "[]"), "443")
+}
+
+// told is what an error says where settings are those of azure.json, or of a
+// pod's environment.
+func (o *Options) told(file, pod string) string {
+	if o.pod != nil {
+		return pod
+	}
+	return file
 }

@@ -43,6 +43,9 @@ func (s *session) close() {
 const userAgent = "kubernetes-credentialprovider-acr"
 
 func (s *session) config() (*config, error) {
+	if s.opts.pod != nil {
+		return &s.opts.pod.config, nil
+	}
 	if s.cfg == nil {
 		cfg, err := readConfig(s.opts.ConfigFile)
 		if err != nil {

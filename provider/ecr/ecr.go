@@ -9,7 +9,8 @@
 //
 // Where the node's credentials come from, and which endpoints are asked, is
 // decided by the AWS SDK, from the environment of the process and the files
-// that it names. Nothing is cached: that is for the host of a plugin to do.
+// that it names; see [InPod] for programs in a pod. Nothing is cached: that is
+// for the host of a plugin to do.
 package ecr
 
 import (
@@ -111,7 +112,8 @@ func (p *Provider) ask(ctx context.Context, h host, req *plugin.Request) (auth p
 	s.ahead(ctx)
 	token := req.ServiceAccountToken.Reveal()
 	name := cmp.Or(p.opts.SessionName, sessionName(token))
-	as := "the node"
+	who, _ := p.opts.whose()
+	as := "the " + who
 	if pod != "" {
 		as = pod
 		err = s.assumeForPod(ctx, pod, name, token)

@@ -118,6 +118,8 @@ func (t *trail) cause(ctx context.Context, err error) string {
 	return err.Error()
 }
 
+const tokenFile = "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"
+
 // missingFiles names the files that the environment says are there and are
 // not. The SDK takes those of profiles for empty.
 func (t *trail) missingFiles() (text string) {
@@ -129,6 +131,7 @@ func (t *trail) missingFiles() (text string) {
 		for _, v := range []struct{ name, file string }{
 			{"AWS_CONFIG_FILE", environ.SharedConfigFile}, {"AWS_SHARED_CREDENTIALS_FILE", environ.SharedCredentialsFile},
 			{"AWS_WEB_IDENTITY_TOKEN_FILE", environ.WebIdentityTokenFilePath},
+			{tokenFile, os.Getenv(tokenFile)}, // which the SDK looks up when it asks
 		} {
 			if _, err := os.Stat(v.file); v.file != "" && err != nil {
 				text += fmt.Sprintf("; %s names %q, which cannot be found", v.name, v.file)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/regcred/regcred/internal/cloudplugin"
 	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/hostpattern/public"
 )
@@ -52,16 +53,12 @@ func parseHost(registry string) (h host, ok bool) {
 	rest, h.fips = strings.CutPrefix(rest, "-fips")
 	rest, ok = strings.CutPrefix(rest, ".")
 	region, suffix, _ := strings.Cut(rest, ".")
-	if !ok || !isRegion(region) || !slices.Contains(strings.Fields(suffixes), suffix) {
+	if !ok || !isRegion(region) || !slices.Contains(strings.Fields(cloudplugin.AmazonDomains), suffix) {
 		return host{}, false
 	}
 	h.account, h.region, h.dualStack = account, region, strings.HasPrefix(suffix, "on.")
 	return h, true
 }
-
-// suffixes are what private registries' names end in, in all partitions.
-const suffixes = `amazonaws.com amazonaws.com.cn amazonaws.eu on.aws on.amazonwebservices.com.cn
-	sc2s.sgov.gov c2s.ic.gov cloud.adc-e.uk csp.hci.ic.gov`
 
 // isRegion reports whether s, in lower case, has the form of a region's name.
 func isRegion(s string) bool {

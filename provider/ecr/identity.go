@@ -20,10 +20,13 @@ import (
 // findIdentity gets the node's credentials, for an error of its own if there
 // are none. The SDK keeps them for the question that follows.
 func (s *session) findIdentity(ctx context.Context) error {
-	s.begin(step{what: "find the node's AWS credentials", files: true, cures: map[string]string{
-		"": "give the instance a role, or the plugin a source of credentials that the AWS SDK knows",
-	}})
-	s.log.Info("looking for the node's AWS credentials", "host", s.host.registry)
+	who, cure := s.opts.whose()
+	cures := map[string]string{"": cure}
+	if s.opts.pod {
+		cures["AccessDenied"], cures["InvalidIdentityToken"] = trustCure, issuerCure+" of the token"
+	}
+	s.begin(step{what: "find the " + who + "'s AWS credentials", files: true, cures: cures})
+	s.log.Info("looking for AWS credentials", "of", who, "host", s.host.registry)
 	creds, err := s.cfg.Credentials.Retrieve(ctx)
 	if err == nil && !creds.HasKeys() {
 		err = answerError("it has no keys")
@@ -35,11 +38,17 @@ func (s *session) findIdentity(ctx context.Context) error {
 	return nil
 }
 
+// What to do if STS refuses a role to a service account.
+const (
+	trustCure  = "let the role's trust policy allow sts:AssumeRoleWithWebIdentity to the service account"
+	issuerCure = "make the cluster's issuer an OIDC provider of the role's account, with the audience"
+)
+
 // assumeForPod takes a role with the token of a service account.
 func (s *session) assumeForPod(ctx context.Context, role, name, token string) error {
 	s.begin(step{what: fmt.Sprintf("assume the role %q at STS in %s", role, s.cfg.Region), quotes: true, cures: map[string]string{
-		"AccessDenied":         "let the role's trust policy allow sts:AssumeRoleWithWebIdentity to the service account",
-		"InvalidIdentityToken": "make the cluster's issuer an OIDC provider of the role's account, with the audience of tokenAttributes",
+		"AccessDenied":         trustCure,
+		"InvalidIdentityToken": issuerCure + " of tokenAttributes",
 		"ExpiredToken":         "the service account's token has expired: look at the clocks of the node and the API server",
 	}})
 	s.log.Info("assuming the role of the service account", "host", s.host.registry, "role", role, "region", s.cfg.Region)

@@ -64,6 +64,7 @@ type Options struct {
 	Budget   time.Duration // of one call of GetCredentials; 0 means 45 s
 
 	base func() *http.Transport // how connections are made; nil means remote.Base
+	pod  bool                   // see InPod
 }
 
 // withDefaults fills in what is not set.
@@ -78,4 +79,12 @@ func (o Options) withDefaults() Options {
 		o.base = remote.Base
 	}
 	return o
+}
+
+// whose says as whom is asked, in errors, and what gives it an identity.
+func (o Options) whose() (who, cure string) {
+	if o.pod {
+		return "pod", "give the pod's service account a role, by IRSA or EKS Pod Identity, or the instance"
+	}
+	return "node", "give the instance a role, or the plugin a source of credentials that the AWS SDK knows"
 }

@@ -35,7 +35,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	}
 	resp, err := p.answer(ctx, keys, scope, req)
 	if err != nil {
-		return nil, fmt.Errorf("registry %q: %w", registry, explain(err))
+		return nil, fmt.Errorf("registry %q: %w", registry, p.explain(err))
 	}
 	return resp, nil
 }
@@ -100,6 +100,10 @@ func (p *Provider) token(ctx context.Context, req *plugin.Request) (accessToken,
 		return p.podToken(ctx, req)
 	case p.opts.RequireWorkloadIdentity:
 		return accessToken{}, errNotAnnotated
+	}
+	if p.opts.CredentialsFile != "" {
+		p.opts.Log.Info("pulling by workload identity federation")
+		return p.fileToken(ctx)
 	}
 	p.opts.Log.Info("pulling as the node")
 	return p.nodeToken(ctx)

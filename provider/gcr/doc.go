@@ -14,7 +14,8 @@
 //
 // It does not look for application default credentials, key files or gcloud:
 // a plugin that finds an identity by chance pulls as somebody whom nobody
-// chose.
+// chose. A program in a pod, which says so by [InPod], may be told of workload
+// identity federation.
 //
 // cmd/auth-provider-gcp makes a plugin of it, which takes the place of the
 // program of that name in kubernetes/cloud-provider-gcp.

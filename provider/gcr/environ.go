@@ -20,6 +20,10 @@ const (
 	EnvMetadataIP    = "GCE_METADATA_IP"
 )
 
+// EnvCredentials is the variable that names a file like
+// [Options.CredentialsFile]. [InPod] reads it, and no plugin.
+const EnvCredentials = "GOOGLE_APPLICATION_CREDENTIALS"
+
 // ReadEnviron takes from an environment how long and for what answers are
 // reused, and where the metadata server is. Variables that are empty change
 // nothing.

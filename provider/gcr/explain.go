@@ -34,22 +34,27 @@ var (
 
 // What an operator can do about an endpoint's answer.
 const (
-	hintNoMetadata = "a node outside Google Cloud has no metadata server: set --sts-audience"
-	hintNoAccount  = "attach a service account to the instance"
-	hintNoConfig   = "set the attribute in the instance's or the project's metadata, or take another --authFlow"
-	hintForbidden  = "the metadata server does not serve this process: does something stand between it and the node?"
-	hintNoSTS      = "the node must reach it, directly or by HTTPS_PROXY"
-	hintExchange   = "the workload identity pool must have a provider with the token's issuer and audience"
-	hintAccount    = "grant the pod's identity roles/iam.workloadIdentityUser on that service account"
+	hintNoMetadata      = "a node outside Google Cloud has no metadata server: set --sts-audience"
+	hintNoMetadataInPod = "outside Google Cloud there is no metadata server: name a configuration of workload identity federation in " + EnvCredentials
+	hintNoAccount       = "attach a service account to the instance"
+	hintNoConfig        = "set the attribute in the instance's or the project's metadata, or take another --authFlow"
+	hintForbidden       = "the metadata server does not serve this process: does something stand between it and the node?"
+	hintNoSTS           = "the node must reach it, directly or by HTTPS_PROXY"
+	hintExchange        = "the workload identity pool must have a provider with the token's issuer and audience"
+	hintAccount         = "grant the pod's identity roles/iam.workloadIdentityUser on that service account"
 )
 
 // explain adds to the error of an endpoint what can be done about it.
-func explain(err error) error {
+func (p *Provider) explain(err error) error {
 	var failed *remote.Error
 	if _, cured := errors.AsType[*remote.AuthorityError](err); cured || !errors.As(err, &failed) {
 		return err
 	}
-	if hint := hintFor(failed); hint != "" {
+	hint := hintFor(failed)
+	if hint == hintNoMetadata && p.pod {
+		hint = hintNoMetadataInPod
+	}
+	if hint != "" {
 		return fmt.Errorf("%w: %s", err, hint)
 	}
 	return err

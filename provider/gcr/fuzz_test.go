@@ -37,3 +37,34 @@ func FuzzHosts(f *testing.F) {
 		}
 	})
 }
+
+// FuzzFederation: whatever a configuration says, a token goes to Google alone,
+// over TLS, and an error is one line.
+func FuzzFederation(f *testing.F) {
+	const good = `{"type":"external_account","audience":"a","token_url":"https://sts.googleapis.com/v1/token","credential_source":{"file":"/t"}`
+	for _, seed := range []string{
+		good + "}", good + `,"service_account_impersonation_url":"https://iamcredentials.googleapis.com/v1/x:generateAccessToken"}`,
+		good + `,"token_url":"https://a@sts.googleapis.com"}`, good + `,"token_url":"https://sts.googleapis.com.example\\.googleapis.com"}`,
+		good + `,"token_url":"https://googleapis.com:443/.googleapis.com"}`, `{"type":"service_account"}`, "null", "[]", "{", "",
+	} {
+		f.Add([]byte(seed))
+	}
+	google := regexp.MustCompile(`^https://[^/?#@]+\.googleapis\.com(:[0-9]*)?([/?#]|$)`)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got, err := parseFederation(data, "googleapis.com")
+		if err != nil {
+			if strings.ContainsAny(err.Error(), "\n\r") || len(err.Error()) > 2000 {
+				t.Errorf("the error %q", err)
+			}
+			return
+		}
+		for _, address := range []string{got.TokenURL, got.AccountURL} {
+			if address != "" && !google.MatchString(strings.ToLower(address)) || got.TokenURL == "" {
+				t.Errorf("%q gets a token", address)
+			}
+		}
+		if got.AccountURL != "" {
+			accountOf(got.AccountURL)
+		}
+	})
+}

@@ -58,6 +58,12 @@ type Options struct {
 	// the Google service account in AnnotationAccount, if it has one.
 	Impersonate bool
 
+	// CredentialsFile is a configuration of workload identity federation, in
+	// JSON, whose identity takes the place of the node's: the token in the file
+	// that it names is exchanged at STS. "" means none. Other kinds of
+	// credentials are refused.
+	CredentialsFile string
+
 	// UniverseDomain is that of Google's services; "" means googleapis.com.
 	UniverseDomain string
 
@@ -108,6 +114,7 @@ type Provider struct {
 	local   *remote.Transport // to the metadata server
 	server  http.RoundTripper // local, at the address at which the server is
 	outside *remote.Transport // to everybody else, unless that was given
+	pod     bool              // see InPod
 }
 
 // New checks the options. It asks nobody.
@@ -138,7 +145,7 @@ func New(opts Options) (*Provider, error) {
 	if len(metadataHosts) > 1 {
 		p.server = remote.Alternatives(p.local, metadataHosts...)
 	}
-	if opts.STSAudience != "" && opts.Transport == nil {
+	if (opts.STSAudience != "" || opts.CredentialsFile != "") && opts.Transport == nil {
 		remote.Prepare() // every answer comes over TLS
 	}
 	return p, nil
@@ -169,6 +176,8 @@ func (o Options) validate() error {
 	case o.RequireWorkloadIdentity && (!federated || o.Flow != FlowRegistry):
 		return errors.New("workload identity is required, but there is none: set --identity-provider and --project-id, " +
 			"or --sts-audience, and the flow " + FlowRegistry)
+	case o.CredentialsFile != "" && o.Flow != FlowRegistry:
+		return errors.New("a docker config needs no identity: a credentials file is for the flow " + FlowRegistry)
 	case len(o.Mirrors) > 0 && o.Flow != FlowRegistry:
 		return errors.New("a docker config has hosts of its own: --mirror is for the flow " + FlowRegistry)
 	case o.Impersonate && !federated:

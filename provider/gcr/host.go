@@ -10,10 +10,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/regcred/regcred/internal/cloudplugin"
 	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/hostpattern/public"
 	"github.com/regcred/regcred/plugin"
 )
+
+// Name is that of the plugin, and so of the provider in a configuration.
+const Name = "auth-provider-gcp"
 
 // fixedKeys are in every answer, as in those of the plugin that this one
 // replaces.
@@ -21,15 +25,11 @@ func fixedKeys() []string {
 	return []string{"container.cloud.google.com", "gcr.io", "*.gcr.io", "*.pkg.dev"}
 }
 
-// regional are Artifact Registry's regional endpoints, which docker-credential-gcr
-// and gcloud list one by one. They are deeper than any fixed key.
-const regional = "docker.*.rep.pkg.dev"
-
 // serves reports whether a registry may see the access token.
 func (o Options) serves(registry string) bool {
 	// Names of hosts do not know case, and 443 is the port of every registry.
 	name := strings.TrimSuffix(strings.ToLower(registry), ":443")
-	return hostpattern.Any(append(fixedKeys(), regional), name) || hostpattern.Any(o.AllowHosts, registry) ||
+	return hostpattern.Any(cloudplugin.Named(Name).Hosts, name) || hostpattern.Any(o.AllowHosts, registry) ||
 		o.AnyHost && registry != ""
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/regcred/regcred/internal/remote"
@@ -30,28 +31,30 @@ func (p *Provider) podToken(ctx context.Context, req *plugin.Request) (accessTok
 	if account != "" && p.opts.Transport == nil {
 		p.outside.Ahead(ctx, p.accounts())
 	}
-	token, err := p.exchange(ctx, req.ServiceAccountToken)
+	audience := cmp.Or(p.opts.STSAudience,
+		"identitynamespace:"+p.opts.ProjectID+".svc.id.goog:"+p.opts.IdentityProvider)
+	token, err := p.exchange(ctx, "https://sts."+p.opts.UniverseDomain+"/v1/token", audience, jwtType, req.ServiceAccountToken)
 	if err != nil {
 		return accessToken{}, withClaims(err, req.ServiceAccountToken)
 	}
 	if account == "" {
 		return token, nil
 	}
-	p.opts.Log.Info("impersonating a Google service account", "account", account)
-	return p.impersonate(ctx, token, account)
+	return p.impersonate(ctx, token, p.accounts()+url.PathEscape(account)+":generateAccessToken")
 }
 
-// exchange asks the Security Token Service (RFC 8693).
-func (p *Provider) exchange(ctx context.Context, subject plugin.Secret) (accessToken, error) {
-	audience := cmp.Or(p.opts.STSAudience,
-		"identitynamespace:"+p.opts.ProjectID+".svc.id.goog:"+p.opts.IdentityProvider)
-	call, err := post(stepPod, "https://sts."+p.opts.UniverseDomain+"/v1/token", map[string]string{
+// jwtType is that of service accounts' tokens.
+const jwtType = "urn:ietf:params:oauth:token-type:jwt"
+
+// exchange asks the Security Token Service (RFC 8693) at an address.
+func (p *Provider) exchange(ctx context.Context, address, audience, tokenType string, subject plugin.Secret) (accessToken, error) {
+	call, err := post(stepPod, address, map[string]string{
 		"audience":             audience,
 		"grant_type":           "urn:ietf:params:oauth:grant-type:token-exchange",
 		"requested_token_type": "urn:ietf:params:oauth:token-type:access_token",
 		"scope":                scope,
 		"subject_token":        subject.Reveal(),
-		"subject_token_type":   "urn:ietf:params:oauth:token-type:jwt",
+		"subject_token_type":   tokenType,
 	})
 	if err != nil {
 		return accessToken{}, err
@@ -67,11 +70,13 @@ func (p *Provider) exchange(ctx context.Context, subject plugin.Secret) (accessT
 	return token, nil
 }
 
-// impersonate asks the IAM credentials service for a token of a Google service
-// account.
-func (p *Provider) impersonate(ctx context.Context, as accessToken, account string) (accessToken, error) {
+// impersonate asks the IAM credentials service for a token of the Google service
+// account that an address there names.
+func (p *Provider) impersonate(ctx context.Context, as accessToken, address string) (accessToken, error) {
+	account := accountOf(address)
 	step := fmt.Sprintf("impersonate %q", clip(account))
-	call, err := post(step, p.accounts()+url.PathEscape(account)+":generateAccessToken", map[string][]string{"scope": {scope}})
+	p.opts.Log.Info("impersonating a Google service account", "account", account)
+	call, err := post(step, address, map[string][]string{"scope": {scope}})
 	if err != nil {
 		return accessToken{}, err
 	}
@@ -94,6 +99,15 @@ func (p *Provider) impersonate(ctx context.Context, as accessToken, account stri
 // accounts is where the IAM credentials service has service accounts.
 func (p *Provider) accounts() string {
 	return "https://iamcredentials." + p.opts.UniverseDomain + "/v1/projects/-/serviceAccounts/"
+}
+
+// accountOf is the last part of the address of a service account's action.
+func accountOf(address string) string {
+	name := strings.TrimSuffix(address[strings.LastIndexByte(address, '/')+1:], ":generateAccessToken")
+	if account, err := url.PathUnescape(name); err == nil {
+		return account
+	}
+	return name
 }
 
 // post makes a call with a body in JSON.

@@ -80,9 +80,14 @@ func parseImpersonated(body []byte, now time.Time) (accessToken, error) {
 }
 
 func newToken(value string, life time.Duration) (accessToken, error) {
-	// What is not printable ASCII cannot be a token (RFC 6749, appendix A.12).
-	if value == "" || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if !isPrintable(value) {
 		return accessToken{}, errNoToken
 	}
 	return accessToken{plugin.NewSecret(value), life}, nil
+}
+
+// isPrintable reports whether s is one word of printable ASCII: nothing else
+// can be a token (RFC 6749, appendix A.12).
+func isPrintable(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 }

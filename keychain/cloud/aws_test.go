@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cloud_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/keychain/cloud"
+	"github.com/regcred/regcred/provider/ecr"
+)
+
+const (
+	ecrImage = "111122223333.dkr.ecr.eu-west-1.amazonaws.com/team/app:v1"
+	role     = "arn:aws:iam::111122223333:role/controller"
+)
+
+// newAWS is Amazon's cloud. Its SDK reads the environment of the process.
+func newAWS(t *testing.T) (*world, *testcloud.AWS) {
+	w := newWorld(t)
+	aws, err := testcloud.NewAWS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(aws.Close)
+	w.server, w.metadata, w.image = aws.Server, "/latest/", ecrImage
+	w.last, w.registry = "/", func(i int) string { return fmt.Sprintf("%012d.dkr.ecr.eu-west-1.amazonaws.com", i) }
+	w.member = func(more map[string]string) cloud.Member {
+		environ := map[string]string{}
+		for _, entry := range aws.Environ() {
+			name, value, _ := strings.Cut(entry, "=")
+			environ[name] = value
+		}
+		maps.Copy(environ, more)
+		for name, value := range environ {
+			t.Setenv(name, value)
+		}
+		return cloud.Use(ecr.InPod(ecr.Options{Timeout: 10 * time.Second, MaxPause: time.Millisecond, Logger: w.log},
+			func(name string) string { return environ[name] }))
+	}
+	return w, aws
+}
+
+func irsa(file string) map[string]string {
+	return map[string]string{"AWS_ROLE_ARN": role, "AWS_WEB_IDENTITY_TOKEN_FILE": file}
+}
+
+func podIdentity(aws *testcloud.AWS, file string) map[string]string {
+	return map[string]string{"AWS_CONTAINER_CREDENTIALS_FULL_URI": aws.ContainerURL(), "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": file}
+}
+
+// signers are those who asked ECR for a password.
+func signers(aws *testcloud.AWS) (keys []string) {
+	for _, r := range aws.Requests() {
+		if sig, ok := testcloud.AWSSigned(r.Header); ok && sig.Service == "ecr" {
+			keys = append(keys, sig.KeyID)
+		}
+	}
+	return keys
+}
+
+// TestAWS: who asks for the password, by what is configured, and that the
+// node's metadata server is asked only if nothing is.
+func TestAWS(t *testing.T) {
+	for name, tt := range map[string]struct {
+		environ func(t *testing.T, aws *testcloud.AWS) map[string]string
+		signer  string
+		node    bool
+	}{
+		"nothing": {func(*testing.T, *testcloud.AWS) map[string]string { return nil }, testcloud.AWSKeyInstance, true},
+		"IRSA": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
+			aws.Set(func(s *testcloud.AWSState) { s.WebIdentityToken, s.RoleARN = canary.Token+"-pod", role })
+			return irsa(file(t, canary.Token+"-pod"))
+		}, testcloud.AWSKeyRole, false},
+		"EKS Pod Identity": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
+			aws.Set(func(s *testcloud.AWSState) { s.ContainerToken = canary.Token + "-pod" })
+			return podIdentity(aws, file(t, canary.Token+"-pod"))
+		}, testcloud.AWSKeyContainer, false},
+		"both": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
+			environ := podIdentity(aws, file(t, canary.Token+"-agent"))
+			maps.Copy(environ, irsa(file(t, canary.Token+"-pod")))
+			return environ
+		}, testcloud.AWSKeyRole, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, aws := newAWS(t)
+			got, err := w.password(w.keyring(tt.environ(t, aws)), w.image)
+			if err != nil || got != "open-sesame" {
+				t.Fatalf("got another password, or %v", err)
+			}
+			if keys := signers(aws); len(keys) != 1 || keys[0] != tt.signer {
+				t.Errorf("ECR was asked by %q, want %q once", keys, tt.signer)
+			}
+			if n := w.askedMetadata(); (n > 0) != tt.node {
+				t.Errorf("the node's metadata server was asked %d times", n)
+			}
+		})
+	}
+}
+
+// TestAWSFails: an identity of the pod that fails is a failure.
+func TestAWSFails(t *testing.T) {
+	refusal := testcloud.Fault{
+		Match: func(r testcloud.Request) bool { return r.Form().Get("Action") != "" }, Times: -1,
+		Status: http.StatusForbidden, Body: testcloud.AWSErrorXML("AccessDenied", canary.Token),
+	}
+	down := testcloud.Fault{Path: "/v2/credentials", Times: -1, Status: http.StatusInternalServerError, Body: canary.Token}
+	for name, tt := range map[string]struct {
+		environ func(t *testing.T, aws *testcloud.AWS) map[string]string
+		want    []string
+	}{
+		"no token file": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
+			return irsa(filepath.Join(t.TempDir(), "none"))
+		}, []string{"find the pod's AWS credentials", "AWS_WEB_IDENTITY_TOKEN_FILE names", "which cannot be found"}},
+		"a directory for a token": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
+			environ := irsa(t.TempDir())
+			environ["AWS_CONFIG_FILE"], environ["AWS_SHARED_CREDENTIALS_FILE"] = "", ""
+			return environ
+		}, []string{"find the pod's AWS credentials", "is a directory"}},
+		"empty token file": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
+			return irsa(file(t, ""))
+		}, []string{"find the pod's AWS credentials", "InvalidIdentityToken", "make the cluster's issuer an OIDC provider"}},
+		"STS refuses": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
+			aws.Inject(refusal)
+			return irsa(file(t, canary.Token))
+		}, []string{"find the pod's AWS credentials", "AccessDenied", "trust policy allow sts:AssumeRoleWithWebIdentity"}},
+		"STS refuses, an agent at hand": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
+			aws.Inject(refusal)
+			environ := podIdentity(aws, file(t, canary.Token))
+			maps.Copy(environ, irsa(file(t, canary.Token)))
+			return environ
+		}, []string{"AccessDenied"}},
+		"the agent is down": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
+			aws.Inject(down)
+			return podIdentity(aws, file(t, canary.Token))
+		}, []string{"find the pod's AWS credentials", "status 500 Internal Server Error, 3 times", "give the pod's service account a role"}},
+		"the agent knows another token": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
+			aws.Set(func(s *testcloud.AWSState) { s.ContainerToken = canary.Token + "-pod" })
+			return podIdentity(aws, file(t, canary.Token))
+		}, []string{"status 401 Unauthorized"}},
+		"no token file for the agent": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
+			return podIdentity(aws, filepath.Join(t.TempDir(), "none"))
+		}, []string{"find the pod's AWS credentials", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE names", "which cannot be found"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, aws := newAWS(t)
+			w.fails(tt.environ(t, aws), tt.want...)
+			if keys := signers(aws); len(keys) != 0 {
+				t.Errorf("ECR was asked by %q", keys)
+			}
+		})
+	}
+}
+
+// TestAWSRotates: the token is read anew for each exchange.
+func TestAWSRotates(t *testing.T) {
+	w, aws := newAWS(t)
+	token := file(t, canary.Token+"-1")
+	k := w.keyring(irsa(token))
+	for i, text := range []string{canary.Token + "-1", canary.Token + "-2"} {
+		write(t, token, text)
+		aws.Set(func(s *testcloud.AWSState) { s.WebIdentityToken = text })
+		image := []string{ecrImage, strings.Replace(ecrImage, "1111", "4444", 1)}[i]
+		if _, err := w.password(k, image); err != nil {
+			t.Error(err)
+		}
+	}
+}

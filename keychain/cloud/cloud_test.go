@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cloud_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/keychain/cloud"
+	"github.com/regcred/regcred/match"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/provider/acr"
+	"github.com/regcred/regcred/provider/dockerconfig"
+	"github.com/regcred/regcred/provider/ecr"
+	"github.com/regcred/regcred/provider/gcr"
+	"github.com/regcred/regcred/provider/static"
+)
+
+// nothing is the environment of a pod without an identity.
+func nothing(string) string { return "" }
+
+func only(environ ...string) func(string) string {
+	return func(name string) string {
+		for _, entry := range environ {
+			if n, value, _ := strings.Cut(entry, "="); n == name {
+				return value
+			}
+		}
+		return ""
+	}
+}
+
+// none answers with nothing.
+var none = plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
+	return &plugin.Response{CacheKeyType: plugin.CacheRegistry}, nil
+})
+
+func TestRefuses(t *testing.T) {
+	amazon := cloud.Use(ecr.InPod(ecr.Options{}, nothing))
+	for want, tt := range map[string]struct {
+		opts    regcred.Options
+		members []cloud.Member
+	}{
+		"cloud: there is no provider: name at least one": {},
+		`cloud: provider 2: there is another one called "ecr-credential-provider": give it a name with Named`: {
+			members: []cloud.Member{amazon, cloud.Use(ecr.New(ecr.Options{}))}},
+		`cloud: provider 2: --allow-host "*.com": `:                                                         {members: []cloud.Member{amazon, cloud.Use(ecr.New(ecr.Options{AllowHosts: []string{"*.com"}}))}},
+		"cloud: provider 1: it is nil":                                                                      {members: []cloud.Member{{}}},
+		"cloud: provider 1: it has no name of its own: give it one with Named":                              {members: []cloud.Member{cloud.Use(none, nil).For("r.example")}},
+		`cloud: provider 1: "team" names no images by itself: say with For which it is for`:                 {members: []cloud.Member{cloud.Use(none, nil).Named("team")}},
+		`cloud: keyring: providers[0].name: must be a file name`:                                            {members: []cloud.Member{amazon.Named("a/b")}},
+		`cloud: keyring: providers[0].matchImages[0]: not a pattern`:                                        {members: []cloud.Member{cloud.Use(none, nil).Named("team").For("r.example:x")}},
+		"cloud: Options.BinDir and Options.InProcess are not for providers of this process: leave them emp": {opts: regcred.Options{BinDir: "/bin"}, members: []cloud.Member{amazon}},
+		"cloud: Options.BinDir and Options.InProcess are not for providers of this process":                 {opts: regcred.Options{InProcess: map[string]plugin.Provider{}}, members: []cloud.Member{amazon}},
+	} {
+		_, err := cloud.Keyring(tt.opts, tt.members...)
+		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("got %v\nwant %s", err, want)
+		}
+	}
+}
+
+// TestHalves: what is configured in part would lead to the node, without a word.
+func TestHalves(t *testing.T) {
+	amazon := func(environ ...string) error {
+		_, err := ecr.InPod(ecr.Options{}, only(environ...))
+		return err
+	}
+	azure := func(environ ...string) error {
+		_, err := acr.InPod(acr.Options{}, only(environ...))
+		return err
+	}
+	for _, tt := range []struct {
+		err  error
+		want string // "" is no error
+	}{
+		{amazon("AWS_ROLE_ARN=arn"), "AWS_ROLE_ARN is set and AWS_WEB_IDENTITY_TOKEN_FILE is not: "},
+		{amazon("AWS_WEB_IDENTITY_TOKEN_FILE=/token"), "AWS_WEB_IDENTITY_TOKEN_FILE is set and AWS_ROLE_ARN is not: "},
+		{amazon("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=/token"), "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE is set and AWS_CONTAINER_CREDENTIALS_FULL_URI or AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is not: "},
+		{amazon("AWS_ACCESS_KEY_ID=key"), "AWS_ACCESS_KEY_ID is set and AWS_SECRET_ACCESS_KEY or AWS_SECRET_KEY is not: "},
+		{amazon("AWS_SECRET_KEY=" + canary.Password), "AWS_SECRET_KEY is set and AWS_ACCESS_KEY_ID or AWS_ACCESS_KEY is not: "},
+		{amazon("AWS_ACCESS_KEY=key", "AWS_SECRET_ACCESS_KEY=x", "AWS_ROLE_ARN=arn"), ""},
+		{amazon("AWS_WEB_IDENTITY_TOKEN_FILE=/token", "AWS_ROLE_ARN=arn", "AWS_CONTAINER_AUTHORIZATION_TOKEN=x"), ""},
+		{amazon("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=/token", "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://127.0.0.1"), ""},
+		{amazon("AWS_PROFILE=pull", "AWS_REGION=eu-west-1"), ""},
+		{azure("AZURE_FEDERATED_TOKEN_FILE=/token", "AZURE_TENANT_ID=t"), "AZURE_FEDERATED_TOKEN_FILE is set and AZURE_CLIENT_ID is not: annotate the service account with azure.workload.identity/client-id, "},
+		{azure("AZURE_FEDERATED_TOKEN_FILE=/token", "AZURE_CLIENT_ID=c"), "AZURE_FEDERATED_TOKEN_FILE is set and AZURE_TENANT_ID is not: "},
+		{azure("AZURE_CLIENT_SECRET=" + canary.Password), "AZURE_CLIENT_SECRET and AZURE_CLIENT_CERTIFICATE_PATH are not used in a pod"},
+		{azure("AZURE_CLIENT_CERTIFICATE_PATH=/cert"), "AZURE_CLIENT_SECRET and AZURE_CLIENT_CERTIFICATE_PATH are not used in a pod"},
+		{azure("AZURE_CLIENT_ID=c", "AZURE_TENANT_ID=t"), ""},
+	} {
+		switch {
+		case tt.want == "" && tt.err != nil, tt.want != "" && (tt.err == nil || !strings.HasPrefix(tt.err.Error(), tt.want)):
+			t.Errorf("got %v\nwant %q", tt.err, tt.want)
+		case tt.err != nil:
+			canary.Check(t, "the error", tt.err.Error())
+		}
+	}
+	if _, err := acr.InPod(acr.Options{ConfigFile: "/azure.json"}, nothing); err == nil {
+		t.Error("azure.json in a pod: no error")
+	}
+	if _, err := gcr.InPod(gcr.Options{}, only("GCE_METADATA_HOST=http://x/")); err == nil {
+		t.Error("an address that is none: no error")
+	}
+}
+
+// TestImages: which provider a keyring asks for an image, if any.
+func TestImages(t *testing.T) {
+	amazon, err := ecr.New(ecr.Options{
+		AllowHosts: []string{"Images.Corp.example:5000=eu-west-1"}, MirrorOrigin: "none",
+		Mirrors: []string{"docker.io/team=111122223333.dkr.ecr.eu-west-1.amazonaws.com/hub"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	google, err := gcr.New(gcr.Options{AllowHosts: []string{"*.hub.example"}, AnyHost: true, Mirrors: []string{"gcr.io/a=europe-docker.pkg.dev/b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	azure, err := acr.New(acr.Options{ConfigFile: "/azure.json", AllowHosts: []string{"a.example,b.example:443"}, RegistryMirrors: []string{"mcr.microsoft.com:team.azurecr.io"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	providers := []interface {
+		plugin.Provider
+		Name() string
+		MatchImages() []string
+	}{amazon, google, azure}
+	for image, want := range map[string]string{
+		"111122223333.dkr.ecr.eu-west-1.amazonaws.com/app":         ecr.Name,
+		"111122223333.dkr-ecr-fips.us-gov-east-1.on.aws/app":       ecr.Name,
+		"111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn/app":     ecr.Name,
+		"111122223333.dkr.ecr.us-isof-east-1.csp.hci.ic.gov/app":   ecr.Name,
+		"images.corp.example:5000/app":                             ecr.Name,
+		"docker.io/team/app":                                       ecr.Name,
+		"gcr.io/project/app":                                       gcr.Name,
+		"eu.gcr.io/project/app":                                    gcr.Name,
+		"europe-docker.pkg.dev/project/app":                        gcr.Name,
+		"docker.europe-west1.rep.pkg.dev/project/app":              gcr.Name,
+		"a.hub.example/app":                                        gcr.Name,
+		"team.azurecr.io/app":                                      acr.Name,
+		"team.westeurope.geo.azurecr.io/app":                       acr.Name,
+		"team.azurecr.us/app":                                      acr.Name,
+		"mcr.microsoft.com/app":                                    acr.Name,
+		"a.example/app":                                            acr.Name,
+		"b.example/app":                                            acr.Name,
+		"public.ecr.aws/app":                                       "", // as on EKS: it needs no credential
+		"docker.io/library/nginx":                                  "",
+		"registry.example/app":                                     "",
+		"111122223333.dkr.ecr.eu-west-1.amazonaws.com.example/app": "",
+	} {
+		var got []string
+		for _, p := range providers {
+			if slices.ContainsFunc(p.MatchImages(), func(pattern string) bool {
+				parsed, err := match.Parse(pattern)
+				if err != nil {
+					t.Errorf("%s: %q: %v", p.Name(), pattern, err)
+				}
+				return err == nil && parsed.Match(image)
+			}) {
+				got = append(got, p.Name())
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: matched by %q, want %q", image, got, want)
+		}
+	}
+}
+
+// TestOthers: providers that are none of a cloud's, with images of their own;
+// a cloud's with more; and nobody for the rest.
+func TestOthers(t *testing.T) {
+	password := file(t, canary.Password)
+	if err := os.Chmod(password, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	logins := file(t, `{"auths":{"logins.example":{"username":"u","password":"`+canary.Password+`"}}}`)
+	if err := os.Chmod(logins, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k, err := cloud.Keyring(regcred.Options{},
+		cloud.Use(static.New(static.Options{Username: "ci", PasswordFile: password, Hosts: []string{"static.example"}})).Named("ci").For("static.example/team", "static.example/other"),
+		cloud.Use(dockerconfig.New(dockerconfig.Options{Path: logins})).Named("logins").For("logins.example"),
+		cloud.Use(none, nil).Named("none").For("none.example"),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	for image, want := range map[string]string{
+		"static.example/team/app": "ci: ci", "static.example/other": "ci: ci", "static.example/third": "",
+		"logins.example/app": "logins: u", "none.example/app": "none: ", "r.example/app": "",
+	} {
+		result, err := k.Lookup(t.Context(), regcred.Request{Image: image})
+		if err != nil {
+			t.Errorf("%s: %v", image, err)
+			continue
+		}
+		got := ""
+		for _, a := range result.Attempts {
+			got = a.Provider + ": "
+		}
+		for _, c := range result.Credentials {
+			got += c.Username
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", image, got, want)
+		}
+	}
+}
+
+// TestDefaults: a password is renewed before it ends and nobody waits; who
+// refuses is not asked again at once; both can be switched off.
+func TestDefaults(t *testing.T) {
+	for name, tt := range map[string]struct {
+		opts            regcred.Options
+		renewed, failed int32 // how often the provider is asked
+	}{
+		"as it is": {regcred.Options{}, 2, 1},
+		"off":      {regcred.Options{RefreshAhead: -1, Backoff: -1}, 1, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var good, bad atomic.Int32
+				k, err := cloud.Keyring(tt.opts,
+					cloud.Use(plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
+						good.Add(1)
+						return &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(30 * time.Minute),
+							Auth: map[string]plugin.AuthConfig{"good.example": {Username: "u", Password: plugin.NewSecret(canary.Password)}}}, nil
+					}), nil).Named("good").For("good.example"),
+					cloud.Use(plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
+						bad.Add(1)
+						return nil, errors.New("refused")
+					}), nil).Named("bad").For("bad.example"),
+				)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer k.Close()
+				for _, pause := range []time.Duration{0, 20 * time.Minute, 8 * time.Minute, 1 * time.Minute} {
+					time.Sleep(pause)
+					if _, err := k.Lookup(t.Context(), regcred.Request{Image: "good.example/app"}); err != nil {
+						t.Error(err)
+					}
+					synctest.Wait()
+				}
+				for range 3 {
+					if _, err := k.Lookup(t.Context(), regcred.Request{Image: "bad.example/app"}); err == nil || !strings.Contains(err.Error(), "refused") {
+						t.Errorf("got %v, want the failure", err)
+					}
+				}
+				if good.Load() != tt.renewed || bad.Load() != tt.failed {
+					t.Errorf("asked %d and %d times, want %d and %d", good.Load(), bad.Load(), tt.renewed, tt.failed)
+				}
+			})
+		})
+	}
+}
+
+// clouds are the three, each with a pod that has no identity of its own.
+func clouds() map[string]func(*testing.T) *world {
+	return map[string]func(*testing.T) *world{
+		"Amazon": func(t *testing.T) *world { w, _ := newAWS(t); return w },
+		"Google": func(t *testing.T) *world { w, _ := newGoogle(t); return w },
+		"Azure":  func(t *testing.T) *world { w, _ := newAzure(t); return w },
+	}
+}
+
+// asked is how often the last endpoint on the way to a password was.
+func (w *world) asked() (n int) {
+	for _, r := range w.server.Requests() {
+		if r.Path == w.last {
+			n++
+		}
+	}
+	return n
+}
+
+// TestOnce: 1,000 lookups of one registry at once, of as many images, are one
+// question to the cloud, and those that follow none.
+func TestOnce(t *testing.T) {
+	for name, newWorld := range clouds() {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			k := w.keyring(nil)
+			for round := range 2 {
+				var wg sync.WaitGroup
+				for i := range 1000 {
+					wg.Go(func() {
+						result, err := k.Lookup(t.Context(), regcred.Request{Image: fmt.Sprintf("%s/team/app-%d:v1", w.registry(1), i)})
+						if err != nil || len(result.Credentials) == 0 {
+							t.Errorf("no credential: %v", err)
+						}
+					})
+				}
+				wg.Wait()
+				if n := w.asked(); n != 1 {
+					t.Errorf("round %d: the cloud was asked %d times, want once", round+1, n)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cloud_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(data), "\r\n", "\n")
+}
+
+// TestDocsQuoteExamples: the code of the document is that of the examples,
+// which are compiled and run.
+func TestDocsQuoteExamples(t *testing.T) {
+	examples := read(t, "example_test.go")
+	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(read(t, "../../docs/keychain-cloud.md"), -1)
+	if len(blocks) == 0 {
+		t.Error("no Go code found")
+	}
+	for _, b := range blocks {
+		if code := regexp.MustCompile("(?m)^(.)").ReplaceAllString(b[1], "\t$1"); !strings.Contains(examples, code) {
+			t.Errorf("not in example_test.go:\n%s", b[1])
+		}
+	}
+}
+
+// TestDocsQuoteMessages: the messages of the document are those of the code,
+// piece by piece between what is filled in.
+func TestDocsQuoteMessages(t *testing.T) {
+	sources := ""
+	for _, pattern := range []string{"*.go", "../../provider/ecr/*.go", "../../provider/gcr/*.go", "../../provider/acr/*.go", "../../internal/secretfile/*.go"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil || len(names) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(names), err)
+		}
+		for _, name := range names {
+			if !strings.HasSuffix(name, "_test.go") {
+				sources += read(t, name)
+			}
+		}
+	}
+	sources = regexp.MustCompile(`"\s*\+\s*"`).ReplaceAllString(sources, "")
+	sources = strings.ReplaceAll(sources, `\"`, `"`)
+	_, section, found := strings.Cut(read(t, "../../docs/keychain-cloud.md"), "\n## Failure messages\n")
+	if !found {
+		t.Fatal("there is no section on failure messages")
+	}
+	// What is filled in: names, addresses, what the system says, a step's begin
+	// and what it says of whose credentials, a constant within a text.
+	filled := regexp.MustCompile(`"?…"?|find the pod's AWS credentials|POST https://sts|AccessDenied|permission denied|; |: |workload identity federation \("external_account"\)|GOOGLE_APPLICATION_CREDENTIALS|AZURE_(AUTHORITY_HOST|FEDERATED_TOKEN_FILE)`)
+	pieces := 0
+	for _, row := range regexp.MustCompile("(?m)^\\| `(.*?)` \\|").FindAllStringSubmatch(section, -1) {
+		for _, message := range strings.Split(row[1], "`, `") {
+			for _, piece := range filled.Split(message, -1) {
+				if piece = strings.TrimSpace(piece); len(piece) < 6 {
+					continue
+				}
+				pieces++
+				if !strings.Contains(sources, piece) {
+					t.Errorf("not in the code: %q", piece)
+				}
+			}
+		}
+	}
+	if pieces < 25 {
+		t.Errorf("only %d pieces were compared", pieces)
+	}
+}

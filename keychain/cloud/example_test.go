@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cloud_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/keychain"
+	"github.com/regcred/regcred/keychain/cloud"
+	"github.com/regcred/regcred/provider/acr"
+	"github.com/regcred/regcred/provider/ecr"
+	"github.com/regcred/regcred/provider/gcr"
+	"github.com/regcred/regcred/provider/static"
+)
+
+// docs/keychain-cloud.md quotes these examples; TestDocsQuoteExamples holds them
+// together.
+
+// exampleCloud is Amazon's cloud on loopback, and gives this process the
+// environment of a pod whose service account has a role.
+func exampleCloud() (end func()) {
+	aws, err := testcloud.NewAWS()
+	if err != nil {
+		panic(err)
+	}
+	dir, err := os.MkdirTemp("", "example-")
+	if err != nil {
+		panic(err)
+	}
+	token, ends := filepath.Join(dir, "token"), []func(){aws.Close, func() { os.RemoveAll(dir) }}
+	if err := os.WriteFile(token, []byte(canary.Token), 0o600); err != nil {
+		panic(err)
+	}
+	for _, entry := range append(aws.Environ(), "AWS_ROLE_ARN="+role, "AWS_WEB_IDENTITY_TOKEN_FILE="+token) {
+		name, value, _ := strings.Cut(entry, "=")
+		before, was := os.LookupEnv(name)
+		ends = append(ends, func() {
+			if os.Unsetenv(name); was {
+				os.Setenv(name, before)
+			}
+		})
+		os.Setenv(name, value)
+	}
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
+// A controller pulls from ECR as its pod may. Options.Observer and Logger, and
+// all others, are those of [regcred.New].
+func Example() {
+	defer exampleCloud()()
+
+	keyring, err := cloud.Keyring(regcred.Options{}, cloud.Use(ecr.InPod(ecr.Options{}, os.Getenv)))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer keyring.Close()
+
+	image := "111122223333.dkr.ecr.eu-west-1.amazonaws.com/team/app:v1"
+	result, err := keyring.Lookup(context.Background(), regcred.Request{Image: image})
+	if err != nil {
+		fmt.Println("do not pull:", err) // nor anonymously
+		return
+	}
+	for _, c := range result.Credentials {
+		fmt.Println(c.Username, c.Password, "from", c.Provider)
+	}
+	// Output: AWS [redacted] from ecr-credential-provider
+}
+
+// A controller that pulls from three clouds, from ECR Public, and from a
+// registry whose password it has in a file. Nobody is asked before an image is
+// looked up, and then only whose image it is.
+func ExampleKeyring() {
+	defer exampleCloud()()
+
+	keyring, err := cloud.Keyring(regcred.Options{},
+		cloud.Use(ecr.InPod(ecr.Options{}, os.Getenv)).For("public.ecr.aws"),
+		cloud.Use(gcr.InPod(gcr.Options{}, os.Getenv)),
+		cloud.Use(acr.InPod(acr.Options{}, os.Getenv)),
+		cloud.Use(static.New(static.Options{
+			Username: "ci", PasswordFile: "/etc/registry/password", Hosts: []string{"registry.example"},
+		})).Named("registry").For("registry.example"),
+	)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer keyring.Close()
+
+	for _, image := range []string{"public.ecr.aws/docker/library/nginx", "registry.example/app", "docker.io/library/nginx"} {
+		result, err := keyring.Lookup(context.Background(), regcred.Request{Image: image})
+		var failed *regcred.LookupError
+		switch {
+		case errors.As(err, &failed):
+			fmt.Println(image, "fails:", result.Attempts[0].Provider)
+		case len(result.Credentials) == 0:
+			fmt.Println(image, "needs no credential")
+		default:
+			fmt.Println(image, "as", result.Credentials[0].Username)
+		}
+	}
+	// Output:
+	// public.ecr.aws/docker/library/nginx as AWS
+	// registry.example/app fails: registry
+	// docker.io/library/nginx needs no credential
+}
+
+// A controller over go-containerregistry pulls as its pod, by package keychain.
+// Here the registry has a name of its own and stands in front of ECR.
+func ExampleKeyring_pull() {
+	defer exampleCloud()()
+	registry, end := exampleRegistry()
+	defer end()
+
+	keyring, err := cloud.Keyring(regcred.Options{},
+		cloud.Use(ecr.InPod(ecr.Options{AllowHosts: []string{registry + "=eu-west-1"}}, os.Getenv)))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer keyring.Close()
+
+	ref, err := name.ParseReference(registry + "/team/app:v1")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	transport, err := keychain.New(keyring, keychain.Options{}).Transport(ref.Context())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	image, err := remote.Image(ref, remote.WithTransport(transport.Wrapper()))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	layers, err := image.Layers()
+	fmt.Println(len(layers), "layers", err)
+	// Output: 2 layers <nil>
+}
+
+// exampleRegistry wants the password that exampleCloud hands out.
+func exampleRegistry() (host string, end func()) {
+	s, err := testregistry.New(testregistry.Options{Auth: testregistry.Bearer, Users: map[string]string{"AWS": "open-sesame"}})
+	if err != nil {
+		panic(err)
+	}
+	if _, err := s.Push("team/app", "v1", testregistry.Image{Layers: 2}); err != nil {
+		panic(err)
+	}
+	return s.Addr(), func() { s.Close() }
+}

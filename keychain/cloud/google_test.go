@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cloud_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/keychain/cloud"
+	"github.com/regcred/regcred/provider/gcr"
+)
+
+const (
+	gcrImage = "europe-docker.pkg.dev/project/team/app:v1"
+	pool     = "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/pool/providers/cluster"
+)
+
+func newGoogle(t *testing.T) (*world, *testcloud.Google) {
+	w := newWorld(t)
+	net := newNet(t)
+	google, err := testcloud.NewGoogle(net)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(google.Close)
+	w.server, w.metadata, w.image = google.Server, "/computeMetadata/", gcrImage
+	w.last, w.registry = testcloud.GoogleTokenPath, func(i int) string { return fmt.Sprintf("r%d-docker.pkg.dev", i) }
+	w.member = func(more map[string]string) cloud.Member {
+		environ := map[string]string{gcr.EnvMetadataHost: google.Addr()}
+		maps.Copy(environ, more)
+		transport := net.Transport()
+		t.Cleanup(transport.CloseIdleConnections)
+		return cloud.Use(gcr.InPod(gcr.Options{Transport: transport, Backoff: time.Millisecond, Log: w.log},
+			func(name string) string { return environ[name] }))
+	}
+	return w, google
+}
+
+// federated is what names a configuration of workload identity federation,
+// with members that are added to it.
+func federated(t *testing.T, source, more string) map[string]string {
+	t.Helper()
+	return map[string]string{gcr.EnvCredentials: file(t, fmt.Sprintf(`{"universe_domain":"googleapis.com","type":"external_account","audience":%q,
+		"subject_token_type":"urn:ietf:params:oauth:token-type:jwt","token_url":"https://sts.googleapis.com/v1/token",
+		"credential_source":%s%s}`, pool, source, more))}
+}
+
+func text(file string) string { return fmt.Sprintf(`{"file":%q}`, file) }
+
+// TestGoogle: who asks, by what is configured. The metadata server is GKE's
+// where that has workload identity, and the node's elsewhere.
+func TestGoogle(t *testing.T) {
+	const account = `,"service_account_impersonation_url":"https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/pull%40project.iam.gserviceaccount.com:generateAccessToken"`
+	for name, tt := range map[string]struct {
+		environ  func(t *testing.T) map[string]string
+		password string
+		node     bool
+	}{
+		"nothing":    {func(*testing.T) map[string]string { return nil }, "open-sesame", true},
+		"federation": {func(t *testing.T) map[string]string { return federated(t, text(file(t, canary.Token+"-pod\n")), "") }, "open-sesame-federated", false},
+		"in a member": {func(t *testing.T) map[string]string {
+			token := file(t, `{"id":"`+canary.Token+`-pod"}`)
+			return federated(t, fmt.Sprintf(`{"file":%q,"format":{"type":"json","subject_token_field_name":"id"}}`, token), "")
+		}, "open-sesame-federated", false},
+		"impersonation": {func(t *testing.T) map[string]string { return federated(t, text(file(t, canary.Token+"-pod")), account) }, "open-sesame-account", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, google := newGoogle(t)
+			google.Set(func(s *testcloud.GoogleState) { s.Audience, s.SubjectToken = pool, canary.Token+"-pod" })
+			got, err := w.password(w.keyring(tt.environ(t)), w.image)
+			if err != nil || got != tt.password {
+				t.Fatalf("got another password than %q, or %v", tt.password, err)
+			}
+			if n := w.askedMetadata(); (n > 0) != tt.node {
+				t.Errorf("the metadata server was asked %d times", n)
+			}
+		})
+	}
+}
+
+func TestGoogleFails(t *testing.T) {
+	const configuration = "credential configuration "
+	for name, tt := range map[string]struct {
+		environ func(t *testing.T) map[string]string
+		fault   *testcloud.Fault
+		want    []string
+	}{
+		"no configuration": {func(t *testing.T) map[string]string {
+			return map[string]string{gcr.EnvCredentials: filepath.Join(t.TempDir(), "none")}
+		}, nil, []string{configuration, "there is no such file"}},
+		"a key": {func(t *testing.T) map[string]string {
+			return map[string]string{gcr.EnvCredentials: file(t, `{"type":"service_account","private_key":"`+canary.Password+`"}`)}
+		}, nil, []string{configuration, `its type is "service_account"`}},
+		"no JSON": {func(t *testing.T) map[string]string {
+			return map[string]string{gcr.EnvCredentials: file(t, canary.Password)}
+		}, nil, []string{configuration, "it is not one in JSON"}},
+		"a program": {func(t *testing.T) map[string]string {
+			return federated(t, `{"executable":{"command":"/bin/true"}}`, "")
+		}, nil, []string{"its credential_source names no file"}},
+		"another's STS": {func(t *testing.T) map[string]string {
+			return federated(t, text(file(t, canary.Token)), `,"token_url":"https://sts.googleapis.com.evil.example/v1/token"`)
+		}, nil, []string{"its token_url leads to", "no token is sent there"}},
+		"another's service account": {func(t *testing.T) map[string]string {
+			return federated(t, text(file(t, canary.Token)), `,"service_account_impersonation_url":"http://iamcredentials.googleapis.com/x:generateAccessToken"`)
+		}, nil, []string{"its service_account_impersonation_url is not a URL of https"}},
+		"no token file": {func(t *testing.T) map[string]string {
+			return federated(t, text(filepath.Join(t.TempDir(), "none")), "")
+		}, nil, []string{configuration, "credential_source: ", "there is no such file"}},
+		"empty token file": {func(t *testing.T) map[string]string {
+			return federated(t, text(file(t, "\n")), "")
+		}, nil, []string{"it is empty, or not a token"}},
+		"no such member": {func(t *testing.T) map[string]string {
+			return federated(t, fmt.Sprintf(`{"file":%q,"format":{"type":"json","subject_token_field_name":"id"}}`, file(t, `{"ID":"x"}`)), "")
+		}, nil, []string{"it is empty, or not a token"}},
+		"STS refuses": {func(t *testing.T) map[string]string {
+			return federated(t, text(file(t, canary.Token)), "")
+		}, &testcloud.Fault{Path: "sts.googleapis.com", Times: -1, Status: http.StatusForbidden, Body: `{"error":"access_denied","error_description":"` + canary.Token + `"}`},
+			[]string{"exchange the service-account token", "status 403 Forbidden", "the workload identity pool must have a provider"}},
+		"STS is down": {func(t *testing.T) map[string]string {
+			return federated(t, text(file(t, canary.Token)), "")
+		}, &testcloud.Fault{Path: "sts.googleapis.com", Times: -1, Status: http.StatusInternalServerError},
+			[]string{"exchange the service-account token", "status 500 Internal Server Error, 3 times"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, google := newGoogle(t)
+			if tt.fault != nil {
+				google.Inject(*tt.fault)
+			}
+			w.fails(tt.environ(t), tt.want...)
+		})
+	}
+}
+
+// TestGoogleRotates: the token is read anew for each exchange.
+func TestGoogleRotates(t *testing.T) {
+	w, google := newGoogle(t)
+	token := file(t, canary.Token+"-1")
+	k := w.keyring(federated(t, text(token), ""))
+	for i, subject := range []string{canary.Token + "-1", canary.Token + "-2"} {
+		write(t, token, subject)
+		google.Set(func(s *testcloud.GoogleState) { s.SubjectToken = subject })
+		if _, err := w.password(k, []string{gcrImage, "eu.gcr.io/project/app"}[i]); err != nil {
+			t.Error(err)
+		}
+	}
+}

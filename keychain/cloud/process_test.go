@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cloud_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/keychain/cloud"
+	"github.com/regcred/regcred/provider/acr"
+	"github.com/regcred/regcred/provider/ecr"
+	"github.com/regcred/regcred/provider/gcr"
+)
+
+// inPod makes the test binary a program in a pod, which looks this image up.
+const inPod = "CLOUD_TEST_IMAGE"
+
+func TestMain(m *testing.M) {
+	if image := os.Getenv(inPod); image != "" {
+		os.Exit(program(image))
+	}
+	os.Exit(m.Run())
+}
+
+// lookups is how many registries a program asks for, in each of two halves.
+const lookups = 40
+
+// program asks for many registries, waits for a line, and asks for as many
+// again, of which it says how many failed. Then it says what is left open.
+// Nothing is set but the environment.
+func program(image string) (status int) {
+	k, err := cloud.Keyring(regcred.Options{},
+		cloud.Use(ecr.InPod(ecr.Options{}, os.Getenv)),
+		cloud.Use(gcr.InPod(gcr.Options{}, os.Getenv)),
+		cloud.Use(acr.InPod(acr.Options{}, os.Getenv)))
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer k.Close()
+	goroutines, files, stdin := 0, 0, bufio.NewReader(os.Stdin)
+	for half := range 2 {
+		failed := 0
+		for i := range lookups {
+			if _, err := k.Lookup(context.Background(), regcred.Request{Image: fmt.Sprintf(image, 100+half*lookups+i)}); err != nil {
+				failed++
+			}
+			if half == 0 && i == 0 { // what is made once in a process is there now
+				goroutines, files = open()
+			}
+		}
+		fmt.Println("failed:", failed)
+		stdin.ReadString('\n')
+	}
+	g, f := open()
+	for deadline := time.Now().Add(8 * time.Second); (g > goroutines+8 || f > files+8) && time.Now().Before(deadline); g, f = open() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	fmt.Println("more goroutines:", g > goroutines+8, "more files:", f > files+8)
+	return 0
+}
+
+// open is how many goroutines and descriptors there are; of the latter 0 where
+// that is not known.
+func open() (goroutines, files int) {
+	entries, _ := os.ReadDir("/proc/self/fd")
+	return runtime.NumGoroutine(), len(entries)
+}
+
+// TestKeepsNothing: a program that asks for long keeps no connection and no
+// goroutine of what is over, whether it was answered or refused, and nothing
+// but the program itself writes to standard error. It runs with the
+// providers' own transports, in a process of its own.
+func TestKeepsNothing(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("Go takes the authority from SSL_CERT_FILE on Linux and the BSDs, and descriptors are counted in Linux' /proc")
+	}
+	for name, tt := range map[string]struct {
+		world func(t *testing.T) (*testcloud.Server, []string)
+		image string
+	}{
+		"Amazon": {amazonProcess, "111122223%d.dkr.ecr.eu-west-1.amazonaws.com/app"},
+		"Google": {googleProcess, "r%d-docker.pkg.dev/project/app"},
+		"Azure":  {azureProcess, "team%d.azurecr.io/app"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, environ := tt.world(t)
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(environ, inPod+"="+tt.image)
+			var stderr strings.Builder
+			cmd.Stderr = &stderr
+			stdin, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			stdout, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer cmd.Process.Kill()
+			lines := bufio.NewReader(stdout)
+			said, _ := lines.ReadString('\n')
+			asked := len(server.Requests())
+			server.Inject(testcloud.Fault{Times: -1, Status: http.StatusForbidden})
+			io.WriteString(stdin, "\n\n")
+			rest, _ := io.ReadAll(lines)
+			if err := cmd.Wait(); err != nil {
+				t.Error(err)
+			}
+			want := fmt.Sprintf("failed: 0\nfailed: %d\nmore goroutines: false more files: false\n", lookups)
+			if got := said + string(rest); got != want || stderr.Len() != 0 {
+				t.Errorf("got\n%s\nwant\n%s\nstandard error\n%s", got, want, stderr.String())
+			}
+			if refused := len(server.Requests()) - asked; asked < lookups || refused < lookups {
+				t.Errorf("the cloud was asked %d times, and then %d", asked, refused)
+			}
+		})
+	}
+}
+
+func amazonProcess(t *testing.T) (*testcloud.Server, []string) {
+	aws, err := testcloud.NewAWS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(aws.Close)
+	return aws.Server, aws.Environ()
+}
+
+func googleProcess(t *testing.T) (*testcloud.Server, []string) {
+	google, err := testcloud.NewGoogle(newNet(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(google.Close)
+	return google.Server, google.Environ()
+}
+
+func azureProcess(t *testing.T) (*testcloud.Server, []string) {
+	net, azure := newNet(t), testcloud.NewAzure()
+	t.Cleanup(azure.Close)
+	azure.Join(net)
+	return azure.Server, append(net.Environ(), azure.Environ()...)
+}
+
+// newNet is an internet of its own, in which nobody is asked who is not there.
+func newNet(t *testing.T) *testcloud.Net {
+	t.Helper()
+	net, err := testcloud.NewNet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		net.Close()
+		if strays := net.Strays(); len(strays) > 0 {
+			t.Errorf("others were asked: %q", strays)
+		}
+	})
+	return net
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cloud_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/keychain/cloud"
+)
+
+// world is one cloud on loopback, and a pod in it. No address in it is that of
+// a metadata server: those are given by variables before anything is asked.
+type world struct {
+	t      *testing.T
+	server *testcloud.Server
+	// member makes the provider of a pod with these variables, in which it is
+	// what the world has already.
+	member   func(environ map[string]string) cloud.Member
+	metadata string // what the paths of the node's metadata server begin with
+	last     string // the path of what is asked last, for the password
+	image    string
+	registry func(i int) string // one of many
+	log      *slog.Logger
+	logged   *buffer
+}
+
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, logged: &buffer{}}
+	w.log = slog.New(slog.NewTextHandler(w.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	return w
+}
+
+// keyring makes one of the world's provider alone. Failures are not held back.
+func (w *world) keyring(environ map[string]string) *regcred.Keyring {
+	w.t.Helper()
+	k, err := cloud.Keyring(regcred.Options{Logger: w.log, Backoff: -1}, w.member(environ))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { k.Close() })
+	return k
+}
+
+// password looks an image up, and returns the first password.
+func (w *world) password(k *regcred.Keyring, image string) (string, error) {
+	w.t.Helper()
+	result, err := k.Lookup(w.t.Context(), regcred.Request{Image: image})
+	canary.Check(w.t, "the log", w.logged.String())
+	if err != nil {
+		var failed *regcred.LookupError
+		if !errors.As(err, &failed) {
+			w.t.Errorf("got %T, want a failure of the provider", err)
+		}
+		canary.Check(w.t, "the error", err.Error())
+		return "", err
+	}
+	if len(result.Credentials) == 0 {
+		w.t.Fatalf("%s: an anonymous pull would follow", image)
+	}
+	return result.Credentials[0].Password.Reveal(), nil
+}
+
+// askedMetadata is how often the node's metadata server was asked.
+func (w *world) askedMetadata() (n int) {
+	for _, r := range w.server.Requests() {
+		if strings.HasPrefix(r.Path, w.metadata) {
+			n++
+		}
+	}
+	return n
+}
+
+// fails: the pod's identity fails, the error says so in these words, and the
+// node is not asked.
+func (w *world) fails(environ map[string]string, want ...string) {
+	w.t.Helper()
+	_, err := w.password(w.keyring(environ), w.image)
+	if err == nil {
+		w.t.Error("no error: somebody else's credential in place of the one that failed")
+	}
+	for _, part := range want {
+		if err != nil && !strings.Contains(err.Error(), part) {
+			w.t.Errorf("got error\n%v\nwant in it\n%s", err, part)
+		}
+	}
+	if n := w.askedMetadata(); n != 0 {
+		w.t.Errorf("the node's metadata server was asked %d times", n)
+	}
+}
+
+// file writes a file as a pod finds a projected token: others may read it.
+func file(t testing.TB, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "token")
+	write(t, path, text)
+	return path
+}
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

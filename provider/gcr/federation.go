@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package gcr
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/regcred/regcred/internal/secretfile"
+	"github.com/regcred/regcred/plugin"
+)
+
+// federation is a configuration of workload identity federation, as "gcloud
+// iam workload-identity-pools create-cred-config" writes it (google.aip.dev/auth/4117):
+// whose token is exchanged, and where.
+type federation struct {
+	Type             string `json:"type"`
+	Audience         string `json:"audience"`
+	SubjectTokenType string `json:"subject_token_type"`
+	TokenURL         string `json:"token_url"`
+	AccountURL       string `json:"service_account_impersonation_url"`
+	Source           struct {
+		File   string `json:"file"`
+		Format struct {
+			Type  string `json:"type"`
+			Field string `json:"subject_token_field_name"`
+		} `json:"format"`
+	} `json:"credential_source"`
+}
+
+// fileToken is the token of the identity that Options.CredentialsFile
+// describes. Both files are read anew: tokens are replaced before they end.
+func (p *Provider) fileToken(ctx context.Context) (accessToken, error) {
+	f, err := p.readFederation()
+	if err != nil {
+		return accessToken{}, fmt.Errorf("credential configuration %w", err)
+	}
+	subject, err := f.subject()
+	if err != nil {
+		return accessToken{}, fmt.Errorf("credential configuration %q: credential_source: %w", p.opts.CredentialsFile, err)
+	}
+	if f.AccountURL != "" && p.opts.Transport == nil {
+		p.outside.Ahead(ctx, f.AccountURL)
+	}
+	token, err := p.exchange(ctx, f.TokenURL, f.Audience, f.SubjectTokenType, subject)
+	if err != nil {
+		return accessToken{}, withClaims(err, subject)
+	}
+	if f.AccountURL == "" {
+		return token, nil
+	}
+	return p.impersonate(ctx, token, f.AccountURL)
+}
+
+// readFederation reads the file, which says where a token is sent: it must not
+// be others' to write. Its errors hold nothing of it but names and hosts.
+func (p *Provider) readFederation() (federation, error) {
+	data, err := readFile(p.opts.CredentialsFile)
+	if err != nil {
+		return federation{}, err
+	}
+	f, err := parseFederation(data, p.opts.UniverseDomain)
+	if err != nil {
+		return f, fmt.Errorf("%q: %w", p.opts.CredentialsFile, err)
+	}
+	return f, nil
+}
+
+func parseFederation(data []byte, universe string) (f federation, err error) {
+	if json.Unmarshal(data, &f) != nil {
+		return f, errors.New("it is not one in JSON")
+	}
+	return f, f.check(universe)
+}
+
+func (f *federation) check(universe string) error {
+	const federated = `workload identity federation ("external_account")`
+	switch {
+	case f.Type != "external_account":
+		return fmt.Errorf("its type is %q: only that of %s is used here; a key file can be the password of the user _json_key", clip(f.Type), federated)
+	case f.Audience == "":
+		return errors.New("it has no audience")
+	case f.Source.File == "":
+		return errors.New("its credential_source names no file; tokens of programs, URLs and clouds are not exchanged here")
+	case f.Source.Format.Type == "json" && f.Source.Format.Field == "":
+		return errors.New("its credential_source has no subject_token_field_name")
+	case f.Source.Format.Type != "json" && f.Source.Format.Type != "text" && f.Source.Format.Type != "":
+		return fmt.Errorf("the format of its credential_source, %q, is neither text nor json", clip(f.Source.Format.Type))
+	}
+	f.SubjectTokenType = cmp.Or(f.SubjectTokenType, jwtType)
+	if err := checkService("token_url", f.TokenURL, universe); err != nil {
+		return err
+	}
+	if f.AccountURL == "" {
+		return nil
+	}
+	return checkService("service_account_impersonation_url", f.AccountURL, universe)
+}
+
+// checkService refuses what is no address of Google's services: a token goes
+// there.
+func checkService(name, address, universe string) error {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil:
+		return fmt.Errorf("its %s is not a URL of https; no token is sent there", name)
+	case !strings.HasSuffix(strings.ToLower(u.Hostname()), "."+strings.ToLower(universe)):
+		return fmt.Errorf("its %s leads to %q, which is not in %s; no token is sent there", name, clip(u.Host), universe)
+	}
+	return nil
+}
+
+// subject is the token to exchange.
+func (f *federation) subject() (plugin.Secret, error) {
+	data, err := readFile(f.Source.File)
+	if err != nil {
+		return plugin.Secret{}, err
+	}
+	text := string(data)
+	if f.Source.Format.Type == "json" {
+		var members map[string]any
+		if json.Unmarshal(data, &members) != nil {
+			return plugin.Secret{}, fmt.Errorf("%q: it is not an object in JSON", f.Source.File)
+		}
+		text, _ = members[f.Source.Format.Field].(string)
+	}
+	text = strings.TrimSpace(text)
+	if !isPrintable(text) {
+		return plugin.Secret{}, fmt.Errorf("%q: it is empty, or not a token", f.Source.File)
+	}
+	return plugin.NewSecret(text), nil
+}
+
+// readFile reads a file that is not others' to write. In a pod, others may
+// read it: the kubelet gives a token the mode 0644 unless the pod has a user
+// or group of its own. Errors begin with its name.
+func readFile(path string) ([]byte, error) {
+	files, err := secretfile.Read(path)
+	if err == nil {
+		err = files[0].Unwritable()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return files[0].Data, nil
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Command cloudsize says what package keychain/cloud costs the program that
+// links it: size, packages, and time to start, beside the same with the
+// keychains of three clouds that programs over go-containerregistry have. None
+// of them asks anybody. Run it in upstream/:
+//
+//	go run ./cloudsize
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// program is one that is measured.
+type program struct {
+	name   string
+	source string   // of ours, which has no file
+	dir    string   // of the module in which it is built
+	args   []string // of go build, beside its package
+
+	file     string
+	packages int
+	inits    []time.Duration // of all packages, in each run
+	runs     []time.Duration // from start to exit
+}
+
+const runs = 40
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "cloudsize:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	dir, err := os.MkdirTemp("", "cloudsize-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	theirs := []string{"-modfile=cloudsize.mod"}
+	list := []*program{
+		{name: "none", source: bare},
+		ours("ecr"), ours("gcr"), ours("acr"), ours("acr", "ecr", "gcr"),
+		{name: "helpers", dir: ".", args: theirs}, {name: "k8schain", dir: ".", args: theirs},
+	}
+	for _, p := range list {
+		if err := p.build(dir); err != nil {
+			return err
+		}
+	}
+	for range runs { // in turn, so that what else the machine does is for all
+		for _, p := range list {
+			if err := p.start(dir); err != nil {
+				return err
+			}
+		}
+	}
+	fmt.Printf("| program | stripped | packages | init | start to exit |\n|---|---|---|---|---|\n")
+	for _, p := range list {
+		info, err := os.Stat(p.file)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("| %s | %.2f MB | %d | %.2f ms | %.1f ms |\n", p.name, float64(info.Size())/1e6, p.packages, ms(p.inits), ms(p.runs))
+	}
+	return nil
+}
+
+// ms is the median in milliseconds.
+func ms(d []time.Duration) float64 {
+	return float64(slices.Sorted(slices.Values(d))[len(d)/2]) / 1e6
+}
+
+// bare has HTTP over TLS, as all of them do.
+const bare = "package main\n\nimport (\n\t\"net/http\"\n\t\"os\"\n)\n\nfunc main() {\n\tif len(os.Args) > 1 {\n\t\thttp.Get(os.Args[1])\n\t}\n}\n"
+
+// ours is the smallest program with these clouds in a keyring.
+func ours(clouds ...string) *program {
+	imports, members := "", "" // a lookup is linked, and not done
+	for _, c := range clouds {
+		imports += fmt.Sprintf("\t%q\n", "github.com/regcred/regcred/provider/"+c)
+		members += fmt.Sprintf("cloud.Use(%s.InPod(%[1]s.Options{}, os.Getenv)), ", c)
+	}
+	return &program{name: strings.Join(clouds, "-"), source: "package main\n\nimport (\n\t\"context\"\n\t\"os\"\n\n" +
+		"\t\"github.com/regcred/regcred\"\n\t\"github.com/regcred/regcred/keychain/cloud\"\n" + imports + ")\n\n" +
+		"func main() {\n\tkeyring, err := cloud.Keyring(regcred.Options{}, " + members + ")\n" +
+		"\tif err != nil {\n\t\tpanic(err)\n\t}\n" +
+		"\tif len(os.Args) > 1 {\n\t\tkeyring.Lookup(context.Background(), regcred.Request{Image: os.Args[1]})\n\t}\n\tkeyring.Close()\n}\n"}
+}
+
+// build builds a program as ./release.sh builds ours.
+func (p *program) build(dir string) error {
+	p.file = filepath.Join(dir, p.name)
+	pkg := "./cloudsize/" + p.name + "/main.go" // a file, whatever its build constraint
+	if p.source != "" {
+		if err := p.overlay(dir); err != nil {
+			return err
+		}
+	}
+	if _, err := p.goCommand(slices.Concat([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", p.file}, p.args, []string{pkg})...); err != nil {
+		return err
+	}
+	out, err := p.goCommand(slices.Concat([]string{"list", "-deps"}, p.args, []string{pkg})...)
+	p.packages = len(strings.Fields(out))
+	return err
+}
+
+// overlay makes go see the source in the module above.
+func (p *program) overlay(dir string) error {
+	above, err := filepath.Abs("..")
+	if err != nil {
+		return err
+	}
+	source, overlay := p.file+".go", p.file+".json"
+	data, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(above, "cloudsize", p.name, "main.go"): source}})
+	if err != nil {
+		return err
+	}
+	p.dir, p.args = above, []string{"-overlay=" + overlay}
+	return errors.Join(os.WriteFile(source, []byte(p.source), 0o600), os.WriteFile(overlay, data, 0o600))
+}
+
+// goCommand runs go in the program's module.
+func (p *program) goCommand(args ...string) (string, error) {
+	cmd := exec.Command("go", args...)
+	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), "CGO_ENABLED=0")
+	return output(cmd)
+}
+
+var initTime = regexp.MustCompile(`(?m)^init \S+ @\S+ ms, (\S+) ms clock`)
+
+// start runs it twice: once for the time, once to be told of each init.
+func (p *program) start(dir string) error {
+	plain, traced := exec.Command(p.file), exec.Command(p.file)
+	plain.Env, traced.Env = []string{"HOME=" + dir}, []string{"HOME=" + dir, "GODEBUG=inittrace=1"}
+	begin := time.Now()
+	if _, err := output(plain); err != nil {
+		return err
+	}
+	p.runs = append(p.runs, time.Since(begin))
+	trace, err := output(traced)
+	if err != nil {
+		return err
+	}
+	total := time.Duration(0)
+	for _, m := range initTime.FindAllStringSubmatch(trace, -1) {
+		ms, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			return err
+		}
+		total += time.Duration(ms * 1e6)
+	}
+	if total == 0 {
+		return errors.New(p.name + ": no trace of its inits")
+	}
+	p.inits = append(p.inits, total)
+	return nil
+}
+
+// output runs a command, and returns what it prints: on standard error, if
+// nothing else.
+func output(cmd *exec.Cmd) (string, error) {
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%q: %w: %s", cmd.Args, err, stderr.String())
+	}
+	return cmp.Or(stdout.String(), stderr.String()), nil
+}
