@@ -30,6 +30,9 @@ func (h helper) Get(server string) (username, secret string, err error) {
 	if err != nil {
 		return "", "", err
 	}
+	if len(requests) == 0 {
+		return "", "", credentials.NewErrCredentialsNotFound() // "docker logout" works also where no configuration does
+	}
 	cfg, o, err := h.machine.load()
 	if err != nil {
 		return "", "", err

@@ -17,14 +17,17 @@ import (
 // it: the registry host[:port], with or without a scheme and the path of its
 // API, or an image's repository host[:port]/path. They are to be asked in their
 // order until one has a credential: HTTPS on port 443 is the same server with
-// and without its port, while a kubelet's patterns tell the two apart.
+// and without its port, while a kubelet's patterns tell the two apart. There are
+// none for a URL below the root of a registry's API: a client has something of
+// its own in a store under that name, as docker the tokens of a login to Docker
+// Hub, which "docker logout" takes out and sends away.
 //
 // Nothing is made of a name but what stands in it, except that the names of
 // Docker Hub are all docker.io. The error says what is wrong with a name; it
 // holds nothing that could be a password.
 func Requests(server string) ([]regcred.Request, error) {
 	host, path, plain, err := split(server)
-	if err != nil {
+	if err != nil || belowAPI(server, path) {
 		return nil, err
 	}
 	hosts := []string{host}
@@ -69,6 +72,11 @@ func split(server string) (host, path string, plain bool, err error) {
 		path = ""
 	}
 	return host, path, plain, nil
+}
+
+// belowAPI reports whether a name is a URL of something in a registry's API.
+func belowAPI(server, path string) bool {
+	return strings.Contains(server, "://") && (strings.HasPrefix(path, "v1/") || strings.HasPrefix(path, "v2/"))
 }
 
 // otherForm is a host without the port of HTTPS, or with it; "" if it has

@@ -69,6 +69,12 @@ var names = map[string]string{
 	"index.docker.io/library/nginx":      "image docker.io/library/nginx, image index.docker.io:443/library/nginx",
 	"registry-1.docker.io/library/nginx": "image docker.io/library/nginx, image registry-1.docker.io:443/library/nginx",
 	"docker.io/nginx":                    "image docker.io/nginx, image docker.io:443/nginx",
+	"index.docker.io/v1/app":             "image docker.io/v1/app, image index.docker.io:443/v1/app",
+
+	// What "docker logout" asks about, and sends to login.docker.com.
+	"https://index.docker.io/v1/access-token":  "",
+	"https://index.docker.io/v1/refresh-token": "",
+	"http://r.example/v2/token":                "",
 }
 
 func TestRequests(t *testing.T) {
@@ -190,7 +196,8 @@ func FuzzRequests(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string) {
 		requests, err := dockerhelper.Requests(name)
-		if (err == nil) != (len(requests) > 0) || len(requests) > 2 {
+		isURL := strings.Contains(name, "://")
+		if (err == nil) != (len(requests) > 0) && !isURL || err != nil && len(requests) > 0 || len(requests) > 2 {
 			t.Fatalf("%q: %d requests and %v", name, len(requests), err)
 		}
 		if err != nil && strings.ContainsAny(err.Error(), "\n\r\x1b\x00") {
