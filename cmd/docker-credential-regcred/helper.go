@@ -42,7 +42,7 @@ func (h helper) Get(server string) (username, secret string, err error) {
 	// to the caller, which would be a failure for want of them.
 	keyring, err := regcred.New(cfg, regcred.Options{
 		BinDir:  o.BinDir,
-		Command: plugin.Command{Environ: append(slices.Clip(o.Environ), asking+"="+name), Dir: o.Dir, Timeout: h.timeout},
+		Command: plugin.Command{Environ: append(slices.Clip(o.Environ), asking+"="+name), Timeout: h.timeout},
 	})
 	if err != nil {
 		return "", "", err

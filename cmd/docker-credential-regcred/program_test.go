@@ -7,10 +7,14 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -135,8 +139,14 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestInterrupted: so does a signal.
+// TestInterrupted: so does a signal; SIGHUP is that of a session that is closed.
 func TestInterrupted(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		t.Run(sig.String(), func(t *testing.T) { interrupt(t, sig) })
+	}
+}
+
+func interrupt(t *testing.T, sig syscall.Signal) {
 	b := newBox(t, "hanging r.example")
 	if err := syscall.Mkfifo(b.path("runs"), 0o600); err != nil {
 		t.Fatal(err)
@@ -157,12 +167,62 @@ func TestInterrupted(t *testing.T) {
 	if _, err := fmt.Fscanf(runs, "hanging %d\n", &process); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := cmd.Process.Signal(sig); err != nil {
 		t.Fatal(err)
 	}
 	cmd.Wait()
-	b.refused("SIGTERM", stdout.String(), cmd.ProcessState.ExitCode(), "terminated")
+	b.refused("a signal", stdout.String(), cmd.ProcessState.ExitCode(), "get: "+sig.String())
 	ended(t, process)
+}
+
+// TestIgnored: what nohup has the program ignore, it ignores.
+func TestIgnored(t *testing.T) {
+	got := ending(func(sig os.Signal) bool { return sig == syscall.SIGHUP })
+	if want := []os.Signal{os.Interrupt, syscall.SIGTERM}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestClosedDirectory: who calls may be in a directory into which he could not
+// go now, as after sudo -u; plugins do not go there, they are there.
+func TestClosedDirectory(t *testing.T) {
+	b := newBox(t, "good r.example")
+	cmd := b.command("r.example", nil)
+	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `cd closed/here && chmod 0 .. && exec "$0" get`, b.path(name)}
+	b.write("closed/here/x", "")
+	t.Cleanup(func() { os.Chmod(b.path("closed"), 0o755) })
+	if os.Geteuid() == 0 { // who may go anywhere
+		b.giveAway(65534)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
+	if stdout, code := b.run(cmd); code != 0 || !strings.Contains(stdout, `"Username":"user"`) {
+		t.Errorf("exit code %d, %q", code, stdout)
+	}
+}
+
+// giveAway makes the box that of another user, with programs of its own: the
+// test binary may be where he may not look.
+func (b *box) giveAway(uid int) {
+	b.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	program, err := os.ReadFile(self)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, link := range []string{name, "good"} {
+		if err := errors.Join(os.Remove(b.path(link)), os.WriteFile(b.path(link), program, 0o755)); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(filepath.Dir(b.dir), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := filepath.WalkDir(b.dir, func(path string, _ fs.DirEntry, _ error) error { return os.Lchown(path, uid, uid) }); err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 // ended checks that a process is no more.
