@@ -125,8 +125,8 @@ func TestInputThatDoesNotEnd(t *testing.T) {
 // TestEnds: whatever ends a run ends the plugin that it has started.
 func TestEnds(t *testing.T) {
 	for want, env := range map[string]string{
-		"no answer within 200ms":      "TEST_PLUGIN=200ms",
-		"get: no answer within 300ms": "TEST_RUN=300ms",
+		"no answer within 200ms": "TEST_PLUGIN=200ms",
+		`get: no answer within 300ms: it waited for provider "hanging"`: "TEST_RUN=300ms",
 	} {
 		b := newBox(t, "hanging r.example")
 		stdout, code := b.get("r.example", env)
