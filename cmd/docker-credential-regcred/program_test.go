@@ -71,7 +71,7 @@ func TestInput(t *testing.T) {
 		"a control":        {"r.example\x1b[2J", "a character that no registry's name has"},
 		"a NUL":            {"r.example\x00", "a character that no registry's name has"},
 		"a scheme":         {"ftp://r.example", "neither https nor http"},
-		"user information": {"https://user:" + canary.Password + "@r.example", "has a @, ? or # in it"},
+		"user information": {"https://user:" + canary.Password + "@r.example", "has a @, ?, # or \" in it"},
 		"a path upwards":   {"r.example/../s.example", "invalid reference format"},
 		"two lines":        {"r.example\n:x", `registry "r.example:x"`}, // as the library puts them together
 	} {

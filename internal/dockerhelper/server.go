@@ -48,8 +48,8 @@ func Requests(server string) ([]regcred.Request, error) {
 // split takes a name apart: the path is that of a repository, or empty. It is
 // plain if the scheme is that of HTTP without TLS.
 func split(server string) (host, path string, plain bool, err error) {
-	if strings.ContainsAny(server, "@?#") { // it is not shown: what stands there may be a password
-		return "", "", false, errors.New("the server's name has a @, ? or # in it: give host[:port] alone, or host[:port]/repository")
+	if strings.ContainsAny(server, `@?#"`) { // it is not shown: it may hold a password, as a URL's or what is for store
+		return "", "", false, errors.New("the server's name has a @, ?, # or \" in it: give host[:port] alone, or host[:port]/repository")
 	}
 	if strings.ContainsFunc(server, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", "", false, fmt.Errorf("server %q: it has a character that no registry's name has", excerpt.Value(server))
