@@ -52,6 +52,7 @@ func TestGet(t *testing.T) {
 		{"glob.example", ""},
 		{"pods.example", ""}, // there is no pod
 		{"nobody.example", ""},
+		{"https://index.docker.io/v1/refresh-token", ""}, // "docker logout" sends it away
 	} {
 		stdout, code := b.get(tt.server)
 		plugins, _ := b.runs()

@@ -6,7 +6,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/docker/docker-credential-helpers/credentials"
@@ -30,6 +33,9 @@ func (h helper) Get(server string) (username, secret string, err error) {
 	if err != nil {
 		return "", "", err
 	}
+	if len(requests) == 0 {
+		return "", "", credentials.NewErrCredentialsNotFound() // "docker logout" works also where no configuration does
+	}
 	cfg, o, err := h.machine.load()
 	if err != nil {
 		return "", "", err
@@ -39,7 +45,7 @@ func (h helper) Get(server string) (username, secret string, err error) {
 	// to the caller, which would be a failure for want of them.
 	keyring, err := regcred.New(cfg, regcred.Options{
 		BinDir:  o.BinDir,
-		Command: plugin.Command{Environ: append(slices.Clip(o.Environ), asking+"="+name), Dir: o.Dir, Timeout: h.timeout},
+		Command: plugin.Command{Environ: append(slices.Clip(o.Environ), asking+"="+name), Timeout: h.timeout},
 	})
 	if err != nil {
 		return "", "", err
@@ -48,7 +54,7 @@ func (h helper) Get(server string) (username, secret string, err error) {
 	for _, req := range requests {
 		res, err := keyring.Lookup(h.ctx, req)
 		if err != nil {
-			return "", "", err
+			return "", "", h.cut(res, err)
 		}
 		if len(res.Credentials) > 0 {
 			first := res.Credentials[0]
@@ -56,6 +62,22 @@ func (h helper) Get(server string) (username, secret string, err error) {
 		}
 	}
 	return "", "", credentials.NewErrCredentialsNotFound()
+}
+
+// cut is err, or if the run is at its end, why, and for whom it has waited.
+func (h helper) cut(res *regcred.Result, err error) error {
+	var waited []string
+	if res != nil && h.ctx.Err() != nil {
+		for _, a := range res.Attempts {
+			if a.Err != nil {
+				waited = append(waited, strconv.Quote(a.Provider))
+			}
+		}
+	}
+	if len(waited) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: it waited for provider %s", context.Cause(h.ctx), strings.Join(waited, ", "))
 }
 
 // List names the registries of the configuration. Their user names are not

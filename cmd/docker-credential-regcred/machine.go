@@ -20,7 +20,6 @@ const asking = "REGCRED_ASKED_BY"
 // machine is where the program runs.
 type machine struct {
 	root    string // where its paths begin: "/", except in tests
-	dir     string // working directory
 	environ []string
 }
 
@@ -33,7 +32,7 @@ func (m machine) load() (*config.Config, *node.Origin, error) {
 	n := node.Node{Root: m.root, ConfigBy: configBy, BinDirBy: binDirBy}
 	want := node.Want{
 		Config: node.Getenv(m.environ, configBy), BinDir: node.Getenv(m.environ, binDirBy), NeedBinDir: true,
-		Environ: m.environ, Dir: m.dir,
+		Environ: m.environ,
 	}
 	if want.BinDir != "" {
 		var err error

@@ -10,6 +10,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -22,12 +23,17 @@ func main() {
 	os.Exit(helperMain("/", limits{input: 10 * time.Second, plugin: 25 * time.Second, run: 30 * time.Second}))
 }
 
-// helperMain is the program on a machine whose paths begin at root. SIGTERM and
-// an interrupt end it, and the plugin that it runs.
+// helperMain is the program on a machine whose paths begin at root. A signal
+// that ends it ends the plugin too, which is in a process group of its own.
 func helperMain(root string, l limits) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), ending(signal.Ignored)...)
 	defer stop()
-	dir, _ := os.Getwd() // if it was deleted, what needs it says so
-	p := program{stdin: os.Stdin, stdout: os.Stdout, machine: machine{root: root, dir: dir, environ: os.Environ()}, limits: l}
+	p := program{stdin: os.Stdin, stdout: os.Stdout, machine: machine{root: root, environ: os.Environ()}, limits: l}
 	return p.run(ctx, os.Args[1:])
+}
+
+// ending are the signals that end the program: SIGHUP comes when a session is
+// closed. Those that are ignored, as nohup has it, remain so.
+func ending(ignored func(os.Signal) bool) []os.Signal {
+	return slices.DeleteFunc([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}, ignored)
 }

@@ -99,8 +99,11 @@ func (p program) answer(ctx context.Context, action string) ([]byte, error) {
 	})()
 	return await.Result(cut, action, func() ([]byte, error) {
 		answer, err := p.act(ctx, action)
-		if err != nil && ctx.Err() != nil {
-			err = fmt.Errorf("%s: %w", action, context.Cause(ctx))
+		if cause := context.Cause(ctx); err != nil && cause != nil {
+			if !errors.Is(err, cause) {
+				err = cause
+			}
+			err = fmt.Errorf("%s: %w", action, err)
 		}
 		return answer, err
 	})

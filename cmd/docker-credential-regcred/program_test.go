@@ -7,10 +7,15 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -67,7 +72,7 @@ func TestInput(t *testing.T) {
 		"a control":        {"r.example\x1b[2J", "a character that no registry's name has"},
 		"a NUL":            {"r.example\x00", "a character that no registry's name has"},
 		"a scheme":         {"ftp://r.example", "neither https nor http"},
-		"user information": {"https://user:" + canary.Password + "@r.example", "has a @, ? or # in it"},
+		"user information": {"https://user:" + canary.Password + "@r.example", "has a @, ?, # or \" in it"},
 		"a path upwards":   {"r.example/../s.example", "invalid reference format"},
 		"two lines":        {"r.example\n:x", `registry "r.example:x"`}, // as the library puts them together
 	} {
@@ -121,8 +126,8 @@ func TestInputThatDoesNotEnd(t *testing.T) {
 // TestEnds: whatever ends a run ends the plugin that it has started.
 func TestEnds(t *testing.T) {
 	for want, env := range map[string]string{
-		"no answer within 200ms":      "TEST_PLUGIN=200ms",
-		"get: no answer within 300ms": "TEST_RUN=300ms",
+		"no answer within 200ms": "TEST_PLUGIN=200ms",
+		`get: no answer within 300ms: it waited for provider "hanging"`: "TEST_RUN=300ms",
 	} {
 		b := newBox(t, "hanging r.example")
 		stdout, code := b.get("r.example", env)
@@ -135,8 +140,17 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestInterrupted: so does a signal.
+// TestInterrupted: so does a signal; SIGHUP is that of a session that is closed.
 func TestInterrupted(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		t.Run(sig.String(), func(t *testing.T) { interrupt(t, sig) })
+	}
+}
+
+func interrupt(t *testing.T, sig syscall.Signal) {
+	if signal.Ignored(sig) {
+		t.Skip("whoever runs the tests has them ignore it, as nohup does")
+	}
 	b := newBox(t, "hanging r.example")
 	if err := syscall.Mkfifo(b.path("runs"), 0o600); err != nil {
 		t.Fatal(err)
@@ -157,12 +171,70 @@ func TestInterrupted(t *testing.T) {
 	if _, err := fmt.Fscanf(runs, "hanging %d\n", &process); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := cmd.Process.Signal(sig); err != nil {
 		t.Fatal(err)
 	}
 	cmd.Wait()
-	b.refused("SIGTERM", stdout.String(), cmd.ProcessState.ExitCode(), "terminated")
+	b.refused("a signal", stdout.String(), cmd.ProcessState.ExitCode(), "get: "+sig.String())
 	ended(t, process)
+}
+
+// TestIgnored: what nohup has the program ignore, it ignores.
+func TestIgnored(t *testing.T) {
+	got := ending(func(sig os.Signal) bool { return sig == syscall.SIGHUP })
+	if want := []os.Signal{os.Interrupt, syscall.SIGTERM}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestClosedDirectory: who calls may be in a directory into which he could not
+// go now, as after sudo -u; plugins do not go there, they are there.
+func TestClosedDirectory(t *testing.T) {
+	b := newBox(t, "good r.example")
+	cmd := b.command("r.example", nil)
+	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `cd closed/here && chmod 0 .. && exec "$0" get`, b.path(name)}
+	b.write("closed/here/x", "")
+	t.Cleanup(func() { os.Chmod(b.path("closed"), 0o755) })
+	b.asNobody(cmd)
+	if stdout, code := b.run(cmd); code != 0 || !strings.Contains(stdout, `"Username":"user"`) {
+		t.Errorf("exit code %d, %q", code, stdout)
+	}
+}
+
+// asNobody has a command run by a user who is not root, whom no mode would keep
+// out. The box is his from then on.
+func (b *box) asNobody(cmd *exec.Cmd) {
+	b.t.Helper()
+	const nobody = 65534
+	if os.Geteuid() == 0 {
+		b.giveAway(nobody)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	}
+}
+
+// giveAway makes the box that of another user, with programs of its own: the
+// test binary may be where he may not look.
+func (b *box) giveAway(uid int) {
+	b.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	program, err := os.ReadFile(self)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, link := range []string{name, "good"} {
+		if err := errors.Join(os.Remove(b.path(link)), os.WriteFile(b.path(link), program, 0o755)); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(filepath.Dir(b.dir), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := filepath.WalkDir(b.dir, func(path string, _ fs.DirEntry, _ error) error { return os.Lchown(path, uid, uid) }); err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 // ended checks that a process is no more.

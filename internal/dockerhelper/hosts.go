@@ -55,5 +55,9 @@ func exactHost(pattern string) (host string, ok bool) {
 		host += ":" + at.Port
 	}
 	name, err := match.Registry(host)
-	return host, err == nil && p.Match(name)
+	if err != nil || !p.Match(name) {
+		return "", false
+	}
+	repository, err := match.Repository(name + "/x")
+	return host, err == nil && strings.HasPrefix(repository, name+"/") // or else it is a name of Docker Hub
 }

@@ -36,6 +36,8 @@ func TestHosts(t *testing.T) {
 		"https://r.example":    "",
 		"r%c3%a9.example":      "",
 		"r_1.example":          "", // no image has such a host
+		"registry":             "", // nor this: registry/app is Docker Hub's
+		"registry:5000":        "registry:5000",
 		"r..example":           "",
 		"r.example:x":          "",
 		"":                     "",

@@ -17,14 +17,17 @@ import (
 // it: the registry host[:port], with or without a scheme and the path of its
 // API, or an image's repository host[:port]/path. They are to be asked in their
 // order until one has a credential: HTTPS on port 443 is the same server with
-// and without its port, while a kubelet's patterns tell the two apart.
+// and without its port, while a kubelet's patterns tell the two apart. There are
+// none for a URL below the root of a registry's API: a client has something of
+// its own in a store under that name, as docker the tokens of a login to Docker
+// Hub, which "docker logout" takes out and sends away.
 //
 // Nothing is made of a name but what stands in it, except that the names of
 // Docker Hub are all docker.io. The error says what is wrong with a name; it
 // holds nothing that could be a password.
 func Requests(server string) ([]regcred.Request, error) {
 	host, path, plain, err := split(server)
-	if err != nil {
+	if err != nil || belowAPI(server, path) {
 		return nil, err
 	}
 	hosts := []string{host}
@@ -45,8 +48,8 @@ func Requests(server string) ([]regcred.Request, error) {
 // split takes a name apart: the path is that of a repository, or empty. It is
 // plain if the scheme is that of HTTP without TLS.
 func split(server string) (host, path string, plain bool, err error) {
-	if strings.ContainsAny(server, "@?#") { // it is not shown: what stands there may be a password
-		return "", "", false, errors.New("the server's name has a @, ? or # in it: give host[:port] alone, or host[:port]/repository")
+	if strings.ContainsAny(server, `@?#"`) { // it is not shown: it may hold a password, as a URL's or what is for store
+		return "", "", false, errors.New("the server's name has a @, ?, # or \" in it: give host[:port] alone, or host[:port]/repository")
 	}
 	if strings.ContainsFunc(server, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", "", false, fmt.Errorf("server %q: it has a character that no registry's name has", excerpt.Value(server))
@@ -69,6 +72,11 @@ func split(server string) (host, path string, plain bool, err error) {
 		path = ""
 	}
 	return host, path, plain, nil
+}
+
+// belowAPI reports whether a name is a URL of something in a registry's API.
+func belowAPI(server, path string) bool {
+	return strings.Contains(server, "://") && (strings.HasPrefix(path, "v1/") || strings.HasPrefix(path, "v2/"))
 }
 
 // otherForm is a host without the port of HTTPS, or with it; "" if it has

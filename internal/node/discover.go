@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -47,9 +48,17 @@ const (
 	OwnBinDir = "/etc/regcred/bin"
 )
 
+// located reports whether the locations are places of this machine. On Windows
+// they begin at the root of whatever drive is the current one, where any user may make
+// a directory, and nothing here tells whose it is.
+func (n Node) located() bool { return filepath.IsAbs(n.host("/")) }
+
 // location returns the first location that exists, or nil, and what could not
 // be looked at on the way: a place may be there, and closed to this user.
 func (n Node) location() (loc *location, unread []string) {
+	if !n.located() {
+		return nil, nil
+	}
 	r := &reading{node: n, texts: map[string]string{}}
 	for _, loc := range wellKnown() {
 		if r.exists(&loc) {

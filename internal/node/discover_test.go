@@ -4,6 +4,10 @@
 package node
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,5 +43,22 @@ func TestKubeletFlags(t *testing.T) {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestRootOfADrive has a configuration where it would be on Windows: at a root
+// that is no absolute path, and of which nobody knows who may write there.
+func TestRootOfADrive(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, loc := range append(wellKnown(), own()) {
+		path := filepath.Join("root", loc.config)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("{}"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o, err := Node{Root: "root", ConfigBy: "REGCRED_CONFIG", BinDirBy: "REGCRED_BIN_DIR"}.Find(Want{NeedBinDir: true})
+	hinted, _ := errors.AsType[*Error](err)
+	if err == nil || hinted == nil || strings.Contains(hinted.Hint, OwnConfig) {
+		t.Errorf("found %+v, and %v; want nothing, and a hint of the variables alone", o, err)
 	}
 }

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var durations = regexp.MustCompile(`\d+(\.\d+)?m?s\b`)
+
+// TestDocumentedMessages holds the failure messages of the docs against what the
+// program says. "…" is any text, and a time in them is any time.
+func TestDocumentedMessages(t *testing.T) {
+	docs, err := os.ReadFile("../../docs/docker-credential-helper.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := everyFailure(t)
+	_, table, _ := strings.Cut(string(docs), "\n## Failure messages\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	rows := 0
+	for line := range strings.Lines(table) {
+		message, _, isRow := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		if !isRow || !strings.HasPrefix(message, "`") {
+			continue
+		}
+		rows++
+		for quoted := range strings.SplitSeq(strings.Trim(message, "`"), "`, `") {
+			text := regexp.QuoteMeta(strings.TrimSpace(quoted))
+			text = strings.NewReplacer("…", ".*", "HOST", "[^ ]+").Replace(durations.ReplaceAllString(text, "TIME"))
+			if !regexp.MustCompile(text).MatchString(said) {
+				t.Errorf("nothing says %q", quoted)
+			}
+		}
+	}
+	if rows < 15 {
+		t.Errorf("%d rows with a message", rows)
+	}
+}
+
+// everyFailure is what is said when anything fails, a line for each.
+func everyFailure(t *testing.T) string {
+	b := newBox(t, "good r.example", "failing f.example", "hanging h.example", "asking a.example")
+	var said strings.Builder
+	run := func(server string, env ...string) {
+		t.Helper()
+		stdout, code := b.get(server, env...)
+		if code != 1 {
+			t.Errorf("get of %.50q: exit code %d", server, code)
+		}
+		said.WriteString(stdout)
+	}
+	for _, server := range []string{"nobody.example", "", "r.example:x", "r.example/A", "ftp://r.example", "r.example/a b", "team/app", "u@r.example", strings.Repeat("a", 5000), "f.example", "a.example"} {
+		run(server)
+	}
+	said.WriteString(b.read("runs.said"))
+	run("h.example", "TEST_PLUGIN=200ms")
+	run("h.example", "TEST_RUN=200ms")
+	stdout, _ := b.run(b.command("", []string{"store"}))
+	said.WriteString(stdout)
+	stdin, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	defer writer.Close()
+	cmd := b.command("", []string{"get"}, "TEST_INPUT=100ms")
+	cmd.Stdin = stdin
+	stdout, _ = b.run(cmd)
+	said.WriteString(stdout)
+	none := []string{"TEST_ROOT=" + b.path("root"), "REGCRED_CONFIG=", "REGCRED_BIN_DIR="}
+	run("r.example", none...)
+	run("r.example", none[0], none[2])
+	b.write("root/etc/regcred/credential-providers.yaml", "")
+	run("r.example", none...)
+	b.write("root/etc/regcred/credential-providers.yaml", configuration("good r.example"))
+	if err := os.Chmod(b.path("root/etc/regcred"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	run("r.example", none...)
+	for _, closed := range []string{"root/etc/regcred/credential-providers.yaml", "root/etc/regcred"} {
+		cmd := b.command("r.example", []string{"get"}, none...)
+		b.asNobody(cmd)
+		path := b.path(closed)
+		if err := os.Chmod(path, 0); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.Chmod(path, 0o755) })
+		stdout, _ := b.run(cmd)
+		said.WriteString(stdout)
+	}
+	return durations.ReplaceAllString(said.String(), "TIME")
+}
