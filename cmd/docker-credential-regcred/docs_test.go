@@ -46,7 +46,7 @@ func TestDocumentedMessages(t *testing.T) {
 
 // everyFailure is what is said when anything fails, a line for each.
 func everyFailure(t *testing.T) string {
-	b := newBox(t, "good r.example", "failing f.example", "hanging h.example", "asking a.example")
+	b := newBox(t, "good r.example", "failing f.example", "hanging h.example", "asking a.example", "nameless n.example")
 	var said strings.Builder
 	run := func(server string, env ...string) {
 		t.Helper()
@@ -56,7 +56,7 @@ func everyFailure(t *testing.T) string {
 		}
 		said.WriteString(stdout)
 	}
-	for _, server := range []string{"nobody.example", "", "r.example:x", "r.example/A", "ftp://r.example", "r.example/a b", "team/app", "u@r.example", strings.Repeat("a", 5000), "f.example", "a.example"} {
+	for _, server := range []string{"nobody.example", "", "r.example:x", "r.example/A", "ftp://r.example", "r.example/a b", "team/app", "u@r.example", strings.Repeat("a", 5000), "f.example", "a.example", "n.example"} {
 		run(server)
 	}
 	said.WriteString(b.read("runs.said"))

@@ -6,12 +6,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/docker/docker-credential-helpers/client"
 	"github.com/docker/docker-credential-helpers/credentials"
@@ -77,6 +79,22 @@ func TestGet(t *testing.T) {
 	}
 }
 
+// TestNoUserName: a credential with which a client would pull anonymously is none.
+func TestNoUserName(t *testing.T) {
+	stdout, code := newBox(t, "nameless r.example").get("r.example")
+	if code != 1 || !strings.Contains(stdout, `the credential of provider "nameless" has no user name`) {
+		t.Errorf("exit code %d, %q", code, stdout)
+	}
+}
+
+// TestLongError: what many plugins say does not fill a terminal.
+func TestLongError(t *testing.T) {
+	got := line(errors.New(strings.Repeat("é ", maxLine)))
+	if len(got) > maxLine+len("…") || !utf8.ValidString(got) || !strings.HasSuffix(got, "…") {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
 // TestClient: the library that most clients have on the other side.
 func TestClient(t *testing.T) {
 	b := newBox(t, "good r.example docker.io", "failing f.example", "identity *.token.example")
@@ -122,11 +140,13 @@ func TestClient(t *testing.T) {
 // TestOrder: the first credential of a kubelet's order, whoever fails beside it.
 func TestOrder(t *testing.T) {
 	for want, entries := range map[string][]string{
-		"user":   {"good r.example", "second r.example"},
+		"user": {"good r.example", "second r.example"},
+		// Clients pull anonymously where a credential has no user name.
+		"user ":  {"nameless r.example", "good r.example"},
 		"second": {"failing r.example", "second r.example", "good r.example", "garbage r.example"},
 	} {
 		stdout, code := newBox(t, entries...).get("r.example")
-		if code != 0 || !strings.Contains(stdout, fmt.Sprintf(`"Username":%q`, want)) {
+		if code != 0 || !strings.Contains(stdout, fmt.Sprintf(`"Username":%q`, strings.TrimSpace(want))) {
 			t.Errorf("%q: exit code %d, or another credential than that of %q", entries, code, want)
 		}
 	}

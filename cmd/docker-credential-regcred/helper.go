@@ -57,11 +57,20 @@ func (h helper) Get(server string) (username, secret string, err error) {
 			return "", "", h.cut(res, err)
 		}
 		if len(res.Credentials) > 0 {
-			first := res.Credentials[0]
-			return first.Username, first.Password.Reveal(), nil
+			return first(res.Credentials)
 		}
 	}
 	return "", "", credentials.NewErrCredentialsNotFound()
+}
+
+// first is the first credential that has a user name. Clients take one without for
+// none, and pull anonymously; a runtime that a kubelet hands it to refuses it.
+func first(creds []regcred.Credential) (username, secret string, err error) {
+	i := slices.IndexFunc(creds, func(c regcred.Credential) bool { return c.Username != "" })
+	if i < 0 {
+		return "", "", fmt.Errorf("the credential of provider %q has no user name, and clients would pull without it", creds[0].Provider)
+	}
+	return creds[i].Username, creds[i].Password.Reveal(), nil
 }
 
 // cut is err, or if the run is at its end, why, and for whom it has waited.

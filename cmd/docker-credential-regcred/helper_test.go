@@ -53,6 +53,7 @@ var testPlugins = map[string]func(host string){
 	"second":   func(host string) { fmt.Print(answer(host, "second", canary.Password)) },
 	"identity": func(host string) { fmt.Print(answer(host, "<token>", canary.Token)) },
 	"acr":      func(host string) { fmt.Print(answer(host, "00000000-0000-0000-0000-000000000000", canary.Token)) },
+	"nameless": func(host string) { fmt.Print(answer(host, "", canary.Password)) },
 	"pods":     func(host string) { fmt.Print(answer(host, "pod", canary.Password)) },
 	"none":     func(string) { fmt.Print(answer("elsewhere.example", "user", canary.Password)) },
 	"garbage":  func(string) { fmt.Print("password: " + canary.Password) },

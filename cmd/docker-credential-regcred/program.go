@@ -35,6 +35,9 @@ The configuration is that of REGCRED_CONFIG and REGCRED_BIN_DIR, or of the node,
 // maxInput is the most bytes of a server's name.
 const maxInput = 4096
 
+// maxLine is about how long an error may be, in bytes.
+const maxLine = 8 << 10
+
 // limits are what a run may take. That of a plugin is the shortest of the two,
 // so that the provider can still be named that did not answer.
 type limits struct{ input, plugin, run time.Duration }
@@ -84,7 +87,11 @@ func line(err error) string {
 	if e, ok := errors.AsType[*node.Error](err); ok && e.Hint != "" {
 		text += "; " + e.Hint
 	}
-	return shown.Line(strings.Join(strings.Fields(text), " "))
+	text = shown.Line(strings.Join(strings.Fields(text), " "))
+	if len(text) > maxLine {
+		text = strings.ToValidUTF8(text[:maxLine], "") + "…"
+	}
+	return text
 }
 
 // answer does what is asked for within the time for the whole run. What is cut
