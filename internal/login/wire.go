@@ -39,8 +39,8 @@ type wire struct {
 }
 
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
-	content := unmark(req)
-	w.secrets.sent(req, content)
+	inner, content := unmark(req)
+	w.secrets.sent(inner, content)
 	if err := w.target.checkURL(req.URL); err != nil {
 		if req.Body != nil {
 			req.Body.Close()
@@ -50,7 +50,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	timeout := fmt.Errorf("nothing arrived from %q for %s: %w", req.URL.Host, w.idle, errIdle)
 	timer := time.AfterFunc(w.idle, func() { cancel(timeout) })
-	resp, err := w.inner.RoundTrip(req.WithContext(ctx))
+	resp, err := w.inner.RoundTrip(inner.WithContext(ctx))
 	timer.Stop()
 	if err != nil {
 		err = orCause(ctx, timeout, err)
