@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/regcred/regcred/internal/login"
@@ -18,8 +19,9 @@ import (
 
 // outcome is what came of one request.
 type outcome struct {
-	resp     *http.Response // the answer, of a candidate that was not refused
+	resp     *http.Response // the answer, if it is a good one
 	refusals []refusal
+	final    bool  // the last of them is the answer
 	fresh    bool  // one of them was not remembered
 	err      error // what no credential mends
 
@@ -65,6 +67,9 @@ func (o *outcome) canRepeat(req *http.Request) bool {
 var statuses = []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusForbidden, http.StatusTooManyRequests}
 
 func (r refusal) rank() int {
+	if r.Status == 0 {
+		return -1 // nothing was asked
+	}
 	for i, status := range statuses {
 		if r.Status == status {
 			return i
@@ -75,7 +80,7 @@ func (r refusal) rank() int {
 
 // renewable reports whether other credentials may help.
 func (o *outcome) renewable(req *http.Request) bool {
-	if o.err != nil || o.resp != nil || !o.fresh || !o.canRepeat(req) {
+	if o.err != nil || o.resp != nil || o.final || !o.fresh || !o.canRepeat(req) {
 		return false
 	}
 	for _, r := range o.refusals {
@@ -93,11 +98,11 @@ func (o *outcome) answer(req *http.Request) (*http.Response, error) {
 	}
 	var said refusal
 	for _, r := range o.refusals {
-		if said.Err == nil || r.rank() > said.rank() {
+		if said.Err == nil || r.rank() > said.rank() || o.final {
 			said = r
 		}
 	}
-	known := said.Status >= http.StatusInternalServerError || said.rank() < len(statuses)
+	known := o.final || said.Status >= http.StatusInternalServerError || said.rank() >= 0 && said.rank() < len(statuses)
 	if !known || said.header == nil && said.Status == http.StatusNotFound {
 		return nil, o.all() // not about the image, and not for programs that look for a status
 	}
@@ -162,6 +167,17 @@ func (o *outcome) body() (text []byte) {
 	return text
 }
 
+// limited returns who was told to come back later, and forgets it.
+func (o *outcome) limited(order []*candidate) *candidate {
+	for i, r := range o.refusals {
+		if r.Status == http.StatusTooManyRequests {
+			o.refusals = slices.Delete(o.refusals, i, i+1)
+			return order[i]
+		}
+	}
+	return nil
+}
+
 // codes are those of the distribution specification, where a registry gives none.
 var codes = map[int]string{
 	http.StatusUnauthorized:    "UNAUTHORIZED",
@@ -176,6 +192,6 @@ func (o *outcome) add(err error) bool {
 		o.err = err
 		return false
 	}
-	o.refusals, o.fresh = append(o.refusals, r.refusal), o.fresh || r.fresh
-	return true
+	o.refusals, o.fresh, o.final = append(o.refusals, r.refusal), o.fresh || r.fresh, r.final
+	return !r.final
 }
