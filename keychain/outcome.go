@@ -132,10 +132,7 @@ func (o *outcome) response(req *http.Request, said refusal) *http.Response {
 		header.Del(name)
 	}
 	header.Set("Content-Type", "application/json")
-	text := o.body()
-	if req.Method == http.MethodHead {
-		text = nil
-	}
+	text := o.body() // to HEAD too: it comes from here, and who reads it learns why
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", said.Status, http.StatusText(said.Status)), StatusCode: said.Status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
