@@ -124,17 +124,6 @@ func (r refusal) message() string { return fmt.Sprintf("%s: %v", r.Who(), r.Err)
 // response is an answer with the status and the headers of one refusal, and in
 // the form of the distribution specification all of them.
 func (o *outcome) response(req *http.Request, said refusal) *http.Response {
-	type diagnostic struct {
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	}
-	var body struct {
-		Errors []diagnostic `json:"errors"`
-	}
-	for _, r := range o.refusals {
-		body.Errors = append(body.Errors, diagnostic{cmp.Or(r.Code, codes[r.Status], "UNKNOWN"), r.message()})
-	}
-	text, _ := json.Marshal(body) // strings alone
 	header := said.header.Clone()
 	if header == nil {
 		header = http.Header{}
@@ -143,6 +132,7 @@ func (o *outcome) response(req *http.Request, said refusal) *http.Response {
 		header.Del(name)
 	}
 	header.Set("Content-Type", "application/json")
+	text := o.body()
 	if req.Method == http.MethodHead {
 		text = nil
 	}
@@ -162,6 +152,30 @@ func (o *outcome) limited(order []*candidate) *candidate {
 		}
 	}
 	return nil
+}
+
+// maxBody bounds the body of an answer, in bytes: clients read no more (oras-go),
+// and show nothing at all of what they cannot read to the end.
+const maxBody = 8 << 10
+
+// body has a message for each refusal; where that is too much, the beginning of each.
+func (o *outcome) body() (text []byte) {
+	type diagnostic struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}
+	for most := maxBody; most > 0; most /= 2 {
+		var body struct {
+			Errors []diagnostic `json:"errors"`
+		}
+		for _, r := range o.refusals {
+			body.Errors = append(body.Errors, diagnostic{cmp.Or(r.Code, codes[r.Status], "UNKNOWN"), login.Bound(r.message(), most)})
+		}
+		if text, _ = json.Marshal(body); len(text) <= maxBody { // strings alone
+			break
+		}
+	}
+	return text
 }
 
 // codes are those of the distribution specification, where a registry gives none.

@@ -134,11 +134,18 @@ func mark(req *http.Request) *http.Request {
 	return req
 }
 
-func unmark(req *http.Request) (content bool) {
+// unmark leaves the mark on req, which is sent again where that is worth it.
+func unmark(req *http.Request) (unmarked *http.Request, content bool) {
 	signed, content := req.Header[contentHeader]
-	delete(req.Header, contentHeader)
-	if content && signed[0] != "" {
-		req.Header.Set("User-Agent", signed[0])
+	if !content {
+		return req, false
 	}
-	return content
+	unmarked = new(http.Request)
+	*unmarked = *req
+	unmarked.Header = req.Header.Clone()
+	delete(unmarked.Header, contentHeader)
+	if signed[0] != "" {
+		unmarked.Header.Set("User-Agent", signed[0])
+	}
+	return unmarked, true
 }

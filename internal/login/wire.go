@@ -40,7 +40,7 @@ type wire struct {
 }
 
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
-	content := unmark(req)
+	req, content := unmark(req)
 	w.secrets.sent(req, content)
 	body, err := w.check(req)
 	if err != nil {

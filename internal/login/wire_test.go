@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,6 +50,37 @@ func TestFailedRequestIsLetGo(t *testing.T) {
 	}
 	if sent.Err() == nil {
 		t.Error("its context is still open")
+	}
+}
+
+// TestContentAgain: what is asked for again is content still, and neither cut nor
+// read as an answer to a login.
+func TestContentAgain(t *testing.T) {
+	var sent []http.Header
+	w := &wire{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(req *http.Request) (*http.Response, error) {
+		sent = append(sent, req.Header)
+		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(strings.Repeat("x", maxLoginBody+1)))}, nil
+	})}
+	req, err := http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("User-Agent", "tool")
+	req = mark(req)
+	req.Header.Set("User-Agent", userAgent) // as go-containerregistry signs it
+	for range 2 {
+		resp, err := w.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(resp.Body); err != nil || len(got) != maxLoginBody+1 {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+	}
+	for _, h := range sent {
+		if len(h) != 1 || h.Get("User-Agent") != "tool" {
+			t.Errorf("sent %q", h)
+		}
 	}
 }
 
