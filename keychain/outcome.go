@@ -140,6 +140,17 @@ func (o *outcome) response(req *http.Request, said refusal) *http.Response {
 	}
 }
 
+// limited returns who was told to come back later, and forgets it.
+func (o *outcome) limited(order []*candidate) *candidate {
+	for i, r := range o.refusals {
+		if r.Status == http.StatusTooManyRequests {
+			o.refusals = slices.Delete(o.refusals, i, i+1)
+			return order[i]
+		}
+	}
+	return nil
+}
+
 // maxBody bounds the body of an answer, in bytes: clients read no more (oras-go),
 // and show nothing at all of what they cannot read to the end.
 const maxBody = 8 << 10
@@ -162,17 +173,6 @@ func (o *outcome) body() (text []byte) {
 		}
 	}
 	return text
-}
-
-// limited returns who was told to come back later, and forgets it.
-func (o *outcome) limited(order []*candidate) *candidate {
-	for i, r := range o.refusals {
-		if r.Status == http.StatusTooManyRequests {
-			o.refusals = slices.Delete(o.refusals, i, i+1)
-			return order[i]
-		}
-	}
-	return nil
 }
 
 // codes are those of the distribution specification, where a registry gives none.

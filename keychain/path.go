@@ -71,7 +71,7 @@ func decoded(p string) string {
 // below /v2/ that is not.
 func repositories(p string) (list []string) {
 	rest, ok := strings.CutPrefix(p, "/v2/")
-	if !ok || rest == "" || rest[0] == '_' { // no repository begins so
+	if !ok || rest == "" || rest == "_catalog" {
 		return nil
 	}
 	elements := strings.Split(rest, "/")

@@ -119,7 +119,6 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func (t *Transport) roundTrip(req *http.Request) (*http.Response, error) {
-	req = t.hub(req)
 	own := t.target.Owns(req)
 	if own {
 		if err := checkPath(req.URL, t.repo); err != nil {
@@ -146,19 +145,6 @@ func (t *Transport) roundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	return out.answer(req)
-}
-
-// hub sends to Docker Hub by one name, whichever the request has: its API answers
-// to two.
-func (t *Transport) hub(req *http.Request) *http.Request {
-	if t.target.Host() != name.DefaultRegistry || req.URL.Host != "registry-1.docker.io" {
-		return req
-	}
-	req = req.WithContext(req.Context())
-	u := *req.URL
-	u.Host = name.DefaultRegistry
-	req.URL, req.Host = &u, ""
-	return req
 }
 
 // lookUp returns the credentials that are there. The Keyring lets one answer

@@ -77,15 +77,18 @@ func (r *Registry) line() http.RoundTripper {
 // ([Target.Owns]), without to others, and with a token there that anybody gets if
 // one is demanded.
 func (s *Session) RoundTrip(req *http.Request) (*http.Response, error) {
+	target := s.registry.Target
+	marked := mark(req)
 	switch {
-	case s.registry.Target.Owns(req):
-	case s.registry.Target.isAt(req.URL.Scheme, req.URL.Host):
+	case target.Owns(req):
+		marked.URL.Host = target.Host() // go-containerregistry knows it by this spelling alone
+	case target.isAt(req.URL.Scheme, req.URL.Host):
 		return s.registry.RoundTrip(req)
-	default:
-		req = req.WithContext(req.Context())
-		req.Host = "" // by the registry's in it go-containerregistry would take the request for the registry's
 	}
-	return s.inner.RoundTrip(mark(req))
+	// By the registry's name in it go-containerregistry would take any request
+	// for the registry's.
+	marked.Host = ""
+	return s.inner.RoundTrip(marked)
 }
 
 // RoundTrip makes a request without any login, as for where a registry

@@ -49,7 +49,11 @@ func (t Target) Owns(req *http.Request) bool {
 	return t.isAt(scheme, req.URL.Host) && (req.Host == "" || t.isAt(scheme, req.Host))
 }
 
+// isAt knows also the name that Docker Hub's API has beside its own.
 func (t Target) isAt(scheme, host string) bool {
+	if t.Host() == name.DefaultRegistry && host == "registry-1.docker.io" {
+		return true
+	}
 	return strings.EqualFold(address(scheme, host), address(scheme, t.Host()))
 }
 

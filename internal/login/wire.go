@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"sync/atomic"
 	"time"
 )
@@ -43,7 +42,7 @@ type wire struct {
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	req, content := unmark(req)
 	w.secrets.sent(req, content)
-	body, err := w.check(req, content)
+	body, err := w.check(req)
 	if err != nil {
 		if req.Body != nil {
 			req.Body.Close()
@@ -75,12 +74,9 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // check refuses what must not be sent, and returns the body that is.
-func (w *wire) check(req *http.Request, content bool) (io.ReadCloser, error) {
+func (w *wire) check(req *http.Request) (io.ReadCloser, error) {
 	if err := w.target.checkURL(req.URL); err != nil {
 		return nil, err
-	}
-	if from := req.Response; !content && req.Body != nil && from != nil && !sameHost(req.URL, from.Request.URL) {
-		return nil, fmt.Errorf("%q redirects a login, with its password, to %q: refused", from.Request.URL.Host, req.URL.Host)
 	}
 	if u, ok := req.Body.(*upload); ok && u.begun.Swap(true) {
 		if req.GetBody == nil {
@@ -89,10 +85,6 @@ func (w *wire) check(req *http.Request, content bool) (io.ReadCloser, error) {
 		return req.GetBody()
 	}
 	return req.Body, nil
-}
-
-func sameHost(a, b *url.URL) bool {
-	return a.Scheme == b.Scheme && address(a.Scheme, a.Host) == address(b.Scheme, b.Host)
 }
 
 // upload is the body of a request that go-containerregistry may send again
