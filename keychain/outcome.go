@@ -62,9 +62,11 @@ func (o *outcome) canRepeat(req *http.Request) bool {
 }
 
 // statuses are those that are answered, the one that says least first. What is
-// wrong with a credential says nothing of the image; that it may not be looked at,
-// that it may be there; and with a registry out of order nothing is known.
-var statuses = []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusForbidden, http.StatusTooManyRequests}
+// wrong with a credential, or that it may not look, says nothing of the image. That it
+// is not there does, even beside a 403: a registry that hides answers 404 to all. Who
+// pushes looks for what is there first, and takes a 403 for the end. With a registry out of order
+// nothing is known.
+var statuses = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusTooManyRequests}
 
 func (r refusal) rank() int {
 	if r.Status == 0 {

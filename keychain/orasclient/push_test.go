@@ -57,6 +57,19 @@ func TestPushRefused(t *testing.T) {
 	})
 }
 
+// TestPushAnew: the first credential may not even look. To what is not there yet
+// the second may push.
+func TestPushAnew(t *testing.T) {
+	both(t, func(t *testing.T, scheme testregistry.Auth) {
+		s := start(t, testregistry.Options{Auth: scheme}, small)
+		c := client(t, user{s.Addr(), "nobody", canary.Password, nil}, user{s.Addr(), "pusher", canary.Password, nil})
+		from, to := repository(t, c, s.Addr()+"/team/app"), repository(t, c, s.Addr()+"/copies/app")
+		if _, err := oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestMount: what the registry does not mount comes from the other repository,
 // with the credential for that.
 func TestMount(t *testing.T) {
