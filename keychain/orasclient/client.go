@@ -95,18 +95,14 @@ func first(req *http.Request) *http.Request {
 	return req
 }
 
-// answers makes resp that to req. As it is sent a request has the password in
-// it, which oras-go would send along itself in what follows, and may have the registry's
-// other name; and an error names the address, with its signature.
+// answers makes resp that to req. The one that was sent has the password in it,
+// which oras-go would put into the next; and an error names its address, with the
+// signature.
 func answers(resp *http.Response, req *http.Request) {
 	resp.Request = req
 	if resp.StatusCode >= http.StatusBadRequest && req.Response != nil && req.URL.RawQuery != "" {
 		resp.Request = req.Clone(req.Context())
 		resp.Request.URL.RawQuery = scrub.Mask
-	}
-	if location, err := url.Parse(resp.Header.Get("Location")); err == nil && req.URL.Host == hubAPI && location.Host == hub {
-		location.Host = hubAPI // oras-go uploads to the host that it asked, and to no other
-		resp.Header.Set("Location", location.String())
 	}
 }
 

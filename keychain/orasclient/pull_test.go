@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -262,20 +261,21 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// TestSeek: a blob that is read from its middle is asked for in pieces.
-func TestSeek(t *testing.T) {
-	s := start(t, testregistry.Options{Auth: testregistry.Bearer}, small)
-	repo := repository(t, client(t, user{s.Addr(), "reader", canary.Password, nil}), s.Addr()+"/team/app")
-	desc, err := repo.Resolve(t.Context(), "v1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rc, err := repo.Fetch(t.Context(), desc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rc.Close()
-	if text, err := io.ReadAll(rc); err != nil || int64(len(text)) != desc.Size {
-		t.Errorf("%d bytes, %v", len(text), err)
-	}
+// TestRequestOfAnswer: oras-go sends what is in it along with the next.
+func TestRequestOfAnswer(t *testing.T) {
+	both(t, func(t *testing.T, scheme testregistry.Auth) {
+		s := start(t, testregistry.Options{Auth: scheme}, small)
+		req, err := http.NewRequestWithContext(t.Context(), "GET", s.URL()+"/v2/team/app/manifests/v1", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client(t, user{s.Addr(), "reader", canary.Password, nil}).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK || len(resp.Request.Header) > 0 {
+			t.Errorf("status %d, %v", resp.StatusCode, resp.Request.Header)
+		}
+	})
 }
