@@ -62,9 +62,11 @@ func (o *outcome) canRepeat(req *http.Request) bool {
 }
 
 // statuses are those that are answered, the one that says least first. What is
-// wrong with a credential says nothing of the image; that it may not be looked at,
-// that it may be there; and with a registry out of order nothing is known.
-var statuses = []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusForbidden, http.StatusTooManyRequests}
+// wrong with a credential, or that it may not look, says nothing of the image. That it
+// is not there does, even beside a 403: a registry that hides answers 404 to all. Who
+// pushes looks for what is there first, and takes a 403 for the end. With a registry out of order
+// nothing is known.
+var statuses = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusTooManyRequests}
 
 func (r refusal) rank() int {
 	if r.Status == 0 {
@@ -132,10 +134,7 @@ func (o *outcome) response(req *http.Request, said refusal) *http.Response {
 		header.Del(name)
 	}
 	header.Set("Content-Type", "application/json")
-	text := o.body()
-	if req.Method == http.MethodHead {
-		text = nil
-	}
+	text := o.body() // to HEAD too: it comes from here, and who reads it learns why
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", said.Status, http.StatusText(said.Status)), StatusCode: said.Status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
