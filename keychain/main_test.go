@@ -4,6 +4,7 @@
 package keychain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ import (
 // them, which is that of their providers. What it answers may change.
 type users struct {
 	uncached bool // the Keyring keeps no answer
+	only     int  // how many providers there are; 0 means 3
 
 	mu    sync.Mutex
 	pairs []pair
@@ -74,7 +76,7 @@ func (u *users) keyring(t testing.TB, hosts ...string) *regcred.Keyring {
 	var text strings.Builder
 	fmt.Fprintln(&text, "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:")
 	in := map[string]plugin.Provider{}
-	for n := range 3 {
+	for n := range cmp.Or(u.only, 3) {
 		provider := fmt.Sprintf("p%d", n)
 		fmt.Fprintf(&text, "- name: %s\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  defaultCacheDuration: 1h\n  matchImages: [%s]\n", provider, `"`+strings.Join(hosts, `","`)+`"`)
 		in[provider] = plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
