@@ -29,6 +29,12 @@ var allowed = map[string][]string{
 	".":              root,
 
 	"./keychain/cloud": root,
+	"./keychain/orasclient": append([]string{
+		"oras.land/oras-go/v2", "github.com/opencontainers/image-spec", "github.com/opencontainers/go-digest",
+		// The first brings the others.
+		"github.com/google/go-containerregistry", "github.com/docker/cli", "github.com/docker/docker-credential-helpers",
+		"github.com/sirupsen/logrus", "golang.org/x/sys",
+	}, root...),
 
 	"./cmd/ecr-credential-provider": {
 		"sigs.k8s.io/json", "github.com/spf13/pflag",

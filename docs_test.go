@@ -13,9 +13,9 @@ import (
 )
 
 // TestDocsQuoteExamples: Go code in the documents that are about this package
-// is that of the examples, which are compiled and run.
+// is that of the examples, also of adapters, which are compiled and run.
 func TestDocsQuoteExamples(t *testing.T) {
-	examples := readLines(t, "example_test.go")
+	examples := readLines(t, "example_test.go") + readLines(t, "keychain/orasclient/example_test.go")
 	block := regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
 	for _, name := range []string{"README.md", "docs/library.md"} {
 		blocks := block.FindAllStringSubmatch(readLines(t, name), -1)
@@ -24,7 +24,7 @@ func TestDocsQuoteExamples(t *testing.T) {
 		}
 		for _, b := range blocks {
 			if !strings.Contains(examples, b[1]) && !strings.Contains(examples, indent(b[1])) {
-				t.Errorf("%s: not in example_test.go:\n%s", name, b[1])
+				t.Errorf("%s: not in an example:\n%s", name, b[1])
 			}
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
@@ -21,70 +23,97 @@ const refusedFor = time.Minute
 // candidate is one credential at one registry.
 type candidate struct {
 	keyring *regcred.Keyring
-	cred    *regcred.Credential // nil: anonymous
+	cred    atomic.Pointer[regcred.Credential] // nil: anonymous
+	logins  flight
 
-	turn    chan struct{} // taken by who looks at the following, and who logs in
+	mu      sync.Mutex // guards what follows
 	session *login.Session
 	refusal refusal   // the last 401
 	refused time.Time // when
 }
 
 func newCandidate(k *regcred.Keyring, cred *regcred.Credential) *candidate {
-	return &candidate{keyring: k, cred: cred, turn: make(chan struct{}, 1)}
+	c := &candidate{keyring: k}
+	c.cred.Store(cred)
+	return c
+}
+
+// remember takes over what is known of the same user name and password.
+func (c *candidate) remember(of *candidate) {
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	c.refusal, c.refused = of.refusal, of.refused
 }
 
 // refusedError is what became of a candidate.
 type refusedError struct {
 	refusal
 	fresh bool // and not remembered
+	final bool // another will do no better
 }
 
 func (e *refusedError) Error() string { return e.message() }
 
 // login logs in once for all requests.
 func (c *candidate) login(ctx context.Context, registry *login.Registry) (*login.Session, error) {
-	select {
-	case c.turn <- struct{}{}:
-		defer func() { <-c.turn }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	for {
+		if s, err := c.known(); s != nil || err != nil {
+			return s, err
+		}
+		_, err := c.logins.do(ctx, func() error {
+			s, err := registry.Login(ctx, c.cred.Load())
+			if err != nil {
+				return c.explain(err, nil, registry, true)
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.session = s
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
 	}
+}
+
+// known is what there is to know without asking, or nothing.
+func (c *candidate) known() (*login.Session, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.refusal.Err != nil && time.Since(c.refused) < refusedFor {
 		return nil, &refusedError{refusal: c.refusal}
 	}
-	if c.session != nil {
-		return c.session, nil
-	}
-	s, err := registry.Login(ctx, c.cred)
-	if err != nil {
-		r, err := c.explain(err, nil, registry)
-		c.refuse(r)
-		return nil, err
-	}
-	c.session = s
-	return s, nil
+	return c.session, nil
 }
 
-// refuse remembers a 401; with the turn. Of a request that would change something
-// none is: there are credentials that may pull alone.
+// refuse remembers a 401.
 func (c *candidate) refuse(r refusal) {
-	if r.Status != http.StatusUnauthorized {
-		return
-	}
+	c.mu.Lock()
 	c.refusal, c.refused, c.session = r, time.Now(), nil
-	if c.cred != nil {
-		c.keyring.Invalidate(*c.cred)
+	c.mu.Unlock()
+	if cred := c.cred.Load(); cred != nil {
+		c.keyring.Invalidate(*cred)
 	}
 }
 
 // explain says what an error of the registry's or of its token server's means. It
-// is a [*refusedError] where another credential may do better.
-func (c *candidate) explain(err error, header http.Header, registry *login.Registry) (refusal, error) {
-	r := refusal{login.NewTry(c.cred, err, registry.Secrets), header}
-	if r.Status == 0 && !errors.Is(err, login.ErrNoUser) {
-		return r, r.Err
+// is a [*refusedError] where another credential may do better. A 401 is remembered
+// if it is one to the credential as such, and not to a request that would change something:
+// there are credentials that may pull alone.
+func (c *candidate) explain(err error, header http.Header, registry *login.Registry, asSuch bool) error {
+	r := refusal{login.NewTry(c.cred.Load(), err, registry.Secrets), header}
+	for _, values := range r.header { // a server may send anything back
+		for i, v := range values {
+			values[i] = registry.Secrets.Scrub(v)
+		}
 	}
-	return r, &refusedError{r, true}
+	if r.Status == 0 && !errors.Is(err, login.ErrNoUser) {
+		return r.Err
+	}
+	if asSuch && r.Status == http.StatusUnauthorized {
+		c.refuse(r)
+	}
+	return &refusedError{refusal: r, fresh: true}
 }
 
 // send sends a request with the credential. Its error is a [*refusedError] where
@@ -99,19 +128,15 @@ func (c *candidate) send(req *http.Request, out *outcome, registry *login.Regist
 		return nil, err
 	}
 	resp, err := s.RoundTrip(next)
-	if err == nil && !refuses(req, resp.StatusCode, accepted) {
+	switch {
+	case err != nil:
+		return nil, c.explain(err, nil, registry, isRead(req))
+	case resp.StatusCode < http.StatusBadRequest:
 		return resp, nil
 	}
-	var header http.Header
-	if err == nil {
-		header = resp.Header
-		err = statusError(resp)
-	}
-	r, err := c.explain(err, header, registry)
-	if isRead(req) && r.Status == http.StatusUnauthorized {
-		c.turn <- struct{}{}
-		c.refuse(r)
-		<-c.turn
+	err = c.explain(statusError(resp), resp.Header, registry, isRead(req))
+	if r, ok := errors.AsType[*refusedError](err); ok {
+		r.final = !refuses(req, resp.StatusCode, accepted)
 	}
 	return nil, err
 }

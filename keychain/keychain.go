@@ -24,6 +24,7 @@ package keychain
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -31,6 +32,7 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/match"
@@ -107,23 +109,25 @@ func (k *Keychain) question(resource authn.Resource) (req regcred.Request, err e
 	if req.Image != "" || req.Registry != "" {
 		return req, fmt.Errorf("keychain: Options.For names what is asked about, %q: that comes with each question", req.Image+req.Registry)
 	}
-	registry, err := match.Registry(resource.RegistryStr())
-	if err != nil {
-		return req, fmt.Errorf("keychain: %w", err)
+	if resource == nil {
+		return req, errors.New("keychain: nothing is asked about: the resource is nil")
 	}
-	if resource.String() == resource.RegistryStr() {
-		req.Registry = registry
+	registry := resource.RegistryStr()
+	if resource.String() == registry {
+		if req.Registry, err = match.Registry(registry); err != nil {
+			return req, fmt.Errorf("keychain: %w", err)
+		}
 		return req, nil
 	}
 	repository, err := match.Repository(resource.String())
 	if err != nil {
 		return req, fmt.Errorf("keychain: %w", err)
 	}
-	if host, _, _ := strings.Cut(repository, "/"); host != registry {
+	if host, _, _ := strings.Cut(repository, "/"); host != registry && (host != "docker.io" || registry != name.DefaultRegistry) {
 		return req, fmt.Errorf("keychain: %q is of the registry %q, and a kubelet would ask %q for it: give the registry's name a port or a domain",
-			resource.String(), resource.RegistryStr(), host)
+			resource.String(), registry, host)
 	}
-	req.Image = resource.String()
+	req.Image = repository
 	return req, nil
 }
 

@@ -4,6 +4,7 @@
 package keychain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,9 @@ import (
 // users are those that a plugin knows, in the order in which a kubelet tries
 // them, which is that of their providers. What it answers may change.
 type users struct {
+	uncached bool // the Keyring keeps no answer
+	only     int  // how many providers there are; 0 means 3
+
 	mu    sync.Mutex
 	pairs []pair
 	execs int
@@ -72,10 +76,13 @@ func (u *users) keyring(t testing.TB, hosts ...string) *regcred.Keyring {
 	var text strings.Builder
 	fmt.Fprintln(&text, "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:")
 	in := map[string]plugin.Provider{}
-	for n := range 3 {
+	for n := range cmp.Or(u.only, 3) {
 		provider := fmt.Sprintf("p%d", n)
 		fmt.Fprintf(&text, "- name: %s\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  defaultCacheDuration: 1h\n  matchImages: [%s]\n", provider, `"`+strings.Join(hosts, `","`)+`"`)
 		in[provider] = plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
+			if u.uncached {
+				return u.answer(n, 0)
+			}
 			return u.answer(n, time.Hour)
 		})
 	}
@@ -151,7 +158,7 @@ func mustTransport(t testing.TB, k *Keychain, resource interface {
 	return tr
 }
 
-// logins sums up who logged in or asked, as "GET /v2/ 401".
+// logins counts pings, and tokens and passwords that were asked for or refused.
 func logins(s *testregistry.Server) (pings, anonymousTokens int, refused map[string]int) {
 	refused = map[string]int{}
 	for _, r := range s.Requests() {
@@ -161,7 +168,7 @@ func logins(s *testregistry.Server) (pings, anonymousTokens int, refused map[str
 		case r.Path == "/token" && r.Scheme == "":
 			anonymousTokens++
 		}
-		if r.Status == http.StatusUnauthorized && r.User != "" {
+		if r.Status == http.StatusUnauthorized && r.Scheme == "Basic" {
 			refused[r.User]++
 		}
 	}

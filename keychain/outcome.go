@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/regcred/regcred/internal/login"
@@ -18,8 +19,9 @@ import (
 
 // outcome is what came of one request.
 type outcome struct {
-	resp     *http.Response // the answer, of a candidate that was not refused
+	resp     *http.Response // the answer, if it is a good one
 	refusals []refusal
+	final    bool  // the last of them is the answer
 	fresh    bool  // one of them was not remembered
 	err      error // what no credential mends
 
@@ -60,11 +62,16 @@ func (o *outcome) canRepeat(req *http.Request) bool {
 }
 
 // statuses are those that are answered, the one that says least first. What is
-// wrong with a credential says nothing of the image; that it may not be looked at,
-// that it may be there; and with a registry out of order nothing is known.
-var statuses = []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusForbidden, http.StatusTooManyRequests}
+// wrong with a credential, or that it may not look, says nothing of the image. That it
+// is not there does, even beside a 403: a registry that hides answers 404 to all. Who
+// pushes looks for what is there first, and takes a 403 for the end. With a registry out of order
+// nothing is known.
+var statuses = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusTooManyRequests}
 
 func (r refusal) rank() int {
+	if r.Status == 0 {
+		return -1 // nothing was asked
+	}
 	for i, status := range statuses {
 		if r.Status == status {
 			return i
@@ -75,7 +82,7 @@ func (r refusal) rank() int {
 
 // renewable reports whether other credentials may help.
 func (o *outcome) renewable(req *http.Request) bool {
-	if o.err != nil || o.resp != nil || !o.fresh || !o.canRepeat(req) {
+	if o.err != nil || o.resp != nil || o.final || !o.fresh || !o.canRepeat(req) {
 		return false
 	}
 	for _, r := range o.refusals {
@@ -93,11 +100,11 @@ func (o *outcome) answer(req *http.Request) (*http.Response, error) {
 	}
 	var said refusal
 	for _, r := range o.refusals {
-		if said.Err == nil || r.rank() > said.rank() {
+		if said.Err == nil || r.rank() > said.rank() || o.final {
 			said = r
 		}
 	}
-	known := said.Status >= http.StatusInternalServerError || said.rank() < len(statuses)
+	known := o.final || said.Status >= http.StatusInternalServerError || said.rank() >= 0 && said.rank() < len(statuses)
 	if !known || said.header == nil && said.Status == http.StatusNotFound {
 		return nil, o.all() // not about the image, and not for programs that look for a status
 	}
@@ -119,17 +126,6 @@ func (r refusal) message() string { return fmt.Sprintf("%s: %v", r.Who(), r.Err)
 // response is an answer with the status and the headers of one refusal, and in
 // the form of the distribution specification all of them.
 func (o *outcome) response(req *http.Request, said refusal) *http.Response {
-	type diagnostic struct {
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	}
-	var body struct {
-		Errors []diagnostic `json:"errors"`
-	}
-	for _, r := range o.refusals {
-		body.Errors = append(body.Errors, diagnostic{cmp.Or(r.Code, codes[r.Status], "UNKNOWN"), r.message()})
-	}
-	text, _ := json.Marshal(body) // strings alone
 	header := said.header.Clone()
 	if header == nil {
 		header = http.Header{}
@@ -138,14 +134,47 @@ func (o *outcome) response(req *http.Request, said refusal) *http.Response {
 		header.Del(name)
 	}
 	header.Set("Content-Type", "application/json")
-	if req.Method == http.MethodHead {
-		text = nil
-	}
+	text := o.body() // to HEAD too: it comes from here, and who reads it learns why
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", said.Status, http.StatusText(said.Status)), StatusCode: said.Status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: header, Body: io.NopCloser(bytes.NewReader(text)), ContentLength: int64(len(text)), Request: req,
 	}
+}
+
+// limited returns who was told to come back later, and forgets it.
+func (o *outcome) limited(order []*candidate) *candidate {
+	for i, r := range o.refusals {
+		if r.Status == http.StatusTooManyRequests {
+			o.refusals = slices.Delete(o.refusals, i, i+1)
+			return order[i]
+		}
+	}
+	return nil
+}
+
+// maxBody bounds the body of an answer, in bytes: clients read no more (oras-go),
+// and show nothing at all of what they cannot read to the end.
+const maxBody = 8 << 10
+
+// body has a message for each refusal; where that is too much, the beginning of each.
+func (o *outcome) body() (text []byte) {
+	type diagnostic struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}
+	for most := maxBody; most > 0; most /= 2 {
+		var body struct {
+			Errors []diagnostic `json:"errors"`
+		}
+		for _, r := range o.refusals {
+			body.Errors = append(body.Errors, diagnostic{cmp.Or(r.Code, codes[r.Status], "UNKNOWN"), login.Bound(r.message(), most)})
+		}
+		if text, _ = json.Marshal(body); len(text) <= maxBody { // strings alone
+			break
+		}
+	}
+	return text
 }
 
 // codes are those of the distribution specification, where a registry gives none.
@@ -162,6 +191,6 @@ func (o *outcome) add(err error) bool {
 		o.err = err
 		return false
 	}
-	o.refusals, o.fresh = append(o.refusals, r.refusal), o.fresh || r.fresh
-	return true
+	o.refusals, o.fresh, o.final = append(o.refusals, r.refusal), o.fresh || r.fresh, r.final
+	return !r.final
 }

@@ -6,10 +6,7 @@ package keychain
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
-	"net/url"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -54,7 +51,6 @@ type Transport struct {
 	target  login.Target
 	repo    string // "team/app"; "" for a registry
 
-	turn  chan struct{}         // taken by who looks up
 	round atomic.Pointer[round] // nil before the first lookup
 }
 
@@ -67,14 +63,14 @@ func (k *Keychain) Transport(resource authn.Resource) (*Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Transport{keyring: k.keyring, opts: k.opts, req: req, turn: make(chan struct{}, 1)}
+	t := &Transport{keyring: k.keyring, opts: k.opts, req: req}
 	registry, err := name.NewRegistry(resource.RegistryStr())
 	if err != nil {
 		return nil, fmt.Errorf("keychain: %w", err)
 	}
 	scope := registry.Scope(transport.PullScope)
 	if req.Registry == "" {
-		t.repo = strings.TrimPrefix(resource.String(), resource.RegistryStr()+"/")
+		_, t.repo, _ = strings.Cut(req.Image, "/")
 		scope = registry.Repo(t.repo).Scope(transport.PullScope)
 	}
 	if t.target, err = login.NewTarget(registry, scope, k.opts.Insecure); err != nil {
@@ -123,21 +119,24 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func (t *Transport) roundTrip(req *http.Request) (*http.Response, error) {
-	if err := t.check(req.URL); err != nil {
-		return nil, err
+	own := t.target.Owns(req)
+	if own {
+		if err := checkPath(req.URL, t.repo); err != nil {
+			return nil, err
+		}
 	}
-	r, err := t.lookUp(req.Context(), nil)
+	r, err := t.lookUp(req.Context())
 	if err != nil {
 		return nil, err
 	}
-	if !t.isOwn(req.URL) {
+	if !own {
 		return r.pass(req)
 	}
 	out := &outcome{}
 	defer out.closeUnsent(req)
 	r.send(req, out)
 	if out.renewable(req) {
-		switch next, err := t.lookUp(req.Context(), r); {
+		switch next, err := t.renew(req.Context(), r); {
 		case err != nil:
 			out.add(&refusedError{refusal: refusal{Try: login.Try{Err: fmt.Errorf("asking for other credentials: %w", err)}}})
 		case next != r:
@@ -148,71 +147,54 @@ func (t *Transport) roundTrip(req *http.Request) (*http.Response, error) {
 	return out.answer(req)
 }
 
-// lookUp returns the credentials that are there; if those are refused, others.
-func (t *Transport) lookUp(ctx context.Context, refused *round) (*round, error) {
-	if r := t.round.Load(); r != refused {
+// lookUp returns the credentials that are there. The Keyring lets one answer
+// serve all who ask at a time.
+func (t *Transport) lookUp(ctx context.Context) (*round, error) {
+	if r := t.round.Load(); r != nil {
 		return r, nil
-	}
-	select {
-	case t.turn <- struct{}{}:
-		defer func() { <-t.turn }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-	now := time.Now()
-	if r := t.round.Load(); r != refused || r != nil && now.Sub(r.renewed) < renewEvery {
-		return r, nil
-	}
-	if refused != nil {
-		refused.renewed = now
 	}
 	res, err := t.keyring.Lookup(ctx, t.req)
+	if err != nil {
+		return nil, err
+	}
+	t.round.CompareAndSwap(nil, t.newRound(res, nil))
+	return t.round.Load(), nil
+}
+
+func (t *Transport) newRound(res *regcred.Result, before *round) *round {
+	registry := &login.Registry{Target: t.target, Secrets: &login.Secrets{}, Transport: t.opts.Transport}
+	return newRound(t.keyring, registry, res.Credentials, before)
+}
+
+// renew returns other credentials than those that were refused, or the same
+// if there are no others.
+func (t *Transport) renew(ctx context.Context, refused *round) (*round, error) {
+	for {
+		if r := t.round.Load(); r != refused {
+			return r, nil
+		}
+		if last := refused.renewed.Load(); last != nil && time.Since(*last) < renewEvery {
+			return refused, nil
+		}
+		if _, err := refused.renewing.do(ctx, func() error { return t.ask(ctx, refused) }); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// ask asks the Keyring once more.
+func (t *Transport) ask(ctx context.Context, refused *round) error {
+	res, err := t.keyring.Lookup(ctx, t.req)
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // another asks
+	}
+	now := time.Now()
+	refused.renewed.Store(&now)
 	if err != nil || refused.has(res.Credentials) {
-		return refused, err
+		return err
 	}
-	next := newRound(t.keyring, &login.Registry{Target: t.target, Secrets: &login.Secrets{}, Transport: t.opts.Transport}, res.Credentials)
-	if refused != nil {
-		next.renewed = now
-	}
+	next := t.newRound(res, refused)
+	next.renewed.Store(&now)
 	t.round.Store(next)
-	return next, nil
-}
-
-// isOwn tells the registry's addresses from those to which it redirects.
-func (t *Transport) isOwn(u *url.URL) bool {
-	return strings.EqualFold(address(u.Scheme, u.Host), address(u.Scheme, t.target.Host()))
-}
-
-// address is host:port.
-func address(scheme, host string) string {
-	u := url.URL{Scheme: scheme, Host: host}
-	port := u.Port()
-	switch {
-	case port != "":
-	case scheme == "http":
-		port = "80"
-	default:
-		port = "443"
-	}
-	return net.JoinHostPort(u.Hostname(), port)
-}
-
-// ofRepository finds the repository of a request, as the distribution
-// specification has its paths. Others are the registry's own, as the addresses
-// of uploads may be.
-var ofRepository = regexp.MustCompile(`^/v2/(.+)/(?:manifests|blobs|tags|referrers)(?:/|$)`)
-
-// check refuses requests that t's credentials are not for.
-func (t *Transport) check(u *url.URL) error {
-	if !t.isOwn(u) {
-		return nil
-	}
-	found := ofRepository.FindStringSubmatch(u.Path)
-	if found == nil || found[1] == t.repo {
-		return nil
-	}
-	if t.repo == "" {
-		return fmt.Errorf("the transport is for the registry %s as such, and %s for the repository %q: make one for that", t.target.Host(), u.Path, found[1])
-	}
-	return fmt.Errorf("the transport is for %s/%s, and %s for another repository: make one for that", t.target.Host(), t.repo, u.Path)
+	return nil
 }

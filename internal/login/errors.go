@@ -18,6 +18,7 @@ var ErrPlainHTTP = errors.New("only registries on loopback are spoken to without
 var ErrNoUser = errors.New("the credential has no user name: it is not sent, as container runtimes refuse it too")
 
 var (
+	errSent = errors.New("the login ended while the request's body was sent, which cannot be sent again: begin the upload anew")
 	errIdle = errors.New("idle for too long")
 	errSlow = fmt.Errorf("too slow: an answer is given up that brings less than %d bytes in a minute", rateBytes)
 )

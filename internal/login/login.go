@@ -43,7 +43,10 @@ type Registry struct {
 
 // Session is a login at a registry: a round tripper for what is wanted there,
 // and for where it redirects to. It is safe for concurrent use.
-type Session struct{ inner http.RoundTripper }
+type Session struct {
+	registry *Registry
+	inner    http.RoundTripper // with the credential
+}
 
 // Login finds out how the registry wants to be asked, once for all credentials,
 // and gets a token if it wants one. With Basic authentication a password is not
@@ -54,22 +57,44 @@ func (r *Registry) Login(ctx context.Context, cred *regcred.Credential) (*Sessio
 		return nil, fmt.Errorf("login: %w", err)
 	}
 	r.Secrets.Credential(cred)
-	var rt http.RoundTripper = &wire{
-		inner: cmp.Or(r.Transport, http.DefaultTransport), target: r.Target,
-		idle: cmp.Or(r.Idle, 30*time.Second), secrets: r.Secrets,
-	}
-	rt = &retrier{inner: rt, budget: r.Budget, retry: r.Retry}
-	rt = transport.NewUserAgent(&pinger{rt, &r.pings}, userAgent)
+	rt := transport.NewUserAgent(&pinger{r.line(), &r.pings}, userAgent)
 	rt, err = transport.NewWithContext(ctx, r.Target.Registry, auth, rt, []string{r.Target.Scope})
 	if err != nil {
 		return nil, fmt.Errorf("login: %w", err)
 	}
-	return &Session{rt}, nil
+	return &Session{r, rt}, nil
 }
 
-// RoundTrip is that of [http.RoundTripper].
+// line is what every request passes.
+func (r *Registry) line() http.RoundTripper {
+	return &retrier{budget: r.Budget, retry: r.Retry, inner: &wire{
+		inner: cmp.Or(r.Transport, http.DefaultTransport), target: r.Target,
+		idle: cmp.Or(r.Idle, 30*time.Second), secrets: r.Secrets,
+	}}
+}
+
+// RoundTrip is that of [http.RoundTripper]: with the credential to the registry
+// ([Target.Owns]), without to others, and with a token there that anybody gets if
+// one is demanded.
 func (s *Session) RoundTrip(req *http.Request) (*http.Response, error) {
-	return s.inner.RoundTrip(mark(req))
+	target := s.registry.Target
+	marked := mark(req)
+	switch {
+	case target.Owns(req):
+		marked.URL.Host = target.Host() // go-containerregistry knows it by this spelling alone
+	case target.isAt(req.URL.Scheme, req.URL.Host):
+		return s.registry.RoundTrip(req)
+	}
+	// By the registry's name in it go-containerregistry would take any request
+	// for the registry's.
+	marked.Host = ""
+	return s.inner.RoundTrip(marked)
+}
+
+// RoundTrip makes a request without any login, as for where a registry
+// redirects to.
+func (r *Registry) RoundTrip(req *http.Request) (*http.Response, error) {
+	return transport.NewUserAgent(r.line(), userAgent).RoundTrip(mark(req))
 }
 
 // authenticator never makes an anonymous login of a credential.
@@ -99,15 +124,28 @@ const contentHeader = "Regcred-Content"
 
 func mark(req *http.Request) *http.Request {
 	req = req.Clone(req.Context()) // what a round tripper may change
+	if req.Header == nil {
+		req.Header = http.Header{}
+	}
 	req.Header.Set(contentHeader, req.UserAgent())
+	if req.Body != nil && req.Body != http.NoBody {
+		req.Body = &upload{ReadCloser: req.Body}
+	}
 	return req
 }
 
-func unmark(req *http.Request) (content bool) {
+// unmark leaves the mark on req, which is sent again where that is worth it.
+func unmark(req *http.Request) (unmarked *http.Request, content bool) {
 	signed, content := req.Header[contentHeader]
-	delete(req.Header, contentHeader)
-	if content && signed[0] != "" {
-		req.Header.Set("User-Agent", signed[0])
+	if !content {
+		return req, false
 	}
-	return content
+	unmarked = new(http.Request)
+	*unmarked = *req
+	unmarked.Header = req.Header.Clone()
+	delete(unmarked.Header, contentHeader)
+	if signed[0] != "" {
+		unmarked.Header.Set("User-Agent", signed[0])
+	}
+	return unmarked, true
 }

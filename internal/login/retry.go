@@ -99,7 +99,7 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp, err := r.inner.RoundTrip(req)
 		again, asked := worthRetrying(resp, err)
 		// A body is gone once it has been sent.
-		if !again || !isRead(req) || !budget.Pause(req.Context(), n, asked) {
+		if !again || !isRead(req) || hurried(req, resp) || !budget.Pause(req.Context(), n, asked) {
 			return resp, err
 		}
 		if resp != nil {
@@ -107,6 +107,18 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 			resp.Body.Close()
 		}
 	}
+}
+
+type hurry struct{}
+
+// Hurried returns a context of requests that do not wait where a server asks
+// for that (429): there is somebody else to ask with.
+func Hurried(ctx context.Context) context.Context {
+	return context.WithValue(ctx, hurry{}, true)
+}
+
+func hurried(req *http.Request, resp *http.Response) bool {
+	return resp != nil && resp.StatusCode == http.StatusTooManyRequests && req.Context().Value(hurry{}) != nil
 }
 
 func isRead(req *http.Request) bool {

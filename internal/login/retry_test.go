@@ -112,6 +112,19 @@ func TestRetryOnlyGET(t *testing.T) {
 	}
 }
 
+// TestHurried: nobody waits on 429 who is told not to; other failures are repeated.
+func TestHurried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for answer, want := range map[string]int{"429 7": 429, "503 7": 200} {
+			r := &retrier{inner: answers(answer, "200"), budget: NewBudget(Retry{})}
+			req, _ := http.NewRequestWithContext(Hurried(t.Context()), "GET", "https://example.com", nil)
+			if resp, err := r.RoundTrip(req); err != nil || resp.StatusCode != want {
+				t.Errorf("%s: got %v, %v, want %d", answer, resp, err, want)
+			}
+		}
+	})
+}
+
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for h, want := range map[string]time.Duration{

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -40,6 +41,35 @@ func NewTarget(registry name.Registry, scope string, insecure bool) (Target, err
 
 // Host is that of the registry, with a port if its name has one.
 func (t Target) Host() string { return t.Registry.RegistryStr() }
+
+// Owns tells requests to the registry from those to where it redirects. One
+// that goes there but names another host in its header is for that.
+func (t Target) Owns(req *http.Request) bool {
+	scheme := req.URL.Scheme
+	return t.isAt(scheme, req.URL.Host) && (req.Host == "" || t.isAt(scheme, req.Host))
+}
+
+// isAt knows also the name that Docker Hub's API has beside its own.
+func (t Target) isAt(scheme, host string) bool {
+	if t.Host() == name.DefaultRegistry && host == "registry-1.docker.io" {
+		return true
+	}
+	return strings.EqualFold(address(scheme, host), address(scheme, t.Host()))
+}
+
+// address is host:port.
+func address(scheme, host string) string {
+	u := url.URL{Scheme: scheme, Host: host}
+	port := u.Port()
+	switch {
+	case port != "":
+	case scheme == "http":
+		port = "80"
+	default:
+		port = "443"
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
 
 // hostname drops the port and the brackets of an IPv6 address.
 func hostname(hostport string) string {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -39,9 +40,10 @@ type wire struct {
 }
 
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
-	content := unmark(req)
+	req, content := unmark(req)
 	w.secrets.sent(req, content)
-	if err := w.target.checkURL(req.URL); err != nil {
+	body, err := w.check(req)
+	if err != nil {
 		if req.Body != nil {
 			req.Body.Close()
 		}
@@ -50,14 +52,16 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	timeout := fmt.Errorf("nothing arrived from %q for %s: %w", req.URL.Host, w.idle, errIdle)
 	timer := time.AfterFunc(w.idle, func() { cancel(timeout) })
-	resp, err := w.inner.RoundTrip(req.WithContext(ctx))
+	req = req.WithContext(ctx)
+	req.Body = body
+	resp, err := w.inner.RoundTrip(req)
 	timer.Stop()
 	if err != nil {
 		err = orCause(ctx, timeout, err)
 		cancel(nil)
 		return nil, err
 	}
-	b := &body{ReadCloser: resp.Body, ctx: ctx, cancel: cancel, timer: timer, idle: w.idle, timeout: timeout, left: -1, host: req.URL.Host}
+	b := &answerBody{ReadCloser: resp.Body, ctx: ctx, cancel: cancel, timer: timer, idle: w.idle, timeout: timeout, left: -1, host: req.URL.Host}
 	resp.Body = b
 	if !content {
 		b.left = maxLoginBody
@@ -69,6 +73,27 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// check refuses what must not be sent, and returns the body that is.
+func (w *wire) check(req *http.Request) (io.ReadCloser, error) {
+	if err := w.target.checkURL(req.URL); err != nil {
+		return nil, err
+	}
+	if u, ok := req.Body.(*upload); ok && u.begun.Swap(true) {
+		if req.GetBody == nil {
+			return nil, errSent
+		}
+		return req.GetBody()
+	}
+	return req.Body, nil
+}
+
+// upload is the body of a request that go-containerregistry may send again
+// once it has a new token, though the body is gone.
+type upload struct {
+	io.ReadCloser
+	begun atomic.Bool
+}
+
 // orCause returns the timeout instead of an error that is only its consequence.
 func orCause(ctx context.Context, timeout, err error) error {
 	if context.Cause(ctx) == timeout {
@@ -77,9 +102,9 @@ func orCause(ctx context.Context, timeout, err error) error {
 	return err
 }
 
-// body is a response body that fails if nothing arrives for too long, or too
+// answerBody is a response body that fails if nothing arrives for too long, or too
 // little. The time between reads does not count.
-type body struct {
+type answerBody struct {
 	io.ReadCloser
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
@@ -93,7 +118,7 @@ type body struct {
 	arrived int           // in this period
 }
 
-func (b *body) Read(p []byte) (int, error) {
+func (b *answerBody) Read(p []byte) (int, error) {
 	if b.left == 0 {
 		return 0, io.EOF
 	}
@@ -117,7 +142,7 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 // tooSlow returns an error after a period in which too little arrived.
-func (b *body) tooSlow(n int, took time.Duration) error {
+func (b *answerBody) tooSlow(n int, took time.Duration) error {
 	b.waited += took
 	b.arrived += n
 	if b.waited < ratePeriod {
@@ -132,7 +157,7 @@ func (b *body) tooSlow(n int, took time.Duration) error {
 	return fmt.Errorf("%d bytes arrived from %q in %s: %w", arrived, b.host, waited.Round(time.Second), errSlow)
 }
 
-func (b *body) Close() error {
+func (b *answerBody) Close() error {
 	b.timer.Stop()
 	defer b.cancel(nil)
 	return b.ReadCloser.Close()

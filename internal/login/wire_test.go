@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,6 +53,37 @@ func TestFailedRequestIsLetGo(t *testing.T) {
 	}
 }
 
+// TestContentAgain: what is asked for again is content still, and neither cut nor
+// read as an answer to a login.
+func TestContentAgain(t *testing.T) {
+	var sent []http.Header
+	w := &wire{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(req *http.Request) (*http.Response, error) {
+		sent = append(sent, req.Header)
+		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(strings.Repeat("x", maxLoginBody+1)))}, nil
+	})}
+	req, err := http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("User-Agent", "tool")
+	req = mark(req)
+	req.Header.Set("User-Agent", userAgent) // as go-containerregistry signs it
+	for range 2 {
+		resp, err := w.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(resp.Body); err != nil || len(got) != maxLoginBody+1 {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+	}
+	for _, h := range sent {
+		if len(h) != 1 || h.Get("User-Agent") != "tool" {
+			t.Errorf("sent %q", h)
+		}
+	}
+}
+
 // TestLeastRate: an answer that brings too little is given up, whatever it is
 // of, and a slow line is not.
 func TestLeastRate(t *testing.T) {
@@ -91,7 +123,7 @@ func TestLeastRate(t *testing.T) {
 					}
 					defer resp.Body.Close()
 					if !content {
-						resp.Body.(*loginBody).ReadCloser.(*body).left = -1 // of a login no more is read than its bound
+						resp.Body.(*loginBody).ReadCloser.(*answerBody).left = -1 // of a login no more is read than its bound
 					}
 					began := time.Now()
 					if !content && tt.read > 0 {

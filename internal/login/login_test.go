@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package login
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/plugin"
+)
+
+// front sees what goes to a registry.
+type front struct {
+	*httptest.Server
+	inner http.Handler
+	on    func(http.ResponseWriter, *http.Request) bool // reports whether it has answered
+
+	mu   sync.Mutex
+	seen []string // "GET /v2/ agent"
+}
+
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	agent, _, _ := strings.Cut(r.UserAgent(), " ")
+	f.seen = append(f.seen, r.Method+" "+r.URL.Path+" "+agent)
+	for h := range r.Header {
+		if strings.HasPrefix(h, "Regcred") {
+			f.seen = append(f.seen, "a mark: "+h)
+		}
+	}
+	f.mu.Unlock()
+	if f.on == nil || !f.on(w, r) {
+		f.inner.ServeHTTP(w, r)
+	}
+}
+
+func (f *front) requests() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.seen)
+}
+
+// start serves team/app for the user "good", and returns how to speak to it.
+func start(t *testing.T, auth testregistry.Auth, tls bool, on func(http.ResponseWriter, *http.Request) bool) (*front, *Registry) {
+	t.Helper()
+	f := &front{on: on}
+	f.Server = httptest.NewUnstartedServer(f)
+	f.Config.ErrorLog = log.New(io.Discard, "", 0)
+	host, base := f.Listener.Addr().String(), "http://"+f.Listener.Addr().String()
+	if tls {
+		host, base = "registry.example.com", "https://auth.example.com"
+	}
+	s, err := testregistry.New(testregistry.Options{Auth: auth, Users: map[string]string{"good": canary.Password}, BaseURL: base})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	if _, err := s.Push("team/app", "v1", testregistry.Image{}); err != nil {
+		t.Fatal(err)
+	}
+	f.inner = s
+	registry, err := name.NewRegistry(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := NewTarget(registry, "repository:team/app:pull", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Registry{Target: target, Secrets: &Secrets{}, Retry: Retry{Wait: time.Millisecond}}
+	if tls {
+		f.StartTLS()
+		r.Transport = f.Client().Transport
+	} else {
+		f.Start()
+	}
+	t.Cleanup(f.Close)
+	return f, r
+}
+
+func credential(user, password string) *regcred.Credential {
+	return &regcred.Credential{Username: user, Password: plugin.NewSecret(password), Provider: "test"}
+}
+
+// get asks for the manifest, signed as "tool".
+func get(t *testing.T, rt http.RoundTripper, url string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("User-Agent", "tool/1")
+	resp, err := rt.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	return resp
+}
+
+// TestLogin: one ping for all credentials, over the scheme that answers; no mark
+// is sent, and who asks keeps his name.
+func TestLogin(t *testing.T) {
+	for _, auth := range []testregistry.Auth{testregistry.None, testregistry.Basic, testregistry.Bearer} {
+		for _, tls := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d, tls %t", auth, tls), func(t *testing.T) {
+				f, r := start(t, auth, tls, nil)
+				url := f.URL
+				if tls {
+					url = "https://registry.example.com"
+				}
+				for _, cred := range []*regcred.Credential{nil, credential("good", "wrong"), credential("good", canary.Password)} {
+					s, err := r.Login(t.Context(), cred)
+					if err != nil {
+						if StatusOf(err) != http.StatusUnauthorized {
+							t.Error(err)
+						}
+						continue
+					}
+					want := http.StatusUnauthorized
+					if auth == testregistry.None || cred != nil && cred.Password.Reveal() == canary.Password {
+						want = http.StatusOK
+					}
+					if resp := get(t, s, url+"/v2/team/app/manifests/v1"); resp.StatusCode != want {
+						t.Errorf("%v: status %d, want %d", cred, resp.StatusCode, want)
+					}
+				}
+				pings := 0
+				for _, line := range f.requests() {
+					switch {
+					case strings.Contains(line, "/v2/ "):
+						pings++
+						fallthrough
+					case strings.Contains(line, "/token"):
+						if !strings.HasSuffix(line, " regcred") {
+							t.Errorf("a login signed otherwise: %s", line)
+						}
+					case !strings.HasSuffix(line, " tool/1"):
+						t.Error(line)
+					}
+				}
+				if pings != 1 {
+					t.Errorf("%d pings", pings)
+				}
+			})
+		}
+	}
+}
+
+// TestPingNotKept: what says nothing of how to log in is asked again.
+func TestPingNotKept(t *testing.T) {
+	broken := true
+	f, r := start(t, testregistry.Basic, false, func(w http.ResponseWriter, r *http.Request) bool {
+		if broken && r.URL.Path == "/v2/" {
+			w.WriteHeader(http.StatusBadGateway)
+			return true
+		}
+		return false
+	})
+	if _, err := r.Login(t.Context(), credential("good", canary.Password)); StatusOf(err) != http.StatusBadGateway {
+		t.Errorf("got %v", err)
+	}
+	broken = false
+	s, err := r.Login(t.Context(), credential("good", canary.Password))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp := get(t, s, f.URL+"/v2/team/app/manifests/v1"); resp.StatusCode != http.StatusOK {
+		t.Errorf("status %d", resp.StatusCode)
+	}
+}
+
+// TestBudget: each request has its own, unless there is one for all.
+func TestBudget(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		n := 0
+		f, r := start(t, testregistry.None, false, func(w http.ResponseWriter, r *http.Request) bool {
+			if strings.Contains(r.URL.Path, "/manifests/") {
+				n++
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return true
+			}
+			return false
+		})
+		r.Retry = Retry{Wait: time.Millisecond, Attempts: 3}
+		if shared {
+			r.Budget = NewBudget(r.Retry)
+		}
+		s, err := r.Login(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		get(t, s, f.URL+"/v2/team/app/manifests/v1")
+		first := n
+		if shared {
+			r.Budget.take(r.Budget.left)
+		}
+		get(t, s, f.URL+"/v2/team/app/manifests/v1")
+		if again := n - first; first != 3 || shared && again != 1 || !shared && again != 3 {
+			t.Errorf("shared %t: %d requests, and then %d", shared, first, again)
+		}
+	}
+}
+
+// TestIdle: a server that never answers, be it the ping or the content, and one
+// that begins and goes no further.
+func TestIdle(t *testing.T) {
+	for _, path := range []string{"/v2/", "/manifests/", "begins"} {
+		t.Run(path, func(t *testing.T) {
+			done := make(chan struct{})
+			f, r := start(t, testregistry.None, false, func(w http.ResponseWriter, r *http.Request) bool {
+				if r.URL.Path != path && !(path != "/v2/" && strings.Contains(r.URL.Path, "/manifests/")) {
+					return false
+				}
+				if path == "begins" {
+					fmt.Fprint(w, "x")
+					_ = http.NewResponseController(w).Flush()
+				}
+				select {
+				case <-r.Context().Done():
+				case <-done:
+				}
+				return true
+			})
+			t.Cleanup(func() { close(done) })
+			r.Idle = 20 * time.Millisecond
+			s, err := r.Login(t.Context(), nil)
+			if err == nil {
+				req, _ := http.NewRequestWithContext(t.Context(), "GET", f.URL+"/v2/team/app/manifests/v1", nil)
+				var resp *http.Response
+				if resp, err = s.RoundTrip(req); err == nil {
+					_, err = io.ReadAll(resp.Body)
+					resp.Body.Close()
+				}
+			}
+			if !errors.Is(err, errIdle) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// TestNoUser: a credential is never made an anonymous login.
+func TestNoUser(t *testing.T) {
+	f, r := start(t, testregistry.None, false, nil)
+	if _, err := r.Login(t.Context(), credential("", canary.Password)); !errors.Is(err, ErrNoUser) {
+		t.Errorf("got %v", err)
+	}
+	if n := len(f.requests()); n > 0 {
+		t.Errorf("%d requests", n)
+	}
+	if _, err := r.Login(t.Context(), credential("good", "")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWhereto: a credential goes to the registry under every spelling of its host,
+// and with no request that names another anywhere.
+func TestWhereto(t *testing.T) {
+	shown := map[string]bool{}
+	for _, auth := range []testregistry.Auth{testregistry.Basic, testregistry.Bearer} {
+		_, r := start(t, auth, true, nil)
+		inner := r.Transport
+		var last *http.Request
+		r.Transport = roundTripper(func(req *http.Request) (*http.Response, error) {
+			if last = req; req.URL.Path == "/v2/" || req.URL.Path == "/token" {
+				return inner.RoundTrip(req)
+			}
+			return &http.Response{StatusCode: 200, Body: http.NoBody, Header: http.Header{}}, nil
+		})
+		s, err := r.Login(t.Context(), credential("good", canary.Password))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range []struct {
+			url, host string
+			want      bool
+		}{
+			{"https://registry.example.com", "", true},
+			{"https://registry.example.com:443", "", true},
+			{"https://Registry.Example.Com", "registry.example.com:443", true},
+			{"https://registry.example.com:444", "", false},
+			{"https://other.example.com", "", false},
+			{"https://other.example.com", "registry.example.com", false},
+			{"https://registry.example.com", "other.example.com", false},
+			{"https://registry.example.com.", "", false},
+			{"https://registry-1.docker.io", "", false},
+		} {
+			req, _ := http.NewRequestWithContext(t.Context(), "GET", tt.url+"/x", nil)
+			req.Host = tt.host
+			if _, err := s.RoundTrip(req); err != nil {
+				t.Errorf("%+v: %v", tt, err)
+			}
+			if got := last.Header.Get("Authorization") != ""; got != tt.want {
+				t.Errorf("%+v: shown %t", tt, got)
+			}
+			shown[tt.url] = true
+		}
+	}
+}
+
+func TestOwns(t *testing.T) {
+	for _, tt := range []struct {
+		registry, url string
+		want          bool
+	}{
+		{"registry.example", "https://registry.example/v2/", true},
+		{"registry.example:5000", "https://registry.example/v2/", false},
+		{"127.0.0.1:80", "http://127.0.0.1/v2/", true},
+		{"127.0.0.1:443", "http://127.0.0.1/v2/", false},
+		{"[::1]:5000", "http://[::1]:5000/v2/", true},
+		{"index.docker.io", "https://registry-1.docker.io/v2/", true},
+		{"index.docker.io", "https://docker.io/v2/", false},
+		{"registry-1.docker.io", "https://index.docker.io/v2/", false},
+	} {
+		registry, err := name.NewRegistry(tt.registry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		target, err := NewTarget(registry, "", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req, _ := http.NewRequestWithContext(context.Background(), "GET", tt.url, nil)
+		if got := target.Owns(req); got != tt.want {
+			t.Errorf("%s, %s: %t", tt.registry, tt.url, got)
+		}
+	}
+}
+
+// TestUploadOnce: go-containerregistry sends a body that is gone again with a new
+// token; it is had anew, or the request fails.
+func TestUploadOnce(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		tokens := 0
+		var bodies []string
+		f, r := start(t, testregistry.Bearer, false, func(w http.ResponseWriter, r *http.Request) bool {
+			switch {
+			case r.URL.Path == "/token":
+				tokens++
+				fmt.Fprintf(w, `{"token":"t%d","refresh_token":"no"}`, tokens)
+			case r.Method == "PUT":
+				b, _ := io.ReadAll(r.Body)
+				bodies = append(bodies, string(b))
+				if r.Header.Get("Authorization") == "Bearer t1" {
+					w.Header().Set("WWW-Authenticate", `Bearer realm="x",scope="more"`)
+					w.WriteHeader(http.StatusUnauthorized)
+				}
+			default:
+				return false
+			}
+			return true
+		})
+		s, err := r.Login(t.Context(), credential("good", canary.Password))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req, _ := http.NewRequestWithContext(t.Context(), "PUT", f.URL+"/v2/team/app/manifests/x", io.NopCloser(strings.NewReader("body")))
+		if again {
+			req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("body")), nil }
+		}
+		resp, err := s.RoundTrip(req)
+		if again != (err == nil) || again && resp.StatusCode != 200 || !again && !errors.Is(err, errSent) {
+			t.Errorf("again %t: got %v, %v", again, resp, err)
+		}
+		for _, b := range bodies {
+			if b != "body" {
+				t.Errorf("sent %q", b)
+			}
+		}
+	}
+}

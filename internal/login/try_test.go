@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package login
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+)
+
+func TestWho(t *testing.T) {
+	secret := regcred.Credential{Username: `a"b`}
+	secret.Origin.PullSecret = &regcred.ObjectRef{Namespace: "ci", Name: "s"}
+	file := regcred.Credential{Username: "u"}
+	file.Origin.File = "/x/config.json"
+	for want, c := range map[string]*regcred.Credential{
+		"anonymous":                       nil,
+		`provider "ecr", user "AWS"`:      {Provider: "ecr", Username: "AWS"},
+		`pull secret "ci/s", user "a\"b"`: &secret,
+		`file "/x/config.json", user "u"`: &file,
+		`credential, user "line\nnext"`:   {Username: "line\nnext"},
+	} {
+		if got := (Try{Credential: c}).Who(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestNewTry(t *testing.T) {
+	cred := credential("good", canary.Password)
+	s := &Secrets{}
+	s.Credential(cred)
+	answer := func(status int, code, message string) error {
+		return &transport.Error{StatusCode: status, Errors: []transport.Diagnostic{{Code: transport.ErrorCode(code), Message: message}}}
+	}
+	for _, tt := range []struct {
+		cred   *regcred.Credential
+		err    error
+		status int
+		text   string
+	}{
+		{cred, answer(401, "UNAUTHORIZED", "no"), 401, `HTTP 401 UNAUTHORIZED "no" (user name or password is wrong`},
+		{nil, answer(401, "", ""), 401, "HTTP 401 (no credentials were found"},
+		{cred, answer(403, "DENIED", "line\n"+canary.Password), 403, `HTTP 403 DENIED "line\n[redacted]" (this credential may not`},
+		{cred, answer(404, "X", ""), 404, "HTTP 404 X (not there"},
+		{cred, answer(429, "X", ""), 429, "HTTP 429 X (the registry limits"},
+		{cred, answer(500, "X", ""), 500, "HTTP 500 X (the registry is out of order"},
+		{cred, fmt.Errorf("login: %w", answer(418, canary.Password, "")), 418, "login: HTTP 418 [redacted]"},
+		{cred, fmt.Errorf("broke: %w: %s", io.ErrUnexpectedEOF, canary.Password), 0, "broke: unexpected EOF: [redacted]"},
+		{cred, errors.New("first\nsecond"), 0, "first"},
+		{cred, runtimeSaid{}, 403, "a runtime said it"},
+		{cred, errors.New(strings.Repeat("é", 2000)), 0, "é"},
+	} {
+		got := NewTry(tt.cred, tt.err, s)
+		text := got.Err.Error()
+		canary.Check(t, "the text", text+got.Code)
+		if got.Status != tt.status || !strings.HasPrefix(text, tt.text) || strings.Contains(text, "\n") || len(text) > maxText+200 {
+			t.Errorf("%v: got %d, %.200s", tt.err, got.Status, text)
+		}
+		if !errors.Is(got.Err, tt.err) {
+			t.Errorf("%v is not found any more", tt.err)
+		}
+		if terr := new(transport.Error); errors.As(got.Err, &terr) {
+			t.Errorf("%v can be unwrapped", tt.err)
+		}
+	}
+}
+
+// runtimeSaid knows by itself what the registry answered.
+type runtimeSaid struct{}
+
+func (runtimeSaid) Error() string                     { return "a runtime said it" }
+func (runtimeSaid) Answer() (status int, code string) { return 403, "DENIED" }
+
+func TestSaid(t *testing.T) {
+	err := Said(fmt.Errorf("https://user:"+canary.Password+"@registry.example: %w\nmore", io.EOF))
+	if !errors.Is(err, io.EOF) || strings.Contains(err.Error(), "more") {
+		t.Errorf("got %v", err)
+	}
+	canary.Check(t, "the text", err.Error())
+}
+
+func TestReceived(t *testing.T) {
+	s := &Secrets{}
+	for in, want := range map[string]string{
+		`{"token":"` + canary.Token + `"}`:                        `{"token":"` + canary.Token + `"}`,
+		`{"access_token":"a","REFRESH_token":"refresh-secret-1"}`: `{"access_token":"a"}`,
+		`not JSON`: `not JSON`,
+	} {
+		if got := string(s.received([]byte(in))); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	if got := s.Scrub(canary.Token + " refresh-secret-1"); got != "[redacted] [redacted]" {
+		t.Errorf("got %q", got)
+	}
+	for n := range 100 {
+		s.add(fmt.Sprint(n, strings.Repeat("x", maxKept/50)))
+	}
+	if s.size > maxKept {
+		t.Errorf("%d bytes are kept", s.size)
+	}
+}

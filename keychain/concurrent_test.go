@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package keychain
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/plugin"
+)
+
+// TestClosedUnderUse: connections and the Keyring are closed under 100 pulls.
+// Each ends, with an answer or an error.
+func TestClosedUnderUse(t *testing.T) {
+	for scheme, auth := range schemes {
+		t.Run(scheme, func(t *testing.T) {
+			s, ref := start(t, testregistry.Options{Auth: auth}, 3)
+			k := two(t, s.Addr())
+			tr := mustTransport(t, New(k, Options{Transport: http.DefaultTransport.(*http.Transport).Clone()}), ref.Context())
+			var wg, closers sync.WaitGroup
+			done := make(chan struct{})
+			closers.Go(func() {
+				for n := 0; ; n++ {
+					select {
+					case <-done:
+						return
+					default:
+						tr.CloseIdleConnections()
+						if n == 100 {
+							k.Close()
+						}
+					}
+				}
+			})
+			var ok atomic.Int32
+			for range 100 {
+				wg.Go(func() {
+					switch err := pull(t.Context(), ref, tr.Wrapper()); {
+					case err == nil:
+						ok.Add(1)
+					default:
+						canary.Check(t, "the error", err.Error())
+					}
+				})
+			}
+			wg.Wait()
+			close(done)
+			closers.Wait()
+			if err := pull(t.Context(), ref, tr.Wrapper()); ok.Load() > 0 && err != nil {
+				t.Errorf("what was accepted is no longer sent: %v", err)
+			}
+			fresh := mustTransport(t, New(k, Options{}), ref.Context())
+			if err := pull(t.Context(), ref, fresh.Wrapper()); !errors.Is(err, regcred.ErrClosed) {
+				t.Errorf("a transport of a closed Keyring: got %v", err)
+			}
+		})
+	}
+}
+
+// TestLeaderCancelled: who gives up while others wait for it fails alone, be it at
+// the ping, at the token or at the first answer.
+func TestLeaderCancelled(t *testing.T) {
+	for _, at := range []string{"/v2/", "/token", "/manifests/"} {
+		t.Run(at, func(t *testing.T) {
+			asked := make(chan struct{})
+			var once sync.Once
+			f, ref := serve(t, testregistry.Options{Auth: testregistry.Bearer}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+				held := r.URL.Path == at || at == "/manifests/" && strings.Contains(r.URL.Path, at)
+				if held {
+					held = false
+					once.Do(func() { held = true })
+				}
+				if held {
+					close(asked)
+					<-r.Context().Done()
+				}
+				return held
+			})
+			tr := mustTransport(t, New(good(t, f.host()), Options{}), ref.Context())
+			ctx, cancel := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				if err := pull(ctx, ref, tr.Wrapper()); !errors.Is(err, context.Canceled) {
+					t.Errorf("the one that was cancelled: %v", err)
+				}
+			})
+			<-asked
+			for range 10 {
+				wg.Go(func() {
+					if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			// One that waits may go too.
+			waiting, stop := context.WithCancel(t.Context())
+			stop()
+			if err := pull(waiting, ref, tr.Wrapper()); !errors.Is(err, context.Canceled) {
+				t.Errorf("one that waited: %v", err)
+			}
+			cancel()
+			wg.Wait()
+		})
+	}
+}
+
+// TestFlight: one runs and the others get its error; a cancelled one's is its own.
+func TestFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f flight
+		broken := errors.New("broken")
+		var ran, failed atomic.Int32
+		for range 10 {
+			go func() {
+				did, err := f.do(t.Context(), func() error { time.Sleep(30 * time.Second); return broken })
+				if did {
+					ran.Add(1)
+				}
+				if err == broken {
+					failed.Add(1)
+				}
+			}()
+		}
+		time.Sleep(31 * time.Second)
+		synctest.Wait()
+		if ran.Load() != 1 || failed.Load() != 10 {
+			t.Errorf("%d ran and %d failed after one time's wait, want 1 and 10", ran.Load(), failed.Load())
+		}
+
+		ctx, cancel := context.WithCancel(t.Context())
+		go f.do(ctx, func() error { <-ctx.Done(); return ctx.Err() })
+		synctest.Wait()
+		got := make(chan error)
+		go func() { _, err := f.do(t.Context(), nil); got <- err }()
+		synctest.Wait()
+		cancel()
+		if err := <-got; err != nil {
+			t.Errorf("another's cancellation: got %v", err)
+		}
+	})
+}
+
+// TestNeverAnswers: 20 requests to a server that says nothing take as long as one.
+func TestNeverAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := &users{}
+		u.set(pair{key: "registry.example", user: "good", password: canary.Password})
+		k := u.keyring(t, "registry.example")
+		defer k.Close()
+		silent := silence{}
+		ref := reference(t, "registry.example/team/app:v1")
+		tr := mustTransport(t, New(k, Options{Transport: silent}), ref.Context())
+		began := time.Now()
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				if err := pull(t.Context(), ref, tr.Wrapper()); err == nil || !strings.Contains(err.Error(), "idle for too long") {
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("took %s", took)
+		}
+	})
+}
+
+// silence never answers.
+type silence struct{}
+
+func (silence) RoundTrip(req *http.Request) (*http.Response, error) {
+	<-req.Context().Done()
+	return nil, context.Cause(req.Context())
+}
+
+// TestSlowLookup: a lookup that does not come to an end is waited for once.
+func TestSlowLookup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg, err := config.Parse("test.yaml", []byte("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: slow\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  defaultCacheDuration: 1h\n  matchImages: [registry.example]\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var asks atomic.Int32
+		k, err := regcred.New(cfg, regcred.Options{InProcess: map[string]plugin.Provider{"slow": plugin.ProviderFunc(func(ctx context.Context, _ *plugin.Request) (*plugin.Response, error) {
+			asks.Add(1)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Close()
+		ref := reference(t, "registry.example/team/app:v1")
+		tr := mustTransport(t, New(k, Options{Transport: silence{}}), ref.Context())
+		began := time.Now()
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				if err := pull(t.Context(), ref, tr.Wrapper()); err == nil {
+					t.Error("pulled")
+				}
+			})
+		}
+		wg.Wait()
+		if took := time.Since(began); took > 2*time.Minute || asks.Load() != 1 {
+			t.Errorf("took %s, and asked %d times", took, asks.Load())
+		}
+	})
+}
+
+// TestBodyBreaksOff: what breaks in the middle of a body is its reader's, who
+// finds out; a request before that is repeated.
+func TestBodyBreaksOff(t *testing.T) {
+	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic}, 1)
+	tr := mustTransport(t, New(good(t, s.Addr()), Options{}), ref.Context())
+	img, err := remote.Image(ref, remote.WithTransport(tr.Wrapper()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := img.Manifest(); err != nil {
+		t.Fatal(err)
+	}
+	s.Inject(testregistry.Fault{Kind: testregistry.Cut, Endpoint: testregistry.Blobs, Bytes: 1000})
+	layers, _ := img.Layers()
+	rc, err := layers[0].Compressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rc.Close()
+	if n, err := io.Copy(io.Discard, rc); !errors.Is(err, io.ErrUnexpectedEOF) || n > 1000 {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package keychain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+)
+
+// TestThousandResolves: of one registry, at once and cold: each provider is asked
+// once.
+func TestThousandResolves(t *testing.T) {
+	u := &users{}
+	u.set(pair{key: "registry.example", user: "good", password: canary.Password})
+	keys := New(u.keyring(t, "registry.example"), Options{})
+	begin := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range 1000 {
+		ref := reference(t, fmt.Sprintf("registry.example/team/app%d", i))
+		wg.Go(func() {
+			<-begin
+			a, err := keys.Resolve(ref.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if cfg, err := authn.Authorization(t.Context(), a); err != nil || cfg.Username != "good" {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	close(begin)
+	wg.Wait()
+	if n := u.count(); n != 3 {
+		t.Errorf("%d execs of 3 providers", n)
+	}
+}
+
+// warm is a Keychain of one provider with the answer in its cache.
+func warm(tb testing.TB) (*Keychain, name.Repository) {
+	tb.Helper()
+	u := &users{only: 1}
+	u.set(pair{key: "registry.example", user: "good", password: canary.Password})
+	keys := New(u.keyring(tb, "registry.example"), Options{})
+	repo := reference(tb, "registry.example/team/app").Context()
+	if _, err := keys.Resolve(repo); err != nil {
+		tb.Fatal(err)
+	}
+	return keys, repo
+}
+
+// TestResolveAllocates: from a warm cache.
+func TestResolveAllocates(t *testing.T) {
+	keys, repo := warm(t)
+	n := testing.AllocsPerRun(1000, func() {
+		if _, err := keys.Resolve(repo); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if n > 8 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkResolve(b *testing.B) {
+	keys, repo := warm(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := keys.Resolve(repo); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkResolveParallel is of many goroutines at a time.
+func BenchmarkResolveParallel(b *testing.B) {
+	keys, repo := warm(b)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := keys.Resolve(repo); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// TestTransportNil: the default transport serves, and another is asked for all.
+func TestTransportNil(t *testing.T) {
+	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, nil)
+	if err := pull(t.Context(), ref, mustTransport(t, New(good(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
+		t.Error(err)
+	}
+	broken := errors.New("broken")
+	tr := mustTransport(t, New(good(t, f.host()), Options{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+		for name := range req.Header {
+			if strings.HasPrefix(name, "Regcred") {
+				t.Errorf("%s is sent", name)
+			}
+		}
+		return nil, broken
+	})}), ref.Context())
+	tr.CloseIdleConnections()
+	if err := pull(t.Context(), ref, tr.Wrapper()); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestNothingFor: a question without an answer, and a resource that cannot be one.
+func TestNothingFor(t *testing.T) {
+	keys := New(bare(t), Options{})
+	if a, err := keys.Resolve(reference(t, "registry.example/x").Context()); err != nil || a != authn.Anonymous {
+		t.Errorf("got %v, %v", a, err)
+	}
+	for _, r := range []authn.Resource{nil, resource{"registry/app", "registry"}, resource{"bad host", "bad host"}, resource{"registry.example:port", "registry.example:port"}} {
+		if _, err := keys.Resolve(r); err == nil {
+			t.Errorf("Resolve took %v", r)
+		}
+		if _, err := keys.Transport(r); err == nil {
+			t.Errorf("Transport took %v", r)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	k := good(t, "registry.example")
+	if _, err := New(k, Options{For: regcred.Request{}}).ResolveContext(ctx, reference(t, "registry.example/x").Context()); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}

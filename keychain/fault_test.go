@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package keychain
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+)
+
+// user is whose request it is, with Basic authentication.
+func user(r interface{ BasicAuth() (string, string, bool) }) string {
+	name, _, _ := r.BasicAuth()
+	return name
+}
+
+// byUser answers requests for manifests by whose they are.
+func byUser(statuses map[string]int) func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		status := statuses[user(r)]
+		if status == 0 || !strings.Contains(r.URL.Path, "/manifests/") {
+			return false
+		}
+		w.Header().Set("Retry-After", "2")
+		w.Header().Set("Docker-Distribution-Api-Version", "registry/2.0")
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"errors":[{"code":"CODE%d","message":"said to %s"}]}`, status, user(r))
+		return true
+	}
+}
+
+// TestStatus: what is answered when two credentials fail, and with which request
+// the second is not tried.
+func TestStatus(t *testing.T) {
+	for _, tt := range []struct {
+		other, good int // what a user is answered; 0: the image
+		want        int
+		asked       int // requests of "good"
+	}{
+		{401, 0, 200, 1},
+		{403, 0, 200, 1},
+		{404, 0, 200, 1},
+		{429, 0, 200, 1},
+		{501, 0, 200, 1},
+		{401, 403, 403, 1},
+		{403, 401, 403, 1},
+		{401, 404, 404, 1},
+		{404, 401, 404, 1},
+		{404, 403, 404, 1},
+		{403, 404, 404, 1},
+		{401, 401, 401, 1},
+		{401, 501, 501, 1},
+		{501, 404, 501, 1},
+		{400, 0, 400, 0},
+		{406, 0, 406, 0},
+		{401, 400, 400, 1},
+	} {
+		t.Run(fmt.Sprintf("%d and %d", tt.other, tt.good), func(t *testing.T) {
+			f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, byUser(map[string]int{"other": tt.other, "good": tt.good}))
+			tr := mustTransport(t, New(two(t, f.host()), Options{}), ref.Context())
+			req, _ := http.NewRequestWithContext(t.Context(), "GET", f.URL+"/v2/team/app/manifests/v1", nil)
+			resp, err := tr.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			body, _ := io.ReadAll(resp.Body)
+			canary.Check(t, "the body", string(body))
+			if resp.StatusCode != tt.want {
+				t.Errorf("status %d, want %d: %s", resp.StatusCode, tt.want, body)
+			}
+			asked := 0
+			for _, r := range f.requests("/manifests/") {
+				if user(r) == "good" {
+					asked++
+				}
+			}
+			if tt.good < 429 && asked != tt.asked {
+				t.Errorf("%d requests of the second, want %d", asked, tt.asked)
+			}
+			if tt.want < 400 {
+				return
+			}
+			h := resp.Header
+			if h.Get("Retry-After") != "2" || h.Get("Docker-Distribution-Api-Version") == "" || h.Get("Content-Type") != "application/json" || resp.ContentLength != int64(len(body)) {
+				t.Errorf("header %v, length %d", h, resp.ContentLength)
+			}
+			for user, status := range map[string]int{"other": tt.other, "good": tt.good} {
+				if status > 0 && !strings.Contains(string(body), "said to "+user) {
+					t.Errorf("nothing of %s in %s", user, body)
+				}
+			}
+		})
+	}
+}
+
+// TestHead: the refusal of a HEAD has what became of each credential as well.
+func TestHead(t *testing.T) {
+	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, byUser(map[string]int{"other": 401, "good": 403}))
+	tr := mustTransport(t, New(two(t, f.host()), Options{}), ref.Context())
+	_, err := remote.Head(ref, remote.WithTransport(tr.Wrapper()))
+	var terr *transport.Error
+	if !errors.As(err, &terr) || terr.StatusCode != http.StatusForbidden {
+		t.Fatalf("got %v", err)
+	}
+	req, _ := http.NewRequestWithContext(t.Context(), "HEAD", f.URL+"/v2/team/app/manifests/v1", nil)
+	resp, err := tr.RoundTrip(req)
+	if err != nil || resp.StatusCode != http.StatusForbidden {
+		t.Fatalf("got %v, %v", resp, err)
+	}
+	if body, err := io.ReadAll(resp.Body); bytes.Count(body, []byte("provider")) != 2 || err != nil {
+		t.Errorf("body %q, %v", body, err)
+	}
+}
+
+// TestQuota: who is told to come back later does not keep the next credential
+// waiting; if it is the last, it is asked again when it may.
+func TestQuota(t *testing.T) {
+	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, byUser(map[string]int{"other": 429}))
+	if err := pull(t.Context(), ref, mustTransport(t, New(two(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
+		t.Error(err)
+	}
+	asked := 0
+	for _, r := range f.requests("/manifests/") {
+		if user(r) == "other" {
+			asked++
+		}
+	}
+	if asked != 1 {
+		t.Errorf("%d requests over the limit, want 1", asked)
+	}
+
+	left := 2
+	f, ref = serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case !strings.Contains(r.URL.Path, "/manifests/"):
+			return false
+		case user(r) == "other":
+			w.WriteHeader(http.StatusForbidden)
+			return true
+		}
+		left--
+		if left >= 0 {
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+		return left >= 0
+	})
+	if err := pull(t.Context(), ref, mustTransport(t, New(two(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNoRetriesOnTop: go-containerregistry adds none of its own.
+func TestNoRetriesOnTop(t *testing.T) {
+	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.Contains(r.URL.Path, "/manifests/") {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return true
+		}
+		return false
+	})
+	tr := mustTransport(t, New(good(t, f.host()), Options{}), ref.Context())
+	_, err := remote.Image(ref, remote.WithTransport(tr.Wrapper()))
+	var terr *transport.Error
+	if n := len(f.requests("/manifests/")); !errors.As(err, &terr) || terr.StatusCode != 503 || n != 4 {
+		t.Errorf("%d requests, %v", n, err)
+	}
+}
+
+// TestCredentialWithoutUser: it is not sent, and what the others are answered is
+// the answer.
+func TestCredentialWithoutUser(t *testing.T) {
+	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, nil)
+	missing := reference(t, f.host()+"/team/app:missing")
+	u := &users{}
+	u.set(pair{key: f.host(), password: canary.Password}, pair{key: f.host(), user: "good", password: canary.Password})
+	tr := mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context())
+	var terr *transport.Error
+	if _, err := remote.Image(missing, remote.WithTransport(tr.Wrapper())); !errors.As(err, &terr) || terr.StatusCode != 404 {
+		t.Errorf("got %v, want a 404", err)
+	}
+	if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
+		t.Error(err)
+	}
+	u.set(pair{key: f.host(), password: canary.Password})
+	err := pull(t.Context(), ref, mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context()).Wrapper())
+	if err == nil || !strings.Contains(err.Error(), "no user name") {
+		t.Errorf("alone: got %v", err)
+	}
+	for _, r := range f.requests("") {
+		if _, _, ok := r.BasicAuth(); ok && user(r) != "good" {
+			t.Errorf("%s was sent by %q", r.URL, user(r))
+		}
+	}
+}
+
+// TestOddUsers: names that need quotes in JSON, in headers and in errors; an
+// empty password.
+func TestOddUsers(t *testing.T) {
+	for _, odd := range []string{`a"b`, "a\nb", "ü😀", `a\b`} {
+		f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, nil)
+		u := &users{}
+		u.set(pair{key: f.host(), user: odd}, pair{key: f.host(), user: "other", password: canary.Password})
+		err := pull(t.Context(), ref, mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context()).Wrapper())
+		var terr *transport.Error
+		if !errors.As(err, &terr) || len(terr.Errors) != 2 || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: got %v", odd, err)
+			continue
+		}
+		if want := fmt.Sprintf("user %q", odd); !strings.Contains(terr.Errors[0].Message, want) {
+			t.Errorf("got %q, want %s in it", terr.Errors[0].Message, want)
+		}
+		if got := user(f.requests("/manifests/")[0]); got != odd {
+			t.Errorf("sent %q, want %q", got, odd)
+		}
+	}
+}
+
+// TestEcho: a registry that sends back what it was sent, in every place.
+func TestEcho(t *testing.T) {
+	for _, status := range []int{400, 401, 403, 404, 501} {
+		for _, method := range []string{"GET", "HEAD", "POST"} {
+			f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+				name, password, ok := r.BasicAuth()
+				if !ok || !strings.HasPrefix(r.URL.Path, "/v2/team") {
+					return false
+				}
+				w.Header().Set("X-Echo", r.Header.Get("Authorization"))
+				w.Header().Set("X-Password", password)
+				w.WriteHeader(status)
+				fmt.Fprintf(w, `{"errors":[{"code":%q,"message":"%s %s"}]}`, password, name, r.Header.Get("Authorization"))
+				return true
+			})
+			tr := mustTransport(t, New(two(t, f.host()), Options{}), ref.Context())
+			req, _ := http.NewRequestWithContext(t.Context(), method, f.URL+"/v2/team/app/blobs/uploads/", nil)
+			resp, err := tr.RoundTrip(req)
+			if err != nil || resp.StatusCode != status {
+				t.Fatalf("got %v, %v", resp, err)
+			}
+			body, _ := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			canary.Check(t, fmt.Sprintf("%s %d: the answer", method, status), fmt.Sprint(resp.Header, string(body)))
+			if _, err := remote.Image(ref, remote.WithTransport(tr.Wrapper())); err != nil {
+				canary.Check(t, "the error", err.Error())
+			}
+		}
+	}
+}

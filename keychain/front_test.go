@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package keychain
+
+import (
+	"bytes"
+	"crypto/tls"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+)
+
+var discard = log.New(io.Discard, "", 0)
+
+// front is a server that sees what goes to a registry behind it, and answers
+// some of it itself.
+type front struct {
+	*httptest.Server
+	registry *testregistry.Server
+	answer   func(http.ResponseWriter, *http.Request) bool // reports whether it has answered
+
+	mu   sync.Mutex
+	seen []seen
+}
+
+type seen struct {
+	*http.Request
+	body string
+}
+
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	f.mu.Lock()
+	f.seen = append(f.seen, seen{r.Clone(r.Context()), string(body)})
+	f.mu.Unlock()
+	if f.answer == nil || !f.answer(w, r) {
+		f.registry.ServeHTTP(w, r)
+	}
+}
+
+// requests returns those whose path contains a text.
+func (f *front) requests(path string) (list []seen) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.seen {
+		if strings.Contains(r.URL.Path, path) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func (f *front) host() string { return f.Listener.Addr().String() }
+
+// serve puts a front before a registry with team/app for the user "good".
+func serve(t testing.TB, opts testregistry.Options, layers int, answer func(http.ResponseWriter, *http.Request) bool) (*front, name.Reference) {
+	t.Helper()
+	f := unstarted(t, opts, layers, answer)
+	f.Start()
+	return f, reference(t, f.host()+"/team/app:v1")
+}
+
+// serveTLS is serve for the names that the certificate of httptest has,
+// registry.example.com among them, and a transport that knows it.
+func serveTLS(t testing.TB, opts testregistry.Options, layers int, answer func(http.ResponseWriter, *http.Request) bool) (*front, *http.Transport) {
+	t.Helper()
+	f := unstarted(t, opts, layers, answer)
+	f.EnableHTTP2 = true
+	f.StartTLS()
+	return f, f.Client().Transport.(*http.Transport)
+}
+
+func unstarted(t testing.TB, opts testregistry.Options, layers int, answer func(http.ResponseWriter, *http.Request) bool) *front {
+	f := &front{answer: answer}
+	f.Server = httptest.NewUnstartedServer(f)
+	f.Config.ErrorLog = discard
+	f.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	t.Cleanup(f.Close)
+	if opts.BaseURL == "" {
+		opts.BaseURL = "http://" + f.host()
+	}
+	f.registry, _ = start(t, opts, layers)
+	return f
+}
+
+func reference(t testing.TB, image string) name.Reference {
+	t.Helper()
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref
+}
+
+// stranger is a server to which nothing may be shown.
+func stranger(t testing.TB, answer http.HandlerFunc) *front {
+	t.Helper()
+	f := &front{answer: func(w http.ResponseWriter, r *http.Request) bool { answer(w, r); return true }}
+	f.Server = httptest.NewServer(f)
+	t.Cleanup(f.Close)
+	t.Cleanup(func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, r := range f.seen {
+			if r.Header.Get("Authorization") != "" {
+				t.Errorf("%s %s: was shown a credential", r.Method, r.URL)
+			}
+			canary.Check(t, r.URL.String(), r.body)
+		}
+	})
+	return f
+}
+
+// good is a keyring that knows the right user alone, and two the second of which is.
+func good(t testing.TB, hosts ...string) *regcred.Keyring {
+	u := &users{}
+	u.set(pair{key: hosts[0], user: "good", password: canary.Password})
+	return u.keyring(t, hosts...)
+}
+
+func two(t testing.TB, hosts ...string) *regcred.Keyring {
+	u := &users{}
+	u.set(pair{key: hosts[0], user: "other", password: canary.Password}, pair{key: hosts[0], user: "good", password: canary.Password})
+	return u.keyring(t, hosts...)
+}

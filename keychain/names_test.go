@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package keychain
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+)
+
+// resource is one that says what it likes.
+type resource struct{ name, registry string }
+
+func (r resource) String() string      { return r.name }
+func (r resource) RegistryStr() string { return r.registry }
+
+func TestQuestion(t *testing.T) {
+	const wrong = "-"
+	for _, tt := range []struct {
+		resource        authn.Resource
+		image, registry string
+	}{
+		{resource{"registry.example/team/app", "registry.example"}, "registry.example/team/app", ""},
+		{resource{"registry.example", "registry.example"}, "", "registry.example"},
+		{resource{"registry.example:443/team/app", "registry.example:443"}, "registry.example:443/team/app", ""},
+		{resource{"[::1]:5000/team/app", "[::1]:5000"}, "[::1]:5000/team/app", ""},
+		{resource{"REGISTRY.example/team/app", "REGISTRY.example"}, "REGISTRY.example/team/app", ""},
+		{resource{"localhost/app", "localhost"}, "localhost/app", ""},
+		{resource{"index.docker.io/library/x", "index.docker.io"}, "docker.io/library/x", ""},
+		{resource{"docker.io/library/x", "index.docker.io"}, "docker.io/library/x", ""},
+		{resource{"docker.io/library/x", "docker.io"}, "docker.io/library/x", ""},
+		{resource{"registry-1.docker.io/library/x", "registry-1.docker.io"}, "registry-1.docker.io/library/x", ""},
+		{resource{"index.docker.io", "index.docker.io"}, "", "docker.io"},
+		{resource{"registry-1.docker.io", "registry-1.docker.io"}, "", "docker.io"},
+		{resource{"registry.example/team/app:v1", "registry.example"}, "registry.example/team/app", ""},
+
+		{resource{"registry/app", "registry"}, wrong, ""}, // a kubelet's docker.io/registry/app
+		{resource{"other.example/app", "registry.example"}, wrong, ""},
+		{resource{"registry.example:5000/app", "registry.example"}, wrong, ""},
+		{resource{"registry.example/app", "registry.example:443"}, wrong, ""},
+		{resource{"docker.io/library/x", "registry-1.docker.io"}, wrong, ""},
+		{resource{"docker.io/library/x", "registry.example"}, wrong, ""},
+		{resource{"", ""}, wrong, ""},
+		{resource{"", "registry.example"}, wrong, ""},
+		{resource{"registry.example/team/../app", "registry.example"}, wrong, ""},
+		{resource{"registry.example/", "registry.example"}, wrong, ""},
+		{resource{"https://registry.example", "https://registry.example"}, wrong, ""},
+		{resource{"registry.example/a b", "registry.example"}, wrong, ""},
+		{nil, wrong, ""},
+	} {
+		req, err := New(nil, Options{}).question(tt.resource)
+		if tt.image == wrong {
+			if err == nil {
+				t.Errorf("%+v: got %+v", tt.resource, req)
+			}
+			continue
+		}
+		if err != nil || req.Image != tt.image || req.Registry != tt.registry {
+			t.Errorf("%+v: got %q, %q, %v", tt.resource, req.Image, req.Registry, err)
+		}
+	}
+	for _, full := range []regcred.Request{{Image: "x"}, {Registry: "x"}} {
+		if _, err := New(nil, Options{For: full}).Transport(resource{"registry.example", "registry.example"}); err == nil {
+			t.Errorf("%+v was taken", full)
+		}
+	}
+}
+
+// FuzzQuestion: what is asked about is of the resource's registry.
+func FuzzQuestion(f *testing.F) {
+	for _, seed := range [][2]string{
+		{"registry.example/team/app", "registry.example"}, {"index.docker.io/library/x", "index.docker.io"}, {"registry/app", "registry"},
+		{"registry.example", "registry.example"}, {"[::1]:5000/x", "[::1]:5000"}, {"a/b@sha256:" + strings.Repeat("0", 64), "a"}, {"localhost/x:y", "localhost"},
+	} {
+		f.Add(seed[0], seed[1])
+	}
+	hub := map[string]bool{"index.docker.io": true, "docker.io": true}
+	f.Fuzz(func(t *testing.T, named, registry string) {
+		req, err := New(nil, Options{}).question(resource{named, registry})
+		if err != nil {
+			return
+		}
+		host, _, _ := strings.Cut(req.Image+req.Registry, "/")
+		if host != registry && !(hub[registry] && host == "docker.io") && registry != "registry-1.docker.io" {
+			t.Errorf("%q of %q is asked of %q", named, registry, host)
+		}
+		if tr, err := New(nil, Options{}).Transport(resource{named, registry}); err == nil && req.Image != "" && !strings.HasSuffix(req.Image, "/"+tr.repo) {
+			t.Errorf("%q: the transport is for %q", named, tr.repo)
+		}
+	})
+}
+
+// dialer connects whatever host to one address.
+func dialer(to string, rt *http.Transport) *http.Transport {
+	rt = rt.Clone()
+	rt.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, to)
+	}
+	return rt
+}
+
+// TestTLS: a registry with a certificate of its own, over HTTP/2, by names in
+// capitals, with the port written or not, with a transport that knows the authority.
+func TestTLS(t *testing.T) {
+	for scheme, auth := range schemes {
+		for _, host := range []string{"registry.example.com", "REGISTRY.example.com", "registry.example.com:443", "registry.example.com:5000"} {
+			t.Run(scheme+", "+host, func(t *testing.T) {
+				f, rt := serveTLS(t, testregistry.Options{Auth: auth, BaseURL: "https://auth.example.com"}, 2, nil)
+				ref := reference(t, host+"/team/app:v1")
+				opts := Options{Transport: dialer(f.host(), rt)}
+				if err := pull(t.Context(), ref, mustTransport(t, New(two(t, host), opts), ref.Context()).Wrapper()); err != nil {
+					t.Error(err)
+				}
+				for _, r := range f.requests("") {
+					if r.ProtoMajor != 2 {
+						t.Errorf("%s %s came by %s", r.Method, r.URL, r.Proto)
+					}
+				}
+			})
+		}
+	}
+	f, _ := serveTLS(t, testregistry.Options{Auth: testregistry.Basic}, 1, nil)
+	ref := reference(t, "registry.example.com/team/app:v1")
+	opts := Options{Transport: dialer(f.host(), &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}})}
+	if err := pull(t.Context(), ref, mustTransport(t, New(good(t, "registry.example.com"), opts), ref.Context()).Wrapper()); err == nil {
+		t.Error("an unknown authority was trusted")
+	}
+}
+
+// TestPortOfRequests: 443 may be written in a request and not in the name, and the
+// other way round. A credential goes along either way.
+func TestPortOfRequests(t *testing.T) {
+	for _, tt := range []struct{ name, request string }{{"registry.example.com", "registry.example.com:443"}, {"registry.example.com:443", "registry.example.com"}, {"registry.example.com", "Registry.Example.com"}} {
+		for scheme, auth := range schemes {
+			f, rt := serveTLS(t, testregistry.Options{Auth: auth, BaseURL: "https://auth.example.com"}, 1, nil)
+			ref := reference(t, tt.name+"/team/app:v1")
+			tr := mustTransport(t, New(good(t, tt.name), Options{Transport: dialer(f.host(), rt)}), ref.Context())
+			req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://"+tt.request+"/v2/team/app/manifests/v1", nil)
+			resp, err := tr.RoundTrip(req)
+			if err != nil || resp.StatusCode != 200 {
+				t.Errorf("%s, %+v: got %v, %v", scheme, tt, resp, err)
+			}
+		}
+	}
+}
+
+// TestHub: Docker Hub by its names, from the one transport.
+func TestHub(t *testing.T) {
+	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.Bearer, BaseURL: "https://auth.docker.io", Rules: []testregistry.Rule{{User: "good", Pull: true}}}, 1, nil)
+	if _, err := f.registry.Push("library/x", "v1", testregistry.Image{}); err != nil {
+		t.Fatal(err)
+	}
+	rt = dialer(f.host(), rt)
+	rt.TLSClientConfig.InsecureSkipVerify = true // the test's server has no name of Docker's
+	keys := New(good(t, "docker.io"), Options{Transport: rt})
+	ref := reference(t, "x:v1")
+	tr := mustTransport(t, keys, ref.Context())
+	if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
+		t.Error(err)
+	}
+	for _, host := range []string{"index.docker.io", "registry-1.docker.io"} {
+		for _, written := range []string{"", host} {
+			req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://"+host+"/v2/library/x/manifests/v1", nil)
+			req.Host = written
+			resp, err := tr.RoundTrip(req)
+			if err != nil || resp.StatusCode != 200 {
+				t.Errorf("%s: got %v, %v", host, resp, err)
+			}
+		}
+	}
+}
+
+// TestIPv6: a registry that is named by its address.
+func TestIPv6(t *testing.T) {
+	ln, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Skipf("no IPv6 on loopback here: %v", err)
+	}
+	for scheme, auth := range schemes {
+		if ln == nil {
+			if ln, err = net.Listen("tcp", "[::1]:0"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, _ := start(t, testregistry.Options{Auth: auth, BaseURL: "http://" + ln.Addr().String()}, 1)
+		server := httptest.NewUnstartedServer(s)
+		server.Listener.Close()
+		server.Listener = ln
+		server.Start()
+		t.Cleanup(server.Close)
+		// go-containerregistry's names know no brackets.
+		k := New(good(t, ln.Addr().String()), Options{})
+		if _, err := name.ParseReference(ln.Addr().String() + "/team/app:v1"); err != nil {
+			_, err := k.Transport(resource{ln.Addr().String() + "/team/app", ln.Addr().String()})
+			t.Logf("%s: %v", scheme, err)
+		} else {
+			ref := reference(t, ln.Addr().String()+"/team/app:v1")
+			if err := pull(t.Context(), ref, mustTransport(t, k, ref.Context()).Wrapper()); err != nil {
+				t.Error(err)
+			}
+		}
+		ln = nil
+	}
+}
+
+// TestInsecure: plain HTTP to a registry that is not on loopback takes a permission.
+func TestInsecure(t *testing.T) {
+	f, _ := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, nil)
+	rt := dialer(f.host(), http.DefaultTransport.(*http.Transport))
+	ref := reference(t, "registry.example.com/team/app:v1")
+	k := good(t, "registry.example.com")
+	for _, insecure := range []bool{false, true} {
+		err := pull(t.Context(), ref, mustTransport(t, New(k, Options{Transport: rt, Insecure: insecure}), ref.Context()).Wrapper())
+		if (err == nil) != insecure {
+			t.Errorf("insecure %t: got %v", insecure, err)
+		}
+	}
+	if n := len(f.requests("/manifests/")); n == 0 {
+		t.Error("nothing was asked")
+	}
+}
+
+// TestCatalog: a transport of a registry as such lists it.
+func TestCatalog(t *testing.T) {
+	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic}, 1)
+	tr := mustTransport(t, New(two(t, s.Addr()), Options{}), ref.Context().Registry)
+	repos, err := remote.Catalog(t.Context(), ref.Context().Registry, remote.WithTransport(tr.Wrapper()))
+	if err != nil || fmt.Sprint(repos) != "[team/app]" {
+		t.Errorf("got %v, %v", repos, err)
+	}
+}
+
+// TestAuthenticator: what a Keychain hands out asks again when its time is over,
+// and says that nobody is known any more.
+func TestAuthenticator(t *testing.T) {
+	u := &users{}
+	u.set(pair{key: "registry.example", user: "good", password: canary.Password})
+	keys := New(u.keyring(t, "registry.example"), Options{})
+	ref := reference(t, "registry.example/team/app")
+	got, err := keys.Resolve(ref.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := got.(*authenticator)
+	if cfg, err := a.Authorization(); err != nil || cfg.Username != "good" || cfg.Password != canary.Password {
+		t.Errorf("got %v", err)
+	}
+	a.until = a.until.Add(-2 * 60 * 60 * 1e9)
+	if cfg, err := a.AuthorizationContext(t.Context()); err != nil || cfg.Username != "good" {
+		t.Errorf("again: got %v", err)
+	}
+	a.until, a.req.Image = a.until.Add(-2*60*60*1e9), "other.example/x"
+	if cfg, err := a.Authorization(); err != nil || *cfg != (authn.AuthConfig{}) {
+		t.Errorf("when there is none: got %v", err)
+	}
+	a.until, a.req.Image = a.until.Add(-2*60*60*1e9), ""
+	if _, err := a.Authorization(); err == nil {
+		t.Error("a lookup that fails gave no error")
+	}
+	if a, err := keys.Resolve(reference(t, "other.example/x").Context()); err != nil || a != authn.Anonymous {
+		t.Errorf("got %v, %v", a, err)
+	}
+}

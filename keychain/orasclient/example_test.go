@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package orasclient_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"oras.land/oras-go/v2"
+	"oras.land/oras-go/v2/content/memory"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/keychain"
+	"github.com/regcred/regcred/keychain/orasclient"
+	"github.com/regcred/regcred/plugin"
+)
+
+// docs/library.md quotes these examples; TestDocsQuoteExamples holds them together.
+
+// exampleRegistry serves team/app:v1 to the user "team", and a keyring finds "guest" for
+// its host before it finds "team" for the path.
+func exampleRegistry() (host string, keyring *regcred.Keyring, end func()) {
+	registry, err := testregistry.New(testregistry.Options{
+		Auth:  testregistry.Bearer,
+		Users: map[string]string{"guest": canary.Password, "team": canary.Password},
+		Rules: []testregistry.Rule{{User: "team", Prefix: "team", Pull: true}},
+	})
+	if err != nil {
+		panic(err)
+	}
+	if _, err := registry.Push("team/app", "v1", testregistry.Image{}); err != nil {
+		panic(err)
+	}
+	host = registry.Addr()
+	var text strings.Builder
+	text.WriteString("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n")
+	in := map[string]plugin.Provider{}
+	for _, p := range [][2]string{{"guest", host}, {"team", host + "/team"}} {
+		user, image := p[0], p[1]
+		in[user] = plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
+			return &plugin.Response{CacheKeyType: plugin.CacheRegistry, Auth: map[string]plugin.AuthConfig{
+				host: {Username: user, Password: plugin.NewSecret(canary.Password)},
+			}}, nil
+		})
+		fmt.Fprintf(&text, "- name: %s\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  defaultCacheDuration: 1h\n  matchImages: [%q]\n", user, image)
+	}
+	cfg, err := config.Parse("example.yaml", []byte(text.String()))
+	if err != nil {
+		panic(err)
+	}
+	if keyring, err = regcred.New(cfg, regcred.Options{InProcess: in}); err != nil {
+		panic(err)
+	}
+	return host, keyring, func() { keyring.Close(); registry.Close() }
+}
+
+// Oras-go pulls as the node does: whichever credential is the right one, it is found.
+func Example() {
+	host, keyring, end := exampleRegistry()
+	defer end()
+	ctx, store := context.Background(), memory.New()
+
+	repo, err := remote.NewRepository(host + "/team/app")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	repo.Client = orasclient.New(keychain.New(keyring, keychain.Options{}))
+	repo.PlainHTTP = true // a registry on loopback
+	desc, err := oras.Copy(ctx, repo, "v1", store, "v1", oras.DefaultCopyOptions)
+	fmt.Println(desc.MediaType, err)
+	// Output:
+	// application/vnd.oci.image.manifest.v1+json <nil>
+}
+
+// Where every credential is refused, the error says what became of each.
+func ExampleClient_Do() {
+	host, keyring, end := exampleRegistry()
+	defer end()
+	client := orasclient.New(keychain.New(keyring, keychain.Options{}))
+
+	repo, err := remote.NewRepository(host + "/secret/app")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	repo.Client, repo.PlainHTTP = client, true
+	_, err = repo.Resolve(context.Background(), "v1")
+	var refused *errcode.ErrorResponse
+	if errors.As(err, &refused) {
+		for _, e := range refused.Errors {
+			fmt.Println(e.Message)
+		}
+	}
+	// Output:
+	// provider "guest", user "guest": HTTP 403 (this credential may not pull this repository)
+}
+
+// Programs that insist on an auth.Client, or on an [http.Client] as Helm's library
+// does, have the Client below it.
+func ExampleClient_RoundTrip() {
+	host, keyring, end := exampleRegistry()
+	defer end()
+
+	client := &http.Client{Transport: orasclient.New(keychain.New(keyring, keychain.Options{}))}
+	repo, err := remote.NewRepository(host + "/team/app")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	repo.Client, repo.PlainHTTP = &auth.Client{Client: client}, true
+	desc, err := repo.Resolve(context.Background(), "v1")
+	fmt.Println(desc.MediaType, err)
+	// Output:
+	// application/vnd.oci.image.manifest.v1+json <nil>
+}

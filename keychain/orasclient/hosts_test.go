@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package orasclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"oras.land/oras-go/v2"
+	"oras.land/oras-go/v2/registry/remote"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/keychain"
+)
+
+// TestRedirects: a blob comes from another host, for which there is a
+// credential too. None goes there.
+func TestRedirects(t *testing.T) {
+	both(t, func(t *testing.T, scheme testregistry.Auth) {
+		store := start(t, testregistry.Options{Rules: []testregistry.Rule{{User: testregistry.Anonymous, Pull: true}}}, small)
+		s := start(t, testregistry.Options{Auth: scheme, RedirectBlobs: store.URL()}, small)
+		c := client(t, user{s.Addr(), "reader", canary.Password, nil}, user{store.Addr(), "reader", canary.Password, nil})
+		if _, err := pull(t.Context(), repository(t, c, s.Addr()+"/team/app"), "v1"); err != nil {
+			t.Fatal(err)
+		}
+		if len(store.Requests()) == 0 {
+			t.Error("nothing came from there")
+		}
+		for _, r := range store.Requests() {
+			if r.Scheme != "" {
+				t.Errorf("%+v", r)
+			}
+		}
+	})
+}
+
+// TestSignatures: an error of where a registry has redirected to, with an answer
+// or without, says nothing of what may fetch the blob.
+func TestSignatures(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	denies := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	defer denies.Close()
+	for _, to := range []string{gone.URL, denies.URL} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.Contains(r.URL.Path, "/manifests/") {
+				http.Redirect(w, r, to+"/blob?X-Signature="+canary.Token, http.StatusTemporaryRedirect)
+			}
+		}))
+		defer s.Close()
+		host := strings.TrimPrefix(s.URL, "http://")
+		_, err := repository(t, client(t, user{host, "reader", canary.Password, nil}), host+"/team/app").Resolve(t.Context(), "v1")
+		if err == nil || !strings.Contains(err.Error(), to+"/blob?[redacted]") || strings.Contains(err.Error(), canary.Token) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// TestLoop: redirects end.
+func TestLoop(t *testing.T) {
+	var n atomic.Int32
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v2/" {
+			n.Add(1)
+			http.Redirect(w, r, r.URL.Path, http.StatusTemporaryRedirect)
+		}
+	}))
+	defer s.Close()
+	host := strings.TrimPrefix(s.URL, "http://")
+	_, err := repository(t, client(t, user{host, "reader", canary.Password, nil}), host+"/team/app").Resolve(t.Context(), "v1")
+	if err == nil || n.Load() > 10 {
+		t.Errorf("%d requests, %v", n.Load(), err)
+	}
+}
+
+// TestElsewhere: a registry that redirects to another of its repositories gets no
+// other credential for it.
+func TestElsewhere(t *testing.T) {
+	var sent sync.Map
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if name, _, ok := r.BasicAuth(); ok {
+			sent.Store(name+" "+r.URL.Path, true)
+		}
+		switch {
+		case r.Header.Get("Authorization") == "":
+			w.Header().Set("WWW-Authenticate", "Basic")
+			w.WriteHeader(http.StatusUnauthorized)
+		case strings.HasPrefix(r.URL.Path, "/v2/team/"):
+			http.Redirect(w, r, "/v2/other/app/manifests/v1", http.StatusTemporaryRedirect)
+		}
+	}))
+	defer s.Close()
+	host := strings.TrimPrefix(s.URL, "http://")
+	c := client(t, user{host + "/team", "reader", canary.Password, nil}, user{host + "/other", "pusher", canary.Password, nil})
+	_, err := repository(t, c, host+"/team/app").Resolve(t.Context(), "v1")
+	if err == nil || !strings.Contains(err.Error(), "for another") {
+		t.Errorf("got %v", err)
+	}
+	sent.Range(func(k, _ any) bool {
+		if k != "reader /v2/team/app/manifests/v1" {
+			t.Errorf("sent: %s", k)
+		}
+		return true
+	})
+}
+
+// TestHub: oras-go asks Docker Hub by another name than go-containerregistry.
+// Both are its own, and no third is.
+func TestHub(t *testing.T) {
+	both(t, func(t *testing.T, scheme testregistry.Auth) {
+		s := start(t, testregistry.Options{Auth: scheme, BaseURL: "https://auth.docker.io"}, small)
+		front := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.ServeHTTP(&absolute{w, r.Host}, r)
+		}))
+		front.Config.ErrorLog = log.New(io.Discard, "", 0) // connections that are not needed after all
+		front.StartTLS()
+		defer front.Close()
+		var hosts sync.Map
+		tr := front.Client().Transport.(*http.Transport)
+		tr.TLSClientConfig.InsecureSkipVerify = true
+		tr.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			hosts.Store(address, true)
+			return (&net.Dialer{}).DialContext(ctx, network, front.Listener.Addr().String())
+		}
+		c := New(keychain.New(keyring(t, user{"docker.io", "pusher", canary.Password, nil}), keychain.Options{Transport: tr}))
+		from, to := repository(t, c, "docker.io/team/app"), repository(t, c, "docker.io/copies/app")
+		from.PlainHTTP, to.PlainHTTP = false, false
+		if _, err := oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions); err != nil {
+			t.Error(err)
+		}
+		hosts.Range(func(k, _ any) bool {
+			if h := k.(string); h != "index.docker.io:443" && h != "registry-1.docker.io:443" && h != "auth.docker.io:443" {
+				t.Errorf("asked %s", h)
+			}
+			return true
+		})
+		elsewhere := repository(t, c, "registry-2.docker.io/team/app")
+		elsewhere.PlainHTTP = false
+		s.ResetLog()
+		if _, err := elsewhere.Resolve(t.Context(), "v1"); err == nil || summary(s)["pusher 200"] > 0 {
+			t.Errorf("another host: %v, %v", err, summary(s))
+		}
+	})
+}
+
+// absolute makes addresses of uploads whole ones.
+type absolute struct {
+	http.ResponseWriter
+	host string
+}
+
+func (a *absolute) WriteHeader(status int) {
+	if l := a.Header().Get("Location"); strings.HasPrefix(l, "/") {
+		a.Header().Set("Location", "https://"+a.host+l)
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// TestPlainHTTP: it takes the Keychain's word, beyond loopback.
+func TestPlainHTTP(t *testing.T) {
+	s := start(t, testregistry.Options{Auth: testregistry.Basic}, small)
+	tr := http.DefaultTransport.(*http.Transport).Clone()
+	tr.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, s.Addr())
+	}
+	k := keyring(t, user{"registry.example:5000", "reader", canary.Password, nil})
+	for _, insecure := range []bool{false, true} {
+		s.ResetLog()
+		c := New(keychain.New(k, keychain.Options{Transport: tr, Insecure: insecure}))
+		_, err := pull(t.Context(), repository(t, c, "registry.example:5000/team/app"), "v1")
+		if insecure == (err != nil) {
+			t.Errorf("insecure %t: %v", insecure, err)
+		}
+		if got := summary(s); !insecure && len(got) > 0 {
+			t.Errorf("sent over plain HTTP: %v", got)
+		}
+	}
+}
+
+// TestBareHost: what go-containerregistry would read as a repository of Docker Hub
+// is not one.
+func TestBareHost(t *testing.T) {
+	asked := roundTripper(func(req *http.Request) (*http.Response, error) {
+		t.Errorf("asked %s", req.URL)
+		return nil, errors.New("no network")
+	})
+	c := New(keychain.New(keyring(t, user{"docker.io", "reader", canary.Password, nil}), keychain.Options{Transport: asked}))
+	if _, err := repository(t, c, "registry/team/app").Resolve(t.Context(), "v1"); err == nil || !strings.Contains(err.Error(), "a port or a domain") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestConcurrent: 100 at a time, on more repositories than are kept, while the
+// Keyring is closed.
+func TestConcurrent(t *testing.T) {
+	s := start(t, testregistry.Options{Auth: testregistry.Basic}, small)
+	k := keyring(t, user{s.Addr(), "nobody", canary.Password, nil}, user{s.Addr(), "reader", canary.Password, nil})
+	c := New(keychain.New(k, keychain.Options{}))
+	var wg sync.WaitGroup
+	for i := range 100 {
+		wg.Go(func() {
+			for n := range 15 {
+				name := "team/app"
+				if i%2 == 0 {
+					name = fmt.Sprintf("team/app%d", i*100+n)
+				}
+				_, err := repository(t, c, s.Addr()+"/"+name).Resolve(t.Context(), "v1")
+				if name == "team/app" && err != nil && !errors.Is(err, regcred.ErrClosed) {
+					t.Error(err)
+				}
+				if i == 50 && n == 5 {
+					k.Close()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(c.transports.kept); n > mostKept {
+		t.Errorf("%d are kept", n)
+	}
+}
+
+// TestKept: the one that was not used for longest goes first.
+func TestKept(t *testing.T) {
+	c := client(t, user{"registry.example", "reader", canary.Password, nil})
+	ask := func(name string) *keychain.Transport {
+		req, err := http.NewRequest("GET", "https://registry.example/v2/"+name+"/manifests/v1", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr, err := c.transports.of(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tr
+	}
+	first, second := ask("first"), ask("second")
+	for i := range mostKept {
+		ask("first")
+		ask(fmt.Sprintf("app%d", i))
+	}
+	if len(c.transports.kept) != mostKept || ask("first") != first || ask("second") == second {
+		t.Errorf("%d are kept", len(c.transports.kept))
+	}
+}
+
+// TestCancelled: whoever asked first goes away, and the others do not suffer.
+func TestCancelled(t *testing.T) {
+	s := start(t, testregistry.Options{Auth: testregistry.Bearer}, small)
+	hangs := s.Inject(testregistry.Fault{Kind: testregistry.Slow, Endpoint: testregistry.Tokens, Delay: time.Hour})
+	c := client(t, user{s.Addr(), "reader", canary.Password, nil})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	repo := func() *remote.Repository { return repository(t, c, s.Addr()+"/team/app") }
+	gone := make(chan error, 1)
+	go func() {
+		_, err := repo().Resolve(ctx, "v1")
+		gone <- err
+	}()
+	for hangs.Hits() == 0 {
+		runtime.Gosched()
+	}
+	var wg sync.WaitGroup
+	for range 5 {
+		wg.Go(func() {
+			if _, err := repo().Resolve(t.Context(), "v1"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	cancel()
+	if err := <-gone; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	wg.Wait()
+}

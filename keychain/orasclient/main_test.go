@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package orasclient
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"oras.land/oras-go/v2"
+	"oras.land/oras-go/v2/content/memory"
+	"oras.land/oras-go/v2/registry/remote"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/keychain"
+	"github.com/regcred/regcred/plugin"
+)
+
+// user is whom a provider knows for what it is asked about.
+type user struct {
+	image          string // the provider's pattern, and the key of its answer
+	name, password string
+	err            error
+}
+
+// keyring has a provider for each user, in the order in which a kubelet tries them.
+func keyring(t testing.TB, users ...user) *regcred.Keyring {
+	t.Helper()
+	var text strings.Builder
+	fmt.Fprintln(&text, "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:")
+	in := map[string]plugin.Provider{}
+	for i, u := range users {
+		provider := fmt.Sprintf("p%d", i)
+		fmt.Fprintf(&text, "- name: %s\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  defaultCacheDuration: 1h\n  matchImages: [%q]\n", provider, u.image)
+		in[provider] = plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
+			if u.err != nil {
+				return nil, u.err
+			}
+			return &plugin.Response{CacheKeyType: plugin.CacheRegistry, Auth: map[string]plugin.AuthConfig{
+				u.image: {Username: u.name, Password: plugin.NewSecret(u.password)},
+			}}, nil
+		})
+	}
+	cfg, err := config.Parse("test.yaml", []byte(text.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := regcred.New(cfg, regcred.Options{InProcess: in})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { k.Close() })
+	return k
+}
+
+func client(t testing.TB, users ...user) *Client {
+	t.Helper()
+	return New(keychain.New(keyring(t, users...), keychain.Options{}))
+}
+
+// start serves team/app:v1. All users have the same password; "reader" may pull
+// everything, "pusher" may push everything.
+func start(t testing.TB, opts testregistry.Options, image testregistry.Image) *testregistry.Server {
+	t.Helper()
+	opts.Users = map[string]string{"reader": canary.Password, "pusher": canary.Password, "nobody": canary.Password}
+	if opts.Rules == nil {
+		opts.Rules = []testregistry.Rule{{User: "reader", Pull: true}, {User: "pusher", Pull: true, Push: true}}
+	}
+	s, err := testregistry.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	if _, err := s.Push("team/app", "v1", image); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// both runs a test with either way to log in.
+func both(t *testing.T, f func(t *testing.T, auth testregistry.Auth)) {
+	t.Run("basic", func(t *testing.T) { f(t, testregistry.Basic) })
+	t.Run("bearer", func(t *testing.T) { f(t, testregistry.Bearer) })
+}
+
+// repository is one over plain HTTP.
+func repository(t testing.TB, c remote.Client, reference string) *remote.Repository {
+	t.Helper()
+	repo, err := remote.NewRepository(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	repo.Client, repo.PlainHTTP = c, true
+	return repo
+}
+
+// pull copies an image from a repository into memory, and returns its digest.
+func pull(ctx context.Context, repo *remote.Repository, tag string) (string, error) {
+	desc, err := oras.Copy(ctx, repo, tag, memory.New(), tag, oras.DefaultCopyOptions)
+	return string(desc.Digest), err
+}
+
+// summary counts the requests with a login, as "user 401" and "GET /path".
+func summary(s *testregistry.Server) map[string]int {
+	counts := map[string]int{}
+	for _, r := range s.Requests() {
+		counts[fmt.Sprintf("%s %d", r.User, r.Status)]++
+		counts[r.Method+" "+r.Path]++
+		if r.Path == "/token" && r.User == "" {
+			counts["anonymous tokens"]++
+		}
+	}
+	return counts
+}
+
+var small = testregistry.Image{}
+
+// roundTripper is a function as an [http.RoundTripper].
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package orasclient
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"oras.land/oras-go/v2"
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/credentials"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/keychain"
+)
+
+// TestOrder: the third credential is the right one. The other two are shown
+// once, however many ask at a time, and nobody asks anonymously.
+func TestOrder(t *testing.T) {
+	both(t, func(t *testing.T, scheme testregistry.Auth) {
+		s := start(t, testregistry.Options{Auth: scheme}, testregistry.Image{Layers: 8})
+		c := client(t, user{s.Addr(), "reader", "wrong", nil}, user{s.Addr(), "nobody", canary.Password, nil}, user{s.Addr(), "reader", canary.Password, nil})
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				if _, err := pull(t.Context(), repository(t, c, s.Addr()+"/team/app"), "v1"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		got := summary(s)
+		if got["reader 401"] != 1 || got["nobody 403"]+got["nobody 401"] > 1 || got["anonymous tokens"] > 0 || got["GET /v2/"] > 2 {
+			t.Error(got)
+		}
+	})
+}
+
+// TestPaths: one Client, one host, one credential for each path.
+func TestPaths(t *testing.T) {
+	both(t, func(t *testing.T, scheme testregistry.Auth) {
+		s := start(t, testregistry.Options{Auth: scheme, Rules: []testregistry.Rule{
+			{User: "reader", Prefix: "team", Pull: true}, {User: "pusher", Prefix: "copies", Pull: true, Push: true},
+		}}, small)
+		c := client(t, user{s.Addr() + "/team", "reader", canary.Password, nil}, user{s.Addr() + "/copies", "pusher", canary.Password, nil})
+		from, to := repository(t, c, s.Addr()+"/team/app"), repository(t, c, s.Addr()+"/copies/app")
+		if _, err := oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range s.Requests() {
+			if want := map[bool]string{true: "reader", false: "pusher"}[regexp.MustCompile("^/v2/team/").MatchString(r.Path)]; r.User != "" && r.Path != "/token" && r.User != want {
+				t.Errorf("%s %s by %s", r.Method, r.Path, r.User)
+			}
+		}
+	})
+}
+
+// TestNotFound: once a credential has been accepted that something is not there
+// is an answer, and the others are not asked.
+func TestNotFound(t *testing.T) {
+	s := start(t, testregistry.Options{Auth: testregistry.Basic}, small)
+	c := client(t, user{s.Addr(), "reader", canary.Password, nil}, user{s.Addr(), "pusher", canary.Password, nil})
+	repo := repository(t, c, s.Addr()+"/team/app")
+	desc, err := repo.Resolve(t.Context(), "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ResetLog()
+	if _, err := repo.Resolve(t.Context(), "v2"); !errors.Is(err, errdef.ErrNotFound) || len(s.Requests()) != 1 {
+		t.Errorf("got %v, %d requests", err, len(s.Requests()))
+	}
+	s.ResetLog()
+	if _, err := repo.Predecessors(t.Context(), desc); err != nil || len(s.Requests()) != 1 {
+		t.Errorf("referrers: %v, %d requests", err, len(s.Requests()))
+	}
+}
+
+// TestRetries: what is retried is not retried by two.
+func TestRetries(t *testing.T) {
+	for _, tt := range []struct{ times, want int }{{1, 2}, {testregistry.Forever, 4}} {
+		t.Run(fmt.Sprint(tt.times), func(t *testing.T) {
+			t.Parallel()
+			s := start(t, testregistry.Options{Auth: testregistry.Basic}, small)
+			repo := repository(t, client(t, user{s.Addr(), "reader", canary.Password, nil}), s.Addr()+"/team/app")
+			s.Inject(testregistry.Fault{Kind: testregistry.ServerError, Endpoint: testregistry.Manifests, Times: tt.times})
+			_, err := repo.Resolve(t.Context(), "v1")
+			if got := summary(s)["HEAD /v2/team/app/manifests/v1"]; got != tt.want || (err != nil) != (tt.times != 1) {
+				t.Errorf("%d requests, %v", got, err)
+			}
+		})
+	}
+}
+
+// TestEnds: the token ends in the middle of a copy, of layers larger than an
+// answer to a login may be.
+func TestEnds(t *testing.T) {
+	s := start(t, testregistry.Options{Auth: testregistry.Bearer}, testregistry.Image{Layers: 5, LayerSize: 2 << 20})
+	var blobs atomic.Int32
+	ending := roundTripper(func(req *http.Request) (*http.Response, error) {
+		if strings.Contains(req.URL.Path, "/blobs/") && blobs.Add(1) == 2 {
+			s.ExpireTokens()
+		}
+		return http.DefaultTransport.RoundTrip(req)
+	})
+	c := New(keychain.New(keyring(t, user{s.Addr(), "reader", canary.Password, nil}), keychain.Options{Transport: ending}))
+	if _, err := pull(t.Context(), repository(t, c, s.Addr()+"/team/app"), "v1"); err != nil {
+		t.Error(err)
+	}
+	if summary(s)["reader 401"] == 0 {
+		t.Errorf("no token has ended: %v", summary(s))
+	}
+}
+
+// TestAllRefused: the error has what became of each credential, and no password.
+func TestAllRefused(t *testing.T) {
+	both(t, func(t *testing.T, scheme testregistry.Auth) {
+		s := start(t, testregistry.Options{Auth: scheme}, small)
+		c := client(t, user{s.Addr(), "reader", canary.Password + "x", nil}, user{s.Addr(), "nobody", canary.Password, nil})
+		_, err := pull(t.Context(), repository(t, c, s.Addr()+"/team/app"), "v1")
+		var response *errcode.ErrorResponse
+		if !errors.As(err, &response) || len(response.Errors) != 2 {
+			t.Fatalf("got %v", err)
+		}
+		for i, want := range []string{`provider "p0", user "reader": .*HTTP 401`, `provider "p1", user "nobody": .*HTTP 40`} {
+			if got := response.Errors[i].Message; !regexp.MustCompile("^" + want).MatchString(got) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		}
+		canary.Check(t, "the error", fmt.Sprintf("%v %+v", err, response))
+	})
+}
+
+// TestProviderFails: that is the error, and nothing is asked of the registry.
+func TestProviderFails(t *testing.T) {
+	s := start(t, testregistry.Options{}, small)
+	c := client(t, user{s.Addr(), "", "", errors.New("no network")})
+	_, err := pull(t.Context(), repository(t, c, s.Addr()+"/team/app"), "v1")
+	if _, ok := errors.AsType[*regcred.LookupError](err); !ok || len(s.Requests()) > 0 {
+		t.Errorf("got %v, %d requests", err, len(s.Requests()))
+	}
+}
+
+// TestRegistry: a ping and the catalog are the registry's own, and repositories
+// that are derived from it have their own credentials.
+func TestRegistry(t *testing.T) {
+	both(t, func(t *testing.T, scheme testregistry.Auth) {
+		s := start(t, testregistry.Options{Auth: scheme}, small)
+		reg, err := remote.NewRegistry(s.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		reg.PlainHTTP = true
+		reg.Client = client(t, user{s.Addr(), "pusher", canary.Password, nil}, user{s.Addr() + "/team", "reader", canary.Password, nil})
+		if err := reg.Ping(t.Context()); err != nil {
+			t.Error(err)
+		}
+		var names []string
+		err = reg.Repositories(t.Context(), "", func(found []string) error {
+			names = append(names, found...)
+			return nil
+		})
+		if err != nil || len(names) != 1 {
+			t.Errorf("catalog: %q, %v", names, err)
+		}
+		repo, err := reg.Repository(t.Context(), "team/app")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.ResetLog()
+		err = repo.Tags(t.Context(), "", func(tags []string) error { return nil })
+		if got := summary(s); err != nil || got["reader 200"] == 0 || got["pusher 200"] > 0 {
+			t.Errorf("tags: %v, %v", got, err)
+		}
+	})
+}
+
+// TestWithin: an auth.Client may have the Client below it. It never sees a
+// challenge, asks for no credential of its own, and signs the requests.
+func TestWithin(t *testing.T) {
+	both(t, func(t *testing.T, scheme testregistry.Auth) {
+		s := start(t, testregistry.Options{Auth: scheme}, small)
+		var agents []string
+		counted := keychain.Options{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+			if regexp.MustCompile("^/v2/team/").MatchString(req.URL.Path) {
+				agents = append(agents, req.UserAgent())
+			}
+			return http.DefaultTransport.RoundTrip(req)
+		})}
+		c := New(keychain.New(keyring(t, user{s.Addr(), "nobody", canary.Password, nil}, user{s.Addr(), "reader", canary.Password, nil}), counted))
+		own := &auth.Client{
+			Client: &http.Client{Transport: c},
+			Header: http.Header{"User-Agent": {"Helm/4"}},
+			Cache:  auth.NewCache(),
+			Credential: func(context.Context, string) (auth.Credential, error) {
+				t.Error("asked for a credential")
+				return auth.EmptyCredential, nil
+			},
+		}
+		repo := repository(t, own, s.Addr()+"/team/app")
+		rc, err := repo.Resolve(t.Context(), "v1")
+		if err != nil {
+			t.Fatal(rc, err)
+		}
+		for _, a := range agents {
+			if a != "Helm/4" {
+				t.Errorf("signed %q", agents)
+			}
+		}
+		s.SetUser("reader", "another")
+		s.ExpireTokens()
+		if _, err := repo.Resolve(t.Context(), "v1"); err == nil {
+			t.Error("resolved with a wrong password")
+		}
+	})
+}
+
+// TestBeside: oras-go's own way has one credential for a host, the first that
+// there is, and it is that of another repository.
+func TestBeside(t *testing.T) {
+	s := start(t, testregistry.Options{Auth: testregistry.Basic}, small)
+	basic := func(user string) string {
+		return base64.StdEncoding.EncodeToString([]byte(user + ":" + canary.Password))
+	}
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	text := fmt.Sprintf(`{"auths": {"%s": {"auth": %q}, "%s/team": {"auth": %q}}}`, s.Addr(), basic("nobody"), s.Addr(), basic("reader"))
+	if err := os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := &auth.Client{Client: &http.Client{}, Credential: credentials.Credential(store)}
+	_, err = pull(t.Context(), repository(t, theirs, s.Addr()+"/team/app"), "v1")
+	if got := summary(s); err == nil || got["reader 200"] > 0 || got["nobody 403"] == 0 {
+		t.Errorf("theirs: %v, %v", got, err)
+	}
+	for name, users := range map[string][]user{
+		"by path":  {{s.Addr(), "nobody", canary.Password, nil}, {s.Addr() + "/team", "reader", canary.Password, nil}},
+		"by trial": {{s.Addr(), "nobody", canary.Password, nil}, {s.Addr(), "reader", canary.Password, nil}},
+	} {
+		if _, err := pull(t.Context(), repository(t, client(t, users...), s.Addr()+"/team/app"), "v1"); err != nil {
+			t.Errorf("ours, %s: %v", name, err)
+		}
+	}
+}
+
+// TestRequestOfAnswer: oras-go sends what is in it along with the next.
+func TestRequestOfAnswer(t *testing.T) {
+	both(t, func(t *testing.T, scheme testregistry.Auth) {
+		s := start(t, testregistry.Options{Auth: scheme}, small)
+		req, err := http.NewRequestWithContext(t.Context(), "GET", s.URL()+"/v2/team/app/manifests/v1", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client(t, user{s.Addr(), "reader", canary.Password, nil}).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK || len(resp.Request.Header) > 0 {
+			t.Errorf("status %d, %v", resp.StatusCode, resp.Request.Header)
+		}
+	})
+}

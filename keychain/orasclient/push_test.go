@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package orasclient
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"testing"
+
+	"oras.land/oras-go/v2"
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/registry/remote/auth"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/keychain"
+)
+
+// TestPush: the first credential may pull alone. The second pushes, also what
+// comes from elsewhere and can be sent once.
+func TestPush(t *testing.T) {
+	both(t, func(t *testing.T, scheme testregistry.Auth) {
+		source := start(t, testregistry.Options{Auth: scheme}, testregistry.Image{Layers: 4, LayerSize: 2 << 20, Seed: 1})
+		s := start(t, testregistry.Options{Auth: scheme}, small)
+		c := client(t, user{source.Addr(), "reader", canary.Password, nil}, user{s.Addr(), "reader", canary.Password, nil}, user{s.Addr(), "pusher", canary.Password, nil})
+		from, to := repository(t, c, source.Addr()+"/team/app"), repository(t, c, s.Addr()+"/copies/app")
+		desc, err := oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := pull(t.Context(), to, "v1"); err != nil || got != string(desc.Digest) {
+			t.Errorf("pulled %v, %v", got, err)
+		}
+		if got := summary(s); got["pusher 201"] < 6 { // layers, config, manifest
+			t.Error(got)
+		}
+	})
+}
+
+// TestPushRefused: a body that is at hand is sent with each credential.
+func TestPushRefused(t *testing.T) {
+	both(t, func(t *testing.T, scheme testregistry.Auth) {
+		s := start(t, testregistry.Options{Auth: scheme}, small)
+		c := client(t, user{s.Addr(), "reader", canary.Password, nil}, user{s.Addr(), "pusher", canary.Password, nil})
+		manifest := []byte(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}`)
+		desc := content.NewDescriptorFromBytes("application/vnd.oci.image.index.v1+json", manifest)
+		repo := repository(t, c, s.Addr()+"/copies/app")
+		if err := repo.PushReference(t.Context(), desc, bytes.NewReader(manifest), "v1"); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := repo.Resolve(t.Context(), "v1"); err != nil || got.Digest != desc.Digest {
+			t.Errorf("got %v, %v", got, err)
+		}
+	})
+}
+
+// TestPushAnew: the first credential may not even look. To what is not there yet
+// the second may push.
+func TestPushAnew(t *testing.T) {
+	both(t, func(t *testing.T, scheme testregistry.Auth) {
+		source, s := start(t, testregistry.Options{}, testregistry.Image{Seed: 1}), start(t, testregistry.Options{Auth: scheme}, small)
+		c := client(t, user{s.Addr(), "nobody", canary.Password, nil}, user{s.Addr(), "pusher", canary.Password, nil})
+		from, to := repository(t, c, source.Addr()+"/team/app"), repository(t, c, s.Addr()+"/copies/app")
+		if _, err := oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestMount: what the registry does not mount comes from the other repository,
+// with the credential for that.
+func TestMount(t *testing.T) {
+	both(t, func(t *testing.T, scheme testregistry.Auth) {
+		s := start(t, testregistry.Options{Auth: scheme, Rules: []testregistry.Rule{
+			{User: "reader", Prefix: "team", Pull: true}, {User: "pusher", Prefix: "copies", Pull: true, Push: true},
+		}}, small)
+		k := keyring(t, user{s.Addr() + "/team", "reader", canary.Password, nil}, user{s.Addr() + "/copies", "pusher", canary.Password, nil})
+		c := New(keychain.New(k, keychain.Options{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+			if req.URL.Query().Has("mount") {
+				req = req.Clone(req.Context())
+				req.URL.RawQuery = ""
+			}
+			return http.DefaultTransport.RoundTrip(req)
+		})}))
+		from, to := repository(t, c, s.Addr()+"/team/app"), repository(t, c, s.Addr()+"/copies/app")
+		desc, err := from.Resolve(t.Context(), "v1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		layers, err := content.Successors(t.Context(), from, desc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range layers {
+			if err := to.Mount(t.Context(), l, "team/app", nil); err != nil {
+				t.Error(err)
+			}
+		}
+		if got := summary(s); got["pusher 201"] != len(layers) || got["reader 200"] < len(layers) {
+			t.Error(got)
+		}
+	})
+}
+
+// TestUploads: the address of an upload may be any on the registry. It belongs
+// to the repository that is pushed to.
+func TestUploads(t *testing.T) {
+	source, s := start(t, testregistry.Options{}, testregistry.Image{Seed: 1}), start(t, testregistry.Options{Auth: testregistry.Basic}, small)
+	back, err := url.Parse(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(back)
+			if rest, ok := strings.CutPrefix(r.In.URL.Path, "/uploads/"); ok {
+				r.Out.URL.Path = "/v2/copies/app/blobs/uploads/" + rest
+			}
+		},
+		ModifyResponse: func(resp *http.Response) error {
+			if l := resp.Header.Get("Location"); strings.Contains(l, "/uploads/") {
+				resp.Header.Set("Location", "/uploads/"+l[strings.LastIndex(l, "/")+1:])
+			}
+			return nil
+		},
+	}
+	front := httptest.NewServer(proxy)
+	defer front.Close()
+	host := strings.TrimPrefix(front.URL, "http://")
+	c := client(t, user{host, "reader", canary.Password, nil}, user{host + "/copies", "pusher", canary.Password, nil})
+	from, to := repository(t, c, source.Addr()+"/team/app"), repository(t, c, host+"/copies/app")
+	if _, err := oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions); err != nil {
+		t.Error(err)
+	}
+	if got := summary(s); got["pusher 201"] < 4 {
+		t.Error(got)
+	}
+	ref := to.Reference
+	ref.Repository = "else/where"
+	ctx := auth.AppendRepositoryScope(t.Context(), ref, auth.ActionPush)
+	err = to.Blobs().Push(ctx, content.NewDescriptorFromBytes("", []byte("x")), strings.NewReader("x"))
+	if err == nil || !strings.Contains(err.Error(), "several pushes") {
+		t.Errorf("two pushes in one context: %v", err)
+	}
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package keychain
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred/internal/login"
+)
+
+// checkPath refuses paths that are, or that some server could take, for
+// another repository than repo ("" for a registry as such). Paths outside of /v2/ are
+// the registry's own, as the addresses of its uploads may be, and some below it.
+func checkPath(u *url.URL, repo string) error {
+	list := forms(u.EscapedPath())
+	if len(list) >= maxForms {
+		return fmt.Errorf("a path may be read in more than %d ways: %q", maxForms, login.Bound(u.Path, 200))
+	}
+	for _, p := range list {
+		switch repos := repositories(p); {
+		case repos == nil:
+		case repo == "":
+			return fmt.Errorf("the transport is for a registry as such, and %q for the repository %q: make one for that", u.Path, repos[0])
+		case slices.ContainsFunc(repos, func(r string) bool { return r != repo }):
+			return fmt.Errorf("the transport is for the repository %q, and %q for another, or to be read in two ways: make one for that", repo, u.Path)
+		}
+	}
+	return nil
+}
+
+const maxForms = 16
+
+// forms returns a path in all the ways in which servers may read it: as it is,
+// with dots and slashes resolved, with escapes decoded, both, and again.
+func forms(p string) []string {
+	list := []string{p}
+	for i := 0; i < len(list) && len(list) < maxForms; i++ {
+		for _, next := range []string{resolved(list[i]), decoded(list[i])} {
+			if !slices.Contains(list, next) {
+				list = append(list, next)
+			}
+		}
+	}
+	return list
+}
+
+// resolved is a path as [path.Clean] has it, with the slash at its end.
+func resolved(p string) string {
+	clean := path.Clean("/" + strings.ReplaceAll(p, `\`, "/"))
+	if strings.HasSuffix(p, "/") && clean != "/" {
+		clean += "/"
+	}
+	return clean
+}
+
+func decoded(p string) string {
+	if d, err := url.PathUnescape(p); err == nil {
+		return d
+	}
+	return p
+}
+
+// repositories returns the repositories that a path may be of, by the
+// distribution specification: more than one where an element of a repository is
+// called as an endpoint. It is nil for what is the registry's own, and never of a path
+// below /v2/ that is not.
+func repositories(p string) (list []string) {
+	rest, ok := strings.CutPrefix(p, "/v2/")
+	if !ok || rest == "" || rest == "_catalog" {
+		return nil
+	}
+	elements := strings.Split(rest, "/")
+	for i := 1; i < len(elements); i++ {
+		if isEndpoint(elements[i], elements[i+1:]) {
+			list = append(list, strings.Join(elements[:i], "/"))
+		}
+	}
+	if list == nil {
+		return []string{rest}
+	}
+	return list
+}
+
+// isEndpoint reports whether an element of a path is the endpoint's, by what
+// follows it.
+func isEndpoint(name string, rest []string) bool {
+	switch name {
+	case "manifests", "referrers":
+		return len(rest) == 1
+	case "blobs":
+		return len(rest) == 1 || len(rest) > 1 && rest[0] == "uploads"
+	case "tags":
+		return len(rest) == 1 && rest[0] == "list"
+	}
+	return false
+}

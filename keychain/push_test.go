@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package keychain
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/stream"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+)
+
+// pushRights let "other" pull, and "good" push too.
+var pushRights = []testregistry.Rule{
+	{User: "other", Prefix: "team", Pull: true},
+	{User: "good", Prefix: "team", Pull: true, Push: true},
+}
+
+// TestPush: the third credential may push. What the second may is pulled with it.
+func TestPush(t *testing.T) {
+	for scheme, auth := range schemes {
+		t.Run(scheme, func(t *testing.T) {
+			s, ref := start(t, testregistry.Options{Auth: auth, Rules: pushRights}, 1)
+			u := &users{}
+			u.set(pair{key: s.Addr(), user: "good", password: "wrong"}, pair{key: s.Addr(), user: "other", password: canary.Password}, pair{key: s.Addr(), user: "good", password: canary.Password})
+			tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
+			img, err := random.Image(10_000, 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			to := ref.Context().Tag("pushed")
+			if err := remote.Write(to, img, remote.WithTransport(tr.Wrapper())); err != nil {
+				t.Fatal(err)
+			}
+			if err := pull(t.Context(), to, tr.Wrapper()); err != nil {
+				t.Error(err)
+			}
+			if _, _, refused := logins(s); refused["good"] > 1 {
+				t.Errorf("the wrong password was shown %d times", refused["good"])
+			}
+		})
+	}
+}
+
+// TestPushStream: a layer that can be read once, to a Bearer registry whose tokens
+// end between the requests of the upload.
+func TestPushStream(t *testing.T) {
+	for scheme, auth := range schemes {
+		t.Run(scheme, func(t *testing.T) {
+			s, ref := start(t, testregistry.Options{Auth: auth, Rules: pushRights}, 1)
+			tr := mustTransport(t, New(two(t, s.Addr()), Options{}), ref.Context())
+			layer := stream.NewLayer(io.NopCloser(bytes.NewReader(make([]byte, 1<<20))))
+			img, err := mutate.AppendLayers(mutate.MediaType(empty.Image, types.OCIManifestSchema1), layer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			to := ref.Context().Tag("streamed")
+			if err := remote.Write(to, img, remote.WithTransport(tr.Wrapper())); err != nil {
+				t.Fatal(err)
+			}
+			if err := pull(t.Context(), to, tr.Wrapper()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// counted is a body that counts how often it is closed.
+type counted struct {
+	io.Reader
+	closed *atomic.Int32
+}
+
+func (c *counted) Close() error { c.closed.Add(1); return nil }
+
+// TestUploadBodies: a body is sent whole or not at all, and closed in every case.
+func TestUploadBodies(t *testing.T) {
+	const text = "what is uploaded"
+	for _, tt := range []struct {
+		name   string
+		auth   testregistry.Auth
+		users  []string // of the keyring
+		path   string
+		again  bool // there is a GetBody
+		expire bool // tokens end before it is sent
+		want   int  // status; 0: an error
+	}{
+		{"accepted", testregistry.Basic, []string{"good"}, "team/app", false, false, 202},
+		{"second credential", testregistry.Basic, []string{"other", "good"}, "team/app", true, false, 202},
+		{"second credential, gone", testregistry.Basic, []string{"other", "good"}, "team/app", false, false, 403},
+		{"token ends", testregistry.Bearer, []string{"good"}, "team/app", true, true, 202},
+		{"token ends, gone", testregistry.Bearer, []string{"good"}, "team/app", false, true, 0},
+		{"another repository", testregistry.Basic, []string{"good"}, "other", true, false, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f, ref := serve(t, testregistry.Options{Auth: tt.auth, Rules: pushRights}, 1, nil)
+			u := &users{}
+			for _, name := range tt.users {
+				u.pairs = append(u.pairs, pair{key: f.host(), user: name, password: canary.Password})
+			}
+			tr := mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context())
+			req, _ := http.NewRequestWithContext(t.Context(), "POST", f.URL+"/v2/team/app/blobs/uploads/", nil)
+			resp, err := tr.RoundTrip(req)
+			if err != nil || resp.StatusCode != 202 {
+				t.Fatalf("got %v, %v", resp, err)
+			}
+			resp.Body.Close()
+			at := resp.Header.Get("Location")
+			if tt.expire {
+				f.registry.ExpireTokens()
+			}
+			if !strings.Contains(tt.name, "token") && len(tt.users) > 1 { // who pushed is not remembered
+				tr = mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context())
+			}
+			var closed atomic.Int32
+			made := int32(1)
+			body := func() io.ReadCloser { return &counted{strings.NewReader(text), &closed} }
+			req, err = http.NewRequestWithContext(t.Context(), "PATCH", f.URL+strings.Replace(at[strings.Index(at, "/v2/"):], "team/app", tt.path, 1), body())
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.ContentLength = -1 // chunked: half of it would be taken for all
+			if tt.again {
+				req.GetBody = func() (io.ReadCloser, error) { made++; return body(), nil }
+			}
+			resp, err = tr.RoundTrip(req)
+			switch {
+			case tt.want == 0 && err == nil, tt.want > 0 && (err != nil || resp.StatusCode != tt.want):
+				t.Errorf("got %v, %v, want %d", resp, err, tt.want)
+			}
+			if resp != nil {
+				resp.Body.Close()
+			}
+			for _, r := range f.requests("/uploads/") {
+				if r.Method == "PATCH" && r.body != text {
+					t.Errorf("%q was sent", r.body)
+				}
+			}
+			if n := closed.Load(); n < made {
+				t.Errorf("%d bodies were closed %d times", made, n)
+			}
+		})
+	}
+}
+
+// TestPushRefused: a write that all refuse, and one whose body cannot be had again.
+func TestPushRefused(t *testing.T) {
+	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic, Rules: pushRights}, 1)
+	u := &users{}
+	u.set(pair{key: s.Addr(), user: "other", password: canary.Password}, pair{key: s.Addr(), user: "good", password: "wrong"})
+	tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
+	img, err := random.Image(1000, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = remote.Write(ref.Context().Tag("x"), img, remote.WithTransport(tr.Wrapper()))
+	if err == nil || !strings.Contains(err.Error(), "may not") {
+		t.Errorf("got %v", err)
+	}
+	// A refusal to push is none to pull.
+	if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
+		t.Error(err)
+	}
+	broken := errors.New("the file is gone")
+	req, _ := http.NewRequestWithContext(t.Context(), "PUT", s.URL()+"/v2/team/app/manifests/x", strings.NewReader("{}"))
+	req.GetBody = func() (io.ReadCloser, error) { return nil, broken }
+	fresh := mustTransport(t, New(two(t, s.Addr()), Options{}), ref.Context())
+	if resp, err := fresh.RoundTrip(req); !errors.Is(err, broken) {
+		t.Errorf("got %v, %v", resp, err)
+	}
+}
+
+// TestParallelPush: 30 layers at a time.
+func TestParallelPush(t *testing.T) {
+	s, ref := start(t, testregistry.Options{Auth: testregistry.Bearer, Rules: pushRights}, 1)
+	tr := mustTransport(t, New(two(t, s.Addr()), Options{}), ref.Context())
+	var img v1.Image = empty.Image
+	for i := range 30 {
+		layer, err := random.Layer(int64(1000+i), types.DockerLayer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if img, err = mutate.AppendLayers(img, layer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := remote.Write(ref.Context().Tag("thirty"), img, remote.WithTransport(tr.Wrapper()), remote.WithJobs(10)); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package keychain
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+)
+
+// TestRedirects: content is had from where the registry redirects to, and no
+// credential goes there. A redirect back is the registry's own again.
+func TestRedirects(t *testing.T) {
+	for scheme, auth := range schemes {
+		for _, kind := range []string{"blobs", "manifests"} {
+			t.Run(scheme+", "+kind, func(t *testing.T) {
+				var f *front
+				store := stranger(t, func(w http.ResponseWriter, r *http.Request) {
+					if strings.HasPrefix(r.URL.Path, "/back") {
+						http.Redirect(w, r, f.URL+strings.TrimPrefix(r.URL.Path, "/back")+"?back", http.StatusTemporaryRedirect)
+						return
+					}
+					f.registry.ServeHTTP(w, r.WithContext(context.Background()))
+				})
+				f, ref := serve(t, testregistry.Options{Auth: auth}, 2, func(w http.ResponseWriter, r *http.Request) bool {
+					if !strings.Contains(r.URL.Path, "/"+kind+"/") || r.URL.RawQuery == "back" || r.Header.Get("Authorization") == "" {
+						return false
+					}
+					http.Redirect(w, r, store.URL+"/back"+r.URL.Path, http.StatusTemporaryRedirect)
+					return true
+				})
+				if err := pull(t.Context(), ref, mustTransport(t, New(good(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
+					t.Error(err)
+				}
+				if len(store.requests("/back")) == 0 {
+					t.Error("nobody was redirected")
+				}
+			})
+		}
+	}
+}
+
+// TestHostHeader: a credential goes by the host that is connected to, and by the
+// one in the header: both are to be the registry's.
+func TestHostHeader(t *testing.T) {
+	for scheme, auth := range schemes {
+		t.Run(scheme, func(t *testing.T) {
+			other := stranger(t, func(w http.ResponseWriter, r *http.Request) {})
+			f, ref := serve(t, testregistry.Options{Auth: auth}, 1, nil)
+			tr := mustTransport(t, New(good(t, f.host()), Options{}), ref.Context())
+			if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
+				t.Fatal(err)
+			}
+			shown := func() (n int) {
+				for _, r := range f.requests("/manifests/") {
+					if r.Header.Get("Authorization") != "" {
+						n++
+					}
+				}
+				return n
+			}
+			before := shown()
+			for _, tt := range []struct{ url, host string }{{other.URL, f.host()}, {f.URL, other.host()}} {
+				req, _ := http.NewRequestWithContext(t.Context(), "GET", tt.url+"/v2/team/app/manifests/v1", nil)
+				req.Host = tt.host
+				resp, err := tr.RoundTrip(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp.Body.Close()
+			}
+			if n := shown(); n != before {
+				t.Errorf("%d credentials were shown to another host of the registry's server", n-before)
+			}
+			if n := len(other.requests("/manifests/")); n != 1 {
+				t.Errorf("the other host had %d requests, want 1", n)
+			}
+		})
+	}
+}
+
+// TestElsewhereFirst: a request for another host needs no login, nor makes one.
+func TestElsewhereFirst(t *testing.T) {
+	other := stranger(t, func(w http.ResponseWriter, r *http.Request) {})
+	f, ref := serve(t, testregistry.Options{Auth: testregistry.Bearer}, 1, nil)
+	tr := mustTransport(t, New(good(t, f.host()), Options{}), ref.Context())
+	req, _ := http.NewRequestWithContext(t.Context(), "GET", other.URL+"/x", nil)
+	resp, err := tr.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if n := len(f.requests("")); n > 0 {
+		t.Errorf("%d requests to the registry", n)
+	}
+	req, _ = http.NewRequestWithContext(t.Context(), "GET", "http://registry.example/x?signature=0123456789abcdef", nil)
+	if _, err := tr.RoundTrip(req); err == nil || strings.Contains(err.Error(), "0123456789abcdef") {
+		t.Errorf("plain HTTP elsewhere: got %v", err)
+	}
+}
+
+// TestTLSRedirects: from a registry with TLS, a redirect to plain HTTP is refused,
+// and one to another name of the same server shows nothing.
+func TestTLSRedirects(t *testing.T) {
+	to := ""
+	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.Basic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.Contains(r.URL.Path, "/blobs/") || r.Host != "registry.example.com" {
+			return false
+		}
+		http.Redirect(w, r, to+r.URL.Path, http.StatusTemporaryRedirect)
+		return true
+	})
+	ref := reference(t, "registry.example.com/team/app:v1")
+	tr := mustTransport(t, New(good(t, "registry.example.com"), Options{Transport: rt}), ref.Context())
+	to = "https://store.example.com"
+	if err := pull(t.Context(), ref, tr.Wrapper()); err == nil {
+		t.Error("the store let a stranger in")
+	}
+	found := false
+	for _, r := range f.requests("/blobs/") {
+		if r.Host == "store.example.com" {
+			found = true
+			if r.Header.Get("Authorization") != "" {
+				t.Error("a credential went along")
+			}
+		}
+	}
+	if !found {
+		t.Error("nobody was redirected")
+	}
+	to = "http://store.example.com"
+	if err := pull(t.Context(), ref, tr.Wrapper()); err == nil || !strings.Contains(err.Error(), "plain HTTP") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestRealms: which token servers a password goes to.
+func TestRealms(t *testing.T) {
+	for _, tt := range []struct{ realm, want string }{
+		{"https://auth.example.com/token", ""},
+		{"http://auth.example.com/token", "not allowed"},
+		{"https://169.254.169.254/token", "link-local"},
+		{"https://[fd00:ec2::254]/token", "private"},
+		{"https://2852039166/token", "link-local"},
+		{"https://[::ffff:169.254.169.254]/token", "link-local"},
+		{"https://127.0.0.1/token", "private"},
+		{"file:///etc/passwd", "not allowed"},
+		{"/token", "not allowed"},
+	} {
+		t.Run(tt.realm, func(t *testing.T) {
+			f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.Bearer, BaseURL: "https://unused.example.com"}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+				if r.URL.Path != "/v2/" {
+					return false
+				}
+				w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm=%q,service="testregistry"`, tt.realm))
+				w.WriteHeader(http.StatusUnauthorized)
+				return true
+			})
+			guarded := &guard{t, rt}
+			ref := reference(t, "registry.example.com/team/app:v1")
+			err := pull(t.Context(), ref, mustTransport(t, New(good(t, "registry.example.com"), Options{Transport: guarded}), ref.Context()).Wrapper())
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+			if n := len(f.requests("/token")); tt.want != "" && n > 0 {
+				t.Errorf("%d requests for tokens", n)
+			}
+		})
+	}
+}
+
+// guard lets nothing out of this machine but what its server has the names of.
+type guard struct {
+	t     *testing.T
+	inner http.RoundTripper
+}
+
+func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !strings.HasSuffix(req.URL.Hostname(), ".example.com") {
+		g.t.Errorf("%s was asked", req.URL)
+		return nil, fmt.Errorf("refused")
+	}
+	return g.inner.RoundTrip(req)
+}
+
+// TestTokenServerRedirects: a token server that sends on elsewhere takes no
+// password there.
+func TestTokenServerRedirects(t *testing.T) {
+	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.Bearer, BaseURL: "https://auth.example.com"}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case r.URL.Path != "/token":
+			return false
+		case r.Host == "other.example.com":
+			fmt.Fprint(w, `{"token":"stolen"}`)
+		default:
+			http.Redirect(w, r, "https://other.example.com/token", http.StatusTemporaryRedirect)
+		}
+		return true
+	})
+	ref := reference(t, "registry.example.com/team/app:v1")
+	tr := mustTransport(t, New(good(t, "registry.example.com"), Options{Transport: &guard{t, rt}}), ref.Context())
+	if err := pull(t.Context(), ref, tr.Wrapper()); err == nil {
+		t.Error("pulled")
+	}
+	shown := map[string]bool{}
+	for _, r := range f.requests("/token") {
+		shown[r.Host] = shown[r.Host] || r.Header.Get("Authorization") != "" || strings.Contains(r.body, canary.Marker)
+	}
+	if want := map[string]bool{"auth.example.com": true, "other.example.com": false}; !maps.Equal(shown, want) {
+		t.Errorf("shown to %v, want %v", shown, want)
+	}
+}
+
+// TestPingRedirects: the registry's first answer comes from elsewhere.
+func TestPingRedirects(t *testing.T) {
+	other := stranger(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("WWW-Authenticate", `Basic realm="elsewhere"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	})
+	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/v2/" {
+			http.Redirect(w, r, other.URL+"/v2/", http.StatusTemporaryRedirect)
+			return true
+		}
+		return false
+	})
+	tr := mustTransport(t, New(good(t, f.host()), Options{}), ref.Context())
+	if _, err := remote.Get(ref, remote.WithTransport(tr.Wrapper())); err != nil {
+		t.Error(err)
+	}
+}

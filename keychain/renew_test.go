@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package keychain
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+)
+
+// TestTokenEnds: tokens end several times in the middle of a copy of 30 blobs.
+// Nobody is asked for another password, nor is one refused.
+func TestTokenEnds(t *testing.T) {
+	s, ref := start(t, testregistry.Options{Auth: testregistry.Bearer}, 30)
+	u := &users{}
+	u.set(pair{key: s.Addr(), user: "other", password: canary.Password}, pair{key: s.Addr(), user: "good", password: canary.Password})
+	tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
+	img, err := remote.Image(ref, remote.WithTransport(tr.Wrapper()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	layers, err := img.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	execs := u.count()
+	for i, l := range layers {
+		if i%10 == 5 {
+			s.ExpireTokens()
+		}
+		rc, err := l.Compressed()
+		if err != nil {
+			t.Fatalf("layer %d: %v", i, err)
+		}
+		rc.Close()
+	}
+	if pings, anonymous, _ := logins(s); u.count() != execs || pings > 1 || anonymous > 0 {
+		t.Errorf("%d execs more, %d pings, %d anonymous tokens", u.count()-execs, pings, anonymous)
+	}
+}
+
+// TestPasswordEnds: ECR answers 403 to a password that has ended, by when the
+// Keyring has another.
+func TestPasswordEnds(t *testing.T) {
+	var ended atomic.Bool
+	anybody := []testregistry.Rule{{User: testregistry.AnyUser, Pull: true}}
+	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic, Rules: anybody}, 30, func(w http.ResponseWriter, r *http.Request) bool {
+		if user(r) != "good" || !ended.Load() {
+			return false
+		}
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"errors":[{"code":"DENIED","message":"Your authorization token has expired. Reauthenticate and try again."}]}`)
+		return true
+	})
+	u := &users{uncached: true}
+	u.set(pair{key: f.host(), user: "good", password: canary.Password})
+	tr := mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context())
+	img, err := remote.Image(ref, remote.WithTransport(tr.Wrapper()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	layers, err := img.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, l := range layers {
+		if i == 10 {
+			ended.Store(true)
+			u.set(pair{key: f.host(), user: "other", password: canary.Password})
+		}
+		rc, err := l.Compressed()
+		if err != nil {
+			t.Fatalf("layer %d: %v", i, err)
+		}
+		rc.Close()
+	}
+	refused := 0
+	for _, r := range f.requests("/blobs/") {
+		if user(r) == "good" {
+			refused++
+		}
+	}
+	if c := tr.Credential(); c == nil || c.Username != "other" || refused != 11 { // once in vain
+		t.Errorf("%+v has it, %d requests by the former", c, refused)
+	}
+}
+
+// minutes plays registry.example for one user, whose password may change.
+type minutes struct {
+	password string
+	shown    []string // by requests for manifests
+}
+
+func (m *minutes) RoundTrip(req *http.Request) (*http.Response, error) {
+	_, password, ok := req.BasicAuth()
+	status := http.StatusUnauthorized
+	if ok {
+		m.shown = append(m.shown, password)
+	}
+	if password == m.password {
+		status = http.StatusOK
+	}
+	return &http.Response{StatusCode: status, Header: http.Header{"Www-Authenticate": {`Basic realm="x"`}}, Body: http.NoBody, Request: req}, nil
+}
+
+// TestMemoryOfRefusals: a wrong password is shown once a minute, and the Keyring
+// asked as often; it is told of each refusal, though it has found the same again.
+func TestMemoryOfRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &minutes{password: "right"}
+		u := &users{}
+		u.set(pair{key: "registry.example", user: "good", password: "wrong"})
+		k := u.keyring(t, "registry.example")
+		defer k.Close()
+		ref := reference(t, "registry.example/team/app:v1")
+		tr := mustTransport(t, New(k, Options{Transport: m}), ref.Context())
+		get := func() int {
+			t.Helper()
+			req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://registry.example/v2/team/app/manifests/v1", nil)
+			resp, err := tr.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return resp.StatusCode
+		}
+		for minute := 1; minute <= 5; minute++ {
+			for range 6 {
+				if status := get(); status != 401 {
+					t.Errorf("status %d", status)
+				}
+				time.Sleep(10 * time.Second)
+			}
+			time.Sleep(time.Second)
+			if len(m.shown) != minute {
+				t.Errorf("after %d minutes it was shown %d times", minute, len(m.shown))
+			}
+		}
+		// Three providers at first, and then the one that is told: each minute.
+		if n := u.count(); n < 3+4 || n > 3+3*5 {
+			t.Errorf("%d execs", n)
+		}
+		u.set(pair{key: "registry.example", user: "good", password: "right"})
+		time.Sleep(2 * time.Minute)
+		if status := get(); status != 200 {
+			t.Errorf("with the right password: status %d", status)
+		}
+	})
+}
+
+// TestRenewalRemembers: one that stays when another has changed is not shown
+// again within its minute.
+func TestRenewalRemembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &minutes{password: "new"}
+		u := &users{}
+		u.set(pair{key: "registry.example", user: "a", password: "wrong"}, pair{key: "registry.example", user: "b", password: "old"})
+		k := u.keyring(t, "registry.example")
+		defer k.Close()
+		ref := reference(t, "registry.example/team/app:v1")
+		tr := mustTransport(t, New(k, Options{Transport: &changing{m, u}}), ref.Context())
+		req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://registry.example/v2/team/app/manifests/v1", nil)
+		resp, err := tr.RoundTrip(req)
+		if err != nil || resp.StatusCode != 200 {
+			t.Fatalf("got %v, %v", resp, err)
+		}
+		if want := "wrong old new"; strings.Join(m.shown, " ") != want {
+			t.Errorf("shown %q, want %q", m.shown, want)
+		}
+	})
+}
+
+// changing has the provider change its mind once its password is refused.
+type changing struct {
+	*minutes
+	users *users
+}
+
+func (c *changing) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := c.minutes.RoundTrip(req)
+	if _, password, _ := req.BasicAuth(); password == "old" {
+		c.users.set(pair{key: "registry.example", user: "a", password: "wrong"}, pair{key: "registry.example", user: "b", password: "new"})
+	}
+	return resp, err
+}
+
+// TestRenewalFails: what the registry said stays the answer.
+func TestRenewalFails(t *testing.T) {
+	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic}, 1)
+	u := &users{}
+	u.set(pair{key: s.Addr(), user: "good", password: "wrong"})
+	tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+		if _, _, ok := req.BasicAuth(); ok {
+			u.set(pair{err: errors.New("no network")})
+		}
+		return http.DefaultTransport.RoundTrip(req)
+	})}), ref.Context())
+	err := pull(t.Context(), ref, tr.Wrapper())
+	if err == nil || !strings.Contains(err.Error(), "HTTP 401") || !strings.Contains(err.Error(), "asking for other credentials") {
+		t.Errorf("got %v", err)
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

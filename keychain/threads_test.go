@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package keychain
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+)
+
+// rights are those of a registry with two teams, as in the threads: each user may
+// pull one repository.
+var rights = []testregistry.Rule{
+	{User: "good", Prefix: "team/app", Pull: true, Push: true},
+	{User: "other", Prefix: "team/db", Pull: true},
+}
+
+// secret is a pull secret with one login.
+func secret(t testing.TB, title, key, user, password string) regcred.PullSecret {
+	t.Helper()
+	file, err := json.Marshal(map[string]any{"auths": map[string]any{key: map[string]string{"username": user, "password": password}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return regcred.PullSecret{Namespace: "ci", Name: title, Type: "kubernetes.io/dockerconfigjson", Data: map[string][]byte{".dockerconfigjson": file}}
+}
+
+// bare is a keyring of pull secrets alone.
+func bare(t testing.TB) *regcred.Keyring {
+	t.Helper()
+	k, err := regcred.New(new(config.Config), regcred.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { k.Close() })
+	return k
+}
+
+// twoTeams is a registry with team/app and team/db.
+func twoTeams(t testing.TB, auth testregistry.Auth) (s *testregistry.Server, app, db name.Reference) {
+	t.Helper()
+	s, app = start(t, testregistry.Options{Auth: auth, Rules: rights}, 2)
+	if _, err := s.Push("team/db", "v1", testregistry.Image{Seed: 2}); err != nil {
+		t.Fatal(err)
+	}
+	db, err := name.ParseReference(s.Addr() + "/team/db:v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, app, db
+}
+
+// TestSecretsOfOneRegistry: google/go-containerregistry#723 and
+// knative/serving#13126. A pod has two containers and two secrets for one registry,
+// with rights to one image each; whichever is listed first, both are pulled.
+func TestSecretsOfOneRegistry(t *testing.T) {
+	for scheme, auth := range schemes {
+		for _, turned := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, turned %t", scheme, turned), func(t *testing.T) {
+				s, app, db := twoTeams(t, auth)
+				secrets := []regcred.PullSecret{
+					secret(t, "of-app", s.Addr(), "good", canary.Password),
+					secret(t, "of-db", s.Addr(), "other", canary.Password),
+				}
+				if turned {
+					slices.Reverse(secrets)
+				}
+				keys := New(bare(t), Options{For: regcred.Request{PullSecrets: secrets}})
+				for ref, want := range map[name.Reference]string{app: "good", db: "other"} {
+					tr := mustTransport(t, keys, ref.Context())
+					if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
+						t.Error(err)
+					}
+					if c := tr.Credential(); c == nil || c.Username != want || c.Origin.PullSecret == nil {
+						t.Errorf("%s was pulled with %+v, want %s", ref, c, want)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestStaleSecretFirst: google/go-containerregistry#1431. Of two logins for the
+// same registry one is no good any more; a kubelet goes on to the next.
+func TestStaleSecretFirst(t *testing.T) {
+	for scheme, auth := range schemes {
+		t.Run(scheme, func(t *testing.T) {
+			s, app, _ := twoTeams(t, auth)
+			keys := New(bare(t), Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{
+				secret(t, "old", s.Addr(), "good", "stale"),
+				secret(t, "gone", s.Addr(), "nobody", "stale"),
+				secret(t, "new", s.Addr(), "good", canary.Password),
+			}}})
+			if err := pull(t.Context(), app, mustTransport(t, keys, app.Context()).Wrapper()); err != nil {
+				t.Error(err)
+			}
+			if pings, anonymous, refused := logins(s); refused["good"] != 1 || refused["nobody"] != 1 || anonymous > 0 || pings > 1 {
+				t.Errorf("%d pings, %d anonymous tokens, refused %v", pings, anonymous, refused)
+			}
+		})
+	}
+}
+
+// TestSecretsBeforeProviders: a kubelet tries pull secrets in the order of their
+// keys, the longest first, and the node's providers behind them.
+func TestSecretsBeforeProviders(t *testing.T) {
+	s, app, _ := twoTeams(t, testregistry.Basic)
+	u := &users{}
+	u.set(pair{key: s.Addr(), user: "good", password: canary.Password})
+	keys := New(u.keyring(t, s.Addr()), Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{
+		secret(t, "host", s.Addr(), "by-host", "stale"),
+		secret(t, "path", s.Addr()+"/team", "by-path", "stale"),
+		secret(t, "elsewhere", s.Addr()+"/other", "elsewhere", "stale"),
+	}}})
+	if err := pull(t.Context(), app, mustTransport(t, keys, app.Context()).Wrapper()); err != nil {
+		t.Error(err)
+	}
+	var order []string
+	for _, r := range s.Requests() {
+		if r.User != "" && !slices.Contains(order, r.User) {
+			order = append(order, r.User)
+		}
+	}
+	if want := []string{"by-path", "by-host", "good"}; !slices.Equal(order, want) {
+		t.Errorf("tried %q, want %q", order, want)
+	}
+}
+
+// TestHelperFails: where a provider fails and there is no other credential, nothing
+// is asked of the registry, by a Keychain either; where there is another, it serves.
+func TestHelperFails(t *testing.T) {
+	s, app, _ := twoTeams(t, testregistry.Bearer)
+	u := &users{}
+	u.set(pair{err: errors.New("no network")})
+	k := u.keyring(t, s.Addr())
+	err := pull(t.Context(), app, mustTransport(t, New(k, Options{}), app.Context()).Wrapper())
+	var failed *regcred.LookupError
+	if !errors.As(err, &failed) {
+		t.Errorf("a Transport: got %v, want a LookupError", err)
+	}
+	// A chain does not go on to the anonymous.
+	chain := authn.NewMultiKeychain(New(k, Options{}), authn.DefaultKeychain)
+	if a, err := chain.Resolve(app.Context()); !errors.As(err, &failed) {
+		t.Errorf("a Keychain: got %v, %v, want a LookupError", a, err)
+	}
+	if n := len(s.Requests()); n > 0 {
+		t.Errorf("%d requests", n)
+	}
+	with := New(k, Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{secret(t, "app", s.Addr(), "good", canary.Password)}}})
+	if err := pull(t.Context(), app, mustTransport(t, with, app.Context()).Wrapper()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRegistryAndRepository: of a registry as such no provider with a path in its
+// pattern is asked, and no secret of a path is taken.
+func TestRegistryAndRepository(t *testing.T) {
+	s, app, _ := twoTeams(t, testregistry.Basic)
+	u := &users{}
+	u.set(pair{key: s.Addr() + "/team", user: "good", password: canary.Password})
+	keys := New(u.keyring(t, s.Addr()+"/team"), Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{secret(t, "db", s.Addr()+"/team/db", "other", canary.Password)}}})
+	for resource, want := range map[authn.Resource]string{app.Context(): "good", app.Context().Registry: ""} {
+		a, err := keys.ResolveContext(t.Context(), resource)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := authn.Authorization(t.Context(), a); err != nil || got.Username != want {
+			t.Errorf("%s: got %q, %v, want %q", resource, got.Username, err, want)
+		}
+	}
+	tr := mustTransport(t, keys, app.Context().Registry)
+	req, _ := http.NewRequestWithContext(context.Background(), "GET", s.URL()+"/v2/", nil)
+	resp, err := tr.RoundTrip(req)
+	if err != nil || resp.StatusCode != http.StatusUnauthorized || tr.Credential() != nil {
+		t.Errorf("got %v, %v", resp, err)
+	}
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package keychain
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/authn/kubernetes"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/pkg/credentialprovider"
+	"k8s.io/kubernetes/pkg/credentialprovider/secrets"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/keychain"
+)
+
+const (
+	right = "canary-password-4b1d"
+	stale = "stale"
+)
+
+// login is a pull secret with one login. HOST in its key is the registry's.
+type login struct{ key, user, password string }
+
+// outcome is what came of an image: who pulled it, or why it was not.
+type outcome struct{ K8schain, Regcred, Kubelet string }
+
+// cases are those of go-containerregistry#723 and #1431 and knative/serving#13126,
+// and what else tells k8schain from a kubelet. "a" may pull team/app, "b" team/db, and
+// anybody public/app.
+var cases = []struct {
+	name   string
+	logins []login
+	image  string
+	want   outcome
+}{
+	{"one secret", []login{{"HOST", "a", right}}, "team/app", outcome{"a", "a", "a"}},
+	{"#723: rights in the first secret", []login{{"HOST", "a", right}, {"HOST", "b", right}}, "team/app", outcome{"a", "a", "a"}},
+	{"#723: rights in the second secret", []login{{"HOST", "a", right}, {"HOST", "b", right}}, "team/db", outcome{"403", "b", "b"}},
+	{"#13126: the other way round", []login{{"HOST", "b", right}, {"HOST", "a", right}}, "team/app", outcome{"403", "a", "a"}},
+	{"#1431: a stale secret first", []login{{"HOST", "a", stale}, {"HOST", "a", right}}, "team/app", outcome{"401", "a", "a"}},
+	{"a stale secret last", []login{{"HOST", "a", right}, {"HOST", "a", stale}}, "team/app", outcome{"a", "a", "a"}},
+	{"a path before its host", []login{{"HOST", "b", right}, {"HOST/team/app", "a", right}}, "team/app", outcome{"a", "a", "a"}},
+	{"a stale path before its host", []login{{"HOST/team/app", "a", stale}, {"HOST", "a", right}}, "team/app", outcome{"401", "a", "a"}},
+	{"a path that is not the image's", []login{{"HOST/team/db", "b", right}}, "public/app", outcome{"anonymous", "anonymous", "anonymous"}},
+	{"a stale secret, and a public image", []login{{"HOST", "a", stale}}, "public/app", outcome{"401", "401", "401"}},
+	{"a secret of another registry", []login{{"other.example", "b", right}, {"HOST", "a", right}}, "team/app", outcome{"a", "a", "a"}},
+	{"two registries, and the second secret", []login{{"HOST", "b", right}, {"other.example", "x", right}, {"HOST", "a", right}}, "team/app", outcome{"403", "a", "a"}},
+	{"/v1/ and a scheme", []login{{"https://HOST/v1/", "a", right}}, "team/app", outcome{"a", "a", "a"}},
+	{"no password", []login{{"HOST", "a", ""}, {"HOST", "a", right}}, "team/app", outcome{"401", "a", "a"}},
+	{"nothing that fits", nil, "team/app", outcome{"401", "401", "401"}},
+}
+
+func TestBesideK8schain(t *testing.T) {
+	t.Logf("%-40s %-10s %-10s %s", "case", "k8schain", "regcred", "kubelet")
+	for _, auth := range []testregistry.Auth{testregistry.Basic, testregistry.Bearer} {
+		for _, tt := range cases {
+			s := registry(t, auth)
+			ref, err := name.ParseReference(s.Addr() + "/" + tt.image + ":v1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ours, theirs := pullSecrets(t, tt.logins, s.Addr())
+			got := outcome{byK8schain(t, s, ref, theirs), byRegcred(t, s, ref, ours), byKubelet(t, s, ref, theirs)}
+			if auth == testregistry.Basic {
+				t.Logf("%-40s %-10s %-10s %s", tt.name, got.K8schain, got.Regcred, got.Kubelet)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s, scheme %d (-want +got):\n%s", tt.name, auth, diff)
+			}
+		}
+	}
+}
+
+// TestHelperFails: go-containerregistry's own form of a helper, by which k8schain has
+// the clouds', takes an error for "no credentials needed".
+func TestHelperFails(t *testing.T) {
+	s := registry(t, testregistry.Basic)
+	ref, err := name.ParseReference(s.Addr() + "/team/app:v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err := authn.NewKeychainFromHelper(broken{}).Resolve(ref.Context()); err != nil || a != authn.Anonymous {
+		t.Errorf("go-containerregistry's: got %v, %v", a, err)
+	}
+	cfg, err := config.Parse("test.yaml", []byte(`{"apiVersion":"kubelet.config.k8s.io/v1","kind":"CredentialProviderConfig","providers":[
+		{"name":"gone","apiVersion":"credentialprovider.kubelet.k8s.io/v1","defaultCacheDuration":"1h","matchImages":["`+s.Addr()+`"]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := regcred.New(cfg, regcred.Options{BinDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	var failed *regcred.LookupError
+	if a, err := keychain.New(k, keychain.Options{}).Resolve(ref.Context()); !errors.As(err, &failed) {
+		t.Errorf("ours: got %v, %v", a, err)
+	}
+}
+
+type broken struct{}
+
+func (broken) Get(string) (string, string, error) { return "", "", errors.New("no network") }
+
+func registry(t testing.TB, auth testregistry.Auth) *testregistry.Server {
+	t.Helper()
+	s, err := testregistry.New(testregistry.Options{
+		Auth: auth, Users: map[string]string{"a": right, "b": right},
+		Rules: []testregistry.Rule{
+			{User: "a", Prefix: "team/app", Pull: true}, {User: "b", Prefix: "team/db", Pull: true},
+			{User: testregistry.Anonymous, Prefix: "public", Pull: true}, {User: testregistry.AnyUser, Prefix: "public", Pull: true},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	for _, repo := range []string{"team/app", "team/db", "public/app"} {
+		if _, err := s.Push(repo, "v1", testregistry.Image{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func pullSecrets(t testing.TB, logins []login, host string) (ours []regcred.PullSecret, theirs []corev1.Secret) {
+	t.Helper()
+	for i, l := range logins {
+		key := strings.Replace(l.key, "HOST", host, 1)
+		file, err := json.Marshal(map[string]any{"auths": map[string]any{key: map[string]string{"username": l.user, "password": l.password}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := map[string][]byte{corev1.DockerConfigJsonKey: file}
+		ours = append(ours, regcred.PullSecret{Namespace: "ci", Name: fmt.Sprint(i), Type: string(corev1.SecretTypeDockerConfigJson), Data: data})
+		theirs = append(theirs, corev1.Secret{Type: corev1.SecretTypeDockerConfigJson, Data: data})
+	}
+	return ours, theirs
+}
+
+func byK8schain(t testing.TB, s *testregistry.Server, ref name.Reference, list []corev1.Secret) string {
+	t.Helper()
+	keys, err := kubernetes.NewFromPullSecrets(t.Context(), list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = remote.Get(ref, remote.WithAuthFromKeychain(keys))
+	return who(s, err)
+}
+
+func byRegcred(t testing.TB, s *testregistry.Server, ref name.Reference, list []regcred.PullSecret) string {
+	t.Helper()
+	k, err := regcred.New(new(config.Config), regcred.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	tr, err := keychain.New(k, keychain.Options{For: regcred.Request{PullSecrets: list}}).Transport(ref.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = remote.Get(ref, remote.WithTransport(tr.Wrapper()))
+	return who(s, err)
+}
+
+// byKubelet tries what the kubelet's keyring lists, each once, as its image
+// manager does; without any, anonymously.
+func byKubelet(t testing.TB, s *testregistry.Server, ref name.Reference, list []corev1.Secret) (got string) {
+	t.Helper()
+	ring, err := secrets.MakeDockerKeyring(list, credentialprovider.UnionDockerKeyring{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	creds, found := ring.Lookup(ref.Context().String())
+	if !found {
+		_, err := remote.Get(ref)
+		return who(s, err)
+	}
+	for _, c := range creds {
+		_, err := remote.Get(ref, remote.WithAuth(authn.FromConfig(authn.AuthConfig{Username: c.Username, Password: c.Password})))
+		if got = who(s, err); err == nil {
+			break
+		}
+	}
+	return got
+}
+
+// who had the manifest, or the status with which it was refused.
+func who(s *testregistry.Server, err error) string {
+	defer s.ResetLog()
+	requests := s.Requests()
+	last := requests[len(requests)-1]
+	switch {
+	case err != nil:
+		return fmt.Sprint(last.Status)
+	case last.User == "":
+		return "anonymous"
+	}
+	return last.User
+}
+
+// BenchmarkResolve is of a warm cache: regcred's with a provider's answer in its
+// cache, k8schain's with a pull secret, go-containerregistry's with a file.
+func BenchmarkResolve(b *testing.B) {
+	repo, err := name.NewRepository("registry.example/team/app")
+	if err != nil {
+		b.Fatal(err)
+	}
+	ours, theirs := pullSecrets(b, []login{{"HOST", "a", right}}, "registry.example")
+	k, err := regcred.New(new(config.Config), regcred.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer k.Close()
+	k8s, err := kubernetes.NewFromPullSecrets(b.Context(), theirs)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Setenv("DOCKER_CONFIG", b.TempDir())
+	for _, bench := range []struct {
+		name string
+		keys authn.Keychain
+	}{
+		{"regcred, pull secret", keychain.New(k, keychain.Options{For: regcred.Request{PullSecrets: ours}})},
+		{"k8schain, pull secret", k8s},
+		{"authn.DefaultKeychain, no file", authn.DefaultKeychain},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := bench.keys.Resolve(repo); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
