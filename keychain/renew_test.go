@@ -194,6 +194,26 @@ func (c *changing) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+// TestNotCovered: a registry answers 401 to a token for something it does not
+// cover, as several do where others say 403. The password serves the rest.
+func TestNotCovered(t *testing.T) {
+	f, ref := serve(t, testregistry.Options{Auth: testregistry.Bearer}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.Contains(r.URL.Path, "/referrers/") {
+			return false
+		}
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	})
+	tr := mustTransport(t, New(good(t, f.host()), Options{}), ref.Context())
+	req, _ := http.NewRequestWithContext(t.Context(), "GET", f.URL+"/v2/team/app/referrers/sha256:x", nil)
+	if resp, err := tr.RoundTrip(req); err != nil || resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("got %v, %v", resp, err)
+	}
+	if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestRenewalFails: what the registry said stays the answer.
 func TestRenewalFails(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic}, 1)
