@@ -39,6 +39,7 @@ func newAWS(t *testing.T) (*world, *testcloud.AWS) {
 			name, value, _ := strings.Cut(entry, "=")
 			environ[name] = value
 		}
+		environ["AWS_CONFIG_FILE"], environ["AWS_SHARED_CREDENTIALS_FILE"] = "", "" // those below HOME, which are not there
 		maps.Copy(environ, more)
 		for name, value := range environ {
 			t.Setenv(name, value)
@@ -89,6 +90,18 @@ func TestAWS(t *testing.T) {
 			maps.Copy(environ, irsa(file(t, canary.Token+"-pod")))
 			return environ
 		}, testcloud.AWSKeyRole, false},
+		"a profile": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
+			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file(t, "[default]\naws_access_key_id = AKIAPROFILE\naws_secret_access_key = "+canary.Password+"\n")}
+		}, "AKIAPROFILE", false},
+		"a configuration without credentials": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
+			return map[string]string{"AWS_CONFIG_FILE": file(t, "[default]\nregion = eu-west-1\n")}
+		}, testcloud.AWSKeyInstance, true},
+		"keys, and no file": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
+			return map[string]string{
+				"AWS_ACCESS_KEY_ID": "AKIAENVIRON", "AWS_SECRET_ACCESS_KEY": canary.Password,
+				"AWS_SHARED_CREDENTIALS_FILE": filepath.Join(t.TempDir(), "none"),
+			}
+		}, "AKIAENVIRON", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, aws := newAWS(t)
@@ -121,9 +134,7 @@ func TestAWSFails(t *testing.T) {
 			return irsa(filepath.Join(t.TempDir(), "none"))
 		}, []string{"find the pod's AWS credentials", "AWS_WEB_IDENTITY_TOKEN_FILE names", "which cannot be found"}},
 		"a directory for a token": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
-			environ := irsa(t.TempDir())
-			environ["AWS_CONFIG_FILE"], environ["AWS_SHARED_CREDENTIALS_FILE"] = "", ""
-			return environ
+			return irsa(t.TempDir())
 		}, []string{"find the pod's AWS credentials", "is a directory"}},
 		"empty token file": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
 			return irsa(file(t, ""))
@@ -149,6 +160,26 @@ func TestAWSFails(t *testing.T) {
 		"no token file for the agent": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
 			return podIdentity(aws, filepath.Join(t.TempDir(), "none"))
 		}, []string{"find the pod's AWS credentials", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE names", "which cannot be found"}},
+		"no file of credentials": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
+			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": filepath.Join(t.TempDir(), "none")}
+		}, []string{"find the pod's AWS credentials", "AWS_SHARED_CREDENTIALS_FILE names", "which cannot be found"}},
+		"no configuration": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
+			return map[string]string{"AWS_CONFIG_FILE": filepath.Join(t.TempDir(), "none")}
+		}, []string{"find the pod's AWS credentials", "AWS_CONFIG_FILE names", "which cannot be found"}},
+		"no file of credentials, an agent at hand": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
+			environ := podIdentity(aws, file(t, canary.Token))
+			environ["AWS_SHARED_CREDENTIALS_FILE"] = filepath.Join(t.TempDir(), "none")
+			return environ
+		}, []string{"AWS_SHARED_CREDENTIALS_FILE names", "which cannot be found"}},
+		"an empty file of credentials": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
+			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file(t, "")}
+		}, []string{"find the pod's AWS credentials", "AWS_SHARED_CREDENTIALS_FILE names", `which has none for the profile "default"`}},
+		"credentials of another profile": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
+			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file(t, "[other]\naws_access_key_id = AKIAOTHER\naws_secret_access_key = "+canary.Password+"\n")}
+		}, []string{`which has none for the profile "default"`}},
+		"an empty secret key": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
+			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file(t, "[default]\naws_access_key_id = AKIAEMPTY\naws_secret_access_key =\n")}
+		}, []string{`which has none for the profile "default"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, aws := newAWS(t)

@@ -139,7 +139,7 @@ func amazonProcess(t *testing.T) (*testcloud.Server, []string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(aws.Close)
-	return aws.Server, aws.Environ()
+	return aws.Server, append(aws.Environ(), "AWS_CONFIG_FILE=", "AWS_SHARED_CREDENTIALS_FILE=")
 }
 
 func googleProcess(t *testing.T) (*testcloud.Server, []string) {

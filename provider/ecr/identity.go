@@ -27,6 +27,11 @@ func (s *session) findIdentity(ctx context.Context) error {
 	}
 	s.begin(step{what: "find the " + who + "'s AWS credentials", files: true, cures: cures})
 	s.log.Info("looking for AWS credentials", "of", who, "host", s.host.registry)
+	if s.opts.pod {
+		if err := s.checkProfile(); err != nil {
+			return s.fail(ctx, err)
+		}
+	}
 	creds, err := s.cfg.Credentials.Retrieve(ctx)
 	if err == nil && !creds.HasKeys() {
 		err = answerError("it has no keys")

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package ecr
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+)
+
+// checkProfile is the error of a pod whose environment names a file of
+// profiles that cannot be read, or one of credentials without any. The SDK
+// takes either for empty, and would go on to the node.
+func (s *session) checkProfile() error {
+	var environ config.EnvConfig
+	var profile config.SharedConfig
+	for _, source := range s.sources {
+		switch c := source.(type) {
+		case config.EnvConfig:
+			environ = c
+		case config.SharedConfig:
+			profile = c
+		}
+	}
+	if environ.Credentials.HasKeys() || environ.WebIdentityTokenFilePath != "" || hasIdentity(profile) {
+		return nil
+	}
+	for _, v := range []struct{ name, file string }{
+		{"AWS_CONFIG_FILE", environ.SharedConfigFile}, {"AWS_SHARED_CREDENTIALS_FILE", environ.SharedCredentialsFile},
+	} {
+		if v.file == "" {
+			continue
+		}
+		f, err := os.Open(v.file)
+		if err != nil {
+			return fmt.Errorf("%s: %v", v.name, err) // not wrapped: the text of a file alone would be shown
+		}
+		f.Close()
+	}
+	if environ.SharedCredentialsFile != "" {
+		return fmt.Errorf("AWS_SHARED_CREDENTIALS_FILE names %q, which has none for the profile %q",
+			environ.SharedCredentialsFile, cmp.Or(profile.Profile, environ.SharedConfigProfile, config.DefaultSharedConfigProfile))
+	}
+	return nil
+}
+
+// hasIdentity reports whether a profile says where its credentials come from.
+func hasIdentity(p config.SharedConfig) bool {
+	return p.Credentials.HasKeys() || p.CredentialSource != "" || p.CredentialProcess != "" || p.WebIdentityTokenFile != "" ||
+		p.RoleARN != "" || p.SourceProfileName != "" || p.SSOSessionName != "" || p.SSOStartURL != ""
+}
