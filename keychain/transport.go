@@ -115,12 +115,16 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, fmt.Errorf("keychain: %w", err)
 	}
+	resp.Request = req // and not the one that was sent, which has the password in it
 	return resp, nil
 }
 
 func (t *Transport) roundTrip(req *http.Request) (*http.Response, error) {
 	own := t.target.Owns(req)
 	if own {
+		if req.URL.Opaque != "" {
+			return nil, fmt.Errorf("an address with an opaque part, %q, is not one of a repository", login.Bound(req.URL.Opaque, 200))
+		}
 		if err := checkPath(req.URL, t.repo); err != nil {
 			return nil, err
 		}

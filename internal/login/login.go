@@ -20,6 +20,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -45,7 +46,12 @@ type Registry struct {
 // and for where it redirects to. It is safe for concurrent use.
 type Session struct {
 	registry *Registry
+	cred     *regcred.Credential
 	inner    http.RoundTripper // with the credential
+	tokens   bool              // with a token for it
+
+	gate chan struct{}           // held by who logs in anew
+	next atomic.Pointer[Session] // with a token, which the registry had not said that it wants
 }
 
 // Login finds out how the registry wants to be asked, once for all credentials,
@@ -57,12 +63,12 @@ func (r *Registry) Login(ctx context.Context, cred *regcred.Credential) (*Sessio
 		return nil, fmt.Errorf("login: %w", err)
 	}
 	r.Secrets.Credential(cred)
-	rt := transport.NewUserAgent(&pinger{r.line(), &r.pings}, userAgent)
-	rt, err = transport.NewWithContext(ctx, r.Target.Registry, auth, rt, []string{r.Target.Scope})
+	p := &pinger{inner: r.line(), pings: &r.pings}
+	rt, err := transport.NewWithContext(ctx, r.Target.Registry, auth, transport.NewUserAgent(p, userAgent), []string{r.Target.Scope})
 	if err != nil {
 		return nil, fmt.Errorf("login: %w", err)
 	}
-	return &Session{r, rt}, nil
+	return &Session{registry: r, cred: cred, inner: rt, tokens: p.tokens.Load(), gate: make(chan struct{}, 1)}, nil
 }
 
 // line is what every request passes.
@@ -76,7 +82,67 @@ func (r *Registry) line() http.RoundTripper {
 // RoundTrip is that of [http.RoundTripper]: with the credential to the registry
 // ([Target.Owns]), without to others, and with a token there that anybody gets if
 // one is demanded.
+//
+// A registry that wants a token for it, and said nothing of that before, gets one
+// from then on, as of a container runtime, which logs in at the first refusal.
 func (s *Session) RoundTrip(req *http.Request) (*http.Response, error) {
+	if next := s.next.Load(); next != nil {
+		return next.roundTrip(req)
+	}
+	resp, err := s.roundTrip(req)
+	if err != nil || s.tokens || resp.StatusCode != http.StatusUnauthorized || !wantsToken(resp.Header) || !s.registry.Target.Owns(req) {
+		return resp, err
+	}
+	again, err := repeated(req)
+	if again == nil {
+		return resp, err
+	}
+	resp.Body.Close()
+	next, err := s.logInAnew(req.Context(), resp)
+	if err != nil {
+		return nil, err
+	}
+	return next.roundTrip(again)
+}
+
+// logInAnew gets a token, once for all requests.
+func (s *Session) logInAnew(ctx context.Context, resp *http.Response) (*Session, error) {
+	select {
+	case s.gate <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-s.gate }()
+	if next := s.next.Load(); next != nil {
+		return next, nil
+	}
+	s.registry.pings.learn(resp)
+	next, err := s.registry.Login(ctx, s.cred)
+	if err != nil {
+		return nil, err
+	}
+	s.next.Store(next)
+	return next, nil
+}
+
+// repeated is a request that was sent, to be sent again, or nil if its body is gone.
+func repeated(req *http.Request) (*http.Request, error) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return req, nil
+	}
+	if req.GetBody == nil {
+		return nil, nil
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return nil, err
+	}
+	req = req.Clone(req.Context())
+	req.Body = body
+	return req, nil
+}
+
+func (s *Session) roundTrip(req *http.Request) (*http.Response, error) {
 	target := s.registry.Target
 	marked := mark(req)
 	switch {

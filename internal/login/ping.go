@@ -6,9 +6,9 @@ package login
 import (
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // errOtherScheme is what a registry has answered otherwise.
@@ -37,10 +37,31 @@ func (p *pings) keep(req *http.Request, resp *http.Response) {
 func (r *Registry) Tokens() bool {
 	r.pings.mu.Lock()
 	defer r.pings.mu.Unlock()
-	return slices.ContainsFunc(r.pings.header.Values("WWW-Authenticate"), func(challenge string) bool {
-		scheme, _, _ := strings.Cut(challenge, " ")
-		return strings.EqualFold(scheme, "Bearer")
-	})
+	return wantsToken(r.pings.header)
+}
+
+// wantsToken reports whether go-containerregistry gets a token: it takes the first
+// challenge that it understands, of which there is one in a line.
+func wantsToken(h http.Header) bool {
+	for _, challenge := range h.Values("WWW-Authenticate") {
+		switch scheme, _, _ := strings.Cut(challenge, " "); strings.ToLower(scheme) {
+		case "bearer":
+			return true
+		case "basic":
+			return false
+		}
+	}
+	return false
+}
+
+// learn takes the answer to a request for that to a ping that said nothing of
+// tokens: some registries have /v2/ open, and some were out of order when asked.
+func (p *pings) learn(resp *http.Response) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.scheme != "" && !wantsToken(p.header) {
+		p.status, p.header = http.StatusUnauthorized, resp.Header.Clone()
+	}
 }
 
 // again returns nil for a registry that was not asked yet.
@@ -61,20 +82,23 @@ func (p *pings) again(req *http.Request) (*http.Response, error) {
 
 // pinger answers the second ping with what was said to the first.
 type pinger struct {
-	inner http.RoundTripper
-	pings *pings
+	inner  http.RoundTripper
+	pings  *pings
+	tokens atomic.Bool // the answer wants them
 }
 
 func (p *pinger) RoundTrip(req *http.Request) (*http.Response, error) {
 	if _, content := req.Header[contentHeader]; content || req.URL.Path != "/v2/" || req.Response != nil {
 		return p.inner.RoundTrip(req)
 	}
-	if resp, err := p.pings.again(req); resp != nil || err != nil {
-		return resp, err
+	resp, err := p.pings.again(req)
+	if resp == nil && err == nil {
+		if resp, err = p.inner.RoundTrip(req); err == nil {
+			p.pings.keep(req, resp)
+		}
 	}
-	resp, err := p.inner.RoundTrip(req)
 	if err == nil {
-		p.pings.keep(req, resp)
+		p.tokens.Store(wantsToken(resp.Header))
 	}
 	return resp, err
 }

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package keychain
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+// scripted is a registry that answers as a test says.
+type scripted struct {
+	*httptest.Server
+	host string
+
+	mu   sync.Mutex
+	seen []string // "GET /v2/ u0"
+}
+
+func script(t *testing.T, answer func(s *scripted, w http.ResponseWriter, r *http.Request)) *scripted {
+	t.Helper()
+	s := &scripted{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		by := "nobody"
+		if user, _, ok := r.BasicAuth(); ok {
+			by = user
+		} else if r.Header.Get("Authorization") != "" {
+			by = "token"
+		}
+		s.mu.Lock()
+		s.seen = append(s.seen, r.Method+" "+r.URL.Path+" "+by)
+		s.mu.Unlock()
+		answer(s, w, r)
+	}))
+	t.Cleanup(s.Close)
+	s.host = strings.TrimPrefix(s.URL, "http://")
+	return s
+}
+
+// requests are those since the last call.
+func (s *scripted) requests() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := s.seen
+	s.seen = nil
+	return seen
+}
+
+func (s *scripted) bearer() string { return fmt.Sprintf(`Bearer realm="%s/token",service="x"`, s.URL) }
+
+func refuse(w http.ResponseWriter, challenges ...string) {
+	w.Header()["Www-Authenticate"] = challenges
+	w.WriteHeader(http.StatusUnauthorized)
+}
+
+// tokens answers as a registry that gives a token to all who ask, and what
+// is asked for with it.
+func (s *scripted) tokens(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Path == "/token":
+		fmt.Fprintf(w, `{"token":%q}`, canary.Token)
+	case r.Header.Get("Authorization") == "Bearer "+canary.Token:
+		io.WriteString(w, "ok")
+	default:
+		refuse(w, s.bearer())
+	}
+}
+
+// transport has n users, "u0" first.
+func (s *scripted) transport(t *testing.T, n int) *Transport {
+	t.Helper()
+	u := &users{only: max(n, 1)}
+	var pairs []pair
+	for i := range n {
+		pairs = append(pairs, pair{key: s.host, user: fmt.Sprintf("u%d", i), password: canary.Password})
+	}
+	u.set(pairs...)
+	ref, err := name.ParseReference(s.host + "/team/app:v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mustTransport(t, New(u.keyring(t, s.host), Options{}), ref.Context())
+}
+
+const manifest = "/v2/team/app/manifests/v1"
+
+func (s *scripted) get(t *testing.T, rt http.RoundTripper) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+manifest, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := rt.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+// TestOpenPing: a registry that says nothing of tokens at /v2/, and wants them
+// for its repositories. A container runtime pulls there.
+func TestOpenPing(t *testing.T) {
+	for name, tt := range map[string]struct {
+		users int
+		by    string
+	}{"anonymous": {0, "nobody"}, "one": {1, "u0"}, "two": {2, "u0"}} {
+		t.Run(name, func(t *testing.T) {
+			s := script(t, func(s *scripted, w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/v2/" {
+					s.tokens(w, r)
+				}
+			})
+			tr := s.transport(t, tt.users)
+			want := []string{"GET /v2/ nobody", "GET " + manifest + " " + tt.by, "GET /token " + tt.by, "GET " + manifest + " token"}
+			for range 2 {
+				if status := s.get(t, tr); status != http.StatusOK {
+					t.Errorf("status %d", status)
+				}
+				if got := s.requests(); !slices.Equal(got, want) {
+					t.Errorf("got  %q\nwant %q", got, want)
+				}
+				want = want[len(want)-1:]
+			}
+		})
+	}
+}
+
+// TestOutOfOrderPing: a Transport that asked during maintenance is not lost for it.
+func TestOutOfOrderPing(t *testing.T) {
+	var once sync.Once
+	s := script(t, func(s *scripted, w http.ResponseWriter, r *http.Request) {
+		maintenance := false
+		once.Do(func() { maintenance = true })
+		if maintenance {
+			io.WriteString(w, "back soon")
+			return
+		}
+		s.tokens(w, r)
+	})
+	tr := s.transport(t, 1)
+	var wg sync.WaitGroup
+	for range 30 {
+		wg.Go(func() {
+			if status := s.get(t, tr); status != http.StatusOK {
+				t.Errorf("status %d", status)
+			}
+		})
+	}
+	wg.Wait()
+	logins := 0
+	for _, r := range s.requests() {
+		if strings.HasPrefix(r, "GET /token") {
+			logins++
+		}
+	}
+	if logins != 1 {
+		t.Errorf("%d tokens were asked for", logins)
+	}
+}
+
+// TestTwoChallenges: where Basic comes first a password is sent, and a wrong one
+// not again, though the registry would also give tokens.
+func TestTwoChallenges(t *testing.T) {
+	s := script(t, func(s *scripted, w http.ResponseWriter, _ *http.Request) {
+		refuse(w, `Basic realm="x"`, s.bearer())
+	})
+	tr := s.transport(t, 2)
+	want := []string{"GET /v2/ nobody", "GET " + manifest + " u0", "GET " + manifest + " u1"}
+	for range 3 {
+		if status := s.get(t, tr); status != http.StatusUnauthorized {
+			t.Errorf("status %d", status)
+		}
+		if got := s.requests(); !slices.Equal(got, want) {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+		want = nil
+	}
+}
+
+// TestOwnRequest: what a caller gets back is the request that it made.
+func TestOwnRequest(t *testing.T) {
+	for name, auth := range map[string]string{"Basic": `Basic realm="x"`, "Bearer": ""} {
+		t.Run(name, func(t *testing.T) {
+			s := script(t, func(s *scripted, w http.ResponseWriter, r *http.Request) {
+				switch {
+				case strings.HasSuffix(r.URL.Path, "/moved") && r.Header.Get("Authorization") != "":
+					http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+				case auth == "":
+					s.tokens(w, r)
+				case r.Header.Get("Authorization") == "":
+					refuse(w, auth)
+				}
+			})
+			tr := s.transport(t, 1)
+			for _, path := range []string{manifest, "/v2/team/app/blobs/moved"} {
+				req, err := http.NewRequest("GET", s.URL+path, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp, err := tr.RoundTrip(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp.Body.Close()
+				if resp.StatusCode >= 400 || resp.Request != req || len(req.Header) != 0 {
+					t.Errorf("%s: status %d, and another request, or with headers of ours", path, resp.StatusCode)
+				}
+			}
+		})
+	}
+}
+
+// TestOpaque: a URL whose path is one, and what is asked for another.
+func TestOpaque(t *testing.T) {
+	s := script(t, func(*scripted, http.ResponseWriter, *http.Request) {})
+	tr := s.transport(t, 1)
+	for _, opaque := range []string{"/v2/team/other/manifests/v1", "//other.example/v2/team/app/manifests/v1"} {
+		req, err := http.NewRequest("GET", s.URL+manifest, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.URL.Opaque = opaque
+		if resp, err := tr.RoundTrip(req); err == nil {
+			resp.Body.Close()
+			t.Errorf("%s: no error", opaque)
+		}
+	}
+	if got := s.requests(); len(got) != 0 {
+		t.Errorf("asked for: %q", got)
+	}
+}
