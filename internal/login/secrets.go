@@ -15,9 +15,14 @@ import (
 	"github.com/regcred/regcred/internal/scrub"
 )
 
-// maxKept bounds what Secrets remember of what servers hand out, in bytes;
-// the oldest is forgotten first, which will have expired.
-const maxKept = 1 << 20
+// Bounds of what Secrets remember of what servers hand out, in bytes and in
+// number; what was not used for longest is forgotten first. Each is looked for in
+// twenty forms in whatever is said of a refusal: with the signatures of a thousand
+// blobs that would take half a second.
+const (
+	maxKept  = 1 << 20
+	mostKept = 100
+)
 
 // minParameter is the length from which a parameter of a URL is remembered.
 // Shorter ones are words and numbers; no signature is.
@@ -30,7 +35,7 @@ const minParameter = 16
 type Secrets struct {
 	mu      sync.Mutex
 	lasting []string // of the credentials: never forgotten, however much a server hands out
-	secrets []string // what servers have handed out
+	secrets []string // what servers have handed out, the last used last
 	size    int      // of secrets, in bytes
 }
 
@@ -38,12 +43,18 @@ type Secrets struct {
 func (s *Secrets) add(secret string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if secret == "" || slices.Contains(s.secrets, secret) {
+	if secret == "" {
+		return
+	}
+	if i := slices.Index(s.secrets, secret); i >= 0 {
+		s.secrets = append(slices.Delete(s.secrets, i, i+1), secret)
 		return
 	}
 	s.secrets = append(s.secrets, secret)
-	for s.size += len(secret); s.size > maxKept && len(s.secrets) > 1; s.secrets = s.secrets[1:] {
+	s.size += len(secret)
+	for len(s.secrets) > mostKept || s.size > maxKept && len(s.secrets) > 1 {
 		s.size -= len(s.secrets[0])
+		s.secrets = slices.Delete(s.secrets, 0, 1)
 	}
 }
 

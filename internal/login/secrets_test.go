@@ -55,3 +55,20 @@ func TestSecretsForget(t *testing.T) {
 		t.Errorf("%d are kept, and the last is not among them", len(x.secrets))
 	}
 }
+
+// TestSecretsOfLongCopy: the signatures of many blobs do not make each refusal
+// take seconds, and drive out no token that is in use.
+func TestSecretsOfLongCopy(t *testing.T) {
+	const token = "a-token-of-the-registry"
+	x := &Secrets{}
+	for i := range 10_000 {
+		x.add(token)
+		x.add(fmt.Sprintf("signature-of-the-blob-%d", i))
+	}
+	if len(x.secrets) > mostKept || x.size > mostKept*len("signature-of-the-blob-9999") {
+		t.Errorf("%d are kept, of %d bytes", len(x.secrets), x.size)
+	}
+	if got, want := x.Scrub(token+" signature-of-the-blob-9999"), "[redacted] [redacted]"; got != want {
+		t.Errorf("got %q", got)
+	}
+}
