@@ -107,6 +107,12 @@ func TestGoogleFails(t *testing.T) {
 		"another's STS": {func(t *testing.T) map[string]string {
 			return federated(t, text(file(t, canary.Token)), `,"token_url":"https://sts.googleapis.com.evil.example/v1/token"`)
 		}, nil, []string{"its token_url leads to", "no token is sent there"}},
+		"another service of Google's": {func(t *testing.T) map[string]string {
+			return federated(t, text(file(t, canary.Token)), `,"token_url":"https://storage.googleapis.com/upload/storage/v1/b/theirs/o?uploadType=media&name=sts"`)
+		}, nil, []string{"its token_url leads to", `not Google's service "sts"`}},
+		"another service for the account": {func(t *testing.T) map[string]string {
+			return federated(t, text(file(t, canary.Token)), `,"service_account_impersonation_url":"https://sts.googleapis.com/v1/token"`)
+		}, nil, []string{"its service_account_impersonation_url leads to", `not Google's service "iamcredentials"`}},
 		"another's service account": {func(t *testing.T) map[string]string {
 			return federated(t, text(file(t, canary.Token)), `,"service_account_impersonation_url":"http://iamcredentials.googleapis.com/x:generateAccessToken"`)
 		}, nil, []string{"its service_account_impersonation_url is not a URL of https"}},

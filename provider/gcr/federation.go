@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/regcred/regcred/internal/secretfile"
@@ -94,24 +95,31 @@ func (f *federation) check(universe string) error {
 		return fmt.Errorf("the format of its credential_source, %q, is neither text nor json", clip(f.Source.Format.Type))
 	}
 	f.SubjectTokenType = cmp.Or(f.SubjectTokenType, jwtType)
-	if err := checkService("token_url", f.TokenURL, universe); err != nil {
+	if err := checkService("token_url", f.TokenURL, "sts", universe); err != nil {
 		return err
 	}
 	if f.AccountURL == "" {
 		return nil
 	}
-	return checkService("service_account_impersonation_url", f.AccountURL, universe)
+	return checkService("service_account_impersonation_url", f.AccountURL, "iamcredentials", universe)
 }
 
-// checkService refuses what is no address of Google's services: a token goes
-// there.
-func checkService(name, address, universe string) error {
+// checkService refuses what is no address of the service: a token goes there,
+// and Google has others that keep what is sent to them for whoever owns the
+// bucket. Its regional, private and mTLS hosts have its name in them.
+func checkService(name, address, service, universe string) error {
 	u, err := url.Parse(address)
-	switch {
-	case err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil:
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
 		return fmt.Errorf("its %s is not a URL of https; no token is sent there", name)
-	case !strings.HasSuffix(strings.ToLower(u.Hostname()), "."+strings.ToLower(universe)):
+	}
+	host, ok := strings.CutSuffix(strings.ToLower(u.Hostname()), "."+strings.ToLower(universe))
+	if !ok {
 		return fmt.Errorf("its %s leads to %q, which is not in %s; no token is sent there", name, clip(u.Host), universe)
+	}
+	if !slices.ContainsFunc(strings.Split(host, "."), func(label string) bool {
+		return label == service || strings.HasPrefix(label, service+"-") || strings.HasSuffix(label, "-"+service)
+	}) {
+		return fmt.Errorf("its %s leads to %q, which is not Google's service %q; no token is sent there", name, clip(u.Host), service)
 	}
 	return nil
 }

@@ -45,11 +45,13 @@ func FuzzFederation(f *testing.F) {
 	for _, seed := range []string{
 		good + "}", good + `,"service_account_impersonation_url":"https://iamcredentials.googleapis.com/v1/x:generateAccessToken"}`,
 		good + `,"token_url":"https://a@sts.googleapis.com"}`, good + `,"token_url":"https://sts.googleapis.com.example\\.googleapis.com"}`,
+		good + `,"token_url":"https://storage.googleapis.com/sts"}`, good + `,"token_url":"https://eu.sts.mtls.googleapis.com/v1/token"}`,
+		good + `,"token_url":"https://sts-me.p.googleapis.com/v1/token"}`, good + `,"token_url":"https://us-east4-sts.googleapis.com/v1/token"}`,
 		good + `,"token_url":"https://googleapis.com:443/.googleapis.com"}`, `{"type":"service_account"}`, "null", "[]", "{", "",
 	} {
 		f.Add([]byte(seed))
 	}
-	google := regexp.MustCompile(`^https://[^/?#@]+\.googleapis\.com(:[0-9]*)?([/?#]|$)`)
+	google := regexp.MustCompile(`^https://([^/?#@]+[.-])?(sts|iamcredentials)([.-][^/?#@]+)?\.googleapis\.com(:[0-9]*)?([/?#]|$)`)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		got, err := parseFederation(data, "googleapis.com")
 		if err != nil {

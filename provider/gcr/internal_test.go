@@ -145,3 +145,18 @@ func FuzzDockercfg(f *testing.F) {
 		}
 	})
 }
+
+// TestServiceHosts: Google's addresses of a service: global, regional, private,
+// mTLS.
+func TestServiceHosts(t *testing.T) {
+	for _, host := range []string{"sts", "sts.mtls", "us-east4.sts", "sts.us-east4", "sts.us-east4.rep", "us-east4-sts", "us-east4-sts.mtls", "sts-mine.p", "STS"} {
+		if err := checkService("token_url", "https://"+host+".googleapis.com/v1/token", "sts", "googleapis.com"); err != nil {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	for _, host := range []string{"storage", "iamcredentials", "stsx", "xsts.p", "a.s.t.s"} {
+		if checkService("token_url", "https://"+host+".googleapis.com/v1/token", "sts", "googleapis.com") == nil {
+			t.Errorf("%s: no error", host)
+		}
+	}
+}
