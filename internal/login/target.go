@@ -11,8 +11,11 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"unicode"
 
 	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/regcred/regcred/internal/remote"
 )
 
 // Target is a registry, and what is asked of it.
@@ -94,6 +97,10 @@ func (t Target) checkURL(u *url.URL) error {
 		return fmt.Errorf("plain HTTP to %q refused: %w", net.JoinHostPort(host, cmp.Or(u.Port(), "80")), ErrPlainHTTP)
 	case u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("refusing a URL with scheme %q", u.Scheme)
+	case strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }):
+		// Over HTTP/2, net/http would look for its connection by another name
+		// than it made it by, and make new ones until the time is over.
+		return fmt.Errorf("refusing the host %q: a name in a URL is written in ASCII (xn--…)", host)
 	case !own && isThisMachine(host):
 		return fmt.Errorf("registry %q points at %q, which is this machine's own address or its link (metadata servers are there): refused", t.Host(), host)
 	}
@@ -101,13 +108,15 @@ func (t Target) checkURL(u *url.URL) error {
 }
 
 // isThisMachine reports whether a host is a loopback, link-local or
-// unspecified address, or an address in a form that only some resolvers
-// understand (2130706433, 0x7f.1): no name ends in a label that begins with a digit.
+// unspecified address, that of a metadata server, or an address in a form that only
+// some resolvers understand (2130706433, 0x7f.1): no name ends in a label that
+// begins with a digit.
 func isThisMachine(host string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		ip = ip.WithZone("").Unmap()
-		return ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast()
+		return ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() || remote.IsMetadata(host)
 	}
-	last := host[strings.LastIndexByte(strings.TrimSuffix(host, "."), '.')+1:]
-	return host == "localhost" || last == "" || last[0] >= '0' && last[0] <= '9'
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	return last == "localhost" || remote.IsMetadata(host) || last == "" || last[0] >= '0' && last[0] <= '9'
 }
