@@ -140,7 +140,7 @@ func (t *Transport) roundTrip(req *http.Request) (*http.Response, error) {
 		case err != nil:
 			out.add(&refusedError{refusal: refusal{Try: login.Try{Err: fmt.Errorf("asking for other credentials: %w", err)}}})
 		case next != r:
-			out.refusals, out.fresh = nil, false
+			out.refusals = nil
 			next.send(req, out)
 		}
 	}
