@@ -28,13 +28,9 @@ var allowed = map[string][]string{
 	"./lint":         root,
 	".":              root,
 
-	"./keychain/cloud": root,
-	"./keychain/orasclient": append([]string{
-		"oras.land/oras-go/v2", "github.com/opencontainers/image-spec", "github.com/opencontainers/go-digest",
-		// The first brings the others.
-		"github.com/google/go-containerregistry", "github.com/docker/cli", "github.com/docker/docker-credential-helpers",
-		"github.com/sirupsen/logrus", "golang.org/x/sys",
-	}, root...),
+	"./keychain/cloud":      root,
+	"./keychain":            adapter,
+	"./keychain/orasclient": append([]string{"oras.land/oras-go/v2", "github.com/opencontainers/image-spec"}, adapter...),
 
 	"./cmd/ecr-credential-provider": {
 		"sigs.k8s.io/json", "github.com/spf13/pflag",
@@ -58,6 +54,14 @@ var root = []string{
 	"go.yaml.in/yaml/v3",
 	"golang.org/x/sync",
 }
+
+// adapter is what the adapter for go-containerregistry may be built from: that brings
+// what stands behind it.
+var adapter = append([]string{
+	"github.com/google/go-containerregistry",
+	"github.com/docker/cli", "github.com/docker/docker-credential-helpers", "github.com/opencontainers/go-digest",
+	"github.com/sirupsen/logrus", "golang.org/x/sys",
+}, root...)
 
 // TestDependencies keeps the packages that others embed small, on every system.
 func TestDependencies(t *testing.T) {

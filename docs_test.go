@@ -15,7 +15,7 @@ import (
 // TestDocsQuoteExamples: Go code in the documents that are about this package
 // is that of the examples, also of adapters, which are compiled and run.
 func TestDocsQuoteExamples(t *testing.T) {
-	examples := readLines(t, "example_test.go") + readLines(t, "keychain/orasclient/example_test.go")
+	examples := readLines(t, "example_test.go") + readLines(t, "keychain/example_test.go") + readLines(t, "keychain/orasclient/example_test.go")
 	block := regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
 	for _, name := range []string{"README.md", "docs/library.md"} {
 		blocks := block.FindAllStringSubmatch(readLines(t, name), -1)

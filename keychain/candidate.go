@@ -48,7 +48,6 @@ func (c *candidate) remember(of *candidate) {
 // refusedError is what became of a candidate.
 type refusedError struct {
 	refusal
-	fresh bool // and not remembered
 	final bool // another will do no better
 }
 
@@ -63,7 +62,7 @@ func (c *candidate) login(ctx context.Context, registry *login.Registry) (*login
 		_, err := c.logins.do(ctx, func() error {
 			s, err := registry.Login(ctx, c.cred.Load())
 			if err != nil {
-				return c.explain(err, nil, registry, true)
+				return c.note(c.explain(err, nil, registry), true, true)
 			}
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -86,21 +85,16 @@ func (c *candidate) known() (*login.Session, error) {
 	return c.session, nil
 }
 
-// refuse remembers a 401.
+// refuse remembers a 401 to the password.
 func (c *candidate) refuse(r refusal) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.refusal, c.refused, c.session = r, time.Now(), nil
-	c.mu.Unlock()
-	if cred := c.cred.Load(); cred != nil {
-		c.keyring.Invalidate(*cred)
-	}
 }
 
 // explain says what an error of the registry's or of its token server's means. It
-// is a [*refusedError] where another credential may do better. A 401 is remembered
-// if it is one to the credential as such, and not to a request that would change something:
-// there are credentials that may pull alone.
-func (c *candidate) explain(err error, header http.Header, registry *login.Registry, asSuch bool) error {
+// is a [*refusedError] where another credential may do better.
+func (c *candidate) explain(err error, header http.Header, registry *login.Registry) error {
 	r := refusal{login.NewTry(c.cred.Load(), err, registry.Secrets), header}
 	for _, values := range r.header { // a server may send anything back
 		for i, v := range values {
@@ -110,10 +104,24 @@ func (c *candidate) explain(err error, header http.Header, registry *login.Regis
 	if r.Status == 0 && !errors.Is(err, login.ErrNoUser) {
 		return r.Err
 	}
-	if asSuch && r.Status == http.StatusUnauthorized {
-		c.refuse(r)
+	return &refusedError{refusal: r}
+}
+
+// note remembers a 401, and tells the Keyring. One to a request that would change
+// something says nothing of others: there are credentials that may pull alone. Nor
+// does that of a registry to a token: its password was good enough for one.
+func (c *candidate) note(err error, read, password bool) error {
+	r, ok := errors.AsType[*refusedError](err)
+	if !ok || r.Status != http.StatusUnauthorized || !read {
+		return err
 	}
-	return &refusedError{refusal: r, fresh: true}
+	if password {
+		c.refuse(r.refusal)
+	}
+	if cred := c.cred.Load(); cred != nil {
+		c.keyring.Invalidate(*cred)
+	}
+	return err
 }
 
 // send sends a request with the credential. Its error is a [*refusedError] where
@@ -129,12 +137,12 @@ func (c *candidate) send(req *http.Request, out *outcome, registry *login.Regist
 	}
 	resp, err := s.RoundTrip(next)
 	switch {
-	case err != nil:
-		return nil, c.explain(err, nil, registry, isRead(req))
+	case err != nil: // if it has a status that is the token server's
+		return nil, c.note(c.explain(err, nil, registry), isRead(req), true)
 	case resp.StatusCode < http.StatusBadRequest:
 		return resp, nil
 	}
-	err = c.explain(statusError(resp), resp.Header, registry, isRead(req))
+	err = c.note(c.explain(statusError(resp), resp.Header, registry), isRead(req), !registry.Tokens())
 	if r, ok := errors.AsType[*refusedError](err); ok {
 		r.final = !refuses(req, resp.StatusCode, accepted)
 	}

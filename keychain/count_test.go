@@ -20,10 +20,10 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestThousandResolves: of one registry, at once and cold: each provider is asked
+// TestThousandResolves: of one registry, at once and cold: its provider is asked
 // once.
 func TestThousandResolves(t *testing.T) {
-	u := &users{}
+	u := &users{only: 1}
 	u.set(pair{key: "registry.example", user: "good", password: canary.Password})
 	keys := New(u.keyring(t, "registry.example"), Options{})
 	begin := make(chan struct{})
@@ -44,8 +44,8 @@ func TestThousandResolves(t *testing.T) {
 	}
 	close(begin)
 	wg.Wait()
-	if n := u.count(); n != 3 {
-		t.Errorf("%d execs of 3 providers", n)
+	if n := u.count(); n != 1 {
+		t.Errorf("%d execs", n)
 	}
 }
 

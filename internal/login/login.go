@@ -17,7 +17,6 @@ package login
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"time"
@@ -97,6 +96,10 @@ func (r *Registry) RoundTrip(req *http.Request) (*http.Response, error) {
 	return transport.NewUserAgent(r.line(), userAgent).RoundTrip(mark(req))
 }
 
+// Tokens reports whether the registry wants tokens. What it then refuses with 401
+// is no wrong password: that its token server refuses.
+func (r *Registry) Tokens() bool { return r.pings.tokens() }
+
 // authenticator never makes an anonymous login of a credential.
 func authenticator(cred *regcred.Credential) (authn.Authenticator, error) {
 	if cred == nil {
@@ -110,42 +113,5 @@ func authenticator(cred *regcred.Credential) (authn.Authenticator, error) {
 	return authn.FromConfig(authn.AuthConfig{Auth: basicAuth(cred)}), nil
 }
 
-func basicAuth(cred *regcred.Credential) string {
-	return base64.StdEncoding.EncodeToString([]byte(cred.Username + ":" + cred.Password.Reveal()))
-}
-
 // userAgent is how requests are signed whose maker says nothing.
 const userAgent = "regcred"
-
-// contentHeader tells a request for content, on its way from [Session] to the
-// wire, from those that go-containerregistry makes to log in. It has the value
-// that its maker signed it with, and is never sent.
-const contentHeader = "Regcred-Content"
-
-func mark(req *http.Request) *http.Request {
-	req = req.Clone(req.Context()) // what a round tripper may change
-	if req.Header == nil {
-		req.Header = http.Header{}
-	}
-	req.Header.Set(contentHeader, req.UserAgent())
-	if req.Body != nil && req.Body != http.NoBody {
-		req.Body = &upload{ReadCloser: req.Body}
-	}
-	return req
-}
-
-// unmark leaves the mark on req, which is sent again where that is worth it.
-func unmark(req *http.Request) (unmarked *http.Request, content bool) {
-	signed, content := req.Header[contentHeader]
-	if !content {
-		return req, false
-	}
-	unmarked = new(http.Request)
-	*unmarked = *req
-	unmarked.Header = req.Header.Clone()
-	delete(unmarked.Header, contentHeader)
-	if signed[0] != "" {
-		unmarked.Header.Set("User-Agent", signed[0])
-	}
-	return unmarked, true
-}

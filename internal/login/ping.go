@@ -6,6 +6,8 @@ package login
 import (
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 )
 
@@ -28,6 +30,16 @@ func (p *pings) keep(req *http.Request, resp *http.Response) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.scheme, p.status, p.header = req.URL.Scheme, resp.StatusCode, resp.Header.Clone()
+}
+
+// tokens reports whether a login is by token.
+func (p *pings) tokens() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.header.Values("WWW-Authenticate"), func(challenge string) bool {
+		scheme, _, _ := strings.Cut(challenge, " ")
+		return strings.EqualFold(scheme, "Bearer")
+	})
 }
 
 // again returns nil for a registry that was not asked yet.
