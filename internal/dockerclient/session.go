@@ -152,7 +152,7 @@ func (s *Session) Changed() bool {
 
 // Environ returns an environment in which clients find the session's files.
 func (s *Session) Environ(environ []string) []string {
-	set := []string{"DOCKER_CONFIG=" + s.dockerDir(), "REGISTRY_AUTH_FILE=" + filepath.Join(s.dir, authFile)}
+	set := []string{"DOCKER_CONFIG=" + s.dockerDir(), "REGISTRY_AUTH_FILE=" + s.authFile()}
 	if s.path != "" {
 		set = append(set, "PATH="+s.path)
 	}
@@ -160,6 +160,10 @@ func (s *Session) Environ(environ []string) []string {
 }
 
 func (s *Session) dockerDir() string { return filepath.Join(s.dir, "docker") }
+
+// authFile is in a directory of its own: the one above is held, and who changes
+// the file locks the directory that it is in.
+func (s *Session) authFile() string { return filepath.Join(s.dir, "containers", authFile) }
 
 // fill makes what is in the directory.
 func (s *Session) fill(e Env, o SessionOptions) error {
@@ -247,5 +251,8 @@ func (s *Session) fillContainers(e Env, o SessionOptions) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(s.dir, authFile), data, 0o600)
+	if err := os.Mkdir(filepath.Dir(s.authFile()), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(s.authFile(), data, 0o600)
 }
