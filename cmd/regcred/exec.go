@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/dockerclient"
 	"github.com/regcred/regcred/internal/dockerhelper"
 	"github.com/regcred/regcred/internal/jwt"
@@ -147,17 +148,12 @@ func (a *app) sessionOptions(ctx context.Context, e *execFlags) (o dockerclient.
 	if err != nil {
 		return o, err
 	}
-	o.AllHosts, o.Hosts = e.allHosts, dockerhelper.Hosts(cfg)
-	for _, image := range e.images {
-		x, err := a.explainTarget(cfg, target{image: image})
-		if err != nil {
-			return o, err
-		}
-		host, _, _ := strings.Cut(x.Repository, "/")
-		o.Hosts = append(o.Hosts, host)
+	hosts, err := a.imageHosts(cfg, e.images)
+	if err != nil {
+		return o, err
 	}
-	o.Hosts = unique(o.Hosts)
-	if len(o.Hosts) == 0 && !o.AllHosts {
+	o.AllHosts, o.Hosts = e.allHosts, unique(append(dockerhelper.Hosts(cfg), hosts...))
+	if len(o.Hosts) == 0 && !o.AllHosts && len(e.images) == 0 {
 		a.Note("%s names no host exactly, and clients know no patterns", origin.Config)
 		return o, &exitError{code: exitEmpty, hint: "name the images that the command pulls by --image, or give --all-hosts"}
 	}
@@ -168,6 +164,30 @@ func (a *app) sessionOptions(ctx context.Context, e *execFlags) (o dockerclient.
 		}
 	}
 	return o, nil
+}
+
+// imageHosts returns the registries of images about which the helper is to be
+// asked. Not among them is that of an image which no provider is for: what the
+// user has for it stays. It is an error if one is, and a helper, which is told
+// the registry alone, would not ask it.
+func (a *app) imageHosts(cfg *config.Config, images []string) (hosts []string, err error) {
+	for _, image := range images {
+		x, err := a.explainTarget(cfg, target{image: image})
+		if err != nil {
+			return nil, err
+		}
+		host, _, _ := strings.Cut(x.Repository, "/")
+		switch {
+		case dockerhelper.Asks(cfg, host):
+			hosts = append(hosts, host)
+		case slices.ContainsFunc(x.Providers, func(p regcred.ProviderExplanation) bool { return p.Matched }):
+			return nil, withHint(fmt.Errorf("%s: clients tell a helper the registry alone, and no provider is asked about %s: what matches has a path or is for pods", x.Repository, host),
+				"give --materialize")
+		default:
+			a.Note("no provider is for %s: clients have what is there without regcred", x.Repository)
+		}
+	}
+	return hosts, nil
 }
 
 func unique(list []string) (once []string) {
