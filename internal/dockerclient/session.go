@@ -66,10 +66,11 @@ func (e Env) runtimeDir() string {
 			return e.abs(dir)
 		}
 	}
-	return os.TempDir()
+	return e.abs(os.TempDir()) // the command may go elsewhere
 }
 
-// makeSession makes a directory and holds it for as long as this process lives.
+// makeSession makes a directory and holds it for as long as this process lives,
+// or one that it starts from now on: should it be killed, the command goes on.
 func makeSession(base string) (*Session, error) {
 	for range tries {
 		dir, err := os.MkdirTemp(base, sessionPrefix)
@@ -77,7 +78,7 @@ func makeSession(base string) (*Session, error) {
 			return nil, err
 		}
 		if f, held := hold(dir); held {
-			return &Session{dir: dir, held: f}, nil
+			return &Session{dir: dir, held: handedOn(f)}, nil
 		}
 		// Another run took it for one that nobody holds, before it was held.
 		_ = os.RemoveAll(dir)
