@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -226,6 +227,10 @@ func (a *app) materialize(ctx context.Context, images []string) (logins []docker
 		}
 		a.warnFailed(res.Attempts)
 		c := res.Credentials[0]
+		if c.Username == "" && c.Password.Reveal() == "" {
+			a.Note("the first credential for %s is an empty one: a pull would be anonymous", x.Repository)
+			continue
+		}
 		a.warnEnds(x.Repository, c)
 		logins = append(logins, dockerclient.Login{Repository: x.Repository, Username: c.Username, Password: c.Password})
 	}
@@ -237,6 +242,8 @@ func (a *app) materialize(ctx context.Context, images []string) (logins []docker
 func (a *app) warnEnds(repository string, c regcred.Credential) {
 	claims, err := jwt.Parse(c.Password.Reveal())
 	switch at := (&terminal.Text{Now: a.Now}); {
+	case err == nil && !claims.Expires.IsZero() && claims.Expires.Before(a.Now()):
+		a.Warn("the credential for %s ended %s", repository, claims.Expires.UTC().Format(time.RFC3339))
 	case err == nil && !claims.Expires.IsZero():
 		a.Warn("the credential for %s ends %s: it is not renewed in the files", repository, at.Until(&claims.Expires))
 	case !c.CachedUntil.IsZero():

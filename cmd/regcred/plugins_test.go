@@ -40,6 +40,14 @@ func testPlugins() map[string]func() int {
 			req := readRequest()
 			return answer(req.APIVersion, "Image", login("*.example", "ci", "open-sesame"), login(registryOf(req), "first", "open-sesame"))
 		},
+		"nobody": func() int {
+			req := readRequest()
+			return answer(req.APIVersion, "Image", login(registryOf(req), "", canary.Password))
+		},
+		"nothing": func() int {
+			req := readRequest()
+			return answer(req.APIVersion, "Image", login(registryOf(req), "", ""))
+		},
 		"colon": func() int {
 			req := readRequest()
 			return answer(req.APIVersion, "Image", login(registryOf(req), "a:b", canary.Password))

@@ -181,7 +181,10 @@ func (s *Session) fill(e Env, o SessionOptions) error {
 		return nil
 	}
 	bin := filepath.Join(s.dir, "bin")
-	s.path = bin + string(filepath.ListSeparator) + e.Getenv("PATH")
+	s.path = bin
+	if path := e.Getenv("PATH"); path != "" { // an empty element is the working directory
+		s.path += string(filepath.ListSeparator) + path
+	}
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		return err
 	}

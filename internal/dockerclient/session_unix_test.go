@@ -234,6 +234,19 @@ func TestSessionEnviron(t *testing.T) {
 	}
 }
 
+// TestSessionNoPath: no PATH does not become one with the working directory.
+func TestSessionNoPath(t *testing.T) {
+	dir := t.TempDir()
+	s, err := NewSession(home(t, dir, nil), SessionOptions{Hosts: []string{"a.example"}, Program: filepath.Join(dir, "docker-credential-regcred")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if got, want := s.Environ(nil), "PATH="+filepath.Join(s.dir, "bin"); !slices.Contains(got, want) {
+		t.Errorf("got %q, want %q in it", got, want)
+	}
+}
+
 // TestSessionFilesAreFree: a command may change its files as it may the user's.
 func TestSessionFilesAreFree(t *testing.T) {
 	dir := t.TempDir()
