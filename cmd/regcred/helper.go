@@ -4,10 +4,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -224,7 +224,11 @@ func helperError(err error) error {
 		}
 		return withHint(err, hint)
 	}
-	return cmp.Or(node.Denied(err), err)
+	if errors.Is(err, fs.ErrPermission) {
+		// Not as root: that would be root's file, or one that this user's clients may not read.
+		return withHint(err, "the file and its directory have to be this user's (after \"sudo docker login\" they are root's): chown them, or set HOME or DOCKER_CONFIG")
+	}
+	return err
 }
 
 func (a *app) helperStatusCmd() *cobra.Command {

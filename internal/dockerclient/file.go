@@ -236,7 +236,7 @@ func (f *file) takeAfter(temp *os.File) error {
 		return err
 	}
 	if !inplace.TakeOwner(temp, info) {
-		return fmt.Errorf("%s belongs to another user or group, which this user cannot give it again: run this as that user", f.path)
+		return fmt.Errorf("%s belongs to another user or group, which this user cannot give it again: chown it to this user", f.path)
 	}
 	return temp.Chmod(info.Mode().Perm())
 }
