@@ -56,7 +56,7 @@ cannot be run. If a credential cannot be had, CMD is not run.`,
 	}
 	f := cmd.Flags()
 	f.SetInterspersed(false) // what follows CMD is its own
-	f.StringArrayVar(&e.images, "image", nil, "an `image` that CMD pulls, whatever pattern matches it; may be repeated")
+	f.StringArrayVar(&e.images, "image", nil, "an `image` that CMD pulls, whose registry may be matched by a pattern; may be repeated")
 	f.BoolVar(&e.allHosts, "all-hosts", false, "docker is to ask regcred's helper about all hosts")
 	f.BoolVar(&e.materialize, "materialize", false, "write the credentials for the images into the files, and name no helper")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.exec(cmd.Context(), e, args) }

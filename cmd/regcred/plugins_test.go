@@ -40,11 +40,11 @@ func testPlugins() map[string]func() int {
 			req := readRequest()
 			return answer(req.APIVersion, "Image", login("*.example", "ci", "open-sesame"), login(registryOf(req), "first", "open-sesame"))
 		},
-		"nobody": func() int {
+		"nameless": func() int {
 			req := readRequest()
 			return answer(req.APIVersion, "Image", login(registryOf(req), "", canary.Password))
 		},
-		"nothing": func() int {
+		"hollow": func() int {
 			req := readRequest()
 			return answer(req.APIVersion, "Image", login(registryOf(req), "", ""))
 		},
