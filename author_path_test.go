@@ -120,7 +120,7 @@ func newAuthor(t *testing.T) *author {
 	w.environ = append(os.Environ(),
 		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
 		// The document builds with -trimpath, and nothing is compiled twice.
-		"GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOFLAGS=-trimpath", "GOWORK=off")
+		"GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOFLAGS=-trimpath "+os.Getenv("GOFLAGS"), "GOWORK=off")
 	return w
 }
 

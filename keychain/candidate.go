@@ -48,7 +48,6 @@ func (c *candidate) remember(of *candidate) {
 // refusedError is what became of a candidate.
 type refusedError struct {
 	refusal
-	fresh bool // and not remembered
 	final bool // another will do no better
 }
 
@@ -105,7 +104,7 @@ func (c *candidate) explain(err error, header http.Header, registry *login.Regis
 	if r.Status == 0 && !errors.Is(err, login.ErrNoUser) {
 		return r.Err
 	}
-	return &refusedError{refusal: r, fresh: true}
+	return &refusedError{refusal: r}
 }
 
 // note remembers a 401, and tells the Keyring. One to a request that would change

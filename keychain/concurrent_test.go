@@ -247,3 +247,31 @@ func TestBodyBreaksOff(t *testing.T) {
 		t.Errorf("%d bytes, %v", n, err)
 	}
 }
+
+// TestEndsForAll: the password changes under 30 requests at a time. One renews, and
+// none fails.
+func TestEndsForAll(t *testing.T) {
+	for scheme, auth := range schemes {
+		t.Run(scheme, func(t *testing.T) {
+			s, ref := start(t, testregistry.Options{Auth: auth}, 3)
+			u := &users{}
+			u.set(pair{key: s.Addr(), user: "good", password: canary.Password})
+			tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
+			if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
+				t.Fatal(err)
+			}
+			s.SetUser("good", canary.Password+"2")
+			s.ExpireTokens()
+			u.set(pair{key: s.Addr(), user: "good", password: canary.Password + "2"})
+			var wg sync.WaitGroup
+			for range 30 {
+				wg.Go(func() {
+					if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+		})
+	}
+}

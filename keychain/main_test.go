@@ -29,8 +29,9 @@ import (
 // users are those that a plugin knows, in the order in which a kubelet tries
 // them, which is that of their providers. What it answers may change.
 type users struct {
-	uncached bool // the Keyring keeps no answer
-	only     int  // how many providers there are; 0 means 3
+	uncached bool          // the Keyring keeps no answer
+	wait     chan struct{} // if set, who asks waits for its end
+	only     int           // how many providers there are; 0 means 3
 
 	mu    sync.Mutex
 	pairs []pair
@@ -80,6 +81,9 @@ func (u *users) keyring(t testing.TB, hosts ...string) *regcred.Keyring {
 		provider := fmt.Sprintf("p%d", n)
 		fmt.Fprintf(&text, "- name: %s\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  defaultCacheDuration: 1h\n  matchImages: [%s]\n", provider, `"`+strings.Join(hosts, `","`)+`"`)
 		in[provider] = plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
+			if u.wait != nil {
+				<-u.wait
+			}
 			if u.uncached {
 				return u.answer(n, 0)
 			}

@@ -9,12 +9,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
-	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/regcred/regcred"
@@ -186,34 +185,22 @@ func TestHub(t *testing.T) {
 
 // TestIPv6: a registry that is named by its address.
 func TestIPv6(t *testing.T) {
-	ln, err := net.Listen("tcp", "[::1]:0")
-	if err != nil {
-		t.Skipf("no IPv6 on loopback here: %v", err)
-	}
 	for scheme, auth := range schemes {
-		if ln == nil {
-			if ln, err = net.Listen("tcp", "[::1]:0"); err != nil {
-				t.Fatal(err)
+		t.Run(scheme, func(t *testing.T) {
+			ln, err := net.Listen("tcp", "[::1]:0")
+			if err != nil {
+				t.Skipf("no IPv6 on loopback here: %v", err)
 			}
-		}
-		s, _ := start(t, testregistry.Options{Auth: auth, BaseURL: "http://" + ln.Addr().String()}, 1)
-		server := httptest.NewUnstartedServer(s)
-		server.Listener.Close()
-		server.Listener = ln
-		server.Start()
-		t.Cleanup(server.Close)
-		// go-containerregistry's names know no brackets.
-		k := New(good(t, ln.Addr().String()), Options{})
-		if _, err := name.ParseReference(ln.Addr().String() + "/team/app:v1"); err != nil {
-			_, err := k.Transport(resource{ln.Addr().String() + "/team/app", ln.Addr().String()})
-			t.Logf("%s: %v", scheme, err)
-		} else {
-			ref := reference(t, ln.Addr().String()+"/team/app:v1")
-			if err := pull(t.Context(), ref, mustTransport(t, k, ref.Context()).Wrapper()); err != nil {
+			host := ln.Addr().String()
+			s, _ := start(t, testregistry.Options{Auth: auth, BaseURL: "http://" + host}, 1)
+			server := &http.Server{Handler: s, ReadHeaderTimeout: time.Minute, ErrorLog: discard}
+			go server.Serve(ln)
+			t.Cleanup(func() { server.Close() })
+			ref := reference(t, host+"/team/app:v1")
+			if err := pull(t.Context(), ref, mustTransport(t, New(two(t, host), Options{}), ref.Context()).Wrapper()); err != nil {
 				t.Error(err)
 			}
-		}
-		ln = nil
+		})
 	}
 }
 
@@ -259,15 +246,15 @@ func TestAuthenticator(t *testing.T) {
 	if cfg, err := a.Authorization(); err != nil || cfg.Username != "good" || cfg.Password != canary.Password {
 		t.Errorf("got %v", err)
 	}
-	a.until = a.until.Add(-2 * 60 * 60 * 1e9)
+	a.until = a.until.Add(-2 * time.Hour)
 	if cfg, err := a.AuthorizationContext(t.Context()); err != nil || cfg.Username != "good" {
 		t.Errorf("again: got %v", err)
 	}
-	a.until, a.req.Image = a.until.Add(-2*60*60*1e9), "other.example/x"
+	a.until, a.req.Image = a.until.Add(-2*time.Hour), "other.example/x"
 	if cfg, err := a.Authorization(); err != nil || *cfg != (authn.AuthConfig{}) {
 		t.Errorf("when there is none: got %v", err)
 	}
-	a.until, a.req.Image = a.until.Add(-2*60*60*1e9), ""
+	a.until, a.req.Image = a.until.Add(-2*time.Hour), ""
 	if _, err := a.Authorization(); err == nil {
 		t.Error("a lookup that fails gave no error")
 	}

@@ -22,7 +22,6 @@ type outcome struct {
 	resp     *http.Response // the answer, if it is a good one
 	refusals []refusal
 	final    bool  // the last of them is the answer
-	fresh    bool  // one of them was not remembered
 	err      error // what no credential mends
 
 	sent bool // the request, with its body
@@ -82,7 +81,7 @@ func (r refusal) rank() int {
 
 // renewable reports whether other credentials may help.
 func (o *outcome) renewable(req *http.Request) bool {
-	if o.err != nil || o.resp != nil || o.final || !o.fresh || !o.canRepeat(req) {
+	if o.err != nil || o.resp != nil || o.final || !o.canRepeat(req) {
 		return false
 	}
 	for _, r := range o.refusals {
@@ -191,6 +190,6 @@ func (o *outcome) add(err error) bool {
 		o.err = err
 		return false
 	}
-	o.refusals, o.fresh, o.final = append(o.refusals, r.refusal), o.fresh || r.fresh, r.final
+	o.refusals, o.final = append(o.refusals, r.refusal), r.final
 	return !r.final
 }

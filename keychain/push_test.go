@@ -56,6 +56,25 @@ func TestPush(t *testing.T) {
 	}
 }
 
+// TestPullerStays: who may push does not take the place of who pulls.
+func TestPullerStays(t *testing.T) {
+	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic, Rules: pushRights}, 1)
+	tr := mustTransport(t, New(two(t, s.Addr()), Options{}), ref.Context())
+	if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
+		t.Fatal(err)
+	}
+	img, err := random.Image(1000, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(ref.Context().Tag("x"), img, remote.WithTransport(tr.Wrapper())); err != nil {
+		t.Error(err)
+	}
+	if c := tr.Credential(); c == nil || c.Username != "other" {
+		t.Errorf("%+v pulls", c)
+	}
+}
+
 // TestPushStream: a layer that can be read once, to a Bearer registry whose tokens
 // end between the requests of the upload.
 func TestPushStream(t *testing.T) {

@@ -4,6 +4,7 @@
 package keychain
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -234,3 +235,77 @@ func TestRenewalFails(t *testing.T) {
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// TestRenewsOnceAMinute: also where 403, which is not remembered, is all that is said.
+func TestRenewsOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := &users{uncached: true, only: 1}
+		u.set(pair{key: "registry.example", user: "good", password: canary.Password})
+		k := u.keyring(t, "registry.example")
+		defer k.Close()
+		tr := mustTransport(t, New(k, Options{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: status(req), Body: http.NoBody, Header: http.Header{"Www-Authenticate": {`Basic realm="x"`}}, Request: req}, nil
+		})}), reference(t, "registry.example/team/app").Context())
+		for n := range 30 {
+			req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://registry.example/v2/team/app/manifests/v1", nil)
+			if resp, err := tr.RoundTrip(req); err == nil && resp.StatusCode != http.StatusForbidden {
+				t.Errorf("%d: status %d", n, resp.StatusCode)
+			}
+			time.Sleep(6 * time.Second)
+		}
+		if n := u.count(); n != 1+3 {
+			t.Errorf("%d execs in three minutes", n)
+		}
+	})
+}
+
+// status is 403 to whoever is known.
+func status(req *http.Request) int {
+	if user(req) != "" {
+		return http.StatusForbidden
+	}
+	return http.StatusUnauthorized
+}
+
+// TestRenewalCancelled: who gives up while the Keyring is asked does not keep others
+// from asking.
+func TestRenewalCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &minutes{password: "new"}
+		u := &users{uncached: true, only: 1}
+		u.set(pair{key: "registry.example", user: "good", password: "old"})
+		k := u.keyring(t, "registry.example")
+		defer k.Close()
+		tr := mustTransport(t, New(k, Options{Transport: m}), reference(t, "registry.example/team/app").Context())
+		get := func(ctx context.Context) (*http.Response, error) {
+			req, _ := http.NewRequestWithContext(ctx, "GET", "https://registry.example/v2/team/app/manifests/v1", nil)
+			return tr.RoundTrip(req)
+		}
+		hold := make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		if _, err := tr.lookUp(ctx); err != nil {
+			t.Fatal(err)
+		}
+		u.wait = hold
+		u.set(pair{key: "registry.example", user: "good", password: "new"})
+		go get(ctx)
+		synctest.Wait() // it waits for the provider
+		result := make(chan int)
+		go func() {
+			resp, err := get(t.Context())
+			if err != nil {
+				t.Error(err)
+				result <- 0
+				return
+			}
+			result <- resp.StatusCode
+		}()
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		close(hold)
+		if status := <-result; status != http.StatusOK {
+			t.Errorf("status %d", status)
+		}
+	})
+}

@@ -26,24 +26,27 @@ const renewEvery = time.Minute
 // Transport is an [http.RoundTripper] for one repository, or for a registry as
 // such. The first request looks the credentials up. Each is tried in the
 // kubelet's order until one is accepted, which then serves the requests that
-// follow; without any there is one anonymous login, and none where there are some.
+// follow; one that is accepted for writing serves writes. Without any there is one
+// anonymous login, and none where there are some.
 //
 // The next credential is tried after 401, 403, 429 and 5xx, and after 404 unless the
 // one at hand has been accepted before, since many registries hide so what may not be seen.
 // Requests other than GET and HEAD go on after 401 and 403 alone, if their body can
 // be sent again. A network that fails is not tried with another credential.
 // If every credential was refused and the Keyring has others by then, each of
-// those is tried, once a minute at most. A credential that got 401 is told to
-// [regcred.Keyring.Invalidate], and not used again for a minute, so that a
-// registry that counts wrong passwords does not lock a user out.
+// those is tried, once a minute at most. One that got 401 to a read is told to
+// [regcred.Keyring.Invalidate]; if it was the password that was refused, and not a
+// token, it is not shown again for a minute, so that a registry that counts wrong
+// passwords does not lock a user out.
 //
-// If all fail the answer has the status that says most, and in its body
-// the registry's codes, with a message for each credential.
+// If all fail the answer has the status that says most (401, 403, 404, 429, 5xx: the
+// last of these), and in its body the registry's codes, with a message for each
+// credential. No answer of status 400 and above holds a secret.
 //
 // GET and HEAD are repeated on 429 and 5xx and when the connection breaks, four
-// times at most and within 30 seconds for each credential. A credential goes to the registry and
-// to the token server that it names, over TLS unless [Options].Insecure, and never
-// along with a redirect.
+// times at most and within 30 seconds for each credential; on 429 not while there are
+// others to try. A credential goes to the registry and to the token server that it
+// names, over TLS unless [Options].Insecure, and never along with a redirect.
 type Transport struct {
 	keyring *regcred.Keyring
 	opts    Options
@@ -144,7 +147,7 @@ func (t *Transport) roundTrip(req *http.Request) (*http.Response, error) {
 		case err != nil:
 			out.add(&refusedError{refusal: refusal{Try: login.Try{Err: fmt.Errorf("asking for other credentials: %w", err)}}})
 		case next != r:
-			out.refusals, out.fresh = nil, false
+			out.refusals = nil
 			next.send(req, out)
 		}
 	}
@@ -174,10 +177,11 @@ func (t *Transport) newRound(res *regcred.Result, before *round) *round {
 // if there are no others.
 func (t *Transport) renew(ctx context.Context, refused *round) (*round, error) {
 	for {
+		last := refused.renewed.Load() // before the round, which was stored before it
 		if r := t.round.Load(); r != refused {
 			return r, nil
 		}
-		if last := refused.renewed.Load(); last != nil && time.Since(*last) < renewEvery {
+		if last != nil && time.Since(*last) < renewEvery {
 			return refused, nil
 		}
 		if _, err := refused.renewing.do(ctx, func() error { return t.ask(ctx, refused) }); err != nil {
@@ -193,7 +197,7 @@ func (t *Transport) ask(ctx context.Context, refused *round) error {
 		return context.Cause(ctx) // another asks
 	}
 	now := time.Now()
-	refused.renewed.Store(&now)
+	defer refused.renewed.Store(&now) // after the round: who sees it looks for that
 	if err != nil || refused.has(res.Credentials) {
 		return err
 	}

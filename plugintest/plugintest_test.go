@@ -31,7 +31,7 @@ func buildGood(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "good")
 	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "./testdata/good")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly "+os.Getenv("GOFLAGS"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}

@@ -12,10 +12,12 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/dockerclient"
 	"github.com/regcred/regcred/internal/dockerhelper"
 	"github.com/regcred/regcred/internal/jwt"
@@ -54,7 +56,7 @@ cannot be run. If a credential cannot be had, CMD is not run.`,
 	}
 	f := cmd.Flags()
 	f.SetInterspersed(false) // what follows CMD is its own
-	f.StringArrayVar(&e.images, "image", nil, "an `image` that CMD pulls, whatever pattern matches it; may be repeated")
+	f.StringArrayVar(&e.images, "image", nil, "an `image` that CMD pulls, whose registry may be matched by a pattern; may be repeated")
 	f.BoolVar(&e.allHosts, "all-hosts", false, "docker is to ask regcred's helper about all hosts")
 	f.BoolVar(&e.materialize, "materialize", false, "write the credentials for the images into the files, and name no helper")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.exec(cmd.Context(), e, args) }
@@ -147,17 +149,12 @@ func (a *app) sessionOptions(ctx context.Context, e *execFlags) (o dockerclient.
 	if err != nil {
 		return o, err
 	}
-	o.AllHosts, o.Hosts = e.allHosts, dockerhelper.Hosts(cfg)
-	for _, image := range e.images {
-		x, err := a.explainTarget(cfg, target{image: image})
-		if err != nil {
-			return o, err
-		}
-		host, _, _ := strings.Cut(x.Repository, "/")
-		o.Hosts = append(o.Hosts, host)
+	hosts, err := a.imageHosts(cfg, e.images)
+	if err != nil {
+		return o, err
 	}
-	o.Hosts = unique(o.Hosts)
-	if len(o.Hosts) == 0 && !o.AllHosts {
+	o.AllHosts, o.Hosts = e.allHosts, unique(append(dockerhelper.Hosts(cfg), hosts...))
+	if len(o.Hosts) == 0 && !o.AllHosts && len(e.images) == 0 {
 		a.Note("%s names no host exactly, and clients know no patterns", origin.Config)
 		return o, &exitError{code: exitEmpty, hint: "name the images that the command pulls by --image, or give --all-hosts"}
 	}
@@ -168,6 +165,30 @@ func (a *app) sessionOptions(ctx context.Context, e *execFlags) (o dockerclient.
 		}
 	}
 	return o, nil
+}
+
+// imageHosts returns the registries of images about which the helper is to be
+// asked. Not among them is that of an image which no provider is for: what the
+// user has for it stays. It is an error if one is, and a helper, which is told
+// the registry alone, would not ask it.
+func (a *app) imageHosts(cfg *config.Config, images []string) (hosts []string, err error) {
+	for _, image := range images {
+		x, err := a.explainTarget(cfg, target{image: image})
+		if err != nil {
+			return nil, err
+		}
+		host, _, _ := strings.Cut(x.Repository, "/")
+		switch {
+		case dockerhelper.Asks(cfg, host):
+			hosts = append(hosts, host)
+		case slices.ContainsFunc(x.Providers, func(p regcred.ProviderExplanation) bool { return p.Matched }):
+			return nil, withHint(fmt.Errorf("%s: clients tell a helper the registry alone, and no provider is asked about %s: what matches has a path or is for pods", x.Repository, host),
+				"give --materialize")
+		default:
+			a.Note("no provider is for %s: clients have what is there without regcred", x.Repository)
+		}
+	}
+	return hosts, nil
 }
 
 func unique(list []string) (once []string) {
@@ -206,6 +227,10 @@ func (a *app) materialize(ctx context.Context, images []string) (logins []docker
 		}
 		a.warnFailed(res.Attempts)
 		c := res.Credentials[0]
+		if c.Username == "" && c.Password.Reveal() == "" {
+			a.Note("the first credential for %s is an empty one: a pull would be anonymous", x.Repository)
+			continue
+		}
 		a.warnEnds(x.Repository, c)
 		logins = append(logins, dockerclient.Login{Repository: x.Repository, Username: c.Username, Password: c.Password})
 	}
@@ -217,6 +242,8 @@ func (a *app) materialize(ctx context.Context, images []string) (logins []docker
 func (a *app) warnEnds(repository string, c regcred.Credential) {
 	claims, err := jwt.Parse(c.Password.Reveal())
 	switch at := (&terminal.Text{Now: a.Now}); {
+	case err == nil && !claims.Expires.IsZero() && claims.Expires.Before(a.Now()):
+		a.Warn("the credential for %s ended %s", repository, claims.Expires.UTC().Format(time.RFC3339))
 	case err == nil && !claims.Expires.IsZero():
 		a.Warn("the credential for %s ends %s: it is not renewed in the files", repository, at.Until(&claims.Expires))
 	case !c.CachedUntil.IsZero():

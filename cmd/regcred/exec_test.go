@@ -25,6 +25,7 @@ func TestWarnEnds(t *testing.T) {
 		`^warning: the credential for r\.example/a ends \d\d:\d\d:\d\d \((1h|59m5\ds)\): it is not renewed in the files\n$`:                         {Password: plugin.NewSecret(token), CachedUntil: soon.Add(time.Hour)},
 		`^warning: the credential for r\.example/a is not renewed in the files: its provider has it asked for anew at .* and it may last longer\n$`: {Password: plugin.NewSecret("x"), CachedUntil: soon},
 		`^warning: the credential for r\.example/a is not renewed in the files, and how long it lasts is not known\n$`:                              {Password: plugin.NewSecret("x"), Provider: "p"},
+		`^warning: the credential for r\.example/a ended 1970-01-01T00:00:01Z\n$`:                                                                   {Password: plugin.NewSecret(testcloud.AzureJWT(map[string]any{"exp": 1, "jti": canary.Token}))},
 		`^$`: {Password: plugin.NewSecret("x")}, // a password in a file of the node's
 	} {
 		var stderr bytes.Buffer

@@ -212,3 +212,63 @@ func TestExecFailsBefore(t *testing.T) {
 		t.Errorf("stderr %q, want %q", got, want)
 	}
 }
+
+// TestExecKilledAlone: the command of a run that is killed keeps its files for
+// as long as it lives.
+func TestExecKilledAlone(t *testing.T) {
+	killed := newExecution(t, `echo there; read x; cat "$DOCKER_CONFIG/config.json"`)
+	stdin, theirs, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	killed.Stdin = stdin
+	killed.start(t)
+	stdin.Close()
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := killed.Process.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	next := func() {
+		e := newExecution(t, "true")
+		e.Env = append(e.Env, "TMPDIR="+killed.temp)
+		if err := e.Run(); err != nil {
+			t.Errorf("%v\n%s", err, e.stderr.String())
+		}
+	}
+	next()
+	io.WriteString(theirs, "x\n")
+	if said := killed.rest(t); !strings.Contains(said, `"regcred"`) {
+		t.Errorf("the command found %q", said)
+	}
+	awaitFree(t, killed.leftovers(t)[0])
+	next()
+	if left := killed.leftovers(t); len(left) != 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// awaitFree waits until nobody holds a directory.
+func awaitFree(t *testing.T, dir string) {
+	t.Helper()
+	f, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestExecRelativeTemp: a command that goes elsewhere finds its files.
+func TestExecRelativeTemp(t *testing.T) {
+	e := newExecution(t, `cd / && cat "$DOCKER_CONFIG/config.json" "$REGISTRY_AUTH_FILE"`)
+	e.Dir = e.temp
+	e.Env = append(e.Env, "TMPDIR=.")
+	if out, err := e.Output(); err != nil || strings.Count(string(out), `"regcred"`) != 2 {
+		t.Errorf("%v: %s\n%s", err, out, e.stderr.String())
+	}
+}

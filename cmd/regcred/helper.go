@@ -4,10 +4,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -110,7 +110,8 @@ func (a *app) helperInstall(ctx context.Context, h *helperFlags) error {
 	}
 	hosts := dockerhelper.Hosts(cfg)
 	edit := func(c dockerclient.Client) func([]byte) ([]byte, error) {
-		want := dockerclient.Want{Hosts: c.Keys(hosts), AllHosts: h.allHosts && c == dockerclient.Docker, Others: dockerclient.Others(h.others.value)}
+		want := dockerclient.Want{Hosts: a.keys(c, hosts), Others: dockerclient.Others(h.others.value),
+			AllHosts: h.allHosts && slices.Contains(c.Readers(a.clientEnv()), dockerclient.Docker)}
 		return func(data []byte) ([]byte, error) { return dockerclient.Put(data, want) }
 	}
 	r := &helperReport{Config: o.Config, Hosts: hosts, install: true}
@@ -149,6 +150,7 @@ for byte; one that was made for these entries is removed.`,
 func (a *app) editHelpers(ctx context.Context, h *helperFlags, clients []dockerclient.Client,
 	edit func(dockerclient.Client) func([]byte) ([]byte, error), r *helperReport) error {
 	a.findHelper(r)
+	clients = a.onePerFile(clients)
 	do := func(c dockerclient.Client, path string) (dockerclient.Change, error) {
 		return dockerclient.Plan(path, edit(c))
 	}
@@ -162,7 +164,7 @@ func (a *app) editHelpers(ctx context.Context, h *helperFlags, clients []dockerc
 		return helperError(err)
 	}
 	for i, c := range changes {
-		f := describeFile(clients[i], c, r.Hosts)
+		f := describeFile(clients[i], c, a.keys(clients[i], r.Hosts))
 		f.Diff = diffOf(c)
 		r.Files = append(r.Files, f)
 	}
@@ -190,6 +192,24 @@ func (a *app) eachFile(clients []dockerclient.Client, do func(dockerclient.Clien
 	return list, nil
 }
 
+// keys are those that hosts have in the file of a client, for all that read it.
+func (a *app) keys(c dockerclient.Client, hosts []string) (keys []string) {
+	for _, reader := range c.Readers(a.clientEnv()) {
+		keys = append(keys, reader.Keys(hosts)...)
+	}
+	return unique(keys)
+}
+
+// onePerFile leaves out clients whose file is that of one before.
+func (a *app) onePerFile(clients []dockerclient.Client) (list []dockerclient.Client) {
+	for _, c := range clients {
+		if !slices.ContainsFunc(c.Readers(a.clientEnv()), func(r dockerclient.Client) bool { return slices.Contains(list, r) }) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
 func (a *app) clientEnv() dockerclient.Env { return dockerclient.Env{Getenv: a.Getenv, Dir: a.dir} }
 
 // helperError adds what to do.
@@ -204,7 +224,11 @@ func helperError(err error) error {
 		}
 		return withHint(err, hint)
 	}
-	return cmp.Or(node.Denied(err), err)
+	if errors.Is(err, fs.ErrPermission) {
+		// Not as root: that would be root's file, or one that this user's clients may not read.
+		return withHint(err, "the file and its directory have to be this user's (after \"sudo docker login\" they are root's): chown them, or set HOME or DOCKER_CONFIG")
+	}
+	return err
 }
 
 func (a *app) helperStatusCmd() *cobra.Command {
@@ -246,7 +270,7 @@ func (a *app) helperStatus(output *choice) error {
 		return errors.Join(failed, helperError(err))
 	}
 	for i, c := range changes {
-		f := describeFile(clients[i], c, r.Hosts)
+		f := describeFile(clients[i], c, a.keys(clients[i], r.Hosts))
 		if failed != nil {
 			f.LeftOver = nil // that is not known
 		}

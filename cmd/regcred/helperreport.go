@@ -46,9 +46,9 @@ type helperFile struct {
 	Diff     string              `json:"diff,omitempty"`
 }
 
-// describeFile says what a file has, or would have, of what the hosts of a
-// configuration want of it.
-func describeFile(c dockerclient.Client, change dockerclient.Change, hosts []string) helperFile {
+// describeFile says what a file has, or would have, of the keys that the hosts
+// of a configuration have in it.
+func describeFile(c dockerclient.Client, change dockerclient.Change, keys []string) helperFile {
 	f := helperFile{Client: c, Path: change.Path, Changed: change.Changed(), Hosts: []string{}, Others: map[string]string{}}
 	e, err := dockerclient.Read(change.New)
 	if err != nil {
@@ -56,7 +56,6 @@ func describeFile(c dockerclient.Client, change dockerclient.Change, hosts []str
 	}
 	f.Hosts = append(f.Hosts, e.Hosts...)
 	f.AllHosts = e.Store == dockerclient.Helper
-	keys := c.Keys(hosts)
 	for _, key := range keys {
 		if name, ok := e.Others[key]; ok {
 			f.Others[key] = name
@@ -186,7 +185,9 @@ func (r *helperReport) text(t *terminal.Text) {
 func (f *helperFile) named() bool { return len(f.Hosts) > 0 || f.AllHosts }
 
 // complete reports whether it is, for what the configuration has and no more.
-func (f *helperFile) complete() bool { return f.named() && len(f.Missing) == 0 && len(f.LeftOver) == 0 }
+func (f *helperFile) complete() bool {
+	return f.named() && len(f.Missing) == 0 && len(f.LeftOver) == 0 && len(f.Others) == 0
+}
 
 // code is the exit code of a status.
 func (r *helperReport) code() int {

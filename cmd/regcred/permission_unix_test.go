@@ -131,3 +131,18 @@ func asNobody(t *testing.T) (regcred func(args ...string) *exec.Cmd, dir string)
 	}
 	return regcred, dir
 }
+
+// TestNotTheUsers: root is no cure for a file that "sudo docker login" made.
+func TestNotTheUsers(t *testing.T) {
+	regcred, dir := asNobody(t)
+	path := filepath.Join(dir, "config.json")
+	if err := os.WriteFile(path, []byte("{}"), 0); err != nil {
+		t.Fatal(err)
+	}
+	cmd := regcred("helper", "uninstall")
+	cmd.Env = append(cmd.Env, "HOME="+dir, "DOCKER_CONFIG="+dir, "REGISTRY_AUTH_FILE="+path)
+	out, err := cmd.CombinedOutput()
+	if got := string(out); err == nil || !strings.Contains(got, path) || !strings.Contains(got, "\nhint: the file and its directory have to be this user's") {
+		t.Errorf("%v: %s", err, got)
+	}
+}

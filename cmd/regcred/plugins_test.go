@@ -40,6 +40,14 @@ func testPlugins() map[string]func() int {
 			req := readRequest()
 			return answer(req.APIVersion, "Image", login("*.example", "ci", "open-sesame"), login(registryOf(req), "first", "open-sesame"))
 		},
+		"nameless": func() int {
+			req := readRequest()
+			return answer(req.APIVersion, "Image", login(registryOf(req), "", canary.Password))
+		},
+		"hollow": func() int {
+			req := readRequest()
+			return answer(req.APIVersion, "Image", login(registryOf(req), "", ""))
+		},
 		"colon": func() int {
 			req := readRequest()
 			return answer(req.APIVersion, "Image", login(registryOf(req), "a:b", canary.Password))

@@ -67,6 +67,28 @@ func (c Client) Path(e Env) (string, error) {
 	return e.authFile()
 }
 
+// Readers are the clients whose file, as [Client.Path] has it, is that of c: c
+// itself, and the other one if somebody has made it the same file.
+func (c Client) Readers(e Env) (list []Client) {
+	file, err := c.target(e)
+	for _, other := range []Client{Docker, Containers} {
+		same, failed := other.target(e)
+		if other == c || err == nil && failed == nil && same == file {
+			list = append(list, other)
+		}
+	}
+	return list
+}
+
+// target is what the path of a client's file leads to.
+func (c Client) target(e Env) (string, error) {
+	path, err := c.Path(e)
+	if err != nil {
+		return "", err
+	}
+	return target(path)
+}
+
 const (
 	configFile = "config.json"
 	authFile   = "auth.json"

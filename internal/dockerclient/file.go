@@ -137,23 +137,11 @@ type file struct {
 
 // open reads a file.
 func open(path string) (*file, error) {
-	f := &file{path: path, target: path}
-	target, err := filepath.EvalSymlinks(path)
-	switch {
-	case err == nil:
-		f.target = target
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s: %w", path, err)
-	default:
-		if link, err := os.Readlink(path); err == nil {
-			return nil, fmt.Errorf("%s is a symbolic link to %s, which is not there: remove the link", path, link)
-		}
-		// The directory may be a link.
-		if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-			f.target = filepath.Join(dir, filepath.Base(path))
-		}
-		return f, nil
+	at, err := target(path)
+	if err != nil {
+		return nil, err
 	}
+	f := &file{path: path, target: at}
 	files, err := secretfile.Read(f.target)
 	if errors.Is(err, fs.ErrNotExist) {
 		return f, nil
@@ -166,6 +154,25 @@ func open(path string) (*file, error) {
 		f.data = []byte{}
 	}
 	return f, nil
+}
+
+// target is what a path leads to, which need not be there.
+func target(path string) (string, error) {
+	to, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		return to, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	if link, err := os.Readlink(path); err == nil {
+		return "", fmt.Errorf("%s is a symbolic link to %s, which is not there: remove the link", path, link)
+	}
+	// The directory may be a link.
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		return filepath.Join(dir, filepath.Base(path)), nil
+	}
+	return filepath.Clean(path), nil
 }
 
 // is reports whether the file has these bytes.
@@ -229,7 +236,7 @@ func (f *file) takeAfter(temp *os.File) error {
 		return err
 	}
 	if !inplace.TakeOwner(temp, info) {
-		return fmt.Errorf("%s belongs to another user or group, which this user cannot give it again: run this as that user", f.path)
+		return fmt.Errorf("%s belongs to another user or group, which this user cannot give it again: chown it to this user", f.path)
 	}
 	return temp.Chmod(info.Mode().Perm())
 }

@@ -28,6 +28,9 @@ func (l Login) Host() string {
 
 // auth is the text of an entry of auths.
 func (l Login) auth() (string, error) {
+	if l.Username == "" {
+		return "", fmt.Errorf("the credential for %s has no user name, without which docker reads nothing of its file", l.Repository)
+	}
 	if strings.Contains(l.Username, ":") {
 		return "", fmt.Errorf("the user name for %s has a colon, which ends a user name in clients' files", l.Repository)
 	}

@@ -66,10 +66,11 @@ func (e Env) runtimeDir() string {
 			return e.abs(dir)
 		}
 	}
-	return os.TempDir()
+	return e.abs(os.TempDir()) // the command may go elsewhere
 }
 
-// makeSession makes a directory and holds it for as long as this process lives.
+// makeSession makes a directory and holds it for as long as this process lives,
+// or one that it starts from now on: should it be killed, the command goes on.
 func makeSession(base string) (*Session, error) {
 	for range tries {
 		dir, err := os.MkdirTemp(base, sessionPrefix)
@@ -77,7 +78,7 @@ func makeSession(base string) (*Session, error) {
 			return nil, err
 		}
 		if f, held := hold(dir); held {
-			return &Session{dir: dir, held: f}, nil
+			return &Session{dir: dir, held: handedOn(f)}, nil
 		}
 		// Another run took it for one that nobody holds, before it was held.
 		_ = os.RemoveAll(dir)
@@ -152,7 +153,7 @@ func (s *Session) Changed() bool {
 
 // Environ returns an environment in which clients find the session's files.
 func (s *Session) Environ(environ []string) []string {
-	set := []string{"DOCKER_CONFIG=" + s.dockerDir(), "REGISTRY_AUTH_FILE=" + filepath.Join(s.dir, authFile)}
+	set := []string{"DOCKER_CONFIG=" + s.dockerDir(), "REGISTRY_AUTH_FILE=" + s.authFile()}
 	if s.path != "" {
 		set = append(set, "PATH="+s.path)
 	}
@@ -160,6 +161,10 @@ func (s *Session) Environ(environ []string) []string {
 }
 
 func (s *Session) dockerDir() string { return filepath.Join(s.dir, "docker") }
+
+// authFile is in a directory of its own: the one above is held, and who changes
+// the file locks the directory that it is in.
+func (s *Session) authFile() string { return filepath.Join(s.dir, "containers", authFile) }
 
 // fill makes what is in the directory.
 func (s *Session) fill(e Env, o SessionOptions) error {
@@ -176,7 +181,10 @@ func (s *Session) fill(e Env, o SessionOptions) error {
 		return nil
 	}
 	bin := filepath.Join(s.dir, "bin")
-	s.path = bin + string(filepath.ListSeparator) + e.Getenv("PATH")
+	s.path = bin
+	if path := e.Getenv("PATH"); path != "" { // an empty element is the working directory
+		s.path += string(filepath.ListSeparator) + path
+	}
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		return err
 	}
@@ -247,5 +255,8 @@ func (s *Session) fillContainers(e Env, o SessionOptions) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(s.dir, authFile), data, 0o600)
+	if err := os.Mkdir(filepath.Dir(s.authFile()), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(s.authFile(), data, 0o600)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/regcred/regcred/dockerconfig"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/flock"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -80,7 +81,7 @@ func TestSessionMerges(t *testing.T) {
 	}
 }
 `
-	if diff := cmp.Diff(want, read(t, filepath.Join(s.dir, "auth.json"))); diff != "" {
+	if diff := cmp.Diff(want, read(t, s.authFile())); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	want = `{"credHelpers": {"ours.example": "regcred","https://index.docker.io/v1/": "regcred","d.example": "three"}`
@@ -100,7 +101,7 @@ func TestSessionAuthFileAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if got := read(t, filepath.Join(s.dir, "auth.json")); !strings.Contains(got, "mine.example") || strings.Contains(got, "docker.example") {
+	if got := read(t, s.authFile()); !strings.Contains(got, "mine.example") || strings.Contains(got, "docker.example") {
 		t.Errorf("got %s", got)
 	}
 }
@@ -145,7 +146,7 @@ func TestSessionLogins(t *testing.T) {
 					t.Errorf("%s: got %v, want %s", host, found, want)
 				}
 			}
-			podman := parsed(t, filepath.Join(s.dir, "auth.json"))
+			podman := parsed(t, s.authFile())
 			for image, want := range map[string]string{"registry.example/a": "a", "registry.example/a/b": "a", "docker.io/library/nginx": "hub", "two.example/c": "c", "two.example/d": "d"} {
 				if helper, _ := podman.Helper(strings.Split(image, "/")[0]); helper != "" {
 					t.Errorf("%s: podman's helper %q", image, helper)
@@ -224,11 +225,45 @@ func TestSessionEnviron(t *testing.T) {
 	}
 	defer s.Close()
 	got := s.Environ([]string{"A=1", "PATH=/usr/bin"})
-	want := []string{"A=1", "PATH=/usr/bin", "DOCKER_CONFIG=" + s.dockerDir(), "REGISTRY_AUTH_FILE=" + filepath.Join(s.dir, "auth.json"), "PATH=" + filepath.Join(s.dir, "bin") + ":/usr/bin"}
+	want := []string{"A=1", "PATH=/usr/bin", "DOCKER_CONFIG=" + s.dockerDir(), "REGISTRY_AUTH_FILE=" + s.authFile(), "PATH=" + filepath.Join(s.dir, "bin") + ":/usr/bin"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if to, err := os.Readlink(filepath.Join(s.dir, "bin", "docker-credential-regcred")); err != nil || to != program {
 		t.Errorf("the link leads to %q (%v)", to, err)
+	}
+}
+
+// TestSessionNoPath: no PATH does not become one with the working directory.
+func TestSessionNoPath(t *testing.T) {
+	dir := t.TempDir()
+	s, err := NewSession(home(t, dir, nil), SessionOptions{Hosts: []string{"a.example"}, Program: filepath.Join(dir, "docker-credential-regcred")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if got, want := s.Environ(nil), "PATH="+filepath.Join(s.dir, "bin"); !slices.Contains(got, want) {
+		t.Errorf("got %q, want %q in it", got, want)
+	}
+}
+
+// TestSessionFilesAreFree: a command may change its files as it may the user's.
+func TestSessionFilesAreFree(t *testing.T) {
+	dir := t.TempDir()
+	put1(t, filepath.Join(dir, "run", "x"), "")
+	s, err := NewSession(home(t, dir, nil), SessionOptions{Hosts: []string{"a.example"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, path := range []string{s.authFile(), filepath.Join(s.dockerDir(), "config.json")} {
+		at, err := os.Open(filepath.Dir(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer at.Close()
+		if held, err := flock.Hold(at); !held {
+			t.Errorf("the directory of %s is locked (%v)", path, err)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/match"
 )
@@ -31,6 +32,20 @@ func Hosts(cfg *config.Config) []string {
 		}
 	}
 	return hosts
+}
+
+// Asks reports whether a helper with this configuration asks a provider about a
+// registry (host[:port], or docker.io) as a whole, which is what clients send.
+func Asks(cfg *config.Config, registry string) bool {
+	requests, err := Requests(registry)
+	return err == nil && slices.ContainsFunc(requests, func(r regcred.Request) bool {
+		return slices.ContainsFunc(cfg.Providers, func(p config.Provider) bool {
+			return !needsPod(&p) && slices.ContainsFunc(p.MatchImages, func(pattern string) bool {
+				parsed, err := match.Parse(pattern)
+				return err == nil && parsed.Match(r.Registry)
+			})
+		})
+	})
 }
 
 // needsPod reports whether a provider is not asked unless a pod is there.

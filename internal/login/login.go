@@ -17,7 +17,6 @@ package login
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"sync/atomic"
@@ -93,9 +92,9 @@ func (s *Session) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || s.tokens || resp.StatusCode != http.StatusUnauthorized || !wantsToken(resp.Header) || !s.registry.Target.Owns(req) {
 		return resp, err
 	}
-	again, err := repeated(req)
+	again := repeated(req)
 	if again == nil {
-		return resp, err
+		return resp, nil
 	}
 	resp.Body.Close()
 	next, err := s.logInAnew(req.Context(), resp)
@@ -125,23 +124,6 @@ func (s *Session) logInAnew(ctx context.Context, resp *http.Response) (*Session,
 	return next, nil
 }
 
-// repeated is a request that was sent, to be sent again, or nil if its body is gone.
-func repeated(req *http.Request) (*http.Request, error) {
-	if req.Body == nil || req.Body == http.NoBody {
-		return req, nil
-	}
-	if req.GetBody == nil {
-		return nil, nil
-	}
-	body, err := req.GetBody()
-	if err != nil {
-		return nil, err
-	}
-	req = req.Clone(req.Context())
-	req.Body = body
-	return req, nil
-}
-
 func (s *Session) roundTrip(req *http.Request) (*http.Response, error) {
 	target := s.registry.Target
 	marked := mark(req)
@@ -163,6 +145,10 @@ func (r *Registry) RoundTrip(req *http.Request) (*http.Response, error) {
 	return transport.NewUserAgent(r.line(), userAgent).RoundTrip(mark(req))
 }
 
+// Tokens reports whether the registry wants tokens. What it then refuses with 401
+// is no wrong password: that its token server refuses.
+func (r *Registry) Tokens() bool { return r.pings.tokens() }
+
 // authenticator never makes an anonymous login of a credential.
 func authenticator(cred *regcred.Credential) (authn.Authenticator, error) {
 	if cred == nil {
@@ -176,42 +162,5 @@ func authenticator(cred *regcred.Credential) (authn.Authenticator, error) {
 	return authn.FromConfig(authn.AuthConfig{Auth: basicAuth(cred)}), nil
 }
 
-func basicAuth(cred *regcred.Credential) string {
-	return base64.StdEncoding.EncodeToString([]byte(cred.Username + ":" + cred.Password.Reveal()))
-}
-
 // userAgent is how requests are signed whose maker says nothing.
 const userAgent = "regcred"
-
-// contentHeader tells a request for content, on its way from [Session] to the
-// wire, from those that go-containerregistry makes to log in. It has the value
-// that its maker signed it with, and is never sent.
-const contentHeader = "Regcred-Content"
-
-func mark(req *http.Request) *http.Request {
-	req = req.Clone(req.Context()) // what a round tripper may change
-	if req.Header == nil {
-		req.Header = http.Header{}
-	}
-	req.Header.Set(contentHeader, req.UserAgent())
-	if req.Body != nil && req.Body != http.NoBody {
-		req.Body = &upload{ReadCloser: req.Body}
-	}
-	return req
-}
-
-// unmark leaves the mark on req, which is sent again where that is worth it.
-func unmark(req *http.Request) (unmarked *http.Request, content bool) {
-	signed, content := req.Header[contentHeader]
-	if !content {
-		return req, false
-	}
-	unmarked = new(http.Request)
-	*unmarked = *req
-	unmarked.Header = req.Header.Clone()
-	delete(unmarked.Header, contentHeader)
-	if signed[0] != "" {
-		unmarked.Header.Set("User-Agent", signed[0])
-	}
-	return unmarked, true
-}

@@ -32,12 +32,11 @@ func (p *pings) keep(req *http.Request, resp *http.Response) {
 	p.scheme, p.status, p.header = req.URL.Scheme, resp.StatusCode, resp.Header.Clone()
 }
 
-// Tokens reports whether the registry wants tokens. What it then refuses with 401
-// is no wrong password: that its token server refuses.
-func (r *Registry) Tokens() bool {
-	r.pings.mu.Lock()
-	defer r.pings.mu.Unlock()
-	return wantsToken(r.pings.header)
+// tokens reports whether a login is by token.
+func (p *pings) tokens() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return wantsToken(p.header)
 }
 
 // wantsToken reports whether go-containerregistry gets a token: it takes the first

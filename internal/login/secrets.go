@@ -4,6 +4,7 @@
 package login
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"regexp"
@@ -69,6 +70,10 @@ func (s *Secrets) Credential(cred *regcred.Credential) {
 	if basic := basicAuth(cred); !slices.Contains(s.lasting, basic) {
 		s.lasting = append(s.lasting, cred.Password.Reveal(), basic)
 	}
+}
+
+func basicAuth(cred *regcred.Credential) string {
+	return base64.StdEncoding.EncodeToString([]byte(cred.Username + ":" + cred.Password.Reveal()))
 }
 
 // sent adds what a request carries, for content or to log in.

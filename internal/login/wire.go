@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync/atomic"
 	"time"
 )
 
@@ -85,13 +84,6 @@ func (w *wire) check(req *http.Request) (io.ReadCloser, error) {
 		return req.GetBody()
 	}
 	return req.Body, nil
-}
-
-// upload is the body of a request that go-containerregistry may send again
-// once it has a new token, though the body is gone.
-type upload struct {
-	io.ReadCloser
-	begun atomic.Bool
 }
 
 // orCause returns the timeout instead of an error that is only its consequence.
