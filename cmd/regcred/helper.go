@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/dockerclient"
 	"github.com/regcred/regcred/internal/dockerhelper"
 	"github.com/regcred/regcred/internal/node"
@@ -104,7 +105,7 @@ func (a *app) helperInstall(ctx context.Context, h *helperFlags) error {
 		return usageError("name the helper in registries.conf: credential-helpers = [\"containers-auth.json\", \"regcred\"]",
 			"--all-hosts is about docker's file: podman, skopeo and buildah read no credsStore")
 	}
-	cfg, o, err := a.load("", false)
+	cfg, o, err := a.loadForHelper()
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (a *app) helperInstall(ctx context.Context, h *helperFlags) error {
 	}
 	a.noteHelperEnvironment(o)
 	if len(hosts) == 0 && !h.allHosts {
-		a.Note("%s names no host exactly, and clients know no patterns", o.Config)
+		a.noteNoHost(o)
 		return &exitError{code: exitEmpty, hint: "add the hosts to matchImages, or give --all-hosts"}
 	}
 	return nil
@@ -253,7 +254,7 @@ missing, left over, or in the way.`,
 
 func (a *app) helperStatus(output *choice) error {
 	r := &helperReport{status: true}
-	cfg, o, failed := a.load("", false)
+	cfg, o, failed := a.loadForHelper()
 	if failed == nil {
 		r.Config, r.Hosts = o.Config, dockerhelper.Hosts(cfg)
 	}
@@ -281,6 +282,18 @@ func (a *app) helperStatus(output *choice) error {
 	}
 	a.noteFiles(r)
 	return errors.Join(failed, exit(r.code()))
+}
+
+// loadForHelper loads the configuration that the helper will find. It needs a
+// directory of plugins, unless flags say where the configuration is: then the
+// helper is told of both elsewhere.
+func (a *app) loadForHelper() (*config.Config, *node.Origin, error) {
+	return a.load("", !a.config.byFlag())
+}
+
+// noteNoHost says that there is no name that could be written into a file.
+func (a *app) noteNoHost(o *node.Origin) {
+	a.Note("%s names no host exactly (those of providers for pods alone do not count), and clients know no patterns", o.Config)
 }
 
 // noteHelperEnvironment says that clients run the helper without the flags of
