@@ -306,6 +306,8 @@ func (a *app) noteHelperEnvironment(o *node.Origin) {
 			config = filepath.Join(a.dir, config)
 		}
 		a.Warn("clients run the helper without the flags of this command: where they run, set REGCRED_CONFIG=%s and REGCRED_BIN_DIR", terminal.ShellWord(config))
+	case a.config.relative() || a.binDir.relative():
+		a.Warn("REGCRED_CONFIG and REGCRED_BIN_DIR mean the same to the helper only in this directory: set absolute paths where clients run")
 	case !o.Discovered:
 		a.Note("the helper finds this configuration where REGCRED_CONFIG and REGCRED_BIN_DIR are set as here")
 	}
