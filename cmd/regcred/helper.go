@@ -105,7 +105,7 @@ func (a *app) helperInstall(ctx context.Context, h *helperFlags) error {
 		return usageError("name the helper in registries.conf: credential-helpers = [\"containers-auth.json\", \"regcred\"]",
 			"--all-hosts is about docker's file: podman, skopeo and buildah read no credsStore")
 	}
-	cfg, o, err := a.loadForHelper()
+	cfg, o, err := a.loadForHelper(!a.config.byFlag()) // or else it is told of both elsewhere
 	if err != nil {
 		return err
 	}
@@ -254,7 +254,7 @@ missing, left over, or in the way.`,
 
 func (a *app) helperStatus(output *choice) error {
 	r := &helperReport{status: true}
-	cfg, o, failed := a.loadForHelper()
+	cfg, o, failed := a.loadForHelper(!a.config.byFlag())
 	if failed == nil {
 		r.Config, r.Hosts = o.Config, dockerhelper.Hosts(cfg)
 	}
@@ -284,11 +284,11 @@ func (a *app) helperStatus(output *choice) error {
 	return errors.Join(failed, exit(r.code()))
 }
 
-// loadForHelper loads the configuration that the helper will find. It needs a
-// directory of plugins, unless flags say where the configuration is: then the
-// helper is told of both elsewhere.
-func (a *app) loadForHelper() (*config.Config, *node.Origin, error) {
-	return a.load("", !a.config.byFlag())
+// loadForHelper loads the configuration that the helper will find, which has
+// no flags: errors name the variables.
+func (a *app) loadForHelper(needBinDir bool) (*config.Config, *node.Origin, error) {
+	a.forHelper = true
+	return a.load("", needBinDir)
 }
 
 // noteNoHost says that there is no name that could be written into a file.

@@ -18,10 +18,11 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// node is this machine, whose errors name the variables where they were used.
+// node is this machine, whose errors name the variables where they were used,
+// or are the only way.
 func (a *app) node() node.Node {
 	n := node.Node{Root: a.root}
-	if !a.config.byFlag() && !a.binDir.byFlag() && a.config.value+a.binDir.value != "" {
+	if !a.config.byFlag() && !a.binDir.byFlag() && (a.forHelper || a.config.value+a.binDir.value != "") {
 		n.ConfigBy, n.BinDirBy = a.config.variable, a.binDir.variable
 	}
 	return n
