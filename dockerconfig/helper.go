@@ -25,6 +25,10 @@ import (
 // that did not answer.
 const DefaultHelperTimeout = 45 * time.Second
 
+// AskedBy is the variable in which a helper that runs plugins names itself to
+// them: none of them is to ask it again.
+const AskedBy = "REGCRED_ASKED_BY"
+
 // helperPrefix begins the file name of every helper.
 const helperPrefix = "docker-credential-"
 
@@ -74,6 +78,9 @@ func (h Helper) Get(ctx context.Context, server string) (Auth, error) {
 }
 
 func (h Helper) get(ctx context.Context, server string) (Auth, error) {
+	if h.getenv(AskedBy) == h.program() {
+		return Auth{}, fmt.Errorf("it is who asks (%s is set), and would ask itself: take it out of the docker config file that is read here", AskedBy)
+	}
 	path, err := h.find()
 	if err != nil {
 		return Auth{}, err

@@ -229,6 +229,21 @@ func TestHelperSearch(t *testing.T) {
 	}
 }
 
+// TestHelperAsksItself: a helper that runs plugins is not asked by them, which
+// is said here, since nothing of what a helper writes is passed on.
+func TestHelperAsksItself(t *testing.T) {
+	dir, environ := helpers(t)
+	environ = append(environ, AskedBy+"=docker-credential-good")
+	_, err := Helper{Name: "good", Dir: dir, Environ: environ}.Get(t.Context(), "r.io")
+	const want = `docker-credential-good get "r.io": it is who asks (REGCRED_ASKED_BY is set), and would ask itself: take it out of the docker config file that is read here`
+	if fmt.Sprint(err) != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	if _, err := (Helper{Name: "whoami", Dir: dir, Environ: environ}).Get(t.Context(), "r.io"); err != nil {
+		t.Errorf("another helper: %v", err)
+	}
+}
+
 func TestHelperInheritsEnvironment(t *testing.T) {
 	dir, environ := helpers(t)
 	for _, entry := range environ {

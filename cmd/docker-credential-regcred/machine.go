@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/dockerconfig"
 	"github.com/regcred/regcred/internal/node"
 )
 
@@ -15,7 +16,7 @@ const name = "docker-credential-regcred"
 
 // asking is set in the environment of plugins: who of them reads a docker config
 // file that names this helper would ask it again, and so on.
-const asking = "REGCRED_ASKED_BY"
+const asking = dockerconfig.AskedBy
 
 // machine is where the program runs.
 type machine struct {

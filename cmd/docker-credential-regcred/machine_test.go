@@ -32,7 +32,9 @@ func TestWhereTheConfigurationIs(t *testing.T) {
 	stdout, code = b.get("r.example", "REGCRED_CONFIG="+b.path("c.yaml"))
 	b.refused("half", stdout, code, "REGCRED_CONFIG is given without REGCRED_BIN_DIR")
 	stdout, code = b.get("r.example", "REGCRED_CONFIG="+b.path("absent.yaml"), "REGCRED_BIN_DIR="+b.dir)
-	b.refused("absent", stdout, code, "REGCRED_CONFIG: "+b.path("absent.yaml")+": cannot be found")
+	b.refused("absent", stdout, code, "REGCRED_CONFIG: "+b.path("absent.yaml")+": cannot be found", "a kubelet would not start without it; give another path, or put it there")
+	stdout, code = b.get("r.example", "REGCRED_CONFIG=absent.yaml", "REGCRED_BIN_DIR="+b.dir)
+	b.refused("relative", stdout, code, "REGCRED_CONFIG: absent.yaml: cannot be found", "this one is relative to the directory where it is run")
 
 	b.write("root/etc/regcred/credential-providers.yaml", configuration("second r.example"))
 	if err := os.Symlink(b.dir, b.path("root/etc/regcred/bin")); err != nil {
@@ -58,6 +60,9 @@ func TestWhereTheConfigurationIs(t *testing.T) {
 		stdout, code := b.get("r.example", "REGCRED_CONFIG="+b.path("c.yaml"), "REGCRED_BIN_DIR="+b.dir)
 		b.refused("broken", stdout, code, "a kubelet would not start with this configuration")
 	}
+	b.write("c.yaml", configuration("good r.example")+"  w: 1\n  x: 1\n")
+	stdout, code = b.get("r.example", "REGCRED_CONFIG="+b.path("c.yaml"), "REGCRED_BIN_DIR="+b.dir)
+	b.refused("broken twice", stdout, code, ".w: unknown field; ", ".x: unknown field; a kubelet would not start")
 }
 
 // TestConfigurationOfOthers: who may change what was found would be asked for

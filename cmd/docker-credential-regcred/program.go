@@ -83,7 +83,7 @@ func line(err error) string {
 	if credentials.IsErrCredentialsNotFound(err) || credentials.IsCredentialsMissingServerURL(err) {
 		return err.Error()
 	}
-	text := name + ": " + err.Error()
+	text := name + ": " + strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ") // of several errors, each has a line
 	if e, ok := errors.AsType[*node.Error](err); ok && e.Hint != "" {
 		text += "; " + e.Hint
 	}

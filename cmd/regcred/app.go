@@ -25,6 +25,7 @@ type app struct {
 	root    string // where the node's own paths begin: "/", except in tests
 
 	config, binDir setting
+	forHelper      bool // clients' helper is to find the configuration too
 	timeout        time.Duration
 	asKubelet      string // "" = no, kubeletOfNode, or a process id
 	rootDir        string

@@ -52,7 +52,12 @@ cannot be run. If a credential cannot be had, CMD is not run.`,
 		Example: `  regcred exec -- docker compose pull
   regcred exec --image registry.example/team/app -- skopeo inspect docker://registry.example/team/app
   regcred exec --materialize --image registry.example/team/app -- ./build.sh`,
-		Args: cobra.MinimumNArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("%s: CMD is missing", cmd.CommandPath())
+			}
+			return nil
+		},
 	}
 	f := cmd.Flags()
 	f.SetInterspersed(false) // what follows CMD is its own
@@ -145,7 +150,7 @@ func (a *app) sessionOptions(ctx context.Context, e *execFlags) (o dockerclient.
 		o.Logins, err = a.materialize(ctx, e.images)
 		return o, err
 	}
-	cfg, origin, err := a.load("", true)
+	cfg, origin, err := a.loadForHelper(true)
 	if err != nil {
 		return o, err
 	}
@@ -155,7 +160,7 @@ func (a *app) sessionOptions(ctx context.Context, e *execFlags) (o dockerclient.
 	}
 	o.AllHosts, o.Hosts = e.allHosts, unique(append(dockerhelper.Hosts(cfg), hosts...))
 	if len(o.Hosts) == 0 && !o.AllHosts && len(e.images) == 0 {
-		a.Note("%s names no host exactly, and clients know no patterns", origin.Config)
+		a.noteNoHost(origin)
 		return o, &exitError{code: exitEmpty, hint: "name the images that the command pulls by --image, or give --all-hosts"}
 	}
 	if onPath(a.Getenv("PATH"), helperProgram) == "" {
@@ -181,9 +186,13 @@ func (a *app) imageHosts(cfg *config.Config, images []string) (hosts []string, e
 		switch {
 		case dockerhelper.Asks(cfg, host):
 			hosts = append(hosts, host)
-		case slices.ContainsFunc(x.Providers, func(p regcred.ProviderExplanation) bool { return p.Matched }):
-			return nil, withHint(fmt.Errorf("%s: clients tell a helper the registry alone, and no provider is asked about %s: what matches has a path or is for pods", x.Repository, host),
+		case slices.ContainsFunc(x.Providers, func(p regcred.ProviderExplanation) bool {
+			return p.Matched && !dockerhelper.NeedsPod(&cfg.Providers[p.Index])
+		}):
+			return nil, withHint(fmt.Errorf("%s: clients tell a helper the registry alone, and no provider is asked about %s: what matches has a path", x.Repository, host),
 				"give --materialize")
+		case slices.ContainsFunc(x.Providers, func(p regcred.ProviderExplanation) bool { return p.Matched }):
+			a.Note("providers for %s answer for pods alone: clients have what is there without regcred", x.Repository)
 		default:
 			a.Note("no provider is for %s: clients have what is there without regcred", x.Repository)
 		}

@@ -6,6 +6,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -48,6 +49,9 @@ func (s *setting) set(flag string) func(string) error {
 // byFlag reports whether it was given on the command line, and not only in the
 // environment.
 func (s *setting) byFlag() bool { return s.by != "" && s.by != s.variable }
+
+// relative reports whether the value is a path that means another file elsewhere.
+func (s *setting) relative() bool { return s.value != "" && !filepath.IsAbs(s.value) }
 
 // takeDefault takes the value from the environment if no flag gave one.
 func (s *setting) takeDefault(getenv func(string) string) {

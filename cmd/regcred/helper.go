@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/dockerclient"
 	"github.com/regcred/regcred/internal/dockerhelper"
 	"github.com/regcred/regcred/internal/node"
@@ -104,7 +105,7 @@ func (a *app) helperInstall(ctx context.Context, h *helperFlags) error {
 		return usageError("name the helper in registries.conf: credential-helpers = [\"containers-auth.json\", \"regcred\"]",
 			"--all-hosts is about docker's file: podman, skopeo and buildah read no credsStore")
 	}
-	cfg, o, err := a.load("", false)
+	cfg, o, err := a.loadForHelper(!a.config.byFlag()) // or else it is told of both elsewhere
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (a *app) helperInstall(ctx context.Context, h *helperFlags) error {
 	}
 	a.noteHelperEnvironment(o)
 	if len(hosts) == 0 && !h.allHosts {
-		a.Note("%s names no host exactly, and clients know no patterns", o.Config)
+		a.noteNoHost(o)
 		return &exitError{code: exitEmpty, hint: "add the hosts to matchImages, or give --all-hosts"}
 	}
 	return nil
@@ -253,7 +254,7 @@ missing, left over, or in the way.`,
 
 func (a *app) helperStatus(output *choice) error {
 	r := &helperReport{status: true}
-	cfg, o, failed := a.load("", false)
+	cfg, o, failed := a.loadForHelper(!a.config.byFlag())
 	if failed == nil {
 		r.Config, r.Hosts = o.Config, dockerhelper.Hosts(cfg)
 	}
@@ -283,6 +284,18 @@ func (a *app) helperStatus(output *choice) error {
 	return errors.Join(failed, exit(r.code()))
 }
 
+// loadForHelper loads the configuration that the helper will find, which has
+// no flags: errors name the variables.
+func (a *app) loadForHelper(needBinDir bool) (*config.Config, *node.Origin, error) {
+	a.forHelper = true
+	return a.load("", needBinDir)
+}
+
+// noteNoHost says that there is no name that could be written into a file.
+func (a *app) noteNoHost(o *node.Origin) {
+	a.Note("%s names no host exactly (those of providers for pods alone do not count), and clients know no patterns", o.Config)
+}
+
 // noteHelperEnvironment says that clients run the helper without the flags of
 // this command, and maybe in another environment.
 func (a *app) noteHelperEnvironment(o *node.Origin) {
@@ -293,6 +306,8 @@ func (a *app) noteHelperEnvironment(o *node.Origin) {
 			config = filepath.Join(a.dir, config)
 		}
 		a.Warn("clients run the helper without the flags of this command: where they run, set REGCRED_CONFIG=%s and REGCRED_BIN_DIR", terminal.ShellWord(config))
+	case a.config.relative() || a.binDir.relative():
+		a.Warn("REGCRED_CONFIG and REGCRED_BIN_DIR mean the same to the helper only in this directory: set absolute paths where clients run")
 	case !o.Discovered:
 		a.Note("the helper finds this configuration where REGCRED_CONFIG and REGCRED_BIN_DIR are set as here")
 	}

@@ -18,8 +18,15 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// node is this machine.
-func (a *app) node() node.Node { return node.Node{Root: a.root} }
+// node is this machine, whose errors name the variables where they were used,
+// or are the only way.
+func (a *app) node() node.Node {
+	n := node.Node{Root: a.root}
+	if !a.config.byFlag() && !a.binDir.byFlag() && (a.forHelper || a.config.value+a.binDir.value != "") {
+		n.ConfigBy, n.BinDirBy = a.config.variable, a.binDir.variable
+	}
+	return n
+}
 
 // resolve finds the configuration: from the flags, from a running kubelet
 // (--as-kubelet), or from the well-known places of a node. path, if not

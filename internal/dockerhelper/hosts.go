@@ -22,7 +22,7 @@ func Hosts(cfg *config.Config) []string {
 	var hosts []string
 	for i := range cfg.Providers {
 		p := &cfg.Providers[i]
-		if needsPod(p) {
+		if NeedsPod(p) {
 			continue
 		}
 		for _, pattern := range p.MatchImages {
@@ -40,7 +40,7 @@ func Asks(cfg *config.Config, registry string) bool {
 	requests, err := Requests(registry)
 	return err == nil && slices.ContainsFunc(requests, func(r regcred.Request) bool {
 		return slices.ContainsFunc(cfg.Providers, func(p config.Provider) bool {
-			return !needsPod(&p) && slices.ContainsFunc(p.MatchImages, func(pattern string) bool {
+			return !NeedsPod(&p) && slices.ContainsFunc(p.MatchImages, func(pattern string) bool {
 				parsed, err := match.Parse(pattern)
 				return err == nil && parsed.Match(r.Registry)
 			})
@@ -48,8 +48,8 @@ func Asks(cfg *config.Config, registry string) bool {
 	})
 }
 
-// needsPod reports whether a provider is not asked unless a pod is there.
-func needsPod(p *config.Provider) bool {
+// NeedsPod reports whether a provider is not asked unless a pod is there.
+func NeedsPod(p *config.Provider) bool {
 	t := p.TokenAttributes
 	return t != nil && t.RequireServiceAccount != nil && *t.RequireServiceAccount
 }

@@ -4,7 +4,10 @@
 package node
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/shown"
@@ -20,10 +23,21 @@ func (n Node) Load(o *Origin) (*config.Config, error) {
 	if err := Denied(err); err != nil {
 		return nil, err
 	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, withHint(err, absentHint(o.Config))
+	}
 	if err != nil {
 		return nil, withHint(err, fmt.Sprintf("a kubelet would not start with this configuration; mend it and run \"regcred validate %s\"", shown.ShellPath(o.Config)))
 	}
 	return cfg, n.CheckFound(o, cfg)
+}
+
+func absentHint(config string) string {
+	const hint = "a kubelet would not start without it; give another path, or put it there"
+	if !filepath.IsAbs(config) {
+		return hint + ": this one is relative to the directory where it is run"
+	}
+	return hint
 }
 
 // CheckFound is [Node.CheckTrust] for what was found. What was given is used

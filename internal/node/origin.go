@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/regcred/regcred/internal/shown"
@@ -144,7 +145,7 @@ func (n Node) notDiscovered(o *Origin, needBinDir bool) error {
 	config, binDir := n.by()
 	hint := fmt.Sprintf("give both %s and %s, or --as-kubelet to take those of the running kubelet", config, binDir)
 	switch {
-	case n.ConfigBy != "" && !n.located():
+	case n.ConfigBy != "" && (!n.located() || slices.Contains(o.Unread, n.host(OwnConfig))):
 		hint = fmt.Sprintf("name both in %s and %s", config, binDir)
 	case n.ConfigBy != "":
 		hint = fmt.Sprintf("name both in %s and %s, or put them at %s and %s", config, binDir, OwnConfig, OwnBinDir)

@@ -187,3 +187,18 @@ func TestPipes(t *testing.T) {
 		t.Errorf("a kubelet's configuration: got %v", err)
 	}
 }
+
+// TestClosedToThisUser: nobody is told to put a configuration where this user
+// cannot find it.
+func TestClosedToThisUser(t *testing.T) {
+	n := Node{ConfigBy: "REGCRED_CONFIG", BinDirBy: "REGCRED_BIN_DIR"}
+	for unread, want := range map[string]string{
+		OwnConfig:     "run it as root (sudo), or name both in REGCRED_CONFIG and REGCRED_BIN_DIR",
+		"/etc/eks/it": "run it as root (sudo), or name both in REGCRED_CONFIG and REGCRED_BIN_DIR, or put them at /etc/regcred/credential-providers.yaml and /etc/regcred/bin",
+	} {
+		e, _ := errors.AsType[*Error](n.notDiscovered(&Origin{Unread: []string{unread}}, true))
+		if e == nil || e.Hint != want {
+			t.Errorf("%s: got %+v, want the hint %q", unread, e, want)
+		}
+	}
+}
