@@ -98,7 +98,7 @@ func TestKeepsNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server, environ := tt.world(t)
 			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(environ, inPod+"="+tt.image)
+			cmd.Env = append(environ, inPod+"="+tt.image, "GOCOVERDIR="+t.TempDir())
 			var stderr strings.Builder
 			cmd.Stderr = &stderr
 			stdin, err := cmd.StdinPipe()
