@@ -7,10 +7,15 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"syscall"
 	"time"
 )
+
+// The first thread only waits. A signal to the process is given to that one first,
+// and is of no effect while it waits for a mount that hangs.
+func init() { runtime.LockOSThread() }
 
 // withSignals runs f with a context that a signal ends, so that plugins are
 // ended, files removed and what is done is told before the program ends too:
@@ -39,11 +44,15 @@ func withSignals(f func(context.Context) int) int {
 			os.Exit(dieOf(sig))
 		}
 	}()
-	code := f(context.WithValue(ctx, handOverKey{}, func() {
-		signal.Stop(got)
-		close(left)
-		<-settled
-	}))
+	done := make(chan int)
+	go func() {
+		done <- f(context.WithValue(ctx, handOverKey{}, func() {
+			signal.Stop(got)
+			close(left)
+			<-settled
+		}))
+	}()
+	code := <-done
 	select {
 	case sig := <-ended:
 		return dieOf(sig)
