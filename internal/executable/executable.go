@@ -7,6 +7,9 @@
 //
 //	info, err := executable.Read(path)
 //
+// What stands where an executable belongs is told too: a page of a server, an
+// archive, text. [Near] and [Dangling] look for what is not there.
+//
 // It reads at most some 70 KB, whatever the file says of itself: debug/elf
 // would read the sections too, whose number and size the file decides, and
 // would make each plugin larger. Whether the file may be executed, and whether
@@ -51,9 +54,12 @@ type Info struct {
 	Damage  error  // of an ELF file: why no kernel starts it
 }
 
-// headSize is how much of any file is read: as much of a first line as Linux
-// looks at.
-const headSize = 256
+const (
+	// headSize is as much of a first line as Linux looks at.
+	headSize = 256
+	// peekSize is how much of any file is read: tar has its mark behind that.
+	peekSize = 512
+)
 
 // Read reads a regular file. It does not wait for a writer of a named pipe.
 func Read(path string) (Info, error) {
@@ -66,13 +72,13 @@ func Read(path string) (Info, error) {
 }
 
 func parse(r io.ReaderAt) (Info, error) {
-	head := make([]byte, headSize)
+	head := make([]byte, peekSize)
 	n, err := r.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return Info{}, err
 	}
-	head = head[:n]
-	info := Info{Format: formatOf(head)}
+	info := Info{Format: formatOf(head[:n])}
+	head = head[:min(n, headSize)]
 	switch info.Format {
 	case Script:
 		info.Line, _, _ = strings.Cut(string(head[len("#!"):]), "\n")
@@ -103,7 +109,7 @@ func formatOf(head []byte) Format {
 			return magic.format
 		}
 	}
-	return Unknown
+	return foreign(head)
 }
 
 // firstWord ends at a blank, a tab or a NUL.

@@ -25,8 +25,8 @@ func TestRead(t *testing.T) {
 		want    Info
 	}{
 		"empty":            {"", Info{Format: Empty}},
-		"text":             {"echo hello\n", Info{}},
-		"one byte":         {"#", Info{}},
+		"text":             {"echo hello\n", Info{Format: Text}},
+		"one byte":         {"#", Info{Format: Text}},
 		"Windows":          {"MZ\x90\x00", Info{Format: PE}},
 		"macOS":            {"\xcf\xfa\xed\xfe", Info{Format: MachO}},
 		"macOS, universal": {"\xca\xfe\xba\xbe", Info{Format: MachO}},
@@ -38,7 +38,7 @@ func TestRead(t *testing.T) {
 		"no interpreter":   {"#! \n/bin/sh", Info{Format: Script, Line: " "}},
 		"long line":        {"#!" + long + "\n", Info{Format: Script, Interpreter: long[:headSize-2], Line: long[:headSize-2]}},
 		"mark":             {"\xef\xbb\xbf#!/bin/sh\n", Info{Format: MarkedScript}},
-		"mark of a text":   {"\xef\xbb\xbfhello\n", Info{}},
+		"mark of a text":   {"\xef\xbb\xbfhello\n", Info{Format: Text}},
 	} {
 		path := filepath.Join(t.TempDir(), "file")
 		if err := os.WriteFile(path, []byte(tt.content), 0o600); err != nil {

@@ -12,3 +12,6 @@ import (
 
 // Hold cannot tell here whether somebody has a file.
 func Hold(*os.File) (bool, error) { return false, errors.ErrUnsupported }
+
+// Share cannot either.
+func Share(*os.File) (bool, error) { return false, errors.ErrUnsupported }

@@ -15,9 +15,14 @@ import (
 // and reports whether nobody else has. Where there are no such marks the error
 // is [errors.ErrUnsupported]: on other systems, and for a directory on NFS,
 // which wants it open for writing (flock(2)).
-func Hold(f *os.File) (bool, error) {
+func Hold(f *os.File) (bool, error) { return hold(f, syscall.LOCK_EX) }
+
+// Share is [Hold] beside others who share it: nobody then holds it alone.
+func Share(f *os.File) (bool, error) { return hold(f, syscall.LOCK_SH) }
+
+func hold(f *os.File, how int) (bool, error) {
 	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case errors.Is(err, syscall.EWOULDBLOCK):

@@ -29,6 +29,15 @@ type Claims struct {
 	Audience []string
 	IssuedAt time.Time
 	Expires  time.Time
+	Access   []Access // of a registry's token; nil if it says nothing of that
+}
+
+// Access is what a registry's token lets its holder do (distribution
+// specification, "Token Authentication Implementation").
+type Access struct {
+	Type    string   `json:"type"` // "repository"
+	Name    string   `json:"name"`
+	Actions []string `json:"actions"` // "pull"
 }
 
 // maxToken bounds a token in bytes.
@@ -52,13 +61,14 @@ func Parse(token string) (Claims, error) {
 		Audience audience  `json:"aud"`
 		IssuedAt timestamp `json:"iat"`
 		Expires  timestamp `json:"exp"`
+		Access   []Access  `json:"access"`
 	}
 	// By their case: "AUD" is another claim than "aud", as it is for who checks the
 	// signature.
 	if kjson.UnmarshalCaseSensitivePreserveInts(payload, &wire) != nil {
 		return Claims{}, errNotJWT
 	}
-	return Claims{wire.Issuer, wire.Subject, wire.Audience, wire.IssuedAt.Time, wire.Expires.Time}, nil
+	return Claims{wire.Issuer, wire.Subject, wire.Audience, wire.IssuedAt.Time, wire.Expires.Time, wire.Access}, nil
 }
 
 // ServiceAccount returns the namespace and name of the service account that

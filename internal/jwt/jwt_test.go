@@ -174,3 +174,15 @@ func TestWithoutAudience(t *testing.T) {
 		}
 	}
 }
+
+// TestAccess: what a registry's token grants.
+func TestAccess(t *testing.T) {
+	const payload = `{"access":[{"type":"repository","name":"team/app","actions":["pull"]}]}`
+	claims, err := jwt.Parse("e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".e30")
+	if err != nil || len(claims.Access) != 1 || claims.Access[0].Name != "team/app" || claims.Access[0].Actions[0] != "pull" {
+		t.Errorf("got %+v, %v", claims.Access, err)
+	}
+	if claims, err := jwt.Parse("e30.e30.e30"); err != nil || claims.Access != nil {
+		t.Errorf("without: got %+v, %v", claims.Access, err)
+	}
+}

@@ -150,12 +150,28 @@ func storeName(goos string, getenv func(string) string) string {
 	if goos != "linux" {
 		return ""
 	}
-	files := slices.DeleteFunc(certFiles(getenv), isMissing)
-	dirs := slices.DeleteFunc(certDirs(getenv), isMissing)
-	if len(files)+len(dirs) == 0 {
+	places := storePlaces(getenv)
+	if len(places) == 0 {
 		return "there is none"
 	}
-	return strings.Join(append(files[:min(len(files), 1)], dirs...), " and ")
+	return strings.Join(places, " and ")
+}
+
+// storePlaces are those of a node's places for authorities that there are.
+func storePlaces(getenv func(string) string) []string {
+	files := slices.DeleteFunc(certFiles(getenv), isMissing)
+	dirs := slices.DeleteFunc(certDirs(getenv), isMissing)
+	return append(files[:min(len(files), 1)], dirs...)
+}
+
+// Authorities are those that a Go program trusts in whose environment getenv
+// looks, and the names of the files and directories that they are from. On
+// systems that verify by themselves, and have no such files, both are nil.
+func Authorities(getenv func(string) string) (pool *x509.CertPool, from []string) {
+	if runtime.GOOS != "linux" {
+		return nil, nil
+	}
+	return readStore(runtime.GOOS, getenv), storePlaces(getenv)
 }
 
 func isMissing(path string) bool {

@@ -22,11 +22,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
@@ -341,6 +343,45 @@ func BenchmarkProcess(b *testing.B) {
 			for b.Loop() {
 				if got := ask(b, environ, s.URL)[0]; got != "well, a=b" {
 					b.Fatal(got)
+				}
+			}
+		})
+	}
+}
+
+// TestAuthorities: those of a process in whose environment is looked, with the
+// places that there are.
+func TestAuthorities(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("other systems verify by themselves")
+	}
+	future := time.Now().Add(time.Hour)
+	dir := t.TempDir()
+	inFile, inDir, nowhere := newAuthority(t, "file", future, nil), newAuthority(t, "dir", future, nil), newAuthority(t, "nowhere", future, nil)
+	file := write(t, filepath.Join(dir, "bundle.pem"), inFile.pem)
+	certs, gone := filepath.Join(dir, "certs"), filepath.Join(dir, "gone")
+	write(t, filepath.Join(certs, "a.pem"), inDir.pem)
+	writeOrPipe(t, filepath.Join(certs, "pipe.pem"), "PIPE")
+	for name, tt := range map[string]struct {
+		file, dirs string
+		from       []string
+		trusted    []*authority
+	}{
+		"both":      {file, certs + ":" + gone, []string{file, certs}, []*authority{inFile, inDir}},
+		"file":      {file, gone, []string{file}, []*authority{inFile}},
+		"directory": {gone, certs, []string{certs}, []*authority{inDir}},
+		"neither":   {gone, gone, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			environ := map[string]string{"SSL_CERT_FILE": tt.file, "SSL_CERT_DIR": tt.dirs}
+			pool, from := remote.Authorities(func(name string) string { return environ[name] })
+			if !slices.Equal(from, tt.from) {
+				t.Errorf("from %q, want %q", from, tt.from)
+			}
+			for _, a := range []*authority{inFile, inDir, nowhere} {
+				_, err := a.cert.Verify(x509.VerifyOptions{Roots: pool})
+				if want := slices.Contains(tt.trusted, a); want != (err == nil) {
+					t.Errorf("%s is trusted: %v, want %v", a.cert.Subject, err == nil, want)
 				}
 			}
 		})

@@ -132,18 +132,14 @@ func TestAhead(t *testing.T) {
 			if s.requests.Load() != 0 {
 				t.Error("it asks")
 			}
-			begin := time.Now()
 			for range 2 {
 				if _, err := client.Do(t.Context(), remote.Call{URL: s.URL}); err != nil {
 					t.Fatal(err)
 				}
 				cancel() // the connection is the request's by now
 			}
-			// Two requests, and of dial and handshake what was not over.
-			most := 2*rtt + max(0, 2*rtt-pause) + rtt/2
-			if took := time.Since(begin); took > most {
-				t.Errorf("two requests took %v, more than %v", took, most)
-			}
+			// That there is no second one says that the first request waited for it,
+			// and did not go on without.
 			if conns, requests := s.conns.Load(), s.requests.Load(); conns != 1 || requests != 2 {
 				t.Errorf("%d connections, %d requests", conns, requests)
 			}

@@ -7,6 +7,9 @@
 //
 //	line := scrub.Text(err.Error(), []string{password, token})
 //
+// A mask may say which secret it stands for, where that helps and tells nothing
+// of it: see [Secret].
+//
 // It cannot know a secret that it is not given, and a text must be scrubbed
 // before it is shortened: half a password is one too. It imports nothing of
 // this module, since plugins are built from it.
@@ -14,6 +17,7 @@ package scrub
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -26,6 +30,19 @@ import (
 
 // Mask stands in place of a secret.
 const Mask = "[redacted]"
+
+// Secret is a text to hide, and what the mask in its place says of it, such as
+// where it stands: "[redacted: args[1]]" for the Name "args[1]". Without a name
+// it is [Mask].
+type Secret struct{ Text, Name string }
+
+// mask stands in place of a secret of that name.
+func mask(name string) string {
+	if name == "" {
+		return Mask
+	}
+	return strings.TrimSuffix(Mask, "]") + ": " + name + "]"
+}
 
 const (
 	// minWord is the length from which a form of a secret is removed wherever
@@ -47,26 +64,43 @@ const (
 // which programs write it, as harmless UTF-8: control and formatting
 // characters, but for tabs and line ends, are written as Go escapes. An empty
 // secret is none.
-func Text(text string, secrets []string) string { return Part(text, secrets, false, false) }
+func Text(text string, secrets []string) string {
+	named := make([]Secret, len(secrets))
+	for i, s := range secrets {
+		named[i].Text = s
+	}
+	return Part(text, named, false, false)
+}
 
 // Part is [Text] for what is left of a longer text: what stands at an end where
-// it was cut is masked too if it may be a part of a secret.
+// it was cut is masked too if it may be a part of a secret. Of several secrets at
+// one place the longest that has a name gives it; a mask for several says none.
 //
 // Secrets are looked for before and after the text is made harmless, since that
 // changes bytes. A mask is put in at the end, so that a password that stands in
 // the mask itself is not found there.
-func Part(text string, secrets []string, cutStart, cutEnd bool) string {
+func Part(text string, secrets []Secret, cutStart, cutEnd bool) string {
 	forms := allForms(secrets)
-	parts := cutHidden(text, findForms(text, forms, cutStart, cutEnd))
+	parts, names := cutHidden(text, findForms(text, forms, cutStart, cutEnd))
 	for i, part := range parts {
 		parts[i] = harmlessText(part)
 	}
 	text = strings.Join(parts, "\x00") // which no harmless text has
 	hidden := findForms(text, forms, false, false)
 	for i := range hidden {
-		hidden[i] = hidden[i] || text[i] == 0
+		if text[i] == 0 {
+			hidden[i], names = cover{true, names[0]}, names[1:]
+		}
 	}
-	return strings.Join(cutHidden(text, hidden), Mask)
+	parts, names = cutHidden(text, hidden)
+	var b strings.Builder
+	for i, part := range parts {
+		if i > 0 {
+			b.WriteString(mask(names[i-1]))
+		}
+		b.WriteString(part)
+	}
+	return b.String()
 }
 
 // Holds reports whether one of the secrets stands in text. The shortest do not
@@ -97,17 +131,24 @@ func tells(text, form string) bool {
 	}
 }
 
-// allForms returns the texts in which the secrets may appear, without duplicates.
-func allForms(secrets []string) []string {
-	var forms []string
+// allForms returns the texts in which the secrets may appear, without duplicates:
+// those with a name first, of these the longest first.
+func allForms(secrets []Secret) []Secret {
+	var forms []Secret
 	for _, s := range secrets {
-		forms = append(forms, secretForms(s)...)
-		if trimmed := strings.TrimSpace(s); trimmed != s {
-			forms = append(forms, secretForms(trimmed)...) // a password file that ends in a line end
+		for _, form := range secretForms(s.Text) {
+			forms = append(forms, Secret{form, s.Name})
+		}
+		if trimmed := strings.TrimSpace(s.Text); trimmed != s.Text { // a password file that ends in a line end
+			for _, form := range secretForms(trimmed) {
+				forms = append(forms, Secret{form, s.Name})
+			}
 		}
 	}
-	slices.Sort(forms)
-	return slices.Compact(forms)
+	slices.SortStableFunc(forms, func(a, b Secret) int {
+		return cmp.Or(-cmp.Compare(min(len(a.Name), 1), min(len(b.Name), 1)), -cmp.Compare(len(a.Text), len(b.Text)), strings.Compare(a.Text, b.Text))
+	})
+	return slices.CompactFunc(forms, func(a, b Secret) bool { return a.Text == b.Text })
 }
 
 // secretForms returns s itself and as programs write it: quoted, in JSON, in
@@ -167,47 +208,60 @@ func percentEncode(s, plain, space string) string {
 	return b.String()
 }
 
+// cover says whether a byte is hidden, and by what name.
+type cover struct {
+	hidden bool
+	name   string
+}
+
 // findForms tells which bytes belong to a form. All places are found before any
-// is replaced: forms overlap.
-func findForms(text string, forms []string, cutStart, cutEnd bool) []bool {
-	hidden := make([]bool, len(text))
-	hide := func(from, to int) {
+// is replaced: forms overlap. What comes first in forms gives a byte its name.
+func findForms(text string, forms []Secret, cutStart, cutEnd bool) []cover {
+	hidden := make([]cover, len(text))
+	hide := func(from, to int, name string) {
 		for i := from; i < to; i++ {
-			hidden[i] = true
+			if !hidden[i].hidden {
+				hidden[i] = cover{true, name}
+			}
 		}
 	}
 	for _, form := range forms {
 		done := 0 // hidden up to here, so that overlapping places cost no more than the text is long
 		for at := 0; ; at++ {
-			i := strings.Index(text[at:], form)
+			i := strings.Index(text[at:], form.Text)
 			if i < 0 {
 				break
 			}
 			at += i
-			if len(form) >= minWord || isWord(text, at, at+len(form)) {
-				hide(max(at, done), at+len(form))
-				done = at + len(form)
+			if len(form.Text) >= minWord || isWord(text, at, at+len(form.Text)) {
+				hide(max(at, done), at+len(form.Text), form.Name)
+				done = at + len(form.Text)
 			}
 		}
-		hide(0, cutAtStart(text, form, cutStart))
-		hide(len(text)-cutAtEnd(text, form, cutEnd), len(text))
+	}
+	for _, form := range forms { // what is whole says more than what may be a part
+		hide(0, cutAtStart(text, form.Text, cutStart), form.Name)
+		hide(len(text)-cutAtEnd(text, form.Text, cutEnd), len(text), form.Name)
 	}
 	return hidden
 }
 
-// cutHidden returns what stands around each run of hidden bytes.
-func cutHidden(text string, hidden []bool) (parts []string) {
+// cutHidden returns what stands around each run of hidden bytes, and the name of
+// each run: "" if its bytes have several.
+func cutHidden(text string, hidden []cover) (parts, names []string) {
 	from := 0
-	for i := range hidden {
-		if !hidden[i] {
+	for i, at := range hidden {
+		switch {
+		case !at.hidden:
 			continue
-		}
-		if i == 0 || !hidden[i-1] {
-			parts = append(parts, text[from:i])
+		case i == 0 || !hidden[i-1].hidden:
+			parts, names = append(parts, text[from:i]), append(names, at.name)
+		case names[len(names)-1] != at.name:
+			names[len(names)-1] = ""
 		}
 		from = i + 1
 	}
-	return append(parts, text[from:])
+	return append(parts, text[from:]), names
 }
 
 // cutAtStart returns how many bytes at the start of text are the rest of a

@@ -137,3 +137,30 @@ func TestMaskIsNoText(t *testing.T) {
 		}
 	}
 }
+
+// TestNames: a mask says which secret it stands for, if it stands for one.
+func TestNames(t *testing.T) {
+	args := []Secret{{"/etc/registry", "args[0]"}, {"/etc/registry/login.json", "args[1]"}, {"/etc/registry/login.json", "args[2]"}, {Text: canary.Password}}
+	for _, tt := range []struct{ name, text, want string }{
+		{"short one", "open /etc/registry: denied", "open [redacted: args[0]]: denied"},
+		{"long one", "open /etc/registry/login.json: denied", "open [redacted: args[1]]: denied"},
+		{"behind the short one", "/etc/registry/x", "[redacted: args[0]]/x"},
+		{"quoted", `open "/etc/registry/login.json"`, `open "[redacted: args[1]]"`},
+		{"in a URL", "POST ?f=%2Fetc%2Fregistry", "POST ?f=[redacted: args[0]]"},
+		{"beside one without", canary.Password + " /etc/registry", "[redacted] [redacted: args[0]]"},
+		{"side by side", "/etc/registry/etc/registry/login.json", "[redacted]"},
+		{"side by side with one without", canary.Password + "/etc/registry", "[redacted]"},
+		{"twice", "/etc/registry /etc/registry/login.json", "[redacted: args[0]] [redacted: args[1]]"},
+	} {
+		if got := Part(tt.text, args, false, false); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+	same := []Secret{{Text: "/etc/registry"}, {"/etc/registry", "args[0]"}}
+	if got, want := Part("/etc/registry", same, false, false), "[redacted: args[0]]"; got != want {
+		t.Errorf("with and without a name: got %q, want %q", got, want)
+	}
+	if got, want := Part("xx /etc/regi", args, false, true), "xx [redacted: args[1]]"; got != want {
+		t.Errorf("cut off: got %q, want %q", got, want)
+	}
+}

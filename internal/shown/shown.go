@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package shown makes text fit to be shown: by a terminal, which obeys control
-// characters, and as a command line that is copied into a shell.
+// Package shown makes text and JSON fit to be shown: by a terminal, which obeys
+// control characters, and as a command line that is copied into a shell.
 package shown
 
 import (

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/regcred/regcred/internal/shown"
 )
 
 // defaultWidth is that of a terminal that does not tell its own.
@@ -124,18 +126,5 @@ func (t *Terminal) NobodyReads(err error) bool {
 	return ok && isPath && failed.Path == f.Name() && errors.Is(failed, syscall.EPIPE)
 }
 
-// Flatten takes joined errors apart.
-func Flatten(err error) []error {
-	if err == nil {
-		return nil
-	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{err}
-	}
-	var list []error
-	for _, e := range joined.Unwrap() {
-		list = append(list, Flatten(e)...)
-	}
-	return list
-}
+// Flatten is [shown.Flatten].
+func Flatten(err error) []error { return shown.Flatten(err) }

@@ -138,16 +138,3 @@ func TestSpan(t *testing.T) {
 		}
 	}
 }
-
-func TestCount(t *testing.T) {
-	for want, in := range map[string]struct {
-		n    int
-		noun string
-	}{
-		"1 credential": {1, "credential"}, "0 credentials": {0, "credential"}, "2 entries": {2, "entry"},
-	} {
-		if got := Count(in.n, in.noun); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}

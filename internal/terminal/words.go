@@ -43,17 +43,6 @@ func Took(seconds float64) string {
 	return fmt.Sprintf("%.1f s", seconds)
 }
 
-// Count is a number and a noun in the right form: "1 credential", "2 credentials".
-func Count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	if stem, ok := strings.CutSuffix(noun, "y"); ok {
-		noun = stem + "ie"
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // Bytes is a number of bytes in a unit that suits it.
 func Bytes(n int64) string {
 	const unit = 1024
@@ -66,6 +55,9 @@ func Bytes(n int64) string {
 	}
 	return fmt.Sprintf("%.1f %ciB", value, "KMGTPE"[prefix])
 }
+
+// Count is [shown.Count].
+func Count(n int, noun string) string { return shown.Count(n, noun) }
 
 // ShellPath is [shown.ShellPath].
 func ShellPath(path string) string { return shown.ShellPath(path) }

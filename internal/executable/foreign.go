@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package executable
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// The formats of what people put where an executable belongs. No system starts
+// them.
+const (
+	Page    Format = "page"    // HTML, or an answer in XML or JSON: of a server, to a download
+	Archive Format = "archive" // packed, or compressed
+	Pointer Format = "pointer" // of git-lfs: what the file is, not the file
+	Text    Format = "text"    // and no #! before it
+)
+
+// Instead says of a file in one of the formats that no system starts what it is
+// instead of an executable, and what to do; "" for the others.
+func (f Format) Instead() (what, cure string) {
+	switch f {
+	case Empty:
+		return "empty", "install it again: the copy or download was broken off, or the disk was full"
+	case Page:
+		return "a page or message of a server (HTML, XML, JSON or \"not found\") that was saved in place of a program", "download it again with \"curl --fail --location\", after a look at the address"
+	case Archive:
+		return "an archive or a compressed file", "unpack it, and install the program that is in it"
+	case Pointer:
+		return "the pointer of git-lfs to a program", "run \"git lfs pull\", and install what it brings"
+	case Text:
+		return "text without a #! line", "if it is a script, begin it with #!/bin/sh; else install the program again"
+	case Unknown:
+		return "neither a program nor a script", "install it again: it is damaged, or another file"
+	}
+	return "", ""
+}
+
+// foreign tells the formats apart that are neither programs nor scripts.
+func foreign(head []byte) Format {
+	const tarMagic = 257
+	for _, magic := range []string{"\x1f\x8b", "PK\x03\x04", "\xfd7zXZ\x00", "BZh", "\x28\xb5\x2f\xfd", "!<arch>\n", "\xed\xab\xee\xdb", "7z\xbc\xaf"} {
+		if bytes.HasPrefix(head, []byte(magic)) {
+			return Archive
+		}
+	}
+	if len(head) > tarMagic && bytes.HasPrefix(head[tarMagic:], []byte("ustar")) {
+		return Archive
+	}
+	if !isText(head) {
+		return Unknown
+	}
+	text := strings.ToLower(strings.TrimSpace(strings.TrimPrefix(string(head), "\ufeff")))
+	switch {
+	case strings.HasPrefix(text, "version https://git-lfs.github.com/"):
+		return Pointer
+	case strings.HasPrefix(text, "<"), strings.HasPrefix(text, `{"`), strings.HasPrefix(text, "{\n"), strings.HasPrefix(text, "{\r\n"):
+		return Page
+	case slices.ContainsFunc([]string{"404", "403", "401", "502", "503", "not found", "page not found", "access denied", "forbidden", "unauthorized", "bad gateway"},
+		func(status string) bool { return strings.HasPrefix(text, status) }):
+		return Page
+	}
+	return Text
+}
+
+// isText reports whether head is UTF-8, but for a character cut at its end, and
+// has no control characters but those of texts.
+func isText(head []byte) bool {
+	for len(head) > 0 {
+		r, size := utf8.DecodeRune(head)
+		if r == utf8.RuneError && size == 1 && (len(head) >= utf8.UTFMax || utf8.FullRune(head)) ||
+			r < ' ' && !strings.ContainsRune("\t\n\r\f\x1b", r) {
+			return false
+		}
+		head = head[size:]
+	}
+	return true
+}

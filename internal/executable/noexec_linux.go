@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package executable
+
+import "syscall"
+
+// Noexec reports whether path is on a file system mounted with noexec.
+func Noexec(path string) bool {
+	const noexec = 0x8 // ST_NOEXEC of statvfs(3), also in statfs(2)
+	var st syscall.Statfs_t
+	return syscall.Statfs(path, &st) == nil && st.Flags&noexec != 0
+}

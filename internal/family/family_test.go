@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package family
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/cloudplugin"
+	"github.com/regcred/regcred/match"
+)
+
+// real are hosts that the owners' documentation shows or lists.
+const real = `
+111122223333.dkr.ecr.us-east-1.amazonaws.com 111122223333.dkr.ecr.eu-central-2.amazonaws.com 111122223333.dkr.ecr.ap-southeast-7.amazonaws.com
+111122223333.dkr.ecr.mx-central-1.amazonaws.com 111122223333.dkr.ecr.ca-west-1.amazonaws.com 111122223333.dkr.ecr.il-central-1.amazonaws.com
+111122223333.dkr.ecr.me-south-1.amazonaws.com 111122223333.dkr.ecr.af-south-1.amazonaws.com 111122223333.dkr.ecr.sa-east-1.amazonaws.com
+111122223333.dkr.ecr.us-gov-west-1.amazonaws.com 111122223333.dkr.ecr-fips.us-gov-east-1.amazonaws.com 111122223333.dkr.ecr-fips.us-west-2.amazonaws.com
+111122223333.dkr-ecr.eu-west-1.on.aws 111122223333.dkr-ecr-fips.us-east-2.on.aws 111122223333.dkr.ecr.eusc-de-east-1.amazonaws.eu
+111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn 111122223333.dkr.ecr.cn-northwest-1.amazonaws.com.cn
+111122223333.dkr-ecr.cn-north-1.on.amazonwebservices.com.cn 111122223333.dkr.ecr.us-iso-east-1.c2s.ic.gov 111122223333.dkr.ecr.us-iso-west-1.c2s.ic.gov
+111122223333.dkr.ecr.us-isob-east-1.sc2s.sgov.gov 111122223333.dkr.ecr.us-isof-south-1.csp.hci.ic.gov 111122223333.dkr.ecr.eu-isoe-west-1.cloud.adc-e.uk
+vpce-0a1b2c3d-4e5f6a7b.dkr.ecr.us-east-1.vpce.amazonaws.com public.ecr.aws ecr-public.aws.com
+gcr.io us.gcr.io eu.gcr.io asia.gcr.io mirror.gcr.io k8s.gcr.io marketplace.gcr.io gke.gcr.io l.gcr.io staging-k8s.gcr.io
+us-docker.pkg.dev europe-docker.pkg.dev asia-docker.pkg.dev us-central1-docker.pkg.dev northamerica-northeast2-docker.pkg.dev me-central2-docker.pkg.dev
+docker.europe-west3.rep.pkg.dev docker.us-central1.rep.pkg.dev
+contoso.azurecr.io contoso-a1b2c3d4e5f6a7b8.azurecr.io contoso.azurecr.cn contoso.azurecr.us contoso.eastus.geo.azurecr.io contoso-abc123.westeurope.geo.azurecr.io
+mcr.microsoft.com ghcr.io docker.pkg.github.com quay.io registry.gitlab.com gitlab.com registry.k8s.io k8s.gcr.io registry-sandbox.k8s.io
+acme.jfrog.io releases-docker.jfrog.io acme-docker-local.jfrog.io fra.ocir.io us-ashburn-1.ocir.io
+`
+
+// strangers are hosts of others, some of them much like a family's.
+const strangers = `
+000000000000.dkr.ecr.us-east-1.localhost.localstack.cloud 111122223333.dkr.ecr.us-east-1.amazonaws.com.proxy.example ecr.aws.corp.example
+registry-1234.us-east-1.elb.amazonaws.com my-ecr-proxy-1.eu-west-1.elb.amazonaws.com ec2-198-51-100-1.compute-1.amazonaws.com
+*.us-east-1.elb.amazonaws.com *.compute-1.amazonaws.com docker.io registry.redhat.io *.*.registry.io *.* * *.com *.*.*.* *.*.*.io app*.k8s.io *.k8s.io k8s.*.io
+ghe.example containers.octocorp.ghe.com gitlab.corp.example registry.gitlab.corp.example *.artifactory.corp.example contoso.azurecr.example
+azurecr.corp.example pkg.dev.example harbor.example localhost 10.0.0.1 *.cr.aliyuncs.com registry.digitalocean.com icr.io *.icr.io
+`
+
+func location(t *testing.T, s string) match.Location {
+	t.Helper()
+	at, err := match.ParseLocation(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// TestCheckReal: real hosts, the same with any label a glob, and what is
+// nobody's form are left alone.
+func TestCheckReal(t *testing.T) {
+	for host := range strings.FieldsSeq(real + strangers) {
+		patterns := []string{host, host + ":443"}
+		labels := strings.Split(host, ".")
+		for i, l := range labels {
+			for _, glob := range []string{"*", l + "*", "*" + l, l[:len(l)/2] + "*" + l[len(l)/2:], l[:len(l)/2] + "*"} {
+				patterns = append(patterns, strings.Join(slices.Replace(slices.Clone(labels), i, i+1, glob), "."))
+			}
+		}
+		if strings.Contains(host, "*") || strings.Contains(strangers, "\n"+host) {
+			patterns = patterns[:1]
+		}
+		for _, p := range patterns {
+			if s, ok := Check(location(t, p)); ok && strings.Contains(real, host) {
+				t.Errorf("%s: %+v", p, s)
+			}
+		}
+		if s, ok := Check(location(t, host)); ok {
+			t.Errorf("%s: %+v", host, s)
+		}
+	}
+}
+
+func TestCheckStray(t *testing.T) {
+	const labels6, docker = "it has 5 labels, not 6 (a * stands for one label)", "a location such as europe-west1 with -docker"
+	tests := []struct{ pattern, form, reason, instead string }{
+		{"*.dkr.ecr.amazonaws.com", "ACCOUNT.dkr.ecr.REGION.amazonaws.com", labels6, "*.dkr.ecr.*.amazonaws.com"},
+		{"111122223333.dkr.ecr.amazonaws.com", "ACCOUNT.dkr.ecr.REGION.amazonaws.com", labels6, "111122223333.dkr.ecr.*.amazonaws.com"},
+		{"dkr.ecr.us-west-2.amazonaws.com", "ACCOUNT.dkr.ecr.REGION.amazonaws.com", labels6, "*.dkr.ecr.us-west-2.amazonaws.com"},
+		{"*.amazonaws.com", "ACCOUNT.dkr.ecr.REGION.amazonaws.com", "it has 3 labels, not 6 (a * stands for one label)", "*.dkr.ecr.*.amazonaws.com"},
+		{"1111222233.dkr.ecr.*.amazonaws.com", "ACCOUNT.dkr.ecr.REGION.amazonaws.com", `label 1, "1111222233", is not an account of 12 digits`, "*.dkr.ecr.*.amazonaws.com"},
+		{"*.dkr.ecr.us-east.amazonaws.com", "ACCOUNT.dkr.ecr.REGION.amazonaws.com", `label 4, "us-east", is not a region such as us-east-1`, "*.dkr.ecr.*.amazonaws.com"},
+		{"*.dkr.ecr.cn-north-1.amazonaws.com", "ACCOUNT.dkr.ecr.REGION.amazonaws.com", `label 4, "cn-north-1", is not a region such as us-east-1`, "*.dkr.ecr.*.amazonaws.com"},
+		{"*.dkr.ecr.cn-*.amazonaws.com", "ACCOUNT.dkr.ecr.REGION.amazonaws.com", `label 4, "cn-*", is not a region such as us-east-1`, "*.dkr.ecr.*.amazonaws.com"},
+		{"*.dkr.ecr.eu-west-1.amazonaws.com.cn", "ACCOUNT.dkr.ecr.REGION.amazonaws.com.cn", `label 4, "eu-west-1", is not a region that begins with cn-`, "*.dkr.ecr.*.amazonaws.com.cn"},
+		{"*.dkr-ecr.*.amazonaws.com", "ACCOUNT.dkr.ecr.REGION.amazonaws.com", labels6, "*.dkr.ecr.*.amazonaws.com"},
+		{"*.dkr.ecr.*.on.aws", "ACCOUNT.dkr-ecr.REGION.on.aws", "it has 6 labels, not 5 (a * stands for one label)", "*.dkr-ecr.*.on.aws"},
+		{"*.dkr.ecr.*", "ACCOUNT.dkr.ecr.REGION.amazonaws.com", "it has 4 labels, not 6 (a * stands for one label)", "*.dkr.ecr.*.amazonaws.com"},
+		{"*.ecr.*.amazonaws.com", "ACCOUNT.dkr.ecr.REGION.amazonaws.com", labels6, "*.dkr.ecr.*.amazonaws.com"},
+		{"api.ecr.us-east-1.amazonaws.com", "ACCOUNT.dkr.ecr.REGION.amazonaws.com", labels6, "*.dkr.ecr.us-east-1.amazonaws.com"},
+		{"gallery.ecr.aws", "public.ecr.aws", `label 1, "gallery", is not "public"`, "public.ecr.aws"},
+		{"*.public.ecr.aws", "public.ecr.aws", "it has 4 labels, not 3 (a * stands for one label)", "public.ecr.aws"},
+		{"*.dkr.ecr.*.amazonaws.com:5000", "ACCOUNT.dkr.ecr.REGION.amazonaws.com", "they have no port 5000", "*.dkr.ecr.*.amazonaws.com"},
+		{"pkg.dev", "LOCATION-docker.pkg.dev", "it has 2 labels, not 3 (a * stands for one label)", "*-docker.pkg.dev"},
+		{"docker.pkg.dev", "LOCATION-docker.pkg.dev", `label 1, "docker", is not ` + docker, "*-docker.pkg.dev"},
+		{"us-central1.pkg.dev", "LOCATION-docker.pkg.dev", `label 1, "us-central1", is not ` + docker, "*-docker.pkg.dev"},
+		{"*.*.pkg.dev", "LOCATION-docker.pkg.dev", "it has 4 labels, not 3 (a * stands for one label)", "*-docker.pkg.dev"},
+		{"*.docker.pkg.dev", "LOCATION-docker.pkg.dev", "it has 4 labels, not 3 (a * stands for one label)", "*-docker.pkg.dev"},
+		{"*-npm.pkg.dev", "LOCATION-docker.pkg.dev", `label 1, "*-npm", is not ` + docker, "*-docker.pkg.dev"},
+		{"*.*.gcr.io", "NAME.gcr.io", "it has 4 labels, not 3 (a * stands for one label)", "*.gcr.io"},
+		{"azurecr.io", "REGISTRY.azurecr.io", "it has 2 labels, not 3 (a * stands for one label)", "*.azurecr.io"},
+		{"*.azurecr.com", "REGISTRY.azurecr.io", `label 3, "com", is not "io"`, "*.azurecr.io"},
+		{"*.*.azurecr.cn", "REGISTRY.azurecr.cn", "it has 4 labels, not 3 (a * stands for one label)", "*.azurecr.cn"},
+		{"contoso.privatelink.azurecr.io", "REGISTRY.azurecr.io", "it has 4 labels, not 3 (a * stands for one label)", "contoso.azurecr.io"},
+		{"contoso.eastus.data.azurecr.io", "REGISTRY.azurecr.io", "it has 5 labels, not 3 (a * stands for one label)", "contoso.azurecr.io"},
+		{"a_b.azurecr.io", "REGISTRY.azurecr.io", `label 1, "a_b", is not the name of a registry, 5 to 50 letters and digits`, "*.azurecr.io"},
+		{"*.ghcr.io", "ghcr.io", "it has 3 labels, not 2 (a * stands for one label)", "ghcr.io"},
+		{"github.com", "docker.pkg.github.com", "it has 2 labels, not 4 (a * stands for one label)", "docker.pkg.github.com"},
+		{"*.quay.io", "quay.io", "it has 3 labels, not 2 (a * stands for one label)", "quay.io"},
+		{"docker.gitlab.com", "registry.gitlab.com", `label 1, "docker", is not "registry"`, "registry.gitlab.com"},
+		{"gitlab.com:5050", "gitlab.com", "they have no port 5050", "gitlab.com"},
+		{"k8s.io", "registry.k8s.io", "it has 2 labels, not 3 (a * stands for one label)", "registry.k8s.io"},
+		{"jfrog.io", "NAME.jfrog.io", "it has 2 labels, not 3 (a * stands for one label)", "*.jfrog.io"},
+		{"ocir.io", "NAME.ocir.io", "it has 2 labels, not 3 (a * stands for one label)", "*.ocir.io"},
+		{"*.mcr.microsoft.com", "mcr.microsoft.com", "it has 4 labels, not 3 (a * stands for one label)", "mcr.microsoft.com"},
+	}
+	for _, tt := range tests {
+		s, ok := Check(location(t, tt.pattern))
+		if !ok || s.Form != tt.form || s.Reason != tt.reason || s.Instead != tt.instead {
+			t.Errorf("%s: %v\ngot  %s: %s (%s)\nwant %s: %s (%s)", tt.pattern, ok, s.Form, s.Reason, s.Instead, tt.form, tt.reason, tt.instead)
+		}
+		if again, ok := Check(location(t, s.Instead)); ok {
+			t.Errorf("%s: instead %s is no better: %+v", tt.pattern, s.Instead, again)
+		}
+	}
+}
+
+// TestInstead: an image in another form of the same registries.
+func TestInstead(t *testing.T) {
+	for _, tt := range []struct{ pattern, image, want string }{
+		{"*.azurecr.io", "team.eastus.geo.azurecr.io/app", "*.*.geo.azurecr.io"},
+		{"*.azurecr.io/a", "team.eastus.geo.azurecr.io/app", "*.*.geo.azurecr.io/a"},
+		{"*.amazonaws.com", "111122223333.dkr.ecr.us-east-1.amazonaws.com/a", "*.dkr.ecr.*.amazonaws.com"},
+		{"*.dkr.ecr.*.amazonaws.com", "111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn/a", "*.dkr.ecr.*.amazonaws.com.cn"},
+		{"*.azurecr.io/x", "team.eastus.geo.azurecr.io/app", ""},
+		{"team.azurecr.io", "team.eastus.geo.azurecr.io/app", ""},
+		{"*.azurecr.io", "team.azurecr.cn/app", ""},
+		{"*.dkr.ecr.us-east-1.amazonaws.com", "111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn/a", ""},
+		{"*.*.*", "111122223333.dkr.ecr.us-east-1.amazonaws.com/a", ""},
+		{"*.com", "111122223333.dkr.ecr.us-east-1.amazonaws.com/a", ""},
+		{"*.azurecr.io", "a.evil.example/app", ""},
+		{"*.amazonaws.com", "bucket.s3.us-east-1.amazonaws.com/a", ""},
+	} {
+		if got := Instead(location(t, tt.pattern), location(t, tt.image)); got != tt.want {
+			t.Errorf("%s for %s: got %q, want %q", tt.pattern, tt.image, got, tt.want)
+		}
+	}
+}
+
+// hosts makes a host of each form from bytes: the languages are sampled by
+// their regular expressions' programs, choice by choice.
+func hosts(seed []byte) (list []string) {
+	for _, f := range families() {
+		for _, form := range f.forms {
+			var labels []string
+			for _, l := range form.labels {
+				text := l.glob
+				if l.open() {
+					text = l.sample(seed)
+				}
+				labels = append(labels, text)
+			}
+			list = append(list, strings.Join(labels, "."))
+		}
+	}
+	return list
+}
+
+// FuzzCheck: if a pattern is said to match no host of a family, it matches none
+// that is made from the family's forms; and what is proposed instead does.
+func FuzzCheck(f *testing.F) {
+	for p := range strings.FieldsSeq(real + strangers) {
+		f.Add(p, []byte{1, 2, 3})
+	}
+	for _, p := range []string{"*.dkr.ecr.cn-*.amazonaws.com", "*-*.azurecr.io", "*r.*.geo.azurecr.*", "*o*.*o*.ec*.*-1.amazonaws.com", "1*2.dkr.ecr.*.amazonaws.*"} {
+		f.Add(p, []byte{7})
+	}
+	f.Fuzz(func(t *testing.T, pattern string, seed []byte) {
+		p, err := match.Parse(pattern)
+		if err != nil || len(pattern) > 200 || len(seed) > 100 {
+			return
+		}
+		stray, ok := Check(p.Location())
+		if !ok {
+			return
+		}
+		for _, host := range hosts(seed) {
+			at := location(t, host)
+			if at.Port = p.Location().Port; p.Location().Port != "" && p.Location().Port != "443" {
+				continue // hosts without a port
+			}
+			q, err := match.Parse(p.Location().Host)
+			if err == nil && q.Matches(location(t, host)) {
+				t.Errorf("%q is said to match no registry of %s, and matches %s", pattern, stray.Owner, host)
+			}
+		}
+		if again, ok := Check(location(t, stray.Instead)); ok {
+			t.Errorf("%q: instead %q is no better: %s", pattern, stray.Instead, again.Reason)
+		}
+	})
+}
+
+// TestSamples: the hosts that the fuzz test is made of have the form that
+// upstream's own plugins want, and no two seeds give the same.
+func TestSamples(t *testing.T) {
+	upstream := regexp.MustCompile(`^\d{12}\.dkr[.-]ecr(-fips)?\.[a-zA-Z0-9][a-zA-Z0-9-_]*\.`)
+	a, b := hosts([]byte("a")), hosts([]byte("fuzz"))
+	if slices.Equal(a, b) || len(a) < 40 {
+		t.Errorf("%d samples, the same for two seeds: %v", len(a), slices.Equal(a, b))
+	}
+	for _, host := range append(a, b...) {
+		if _, ok := Check(location(t, host)); ok {
+			t.Errorf("%s is said to be no host", host)
+		}
+		if strings.Contains(host, "dkr") && !strings.Contains(host, "vpce") && !upstream.MatchString(host) {
+			t.Errorf("%s is none of ECR's", host)
+		}
+	}
+}
+
+// TestDomains: each domain that the plugins know has a form here.
+func TestDomains(t *testing.T) {
+	for domain := range strings.FieldsSeq(cloudplugin.AmazonDomains + " " + cloudplugin.AzureDomains) {
+		if !slices.ContainsFunc(hosts([]byte("x")), func(h string) bool { return strings.HasSuffix(h, "."+domain) }) {
+			t.Errorf("no form ends in %s", domain)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package family
+
+import (
+	"regexp/syntax"
+	"slices"
+	"strings"
+)
+
+// sample makes a text of an open label, by a walk through its program on which
+// the seed decides.
+func (l label) sample(seed []byte) string {
+	next := func(n int) int {
+		if len(seed) == 0 || n < 2 {
+			return 0
+		}
+		b := seed[0]
+		seed = append(slices.Clone(seed[1:]), b*31+7)
+		return int(b) % n
+	}
+	for try := 0; ; try++ {
+		text := walkOnce(l.prog, next)
+		if len(text) <= 63 && !slices.ContainsFunc(l.not, func(s string) bool { return strings.HasPrefix(text, s) }) || try == 50 {
+			return text
+		}
+	}
+}
+
+func walkOnce(prog *syntax.Prog, next func(int) int) string {
+	var text strings.Builder
+	for pc := prog.Start; ; {
+		i := &prog.Inst[pc]
+		pc = int(i.Out)
+		switch i.Op {
+		case syntax.InstMatch:
+			return text.String()
+		case syntax.InstAlt:
+			if next(2) == 1 || text.Len() > 40 {
+				pc = int(i.Arg)
+			}
+		case syntax.InstRune1, syntax.InstRune:
+			if len(i.Rune) == 1 {
+				text.WriteRune(i.Rune[0])
+				continue
+			}
+			pair := 2 * next(len(i.Rune)/2)
+			text.WriteRune(i.Rune[pair] + rune(next(int(i.Rune[pair+1]-i.Rune[pair])+1)))
+		}
+	}
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package inroot
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const nonblock = unix.O_NONBLOCK | unix.O_NOCTTY
+
+// at calls do with a name by which this machine reaches the node's file. A link
+// as the last part is not followed in finding it.
+func (f FS) at(name string, do func(at string) error) error {
+	if f.whole() {
+		return f.named(name, do(filepath.Join("/", name)))
+	}
+	dir, base := split(name)
+	file, err := f.resolve(dir, unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return f.named(name, err)
+	}
+	defer file.Close()
+	return f.named(name, do(magic(file)+"/"+base))
+}
+
+// follow is at, with a link as the last part followed.
+func (f FS) follow(name string, do func(at string) error) error {
+	if f.whole() {
+		return f.named(name, do(filepath.Join("/", name)))
+	}
+	file, err := f.resolve(name, unix.O_PATH)
+	if err != nil {
+		return f.named(name, err)
+	}
+	defer file.Close()
+	return f.named(name, do(magic(file)))
+}
+
+// magic is a name by which the system finds an open file, whatever it is called.
+func magic(file *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", file.Fd()) }
+
+// resolve opens a name of the node. Absolute links, and "..", begin and end at
+// the node's root directory (openat2(2), RESOLVE_IN_ROOT, Linux 5.6).
+func (f FS) resolve(name string, flags uint64) (*os.File, error) {
+	root, err := unix.Open(f.Root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: f.Root, Err: err}
+	}
+	defer unix.Close(root)
+	how := &unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
+	for {
+		fd, err := unix.Openat2(root, cmp.Or(strings.TrimPrefix(filepath.Join("/", name), "/"), "."), how)
+		switch {
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
+			continue // a rename meanwhile
+		case errors.Is(err, unix.ENOSYS):
+			return nil, fmt.Errorf("%s: this system cannot follow links inside another root directory (openat2, Linux 5.6): run regcred there, with chroot", f.Root)
+		case err != nil:
+			return nil, &fs.PathError{Op: "open", Path: f.Host(name), Err: err}
+		}
+		return os.NewFile(uintptr(fd), f.Host(name)), nil
+	}
+}
+
+// nameOf is the node's name of what at leads to.
+func (f FS) nameOf(at string) (string, error) {
+	if f.whole() {
+		return filepath.EvalSymlinks(at)
+	}
+	real, err := os.Readlink(at)
+	if err != nil {
+		return "", err
+	}
+	root, err := filepath.EvalSymlinks(f.Root)
+	if err != nil {
+		return "", err
+	}
+	rel, err := filepath.Rel(root, real)
+	if err != nil || !filepath.IsLocal(rel) && rel != "." {
+		return "", &fs.PathError{Op: "resolve", Path: at, Err: fs.ErrNotExist}
+	}
+	return filepath.Join("/", rel), nil
+}
+
+const selinux = "security.selinux"
+
+// Label is the SELinux label of a file; "" if it has none.
+func (f FS) Label(name string) (label string) {
+	_ = f.at(name, func(at string) error {
+		buf := make([]byte, 256)
+		if n, err := unix.Lgetxattr(at, selinux, buf); err == nil {
+			label = string(buf[:n])
+		}
+		return nil
+	})
+	return label
+}
+
+func setLabel(file *os.File, label string) error {
+	if label == "" {
+		return nil
+	}
+	if err := unix.Fsetxattr(int(file.Fd()), selinux, []byte(label), 0); err != nil {
+		return &fs.PathError{Op: "set the SELinux label of", Path: file.Name(), Err: err}
+	}
+	return nil
+}
+
+// Refusal says why a file or directory could not be changed: its file system is
+// mounted read-only, it is immutable, or it is a file that is mounted by itself,
+// whose place no other can take; nil if nothing is known against it. It is an
+// [fs.ErrNotExist] if it is not there.
+func (f FS) Refusal(dir string) error {
+	return f.follow(dir, func(at string) error {
+		var stat unix.Statfs_t
+		if err := unix.Statfs(at, &stat); err != nil {
+			return &fs.PathError{Op: "stat", Path: at, Err: err}
+		}
+		if stat.Flags&unix.ST_RDONLY != 0 {
+			return &fs.PathError{Op: "write", Path: at, Err: unix.EROFS}
+		}
+		return f.immutable(at)
+	})
+}
+
+// immutable is an error if a file has the attribute (chattr(1)), or is mounted by
+// itself (Linux 5.8).
+func (f FS) immutable(at string) error {
+	var stat unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, at, 0, unix.STATX_TYPE, &stat); err != nil {
+		return nil
+	}
+	switch {
+	case stat.Attributes&unix.STATX_ATTR_IMMUTABLE != 0:
+		return &fs.PathError{Op: "write", Path: at, Err: errors.New("it is immutable: chattr -i takes that from it")}
+	case stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0 && stat.Mode&unix.S_IFMT == unix.S_IFREG:
+		return &fs.PathError{Op: "write", Path: at, Err: errors.New("it is a file that is mounted by itself, in whose place no other can come: umount takes that from it")}
+	}
+	return nil
+}
+
+// NoExec reports whether nothing in a directory can be executed, for how it is mounted.
+func (f FS) NoExec(dir string) (no bool) {
+	_ = f.follow(dir, func(at string) error {
+		var stat unix.Statfs_t
+		no = unix.Statfs(at, &stat) == nil && stat.Flags&unix.ST_NOEXEC != 0
+		return nil
+	})
+	return no
+}
+
+// Free is how many bytes may still be written to a directory.
+func (f FS) Free(dir string) (bytes uint64, err error) {
+	err = f.follow(dir, func(at string) error {
+		var stat unix.Statfs_t
+		if err := unix.Statfs(at, &stat); err != nil {
+			return &fs.PathError{Op: "stat", Path: at, Err: err}
+		}
+		bytes = stat.Bavail * uint64(stat.Bsize)
+		return nil
+	})
+	return bytes, err
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build !linux
+
+package inroot
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+)
+
+const nonblock = 0
+
+// at calls do with a name by which this machine reaches the node's file. No
+// system but Linux has nodes: links that lead out of another root directory
+// are not held here.
+func (f FS) at(name string, do func(at string) error) error {
+	return f.named(name, do(f.Host(filepath.FromSlash(name))))
+}
+
+func (f FS) follow(name string, do func(at string) error) error { return f.at(name, do) }
+
+func (f FS) nameOf(at string) (string, error) { return filepath.EvalSymlinks(at) }
+
+// Label is "": there is no SELinux.
+func (FS) Label(string) string { return "" }
+
+func setLabel(*os.File, string) error { return nil }
+
+// Refusal knows of nothing against it.
+func (f FS) Refusal(dir string) error {
+	_, err := f.Stat(dir)
+	return err
+}
+
+// NoExec is false: there are no such mounts.
+func (FS) NoExec(string) bool { return false }
+
+// Free cannot tell.
+func (FS) Free(string) (uint64, error) { return math.MaxUint64, nil }

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package inroot_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/regcred/regcred/internal/inroot"
+)
+
+// TestLinksStayInside: absolute links and ".." of a node lead to its own files,
+// in all that can be done with a name.
+func TestLinksStayInside(t *testing.T) {
+	outside, root := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(outside, "file"), "outside")
+	write(t, filepath.Join(root, "real", "file"), "inside")
+	for link, target := range map[string]string{
+		"absolute": "/real", "up": "../../../../real", "out": outside, "chain": "/absolute", "dangling": "/nothing", "loop": "/loop",
+	} {
+		if err := os.Symlink(target, filepath.Join(root, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := inroot.FS{Root: root}
+	for _, dir := range []string{"/real", "/absolute", "/up", "/chain"} {
+		data, err := f.ReadFile(t.Context(), dir+"/file")
+		if err != nil || string(data) != "inside" {
+			t.Errorf("%s: read %q, %v", dir, data, err)
+		}
+		if real, err := f.Real(dir + "/file"); err != nil || real != "/real/file" {
+			t.Errorf("%s: it is really %q, %v", dir, real, err)
+		}
+		if entries, err := f.ReadDir(dir); err != nil || len(entries) != 1 {
+			t.Errorf("%s: listed %v, %v", dir, entries, err)
+		}
+	}
+	for _, dir := range []string{"/out", "/dangling", "/loop"} {
+		if _, err := f.ReadFile(t.Context(), dir+"/file"); err == nil || !strings.Contains(err.Error(), filepath.Join(root, dir)) {
+			t.Errorf("%s: error %v", dir, err)
+		}
+		if err := f.Put(dir+"/new", strings.NewReader("x"), inroot.Attr{Mode: 0o600}); err == nil {
+			t.Errorf("%s: written", dir)
+		}
+	}
+	if entries, err := os.ReadDir(outside); err != nil || len(entries) != 1 {
+		t.Errorf("outside there is %v, %v", entries, err)
+	}
+	if err := f.Put("/chain/new", strings.NewReader("new"), inroot.Attr{Mode: 0o640}); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(filepath.Join(root, "real", "new")); err != nil || string(data) != "new" {
+		t.Errorf("written %q, %v", data, err)
+	}
+}
+
+// TestEveryStepFails: a write that fails at any step leaves the former file,
+// and nothing beside it.
+func TestEveryStepFails(t *testing.T) {
+	for _, root := range []string{"", t.TempDir()} {
+		dir := t.TempDir()
+		if root != "" {
+			dir = root
+		}
+		f := inroot.FS{Root: root}
+		name := func(s string) string { return filepath.Join("/", strings.TrimPrefix(filepath.Join(dir, s), root)) }
+		broken := errors.New("broken")
+		changes := map[string]func(f inroot.FS) error{
+			"put": func(f inroot.FS) error {
+				return f.Put(name("file"), strings.NewReader("new"), inroot.Attr{Mode: 0o644})
+			},
+			"link": func(f inroot.FS) error { return f.Link("elsewhere", name("file")) },
+			"same": func(f inroot.FS) error { return f.Same(name("other"), name("file")) },
+			"move": func(f inroot.FS) error { return f.Move(name("other"), name("file")) },
+		}
+		for what, change := range changes {
+			steps := 0
+			for fail := 1; ; fail++ {
+				write(t, filepath.Join(dir, "file"), "old")
+				write(t, filepath.Join(dir, "other"), "other")
+				step := 0
+				f.Before = func(string, string) error {
+					if step++; step == fail {
+						return broken
+					}
+					return nil
+				}
+				err := change(f)
+				if err == nil {
+					break
+				}
+				steps++
+				data, _ := os.ReadFile(filepath.Join(dir, "file"))
+				if !errors.Is(err, broken) || string(data) != "old" || !slices.Equal(names(t, dir), []string{"file", "other"}) {
+					t.Errorf("%s, step %d: %v, file %q, directory %v", what, fail, err, data, names(t, dir))
+				}
+			}
+			if steps == 0 {
+				t.Errorf("%s has no steps", what)
+			}
+			os.Remove(filepath.Join(dir, "file"))
+		}
+	}
+}
+
+// TestPut: content, mode, owner; a link is replaced and what it leads to is not.
+func TestPut(t *testing.T) {
+	dir := t.TempDir()
+	f := inroot.FS{Root: dir}
+	write(t, filepath.Join(dir, "target"), "target")
+	if err := os.Symlink("target", filepath.Join(dir, "file")); err != nil {
+		t.Fatal(err)
+	}
+	like, err := os.Stat(filepath.Join(dir, "target"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Umask(syscall.Umask(0o077))
+	if err := f.Put("/file", strings.NewReader("new"), inroot.Attr{Mode: 0o664, Like: like}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Lstat(filepath.Join(dir, "file"))
+	if err != nil || info.Mode() != 0o664 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if data, _ := os.ReadFile(filepath.Join(dir, "target")); string(data) != "target" {
+		t.Errorf("what the link led to has %q", data)
+	}
+	if err := f.Mkdir("/d", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if info, _ := os.Stat(filepath.Join(dir, "d")); info.Mode().Perm() != 0o755 {
+		t.Errorf("directory of mode %v", info.Mode())
+	}
+	if err := errors.Join(f.Remove("/d"), f.Remove("/d"), f.RemoveAll("/nothing")); err != nil {
+		t.Error(err)
+	}
+	if _, err := f.Stat("/d"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory: %v", err)
+	}
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_ = os.Remove(name)
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func names(t *testing.T, dir string) (list []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		list = append(list, e.Name())
+	}
+	return list
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package jsonplace says where things stand in a JSON text. It decides nothing:
+// encoding/json does, and what that refuses has no places here.
+//
+//	root, err := jsonplace.Parse(data)
+//	…
+//	for _, m := range root.Members {
+//		line, column := jsonplace.LineColumn(data, m.Start)
+//	}
+//
+// Unlike a map it keeps the members of an object in their order, those of the
+// same name too.
+package jsonplace
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"sort"
+)
+
+// Kind is what a value is.
+type Kind string
+
+// The kinds of values.
+const (
+	Object Kind = "object"
+	Array  Kind = "array"
+	String Kind = "string"
+	Number Kind = "number"
+	Bool   Kind = "boolean"
+	Null   Kind = "null"
+)
+
+// Value is one value of a text. It is data[Start:End].
+type Value struct {
+	Kind       Kind
+	Start, End int      // bytes
+	Text       string   // of a String, decoded
+	Members    []Member // of an Object, in their order
+	Items      []*Value // of an Array
+}
+
+// Member is one member of an object.
+type Member struct {
+	Key   string // decoded
+	Start int    // of the key's quote, in bytes
+	*Value
+}
+
+// Parse returns the value that a text is. It fails where encoding/json does,
+// with its error, which may quote a byte of the text.
+func Parse(data []byte) (*Value, error) {
+	var raw json.RawMessage
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return nil, err
+	}
+	p := parser{data: data}
+	return p.value(), nil
+}
+
+// At returns the innermost value that holds the byte before an offset, as
+// json.UnmarshalTypeError counts it; nil if there is none.
+func (v *Value) At(offset int) *Value {
+	if offset <= v.Start || offset > v.End {
+		return nil
+	}
+	for _, m := range v.Members {
+		if found := m.Value.At(offset); found != nil {
+			return found
+		}
+	}
+	for _, item := range v.Items {
+		if found := item.At(offset); found != nil {
+			return found
+		}
+	}
+	return v
+}
+
+// LineColumn returns where the byte at an offset stands, both counted from 1,
+// columns in bytes. An offset outside of data counts as its nearest end.
+func LineColumn(data []byte, offset int) (line, column int) {
+	before := data[:min(max(offset, 0), len(data))]
+	return 1 + bytes.Count(before, []byte("\n")), len(before) - bytes.LastIndexByte(before, '\n')
+}
+
+// SyntaxOffset returns the offset of the byte at which a text stops being JSON.
+func SyntaxOffset(err error) (offset int, ok bool) {
+	syntax, ok := errors.AsType[*json.SyntaxError](err)
+	if !ok {
+		return 0, false
+	}
+	return max(int(syntax.Offset)-1, 0), true
+}
+
+// parser reads what encoding/json has found to be JSON, nested at most as deep
+// as it allows: it checks nothing.
+type parser struct {
+	data []byte
+	at   int
+}
+
+// next skips white space and returns the byte behind it.
+func (p *parser) next() byte {
+	for p.data[p.at] == ' ' || p.data[p.at] == '\n' || p.data[p.at] == '\t' || p.data[p.at] == '\r' {
+		p.at++
+	}
+	return p.data[p.at]
+}
+
+func (p *parser) value() *Value {
+	v := &Value{}
+	first := p.next()
+	v.Start = p.at
+	switch first {
+	case '{':
+		v.Kind = Object
+		p.list('}', func() { v.Members = append(v.Members, p.member()) })
+	case '[':
+		v.Kind = Array
+		p.list(']', func() { v.Items = append(v.Items, p.value()) })
+	case '"':
+		v.Kind, v.Text = String, p.text()
+	default:
+		v.Kind = p.literal(first)
+	}
+	v.End = p.at
+	return v
+}
+
+// list reads what stands between a bracket and its end.
+func (p *parser) list(end byte, item func()) {
+	for p.at++; p.next() != end; {
+		if p.data[p.at] == ',' {
+			p.at++
+		}
+		item()
+	}
+	p.at++
+}
+
+func (p *parser) member() Member {
+	p.next()
+	m := Member{Start: p.at}
+	m.Key = p.text()
+	p.next()
+	p.at++ // the colon
+	m.Value = p.value()
+	return m
+}
+
+func (p *parser) text() (s string) {
+	start := p.at
+	for p.at++; p.data[p.at] != '"'; p.at++ {
+		if p.data[p.at] == '\\' {
+			p.at++
+		}
+	}
+	p.at++
+	_ = json.Unmarshal(p.data[start:p.at], &s) // it is a string
+	return s
+}
+
+func (p *parser) literal(first byte) Kind {
+	for p.at < len(p.data) && bytes.IndexByte([]byte(" \n\t\r,]}"), p.data[p.at]) < 0 {
+		p.at++
+	}
+	switch first {
+	case 't', 'f':
+		return Bool
+	case 'n':
+		return Null
+	}
+	return Number
+}
+
+// Lines finds lines and columns in one text, fast for many offsets.
+type Lines struct{ starts []int }
+
+// NewLines reads where the lines of a text begin.
+func NewLines(data []byte) Lines {
+	starts := []int{0}
+	for i, c := range data {
+		if c == '\n' {
+			starts = append(starts, i+1)
+		}
+	}
+	return Lines{starts}
+}
+
+// At is [LineColumn] for an offset within the text.
+func (l Lines) At(offset int) (line, column int) {
+	line = sort.SearchInts(l.starts, offset+1)
+	return line, offset - l.starts[line-1] + 1
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package jsonplace
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestParse(t *testing.T) {
+	const text = " {\"a\" : [1,\"b\\\"\",\n null],\n  \"a\":{\"\\u0063\":true}}\n"
+	root, err := Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprintf("%d %s %s %s", len(root.Members), root.Members[0].Key, root.Members[1].Key, root.Members[1].Members[0].Key), "2 a a c"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	items := root.Members[0].Items
+	if got, want := text[items[1].Start:items[1].End]+items[1].Text, `"b\""b"`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for offset, want := range map[int]string{root.Members[1].Start: "3:3", root.Members[1].Members[0].Value.Start: "3:17", -1: "1:1", 1 << 20: "4:1"} {
+		if line, column := LineColumn([]byte(text), offset); fmt.Sprintf("%d:%d", line, column) != want {
+			t.Errorf("offset %d: got %d:%d, want %s", offset, line, column, want)
+		}
+	}
+}
+
+// TestLines holds the index against the count.
+func TestLines(t *testing.T) {
+	for _, text := range []string{"", "\n", "a\n\nbc\n", "a"} {
+		lines := NewLines([]byte(text))
+		for offset := range len(text) + 1 {
+			line, column := lines.At(offset)
+			if wantLine, wantColumn := LineColumn([]byte(text), offset); line != wantLine || column != wantColumn {
+				t.Errorf("%q at %d: got %d:%d, want %d:%d", text, offset, line, column, wantLine, wantColumn)
+			}
+		}
+	}
+}
+
+// TestDepth: what encoding/json takes at most is not too deep for us.
+func TestDepth(t *testing.T) {
+	for depth, ok := range map[int]bool{10000: true, 10001: false} {
+		if _, err := Parse([]byte(strings.Repeat("[", depth) + strings.Repeat("]", depth))); (err == nil) != ok {
+			t.Errorf("depth %d: %v", depth, err)
+		}
+	}
+}
+
+// FuzzParse holds the places against what encoding/json reads there.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{`{}`, `[]`, `{"a":[1,-2e3,"\"",true,null],"a":{}}`, ` "x" `, `{"a":1,}`, "\ufeff{}", `"\ud800"`, "1", "{\"a\":\x00}", "[[],{},[{}]]"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		root, err := Parse(data)
+		if (err == nil) != json.Valid(data) {
+			t.Fatalf("error %v, but valid: %v", err, json.Valid(data))
+		}
+		if err != nil {
+			if offset, ok := SyntaxOffset(err); !ok || offset > len(data) {
+				t.Fatalf("offset %d, %v", offset, ok)
+			}
+			return
+		}
+		same(t, data, root)
+		if root.At(root.End) == nil || root.At(root.Start) != nil {
+			t.Error("the root does not hold its own last byte, or the one before its first")
+		}
+	})
+}
+
+func same(t *testing.T, data []byte, v *Value) {
+	var want, got any
+	want = decoded(t, data, v)
+	switch v.Kind {
+	case Object:
+		members := map[string]any{}
+		for _, m := range v.Members {
+			same(t, data, m.Value)
+			if data[m.Start] != '"' {
+				t.Fatalf("no key at %d", m.Start)
+			}
+			members[m.Key] = decoded(t, data, m.Value)
+		}
+		got = members
+	case Array:
+		items := []any{}
+		for _, item := range v.Items {
+			same(t, data, item)
+			items = append(items, decoded(t, data, item))
+		}
+		got = items
+	case String:
+		got = v.Text
+	default:
+		got = want
+		if kinds := map[bool]Kind{true: Bool, false: Number}; want == nil && v.Kind != Null || want != nil && v.Kind != kinds[reflect.TypeOf(want).Kind() == reflect.Bool] {
+			t.Fatalf("%v is %s", want, v.Kind)
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+}
+
+// decoded keeps numbers as text: not all of them are one of Go's.
+func decoded(t *testing.T, data []byte, v *Value) (x any) {
+	d := json.NewDecoder(bytes.NewReader(data[v.Start:v.End]))
+	d.UseNumber()
+	if err := d.Decode(&x); err != nil {
+		t.Fatalf("%d to %d: %v", v.Start, v.End, err)
+	}
+	return x
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package shown
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+)
+
+// SchemaVersion is the version of every JSON document that is a result. Fields
+// that are added do not change it: a reader passes over what it does not know.
+const SchemaVersion = 1
+
+// Result makes an indented JSON object of a result, with the version of its
+// schema in front. A result that is no object, and so could not carry the
+// version, is refused.
+func Result(v any) ([]byte, error) {
+	doc, err := JSON(v)
+	if err != nil {
+		return nil, err
+	}
+	rest, isObject := bytes.CutPrefix(doc, []byte("{"))
+	if !isObject {
+		return nil, fmt.Errorf("writing JSON: a %T is no object", v)
+	}
+	comma := ","
+	if rest[0] == '}' {
+		comma = "\n"
+	}
+	return fmt.Appendf(nil, "{\n  \"schemaVersion\": %d%s%s", SchemaVersion, comma, rest), nil
+}
+
+// JSON makes indented JSON that a terminal shows and does not obey.
+func JSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return escapeJSON(b.Bytes()), nil
+}
+
+// escapeJSON escapes in a JSON document what JSON lets stand although a
+// terminal obeys it: DEL, C1 controls, characters that turn the direction of
+// text, separators of lines. They can only be in strings, whose values remain.
+func escapeJSON(document []byte) []byte {
+	var b []byte
+	for rest := document; len(rest) > 0; {
+		r, n := utf8.DecodeRune(rest)
+		switch {
+		case r < 0x7f || unicode.IsPrint(r):
+			b = append(b, rest[:n]...)
+		case r > 0xffff:
+			r -= 0x10000
+			b = fmt.Appendf(b, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+		default:
+			b = fmt.Appendf(b, `\u%04x`, r)
+		}
+		rest = rest[n:]
+	}
+	return b
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package tally
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/regcred/regcred/internal/flock"
+	"github.com/regcred/regcred/internal/regularfile"
+)
+
+const (
+	fileName    = "providers.json"
+	newName     = "providers.json.new"
+	droppedName = "dropped" // a byte for each batch that was dropped; it is never taken back, so none is lost with who is killed
+
+	maxFile    = 4 << 20 // bytes: maxProviders with the longest messages, each byte written as six
+	maxDropped = 1 << 20
+)
+
+// Add counts a batch in the file below dir, which it makes if it is not there.
+// It gives up when ctx ends: then the batch is counted as dropped, by the next
+// one that has more luck. What is in the way there and is not what this package
+// writes is replaced if it is a file, a link or a pipe, and never opened; a
+// directory that others own or may write to is left alone.
+func Add(ctx context.Context, dir string, b Batch) error {
+	root, err := openDir(dir)
+	if err != nil {
+		return fmt.Errorf("count below %s: %w", dir, regularfile.Cause(err))
+	}
+	defer root.Close()
+	unlock, err := lock(ctx, root)
+	if err != nil {
+		drop(root)
+		return fmt.Errorf("count below %s: wait for its lock: %w", dir, err)
+	}
+	defer unlock()
+	now := time.Now()
+	c, err := read(ctx, root)
+	switch {
+	case ctx.Err() != nil: // which says nothing about the file
+		drop(root)
+		return fmt.Errorf("count below %s: %w", dir, ctx.Err())
+	case err != nil:
+		c = newCounts(now)
+	}
+	c.Dropped = dropped(root)
+	c.add(b, now)
+	if err := write(root, c); err != nil {
+		return fmt.Errorf("count in %s: %w", filepath.Join(dir, fileName), regularfile.Cause(err))
+	}
+	return nil
+}
+
+// lockPause is how long after a try for the lock the next one comes. Who has it
+// gives it back in less, and a kubelet waits.
+const lockPause = time.Millisecond
+
+// lock takes the lock on a directory, or on nothing where there are no locks.
+func lock(ctx context.Context, root *os.Root) (unlock func(), err error) {
+	dir, err := root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	for {
+		held, err := flock.Hold(dir)
+		if held || errors.Is(err, errors.ErrUnsupported) {
+			return func() { dir.Close() }, nil
+		}
+		if err == nil {
+			select {
+			case <-time.After(lockPause):
+				continue
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
+		}
+		dir.Close()
+		return nil, err
+	}
+}
+
+// Read returns the counts below dir. It is an [fs.ErrNotExist] if nothing has
+// been counted since the node was booted.
+func Read(ctx context.Context, dir string) (*Counts, error) {
+	path := filepath.Join(dir, fileName)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("counts in %s: %w", path, regularfile.Cause(err))
+	}
+	defer root.Close()
+	c, err := read(ctx, root)
+	if err != nil {
+		return nil, fmt.Errorf("counts in %s: %w", path, regularfile.Cause(err))
+	}
+	return c, nil
+}
+
+// openDir opens a directory that is ours alone.
+func openDir(dir string) (*os.Root, error) {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() || !ours(info) || !onlyOwnerWrites(info.Mode()) {
+		return nil, errors.New("it is not a directory of this user's in which nobody else may write: it is left alone")
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	if now, err := root.Stat("."); err != nil || !os.SameFile(info, now) {
+		root.Close()
+		return nil, errors.New("it was replaced meanwhile")
+	}
+	return root, nil
+}
+
+func read(ctx context.Context, root *os.Root) (*Counts, error) {
+	if info, err := root.Lstat(fileName); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("it is no regular file but %s", (&regularfile.NotRegularError{Mode: info.Mode()}).Kind())
+	}
+	data, err := regularfile.ReadIn(ctx, root, fileName, maxFile)
+	if err != nil {
+		return nil, err
+	}
+	var c Counts
+	if err := json.Unmarshal(data, &c); err != nil || !c.sound() {
+		return nil, errors.New("it is not what regcred writes there; the next run of a provider begins it anew")
+	}
+	return &c, nil
+}
+
+// write replaces the file. Nothing is synced: it does not outlast a boot.
+func write(root *os.Root, c *Counts) error {
+	data, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	_ = root.Remove(newName) // of who was killed while it wrote
+	f, err := root.OpenFile(newName, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Close()); err != nil {
+		_ = root.Remove(newName)
+		return err
+	}
+	return root.Rename(newName, fileName)
+}
+
+// drop notes that a batch was dropped, without the lock.
+func drop(root *os.Root) {
+	info, err := root.Lstat(droppedName)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && (!info.Mode().IsRegular() || info.Size() >= maxDropped) {
+		return
+	}
+	f, err := root.OpenFile(droppedName, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	_, _ = f.Write([]byte{'.'})
+}
+
+// dropped returns how many batches were since the node was booted. What is in
+// the way there is removed.
+func dropped(root *os.Root) uint64 {
+	info, err := root.Lstat(droppedName)
+	if err != nil {
+		return 0
+	}
+	if !info.Mode().IsRegular() {
+		_ = root.Remove(droppedName)
+		return 0
+	}
+	return uint64(min(info.Size(), maxDropped))
+}

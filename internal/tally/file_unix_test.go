@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package tally_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/flock"
+	"github.com/regcred/regcred/internal/tally"
+)
+
+var batch = tally.Batch{Runs: []tally.Run{{Provider: "p", Result: tally.Found, Duration: time.Second}}}
+
+// TestAdd: batches add up, in a file that nobody else may read.
+func TestAdd(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "regcred")
+	if _, err := tally.Read(t.Context(), dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("before: %v", err)
+	}
+	for range 3 {
+		if err := tally.Add(t.Context(), dir, batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(t, dir, 3, 0)
+	for path, want := range map[string]fs.FileMode{dir: fs.ModeDir | 0o700, filepath.Join(dir, "providers.json"): 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode() != want {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+	}
+}
+
+// check reads the counts.
+func check(t *testing.T, dir string, runs, dropped uint64) {
+	t.Helper()
+	c, err := tally.Read(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.SchemaVersion != 1 || c.Runs[tally.Answered] != runs || c.Providers["p"].Results[tally.Found] != runs || c.Dropped != dropped {
+		t.Errorf("%d runs, %+v, %d dropped; want %d, %d dropped", c.Runs[tally.Answered], c.Providers["p"], c.Dropped, runs, dropped)
+	}
+}
+
+// TestBusy: who does not get the lock gives up, and the next one counts that.
+func TestBusy(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "regcred")
+	if err := tally.Add(t.Context(), dir, batch); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := flock.Dir(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		if err := tally.Add(ctx, dir, batch); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		cancel()
+	}
+	unlock()
+	for range 2 { // once, not twice
+		if err := tally.Add(t.Context(), dir, batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(t, dir, 3, 2)
+}
+
+// TestDroppedStay: who cannot write what it counted, as one that is killed before
+// it has, takes no dropped ones along.
+func TestDroppedStay(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "regcred")
+	must(t, tally.Add(t.Context(), dir, batch))
+	must(t, os.WriteFile(filepath.Join(dir, "dropped"), []byte("..."), 0o600))
+	inTheWay := filepath.Join(dir, "providers.json.new")
+	must(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700))
+	if err := tally.Add(t.Context(), dir, batch); err == nil {
+		t.Fatal("it was written; this test shows nothing")
+	}
+	must(t, os.RemoveAll(inTheWay))
+	must(t, tally.Add(t.Context(), dir, batch))
+	check(t, dir, 2, 3)
+}
+
+// TestTooLate: who has no time left either counts or drops, and never begins anew.
+func TestTooLate(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "regcred")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	const tries = 50
+	for range tries {
+		must(t, tally.Add(t.Context(), dir, batch))
+		_ = tally.Add(ctx, dir, batch)
+	}
+	must(t, tally.Add(t.Context(), dir, batch))
+	if c, err := tally.Read(t.Context(), dir); err != nil || c.Runs[tally.Answered]+c.Dropped != 2*tries+1 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// TestBusyInTheWay: what stands where the dropped are noted is not opened.
+func TestBusyInTheWay(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.Chmod(dir, 0o700))
+	must(t, syscall.Mkfifo(filepath.Join(dir, "dropped"), 0o600))
+	unlock, err := flock.Dir(t.Context(), dir)
+	must(t, err)
+	defer unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := tally.Add(ctx, dir, batch); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestAtOnce: all of many are counted or dropped, and who reads finds a whole file.
+func TestAtOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "regcred")
+	if err := tally.Add(t.Context(), dir, batch); err != nil {
+		t.Fatal(err)
+	}
+	const writers, each = 8, 25
+	ctx, stop := context.WithCancel(t.Context())
+	var reader, all sync.WaitGroup
+	reader.Go(func() {
+		for ctx.Err() == nil {
+			if _, err := tally.Read(t.Context(), dir); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for range writers {
+		all.Go(func() {
+			for range each {
+				if err := tally.Add(t.Context(), dir, batch); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	stop()
+	reader.Wait()
+	check(t, dir, writers*each+1, 0)
+}
+
+// TestInTheWay: what is not ours is replaced without being opened or followed,
+// or left alone; nothing hangs.
+func TestInTheWay(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		put   func(t *testing.T, dir, file string)
+		fails string // "" means that counting begins anew
+	}{
+		{"garbage", func(t *testing.T, _, file string) { write(t, file, "{") }, ""},
+		{"a later version", func(t *testing.T, _, file string) { write(t, file, `{"schemaVersion":2}`) }, ""},
+		{"a hole", func(t *testing.T, _, file string) { write(t, file, `{"schemaVersion":1,"providers":{"p":null}}`) }, ""},
+		{"too long", func(t *testing.T, _, file string) { write(t, file, strings.Repeat(" ", 5<<20)) }, ""},
+		{"a pipe", func(t *testing.T, _, file string) { must(t, syscall.Mkfifo(file, 0o600)) }, ""},
+		{"a link", func(t *testing.T, dir, file string) { must(t, os.Symlink(dir+"/../other", file)) }, ""},
+		{"a link within", func(t *testing.T, dir, file string) { must(t, os.Symlink("dropped", file)) }, ""},
+		{"of who was killed", func(t *testing.T, _, file string) { write(t, file+".new", "half") }, ""},
+		{"a pipe for the dropped", func(t *testing.T, dir, _ string) { must(t, syscall.Mkfifo(dir+"/dropped", 0o600)) }, ""},
+		{"a link for the new", func(t *testing.T, dir, file string) { must(t, os.Symlink(dir+"/../other", file+".new")) }, ""},
+		{"a directory", func(t *testing.T, _, file string) { must(t, os.MkdirAll(file+"/x", 0o700)) }, "count in "},
+		{"others may write", func(t *testing.T, dir, _ string) { must(t, os.Chmod(dir, 0o777)) }, "it is left alone"},
+		{"a link to the directory", func(t *testing.T, dir, _ string) {
+			must(t, os.Rename(dir, dir+"2"))
+			must(t, os.Symlink(dir+"2", dir))
+		}, "it is left alone"},
+		{"a file", func(t *testing.T, dir, _ string) {
+			must(t, os.Remove(dir))
+			write(t, dir, "x")
+		}, "it is left alone"},
+		{"no parent", func(t *testing.T, dir, _ string) { must(t, os.RemoveAll(filepath.Dir(dir))) }, "no such file"},
+		{"another owner", func(t *testing.T, dir, _ string) {
+			if os.Geteuid() != 0 {
+				t.Skip("needs root, to give a directory away")
+			}
+			must(t, os.Chown(dir, 12345, 12345))
+		}, "it is left alone"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "parent", "regcred")
+			other := filepath.Join(filepath.Dir(dir), "other")
+			must(t, os.MkdirAll(dir, 0o700))
+			write(t, other, "untouched")
+			tt.put(t, dir, filepath.Join(dir, "providers.json"))
+			_, _ = tally.Read(t.Context(), dir)
+			err := tally.Add(t.Context(), dir, batch)
+			if tt.fails != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.fails) {
+					t.Errorf("got %v, want %q", err, tt.fails)
+				}
+				return
+			}
+			must(t, err)
+			check(t, dir, 1, 0)
+			if data, err := os.ReadFile(other); string(data) != "untouched" {
+				t.Errorf("the file outside has %q, %v", data, err)
+			}
+		})
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package tally
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// ours reports whether a file belongs to the user of this process.
+func ours(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Geteuid()
+}
+
+func onlyOwnerWrites(mode fs.FileMode) bool { return mode.Perm()&0o022 == 0 }

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package tally counts what the providers of a node do. The dispatcher that
+// runs them lives for milliseconds, and a kubelet shows what a plugin says of
+// a failure only if the run as a whole fails; so the counts stand in a file
+// below /run, which is empty after each boot, as a kubelet's metrics are.
+//
+//	err := tally.Add(ctx, tally.DefaultDir, batch) // from a dispatcher, after its answer
+//	counts, err := tally.Read(ctx, tally.DefaultDir)
+//	err = counts.WriteMetrics(os.Stdout)
+//
+// There is no secret in it. The file is replaced by a rename, so that it can be
+// read at any time; who writes holds a lock on the directory.
+package tally
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/internal/shown"
+)
+
+// DefaultDir is where a node has its counts.
+const DefaultDir = "/run/regcred"
+
+// The results of a provider's run, beside the stages at which one can fail
+// ([github.com/regcred/regcred/plugin.Stage] and those of a lookup).
+const (
+	Found   = "credentials" // it had at least one credential for the image
+	None    = "none"        // it had none
+	Skipped = "skipped"     // it was not asked, since an annotation is missing
+)
+
+// The results of a dispatcher's run.
+const (
+	Answered = "answered"
+	Failed   = "failed"
+)
+
+// The bounds of what is kept: more than a node has, less than does harm.
+const (
+	maxProviders = 256
+	maxResults   = 24 // by provider
+	maxName      = 253
+	maxMessage   = 1000 // bytes
+	other        = "other"
+)
+
+// Counts are what a node's dispatchers have counted since Since.
+type Counts struct {
+	SchemaVersion int       `json:"schemaVersion"`
+	Since         time.Time `json:"since"`
+
+	Runs       map[string]uint64 `json:"runs,omitempty"`       // of the dispatcher, by Answered and Failed
+	Dropped    uint64            `json:"dropped,omitempty"`    // runs that are not counted, since the file was busy
+	WithoutKey uint64            `json:"withoutKey,omitempty"` // credentials that found no place in an answer
+	LastError  *Error            `json:"lastError,omitempty"`  // of a dispatcher's run
+
+	Providers map[string]*Provider `json:"providers,omitempty"` // by name
+}
+
+// Provider are the counts of one provider.
+type Provider struct {
+	Results   map[string]uint64 `json:"results,omitempty"` // runs by result
+	Runs      uint64            `json:"runs"`              // that Seconds are of: those not skipped
+	Seconds   float64           `json:"seconds"`           // that the runs took together
+	LastRun   time.Time         `json:"lastRun"`
+	LastError *Error            `json:"lastError,omitempty"`
+}
+
+// Error is the last failure.
+type Error struct {
+	Time    time.Time `json:"time"`
+	Stage   string    `json:"stage,omitempty"`
+	Message string    `json:"message"` // one line
+}
+
+// Batch is what one dispatcher counts.
+type Batch struct {
+	Err        string // why the run failed, without secrets; "" if it did not
+	WithoutKey int    // credentials that found no place in the answer
+	Runs       []Run
+}
+
+// Run is what one provider did.
+type Run struct {
+	Provider string
+	Result   string // Found, None, Skipped, or the stage at which it failed
+	Duration time.Duration
+	Err      string // without secrets; "" if it did not fail
+}
+
+const schemaVersion = 1
+
+func newCounts(now time.Time) *Counts {
+	return &Counts{SchemaVersion: schemaVersion, Since: now.UTC().Truncate(time.Second)}
+}
+
+// sound reports whether counts are what this package writes.
+func (c *Counts) sound() bool {
+	if c.SchemaVersion != schemaVersion || len(c.Providers) > maxProviders || len(c.Runs) > maxResults {
+		return false
+	}
+	for name, p := range c.Providers {
+		if p == nil || len(name) > maxName || len(p.Results) > maxResults || !(p.Seconds >= 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// add counts a batch.
+func (c *Counts) add(b Batch, now time.Time) {
+	now = now.UTC().Truncate(time.Second)
+	result := Answered
+	if b.Err != "" {
+		result, c.LastError = Failed, &Error{Time: now, Message: line(b.Err)}
+	}
+	if c.Runs == nil {
+		c.Runs = map[string]uint64{}
+	}
+	c.Runs[result]++
+	c.WithoutKey += uint64(max(b.WithoutKey, 0))
+	for _, r := range b.Runs {
+		if len(r.Provider) <= maxName { // as all are: it is the name of a file
+			c.provider(r.Provider).add(r, now)
+		}
+	}
+}
+
+// provider returns that of a name; if there are too many, in the place of the
+// one that has not run for longest.
+func (c *Counts) provider(name string) *Provider {
+	if p := c.Providers[name]; p != nil {
+		return p
+	}
+	if c.Providers == nil {
+		c.Providers = map[string]*Provider{}
+	}
+	if len(c.Providers) >= maxProviders {
+		names := slices.Sorted(maps.Keys(c.Providers))
+		oldest := slices.MinFunc(names, func(a, b string) int {
+			return c.Providers[a].LastRun.Compare(c.Providers[b].LastRun)
+		})
+		delete(c.Providers, oldest)
+	}
+	p := &Provider{}
+	c.Providers[name] = p
+	return p
+}
+
+func (p *Provider) add(r Run, now time.Time) {
+	if p.Results == nil {
+		p.Results = map[string]uint64{}
+	}
+	result := r.Result
+	if _, known := p.Results[result]; !known && (len(p.Results) >= maxResults-1 || len(result) > 32) {
+		result = other
+	}
+	p.Results[result]++
+	p.LastRun = now
+	if r.Result != Skipped {
+		p.Runs++
+		p.Seconds += max(r.Duration, 0).Seconds()
+	}
+	if r.Err != "" {
+		p.LastError = &Error{Time: now, Stage: result, Message: line(r.Err)}
+	}
+}
+
+// line makes one printable line of a text, of a bounded length.
+func line(s string) string {
+	if s = shown.Line(s); len(s) <= maxMessage {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxMessage], "") + "…"
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package tomlfile reads the TOML files of container runtimes, and knows where
+// in them a key stands. Errors tell a place and never what stands there, which
+// may be a password.
+//
+//	f, err := tomlfile.Read(inroot.FS{}, "/etc/containerd/config.toml")
+//	…
+//	f.Line("plugins", "io.containerd.grpc.v1.cri", "registry", "config_path") // 12
+package tomlfile
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
+
+	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/regularfile"
+)
+
+// MaxSize bounds a file in bytes.
+const MaxSize = 1 << 20
+
+// File is a file that was read.
+type File struct {
+	Path string
+	data []byte
+
+	lines  map[string]int // by the keys that lead there
+	tables [][]string     // the headers of tables, in their order
+	arrays map[string]int // how many there are so far of an array of tables
+}
+
+// Error is why a file is no TOML, or not of the types that are expected.
+type Error struct {
+	Line, Column int // 0 if not known
+	What         string
+}
+
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return e.What
+	}
+	return fmt.Sprintf("line %d, column %d %s", e.Line, e.Column, e.What)
+}
+
+// Read reads a file of a node. The error is about reading it alone: a file that is
+// no TOML is returned, with an [*Error].
+func Read(ctx context.Context, root inroot.FS, path string) (*File, error) {
+	data, err := root.ReadFile(ctx, path)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", path, regularfile.Cause(err))
+	case len(data) > MaxSize:
+		return nil, fmt.Errorf("%s: it has more than %d bytes", path, MaxSize)
+	}
+	return Parse(path, data)
+}
+
+// ReadOld is [Read] for a program with version 1 of the parser, containerd 1: that
+// takes a byte order mark, line ends of old Macs, and characters that are none.
+func ReadOld(ctx context.Context, root inroot.FS, path string) (*File, error) {
+	f, err := Read(ctx, root, path)
+	if _, notTOML := errors.AsType[*Error](err); !notTOML {
+		return f, err
+	}
+	return Parse(path, cleaned(f.data))
+}
+
+// byteOrderMark begins a file that some editors write.
+const byteOrderMark = "\ufeff"
+
+// cleaned is a text in which the characters that are none are spaces, so that each
+// line is where it was.
+func cleaned(data []byte) []byte {
+	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
+	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
+	data = bytes.Map(func(r rune) rune {
+		switch {
+		case r == '\r':
+			return '\n'
+		case r == utf8.RuneError || r < ' ' && r != '\n' && r != '\t' || r == 0x7f:
+			return ' '
+		}
+		return r
+	}, data)
+	return data
+}
+
+// Parse reads what a file has. With an [*Error] the file has what stands before it.
+func Parse(path string, data []byte) (*File, error) {
+	f := &File{Path: path, data: data, lines: map[string]int{}, arrays: map[string]int{}}
+	f.index()
+	var all map[string]any
+	if err := f.Decode(&all); err != nil {
+		return f, err
+	}
+	return f, nil
+}
+
+// Empty reports whether the file has no byte.
+func (f *File) Empty() bool { return len(f.data) == 0 }
+
+// Decode decodes the file into v. The error is an [*Error].
+func (f *File) Decode(v any) error {
+	if bytes.HasPrefix(f.data, []byte(byteOrderMark)) {
+		return &Error{Line: 1, Column: 1, What: "is a byte order mark: save the file as UTF-8 without one"}
+	}
+	err := toml.Unmarshal(f.data, v)
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*toml.DecodeError](err); ok {
+		line, column := e.Position()
+		return &Error{Line: line, Column: column, What: "cannot be read"}
+	}
+	return &Error{What: "it cannot be read"}
+}
+
+// index notes where keys stand, up to the first place that is no TOML.
+func (f *File) index() {
+	p := unstable.Parser{}
+	p.Reset(f.data)
+	lines := newLineCounter(f.data)
+	var table []string
+	for p.NextExpression() {
+		e := p.Expression()
+		switch e.Kind {
+		case unstable.Table, unstable.ArrayTable:
+			keys, line := f.keys(&p, e, lines)
+			table = f.resolve(keys, e.Kind == unstable.ArrayTable)
+			f.tables = append(f.tables, keys)
+			f.note(table, line)
+		case unstable.KeyValue:
+			f.value(&p, e, table, lines)
+		}
+	}
+}
+
+// value notes a key, and those of inline tables.
+func (f *File) value(p *unstable.Parser, e *unstable.Node, table []string, lines *lineCounter) {
+	keys, line := f.keys(p, e, lines)
+	path := append(append([]string{}, table...), keys...)
+	f.note(path, line)
+	if v := e.Value(); v != nil && v.Kind == unstable.InlineTable && len(path) < maxDepth {
+		for it := v.Children(); it.Next(); {
+			if n := it.Node(); n.Kind == unstable.KeyValue {
+				f.value(p, n, path, lines)
+			}
+		}
+	}
+}
+
+// maxDepth is how deep keys are noted.
+const maxDepth = 32
+
+func (f *File) keys(p *unstable.Parser, e *unstable.Node, lines *lineCounter) (keys []string, line int) {
+	for it := e.Key(); it.Next(); {
+		n := it.Node()
+		if line == 0 {
+			line = lines.at(int(n.Raw.Offset))
+		}
+		if keys = append(keys, string(n.Data)); len(keys) > maxDepth {
+			return nil, line // nobody's
+		}
+	}
+	return keys, line
+}
+
+// resolve puts the number of a table where keys lead into an array of them.
+func (f *File) resolve(keys []string, array bool) (path []string) {
+	for i, key := range keys {
+		path = append(path, key)
+		at := join(path)
+		if array && i == len(keys)-1 {
+			f.arrays[at]++
+		}
+		if n := f.arrays[at]; n > 0 {
+			path = append(path, strconv.Itoa(n-1))
+		}
+	}
+	return path
+}
+
+func (f *File) note(path []string, line int) {
+	for i := len(path); i > 0; i-- {
+		at := join(path[:i])
+		if _, ok := f.lines[at]; ok {
+			return
+		}
+		f.lines[at] = line
+	}
+}
+
+func join(path []string) string { return strings.Join(path, "\x00") }
+
+// Line is where the key to which keys lead stands; of an array of tables, the next
+// key is the number of one of them. It is 0 if there is none.
+func (f *File) Line(keys ...string) int { return f.lines[join(keys)] }
+
+// Near is [File.Line] of a key, or else of the table that it would be in.
+func (f *File) Near(keys ...string) int {
+	for i := len(keys); i > 0; i-- {
+		if line := f.Line(keys[:i]...); line > 0 {
+			return line
+		}
+	}
+	return 0
+}
+
+// Tables are the headers of tables, in their order, as keys.
+func (f *File) Tables() [][]string { return f.tables }
+
+// lineCounter counts lines up to offsets that grow.
+type lineCounter struct {
+	data         []byte
+	offset, line int
+}
+
+func newLineCounter(data []byte) *lineCounter { return &lineCounter{data: data, line: 1} }
+
+func (c *lineCounter) at(offset int) int {
+	if offset < c.offset {
+		c.offset, c.line = 0, 1
+	}
+	offset = min(offset, len(c.data))
+	c.line += bytes.Count(c.data[c.offset:offset], []byte("\n"))
+	c.offset = offset
+	return c.line
+}
