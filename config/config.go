@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
+
+	"github.com/regcred/regcred/plugin"
 )
 
 // Config is a CredentialProviderConfig: the providers of one file, or of a
@@ -116,7 +118,7 @@ func (c *Config) whole(errs []error) (*Config, error) {
 // add decodes one file and appends its providers.
 func (c *Config) add(name string, data []byte) error {
 	f := &File{Name: name, First: len(c.Providers), data: func() []byte { return data }, source: newSource(name, data)}
-	d, err := decodeFile(f.source)
+	d, err := decodeFile(f.source, (*diagnosis).rest)
 	if err != nil {
 		return err
 	}
@@ -169,6 +171,29 @@ func (c *Config) Position(provider int, rest ...any) Position {
 		return f.predecessorPosition(index, rest)
 	}
 	return f.source.place(full)
+}
+
+// Command is [Provider.Command] of provider i, which also says of what is masked in
+// standard error where in the configuration it stands.
+func (c *Config) Command(i int, binDir string) plugin.Command {
+	command := c.Providers[i].Command(binDir)
+	configured := map[string]int{"args": len(c.Providers[i].Args), "env": len(c.Providers[i].Env)}
+	command.Place = func(field string, index int) string {
+		if index >= configured[field] {
+			return "" // the caller has added it
+		}
+		return c.Place(i, field, index)
+	}
+	return command
+}
+
+// Place is file and line of what [Config.Position] finds; "" if they are unknown.
+func (c *Config) Place(provider int, rest ...any) string {
+	at := c.Position(provider, rest...)
+	if at.File == "" || at.Line == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d", at.File, at.Line)
 }
 
 // has reports whether a field of a provider is written in its file, be it

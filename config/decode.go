@@ -89,7 +89,7 @@ type decoded struct {
 // decodeFile decodes one file as the kubelet's strict decoder does. What the
 // kubelet's libraries reject is explained by [source.diagnose]; their own
 // errors quote the file, which may hold secrets.
-func decodeFile(src *source) (decoded, error) {
+func decodeFile(src *source, more validate) (decoded, error) {
 	doc, duplicates, err := src.toJSON()
 	if err != nil {
 		return decoded{}, err
@@ -106,7 +106,7 @@ func decodeFile(src *source) (decoded, error) {
 			return d, nil
 		}
 	}
-	return decoded{}, src.diagnose(doc, meta, shapeOf(reflect.TypeOf(format)), cause)
+	return decoded{}, src.diagnose(doc, meta, shapeOf(reflect.TypeOf(format)), cause, more)
 }
 
 // format returns how files of a type are written; as v1, if it is unknown.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 	kjson "sigs.k8s.io/json"
@@ -21,9 +22,12 @@ type diagnosis struct {
 	list problems
 }
 
+// validate adds what validation would refuse of a document too: see [diagnosis.rest].
+type validate func(d *diagnosis, value any, want *shape)
+
 // diagnose returns everything that is wrong with a document. The cause is the
 // decoder's error, if it was asked for the type; its text is not used.
-func (s *source) diagnose(doc []byte, meta typeMeta, want *shape, cause error) error {
+func (s *source) diagnose(doc []byte, meta typeMeta, want *shape, cause error, more validate) error {
 	if isSyntax, offset := kjson.SyntaxErrorOffset(cause); isSyntax {
 		return s.jsonError(offset, cause)
 	}
@@ -31,28 +35,42 @@ func (s *source) diagnose(doc []byte, meta typeMeta, want *shape, cause error) e
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(doc, &value); err != nil {
 		return &FieldError{File: s.name, Msg: "cannot be decoded"}
 	}
-	if value == nil {
+	if _, next := (&File{data: s.data}).Document(); value == nil && next > 0 {
+		return &FieldError{File: s.name, Line: next, Msg: "the first YAML document is empty, and a kubelet reads no other: remove what stands before this ---, and the ---"}
+	} else if value == nil {
 		return &FieldError{File: s.name, Msg: "is empty: write a " + Kind + " in " + V1}
 	}
 	d := &diagnosis{src: s}
-	d.document(value, meta, want)
+	d.document(value, meta, want, more)
 	if len(d.list.errs) == 0 {
 		d.list.add(&FieldError{File: s.name, Msg: "cannot be decoded as what its kind says"})
 	}
 	return d.list.join()
 }
 
-func (d *diagnosis) document(value any, meta typeMeta, want *shape) {
-	wrong := meta.problem()
-	if _, ok := value.(map[string]any); ok && wrong != nil {
-		d.report(FieldPath{wrong.field}, wrong.value, wrong.msg)
-		if meta.Kind != "" && meta.Kind != Kind && !meta.predecessor() {
+func (d *diagnosis) document(value any, meta typeMeta, want *shape, more validate) {
+	fields, isMapping := value.(map[string]any)
+	switch {
+	case isMapping && meta.Kind == "" && fields["providers"] == nil && otherFile(fields) != "":
+		d.list.add(&FieldError{File: d.src.name, Msg: "this is " + otherFile(fields)})
+		return
+	case !isMapping && isTOML(d.src.text()):
+		d.list.add(&FieldError{File: d.src.name, Msg: "this looks like TOML, such as a container runtime's configuration; a " + Kind + " is YAML or JSON"})
+		return
+	case isMapping:
+		for _, wrong := range meta.problems() {
+			d.report(FieldPath{wrong.field}, wrong.value, wrong.msg)
+		}
+		if meta.problem() != nil && meta.Kind != "" && !strings.EqualFold(meta.Kind, Kind) && !meta.predecessor() {
 			return // Its fields are those of something else.
 		}
 	}
 	d.value(value, want, nil)
 	if root := d.src.root(); root != nil {
 		d.duplicates(root, want, nil)
+	}
+	if !meta.predecessor() {
+		more(d, value, want)
 	}
 }
 
@@ -113,7 +131,13 @@ func (d *diagnosis) mismatch(v any, want *shape, at FieldPath) {
 	var value string
 	switch v.(type) {
 	case map[string]any, []any:
+		if want.elem != nil && want.values == nil {
+			msg += ": put a dash before " + want.elem.dashed()
+		}
 	default:
+		if want.elem != nil && want.values == nil {
+			msg += ": put a dash before each item"
+		}
 		if !want.secret {
 			value = fmt.Sprint(v)
 		}
@@ -125,6 +149,15 @@ func (d *diagnosis) mismatch(v any, want *shape, at FieldPath) {
 		msg += " (in YAML the words yes, no, on and off are booleans)"
 	}
 	d.report(at, value, msg)
+}
+
+// dashed is what a dash belongs before, where a mapping stands in place of a list
+// of s.
+func (s *shape) dashed() string {
+	if s.secret && s.fields != nil {
+		return "each variable, with name and value as two fields"
+	}
+	return "its first field"
 }
 
 func describe(v any) string {

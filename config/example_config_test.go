@@ -53,6 +53,8 @@ kind: CredentialProviderConfig
 providers:
 - name: ecr-credential-provider
   matchImage: ["*.dkr.ecr.*.amazonaws.com"]
+  defaultCacheDuration: 12h
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
 `)
 	_, err := config.Parse("ConfigMap kube-system/providers", data)
 	fmt.Println(err)

@@ -65,12 +65,10 @@ func (m typeMeta) problem() *problem {
 		return &problem{"kind", m.Kind, "the kind of a provider, not of the file: write " + kindPredecessor + " here"}
 	case strings.EqualFold(m.Kind, kindPredecessor):
 		return &problem{"kind", m.Kind, "did you mean " + kindPredecessor + "? (case matters)"}
-	case m.Kind == "KubeletConfiguration":
-		return &problem{"kind", m.Kind, "the kubelet's main configuration; --image-credential-provider-config takes a file of its own, of kind " + Kind}
 	case m.Kind == "":
 		return &problem{"kind", "", "missing: write kind: " + Kind}
 	case m.Kind != Kind:
-		return &problem{"kind", m.Kind, "another kind of document: it must be " + Kind}
+		return &problem{"kind", m.Kind, otherKind(m.Kind)}
 	case m.APIVersion == "" || group == configGroup && version == "":
 		return &problem{"apiVersion", "", "missing or without a version: write apiVersion: " + V1}
 	case group == protocolGroup:
@@ -79,4 +77,19 @@ func (m typeMeta) problem() *problem {
 		return &problem{"apiVersion", m.APIVersion, "not supported: it must be " + V1 + ", " + V1Beta1 + " or " + V1Alpha1}
 	}
 	return nil
+}
+
+// problems is all that is wrong with the type: without a kind, the version is
+// looked at as that of ours.
+func (m typeMeta) problems() []*problem {
+	first := m.problem()
+	if first == nil {
+		return nil
+	}
+	if m.Kind == "" {
+		if second := (typeMeta{m.APIVersion, Kind}).problem(); second != nil {
+			return []*problem{first, second}
+		}
+	}
+	return []*problem{first}
 }

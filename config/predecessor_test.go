@@ -166,6 +166,7 @@ func TestPredecessorRejects(t *testing.T) {
 		{"field kind in another case", replace("kind:", "Kind:"), []string{"f:1:1: Kind: unknown field: did you mean kind? (case matters)"}},
 		{"version of today's kind", replace("RegistryCredentialConfig", "CredentialProviderConfig"), []string{
 			`f:2:13: apiVersion: not supported: it must be kubelet.config.k8s.io/v1, kubelet.config.k8s.io/v1beta1 or kubelet.config.k8s.io/v1alpha1: "v1alpha1"`,
+			"f:4:3: providers[0].apiVersion: missing: write the version of the protocol that the plugin speaks, such as credentialprovider.kubelet.k8s.io/v1", `f:4:3: providers[0].defaultCacheDuration: missing: write how long an answer is kept that does not say so itself, such as "12h", or "0s" for not at all`,
 			"f:5:3: providers[0].imageMatchers: unknown field: the predecessor's name of matchImages",
 			"f:6:3: providers[0].extraArgs: unknown field: the predecessor's field: write args, or env"}},
 		{"today's fields", replace("imageMatchers", "matchImages") + "  args: []\n  env: []\n  defaultCacheDuration: 1h\n  tokenAttributes: {}\n", []string{
@@ -183,10 +184,10 @@ func TestPredecessorRejects(t *testing.T) {
 		{"misspelt", replace("imageMatchers", "imagematchers") + "  extraArg: {}\nmetadata: {}\n", []string{
 			"f:5:3: providers[0].imagematchers: unknown field: did you mean imageMatchers? (case matters)",
 			"f:8:3: providers[0].extraArg: unknown field: did you mean extraArgs?",
-			"f:9:1: metadata: unknown field"}},
+			"f:9:1: metadata: unknown field: objects of the Kubernetes API have it; the fields of this file stand at its top"}},
 		{"wrong types", oldHead + "providers:\n- {name: 1, imageMatchers: a.example, extraArgs: region}\n- {imageMatchers: [1, yes]}\n", []string{
 			`f:4:10: providers[0].name: is a number, but must be a string: quote it: "1"`,
-			`f:4:28: providers[0].imageMatchers: is a string, but must be a list: "a.example"`,
+			`f:4:28: providers[0].imageMatchers: is a string, but must be a list: put a dash before each item: "a.example"`,
 			"f:4:50: providers[0].extraArgs: is a string, but must be a list of items with name and value, or a mapping of names to values",
 			`f:5:20: providers[1].imageMatchers[0]: is a number, but must be a string: quote it: "1"`,
 			`f:5:23: providers[1].imageMatchers[1]: is a boolean, but must be a string: quote it` + words + `: "true"`}},

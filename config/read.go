@@ -13,7 +13,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
+	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
@@ -46,6 +48,9 @@ func configPaths(path string) (paths []string, dir bool, err error) {
 	return paths, true, err
 }
 
+// shownOthers is how many files are named that are none of a configuration.
+const shownOthers = 3
+
 // listConfigDir returns the configuration files in dir, sorted. It reads the
 // directory piecemeal, so that a huge one given by mistake costs no memory.
 func listConfigDir(dir string) ([]string, error) {
@@ -54,12 +59,14 @@ func listConfigDir(dir string) ([]string, error) {
 		return nil, fileError(dir, "cannot be opened", err)
 	}
 	defer d.Close()
-	var paths []string
+	var paths, others []string
 	for {
 		entries, err := d.ReadDir(256)
 		for _, e := range entries {
 			if isConfigEntry(e) {
 				paths = append(paths, filepath.Join(dir, e.Name()))
+			} else if len(others) < shownOthers && !e.IsDir() {
+				others = append(others, strconv.Quote(excerpt.Value(e.Name())))
 			}
 		}
 		if len(paths) > maxConfigFiles {
@@ -73,6 +80,10 @@ func listConfigDir(dir string) ([]string, error) {
 		}
 	}
 	if err := countError(dir, len(paths)); err != nil {
+		if len(others) > 0 {
+			slices.Sort(others)
+			err.Msg += "; it has " + list(others) + ", which a kubelet passes over: rename those that are meant"
+		}
 		return nil, err
 	}
 	slices.Sort(paths)
@@ -142,7 +153,7 @@ func fileError(name, msg string, err error) error {
 }
 
 // countError refuses a directory with no files, or with too many.
-func countError(dir string, n int) error {
+func countError(dir string, n int) *FieldError {
 	switch {
 	case n == 0:
 		return &FieldError{File: dir, Msg: "the directory has no configuration files: their names end in .json, .yaml or .yml"}

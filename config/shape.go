@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/regcred/regcred/internal/spelling"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -125,49 +126,51 @@ func (s *shape) hint(name string) string {
 			return "only files of kind " + Kind + " have it"
 		}
 	}
-	best, distance := "", 3
-	for field := range s.fields {
-		if fold(field) == fold(name) {
-			return fmt.Sprintf("did you mean %s? (case matters)", field)
-		}
-		d := editDistance(fold(field), fold(name))
-		if 2*d < len(field) && (d < distance || d == distance && field < best) {
-			best, distance = field, d
-		}
-	}
-	if best == "" {
+	best := s.nearest(name)
+	switch place := s.placeOf(name); {
+	case best != "" && fold(best) == fold(name):
+		return fmt.Sprintf("did you mean %s? (case matters)", best)
+	case place != "":
+		return place
+	case best == "":
 		return ""
 	}
 	return fmt.Sprintf("did you mean %s?", best)
 }
 
-// fold drops what people get wrong about field names: case and separators.
-func fold(s string) string {
-	return strings.ToLower(strings.NewReplacer("-", "", "_", "", " ", "").Replace(s))
+// otherNames are what people call fields of a provider; imageMatchers is the
+// predecessor's.
+var otherNames = map[string]string{
+	"imageMatchers": "matchImages", "images": "matchImages", "patterns": "matchImages", "registries": "matchImages",
+	"arguments": "args", "argv": "args", "environment": "env", "envs": "env", "environmentVariables": "env",
 }
 
-// editDistance is the Levenshtein distance, or a large number for texts that
-// are too long to be field names.
-func editDistance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return 64
+// nearest is the field that is most likely meant by a name; "" if none is.
+func (s *shape) nearest(name string) string {
+	if field := otherNames[name]; s.fields[field] != nil {
+		return field
 	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
+	best, distance := "", 3
+	for field := range s.fields {
+		if fold(field) == fold(name) {
+			return field
+		}
+		d := spelling.Distance(fold(field), fold(name))
+		if 2*d < len(field) && (d < distance || d == distance && field < best) {
+			best, distance = field, d
 		}
 	}
-	return row[len(b)]
+	return best
+}
+
+// fold drops what people get wrong about field names: case and separators.
+func fold(s string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("-_ ", r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, s)
 }
 
 // list is "a, b and c".

@@ -22,6 +22,11 @@ func (s *source) yamlError(err error) error {
 			return err
 		}
 	}
+	if at := template(s.text()); at >= 0 {
+		fe.Line, fe.Column = s.position(int64(at) + 1)
+		fe.Msg = "not valid YAML: " + isTemplate
+		return fe
+	}
 	if n, column := s.findTab(line); n > 0 {
 		fe.Line, fe.Column = n, column
 		fe.Msg = "not valid YAML: a tab in the indentation; YAML wants spaces"
@@ -114,6 +119,9 @@ func (s *source) jsonError(offset int64, cause error) error {
 	msg := "not valid JSON from here on (a file that begins with { is read as JSON alone: no comments, no trailing commas, nothing after the last brace)"
 	if strings.Contains(cause.Error(), "exceeded max depth") {
 		msg = "not valid JSON: it is nested too deeply"
+	} else if at := template(s.text()); at >= 0 {
+		msg = "neither YAML nor JSON: " + isTemplate
+		line, column = s.position(int64(at) + 1)
 	}
 	return &FieldError{File: s.name, Line: line, Column: column, Msg: msg}
 }

@@ -33,7 +33,7 @@ func (c *Config) ValidateFor(t Target) error {
 	v := &validation{c: c, kubelet: k, named: t.KubeletVersion != ""}
 	v.release()
 	if len(c.Providers) == 0 {
-		v.list.add(&FieldError{File: c.path, Path: "providers", Msg: "missing: at least one provider is needed"})
+		v.list.add(&FieldError{File: c.path, Path: "providers", Msg: noProviders})
 	}
 	v.names()
 	for i := range c.Providers {
@@ -51,6 +51,8 @@ func (c *Config) ValidateFor(t Target) error {
 	}
 	return v.list.join()
 }
+
+const noProviders = "missing: at least one provider is needed"
 
 // validation collects what one kubelet would reject (the rules are those of
 // validateCredentialProviderConfig in pkg/credentialprovider/plugin/config.go).
@@ -85,7 +87,7 @@ func (v *validation) release() {
 			continue
 		}
 		if since := since(configGroup, f.APIVersion); k.minor < since {
-			v.list.add(f.Position("apiVersion").problem(f.APIVersion, k.unknown("this version of the file", since)))
+			v.list.add(f.Position("apiVersion").problem(f.APIVersion, k.unknown("this version of the file", since)+k.instead(configGroup)))
 		}
 	}
 }
@@ -102,7 +104,8 @@ func (v *validation) names() {
 	v.c.duplicateNames(&v.list)
 }
 
-func (v *validation) provider(i int, p *Provider) {
+// basics checks what kubelets of every release do.
+func (v *validation) basics(i int, p *Provider) {
 	v.name(i, p)
 	v.apiVersion(i, p.APIVersion)
 	v.patterns(i, p, "a kubelet")
@@ -112,6 +115,10 @@ func (v *validation) provider(i int, p *Provider) {
 	case *d < 0:
 		v.report(i, d.String(), "must not be negative", "defaultCacheDuration")
 	}
+}
+
+func (v *validation) provider(i int, p *Provider) {
+	v.basics(i, p)
 	switch {
 	case p.TokenAttributes != nil:
 		v.tokenAttributes(i, p)
@@ -174,6 +181,9 @@ func CheckName(name string) error {
 // patternProblem is the parser's reason, unless the text is one that errors
 // do not show in full.
 func patternProblem(pattern string, err error) string {
+	if strings.Contains(pattern, "{{") {
+		return isTemplate
+	}
 	if excerpt.Value(pattern) != excerpt.Address(pattern) {
 		return "it has characters that no image has"
 	}
@@ -188,7 +198,7 @@ func (v *validation) apiVersion(i int, version string) {
 	case since == 0:
 		v.report(i, version, fmt.Sprintf("not a version of the protocol: it must be %s, %s or %s", plugin.V1, plugin.V1Beta1, plugin.V1Alpha1), "apiVersion")
 	case v.kubelet.minor < since:
-		v.report(i, version, v.kubelet.unknown("this version of the protocol", since), "apiVersion")
+		v.report(i, version, v.kubelet.unknown("this version of the protocol", since)+v.kubelet.instead(protocolGroup), "apiVersion")
 	}
 }
 

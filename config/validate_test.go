@@ -65,6 +65,8 @@ func TestValidate(t *testing.T) {
 		{"bad patterns", replace(`["*.example.com"]`, `["a.b:c", ok, "a b"]`), []string{
 			`f:5:17: providers[0].matchImages[0]: not a pattern that a kubelet takes: what follows the first colon of the host is not a port: "a.b:c"`,
 			`f:5:30: providers[0].matchImages[2]: not a pattern that a kubelet takes: it has characters that no image has: "a…"`}},
+		{"pattern of a template", replace(`["*.example.com"]`, `["{{ .Host }}"]`), []string{
+			`f:5:17: providers[0].matchImages[0]: not a pattern that a kubelet takes: a template ({{ … }}) that was never rendered; render it first, such as with "helm template": "{{…"`}},
 		{"negative duration", replace("12h", "-1s"), []string{`f:6:25: providers[0].defaultCacheDuration: must not be negative: "-1s"`}},
 		{"nothing at all", testHead + "providers:\n- {}\n", []string{
 			"f:4:3: providers[0].name: missing: write the file name of the plugin",
@@ -125,13 +127,13 @@ func TestValidateFor(t *testing.T) {
 		{"tokens in 1.32, whatever the gate", noCacheType, "1.32", on(tokenGate), []string{"f:9:5: providers[0].tokenAttributes: kubelet 1.32 does not know tokenAttributes (new in 1.33)"}},
 		{"v1 in 1.26", testConfig, "1.26", nil, nil},
 		{"v1 in 1.25", testConfig, "1.25", nil, []string{
-			`f:1:13: apiVersion: kubelet 1.25 does not know this version of the file (new in 1.26): "kubelet.config.k8s.io/v1"`,
-			`f:7:15: providers[0].apiVersion: kubelet 1.25 does not know this version of the protocol (new in 1.26): "credentialprovider.kubelet.k8s.io/v1"`}},
+			`f:1:13: apiVersion: kubelet 1.25 does not know this version of the file (new in 1.26): write kubelet.config.k8s.io/v1beta1: "kubelet.config.k8s.io/v1"`,
+			`f:7:15: providers[0].apiVersion: kubelet 1.25 does not know this version of the protocol (new in 1.26): write credentialprovider.kubelet.k8s.io/v1beta1: "credentialprovider.kubelet.k8s.io/v1"`}},
 		{"v1beta1 in 1.24", beta, "1.24", nil, nil},
 		{"v1beta1 in 1.24, gate off", beta, "1.24", off(providerGate), []string{"f: kubelet 1.24 has credential providers only with the feature gate " + providerGate}},
 		{"v1beta1 in 1.23", beta, "1.23", on(providerGate), []string{
-			`f:1:13: apiVersion: kubelet 1.23 does not know this version of the file (new in 1.24): "kubelet.config.k8s.io/v1beta1"`,
-			`f:7:15: providers[0].apiVersion: kubelet 1.23 does not know this version of the protocol (new in 1.24): "credentialprovider.kubelet.k8s.io/v1beta1"`}},
+			`f:1:13: apiVersion: kubelet 1.23 does not know this version of the file (new in 1.24): write kubelet.config.k8s.io/v1alpha1: "kubelet.config.k8s.io/v1beta1"`,
+			`f:7:15: providers[0].apiVersion: kubelet 1.23 does not know this version of the protocol (new in 1.24): write credentialprovider.kubelet.k8s.io/v1alpha1: "credentialprovider.kubelet.k8s.io/v1beta1"`}},
 		{"v1alpha1 in 1.20 with the gate", alpha, "1.20", on(providerGate), nil},
 		{"v1alpha1 in 1.20 by default", alpha, "1.20", nil, []string{"f: kubelet 1.20 has credential providers only with the feature gate " + providerGate}},
 		{"1.19", alpha, "1.19", nil, []string{

@@ -98,6 +98,17 @@ func (k kubelet) unknown(what string, since int) string {
 	return fmt.Sprintf("kubelet 1.%d does not know %s (new in 1.%d)", k.minor, what, since)
 }
 
+// instead says which version of a group the kubelet does know.
+func (k kubelet) instead(group string) string {
+	switch {
+	case k.minor < sinceV1Alpha1:
+		return ""
+	case k.minor < sinceV1Beta1:
+		return ": write " + group + "/v1alpha1"
+	}
+	return ": write " + group + "/v1beta1"
+}
+
 // since returns the release that brought a version of a group, be it of files or
 // of the protocol; 0 for what is none.
 func since(group, apiVersion string) int {

@@ -16,7 +16,8 @@ import (
 
 // Parse reads a config.json (a secret of type kubernetes.io/dockerconfigjson)
 // and returns its auths by key. One bad entry makes the whole file invalid,
-// as in the kubelet (pkg/credentialprovider/config.go).
+// as in the kubelet (pkg/credentialprovider/config.go). The error is then a
+// [*Problem].
 func Parse(data []byte) (map[string]plugin.AuthConfig, error) {
 	var file struct {
 		Auths map[string]entry
@@ -27,7 +28,7 @@ func Parse(data []byte) (map[string]plugin.AuthConfig, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(data, &file); err != nil {
-		return nil, describe(err)
+		return nil, describe(data, err, kubeletFile)
 	}
 	return auths(file.Auths), nil
 }
@@ -40,7 +41,7 @@ func ParseLegacy(data []byte) (map[string]plugin.AuthConfig, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(data, &file); err != nil {
-		return nil, describe(err)
+		return nil, describe(data, err, legacyFile)
 	}
 	return auths(file), nil
 }
@@ -87,6 +88,13 @@ func (e *entry) UnmarshalJSON(data []byte) error {
 	return err
 }
 
+// DecodeAuth decodes an auth field as a kubelet does. Its error holds nothing
+// of it.
+func DecodeAuth(field string) (username string, password plugin.Secret, err error) {
+	username, text, err := decodeAuth(field)
+	return username, plugin.NewSecret(text), err
+}
+
 // errAuth says what decodeAuth wants, and nothing of what it got.
 var errAuth = errors.New("an auth field is not the base64 of user:password")
 
@@ -105,19 +113,4 @@ func decodeAuth(s string) (user, password string, err error) {
 		return "", "", errAuth
 	}
 	return user, password, nil
-}
-
-// describe says what is wrong without quoting the file, which encoding/json does.
-func describe(err error) error {
-	var syntax *json.SyntaxError
-	var typ *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
-		return fmt.Errorf("not JSON: syntax error at byte %d", syntax.Offset)
-	case errors.As(err, &typ):
-		return fmt.Errorf("a value of the wrong type before byte %d: %s wanted", typ.Offset, typ.Type.Kind())
-	case errors.Is(err, errAuth):
-		return errAuth
-	}
-	return errors.New("not a docker config file")
 }

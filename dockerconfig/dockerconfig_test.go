@@ -33,13 +33,13 @@ func TestParse(t *testing.T) {
 		{"null", `null`, map[string]plugin.AuthConfig{}, ""},
 		{"null entry", `{"auths":{"r.io":null}}`, map[string]plugin.AuthConfig{"r.io": {}}, ""},
 		{"colon in the password", `{"auths":{"r.io":{"auth":"` + b64("u:a:b") + `"}}}`, map[string]plugin.AuthConfig{"r.io": {Username: "u", Password: plugin.NewSecret("a:b")}}, ""},
-		{"bad base64", `{"auths":{"r.io":{"auth":"` + canary.Password + `"}}}`, nil, "an auth field is not the base64 of user:password"},
-		{"no colon", `{"auths":{"r.io":{"auth":"` + b64(canary.Password) + `"}}}`, nil, "an auth field is not the base64 of user:password"},
-		{"trailing space", `{"auths":{"r.io":{"auth":"` + b64("u:pp") + ` "}}}`, nil, "an auth field is not the base64 of user:password"},
-		{"not JSON", `auths: ` + canary.Password, nil, "not JSON: syntax error at byte 1"},
-		{"wrong type", `{"auths":{"r.io":"` + canary.Password + `"}}`, nil, "a value of the wrong type before byte 22: struct wanted"},
-		{"headers", `{"HttpHeaders":{"x":1},"auths":{}}`, nil, "a value of the wrong type before byte 21: string wanted"},
-		{"empty", ``, nil, "not JSON: syntax error at byte 0"},
+		{"bad base64", `{"auths":{"r.io":{"auth":"` + canary.Password + `"}}}`, nil, `line 1, column 26: auths["r.io"].auth: it is not base64: write what this prints: printf %s user:password | base64 -w0`},
+		{"no colon", `{"auths":{"r.io":{"auth":"` + b64(canary.Password) + `"}}}`, nil, `line 1, column 26: auths["r.io"].auth: decoded, it has no colon between user and password: write what this prints: printf %s user:password | base64 -w0`},
+		{"trailing space", `{"auths":{"r.io":{"auth":"` + b64("u:pp") + ` "}}}`, nil, `line 1, column 26: auths["r.io"].auth: it has blanks around its base64, which no decoder takes: remove them`},
+		{"not JSON", `auths: ` + canary.Password, nil, "line 1, column 1: not JSON: it is YAML: write it as JSON, which alone is read"},
+		{"wrong type", `{"auths":{"r.io":"` + canary.Password + `"}}`, nil, `line 1, column 18: auths["r.io"]: a string where an object is wanted`},
+		{"headers", `{"HttpHeaders":{"x":1},"auths":{}}`, nil, "line 1, column 21: HttpHeaders: a number where a string is wanted"},
+		{"empty", ``, nil, `line 1, column 1: not JSON: it is empty: write {"auths":{}} if there is no login`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -5,9 +5,6 @@ package dockerconfig
 
 import (
 	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/regcred/regcred/plugin"
@@ -58,19 +55,19 @@ func ParseFile(data []byte) (*File, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(data, &raw); err != nil {
-		return nil, describe(err)
+		return nil, describe(data, err, dockerFile)
 	}
 	file := &File{CredHelpers: raw.CredHelpers, CredsStore: raw.CredsStore}
-	entries, field := raw.Auths, "auths"
+	entries, l := raw.Auths, dockerFile
 	if raw.Auths == nil && raw.CredHelpers == nil && raw.CredsStore == "" {
 		if err := json.Unmarshal(data, &entries); err != nil {
-			return nil, describe(err)
+			return nil, describe(data, err, dockerFile)
 		}
-		entries, field = legacyEntries(entries), ""
+		entries, l = legacyEntries(entries), dockerLegacy
 	}
-	auths, err := parseEntries(entries, field)
+	auths, err := parseEntries(entries)
 	if err != nil {
-		return nil, err
+		return nil, describe(data, err, l)
 	}
 	file.Auths = auths
 	return file, nil
@@ -94,12 +91,12 @@ type fileEntry struct {
 	Username, Password, Auth, IdentityToken, RegistryToken string
 }
 
-func parseEntries(entries map[string]json.RawMessage, field string) (map[string]Auth, error) {
+func parseEntries(entries map[string]json.RawMessage) (map[string]Auth, error) {
 	auths := make(map[string]Auth, len(entries))
-	for _, key := range slices.Sorted(maps.Keys(entries)) { // so that always the same error is found
-		auth, err := parseEntry(entries[key])
+	for key, data := range entries {
+		auth, err := parseEntry(data)
 		if err != nil {
-			return nil, fmt.Errorf("%s[%s]: %w", field, showKey(key), err)
+			return nil, err
 		}
 		if !auth.IsZero() { // docker leaves empty ones behind where a helper has the credential
 			auths[key] = auth
@@ -111,7 +108,7 @@ func parseEntries(entries map[string]json.RawMessage, field string) (map[string]
 func parseEntry(data []byte) (Auth, error) {
 	var raw fileEntry
 	if err := json.Unmarshal(data, &raw); err != nil {
-		return Auth{}, describe(err)
+		return Auth{}, err
 	}
 	auth := Auth{
 		Username:      raw.Username,
@@ -126,17 +123,4 @@ func parseEntry(data []byte) (Auth, error) {
 	// Old versions of docker filled the password up with zeros.
 	auth.Username, auth.Password = user, plugin.NewSecret(strings.Trim(password, "\x00"))
 	return auth, err
-}
-
-// maxShown bounds a key or name from a file that is quoted in an error.
-const maxShown = 128
-
-// showKey quotes a key if it looks like a registry. Somebody who swaps key and
-// value puts a password there.
-func showKey(key string) string {
-	if len(key) > maxShown || !strings.ContainsAny(key, ".:") ||
-		strings.Trim(key, "abcdefghijklmnopqrstuvwxyz0123456789.-_:/*") != "" {
-		return "a key that is not shown"
-	}
-	return fmt.Sprintf("%q", key)
 }

@@ -45,17 +45,17 @@ func TestParseFile(t *testing.T) {
 		{"helpers", `{"credsStore":"pass","credHelpers":{"r.io":"ecr-login"}}`,
 			&File{Auths: map[string]Auth{}, CredsStore: "pass", CredHelpers: map[string]string{"r.io": "ecr-login"}}, ""},
 
-		{"empty", ``, nil, "not JSON: syntax error at byte 0"},
-		{"not JSON", `auths: ` + canary.Password, nil, "not JSON: syntax error at byte 1"},
-		{"two values", `{} {}`, nil, "not JSON: syntax error at byte 4"},
-		{"a list", `[]`, nil, "a value of the wrong type before byte 1: struct wanted"},
-		{"auths is text", `{"auths":"` + canary.Password + `"}`, nil, "a value of the wrong type before byte 31: map wanted"},
-		{"helper is a number", `{"credHelpers":{"r.io":1}}`, nil, "a value of the wrong type before byte 24: string wanted"},
-		{"bad base64", `{"auths":{"a.io":{},"r.io":{"auth":"` + canary.Password + `"}}}`, nil, `auths["r.io"]: an auth field is not the base64 of user:password`},
-		{"no colon", `{"auths":{"https://r.io/v1/":{"auth":"` + b64(canary.Password) + `"}}}`, nil, `auths["https://r.io/v1/"]: an auth field is not the base64 of user:password`},
-		{"entry is text", `{"auths":{"r.io":"` + canary.Password + `"}}`, nil, `auths["r.io"]: a value of the wrong type before byte 22: struct wanted`},
-		{"password for a key", `{"auths":{"` + canary.Password + `":{"auth":"r.io"}}}`, nil, "auths[a key that is not shown]: an auth field is not the base64 of user:password"},
-		{"bad legacy", `{"r.io":{"auth":"` + canary.Password + `"}}`, nil, `["r.io"]: an auth field is not the base64 of user:password`},
+		{"empty", ``, nil, `line 1, column 1: not JSON: it is empty: write {"auths":{}} if there is no login`},
+		{"not JSON", `auths: ` + canary.Password, nil, "line 1, column 1: not JSON: it is YAML: write it as JSON, which alone is read"},
+		{"two values", `{} {}`, nil, "line 1, column 4: not JSON: something stands behind the last bracket: remove it"},
+		{"a list", `[]`, nil, "line 1, column 1: an array where an object is wanted"},
+		{"auths is text", `{"auths":"` + canary.Password + `"}`, nil, "line 1, column 10: auths: a string where an object is wanted"},
+		{"helper is a number", `{"credHelpers":{"r.io":1}}`, nil, `line 1, column 24: credHelpers["r.io"]: a number where a string is wanted`},
+		{"bad base64", `{"auths":{"a.io":{},"r.io":{"auth":"` + canary.Password + `"}}}`, nil, `line 1, column 36: auths["r.io"].auth: it is not base64: write what this prints: printf %s user:password | base64 -w0`},
+		{"no colon", `{"auths":{"https://r.io/v1/":{"auth":"` + b64(canary.Password) + `"}}}`, nil, `line 1, column 38: auths["https://r.io/v1/"].auth: decoded, it has no colon between user and password: write what this prints: printf %s user:password | base64 -w0`},
+		{"entry is text", `{"auths":{"r.io":"` + canary.Password + `"}}`, nil, `line 1, column 18: auths["r.io"]: a string where an object is wanted`},
+		{"password for a key", `{"auths":{"` + canary.Password + `":{"auth":"r.io"}}}`, nil, "line 1, column 42: auths[a key that is not shown].auth: it is not base64: write what this prints: printf %s user:password | base64 -w0"},
+		{"bad legacy", `{"r.io":{"auth":"` + canary.Password + `"}}`, nil, `line 1, column 17: ["r.io"].auth: it is not base64: write what this prints: printf %s user:password | base64 -w0`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -123,7 +123,7 @@ func decodeAnswer(data []byte) (Auth, error) {
 		return Auth{}, errors.New("the answer is empty")
 	}
 	if err := json.Unmarshal(data, &answer); err != nil {
-		return Auth{}, fmt.Errorf("the answer is not that of a credential helper: %w", describe(err))
+		return Auth{}, fmt.Errorf("the answer is not that of a credential helper: %w", describe(data, err, flatFile))
 	}
 	if answer.Username == nil || answer.Secret == nil {
 		return Auth{}, errors.New("the answer is not that of a credential helper: it lacks Username or Secret")

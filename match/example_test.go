@@ -21,7 +21,7 @@ func ExampleParse() {
 	// Output:
 	// true ""
 	// false "port: the image has 5000, the pattern none"
-	// false "host: \"*.registry.example\" has 3 labels, \"registry.example\" has 2 labels (a * stands for one label)"
+	// false "host: 1 label too long: \"*.registry.example\" has 3 labels, \"registry.example\" has 2 labels (a * stands for one label)"
 }
 
 func ExampleRepository() {

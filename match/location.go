@@ -26,6 +26,18 @@ type Location struct {
 	labels           int // dot-separated parts of the host
 }
 
+// String is l as a pattern is written.
+func (l Location) String() string {
+	host := l.Host
+	if strings.Contains(host, ":") && !strings.HasPrefix(host, "[") {
+		host = "[" + host + "]"
+	}
+	if l.Port != "" {
+		host += ":" + l.Port
+	}
+	return host + l.Path
+}
+
 // ParseLocation parses a schemeless URL: a pattern, an auth key or a
 // repository. It allocates only for percent-escapes, IPv6 addresses and
 // errors, which do not repeat s: it may hold a password.

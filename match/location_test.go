@@ -98,7 +98,7 @@ func FuzzMatch(f *testing.F) {
 			t.Errorf("%q.Match(%q) = %v, want %v", pattern, image, got, want)
 		}
 		if at, err := ParseLocation(image); err == nil {
-			if reason, _ := p.Mismatch(at); (reason == "") != want {
+			if reason := p.Mismatch(at).Reason; (reason == "") != want {
 				t.Errorf("%q.Mismatch(%q) = %q, but Match is %v", pattern, image, reason, want)
 			}
 		}

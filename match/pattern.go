@@ -4,7 +4,6 @@
 package match
 
 import (
-	"fmt"
 	"path"
 	"strings"
 )
@@ -98,92 +97,4 @@ func Label(pattern, label string) bool {
 		}
 		label, tail = label[i+len(middle):], rest
 	}
-}
-
-// Why says why p does not match a normalised repository, in words for people;
-// "" if it does. The first reason counts, in the order host, port, path.
-func (p Pattern) Why(repository string) string {
-	at, err := ParseLocation(repository)
-	if err != nil {
-		return "not a repository: " + err.Error()
-	}
-	reason, _ := p.Mismatch(at)
-	return reason
-}
-
-// Mismatch is Why for a repository that is taken apart already. It says too
-// how near the pattern came: the higher, the nearer.
-func (p Pattern) Mismatch(at Location) (reason string, near int) {
-	near = p.matchingLabels(at)
-	switch {
-	case p.at.labels != at.labels:
-		return fmt.Sprintf("host: %q has %s, %q has %s (a * stands for one label)",
-			p.at.Host, count(p.at.labels, "label"), at.Host, count(at.labels, "label")), near
-	case near < p.at.labels:
-		return p.labelMismatch(at), near
-	case p.at.Port != at.Port:
-		return portMismatch(p.at.Port, at.Port), near + 1
-	case !strings.HasPrefix(at.Path, p.at.Path):
-		return p.pathMismatch(at), near + 2
-	}
-	return "", near + 3
-}
-
-// matchingLabels counts the labels that match, from the right if the numbers
-// differ, since the right end of a host says most.
-func (p Pattern) matchingLabels(at Location) int {
-	pl, il := strings.Split(p.at.Host, "."), strings.Split(at.Host, ".")
-	n := 0
-	for i := 1; i <= min(len(pl), len(il)); i++ {
-		if Label(pl[len(pl)-i], il[len(il)-i]) {
-			n++
-		}
-	}
-	if len(pl) != len(il) {
-		return n - 1 // so that at equal labels the right number of them is nearer
-	}
-	return n
-}
-
-func (p Pattern) labelMismatch(at Location) string {
-	got := strings.Split(at.Host, ".")
-	for i, want := range strings.Split(p.at.Host, ".") {
-		if Label(want, got[i]) {
-			continue
-		}
-		reason := fmt.Sprintf("label %d: %q does not match %q", i+1, got[i], want)
-		switch {
-		case got[i] == want:
-			reason += " (brackets without a port are taken for a character class)"
-		case strings.EqualFold(got[i], want):
-			reason += " (case counts)"
-		}
-		return reason
-	}
-	return ""
-}
-
-func portMismatch(want, got string) string {
-	switch {
-	case got == "":
-		return fmt.Sprintf("port: the pattern wants %s, the image has none", want)
-	case want == "":
-		return fmt.Sprintf("port: the image has %s, the pattern none", got)
-	}
-	return fmt.Sprintf("port: the image has %s, the pattern wants %s", got, want)
-}
-
-func (p Pattern) pathMismatch(at Location) string {
-	reason := fmt.Sprintf("path: %q does not begin with %q", at.Path, p.at.Path)
-	if strings.Contains(p.at.Path, "*") {
-		reason += " (globs do not work in a path)"
-	}
-	return reason
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package config
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// rest adds what validation would refuse of a document that decoding refuses
+// already, so that everything is said in one round: of the providers, as far as
+// they can be read, what every kubelet refuses.
+func (d *diagnosis) rest(value any, want *shape) {
+	known, ok := readable(value, want).(map[string]any)
+	if !ok || d.list.full() {
+		return
+	}
+	known["kind"], known["apiVersion"] = Kind, V1
+	doc, err := json.Marshal(known)
+	if err != nil {
+		return
+	}
+	read, err := wireConfig[v1Provider]{}.decode(doc)
+	if err != nil {
+		return
+	}
+	c := &Config{Providers: read.providers, path: d.src.name}
+	c.files = []*File{{Name: d.src.name, Kind: Kind, APIVersion: V1, Count: len(read.providers), source: d.src}}
+	v := &validation{c: c, kubelet: kubelet{minor: newestMinor}}
+	if _, written := known["providers"]; !written {
+		v.list.add(d.src.place(FieldPath{"providers"}).problem("", noProviders))
+	}
+	for i := range c.Providers {
+		if v.list.full() {
+			break
+		}
+		v.basics(i, &c.Providers[i])
+	}
+	said := slices.Clone(d.list.errs)
+	for _, err := range v.list.errs {
+		if !slices.ContainsFunc(said, func(e *FieldError) bool { return isWithin(err.Path, e.Path) }) {
+			d.list.add(err)
+		}
+	}
+}
+
+// isWithin reports whether a path is another, or below it.
+func isWithin(path, other string) bool {
+	rest, ok := strings.CutPrefix(path, other)
+	return ok && other != "" && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// readable returns of a value what has the type that it should have; nil for what
+// has not. A field in the wrong case counts as if it were in the right one.
+func readable(v any, want *shape) any {
+	switch v := v.(type) {
+	case map[string]any:
+		if want.fields == nil {
+			return nil
+		}
+		fields := map[string]any{}
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			field := want.nearest(name)
+			if _, has := v[field]; field == "" || has && name != field {
+				continue // what is written right counts
+			}
+			fields[field] = readable(v[name], want.fields[field])
+		}
+		return fields
+	case []any:
+		if want.elem == nil {
+			return nil
+		}
+		items := make([]any, len(v))
+		for i := range v {
+			items[i] = readable(v[i], want.elem)
+		}
+		return items
+	case string:
+		if want.text != nil && want.text(v) == "" {
+			return v
+		}
+	case bool:
+		if want.noun == aBoolean {
+			return v
+		}
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package dockerconfig
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+// Each case is a file as people wrote one, and why it is refused.
+func TestProblems(t *testing.T) {
+	secret := "u:" + canary.Password
+	auth := func(s string) string {
+		return "{\n  \"auths\": {\n    \"r.example\": {\"auth\": \"" + s + "\"}\n  }\n}"
+	}
+	const at = `line 3, column 27: auths["r.example"].auth: `
+	for name, tt := range map[string]struct {
+		data string
+		want []string // their beginnings
+	}{
+		"none":          {auth(b64(secret)), nil},
+		"line-wrapped":  {auth(b64(secret)[:8] + `\r\n` + b64(secret)[8:]), nil},
+		"twice":         {auth(b64(b64(secret))), []string{at + "it is the base64 of base64, encoded once too often"}},
+		"twice, line":   {auth(b64(b64(secret) + "\n")), []string{at + "it is the base64 of base64, encoded once too often"}},
+		"url-safe":      {auth(base64.URLEncoding.EncodeToString([]byte(secret + "\xfb\xff\xfe"))), []string{at + "it is url-safe base64"}},
+		"padding":       {auth(strings.TrimRight(b64(secret+"1"), "=") + "==="), []string{at + "its base64 ends with the wrong number of equals signs"}},
+		"plain":         {auth(secret), []string{at + "it is user:password as it is"}},
+		"token":         {auth(b64(canary.Token)), []string{at + "decoded, it has no colon"}},
+		"header":        {auth("Basic " + b64(secret)), []string{at + "it is a header"}},
+		"placeholder":   {auth("${DOCKER_AUTH}"), []string{at + "it looks like a placeholder"}},
+		"blank":         {auth(b64(secret+"1") + "\\t"), []string{at + "it has blanks around its base64"}},
+		"two of them":   {`{"auths":{"a.example":{"auth":"x"},"b.example":{"username":1,"password":[]}}}`, []string{`line 1, column 31: auths["a.example"].auth: it is not base64`, `line 1, column 60: auths["b.example"].username: a number where a string`, `line 1, column 73: auths["b.example"].password: an array where a string`}},
+		"replaced":      {`{"auths":{"a.example":{"auth":"x"},"a.example":{}}}`, []string{`line 1, column 31: auths["a.example"].auth: it is not base64`}},
+		"last auth":     {`{"auths":{"a.example":{"auth":"x","AUTH":"` + b64(secret) + `"}}}`, nil},
+		"BOM":           {"\xef\xbb\xbf{}", []string{"line 1, column 1: not JSON: it begins with a byte order mark"}},
+		"UTF-16":        {"\xff\xfe{\x00}\x00", []string{"line 1, column 1: not JSON: it is UTF-16"}},
+		"CRLF":          {"{\r\n\"auths\":{}\r\n}\r\n", nil},
+		"comment":       {"{\n  // logins\n}", []string{"line 2, column 3: not JSON: a comment"}},
+		"comma":         {"{\"auths\":{},\n}", []string{"line 2, column 1: not JSON: a comma before the closing bracket: remove the comma"}},
+		"missing comma": {"{\"auths\":{}\n\"x\":1}", []string{"line 2, column 1: not JSON: a comma or a colon is missing before this"}},
+		"single quotes": {"{'auths':{}}", []string{"line 1, column 2: not JSON: a text in single quotes"}},
+		"cut off":       {"{\"auths\":{\n", []string{"line 2, column 1: not JSON: it ends before its last bracket is closed: is it cut off?"}},
+		"NUL":           {"{}\x00", []string{"line 1, column 3: not JSON: a NUL"}},
+		"two":           {"{}\n{}", []string{"line 2, column 1: not JSON: something stands behind the last bracket"}},
+		"wrapped text":  {auth(b64(secret)[:8] + "\n" + b64(secret)[8:]), []string{"line 3, column 36: not JSON: a line break or tab inside of a text"}},
+		"YAML":          {"auths:\n  r.example:\n    auth: " + b64(secret), []string{"line 1, column 1: not JSON: it is YAML"}},
+		"HTML":          {"<html>" + canary.Password, []string{"line 1, column 1: not JSON: it begins like a page of HTML"}},
+		"base64":        {b64(auth(b64(secret))) + "\n", []string{"line 1, column 1: not JSON: it is the base64 of JSON, so encoded once too often"}},
+		"blanks alone":  {" \n", []string{"line 2, column 1: not JSON: it is empty"}},
+		"deep":          {strings.Repeat("[", 10001), []string{"line 1, column 10001: not JSON: it is nested too deeply"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Problems([]byte(tt.data))
+			if len(got) != len(tt.want) {
+				t.Fatalf("got %v, want %q", got, tt.want)
+			}
+			for i, p := range got {
+				if !strings.HasPrefix(p.Error(), tt.want[i]) {
+					t.Errorf("got %q, want %q", p, tt.want[i])
+				}
+				canary.Check(t, "the error", p.Error())
+			}
+		})
+	}
+}
+
+// FuzzProblems: the walk finds something if and only if the decoder refuses.
+func FuzzProblems(f *testing.F) {
+	for _, seed := range []string{
+		`{"auths":{"r.io":{"auth":"` + b64("u:"+canary.Password) + `"}}}`, `{"r.io":{"auth":"` + canary.Password + `"}}`,
+		`{"auths":{"a":{"auth":"x"},"a":{}},"HttpHeaders":{"a":1}}`, `{"auth\u017f":{"a":[]},"auths":null}`, "\ufeff{}", `{"a":{"auth":"x","Auth":null,"email":1}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		_, err := Parse(data)
+		_, legacy := ParseLegacy(data)
+		_, docker := ParseFile(data)
+		for name, tt := range map[string]struct {
+			err  error
+			list []*Problem
+		}{"config.json": {err, Problems(data)}, ".dockercfg": {legacy, ProblemsLegacy(data)}} {
+			if (tt.err == nil) != (len(tt.list) == 0) {
+				t.Fatalf("%s: error %v, problems %v", name, tt.err, tt.list)
+			}
+			for _, p := range tt.list {
+				canary.Check(t, name, p.Error())
+				if p.Line < 1 || p.Column < 1 {
+					t.Errorf("%s: a problem without a place: %v", name, p)
+				}
+			}
+		}
+		if p, ok := docker.(*Problem); ok && p.Line < 1 {
+			t.Errorf("docker: a problem without a place: %v", p)
+		}
+	})
+}

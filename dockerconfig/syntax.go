@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package dockerconfig
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	"github.com/regcred/regcred/internal/jsonplace"
+)
+
+// syntaxProblem says why a text is not JSON, without showing a byte of it.
+func syntaxProblem(data []byte, err error) *Problem {
+	at, _ := jsonplace.SyntaxOffset(err)
+	if ended(err) {
+		at = len(data)
+	}
+	msg, fix := syntaxCause(data, at)
+	if msg != "" {
+		msg = ": " + msg
+	}
+	if strings.Contains(err.Error(), "exceeded max depth") {
+		msg, fix = ": it is nested too deeply", "is it the right file?"
+	}
+	line, column := jsonplace.LineColumn(data, at)
+	return &Problem{ProblemSyntax, line, column, "", "not JSON" + cmp.Or(msg, " from here on"), fix}
+}
+
+func ended(err error) bool { return err.Error() == "unexpected end of JSON input" }
+
+// syntaxCause tells the kinds of texts that people take for JSON.
+func syntaxCause(data []byte, at int) (msg, fix string) {
+	text := bytes.TrimSpace(data)
+	switch {
+	case len(text) == 0:
+		return "it is empty", `write {"auths":{}} if there is no login`
+	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
+		return "it begins with a byte order mark", "save it as UTF-8 without one"
+	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")), bytes.HasPrefix(data, []byte("{\x00")):
+		return "it is UTF-16", "save it as UTF-8 without a byte order mark"
+	case Encoded(data):
+		return "it is the base64 of JSON, so encoded once too often", "decode it once (base64 -d); in a Secret, data holds base64 and stringData the text itself"
+	case at >= len(data):
+		return "it ends before its last bracket is closed", "is it cut off?"
+	case bytes.HasPrefix(text, []byte("<")):
+		return "it begins like a page of HTML or XML", "is it what a server said instead of the file?"
+	}
+	if msg, fix := byteCause(data, at); msg != "" {
+		return msg, fix
+	}
+	if text[0] != '{' && text[0] != '"' && bytes.Contains(text, []byte("auths:")) || bytes.HasPrefix(text, []byte("---")) {
+		return "it is YAML", "write it as JSON, which alone is read"
+	}
+	return "", ""
+}
+
+// byteCause goes by the byte that cannot stand there, and by those before it.
+func byteCause(data []byte, at int) (msg, fix string) {
+	before := bytes.TrimRight(data[:at], " \t\r\n")
+	switch c := data[at]; {
+	case c == 0:
+		return "a NUL", "remove it"
+	case c == '/' || c == '#':
+		return "a comment, which JSON has not", "remove it"
+	case c == '\'':
+		return "a text in single quotes", `write "…"`
+	case (c == '}' || c == ']') && bytes.HasSuffix(before, []byte(",")):
+		return "a comma before the closing bracket", "remove the comma"
+	case c == '"' && len(before) > 0 && bytes.IndexByte([]byte("\"}]0123456789el"), before[len(before)-1]) >= 0:
+		return "a comma or a colon is missing before this", ""
+	case c == '\n' || c == '\r' || c == '\t':
+		return "a line break or tab inside of a text", "is a quote not closed? a line break is written \\n"
+	case json.Valid(before):
+		return "something stands behind the last bracket", "remove it"
+	}
+	return "", ""
+}
+
+// Encoded reports whether data is the base64 of a JSON object: encoded once too often.
+func Encoded(data []byte) bool {
+	text := bytes.TrimSpace(data)
+	if len(text) == 0 || !bytes.HasPrefix(text, []byte("e")) && !bytes.HasPrefix(text, []byte("I")) && !bytes.HasPrefix(text, []byte("C")) {
+		return false // { begins with e, a blank or line feed before it with I or C
+	}
+	decoded, err := base64.StdEncoding.DecodeString(string(text))
+	if err != nil {
+		decoded, err = base64.RawStdEncoding.DecodeString(string(text))
+	}
+	return err == nil && bytes.HasPrefix(bytes.TrimSpace(decoded), []byte("{")) && json.Valid(decoded)
+}
+
+// authProblem says why decodeAuth refuses a text.
+func authProblem(s string) (msg, fix string) {
+	const write = "write what this prints: printf %s user:password | base64 -w0"
+	trimmed := strings.TrimSpace(s)
+	switch {
+	case pair(trimmed, base64.StdEncoding) || pair(trimmed, base64.RawStdEncoding):
+		return "it has blanks around its base64, which no decoder takes", "remove them"
+	case pair(trimmed, base64.URLEncoding) || pair(trimmed, base64.RawURLEncoding):
+		return "it is url-safe base64 (with - and _), which is not decoded", "write + and / for them"
+	case pair(strings.TrimRight(trimmed, "="), base64.RawStdEncoding):
+		return "its base64 ends with the wrong number of equals signs", "take all of them away, or encode it anew"
+	case strings.HasPrefix(strings.ToLower(trimmed), "basic ") || strings.HasPrefix(strings.ToLower(trimmed), "bearer "):
+		return "it is a header", "write what follows the first word, if that is the base64 of user:password"
+	case strings.ContainsAny(trimmed, "${}<>"):
+		return "it looks like a placeholder that nobody filled in", write
+	case strings.Contains(trimmed, ":"):
+		return "it is user:password as it is, not the base64 of it", write
+	}
+	decoded, err := base64.StdEncoding.DecodeString(trimmed)
+	if err != nil {
+		decoded, err = base64.RawStdEncoding.DecodeString(trimmed)
+	}
+	switch once := strings.TrimSpace(string(decoded)); {
+	case err != nil:
+		return "it is not base64", write
+	case pair(once, base64.StdEncoding) || pair(once, base64.RawStdEncoding):
+		return "it is the base64 of base64, encoded once too often", "decode it once"
+	}
+	return "decoded, it has no colon between user and password", write
+}
+
+// pair reports whether a text is the base64 of user:password.
+func pair(s string, encoding *base64.Encoding) bool {
+	decoded, err := encoding.DecodeString(s)
+	return err == nil && strings.Contains(string(decoded), ":")
+}

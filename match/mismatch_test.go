@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package match
+
+import "testing"
+
+// TestMismatchNear: of patterns that do not match, the later is the nearer.
+func TestMismatchNear(t *testing.T) {
+	for image, patterns := range map[string][]string{
+		"a.r.io:80/team/app": {"s.com", "*.*", "*.*.*:81", "s.r.io", "a.r.io", "a.r.io:80/x", "a.r.io:80/team/x"},
+		"111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn/app": {
+			"*.azurecr.cn", "*.*.*.*.*.*.*:5000", "*.dkr.ecr.*.amazonaws.com", "*.dkr.ecr.*.amazonaws.com.cn:443", "*.dkr.ecr.*.amazonaws.com.cn/team",
+		},
+		"111122223333.dkr.ecr.eu-west-1.amazonaws.com/app": {
+			"*.*.*.*.example.com", "public.ecr.aws", "*.dkr.ecr.*.amazonaws", "*.dkr.ecr.amazonaws.com", "444455556666.dkr.ecr.eu-west-1.amazonaws.com",
+		},
+		"111122223333.dkr-ecr.eu-west-1.on.aws/app": {"*.*.*.example.com", "*.dkr.ecr.*.amazonaws.com", "*.dkr-ecr.*.on.aws/x"},
+		"team.azurecr.cn/app":                       {"*.gcr.io", "*.*", "*.azurecr.io", "other.azurecr.cn"},
+		"team.azurecr.us/app":                       {"*.dkr.ecr.*.amazonaws.com", "*.azurecr.io"},
+		"europe-docker.pkg.dev/project/repo":        {"*.io", "*-docker.gcr.dev", "*.gcr.io", "pkg.dev", "us-docker.pkg.dev"},
+		"gcr.io/project/app":                        {"ghcr.io", "*.pkg.dev", "*.gcr.io", "gcr.io/other"},
+		"ghcr.io/org/app":                           {"*.gcr.io", "*.*:80", "docker.pkg.github.com", "*.ghcr.io", "ghcr.io/other"},
+		"registry.example.co.uk/app":                {"registry.other.co.uk", "registry.example.com", "harbor.example.co.uk", "*.registry.example.co.uk"},
+		"docker.io/library/nginx":                   {"docker.example.com", "ghcr.io", "docker.io/team", "docker.io/library/alpine"},
+		"10.1.2.3:5000/app":                         {"172.1.2.3:5000", "10.2.2.3:5000", "10.1.9.9:5000", "10.1.2.3"},
+		"localhost:5000/app":                        {"localhost.example:5000", "localhost:5001"},
+	} {
+		at, err := ParseLocation(image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, before := -1<<31, ""
+		for _, s := range patterns {
+			p, err := Parse(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := p.Mismatch(at)
+			if m.Reason == "" {
+				t.Errorf("%s: %q matches", image, s)
+			}
+			if m.Near <= last {
+				t.Errorf("%s: %q (%#x) is no nearer than %q (%#x)", image, s, m.Near, before, last)
+			}
+			last, before = m.Near, s
+		}
+	}
+}
+
+// TestMismatchStranger: nobody who wrote these meant the image.
+func TestMismatchStranger(t *testing.T) {
+	for image, patterns := range map[string][]string{
+		"registry.example/app":       {"tenants.example", "*.dkr.ecr.*.amazonaws.com", "docker.io"},
+		"registry.example.co.uk/app": {"registry.other.co.uk", "co.uk"},
+		"ghcr.io/app":                {"gcr.io", "*.gcr.io", "quay.io"},
+		"10.0.0.1:5000/app":          {"11.0.0.1:5000", "r.example:5000"},
+		"docker.io/library/nginx":    {"docker.example.com", "docker.pkg.dev"},
+		"public.ecr.aws/app":         {"ecr.example.com"},
+	} {
+		for _, s := range patterns {
+			at, _ := ParseLocation(image)
+			if p, err := Parse(s); err != nil || p.Mismatch(at).Near >= 0 || p.Mismatch(at).Instead != "" {
+				t.Errorf("%s: %q: %+v", image, s, p.Mismatch(at))
+			}
+		}
+	}
+}
+
+func TestMismatchReason(t *testing.T) {
+	tests := []struct{ pattern, image, reason, instead string }{
+		{
+			"*.dkr.ecr.*.amazonaws.com", "1.dkr.ecr.cn-north-1.amazonaws.com.cn/app",
+			`host: it ends in "com", the image's in "com.cn"`, "*.dkr.ecr.*.amazonaws.com.cn",
+		},
+		{
+			"*.dkr.ecr.*.amazonaws.com.cn", "1.dkr.ecr.eu-west-1.amazonaws.com/app",
+			`host: it ends in "com.cn", the image's in "com"`, "*.dkr.ecr.*.amazonaws.com",
+		},
+		{
+			"*.dkr.ecr.amazonaws.com", "1.dkr.ecr.eu-west-1.amazonaws.com/app",
+			`host: 1 label too short: "*.dkr.ecr.amazonaws.com" has 5 labels, "1.dkr.ecr.eu-west-1.amazonaws.com" has 6 labels (a * stands for one label)`,
+			"*.dkr.ecr.eu-west-1.amazonaws.com",
+		},
+		{
+			"*.corp.example", "a.b.corp.example/app",
+			`host: 1 label too short: "*.corp.example" has 3 labels, "a.b.corp.example" has 4 labels (a * stands for one label)`, "*.*.corp.example",
+		},
+		{
+			"*.gcr.io", "gcr.io/app",
+			`host: 1 label too long: "*.gcr.io" has 3 labels, "gcr.io" has 2 labels (a * stands for one label)`, "gcr.io",
+		},
+		{
+			"*.gcr.io", "a.b.c.gcr.io/app",
+			`host: 2 labels too short: "*.gcr.io" has 3 labels, "a.b.c.gcr.io" has 5 labels (a * stands for one label)`, "a.b.*.gcr.io",
+		},
+		{"*.azurecr.io/team/", "team.azurecr.cn/team/app", `last label: "cn" does not match "io"`, "*.azurecr.cn/team/"},
+		{"eu.registry.example", "us.registry.example/a", `label 1: "us" does not match "eu"`, "us.registry.example"},
+		{"REGISTRY.example.com", "registry.example.com/a", `label 1: "registry" does not match "REGISTRY" (case counts)`, "registry.example.com"},
+		{"registry.example", "registry.example:5000/a", "port: the image has 5000, the pattern none", "registry.example:5000"},
+		{"registry.example:443/a", "registry.example/a/b", "port: the pattern wants 443, the image has none", "registry.example/a"},
+		{"registry.example/team/b", "registry.example/team/a", `path: "/team/a" does not begin with "/team/b"`, "registry.example/team/a"},
+		{"registry.example/b", "registry.example/team/a", `path: "/team/a" does not begin with "/b"`, "registry.example/team/"},
+		{"registry.example/team/*", "registry.example/team/a", `path: "/team/a" does not begin with "/team/*" (globs do not work in a path)`, "registry.example/team/"},
+		{"registry.example/*", "registry.example/a", `path: "/a" does not begin with "/*" (globs do not work in a path)`, "registry.example"},
+		{"registry.example/a:v1", "registry.example/a", `path: "/a" does not begin with "/a:v1" (images are compared without tag and digest)`, "registry.example/a"},
+		{
+			"registry.example/a@sha256:00", "registry.example/a",
+			`path: "/a" does not begin with "/a@sha256:00" (images are compared without tag and digest)`, "registry.example/a",
+		},
+		{"registry.example/Team/", "registry.example/team/a", `path: "/team/a" does not begin with "/Team/" (the path of an image is lower case)`, "registry.example/team/"},
+		{"registry.example/a/", "registry.example/a", `path: "/a" does not begin with "/a/" (the slash at the end asks for more)`, "registry.example/a"},
+		{
+			"docker.io/nginx", "docker.io/library/nginx",
+			`path: "/library/nginx" does not begin with "/nginx" (an image of Docker Hub with a name of one part is in library/)`, "docker.io/library/nginx",
+		},
+		{"https://registry.example/team", "registry.example/team/a", `scheme: a pattern has none, so "https" is taken for the host`, "registry.example/team"},
+		{"http://quay.other/team", "registry.example/team/a", `scheme: a pattern has none, so "http" is taken for the host`, ""},
+		{"index.docker.io", "docker.io/library/nginx", "host: images of Docker Hub are compared as docker.io/…, not as index.docker.io/…", "docker.io"},
+		{"hub.docker.com/team", "docker.io/team/app", "host: images of Docker Hub are compared as docker.io/…, not as hub.docker.com/…", "docker.io/team"},
+		{"nginx", "docker.io/library/nginx", "host: the pattern has none; images are compared by their full name, docker.io/… included", "docker.io/library/nginx"},
+		{"team/app", "docker.io/team/app", "host: the pattern has none; images are compared by their full name, docker.io/… included", "docker.io/team/app"},
+		{"[::1]", "[::1]:5000/a", `label 1: "::1" does not match "[::1]"`, ""},
+		{"quay.io", "registry.example/a", `label 1: "registry" does not match "quay"`, ""},
+	}
+	for _, tt := range tests {
+		p, err := Parse(tt.pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := ParseLocation(tt.image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := p.Mismatch(at); m.Reason != tt.reason || m.Instead != tt.instead {
+			t.Errorf("%q for %s:\ngot  %s (%s)\nwant %s (%s)", tt.pattern, tt.image, m.Reason, m.Instead, tt.reason, tt.instead)
+		}
+	}
+}
+
+// TestMismatchInstead: what is proposed hands nothing to more strangers than the
+// pattern does: no glob in the owner's name that the pattern does not have
+// there, no more globs but for one label more, and the path stays as deep.
+func TestMismatchInstead(t *testing.T) {
+	for _, tt := range []struct{ pattern, image, instead string }{
+		{"*.aws.ecr/a", "public.ecr.aws/a", "public.ecr.aws/a"},
+		{"10.*.0.5.docker", "docker.io/a", "docker.io"},
+		{"mcr.microsoft.*.azurecr", "mcr.microsoft.com/a", "mcr.microsoft.com"},
+		{"registry.*.com.example", "registry.example.com/a", "registry.example.com"},
+		{"us-docker.*.dev.pkg", "us-docker.pkg.dev/a", "us-docker.pkg.dev"},
+		{"*.amazonaws.com", "1.dkr.ecr.eu-west-1.amazonaws.com/a", "1.dkr.ecr.*.amazonaws.com"},
+		{"1.dkr.*.amazonaws.com", "1.dkr.ecr.eu-west-1.amazonaws.com/a", "1.dkr.ecr.*.amazonaws.com"},
+		{"registry.example.*/a", "registry.example.com/b", "registry.example.*/b"},
+		{"registry.example/team/*", "registry.example/team/a", "registry.example/team/"},
+		{"registry.example/team/a:*", "registry.example/team/a", "registry.example/team/a"},
+	} {
+		p, _ := Parse(tt.pattern)
+		at, err := ParseLocation(tt.image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := p.Mismatch(at); m.Instead != tt.instead {
+			t.Errorf("%q for %s: instead %q, want %q", tt.pattern, tt.image, m.Instead, tt.instead)
+		}
+	}
+}
+
+// FuzzMismatch: there is a reason if and only if the pattern does not match,
+// and what is proposed instead does.
+func FuzzMismatch(f *testing.F) {
+	f.Add("*.dkr.ecr.*.amazonaws.com", "1.dkr.ecr.eu.amazonaws.com.cn/a")
+	f.Add("https://a.b/c", "a.b/c")
+	f.Add("team/app", "docker.io/team/app")
+	f.Add("[::1]", "[::1]:80/a")
+	f.Add("docker.io/a/*", "docker.io/library/a")
+	f.Fuzz(func(t *testing.T, pattern, image string) {
+		p, err := Parse(pattern)
+		at, err2 := ParseLocation(image)
+		if err != nil || err2 != nil {
+			return
+		}
+		m := p.Mismatch(at)
+		if p.Matches(at) != (m.Reason == "") || p.Matches(at) != (m.Near == nearest) || m.Near > nearest {
+			t.Errorf("%q, %q: matches %v, but %+v", pattern, image, p.Matches(at), m)
+		}
+		if m.Instead == "" {
+			return
+		}
+		if q, err := Parse(m.Instead); err != nil || !q.Matches(at) {
+			t.Errorf("%q, %q: %q does not match", pattern, image, m.Instead)
+		}
+	})
+}
