@@ -133,6 +133,27 @@ func pull(ctx context.Context, ref name.Reference, rt http.RoundTripper) error {
 	return read(img)
 }
 
+// openLayers asks for each layer of an image; before is told which comes next.
+func openLayers(t *testing.T, ref name.Reference, rt http.RoundTripper, before func(i int)) {
+	t.Helper()
+	img, err := remote.Image(ref, remote.WithTransport(rt))
+	if err != nil {
+		t.Fatal(err)
+	}
+	layers, err := img.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, l := range layers {
+		before(i)
+		rc, err := l.Compressed()
+		if err != nil {
+			t.Fatalf("layer %d: %v", i, err)
+		}
+		rc.Close()
+	}
+}
+
 func read(img v1.Image) error {
 	layers, err := img.Layers()
 	if err != nil {

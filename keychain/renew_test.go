@@ -14,8 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/v1/remote"
-
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/testregistry"
 )
@@ -27,25 +25,15 @@ func TestTokenEnds(t *testing.T) {
 	u := &users{}
 	u.set(pair{key: s.Addr(), user: "other", password: canary.Password}, pair{key: s.Addr(), user: "good", password: canary.Password})
 	tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
-	img, err := remote.Image(ref, remote.WithTransport(tr.Wrapper()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	layers, err := img.Layers()
-	if err != nil {
-		t.Fatal(err)
-	}
-	execs := u.count()
-	for i, l := range layers {
+	execs := 0
+	openLayers(t, ref, tr.Wrapper(), func(i int) {
+		if i == 0 {
+			execs = u.count()
+		}
 		if i%10 == 5 {
 			s.ExpireTokens()
 		}
-		rc, err := l.Compressed()
-		if err != nil {
-			t.Fatalf("layer %d: %v", i, err)
-		}
-		rc.Close()
-	}
+	})
 	if pings, anonymous, _ := logins(s); u.count() != execs || pings > 1 || anonymous > 0 {
 		t.Errorf("%d execs more, %d pings, %d anonymous tokens", u.count()-execs, pings, anonymous)
 	}
@@ -67,25 +55,12 @@ func TestPasswordEnds(t *testing.T) {
 	u := &users{uncached: true}
 	u.set(pair{key: f.host(), user: "good", password: canary.Password})
 	tr := mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context())
-	img, err := remote.Image(ref, remote.WithTransport(tr.Wrapper()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	layers, err := img.Layers()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, l := range layers {
+	openLayers(t, ref, tr.Wrapper(), func(i int) {
 		if i == 10 {
 			ended.Store(true)
 			u.set(pair{key: f.host(), user: "other", password: canary.Password})
 		}
-		rc, err := l.Compressed()
-		if err != nil {
-			t.Fatalf("layer %d: %v", i, err)
-		}
-		rc.Close()
-	}
+	})
 	refused := 0
 	for _, r := range f.requests("/blobs/") {
 		if user(r) == "good" {

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/regcred/regcred"
@@ -119,26 +118,13 @@ func TestEnds(t *testing.T) {
 			u := &users{}
 			u.set(pair{key: s.Addr(), user: "good", password: canary.Password})
 			tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
-			img, err := remote.Image(ref, remote.WithTransport(tr.Wrapper()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			layers, err := img.Layers()
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i, l := range layers {
+			openLayers(t, ref, tr.Wrapper(), func(i int) {
 				if i == 10 {
 					s.SetUser("good", canary.Password+"2")
 					s.ExpireTokens()
 					u.set(pair{key: s.Addr(), user: "good", password: canary.Password + "2"})
 				}
-				rc, err := l.Compressed()
-				if err != nil {
-					t.Fatalf("layer %d: %v", i, err)
-				}
-				rc.Close()
-			}
+			})
 			if _, _, refused := logins(s); refused["good"] > 2 {
 				t.Errorf("the old password was sent %d times", refused["good"])
 			}

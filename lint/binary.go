@@ -19,6 +19,7 @@ import (
 // program is the executable of one provider, as found.
 type program struct {
 	path string
+	near func() (name, cure string) // what is there in place of a file that is not
 	info fs.FileInfo
 	err  error // it cannot be found or, if info is set, not be read
 
@@ -43,8 +44,10 @@ func binaryRules() []rule[*program] {
 	}
 }
 
-func inspectBinary(dir, name string, by reader) *program {
+// inspectBinary looks at name in dir; taken says which other names are in use.
+func inspectBinary(dir, name string, by reader, taken func(string) bool) *program {
 	b := &program{goos: runtime.GOOS, goarch: runtime.GOARCH, reader: by}
+	b.near = func() (string, string) { return executable.Near(dir, name, taken) }
 	b.path, b.info, b.err = findBinary(dir, name)
 	if b.err == nil && b.info.Mode().IsRegular() {
 		b.Info, b.err = executable.Read(b.path)
@@ -56,10 +59,13 @@ func ruleMissingBinary(b *program) []remark {
 	if b.info != nil || !errors.Is(b.err, fs.ErrNotExist) {
 		return nil
 	}
-	if target, err := os.Readlink(b.path); err == nil {
-		return say("", "%s is a symbolic link to %s, which does not exist, so %s", b.path, target, b.reader.fails())
+	if target, missing := executable.Dangling(b.path); missing != "" {
+		return say("install what it leads to, or make the link anew", "%s is a symbolic link to %s, which leads to nothing: there is no %s, so %s", b.path, excerpt.Value(target), missing, b.reader.fails())
 	}
-	return say("", "%s does not exist, so %s", b.path, b.reader.fails())
+	if near, cure := b.near(); near != "" {
+		return say(cure, "%s does not exist, but %s does, so %s", b.path, filepath.Join(filepath.Dir(b.path), near), b.reader.fails())
+	}
+	return say("install the plugin there, or give the directory that it is in (--bin-dir)", "%s does not exist, so %s", b.path, b.reader.fails())
 }
 
 func ruleUnreadableBinary(b *program) []remark {
@@ -112,16 +118,17 @@ func ruleNotAProgram(b *program) []remark {
 	switch {
 	case !b.readable():
 		return nil
-	case b.Format == executable.Empty:
-		return say("", "%s is empty", b.path)
 	case b.Damage != nil:
 		return say("install it again", "%s cannot run: %v", b.path, b.Damage)
 	case b.Format == executable.MarkedScript:
 		return say("save it without one", "%s cannot run, because a byte order mark stands before its #!", b.path)
-	case b.Format == executable.Unknown || b.Format == executable.Script && b.goos == "windows":
-		return say("begin a script with #!/bin/sh", "%s is neither a program nor a script with #!, so starting it fails with an exec format error", b.path)
+	case b.Format == executable.Script && b.goos == "windows":
+		return say("install a program for Windows", "%s is a script with #!, which Windows does not start", b.path)
 	case b.Format == executable.Script && b.Interpreter == "":
 		return say("begin the script with #!/bin/sh", "%s names no interpreter after its #!", b.path)
+	}
+	if what, cure := b.Format.Instead(); what != "" {
+		return say(cure, "%s is %s, so starting it fails with an exec format error", b.path, what)
 	}
 	return nil
 }

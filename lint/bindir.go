@@ -10,6 +10,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/excerpt"
+	"github.com/regcred/regcred/internal/executable"
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
@@ -88,7 +89,7 @@ func ruleWritableBinDir(d *binDirectory) []remark {
 }
 
 func ruleNoexecMount(d *binDirectory) []remark {
-	if d.err != nil || !mountedNoexec(d.path) {
+	if d.err != nil || !executable.Noexec(d.path) {
 		return nil
 	}
 	return inFile(d.path, 0, "put the plugins on a file system mounted with exec", "the directory is on a file system mounted with noexec, so no plugin in it can run")

@@ -75,6 +75,8 @@ func TestLintBinDir(t *testing.T) {
 	image := func(machine elf.Machine, interp string) []byte {
 		return testelf.Image(t, elf.ELFCLASS64, binary.LittleEndian, machine, interp)
 	}
+	const text = "if it is a script, begin it with #!/bin/sh; else install the program again"
+	const page = `download it again with "curl --fail --location", after a look at the address`
 	const static, lf = "install a statically linked build", "save it with line feeds alone"
 	for title, tt := range map[string]struct {
 		content []byte
@@ -96,13 +98,20 @@ func TestLintBinDir(t *testing.T) {
 		"CRLF":                 {[]byte("#!" + this + "\r\nexit\r\n"), 0o755, []string{"crlf-shebang name: " + lf}},
 		"missing shell":        {[]byte("#!/bin/nosuchshell\n"), 0o755, []string{"missing-interpreter name: install the interpreter, or use one that is there"}},
 		"no interpreter":       {[]byte("#!\n"), 0o755, []string{"not-a-program name: begin the script with #!/bin/sh"}},
-		"script without #!":    {[]byte("echo hello\n"), 0o755, []string{"not-a-program name: begin a script with #!/bin/sh"}},
+		"script without #!":    {[]byte("echo hello\n"), 0o755, []string{"not-a-program name: " + text}},
 		"BOM":                  {[]byte("\xef\xbb\xbf#!/bin/sh\n"), 0o755, []string{"not-a-program name: save it without one"}},
-		"empty":                {nil, 0o755, []string{"not-a-program name"}},
+		"empty":                {nil, 0o755, []string{"not-a-program name: install it again: the copy or download was broken off, or the disk was full"}},
+		"HTML":                 {[]byte("<html><body>Sign in"), 0o755, []string{"not-a-program name: " + page}},
+		"XML":                  {[]byte("<?xml version=\"1.0\"?><Error><Code>NoSuchKey</Code>"), 0o755, []string{"not-a-program name: " + page}},
+		"JSON":                 {[]byte(`{"message": "Not Found"}`), 0o755, []string{"not-a-program name: " + page}},
+		"404":                  {[]byte("404: Not Found"), 0o755, []string{"not-a-program name: " + page}},
+		"gzip":                 {[]byte("\x1f\x8b\x08\x00"), 0o755, []string{"not-a-program name: unpack it, and install the program that is in it"}},
+		"git-lfs":              {[]byte("version https://git-lfs.github.com/spec/v1\noid sha256:00"), 0o755, []string{`not-a-program name: run "git lfs pull", and install what it brings`}},
+		"noise":                {[]byte("\x00\x01\x02"), 0o755, []string{"not-a-program name: install it again: it is damaged, or another file"}},
 		"no execute bit":       {image(native, ""), 0o644, []string{"not-executable name: chmod 0755"}},
 		"writable":             {image(native, ""), 0o777, []string{"writable-binary name: make it belong to root and writable by root alone"}},
 		"execute for some":     {image(native, ""), 0o700, nil},
-		"both, and no program": {[]byte("x"), 0o666, []string{"not-executable name: chmod 0755", "writable-binary name: make it belong to root and writable by root alone", "not-a-program name: begin a script with #!/bin/sh"}},
+		"both, and no program": {[]byte("x"), 0o666, []string{"not-executable name: chmod 0755", "writable-binary name: make it belong to root and writable by root alone", "not-a-program name: " + text}},
 	} {
 		t.Run(title, func(t *testing.T) {
 			dir := binDir(t)
@@ -153,7 +162,7 @@ func TestLintBinDirEntries(t *testing.T) {
 		` docker-helper-in-bin-dir "docker-credential-a" is a docker credential helper, which a kubelet cannot use; no provider names it`,
 		`providers[1].name not-a-file DIR/folder is a directory, so the kubelet exits`,
 		`providers[2].name not-a-file DIR/pipe is not a regular file`,
-		`providers[3].name missing-binary DIR/dangling is a symbolic link to nowhere, which does not exist, so the kubelet exits`,
+		`providers[3].name missing-binary DIR/dangling is a symbolic link to nowhere, which leads to nothing: there is no DIR/nowhere, so the kubelet exits`,
 		`providers[5].name unreadable-binary DIR/loop cannot be examined: too many levels of symbolic links`,
 		`providers[6].name missing-binary DIR/missing does not exist, so the kubelet exits`,
 	}
@@ -202,6 +211,8 @@ func TestLintBinDirOfPredecessor(t *testing.T) {
 	}
 }
 
+const missing = "missing-binary name: install the plugin there, or give the directory that it is in (--bin-dir)"
+
 func TestLintBinDirItself(t *testing.T) {
 	dir := binDir(t)
 	file := filepath.Join(dir, "file")
@@ -226,14 +237,14 @@ func TestLintBinDirItself(t *testing.T) {
 	}
 	const owned = "make the directory and those above it writable by root alone"
 	for path, want := range map[string][]string{
-		dir:                           {"missing-binary name"},
+		dir:                           {missing},
 		filepath.Join(dir, "nowhere"): {"missing-bin-dir "},
 		file:                          {"missing-bin-dir "},
-		open:                          {"writable-bin-dir : " + owned, "missing-binary name"},
-		below:                         {"writable-bin-dir : " + owned, "missing-binary name"},
-		link:                          {"writable-bin-dir : " + owned, "missing-binary name"},
-		sticky:                        {"writable-bin-dir : " + owned, "missing-binary name"},
-		inSticky:                      {"missing-binary name"},
+		open:                          {"writable-bin-dir : " + owned, missing},
+		below:                         {"writable-bin-dir : " + owned, missing},
+		link:                          {"writable-bin-dir : " + owned, missing},
+		sticky:                        {"writable-bin-dir : " + owned, missing},
+		inSticky:                      {missing},
 	} {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			if diff := cmp.Diff(want, briefly(lintBin(path, "plugin"))); diff != "" {

@@ -10,13 +10,14 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/cloudplugin"
 	"github.com/regcred/regcred/internal/excerpt"
+	"github.com/regcred/regcred/internal/family"
 	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/mirror"
 	"github.com/regcred/regcred/match"
 )
 
-// The rules of this file are about the clouds' plugins, upstream's and
-// regcred's, which go by the same names.
+// The rules of this file are about the clouds' registries and their plugins,
+// upstream's and regcred's, which go by the same names.
 
 // ruleOtherHosts is about patterns that reach hosts of strangers.
 func ruleOtherHosts(p *config.Provider) (rs []remark) {
@@ -24,7 +25,11 @@ func ruleOtherHosts(p *config.Provider) (rs []remark) {
 	if cloud == nil || len(flagValues(p, "--other-hosts", "--any-host")) > 0 {
 		return nil
 	}
+	patterns := listOf(p.MatchImages)
 	for k, pattern := range p.MatchImages {
+		if patterns.rung(pattern) && pattern != patterns.rungs[0] {
+			continue // said of the ladder
+		}
 		if len(pattern) > maxReachLength || cloudplugin.Host(pattern) == "" || cloud.Reach(pattern) != cloudplugin.Wide {
 			continue
 		}
@@ -34,6 +39,21 @@ func ruleOtherHosts(p *config.Provider) (rs []remark) {
 			excerpt.Value(excerpt.Pattern(pattern)), cloud.Owner)...)
 	}
 	return rs
+}
+
+// ruleNoSuchRegistry is about patterns with the marks of registries whose hosts
+// have a form of their own, and in which no host of theirs fits. Images could
+// still be named so, hence it is no error.
+func ruleNoSuchRegistry(w *written) []remark {
+	if !w.valid || len(w.raw) > maxReachLength || !matchable(w.mended) {
+		return nil
+	}
+	stray, ok := family.Check(w.mended)
+	instead := w.mended
+	if instead.Host, instead.Port = stray.Instead, ""; !ok || w.lists(instead.String()) {
+		return nil // or there is nothing to mend
+	}
+	return say(instead.String(), "%q matches no registry of %s; it is nearest to the form %s of their hosts, but %s", w.shown, stray.Owner, stray.Form, stray.Reason)
 }
 
 // mirrors are those among the arguments of a cloud's plugin.

@@ -42,7 +42,7 @@ func ruleDotlessHost(w *written) []remark {
 }
 
 func ruleBareWildcard(w *written) []remark {
-	if w.scheme != "" || !dotless(w.meant) || !strings.Contains(w.meant.Host, "*") || !domainPossible(w.meant) {
+	if w.rung || w.scheme != "" || !dotless(w.meant) || !strings.Contains(w.meant.Host, "*") || !domainPossible(w.meant) {
 		return nil
 	}
 	return say("name the registries, each * standing for one label", "%q matches only hosts of one label without a port, in practice localhost", w.shown)
@@ -94,7 +94,7 @@ func ruleGluedWildcard(w *written) []remark {
 	if rest, ok := strings.CutPrefix(w.mended.Host, "*"); ok && !strings.Contains(rest, "*") && rest[0] != '-' {
 		l := w.mended
 		l.Host = "*." + rest
-		suggestion = text(l)
+		suggestion = l.String()
 	}
 	return say(suggestion, "%q also matches %s, a domain that anybody may register", w.shown, strings.ReplaceAll(w.mended.Host, "*", "evil"))
 }
@@ -104,14 +104,14 @@ func openDomain(w *written) bool {
 }
 
 func ruleOpenDomain(w *written) []remark {
-	if !openDomain(w) || w.tokens {
+	if !openDomain(w) || w.tokens || w.rung {
 		return nil
 	}
 	return say("", "%q covers registries of anybody: the plugin runs for each and has to refuse strangers itself", w.shown)
 }
 
 func ruleOpenDomainToken(w *written) []remark {
-	if !openDomain(w) || !w.tokens {
+	if !openDomain(w) || !w.tokens || w.rung && w.raw != w.beside.rungs[len(w.beside.rungs)-1] {
 		return nil
 	}
 	return say("", "%q covers registries of anybody, so the plugin gets a service-account token for each and may hand on what it stands for", w.shown)
@@ -133,7 +133,7 @@ func ruleDockerIndexHost(w *written) []remark {
 
 func ruleDockerHubHost(w *written) []remark {
 	host := w.meant.Host
-	if w.scheme != "" || !dockerAlias(host) || host == "index.docker.io" || w.meant.Port != "" || w.lists(text(w.mended)) || w.lists("docker.io") {
+	if w.scheme != "" || !dockerAlias(host) || host == "index.docker.io" || w.meant.Port != "" || w.lists(w.mended.String()) || w.lists("docker.io") {
 		return nil
 	}
 	return say(w.fixed(), "%q does not match images of Docker Hub, which are compared as docker.io/…", w.shown)

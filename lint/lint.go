@@ -23,15 +23,16 @@ func Check(c *config.Config) []Finding {
 	for i := range c.Providers {
 		p := &c.Providers[i]
 		apply(&l, forProvider, p, spot{provider: i})
+		others := listOf(p.MatchImages)
 		for k := range p.MatchImages {
-			apply(&l, forPattern, readPattern(p, k), spot{provider: i, rest: config.FieldPath{"matchImages", k}})
+			apply(&l, forPattern, readPattern(p, k, others), spot{provider: i, rest: config.FieldPath{"matchImages", k}})
 		}
 	}
 	return l.sorted()
 }
 
 // BinDir returns what is wrong with the executables of c's providers in
-// binDir, on this machine: missing, not executable, for another architecture,
+// binDir, on this machine, and with the paths in their args and env: missing, not executable, for another architecture,
 // dynamically linked against a missing loader, writable by others.
 func BinDir(c *config.Config, binDir string) []Finding {
 	l := linter{config: c}
@@ -39,8 +40,11 @@ func BinDir(c *config.Config, binDir string) []Finding {
 	apply(&l, binDirRules(), dir, nowhere)
 	rules := binaryRules()
 	for i := range c.Providers {
+		if dir.err == nil {
+			apply(&l, pathRules(), &c.Providers[i], spot{provider: i})
+		}
 		if p := &c.Providers[i]; dir.err == nil && config.CheckName(p.Name) == nil {
-			apply(&l, rules, inspectBinary(binDir, p.Name, readerOf(p.Predecessor())), spot{provider: i, rest: config.FieldPath{"name"}})
+			apply(&l, rules, inspectBinary(binDir, p.Name, readerOf(p.Predecessor()), func(name string) bool { return names(c, name) }), spot{provider: i, rest: config.FieldPath{"name"}})
 		}
 	}
 	return l.sorted()
@@ -50,7 +54,7 @@ func BinDir(c *config.Config, binDir string) []Finding {
 // findings that [BinDir] has about a provider's. File is path.
 func Binary(path string) []Finding {
 	var findings []Finding
-	b := inspectBinary(filepath.Dir(path), filepath.Base(path), theKubelet)
+	b := inspectBinary(filepath.Dir(path), filepath.Base(path), theKubelet, nil)
 	for _, r := range binaryRules() {
 		for _, m := range r.check(b) {
 			findings = append(findings, Finding{Rule: r.name, Severity: r.severity, File: path, Message: m.message, Suggestion: m.suggestion})

@@ -60,6 +60,11 @@ func allRules() map[string]Severity {
 	collect(all, configRules())
 	collect(all, binDirRules())
 	collect(all, binaryRules())
+	collect(all, dockerRules())
+	collect(all, entryRules())
+	collect(all, secretRules())
+	collect(all, manifestRules())
+	collect(all, pathRules())
 	return all
 }
 
@@ -86,7 +91,8 @@ func TestLintRulesAreDocumented(t *testing.T) {
 	if diff := cmp.Diff(names, headings); diff != "" {
 		t.Errorf("rules (-) and headings of docs/configuration.md (+):\n%s", diff)
 	}
-	n := len(patternRules()) + len(providerRules()) + len(configRules()) + len(binDirRules()) + len(binaryRules())
+	n := len(patternRules()) + len(providerRules()) + len(configRules()) + len(binDirRules()) + len(binaryRules()) + len(pathRules()) +
+		len(dockerRules()) + len(entryRules()) + len(secretRules()) + len(manifestRules())
 	if len(names) != n {
 		t.Errorf("%d different names for %d rules", len(names), n)
 	}

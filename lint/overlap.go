@@ -48,9 +48,11 @@ const (
 )
 
 // reachOf returns those patterns of a provider that can match, at most as many
-// as there is room for.
+// as there is room for. A ladder is left out: it overlaps with everybody, and
+// one finding says so.
 func reachOf(p *config.Provider, room int) []reach {
 	var rs []reach
+	others := listOf(p.MatchImages)
 	for k, s := range p.MatchImages {
 		if len(rs) == room {
 			break
@@ -58,7 +60,7 @@ func reachOf(p *config.Provider, room int) []reach {
 		if len(s) > maxReachLength {
 			continue
 		}
-		if at, err := match.ParseLocation(s); err == nil && matchable(at) {
+		if at, err := match.ParseLocation(s); err == nil && !others.rung(s) && matchable(at) {
 			rs = append(rs, newReach(k, s, at))
 		}
 	}

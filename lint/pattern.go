@@ -45,6 +45,7 @@ func patternRules() []rule[*written] {
 		{"sibling-path", SeverityWarning, ruleSiblingPath},
 		{"slash-only", SeverityInfo, ruleSlashOnly},
 		{"unmatchable", SeverityError, ruleUnmatchable},
+		{"no-such-registry", SeverityWarning, ruleNoSuchRegistry},
 	}
 }
 
@@ -123,8 +124,8 @@ func ruleSiblingPath(w *written) []remark {
 	if !w.matches || path == "" || apiPath(path) || !validRepositoryPath(path[1:]) {
 		return nil
 	}
-	image := text(match.Location{Host: meetHosts(w.meant.Host, w.meant.Host), Port: w.meant.Port, Path: path})
-	return say(text(w.mended)+"/", "%q also matches %s-other/app, because a path is a plain prefix; with a slash at the end it matches neither that nor an image %s itself",
+	image := match.Location{Host: meetHosts(w.meant.Host, w.meant.Host), Port: w.meant.Port, Path: path}.String()
+	return say(w.mended.String()+"/", "%q also matches %s-other/app, because a path is a plain prefix; with a slash at the end it matches neither that nor an image %s itself",
 		w.shown, image, image)
 }
 
@@ -145,11 +146,11 @@ func rulePortRange(w *written) []remark {
 func ruleDefaultPort(w *written) []remark {
 	without := w.mended
 	without.Port = ""
-	if w.scheme != "" || w.meant.Port != "443" || w.lists(text(without)) || !matchable(without) {
+	if w.scheme != "" || w.meant.Port != "443" || w.lists(without.String()) || !matchable(without) {
 		return nil
 	}
-	return say(text(without), "%q matches only images that spell the port out; ports are compared as text, and %s has none",
-		w.shown, fmt.Sprintf("%s/app", strings.TrimSuffix(text(without), "/")))
+	return say(without.String(), "%q matches only images that spell the port out; ports are compared as text, and %s has none",
+		w.shown, fmt.Sprintf("%s/app", strings.TrimSuffix(without.String(), "/")))
 }
 
 func ruleEmptyPort(w *written) []remark {

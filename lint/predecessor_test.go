@@ -61,10 +61,10 @@ kind: Other
 		`5:19 providers[0].imageMatchers[0] path-glob: "a.example/*" never matches, because globs do not work in a path; a path matches everything that begins with it`,
 		`5:32 providers[0].imageMatchers[1] userinfo: "…@c.example": what stands before the @ is dropped; it is not the place for credentials`,
 		`7:5 providers[0].extraArgs.password secret-in-env: "PASSWORD" holds a secret, which all who can read this file can read`,
-		`8:11 providers[0].extraArgs.home unexpanded-variable: nothing expands the variable in the value of "HOME"`,
+		`8:11 providers[0].extraArgs.home unexpanded-variable: nothing expands the variable HOME in the value of "HOME": there is no shell`,
 		`9:5 providers[0].extraArgs.http_proxy proxied-metadata: "HTTP_PROXY" also sends requests to the cloud's metadata server through the proxy, unless NO_PROXY names 169.254.169.254`,
 		`11:30 providers[1].imageMatchers[1] duplicate-pattern: "b.example" is already in matchImages[0]`,
-		`14:12 providers[1].extraArgs[0].value unexpanded-variable: nothing expands the variable in the value of "X"`,
+		`14:12 providers[1].extraArgs[0].value unexpanded-variable: nothing expands the variable X in the value of "X": there is no shell`,
 		`15:5 providers[1].extraArgs[1] secret-in-env: "API-TOKEN" holds a secret, which all who can read this file can read`,
 		"16:0  second-document: what begins here is a second YAML document, which regcred ignores without a word",
 	}

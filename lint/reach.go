@@ -110,7 +110,7 @@ func exampleImage(a, b match.Location) string {
 	case !validRepositoryPath(path[1:]):
 		at.Path += "app"
 	}
-	return text(at)
+	return at.String()
 }
 
 // meetHosts returns a host that both globs match, or "".
@@ -214,16 +214,4 @@ func covers(a, b reach) bool {
 		}
 	}
 	return true
-}
-
-// text is l as a pattern.
-func text(l match.Location) string {
-	host := l.Host
-	if strings.Contains(host, ":") && !strings.HasPrefix(host, "[") {
-		host = "[" + host + "]"
-	}
-	if l.Port != "" {
-		host += ":" + l.Port
-	}
-	return host + l.Path
 }

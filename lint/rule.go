@@ -35,6 +35,13 @@ type Finding struct {
 	Suggestion string   `json:"suggestion,omitempty"` // the value to write instead, or what to do
 }
 
+// String is the finding in one line, as errors of a configuration are written:
+// where it is, what it is, and by which rule.
+func (f Finding) String() string {
+	where := &config.FieldError{File: f.File, Line: f.Line, Column: f.Column, Path: f.Path, Msg: fmt.Sprintf("%s [%s]", f.Message, f.Rule)}
+	return where.Error()
+}
+
 // rule finds one kind of mistake in a T. Its name is stable: it is the
 // heading under which docs/configuration.md explains it.
 type rule[T any] struct {

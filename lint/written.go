@@ -4,7 +4,6 @@
 package lint
 
 import (
-	"slices"
 	"strings"
 	"unicode"
 
@@ -15,10 +14,10 @@ import (
 
 // written is a pattern as its author meant it, next to what the kubelet makes of it.
 type written struct {
-	raw    string   // as in the file; print shown instead
-	beside []string // the patterns of the same provider
-	tokens bool     // the provider is in service-account mode
-	alone  bool     // no kubelet reads it
+	raw    string // as in the file; print shown instead
+	beside *list  // the patterns of the same provider
+	tokens bool   // the provider is in service-account mode
+	alone  bool   // no kubelet reads it
 
 	valid   bool           // kubelet 1.36 accepts it
 	scheme  string         // with "://"; the kubelet takes it for a host
@@ -28,10 +27,11 @@ type written struct {
 	shown   string         // raw without user information, query and fragment
 	matches bool           // some image can match
 	blank   bool           // what is compared has white space
+	rung    bool           // it is one of a ladder
 }
 
-func readPattern(p *config.Provider, k int) *written {
-	w := &written{raw: p.MatchImages[k], beside: p.MatchImages, tokens: p.TokenAttributes != nil, alone: p.Predecessor()}
+func readPattern(p *config.Provider, k int, beside *list) *written {
+	w := &written{raw: p.MatchImages[k], beside: beside, tokens: p.TokenAttributes != nil, alone: p.Predecessor()}
 	w.shown = excerpt.Value(excerpt.Pattern(w.raw))
 	at, err := match.ParseLocation(w.raw)
 	if w.valid = err == nil; !w.valid {
@@ -46,20 +46,21 @@ func readPattern(p *config.Provider, k int) *written {
 	}
 	w.mended = mend(w.meant)
 	w.matches = matchable(at)
+	w.rung = beside.rung(w.raw)
 	w.blank = strings.ContainsFunc(at.Host+at.Path, unicode.IsSpace)
 	return w
 }
 
 // fixed is the text to write instead, "" if it would not match either.
 func (w *written) fixed() string {
-	if s := text(w.mended); matchable(w.mended) && excerpt.Value(s) == s && s != w.raw {
+	if s := w.mended.String(); matchable(w.mended) && excerpt.Value(s) == s && s != w.raw {
 		return s
 	}
 	return ""
 }
 
 // lists reports whether the provider also has the pattern s.
-func (w *written) lists(s string) bool { return slices.Contains(w.beside, s) }
+func (w *written) lists(s string) bool { return w.beside.index[s] > 0 }
 
 // mend removes what has no place in a pattern.
 func mend(l match.Location) match.Location {
@@ -105,7 +106,8 @@ func apiPath(path string) bool {
 // that images have.
 func dockerAlias(host string) bool {
 	switch host {
-	case "index.docker.io", "registry-1.docker.io", "*.docker.io", "hub.docker.com", "registry.hub.docker.com", "www.docker.io":
+	case "index.docker.io", "registry-1.docker.io", "registry.docker.io", "hub.docker.io", "www.docker.io", "*.docker.io",
+		"docker.com", "hub.docker.com", "registry.hub.docker.com", "registry.docker.com", "index.docker.com", "www.docker.com", "*.docker.com":
 		return true
 	}
 	return false

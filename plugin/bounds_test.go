@@ -136,13 +136,13 @@ func TestHeadTailEveryLength(t *testing.T) {
 func TestHeadTailSecrets(t *testing.T) {
 	const secret = "0123456789abcdef"
 	cut := headTail{head: []byte("begin " + secret[:8]), tail: []byte(secret[8:] + " end"), dropped: 1}
-	if text := cut.text([]string{secret}); strings.Contains(text, secret[:8]) || strings.Contains(text, secret[8:]) ||
+	if text := cut.text(unnamed([]string{secret})); strings.Contains(text, secret[:8]) || strings.Contains(text, secret[8:]) ||
 		!strings.Contains(text, "begin ") || !strings.Contains(text, " end") {
 		t.Errorf("%q", text)
 	}
 	// What standard error begins with was cut off nothing.
 	begin := headTail{head: []byte(secret[8:] + " begin"), tail: []byte("end"), dropped: 1}
-	if text := begin.text([]string{secret}); !strings.Contains(text, secret[8:]+" begin") {
+	if text := begin.text(unnamed([]string{secret})); !strings.Contains(text, secret[8:]+" begin") {
 		t.Errorf("%q", text)
 	}
 	for name, h := range map[string]headTail{
@@ -158,10 +158,10 @@ func TestHeadTailSecrets(t *testing.T) {
 		many[i] = fmt.Sprintf("secret-%08d", i)
 	}
 	h := headTail{head: []byte("x")}
-	if text := h.text(many[:maxSecrets]); text != "x" {
+	if text := h.text(unnamed(many[:maxSecrets])); text != "x" {
 		t.Errorf("%d secrets: %q", maxSecrets, text)
 	}
-	if text := h.text(many); !strings.Contains(text, "withheld") {
+	if text := h.text(unnamed(many)); !strings.Contains(text, "withheld") {
 		t.Errorf("%d secrets: %q", len(many), text)
 	}
 }
@@ -225,24 +225,8 @@ func TestPrintVersionOfNone(t *testing.T) {
 
 func TestNotPermitted(t *testing.T) {
 	for mode, chmod := range map[fs.FileMode]bool{0o644: true, 0o100: false, 0o010: false, 0o001: false, 0: true} {
-		if got := notPermitted(mode); strings.Contains(got, "chmod +x") != chmod {
+		if got := notPermitted("", mode); strings.Contains(got, "chmod +x") != chmod {
 			t.Errorf("mode %v: %s", mode, got)
-		}
-	}
-}
-
-func TestIsLink(t *testing.T) {
-	dir := t.TempDir()
-	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(file, link); err != nil {
-		t.Skip("this user may not make symbolic links, as on Windows: ", err)
-	}
-	for path, want := range map[string]bool{file: false, link: true, dir: false, filepath.Join(dir, "none"): false} {
-		if got := isLink(path); got != want {
-			t.Errorf("isLink(%s) = %v", filepath.Base(path), got)
 		}
 	}
 }

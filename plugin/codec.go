@@ -220,7 +220,7 @@ func DecodeResponse(data []byte, apiVersion string) (*Response, error) {
 
 func decodeResponse(data []byte, apiVersion string, now time.Time) (*Response, error) {
 	if err := checkWhole(data, kindIn(apiVersion, KindResponse)); err != nil {
-		return nil, err
+		return nil, explain(err, data)
 	}
 	if err := checkAPIVersion(data, apiVersion); err != nil {
 		return nil, err
@@ -234,7 +234,11 @@ func decodeResponse(data []byte, apiVersion string, now time.Time) (*Response, e
 		return nil, locate(data, KindResponse, apiVersion)
 	}
 	if wire.Kind != KindResponse {
-		return nil, decodeError(KindResponse, StageDecode, "kind", "must be "+KindResponse)
+		msg := "must be " + KindResponse
+		if what := printedKind(data); what != "" {
+			msg += "; this is " + what
+		}
+		return nil, decodeError(KindResponse, StageDecode, "kind", msg)
 	}
 	resp := &Response{
 		APIVersion:    wire.APIVersion,
@@ -295,6 +299,8 @@ func checkAPIVersion(data []byte, want string) error {
 		msg := "must be " + want + ", the version of the request"
 		if isLogin(data, meta) {
 			msg += "; this is a " + KindOutOfTreeResponse + ", the answer of the protocol before it: configure the plugin in a RegistryCredentialConfig"
+		} else if what := printedKind(data); what != "" {
+			msg += "; this is " + what
 		}
 		return decodeError(KindResponse, StageAPIVersion, "apiVersion", msg)
 	}

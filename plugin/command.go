@@ -11,6 +11,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -46,6 +48,12 @@ type Command struct {
 	// nil means that of this process. Env is appended to it, so its entries win.
 	Environ []string
 	Env     []string
+
+	// Place says where Args[index] (of the field "args") or Env[index] ("env")
+	// comes from, such as "config.yaml:12". It stands behind that name where
+	// the value is masked in standard error. nil or "" says nothing. It must be
+	// safe for concurrent use.
+	Place func(field string, index int) string
 
 	// Dir is the working directory; "" means that of this process.
 	Dir string
@@ -111,7 +119,8 @@ func (c Command) GetCredentials(ctx context.Context, req *Request) (*Response, e
 // Standard error is scrubbed of the request's token, of every password
 // returned, and of the values of Env and Args that have at least 8 bytes and
 // are no part of the image. Where an answer is no JSON, what stands in quotes
-// there counts as those do, and so do words with a digit. It is withheld as a whole from an answer with more
+// there counts as those do, and so do words with a digit. The mask of a value says
+// which it is, and its [Command.Place]: "[redacted: args[1]]". It is withheld as a whole from an answer with more
 // than 1,000 secrets.
 func (c Command) Run(ctx context.Context, req *Request) (*Exchange, error) {
 	l, stop := c.limits(ctx)
@@ -190,6 +199,13 @@ func (c Command) exchange(l limits, stdin io.Reader, secrets []string, image str
 		left.add(p.pipes)
 	}
 	x.Stdout, x.ExitCode = NewSecret(string(stdout)), p.exitCode()
+	switch {
+	case failed == nil || c.APIVersion == "": // a program with a protocol of its own may mean anything
+	case failed.stage == StageTimeout && !c.hasProxy():
+		failed.err = fmt.Errorf("%w; where the network is reached through a proxy, the plugin needs HTTPS_PROXY, and NO_PROXY, in its env or the kubelet's: it has neither", failed.err)
+	case failed.stage == StageExec:
+		failed.err = c.whyEnded(p.cmd.ProcessState, string(stdout), string(stderr.head)+string(stderr.tail))
+	}
 	if len(stderr.head) > 0 {
 		inAnswer, maybe := answerSecrets(stdout)
 		secrets = append(secrets, inAnswer...)
@@ -247,6 +263,14 @@ func (c Command) maxOutput() int {
 		return c.MaxOutput
 	}
 	return DefaultMaxOutput
+}
+
+// hasProxy reports whether the plugin is told of a proxy.
+func (c Command) hasProxy() bool {
+	return slices.ContainsFunc(c.environ(), func(entry string) bool {
+		name, _, _ := strings.Cut(strings.ToLower(entry), "=")
+		return name == "https_proxy" || name == "http_proxy"
+	})
 }
 
 // environ is never nil, which os/exec would take for "inherit".

@@ -194,12 +194,18 @@ func TestCommandEnvironment(t *testing.T) {
 	c.Env = []string{"BOTH=configured", "SECRET=" + canary.Env, "SHORT=ok"}
 	c.Args = []string{"get-it", "--token=" + canary.Arg, canary.Arg, "-v"}
 	c.Dir = dir
+	c.Place = func(field string, index int) string {
+		if field == "args" {
+			return ""
+		}
+		return fmt.Sprintf("%s of %d", field, index)
+	}
 	x, err := c.Run(t.Context(), testRequest())
 	checkRun(t, x, err, "")
 	lines := strings.Split(x.Stderr, "\n")
 	for _, want := range []string{
-		"ONE=1", "BOTH=[redacted]", "SECRET=[redacted]", "SHORT=ok",
-		c.Path, "get-it", "--token=[redacted]", "[redacted]", "-v", "dir=" + dir,
+		"ONE=1", "BOTH=[redacted: env[0], env of 0]", "SECRET=[redacted: env[1], env of 1]", "SHORT=ok",
+		c.Path, "get-it", "--token=[redacted: args[1]]", "[redacted: args[1]]", "-v", "dir=" + dir,
 	} {
 		if !contains(lines, want) {
 			t.Errorf("the plugin did not report %q", want)

@@ -10,6 +10,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/regcred/regcred/internal/spelling"
 )
 
 // What decides whether a document is accepted is sigs.k8s.io/json, whose
@@ -17,7 +19,7 @@ import (
 // finds the place, so that the error can name it without a value.
 
 // checkWhole refuses what is not one JSON value with white space around it.
-func checkWhole(data []byte, kind string) error {
+func checkWhole(data []byte, kind string) *DecodeError {
 	if json.Valid(data) {
 		return nil
 	}
@@ -34,7 +36,7 @@ func checkWhole(data []byte, kind string) error {
 		e.Offset = skipTo(data, dec.InputOffset())
 		e.Msg = "something follows the JSON value"
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		e.Offset, e.Msg = int64(len(data)), "it ends in the middle of a JSON value"
+		e.Offset, e.Msg = int64(len(data)), endsEarly
 	case errors.As(err, &syntax):
 		// The offset of a SyntaxError counts the offending byte. Its text
 		// quotes that byte, so it is not used.
@@ -42,6 +44,9 @@ func checkWhole(data []byte, kind string) error {
 	}
 	return e
 }
+
+// endsEarly is the message about JSON that was cut off.
+const endsEarly = "it ends in the middle of a JSON value"
 
 // locate returns the first place of a whole JSON value that a strict decoder
 // of kind refuses. Unknown fields of requests are not refused.
@@ -81,6 +86,8 @@ func (w *walker) object(path, kind string) *DecodeError {
 		msg := "there is no such field"
 		if i := indexFold(fields, name); i >= 0 {
 			msg = "there is no such field; its case must be that of " + fields[i].Name
+		} else if meant := otherName(fields, name); meant != "" {
+			msg = "there is no such field; " + meant
 		}
 		return w.refuse(join(path, showName(name)), at, msg)
 	})
@@ -185,6 +192,43 @@ func indexFold(fields []Field, name string) int {
 		}
 	}
 	return -1
+}
+
+// otherNames are fields of other protocols and files, and what stands in their
+// place here: as far as an object has that field.
+var otherNames = map[string][2]string{
+	"auths":               {"auth", "a docker config file has it; here it is auth, with username and password in clear"},
+	"auth":                {"password", "a docker config file has it; here username and password stand apart, in clear"},
+	"expirationTimestamp": {"cacheDuration", "here it is cacheDuration, how long the answer may be kept"},
+	"expiresAt":           {"cacheDuration", "here it is cacheDuration, how long the answer may be kept"},
+	"expires_in":          {"cacheDuration", "here it is cacheDuration, a text such as \"10m\""},
+	"cacheKey":            {"cacheKeyType", "here it is cacheKeyType"},
+	"token":               {"password", "here a token is the password"},
+	"identitytoken":       {"password", "a docker config file has it; here a token is the password, of the user that the registry wants beside it"},
+	"secret":              {"password", "here it is password"},
+	"user":                {"username", "here it is username"},
+	"username":            {"auth", "it belongs into an entry of auth, under the registry"},
+	"password":            {"auth", "it belongs into an entry of auth, under the registry"},
+	"email":               {"password", "a docker config file has it; leave it out"},
+	"image":               {"auth", "a request has it: does the plugin hand its standard input through?"},
+	"metadata":            {"auth", "no metadata belongs here"},
+	"status":              {"auth", "its fields belong to the top, beside kind"},
+	"spec":                {"auth", "its fields belong to the top, beside kind"},
+}
+
+// otherName says what was meant by a field that there is not.
+func otherName(fields []Field, name string) string {
+	if other, known := otherNames[name]; known {
+		if _, has := find(fields, other[0]); has {
+			return other[1]
+		}
+	}
+	for _, f := range fields {
+		if d := spelling.Distance(f.Name, name); 4*d <= len(f.Name) {
+			return "did you mean " + f.Name + "?"
+		}
+	}
+	return ""
 }
 
 func join(path, name string) string {

@@ -81,7 +81,7 @@ func TestCommandOutOfTreeStages(t *testing.T) {
 		"password in stderr": {stdout: goodLogin, env: []string{testExit + "=1", testStderr + "=got " + canary.Password + " until 2026-05-01T12:10:00Z"},
 			want: StageExec, message: `stderr: "got [redacted] until 2026-05-01T12:10:00Z"`},
 		"password of a refused answer in stderr": {stdout: strings.Replace(goodLogin, "username", "user", 1), env: []string{testStderr + "=got " + canary.Password},
-			want: StageDecode, message: `user: there is no such field; stderr: "got [redacted]"`},
+			want: StageDecode, message: `user: there is no such field; here it is username; stderr: "got [redacted]"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

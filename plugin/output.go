@@ -122,14 +122,14 @@ func (h *headTail) holds(secrets []string) bool {
 }
 
 // text returns the head and the tail without secrets, as harmless UTF-8.
-func (h *headTail) text(secrets []string) string {
+func (h *headTail) text(secrets []scrub.Secret) string {
 	switch {
 	case len(h.head) == 0:
 		return ""
 	case len(secrets) > maxSecrets:
 		return fmt.Sprintf("(standard error is withheld: there are %d secrets to remove)", len(secrets))
 	case h.dropped == 0:
-		return scrub.Text(string(h.head)+string(h.tail), secrets)
+		return scrub.Part(string(h.head)+string(h.tail), secrets, false, false)
 	}
 	return scrub.Part(string(h.head), secrets, false, true) +
 		fmt.Sprintf("\n(%d bytes left out)\n", h.dropped) +

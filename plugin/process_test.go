@@ -399,7 +399,7 @@ func TestSecretsAcrossTheCut(t *testing.T) {
 			copy(text[at:], canary.Token)
 			var h headTail
 			h.Write(text)
-			got := h.text([]string{canary.Token})
+			got := h.text(unnamed([]string{canary.Token}))
 			for n := 4; n <= len(canary.Token); n++ {
 				if strings.Contains(got, canary.Token[:n]) || strings.Contains(got, canary.Token[len(canary.Token)-n:]) {
 					t.Fatalf("%d bytes of the secret at %d are left", n, at)

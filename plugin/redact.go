@@ -5,9 +5,12 @@ package plugin
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/regcred/regcred/internal/scrub"
 )
 
 // minConfigured is the length from which values of Command.Env and
@@ -16,24 +19,44 @@ const minConfigured = 8
 
 // secrets returns what must not appear in standard error: what is known of a
 // run, and what may be one and the values of Env and Args, but for those that
-// the image itself says, such as a registry that a flag allows.
-func (c Command) secrets(known, maybe []string, image string) []string {
-	values := slices.Clone(maybe)
-	for _, entry := range c.Env {
+// the image itself says, such as a registry that a flag allows. The masks of
+// values say which they are: a path in the configuration is the likeliest.
+func (c Command) secrets(known, maybe []string, image string) []scrub.Secret {
+	values := unnamed(maybe)
+	for i, entry := range c.Env {
 		_, value, _ := strings.Cut(entry, "=")
-		values = append(values, value)
+		values = append(values, scrub.Secret{Text: value, Name: c.place("env", i)})
 	}
-	for _, arg := range c.Args {
+	for i, arg := range c.Args {
 		// Of a flag, the value counts and the name does not.
 		if strings.HasPrefix(arg, "-") {
 			_, arg, _ = strings.Cut(arg, "=")
 		}
-		values = append(values, arg)
+		values = append(values, scrub.Secret{Text: arg, Name: c.place("args", i)})
 	}
-	values = slices.DeleteFunc(values, func(v string) bool {
-		return len(v) < minConfigured || strings.Contains(image, v)
+	values = slices.DeleteFunc(values, func(v scrub.Secret) bool {
+		return len(v.Text) < minConfigured || strings.Contains(image, v.Text)
 	})
-	return slices.Concat(known, values)
+	return append(unnamed(known), values...)
+}
+
+// place is what a mask says of Env[i] or Args[i].
+func (c Command) place(field string, i int) string {
+	name := fmt.Sprintf("%s[%d]", field, i)
+	if c.Place != nil {
+		if at := c.Place(field, i); at != "" {
+			name += ", " + at
+		}
+	}
+	return name
+}
+
+func unnamed(texts []string) []scrub.Secret {
+	secrets := make([]scrub.Secret, len(texts))
+	for i, text := range texts {
+		secrets[i].Text = text
+	}
+	return secrets
 }
 
 // answerSecrets returns the strings of an answer that are or may be secrets: all

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/scrub"
 )
 
 func TestAnswerSecrets(t *testing.T) {
@@ -45,7 +46,8 @@ func TestCommandSecrets(t *testing.T) {
 	}
 	c.Args = append(c.Args, "--allow-host=registry.example", "--config", "team/app")
 	got := c.secrets([]string{"t"}, []string{"maybe-secret", "team/app", "short"}, "registry.example/team/app")
-	want := []string{"t", "maybe-secret", "12345678", "a=12345678", "get-credentials", "us-west-2"}
+	want := []scrub.Secret{{Text: "t"}, {Text: "maybe-secret"}, {Text: "12345678", Name: "env[0]"}, {Text: "a=12345678", Name: "env[3]"},
+		{Text: "get-credentials", Name: "args[0]"}, {Text: "us-west-2", Name: "args[3]"}}
 	if !cmp.Equal(want, got) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -54,7 +56,7 @@ func TestCommandSecrets(t *testing.T) {
 func TestTooManySecrets(t *testing.T) {
 	var h headTail
 	h.Write([]byte("hello " + canary.Password))
-	got := h.text(slices.Repeat([]string{canary.Password}, maxSecrets+1))
+	got := h.text(unnamed(slices.Repeat([]string{canary.Password}, maxSecrets+1)))
 	if want := "(standard error is withheld: there are 1001 secrets to remove)"; got != want {
 		t.Errorf("got %d bytes, want %q", len(got), want)
 	}
@@ -72,7 +74,7 @@ func FuzzScrub(f *testing.F) {
 		}
 		var h headTail
 		h.Write([]byte(strings.Repeat("\n", int(pad)) + before + secret + after))
-		got := h.text([]string{secret})
+		got := h.text(unnamed([]string{secret}))
 		if !utf8.ValidString(got) {
 			t.Error("not UTF-8")
 		}

@@ -97,34 +97,49 @@ func (c Command) whyNot(err error) error {
 	}
 	info, statErr := os.Stat(file)
 	switch {
-	case errors.Is(statErr, fs.ErrNotExist) && isLink(file):
-		return fmt.Errorf("start %q: it is a symbolic link to nothing: %w", c.Path, err)
 	case errors.Is(statErr, fs.ErrNotExist):
-		return fmt.Errorf("start %q: there is no such file: %w", c.Path, err)
+		return fmt.Errorf("start %q: %s: %w", c.Path, nothingThere(file), err)
 	case statErr != nil:
 		return fmt.Errorf("start %q: %w", c.Path, err)
 	case info.IsDir():
 		return fmt.Errorf("start %q: it is a directory: %w", c.Path, err)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("start %q: %s: %w", c.Path, notPermitted(info.Mode()), err)
+		return fmt.Errorf("start %q: %s: %w", c.Path, notPermitted(file, info.Mode()), err)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("start %q: the file is there, but %s: %w", c.Path, missingLoader(file), err)
 	case errors.Is(err, errNotFormat):
 		return fmt.Errorf("start %q: %s: %w", c.Path, wrongFormat(file), err)
+	case errors.Is(err, syscall.E2BIG):
+		return fmt.Errorf("start %q: its arguments and environment are longer than this system takes; look at args and env: %w", c.Path, err)
 	case errors.Is(err, errBusy):
 		return fmt.Errorf("start %q: somebody has it open for writing: %w", c.Path, err)
 	}
 	return fmt.Errorf("start %q: %w", c.Path, err)
 }
 
-func isLink(file string) bool {
-	info, err := os.Lstat(file)
-	return err == nil && info.Mode()&fs.ModeSymlink != 0
+// nothingThere says why there is no such file, and what there is instead.
+func nothingThere(file string) string {
+	if target, missing := executable.Dangling(file); missing != "" {
+		return fmt.Sprintf("it is a symbolic link to %q, which leads to nothing: there is no %q", target, missing)
+	}
+	if near, cure := executable.Near(filepath.Dir(file), filepath.Base(file), nil); near != "" {
+		return fmt.Sprintf("there is no such file, but there is %q: %s", near, cure)
+	}
+	return "there is no such file"
 }
 
-func notPermitted(mode fs.FileMode) string {
+// notPermitted says why a file may not be executed.
+func notPermitted(file string, mode fs.FileMode) string {
 	if mode.Perm()&0o111 == 0 {
 		return fmt.Sprintf("it is not executable (mode %v); chmod +x it", mode)
+	}
+	if executable.Noexec(file) {
+		return "its file system is mounted with noexec: put it elsewhere, or mount that with exec"
+	}
+	if info, err := executable.Read(file); err == nil && info.Format == executable.Script {
+		if at, err := os.Stat(info.Interpreter); err == nil && (at.IsDir() || at.Mode().Perm()&0o111 == 0) {
+			return fmt.Sprintf("its interpreter %q (the #! line) is not executable (mode %v)", info.Interpreter, at.Mode())
+		}
 	}
 	return fmt.Sprintf("it has mode %v, but this user may not execute it; look at its owner, "+
 		"its parent directories, the mount option noexec and the security policy", mode)
@@ -152,10 +167,13 @@ func wrongFormat(file string) string {
 		return "it has an unknown format"
 	case info.Arch != "" && info.Arch != runtime.GOARCH:
 		return fmt.Sprintf("it was built for another machine (%s; this is %s)", info.Machine, runtime.GOARCH)
-	case info.Format == executable.Empty:
-		return "the file is empty"
 	case info.Format == executable.Script:
 		return "its #! line names something that cannot be executed"
+	case info.Damage != nil:
+		return info.Damage.Error() + ": install it again"
 	}
-	return "it is neither a program for this system nor a script with a #! line"
+	if what, cure := info.Format.Instead(); what != "" {
+		return "it is " + what + ": " + cure
+	}
+	return fmt.Sprintf("it is a program for another system (%s; this is %s)", info.Format, runtime.GOOS)
 }

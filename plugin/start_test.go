@@ -29,11 +29,16 @@ func TestStartErrors(t *testing.T) {
 		is      error
 		linux   bool // what the kernel says elsewhere is not known
 	}{
-		"empty file":          {"", 0o755, "the file is empty", syscall.ENOEXEC, true},
+		"empty file":          {"", 0o755, "it is empty: install it again", syscall.ENOEXEC, true},
 		"not executable":      {"#!/bin/sh\n", 0o644, "it is not executable (mode -rw-r--r--); chmod +x it: permission denied", fs.ErrPermission, false},
 		"missing interpreter": {"#!/nope -x\n", 0o755, `the file is there, but its interpreter "/nope" (the #! line) is not: no such file`, fs.ErrNotExist, false},
 		"CR LF":               {"#!/bin/sh\r\nexit 0\r\n", 0o755, `its #! line names "/bin/sh\r": its lines end in CR LF`, fs.ErrNotExist, false},
-		"no #! line":          {"echo hello\n", 0o755, "neither a program for this system nor a script with a #! line", syscall.ENOEXEC, true},
+		"no #! line":          {"echo hello\n", 0o755, "it is text without a #! line: if it is a script, begin it with #!/bin/sh", syscall.ENOEXEC, true},
+		"error page":          {"<!DOCTYPE html>\n<title>Not Found</title>", 0o755, "it is a page or message of a server (HTML, XML, JSON or \"not found\") that was saved in place of a program: download it again", syscall.ENOEXEC, true},
+		"archive":             {"\x1f\x8b\x08\x00", 0o755, "it is an archive or a compressed file: unpack it", syscall.ENOEXEC, true},
+		"damaged":             {"\x7fELF\x02", 0o755, "the ELF header is cut short or damaged: install it again", syscall.ENOEXEC, true},
+		"for Windows":         {"MZ\x90\x00", 0o755, "it is a program for another system (PE; this is linux)", syscall.ENOEXEC, true},
+		"interpreter":         {"#!/etc/passwd\n", 0o755, `its interpreter "/etc/passwd" (the #! line) is not executable (mode -rw-r--r--)`, fs.ErrPermission, true},
 		"missing loader":      {elfFile(t, "/nope/ld.so.2", 0), 0o755, `the file is there, but the dynamic loader "/nope/ld.so.2" that it was linked for is not`, fs.ErrNotExist, true},
 		"wrong architecture":  {elfFile(t, "", elf.EM_S390), 0o755, "it was built for another machine (EM_S390; this is " + runtime.GOARCH, syscall.ENOEXEC, true},
 	} {
@@ -64,7 +69,7 @@ func TestStartErrorsOfPlaces(t *testing.T) {
 	}{
 		{"missing", filepath.Join(dir, "nope"), "", "there is no such file", fs.ErrNotExist},
 		{"directory", dir, "", "it is a directory", fs.ErrPermission},
-		{"link to nothing", link, "", "it is a symbolic link to nothing", fs.ErrNotExist},
+		{"link to nothing", link, "", `it is a symbolic link to "nowhere", which leads to nothing: there is no "` + filepath.Join(dir, "nowhere") + `"`, fs.ErrNotExist},
 		{"working directory", c.Path, filepath.Join(dir, "nope"), "the working directory", fs.ErrNotExist},
 		{"no path", "", "", "Path is empty", nil},
 	} {

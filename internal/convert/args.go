@@ -115,16 +115,12 @@ func (s *source) newField(provider *yaml.Node, add []string) (offset int, text s
 // lineOf returns where the line of a node begins, and what precedes the node
 // there, if that is white space alone.
 func (s *source) lineOf(n *yaml.Node) (offset int, indent string, ok bool) {
-	start, number := 0, 0
-	for line := range strings.SplitAfterSeq(string(s.Data()), "\n") {
-		if number++; number < n.Line {
-			start += len(line)
-			continue
-		}
-		indent = line[:byteIndex([]byte(line), n.Column-1)]
-		return start, indent, strings.Trim(indent, " \t") == ""
+	line, start := s.line(n.Line)
+	if start < 0 {
+		return 0, "", false
 	}
-	return 0, "", false
+	indent = string(line[:s.byteIndex(n.Line, n.Column-1)])
+	return start, indent, strings.Trim(indent, " \t") == ""
 }
 
 // items writes a list in block style.

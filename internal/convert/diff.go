@@ -5,6 +5,7 @@ package convert
 
 import (
 	"fmt"
+	"sort"
 	"strings"
 )
 
@@ -12,13 +13,14 @@ import (
 // may hold secrets. patch applies it. It is "" if nothing does.
 func (f File) Diff() string {
 	old, new := linesOf(f.Source), linesOf(f.Data)
+	places := placesOf(new)
 	var b strings.Builder
 	for i, k := 0, 0; i < len(old) || k < len(new); {
 		if i < len(old) && k < len(new) && old[i] == new[k] {
 			i, k = i+1, k+1
 			continue
 		}
-		dels, adds := changed(old[i:], new[k:])
+		dels, adds := changed(old[i:], len(new), places, k)
 		if b.Len() == 0 {
 			name := f.Name
 			if strings.ContainsAny(name, " \t") {
@@ -38,19 +40,32 @@ func (f File) Diff() string {
 	return b.String()
 }
 
+// placesOf returns where each line stands, in ascending order.
+func placesOf(lines []string) map[string][]int {
+	places := make(map[string][]int, len(lines))
+	for i, line := range lines {
+		places[line] = append(places[line], i)
+	}
+	return places
+}
+
 // changed says how many lines of two texts stand in each other's place, up to
 // the nearest that is in both: what is inserted comes whole, and so does a line
 // that is not the same. A line further down that reads alike would draw in all
-// lines before it.
-func changed(old, new []string) (dels, adds int) {
-	for distance := range len(old) + len(new) {
-		for dels = max(0, distance-len(new)+1); dels <= distance && dels < len(old); dels++ {
-			if old[dels] == new[distance-dels] {
-				return dels, distance - dels
-			}
+// lines before it. The new text has n lines, at the places given, and counts
+// from line k on. What it looks at is no more than what is then left behind.
+func changed(old []string, n int, places map[string][]int, k int) (dels, adds int) {
+	nearest := len(old) + n - k
+	dels, adds = len(old), n-k
+	for i := 0; i < len(old) && i < nearest; i++ {
+		at := places[old[i]]
+		first := sort.SearchInts(at, k)
+		if first < len(at) && i+at[first]-k < nearest {
+			dels, adds = i, at[first]-k
+			nearest = dels + adds
 		}
 	}
-	return len(old), len(new)
+	return dels, adds
 }
 
 // span is a range of lines in the head of a hunk.

@@ -23,15 +23,44 @@ type source struct {
 	format   Format
 	document *yaml.Node // nil if the file cannot be parsed
 	cut      int        // line of a second document, 0 if there is none
+	lines    []int      // where each line begins
+	last     place      // the last that was looked for; the next is mostly behind it
 }
+
+// place is a character, counted from 0 as lines are, and the byte where it begins
+// on its line.
+type place struct{ line, character, index int }
 
 func newSource(f *config.File) *source {
 	if bytes.HasPrefix(bytes.TrimLeftFunc(f.Data(), unicode.IsSpace), []byte("{")) {
 		// Nearly all JSON is YAML, but for tabs. None is within a string.
-		return &source{File: f, format: JSON, document: parse(bytes.ReplaceAll(f.Data(), []byte("\t"), []byte(" ")))}
+		return &source{File: f, format: JSON, document: parse(bytes.ReplaceAll(f.Data(), []byte("\t"), []byte(" "))), lines: beginnings(f.Data())}
 	}
 	text, next := f.Document()
-	return &source{File: f, format: YAML, document: parse(text), cut: next}
+	return &source{File: f, format: YAML, document: parse(text), cut: next, lines: beginnings(f.Data())}
+}
+
+// beginnings returns where each line of a text begins.
+func beginnings(text []byte) []int {
+	list := []int{0}
+	for i, c := range text {
+		if c == '\n' {
+			list = append(list, i+1)
+		}
+	}
+	return list
+}
+
+// line returns a line and where it begins, without its end; nil if there is none.
+func (s *source) line(number int) (text []byte, start int) {
+	if number < 1 || number > len(s.lines) {
+		return nil, -1
+	}
+	start = s.lines[number-1]
+	if number == len(s.lines) {
+		return s.Data()[start:], start
+	}
+	return s.Data()[start : s.lines[number]-1], start
 }
 
 // parse parses the first document of a file.
@@ -139,16 +168,11 @@ func (s *source) find(n *yaml.Node, text string) int {
 	if n = deref(n); n == nil {
 		return -1
 	}
-	start := 0
-	for range n.Line - 1 {
-		i := bytes.IndexByte(s.Data()[start:], '\n')
-		if i < 0 {
-			return -1
-		}
-		start += i + 1
+	line, start := s.line(n.Line)
+	if start < 0 {
+		return -1
 	}
-	line, _, _ := bytes.Cut(s.Data()[start:], []byte("\n"))
-	from := byteIndex(line, n.Column-1)
+	from := s.byteIndex(n.Line, n.Column-1)
 	i := bytes.Index(line[from:], []byte(text))
 	if i < 0 {
 		return -1
@@ -156,14 +180,19 @@ func (s *source) find(n *yaml.Node, text string) int {
 	return start + from + i
 }
 
-// byteIndex returns where a character begins, counted from 0.
-func byteIndex(line []byte, character int) int {
-	index := 0
-	for ; character > 0 && index < len(line); character-- {
-		_, size := utf8.DecodeRune(line[index:])
-		index += size
+// byteIndex returns where a character of a line begins, counted from 0. A line
+// may be the whole file: it is walked once, as long as places come in order.
+func (s *source) byteIndex(number, character int) int {
+	at := place{line: number}
+	if s.last.line == number && s.last.character <= character {
+		at = s.last
 	}
-	return index
+	for line, _ := s.line(number); at.character < character && at.index < len(line); at.character++ {
+		_, size := utf8.DecodeRune(line[at.index:])
+		at.index += size
+	}
+	s.last = at
+	return at.index
 }
 
 // replace carries out replacements. Two of the same place, which aliases

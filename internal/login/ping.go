@@ -4,11 +4,14 @@
 package login
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
 // errOtherScheme is what a registry has answered otherwise.
@@ -61,6 +64,15 @@ func (p *pings) learn(resp *http.Response) {
 	if p.scheme != "" && !wantsToken(p.header) {
 		p.status, p.header = http.StatusUnauthorized, resp.Header.Clone()
 	}
+}
+
+// Learn takes resp, a 200 or 401 to a request that was made without a login, for
+// the answer to a ping, and returns how the registry wants a login: the registry
+// is not asked for /v2/ then, as container runtimes do not ask for it that go for
+// the image at once. It is called before [Registry.Login].
+func (r *Registry) Learn(ctx context.Context, resp *http.Response) (*transport.Challenge, error) {
+	r.pings.keep(resp.Request, resp)
+	return transport.Ping(ctx, r.Target.Registry, &pinger{inner: r.line(), pings: &r.pings})
 }
 
 // again returns nil for a registry that was not asked yet.

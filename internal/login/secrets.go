@@ -29,6 +29,10 @@ const (
 // Shorter ones are words and numbers; no signature is.
 const minParameter = 16
 
+// NamespaceParameter is how a container runtime tells a mirror whose image it
+// wants: by the host that the image names.
+const NamespaceParameter = "ns"
+
 // Secrets knows what must not be shown of what is said with a registry: the
 // credentials, what they were exchanged for, and the signatures of addresses that
 // it redirects to. A server may send all of that back. The zero value knows none
@@ -84,7 +88,10 @@ func (s *Secrets) sent(req *http.Request, content bool) {
 	if !content {
 		return // the query of a login names service and repository
 	}
-	for _, values := range req.URL.Query() {
+	for name, values := range req.URL.Query() {
+		if name == NamespaceParameter {
+			continue
+		}
 		for _, v := range values {
 			if len(v) >= minParameter {
 				s.add(v)

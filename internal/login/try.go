@@ -90,7 +90,7 @@ func NewTry(cred *regcred.Credential, err error, s *Secrets) Try {
 	}
 	text = Bound(s.Scrub(firstLine(text)), maxText)
 	// What is ours is added last: a password may be a word of it.
-	if h := hint(t); h != "" {
+	if h := t.Hint(); h != "" {
 		text += " (" + h + ")"
 	}
 	t.Err = &tryError{text, func(target error) bool { return errors.Is(err, target) }}
@@ -109,7 +109,9 @@ func answer(t Try, message string) string {
 	return text
 }
 
-func hint(t Try) string {
+// Hint is what the status means, in the words with which Err ends; "" if it says it
+// by itself.
+func (t Try) Hint() string {
 	switch {
 	case t.Status == http.StatusUnauthorized && t.Credential == nil:
 		return "no credentials were found, and it may not be pulled without"

@@ -26,6 +26,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -47,6 +48,9 @@ type Program struct {
 	// VersionShorthand is a letter for --version, for programs that others
 	// have given one.
 	VersionShorthand string
+
+	// Timeout bounds one run; 0 means [plugin.DefaultServeTimeout].
+	Timeout time.Duration
 
 	// New makes the provider, once the flags are parsed. Its errors concern
 	// flags, environment and files that are needed whatever the image is.
@@ -111,7 +115,7 @@ func (p Program) Run(ctx context.Context, args []string, stdin io.Reader, stdout
 	case err != nil:
 		return p.fail(stderr, fmt.Errorf("%w; --help lists the flags", err), argumentValues(args)...)
 	}
-	serve := plugin.ServeOptions{Stdin: stdin, Stdout: stdout, Stderr: stderr, Args: []string{}, Name: p.Name, Version: p.Version}
+	serve := plugin.ServeOptions{Stdin: stdin, Stdout: stdout, Stderr: stderr, Args: []string{}, Name: p.Name, Version: p.Version, Timeout: p.Timeout}
 	if *version {
 		serve.Args = []string{"--version"}
 		return plugin.Serve(ctx, nil, serve)

@@ -171,9 +171,9 @@ var failures = []struct{ name, file, want string }{
 	{"helper's identity token", `{"credsStore":"identity"}`, `docker-credential-identity has an identity token for "r.io", with which a kubelet cannot pull: log in with a user name and a password or access token`},
 	{"identity token", `{"auths":{"https://r.io":{"auth":"dTo=","identitytoken":"` + canary.Token + `"}}}`, `read "FILE": auths["https://r.io"] has an identity token, with which a kubelet cannot pull: log in with a user name and a password or access token`},
 	{"registry token", `{"auths":{"r.io":{"registrytoken":"` + canary.Token + `"}}}`, `read "FILE": auths["r.io"] has a registry token, with which a kubelet cannot pull: log in with a user name and a password or access token`},
-	{"not JSON", canary.Password, `read "FILE": not JSON: syntax error at byte 1`},
-	{"bad auth", `{"auths":{"s.io":{"auth":"` + canary.Password + `"}}}`, `read "FILE": auths["s.io"]: an auth field is not the base64 of user:password`},
-	{"wrong type", `{"auths":"` + canary.Password + `"}`, `read "FILE": a value of the wrong type before byte 31: map wanted`},
+	{"not JSON", canary.Password, `read "FILE": line 1, column 1: not JSON from here on`},
+	{"bad auth", `{"auths":{"s.io":{"auth":"` + canary.Password + `"}}}`, `read "FILE": line 1, column 26: auths["s.io"].auth: it is not base64: write what this prints: printf %s user:password | base64 -w0`},
+	{"wrong type", `{"auths":"` + canary.Password + `"}`, `read "FILE": line 1, column 10: auths: a string where an object is wanted`},
 }
 
 func TestFailures(t *testing.T) {

@@ -118,11 +118,11 @@ func TestDockercfgFails(t *testing.T) {
 		"no url": {url: "none", want: "read the instance attribute google-dockercfg-url: GET http://METADATA" + attribute + "-url" +
 			": status 404 Not Found, 3 times: set the attribute in the instance's or the project's metadata, or take another --authFlow"},
 		"metadata refuses": {document: `{}`, fault: testcloud.Fault{Path: attribute, Status: 403, Times: -1}, want: "status 403 Forbidden: the metadata server does not serve this process"},
-		"not JSON":         {document: canary.Password, want: "GET http://METADATA" + attribute + ": not JSON: syntax error at byte 1"},
-		"a list":           {document: `["` + canary.Password + `"]`, want: "a value of the wrong type before byte 1: map wanted"},
-		"a number":         {document: `{"a":{"password":1}}`, want: "a value of the wrong type before byte"},
-		"one bad entry":    {document: `{"a.example":{"auth":"` + canary.Password + `"},"b.example":{"username":"u","password":"open-sesame"}}`, want: "an auth field is not the base64 of user:password"},
-		"auth with blanks": {document: `{"a.example":{"auth":"dTpvcGVu LXNlc2FtZQ=="}}`, want: "an auth field is not the base64 of user:password"},
+		"not JSON":         {document: canary.Password, want: "GET http://METADATA" + attribute + ": line 1, column 1: not JSON from here on"},
+		"a list":           {document: `["` + canary.Password + `"]`, want: "line 1, column 1: an array where an object is wanted"},
+		"a number":         {document: `{"a":{"password":1}}`, want: ".password: a number where a string is wanted"},
+		"one bad entry":    {document: `{"a.example":{"auth":"` + canary.Password + `"},"b.example":{"username":"u","password":"open-sesame"}}`, want: `["a.example"].auth: it is not base64`},
+		"auth with blanks": {document: `{"a.example":{"auth":"dTpvcGVu LXNlc2FtZQ=="}}`, want: `["a.example"].auth: it is not base64`},
 		"gs":               {url: "gs://bucket/" + canary.Arg, want: "read the instance attribute google-dockercfg-url: it is not a URL of http or https; other schemes are not supported"},
 		"file":             {url: "file:///etc/" + canary.Arg, want: "it is not a URL of http or https"},
 		"httpx":            {url: "httpx://a/", want: "it is not a URL of http or https"},
@@ -133,7 +133,7 @@ func TestDockercfgFails(t *testing.T) {
 		"metadata, chosen": {url: "http://METADATA/computeMetadata/v1/", want: "leads to a metadata server"},
 		"file 404":         {url: "http://FILES/missing?sig=" + canary.Arg, want: "get the docker config: GET http://FILES/missing: status 404 Not Found"},
 		"file elsewhere":   {url: "http://FILES/elsewhere", want: `it redirects to another host, "evil.example", which is not followed`},
-		"file not JSON":    {url: "http://FILES/garbage", want: "get the docker config: GET http://FILES/garbage: not JSON: syntax error at byte 1"},
+		"file not JSON":    {url: "http://FILES/garbage", want: "get the docker config: GET http://FILES/garbage: line 1, column 1: not JSON from here on"},
 		"file refused":     {url: gone.URL() + "/?" + canary.Arg, want: "get the docker config: GET " + gone.URL() + "/: connection refused, 3 times"},
 	} {
 		t.Run(name, func(t *testing.T) {

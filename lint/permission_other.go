@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
+//go:build !unix
+
 package lint
 
 import (
@@ -10,8 +12,8 @@ import (
 	"path/filepath"
 )
 
-// ownership says whom a file may belong to. Access control lists are not
-// looked at.
+// ownership says whom a file may belong to. Access control lists of Windows are
+// not looked at, and a browser has no files.
 type ownership bool
 
 const (
@@ -19,7 +21,7 @@ const (
 	trustedOwner ownership = true
 )
 
-// findBinary finds an executable with the extensions of PATHEXT.
+// findBinary finds an executable, on Windows with the extensions of PATHEXT.
 func findBinary(dir, name string) (string, fs.FileInfo, error) {
 	abs, err := filepath.Abs(filepath.Join(dir, name)) // never a search in PATH
 	if err != nil {

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package convert
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/plugin"
+)
+
+// nearestNaive is changed, pair by pair.
+func nearestNaive(old, new []string) (dels, adds int) {
+	for distance := range len(old) + len(new) {
+		for dels = max(0, distance-len(new)+1); dels <= distance && dels < len(old); dels++ {
+			if old[dels] == new[distance-dels] {
+				return dels, distance - dels
+			}
+		}
+	}
+	return len(old), len(new)
+}
+
+func TestChangedIsTheNearest(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	text := func() (lines []string) {
+		for range r.IntN(12) {
+			lines = append(lines, fmt.Sprint(r.IntN(15)))
+		}
+		return lines
+	}
+	for range 20_000 {
+		old, new := text(), text()
+		k := r.IntN(len(new) + 1)
+		dels, adds := changed(old, len(new), placesOf(new), k)
+		if wantDels, wantAdds := nearestNaive(old, new[k:]); dels != wantDels || adds != wantAdds {
+			t.Fatalf("%q, %q from %d: got %d and %d, want %d and %d", old, new, k, dels, adds, wantDels, wantAdds)
+		}
+	}
+}
+
+// TestByteIndex: places are found whatever the order in which they are asked for.
+func TestByteIndex(t *testing.T) {
+	f, err := config.Parse("c.yaml", []byte("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\n# räksmörgås\n\nproviders: []"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSource(f.Files()[0])
+	for _, at := range []struct{ line, character, want int }{{3, 4, 5}, {3, 6, 7}, {3, 1, 1}, {5, 2, 2}, {3, 8, 10}, {4, 4, 0}, {9, 1, 0}, {5, 99, 13}, {3, 12, 15}} {
+		if got := s.byteIndex(at.line, at.character); got != at.want {
+			t.Errorf("line %d, character %d begins at byte %d, want %d", at.line, at.character, got, at.want)
+		}
+	}
+}
+
+// onOneLine is a configuration of n providers on one line.
+func onOneLine(n int) string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprintf("{name: p%d, apiVersion: credentialprovider.kubelet.k8s.io/v1beta1, matchImages: [r.example], defaultCacheDuration: 1m}", i))
+	}
+	return "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: CredentialProviderConfig\nproviders: [" + strings.Join(list, ", ") + "]\n"
+}
+
+// blocks is the same, on lines of their own.
+func blocks(n int) string {
+	var b strings.Builder
+	b.WriteString("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: CredentialProviderConfig\nproviders:\n")
+	for i := range n {
+		fmt.Fprintf(&b, "- name: p%d\n  apiVersion: credentialprovider.kubelet.k8s.io/v1beta1\n  defaultCacheDuration: 1m\n  matchImages:\n  - r%d.example\n", i, i)
+	}
+	return b.String()
+}
+
+func written(t testing.TB, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestConvertOneLine: each of many versions on one line is replaced in its place.
+func TestConvertOneLine(t *testing.T) {
+	text := onOneLine(300)
+	res, err := Convert(written(t, text), Keep, Options{PluginAPIVersion: plugin.V1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := strings.ReplaceAll(text, "/v1beta1", "/v1"); string(res.Files[0].Data) != want {
+		t.Errorf("got %.300s", res.Files[0].Data)
+	}
+}
+
+// The size is that of the text in bytes per operation; at twice the size an
+// operation takes twice as long.
+func BenchmarkConvert(b *testing.B) {
+	for name, text := range map[string]func(int) string{"one line": onOneLine, "blocks": blocks} {
+		for _, n := range []int{1500, 3000} {
+			text := text(n)
+			path := written(b, text)
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
+				b.SetBytes(int64(len(text)))
+				for b.Loop() {
+					if _, err := Convert(path, Keep, Options{PluginAPIVersion: plugin.V1}); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkDiff is of two texts that have no line in common.
+func BenchmarkDiff(b *testing.B) {
+	for _, n := range []int{10_000, 20_000} {
+		f := File{Name: "c", Source: []byte(strings.Repeat("a\n", n)), Data: []byte(strings.Repeat("b\n", n))}
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				f.Diff()
+			}
+		})
+	}
+}

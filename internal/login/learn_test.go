@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package login
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+)
+
+// TestLearn: who has an answer of the registry already logs in by that, and does
+// not ask at /v2/.
+func TestLearn(t *testing.T) {
+	for auth, scheme := range map[testregistry.Auth]string{testregistry.None: "", testregistry.Basic: "basic", testregistry.Bearer: "bearer"} {
+		t.Run(fmt.Sprintf("auth %q", scheme), func(t *testing.T) {
+			f, r := start(t, auth, false, nil)
+			manifest := f.URL + "/v2/team/app/manifests/v1"
+			said, err := r.Learn(t.Context(), get(t, r, manifest))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.EqualFold(said.Scheme, scheme) {
+				t.Errorf("scheme %q, want %q", said.Scheme, scheme)
+			}
+			if want := auth == testregistry.Bearer; (said.Parameters["scope"] == "repository:team/app:pull") != want || r.Tokens() != want {
+				t.Errorf("parameters %v, tokens %v", said.Parameters, r.Tokens())
+			}
+			for _, cred := range []*regcred.Credential{credential("good", "wrong"), credential("good", canary.Password)} {
+				s, err := r.Login(t.Context(), cred)
+				if err != nil && StatusOf(err) != http.StatusUnauthorized {
+					t.Fatal(err)
+				}
+				if err == nil && cred.Password.Reveal() == canary.Password && get(t, s, manifest).StatusCode != http.StatusOK {
+					t.Error("the right password is refused")
+				}
+			}
+			for _, line := range f.requests() {
+				if strings.Contains(line, "/v2/ ") {
+					t.Errorf("it is asked: %s", line)
+				}
+			}
+		})
+	}
+}
+
+// TestLearnOtherScheme: what was learned over plain HTTP says nothing of TLS.
+func TestLearnOtherScheme(t *testing.T) {
+	f, r := start(t, testregistry.Basic, true, nil)
+	resp := get(t, r, "https://registry.example.com/v2/team/app/manifests/v1")
+	resp.Request.URL.Scheme = "http"
+	if said, err := r.Learn(t.Context(), resp); err == nil {
+		t.Errorf("learned %v", said)
+	}
+	for _, line := range f.requests() {
+		if strings.Contains(line, "/v2/ ") {
+			t.Errorf("it is asked: %s", line)
+		}
+	}
+}

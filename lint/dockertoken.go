@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package lint
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/internal/jwt"
+)
+
+// soon is how long a password has to last for there to be nothing to say.
+const soon = 7 * 24 * time.Hour
+
+const renew = "make a new one; for the node, a credential provider gets one for each pull"
+
+// lifetime is what a password says of its own end.
+type lifetime struct {
+	what string // e.g. "a token of Amazon ECR's"
+	ends time.Time
+	span string // how long such ones last, where they have no date
+}
+
+// lifetimeOf knows the passwords that end by themselves, by their form.
+func lifetimeOf(user, password string) (l lifetime, ok bool) {
+	password = strings.TrimSpace(password)
+	switch {
+	case password == "":
+	case user == "AWS":
+		var token struct{ Expiration int64 }
+		data, err := base64.StdEncoding.DecodeString(password)
+		if err == nil && json.Unmarshal(data, &token) == nil && token.Expiration > 0 {
+			return lifetime{what: "a token of Amazon ECR's", ends: time.Unix(token.Expiration, 0)}, true
+		}
+		return lifetime{what: "a token of Amazon ECR's", span: "12 hours"}, true
+	case user == "oauth2accesstoken" || strings.HasPrefix(password, "ya29."):
+		return lifetime{what: "an access token of Google's", span: "an hour"}, true
+	case strings.HasPrefix(password, "ghs_"):
+		return lifetime{what: "a token of a job or an app of GitHub's", span: "an hour, or as long as the job"}, true
+	case user == "gitlab-ci-token":
+		return lifetime{what: "a token of a job of GitLab's", span: "as long as the job"}, true
+	}
+	if claims, err := jwt.Parse(password); err == nil && !claims.Expires.IsZero() {
+		return lifetime{what: "a JSON Web Token", ends: claims.Expires}, true
+	}
+	return lifetime{}, false
+}
+
+// date is a time to the second, in UTC.
+func date(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+func rulePasswordEnded(e *dockerEntry) []remark {
+	l, ok := lifetimeOf(e.user, e.password)
+	if !ok || l.ends.IsZero() || l.ends.After(e.now) {
+		return nil
+	}
+	return e.say("password", renew, "the password for %s is %s that ended at %s", e.shown(), l.what, date(l.ends))
+}
+
+func rulePasswordEnds(e *dockerEntry) []remark {
+	l, ok := lifetimeOf(e.user, e.password)
+	switch {
+	case !ok || e.live || !l.ends.IsZero() && (!l.ends.After(e.now) || l.ends.After(e.now.Add(soon))):
+		return nil
+	case l.ends.IsZero():
+		return e.say("password", renew, "the password for %s is %s, which lasts %s: nothing renews it here", e.shown(), l.what, l.span)
+	}
+	return e.say("password", renew, "the password for %s is %s that ends at %s: nothing renews it here", e.shown(), l.what, date(l.ends))
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package lint
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/excerpt"
+)
+
+// settingRules are the rules for args and env. None prints a value of either.
+func settingRules() []rule[*config.Provider] {
+	return []rule[*config.Provider]{
+		{"joined-args", SeverityWarning, ruleJoinedArgs},
+		{"split-flag", SeverityWarning, ruleSplitFlag},
+		{"empty-argument", SeverityWarning, ruleEmptyArgument},
+		{"secret-in-args", SeverityWarning, ruleSecretInArgs},
+		{"env-name", SeverityError, ruleEnvName},
+		{"duplicate-env", SeverityWarning, ruleDuplicateEnv},
+		{"empty-variable", SeverityInfo, ruleEmptyVariable},
+		{"secret-in-env", SeverityWarning, ruleSecretInEnv},
+		{"unexpanded-variable", SeverityWarning, ruleUnexpandedVariable},
+		{"unexpanded-command", SeverityWarning, ruleUnexpandedCommand},
+		{"unexpanded-home", SeverityWarning, ruleUnexpandedHome},
+		{"placeholder", SeverityWarning, rulePlaceholder},
+		{"literal-quotes", SeverityWarning, ruleLiteralQuotes},
+		{"outer-blanks", SeverityWarning, ruleOuterBlanks},
+		{"replaced-path", SeverityInfo, ruleReplacedPath},
+		{"no-home", SeverityInfo, ruleNoHome},
+		{"proxied-metadata", SeverityWarning, ruleProxiedMetadata},
+	}
+}
+
+func ruleSplitFlag(p *config.Provider) (rs []remark) {
+	for k, a := range p.Arguments() {
+		if k > 0 && (a == "true" || a == "false") && isBareFlag(p.Args[k-1].Reveal()) {
+			rs = and(rs, within(config.FieldPath{"args", k}, "write the flag and its value as one item, with = between them", "a flag that switches takes its value behind = alone: here it is on, and this is an argument of its own")...)
+		}
+	}
+	return rs
+}
+
+// isBareFlag reports whether an argument is a flag without a value.
+func isBareFlag(arg string) bool {
+	name := strings.TrimLeft(arg, "-")
+	return len(name) < len(arg) && name != "" && !strings.ContainsAny(arg, "= \t")
+}
+
+func ruleJoinedArgs(p *config.Provider) (rs []remark) {
+	for k, a := range p.Arguments() {
+		first, rest := strings.TrimSpace(a), ""
+		if i := strings.IndexFunc(first, unicode.IsSpace); i >= 0 {
+			first, rest = first[:i], strings.TrimSpace(first[i:])
+		}
+		flagBehind := len(rest) > 1 && rest[0] == '-' && strings.IndexFunc(strings.TrimLeft(rest, "-"), unicode.IsLetter) == 0
+		if rest != "" && !forShell(p, k) && (flagBehind || isBareFlag(first)) {
+			rs = and(rs, within(config.FieldPath{"args", k}, "write each argument as an item of its own", "this is one argument with blanks in it: nothing splits it")...)
+		}
+	}
+	return rs
+}
+
+// forShell reports whether an argument is what a shell is given as its script,
+// which it does split and expand.
+func forShell(p *config.Provider, k int) bool { return k > 0 && p.Args[k-1].Reveal() == "-c" }
+
+func ruleEmptyArgument(p *config.Provider) (rs []remark) {
+	for k, a := range p.Arguments() {
+		if strings.TrimSpace(a) == "" && (k == 0 || !isBareFlag(p.Args[k-1].Reveal())) {
+			rs = and(rs, within(config.FieldPath{"args", k}, "remove it", "the plugin gets an argument with nothing in it, which most take for one too many")...)
+		}
+	}
+	return rs
+}
+
+func ruleSecretInArgs(p *config.Provider) (rs []remark) {
+	for k, a := range p.Arguments() {
+		name, value, ok := strings.Cut(a, "=")
+		if !ok && k+1 < len(p.Args) {
+			value = p.Args[k+1].Reveal()
+		}
+		if strings.HasPrefix(name, "-") && secretName(name) && secretValue(value) {
+			rs = and(rs, within(config.FieldPath{"args", k}, "let the plugin read it from a file that only root can read", "this looks like a secret, which everybody sees in the list of processes")...)
+		}
+	}
+	return rs
+}
+
+func ruleEnvName(p *config.Provider) (rs []remark) {
+	if p.Predecessor() {
+		return nil // Validate refuses more than these.
+	}
+	for k, e := range p.Env {
+		at := config.FieldPath{"env", k, "name"}
+		switch i := strings.IndexAny(e.Name, "=\x00"); {
+		case e.Name == "":
+			rs = and(rs, within(at, "write the name, or remove the entry", "a variable without a name does not reach the plugin")...)
+		case i >= 0 && e.Name[i] == '=':
+			rs = and(rs, within(at, "write what follows the = as the value", "a name with = in it sets another variable: the one before the first =")...)
+		case i >= 0 || strings.Contains(e.Value.Reveal(), "\x00"):
+			rs = and(rs, within(at, "remove it: in double quotes of YAML, \\0 is one", "a NUL in a variable keeps the plugin from being started")...)
+		case strings.ContainsFunc(e.Name, unicode.IsSpace) || strings.ContainsAny(e.Name, "$%\"'`"):
+			rs = and(rs, within(at, "write the name alone", "a name with blanks, quotes, $ or %% in it sets a variable that no program asks for")...)
+		}
+	}
+	return rs
+}
+
+func ruleDuplicateEnv(p *config.Provider) (rs []remark) {
+	if p.Predecessor() {
+		return nil // Validate refuses them.
+	}
+	last := map[string]int{}
+	for k, e := range p.Env {
+		last[e.Name] = k
+	}
+	for k, e := range p.Env {
+		if i := last[e.Name]; i != k && e.Name != "" {
+			rs = and(rs, within(config.FieldPath{"env", k}, "remove it", "%q is set again in env[%d], which wins", shownName(e), i)...)
+		}
+	}
+	return rs
+}
+
+// ruleEmptyVariable leaves out those that are emptied on purpose: proxies.
+func ruleEmptyVariable(p *config.Provider) (rs []remark) {
+	for k, e := range p.Env {
+		if name := strings.ToLower(e.Name); e.Name != "" && e.Value.IsZero() && !strings.HasSuffix(name, "_proxy") {
+			rs = and(rs, within(config.FieldPath{"env", k}, "", "%q is set to nothing, which hides what the kubelet's own environment has: is its value missing?", shownName(e))...)
+		}
+	}
+	return rs
+}
+
+func ruleSecretInEnv(p *config.Provider) (rs []remark) {
+	for k, e := range p.Env {
+		if secretName(shownName(e)) && secretValue(e.Value.Reveal()) || urlPassword(e.Value.Reveal()) {
+			rs = and(rs, within(config.FieldPath{"env", k}, "let the plugin read it from a file that only root can read", "%q holds a secret, which all who can read this file can read", shownName(e))...)
+		}
+	}
+	return rs
+}
+
+// shownName is the name of v as far as a message shows it. What follows an equals
+// sign was meant for the value.
+func shownName(v config.EnvVar) string {
+	name, _, _ := strings.Cut(v.Name, "=")
+	return excerpt.Value(name)
+}
+
+// secretName reports whether the name of a variable or flag ends as those of
+// secrets do: AWS_SECRET_ACCESS_KEY, but not AWS_ACCESS_KEY_ID or TOKEN_FILE.
+func secretName(name string) bool {
+	words := words(name)
+	if len(words) == 0 {
+		return false
+	}
+	switch last := words[len(words)-1]; last {
+	case "password", "passwd", "secret", "token", "apikey", "passphrase":
+		return true
+	case "key":
+		return len(words) > 1 && slices.Contains([]string{"access", "api", "private", "secret"}, words[len(words)-2])
+	}
+	return false
+}
+
+// secretValue excludes what only switches a secret on or says where it is.
+func secretValue(v string) bool {
+	switch strings.ToLower(v) {
+	case "", "true", "false", "yes", "no", "0", "1":
+		return false
+	}
+	return !strings.HasPrefix(v, "/") && !strings.HasPrefix(v, "-") && !strings.HasPrefix(v, "file:")
+}
+
+func urlPassword(v string) bool {
+	if !strings.Contains(v, "://") {
+		return false
+	}
+	u, err := url.Parse(v)
+	if err != nil || u.User == nil {
+		return false
+	}
+	_, has := u.User.Password()
+	return has
+}
+
+// words splits a name at what is neither letter nor digit, in lower case.
+func words(s string) []string {
+	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}
+
+const metadataAddress = "169.254.169.254"
+
+// ruleProxiedMetadata looks at the proxy for http, which is what the clouds'
+// metadata servers speak.
+func ruleProxiedMetadata(p *config.Provider) []remark {
+	proxy, exempt := -1, false
+	for k, e := range p.Env {
+		switch {
+		case strings.EqualFold(e.Name, "HTTP_PROXY") && !e.Value.IsZero():
+			proxy = k
+		case strings.EqualFold(e.Name, "NO_PROXY"):
+			v := e.Value.Reveal()
+			exempt = exempt || v == "*" || strings.Contains(v, metadataAddress) || strings.Contains(v, "169.254.0.0/16")
+		}
+	}
+	if proxy < 0 || exempt {
+		return nil
+	}
+	return within(config.FieldPath{"env", proxy}, "add NO_PROXY with "+metadataAddress, "%q also sends requests to the cloud's metadata server through the proxy, unless NO_PROXY names %s", shownName(p.Env[proxy]), metadataAddress)
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package lint
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+// leakScraps are what files with credentials are made of; @ stands for a secret in
+// one of its forms.
+var leakScraps = []string{
+	"{", "}", "[", "]", ",", ":", ": ", "\n", "\n  ", "\n    ", "- ", "---\n", "...\n", "# @\n", "&a ", "*a", "&@ ", "*@", "<<: *a\n", "|\n", ">-\n", "!!binary ", "!@ ", "\t", "\r", "\"", "'", "\x00", "\xff", "\ufeff", "%@\n",
+	"@", "@", "@", `"@"`, `"@":`, "@: ", "@: @\n", `"auths":`, `"auth":"@"`, `"username":"@"`, `"password":"@"`, `"identitytoken":"@"`, `"credsStore":"@"`, `"credHelpers":{"@":"@"}`, `"HttpHeaders":{"@":"@"}`, `"HttpHeaders":{"@":1}`,
+	`{"auths":{"r.example":{"auth":"@"}}}`, `{"auths":{"@":{"username":"u","password":"p"}}}`, `"r.example":{"@":"@"}`, `{"r.example":{"username":"@","password":"@"}}`, `{"@":{"auth":1}}`, `"https://@:@@r.example/":{}`, `"@:@":{}`,
+	"kind: Secret\n", "kind: @\n", "type: @\n", "type: kubernetes.io/dockerconfigjson\n", "type: kubernetes.io/dockercfg\n", "metadata: {name: @, namespace: @, annotations: {@: @}}\n", "data:\n  .dockerconfigjson: @\n", "data:\n  .dockercfg: @\n", "data: {@: @}\n", "data: @\n",
+	"stringData:\n  .dockerconfigjson: |\n    {\"auths\":{\"r.example\":{\"auth\":\"@\"}}}\n", "stringData: {@: @, .dockercfg: '@'}\n", "metadata:\n  annotations:\n    kubectl.kubernetes.io/last-applied-configuration: |\n      {\"data\":{\".dockerconfigjson\":\"@\"}}\n", "kind: List\nitems:\n- ", "apiVersion: v1\n",
+}
+
+// secretForm is the canary as it may be written somewhere.
+func secretForm(r *rand.Rand) string {
+	const s = canary.Password
+	forms := []string{s, s, strings.ToUpper(s), b64(s), b64("u:" + s), b64(`{"auths":{"r.example":{"username":"u","password":"` + s + `"}}}`), b64(`{"auths":{"` + s + `":{"auth":"` + b64("u:"+s) + `x"}}}`),
+		b64(`{"` + s + `":{"auth":"` + s + `"}}`), b64(b64("u:" + s)), s + "\\n", "u:" + s, s + ":" + s, token(testNow), ecr(testNow), "Bearer " + s, "${" + s + "}", s + "/" + s, "*." + s, "$(" + s + ")"}
+	return forms[r.IntN(len(forms))]
+}
+
+// leakConfig is a docker config that is JSON, with secrets where nobody expects them.
+func leakConfig(r *rand.Rand) string {
+	pick := func(list ...string) string { return list[r.IntN(len(list))] }
+	var entries []string
+	for range 1 + r.IntN(3) {
+		var fields []string
+		for range r.IntN(4) {
+			value, _ := json.Marshal(pick(secretForm(r), secretForm(r), "u", "", "AWS", "_json_key", "_json_key_base64", b64(secretForm(r)+":"+secretForm(r)), " "+canary.Password+"\n"))
+			name, _ := json.Marshal(pick("auth", "username", "password", "identitytoken", "registrytoken", "user", "pass", secretForm(r)))
+			fields = append(fields, string(name)+":"+string(value))
+		}
+		key, _ := json.Marshal(pick("r.example", "https://r.example/v1/", "r.example:443", "docker.io", "hub.docker.com", "r.example/"+"*", secretForm(r), "u:"+secretForm(r)+"@r.example", "auths"))
+		entries = append(entries, string(key)+":{"+strings.Join(fields, ",")+"}")
+	}
+	list := "{" + strings.Join(entries, ",") + "}"
+	secret, _ := json.Marshal(secretForm(r))
+	return pick(list, `{"auths":`+list+`}`, `{"auths":`+list+`,"credsStore":`+string(secret)+`}`, `{"auths":`+list+`,"credHelpers":{`+string(secret)+`:`+string(secret)+`,"e.example":`+string(secret)+`}}`,
+		`{"auths":`+list+`,"HttpHeaders":{`+string(secret)+`:`+string(secret)+`}}`, `{"Auths":`+list+`,"auths":null}`, `{`+string(secret)+`:`+list+`}`, `{"auths":`+list+`,`+entries[0]+`,`+string(secret)+`:1}`)
+}
+
+// TestNothingShown: whatever a file is made of, no secret of it is shown, and
+// nothing panics.
+func TestNothingShown(t *testing.T) {
+	said := map[string]int{}
+	for i := range uint64(12_000) {
+		r := rand.New(rand.NewPCG(7, i))
+		var b strings.Builder
+		for range 1 + r.IntN(12) {
+			b.WriteString(leakScraps[r.IntN(len(leakScraps))])
+		}
+		text := b.String()
+		if r.IntN(2) > 0 {
+			text = "kind: Secret\ntype: kubernetes.io/dockerconfigjson\n" + text
+		}
+		switch r.IntN(4) {
+		case 0:
+			text = leakConfig(r)
+		case 1:
+			text = "kind: Secret\ntype: kubernetes.io/dockerconfigjson\ndata:\n  .dockerconfigjson: " + b64(leakConfig(r)) + "\n"
+		case 2:
+			text = "kind: Secret\ntype: kubernetes.io/dockerconfigjson\nstringData:\n  .dockerconfigjson: |\n    " + leakConfig(r) + "\n"
+		}
+		for r.IntN(2) > 0 && strings.Contains(text, "@") {
+			text = strings.Replace(text, "@", secretForm(r), 1)
+		}
+		data := []byte(text)
+		secret := func(key, kind string) Secret {
+			return Secret{Name: "s", Type: kind, Data: map[string][]byte{key: data, canary.Password: data}}
+		}
+		for what, c := range map[string]*Credentials{
+			"file": CredentialFile("f", data, testNow), "config": DockerConfig("f", data, testNow), "dockercfg": Dockercfg("f", data, testNow), "manifest": SecretManifest("f", data, testNow),
+			"secret": PullSecret(secret(keyDockerConfigJSON, typeDockerConfigJSON), testNow), "other": PullSecret(secret("x", canary.Password), testNow),
+		} {
+			if c == nil {
+				continue
+			}
+			out, err := json.Marshal(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range c.Findings {
+				said[f.Rule]++
+				out = append(out, f.String()+f.Suggestion...)
+			}
+			if form := canary.Find(strings.ToLower(string(out))); form != "" || canary.Find(string(out)) != "" {
+				i := slices.IndexFunc(c.Findings, func(f Finding) bool { return strings.Contains(strings.ToLower(f.String()+f.Suggestion), form) })
+				t.Fatalf("case %d, %s: %q is shown by %v\n%q", r.Uint64(), what, form, c.Findings[max(i, 0)], text)
+			}
+		}
+	}
+	if len(said) < 20 {
+		t.Errorf("only %d rules spoke: %v", len(said), said)
+	}
+}

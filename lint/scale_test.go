@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package lint
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/config"
+)
+
+const scaleHead = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"
+
+// manyProviders is a configuration of n providers without a fault.
+func manyProviders(n int) string {
+	var b strings.Builder
+	b.WriteString(scaleHead)
+	for i := range n {
+		fmt.Fprintf(&b, "- name: p%d\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  defaultCacheDuration: 5m\n  matchImages: [r%d.example.com, '*.r%d.example.com']\n", i, i, i)
+	}
+	return b.String()
+}
+
+// manyFindings is one provider with n patterns that never match.
+func manyFindings(n int) string {
+	var b strings.Builder
+	b.WriteString(scaleHead + "- name: p\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  defaultCacheDuration: 5m\n  matchImages:\n")
+	for i := range n {
+		fmt.Fprintf(&b, "  - r%d.example.com/*\n", i)
+	}
+	return b.String()
+}
+
+func checkText(t testing.TB, text string) []Finding {
+	t.Helper()
+	c, err := config.Parse("c.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Check(c)
+}
+
+// TestCheckScales: twice the text takes twice the memory, and a rule is bounded
+// in how often it speaks.
+func TestCheckScales(t *testing.T) {
+	for name, text := range map[string]func(int) string{"providers": manyProviders, "findings": manyFindings} {
+		one, two := text(500), text(1000)
+		allocs := func(text string) float64 {
+			return testing.AllocsPerRun(1, func() { checkText(t, text) })
+		}
+		if a, b := allocs(one), allocs(two); b > 2.2*a {
+			t.Errorf("%s: %v allocations, %v for twice the text", name, a, b)
+		}
+	}
+	if fs := checkText(t, manyFindings(2000)); len(fs) != maxRemarks+1 || !strings.Contains(fs[maxRemarks].Message, "1900 more findings") {
+		t.Errorf("%d findings; the last: %v", len(fs), fs[len(fs)-1])
+	}
+}
+
+func BenchmarkCheck(b *testing.B) {
+	for name, text := range map[string]string{
+		"1,000 providers": manyProviders(1000), "2,000 providers": manyProviders(2000),
+		"10,000 findings": manyFindings(10_000), "20,000 findings": manyFindings(20_000),
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				checkText(b, text)
+			}
+		})
+	}
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package lint
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/config"
+)
+
+// Secret is a Kubernetes Secret, as an API server has it.
+type Secret struct {
+	Namespace, Name, Type string
+	Data                  map[string][]byte
+}
+
+// The types of pull secrets, and the keys under which each has its file.
+const (
+	typeDockerConfigJSON = "kubernetes.io/dockerconfigjson"
+	keyDockerConfigJSON  = ".dockerconfigjson"
+	typeDockercfg        = "kubernetes.io/dockercfg"
+	keyDockercfg         = ".dockercfg"
+)
+
+// PullSecret checks a Secret that pods name in imagePullSecrets. Lines and
+// columns are those within the value.
+func PullSecret(s Secret, now time.Time) *Credentials {
+	name := strings.TrimPrefix(s.Namespace+"/"+s.Name, "/")
+	w := &secret{kind: s.Type, now: now, live: true, asked: true, values: map[string]*datum{}, at: config.Position{File: "Secret " + name}}
+	for key, data := range s.Data {
+		w.values[key] = &datum{data: data, place: inFileNamed("Secret " + name + ", " + key)}
+	}
+	return checkSecrets([]*secret{w})
+}
+
+// secret is a Secret as it is written or was had.
+type secret struct {
+	kind   string // its type; "" is Opaque
+	now    time.Time
+	live   bool // an object, not a manifest
+	asked  bool // it is meant as a pull secret
+	values map[string]*datum
+	at     config.Position // of the whole
+	typeAt config.Position // of its type
+}
+
+// datum is one value of data or stringData.
+type datum struct {
+	data    []byte // decoded
+	place   placer
+	at      config.Position
+	problem string // why it cannot be decoded
+	text    bool   // it stands in stringData
+	hides   bool   // a value of the same key in data
+}
+
+func secretRules() []rule[*secret] {
+	return []rule[*secret]{
+		{"secret-type", SeverityError, ruleSecretType},
+		{"secret-base64", SeverityError, ruleSecretBase64},
+		{"secret-twice", SeverityWarning, ruleSecretTwice},
+		{"secret-no-pull-secret", SeverityInfo, ruleNoPullSecret},
+	}
+}
+
+func checkSecrets(list []*secret) *Credentials {
+	c := &Credentials{Kind: SecretFile, Secrets: len(list)}
+	l := linter{config: &config.Config{}}
+	for _, s := range list {
+		apply(&l, secretRules(), s, nowhere)
+		for key, v := range s.values {
+			if v.problem != "" {
+				c.Refused = c.Refused || key == s.key()
+				continue
+			}
+			if key != keyDockerConfigJSON && key != keyDockercfg || len(v.data) == 0 {
+				continue // kubelet: an empty one is passed over
+			}
+			d := &docker{data: v.data, legacy: key == keyDockercfg, now: s.now, live: s.live, place: v.place}
+			d.check(&l)
+			if key == s.key() {
+				c.Logins += d.logins()
+				c.Refused = c.Refused || len(d.problems) > 0
+			}
+		}
+	}
+	c.Findings = l.sorted()
+	return c
+}
+
+// key is that of the value that a kubelet reads; "" if it reads none.
+func (s *secret) key() string {
+	return map[string]string{typeDockerConfigJSON: keyDockerConfigJSON, typeDockercfg: keyDockercfg}[s.kind]
+}
+
+// docker returns the key under which s has a docker config that no kubelet
+// finds there, "" if there is none.
+func (s *secret) astray() string {
+	for _, key := range slices.Sorted(maps.Keys(s.values)) {
+		v := s.values[key]
+		if key == s.key() {
+			continue
+		}
+		if key == keyDockerConfigJSON || key == keyDockercfg || v.problem == "" && looksLike(v.data) != "" {
+			return key
+		}
+	}
+	return ""
+}
+
+func ruleSecretType(s *secret) []remark {
+	key, astray := s.key(), s.astray()
+	v := s.values[key]
+	switch {
+	case key == "" && astray != "":
+		kind := typeDockerConfigJSON
+		if astray == keyDockercfg {
+			kind = typeDockercfg
+		}
+		return inDocument(s.typeAt, fmt.Sprintf("make it anew with type %s and the value under %s; the type of a Secret cannot be changed", kind, map[string]string{typeDockerConfigJSON: keyDockerConfigJSON, typeDockercfg: keyDockercfg}[kind]),
+			"it has a docker config under %s, and is of %s: kubelets pass over it without a word", ShowName(astray), s.shownType())
+	case key == "" && s.asked:
+		return inDocument(s.typeAt, "kubectl create secret docker-registry makes one", "it is of %s, which kubelets pass over as a pull secret without a word", s.shownType())
+	case key == "" || v != nil && (len(v.data) > 0 || v.problem != ""):
+		return nil
+	case astray != "":
+		return inDocument(s.typeAt, fmt.Sprintf("rename %s to %q, if it holds such a file", ShowName(astray), key), "it is of type %s and has its file under %s: kubelets look under %q alone, and the API server takes no such Secret", s.kind, ShowName(astray), key)
+	}
+	return inDocument(s.at, "", "it is of type %s and has nothing under %q: kubelets pass over it, and the API server takes no such Secret", s.kind, key)
+}
+
+// shownType is the type as a message shows it.
+func (s *secret) shownType() string { return ShowType(s.kind) }
+
+// ShowType is the type of a Secret as a message shows it: if it looks like one.
+func ShowType(kind string) string {
+	lower := strings.ToLower(kind)
+	domain, _, ok := strings.Cut(lower, "/")
+	switch {
+	case kind == "":
+		return "type Opaque"
+	case len(kind) >= 100 || strings.Trim(lower, "abcdefghijklmnopqrstuvwxyz0123456789./-") != "":
+	case ok && strings.Contains(domain, "."), strings.Contains(lower, "docker"), lower == "opaque":
+		return "type " + kind
+	}
+	return "another type"
+}
+
+func ruleSecretBase64(s *secret) (rs []remark) {
+	for _, key := range slices.Sorted(maps.Keys(s.values)) {
+		if v := s.values[key]; v.problem != "" {
+			fix := "write its base64 (base64 -w0), or move it to stringData, which takes text"
+			if v.problem == unfilled {
+				fix = "check what is made of it, such as helm template prints"
+			}
+			rs = and(rs, inDocument(v.at, fix, "%s, so that the API server refuses the Secret", v.problem)...)
+		}
+	}
+	return rs
+}
+
+func ruleSecretTwice(s *secret) (rs []remark) {
+	for _, key := range slices.Sorted(maps.Keys(s.values)) {
+		if v := s.values[key]; v.hides && (key == keyDockerConfigJSON || key == keyDockercfg) {
+			rs = and(rs, inDocument(v.at, "keep one of them", "it stands in data and in stringData, which counts")...)
+		}
+	}
+	return rs
+}
+
+func ruleNoPullSecret(s *secret) []remark {
+	if s.key() != "" || s.astray() != "" || s.asked {
+		return nil
+	}
+	return inDocument(s.typeAt, "", "it is of %s and holds no docker config: it is no pull secret", s.shownType())
+}
