@@ -12,7 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/regcred/regcred/internal/containerd"
+	"github.com/regcred/regcred/internal/route"
 )
 
 // configs are the versions of config.toml.
@@ -38,7 +41,7 @@ func node(t *testing.T, config string, files map[string]string) *containerd.Runt
 			t.Fatal(err)
 		}
 	}
-	r, err := containerd.Read(root, "/etc/containerd/config.toml")
+	r, err := containerd.Read(root, "/etc/containerd/config.toml", containerd.Version{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +71,7 @@ func TestOrigin(t *testing.T) {
 		"itself":                   {"docker.io/hosts.toml", "server = \"https://registry-1.docker.io\"\n[host.\"" + mirror + "\"]\n", "docker.io", "as the server", certs},
 		"itself, bare":             {"quay.io/hosts.toml", "server = \"QUAY.io:443\"\n[host]\n", "quay.io", "as the server", certs},
 		"itself among the hosts":   {"docker.io/hosts.toml", "server = \"" + mirror + "\"\n[host.\"https://index.docker.io/v2\"]\n", "docker.io", "names it as a host", certs},
-		"not a URL":                {"docker.io/hosts.toml", "server = \"https://[::1\"\n[host]\n", "docker.io", "as the server", certs},
+		"not a URL":                {"docker.io/hosts.toml", "server = \"https://[::1\"\n[host]\n", "docker.io", "is no URL", certs},
 		"broken":                   {"docker.io/hosts.toml", "server = \n", "docker.io", "line 1, column ", certs},
 		"a capability of later":    {"docker.io/hosts.toml", "server = \"" + mirror + "\"\n[host.\"" + mirror + "\"]\ncapabilities = [\"pull\", \"referrers\"]\n", "docker.io", `capability "referrers"`, certs},
 		"no file":                  {"docker.io/ca.crt", "", "docker.io", "has no hosts.toml", certs},
@@ -76,17 +79,17 @@ func TestOrigin(t *testing.T) {
 		"its own before a default": {"docker.io/other", "", "docker.io", "has no hosts.toml", certs},
 		"no config_path":           {"docker.io/hosts.toml", "server = \"" + mirror + "\"\n[host]\n", "docker.io", "no config_path", ""},
 		"two directories":          {"docker.io/hosts.toml", "server = \"" + mirror + "\"\n[host]\n", "docker.io", "2 directories", certs + ":/etc/docker/certs.d"},
-		"a directory as the file":  {"docker.io/hosts.toml/x", "", "docker.io", "hosts.toml", certs},
-		"a file as the directory":  {"docker.io", "", "docker.io", "not a directory", certs},
+		"a directory as the file":  {"docker.io/hosts.toml/x", "", "docker.io", "", certs},
+		"a file as the directory":  {"docker.io", "", "docker.io", "", certs},
 		"a relative directory":     {"docker.io/hosts.toml", "server = \"" + mirror + "\"\n[host]\n", "docker.io", "no absolute path", "etc/containerd/certs.d"},
 		"no scheme, but http":      {"docker.io/hosts.toml", "server = \"httpcache.example/v2/hub\"\n[host]\n", "docker.io", "as the server", certs},
 		"itself, with a dot":       {"quay.io/hosts.toml", "server = \"https://quay.io.\"\n[host]\n", "quay.io", "as the server", certs},
 		"the server's capability":  {"docker.io/hosts.toml", "server = \"" + mirror + "\"\ncapabilities = [\"fetch\"]\n[host]\n", "docker.io", `capability "fetch"`, certs},
 		"a switch as text":         {"docker.io/hosts.toml", "server = \"" + mirror + "\"\noverride_path = \"true\"\n[host]\n", "docker.io", "line 2, column ", certs},
 		"a dial_timeout":           {"docker.io/hosts.toml", "server = \"" + mirror + "\"\n[host.\"" + mirror + "\"]\ndial_timeout = \"5\"\n", "docker.io", "dial_timeout", certs},
-		"a ca":                     {"docker.io/hosts.toml", "server = \"" + mirror + "\"\nca = [[\"a\", \"b\"]]\n[host]\n", "docker.io", "a ca that", certs},
-		"a client":                 {"docker.io/hosts.toml", "server = \"" + mirror + "\"\nclient = [[\"a\"]]\n[host]\n", "docker.io", "a client that", certs},
-		"a header":                 {"docker.io/hosts.toml", "server = \"" + mirror + "\"\n[header]\nx-a = 1\n[host]\n", "docker.io", "a header that", certs},
+		"a ca":                     {"docker.io/hosts.toml", "server = \"" + mirror + "\"\nca = [[\"a\", \"b\"]]\n[host]\n", "docker.io", "ca is neither", certs},
+		"a client":                 {"docker.io/hosts.toml", "server = \"" + mirror + "\"\nclient = [[\"a\"]]\n[host]\n", "docker.io", "client is neither", certs},
+		"a header":                 {"docker.io/hosts.toml", "server = \"" + mirror + "\"\n[header]\nx-a = 1\n[host]\n", "docker.io", "a header is neither", certs},
 		"all of that in order": {
 			"docker.io/hosts.toml", "server = \"" + mirror + "\"\nca = [\"a\"]\nclient = [\"a\", [\"b\", \"c\"]]\ndial_timeout = \"5s\"\n[header]\nx-a = [\"b\"]\nx-b = \"c\"\n[host]\n",
 			"docker.io", "", certs,
@@ -95,60 +98,104 @@ func TestOrigin(t *testing.T) {
 		for version, config := range map[string]string{"2": version2, "3": version3} {
 			t.Run(name+" "+version, func(t *testing.T) {
 				r := node(t, fmt.Sprintf(config, tt.roots), map[string]string{filepath.Join(certs, tt.path): tt.text})
+				want := tt.want
+				if name == "the server alone" && version == "3" {
+					want = "" // of which containerd 1 reads no file
+				}
 				got := r.Origin(tt.host)
-				if !strings.Contains(got, tt.want) || (got == "") != (tt.want == "") {
-					t.Errorf("got %q, want %q", got, tt.want)
+				if !strings.Contains(got, want) || (got == "") != (want == "") {
+					t.Errorf("got %q, want %q", got, want)
 				}
 			})
 		}
 	}
 }
 
+// TestRead: what no containerd starts with is an error that says where, and Docker's
+// own configuration is told from others.
 func TestRead(t *testing.T) {
-	if _, err := containerd.Read(t.TempDir(), "/etc/containerd/config.toml"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := containerd.Read(t.TempDir(), "/etc/containerd/config.toml", containerd.Version{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
-	const dropIn = "imports = ['/etc/containerd/conf.d/*.toml']\n"
 	for text, want := range map[string]string{
-		"version = ": "line 1, column", "version = 2\nimports = [\"/etc/x.toml\"]\n": "imports other files", "plugins = 1\n": "cannot be read",
-		"version = 3\n" + dropIn: "", "version = 3\nimports = ['*.toml']\n": "imports other files",
-		"": "is of version 0", "version = 1\n[plugins.cri.registry]\nconfig_path = '/x'\n": "is of version 1",
-		"disabled_plugins = [\"cri\"]\n": containerd.ErrNoCRI.Error(),
+		"version = ": "line 1, column", "version = 2\nimports = [\"/etc/x.toml\"]\n": "/config.toml imports /etc/x.toml, which is not there", "plugins = 1\n": "cannot be read",
+		"version = 3\nimports = ['/etc/containerd/conf.d/*.toml']\n": "", "version = 3\nimports = ['*.toml']\n": "", // itself alone
+		"": "", "version = 5\n": "/config.toml:1: it is of version 5", "version = 3\nimports = ['[*']\n": "syntax error in pattern",
+		"disabled_plugins = [\"cri\"]\n":                                             containerd.ErrNoCRI.Error(),
+		"version = 3\ndisabled_plugins = ['io.containerd.grpc.v1.cri']\n":            containerd.ErrNoCRI.Error(),
+		"version = 3\nimports = ['config.toml', 'config.toml']\n[plugins.'x.y.z']\n": "",
 	} {
 		root := t.TempDir()
-		path := filepath.Join(root, "config.toml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(root, "config.toml"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := containerd.Read(root, "/config.toml"); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if _, err := containerd.Read(root, "/config.toml", containerd.Version{}); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got the error %v, want %q", text, err, want)
 		}
 	}
 }
 
-// TestReadSection: each version of the file has its own place, and what stands
-// in another's is passed over.
-func TestReadSection(t *testing.T) {
-	for config, want := range map[string]bool{
-		version2: true, version3: true,
-		strings.Replace(version2, "2", "3", 1): false, strings.Replace(version3, "3", "2", 1): false,
+// hosts are those that an image is asked of, without what each is shown.
+func hosts(t *testing.T, r *containerd.Runtime, image, version string) (list []string) {
+	t.Helper()
+	ref, err := route.Parse(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := r.RouteOf(ref, containerd.ParseVersion(version))
+	if w.Fails != "" {
+		return []string{"fails: " + w.Fails}
+	}
+	for _, h := range w.Hops {
+		list = append(list, h.URL+h.Repository)
+	}
+	return list
+}
+
+// TestSections: each version of the file has its own place, which depends on who reads it.
+func TestSections(t *testing.T) {
+	const mirrored, alone = "https://mirror.example/v2/library/x", "https://registry-1.docker.io/v2/library/x"
+	const version1 = "[plugins.cri.registry]\nconfig_path = %q\n"
+	for _, tt := range []struct {
+		config string
+		want   map[string]bool // by containerd, whether config_path is read
+	}{
+		{version1, map[string]bool{"1.6.20": true, "1.7.29": true, "2.0.0": true, "2.4.3": true}},
+		{version2, map[string]bool{"1.6.20": true, "1.7.29": true, "2.0.0": true, "2.4.3": true}},
+		{version3, map[string]bool{"2.0.0": true, "2.4.3": true}},
+		{strings.Replace(version3, "3", "4", 1), map[string]bool{"2.3.0": true, "2.4.3": true}},
+		{strings.Replace(version2, "2", "3", 1), map[string]bool{"2.0.0": false, "2.2.1": false, "2.3.0": true}},
+		{strings.Replace(version3, "3", "2", 1), map[string]bool{"1.6.20": false, "1.7.29": false, "2.0.0": true}},
+		{strings.Replace(version2, "version = 2", "", 1), map[string]bool{"1.6.20": false, "2.0.0": true}},
 	} {
-		if got := len(node(t, fmt.Sprintf(config, "/certs"), nil).Certs) > 0; got != want {
-			t.Errorf("%q: read is %v, want %v", config, got, want)
+		r := node(t, fmt.Sprintf(tt.config, "/certs"), map[string]string{"/certs/docker.io/hosts.toml": "server = 'https://mirror.example'\n[host]\n"})
+		for version, read := range tt.want {
+			want := alone
+			if read {
+				want = mirrored
+			}
+			if got := hosts(t, r, "x", version); len(got) != 1 || got[0] != want {
+				t.Errorf("%s: containerd %s asks %q, want %s", tt.config, version, got, want)
+			}
 		}
 	}
 }
 
-// TestImports: a pattern for drop-ins counts if there are some.
+// TestImports: containerd 1 takes the whole plugin from the last file that has it, 2
+// puts the files together key by key.
 func TestImports(t *testing.T) {
-	root := t.TempDir()
-	for name, text := range map[string]string{"config.toml": "version = 2\nimports = ['/conf.d/*.toml']\n", "conf.d/99-nvidia.toml": "version = 2\n"} {
-		path := filepath.Join(root, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+	const section = "[plugins.'io.containerd.grpc.v1.cri'"
+	r := node(t, "version = 2\nimports = ['conf.d/*.toml', '/etc/more.toml']\n"+section+".registry]\nconfig_path = '/certs'\n", map[string]string{
+		"/etc/containerd/conf.d/99-nvidia.toml": "version = 2\n" + section + ".containerd]\ndefault_runtime_name = 'nvidia'\n",
+		"/etc/more.toml":                        "version = 2\nimports = ['/etc/containerd/config.toml']\n[plugins.'x.y.z']\na = 1\n",
+		"/certs/docker.io/hosts.toml":           "server = 'https://mirror.example'\n[host]\n",
+	})
+	if diff := cmp.Diff([]string{"/etc/containerd/config.toml", "/etc/containerd/conf.d/99-nvidia.toml", "/etc/more.toml"}, r.Files); diff != "" {
+		t.Error(diff)
 	}
-	if _, err := containerd.Read(root, "/config.toml"); err == nil || !strings.Contains(err.Error(), "imports other files") {
-		t.Errorf("got the error %v", err)
+	for version, want := range map[string]string{"1.7.29": "https://registry-1.docker.io/v2/library/x", "2.1.0": "https://mirror.example/v2/library/x"} {
+		if got := hosts(t, r, "x", version); len(got) != 1 || got[0] != want {
+			t.Errorf("containerd %s asks %q, want %s", version, got, want)
+		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/containerd"
 	"github.com/regcred/regcred/internal/testcri"
 	"github.com/regcred/regcred/internal/testregistry"
 )
@@ -125,6 +126,36 @@ func TestContainerdPolicy(t *testing.T) {
 			t.Errorf("%s: present %t after %d requests, %d bytes; want %t", tt.policy, res.Present, len(reg.Requests()), res.Size, tt.present)
 		}
 	}
+}
+
+// TestContainerdPauseImage pulls what containerd says that it starts pods in.
+func TestContainerdPauseImage(t *testing.T) {
+	r, c := dialContainerd(t, RuntimeOptions{})
+	_, want, _ := startRegistry(t, testregistry.Basic)
+	c.Stop()
+	c.SandboxImage(want)
+	c.Start()
+	got, from, err := r.PauseImage(t.Context())
+	if err != nil || got != want {
+		t.Fatalf("got %q, %v; want %q", got, err, want)
+	}
+	res, err := r.Pull(t.Context(), got, PullIfNotPresent, given(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := r.Pull(t.Context(), got, PullNever, given())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// That of Debian 12 is older than pinning, which came with 1.6.22 and 1.7.2.
+	if pins := !strings.HasPrefix(r.Version, "1.6.20"); res.Pinned != pins || again.Pinned != pins {
+		t.Errorf("containerd %s: pinned is %t after the pull, %t later; want %t", r.Version, res.Pinned, again.Pinned, pins)
+	}
+	// The way that containerd 2 needs leads to the same.
+	if got, file, err := containerd.PauseImage(t.Context(), c.Socket); err != nil || got != want || file != c.Config() {
+		t.Errorf("its configuration: got %q in %q, %v; want %q in %q", got, file, err, want, c.Config())
+	}
+	t.Logf("containerd %s: from %s", r.Version, from)
 }
 
 // TestContainerdPins has containerd ask another host than the image's: the

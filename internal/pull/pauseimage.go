@@ -10,12 +10,41 @@ import (
 	"fmt"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/regcred/regcred/internal/containerd"
 )
 
-// PauseImage returns the image in which the runtime starts each pod. A runtime
-// pulls it by itself, and without any credential. (kubeadm finds it in the same
-// place: cmd/kubeadm/app/util/runtime, SandboxImage.)
-func (r *Runtime) PauseImage(ctx context.Context) (string, error) {
+// PauseImage returns the image in which the runtime starts each pod, and where that
+// is said. A runtime pulls it by itself, and without a kubelet's credentials.
+//
+// CRI-O from 1.27 on, containerd 1 and cri-dockerd have it in their status, where
+// kubeadm looks too (cmd/kubeadm/app/util/runtime, SandboxImage). containerd 2 does
+// not, so it is asked for its configuration: see [containerd.PauseImage]. A kubelet's
+// --pod-infra-container-image never said it to a runtime behind CRI, and is gone from
+// Kubernetes 1.35 on.
+func (r *Runtime) PauseImage(ctx context.Context) (image, from string, err error) {
+	image, err = r.pauseImageOfStatus(ctx)
+	from = "the runtime's status"
+	switch {
+	case err != nil:
+		return "", "", err
+	case image == "" && r.Name == "containerd":
+		var file string
+		if image, file, err = containerd.PauseImage(ctx, r.socket); err != nil {
+			return "", "", fmt.Errorf("containerd does not say over CRI which its pause image is: %w", err)
+		}
+		from = "containerd's configuration, " + file
+	case image == "":
+		return "", "", errors.New("the runtime does not say which its pause image is")
+	}
+	if _, err := FullName(image); err != nil {
+		return "", "", fmt.Errorf("the runtime's pause image, from %s: %w", from, err)
+	}
+	return image, from, nil
+}
+
+// pauseImageOfStatus returns "" if the status does not name it.
+func (r *Runtime) pauseImageOfStatus(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.greeting())
 	defer cancel()
 	resp, err := runtimeapi.NewRuntimeServiceClient(r.conn).Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
@@ -25,11 +54,6 @@ func (r *Runtime) PauseImage(ctx context.Context) (string, error) {
 	var config struct {
 		SandboxImage string `json:"sandboxImage"`
 	}
-	if err := json.Unmarshal([]byte(resp.GetInfo()["config"]), &config); err != nil || config.SandboxImage == "" {
-		return "", errors.New("the runtime does not say which its pause image is")
-	}
-	if _, err := FullName(config.SandboxImage); err != nil {
-		return "", fmt.Errorf("the runtime's pause image: %w", err)
-	}
+	_ = json.Unmarshal([]byte(resp.GetInfo()["config"]), &config) // of a shape that is each runtime's own
 	return config.SandboxImage, nil
 }

@@ -38,6 +38,7 @@ type Runtime struct {
 	Name, Version string
 
 	opts   RuntimeOptions
+	socket string // path
 	conn   *grpc.ClientConn
 	images runtimeapi.ImageServiceClient
 }
@@ -64,6 +65,7 @@ type RuntimeResult struct {
 	Ref        string              // of the image in the runtime: its ID, or a digest, as the runtime likes
 	Present    bool                // it was there, and nothing was pulled
 	Size       int64               // bytes, as the runtime says; 0 if it does not
+	Pinned     bool                // the runtime wants no kubelet to remove it when its disk is full
 	Credential *regcred.Credential // the one that worked; nil if none was needed
 	Failed     []Try               // those that were tried before it
 }
@@ -137,7 +139,7 @@ func (p *runtimePull) look(ctx context.Context, res *RuntimeResult) (found bool,
 	err = p.r.persist(ctx, func(ctx context.Context) error {
 		got, err := p.r.status(ctx, p.spec)
 		if err == nil && got != nil {
-			found, res.Ref, res.Size = true, got.Id, int64(got.Size)
+			found, res.Ref, res.Size, res.Pinned = true, got.Id, int64(got.Size), got.Pinned
 		}
 		return err
 	})
@@ -171,9 +173,9 @@ func (p *runtimePull) tryAll(ctx context.Context, res *RuntimeResult, lookup fun
 	if err != nil {
 		return err
 	}
-	// Only for its size; the pull has succeeded whatever becomes of this.
+	// Only for what the report says of it; the pull has succeeded whatever becomes of this.
 	if got, err := p.r.status(ctx, p.spec); err == nil && got != nil {
-		res.Size = int64(got.Size)
+		res.Size, res.Pinned = int64(got.Size), got.Pinned
 	}
 	return nil
 }

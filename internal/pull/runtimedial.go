@@ -60,7 +60,7 @@ func DialRuntime(ctx context.Context, endpoint string, opts RuntimeOptions) (*Ru
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the container runtime at %s: %w", socket, err)
 	}
-	r := &Runtime{opts: opts, conn: conn, images: runtimeapi.NewImageServiceClient(conn)}
+	r := &Runtime{opts: opts, socket: socket, conn: conn, images: runtimeapi.NewImageServiceClient(conn)}
 	if err := r.greet(ctx); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("asking the container runtime at %s for its version: %w", socket, login.Said(err))

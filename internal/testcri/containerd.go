@@ -12,11 +12,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/regcred/regcred/internal/testneed"
 )
 
 // Containerd is a containerd of the test's own, for pulls alone: no container
@@ -26,6 +27,7 @@ type Containerd struct {
 
 	t       testing.TB
 	dir     string
+	pause   string // image of SandboxImage
 	environ []string
 
 	mu  sync.Mutex
@@ -51,11 +53,21 @@ func StartContainerd(t testing.TB, environ ...string) *Containerd {
 			t.Errorf("removing containerd's directory: %v", err)
 		}
 	})
-	if err := os.WriteFile(c.path("config.toml"), []byte(c.config()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	c.SandboxImage("pause.invalid/pause:1")
 	c.Start()
 	return c
+}
+
+// Config is the path of its config.toml.
+func (c *Containerd) Config() string { return c.path("config.toml") }
+
+// SandboxImage has it start pods in an image, from its next start on.
+func (c *Containerd) SandboxImage(image string) {
+	c.t.Helper()
+	c.pause = image
+	if err := os.WriteFile(c.Config(), []byte(c.config()), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 func require(t testing.TB) {
@@ -69,10 +81,7 @@ func require(t testing.TB) {
 	if why == "" {
 		return
 	}
-	if slices.Contains(strings.Split(os.Getenv("REGCRED_TEST_REQUIRE"), ","), "containerd") {
-		t.Fatal(why)
-	}
-	t.Skip(why)
+	testneed.Lacks(t, "containerd", "%s", why)
 }
 
 func (c *Containerd) path(name string) string { return filepath.Join(c.dir, name) }
@@ -87,17 +96,18 @@ state = %q
   address = %q
 [plugins."io.containerd.grpc.v1.cri"]
   disable_cgroup = true
+  sandbox_image = %q
   [plugins."io.containerd.grpc.v1.cri".containerd]
     snapshotter = "native"
   [plugins."io.containerd.grpc.v1.cri".registry]
     config_path = %q
-`, c.path("root"), c.path("state"), c.Socket, c.path("certs.d"))
+`, c.path("root"), c.path("state"), c.Socket, c.pause, c.path("certs.d"))
 }
 
 // Start starts it, with what it had before it was stopped.
 func (c *Containerd) Start() {
 	c.t.Helper()
-	cmd := exec.Command("containerd", "--config", c.path("config.toml"))
+	cmd := exec.Command("containerd", "--config", c.Config())
 	cmd.Env = append(os.Environ(), c.environ...)
 	log, err := cmd.StderrPipe()
 	if err != nil {

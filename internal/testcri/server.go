@@ -33,6 +33,7 @@ type Server struct {
 
 	Socket string
 	Config string // what its status says of it, in JSON; "" = nothing
+	Pinned string // an image that it pins
 
 	mu      sync.Mutex
 	present map[string]bool
@@ -116,7 +117,7 @@ func (s *Server) ImageStatus(ctx context.Context, req *runtimeapi.ImageStatusReq
 	if !s.present[req.Image.Image] {
 		return &runtimeapi.ImageStatusResponse{}, nil
 	}
-	return &runtimeapi.ImageStatusResponse{Image: &runtimeapi.Image{Id: "sha256:" + req.Image.Image, Size: 1 << 20}}, nil
+	return &runtimeapi.ImageStatusResponse{Image: &runtimeapi.Image{Id: "sha256:" + req.Image.Image, Size: 1 << 20, Pinned: req.Image.Image == s.Pinned}}, nil
 }
 
 // PullImage implements the CRI.

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package containerd_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/containerd"
+	"github.com/regcred/regcred/internal/route"
+)
+
+// TestCheck: each class of faults is one finding, at its line.
+func TestCheck(t *testing.T) {
+	const certs, dir = "/etc/containerd/certs.d", "/etc/containerd/certs.d/quay.io"
+	const file = dir + "/hosts.toml"
+	at := func(line int, rule, severity string) []string {
+		return []string{fmt.Sprintf("%s %s %s:%d", severity, rule, file, line)}
+	}
+	for name, tt := range map[string]struct {
+		hosts string
+		want  []string
+	}{
+		"as it should be":        {"server = 'https://m.example/v2/q'\noverride_path = true\n[host.'https://m.example/v2/q']\noverride_path = true\n", nil},
+		"on loopback":            {"[host.'http://localhost:5000']\n", nil},
+		"a capability":           {"[host.'https://m.example']\ncapabilities = ['fetch']\n", at(2, "mirror-unread", "error")},
+		"a capability of later":  {"[host.'https://m.example']\ncapabilities = ['pull', 'resolve', 'referrers']\n", at(2, "mirror-unread", "warning")},
+		"no host table":          {"server = 'https://m.example'\n", at(1, "mirror-unread", "warning")},
+		"no TOML":                {"[host.'https://m.example']\n[", at(2, "mirror-unread", "error")},
+		"a missing file":         {"[host.'https://m.example']\nskip_verify = false\nca = 'ca.pem'\n", at(3, "mirror-missing-file", "error")},
+		"a missing key":          {"[host.'https://m.example']\nclient = [['hosts.toml', 'key.pem']]\n", at(2, "mirror-missing-file", "error")},
+		"/v2 twice":              {"\n[host.'https://m.example/v2/q']\n", at(2, "mirror-path", "warning")},
+		"/v2 never":              {"[host.'https://m.example/q']\noverride_path = true\n", at(2, "mirror-path", "warning")},
+		"/v2 after the path":     {"[host.'https://m.example/q']\n[host.'https://m.example/q/v2']\n[host.'https://m.example/v2/']\n", nil},
+		"plain http":             {"[host.'http://m.example']\n", at(1, "mirror-plain-http", "info")},
+		"a header":               {"[host.'https://m.example'.header]\nAuthorization = 'Basic " + canary.Password + "'\n", at(2, "mirror-header", "info")},
+		"a header in lower case": {"[host.'https://m.example'.header]\nauthorization = 'Basic " + canary.Password + "'\n", at(2, "mirror-header", "warning")},
+		"server below a table":   {"[host.'https://m.example']\nserver = 'https://m.example'\n", at(2, "mirror-unknown-key", "warning")},
+		"a key in upper case":    {"[host.'https://m.example']\nCapabilities = ['pull']\n", at(2, "mirror-unknown-key", "warning")},
+		"a byte order mark":      {"\ufeff[host.'https://m.example']\n", at(1, "mirror-unread", "warning")},
+		"a key with a dash":      {"[host.'https://m.example']\nskip-verify = true\n", at(2, "mirror-unknown-key", "warning")},
+		"inline":                 {"host = {'https://m.example' = {}}\n", at(1, "mirror-inline", "warning")},
+		"tables apart":           {"[host.'https://m.example']\n[host.'https://n.example']\n[host.'https://m.example'.header]\nx-a = 'b'\n", at(1, "mirror-twice", "info")},
+		"two URLs in one":        {"server = 'https://u:" + canary.Password + "@m.i://u:" + canary.Password + "@m.example'\n[host]\n", at(1, "mirror-path", "warning")},
+		"a password, inline":     {"host = {'https://u:" + canary.Password + "@m.example' = {}}\n", at(1, "mirror-inline", "warning")},
+		"a password, /v2 twice":  {"[host.'https://u:" + canary.Password + "@m.example/v2/q']\n", at(1, "mirror-path", "warning")},
+		"no host in it":          {"[host.'https:///x']\n", at(1, "mirror-path", "warning")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := node(t, fmt.Sprintf(version2, certs), map[string]string{file: tt.hosts})
+			checkFindings(t, r.Check(), tt.want)
+		})
+	}
+}
+
+func checkFindings(t *testing.T, found []route.Finding, want []string) {
+	t.Helper()
+	var got []string
+	for _, f := range found {
+		got = append(got, fmt.Sprintf("%s %s %s:%d", f.Severity, f.Rule, f.File, f.Line))
+		canary.Check(t, "a finding", fmt.Sprint(f))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s\n%v", diff, found)
+	}
+}
+
+// TestCheckConfig: the same of config.toml and directories.
+func TestCheckConfig(t *testing.T) {
+	const config, certs = "/etc/containerd/config.toml", "/etc/containerd/certs.d"
+	const hosts = "server = 'https://m.example'\n[host.'https://m.example']\n"
+	const registry = "version = 2\n[plugins.'io.containerd.grpc.v1.cri'.registry]\n"
+	const tables = "[plugins.'io.containerd.grpc.v1.cri'.registry."
+	for name, tt := range map[string]struct {
+		config, version string
+		files           map[string]string
+		want            []string
+	}{
+		"nothing":         {"version = 2\n", "1.7.29", nil, nil},
+		"both ways":       {registry + "config_path = '/x'\n" + tables + "mirrors.'quay.io']\nendpoint = ['https://m.example']\n", "2.4.2", nil, []string{"error mirror-config-path " + config + ":4"}},
+		"a list of paths": {registry + "config_path = ['/x']\n", "2.4.2", nil, []string{"error mirror-config-path " + config + ":3"}},
+		"TLS of old":      {registry + "config_path = '/x'\n" + tables + "configs.'quay.io'.tls]\nca_file = '/ca'\n", "1.7.29", nil, []string{"error mirror-config-path " + config + ":4"}},
+		"TLS, too old":    {registry + tables + "configs.'quay.io'.tls]\nca_file = '/ca'\n", "2.0.0", nil, []string{"warning mirror-old-tls " + config + ":3"}},
+		"a password":      {registry + tables + "configs.'quay.io'.auth]\npassword = '" + canary.Password + "'\n", "1.7.29", nil, []string{"info mirror-own-login " + config + ":3"}},
+		"two directories": {registry + "config_path = '" + certs + ":/etc/docker/certs.d'\n", "2.4.2", map[string]string{certs + "/quay.io/hosts.toml": hosts},
+			[]string{"error mirror-two-directories " + config + ":3"}},
+		"two directories, read": {registry + "config_path = '" + certs + ":/etc/docker/certs.d'\n[plugins.'io.containerd.grpc.v1.cri'.containerd]\ndiscard_unpacked_layers = true\n", "2.4.2",
+			map[string]string{certs + "/quay.io/hosts.toml": hosts}, nil},
+		"two directories by default":       {"version = 3\n", "2.2.0", map[string]string{certs + "/quay.io/hosts.toml": hosts}, []string{"warning mirror-unset " + config + ":1"}},
+		"two directories by default, read": {"version = 3\n", "2.4.3", map[string]string{certs + "/quay.io/hosts.toml": hosts}, nil},
+		"no config_path":                   {registry + "config_path = ''\n", "1.7.29", map[string]string{certs + "/quay.io/hosts.toml": hosts}, []string{"warning mirror-unset " + config + ":2"}},
+		"no config_path, and mirrors":      {registry + tables + "mirrors.'quay.io']\nendpoint = ['https://m.example']\n", "1.7.29", map[string]string{certs + "/quay.io/hosts.toml": hosts}, nil},
+		"no config_path, and no hosts":     {registry + "config_path = ''\n", "1.7.29", map[string]string{certs + "/quay.io/ca.crt": ""}, nil},
+		"another version's place":          {"version = 3\n[plugins.'io.containerd.grpc.v1.cri'.registry]\nconfig_path = '/x'\n", "2.1.0", nil, []string{"warning mirror-section " + config + ":2"}},
+		"no version":                       {"[plugins.'io.containerd.grpc.v1.cri'.registry]\nconfig_path = '/x'\n", "1.7.29", nil, []string{"warning mirror-section " + config + ":1"}},
+		"Docker Hub's other name":          {registry + "config_path = '" + certs + "'\n", "2.4.2", map[string]string{certs + "/registry-1.docker.io/hosts.toml": hosts}, []string{"warning mirror-directory " + certs + "/registry-1.docker.io:0"}},
+		"a scheme":                         {registry + "config_path = '" + certs + "'\n", "2.4.2", map[string]string{certs + "/https:/quay.io/hosts.toml": hosts}, []string{"warning mirror-directory " + certs + "/https::0"}},
+		"a file for a directory":           {registry + "config_path = '" + certs + "'\n", "2.4.2", map[string]string{certs + "/quay.io": hosts, certs + "/README.md": "server"}, []string{"error mirror-directory " + certs + "/quay.io:1"}},
+		"an empty file, the hub's":         {registry + "config_path = '" + certs + "'\n", "2.4.2", map[string]string{certs + "/docker.io": ""}, []string{"error mirror-directory " + certs + "/docker.io:1"}},
+		"a file for no host":               {registry + "config_path = '" + certs + "'\n", "2.4.2", map[string]string{certs + "/hosts.toml": hosts}, []string{"warning mirror-directory " + certs + "/hosts.toml:1"}},
+		"a directory alone":                {registry + "config_path = '" + certs + "'\n", "2.4.2", map[string]string{certs + "/quay.io/ca.crt": ""}, nil},
+		"a directory before a default": {registry + "config_path = '" + certs + "'\n", "2.4.2", map[string]string{certs + "/quay.io/ca.crt": "", certs + "/_default/hosts.toml": hosts},
+			[]string{"info mirror-default " + certs + "/_default/hosts.toml:2", "info mirror-default " + certs + "/_default/hosts.toml:1", "warning mirror-hides-default " + certs + "/quay.io:0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := node(t, tt.config, tt.files)
+			r, err := containerd.Read(at.Root, at.File, containerd.ParseVersion(tt.version))
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkFindings(t, r.Check(), tt.want)
+		})
+	}
+}
+
+// TestHosts: directories are those of images' hosts.
+func TestHosts(t *testing.T) {
+	const certs = "/certs"
+	r := node(t, fmt.Sprintf(version2, certs), map[string]string{
+		certs + "/quay.io/x": "", certs + "/a.example_5000_/x": "", certs + "/_default/x": "", certs + "/docker.io/x": "", certs + "/file": "", certs + "/b.example:80/x": "",
+	})
+	if got, want := r.Hosts(), []string{"a.example:5000", "b.example:80", "docker.io", "quay.io"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestPort: a directory for a host is not one for its ports, which is said.
+func TestPort(t *testing.T) {
+	r := node(t, fmt.Sprintf(version2, "/certs"), map[string]string{"/certs/quay.io/hosts.toml": "[host.'https://m.example']\n"})
+	for image, want := range map[string][]string{"quay.io/a": nil, "quay.io:8443/a": {"warning mirror-directory /certs/quay.io/hosts.toml:1"}, "a.example:1/a": nil} {
+		ref, err := route.Parse(image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkFindings(t, r.Route(ref).Findings, want)
+	}
+}
+
+func TestParseVersion(t *testing.T) {
+	for text, want := range map[string]string{
+		"containerd github.com/containerd/containerd 1.6.20~ds1 1.6.20~ds1-1+deb12u3": "1.6.20", "containerd github.com/k3s-io/containerd v2.1.4-k3s2 abc": "2.1.4",
+		"v1.7.23-k3s2": "1.7.23", "unknown": "", "": "",
+	} {
+		if got := containerd.ParseVersion(text).String(); got != want {
+			t.Errorf("%q is version %q, want %q", text, got, want)
+		}
+	}
+}
+
+// FuzzRoute: whatever is in the two files, they are read, and what is said holds no
+// header and no password.
+func FuzzRoute(f *testing.F) {
+	f.Add("version = 2\n[plugins.'io.containerd.grpc.v1.cri'.registry]\nconfig_path = '/certs'\n", "server = 'm'\n[host.'https://m.example'.header]\na = ['b']\n", "1.6.20")
+	f.Add("[plugins.cri.registry.mirrors.'*']\nendpoint = ['a', 'http://b/c']\n[plugins.cri.registry.configs.x.auth]\n", "host = {a = {}}\n", "2.4.2")
+	f.Add("version = 3\nimports = ['*.toml', '/x/*']\n", "[[host]]\n", "")
+	f.Add("version = 2\n[[plugins]]\n", strings.Repeat("a.", 1000)+"a = 1\n", "1.7.0")
+	root := f.TempDir()
+	for _, dir := range []string{"certs/docker.io", "etc/containerd"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
+			f.Fatal(err)
+		}
+	}
+	f.Fuzz(func(t *testing.T, config, hosts, version string) {
+		for name, text := range map[string]string{"etc/containerd/config.toml": config, "certs/docker.io/hosts.toml": hosts} {
+			if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := containerd.Read(root, "/etc/containerd/config.toml", containerd.ParseVersion(version))
+		if err != nil {
+			return
+		}
+		for _, image := range []string{"x", "quay.io:5000/a@sha256:" + strings.Repeat("0", 64)} {
+			ref, err := route.Parse(image)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if w := r.Route(ref); (len(w.Hops) == 0) != (w.Fails != "") || w.String() == "" {
+				t.Errorf("%s: %+v", image, w)
+			}
+		}
+		r.Origin("docker.io")
+	})
+}

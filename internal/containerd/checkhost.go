@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package containerd
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/regcred/regcred/internal/regularfile"
+	"github.com/regcred/regcred/internal/route"
+)
+
+// host checks a table of a hosts.toml, which is in the directory of that name.
+func (c *checker) host(f *hostsFile, h *host, dir string, last bool) {
+	c.files(f, h)
+	c.headers(f, h)
+	if h.url == nil || h.url.Host == "" {
+		if !last || h.name != "" {
+			c.add("mirror-path", route.Warning, f.path, h.place(), "write https://HOST", "it names no host")
+		}
+		return
+	}
+	c.path(f, h)
+	if h.url.Scheme == "http" && !isLoopback(h.url.Host) {
+		c.add("mirror-plain-http", route.Info, f.path, h.place(), "write https://", "%s is asked without TLS: who is on the way reads the credential that it is shown", h.url.Host)
+	}
+	if dir == "_default" {
+		c.add("mirror-default", route.Info, f.path, h.place(), "name the registries in directories of their own",
+			"%s is asked for the images of every registry that has no directory of its own, and offered the credentials for all of them", h.url.Host)
+	}
+}
+
+// path is about the path under which a host is asked.
+func (c *checker) path(f *hostsFile, h *host) {
+	const rule = "mirror-path"
+	_, written, _ := strings.Cut(h.name, "://")
+	_, written, _ = strings.Cut(written, "/")
+	written = "/" + strings.TrimSuffix(written, "/") + "/"
+	switch {
+	case strings.LastIndex(h.name, "://") > len("https"):
+		c.add(rule, route.Warning, f.path, h.place(), fmt.Sprintf("write https://%s", lastURL(h.name)),
+			"%s%s has two URLs in one: %s is asked for %s/NAME/manifests/TAG", h.what(), shownURL(h.name), h.url.Host, route.Masked(h.url.Path))
+	case h.table.OverridePath && !strings.Contains(h.url.Path+"/", "/v2/"):
+		c.add(rule, route.Warning, f.path, h.at(f.file, "override_path"), fmt.Sprintf("put /v2 into the path, as in https://%s/v2%s, or leave override_path out", h.url.Host, route.Masked(strings.TrimSuffix(written, "/"))),
+			"override_path takes the path as it is: %s is asked for %s/NAME/manifests/TAG, without the /v2 that registries answer under", h.url.Host, route.Masked(strings.TrimSuffix(h.url.Path, "/")))
+	case !h.table.OverridePath && strings.HasPrefix(written, "/v2/") && written != "/v2/" && !strings.HasSuffix(written, "/v2/"):
+		c.add(rule, route.Warning, f.path, h.place(), "add override_path = true to it",
+			"/v2 is added to the path of %s, that has it: %s is asked for %s/NAME/manifests/TAG", shownURL(h.name), h.url.Host, route.Masked(h.url.Path))
+	}
+}
+
+// what is the key that has the host.
+func (h *host) what() string {
+	if h.keys == nil {
+		return "server = "
+	}
+	return "the host "
+}
+
+// shownURL is a host as it is written, without a password before its name.
+func shownURL(name string) string { return strconv.Quote(route.Masked(name)) }
+
+// lastURL is the last one in a text that has several, without its scheme.
+func lastURL(name string) string {
+	name = name[strings.LastIndex(name, "://")+len("://"):]
+	return name[strings.LastIndexByte(name, '@')+1:]
+}
+
+// files is about certificates that are not there.
+func (c *checker) files(f *hostsFile, h *host) {
+	check := func(key, name string) {
+		if name == "" {
+			return
+		}
+		if _, err := c.runtime.fs().ReadFile(context.Background(), name); err != nil {
+			c.add("mirror-missing-file", route.Error, f.path, h.at(f.file, key), "put the file there, or take it out",
+				"%s names %s, which cannot be read (%v): every pull that this file is for fails, from the image's own host too", key, name, regularfile.Cause(err))
+		}
+	}
+	for _, name := range h.ca {
+		check("ca", name)
+	}
+	for _, pair := range h.client {
+		check("client", pair[0])
+		check("client", pair[1])
+	}
+}
+
+// headers is about secrets in them.
+func (c *checker) headers(f *hostsFile, h *host) {
+	for _, name := range slices.Sorted(maps.Keys(h.table.Header)) {
+		if !isAuthorization(name) {
+			continue
+		}
+		line := h.at(f.file, "header", name)
+		switch {
+		case name != "Authorization":
+			c.add("mirror-header", route.Warning, f.path, line, "spell it Authorization", "the header %q is sent beside the runtime's own Authorization, so that a host is sent two", name)
+		case c.open(f.path):
+			c.add("mirror-header", route.Warning, f.path, line, "chmod 600 "+f.path, "it has an Authorization, and others than its owner may read the file")
+		default:
+			c.add("mirror-header", route.Info, f.path, line, "", "its Authorization is sent first; a host that refuses it is shown the kubelet's credential in its place")
+		}
+	}
+}
+
+// unordered is about host tables that do not count, or count twice.
+func (c *checker) unordered(f *hostsFile) {
+	var top struct {
+		Hosts map[string]any `toml:"host"`
+	}
+	if f.file.Decode(&top) != nil {
+		return
+	}
+	two, _ := c.releases(Version.two)
+	for _, name := range slices.Sorted(maps.Keys(top.Hosts)) {
+		n := 0
+		for i := range f.hosts {
+			if f.hosts[i].keys != nil && f.hosts[i].name == name {
+				n++
+			}
+		}
+		line := f.file.Line("host", name)
+		switch {
+		case n == 0 && two:
+			c.add("mirror-inline", route.Warning, f.path, line, "write it as a table: [host."+shownURL(name)+"]", "containerd 2 passes over a host that is not written as a table")
+		case n > 1:
+			c.add("mirror-twice", route.Info, f.path, line, "write its tables one after the other", "its tables stand apart, for which containerd 2 asks it %d times", n)
+		}
+	}
+}
+
+// keysKnown are what a table of a hosts.toml may have.
+var keysKnown = []string{"capabilities", "ca", "client", "skip_verify", "override_path", "header", "dial_timeout"}
+
+// unknown is about keys that nobody reads: containerd says nothing of them.
+func (c *checker) unknown(f *hostsFile) {
+	var top map[string]any
+	if f.file.Decode(&top) != nil {
+		return
+	}
+	c.keys(f, top, nil, append([]string{"server", "host"}, keysKnown...))
+	for name, t := range table(top["host"]) {
+		c.keys(f, table(t), []string{"host", name}, keysKnown)
+	}
+}
+
+func (c *checker) keys(f *hostsFile, t map[string]any, at, known []string) {
+	for _, key := range slices.Sorted(maps.Keys(t)) {
+		if slices.Contains(known, key) {
+			continue
+		}
+		if lower := strings.ToLower(key); slices.Contains(known, lower) {
+			if one, names := c.releases(func(v Version) bool { return !v.two() }); one {
+				c.add("mirror-unknown-key", route.Warning, f.path, f.file.Near(append(slices.Clone(at), key)...), "write "+lower, "%s passes over the key %q here", whom(names), key)
+			}
+			continue
+		}
+		fix := "it may have " + strings.Join(known, ", ")
+		if key == "server" {
+			fix = "move it above the first table: what stands below one belongs to that"
+		}
+		if near := strings.ReplaceAll(key, "-", "_"); near != key && slices.Contains(known, near) {
+			fix = "write " + near
+		}
+		c.add("mirror-unknown-key", route.Warning, f.path, f.file.Near(append(slices.Clone(at), key)...), fix, "containerd passes over the key %q here", key)
+	}
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package containerd reads what a containerd is told about registries: which hosts
+// it asks for an image, in which order, and that each of them is shown the
+// credential that a kubelet gave it for the image.
+//
+//	r, err := containerd.Read("", containerd.DefaultFile, containerd.ParseVersion("2.1.4"))
+//	…
+//	fmt.Println(r.Route(image)) // containerd asks mirror.example, then docker.io itself; …
+package containerd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/route"
+	"github.com/regcred/regcred/internal/tomlfile"
+)
+
+// Runtime is a containerd's configuration.
+type Runtime struct {
+	Root    string   // of the file system; "" means "/"
+	File    string   // config.toml
+	Files   []string // that one and what it imports, in the order in which they are read
+	Version Version  // for which it is read; the zero Version if that is not known
+
+	once    sync.Once
+	checked []route.Finding // after once
+
+	files  []*source
+	format int // the version of the file, 1 if it says none
+}
+
+// source is one file, and the plugins in it.
+type source struct {
+	*tomlfile.File
+	format  int
+	plugins map[string]any
+}
+
+// ErrNoCRI is the error of [Read] if a containerd pulls nothing for a kubelet:
+// that of Docker, whose package switches the CRI off.
+var ErrNoCRI = errors.New("its CRI plugin is disabled")
+
+// The plugins that have the registries, by the version of a file.
+const (
+	criV1  = "cri"
+	criV2  = "io.containerd.grpc.v1.cri"
+	images = "io.containerd.cri.v1.images"
+)
+
+// maxImports bounds the files that a configuration has.
+const maxImports = 64
+
+// Read reads a config.toml and what it imports, as the containerd of a version
+// does; of the zero Version, as any may. The error is an [fs.ErrNotExist] if there
+// is no file, and [ErrNoCRI] if it is for no kubelet.
+func Read(root, path string, version Version) (*Runtime, error) {
+	r := &Runtime{Root: root, File: path, Version: version}
+	disabled := map[string]bool{}
+	pending := []string{path}
+	for len(pending) > 0 {
+		path, pending = pending[0], pending[1:]
+		if slices.Contains(r.Files, path) {
+			continue
+		}
+		imports, err := r.read(path, disabled)
+		if err != nil {
+			return nil, err
+		}
+		if pending = append(pending, imports...); len(r.Files)+len(pending) > maxImports {
+			return nil, fmt.Errorf("%s imports more than %d files", r.File, maxImports)
+		}
+	}
+	r.format = cmp.Or(r.format, 1)
+	if disabled[criV1] || disabled[criV2] || disabled[images] {
+		return nil, fmt.Errorf("%s: %w", r.File, ErrNoCRI)
+	}
+	return r, nil
+}
+
+func (r *Runtime) fs() inroot.FS { return inroot.FS{Root: r.Root} }
+
+// read reads one file, and returns what it imports.
+func (r *Runtime) read(path string, disabled map[string]bool) (imports []string, err error) {
+	f, err := r.Version.reader()(context.Background(), r.fs(), path)
+	if e, ok := errors.AsType[*tomlfile.Error](err); ok {
+		return nil, fmt.Errorf("%s: it is not TOML: %w", path, e)
+	}
+	if errors.Is(err, fs.ErrNotExist) && path != r.File {
+		return nil, fmt.Errorf("%s imports %s, which is not there: containerd does not start with it", r.File, path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var top struct {
+		Version  int            `toml:"version"`
+		Imports  []string       `toml:"imports"`
+		Disabled []string       `toml:"disabled_plugins"`
+		Plugins  map[string]any `toml:"plugins"`
+	}
+	if err := f.Decode(&top); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if top.Version < 0 || top.Version > 4 {
+		return nil, fmt.Errorf("%s:%d: it is of version %d, which no containerd has that is known here", path, f.Line("version"), top.Version)
+	}
+	for _, id := range top.Disabled {
+		disabled[id] = true
+	}
+	r.Files = append(r.Files, path)
+	r.files = append(r.files, &source{File: f, format: cmp.Or(top.Version, 1), plugins: top.Plugins})
+	r.format = cmp.Or(top.Version, r.format)
+	return r.resolve(path, top.Imports)
+}
+
+// resolve finds the files that a file imports, relative to its own directory.
+func (r *Runtime) resolve(path string, imports []string) (found []string, err error) {
+	for _, pattern := range imports {
+		if !filepath.IsAbs(pattern) {
+			pattern = filepath.Join(filepath.Dir(path), pattern)
+		}
+		if !strings.Contains(pattern, "*") {
+			found = append(found, filepath.Clean(pattern))
+			continue
+		}
+		matches, err := r.glob(pattern)
+		if err != nil {
+			return nil, fmt.Errorf("%s imports %q: %w", path, pattern, err)
+		}
+		found = append(found, matches...)
+	}
+	return found, nil
+}
+
+// glob lists the files of a pattern, as the node names them.
+func (r *Runtime) glob(pattern string) (found []string, err error) {
+	root := cmp.Or(r.Root, "/")
+	matches, err := filepath.Glob(filepath.Join(root, pattern))
+	for _, m := range matches {
+		rel, err := filepath.Rel(root, m)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, filepath.Join("/", rel))
+	}
+	return found, err
+}
+
+// at is where in the files a key of a plugin stands, the last that says it.
+func (r *Runtime) at(keys ...string) (file string, line int) {
+	for _, s := range slices.Backward(r.files) {
+		for _, plugin := range []string{images, criV2, criV1} {
+			if line := s.Line(append([]string{"plugins", plugin}, keys...)...); line > 0 {
+				return s.Path, line
+			}
+		}
+	}
+	return r.File, 0
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build !linux
+
+package containerd
+
+import (
+	"context"
+	"errors"
+)
+
+// daemon is the process that serves a socket.
+type daemon struct {
+	pid  int
+	file string
+}
+
+func daemonOf(context.Context, string) (*daemon, error) {
+	return nil, errors.New("only on Linux does a socket tell who serves it")
+}
+
+// Close ends the use of the process.
+func (*daemon) Close() {}
+
+func (*daemon) dump(context.Context) ([]byte, error) { return nil, errors.ErrUnsupported }
+
+func (*daemon) run(context.Context, ...string) ([]byte, error) { return nil, errors.ErrUnsupported }

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package containerd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/internal/regularfile"
+	"github.com/regcred/regcred/internal/tomlfile"
+)
+
+// hostsFile is a hosts.toml as a containerd of one version reads it.
+type hostsFile struct {
+	path   string
+	file   *tomlfile.File // nil if there is none, or an empty one
+	hosts  []host         // the tables in their order, and at last the server, or what stands for the image's own host
+	broken *brokenError   // nil if it is read
+}
+
+// host is a host as a hosts.toml has it.
+type host struct {
+	name   string // as it is written; "" for the image's own
+	keys   []string
+	line   int
+	url    *url.URL // nil for the image's own
+	table  hostTable
+	ca     []string
+	client [][2]string
+}
+
+// hostTable is what a hosts.toml says of a host, or of the server.
+type hostTable struct {
+	Capabilities []string       `toml:"capabilities"`
+	CA           any            `toml:"ca"`
+	Client       any            `toml:"client"`
+	SkipVerify   *bool          `toml:"skip_verify"`
+	OverridePath bool           `toml:"override_path"`
+	Header       map[string]any `toml:"header"`
+	DialTimeout  string         `toml:"dial_timeout"`
+}
+
+// exact empties what is written in another case than a key has: the parser of
+// containerd 1 heeds that, and the one of 2 does not.
+func (t *hostTable) exact(written map[string]any) {
+	none := hostTable{}
+	for key, empty := range map[string]func(){
+		"capabilities":  func() { t.Capabilities = none.Capabilities },
+		"ca":            func() { t.CA = none.CA },
+		"client":        func() { t.Client = none.Client },
+		"skip_verify":   func() { t.SkipVerify = none.SkipVerify },
+		"override_path": func() { t.OverridePath = none.OverridePath },
+		"header":        func() { t.Header = none.Header },
+		"dial_timeout":  func() { t.DialTimeout = none.DialTimeout },
+	} {
+		if written[key] == nil {
+			empty()
+		}
+	}
+}
+
+// brokenError is why containerd passes over a whole hosts.toml.
+type brokenError struct {
+	line int // 0 if not known
+	what string
+}
+
+func (e *brokenError) Error() string { return e.what }
+
+func brokenAt(line int, format string, args ...any) *brokenError {
+	return &brokenError{line, fmt.Sprintf(format, args...)}
+}
+
+// readHosts reads the hosts.toml of a directory. The error is one of reading it.
+func (r *Runtime) readHosts(dir string, v Version) (*hostsFile, error) {
+	h := &hostsFile{path: filepath.Join(dir, "hosts.toml")}
+	f, err := v.reader()(context.Background(), r.fs(), h.path)
+	switch bad, ok := errors.AsType[*tomlfile.Error](err); {
+	case ok:
+		h.file, h.broken = f, &brokenError{bad.Line, bad.Error()}
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case len(f.Tables()) > maxHosts:
+		return nil, fmt.Errorf("%s: it has more than %d tables", h.path, maxHosts)
+	case !f.Empty():
+		h.file = f
+		h.broken = h.parse(v)
+	}
+	if h.file == nil || h.broken != nil {
+		own, err := r.certificates(dir)
+		if err != nil {
+			return nil, err
+		}
+		h.hosts = []host{own}
+	}
+	return h, nil
+}
+
+// parse fills in the hosts.
+func (h *hostsFile) parse(v Version) *brokenError {
+	var file struct {
+		Server string               `toml:"server"`
+		Hosts  map[string]hostTable `toml:"host"`
+		hostTable
+	}
+	var top map[string]any
+	if err := errors.Join(h.file.Decode(&file), h.file.Decode(&top)); err != nil {
+		bad, _ := errors.AsType[*tomlfile.Error](err)
+		return brokenAt(bad.Line, "%v", bad)
+	}
+	if _, isTable := top["host"].(map[string]any); !isTable && !v.two() {
+		return brokenAt(0, "it has no host table, without which containerd 1 takes it for broken")
+	}
+	if !v.two() {
+		file.hostTable.exact(top)
+		if top["server"] == nil {
+			file.Server = ""
+		}
+		for name, t := range file.Hosts {
+			t.exact(table(table(top["host"])[name]))
+			file.Hosts[name] = t
+		}
+	}
+	dir := filepath.Dir(h.path)
+	for _, name := range h.order(v, file.Hosts) {
+		one := host{name: name, keys: []string{"host", name}, table: file.Hosts[name]}
+		if bad := one.parse(h.file, dir, v); bad != nil {
+			return bad
+		}
+		h.hosts = append(h.hosts, one)
+	}
+	server := host{name: file.Server, table: file.hostTable}
+	if bad := server.parse(h.file, dir, v); bad != nil {
+		return bad
+	}
+	h.hosts = append(h.hosts, server)
+	return nil
+}
+
+// order lists the names of host tables as containerd goes through them. Of 2, a table
+// that is written inline does not count, and one that is taken up again after
+// another counts twice.
+func (h *hostsFile) order(v Version, hosts map[string]hostTable) (names []string) {
+	for _, keys := range h.file.Tables() {
+		if len(keys) < 2 || keys[0] != "host" {
+			continue
+		}
+		again := slices.Contains(names, keys[1])
+		if v.two() {
+			again = len(names) > 0 && names[len(names)-1] == keys[1]
+		}
+		if !again {
+			names = append(names, keys[1])
+		}
+	}
+	if v.two() {
+		return names
+	}
+	var rest []string
+	for name := range hosts {
+		if !slices.Contains(names, name) {
+			rest = append(rest, name)
+		}
+	}
+	names = append(names, rest...)
+	slices.SortStableFunc(names, func(a, b string) int { return h.file.Line("host", a) - h.file.Line("host", b) })
+	return names
+}
+
+// at is where a key of a host stands, or else the host.
+func (h *host) at(f *tomlfile.File, key ...string) int {
+	if line := f.Near(append(slices.Clone(h.keys), key...)...); line > 0 {
+		return line
+	}
+	return 1
+}
+
+// parse reads what a table says, as containerd's parseHostConfig does.
+func (h *host) parse(f *tomlfile.File, dir string, v Version) *brokenError {
+	h.line = f.Line(h.keys...)
+	if h.keys == nil {
+		h.line = f.Line("server")
+	}
+	if bad := h.parseURL(f); bad != nil {
+		return bad
+	}
+	for _, c := range h.table.Capabilities {
+		known := []string{"pull", "resolve", "push"}
+		if v.referrers() {
+			known = append(known, "referrers")
+		}
+		if !slices.Contains(known, strings.ToLower(c)) {
+			return brokenAt(h.at(f, "capabilities"), "containerd does not know the capability %q", c)
+		}
+	}
+	if _, err := time.ParseDuration(h.table.DialTimeout); err != nil && h.table.DialTimeout != "" && v.dialTimeout() {
+		return brokenAt(h.at(f, "dial_timeout"), "dial_timeout is no duration, as \"30s\" is")
+	}
+	return h.parseFiles(f, dir)
+}
+
+func (h *host) parseURL(f *tomlfile.File) *brokenError {
+	if h.name == "" && h.keys == nil {
+		return nil
+	}
+	address := h.name
+	if !strings.HasPrefix(address, "http") {
+		address = "https://" + address
+	}
+	u, err := url.Parse(address)
+	if h.name != "" && err != nil {
+		return brokenAt(h.line, "a host or server in it is no URL")
+	}
+	if h.name == "" {
+		u = &url.URL{}
+	}
+	switch {
+	case len(u.Path) > 0:
+		if u.Path = path.Clean(u.Path); !strings.HasSuffix(u.Path, "/v2") && !h.table.OverridePath {
+			u.Path += "/v2"
+		}
+	case !h.table.OverridePath:
+		u.Path = "/v2"
+	}
+	h.url = u
+	return nil
+}
+
+// parseFiles reads ca, client and header.
+func (h *host) parseFiles(f *tomlfile.File, dir string) *brokenError {
+	abs := func(name string) string {
+		if filepath.IsAbs(name) {
+			return name
+		}
+		return filepath.Join(dir, name)
+	}
+	var ok bool
+	if h.ca, ok = list(h.table.CA); !ok {
+		return brokenAt(h.at(f, "ca"), "ca is neither a path nor a list of paths")
+	}
+	for i := range h.ca {
+		h.ca[i] = abs(h.ca[i])
+	}
+	if h.client, ok = pairs(h.table.Client); !ok {
+		return brokenAt(h.at(f, "client"), "client is neither a path nor a list of paths, or of pairs of them")
+	}
+	for i, pair := range h.client {
+		if h.client[i][0] = abs(pair[0]); pair[1] != "" {
+			h.client[i][1] = abs(pair[1])
+		}
+	}
+	for name, value := range h.table.Header {
+		if _, ok := list(value); !ok {
+			return brokenAt(h.at(f, "header", name), "a header is neither a text nor a list of texts")
+		}
+	}
+	return nil
+}
+
+// list is a text, or a list of texts.
+func list(v any) (texts []string, ok bool) {
+	switch v := v.(type) {
+	case nil:
+		return nil, true
+	case string:
+		return []string{v}, true
+	case []any:
+		for _, item := range v {
+			s, ok := item.(string)
+			if !ok {
+				return nil, false
+			}
+			texts = append(texts, s)
+		}
+		return texts, true
+	}
+	return nil, false
+}
+
+// pairs is a text, or a list of texts or of pairs of them.
+func pairs(v any) (found [][2]string, ok bool) {
+	items, isList := v.([]any)
+	if !isList {
+		items = []any{v}
+	}
+	if v == nil {
+		return nil, true
+	}
+	for _, item := range items {
+		texts, ok := list(item)
+		_, nested := item.([]any)
+		if !ok || nested != (len(texts) == 2) || len(texts) == 0 {
+			return nil, false
+		}
+		found = append(found, [2]string{texts[0], strings.Join(texts[1:], "")})
+	}
+	return found, true
+}
+
+// certificates is the image's own host with the certificates that stand in its
+// directory: *.crt are authorities, *.cert and *.key the client's.
+func (r *Runtime) certificates(dir string) (own host, err error) {
+	entries, err := r.fs().ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return own, fmt.Errorf("%s: %w", dir, regularfile.Cause(err))
+	}
+	for _, e := range entries {
+		name := filepath.Join(dir, e.Name())
+		if e.IsDir() {
+			continue
+		}
+		if strings.HasSuffix(name, ".crt") {
+			own.ca = append(own.ca, name)
+		}
+		if base, ok := strings.CutSuffix(name, ".cert"); ok {
+			pair := [2]string{name}
+			if _, err := r.fs().Stat(base + ".key"); err == nil {
+				pair[1] = base + ".key"
+			}
+			own.client = append(own.client, pair)
+		}
+	}
+	return own, nil
+}

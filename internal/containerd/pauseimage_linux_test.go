@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package containerd_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/containerd"
+	"github.com/regcred/regcred/internal/testcri"
+)
+
+// TestMain plays a containerd whose whole configuration is its file: what
+// "config dump" prints is that.
+func TestMain(m *testing.M) {
+	socket := os.Getenv("TEST_CONTAINERD_SOCKET")
+	switch {
+	case slices.Equal(os.Args[min(len(os.Args), 3):], []string{"config", "dump"}):
+		data, err := os.ReadFile(os.Args[2])
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Stdout.Write(data)
+	case socket != "":
+		l, err := net.Listen("unix", socket)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		fmt.Println("serving")
+		io.Copy(io.Discard, os.Stdin) // until the test ends
+		l.Close()
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// serve starts what TestMain plays, and returns its socket.
+func serve(t *testing.T, cmd *exec.Cmd, socket string) {
+	t.Helper()
+	cmd.Env = append(cmd.Env, "TEST_CONTAINERD_SOCKET="+socket)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); errors.Is(err, fs.ErrPermission) {
+		t.Skip("root of a container that may not have mounts of its own: ", err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stdin.Close()
+		cmd.Wait()
+	})
+	if said, err := io.ReadAll(io.LimitReader(stdout, 8)); string(said) != "serving\n" {
+		t.Fatalf("it says %q, %v", said, err)
+	}
+}
+
+// shortDir is a directory for a socket, which all may enter.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ctd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestPauseImage(t *testing.T) {
+	const (
+		two   = "version = 3\n[plugins.'io.containerd.cri.v1.images'.pinned_images]\nsandbox = 'it.example/pause:2'\n"
+		one   = "version = 2\n[plugins.'io.containerd.grpc.v1.cri']\nsandbox_image = 'it.example/pause:1'\n"
+		login = "[plugins.'io.containerd.grpc.v1.cri'.registry.configs.'it.example'.auth]\npassword = '" + canary.Password + "'\n"
+	)
+	for _, tt := range []struct{ name, config, want, fails string }{
+		{name: "containerd 2", config: two, want: "it.example/pause:2"},
+		{name: "containerd 1", config: one + login, want: "it.example/pause:1"},
+		{name: "both keys", config: two + strings.TrimPrefix(one, "version = 2\n"), want: "it.example/pause:2"},
+		{name: "no key", config: "version = 3\n" + login, fails: "it names no pause image: is the CRI plugin disabled?"},
+		{name: "a list", config: "[plugins.'io.containerd.cri.v1.images']\npinned_images = ['a']\n", fails: "it names no pause image"},
+		{name: "no TOML", config: login + "= '" + canary.Password, fails: "it is not TOML"},
+		{name: "too much", config: strings.Repeat("# more\n", 1<<18), fails: "it prints more than 1048576 bytes"},
+		{name: "no file", fails: "config dump\": exit status 1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := shortDir(t)
+			file := filepath.Join(dir, "c.toml")
+			if tt.config != "" {
+				if err := os.WriteFile(file, []byte(tt.config), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "--log-level=debug", "-c", "c.toml")
+			cmd.Dir = dir // where a relative path begins
+			serve(t, cmd, filepath.Join(dir, "s"))
+			image, from, err := containerd.PauseImage(t.Context(), filepath.Join(dir, "s"))
+			if tt.fails != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.fails) || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), canary.Password) {
+					t.Errorf("got %q, %v; want %q and %s in it", image, err, tt.fails, file)
+				}
+				return
+			}
+			if err != nil || image != tt.want || from != file {
+				t.Errorf("got %q from %q, %v; want %q from %q", image, from, err, tt.want, file)
+			}
+		})
+	}
+}
+
+// TestPauseImageOfOthers: the program of another user is not run, nor that of a
+// process whose paths are not ours.
+func TestPauseImageOfOthers(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can start a process as another user, or with mounts of its own")
+	}
+	const nobody = 65534
+	dir := shortDir(t)
+	program, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, file := filepath.Join(dir, "containerd"), filepath.Join(dir, "c.toml")
+	for name, data := range map[string][]byte{path: program, file: nil, file + ".other": nil} {
+		if err := os.WriteFile(name, data, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chown(dir, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	user := exec.CommandContext(t.Context(), path)
+	user.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	mounts := exec.CommandContext(t.Context(), "sh", "-c", `mount --bind "$1.other" "$1" && exec "$0" --config="$1"`, path, file)
+	mounts.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	for socket, tt := range map[string]struct {
+		cmd   *exec.Cmd
+		fails string
+	}{
+		"user":   {user, "is of user 65534, whose program is not run"},
+		"mounts": {mounts, "it sees something else at " + file + " than this process does"},
+	} {
+		t.Run(socket, func(t *testing.T) {
+			socket := filepath.Join(dir, socket)
+			serve(t, tt.cmd, socket)
+			_, _, err := containerd.PauseImage(t.Context(), socket)
+			if err == nil || !strings.Contains(err.Error(), tt.fails) {
+				t.Errorf("got %v, want %q", err, tt.fails)
+			}
+		})
+	}
+}
+
+// TestPauseImageOfContainerd asks the real one, whose file has changed since it started.
+func TestPauseImageOfContainerd(t *testing.T) {
+	c := testcri.StartContainerd(t)
+	c.SandboxImage("it.example/pause:3")
+	began := time.Now()
+	image, file, err := containerd.PauseImage(t.Context(), c.Socket)
+	if err != nil || image != "it.example/pause:3" || file != c.Config() {
+		t.Errorf("got %q from %q, %v", image, file, err)
+	}
+	t.Logf("in %v", time.Since(began).Round(time.Millisecond))
+}

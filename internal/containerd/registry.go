@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package containerd
+
+import (
+	"cmp"
+	"maps"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// registry is what a containerd of one version is told about registries.
+type registry struct {
+	certs    []string            // config_path
+	explicit bool                // that is set, and not the default
+	mirrors  map[string][]string // endpoints, by host or "*" (deprecated)
+	logins   map[string]bool     // hosts for which there is a password (deprecated)
+	tls      map[string]tlsFiles // by host; containerd 1 has them (deprecated)
+	noText   bool                // config_path is of another type
+	headers  []string            // names of those that every host is sent
+	transfer bool                // images are pulled by the transfer service
+}
+
+type tlsFiles struct {
+	ca, cert, key string
+	skipVerify    bool
+}
+
+// defaultCerts is the config_path of containerd 2.2.0 on, if neither that nor
+// mirrors are set.
+const defaultCerts = "/etc/containerd/certs.d:/etc/docker/certs.d"
+
+// registry reads what a version is told.
+func (r *Runtime) registry(v Version) *registry {
+	plugin := r.plugin(v)
+	raw := table(plugin["registry"])
+	if v.two() { // its parser does not heed the case of keys
+		lower := map[string]any{}
+		for key, value := range raw {
+			lower[strings.ToLower(key)] = value
+		}
+		raw = lower
+	}
+	reg := &registry{mirrors: map[string][]string{}, logins: map[string]bool{}, tls: map[string]tlsFiles{}}
+	for host, m := range table(raw["mirrors"]) {
+		reg.mirrors[host] = texts(table(m)["endpoint"])
+	}
+	reg.readConfigs(raw)
+	reg.headers = slices.Sorted(maps.Keys(table(raw["headers"])))
+	path, isText := raw["config_path"].(string)
+	reg.noText = !isText && raw["config_path"] != nil
+	reg.explicit = path != ""
+	if path == "" && v.defaultCerts() && len(reg.mirrors) == 0 {
+		path = defaultCerts
+	}
+	if path != "" {
+		reg.certs = filepath.SplitList(path)
+	}
+	reg.transfer = v.transfer() && !pullsLocally(plugin, raw)
+	return reg
+}
+
+func (reg *registry) readConfigs(raw map[string]any) {
+	for host, c := range table(raw["configs"]) {
+		if table(c)["auth"] != nil {
+			reg.logins[host] = true
+		}
+		if t := table(table(c)["tls"]); len(t) > 0 {
+			skip, _ := t["insecure_skip_verify"].(bool)
+			reg.tls[host] = tlsFiles{text(t["ca_file"]), text(t["cert_file"]), text(t["key_file"]), skip}
+		}
+	}
+	for endpoint := range table(raw["auths"]) {
+		if u, err := url.Parse(endpoint); err == nil && u.Scheme != "" {
+			endpoint = u.Host
+		}
+		reg.logins[endpoint] = true
+	}
+}
+
+// pullsLocally reports whether a setting switches the transfer service off.
+// containerd: CheckLocalImagePullConfigs.
+func pullsLocally(plugin, registry map[string]any) bool {
+	is := func(key string, value bool) bool { b, ok := plugin[key].(bool); return ok && b == value }
+	downloads, ok := plugin["max_concurrent_downloads"].(int64)
+	return is("use_local_image_pull", true) || is("discard_unpacked_layers", true) || is("disable_snapshot_annotations", false) ||
+		is("image_pull_with_sync_fs", true) || ok && downloads != 3 ||
+		len(table(registry["mirrors"]))+len(table(registry["configs"]))+len(table(registry["auths"])) > 0
+}
+
+// plugin is the plugin that pulls images, of all files together.
+func (r *Runtime) plugin(v Version) map[string]any {
+	if !v.two() {
+		return r.pluginOfOne()
+	}
+	merged := map[string]any{}
+	for _, s := range r.files {
+		merge(merged, s.migrated(v))
+	}
+	return merged
+}
+
+// pluginOfOne is that of containerd 1, of which a later file replaces the whole.
+func (r *Runtime) pluginOfOne() (found map[string]any) {
+	id := criV2
+	if r.format == 1 {
+		id = criV1
+	}
+	for _, s := range r.files {
+		if p, ok := s.plugins[id]; ok {
+			found = table(p)
+		}
+	}
+	return found
+}
+
+// migrated is the plugin of one file as containerd 2 makes it out of what older
+// versions of files have. containerd: plugins/cri/images, migrateConfig.
+func (s *source) migrated(v Version) map[string]any {
+	plugin := maps.Clone(table(s.plugins[images]))
+	if plugin == nil {
+		plugin = map[string]any{}
+	}
+	old := table(s.plugins[criV2])
+	if s.format == 1 && s.plugins[criV1] != nil {
+		old = table(s.plugins[criV1])
+	}
+	if s.format > 3 || s.format == 3 && !v.fourth() || old == nil {
+		return plugin
+	}
+	snapshots := table(old["containerd"])
+	for _, key := range []string{"registry", "max_concurrent_downloads", "image_pull_with_sync_fs"} {
+		if value, ok := old[key]; ok {
+			plugin[key] = value
+		}
+	}
+	for _, key := range []string{"disable_snapshot_annotations", "discard_unpacked_layers"} {
+		if value, ok := snapshots[key]; ok {
+			plugin[key] = value
+		}
+	}
+	return plugin
+}
+
+// merge puts what a later file says over what others said, key by key; lists and
+// the rest are replaced.
+func merge(to, from map[string]any) {
+	for key, value := range from {
+		next, isTable := value.(map[string]any)
+		if !isTable {
+			to[key] = value
+			continue
+		}
+		into := map[string]any{}
+		merge(into, table(to[key]))
+		merge(into, next)
+		to[key] = into
+	}
+}
+
+func table(v any) map[string]any { t, _ := v.(map[string]any); return t }
+
+func text(v any) string { s, _ := v.(string); return s }
+
+func texts(v any) (list []string) {
+	items, _ := v.([]any)
+	for _, item := range items {
+		if s, ok := item.(string); ok {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// endpoints are those of a host's mirrors.
+func (reg *registry) endpoints(host string) (list []string, key string) {
+	key = host
+	if _, ok := reg.mirrors[host]; !ok {
+		key = "*"
+	}
+	return reg.mirrors[key], cmp.Or(key, host)
+}

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package containerd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred/internal/regularfile"
+	"github.com/regcred/regcred/internal/route"
+)
+
+// hub is where images of Docker Hub are.
+const hub = "registry-1.docker.io"
+
+// Route is the way of an image, for the version of the runtime; if that is not
+// known, for the newest one that reads such files. Its findings are about files
+// that count for the image.
+func (r *Runtime) Route(image route.Image) *route.Route {
+	releases := r.Releases()
+	if len(releases) == 0 {
+		return r.start(image, r.Version)
+	}
+	w := r.RouteOf(image, releases[len(releases)-1])
+	for _, f := range r.Check() {
+		if f.Rule == unset && !r.usual(image.Host) {
+			continue // nothing there is for it
+		}
+		if slices.Contains(w.Files, f.File) {
+			w.Findings = append(w.Findings, f)
+		}
+	}
+	return r.withoutPort(w, image.Host)
+}
+
+// usual reports whether the usual directory has one that would count for a host.
+func (r *Runtime) usual(host string) bool {
+	dir, err := r.hostDir([]string{usualCerts}, host)
+	return err != nil || dir != ""
+}
+
+// withoutPort adds that a directory for a host does not count for its ports.
+func (r *Runtime) withoutPort(w *route.Route, host string) *route.Route {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		return w
+	}
+	for _, root := range (&checker{runtime: r}).roots() {
+		if dir := filepath.Join(root, name); len(w.Files) == len(r.Files) && r.hasFile(dir) {
+			w.Findings = append(w.Findings, route.Finding{
+				Rule: "mirror-directory", Severity: route.Warning, File: filepath.Join(dir, "hosts.toml"), Line: 1,
+				Message:    fmt.Sprintf("it is for %s, and does not count for images of %s", name, host),
+				Suggestion: "put it into " + filepath.Join(root, strings.Replace(host, ":", "_", 1)+"_"),
+			})
+		}
+	}
+	return w
+}
+
+func (r *Runtime) hasFile(dir string) bool {
+	_, err := r.fs().Stat(filepath.Join(dir, "hosts.toml"))
+	return err == nil
+}
+
+func (r *Runtime) start(image route.Image, v Version) *route.Route {
+	return &route.Route{Runtime: "containerd", Version: v.String(), Repository: image.Repository, Files: slices.Clone(r.Files), Hops: []route.Hop{}}
+}
+
+// RouteOf is the way of an image through one version.
+func (r *Runtime) RouteOf(image route.Image, v Version) *route.Route {
+	w := &way{runtime: r, registry: r.registry(v), image: image, version: v, Route: r.start(image, v)}
+	if why := w.refused(); why != "" {
+		w.Fails = why
+		return w.Route
+	}
+	if len(w.certs) == 0 {
+		w.throughMirrors()
+	} else {
+		w.throughHosts()
+	}
+	if w.Fails != "" {
+		w.Hops = []route.Hop{}
+	}
+	return w.Route
+}
+
+// way is a route that is being made.
+type way struct {
+	*registry
+	*route.Route
+	runtime *Runtime
+	image   route.Image
+	version Version
+}
+
+// refused says why the CRI plugin does not load, or "".
+func (w *way) refused() string {
+	switch {
+	case w.noText:
+		file, line := w.runtime.at("registry", "config_path")
+		return fmt.Sprintf("%s:%d: its CRI plugin does not load: config_path is no text", file, line)
+	case len(w.certs) == 0:
+		return ""
+	case len(w.mirrors) > 0:
+		file, line := w.runtime.at("registry", "mirrors")
+		return fmt.Sprintf("%s:%d: its CRI plugin does not load: registry.mirrors cannot be set when config_path is", file, line)
+	case len(w.tls) > 0 && !w.version.two():
+		file, line := w.runtime.at("registry", "configs")
+		return fmt.Sprintf("%s:%d: its CRI plugin does not load: registry.configs.*.tls cannot be set when config_path is", file, line)
+	}
+	return ""
+}
+
+// throughHosts goes through the hosts.toml that counts.
+func (w *way) throughHosts() {
+	dir, err := w.runtime.hostDir(w.roots(), w.image.Host)
+	if err != nil {
+		w.Fails = err.Error()
+		return
+	}
+	own := []host{{}}
+	path := ""
+	if dir != "" {
+		h, err := w.runtime.readHosts(dir, w.version)
+		if err != nil {
+			w.Files = append(w.Files, dir)
+			w.Fails = err.Error()
+			return
+		}
+		own, path = h.hosts, h.path
+		if h.file == nil {
+			path = dir
+		}
+		w.Files = append(w.Files, path)
+	}
+	for i := range own {
+		w.hop(&own[i], path, i == len(own)-1)
+	}
+}
+
+// roots are the directories of config_path that count. The transfer service of some
+// versions takes several for the name of one, which is not there.
+func (w *way) roots() []string {
+	if w.blind(w.version) {
+		return nil
+	}
+	return w.certs
+}
+
+// hostDir is the directory that counts for a host: in the first of config_path that
+// has any for it; "" if none has.
+func (r *Runtime) hostDir(roots []string, host string) (string, error) {
+	names := []string{host, "_default"}
+	if i := strings.LastIndexByte(host, ':'); i > 0 {
+		names = slices.Insert(names, 0, host[:i]+"_"+host[i+1:]+"_")
+	}
+	for _, root := range roots {
+		for _, name := range names {
+			dir := filepath.Join(root, name)
+			switch _, err := r.fs().Stat(dir); {
+			case err == nil: // be it a file, as containerd does not look
+				return dir, nil
+			case !errors.Is(err, fs.ErrNotExist):
+				return "", fmt.Errorf("%s cannot be looked at: %w", dir, regularfile.Cause(err))
+			}
+		}
+	}
+	return "", nil
+}
+
+// hop adds a host; the last one is the image's own if it has no name.
+func (w *way) hop(h *host, path string, last bool) {
+	var hop route.Hop
+	if last && (h.url == nil || h.url.Host == "") {
+		hop = w.origin()
+	} else {
+		hop = route.NewHop(h.url.Scheme, h.url.Host, h.url.Path, w.image.Path)
+		hop.Origin = w.isOrigin(h.url.Host)
+		hop.Skipped = w.skipped(h.table.Capabilities)
+		explicit := h.table.CA != nil || len(h.client) > 0 || h.table.SkipVerify != nil
+		hop.HTTPToo = h.url.Scheme == "http" && explicit && w.version.httpsFirst() && port(h.url.Host) != "80"
+	}
+	hop.File, hop.Line, hop.CA, hop.Client = path, h.line, h.ca, h.client
+	hop.SkipVerify = hop.SkipVerify || h.table.SkipVerify != nil && *h.table.SkipVerify
+	hop.Headers = slices.Sorted(maps.Keys(h.table.Header))
+	if slices.ContainsFunc(hop.Headers, isAuthorization) {
+		hop.Shown = route.ShownHeader
+	}
+	w.add(hop)
+	w.needFiles(h, path)
+}
+
+func isAuthorization(name string) bool { return strings.EqualFold(name, "Authorization") }
+
+// add adds a hop, with what is said of all.
+func (w *way) add(hop route.Hop) {
+	hop.Headers = slices.Concat(hop.Headers, w.headers)
+	if w.logins[hop.Base.Host] {
+		hop.OwnFile, _ = w.runtime.at("registry", "configs")
+	}
+	w.Hops = append(w.Hops, hop)
+}
+
+// skipped says why a host is not asked which image a tag or digest is.
+func (w *way) skipped(capabilities []string) string {
+	has := func(name string) bool {
+		return len(capabilities) == 0 || slices.ContainsFunc(capabilities, func(c string) bool { return strings.EqualFold(c, name) })
+	}
+	switch {
+	case !has("pull"):
+		return "without the capability \"pull\" it is asked for layers alone"
+	case w.image.Digest == "" && !has("resolve"):
+		return "without the capability \"resolve\" it is not asked for tags"
+	}
+	return ""
+}
+
+// needFiles notes that a pull fails for want of a file.
+func (w *way) needFiles(h *host, path string) {
+	names := slices.Clone(h.ca)
+	for _, pair := range h.client {
+		names = append(names, pair[0])
+		if pair[1] != "" {
+			names = append(names, pair[1])
+		}
+	}
+	for _, name := range names {
+		if _, err := w.runtime.fs().ReadFile(context.Background(), name); err != nil && w.Fails == "" {
+			w.Fails = fmt.Sprintf("%s names %s, which cannot be read (%v)", path, name, regularfile.Cause(err))
+		}
+	}
+}
+
+// origin is the image's own host.
+func (w *way) origin() route.Hop {
+	name, scheme := w.image.Host, "https"
+	if name == "docker.io" {
+		name = hub
+	}
+	hop := route.NewHop(scheme, name, "/v2", w.image.Path)
+	if isLoopback(name) {
+		p := port(name)
+		plain := !w.version.httpsFirst() || p != "" && p != "443"
+		if plain {
+			hop = route.NewHop("http", name, "/v2", w.image.Path)
+		}
+		// Its certificate is not verified, which is a setting for TLS.
+		hop.SkipVerify = p != "80" || !w.version.httpsFirst()
+		hop.HTTPToo = plain && w.version.httpsFirst() && p != "80"
+	}
+	hop.Origin = true
+	return hop
+}
+
+// isOrigin reports whether a host is the image's own.
+func (w *way) isOrigin(host string) bool { return plain(host) == plain(w.image.Host) }
+
+// plain is a host in the one way to write it.
+func plain(host string) string {
+	host = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(host), ":443"), ":80")
+	host = strings.TrimSuffix(host, ".")
+	if host == hub || host == "index.docker.io" {
+		return "docker.io"
+	}
+	return host
+}
+
+func port(host string) string {
+	_, p, _ := net.SplitHostPort(host)
+	return p
+}
+
+func isLoopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}
+
+// throughMirrors goes through the deprecated mirrors of config.toml.
+func (w *way) throughMirrors() {
+	endpoints, key := w.endpoints(w.image.Host)
+	own := false
+	for _, e := range endpoints {
+		if !strings.Contains(e, "://") {
+			e = w.scheme(e) + "://" + e
+		}
+		u, err := url.Parse(e)
+		if err != nil {
+			file, line := w.runtime.at("registry", "mirrors", key)
+			w.Fails = fmt.Sprintf("%s:%d: an endpoint is no URL", file, line)
+			return
+		}
+		own = own || u.Host == w.image.Host
+		w.endpoint(u, key)
+	}
+	if own {
+		return
+	}
+	name := w.image.Host
+	if name == "docker.io" {
+		name = hub
+	}
+	w.endpoint(&url.URL{Scheme: w.scheme(name), Host: name}, "")
+}
+
+func (w *way) scheme(endpoint string) string {
+	if u, err := url.Parse("dummy://" + endpoint); err == nil && isLoopback(u.Host) {
+		return "http"
+	}
+	return "https"
+}
+
+// endpoint adds an endpoint, which key names among the mirrors; "" if it is not among them.
+func (w *way) endpoint(u *url.URL, key string) {
+	hop := route.NewHop(u.Scheme, u.Host, cmp.Or(u.Path, "/v2"), w.image.Path)
+	hop.Origin = w.isOrigin(u.Host)
+	if key != "" {
+		hop.File, hop.Line = w.runtime.at("registry", "mirrors", key)
+	}
+	if t, ok := w.tls[u.Host]; ok && !w.version.two() {
+		hop.SkipVerify = t.skipVerify
+		if t.ca != "" {
+			hop.CA = []string{t.ca}
+		}
+		if t.cert != "" {
+			hop.Client = [][2]string{{t.cert, t.key}}
+		}
+	} else if u.Scheme == "http" && isLoopback(w.image.Host) {
+		hop.SkipVerify = true
+	}
+	w.add(hop)
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package probe
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/internal/terminal"
+)
+
+// problem is something for which a certificate is not accepted.
+type problem struct {
+	what, cure string
+	unknown    bool // the authority
+}
+
+func said(problems []problem) string {
+	var parts []string
+	for _, p := range problems {
+		parts = append(parts, p.what)
+	}
+	return strings.Join(parts, "; and ")
+}
+
+// maxNames is how many names of a list are shown.
+const maxNames = 10
+
+func names(cert *x509.Certificate) (list []string) {
+	list = append(list, cert.DNSNames...)
+	for _, ip := range cert.IPAddresses {
+		list = append(list, ip.String())
+	}
+	return few(list)
+}
+
+// few are the first of a list, and how many more there are.
+func few(list []string) []string {
+	if n := len(list); n > maxNames {
+		return append(list[:maxNames:maxNames], fmt.Sprintf("%d more", n-maxNames))
+	}
+	return list
+}
+
+// maxCertificates of a chain are described.
+const maxCertificates = 10
+
+func describe(chain []*x509.Certificate) (list []Certificate) {
+	for _, c := range chain[:min(len(chain), maxCertificates)] {
+		list = append(list, Certificate{line(c.Subject.String()), line(c.Issuer.String()), names(c), c.NotBefore.UTC(), c.NotAfter.UTC()})
+	}
+	return list
+}
+
+// whoseCertificate describes the server's own.
+func (a *asking) whoseCertificate(state tls.ConnectionState) string {
+	cert := state.PeerCertificates[0]
+	return fmt.Sprintf("%s, certificate %q of %q for %s, valid from %s to %s", tls.VersionName(state.Version), cert.Subject, cert.Issuer,
+		strings.Join(names(cert), ", "), day(cert.NotBefore), day(cert.NotAfter))
+}
+
+func day(t time.Time) string { return t.UTC().Format("2006-01-02 15:04Z") }
+
+// problems are why a runtime does not accept a chain for a host; the worst comes first.
+func (a *asking) problems(chain []*x509.Certificate, host string) (list []problem) {
+	leaf, now := chain[0], time.Now()
+	what := fmt.Sprintf("its certificate (%q of %q)", leaf.Subject, leaf.Issuer)
+	clock := fmt.Sprintf("; this machine's clock says %s", day(now))
+	at := now
+	switch {
+	case now.After(leaf.NotAfter):
+		list = append(list, problem{what: fmt.Sprintf("%s has expired %s ago, at %s%s", what, since(now.Sub(leaf.NotAfter)), day(leaf.NotAfter), clock),
+			cure: "renew it at the registry; or set the clock, if that is wrong (timedatectl)"})
+		at = leaf.NotAfter
+	case now.Before(leaf.NotBefore):
+		list = append(list, problem{what: fmt.Sprintf("%s is valid from %s on, in %s%s", what, day(leaf.NotBefore), since(leaf.NotBefore.Sub(now)), clock),
+			cure: "set the clock, if that is wrong (timedatectl); or wait"})
+		at = leaf.NotBefore
+	}
+	if err := leaf.VerifyHostname(host); err != nil {
+		has := "none at all: a common name alone does not count"
+		if list := names(leaf); list != nil {
+			has = strings.Join(list, ", ")
+		}
+		list = append(list, problem{what: fmt.Sprintf("%s is not for %s; its names: %s", what, host, has),
+			cure: "ask for the registry by one of these names, or give it a certificate with this name (subjectAltName)"})
+	}
+	if p := a.authority(chain, at, what); p != nil {
+		list = append(list, *p)
+	}
+	return list
+}
+
+// authority is why nobody vouches for a chain; nil if somebody does.
+func (a *asking) authority(chain []*x509.Certificate, at time.Time, what string) *problem {
+	opts := x509.VerifyOptions{Roots: a.pool, Intermediates: x509.NewCertPool(), CurrentTime: at}
+	for _, c := range chain[1:] {
+		opts.Intermediates.AddCert(c)
+	}
+	leaf := chain[0]
+	_, err := leaf.Verify(opts)
+	if err == nil {
+		return nil
+	}
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired && invalid.Cert != leaf {
+		if past := time.Since(at) > time.Minute; past {
+			return nil // nobody asks what was then
+		}
+		return &problem{what: fmt.Sprintf("the certificate of its authority, %q, is not valid at this time: %s to %s", invalid.Cert.Subject, day(invalid.Cert.NotBefore), day(invalid.Cert.NotAfter)),
+			cure: "let the registry send the authority's renewed certificate"}
+	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); !ok {
+		return &problem{what: fmt.Sprintf("%s is not accepted: %v", what, err), cure: "give the registry another certificate"}
+	}
+	last := chain[len(chain)-1]
+	selfSigned := leaf.CheckSignature(leaf.SignatureAlgorithm, leaf.RawTBSCertificate, leaf.Signature) == nil && leaf.Subject.String() == leaf.Issuer.String()
+	switch {
+	case selfSigned:
+		return &problem{what: what + " is signed by itself, and not among the authorities of " + a.store(), cure: a.trustCure("the certificate"), unknown: true}
+	case len(chain) == 1 && len(leaf.IssuingCertificateURL) > 0:
+		return &problem{what: fmt.Sprintf("the registry sends its own certificate alone, and not that of %q which has signed it (an intermediate); it is not in %s either", leaf.Issuer, a.store()),
+			cure: fmt.Sprintf("let the registry send the whole chain (%.200s has it)", leaf.IssuingCertificateURL[0])}
+	}
+	return &problem{what: fmt.Sprintf("the authority %q, which has signed %s, is not in %s", last.Issuer, what, a.store()), cure: a.trustCure("its certificate"), unknown: true}
+}
+
+// store names where the authorities are that count.
+func (a *asking) store() string {
+	if len(a.places) == 0 {
+		return "this machine's store"
+	}
+	text := strings.Join(a.places, " and ")
+	if a.Runtime.getenv("SSL_CERT_FILE") != "" || a.Runtime.getenv("SSL_CERT_DIR") != "" {
+		text += fmt.Sprintf(" (by SSL_CERT_FILE and SSL_CERT_DIR of %s)", a.whose())
+	}
+	return text
+}
+
+// staleStore tells of authorities that were changed after the runtime read them.
+func (a *asking) staleStore() string {
+	if len(a.places) == 0 || a.Runtime.Started.IsZero() {
+		return ""
+	}
+	info, err := os.Stat(a.places[0])
+	if err != nil || !info.ModTime().After(a.Runtime.Started) {
+		return ""
+	}
+	return fmt.Sprintf(", which is newer than %s, started %s: what came since counts after a restart", a.runtimeName(), day(a.Runtime.Started))
+}
+
+// trustCure says where an authority is made known to the runtime.
+func (a *asking) trustCure(what string) string {
+	host := a.base.Host
+	own := ""
+	switch a.Runtime.Name {
+	case "containerd":
+		own = fmt.Sprintf(`name a file with %s as ca in /etc/containerd/certs.d/%s/hosts.toml; or `, what, host)
+	case "CRI-O", "podman":
+		own = fmt.Sprintf("put %s to /etc/containers/certs.d/%s/ca.crt; or ", what, host)
+	}
+	return own + fmt.Sprintf("add it to the node's store (update-ca-certificates, update-ca-trust) and restart %s", a.runtimeName())
+}
+
+func (a *asking) clientCure() string {
+	if a.Runtime.Name == "containerd" {
+		return fmt.Sprintf("name one that it accepts as client in /etc/containerd/certs.d/%s/hosts.toml", a.base.Host)
+	}
+	return fmt.Sprintf("put one that it accepts to /etc/containers/certs.d/%s/client.cert and client.key", a.base.Host)
+}
+
+// plainCure says how a runtime is told to speak plain HTTP.
+func (a *asking) plainCure() string {
+	secure := "give the registry a certificate, or ask for it at its TLS port"
+	switch a.Runtime.Name {
+	case "containerd":
+		return fmt.Sprintf(`%s; without TLS: server = "http://%s" in /etc/containerd/certs.d/%s/hosts.toml`, secure, a.base.Host, a.base.Host)
+	case "CRI-O", "podman":
+		return fmt.Sprintf("%s; without TLS: insecure = true for %s in registries.conf", secure, a.base.Host)
+	}
+	return fmt.Sprintf(`%s; without TLS: server = "http://%s" in containerd's /etc/containerd/certs.d/%s/hosts.toml, or insecure = true in CRI-O's registries.conf`, secure, a.base.Host, a.base.Host)
+}
+
+func systemPool() *x509.CertPool {
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		return x509.NewCertPool()
+	}
+	return pool
+}
+
+func since(d time.Duration) string {
+	if d >= 48*time.Hour {
+		return terminal.Count(int(d.Hours()/24), "day")
+	}
+	return terminal.Span(d.Round(time.Second))
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/regcred/regcred/internal/regularfile"
+	"github.com/regcred/regcred/internal/remote"
+	"github.com/regcred/regcred/internal/terminal"
+)
+
+const (
+	resolvConf = "/etc/resolv.conf"
+	hostsFile  = "/etc/hosts"
+
+	maxResolver  = 1 << 20 // bytes of such a file
+	maxAddresses = 16      // of a name; the rest is not asked
+)
+
+// resolver is what the node resolves names with.
+type resolver struct {
+	servers []string
+	search  []string
+	ndots   int
+}
+
+// readResolver reads resolv.conf(5) as far as messages need it.
+func readResolver(ctx context.Context) resolver {
+	r := resolver{ndots: 1}
+	data, _ := regularfile.Read(ctx, resolvConf, maxResolver)
+	for text := range strings.Lines(string(data)) {
+		words := strings.Fields(text)
+		if len(words) < 2 {
+			continue
+		}
+		switch words[0] {
+		case "nameserver":
+			r.servers = append(r.servers, words[1])
+		case "search", "domain":
+			r.search = words[1:]
+		case "options":
+			for _, option := range words[1:] {
+				if n, ok := strings.CutPrefix(option, "ndots:"); ok {
+					r.ndots, _ = strconv.Atoi(n)
+				}
+			}
+		}
+	}
+	return r
+}
+
+func (r resolver) String() string {
+	if len(r.servers) == 0 {
+		return resolvConf + " names no nameserver"
+	}
+	return "nameserver " + strings.Join(r.servers, ", ") + " of " + resolvConf
+}
+
+// searched reports whether search domains are tried for a name before itself.
+func (r resolver) searched(host string) bool {
+	return len(r.search) > 0 && !strings.HasSuffix(host, ".") && strings.Count(host, ".") < r.ndots
+}
+
+// inHosts is the line of /etc/hosts that has a name; 0 if none has.
+func inHosts(ctx context.Context, host string) int {
+	data, _ := regularfile.Read(ctx, hostsFile, maxResolver)
+	n := 0
+	for text := range strings.Lines(string(data)) {
+		n++
+		text, _, _ = strings.Cut(text, "#")
+		if words := strings.Fields(text); len(words) > 1 && slices.ContainsFunc(words[1:], func(w string) bool { return strings.EqualFold(w, host) }) {
+			return n
+		}
+	}
+	return 0
+}
+
+// resolve finds the addresses of a host; false if there are none to ask.
+func (a *asking) resolve(ctx context.Context, host string) ([]netip.Addr, bool) {
+	if remote.IsMetadata(host) {
+		return nil, a.fail(StepDNS, "", "%s is the name or address of a metadata server: it is not asked", host)
+	}
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return a.allowed(host, "it is an address", []netip.Addr{addr})
+	}
+	r := readResolver(ctx)
+	addrs, err := a.lookUp(ctx, host)
+	if err != nil {
+		return nil, a.failDNS(ctx, host, r, err)
+	}
+	where := r.String()
+	if n := inHosts(ctx, host); n > 0 {
+		where = fmt.Sprintf("%s:%d", hostsFile, n)
+	} else if r.searched(host) {
+		if own, err := a.lookUp(ctx, host+"."); err != nil || !sameAddrs(own, addrs) {
+			a.add(StepDNS, terminal.Warning, fmt.Sprintf("options ndots:%d in %s, or the name with its domain", strings.Count(host, "."), resolvConf),
+				"%s is found in a search domain (%s): with ndots:%d they come before the name itself", host, strings.Join(r.search, ", "), r.ndots)
+		}
+	}
+	return a.allowed(host, where, addrs)
+}
+
+// lookUp asks as a runtime does: with Go's resolver, IPv4 and IPv6.
+func (a *asking) lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
+	ctx, cancel := a.inTime(ctx)
+	defer cancel()
+	addrs, err := (&net.Resolver{PreferGo: true}).LookupNetIP(ctx, "ip", host)
+	for i := range addrs {
+		addrs[i] = addrs[i].Unmap()
+	}
+	return addrs[:min(len(addrs), maxAddresses)], err
+}
+
+func sameAddrs(a, b []netip.Addr) bool {
+	return slices.ContainsFunc(a, func(addr netip.Addr) bool { return slices.Contains(b, addr) })
+}
+
+// allowed leaves out addresses at which nobody is asked.
+func (a *asking) allowed(host, where string, addrs []netip.Addr) ([]netip.Addr, bool) {
+	var fit []netip.Addr
+	var names []string
+	for _, addr := range addrs {
+		names = append(names, addr.String())
+		if !forbidden(addr) {
+			fit = append(fit, addr)
+		}
+	}
+	if a.as == "" {
+		a.result.Addresses = names
+	}
+	if len(fit) == 0 {
+		return nil, a.fail(StepDNS, "look at what blocks or redirects the name: "+where, "%s is %s (%s): %v", host, strings.Join(names, ", "), where, errForbidden)
+	}
+	if isIP(host) {
+		return fit, true
+	}
+	a.add(StepDNS, terminal.OK, "", "%s is %s (%s)", host, strings.Join(names, ", "), where)
+	return fit, true
+}
+
+// failDNS tells a name that does not exist from a resolver that does not answer.
+func (a *asking) failDNS(ctx context.Context, host string, r resolver, err error) bool {
+	dns, ok := errors.AsType[*net.DNSError](err)
+	if ctx.Err() != nil {
+		return a.fail(StepDNS, "", "%s: %v", host, Ended(ctx))
+	}
+	if !ok {
+		return a.fail(StepDNS, "", "%s: %v", host, remote.Cause(ctx, err))
+	}
+	search := ""
+	if len(r.search) > 0 {
+		search = fmt.Sprintf("; search domains: %s, ndots:%d", strings.Join(r.search, ", "), r.ndots)
+	}
+	switch {
+	case dns.IsNotFound:
+		return a.fail(StepDNS, a.spelling(host), "%s does not exist, or has no address, says %s%s", host, r, search)
+	case strings.Contains(dns.Err, "connection refused"):
+		return a.fail(StepDNS, "systemctl status systemd-resolved, or whatever listens there", "%s: nobody listens at the %s", host, r)
+	case strings.Contains(dns.Err, "unreachable"):
+		return a.fail(StepDNS, "look at this machine's routes (ip route), or name another nameserver in "+resolvConf, "%s: there is no route to the %s", host, r)
+	case dns.IsTimeout:
+		return a.fail(StepDNS, "let the node reach its nameserver (UDP and TCP port 53), or name another in "+resolvConf, "%s: no answer within %s from %s", host, a.stepTimeout(), r)
+	}
+	return a.fail(StepDNS, "look at the nameserver's log: it cannot ask further, or does not serve this node", "%s: the %s answers with an error (SERVFAIL or REFUSED): %s", host, r, dns.Err)
+}
+
+// spelling says what to do about a name that does not exist.
+func (a *asking) spelling(host string) string {
+	switch {
+	case strings.HasSuffix(strings.TrimSuffix(host, "."), ".cluster.local") || strings.HasSuffix(host, ".svc"):
+		return "a node does not ask the cluster's DNS: name a host that the node can resolve, such as the service's load balancer"
+	case !strings.Contains(host, "."):
+		return "write the name with its domain, or put it into " + hostsFile
+	}
+	return "look at the spelling; a private name needs the DNS of its network on this node (getent hosts " + host + ")"
+}

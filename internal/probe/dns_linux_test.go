@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package probe_test
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/regcred/regcred/internal/probe"
+	"github.com/regcred/regcred/internal/testregistry"
+)
+
+// ownNetwork reports whether this process has a network and mounts of its own.
+// If not, it runs the test in one that has.
+func ownNetwork(t *testing.T) bool {
+	t.Helper()
+	const inside = "REGCRED_TEST_OWN_NETWORK"
+	if os.Getenv(inside) != "" {
+		// The new network has lo alone, which is down.
+		if out, err := exec.Command("ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
+			t.Fatalf("ip: %v: %s", err, out)
+		}
+		return true
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("only root may have a network of its own")
+	}
+	if _, err := exec.LookPath("ip"); err != nil {
+		t.Skip("no ip (Debian's iproute2), to set up a network")
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), inside+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v in a network of its own:\n%s", err, out)
+	} else {
+		t.Logf("%s", out)
+	}
+	return false
+}
+
+// mount puts a file with a text in the place of another.
+func mount(t *testing.T, at, text string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount(file, at, "", syscall.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { syscall.Unmount(at, syscall.MNT_DETACH) })
+}
+
+// serveNames answers at 127.0.0.53.
+func serveNames(t *testing.T) {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.53:53")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	go func() {
+		buf := make([]byte, 1500)
+		for {
+			n, from, err := conn.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			var m dnsmessage.Message
+			if m.Unpack(buf[:n]) != nil || len(m.Questions) != 1 || strings.HasPrefix(m.Questions[0].Name.String(), "silent.") {
+				continue
+			}
+			answerName(&m)
+			if out, err := m.Pack(); err == nil {
+				conn.WriteTo(out, from)
+			}
+		}
+	}()
+}
+
+func answerName(m *dnsmessage.Message) {
+	q := m.Questions[0]
+	m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
+	addr, ok := map[string][4]byte{
+		"registry.example.": {127, 0, 0, 1}, "short.corp.example.": {127, 0, 0, 1},
+		"meta.example.": {169, 254, 169, 254}, "blocked.example.": {0, 0, 0, 0},
+	}[q.Name.String()]
+	switch name := q.Name.String(); {
+	case strings.HasPrefix(name, "fail."):
+		m.RCode = dnsmessage.RCodeServerFailure
+	case strings.HasPrefix(name, "refused."):
+		m.RCode = dnsmessage.RCodeRefused
+	case !ok:
+		m.RCode = dnsmessage.RCodeNameError
+	case q.Type == dnsmessage.TypeA:
+		m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, TTL: 1}, Body: &dnsmessage.AResource{A: addr}}}
+	}
+}
+
+// TestNoNameserver: one that is not there. (Go reads resolv.conf every five seconds
+// alone, so each case is a process.)
+func TestNoNameserver(t *testing.T) {
+	if ownNetwork(t) {
+		mount(t, "/etc/resolv.conf", "nameserver 127.0.0.54\n")
+		check(t, prober("").Ask(t.Context(), hop("https", "registry.example"), nil), probe.StepDNS,
+			"nobody listens at the nameserver 127.0.0.54 of /etc/resolv.conf")
+	}
+}
+
+func TestNoRouteToNameserver(t *testing.T) {
+	if ownNetwork(t) {
+		mount(t, "/etc/resolv.conf", "nameserver 10.255.255.1\n")
+		check(t, prober("").Ask(t.Context(), hop("https", "registry.example"), nil), probe.StepDNS,
+			"there is no route to the nameserver 10.255.255.1", "ip route")
+	}
+}
+
+// TestDNS: what a name has come to.
+func TestDNS(t *testing.T) {
+	if !ownNetwork(t) {
+		return
+	}
+	reg := newRegistry(t, testregistry.None)
+	_, port, _ := net.SplitHostPort(reg.Addr())
+	ask := func(host string) *probe.Result {
+		p := prober("")
+		p.StepTimeout = 500 * time.Millisecond
+		return p.Ask(t.Context(), hop("http", net.JoinHostPort(host, port)), nil)
+	}
+	mount(t, "/etc/hosts", "127.0.0.1 localhost\n# a comment\n127.0.0.1\tpinned.example # and another\n")
+	serveNames(t)
+	mount(t, "/etc/resolv.conf", "search corp.example\nnameserver 127.0.0.53\noptions ndots:5\n")
+
+	// Plain HTTP goes to loopback alone, whatever a name leads to: it is the steps before that count.
+	r := ask("registry.example")
+	if got := show(r); !strings.Contains(got, "ok dns: registry.example is 127.0.0.1 (nameserver 127.0.0.53 of /etc/resolv.conf)") || !strings.Contains(got, "ok tcp") {
+		t.Errorf("got:\n%s", got)
+	}
+	if got := show(ask("pinned.example")); !strings.Contains(got, "ok dns: pinned.example is 127.0.0.1 (/etc/hosts:3)") {
+		t.Errorf("got:\n%s", got)
+	}
+	if got := show(ask("short")); !strings.Contains(got, "warning dns: short is found in a search domain (corp.example): with ndots:5") {
+		t.Errorf("got:\n%s", got)
+	}
+	check(t, ask("gone.example"), probe.StepDNS, "gone.example does not exist, or has no address, says nameserver 127.0.0.53", "search domains: corp.example, ndots:5", "look at the spelling")
+	check(t, ask("registry.team.svc.cluster.local"), probe.StepDNS, "a node does not ask the cluster's DNS")
+	check(t, ask("fail.example"), probe.StepDNS, "answers with an error (SERVFAIL or REFUSED)")
+	check(t, ask("refused.example"), probe.StepDNS, "answers with an error (SERVFAIL or REFUSED)")
+	check(t, ask("silent.example"), probe.StepDNS, "silent.example: no answer within 500ms from nameserver 127.0.0.53", "UDP and TCP port 53")
+	check(t, ask("meta.example"), probe.StepDNS, "meta.example is 169.254.169.254", "not asked")
+	check(t, ask("blocked.example"), probe.StepDNS, "blocked.example is 0.0.0.0", "not asked")
+
+	// An address to which there is no route, and one that does not answer.
+	check(t, ask("10.255.255.1"), probe.StepTCP, "10.255.255.1 cannot be reached: there is no route")
+
+	// A proxy that is set here, and not for the runtime.
+	p := prober("")
+	p.Runtime.Own = []string{"HTTP_PROXY=http://127.0.0.1:1"}
+	check(t, p.Ask(t.Context(), hop("http", "10.255.255.1"), nil), probe.StepTCP, "HTTP_PROXY is set in this shell, and not for containerd")
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package probe
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/regcred/regcred/internal/login"
+)
+
+// acceptManifests are the kinds that runtimes take.
+var acceptManifests = strings.Join([]string{
+	string(types.OCIImageIndex), string(types.OCIManifestSchema1),
+	string(types.DockerManifestList), string(types.DockerManifestSchema2),
+}, ", ")
+
+// open makes the clients. The scheme is settled by then.
+func (a *asking) open() error {
+	reg, err := name.NewRegistry(a.base.Host, name.WeakValidation)
+	if err != nil {
+		return err
+	}
+	target, err := login.NewTarget(reg, "repository:"+a.hop.Repository+":pull", a.base.Scheme == "http")
+	if err != nil {
+		return err
+	}
+	a.tokens = &tokenWatch{inner: a.transport(), posts: a.posts()}
+	a.registry = &login.Registry{
+		Target: target, Secrets: &login.Secrets{}, Transport: a.tokens,
+		Idle:  2 * a.stepTimeout(), // the step ends before, and says so
+		Retry: login.Retry{Attempts: 1},
+	}
+	return nil
+}
+
+func (a *asking) transport() *http.Transport {
+	return &http.Transport{
+		Proxy: func(req *http.Request) (*url.URL, error) {
+			proxy, _ := proxyOf(a.Runtime.Environ, req.URL)
+			return proxy, nil
+		},
+		DialContext:            a.dial,
+		TLSClientConfig:        &tls.Config{RootCAs: a.pool, Certificates: a.certs, InsecureSkipVerify: a.hop.SkipVerify},
+		MaxResponseHeaderBytes: maxHeader,
+	}
+}
+
+// dial connects to the address that has answered before, so that a name does
+// not lead elsewhere meanwhile, and to none that is forbidden.
+func (a *asking) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if at, ok := a.dialed[addr]; ok {
+		addr = at.String()
+	}
+	dialer := net.Dialer{Timeout: a.stepTimeout(), Control: func(_, addr string, _ syscall.RawConn) error {
+		if at, err := netip.ParseAddrPort(addr); err != nil || forbidden(at.Addr()) {
+			return errForbidden
+		}
+		return nil
+	}}
+	return dialer.DialContext(ctx, network, addr)
+}
+
+// ask makes one request, and reads so much of its body.
+func (a *asking) ask(ctx context.Context, rt http.RoundTripper, method string, u *url.URL, most int64) (answer, error) {
+	ctx, cancel := a.inTime(ctx)
+	defer cancel()
+	got := answer{}
+	client := &http.Client{Transport: rt, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		got.redirects = append(got.redirects, req.URL.Host)
+		if len(via) > maxRedirects {
+			return fmt.Errorf("stopped after %d redirects", maxRedirects)
+		}
+		return nil
+	}}
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), nil)
+	if err != nil {
+		return got, err
+	}
+	req.Header.Set("Accept", acceptManifests)
+	if got.Response, err = client.Do(req); err != nil {
+		return got, a.late(ctx, err)
+	}
+	defer got.Body.Close()
+	if got.body, err = io.ReadAll(io.LimitReader(got.Body, most)); err != nil {
+		err = a.late(ctx, err)
+	}
+	return got, err
+}
+
+// manifestURL is where the manifest is.
+func (a *asking) manifestURL() *url.URL {
+	u := a.base.JoinPath(a.hop.Repository, "manifests", a.Image.id())
+	if a.Image.Host != "" && !a.hop.Origin && a.Runtime.Name == "containerd" {
+		u.RawQuery = url.Values{login.NamespaceParameter: {a.Image.Host}}.Encode()
+	}
+	return u
+}
+
+// wanted is what is asked for, as a reference writes it.
+func (a *asking) wanted() string {
+	sign := ":"
+	if a.Image.Digest != "" {
+		sign = "@"
+	}
+	return a.hop.Repository + sign + a.Image.id()
+}
+
+// pingURL is where a registry says that it is one.
+func (a *asking) pingURL() *url.URL {
+	u := a.base
+	u.RawQuery, u.Path, u.RawPath = "", "/v2/", ""
+	return &u
+}

@@ -1,0 +1,533 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package probe_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/probe"
+	"github.com/regcred/regcred/internal/route"
+	"github.com/regcred/regcred/internal/terminal"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/plugin"
+)
+
+// authority is one that signs certificates.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	by   []*x509.Certificate // intermediates up to the root, its own first
+}
+
+func newAuthority(t *testing.T, name string, parent *authority) *authority {
+	t.Helper()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	a := &authority{}
+	a.cert, a.key = sign(t, template, parent)
+	if parent != nil {
+		a.by = append([]*x509.Certificate{a.cert}, parent.by...)
+	}
+	return a
+}
+
+func sign(t *testing.T, template *x509.Certificate, by *authority) (*x509.Certificate, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent, signer := template, key
+	if by != nil {
+		parent, signer = by.cert, by.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert, key
+}
+
+// leaf makes a server's certificate for 127.0.0.1, changed by change.
+func (a *authority) leaf(t *testing.T, change func(*x509.Certificate)) tls.Certificate {
+	t.Helper()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "registry"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	if change != nil {
+		change(template)
+	}
+	cert, key := sign(t, template, a)
+	made := tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
+	if a != nil {
+		for _, c := range a.by {
+			made.Certificate = append(made.Certificate, c.Raw)
+		}
+	}
+	return made
+}
+
+// file writes the certificate to a file.
+func (a *authority) file(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// serve serves over TLS.
+func serve(t *testing.T, handler http.Handler, cfg *tls.Config) string {
+	t.Helper()
+	s := httptest.NewUnstartedServer(handler)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.TLS = cfg
+	if cfg == nil {
+		s.Start()
+	} else {
+		s.StartTLS()
+	}
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+// newRegistry has team/app:v1, which user ci may pull.
+func newRegistry(t *testing.T, auth testregistry.Auth) *testregistry.Server {
+	t.Helper()
+	reg, err := testregistry.New(testregistry.Options{Auth: auth, Users: map[string]string{"ci": canary.Password}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { reg.Close() })
+	if _, err := reg.Push("team/app", "v1", testregistry.Image{}); err != nil {
+		t.Fatal(err)
+	}
+	return reg
+}
+
+func credential(user, password string) regcred.Credential {
+	return regcred.Credential{Username: user, Password: plugin.NewSecret(password), Provider: "good"}
+}
+
+func good() []regcred.Credential { return []regcred.Credential{credential("ci", canary.Password)} }
+
+// hop is one to an address.
+func hop(scheme, addr string) route.Hop {
+	h := route.NewHop(scheme, addr, "v2", "team/app")
+	h.Origin = true
+	return h
+}
+
+// prober asks for v1 in the place of a containerd that trusts a file.
+func prober(caFile string) *probe.Prober {
+	environ := []string{"SSL_CERT_DIR=/nonexistent", "SSL_CERT_FILE=" + caFile}
+	return &probe.Prober{
+		Image: probe.Image{Host: "registry.example", Tag: "v1"}, StepTimeout: 300 * time.Millisecond,
+		Runtime: probe.Runtime{Name: "containerd", Where: "containerd, process 812", Environ: environ},
+	}
+}
+
+func show(r *probe.Result) string {
+	var b strings.Builder
+	for _, s := range r.Steps {
+		fmt.Fprintf(&b, "%s %s: %s\n    fix: %s\n", s.Severity, s.Name, s.Message, s.Fix)
+	}
+	return b.String()
+}
+
+// check demands the step at which it ends, and what is said of it in text and
+// cure.
+func check(t *testing.T, r *probe.Result, step string, says ...string) {
+	t.Helper()
+	all := show(r)
+	t.Log("\n" + all)
+	if canary.Find(all) != "" {
+		t.Error("a password is shown")
+	}
+	failed := r.Failed()
+	if step == "" {
+		if failed != nil || !r.Pulls {
+			t.Fatalf("it ends at %v, pulls: %v", failed, r.Pulls)
+		}
+		failed = &r.Steps[len(r.Steps)-1]
+	} else if failed == nil || failed.Name != step || failed.Severity != terminal.Error {
+		t.Fatalf("want it to end at %s", step)
+	}
+	for _, s := range says {
+		if !strings.Contains(failed.Message+"\n"+failed.Fix, s) {
+			t.Errorf("want %q in %q and %q", s, failed.Message, failed.Fix)
+		}
+	}
+}
+
+func TestHealthy(t *testing.T) {
+	for name, auth := range map[string]testregistry.Auth{"open": testregistry.None, "basic": testregistry.Basic, "bearer": testregistry.Bearer} {
+		t.Run(name, func(t *testing.T) {
+			ca := newAuthority(t, "Our CA", nil)
+			reg := newRegistry(t, auth)
+			addr := serve(t, reg, &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
+			if auth == testregistry.Bearer {
+				return // its token server is not behind TLS: see TestPlainRealm
+			}
+			r := prober(ca.file(t)).Ask(t.Context(), hop("https", addr), good())
+			check(t, r, "", "v1 is there, sha256:")
+			if auth == testregistry.Basic && r.Accepted != 0 {
+				t.Errorf("accepted %d", r.Accepted)
+			}
+		})
+	}
+}
+
+// TestPlain: on loopback a runtime falls back to plain HTTP.
+func TestPlain(t *testing.T) {
+	reg := newRegistry(t, testregistry.Bearer)
+	h := hop("https", reg.Addr())
+	h.HTTPToo = true
+	r := prober("/nonexistent").Ask(t.Context(), h, good())
+	check(t, r, "", "v1 is there")
+	if r.Challenge == nil || r.Challenge.Scheme != "Bearer" || r.Challenge.Service != "testregistry" || r.Challenge.Scope != "repository:team/app:pull" {
+		t.Errorf("challenge: %+v", r.Challenge)
+	}
+	for _, req := range reg.Requests() {
+		if req.Path == "/v2/" {
+			t.Error("/v2/ is asked, for which containerd does not ask")
+		}
+	}
+}
+
+// TestTLS: what is wrong with a certificate, and where to mend it.
+func TestTLS(t *testing.T) {
+	ca := newAuthority(t, "Our CA", nil)
+	inter := newAuthority(t, "Intermediate", ca)
+	tests := map[string]struct {
+		cert   tls.Certificate
+		change func(*tls.Config)
+		says   []string
+	}{
+		"expired": {cert: ca.leaf(t, func(c *x509.Certificate) {
+			c.NotAfter = time.Now().Add(-72 * time.Hour)
+			c.NotBefore = time.Now().Add(-96 * time.Hour)
+		}),
+			says: []string{"has expired 3 days ago", "this machine's clock says", `"CN=registry" of "CN=Our CA"`, "renew it at the registry", "timedatectl"}},
+		"not yet": {cert: ca.leaf(t, func(c *x509.Certificate) { c.NotBefore = time.Now().Add(2 * time.Hour) }),
+			says: []string{"is valid from ", "set the clock"}},
+		"wrong name": {cert: ca.leaf(t, func(c *x509.Certificate) { c.IPAddresses = nil; c.DNSNames = []string{"other.example"} }),
+			says: []string{"is not for 127.0.0.1; its names: other.example"}},
+		"common name": {cert: ca.leaf(t, func(c *x509.Certificate) { c.IPAddresses = nil }),
+			says: []string{"a common name alone does not count", "subjectAltName"}},
+		"unknown": {cert: newAuthority(t, "Their CA", nil).leaf(t, nil),
+			says: []string{`the authority "CN=Their CA"`, "(by SSL_CERT_FILE and SSL_CERT_DIR of containerd, process 812)", "/etc/containerd/certs.d/127.0.0.1:", "hosts.toml", "restart containerd"}},
+		"self-signed": {cert: (*authority)(nil).leaf(t, nil), says: []string{"is signed by itself"}},
+		"intermediate": {cert: func() tls.Certificate {
+			c := inter.leaf(t, func(c *x509.Certificate) { c.IssuingCertificateURL = []string{"http://ca.example/i.crt"} })
+			c.Certificate = c.Certificate[:1]
+			return c
+		}(), says: []string{`not that of "CN=Intermediate"`, "let the registry send the whole chain (http://ca.example/i.crt"}},
+		"several": {cert: newAuthority(t, "Their CA", nil).leaf(t, func(c *x509.Certificate) {
+			c.NotAfter = time.Now().Add(-time.Hour)
+			c.NotBefore = time.Now().Add(-2 * time.Hour)
+			c.IPAddresses = nil
+		}), says: []string{"has expired 1h", "; and its certificate", "is not for 127.0.0.1", "; and the authority"}},
+		"old protocol": {cert: ca.leaf(t, nil), change: func(c *tls.Config) { c.MinVersion = tls.VersionTLS10; c.MaxVersion = tls.VersionTLS11 },
+			says: []string{"too old", "TLS 1.2"}},
+		"client certificate": {cert: ca.leaf(t, nil), change: func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert },
+			says: []string{"wants a client certificate"}},
+		"client certificate, TLS 1.2": {cert: ca.leaf(t, nil), change: func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert; c.MaxVersion = tls.VersionTLS12 },
+			says: []string{"wants a client certificate", "client in /etc/containerd/certs.d/"}},
+	}
+	caFile := ca.file(t)
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			reg := newRegistry(t, testregistry.Basic)
+			cfg := &tls.Config{Certificates: []tls.Certificate{tt.cert}}
+			if tt.change != nil {
+				tt.change(cfg)
+			}
+			r := prober(caFile).Ask(t.Context(), hop("https", serve(t, reg, cfg)), good())
+			check(t, r, probe.StepTLS, tt.says...)
+			for _, req := range reg.Requests() {
+				if req.Path != "/v2/team/app/manifests/v1" { // the push
+					continue
+				}
+				if req.Method != http.MethodPut {
+					t.Errorf("it is asked: %+v", req)
+				}
+			}
+		})
+	}
+}
+
+// TestOwnAuthority: a file that the runtime's configuration names counts, and
+// a hop that skips the verification is a warning.
+func TestOwnAuthority(t *testing.T) {
+	ca := newAuthority(t, "Our CA", nil)
+	addr := serve(t, newRegistry(t, testregistry.Basic), &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
+	h := hop("https", addr)
+	h.File, h.CA = "hosts.toml", []string{ca.file(t)}
+	check(t, prober("/nonexistent").Ask(t.Context(), h, good()), "", "accepted")
+
+	h.CA = []string{filepath.Join(t.TempDir(), "gone.pem")}
+	check(t, prober("/nonexistent").Ask(t.Context(), h, good()), probe.StepTLS, "the authorities that hosts.toml names", "gone.pem")
+
+	h.CA, h.SkipVerify = nil, true
+	r := prober("/nonexistent").Ask(t.Context(), h, good())
+	check(t, r, "", "accepted")
+	if !strings.Contains(show(r), "warning tls") || !strings.Contains(show(r), "verified by nobody, as hosts.toml says") {
+		t.Error("that nobody verifies it is not said")
+	}
+}
+
+// TestConnection: what is wrong before TLS, and what is no TLS.
+func TestConnection(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	check(t, prober("").Ask(t.Context(), hop("https", closed.Addr().String()), nil), probe.StepTCP, "127.0.0.1 refused the connection", "look whether the registry runs")
+
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() })
+	check(t, prober("").Ask(t.Context(), hop("https", silent.Addr().String()), nil), probe.StepTLS, "does not answer a TLS handshake: no answer within 300ms")
+	check(t, prober("").Ask(t.Context(), hop("http", silent.Addr().String()), nil), probe.StepChallenge, "no answer within 300ms")
+
+	h := hop("https", newRegistry(t, testregistry.Basic).Addr())
+	check(t, prober("").Ask(t.Context(), h, nil), probe.StepTLS, "speaks plain HTTP, not TLS", `server = "http://127.0.0.1:`)
+
+	ca := newAuthority(t, "Our CA", nil)
+	addr := serve(t, newRegistry(t, testregistry.Basic), &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
+	check(t, prober("").Ask(t.Context(), hop("http", addr), nil), probe.StepTLS, "speaks TLS, and is asked over plain HTTP")
+
+	for _, host := range []string{"169.254.169.254", "metadata.google.internal", "[fd00:ec2::254]", "0.0.0.0"} {
+		check(t, prober("").Ask(t.Context(), hop("http", host), good()), probe.StepDNS, "not asked")
+	}
+}
+
+// TestRefused: what a registry says.
+func TestRefused(t *testing.T) {
+	for name, auth := range map[string]testregistry.Auth{"basic": testregistry.Basic, "bearer": testregistry.Bearer} {
+		t.Run(name, func(t *testing.T) {
+			reg := newRegistry(t, auth)
+			step := map[testregistry.Auth]string{testregistry.Basic: probe.StepManifest, testregistry.Bearer: probe.StepToken}[auth]
+			wrong := credential("ci", "wrong")
+			check(t, prober("").Ask(t.Context(), hop("http", reg.Addr()), []regcred.Credential{wrong}), step,
+				`provider "good", user "ci"`, "HTTP 401", "is wrong or has expired", "log in anew")
+
+			r := prober("").Ask(t.Context(), hop("http", reg.Addr()), []regcred.Credential{wrong, good()[0], wrong})
+			check(t, r, "", "not tried")
+			if r.Accepted != 1 {
+				t.Errorf("accepted %d, want 1", r.Accepted)
+			}
+			if got := show(r); strings.Count(got, "warning "+step) != 1 {
+				t.Error("that the first is refused is no warning")
+			}
+			check(t, prober("").Ask(t.Context(), hop("http", reg.Addr()), nil), probe.StepManifest, "anonymous", "401", "no credential was found")
+
+			h := hop("http", reg.Addr())
+			h.Repository = "team/gone"
+			check(t, prober("").Ask(t.Context(), h, good()), probe.StepManifest, "HTTP 404", "look at the name and the tag")
+
+			h = hop("http", reg.Addr())
+			h.Shown = route.ShownNone
+			check(t, prober("").Ask(t.Context(), h, good()), probe.StepManifest, "anonymous")
+		})
+	}
+}
+
+// TestFaults: registries that are out of order, and what is none.
+func TestFaults(t *testing.T) {
+	for name, tt := range map[string]struct {
+		handler http.HandlerFunc
+		step    string
+		says    []string
+	}{
+		"page": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			io.WriteString(w, "<html>welcome")
+		}, probe.StepChallenge, []string{"is no registry", "a web page"}},
+		"nothing": {http.NotFound, probe.StepChallenge, []string{"is no registry: it answers HTTP 404 to /v2/"}},
+		"login page": {func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/login" {
+				http.Redirect(w, r, "/login?next="+url.QueryEscape(r.URL.Path), http.StatusFound)
+				return
+			}
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		}, probe.StepChallenge, []string{"is no registry", "to which it redirects"}},
+		"busy": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Retry-After", "120")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}, probe.StepChallenge, []string{"HTTP 429", "wait for 2m"}},
+		"down": {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusBadGateway) }, probe.StepChallenge, []string{"HTTP 502 Bad Gateway"}},
+		"scheme": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("WWW-Authenticate", "Negotiate")
+			w.WriteHeader(http.StatusUnauthorized)
+		}, probe.StepChallenge, []string{`asks for "Negotiate"`}},
+		"no challenge": {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, probe.StepChallenge, []string{"HTTP 401, and does not say how to log in"}},
+		"metadata realm": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="http://169.254.169.254/token",service="x"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		}, probe.StepChallenge, []string{"metadata server"}},
+		"metadata redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://169.254.169.254/latest", http.StatusFound)
+		}, probe.StepChallenge, []string{"refused"}},
+		"circle": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }, probe.StepChallenge, []string{"redirects"}},
+		"control": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("WWW-Authenticate", "Evil\x1b[2J")
+			w.WriteHeader(http.StatusUnauthorized)
+		}, probe.StepChallenge, nil},
+		"endless headers": {func(w http.ResponseWriter, r *http.Request) { w.Header().Set("X", strings.Repeat("x", 1<<20)) }, probe.StepChallenge, nil},
+		"slow":            {func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, probe.StepChallenge, []string{"no answer within 300ms"}},
+		"slow token": {func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/token" {
+				w.Header().Set("Content-Type", "application/json")
+				for r.Context().Err() == nil {
+					io.WriteString(w, " ")
+					http.NewResponseController(w).Flush()
+					time.Sleep(time.Millisecond)
+				}
+				return
+			}
+			w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+r.Host+`/token",service="x"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		}, probe.StepToken, []string{"no answer within 300ms"}},
+		"scope": {func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.URL.Path == "/token": // {"access":[{"type":"repository","name":"team/other","actions":["pull"]}]}
+				io.WriteString(w, `{"access_token":"e30.eyJhY2Nlc3MiOlt7InR5cGUiOiJyZXBvc2l0b3J5IiwibmFtZSI6InRlYW0vb3RoZXIiLCJhY3Rpb25zIjpbInB1bGwiXX1dfQ.e30"}`)
+			default:
+				w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+r.Host+`/token",service="x",error="insufficient_scope"`)
+				w.WriteHeader(http.StatusUnauthorized)
+			}
+		}, probe.StepManifest, []string{"HTTP 401"}},
+		"head": {func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodHead {
+				w.WriteHeader(http.StatusForbidden)
+			}
+		}, probe.StepManifest, []string{"HTTP 403 to HEAD, and 200 to GET"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := prober("").Ask(t.Context(), hop("http", serve(t, tt.handler, nil)), good())
+			check(t, r, tt.step, tt.says...)
+			if strings.Contains(show(r), "\x1b") {
+				t.Error("a control character is not escaped")
+			}
+			if name == "scope" && !strings.Contains(show(r), "does not cover this image: it grants repository:team/other:pull") {
+				t.Error("what the token grants is not said")
+			}
+		})
+	}
+}
+
+// TestPlainRealm: a registry behind TLS whose token server is not is not given
+// the password.
+func TestPlainRealm(t *testing.T) {
+	ca := newAuthority(t, "Our CA", nil)
+	reg := newRegistry(t, testregistry.Bearer)
+	addr := serve(t, reg, &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
+	check(t, prober(ca.file(t)).Ask(t.Context(), hop("https", addr), good()), probe.StepChallenge, "plain HTTP", "/token")
+	for _, req := range reg.Requests() {
+		if req.Path == "/token" && req.User != "" {
+			t.Error("the password went over plain HTTP")
+		}
+	}
+}
+
+// TestTokenServer: one that cannot be reached is named, with the step at which
+// the way to it ends.
+func TestTokenServer(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="http://%s/token",service="x"`, closed.Addr()))
+		w.WriteHeader(http.StatusUnauthorized)
+	}), nil)
+	check(t, prober("").Ask(t.Context(), hop("http", addr), good()), probe.StepTCP, "token server "+closed.Addr().String()+": ", "refused the connection")
+}
+
+// TestPlatform: an index that has nothing for the node.
+func TestPlatform(t *testing.T) {
+	index := `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[{"platform":{"os":"linux","architecture":"s390x"}}]}`
+	addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/vnd.oci.image.index.v1+json")
+		io.WriteString(w, index)
+	}), nil)
+	p := prober("")
+	p.Platform = "linux/amd64"
+	check(t, p.Ask(t.Context(), hop("http", addr), nil), probe.StepManifest, "not for linux/amd64; for linux/s390x")
+	p.Platform = "linux/s390x"
+	check(t, p.Ask(t.Context(), hop("http", addr), nil), "", "for linux/s390x")
+}
+
+// TestMirror: what a mirror is told, and below which path.
+func TestMirror(t *testing.T) {
+	reg := newRegistry(t, testregistry.Basic)
+	var asked []string
+	addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.String())
+		r.URL.Path = strings.Replace(r.URL.Path, "/v2/cache/", "/v2/", 1)
+		reg.ServeHTTP(w, r)
+	}), nil)
+	h := hop("http", addr)
+	h.Origin, h.Base = false, &url.URL{Scheme: "http", Host: addr, Path: "/v2/cache"}
+	check(t, prober("").Ask(t.Context(), h, good()), "", "accepted")
+	for _, u := range asked {
+		if u != "/v2/cache/team/app/manifests/v1?ns=registry.example" {
+			t.Errorf("asked for %s", u)
+		}
+	}
+}
+
+// TestBounded: it ends with its context.
+func TestBounded(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := prober("")
+	p.StepTimeout = time.Hour
+	if r := p.Ask(ctx, hop("https", silent.Addr().String()), good()); r.Failed() == nil {
+		t.Error("it does not fail")
+	}
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package probe
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/regcred/regcred/internal/terminal"
+)
+
+// reach gets to where the first request to a URL can be made, by a proxy if the
+// runtime has one for it.
+func (a *asking) reach(ctx context.Context, u *url.URL) bool {
+	proxy, variable := proxyOf(a.Runtime.Environ, u)
+	if name := brokenProxy(a.Runtime.Environ, u); name != "" {
+		a.add(StepProxy, terminal.Warning, "write it as http://HOST:PORT", "%s in the environment of %s is no address of a proxy, and counts as none", name, a.whose())
+	}
+	to := u
+	if proxy != nil {
+		to = proxy
+		if a.as == "" {
+			a.result.Proxy = address(proxy)
+		}
+		a.add(StepProxy, terminal.OK, "", "%s goes through the proxy %s (%s in the environment of %s)", u.Hostname(), address(proxy), variable, a.whose())
+	}
+	if proxy != nil {
+		a.proxy = fmt.Sprintf("look at the proxy %s, and at %s in the environment of %s, which names it", address(proxy), variable, a.whose())
+	}
+	conn, ok := a.connect(ctx, to)
+	a.proxy = ""
+	if !ok {
+		return false
+	}
+	defer func() {
+		if conn != nil {
+			conn.Close()
+		}
+	}()
+	if proxy != nil {
+		if conn, ok = a.through(ctx, conn, proxy, u); !ok {
+			return false
+		}
+		if conn == nil {
+			return true
+		}
+	}
+	return u.Scheme != "https" || a.handshake(ctx, conn, u, proxy != nil)
+}
+
+// through asks a proxy for a connection; nil if it is asked for each request.
+func (a *asking) through(ctx context.Context, conn net.Conn, proxy, u *url.URL) (net.Conn, bool) {
+	ctx, cancel := a.inTime(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	if proxy.Scheme == "https" {
+		secured, err := a.shake(ctx, conn, proxy, nil)
+		if err != nil {
+			return conn, a.fail(StepProxy, "look whether the proxy speaks TLS: its address begins with https", "TLS with the proxy %s: %v", address(proxy), a.late(ctx, err))
+		}
+		// It is shown a password, as the registry is. Go's skip_verify is for it too.
+		if problems := a.problems(secured.ConnectionState().PeerCertificates, proxy.Hostname()); problems != nil && !a.hop.SkipVerify {
+			return conn, a.fail(StepProxy, problems[0].cure, "TLS with the proxy %s: %s", address(proxy), said(problems))
+		}
+		conn = secured
+	}
+	// Whatever is no SOCKS is an HTTP proxy to Go.
+	if u.Scheme != "https" || strings.HasPrefix(proxy.Scheme, "socks5") {
+		conn.Close()
+		return nil, true
+	}
+	status, err := askProxy(conn, proxy, address(u))
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return conn, a.fail(StepProxy, "look at the proxy", "the proxy %s: %v", address(proxy), Ended(ctx))
+	case err != nil:
+		return conn, a.fail(StepProxy, "look whether it is an HTTP proxy that listens there", "the proxy %s does not answer as a proxy does", address(proxy))
+	case status != http.StatusOK:
+		return conn, a.fail(StepProxy, a.proxyCure(status, u), "the proxy %s refuses to connect to %s: HTTP %d %s", address(proxy), address(u), status, http.StatusText(status))
+	}
+	return conn, true
+}
+
+// askProxy asks for a connection (RFC 9110, section 9.3.6) with the user and
+// password of the proxy's address.
+func askProxy(conn net.Conn, proxy *url.URL, target string) (status int, err error) {
+	auth := ""
+	if proxy.User != nil {
+		password, _ := proxy.User.Password()
+		auth = "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(proxy.User.Username()+":"+password)) + "\r\n"
+	}
+	if _, err := fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", target, target, auth); err != nil {
+		return 0, err
+	}
+	// Nobody but the proxy speaks before the handshake, so nothing is lost
+	// with what was read ahead.
+	resp, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, maxHeader)), &http.Request{Method: http.MethodConnect})
+	if err != nil {
+		return 0, err
+	}
+	resp.Body.Close()
+	return resp.StatusCode, nil
+}
+
+// proxyCure says what to do about a proxy that refuses.
+func (a *asking) proxyCure(status int, u *url.URL) string {
+	switch status {
+	case http.StatusProxyAuthRequired:
+		return fmt.Sprintf("it wants a user and a password that it accepts: http://USER:PASSWORD@HOST:PORT, in the environment of %s", a.runtimeName())
+	case http.StatusForbidden, http.StatusMethodNotAllowed:
+		return fmt.Sprintf("let the proxy allow it; or, if the node can reach it directly, add it to NO_PROXY in the environment of %s: %s", a.runtimeName(), u.Hostname())
+	}
+	return fmt.Sprintf("the proxy cannot reach it, or not resolve its name; a host of the node's own network belongs into NO_PROXY in the environment of %s: %s", a.runtimeName(), u.Hostname())
+}

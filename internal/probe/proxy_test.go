@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package probe_test
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/probe"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/internal/testregistry"
+)
+
+// proxied asks for registry.example, a name that the proxy alone knows.
+func proxied(t *testing.T, caFile, proxy string, more ...string) *probe.Result {
+	t.Helper()
+	p := prober(caFile)
+	p.Runtime.Environ = append(p.Runtime.Environ, "HTTPS_PROXY="+proxy)
+	p.Runtime.Environ = append(p.Runtime.Environ, more...)
+	return p.Ask(t.Context(), hop("https", "registry.example"), good())
+}
+
+// TestProxy: the runtime's environment counts.
+func TestProxy(t *testing.T) {
+	world, err := testcloud.NewNet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(world.Close)
+	reg, err := testregistry.New(testregistry.Options{Auth: testregistry.Bearer, Users: map[string]string{"ci": canary.Password}, BaseURL: "https://auth.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { reg.Close() })
+	if _, err := reg.Push("team/app", "v1", testregistry.Image{}); err != nil {
+		t.Fatal(err)
+	}
+	world.Handle("registry.example", reg)
+	world.Handle("auth.example", reg)
+	proxy := ""
+	for _, v := range world.Environ() {
+		if value, ok := strings.CutPrefix(v, "HTTPS_PROXY="); ok {
+			proxy = value
+		}
+	}
+	r := proxied(t, world.CAFile(), strings.Replace(proxy, "://", "://user:"+canary.Password+"@", 1))
+	check(t, r, "", "accepted")
+	for _, want := range []string{"registry.example goes through the proxy 127.0.0.1:", "(HTTPS_PROXY in the environment of containerd, process 812)", "that is another host, which is shown the credential"} {
+		if !strings.Contains(show(r), want) {
+			t.Errorf("want %q", want)
+		}
+	}
+
+	// Its certificate is of the proxy's authority.
+	check(t, proxied(t, newAuthority(t, "Our CA", nil).file(t), proxy), probe.StepTLS, "CN=testcloud", "the proxy opens TLS")
+
+	p := prober(world.CAFile())
+	p.Runtime.Environ = append(p.Runtime.Environ, "HTTPS_PROXY="+proxy)
+	check(t, p.Ask(t.Context(), hop("https", "gone.example"), good()), probe.StepProxy,
+		"refuses to connect to gone.example:443: HTTP 502 Bad Gateway", "NO_PROXY in the environment of containerd: gone.example")
+
+	world.Handle("auth.example", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	check(t, proxied(t, world.CAFile(), proxy), probe.StepToken, "HTTP 503", "try again later")
+}
+
+// TestProxyRefuses: what a proxy may say, and what is none.
+func TestProxyRefuses(t *testing.T) {
+	answers := func(status int) string {
+		return "http://" + serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(status) }), nil)
+	}
+	check(t, proxied(t, "", answers(http.StatusProxyAuthRequired)), probe.StepProxy, "HTTP 407", "it wants a user and a password")
+	check(t, proxied(t, "", answers(http.StatusForbidden)), probe.StepProxy, "HTTP 403", "let the proxy allow it", "NO_PROXY")
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	check(t, proxied(t, "", "http://"+closed.Addr().String()), probe.StepTCP, "refused the connection", "look at the proxy "+closed.Addr().String(), "HTTPS_PROXY in the environment of containerd, process 812")
+
+	// Loopback is never asked through a proxy; what the variable holds is seen all the same.
+	p := prober("")
+	p.Runtime.Environ = append(p.Runtime.Environ, "HTTPS_PROXY=http://user:"+canary.Password+"@%zz")
+	r := p.Ask(t.Context(), hop("https", closed.Addr().String()), nil)
+	check(t, r, probe.StepTCP)
+	if !strings.Contains(show(r), "warning proxy: HTTPS_PROXY in the environment of containerd, process 812 is no address of a proxy") {
+		t.Error("the address is not named")
+	}
+
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() })
+	check(t, proxied(t, "", "http://"+silent.Addr().String()), probe.StepProxy, "no answer within 300ms")
+
+	talks := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			io.WriteString(conn, "220 mail.example ESMTP\r\n")
+			conn.Close()
+		}
+	}), nil)
+	check(t, proxied(t, "", "http://"+talks), probe.StepProxy, "does not answer as a proxy does")
+}
+
+// TestProxySchemes: what Go takes for a proxy is asked as Go asks it, and a password
+// for one with TLS is shown to that alone.
+func TestProxySchemes(t *testing.T) {
+	user := "://user:" + canary.Password + "@"
+	ca := newAuthority(t, "Our CA", nil)
+	var shown []string
+	proxy := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		shown = append(shown, r.Method+" "+r.Header.Get("Proxy-Authorization"))
+		w.WriteHeader(http.StatusForbidden)
+	})
+	plain := serve(t, proxy, nil)
+	secured := serve(t, proxy, &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
+
+	check(t, proxied(t, "", "socks5"+user+plain), probe.StepChallenge, "look at the proxy "+plain)
+	check(t, proxied(t, "", "ftp"+user+plain), probe.StepProxy, "HTTP 403")
+	check(t, proxied(t, ca.file(t), "https"+user+secured), probe.StepProxy, "HTTP 403")
+	if len(shown) != 2 || !strings.HasPrefix(shown[1], "CONNECT Basic ") {
+		t.Errorf("shown: %d", len(shown))
+	}
+	shown = nil
+	check(t, proxied(t, newAuthority(t, "Their CA", nil).file(t), "https"+user+secured), probe.StepProxy, "TLS with the proxy "+secured, "Our CA")
+	check(t, proxied(t, ca.file(t), "https"+user+plain), probe.StepProxy, "TLS with the proxy "+plain)
+	if shown != nil {
+		t.Errorf("a proxy that nobody vouches for is shown the password")
+	}
+
+	// A registry without TLS is asked by the proxy, request by request.
+	p := prober("")
+	p.Runtime.Environ = append(p.Runtime.Environ, "HTTP_PROXY=http"+user+plain)
+	check(t, p.Ask(t.Context(), hop("http", "registry.example"), nil), probe.StepChallenge, "HTTP 403")
+}

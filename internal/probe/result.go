@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package probe
+
+import (
+	"time"
+
+	"github.com/regcred/regcred/internal/terminal"
+)
+
+// The names of the steps, in their order.
+const (
+	StepDNS       = "dns"
+	StepProxy     = "proxy"
+	StepTCP       = "tcp"
+	StepTLS       = "tls"
+	StepChallenge = "challenge"
+	StepToken     = "registry-token"
+	StepManifest  = "manifest"
+)
+
+// Step is one thing that was tried. Its texts hold no secret, and are in one line.
+type Step struct {
+	Name     string
+	Severity terminal.Mark
+	Message  string
+	Fix      string
+}
+
+// Result is what came of asking a host.
+type Result struct {
+	Steps []Step `json:"-"` // the last but one that is skipped has failed, unless the manifest was had
+
+	URL          string        `json:"url"`
+	Addresses    []string      `json:"addresses,omitempty"`    // of the host's name, or the proxy's
+	Proxy        string        `json:"proxy,omitempty"`        // host:port; "" = none
+	Certificates []Certificate `json:"certificates,omitempty"` // that the server sent, its own first
+	Challenge    *Challenge    `json:"challenge,omitempty"`    // nil: no login is asked for
+	Status       int           `json:"status,omitempty"`       // of the last answer for the manifest
+	Accepted     int           `json:"-"`                      // index of the credential; -1: none
+	Pulls        bool          `json:"pulls"`                  // the manifest is there, with Accepted or anonymously
+	Digest       string        `json:"digest,omitempty"`       // of the manifest, as the host says
+	MediaType    string        `json:"mediaType,omitempty"`    // likewise
+	Platforms    []string      `json:"platforms,omitempty"`    // of an index
+}
+
+// Certificate is one that a server sent.
+type Certificate struct {
+	Subject   string    `json:"subject"`
+	Issuer    string    `json:"issuer"`
+	Names     []string  `json:"names,omitempty"`
+	NotBefore time.Time `json:"notBefore"`
+	NotAfter  time.Time `json:"notAfter"`
+}
+
+// Challenge is how a registry wants a login.
+type Challenge struct {
+	Scheme  string `json:"scheme"` // "Bearer" or "Basic"
+	Realm   string `json:"realm,omitempty"`
+	Service string `json:"service,omitempty"`
+	Scope   string `json:"scope,omitempty"`
+}
+
+// Failed is the step at which it ended; nil if the manifest is there.
+func (r *Result) Failed() *Step {
+	for i := len(r.Steps) - 1; i >= 0; i-- {
+		if r.Steps[i].Severity == terminal.Error {
+			return &r.Steps[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/regcred/regcred/internal/terminal"
+)
+
+// afterFirst is how long the other addresses of a host may take once one has
+// answered.
+const afterFirst = 300 * time.Millisecond
+
+// dial is what came of an address.
+type dial struct {
+	at   netip.AddrPort
+	conn net.Conn
+	err  error
+}
+
+// connect resolves the host of a URL and connects to all of its addresses; it
+// returns the first connection. The others are closed.
+func (a *asking) connect(ctx context.Context, u *url.URL) (net.Conn, bool) {
+	addrs, ok := a.resolve(ctx, u.Hostname())
+	if !ok {
+		return nil, false
+	}
+	port, err := strconv.ParseUint(portOf(u), 10, 16)
+	if err != nil || port == 0 {
+		return nil, a.fail(StepTCP, "", "%q is no port", u.Port())
+	}
+	conn, said, slow := a.dialAll(ctx, addrs, uint16(port))
+	text := strings.Join(said, "; ")
+	switch {
+	case conn == nil:
+		return nil, a.fail(StepTCP, a.unreachable(u, text), "%s: %s", address(u), text)
+	case slow:
+		a.add(StepTCP, terminal.Warning, "take the address that does not answer out of the DNS, or let the node reach it: each pull may wait for it", "%s: %s", address(u), text)
+	default:
+		a.add(StepTCP, terminal.OK, "", "%s: %s", address(u), text)
+	}
+	if a.dialed == nil {
+		a.dialed = map[string]netip.AddrPort{}
+	}
+	a.dialed[address(u)] = netip.MustParseAddrPort(conn.RemoteAddr().String())
+	return conn, true
+}
+
+// dialAll connects to the addresses side by side, and says what came of each.
+func (a *asking) dialAll(ctx context.Context, addrs []netip.Addr, port uint16) (first net.Conn, said []string, slow bool) {
+	ctx, cancel := a.inTime(ctx)
+	defer cancel()
+	done := make(chan dial, len(addrs))
+	for _, addr := range addrs {
+		go func() {
+			at := netip.AddrPortFrom(addr, port)
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", at.String())
+			done <- dial{at, conn, err}
+		}()
+	}
+	came := map[netip.Addr]string{}
+	for range addrs {
+		d := <-done
+		switch {
+		case d.err != nil:
+			came[d.at.Addr()] = a.noConnection(ctx, d.err)
+			slow = slow || ctx.Err() != nil || isTimeout(d.err)
+		case first == nil:
+			first = d.conn
+			came[d.at.Addr()] = "connected"
+			timer := time.AfterFunc(afterFirst, cancel)
+			defer timer.Stop()
+		default:
+			d.conn.Close()
+			came[d.at.Addr()] = "connected"
+		}
+	}
+	for _, addr := range addrs {
+		said = append(said, addr.String()+" "+came[addr])
+	}
+	return first, said, slow
+}
+
+// noConnection is why there is no connection to an address.
+func (a *asking) noConnection(ctx context.Context, err error) string {
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "refused the connection"
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+		return "cannot be reached: there is no route"
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return "is forbidden by this machine's firewall"
+	case ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled):
+		return "has not answered yet"
+	case ctx.Err() != nil, isTimeout(err):
+		return fmt.Sprintf("does not answer (%s)", a.stepTimeout())
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op.Err.Error()
+	}
+	return err.Error()
+}
+
+// unreachable says what to do where nobody answers.
+func (a *asking) unreachable(u *url.URL, said string) string {
+	if proxy, variable := proxyOf(a.Runtime.Own, u); proxy != nil {
+		if theirs, _ := proxyOf(a.Runtime.Environ, u); theirs == nil {
+			return fmt.Sprintf("%s is set in this shell, and not for %s, which connects directly: set it in the environment of its unit, and restart it", variable, a.runtimeName())
+		}
+	}
+	if strings.Contains(said, "refused") {
+		return fmt.Sprintf("look whether the registry runs and listens at port %s; a registry at another port is written HOST:PORT", portOf(u))
+	}
+	return "let this node reach it: routes, firewalls, security groups; or set a proxy in the environment of " + a.runtimeName()
+}

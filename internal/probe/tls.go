@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package probe
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"syscall"
+
+	"github.com/regcred/regcred/internal/regularfile"
+	"github.com/regcred/regcred/internal/remote"
+	"github.com/regcred/regcred/internal/terminal"
+)
+
+// maxPEM bounds a file of certificates or a key, in bytes.
+const maxPEM = 1 << 20
+
+// trust reads the authorities that count for the runtime, and the certificates
+// that it shows.
+func (a *asking) trust(ctx context.Context) error {
+	if a.base.Scheme != "https" {
+		return nil
+	}
+	a.pool, a.places = remote.Authorities(a.Runtime.getenv)
+	for _, file := range a.hop.CA {
+		data, err := regularfile.Read(ctx, file, maxPEM)
+		if err != nil {
+			return fmt.Errorf("the authorities that %s names: %w", a.hop.File, err)
+		}
+		if a.pool == nil {
+			a.pool = systemPool()
+		}
+		if !a.pool.AppendCertsFromPEM(data) {
+			return fmt.Errorf("%s, which %s names, holds no certificate in PEM", file, a.hop.File)
+		}
+		a.places = append(a.places, file)
+	}
+	for _, pair := range a.hop.Client {
+		cert, err := readPair(ctx, pair)
+		if err != nil {
+			return fmt.Errorf("the client certificate that %s names: %w", a.hop.File, err)
+		}
+		a.certs = append(a.certs, cert)
+	}
+	return nil
+}
+
+func readPair(ctx context.Context, pair [2]string) (tls.Certificate, error) {
+	cert, err := regularfile.Read(ctx, pair[0], maxPEM)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key := cert
+	if pair[1] != "" {
+		if key, err = regularfile.Read(ctx, pair[1], maxPEM); err != nil {
+			return tls.Certificate{}, err
+		}
+	}
+	both, err := tls.X509KeyPair(cert, key)
+	if err != nil { // it may quote the key
+		return both, fmt.Errorf("%s and its key do not fit, or are not in PEM", pair[0])
+	}
+	return both, nil
+}
+
+// shake makes a TLS connection and looks at no certificate. It sets wanted if
+// the server asks for one.
+func (a *asking) shake(ctx context.Context, conn net.Conn, u *url.URL, wanted *bool) (*tls.Conn, error) {
+	secured := tls.Client(conn, &tls.Config{
+		ServerName: u.Hostname(), InsecureSkipVerify: true, NextProtos: []string{"http/1.1"},
+		GetClientCertificate: func(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			if wanted != nil {
+				*wanted = true
+			}
+			for i := range a.certs {
+				if info.SupportsCertificate(&a.certs[i]) == nil {
+					return &a.certs[i], nil
+				}
+			}
+			return new(tls.Certificate), nil
+		},
+	})
+	return secured, secured.HandshakeContext(ctx)
+}
+
+// handshake is the step of TLS: whether there is one, and whose certificate it is.
+func (a *asking) handshake(ctx context.Context, conn net.Conn, u *url.URL, proxied bool) bool {
+	ctx, cancel := a.inTime(ctx)
+	defer cancel()
+	wanted := false
+	secured, err := a.shake(ctx, conn, u, &wanted)
+	switch {
+	case err == nil:
+	case isPlain(err) && a.hop.HTTPToo && a.as == "":
+		a.add(StepTLS, terminal.OK, "", "%s speaks plain HTTP, which %s tries after TLS", address(u), a.runtimeName())
+		a.base.Scheme = "http"
+		return true
+	default:
+		return a.failHandshake(ctx, u, err, wanted)
+	}
+	state := secured.ConnectionState()
+	if a.as == "" {
+		a.result.Certificates = describe(state.PeerCertificates)
+	}
+	who := a.whoseCertificate(state)
+	problems := a.problems(state.PeerCertificates, u.Hostname())
+	switch {
+	case len(problems) == 0:
+		a.add(StepTLS, terminal.OK, "", "%s; verified by %s%s", who, a.store(), a.staleStore())
+	case a.hop.SkipVerify && a.hop.File == "":
+		a.add(StepTLS, terminal.OK, "", "%s; verified by nobody: %s does not on loopback", who, a.runtimeName())
+	case a.hop.SkipVerify:
+		a.add(StepTLS, terminal.Warning, "name the authority (ca) in place of skip_verify: whoever answers in the registry's place is shown the password",
+			"%s; verified by nobody, as %s says: %s", who, a.hop.File, said(problems))
+	default:
+		fix := problems[0].cure
+		if proxied && problems[0].unknown {
+			fix = "the proxy opens TLS (its authority, not the registry's): " + fix
+		}
+		return a.fail(StepTLS, fix, "%s: %s", address(u), said(problems))
+	}
+	return true
+}
+
+// isPlain reports whether a server speaks plain HTTP.
+func isPlain(err error) bool {
+	record, ok := errors.AsType[tls.RecordHeaderError](err)
+	return ok && string(record.RecordHeader[:]) == "HTTP/"
+}
+
+// failHandshake says why there is no TLS.
+func (a *asking) failHandshake(ctx context.Context, u *url.URL, err error, wanted bool) bool {
+	at := address(u)
+	alert, isAlert := strings.CutPrefix(err.Error(), "remote error: tls: ") // it has no type
+	_, isRecord := errors.AsType[tls.RecordHeaderError](err)
+	switch {
+	case ctx.Err() != nil:
+		return a.fail(StepTLS, "look at what is between: a firewall, or a service that speaks something else", "%s is connected, and does not answer a TLS handshake: %v", at, Ended(ctx))
+	case isPlain(err):
+		return a.fail(StepTLS, a.plainCure(), "%s speaks plain HTTP, not TLS", at)
+	case isRecord:
+		return a.fail(StepTLS, a.plainCure(), "%s answers a TLS handshake with something that is no TLS", at)
+	case strings.Contains(err.Error(), "protocol version"):
+		return a.fail(StepTLS, "let the registry speak TLS 1.2 or newer", "%s speaks only versions of TLS that are too old (before 1.2)", at)
+	case isAlert && wanted:
+		return a.fail(StepTLS, a.clientCure(), "%s wants a client certificate, and refuses %s", at, a.shownCertificate())
+	case alert == "unrecognized name":
+		return a.fail(StepTLS, "look at the name, and at what serves it (an ingress, a load balancer)", "%s does not know the name %s", at, u.Hostname())
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		return a.fail(StepTLS, "look at what is between: a firewall that knows names, or a load balancer without a registry behind it", "%s ends the connection in the TLS handshake", at)
+	}
+	return a.fail(StepTLS, "", "%s: TLS: %v", at, err)
+}
+
+func (a *asking) shownCertificate() string {
+	if len(a.certs) == 0 {
+		return "to go on without"
+	}
+	return "the one that " + a.hop.File + " names"
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package probe
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// tokenWatch keeps the answer of the token server, for what is granted in it. It
+// asks as the runtime does: by POST too, if that posts.
+type tokenWatch struct {
+	inner *http.Transport
+	realm *url.URL // nil: nobody is watched
+	posts bool     // the runtime posts a password, and gets only where that is refused
+
+	method string // of the request that was answered last; "" if none was
+	status int    // likewise, of the answer
+	kind   string // likewise, its media type
+	answer bytes.Buffer
+	whole  bool // the answer has ended
+}
+
+// posts reports whether a runtime asks for a token by POST first, as containerd
+// does (core/remotes/docker/authorizer.go); one that is not known is taken for that.
+func (a *asking) posts() bool { return a.Runtime.Name != "CRI-O" && a.Runtime.Name != "podman" }
+
+// postRefused are the statuses after which containerd gets: what registries that
+// do not know POST say to it.
+var postRefused = []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed}
+
+func (t *tokenWatch) RoundTrip(req *http.Request) (*http.Response, error) {
+	if t.realm == nil || req.URL.Host != t.realm.Host || req.URL.Path != t.realm.Path {
+		return t.inner.RoundTrip(req)
+	}
+	t.method, t.status, t.kind = "", 0, ""
+	t.answer.Reset()
+	t.whole = false
+	if user, password, ok := req.BasicAuth(); ok && t.posts && req.Method == http.MethodGet {
+		resp, err := t.post(req, user, password)
+		// A redirect of a password is not followed.
+		if err != nil || resp.StatusCode/100 != 3 && !slices.Contains(postRefused, resp.StatusCode) {
+			return t.watched(http.MethodPost, resp), err
+		}
+		resp.Body.Close()
+	}
+	resp, err := t.inner.RoundTrip(req)
+	return t.watched(req.Method, resp), err
+}
+
+// post asks for what a request to get a token asks for.
+func (t *tokenWatch) post(get *http.Request, user, password string) (*http.Response, error) {
+	u := *get.URL
+	query := u.Query()
+	form := url.Values{
+		"grant_type": {"password"}, "client_id": {"containerd-client"}, "username": {user}, "password": {password},
+		"service": query["service"], "scope": {strings.Join(query["scope"], " ")},
+	}
+	u.RawQuery = t.realm.RawQuery
+	req, err := http.NewRequestWithContext(get.Context(), http.MethodPost, u.String(), strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
+	req.Header.Set("User-Agent", get.UserAgent())
+	return t.inner.RoundTrip(req)
+}
+
+// watched notes an answer, and what is read of it.
+func (t *tokenWatch) watched(method string, resp *http.Response) *http.Response {
+	if resp == nil {
+		return nil
+	}
+	t.method, t.status = method, resp.StatusCode
+	t.kind, _, _ = mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	resp.Body = &watchedBody{io.TeeReader(io.LimitReader(resp.Body, maxToken), &t.answer), resp.Body, t}
+	return resp
+}
+
+// watchedBody notes that it has ended.
+type watchedBody struct {
+	io.Reader
+	io.Closer
+	t *tokenWatch
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	b.t.whole = b.t.whole || err == io.EOF
+	return n, err
+}
+
+// given are the fields of an answer that may have a token.
+func (t *tokenWatch) given() (token, access string) {
+	var fields struct {
+		Token  string `json:"token"`
+		Access string `json:"access_token"`
+	}
+	if json.Unmarshal(t.answer.Bytes(), &fields) != nil {
+		return "", ""
+	}
+	return fields.Token, fields.Access
+}
+
+// noToken is what the token server answers in place of a token, and what to do;
+// "" if it did not answer, refused, or gives one that the runtime takes.
+func (t *tokenWatch) noToken() (what, fix string) {
+	if t.status != http.StatusOK || !t.whole {
+		return "", ""
+	}
+	at := (&url.URL{Scheme: t.realm.Scheme, Host: t.realm.Host, Path: t.realm.Path}).String()
+	token, access := t.given()
+	fix = "look at what answers there: the realm that the registry names is to be its token server"
+	switch {
+	case token == "" && access == "":
+	case access == "" && t.method == http.MethodPost:
+		return fmt.Sprintf("the token server %s answers a POST with a token, but without an access_token, which is all that containerd takes", at),
+			"let the token server name it access_token too, or answer 405 to POST: containerd gets it then"
+	default:
+		return "", ""
+	}
+	what = "something that is no JSON"
+	body := bytes.TrimSpace(t.answer.Bytes())
+	switch {
+	case t.kind == "text/html", t.kind == "application/xhtml+xml", bytes.HasPrefix(body, []byte("<")):
+		what = "a web page (HTML)"
+	case len(body) == 0:
+		what = "nothing"
+	case json.Valid(body):
+		what = "JSON without a token"
+	}
+	return fmt.Sprintf("the token server %s answers HTTP 200 to %s with %s, not with a token", at, t.method, what), fix
+}

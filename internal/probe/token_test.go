@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package probe_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/probe"
+)
+
+// tokenServer is a registry whose token server answers each method in its way; it
+// notes the methods of who shows the right password.
+func tokenServer(t *testing.T, ways map[string]http.HandlerFunc) (addr string, shown *[]string) {
+	t.Helper()
+	shown = new([]string)
+	return serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/token" {
+			if r.Header.Get("Authorization") == "Bearer good" {
+				io.WriteString(w, `{"schemaVersion":2}`)
+				return
+			}
+			w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+r.Host+`/token?account=x",service="s",scope="repository:team/app:pull"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		user, password, _ := r.BasicAuth()
+		service, scope := r.FormValue("service"), r.FormValue("scope")
+		if r.Method == http.MethodPost && r.PostFormValue("grant_type") == "password" {
+			user, password = r.PostFormValue("username"), r.PostFormValue("password")
+			service, scope = r.PostForm.Get("service"), r.PostForm.Get("scope")
+		}
+		if user == "ci" && password == canary.Password && service == "s" && scope == "repository:team/app:pull" && r.URL.Query().Get("account") == "x" {
+			*shown = append(*shown, r.Method)
+		}
+		ways[r.Method](w, r)
+	}), nil), shown
+}
+
+func status(code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(code) }
+}
+
+func gives(name string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		json.NewEncoder(w).Encode(map[string]string{name: "good"})
+	}
+}
+
+// TestTokenMethods: a token server is asked as the runtime asks, and is in order
+// where that gets a token.
+func TestTokenMethods(t *testing.T) {
+	const post, get = http.MethodPost, http.MethodGet
+	away := func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+	}
+	for name, tt := range map[string]struct {
+		runtime string
+		ways    map[string]http.HandlerFunc
+		shown   []string
+		step    string
+		says    []string
+	}{
+		"both":                   {"containerd", map[string]http.HandlerFunc{post: gives("access_token")}, []string{post}, "", nil},
+		"POST alone":             {"containerd", map[string]http.HandlerFunc{post: gives("access_token"), get: status(405)}, []string{post}, "", nil},
+		"POST alone, no runtime": {"", map[string]http.HandlerFunc{post: gives("access_token"), get: status(404)}, []string{post}, "", nil},
+		"GET alone, 400":         {"containerd", map[string]http.HandlerFunc{post: status(400), get: gives("token")}, []string{post, get}, "", nil},
+		"GET alone, 401":         {"containerd", map[string]http.HandlerFunc{post: status(401), get: gives("token")}, []string{post, get}, "", nil},
+		"GET alone, 404":         {"containerd", map[string]http.HandlerFunc{post: status(404), get: gives("token")}, []string{post, get}, "", nil},
+		"GET alone, 405":         {"containerd", map[string]http.HandlerFunc{post: status(405), get: gives("access_token")}, []string{post, get}, "", nil},
+		"redirects POST":         {"containerd", map[string]http.HandlerFunc{post: away, get: gives("token")}, []string{post, get}, "", nil},
+		"CRI-O":                  {"CRI-O", map[string]http.HandlerFunc{get: gives("token")}, []string{get}, "", nil},
+		"CRI-O, POST alone":      {"CRI-O", map[string]http.HandlerFunc{get: status(405)}, []string{get}, probe.StepToken, []string{"HTTP 405"}},
+		"GET alone, 403":         {"containerd", map[string]http.HandlerFunc{post: status(403)}, []string{post}, probe.StepToken, []string{"HTTP 403", "it says so to POST", "405 it would"}},
+		"refused":                {"containerd", map[string]http.HandlerFunc{post: status(401), get: status(401)}, []string{post, get}, probe.StepToken, []string{"HTTP 401", "log in anew"}},
+		"no access_token":        {"containerd", map[string]http.HandlerFunc{post: gives("token")}, []string{post}, probe.StepToken, []string{"without an access_token"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			addr, shown := tokenServer(t, tt.ways)
+			p := prober("")
+			p.Runtime.Name = tt.runtime
+			check(t, p.Ask(t.Context(), hop("http", addr), good()), tt.step, tt.says...)
+			if !slices.Equal(*shown, tt.shown) {
+				t.Errorf("the password was shown by %v, want %v", *shown, tt.shown)
+			}
+		})
+	}
+}
+
+// TestNoToken: what a token server may answer in a token's place.
+func TestNoToken(t *testing.T) {
+	says := func(kind, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			io.WriteString(w, body)
+		}
+	}
+	for name, tt := range map[string]struct {
+		way  http.HandlerFunc
+		says string
+	}{
+		"page":      {says("text/html; charset=utf-8", "<!DOCTYPE html>"), "with a web page (HTML)"},
+		"page, too": {says("text/plain", " <html>"), "with a web page (HTML)"},
+		"nothing":   {says("application/json", ""), "with nothing"},
+		"text":      {says("text/plain", "ok"), "with something that is no JSON"},
+		"no token":  {says("application/json", `{"expires_in":300}`), "with JSON without a token"},
+		"number":    {says("application/json", `{"token":1}`), "with JSON without a token"},
+		"echo":      {says("application/json", canary.Password), "with something that is no JSON"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, runtime := range []string{"containerd", "CRI-O"} {
+				addr, _ := tokenServer(t, map[string]http.HandlerFunc{http.MethodPost: tt.way, http.MethodGet: tt.way})
+				p := prober("")
+				p.Runtime.Name = runtime
+				check(t, p.Ask(t.Context(), hop("http", addr), good()), probe.StepToken,
+					fmt.Sprintf("the token server http://%s/token answers HTTP 200 to ", addr), tt.says, "the realm that the registry names")
+			}
+		})
+	}
+}
+
+// TestNoManifest: a 200 is not all.
+func TestNoManifest(t *testing.T) {
+	const image, index = "application/vnd.oci.image.manifest.v1+json", "application/vnd.oci.image.index.v1+json"
+	for name, tt := range map[string]struct {
+		kind, digest, body string
+		get                int
+		step, says         string
+	}{
+		"by HEAD alone":  {image, "sha256:1", "", 500, "", "v1 is there, sha256:1"}, // GET would count as a pull
+		"no digest":      {image, "", `{"schemaVersion":2}`, 200, "", "v1 is there"},
+		"no digest, 500": {image, "", "", 500, probe.StepManifest, "by HTTP 200 to HEAD, and HTTP 500 to GET"},
+		"no kind":        {"text/plain", "sha256:1", "ok", 200, probe.StepManifest, "something that is no manifest"},
+		"broken index":   {index, "sha256:1", "[[[[", 200, probe.StepManifest, "something that is no manifest"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", tt.kind)
+				if tt.digest != "" {
+					w.Header().Set("Docker-Content-Digest", tt.digest)
+				}
+				if r.Method == http.MethodGet {
+					w.WriteHeader(tt.get)
+					io.WriteString(w, tt.body)
+				}
+			}), nil)
+			p := prober("")
+			p.Platform = "linux/amd64"
+			check(t, p.Ask(t.Context(), hop("http", addr), nil), tt.step, tt.says)
+		})
+	}
+}
+
+// TestTokenRefused: where the registry refuses what the token server gives, the
+// password is not to blame.
+func TestTokenRefused(t *testing.T) {
+	addr, _ := tokenServer(t, map[string]http.HandlerFunc{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, `{"access_token":"bad"}`)
+	}})
+	r := prober("").Ask(t.Context(), hop("http", addr), good())
+	check(t, r, probe.StepManifest, "HTTP 401, though the token server "+addr+" gave a token", "let the user pull team/app")
+	if strings.Contains(show(r), "password is wrong") {
+		t.Error("the password is blamed")
+	}
+}
+
+// TestLate: whoever notices first that the time is over, it is said alike.
+func TestLate(t *testing.T) {
+	hang := func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	addr, _ := tokenServer(t, map[string]http.HandlerFunc{http.MethodPost: hang})
+	p := prober("")
+	p.StepTimeout = 50 * time.Millisecond
+	check(t, p.Ask(t.Context(), hop("http", addr), good()), probe.StepToken, "the token server "+addr+": no answer within 50ms", "token server's log")
+}
+
+// TestMeaning: what to do about a refusal depends on whose login it is.
+func TestMeaning(t *testing.T) {
+	addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("WWW-Authenticate", `Basic realm="r"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}), nil)
+	file := credential("ci", "wrong")
+	file.Provider, file.Origin.File = "", "/var/lib/kubelet/config.json"
+	robot := file
+	robot.Username = "robot"
+	for _, tt := range []struct {
+		cred regcred.Credential
+		says string
+	}{{credential("ci", "wrong"), "the provider's source)"}, {file, "what has a $ wants single quotes"}, {robot, "begins with robot$"}} {
+		check(t, prober("").Ask(t.Context(), hop("http", addr), []regcred.Credential{tt.cred}), probe.StepManifest, "HTTP 401", tt.says)
+	}
+}

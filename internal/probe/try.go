@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package probe
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/login"
+	"github.com/regcred/regcred/internal/remote"
+	"github.com/regcred/regcred/internal/route"
+	"github.com/regcred/regcred/internal/terminal"
+)
+
+// try asks for the manifest with each credential that the host is shown, until
+// one is accepted.
+func (a *asking) try(ctx context.Context, creds []regcred.Credential) {
+	from := len(a.result.Steps)
+	shown := a.shown(creds)
+	for i := range max(len(shown), 1) {
+		var cred *regcred.Credential
+		if len(shown) > 0 {
+			cred = &shown[i]
+		}
+		if ctx.Err() != nil {
+			a.fail(StepManifest, "", "%s: %v", login.Try{Credential: cred}.Who(), Ended(ctx))
+			return
+		}
+		if !a.token(ctx, cred) {
+			continue
+		}
+		if a.manifest(ctx, cred) {
+			a.accepted(from, i, shown)
+			return
+		}
+	}
+}
+
+// shown are the credentials that the runtime shows to the host.
+func (a *asking) shown(creds []regcred.Credential) []regcred.Credential {
+	switch {
+	case a.result.Challenge == nil:
+		return nil
+	case a.hop.Shown == route.ShownKubelets, a.hop.Shown == route.ShownHeader:
+		return creds
+	}
+	return nil
+}
+
+// accepted notes whose turn it was, and takes back how bad what failed before is.
+func (a *asking) accepted(from, i int, shown []regcred.Credential) {
+	a.result.Pulls = true
+	for j := range a.result.Steps[from:] {
+		if s := &a.result.Steps[from+j]; s.Severity == terminal.Error {
+			s.Severity = terminal.Warning
+		}
+	}
+	if len(shown) == 0 {
+		return
+	}
+	a.result.Accepted = i
+	for j := i + 1; j < len(shown); j++ {
+		a.add(StepManifest, terminal.Skipped, "", "%s: not tried, since the one before is accepted", login.Try{Credential: &shown[j]}.Who())
+	}
+}
+
+// token gets one, if the registry wants that.
+func (a *asking) token(ctx context.Context, cred *regcred.Credential) bool {
+	session, err := a.logIn(ctx, cred)
+	if err != nil {
+		return a.failToken(ctx, cred, err)
+	}
+	a.session = session
+	if what, fix := a.tokens.noToken(); what != "" {
+		return a.fail(StepToken, fix, "%s: %s", login.Try{Credential: cred}.Who(), what)
+	}
+	c := a.result.Challenge
+	if c == nil || c.Scheme != "Bearer" {
+		return true
+	}
+	who := login.Try{Credential: cred}.Who()
+	if lacks := a.lacks(); lacks != "" {
+		a.add(StepToken, terminal.Warning, a.meaning(http.StatusForbidden, cred), "%s: %s gives a token, which does not cover this image: %s", who, a.tokens.realm.Host, lacks)
+		return true
+	}
+	a.add(StepToken, terminal.OK, "", "%s: %s gives a token", who, a.tokens.realm.Host)
+	return true
+}
+
+func (a *asking) logIn(ctx context.Context, cred *regcred.Credential) (*login.Session, error) {
+	ctx, cancel := a.inTime(ctx)
+	defer cancel()
+	if a.first.StatusCode != http.StatusOK && a.result.Challenge == nil {
+		return nil, nil // nobody is asked for a login
+	}
+	session, err := a.registry.Login(ctx, cred)
+	if err != nil {
+		err = a.late(ctx, err)
+	}
+	return session, err
+}
+
+// failToken says who refuses, or what is in the way to the token server.
+func (a *asking) failToken(ctx context.Context, cred *regcred.Credential, err error) bool {
+	try := login.NewTry(cred, err, a.registry.Secrets)
+	realm := a.tokens.realm
+	if try.Status == 0 && realm != nil && a.tokens.status == 0 && !errors.Is(err, login.ErrNoUser) && !a.dialedBefore() {
+		a.as = "token server " + line(realm.Host) + ": "
+		reached := a.reach(ctx, realm)
+		a.as = ""
+		if !reached {
+			return false
+		}
+	}
+	fix := ""
+	what, look := a.tokens.noToken()
+	switch {
+	case errors.Is(err, login.ErrNoUser):
+		fix = "give it a user name"
+	case try.Status == 0 && what != "":
+		return a.fail(StepToken, look, "%s: %s", try.Who(), what)
+	case try.Status != 0:
+		fix = a.meaning(try.Status, cred)
+		if a.tokens.method == http.MethodPost && a.Runtime.Name == "containerd" {
+			fix = strings.TrimPrefix(fix+"; ", "; ") + "it says so to POST, with which containerd asks first, and does not ask by GET then: after 400, 401, 404 and 405 it would"
+		}
+	}
+	if isTimeout(err) && realm != nil {
+		return a.fail(StepToken, "look at the token server's log: it is connected, and does not answer", "%s: the token server %s: %v", try.Who(), line(realm.Host), err)
+	}
+	return a.fail(StepToken, fix, "%s: %s", try.Who(), strings.TrimPrefix(try.Err.Error(), "login: "))
+}
+
+// dialedBefore reports whether the token server is the registry's own host, to
+// which the way is known.
+func (a *asking) dialedBefore() bool { return address(a.tokens.realm) == address(&a.base) }
+
+// lacks says what a token that can be read does not let its holder do; "" if it
+// does, or cannot be read.
+func (a *asking) lacks() string {
+	given, access := a.tokens.given()
+	for _, token := range []string{access, given} {
+		claims, err := jwt.Parse(token)
+		if err != nil || claims.Access == nil {
+			continue
+		}
+		var granted []string
+		for _, g := range claims.Access {
+			if g.Type == "repository" && g.Name == a.hop.Repository && (slices.Contains(g.Actions, "pull") || slices.Contains(g.Actions, "*")) {
+				return ""
+			}
+			granted = append(granted, fmt.Sprintf("%s:%s:%s", g.Type, g.Name, strings.Join(g.Actions, ",")))
+		}
+		if granted == nil {
+			return "it grants nothing"
+		}
+		return "it grants " + line(login.Bound(strings.Join(granted, " "), 300))
+	}
+	return ""
+}
+
+// manifest asks for it with the session that there is.
+func (a *asking) manifest(ctx context.Context, cred *regcred.Credential) bool {
+	var rt http.RoundTripper = a.registry
+	if a.session != nil {
+		rt = a.session
+	}
+	try := login.Try{Credential: cred}
+	got, err := a.ask(ctx, rt, http.MethodHead, a.manifestURL(), 0)
+	if err == nil && got.StatusCode >= 400 && got.StatusCode != http.StatusUnauthorized {
+		// HEAD has no body to say why. A wrong password is not shown twice.
+		head := got.StatusCode
+		if got, err = a.ask(ctx, rt, http.MethodGet, a.manifestURL(), maxManifest); err == nil && got.StatusCode == http.StatusOK && head != http.StatusMethodNotAllowed {
+			a.result.Status = head
+			return a.fail(StepManifest, "look at what stands in front of the registry, and lets GET pass but not HEAD: runtimes ask with HEAD first",
+				"%s: HTTP %d to HEAD, and 200 to GET", try.Who(), head)
+		}
+	}
+	if err != nil {
+		return a.fail(StepManifest, registrysLog, "%s: %s", try.Who(), a.scrub(ctx, err))
+	}
+	a.result.Status = got.StatusCode
+	if got.StatusCode != http.StatusOK {
+		return a.refused(cred, got)
+	}
+	return a.found(ctx, rt, try.Who(), got)
+}
+
+// refused says what a status means.
+func (a *asking) refused(cred *regcred.Credential, got answer) bool {
+	try := login.NewTry(cred, got.refusal(), a.registry.Secrets)
+	text := try.Err.Error()
+	if i := strings.Index(text, "HTTP "); i > 0 {
+		text = text[i:]
+	}
+	if got.StatusCode == http.StatusNotFound {
+		text = a.wanted() + ": " + text
+	}
+	fix := a.meaning(got.StatusCode, cred)
+	if c := a.result.Challenge; c != nil && c.Scheme == "Bearer" && cred != nil && got.StatusCode == http.StatusUnauthorized {
+		// The password is right.
+		text = strings.TrimSuffix(text, " ("+try.Hint()+")") + fmt.Sprintf(", though the token server %s gave a token", a.tokens.realm.Host)
+		if ownWords(a.base.Hostname(), got.StatusCode) == "" {
+			fix = fmt.Sprintf("let the user pull %s; if all are refused, look whether registry and token server agree in service, issuer, key and clock", a.hop.Repository)
+		}
+	}
+	switch {
+	case cred == nil && a.hop.Shown == route.ShownOwn:
+		fix = fmt.Sprintf("%s shows it a login of its own (%s), which is not tried here: look whether that is right", a.runtimeName(), cmp.Or(a.hop.OwnFile, a.hop.File))
+	case cred == nil && a.hop.Shown == route.ShownHeader:
+		fix = fmt.Sprintf("%s sends it the header of %s:%d, which is not tried here: look whether that is right", a.runtimeName(), a.hop.File, a.hop.Line)
+	}
+	if after, ok := remote.RetryAfter(got.Header, time.Now()); ok && after > 0 {
+		fix += fmt.Sprintf("; it asks to wait for %s", terminal.Span(after))
+	}
+	return a.fail(StepManifest, fix, "%s: %s", try.Who(), text)
+}
+
+// found looks at the manifest that is there: of an index, for the platform.
+func (a *asking) found(ctx context.Context, rt http.RoundTripper, who string, got answer) bool {
+	a.result.Digest, a.result.MediaType = line(login.Bound(got.Header.Get("Docker-Content-Digest"), 200)), line(login.Bound(got.Header.Get("Content-Type"), 200))
+	if isPage(got) {
+		return a.fail(StepManifest, "look at host, port and path", "%s: it answers with a web page, not with a manifest", who)
+	}
+	what := a.Image.id() + " is there"
+	if a.result.Digest != "" && a.result.Digest != a.Image.Digest {
+		what += ", " + a.result.Digest
+	}
+	kind := types.MediaType(a.result.MediaType)
+	if kind.IsImage() && a.result.Digest != "" {
+		a.add(StepManifest, terminal.OK, "", "%s: accepted; %s", who, what)
+		return true // to get it too would count as a pull at some registries
+	}
+	body, err := a.ask(ctx, rt, http.MethodGet, a.manifestURL(), maxManifest)
+	switch {
+	case err != nil:
+		return a.fail(StepManifest, registrysLog, "%s: %s, and cannot be read: %s", who, what, a.scrub(ctx, err))
+	case body.StatusCode != http.StatusOK:
+		return a.fail(StepManifest, registrysLog, "%s: %s, by HTTP 200 to HEAD, and HTTP %d to GET", who, what, body.StatusCode)
+	case isPage(body), !isManifest(body.body):
+		return a.fail(StepManifest, "look at host, port and path, and at what stands in front of the registry", "%s: it answers with something that is no manifest", who)
+	}
+	if kind.IsIndex() && a.Platform != "" {
+		if a.result.Platforms = platforms(body.body); !a.isFor(a.result.Platforms) {
+			return a.fail(StepManifest, "build or mirror it for "+a.Platform+" too", "%s: %s, but not for %s; for %s", who, what, a.Platform, strings.Join(few(a.result.Platforms), ", "))
+		}
+		what += ", for " + a.Platform
+	}
+	a.add(StepManifest, terminal.OK, "", "%s: accepted; %s", who, what)
+	return true
+}
+
+// registrysLog is what to do about a registry that does not answer as it should.
+const registrysLog = "look at the registry's log: it is connected, and does not answer as it should"
+
+// isManifest reports whether something may be one: they all are JSON, with a version.
+func isManifest(body []byte) bool {
+	var doc struct {
+		Version int `json:"schemaVersion"`
+	}
+	return json.Unmarshal(body, &doc) == nil && doc.Version > 0
+}
+
+// maxPlatforms of an index are looked at.
+const maxPlatforms = 100
+
+// platforms are those of an index.
+func platforms(index []byte) (list []string) {
+	var doc struct {
+		Manifests []struct {
+			Platform struct {
+				OS   string `json:"os"`
+				Arch string `json:"architecture"`
+			} `json:"platform"`
+		} `json:"manifests"`
+	}
+	json.Unmarshal(index, &doc)
+	for _, m := range doc.Manifests[:min(len(doc.Manifests), maxPlatforms)] {
+		p := line(login.Bound(m.Platform.OS+"/"+m.Platform.Arch, 40))
+		if p != "/" && p != "unknown/unknown" && !slices.Contains(list, p) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// isFor reports whether one of the platforms is the wanted one. An index that
+// names none may have anything.
+func (a *asking) isFor(list []string) bool {
+	return len(list) == 0 || slices.Contains(list, a.Platform)
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package registriesconf
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred/internal/tomlfile"
+)
+
+// authFile is a file with logins, of which the names alone are read.
+type authFile struct {
+	path    string
+	servers []string // as c/image looks for them: without scheme, and without the path of an API
+}
+
+// crioFile and crioDir are CRI-O's own configuration.
+const (
+	crioFile = "/etc/crio/crio.conf"
+	crioDir  = "/etc/crio/crio.conf.d"
+)
+
+// readAuth reads for whom there are logins in the files that the runtime looks into
+// for a mirror. One that cannot be read is passed over, as by the runtime.
+func (c *Config) readAuth() error {
+	for _, name := range c.authFiles() {
+		data, err := c.opts.fs().ReadFile(context.Background(), name)
+		if err != nil {
+			continue
+		}
+		var file struct {
+			Auths   map[string]json.RawMessage `json:"auths"`
+			Helpers map[string]json.RawMessage `json:"credHelpers"`
+		}
+		if err := json.Unmarshal(data, &file); err != nil {
+			continue
+		}
+		a := authFile{path: name}
+		for _, servers := range []map[string]json.RawMessage{file.Auths, file.Helpers} {
+			for server := range servers {
+				a.servers = append(a.servers, normal(server))
+			}
+		}
+		c.auth = append(c.auth, a)
+	}
+	return nil
+}
+
+// authFiles lists the files in the order in which they are looked into.
+func (c *Config) authFiles() (list []string) {
+	if c.Runtime == CRIO {
+		if name := c.globalAuth(); name != "" {
+			list = append(list, name)
+		}
+	}
+	return append(list, "/run/containers/0/auth.json", path.Join(c.opts.Home, ".config/containers/auth.json"),
+		path.Join(c.opts.Home, ".docker/config.json"), path.Join(c.opts.Home, ".dockercfg"))
+}
+
+// globalAuth is CRI-O's global_auth_file; "" if it has none. Later files win.
+func (c *Config) globalAuth() (name string) {
+	files := []string{crioFile}
+	entries, _ := c.opts.fs().ReadDir(crioDir) // which need not be there
+	for _, e := range entries {
+		if !e.IsDir() {
+			files = append(files, path.Join(crioDir, e.Name()))
+		}
+	}
+	for _, file := range files {
+		f, err := tomlfile.Read(context.Background(), c.opts.fs(), file)
+		if errors.Is(err, fs.ErrNotExist) || f == nil {
+			continue
+		}
+		var conf struct {
+			Crio struct {
+				Image struct {
+					Auth *string `toml:"global_auth_file"`
+				} `toml:"image"`
+			} `toml:"crio"`
+		}
+		if f.Decode(&conf) == nil && conf.Crio.Image.Auth != nil {
+			name = *conf.Crio.Image.Auth
+		}
+	}
+	return name
+}
+
+// normal is a server as it is compared: "https://index.docker.io/v1/" is docker.io.
+func normal(server string) string {
+	name, _ := strings.CutPrefix(server, "https://")
+	name, _ = strings.CutPrefix(name, "http://")
+	if name != server || strings.HasSuffix(name, "/v1/") || strings.HasSuffix(name, "/v2/") {
+		name, _, _ = strings.Cut(name, "/")
+	}
+	switch host, rest, _ := strings.Cut(name, "/"); host {
+	case "index.docker.io", hub:
+		return strings.TrimSuffix("docker.io/"+rest, "/")
+	}
+	return name
+}
+
+// login is the file that has a login for a repository; "" if none has. The longest
+// path of it counts, in the first file that has any.
+func (c *Config) login(repository string) string {
+	for _, a := range c.auth {
+		for name := repository; name != "." && name != "/"; name = path.Dir(name) {
+			if slices.Contains(a.servers, name) {
+				return a.path
+			}
+		}
+	}
+	return ""
+}

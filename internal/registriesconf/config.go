@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package registriesconf reads what CRI-O and podman are told about registries, by
+// containers-registries.conf(5): which hosts they ask for an image, in which order,
+// and that the credential of a kubelet is shown to the host alone that the image
+// names. Mirrors have theirs from the runtime's own files.
+//
+//	c, err := registriesconf.Read(registriesconf.Options{Runtime: registriesconf.CRIO})
+//	…
+//	fmt.Println(c.Route(image)) // CRI-O asks mirror.example, then quay.io itself; …
+package registriesconf
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/regularfile"
+	"github.com/regcred/regcred/internal/route"
+	"github.com/regcred/regcred/internal/tomlfile"
+)
+
+// The runtimes that read these files.
+const (
+	CRIO   = "CRI-O"
+	Podman = "podman"
+)
+
+// The files, where nobody says otherwise.
+const (
+	systemFile = "/etc/containers/registries.conf"
+	systemDir  = "/etc/containers/registries.conf.d"
+	userFile   = ".config/containers/registries.conf"
+	userDir    = ".config/containers/registries.conf.d"
+)
+
+// Options say where files are. The zero Options are those of root's podman.
+type Options struct {
+	Runtime string // [CRIO] or [Podman]
+	Root    string // of the file system; "" means "/"
+	Home    string // "" means /root
+	File    string // in place of registries.conf; "" means that the usual one is found
+}
+
+// Config is what the files of a runtime say together.
+type Config struct {
+	Runtime string
+	Files   []string       // in the order in which they are read
+	Broken  *route.Finding // why the runtime refuses them, and so every pull; nil if it does not
+
+	opts       Options
+	registries []registry // each with a prefix of its own
+	search     []string   // unqualified-search-registries
+	searchFile string
+	aliases    map[string]string // of short names
+	auth       []authFile
+	twice      []route.Finding // what the merging has passed over
+}
+
+// registry is a [[registry]] table.
+type registry struct {
+	Prefix   string     `toml:"prefix"`
+	Digests  bool       `toml:"mirror-by-digest-only"`
+	Blocked  bool       `toml:"blocked"`
+	endpoint            // its own; the location is "" for *.host without one
+	Mirror   []endpoint `toml:"mirror"`
+
+	file string
+	line int
+}
+
+// endpoint is a place of images.
+type endpoint struct {
+	Location string `toml:"location"`
+	Insecure bool   `toml:"insecure"`
+	Pull     string `toml:"pull-from-mirror"`
+
+	file  string
+	line  int
+	slash bool // it was written with one at its end
+}
+
+// document is one file.
+type document struct {
+	Registry []registry        `toml:"registry"`
+	Search   *[]string         `toml:"unqualified-search-registries"`
+	Aliases  map[string]string `toml:"aliases"`
+	V1       *struct {
+		Search   struct{ Registries []string } `toml:"search"`
+		Insecure struct{ Registries []string } `toml:"insecure"`
+		Block    struct{ Registries []string } `toml:"block"`
+	} `toml:"registries"`
+}
+
+// Read reads the files of a runtime. Where there is none, each image is asked of its
+// own host. The error is one of reading; what the runtime refuses is in the result.
+func Read(o Options) (*Config, error) {
+	o.Home = cmp.Or(o.Home, "/root")
+	c := &Config{Runtime: o.Runtime, opts: o, aliases: map[string]string{}}
+	main, dirs := o.places()
+	if err := c.read(main, false); err != nil && (o.File != "" || !errors.Is(err, fs.ErrNotExist)) {
+		return nil, err
+	}
+	for _, dir := range dirs {
+		entries, err := o.fs().ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%s: %w", dir, regularfile.Cause(err))
+		}
+		for _, e := range entries {
+			if e.IsDir() || !strings.HasSuffix(e.Name(), ".conf") {
+				continue
+			}
+			if err := c.read(path.Join(dir, e.Name()), true); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+		}
+	}
+	return c, c.readAuth()
+}
+
+func (o Options) fs() inroot.FS { return inroot.FS{Root: o.Root} }
+
+// places are the file, and the directories of drop-ins. A user's own file leaves
+// those of the system out.
+func (o Options) places() (file string, dirs []string) {
+	home := path.Join(o.Home, userDir)
+	if o.File != "" {
+		return o.File, []string{systemDir, home}
+	}
+	if own := path.Join(o.Home, userFile); o.fs().Exists(own) {
+		return own, []string{home}
+	}
+	return systemFile, []string{systemDir, home}
+}
+
+// read reads one file over those before it.
+func (c *Config) read(name string, dropIn bool) error {
+	f, err := tomlfile.Read(context.Background(), c.opts.fs(), name)
+	bad, notTOML := errors.AsType[*tomlfile.Error](err)
+	if err != nil && !notTOML {
+		return err
+	}
+	c.Files = append(c.Files, name)
+	var doc document
+	if !notTOML {
+		bad, _ = errors.AsType[*tomlfile.Error](f.Decode(&doc))
+	}
+	if bad != nil {
+		c.refuse(name, bad.Line, bad.Error(), "")
+		return nil
+	}
+	if line, key := notArray(f); key != "" {
+		c.refuse(name, line, fmt.Sprintf("[%s] is a table, and not one of an array", key), fmt.Sprintf("write [[%s]]", key))
+		return nil
+	}
+	if doc.isV1() {
+		c.readV1(f, &doc, dropIn)
+	}
+	c.add(f, &doc)
+	return nil
+}
+
+// notArray is a table that stands where the runtime's parser, which is another than
+// ours, takes an array of tables alone; "" if there is none.
+func notArray(f *tomlfile.File) (line int, key string) {
+	var top map[string]any
+	if f.Decode(&top) != nil {
+		return 0, ""
+	}
+	for name, value := range top {
+		if !strings.EqualFold(name, "registry") {
+			continue
+		}
+		list, ok := value.([]any)
+		if !ok {
+			return f.Near(name), "registry"
+		}
+		for i, item := range list {
+			r, _ := item.(map[string]any)
+			for key, value := range r {
+				if _, isTable := value.(map[string]any); isTable && strings.EqualFold(key, "mirror") {
+					return f.Near(name, strconv.Itoa(i), key), "registry.mirror"
+				}
+			}
+		}
+	}
+	return 0, ""
+}
+
+func (d *document) isV1() bool {
+	return d.V1 != nil && (d.V1.Search.Registries != nil || d.V1.Insecure.Registries != nil || d.V1.Block.Registries != nil)
+}
+
+// readV1 makes a file of version 2 out of one of version 1, which has no mirrors.
+func (c *Config) readV1(f *tomlfile.File, doc *document, dropIn bool) {
+	switch line := f.Line("registries"); {
+	case dropIn:
+		c.refuse(f.Path, line, "it is of version 1, which a drop-in may not be", "write it with [[registry]] tables")
+		return
+	case doc.Registry != nil || doc.Search != nil || doc.Aliases != nil:
+		c.refuse(f.Path, line, "it mixes version 1 and version 2", "write it with [[registry]] tables alone")
+		return
+	}
+	at := func(location string) *registry {
+		i := slices.IndexFunc(doc.Registry, func(r registry) bool { return r.Location == location })
+		if i < 0 {
+			i = len(doc.Registry)
+			doc.Registry = append(doc.Registry, registry{Prefix: location, endpoint: endpoint{Location: location}})
+		}
+		return &doc.Registry[i]
+	}
+	for _, location := range doc.V1.Block.Registries {
+		at(location).Blocked = true
+	}
+	for _, location := range doc.V1.Insecure.Registries {
+		at(location).Insecure = true
+	}
+	doc.Search = &doc.V1.Search.Registries
+}
+
+// add puts a file over those before it.
+func (c *Config) add(f *tomlfile.File, doc *document) {
+	if !c.check(f, doc) {
+		return
+	}
+	var own []registry
+	for _, r := range doc.Registry {
+		if first := slices.IndexFunc(own, func(o registry) bool { return o.Prefix == r.Prefix }); first >= 0 {
+			c.twice = append(c.twice, route.Finding{
+				Rule: "mirror-passed-over", Severity: route.Warning, File: r.file, Line: r.line,
+				Message:    fmt.Sprintf("the registry %q is there twice in the file; the first one counts, on line %d", route.Masked(r.Prefix), own[first].line),
+				Suggestion: "make one of the two",
+			})
+			continue
+		}
+		own = append(own, r)
+	}
+	for _, r := range own {
+		at := slices.IndexFunc(c.registries, func(o registry) bool { return o.Prefix == r.Prefix })
+		if at < 0 {
+			c.registries = append(c.registries, r)
+			continue
+		}
+		if before := c.registries[at]; len(before.Mirror) > 0 {
+			c.twice = append(c.twice, route.Finding{
+				Rule: "mirror-passed-over", Severity: route.Info, File: before.file, Line: before.line,
+				Message: fmt.Sprintf("the registry %q is replaced as a whole, mirrors included, by %s:%d", route.Masked(r.Prefix), r.file, r.line),
+			})
+		}
+		c.registries[at] = r
+	}
+	if doc.Search != nil {
+		c.search, c.searchFile = *doc.Search, f.Path
+	}
+	for name, value := range doc.Aliases {
+		c.aliases[name] = value
+	}
+}
+
+// refuse notes why the runtime does not take the files, if nothing is noted yet.
+func (c *Config) refuse(file string, line int, what, fix string) {
+	if c.Broken == nil {
+		c.Broken = &route.Finding{
+			Rule: "registries-conf", Severity: route.Error, File: file, Line: line,
+			Message:    fmt.Sprintf("%s; %s pulls nothing with this file", what, c.Runtime),
+			Suggestion: fix,
+		}
+	}
+}

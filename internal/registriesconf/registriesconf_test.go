@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package registriesconf_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/registriesconf"
+	"github.com/regcred/regcred/internal/route"
+)
+
+// conf is where CRI-O's registries are.
+const conf = "/etc/containers/registries.conf"
+
+// read writes files below a root, and reads them as CRI-O.
+func read(t *testing.T, files map[string]string) *registriesconf.Config {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := registriesconf.Read(registriesconf.Options{Runtime: registriesconf.CRIO, Root: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func parse(t *testing.T, image string) route.Image {
+	t.Helper()
+	i, err := route.Parse(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+const mirrored = "[[registry]]\nlocation = 'quay.io'\n[[registry.mirror]]\nlocation = 'm.example/q'\n"
+
+// TestRoute is about what no other program shows: upstream/mirrors has the rest, on
+// a real one.
+func TestRoute(t *testing.T) {
+	const short = "unqualified-search-registries = ['a.example', 'docker.io']\n[aliases]\nnginx = 'b.example/web/nginx'\n"
+	const auth = `{"auths": {"m.example/q": {"auth": "` + canary.Password + `"}}}`
+	for name, tt := range map[string]struct {
+		files map[string]string
+		image string
+		want  string
+	}{
+		"no file":                {nil, "quay.io/a", "CRI-O asks quay.io itself; if that wants a login, it is shown the credential for quay.io/a"},
+		"a mirror":               {map[string]string{conf: mirrored}, "quay.io/a", "CRI-O asks m.example (for q/a), then quay.io itself; quay.io itself is shown the credential for quay.io/a; m.example (for q/a) is shown no credential"},
+		"a login of CRI-O's own": {map[string]string{conf: mirrored, "/etc/crio/crio.conf": "[crio.image]\nglobal_auth_file = '/x'\n", "/etc/crio/crio.conf.d/9.conf": "[crio.image]\nglobal_auth_file = '/auth.json'\n", "/auth.json": auth}, "quay.io/a", "m.example (for q/a) is shown a login from the runtime's own files"},
+		"a short name":           {map[string]string{conf: short}, "app:1", "CRI-O asks a.example (for app), then docker.io itself (registry-1.docker.io); either, if it wants a login, is shown the credential for docker.io/library/app"},
+		"an alias":               {map[string]string{conf: short}, "nginx:1", "CRI-O asks b.example (for web/nginx); if that wants a login, it is shown the credential for docker.io/library/nginx"},
+		"a short name of nobody": {map[string]string{conf: mirrored}, "app", "CRI-O asks nobody for docker.io/library/app: \"app\" is a short name, and there are no unqualified-search-registries"},
+		"not short":              {map[string]string{conf: short}, "docker.io/library/nginx", "CRI-O asks docker.io itself (registry-1.docker.io); if"},
+		"a home":                 {map[string]string{conf: mirrored, "/root/.config/containers/registries.conf": ""}, "quay.io/a", "CRI-O asks quay.io itself; if"},
+		"blocked":                {map[string]string{conf: "[[registry]]\nlocation = 'quay.io'\nblocked = true\n"}, "quay.io/a", "every host for it is blocked"},
+		"a load error":           {map[string]string{conf: "\n[[registry]]\nlocation = 'https://quay.io'\n"}, "docker.io/a/b", conf + ":3: location has a scheme"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := read(t, tt.files).Route(parse(t, tt.image)).String()
+			canary.Check(t, "a route", got)
+			if !strings.Contains(got, tt.want) {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestCheck: each class of faults is one finding, at its line.
+func TestCheck(t *testing.T) {
+	const two = "/etc/containers/registries.conf.d/2.conf"
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  []string
+	}{
+		"as it should be":   {map[string]string{conf: mirrored}, nil},
+		"no TOML":           {map[string]string{conf: "[[registry]]\n["}, []string{"error registries-conf " + conf + ":2"}},
+		"a scheme":          {map[string]string{conf: mirrored + "[[registry.mirror]]\nlocation = 'http://m.example'\n"}, []string{"error registries-conf " + conf + ":6"}},
+		"no place":          {map[string]string{conf: "[[registry]]\nblocked = true\n"}, []string{"error registries-conf " + conf + ":1"}},
+		"no location":       {map[string]string{conf: "[[registry]]\nprefix = 'quay.io'\n"}, []string{"error registries-conf " + conf + ":2"}},
+		"a wide prefix":     {map[string]string{conf: "[[registry]]\nprefix = '*.quay.io/x'\n"}, []string{"error registries-conf " + conf + ":2"}},
+		"an unknown word":   {map[string]string{conf: mirrored + "pull-from-mirror = 'never'\n"}, []string{"error registries-conf " + conf + ":5"}},
+		"a drop-in of old":  {map[string]string{two: "[registries.search]\nregistries = ['quay.io']\n"}, []string{"error registries-conf " + two + ":1"}},
+		"twice":             {map[string]string{conf: mirrored + mirrored}, []string{"warning mirror-passed-over " + conf + ":5"}},
+		"replaced":          {map[string]string{conf: mirrored, two: "[[registry]]\nlocation = 'quay.io'\n"}, []string{"info mirror-passed-over " + conf + ":1"}},
+		"a tag":             {map[string]string{conf: "[[registry]]\nlocation = 'quay.io/a:1'\n"}, []string{"warning mirror-prefix " + conf + ":1"}},
+		"a port":            {map[string]string{conf: "[[registry]]\nlocation = 'quay.io:1/a'\n"}, nil},
+		"the API's path":    {map[string]string{conf: "[[registry]]\nlocation = 'quay.io'\n[[registry.mirror]]\nlocation = 'm.example/v2/q'\n"}, []string{"warning mirror-path " + conf + ":3"}},
+		"a table":           {map[string]string{conf: "\n[registry]\nlocation = 'quay.io'\n"}, []string{"error registries-conf " + conf + ":2"}},
+		"a mirror's table":  {map[string]string{conf: "[[registry]]\nlocation = 'quay.io'\n[registry.mirror]\nlocation = 'm.example'\n"}, []string{"error registries-conf " + conf + ":3"}},
+		"a slash":           {map[string]string{conf: "[[registry]]\nlocation = 'quay.io'\n[[registry.mirror]]\nlocation = 'm.example/'\n"}, []string{"warning mirror-path " + conf + ":3"}},
+		"Docker Hub's name": {map[string]string{conf: "[[registry]]\nlocation = 'registry-1.docker.io'\n"}, []string{"warning mirror-prefix " + conf + ":1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			found := read(t, tt.files).Check()
+			for _, f := range found {
+				got = append(got, fmt.Sprintf("%s %s %s:%d", f.Severity, f.Rule, f.File, f.Line))
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s\n%v", diff, found)
+			}
+		})
+	}
+}
+
+// TestWithoutLogin: a host that stands in for another is shown nothing, which is said.
+func TestWithoutLogin(t *testing.T) {
+	const login = `{"auths": {"m.example": {"auth": "eDp5"}}}`
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"a mirror":                   {map[string]string{conf: mirrored}, "info " + conf + ":3"},
+		"a mirror with a login":      {map[string]string{conf: mirrored, "/root/.config/containers/auth.json": login}, ""},
+		"another place":              {map[string]string{conf: "[[registry]]\nprefix = 'quay.io'\nlocation = 'm.example'\n"}, "warning " + conf + ":1"},
+		"another place with a login": {map[string]string{conf: "[[registry]]\nprefix = 'quay.io'\nlocation = 'm.example'\n", "/root/.config/containers/auth.json": login}, ""},
+		"the host itself":            {map[string]string{conf: "[[registry]]\nlocation = 'quay.io'\n"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			for _, f := range read(t, tt.files).Route(parse(t, "quay.io/a/b:1")).Findings {
+				got += fmt.Sprintf("%s %s:%d", f.Severity, f.File, f.Line)
+				if f.Rule != "mirror-no-login" || !strings.Contains(f.Suggestion, "a login for m.example into /root/.config/containers/auth.json") {
+					t.Errorf("got %+v", f)
+				}
+			}
+			if got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestPasswords: one that stands in an address is in nothing that is said.
+func TestPasswords(t *testing.T) {
+	const address = "ci:" + canary.Password + "@m.example"
+	for _, text := range []string{
+		"[[registry]]\nlocation = '" + address + "'\n[[registry.mirror]]\nlocation = '" + address + "/v2'\n",
+		"[[registry]]\nlocation = 'quay.io'\n[[registry.mirror]]\nlocation = '" + address + "/v2/'\n",
+		"[[registry]]\nprefix = 'quay.io'\nlocation = '" + address + "'\n",
+		"[[registry]]\nprefix = '" + address + "'\n",
+		"[[registry]]\nlocation = 'quay.io'\n[[registry.mirror]]\nlocation = 'https://" + address + "'\n",
+		"unqualified-search-registries = ['" + address + "/x']\n",
+		strings.Repeat("[[registry]]\nlocation = '"+address+"'\n", 2),
+		"[[registry]]\nlocation = '" + address + "'\n[[registry]]\nlocation = '" + address + "'\nblocked = true\n",
+	} {
+		c := read(t, map[string]string{conf: text})
+		canary.Check(t, text, fmt.Sprint(c.Check(), c.Hosts()))
+		w := c.Route(parse(t, "quay.io/a/b:1"))
+		data, err := json.Marshal(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		canary.Check(t, text, w.String()+string(data))
+	}
+}
+
+// FuzzRoute: whatever is in the files, they are read.
+func FuzzRoute(f *testing.F) {
+	f.Add(mirrored, "[aliases]\nx = 'y.example/z'\n", `{"auths": {"m.example": {}}}`)
+	f.Add("[registries.block]\nregistries = ['quay.io']\n", "[[registry]]\nprefix = '*.io'\n[[registry.mirror]]\nlocation = 'a'\n", "{}")
+	f.Add("[[registry]]\nprefix='*.'\n", "unqualified-search-registries = ['', 'a/b']\n", "[]")
+	root := f.TempDir()
+	for _, dir := range []string{"etc/containers/registries.conf.d", "root/.docker"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
+			f.Fatal(err)
+		}
+	}
+	f.Fuzz(func(t *testing.T, main, dropIn, auth string) {
+		for name, text := range map[string]string{conf: main, "etc/containers/registries.conf.d/a.conf": dropIn, "root/.docker/config.json": auth} {
+			if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c, err := registriesconf.Read(registriesconf.Options{Runtime: registriesconf.CRIO, Root: root})
+		if err != nil {
+			return
+		}
+		for _, image := range []string{"x", "quay.io:5000/a@sha256:" + strings.Repeat("0", 64)} {
+			if w := c.Route(parse(t, image)); w.Fails == "" && len(w.Hops) == 0 {
+				t.Errorf("%s: %+v", image, w)
+			}
+		}
+		c.Check()
+		c.Hosts()
+	})
+}

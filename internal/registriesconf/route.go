@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package registriesconf
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred/internal/route"
+)
+
+// hub is where images of Docker Hub are.
+const hub = "registry-1.docker.io"
+
+// Route is the way of an image. A kubelet matches a short name as one of Docker Hub,
+// and hands it to the runtime as it is written: CRI-O looks for it elsewhere.
+func (c *Config) Route(image route.Image) *route.Route {
+	r := &route.Route{Runtime: c.Runtime, Repository: image.Repository, Files: slices.Clone(c.Files), Hops: []route.Hop{}}
+	if b := c.Broken; b != nil {
+		r.Fails = fmt.Sprintf("%s:%d: %s", b.File, b.Line, b.Message)
+		return r
+	}
+	r.Findings = c.Check()
+	names, why := c.names(image)
+	for _, name := range names {
+		hops, err := c.hops(name)
+		if err != nil {
+			why = err.Error()
+			continue
+		}
+		for i := range hops {
+			hops[i].Origin = hops[i].Origin && name.Host == image.Host // a short name may be anybody's
+		}
+		r.Hops = append(r.Hops, hops...)
+	}
+	silent := func(h route.Hop) bool { return h.Silent }
+	if why == "" && !slices.ContainsFunc(r.Hops, func(h route.Hop) bool { return !silent(h) }) {
+		why = "every host for it is blocked"
+	}
+	if len(r.Hops) == 0 || slices.IndexFunc(r.Hops, func(h route.Hop) bool { return !silent(h) }) < 0 {
+		r.Fails = why
+		return r
+	}
+	for i := range r.Hops {
+		if f := c.withoutLogin(r, &r.Hops[i], image.Host); f != nil {
+			r.Findings = append(r.Findings, *f)
+		}
+	}
+	return r
+}
+
+// withoutLogin is about a host that is shown nothing, since it is not the one that
+// the kubelet's credential is for; nil if that is not so.
+func (c *Config) withoutLogin(r *route.Route, h *route.Hop, host string) *route.Finding {
+	if h.Silent || h.Shown != route.ShownNone || h.File == "" {
+		return nil
+	}
+	f := &route.Finding{Rule: "mirror-no-login", Severity: route.Warning, File: h.File, Line: h.Line}
+	f.Message = fmt.Sprintf("images of %s are asked of %s, and %s has no login for that: the credential of a pull secret or provider is shown to %s alone", host, h.Base.Host, c.Runtime, host)
+	if slices.ContainsFunc(r.Hops, func(h route.Hop) bool { return h.Origin && !h.Silent }) {
+		f.Severity = route.Info // what fails there is asked of the host itself
+	}
+	f.Suggestion = fmt.Sprintf("if it wants one, put a login for %s into %s", h.Base.Host, c.loginFile())
+	return f
+}
+
+// loginFile is where the runtime's own logins would be put.
+func (c *Config) loginFile() string {
+	if name := c.globalAuth(); name != "" && c.Runtime == CRIO {
+		return name + " (its global_auth_file)"
+	}
+	return path.Join(c.opts.Home, ".config/containers/auth.json")
+}
+
+// names are the images that a name stands for.
+func (c *Config) names(image route.Image) (names []route.Image, why string) {
+	if !image.Short || c.Runtime != CRIO {
+		return []route.Image{image}, ""
+	}
+	short := strings.TrimPrefix(strings.TrimPrefix(image.Repository, "docker.io/"), "library/")
+	full := func(name string) {
+		if i, err := route.Parse(name + strings.TrimPrefix(image.String(), image.Repository)); err == nil {
+			names = append(names, i)
+		}
+	}
+	if alias, ok := c.aliases[short]; ok {
+		full(alias)
+		return names, "the alias of the short name " + short + " is no image"
+	}
+	for _, host := range c.search {
+		full(host + "/" + short)
+	}
+	return names, fmt.Sprintf("%q is a short name, and there are no unqualified-search-registries", short)
+}
+
+// find is the table that counts for a name: the one with the longest prefix. Tags do
+// not count. c/image: FindRegistry.
+func (c *Config) find(name string) *registry {
+	var found *registry
+	for i := range c.registries {
+		if r := &c.registries[i]; matching(name, r.Prefix) >= 0 && (found == nil || len(r.Prefix) > len(found.Prefix)) {
+			found = r
+		}
+	}
+	return found
+}
+
+// matching is how much of a reference a prefix matches in bytes; -1 if it does not.
+// It ends where a name does; a port is none of the prefix's own.
+func matching(ref, prefix string) int {
+	end := len(prefix)
+	if strings.HasPrefix(prefix, "*.") {
+		at := strings.Index(ref, prefix[1:])
+		if at < 0 || strings.Contains(ref[:at], "/") {
+			return -1
+		}
+		end = at + len(prefix) - 1
+	} else if !strings.HasPrefix(ref, prefix) {
+		return -1
+	}
+	if end == len(ref) || strings.ContainsAny(ref[end:end+1], ":/@") {
+		return end
+	}
+	return -1
+}
+
+// hops are the endpoints of an image, in their order.
+func (c *Config) hops(image route.Image) ([]route.Hop, error) {
+	r := c.find(image.Repository)
+	if r == nil {
+		h, err := c.hop(image, endpoint{}, "")
+		return []route.Hop{h}, err
+	}
+	var hops []route.Hop
+	for _, m := range r.Mirror {
+		h, err := c.hop(image, m, r.Prefix)
+		why := r.skips(m, image)
+		if err != nil && why == "" {
+			return nil, err
+		}
+		if why != "" {
+			h.Skipped, h.Silent, h.Shown = why, true, route.ShownNone
+		}
+		if err == nil {
+			hops = append(hops, h)
+		}
+	}
+	own := r.endpoint
+	own.file, own.line = r.file, r.line
+	h, err := c.hop(image, own, r.Prefix)
+	return append(hops, h), err
+}
+
+// skips says why a mirror is not asked for an image, or "".
+func (r *registry) skips(m endpoint, image route.Image) string {
+	switch {
+	case image.Digest == "" && (r.Digests || m.Pull == "digest-only"):
+		return "it is asked for digests alone"
+	case image.Digest != "" && m.Pull == "tag-only":
+		return "it is asked for tags alone"
+	}
+	return ""
+}
+
+// hop is an endpoint, which has the images below a prefix.
+func (c *Config) hop(image route.Image, e endpoint, prefix string) (route.Hop, error) {
+	there := image
+	if e.Location != "" {
+		name := e.Location + image.String()[matching(image.String(), prefix):]
+		var err error
+		if there, err = route.Parse(name); err != nil || !strings.HasPrefix(name, there.Repository) {
+			return route.Hop{}, fmt.Errorf("%s:%d: with the location %q the image is %q, which is none", e.file, e.line, route.Masked(e.Location), route.Masked(name))
+		}
+	}
+	host := there.Host
+	if host == "docker.io" {
+		host = hub
+	}
+	h := route.NewHop("https", host, "/v2", there.Path)
+	h.Origin = there.Host == image.Host
+	h.File, h.Line = e.file, e.line
+	h.SkipVerify, h.HTTPToo = e.Insecure, e.Insecure
+	h.OwnFile = c.login(there.Repository)
+	switch {
+	case h.Origin:
+	case h.OwnFile != "":
+		h.Shown = route.ShownOwn
+	default:
+		h.Shown = route.ShownNone
+	}
+	if at := c.find(there.Repository); at != nil && at.Blocked {
+		h.Skipped, h.Silent, h.Shown = "it is blocked", true, route.ShownNone
+	}
+	c.certificates(&h, there.Host)
+	return h, nil
+}
+
+// certificates are those of the first directory that there is for a host.
+func (c *Config) certificates(h *route.Hop, host string) {
+	for _, dir := range []string{path.Join(c.opts.Home, ".config/containers/certs.d"), "/etc/containers/certs.d", "/etc/docker/certs.d"} {
+		dir = path.Join(dir, host)
+		entries, err := c.opts.fs().ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			name := path.Join(dir, e.Name())
+			if strings.HasSuffix(name, ".crt") {
+				h.CA = append(h.CA, name)
+			}
+			if base, ok := strings.CutSuffix(name, ".cert"); ok {
+				h.Client = append(h.Client, [2]string{name, base + ".key"})
+				if _, err := c.opts.fs().Stat(base + ".key"); err != nil {
+					h.Skipped, h.Silent, h.Shown = name+" has no "+path.Base(base)+".key beside it", true, route.ShownNone
+				}
+			}
+		}
+		return
+	}
+}

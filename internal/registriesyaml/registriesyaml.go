@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package registriesyaml checks the registries.yaml of k3s and RKE2, of which they
+// make the configuration of their containerd when they start. The way of an image is
+// read in what they made: package containerd.
+//
+//	found, err := registriesyaml.Check(inroot.FS{}, "/etc/rancher/k3s/registries.yaml", "k3s")
+package registriesyaml
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/regularfile"
+	"github.com/regcred/regcred/internal/route"
+	"github.com/regcred/regcred/internal/spelling"
+)
+
+// maxSize bounds a file in bytes.
+const maxSize = 1 << 20
+
+// maxFindings bounds what is said of a file.
+const maxFindings = 50
+
+// Check says what of a file works otherwise than it reads; product is whose it is.
+// The error is one of reading it, as an [io/fs.ErrNotExist].
+func Check(root inroot.FS, path, product string) ([]route.Finding, error) {
+	data, err := root.ReadFile(context.Background(), path)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", path, regularfile.Cause(err))
+	case len(data) > maxSize:
+		return nil, fmt.Errorf("%s: it has more than %d bytes", path, maxSize)
+	}
+	c := &checker{path: path, product: product}
+	doc, err := parse(data)
+	switch {
+	case err != nil:
+		c.add("registries-yaml", route.Error, lineOf(err), "", "it is no YAML: %s does not start with it", product)
+	case doc != nil && doc.Kind != yaml.MappingNode && doc.Tag != "!!null":
+		c.add("registries-yaml", route.Error, doc.Line, "write mirrors: and configs: at its top", "it has no keys: %s does not start with it", product)
+	case doc != nil:
+		c.document(doc)
+	}
+	return c.found, nil
+}
+
+// parse returns the top of a file; nil if there is nothing in it.
+func parse(data []byte) (top *yaml.Node, err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("it cannot be read")
+		}
+	}()
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil || len(doc.Content) == 0 {
+		return nil, err
+	}
+	return doc.Content[0], nil
+}
+
+var errorLine = regexp.MustCompile(`line (\d+)`)
+
+// lineOf is where an error is. What else it says may quote the file.
+func lineOf(err error) int {
+	m := errorLine.FindStringSubmatch(err.Error())
+	if m == nil {
+		return 1
+	}
+	n, _ := strconv.Atoi(m[1])
+	return n
+}
+
+// checker collects findings about a file.
+type checker struct {
+	path, product string
+	found         []route.Finding
+}
+
+func (c *checker) add(rule, severity string, line int, fix, format string, args ...any) {
+	if len(c.found) < maxFindings {
+		c.found = append(c.found, route.Finding{Rule: rule, Severity: severity, File: c.path, Line: line, Message: fmt.Sprintf(format, args...), Suggestion: fix})
+	}
+}
+
+// entry is a key of a mapping and what stands there.
+type entry struct {
+	key   string
+	line  int
+	value *yaml.Node
+}
+
+func entries(n *yaml.Node) (list []entry) {
+	if n = resolve(n); n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		list = append(list, entry{n.Content[i].Value, n.Content[i].Line, resolve(n.Content[i+1])})
+	}
+	return list
+}
+
+func resolve(n *yaml.Node) *yaml.Node {
+	if n != nil && n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
+// known are the keys of each place.
+func known(place string) []string {
+	return map[string][]string{
+		"top":     {"mirrors", "configs", "auths"},
+		"mirrors": {"endpoint", "rewrite"},
+		"configs": {"auth", "tls"},
+		"auth":    {"username", "password", "auth", "identity_token"},
+		"tls":     {"ca_file", "cert_file", "key_file", "insecure_skip_verify"},
+	}[place]
+}
+
+// keys names those that a place does not have. The keys of anchors ("x-…", "<<") are
+// passed over.
+func (c *checker) keys(place string, n *yaml.Node) {
+	for _, e := range entries(n) {
+		if slices.Contains(known(place), e.key) || e.key == "<<" || strings.HasPrefix(e.key, "x-") {
+			continue
+		}
+		fix := "here it may have " + strings.Join(known(place), ", ")
+		for _, near := range known(place) {
+			if spelling.Distance(strings.ToLower(e.key), near) <= 2 {
+				fix = "write " + near
+			}
+		}
+		c.add("mirror-unknown-key", route.Warning, e.line, fix, "%s passes over the key %q, and what stands below it", c.product, short(e.key))
+	}
+}
+
+// short bounds a key that is shown.
+func short(s string) string {
+	const most = 100
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
+}
+
+func (c *checker) document(doc *yaml.Node) {
+	c.keys("top", doc)
+	logins := map[string]int{}
+	var mirrors []entry
+	for _, top := range entries(doc) {
+		for _, e := range entries(top.value) {
+			switch top.key {
+			case "mirrors":
+				c.keys("mirrors", e.value)
+				c.host(e)
+				mirrors = append(mirrors, e)
+			case "configs":
+				c.keys("configs", e.value)
+				if c.config(e) {
+					logins[e.key] = e.line
+				}
+			}
+		}
+	}
+	for _, m := range mirrors {
+		c.mirror(m, logins)
+	}
+}
+
+// config checks what is said of a host, and reports whether it has a login.
+func (c *checker) config(host entry) (login bool) {
+	for _, e := range entries(host.value) {
+		if e.key == "auth" || e.key == "tls" {
+			c.keys(e.key, e.value)
+		}
+		login = login || e.key == "auth" && len(entries(e.value)) > 0
+	}
+	return login
+}
+
+// host is about a name that is that of no image's host.
+func (c *checker) host(e entry) {
+	name, isURL := strings.CutPrefix(e.key, "https://")
+	if !isURL {
+		name, isURL = strings.CutPrefix(e.key, "http://")
+	}
+	host, _, path := strings.Cut(name, "/")
+	const rule = "mirror-directory"
+	switch {
+	case isURL || path:
+		c.add(rule, route.Warning, e.line, "write "+shown(host), "no image has the host %q", shown(name))
+	case host == "registry-1.docker.io" || host == "index.docker.io":
+		c.add(rule, route.Warning, e.line, "write docker.io", "no image has the host %s: those of Docker Hub are docker.io's", host)
+	case host != strings.ToLower(host):
+		c.add(rule, route.Warning, e.line, "write "+strings.ToLower(host), "the host of an image is written in lower case")
+	}
+}
+
+// shown is an address without a password before its host.
+func shown(address string) string { return short(address[strings.LastIndexByte(address, '@')+1:]) }
+
+// mirror checks the endpoints of a host, of which some have a login.
+func (c *checker) mirror(m entry, logins map[string]int) {
+	var hosts []string
+	for _, e := range entries(m.value) {
+		if e.key != "endpoint" || e.value == nil {
+			continue
+		}
+		for _, item := range e.value.Content {
+			if host := c.endpoint(resolve(item)); host != "" {
+				hosts = append(hosts, host)
+			}
+		}
+	}
+	has := func(host string) bool { _, ok := logins[host]; return ok }
+	if line, own := logins[m.key]; own && len(hosts) > 0 && !slices.ContainsFunc(hosts, has) && !has("*") {
+		c.add("mirror-own-login", route.Info, line, fmt.Sprintf("if that wants a login, put it under configs: %q:", hosts[0]),
+			"the login under configs is for %s itself: a login is looked for by the host of an endpoint, and none is there for %s", m.key, strings.Join(hosts, ", "))
+	}
+}
+
+// endpoint checks one, and returns its host with its port.
+func (c *checker) endpoint(n *yaml.Node) string {
+	if n == nil || n.Kind != yaml.ScalarNode || n.Value == "" {
+		return ""
+	}
+	address := n.Value
+	if !strings.Contains(address, "://") {
+		address = "https://" + address
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		c.add("mirror-path", route.Warning, n.Line, "write https://HOST[:PORT]", "an endpoint is no URL of a host")
+		return ""
+	}
+	if path := strings.TrimSuffix(u.Path, "/"); path != "" && !strings.Contains(path+"/", "/v2/") {
+		c.add("mirror-path", route.Warning, n.Line, fmt.Sprintf("put /v2 before it, as in https://%s/v2%s, or use rewrite", u.Host, path),
+			"the path of an endpoint is taken as it is: %s is asked for %s/NAME/manifests/TAG, without the /v2 that registries answer under", u.Host, path)
+	}
+	return u.Host
+}

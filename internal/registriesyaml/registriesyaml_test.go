@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package registriesyaml_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/registriesyaml"
+)
+
+const file = "/etc/rancher/k3s/registries.yaml"
+
+func write(t testing.TB, text string) inroot.FS {
+	t.Helper()
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, filepath.Dir(file)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, file), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return inroot.FS{Root: root}
+}
+
+// TestCheck: each fault is one finding, at its line, and what works is none.
+func TestCheck(t *testing.T) {
+	const login = "    auth: {username: ci, password: " + canary.Password + "}\n"
+	const mirrored = "mirrors:\n  icr.io:\n    endpoint: [\"https://m.example:5000\"]\n"
+	for name, tt := range map[string]struct {
+		text string
+		want []string
+	}{
+		"empty":             {"", nil},
+		"a comment":         {"# nothing\n", nil},
+		"nothing":           {"null\n", nil},
+		"an embedded one":   {"mirrors:\n  docker.io:\n  registry.k8s.io:\n  \"*\":\n", nil},
+		"as it should be":   {mirrored + "configs:\n  \"m.example:5000\":\n" + login + "    tls:\n      ca_file: /ca.pem\n      insecure_skip_verify: true\n", nil},
+		"for all":           {mirrored + "configs:\n  \"*\":\n" + login + "  icr.io:\n" + login, nil},
+		"both logins":       {mirrored + "configs:\n  icr.io:\n" + login + "  \"m.example:5000\":\n" + login, nil},
+		"a path":            {"mirrors:\n  icr.io:\n    endpoint: [\"https://m.example/v2/icr\", m.example, \"m.example/v2/\"]\n    rewrite: {\"^a/(.*)\": \"b/$1\"}\n", nil},
+		"Windows line ends": {strings.ReplaceAll(mirrored, "\n", "\r\n"), nil},
+		"a BOM":             {"\ufeff" + mirrored, nil},
+		"an alias":          {"x-login: &l\n  auth: {username: ci, password: " + canary.Password + "}\n" + mirrored + "configs:\n  \"m.example:5000\": *l\n", nil},
+		"mirrros":           {"mirrros: {}\n", []string{"warning mirror-unknown-key 1 write mirrors"}},
+		"endpoints":         {"mirrors:\n  icr.io:\n    endpoints: [\"https://m.example\"]\n", []string{"warning mirror-unknown-key 3 write endpoint"}},
+		"a password alone":  {"configs:\n  a.example:\n    password: " + canary.Password + "\n", []string{"warning mirror-unknown-key 3 here it may have auth, tls"}},
+		"user":              {"configs:\n  a.example:\n    auth:\n      user: ci\n", []string{"warning mirror-unknown-key 4 here it may have username, password, auth, identity_token"}},
+		"another's login":   {mirrored + "configs:\n  icr.io:\n" + login, []string{`info mirror-own-login 5 if that wants a login, put it under configs: "m.example:5000":`}},
+		"no /v2":            {"mirrors:\n  icr.io:\n    endpoint:\n    - \"https://ci:" + canary.Password + "@m.example/icr\"\n", []string{"warning mirror-path 4 put /v2 before it, as in https://m.example/v2/icr, or use rewrite"}},
+		"no host":           {"mirrors:\n  icr.io:\n    endpoint: [\"https:///x\"]\n", []string{"warning mirror-path 3 write https://HOST[:PORT]"}},
+		"a scheme":          {"mirrors:\n  https://icr.io/: {}\n", []string{"warning mirror-directory 2 write icr.io"}},
+		"Docker Hub's name": {"mirrors:\n  registry-1.docker.io: {}\n", []string{"warning mirror-directory 2 write docker.io"}},
+		"upper case":        {"mirrors:\n  ICR.io: {}\n", []string{"warning mirror-directory 2 write icr.io"}},
+		"no YAML":           {"mirrors:\n\ticr.io: *" + canary.Password + "\n", []string{"error registries-yaml 2 "}},
+		"an unknown alias":  {"configs: *" + canary.Password + "\n", []string{"error registries-yaml 1 "}},
+		"a list":            {"- mirrors\n", []string{"error registries-yaml 1 write mirrors: and configs: at its top"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found, err := registriesyaml.Check(write(t, tt.text), file, "k3s")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, f := range found {
+				got = append(got, fmt.Sprintf("%s %s %d %s", f.Severity, f.Rule, f.Line, f.Suggestion))
+				canary.Check(t, "a finding", fmt.Sprint(f))
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s\n%v", diff, found)
+			}
+		})
+	}
+	if _, err := registriesyaml.Check(inroot.FS{Root: t.TempDir()}, file, "k3s"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	if _, err := registriesyaml.Check(write(t, strings.Repeat("#\n", 1<<20)), file, "k3s"); err == nil {
+		t.Error("a file of 2 MB is read")
+	}
+}
+
+// FuzzCheck: whatever is in a file, it is read, and little is said of it.
+func FuzzCheck(f *testing.F) {
+	f.Add("mirrors:\n  a:\n    endpoint: [b]\nconfigs: {a: {auth: {username: x}}}\n")
+	f.Add("a: &a [*a]\n")
+	f.Add("mirrors: &m\n  a: *m\n")
+	root := write(f, "")
+	f.Fuzz(func(t *testing.T, text string) {
+		if err := os.WriteFile(filepath.Join(root.Root, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if found, err := registriesyaml.Check(root, file, "k3s"); err == nil && len(found) > 50 {
+			t.Errorf("%d findings", len(found))
+		}
+	})
+}

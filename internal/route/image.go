@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package route
+
+import (
+	"strings"
+
+	"github.com/regcred/regcred/match"
+)
+
+// Image is a reference to an image, taken apart.
+type Image struct {
+	Repository string // normalised as the kubelet does: docker.io/library/nginx
+	Host, Path string // of the repository; the host with its port
+	Tag        string // "" if there is a digest
+	Digest     string // "" if there is none
+	Short      bool   // written without a host
+}
+
+// Parse takes a reference apart. Without tag and digest it is that of "latest".
+func Parse(image string) (Image, error) {
+	repository, err := match.Repository(image)
+	if err != nil {
+		return Image{}, err
+	}
+	i := Image{Repository: repository}
+	i.Host, i.Path, _ = strings.Cut(repository, "/")
+	name, digest, _ := strings.Cut(image, "@")
+	first, rest, _ := strings.Cut(name, "/")
+	i.Short = rest == "" || !strings.ContainsAny(first, ".:") && first != "localhost" && first == strings.ToLower(first)
+	if i.Digest = digest; digest != "" {
+		return i, nil
+	}
+	i.Tag = "latest"
+	if at := strings.LastIndexByte(name, ':'); at > strings.LastIndexByte(name, '/') {
+		i.Tag = name[at+1:]
+	}
+	return i, nil
+}
+
+// String is the whole reference, which is never short.
+func (i Image) String() string {
+	if i.Digest != "" {
+		return i.Repository + "@" + i.Digest
+	}
+	return i.Repository + ":" + i.Tag
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package route_test
+
+import (
+	"testing"
+
+	"github.com/regcred/regcred/internal/route"
+)
+
+func TestParse(t *testing.T) {
+	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	for image, want := range map[string]struct {
+		text  string
+		host  string
+		short bool
+	}{
+		"nginx":                         {"docker.io/library/nginx:latest", "docker.io", true},
+		"team/app:1":                    {"docker.io/team/app:1", "docker.io", true},
+		"docker.io/nginx":               {"docker.io/library/nginx:latest", "docker.io", false},
+		"localhost/a":                   {"localhost/a:latest", "localhost", false},
+		"quay.io:8443/a/b":              {"quay.io:8443/a/b:latest", "quay.io:8443", false},
+		"quay.io:8443/a/b:1":            {"quay.io:8443/a/b:1", "quay.io:8443", false},
+		"quay.io:8443/a/b:1@" + digest:  {"quay.io:8443/a/b@" + digest, "quay.io:8443", false},
+		"index.docker.io/library/nginx": {"docker.io/library/nginx:latest", "docker.io", false},
+	} {
+		got, err := route.Parse(image)
+		if err != nil || got.String() != want.text || got.Host != want.host || got.Short != want.short {
+			t.Errorf("%s is %s of %s (short: %v), %v; want %+v", image, got, got.Host, got.Short, err, want)
+		}
+	}
+	if _, err := route.Parse("quay.io/A"); err == nil {
+		t.Error("quay.io/A is an image")
+	}
+}
+
+func TestString(t *testing.T) {
+	mirror, origin := route.NewHop("https", "m.example", "/v2/q/", "a"), route.NewHop("https", "quay.io", "/v2", "a")
+	origin.Origin = true
+	header, own, silent := mirror, mirror, mirror
+	header.Shown, own.Shown = route.ShownHeader, route.ShownOwn
+	silent.Silent, silent.Skipped = true, "it is blocked"
+	plain := route.NewHop("http", "m.example:5000", "", "b/a")
+	plain.Skipped = "without \"pull\""
+	const credential = " shown the credential for quay.io/a"
+	for want, way := range map[string]route.Route{
+		"containerd asks nobody for quay.io/a: it is broken":                                                                                                     {Fails: "it is broken"},
+		"containerd asks nobody for quay.io/a":                                                                                                                   {Hops: []route.Hop{silent}},
+		"containerd asks quay.io itself; if that wants a login, it is" + credential:                                                                              {Hops: []route.Hop{silent, origin}},
+		"containerd asks m.example/v2/q, then quay.io itself; either, if it wants a login, is" + credential:                                                      {Hops: []route.Hop{mirror, origin}},
+		"containerd asks m.example/v2/q, then m.example/v2/q, then quay.io itself; each that wants a login is" + credential:                                      {Hops: []route.Hop{mirror, mirror, origin}},
+		"containerd asks http://m.example:5000 (for b/a) (without \"pull\"); if that wants a login, it is" + credential:                                          {Hops: []route.Hop{plain}},
+		"containerd asks m.example/v2/q, then quay.io itself; quay.io itself is" + credential + "; m.example/v2/q is shown a login from the runtime's own files": {Hops: []route.Hop{own, origin}},
+		"containerd asks m.example/v2/q; m.example/v2/q is shown an Authorization from its hosts.toml, and the credential for quay.io/a if it refuses that":      {Hops: []route.Hop{header}},
+	} {
+		way.Runtime, way.Repository = "containerd", "quay.io/a"
+		if got := way.String(); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package route
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// String is the route in one sentence: "containerd asks mirror.example, then
+// docker.io itself; each that wants a login is shown the credential for
+// docker.io/library/nginx".
+func (r *Route) String() string {
+	if r.Fails != "" {
+		return fmt.Sprintf("%s asks nobody for %s: %s", r.Runtime, r.Repository, r.Fails)
+	}
+	var asked []Hop
+	for _, h := range r.Hops {
+		if !h.Silent {
+			asked = append(asked, h)
+		}
+	}
+	text := r.Runtime
+	for i, h := range asked {
+		switch {
+		case i == 0:
+			text += " asks "
+		default:
+			text += ", then "
+		}
+		text += h.name(r)
+	}
+	if len(asked) == 0 {
+		return fmt.Sprintf("%s asks nobody for %s", r.Runtime, r.Repository)
+	}
+	return text + "; " + r.shown(asked)
+}
+
+// name is a hop as a person would call it, with what is not as in the image.
+func (h *Hop) name(r *Route) string {
+	host, path, _ := strings.Cut(r.Repository, "/")
+	name := strings.TrimSuffix(strings.TrimSuffix(h.URL, "/"), "/v2")
+	if h.Base != nil && h.Base.Scheme == "https" {
+		name = strings.TrimPrefix(name, "https://")
+	}
+	switch {
+	case h.Origin && name == host:
+		name += " itself"
+	case h.Origin:
+		name = host + " itself (" + name + ")"
+	}
+	if path != "" && h.Repository != path {
+		name += " (for " + h.Repository + ")"
+	}
+	if h.Skipped != "" {
+		name += " (" + h.Skipped + ")"
+	}
+	return name
+}
+
+// shown says who is shown what.
+func (r *Route) shown(asked []Hop) string {
+	by := map[Shown][]string{}
+	for _, h := range asked {
+		h.Skipped = ""
+		by[h.Shown] = append(by[h.Shown], h.name(r))
+	}
+	what := "the credential for " + r.Repository
+	if len(by) == 1 && by[ShownKubelets] != nil {
+		switch len(asked) {
+		case 1:
+			return "if that wants a login, it is shown " + what
+		case 2:
+			return "either, if it wants a login, is shown " + what
+		}
+		return "each that wants a login is shown " + what
+	}
+	var parts []string
+	for _, s := range []struct {
+		Shown
+		text string
+	}{
+		{ShownKubelets, what}, {ShownHeader, "an Authorization from its hosts.toml, and " + what + " if it refuses that"},
+		{ShownOwn, "a login from the runtime's own files"}, {ShownNone, "no credential"},
+	} {
+		if names := by[s.Shown]; names != nil {
+			parts = append(parts, fmt.Sprintf("%s is shown %s", strings.Join(slices.Compact(names), " and "), s.text))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
