@@ -4,18 +4,14 @@
 package node
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
-)
-
-// The kubelet's names of the two flags.
-const (
-	configFlag = "image-credential-provider-config"
-	binDirFlag = "image-credential-provider-bin-dir"
 )
 
 // location is a place where some kind of node has its configuration. Paths
@@ -53,25 +49,32 @@ const (
 // a directory, and nothing here tells whose it is.
 func (n Node) located() bool { return filepath.IsAbs(n.host("/")) }
 
-// location returns the first location that exists, or nil, and what could not
-// be looked at on the way: a place may be there, and closed to this user.
-func (n Node) location() (loc *location, unread []string) {
+// location returns where the kubelet of this machine has its configuration: where
+// the files of what starts it say, or else the first of the well-known places that
+// exists; nil if there is none. What could not be looked at on the way is in the
+// reading: a place may be there, and closed to this user.
+func (n Node) location(ctx context.Context) (*location, *reading, error) {
+	r := newReading(ctx, n)
 	if !n.located() {
-		return nil, nil
+		return nil, r, nil
 	}
-	r := &reading{node: n, texts: map[string]string{}}
-	for _, loc := range wellKnown() {
+	if loc, err := r.flagged(); loc != nil || err != nil {
+		return loc, r, err
+	}
+	for _, loc := range append(wellKnown(), own()) {
 		if r.exists(&loc) {
-			return &loc, r.unread
+			return &loc, r, nil
 		}
 	}
-	if loc = r.kubeletService(); loc != nil {
-		return loc, r.unread
+	return nil, r, nil
+}
+
+// looked are the places that location looks at, beside the kubelet's flags.
+func (n Node) looked() (names []string) {
+	for _, loc := range append(wellKnown(), own()) {
+		names = append(names, n.host(loc.config))
 	}
-	if mine := own(); r.exists(&mine) {
-		return &mine, r.unread
-	}
-	return nil, r.unread
+	return names
 }
 
 // exists reports whether a location is there, and makes its paths those of this
@@ -79,28 +82,69 @@ func (n Node) location() (loc *location, unread []string) {
 func (r *reading) exists(loc *location) bool {
 	loc.config, loc.binDir = r.node.host(loc.config), r.node.host(loc.binDir)
 	_, err := os.Stat(loc.config)
-	if err != nil {
-		r.note(loc.config, err)
-	}
+	r.noteHost(loc.config, err)
 	return err == nil
 }
 
-// kubeletService finds the flags of the service kubelet.
-func (r *reading) kubeletService() *location {
-	s := r.unit("kubelet.service")
-	flags := kubeletFlags(r.arguments(s))
-	if s.exec == "" {
-		flags = r.scattered()
+// flagged is what the files of the kubelet's service name; nil if they name nothing.
+func (r *reading) flagged() (*location, error) {
+	flags := r.serviceFlags(r.find())
+	config, binDir := flags[configFlag], flags[binDirFlag]
+	switch {
+	case config == "" && binDir == "":
+		return nil, nil
+	case config == "" || binDir == "":
+		given, missing := configFlag, binDirFlag
+		if config == "" {
+			given, missing = missing, given
+		}
+		return nil, withHint(fmt.Errorf("the kubelet flags in %s have --%s without --%s: the kubelet does not start so", strings.Join(r.naming(), " and "), given, missing), "give the kubelet both, or neither")
 	}
-	if flags[configFlag] == "" || flags[binDirFlag] == "" {
-		return nil
-	}
-	return &location{
+	loc := &location{
 		name:   "the kubelet flags in " + strings.Join(r.naming(), " and "),
-		via:    slices.Sorted(maps.Keys(r.texts)),
-		config: r.node.host(path.Join("/", flags[configFlag])),
-		binDir: r.node.host(path.Join("/", flags[binDirFlag])),
+		via:    r.read(),
+		config: r.node.host(path.Join("/", config)),
+		binDir: r.node.host(path.Join("/", binDir)),
 	}
+	for _, known := range wellKnown() {
+		if loc.config == r.node.host(known.config) && loc.binDir == r.node.host(known.binDir) {
+			loc.name = known.name
+		}
+	}
+	return loc, nil
+}
+
+// serviceFlags are the flags that the next kubelet of this node will have. Of k3s
+// and rke2 they are those of the kubelet inside: both paths, or none where one of
+// them is not there.
+func (r *reading) serviceFlags(found started) map[string]string {
+	switch found.program {
+	case "k3s", "rke2":
+		f, told := r.rancherFlags(found)
+		if len(told.Args) == 0 && (f.Config.Type != File || f.BinDir.Type != Directory) {
+			return nil
+		}
+		return map[string]string{configFlag: f.Config.Path, binDirFlag: f.BinDir.Path}
+	}
+	if found.kind != NoKubelet {
+		return kubeletFlags(unshelled(texts(r.command(found))), KubeconfigFlag)
+	}
+	// Drop-ins and environment files are there without the unit that reads them:
+	// another init system's, or the package is yet to come.
+	if s := r.start("kubelet.service"); len(s.unit.execs) > 0 {
+		return kubeletFlags(unshelled(texts(r.command(s))), KubeconfigFlag)
+	}
+	return r.scattered()
+}
+
+// unshelled adds the words that a shell is given in one: it may start the kubelet.
+func unshelled(args []string) []string {
+	for _, arg := range slices.Clone(args) {
+		if strings.ContainsAny(arg, " \t") && !strings.HasPrefix(arg, "--") {
+			args = append(args, splitWords(arg)...)
+		}
+	}
+	return args
 }
 
 // scattered reads flags from the files that kubeadm and the kubelet packages
@@ -109,45 +153,7 @@ func (r *reading) kubeletService() *location {
 func (r *reading) scattered() map[string]string {
 	flags := map[string]string{}
 	for _, name := range []string{"/var/lib/kubelet/kubeadm-flags.env", "/etc/default/kubelet", "/etc/sysconfig/kubelet"} {
-		maps.Copy(flags, kubeletFlags(words(r.file(r.node.host(name)))))
-	}
-	return flags
-}
-
-// words splits an environment file into words. Quotes only
-// ever surround whole lists of flags there, so they count as space.
-func words(text string) []string {
-	var list []string
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "#") || strings.HasPrefix(line, ";") {
-			continue
-		}
-		line = strings.NewReplacer(`"`, " ", "'", " ", "=--", "= --").Replace(strings.TrimSuffix(line, `\`))
-		list = append(list, strings.Fields(line)...)
-	}
-	return list
-}
-
-// kubeletFlags picks the flags that matter here out of a kubelet's command
-// line, and those of more; the last one of a name wins.
-func kubeletFlags(args []string, more ...string) map[string]string {
-	flags := map[string]string{}
-	for i, arg := range args {
-		name, value, inline := strings.Cut(arg, "=")
-		name, ok := strings.CutPrefix(name, "--")
-		if !ok {
-			continue
-		}
-		// kubelet: its flags may be written with underscores.
-		name = strings.ReplaceAll(name, "_", "-")
-		if name != configFlag && name != binDirFlag && name != "root-dir" && !slices.Contains(more, name) {
-			continue
-		}
-		if !inline && i+1 < len(args) {
-			value = args[i+1]
-		}
-		flags[name] = value
+		maps.Copy(flags, kubeletFlags(words(r.file(name))))
 	}
 	return flags
 }

@@ -16,22 +16,37 @@ import (
 	"syscall"
 )
 
-// kubelet is what /proc tells of a running kubelet.
+// kubelet is what /proc tells of a running kubelet, or, where none runs, what the
+// files of its service tell of the next.
 type kubelet struct {
-	pid     int
+	pid     int    // 0 if it does not run
+	unit    string // the service, if it does not run
+	root    string // where the paths of its flags begin, if that is not "/"
+	files   []string
 	flags   map[string]string
 	environ []string
 	dir     string
+}
+
+// String names it in messages.
+func (k *kubelet) String() string {
+	if k.pid == 0 {
+		return "the kubelet of " + k.unit
+	}
+	return fmt.Sprintf("kubelet process %d", k.pid)
 }
 
 // path returns the path in a flag, resolved against the kubelet's working
 // directory; "" if the flag is not set.
 func (k *kubelet) path(flag string) string {
 	p := k.flags[flag]
-	if p == "" || filepath.IsAbs(p) {
-		return p
+	switch {
+	case p == "":
+		return ""
+	case !filepath.IsAbs(p):
+		p = filepath.Join(k.dir, p)
 	}
-	return filepath.Join(k.dir, p)
+	return filepath.Join(k.root, p)
 }
 
 const proc = "/proc"
@@ -39,6 +54,8 @@ const proc = "/proc"
 // KubeconfigFlag is the kubelet's name of the flag; without it, a kubelet
 // knows no API server.
 const KubeconfigFlag = "kubeconfig"
+
+var errNoKubelet = errors.New("--as-kubelet: no process named kubelet is running, of root or of the caller")
 
 // findKubelet reads the kubelet that --as-kubelet names: by its process id, or
 // "auto".
@@ -59,7 +76,7 @@ func (n Node) findKubelet(which string) (*kubelet, error) {
 	}
 	switch len(pids) {
 	case 0:
-		return nil, withHint(errors.New("--as-kubelet: no process named kubelet is running, of root or of the caller"),
+		return nil, withHint(errNoKubelet,
 			"k3s runs the kubelet inside its own process, which has no such flags: give --config and --bin-dir")
 	case 1:
 		return n.findKubelet(pids[0])

@@ -17,12 +17,17 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
 // Node is a machine that may be a Kubernetes node.
 type Node struct {
 	Root string // where its paths begin; "" means "/"
+
+	// Foreign says that the kubelet of another Root may be run, to be asked its
+	// version: as root, perhaps, though nobody knows whose it is.
+	Foreign bool
 
 	// What a person gives the two paths by, as errors and hints name it; ""
 	// means the flags of the command.
@@ -36,6 +41,9 @@ func (n Node) by() (config, binDir string) {
 
 // host is where a path of the node is found.
 func (n Node) host(p string) string { return filepath.Join(cmp.Or(n.Root, "/"), p) }
+
+// files is where the files of the node are read.
+func (n Node) files() inroot.FS { return inroot.FS{Root: n.Root} }
 
 // read reads a file of a node. None of them is large.
 func read(path string) ([]byte, error) {

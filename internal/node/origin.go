@@ -5,6 +5,7 @@ package node
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,6 +25,10 @@ type Want struct {
 	NeedBinDir bool
 	RootDir    string // the kubelet's; "" = the kubelet's own or DefaultRootDir
 
+	// OrNone: that nothing was given, and the kubelet has no credential providers
+	// either, is no failure but Origin.Without.
+	OrNone bool
+
 	AsKubelet string   // take what is not given from the running kubelet: "auto", or a process id; "" = do not
 	Environ   []string // the caller's; a kubelet's comes in its place
 	Dir       string   // likewise
@@ -36,12 +41,15 @@ type Origin struct {
 	BinDir string // absolute; "" if not known
 	From   string // for people: "flags", "kubelet process 123", "the EKS node configuration"
 
-	Kubelet int // process id; 0 if the environment is the caller's
+	Without *Without // there is no configuration, and this is known of it; nil if there is one
+
+	Kubelet int    // process id; 0 if it is not a running kubelet's
+	Unit    string // the service in whose environment the next kubelet starts, since none runs; "" if that is not meant
 	Environ []string
 	Dir     string
 	RootDir string
 
-	Kubeconfig string // of a running kubelet; "" if it has none, or the environment is the caller's
+	Kubeconfig string // of the kubelet; "" if it has none, or the environment is the caller's
 
 	Discovered bool     // a path was found, not given, also in a kubelet's flags: they must not be writable by others
 	Found      []string // the flags that would have said the same
@@ -49,14 +57,23 @@ type Origin struct {
 	Unread     []string // where this user may not look, although the configuration may be there
 }
 
-// Environment names whose environment plugins run in: "caller", or
-// "kubelet pid N".
+// Environment names whose environment plugins run in: "caller", "kubelet pid N",
+// or "unit NAME".
 func (o *Origin) Environment() string {
-	if o.Kubelet == 0 {
-		return "caller"
+	switch {
+	case o.Kubelet != 0:
+		return fmt.Sprintf("kubelet pid %d", o.Kubelet)
+	case o.Unit != "":
+		return "unit " + o.Unit
 	}
-	return fmt.Sprintf("kubelet pid %d", o.Kubelet)
+	return "caller"
 }
+
+// OfKubelet reports whether the environment is a kubelet's, and not the caller's.
+func (o *Origin) OfKubelet() bool { return o.Kubelet != 0 || o.Unit != "" }
+
+// Whose names that kubelet.
+func (o *Origin) Whose() string { return (&kubelet{pid: o.Kubelet, unit: o.Unit}).String() }
 
 // Find finds a configuration: what was given, or that of a running kubelet, or
 // else that in the well-known places of a node. An *[Error] has a hint.
@@ -68,9 +85,9 @@ func (n Node) Find(w Want) (*Origin, error) {
 	o.Config, o.BinDir, o.RootDir, o.From = w.Config, w.BinDir, w.RootDir, "flags"
 	switch {
 	case k != nil:
-		err = o.takeKubelet(k)
+		err = n.takeKubelet(o, k, w.OrNone)
 	case o.Config == "" || o.BinDir == "" && w.NeedBinDir:
-		err = n.discover(o, w.NeedBinDir)
+		err = n.discover(o, w)
 	}
 	if err != nil {
 		return nil, err
@@ -91,17 +108,25 @@ func (n Node) environment(w Want) (*Origin, *kubelet, error) {
 		return o, nil, nil
 	}
 	k, err := n.findKubelet(w.AsKubelet)
+	if errors.Is(err, errNoKubelet) {
+		k, err = n.nextKubelet(err)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	o.Kubelet, o.Environ, o.Dir, o.Kubeconfig = k.pid, k.environ, k.dir, k.path(KubeconfigFlag)
+	o.Kubelet, o.Unit, o.Environ, o.Dir, o.Kubeconfig = k.pid, k.unit, k.environ, k.dir, k.path(KubeconfigFlag)
+	o.Via = k.files
 	return o, k, nil
 }
 
-// takeKubelet fills in what a running kubelet was started with. What was given
+// takeKubelet fills in what a kubelet was or will be started with. What was given
 // wins, so that a new configuration can be tried in the kubelet's environment.
-func (o *Origin) takeKubelet(k *kubelet) error {
-	o.From = fmt.Sprintf("kubelet process %d", k.pid)
+func (n Node) takeKubelet(o *Origin, k *kubelet, orNone bool) error {
+	o.From, o.RootDir = k.String(), cmp.Or(o.RootDir, k.path("root-dir"))
+	if orNone && o.Config+o.BinDir+k.path(configFlag)+k.path(binDirFlag) == "" {
+		o.Without = n.without(context.Background(), k.pid)
+		return nil
+	}
 	if o.Config != "" || o.BinDir != "" {
 		o.From += " and flags"
 	}
@@ -114,20 +139,28 @@ func (o *Origin) takeKubelet(k *kubelet) error {
 		}
 		o.Discovered = true
 		if *v.ours = k.path(v.flag); *v.ours == "" {
-			return withHint(fmt.Errorf("kubelet process %d runs without --%s, so it has no credential providers", k.pid, v.flag),
+			return withHint(fmt.Errorf("%s runs without --%s, so it has no credential providers", k, v.flag),
 				"give the path with --"+v.flag+" to see what it would do with one")
 		}
 	}
-	o.RootDir = cmp.Or(o.RootDir, k.path("root-dir"))
 	return nil
 }
 
-// discover fills in what was not given from the first well-known location.
-func (n Node) discover(o *Origin, needBinDir bool) error {
-	loc, unread := n.location()
-	o.Unread = unread
+// discover fills in what was not given from where this machine has it.
+func (n Node) discover(o *Origin, w Want) error {
+	loc, r, err := n.location(context.Background())
+	if err != nil {
+		return err
+	}
+	o.Unread = r.unread
 	if loc == nil {
-		return n.notDiscovered(o, needBinDir)
+		given := o.Config != "" || o.BinDir != ""
+		if w.OrNone && !given && len(o.Unread) == 0 {
+			o.From = "nowhere"
+			o.Without, err = n.noProviders()
+			return err
+		}
+		return n.notDiscovered(o, w.NeedBinDir)
 	}
 	if o.Config == "" {
 		o.Config = loc.config

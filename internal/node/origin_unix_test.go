@@ -179,8 +179,8 @@ func TestPipes(t *testing.T) {
 	if err := errors.Join(syscall.Mkfifo(env, 0o644), syscall.Mkfifo(config, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	if loc, unread := (Node{Root: root}).location(); loc != nil || unread != nil {
-		t.Errorf("flags in a pipe: got %v, %v", loc, unread)
+	if loc, r, err := (Node{Root: root}).location(t.Context()); loc != nil || r.unread != nil || err != nil {
+		t.Errorf("flags in a pipe: got %v, %v, %v", loc, r.unread, err)
 	}
 	k := kubelet{dir: root, flags: map[string]string{"config": "kubelet/c.yaml"}}
 	if err := (Node{}).readTrusted(&k, &kubeletConfig{}); err == nil || err.Error() != "read "+config+": it is a named pipe, not a regular file" {

@@ -319,12 +319,12 @@ func TestFindUnprivileged(t *testing.T) {
 		}
 		closed := kubelet + "/credential-provider-config.yaml"
 		flagsFile := filepath.Join(root, "/etc/default/kubelet")
-		want := fmt.Sprintf("no node configuration found: this user may not look at %s, %s/kubeadm-flags.env", closed, kubelet)
+		want := fmt.Sprintf("no node configuration found: this user may not look at %s/kubeadm-flags.env, %s", kubelet, closed)
 		if there {
 			if err := os.WriteFile(flagsFile, []byte(flags), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			want = fmt.Sprintf("the kubelet flags in %s [%s %s/kubeadm-flags.env]", flagsFile, closed, kubelet)
+			want = fmt.Sprintf("the kubelet flags in %s [%s/kubeadm-flags.env]", flagsFile, kubelet)
 		}
 		cmd := exec.Command(program)
 		cmd.Env, cmd.Dir = []string{playedKubelet + "=find " + root, "GORACE=atexit_sleep_ms=0"}, "/"

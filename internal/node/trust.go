@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/regcred/regcred/internal/shown"
@@ -148,10 +147,4 @@ func (n Node) begin(path string) (at string, rest []string) {
 		at, path = n.host("/"), rel
 	}
 	return at, components(path)
-}
-
-// components splits a path. ".." stays: what it means depends on the links before.
-func components(path string) []string {
-	path = path[len(filepath.VolumeName(path)):]
-	return slices.DeleteFunc(strings.Split(filepath.ToSlash(path), "/"), func(s string) bool { return s == "" || s == "." })
 }

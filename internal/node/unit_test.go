@@ -6,6 +6,8 @@
 package node
 
 import (
+	or "cmp"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,6 +33,7 @@ func TestUnits(t *testing.T) {
 		name  string
 		files map[string]string
 		want  string // configuration and bin dir; "" if there is none
+		err   string
 	}{
 		{name: "ExecStart", files: map[string]string{usr: service("ExecStart=/usr/bin/kubelet " + both)}, want: "/c /b"},
 		{name: "separate words", files: map[string]string{usr: service("ExecStart=/usr/bin/kubelet " + strings.ReplaceAll(both, "=", " "))}, want: "/c /b"},
@@ -76,11 +79,12 @@ func TestUnits(t *testing.T) {
 		{name: "the last wins", files: map[string]string{usr: service(`ExecStart=kubelet ` + others + ` ` + both)}, want: "/c /b"},
 		{name: "without systemd", files: map[string]string{"/etc/default/kubelet": "X=" + both}, want: "/c /b"},
 		{name: "no end of line, and a line that goes on", files: map[string]string{usr: "[Service]\nExecStart=kubelet " + both + ` \`}, want: "/c /b"},
-		{name: "quotes that do not end", files: map[string]string{usr: service(`ExecStart=kubelet "` + both)}},
+		{name: "quotes that do not end", files: map[string]string{usr: service(`ExecStart=kubelet "` + both)}, err: "the kubelet flags in ROOT" + usr + " have --" + configFlag + " without --" + binDirFlag + ": the kubelet does not start so"},
+		{name: "one of both", files: map[string]string{usr: service(`ExecStart=kubelet --image-credential-provider-bin-dir=/b`)}, err: "the kubelet flags in ROOT" + usr + " have --" + binDirFlag + " without --" + configFlag + ": the kubelet does not start so"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			root := newRoot(t, tt.files)
-			loc, unread := Node{Root: root}.location()
+			loc, r, err := Node{Root: root}.location(t.Context())
 			got := ""
 			if loc != nil {
 				got = strings.ReplaceAll(loc.config+" "+loc.binDir, root, "")
@@ -91,8 +95,8 @@ func TestUnits(t *testing.T) {
 					}
 				}
 			}
-			if got != tt.want || len(unread) > 0 {
-				t.Errorf("got %q, unread %v, want %q", got, unread, tt.want)
+			if got != tt.want || len(r.unread) > 0 || strings.ReplaceAll(fmt.Sprint(err), root, "ROOT") != or.Or(tt.err, "<nil>") {
+				t.Errorf("got %q, unread %v, %v, want %q, %s", got, r.unread, err, tt.want, tt.err)
 			}
 		})
 	}
@@ -104,7 +108,7 @@ func TestMaskedUnit(t *testing.T) {
 	if err := os.Symlink("/dev/null", filepath.Join(root, etc)); err != nil {
 		t.Fatal(err)
 	}
-	if loc, _ := (Node{Root: root}).location(); loc != nil {
+	if loc, _, _ := (Node{Root: root}).location(t.Context()); loc != nil {
 		t.Errorf("got %+v", loc)
 	}
 }
@@ -114,9 +118,9 @@ func TestSplitWords(t *testing.T) {
 		"":                       nil,
 		"  a\tb ":                {"a", "b"},
 		`a"b c"d 'e f' "" g`:     {"ab cd", "e f", "", "g"},
-		`a\ b \"c\s`:             {"a b", `"c `},
+		`a\ b \"c\s`:             {`a\ b`, `"c `},
 		`"it's" 'a "b"'`:         {"it's", `a "b"`},
-		`\x41\u00e4\101 \q end\`: {"AäA", "q", `end\`},
+		`\x41\u00e4\101 \q end\`: {"AäA", `\q`, `end\`},
 	} {
 		if diff := cmp.Diff(want, splitWords(text)); diff != "" {
 			t.Errorf("%q: -want +got\n%s", text, diff)
@@ -128,14 +132,10 @@ func TestSplitWords(t *testing.T) {
 func FuzzUnit(f *testing.F) {
 	f.Add("[Service]\nExecStart=kubelet $A ${A} \\\n#\n", "A=\"x\" 'y\n")
 	f.Fuzz(func(t *testing.T, unit, env string) {
-		var s service
-		s.read(unit)
-		s.files = nil
-		r := &reading{texts: map[string]string{}}
-		vars := environmentFile(env)
-		for name, value := range vars {
-			s.environment = append(s.environment, name+"="+value)
+		s := service{last: map[string]string{}}
+		s.read(unit, "")
+		for _, exec := range s.execs {
+			kubeletFlags(unshelled(texts(arguments(&s, exec, environmentFile(env, "")))))
 		}
-		kubeletFlags(r.arguments(s))
 	})
 }

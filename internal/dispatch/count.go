@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package dispatch
+
+import (
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/tally"
+)
+
+// Batch is o in numbers.
+func (o Outcome) Batch() tally.Batch {
+	b := tally.Batch{WithoutKey: o.Left}
+	if o.Err != nil {
+		b.Err = o.Err.Error()
+	}
+	for _, a := range o.Attempts {
+		r := tally.Run{Provider: a.Provider, Result: result(a), Duration: a.Duration}
+		if a.Err != nil {
+			r.Err = a.Err.Error()
+		}
+		b.Runs = append(b.Runs, r)
+	}
+	return b
+}
+
+func result(a regcred.Attempt) string {
+	switch {
+	case a.Err != nil:
+		return string(a.Stage)
+	case a.Skipped != "":
+		return tally.Skipped
+	case a.Matched == 0:
+		return tally.None
+	}
+	return tally.Found
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package dispatch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/regcred/regcred/internal/entries"
+	"github.com/regcred/regcred/internal/generation"
+)
+
+// StateDir is where a dispatcher finds the generations if it is not told:
+// where its own executable is, behind all links.
+func StateDir() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("where this program is: %w; --state-dir says where the generations are", err)
+	}
+	if real, err := filepath.EvalSymlinks(self); err == nil { // it may have been replaced meanwhile
+		self = real
+	}
+	return filepath.Dir(self), nil
+}
+
+// Open opens the current generation of a state directory for the entry of a
+// name, that by which the kubelet runs the dispatcher. The caller closes it
+// when the answer is made. Errors are one line, which says what to do.
+func Open(state, name string) (*Provider, *generation.Current, error) {
+	current, err := generation.Open(state)
+	if err != nil {
+		return nil, nil, err
+	}
+	entry, err := entryOf(current.Entries, name)
+	if err != nil {
+		current.Close()
+		if current.EntriesErr != nil {
+			err = fmt.Errorf("%w; %w", err, current.EntriesErr)
+		}
+		return nil, nil, fmt.Errorf("%s, which is current: %w; regcred status shows what this node has", current.Dir, err)
+	}
+	return &Provider{
+		Entry:    entry,
+		Config:   current.Config,
+		BinDir:   current.BinDir(),
+		MaxStale: time.Duration(current.Manifest.MaxStale),
+	}, current, nil
+}
+
+// entryOf returns the entry of a name. If there are several, which a kubelet
+// may have had one after the other, it has the patterns of all.
+func entryOf(all []entries.Entry, name string) (entry entries.Entry, err error) {
+	found := false
+	for _, e := range all {
+		switch own := e.Provider(); {
+		case e.Name != name:
+		case !found:
+			entry, found = e, true
+			entry.MatchImages = slices.Clone(e.MatchImages)
+		case !entry.Serves(&own):
+			return entry, fmt.Errorf("the kubelet was given two entries %q with different tokenAttributes", name)
+		default:
+			entry.MatchImages = append(entry.MatchImages, e.MatchImages...)
+		}
+	}
+	if !found {
+		return entry, fmt.Errorf("the kubelet was given no entry %q, the name by which this program was run", name)
+	}
+	return entry, nil
+}

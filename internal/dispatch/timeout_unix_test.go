@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package dispatch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/entries"
+	"github.com/regcred/regcred/plugin"
+)
+
+// TestTooLong: a plugin that takes too long is ended, and said to be, before a
+// kubelet ends who asked it; what another one has is answered.
+func TestTooLong(t *testing.T) {
+	if DefaultTimeout >= ServeTimeout || ServeTimeout >= plugin.DefaultTimeout {
+		t.Errorf("a plugin has %v, the dispatcher %v, and a kubelet waits %v", DefaultTimeout, ServeTimeout, plugin.DefaultTimeout)
+	}
+	dir := t.TempDir()
+	script := "#!/bin/sh\necho $$ >\"$0.pid\"\nsleep 600\n"
+	if err := os.WriteFile(filepath.Join(dir, "slow"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, timeout := range []time.Duration{500 * time.Millisecond, 5 * time.Second, 50 * time.Second} {
+		if ended := tooLong(t, dir, timeout); ended {
+			return
+		} // or else a slow machine had not begun it
+	}
+	t.Error("the plugin had never begun")
+}
+
+// tooLong reports whether the plugin of a directory had begun when it was ended.
+func tooLong(t *testing.T, dir string, timeout time.Duration) bool {
+	p := &Provider{
+		Entry:   entries.Entry{Name: entries.Name, MatchImages: []string{"r.example"}},
+		Config:  &config.Config{Providers: []config.Provider{{Name: "slow", MatchImages: []string{"r.example"}, DefaultCacheDuration: new(time.Duration(0)), APIVersion: plugin.V1}}},
+		BinDir:  dir,
+		Timeout: timeout,
+	}
+	_, err := p.GetCredentials(t.Context(), request("r.example/app"))
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf(`plugin "slow": timeout: no answer within %v`, timeout)) {
+		t.Errorf("got %v", err)
+	}
+	p.Close()
+	data, err := os.ReadFile(filepath.Join(dir, "slow.pid"))
+	if err != nil {
+		return false
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, 0); err == nil && syscall.Kill(-pid, 0) == nil {
+		t.Errorf("process %d and its group are still there", pid)
+	}
+	return true
+}

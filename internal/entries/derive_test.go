@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package entries
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/match"
+	"github.com/regcred/regcred/plugin"
+)
+
+// tokens are tokenAttributes for an audience, with required annotation keys.
+func tokens(audience string, keys ...string) *config.TokenAttributes {
+	return &config.TokenAttributes{
+		ServiceAccountTokenAudience: audience, CacheType: config.CachePerServiceAccount,
+		RequireServiceAccount: new(true), RequiredServiceAccountAnnotationKeys: keys,
+	}
+}
+
+func provider(t *config.TokenAttributes, patterns ...string) config.Provider {
+	return config.Provider{Name: "p", MatchImages: patterns, TokenAttributes: t}
+}
+
+func entry(n int, t *config.TokenAttributes, patterns ...string) Entry {
+	return Entry{Name: Numbered(n), APIVersion: plugin.V1, MatchImages: patterns, TokenAttributes: t}
+}
+
+func TestDerive(t *testing.T) {
+	x, y := tokens("x", "a/1", "b/2"), tokens("y")
+	tests := map[string]struct {
+		providers []config.Provider
+		options   Options
+		want      []Entry
+	}{
+		"nothing": {},
+		"one for each tokenAttributes": {
+			providers: []config.Provider{provider(nil, "a.example"), provider(x, "*.b.example"), provider(nil, "c.example", "a.example"), provider(tokens("x", "b/2", "a/1"), "d.example"), provider(y, "e.example")},
+			want:      []Entry{entry(1, nil, "a.example", "c.example"), entry(2, x, "*.b.example", "d.example"), entry(3, y, "e.example")},
+		},
+		"what another covers": {
+			providers: []config.Provider{provider(nil, "a.b.example", "b.example", "*.b.example/", "c.example/team", "c.example", "b.example/", "b.example:5000")},
+			want:      []Entry{entry(1, nil, "b.example", "*.b.example/", "c.example", "b.example:5000")},
+		},
+		"names are kept": {
+			providers: []config.Provider{provider(nil, "a.example"), provider(y, "e.example"), provider(x, "b.example")},
+			options:   Options{Known: []Entry{entry(1, x, "z.example")}},
+			want:      []Entry{entry(1, x, "b.example"), entry(2, nil, "a.example"), entry(3, y, "e.example")},
+		},
+		"a name is given to nothing else": {
+			providers: []config.Provider{provider(y, "e.example")},
+			options:   Options{Known: []Entry{entry(1, x, "z.example"), {Name: "other"}, entry(3, nil, "z.example")}},
+			want:      []Entry{entry(2, y, "e.example")},
+		},
+		"the first that has a name owns it": {
+			providers: []config.Provider{provider(y, "e.example"), provider(x, "b.example")},
+			options:   Options{Known: []Entry{entry(2, x), entry(2, y), entry(4, x), entry(3, y)}},
+			want:      []Entry{entry(2, x, "b.example"), entry(3, y, "e.example")},
+		},
+		"reserved": {
+			providers: []config.Provider{provider(x, "b.r.example", "b.example:5000")},
+			options:   Options{Reserve: []string{"*.r.example"}},
+			want:      []Entry{entry(1, x, "*.r.example", "b.example:5000"), entry(2, nil, "*.r.example")},
+		},
+		"one of the predecessor": {
+			providers: []config.Provider{{Name: "p", APIVersion: plugin.OutOfTree, MatchImages: []string{"a.example"}}},
+			want:      []Entry{entry(1, nil, "a.example")},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := Derive(tt.providers, tt.options)
+			if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestDeriveErrors(t *testing.T) {
+	one := []config.Provider{provider(nil, "a.example")}
+	x := []config.Provider{provider(tokens("x"), "a.example")}
+	tests := map[string]struct {
+		providers []config.Provider
+		options   Options
+		want      string
+	}{
+		"a reserved pattern":   {one, Options{Reserve: []string{"u:secret@[x"}}, `"…@[x" cannot be reserved: not a pattern that a kubelet takes: missing ]`},
+		"a provider's":         {[]config.Provider{provider(nil, "[")}, Options{}, `refuse its entry "regcred-credential-provider": providers[0].matchImages[0]: not a pattern`},
+		"an old kubelet":       {one, Options{Target: config.Target{KubeletVersion: "1.25"}}, "kubelet 1.25 does not know this version of the protocol"},
+		"tokens, too old":      {append(one, x...), Options{Target: config.Target{KubeletVersion: "1.32"}}, `entry "regcred-credential-provider-2": providers[0].tokenAttributes: kubelet 1.32 does not know tokenAttributes`},
+		"not a version":        {one, Options{Target: config.Target{KubeletVersion: "2"}}, `kubelet version "2"`},
+		"provider without":     {[]config.Provider{provider(nil)}, Options{}, "matchImages: missing"},
+		"no audience (zero T)": {[]config.Provider{provider(&config.TokenAttributes{}, "a.example")}, Options{}, "serviceAccountTokenAudience: missing"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Derive(tt.providers, tt.options); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestAnyImage: a kubelet asks for an image on any host, but not on any port.
+func TestAnyImage(t *testing.T) {
+	got, err := Derive([]config.Provider{provider(nil, "a.example", "a.example:5000", "*.b.example:5000", strings.Repeat("a.", 16)+"example")}, Options{AnyImage: true})
+	if err != nil || len(got) != 1 {
+		t.Fatal(got, err)
+	}
+	for image, want := range map[string]bool{
+		"nginx":              true,
+		"localhost/x":        true,
+		"10.0.0.1/x":         true,
+		"[2001:db8::1]/x":    true,
+		"registry.example/x": true,
+		"Registry.Example/x": true,
+		"123456789012.dkr.ecr-fips.us-gov-west-1.amazonaws.com/x": true,
+		"vpce-0-1.dkr.ecr.us-east-1.vpce.amazonaws.com/x":         true,
+		strings.Repeat("a.", 15) + "example/x":                    true,
+		strings.Repeat("a.", 16) + "example/x":                    true, // by itself
+		strings.Repeat("b.", 16) + "example/x":                    false,
+		"a.example:5000/x":                                        true,
+		"x.b.example:5000/x":                                      true,
+		"other.example:5000/x":                                    false,
+		"localhost:5000/x":                                        false,
+		"[2001:db8::1]:5000/x":                                    false,
+	} {
+		repository, err := match.Repository(image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		matches := slices.ContainsFunc(got[0].MatchImages, func(s string) bool {
+			p, err := match.Parse(s)
+			return err == nil && p.Match(repository)
+		})
+		if matches != want {
+			t.Errorf("%s: got %v, want %v", image, matches, want)
+		}
+	}
+	if want := rungs + 3; len(got[0].MatchImages) != want {
+		t.Errorf("%d patterns, want %d: %q", len(got[0].MatchImages), want, got[0].MatchImages)
+	}
+}
+
+// TestKeyOrder: annotation keys are a set, and all else counts.
+func TestSameTokens(t *testing.T) {
+	base := func() *config.TokenAttributes {
+		t := tokens("x", "a/1", "b/2")
+		t.OptionalServiceAccountAnnotationKeys = []string{"c/3", "d/4"}
+		return t
+	}
+	for name, tt := range map[string]struct {
+		change func(*config.TokenAttributes)
+		want   bool
+	}{
+		"nothing":        {func(t *config.TokenAttributes) {}, true},
+		"order required": {func(t *config.TokenAttributes) { slices.Reverse(t.RequiredServiceAccountAnnotationKeys) }, true},
+		"order optional": {func(t *config.TokenAttributes) { slices.Reverse(t.OptionalServiceAccountAnnotationKeys) }, true},
+		"a key less":     {func(t *config.TokenAttributes) { t.RequiredServiceAccountAnnotationKeys = []string{"a/1"} }, false},
+		"another key":    {func(t *config.TokenAttributes) { t.OptionalServiceAccountAnnotationKeys[0] = "C/3" }, false},
+		"optional moved": {func(t *config.TokenAttributes) {
+			t.RequiredServiceAccountAnnotationKeys, t.OptionalServiceAccountAnnotationKeys = t.OptionalServiceAccountAnnotationKeys, t.RequiredServiceAccountAnnotationKeys
+		}, false},
+		"audience": {func(t *config.TokenAttributes) { t.ServiceAccountTokenAudience = "y" }, false},
+		"cache":    {func(t *config.TokenAttributes) { t.CacheType = config.CachePerToken }, false},
+		"require":  {func(t *config.TokenAttributes) { t.RequireServiceAccount = new(false) }, false},
+		"unsaid":   {func(t *config.TokenAttributes) { t.RequireServiceAccount = nil }, false},
+	} {
+		other := base()
+		tt.change(other)
+		if got := sameTokens(base(), other); got != tt.want {
+			t.Errorf("%s: got %v, want %v", name, got, tt.want)
+		}
+	}
+	if sameTokens(base(), nil) || sameTokens(nil, base()) || !sameTokens(nil, nil) {
+		t.Error("no tokenAttributes are not distinguished from some")
+	}
+}
+
+func TestNames(t *testing.T) {
+	for name, want := range map[string]int{
+		"regcred-credential-provider": 1, "regcred-credential-provider-2": 2, "regcred-credential-provider-10": 10,
+		"regcred-credential-provider-1": 0, "regcred-credential-provider-02": 0, "regcred-credential-provider-0": 0,
+		"regcred-credential-provider-": 0, "regcred-credential-provider-2.exe": 0, "xregcred-credential-provider": 0, "": 0,
+		"regcred-credential-provider-99999999999999999999": 0, "regcred-credential-provider-2\n": 0,
+	} {
+		got := number(name)
+		if got != want || got > 0 && Numbered(got) != name {
+			t.Errorf("%q: got %d, want %d", name, got, want)
+		}
+	}
+}

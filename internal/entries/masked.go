@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package entries
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/regcred/regcred/config"
+)
+
+// hidden stands in place of what is not shown.
+const hidden = "…"
+
+// Masked returns a configuration as it may be shown, for a diff of what [Set]
+// makes of a file: as many lines, but of an entry that has args or env, which
+// may be secrets, only where its lines begin. Of a file that cannot be read,
+// that is all that is left. Nil stays nil.
+func Masked(data []byte) []byte {
+	if data == nil {
+		return nil
+	}
+	c, err := config.Parse("", data)
+	if err != nil {
+		return mask(data)
+	}
+	l := locate(c.Files()[0])
+	if l == nil || l.count() != len(c.Providers) {
+		return mask(data)
+	}
+	for i, p := range slices.Backward(c.Providers) {
+		if len(p.Args) > 0 || len(p.Env) > 0 {
+			at := l.item(i)
+			data = slices.Concat(data[:at.from], mask(data[at.from:at.to]), data[at.to:])
+		}
+	}
+	return data
+}
+
+// mask hides each line of a text but for its indentation and end.
+func mask(text []byte) (shown []byte) {
+	for line := range bytes.Lines(text) {
+		shown = append(shown, indentation(line)...)
+		content := bytes.TrimRight(line, "\r\n")
+		if len(bytes.TrimLeft(content, " \t")) > 0 {
+			shown = append(shown, hidden...)
+		}
+		shown = append(shown, line[len(content):]...)
+	}
+	return shown
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package entries
+
+import (
+	"slices"
+
+	"github.com/regcred/regcred/match"
+)
+
+// patterns are those of a list, one for each; nil for what does not parse and
+// so matches nothing.
+type patterns []*match.Pattern
+
+func parsePatterns(list []string) patterns {
+	all := make(patterns, len(list))
+	for i, s := range list {
+		if p, err := match.Parse(s); err == nil {
+			all[i] = &p
+		}
+	}
+	return all
+}
+
+// cover reports whether one of them covers p alone.
+func (all patterns) cover(p *match.Pattern) bool {
+	return slices.ContainsFunc(all, func(w *match.Pattern) bool { return w != nil && w.Covers(*p) })
+}
+
+// exceed reports whether one of them covers p, and more.
+func (all patterns) exceed(p *match.Pattern) bool {
+	return slices.ContainsFunc(all, func(w *match.Pattern) bool { return w != nil && w.Covers(*p) && !p.Covers(*w) })
+}
+
+// widest leaves out the patterns that another one covers; of two that say the
+// same, the later. Those that do not parse stay, to be refused.
+func widest(list []string) (kept []string) {
+	all := parsePatterns(list)
+	for i, p := range all {
+		if p == nil || !all[:i].cover(p) && !all[i+1:].exceed(p) {
+			kept = append(kept, list[i])
+		}
+	}
+	return kept
+}
+
+// uncovered returns the wanted patterns that none of others covers.
+func uncovered(have, want []string) (left []string) {
+	others := parsePatterns(have)
+	for i, p := range parsePatterns(want) {
+		if p != nil && !others.cover(p) {
+			left = append(left, want[i])
+		}
+	}
+	return left
+}

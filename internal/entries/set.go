@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package entries
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred/config"
+)
+
+// Set returns a CredentialProviderConfig in which ours stand behind everybody
+// else's providers, and none of the former, which are the names of those that
+// regcred wrote there before. Every other byte stays; so Set(Set(data, ours),
+// nil) is data. Data is nil where there is no file, and so is the result if
+// nothing is left of what Set created; a file of others that is left without
+// providers stays. The name is the file's, for errors.
+//
+// It is an error, and nothing is to be written, if the file is none that a
+// kubelet reads; if an entry has a name of ours and is none of the former; if
+// the file's version cannot have tokenAttributes, and ours do; and if the text
+// is written so that the result, read again, does not say what it should: then
+// the error has what to write by hand.
+func Set(name string, data []byte, ours []Entry, former []string) ([]byte, error) {
+	if data == nil {
+		return fresh(name, ours)
+	}
+	f, err := read(name, data, former)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.carries(ours); err != nil {
+		return nil, err
+	}
+	if f.isCreated() {
+		return fresh(name, ours)
+	}
+	if f, err = f.remove(); err != nil || len(ours) == 0 {
+		return f.data, err
+	}
+	return f.add(ours)
+}
+
+// Has reports whether a file has ours, in their order, and none of the former
+// beside them, wherever they stand. It fails if a kubelet would not read it.
+func Has(name string, data []byte, ours []Entry, former []string) (bool, error) {
+	if data == nil {
+		return len(ours) == 0, nil
+	}
+	f, err := read(name, data, former)
+	if err != nil {
+		return false, err
+	}
+	have := slices.DeleteFunc(slices.Clone(f.Providers), func(p config.Provider) bool { return !f.ours(p.Name) })
+	return same(have, providersOf(ours)), nil
+}
+
+// fresh is the text of a file that has nothing but ours; nil for none.
+func fresh(name string, ours []Entry) ([]byte, error) {
+	if len(ours) == 0 {
+		return nil, nil
+	}
+	data := created(ours)
+	if got, err := config.Parse(name, data); err != nil || !same(got.Providers, providersOf(ours)) {
+		return nil, fmt.Errorf("%s: a file with our entries does not say what it should when it is read again (%v): %s", name, err, byHand(ours))
+	}
+	return data, nil
+}
+
+// file is a configuration of which some entries are ours.
+type file struct {
+	name   string
+	data   []byte
+	former []string
+	*config.Config
+}
+
+// read reads a file that can have entries of ours.
+func read(name string, data []byte, former []string) (file, error) {
+	f := file{name: name, data: data, former: former}
+	var err error
+	if f.Config, err = config.Parse(name, data); err != nil {
+		return f, err
+	}
+	if head := f.Files()[0]; head.Predecessor() {
+		return f, problem(head.Position("kind"), "no kubelet reads this kind, and nothing was changed: convert it with regcred convert")
+	}
+	for i, p := range f.Providers {
+		if number(p.Name) > 0 && !f.ours(p.Name) {
+			return f, problem(f.Position(i, "name"),
+				"an entry with a name of regcred's that this installation has not written, so that nothing was changed: remove it, or uninstall what wrote it")
+		}
+	}
+	return f, nil
+}
+
+func problem(at config.Position, msg string) error {
+	return &config.FieldError{File: at.File, Line: at.Line, Column: at.Column, Path: at.Path, Msg: msg}
+}
+
+func (f *file) ours(name string) bool { return slices.Contains(f.former, name) }
+
+// carries refuses tokenAttributes for a version of the file that has none.
+func (f *file) carries(ours []Entry) error {
+	head := f.Files()[0]
+	i := slices.IndexFunc(ours, func(e Entry) bool { return e.TokenAttributes != nil })
+	if i < 0 || head.APIVersion == config.V1 {
+		return nil
+	}
+	return problem(head.Position("apiVersion"), fmt.Sprintf(
+		"only files of version %s have tokenAttributes, which the entry %q needs: convert the file with regcred convert", config.V1, ours[i].Name))
+}
+
+// isCreated reports whether f is as [created] writes it.
+func (f *file) isCreated() bool {
+	list := make([]Entry, len(f.Providers))
+	for i, p := range f.Providers {
+		if !f.ours(p.Name) {
+			return false
+		}
+		list[i] = Entry{p.Name, p.APIVersion, p.MatchImages, p.TokenAttributes}
+	}
+	return bytes.Equal(f.data, created(list))
+}
+
+// remove returns f without ours.
+func (f *file) remove() (file, error) {
+	left := *f
+	for i := len(f.Providers) - 1; i >= 0; i-- {
+		if !f.ours(f.Providers[i].Name) {
+			continue
+		}
+		next, ok := left.drop(i)
+		if !ok {
+			return file{}, fmt.Errorf("%s: the entry cannot be taken out of the text as it is written, and nothing was changed: remove provider %q by hand, or write the list of providers in lines", f.Position(i), f.Providers[i].Name)
+		}
+		left = next
+	}
+	return left, nil
+}
+
+// drop returns f without a provider.
+func (f *file) drop(i int) (file, bool) {
+	l := locate(f.Files()[0])
+	if l == nil || l.count() != len(f.Providers) {
+		return file{}, false
+	}
+	return f.become(without(f.data, l.cut(i)), slices.Delete(slices.Clone(f.Providers), i, i+1))
+}
+
+// add returns the text of f, which has none of ours, with ours.
+func (f *file) add(ours []Entry) ([]byte, error) {
+	l := locate(f.Files()[0])
+	if l != nil && l.count() == len(f.Providers) {
+		for _, in := range l.places(ours) {
+			if f.keeps(in, ours) {
+				return with(f.data, in), nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("%s: the list cannot be added to in the text as it is written, and nothing was changed: %s",
+		f.Files()[0].Position("providers"), byHand(ours))
+}
+
+// keeps reports whether an insertion says what it should, and can be taken
+// back.
+func (f *file) keeps(in insertion, ours []Entry) bool {
+	after, ok := f.become(with(f.data, in), append(slices.Clone(f.Providers), providersOf(ours)...))
+	if !ok {
+		return false
+	}
+	after.former = nil
+	for _, e := range ours {
+		after.former = append(after.former, e.Name)
+	}
+	back, err := after.remove()
+	return err == nil && bytes.Equal(back.data, f.data)
+}
+
+// become returns f with another text; ok is false if that has other providers
+// than those it should, or is of another version.
+func (f *file) become(data []byte, want []config.Provider) (file, bool) {
+	c, err := config.Parse(f.name, data)
+	if err != nil || !same(c.Providers, want) || c.Files()[0].APIVersion != f.Files()[0].APIVersion {
+		return file{}, false
+	}
+	return file{f.name, data, f.former, c}, true
+}
+
+func providersOf(list []Entry) []config.Provider {
+	providers := make([]config.Provider, len(list))
+	for i := range list {
+		providers[i] = list[i].Provider()
+	}
+	return providers
+}
+
+func same(a, b []config.Provider) bool {
+	return slices.EqualFunc(a, b, func(p, q config.Provider) bool { return p.Equal(&q) })
+}
+
+// byHand says what to write, in JSON, which is YAML too.
+func byHand(ours []Entry) string {
+	texts := make([]string, len(ours))
+	for i := range ours {
+		texts[i] = encode(ours[i].wire(), "", "")
+	}
+	return "put at the end of its providers, by hand: " + strings.Join(texts, ", ")
+}

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package entries
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/config"
+)
+
+// plain and token are entries of ours, and names are what they are called.
+var (
+	plain = []Entry{entry(1, nil, "*.a.example", "b.example:5000/t\"<e>a#m: ]")}
+	token = append(plain, entry(2, &config.TokenAttributes{
+		ServiceAccountTokenAudience: "aud: #1", CacheType: config.CachePerToken, RequireServiceAccount: new(true),
+		RequiredServiceAccountAnnotationKeys: []string{"a/1", "b/2"}, OptionalServiceAccountAnnotationKeys: []string{"on"},
+	}, "c.example"))
+	names = []string{Numbered(1), Numbered(2)}
+)
+
+// TestSet: every file of the corpus takes ours, says the same of others, and
+// is as before without them; and one set replaces another.
+func TestSet(t *testing.T) {
+	for name, text := range corpus {
+		t.Run(name, func(t *testing.T) {
+			ours := token
+			if strings.Contains(text, "/v1beta1") || strings.Contains(text, "/v1alpha1") {
+				ours = plain
+			}
+			checkSet(t, []byte(text), ours, true)
+			checkSet(t, []byte(text), plain, true)
+		})
+	}
+}
+
+// checkSet puts ours into a file and takes them out.
+func checkSet(t *testing.T, data []byte, ours []Entry, must bool) {
+	t.Helper()
+	former := bytes.Clone(data)
+	before, err := config.Parse("f", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Set("f", data, ours, nil)
+	if err != nil {
+		if must {
+			t.Error(err)
+		}
+		return
+	}
+	after, err := config.Parse("f", got)
+	if err != nil || !same(after.Providers, append(before.Providers[:len(before.Providers):len(before.Providers)], providersOf(ours)...)) {
+		t.Fatalf("%v: it says something else:\n%s", err, got)
+	}
+	if again, err := Set("f", got, ours, names); err != nil || !bytes.Equal(again, got) {
+		t.Errorf("again: %v\n%s", err, cmp.Diff(string(got), string(again)))
+	}
+	if fewer, err := Set("f", got, ours[:1], names); err != nil {
+		t.Errorf("fewer: %v", err)
+	} else if direct, err := Set("f", data, ours[:1], nil); err != nil || !bytes.Equal(direct, fewer) {
+		t.Errorf("fewer: %v\n%s", err, cmp.Diff(string(direct), string(fewer)))
+	}
+	if back, err := Set("f", got, nil, names); err != nil || !bytes.Equal(back, former) {
+		t.Errorf("back: %v\n%s", err, cmp.Diff(string(former), string(back)))
+	}
+	if !bytes.Equal(data, former) {
+		t.Error("what was given was changed")
+	}
+}
+
+func FuzzSet(f *testing.F) {
+	for _, text := range corpus {
+		f.Add([]byte(text), true)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, tokens bool) {
+		c, err := config.Parse("f", data)
+		if err != nil || data == nil {
+			return
+		}
+		for _, p := range c.Providers {
+			if number(p.Name) > 0 {
+				return
+			}
+		}
+		if tokens {
+			checkSet(t, data, token, false)
+		} else {
+			checkSet(t, data, plain, false)
+		}
+	})
+}
+
+// TestSetText: how it looks.
+func TestSetText(t *testing.T) {
+	short := []Entry{entry(1, nil, "*.x"), entry(2, tokens("y", "a/1"), "y")}
+	tests := map[string]string{
+		"comments": corpus["comments"][:strings.Index(corpus["comments"], "# - name: old")] + `- name: regcred-credential-provider
+  matchImages:
+  - "*.x"
+  defaultCacheDuration: "0s"
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
+- name: regcred-credential-provider-2
+  matchImages:
+  - "y"
+  defaultCacheDuration: "0s"
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
+  tokenAttributes:
+    serviceAccountTokenAudience: "y"
+    cacheType: "ServiceAccount"
+    requireServiceAccount: true
+    requiredServiceAccountAnnotationKeys:
+    - "a/1"
+# - name: old
+#   x: y
+`,
+		"pretty": strings.Replace(pretty, "    }\n  ]", `    },
+    {
+      "name": "regcred-credential-provider",
+      "matchImages": [
+        "*.x"
+      ],
+      "defaultCacheDuration": "0s",
+      "apiVersion": "credentialprovider.kubelet.k8s.io/v1"
+    },
+    {
+      "name": "regcred-credential-provider-2",
+      "matchImages": [
+        "y"
+      ],
+      "defaultCacheDuration": "0s",
+      "apiVersion": "credentialprovider.kubelet.k8s.io/v1",
+      "tokenAttributes": {
+        "serviceAccountTokenAudience": "y",
+        "cacheType": "ServiceAccount",
+        "requireServiceAccount": true,
+        "requiredServiceAccountAnnotationKeys": [
+          "a/1"
+        ]
+      }
+    }
+  ]`, 1),
+	}
+	item := `- name: regcred-credential-provider
+  matchImages:
+  - "*.x"
+  defaultCacheDuration: "0s"
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
+`
+	_, rest, _ := strings.Cut(tests["comments"], item)
+	rest, _, _ = strings.Cut(rest, "# - name")
+	tests["lines"] = corpus["lines"] + item + rest
+	tests["CRLF"] = crlf(tests["lines"])
+	tests["no last newline"] = strings.TrimSuffix(tests["lines"], "\n")
+	tests["indented"] = corpus["indented"] + indent(item+rest, "    ")
+	tests["nothing, indented"] = strings.Replace(corpus["nothing, indented"], "providers:\n", "providers:\n"+indent(item+rest, "  "), 1)
+	tests["pretty CRLF"] = crlf(tests["pretty"])
+	tests["tabs"] = strings.ReplaceAll(tests["pretty"], "  ", "\t")
+	tests["compact"] = strings.Join(strings.Fields(tests["pretty"]), "")
+	first := `{"name":"regcred-credential-provider","matchImages":["*.x"],"defaultCacheDuration":"0s","apiVersion":"credentialprovider.kubelet.k8s.io/v1"}`
+	second := `{"name":"regcred-credential-provider-2","matchImages":["y"],"defaultCacheDuration":"0s","apiVersion":"credentialprovider.kubelet.k8s.io/v1",` +
+		`"tokenAttributes":{"serviceAccountTokenAudience":"y","cacheType":"ServiceAccount","requireServiceAccount":true,"requiredServiceAccountAnnotationKeys":["a/1"]}}`
+	tests["an item a line"] = strings.Replace(corpus["an item a line"], "\n]", ",\n\t"+first+",\n\t"+second+"\n]", 1)
+	tests["empty brackets"] = head + "providers: [" + first + ", " + second + "]\n"
+	_, rest, _ = strings.Cut(tests["pretty"], "    },\n")
+	rest, _, _ = strings.Cut(rest, "\n  ]")
+	rest = strings.ReplaceAll(strings.TrimPrefix(rest, "    "), "\n  ", "\n")
+	tests["hugging"] = strings.Replace(corpus["hugging"], "}],", "}, "+strings.Replace(rest, "},\n  {", "}, {", 1)+"],", 1)
+	for name, want := range tests {
+		got, err := Set("f", []byte(corpus[name]), short, nil)
+		if diff := cmp.Diff(want, string(got)); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
+
+// TestSetCreated: a file that there was not is made, and goes again.
+func TestSetCreated(t *testing.T) {
+	data, err := Set("f", nil, token, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Parse("f", data)
+	if err != nil || !same(c.Providers, providersOf(token)) || c.Validate() != nil {
+		t.Errorf("%v, %v:\n%s", err, c.Validate(), data)
+	}
+	fewer, err := Set("f", data, plain, names)
+	if want, _ := Set("f", nil, plain, nil); err != nil || !bytes.Equal(fewer, want) {
+		t.Errorf("%v\n%s", err, fewer)
+	}
+	for _, given := range [][]byte{nil, data, fewer} {
+		if got, err := Set("f", given, nil, names); err != nil || got != nil {
+			t.Errorf("%v, %q is left", err, got)
+		}
+	}
+	if got, err := Set("f", []byte(head+"providers: []\n"), nil, names); err != nil || string(got) != head+"providers: []\n" {
+		t.Errorf("%v, %q: a file of others is theirs", err, got)
+	}
+}
+
+// TestSetMeanwhile: what others have done since stays.
+func TestSetMeanwhile(t *testing.T) {
+	theirs := map[string]func(installed string) (changed, want string){
+		"another behind": func(s string) (string, string) {
+			return s + "- name: new\n" + lines, corpus["lines"] + "- name: new\n" + lines
+		},
+		"another before": func(s string) (string, string) {
+			return strings.Replace(s, "- name: ecr", "- name: new\n"+lines+"- name: ecr", 1),
+				strings.Replace(corpus["lines"], "- name: ecr", "- name: new\n"+lines+"- name: ecr", 1)
+		},
+		"comments": func(s string) (string, string) {
+			return strings.Replace(s, "- name: regcred", "# theirs\n\n- name: regcred", 1) + "# end\n", corpus["lines"] + "# theirs\n\n# end\n"
+		},
+		"all others gone": func(s string) (string, string) {
+			return strings.Replace(s, "- name: ecr\n"+lines, "", 1), head + "providers:\n"
+		},
+		"rewritten in brackets": func(s string) (string, string) {
+			other := "{name: ecr, " + fields + "}"
+			return head + "providers: [ {name: regcred-credential-provider, " + fields + "}, # a\n " + other + ", # b\n {name: regcred-credential-provider-2, " + fields + "} ]",
+				head + "providers: [  # a\n " + other + ", # b\n  ]"
+		},
+		"rewritten in JSON": func(s string) (string, string) {
+			c, _ := config.Parse("f", []byte(s))
+			return string(created([]Entry{{Name: "regcred-credential-provider", APIVersion: "credentialprovider.kubelet.k8s.io/v1", MatchImages: c.Providers[1].MatchImages}, {Name: "ecr"}})),
+				"{\n  \"apiVersion\": \"kubelet.config.k8s.io/v1\",\n  \"kind\": \"CredentialProviderConfig\",\n  \"providers\": [\n    {\n      \"name\": \"ecr\",\n      \"matchImages\": null,\n      \"defaultCacheDuration\": \"0s\",\n      \"apiVersion\": \"\"\n    }\n  ]\n}\n"
+		},
+	}
+	installed, err := Set("f", []byte(corpus["lines"]), token, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range theirs {
+		t.Run(name, func(t *testing.T) {
+			changed, want := change(string(installed))
+			if got, err := Set("f", []byte(changed), nil, names); err != nil || string(got) != want {
+				t.Errorf("%v (-want +got):\n%s", err, cmp.Diff(want, string(got)))
+			}
+			got, err := Set("f", []byte(changed), plain, names)
+			c, err2 := config.Parse("f", got)
+			if err != nil || err2 != nil || c.Providers[len(c.Providers)-1].Name != Name {
+				t.Errorf("%v, %v: ours are not the last:\n%s", err, err2, got)
+			}
+		})
+	}
+}
+
+func TestSetRefuses(t *testing.T) {
+	hand := `put at the end of its providers, by hand: {"name":"regcred-credential-provider","matchImages":["*.a.example",`
+	tests := map[string]struct {
+		text string
+		want []string
+	}{
+		"beta":                           {corpus["beta"], []string{"f:1:13: apiVersion: only files of version kubelet.config.k8s.io/v1 have tokenAttributes", `"regcred-credential-provider-2"`}},
+		"alpha":                          {corpus["alpha"], []string{"f:2:17: apiVersion: only files"}},
+		"empty":                          {"", []string{"f: is empty"}},
+		"comments alone":                 {"# x\n", []string{"f: is empty"}},
+		"no YAML":                        {"a: [", []string{"f:", "not valid YAML"}},
+		"twice":                          {head + "kind: CredentialProviderConfig\nproviders: []\n", []string{"f:3:1: kind: a field is set twice"}},
+		"another kind":                   {"kind: Pod\napiVersion: v1\n", []string{"f:1:7: kind: another kind"}},
+		"predecessor":                    {"kind: RegistryCredentialConfig\napiVersion: v1alpha1\nproviders: []\n", []string{"f:1:7: kind: no kubelet reads this kind, and nothing was changed"}},
+		"our name":                       {head + "providers:\n- name: regcred-credential-provider-3\n" + lines, []string{"f:4:9: providers[0].name: an entry with a name of regcred's that this installation has not written"}},
+		"missing":                        {head, []string{"f:1:1: the list cannot be added to", hand}},
+		"null":                           {head + "providers: null\n", []string{"f:3:12: the list cannot be added to", hand}},
+		"null in JSON":                   {`{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": null}`, []string{"cannot be added to", hand}},
+		"an alias":                       {head + "providers: *p\n", []string{"f:"}},
+		"a text that ends with the file": {corpus["lines"] + "  args:\n  - |\n    text", []string{"cannot be added to", hand}},
+		"ours in UTF-16":                 {"\xff\xfe" + wide(corpus["lines"]+"- name: regcred-credential-provider\n"+lines), []string{"f:9:3: the entry cannot be taken out of the text as it is written", `"regcred-credential-provider" by hand`}},
+		"an explicit key":                {head + "? providers\n: - name: ecr\n  " + strings.ReplaceAll(lines, "\n  ", "\n    "), []string{"f:4:3: the list cannot be added to", hand}},
+		"merged in":                      {"<<: {" + strings.ReplaceAll(strings.TrimSpace(head), "\n", ", ") + ", providers: []}\n", []string{"cannot be added to", hand}},
+		"null in brackets":               {"--- {" + strings.ReplaceAll(strings.TrimSpace(head), "\n", ", ") + ", providers: }\n", []string{"cannot be added to", hand}},
+		"UTF-16":                         {"\xff\xfe" + wide(corpus["lines"]), []string{"cannot be added to", hand}},
+		"carriage returns alone":         {strings.ReplaceAll(corpus["lines"], "\n", "\r"), []string{"cannot be added to", hand}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := Set("f", []byte(tt.text), token, names)
+			if err == nil || got != nil {
+				t.Fatalf("not refused:\n%s", got)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+					t.Errorf("got %v, want %q", err, want)
+				}
+			}
+			if _, ok := errors.AsType[*config.FieldError](err); !ok && !strings.Contains(err.Error(), "nothing was changed") {
+				t.Errorf("%v: it does not say that nothing was changed", err)
+			}
+		})
+	}
+}
+
+// wide is UTF-16 without its mark.
+func wide(s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		b.Write([]byte{c, 0})
+	}
+	return b.String()
+}
+
+// TestHas: ours are there wherever others stand, and neither more nor less.
+func TestHas(t *testing.T) {
+	foreign := entry(7, nil, "x.example")
+	foreign.Name = "foreign"
+	for _, tt := range []struct {
+		name string
+		in   []Entry
+		want bool
+	}{
+		{"alone", token, true},
+		{"others around", append(append([]Entry{foreign}, token...), Entry{"last", foreign.APIVersion, foreign.MatchImages, nil}), true},
+		{"one is missing", plain, false},
+		{"one more", append(token[:2:2], entry(3, nil, "y.example")), false},
+		{"changed", append(token[:1:1], entry(2, nil, "c.example")), false},
+		{"none", []Entry{foreign}, false},
+	} {
+		data := created(tt.in)
+		if got, err := Has("f", data, token, append(names, Numbered(3))); got != tt.want || err != nil {
+			t.Errorf("%s: %v, %v", tt.name, got, err)
+		}
+	}
+	if got, err := Has("f", nil, nil, nil); !got || err != nil {
+		t.Errorf("no file, no entries: %v, %v", got, err)
+	}
+	if _, err := Has("f", []byte("{"), token, names); err == nil {
+		t.Error("a file that no kubelet reads has them")
+	}
+}

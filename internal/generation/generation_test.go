@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package generation_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/inroot"
+)
+
+const providers = `{"apiVersion":"kubelet.config.k8s.io/v1","kind":"CredentialProviderConfig","providers":[{"name":"plugin-%d",
+"matchImages":["registry.example"],"defaultCacheDuration":"0s","apiVersion":"credentialprovider.kubelet.k8s.io/v1"}]}`
+
+func newStore(t *testing.T) generation.Store {
+	t.Helper()
+	return generation.Store{Dir: t.TempDir()}
+}
+
+// flips is how long TestFlips takes: a flip is synced to the disk.
+var flips = flag.Int("flips", 100, "how many `flips` readers are to see")
+
+// create makes a generation whose files all tell its number.
+func create(t testing.TB, s generation.Store, previous int) *generation.Manifest {
+	t.Helper()
+	numbers, err := s.Numbers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 1
+	if len(numbers) > 0 {
+		n = numbers[len(numbers)-1] + 1
+	}
+	m := &generation.Manifest{Previous: previous, Created: time.Now(), MaxStale: generation.Duration(time.Minute), Source: fmt.Sprint(n)}
+	err = s.Create(t.Context(), m, []generation.Content{
+		generation.Bytes(generation.ConfigFile("providers.json"), 0o600, fmt.Appendf(nil, providers, n)),
+		generation.Bytes(generation.Executable(fmt.Sprintf("plugin-%d", n)), 0o755, fmt.Appendf(nil, "#!/bin/sh\n# %d\n", n)),
+		generation.Bytes(generation.Dispatcher, 0o755, fmt.Appendf(nil, "#!/bin/sh\n# %d\n", n)),
+	})
+	if err != nil || m.Number != n {
+		t.Fatalf("generation %d: %v", m.Number, err)
+	}
+	return m
+}
+
+// check says what is wrong with a generation in use: each of its parts must be
+// of the same number.
+func check(c *generation.Current) error {
+	name := "plugin-" + c.Manifest.Source
+	if c.Config.Providers[0].Name != name || filepath.Base(c.Dir) != c.Manifest.Source {
+		return fmt.Errorf("%s has generation %s with provider %s", c.Dir, c.Manifest.Source, c.Config.Providers[0].Name)
+	}
+	_, err := os.ReadFile(filepath.Join(c.BinDir(), name))
+	return err
+}
+
+// TestFlips: readers find the former or the next, whole, whatever is flipped
+// and swept meanwhile.
+func TestFlips(t *testing.T) {
+	s := newStore(t)
+	const keep = 3
+	if err := s.Flip(create(t, s, 0).Number); err != nil {
+		t.Fatal(err)
+	}
+	var reads atomic.Int64
+	ctx, stop := context.WithCancel(t.Context())
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			for ctx.Err() == nil {
+				c, err := generation.Open(s.Dir)
+				if err == nil {
+					err = check(c)
+					c.Close()
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				reads.Add(1)
+			}
+		})
+	}
+	for i := range *flips {
+		current, err := s.Current()
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := current - 1 // back, mostly
+		if numbers, _ := s.Numbers(); i%20 == 0 || !slices.Contains(numbers, next) {
+			next = create(t, s, current).Number
+		}
+		if err := errors.Join(s.Flip(next), s.Sweep(ctx, keep)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop()
+	readers.Wait()
+	if numbers, err := s.Numbers(); err != nil || len(numbers) > keep+2 {
+		t.Errorf("left: %v, %v", numbers, err)
+	}
+	t.Logf("%d flips under %d reads", *flips, reads.Load())
+}
+
+// TestSweepLeavesWhatIsInUse: a generation stays while somebody has it open.
+func TestSweepLeavesWhatIsInUse(t *testing.T) {
+	s := newStore(t)
+	if err := s.Flip(create(t, s, 0).Number); err != nil {
+		t.Fatal(err)
+	}
+	c, err := generation.Open(s.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := 1; n < 5; n++ {
+		if err := errors.Join(s.Flip(create(t, s, n).Number), s.Sweep(t.Context(), 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := check(c); err != nil {
+		t.Error(err)
+	}
+	c.Close()
+	if err := s.Sweep(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if numbers, err := s.Numbers(); !slices.Equal(numbers, []int{5}) || err != nil {
+		t.Errorf("left: %v, %v", numbers, err)
+	}
+}
+
+// TestBrokenStates: each is one line that names the file and says what to do.
+func TestBrokenStates(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		spoil func(s generation.Store) error
+		says  string
+	}{
+		{"nothing", func(s generation.Store) error { return s.Unflip() }, "current: there is no such link, so this node has no generation: regcred install makes one"},
+		{"to nothing", func(s generation.Store) error { return s.Flip(7) }, "current leads to generation 7, which cannot be opened: no such file or directory; regcred status shows which there are"},
+		{"elsewhere", func(s generation.Store) error { return s.FS.Link("/etc", s.Path("current")) }, `current leads to "/etc", which is no generation of regcred`},
+		{"no link", func(s generation.Store) error {
+			return errors.Join(s.Unflip(), os.Mkdir(s.Path("current"), 0o700))
+		}, "current is no link: remove it, and regcred rollback N makes a generation current"},
+		{"no manifest", func(s generation.Store) error { return s.FS.Remove(s.GenerationPath(1, "manifest.json")) }, "this generation is damaged"},
+		{"half a manifest", func(s generation.Store) error {
+			return os.WriteFile(s.GenerationPath(1, "manifest.json"), []byte(`{"schemaVersion":1,`), 0o600)
+		}, "manifest.json: it is damaged: unexpected end of JSON input; regcred rollback N makes another one current"},
+		{"no manifest at all", func(s generation.Store) error {
+			return os.WriteFile(s.GenerationPath(1, "manifest.json"), []byte("null"), 0o600)
+		}, "manifest.json: it is damaged: it has no schemaVersion; regcred rollback N"},
+		{"later manifest", func(s generation.Store) error {
+			return os.WriteFile(s.GenerationPath(1, "manifest.json"), []byte(`{"schemaVersion":2,"host":7}`), 0o600)
+		}, "it has schemaVersion 2, and this regcred knows 1 to 1"},
+		{"no configuration", func(s generation.Store) error { return s.FS.RemoveAll(s.ConfigPath(1)) }, "this generation is damaged"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newStore(t)
+			if err := errors.Join(s.Flip(create(t, s, 0).Number), tt.spoil(s)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := generation.Open(s.Dir)
+			if err == nil || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("got %v, want %q", err, tt.says)
+			}
+		})
+	}
+}
+
+// TestCreateBroken: a generation that could not be made whole is not there, and
+// the next attempt makes it.
+func TestCreateBroken(t *testing.T) {
+	s := newStore(t)
+	create(t, s, 0)
+	broken, failed := errors.New("broken"), 0
+	for fail := 1; ; fail++ {
+		step := 0
+		s.FS = inroot.FS{Before: func(string, string) error {
+			if step++; step == fail {
+				return broken
+			}
+			return nil
+		}}
+		m := &generation.Manifest{}
+		err := s.Create(t.Context(), m, []generation.Content{generation.Bytes(generation.ConfigFile("a.json"), 0o600, []byte("{}"))})
+		if err == nil {
+			if m.Number != 2 {
+				t.Errorf("made generation %d", m.Number)
+			}
+			break
+		}
+		failed++
+		if numbers, listErr := s.Numbers(); !errors.Is(err, broken) || !slices.Equal(numbers, []int{1}) || listErr != nil {
+			t.Errorf("step %d: %v; there is %v, %v", fail, err, numbers, listErr)
+		}
+	}
+	if failed < 10 {
+		t.Errorf("only %d steps", failed)
+	}
+}
+
+// TestCopyChanges: what is installed is what was looked at.
+func TestCopyChanges(t *testing.T) {
+	s := newStore(t)
+	name := filepath.Join(t.TempDir(), "plugin")
+	if err := os.WriteFile(name, []byte("looked at"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c, err := generation.Copy(t.Context(), generation.Executable("plugin"), 0o755, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Create(t.Context(), &generation.Manifest{}, []generation.Content{c}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte("another"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	err = s.Create(t.Context(), &generation.Manifest{}, []generation.Content{c})
+	if numbers, listErr := s.Numbers(); err == nil || err.Error() != "make generation 2: bin/plugin: it was changed meanwhile: install it again" || len(numbers) != 1 || listErr != nil {
+		t.Errorf("got %v; there is %v, %v", err, numbers, listErr)
+	}
+}
+
+// TestChanged: what was changed by hand is named, and nothing else.
+func TestChanged(t *testing.T) {
+	s := newStore(t)
+	m := create(t, s, 0)
+	if list := s.Changed(t.Context(), m); list != nil {
+		t.Errorf("changed: %v", list)
+	}
+	plugin := s.BinPath(1, "plugin-1")
+	if err := os.WriteFile(plugin, []byte("another"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(s.GenerationPath(1, generation.Dispatcher), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if list, want := s.Changed(t.Context(), m), []string{plugin, s.GenerationPath(1, generation.Dispatcher)}; !slices.Equal(list, want) {
+		t.Errorf("changed: %v, want %v", list, want)
+	}
+}
+
+// TestSecretsStayPrivate: a configuration may have secrets, and so nobody else
+// may look into a generation.
+func TestSecretsStayPrivate(t *testing.T) {
+	s := newStore(t)
+	create(t, s, 0)
+	info, err := os.Stat(s.GenerationPath(1))
+	if err != nil || info.Mode() != fs.ModeDir|0o700 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}

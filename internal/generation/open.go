@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package generation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/entries"
+	"github.com/regcred/regcred/internal/flock"
+	"github.com/regcred/regcred/internal/regularfile"
+)
+
+// Names below the state directory, and below a generation's.
+const (
+	currentLink    = "current"
+	generationsDir = "generations"
+	manifestFile   = "manifest.json"
+	configDir      = "config"
+	binDir         = "bin"
+)
+
+// Current is a generation in use.
+type Current struct {
+	Dir      string // absolute, without links
+	Manifest *Manifest
+	Config   *config.Config
+
+	// Entries are all that a kubelet may have in memory: those of the manifest,
+	// and those that its configuration had before or has by now. EntriesErr is why
+	// they are those of the manifest alone; nil if they are not.
+	Entries    []entries.Entry
+	EntriesErr error
+
+	file *os.File // of Dir, marked
+}
+
+// BinDir is where its providers' executables are.
+func (c *Current) BinDir() string { return filepath.Join(c.Dir, binDir) }
+
+// Close says that it is not in use any longer.
+func (c *Current) Close() error { return c.file.Close() }
+
+// maxTries bounds how often the link is read anew because a generation was
+// removed before it could be marked.
+const maxTries = 100
+
+// errGone says that what the link named is removed, or about to be.
+var errGone = errors.New("it is being removed")
+
+// Open opens the current generation of a state directory for reading. The link
+// is read once, unless that generation is removed at this very moment; until
+// Close it stays. Errors are for a person who has not asked: one line, with what
+// to do.
+func Open(dir string) (*Current, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	for try := 1; ; try++ {
+		c, err := openOnce(dir)
+		if !errors.Is(err, errGone) || try == maxTries {
+			return c, err
+		}
+		time.Sleep(time.Duration(try) * 100 * time.Microsecond)
+	}
+}
+
+func openOnce(dir string) (*Current, error) {
+	link := filepath.Join(dir, currentLink)
+	number, err := readCurrent(link, os.Readlink)
+	if err != nil {
+		return nil, err
+	}
+	c := &Current{Dir: filepath.Join(dir, generationsDir, strconv.Itoa(number))}
+	if c.file, err = mark(c.Dir); err != nil {
+		if again, _ := readCurrent(link, os.Readlink); again != number {
+			return nil, errGone
+		}
+		return nil, fmt.Errorf("%s leads to generation %d, which cannot be opened: %w; regcred status shows which there are, and regcred rollback N makes one current", link, number, err)
+	}
+	if err := c.read(dir); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// readCurrent returns the number that the link names.
+func readCurrent(link string, readlink func(string) (string, error)) (int, error) {
+	target, err := readlink(link)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return 0, fmt.Errorf("%s: there is no such link, so this node has no generation: regcred install makes one: %w", link, fs.ErrNotExist)
+	case errors.Is(err, syscall.EINVAL):
+		return 0, fmt.Errorf("%s is no link: remove it, and regcred rollback N makes a generation current", link)
+	case err != nil:
+		return 0, fmt.Errorf("read the link to the current generation: %w", err)
+	}
+	number, ok := numberOf(filepath.Base(target))
+	if filepath.ToSlash(target) != generationsDir+"/"+strconv.Itoa(number) || !ok {
+		return 0, fmt.Errorf("%s leads to %q, which is no generation of regcred; regcred rollback N makes one current", link, target)
+	}
+	return number, nil
+}
+
+// numberOf reads the name of a generation's directory.
+func numberOf(name string) (number int, ok bool) {
+	n, err := strconv.Atoi(name)
+	return n, err == nil && n > 0 && strconv.Itoa(n) == name
+}
+
+// mark opens a directory and marks it as in use.
+func mark(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, regularfile.Cause(err)
+	}
+	if shared, err := flock.Share(f); !shared && (err == nil || !errors.Is(err, errors.ErrUnsupported)) {
+		f.Close()
+		return nil, errors.Join(errGone, err)
+	}
+	// It may have been removed before the mark was there.
+	opened, err := f.Stat()
+	if now, nowErr := os.Stat(dir); err != nil || nowErr != nil || !os.SameFile(opened, now) {
+		f.Close()
+		return nil, errGone
+	}
+	return f, nil
+}
+
+// maxManifest bounds a manifest, in bytes.
+const maxManifest = 16 << 20
+
+// read reads what is in the directory, and beside it.
+func (c *Current) read(state string) (err error) {
+	name := filepath.Join(c.Dir, manifestFile)
+	data, err := regularfile.Read(context.Background(), name, maxManifest)
+	if err != nil {
+		return fmt.Errorf("this generation is damaged: %w; regcred rollback N makes another one current", err)
+	}
+	if c.Manifest, err = decode(name, data); err != nil {
+		return fmt.Errorf("%w; regcred rollback N makes another one current", err)
+	}
+	if c.Config, err = config.Load(filepath.Join(c.Dir, configDir)); err != nil {
+		return fmt.Errorf("this generation is damaged: %w; regcred rollback N makes another one current", err)
+	}
+	applied, err := readApplied(state)
+	c.Entries, c.EntriesErr = append(slices.Clip(c.Manifest.Entries), applied...), err
+	return nil
+}

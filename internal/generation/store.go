@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package generation
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/regcred/regcred/internal/flock"
+	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/regularfile"
+)
+
+// Store is the state directory of a node, for who changes it. Nothing in it is
+// changed without the lock of [Store.Lock].
+type Store struct {
+	FS  inroot.FS
+	Dir string // on the node
+}
+
+// Path is the node's name of a file below the state directory.
+func (s Store) Path(parts ...string) string { return path.Join(append([]string{s.Dir}, parts...)...) }
+
+// GenerationPath is the node's name of a file of a generation.
+func (s Store) GenerationPath(number int, parts ...string) string {
+	return s.Path(append([]string{generationsDir, strconv.Itoa(number)}, parts...)...)
+}
+
+// ConfigPath is where the configuration of a generation is.
+func (s Store) ConfigPath(number int) string { return s.GenerationPath(number, configDir) }
+
+// BinPath is where the executable of a provider is.
+func (s Store) BinPath(number int, name string) string {
+	return s.GenerationPath(number, binDir, name)
+}
+
+// DispatcherPath is where the dispatcher is, to which the kubelet's bin dir has links.
+func (s Store) DispatcherPath() string { return s.Path(Dispatcher) }
+
+// Lock keeps all others from changing the node. It waits for them; see [flock.Dir].
+// The lock is on the node's root directory, since the state directory comes and
+// goes, and the rest of the node is changed too.
+func (s Store) Lock(ctx context.Context) (unlock func(), err error) {
+	return flock.Dir(ctx, s.FS.Host("/"))
+}
+
+// Current is the number of the current generation. It is an [fs.ErrNotExist] if
+// there is no link.
+func (s Store) Current() (number int, err error) {
+	return readCurrent(s.Path(currentLink), s.FS.Readlink)
+}
+
+// Numbers lists the generations, the earliest first.
+func (s Store) Numbers() (list []int, err error) {
+	entries, err := s.FS.ReadDir(s.Path(generationsDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range entries {
+		if n, ok := numberOf(e.Name()); ok {
+			list = append(list, n)
+		}
+	}
+	slices.Sort(list)
+	return list, nil
+}
+
+// Manifest reads what a generation is.
+func (s Store) Manifest(ctx context.Context, number int) (*Manifest, error) {
+	name := s.GenerationPath(number, manifestFile)
+	data, err := s.FS.ReadFile(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("generation %d: %w", number, err)
+	}
+	return decode(s.FS.Host(name), data)
+}
+
+// Changed lists the files of a generation that are not as they were made.
+func (s Store) Changed(ctx context.Context, m *Manifest) (list []string) {
+	for _, f := range m.Files {
+		name := s.GenerationPath(m.Number, f.Name)
+		info, err := s.FS.Lstat(name)
+		if err != nil || !info.Mode().IsRegular() || info.Mode().Perm() != f.Mode || s.Sum(ctx, name) != f.SHA256 {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// Sum is the sum of a file's content, or "" if it cannot be read.
+func (s Store) Sum(ctx context.Context, name string) string {
+	f, err := s.FS.Open(name)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	return sumFile(ctx, f)
+}
+
+func sumFile(ctx context.Context, f *os.File) string {
+	h := sha256.New()
+	if _, err := io.Copy(h, readerOf(ctx, f)); err != nil {
+		return ""
+	}
+	return sumOf(h)
+}
+
+func sumOf(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
+
+// readerOf ends with ctx.
+func readerOf(ctx context.Context, r io.Reader) io.Reader {
+	return readerFunc(func(p []byte) (int, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		return r.Read(p)
+	})
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// Content is what a file of a new generation is made of: what was looked at
+// before, and nothing else.
+type Content struct {
+	File
+	Open func() (io.ReadCloser, error)
+}
+
+// Bytes is the content of a file that is in memory.
+func Bytes(name string, mode fs.FileMode, data []byte) Content {
+	sum := sha256.Sum256(data)
+	return Content{
+		File: File{name, mode, hex.EncodeToString(sum[:])},
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil },
+	}
+}
+
+// Copy is the content of a file of this machine, as it is now.
+func Copy(ctx context.Context, name string, mode fs.FileMode, from string) (Content, error) {
+	f, err := regularfile.Open(from)
+	if err != nil {
+		return Content{}, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, readerOf(ctx, f)); err != nil {
+		return Content{}, err
+	}
+	return Content{
+		File: File{name, mode, sumOf(h)},
+		Open: func() (io.ReadCloser, error) { return regularfile.Open(from) },
+	}, nil
+}
+
+// ConfigFile and Executable are the names of files of a generation.
+func ConfigFile(name string) string { return path.Join(configDir, name) }
+
+// Executable is the name of a provider's executable.
+func Executable(name string) string { return path.Join(binDir, name) }
+
+// Next is the number of the generation that is made next, after another, which
+// may be gone; 0 is none.
+func (s Store) Next(previous int) (number int, err error) {
+	numbers, err := s.Numbers()
+	if len(numbers) > 0 {
+		previous = max(previous, numbers[len(numbers)-1])
+	}
+	return previous + 1, err
+}
+
+// Create makes a generation of these files, and sets Number and Files of its
+// manifest. It is complete and on the disk, or not there.
+func (s Store) Create(ctx context.Context, m *Manifest, contents []Content) (err error) {
+	if m.Number, err = s.Next(m.Previous); err != nil {
+		return err
+	}
+	m.SchemaVersion = schemaVersion
+	if err := s.makeDir(s.Path(generationsDir), 0o755); err != nil {
+		return err
+	}
+	final := s.GenerationPath(m.Number)
+	temp := s.Path(generationsDir, newDir)
+	if err := errors.Join(s.FS.RemoveAll(temp), s.fill(ctx, temp, m, contents)); err != nil {
+		_ = s.FS.RemoveAll(temp)
+		return fmt.Errorf("make generation %d: %w", m.Number, err)
+	}
+	return s.FS.Move(temp, final)
+}
+
+// oldPrefix begins the name of one that is being removed.
+const oldPrefix = "old-"
+
+// IsTemporary reports whether a name below the generations' directory is that of
+// one which is being made or removed.
+func IsTemporary(name string) bool { return name == newDir || strings.HasPrefix(name, oldPrefix) }
+
+// newDir is the name of a generation that is being made.
+const newDir = "new"
+
+func (s Store) makeDir(name string, mode fs.FileMode) error {
+	if err := s.FS.Mkdir(name, mode); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// fill makes the directory of a generation. Not all may look in: the
+// configuration may have secrets.
+func (s Store) fill(ctx context.Context, dir string, m *Manifest, contents []Content) error {
+	for _, d := range []string{dir, path.Join(dir, configDir), path.Join(dir, binDir)} {
+		if err := s.FS.Mkdir(d, 0o700); err != nil {
+			return err
+		}
+	}
+	m.Files = nil
+	for _, c := range contents {
+		if err := s.add(ctx, dir, m, c); err != nil {
+			return err
+		}
+	}
+	data, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	return s.FS.Put(path.Join(dir, manifestFile), bytes.NewReader(append(data, '\n')), inroot.Attr{Mode: 0o600})
+}
+
+// add puts a file into a new generation, and into its manifest.
+func (s Store) add(ctx context.Context, dir string, m *Manifest, c Content) error {
+	r, err := c.Open()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	h := sha256.New()
+	if err := s.FS.Put(path.Join(dir, c.Name), io.TeeReader(readerOf(ctx, r), h), inroot.Attr{Mode: c.Mode}); err != nil {
+		return err
+	}
+	if sumOf(h) != c.SHA256 {
+		return fmt.Errorf("%s: it was changed meanwhile: install it again", c.Name)
+	}
+	m.Files = append(m.Files, c.File)
+	return nil
+}
+
+// Flip makes a generation current: the one rename.
+func (s Store) Flip(number int) error {
+	if err := s.FS.Link(generationsDir+"/"+strconv.Itoa(number), s.Path(currentLink)); err != nil {
+		return fmt.Errorf("make generation %d current: %w", number, err)
+	}
+	return nil
+}
+
+// Unflip removes the link.
+func (s Store) Unflip() error { return s.FS.Remove(s.Path(currentLink)) }
+
+// UseDispatcher puts the dispatcher of a generation in the place of the one that
+// kubelets run. A dispatcher reads earlier generations, so that of a later one
+// comes before the flip, and that of an earlier one after it.
+func (s Store) UseDispatcher(number int) error {
+	return s.FS.Same(s.GenerationPath(number, Dispatcher), s.DispatcherPath())
+}
+
+// Sweep removes all generations but keep of them, and those in use: the current
+// one stays first, then the one before it, and then the latest. It removes too
+// what a broken change left behind.
+func (s Store) Sweep(ctx context.Context, keep int) error {
+	current, err := s.Current()
+	if err != nil {
+		return err
+	}
+	m, err := s.Manifest(ctx, current)
+	if err != nil {
+		return err
+	}
+	numbers, err := s.Numbers()
+	if err != nil {
+		return err
+	}
+	rank := func(n int) int {
+		switch n {
+		case current:
+			return 2
+		case m.Previous:
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(numbers, func(a, b int) int { return rank(a) - rank(b) })
+	var errs []error
+	for _, n := range numbers[:max(0, len(numbers)-max(keep, 1))] {
+		errs = append(errs, s.Remove(n))
+	}
+	return errors.Join(append(errs, s.Clean())...)
+}
+
+// Clean removes what neither is a generation nor will be.
+func (s Store) Clean() error {
+	entries, err := s.FS.ReadDir(s.Path(generationsDir))
+	errs := []error{err}
+	for _, e := range entries {
+		if _, ok := numberOf(e.Name()); !ok {
+			errs = append(errs, s.FS.RemoveAll(s.Path(generationsDir, e.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Remove removes a generation, unless it is in use, or there is none of that number.
+func (s Store) Remove(number int) error {
+	dir := s.GenerationPath(number)
+	f, err := s.FS.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if held, err := flock.Hold(f); !held && (err == nil || !errors.Is(err, errors.ErrUnsupported)) {
+		return err // in use; the next sweep comes
+	}
+	// Whoever opened it before sees that it is not there any more, and looks anew.
+	old := s.Path(generationsDir, oldPrefix+strconv.Itoa(number))
+	if err := errors.Join(s.FS.RemoveAll(old), s.FS.Move(dir, old)); err != nil {
+		return err
+	}
+	return s.FS.RemoveAll(old)
+}

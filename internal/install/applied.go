@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package install
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/regcred/regcred/internal/entries"
+	"github.com/regcred/regcred/internal/generation"
+)
+
+// A kubelet reads its entries once, when it starts: what it has in memory are
+// those that were in its configuration then. So each change of them is written
+// down with its moment, told by a clock that nobody sets.
+
+// readWithin is how long after its start a kubelet may still read its
+// configuration, in hundredths of a second.
+const readWithin = 10 * 100
+
+// records are those of what the kubelet's configuration had. They are not known
+// if the file is damaged, or gone although there are generations.
+func (in *Installer) records(ctx context.Context) (list []generation.Applied, known bool, err error) {
+	err = in.readJSON(ctx, generation.AppliedFile, &list)
+	if damaged, ok := errors.AsType[*damagedError](err); ok {
+		in.say("%v: what the kubelet has in memory is not known", damaged)
+		return nil, false, nil
+	}
+	if err != nil || list != nil {
+		return list, err == nil, err
+	}
+	number, err := in.Store.Current()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, true, nil
+	}
+	return nil, number == 0, nil
+}
+
+// recordEntries writes down that the kubelet's configuration is about to have
+// the entries of a generation. What no kubelet that runs can have in memory is
+// forgotten.
+func (in *Installer) recordEntries(ctx context.Context, m *generation.Manifest) error {
+	list, _, err := in.records(ctx)
+	if err != nil {
+		return err
+	}
+	now, err := in.now()
+	if err != nil {
+		return err
+	}
+	next := generation.Applied{Moment: now, Generation: numberOf(m)}
+	if m != nil {
+		next.Entries = m.Entries
+	}
+	if n := len(list); n > 0 && sameEntries(list[n-1], next) || n == 0 && m == nil {
+		return nil
+	}
+	return in.writeJSON(generation.AppliedFile, append(in.mayMatter(list, now.Boot), next))
+}
+
+func sameEntries(a, b generation.Applied) bool {
+	x, errX := json.Marshal(a.Entries)
+	y, errY := json.Marshal(b.Entries)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+// forget leaves out of the records what no kubelet that runs can have in memory.
+func (in *Installer) forget(ctx context.Context) error {
+	if err := in.look(ctx); err != nil {
+		return err
+	}
+	list, _, err := in.records(ctx)
+	if err != nil {
+		return err
+	}
+	now, err := in.now()
+	if err != nil {
+		return err
+	}
+	if left := in.mayMatter(list, now.Boot); len(left) < len(list) {
+		return in.writeJSON(generation.AppliedFile, left)
+	}
+	return nil
+}
+
+// mayMatter are the records that the running kubelet may have read, and the
+// last, which one reads that starts now.
+func (in *Installer) mayMatter(list []generation.Applied, boot string) (left []generation.Applied) {
+	if len(list) == 0 {
+		return nil
+	}
+	for _, a := range append(in.mayHaveRead(list, boot), list[len(list)-1]) {
+		if n := len(left); a.Boot != "" && (n == 0 || !sameEntries(left[n-1], a)) {
+			left = append(left, a)
+		}
+	}
+	return left
+}
+
+// mayHaveRead are the records that the running kubelet may have read, the
+// likeliest first: that which was the last when it started, or none, and those
+// that came so soon after that it may not have read its configuration yet.
+func (in *Installer) mayHaveRead(list []generation.Applied, boot string) (read []generation.Applied) {
+	if in.Setup.Running == nil {
+		return nil
+	}
+	start := in.Setup.Running.Start
+	i := len(list) - 1
+	for i >= 0 && list[i].Boot == boot && list[i].Ticks > start {
+		i--
+	}
+	read = []generation.Applied{{}}
+	if i >= 0 {
+		read[0] = list[i]
+	}
+	for _, a := range list[i+1:] {
+		if a.Ticks <= start+readWithin {
+			read = append(read, a)
+		}
+	}
+	return read
+}
+
+// memory is what the running kubelet may have in memory.
+type memory struct {
+	known bool
+	may   []generation.Applied // one of these, the likeliest first; none if no kubelet runs
+}
+
+func (in *Installer) memory(ctx context.Context) (m memory, err error) {
+	list, known, err := in.records(ctx)
+	if err != nil || in.Setup.Running == nil {
+		return memory{known: true}, err
+	}
+	now, err := in.now()
+	return memory{known, in.mayHaveRead(list, now.Boot)}, err
+}
+
+// none reports whether the kubelet certainly has no entry of ours.
+func (m memory) none() bool {
+	return m.known && !slices.ContainsFunc(m.may, func(a generation.Applied) bool { return len(a.Entries) > 0 })
+}
+
+// lacks says for which of these entries the kubelet may not ask.
+func (m memory) lacks(want []entries.Entry) (why []string) {
+	if !m.known {
+		return []string{"what it has in memory is not known: the record of that is damaged or gone"}
+	}
+	for _, a := range m.may {
+		for _, gap := range entries.Uncovered(a.Entries, want) {
+			why = append(why, "it does not ask for "+gap.String())
+		}
+		switch {
+		case len(why) > 0 && len(a.Entries) == 0:
+			return []string{"it has no entry of regcred in memory"}
+		case len(why) > 0:
+			return why
+		}
+	}
+	return nil
+}
+
+// damagedError is a file of the state directory that cannot be understood.
+type damagedError struct {
+	name string
+	err  error
+}
+
+func (e *damagedError) Error() string { return fmt.Sprintf("%s: it is damaged: %v", e.name, e.err) }
+
+// readJSON reads a file of the state directory; none is as an empty one.
+func (in *Installer) readJSON(ctx context.Context, name string, v any) error {
+	data, err := in.fs().ReadFile(ctx, in.Store.Path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return &damagedError{in.fs().Host(in.Store.Path(name)), err}
+	}
+	return nil
+}

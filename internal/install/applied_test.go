@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build linux
+
+package install_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/install"
+)
+
+// noRestart makes a change that may not restart the kubelet.
+func (c *changing) noRestart(t *testing.T, change string) (err error) {
+	t.Helper()
+	c.again(t)
+	switch change {
+	case "uninstall":
+		return c.Uninstall(t.Context(), install.Options{})
+	case "rollback 1":
+		_, err = c.Rollback(t.Context(), 1, install.Options{})
+	case "rollback 2":
+		_, err = c.Rollback(t.Context(), 2, install.Options{})
+	default:
+		_, err = c.Install(t.Context(), wish(c.wishes, change[len("install "):]), install.Options{})
+	}
+	return err
+}
+
+// boot is another start of the machine: the ticks begin again.
+func (c *changing) boot() {
+	c.Boot, c.Ticks = c.Boot+"'", 0
+	c.Loaded, _ = c.flags()
+	c.start()
+}
+
+const wantsRestart = "the kubelet has to be restarted for it"
+
+// TestMemory: a change needs a restart exactly if the kubelet has read what does
+// not cover it.
+func TestMemory(t *testing.T) {
+	type step struct {
+		do   string // a change, without a restart; "boot", "crash", "reread" or "install b, restart"
+		says string // of the error
+	}
+	for _, tt := range []struct {
+		name  string
+		steps []step
+	}{
+		{"nothing yet", []step{{"install a", "it runs without --image-credential-provider-config"}}},
+		{"not wider", []step{{"restart install a", ""}, {"install c", ""}, {"rollback 1", ""}, {"install b", "tokens.example"}, {"uninstall", "it runs with entries of regcred"}}},
+		{"after a boot", []step{{"restart install a", ""}, {"boot", ""}, {"install c", ""}, {"install b", "tokens.example"}}},
+		{"narrower and back", []step{{"restart install a", ""}, {"restart install b", ""}, {"rollback 1", ""}, {"rollback 2", ""}, {"rollback 1", ""}}},
+		{"narrower, crash, back", []step{{"restart install a", ""}, {"restart install b", ""}, {"rollback 1", ""}, {"crash", ""}, {"rollback 2", "tokens.example"}}},
+		{"narrower, boot, back", []step{{"restart install a", ""}, {"restart install b", ""}, {"rollback 1", ""}, {"boot", ""}, {"rollback 2", "tokens.example"}}},
+		{"no kubelet", []step{{"stop", ""}, {"install a", ""}, {"install b", ""}, {"rollback 1", ""}, {"uninstall", ""}}},
+		{"not up yet", []step{{"stop", ""}, {"install a", ""}, {"crash", ""}, {"install c", ""}, {"uninstall", "it runs with entries of regcred"}}},
+		{"unknown", []step{{"restart install a", ""}, {"forgotten", ""}, {"install c", "is not known"}, {"uninstall", "it runs with entries"}, {"restart install c", ""}, {"install a", ""}}},
+		{"damaged", []step{{"restart install a", ""}, {"damaged", ""}, {"install c", "is not known"}, {"uninstall", "it runs with entries"}, {"restart install c", ""}, {"install a", ""}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := at(t, layoutNamed(t, "kubeadm"))
+			for i, s := range tt.steps {
+				var err error
+				switch change, restart := strings.CutPrefix(s.do, "restart "); {
+				case restart:
+					c.again(t)
+					err = c.do(t.Context(), change)
+				case s.do == "boot":
+					c.boot()
+				case s.do == "crash":
+					c.Loaded, _ = c.flags()
+					c.start()
+				case s.do == "stop":
+					c.Running = nil
+				case s.do == "forgotten":
+					err = os.Remove(filepath.Join(c.root(), stateDir, "applied.json"))
+				case s.do == "damaged":
+					err = os.WriteFile(filepath.Join(c.root(), stateDir, "applied.json"), []byte(`[{"boot":`), 0o600)
+				default:
+					err = c.noRestart(t, s.do)
+				}
+				if err == nil && s.says != "" || err != nil && (s.says == "" || !strings.Contains(err.Error(), s.says)) {
+					t.Fatalf("step %d, %s: got %v, want %q", i, s.do, err, s.says)
+				}
+				if _, err := c.check(); err != nil {
+					t.Fatalf("step %d, %s: %v", i, s.do, err)
+				}
+			}
+		})
+	}
+}
+
+// TestReadingLate: a kubelet that has been started, and has not read its
+// configuration yet, may read the next one.
+func TestReadingLate(t *testing.T) {
+	c := at(t, layoutNamed(t, "json"), "install a", "install b")
+	c.Running.Start = c.Ticks + 2000 + 1990 // 100 ms before the second moment that is told
+	if err := c.noRestart(t, "rollback 1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.noRestart(t, "rollback 2"); err == nil || !strings.Contains(err.Error(), wantsRestart) {
+		t.Errorf("got %v", err)
+	}
+	for _, name := range []string{"regcred-credential-provider", "regcred-credential-provider-2"} {
+		if !c.fs().Exists("/opt/plugins/" + name) {
+			t.Errorf("%s is gone, and the kubelet may have read its name", name)
+		}
+	}
+}
+
+// TestLinksOfMemory: links stay as long as a kubelet may run what they lead to,
+// and no longer.
+func TestLinksOfMemory(t *testing.T) {
+	c := at(t, layoutNamed(t, "json"), "install a", "install b")
+	second := "/opt/plugins/regcred-credential-provider-2"
+	if err := c.noRestart(t, "rollback 1"); err != nil || !c.fs().Exists(second) {
+		t.Fatalf("%v; the link is gone, and the kubelet has its name in memory", err)
+	}
+	c.start()
+	if err := c.noRestart(t, "install c"); err != nil || c.fs().Exists(second) {
+		t.Errorf("%v; the link is left, and the kubelet has been restarted", err)
+	}
+}

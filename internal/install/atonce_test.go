@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build linux
+
+package install_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/regcred/regcred/internal/generation"
+)
+
+// TestAtOnce: of those who change one node at the same time each succeeds or
+// refuses, and the node is whole.
+func TestAtOnce(t *testing.T) {
+	wishes := wishes(t)
+	s := &scene{t: t, layout: layoutNamed(t, "json"), wishes: wishes}
+	w := newWorld(t, s.layout)
+	pristine := snapshot(t, w.root())
+	w.Running = nil // a restart of a world is not for several at once
+	if err := w.save(); err != nil {
+		t.Fatal(err)
+	}
+	changes := []string{"install a", "install b", "install c", "rollback 1", "uninstall", "install b", "install a", "install c"}
+	for round := range 4 {
+		var all sync.WaitGroup
+		for i, change := range changes {
+			dir := filepath.Join(t.TempDir(), fmt.Sprint(round, i))
+			all.Go(func() {
+				// A clock of its own, the same node.
+				if err := os.Mkdir(dir, 0o700); err != nil {
+					t.Error(err)
+				}
+				own := *w
+				own.dir = dir
+				if err := os.Symlink(w.root(), own.root()); err != nil {
+					t.Error(err)
+				}
+				if err := own.save(); err != nil {
+					t.Error(err)
+				}
+				other := &scene{t: t, layout: s.layout, wishes: wishes, change: change}
+				err := other.kill(&own, 0)
+				if err == nil || !strings.Contains(err.Error(), "<nil>") && !strings.Contains(err.Error(), "there is no generation") {
+					t.Errorf("%s: %v", change, err)
+				}
+			})
+		}
+		all.Wait()
+		if _, err := w.check(); err != nil {
+			t.Fatal(err)
+		}
+		if said := s.status(w); said != "" {
+			t.Errorf("status: %s", said)
+		}
+	}
+	if err := w.run(wishes, "uninstall"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := pristine.differs(snapshot(t, w.root())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+var flips = flag.Int("flips", 60, "how many `changes` are made one after the other")
+
+// TestKeep: however often a node is changed, no more generations stay than are
+// kept, and the current one and that before it are among them.
+func TestKeep(t *testing.T) {
+	c := at(t, layoutNamed(t, "directory"), "install a")
+	c.Running = nil
+	for i := range *flips {
+		c.again(t)
+		c.Keep = 3
+		change := []string{"install a", "install c", "install c", "rollback", "install a"}[i%5]
+		var err error
+		if change == "rollback" {
+			_, err = c.Rollback(t.Context(), 0, options())
+		} else {
+			err = c.do(t.Context(), change)
+		}
+		if err != nil {
+			t.Fatal(i, change, err)
+		}
+		numbers, err := c.Store.Numbers()
+		if err != nil || len(numbers) > c.Keep {
+			t.Fatalf("%d, %s: %v are there, %d are kept; %v", i, change, numbers, c.Keep, err)
+		}
+		current, err := c.Store.Current()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := c.Store.Manifest(context.Background(), current)
+		if err != nil || m.Previous != 0 && change != "rollback" && !slices.Contains(numbers, m.Previous) {
+			t.Fatalf("%d, %s: %d is current, and %v are there; %v", i, change, current, numbers, err)
+		}
+	}
+	if list, err := c.fs().ReadDir(generationsOf(c.Store)); err != nil || len(list) > 3 {
+		t.Errorf("%v, %v", list, err)
+	}
+}
+
+func generationsOf(s generation.Store) string { return s.Path("generations") }
+
+// TestDamagedBefore: a rollback from a generation that is damaged loses nothing,
+// wherever it is broken off.
+func TestDamagedBefore(t *testing.T) {
+	base := at(t, layoutNamed(t, "json"), "install a", "install b")
+	if err := os.WriteFile(filepath.Join(base.root(), base.Store.GenerationPath(2, "manifest.json")), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &scene{t: t, layout: base.layout, change: "rollback 1", wishes: base.wishes, base: base.dir}
+	count := 0
+	if err := s.copy().runWith(s.wishes, s.change, func(string, string) error { count++; return nil }); err != nil || count == 0 {
+		t.Fatal(count, err)
+	}
+	for step := 1; step <= count; step++ {
+		for _, b := range []broken{{"fails once", s.failing(func(step, at int) bool { return step == at })}, {"fails from then on", s.failing(func(step, at int) bool { return step >= at })}, {"killed", s.kill}} {
+			w := s.copy()
+			first := b.make(w, step)
+			if err := w.run(s.wishes, s.change); err != nil {
+				t.Errorf("step %d %s (%v): again: %v", step, b.how, first, err)
+			}
+			if names, err := w.check(); err != nil || len(names) != 2 {
+				t.Errorf("step %d %s (%v): %v, %v", step, b.how, first, names, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/regcred/regcred/internal/generation"
+)
+
+// Options say how far a change may go.
+type Options struct {
+	Restart bool // the kubelet may be restarted
+}
+
+// mayRestart refuses what takes a restart that is not allowed.
+func mayRestart(why []string, o Options) error {
+	if len(why) == 0 || o.Restart {
+		return nil
+	}
+	err := errors.New("the kubelet has to be restarted for it")
+	for _, w := range why {
+		err = fmt.Errorf("%w: %s", err, w)
+	}
+	return withHint("--restart allows it; running containers go on", "nothing was changed: %w", err)
+}
+
+// change brings the node from one generation to another, and back if it does
+// not work.
+type change struct {
+	*Installer
+	action   action
+	from, to *generation.Manifest // nil: none
+	restart  bool                 // the kubelet has to be restarted for it
+
+	restarted bool // that was begun
+	again     bool // somebody was at it before, so that nothing is known to have been carried through
+}
+
+// run makes the change. With an error the node is as it was, or the error says
+// what it is. What is broken off by a signal goes back too.
+func (c *change) run(ctx context.Context, prepare func() error) error {
+	if err := c.foresee(ctx, c.from, c.to); err != nil {
+		return c.abandon(ctx, err)
+	}
+	if err := c.begin(c.action, numberOf(c.from), numberOf(c.to)); err != nil && !(c.action == rollingBack && errors.Is(err, syscall.ENOSPC)) {
+		return c.abandon(ctx, err)
+	}
+	if err := prepare(); err != nil {
+		return c.abandon(ctx, err)
+	}
+	err := c.drive(ctx)
+	if err == nil && c.to != nil {
+		err = c.probe(ctx) // and not of the way back
+	}
+	if err == nil {
+		return c.settled(ctx)
+	}
+	// Also when ctx has ended: a node is not left in between.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backWithin)
+	defer cancel()
+	c.say("going back: %v", err)
+	if backErr := c.goBack(ctx); backErr != nil {
+		return withHint("mend that, and run regcred again: it first finishes what was broken off; regcred status says how things stand",
+			"%w; and going back failed: %w", err, backErr)
+	}
+	return fmt.Errorf("%w; the node is as it was", err)
+}
+
+// backWithin bounds how long going back takes.
+const backWithin = 10 * time.Minute
+
+// settled ends a change that was made.
+func (c *change) settled(ctx context.Context) error {
+	text := "nothing of regcred is in use any more"
+	if c.to != nil {
+		text = fmt.Sprintf("generation %d is current", c.to.Number)
+	}
+	if err := c.settle(ctx); err != nil {
+		return withHint("the next regcred install, rollback or uninstall tidies up", "%s, but not all could be tidied up: %w", text, err)
+	}
+	return nil
+}
+
+// abandon undoes what was not begun in earnest.
+func (c *change) abandon(ctx context.Context, cause error) error {
+	return errors.Join(cause, c.undone(ctx))
+}
+
+// goBack undoes what was begun. A generation that is damaged is nothing to go
+// back to.
+func (c *change) goBack(ctx context.Context) error {
+	if c.action == rollingBack && c.from == nil {
+		return errors.New("the generation before is damaged")
+	}
+	back := &change{Installer: c.Installer, action: c.action, from: c.to, to: c.from, restart: c.restarted, again: true}
+	if err := back.drive(ctx); err != nil {
+		return err
+	}
+	return c.undone(ctx)
+}
+
+// undone removes what a change has made that is undone.
+func (c *change) undone(ctx context.Context) error {
+	switch {
+	case c.action == rollingBack && c.from == nil:
+		return c.end() // as damaged as before
+	case c.action == installing:
+		if err := c.Store.Remove(c.to.Number); err != nil {
+			return err
+		}
+	}
+	back := &change{Installer: c.Installer, to: c.from}
+	return back.settle(ctx)
+}

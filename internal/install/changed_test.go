@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build linux
+
+package install_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/generation"
+)
+
+// edit replaces a text in a file of the node.
+func (c *changing) edit(name, old, new string) error {
+	name = filepath.Join(c.root(), name)
+	data, err := os.ReadFile(name)
+	if err == nil && !strings.Contains(string(data), old) {
+		err = errors.New(name + " has no " + old)
+	}
+	return errors.Join(err, os.WriteFile(name, []byte(strings.Replace(string(data), old, new, 1)), 0o644))
+}
+
+const another = `{"name": "another", "matchImages": ["another.example"], "defaultCacheDuration": "1m", "apiVersion": "credentialprovider.kubelet.k8s.io/v1"}`
+
+// TestChangedByOthers: what others do to the node between install and uninstall
+// is said in one line, and none of it is lost.
+func TestChangedByOthers(t *testing.T) {
+	const (
+		json, yaml, dropIn = "etc/kubernetes/cred.json", "etc/kubernetes/cred.yaml", "etc/systemd/system/kubelet.service.d/90-regcred.conf"
+		link               = "opt/plugins/regcred-credential-provider"
+		gen                = "var/lib/regcred/generations"
+	)
+	overwrite := func(name, text string) func(*changing) error {
+		return func(c *changing) error { return os.WriteFile(filepath.Join(c.root(), name), []byte(text), 0o644) }
+	}
+	remove := func(name string) func(*changing) error {
+		return func(c *changing) error { return os.RemoveAll(filepath.Join(c.root(), name)) }
+	}
+	for _, tt := range []struct {
+		name, layout string
+		change       func(c *changing) error
+		status       string // a problem; "" if none
+		install      string // the error of the next install
+		rollback     string // that of rollback 1
+		uninstall    string // that of uninstall
+		says         string // uninstall, if it works
+		left         tree   // what uninstall leaves of it, beside what was there before; "-" is what has gone
+	}{
+		{name: "another provider, JSON", layout: "json", change: func(c *changing) error { return c.edit(json, `"providers": [`, `"providers": [`+another+",") },
+			says: "cred.json is not as install left it: only our entries are taken out", left: tree{"/" + json: strings.Replace(foreignJSON, `"providers": [`, `"providers": [`+another+",", 1)}},
+		{name: "another provider behind ours", layout: "json", change: func(c *changing) error { return c.edit(json, "\n  ]", ",\n"+another+"\n  ]") },
+			says: "cred.json is not as install left it: only our entries are taken out", left: tree{"/" + json: strings.Replace(foreignJSON, "\n  ]", ",\n"+another+"\n  ]", 1)}},
+		{name: "another provider, YAML", layout: "yaml", change: func(c *changing) error { return c.edit(yaml, "providers:\n", "providers:\n- "+another+"\n") },
+			says: "cred.yaml is not as install left it: only our entries are taken out", left: tree{"/" + yaml: strings.Replace(foreignYAML, "providers:\n", "providers:\n- "+another+"\n", 1)}},
+		{name: "our entry gone", layout: "json", change: overwrite(json, foreignJSON), status: "its entries of regcred are not those of generation 1"},
+		{name: "our entry changed", layout: "json", change: func(c *changing) error { return c.edit(json, `"registry.example"`, `"other.example"`) },
+			status: "its entries of regcred are not those of generation 1", says: "only our entries are taken out"},
+		{name: "configuration spoilt", layout: "json", change: overwrite(json, "{"), status: "cred.json", install: "cred.json", rollback: "cred.json", uninstall: "cred.json"},
+		{name: "drop-in edited", layout: "kubeadm", change: func(c *changing) error { return c.edit(dropIn, "[Service]", "[Service]\nNice=1") },
+			status: "90-regcred.conf: it was changed since it was installed", install: "90-regcred.conf: it is there already, and not as regcred made it", says: "it is kept as 90-regcred.conf.regcred-saved",
+			left: tree{"/etc/systemd/system/kubelet.service.d": "", "/" + dropIn + ".regcred-saved": ""}},
+		{name: "drop-in gone", layout: "kubeadm", change: remove(dropIn), status: "90-regcred.conf: it is gone"},
+		{name: "link replaced", layout: "json", change: func(c *changing) error { return errors.Join(remove(link)(c), overwrite(link, "#!/bin/sh\n")(c)) },
+			status: "it is not the link to", install: "it is there already, and not regcred's", says: "regcred-credential-provider stays: it is not the link", left: tree{"/" + link: "#!/bin/sh\n"}},
+		{name: "link to nothing", layout: "json", change: func(c *changing) error {
+			return errors.Join(remove(link)(c), os.Symlink("/nowhere", filepath.Join(c.root(), link)))
+		},
+			status: "it is not the link to", install: "it is there already, and not regcred's", says: "regcred-credential-provider stays: it is not the link", left: tree{"/" + link: "/nowhere"}},
+		{name: "link gone", layout: "json", change: remove(link), status: "regcred-credential-provider: it is gone"},
+		{name: "dispatcher gone", layout: "json", change: remove("var/lib/regcred/" + generation.Dispatcher), status: "what it is a link to is gone"},
+		{name: "plugin replaced", layout: "json", change: overwrite(gen+"/1/bin/alpha", "#!/bin/sh\n# mine\n"), status: "alpha: it is not as it was installed", rollback: "generation 1 is not as it was made"},
+		{name: "generation deleted", layout: "json", change: remove(gen + "/1"), status: "the current generation is damaged", install: "the current generation is damaged",
+			rollback: "there is no generation on this node", uninstall: "the current generation is damaged"},
+		{name: "current to nothing", layout: "json", change: func(c *changing) error { return c.store().Flip(7) }, status: "the current generation is damaged", install: "the current generation is damaged"},
+		{name: "current elsewhere", layout: "json", change: func(c *changing) error { return c.fs().Link("/etc", stateDir+"/current") }, status: "which is no generation of regcred", install: "which is no generation of regcred"},
+		{name: "current gone", layout: "json", change: remove("var/lib/regcred/current"), status: "there is no such link, so no generation is current", install: "there is no such link, so no generation is current"},
+		{name: "manifest cut", layout: "json", change: overwrite(gen+"/1/manifest.json", `{"schemaVersion":1,`), status: "manifest.json: it is damaged", install: "manifest.json: it is damaged",
+			rollback: "manifest.json: it is damaged", uninstall: "manifest.json: it is damaged"},
+		{name: "later manifest", layout: "json", change: overwrite(gen+"/1/manifest.json", `{"schemaVersion":2}`), status: "it has schemaVersion 2", install: "it has schemaVersion 2",
+			rollback: "it has schemaVersion 2", uninstall: "it has schemaVersion 2"},
+		{name: "journal cut", layout: "json", change: overwrite("var/lib/regcred/journal.json", `{"action":`), status: "journal.json: it is damaged", install: "journal.json: it is damaged",
+			rollback: "journal.json: it is damaged", uninstall: "journal.json: it is damaged"},
+		{name: "originals cut", layout: "json", change: overwrite("var/lib/regcred/originals.json", `{"a":`), says: "only our entries are taken out"},
+		{name: "originals gone", layout: "json", change: remove("var/lib/regcred/originals.json")},
+		{name: "something in our directory", layout: "kubeadm", change: overwrite("etc/systemd/system/kubelet.service.d/50-mine.conf", "[Service]\n"), says: "kubelet.service.d stays: somebody else has put something there",
+			left: tree{"/etc/systemd/system/kubelet.service.d": "", "/etc/systemd/system/kubelet.service.d/50-mine.conf": "[Service]\n"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := at(t, layoutNamed(t, tt.layout))
+			pristine := snapshot(t, c.root())
+			if err := c.do(t.Context(), "install a"); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(tt.change(c), c.save()); err != nil {
+				t.Fatal(err)
+			}
+			spoilt := snapshot(t, c.root())
+			c.again(t)
+			if s, err := c.Status(t.Context()); err != nil || !strings.Contains(strings.Join(s.Problems, "\n"), tt.status) || (len(s.Problems) > 0) != (tt.status != "") {
+				t.Errorf("status: %q, %v; want %q", s.Problems, err, tt.status)
+			}
+			for change, says := range map[string]string{"install c": tt.install, "rollback 1": tt.rollback} {
+				other := &changing{world: (&scene{t: t, layout: c.layout, base: c.dir}).copy(), wishes: c.wishes}
+				other.again(t)
+				err := other.do(t.Context(), change)
+				if (err != nil) != (says != "") || err != nil && (!strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n")) {
+					t.Errorf("%s: %v, want %q", change, err, says)
+				}
+				if diff := spoilt.differs(snapshot(t, other.root())); says != "" && diff != "" {
+					t.Errorf("%s, which failed: %s", change, diff)
+				}
+			}
+			var said []string
+			c.Say = func(text string) { said = append(said, text) }
+			err := c.do(t.Context(), "uninstall")
+			if (err != nil) != (tt.uninstall != "") || err != nil && (!strings.Contains(err.Error(), tt.uninstall) || strings.Contains(err.Error(), "\n")) {
+				t.Fatalf("uninstall: %v, want %q", err, tt.uninstall)
+			}
+			if now := snapshot(t, c.root()); err != nil {
+				if diff := spoilt.without(memories()...).differs(now.without(memories()...)); diff != "" {
+					t.Errorf("uninstall, which failed: %s", diff)
+				}
+				return
+			} else {
+				compareLeft(t, pristine, now, tt.left)
+			}
+			if !strings.Contains(strings.Join(said, "\n"), tt.says) {
+				t.Errorf("said %q, want %q", said, tt.says)
+			}
+		})
+	}
+}
+
+// compareLeft fails unless a node is as before but for what should be left.
+func compareLeft(t *testing.T, pristine, now, left tree) {
+	t.Helper()
+	var names []string
+	for name, text := range left {
+		names = append(names, name)
+		_, content, _ := strings.Cut(strings.SplitN(now[name]+"   ", " ", 2)[1], " ")
+		if _, there := now[name]; there != (text != "-") || text != "-" && text != "" && strings.TrimRight(content, " ") != text {
+			t.Errorf("%s: %q, want %q", name, now[name], text)
+		}
+	}
+	if diff := pristine.without(names...).differs(now.without(names...)); diff != "" {
+		t.Errorf("left: %s", diff)
+	}
+}

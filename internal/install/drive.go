@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package install
+
+import (
+	"context"
+
+	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/service"
+)
+
+// drive makes another generation current with all that it has on the host, or
+// none. Each prefix of what it does is a node whose kubelet starts.
+func (c *change) drive(ctx context.Context) error {
+	if c.to == nil {
+		return c.leave(ctx)
+	}
+	before, err := c.state(ctx)
+	if err != nil {
+		return err
+	}
+	later := c.to.Number > numberOf(c.from)
+	if later {
+		if err := c.Store.UseDispatcher(c.to.Number); err != nil {
+			return err
+		}
+	}
+	if err := c.put(ctx, generation.BeforeFlip); err != nil {
+		return err
+	}
+	if err := c.Store.Flip(c.to.Number); err != nil {
+		return err
+	}
+	if err := c.recordEntries(ctx, c.to); err != nil {
+		return err
+	}
+	for _, stage := range []generation.Stage{generation.AfterFlip, generation.Last} {
+		if err := c.put(ctx, stage); err != nil {
+			return err
+		}
+	}
+	for _, stage := range []generation.Stage{generation.Last, generation.AfterFlip} {
+		if err := c.take(ctx, stage); err != nil {
+			return err
+		}
+	}
+	if !later {
+		if err := c.Store.UseDispatcher(c.to.Number); err != nil {
+			return err
+		}
+	}
+	return c.bringUp(ctx, before)
+}
+
+// leave takes everything off the host, what makes the kubelet look at it first
+// and the links that it may still follow last.
+func (c *change) leave(ctx context.Context) error {
+	before, err := c.state(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.take(ctx, generation.Last); err != nil {
+		return err
+	}
+	if err := c.takeNodeadmFlags(ctx, c.from.Layout); err != nil {
+		return err
+	}
+	if err := c.recordEntries(ctx, nil); err != nil {
+		return err
+	}
+	if err := c.take(ctx, generation.AfterFlip); err != nil {
+		return err
+	}
+	if err := c.bringUp(ctx, before); err != nil {
+		return err
+	}
+	if err := c.takeStrays(ctx, c.from.Layout.BinDir, nil); err != nil {
+		return err
+	}
+	if err := c.take(ctx, generation.BeforeFlip); err != nil {
+		return err
+	}
+	return c.Store.Unflip()
+}
+
+// put makes what the next generation has on the host at a stage as it should be.
+func (c *change) put(ctx context.Context, stage generation.Stage) error {
+	for _, h := range c.to.Host {
+		if h.Stage != stage {
+			continue
+		}
+		changed, err := c.putOne(ctx, c.to, h)
+		if err == nil {
+			err = c.reread(ctx, c.to, h, changed)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take takes off what the former generation has on the host at a stage and the
+// next has not.
+func (c *change) take(ctx context.Context, stage generation.Stage) error {
+	if c.from == nil {
+		return nil
+	}
+	for i := len(c.from.Host) - 1; i >= 0; i-- {
+		h := c.from.Host[i]
+		if h.Stage != stage || has(c.to, h) {
+			continue
+		}
+		changed, err := c.takeOne(ctx, h)
+		if err == nil {
+			err = c.reread(ctx, c.from, h, changed)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reread makes systemd read its units again once a drop-in has come or gone: it
+// starts a kubelet that has ended by what it has read, and that must be there.
+func (c *change) reread(ctx context.Context, m *generation.Manifest, h generation.HostFile, changed bool) error {
+	if h.Path != m.Layout.DropIn || !changed && !c.again || c.Service.Manager == nil {
+		return nil
+	}
+	return c.Service.Reload(ctx)
+}
+
+// state looks at the kubelet before a restart.
+func (c *change) state(ctx context.Context) (service.State, error) {
+	if !c.restart || c.Service.Manager == nil {
+		return service.State{}, nil
+	}
+	return c.Service.State(ctx)
+}
+
+// bringUp restarts the kubelet if that is needed.
+func (c *change) bringUp(ctx context.Context, before service.State) error {
+	if !c.restart {
+		return nil
+	}
+	if c.Service.Manager == nil {
+		return withHint("restart it by hand", "nothing that regcred knows could restart the kubelet")
+	}
+	c.restarted = true
+	return c.restartKubelet(ctx, before)
+}
+
+// settle tidies up after a change. What is left behind by that does no harm,
+// but for the journal, which is removed last.
+func (c *change) settle(ctx context.Context) error {
+	if c.to == nil {
+		return c.clear()
+	}
+	if err := c.forget(ctx); err != nil {
+		c.say("what kubelets had in memory is not forgotten: %v", err)
+	}
+	if err := c.takeStrays(ctx, c.to.Layout.BinDir, c.to); err != nil {
+		c.say("a link is left: %v", err)
+	}
+	if err := c.sweep(ctx); err != nil {
+		c.say("generations are left: %v", err)
+	}
+	return c.end()
+}
+
+// sweep removes generations that are not kept.
+func (c *change) sweep(ctx context.Context) error {
+	if c.action != installing {
+		return c.Store.Clean()
+	}
+	return c.Store.Sweep(ctx, c.keep())
+}

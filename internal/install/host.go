@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package install
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/regcred/regcred/internal/entries"
+	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/inroot"
+)
+
+// putOne makes one thing on the host as it should be, and reports whether it was
+// not. What is as it should be already is not touched.
+func (in *Installer) putOne(ctx context.Context, m *generation.Manifest, h generation.HostFile) (changed bool, err error) {
+	switch h.Kind {
+	case generation.HostDir:
+		if err := in.fs().Mkdir(h.Path, h.Mode); !errors.Is(err, fs.ErrExist) {
+			return true, err
+		}
+		return false, nil
+	case generation.HostLink:
+		return in.putLink(h)
+	case generation.HostFileOwn:
+		return in.putFile(ctx, h)
+	case generation.HostEntries:
+		return in.putEntries(ctx, h, m.Entries)
+	}
+	return false, fmt.Errorf("%s: a %q is nothing that this regcred can put there", h.Path, h.Kind)
+}
+
+func (in *Installer) putLink(h generation.HostFile) (changed bool, err error) {
+	if target, err := in.fs().Readlink(h.Path); err == nil && target == h.Target {
+		return false, nil
+	}
+	if in.fs().Exists(h.Path) {
+		if err := in.save(h.Path); err != nil {
+			return false, err
+		}
+	}
+	return true, in.fs().Link(h.Target, h.Path)
+}
+
+// putFile writes a file that is ours.
+func (in *Installer) putFile(ctx context.Context, h generation.HostFile) (changed bool, err error) {
+	name, err := in.target(h.Path)
+	if err != nil {
+		return false, err
+	}
+	now, err := in.content(ctx, name)
+	if err != nil || bytes.Equal(now, []byte(h.Content)) && now != nil {
+		return false, err
+	}
+	if now != nil && !in.mine(ctx, h.Path, now) {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		if err := in.save(name); err != nil {
+			return false, err
+		}
+	}
+	return true, in.fs().Put(name, strings.NewReader(h.Content), inroot.Attr{Mode: h.Mode, Label: in.fs().Label(name)})
+}
+
+// mine reports whether a generation has that content in a file on the host. After
+// ctx has ended it may not see that.
+func (in *Installer) mine(ctx context.Context, name string, now []byte) bool {
+	numbers, _ := in.Store.Numbers()
+	return slices.ContainsFunc(numbers, func(n int) bool {
+		m, err := in.Store.Manifest(ctx, n)
+		return err == nil && slices.ContainsFunc(m.Host, func(h generation.HostFile) bool { return h.Path == name && in.isContent(ctx, m, h, now) })
+	})
+}
+
+// putEntries brings entries into a file of somebody else, whose mode, owner and
+// label stay; nil takes ours out.
+func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list []entries.Entry) (changed bool, err error) {
+	name, err := in.target(h.Path)
+	if err != nil {
+		return false, err
+	}
+	now, err := in.content(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	next, err := in.nextEntries(ctx, h.Path, now, list)
+	if err != nil || bytes.Equal(now, next) && (now == nil) == (next == nil) {
+		return false, err
+	}
+	if next == nil {
+		return true, in.fs().Remove(name)
+	}
+	if originals, err := in.originals(ctx); err == nil && list == nil && !originals[h.Path].known(now) {
+		in.say("%s is not as install left it: only our entries are taken out", in.fs().Host(name))
+	}
+	if list != nil {
+		without, err := in.without(ctx, h.Path, now)
+		if err != nil {
+			return false, err
+		}
+		if err := in.remember(ctx, h.Path, now, without, next); err != nil {
+			return false, err
+		}
+	}
+	attr := inroot.Attr{Mode: h.Mode, Label: in.fs().Label(name)}
+	if info, err := in.fs().Lstat(name); err == nil {
+		attr.Mode, attr.Like = info.Mode(), info
+	}
+	return true, in.fs().Put(name, bytes.NewReader(next), attr)
+}
+
+// nextEntries is what a file of somebody else becomes; nil: it goes. A file that
+// nobody else has changed becomes, without entries of ours, byte for byte what
+// it was before them.
+func (in *Installer) nextEntries(ctx context.Context, name string, now []byte, list []entries.Entry) ([]byte, error) {
+	if list == nil {
+		originals, err := in.originals(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if data, ok := originals[name].unchanged(now); ok {
+			return data, nil
+		}
+	}
+	former, err := in.ownNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// Somebody else may have put entries behind ours: that is no reason to move them.
+	if same, err := entries.Has(in.fs().Host(name), now, list, former); err != nil || same {
+		return now, err
+	}
+	return entries.Set(in.fs().Host(name), now, list, former)
+}
+
+// foresee fails if the file of somebody else cannot be changed as it has to be.
+func (in *Installer) foresee(ctx context.Context, from, to *generation.Manifest) error {
+	m, list := from, []entries.Entry(nil)
+	if to != nil {
+		m, list = to, to.Entries
+	}
+	for _, h := range m.Host {
+		if h.Kind != generation.HostEntries {
+			continue
+		}
+		now, err := in.content(ctx, h.Path)
+		if err == nil {
+			_, err = in.nextEntries(ctx, h.Path, now, list)
+		}
+		if err != nil {
+			return fmt.Errorf("nothing was changed: %w", err)
+		}
+	}
+	return nil
+}
+
+// without is a file without entries of ours.
+func (in *Installer) without(ctx context.Context, name string, now []byte) ([]byte, error) {
+	former, err := in.ownNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return entries.Set(in.fs().Host(name), now, nil, former)
+}
+
+// ownNames are those of all entries that regcred has written on this node, or
+// is about to.
+func (in *Installer) ownNames(ctx context.Context) (names []string, err error) {
+	known, err := in.known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range known {
+		names = append(names, e.Name)
+	}
+	return append(names, in.linked()...), nil
+}
+
+// known are all entries that a kubelet may have in memory or come back with a
+// rollback, the latest first.
+func (in *Installer) known(ctx context.Context) (list []entries.Entry, err error) {
+	records, _, err := in.records(ctx)
+	if err != nil {
+		return nil, err
+	}
+	numbers, err := in.Store.Numbers()
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range slices.Backward(numbers) {
+		if m, err := in.Store.Manifest(ctx, n); err == nil { // one that is damaged tells nothing
+			list = append(list, m.Entries...)
+		}
+	}
+	for _, r := range slices.Backward(records) {
+		list = append(list, r.Entries...)
+	}
+	return list, nil
+}
+
+// target is where a file is in the end: one that is a link is changed where
+// it leads to, so that the link stays.
+func (in *Installer) target(name string) (string, error) {
+	real, err := in.fs().Real(name)
+	if errors.Is(err, fs.ErrNotExist) && !in.fs().Exists(name) {
+		return name, nil
+	}
+	return real, err
+}
+
+// content is what a file has; nil if there is none.
+func (in *Installer) content(ctx context.Context, name string) ([]byte, error) {
+	data, err := in.fs().ReadFile(ctx, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && data == nil {
+		data = []byte{}
+	}
+	return data, err
+}
+
+// has reports whether a generation has something of that path.
+func has(m *generation.Manifest, h generation.HostFile) bool {
+	return m != nil && slices.ContainsFunc(m.Host, func(o generation.HostFile) bool { return o.Path == h.Path })
+}
+
+// takeOne takes one thing off the host, and reports whether it was there.
+func (in *Installer) takeOne(ctx context.Context, h generation.HostFile) (changed bool, err error) {
+	switch h.Kind {
+	case generation.HostDir:
+		err := in.fs().Remove(h.Path)
+		if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrExist) {
+			in.say("%s stays: somebody else has put something there", in.fs().Host(h.Path))
+			return false, nil
+		}
+		return true, err
+	case generation.HostLink:
+		switch target, err := in.fs().Readlink(h.Path); {
+		case errors.Is(err, fs.ErrNotExist):
+			return false, nil
+		case err != nil || target != h.Target:
+			in.say("%s stays: it is not the link to %s any more", in.fs().Host(h.Path), h.Target)
+			return false, nil
+		}
+		return true, in.fs().Remove(h.Path)
+	case generation.HostFileOwn:
+		return in.takeFile(ctx, h)
+	case generation.HostEntries:
+		return in.putEntries(ctx, h, nil)
+	}
+	return false, nil
+}
+
+// saved ends the name under which a file of ours that somebody has changed is
+// left behind. Neither systemd nor a kubelet reads such files.
+const saved = ".regcred-saved"
+
+func (in *Installer) takeFile(ctx context.Context, h generation.HostFile) (changed bool, err error) {
+	now, err := in.content(ctx, h.Path)
+	if err != nil || now == nil {
+		return false, err
+	}
+	if string(now) == h.Content || in.mine(ctx, h.Path, now) {
+		return true, in.fs().Remove(h.Path)
+	}
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	return true, in.save(h.Path)
+}
+
+// save keeps what somebody has put in the place of what is ours.
+func (in *Installer) save(name string) error {
+	in.say("%s was changed since install: it is kept as %s", in.fs().Host(name), path.Base(name)+saved)
+	return in.fs().Move(name, name+saved)
+}
+
+// takeStrays removes links to the dispatcher that no kubelet runs: they are not
+// those of a generation, nil being none, and no kubelet that runs has read their
+// names.
+func (in *Installer) takeStrays(ctx context.Context, binDir string, m *generation.Manifest) error {
+	needed, err := in.namesInUse(ctx, m)
+	if err != nil {
+		return err
+	}
+	list, err := in.fs().ReadDir(binDir)
+	if err != nil {
+		return nil // gone with its links
+	}
+	for _, e := range list {
+		name := path.Join(binDir, e.Name())
+		target, err := in.fs().Readlink(name)
+		if err != nil || target != in.Store.DispatcherPath() || needed[e.Name()] {
+			continue
+		}
+		if err := in.fs().Remove(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// namesInUse are those of entries that a kubelet has, or one that starts reads.
+func (in *Installer) namesInUse(ctx context.Context, m *generation.Manifest) (names map[string]bool, err error) {
+	names = map[string]bool{}
+	if m == nil {
+		return names, nil
+	}
+	records, known, err := in.records(ctx)
+	if err != nil || !known {
+		return nil, cmp.Or(err, errors.New("what the kubelet has in memory is not known"))
+	}
+	for _, r := range append(records, generation.Applied{Entries: m.Entries}) {
+		for _, e := range r.Entries {
+			names[e.Name] = true
+		}
+	}
+	return names, nil
+}
+
+// sweepTemporary removes what a broken write has left in a directory.
+func (in *Installer) sweepTemporary(dir string) error {
+	list, err := in.fs().ReadDir(dir)
+	if err != nil {
+		return nil // there is none
+	}
+	for _, e := range list {
+		if !inroot.IsTemporary(e.Name()) {
+			continue
+		}
+		if err := in.fs().Remove(path.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepTemporaryOf does so wherever a generation has something on the host.
+func (in *Installer) sweepTemporaryOf(m *generation.Manifest) error {
+	if m == nil {
+		return nil
+	}
+	for _, h := range m.Host {
+		name, err := in.target(h.Path)
+		if err != nil {
+			continue // nothing was written there
+		}
+		if err := in.sweepTemporary(path.Dir(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package install
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+)
+
+// Install gives a node what is wished for, and returns what it did, or was about
+// to do. With an error the node is as it was, or the error says what it is.
+func (in *Installer) Install(ctx context.Context, w Wish, o Options) (*Plan, error) {
+	if err := in.refused(w); err != nil && !in.Present() {
+		return nil, err
+	}
+	unlock, err := in.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := in.recover(ctx); err != nil {
+		return nil, err
+	}
+	p, err := in.Plan(ctx, w)
+	if err != nil || p.Nothing && len(p.Restart) == 0 {
+		return p, err
+	}
+	if err := mayRestart(p.Restart, o); err != nil {
+		return p, err
+	}
+	if p.Nothing {
+		return p, in.onlyRestart(ctx, p)
+	}
+	if err := in.fs().Mkdir(in.Store.Dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return p, err
+	}
+	if p.To.Number, err = in.Store.Next(p.To.Previous); err != nil {
+		return p, err
+	}
+	c := &change{Installer: in, action: installing, from: p.From, to: p.To, restart: len(p.Restart) > 0}
+	return p, c.run(ctx, func() error { return in.Store.Create(ctx, p.To, contents(p.files)) })
+}
+
+// onlyRestart restarts the kubelet of a node that has all that it should.
+func (in *Installer) onlyRestart(ctx context.Context, p *Plan) error {
+	c := &change{Installer: in, to: p.From, restart: true}
+	before, err := c.state(ctx)
+	if err != nil {
+		return err
+	}
+	if err = c.bringUp(ctx, before); err == nil {
+		err = c.probe(ctx)
+	}
+	if err != nil {
+		return withHint("regcred rollback goes to an earlier generation, and regcred uninstall to none",
+			"generation %d was there before and still is: %w", p.From.Number, err)
+	}
+	return errors.Join(in.forget(ctx), in.takeStrays(ctx, p.From.Layout.BinDir, p.From))
+}

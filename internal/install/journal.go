@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package install
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/regcred/regcred/internal/inroot"
+)
+
+// action is what a journal is about.
+type action string
+
+const (
+	installing   action = "install"
+	rollingBack  action = "rollback"
+	uninstalling action = "uninstall"
+)
+
+// journal says what is under way. It is there from before the first change of
+// the node until after the last.
+type journal struct {
+	Action  action    `json:"action"`
+	From    int       `json:"from"` // the generation before; 0 if none
+	To      int       `json:"to"`   // the generation after; 0 if none
+	Started time.Time `json:"started"`
+}
+
+func (j journal) String() string {
+	number := j.To
+	if number == 0 {
+		number = j.From
+	}
+	return fmt.Sprintf("%s of generation %d, begun at %s,", j.Action, number, j.Started.Format("2006-01-02 15:04:05 MST"))
+}
+
+const journalFile = "journal.json"
+
+func (in *Installer) journal(ctx context.Context) (j journal, err error) {
+	err = in.readJSON(ctx, journalFile, &j)
+	if damaged, ok := errors.AsType[*damagedError](err); ok {
+		err = withHint("see with regcred status what is there; remove that file, and regcred rollback N makes generation N complete",
+			"%w: a change was broken off, and which is not known", damaged)
+	}
+	return j, err
+}
+
+func (in *Installer) begin(a action, from, to int) error {
+	return in.writeJSON(journalFile, journal{a, from, to, stamp()})
+}
+
+func (in *Installer) end() error { return in.fs().Remove(in.Store.Path(journalFile)) }
+
+// writeJSON writes a file of the state directory.
+func (in *Installer) writeJSON(name string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return in.fs().Put(in.Store.Path(name), bytes.NewReader(append(data, '\n')), inroot.Attr{Mode: 0o600})
+}

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build linux
+
+package install_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/entries"
+	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/service"
+)
+
+// world is a node with a kubelet that runs, or has failed to: it reads its flags
+// as systemd has loaded them and its configuration when it starts, and never
+// after. It is kept in a file beside the node's root directory, since those who
+// change the node are killed.
+type world struct {
+	dir    string
+	layout layout
+
+	Boot    string
+	Ticks   uint64
+	Loaded  node.RunningFlags // as systemd has read them
+	Running *node.Running
+	Names   []string // what the running kubelet has in memory, in BinDir of its flags
+	BinDir  string
+	PID     int
+	Calls   []string
+}
+
+const stateDir = "/var/lib/regcred"
+
+func (w *world) root() string  { return filepath.Join(w.dir, "root") }
+func (w *world) fs() inroot.FS { return inroot.FS{Root: w.root()} }
+func (w *world) store() generation.Store {
+	return generation.Store{FS: w.fs(), Dir: stateDir}
+}
+
+func (w *world) save() error {
+	data, err := json.Marshal(w)
+	return errors.Join(err, os.WriteFile(filepath.Join(w.dir, "world.json"), data, 0o600))
+}
+
+func (w *world) load() error {
+	data, err := os.ReadFile(filepath.Join(w.dir, "world.json"))
+	if err != nil {
+		return err
+	}
+	w.Running, w.Names, w.Calls = nil, nil, nil
+	return json.Unmarshal(data, w)
+}
+
+// setup reads the node as it is.
+func (w *world) setup(ctx context.Context) (*node.Setup, error) {
+	s, err := node.Node{Root: w.root()}.Setup(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.Version = node.Version{Kubelet: w.layout.version}
+	s.Running = w.Running
+	if w.layout.spoil != nil {
+		w.layout.spoil(s)
+	}
+	return s, nil
+}
+
+// flags are those with which the kubelet would start if systemd read its files now.
+func (w *world) flags() (node.RunningFlags, error) {
+	s, err := w.setup(context.Background())
+	if err != nil {
+		return node.RunningFlags{}, err
+	}
+	if s.Way == node.ByPlaces && (s.Config.Type != node.File || s.BinDir.Type != node.Directory) {
+		return node.RunningFlags{}, nil
+	}
+	return node.RunningFlags{Config: s.Config.Path, BinDir: s.BinDir.Path}, nil
+}
+
+// try is what a kubelet that starts with these flags finds: the names of its
+// entries, or why it ends.
+func (w *world) try(f node.RunningFlags) (names []string, err error) {
+	if f.Config == "" && f.BinDir == "" {
+		return nil, nil
+	}
+	cfg, err := w.readConfig(f.Config)
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.ValidateFor(config.Target{KubeletVersion: w.layout.version}); err != nil {
+		return nil, err
+	}
+	for _, p := range cfg.Providers {
+		names = append(names, p.Name)
+	}
+	slices.Sort(names)
+	return names, w.works(f.BinDir, names)
+}
+
+// readConfig reads what the flag names, links as on the node.
+func (w *world) readConfig(name string) (*config.Config, error) {
+	temp, err := os.MkdirTemp(w.dir, "read")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(temp)
+	info, err := w.fs().Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	files := []string{name}
+	if info.IsDir() {
+		if strings.HasPrefix(w.layout.version, "1.33") {
+			return nil, errors.New("a directory, which this kubelet does not read")
+		}
+		list, err := w.fs().ReadDir(name)
+		if err != nil {
+			return nil, err
+		}
+		files = nil
+		for _, e := range list {
+			if slices.Contains([]string{".json", ".yaml", ".yml"}, path.Ext(e.Name())) {
+				files = append(files, path.Join(name, e.Name()))
+			}
+		}
+	}
+	for _, file := range files {
+		data, err := w.fs().ReadFile(context.Background(), file)
+		if err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(filepath.Join(temp, path.Base(file)), data, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	if !info.IsDir() {
+		return config.Load(filepath.Join(temp, path.Base(name)))
+	}
+	return config.Load(temp)
+}
+
+// works fails if one of these executables is not there, or is the dispatcher and
+// has no generation.
+func (w *world) works(binDir string, names []string) error {
+	for _, name := range names {
+		info, err := w.fs().Stat(path.Join(binDir, name))
+		if err != nil {
+			return fmt.Errorf("plugin of %q: %w", name, err)
+		}
+		if !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
+			return fmt.Errorf("plugin of %q: not executable: %v", name, info.Mode())
+		}
+		if !strings.HasPrefix(name, entries.Name) {
+			continue
+		}
+		c, err := generation.Open(filepath.Join(w.root(), stateDir))
+		if err != nil {
+			return err
+		}
+		_ = c.Close()
+	}
+	return nil
+}
+
+// check fails if a kubelet that runs, is started again, or starts after a boot
+// does not work; and else returns what one finds that starts after a boot.
+func (w *world) check() (names []string, err error) {
+	if w.Running != nil {
+		if err := w.works(w.BinDir, w.Names); err != nil {
+			return nil, fmt.Errorf("the kubelet that runs: %w", err)
+		}
+	}
+	f, err := w.flags()
+	if err != nil {
+		return nil, err
+	}
+	if w.layout.name == "k3s" {
+		w.Loaded = f // it looks itself
+	}
+	if _, err := w.try(w.Loaded); err != nil {
+		return nil, fmt.Errorf("a kubelet that is started again: %w", err)
+	}
+	if names, err = w.try(f); err != nil {
+		return nil, fmt.Errorf("a kubelet after a boot: %w", err)
+	}
+	return names, nil
+}
+
+// start starts the kubelet, which ends at once if it finds what it does not like.
+func (w *world) start() {
+	w.Running = nil
+	w.Ticks += 2000
+	if f, err := w.flags(); w.layout.name == "k3s" && err == nil {
+		w.Loaded = f // it looks itself
+	}
+	names, err := w.try(w.Loaded)
+	if err != nil {
+		w.Calls = append(w.Calls, "ended: "+err.Error())
+		return
+	}
+	w.PID++
+	w.Running = &node.Running{PID: w.PID, Start: w.Ticks, Flags: &node.RunningFlags{Config: w.Loaded.Config, BinDir: w.Loaded.BinDir}}
+	if w.layout.name == "k3s" {
+		w.Running.Flags = nil
+	}
+	w.Names, w.BinDir = names, w.Loaded.BinDir
+}
+
+// now is a clock on which no two moments are the same.
+func (w *world) now() (generation.Moment, error) {
+	w.Ticks += 2000
+	return generation.Moment{Boot: w.Boot, Ticks: w.Ticks}, w.save()
+}
+
+// manager plays systemd for a world.
+type manager struct {
+	*world
+	fail func(call string) error // nil: all works
+	ill  func() bool             // the kubelet comes back and ends; nil: never
+}
+
+func (m manager) call(name string) error {
+	m.Calls = append(m.Calls, name)
+	if m.fail != nil {
+		return m.fail(name)
+	}
+	return nil
+}
+
+func (m manager) Reload(context.Context, string) (err error) {
+	if err := m.call("reload"); err != nil {
+		return err
+	}
+	if m.Loaded, err = m.flags(); err != nil {
+		return err
+	}
+	return m.save()
+}
+
+func (m manager) Restart(context.Context, string) error {
+	if err := m.call("restart"); err != nil {
+		return err
+	}
+	m.start()
+	if m.Running != nil && m.ill != nil && m.ill() {
+		m.Running = nil
+	}
+	return m.save()
+}
+
+func (m manager) State(context.Context, string) (service.State, error) {
+	s := service.State{Load: "loaded", Active: "failed", Sub: "failed", Result: "exit-code", Conditions: true, Started: time.Unix(int64(m.Ticks), 0)}
+	if r := m.Running; r != nil {
+		s.Active, s.Sub, s.MainPID, s.Started = "active", "running", r.PID, time.Unix(int64(r.Start), 0)
+	}
+	return s, nil
+}
+
+func (m manager) Log(context.Context, string, time.Time, int) ([]string, error) {
+	return []string{"the kubelet's last line"}, nil
+}
+
+// installer is who changes this node.
+func (w *world) installer(before func(step, name string) error) (*install.Installer, error) {
+	s, err := w.setup(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	store := w.store()
+	store.FS.Before = before
+	return &install.Installer{
+		Store: store, Setup: s, Look: w.setup, Now: w.now, Version: "test",
+		Service: service.Service{Manager: manager{world: w}, Name: "kubelet.service", Poll: time.Millisecond},
+		Want:    service.Want{Stable: time.Nanosecond, Within: 10 * time.Second},
+	}, nil
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred/internal/entries"
+	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/node"
+)
+
+// Names of what is ours on a node.
+const (
+	ownFile    = "90-regcred.json"
+	nodeConfig = "90-regcred.yaml"
+	kubeletDir = "kubelet" // below the state directory: what a kubelet without a place for us is given
+)
+
+// layoutOf decides where on a node things go: where its kubelet looks already,
+// if that can be written and stays, and else below the state directory, with
+// flags that say so.
+func (in *Installer) layoutOf() (generation.Layout, error) {
+	s := in.Setup
+	if s.Way == node.ByHand {
+		return generation.Layout{}, withHint("give the kubelet --image-credential-provider-config and --image-credential-provider-bin-dir in the way of this system, and run regcred install again",
+			"nothing that regcred does would bring the two flags to this node's kubelet (%s)", s.Kind)
+	}
+	l := generation.Layout{Config: s.Vendor.Config.Path, Flag: s.Vendor.Config.Path, BinDir: s.Vendor.BinDir.Path}
+	switch s.Vendor.Config.Type {
+	case node.Directory:
+		l.Config, l.Own = path.Join(l.Config, ownFile), true
+	case node.Other, node.Unknown:
+		return l, fmt.Errorf("%s: what the kubelet has as its configuration is neither a file nor a directory", s.Vendor.Config.Path)
+	}
+	if s.Way == node.ByPlaces {
+		return l, nil
+	}
+	moved := false
+	if !s.Vendor.Config.Set() || s.Vendor.Config.Fixed != "" || s.Nodeadm != nil {
+		moved = true
+		if err := in.moveConfig(&l); err != nil {
+			return l, err
+		}
+	}
+	if !s.Vendor.BinDir.Set() || s.Vendor.BinDir.Fixed != "" {
+		moved = true
+		l.BinDir, l.LinksOf = in.Store.Path(kubeletDir, "bin"), s.Vendor.BinDir.Path
+	}
+	if !moved {
+		return l, nil
+	}
+	if s.Unit == nil || s.Unit.Problem != "" {
+		why := "its kubelet is no unit of systemd"
+		if s.Unit != nil {
+			why = s.Unit.Problem
+		}
+		return l, withHint("give the kubelet both flags in the way of this system, and run regcred install again", "no drop-in could give this kubelet its flags: %s", why)
+	}
+	l.DropIn = s.Unit.DropIn
+	if s.Nodeadm != nil && s.Nodeadm.Supported {
+		l.NodeConfig = s.Nodeadm.DropIn
+	}
+	return l, nil
+}
+
+// moveConfig gives the kubelet a configuration below the state directory. What
+// the former has stays in it: by a link where kubelets read directories, and
+// else as a copy that status compares.
+func (in *Installer) moveConfig(l *generation.Layout) error {
+	former := in.Setup.Vendor.Config
+	l.Own, l.Config = true, in.Store.Path(kubeletDir, "config", ownFile)
+	l.Flag = l.Config
+	if !former.Set() || former.Type == node.Absent {
+		return nil
+	}
+	if former.Type == node.Directory {
+		return fmt.Errorf("%s: it cannot be written (%s), and other directories of configurations cannot be linked into one of ours: make it writable", former.Path, former.Fixed)
+	}
+	l.Beside, l.Flag = former.Path, path.Dir(l.Config)
+	if !readsDirectories(in.Setup.Version.Kubelet) {
+		l.Own, l.Copy, l.Config = false, true, in.Store.Path(kubeletDir, "config.json")
+		l.Flag = l.Config
+	}
+	return nil
+}
+
+// hostOf lists what a generation has on the host.
+func (in *Installer) hostOf(ctx context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
+	l := m.Layout
+	for _, f := range []func(context.Context, *generation.Manifest) ([]generation.HostFile, error){in.links, in.configuration, in.flags} {
+		files, err := f(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, files...)
+	}
+	var dirs []generation.HostFile
+	for _, d := range l.Dirs {
+		dirs = append(dirs, generation.HostFile{Kind: generation.HostDir, Path: d, Mode: 0o755})
+	}
+	return append(dirs, list...), nil
+}
+
+// newDirs lists the directories that have to be made for a layout.
+func (in *Installer) newDirs(l generation.Layout) (dirs []string, err error) {
+	for _, file := range []string{l.Config, path.Join(l.BinDir, "x"), l.DropIn, l.NodeConfig} {
+		if file == "" {
+			continue
+		}
+		missing, err := in.missingDirs(path.Dir(file))
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range missing {
+			// The state directory comes and goes as a whole.
+			if d != in.Store.Dir && !strings.HasPrefix(in.Store.Dir, d+"/") && !slices.Contains(dirs, d) {
+				dirs = append(dirs, d)
+			}
+		}
+	}
+	return dirs, nil
+}
+
+// links are those to the dispatcher, and in a bin dir of ours those to the
+// executables of others.
+func (in *Installer) links(_ context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
+	link := func(name, target string) {
+		list = append(list, generation.HostFile{Kind: generation.HostLink, Path: path.Join(m.Layout.BinDir, name), Target: target})
+	}
+	for _, e := range m.Entries {
+		link(e.Name, in.Store.DispatcherPath())
+	}
+	if m.Layout.LinksOf == "" {
+		return list, nil
+	}
+	others, err := in.fs().ReadDir(m.Layout.LinksOf)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range others {
+		link(e.Name(), path.Join(m.Layout.LinksOf, e.Name()))
+	}
+	return list, nil
+}
+
+// configuration is what the kubelet reads of ours.
+func (in *Installer) configuration(ctx context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
+	l := m.Layout
+	switch {
+	case l.Copy:
+		data, err := in.fs().ReadFile(ctx, l.Beside)
+		if err != nil {
+			return nil, err
+		}
+		if data, err = entries.Set(in.fs().Host(l.Beside), data, m.Entries, nil); err != nil {
+			return nil, err
+		}
+		return append(list, generation.HostFile{Kind: generation.HostFileOwn, Path: l.Config, Mode: 0o600, Content: string(data), Stage: generation.AfterFlip}), nil
+	case l.Own:
+		data, err := entries.Set(in.fs().Host(l.Config), nil, m.Entries, nil)
+		if err != nil {
+			return nil, err
+		}
+		if l.Beside != "" {
+			name := "10-" + configName(l.Beside)
+			list = append(list, generation.HostFile{Kind: generation.HostLink, Path: path.Join(path.Dir(l.Config), name), Target: l.Beside})
+		}
+		return append(list, generation.HostFile{Kind: generation.HostFileOwn, Path: l.Config, Mode: 0o644, Content: string(data), Stage: generation.AfterFlip}), nil
+	}
+	return append(list, generation.HostFile{Kind: generation.HostEntries, Path: l.Config, Mode: 0o644, Stage: sharedStage(l)}), nil
+}
+
+// sharedStage is when a file gets entries that the kubelet reads whatever its
+// flags say: if those bring another bin dir, the file is the last, since the
+// former has no links to the dispatcher.
+func sharedStage(l generation.Layout) generation.Stage {
+	if l.DropIn != "" {
+		return generation.Last
+	}
+	return generation.AfterFlip
+}
+
+// flagsStage is the other.
+func flagsStage(l generation.Layout) generation.Stage {
+	if l.Own || l.Copy {
+		return generation.Last
+	}
+	return generation.AfterFlip
+}
+
+// flags are the files that give the kubelet its flags.
+func (in *Installer) flags(_ context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
+	l := m.Layout
+	if l.DropIn == "" {
+		return nil, nil
+	}
+	if in.Setup.Unit == nil {
+		return nil, fmt.Errorf("%s: the unit that it belongs to is gone", l.DropIn)
+	}
+	args := arguments(l)
+	if l.NodeConfig != "" {
+		text, err := nodeConfigOf(args)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, generation.HostFile{Kind: generation.HostFileOwn, Path: l.NodeConfig, Mode: 0o644, Content: text, Stage: flagsStage(l)})
+	}
+	command := in.Setup.Unit.Exec
+	text := fmt.Sprintf(header+
+		"# The command of %s with two flags behind it, which win over earlier ones.\n"+
+		"# regcred status says when the two are not the same any more.\n"+
+		"[Service]\nExecStart=\nExecStart=%s\n", command.File, command.With(args...))
+	return append(list, generation.HostFile{Kind: generation.HostFileOwn, Path: l.DropIn, Mode: 0o644, Content: text, Stage: flagsStage(l)}), nil
+}
+
+// arguments are the flags that a kubelet is given.
+func arguments(l generation.Layout) []string {
+	return []string{"--image-credential-provider-config=" + l.Flag, "--image-credential-provider-bin-dir=" + l.BinDir}
+}
+
+// readsDirectories reports whether a kubelet takes a directory as its
+// configuration, as it does since 1.34.
+func readsDirectories(version string) bool {
+	var major, minor int
+	_, err := fmt.Sscanf(version, "%d.%d", &major, &minor)
+	return err == nil && (major > 1 || minor >= 34)
+}

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build linux
+
+package install_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+)
+
+// whole has every layout broken at every step, which takes minutes.
+var whole = flag.Bool("matrix", false, "break every layout at each step in each way, not two of them at each third step, and the others at each twentieth without a kill")
+
+// often reports whether a layout is killed too.
+func (l layout) often() bool {
+	return *whole || l.name == "kubeadm" || l.name == "read-only bin dir"
+}
+
+// stride is how many steps are between two at which a layout is broken.
+func (l layout) stride() int {
+	switch {
+	case *whole:
+		return 1
+	case l.often():
+		return 3
+	}
+	return 20
+}
+
+// changes are what is broken off, each after those of before.
+func changes() []struct {
+	do     string
+	before []string
+} {
+	return []struct {
+		do     string
+		before []string
+	}{
+		{"install a", nil},
+		{"install b", []string{"install a"}},
+		{"install c", []string{"install a"}},
+		{"rollback 1", []string{"install a", "install b"}},
+		{"uninstall", []string{"install a", "install b"}},
+	}
+}
+
+// scene is a node before a change, and what that makes of it.
+type scene struct {
+	t        testing.TB
+	layout   layout
+	change   string
+	wishes   string
+	pristine tree // before all
+	base     string
+	before   tree
+	after    tree
+	old, new []string // the names of the kubelet's entries
+	steps    int
+}
+
+// newWorld is a node of a layout, with a kubelet that runs.
+func newWorld(t testing.TB, l layout) *world {
+	t.Helper()
+	w := &world{dir: t.TempDir(), layout: l, Boot: "boot", PID: 100}
+	l.make(t, w.root())
+	f, err := w.flags()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Loaded = f
+	w.start()
+	if w.Running == nil {
+		t.Fatalf("%s: the kubelet does not start: %v", l.name, w.Calls)
+	}
+	if err := w.save(); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// run makes a change that nobody breaks off.
+func (w *world) run(wishes, change string) error { return w.runWith(wishes, change, nil) }
+
+func (w *world) runWith(wishes, change string, before func(step, name string) error) error {
+	if err := w.load(); err != nil {
+		return err
+	}
+	in, err := w.installer(before)
+	if err != nil {
+		return err
+	}
+	return do(context.Background(), in, wishes, change)
+}
+
+func newScene(t testing.TB, l layout, change string, before []string, wishes string) *scene {
+	t.Helper()
+	w := newWorld(t, l)
+	s := &scene{t: t, layout: l, change: change, wishes: wishes, base: w.dir, pristine: snapshot(t, w.root())}
+	for _, c := range before {
+		if err := w.run(wishes, c); err != nil {
+			t.Fatalf("%s: %s: %v", l.name, c, err)
+		}
+	}
+	s.before = snapshot(t, w.root())
+	s.old = s.names(w)
+	w = s.copy()
+	if err := w.runWith(wishes, change, func(string, string) error { s.steps++; return nil }); err != nil {
+		t.Fatalf("%s: %s: %v", l.name, change, err)
+	}
+	s.after, s.new = snapshot(t, w.root()), s.names(w)
+	return s
+}
+
+func (s *scene) names(w *world) []string {
+	s.t.Helper()
+	names, err := w.check()
+	if err != nil {
+		s.t.Fatalf("%s: %s: %v", s.layout.name, s.change, err)
+	}
+	return names
+}
+
+// copy is the node again, as it was before the change.
+func (s *scene) copy() *world {
+	s.t.Helper()
+	dir, err := os.MkdirTemp(s.t.TempDir(), "")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	copyTree(s.t, s.base, dir)
+	w := &world{dir: dir, layout: s.layout}
+	if err := w.load(); err != nil {
+		s.t.Fatal(err)
+	}
+	return w
+}
+
+// broken is what breaks a change at a step.
+type broken struct {
+	how  string
+	make func(w *world, step int) error
+}
+
+// errs are what a step may fail with.
+var errs = []error{syscall.EIO, syscall.ENOSPC, syscall.EROFS}
+
+// failing makes a change of which some steps fail.
+func (s *scene) failing(fails func(step, at int) bool) func(w *world, at int) error {
+	return func(w *world, at int) error {
+		step := 0
+		return w.runWith(s.wishes, s.change, func(string, string) error {
+			if step++; fails(step, at) {
+				return errs[at%len(errs)]
+			}
+			return nil
+		})
+	}
+}
+
+// breaks are the ways in which a change is broken off.
+func breaks(s *scene) []broken {
+	list := []broken{
+		{"fails once", s.failing(func(step, at int) bool { return step == at })},
+		{"fails from then on", s.failing(func(step, at int) bool { return step >= at })},
+	}
+	if s.layout.often() {
+		list = append(list, broken{"killed", s.kill})
+	}
+	return list
+}
+
+// killing is what a child is told.
+type killing struct {
+	Dir, Layout, Wishes, Change string
+	Step                        int
+}
+
+const killEnv = "REGCRED_TEST_KILL"
+
+func (s *scene) kill(w *world, step int) error {
+	data, err := json.Marshal(killing{w.dir, s.layout.name, s.wishes, s.change, step})
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), killEnv+"="+string(data))
+	out, err := cmd.CombinedOutput()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok && failed.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL {
+		return errKilled
+	}
+	return fmt.Errorf("%w: %s", err, out)
+}
+
+var errKilled = errors.New("killed")
+
+// TestMain makes a change in a process that ends itself.
+func TestMain(m *testing.M) {
+	if data := os.Getenv(killEnv); data != "" {
+		fmt.Println(killed([]byte(data)))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func killed(data []byte) error {
+	var k killing
+	if err := json.Unmarshal(data, &k); err != nil {
+		return err
+	}
+	w := &world{dir: k.Dir}
+	for _, l := range layouts() {
+		if l.name == k.Layout {
+			w.layout = l
+		}
+	}
+	step := 0
+	return w.runWith(k.Wishes, k.Change, func(string, string) error {
+		if step++; step == k.Step {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+		return nil
+	})
+}
+
+// TestMatrix breaks each change at each step of it, for every layout: what a
+// kubelet finds then is old or new, and the next regcred says so and mends it.
+func TestMatrix(t *testing.T) {
+	wishes := wishes(t)
+	var cases atomic.Int64
+	t.Run("all", func(t *testing.T) {
+		for _, l := range layouts() {
+			for _, c := range changes() {
+				t.Run(l.name+", "+c.do, func(t *testing.T) {
+					t.Parallel()
+					s := newScene(t, l, c.do, c.before, wishes)
+					for _, b := range breaks(s) {
+						for step := 1; step <= s.steps; step++ {
+							if (step+len(c.do))%l.stride() == 0 {
+								cases.Add(1)
+								s.try(b, step)
+							}
+						}
+					}
+				})
+			}
+		}
+	})
+	t.Logf("%d cases, all old or new", cases.Load())
+}
+
+// try is one case.
+func (s *scene) try(b broken, step int) {
+	w := s.copy()
+	defer os.RemoveAll(w.dir)
+	err := b.make(w, step)
+	if loadErr := w.load(); loadErr != nil {
+		s.t.Fatal(loadErr)
+	}
+	fail := func(format string, args ...any) {
+		s.t.Helper()
+		s.t.Errorf("step %d %s (%v): "+format, append([]any{step, b.how, err}, args...)...)
+	}
+	names, checkErr := w.check()
+	switch {
+	case checkErr != nil:
+		fail("%v", checkErr)
+		return
+	case !slices.Equal(names, s.old) && !slices.Equal(names, s.new):
+		fail("entries %v, neither %v nor %v", names, s.old, s.new)
+		return
+	}
+	now := snapshot(s.t, w.root()).without(memories()...)
+	asBefore, asAfter := now.differs(s.before.without(memories()...)), now.differs(s.after.without(memories()...))
+	hostAfter := now.without(stateDir).differs(s.after.without(stateDir))
+	done := err == nil || strings.Contains(err.Error(), "but not all could be tidied up")
+	switch {
+	case done && hostAfter != "":
+		fail("it is not as it says: %s", hostAfter)
+		return
+	case b.how == "fails once" && !done && asBefore != "":
+		fail("left something behind: %s", asBefore)
+		return
+	}
+	if asBefore != "" && hostAfter != "" || err != nil && asBefore != "" && asAfter != "" {
+		if said := s.status(w); said == "" {
+			fail("status says nothing of it: %s", asBefore)
+			return
+		}
+	}
+	s.finish(w, fail, step)
+}
+
+// memories are the files that tell what kubelets may have read, and what was
+// written: also of what was undone.
+func memories() []string { return []string{stateDir + "/applied.json", stateDir + "/originals.json"} }
+
+// status is what it says of a node that is not as it should be.
+func (s *scene) status(w *world) string {
+	in, err := w.installer(nil)
+	if err != nil {
+		return err.Error()
+	}
+	status, err := in.Status(context.Background())
+	if err != nil {
+		return err.Error()
+	}
+	return status.BrokenOff + strings.Join(status.Problems, "; ")
+}
+
+// finish runs regcred again, after which all is as if nothing had been broken.
+func (s *scene) finish(w *world, fail func(string, ...any), step int) {
+	if step%2 == 0 {
+		if err := w.run(s.wishes, s.change); err != nil {
+			fail("again: %v", err)
+			return
+		}
+		if diff := snapshot(s.t, w.root()).without(stateDir).differs(s.after.without(stateDir)); diff != "" {
+			fail("again: %s", diff)
+		}
+		if names, err := w.check(); err != nil || !slices.Equal(names, s.new) {
+			fail("again: entries %v, want %v; %v", names, s.new, err)
+			return
+		}
+		if said := s.status(w); said != "" {
+			fail("again: %s", said)
+		}
+	}
+	if err := w.run(s.wishes, "uninstall"); err != nil {
+		fail("uninstall: %v", err)
+		return
+	}
+	if diff := snapshot(s.t, w.root()).differs(s.pristine); diff != "" {
+		fail("uninstall: %s", diff)
+	}
+	if _, err := w.check(); err != nil {
+		fail("uninstall: %v", err)
+	}
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/regularfile"
+)
+
+// BootTime is now, as /proc tells it of processes.
+func BootTime() (generation.Moment, error) {
+	id, err := regularfile.Read(context.Background(), "/proc/sys/kernel/random/boot_id", 1<<10)
+	if err != nil {
+		return generation.Moment{}, err
+	}
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		return generation.Moment{}, fmt.Errorf("tell the time since boot: %w", err)
+	}
+	const ticks = 100 // USER_HZ, per second
+	return generation.Moment{Boot: strings.TrimSpace(string(id)), Ticks: uint64(now.Nano()) / (1_000_000_000 / ticks)}, nil
+}

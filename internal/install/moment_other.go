@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build !linux
+
+package install
+
+import (
+	"errors"
+
+	"github.com/regcred/regcred/internal/generation"
+)
+
+// BootTime is not known here.
+func BootTime() (generation.Moment, error) { return generation.Moment{}, errors.ErrUnsupported }

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build linux
+
+package install_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/node"
+)
+
+// odd is a node of a layout, with what is installed on it.
+type odd struct {
+	*world
+	t      *testing.T
+	wishes string
+}
+
+func newOdd(t *testing.T, name string) *odd {
+	return &odd{newWorld(t, layoutNamed(t, name)), t, wishes(t)}
+}
+
+// in is who changes that node, whose state directory is dir.
+func (o *odd) in(dir string) *install.Installer {
+	o.t.Helper()
+	if err := o.load(); err != nil {
+		o.t.Fatal(err)
+	}
+	in, err := o.installer(nil)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	in.Store.Dir = dir
+	return in
+}
+
+func (o *odd) do(changes ...string) {
+	o.t.Helper()
+	for _, c := range changes {
+		if err := o.run(o.wishes, c); err != nil {
+			o.t.Fatalf("%s: %v", c, err)
+		}
+	}
+}
+
+func (o *odd) status() *install.Status {
+	o.t.Helper()
+	s, err := o.in(stateDir).Status(o.t.Context())
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return s
+}
+
+func (o *odd) write(name, text string) {
+	o.t.Helper()
+	name = filepath.Join(o.root(), name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+func (o *odd) read(name string) string {
+	o.t.Helper()
+	data, err := os.ReadFile(filepath.Join(o.root(), name))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return string(data)
+}
+
+// TestDirectoryOfOthers: a directory that somebody else has as well, or alone,
+// is not taken for a state directory, and not removed.
+func TestDirectoryOfOthers(t *testing.T) {
+	for _, dir := range []string{"/", "/var", "/srv", "/var/lib/kubelet"} {
+		o := newOdd(t, "kubeadm")
+		o.write("srv/kubelet/data", "precious")
+		before := snapshot(t, o.root())
+		if _, err := o.in(dir).Install(t.Context(), wish(o.wishes, "a"), install.Options{Restart: true}); err == nil || !strings.Contains(err.Error(), "somebody else") {
+			t.Errorf("install: %s: %v", dir, err)
+		}
+		if err := o.in(dir).Uninstall(t.Context(), install.Options{Restart: true}); err != nil {
+			t.Errorf("uninstall: %s: %v", dir, err)
+		}
+		if diff := before.differs(snapshot(t, o.root())); diff != "" {
+			t.Errorf("%s: -before +after\n%s", dir, diff)
+		}
+	}
+	o := newOdd(t, "kubeadm")
+	o.do("install a")
+	o.write(stateDir+"/notes.txt", "precious")
+	o.do("uninstall")
+	if list, err := os.ReadDir(filepath.Join(o.root(), stateDir)); err != nil || len(list) != 1 || list[0].Name() != "notes.txt" {
+		t.Errorf("left: %v, %v", list, err)
+	}
+}
+
+// TestVendorChanges: what a generation repeats of the node's own does not come
+// back with it: the kubelet may not start with that any more.
+func TestVendorChanges(t *testing.T) {
+	for _, tt := range []struct {
+		layout string
+		change func(o *odd)
+		holds  func(o *odd) bool
+	}{
+		{"kubeadm",
+			func(o *odd) {
+				o.write(kubeadmTen, strings.Replace(kubeadmUnit, "/usr/bin/kubelet $", "/usr/bin/kubelet --later $", 1))
+			},
+			func(o *odd) bool {
+				return strings.Contains(o.read("etc/systemd/system/kubelet.service.d/90-regcred.conf"), "--later")
+			}},
+		{"read-only bin dir",
+			func(o *odd) { o.write("opt/plugins/later", "#!/bin/sh\n") },
+			func(o *odd) bool { return o.fs().Exists(stateDir + "/kubelet/bin/later") }},
+	} {
+		t.Run(tt.layout, func(t *testing.T) {
+			o := newOdd(t, tt.layout)
+			o.t = t
+			before := snapshot(t, o.root())
+			o.do("install a")
+			tt.change(o)
+			changed := snapshot(t, o.root())
+			o.do("install c")
+			if !tt.holds(o) {
+				t.Fatal("an install does not follow the node")
+			}
+			o.do("rollback 1")
+			if !tt.holds(o) {
+				t.Error("a rollback brings back the node as it was")
+			}
+			if s := o.status(); s.Current.Number != 1 || len(s.Problems) > 0 {
+				t.Errorf("generation %d: %q", s.Current.Number, s.Problems)
+			}
+			o.do("uninstall")
+			after := snapshot(t, o.root())
+			for name := range changed {
+				if _, ours := before[name]; !ours && after[name] == "" && !strings.Contains(name, "regcred") && !strings.HasPrefix(name, "/etc/systemd") {
+					t.Errorf("%s is gone", name)
+				}
+			}
+			for name := range after {
+				if strings.Contains(name, "regcred") {
+					t.Errorf("%s is left", name)
+				}
+			}
+		})
+	}
+}
+
+// TestNarrower: what was reserved is given back when that is wished, and nothing
+// is said to be there already that is not.
+func TestNarrower(t *testing.T) {
+	o := newOdd(t, "kubeadm")
+	yes, no := true, false
+	for _, step := range []struct {
+		any     *bool
+		reserve []string
+		pattern string
+		wide    bool
+		number  int
+	}{
+		{&yes, nil, "*.*", true, 1},
+		{nil, nil, "*.*", true, 1},
+		{&no, nil, "*.*", false, 2},
+		{nil, []string{"reserved.example"}, "reserved.example", true, 3},
+		{nil, nil, "reserved.example", true, 3},
+		{nil, []string{}, "reserved.example", false, 4},
+	} {
+		w := wish(o.wishes, "a")
+		w.AnyImage, w.Reserve = step.any, step.reserve
+		p, err := o.in(stateDir).Install(t.Context(), w, install.Options{Restart: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := o.status(); s.Current.Number != step.number {
+			t.Errorf("%+v: generation %d is current; nothing to do: %v", step, s.Current.Number, p.Nothing)
+		}
+		if got := strings.Contains(o.read(stateDir+"/kubelet/config/90-regcred.json"), `"`+step.pattern+`"`); got != step.wide {
+			t.Errorf("%+v: the kubelet's entry has the pattern: %v", step, got)
+		}
+	}
+}
+
+// TestOthersTakeTheFlags: a drop-in that somebody puts behind ours later, and a flag
+// that somebody gives the kubelet, are said before the kubelet's next start finds
+// them, and no kubelet is restarted for nothing.
+func TestOthersTakeTheFlags(t *testing.T) {
+	for _, tt := range []struct{ layout, file, text, want string }{
+		{"kubeadm", "etc/systemd/system/kubelet.service.d/99-foo.conf", "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --foo\n", "99-foo.conf:3"},
+		{"yaml", kubeadmEnv, "KUBELET_KUBEADM_ARGS=\"" + flagsFor("/etc/elsewhere.yaml") + "\"\n", "/etc/elsewhere.yaml"},
+	} {
+		o := newOdd(t, tt.layout)
+		o.do("install a")
+		o.write(tt.file, tt.text)
+		if s := o.status(); !strings.Contains(strings.Join(s.Problems, "\n"), tt.want) {
+			t.Errorf("%s: status: %q", tt.layout, s.Problems)
+		}
+		p, err := o.in(stateDir).Install(t.Context(), wish(o.wishes, "c"), install.Options{})
+		if err != nil || !strings.Contains(strings.Join(p.Warnings, "\n"), tt.want) {
+			t.Errorf("%s: install: %v, %+v", tt.layout, err, p)
+		}
+		if err := o.run(o.wishes, "install b"); err == nil || !strings.Contains(err.Error(), "nothing was changed") {
+			t.Errorf("%s: install with a restart: %v", tt.layout, err)
+		}
+	}
+}
+
+// TestStateRemoved: who has removed the state directory by hand is told so, and an
+// install mends it; who has it elsewhere is told where.
+func TestStateRemoved(t *testing.T) {
+	for _, name := range []string{"kubeadm", "yaml", "read-only bin dir"} {
+		o := newOdd(t, name)
+		o.do("install a")
+		if err := os.RemoveAll(filepath.Join(o.root(), stateDir)); err != nil {
+			t.Fatal(err)
+		}
+		if s := o.status(); len(s.Problems) != 1 || !strings.Contains(s.Problems[0], "was removed") {
+			t.Errorf("%s: status: %q", name, s.Problems)
+		}
+		if err := o.in(stateDir).Uninstall(t.Context(), install.Options{Restart: true}); err == nil || !strings.Contains(err.Error(), "was removed") {
+			t.Errorf("%s: uninstall: %v", name, err)
+		}
+		o.do("install a")
+		if s := o.status(); len(s.Problems) > 0 {
+			t.Errorf("%s: mended: %q", name, s.Problems)
+		}
+		in := o.in("/opt/elsewhere")
+		_, err := in.Install(t.Context(), wish(o.wishes, "a"), install.Options{Restart: true})
+		hint, _ := errors.AsType[*node.Error](err)
+		if hint == nil || hint.Hint != "--state-dir "+stateDir {
+			t.Errorf("%s: install elsewhere: %v", name, err)
+		}
+		if err := in.Uninstall(t.Context(), install.Options{Restart: true}); err == nil {
+			t.Errorf("%s: uninstall elsewhere: nothing is said", name)
+		}
+		o.do("uninstall")
+	}
+}
+
+// TestLaterRelease: a program that is too old for the current generation changes
+// nothing.
+func TestLaterRelease(t *testing.T) {
+	o := newOdd(t, "kubeadm")
+	o.do("install a", "install c")
+	manifest := stateDir + "/generations/2/manifest.json"
+	o.write(manifest, strings.Replace(o.read(manifest), `"schemaVersion": 1`, `"schemaVersion": 99`, 1))
+	before := snapshot(t, o.root())
+	for _, c := range []string{"install a", "rollback 1", "uninstall"} {
+		if err := o.run(o.wishes, c); !errors.Is(err, generation.ErrLater) {
+			t.Errorf("%s: %v", c, err)
+		}
+	}
+	if diff := before.differs(snapshot(t, o.root())); diff != "" {
+		t.Errorf("-before +after\n%s", diff)
+	}
+}

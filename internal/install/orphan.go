@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package install
+
+import (
+	"path"
+	"strings"
+
+	"github.com/regcred/regcred/internal/entries"
+	"github.com/regcred/regcred/internal/generation"
+)
+
+// header begins the files of ours that may have comments.
+const header = "# Made by regcred install; regcred uninstall takes it away.\n"
+
+// stranded is an error if this node's kubelet is given what a regcred has made
+// that has no generation here: its state directory is another one, or was removed.
+func (in *Installer) stranded() error {
+	dir := in.stateOfKubelet()
+	switch {
+	case dir == "":
+		return nil
+	case dir != in.Store.Dir:
+		return withHint("--state-dir "+dir, "the kubelet of this node has a regcred whose state directory is %s", in.fs().Host(dir))
+	}
+	return withHint("regcred install CONFIG --restart brings it back; after that, regcred uninstall --restart takes it off",
+		"%s was removed, but the kubelet of this node is still given what was there: it does not start again", in.fs().Host(in.Store.Dir))
+}
+
+// stateOfKubelet is the state directory of the dispatcher that the kubelet's bin
+// dir has links to, or that our drop-in for it names; "" if there is neither.
+func (in *Installer) stateOfKubelet() string {
+	bin := in.Setup.BinDir.Path
+	if bin == "" {
+		return ""
+	}
+	target, err := in.fs().Readlink(path.Join(bin, generation.Dispatcher))
+	if err == nil && path.Base(target) == generation.Dispatcher {
+		return path.Dir(target)
+	}
+	if u := in.Setup.Unit; u != nil && u.Ours != nil {
+		if dir, ok := strings.CutSuffix(bin, path.Join("/", kubeletDir, "bin")); ok {
+			return dir
+		}
+	}
+	return ""
+}
+
+// mostEntries bounds how many entries of ours are looked for. One is for each
+// audience of tokens.
+const mostEntries = 32
+
+// linked are the names of links to the dispatcher in the kubelet's bin dir. Who
+// has made them has made the entries of those names.
+func (in *Installer) linked() (names []string) {
+	list, err := in.fs().ReadDir(in.Setup.BinDir.Path)
+	if err != nil && in.stateOfKubelet() == in.Store.Dir {
+		// The links were in the state directory, and went with it.
+		for n := range mostEntries {
+			names = append(names, entries.Numbered(n+1))
+		}
+		return names
+	}
+	for _, e := range list {
+		if target, err := in.fs().Readlink(path.Join(in.Setup.BinDir.Path, e.Name())); err == nil && target == in.Store.DispatcherPath() {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// removed reports whether a file is ours of a state directory that was removed.
+func (in *Installer) removed(from *generation.Manifest, now []byte) bool {
+	return from == nil && in.stateOfKubelet() == in.Store.Dir && strings.HasPrefix(string(now), header)
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package install
+
+import (
+	"fmt"
+	"path"
+
+	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/node"
+)
+
+// reaches refuses a restart, and warns otherwise, where somebody has changed how
+// the kubelet is run so that what regcred gives it does not reach it any more.
+func (in *Installer) reaches(p *Plan) error {
+	if p.From == nil {
+		return nil
+	}
+	why := in.blocked(p.To.Layout)
+	switch {
+	case why == "":
+	case len(p.Restart) > 0:
+		return withHint("mend that, or run regcred uninstall --restart and then regcred install", "nothing was changed: a kubelet that is restarted would be without regcred: %s", why)
+	default:
+		p.Warnings = append(p.Warnings, "the kubelet's next start would be without regcred: "+why)
+	}
+	return nil
+}
+
+// blocked says what keeps a drop-in of a layout, once it is written, from giving
+// the kubelet its flags; "" if nothing does.
+func (in *Installer) blocked(l generation.Layout) string {
+	if l.DropIn == "" {
+		return in.astray(l)
+	}
+	switch u := in.Setup.Unit; {
+	case u == nil:
+		return "the unit is gone to which " + in.fs().Host(l.DropIn) + " belongs"
+	case u.Problem != "":
+		return u.Problem
+	}
+	return ""
+}
+
+// astray says why the kubelet that its files would start now does not look where a
+// layout has it look; "" if it does.
+func (in *Installer) astray(l generation.Layout) string {
+	if l.DropIn != "" {
+		if why := in.blocked(l); why != "" {
+			return why
+		}
+	}
+	for _, f := range []struct {
+		name string
+		is   node.Flag
+		want string
+	}{{"--image-credential-provider-config", in.Setup.Config, l.Flag}, {"--image-credential-provider-bin-dir", in.Setup.BinDir, l.BinDir}} {
+		switch {
+		case !f.is.Set():
+			return fmt.Sprintf("nothing gives it %s=%s any more", f.name, f.want)
+		case path.Clean(f.is.Path) == path.Clean(f.want):
+		case len(f.is.Given) > 0:
+			g := f.is.Given[len(f.is.Given)-1]
+			return fmt.Sprintf("%s:%d gives it %s=%s, and not %s", in.fs().Host(g.File), g.Line, f.name, f.is.Path, f.want)
+		default:
+			return fmt.Sprintf("it has %s=%s, and not %s", f.name, f.is.Path, f.want)
+		}
+	}
+	return ""
+}

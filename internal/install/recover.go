@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/regcred/regcred/internal/generation"
+)
+
+// unfinished is an error if a change was broken off, and nobody is at it.
+func (in *Installer) unfinished(ctx context.Context) error {
+	j, err := in.journal(ctx)
+	if err != nil || j.Action == "" {
+		return err
+	}
+	return withHint("regcred install, rollback and uninstall first finish or undo it", "%s was broken off", j)
+}
+
+// Recover finishes or undoes a change that was broken off: by a kill, or by a
+// failure that could not be undone. What the link says is what counts.
+func (in *Installer) Recover(ctx context.Context) error {
+	unlock, err := in.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return in.recover(ctx)
+}
+
+func (in *Installer) recover(ctx context.Context) error {
+	if err := in.sweepTemporary(in.Store.Dir); err != nil {
+		return err
+	}
+	j, err := in.journal(ctx)
+	if err != nil || j.Action == "" {
+		return err
+	}
+	number, err := in.Store.Current()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	c := &change{Installer: in, action: j.Action, again: true}
+	if c.from, c.to, err = in.ways(ctx, j, number); err != nil {
+		in.say("%s was broken off: %v", j, err) // a rollback or an uninstall mends that
+		return nil
+	}
+	for _, m := range []*generation.Manifest{c.from, c.to} {
+		if err := in.sweepTemporaryOf(m); err != nil {
+			return err
+		}
+	}
+	if c.from != nil || c.to != nil {
+		if err := c.drive(ctx); err != nil {
+			return fmt.Errorf("finish what was broken off, %s: %w", j, err)
+		}
+	}
+	return c.recovered(ctx, j)
+}
+
+// recovered says how a change has ended, and tidies up.
+func (c *change) recovered(ctx context.Context, j journal) error {
+	if c.to == nil {
+		c.say("%s was broken off: nothing of it is left", j)
+		return c.clear()
+	}
+	c.say("%s was broken off: generation %d is current, and complete", j, c.to.Number)
+	if j.Action == installing && j.To != c.to.Number {
+		if err := c.Store.Remove(j.To); err != nil {
+			return err
+		}
+	}
+	return c.settle(ctx)
+}
+
+// ways are where a change that was broken off goes to, which is what the link
+// names, and what it comes from; nil if that is nothing, or gone.
+func (in *Installer) ways(ctx context.Context, j journal, number int) (from, to *generation.Manifest, err error) {
+	other := j.From
+	switch {
+	case number != 0:
+		if to, err = in.Store.Manifest(ctx, number); err != nil {
+			return nil, nil, err
+		}
+	case j.Action == rollingBack:
+		return nil, nil, errors.New("no generation is current")
+	}
+	if other == number {
+		other = j.To
+	}
+	if other != 0 && other != number {
+		if from, err = in.Store.Manifest(ctx, other); errors.Is(err, fs.ErrNotExist) {
+			err = nil // removed already, or never made
+		}
+	}
+	if err == nil && j.Action == rollingBack && number == j.To {
+		to, err = in.backTo(ctx, from, to)
+	}
+	return from, to, err
+}

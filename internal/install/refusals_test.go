@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build linux
+
+package install_test
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/testelf"
+)
+
+// refused is a node, or a wish, that install refuses.
+type refused struct {
+	name, layout string
+	spoil        func(t *testing.T, root string) // the node
+	wish         func(t *testing.T, w *install.Wish)
+	says         string // "": it is installed, and works
+}
+
+func write(name, text string) func(*testing.T, string) {
+	return func(t *testing.T, root string) {
+		t.Helper()
+		name := filepath.Join(root, name)
+		if err := errors.Join(os.RemoveAll(name), os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func link(name, target string) func(*testing.T, string) {
+	return func(t *testing.T, root string) {
+		t.Helper()
+		name := filepath.Join(root, name)
+		if err := errors.Join(os.RemoveAll(name), os.MkdirAll(filepath.Dir(name), 0o755), os.Symlink(target, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// moved puts a directory somewhere else on the node, with a link in its place.
+func moved(name, to string) func(*testing.T, string) {
+	return func(t *testing.T, root string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Join(root, filepath.Dir(to)), 0o755), os.Rename(filepath.Join(root, name), filepath.Join(root, to)),
+			os.Symlink(to, filepath.Join(root, name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+const fromFlag = "etc/kubernetes/cred.json"
+
+func refusals() []refused {
+	return []refused{
+		{name: "a file where a link goes", layout: "json", spoil: write("opt/plugins/"+generation.Dispatcher, "#!/bin/sh\n"), says: "regcred-credential-provider: it is there already, and not regcred's"},
+		{name: "a link where a link goes", layout: "json", spoil: link("opt/plugins/"+generation.Dispatcher, "foreign"), says: "regcred-credential-provider: it is there already, and not regcred's"},
+		{name: "a directory where a link goes", layout: "json", spoil: write("opt/plugins/"+generation.Dispatcher+"/x", ""), says: "regcred-credential-provider: it is there already, and not regcred's"},
+		{name: "a drop-in of our name", layout: "kubeadm", spoil: write("etc/systemd/system/kubelet.service.d/90-regcred.conf", "[Service]\nNice=1\n"), says: "90-regcred.conf: it is there already, and not as regcred made it"},
+		{name: "a file of our name in a directory", layout: "directory", spoil: write("etc/kubernetes/cred.d/90-regcred.json", foreignJSON), says: "90-regcred.json: it is there already, and not as regcred made it"},
+		{name: "an entry of our name", layout: "json", spoil: write(fromFlag, strings.ReplaceAll(foreignJSON, `"foreign"`, `"regcred-credential-provider"`)), says: "an entry with a name of regcred's that this installation has not written"},
+		{name: "the bin dir is a file", layout: "json", spoil: write("opt/plugins", "x"), says: "/opt/plugins: it is no directory"},
+		{name: "the bin dir is a link to nothing", layout: "json", spoil: link("opt/plugins", "/nowhere"), says: "/opt/plugins: it is a link to nothing"},
+		{name: "the configuration is a pipe", layout: "json", spoil: func(t *testing.T, root string) {
+			name := filepath.Join(root, fromFlag)
+			if err := errors.Join(os.Remove(name), syscall.Mkfifo(name, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}, says: "neither a file nor a directory"},
+		{name: "the configuration is a link to nothing", layout: "json", spoil: link(fromFlag, "/nowhere"), says: "cred.json: "},
+		{name: "links in a circle", layout: "json", spoil: link(fromFlag, "cred.json"), says: "neither a file nor a directory"},
+		{name: "the configuration is none", layout: "json", spoil: write(fromFlag, "{"), says: "cred.json:1:1"},
+		{name: "/etc/kubernetes is a link", layout: "json", spoil: moved("etc/kubernetes", "/srv/kubernetes")},
+		{name: "the state directory is a file", layout: "json", spoil: write("var/lib/regcred", "x"), says: "regcred: it is no directory"},
+		{name: "the state directory is a link to nothing", layout: "json", spoil: link("var/lib/regcred", "/nowhere"), says: "regcred: it is a link to nothing"},
+		{name: "nothing to hold the state directory", layout: "json", spoil: func(t *testing.T, root string) {
+			if err := os.Rename(filepath.Join(root, "var/lib"), filepath.Join(root, "var/kept")); err != nil {
+				t.Fatal(err)
+			}
+		}, says: "what is to hold the state directory"},
+		{name: "invalid configuration", layout: "json", wish: func(t *testing.T, w *install.Wish) {
+			w.Config = filepath.Join(t.TempDir(), "x.yaml")
+			write("x.yaml", strings.Replace(oneProvider, "matchImages", "matchimages", 1))(t, filepath.Dir(w.Config))
+		}, says: "x.yaml:"},
+		{name: "no configuration", layout: "json", wish: func(_ *testing.T, w *install.Wish) { w.Config = "" }, says: "there is nothing to install"},
+		{name: "no executable", layout: "json", wish: func(_ *testing.T, w *install.Wish) { w.BinDir = "" }, says: `provider "alpha" has no executable`},
+		{name: "an executable too many", layout: "json", wish: func(_ *testing.T, w *install.Wish) { w.Plugins = []string{w.Dispatcher} }, says: "the configuration has no provider"},
+		{name: "no dispatcher", layout: "json", wish: func(_ *testing.T, w *install.Wish) { w.Dispatcher += "x" }, says: "regcred-credential-providerx: no such file"},
+		{name: "another architecture", layout: "json", wish: func(t *testing.T, w *install.Wish) {
+			w.Untried, w.BinDir = false, t.TempDir()
+			write("alpha", string(testelf.Image(t, elf.ELFCLASS64, binary.BigEndian, elf.EM_S390, "")))(t, w.BinDir)
+		}, says: "s390"},
+		{name: "an executable that does not work", layout: "json", wish: func(t *testing.T, w *install.Wish) {
+			w.Untried, w.BinDir = false, t.TempDir()
+			write("alpha", "no program\n")(t, w.BinDir)
+		}, says: "alpha: "},
+		{name: "GKE", layout: "kubeadm", spoil: write("home/kubernetes/bin/configure-helper.sh", ""), says: "this node (gke) would not keep it"},
+		{name: "AKS", layout: "kubeadm", spoil: write("opt/azure/containers/kubelet.sh", ""), says: "this node (aks) would not keep it"},
+		{name: "Talos", layout: "kubeadm", spoil: write("etc/os-release", "ID=talos\n"), says: "this node (talos) would not keep it"},
+	}
+}
+
+// TestRefusals: what would not work is refused in one line, and nothing has been
+// written for it.
+func TestRefusals(t *testing.T) {
+	for _, tt := range refusals() {
+		t.Run(tt.name, func(t *testing.T) { tt.test(t, func(*testing.T, string) {}) })
+	}
+}
+
+func (r refused) test(t *testing.T, mount func(*testing.T, string)) {
+	t.Helper()
+	c := &changing{world: &world{dir: t.TempDir(), layout: layoutNamed(t, r.layout), Boot: "boot"}, wishes: wishes(t)}
+	c.layout.make(t, c.root())
+	if r.spoil != nil {
+		r.spoil(t, c.root())
+	}
+	mount(t, c.root())
+	before := snapshot(t, c.dir)
+	c.again(t)
+	w := wish(c.wishes, "a")
+	if r.wish != nil {
+		r.wish(t, &w)
+	}
+	_, err := c.Install(t.Context(), w, install.Options{})
+	if r.says != "" {
+		if err == nil || !strings.Contains(err.Error(), r.says) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("got %v, want %q", err, r.says)
+		}
+		if diff := before.differs(snapshot(t, c.dir).without("/world.json")); diff != "" {
+			t.Errorf("changed: %s", diff)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names, err := c.check(); err != nil || len(names) == 0 {
+		t.Errorf("%v, %v", names, err)
+	}
+	c.again(t)
+	if err := c.Uninstall(t.Context(), install.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := before.differs(snapshot(t, c.dir).without("/world.json")); diff != "" {
+		t.Errorf("left: %s", diff)
+	}
+}
+
+// TestRefusedMounts: the same for what a file system does not let do.
+func TestRefusedMounts(t *testing.T) {
+	if !ownMounts(t) {
+		return
+	}
+	mount := func(source, target, kind string, flags uintptr, data string) func(*testing.T, string) {
+		return func(t *testing.T, root string) {
+			t.Helper()
+			target := filepath.Join(root, target)
+			if source == "" {
+				source = target
+			}
+			if err := syscall.Mount(source, target, kind, flags, data); err != nil {
+				t.Fatal(err)
+			}
+			if flags&syscall.MS_BIND != 0 {
+				if err := syscall.Mount("", target, "", flags|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Cleanup(func() { _ = syscall.Unmount(target, syscall.MNT_DETACH) })
+		}
+	}
+	readOnly := func(target string) func(*testing.T, string) { return mount("", target, "", syscall.MS_BIND, "") }
+	immutable := func(name string) func(*testing.T, string) {
+		return func(t *testing.T, root string) {
+			t.Helper()
+			name := filepath.Join(root, name)
+			if out, err := exec.Command("chattr", "+i", name).CombinedOutput(); err != nil {
+				t.Skipf("this file system has no immutable files: %s", out)
+			}
+			t.Cleanup(func() { _ = exec.Command("chattr", "-i", name).Run() })
+		}
+	}
+	for _, tt := range []struct {
+		refused
+		mount func(*testing.T, string)
+	}{
+		{refused{name: "state directory read-only", layout: "json", says: "read-only file system"}, readOnly("var/lib")},
+		{refused{name: "state directory noexec", layout: "json", says: "is mounted noexec"}, mount("none", "var/lib", "tmpfs", syscall.MS_NOEXEC, "")},
+		{refused{name: "no space", layout: "json", says: "MiB left, and "}, mount("none", "var/lib", "tmpfs", 0, "size=1m")},
+		{refused{name: "systemd read-only", layout: "kubeadm", says: "read-only file system"}, readOnly("etc/systemd")},
+		{refused{name: "state directory immutable", layout: "json", says: "it is immutable: chattr -i"}, immutable("var/lib")},
+		{refused{name: "bin dir read-only", layout: "json"}, readOnly("opt")},
+		{refused{name: "configuration read-only", layout: "json"}, readOnly("etc/kubernetes")},
+		{refused{name: "both read-only", layout: "json"}, func(t *testing.T, root string) { readOnly("opt")(t, root); readOnly("etc/kubernetes")(t, root) }},
+		{refused{name: "configuration immutable", layout: "json"}, immutable(fromFlag)},
+		{refused{name: "/usr read-only", layout: "kubeadm"}, readOnly("usr")},
+	} {
+		t.Run(tt.name, func(t *testing.T) { tt.test(t, tt.mount) })
+	}
+	t.Run("rollback on a full disk", func(t *testing.T) {
+		c := &changing{world: &world{dir: t.TempDir(), layout: layoutNamed(t, "json"), Boot: "boot"}, wishes: wishes(t)}
+		c.layout.make(t, c.root())
+		mount("none", "var/lib", "tmpfs", 0, "size=8m")(t, c.root())
+		for _, change := range []string{"install a", "install c"} {
+			c.again(t)
+			if err := c.do(t.Context(), change); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(c.root(), "var/lib/full"), make([]byte, 16<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+			t.Fatal(err)
+		}
+		c.again(t)
+		if err := c.do(t.Context(), "install b"); err == nil || !strings.Contains(err.Error(), "MiB left") {
+			t.Errorf("install: %v", err)
+		}
+		if err := c.do(t.Context(), "rollback 1"); err != nil {
+			t.Error(err)
+		}
+		if n, err := c.Store.Current(); n != 1 || err != nil {
+			t.Error(n, err)
+		}
+	})
+}
+
+// ownMounts reports whether this process has mounts of its own. If not, it runs
+// the test in one that has.
+func ownMounts(t *testing.T) bool {
+	t.Helper()
+	const inside = "REGCRED_TEST_MOUNTS"
+	if os.Getenv(inside) != "" {
+		return true
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("only root may mount")
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), inside+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v in a process with mounts of its own:\n%s", err, out)
+	} else if testing.Verbose() {
+		t.Logf("%s", out)
+	}
+	return false
+}
+
+// TestLinksStayInside: links of a node that are absolute lead to places of the
+// node. Here each is also a place of this machine, which stays as it is.
+func TestLinksStayInside(t *testing.T) {
+	outside := t.TempDir()
+	for _, l := range []string{"kubeadm", "json", "directory", "read-only bin dir"} {
+		t.Run(l, func(t *testing.T) {
+			c := &changing{world: &world{dir: t.TempDir(), layout: layoutNamed(t, l), Boot: "boot"}, wishes: wishes(t)}
+			c.layout.make(t, c.root())
+			there := filepath.Join(outside, l)
+			for _, dir := range []string{"etc/kubernetes", "etc/systemd", "var/lib", "opt/plugins"} {
+				if err := os.MkdirAll(filepath.Join(there, dir), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := os.Stat(filepath.Join(c.root(), dir)); err == nil {
+					moved(dir, filepath.Join(there, dir))(t, c.root())
+				}
+			}
+			before, machine := snapshot(t, c.root()), snapshot(t, outside)
+			for _, change := range []string{"install a", "install b", "rollback 1", "install without", "status", "uninstall"} {
+				c.again(t)
+				var err error
+				switch change {
+				case "install without":
+					_, err = c.Install(t.Context(), install.Wish{Plugins: []string{filepath.Join(c.wishes, "c/alpha")}, Dispatcher: wish(c.wishes, "a").Dispatcher, Untried: true}, options())
+				case "status":
+					var s *install.Status
+					if s, err = c.Status(t.Context()); err == nil && (len(s.Problems) > 0 || s.Current.Number != 3) {
+						t.Error(s)
+					}
+				default:
+					err = c.do(t.Context(), change)
+				}
+				if err != nil {
+					t.Errorf("%s: %v", change, err)
+				}
+				if diff := machine.differs(snapshot(t, outside)); diff != "" {
+					t.Fatalf("%s: this machine was changed: %s", change, diff)
+				}
+			}
+			if diff := before.differs(snapshot(t, c.root())); diff != "" {
+				t.Errorf("left: %s", diff)
+			}
+		})
+	}
+}

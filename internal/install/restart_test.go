@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build linux
+
+package install_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/service"
+)
+
+// changing is a node with its installer, for one change of it.
+type changing struct {
+	*world
+	*install.Installer
+	wishes string
+	health *atomic.Int64 // the status that its health answers
+}
+
+// at is a node after some changes.
+func at(t *testing.T, l layout, done ...string) *changing {
+	t.Helper()
+	c := &changing{world: newWorld(t, l), wishes: wishes(t), health: &atomic.Int64{}}
+	for _, d := range done {
+		if err := c.run(c.wishes, d); err != nil {
+			t.Fatal(d, err)
+		}
+	}
+	c.Calls = nil
+	c.again(t)
+	c.health.Store(http.StatusOK)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(c.health.Load())) }))
+	t.Cleanup(server.Close)
+	c.Want.Health = server.URL
+	return c
+}
+
+// again is another regcred on the same node.
+func (c *changing) again(t *testing.T) {
+	t.Helper()
+	in, err := c.installer(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Installer = in
+}
+
+func (c *changing) do(ctx context.Context, change string) error {
+	return do(ctx, c.Installer, c.wishes, change)
+}
+
+// sameAs fails unless the node is as it was, but for what tells of memories.
+func (c *changing) sameAs(t *testing.T, before tree) {
+	t.Helper()
+	if diff := before.without(memories()...).differs(snapshot(t, c.root()).without(memories()...)); diff != "" {
+		t.Errorf("the node is not as before: %s", diff)
+	}
+	if _, err := c.check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGoesBack: a kubelet that does not come back is restarted as it was.
+func TestGoesBack(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(c *changing, m *manager)
+		says   string
+		calls  string
+	}{
+		{"ill", func(_ *changing, m *manager) {
+			m.ill = func() bool { return slices.Index(m.Calls, "restart") == len(m.Calls)-1 }
+		}, "it ended, and is not started again", "reload reload restart reload reload restart"},
+		{"restart fails", func(_ *changing, m *manager) {
+			m.fail = once("restart")
+		}, "restart: no", "reload reload restart reload reload restart"},
+		{"reload fails", func(_ *changing, m *manager) {
+			m.fail = once("reload")
+		}, "reload: no", "reload reload"},
+		{"probe fails", func(c *changing, _ *manager) {
+			c.Probe = func(context.Context) error { return errors.New("no such image") }
+		}, "the test pull failed: no such image", "reload reload restart reload reload restart"},
+		{"unhealthy", func(c *changing, m *manager) {
+			c.Want.Within = 50 * time.Millisecond
+			m.fail = func(call string) error {
+				if call == "restart" {
+					c.health.Store(http.StatusInternalServerError)
+					if slices.Contains(m.Calls[:len(m.Calls)-1], "restart") {
+						c.health.Store(http.StatusOK)
+					}
+				}
+				return nil
+			}
+		}, "HTTP status 500", "reload reload restart reload reload restart"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := at(t, layoutNamed(t, "kubeadm"))
+			m := manager{world: c.world}
+			tt.change(c, &m)
+			c.Service.Manager = &m
+			before := snapshot(t, c.root())
+			err := c.do(t.Context(), "install a")
+			if err == nil || !strings.Contains(err.Error(), tt.says) || !strings.HasSuffix(err.Error(), "; the node is as it was") {
+				t.Errorf("got %v, want %q", err, tt.says)
+			}
+			c.sameAs(t, before)
+			if calls := strings.Join(c.Calls, " "); calls != tt.calls {
+				t.Errorf("calls: %s, want %s", calls, tt.calls)
+			}
+			if c.Running == nil || len(c.Names) != 0 {
+				t.Errorf("the kubelet runs: %v, with %v", c.Running, c.Names)
+			}
+		})
+	}
+}
+
+// once fails the first of these calls.
+func once(name string) func(string) error {
+	failed := false
+	return func(call string) error {
+		if failed || call != name {
+			return nil
+		}
+		failed = true
+		return errors.New(name + ": no")
+	}
+}
+
+// TestProbe: what cannot be pulled after a change undoes it, with a restart and
+// without; that the node went back is not made to depend on it.
+func TestProbe(t *testing.T) {
+	for change, calls := range map[string]string{
+		"install b": "reload restart reload restart", // a provider with tokens: the kubelet has to read its entry
+		"install c": "",                              // another executable
+	} {
+		t.Run(change, func(t *testing.T) {
+			c := at(t, layoutNamed(t, "json"), "install a")
+			m := manager{world: c.world}
+			c.Service.Manager = &m
+			before, probes := snapshot(t, c.root()), 0
+			c.Probe = func(context.Context) error { probes++; return errors.New("no such image") }
+			err := c.do(t.Context(), change)
+			if err == nil || err.Error() != "the test pull failed: no such image; the node is as it was" || probes != 1 {
+				t.Errorf("got %v after %d test pulls", err, probes)
+			}
+			c.sameAs(t, before)
+			if got := strings.Join(c.Calls, " "); got != calls {
+				t.Errorf("calls: %s, want %s", got, calls)
+			}
+			c.again(t)
+			c.Service.Manager = &manager{world: c.world}
+			c.Probe = func(context.Context) error { probes++; return nil }
+			if err := c.do(t.Context(), change); err != nil || probes != 2 {
+				t.Errorf("%v after %d test pulls", err, probes)
+			}
+		})
+	}
+}
+
+// TestProbeHangs: a test pull has as long as a kubelet has to become healthy.
+func TestProbeHangs(t *testing.T) {
+	c := at(t, layoutNamed(t, "json"), "install a")
+	c.Want.Within = 50 * time.Millisecond
+	c.Probe = func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
+	if err := c.do(t.Context(), "install c"); err == nil || !strings.Contains(err.Error(), "the test pull failed: it took longer than 50ms") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestNeverHealthy: a kubelet that is not well with what it had either is no
+// reason to leave the node in between.
+func TestNeverHealthy(t *testing.T) {
+	c := at(t, layoutNamed(t, "kubeadm"))
+	c.Service.Manager = manager{world: c.world, ill: func() bool { return true }}
+	before := snapshot(t, c.root())
+	err := c.do(t.Context(), "install a")
+	if err == nil || !strings.Contains(err.Error(), "and going back failed") {
+		t.Fatalf("got %v", err)
+	}
+	if unhealthy, ok := errors.AsType[*service.UnhealthyError](err); !ok || len(unhealthy.Lines) == 0 {
+		t.Errorf("no last lines: %v", err)
+	}
+	if s, err := c.Status(t.Context()); err != nil || s.BrokenOff == "" {
+		t.Errorf("status: %+v, %v", s, err)
+	}
+	c.again(t)
+	if err := c.do(t.Context(), "uninstall"); err != nil {
+		t.Fatal(err)
+	}
+	c.sameAs(t, before)
+}
+
+// TestInterrupted: ^C at each step, and at each call of systemd, goes back.
+func TestInterrupted(t *testing.T) {
+	l := layoutNamed(t, "kubeadm")
+	for _, change := range []struct {
+		do     string
+		before []string
+	}{{"install b", []string{"install a"}}, {"uninstall", []string{"install a"}}} {
+		base := at(t, l, change.before...)
+		before, places := snapshot(t, base.root()), 0
+		scene := &scene{t: t, layout: l, base: base.dir}
+		for place := 1; place == 1 || place <= places; place += base.layout.stride() {
+			c := &changing{world: scene.copy(), wishes: base.wishes, health: base.health}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			seen := 0
+			pass := func() error {
+				if seen++; seen == place {
+					cancel()
+				}
+				return nil
+			}
+			in, err := c.installer(func(string, string) error { return pass() })
+			if err != nil {
+				t.Fatal(err)
+			}
+			in.Service.Manager = manager{world: c.world, fail: func(string) error { return pass() }}
+			c.Installer = in
+			err = c.do(ctx, change.do)
+			places = max(places, seen)
+			if err == nil { // so late that it was done
+				c.again(t)
+				if s, err := c.Status(t.Context()); err != nil || s.BrokenOff != "" || len(s.Problems) > 0 {
+					t.Errorf("%s, interrupted at %d: %+v, %v", change.do, place, s, err)
+				}
+				continue
+			}
+			if strings.Contains(err.Error(), "could be tidied up") {
+				continue
+			}
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("%s, interrupted at %d: %v", change.do, place, err)
+			}
+			c.sameAs(t, before)
+		}
+		t.Logf("%s: %d places", change.do, places)
+	}
+}
+
+// TestNoNeedlessRestart: a change that fails before the kubelet was restarted is
+// undone without that.
+func TestNoNeedlessRestart(t *testing.T) {
+	c := at(t, layoutNamed(t, "json"))
+	flipped := false
+	c.Store.FS.Before = func(step, name string) error {
+		if flipped = flipped || name == stateDir+"/current"; flipped && step == "create" {
+			c.Store.FS.Before = nil
+			flipped = false
+			return errors.New("broken")
+		}
+		return nil
+	}
+	if err := c.do(t.Context(), "install a"); err == nil || len(c.Calls) > 0 {
+		t.Errorf("got %v, after %v", err, c.Calls)
+	}
+}

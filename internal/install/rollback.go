@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/regcred/regcred/internal/generation"
+)
+
+// Rollback makes an earlier generation current: the one before, or that of a
+// number. It writes nothing but the link unless the two differ on the host.
+func (in *Installer) Rollback(ctx context.Context, number int, o Options) (to *generation.Manifest, err error) {
+	unlock, err := in.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := in.recover(ctx); err != nil {
+		return nil, err
+	}
+	from, err := in.rollbackFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if to, err = in.rollbackTo(ctx, from, number); err != nil {
+		return nil, err
+	}
+	why, err := in.restartFor(ctx, to.Layout, to.Entries)
+	if err != nil {
+		return nil, err
+	}
+	if err := mayRestart(why, o); err != nil {
+		return nil, err
+	}
+	if to, err = in.backTo(ctx, from, to); err != nil {
+		return nil, err
+	}
+	c := &change{Installer: in, action: rollingBack, from: from, to: to, restart: len(why) > 0}
+	return to, c.run(ctx, func() error { return nil })
+}
+
+// rollbackFrom is the current generation; nil if its files are damaged or gone,
+// which is what a rollback mends.
+func (in *Installer) rollbackFrom(ctx context.Context) (*generation.Manifest, error) {
+	numbers, err := in.Store.Numbers()
+	if err != nil {
+		return nil, err
+	}
+	if len(numbers) == 0 {
+		if err := in.stranded(); err != nil && !in.Present() {
+			return nil, err
+		}
+		return nil, withHint("regcred install CONFIG", "there is no generation on this node")
+	}
+	m, err := in.current(ctx)
+	if unreadable(err) {
+		return nil, err
+	}
+	if err != nil {
+		in.say("%v", err)
+	}
+	return m, nil
+}
+
+// rollbackTo is the generation to go back to.
+func (in *Installer) rollbackTo(ctx context.Context, from *generation.Manifest, number int) (*generation.Manifest, error) {
+	numbers, err := in.Store.Numbers()
+	if err != nil {
+		return nil, err
+	}
+	if number == 0 && from != nil {
+		if number = from.Previous; number == 0 {
+			return nil, withHint("regcred uninstall takes regcred off this node", "there is no generation before the current one, %d", from.Number)
+		}
+	}
+	if number == 0 {
+		return nil, withHint(fmt.Sprintf("regcred rollback N; there are %v", numbers), "which generation was before is not known")
+	}
+	if !slices.Contains(numbers, number) {
+		return nil, withHint(fmt.Sprintf("there are %v", numbers), "there is no generation %d to go back to", number)
+	}
+	m, err := in.Store.Manifest(ctx, number)
+	if err != nil {
+		return nil, err
+	}
+	if changed := in.Store.Changed(ctx, m); len(changed) > 0 {
+		return nil, withHint("regcred rollback N goes to another one", "generation %d is not as it was made: %v", number, changed)
+	}
+	return m, nil
+}
+
+// Uninstall takes everything off the node.
+func (in *Installer) Uninstall(ctx context.Context, o Options) error {
+	if !in.Present() {
+		return in.stranded()
+	}
+	unlock, err := in.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := in.recover(ctx); err != nil {
+		return err
+	}
+	m, err := in.uninstallFrom(ctx)
+	if err != nil {
+		return err
+	}
+	if m == nil { // an install that came to nothing
+		return in.clear()
+	}
+	memory, err := in.memory(ctx)
+	if err != nil {
+		return err
+	}
+	var why []string
+	if !memory.none() {
+		why = []string{"it runs with entries of regcred"}
+	}
+	if err := mayRestart(why, o); err != nil {
+		return err
+	}
+	c := &change{Installer: in, action: uninstalling, from: m, restart: len(why) > 0}
+	return c.run(ctx, func() error { return nil })
+}
+
+// uninstallFrom is what tells what is on the host: the current generation or,
+// if that is damaged, the latest that is not.
+func (in *Installer) uninstallFrom(ctx context.Context) (*generation.Manifest, error) {
+	m, err := in.current(ctx)
+	if err == nil && m != nil || unreadable(err) {
+		return m, err
+	}
+	numbers, listErr := in.Store.Numbers()
+	if listErr != nil {
+		return nil, listErr
+	}
+	for _, n := range slices.Backward(numbers) {
+		if m, err = in.Store.Manifest(ctx, n); err == nil {
+			return m, nil
+		}
+	}
+	return nil, err
+}

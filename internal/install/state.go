@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package install
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/tally"
+)
+
+// own reports whether a name in the state directory is one that regcred gives.
+func own(name string) bool {
+	names := []string{"current", "generations", generation.Dispatcher, generation.AppliedFile, originalsFile, journalFile, kubeletDir}
+	return slices.Contains(names, name) || inroot.IsTemporary(name)
+}
+
+// Present reports whether the state directory is one, be it of an install that
+// came to nothing. What else has that path is somebody's, and is left alone.
+func (in *Installer) Present() bool {
+	if in.fs().Exists(in.Store.Path("generations")) || in.fs().Exists(in.Store.Path(journalFile)) {
+		return true
+	}
+	list, err := in.fs().ReadDir(in.Store.Dir)
+	return err == nil && !slices.ContainsFunc(list, func(e fs.DirEntry) bool { return !inroot.IsTemporary(e.Name()) })
+}
+
+// vacant is an error if the state directory is somebody else's.
+func (in *Installer) vacant() error {
+	list, err := in.fs().ReadDir(in.Store.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if !in.Present() || !own(e.Name()) {
+			return withHint("--state-dir names a directory that is empty, or not there",
+				"nothing was changed: %s is a directory of somebody else: it has %q", in.fs().Host(in.Store.Dir), e.Name())
+		}
+	}
+	return nil
+}
+
+// clear removes the counts, and empties and removes the state directory; the
+// journal goes last. What somebody else has put there stays.
+func (in *Installer) clear() error {
+	if err := in.fs().RemoveAll(tally.DefaultDir); err != nil {
+		return err
+	}
+	list, err := in.fs().ReadDir(in.Store.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var foreign []string
+	for _, e := range list {
+		switch {
+		case e.Name() == journalFile:
+		case !own(e.Name()), e.Name() == kubeletDir && in.hasFiles(in.Store.Path(kubeletDir)):
+			foreign = append(foreign, e.Name())
+		default:
+			if err := in.fs().RemoveAll(in.Store.Path(e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	if err := in.end(); err != nil {
+		return err
+	}
+	if len(foreign) > 0 {
+		in.say("%s stays: somebody else has put %s there", in.fs().Host(in.Store.Dir), strings.Join(foreign, ", "))
+		return nil
+	}
+	err = in.fs().Remove(in.Store.Dir)
+	if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, fs.ErrExist) {
+		return nil // put there meanwhile
+	}
+	return err
+}
+
+// hasFiles reports whether there is a file below a directory, at any depth, or it
+// cannot be said. Links do not count: they are ours, or to what is elsewhere.
+func (in *Installer) hasFiles(dir string) bool {
+	list, err := in.fs().ReadDir(dir)
+	return err != nil || slices.ContainsFunc(list, func(e fs.DirEntry) bool {
+		return e.Type().IsRegular() || e.IsDir() && in.hasFiles(path.Join(dir, e.Name()))
+	})
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/regcred/regcred/internal/entries"
+	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/node"
+)
+
+// Status is how a node stands.
+type Status struct {
+	Current     *generation.Manifest // nil if there is none, or it cannot be read
+	Generations []Known              // the earliest first
+
+	BrokenOff string   // what was begun and not ended; "" if nothing
+	Problems  []string // what is not as it was installed, or does not work
+	Restart   []string // why the running kubelet does not do what is on the disk
+
+	Memory int // the generation whose entries the running kubelet has in memory; 0 if none
+}
+
+// Known is a generation that is there.
+type Known struct {
+	Number   int
+	Manifest *generation.Manifest // nil if it cannot be read
+	Err      error                // why
+}
+
+// Status looks at a node. It changes nothing, and takes no lock.
+func (in *Installer) Status(ctx context.Context) (*Status, error) {
+	s := &Status{}
+	numbers, err := in.Store.Numbers()
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range numbers {
+		m, err := in.Store.Manifest(ctx, n)
+		s.Generations = append(s.Generations, Known{n, m, err})
+	}
+	if j, err := in.journal(ctx); err != nil {
+		s.problem("%v", err)
+	} else if j.Action != "" {
+		s.BrokenOff = strings.TrimSuffix(j.String(), ",")
+	}
+	in.leftovers(s)
+	if !in.Present() {
+		if e, ok := errors.AsType[*node.Error](in.stranded()); ok {
+			s.problem("%v: %s", e, e.Hint)
+		}
+	}
+	switch s.Current, err = in.current(ctx); {
+	case err != nil:
+		s.problem("%v", err)
+		err = nil
+	case s.Current == nil && len(numbers) > 0:
+		s.problem("%s: there is no such link, so no generation is current", in.fs().Host(in.Store.Path("current")))
+	case s.Current != nil:
+		err = in.compare(ctx, s)
+	case s.BrokenOff == "" && in.Present():
+		s.problem("%s: an install came to nothing: regcred uninstall removes it", in.fs().Host(in.Store.Dir))
+	}
+	return s, err
+}
+
+// leftovers are what a broken write, or a sweep, left in the state directory.
+func (in *Installer) leftovers(s *Status) {
+	for _, dir := range []string{in.Store.Dir, in.Store.Path("generations")} {
+		list, _ := in.fs().ReadDir(dir)
+		for _, e := range list {
+			if inroot.IsTemporary(e.Name()) || generation.IsTemporary(e.Name()) {
+				s.problem("%s: it is left from what was broken off: the next regcred install, rollback or uninstall removes it", in.fs().Host(path.Join(dir, e.Name())))
+			}
+		}
+	}
+}
+
+func (s *Status) problem(format string, args ...any) {
+	s.Problems = append(s.Problems, fmt.Sprintf(format, args...))
+}
+
+// compare holds what is there against what was installed.
+func (in *Installer) compare(ctx context.Context, s *Status) (err error) {
+	m := s.Current
+	s.Problems = append(s.Problems, in.damage(ctx, m)...)
+	for _, h := range m.Host {
+		if text := in.compareHost(ctx, m, h); text != "" {
+			s.problem("%s: %s", in.fs().Host(h.Path), text)
+		}
+	}
+	if u := in.Setup.Unit; m.Layout.DropIn != "" && u != nil && u.Ours != nil && u.Ours.Stale {
+		s.problem("%s repeats another command than that of %s by now: regcred install writes it anew", in.fs().Host(m.Layout.DropIn), in.fs().Host(u.Exec.File))
+	}
+	in.compareCopy(ctx, s)
+	if why := in.astray(m.Layout); why != "" {
+		s.problem("the kubelet's next start would be without regcred: %s", why)
+	}
+	memory, err := in.memory(ctx)
+	if err != nil {
+		return err
+	}
+	if len(memory.may) > 0 {
+		s.Memory = memory.may[0].Generation
+	}
+	s.Restart, err = in.restartFor(ctx, m.Layout, m.Entries)
+	return err
+}
+
+// damage says what of a generation, and of its dispatcher, is not as it was
+// installed: what another install of it mends.
+func (in *Installer) damage(ctx context.Context, m *generation.Manifest) (list []string) {
+	for _, name := range in.Store.Changed(ctx, m) {
+		list = append(list, fmt.Sprintf("%s: it is not as it was installed: regcred rollback %d, or install again", in.fs().Host(name), m.Previous))
+	}
+	dispatcher := in.Store.DispatcherPath()
+	for _, f := range m.Files {
+		if f.Name == generation.Dispatcher && in.Store.Sum(ctx, dispatcher) != f.SHA256 {
+			list = append(list, fmt.Sprintf("%s: it is not that of generation %d: install again", in.fs().Host(dispatcher), m.Number))
+		}
+	}
+	return list
+}
+
+// compareHost says what is wrong with what a generation has on the host.
+func (in *Installer) compareHost(ctx context.Context, m *generation.Manifest, h generation.HostFile) string {
+	if h.Kind == generation.HostLink {
+		target, err := in.fs().Readlink(h.Path)
+		switch _, statErr := in.fs().Stat(h.Path); {
+		case errors.Is(err, fs.ErrNotExist):
+			return "it is gone"
+		case err != nil || target != h.Target:
+			return "it is not the link to " + h.Target + " any more"
+		case statErr != nil:
+			return "what it is a link to is gone: " + h.Target
+		}
+		return ""
+	}
+	now, err := in.content(ctx, h.Path)
+	switch {
+	case h.Kind == generation.HostDir:
+		if _, err := in.fs().Stat(h.Path); err != nil {
+			return "it is gone"
+		}
+	case err != nil:
+		return err.Error()
+	case now == nil:
+		return "it is gone"
+	case h.Kind == generation.HostFileOwn && !in.asInstalled(ctx, m, h, now):
+		return "it was changed since it was installed"
+	case h.Kind == generation.HostEntries:
+		former, err := in.ownNames(ctx)
+		if err != nil {
+			return err.Error()
+		}
+		if same, err := entries.Has(h.Path, now, m.Entries, former); err != nil {
+			return err.Error()
+		} else if !same {
+			return "its entries of regcred are not those of generation " + fmt.Sprint(m.Number)
+		}
+	}
+	return ""
+}
+
+// compareCopy says whether what was copied, or linked, has changed.
+func (in *Installer) compareCopy(ctx context.Context, s *Status) {
+	l := s.Current.Layout
+	if l.Copy {
+		fresh, err := in.configuration(ctx, s.Current)
+		for _, h := range fresh {
+			if now, err := in.content(ctx, h.Path); err == nil && now != nil && string(now) != h.Content {
+				s.problem("%s has changed since it was copied into %s: regcred install copies it anew", in.fs().Host(l.Beside), in.fs().Host(l.Config))
+			}
+		}
+		if err != nil {
+			s.problem("%s: %v", in.fs().Host(l.Beside), err)
+		}
+	}
+	if l.LinksOf == "" {
+		return
+	}
+	list, _ := in.fs().ReadDir(l.LinksOf)
+	for _, e := range list {
+		if !in.fs().Exists(path.Join(l.BinDir, e.Name())) {
+			s.problem("%s has come since %s was made: regcred install adds it", in.fs().Host(path.Join(l.LinksOf, e.Name())), in.fs().Host(l.BinDir))
+		}
+	}
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build linux
+
+package install_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// tree is what is in a directory: by path, all that can be told of a file but its
+// times.
+type tree map[string]string
+
+// times are what is not the same when the same is done again.
+var times = regexp.MustCompile(`"(created|started|ticks)": ("[^"]*"|\d+)`)
+
+func snapshot(t testing.TB, root string) tree {
+	t.Helper()
+	list := tree{}
+	err := filepath.WalkDir(root, func(name string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := os.Lstat(name)
+		if err != nil {
+			return err
+		}
+		stat := info.Sys().(*syscall.Stat_t)
+		text := ""
+		switch {
+		case info.Mode()&fs.ModeSymlink != 0:
+			text, err = os.Readlink(name)
+		case info.Mode().IsRegular():
+			var data []byte
+			data, err = os.ReadFile(name)
+			text = times.ReplaceAllString(string(data), `"$1": 0`)
+		}
+		rel, _ := filepath.Rel(root, name)
+		list["/"+rel] = fmt.Sprintf("%v %d:%d %s", info.Mode(), stat.Uid, stat.Gid, text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// without leaves out what is below these names.
+func (l tree) without(names ...string) tree {
+	left := tree{}
+next:
+	for name, text := range l {
+		for _, n := range names {
+			if name == n || strings.HasPrefix(name, n+"/") {
+				continue next
+			}
+		}
+		left[name] = text
+	}
+	return left
+}
+
+// differs returns what is not the same in two trees, "" if all is.
+func (l tree) differs(o tree) string { return cmp.Diff(map[string]string(l), map[string]string(o)) }
+
+// copyTree copies a directory. Hard links become files of their own.
+func copyTree(t testing.TB, from, to string) {
+	t.Helper()
+	err := filepath.WalkDir(from, func(name string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(from, name)
+		at := filepath.Join(to, rel)
+		info, err := os.Lstat(name)
+		if err != nil {
+			return err
+		}
+		switch {
+		case info.IsDir():
+			return errors.Join(os.MkdirAll(at, 0o700), os.Chmod(at, info.Mode().Perm()))
+		case info.Mode()&fs.ModeSymlink != 0:
+			target, err := os.Readlink(name)
+			if err != nil {
+				return err
+			}
+			return os.Symlink(target, at)
+		}
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		return errors.Join(os.WriteFile(at, data, 0o600), os.Chmod(at, info.Mode().Perm()))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

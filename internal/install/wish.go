@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package install
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/lint"
+	"github.com/regcred/regcred/plugintest"
+)
+
+// Wish is what a node should have. Paths are those of this machine.
+type Wish struct {
+	Config     string   // file or directory; "" is that of the current generation
+	Plugins    []string // executables; each is that of the provider of its name
+	BinDir     string   // where those are looked for that are not among Plugins; "" is nowhere
+	Dispatcher string   // executable
+
+	MaxStale time.Duration // how long a kubelet may keep an answer; 0 is as before, or 5 m
+	Reserve  []string      // patterns beside those of the providers; nil is as before
+	AnyImage *bool         // entries for every image; nil is as before
+
+	// Reapplied says that something installs again whenever the node's own system
+	// undoes it, so that a node which does not keep a change is no reason not to.
+	Reapplied bool
+
+	// Untried says that executables are not run: they are for another machine.
+	Untried bool
+}
+
+// source is a file of a new generation, and where it comes from.
+type source struct {
+	generation.Content
+	from string // on this machine
+}
+
+// contents are the files of a generation.
+func contents(list []source) (files []generation.Content) {
+	for _, s := range list {
+		files = append(files, s.Content)
+	}
+	return files
+}
+
+// size is how much room files take, in bytes.
+func size(list []source) (bytes uint64) {
+	for _, s := range list {
+		if info, err := os.Stat(s.from); err == nil {
+			bytes += uint64(info.Size())
+		}
+	}
+	return bytes
+}
+
+// gather finds what a wish is made of, and refuses what a kubelet would.
+func (in *Installer) gather(ctx context.Context, w Wish, from *generation.Manifest) (cfg *config.Config, list []source, err error) {
+	if w.Config == "" {
+		if from == nil {
+			return nil, nil, withHint("regcred install CONFIG", "there is nothing to install: no configuration is given, and none is on this node")
+		}
+		w.Config = in.reach(in.Store.ConfigPath(from.Number))
+	}
+	if cfg, err = config.Load(w.Config); err != nil {
+		return nil, nil, err
+	}
+	if err := cfg.ValidateFor(config.Target{KubeletVersion: in.Setup.Version.Kubelet}); err != nil {
+		return nil, nil, fmt.Errorf("the kubelet of this node would not start with it: %w", err)
+	}
+	for _, f := range cfg.Files() {
+		list = append(list, source{generation.Bytes(generation.ConfigFile(configName(f.Name)), 0o600, f.Data()), f.Name})
+	}
+	add := func(name, file string) error {
+		c, err := generation.Copy(ctx, name, 0o755, file)
+		list = append(list, source{c, file})
+		return err
+	}
+	for i := range cfg.Providers {
+		name := cfg.Providers[i].Name
+		file, err := in.executable(name, w, from)
+		if err == nil {
+			err = add(generation.Executable(name), file)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := unused(cfg, w.Plugins); err != nil {
+		return nil, nil, err
+	}
+	return cfg, list, add(generation.Dispatcher, w.Dispatcher)
+}
+
+// reach is where a file of the node is on this machine, with links as they lead
+// on the node.
+func (in *Installer) reach(name string) string {
+	if real, err := in.fs().Real(name); err == nil {
+		name = real
+	}
+	return in.fs().Host(name)
+}
+
+// configName is a name by which a file is read as part of a directory.
+func configName(name string) string {
+	base := filepath.Base(name)
+	if ext := filepath.Ext(base); ext == ".json" || ext == ".yaml" || ext == ".yml" {
+		return base
+	}
+	return base + ".yaml" // JSON is YAML
+}
+
+// executable is where that of a provider is.
+func (in *Installer) executable(name string, w Wish, from *generation.Manifest) (string, error) {
+	if i := slices.IndexFunc(w.Plugins, func(p string) bool { return filepath.Base(p) == name }); i >= 0 {
+		return w.Plugins[i], nil
+	}
+	places := []string{}
+	if w.BinDir != "" {
+		places = append(places, filepath.Join(w.BinDir, name))
+	}
+	if from != nil {
+		places = append(places, in.reach(in.Store.BinPath(from.Number, name)))
+	}
+	for _, p := range places {
+		if _, err := os.Stat(p); err == nil {
+			return p, nil
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+	}
+	return "", withHint("--plugin PATH/"+name, "provider %q has no executable: none is given, and none is at %s", name, strings.Join(append(places, "all"), ", nor at "))
+}
+
+// unused refuses executables that no provider has, and a second for one.
+func unused(cfg *config.Config, plugins []string) error {
+	for i, p := range plugins {
+		if slices.ContainsFunc(plugins[:i], func(o string) bool { return filepath.Base(o) == filepath.Base(p) && o != p }) {
+			return fmt.Errorf("%s: another executable is given for the provider %q too", p, filepath.Base(p))
+		}
+		if !slices.ContainsFunc(cfg.Providers, func(q config.Provider) bool { return q.Name == filepath.Base(p) }) {
+			return fmt.Errorf("%s: the configuration has no provider %q: the name of the file is that of its provider", p, filepath.Base(p))
+		}
+	}
+	return nil
+}
+
+// quickly are the checks of an executable that need neither a registry nor a
+// cloud, in the order of [plugintest.Checks].
+func quickly() []string {
+	return []string{"binary-runs", "version-unknown", "request-kind", "stdin-garbage", "stdin-empty", "stdin-truncated"}
+}
+
+// examine looks at what is to be installed: the configuration, and each
+// executable that the generation before does not have. An error says what
+// would not work; warnings are for people.
+func (in *Installer) examine(ctx context.Context, w Wish, cfg *config.Config, list []source, from *generation.Manifest) (warnings []string, err error) {
+	var bad []error
+	note := func(severe bool, text string) {
+		if severe {
+			bad = append(bad, errors.New(text))
+		} else {
+			warnings = append(warnings, text)
+		}
+	}
+	for _, f := range lint.Check(cfg) {
+		if f.Severity != lint.SeverityInfo {
+			note(f.Severity == lint.SeverityError, f.String())
+		}
+	}
+	for _, s := range list {
+		if path.Dir(s.Name) != path.Dir(generation.Executable("x")) && s.Name != generation.Dispatcher || same(s, from) {
+			continue
+		}
+		for _, f := range in.examineExecutable(ctx, w, cfg, s) {
+			note(f.severe, f.text)
+		}
+	}
+	return warnings, errors.Join(bad...)
+}
+
+// same reports whether the generation before has the same file.
+func same(s source, from *generation.Manifest) bool {
+	return from != nil && slices.Contains(from.Files, s.File)
+}
+
+type remark struct {
+	severe bool
+	text   string
+}
+
+func (in *Installer) examineExecutable(ctx context.Context, w Wish, cfg *config.Config, s source) (list []remark) {
+	for _, f := range lint.Binary(s.from) {
+		if f.Severity != lint.SeverityInfo {
+			list = append(list, remark{f.Severity == lint.SeverityError && !w.Untried, f.String()})
+		}
+	}
+	i := slices.IndexFunc(cfg.Providers, func(p config.Provider) bool { return generation.Executable(p.Name) == s.Name })
+	if w.Untried || i < 0 || len(list) > 0 {
+		return list
+	}
+	in.say("trying %s", s.from)
+	command := cfg.Providers[i].Command(filepath.Dir(s.from))
+	command.Path = s.from
+	command.Timeout = 10 * time.Second
+	for _, f := range plugintest.Run(ctx, command, plugintest.Options{Only: quickly()}) {
+		if f.Severity == plugintest.Error || f.Severity == plugintest.Warning {
+			list = append(list, remark{f.Severity == plugintest.Error, fmt.Sprintf("%s: %s (regcred plugin test explains %s)", s.from, f.Got, f.Check)})
+		}
+	}
+	return list
+}
+
+// OwnConfig fills in where regcred has its own configuration, if a wish names
+// none and the node has no generation.
+func (in *Installer) OwnConfig(w *Wish) {
+	if w.Config != "" || in.fs().Exists(in.Store.Path("current")) {
+		return
+	}
+	if in.fs().Exists(node.OwnConfig) {
+		w.Config = in.reach(node.OwnConfig)
+		w.BinDir = cmp.Or(w.BinDir, in.reach(node.OwnBinDir))
+	}
+}
+
+// WishFor is a configuration as a node that does not keep changes may be told of it.
+func WishFor(cfg *config.Config) node.Wish {
+	w := node.Wish{ConfigPath: "/etc/kubernetes/credential-providers.yaml", BinDir: "/usr/local/bin"}
+	for _, f := range cfg.Files() {
+		w.Config += string(f.Data())
+	}
+	for i := range cfg.Providers {
+		p := &cfg.Providers[i]
+		q := node.WishedProvider{Name: p.Name, MatchImages: p.MatchImages, Args: p.Arguments(), Env: map[string]string{}, Tokens: p.TokenAttributes != nil}
+		if p.DefaultCacheDuration != nil {
+			q.CacheDuration = p.DefaultCacheDuration.String()
+		}
+		for _, v := range p.Env {
+			q.Env[v.Name] = v.Value.Reveal()
+		}
+		w.Providers = append(w.Providers, q)
+	}
+	return w
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build linux
+
+package install_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/install"
+)
+
+const (
+	oneProvider = `apiVersion: kubelet.config.k8s.io/v1
+kind: CredentialProviderConfig
+providers:
+- name: alpha
+  matchImages: ["registry.example"]
+  defaultCacheDuration: 1m
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
+`
+	twoProviders = oneProvider + `- name: beta
+  matchImages: ["tokens.example"]
+  defaultCacheDuration: 1m
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
+  tokenAttributes:
+    serviceAccountTokenAudience: tokens.example
+    cacheType: Token
+    requireServiceAccount: true
+`
+)
+
+// wishes makes what is installed in these tests: "a" has one provider, "b" two
+// with an entry each, and "c" another executable for that of "a".
+func wishes(t testing.TB) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, text := range map[string]string{
+		"a.yaml": oneProvider, "b.yaml": twoProviders, "c.yaml": oneProvider, "without/b.yaml": twoWithoutTokens,
+		"a/alpha": "#!/bin/sh\n# a\n", "b/alpha": "#!/bin/sh\n# a\n", "b/beta": "#!/bin/sh\n# b\n", "c/alpha": "#!/bin/sh\n# c\n",
+		"a/" + generation.Dispatcher: "#!/bin/sh\n# of a\n", "b/" + generation.Dispatcher: "#!/bin/sh\n# of b\n", "c/" + generation.Dispatcher: "#!/bin/sh\n# of a\n",
+	} {
+		name = filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// twoWithoutTokens is for a kubelet that knows none.
+var twoWithoutTokens, _, _ = strings.Cut(twoProviders, "  tokenAttributes:")
+
+func wish(dir, name string) install.Wish {
+	return install.Wish{
+		Config: filepath.Join(dir, name+".yaml"), BinDir: filepath.Join(dir, name),
+		Dispatcher: filepath.Join(dir, name, generation.Dispatcher), Untried: true,
+	}
+}
+
+func options() install.Options { return install.Options{Restart: true} }
+
+// do makes one change, by its name: "install a", "rollback 1", "uninstall".
+func do(ctx context.Context, in *install.Installer, dir, name string) (err error) {
+	o := options()
+	switch name {
+	case "rollback 1":
+		_, err = in.Rollback(ctx, 1, o)
+	case "uninstall":
+		err = in.Uninstall(ctx, o)
+	default:
+		w := wish(dir, name[len("install "):])
+		if name == "install b" && in.Setup.Version.Kubelet < "1.34" {
+			w.Config = filepath.Join(dir, "without/b.yaml")
+		}
+		_, err = in.Install(ctx, w, o)
+	}
+	return err
+}

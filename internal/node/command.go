@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// With returns c with these arguments at its end, quoted as systemd reads them:
+// the value of an ExecStart= in the same unit, which expands the rest as before.
+func (c Command) With(args ...string) string {
+	prefixes, _ := cutPrefixes(c.Text)
+	line := c.Text
+	for _, arg := range args {
+		line += " " + quote(arg, strings.Contains(prefixes, ":"))
+	}
+	return line
+}
+
+// quote writes a word of a command of systemd. Literal says that the command
+// has no variables.
+func quote(arg string, literal bool) string {
+	arg = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "%", "%%").Replace(arg)
+	if !literal {
+		arg = strings.ReplaceAll(arg, "$", "$$")
+	}
+	if arg == "" || arg == ";" || strings.ContainsAny(arg, " \t\"'\\") {
+		return `"` + arg + `"`
+	}
+	return arg
+}
+
+// quotesEnd reports whether every quote of a command ends.
+func quotesEnd(command string) bool {
+	// A word that is added would be one of its own.
+	words := splitWords(command + " x")
+	return len(words) > 0 && words[len(words)-1] == "x"
+}
+
+// programs that do not hand on what stands after them to a kubelet of this machine.
+func shells() []string {
+	return []string{"sh", "bash", "dash", "ash", "zsh", "ksh", "busybox"}
+}
+
+func containers() []string {
+	return []string{"docker", "podman", "nerdctl", "ctr", "rkt", "kubelet-wrapper", "systemd-nspawn", "chroot", "nsenter", "unshare", "snap"}
+}
+
+// commandProblem says why flags at the end of the command of a unit would not
+// reach its kubelet; "" if they would. Program is what a unit of this kind
+// starts: "kubelet".
+func commandProblem(s *service, args []word, program string) string {
+	exec := s.exec()
+	at := fmt.Sprintf("%s:%d", exec.file, exec.line)
+	words := texts(args)
+	_, command := cutPrefixes(exec.value)
+	name := func(w string) string { return path.Base(w) }
+	switch {
+	case s.masked:
+		return s.fragment + " is masked"
+	case len(s.execs) == 0:
+		return s.name + " has no ExecStart"
+	case len(s.execs) > 1:
+		return fmt.Sprintf("%s: it has %d commands", at, len(s.execs))
+	case !quotesEnd(command):
+		return at + ": a quote does not end"
+	case slices.Contains(splitWords(command), ";"):
+		return at + ": it has several commands in one line"
+	case slices.Contains(shells(), name(words[0])):
+		return at + ": it starts the kubelet by a shell, which would not hand on what stands after its script"
+	case slices.ContainsFunc(words, func(w string) bool { return slices.Contains(containers(), name(w)) }):
+		return at + ": it starts the kubelet in a container or another root directory, whose paths are not those of the node"
+	case !slices.ContainsFunc(words, func(w string) bool { return name(w) == program || name(w) == "hyperkube" }):
+		return fmt.Sprintf("%s: it starts %s, of which nobody knows whether it hands flags on to a kubelet", at, words[0])
+	case slices.Contains(words, "--"):
+		return at + ": what stands after -- is no flag"
+	}
+	return ""
+}

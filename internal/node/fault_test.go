@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build linux
+
+package node
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+// TestUnitFaults: what systemd passes over is named with its place, and without values.
+func TestUnitFaults(t *testing.T) {
+	secret := canary.Password
+	for value, want := range map[string]string{
+		`HTTPS_PROXY=http://u:` + secret + `@proxy:1`: "",
+		`"A=1 2" 'B=3'`: "",
+		`"A=1" B=%n`:    "",
+		`A=`:            "",
+		`A=a"b`:         `Environment="NAME=VALUE"`,
+		"\u201dHTTPS_PROXY=http://u:" + secret + `@proxy:1"`:      `write plain quotes: Environment="HTTPS_PROXY=VALUE"`,
+		"\u201cHTTPS_PROXY=http://u:" + secret + "@proxy:1\u201d": `write plain quotes: Environment="HTTPS_PROXY=VALUE"`,
+		"\u201cA=b " + secret + "\u201d":                          `write plain quotes: Environment="A=VALUE"`,
+		`ARGS=--a ` + secret:                                      "quote all of it",
+		secret + `-x=1`:                                           `Environment="NAME=VALUE"`,
+		`1A=b`:                                                    `Environment="NAME=VALUE"`,
+	} {
+		dir := t.TempDir()
+		put(t, filepath.Join(dir, "lib/systemd/system/containerd.service"), "[Service]\n\nEnvironment="+value+"\n")
+		var got []string
+		for _, f := range (Node{Root: dir}).UnitFaults(t.Context()) {
+			got = append(got, fmt.Sprintf("%s:%d: %s; %s", strings.TrimPrefix(f.File, dir), f.Line, f.Message, f.Mend))
+		}
+		text := strings.Join(got, "\n")
+		canary.Check(t, "a fault", text)
+		if (text == "") != (want == "") || !strings.Contains(text, want) || want != "" && !strings.HasPrefix(text, "/lib/systemd/system/containerd.service:3: ") {
+			t.Errorf("%s: got %q, want %q", value, text, want)
+		}
+	}
+}
+
+// TestUnitFaultsTrees: in nodes as distributions make them there are none.
+func TestUnitFaultsTrees(t *testing.T) {
+	for file, archive := range trees(t) {
+		if strings.HasPrefix(filepath.Base(file), "bad-") {
+			continue
+		}
+		if got := (Node{Root: plant(t, archive)}).UnitFaults(t.Context()); len(got) > 0 {
+			t.Errorf("%s: %+v", file, got)
+		}
+	}
+}
+
+func put(t *testing.T, file, text string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestUnitFaultsWord: a word that was meant as a flag.
+func TestUnitFaultsWord(t *testing.T) {
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "lib/systemd/system/kubelet.service"), "[Service]\nEnvironmentFile=/etc/default/kubelet\nExecStart=/usr/bin/kubelet $ARGS\n")
+	put(t, filepath.Join(dir, "etc/default/kubelet"), "# ours\nARGS=--v=2 \u2013\u2013node-ip=1\n")
+	got := Node{Root: dir}.UnitFaults(t.Context())
+	if len(got) != 1 || got[0].File != filepath.Join(dir, "etc/default/kubelet") || got[0].Line != 2 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestGateSet: a feature gate is found wherever it is set, and nowhere else.
+func TestGateSet(t *testing.T) {
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "lib/systemd/system/kubelet.service"), "[Service]\nExecStart=/usr/bin/kubelet --feature-gates=A=true,Gate=true --config=/c.yaml \\\n  --config-dir=/d\n")
+	put(t, filepath.Join(dir, "c.yaml"), "# Gate: no\nfeatureGates:\n  GateB: true\n  Gate: true\n")
+	put(t, filepath.Join(dir, "d/1.conf"), `{"featureGates": {"X": true, "Gate": false}}`+"\n")
+	var got []string
+	for _, g := range (Node{Root: dir}).GateSet(t.Context(), "Gate") {
+		got = append(got, fmt.Sprintf("%s:%d", strings.TrimPrefix(g.File, dir), g.Line))
+	}
+	if want := []string{"/lib/systemd/system/kubelet.service:2", "/c.yaml:4", "/d/1.conf:1"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestBothRoles: of two units of k3s the one counts that is enabled.
+func TestBothRoles(t *testing.T) {
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "etc/systemd/system/k3s.service"), "[Service]\nExecStart=/usr/local/bin/k3s server\n")
+	put(t, filepath.Join(dir, "etc/systemd/system/k3s-agent.service"), "[Service]\nExecStart=/usr/local/bin/k3s agent\n")
+	put(t, filepath.Join(dir, "etc/systemd/system/multi-user.target.wants/k3s.service"), "")
+	if s, err := (Node{Root: dir}).Setup(t.Context()); err != nil || s.Kind != K3sServer {
+		t.Errorf("got %+v, %v", s, err)
+	}
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred/internal/shown"
+)
+
+// flagsFor are the two flags as a kubelet has them on its command line.
+func flagsFor(config, binDir string) []string {
+	return []string{"--" + configFlag + "=" + config, "--" + binDirFlag + "=" + binDir}
+}
+
+// flagLines is what any kubelet needs.
+func flagLines(w Wish) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s:\n%s\n", w.ConfigPath, indent(w.Config, "#   "))
+	fmt.Fprintf(&b, "# in %s:%s\n", w.BinDir, strings.Join(names(w, " "), ""))
+	b.WriteString("# the kubelet's flags, wherever this node has them; then restart it:\n")
+	for _, flag := range flagsFor(w.ConfigPath, w.BinDir) {
+		b.WriteString(flag + "\n")
+	}
+	return b.String()
+}
+
+func names(w Wish, before string) (list []string) {
+	for _, p := range w.Providers {
+		if n := before + p.Name; !slices.Contains(list, n) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// indent puts a text into a block of YAML, or into comments.
+func indent(text, by string) string {
+	var b strings.Builder
+	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		b.WriteString(strings.TrimRight(by+line, " ") + "\n")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// daemonSet does it again on each new node, and after each boot. More are flags
+// of install: on GKE's nodes /var is mounted noexec.
+func daemonSet(w Wish, more string) string {
+	return `# A DaemonSet that installs it on each node, and again after each boot. IMAGE has
+# regcred and the plugins in /regcred, a shell, cp and nsenter.
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: regcred
+  labels:
+    pod-security.kubernetes.io/enforce: privileged
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: regcred
+  namespace: regcred
+data:
+  credential-providers.yaml: |
+` + indent(w.Config, "    ") + `
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata:
+  name: regcred
+  namespace: regcred
+spec:
+  selector:
+    matchLabels: {app: regcred}
+  template:
+    metadata:
+      labels: {app: regcred}
+    spec:
+      hostPID: true
+      priorityClassName: system-node-critical
+      automountServiceAccountToken: false
+      tolerations:
+      - operator: Exists
+      initContainers:
+      - name: install
+        image: IMAGE
+        securityContext:
+          privileged: true
+        command:
+        - sh
+        - -ec
+        - |
+          mkdir -p /host/var/lib/regcred/install
+          cp /regcred/* /config/credential-providers.yaml /host/var/lib/regcred/install/
+          exec nsenter --target 1 --mount -- /bin/sh -ec '
+            mkdir -p /run/regcred/install
+            mount -t tmpfs -o mode=0700,exec regcred /run/regcred/install
+            cp /var/lib/regcred/install/* /run/regcred/install/
+            cd /run/regcred/install
+            code=0
+            ./regcred install credential-providers.yaml` + pluginFlags(w) + more + ` --reapplied --restart || code=$?
+            cd /
+            umount /run/regcred/install
+            exit $code'
+        volumeMounts:
+        - {name: host, mountPath: /host}
+        - {name: config, mountPath: /config}
+      containers:
+      - name: pause
+        image: registry.k8s.io/pause:3.10
+      volumes:
+      - name: host
+        hostPath: {path: /}
+      - name: config
+        configMap: {name: regcred}
+`
+}
+
+func pluginFlags(w Wish) string {
+	var b strings.Builder
+	for _, name := range names(w, "") {
+		b.WriteString(" --plugin ./" + shown.ShellWord(name))
+	}
+	return b.String()
+}
+
+// kops has it done before each start of the kubelet.
+// kOps: docs/cluster_spec.md, fileAssets and hooks.
+func kops(w Wish) string {
+	return `# kops edit cluster: regcred and the plugins must be in /opt/regcred of the image, or
+# be brought there by additionalUserData of the instance groups.
+spec:
+  fileAssets:
+  - name: regcred
+    path: /etc/regcred/credential-providers.yaml
+    content: |
+` + indent(w.Config, "      ") + `
+  hooks:
+  - name: regcred-install.service
+    before:
+    - kubelet.service
+    manifest: |
+      Type=oneshot
+      WorkingDirectory=/opt/regcred
+      ExecStart=/opt/regcred/regcred install /etc/regcred/credential-providers.yaml` + pluginFlags(w) + ` --reapplied
+`
+}
+
+// openShiftConfig and openShiftBinDir are where OpenShift's own providers are:
+// files of that directory restart a kubelet only, where others reboot the node.
+const (
+	openShiftConfig = "/etc/kubernetes/credential-providers/regcred.yaml"
+	openShiftBinDir = "/usr/libexec/kubelet-image-credential-provider-plugins"
+)
+
+// openShift is a layer for the executables and a MachineConfig for the rest. Where
+// OpenShift has a configuration already, that is the file, since the flags name
+// it; else a drop-in has the flags.
+func openShift(w Wish, s *Setup) string {
+	config := cmp.Or(s.Vendor.Config.Path, openShiftConfig)
+	var b strings.Builder
+	b.WriteString("# 1. The executables: an image layer (Containerfile), named in a MachineOSConfig or as osImageURL.\n#   FROM BASE\n")
+	for _, name := range names(w, "") {
+		fmt.Fprintf(&b, "#   COPY %s %s/%s\n", name, openShiftBinDir, name)
+	}
+	b.WriteString("#   RUN ostree container commit\n# 2. What follows, with oc apply -f -; the same with role: master for control planes.\n")
+	if config != openShiftConfig {
+		fmt.Fprintf(&b, "# It takes the place of OpenShift's %s: keep the providers of that.\n", config)
+	}
+	b.WriteString(`apiVersion: machineconfiguration.openshift.io/v1
+kind: MachineConfig
+metadata:
+  name: 99-worker-regcred
+  labels:
+    machineconfiguration.openshift.io/role: worker
+spec:
+  config:
+    ignition:
+      version: 3.4.0
+    storage:
+      files:
+      - path: ` + config + `
+        mode: 0644
+        overwrite: true
+        contents:
+          source: data:text/plain;charset=utf-8;base64,` + base64.StdEncoding.EncodeToString([]byte(w.Config)) + "\n")
+	if config == openShiftConfig {
+		b.WriteString("    systemd:\n      units:\n      - name: kubelet.service\n        dropins:\n        - name: " + dropInName +
+			"\n          contents: |\n            [Service]\n" + openShiftFlags(s))
+	}
+	return b.String()
+}
+
+// openShiftFlags are lines of a drop-in. Some units have a variable for them; of others
+// it freezes the command, which the next release may change.
+func openShiftFlags(s *Setup) string {
+	const variable = "KUBELET_CRIO_IMAGE_CREDENTIAL_PROVIDER_FLAGS"
+	flags := flagsFor(openShiftConfig, openShiftBinDir)
+	switch {
+	case s.Unit == nil || s.Unit.Exec.Text == "":
+		return "            # ExecStart= and the command of kubelet.service, with " + strings.Join(flags, " ") + "\n"
+	case strings.Contains(s.Unit.Exec.Text, "$"+variable):
+		return "            Environment=\"" + variable + "=" + strings.Join(flags, " ") + "\"\n"
+	}
+	return "            # the command of this release: write it anew with each\n            ExecStart=\n            ExecStart=" + s.Unit.Exec.With(flags...) + "\n"
+}
+
+const talosBinDir = "/usr/local/lib/kubelet/credentialproviders"
+
+// talos is a document for the machine configuration, and an extension.
+func talos(w Wish) string {
+	var b strings.Builder
+	b.WriteString(`# 1. The executables come by a system extension: an image of manifest.yaml and rootfs/.
+#   manifest.yaml:
+#     version: v1alpha1
+#     metadata:
+#       name: regcred
+#       version: 1.0.0
+#       author: you
+#       description: credential providers of the kubelet
+#       compatibility:
+#         talos:
+#           version: ">= v1.9.0"
+`)
+	for _, name := range names(w, "") {
+		fmt.Fprintf(&b, "#   rootfs%s/%s\n", talosBinDir, name)
+	}
+	b.WriteString(`# 2. Talos 1.14 and later: a document of its own, by talosctl patch machineconfig --patch @FILE.
+apiVersion: v1alpha1
+kind: KubeCredentialProviderConfig
+configuration:
+` + indent(w.Config, "  ") + `
+# Talos before 1.14, in its place:
+# machine:
+#   kubelet:
+#     credentialProviderConfig:
+` + indent(w.Config, "#       ") + "\n")
+	return b.String()
+}
+
+// bottlerocket are settings, which have fields of their own.
+// bottlerocket.dev: settings.kubernetes.credential-providers.
+func bottlerocket(w Wish) string {
+	var b strings.Builder
+	b.WriteString("# User data, or: apiclient apply < FILE. The executables must be in /usr/libexec/kubernetes/kubelet/plugins\n# of the image: Bottlerocket itself brings ecr-credential-provider, others need a build of your own.\n")
+	for _, p := range w.Providers {
+		fmt.Fprintf(&b, "[settings.kubernetes.credential-providers.%s]\nenabled = true\nimage-patterns = [", tomlString(p.Name))
+		for i, m := range p.MatchImages {
+			fmt.Fprintf(&b, "%s%s", map[bool]string{true: ", "}[i > 0], tomlString(m))
+		}
+		b.WriteString("]\n")
+		if p.CacheDuration != "" {
+			fmt.Fprintf(&b, "cache-duration = %s\n", tomlString(p.CacheDuration))
+		}
+		if len(p.Env) > 0 {
+			fmt.Fprintf(&b, "\n[settings.kubernetes.credential-providers.%s.environment]\n", tomlString(p.Name))
+			for _, name := range sortedKeys(p.Env) {
+				fmt.Fprintf(&b, "%s = %s\n", tomlString(name), tomlString(p.Env[name]))
+			}
+		}
+		if len(p.Args) > 0 {
+			b.WriteString("# its args have no setting\n")
+		}
+		if p.Tokens {
+			b.WriteString("# its tokenAttributes have no setting\n")
+		}
+		b.WriteString("\n")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// minikube are its files and its start.
+func minikube(w Wish) string {
+	var b strings.Builder
+	b.WriteString("# Files below ~/.minikube/files come to the node at each start.\n")
+	fmt.Fprintf(&b, "mkdir -p ~/.minikube/files%s ~/.minikube/files%s\n", shown.ShellPath(path.Dir(w.ConfigPath)), shown.ShellPath(w.BinDir))
+	for _, name := range names(w, "") {
+		fmt.Fprintf(&b, "install -m 0755 ./%s ~/.minikube/files%s/\n", shown.ShellWord(name), shown.ShellPath(w.BinDir))
+	}
+	fmt.Fprintf(&b, "cat >~/.minikube/files%s <<'EOF'\n%s\nEOF\n", shown.ShellPath(w.ConfigPath), strings.TrimRight(w.Config, "\n"))
+	b.WriteString("minikube start")
+	for _, flag := range flagsFor(w.ConfigPath, w.BinDir) {
+		b.WriteString(" \\\n  --extra-config=kubelet." + shown.ShellWord(strings.TrimPrefix(flag, "--")))
+	}
+	return b.String() + "\n"
+}
+
+// microK8s are two lines of its file.
+func microK8s(w Wish) string {
+	return written(w) + "cat >>/var/snap/microk8s/current/args/kubelet <<'EOF'\n" +
+		strings.Join(flagsFor(w.ConfigPath, w.BinDir), "\n") + "\nEOF\nmicrok8s stop && microk8s start\n"
+}
+
+// k0s is its service, written anew.
+func k0s(w Wish) string {
+	return written(w) + `# with the options that the service has now (a controller that is a worker too: k0s install controller --enable-worker):
+k0s stop
+k0s install worker --force --token-file TOKEN \
+  --kubelet-extra-args=` + shown.ShellWord(strings.Join(flagsFor(w.ConfigPath, w.BinDir), " ")) + "\nk0s start\n"
+}
+
+// openRC is a line for the script that its service reads.
+func openRC(w Wish) string {
+	return written(w) + "cat >>/etc/conf.d/kubelet <<'EOF'\ncommand_args=\"${command_args} " +
+		strings.Join(flagsFor(w.ConfigPath, w.BinDir), " ") + "\"\nEOF\nrc-service kubelet restart\n"
+}
+
+// written are commands that write the configuration and the executables.
+func written(w Wish) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "mkdir -p %s %s\n", shown.ShellPath(path.Dir(w.ConfigPath)), shown.ShellPath(w.BinDir))
+	for _, name := range names(w, "") {
+		fmt.Fprintf(&b, "install -m 0755 ./%s %s/\n", shown.ShellWord(name), shown.ShellPath(w.BinDir))
+	}
+	fmt.Fprintf(&b, "cat >%s <<'EOF'\n%s\nEOF\n", shown.ShellPath(w.ConfigPath), strings.TrimRight(w.Config, "\n"))
+	return b.String()
+}
+
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
+
+// tomlString is a basic string of TOML, whose escapes JSON has too.
+func tomlString(s string) string {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return `""` // no string fails
+	}
+	return string(data)
+}

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build linux
+
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/pelletier/go-toml/v2"
+	"github.com/rogpeppe/go-internal/txtar"
+	"sigs.k8s.io/yaml"
+)
+
+// wish is a node that wants two providers.
+func wish() Wish {
+	return Wish{
+		Config: "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: ecr\n  matchImages: [\"*.dkr.ecr.*.amazonaws.com\"]\n" +
+			"  defaultCacheDuration: 10m0s\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n",
+		ConfigPath: "/var/lib/regcred/current/config.yaml",
+		BinDir:     "/var/lib/regcred/bin",
+		Providers: []WishedProvider{
+			{Name: "ecr", MatchImages: []string{"*.dkr.ecr.*.amazonaws.com", "public.ecr.aws"}, CacheDuration: "10m0s", Env: map[string]string{"B": `say "x"`, "A": "1"}},
+			{Name: "token", MatchImages: []string{"registry.example.com"}, Args: []string{"--v"}, Tokens: true},
+		},
+	}
+}
+
+// TestInstead has what each kind that refuses wants instead.
+func TestInstead(t *testing.T) {
+	seen := map[Kind]bool{}
+	for file, archive := range trees(t) {
+		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
+		if strings.HasPrefix(name, "bad-") && name != "bad-shell" {
+			continue
+		}
+		s, err := Node{Root: plant(t, archive), Foreign: true}.Setup(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Refusal == nil {
+			continue
+		}
+		seen[s.Kind] = true
+		t.Run(name, func(t *testing.T) {
+			got := s.Refusal.Why + "\n---\n" + s.Refusal.Instead(wish())
+			parses(t, s.Kind, s.Refusal.Instead(wish()))
+			golden := filepath.Join("testdata/instead", name+".txt")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+	for _, r := range refusals(&Setup{}) {
+		if !seen[r.kind] {
+			t.Errorf("no tree of %s", r.kind)
+		}
+	}
+}
+
+// parses holds a text to the language of its system.
+func parses(t *testing.T, kind Kind, text string) {
+	t.Helper()
+	switch kind {
+	case GKE, AKS, KOps, OpenShift, Talos:
+		for doc := range strings.SplitSeq(text, "\n---\n") {
+			var m map[string]any
+			if err := yaml.UnmarshalStrict([]byte(doc), &m); err != nil || len(m) == 0 {
+				t.Errorf("%v: %s", err, doc)
+			}
+		}
+	case Bottlerocket:
+		var m map[string]any
+		if err := toml.Unmarshal([]byte(text), &m); err != nil || len(m) != 1 {
+			t.Errorf("%v: %v", err, m)
+		}
+	}
+}
+
+// TestCommandWith: what is added to a command are words of their own, whatever
+// they have in them, and the command stays as it was.
+func TestCommandWith(t *testing.T) {
+	args := []string{"--x=/a b", `--y=%n $HOME ${A} "q" 'p' \n`, "", ";", "--z=ä\n", "$A", "--plain=/x"}
+	for _, text := range []string{`/usr/bin/kubelet $A "${B}" %n \x41`, "-/usr/bin/kubelet", ":/usr/bin/kubelet $A"} {
+		s := &service{name: "kubelet.service"}
+		vars := map[string]variable{"A": {value: "1 2"}, "B": {value: "3"}, "HOME": {value: "/root"}}
+		before := texts(arguments(s, setting{value: text}, vars))
+		after := texts(arguments(s, setting{value: Command{Text: text}.With(args...)}, vars))
+		if diff := cmp.Diff(slices.Concat(before, args), after); diff != "" {
+			t.Errorf("%s: -want +got\n%s", text, diff)
+		}
+	}
+}
+
+// FuzzCommandWith: any word comes through.
+func FuzzCommandWith(f *testing.F) {
+	f.Add("--x=%h$HOME \\ \"'", true)
+	f.Add("$$", false)
+	f.Fuzz(func(t *testing.T, arg string, literal bool) {
+		if strings.ContainsRune(arg, 0) {
+			return // no argument has it
+		}
+		text := map[bool]string{true: ":/k", false: "/k"}[literal]
+		got := texts(arguments(&service{name: "k.service"}, setting{value: Command{Text: text}.With(arg)}, nil))
+		if diff := cmp.Diff([]string{"/k", arg}, got); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+	})
+}
+
+// FuzzEnvironmentFile: nothing in a file makes the reading fail or never end.
+func FuzzEnvironmentFile(f *testing.F) {
+	f.Add("A=\"x\\\ny\" 'z\nB=\\\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		for name, v := range environmentFile(text, "") {
+			if !isName(name) || v.line < 1 || v.line > strings.Count(text, "\n")+strings.Count(text, "\r")+1 {
+				t.Errorf("%q in line %d", name, v.line)
+			}
+		}
+	})
+}
+
+// TestEnvironmentFile holds values against systemd.exec(5) and its parser.
+func TestEnvironmentFile(t *testing.T) {
+	for text, want := range map[string]string{
+		`A=b`:              "b",
+		`  A = b c  `:      "b c",
+		`A="b c" `:         "b c",
+		`A='b\n'`:          `b\n`,
+		`A="b\n\"\$\\"`:    `b\n"$\`,
+		`A=b\ c\  `:        "b c ",
+		`A=--x="y z" w`:    `--x="y z" w`,
+		"A=b\\\nc":         "bc",
+		"A='b\nc'":         "b\nc",
+		`A="b"'c'd`:        "bcd",
+		"A=b\nA=c":         "c",
+		"#A=b":             "",
+		"; A=b":            "",
+		"A=b # no comment": "b # no comment",
+		"export A=b":       "",
+		"A=b\r\nB=c\r\n":   "b",
+		"B='\nA=b":         "",
+	} {
+		if got := environmentFile(text, "")["A"].value; got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestSetupRunning: a kubelet that runs has a start of its own, and flags that
+// may not be those of the files any more.
+func TestSetupRunning(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may look at another root directory of a process")
+	}
+	root := plant(t, txtar.Parse([]byte("-- /etc/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet --image-credential-provider-config=/new --image-credential-provider-bin-dir=/b\n")))
+	if err := os.MkdirAll(filepath.Join(root, "proc"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	flags := []string{"--image-credential-provider-config", "/old", "--image-credential-provider-bin-dir=/b"}
+	cmd := startKubelet(t, "chroot "+root, nil, flags...)
+	startKubelet(t, "", nil) // of another root directory
+	if err := os.Symlink(fmt.Sprintf("/proc/%d", cmd.Process.Pid), filepath.Join(root, "proc", fmt.Sprint(cmd.Process.Pid))); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Node{Root: root, Foreign: true}.Setup(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Running{PID: cmd.Process.Pid, Flags: &RunningFlags{"/old", "/b"}, Differs: true}
+	if s.Running == nil || s.Running.Start == 0 {
+		t.Fatalf("got %+v", s.Running)
+	}
+	want.Start = s.Running.Start
+	if diff := cmp.Diff(want, s.Running); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// TestSetupRunningByUnit: a kubelet under another name is found by its unit, and
+// what that has started is not taken for it.
+func TestSetupRunningByUnit(t *testing.T) {
+	const text = "-- /etc/systemd/system/kubelet.service --\n[Service]\nExecStart=/opt/start-kubelet\n" +
+		"-- /proc/20/comm --\nplugin\n-- /proc/20/cgroup --\n0::/system.slice/kubelet.service\n-- /proc/20/stat --\n20 (plugin) S 30 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 77 0\n" +
+		"-- /proc/30/comm --\nkubelet-1.36\n-- /proc/30/cgroup --\n1:name=systemd:/system.slice/kubelet.service\n0::/\n-- /proc/30/stat --\n30 (a ) b) S 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 55 0\n"
+	archive := txtar.Parse([]byte(text))
+	root := plant(t, archive)
+	for pid, flags := range map[string]string{"20": "plugin", "30": "kubelet\x00--image-credential-provider-config=/c\x00--image-credential-provider-bin-dir=/b\x00"} {
+		dir := filepath.Join(root, "proc", pid)
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, "cmdline"), []byte(flags), 0o600),
+			os.WriteFile(filepath.Join(dir, "status"), []byte("Name:\tx\nUid:\t0\t0\t0\t0\n"), 0o600), os.Symlink(root, filepath.Join(dir, "root")), os.Symlink(root, filepath.Join(dir, "exe"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := Node{Root: root}.Setup(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&Running{PID: 30, Start: 55, Flags: &RunningFlags{"/c", "/b"}, Differs: true}, s.Running); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// TestFixedPlaces looks at file systems that are read-only or noexec, in mounts
+// that nobody else sees.
+func TestFixedPlaces(t *testing.T) {
+	if os.Getenv(inNamespace) == "" {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(self, "-test.run=^TestFixedPlaces$", "-test.v")
+		cmd.Env = append(os.Environ(), inNamespace+"=1")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+		out, err := cmd.CombinedOutput()
+		if os.Geteuid() != 0 {
+			t.Skip("only root may mount")
+		}
+		if err != nil || !bytes.Contains(out, []byte("--- PASS: TestFixedPlaces")) {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+	root := plant(t, txtar.Parse([]byte("-- /etc/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet --image-credential-provider-config=/ro/c.yaml --image-credential-provider-bin-dir=/noexec/new/bin\n-- /ro/x --\n-- /noexec/x --\n")))
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		t.Fatal(err)
+	}
+	mount(t, filepath.Join(root, "ro"), syscall.MS_RDONLY)
+	mount(t, filepath.Join(root, "noexec"), syscall.MS_NOEXEC)
+	got := fixedOf(t, root)
+	if diff := cmp.Diff([]string{"/ro: read-only file system", "/noexec: it is mounted noexec", "drop-in", ""}, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if err := os.MkdirAll(filepath.Join(root, "/etc/systemd/system/kubelet.service.d"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	mount(t, filepath.Join(root, "etc/systemd/system/kubelet.service.d"), syscall.MS_RDONLY)
+	got = fixedOf(t, root)
+	if diff := cmp.Diff([]string{"by hand", "/etc/systemd/system/kubelet.service.d: read-only file system"}, got[2:]); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+func mount(t *testing.T, dir string, flags uintptr) {
+	t.Helper()
+	if err := syscall.Mount("x", dir, "tmpfs", flags, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, 0) })
+}
+
+// fixedOf is what cannot be changed on a node, and what follows.
+func fixedOf(t *testing.T, root string) []string {
+	t.Helper()
+	s, err := Node{Root: root, Foreign: true}.Setup(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{s.Config.Fixed, s.BinDir.Fixed, string(s.Way), s.Unit.Problem}
+}
+
+const inNamespace = "REGCRED_TEST_MOUNTS"
+
+// TestSetupUnread: what this user may not read is named, not guessed.
+func TestSetupUnread(t *testing.T) {
+	const unit = "-- /etc/systemd/system/kubelet.service --\n[Service]\nEnvironmentFile=-/env\nExecStart=/usr/bin/kubelet $A\n-- closed /env --\nA=--v=1\n"
+	root := plant(t, txtar.Parse([]byte(unit)))
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv(playedSurvey) == "" && os.Geteuid() == 0 {
+		name := filepath.Join(sharedDir(t), "survey")
+		if err := copyFile(self, name); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(name, "-test.run=^TestSetupUnread$", "-test.v")
+		cmd.Env, cmd.Dir = []string{playedSurvey + "=1", "TMPDIR=" + sharedTemp(t)}, "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534, NoSetGroups: true}}
+		if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("--- PASS: TestSetupUnread")) {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+	s, err := Node{Root: root, Foreign: true}.Setup(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{filepath.Join(root, "env")}, s.Unread); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+const playedSurvey = "REGCRED_TEST_SURVEY"
+
+// sharedTemp is a directory in which every user may make others.
+func sharedTemp(t *testing.T) string {
+	t.Helper()
+	dir := sharedDir(t)
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestVersionTime: a program that never answers holds nobody up.
+func TestVersionTime(t *testing.T) {
+	root := plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexec sleep 1000\n")))
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	v := newReading(ctx, Node{Root: root, Foreign: true}).version("/usr/bin/kubelet")
+	if want := "/usr/bin/kubelet --version: context deadline exceeded"; v.Why != want || v.Kubelet != "" {
+		t.Errorf("got %+v", v)
+	}
+}
+
+// TestParseVersion: what programs say of themselves.
+func TestParseVersion(t *testing.T) {
+	for text, want := range map[string]Version{
+		"Kubernetes v1.33.4\n": {Kubelet: "1.33.4", Text: "v1.33.4"},
+		"k3s version v1.33.4+k3s1 (148243c4)\ngo version go1.24.5\n": {Kubelet: "1.33.4", Text: "v1.33.4+k3s1"},
+		"Kubernetes v1.36.0-rc.1":                                    {Kubelet: "1.36.0", Text: "v1.36.0-rc.1"},
+		"":                                                           {Why: "/k --version: it does not say a version"},
+		"v1.2":                                                       {Why: "/k --version: it does not say a version"},
+		"\nKubernetes v1.33.4":                                       {Why: "/k --version: it does not say a version"},
+	} {
+		if diff := cmp.Diff(want, parseVersion("/k", text)); diff != "" {
+			t.Errorf("%q: -want +got\n%s", text, diff)
+		}
+	}
+}
+
+// TestForeignKubelet: a program below another root directory is not run.
+func TestForeignKubelet(t *testing.T) {
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "usr/bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "usr/bin/kubelet"), []byte("#!/bin/sh\necho Kubernetes v1.36.3\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, foreign := range []bool{false, true} {
+		v := newReading(t.Context(), Node{Root: root, Foreign: foreign}).version("/usr/bin/kubelet")
+		if (v.Kubelet == "1.36.3") != foreign || (v.Why == "") != foreign {
+			t.Errorf("foreign %v: %+v", foreign, v)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build linux
+
+package node
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/regcred/regcred/internal/testneed"
+)
+
+// judged is what systemd makes of a unit.
+type judged struct {
+	Files       []string
+	Command     []string // before variables
+	Environment []string
+	KillMode    string
+}
+
+// TestSystemdAgrees has systemd itself read the units of all trees: which files
+// in which order, which words, which variables.
+func TestSystemdAgrees(t *testing.T) {
+	program := systemd(t)
+	count := 0
+	for file, archive := range trees(t) {
+		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
+		t.Run(name, func(t *testing.T) {
+			root := plant(t, archive)
+			r := newReading(t.Context(), Node{Root: root})
+			found := r.find()
+			if found.unit == nil || found.unit.masked || len(found.unit.execs) != 1 || strings.Contains(found.unit.exec().value, " ; ") || name == "bad-open-quote" || name == "bad-unit-fifo" {
+				return // systemd runs no single command, or waits for ever
+			}
+			count++
+			want := askSystemd(t, program, root, found.unit.name)
+			if diff := cmp.Diff(want, ourJudgement(t, root, found)); diff != "" {
+				t.Errorf("-systemd +ours\n%s", diff)
+			}
+		})
+	}
+	if count < 30 {
+		t.Errorf("only %d units were looked at", count)
+	}
+}
+
+// TestSystemdReadsOurs has systemd read a drop-in as install writes it, with
+// words that are hard to write.
+func TestSystemdReadsOurs(t *testing.T) {
+	args := []string{"--x=/a b", `--y=%n $HOME ${A} "q" 'p' \n`, "", ";", "--z=ä", "$A", "--plain=/x"}
+	archive, err := txtar.ParseFile("testdata/nodes/kubeadm-deb.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := plant(t, archive)
+	s, err := Node{Root: root}.Setup(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "[Service]\nExecStart=\nExecStart=" + s.Unit.Exec.With(args...) + "\n"
+	if err := plantFile(filepath.Join(root, s.Unit.DropIn), "file", []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	got := askSystemd(t, systemd(t), root, s.Unit.Name).Command
+	if len(got) < len(args) {
+		t.Fatalf("got %q", got)
+	}
+	for i, want := range args {
+		if text, _ := expand(got[len(got)-len(args)+i], nil); text != want {
+			t.Errorf("got %q, want %q", text, want)
+		}
+	}
+}
+
+// systemd is systemd's own program.
+func systemd(t *testing.T) string {
+	t.Helper()
+	for _, p := range []string{"/usr/lib/systemd/systemd", "/lib/systemd/systemd"} {
+		if _, err := os.Stat(p); err == nil {
+			return p
+		}
+	}
+	testneed.Lacks(t, "systemd", "systemd is not installed, which would say what it makes of the units")
+	return ""
+}
+
+func ourJudgement(t *testing.T, root string, found started) judged {
+	t.Helper()
+	s := found.unit
+	j := judged{KillMode: "control-group"}
+	if s.last["KillMode"] != "" {
+		j.KillMode = s.last["KillMode"]
+	}
+	for i, file := range s.files {
+		if file = filepath.Join(root, file); i == 0 {
+			if real, err := filepath.EvalSymlinks(file); err == nil {
+				file = real
+			}
+		}
+		j.Files = append(j.Files, file)
+	}
+	prefixes, command := cutPrefixes(s.exec().value)
+	for _, w := range splitWords(command) {
+		j.Command = append(j.Command, specifiers(w, s.name))
+	}
+	if strings.Contains(prefixes, "@") {
+		j.Command = j.Command[1:]
+	}
+	for _, e := range s.environment {
+		for _, w := range splitWords(e.value) {
+			j.Environment = append(j.Environment, specifiers(w, s.name))
+		}
+	}
+	return j
+}
+
+// askSystemd has systemd read the units of a root directory and tell what it
+// has. As root it refuses to.
+func askSystemd(t *testing.T, program, root, unit string) judged {
+	t.Helper()
+	var dirs []string
+	for _, dir := range unitDirs() {
+		dirs = append(dirs, filepath.Join(root, dir))
+		retarget(t, root, filepath.Join(root, dir))
+	}
+	basics := filepath.Join(root, "basics") // what every unit hangs on
+	dirs = append(dirs, basics)
+	for _, name := range []string{"sysinit.target", "basic.target", "shutdown.target", "network-online.target", "kubelet-dependencies.target", "crio.service", "containerd.service"} {
+		if err := plantFile(filepath.Join(basics, name), "file", []byte("[Unit]\nDescription=x\n[Service]\nExecStart=/bin/true\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "--test", "--system", "--unit="+unit)
+	cmd.Env = []string{"SYSTEMD_UNIT_PATH=" + strings.Join(dirs, ":"), "SYSTEMD_LOG_LEVEL=info", "XDG_RUNTIME_DIR=" + root, "PATH=/usr/bin:/bin"}
+	if os.Geteuid() == 0 {
+		open(t, root)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534, NoSetGroups: true}}
+	}
+	out, err := cmd.CombinedOutput()
+	_, text, ok := bytes.Cut(out, []byte("-> Unit "+unit+":\n"))
+	if real, err := filepath.EvalSymlinks(filepath.Join(root, "etc/systemd/system", unit)); !ok && err == nil {
+		_, text, ok = bytes.Cut(out, []byte("-> Unit "+filepath.Base(real)+":\n")) // its own name
+	}
+	if err != nil || !ok {
+		t.Skipf("systemd does not tell what it makes of units here: %v: %s", err, out[max(0, len(out)-300):])
+	}
+	return parseJudged(string(text))
+}
+
+// retarget makes the absolute links of a directory, but for masks, lead where
+// they do below another root directory.
+func retarget(t *testing.T, root, dir string) {
+	t.Helper()
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		name := filepath.Join(dir, e.Name())
+		if target, err := os.Readlink(name); err == nil && filepath.IsAbs(target) && !strings.HasPrefix(target, root) && target != "/dev/null" {
+			if err := os.Remove(name); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(filepath.Join(root, target), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// open lets others into a directory below that of tests.
+func open(t *testing.T, dir string) {
+	t.Helper()
+	for ; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func parseJudged(text string) (j judged) {
+	text, _, _ = strings.Cut(text, "\n\t-> Unit ")
+	for line := range strings.Lines(text) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		switch key {
+		case "Fragment Path":
+			j.Files = append([]string{value}, j.Files...)
+		case "DropIn Path":
+			if target, err := os.Readlink(value); err != nil || target != "/dev/null" {
+				j.Files = append(j.Files, value)
+			}
+		case "Environment":
+			j.Environment = append(j.Environment, value)
+		case "KillMode":
+			j.KillMode = value
+		case "Command Line":
+			j.Command = nil // ExecStartPre stands before it
+			j.Command = splitPlain(value)
+		}
+		if strings.HasPrefix(key, "-> ExecStop") || strings.HasPrefix(key, "-> ExecReload") {
+			break
+		}
+	}
+	return j
+}

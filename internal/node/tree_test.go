@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build linux
+
+package node
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+var update = flag.Bool("update", false, "write what is found as what is wanted")
+
+// golden is the file of a tree that says what is found there.
+const golden = "setup.json"
+
+// plant makes a node of an archive. A file's name is its path on the node; before
+// it may stand what it is else: "link" with its target as content, "fifo", "dir",
+// "exec" for a program, "crlf" for one with such ends of lines, "closed" for one
+// that nobody may read, "large" for one with a megabyte before its content.
+func plant(t *testing.T, archive *txtar.Archive) (root string) {
+	t.Helper()
+	root = newRoot(t, nil)
+	for _, f := range archive.Files {
+		kind, name, ok := strings.Cut(f.Name, " /")
+		if name = "/" + name; !ok {
+			kind, name = "file", f.Name
+		}
+		if name == golden {
+			continue
+		}
+		if err := plantFile(filepath.Join(root, name), kind, f.Data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func plantFile(at, kind string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		return err
+	}
+	switch kind {
+	case "link":
+		return os.Symlink(strings.TrimSpace(string(data)), at)
+	case "fifo":
+		return syscall.Mkfifo(at, 0o644)
+	case "dir":
+		return os.MkdirAll(at, 0o755)
+	case "exec":
+		return os.WriteFile(at, data, 0o755)
+	case "closed":
+		return os.WriteFile(at, data, 0)
+	case "large": // a megabyte of others before it
+		data = append(bytes.Repeat([]byte("OTHER=\"some value\"\n"), 1<<20/19), data...)
+	case "crlf":
+		data = bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
+	}
+	return os.WriteFile(at, data, 0o644)
+}
+
+func trees(t *testing.T) map[string]*txtar.Archive {
+	t.Helper()
+	files, err := filepath.Glob("testdata/nodes/*.txtar")
+	if err != nil || len(files) < 30 {
+		t.Fatalf("%d trees: %v", len(files), err)
+	}
+	list := map[string]*txtar.Archive{}
+	for _, file := range files {
+		if list[file], err = txtar.ParseFile(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return list
+}
+
+// TestTrees reads nodes as distributions make them, and worse ones.
+func TestTrees(t *testing.T) {
+	for file, archive := range trees(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			if !bytes.Contains(archive.Comment, []byte("Source: ")) {
+				t.Error("it does not say where it is from")
+			}
+			root := plant(t, archive)
+			s, err := Node{Root: root, Foreign: true}.Setup(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := shownSetup(t, s, root)
+			if *update {
+				writeGolden(t, file, archive, got)
+				return
+			}
+			for _, f := range archive.Files {
+				if f.Name == golden {
+					if diff := cmp.Diff(string(f.Data), got); diff != "" {
+						t.Errorf("-want +got\n%s", diff)
+					}
+					return
+				}
+			}
+			t.Error("it does not say what is wanted: -update")
+		})
+	}
+}
+
+// shownSetup is a setup as JSON, without where the tree is.
+func shownSetup(t *testing.T, s *Setup, root string) string {
+	t.Helper()
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(s); err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(b.String(), root, "")
+}
+
+func writeGolden(t *testing.T, file string, archive *txtar.Archive, got string) {
+	t.Helper()
+	out := &txtar.Archive{Comment: archive.Comment}
+	for _, f := range archive.Files {
+		if f.Name != golden {
+			out.Files = append(out.Files, f)
+		}
+	}
+	out.Files = append(out.Files, txtar.File{Name: golden, Data: []byte(got)})
+	if err := os.WriteFile(file, txtar.Format(out), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

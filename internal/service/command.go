@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package service
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/internal/shown"
+)
+
+// output executes a program that only reads, and returns the begin of what it
+// prints, in whole lines. It is killed when ctx ends.
+func output(ctx context.Context, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = plainEnviron()
+	cmd.WaitDelay = time.Second
+	var stdout head
+	var stderr tail
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	return stdout.String(), programError(name, err, stderr.String())
+}
+
+// carryThrough executes a program that changes something: it is not ended in
+// the middle when ctx ends, or this process. What it prints goes to a file, so
+// that nothing keeps it from ending when nobody reads any more.
+func carryThrough(ctx context.Context, name string, args ...string) error {
+	printed, err := os.CreateTemp("", "regcred-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = printed.Close() }() // all of it has been read
+	if err := os.Remove(printed.Name()); err != nil {
+		return err
+	}
+	cmd := exec.Command(name, args...)
+	cmd.Env, cmd.SysProcAttr = plainEnviron(), apart()
+	cmd.Stdout, cmd.Stderr = printed, printed
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err := <-ended:
+		said, _ := io.ReadAll(io.NewSectionReader(printed, 0, lineBytes)) // for the message alone
+		return programError(name, err, string(said))
+	case <-ctx.Done():
+		return &Error{fmt.Errorf("%w; %s goes on with it (process %d)", context.Cause(ctx), name, cmd.Process.Pid), "see how it ends: " + name + " " + args[0] + " status"}
+	}
+}
+
+// plainEnviron is one in which a program prints plain English.
+func plainEnviron() []string {
+	return []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "SYSTEMD_COLORS=0", "SYSTEMD_PAGER="}
+}
+
+// programError adds the last line that a failed program has printed.
+func programError(name string, err error, stderr string) error {
+	if err == nil {
+		return nil
+	}
+	if lines := trimmed(strings.Split(stderr, "\n")); len(lines) > 0 {
+		return fmt.Errorf("%s: %w: %s", name, err, fit(lines[len(lines)-1]))
+	}
+	if errors.Is(err, exec.ErrNotFound) {
+		return err // it names the program
+	}
+	return fmt.Errorf("%s: %w", shown.Line(name), err)
+}
+
+// head keeps the begin of what is written to it.
+type head struct {
+	kept []byte
+	more bool
+}
+
+func (h *head) Write(p []byte) (int, error) {
+	n := min(len(p), readBytes-len(h.kept))
+	h.kept = append(h.kept, p[:n]...)
+	h.more = h.more || n < len(p)
+	return len(p), nil
+}
+
+// String is what was kept, without the line that was cut, unless that is all.
+func (h *head) String() string {
+	if end := bytes.LastIndexByte(h.kept, '\n'); h.more && end >= 0 {
+		return string(h.kept[:end+1])
+	}
+	return string(h.kept)
+}
+
+// tail keeps the end of what is written to it.
+type tail struct{ kept []byte }
+
+func (t *tail) Write(p []byte) (int, error) {
+	n := len(p)
+	t.kept = append(t.kept, p[max(0, n-readBytes):]...)
+	if over := len(t.kept) - readBytes; over > readBytes {
+		t.kept = bytes.Clone(t.kept[over:])
+	}
+	return n, nil
+}
+
+func (t *tail) String() string { return string(t.kept[max(0, len(t.kept)-readBytes):]) }

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build !unix
+
+package service
+
+import "syscall"
+
+func apart() *syscall.SysProcAttr { return nil }

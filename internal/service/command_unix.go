@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package service
+
+import "syscall"
+
+// apart makes a program one that a terminal's ^C does not reach.
+func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package service
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// faulty is a server of D-Bus that stands for systemd where the real one cannot
+// be brought to fail. It knows a unit's properties, restarts, and reloads.
+type faulty struct {
+	faults map[string]fault             // by what is asked: "AUTH", a method's name
+	look   func(n int) map[string]any   // the n-th look at the unit, from 0
+	job    func(*faulty, *dbus.Message) // what comes of a restart's job
+
+	mu    sync.Mutex
+	calls []string
+	looks int
+	conns []net.Conn
+}
+
+// fault is an answer in place of the right one.
+type fault struct {
+	name, text string // an error's
+	raw        string // bytes, after which the connection ends
+	silent     bool   // none at all
+}
+
+const jobID = 42
+
+// start listens, and returns a manager that asks here.
+func (f *faulty) start(t *testing.T) Systemd {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "bus") // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	path := filepath.Join(dir, "private")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			f.mu.Lock()
+			f.conns = append(f.conns, conn)
+			f.mu.Unlock()
+			serving.Go(func() { f.serve(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		f.hangUp()
+		serving.Wait()
+	})
+	return Systemd{Private: path, Bus: filepath.Join(dir, "absent")}
+}
+
+// hangUp ends all connections.
+func (f *faulty) hangUp() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, conn := range f.conns {
+		_ = conn.Close()
+	}
+	f.conns = nil
+}
+
+// asked reports whether something was called.
+func (f *faulty) asked(member string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Contains(f.calls, member)
+}
+
+// serve lets a client in, and answers its calls.
+func (f *faulty) serve(conn net.Conn) {
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return
+		}
+		line = strings.TrimLeft(strings.TrimSpace(line), "\x00")
+		if _, struck := f.faults["AUTH"]; struck {
+			f.strike(conn, "AUTH", nil)
+			return
+		}
+		answer := map[string]string{"AUTH": "REJECTED EXTERNAL", "AUTH EXTERNAL": "OK 0123", "NEGOTIATE_UNIX_FD": "ERROR"}[line]
+		if line == "BEGIN" {
+			break
+		}
+		_, _ = io.WriteString(conn, answer+"\r\n")
+	}
+	for {
+		msg, err := dbus.DecodeMessage(in)
+		if err != nil {
+			return
+		}
+		f.answer(conn, msg)
+	}
+}
+
+// strike does what a fault says.
+func (f *faulty) strike(conn net.Conn, member string, msg *dbus.Message) {
+	fault := f.faults[member]
+	switch {
+	case fault.silent && msg == nil:
+		_, _ = io.Copy(io.Discard, conn) // until the client gives up
+	case fault.silent:
+	case fault.name != "":
+		reply := replyTo(msg, dbus.TypeError, fault.text)
+		reply.Headers[dbus.FieldErrorName] = dbus.MakeVariant(fault.name)
+		send(conn, reply)
+	default:
+		_, _ = io.WriteString(conn, fault.raw)
+		_ = conn.Close()
+	}
+}
+
+func (f *faulty) answer(conn net.Conn, msg *dbus.Message) {
+	member, _ := msg.Headers[dbus.FieldMember].Value().(string)
+	f.mu.Lock()
+	f.calls = append(f.calls, member)
+	f.mu.Unlock()
+	if _, struck := f.faults[member]; struck {
+		f.strike(conn, member, msg)
+		return
+	}
+	switch member {
+	case "GetAll":
+		f.mu.Lock()
+		n := f.looks
+		f.looks++
+		f.mu.Unlock()
+		properties := map[string]dbus.Variant{}
+		for name, value := range f.look(n) {
+			properties[name] = dbus.MakeVariant(value)
+		}
+		send(conn, replyTo(msg, dbus.TypeMethodReply, properties))
+	case "Hello":
+		send(conn, replyTo(msg, dbus.TypeMethodReply, ":1.7"))
+	case "RestartUnit":
+		send(conn, replyTo(msg, dbus.TypeMethodReply, dbus.ObjectPath("/org/freedesktop/systemd1/job/42")))
+		if f.job != nil {
+			f.job(f, msg)
+		}
+	default:
+		send(conn, replyTo(msg, dbus.TypeMethodReply))
+	}
+}
+
+// ends is a job's end with a result.
+func ends(result string) func(*faulty, *dbus.Message) {
+	return func(f *faulty, _ *dbus.Message) {
+		signal := message(dbus.TypeSignal, uint32(jobID), dbus.ObjectPath("/org/freedesktop/systemd1/job/42"), "kubelet.service", result)
+		signal.Headers[dbus.FieldPath] = dbus.MakeVariant(dbus.ObjectPath("/org/freedesktop/systemd1"))
+		signal.Headers[dbus.FieldInterface] = dbus.MakeVariant("org.freedesktop.systemd1.Manager")
+		signal.Headers[dbus.FieldMember] = dbus.MakeVariant("JobRemoved")
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, conn := range f.conns {
+			send(conn, signal)
+		}
+	}
+}
+
+func replyTo(msg *dbus.Message, kind dbus.Type, body ...any) *dbus.Message {
+	reply := message(kind, body...)
+	reply.Headers[dbus.FieldReplySerial] = dbus.MakeVariant(msg.Serial())
+	return reply
+}
+
+func message(kind dbus.Type, body ...any) *dbus.Message {
+	msg := &dbus.Message{Type: kind, Headers: map[dbus.HeaderField]dbus.Variant{}, Body: body}
+	msg.Headers[dbus.FieldSender] = dbus.MakeVariant("org.freedesktop.systemd1")
+	if len(body) > 0 {
+		msg.Headers[dbus.FieldSignature] = dbus.MakeVariant(dbus.SignatureOf(body...))
+	}
+	return msg
+}
+
+func send(conn net.Conn, msg *dbus.Message) {
+	_ = msg.EncodeTo(conn, binary.LittleEndian) // a client that has gone is none of our concern
+}
+
+// unit is a unit's properties, as systemd has them, of one that runs well as
+// process pid; edits follow, a name and a value each.
+func unit(pid int, edits ...any) map[string]any {
+	p := map[string]any{
+		"LoadState": "loaded", "ActiveState": "active", "SubState": "running", "MainPID": uint32(pid),
+		"InvocationID": []byte{0xab, byte(pid)}, "NRestarts": uint32(0), "Result": "success",
+		"ExecMainStatus": int32(0), "ExecMainCode": int32(0), "ExecMainStartTimestamp": uint64(1_790_000_000_000_000 + pid),
+		"ConditionResult": true, "ConditionTimestamp": uint64(1), "Job": job{0, "/"},
+	}
+	for i := 0; i < len(edits); i += 2 {
+		p[edits[i].(string)] = edits[i+1]
+	}
+	return p
+}
+
+type job struct {
+	ID   uint32
+	Path dbus.ObjectPath
+}
+
+// always is the same at each look.
+func always(p map[string]any) func(int) map[string]any { return func(int) map[string]any { return p } }
+
+// looks are one after the other; the last one stays.
+func looks(ps ...map[string]any) func(int) map[string]any {
+	return func(n int) map[string]any { return ps[min(n, len(ps)-1)] }
+}
+
+// service is the kubelet's unit at a server.
+func (f *faulty) service(t *testing.T) Service {
+	return Service{Manager: f.start(t), Name: "kubelet.service", Poll: time.Millisecond}
+}

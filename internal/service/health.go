@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package service
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// HealthURL is where a kubelet's health is asked for, by its configuration's
+// healthzBindAddress and healthzPort; "" if the port is 0, which turns it off.
+func HealthURL(bindAddress string, port int) string {
+	if port == 0 {
+		return ""
+	}
+	host := cmp.Or(bindAddress, "127.0.0.1")
+	if addr, err := netip.ParseAddr(host); err == nil && addr.IsUnspecified() {
+		host = "127.0.0.1"
+		if addr.Is6() {
+			host = "::1"
+		}
+	}
+	return "http://" + net.JoinHostPort(host, strconv.Itoa(port)) + "/healthz"
+}
+
+// askWithin is how long one answer may take.
+const askWithin = 5 * time.Second
+
+// ask asks a kubelet for its health, which is good if it answers 200. What it
+// says beside that is not read, no proxy asked, and no redirect followed.
+func ask(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, askWithin, timeout("it takes longer than "+askWithin.String()))
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	client := http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return unanswered(ctx, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("HTTP status %d", resp.StatusCode)
+	}
+	return nil
+}
+
+// unanswered is the reason why there was no answer.
+func unanswered(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("no answer: %w", context.Cause(ctx))
+	}
+	if e, ok := errors.AsType[syscall.Errno](err); ok {
+		return e
+	}
+	if errors.Is(err, io.EOF) {
+		return errors.New("the connection ended before an answer")
+	}
+	return err
+}

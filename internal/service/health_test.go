@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package service
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestHealthURL(t *testing.T) {
+	for _, tt := range []struct {
+		address string
+		port    int
+		want    string
+	}{
+		{"127.0.0.1", 10248, "http://127.0.0.1:10248/healthz"},
+		{"", 10248, "http://127.0.0.1:10248/healthz"},
+		{"0.0.0.0", 1, "http://127.0.0.1:1/healthz"},
+		{"::", 1, "http://[::1]:1/healthz"},
+		{"::1", 1, "http://[::1]:1/healthz"},
+		{"127.0.0.1", 0, ""},
+	} {
+		if got := HealthURL(tt.address, tt.port); got != tt.want {
+			t.Errorf("%s, %d: got %s, want %s", tt.address, tt.port, got, tt.want)
+		}
+	}
+}
+
+// answer is a handler that answers with a status.
+func answer(status int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
+}
+
+// serve answers at an address of its own until the test ends.
+func serve(t *testing.T, address string, handler http.Handler) (url string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler}}
+	server.Start()
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return "http://" + listener.Addr().String() + "/healthz"
+}
+
+// TestAsk: of all that may listen at a kubelet's port only what answers 200 is
+// healthy, and nothing of it holds us up.
+func TestAsk(t *testing.T) {
+	const loopback = "127.0.0.1:0"
+	elsewhere := serve(t, loopback, answer(http.StatusOK))
+	for name, tt := range map[string]struct {
+		address string
+		handler http.HandlerFunc
+		want    string
+	}{
+		"healthy": {loopback, answer(http.StatusOK), ""},
+		"IPv6":    {"[::1]:0", answer(http.StatusOK), ""},
+		"ill":     {loopback, answer(http.StatusInternalServerError), "HTTP status 500"},
+		"another service": {loopback, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere, http.StatusFound)
+		}, "HTTP status 302"},
+		"no end of it": {loopback, func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				_, _ = io.WriteString(w, strings.Repeat("x", 1<<20))
+			}
+		}, ""},
+		"immense header": {loopback, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X", strings.Repeat("x", 1<<20))
+		}, "server response headers exceeded"},
+		"hangs up": {loopback, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "the connection ended before an answer"},
+		"no HTTP": {loopback, func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, _ := w.(http.Hijacker).Hijack()
+			_, _ = io.WriteString(conn, "SSH-2.0\r\n")
+			_ = conn.Close()
+		}, "malformed HTTP"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check(t, ask(t.Context(), serve(t, tt.address, tt.handler)), tt.want, "")
+		})
+	}
+	check(t, ask(t.Context(), "http://127.0.0.1:1/healthz"), "connection refused", "")
+}
+
+// TestAskSilent: who accepts and says nothing is given up with the context.
+func TestAskSilent(t *testing.T) {
+	url := serve(t, "127.0.0.1:0", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	check(t, ask(ctx, url), context.DeadlineExceeded.Error(), "")
+}
+
+// TestAskDirectly: no proxy of the environment is asked for what is on this machine.
+func TestAskDirectly(t *testing.T) {
+	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
+	check(t, ask(t.Context(), serve(t, "127.0.0.1:0", answer(http.StatusOK))), "", "")
+}

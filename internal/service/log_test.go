@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+)
+
+// TestTelling: of many lines the last are shown, after the one that says why.
+func TestTelling(t *testing.T) {
+	info := func(n int) string { return fmt.Sprintf("I1123 00:00:00.%06d  1 x.go:1] \"line %d\"", n, n) }
+	var lines []string
+	for n := range 100 {
+		lines = append(lines, info(n))
+	}
+	const (
+		auth  = `E1123 00:00:00.000000  1 run.go:72] "Failed to register CRI auth plugins" err="plugin binary directory /x did not exist"`
+		other = `E1123 00:00:00.000000  1 x.go:1] "Unable to update cni config" err="no networks found"`
+		soft  = `I1123 00:00:00.000000  1 x.go:1] "Skipped" err="x"`
+	)
+	for name, tt := range map[string]struct {
+		lines []string
+		first string
+	}{
+		"none says why":         {lines, info(80)},
+		"long ago":              {slices.Concat([]string{auth}, lines), auth},
+		"others after it":       {slices.Concat([]string{auth, other}, lines, []string{other, soft}), auth},
+		"an error of many":      {slices.Concat([]string{other}, lines, []string{soft}), other},
+		"the last of the worst": {[]string{unknown + "1", unknown + "2", info(1)}, fit(unknown + "2")},
+		"panic":                 {slices.Concat([]string{"panic: x"}, lines, []string{other}), "panic: x"},
+		"nothing":               {nil, ""},
+	} {
+		got := telling(tt.lines)
+		if len(got) != min(len(tt.lines), 20) || len(got) > 0 && got[0] != tt.first {
+			t.Errorf("%s: got %d lines, %q…", name, len(got), got[:min(1, len(got))])
+		}
+	}
+	if got := telling(slices.Concat([]string{auth}, lines)); got[1] != info(81) || got[19] != info(99) {
+		t.Errorf("not the last lines: %q", got)
+	}
+}
+
+// TestJournal: journalctl is asked for the unit and the time, without a shell, and
+// whatever it prints is bounded and fit to be shown.
+func TestJournal(t *testing.T) {
+	at := time.Unix(1_790_000_000, 0)
+	for name, tt := range map[string]struct {
+		script string
+		want   func(lines []string, err error) bool
+	}{
+		"arguments": {`for a; do echo "$a"; done; env`, func(lines []string, err error) bool {
+			text := strings.Join(lines, "\n")
+			return err == nil && strings.Contains(text, "_SYSTEMD_UNIT=kubelet.service\n--since=@1790000000\n--lines=200\n--reverse") && !strings.Contains(text, "HOME=")
+		}},
+		"flood": {"yes xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx | head -c 20000000", func(lines []string, err error) bool {
+			return err == nil && len(lines) == 20
+		}},
+		"long lines, the last first": {`[ "$1" = --sync ] && exit; n=200; long=$(head -c 4000 /dev/zero | tr '\0' x); while [ $n -gt 0 ]; do echo "$n $long"; n=$((n-1)); done`, func(lines []string, err error) bool {
+			return err == nil && len(lines) == 20 && strings.HasPrefix(lines[19], "200 ") && strings.HasPrefix(lines[0], "181 ")
+		}},
+		"one line without an end": {"head -c 20000000 /dev/zero", func(lines []string, err error) bool {
+			return err == nil && len(lines) == 1 && len(lines[0]) < 10*lineBytes
+		}},
+		"control characters": {`printf 'a\033[2Jb\302\233c\377\n\n'`, func(lines []string, err error) bool {
+			return err == nil && slices.Equal(lines, []string{`a\x1b[2Jb\u009bc\ufffd`})
+		}},
+		"may not": {`echo "No journal files were opened due to insufficient permissions." >&2; exit 1`, func(_ []string, err error) bool {
+			return err != nil && strings.HasSuffix(err.Error(), "exit status 1: No journal files were opened due to insufficient permissions.")
+		}},
+		"old, without --sync": {`[ "$1" = --sync ] && exit 1; echo x`, func(lines []string, err error) bool { return err == nil && slices.Equal(lines, []string{"x"}) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Service{Manager: Systemd{Journalctl: journal(t, tt.script)}, Name: "kubelet.service"}
+			lines, err := s.Log(t.Context(), at)
+			if !tt.want(lines, err) {
+				t.Errorf("got %.300q, %v", lines, err)
+			}
+			for _, line := range lines {
+				if strings.ContainsFunc(line, unicode.IsControl) {
+					t.Errorf("not fit to be shown: %q", line)
+				}
+			}
+		})
+	}
+	_, err := Service{Manager: Systemd{Journalctl: filepath.Join(t.TempDir(), "absent")}}.Log(t.Context(), at)
+	if !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestJournalHangs: a journalctl that does not end is ended.
+func TestJournalHangs(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := Service{Manager: Systemd{Journalctl: journal(t, "exec sleep 1000")}}.Log(ctx, time.Now())
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestFileLog: of a log that several kubelets have written, the lines of the last.
+func TestFileLog(t *testing.T) {
+	at := time.Date(2026, 11, 23, 10, 0, 0, 500, time.Local)
+	const old = "E1123 09:59:59.000000  1 x.go:1] \"old\" err=\"unknown flag: --old\"\n"
+	const young = "I1123 10:00:00.000001  1 x.go:1] \"young\"\r\nwithout a head\n"
+	for name, tt := range map[string]struct {
+		content string
+		want    []string
+	}{
+		"both":         {old + young, []string{`I1123 10:00:00.000001  1 x.go:1] "young"`, "without a head"}},
+		"old ones":     {old, nil},
+		"k3s":          {`time="2020-01-01T00:00:00Z" level=info msg=old` + "\n" + `time="2030-01-01T00:00:00Z" level=fatal msg=x` + "\n", []string{`time="2030-01-01T00:00:00Z" level=fatal msg=x`}},
+		"nothing":      {"", nil},
+		"no klog":      {"hello\n", nil},
+		"a long story": {strings.Repeat(old, 10_000) + young, []string{`I1123 10:00:00.000001  1 x.go:1] "young"`, "without a head"}},
+		"no such day":  {"E1399 10:00:00.000000  1 x.go:1] x\n", nil},
+	} {
+		name, path := name, filepath.Join(t.TempDir(), "kubelet.log")
+		if err := os.WriteFile(path, []byte(tt.content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Service{LogFile: path, Manager: Systemd{Journalctl: "/absent"}}.Log(t.Context(), at)
+		if err != nil || !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got %q, %v", name, got, err)
+		}
+	}
+	_, err := Service{Name: "rke2-server.service", LogFile: t.TempDir()}.Log(t.Context(), at)
+	check(t, err, "read the log of rke2-server.service: ", "")
+}

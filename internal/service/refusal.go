@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/regcred/regcred/internal/shown"
+)
+
+// explain says of an error of D-Bus what it means, and what to do. If ctx has
+// ended that is the reason: the connection was closed for it.
+func explain(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return &Error{fmt.Errorf("systemd did not answer: %w", context.Cause(ctx)), "see whether it does: systemctl is-system-running"}
+	}
+	if e, ok := errors.AsType[dbus.Error](err); ok {
+		return refused(e)
+	}
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return &Error{err, rootHint()}
+	case errors.Is(err, dbus.ErrClosed), errors.Is(err, io.EOF), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
+		return errors.New("systemd ended the connection")
+	}
+	return err
+}
+
+// refused says of an error that systemd or the bus answered with what to do.
+func refused(e dbus.Error) error {
+	_, name, _ := cutLast(e.Name, ".")
+	err := errors.New(shown.Line(strings.TrimSpace(said(e) + " (" + name + ")")))
+	switch name {
+	case "AccessDenied", "InteractiveAuthorizationRequired", "AuthFailed":
+		return &Error{err, deniedHint(err.Error())}
+	case "NoSuchUnit", "BadUnitSetting", "LoadFailed", "UnitMasked":
+		return &Error{err, "see what systemd has of it: systemctl cat UNIT"}
+	case "ShuttingDown", "TransactionIsDestructive":
+		return &Error{err, "the machine is being shut down, or the unit stopped: try again afterwards"}
+	case "NoReply", "Timeout", "TimedOut":
+		return &Error{err, "see whether it answers: systemctl is-system-running"}
+	case "ServiceUnknown", "NameHasNoOwner":
+		return &Error{err, "the bus does not know systemd: is it process 1 here?"}
+	}
+	return err
+}
+
+// said is the text of an error.
+func said(e dbus.Error) string {
+	const most = 512 // bytes
+	text := e.Error()
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}
+
+// deniedHint tells who refused: AppArmor, SELinux, or polkit's rules.
+func deniedHint(text string) string {
+	switch {
+	case strings.Contains(text, "AppArmor"):
+		return "this pod's AppArmor profile forbids D-Bus: appArmorProfile type Unconfined, or mount /run/systemd, whose socket is no bus"
+	case strings.Contains(text, "SELinux"):
+		return "SELinux forbids it: in a pod seLinuxOptions type spc_t"
+	}
+	return rootHint()
+}
+
+func rootHint() string {
+	if os.Geteuid() != 0 {
+		return "run it as root (sudo)"
+	}
+	return "this root may not: polkit, or the user namespace of a container"
+}
+
+// cutLast is strings.Cut at the last sep; without one all is after it.
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return "", s, false
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package service
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/internal/shown"
+)
+
+// State is a unit at one moment.
+type State struct {
+	Load      string // "loaded", "not-found", "bad-setting", "masked", …
+	LoadError string // why it is not loaded; "" if that was not said
+	Enabled   string // "enabled", "disabled", "static", …; "" if that was not said
+	Active    string // "active", "activating", "failed", …: systemd's words
+	Sub       string // "running", "auto-restart", …
+
+	MainPID    int       // 0 if nothing runs
+	Invocation string    // of this start of the unit; "" if the manager does not say
+	Started    time.Time // the main process, also one that has ended; zero if none has
+	Restarts   int       // by the manager itself, since somebody started the unit
+
+	Result     string // of the last run: "success", "exit-code", "watchdog", "start-limit-hit", …
+	ExitCode   int    // of the last main process that has ended, or the signal
+	Signalled  bool   // ExitCode is a signal
+	Conditions bool   // those of the unit held when it was last started, if it was
+	Job        int    // of the manager, waiting or at work for the unit; 0 if none
+}
+
+// SameProcess reports whether the unit's main process runs in both, and is the
+// same: one id may be given to several processes one after the other.
+func (s State) SameProcess(o State) bool {
+	return s.MainPID != 0 && s.MainPID == o.MainPID && s.Invocation == o.Invocation && s.Started.Equal(o.Started)
+}
+
+// Ended reports whether the unit does not run and will not by itself. Between
+// two automatic starts systemd is "failed" or "inactive" too, but in another
+// substate ("failed-before-auto-restart", "dead-before-auto-restart").
+func (s State) Ended() bool {
+	return s.Job == 0 && (s.Active == "failed" && s.Sub == "failed" || s.Active == "inactive" && s.Sub == "dead")
+}
+
+// Runs reports whether the unit has been started, and is not about to end.
+func (s State) Runs() bool { return s.Active == "active" || s.Active == "reloading" }
+
+// String is the state as people know it from their service manager.
+func (s State) String() string {
+	words := []string{fmt.Sprintf("%s (%s)", s.Active, s.Sub)}
+	if s.MainPID != 0 {
+		words = append(words, fmt.Sprintf("process %d", s.MainPID))
+	}
+	if s.Result != "" && s.Result != "success" {
+		words = append(words, s.Result)
+	}
+	switch {
+	case s.Signalled:
+		words = append(words, fmt.Sprintf("ended by signal %d", s.ExitCode))
+	case s.ExitCode != 0:
+		words = append(words, fmt.Sprintf("exit code %d", s.ExitCode))
+	}
+	return shown.Line(strings.Join(words, ", "))
+}
+
+// Unusable says why a unit cannot be started, as an [*Error]; nil if it can.
+func (s State) Unusable(unit string) error {
+	why, hint := "", ""
+	switch s.Load {
+	case "bad-setting", "error":
+		why, hint = "the manager cannot use its unit file or a drop-in", "systemd-analyze verify "+unit+" says where"
+	case "not-found":
+		why, hint = "there is no such unit", "see which one runs the kubelet: systemctl status $(pidof kubelet)"
+	case "masked":
+		why, hint = "it is masked", "systemctl unmask "+unit
+	default:
+		return nil
+	}
+	if s.LoadError != "" {
+		why += ": " + shown.Line(s.LoadError)
+	}
+	return &Error{fmt.Errorf("%s (%s)", why, s.Load), hint}
+}

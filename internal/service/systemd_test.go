@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package service
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/google/go-cmp/cmp"
+)
+
+const denied = "org.freedesktop.DBus.Error.AccessDenied"
+
+// TestFaults: whatever goes wrong on the way to systemd, each call returns, and
+// says what it was and what to do.
+func TestFaults(t *testing.T) {
+	restart := func(ctx context.Context, s Service) error { return s.Restart(ctx) }
+	reload := func(ctx context.Context, s Service) error { return s.Reload(ctx) }
+	state := func(ctx context.Context, s Service) error { _, err := s.State(ctx); return err }
+	for name, tt := range map[string]struct {
+		at         string
+		fault      fault
+		do         func(context.Context, Service) error
+		want, hint string
+	}{
+		"ends at once":       {"AUTH", fault{}, state, "look at kubelet.service: cannot reach systemd at ", ""},
+		"no D-Bus":           {"AUTH", fault{raw: "HTTP/1.1 400 Bad Request\r\n\r\n"}, state, "cannot reach systemd at ", ""},
+		"garbage":            {"GetAll", fault{raw: strings.Repeat("\xff", 4096)}, state, "look at kubelet.service: systemd ended the connection", ""},
+		"an immense message": {"GetAll", fault{raw: "l\x02\x01\x01\xff\xff\xff\x07\x01\x00\x00\x00\xff\xff\xff\x07"}, state, "systemd ended the connection", ""},
+		"ends in the middle": {"RestartUnit", fault{}, restart, "restart kubelet.service: systemd ended the connection", ""},
+		"AppArmor": {"GetAll", fault{name: denied, text: "An AppArmor policy prevents this sender from sending this message"}, state,
+			"look at kubelet.service: An AppArmor policy prevents this sender from sending this message (AccessDenied)", "AppArmor profile forbids"},
+		"SELinux": {"GetAll", fault{name: denied, text: "SELinux policy denies access"}, state, "SELinux policy denies access (AccessDenied)", "spc_t"},
+		"polkit": {"RestartUnit", fault{name: "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired", text: "Interactive authentication required."}, restart,
+			"restart kubelet.service: Interactive authentication required. (InteractiveAuthorizationRequired)", rootHint()},
+		"no unit":       {"RestartUnit", fault{name: "org.freedesktop.systemd1.NoSuchUnit", text: "Unit kubelet.service not found."}, restart, "not found. (NoSuchUnit)", "systemctl cat"},
+		"bad unit":      {"RestartUnit", fault{name: "org.freedesktop.systemd1.BadUnitSetting", text: "bad"}, restart, "bad (BadUnitSetting)", "systemctl cat"},
+		"shutdown":      {"RestartUnit", fault{name: "org.freedesktop.systemd1.TransactionIsDestructive", text: "x"}, restart, "(TransactionIsDestructive)", "shut down"},
+		"no reply":      {"Reload", fault{name: "org.freedesktop.DBus.Error.NoReply", text: "x"}, reload, "read its units again: x (NoReply)", "is-system-running"},
+		"rate limit":    {"Reload", fault{name: "org.freedesktop.DBus.Error.LimitsExceeded", text: "too often"}, reload, "read its units again: too often (LimitsExceeded)", ""},
+		"words for us":  {"Reload", fault{name: "x.Y", text: "\x1b[2Jerror: all is well\n"}, reload, `read its units again: \x1b[2Jerror: all is well\n (Y)`, ""},
+		"a long text":   {"Reload", fault{name: "x.Y", text: strings.Repeat("long ", 1000)}, reload, "long lo… (Y)", ""},
+		"cannot forget": {"ResetFailedUnit", fault{name: denied}, restart, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &faulty{faults: map[string]fault{tt.at: tt.fault}, look: always(unit(7)), job: ends("done")}
+			check(t, tt.do(t.Context(), f.service(t)), tt.want, tt.hint)
+		})
+	}
+}
+
+// check holds an error against a part of its text, and of its hint; "" means none.
+func check(t *testing.T, err error, want, hint string) {
+	t.Helper()
+	if err == nil && want == "" {
+		return
+	}
+	if err == nil || want == "" || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+		return
+	}
+	if strings.ContainsAny(err.Error(), "\n\x1b") || len(err.Error()) > 2000 {
+		t.Errorf("not fit to be shown: %q", err)
+	}
+	e, ok := errors.AsType[*Error](err)
+	if ok != (hint != "") || ok && !strings.Contains(e.Hint, hint) {
+		t.Errorf("%v: hint %+v, want %q", err, e, hint)
+	}
+}
+
+// TestNoReply: a systemd that does not answer holds nobody longer than the context.
+func TestNoReply(t *testing.T) {
+	for _, at := range []string{"AUTH", "AddMatch", "GetAll", "Reload", "ResetFailedUnit", "RestartUnit"} {
+		for _, cause := range []error{context.DeadlineExceeded, context.Canceled} {
+			f := &faulty{faults: map[string]fault{at: {silent: true}}, look: always(unit(7))}
+			s := f.service(t)
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			if cause == context.Canceled {
+				ctx, cancel = context.WithCancel(t.Context())
+				time.AfterFunc(20*time.Millisecond, cancel)
+			}
+			err := map[string]func(context.Context) error{"Reload": s.Reload, "ResetFailedUnit": s.Restart, "RestartUnit": s.Restart}[at]
+			var got error
+			if err != nil {
+				got = err(ctx)
+			} else {
+				_, got = s.State(ctx)
+			}
+			if !errors.Is(got, cause) {
+				t.Errorf("%s: %v, want %v", at, got, cause)
+			}
+			check(t, got, "systemd did not answer: ", "is-system-running")
+			cancel()
+		}
+	}
+}
+
+func TestNoSocket(t *testing.T) {
+	absent := filepath.Join(t.TempDir(), "absent")
+	s := Service{Manager: Systemd{Private: absent, Bus: absent + "2"}, Name: "kubelet.service"}
+	want := "restart kubelet.service: cannot reach systemd at " + absent + ": no such file or directory, nor at " + absent + "2: no such file or directory"
+	check(t, s.Restart(t.Context()), want, "")
+	if os.Geteuid() == 0 {
+		return // who may use any socket
+	}
+	file := filepath.Join(t.TempDir(), "socket")
+	if err := os.WriteFile(file, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	check(t, Service{Manager: Systemd{Private: file, Bus: file}}.Restart(t.Context()), "permission denied", "as root")
+}
+
+// TestBus: without systemd's own socket it is asked over the bus, which wants to
+// be greeted.
+func TestBus(t *testing.T) {
+	f := &faulty{look: always(unit(7))}
+	m := f.start(t)
+	m.Private, m.Bus = m.Bus, m.Private
+	state, err := m.State(t.Context(), "kubelet.service")
+	if err != nil || state.MainPID != 7 || !f.asked("Hello") {
+		t.Errorf("got %+v, %v", state, err)
+	}
+}
+
+func TestState(t *testing.T) {
+	begun := time.UnixMicro(1_790_000_000_000_007)
+	for name, tt := range map[string]struct {
+		properties map[string]any
+		want       State
+		text       string
+	}{
+		"runs": {unit(7, "Job", job{jobID, "/x"}), State{
+			Load: "loaded", Active: "active", Sub: "running", MainPID: 7, Invocation: "ab07", Started: begun, Result: "success", Conditions: true, Job: jobID,
+		}, "active (running), process 7"},
+		"ended": {unit(7, "MainPID", uint32(0), "ActiveState", "activating", "SubState", "auto-restart", "ExecMainStatus", int32(1), "ExecMainCode", int32(1), "Result", "exit-code", "NRestarts", uint32(3)), State{
+			Load: "loaded", Active: "activating", Sub: "auto-restart", Invocation: "ab07", Started: begun, Result: "exit-code", ExitCode: 1, Restarts: 3, Conditions: true,
+		}, "activating (auto-restart), exit-code, exit code 1"},
+		"killed": {unit(7, "MainPID", uint32(0), "ActiveState", "failed", "SubState", "failed", "ExecMainStatus", int32(9), "ExecMainCode", int32(2), "Result", "signal"), State{
+			Load: "loaded", Active: "failed", Sub: "failed", Invocation: "ab07", Started: begun, Result: "signal", ExitCode: 9, Signalled: true, Conditions: true,
+		}, "failed (failed), signal, ended by signal 9"},
+		"old": {map[string]any{"LoadState": "loaded", "ActiveState": "active", "SubState": "running", "MainPID": uint32(7), "ExecMainStartTimestamp": uint64(1_790_000_000_000_007)}, State{
+			Load: "loaded", Active: "active", Sub: "running", MainPID: 7, Started: begun, Conditions: true,
+		}, "active (running), process 7"},
+		"other types": {map[string]any{"LoadState": "loaded", "ActiveState": "\x1b[2J", "SubState": uint32(3), "MainPID": "7", "Job": "none", "InvocationID": "x", "ExecMainStartTimestamp": uint64(1 << 63)}, State{
+			Load: "loaded", Active: "\x1b[2J", Conditions: true,
+		}, `\x1b[2J ()`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &faulty{look: always(tt.properties)}
+			got, err := f.service(t).State(t.Context())
+			if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+			if got.String() != tt.text {
+				t.Errorf("got %s, want %s", got, tt.text)
+			}
+		})
+	}
+	f := &faulty{look: always(map[string]any{"LoadState": uint32(1)})}
+	_, err := f.service(t).State(t.Context())
+	check(t, err, "look at kubelet.service: systemd's answer has no LoadState and no ActiveState", "")
+}
+
+// TestReload: a unit that systemd has read and cannot use is an error, although
+// systemd calls that a success.
+func TestReload(t *testing.T) {
+	loadError := struct{ Name, Text string }{"org.freedesktop.systemd1.BadUnitSetting", "Unit has a bad unit file setting.\n"}
+	for load, want := range map[string][2]string{
+		"loaded":      {"", ""},
+		"bad-setting": {`kubelet.service: the manager cannot use its unit file or a drop-in: Unit has a bad unit file setting.\n (bad-setting)`, "systemd-analyze verify kubelet.service"},
+		"not-found":   {"kubelet.service: there is no such unit: ", "systemctl status"},
+		"masked":      {"kubelet.service: it is masked: ", "systemctl unmask kubelet.service"},
+	} {
+		f := &faulty{look: always(unit(7, "LoadState", load, "LoadError", loadError))}
+		check(t, f.service(t).Reload(t.Context()), want[0], want[1])
+		if !f.asked("Reload") {
+			t.Error("systemd was not asked to")
+		}
+	}
+}
+
+// TestRestart: a restart ends with its job. Before it systemd is made to forget
+// how often the unit was started.
+func TestRestart(t *testing.T) {
+	gone := always(unit(8))
+	for name, tt := range map[string]struct {
+		job        func(*faulty, *dbus.Message)
+		look       func(int) map[string]any
+		want, hint string
+	}{
+		"done":                          {ends("done"), nil, "", ""},
+		"failed":                        {ends("failed"), nil, `restart kubelet.service: its job ended with "failed": it did not start`, "systemctl status kubelet.service"},
+		"timeout":                       {ends("timeout"), nil, `"timeout": it took longer than the unit allows`, "systemctl status"},
+		"dependency":                    {ends("dependency"), nil, `"dependency": a unit that it requires`, "systemctl list-dependencies kubelet.service"},
+		"canceled":                      {ends("canceled"), nil, `"canceled": somebody else`, "systemctl status"},
+		"skipped":                       {ends("skipped"), nil, `"skipped": it does not apply`, "systemctl status"},
+		"a new word":                    {ends("\x1b[2J"), nil, `"\x1b[2J": systemd says so`, "systemctl status"},
+		"no word of it, but it is gone": {nil, gone, "", ""},
+		"systemd executes itself anew, and it is gone": {func(f *faulty, _ *dbus.Message) { f.hangUp() }, gone, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // some wait a second or two
+			f := &faulty{job: tt.job, look: tt.look}
+			check(t, f.service(t).Restart(t.Context()), tt.want, tt.hint)
+			if !f.asked("ResetFailedUnit") {
+				t.Error("no ResetFailedUnit")
+			}
+		})
+	}
+}
+
+// TestInterrupted: a job that has begun goes on, and that is said.
+func TestInterrupted(t *testing.T) {
+	f := &faulty{look: always(unit(7, "Job", job{jobID, "/x"}))}
+	ctx, cancel := context.WithCancel(t.Context())
+	f.job = func(*faulty, *dbus.Message) { time.AfterFunc(10*time.Millisecond, cancel) }
+	err := f.service(t).Restart(ctx)
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	check(t, err, "restart kubelet.service: context canceled; systemd goes on with it (job 42)", "systemctl list-jobs")
+}
+
+func TestDetect(t *testing.T) {
+	for dir, want := range map[string]Manager{"run/systemd/system": Systemd{}, "run/openrc": OpenRC{}, "run/runit": nil} {
+		root := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		got, err := detect(root)
+		if got != want || (err == nil) != (want != nil) {
+			t.Errorf("%s: got %v, %v", dir, got, err)
+		}
+		if want == nil {
+			check(t, err, "neither systemd nor OpenRC is running", "by hand")
+		}
+	}
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package service
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// journal is a program that stands for journalctl: one that prints backwards.
+func journal(t *testing.T, script string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "journalctl")
+	if err := os.WriteFile(name, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+const (
+	starting = "I1123 00:00:00.000001       1 server.go:1] \"Starting\"\n"
+	unknown  = "E1123 00:00:00.000002       1 run.go:72] \"command failed\" err=\"failed to parse kubelet flag: unknown flag: --x\"\n"
+	farewell = "I1123 00:00:00.000003       1 server.go:1] \"bye\"\n"
+)
+
+var quick = Want{Stable: 5 * time.Millisecond, Within: time.Minute, Restarts: 3}
+
+// waitFor waits for a unit that is seen so, one look after the other; process 7 is
+// that of before.
+func waitFor(t *testing.T, want Want, look func(int) map[string]any) (State, *UnhealthyError) {
+	t.Helper()
+	f := &faulty{look: look}
+	s := f.service(t)
+	m := s.Manager.(Systemd)
+	m.Journalctl = journal(t, "cat <<'EOF'\n"+farewell+unknown+starting+"EOF\n")
+	s.Manager = m
+	before, err := properties(always(unit(7))(0)).state()
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := s.WaitHealthy(t.Context(), before, want)
+	unhealthy, _ := errors.AsType[*UnhealthyError](err)
+	if (err == nil) != (unhealthy == nil) {
+		t.Fatalf("got %v", err)
+	}
+	return state, unhealthy
+}
+
+// TestWaitHealthy: healthy is another process than before, which answers, and
+// goes on to.
+func TestWaitHealthy(t *testing.T) {
+	dead := unit(7, "MainPID", uint32(0), "ActiveState", "activating", "SubState", "auto-restart")
+	for name, look := range map[string]func(int) map[string]any{
+		"at once":              always(unit(8)),
+		"the old one first":    looks(unit(7), unit(7), unit(8)),
+		"none between":         looks(unit(7), dead, unit(8)),
+		"stopped by a job":     looks(unit(7, "ActiveState", "inactive", "SubState", "dead", "MainPID", uint32(0), "Job", job{jobID, "/x"}), unit(8)),
+		"two attempts":         looks(dead, unit(8), dead, unit(9, "NRestarts", uint32(1))),
+		"newer systemd, both":  looks(unit(7, "MainPID", uint32(0), "ActiveState", "failed", "SubState", "failed-before-auto-restart"), unit(9, "NRestarts", uint32(1))),
+		"notifies later":       looks(unit(9, "ActiveState", "activating", "SubState", "start"), unit(9, "ActiveState", "activating", "SubState", "start"), unit(9)),
+		"the same process id":  looks(unit(7, "InvocationID", []byte{1})),
+		"an id without its id": looks(unit(7, "ExecMainStartTimestamp", uint64(1_790_000_001_000_000))),
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := quick
+			want.Health = serve(t, "127.0.0.1:0", answer(http.StatusOK))
+			state, err := waitFor(t, want, look)
+			if err != nil || state.MainPID == 0 || !state.Runs() {
+				t.Errorf("got %s, %v", state, err)
+			}
+			want.Health = "" // healthzPort 0
+			if state, err := waitFor(t, want, look); err != nil || state.MainPID == 0 || !state.Runs() {
+				t.Errorf("not asked: got %s, %v", state, err)
+			}
+		})
+	}
+}
+
+// TestWaitHealthyFlaps: one failing answer, and the time begins anew.
+func TestWaitHealthyFlaps(t *testing.T) {
+	var asked atomic.Int64
+	want := Want{Within: time.Minute, Stable: 3 * time.Millisecond}
+	want.Health = serve(t, "127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if n := asked.Add(1); n <= 20 && n%2 == 1 { // 500, 200, 500, …
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	}))
+	if _, err := waitFor(t, want, always(unit(8))); err != nil || asked.Load() < 21 {
+		t.Errorf("%v after %d answers", err, asked.Load())
+	}
+	asked.Store(0)
+	// Another process at each look: none of them was seen to stay.
+	want.Within = 100 * time.Millisecond
+	_, err := waitFor(t, want, func(n int) map[string]any { return unit(8 + n) })
+	if err == nil {
+		t.Error("a process that was seen once counts as healthy")
+	}
+}
+
+// TestWaitUnhealthy: it is given up early where waiting is of no use, and what was
+// seen is said.
+func TestWaitUnhealthy(t *testing.T) {
+	const tail = `; its log: E1123 00:00:00.000002       1 run.go:72] "command failed" err="failed to parse kubelet flag: unknown flag: --x"`
+	healthy := serve(t, "127.0.0.1:0", answer(http.StatusOK))
+	ill := serve(t, "127.0.0.1:0", answer(http.StatusInternalServerError))
+	silent := serve(t, "127.0.0.1:0", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	ended := []any{"MainPID", uint32(0), "ActiveState", "inactive", "SubState", "dead"}
+	loop := []any{"MainPID", uint32(0), "ActiveState", "activating", "SubState", "auto-restart", "ExecMainStatus", int32(1), "Result", "exit-code"}
+	soon := 2 * time.Second // enough of a busy machine for one look
+	for name, tt := range map[string]struct {
+		health string
+		within time.Duration
+		look   func(int) map[string]any
+		want   string // %s: how long it took
+	}{
+		"failed": {healthy, 0, looks(unit(7), unit(8, "MainPID", uint32(0), "ActiveState", "failed", "SubState", "failed", "Result", "start-limit-hit")),
+			"it ended, and is not started again; the unit is failed (failed), start-limit-hit" + tail},
+		"ended well": {healthy, 0, looks(unit(8), unit(8, ended...)), "it ended, and is not started again; the unit is inactive (dead)" + tail},
+		"dependency": {healthy, 0, always(unit(7, append(ended, "ConditionResult", false, "ConditionTimestamp", uint64(0))...)), "s: it is not started; the unit is inactive (dead)"},
+		"condition":  {healthy, 0, always(unit(7, append(ended, "ConditionResult", false)...)), "a Condition of the unit does not hold, so that it was not started; the unit is inactive (dead)"},
+		"again and again": {healthy, 0, func(n int) map[string]any { return unit(8, append(loop, "NRestarts", uint32(n))...) },
+			"it ends again and again: started 3 times more; the unit is activating (auto-restart), exit-code, exit code 1" + tail},
+		"again and again, uncounted": {healthy, 0, func(n int) map[string]any {
+			return map[string]any{"LoadState": "loaded", "ActiveState": "active", "SubState": "running", "MainPID": uint32(8 + n), "ExecMainStartTimestamp": uint64(1_790_000_001_000_000 + n)}
+		}, "it ends again and again: started 3 times more; the unit is active (running), process 11" + tail},
+		"bad unit": {healthy, 0, always(unit(7, "LoadState", "bad-setting")), "s: the manager cannot use its unit file or a drop-in (bad-setting); the unit is "},
+		"the old one stays": {healthy, soon, always(unit(7)),
+			"it takes too long; last: process 7 still runs, that of before; the unit is active (running), process 7"},
+		"no answer":     {silent, soon, always(unit(8)), "it takes too long; last: " + silent + ": no answer: it takes too long; the unit is active (running), process 8" + tail},
+		"ill":           {ill, soon, always(unit(8)), "last: " + ill + ": HTTP status 500; the unit is active (running), process 8" + tail},
+		"not listening": {"http://127.0.0.1:1/healthz", soon, always(unit(8)), "last: http://127.0.0.1:1/healthz: connection refused; the unit is active"},
+		"no READY": {healthy, soon, always(unit(8, "ActiveState", "activating", "SubState", "start")),
+			"last: the unit is activating (start), process 8; the unit is activating (start), process 8" + tail},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := quick
+			want.Health, want.Within = tt.health, max(tt.within, 0)
+			if want.Within == 0 {
+				want.Within = time.Minute
+			}
+			_, err := waitFor(t, want, tt.look)
+			if err == nil || !strings.HasPrefix(err.Error(), "kubelet.service: no new kubelet that works, after ") || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+			if err != nil && strings.Contains(tt.want, tail) && (len(err.Lines) != 3 || !strings.Contains(err.Lines[2], "bye")) {
+				t.Errorf("lines: %q", err.Lines)
+			}
+			if early := tt.within == 0; err != nil && errors.Is(err, context.DeadlineExceeded) == early {
+				t.Errorf("early: %v: %v", early, err)
+			}
+		})
+	}
+}
+
+// TestWaitInterrupted: ^C ends the wait at once, and is told from a kubelet that
+// does not come.
+func TestWaitInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	f := &faulty{look: func(n int) map[string]any {
+		if n == 3 {
+			cancel()
+		}
+		return unit(7)
+	}}
+	_, err := f.service(t).WaitHealthy(ctx, State{MainPID: 7, Invocation: "ab07", Started: time.UnixMicro(1_790_000_000_000_007)}, quick)
+	if !errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestWaitUnanswered: a manager that does not answer for a while is asked again.
+func TestWaitUnanswered(t *testing.T) {
+	f := &faulty{}
+	f.look = func(n int) map[string]any {
+		if n < 3 {
+			f.hangUp()
+		}
+		return unit(8)
+	}
+	if _, err := f.service(t).WaitHealthy(t.Context(), State{}, quick); err != nil {
+		t.Error(err)
+	}
+}
