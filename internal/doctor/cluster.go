@@ -5,7 +5,9 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/kube"
+	"github.com/regcred/regcred/lint"
 )
 
 // Cluster is a cluster that is checked, and as whom.
@@ -110,7 +113,7 @@ func (c *Cluster) checkPullSecrets(ctx context.Context) {
 	}
 	secrets, err := c.Client.PullSecrets(ctx, c.pod.Namespace, c.pod.PullSecrets)
 	for _, e := range terminal.Flatten(err) {
-		c.Add("pull-secrets", Warn, KubeRemedy(e, c.ConfigPath), "%v; a kubelet goes on without it", e)
+		c.Add("pull-secrets", Warn, c.secretRemedy(ctx, e), "%v; a kubelet goes on without it", e)
 	}
 	read := 0
 	for i := range secrets {
@@ -121,11 +124,49 @@ func (c *Cluster) checkPullSecrets(ctx context.Context) {
 			c.Add("pull-secrets", Fail, "mend it, or take it from the pod", "%s: %v; a kubelet does not pull for this pod at all", name, err)
 		} else {
 			read++
+			c.addSecretFindings(&secrets[i])
 		}
 	}
 	if read > 0 {
 		c.Add("pull-secrets", OK, "", "%s read", terminal.Count(read, "secret"))
 	}
+}
+
+// addSecretFindings tells of logins that cannot work, or not as they read.
+func (c *Cluster) addSecretFindings(s *regcred.PullSecret) {
+	for _, f := range SecretFindings(s, time.Now()) {
+		if f.Severity == lint.SeverityInfo {
+			continue
+		}
+		fix := ""
+		if f.Suggestion != "" {
+			fix = "instead: " + f.Suggestion
+		}
+		c.Add("pull-secrets", Warn, fix, "%s", f.String())
+	}
+}
+
+// secretRemedy says what to do about a secret that cannot be had. Where it does
+// not exist, it matters who names it.
+func (c *Cluster) secretRemedy(ctx context.Context, err error) string {
+	missing, ok := errors.AsType[*kube.Error](err)
+	by := "the pod"
+	if ok && c.pod.ServiceAccount != "" {
+		names, err := c.Client.AccountPullSecrets(ctx, c.pod.Namespace, c.pod.ServiceAccount)
+		if err == nil && slices.Contains(names, missing.Name) {
+			by = "service account " + c.pod.ServiceAccount
+		}
+	}
+	return SecretRemedy(err, by, c.pod.Namespace, c.ConfigPath)
+}
+
+// SecretRemedy says what to do about a secret that cannot be had, which a pod of a
+// namespace or its service account names.
+func SecretRemedy(err error, by, namespace, config string) string {
+	if e, ok := errors.AsType[*kube.Error](err); !ok || e.Code != http.StatusNotFound {
+		return KubeRemedy(err, config)
+	}
+	return fmt.Sprintf("%s names it: make it in namespace %s, since those of others are not looked at, or take the name out", by, namespace)
 }
 
 // checkAccount reads the pod's service account and looks for the annotations

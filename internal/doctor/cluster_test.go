@@ -22,19 +22,19 @@ func TestCheckClock(t *testing.T) {
 	}{
 		{
 			"unknown", Clock{},
-			Check{"clock", Skip, "the API server's answers do not tell its time", ""},
+			Check{Check: "clock", Result: Skip, Message: "the API server's answers do not tell its time", Fix: ""},
 		},
 		{
 			"near", Clock{seen: true, skew: -30 * time.Second},
-			Check{"clock", OK, "within 30s of the API server's", ""},
+			Check{Check: "clock", Result: OK, Message: "within 30s of the API server's", Fix: ""},
 		},
 		{
 			"ahead", Clock{seen: true, skew: 31 * time.Second},
-			Check{"clock", Warn, "the API server's clock is 31s ahead of this machine's; tokens may be refused", "synchronise the clocks (NTP)"},
+			Check{Check: "clock", Result: Warn, Message: "the API server's clock is 31s ahead of this machine's; tokens may be refused", Fix: "synchronise the clocks (NTP)"},
 		},
 		{
 			"behind", Clock{seen: true, skew: -5 * time.Minute},
-			Check{"clock", Warn, "the API server's clock is 5m behind this machine's; tokens may be refused", "synchronise the clocks (NTP)"},
+			Check{Check: "clock", Result: Warn, Message: "the API server's clock is 5m behind this machine's; tokens may be refused", Fix: "synchronise the clocks (NTP)"},
 		},
 	}
 	for _, tt := range tests {

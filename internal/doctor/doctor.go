@@ -3,7 +3,7 @@
 
 // Package doctor checks what a pull on a node depends on, on this machine and
 // in the cluster, and knows what mends it. Each check is data; who prints it
-// is somebody else. It changes nothing and runs no plugin.
+// is somebody else. It changes nothing, and runs no plugin but for an [Image].
 package doctor
 
 import (
@@ -11,6 +11,9 @@ import (
 	"fmt"
 
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/probe"
+	"github.com/regcred/regcred/internal/report"
+	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/internal/terminal"
 )
 
@@ -20,6 +23,7 @@ type Result = terminal.Mark
 // The results.
 const (
 	OK   = terminal.OK
+	Info = terminal.Info
 	Skip = terminal.Skipped // it could not be tried
 	Warn = terminal.Warning
 	Fail = terminal.Error
@@ -27,21 +31,27 @@ const (
 
 // Check is one thing that was looked at.
 type Check struct {
-	Check   string `json:"check"`    // its stable name
-	Result  Result `json:"severity"` // ok, skipped, warning or error
-	Message string `json:"message"`  // what is so
-	Fix     string `json:"fix,omitempty"`
+	Check   string   `json:"check"`          // its stable name
+	Result  Result   `json:"severity"`       // ok, info, skipped, warning or error
+	Host    string   `json:"host,omitempty"` // that was asked
+	Message string   `json:"message"`        // what is so
+	Fix     string   `json:"fix,omitempty"`
+	Log     []string `json:"log,omitempty"` // lines of the kubelet's log that say so
+
+	Without *node.Without `json:"without,omitempty"` // of the check of a configuration that there is not
 }
 
 // Report is what was found. The zero Report is empty.
 type Report struct {
 	Healthy bool    `json:"healthy"` // nothing failed
 	Checks  []Check `json:"checks"`  // in the order in which a pull depends on them
+
+	Image *ImageResult `json:"image,omitempty"` // of the image that was asked about
 }
 
 // Add records a check.
 func (r *Report) Add(check string, result Result, fix, format string, args ...any) {
-	r.Checks = append(r.Checks, Check{check, result, fmt.Sprintf(format, args...), fix})
+	r.Checks = append(r.Checks, Check{Check: check, Result: result, Message: fmt.Sprintf(format, args...), Fix: fix})
 }
 
 // Fail records each of joined errors, with the hint of a [node.Error] if fix is
@@ -62,4 +72,15 @@ func (r *Report) Count() map[Result]int {
 		counts[c.Result]++
 	}
 	return counts
+}
+
+// ImageResult is what was found out about an image.
+type ImageResult struct {
+	Reference   string              `json:"reference"` // whole
+	Credentials []report.Credential `json:"credentials"`
+	Route       *route.Route        `json:"route,omitempty"`
+	Hosts       []*probe.Result     `json:"hosts"`                // that were asked, in their order
+	Pulls       bool                `json:"pulls"`                // a pull would work
+	From        string              `json:"from,omitempty"`       // the host that it would be from
+	Credential  *report.Credential  `json:"credential,omitempty"` // with which; missing if anonymously
 }

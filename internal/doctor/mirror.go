@@ -4,9 +4,7 @@
 package doctor
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -16,16 +14,6 @@ import (
 	"github.com/regcred/regcred/internal/mirror"
 	"github.com/regcred/regcred/internal/node"
 )
-
-// containerdConfigs are where containerd's configuration is; that of k3s and
-// RKE2 is their own.
-func containerdConfigs() []string {
-	return []string{
-		"/etc/containerd/config.toml",
-		"/var/lib/rancher/k3s/agent/etc/containerd/config.toml",
-		"/var/lib/rancher/rke2/agent/etc/containerd/config.toml",
-	}
-}
 
 // checkMirrors holds what the arguments of the clouds' plugins say about the
 // runtime, --mirror-origin=none, against what that is told. A credential of the
@@ -71,18 +59,9 @@ func (r *Report) checkOrigin(n node.Node, provider, host string) {
 // findContainerd reads all configurations that there are: which of them is that
 // of the kubelet's runtime cannot be seen here. Docker's own is passed over.
 func findContainerd(n node.Node) (found []*containerd.Runtime, err error) {
-	for _, path := range containerdConfigs() {
-		runtime, err := containerd.Read(n.Root, path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, containerd.ErrNoCRI):
-		case err != nil:
-			return nil, err
-		default:
-			found = append(found, runtime)
-		}
+	found, err = (&Runtime{node: n}).containerds()
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("no containerd that pulls for a kubelet has a %s", strings.Join(containerdConfigs(), ", "))
 	}
-	if len(found) == 0 {
-		return nil, fmt.Errorf("no containerd that pulls for a kubelet has a %s", strings.Join(containerdConfigs(), ", "))
-	}
-	return found, nil
+	return found, err
 }

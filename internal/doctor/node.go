@@ -8,29 +8,50 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
+	"strings"
 
-	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/lint"
 )
 
-// Node checks what is on this machine: the configuration of o, its executables,
-// who may change them, and the node's docker config files, which dockerConfig
-// reads. It returns the configuration if that is valid.
-func (r *Report) Node(ctx context.Context, n node.Node, o *node.Origin, dockerConfig regcred.Source) *config.Config {
+// Node checks what is on this machine: the configuration of k, its executables, who may
+// change them, and the node's docker config files. It gives k the configuration if that is valid; without credential providers an empty one.
+func (r *Report) Node(ctx context.Context, k *Kubelet) {
+	switch o := k.Origin; {
+	case o == nil:
+	case o.Without != nil:
+		r.without(o.Without)
+		k.Config = &config.Config{}
+	default:
+		k.Config = r.config(k)
+	}
+	if k.Config != nil && k.Origin.Without == nil {
+		r.checkMirrors(k.Node, k.Config)
+	}
+	if k.Files() != nil {
+		r.checkDockerConfig(ctx, k)
+	}
+	r.checkUnits(ctx, k)
+}
+
+// config checks the configuration, and what of the rest does not need a valid one.
+func (r *Report) config(k *Kubelet) *config.Config {
+	o := k.Origin
 	cfg, err := config.Load(o.Config)
 	if err == nil {
 		err = cfg.Validate()
 	}
-	if node.Denied(err) != nil {
-		r.Fail("config", node.Denied(err), "")
-		return nil
-	}
 	if err != nil {
-		r.Fail("config", err, "a kubelet does not start with this; mend it and run: regcred validate "+terminal.ShellPath(o.Config))
+		r.badConfig(k, err)
+		if found := k.binDir(&config.Config{}); len(found) > 0 {
+			r.checkFindings("executables", found, "")
+		}
+		r.checkPaths(k.Node, o, &config.Config{})
 		return nil
 	}
 	what := fmt.Sprintf("%s (%s): %s", o.Config, o.From, terminal.Count(len(cfg.Providers), "provider"))
@@ -40,11 +61,81 @@ func (r *Report) Node(ctx context.Context, n node.Node, o *node.Origin, dockerCo
 		r.Add("config", OK, "", "%s, accepted by kubelet %s", what, config.NewestKubelet)
 	}
 	r.checkFindings("lint", lint.Check(cfg), "no pattern or setting that cannot work")
-	r.checkFindings("executables", lint.BinDir(cfg, o.BinDir), fmt.Sprintf("%s in %s", terminal.Count(len(cfg.Providers), "executable"), o.BinDir))
-	r.checkPaths(n, o, cfg)
-	r.checkMirrors(n, cfg)
-	r.checkDockerConfig(ctx, dockerConfig)
+	r.checkFindings("executables", k.binDir(cfg), fmt.Sprintf("%s in %s", terminal.Count(len(cfg.Providers), "executable"), o.BinDir))
+	r.checkPaths(k.Node, o, cfg)
 	return cfg
+}
+
+// badConfig tells of a configuration with which no kubelet starts.
+func (r *Report) badConfig(k *Kubelet, err error) {
+	if denied := node.Denied(err); denied != nil {
+		r.Fail("config", denied, "")
+		return
+	}
+	o := k.Origin
+	if place := k.givenAt(o.Config, configFlag); place != "" && errors.Is(err, fs.ErrNotExist) {
+		r.Add("config", Fail, "put it there, or mend the flag; then "+k.restart(true), "%v; the kubelet exits, since %s names it", err, place)
+		return
+	}
+	r.Fail("config", err, "a kubelet does not start with this; mend it and run: regcred validate "+terminal.ShellPath(o.Config))
+}
+
+// The kubelet's flags.
+const (
+	configFlag = "--image-credential-provider-config"
+	binDirFlag = "--image-credential-provider-bin-dir"
+)
+
+// givenAt says where the kubelet is told of a path: "--flag in FILE:LINE"; "" if it is
+// another's.
+func (k *Kubelet) givenAt(path, flag string) string {
+	if k.Setup == nil {
+		return ""
+	}
+	f := k.Setup.Config
+	if flag == binDirFlag {
+		f = k.Setup.BinDir
+	}
+	place := k.place(f)
+	if place == "" || k.Node.Host(f.Path) != filepath.Clean(path) {
+		return ""
+	}
+	return flag + " in " + place
+}
+
+// binDir are the findings about the executables, with where the kubelet is told of
+// their directory.
+func (k *Kubelet) binDir(cfg *config.Config) []lint.Finding {
+	found := lint.BinDir(cfg, k.Origin.BinDir)
+	for i := range found {
+		f := &found[i]
+		if f.Rule != "missing-bin-dir" {
+			continue
+		}
+		f.Suggestion = "make it, and put the plugins there"
+		if place := k.givenAt(k.Origin.BinDir, binDirFlag); place != "" {
+			f.Message += "; " + place + " names it"
+			f.Suggestion += ", or mend the flag; then " + k.restart(true)
+		} else if k.places() {
+			f.Message, _, _ = strings.Cut(f.Message, ", so ")
+			f.Message += fmt.Sprintf(", so %s gives its kubelet no credential providers, though %s is there", k.Setup.Service, k.Origin.Config)
+			f.Suggestion += "; then " + k.restart(false)
+		}
+	}
+	return found
+}
+
+// places reports whether the kubelet has the two paths because they are there, as k3s
+// and rke2 have it, and this is what was checked.
+func (k *Kubelet) places() bool {
+	return k.Setup != nil && k.Setup.Rancher != nil && len(k.Setup.Rancher.Args) == 0 && k.Node.Host(k.Setup.BinDir.Path) == filepath.Clean(k.Origin.BinDir)
+}
+
+// checkUnits tells of what systemd, or the kubelet, passes over in units.
+func (r *Report) checkUnits(ctx context.Context, k *Kubelet) {
+	for _, f := range k.Node.UnitFaults(ctx) {
+		r.Add("units", Warn, f.Mend, "%s:%d: %s", f.File, f.Line, f.Message)
+	}
 }
 
 // checkFindings turns findings of the linter into checks; ok says what is so
@@ -56,7 +147,7 @@ func (r *Report) checkFindings(check string, findings []lint.Finding, ok string)
 		switch {
 		case f.Severity == lint.SeverityInfo:
 			continue
-		case f.Severity == lint.SeverityError || StopsKubelet(f):
+		case f.Severity == lint.SeverityError || report.StopsKubelet(f):
 			result = Fail
 		}
 		serious = true
@@ -64,7 +155,7 @@ func (r *Report) checkFindings(check string, findings []lint.Finding, ok string)
 		if f.Suggestion != "" {
 			fix = "instead: " + f.Suggestion
 		}
-		r.Add(check, result, fix, "%s", FindingText(f))
+		r.Add(check, result, fix, "%s", f.String())
 	}
 	if !serious {
 		r.Add(check, OK, "", "%s", ok)
@@ -83,24 +174,5 @@ func (r *Report) checkPaths(n node.Node, o *node.Origin, cfg *config.Config) {
 		r.Add("paths", Warn, found.Mend, "%s is %s", found.Path, found.Who)
 	default:
 		r.Fail("paths", err, "")
-	}
-}
-
-// checkDockerConfig reads the node's docker config files. A kubelet passes
-// over what it cannot use, so a pull need not fail for want of it.
-func (r *Report) checkDockerConfig(ctx context.Context, source regcred.Source) {
-	sets, err := source.Auths(ctx, "registry.example")
-	for _, e := range terminal.Flatten(err) {
-		fix := "mend or remove it"
-		if errors.Is(e, fs.ErrPermission) {
-			fix = "run it as root (sudo)"
-		}
-		r.Add("docker-config", Warn, fix, "%v; a kubelet passes over it without a word", e)
-	}
-	for _, s := range sets {
-		r.Add("docker-config", OK, "", "%s: logins for %d registries", s.Origin.File, len(s.Auths))
-	}
-	if len(sets) == 0 && err == nil {
-		r.Add("docker-config", OK, "", "the node has no docker config file")
 	}
 }

@@ -4,10 +4,13 @@
 package doctor
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/tally"
 	"github.com/regcred/regcred/lint"
 )
 
@@ -35,5 +38,24 @@ func TestCheckFindings(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestCounted: what is said to show one run of a provider that failed names
+// where that provider is; the kubelet's own configuration has it not.
+func TestCounted(t *testing.T) {
+	root := inroot.FS{Root: t.TempDir()}
+	if err := root.Mkdir("/run", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	batch := tally.Batch{Runs: []tally.Run{{Provider: "one", Result: "exec", Err: "it broke"}, {Provider: "two", Result: tally.Found}}}
+	if err := tally.Add(t.Context(), root.Host(tally.DefaultDir), batch); err != nil {
+		t.Fatal(err)
+	}
+	r := &Report{}
+	r.counted(t.Context(), root)
+	const fix = "regcred plugin run --config /var/lib/regcred/current/config --bin-dir /var/lib/regcred/current/bin one IMAGE shows one run"
+	if len(r.Checks) != 1 || r.Checks[0].Fix != fix || !strings.HasPrefix(r.Checks[0].Message, `provider "one" has failed, of 1 runs since `) || !strings.HasSuffix(r.Checks[0].Message, ": it broke") {
+		t.Errorf("got %+v", r.Checks)
 	}
 }

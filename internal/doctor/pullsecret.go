@@ -9,9 +9,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/dockerconfig"
+	"github.com/regcred/regcred/lint"
 )
 
 // The types of a pull secret, and the keys under which its data is.
@@ -28,9 +30,13 @@ func PassedOver(s *regcred.PullSecret) string {
 	key, ok := map[string]string{dockerConfigJSON: dockerConfigJSONKey, dockercfg: dockercfgKey}[s.Type]
 	switch {
 	case !ok:
-		return fmt.Sprintf("of type %q, which no kubelet takes as a pull secret; want %s", s.Type, dockerConfigJSON)
+		return fmt.Sprintf("of %s, which no kubelet takes as a pull secret; want %s", lint.ShowType(s.Type), dockerConfigJSON)
 	case len(s.Data[key]) == 0:
-		keys := strings.Join(slices.Sorted(maps.Keys(s.Data)), ", ")
+		names := slices.Sorted(maps.Keys(s.Data))
+		for i, name := range names {
+			names[i] = strings.Trim(lint.ShowName(name), `"`)
+		}
+		keys := strings.Join(names, ", ")
 		return fmt.Sprintf("of type %s without data under %q; its keys: %s", s.Type, key, cmp.Or(keys, "none"))
 	}
 	return ""
@@ -44,4 +50,14 @@ func parseSecret(s *regcred.PullSecret) (err error) {
 		_, err = dockerconfig.Parse(s.Data[dockerConfigJSONKey])
 	}
 	return err
+}
+
+// SecretFindings are the linter's about a pull secret. Of one that a kubelet
+// cannot read, or passes over, [PassedOver] and the lookup say so.
+func SecretFindings(s *regcred.PullSecret, now time.Time) []lint.Finding {
+	found := lint.PullSecret(lint.Secret{Namespace: s.Namespace, Name: s.Name, Type: s.Type, Data: s.Data}, now)
+	if found.Refused {
+		return nil
+	}
+	return slices.DeleteFunc(found.Findings, func(f lint.Finding) bool { return f.Rule == "secret-type" })
 }

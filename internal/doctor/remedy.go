@@ -13,6 +13,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/kube"
+	"github.com/regcred/regcred/match"
 )
 
 // KubeRemedy says what mends an error of an API server; "" if nothing is known
@@ -25,6 +26,8 @@ func KubeRemedy(err error, config string) string {
 		return "its certificate or token may have expired, or be for another cluster"
 	case e.Code == http.StatusForbidden:
 		return forbiddenRemedy(e, config)
+	case e.Code == http.StatusNotFound && e.Resource == "secrets":
+		return "make it in the pod's namespace, since those of others are not looked at; or take the name out of the imagePullSecrets of the pod or its service account"
 	}
 	return ""
 }
@@ -59,6 +62,16 @@ func AttemptRemedy(at regcred.Attempt, asPod bool, config string) string {
 		return "--pod NAMESPACE/NAME looks up as a pod; without an API server, --service-account-token-file and --annotation stand for its service account"
 	}
 	return ""
+}
+
+// SecretLacks says what mends a pull secret without a login for a repository.
+func SecretLacks(repository string) string {
+	host, _, _ := strings.Cut(repository, "/")
+	key := host
+	if host == "docker.io" {
+		key = match.HubKey
+	}
+	return fmt.Sprintf("put a login for %s into it: kubectl create secret docker-registry … --docker-server=%s", host, terminal.ShellWord(key))
 }
 
 // annotateCommand adds the annotation that a service account lacks.

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package doctor
+
+import (
+	"os"
+	"syscall"
+	"time"
+)
+
+// changed is when a file was last written, or put in its place: a rename keeps the
+// time of the content, and changes that of the inode.
+func changed(path string) (time.Time, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}, err
+	}
+	at := info.ModTime()
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		if inode := time.Unix(s.Ctim.Unix()); inode.After(at) {
+			at = inode
+		}
+	}
+	return at, nil
+}

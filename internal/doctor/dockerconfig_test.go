@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package doctor
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/node"
+)
+
+// TestDockerLogins: only files with logins that a kubelet could use are told of,
+// whatever else lies in a home.
+func TestDockerLogins(t *testing.T) {
+	root := t.TempDir()
+	const login = `{"auths":{"r.example":{"username":"u","password":"` + canary.Password + `"}}}`
+	for name, text := range map[string]string{
+		"root": login, "home/a": `{"auths":{}}`, "home/b": login, "home/c": `{"credsStore":"pass"}`, "home/d": "no JSON " + canary.Password,
+		"home/e": strings.Repeat(" ", maxHomeConfig) + login, "home/f": login,
+	} {
+		file := filepath.Join(root, name, ".docker", "config.json")
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(name string) string { return filepath.Join(root, name, ".docker", "config.json") }
+	got := dockerLogins(t.Context(), homes(root), []string{at("home/f")})
+	if diff := cmp.Diff([]string{at("root"), at("home/b")}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestCheckHome: a HOME that no file can lie under as it was meant.
+func TestCheckHome(t *testing.T) {
+	for home, want := range map[string]string{
+		"": "", "/root": "", "/": "", "/root/ ": `"/root/ /.docker/config.json"`, "\t/root": `/.docker/config.json"`, "~": `"/there/~/.docker/config.json"`, "$HOME": "no absolute path",
+	} {
+		r := &Report{}
+		r.checkHome(t.Context(), node.Node{Root: t.TempDir()}, &node.Origin{Unit: "kubelet.service", Dir: "/there", RootDir: "/var/lib/kubelet", Environ: []string{"HOME=" + home}})
+		if len(r.Checks) > 1 || (len(r.Checks) == 0) != (want == "") || want != "" && !strings.Contains(r.Checks[0].Message, want) {
+			t.Errorf("%q: got %+v, want %s", home, r.Checks, want)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package doctor_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/probe"
+	"github.com/regcred/regcred/internal/route"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/plugin"
+)
+
+// silent takes connections, and says nothing.
+func silent(t *testing.T, accepted func()) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { conn.Close() })
+			accepted()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// image is one that two silent hosts are asked for.
+func image(t *testing.T, timeout time.Duration, accepted func()) *doctor.Image {
+	t.Helper()
+	one, two := silent(t, accepted), silent(t, accepted)
+	return &doctor.Image{
+		Report: &doctor.Report{}, Reference: one + "/team/app:v1", Timeout: timeout,
+		Lookup: func(context.Context) (*regcred.Result, bool, error) { return &regcred.Result{}, false, nil },
+		Route: func(image route.Image) (*route.Route, error) {
+			return &route.Route{Runtime: "containerd", Hops: []route.Hop{route.NewHop("https", one, "v2", "team/app"), route.NewHop("https", two, "v2", "team/app")}}, nil
+		},
+		Prober: probe.Prober{StepTimeout: time.Minute},
+	}
+}
+
+// last demands what is said at the end, and that nobody is blamed before.
+func last(t *testing.T, i *doctor.Image, message, fix string) {
+	t.Helper()
+	n := len(i.Checks)
+	step, end := i.Checks[n-2], i.Checks[n-1]
+	if end.Check != "pull" || !strings.Contains(end.Message, message) || !strings.Contains(end.Message, "; not asked: 127.0.0.1:") || end.Fix != fix {
+		t.Errorf("the end: %+v", end)
+	}
+	if step.Result != doctor.Fail || step.Fix != "" {
+		t.Errorf("the step: %+v", step)
+	}
+}
+
+// TestTimeIsOver: the time of all hosts is bounded, and who was not asked is named.
+func TestTimeIsOver(t *testing.T) {
+	i := image(t, 100*time.Millisecond, func() {})
+	i.Check(t.Context())
+	last(t, i, "not known how it would go: the time for all hosts is over (--timeout 100ms); 127.0.0.1:", "give it more --timeout")
+}
+
+// TestInterrupted: an interrupted check blames no host.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	i := image(t, time.Minute, cancel)
+	i.Check(ctx)
+	last(t, i, "not known how it would go: interrupted; 127.0.0.1:", "")
+}
+
+// TestPassedBy: a kubelet tries every host with one credential before the next, so
+// that a mirror which takes the second is never pulled from.
+func TestPassedBy(t *testing.T) {
+	hosts := map[string]string{}
+	for _, user := range []string{"first", "second"} {
+		r, err := testregistry.New(testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{user: canary.Password}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { r.Close() })
+		if _, err := r.Push("team/app", "v1", testregistry.Image{}); err != nil {
+			t.Fatal(err)
+		}
+		hosts[user] = r.Addr()
+	}
+	i := image(t, time.Minute, func() {})
+	i.Reference = hosts["first"] + "/team/app:v1"
+	i.Lookup = func(context.Context) (*regcred.Result, bool, error) {
+		r := &regcred.Result{}
+		for _, user := range []string{"first", "second"} {
+			r.Credentials = append(r.Credentials, regcred.Credential{Username: user, Password: plugin.NewSecret(canary.Password)})
+		}
+		return r, false, nil
+	}
+	i.Route = func(route.Image) (*route.Route, error) {
+		origin := route.NewHop("http", hosts["first"], "v2", "team/app")
+		origin.Origin = true
+		return &route.Route{Runtime: "containerd", Hops: []route.Hop{route.NewHop("http", hosts["second"], "v2", "team/app"), origin}}, nil
+	}
+	i.Check(t.Context())
+	got := i.Report.Image
+	if !got.Pulls || got.From != hosts["first"] || got.Credential == nil || got.Credential.Username != "first" {
+		t.Errorf("got %+v of %+v", got, i.Checks)
+	}
+	if end := i.Checks[len(i.Checks)-1]; end.Check != "pull" || end.Result != doctor.Warn || !strings.HasPrefix(end.Message, hosts["second"]+" has the image too") {
+		t.Errorf("the end: %+v", end)
+	}
+	canary.Check(t, "checks", fmt.Sprintf("%+v", i.Checks))
+}
+
+// TestRouteFindings: what the runtime refuses is an error, and what was told of the
+// node is not told again of the image.
+func TestRouteFindings(t *testing.T) {
+	i := image(t, time.Minute, func() {})
+	i.Route = func(route.Image) (*route.Route, error) {
+		return &route.Route{Runtime: "containerd", Findings: []route.Finding{
+			{Rule: "mirror-broken", Severity: route.Error, File: "hosts.toml", Line: 1, Message: "it is refused"},
+			{Rule: "mirror-odd", Severity: route.Warning, File: "hosts.toml", Line: 2, Message: "it is odd"},
+			{Rule: "mirror-so", Severity: route.Info, File: "hosts.toml", Line: 3, Message: "it is so"},
+		}}, nil
+	}
+	i.Add("mirrors", doctor.Warn, "", "hosts.toml:2: it is odd [mirror-odd]")
+	i.Check(t.Context())
+	got := map[doctor.Result]int{}
+	for _, c := range i.Checks {
+		if c.Check == "mirrors" && strings.HasPrefix(c.Message, "hosts.toml") {
+			got[c.Result]++
+		}
+	}
+	if got[doctor.Fail] != 1 || got[doctor.Warn] != 1 || got[doctor.Info] != 0 {
+		t.Errorf("got %v of %+v", got, i.Checks)
+	}
+}
+
+// TestLookupInterrupted: so is a lookup that nobody waits for.
+func TestLookupInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	i := image(t, time.Minute, func() {})
+	i.Lookup = func(ctx context.Context) (*regcred.Result, bool, error) {
+		cancel()
+		return nil, false, ctx.Err()
+	}
+	i.Check(ctx)
+	if end := i.Checks[len(i.Checks)-1]; end.Check != "credentials" || end.Message != "not known: interrupted" {
+		t.Errorf("the end: %+v", end)
+	}
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/service"
+)
+
+// kubeletCheck is the name of the check.
+const kubeletCheck = "kubelet"
+
+// Kubelet is the kubelet of a node, and what was checked for it.
+type Kubelet struct {
+	Node    node.Node
+	Setup   *node.Setup      // nil if this system has no nodes
+	Service *service.Service // what starts it; nil if that cannot be asked
+
+	Origin *node.Origin   // of what was checked; nil if nothing was found
+	Caller *node.Origin   // stands for Origin where docker config files are looked for; nil if it may not
+	Config *config.Config // what was checked; nil if it is not valid
+}
+
+// Files says in whose directories docker config files are looked for; nil if that is
+// not known.
+func (k *Kubelet) Files() *node.Origin { return cmp.Or(k.Origin, k.Caller) }
+
+// Kubelet checks whether the kubelet runs, and whether it runs, and will start
+// again, with what was checked. Of a machine without a kubelet it says nothing.
+func (r *Report) Kubelet(ctx context.Context, k *Kubelet) {
+	if k.Setup == nil {
+		return
+	}
+	switch run := k.Setup.Running; {
+	case run == nil && k.Setup.Kind == node.NoKubelet:
+	case !r.kubeletUp(ctx, k):
+		r.checkVersion(k)
+	case run != nil:
+		r.compareKubelet(k)
+	default:
+		r.Add(kubeletCheck, OK, "", "%s runs", k.Setup.Service)
+	}
+}
+
+// pair are the two paths, as this machine has them.
+type pair struct{ config, binDir string }
+
+func (p pair) none() bool { return p == pair{} }
+
+func (p pair) String() string {
+	if p.none() {
+		return "no credential providers"
+	}
+	return fmt.Sprintf("--image-credential-provider-config=%s --image-credential-provider-bin-dir=%s", p.config, p.binDir)
+}
+
+// is reports whether both lead to the same.
+func (p pair) is(o pair) bool { return samePath(p.config, o.config) && samePath(p.binDir, o.binDir) }
+
+func samePath(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, errA := os.Stat(a)
+	y, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(x, y)
+}
+
+// pairOf makes the paths of a kubelet's flags those of this machine.
+func (k *Kubelet) pairOf(f node.RunningFlags) (p pair) {
+	if f.Config != "" {
+		p.config = k.Node.Host(f.Config)
+	}
+	if f.BinDir != "" {
+		p.binDir = k.Node.Host(f.BinDir)
+	}
+	return p
+}
+
+// checked is what was checked; false if that is nothing.
+func (k *Kubelet) checked() (p pair, ok bool) {
+	if k.Origin == nil || k.Origin.Without != nil {
+		return pair{}, false
+	}
+	for _, v := range []struct {
+		to   *string
+		from string
+	}{{&p.config, k.Origin.Config}, {&p.binDir, k.Origin.BinDir}} {
+		abs, err := filepath.Abs(v.from)
+		if err != nil || v.from == "" {
+			return pair{}, false
+		}
+		*v.to = abs
+	}
+	return p, true
+}
+
+// compareKubelet holds what was checked against what the running kubelet was started with,
+// and what its files say of the next start.
+func (r *Report) compareKubelet(k *Kubelet) {
+	who, next := k.who(), k.pairOf(k.Setup.Next())
+	have := next
+	if f := k.Setup.Running.Flags; f != nil {
+		have = k.pairOf(*f)
+	}
+	if k.Setup.Kind == node.NoKubelet {
+		next = have // nobody knows what starts it
+	}
+	checked, ok := k.checked()
+	switch {
+	case !ok && have.none() && next.none():
+		r.Add(kubeletCheck, OK, "", "%s runs, without credential providers", who)
+	case !ok && k.Origin == nil && have.is(next):
+		r.Add(kubeletCheck, OK, "", "%s runs, with %v", who, have)
+	case !have.is(next) && (!ok || checked.is(have) || checked.is(next)):
+		r.pendingRestart(k, who, have, next, ok && checked.is(have))
+	case !checked.is(have):
+		r.otherKubelet(k, who, have, checked)
+		r.checkVersion(k)
+	case !r.checkFresh(k, who, checked.config):
+		r.Add(kubeletCheck, OK, "", "%s runs with this configuration", who)
+	}
+}
+
+// who names the kubelet that runs.
+func (k *Kubelet) who() string {
+	program := "kubelet"
+	if k.Setup.Running.Flags == nil {
+		program = strings.TrimSuffix(k.Setup.Service, ".service")
+	}
+	who := fmt.Sprintf("%s process %d", program, k.Setup.Running.PID)
+	if v := k.Setup.Version.Kubelet; v != "" {
+		who += " (" + v + ")"
+	}
+	return who
+}
+
+// pendingRestart is a kubelet that was started before its files said what they say now.
+func (r *Report) pendingRestart(k *Kubelet, who string, have, next pair, holds bool) {
+	result, so := Warn, "what was checked holds from its next start on"
+	switch {
+	case have.none():
+		result, so = Fail, "until it is started again it asks no provider"
+	case holds:
+		so = "what was checked holds until it is started again"
+	}
+	r.Add(kubeletCheck, result, k.restart(true), "%s was started with %v; by now %s: %s", who, have, k.nextSays(next), so)
+}
+
+// place is where the kubelet's next start has a flag from; "" if nowhere.
+func (k *Kubelet) place(f node.Flag) string {
+	if len(f.Given) == 0 {
+		return ""
+	}
+	g := f.Given[len(f.Given)-1]
+	return fmt.Sprintf("%s:%d", k.Node.Host(g.File), g.Line)
+}
+
+// nextSays says what the files give the next kubelet, and which.
+func (k *Kubelet) nextSays(next pair) string {
+	var at []string
+	for _, f := range []node.Flag{k.Setup.Config, k.Setup.BinDir} {
+		if place := k.place(f); place != "" && !slices.Contains(at, place) {
+			at = append(at, place)
+		}
+	}
+	switch len(at) {
+	case 0:
+		return "its files give " + next.String()
+	case 1:
+		return fmt.Sprintf("%s gives %v", at[0], next)
+	}
+	return fmt.Sprintf("%s give %v", strings.Join(at, " and "), next)
+}
+
+// otherKubelet is a kubelet that nobody has told of what was checked.
+func (r *Report) otherKubelet(k *Kubelet, who string, have, checked pair) {
+	if !have.none() {
+		r.Add(kubeletCheck, Warn, "regcred doctor --as-kubelet checks those", "%s runs with others than were checked: %v", who, have)
+		return
+	}
+	result := Warn // who gave it knows that it is another
+	if k.Origin.Discovered {
+		result = Fail
+	}
+	r.Add(kubeletCheck, result, "regcred install brings it there; or give the kubelet "+checked.String(),
+		"%s runs without credential providers: nothing gives it %s, which was checked", who, checked.config)
+}
+
+// restart is how the kubelet is started again; reread if its unit may be another.
+func (k *Kubelet) restart(reread bool) string {
+	name := k.Setup.Service
+	if name == "" {
+		return "restart the kubelet"
+	}
+	switch k.Setup.Init {
+	case node.Systemd:
+		cmd := "systemctl restart " + strings.TrimSuffix(name, ".service")
+		if reread {
+			cmd = "systemctl daemon-reload && " + cmd
+		}
+		return cmd
+	case node.OpenRC:
+		return "rc-service " + name + " restart"
+	}
+	return "restart the kubelet"
+}
+
+// checkFresh warns of a configuration that has changed since the kubelet started: it
+// is read once. An executable is looked for at each run, so that may change.
+// kubelet: RegisterCredentialProviderPlugins.
+func (r *Report) checkFresh(k *Kubelet, who, path string) (warned bool) {
+	began := k.Node.Began(k.Setup.Running)
+	if began.IsZero() || k.installed() {
+		return false
+	}
+	files := []string{path}
+	if k.Config != nil {
+		for _, f := range k.Config.Files() {
+			files = append(files, f.Name)
+		}
+	}
+	for _, file := range files {
+		at, err := changed(file)
+		// It is read when the runtime has answered, moments after the start. What is of
+		// tomorrow is of a clock that was set back since, and tells nothing.
+		if err != nil || !at.After(began.Add(startTakes)) || at.After(time.Now()) {
+			continue
+		}
+		result, so := Warn, "it has what was there before, until it is started again"
+		if k.Config == nil {
+			result, so = Fail, "it has what was there before, and would not come back from a restart"
+		}
+		r.Add(kubeletCheck, result, k.restart(false), "%s was changed, or replaced, at %s, after %s started (%s): %s",
+			file, at.Format(time.DateTime), who, began.Format(time.DateTime), so)
+		return true
+	}
+	return false
+}
+
+const startTakes = 2 * time.Second
+
+// installed reports whether "regcred install" keeps the node's configuration: it knows
+// which changes the kubelet has to be restarted for ([Report.Installed]).
+func (k *Kubelet) installed() bool {
+	_, err := os.Lstat(k.Node.Host(generation.DefaultDir + "/current"))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// checkVersion says what the node's own kubelet refuses that the newest accepts. Of one
+// that runs with the configuration nobody need ask.
+func (r *Report) checkVersion(k *Kubelet) {
+	version := k.Setup.Version.Kubelet
+	if k.Config == nil || version == "" || len(k.Config.Providers) == 0 || slices.ContainsFunc(k.Config.Files(), (*config.File).Predecessor) {
+		return
+	}
+	if err := k.Config.ValidateFor(config.Target{KubeletVersion: version}); err != nil {
+		r.Fail(kubeletCheck, err, "the kubelet of this node is "+version+": regcred validate --kubelet-version "+version+" has it all")
+	}
+}

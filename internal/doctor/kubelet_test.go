@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package doctor
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/service"
+)
+
+// kubeadm is a node whose kubelet has the two flags, and a secret in its providers.
+func kubeadm(t *testing.T) *Kubelet {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"/usr/lib/systemd/system/kubelet.service": "[Service]\nEnvironment=NODE_PASSWORD=" + canary.Env + "\nEnvironmentFile=/etc/default/kubelet\nExecStart=/usr/bin/kubelet --token=" + canary.Token + " $KUBELET_EXTRA_ARGS\n",
+		"/etc/default/kubelet":                    "# ours\nKUBELET_EXTRA_ARGS=\"--image-credential-provider-config=/etc/c.yaml --image-credential-provider-bin-dir=/opt/bin --cgroup-driver=x\"\n",
+		"/etc/c.yaml": "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: absent\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n" +
+			"  matchImages: [registry.example]\n  defaultCacheDuration: 1m\n  env: [{name: PASSWORD, value: " + canary.Password + "}]\n",
+		"/opt/bin/other": "",
+	} {
+		file := filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k := &Kubelet{Node: node.Node{Root: root}}
+	var err error
+	if k.Setup, err = k.Node.Setup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if k.Config, err = config.Load(filepath.Join(root, "/etc/c.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	k.Setup.Version.Kubelet = "1.25.3"
+	return k
+}
+
+// told is a service manager as it was at one moment.
+type told struct {
+	service.Manager
+	state service.State
+	err   error
+	lines []string
+	since *time.Time
+}
+
+func (m told) State(context.Context, string) (service.State, error) { return m.state, m.err }
+
+func (m told) Log(_ context.Context, _ string, since time.Time, _ int) ([]string, error) {
+	if m.since != nil {
+		*m.since = since
+	}
+	return m.lines, m.err
+}
+
+// looping is a unit between two starts.
+func looping() service.State {
+	return service.State{Load: "loaded", Active: "activating", Sub: "auto-restart", Restarts: 7, Result: "exit-code", ExitCode: 1, Started: time.Now().Add(-3 * time.Second), Conditions: true}
+}
+
+// TestKubeletCauses: what kubelets write when they end, as they wrote it, and what is
+// made of it. Those that a real kubelet of today writes are in upstream/cluster.
+func TestKubeletCauses(t *testing.T) {
+	const command, register = `E1123 00:00:00.000002       1 run.go:72] "command failed" err="`, `E1123 00:00:00.000001       1 kuberuntime_manager.go:315] "Failed to register CRI auth plugins" err="`
+	for line, want := range map[string][2]string{
+		register + `unable to read external registry credential provider configuration from \"/etc/c.yaml\": read /etc/c.yaml: is a directory"`:                                         {"/etc/c.yaml is a directory, which it does not read, being 1.25.3", "one file"},
+		register + `error decoding config \"/etc/c.yaml\": no kind \"CredentialProviderConfig\" is registered for version \"kubelet.config.k8s.io/v1\" in scheme \"pkg/scheme.go:30\""`: {"c.yaml:1:13: apiVersion: kubelet 1.25 does not know this version of the file (new in 1.26)", "regcred validate --kubelet-version 1.25.3 "},
+		register + `plugin binary executable  did not exist"`:                                                                                                                                               {"/opt/bin/absent does not exist", "with the provider's name"},
+		register + `error inspecting binary executable : exec: \"/opt/bin/other\": permission denied"`:                                                                                                      {"/opt/bin/absent does not exist", "mode 0755"},
+		register + `duplicate provider name \"absent\" found in configuration file(s)"`:                                                                                                                     {"apiVersion", "give one another name"},
+		register + `something of tomorrow"`:                                                                                                                                                                 {"its credential providers: something of tomorrow", "regcred validate"},
+		command + `failed to run Kubelet: running with swap on is not supported, please disable swap or set --fail-swap-on flag to false"`:                                                                  {"the machine has swap", "swapoff -a"},
+		command + `failed to run Kubelet: misconfiguration: kubelet cgroup driver: \"systemd\" is different from docker cgroup driver: \"cgroupfs\""`:                                                       {"its cgroup driver is systemd, the runtime's is cgroupfs", "cgroupDriver"},
+		command + `failed to run Kubelet: validate service connection: CRI v1 runtime API is not implemented for endpoint \"unix:///c.sock\": rpc error: desc = unknown service runtime.v1.RuntimeService"`: {"does not speak CRI v1", "disabled_plugins"},
+		`E1123 00:00:00.000002       1 bootstrap.go:266] part of the existing bootstrap client certificate in /etc/kubernetes/kubelet.conf is expired: 2026-01-01 00:00:00 +0000 UTC`:                       {"has expired, or the clock is wrong: /etc/kubernetes/kubelet.conf", "kubeadm certs"},
+		command + `failed to set feature gates from initial flags-based config: cannot set feature gate A to false, feature is locked to true"`:                                                             {"the feature gate A is true for good, and cannot be false", "featureGates"},
+		command + `failed to parse kubelet flag: flag needs an argument: --cgroup-driver"`:                                                                                                                  {"its flag --cgroup-driver has no value; it is given in ", "give it one"},
+		command + `failed to parse kubelet flag: unknown flag: --cgroup-driver"`:                                                                                                                            {"/etc/default/kubelet:2 (KUBELET_EXTRA_ARGS)", "take --cgroup-driver out"},
+		`E1123 00:00:00.000002       1 server.go:1] "Failed to listen" err="listen tcp 127.0.0.1:10248: bind: address already in use"`:                                                                      {"another process has its port, 127.0.0.1:10248", "ss -ltnp"},
+		command + `failed to run Kubelet: inotify_init: too many open files"`:                                                                                                                               {"no inotify instances left", "sysctl"},
+		`time="2026-11-23T00:00:00Z" level=error msg="kubelet exited: failed to run Kubelet: running with swap on is not supported, please disable swap or set --fail-swap-on flag to false"`:               {"the machine has swap", "swapoff"},
+	} {
+		k, r := kubeadm(t), Report{}
+		k.Service = &service.Service{Name: "kubelet.service", Manager: told{state: looping(), lines: []string{`I1123 00:00:00.000000       1 server.go:1] "Starting"`, line, "bye"}}}
+		r.Kubelet(t.Context(), k)
+		if len(r.Checks) == 0 {
+			t.Fatal("no check")
+		}
+		c := r.Checks[0]
+		if c.Check != "kubelet" || c.Result != Fail || !strings.HasPrefix(c.Message, "kubelet.service does not stay up: activating (auto-restart), exit-code, exit code 1, started anew 7 times: ") ||
+			!strings.Contains(c.Message, want[0]) || !strings.Contains(c.Fix, want[1]) || len(c.Log) != 1 || c.Log[0] != line {
+			t.Errorf("%s:\ngot  %s\nfix  %s\nlog  %q\nwant %q", line, c.Message, c.Fix, c.Log, want)
+		}
+	}
+}
+
+// TestKubeletStates: what a service manager says, and whether it is asked in vain.
+func TestKubeletStates(t *testing.T) {
+	with := func(change func(*service.State)) service.State {
+		s := looping()
+		change(&s)
+		return s
+	}
+	for name, tt := range map[string]struct {
+		told    told
+		result  Result
+		says    string
+		fix     string
+		logged  int
+		running bool
+	}{
+		"unknown":                   {told: told{state: looping(), lines: []string{"a", `I1123 00:00:00.000001 1 x.go:1] "b"`, "c", "d", "e", "f", "g"}}, result: Fail, says: "; the last of its log:", fix: "journalctl -u kubelet.service", logged: unknownLines},
+		"nothing but information":   {told: told{state: looping(), lines: []string{`I1123 00:00:00.000001 1 x.go:1] "b"`}}, result: Fail, says: "; the last of its log:", fix: "journalctl -u kubelet.service", logged: 1},
+		"secrets":                   {told: told{state: looping(), lines: []string{"got " + canary.Password + " and " + canary.Token}}, result: Fail, says: "; the last of its log:", fix: "journalctl", logged: 1},
+		"secret in the environment": {told: told{state: looping(), lines: []string{"got " + canary.Env + " and " + canary.Token[:12] + "…"}}, result: Fail, says: "; the last of its log:", fix: "journalctl", logged: 1},
+		"stopped":                   {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", Conditions: true}}, result: Fail, says: "kubelet.service is stopped", fix: "systemctl start kubelet"},
+		"disabled":                  {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", Conditions: true, Enabled: "disabled"}}, result: Fail, says: "is stopped, and disabled: no boot starts it", fix: "systemctl enable --now kubelet"},
+		"condition":                 {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead"}}, result: Fail, says: "a condition of the unit did not hold", fix: "systemctl status kubelet"},
+		"masked":                    {told: told{state: service.State{Load: "masked", Active: "inactive"}}, result: Fail, says: "cannot be started: it is masked", fix: "systemctl unmask kubelet.service"},
+		"no rights":                 {told: told{err: &service.Error{Err: errors.New("permission denied"), Hint: "run it as root (sudo)"}}, result: Skip, says: "permission denied", fix: "run it as root (sudo)"},
+		"crashed, under OpenRC":     {told: told{state: service.State{Load: "loaded", Active: "failed", Sub: "failed", Conditions: true}, lines: []string{"x"}}, result: Fail, says: "kubelet.service is failed (failed); the last of its log:", fix: "journalctl", logged: 1},
+		"up, as what nobody sees":   {told: told{state: service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 7, Started: time.Now().Add(-time.Hour)}}, result: OK, says: "kubelet.service runs"},
+		"killed":                    {told: told{state: with(func(s *service.State) { s.Result = "oom-kill" })}, result: Fail, says: "the kernel killed it for want of memory", fix: "memory"},
+		"no program":                {told: told{state: with(func(s *service.State) { s.ExitCode = 203 })}, result: Fail, says: "systemd cannot run /usr/bin/kubelet (203/EXEC)", fix: "ls -l /usr/bin/kubelet"},
+		"just up again": {told: told{state: with(func(s *service.State) {
+			s.Active, s.Sub, s.MainPID, s.Started = "active", "running", 7, time.Now().Add(-10*time.Second)
+		}), lines: []string{"x"}},
+			running: true, result: Warn, says: "does not stay up: active (running), process 7", fix: "journalctl", logged: 1},
+		"up": {told: told{state: service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 7, Started: time.Now().Add(-time.Hour), Restarts: 3, Enabled: "disabled"}}, running: true, result: OK, says: "kubelet process 7 (1.25.3) runs, with --image-credential-provider-config="},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k, r := kubeadm(t), Report{}
+			if tt.running {
+				k.Setup.Running = &node.Running{PID: 7, Flags: &node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}}
+			}
+			k.Service = &service.Service{Name: "kubelet.service", Manager: tt.told}
+			r.Kubelet(t.Context(), k)
+			if len(r.Checks) == 0 {
+				t.Fatal("no check")
+			}
+			c := r.Checks[0]
+			if c.Result != tt.result || !strings.Contains(c.Message, tt.says) || !strings.Contains(c.Fix, tt.fix) || len(c.Log) != tt.logged {
+				t.Errorf("got %+v", c)
+			}
+			canary.Check(t, "a check", c.Message+strings.Join(c.Log, "\n"))
+		})
+	}
+}
+
+// TestKubeletBadConfigSecrets: of a configuration that is not valid a kubelet writes
+// values too.
+func TestKubeletBadConfigSecrets(t *testing.T) {
+	for name, text := range map[string]string{
+		"rules":  "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: a\n  env: [{name: A, value: " + canary.Password + "}]\n",
+		"fields": "apiVersion: kubelet.config.k8s.io/v1\nkind: X\nunknown: 1\nproviders:\n- args: [" + canary.Password + "]\n",
+	} {
+		k, r := kubeadm(t), Report{}
+		k.Config = nil
+		file := k.Node.Host("/etc/c.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		k.Origin = &node.Origin{Config: file}
+		k.Service = &service.Service{Name: "kubelet.service", Manager: told{state: looping(), lines: []string{"cannot use " + canary.Password + " here"}}}
+		r.Kubelet(t.Context(), k)
+		if len(r.Checks) == 0 || len(r.Checks[0].Log) != 1 || !strings.Contains(r.Checks[0].Log[0], "cannot use [redacted] here") {
+			t.Errorf("%s: %+v", name, r.Checks)
+		}
+	}
+}
+
+// TestKubeletLogSince: a process that has ended has a log of its own; one that has just
+// begun has none yet that says why the former ended.
+func TestKubeletLogSince(t *testing.T) {
+	for _, pid := range []int{0, 7} {
+		var since time.Time
+		state := looping()
+		state.MainPID = pid
+		k := kubeadm(t)
+		k.Service = &service.Service{Name: "kubelet.service", Manager: told{state: state, since: &since}}
+		(&Report{}).Kubelet(t.Context(), k)
+		if since.Equal(state.Started) != (pid == 0) || since.IsZero() {
+			t.Errorf("process %d, started %v: the log since %v", pid, state.Started, since)
+		}
+	}
+}
+
+// TestKubeletClockSetBack: a process that began tomorrow runs, and its log is looked at.
+func TestKubeletClockSetBack(t *testing.T) {
+	var since time.Time
+	state := looping()
+	state.Started = time.Now().Add(time.Hour)
+	k := kubeadm(t)
+	k.Service = &service.Service{Name: "kubelet.service", Manager: told{state: state, since: &since}}
+	(&Report{}).Kubelet(t.Context(), k)
+	if since.IsZero() || since.After(time.Now()) {
+		t.Errorf("the log since %v", since)
+	}
+	n, r := node.Node{}, Report{} // a process of this machine, whatever the clock says
+	state = service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 1, Restarts: 1, Started: time.Now().Add(time.Hour), Conditions: true}
+	setup := &node.Setup{Kind: node.PlainUnit, Init: node.Systemd, Service: "kubelet.service", Running: &node.Running{PID: 1, Flags: &node.RunningFlags{}}}
+	r.Kubelet(t.Context(), &Kubelet{Node: n, Setup: setup, Service: &service.Service{Name: "kubelet.service", Manager: told{state: state}}})
+	if len(r.Checks) != 1 || r.Checks[0].Result != OK {
+		t.Errorf("got %+v", r.Checks)
+	}
+}
+
+// hung is a manager that answers when it is given up.
+type hung struct{ service.Manager }
+
+func (hung) State(ctx context.Context, _ string) (service.State, error) {
+	<-ctx.Done()
+	return service.State{}, context.Cause(ctx)
+}
+
+// TestKubeletManagerHangs: who gives doctor up gets an answer.
+func TestKubeletManagerHangs(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	k, r := kubeadm(t), Report{}
+	k.Service = &service.Service{Name: "kubelet.service", Manager: hung{}}
+	r.Kubelet(ctx, k)
+	if len(r.Checks) == 0 || r.Checks[0].Result != Skip {
+		t.Errorf("got %+v", r.Checks)
+	}
+}
+
+// TestKubeletOfNobody: of a kubelet that no service starts the process is all there is.
+func TestKubeletOfNobody(t *testing.T) {
+	n, r := node.Node{Root: t.TempDir()}, Report{}
+	setup := &node.Setup{Kind: node.NoKubelet, Init: node.Systemd, Running: &node.Running{PID: 7, Flags: &node.RunningFlags{Config: "/c", BinDir: "/b"}}}
+	r.Kubelet(t.Context(), &Kubelet{Node: n, Setup: setup, Origin: &node.Origin{Config: n.Host("/c"), BinDir: n.Host("/b")}})
+	if len(r.Checks) != 1 || r.Checks[0].Result != OK || r.Checks[0].Message != "kubelet process 7 runs with this configuration" {
+		t.Errorf("got %+v", r.Checks)
+	}
+}
+
+// TestNoKubelet: on a machine that is no node there is nothing to say.
+func TestNoKubelet(t *testing.T) {
+	n, r := node.Node{Root: t.TempDir()}, Report{}
+	setup, err := n.Setup(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Kubelet(t.Context(), &Kubelet{Node: n, Setup: setup})
+	if len(r.Checks) != 0 {
+		t.Errorf("got %+v", r.Checks)
+	}
+}

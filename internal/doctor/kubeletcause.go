@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/report"
+	"github.com/regcred/regcred/internal/service"
+	"github.com/regcred/regcred/internal/terminal"
+	"github.com/regcred/regcred/lint"
+)
+
+// known is why a kubelet ends, and what mends it.
+type known struct {
+	says, fix string   // says is "" if it is not known
+	log       []string // the lines that say so; of what is not known the last
+}
+
+// unknownLines is how many lines are shown of what nobody knows.
+const unknownLines = 5
+
+// causeOf finds why the kubelet ends: in what its manager says, or in its log.
+func (k *Kubelet) causeOf(state service.State, lines []string) known {
+	for _, c := range stateCauses() {
+		if c.is(state) {
+			return k.fill(c.says, c.fix, nil)
+		}
+	}
+	if u := k.Setup.Unit; u != nil && len(u.Missing) > 0 {
+		return k.fill("its unit reads "+k.Node.Host(u.Missing[0])+", which is not there", "put it there, or write EnvironmentFile=-FILE, which need not be, in a drop-in", nil)
+	}
+	// The first says most; of the others the last is the latest.
+	ordered := slices.Clone(lines)
+	if len(ordered) > 1 {
+		slices.Reverse(ordered[1:])
+	}
+	for _, line := range ordered {
+		plain := strings.ReplaceAll(line, `\"`, `"`)
+		for _, c := range logCauses() {
+			if m := c.line.FindStringSubmatch(plain); m != nil {
+				out := c.tell(k, m)
+				out.log = []string{line}
+				return out
+			}
+		}
+	}
+	return known{log: worthShowing(lines)}
+}
+
+// worthShowing are lines of a log of which nobody knows what they mean: the first, which
+// says most, and the last, those aside that klog calls information.
+func worthShowing(lines []string) []string {
+	information := regexp.MustCompile(`^I\d{4} `)
+	if rest := slices.DeleteFunc(slices.Clone(lines), information.MatchString); len(rest) > 0 {
+		lines = rest
+	}
+	if len(lines) > unknownLines {
+		lines = slices.Concat(lines[:1], lines[len(lines)-unknownLines+1:])
+	}
+	return lines
+}
+
+// fill puts what is known of the node into a text.
+func (k *Kubelet) fill(says, fix string, m []string) known {
+	being, validate := "", "regcred validate CONFIG"
+	if v := k.Setup.Version.Kubelet; v != "" {
+		being, validate = ", being "+v, "regcred validate --kubelet-version "+v+" CONFIG"
+	}
+	validate = strings.ReplaceAll(validate, "CONFIG", terminal.ShellPath(k.Node.Host(cmp.Or(k.Setup.Config.Path, "CONFIG"))))
+	pairs := []string{
+		"UNIT", strings.TrimSuffix(k.Setup.Service, ".service"),
+		"PROGRAM", cmp.Or(k.Setup.Program, "the program"),
+		"CONFIG", k.Node.Host(cmp.Or(k.Setup.Config.Path, "CONFIG")),
+		"BINDIR", k.Node.Host(cmp.Or(k.Setup.BinDir.Path, "DIR")),
+		", BEING", being, "VALIDATE", validate,
+		"RESTART", k.restart(false),
+	}
+	for i, text := range m {
+		pairs = append(pairs, fmt.Sprintf("$%d", i), strings.TrimRight(text, `"`))
+	}
+	r := strings.NewReplacer(pairs...)
+	return known{says: r.Replace(says), fix: r.Replace(fix)}
+}
+
+// stateCause is a cause that a service manager knows.
+type stateCause struct {
+	is        func(service.State) bool
+	says, fix string
+}
+
+// stateCauses are those of systemd.exec(5), "Process exit codes", and of a unit's Result.
+func stateCauses() []stateCause {
+	code := func(n int) func(service.State) bool {
+		return func(s service.State) bool { return s.ExitCode == n && !s.Signalled }
+	}
+	result := func(text string) func(service.State) bool {
+		return func(s service.State) bool { return s.Result == text }
+	}
+	return []stateCause{
+		{code(203), "systemd cannot run PROGRAM (203/EXEC): it is missing, not executable, or for another architecture", "ls -l PROGRAM; install the kubelet's package again"},
+		{code(200), "the unit's WorkingDirectory= cannot be entered (200/CHDIR)", "systemctl cat UNIT"},
+		{code(217), "the unit's User= does not exist (217/USER)", "systemctl cat UNIT"},
+		{result("oom-kill"), "the kernel killed it for want of memory", "give the machine, or the unit (MemoryMax=), more memory"},
+		{result("watchdog"), "systemd killed it for it did not answer in time (WatchdogSec)", "journalctl -u UNIT; a slow disk or runtime is the commonest reason"},
+	}
+}
+
+// logCause is a cause that a kubelet tells in a line of its log. In its line quotes
+// are not escaped.
+type logCause struct {
+	line *regexp.Regexp
+	tell func(k *Kubelet, m []string) known
+}
+
+// says is a cause that is a text, with $1 and the like of the line.
+func says(line, text, fix string) logCause {
+	return logCause{regexp.MustCompile(line), func(k *Kubelet, m []string) known { return k.fill(text, fix, m) }}
+}
+
+// logCauses are the kubelet's own texts, the more particular first. The sources are
+// cmd/kubelet/app/server.go, pkg/credentialprovider/plugin, pkg/kubelet/cm,
+// pkg/kubelet/certificate/bootstrap, and component-base's featuregate.
+func logCauses() []logCause {
+	return slices.Concat(providerCauses(), flagCauses(), machineCauses())
+}
+
+// providerCauses are faults of credential providers.
+func providerCauses() []logCause {
+	return []logCause{
+		says(`plugin binary directory +did not exist`, "its flags have a configuration of credential providers without --image-credential-provider-bin-dir", "give it both flags, or neither; then RESTART"),
+		says(`plugin binary directory (\S+) did not exist`, "$1, of --image-credential-provider-bin-dir, does not exist", "put the plugins there, or mend the flag; then RESTART"),
+		says(`credential provider config path is empty`, "its flags have --image-credential-provider-bin-dir without --image-credential-provider-config", "give it both flags, or neither; then RESTART"),
+		says(`unable to access path "([^"]+)": .*?(no such file or directory|permission denied|not a directory)`, "$1, of --image-credential-provider-config, cannot be read: $2", "put it there, or mend the flag; then RESTART"),
+		says(`no configuration files found in directory "([^"]+)"`, "$1, of --image-credential-provider-config, has no *.json, *.yaml or *.yml", "put a configuration there; then RESTART"),
+		says(`credential provider configuration from "([^"]+)": .*is a directory`, "$1 is a directory, which it does not read, BEING: that came with 1.34", "give --image-credential-provider-config one file"),
+		inConfig(`no kind "CredentialProviderConfig" is registered for version "([^"]+)"`, "it does not know CredentialProviderConfig $1, BEING", "v1 needs kubelet 1.26, v1beta1 1.24: VALIDATE"),
+		inConfig(`duplicate provider name "([^"]+)" found`, "two providers are called $1", "give one another name, and its executable too; then RESTART"),
+		inConfig(`error decoding config "([^"]+)": (.*)`, "$1 cannot be decoded: $2", "mend it; VALIDATE; then RESTART"),
+		inConfig(`failed to validate credential provider config: (.*)`, "CONFIG breaks the kubelet's rules: $1", "mend it; VALIDATE; then RESTART"),
+		inBinDir(`plugin binary executable .*did not exist`),
+		inBinDir(`error inspecting binary executable`),
+		says(`Failed to register CRI auth plugins.*?err="(.*)"`, "its credential providers: $1", "VALIDATE"),
+	}
+}
+
+// flagCauses are faults of the kubelet's flags and configuration.
+func flagCauses() []logCause {
+	return []logCause{
+		inFlags(`unknown flag: (--[\w-]+)`, "it has no flag $1, BEING", "take $1 out; then RESTART"),
+		inFlags(`flag needs an argument: (--[\w-]+)`, "its flag $1 has no value", "give it one; then RESTART"),
+		inFlags(`invalid argument "[^"]*" for "(--[\w-]+)" flag`, "the value of its flag $1 is of the wrong kind", "mend it; then RESTART"),
+		inGates(`unrecognized feature gate: (\w+)`, "it has no feature gate $1, BEING: misspelt, or removed since", "take it out of featureGates in the kubelet's configuration, and of --feature-gates; then RESTART"),
+		inGates(`cannot set feature gate (\w+) to (\w+), feature is locked to (\w+)`, "the feature gate $1 is $3 for good, and cannot be $2", "take it out of featureGates in the kubelet's configuration, and of --feature-gates; then RESTART"),
+		says(`failed to load kubelet config file, path: ([^\s,]+), .*no such file or directory`, "the kubelet's configuration $1 is not there", "kubeadm init or kubeadm join writes it: until then this is as it should be"),
+		says(`failed to load kubelet config file, path: ([^\s,]+), error: (.*)`, "the kubelet's configuration $1 cannot be read: $2", "mend it; then RESTART"),
+		says(`failed to load kubelet dropin file, path: ([^\s,]+), (.*)`, "the kubelet's configuration $1 cannot be read: $2", "mend it; then RESTART"),
+		says(`failed to validate kubelet configuration, error: (.*?), path`, "the kubelet's configuration breaks its rules: $1", "mend it (--config); then RESTART"),
+	}
+}
+
+// machineCauses are faults of the machine and of the cluster.
+func machineCauses() []logCause {
+	return []logCause{
+		says(`running with swap on is not supported`, "the machine has swap, which this kubelet is not to start with", "swapoff -a, and take it out of /etc/fstab; or failSwapOn: false in the kubelet's configuration"),
+		says(`kubelet cgroup driver: "(\w+)" is different from docker cgroup driver: "(\w+)"`, "its cgroup driver is $1, the runtime's is $2", "make them the same: cgroupDriver in the kubelet's configuration, SystemdCgroup in containerd's"),
+		says(`expected cgroupsPath to be of format "slice:prefix:name"`, "the runtime has the cgroup driver systemd, and the kubelet another", "cgroupDriver: systemd in the kubelet's configuration; then RESTART"),
+		says(`unknown service runtime\.v1`, "the container runtime does not speak CRI v1: containerd before 1.6, or with its CRI plugin turned off", `take "cri" out of disabled_plugins in /etc/containerd/config.toml; systemctl restart containerd`),
+		says(`validate CRI v1 \w+ API for endpoint "(?:unix://)?([^"]+)".*(no such file or directory|connection refused|permission denied|deadline exceeded|context deadline)`, "the container runtime does not answer at $1: $2", "systemctl status containerd (or crio); or containerRuntimeEndpoint in the kubelet's configuration names another"),
+		says(`unable to load bootstrap kubeconfig: stat ([^\s:]+): no such file or directory`, "its kubeconfig is missing, or its certificate has expired, and $1, to get another with, is not there", "kubeadm join with a new token writes it; for one that expired: kubeadm certs check-expiration, and kubeadm init phase kubeconfig kubelet on a control plane"),
+		says(`(?:certificate in (\S+) is expired|x509: certificate has expired or is not yet valid)`, "a certificate of the kubelet or the API server has expired, or the clock is wrong: $1", "date; openssl x509 -noout -enddate -in /var/lib/kubelet/pki/kubelet-client-current.pem; kubeadm certs check-expiration"),
+		says(`invalid kubeconfig: (.*)`, "its kubeconfig cannot be used: $1", "mend the file of --kubeconfig; then RESTART"),
+		says(`listen tcp\d? (\S+): bind: address already in use`, "another process has its port, $1: perhaps a second kubelet", "ss -ltnp says which"),
+		says(`inotify_init: too many open files|failed to create fsnotify watcher: too many open files`, "the machine has no inotify instances left", "sysctl fs.inotify.max_user_instances=512"),
+		says(`no space left on device`, "a disk is full", "df -h; df -i"),
+	}
+}
+
+// inConfig is a cause in the configuration of providers: regcred's own reading of it
+// has line and field.
+func inConfig(line, text, fix string) logCause {
+	return logCause{regexp.MustCompile(line), func(k *Kubelet, m []string) known {
+		out := k.fill(text, fix, m)
+		cfg, err := config.Load(k.Node.Host(k.Setup.Config.Path))
+		if err == nil && k.Setup.Version.Kubelet != "" {
+			err = cfg.ValidateFor(config.Target{KubeletVersion: k.Setup.Version.Kubelet})
+		} else if err == nil {
+			err = cfg.Validate()
+		}
+		if list := terminal.Flatten(err); len(list) > 0 && k.Setup.Config.Set() {
+			out.says = list[0].Error()
+			if len(list) > 1 {
+				out.says += fmt.Sprintf(" (and %d more)", len(list)-1)
+			}
+		}
+		return out
+	}}
+}
+
+// inBinDir is an executable that the kubelet does not find: it does not say which.
+func inBinDir(line string) logCause {
+	return logCause{regexp.MustCompile(line), func(k *Kubelet, m []string) known {
+		out := k.fill("an executable of its providers is missing in BINDIR, or cannot be run", "put it there, with the provider's name and mode 0755; then RESTART", m)
+		cfg, err := config.Load(k.Node.Host(k.Setup.Config.Path))
+		if err != nil || !k.Setup.BinDir.Set() {
+			return out
+		}
+		var found []string
+		for _, f := range lint.BinDir(cfg, k.Node.Host(k.Setup.BinDir.Path)) {
+			if report.StopsKubelet(f) {
+				found = append(found, f.Message)
+			}
+		}
+		if len(found) > 0 {
+			out.says = strings.Join(found, "; ")
+		}
+		return out
+	}}
+}
+
+// inFlags is a flag, with where it stands.
+func inFlags(line, text, fix string) logCause {
+	return logCause{regexp.MustCompile(line), func(k *Kubelet, m []string) known {
+		out := k.fill(text, fix, m)
+		if at := given(k.Node.Given(context.Background(), m[1])); at != "" {
+			out.says += "; it is given in " + at
+		}
+		return out
+	}}
+}
+
+// inGates is a feature gate, with where it is set.
+func inGates(line, text, fix string) logCause {
+	return logCause{regexp.MustCompile(line), func(k *Kubelet, m []string) known {
+		out := k.fill(text, fix, m)
+		if at := given(k.Node.GateSet(context.Background(), m[1])); at != "" {
+			out.says += "; it is set in " + at
+		}
+		return out
+	}}
+}
+
+// given says where a flag stands.
+func given(list []node.Given) string {
+	var at []string
+	for _, g := range list {
+		text := fmt.Sprintf("%s:%d", g.File, g.Line)
+		if g.By != "" {
+			text += " (" + g.By + ")"
+		}
+		at = append(at, text)
+	}
+	return strings.Join(at, " and ")
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/service"
+	"github.com/regcred/regcred/internal/shown"
+)
+
+// How long the manager of the kubelet's service may take for one answer.
+const managerWithin = 5 * time.Second
+
+// young is a process of which nobody knows yet whether it stays.
+const young = 30 * time.Second
+
+// fails is how long a kubelet takes that ends for what it was given.
+const fails = 5 * time.Second
+
+// kubeletUp reports whether the kubelet runs, and says why not.
+func (r *Report) kubeletUp(ctx context.Context, k *Kubelet) bool {
+	run, name := k.Setup.Running, k.Setup.Service
+	if k.Service == nil || k.Service.Manager == nil || name == "" {
+		if run == nil {
+			r.Add(kubeletCheck, Skip, "run it where the kubelet's service manager runs", "no kubelet runs here, and nothing that starts it can be asked why: %s", cmp.Or(name, "no service"))
+		}
+		return run != nil
+	}
+	within, cancel := context.WithTimeout(ctx, managerWithin)
+	defer cancel()
+	state, err := k.Service.State(within)
+	if err != nil {
+		r.serviceError(err)
+		return run != nil
+	}
+	if err := state.Unusable(name); err != nil {
+		r.serviceFail(k, err)
+		return false
+	}
+	restless := state.Restarts > 0 && k.age(state) < young
+	switch {
+	case state.Runs() && !restless && run == nil && len(k.Setup.Unread) > 0:
+		r.Add(kubeletCheck, Skip, "run it as root (sudo)", "%s is %v; this user may not see with what", name, state)
+	case state.Runs() && !restless && (run != nil || k.Setup.Rancher == nil):
+		r.checkEnabled(k, state)
+		return true
+	default:
+		r.kubeletDown(ctx, k, state)
+	}
+	return false
+}
+
+// age is how long the process of a service runs, or since when it does not: by a clock
+// that nobody sets, as far as this is its process.
+func (k *Kubelet) age(state service.State) time.Duration {
+	began := state.Started
+	if run := k.Setup.Running; run != nil && run.PID == state.MainPID {
+		if at := k.Node.Began(run); !at.IsZero() {
+			began = at
+		}
+	}
+	return time.Since(began)
+}
+
+// serviceError is a manager that does not say how the kubelet's service is.
+func (r *Report) serviceError(err error) {
+	fix := ""
+	if e, ok := errors.AsType[*service.Error](err); ok {
+		fix = e.Hint
+	}
+	r.Add(kubeletCheck, Skip, fix, "%v", err)
+}
+
+// serviceFail is a unit that cannot be started.
+func (r *Report) serviceFail(k *Kubelet, err error) {
+	fix := ""
+	if e, ok := errors.AsType[*service.Error](err); ok {
+		fix = e.Hint
+	}
+	r.Add(kubeletCheck, Fail, fix, "%s cannot be started: %v", k.Setup.Service, err)
+}
+
+// checkEnabled tells of a kubelet that does not come back with the machine. On other
+// kinds of nodes something else starts it at each boot.
+func (r *Report) checkEnabled(k *Kubelet, state service.State) {
+	kinds := []node.Kind{node.Kubeadm, node.Kubespray, node.K3sServer, node.K3sAgent, node.RKE2Server, node.RKE2Agent}
+	if state.Enabled == "disabled" && slices.Contains(kinds, k.Setup.Kind) {
+		r.Add(kubeletCheck, Warn, "systemctl enable "+k.Setup.Service, "%s is disabled: the next boot does not start it", k.Setup.Service)
+	}
+}
+
+// kubeletDown says why a service does not run, or does not stay up.
+func (r *Report) kubeletDown(ctx context.Context, k *Kubelet, state service.State) {
+	what, result := k.describe(state), Fail
+	if state.Runs() && k.Setup.Running != nil && k.age(state) > fails {
+		result = Warn // it may stay this time
+	}
+	if state.Ended() && state.Active == "inactive" && state.ExitCode == 0 && !state.Signalled {
+		r.Add(kubeletCheck, result, k.start(state), "%s", what)
+		return
+	}
+	lines, logErr := k.log(ctx, state)
+	known := k.causeOf(state, lines)
+	check := Check{Check: kubeletCheck, Result: result, Message: what, Fix: known.fix, Log: k.scrubbed(ctx, known.log)}
+	switch {
+	case known.says != "":
+		check.Message += ": " + k.scrubbed(ctx, []string{known.says})[0]
+	case logErr != nil:
+		check.Message += "; " + shown.Line(logErr.Error())
+		check.Fix = "journalctl -u " + k.Setup.Service
+		if os.Geteuid() != 0 {
+			check.Fix = "run it as root (sudo)"
+		}
+	case len(lines) == 0:
+		check.Message += "; its log has nothing of it"
+		if os.Geteuid() != 0 {
+			check.Message, check.Fix = what+"; this user sees nothing of its log", "run it as root (sudo)"
+		}
+	default:
+		check.Message += "; the last of its log:"
+		check.Fix = "journalctl -u " + k.Setup.Service + " has the rest"
+	}
+	r.Checks = append(r.Checks, check)
+}
+
+// describe says how a service is.
+func (k *Kubelet) describe(state service.State) string {
+	name := k.Setup.Service
+	switch {
+	case k.Setup.Rancher != nil && state.Runs() && state.MainPID != 0 && k.Setup.Running == nil:
+		return name + " runs, but no kubelet does"
+	case state.Ended() && state.Active == "inactive":
+		text := name + " is stopped"
+		if state.Enabled == "disabled" {
+			text += ", and disabled: no boot starts it"
+		}
+		if !state.Conditions {
+			text += "; a condition of the unit did not hold when it was to be started"
+		}
+		return text
+	case state.Restarts > 0:
+		return fmt.Sprintf("%s does not stay up: %v, started anew %d times", name, state, state.Restarts)
+	}
+	return fmt.Sprintf("%s is %v", name, state)
+}
+
+// start is how a stopped service is started.
+func (k *Kubelet) start(state service.State) string {
+	name := strings.TrimSuffix(k.Setup.Service, ".service")
+	switch {
+	case k.Setup.Init == node.OpenRC:
+		return "rc-service " + name + " start"
+	case !state.Conditions:
+		return "systemctl status " + name + " says which condition"
+	case state.Enabled == "disabled":
+		return "systemctl enable --now " + name
+	}
+	return "systemctl start " + name
+}
+
+// log is what the kubelet has written since its last start; since before it, if that
+// process still runs and the one that failed was another.
+func (k *Kubelet) log(ctx context.Context, state service.State) ([]string, error) {
+	since := state.Started
+	if state.MainPID != 0 {
+		since = since.Add(-young)
+	}
+	if state.Started.IsZero() || state.Started.After(time.Now()) || k.Service.LogFile != "" { // rke2's kubelet is no process of the unit
+		since = time.Now().Add(-10 * time.Minute)
+	}
+	ctx, cancel := context.WithTimeout(ctx, managerWithin)
+	defer cancel()
+	return k.Service.Log(ctx, since)
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package doctor
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/registriesyaml"
+	"github.com/regcred/regcred/internal/route"
+	"github.com/regcred/regcred/internal/terminal"
+)
+
+// ranchers are what makes the configuration of its containerd out of a registries.yaml.
+func ranchers() []string { return []string{"k3s", "rke2"} }
+
+// checkRanchers checks the registries.yaml of those that are on the node.
+func (r *Report) checkRanchers(root inroot.FS) {
+	for _, product := range ranchers() {
+		path := "/etc/rancher/" + product + "/registries.yaml"
+		found, err := registriesyaml.Check(root, path, product)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			r.Add("mirrors", Warn, "", "what %s is told about registries is not known: %v", product, err)
+			continue
+		}
+		if made := "/var/lib/rancher/" + product + "/agent/etc/containerd/config.toml"; olderThan(root, made, path) {
+			found = append(found, route.Finding{
+				Rule: "mirror-restart", Severity: route.Warning, File: path, Suggestion: "restart " + product + " on this node",
+				Message: product + " reads it when it starts, and has made " + made + " before the file was last changed",
+			})
+		}
+		for _, f := range found {
+			r.found(map[string]Result{route.Error: Fail, route.Warning: Warn, route.Info: Info}[f.Severity], f)
+		}
+		if len(found) == 0 {
+			r.Add("mirrors", OK, "", "%s: nothing in it that cannot work", terminal.ShellPath(path))
+		}
+	}
+}
+
+// olderThan reports whether a file was changed before another; false if either is not there.
+func olderThan(root inroot.FS, a, b string) bool {
+	one, err := root.Stat(a)
+	other, err2 := root.Stat(b)
+	return errors.Join(err, err2) == nil && one.ModTime().Before(other.ModTime())
+}

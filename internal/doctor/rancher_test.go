@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package doctor
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/node"
+)
+
+// TestRancher: what k3s and RKE2 are told is checked, and whether they know it by now.
+func TestRancher(t *testing.T) {
+	const file, made = "/etc/rancher/rke2/registries.yaml", "/var/lib/rancher/rke2/agent/etc/containerd/config.toml"
+	root := t.TempDir()
+	node := node.Node{Root: root}
+	says := func() string {
+		t.Helper()
+		r := &Report{}
+		r.Mirrors(&Runtime{node: node}, &config.Config{})
+		var lines []string
+		for _, c := range r.Checks {
+			lines = append(lines, string(c.Result)+" "+c.Message+" "+c.Fix)
+		}
+		return strings.Join(lines, "\n")
+	}
+	write := func(name, text string, changed time.Time) {
+		t.Helper()
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, changed, changed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := says(); got != "" {
+		t.Errorf("without a file: %s", got)
+	}
+	day := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	write(file, "mirrors: {quay.io: {endpoint: [m.example]}}\n", day)
+	if got := says(); got != "ok "+file+": nothing in it that cannot work " {
+		t.Errorf("a sound file: %s", got)
+	}
+	write(made, "version = 2\n", day.Add(time.Hour))
+	if got := says(); strings.Contains(got, "warning") {
+		t.Errorf("a file that is read: %s", got)
+	}
+	write(file, "mirrors: {quay.io: {endpoint: [m.example]}}\n", day.Add(2*time.Hour))
+	if got := says(); !strings.Contains(got, "warning "+file+": rke2 reads it when it starts") || !strings.Contains(got, "restart rke2") {
+		t.Errorf("a file that was changed: %s", got)
+	}
+	write(file, "mirrros: {}\n", day)
+	if got := says(); !strings.Contains(got, "warning "+file+":1: rke2 passes over the key \"mirrros\"") {
+		t.Errorf("an unknown key: %s", got)
+	}
+	write(file, "a: b: c\n", day)
+	if got := says(); !strings.Contains(got, "error "+file+":1: it is no YAML") {
+		t.Errorf("no YAML: %s", got)
+	}
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package report
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/dockerconfig"
+	"github.com/regcred/regcred/plugin"
+)
+
+// What became of an attempt.
+const (
+	Answered = "answered" // it contributed credentials
+	Empty    = "empty"    // it answered, without credentials for the image
+	Skipped  = "skipped"  // it matched, but was not asked
+	Failed   = "failed"
+)
+
+// Attempt is a [regcred.Attempt] in -o json.
+type Attempt struct {
+	Outcome         string              `json:"outcome"`
+	Skipped         string              `json:"skipped,omitempty"`  // why it was not asked, or is passed over
+	Identity        *Identity           `json:"identity,omitempty"` // in service-account mode
+	Cache           regcred.CacheResult `json:"cache,omitempty"`
+	CacheKey        plugin.CacheKeyType `json:"cacheKey,omitempty"`
+	AgeSeconds      float64             `json:"ageSeconds,omitempty"` // of a cached answer
+	CachedUntil     *time.Time          `json:"cachedUntil,omitempty"`
+	DurationSeconds float64             `json:"durationSeconds,omitempty"`
+	Keys            []string            `json:"keys,omitempty"`     // auth keys of the answer
+	Credentials     int                 `json:"credentials"`        // how many of them match the image
+	Stderr          string              `json:"stderr,omitempty"`   // scrubbed
+	Stage           plugin.Stage        `json:"stage,omitempty"`    // where it failed
+	Error           string              `json:"error,omitempty"`    // why
+	Fix             string              `json:"fix,omitempty"`      // what to do about that, or about having been skipped
+	ExitCode        *int                `json:"exitCode,omitempty"` // of a plugin that exited by itself, but not with 0
+}
+
+// Identity is a [regcred.Identity] in -o json.
+type Identity struct {
+	ServiceAccount *Object               `json:"serviceAccount,omitempty"` // missing for a token from a file
+	Audience       string                `json:"audience"`                 // that the configuration asks for
+	Annotations    []string              `json:"annotations"`              // keys that are passed on
+	Absent         []string              `json:"absent,omitempty"`         // optional keys that the service account lacks
+	Missing        string                `json:"missing,omitempty"`        // required key that it lacks
+	Token          regcred.TokenUse      `json:"token,omitempty"`          // "given" or "requested"; missing if none was needed
+	CacheType      config.TokenCacheType `json:"cacheType,omitempty"`
+}
+
+// NewAttempt is at as data.
+func NewAttempt(at regcred.Attempt) *Attempt {
+	j := &Attempt{
+		Outcome:         outcome(at),
+		Skipped:         at.Skipped,
+		Cache:           at.Cache,
+		CacheKey:        at.CacheKey,
+		AgeSeconds:      Seconds(at.Age),
+		CachedUntil:     timeJSON(at.CachedUntil),
+		DurationSeconds: Seconds(at.Duration),
+		Keys:            dockerconfig.ShowKeys(at.Keys),
+		Credentials:     at.Matched,
+		Stderr:          at.Stderr,
+		Stage:           at.Stage,
+	}
+	if id := at.Identity; id != nil {
+		j.Identity = &Identity{
+			ServiceAccount: newObject(&id.ServiceAccount),
+			Audience:       id.Audience,
+			Annotations:    append([]string{}, id.Annotations...),
+			Absent:         id.Absent,
+			Missing:        id.Missing,
+			Token:          id.Token,
+		}
+	}
+	if at.Err != nil {
+		j.Error = at.Err.Error()
+		if e, ok := errors.AsType[*plugin.ExecError](at.Err); ok { // stage and stderr are beside it
+			j.Error = e.Err.Error()
+			if e.Stage == plugin.StageExec && e.ExitCode > 0 {
+				j.ExitCode = &e.ExitCode
+			}
+		}
+		j.Error = strings.TrimPrefix(j.Error, fmt.Sprintf("provider %q: ", at.Provider))
+	}
+	return j
+}
+
+func outcome(at regcred.Attempt) string {
+	switch {
+	case at.Skipped != "":
+		return Skipped
+	case at.Err != nil:
+		return Failed
+	case at.Matched > 0:
+		return Answered
+	}
+	return Empty
+}
+
+// Seconds has microseconds, which is finer than a run of a plugin can be told.
+func Seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e6 }

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package report
+
+import (
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/dockerconfig"
+)
+
+// Credential is a [regcred.Credential] in -o json. Password is set by get alone,
+// whose purpose it is.
+type Credential struct {
+	Username    string     `json:"username"` // as [dockerconfig.ShowUser] shows it, but where get sets it too
+	Password    *string    `json:"password,omitempty"`
+	Match       string     `json:"match"` // the auth key that matched
+	Source      Origin     `json:"source"`
+	CachedUntil *time.Time `json:"cachedUntil,omitempty"`
+	Lacks       string     `json:"lacks,omitempty"` // "user name and password", "user name" or "password"
+}
+
+// Anonymous reports whether a runtime takes c for no login at all, as it does
+// where there is no user name (containerd: ParseAuth; CRI-O: PullImage).
+func (c *Credential) Anonymous() bool { return c.Username == "" }
+
+func lacks(c *regcred.Credential) string {
+	switch {
+	case c.Username == "" && c.Password.IsZero():
+		return "user name and password"
+	case c.Username == "":
+		return "user name"
+	case c.Password.IsZero():
+		return "password"
+	}
+	return ""
+}
+
+// Note says what comes of what c lacks; "" if it lacks nothing.
+func (c *Credential) Note() string {
+	switch {
+	case c.Lacks == "":
+		return ""
+	case c.Anonymous():
+		return "it has no " + c.Lacks + ": the kubelet hands it to the runtime, which pulls anonymously with it"
+	}
+	return "it has no " + c.Lacks + ": the user name is sent without one"
+}
+
+// Origin is where a credential came from.
+type Origin struct {
+	Kind           regcred.OriginKind `json:"kind"`
+	Provider       string             `json:"provider,omitempty"`
+	File           string             `json:"file,omitempty"`
+	PullSecret     *Object            `json:"pullSecret,omitempty"`
+	ServiceAccount *Object            `json:"serviceAccount,omitempty"`
+}
+
+// Object is one of the cluster's.
+type Object struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	UID       string `json:"uid,omitempty"`
+}
+
+// title is the object's namespace and name.
+func (o *Object) title() string { return strings.TrimPrefix(o.Namespace+"/"+o.Name, "/") }
+
+func newObject(r *regcred.ObjectRef) *Object {
+	if r == nil || *r == (regcred.ObjectRef{}) {
+		return nil // a token from a file does not say whose it is
+	}
+	return (*Object)(r)
+}
+
+// NewCredentials has no passwords, and is never nil, so that an empty list reads [].
+func NewCredentials(list []regcred.Credential) []Credential {
+	out := make([]Credential, 0, len(list))
+	for _, c := range list {
+		out = append(out, *NewCredential(&c))
+	}
+	return out
+}
+
+// NewCredential leaves out the password. Of nil it is nil.
+func NewCredential(c *regcred.Credential) *Credential {
+	if c == nil {
+		return nil
+	}
+	return &Credential{
+		Username: dockerconfig.ShowUser(c.Username),
+		Match:    c.Match,
+		Source: Origin{
+			Kind:           c.Origin.Kind,
+			Provider:       c.Provider,
+			File:           c.Origin.File,
+			PullSecret:     newObject(c.Origin.PullSecret),
+			ServiceAccount: newObject(c.Origin.ServiceAccount),
+		},
+		CachedUntil: timeJSON(c.CachedUntil),
+		Lacks:       lacks(c),
+	}
+}
+
+func timeJSON(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC().Truncate(time.Second)
+	return &t
+}
+
+// String says where a credential came from.
+func (s Origin) String() string {
+	switch {
+	case s.PullSecret != nil && s.PullSecret.Namespace != "":
+		return "pull secret " + s.PullSecret.Namespace + "/" + s.PullSecret.Name
+	case s.PullSecret != nil:
+		return "pull secret " + s.PullSecret.Name
+	case s.File != "":
+		return s.File
+	case s.Provider != "":
+		return "provider " + s.Provider
+	}
+	return string(s.Kind)
+}

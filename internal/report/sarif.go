@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package report
+
+import (
+	"net/url"
+	"path/filepath"
+	"slices"
+
+	"github.com/regcred/regcred/lint"
+)
+
+// sarifLog is what code scanners show beside the lines of a file: SARIF 2.1.0
+// (OASIS), as far as a verdict on a configuration needs it.
+type sarifLog struct {
+	Schema  string     `json:"$schema"`
+	Version string     `json:"version"`
+	Runs    []sarifRun `json:"runs"`
+}
+
+type sarifRun struct {
+	Tool        sarifTool         `json:"tool"`
+	Invocations []sarifInvocation `json:"invocations,omitempty"`
+	ColumnKind  string            `json:"columnKind"`
+	Results     []sarifResult     `json:"results"`
+}
+
+// sarifInvocation is there if something could not be looked at: a log without
+// results would say that nothing is wrong.
+type sarifInvocation struct {
+	Successful    bool                `json:"executionSuccessful"`
+	Notifications []sarifNotification `json:"toolExecutionNotifications"`
+}
+
+type sarifNotification struct {
+	Level   string    `json:"level"`
+	Message sarifText `json:"message"`
+}
+
+type sarifTool struct {
+	Driver sarifDriver `json:"driver"`
+}
+
+type sarifDriver struct {
+	Name           string      `json:"name"`
+	Version        string      `json:"version"`
+	InformationURI string      `json:"informationUri"`
+	Rules          []sarifRule `json:"rules"`
+}
+
+type sarifRule struct {
+	ID      string `json:"id"`
+	HelpURI string `json:"helpUri"`
+}
+
+type sarifResult struct {
+	RuleID    string          `json:"ruleId"`
+	Level     string          `json:"level"`
+	Message   sarifText       `json:"message"`
+	Locations []sarifLocation `json:"locations,omitempty"`
+}
+
+type sarifText struct {
+	Text string `json:"text"`
+}
+
+type sarifLocation struct {
+	Physical sarifPhysical `json:"physicalLocation"`
+}
+
+type sarifPhysical struct {
+	Artifact sarifArtifact `json:"artifactLocation"`
+	Region   *sarifRegion  `json:"region,omitempty"`
+}
+
+type sarifArtifact struct {
+	URI string `json:"uri"`
+}
+
+type sarifRegion struct {
+	StartLine   int `json:"startLine"`
+	StartColumn int `json:"startColumn,omitempty"`
+}
+
+const home = "https://github.com/regcred/regcred"
+
+// ruleRefused is the rule of what keeps a kubelet from starting.
+const ruleRefused = "kubelet-refuses"
+
+// SARIF has validations in SARIF, as a version of regcred has it. read returns
+// what a file holds, nil if that is not to be had: where something stands in a
+// line is said for a file that can be read. failed are errors about what could not
+// be looked at.
+func SARIF(version string, read func(file string) []byte, list []*Validation, failed []error) any {
+	files := map[string]*columns{}
+	in := func(file string) *columns {
+		if _, known := files[file]; !known {
+			files[file] = columnsOf(read(file))
+		}
+		return files[file]
+	}
+	run := sarifRun{ColumnKind: "unicodeCodePoints", Results: []sarifResult{}}
+	run.Tool.Driver = sarifDriver{Name: "regcred", Version: version, InformationURI: home, Rules: []sarifRule{}}
+	add := func(rule string, severity lint.Severity, file string, line, column int, text string) {
+		if known := (sarifRule{rule, helpFor(rule, severity)}); !slices.Contains(run.Tool.Driver.Rules, known) {
+			run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, known)
+		}
+		result := sarifResult{RuleID: rule, Level: sarifLevel(severity), Message: sarifText{text}}
+		if file != "" {
+			at := sarifPhysical{Artifact: sarifArtifact{sarifURI(file)}}
+			if line > 0 {
+				at.Region = &sarifRegion{line, in(file).inCharacters(line, column)}
+			}
+			result.Locations = []sarifLocation{{at}}
+		}
+		run.Results = append(run.Results, result)
+	}
+	for _, v := range list {
+		for _, p := range v.Problems {
+			add(ruleRefused, lint.SeverityError, p.File, p.Line, p.Column, p.what())
+		}
+		for _, f := range v.Findings {
+			text := f.Message
+			if f.Suggestion != "" {
+				text += "; instead: " + f.Suggestion
+			}
+			add(f.Rule, f.Severity, f.File, f.Line, f.Column, text)
+		}
+	}
+	if len(failed) > 0 {
+		run.Invocations = []sarifInvocation{{}}
+	}
+	for _, err := range failed {
+		in := &run.Invocations[0]
+		in.Notifications = append(in.Notifications, sarifNotification{sarifLevel(lint.SeverityError), sarifText{err.Error()}})
+	}
+	return sarifLog{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{run}}
+}
+
+// helpFor is where a rule is explained.
+func helpFor(rule string, severity lint.Severity) string {
+	const docs = home + "/blob/main/docs/"
+	if rule == ruleRefused {
+		return docs + "cli.md#regcred-validate"
+	}
+	return docs + "configuration.md#" + rule + "-" + string(severity)
+}
+
+// sarifLevel is the word that SARIF has for a severity.
+func sarifLevel(s lint.Severity) string {
+	switch s {
+	case lint.SeverityError, lint.SeverityWarning:
+		return string(s)
+	case lint.SeverityInfo:
+		return "note"
+	}
+	return "none"
+}
+
+// sarifURI is a path as SARIF names a file.
+func sarifURI(path string) string {
+	path = filepath.Clean(path)
+	u := url.URL{Path: filepath.ToSlash(path)}
+	if filepath.IsAbs(path) {
+		u.Scheme = "file"
+		if filepath.VolumeName(path) != "" {
+			u.Path = "/" + u.Path
+		}
+	}
+	return u.String()
+}

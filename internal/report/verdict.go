@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/lint"
+)
+
+// The outcomes of a verdict; Failed is another: there are none, and something failed.
+const (
+	WithCredentials = "credentials" // there are some
+	Anonymous       = "anonymous"   // there are none, and nothing failed
+	Matched         = "matched"     // dry run: some provider would be asked
+	Unmatched       = "unmatched"   // dry run: none would
+	Invalid         = "invalid"     // the kubelet would not start
+)
+
+// Verdict says what a pull of the image would do.
+type Verdict struct {
+	Outcome string   `json:"outcome"`
+	Tries   int      `json:"tries"`            // credentials that a pull would try, one after the other
+	Failed  []string `json:"failed,omitempty"` // providers and sources that failed; "the kubelet" if it would not start
+	Text    string   `json:"text"`
+	Fix     string   `json:"fix,omitempty"` // what would give a credential to a pull that has none
+}
+
+// Good reports whether a pull would have credentials.
+func (v *Verdict) Good() bool { return v.Outcome == WithCredentials || v.Outcome == Matched }
+
+// Refuse says that there is nothing to explain, since invalid is what keeps a
+// kubelet from starting with the configuration.
+func (r *Explanation) Refuse(invalid error) {
+	var problems []string
+	for _, p := range shown.Flatten(invalid) {
+		problems = append(problems, p.Error())
+	}
+	r.Verdict = Verdict{
+		Outcome: Invalid,
+		Text:    "the kubelet would not start with this configuration: " + strings.Join(problems, "; "),
+	}
+}
+
+// Judge says how a pull goes, with what keeps the kubelet from starting before
+// how it fails.
+func (r *Explanation) Judge() {
+	v := r.judgePull()
+	findings := slices.Clone(r.Findings)
+	for _, p := range r.Providers {
+		findings = append(findings, p.Findings...)
+	}
+	switch why := KubeletExits(findings); {
+	case why == nil:
+	case v.Good(): // with the executables that are there, it works
+		v.Text += "; but " + why.Error()
+		v.Failed = append(v.Failed, "the kubelet")
+	default:
+		v.Outcome, v.Text = Invalid, why.Error()
+	}
+	r.Verdict = v
+}
+
+// judgePull says how a pull goes (kubelet: pkg/kubelet/kuberuntime, PullImage):
+// without credentials once, anonymously; otherwise once with each in order.
+func (r *Explanation) judgePull() Verdict {
+	v := Verdict{Tries: len(r.Credentials), Failed: r.failed()}
+	switch {
+	case r.DryRun:
+		return r.judgeDryRun()
+	case v.Tries > 0:
+		v.Outcome, v.Text = r.judgeTries(v.Tries)
+		if len(v.Failed) > 0 {
+			v.Text += fmt.Sprintf("; but %s failed, and what would have come from there is missing", strings.Join(v.Failed, " and "))
+		}
+	case len(v.Failed) > 0:
+		v.Outcome = Failed
+		v.Text = fmt.Sprintf("no credentials, because %s failed; %s", strings.Join(v.Failed, " and "), r.nevertheless())
+	default:
+		v.Outcome = Anonymous
+		v.Text = "no credentials: a pull is tried once, anonymously" + r.whyNone()
+		v.Fix = r.noPullSecret()
+	}
+	return v
+}
+
+// judgeTries says what a pull makes of its credentials. One without a user name
+// is handed to the runtime too, which takes it for none.
+func (r *Explanation) judgeTries(tries int) (outcome, text string) {
+	anonymous := 0
+	for _, c := range r.Credentials {
+		if c.Anonymous() {
+			anonymous++
+		}
+	}
+	switch {
+	case anonymous == tries:
+		return Anonymous, fmt.Sprintf("no credentials with a user name: the runtime is handed %s without one, and pulls anonymously", shown.Count(tries, "login"))
+	case anonymous > 0:
+		return WithCredentials, fmt.Sprintf("a pull tries %s in order; of these %d without a user name, with which the runtime pulls anonymously", shown.Count(tries, "credential"), anonymous)
+	case tries == 1:
+		return WithCredentials, "a pull tries 1 credential, and fails if it is refused; never anonymous"
+	}
+	return WithCredentials, fmt.Sprintf("a pull tries %d credentials in order, and fails if all are refused; never anonymous", tries)
+}
+
+// nevertheless says what the kubelet does after a failure.
+func (r *Explanation) nevertheless() string {
+	if slices.ContainsFunc(r.Findings, func(f lint.Finding) bool { return f.Rule == "predecessor-config" }) {
+		return "no kubelet starts with this configuration"
+	}
+	for _, s := range r.Sources {
+		if s.Kind == regcred.FromPullSecret && s.Outcome == Failed && !s.Unread {
+			return "for want of a pull secret the kubelet would not pull at all" // see lookup
+		}
+	}
+	return "the kubelet would pull anonymously all the same, and report at most a 401"
+}
+
+func (r *Explanation) judgeDryRun() Verdict {
+	var would []string
+	for _, p := range r.Providers {
+		if p.Matched {
+			would = append(would, p.Name)
+		}
+	}
+	if len(would) == 0 {
+		return Verdict{Outcome: Unmatched, Text: "no provider matches, so none would be asked" + r.nearest() + "; without another source a pull is anonymous"}
+	}
+	return Verdict{Outcome: Matched, Text: fmt.Sprintf("would ask %s: %s", shown.Count(len(would), "provider"), strings.Join(would, ", "))}
+}
+
+// whyNone names the commonest reasons of an unexpected anonymous pull.
+func (r *Explanation) whyNone() string {
+	matched := false
+	text := ""
+	for _, p := range r.Providers {
+		matched = matched || p.Matched
+		switch at := p.Attempt; {
+		case at == nil:
+		case at.Outcome == Skipped && !p.Matched:
+			text += fmt.Sprintf("; %s is not asked: %s", p.Name, at.Skipped)
+		case at.Outcome == Skipped:
+			text += fmt.Sprintf("; %s matches but is not asked: %s", p.Name, at.Skipped)
+		case at.Outcome == Empty && len(at.Keys) > 0:
+			text += fmt.Sprintf("; %s answered, but none of its keys (%s) matches", p.Name, strings.Join(at.Keys, ", "))
+		}
+	}
+	switch {
+	case r.Config.Without != nil:
+		text = "; there are no credential providers"
+	case !matched && text == "":
+		text = "; no provider matches" + r.nearest()
+	}
+	if r.noPullSecret() != "" {
+		text += "; " + r.Subject.title() + " names no pull secret"
+	}
+	for _, s := range r.Sources {
+		if s.Outcome == Empty && s.Kind == regcred.FromPullSecret && len(s.Keys) > 0 {
+			text += fmt.Sprintf("; %s has logins, but none for it", s.Title())
+		}
+	}
+	return text
+}
+
+// noPullSecret says how a subject that names no pull secret comes to one; "" if it
+// has one, or a provider is there to serve the image.
+func (r *Explanation) noPullSecret() string {
+	matches := func(p Provider) bool { return p.Matched }
+	switch s := r.Subject; {
+	case s == nil || len(s.PullSecrets) > 0 || slices.ContainsFunc(r.Providers, matches):
+		return ""
+	case s.ServiceAccount == nil:
+		return "if the image is private: put a pull secret into the namespace, and name it in the pod's imagePullSecrets"
+	default:
+		return fmt.Sprintf("if the image is private: put a pull secret into the namespace, and name it: kubectl patch serviceaccount --namespace %s %s --patch '{\"imagePullSecrets\": [{\"name\": \"SECRET\"}]}'; a pod has what its service account names from when it is made",
+			shown.ShellWord(s.ServiceAccount.Namespace), shown.ShellWord(s.ServiceAccount.Name))
+	}
+}
+
+// title names pod and service account.
+func (s *Subject) title() string {
+	var parts []string
+	if s.Pod != nil {
+		parts = append(parts, fmt.Sprintf("pod %s/%s", s.Pod.Namespace, s.Pod.Name))
+	}
+	if s.ServiceAccount != nil {
+		parts = append(parts, fmt.Sprintf("service account %s/%s", s.ServiceAccount.Namespace, s.ServiceAccount.Name))
+	}
+	return strings.Join(parts, " with ")
+}
+
+// nearest names the pattern that came nearest among those of all providers.
+func (r *Explanation) nearest() string {
+	if r.Nearest == nil {
+		return ""
+	}
+	p := r.Providers[*r.Nearest]
+	text := fmt.Sprintf("; nearest is %q of %s: %s", p.Pattern, p.Name, p.Reason)
+	if p.Instead != "" {
+		text += fmt.Sprintf("; %q would match", p.Instead)
+	}
+	return text
+}
+
+// failed names the providers and sources that failed.
+func (r *Explanation) failed() []string {
+	var list []string
+	for _, s := range r.Sources {
+		if s.Outcome == Failed {
+			list = append(list, s.Title())
+		}
+	}
+	for _, p := range r.Providers {
+		if p.Attempt != nil && p.Attempt.Outcome == Failed {
+			list = append(list, fmt.Sprintf("provider %q", p.Name))
+		}
+	}
+	return list
+}

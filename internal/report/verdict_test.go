@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package report
+
+import (
+	"testing"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/lint"
+)
+
+func TestJudge(t *testing.T) {
+	provider := func(outcome string) Provider {
+		return Provider{
+			ProviderExplanation: regcred.ProviderExplanation{Name: "p", Matched: true},
+			Attempt:             &Attempt{Outcome: outcome},
+		}
+	}
+	unmatched := Provider{ProviderExplanation: regcred.ProviderExplanation{Name: "p"}}
+	near := Provider{ProviderExplanation: regcred.ProviderExplanation{
+		Name: "acr", Pattern: "*.azurecr.io", Reason: `last label: "cn" does not match "io"`, Instead: "*.azurecr.cn",
+	}}
+	missing := provider(Failed)
+	missing.Findings = []lint.Finding{{Rule: "path-glob", Message: "never matches"}, {Rule: "missing-binary", Message: "/bin/p does not exist"}}
+	stranger := provider(Empty)
+	stranger.Attempt.Keys = []string{"a.example", "b.example/x"}
+	skipped := provider(Skipped)
+	skipped.Attempt.Skipped = "no service account"
+	secret := Source{Kind: regcred.FromPullSecret, Name: "a/b", Attempt: Attempt{Outcome: Failed}}
+	unread := secret
+	unread.Unread = true
+	one := []Credential{{Username: "u"}}
+	two := []Credential{{Username: "u"}, {Username: "v"}}
+	none := []Credential{{Lacks: "user name and password"}}
+	tests := []struct {
+		name    string
+		report  Explanation
+		outcome string
+		text    string
+	}{
+		{
+			"one credential", Explanation{Credentials: one, Providers: []Provider{provider(Answered)}},
+			WithCredentials, "a pull tries 1 credential, and fails if it is refused; never anonymous",
+		},
+		{
+			"a credential without a user name", Explanation{Credentials: none},
+			Anonymous, "no credentials with a user name: the runtime is handed 1 login without one, and pulls anonymously",
+		},
+		{
+			"one with and one without", Explanation{Credentials: append(none, one...)},
+			WithCredentials, "a pull tries 2 credentials in order; of these 1 without a user name, with which the runtime pulls anonymously",
+		},
+		{
+			"two credentials", Explanation{Credentials: two},
+			WithCredentials, "a pull tries 2 credentials in order, and fails if all are refused; never anonymous",
+		},
+		{
+			"credentials in spite of a failure", Explanation{Credentials: one, Providers: []Provider{provider(Failed)}},
+			WithCredentials, `a pull tries 1 credential, and fails if it is refused; never anonymous; but provider "p" failed, and what would have come from there is missing`,
+		},
+		{
+			"failure", Explanation{Providers: []Provider{provider(Failed)}},
+			Failed, `no credentials, because provider "p" failed; the kubelet would pull anonymously all the same, and report at most a 401`,
+		},
+		{
+			"failure under the predecessor's configuration",
+			Explanation{Findings: []lint.Finding{{Rule: "predecessor-config"}}, Providers: []Provider{provider(Failed)}},
+			Failed, `no credentials, because provider "p" failed; no kubelet starts with this configuration`,
+		},
+		{
+			"pull secret that does not parse", Explanation{Sources: []Source{secret}},
+			Failed, "no credentials, because pull secret a/b failed; for want of a pull secret the kubelet would not pull at all",
+		},
+		{
+			"pull secret that cannot be read", Explanation{Sources: []Source{unread}},
+			Failed, "no credentials, because pull secret a/b failed; the kubelet would pull anonymously all the same, and report at most a 401",
+		},
+		{
+			"missing executable", Explanation{Providers: []Provider{missing}},
+			Invalid, "the kubelet would not start: /bin/p does not exist",
+		},
+		{
+			"missing executable, but credentials", Explanation{Credentials: one, Providers: []Provider{missing}},
+			WithCredentials, `a pull tries 1 credential, and fails if it is refused; never anonymous; but provider "p" failed, and what would have come from there is missing; but the kubelet would not start: /bin/p does not exist`,
+		},
+		{
+			"no match", Explanation{Providers: []Provider{unmatched}},
+			Anonymous, "no credentials: a pull is tried once, anonymously; no provider matches",
+		},
+		{
+			"no match, but nearly", Explanation{Nearest: new(1), Providers: []Provider{unmatched, near}},
+			Anonymous, `no credentials: a pull is tried once, anonymously; no provider matches; nearest is "*.azurecr.io" of acr: last label: "cn" does not match "io"; "*.azurecr.cn" would match`,
+		},
+		{
+			"no pull secret", Explanation{Providers: []Provider{unmatched}, Subject: &Subject{Pod: &Object{Namespace: "team", Name: "app-1"}, ServiceAccount: &Object{Namespace: "team", Name: "locked-down"}}},
+			Anonymous, "no credentials: a pull is tried once, anonymously; no provider matches; pod team/app-1 with service account team/locked-down names no pull secret",
+		},
+		{
+			"no pull secret, but a provider", Explanation{Providers: []Provider{provider(Empty)}, Subject: &Subject{ServiceAccount: &Object{Namespace: "team", Name: "app"}}},
+			Anonymous, "no credentials: a pull is tried once, anonymously",
+		},
+		{
+			"skipped", Explanation{Providers: []Provider{skipped, provider(Empty)}},
+			Anonymous, "no credentials: a pull is tried once, anonymously; p matches but is not asked: no service account",
+		},
+		{
+			"empty answer", Explanation{Providers: []Provider{provider(Empty)}},
+			Anonymous, "no credentials: a pull is tried once, anonymously",
+		},
+		{
+			"keys that do not match", Explanation{Providers: []Provider{stranger}},
+			Anonymous, "no credentials: a pull is tried once, anonymously; p answered, but none of its keys (a.example, b.example/x) matches",
+		},
+		{
+			"dry run", Explanation{DryRun: true, Providers: []Provider{{ProviderExplanation: regcred.ProviderExplanation{Name: "p", Matched: true}}, unmatched}},
+			Matched, "would ask 1 provider: p",
+		},
+		{
+			"dry run without a match", Explanation{DryRun: true, Providers: []Provider{unmatched}},
+			Unmatched, "no provider matches, so none would be asked; without another source a pull is anonymous",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.report.Judge()
+			if v := tt.report.Verdict; v.Outcome != tt.outcome || v.Text != tt.text {
+				t.Errorf("got %s, %q\nwant %s, %q", v.Outcome, v.Text, tt.outcome, tt.text)
+			}
+		})
+	}
+}
