@@ -42,8 +42,9 @@ var allowed = map[string][]string{
 	},
 	"./cmd/token-credential-provider":        append([]string{"github.com/spf13/pflag", "golang.org/x/net/publicsuffix"}, root...),
 	"./cmd/auth-provider-gcp":                {"sigs.k8s.io/json", "github.com/spf13/pflag", "golang.org/x/net/publicsuffix"},
-	"./cmd/docker-credential-regcred":        append([]string{"github.com/docker/docker-credential-helpers/credentials"}, root...),
+	"./cmd/docker-credential-regcred":        append([]string{"github.com/docker/docker-credential-helpers/credentials", "golang.org/x/sys/unix"}, root...),
 	"./cmd/dockerconfig-credential-provider": {"sigs.k8s.io/json", "github.com/spf13/pflag"},
+	"./cmd/regcred-credential-provider":      append([]string{"github.com/spf13/pflag", "golang.org/x/sys/unix"}, root...),
 	"./cmd/static-credential-provider":       {"sigs.k8s.io/json", "github.com/spf13/pflag"},
 }
 

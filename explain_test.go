@@ -37,6 +37,14 @@ func TestExplainNearestPattern(t *testing.T) {
 			t.Errorf("nearest pattern of %q is %q, want %q", x.Providers[i].Name, got, want)
 		}
 	}
+	if x.Nearest != 2 || x.Providers[2].Instead != "registry.example/team/app" {
+		t.Errorf("the nearest of all providers is %d, want 2: %+v", x.Nearest, x.Providers[2])
+	}
+	for image, want := range map[string]int{"ghcr.io/org/app": -1, "111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn/app": 0, "registry.example:5000/app": -1} {
+		if got := Explain(c, Request{Image: image}).Nearest; got != want {
+			t.Errorf("%s: the nearest provider is %d, want %d", image, got, want)
+		}
+	}
 	if x := Explain(c, Request{Image: "Not/Valid"}); x.Error == "" || len(x.Providers) != 0 {
 		t.Errorf("an invalid image is explained: %+v", x)
 	}

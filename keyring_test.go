@@ -180,7 +180,7 @@ func TestNodeDockerConfig(t *testing.T) {
 		if len(sets) != 1 || sets[0].Auths["r.io"].Username != "legacy" {
 			t.Errorf("got %d sets, want the one of .dockercfg", len(sets))
 		}
-		if want := filepath.Join(root, "config.json") + ": not JSON: syntax error at byte 10"; fmt.Sprint(err) != want {
+		if want := filepath.Join(root, "config.json") + ": line 1, column 10: not JSON from here on"; fmt.Sprint(err) != want {
 			t.Errorf("error %v, want %s", err, want)
 		}
 		write(work, "config.json", `{"auths":{"r.io":{"username":"new"}}}`)

@@ -49,6 +49,9 @@ func playPlugin(mode string) int {
 		fmt.Println("}")
 	case "new": // answers in the version of the request, whichever that is
 		return plugin.Serve(context.Background(), answerFor(user), plugin.ServeOptions{Args: os.Args[1:]})
+	case "refuses": // and says what it was given
+		fmt.Fprintln(os.Stderr, "cannot open", user)
+		return 1
 	case "only-new":
 		fmt.Printf(`{"kind":"CredentialProviderResponse","apiVersion":%q,"cacheKeyType":"Image","auth":{}}`+"\n", plugin.V1)
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -515,7 +517,7 @@ func TestCommandTemplate(t *testing.T) {
 	want := plugin.Command{Path: filepath.Join("bin", "a"), Name: "a", Args: []string{}, APIVersion: plugin.V1, Env: []string{testPlugin + "=new"},
 		Dir: work, Environ: []string{"A=B"}, MaxOutput: 10, Timeout: time.Hour, Grace: time.Second}
 	h := newHost(Options{BinDir: "bin", Command: plugin.Command{Dir: work, Environ: []string{"A=B"}, MaxOutput: 10, Timeout: time.Hour, Grace: time.Second}})
-	if diff := cmp.Diff(plugin.Provider(want), pluginFor(h, &two().Providers[0])); diff != "" {
+	if diff := cmp.Diff(plugin.Provider(want), pluginFor(h, &two().Providers[0], nil)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
@@ -562,5 +564,48 @@ func TestRegistryAgainstPaths(t *testing.T) {
 	}
 	if res, err := k.Lookup(t.Context(), Request{Image: "r.example/other"}); err != nil || len(res.Attempts) != 1 {
 		t.Errorf("an image: %v, %v", res, err)
+	}
+}
+
+// TestReloadMovesMasks: the mask of an argument says where it stands now, though
+// the provider is kept.
+func TestReloadMovesMasks(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	load := func(before string) *config.Config {
+		t.Helper()
+		text := "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n" + before + `- name: a
+  matchImages: [a.example]
+  defaultCacheDuration: 1h
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
+  env: [{name: ` + testPlugin + `, value: refuses}]
+  args: [--quiet, ` + canary.Arg + "]\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := config.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	k, err := New(load(""), Options{BinDir: testBinDir(t, "a", "b"), Command: plugin.Command{Environ: testEnviron()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	const other = "- name: b\n  matchImages: [b.example]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
+	for _, tt := range []struct{ before, place string }{{"", "args[1], " + file + ":9"}, {"# moved\n", "args[1], " + file + ":10"}, {other, "args[1], " + file + ":13"}} {
+		if err := k.Reload(load(tt.before)); err != nil {
+			t.Fatal(err)
+		}
+		res, err := k.Lookup(t.Context(), Request{Image: "a.example/" + strconv.Itoa(len(tt.before))})
+		if err == nil {
+			t.Fatal("the plugin does not fail")
+		}
+		text := fmt.Sprint(err, res.Attempts[0].Err)
+		canary.Check(t, "error", text)
+		if want := "[redacted: " + tt.place + "]"; !strings.Contains(text, want) {
+			t.Errorf("%s, want %s in it", text, want)
+		}
 	}
 }

@@ -28,10 +28,12 @@ func newRing(h *host, c *config.Config, former *ring) *ring {
 	g := &ring{}
 	for i := range c.Providers {
 		p := &c.Providers[i]
+		at := place{c, i}
 		r := former.same(p)
 		if r == nil {
-			r = newRunner(h, p)
+			r = newRunner(h, at)
 		}
+		r.written.Store(&at)
 		g.patterns = append(g.patterns, r.entry.MatchImages)
 		g.runners = append(g.runners, r)
 	}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/regcred/regcred/config"
@@ -24,6 +25,7 @@ type runner struct {
 	tokens     *config.TokenAttributes // of entry; nil outside service-account mode
 	executable executable              // as it was when the runner was made
 	provider   plugin.Provider
+	written    atomic.Pointer[place] // replaced by Reload: an entry that stays may have moved
 	cache      *answerCache
 	from       *origin // of answers that belong to nobody
 
@@ -38,7 +40,14 @@ type runner struct {
 // scopeNone is that of an answer which must not be cached.
 const scopeNone plugin.CacheKeyType = "none"
 
-func newRunner(h *host, p *config.Provider) *runner {
+// place is where an entry stands.
+type place struct {
+	config   *config.Config
+	provider int
+}
+
+func newRunner(h *host, at place) *runner {
+	p := &at.config.Providers[at.provider]
 	look, _ := executableOf(h.ctx, h, p.Name, maxLook) // a lookup says what is wrong
 	r := &runner{
 		host:       h,
@@ -51,8 +60,14 @@ func newRunner(h *host, p *config.Provider) *runner {
 		backoff:    map[string]backoff{},
 	}
 	r.tokens = r.entry.TokenAttributes
-	r.provider = pluginFor(h, &r.entry)
+	r.provider = pluginFor(h, &r.entry, r.place)
 	return r
+}
+
+// place is where something of r's entry stands now.
+func (r *runner) place(field string, index int) string {
+	at := r.written.Load()
+	return at.config.Place(at.provider, field, index)
 }
 
 // copyOf copies an entry with all that it points to, so that what the caller
@@ -76,14 +91,15 @@ func copyOf(p *config.Provider) config.Provider {
 }
 
 // pluginFor returns what answers for p: a provider of this process, or the
-// executable of that name.
-func pluginFor(h *host, p *config.Provider) plugin.Provider {
+// executable of that name, whose arguments stand at place.
+func pluginFor(h *host, p *config.Provider, place func(string, int) string) plugin.Provider {
 	if in := h.opts.InProcess[p.Name]; in != nil {
 		return inProcess{in, p.Name, h.opts.timeout()}
 	}
 	c, template := p.Command(h.opts.BinDir), &h.opts.Command
 	c.Environ, c.Dir, c.Timeout = template.Environ, template.Dir, template.Timeout
 	c.MaxOutput, c.Grace = template.MaxOutput, template.Grace
+	c.Place = place
 	return c
 }
 

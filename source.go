@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -99,6 +100,18 @@ type NodePaths struct {
 // called. Files are read again after five minutes. One that is there but
 // cannot be used is passed over, as in the kubelet, and reported as an error.
 func NodeDockerConfig(p NodePaths) Source { return &nodeConfig{paths: p} }
+
+// Files returns the paths of the files, absolute where the directories are, in
+// the order in which a kubelet looks for them.
+func (p NodePaths) Files() []string {
+	var paths []string
+	for _, c := range (&nodeConfig{paths: p}).candidates() {
+		if !slices.Contains(paths, c.path) { // where two of the directories are one
+			paths = append(paths, c.path)
+		}
+	}
+	return paths
+}
 
 type nodeConfig struct {
 	paths NodePaths

@@ -29,8 +29,8 @@ var documents = map[string]string{
 	"static-credential-provider":       "static.md",
 }
 
-// others are the programs that are no plugins.
-var others = []string{"regcred", "docker-credential-regcred"}
+// others are the programs that have no document among the plugins.
+var others = []string{"regcred", "docker-credential-regcred", "regcred-credential-provider"}
 
 // buildDir is for the programs. TestMain makes and removes it.
 var buildDir string
@@ -85,6 +85,7 @@ func TestPrograms(t *testing.T) {
 		t.Errorf("--version: got %q, want %q", got, want)
 	}
 	testStatic(t, helper)
+	testStatic(t, program(dir, "regcred-credential-provider"))
 	if info, err := os.Stat(helper); err != nil || info.Size() > 8e6 {
 		t.Errorf("%s has more than 8 MB, or none: %v", helper, err)
 	}

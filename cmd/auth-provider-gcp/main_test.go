@@ -160,7 +160,7 @@ func TestFails(t *testing.T) {
 		"not a token": {fault: testcloud.Fault{Status: 200, Body: "<html>" + canary.Token}, asked: 1,
 			want: `registry "gcr.io": get the access token of the node: GET http://METADATA/computeMetadata/v1/instance/service-accounts/default/token: the answer is not the JSON of a token endpoint`},
 		"docker config": {args: []string{"-adockercfg"}, state: func(s *testcloud.GoogleState) { s.Dockercfg = canary.Password }, asked: 1,
-			want: `registry "gcr.io": read the instance attribute google-dockercfg: GET http://METADATA/computeMetadata/v1/instance/attributes/google-dockercfg: not JSON: syntax error at byte 1`},
+			want: `registry "gcr.io": read the instance attribute google-dockercfg: GET http://METADATA/computeMetadata/v1/instance/attributes/google-dockercfg: line 1, column 1: not JSON from here on`},
 		"strict": {args: []string{"--identity-provider=x", "--project-id=p", "--require-workload-identity"}, plain: true,
 			want: `registry "gcr.io": workload identity is required, and the pod's service account has no annotation iam.gke.io/enable-wi-image-pull: "true": ` +
 				"annotate it, and list the key in tokenAttributes of the kubelet's configuration"},

@@ -21,8 +21,8 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
-	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/lint"
 	"github.com/regcred/regcred/plugin"
@@ -218,7 +218,7 @@ func (n *madeNode) ask(t *testing.T) *libraryVerdict {
 		return v
 	}
 	for _, f := range append(lint.Check(cfg), lint.BinDir(cfg, n.bin)...) {
-		v.broken = v.broken || doctor.StopsKubelet(f)
+		v.broken = v.broken || report.StopsKubelet(f)
 		v.errors = v.errors || f.Severity == lint.SeverityError
 	}
 	o := &node.Origin{Environ: n.environ(), Dir: n.dir, RootDir: n.dir}
@@ -324,9 +324,9 @@ func (n *madeNode) check(t *testing.T, want *libraryVerdict) {
 	got, stderr = n.run(t, &explained, append([]string{"explain", n.image}, n.flags...)...)
 	code("explain", got, want.code(), stderr)
 	outcome := map[string]string{
-		"refused": verdictInvalid, "broken": verdictInvalid, "credentials": verdictCredentials, "failed": verdictFailed, "none": verdictAnonymous,
+		"refused": report.Invalid, "broken": report.Invalid, "credentials": report.WithCredentials, "failed": report.Failed, "none": report.Anonymous,
 	}[want.kind()]
-	if explained.Verdict.Outcome != outcome && !(want.broken && explained.Verdict.Outcome == verdictInvalid && want.code() == exitFailed) {
+	if explained.Verdict.Outcome != outcome && !(want.broken && explained.Verdict.Outcome == report.Invalid && want.code() == exitFailed) {
 		t.Errorf("explain: outcome %q, want %q", explained.Verdict.Outcome, outcome)
 	}
 	if diff := cmp.Diff(want.users, explained.users()); diff != "" {

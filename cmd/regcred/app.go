@@ -6,6 +6,8 @@ package main
 import (
 	"io"
 	"log/slog"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/regcred/regcred/internal/node"
@@ -60,4 +62,13 @@ func (a *app) print(output *choice, result any, render func(*terminal.Text)) err
 	t := a.Text()
 	render(t)
 	return t.Print(a.Stdout)
+}
+
+// calledAs is how the program is called that a path leads to: by kubectl too,
+// whose plugins are files kubectl-NAME.
+func calledAs(path string) string {
+	if name := strings.TrimSuffix(filepath.Base(path), ".exe"); name == "kubectl-regcred" {
+		return "kubectl regcred"
+	}
+	return "regcred"
 }

@@ -4,137 +4,46 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
 )
 
-// What became of an attempt.
-const (
-	outcomeAnswered = "answered" // it contributed credentials
-	outcomeEmpty    = "empty"    // it answered, without credentials for the image
-	outcomeSkipped  = "skipped"  // it matched, but was not asked
-	outcomeFailed   = "failed"
-)
-
-// attemptJSON is a regcred.Attempt in -o json.
-type attemptJSON struct {
-	Outcome         string              `json:"outcome"`
-	Skipped         string              `json:"skipped,omitempty"`  // why it was not asked, or is passed over
-	Identity        *identityJSON       `json:"identity,omitempty"` // in service-account mode
-	Cache           regcred.CacheResult `json:"cache,omitempty"`
-	CacheKey        plugin.CacheKeyType `json:"cacheKey,omitempty"`
-	AgeSeconds      float64             `json:"ageSeconds,omitempty"` // of a cached answer
-	CachedUntil     *time.Time          `json:"cachedUntil,omitempty"`
-	DurationSeconds float64             `json:"durationSeconds,omitempty"`
-	Keys            []string            `json:"keys,omitempty"`     // auth keys of the answer
-	Credentials     int                 `json:"credentials"`        // how many of them match the image
-	Stderr          string              `json:"stderr,omitempty"`   // scrubbed
-	Stage           plugin.Stage        `json:"stage,omitempty"`    // where it failed
-	Error           string              `json:"error,omitempty"`    // why
-	Fix             string              `json:"fix,omitempty"`      // what to do about that, or about having been skipped
-	ExitCode        *int                `json:"exitCode,omitempty"` // of a plugin that exited by itself, but not with 0
-}
-
-// identityJSON is a regcred.Identity in -o json.
-type identityJSON struct {
-	ServiceAccount *objectJSON           `json:"serviceAccount,omitempty"` // missing for a token from a file
-	Audience       string                `json:"audience"`                 // that the configuration asks for
-	Annotations    []string              `json:"annotations"`              // keys that are passed on
-	Absent         []string              `json:"absent,omitempty"`         // optional keys that the service account lacks
-	Missing        string                `json:"missing,omitempty"`        // required key that it lacks
-	Token          regcred.TokenUse      `json:"token,omitempty"`          // "given" or "requested"; missing if none was needed
-	CacheType      config.TokenCacheType `json:"cacheType,omitempty"`
-}
-
-func toAttemptJSON(at regcred.Attempt) *attemptJSON {
-	j := &attemptJSON{
-		Outcome:         outcome(at),
-		Skipped:         at.Skipped,
-		Cache:           at.Cache,
-		CacheKey:        at.CacheKey,
-		AgeSeconds:      seconds(at.Age),
-		CachedUntil:     timeJSON(at.CachedUntil),
-		DurationSeconds: seconds(at.Duration),
-		Keys:            at.Keys,
-		Credentials:     at.Matched,
-		Stderr:          at.Stderr,
-		Stage:           at.Stage,
-	}
-	if id := at.Identity; id != nil {
-		j.Identity = &identityJSON{
-			ServiceAccount: toObjectJSON(&id.ServiceAccount),
-			Audience:       id.Audience,
-			Annotations:    append([]string{}, id.Annotations...),
-			Absent:         id.Absent,
-			Missing:        id.Missing,
-			Token:          id.Token,
-		}
-	}
-	if at.Err != nil {
-		j.Error = at.Err.Error()
-		if e, ok := errors.AsType[*plugin.ExecError](at.Err); ok { // stage and stderr are beside it
-			j.Error = e.Err.Error()
-			if e.Stage == plugin.StageExec && e.ExitCode > 0 {
-				j.ExitCode = &e.ExitCode
-			}
-		}
-		j.Error = strings.TrimPrefix(j.Error, fmt.Sprintf("provider %q: ", at.Provider))
-	}
-	return j
-}
-
-func outcome(at regcred.Attempt) string {
-	switch {
-	case at.Skipped != "":
-		return outcomeSkipped
-	case at.Err != nil:
-		return outcomeFailed
-	case at.Matched > 0:
-		return outcomeAnswered
-	}
-	return outcomeEmpty
-}
-
-// seconds has microseconds, which is finer than a run of a plugin can be told.
-func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e6 }
-
-// mark is how an attempt is shown.
-func (j *attemptJSON) mark() terminal.Mark {
+// attemptMark is how an attempt is shown.
+func attemptMark(j *report.Attempt) terminal.Mark {
 	return map[string]terminal.Mark{
-		outcomeAnswered: terminal.OK, outcomeSkipped: terminal.Skipped, outcomeFailed: terminal.Error, outcomeEmpty: terminal.None,
+		report.Answered: terminal.OK, report.Skipped: terminal.Skipped, report.Failed: terminal.Error, report.Empty: terminal.None,
 	}[j.Outcome]
 }
 
-// render says what was done, what came of it, and what to do.
-func (j *attemptJSON) render(t *terminal.Text) {
-	j.Identity.render(t)
+// renderAttempt says what was done, what came of it, and what to do.
+func renderAttempt(t *terminal.Text, j *report.Attempt) {
+	renderIdentity(t, j.Identity)
 	switch j.Outcome {
-	case outcomeSkipped:
+	case report.Skipped:
 		t.Detail("not asked: %s", j.Skipped)
-	case outcomeFailed:
+	case report.Failed:
 		after := ""
 		if j.DurationSeconds > 0 {
 			after = " after " + terminal.Millis(j.DurationSeconds)
 		}
 		t.Detail("failed (%s)%s: %s", j.Stage, after, j.Error)
 	default:
-		j.renderAnswer(t)
+		renderAnswer(t, j)
 	}
-	j.renderStderr(t)
+	renderStderr(t, j)
 	if j.Fix != "" {
 		t.Detail("fix: %s", j.Fix)
 	}
 }
 
-func (j *attemptJSON) renderAnswer(t *terminal.Text) {
+func renderAnswer(t *terminal.Text, j *report.Attempt) {
 	answer := "no credentials for this image"
 	if j.Credentials > 0 {
 		answer = terminal.Count(j.Credentials, "credential")
@@ -156,12 +65,12 @@ func (j *attemptJSON) renderAnswer(t *terminal.Text) {
 		if j.CachedUntil != nil {
 			kept = "cached until " + kept
 		}
-		t.Detail("good for %s%s; %s", scope(j.CacheKey), j.Identity.scope(), kept)
+		t.Detail("good for %s%s; %s", scope(j.CacheKey), scopeOf(j.Identity), kept)
 	}
 }
 
 // renderStderr quotes what the plugin said, at most its last five lines.
-func (j *attemptJSON) renderStderr(t *terminal.Text) {
+func renderStderr(t *terminal.Text, j *report.Attempt) {
 	const most = 5
 	text := strings.TrimSpace(j.Stderr)
 	if text == "" {
@@ -177,8 +86,8 @@ func (j *attemptJSON) renderStderr(t *terminal.Text) {
 	}
 }
 
-// render says on whose behalf the provider was asked.
-func (id *identityJSON) render(t *terminal.Text) {
+// renderIdentity says on whose behalf the provider was asked.
+func renderIdentity(t *terminal.Text, id *report.Identity) {
 	if id == nil {
 		return
 	}
@@ -203,8 +112,8 @@ func (id *identityJSON) render(t *terminal.Text) {
 	}
 }
 
-// scope says for whom beside the asker an answer is good.
-func (id *identityJSON) scope() string {
+// scopeOf says for whom beside the asker an answer is good.
+func scopeOf(id *report.Identity) string {
 	switch {
 	case id == nil:
 		return ""

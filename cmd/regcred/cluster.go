@@ -46,9 +46,9 @@ type cluster struct {
 // from a running kubelet. It does not call it. wrap, if not nil, sees each call.
 func (a *app) connect(ctx context.Context, o *node.Origin, k kubeFlags, wrap func(http.RoundTripper) http.RoundTripper) (*cluster, error) {
 	opts := kube.ConfigOptions{Kubeconfig: k.kubeconfig, Context: k.context, Environ: o.Environ}
-	if k.kubeconfig == "" && o.Kubelet != 0 {
+	if k.kubeconfig == "" && o.OfKubelet() {
 		if opts.Kubeconfig = o.Kubeconfig; opts.Kubeconfig == "" {
-			return nil, withHint(fmt.Errorf("kubelet process %d runs without --%s, so it knows no API server", o.Kubelet, node.KubeconfigFlag), "give --kubeconfig")
+			return nil, withHint(fmt.Errorf("%s runs without --%s, so it knows no API server", o.Whose(), node.KubeconfigFlag), "give --kubeconfig")
 		}
 	}
 	if opts.Kubeconfig != "" { // client-go would wait for the writer of a named pipe, past any signal

@@ -15,7 +15,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/regcred/regcred/internal/doctor"
-	"github.com/regcred/regcred/internal/terminal"
+	"github.com/regcred/regcred/internal/report"
+	"github.com/regcred/regcred/internal/shown"
 )
 
 func readDocs(t *testing.T) string {
@@ -79,13 +80,15 @@ func TestDocsJSON(t *testing.T) {
 	example := regexp.MustCompile("(?s)`(regcred [a-z ]+ -o json)`:\n\n```json\n(.*?)\n```")
 	results := map[string]any{
 		"regcred get -o json":        &getResult{},
-		"regcred explain -o json":    &explainReport{},
-		"regcred validate -o json":   &validateReport{},
+		"regcred explain -o json":    &report.Explanation{},
+		"regcred validate -o json":   &report.Validation{},
 		"regcred plugin run -o json": &pluginRunReport{},
 		"regcred version -o json":    &versionInfo{},
 		"regcred pull -o json":       &pullReport{},
 		"regcred prepull -o json":    &pullReport{},
 		"regcred doctor -o json":     &doctor.Report{},
+		"regcred install -o json":    &changeReport{},
+		"regcred status -o json":     &statusReport{},
 
 		"regcred helper status -o json": &helperReport{},
 	}
@@ -112,9 +115,9 @@ func TestDocsJSON(t *testing.T) {
 // and the version of the schema.
 func decodeResult(t *testing.T, command, document string, result any) {
 	t.Helper()
-	version := fmt.Sprintf("\n  \"schemaVersion\": %d,\n", terminal.SchemaVersion)
+	version := fmt.Sprintf("\n  \"schemaVersion\": %d,\n", shown.SchemaVersion)
 	if strings.Count(document, version) == 0 {
-		t.Errorf("%s: no schemaVersion %d", command, terminal.SchemaVersion)
+		t.Errorf("%s: no schemaVersion %d", command, shown.SchemaVersion)
 	}
 	dec := json.NewDecoder(strings.NewReader(strings.Replace(document, version, "\n", 1)))
 	dec.DisallowUnknownFields()
@@ -127,7 +130,7 @@ func decodeResult(t *testing.T, command, document string, result any) {
 func jsonNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for _, file := range []string{"attempt.go", "demo.go", "../../internal/doctor/doctor.go", "explainreport.go", "get.go", "helperreport.go", "credential.go", "pluginrunreport.go", "pulltry.go", "pullreport.go", "validate.go", "verdict.go", "version.go", "root.go"} {
+	for _, file := range []string{"../../internal/report/attempt.go", "changereport.go", "demo.go", "../../internal/doctor/doctor.go", "../../internal/report/explanation.go", "get.go", "helperreport.go", "../../internal/report/credential.go", "pluginrunreport.go", "pulltry.go", "pullreport.go", "status.go", "../../internal/report/validation.go", "../../internal/report/verdict.go", "version.go", "root.go"} {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

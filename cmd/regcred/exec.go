@@ -21,6 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/dockerclient"
 	"github.com/regcred/regcred/internal/dockerhelper"
 	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
 )
@@ -256,7 +257,7 @@ func (a *app) warnEnds(repository string, c regcred.Credential) {
 	case err == nil && !claims.Expires.IsZero():
 		a.Warn("the credential for %s ends %s: it is not renewed in the files", repository, at.Until(&claims.Expires))
 	case !c.CachedUntil.IsZero():
-		a.Warn("the credential for %s is not renewed in the files: its provider has it asked for anew at %s, and it may last longer", repository, at.Until(timeJSON(c.CachedUntil)))
+		a.Warn("the credential for %s is not renewed in the files: its provider has it asked for anew at %s, and it may last longer", repository, at.Until(report.NewCredential(&c).CachedUntil))
 	case c.Provider != "":
 		a.Warn("the credential for %s is not renewed in the files, and how long it lasts is not known", repository)
 	}

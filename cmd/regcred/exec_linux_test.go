@@ -16,7 +16,7 @@ import (
 func TestExecOnTerminal(t *testing.T) {
 	bash, err := exec.LookPath("bash") // with jobs
 	if err != nil {
-		t.Skip(err)
+		t.Skip("it needs bash, which has jobs and, unlike many a sh, knows of the terminal: ", err)
 	}
 	master, slave := openTerminal(t)
 	e := newExecution(t, `trap 'n=x$n; echo "got $n"' INT; echo "tty $(tty)"; while :; do read line || continue; echo "read $line"; test "$line" = end && exit 5; done`)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,9 +15,10 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
-	"github.com/regcred/regcred/lint"
 )
 
 // explainFlags are the flags of "regcred explain".
@@ -33,7 +35,9 @@ func (a *app) explainCmd() *cobra.Command {
 		Long: `explain looks up the credentials for IMAGE as a node would and shows every step:
 which pattern of each provider matched, or came nearest and where it failed;
 what each plugin did; the credentials in the order in which a pull tries them;
-and how such a pull would go. It never shows a password.
+and how such a pull would go. Where the node's runtime is told of mirrors for
+the image, it shows which hosts are asked, and what each of them is shown. It
+never shows a password.
 
 The exit code is 0 if there are credentials, 3 if there are none and a pull
 would be anonymous, and 1 if something failed.`,
@@ -62,16 +66,17 @@ func (a *app) explain(ctx context.Context, e *explainFlags, tgt target) error {
 	if err := e.check(); err != nil {
 		return err
 	}
-	o, err := a.resolve("", !e.dryRun)
+	o, err := a.resolveOrNone(!e.dryRun)
 	if err != nil {
 		return err
 	}
-	r := newExplainReport(o, tgt)
+	r := newExplanation(o, tgt.request())
 	r.DryRun = e.dryRun
-	cfg, err := a.loadValid(o)
+	cfg, err := a.loadOrNone(o)
 	if err != nil {
 		return a.explainInvalid(e, r, err)
 	}
+	a.noteDispatcher(cfg)
 	if err := a.explainMatch(cfg, tgt, r); err != nil {
 		return err
 	}
@@ -80,28 +85,39 @@ func (a *app) explain(ctx context.Context, e *explainFlags, tgt target) error {
 			return err
 		}
 	}
-	r.Verdict = r.judge()
-	if err := a.print(e.output, r, r.render); err != nil {
+	if !e.dryRun {
+		r.Route = a.findRuntime(ctx, o).Says(tgt.image)
+		if r.Route != nil && len(r.Credentials) == 0 {
+			r.Route.Findings = append(r.Route.Findings, r.Route.Anonymous()...)
+		}
+	}
+	r.Judge()
+	if err := a.print(e.output, r, func(t *terminal.Text) { renderExplanation(t, r) }); err != nil {
 		return err
 	}
-	return exit(r.Verdict.exitCode())
+	return exit(verdictCode(&r.Verdict))
+}
+
+// noteDispatcher says where the providers are for which the dispatcher answers.
+func (a *app) noteDispatcher(cfg *config.Config) {
+	isDispatcher := func(p config.Provider) bool { return strings.HasPrefix(p.Name, generation.Dispatcher) }
+	if current := generation.DefaultDir + "/current"; slices.ContainsFunc(cfg.Providers, isDispatcher) {
+		a.Note("%s answers for the providers of this node's current generation; each of them: regcred explain --config %s/config --bin-dir %s/bin IMAGE",
+			generation.Dispatcher, current, current)
+	}
 }
 
 // explainMatch fills in what does not need a lookup.
-func (a *app) explainMatch(cfg *config.Config, tgt target, r *explainReport) error {
+func (a *app) explainMatch(cfg *config.Config, tgt target, r *report.Explanation) error {
 	ex, err := a.explainTarget(cfg, tgt)
 	if err != nil {
 		return err
 	}
-	r.Repository, r.Config.Hash = ex.Repository, cfg.Hash()
-	for _, p := range ex.Providers {
-		r.Providers = append(r.Providers, providerReport{ProviderExplanation: p, Findings: []lint.Finding{}})
-	}
-	r.addFindings(findings(cfg, r.BinDir))
+	r.Match(cfg, ex, report.Findings(cfg, r.BinDir))
 	return nil
 }
 
-func (a *app) explainLookup(ctx context.Context, cfg *config.Config, o *node.Origin, e *explainFlags, tgt target, r *explainReport) error {
+func (a *app) explainLookup(ctx context.Context, cfg *config.Config, o *node.Origin, e *explainFlags, tgt target, r *report.Explanation) error {
 	s, err := a.newSession(ctx, cfg, o, e.lookupFlags)
 	if err != nil {
 		return err
@@ -115,11 +131,14 @@ func (a *app) explainLookup(ctx context.Context, cfg *config.Config, o *node.Ori
 	if err != nil {
 		return err
 	}
-	r.Credentials = toCredentialsJSON(res.Credentials)
-	r.addPassedOver(s.req.PullSecrets)
+	r.Credentials = report.NewCredentials(res.Credentials)
+	addPassedOver(r, s.req.PullSecrets)
 	for _, at := range res.Attempts {
-		j := toAttemptJSON(at)
+		j := report.NewAttempt(at)
 		j.Fix = doctor.AttemptRemedy(at, s.subject != nil, o.Config)
+		if unread, ok := errors.AsType[*unreadSecret](at.Err); ok {
+			j.Fix = doctor.SecretRemedy(unread, s.subject.whoNames(), s.subject.pod.Namespace, o.Config)
+		}
 		if at.Kind != regcred.FromProvider {
 			r.Sources = append(r.Sources, newSourceReport(at, j))
 		} else if at.Index >= 0 && at.Index < len(r.Providers) {
@@ -129,21 +148,16 @@ func (a *app) explainLookup(ctx context.Context, cfg *config.Config, o *node.Ori
 			}
 		}
 	}
+	s.addSourceFindings(ctx, r, a.Now())
+	r.CountNoUser()
 	return nil
 }
 
 // explainInvalid tells a machine too that there is nothing to explain.
-func (a *app) explainInvalid(e *explainFlags, r *explainReport, invalid error) error {
+func (a *app) explainInvalid(e *explainFlags, r *report.Explanation, invalid error) error {
 	if _, ok := errors.AsType[*config.FieldError](invalid); !ok || e.output.value != "json" || errors.Is(invalid, fs.ErrPermission) {
 		return invalid
 	}
-	var problems []string
-	for _, p := range terminal.Flatten(errors.Unwrap(invalid)) {
-		problems = append(problems, p.Error())
-	}
-	r.Verdict = verdict{
-		Outcome: verdictInvalid,
-		Text:    "the kubelet would not start with this configuration: " + strings.Join(problems, "; "),
-	}
+	r.Refuse(errors.Unwrap(invalid))
 	return errors.Join(a.WriteJSON(r), invalid)
 }

@@ -7,83 +7,30 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/report"
+	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/lint"
 )
 
-// explainReport is the result of "regcred explain -o json"; the text is made
-// from it too.
-type explainReport struct {
-	Image       string           `json:"image,omitempty"`
-	Registry    string           `json:"registry,omitempty"`
-	Repository  string           `json:"repository"` // as providers see it; for a registry its host
-	Config      configJSON       `json:"config"`
-	BinDir      string           `json:"binDir,omitempty"`
-	Environment string           `json:"environment"`       // "caller" or "kubelet pid N"
-	Subject     *subjectJSON     `json:"subject,omitempty"` // for whom, if --pod or --service-account says so
-	DryRun      bool             `json:"dryRun"`
-	Sources     []sourceReport   `json:"sources"` // pull secrets and the node's docker config files
-	Providers   []providerReport `json:"providers"`
-	Credentials []credentialJSON `json:"credentials"`
-	Findings    []lint.Finding   `json:"findings"` // those that concern no provider in particular
-	Verdict     verdict          `json:"verdict"`
-}
-
-type configJSON struct {
-	Path string `json:"path"`
-	Hash string `json:"hash,omitempty"`
-	From string `json:"from"` // where the paths were taken from
-}
-
-// subjectJSON is the pod or service account for which an image is looked up.
-type subjectJSON struct {
-	Pod            *objectJSON `json:"pod,omitempty"`
-	Node           string      `json:"node,omitempty"`           // on which the pod is
-	ServiceAccount *objectJSON `json:"serviceAccount,omitempty"` // missing for a pod without one
-	PullSecrets    []string    `json:"pullSecrets"`              // names, also of those that cannot be read
-	APIServer      string      `json:"apiServer"`
-	From           string      `json:"from"`                  // where address and identity are from
-	Differences    []string    `json:"differences,omitempty"` // from what a kubelet does
-}
-
-type sourceReport struct {
-	Kind regcred.OriginKind `json:"kind"`
-	Name string             `json:"name"`
-	attemptJSON
-
-	unread bool // a pull secret that is not to be had, in contrast to one that does not parse
-}
-
-type providerReport struct {
-	regcred.ProviderExplanation
-	Findings []lint.Finding `json:"findings"`
-	Attempt  *attemptJSON   `json:"attempt,omitempty"` // if it was asked, or skipped
-}
-
-// newExplainReport has none but empty lists: in JSON they read [].
-func newExplainReport(o *node.Origin, tgt target) *explainReport {
-	return &explainReport{
-		Image:       tgt.image,
-		Registry:    tgt.registry,
-		Config:      configJSON{Path: o.Config, From: o.From},
-		BinDir:      o.BinDir,
-		Environment: o.Environment(),
-		Sources:     []sourceReport{},
-		Providers:   []providerReport{},
-		Credentials: []credentialJSON{},
-		Findings:    []lint.Finding{},
+// newExplanation says where the configuration is from.
+func newExplanation(o *node.Origin, req regcred.Request) *report.Explanation {
+	r := report.NewExplanation(req, report.File{Path: o.Config, From: o.From})
+	r.BinDir, r.Environment = o.BinDir, o.Environment()
+	if o.Without != nil {
+		r.Config.Without = o.Without
 	}
+	return r
 }
 
 // report is s in -o json.
-func (s *kubeSubject) report() *subjectJSON {
-	j := &subjectJSON{
+func (s *kubeSubject) report() *report.Subject {
+	j := &report.Subject{
 		Node:        s.pod.Node,
 		PullSecrets: append([]string{}, s.pod.PullSecrets...),
 		APIServer:   s.URL(),
@@ -91,55 +38,35 @@ func (s *kubeSubject) report() *subjectJSON {
 		Differences: s.differences(),
 	}
 	if s.isPod() {
-		j.Pod = &objectJSON{s.pod.Namespace, s.pod.Name, s.pod.UID}
+		j.Pod = &report.Object{Namespace: s.pod.Namespace, Name: s.pod.Name, UID: s.pod.UID}
 	}
 	if s.pod.ServiceAccount != "" {
-		j.ServiceAccount = &objectJSON{Namespace: s.pod.Namespace, Name: s.pod.ServiceAccount}
+		j.ServiceAccount = &report.Object{Namespace: s.pod.Namespace, Name: s.pod.ServiceAccount}
 	}
 	return j
 }
 
-// addFindings gives each finding to the provider that it is about.
-func (r *explainReport) addFindings(findings []lint.Finding) {
-	for _, f := range findings {
-		i := slices.IndexFunc(r.Providers, func(p providerReport) bool { return f.Provider != "" && p.Name == f.Provider })
-		if i >= 0 {
-			r.Providers[i].Findings = append(r.Providers[i].Findings, f)
-		} else {
-			r.Findings = append(r.Findings, f)
-		}
-	}
-}
-
 // addPassedOver tells of pull secrets that hold none, which is no attempt.
-func (r *explainReport) addPassedOver(secrets []regcred.PullSecret) {
+func addPassedOver(r *report.Explanation, secrets []regcred.PullSecret) {
 	for _, s := range secrets {
 		if why := doctor.PassedOver(&s); why != "" {
-			skipped := attemptJSON{Outcome: outcomeSkipped, Skipped: "it is a Secret " + why}
-			r.Sources = append(r.Sources, sourceReport{Kind: regcred.FromPullSecret, Name: s.Namespace + "/" + s.Name, attemptJSON: skipped})
+			skipped := report.Attempt{Outcome: report.Skipped, Skipped: "it is a Secret " + why}
+			r.Sources = append(r.Sources, report.Source{Kind: regcred.FromPullSecret, Name: secretTitle(&s), Attempt: skipped})
 		}
 	}
 }
 
-func newSourceReport(at regcred.Attempt, j *attemptJSON) sourceReport {
-	s := sourceReport{Kind: at.Kind, Name: at.Provider, attemptJSON: *j}
-	if _, s.unread = errors.AsType[*unreadSecret](at.Err); s.unread {
+func newSourceReport(at regcred.Attempt, j *report.Attempt) report.Source {
+	s := report.Source{Kind: at.Kind, Name: at.Provider, Attempt: *j}
+	if _, s.Unread = errors.AsType[*unreadSecret](at.Err); s.Unread {
 		s.Kind, s.Name = regcred.FromPullSecret, strings.TrimPrefix(s.Name, unreadPrefix)
 		s.DurationSeconds = 0 // it was read before the lookup
 	}
 	return s
 }
 
-// title names a source among others.
-func (s *sourceReport) title() string {
-	if s.Kind == regcred.FromPullSecret {
-		return "pull secret " + s.Name
-	}
-	return s.Name
-}
-
-// render lays out what explain found, in the order in which it happens.
-func (r *explainReport) render(t *terminal.Text) {
+// renderExplanation lays out what explain found, in the order in which it happens.
+func renderExplanation(t *terminal.Text, r *report.Explanation) {
 	if r.Registry != "" {
 		t.Pair("registry", r.Registry)
 	} else {
@@ -148,14 +75,18 @@ func (r *explainReport) render(t *terminal.Text) {
 	if r.Repository != r.Image+r.Registry {
 		t.Pair("repository", r.Repository)
 	}
-	t.Pair("config", fmt.Sprintf("%s (%s)", r.Config.Path, r.Config.From))
-	t.Pair("hash", shortHash(r.Config.Hash))
+	if r.Config.Without != nil {
+		t.Pair("config", "none: without credential providers")
+	} else {
+		t.Pair("config", fmt.Sprintf("%s (%s)", r.Config.Path, r.Config.From))
+		t.Pair("hash", shortHash(r.Config.Hash))
+	}
 	if r.BinDir != "" {
 		t.Pair("bin dir", r.BinDir)
 	}
 	t.Pair("environment", describeEnvironment(r.Environment))
 	if r.Subject != nil {
-		r.Subject.render(t)
+		renderSubject(t, r.Subject)
 	}
 	for _, f := range r.Findings {
 		renderFinding(t, f)
@@ -164,26 +95,97 @@ func (r *explainReport) render(t *terminal.Text) {
 		t.Head("other sources")
 	}
 	for _, s := range r.Sources {
-		t.Item(s.mark(), s.title())
-		s.render(t)
-		if s.unread {
+		t.Item(sourceMark(&s, r.Credentials), s.Title())
+		attempt, fix := s.Attempt, s.Fix
+		attempt.Fix = "" // below the reason
+		renderAttempt(t, &attempt)
+		if s.NoUser > 0 {
+			t.Detail("%s without a user name, with which the runtime pulls anonymously", terminal.Count(s.NoUser, "credential"))
+		}
+		if s.Reason != "" {
+			t.Detail("%s", s.Reason)
+		}
+		if fix != "" {
+			t.Detail("fix: %s", fix)
+		}
+		for _, f := range s.Findings {
+			renderSecretFinding(t, f)
+		}
+		if s.Unread {
 			t.Detail("a kubelet goes on without it, and records the event FailedToRetrieveImagePullSecret")
 		}
 	}
-	t.Head("providers")
+	if r.Config.Without == nil {
+		t.Head("providers")
+	}
 	for _, p := range r.Providers {
-		p.render(t)
+		renderProvider(t, &p)
 	}
 	if len(r.Credentials) > 0 {
 		t.Head("credentials, in the order in which a pull tries them")
 		credentialTable(t, r.Credentials)
 	}
+	if r.Route != nil {
+		renderRoute(t, r.Route)
+	}
 	t.Head("verdict")
-	t.Item(r.Verdict.mark(), r.Verdict.Text)
+	t.Item(verdictMark(&r.Verdict), r.Verdict.Text)
+	if r.Verdict.Fix != "" {
+		t.Detail("fix: %s", r.Verdict.Fix)
+	}
 }
 
-// render says for whom the image is looked up.
-func (s *subjectJSON) render(t *terminal.Text) {
+// sourceMark is how a source is shown: as its attempt, or the worst that is found
+// about what it has for the image.
+func sourceMark(s *report.Source, credentials []report.Credential) terminal.Mark {
+	mark := attemptMark(&s.Attempt)
+	if s.Outcome != report.Answered {
+		return mark
+	}
+	var matched []string
+	for _, c := range credentials {
+		if c.Source.Kind == s.Kind {
+			matched = append(matched, c.Match)
+		}
+	}
+	if s.NoUser > 0 {
+		mark = terminal.Warning
+	}
+	for _, f := range s.Findings {
+		switch {
+		case f.Severity == lint.SeverityInfo || !aboutImage(f, matched):
+		case f.Severity == lint.SeverityError:
+			return terminal.Error
+		default:
+			mark = terminal.Warning
+		}
+	}
+	return mark
+}
+
+// renderRoute says which hosts the runtime asks, and what each is shown.
+func renderRoute(t *terminal.Text, way *route.Route) {
+	t.Head("hosts that the runtime asks")
+	mark := terminal.OK
+	if way.Fails != "" {
+		mark = terminal.Error
+	}
+	t.Item(mark, way.String())
+	for _, h := range way.Hops {
+		if h.File != "" {
+			t.Detail("%s: %s:%d", h.Base.Host, h.File, max(h.Line, 1))
+		}
+	}
+	for _, f := range way.Findings {
+		t.Item(terminal.Mark(f.Severity), fmt.Sprintf("%s:%d: %s [%s]", f.File, max(f.Line, 1), f.Message, f.Rule))
+		if f.Suggestion != "" {
+			t.Detail("fix: %s", f.Suggestion)
+		}
+	}
+}
+
+// renderSubject says for whom the image is looked up.
+func renderSubject(t *terminal.Text, s *report.Subject) {
 	account := "none"
 	if s.ServiceAccount != nil {
 		account = s.ServiceAccount.Namespace + "/" + s.ServiceAccount.Name
@@ -212,18 +214,18 @@ func shortHash(hash string) string {
 	return hash[:digits] + "…"
 }
 
-func (p *providerReport) render(t *terminal.Text) {
+func renderProvider(t *terminal.Text, p *report.Provider) {
 	switch {
 	case !p.Matched:
 		t.Item(terminal.No, p.Name)
-		p.renderNearest(t)
+		renderNearest(t, p)
 	case p.Attempt == nil:
 		t.Item(terminal.OK, p.Name)
 		t.Detail("%q matches", p.Pattern)
 	default:
-		t.Item(p.Attempt.mark(), p.Name)
+		t.Item(attemptMark(p.Attempt), p.Name)
 		t.Detail("%q matches", p.Pattern)
-		p.Attempt.render(t)
+		renderAttempt(t, p.Attempt)
 	}
 	for _, f := range p.Findings {
 		// A provider that does not match is of interest only if it should have.
@@ -234,13 +236,28 @@ func (p *providerReport) render(t *terminal.Text) {
 }
 
 // renderNearest shows the pattern that came nearest, and where it failed.
-func (p *providerReport) renderNearest(t *terminal.Text) {
+func renderNearest(t *terminal.Text, p *report.Provider) {
 	if n := len(p.Patterns); n > 1 {
 		t.Detail("none of %d patterns matches; nearest is %q", n, p.Pattern)
 	} else {
 		t.Detail("%q does not match", p.Pattern)
 	}
 	t.Detail("%s", p.Reason)
+	if p.Instead != "" {
+		t.Detail("instead: %s", p.Instead)
+	}
+}
+
+// renderSecretFinding shows a finding about a pull secret with its place, which
+// nothing around it says, and its cure.
+func renderSecretFinding(t *terminal.Text, f lint.Finding) {
+	if f.Severity == lint.SeverityInfo {
+		return
+	}
+	t.Detail("%s: %s", f.Severity, f.String())
+	if f.Suggestion != "" {
+		t.Detail("instead: %s", f.Suggestion)
+	}
 }
 
 // renderFinding shows a finding of the linter, unless it is only worth knowing.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/report"
 )
 
 // getFlags are the flags of "regcred get".
@@ -26,11 +27,11 @@ type getFlags struct {
 
 // getResult is the result of "regcred get -o json".
 type getResult struct {
-	Image       string           `json:"image,omitempty"`
-	Registry    string           `json:"registry,omitempty"`
-	Repository  string           `json:"repository"` // as providers see it; for a registry its host
-	Credentials []credentialJSON `json:"credentials"`
-	Error       string           `json:"error,omitempty"` // if set, whether the image needs credentials is not known
+	Image       string              `json:"image,omitempty"`
+	Registry    string              `json:"registry,omitempty"`
+	Repository  string              `json:"repository"` // as providers see it; for a registry its host
+	Credentials []report.Credential `json:"credentials"`
+	Error       string              `json:"error,omitempty"` // if set, whether the image needs credentials is not known
 }
 
 func (a *app) getCmd() *cobra.Command {
@@ -75,7 +76,7 @@ func (a *app) get(ctx context.Context, g *getFlags, tgt target) error {
 	if err != nil {
 		return err
 	}
-	r := getResult{Image: tgt.image, Registry: tgt.registry, Repository: ex.Repository, Credentials: toCredentialsJSON(res.Credentials)}
+	r := getResult{Image: tgt.image, Registry: tgt.registry, Repository: ex.Repository, Credentials: report.NewCredentials(res.Credentials)}
 	if failed {
 		r.Error = (&regcred.LookupError{Image: r.Repository, Failed: failedOf(res.Attempts)}).Error()
 	}
@@ -86,6 +87,7 @@ func (a *app) get(ctx context.Context, g *getFlags, tgt target) error {
 	for _, at := range slices.Backward(res.Attempts) { // the first that is known to be mended
 		hint = cmp.Or(doctor.AttemptRemedy(at, s.subject != nil, s.origin.Config), hint)
 	}
+	s.noteNode(ctx, a, res)
 	if s.exits != nil && !failed {
 		a.Warn("%v", s.exits)
 	}
@@ -103,7 +105,7 @@ func (a *app) writeGet(g *getFlags, r *getResult, creds []regcred.Credential) er
 		return t.Print(a.Stdout)
 	case format == "json":
 		for i, c := range creds {
-			r.Credentials[i].Password = new(c.Password.Reveal())
+			r.Credentials[i].Username, r.Credentials[i].Password = c.Username, new(c.Password.Reveal())
 		}
 		a.passwordNote(len(creds))
 		return a.WriteJSON(r)

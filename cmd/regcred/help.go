@@ -62,7 +62,7 @@ func usage(cmd *cobra.Command) error {
 		flagsHelp(t, group, local, group)
 	}
 	if cmd.HasParent() {
-		flagNames(t, fmt.Sprintf("Flags of every command (%s --help explains them):", cmd.Root().Name()), cmd.Root().PersistentFlags())
+		flagNames(t, fmt.Sprintf("Flags of every command (%s --help explains them):", cmd.Root().CommandPath()), cmd.Root().PersistentFlags())
 	} else {
 		flagsHelp(t, "Flags of every command", cmd.PersistentFlags(), "")
 	}

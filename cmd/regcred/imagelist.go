@@ -18,7 +18,8 @@ import (
 // maxImageList bounds a list of images, in bytes.
 const maxImageList = 4 << 20
 
-// readImages reads a list: each image once, in order. All bad lines are named.
+// readImages reads a list, which may be empty: each image once, in order. All bad
+// lines are named.
 func readImages(ctx context.Context, name string, stdin io.Reader) ([]string, error) {
 	var data []byte
 	var err error
@@ -49,11 +50,8 @@ func readImages(ctx context.Context, name string, stdin io.Reader) ([]string, er
 			images = append(images, image)
 		}
 	}
-	switch {
-	case len(bad) > 0:
+	if len(bad) > 0 {
 		return nil, badLines(name, bad)
-	case len(images) == 0:
-		return nil, fmt.Errorf("%s holds no image", name)
 	}
 	return images, nil
 }

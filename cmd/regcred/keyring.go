@@ -9,11 +9,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
-	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/lint"
 	"github.com/regcred/regcred/plugin"
 )
@@ -26,6 +27,11 @@ type session struct {
 	subject *kubeSubject    // nil without --pod and --service-account
 	req     regcred.Request // for whom is asked, but not about what
 	exits   error           // why the kubelet would not start on this node; nil if it would
+
+	nodeConfig regcred.Source // nil if it is left out
+
+	mu   sync.Mutex
+	said map[string]bool // of the node's docker config
 }
 
 // openKeyring finds, loads and validates the configuration and makes a
@@ -35,7 +41,11 @@ func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*session, error)
 	if err := l.check(); err != nil {
 		return nil, err
 	}
-	cfg, o, err := a.load("", true)
+	o, err := a.resolveOrNone(true)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := a.loadOrNone(o)
 	if err != nil {
 		return nil, err
 	}
@@ -43,15 +53,24 @@ func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*session, error)
 	if err != nil {
 		return nil, err
 	}
-	if s.exits = doctor.KubeletExits(lint.BinDir(cfg, o.BinDir)); s.exits != nil {
+	if s.exits = kubeletExits(cfg, o); s.exits != nil {
 		s.exits = withHint(s.exits, fmt.Sprintf("mend it; \"%s\" names everything that is in the way", a.again("doctor")))
 	}
+	a.noteSecrets(s.req.PullSecrets)
 	if s.subject != nil {
 		for _, d := range s.subject.differences() {
 			a.Note("without a pod: %s", d)
 		}
 	}
 	return s, nil
+}
+
+// kubeletExits says why the kubelet would not start for want of executables.
+func kubeletExits(cfg *config.Config, o *node.Origin) error {
+	if o.Without != nil {
+		return nil
+	}
+	return report.KubeletExits(lint.BinDir(cfg, o.BinDir))
 }
 
 // newSession makes a keyring of a configuration that was loaded.
@@ -71,10 +90,14 @@ func (a *app) newSession(ctx context.Context, cfg *config.Config, o *node.Origin
 		opts.Sources = append(opts.Sources, s.subject.unread...)
 	}
 	if !l.noNodeConfig {
-		opts.Sources = append(opts.Sources, nodeDockerConfig(o))
+		s.nodeConfig = nodeDockerConfig(o)
+		opts.Sources = append(opts.Sources, s.nodeConfig)
 	}
 	if s.req, err = l.request(ctx, s.subject); err != nil {
 		return nil, err
+	}
+	if s.subject != nil {
+		a.noteNamespaces(s.req.PullSecrets, s.subject.pod.Namespace)
 	}
 	s.Keyring, err = regcred.New(cfg, opts)
 	return s, err

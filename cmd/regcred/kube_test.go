@@ -57,6 +57,13 @@ func startKube(ts *testscript.TestScript, file string) {
 	server, err := testkube.New(testkube.Options{})
 	ts.Check(err)
 	ts.Defer(server.Close)
+	c.fill(server)
+	ts.Value(kubeKey{}).(*kubeSlot).server = server
+	ts.Setenv("APISERVER", server.URL())
+}
+
+// fill puts everything into an API server.
+func (c *testCluster) fill(server *testkube.Server) {
 	for _, x := range c.ServiceAccounts {
 		server.AddServiceAccount(x)
 	}
@@ -69,8 +76,6 @@ func startKube(ts *testscript.TestScript, file string) {
 	for _, g := range c.Grants {
 		server.Grant(g.User, g.Verb, g.Resource)
 	}
-	ts.Value(kubeKey{}).(*kubeSlot).server = server
-	ts.Setenv("APISERVER", server.URL())
 }
 
 func commandKube(ts *testscript.TestScript, server *testkube.Server, args []string) {

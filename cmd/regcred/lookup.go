@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -116,7 +117,7 @@ func (l *lookupFlags) request(ctx context.Context, s *kubeSubject) (req regcred.
 // again is a command line about the same configuration, to be copied into a
 // shell: with the flags by which it was found, and further words.
 func (a *app) again(command string, words ...string) string {
-	line := []string{"regcred", command}
+	line := []string{calledAs(os.Args[0]), command}
 	for _, s := range []struct {
 		*setting
 		flag string

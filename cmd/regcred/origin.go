@@ -37,6 +37,22 @@ func (a *app) resolve(path string, needBinDir bool) (*node.Origin, error) {
 	if err != nil {
 		return nil, err
 	}
+	return a.find(w, path, needBinDir)
+}
+
+// resolveOrNone is resolve for what works without credential providers too, as a
+// kubelet does that was given none: pull secrets and docker config files are then
+// all there is, and the Origin has it in Without.
+func (a *app) resolveOrNone(needBinDir bool) (*node.Origin, error) {
+	w, err := a.want()
+	if err != nil {
+		return nil, err
+	}
+	w.OrNone = true
+	return a.find(w, "", needBinDir)
+}
+
+func (a *app) find(w node.Want, path string, needBinDir bool) (_ *node.Origin, err error) {
 	if w.Config = a.config.value; path != "" {
 		if a.config.byFlag() && w.Config != path {
 			return nil, usageError("", "PATH is %q, but %s says %q", excerpt.Address(path), a.config.by, w.Config)
@@ -54,6 +70,9 @@ func (a *app) resolve(path string, needBinDir bool) (*node.Origin, error) {
 	o, err := a.node().Find(w)
 	if err != nil {
 		return nil, err
+	}
+	if o.Unit != "" {
+		a.Note("no kubelet is running: flags and environment are those that %s gives the next one", o.Unit)
 	}
 	if len(o.Found) > 0 {
 		a.Note("using %s: %s", o.From, strings.Join(o.Found, " "))
@@ -112,6 +131,16 @@ func (a *app) loadValid(o *node.Origin) (*config.Config, error) {
 	return cfg, err
 }
 
+// loadOrNone loads the configuration of an origin that [app.resolveOrNone] found;
+// without one it says so, and returns one without providers.
+func (a *app) loadOrNone(o *node.Origin) (*config.Config, error) {
+	if o.Without == nil {
+		return a.loadValid(o)
+	}
+	a.Note("%s; %s", o.Without.Message, o.Without.Fix)
+	return &config.Config{}, nil
+}
+
 // load finds and loads the configuration, as resolve and loadValid have it.
 func (a *app) load(path string, needBinDir bool) (*config.Config, *node.Origin, error) {
 	o, err := a.resolve(path, needBinDir)
@@ -135,16 +164,15 @@ func (a *app) loadProvider(name string) (cfg *config.Config, o *node.Origin, ind
 
 // nodeDockerConfig is the keyring of the node's docker config files.
 func nodeDockerConfig(o *node.Origin) regcred.Source {
-	return regcred.NodeDockerConfig(regcred.NodePaths{
-		RootDir: o.RootDir,
-		WorkDir: o.Dir,
-		Home:    node.Getenv(o.Environ, "HOME"),
-	})
+	return regcred.NodeDockerConfig(doctor.DockerPaths(o))
 }
 
 func describeEnvironment(env string) string {
 	if env == "caller" {
 		return "the caller's, not the kubelet's; --as-kubelet takes the kubelet's"
+	}
+	if unit, ok := strings.CutPrefix(env, "unit "); ok {
+		return "that which " + unit + " gives the next kubelet"
 	}
 	return "that of " + strings.Replace(env, "pid", "process", 1)
 }

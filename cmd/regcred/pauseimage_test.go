@@ -4,8 +4,13 @@
 package main
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/testcri"
 )
@@ -23,8 +28,8 @@ func TestPauseImage(t *testing.T) {
 		{"beside another", `{"sandboxImage": "it.example/pause:3"}`, []string{"it.example/a"}, exitOK, "2 images: 2 pulled\n", 2},
 		{"beside itself", `{"sandboxImage": "it.example/pause:3"}`, []string{"it.example/pause:3"}, exitOK, "pulled ", 1},
 		{"not told", ``, []string{"it.example/a"}, exitFailed, "error: the runtime does not say which its pause image is\nhint: name it as an IMAGE", 0},
-		{"not JSON", `sandboxImage=x`, nil, exitFailed, "error: the runtime does not say", 0},
-		{"no image", `{"sandboxImage": "IT\u001b[2J"}`, nil, exitFailed, "error: the runtime's pause image: ", 0},
+		{"not JSON", `sandboxImage=x`, nil, exitFailed, "error: the runtime does not say which its pause image is\n", 0},
+		{"no image", `{"sandboxImage": "IT\u001b[2J"}`, nil, exitFailed, "error: the runtime's pause image, from the runtime's status: ", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			server := &testcri.Server{Config: tt.config}
@@ -38,5 +43,36 @@ func TestPauseImage(t *testing.T) {
 				t.Errorf("%d pulls, want %d", n, tt.pulls)
 			}
 		})
+	}
+}
+
+// TestPauseImageStays: the report says where the image was named, and whether it
+// may go again.
+func TestPauseImageStays(t *testing.T) {
+	const image = "it.example/pause:3"
+	for _, pinned := range []string{"", image} {
+		server := &testcri.Server{Config: `{"sandboxImage": "` + image + `"}`, Pinned: pinned}
+		server.Start(t)
+		list := filepath.Join(t.TempDir(), "list")
+		if err := os.WriteFile(list, []byte("# none yet\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args := append([]string{"prepull", "--pause-image", "-f", list, "-o", "json", "--runtime-endpoint", server.Socket}, writeRuntimeConfig(t, "good", "it.example")...)
+		for _, outcome := range []string{outcomePulled, outcomePresent} {
+			code, out, errOut := runApp(t, args...)
+			var got pullReport
+			if err := json.Unmarshal([]byte(out), &got); code != exitOK || err != nil || len(got.Images) != 1 {
+				t.Fatalf("exit code %d, %v\n%s%s", code, err, out, errOut)
+			}
+			if diff := cmp.Diff(&pauseImageJSON{image, "the runtime's status"}, got.PauseImage); diff != "" {
+				t.Errorf("the pause image (-want +got):\n%s", diff)
+			}
+			if r := got.Images[0]; r.Image != image || r.Outcome != outcome || r.Pinned != (pinned != "") {
+				t.Errorf("got %+v, want it %s, and pinned only if the runtime does", r, outcome)
+			}
+			if warned := strings.Contains(errOut, "warning: testcri 1.0 does not pin "+image); warned != (pinned == "") {
+				t.Errorf("pinned %q:\n%s", pinned, errOut)
+			}
+		}
 	}
 }

@@ -146,3 +146,34 @@ func TestNotTheUsers(t *testing.T) {
 		t.Errorf("%v: %s", err, got)
 	}
 }
+
+// TestValidateOneUnreadable: what is said of several files has the form of several
+// whatever becomes of them, and a log for code scanners tells that it is not whole.
+func TestValidateOneUnreadable(t *testing.T) {
+	regcred, dir := asNobody(t)
+	good, closed := filepath.Join(dir, "good.yaml"), filepath.Join(dir, "closed.yaml")
+	for path, mode := range map[string]os.FileMode{good: 0o644, closed: 0} {
+		text := "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n" +
+			"- {name: good, matchImages: [registry.example], defaultCacheDuration: 1m, apiVersion: credentialprovider.kubelet.k8s.io/v1}\n"
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := `"executionSuccessful": false, "toolExecutionNotifications": [ { "level": "error", "message": { "text": "` + closed + `: cannot be read: permission denied" } } ]`
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-o", "json", good, closed}, `"validations": [ { "path": "` + good + `", "valid": true,`},
+		{[]string{"-o", "sarif", good, closed}, said},
+		{[]string{"-o", "sarif", closed}, said},
+	} {
+		var stdout strings.Builder
+		cmd := regcred(append([]string{"validate"}, tt.args...)...)
+		cmd.Stdout = &stdout
+		err := cmd.Run()
+		if got := strings.Join(strings.Fields(stdout.String()), " "); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(got, tt.want) {
+			t.Errorf("%q: %v, no %s in %s", tt.args, err, tt.want, got)
+		}
+	}
+}

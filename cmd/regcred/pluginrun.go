@@ -80,7 +80,7 @@ func (a *app) pluginRun(ctx context.Context, f *pluginRunFlags, name, image stri
 		return err
 	}
 	p := &cfg.Providers[i]
-	x, err := a.command(p, o).Run(ctx, req)
+	x, err := a.command(cfg, i, o).Run(ctx, req)
 	r := newPluginRunReport(p, o, req, x, err)
 	if err := a.print(f.output, r, r.render); err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
@@ -84,7 +85,7 @@ func newPluginRunReport(p *config.Provider, o *node.Origin, req *plugin.Request,
 		Env:             []string{},
 		Request:         toRequestJSON(p.APIVersion, req),
 		ExitCode:        x.ExitCode,
-		DurationSeconds: seconds(x.Duration),
+		DurationSeconds: report.Seconds(x.Duration),
 		Stderr:          x.Stderr,
 		Accepted:        err == nil,
 	}

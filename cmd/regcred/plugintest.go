@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/plugintest"
@@ -155,7 +156,7 @@ func (a *app) pluginTest(ctx context.Context, f *pluginTestFlags, path string) e
 	if ctx.Err() != nil {
 		r.Passed, r.Interrupted = false, true
 	}
-	r.DurationSeconds = seconds(a.Now().Sub(begin).Round(time.Millisecond))
+	r.DurationSeconds = report.Seconds(a.Now().Sub(begin).Round(time.Millisecond))
 	if err := a.print(f.output, r, r.render); err != nil || r.Passed {
 		return err
 	}

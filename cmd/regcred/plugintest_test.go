@@ -154,6 +154,10 @@ func TestSubjectConfigured(t *testing.T) {
 		Environ: []string{"WHO=caller"}, Env: []string{"A=1", "B=2", "WHO=caller"},
 		Dir: dir, APIVersion: plugin.V1, Timeout: plugin.DefaultTimeout,
 	}
+	if place := s.command.Place; place == nil || !strings.Contains(place("args", 0), ":") || place("args", 1) == place("args", 0) {
+		t.Error("an argument of the configuration is not known by its place there")
+	}
+	s.command.Place = nil
 	if diff := cmp.Diff(want, s.command); diff != "" {
 		t.Errorf("command: -want +got\n%s", diff)
 	}

@@ -78,7 +78,7 @@ func (a *app) takeProvider(s *subject, name string) (*config.Config, error) {
 		return nil, err
 	}
 	p := &cfg.Providers[i]
-	s.provider, s.environment, s.command = name, o.Environment(), a.command(p, o)
+	s.provider, s.environment, s.command = name, o.Environment(), a.command(cfg, i, o)
 	return cfg, a.takeTokenAttributes(s, p)
 }
 

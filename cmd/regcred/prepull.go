@@ -6,6 +6,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -39,6 +40,12 @@ already are left alone.
 LIST has an image on each line; what follows a "#" is a comment. "-" is standard
 input. Nothing is pulled if a line is not an image.
 
+--pause-image adds the image in which the runtime starts each pod. A runtime
+pulls it without the kubelet's credentials, so if its registry wants a login, a
+node cannot start its first pod. CRI-O, containerd 1 and cri-dockerd say in
+their status which it is; containerd 2 is asked by "containerd config dump", run
+as the program, and with the file, of the process behind the socket.
+
 Only credentials of the node are used: what is pulled behind the kubelet's back
 is open to every pod of the node (KEP-2535). --allow-all-pods lifts that.
 
@@ -52,7 +59,7 @@ The exit code is 0 if every image is there in the end, and 1 otherwise.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&p.list, "file", "f", "", "`list` of images, one on a line; \"-\" is standard input")
-	f.BoolVar(&p.pauseImage, "pause-image", false, "pull also the image in which the runtime starts each pod: it pulls that by itself, without credentials")
+	f.BoolVar(&p.pauseImage, "pause-image", false, "pull also the image in which the runtime starts each pod, which it names; LIST may then have none")
 	f.StringVar(&p.endpoint, "runtime-endpoint", node.AutoEndpoint,
 		"`socket` of the container runtime, unix:///path; \"auto\" takes that of the kubelet in --as-kubelet, or the one that is in a usual place")
 	p.policy = &choice{value: string(pull.PullIfNotPresent), values: []string{string(pull.PullIfNotPresent), string(pull.PullAlways), string(pull.PullNever)}}
@@ -69,6 +76,9 @@ The exit code is 0 if every image is there in the end, and 1 otherwise.`,
 			var err error
 			if images, err = readImages(cmd.Context(), p.list, cmd.InOrStdin()); err != nil {
 				return err
+			}
+			if len(images) == 0 && !p.pauseImage {
+				return fmt.Errorf("-f: %s holds no image", p.list)
 			}
 		}
 		return a.prepull(cmd.Context(), p, images)
@@ -120,21 +130,43 @@ func (a *app) prepull(ctx context.Context, p *prepullFlags, images []string) err
 	if p.endpoint == node.AutoEndpoint {
 		a.Note("pulling into %s at %s", runtime, endpoint)
 	}
+	report := &pullReport{
+		Runtime: &runtimeJSON{endpoint, runtime.Name, runtime.Version},
+		Policy:  p.policy.value,
+	}
 	if p.pauseImage {
-		pause, err := runtime.PauseImage(ctx)
-		if err != nil {
-			return withHint(err, "name it as an IMAGE, in place of --pause-image")
-		}
-		if !slices.Contains(images, pause) {
-			images = append(slices.Clone(images), pause)
+		if images, err = a.addPauseImage(ctx, runtime, report, images); err != nil {
+			return err
 		}
 	}
 	all := newPulls(a, p.pullsFlags, s)
 	all.bars, all.into = a.Images(ctx, len(images)), intoRuntime(runtime, pull.Policy(p.policy.value))
-	return all.run(ctx, &pullReport{
-		Runtime: &runtimeJSON{endpoint, runtime.Name, runtime.Version},
-		Policy:  p.policy.value,
-	}, images)
+	err = all.run(ctx, report, images)
+	a.warnNotPinned(report)
+	return err
+}
+
+// addPauseImage adds the runtime's pause image to images, and to the report.
+func (a *app) addPauseImage(ctx context.Context, runtime *pull.Runtime, report *pullReport, images []string) ([]string, error) {
+	image, from, err := runtime.PauseImage(ctx)
+	if err != nil {
+		return nil, withHint(err, "name it as an IMAGE, in place of --pause-image")
+	}
+	a.Note("the pause image is %s, from %s", image, from)
+	report.PauseImage = &pauseImageJSON{image, from}
+	if slices.Contains(images, image) {
+		return images, nil
+	}
+	return append(slices.Clone(images), image), nil
+}
+
+// warnNotPinned tells that the pause image is there, and not to stay.
+func (a *app) warnNotPinned(report *pullReport) {
+	for _, r := range report.Images {
+		if there := r.Outcome == outcomePulled || r.Outcome == outcomePresent; there && !r.Pinned && report.PauseImage != nil && r.Image == report.PauseImage.Image {
+			a.Warn("%s does not pin %s: a kubelet from 1.29 on removes it like any other image when no pod uses it and its disk is full", report.Runtime, r.Image)
+		}
+	}
 }
 
 // intoRuntime has a runtime pull an image.

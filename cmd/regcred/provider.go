@@ -14,8 +14,8 @@ import (
 )
 
 // command is the one way in which a plugin is run.
-func (a *app) command(p *config.Provider, o *node.Origin) plugin.Command {
-	c := p.Command(o.BinDir)
+func (a *app) command(cfg *config.Config, provider int, o *node.Origin) plugin.Command {
+	c := cfg.Command(provider, o.BinDir)
 	c.Environ, c.Dir, c.Timeout = o.Environ, o.Dir, a.timeout
 	return c
 }

@@ -12,10 +12,11 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/pull"
+	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// What became of an image that was to be pulled; outcomeFailed is another.
+// What became of an image that was to be pulled; report.Failed is another.
 const (
 	outcomePulled   = "pulled"
 	outcomePresent  = "present"  // it was there
@@ -31,6 +32,13 @@ type pullReport struct {
 	Policy  string         `json:"policy,omitempty"`  // of a pull into a runtime
 	Images  []imageReport  `json:"images"`            // in the order in which they were given
 	Counts  map[string]int `json:"counts"`            // by outcome
+
+	PauseImage *pauseImageJSON `json:"pauseImage,omitempty"` // one of the images, if it was asked for
+}
+
+type pauseImageJSON struct {
+	Image string `json:"image"`
+	From  string `json:"from"` // who says so
 }
 
 type runtimeJSON struct {
@@ -39,23 +47,27 @@ type runtimeJSON struct {
 	Version  string `json:"version,omitempty"`
 }
 
+// String names the runtime for people.
+func (r *runtimeJSON) String() string { return strings.TrimSpace(r.Name + " " + r.Version) }
+
 // imageReport is what became of one image.
 type imageReport struct {
-	Image           string          `json:"image"`
-	Outcome         string          `json:"outcome"`
-	Digest          string          `json:"digest,omitempty"`   // what the layout has
-	Resolved        string          `json:"resolved,omitempty"` // what the reference names, if that is an index
-	MediaType       string          `json:"mediaType,omitempty"`
-	Platform        string          `json:"platform,omitempty"`
-	Layers          []layerJSON     `json:"layers,omitempty"`
-	Downloaded      int64           `json:"downloaded,omitempty"` // bytes
-	Ref             string          `json:"ref,omitempty"`        // in the runtime
-	Size            int64           `json:"size,omitempty"`       // bytes, as the runtime says
-	DurationSeconds float64         `json:"durationSeconds,omitempty"`
-	Credential      *credentialJSON `json:"credential,omitempty"` // the one that worked; absent if the pull was anonymous
-	Failed          []tryJSON       `json:"failed"`               // what was tried before, in order
-	Warnings        []warningJSON   `json:"warnings,omitempty"`   // what failed in the lookup, beside something that answered
-	Error           string          `json:"error,omitempty"`
+	Image           string             `json:"image"`
+	Outcome         string             `json:"outcome"`
+	Digest          string             `json:"digest,omitempty"`   // what the layout has
+	Resolved        string             `json:"resolved,omitempty"` // what the reference names, if that is an index
+	MediaType       string             `json:"mediaType,omitempty"`
+	Platform        string             `json:"platform,omitempty"`
+	Layers          []layerJSON        `json:"layers,omitempty"`
+	Downloaded      int64              `json:"downloaded,omitempty"` // bytes
+	Ref             string             `json:"ref,omitempty"`        // in the runtime
+	Size            int64              `json:"size,omitempty"`       // bytes, as the runtime says
+	Pinned          bool               `json:"pinned,omitempty"`     // by the runtime: no kubelet removes it
+	DurationSeconds float64            `json:"durationSeconds,omitempty"`
+	Credential      *report.Credential `json:"credential,omitempty"` // the one that worked; absent if the pull was anonymous
+	Failed          []tryJSON          `json:"failed"`               // what was tried before, in order
+	Warnings        []warningJSON      `json:"warnings,omitempty"`   // what failed in the lookup, beside something that answered
+	Error           string             `json:"error,omitempty"`
 }
 
 type layerJSON struct {
@@ -72,21 +84,21 @@ func (r *imageReport) inLayout(got *pull.Result) {
 	for _, l := range got.Layers {
 		r.Layers = append(r.Layers, layerJSON{l.Digest, l.Size, l.Reused})
 	}
-	r.Credential, r.Failed = toCredentialJSON(got.Credential), triesJSON(got.Failed)
+	r.Credential, r.Failed = report.NewCredential(got.Credential), triesJSON(got.Failed)
 }
 
 func (r *imageReport) inRuntime(got *pull.RuntimeResult) {
-	r.Outcome, r.Ref, r.Size = outcomePulled, got.Ref, got.Size
+	r.Outcome, r.Ref, r.Size, r.Pinned = outcomePulled, got.Ref, got.Size, got.Pinned
 	if got.Present {
 		r.Outcome = outcomePresent
 	}
-	r.Credential, r.Failed = toCredentialJSON(got.Credential), triesJSON(got.Failed)
+	r.Credential, r.Failed = report.NewCredential(got.Credential), triesJSON(got.Failed)
 }
 
 // failed says why, and what would have been asked for a pod: with node-wide
 // credentials, a provider that wants a service account is left out.
 func (r *imageReport) failed(ctx context.Context, err error, attempts []regcred.Attempt) {
-	r.Outcome = outcomeFailed
+	r.Outcome = report.Failed
 	name := r.Image
 	if e, ok := errors.AsType[*pull.Error](err); ok {
 		r.Failed, name = triesJSON(e.Tries), e.Image
@@ -190,7 +202,7 @@ func (r *pullReport) render(t *terminal.Text) {
 	}
 	var parts []string
 	for _, o := range []struct{ outcome, words string }{
-		{outcomePulled, "pulled"}, {outcomePresent, "present"}, {outcomeFailed, "failed"},
+		{outcomePulled, "pulled"}, {outcomePresent, "present"}, {report.Failed, "failed"},
 		{outcomeCanceled, "interrupted"}, {outcomeNotBegun, "not begun"},
 	} {
 		if n := r.Counts[o.outcome]; n > 0 {

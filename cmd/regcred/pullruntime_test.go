@@ -310,8 +310,6 @@ func TestReadImages(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, tt := range []struct{ list, want string }{
-		{"", "standard input holds no image"},
-		{"# nothing\n\n", "standard input holds no image"},
 		{"a/b\nA:B:C\n", `standard input:2: image "A:B:C": not an image reference: invalid reference format`},
 		{"a b\n", `standard input:1: image "a b": not an image reference`},
 		{strings.Repeat("?\n", 25), "standard input: 15 lines more are not images"},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/pull"
+	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
 )
 
@@ -129,7 +130,7 @@ func (p *pulls) pull(ctx context.Context, image string) imageReport {
 		return creds, err
 	}, &r)
 	r.Warnings = warningsOf(attempts)
-	r.DurationSeconds = seconds(time.Since(began))
+	r.DurationSeconds = report.Seconds(time.Since(began))
 	if err == nil {
 		return r
 	}
@@ -160,6 +161,7 @@ func (p *pulls) lookup(ctx context.Context, image string) ([]regcred.Credential,
 		attempts = append(slices.Clone(attempts), regcred.Attempt{Err: p.s.exits})
 	}
 	p.warn(attempts)
+	p.noteNode(ctx, res)
 	return res.Credentials, res.Attempts, nil
 }
 
@@ -181,6 +183,15 @@ func (p *pulls) warn(attempts []regcred.Attempt) {
 	above.warnFailed(fresh)
 }
 
+// noteNode tells of the node's docker config, each thing once.
+func (p *pulls) noteNode(ctx context.Context, res *regcred.Result) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	above := *p.a
+	above.Stderr = p.bars.Above(p.a.Stderr)
+	p.s.noteNode(ctx, &above, res)
+}
+
 // tell prints the line of an image as soon as it is known.
 func (p *pulls) tell(r *imageReport) error {
 	if p.f.output.value == "json" || r.Outcome == outcomeNotBegun {
@@ -200,7 +211,7 @@ func (p *pulls) verdict(r *pullReport) error {
 	}
 	err := fmt.Errorf("%d of %s not pulled", r.bad(), terminal.Count(len(r.Images), "image"))
 	for _, image := range r.Images {
-		if image.Outcome == outcomeFailed && r.Policy != string(pull.PullNever) { // which looks nothing up
+		if image.Outcome == report.Failed && r.Policy != string(pull.PullNever) { // which looks nothing up
 			return withHint(err, image.hint(p.a.again("explain", append(p.f.arguments(), terminal.ShellWord(image.Image))...)))
 		}
 	}

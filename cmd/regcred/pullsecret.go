@@ -6,9 +6,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
@@ -16,36 +20,47 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/regularfile"
+	"github.com/regcred/regcred/lint"
 )
 
 // maxPullSecretFile bounds a file with a pull secret, in bytes.
 const maxPullSecretFile = 16 << 20
 
-// readPullSecret reads a Secret manifest (YAML or JSON) or a docker
-// config.json. Its errors never hold a value of the file.
+// fileSecret makes a pull secret of a docker config. One that does not parse
+// fails the lookup, as it does in a kubelet.
+func fileSecret(name string, kind corev1.SecretType, key string, data []byte) *regcred.PullSecret {
+	return &regcred.PullSecret{Name: filepath.Base(name), Type: string(kind), Data: map[string][]byte{key: data}}
+}
+
+// readPullSecret reads a Secret manifest (YAML or JSON), a docker config.json or
+// a .dockercfg. Its errors never hold a value of the file.
 func readPullSecret(ctx context.Context, name string) (*regcred.PullSecret, error) {
 	data, err := regularfile.Read(ctx, name, maxPullSecretFile)
 	if err != nil {
 		return nil, err
 	}
-	if bytes.Contains(data, []byte("\n---")) {
-		return nil, fmt.Errorf("%s holds several documents; give one Secret in a file", name)
+	c := lint.CredentialFile(name, data, time.Now())
+	switch {
+	case c == nil:
+	case c.Kind == lint.DockerConfigFile:
+		return fileSecret(name, corev1.SecretTypeDockerConfigJson, corev1.DockerConfigJsonKey, data), nil
+	case c.Kind == lint.DockercfgFile:
+		return fileSecret(name, corev1.SecretTypeDockercfg, corev1.DockerConfigKey, data), nil
 	}
-	var f struct {
-		corev1.Secret
-		Auths map[string]any `json:"auths"` // of a config.json
+	if bytes.Contains(data, []byte("\n---")) || c != nil && c.Secrets > 1 {
+		return nil, fmt.Errorf("%s holds several documents or Secrets; give one Secret in a file", name)
 	}
-	if yaml.Unmarshal(data, &f) != nil { // the error would quote the file
+	var f corev1.Secret
+	switch err := yaml.Unmarshal(data, &f); { // the error would quote the file
+	case err != nil && c != nil && len(c.Findings) > 0:
+		return nil, errors.New(c.Findings[0].String())
+	case err != nil:
 		return nil, fmt.Errorf("%s is neither YAML nor JSON of a Secret or a docker config.json", name)
 	}
-	if f.Kind == "" && f.Auths != nil {
-		return &regcred.PullSecret{
-			Name: filepath.Base(name),
-			Type: string(corev1.SecretTypeDockerConfigJson),
-			Data: map[string][]byte{corev1.DockerConfigJsonKey: data},
-		}, nil
-	}
 	if f.Kind != "Secret" {
+		if strings.ContainsFunc(f.Kind, func(r rune) bool { return !unicode.IsLetter(r) }) {
+			f.Kind = "…" // no name of a kind, and perhaps a secret
+		}
 		return nil, fmt.Errorf("%s is neither a Secret (kind is %q) nor a docker config.json (it has no auths)", name, f.Kind)
 	}
 	s := &regcred.PullSecret{Namespace: f.Namespace, Name: f.Name, UID: string(f.UID), Type: string(f.Type), Data: map[string][]byte{}}

@@ -8,21 +8,22 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/pull"
+	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/plugin"
 )
 
 type tryJSON struct {
-	Credential *credentialJSON `json:"credential,omitempty"` // absent: anonymous
-	Status     int             `json:"status,omitempty"`     // of HTTP
-	Code       string          `json:"code,omitempty"`       // the registry's or the runtime's error code
-	Error      string          `json:"error"`
+	Credential *report.Credential `json:"credential,omitempty"` // absent: anonymous
+	Status     int                `json:"status,omitempty"`     // of HTTP
+	Code       string             `json:"code,omitempty"`       // the registry's or the runtime's error code
+	Error      string             `json:"error"`
 }
 
 // triesJSON is never nil, so that an empty list reads [].
 func triesJSON(tries []pull.Try) []tryJSON {
 	list := make([]tryJSON, 0, len(tries))
 	for _, t := range tries {
-		list = append(list, tryJSON{toCredentialJSON(t.Credential), t.Status, t.Code, t.Err.Error()})
+		list = append(list, tryJSON{report.NewCredential(t.Credential), t.Status, t.Code, t.Err.Error()})
 	}
 	return list
 }
@@ -38,7 +39,7 @@ type warningJSON struct {
 func warningsOf(attempts []regcred.Attempt) []warningJSON {
 	var list []warningJSON
 	for _, at := range failedOf(attempts) {
-		list = append(list, warningJSON{at.Provider, at.Stage, toAttemptJSON(at).Error})
+		list = append(list, warningJSON{at.Provider, at.Stage, report.NewAttempt(at).Error})
 	}
 	return list
 }

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strconv"
 
@@ -29,7 +30,12 @@ func (a *app) commands() []*cobra.Command {
 		pluginCmd(a.pluginRunCmd(), a.pluginTestCmd(), a.pluginMigrateCmd()),
 		a.convertCmd(),
 		a.rbacCmd(),
+		a.schemaCmd(),
 		a.doctorCmd(),
+		a.installCmd(),
+		a.statusCmd(),
+		a.rollbackCmd(),
+		a.uninstallCmd(),
 		a.helperCmd(),
 		a.execCmd(),
 		a.versionCmd(),
@@ -87,6 +93,7 @@ node's docker config files, and pull secrets. And it says why.`,
   regcred get -o docker-config registry.example/team/app:1.2 > auth.json
   regcred validate /etc/kubernetes/credential-providers`,
 		Version:       buildVersion(),
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: calledAs(os.Args[0])},
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {

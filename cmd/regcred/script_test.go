@@ -38,8 +38,11 @@ func TestMain(m *testing.M) {
 		os.Exit(regcredMain())
 	}
 	testscript.Main(m, map[string]func(){
-		"regcred": func() { os.Exit(regcredMain()) },
-		"kubelet": kubeletMain,
+		"regcred":         func() { os.Exit(regcredMain()) },
+		"kubectl-regcred": func() { os.Exit(regcredMain()) },
+		"kubelet":         kubeletMain,
+		"fieldserve":      fieldServeMain,
+		"journalctl":      fieldJournalMain,
 	})
 }
 
@@ -134,6 +137,9 @@ func expand(name string, d os.DirEntry, err error) error {
 		"@CANARY_TOKEN@", canary.Token, "@CANARY_PASSWORD@", canary.Password,
 		"@KUBELET_CMDLINE@\n", "kubelet\x00--image-credential-provider-config\x00c.yaml\x00--image-credential-provider-bin-dir=bin\x00",
 	).Replace(string(data))
+	if args, ok := strings.CutPrefix(text, "@CMDLINE "); ok { // as /proc has it
+		text = "kubelet\x00" + strings.ReplaceAll(strings.TrimSuffix(args, "@\n"), " ", "\x00") + "\x00"
+	}
 	return os.WriteFile(name, []byte(text), 0o644)
 }
 

@@ -50,6 +50,14 @@ func (a *app) findSubject(ctx context.Context, o *node.Origin, l *lookupFlags) (
 // isPod tells a pod from a mere service account.
 func (s *kubeSubject) isPod() bool { return s.pod.Name != "" }
 
+// whoNames is who names the pull secrets.
+func (s *kubeSubject) whoNames() string {
+	if s.isPod() {
+		return "the pod" // its own or its account's, from when it was made
+	}
+	return "service account " + s.pod.ServiceAccount
+}
+
 // differences says what a kubelet does otherwise for the pods of a service account.
 func (s *kubeSubject) differences() []string {
 	if s.isPod() {

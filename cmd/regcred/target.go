@@ -40,6 +40,11 @@ func withTarget(cmd *cobra.Command, run func(context.Context, target) error) {
 	}
 }
 
+// request asks about the target, for nobody in particular.
+func (tgt target) request() regcred.Request {
+	return regcred.Request{Image: tgt.image, Registry: tgt.registry}
+}
+
 // words is how the target is written on a command line.
 func (tgt target) words() []string {
 	if tgt.registry != "" {
@@ -53,7 +58,7 @@ const imageHint = "an image is written [registry[:port]/]repository[:tag][@diges
 
 // explainTarget matches the target, and refuses one that is none.
 func (a *app) explainTarget(cfg *config.Config, tgt target) (regcred.Explanation, error) {
-	e := regcred.Explain(cfg, regcred.Request{Image: tgt.image, Registry: tgt.registry})
+	e := regcred.Explain(cfg, tgt.request())
 	switch {
 	case e.Error != "" && tgt.registry != "":
 		return e, withHint(errors.New("--"+e.Error), "a registry is written host[:port]")

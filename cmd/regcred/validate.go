@@ -4,77 +4,47 @@
 package main
 
 import (
-	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/regularfile"
+	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/lint"
 )
 
 // validateFlags are the flags of "regcred validate".
 type validateFlags struct {
-	output         *choice
-	strict         bool
-	kubeletVersion string
-	kubelet        bool // asked about a kubelet by name: see target
-	gates          map[string]bool
-}
-
-// target is what the configuration is judged for. With no kubelet named, files
-// of the predecessor, which no kubelet reads, are judged for regcred.
-func (v *validateFlags) target() config.Target {
-	t := config.Target{FeatureGates: v.gates}
-	if v.kubelet {
-		t.KubeletVersion = v.kubeletVersion
-	}
-	return t
-}
-
-// validateReport is the result of "regcred validate -o json".
-type validateReport struct {
-	Path           string          `json:"path"`
-	Valid          bool            `json:"valid"`          // the kubelet would start or, if none is named, regcred would
-	KubeletVersion string          `json:"kubeletVersion"` // "" if regcred alone reads a file of it
-	FeatureGates   map[string]bool `json:"featureGates,omitempty"`
-	BinDir         string          `json:"binDir,omitempty"` // if executables were checked too
-	Providers      int             `json:"providers"`
-	Hash           string          `json:"hash,omitempty"`
-	Problems       []problemJSON   `json:"problems"` // what the kubelet rejects
-	Findings       []lint.Finding  `json:"findings"` // what it accepts, but should not
-}
-
-// problemJSON is a config.FieldError in -o json.
-type problemJSON struct {
-	File    string `json:"file,omitempty"`
-	Line    int    `json:"line,omitempty"`
-	Column  int    `json:"column,omitempty"`
-	Path    string `json:"path,omitempty"`
-	Message string `json:"message"`
-	Value   string `json:"value,omitempty"`
-
-	text string
+	output  *choice
+	strict  bool
+	kubelet report.Kubelet
 }
 
 func (a *app) validateCmd() *cobra.Command {
 	v := &validateFlags{}
 	cmd := &cobra.Command{
-		Use:   "validate [PATH]",
-		Short: "Check a credential provider configuration",
+		Use:   "validate [PATH]...",
+		Short: "Check credential provider configurations and pull secrets",
 		Long: `validate says whether a kubelet would start with the configuration at PATH, a
 file or a directory, and what would stop it: every problem at once, with file,
 line and column. Then it lists what the kubelet accepts although it cannot work
 or is dangerous. Given a --bin-dir it looks at the executables too. It runs no
-plugin.
+plugin. Of several PATHs each is a configuration of its own.
+
+PATH may also be a docker config.json, a .dockercfg or a manifest with Secrets:
+validate tells by itself, and says what a kubelet makes of their logins. It
+shows no value.
 
 A RegistryCredentialConfig, which regcred reads and no kubelet does, is judged
 for regcred, with a warning; with --kubelet-version or --feature-gates it is
@@ -87,21 +57,20 @@ with --strict also if one is a warning; otherwise it is 0.`,
   regcred validate --kubelet-version 1.33 providers.yaml
   sudo regcred validate --as-kubelet -o json
   regcred validate -o sarif providers.yaml > regcred.sarif`,
-		Args: atMost("PATH"),
 	}
 	v.output = addOutputFlag(cmd, "text", "json", "sarif")
 	f := cmd.Flags()
 	f.BoolVar(&v.strict, "strict", false, "fail on warnings too")
-	f.StringVar(&v.kubeletVersion, "kubelet-version", config.NewestKubelet, "the `version` of the kubelet to check for, such as 1.33")
+	f.StringVar(&v.kubelet.Version, "kubelet-version", config.NewestKubelet, "the `version` of the kubelet to check for, such as 1.33")
 	var gates []string
 	f.StringSliceVar(&gates, "feature-gates", nil, "`A=true,B=false`: gates of that kubelet that are not at their default")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var err error
-		if v.gates, err = parseGates(gates); err != nil {
+		if v.kubelet.FeatureGates, err = parseGates(gates); err != nil {
 			return err
 		}
-		v.kubelet = f.Changed("kubelet-version") || f.Changed("feature-gates")
-		return a.validate(v, strings.Join(args, ""))
+		v.kubelet.Named = f.Changed("kubelet-version") || f.Changed("feature-gates")
+		return a.validate(v, args)
 	}
 	return cmd
 }
@@ -119,90 +88,108 @@ func parseGates(list []string) (map[string]bool, error) {
 	return gates, nil
 }
 
-func (a *app) validate(v *validateFlags, path string) error {
-	o, err := a.resolve(path, false)
-	if err != nil {
-		return err
+// validations is the result of "regcred validate -o json" of several paths.
+type validations struct {
+	Validations []*report.Validation `json:"validations"`
+}
+
+func (a *app) validate(v *validateFlags, paths []string) error {
+	if len(paths) == 0 {
+		paths = []string{""} // what the flags name, or the node has
 	}
-	r, err := a.check(v, o)
-	if err != nil {
-		return err
+	var list []*report.Validation
+	var errs []error
+	for _, path := range paths {
+		r, err := a.check(v, path)
+		if err != nil {
+			errs = append(errs, err) // and what is known of the others is said
+			continue
+		}
+		list = append(list, r)
 	}
-	a.noteTarget(v.target())
+	if len(list) > 0 {
+		a.noteTarget(v.kubelet.Target())
+	}
 	if v.output.value == "sarif" {
-		err = a.WriteForeignJSON(r.sarif())
-	} else {
-		err = a.print(v.output, r, r.render)
+		errs = append(errs, a.WriteForeignJSON(report.SARIF(buildVersion(), readToShow, list, errs)))
+	} else if len(list) > 0 {
+		errs = append(errs, a.printValidations(v.output, list, len(paths) > 1))
 	}
-	return cmp.Or(err, r.failure(v.strict))
+	for _, r := range list {
+		errs = append(errs, validateFailure(r, v.strict))
+	}
+	return errors.Join(errs...)
+}
+
+// printValidations prints those of one path, or of several, of which some may not
+// have been readable.
+func (a *app) printValidations(output *choice, list []*report.Validation, several bool) error {
+	var result any = list[0]
+	if several {
+		result = &validations{list}
+	}
+	return a.print(output, result, func(t *terminal.Text) {
+		for i, r := range list {
+			if i > 0 {
+				t.Blank()
+			}
+			renderValidation(t, r)
+		}
+	})
 }
 
 // check loads, validates and lints.
-func (a *app) check(v *validateFlags, o *node.Origin) (*validateReport, error) {
-	r := &validateReport{
-		Path:           o.Config,
-		KubeletVersion: strings.TrimPrefix(v.kubeletVersion, "v"),
-		FeatureGates:   v.gates,
-		BinDir:         o.BinDir,
-		Problems:       []problemJSON{},
-		Findings:       []lint.Finding{},
+func (a *app) check(v *validateFlags, path string) (*report.Validation, error) {
+	if r := a.checkCredentials(path); r != nil {
+		return r, nil
+	}
+	o, err := a.resolve(path, false)
+	if err != nil {
+		return nil, err
 	}
 	cfg, err := config.Load(o.Config)
 	if err := node.Denied(err); err != nil {
 		return nil, err
 	}
-	if err != nil {
-		r.addProblems(err)
-		return r, nil
-	}
-	if err := a.node().CheckFound(o, cfg); err != nil {
-		return nil, err
-	}
-	r.Providers, r.Hash = len(cfg.Providers), cfg.Hash()
-	if !v.kubelet && slices.ContainsFunc(cfg.Files(), (*config.File).Predecessor) {
-		r.KubeletVersion = ""
-	}
-	err = cfg.ValidateFor(v.target())
-	if _, ok := errors.AsType[*config.FieldError](err); err != nil && !ok {
-		return nil, usageError("", "--kubelet-version: %w", err) // of the target, not of the configuration
-	}
-	r.addProblems(err)
-	for _, f := range findings(cfg, o.BinDir) {
-		if doctor.StopsKubelet(f) {
-			r.Problems = append(r.Problems, toProblem(&config.FieldError{File: f.File, Line: f.Line, Column: f.Column, Path: f.Path, Msg: f.Message}))
-		} else {
-			r.Findings = append(r.Findings, f)
+	if err == nil {
+		if err := a.node().CheckFound(o, cfg); err != nil {
+			return nil, err
 		}
 	}
-	r.Valid = len(r.Problems) == 0
+	r, err := report.Validate(o.Config, cfg, err, v.kubelet, o.BinDir)
+	if err != nil {
+		return nil, usageError("", "--kubelet-version: %w", err)
+	}
 	return r, nil
 }
 
-// findings are the linter's, about the executables too if it is known where
-// they are.
-func findings(cfg *config.Config, binDir string) []lint.Finding {
-	list := lint.Check(cfg)
-	if binDir != "" {
-		list = append(list, lint.BinDir(cfg, binDir)...)
+// maxCredentialFile bounds a file with credentials, in bytes.
+const maxCredentialFile = 16 << 20
+
+// readToShow is what a file holds, for those who show it; nil if that is not to be had.
+func readToShow(path string) []byte {
+	data, err := regularfile.Read(context.Background(), path, maxCredentialFile)
+	if err != nil {
+		return nil
 	}
-	return list
+	return data
 }
 
-func toProblem(err error) problemJSON {
-	if e, ok := errors.AsType[*config.FieldError](err); ok {
-		return problemJSON{e.File, e.Line, e.Column, e.Path, e.Msg, e.Value, err.Error()}
+// checkCredentials lints a docker config or a manifest with Secrets; nil if the
+// path does not name one.
+func (a *app) checkCredentials(path string) *report.Validation {
+	if path == "" {
+		return nil
 	}
-	return problemJSON{Message: err.Error(), text: err.Error()}
+	data := readToShow(path)
+	if data == nil {
+		return nil // said of it as of a configuration
+	}
+	return report.ValidateCredentials(path, data, time.Now())
 }
 
-func (r *validateReport) addProblems(err error) {
-	for _, e := range terminal.Flatten(err) {
-		r.Problems = append(r.Problems, toProblem(e))
-	}
-}
-
-// failure is the answer by exit code.
-func (r *validateReport) failure(strict bool) error {
+// validateFailure is the answer by exit code.
+func validateFailure(r *report.Validation, strict bool) error {
 	if !r.Valid {
 		return exit(exitFailed)
 	}
@@ -220,9 +207,14 @@ func (r *validateReport) failure(strict bool) error {
 	return nil
 }
 
-func (r *validateReport) render(t *terminal.Text) {
+func renderValidation(t *terminal.Text, r *report.Validation) {
 	for _, p := range r.Problems {
-		t.Line(terminal.Error, p.text)
+		t.Line(terminal.Error, p.String())
+	}
+	if r.Credentials != nil {
+		renderCredentials(t, r)
+		renderFindings(t, r.Findings)
+		return
 	}
 	accepted, refused := "accepted by regcred; no kubelet starts with it", "regcred refuses it, and no kubelet starts with it"
 	if r.KubeletVersion != "" {
@@ -235,12 +227,30 @@ func (r *validateReport) render(t *terminal.Text) {
 	} else {
 		t.Line(terminal.Error, fmt.Sprintf("%s: %s: %s", r.Path, terminal.Count(len(r.Problems), "problem"), refused))
 	}
-	for _, f := range r.Findings {
-		t.Line(terminal.Mark(f.Severity), doctor.FindingText(f))
+	renderFindings(t, r.Findings)
+}
+
+func renderFindings(t *terminal.Text, findings []lint.Finding) {
+	for _, f := range findings {
+		t.Line(terminal.Mark(f.Severity), f.String())
 		if f.Suggestion != "" {
 			t.Below("instead: " + f.Suggestion)
 		}
 	}
+}
+
+// renderCredentials says what a file with credentials is.
+func renderCredentials(t *terminal.Text, r *report.Validation) {
+	c := r.Credentials
+	what := string(c.Kind)
+	if c.Kind == lint.SecretFile && c.Secrets > 0 {
+		what = terminal.Count(c.Secrets, "Secret")
+	}
+	if !r.Valid {
+		t.Line(terminal.Error, fmt.Sprintf("%s: %s: a kubelet does not read it", r.Path, what))
+		return
+	}
+	t.Line(terminal.OK, fmt.Sprintf("%s: %s: %s", r.Path, what, doctor.Logins(c.Logins)))
 }
 
 func describeGates(gates map[string]bool) string {

@@ -8,13 +8,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/upstream/alone"
 )
 
 // TestClients: each client pulls a private image with nothing configured but
 // the helper, says so if the password is wrong, and pulls a public image. In
 // what clients differ is as [clients] has it.
 func TestClients(t *testing.T) {
-	requireRun(t)
+	tests.Require(t)
 	s := startSite(t)
 	var asks, does strings.Builder
 	for _, c := range clients {
@@ -45,7 +47,7 @@ func requireClient(t *testing.T, c *client) {
 	t.Helper()
 	switch {
 	case c.path() != "":
-	case required(c.name):
+	case alone.Required(c.name):
 		t.Fatalf("%s is not installed", c.name)
 	default:
 		t.Skipf("%s is not installed: Debian's package %s has it", c.name, c.pkg)

@@ -18,7 +18,7 @@ import (
 // TestDockerBuild: without BuildKit, docker asks for all registries that it is
 // told of, whatever the image is.
 func TestDockerBuild(t *testing.T) {
-	requireRun(t)
+	tests.Require(t)
 	if !*all {
 		t.Skip("it starts daemons: go test ./clients -args -all")
 	}

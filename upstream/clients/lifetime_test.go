@@ -11,7 +11,7 @@ import (
 // TestMirrorLifetime: a pull-through cache asks once and for all, unless its
 // configuration has a lifetime.
 func TestMirrorLifetime(t *testing.T) {
-	requireRun(t)
+	tests.Require(t)
 	if !*all {
 		t.Skip("it builds distribution's registry: go test ./clients -args -all")
 	}

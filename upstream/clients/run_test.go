@@ -96,12 +96,12 @@ func shortDir(t *testing.T) string {
 // environ is the whole environment of a client.
 func (r *run) environ(home string) []string {
 	environ := []string{
-		"PATH=" + filepath.Join(runDir(), "recorder") + ":" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home + "/tmp",
+		"PATH=" + filepath.Join(tests.Dir(), "recorder") + ":" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home + "/tmp",
 		"XDG_RUNTIME_DIR=" + home + "/run", "XDG_CONFIG_HOME=" + home + "/.config",
 		"XDG_CACHE_HOME=" + home + "/.cache", "XDG_DATA_HOME=" + home + "/.local/share",
 		"SSL_CERT_FILE=" + r.site.caFile,
-		"REGCRED_CONFIG=" + home + "/providers.yaml", "REGCRED_BIN_DIR=" + filepath.Join(runDir(), "plugins"),
-		"REGCRED_TEST_HELPER=" + filepath.Join(runDir(), "helper", helperName),
+		"REGCRED_CONFIG=" + home + "/providers.yaml", "REGCRED_BIN_DIR=" + filepath.Join(tests.Dir(), "plugins"),
+		"REGCRED_TEST_HELPER=" + filepath.Join(tests.Dir(), "helper", helperName),
 		"REGCRED_TEST_CALLS=" + home + "/calls",
 	}
 	for _, variable := range r.extra {

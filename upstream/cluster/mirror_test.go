@@ -83,7 +83,7 @@ func TestMirror(t *testing.T) {
 // may do.
 func checkOrigin(t *testing.T, runtime *node.Containerd, shown bool) {
 	t.Helper()
-	read, err := containerd.Read("", runtime.Config())
+	read, err := containerd.Read("", runtime.Config(), containerd.Version{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,44 +20,46 @@ import (
 
 var walkthrough = flag.String("walkthrough", "", "run the walk-through in this `file`, and write what the commands print into it")
 
-// walkthroughDoc has the walk-through in a section of its own.
-const (
-	walkthroughDoc     = "../../docs/service-accounts.md"
-	walkthroughSection = "## A walk-through\n"
-)
-
-// TestWalkThrough follows the documentation, on a node of its own: it writes
-// the files that are shown (a block whose first line is "# NAME.yaml"), runs
-// the commands ("$ …"), and compares what they print.
+// TestWalkThrough follows the documentation, on a node of its own.
 func TestWalkThrough(t *testing.T) {
 	node.Require(t)
-	path := walkthroughDoc
-	if *walkthrough != "" {
+	replay(t, "../../docs/service-accounts.md", "## A walk-through\n", func(section string) func(*testing.T, string) string {
+		return startWalk(t, section).run
+	})
+}
+
+// replay follows a section of the documentation: it writes the files that are
+// shown (a block whose first line is "# NAME.yaml"), runs the commands ("$ …"),
+// and compares what they print.
+func replay(t *testing.T, path, heading string, start func(section string) (run func(t *testing.T, command string) string)) {
+	t.Helper()
+	write := *walkthrough != "" && filepath.Base(*walkthrough) == filepath.Base(path)
+	if write {
 		path = *walkthrough
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, section, ok := strings.Cut(string(data), walkthroughSection)
+	before, section, ok := strings.Cut(string(data), heading)
 	if !ok {
-		t.Fatalf("%s has no section %q", path, strings.TrimSpace(walkthroughSection))
+		t.Fatalf("%s has no section %q", path, strings.TrimSpace(heading))
 	}
 	section, after, more := strings.Cut(section, "\n## ")
-	got := startWalk(t, section).follow(t, section)
+	got := follow(t, section, start(section))
 	if webToken.MatchString(got) {
 		t.Fatal("a command shows a token")
 	}
-	if *walkthrough == "" {
+	if !write {
 		if diff := cmp.Diff(stable(section), stable(got)); diff != "" {
-			t.Errorf("the walk-through goes another way; if that is meant, run the test with -walkthrough %s (-doc +got)\n%s", path, diff)
+			t.Errorf("it goes another way; if that is meant, run the test with -walkthrough %s (-doc +got)\n%s", path, diff)
 		}
 		return
 	}
 	if more {
 		after = "\n## " + after
 	}
-	if err := os.WriteFile(path, []byte(before+walkthroughSection+got+after), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(before+heading+got+after), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -75,7 +77,9 @@ type walk struct {
 func startWalk(t *testing.T, section string) *walk {
 	t.Helper()
 	w := &walk{dir: t.TempDir()}
-	w.writeFiles(t, section)
+	for name, content := range shownFiles(section) {
+		writeFile(t, filepath.Join(w.dir, name), content)
+	}
 	net := node.NewNet(t)
 	control := node.StartControlPlane(t)
 	guard := startGuard(t, net, control, testregistry.Options{
@@ -98,19 +102,20 @@ func startWalk(t *testing.T, section string) *walk {
 
 var fence = regexp.MustCompile("(?ms)^```[a-z]*\n(.*?)^```$")
 
-// writeFiles writes the files that are shown.
-func (w *walk) writeFiles(t *testing.T, section string) {
-	t.Helper()
+// shownFiles are the files that a section shows, by name.
+func shownFiles(section string) map[string]string {
+	files := map[string]string{}
 	for _, block := range fence.FindAllStringSubmatch(section, -1) {
 		first, _, _ := strings.Cut(block[1], "\n")
 		if name, ok := strings.CutPrefix(first, "# "); ok {
-			writeFile(t, filepath.Join(w.dir, name), block[1])
+			files[name] = block[1]
 		}
 	}
+	return files
 }
 
-// follow runs the commands, and returns the section with what they print.
-func (w *walk) follow(t *testing.T, section string) string {
+// follow runs the commands of a section, and returns it with what they print.
+func follow(t *testing.T, section string, run func(*testing.T, string) string) string {
 	t.Helper()
 	return fence.ReplaceAllStringFunc(section, func(block string) string {
 		head, body, _ := strings.Cut(block, "\n")
@@ -121,7 +126,7 @@ func (w *walk) follow(t *testing.T, section string) string {
 		b.WriteString(head + "\n")
 		for line := range strings.Lines(body) {
 			if command, ok := strings.CutPrefix(line, "$ "); ok {
-				b.WriteString(line + w.run(t, command))
+				b.WriteString(line + run(t, command))
 			}
 		}
 		return b.String() + "```"
@@ -145,10 +150,11 @@ func (w *walk) run(t *testing.T, command string) string {
 // changing is what is another in each run.
 var changing = []struct{ pattern, name string }{
 	{`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`, "UID"},
-	{`\b\d\d:\d\d:\d\d\b`, "TIME"},
+	{`(\d{4}-\d\d-\d\d )?\b\d\d:\d\d(:\d\d(\.\d+)?)?\b`, "TIME"},
 	{`\b\d+(\.\d+)? ?(ns|µs|ms|s|m\d*s?)\b`, "SPAN"},
 	{`(process|pid) \d+`, "$1 N"},
-	{`sha256:[0-9a-f]+`, "HASH"},
+	{`sha256:[0-9a-f]+|\b[0-9a-f]{64}\b`, "HASH"},
+	{`\b[EI]\d{4} TIME +\d+ `, "LINE "},      // of a kubelet's log
 	{`\bErrImagePull\b`, "ImagePullBackOff"}, // when it tries again
 	{` +`, " "},                              // the width of columns
 }

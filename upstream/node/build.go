@@ -28,6 +28,9 @@ func BinDir() string { return filepath.Join(dir(), "bin") }
 // Regcred is the path of the program regcred.
 func Regcred() string { return program("regcred") }
 
+// Dispatcher is the path of the plugin that "regcred install" gives a kubelet.
+func Dispatcher() string { return program(plugins.Dispatcher) }
+
 // program is the path of what was built for the run and is no plugin.
 func program(name string) string { return filepath.Join(dir(), "programs", name) }
 
@@ -52,6 +55,7 @@ func buildAll(dir string) error {
 			return goBuild([]string{"CGO_ENABLED=0"}, filepath.Join(programs, "waiter"), "./node/waiter")
 		},
 		func() error { _, err := plugins.Build(programs, "regcred"); return err },
+		func() error { _, err := plugins.Build(programs, plugins.Dispatcher); return err },
 		func() error { _, err := plugins.BuildUpstreamECR(bin); return err },
 	}
 	for _, name := range []string{plugins.ECR, plugins.GCR, plugins.ACR, plugins.DockerConfig, plugins.Token, plugins.Static} {

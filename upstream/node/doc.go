@@ -28,6 +28,17 @@
 //		t.Log(registry.Pulls("team/app"), kubelet.PluginCounts(t))
 //	}
 //
+// [StartMachine] boots a whole computer instead: systemd is its first process,
+// in a root filesystem of its own, and runs containerd and the kubelet, laid
+// out as by kubeadm. It is for what changes a node, and restarts its kubelet:
+//
+//	m := node.StartMachine(t, node.MachineOptions{
+//		Net: net, Programs: map[string]string{"/usr/local/bin/regcred": node.Regcred()},
+//	})
+//	before := m.Tree(t, "/etc", "/usr/local")
+//	t.Log(m.Run(t, "regcred", "status"))
+//	m.Restart(t, "kubelet")
+//
 // What happened can be read from the registry's access log, the kubelet's log
 // and metrics, a pod's events, and the API server's audit log.
 //

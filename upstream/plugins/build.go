@@ -25,6 +25,10 @@ const (
 	Static       = "static-credential-provider"
 )
 
+// Dispatcher is the name of the plugin that a kubelet is given once, which asks
+// others.
+const Dispatcher = "regcred-credential-provider"
+
 // upstreamModule is where the real plugin of AWS comes from.
 const upstreamModule = "k8s.io/cloud-provider-aws"
 
@@ -41,6 +45,15 @@ func Build(dir, name string) (string, error) {
 // BuildFrom is [Build] from another working tree of this repository.
 func BuildFrom(root, dir, name string) (string, error) {
 	return build(root, filepath.Join(dir, name), "./cmd/"+name)
+}
+
+// BuildRelease is [Build] with a version, as a release has it.
+func BuildRelease(dir, name, version string) (string, error) {
+	root, err := Repository()
+	if err != nil {
+		return "", err
+	}
+	return build(root, filepath.Join(dir, name), "-ldflags", "-s -w -X main.version="+version, "./cmd/"+name)
 }
 
 // BuildHere builds a command of upstream/ into dir with the same flags, and

@@ -3,7 +3,7 @@
 
 //go:build !linux
 
-package node
+package alone
 
 import "os/exec"
 

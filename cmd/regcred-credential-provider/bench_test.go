@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/entries"
+	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/plugin"
+)
+
+// What an answer cannot be faster than: a Go program that starts, and the
+// plugin that it runs, which takes about a millisecond.
+const (
+	emptyProgram    = "package main\n\nfunc main() {}\n"
+	answeringPlugin = "package main\n\nimport \"os\"\n\nfunc main() { os.Stdout.WriteString(`%s`) }\n"
+)
+
+// build builds the one file of a program, or this package, as a release has it.
+func build(b *testing.B, path, source string) {
+	b.Helper()
+	what := "."
+	if source != "" {
+		what = filepath.Join(b.TempDir(), "main.go")
+		if err := os.WriteFile(what, []byte(source), 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if out, err := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, what).CombinedOutput(); err != nil {
+		b.Fatalf("go build: %v\n%s", err, out)
+	}
+}
+
+// BenchmarkAnswer measures one answer with 20 providers, and with 2, beside an
+// empty program and the plugin, with everything in the page cache and the
+// counting done. "×empty" is how many empty programs it takes beside its plugin,
+// and "×two" how many times as long it takes with 20 providers, by medians.
+func BenchmarkAnswer(b *testing.B) {
+	dir := b.TempDir()
+	empty, one, dispatcher := filepath.Join(dir, "empty"), filepath.Join(dir, "one"), filepath.Join(dir, "dispatcher")
+	build(b, empty, emptyProgram)
+	answer, err := plugin.EncodeResponse(&plugin.Response{APIVersion: plugin.V1, CacheKeyType: plugin.CacheImage,
+		Auth: map[string]plugin.AuthConfig{"r0.example": {Username: "user", Password: plugin.NewSecret(canary.Password)}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	build(b, one, fmt.Sprintf(answeringPlugin, answer))
+	build(b, dispatcher, "")
+	request, err := plugin.EncodeRequest(&plugin.Request{APIVersion: plugin.V1, Image: "r0.example/team/app"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	run := func(path string, args ...string) time.Duration {
+		cmd := exec.Command(path, args...)
+		cmd.Stdin = bytes.NewReader(request)
+		start := time.Now()
+		out, err := cmd.Output()
+		took := time.Since(start)
+		if err != nil || path != empty && !bytes.Contains(out, []byte(canary.Password)) {
+			b.Fatalf("%s: %v", path, err)
+		}
+		return took
+	}
+	two, twenty := state(b, dispatcher, one, 2), state(b, dispatcher, one, 20)
+	memory, err := os.MkdirTemp("/dev/shm", "counts") // as /run is
+	if err != nil {
+		b.Skipf("no file system in memory: %v", err)
+	}
+	defer os.RemoveAll(memory)
+	counts := "--count-dir=" + memory
+	times := map[string][]time.Duration{}
+	for b.Loop() {
+		times["empty"] = append(times["empty"], run(empty))
+		times["plugin"] = append(times["plugin"], run(one))
+		times["two"] = append(times["two"], run(two, counts))
+		times["twenty"] = append(times["twenty"], run(twenty, counts))
+	}
+	median := func(what string) float64 {
+		slices.Sort(times[what])
+		return float64(times[what][len(times[what])/2].Microseconds())
+	}
+	for _, what := range []string{"empty", "plugin", "two", "twenty"} {
+		b.ReportMetric(median(what), "µs-"+what)
+	}
+	b.ReportMetric((median("twenty")-median("plugin"))/median("empty"), "×empty")
+	b.ReportMetric(median("twenty")/median("two"), "×two")
+	if info, err := os.Stat(dispatcher); err == nil {
+		b.ReportMetric(float64(info.Size())/1e6, "MB")
+	}
+}
+
+// state makes a state directory with so many providers, of which the first
+// serves the image, and returns its dispatcher.
+func state(b *testing.B, dispatcher, one string, providers int) string {
+	b.Helper()
+	n := &testNode{TB: b, store: generation.Store{Dir: b.TempDir()}}
+	var list []config.Provider
+	for i := range providers {
+		p := provider(fmt.Sprintf("p%d", i), nil)
+		p.MatchImages = []string{fmt.Sprintf("r%d.example", i), fmt.Sprintf("*.r%d.example", i), fmt.Sprintf("r%d.example:5000/team", i)}
+		list = append(list, p)
+	}
+	n.self = one
+	n.has(list...)
+	path := n.store.Path(entries.Name)
+	n.must(os.Link(dispatcher, path))
+	return path
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Command regcred-credential-provider is the plugin that a kubelet is given
+// once: at each run it asks the providers of the node's current generation.
+// "regcred install" puts it on a node, and docs/node.md describes it.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/regcred/regcred/internal/dispatch"
+	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/pluginmain"
+	"github.com/regcred/regcred/internal/tally"
+	"github.com/regcred/regcred/plugin"
+)
+
+// version is set by release builds: -ldflags "-X main.version=v1.2.3". The
+// linker can only reach a package variable; nothing else writes it.
+var version string
+
+func main() {
+	// Not undone at the end, which takes longer than a run does.
+	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	os.Exit(run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr, os.Getenv))
+}
+
+// run is main with everything passed in; args has the name of the program too,
+// which says for which entry of the kubelet's configuration it runs.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
+	d := &dispatcher{entry: filepath.Base(args[0])}
+	flags := pluginmain.Flags()
+	flags.StringVar(&d.state, "state-dir", "", "`path` of the directory with the generations; the one where this program is, behind all links, if empty")
+	flags.StringVar(&d.counts, "count-dir", tally.DefaultDir, "`path` of the directory in which runs are counted; they are not if empty")
+	code := pluginmain.Program{
+		Name:    generation.Dispatcher,
+		Version: version,
+		Flags:   flags,
+		Timeout: dispatch.ServeTimeout,
+		Summary: "The plugin that a kubelet is given once: it asks the providers of the node's\n" +
+			"current generation, which \"regcred install\" and \"regcred rollback\" change. It\n" +
+			"reads one CredentialProviderRequest from standard input. The name by which it\n" +
+			"is run says for which entry of the kubelet's configuration it answers.",
+		New: func(pluginmain.Input) (plugin.Provider, error) { return d, nil },
+	}.Run(ctx, args[1:], stdin, stdout, stderr, getenv)
+	d.end()
+	return code
+}
+
+// dispatcher answers one request.
+type dispatcher struct {
+	entry, state, counts string
+
+	mu       sync.Mutex // a request that takes too long is left behind
+	provider *dispatch.Provider
+	current  *generation.Current
+	batch    *tally.Batch
+}
+
+// GetCredentials implements [plugin.Provider]. The generation is opened here, so
+// that what is wrong with it is counted.
+func (d *dispatcher) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+	p, err := d.open()
+	if err != nil {
+		d.count(tally.Batch{Err: err.Error()})
+		return nil, err
+	}
+	return p.GetCredentials(ctx, req)
+}
+
+func (d *dispatcher) open() (*dispatch.Provider, error) {
+	state, err := d.state, error(nil)
+	if state == "" {
+		state, err = dispatch.StateDir()
+	}
+	if err != nil {
+		return nil, err
+	}
+	p, current, err := dispatch.Open(state, d.entry)
+	if err != nil {
+		return nil, err
+	}
+	p.Observe = func(o dispatch.Outcome) { d.count(o.Batch()) }
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.provider, d.current = p, current
+	return p, nil
+}
+
+func (d *dispatcher) count(b tally.Batch) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.batch = &b
+}
+
+// countTime bounds what a run takes longer because it is counted: a kubelet
+// waits for the end of a plugin, not for its answer.
+const countTime = 100 * time.Millisecond
+
+// end waits for plugins that are being ended, and counts the run. To fail at
+// that is of no consequence.
+func (d *dispatcher) end() {
+	d.mu.Lock()
+	p, current, batch := d.provider, d.current, d.batch
+	d.mu.Unlock()
+	if p != nil {
+		p.Close()
+		current.Close()
+	}
+	if d.counts == "" || batch == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), countTime)
+	defer cancel()
+	_ = tally.Add(ctx, d.counts, *batch)
+}

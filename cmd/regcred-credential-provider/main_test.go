@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/entries"
+	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/tally"
+	"github.com/regcred/regcred/internal/testelf"
+	"github.com/regcred/regcred/plugin"
+)
+
+// The test binary plays the dispatcher and every provider, by its name.
+func TestMain(m *testing.M) {
+	name := filepath.Base(os.Args[0])
+	switch {
+	case strings.HasSuffix(name, ".test"):
+	case strings.HasPrefix(name, generation.Dispatcher):
+		version = "v1.2.3-test"
+		main()
+	case strings.HasPrefix(name, "plugin-"):
+		os.Exit(play(strings.TrimPrefix(name, "plugin-")))
+	}
+	os.Exit(m.Run())
+}
+
+// play is a provider, whose user name is its own and says which generation's.
+func play(how string) int {
+	how, _, _ = strings.Cut(how, "_")
+	return plugin.Serve(context.Background(), plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
+		user := how + os.Getenv("GENERATION")
+		switch how {
+		case "fails":
+			return nil, errors.New("no route to " + req.ServiceAccountToken.Reveal())
+		case "none":
+			return &plugin.Response{CacheKeyType: plugin.CacheImage}, nil
+		case "hangs":
+			return nil, hang()
+		case "token":
+			user = fmt.Sprintf("token %t, annotations %q", !req.ServiceAccountToken.IsZero(), req.ServiceAccountAnnotations)
+		case "huge":
+			user = strings.Repeat("u", 1<<20-400)
+		}
+		return &plugin.Response{
+			CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Hour),
+			Auth: map[string]plugin.AuthConfig{req.Registry(): {Username: user, Password: plugin.NewSecret(canary.Password)}},
+		}, nil
+	}), plugin.ServeOptions{Name: how, Args: []string{}})
+}
+
+// hang says that it is there, with a child that is like it, and stays.
+func hang() error {
+	child := exec.Command("sleep", "600")
+	if err := child.Start(); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(os.Getenv("REPORT"), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(f, "%d %d\n", os.Getpid(), child.Process.Pid)
+	f.Close()
+	select {}
+}
+
+// testNode is a state directory, a bin dir with links to the dispatcher in it,
+// and where it counts.
+type testNode struct {
+	testing.TB
+	store       generation.Store
+	bin, counts string
+	self        string
+	environ     []string
+}
+
+func newNode(t *testing.T) *testNode {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	n := &testNode{t, generation.Store{Dir: filepath.Join(dir, "state")}, filepath.Join(dir, "bin"), filepath.Join(dir, "run"), self, []string{"GORACE=atexit_sleep_ms=0"}}
+	n.must(errors.Join(os.MkdirAll(n.bin, 0o755), os.MkdirAll(n.store.Dir, 0o700)))
+	if testing.CoverMode() != "" { // else each process has something to say about it
+		n.environ = append(n.environ, "GOCOVERDIR="+t.TempDir())
+	}
+	dispatcher := n.store.Path(generation.Dispatcher)
+	n.must(os.Link(self, dispatcher))
+	for _, name := range []string{entries.Name, entries.Name + "-2"} {
+		n.must(os.Symlink(dispatcher, filepath.Join(n.bin, name)))
+	}
+	return n
+}
+
+func (n *testNode) must(err error) {
+	n.Helper()
+	if err != nil {
+		n.Fatal(err)
+	}
+}
+
+// provider is one of r.example.
+func provider(name string, tokens *config.TokenAttributes) config.Provider {
+	return config.Provider{Name: name, MatchImages: []string{"r.example"}, DefaultCacheDuration: new(time.Minute), APIVersion: plugin.V1, TokenAttributes: tokens}
+}
+
+// tokens are the tokenAttributes of the second entry.
+var tokens = &config.TokenAttributes{
+	ServiceAccountTokenAudience: "registry", CacheType: config.CachePerToken, RequireServiceAccount: new(true),
+	OptionalServiceAccountAnnotationKeys: []string{"example.com/role"},
+}
+
+// create makes a generation of providers.
+func (n *testNode) create(providers ...config.Provider) *generation.Manifest {
+	n.Helper()
+	numbers, err := n.store.Numbers()
+	n.must(err)
+	number := len(numbers) + 1
+	m := &generation.Manifest{MaxStale: generation.Duration(5 * time.Minute), Entries: []entries.Entry{
+		{Name: entries.Name, MatchImages: []string{"r.example"}, APIVersion: plugin.V1},
+		{Name: entries.Name + "-2", MatchImages: []string{"r.example"}, APIVersion: plugin.V1, TokenAttributes: tokens},
+	}}
+	var list []map[string]any
+	var content []generation.Content
+	for _, p := range providers {
+		entry := map[string]any{"name": p.Name, "matchImages": p.MatchImages, "defaultCacheDuration": p.DefaultCacheDuration.String(), "apiVersion": p.APIVersion,
+			"env": []map[string]string{{"name": "GENERATION", "value": strconv.Itoa(number)}}}
+		if p.TokenAttributes != nil {
+			entry["tokenAttributes"] = p.TokenAttributes
+		}
+		list = append(list, entry)
+		content = append(content, generation.Bytes(generation.Executable(p.Name), 0o755, []byte("placeholder")))
+	}
+	data, err := json.Marshal(map[string]any{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": list})
+	n.must(err)
+	n.must(n.store.Create(n.Context(), m, append(content, generation.Bytes(generation.ConfigFile("providers.json"), 0o600, data))))
+	for _, p := range providers {
+		path := n.store.BinPath(m.Number, p.Name)
+		n.must(errors.Join(os.Remove(path), os.Link(n.self, path)))
+	}
+	return m
+}
+
+// has makes a generation current.
+func (n *testNode) has(providers ...config.Provider) {
+	n.Helper()
+	n.must(n.store.Flip(n.create(providers...).Number))
+}
+
+// command runs the dispatcher as a kubelet does.
+func (n *testNode) command(name string) plugin.Command {
+	return plugin.Command{
+		Path: filepath.Join(n.bin, name), Args: []string{"--count-dir=" + n.counts}, Environ: n.environ, Dir: "/", APIVersion: plugin.V1,
+	}
+}
+
+func (n *testNode) ask() (*plugin.Response, error) {
+	return n.command(entries.Name).GetCredentials(n.Context(), &plugin.Request{Image: "r.example/team/app"})
+}
+
+// users are those of an answer, sorted.
+func users(resp *plugin.Response) (list []string) {
+	if resp == nil {
+		return nil
+	}
+	for _, a := range resp.Auth {
+		list = append(list, a.Username)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// TestVersions: the answer is in the version asked, and the next generation's
+// after a flip.
+func TestVersions(t *testing.T) {
+	n := newNode(t)
+	n.has(provider("plugin-a", nil), provider("plugin-b", nil), provider("plugin-t", tokens))
+	for _, v := range []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} {
+		c := n.command(entries.Name)
+		c.APIVersion = v
+		resp, err := c.GetCredentials(t.Context(), &plugin.Request{Image: "r.example/team/app"})
+		if err != nil || !slices.Equal(users(resp), []string{"a1", "b1"}) || resp.CacheKeyType != plugin.CacheImage || *resp.CacheDuration != 5*time.Minute {
+			t.Errorf("%s: %v, %v", v, users(resp), err)
+		}
+	}
+	n.has(provider("plugin-b", nil))
+	resp, err := n.ask()
+	if err != nil || !slices.Equal(users(resp), []string{"b2"}) || resp.CacheKeyType != plugin.CacheRegistry {
+		t.Errorf("%v, %v", users(resp), err)
+	}
+	counts, err := tally.Read(t.Context(), n.counts)
+	if err != nil || counts.Runs[tally.Answered] != 4 || counts.Providers["plugin-b"].Results[tally.Found] != 4 || counts.Providers["plugin-a"].Runs != 3 {
+		t.Errorf("counted: %+v, %v", counts, err)
+	}
+}
+
+// TestTokens: a token goes to the providers of the entry for which it was made,
+// with the annotations that they want.
+func TestTokens(t *testing.T) {
+	n := newNode(t)
+	n.has(provider("plugin-token_a", nil), provider("plugin-token_b", tokens))
+	payload := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"aud":["registry"],"fill":%q}`, strings.Repeat("x", 40_000))) // a huge one
+	req := &plugin.Request{Image: "r.example/app", ServiceAccountToken: plugin.NewSecret("e30." + payload + ".c2ln"),
+		ServiceAccountAnnotations: map[string]string{"example.com/role": "puller", "example.com/other": "secret"}}
+	for name, want := range map[string]string{
+		entries.Name:        `token false, annotations map[]`,
+		entries.Name + "-2": `token true, annotations map["example.com/role":"puller"]`,
+	} {
+		resp, err := n.command(name).GetCredentials(t.Context(), req)
+		if err != nil || !slices.Equal(users(resp), []string{want}) {
+			t.Errorf("%s: %q, %v; want %q", name, users(resp), err, want)
+		}
+	}
+}
+
+// TestFails: one line says every reason, and no secret; what was found is answered.
+func TestFails(t *testing.T) {
+	n := newNode(t)
+	n.has(provider("plugin-none", nil), provider("plugin-fails_a", nil), provider("plugin-fails_b", nil))
+	_, err := n.ask()
+	failed, ok := errors.AsType[*plugin.ExecError](err)
+	if !ok || failed.ExitCode != 1 || strings.Count(failed.Stderr, "\n") != 1 || !strings.Contains(failed.Stderr, "plugin-fails_a") || !strings.Contains(failed.Stderr, "plugin-fails_b") {
+		t.Errorf("got %v", err)
+	}
+	counts, err := tally.Read(t.Context(), n.counts)
+	if err != nil || counts.Runs[tally.Failed] != 1 || counts.LastError == nil || counts.Providers["plugin-fails_a"].LastError.Stage != "exec" || counts.Providers["plugin-none"].Results[tally.None] != 1 {
+		t.Errorf("counted: %+v, %v", counts, err)
+	}
+	n.has(provider("plugin-fails", nil), provider("plugin-a", nil))
+	resp, err := n.ask()
+	if err != nil || !slices.Equal(users(resp), []string{"a2"}) || *resp.CacheDuration != 0 {
+		t.Errorf("%v, %v", users(resp), err)
+	}
+}
+
+// TestFaults: what is wrong with a node or a plugin is said in one line, with
+// what to do, and nothing is answered in its place.
+func TestFaults(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		spoil func(n *testNode)
+		entry string
+		want  string // "" means that it answers
+	}{
+		{"no generation", func(n *testNode) { n.must(n.store.Unflip()) }, "", "current: there is no such link"},
+		{"link to nothing", func(n *testNode) { n.must(n.store.Flip(7)) }, "", "current leads to generation 7, which cannot be opened"},
+		{"generation deleted", func(n *testNode) { n.must(os.RemoveAll(n.store.GenerationPath(1))) }, "", "regcred status"},
+		{"manifest broken", func(n *testNode) { n.write(n.store.GenerationPath(1, "manifest.json"), "{") }, "", "manifest.json: it is damaged"},
+		{"manifest of later", func(n *testNode) { n.write(n.store.GenerationPath(1, "manifest.json"), `{"schemaVersion":99}`) }, "", "schemaVersion 99"},
+		{"record of entries broken", func(n *testNode) { n.write(n.store.Path(generation.AppliedFile), "[{") }, "", ""},
+		{"no record of entries, and another entry", func(n *testNode) {
+			n.must(os.Mkdir(n.store.Path(generation.AppliedFile), 0o700))
+			n.must(os.Rename(filepath.Join(n.bin, entries.Name), filepath.Join(n.bin, entries.Name+"-7")))
+		}, entries.Name + "-7", "applied.json: it is a directory, not a regular file"},
+		{"a directory for the record of entries", func(n *testNode) { n.must(os.Mkdir(n.store.Path(generation.AppliedFile), 0o700)) }, "", ""},
+		{"no such entry", func(n *testNode) {
+			n.must(os.Rename(filepath.Join(n.bin, entries.Name), filepath.Join(n.bin, entries.Name+"-7")))
+		}, entries.Name + "-7", `no entry "regcred-credential-provider-7", the name by which this program was run; regcred status`},
+		{"plugin deleted", func(n *testNode) { n.must(os.Remove(n.store.BinPath(1, "plugin-a"))) }, "", "there is no such file"},
+		{"plugin of another machine", func(n *testNode) {
+			path := n.store.BinPath(1, "plugin-a")
+			n.must(os.Remove(path))
+			n.must(os.WriteFile(path, testelf.Image(t, elf.ELFCLASS64, binary.LittleEndian, elf.EM_S390, ""), 0o755))
+		}, "", "built for another machine"},
+		{"no home, no directory, no place to count", func(n *testNode) {
+			n.environ = nil
+			n.write(n.counts, "in the way")
+		}, "", ""},
+		{"a pipe where it counts", func(n *testNode) {
+			n.must(errors.Join(os.Mkdir(n.counts, 0o700), syscall.Mkfifo(filepath.Join(n.counts, "providers.json"), 0o600)))
+		}, "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n := newNode(t)
+			n.has(provider("plugin-a", nil))
+			tt.spoil(n)
+			if tt.entry == "" {
+				tt.entry = entries.Name
+			}
+			resp, err := n.command(tt.entry).GetCredentials(t.Context(), &plugin.Request{Image: "r.example/app"})
+			failed, _ := errors.AsType[*plugin.ExecError](err)
+			switch {
+			case tt.want == "" && (err != nil || len(resp.Auth) != 1):
+				t.Errorf("got %v", err)
+			case tt.want != "" && (failed == nil || failed.ExitCode != 1 || !strings.Contains(failed.Stderr, tt.want) || strings.Count(failed.Stderr, "\n") != 1):
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func (n *testNode) write(path, text string) {
+	n.Helper()
+	n.must(os.WriteFile(path, []byte(text), 0o600))
+}
+
+// TestHugeAnswer: as much as a plugin may answer goes through.
+func TestHugeAnswer(t *testing.T) {
+	n := newNode(t)
+	n.has(provider("plugin-huge", nil))
+	c := n.command(entries.Name)
+	c.MaxOutput = 8 << 20
+	resp, err := c.GetCredentials(t.Context(), &plugin.Request{Image: "r.example/app"})
+	if err != nil || len(users(resp)[0]) < 1<<20-400 {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestWithoutStreams: with nothing to write to, or a working directory that is
+// gone, nothing is written anywhere else.
+func TestWithoutStreams(t *testing.T) {
+	n := newNode(t)
+	n.has(provider("plugin-a", nil))
+	request, err := plugin.EncodeRequest(&plugin.Request{APIVersion: plugin.V1, Image: "r.example/app"})
+	n.must(err)
+	before := n.files()
+	gone := t.TempDir()
+	for _, script := range []string{`exec "$0" >&-`, `exec "$0" >&- 2>&-`, `cd ` + gone + ` && rmdir ` + gone + ` && exec "$0"`} {
+		cmd := exec.Command("sh", "-c", script+" --count-dir=", filepath.Join(n.bin, entries.Name))
+		cmd.Env, cmd.Stdin = []string{"PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}, bytes.NewReader(request)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v: %s", script, err, out)
+		}
+	}
+	if after := n.files(); !slices.Equal(before, after) {
+		t.Errorf("files before %v, after %v", before, after)
+	}
+}
+
+// files are those of the state directory, with their sizes.
+func (n *testNode) files() (list []string) {
+	n.must(filepath.WalkDir(n.store.Dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		list = append(list, fmt.Sprint(path, info.Size(), info.Mode()))
+		return err
+	}))
+	return list
+}
+
+// TestEnds: who is told to end, or is too late, ends the plugin and what that
+// has started; the plugins have not outlived it when it is gone.
+func TestEnds(t *testing.T) {
+	n := newNode(t)
+	fifo := filepath.Join(t.TempDir(), "report")
+	n.must(syscall.Mkfifo(fifo, 0o600))
+	n.environ = append(n.environ, "REPORT="+fifo, "PATH="+os.Getenv("PATH"))
+	n.has(provider("plugin-hangs", nil))
+	var stderr bytes.Buffer
+	request, err := plugin.EncodeRequest(&plugin.Request{APIVersion: plugin.V1, Image: "r.example/app"})
+	n.must(err)
+	c := n.command(entries.Name)
+	cmd := &exec.Cmd{Path: c.Path, Args: append([]string{c.Path}, c.Args...), Env: c.Environ, Stdin: bytes.NewReader(request), Stderr: &stderr}
+	n.must(cmd.Start())
+	report, err := os.ReadFile(fifo) // until the plugin has written
+	n.must(err)
+	n.must(cmd.Process.Signal(syscall.SIGTERM))
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("%v: %s", err, stderr.String())
+	}
+	for _, word := range strings.Fields(string(report)) {
+		pid, err := strconv.Atoi(word)
+		n.must(err)
+		if !gone(pid) {
+			t.Errorf("process %d of the plugin is still there; %s", pid, stderr.String())
+		}
+	}
+}
+
+// gone waits for a process that was killed to be gone, or to be nobody's but
+// its parent's.
+func gone(pid int) bool {
+	for range 200 {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil || strings.Contains(string(stat), ") Z ") {
+			return true
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return false
+}
+
+// TestFlips: a hundred at once, while the link is flipped, each answer for one
+// generation or the other, and killed ones leave nothing that others stumble over.
+func TestFlips(t *testing.T) {
+	const rounds, atOnce = 3, 100
+	n := newNode(t)
+	n.has(provider("plugin-a", nil))
+	second := n.create(provider("plugin-b", nil)).Number
+	ctx, stop := context.WithCancel(t.Context())
+	flips := 0
+	var flipper, askers sync.WaitGroup
+	flipper.Go(func() {
+		for ctx.Err() == nil || flips < 1000 {
+			if err := n.store.Flip(1 + flips%2*(second-1)); err != nil {
+				t.Error(err)
+				return
+			}
+			flips++
+		}
+	})
+	for i := range rounds * atOnce {
+		askers.Go(func() {
+			if i%10 == 9 { // killed somewhere on its way
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*100*time.Microsecond)
+				defer cancel()
+				_, _ = n.command(entries.Name).GetCredentials(ctx, &plugin.Request{Image: "r.example/app"})
+				return
+			}
+			resp, err := n.ask()
+			if got := users(resp); err != nil || len(got) != 1 || got[0] != "a1" && got[0] != "b2" {
+				t.Errorf("%v, %v", got, err)
+			}
+		})
+		if i%atOnce == atOnce-1 {
+			askers.Wait()
+		}
+	}
+	stop()
+	flipper.Wait()
+	if _, err := n.ask(); err != nil {
+		t.Error(err)
+	}
+	counts, err := tally.Read(t.Context(), n.counts)
+	n.must(err)
+	t.Logf("%d flips; %d runs counted, %d dropped", flips, counts.Runs[tally.Answered], counts.Dropped)
+	if all := counts.Runs[tally.Answered] + counts.Runs[tally.Failed] + counts.Dropped; all < rounds*atOnce*9/10+1 || all > rounds*atOnce+1 {
+		t.Errorf("%d of %d runs were counted or dropped; those killed may be missing", all, rounds*atOnce+1)
+	}
+}

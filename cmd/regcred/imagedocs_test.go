@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/doctor"
+)
+
+// imageExample is the transcript of docs/cli.md, as a case.
+const imageExample = "testdata/docs/doctor-image.txtar"
+
+// inGeneral takes out of a line what is another on each machine.
+var inGeneral = []struct {
+	look *regexp.Regexp
+	put  string
+}{
+	{regexp.MustCompile(`\((nameserver \S+ of )?/etc/(resolv.conf|hosts:\d+)\)`), "(WHERE)"},
+	{regexp.MustCompile(`\d+\.\d+\.\d+\.\d+`), "ADDRESS"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\dZ`), "TIME"},
+	{regexp.MustCompile(`expired \S+( days)? ago`), "expired AGO"},
+	{regexp.MustCompile(`sha256:\S+`), "DIGEST"},
+	{regexp.MustCompile(`verified by .*`), "verified by STORE"},
+	{regexp.MustCompile(`service "\w+"`), "SERVICE"},
+	{regexp.MustCompile(`CN=Example (CA|Root)`), "AUTHORITY"},
+	{regexp.MustCompile(`"good"|good matches|"example"|example matches`), "PROVIDER"},
+}
+
+// imageLines are the lines of a transcript about an image.
+func imageLines(t *testing.T, text string) []string {
+	t.Helper()
+	_, text, found := strings.Cut(text, "ok      reference: ")
+	text, _, ended := strings.Cut(text, "\n\n")
+	if !ended {
+		text, _, ended = strings.Cut(text, "\n```")
+	}
+	if !found || !ended {
+		t.Fatalf("no way of an image in\n%s", text)
+	}
+	for _, g := range inGeneral {
+		text = g.look.ReplaceAllString(text, g.put)
+	}
+	return strings.Split(strings.TrimRight(text, "\n"), "\n")
+}
+
+// TestDocsImage plays the example of the way of an image.
+func TestDocsImage(t *testing.T) {
+	c, err := readFieldCase(imageExample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(readDocs(t), "--image registry.example/team/app:1.2\n")
+	example, _, _ = strings.Cut(example, "```")
+	if diff := cmp.Diff(imageLines(t, example+"\n\n"), imageLines(t, c.play(t))); diff != "" {
+		t.Errorf("docs/cli.md: -docs +regcred\n%s", diff)
+	}
+}
+
+// TestDocsImageJSON: the example has the fields that are written, of which each is named.
+func TestDocsImageJSON(t *testing.T) {
+	data, err := os.ReadFile(imageExample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := writeTemp(t, strings.Replace(string(data), "\nrun: regcred doctor", "\nrun: regcred doctor -o json", 1))
+	c, err := readFieldCase(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(readDocs(t), "```json\n\"image\": ")
+	example, _, _ = strings.Cut(example, "```")
+	dec := json.NewDecoder(strings.NewReader(example))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&doctor.ImageResult{}); err != nil {
+		t.Errorf("docs/cli.md: %v", err)
+	}
+	var got struct{ Image json.RawMessage }
+	if err := json.Unmarshal([]byte(c.play(t)), &got); err != nil {
+		t.Fatal(err)
+	}
+	var have, want any
+	json.Unmarshal(got.Image, &have)
+	json.Unmarshal([]byte(example), &want)
+	written := fieldsOf("image", have)
+	for name := range fieldsOf("image", want) {
+		if !written[name] {
+			t.Errorf("docs/cli.md has %s, which is not written", name)
+		}
+	}
+	docs := readDocs(t)
+	for name := range written {
+		if name = path.Ext(name)[1:]; !strings.Contains(docs, `"`+name+`"`) && !strings.Contains(docs, "`"+name+"`") {
+			t.Errorf("docs/cli.md does not name the field %q of image", name)
+		}
+	}
+}
+
+// fieldsOf are the names of all fields of a document, as image.hosts.url.
+func fieldsOf(name string, doc any) map[string]bool {
+	all := map[string]bool{}
+	add := func(name string, doc any) {
+		for field := range fieldsOf(name, doc) {
+			all[field] = true
+		}
+	}
+	switch doc := doc.(type) {
+	case []any:
+		for _, element := range doc {
+			add(name, element)
+		}
+	case map[string]any:
+		for field, value := range doc {
+			all[name+"."+field] = true
+			add(name+"."+field, value)
+		}
+	}
+	return all
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/node"
+)
+
+// installFlags are the flags of "regcred install".
+type installFlags struct {
+	*changeFlags
+	plugins    []string
+	dispatcher string
+	reserve    []string
+	anyImage   bool
+	maxStale   time.Duration
+	keep       int
+	dryRun     bool
+	reapplied  bool
+}
+
+func (a *app) installCmd() *cobra.Command {
+	i := &installFlags{}
+	cmd := &cobra.Command{
+		Use:   "install [CONFIG]",
+		Short: "Put plugins and their configuration on this node",
+		Long: `install puts credential providers on this node, as its next generation: the
+configuration CONFIG, a file or a directory as a kubelet reads it, and the
+plugins that it names. The kubelet is given one plugin once,
+regcred-credential-provider, which runs those of the current generation. So
+later changes need no restart of the kubelet, as long as its entries cover
+the new patterns and tokenAttributes; where they do not, install says which,
+changes nothing, and wants --restart.
+
+Before anything is changed CONFIG is validated as this node's kubelet would, and
+each new plugin is looked at and tried. What changes of the node's files is
+shown; --dry-run ends there. A restarted kubelet has to be healthy, and the
+image of --probe has to be pulled after any change; if not, everything goes back
+to what it was.
+
+Without CONFIG it is that of the current generation, for --plugin, or
+/etc/regcred/credential-providers.yaml with the plugins in /etc/regcred/bin.`,
+		Example: `  sudo regcred install providers.yaml --plugin ./ecr-credential-provider --dry-run
+  sudo regcred install providers.yaml --plugin ./ecr-credential-provider --restart
+  sudo regcred install --plugin ./ecr-credential-provider
+  sudo regcred install providers.yaml --root /mnt/image`,
+		Args: atMost("CONFIG"),
+	}
+	i.changeFlags = addChangeFlags(cmd, "text", "json")
+	f := cmd.Flags()
+	f.StringArrayVar(&i.plugins, "plugin", nil, "`file` of a provider's executable, which has the provider's name; may be repeated. Others are looked for in --bin-dir, and then in the current generation")
+	f.StringVar(&i.dispatcher, "dispatcher", "", "`file` of regcred-credential-provider; by default the one beside regcred")
+	f.BoolVar(&i.dryRun, "dry-run", false, "show what would change, and change nothing")
+	addRestartFlags(cmd, i.changeFlags)
+	addProbeFlag(cmd, i.changeFlags)
+	f.StringArrayVar(&i.reserve, "reserve", nil, "`pattern` that the kubelet's entries have beside those of the providers, so that one for it may come without a restart; may be repeated, and \"\" takes back those of before")
+	f.BoolVar(&i.anyImage, "any-image", false, "the kubelet's entries have patterns for every image, so that any provider may come without a restart; for each image then a process is started")
+	f.DurationVar(&i.maxStale, "max-stale", generation.DefaultMaxStale, "the longest `time` that a kubelet may keep an answer, and so a credential that the node has given up")
+	f.IntVar(&i.keep, "keep", 5, "`number` of generations that stay, to be rolled back to")
+	f.BoolVar(&i.reapplied, "reapplied", false, "install although this node's system undoes it: something runs this again at each boot")
+	f.StringVar(&i.version, "kubelet-version", "", "`version` of the node's kubelet, where it cannot be asked for it (--root)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		w, err := a.installWish(cmd, i, args)
+		if err != nil {
+			return err
+		}
+		return a.install(cmd.Context(), i, w)
+	}
+	return cmd
+}
+
+// installWish is what the flags ask for.
+func (a *app) installWish(cmd *cobra.Command, i *installFlags, args []string) (install.Wish, error) {
+	w := install.Wish{Plugins: i.plugins, BinDir: a.binDir.value, Dispatcher: i.dispatcher, Untried: i.root != "", Reapplied: i.reapplied}
+	switch {
+	case len(args) == 1 && a.config.byFlag():
+		return w, usageError("leave one out", "CONFIG and %s are the same", a.config.by)
+	case len(args) == 1:
+		w.Config = args[0]
+	default:
+		w.Config = a.config.value
+	}
+	if w.Dispatcher == "" {
+		w.Dispatcher = besideUs(generation.Dispatcher)
+	}
+	if w.Dispatcher == "" {
+		return w, usageError("--dispatcher names the file of "+generation.Dispatcher+", which comes with regcred", "there is no %s beside regcred", generation.Dispatcher)
+	}
+	if i.keep < 1 {
+		return w, usageError("", "--keep is %d; it must be 1 or more", i.keep)
+	}
+	if cmd.Flags().Changed("max-stale") {
+		if i.maxStale <= 0 {
+			return w, usageError("", "--max-stale is %v; it must be more than 0", i.maxStale)
+		}
+		w.MaxStale = i.maxStale
+	}
+	if cmd.Flags().Changed("reserve") {
+		w.Reserve = slices.DeleteFunc(append([]string{}, i.reserve...), func(p string) bool { return p == "" })
+	}
+	if cmd.Flags().Changed("any-image") {
+		w.AnyImage = &i.anyImage
+	}
+	return w, nil
+}
+
+func (a *app) install(ctx context.Context, i *installFlags, w install.Wish) error {
+	in, err := a.installer(ctx, i.changeFlags)
+	if err != nil {
+		return err
+	}
+	in.Keep = i.keep
+	in.OwnConfig(&w)
+	if w.Config != "" {
+		if w.Config, err = filepath.Abs(w.Config); err != nil {
+			return err
+		}
+	}
+	var plan *install.Plan
+	if i.dryRun {
+		plan, err = in.Plan(ctx, w)
+	} else {
+		plan, err = in.Install(ctx, w, install.Options{Restart: i.restart})
+	}
+	if plan != nil {
+		for _, text := range plan.Warnings {
+			a.Warn("%s", text)
+		}
+		r := newChangeReport(plan, i.dryRun, err)
+		if printErr := a.print(i.output, r, r.render); printErr != nil {
+			return errors.Join(err, printErr)
+		}
+	}
+	if refused, ok := errors.AsType[*install.RefusedError](err); ok {
+		return a.refusedNode(i, in.Setup, w, refused)
+	}
+	if err != nil {
+		a.showLog(err)
+	}
+	return changeError(err)
+}
+
+// refusedNode prints what the node's system wants instead.
+func (a *app) refusedNode(i *installFlags, s *node.Setup, w install.Wish, refused *install.RefusedError) error {
+	cfg, err := config.Load(w.Config)
+	if err != nil {
+		return refused
+	}
+	instead := s.Refusal.Instead(install.WishFor(cfg))
+	if i.output.value == "json" {
+		err = a.WriteJSON(&changeReport{Outcome: "refused", Instead: instead, Restart: []string{}, Warnings: []string{}, Changes: []diffJSON{}})
+	} else {
+		err = a.WriteRaw([]byte(instead))
+	}
+	if err != nil {
+		return err
+	}
+	hint := "what it wants instead has been printed, with all that the configuration has in args and env"
+	if s.Refusal.Reapplied {
+		hint += "; or --reapplied, if something installs again at each boot"
+	}
+	return withHint(refused, hint)
+}

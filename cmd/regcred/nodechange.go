@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+	"errors"
+	"path"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/pull"
+	"github.com/regcred/regcred/internal/service"
+	"github.com/regcred/regcred/plugin"
+)
+
+// changeFlags are what "install", "status", "rollback" and "uninstall" share.
+type changeFlags struct {
+	output   *choice
+	root     string
+	stateDir string
+	version  string // of the kubelet, where it cannot be asked
+
+	restart bool
+	within  time.Duration
+	stable  time.Duration
+	probe   string // an image
+}
+
+func addChangeFlags(cmd *cobra.Command, formats ...string) *changeFlags {
+	c := &changeFlags{output: addOutputFlag(cmd, formats...)}
+	f := cmd.Flags()
+	f.StringVar(&c.root, "root", "", "`directory` that is the root directory of the node: an image that is being built, or a disk")
+	f.StringVar(&c.stateDir, "state-dir", generation.DefaultDir, "`directory` on the node where the generations are")
+	return c
+}
+
+// addRestartFlags adds what concerns a kubelet that runs.
+func addRestartFlags(cmd *cobra.Command, c *changeFlags) {
+	f := cmd.Flags()
+	f.BoolVar(&c.restart, "restart", false, "the kubelet may be restarted, if it has to be; running containers go on")
+	f.DurationVar(&c.within, "timeout", 4*time.Minute, "the longest `time` until a restarted kubelet is healthy; after that the node goes back")
+	f.DurationVar(&c.stable, "stable", 10*time.Second, "how much `time` of that it has to be healthy without a break")
+}
+
+// addProbeFlag adds the test pull, of a node that has something to pull with afterwards.
+func addProbeFlag(cmd *cobra.Command, c *changeFlags) {
+	cmd.Flags().StringVar(&c.probe, "probe", "", "`image` that is pulled after the change, with the credentials that the kubelet would have; if it cannot be, the node goes back")
+}
+
+func (c *changeFlags) check() error {
+	switch {
+	case !path.IsAbs(c.stateDir):
+		return usageError("", "--state-dir %q: it is the node's, and so absolute", c.stateDir)
+	case c.within < 0 || c.stable < 0:
+		return usageError("", "--timeout is %v and --stable %v; they must not be negative", c.within, c.stable)
+	case c.restart && c.root != "":
+		return usageError("leave --restart out: the kubelet of that node starts with what is installed", "--restart and --root exclude each other")
+	case c.probe != "" && c.root != "":
+		return usageError("leave --probe out: nothing of that node runs that could pull", "--probe and --root exclude each other")
+	}
+	return nil
+}
+
+// installer is what changes the node that flags name.
+func (a *app) installer(ctx context.Context, c *changeFlags) (*install.Installer, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if c.root != "" {
+		abs, err := filepath.Abs(c.root)
+		if err != nil {
+			return nil, err
+		}
+		if c.root = abs; c.root == string(filepath.Separator) {
+			c.root = "" // this machine
+		}
+	}
+	look := func(ctx context.Context) (*node.Setup, error) {
+		setup, err := node.Node{Root: c.root}.Setup(ctx)
+		if err == nil && c.version != "" {
+			setup.Version.Kubelet = c.version
+		}
+		return setup, err
+	}
+	setup, err := look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range setup.Unread {
+		a.Warn("%s cannot be read, so what follows may be wrong: run it as root (sudo)", name)
+	}
+	in := &install.Installer{
+		Store: generation.Store{FS: inroot.FS{Root: c.root}, Dir: path.Clean(c.stateDir)},
+		Setup: setup, Look: look, Version: buildVersion(), Want: service.Want{Health: setup.Health.URL, Within: c.within, Stable: c.stable},
+		Say: func(text string) { a.Note("%s", text) },
+	}
+	if c.root == "" {
+		in.Service = kubeletService(setup)
+	}
+	if c.probe != "" {
+		in.Probe = func(ctx context.Context) error { return a.probe(ctx, in, c.probe) }
+	}
+	return in, nil
+}
+
+// kubeletService is the unit that runs the kubelet.
+func kubeletService(s *node.Setup) service.Service {
+	k := service.Service{Name: s.Service}
+	if s.Kind == node.RKE2Server || s.Kind == node.RKE2Agent { // their kubelet is a child
+		k.LogFile = path.Join(s.Rancher.DataDir, "agent/logs/kubelet.log")
+	}
+	if m, err := service.Detect(); err == nil { // or else a restart says so
+		k.Manager = m
+	}
+	return k
+}
+
+// probe pulls an image into the node's runtime, with the credentials of the
+// entries that the kubelet was given, and in its environment.
+func (a *app) probe(ctx context.Context, in *install.Installer, image string) error {
+	status, err := in.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if status.Current == nil {
+		return errors.New("no generation is current")
+	}
+	o, err := a.kubeletOrigin(ctx)
+	if err != nil {
+		return err
+	}
+	cfg, err := config.Load(status.Current.Layout.Flag)
+	if err != nil {
+		return err
+	}
+	k, err := regcred.New(cfg, regcred.Options{BinDir: status.Current.Layout.BinDir, Command: plugin.Command{Environ: o.Environ, Dir: o.Dir}})
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	endpoint, err := a.node().RuntimeEndpoint(node.AutoEndpoint, o)
+	if err != nil {
+		return err
+	}
+	runtime, err := pull.DialRuntime(ctx, endpoint, pull.RuntimeOptions{Refused: k.Invalidate})
+	if err != nil {
+		return err
+	}
+	defer runtime.Close()
+	_, err = runtime.Pull(ctx, image, pull.PullAlways, func(ctx context.Context) ([]regcred.Credential, error) {
+		result, err := k.Lookup(ctx, regcred.Request{Image: image})
+		if result == nil {
+			return nil, err
+		}
+		return result.Credentials, err
+	})
+	return err
+}
+
+// kubeletOrigin is the environment of the kubelet that runs now; the caller's
+// where another program has it inside.
+func (a *app) kubeletOrigin(ctx context.Context) (*node.Origin, error) {
+	setup, err := a.node().Setup(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if r := setup.Running; r != nil && r.Flags != nil {
+		return a.node().Environment(node.Want{AsKubelet: strconv.Itoa(r.PID)})
+	}
+	return &node.Origin{Environ: a.environ, Dir: a.dir}, nil
+}
+
+// changeError gives an error of a change its hint.
+func changeError(err error) error {
+	if e, ok := errors.AsType[*service.Error](err); ok {
+		return withHint(err, e.Hint)
+	}
+	if denied := node.Denied(err); denied != nil {
+		return denied
+	}
+	return err
+}
+
+// showLog prints the last lines of a kubelet that did not work.
+func (a *app) showLog(err error) {
+	if e, ok := errors.AsType[*service.UnhealthyError](err); ok {
+		for _, line := range e.Lines {
+			a.Note("%s: %s", e.Unit, line)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/terminal"
+)
+
+func (a *app) rollbackCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rollback [N]",
+		Short: "Make an earlier generation of this node the current one",
+		Long: `rollback makes generation N current, or the one before the current one. It is
+the change of one link: plugins and configuration are those of that generation
+at the next pull. The kubelet is restarted only if it does not have the entries
+that the generation needs, and only with --restart.`,
+		Example: `  sudo regcred rollback
+  sudo regcred rollback 3 --restart`,
+		Args: atMost("N"),
+	}
+	c := addChangeFlags(cmd, "text", "json")
+	addRestartFlags(cmd, c)
+	addProbeFlag(cmd, c)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		number := 0
+		if len(args) == 1 {
+			n, err := strconv.Atoi(args[0])
+			if err != nil || n < 1 {
+				return usageError("regcred status lists them", "%q is not the number of a generation", args[0])
+			}
+			number = n
+		}
+		return a.rollback(cmd.Context(), c, number)
+	}
+	return cmd
+}
+
+// rollbackReport is the result of "rollback" and "uninstall".
+type rollbackReport struct {
+	Outcome    string `json:"outcome"` // "rolled back", "unchanged" or "uninstalled"
+	Generation int    `json:"generation,omitempty"`
+	text       string
+}
+
+func (r *rollbackReport) render(t *terminal.Text) { t.Line(terminal.OK, r.text) }
+
+func (a *app) rollback(ctx context.Context, c *changeFlags, number int) error {
+	in, err := a.installer(ctx, c)
+	if err != nil {
+		return err
+	}
+	before, err := in.Store.Current()
+	if err != nil {
+		before = 0 // what is wrong with it, the rollback says or mends
+	}
+	to, err := in.Rollback(ctx, number, install.Options{Restart: c.restart})
+	if err != nil {
+		a.showLog(err)
+		return changeError(err)
+	}
+	r := &rollbackReport{Outcome: "rolled back", Generation: to.Number, text: fmt.Sprintf("generation %d is current", to.Number)}
+	if before == to.Number {
+		r.Outcome, r.text = "unchanged", r.text+" already"
+	}
+	return a.print(c.output, r, r.render)
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred/config"
+)
+
+func (a *app) schemaCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema [VERSION]",
+		Short: "Print the JSON Schema of a configuration, for editors",
+		Long: `schema prints a JSON Schema (draft 7) of a CredentialProviderConfig, with which
+editors complete fields, explain them, and underline what a kubelet refuses. It
+is that of all versions, of which a file's apiVersion chooses one; or that of
+VERSION alone: v1, v1beta1 or v1alpha1. What a schema cannot say, "regcred
+validate" does.`,
+		Example: `  regcred schema > credentialproviderconfig.schema.json
+  regcred schema v1beta1`,
+		Args:              atMost("VERSION"),
+		ValidArgsFunction: cobra.FixedCompletions(shortVersions(), cobra.ShellCompDirectiveNoFileComp),
+		RunE:              func(_ *cobra.Command, args []string) error { return a.schema(strings.Join(args, "")) },
+	}
+}
+
+func (a *app) schema(version string) error {
+	if version == "" {
+		return a.WriteForeignJSON(config.SchemaOfAll())
+	}
+	for _, v := range config.Versions() {
+		if v == version || shortVersion(v) == version {
+			s, err := config.SchemaOf(v)
+			if err != nil {
+				return err
+			}
+			return a.WriteForeignJSON(s)
+		}
+	}
+	return usageError("", "there is no version %q: it is %s, or none of them for all", version, strings.Join(shortVersions(), ", "))
+}
+
+func shortVersions() (list []string) {
+	for _, v := range config.Versions() {
+		list = append(list, shortVersion(v))
+	}
+	return list
+}
+
+func shortVersion(v string) string { return v[strings.LastIndexByte(v, '/')+1:] }

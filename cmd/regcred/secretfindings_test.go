@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/report"
+	"github.com/regcred/regcred/internal/terminal"
+	"github.com/regcred/regcred/lint"
+)
+
+// TestSourceMark: what is wrong with the login of another registry does not mark
+// the source of this one.
+func TestSourceMark(t *testing.T) {
+	const severe, mild = lint.SeverityError, lint.SeverityWarning
+	for _, tt := range []struct {
+		outcome string
+		path    string
+		severe  lint.Severity
+		want    terminal.Mark
+	}{
+		{report.Answered, `auths["https://r.example/v2/"].auth`, severe, terminal.Error},
+		{report.Answered, `["r.example"].auth`, mild, terminal.Warning},
+		{report.Answered, `auths["other.example"].auth`, severe, terminal.OK},
+		{report.Answered, `credHelpers`, mild, terminal.OK},
+		{report.Answered, `auths[a key that is not shown]`, severe, terminal.Error},
+		{report.Answered, `auths["r.example"]`, lint.SeverityInfo, terminal.OK},
+		{report.Empty, `auths["r.example"]`, severe, terminal.None},
+		{report.Failed, `auths["r.example"]`, mild, terminal.Error},
+	} {
+		s := &report.Source{Kind: "node", Attempt: report.Attempt{Outcome: tt.outcome}, Findings: []lint.Finding{{Path: tt.path, Severity: tt.severe}}}
+		if got := sourceMark(s, []report.Credential{{Match: "r.example", Source: report.Origin{Kind: "node"}}}); got != tt.want {
+			t.Errorf("%s, %s %s: %s, want %s", tt.outcome, tt.severe, tt.path, got, tt.want)
+		}
+	}
+}
+
+// TestNodeFindings: get tells of a node's docker config where that may be why there
+// are no credentials, or those that there are will be refused.
+func TestNodeFindings(t *testing.T) {
+	dir := t.TempDir()
+	text := `{"auths":{"r.example":{"username":"u","password":"` + canary.Password + `\n"},"s.example":{"username":"u","password":"p"}},"credHelpers":{"e.example":"ecr-login"}}`
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(dir, "c.yaml")
+	if err := os.WriteFile(config, []byte("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- {name: p, apiVersion: credentialprovider.kubelet.k8s.io/v1, matchImages: [x.example], defaultCacheDuration: 0s}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "p"), []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for image, want := range map[string][]string{
+		"r.example/app": {"docker-control-character"},
+		"s.example/app": {},
+		"e.example/app": {"docker-helper-ignored"},
+	} {
+		var stdout, stderrText bytes.Buffer
+		run(t.Context(), []string{"get", "--root-dir", dir, "--config", config, "--bin-dir", dir, image}, strings.NewReader(""), &stdout, &stderrText, nil)
+		stderr := stderrText.String()
+		canary.Check(t, image, stdout.String()+stderr)
+		for _, rule := range []string{"docker-control-character", "docker-helper-ignored"} {
+			if n := strings.Count(stderr, "["+rule+"]"); n != strings.Count(strings.Join(want, " "), rule) {
+				t.Errorf("%s: %s %d times: %s", image, rule, n, stderr)
+			}
+		}
+	}
+}

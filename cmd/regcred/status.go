@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/tally"
+	"github.com/regcred/regcred/internal/terminal"
+)
+
+func (a *app) statusCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Say what regcred has put on this node, and what became of it",
+		Long: `status says which generation is current and which others there are, what the
+running kubelet has of it, what on the disk is not as it was installed, and what
+the providers have done since the node was started.
+
+The exit code is 0 if all is as it was installed, 1 if not, and 3 if nothing is
+installed.`,
+		Example: `  sudo regcred status
+  sudo regcred status -o json
+  sudo regcred status --root /mnt/image`,
+		Args: atMost(),
+	}
+	c := addChangeFlags(cmd, "text", "json", "prometheus")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context(), c) }
+	return cmd
+}
+
+func (a *app) status(ctx context.Context, c *changeFlags) error {
+	in, err := a.installer(ctx, c)
+	if err != nil {
+		return err
+	}
+	counts, err := tally.Read(ctx, in.Store.FS.Host(tally.DefaultDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		counts, err = &tally.Counts{}, nil
+	}
+	if err != nil {
+		return changeError(err)
+	}
+	if c.output.value == "prometheus" {
+		var b bytes.Buffer
+		return cmp.Or(counts.WriteMetrics(&b), a.WriteRaw(b.Bytes()))
+	}
+	s, err := in.Status(ctx)
+	if err != nil {
+		return changeError(err)
+	}
+	r := newStatusReport(in.Setup, s, counts)
+	if err := a.print(c.output, r, r.render); err != nil {
+		return err
+	}
+	switch {
+	case len(s.Problems) > 0 || s.BrokenOff != "" || len(s.Restart) > 0:
+		return exit(exitFailed)
+	case s.Current == nil:
+		return exit(exitEmpty)
+	}
+	return nil
+}
+
+// statusReport is the result of "status".
+type statusReport struct {
+	Node        nodeJSON         `json:"node"`
+	Current     int              `json:"current"` // 0 if none
+	Generations []generationJSON `json:"generations"`
+	Memory      int              `json:"kubeletHas,omitempty"` // the generation whose entries the kubelet has in memory
+	BrokenOff   string           `json:"brokenOff,omitempty"`
+	Problems    []string         `json:"problems"`
+	Restart     []string         `json:"restart"` // why the kubelet has to be restarted
+	Counts      *tally.Counts    `json:"counts,omitempty"`
+}
+
+type nodeJSON struct {
+	Kind    node.Kind `json:"kind"`
+	Kubelet string    `json:"kubelet,omitempty"` // its version
+	PID     int       `json:"pid,omitempty"`
+	Unit    string    `json:"unit,omitempty"`
+	Config  string    `json:"config,omitempty"`
+	BinDir  string    `json:"binDir,omitempty"`
+	Refusal string    `json:"refusal,omitempty"` // why it does not keep a change
+}
+
+type generationJSON struct {
+	Number    int       `json:"number"`
+	Current   bool      `json:"current"`
+	Created   time.Time `json:"created,omitzero"`
+	Source    string    `json:"source,omitempty"`
+	Providers []string  `json:"providers"`
+	Error     string    `json:"error,omitempty"`
+}
+
+func newStatusReport(n *node.Setup, s *install.Status, counts *tally.Counts) *statusReport {
+	r := &statusReport{
+		Node:        nodeJSON{Kind: n.Kind, Kubelet: n.Version.Kubelet, Config: n.Config.Path, BinDir: n.BinDir.Path},
+		Generations: []generationJSON{}, Memory: s.Memory, BrokenOff: s.BrokenOff, Problems: orEmpty(s.Problems), Restart: orEmpty(s.Restart),
+	}
+	if len(counts.Runs) > 0 {
+		r.Counts = counts
+	}
+	if n.Running != nil {
+		r.Node.PID = n.Running.PID
+	}
+	if n.Unit != nil {
+		r.Node.Unit = n.Unit.Name
+	}
+	if n.Refusal != nil {
+		r.Node.Refusal = n.Refusal.Why
+	}
+	if s.Current != nil {
+		r.Current = s.Current.Number
+	}
+	for _, k := range s.Generations {
+		g := generationJSON{Number: k.Number, Current: k.Number == r.Current, Providers: []string{}}
+		if k.Err != nil {
+			g.Error = k.Err.Error()
+		} else {
+			g.Created, g.Source, g.Providers = k.Manifest.Created, k.Manifest.Source, orEmpty(k.Manifest.Executables())
+		}
+		r.Generations = append(r.Generations, g)
+	}
+	return r
+}
+
+func (r *statusReport) render(t *terminal.Text) {
+	t.Head("node")
+	text := string(r.Node.Kind)
+	if r.Node.Unit != "" {
+		text += ", " + r.Node.Unit
+	}
+	if r.Node.Kubelet != "" {
+		text += ", kubelet " + r.Node.Kubelet
+	}
+	if r.Node.PID != 0 {
+		text += fmt.Sprintf(", process %d", r.Node.PID)
+	}
+	t.Item(terminal.Info, text)
+	if r.Node.Config != "" {
+		t.Detail("configuration %s", r.Node.Config)
+		t.Detail("plugins in    %s", r.Node.BinDir)
+	}
+	if r.Node.Refusal != "" {
+		t.Item(terminal.Warning, "it does not keep a change: "+r.Node.Refusal)
+	}
+	t.Head("generations")
+	for _, g := range r.Generations {
+		mark, text := terminal.None, fmt.Sprintf("%d  %s  %s", g.Number, g.Created.Format("2006-01-02 15:04"), strings.Join(g.Providers, ", "))
+		if g.Error != "" {
+			mark, text = terminal.Error, fmt.Sprintf("%d  %s", g.Number, g.Error)
+		}
+		if g.Current {
+			mark = terminal.OK
+			text += "  (current)"
+		}
+		t.Item(mark, text)
+		if g.Source != "" {
+			t.Detail("from %s", g.Source)
+		}
+	}
+	if len(r.Generations) == 0 {
+		t.Item(terminal.None, "nothing is installed")
+	}
+	r.renderProblems(t)
+	r.renderCounts(t)
+}
+
+// renderCounts shows what each provider has done.
+func (r *statusReport) renderCounts(t *terminal.Text) {
+	if r.Counts == nil {
+		return
+	}
+	t.Head("asked since " + r.Counts.Since.Format("2006-01-02 15:04"))
+	for _, name := range slices.Sorted(maps.Keys(r.Counts.Providers)) {
+		p := r.Counts.Providers[name]
+		mark, text := terminal.OK, name
+		for _, result := range slices.Sorted(maps.Keys(p.Results)) {
+			text += fmt.Sprintf("  %d %s", p.Results[result], result)
+		}
+		if p.Runs > 0 {
+			text += fmt.Sprintf("  %s each", terminal.Span(time.Duration(p.Seconds/float64(p.Runs)*float64(time.Second)).Round(100*time.Microsecond)))
+		}
+		if p.LastError != nil {
+			mark = terminal.Warning
+		}
+		t.Item(mark, text)
+		if e := p.LastError; e != nil {
+			t.Detail("last error, %s: %s", e.Time.Format("2006-01-02 15:04:05"), e.Message)
+		}
+	}
+	if e := r.Counts.LastError; e != nil {
+		t.Item(terminal.Warning, fmt.Sprintf("a pull had no answer, %s: %s", e.Time.Format("2006-01-02 15:04:05"), e.Message))
+	}
+}
+
+func (r *statusReport) renderProblems(t *terminal.Text) {
+	if r.Current == 0 && r.BrokenOff == "" && len(r.Problems) == 0 {
+		return
+	}
+	t.Head("as installed")
+	if r.BrokenOff != "" {
+		t.Item(terminal.Error, "broken off: "+r.BrokenOff)
+		t.Detail("regcred install, rollback or uninstall first finishes or undoes it")
+	}
+	for _, p := range r.Problems {
+		t.Item(terminal.Error, p)
+	}
+	for _, why := range r.Restart {
+		t.Item(terminal.Warning, "the kubelet has to be restarted: "+why)
+	}
+	if r.BrokenOff == "" && len(r.Problems)+len(r.Restart) == 0 {
+		t.Item(terminal.OK, "files, links and the kubelet's flags are as they were installed")
+	}
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build js && wasm
+
+package main
+
+import (
+	"errors"
+	"maps"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/report"
+	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/lint"
+)
+
+const (
+	newest = config.NewestKubelet
+	// file is where the page's text would be, if it were a file.
+	file = "providers.yaml"
+)
+
+// reader keeps what it read last: most keys change the image alone.
+type reader struct {
+	text, kubelet string
+	cfg           *config.Config
+	invalid       error // why no kubelet would start: what explain wants to know
+	found         []lint.Finding
+	answer        map[string]any
+}
+
+// check returns what the commands print:
+//
+//	validation:  regcred validate -o json [--kubelet-version KUBELET] providers.yaml
+//	explanation: regcred explain --dry-run -o json --config providers.yaml IMAGE
+//
+// and whether the text holds what a link should not carry unasked. kubelet may be
+// "". A question that cannot be answered, as about what is no image, has an error
+// in place of the document.
+func (r *reader) check(text, image, kubelet string) map[string]any {
+	if r.answer == nil || r.text != text || r.kubelet != kubelet {
+		r.read(text, kubelet)
+	}
+	answer := maps.Clone(r.answer)
+	if image != "" {
+		x, err := r.explain(image)
+		set(answer, "explanation", x, err)
+	}
+	return answer
+}
+
+func (r *reader) read(text, kubelet string) {
+	cfg, err := config.Parse(file, []byte(text))
+	*r = reader{text: text, kubelet: kubelet, cfg: cfg, invalid: err, answer: map[string]any{"mayBeSecret": err != nil || holdsValues(cfg)}}
+	if err == nil {
+		r.invalid = cfg.Validate()
+	}
+	v, failed := report.Validate(file, cfg, err, asked(kubelet), "")
+	set(r.answer, "validation", v, failed)
+	if failed == nil {
+		r.found = v.Findings
+	}
+}
+
+// set puts a document into an answer, or why there is none.
+func set(answer map[string]any, name string, v any, err error) {
+	if err == nil {
+		var doc []byte
+		if doc, err = shown.Result(v); err == nil {
+			answer[name] = string(doc)
+			return
+		}
+	}
+	answer[name+"Error"] = err.Error()
+}
+
+// asked is the kubelet that somebody chose, or none in particular.
+func asked(version string) report.Kubelet {
+	if version == "" {
+		return report.Kubelet{Version: newest}
+	}
+	return report.Kubelet{Version: version, Named: true}
+}
+
+func (r *reader) explain(image string) (*report.Explanation, error) {
+	req := regcred.Request{Image: image}
+	x := report.NewExplanation(req, report.File{Path: file, From: "flags"})
+	x.Environment, x.DryRun = "caller", true
+	if r.invalid != nil {
+		x.Refuse(r.invalid)
+		return x, nil
+	}
+	ex := regcred.Explain(r.cfg, req)
+	if ex.Error != "" {
+		return nil, errors.New(ex.Error)
+	}
+	x.Match(r.cfg, ex, r.found)
+	x.Judge()
+	return x, nil
+}
+
+// holdsValues reports whether there are arguments or variables of the environment,
+// in which people keep secrets.
+func holdsValues(cfg *config.Config) bool {
+	for _, p := range cfg.Providers {
+		if len(p.Args)+len(p.Env) > 0 {
+			return true
+		}
+	}
+	return false
+}

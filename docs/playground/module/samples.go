@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build js && wasm
+
+package main
+
+import _ "embed"
+
+// sample is a configuration to begin with, and an image to ask about.
+type sample struct{ name, title, image, text string }
+
+var (
+	//go:embed samples/eks.yaml
+	eks string
+	//go:embed samples/gke.yaml
+	gke string
+	//go:embed samples/aks.yaml
+	aks string
+	//go:embed samples/service-accounts.yaml
+	serviceAccounts string
+	//go:embed samples/broken.yaml
+	broken string
+	//go:embed samples/refused.yaml
+	refused string
+)
+
+// samples has first what a page begins with.
+func samples() []sample {
+	return []sample{
+		{"eks", "EKS: an image of another region", "602401143452.dkr.ecr.eu-central-1.amazonaws.com/eks/pause:3.10", eks},
+		{"gke", "GKE: Artifact Registry and gcr.io", "europe-docker.pkg.dev/team/images/app:1.2", gke},
+		{"aks", "AKS: Azure Container Registry", "team.azurecr.io/app:1.2", aks},
+		{"service-accounts", "Service accounts: pods pull as themselves", "registry.example/team/app:1.2", serviceAccounts},
+		{"broken", "Broken: accepted, and nothing is pulled with it", "registry.example.com/team/app:1.2", broken},
+		{"refused", "Broken: the kubelet would not start", "602401143452.dkr.ecr.eu-west-1.amazonaws.com/app:1.2", refused},
+	}
+}

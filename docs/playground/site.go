@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+//go:embed page
+var page embed.FS
+
+const (
+	modulePackage = "github.com/regcred/regcred/docs/playground/module"
+	// moduleFile is compressed, and the page decompresses it: few hosts of static
+	// pages would. It is not called .gz, which some decompress unasked.
+	moduleFile = "regcred.wasm.z"
+	// goFile is Go's half in JavaScript of a module, which must be of the release
+	// that built it.
+	goFile = "wasm_exec.js"
+)
+
+// site returns the files of the site, by name. It needs Go and its modules.
+func site(ctx context.Context, version string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	list, err := page.ReadDir("page")
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range list {
+		if files[entry.Name()], err = page.ReadFile("page/" + entry.Name()); err != nil {
+			return nil, err
+		}
+	}
+	module, err := build(ctx, version)
+	if err != nil {
+		return nil, err
+	}
+	if files[moduleFile], err = compress(module); err != nil {
+		return nil, err
+	}
+	root, err := goTool(ctx, "env", "GOROOT")
+	if err != nil {
+		return nil, err
+	}
+	files[goFile], err = os.ReadFile(filepath.Join(strings.TrimSpace(root), "lib", "wasm", goFile))
+	return files, err
+}
+
+// build returns the module, the same bytes for the same source and version.
+func build(ctx context.Context, version string) ([]byte, error) {
+	dir, err := os.MkdirTemp("", "playground")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	flags := "-s -w"
+	if version != "" {
+		flags += " -X main.version=" + version
+	}
+	path := filepath.Join(dir, "regcred.wasm")
+	if _, err := goTool(ctx, "build", "-trimpath", "-buildvcs=false", "-ldflags="+flags, "-o", path, modulePackage); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+}
+
+// goTool runs the go command for a browser, and returns what it prints.
+func goTool(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "GOFLAGS=", "GOWASM=", "CGO_ENABLED=0")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return string(out), nil
+}
+
+func compress(data []byte) ([]byte, error) {
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := z.Write(data); err != nil {
+		return nil, err
+	}
+	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// write writes the site into dir, in which nothing may be.
+func write(dir string, files map[string][]byte) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if there, err := os.ReadDir(dir); err != nil {
+		return err
+	} else if len(there) > 0 {
+		return fmt.Errorf("%s is not empty: name a directory that is, or that is not there", dir)
+	}
+	var errs []error
+	for name, data := range files {
+		errs = append(errs, os.WriteFile(filepath.Join(dir, name), data, fs.FileMode(0o644)))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestSite: the module is small enough to be loaded over a phone, the page has all
+// that it names, and what is written is what is served.
+func TestSite(t *testing.T) {
+	files, err := site(t.Context(), "v1.2.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size := len(files[moduleFile]); size < 1<<20 || size > 3_000_000 {
+		t.Errorf("the module has %d bytes, compressed; want 3,000,000 at most", size)
+	}
+	for _, name := range []string{"index.html", "page.js", "worker.js", goFile} {
+		if len(files[name]) == 0 {
+			t.Errorf("no %s", name)
+		}
+	}
+	if meta, _, _ := strings.Cut(policy, "; frame-ancestors"); !strings.Contains(string(files["index.html"]), meta) {
+		t.Errorf("index.html does not have the policy %s", meta)
+	}
+	dir := filepath.Join(t.TempDir(), "site")
+	if err := write(dir, files); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(dir, files); err == nil {
+		t.Error("written over what was there")
+	}
+	for name, want := range files {
+		got := request(files, "GET", "127.0.0.1:1", "/"+name)
+		there, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || got.Code != http.StatusOK || got.Body.String() != string(want) || string(there) != string(want) {
+			t.Errorf("%s: %d, %v: not what it is", name, got.Code, err)
+		}
+		if got.Header().Get("Content-Security-Policy") != policy || got.Header().Get("Content-Type") == "" {
+			t.Errorf("%s: headers are %v", name, got.Header())
+		}
+	}
+}
+
+func request(files map[string][]byte, method, host, path string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, nil)
+	r.Host = host
+	w := httptest.NewRecorder()
+	handler(files).ServeHTTP(w, r)
+	return w
+}
+
+func TestHandler(t *testing.T) {
+	files := map[string][]byte{"index.html": []byte("page"), "page.js": []byte("code")}
+	for _, tt := range []struct {
+		method, host, path string
+		code               int
+		kind               string
+	}{
+		{"GET", "127.0.0.1:8080", "/", 200, "text/html; charset=utf-8"},
+		{"HEAD", "localhost", "/page.js", 200, "text/javascript; charset=utf-8"},
+		{"GET", "127.0.0.1", "/none", 404, "text/plain; charset=utf-8"},
+		{"GET", "127.0.0.1", "/../site.go", 404, "text/plain; charset=utf-8"},
+		{"POST", "127.0.0.1", "/", 405, "text/plain; charset=utf-8"},
+		{"GET", "rebound.example", "/", 421, "text/plain; charset=utf-8"},
+	} {
+		w := request(files, tt.method, tt.host, tt.path)
+		if w.Code != tt.code || w.Header().Get("Content-Type") != tt.kind || w.Header().Get("Content-Security-Policy") == "" {
+			t.Errorf("%s %s%s: %d, %v", tt.method, tt.host, tt.path, w.Code, w.Header())
+		}
+	}
+}

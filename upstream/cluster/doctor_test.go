@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/upstream/node"
+)
+
+// The paths of a machine whose kubelet is looked at.
+const (
+	ailingConfig = "/etc/kubernetes/credential-providers.yaml"
+	ailingExtra  = "/etc/default/kubelet"
+	ailingBinary = "/usr/local/bin/regcred"
+)
+
+// ailing is a machine whose kubelet is made to fail.
+type ailing struct {
+	*node.Machine
+	config string // as it was
+}
+
+// finding is one of "regcred doctor -o json".
+type finding struct {
+	Check, Severity, Message, Fix string
+	Log                           []string
+}
+
+// doctor is what "regcred doctor" finds of the kubelet.
+func (m *ailing) doctor(t *testing.T, args ...string) (kubelet finding, all []finding) {
+	t.Helper()
+	started := time.Now()
+	said, err := m.Command(t.Context(), append([]string{ailingBinary, "doctor", "-o", "json"}, args...)...).Output()
+	took := time.Since(started)
+	var r struct{ Checks []finding }
+	if jsonErr := json.Unmarshal(said, &r); jsonErr != nil {
+		t.Fatalf("%v, %v: %s", err, jsonErr, said)
+	}
+	canary.Check(t, "what doctor says", string(said))
+	for _, c := range r.Checks {
+		if c.Check == "kubelet" {
+			kubelet = c
+			t.Logf("after %s: %s: %s\nfix: %s\nlog: %s", took.Round(time.Millisecond), c.Severity, c.Message, c.Fix, strings.Join(c.Log, "\n     "))
+		}
+	}
+	return kubelet, r.Checks
+}
+
+// looping waits until systemd has given up on a process of the kubelet.
+func (m *ailing) looping(t *testing.T) {
+	t.Helper()
+	node.Eventually(t, restartTimeout, func(ctx context.Context) error {
+		said, err := m.Command(ctx, "systemctl", "show", "--property=NRestarts,SubState", "kubelet").Output()
+		if err != nil || !strings.Contains(string(said), "auto-restart") || strings.Contains(string(said), "NRestarts=0\n") {
+			return fmt.Errorf("%w: %s", errors.Join(err, errors.New("it is not about to be started again")), said)
+		}
+		return nil
+	})
+}
+
+// heal makes the kubelet what it was.
+func (m *ailing) heal(t *testing.T) {
+	t.Helper()
+	m.restore(t)
+	m.Restart(t, "kubelet")
+	node.Eventually(t, restartTimeout, m.Healthy)
+}
+
+// restore makes what the kubelet starts with what it was.
+func (m *ailing) restore(t *testing.T) {
+	t.Helper()
+	m.WriteFile(t, ailingConfig, m.config, 0o644)
+	m.WriteFile(t, ailingExtra, "KUBELET_EXTRA_ARGS=\n", 0o644)
+	m.Run(t, "systemctl", "start", "containerd")
+	m.Run(t, "systemctl", "reset-failed", "kubelet")
+}
+
+// loops is whether every crash loop is tried, and not one of each kind: of flags, of
+// files, of programs, of what else runs, of what nobody knows.
+var loops = flag.Bool("loops", false, "try every crash loop of a kubelet that doctor knows")
+
+// TestDoctorKubelet: doctor names why a real kubelet under a real systemd does not
+// come up, or does not have what was checked.
+func TestDoctorKubelet(t *testing.T) {
+	node.Require(t)
+	net := node.NewNet(t)
+	node.StartRegistry(t, net, "registry.example", testregistry.Options{})
+	programs, err := releases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &ailing{Machine: startMachine(t, net, "registry.example")}
+	m.Put(t, filepath.Join(programs, v1, "regcred"), ailingBinary)
+	m.WriteFile(t, "/etc/systemd/system/kubelet.service.d/80-soon.conf", "[Service]\nRestartSec=3s\n", 0o644)
+	m.Run(t, "systemctl", "daemon-reload")
+	m.config = m.Run(t, "cat", ailingConfig)
+	t.Run("healthy", m.testHealthy)
+	t.Run("crash loops", m.testLoops)
+	t.Run("not the same", m.testOthers)
+	t.Run("not started", m.testStopped)
+}
+
+func (m *ailing) testHealthy(t *testing.T) {
+	m.doctor(t) // the programs are in memory from now on
+	started := time.Now()
+	got, all := m.doctor(t)
+	t.Logf("doctor took %s", time.Since(started))
+	if got.Severity != "ok" || !strings.Contains(got.Message, "runs with this configuration") {
+		t.Errorf("got %+v of %+v", got, all)
+	}
+}
+
+func (m *ailing) testLoops(t *testing.T) {
+	replace := func(from, to string) string { return strings.Replace(m.config, from, to, 1) }
+	for name, tt := range map[string]struct {
+		config, extra string // "" is as it was
+		do            []string
+		says, fix     string
+		alike         bool // like another: tried with -loops
+	}{
+		"unknown flag":      {extra: "--no-such-flag=1", says: "it has no flag --no-such-flag; it is given in " + ailingExtra + ":1 (KUBELET_EXTRA_ARGS)", fix: "take --no-such-flag out; then systemctl restart kubelet"},
+		"unknown field":     {config: replace("matchImages", "matchImage"), says: ailingConfig + ":", fix: "regcred validate " + ailingConfig},
+		"broken rule":       {config: replace("defaultCacheDuration: ", "defaultCacheDuration: -"), says: "must not be negative", fix: "regcred validate " + ailingConfig, alike: true},
+		"no executable":     {config: replace("name: ", "name: no-"), says: "/usr/local/bin/plugins/no-", fix: "put it there"},
+		"no bin dir":        {extra: "--image-credential-provider-bin-dir=/absent", says: "/absent, of --image-credential-provider-bin-dir, does not exist", fix: "put the plugins there", alike: true},
+		"no configuration":  {extra: "--image-credential-provider-config=/absent.yaml", says: "/absent.yaml, of --image-credential-provider-config, cannot be read: no such file or directory", fix: "put it there", alike: true},
+		"feature gate":      {extra: "--feature-gates=NoSuchGate=true", says: "it has no feature gate NoSuchGate", fix: "--feature-gates", alike: true},
+		"no runtime":        {do: []string{"systemctl", "stop", "containerd"}, says: "the container runtime does not answer at /run/containerd/containerd.sock: ", fix: "systemctl status containerd"},
+		"kubelet's own":     {extra: "--config=/absent.yaml", says: "the kubelet's configuration /absent.yaml is not there", fix: "kubeadm", alike: true},
+		"bootstrap":         {extra: "--bootstrap-kubeconfig=/absent.conf --kubeconfig=/absent-too.conf", says: "/absent.conf, to get another with, is not there", fix: "kubeadm join", alike: true},
+		"what nobody knows": {extra: "--root-dir=/proc/absent", says: "the last of its log:", fix: "journalctl -u kubelet.service"},
+	} {
+		if tt.alike && !*loops {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			if tt.config != "" {
+				m.WriteFile(t, ailingConfig, tt.config, 0o644)
+			}
+			if tt.extra != "" {
+				m.WriteFile(t, ailingExtra, "KUBELET_EXTRA_ARGS="+tt.extra+"\n", 0o644)
+			}
+			if tt.do != nil {
+				m.Run(t, tt.do...)
+			}
+			m.Run(t, "systemctl", "restart", "kubelet")
+			m.looping(t)
+			got, all := m.doctor(t)
+			if got.Severity != "error" || !strings.Contains(got.Message, "does not stay up") || !strings.Contains(got.Message, tt.says) || !strings.Contains(got.Fix, tt.fix) || len(got.Log) == 0 {
+				t.Errorf("got %+v of %+v, want %q and %q", got, all, tt.says, tt.fix)
+			}
+			m.restore(t)
+		})
+	}
+}
+
+// testOthers: the running kubelet and its files are not at one.
+func (m *ailing) testOthers(t *testing.T) {
+	m.heal(t)
+	time.Sleep(startTakes) // what is written in a kubelet's first moments it may have read
+	m.WriteFile(t, ailingConfig, m.config+"\n", 0o644)
+	if got, _ := m.doctor(t); got.Severity != "warning" || !strings.Contains(got.Message, ailingConfig+" was changed, or replaced, at ") || got.Fix != "systemctl restart kubelet" {
+		t.Errorf("a configuration that has changed: %+v", got)
+	}
+	m.heal(t)
+	m.WriteFile(t, "/etc/other.yaml", m.config, 0o644)
+	m.WriteFile(t, ailingExtra, "KUBELET_EXTRA_ARGS=--image-credential-provider-config=/etc/other.yaml\n", 0o644)
+	if got, _ := m.doctor(t); got.Severity != "warning" || !strings.Contains(got.Message, ailingExtra+":1") || !strings.Contains(got.Message, "by now") {
+		t.Errorf("flags that have changed: %+v", got)
+	}
+	if got, all := m.doctor(t, "--as-kubelet"); got.Severity != "warning" || !strings.Contains(got.Message, "what was checked holds until it is started again") {
+		t.Errorf("the same, seen from the kubelet: %+v of %+v", got, all)
+	}
+	m.heal(t)
+}
+
+// startTakes is how long after its start a kubelet may read its configuration.
+const startTakes = 3 * time.Second
+
+// testStopped: a unit that is stopped, disabled, masked, or without its program.
+func (m *ailing) testStopped(t *testing.T) {
+	m.Run(t, "systemctl", "stop", "kubelet")
+	if got, _ := m.doctor(t); got.Severity != "error" || got.Message != "kubelet.service is stopped" || got.Fix != "systemctl start kubelet" {
+		t.Errorf("stopped: %+v", got)
+	}
+	// The next kubelet's flags and environment are known nevertheless.
+	if _, all := m.doctor(t, "--as-kubelet"); all[0].Check != "config" || all[0].Severity != "ok" {
+		t.Errorf("as the next kubelet: %+v", all)
+	}
+	m.Run(t, "systemctl", "disable", "kubelet")
+	if got, _ := m.doctor(t); got.Severity != "error" || !strings.Contains(got.Message, "is stopped, and disabled") || got.Fix != "systemctl enable --now kubelet" {
+		t.Errorf("disabled: %+v", got)
+	}
+	m.Run(t, "systemctl", "mask", "--runtime", "kubelet")
+	if got, _ := m.doctor(t); got.Severity != "error" || !strings.Contains(got.Message, "masked") || got.Fix != "systemctl unmask kubelet.service" {
+		t.Errorf("masked: %+v", got)
+	}
+	m.Run(t, "systemctl", "unmask", "--runtime", "kubelet")
+	m.WriteFile(t, "/etc/systemd/system/kubelet.service.d/90-exec.conf", "[Service]\nExecStart=\nExecStart=/absent/kubelet\n", 0o644)
+	m.Run(t, "systemctl", "daemon-reload")
+	m.Run(t, "systemctl", "start", "kubelet")
+	m.looping(t)
+	if got, _ := m.doctor(t); got.Severity != "error" || !strings.Contains(got.Message, "203/EXEC") {
+		t.Errorf("without its program: %+v", got)
+	}
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cluster
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/upstream/node"
+	"github.com/regcred/regcred/upstream/plugins"
+)
+
+// eksDir is where EKS has the kubelet's providers, and their configuration.
+const eksDir = "/etc/eks/image-credential-provider"
+
+// eks is how EKS runs a kubelet on Amazon Linux 2023
+// (awslabs/amazon-eks-ami: templates/al2023, nodeadm): the unit is not enabled,
+// and nodeadm-run, at each boot, writes what it reads and starts it.
+func eks(providers string) node.Layout {
+	return func(config string, flags []string) map[string]string {
+		flags = append(flags, "--config=/etc/kubernetes/kubelet/config.json",
+			"--image-credential-provider-config="+eksDir+"/config.json", "--image-credential-provider-bin-dir="+eksDir)
+		return map[string]string{
+			"/etc/systemd/system/kubelet.service": "[Unit]\nAfter=containerd.service\n[Service]\nEnvironmentFile=/etc/eks/kubelet/environment\n" +
+				"ExecStart=/usr/bin/kubelet $NODEADM_KUBELET_ARGS\nRestart=on-failure\nRestartForceExitStatus=SIGPIPE\nRestartSec=5\nKillMode=process\n",
+			"/etc/systemd/system/nodeadm-run.service": "[Unit]\nAfter=containerd.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\n" +
+				"ExecStart=/usr/bin/nodeadm init --config-source imds://user-data --config-source file:///etc/eks/nodeadm.d\n",
+			"/etc/systemd/system/multi-user.target.wants/nodeadm-run.service": "-> ../nodeadm-run.service",
+			"/etc/kubernetes/kubelet/config.json":                             config,
+			"/etc/eks/kubelet/environment":                                    "",
+			"/etc/eks/nodeadm.d/.keep":                                        "",
+			"/usr/share/nodeadm/flags":                                        strings.Join(flags, " "),
+			"/usr/share/nodeadm/config.json":                                  providers,
+			"/etc/os-release":                                                 "ID=amzn\nVERSION_ID=2023\n",
+		}
+	}
+}
+
+// TestLifeOnEKS: what is installed outlives a boot, at which nodeadm writes the
+// kubelet's files anew.
+func TestLifeOnEKS(t *testing.T) {
+	node.Require(t)
+	nodeadm, err := plugins.BuildHere(t.TempDir(), "node/nodeadm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := startLife(t, node.MachineOptions{
+		Layout: eks(providersOf(t, foreign)),
+		Programs: map[string]string{
+			"/usr/bin/nodeadm":                 nodeadm,
+			eksDir + "/" + providerOf(foreign): filepath.Join(node.BinDir(), plugins.Static),
+		},
+	})
+	before := l.tree(t)
+	l.pulls(t, foreign)
+	l.refuses(t, first)
+	l.restarted(t, func() { l.install(t, 0, "first.yaml", "--restart", "--stable=2s") })
+	works := func(when string) {
+		t.Log(when)
+		l.pulls(t, first)
+		l.pulls(t, foreign)
+		l.regcred(t, v1, 0, "status")
+	}
+	works("installed")
+	// Whatever is done to nodeadm's files, the next boot undoes it.
+	l.m.WriteFile(t, "/etc/eks/kubelet/environment", "NODEADM_KUBELET_ARGS=--no-such-flag\n", 0o644)
+	l.m.WriteFile(t, eksDir+"/config.json", "{}", 0o644)
+	l.m.Reboot(t)
+	works("booted")
+	l.restarted(t, func() { l.regcred(t, v1, 0, "uninstall", "--restart", "--stable=2s") })
+	for _, again := range []func(){
+		func() {},
+		// Nothing that a kubelet started later would miss.
+		func() {
+			l.restarted(t, func() { l.m.Restart(t, "kubelet"); node.Eventually(t, restartTimeout, l.m.Healthy) })
+		},
+		func() { l.m.Reboot(t) },
+	} {
+		again()
+		l.checkTree(t, before)
+		l.pulls(t, foreign)
+		l.refuses(t, first)
+	}
+}

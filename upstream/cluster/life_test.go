@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/upstream/node"
+	"github.com/regcred/regcred/upstream/plugins"
+)
+
+// life is a machine on which regcred is installed, changed, and taken off
+// again, and registries that ask for a password, under every name.
+type life struct {
+	m        *node.Machine
+	registry map[string]*node.Registry // by host
+	pods     int
+}
+
+// The releases.
+const v1, v2 = "v1.0.0", "v1.1.0"
+
+// Where things are on the machine.
+const (
+	lifeDir      = "/root"               // what a person brings along
+	lifePassword = lifeDir + "/password" // of every registry
+	lifeState    = "/var/lib/regcred"
+)
+
+// The registries, and the providers that serve them.
+const (
+	first, later, broken, foreign = "registry.example", "partner.example", "broken.example", "vendor.example"
+)
+
+// startLife starts a machine with two releases of regcred and a configuration
+// for each list of registries. Its kubelet may have flags, and others' files.
+func startLife(t *testing.T, o node.MachineOptions) *life {
+	t.Helper()
+	o.Net = node.NewNet(t)
+	l := &life{registry: map[string]*node.Registry{}}
+	for _, host := range []string{first, later, broken, foreign} {
+		l.registry[host] = node.StartRegistry(t, o.Net, host, testregistry.Options{
+			Auth: testregistry.Basic, Users: map[string]string{"ci": canary.Password},
+		})
+	}
+	files := map[string]string{
+		// Not the ten seconds of the package: some kubelets of these tests end at once.
+		"/usr/lib/systemd/system/kubelet.service.d/80-soon.conf": "[Service]\nRestartSec=1s\n",
+		lifeDir + "/first.yaml":                                  providersOf(t, first),
+		lifeDir + "/both.yaml":                                   providersOf(t, first, later),
+		lifeDir + "/broken.yaml":                                 providersOf(t, first, broken),
+		lifeDir + "/wrong.yaml":                                  strings.Replace(providersOf(t, first), "matchImages", "matchImage", 1),
+	}
+	maps.Copy(files, o.Files)
+	programs := l.programs(t)
+	maps.Copy(programs, o.Programs)
+	o.Files, o.Programs = files, programs
+	l.m = node.StartMachine(t, o)
+	l.m.WriteFile(t, lifePassword, canary.Password, 0o600)
+	return l
+}
+
+// providersOf is a configuration with a provider for each host.
+func providersOf(t *testing.T, hosts ...string) string {
+	t.Helper()
+	var list []provider
+	for _, host := range hosts {
+		list = append(list, provider{name: providerOf(host), version: "v1", images: []string{host}, args: []string{
+			"--host", host, "--username", "ci", "--password-file", lifePassword, "--cache-duration", "0s",
+		}})
+	}
+	data, err := os.ReadFile(writeProviders(t, filepath.Join(t.TempDir(), "providers.yaml"), "v1", list...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// providerOf is the name of the provider for a host.
+func providerOf(host string) string {
+	name, _, _ := strings.Cut(host, ".")
+	return name + "-credential-provider"
+}
+
+// programs are two releases of regcred, its dispatcher and its plugin, by where
+// they are on the machine.
+func (l *life) programs(t *testing.T) map[string]string {
+	t.Helper()
+	dir, err := releases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := map[string]string{}
+	for _, version := range []string{v1, v2} {
+		for _, name := range []string{"regcred", plugins.Dispatcher} {
+			list[release(version, name)] = filepath.Join(dir, version, name)
+		}
+		for host := range l.registry {
+			list[release(version, providerOf(host))] = filepath.Join(dir, version, plugins.Static)
+		}
+	}
+	return list
+}
+
+// releases builds both, once for all tests, into a directory of the run.
+var releases = sync.OnceValues(func() (dir string, err error) {
+	dir = filepath.Join(filepath.Dir(node.BinDir()), "releases")
+	for _, version := range []string{v1, v2} {
+		for _, name := range []string{"regcred", plugins.Dispatcher, plugins.Static} {
+			if _, err := plugins.BuildRelease(filepath.Join(dir, version), name, version); err != nil {
+				return "", err
+			}
+		}
+	}
+	return dir, nil
+})
+
+// release is where a program of a release is.
+func release(version, name string) string { return "/opt/regcred-" + version + "/" + name }
+
+// regcred runs a release's command, which has to end with a code, and returns
+// what it says.
+func (l *life) regcred(t *testing.T, version string, code int, args ...string) string {
+	t.Helper()
+	said, err := l.m.Command(t.Context(), append([]string{release(version, "regcred")}, args...)...).CombinedOutput()
+	canary.Check(t, "what regcred says", string(said))
+	got := 0
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = exit.ExitCode()
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	if got != code {
+		t.Fatalf("regcred %q: exit code %d, want %d\n%s", args, got, code, said)
+	}
+	t.Logf("regcred %q\n%s", args, said)
+	return string(said)
+}
+
+// install is "regcred install" with a configuration and its plugins.
+func (l *life) install(t *testing.T, code int, config string, args ...string) string {
+	t.Helper()
+	args = append([]string{"install", lifeDir + "/" + config, "--bin-dir", filepath.Dir(release(v1, "regcred"))}, args...)
+	return l.regcred(t, v1, code, args...)
+}
+
+// pulls: a new image of a host is pulled, and runs.
+func (l *life) pulls(t *testing.T, host string) {
+	t.Helper()
+	l.m.Kubelet.WaitStaticRunning(t, l.pod(t, host))
+}
+
+// refuses: an image of a host cannot be pulled, for want of a password.
+func (l *life) refuses(t *testing.T, host string) {
+	t.Helper()
+	pod := l.pod(t, host)
+	l.m.Kubelet.WaitStaticWaiting(t, pod, "401 Unauthorized")
+	l.m.Kubelet.RemoveStatic(t, pod)
+}
+
+// pod is a new one, with a new image of a host.
+func (l *life) pod(t *testing.T, host string) *corev1.Pod {
+	t.Helper()
+	l.pods++
+	name := fmt.Sprintf("app%d", l.pods)
+	pod := node.NewPod("default", name, l.registry[host].PushApp(t, "team/"+name, "v1"))
+	l.m.Kubelet.AddStatic(t, pod)
+	return pod
+}
+
+// kept: in f the kubelet is not restarted, and containers stay.
+func (l *life) kept(t *testing.T, f func()) {
+	t.Helper()
+	pid := l.m.MainPID(t, "kubelet")
+	l.keptContainers(t, f)
+	if now := l.m.MainPID(t, "kubelet"); now != pid {
+		t.Errorf("the kubelet is process %d, and was %d", now, pid)
+	}
+}
+
+// keptContainers: in f containers stay, whatever becomes of the kubelet.
+func (l *life) keptContainers(t *testing.T, f func()) {
+	t.Helper()
+	before := l.m.Containers(t)
+	f()
+	if diff := cmp.Diff(before, l.m.Containers(t)); diff != "" {
+		t.Errorf("containers are others (-before +after):\n%s", diff)
+	}
+}
+
+// restarted: in f the kubelet is restarted, and is healthy; containers stay.
+func (l *life) restarted(t *testing.T, f func()) {
+	t.Helper()
+	pid := l.m.MainPID(t, "kubelet")
+	l.keptContainers(t, f)
+	if now := l.m.MainPID(t, "kubelet"); now == pid || now == 0 {
+		t.Errorf("the kubelet is process %d, and was %d", now, pid)
+	}
+	if err := l.m.Healthy(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// unchanged: f changes nothing on the machine.
+func (l *life) unchanged(t *testing.T, f func()) {
+	t.Helper()
+	before := l.tree(t)
+	f()
+	l.checkTree(t, before)
+}
+
+func (l *life) checkTree(t *testing.T, before map[string]string) {
+	t.Helper()
+	if diff := cmp.Diff(before, l.tree(t)); diff != "" {
+		t.Errorf("the machine has changed (-before +after):\n%s", diff)
+	}
+}
+
+// tree is what a change of the machine could touch, but the pods of the test.
+func (l *life) tree(t *testing.T) map[string]string {
+	t.Helper()
+	tree := l.m.Tree(t, "/etc", "/opt", "/root", "/usr/bin/kubelet", "/usr/lib/systemd/system", "/usr/local/bin",
+		"/var/lib/kubelet/config.yaml", "/var/lib/kubelet/kubeadm-flags.env", lifeState)
+	maps.DeleteFunc(tree, func(path, _ string) bool { return strings.HasPrefix(path, "/etc/kubernetes/manifests/") })
+	for _, name := range []string{"applied.json", "originals.json"} { // what was tried belongs there
+		delete(tree, lifeState+"/"+name)
+	}
+	tree["elsewhere"] = l.m.Run(t, "ls", "-A", "/", "/run", "/usr", "/usr/lib", "/var", "/var/lib")
+	return tree
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cluster
+
+import (
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/upstream/node"
+)
+
+// TestNodeDoc follows a life on a node as docs/node.md tells it.
+func TestNodeDoc(t *testing.T) {
+	node.Require(t)
+	replay(t, "../../docs/node.md", "## A life on a node\n", func(section string) func(*testing.T, string) string {
+		l := startLife(t, node.MachineOptions{})
+		for _, host := range []string{first, later} {
+			l.registry[host].PushApp(t, "team/app", "v1")
+			l.registry[host].PushApp(t, "team/app", "v2")
+		}
+		for name, content := range shownFiles(section) {
+			l.m.WriteFile(t, lifeDir+"/"+name, content, 0o600)
+		}
+		return l.shell
+	})
+}
+
+// shell runs a command as a person does, with the first release in the PATH, and
+// returns what is seen of it. Some are meant to fail.
+func (l *life) shell(t *testing.T, command string) string {
+	t.Helper()
+	cmd := l.m.Command(t.Context(), "sh", "-c", "cd "+lifeDir+" && PATH=/opt/regcred-"+v1+":$PATH\n"+command)
+	said, _ := cmd.CombinedOutput()
+	canary.Check(t, command, string(said))
+	return string(said)
+}

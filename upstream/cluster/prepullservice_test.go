@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/upstream/node"
+	"github.com/regcred/regcred/upstream/plugins"
+)
+
+const (
+	prepullService = "regcred-prepull.service"
+	prepullList    = "/etc/regcred/prepull.list"
+	prepullSecret  = "/etc/regcred/registry-password"
+)
+
+// prepullMachine is a machine with the service of deploy/, whose pause image wants
+// a login. It has no list of images yet.
+func prepullMachine(t *testing.T) (m *node.Machine, registry *node.Registry, pause string) {
+	t.Helper()
+	net, dir := node.NewNet(t), t.TempDir()
+	registry = node.StartRegistry(t, net, "", testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{"ci": canary.Password}})
+	pause = registry.PushApp(t, "infra/pause", "3")
+	unit, err := os.ReadFile("../../deploy/systemd/" + prepullService)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := os.ReadFile(writeProviders(t, filepath.Join(dir, "config.yaml"), "v1", provider{
+		name: plugins.Static, version: "v1", images: []string{registry.Host},
+		args: []string{"--host", registry.Host, "--username", "ci", "--password-file", prepullSecret},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m = node.StartMachine(t, node.MachineOptions{
+		Net: net,
+		Files: map[string]string{
+			"/etc/systemd/system/" + prepullService:                       string(unit),
+			"/etc/systemd/system/kubelet.service.wants/" + prepullService: "-> ../" + prepullService,
+			"/var/lib/regcred/current":                                    "-> generations/1",
+			"/var/lib/regcred/generations/1/config/node.yaml":             string(config),
+			"/etc/containerd/config.toml": fmt.Sprintf("version = 2\n[plugins.\"io.containerd.grpc.v1.cri\"]\nrestrict_oom_score_adj = true\nsandbox_image = %q\n"+
+				"[plugins.\"io.containerd.grpc.v1.cri\".containerd]\nsnapshotter = \"native\"\n", pause),
+		},
+		Programs: map[string]string{
+			"/usr/local/bin/regcred":                               node.Regcred(),
+			"/var/lib/regcred/generations/1/bin/" + plugins.Static: filepath.Join(node.BinDir(), plugins.Static),
+		},
+	})
+	return m, registry, pause
+}
+
+// TestPrepullService: at a boot the pause image is pulled with the node's
+// credentials, before the kubelet starts. A service that fails, or hangs, does not
+// stop the kubelet, and does not hold up each of its starts.
+func TestPrepullService(t *testing.T) {
+	node.Require(t)
+	m, registry, pause := prepullMachine(t)
+	if got := unitState(t, m, prepullService); got != "inactive" || m.Containerd.HasImage(t, pause) {
+		t.Errorf("without a list it is %s", got)
+	}
+
+	m.WriteFile(t, prepullList, "# none\n", 0o644)
+	m.WriteFile(t, prepullSecret, canary.Password, 0o600)
+	m.Reboot(t)
+	if got := unitState(t, m, prepullService); got != "active" {
+		t.Errorf("it is %s:\n%s", got, m.Journal(t, prepullService))
+	}
+	if pulls := registry.Pulls("infra/pause"); !m.Containerd.HasImage(t, pause) || len(pulls) == 0 || pulls[len(pulls)-1].User != "ci" {
+		t.Errorf("pulled %+v:\n%s", pulls, m.Journal(t, prepullService))
+	}
+	pulled, started := property(t, m, prepullService, "ActiveEnterTimestampMonotonic"), property(t, m, "kubelet", "ExecMainStartTimestampMonotonic")
+	if fmt.Sprintf("%20s", pulled) >= fmt.Sprintf("%20s", started) {
+		t.Errorf("it was done after %s µs, and the kubelet started after %s", pulled, started)
+	}
+	pod := node.NewPod("default", "app", registry.PushApp(t, "team/none", "v1"))
+	m.Kubelet.AddStatic(t, pod)
+	m.Kubelet.WaitStaticWaiting(t, pod, "team/none:v1") // for its own image: its sandbox runs
+
+	m.WriteFile(t, prepullList, registry.Host+"/team/missing:v1\n", 0o644)
+	m.Run(t, "systemctl", "stop", prepullService)
+	restartBeside(t, m, "Failed with result 'exit-code'")
+	said := m.Journal(t, prepullService)
+	canary.Check(t, "the service's journal", said)
+	if !strings.Contains(said, "the pause image is "+pause) || !strings.Contains(said, "team/missing:v1: ") {
+		t.Errorf("it said:\n%s", said)
+	}
+	// The third start within an hour is none.
+	restartBeside(t, m, "Start request repeated too quickly")
+
+	registry.Inject(testregistry.Fault{Kind: testregistry.Slow, Endpoint: testregistry.Blobs, Delay: time.Minute, Times: testregistry.Forever})
+	m.WriteFile(t, prepullList, registry.PushApp(t, "team/slow", "v1")+"\n", 0o644)
+	m.WriteFile(t, "/etc/systemd/system/"+prepullService+".d/soon.conf", "[Service]\nTimeoutStartSec=1s\n", 0o644)
+	m.Run(t, "systemctl", "daemon-reload")
+	m.Run(t, "systemctl", "reset-failed", prepullService)
+	restartBeside(t, m, "Failed with result 'timeout'")
+}
+
+// restartBeside restarts the kubelet, which is healthy again although the service
+// fails, of which its journal says why.
+func restartBeside(t *testing.T, m *node.Machine, why string) {
+	t.Helper()
+	kubelet, said := m.MainPID(t, "kubelet"), m.Journal(t, prepullService)
+	m.Restart(t, "kubelet")
+	node.Eventually(t, restartTimeout, m.Healthy)
+	state, says := unitState(t, m, prepullService), m.Journal(t, prepullService)[len(said):]
+	if state != "failed" || !strings.Contains(says, why) || m.MainPID(t, "kubelet") == kubelet {
+		t.Errorf("the service is %s, want it failed with %q in:\n%s", state, why, says)
+	}
+}
+
+func unitState(t *testing.T, m *node.Machine, unit string) string {
+	t.Helper()
+	return property(t, m, unit, "ActiveState")
+}
+
+func property(t *testing.T, m *node.Machine, unit, name string) string {
+	t.Helper()
+	return strings.TrimSpace(m.Run(t, "systemctl", "show", "--property="+name, "--value", unit))
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/regcred/regcred/upstream/node"
+)
+
+// TestRestartCost shows (-speed -v) what a kubelet's restart costs, and that a flip
+// costs nothing of it: all the while, its pods are ready.
+func TestRestartCost(t *testing.T) {
+	if !*speed {
+		t.Skip("only with -speed: it measures, and takes its time for it")
+	}
+	node.Require(t)
+	l := startLife(t, node.MachineOptions{})
+	l.install(t, 0, "first.yaml", "--reserve", later, "--restart", "--stable=2s")
+	probed := l.probed(t)
+	configs := []string{"both.yaml", "first.yaml"}
+	flip := func(i int) { l.install(t, 0, configs[i%2]) }
+	restart := func(int) { l.m.Restart(t, "kubelet"); node.Eventually(t, restartTimeout, l.m.Healthy) }
+	for _, change := range []struct {
+		name string
+		make func(int)
+		lost bool // readiness
+	}{{"flip", flip, false}, {"restart", restart, true}} {
+		var took, pull, unready []time.Duration
+		for i := range 5 {
+			watch := l.watch(t, probed)
+			begin := time.Now()
+			change.make(i)
+			took = append(took, time.Since(begin))
+			l.pulls(t, first)
+			pull = append(pull, time.Since(begin))
+			unready = append(unready, watch())
+		}
+		t.Logf("%s: %v until done and healthy; %v until a pull from then on has a running pod; for %v the kubelet did not call a pod ready (medians of %d)",
+			change.name, median(took), median(pull), median(unready), len(took))
+		if lost := slices.Max(unready) > 0; lost != change.lost {
+			t.Errorf("%s: a pod was not called ready for %v", change.name, unready)
+		}
+	}
+}
+
+// probed is a pod that is ready while a port of the test answers.
+func (l *life) probed(t *testing.T) *corev1.Pod {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
+			conn.Close()
+		}
+	}()
+	pod := node.NewPod("default", "probed", l.registry[first].PushApp(t, "team/probed", "v1"))
+	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
+		TCPSocket: &corev1.TCPSocketAction{Host: "127.0.0.1", Port: intstr.FromInt(listener.Addr().(*net.TCPAddr).Port)},
+	}}
+	l.m.Kubelet.AddStatic(t, pod)
+	l.m.Kubelet.WaitStaticRunning(t, pod)
+	node.Eventually(t, restartTimeout, func(ctx context.Context) error { return l.ready(ctx, pod) })
+	return pod
+}
+
+// ready says why the kubelet does not call a pod ready.
+func (l *life) ready(ctx context.Context, pod *corev1.Pod) error {
+	pods, err := l.m.Kubelet.Pods(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range pods {
+		for _, c := range p.Status.Conditions {
+			if p.Name == pod.Name+"-node" && c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+				return nil
+			}
+		}
+	}
+	return errors.New("the pod is not ready")
+}
+
+// watch looks at a pod again and again until the function that it returns is
+// called, and the pod is ready, and says for how long it was not.
+func (l *life) watch(t *testing.T, pod *corev1.Pod) (end func() time.Duration) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var lost time.Duration
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for last := time.Now(); ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
+			now, err := time.Now(), l.ready(t.Context(), pod)
+			if err != nil {
+				lost += time.Since(last)
+			}
+			last = now
+		}
+	})
+	return func() time.Duration {
+		node.Eventually(t, restartTimeout, func(ctx context.Context) error { return l.ready(ctx, pod) })
+		cancel()
+		watching.Wait()
+		return lost
+	}
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/service"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/upstream/node"
+)
+
+// unitAt does things with a unit by a program in the machine.
+type unitAt struct {
+	machine *node.Machine
+	name    string
+}
+
+// came is what came of it: see command unit.
+type came struct {
+	State       service.State
+	Lines       []string
+	Error, Hint string
+	Took        time.Duration
+}
+
+func (u unitAt) do(ctx context.Context, what string, before service.State, want service.Want) (c came, err error) {
+	request, err := json.Marshal(map[string]any{"Before": before, "Want": want})
+	if err != nil {
+		return c, err
+	}
+	said, err := u.machine.Command(ctx, unitProgram, u.name, what, string(request)).Output()
+	if err != nil {
+		return c, fmt.Errorf("%s: %w", what, err)
+	}
+	return c, json.Unmarshal(said, &c)
+}
+
+func (u unitAt) must(t *testing.T, what string, before service.State, want service.Want) came {
+	t.Helper()
+	c, err := u.do(t.Context(), what, before, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// state looks at the unit.
+func (u unitAt) state(t *testing.T) service.State {
+	t.Helper()
+	c := u.must(t, "state", service.State{}, service.Want{})
+	if c.Error != "" {
+		t.Fatal(c.Error)
+	}
+	return c.State
+}
+
+const unitProgram = "/usr/local/bin/unit"
+
+// units are services of the machine that go wrong, each in its way.
+var units = map[string]string{
+	"exits":     "ExecStart=/bin/sh -c 'echo bye; exit 0'\nRestart=on-failure",
+	"loops":     "ExecStart=/bin/sh -c 'echo \"E1 x err=\\\\\"unknown flag: --x\\\\\"\"; exit 1'\nRestart=always\nRestartSec=100ms\n[Unit]\nStartLimitIntervalSec=0",
+	"limited":   "ExecStart=/bin/sh -c '[ -e /run/well ] && exec sleep 1000; exit 1'\nRestart=always\nRestartSec=1ms",
+	"mute":      "Type=notify\nExecStart=/bin/sleep 1000\nTimeoutStartSec=1s",
+	"requires":  "ExecStart=/bin/sleep 1000\n[Unit]\nRequires=fails.service\nAfter=fails.service",
+	"fails":     "Type=oneshot\nExecStart=/bin/false",
+	"condition": "ExecStart=/bin/sleep 1000\n[Unit]\nConditionPathExists=/absent",
+	"slow":      "Type=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sh -c 'until [ -e /run/go ]; do sleep 0.1; done'",
+	"relative":  "ExecStart=./sleep 1000",
+	"sleeps":    "ExecStart=/bin/sleep 1000",
+}
+
+// TestService: a real systemd restarts a real kubelet, and units that go wrong.
+func TestService(t *testing.T) {
+	net, err := testcloud.NewNet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(net.Close)
+	files := map[string]string{"/etc/systemd/system/kubelet.service.d/80-soon.conf": "[Service]\nRestartSec=1s\n"}
+	keep := "[Unit]\nAfter=" // systemd forgets units that have ended and that nothing refers to
+	for name, unit := range units {
+		head, rest, _ := strings.Cut(unit, "[Unit]\n")
+		files["/etc/systemd/system/"+name+".service"] = "[Unit]\n" + rest + "\n[Service]\n" + head + "\n"
+		keep += name + ".service "
+	}
+	files["/etc/systemd/system/kubelet.service.d/81-keep.conf"] = keep + "\n"
+	program := filepath.Join(t.TempDir(), "unit")
+	build := exec.Command("go", "build", "-o", program, "./unit")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	m := node.StartMachine(t, node.MachineOptions{Net: net, Files: files, Programs: map[string]string{unitProgram: program}})
+	t.Run("kubelet", func(t *testing.T) { restartKubelet(t, m) })
+	t.Run("units", func(t *testing.T) { restartUnits(t, m) })
+}
+
+// restartKubelet takes the machine's kubelet through restarts, of which two
+// cannot go well.
+func restartKubelet(t *testing.T, m *node.Machine) {
+	u := unitAt{m, "kubelet.service"}
+	want := service.Want{Health: service.HealthURL("127.0.0.1", 10248), Stable: 3 * time.Second}
+	restart := func() (before service.State, c came) {
+		t.Helper()
+		before = u.state(t)
+		for _, what := range []string{"reload", "restart"} {
+			if c := u.must(t, what, before, want); c.Error != "" {
+				t.Fatal(c.Error)
+			}
+		}
+		return before, u.must(t, "wait", before, want)
+	}
+
+	before, c := restart()
+	if c.Error != "" || c.State.SameProcess(before) || c.State.Invocation == before.Invocation || c.State.MainPID != m.MainPID(t, "kubelet") {
+		t.Errorf("from %+v to %+v", before, c)
+	}
+	t.Logf("healthy for %s after %s", want.Stable, c.Took)
+	if c := u.must(t, "log", c.State, want); c.Error != "" || len(c.Lines) != 20 {
+		t.Errorf("got %+v", c)
+	}
+
+	const dropIn = "/etc/systemd/system/kubelet.service.d/90-regcred.conf"
+	const line = "[Service]\nExecStart=\nExecStart=%s $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS %s\n"
+	for flags, says := range map[string]string{
+		"--no-such-flag": "unknown flag: --no-such-flag",
+		"--image-credential-provider-config=/etc/hosts --image-credential-provider-bin-dir=/absent": "plugin binary directory /absent did not exist",
+	} {
+		m.WriteFile(t, dropIn, fmt.Sprintf(line, "/usr/bin/kubelet", flags), 0o644)
+		_, c := restart()
+		t.Logf("after %s: %s", c.Took, c.Error)
+		if !strings.Contains(c.Error, "it ends again and again: started 3 times more") || len(c.Lines) == 0 || !strings.Contains(c.Lines[0], says) {
+			t.Errorf("%s: %+v", flags, c)
+		}
+	}
+
+	m.WriteFile(t, dropIn, "[Service]\nExecStart=\nExecStart=./kubelet\n", 0o644)
+	if c := u.must(t, "reload", before, want); !strings.Contains(c.Error, "(bad-setting)") || c.Hint == "" {
+		t.Errorf("a bad unit: %+v", c)
+	} else {
+		t.Log(c.Error)
+	}
+
+	m.Run(t, "rm", dropIn)
+	before, c = restart()
+	t.Logf("put right: healthy for %s after %s", want.Stable, c.Took)
+	if c.Error != "" || c.State.SameProcess(before) {
+		t.Errorf("put right: from %+v to %+v", before, c)
+	}
+}
+
+// expect holds an error against what it should have.
+func expect(t *testing.T, what, got, want string) {
+	t.Helper()
+	t.Logf("%s: %s", what, got)
+	if (got == "") != (want == "") || !strings.Contains(got, want) {
+		t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+// restartUnits restarts what goes wrong, and what then does not.
+func restartUnits(t *testing.T, m *node.Machine) {
+	want := service.Want{Stable: 500 * time.Millisecond, Within: time.Minute, Restarts: 8} // more than systemd does of "limited"
+	for _, tt := range []struct{ name, restart, wait string }{
+		{"sleeps", "", ""},
+		{"exits", "", "it ended, and is not started again; the unit is inactive (dead); its log: bye"},
+		{"loops", "", `it ends again and again`},
+		{"limited", "", "it ended, and is not started again; the unit is failed (failed), "},
+		{"mute", `its job ended with "failed"`, "no new kubelet that works"},
+		{"requires", `its job ended with "dependency"`, "it is not started; the unit is inactive (dead)"},
+		{"condition", "", "a Condition of the unit does not hold"},
+		{"relative", "(BadUnitSetting)", "(bad-setting)"},
+		{"nowhere", "(NoSuchUnit)", "there is no such unit: Unit nowhere.service not found. (not-found)"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			u := unitAt{m, tt.name + ".service"}
+			before := u.state(t)
+			expect(t, "restart", u.must(t, "restart", before, want).Error, tt.restart)
+			expect(t, "wait", u.must(t, "wait", before, want).Error, tt.wait)
+		})
+	}
+	t.Run("limited, put right", func(t *testing.T) {
+		u := unitAt{m, "limited.service"}
+		before := u.state(t)
+		if before.Active != "failed" {
+			t.Fatalf("got %s", before)
+		}
+		m.Run(t, "touch", "/run/well")
+		expect(t, "restart", u.must(t, "restart", before, want).Error, "")
+		expect(t, "wait", u.must(t, "wait", before, want).Error, "")
+	})
+	for _, tt := range []struct {
+		want      string
+		meanwhile []string
+	}{
+		{`"canceled"`, []string{"systemctl", "stop", "slow"}},
+		{"", []string{"sh", "-c", "systemctl daemon-reexec && touch /run/go"}},
+	} {
+		t.Run("slow"+tt.want, func(t *testing.T) {
+			u := unitAt{m, "slow.service"}
+			ended := make(chan came, 1)
+			go func() {
+				c, err := u.do(t.Context(), "restart", service.State{}, want)
+				if err != nil {
+					c.Error = err.Error()
+				}
+				ended <- c
+			}()
+			node.Eventually(t, time.Minute, func(ctx context.Context) error {
+				c, err := u.do(ctx, "state", service.State{}, want)
+				if err == nil && c.State.Job == 0 {
+					err = errors.New("it has no job")
+				}
+				return err
+			})
+			m.Run(t, tt.meanwhile...)
+			expect(t, "restart", (<-ended).Error, tt.want)
+		})
+	}
+	t.Run("without rights", func(t *testing.T) {
+		u := unitAt{m, "sleeps.service"}
+		for want, without := range map[string][]string{
+			"": {"--bounding-set=-sys_admin", "--inh-caps=-sys_admin"}, // root's id is enough
+			"/run/systemd/private: permission denied": {"--reuid=65534", "--clear-groups"},
+		} {
+			var c came
+			said, err := m.Command(t.Context(), slices.Concat([]string{"setpriv"}, without, []string{unitProgram, u.name, "restart", "{}"})...).Output()
+			if err != nil || json.Unmarshal(said, &c) != nil {
+				t.Fatalf("%v: %s", err, said)
+			}
+			expect(t, fmt.Sprint(without), c.Error, want)
+		}
+	})
+}

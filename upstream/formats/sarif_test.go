@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package formats
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// TestSARIF holds what the command prints of every configuration that the linter
+// is tested with, good and bad, against the schema that OASIS has published.
+func TestSARIF(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "regcred")
+	build := exec.Command("go", "build", "-o", program, "./cmd/regcred")
+	build.Dir = module
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	docs, err := os.ReadFile(filepath.Join(module, "docs/configuration.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(module, "lint/testdata/*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := filepath.Glob(filepath.Join(module, "config/testdata/*.*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(append(files, more...), "nowhere/none.yaml", filepath.Join(t.TempDir(), "none at all ä.yaml"))
+	results, schema := 0, published(t)
+	failing := []string{"--kubelet-version=new", files[0]} // nothing is looked at
+	for _, list := range append([][]string{files, failing}, each(files)...) {
+		out, err := exec.Command(program, append([]string{"validate", "-o", "sarif"}, list...)...).Output()
+		if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
+			t.Fatal(err)
+		}
+		results += checkSARIF(t, schema, strings.Join(list, " "), out, string(docs))
+	}
+	if results < 40 {
+		t.Errorf("%d results are too few", results)
+	}
+}
+
+func each(files []string) (lists [][]string) {
+	for _, file := range files {
+		lists = append(lists, []string{file})
+	}
+	return lists
+}
+
+// checkSARIF returns how many results there are.
+func checkSARIF(t *testing.T, schema *jsonschema.Schema, name string, out []byte, docs string) int {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(out))
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, out)
+	}
+	if err := schema.Validate(doc); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	var report sarif.Report
+	if err := json.Unmarshal(out, &report); err != nil {
+		t.Fatal(err)
+	}
+	results := 0
+	for _, run := range report.Runs {
+		results += len(run.Results)
+		known := map[string]bool{}
+		for _, rule := range run.Tool.Driver.Rules {
+			known[*rule.ID] = true
+			heading := regexp.MustCompile("(?m)^### `" + regexp.QuoteMeta(*rule.ID) + "` \\(([a-z]+)\\)$").FindStringSubmatch(docs)
+			if want := "configuration.md#" + *rule.ID; *rule.ID != "kubelet-refuses" && (heading == nil || !strings.HasSuffix(*rule.HelpURI, want+"-"+heading[1])) {
+				t.Errorf("%s: %s leads to no heading", name, *rule.HelpURI)
+			}
+		}
+		for _, r := range run.Results {
+			if !known[*r.RuleID] {
+				t.Errorf("%s: the rule %s is not explained", name, *r.RuleID)
+			}
+		}
+	}
+	return results
+}
+
+// TestSARIFWrong: the schema would find a mistake.
+func TestSARIFWrong(t *testing.T) {
+	const good = `{"version": "2.1.0", "runs": [{"tool": {"driver": {"name": "x"}}, "columnKind": "unicodeCodePoints", "results": [{"ruleId": "a", "level": "note", "message": {"text": "b"}}]}]}`
+	schema := published(t)
+	valid := func(text string) error {
+		doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return schema.Validate(doc)
+	}
+	if err := valid(good); err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range [][2]string{{`"note"`, `"info"`}, {`{"text": "b"}`, `{}`}, {`"unicodeCodePoints"`, `"bytes"`}, {`{"name": "x"}`, `{}`}, {`"ruleId"`, `"rule"`}} {
+		if valid(strings.Replace(good, change[0], change[1], 1)) == nil {
+			t.Errorf("%s in place of %s is taken", change[1], change[0])
+		}
+	}
+}
+
+// published is the schema of SARIF 2.1.0 (errata 01) as OASIS has published it: a
+// constant of a library for Go, whose own validation writes fields anew that the
+// schema then refuses.
+func published(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := parser.ParseFile(token.NewFileSet(), filepath.Join(strings.TrimSpace(string(dir)), "schema.go"), nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := ""
+	ast.Inspect(source, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok && text == "" {
+			text = strings.Trim(lit.Value, "`")
+		}
+		return true
+	})
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("sarif.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := c.Compile("sarif.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package formats
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"sigs.k8s.io/yaml"
+
+	"github.com/regcred/regcred/config"
+)
+
+const module = "../.."
+
+// schemas compiles the schema of all versions, and that of each.
+func schemas(t *testing.T) (all *jsonschema.Schema, each map[string]*jsonschema.Schema) {
+	t.Helper()
+	each = map[string]*jsonschema.Schema{}
+	for _, version := range config.Versions() {
+		s, err := config.SchemaOf(version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		each[version] = compile(t, s)
+	}
+	return compile(t, config.SchemaOfAll()), each
+}
+
+func compile(t *testing.T, s *config.Schema) *jsonschema.Schema {
+	t.Helper()
+	data, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler() // which holds a schema against that of its dialect
+	if err := c.AddResource("schema.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := c.Compile("schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compiled
+}
+
+// document is a file as a validator of schemas sees it; nil if it is no document.
+func document(content []byte) map[string]any {
+	data, err := yaml.YAMLToJSON(content)
+	if err != nil {
+		return nil
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		return nil
+	}
+	fields, _ := doc.(map[string]any)
+	return fields
+}
+
+// hasNull: a kubelet takes null for a value that is not there, and a schema does not.
+func hasNull(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case []any:
+		return slices.ContainsFunc(v, hasNull)
+	case map[string]any:
+		for _, value := range v {
+			if hasNull(value) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// TestSchemaOfKubelet holds the schemas against files that the real kubelet was
+// given: whatever it starts with, which Validate is held to say, they take too.
+func TestSchemaOfKubelet(t *testing.T) {
+	all, each := schemas(t)
+	data, err := os.ReadFile(filepath.Join(module, "testdata/parity/config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var recorded struct {
+		Cases []struct {
+			Name  string
+			IsDir bool
+			Files []struct{ Content any } // a string, or how a long one is made
+		}
+	}
+	if err := json.Unmarshal(data, &recorded); err != nil {
+		t.Fatal(err)
+	}
+	taken, refused, told := 0, 0, 0
+	for _, c := range recorded.Cases {
+		if len(c.Files) != 1 || c.IsDir {
+			continue
+		}
+		content, _ := c.Files[0].Content.(string)
+		doc := document([]byte(content))
+		if doc == nil || hasNull(doc) || strings.ContainsFunc(content, func(r rune) bool { return r == 'İ' || r == '\u212a' }) {
+			continue // see SchemaOf; these two letters are ASCII in lower case
+		}
+		cfg, refusal := config.Parse(c.Name, []byte(content))
+		if refusal == nil {
+			refusal = cfg.ValidateFor(config.Target{KubeletVersion: config.NewestKubelet})
+		}
+		err := all.Validate(doc)
+		version, _ := doc["apiVersion"].(string)
+		if one := each[version]; one != nil && (one.Validate(doc) == nil) != (err == nil) {
+			t.Errorf("%s: the schema of %s and that of all do not agree", c.Name, version)
+		}
+		switch {
+		case refusal == nil:
+			taken++
+			if err != nil {
+				t.Errorf("%s: the kubelet takes it, and the schema does not: %v", c.Name, err)
+			}
+		default:
+			refused++
+			if err != nil {
+				told++
+			}
+		}
+	}
+	t.Logf("of %d files that the kubelet takes the schema takes all; of %d that it refuses it refuses %d", taken, refused, told)
+	if taken < 100 || told < 100 {
+		t.Error("these are too few")
+	}
+}
+
+// TestSchemaOfSamples: each configuration in this repository that a kubelet
+// would take is one by the schema.
+func TestSchemaOfSamples(t *testing.T) {
+	all, _ := schemas(t)
+	samples := 0
+	err := filepath.WalkDir(module, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && (e.Name() == ".git" || e.Name() == "node_modules"):
+			return filepath.SkipDir
+		case e.IsDir() || !slices.Contains([]string{".json", ".yaml", ".yml"}, filepath.Ext(path)):
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(string(data), "CredentialProviderConfig") {
+			return nil
+		}
+		cfg, err := config.Parse(path, data)
+		if err != nil || cfg.ValidateFor(config.Target{KubeletVersion: config.NewestKubelet}) != nil {
+			return nil
+		}
+		samples++
+		if err := all.Validate(document(data)); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		return nil
+	})
+	if err != nil || samples < 25 {
+		t.Errorf("%d samples, %v", samples, err)
+	}
+}
+
+// TestSchemaRefuses has a fault for each thing that a schema can say.
+func TestSchemaRefuses(t *testing.T) {
+	all, _ := schemas(t)
+	const good = `apiVersion: kubelet.config.k8s.io/v1
+kind: CredentialProviderConfig
+providers:
+- name: ecr
+  matchImages: ["*.example.com"]
+  defaultCacheDuration: 12h
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
+  env: [{name: A, value: b}]
+  tokenAttributes:
+    serviceAccountTokenAudience: aud
+    cacheType: Token
+    requireServiceAccount: true
+    requiredServiceAccountAnnotationKeys: [a.example/b]
+`
+	if err := all.Validate(document([]byte(good))); err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range [][2]string{
+		{"kubelet.config.k8s.io/v1\n", "kubelet.config.k8s.io/v2\n"},
+		{"apiVersion: kubelet.config.k8s.io/v1\n", ""},
+		{"kind: CredentialProviderConfig", "kind: KubeletConfiguration"},
+		{"kind: CredentialProviderConfig\n", ""},
+		{"providers:\n", "provider:\n"},
+		{"name: ecr", "name: bin/ecr"},
+		{"name: ecr", `name: 'bin\ecr'`},
+		{"name: ecr", "name: my ecr"},
+		{"name: ecr", "name: .."},
+		{"name: ecr", "name: 7"},
+		{`["*.example.com"]`, "[]"},
+		{`["*.example.com"]`, `"*.example.com"`},
+		{"matchImages", "matchimages"},
+		{"12h", "12"},
+		{"12h", `"12 h"`},
+		{"12h", "-1h"},
+		{"  defaultCacheDuration: 12h\n", ""},
+		{"credentialprovider.kubelet.k8s.io/v1", "v1"},
+		{"credentialprovider.kubelet.k8s.io/v1", "credentialprovider.kubelet.k8s.io/v1beta1"}, // with tokenAttributes
+		{"kubelet.config.k8s.io/v1\n", "kubelet.config.k8s.io/v1beta1\n"},                     // has no tokenAttributes
+		{"[{name: A, value: b}]", "{A: b}"},
+		{"[{name: A, value: b}]", "[{name: A, value: 1}]"},
+		{"Audience: aud", `Audience: ""`},
+		{"cacheType: Token", "cacheType: token"},
+		{"    cacheType: Token\n", ""},
+		{"requireServiceAccount: true", "requireServiceAccount: yes please"},
+		{"requireServiceAccount: true", "requireServiceAccount: false"}, // with required annotations
+		{"[a.example/b]", "[a.example/b, a.example/b]"},
+		{"[a.example/b]", "[-a]"},
+	} {
+		text := strings.Replace(good, change[0], change[1], 1)
+		if text == good {
+			t.Fatalf("%q is not in it", change[0])
+		}
+		if err := all.Validate(document([]byte(text))); err == nil {
+			t.Errorf("%q in place of %q is taken", change[1], change[0])
+		}
+		if cfg, err := config.Parse("f", []byte(text)); err == nil && cfg.Validate() == nil {
+			t.Errorf("%q in place of %q: and a kubelet takes it", change[1], change[0])
+		}
+	}
+}

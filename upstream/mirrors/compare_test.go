@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package mirrors
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/route"
+)
+
+func sum(data []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(data)) }
+
+// kubelets is the user of the credential that a kubelet sends.
+const kubelets = "kubelet"
+
+// asks is what a runtime asked, or will ask: a URL and what it was shown.
+type asks struct {
+	URL   string
+	Shown string // the users, in their order
+}
+
+// foretold is what a route says: who is asked which image it is, and who is asked
+// for anything.
+func foretold(r *route.Route) (resolve, all []asks) {
+	for _, h := range r.Hops {
+		a := asks{URL: reached(&h) + h.Repository, Shown: string(h.Shown)}
+		if a.URL == h.Repository {
+			continue // it hears no request
+		}
+		if !h.Silent {
+			all = add(all, a)
+		}
+		if h.Skipped == "" {
+			resolve = add(resolve, a)
+		}
+	}
+	return resolve, all
+}
+
+// reached is the URL by which a hop is reached: a port has TLS or has not. It is ""
+// if it is not reached.
+func reached(h *route.Hop) string {
+	if h.HTTPToo && h.Base.Port() == "" {
+		return "https" + strings.TrimPrefix(strings.TrimPrefix(h.URL, "https"), "http")
+	}
+	if !slices.Contains(append([]string{"localhost", "127.0.0.1"}, names...), strings.ToLower(h.Base.Hostname())) {
+		return "" // no such host
+	}
+	port := cmp.Or(h.Base.Port(), map[string]string{"http": "80", "https": "443"}[h.Base.Scheme])
+	scheme := "http"
+	if slices.Contains(withTLS, port) {
+		scheme = "https"
+	}
+	if scheme != h.Base.Scheme && !h.HTTPToo {
+		return ""
+	}
+	u := *h.Base
+	u.Scheme = scheme
+	return u.String()
+}
+
+func add(list []asks, a asks) []asks {
+	if slices.ContainsFunc(list, func(o asks) bool { return o.URL == a.URL }) {
+		return list
+	}
+	return append(list, a)
+}
+
+// observed is what hosts wrote down, each once: in the order of first requests.
+func observed(log []seen, wanted func(seen) bool) (list []asks) {
+	users := map[string][]string{}
+	for _, s := range log {
+		if s.user != "" && !slices.Contains(users[s.url], s.user) {
+			users[s.url] = append(users[s.url], s.user)
+		}
+	}
+	for _, s := range log {
+		if wanted(s) {
+			list = add(list, asks{s.url, shown(users[s.url])})
+		}
+	}
+	return list
+}
+
+// shown is what users of credentials are called in a route.
+func shown(users []string) string {
+	switch {
+	case len(users) == 0:
+		return string(route.ShownNone)
+	case slices.Equal(users, []string{kubelets}):
+		return string(route.ShownKubelets)
+	case len(users) == 1 && strings.HasPrefix(users[0], "own"):
+		return string(route.ShownOwn)
+	case slices.Equal(users, []string{"header", kubelets}), slices.Equal(users, []string{"header"}):
+		return string(route.ShownHeader)
+	}
+	return strings.Join(users, "+")
+}
+
+func check(t *testing.T, what string, want, got []asks) {
+	t.Helper()
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-said +done):\n%s", what, diff)
+	}
+}
+
+// sorted is for what has no order.
+func sorted(list []asks) []asks {
+	return slices.SortedFunc(slices.Values(list), func(a, b asks) int { return strings.Compare(a.URL, b.URL) })
+}

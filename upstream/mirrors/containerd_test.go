@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package mirrors
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/regcred/regcred/internal/containerd"
+)
+
+// daemon is a containerd with a configuration of its own.
+type daemon struct {
+	dir     string
+	version containerd.Version
+	images  runtimeapi.ImageServiceClient
+}
+
+// programs are the containerds, by version.
+func programs() map[string]string { return map[string]string{"1.6": "containerd", "2": containerd2()} }
+
+// start starts one, with a certificate's authority in place of the system's.
+// In the configuration DIR is its directory.
+func start(t *testing.T, program, config, ca string) *daemon {
+	t.Helper()
+	return startPrepared(t, program, config, ca, func(string) {})
+}
+
+// startPrepared is [start] after something is done in its directory.
+func startPrepared(t *testing.T, program, config, ca string, prepare func(dir string)) *daemon {
+	t.Helper()
+	dir, err := os.MkdirTemp("/run", "d") // in memory
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(program, "--version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &daemon{dir: dir, version: containerd.ParseVersion(string(out))}
+	if !d.version.Known() {
+		d.version = containerd.ParseVersion("2.4.2") // as containerd2.mod has it
+	}
+	prepare(dir)
+	socket := filepath.Join(dir, "s")
+	config = strings.ReplaceAll(config, "DIR", dir)
+	head, rest, _ := strings.Cut(config, "\n[")
+	config = fmt.Sprintf("%s\nroot = %q\nstate = %q\n[grpc]\naddress = %q\n[%s", head, filepath.Join(dir, "root"), filepath.Join(dir, "state"), socket, rest)
+	write(t, d.path("config.toml"), config)
+	cmd := exec.CommandContext(t.Context(), program, "--config", d.path("config.toml"), "--log-level", "info")
+	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+ca, "SSL_CERT_DIR=/nowhere", "no_proxy=*", "NO_PROXY=*")
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	booted(t, bufio.NewScanner(log))
+	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	d.images = runtimeapi.NewImageServiceClient(conn)
+	d.serves(t)
+	return d
+}
+
+// serves waits until the runtime answers a kubelet: a daemon that has booted may
+// not have prepared that part of it yet.
+func (d *daemon) serves(t *testing.T) {
+	t.Helper()
+	var err error
+	for range 600 {
+		if _, err = d.images.ListImages(t.Context(), &runtimeapi.ListImagesRequest{}); err == nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("containerd has booted, and does not answer a kubelet after 30 s: %v", err)
+}
+
+func (d *daemon) path(name string) string { return filepath.Join(d.dir, name) }
+
+// booted waits for a daemon, and goes on to read what it says.
+func booted(t *testing.T, lines *bufio.Scanner) {
+	t.Helper()
+	var said strings.Builder
+	for lines.Scan() {
+		said.WriteString(lines.Text() + "\n")
+		if strings.Contains(lines.Text(), "successfully booted") {
+			go func() {
+				for lines.Scan() {
+				}
+			}()
+			return
+		}
+	}
+	t.Fatalf("containerd ended before it served:\n%s", said.String())
+}
+
+// pull pulls as a kubelet does, and returns what came of it.
+func (d *daemon) pull(t *testing.T, image string) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	_, err := d.images.PullImage(ctx, &runtimeapi.PullImageRequest{
+		Image: &runtimeapi.ImageSpec{Image: image}, Auth: &runtimeapi.AuthConfig{Username: kubelets, Password: "secret"},
+	})
+	return err
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

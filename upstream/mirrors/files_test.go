@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package mirrors
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestContainerdFiles: the same of how config.toml is written, and of what it imports.
+func TestContainerdFiles(t *testing.T) {
+	tests.Require(t)
+	h := startHosts(t)
+	hosts := hostsTOML("[host.'https://m1.example']\n")
+	for version, program := range programs() {
+		whole := base(version, section(version, "registry")+"config_path = 'DIR/certs.d'\n")
+		without := base(version, "")
+		head := strings.Split(whole, "\n")[0] + "\n"
+		drop := head + section(version, "registry") + "config_path = 'DIR/certs.d'\n"
+		for name, tt := range map[string]struct {
+			only, config string
+			files        files
+		}{
+			"Windows line ends":       {"", strings.ReplaceAll(whole, "\n", "\r\n"), nil},
+			"a BOM":                   {"1.6", "\ufeff" + whole, nil},
+			"no UTF-8":                {"1.6", strings.Replace(whole, "\n", "\n# \xff\x00\n", 1), nil},
+			"a key in upper case":     {"", strings.Replace(whole, "config_path", "Config_Path", 1), nil},
+			"a slash at the end":      {"", strings.Replace(whole, "certs.d'", "certs.d/'", 1), nil},
+			"a colon at the end":      {"", strings.Replace(whole, "certs.d'", "certs.d:'", 1), nil},
+			"the same twice":          {"", strings.Replace(whole, "certs.d'", "certs.d:DIR/certs.d'", 1), nil},
+			"an import, by a glob":    {"2", "imports = ['conf.d/*.toml']\n" + without, files{"conf.d/a.toml": drop}},
+			"an import, relative":     {"2", "imports = ['conf.d/a.toml']\n" + without, files{"conf.d/a.toml": drop}},
+			"an import of itself":     {"", "imports = ['config.toml']\n" + whole, nil},
+			"imports in a circle":     {"", "imports = ['DIR/a.toml']\n" + whole, files{"a.toml": head + "imports = ['DIR/b.toml']\n", "b.toml": head + "imports = ['DIR/a.toml']\n"}},
+			"an import that replaces": {"", "imports = ['DIR/a.toml']\n" + whole, files{"a.toml": head + section(version, "registry") + "config_path = 'DIR/none'\n"}},
+			"a glob of nothing":       {"", "imports = ['DIR/conf.d/*.toml']\n" + whole, nil},
+			"imports in their order":  {"2", "imports = ['DIR/b.toml', 'DIR/a.toml']\n" + without, files{"b.toml": head + section(version, "registry") + "config_path = 'DIR/none'\n", "a.toml": drop}},
+		} {
+			if tt.only != "" && tt.only != version {
+				continue
+			}
+			t.Run(version+"/"+name, func(t *testing.T) {
+				d := startWith(t, program, tt.config, h.ca, tt.files)
+				d.compare(t, h, hosts, "")
+			})
+		}
+	}
+}
+
+// startWith is [start] with files beside the configuration.
+func startWith(t *testing.T, program, config, ca string, beside files) *daemon {
+	t.Helper()
+	return startPrepared(t, program, config, ca, func(dir string) {
+		for name, text := range beside {
+			write(t, filepath.Join(dir, name), strings.ReplaceAll(text, "DIR", dir))
+		}
+	})
+}

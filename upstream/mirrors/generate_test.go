@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package mirrors
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	seed = flag.Uint64("seed", 14, "of the configurations that are made at random")
+	many = flag.Int("many", 60, "how many of them there are for each runtime")
+)
+
+// dice make a configuration.
+type dice struct{ *rand.Rand }
+
+func (d dice) one(of ...string) string { return of[d.IntN(len(of))] }
+
+// once is true once in n times.
+func (d dice) once(n int) bool { return d.IntN(n) == 0 }
+
+// address is a host as a hosts.toml may have it.
+func (d dice) address() string {
+	host := d.one("m1.example", "m2.example", "m3.example", "m4.example", "origin.example", "registry-1.docker.io")
+	scheme := d.one("https://", "https://", "https://", "", "http://")
+	port := ""
+	if d.once(3) {
+		port = ":" + d.one(withTLS...)
+		if scheme == "http://" {
+			port = ":" + d.one(plain...)
+		}
+	}
+	return scheme + host + port + d.one("", "", "", "/", "/v2", "/v2/", "/pre", "/v2/pre", "/pre/v2", "/a/../b//c")
+}
+
+// settings are lines of a table.
+func (d dice) settings() (text string) {
+	if d.once(3) {
+		text += fmt.Sprintf("capabilities = [%s]\n", d.one("'pull', 'resolve'", "'pull'", "'resolve'", "'push', 'pull'", "'PULL', 'RESOLVE'", "", "'referrers', 'pull', 'resolve'", "'none'"))
+	}
+	if d.once(3) {
+		text += "override_path = " + d.one("true", "true", "false", "1") + "\n"
+	}
+	if d.once(6) {
+		text += "skip_verify = " + d.one("true", "false") + "\n"
+	}
+	if d.once(12) {
+		text += "dial_timeout = " + d.one("'5s'", "'5'") + "\n"
+	}
+	if d.once(12) {
+		text += "ca = " + d.one("'none.pem'", "[]", "[['a']]") + "\n"
+	}
+	return text
+}
+
+// hostsTOML is a whole file.
+func (d dice) hostsTOML() string {
+	var b strings.Builder
+	if d.once(2) {
+		fmt.Fprintf(&b, "server = %q\n", d.address())
+	}
+	b.WriteString(d.settings())
+	for range d.IntN(4) {
+		address := d.address()
+		if strings.Contains(b.String(), fmt.Sprintf("%q", address)) {
+			continue // that is no TOML
+		}
+		fmt.Fprintf(&b, "[host.%q]\n%s", address, d.settings())
+	}
+	if d.once(4) {
+		// No other table has its host: once containerd 1 knows what a host wants, it
+		// sends no header there.
+		fmt.Fprintf(&b, "[host.'https://m5.example'.header]\n%s = 'Basic aGVhZGVyOng='\n", d.one("Authorization", "X-Other"))
+	}
+	if d.once(8) {
+		b.WriteString("[host]\n")
+	}
+	return b.String()
+}
+
+// certs are directories with files, and an image for which they may be.
+func (d dice) certs() (files, string) {
+	host := d.one("origin.example", "origin.example:5443", "docker.io", "localhost:5000", "127.0.0.1:5443", "origin.example:443")
+	f := files{}
+	for _, dir := range []string{host, strings.Replace(host, ":", "_", 1) + "_", strings.Split(host, ":")[0], "_default", "other.example"} {
+		if d.once(2) {
+			f["certs.d/"+dir+"/"+d.one("hosts.toml", "hosts.toml", "hosts.toml", "readme")] = d.hostsTOML()
+		}
+	}
+	return f, host + "/" + d.one("app", "team/app", "a/b/c")
+}
+
+// TestContainerdAtRandom: the same of configurations that nobody has thought of.
+func TestContainerdAtRandom(t *testing.T) {
+	tests.Require(t)
+	h := startHosts(t)
+	for version, program := range programs() {
+		d := start(t, program, base(version, section(version, "registry")+"config_path = 'DIR/certs.d'\n"), h.ca)
+		random := dice{rand.New(rand.NewPCG(*seed, 0))}
+		for i := range *many {
+			f, image := random.certs()
+			if strings.HasPrefix(image, "docker.io/app") {
+				image = "docker.io/library/app"
+			}
+			t.Run(fmt.Sprintf("%s/%d/%d", version, *seed, i), func(t *testing.T) {
+				d.compare(t, h, f, image)
+				if t.Failed() {
+					for _, name := range slices.Sorted(maps.Keys(f)) {
+						t.Logf("%s:\n%s", name, f[name])
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package mirrors
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+)
+
+// names are the hosts of the tests. All of them are here.
+var names = []string{"origin.example", "m1.example", "m2.example", "m3.example", "m4.example", "m5.example", "registry-1.docker.io", "sub.wild.example"}
+
+// The ports on which each of them is.
+var (
+	withTLS = []string{"443", "5443"}
+	plain   = []string{"80", "5000"}
+)
+
+// seen is what a host was asked.
+type seen struct {
+	url  string // of the registry: scheme, host, and the path up to "manifests" or "blobs"
+	kind string // "manifests", "blobs" or "ping"
+	tag  bool   // a manifest, by tag
+	user string // that was shown; "" if none was
+}
+
+// hosts are the registries, each with the images that it has.
+type hosts struct {
+	ca      string // file
+	storage http.Handler
+
+	mu  sync.Mutex
+	log []seen
+	has map[string]bool // URLs of repositories that are there; others are not found
+}
+
+// startHosts starts them for as long as the test runs.
+func startHosts(t *testing.T) *hosts {
+	t.Helper()
+	cert, authority := certificate(t)
+	h := &hosts{ca: filepath.Join(t.TempDir(), "ca.pem"), has: map[string]bool{}}
+	h.storage = registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	if err := os.WriteFile(h.ca, authority, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, port := range slices.Concat(withTLS, plain) {
+		l, err := net.Listen("tcp", ":"+port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scheme := "http"
+		if slices.Contains(withTLS, port) {
+			scheme, l = "https", tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}})
+		}
+		server := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, scheme) })}
+		go server.Serve(l)
+		t.Cleanup(func() { server.Close() })
+	}
+	return h
+}
+
+// certificate is for all names, with its own authority.
+func certificate(t *testing.T) (cert tls.Certificate, authority []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "mirrors"}, NotAfter: time.Now().Add(time.Hour),
+		DNSNames: append(slices.Clone(names), "localhost"), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// serve writes down the request, wants a login, and has what [hosts.has] says.
+func (h *hosts) serve(w http.ResponseWriter, r *http.Request, scheme string) {
+	base, kind, rest := cut(r.URL.Path)
+	s := seen{url: scheme + "://" + r.Host + base, kind: kind}
+	s.tag = kind == "manifests" && !strings.HasPrefix(rest, "sha256:")
+	s.user, _, _ = r.BasicAuth()
+	h.mu.Lock()
+	h.log = append(h.log, s)
+	has := h.has[s.url]
+	h.mu.Unlock()
+	switch {
+	case s.user == "":
+		w.Header().Set("WWW-Authenticate", `Basic realm="all"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	case kind == "ping":
+		w.WriteHeader(http.StatusOK)
+	case !has:
+		w.WriteHeader(http.StatusNotFound)
+	default:
+		r.URL.Path = "/v2/image/" + kind + "/" + rest
+		h.storage.ServeHTTP(w, r)
+	}
+}
+
+// cut cuts a path where the repository ends.
+func cut(path string) (base, kind, rest string) {
+	for _, kind := range []string{"manifests", "blobs"} {
+		if base, rest, ok := strings.Cut(path, "/"+kind+"/"); ok {
+			return base, kind, rest
+		}
+	}
+	return path, "ping", ""
+}
+
+// asked ends what is written down, and returns it. The repositories that are there
+// from now on are those of URLs.
+func (h *hosts) asked(there ...string) []seen {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	log := h.log
+	h.log, h.has = nil, map[string]bool{}
+	for _, url := range there {
+		h.has[url] = true
+	}
+	return log
+}
+
+// push puts an image under a tag, of which nothing is like in another.
+func (h *hosts) push(t *testing.T, tag string) (digest string) {
+	t.Helper()
+	put := func(method, path, mediaType string, body []byte) http.Header {
+		r := httptest.NewRequest(method, path, bytes.NewReader(body))
+		r.Header.Set("Content-Type", mediaType)
+		w := httptest.NewRecorder()
+		h.storage.ServeHTTP(w, r)
+		if w.Code/100 != 2 {
+			t.Fatalf("%s %s: %d %s", method, path, w.Code, w.Body)
+		}
+		return w.Header()
+	}
+	config := fmt.Appendf(nil, `{"architecture":"amd64","os":"linux","config":{"Labels":{"tag":%q}},"rootfs":{"type":"layers","diff_ids":[]}}`, tag)
+	id := sum(config)
+	put(http.MethodPost, "/v2/image/blobs/uploads/?digest="+id, "application/octet-stream", config)
+	manifest := fmt.Appendf(nil, `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":{"mediaType":"application/vnd.oci.image.config.v1+json","digest":%q,"size":%d},"layers":[]}`, id, len(config))
+	return put(http.MethodPut, "/v2/image/manifests/"+tag, "application/vnd.oci.image.manifest.v1+json", manifest).Get("Docker-Content-Digest")
+}

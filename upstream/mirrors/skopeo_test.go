@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package mirrors
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/registriesconf"
+	"github.com/regcred/regcred/internal/route"
+)
+
+// The places of files in a home, and those of the system.
+const (
+	homeConf = ".config/containers/registries.conf"
+	homeDrop = ".config/containers/registries.conf.d/"
+	homeAuth = ".docker/config.json"
+)
+
+// login is a docker config with passwords for hosts.
+func login(servers ...string) string {
+	var auths []string
+	for _, s := range servers {
+		auths = append(auths, fmt.Sprintf("%q: {\"auth\": \"b3duOng=\"}", s)) // own:x
+	}
+	return "{\"auths\": {" + strings.Join(auths, ", ") + "}}"
+}
+
+// conf is a registries.conf for origin.example with mirrors.
+func conf(text string) files { return files{homeConf: text} }
+
+// one is a [[registry]], and what stands in it.
+func one(prefix, more string) string {
+	return fmt.Sprintf("[[registry]]\nprefix = %q\nlocation = %q\n%s", prefix, strings.TrimPrefix(prefix, "*."), more)
+}
+
+func mirror(location, more string) string {
+	return fmt.Sprintf("[[registry.mirror]]\nlocation = %q\n%s", location, more)
+}
+
+// confTable are configurations by hand.
+var confTable = []struct {
+	name, image string // origin.example/team/app if it is ""
+	files       files
+}{
+	{"nothing", "", files{}},
+	{"the hub", "docker.io/library/app", files{}},
+	{"a mirror", "", conf(one("origin.example", mirror("m1.example", "")))},
+	{"mirrors", "", conf(one("origin.example", mirror("m2.example/pre", "")+mirror("m1.example:5443", "")))},
+	{"a mirror with a login", "", files{homeConf: one("origin.example", mirror("m1.example", "")), homeAuth: login("m1.example", "origin.example")}},
+	{"a login for a path", "", files{homeConf: one("origin.example", mirror("m1.example/cache", "")+mirror("m2.example", "")), homeAuth: login("m1.example/cache", "m2.example/other")}},
+	{"the longest prefix", "", conf(one("origin.example", mirror("m1.example", "")) + one("origin.example/team", mirror("m2.example", "")) + one("origin.example/te", mirror("m3.example", "")))},
+	{"a prefix with a port", "origin.example:5443/app", conf(one("origin.example", mirror("m1.example", "")))},
+	{"a whole image", "", conf(one("origin.example/team/app", mirror("m1.example/other", "")))},
+	{"with a tag", "", conf(one("origin.example/team/app:latest", mirror("m1.example/other", "")))},
+	{"any host below", "sub.wild.example/app", conf("[[registry]]\nprefix = '*.wild.example'\n" + mirror("m1.example", ""))},
+	{"any host below, elsewhere", "sub.wild.example/app", conf("[[registry]]\nprefix = '*.wild.example'\nlocation = 'm2.example/w'\n")},
+	{"another location", "", conf("[[registry]]\nprefix = 'origin.example/team'\nlocation = 'm1.example/x/y'\n")},
+	{"another location with a login", "", files{homeConf: "[[registry]]\nprefix = 'origin.example'\nlocation = 'm1.example'\n", homeAuth: login("https://m1.example/v1/")}},
+	{"by digest only", "", conf(one("origin.example", "mirror-by-digest-only = true\n"+mirror("m1.example", "")))},
+	{"by digest or tag", "", conf(one("origin.example", mirror("m1.example", "pull-from-mirror = 'digest-only'\n")+mirror("m2.example", "pull-from-mirror = 'tag-only'\n")+mirror("m3.example", "pull-from-mirror = 'all'\n")))},
+	{"both", "", conf(one("origin.example", "mirror-by-digest-only = true\n"+mirror("m1.example", "pull-from-mirror = 'digest-only'\n")))},
+	{"blocked", "", conf(one("origin.example", "blocked = true\n"+mirror("m1.example", "")))},
+	{"blocked with nothing else", "", conf(one("origin.example", "blocked = true\n"))},
+	{"blocked, at another location", "", conf("[[registry]]\nprefix = 'origin.example'\nlocation = 'm1.example'\nblocked = true\n")},
+	{"a mirror that is blocked", "", conf(one("origin.example", mirror("m1.example", "")) + one("m1.example", "blocked = true\n"))},
+	{"insecure", "", conf(one("origin.example", mirror("m1.example:5000", "insecure = true\n")+mirror("m2.example:5000", "")))},
+	{"a scheme", "", conf(one("origin.example", mirror("https://m1.example", "")))},
+	{"no location", "", conf("[[registry]]\nprefix = 'origin.example'\n")},
+	{"a slash at the end", "", conf(one("origin.example/", mirror("m1.example", "")))},
+	{"a mirror that makes no image", "", conf(one("origin.example", mirror("m1.example/UPPER", "")))},
+	{"twice", "", conf(one("origin.example", mirror("m1.example", "")) + one("origin.example", mirror("m2.example", "")))},
+	{"twice, differently", "", conf(one("origin.example", "") + "[[registry]]\nprefix = 'm1.example'\nlocation = 'origin.example'\ninsecure = true\n")},
+	{"a drop-in", "", files{homeConf: one("origin.example", mirror("m1.example", "")), homeDrop + "a.conf": one("origin.example", mirror("m2.example", "")), homeDrop + "b.toml": one("origin.example", mirror("m3.example", ""))}},
+	{"drop-ins alone", "", files{homeDrop + "b.conf": one("origin.example", mirror("m1.example", "")), homeDrop + "a.conf": one("origin.example", mirror("m2.example", ""))}},
+	{"version 1", "", conf("[registries.search]\nregistries = ['origin.example']\n[registries.insecure]\nregistries = ['m1.example']\n")},
+	{"version 1 blocks", "", conf("[registries.block]\nregistries = ['origin.example']\n")},
+	{"version 1 as a drop-in", "", files{homeDrop + "a.conf": "[registries.search]\nregistries = ['origin.example']\n"}},
+	{"both versions", "", conf("[registries.search]\nregistries = ['origin.example']\n" + one("m1.example", ""))},
+	{"broken", "", conf("[[registry]\n")},
+	{"a wrong type", "", conf("[[registry]]\nlocation = 1\n")},
+	// What parsers of TOML read differently: c/image has another than we do.
+	{"a BOM", "", conf("\ufeff" + one("origin.example", mirror("m1.example", "")))},
+	{"a BOM in a drop-in", "", files{homeDrop + "a.conf": "\ufeff" + one("origin.example", mirror("m1.example", ""))}},
+	{"Windows line ends", "", conf(strings.ReplaceAll(one("origin.example", mirror("m1.example", "")), "\n", "\r\n"))},
+	{"old Macs' line ends", "", conf(strings.ReplaceAll(one("origin.example", mirror("m1.example", "")), "\n", "\r"))},
+	{"no UTF-8", "", conf("# \xff\n" + one("origin.example", mirror("m1.example", "")))},
+	{"a NUL", "", conf("# \x00\n" + one("origin.example", mirror("m1.example", "")))},
+	{"a control character", "", conf("# \x01\n" + one("origin.example", mirror("m1.example", "")))},
+	{"a key twice", "", conf("[[registry]]\nlocation = 'origin.example'\nlocation = 'origin.example'\n" + mirror("m1.example", ""))},
+	{"a key in upper case", "", conf("[[registry]]\nLocation = 'origin.example'\n" + mirror("m1.example", ""))},
+	{"a table in upper case", "", conf("[[Registry]]\nlocation = 'origin.example'\n[[Registry.Mirror]]\nlocation = 'm1.example'\n")},
+	{"a table for an array", "", conf("[registry]\nlocation = 'origin.example'\n")},
+	{"a mirror for an array", "", conf("[[registry]]\nlocation = 'origin.example'\n[registry.mirror]\nlocation = 'm1.example'\n")},
+	{"inline", "", conf("registry = [{location = 'origin.example', mirror = [{location = 'm1.example'}]}]\n")},
+	{"a key that nobody knows", "", conf(one("origin.example", "x = 1\n"+mirror("m1.example", "y = 1\n")))},
+	{"a switch as a text", "", conf(one("origin.example", "insecure = 'true'\n"))},
+	{"a host in upper case", "", conf(one("ORIGIN.example", mirror("M1.example", "")))},
+	{"a mirror in upper case", "", conf(one("origin.example", mirror("M1.example", "")))},
+	{"a password in a location", "", conf(one("origin.example", mirror("u:p@m1.example", "")))},
+	{"a space in a location", "", conf(one("origin.example", mirror(" m1.example", "")))},
+	{"white space alone", "", conf(" \n\n")},
+	{"an empty file", "", conf("")},
+	{"a broken drop-in", "", files{homeConf: one("origin.example", mirror("m1.example", "")), homeDrop + "a.conf": "[["}},
+	{"a text of lines", "", conf("[[registry]]\nlocation = \"\"\"\norigin.example\"\"\"\n" + mirror("m1.example", ""))},
+	{"a port alone", "", conf(one("origin.example:443", mirror("m1.example", "")))},
+	{"any host below, and a port", "sub.wild.example/app", conf("[[registry]]\nprefix = '*.wild.example:443'\nlocation = 'm2.example'\n")},
+	{"the hub's mirror", "docker.io/library/app", conf(one("docker.io", mirror("m1.example/hub", "")))},
+	{"the hub's mirror by a short path", "docker.io/library/app", conf(one("docker.io/app", mirror("m1.example/hub", "")))},
+	{"to the hub", "", conf("[[registry]]\nprefix = 'origin.example/team'\nlocation = 'docker.io/library'\n")},
+	{"to the hub without library", "", conf("[[registry]]\nprefix = 'origin.example/team'\nlocation = 'docker.io'\n")},
+}
+
+// TestSkopeo: what is said of a registries.conf is what skopeo does, and what CRI-O
+// is built on with it.
+func TestSkopeo(t *testing.T) {
+	tests.Require(t)
+	h := startHosts(t)
+	for _, tt := range confTable {
+		t.Run(tt.name, func(t *testing.T) { compareConf(t, h, tt.files, tt.image) })
+	}
+}
+
+func compareConf(t *testing.T, h *hosts, configuration files, repository string) {
+	t.Helper()
+	home := t.TempDir()
+	for name, text := range configuration {
+		write(t, filepath.Join(home, name), text)
+	}
+	if repository == "" {
+		repository = "origin.example/team/app"
+	}
+	c, err := registriesconf.Read(registriesconf.Options{Runtime: registriesconf.Podman, Home: home})
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := h.push(t, "latest")
+	for _, image := range []string{repository + ":latest", repository + "@" + digest} {
+		ref, err := route.Parse(image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := c.Route(ref)
+		h.asked()
+		out := skopeo(t, h, home, image)
+		_, all := foretold(said)
+		check(t, image+" ("+said.Fails+")", all, observed(h.asked(), func(s seen) bool { return s.kind == "manifests" }))
+		if t.Failed() {
+			t.Logf("skopeo: %s", out)
+		}
+	}
+}
+
+// skopeo asks for an image that nobody has. Its ping is of no repository.
+func skopeo(t *testing.T, h *hosts, home, image string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "skopeo", "inspect", "--raw", "--creds", kubelets+":secret", "docker://"+image)
+	cmd.Env = append(os.Environ(), "HOME="+home, "SSL_CERT_FILE="+h.ca, "SSL_CERT_DIR=/nowhere", "no_proxy=*", "NO_PROXY=*", "XDG_RUNTIME_DIR=", "XDG_CONFIG_HOME=")
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		t.Errorf("%s was read from nobody", image)
+	}
+	return string(out)
+}
+
+// location is a host as a registries.conf may have it.
+func (d dice) location() string {
+	return d.one("m1.example", "m2.example", "m3.example", "m4.example:5443", "m1.example:5000", "origin.example", "docker.io") + d.one("", "", "/", "/pre", "/library", "/a/b")
+}
+
+// registriesConf is a whole file.
+func (d dice) registriesConf() string {
+	var b strings.Builder
+	for range 1 + d.IntN(3) {
+		b.WriteString("[[registry]]\n")
+		if !d.once(4) {
+			fmt.Fprintf(&b, "prefix = %q\n", d.one("origin.example", "origin.example/team", "origin.example:5443", "docker.io", "docker.io/library", "*.example", "*.wild.example", "m1.example", "origin.example/team/app"))
+		}
+		if !d.once(8) {
+			fmt.Fprintf(&b, "location = %q\n", d.location())
+		}
+		for _, flag := range []string{"blocked = true", "insecure = true", "mirror-by-digest-only = true"} {
+			if d.once(8) {
+				b.WriteString(flag + "\n")
+			}
+		}
+		for range d.IntN(3) {
+			// skopeo 1.9 leaves a slash there, for which every pull fails.
+			b.WriteString(mirror(strings.TrimSuffix(d.location(), "/"), d.one("", "", "", "insecure = true\n", "pull-from-mirror = 'tag-only'\n", "pull-from-mirror = 'digest-only'\n")))
+		}
+	}
+	return b.String()
+}
+
+// TestSkopeoAtRandom: the same of configurations that nobody has thought of.
+func TestSkopeoAtRandom(t *testing.T) {
+	tests.Require(t)
+	h := startHosts(t)
+	random := dice{rand.New(rand.NewPCG(*seed, 1))}
+	for i := range *many {
+		f := conf(random.registriesConf())
+		if random.once(3) {
+			f[homeDrop+"x.conf"] = random.registriesConf()
+		}
+		if random.once(2) {
+			f[homeAuth] = login(random.one("m1.example", "m1.example/pre", "origin.example", "https://index.docker.io/v1/", "m1.example:5000"), "m2.example/a/b")
+		}
+		image := random.one("origin.example/team/app", "origin.example:5443/team/app", "docker.io/library/app", "sub.wild.example/app", "m1.example/pre/app")
+		t.Run(fmt.Sprintf("%d/%d", *seed, i), func(t *testing.T) {
+			compareConf(t, h, f, image)
+			if t.Failed() {
+				for _, name := range slices.Sorted(maps.Keys(f)) {
+					t.Logf("%s:\n%s", name, f[name])
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package mirrors
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/containerd"
+	"github.com/regcred/regcred/internal/route"
+)
+
+// files are a configuration: below the directory of a daemon, in which certs.d is.
+type files map[string]string
+
+// hostsTOML is a hosts.toml for origin.example.
+func hostsTOML(text string) files { return files{"certs.d/origin.example/hosts.toml": text} }
+
+// table are configurations by hand. Each is there for a rule of which containerd's
+// own documents say nothing, or something else.
+var table = []struct {
+	name  string
+	image string // origin.example/team/app if it is ""
+	files files
+}{
+	{"nothing", "", files{}},
+	{"the hub", "docker.io/library/app", files{}},
+	{"a mirror, and the origin by itself", "", hostsTOML("[host.'https://m1.example']\n")},
+	{"in the order of the file", "", hostsTOML("[host.'https://m3.example']\n[host.'https://m1.example']\n[host.'https://m2.example']\n")},
+	{"an order that is taken up again", "", hostsTOML("[host.'https://m1.example']\n[host.'https://m2.example']\n[host.'https://m1.example'.header]\nx-a = 'b'\n")},
+	{"a table of tables alone", "", hostsTOML("[host.'https://m2.example'.header]\nx-a = 'b'\n[host.'https://m1.example']\n")},
+	{"inline", "", hostsTOML("server = 'https://m4.example'\nhost = {'https://m1.example' = {}}\n")},
+	{"inline, below a table", "", hostsTOML("[host]\n'https://m1.example' = {}\n[host.'https://m2.example']\n")},
+	{"dotted", "", hostsTOML("host.'https://m1.example'.skip_verify = true\n")},
+	{"server alone", "", hostsTOML("server = 'https://m1.example'\n")},
+	{"server, and an empty table", "", hostsTOML("server = 'https://m1.example'\n[host]\n")},
+	{"server is the mirror", "", hostsTOML("server = 'https://m1.example'\n[host.'https://m1.example']\n")},
+	{"server is the origin", "", hostsTOML("server = 'https://origin.example'\n[host.'https://m1.example']\n")},
+	{"server of no host", "", hostsTOML("server = 'https:///'\n[host.'https://m1.example']\n")},
+	{"no scheme", "", hostsTOML("server = 'm2.example/pre'\n[host.'m1.example']\n")},
+	{"paths", "", hostsTOML("[host.'https://m1.example/pre']\n[host.'https://m2.example/v2/pre']\n[host.'https://m3.example/pre/v2']\n[host.'https://m4.example/']\n")},
+	{"paths as they are", "", hostsTOML("[host.'https://m1.example/pre']\noverride_path = true\n[host.'https://m2.example/v2/pre']\noverride_path = true\n" +
+		"[host.'https://m3.example']\noverride_path = true\n[host.'https://m4.example/a//b/../c/']\noverride_path = true\n")},
+	{"override_path at the root is the server's", "", hostsTOML("server = 'https://m2.example/pre'\noverride_path = true\n[host.'https://m1.example/pre']\n")},
+	{"capabilities", "", hostsTOML("[host.'https://m1.example']\ncapabilities = ['pull']\n[host.'https://m2.example']\ncapabilities = ['resolve']\n" +
+		"[host.'https://m3.example']\ncapabilities = ['push']\n[host.'https://m4.example']\ncapabilities = ['PULL', 'Resolve']\n")},
+	{"capabilities of the server", "", hostsTOML("server = 'https://m2.example'\ncapabilities = ['pull']\n[host.'https://m1.example']\n")},
+	{"capabilities of the origin do not count", "", hostsTOML("capabilities = ['push']\n[host.'https://m1.example']\n")},
+	{"no capabilities are all", "", hostsTOML("[host.'https://m1.example']\ncapabilities = []\n")},
+	{"an unknown capability", "", hostsTOML("server = 'https://m2.example'\n[host.'https://m1.example']\ncapabilities = ['fetch']\n")},
+	{"a capability of later", "", hostsTOML("[host.'https://m1.example']\ncapabilities = ['pull', 'resolve', 'referrers']\n")},
+	{"broken", "", hostsTOML("server = 'https://m2.example'\n[host.'https://m1.example'\n")},
+	{"a switch as a text", "", hostsTOML("[host.'https://m1.example']\nskip_verify = 'true'\n")},
+	{"a dial_timeout that is none", "", hostsTOML("[host.'https://m1.example']\ndial_timeout = 'soon'\n")},
+	{"an empty file", "", hostsTOML("")},
+	{"a key that nobody knows", "", hostsTOML("endpoint = 'https://m2.example'\n[host.'https://m1.example']\nserver = 'https://m3.example'\n")},
+	{"plain http", "", hostsTOML("server = 'http://m2.example'\n[host.'http://m1.example:5000']\n")},
+	{"plain http with TLS", "", hostsTOML("[host.'http://m1.example:5000']\nskip_verify = true\n[host.'http://m2.example:5443']\nskip_verify = true\n[host.'http://m3.example']\nskip_verify = false\n")},
+	{"a header", "", hostsTOML("[host.'https://m1.example'.header]\nAuthorization = 'Basic aGVhZGVyOng='\n")},
+	{"a header of the root", "", hostsTOML("[host.'https://m1.example']\n[header]\nAuthorization = ['Basic aGVhZGVyOng=']\n")},
+	{"a ca that is not there", "", hostsTOML("[host.'https://m1.example']\nca = 'none.pem'\n")},
+	{"a client that is not there", "", hostsTOML("[host.'https://m1.example']\nclient = [['a', 'b']]\n")},
+	{"a directory alone", "", files{"certs.d/origin.example/x": "", "certs.d/_default/hosts.toml": "server = 'https://m1.example'\n[host]\n"}},
+	{"a default", "", files{"certs.d/_default/hosts.toml": "[host.'https://m1.example']\n"}},
+	{"a port", "origin.example:5443/team/app", files{
+		"certs.d/origin.example/hosts.toml": "[host.'https://m1.example']\n", "certs.d/_default/hosts.toml": "[host.'https://m2.example']\n",
+	}},
+	{"a port, as of old", "origin.example:5443/team/app", files{"certs.d/origin.example:5443/hosts.toml": "[host.'https://m1.example']\n"}},
+	{"a port, both ways", "origin.example:5443/team/app", files{
+		"certs.d/origin.example:5443/hosts.toml": "[host.'https://m1.example']\n", "certs.d/origin.example_5443_/hosts.toml": "[host.'https://m2.example']\n",
+	}},
+	{"the hub under another name", "docker.io/library/app", files{"certs.d/registry-1.docker.io/hosts.toml": "[host.'https://m1.example']\n"}},
+	{"the hub's mirror", "docker.io/library/app", files{"certs.d/docker.io/hosts.toml": "[host.'https://m1.example/v2/hub']\noverride_path = true\n"}},
+	{"loopback", "localhost:5000/team/app", files{"certs.d/localhost_5000_/hosts.toml": "[host.'http://m1.example:5000']\n"}},
+	{"loopback by number", "127.0.0.1:5000/team/app", files{}},
+	{"loopback with TLS", "127.0.0.1:5443/team/app", files{}},
+	{"a file for a directory", "", files{"certs.d/origin.example": ""}},
+	{"a directory for the file", "", files{"certs.d/origin.example/hosts.toml/x": ""}},
+	// What parsers of TOML read differently: containerd 1.6 has another than 2.
+	{"a BOM", "", hostsTOML("\ufeff[host.'https://m1.example']\n")},
+	{"Windows line ends", "", hostsTOML("server = 'https://m2.example'\r\n[host.'https://m1.example']\r\ncapabilities = ['pull', 'resolve']\r\n")},
+	{"old Macs' line ends", "", hostsTOML("server = 'https://m2.example'\r[host.'https://m1.example']\r")},
+	{"a key twice", "", hostsTOML("[host.'https://m1.example']\nskip_verify = true\nskip_verify = true\n")},
+	{"a server twice", "", hostsTOML("server = 'https://m1.example'\nserver = 'https://m2.example'\n[host]\n")},
+	{"a table twice", "", hostsTOML("[host.'https://m1.example']\n[host.'https://m1.example']\n")},
+	{"a table twice, apart", "", hostsTOML("[host.'https://m1.example']\n[host.'https://m2.example']\n[host.'https://m1.example']\n")},
+	{"dotted keys", "", hostsTOML("host.'https://m1.example'.capabilities = ['pull', 'resolve']\nhost.'https://m2.example'.override_path = false\n")},
+	{"dotted keys in a table", "", hostsTOML("[host]\n'https://m1.example'.capabilities = ['pull', 'resolve']\n")},
+	{"a key in a table", "", hostsTOML("[host]\n'https://m1.example' = {capabilities = ['pull', 'resolve']}\n")},
+	{"inline tables", "", hostsTOML("host = {'https://m1.example' = {override_path = false}}\n")},
+	{"an inline header", "", hostsTOML("[host.'https://m1.example']\nheader = {x-a = ['b']}\n")},
+	{"an array of tables", "", hostsTOML("[[host.'https://m1.example']]\n")},
+	{"an array of hosts", "", hostsTOML("[[host]]\nserver = 'https://m1.example'\n")},
+	{"a key in upper case", "", hostsTOML("Server = 'https://m2.example'\n[host.'https://m1.example']\nCapabilities = ['push']\n")},
+	{"the table in upper case", "", hostsTOML("[Host.'https://m1.example']\n")},
+	{"a key without quotes", "", hostsTOML("[host.https]\n[host.m1.example]\n")},
+	{"a space in a header of a table", "", hostsTOML("[ host . 'https://m1.example' ]\n")},
+	{"a comment after", "", hostsTOML("[host.'https://m1.example'] # and so on\ncapabilities = [ # two\n 'pull', 'resolve', # end\n]\n")},
+	{"a list of two types", "", hostsTOML("[host.'https://m1.example']\ncapabilities = ['pull', 1]\n")},
+	{"a list in a list", "", hostsTOML("[host.'https://m1.example']\nclient = [['a', 'b'], 'c']\n")},
+	{"a text for a list", "", hostsTOML("[host.'https://m1.example']\ncapabilities = 'pull'\n")},
+	{"a number for the server", "", hostsTOML("server = 5\n[host.'https://m1.example']\n")},
+	{"a number for a host", "", hostsTOML("[host]\n'https://m1.example' = 1\n")},
+	{"a text for the hosts", "", hostsTOML("host = 'https://m1.example'\n")},
+	{"no UTF-8", "", hostsTOML("# \xff\n[host.'https://m1.example']\n")},
+	{"a NUL", "", hostsTOML("# \x00\n[host.'https://m1.example']\n")},
+	{"no line end", "", hostsTOML("[host.'https://m1.example']")},
+	{"white space alone", "", hostsTOML("\n \n")},
+	{"a comment alone", "", hostsTOML("# nothing\n")},
+	{"a hexadecimal number", "", hostsTOML("x = 0xff\ny = 1_000\nz = 1979-05-27T07:32:00Z\nw = inf\n[host.'https://m1.example']\n")},
+	{"a time without a date", "", hostsTOML("x = 07:32:00\n[host.'https://m1.example']\n")},
+	{"a text of lines", "", hostsTOML("server = \"\"\"\nhttps://m2.example\"\"\"\n[host.'https://m1.example']\n")},
+	{"a host in upper case", "", hostsTOML("server = 'https://ORIGIN.example'\n[host.'HTTPS://m1.example']\n")},
+	{"no scheme", "", hostsTOML("server = 'm2.example'\n[host.'m1.example/pre']\n")},
+	{"a slash before a scheme", "", hostsTOML("[host.'//m1.example']\n")},
+	{"two URLs in one", "", hostsTOML("server = 'https://docker.i://m2.example'\n[host.'https://m1.example']\n")},
+	{"a user in a URL", "", hostsTOML("server = 'https://u:p@m2.example'\n[host.'https://u:p@m1.example']\n")},
+	{"a query in a URL", "", hostsTOML("[host.'https://m1.example?ns=x']\n[host.'https://m2.example/pre#a']\n")},
+	{"a space in a URL", "", hostsTOML("[host.' https://m1.example']\n[host.'https://m2.example ']\n")},
+	{"a percent in a URL", "", hostsTOML("[host.'https://m1.example/a%2Fb']\n")},
+	{"a port that is none", "", hostsTOML("[host.'https://m1.example:x']\n")},
+	{"an empty host", "", hostsTOML("[host.'']\n[host.'https://m1.example']\n")},
+	{"nine of ten", "", hostsTOML("[host.'https://m1.example']\n[host.'https://m1.example/pre']\n[host.'https://origin.example']\n")},
+}
+
+// registrySection begins a section of the configuration of a containerd.
+func section(version string, keys ...string) string {
+	plugin := "plugins.'io.containerd.grpc.v1.cri'"
+	if version == "2" {
+		plugin = "plugins.'io.containerd.cri.v1.images'"
+	}
+	return "[" + strings.Join(append([]string{plugin}, keys...), ".") + "]\n"
+}
+
+// base is the configuration of a daemon, in which nothing is run; registry is more of it.
+func base(version, registry string) string {
+	if version == "2" {
+		return "version = 3\ndisabled_plugins = ['io.containerd.nri.v1.nri', 'io.containerd.internal.v1.tracing']\n" +
+			"[plugins.'io.containerd.cri.v1.runtime']\ndisable_cgroup = true\nrestrict_oom_score_adj = true\n" +
+			"[[plugins.'io.containerd.transfer.v1.local'.unpack_config]]\nplatform = 'linux/" + runtime.GOARCH + "'\nsnapshotter = 'native'\n" +
+			section(version) + "snapshotter = 'native'\n" + registry
+	}
+	return "version = 2\n" + section(version) + "disable_cgroup = true\nrestrict_oom_score_adj = true\nsandbox_image = 'none.example/pause:1'\n" +
+		section(version, "containerd") + "snapshotter = 'native'\n" + registry
+}
+
+// TestContainerd: what is said of a configuration is what containerd does.
+func TestContainerd(t *testing.T) {
+	tests.Require(t)
+	h := startHosts(t)
+	for version, program := range programs() {
+		d := start(t, program, base(version, section(version, "registry")+"config_path = 'DIR/certs.d'\n"), h.ca)
+		for _, tt := range table {
+			t.Run(version+"/"+tt.name, func(t *testing.T) { d.compare(t, h, tt.files, tt.image) })
+		}
+	}
+}
+
+// compare has a daemon pull by tag and by digest, from nobody and from the last who
+// is asked, and compares.
+func (d *daemon) compare(t *testing.T, h *hosts, configuration files, repository string) {
+	t.Helper()
+	if err := os.RemoveAll(d.path("certs.d")); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range configuration {
+		write(t, d.path(name), text)
+	}
+	if repository == "" {
+		repository = "origin.example/team/app"
+	}
+	r, err := containerd.Read("", d.path("config.toml"), d.version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag := "t" + sum([]byte(t.Name()))[7:19]
+	h.push(t, tag)
+	digest := h.push(t, "d"+tag) // or the manifest would be there already
+	for _, image := range []string{repository + ":" + tag, repository + "@" + digest} {
+		ref, err := route.Parse(image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.compareOne(t, h, r.Route(ref), image)
+	}
+}
+
+func (d *daemon) compareOne(t *testing.T, h *hosts, said *route.Route, image string) {
+	t.Helper()
+	h.asked()
+	err := d.pull(t, image)
+	log := h.asked()
+	if err == nil {
+		t.Fatalf("%s was pulled from nobody", image)
+	}
+	resolve, all := foretold(said)
+	byTag := !strings.Contains(image, "@")
+	if said.Fails != "" {
+		check(t, image+" fails", nil, observed(log, func(seen) bool { return true }))
+		return
+	}
+	check(t, image+" from nobody", resolve, observed(log, func(s seen) bool { return s.kind == "manifests" && s.tag == byTag }))
+	if len(resolve) == 0 {
+		return
+	}
+	last := resolve[len(resolve)-1]
+	h.asked(last.URL)
+	err = d.pull(t, image)
+	log = h.asked()
+	if err != nil {
+		t.Errorf("%s from %s: %v", image, last.URL, err)
+	}
+	until := slices.IndexFunc(all, func(a asks) bool { return a.URL == last.URL }) + 1
+	want := slices.Clone(all[:until])
+	for _, a := range resolve {
+		want = add(want, a)
+	}
+	check(t, image+" from the last", sorted(want), sorted(observed(log, func(seen) bool { return true })))
+}
+
+// TestContainerdConfig: the same of what stands in config.toml itself.
+func TestContainerdConfig(t *testing.T) {
+	tests.Require(t)
+	h := startHosts(t)
+	mirrors := func(version, host string, endpoints ...string) string {
+		return section(version, "registry", "mirrors", fmt.Sprintf("%q", host)) + "endpoint = ['" + strings.Join(endpoints, "', '") + "']\n"
+	}
+	for version, program := range programs() {
+		for name, tt := range map[string]struct {
+			registry, image string
+			files           files
+			images          []string
+		}{
+			"mirrors": {registry: mirrors(version, "origin.example", "https://m1.example", "https://m2.example/pre", "m3.example/v2/x") +
+				mirrors(version, "*", "https://m4.example") + mirrors(version, "origin.example:5443", "https://origin.example:5443/x", "http://m1.example"),
+				images: []string{"origin.example/team/app", "docker.io/library/app", "origin.example:5443/a/b", "localhost:5000/a/b"}},
+			"passwords": {registry: section(version, "registry", "configs", "'m1.example'", "auth") + "username = 'own'\npassword = 'x'\n" + mirrors(version, "origin.example", "https://m1.example"),
+				images: []string{"origin.example/team/app"}},
+			"headers": {registry: section(version, "registry") + "config_path = 'DIR/certs.d'\n" + section(version, "registry", "headers") + "X-A = ['b']\n",
+				files: hostsTOML("[host.'https://m1.example']\n"), images: []string{"origin.example/team/app"}},
+			"two roots": {registry: section(version, "registry") + "config_path = 'DIR/none:DIR/certs.d'\n",
+				files: hostsTOML("[host.'https://m1.example']\n"), images: []string{"origin.example/team/app"}},
+			"two roots, not by the transfer service": {registry: "discard_unpacked_layers = true\n" + section(version, "registry") + "config_path = 'DIR/none:DIR/certs.d'\n",
+				files: hostsTOML("[host.'https://m1.example']\n"), images: []string{"origin.example/team/app"}},
+			"nothing": {files: hostsTOML("[host.'https://m1.example']\n"), images: []string{"origin.example/team/app", "127.0.0.1:5000/a", "localhost/a/b"}},
+			"imports": {registry: section(version, "registry") + "config_path = 'DIR/certs.d'\n", files: files{
+				"certs.d/origin.example/hosts.toml": "[host.'https://m1.example']\n",
+			}, images: []string{"origin.example/team/app"}},
+		} {
+			t.Run(version+"/"+name, func(t *testing.T) {
+				config := base(version, tt.registry)
+				if name == "imports" {
+					drop := filepath.Join(t.TempDir(), "x.toml")
+					write(t, drop, "version = 2\n"+section(version, "containerd")+"snapshotter = 'native'\n")
+					config = "imports = ['" + drop + "']\n" + config
+				}
+				d := start(t, program, config, h.ca)
+				for i, image := range tt.images {
+					t.Run(fmt.Sprint(i), func(t *testing.T) { d.compare(t, h, tt.files, image) })
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/regcred/regcred/internal/testregistry"
+)
+
+// machineRuntime is the address of the machine's containerd, in the machine.
+const machineRuntime = "/run/containerd/containerd.sock"
+
+// containerdMachine is its configuration, with the image of the sandboxes.
+const containerdMachine = `version = 2
+[plugins."io.containerd.grpc.v1.cri"]
+  restrict_oom_score_adj = true
+  sandbox_image = "%s"
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "native"
+`
+
+// The kubelet's unit and drop-in are laid out as in the packages kubelet and
+// kubeadm of Kubernetes (kubernetes/release: cmd/krel/templates/latest).
+const (
+	kubeletUnit = `[Unit]
+Description=kubelet
+Wants=network-online.target
+After=network-online.target containerd.service
+
+[Service]
+ExecStart=/usr/bin/kubelet
+Restart=always
+StartLimitInterval=0
+RestartSec=10
+
+[Install]
+WantedBy=multi-user.target
+`
+	kubeletDropIn = `[Service]
+Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
+Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+EnvironmentFile=-/etc/default/kubelet
+ExecStart=
+ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
+`
+	// Without an API server.
+	standalone = "[Service]\nEnvironment=KUBELET_KUBECONFIG_ARGS=\n"
+)
+
+// Layout is how a machine's kubelet is run: the files, by path, that give it
+// its flags and its KubeletConfiguration, one with which there is no API server
+// included.
+type Layout func(config string, flags []string) map[string]string
+
+// Kubeadm is the layout of kubeadm and the packages of Kubernetes.
+func Kubeadm(config string, flags []string) map[string]string {
+	return map[string]string{
+		"/usr/lib/systemd/system/kubelet.service":                     kubeletUnit,
+		"/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf":   kubeletDropIn,
+		"/etc/systemd/system/multi-user.target.wants/kubelet.service": "-> /usr/lib/systemd/system/kubelet.service",
+		"/etc/default/kubelet":                                        "KUBELET_EXTRA_ARGS=\n",
+		"/var/lib/kubelet/kubeadm-flags.env":                          fmt.Sprintf("KUBELET_KUBEADM_ARGS=\"%s\"\n", strings.Join(flags, " ")),
+		"/var/lib/kubelet/config.yaml":                                config,
+		"/etc/systemd/system/kubelet.service.d/20-standalone.conf":    standalone,
+	}
+}
+
+// nodeFiles are what makes the machine a node.
+func (m *Machine) nodeFiles(t testing.TB) map[string]string {
+	t.Helper()
+	pause := StartRegistry(t, m.options.Net, "", testregistry.Options{}).PushApp(t, "pause", "1")
+	flags := []string{"--hostname-override=node", "--node-ip=" + Address, "--v=1", "--vmodule=plugin=5,kuberuntime_image=4,event=3"}
+	layout := m.options.Layout
+	if layout == nil {
+		layout = Kubeadm
+	}
+	files := layout(m.kubeletConfig(t), append(flags, m.options.Flags...))
+	maps.Copy(files, map[string]string{
+		"/etc/containerd/config.toml":                                    fmt.Sprintf(containerdMachine, pause),
+		"/etc/systemd/system/containerd.service.d/net.conf":              m.netDropIn(t),
+		"/etc/systemd/system/multi-user.target.wants/containerd.service": "-> /usr/lib/systemd/system/containerd.service",
+		"/etc/kubernetes/manifests/.keep":                                "",
+	})
+	return files
+}
+
+// netDropIn sends containerd to the net, whose authority is copied.
+func (m *Machine) netDropIn(t testing.TB) string {
+	t.Helper()
+	ca, err := os.ReadFile(m.options.Net.CAFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const file = "/etc/ssl/certs/net.pem"
+	m.WriteFile(t, file, string(ca), 0o644)
+	var b strings.Builder
+	b.WriteString("[Service]\n")
+	for _, e := range m.options.Net.Environ() {
+		fmt.Fprintf(&b, "Environment=%q\n", strings.ReplaceAll(e, m.options.Net.CAFile(), file))
+	}
+	return b.String()
+}
+
+// kubeletConfig is that of every kubelet here, with kubeadm's places.
+func (m *Machine) kubeletConfig(t testing.TB) string {
+	t.Helper()
+	m.Kubelet.Options.Runtime = &Containerd{}
+	config := m.Kubelet.config(t)
+	maps.Copy(config, map[string]any{
+		"staticPodPath": "/etc/kubernetes/manifests", "containerRuntimeEndpoint": "unix://" + machineRuntime, "port": 10250,
+	})
+	for _, other := range []string{"healthzPort", "podLogsDir", "volumePluginDir"} {
+		delete(config, other)
+	}
+	data, err := json.MarshalIndent(config, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// connect makes the clients of the machine's containerd.
+func (m *Machine) connect(t testing.TB) {
+	t.Helper()
+	conn, err := grpc.NewClient("unix://"+m.Root()+machineRuntime, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	m.Containerd = &Containerd{ImageServiceClient: runtimeapi.NewImageServiceClient(conn), RuntimeServiceClient: runtimeapi.NewRuntimeServiceClient(conn)}
+}

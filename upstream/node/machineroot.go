@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// makeRoot makes the root filesystem. Below it all is in memory, what is
+// written to /usr, too.
+func (m *Machine) makeRoot(t testing.TB) {
+	t.Helper()
+	disk := filepath.Join(m.dir, "disk")
+	mkdirs(t, disk, "")
+	mount(t, "-t", "tmpfs", "-o", "mode=755", "tmpfs", disk)
+	mkdirs(t, disk, "root", "usr", "work")
+	mkdirs(t, m.Path("/"), "dev", "etc", "opt", "proc", "root", "run", "sys", "tmp", "usr", "var/lib", "var/tmp", "var/log/journal")
+	mount(t, "-t", "overlay", "-o", fmt.Sprintf("lowerdir=/usr,upperdir=%[1]s/usr,workdir=%[1]s/work", disk), "overlay", m.Path("/usr"))
+	for _, name := range []string{"bin", "sbin", "lib", "lib64"} {
+		if _, err := os.Stat("/usr/" + name); err == nil {
+			m.link(t, "/"+name, "usr/"+name)
+		}
+	}
+	m.link(t, "/var/run", "../run")
+	files := systemFiles(t)
+	maps.Copy(files, m.nodeFiles(t))
+	maps.Copy(files, m.options.Files)
+	for path, content := range files {
+		if target, ok := strings.CutPrefix(content, "-> "); ok {
+			m.link(t, path, target)
+		} else {
+			m.WriteFile(t, path, content, 0o644)
+		}
+	}
+	m.Put(t, program("kubelet"), "/usr/bin/kubelet")
+	for path, program := range m.options.Programs {
+		m.Put(t, program, path)
+	}
+}
+
+// systemFiles are what systemd needs. Of the units that this machine has
+// installed, and that would start by themselves, the journal's alone start.
+func systemFiles(t testing.TB) map[string]string {
+	t.Helper()
+	id := make([]byte, 16)
+	rand.Read(id)
+	files := map[string]string{
+		"/etc/passwd":                            "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
+		"/etc/group":                             "root:x:0:\nadm:x:4:\ntty:x:5:\nsystemd-journal:x:101:\nnogroup:x:65534:\n",
+		"/etc/nsswitch.conf":                     "passwd: files\ngroup: files\nhosts: files\n",
+		"/etc/hosts":                             "127.0.0.1 localhost\n" + Address + " node\n",
+		"/etc/hostname":                          "node\n",
+		"/etc/machine-id":                        hex.EncodeToString(id) + "\n",
+		"/etc/os-release":                        "-> ../usr/lib/os-release",
+		"/etc/systemd/system/default.target":     "-> /usr/lib/systemd/system/multi-user.target",
+		"/etc/systemd/system.conf.d/node.conf":   "[Manager]\nDefaultTimeoutStopSec=10s\n",
+		"/etc/systemd/journald.conf.d/node.conf": "[Journal]\nStorage=persistent\nReadKMsg=no\nAudit=no\nRateLimitIntervalSec=0\n",
+	}
+	for _, pattern := range []string{"system/*.target.wants/*", "system-generators/*"} {
+		found, err := filepath.Glob("/usr/lib/systemd/" + pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range found {
+			kind, _, _ := strings.Cut(strings.TrimPrefix(path, "/usr/lib/systemd/"), "/")
+			if name := filepath.Base(path); !strings.HasPrefix(name, "systemd-journal") || name == "systemd-journald-audit.socket" {
+				files["/etc/systemd/"+kind+"/"+name] = "-> /dev/null"
+			}
+		}
+	}
+	return files
+}
+
+// Path is where the test finds a path of the machine, with its links unread.
+// What the machine mounts for itself, such as /run, is not there.
+func (m *Machine) Path(path string) string { return filepath.Join(m.dir, "disk", "root", path) }
+
+// Root is where the test finds all that the machine sees, until it is shut
+// down.
+func (m *Machine) Root() string { return fmt.Sprintf("/proc/%d/root", m.pid) }
+
+// WriteFile writes a file of the machine's, and the directories above it.
+func (m *Machine) WriteFile(t testing.TB, path, content string, mode os.FileMode) {
+	t.Helper()
+	name := writeFile(t, content, m.Path(path))
+	if err := os.Chmod(name, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Put copies a program into the machine. One that is running goes on with what
+// it was started from.
+func (m *Machine) Put(t testing.TB, program, path string) {
+	t.Helper()
+	content, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.WriteFile(t, path+".new", string(content), 0o755)
+	if err := os.Rename(m.Path(path+".new"), m.Path(path)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (m *Machine) link(t testing.TB, path, target string) {
+	t.Helper()
+	mkdirs(t, m.Path(filepath.Dir(path)), "")
+	if err := os.Symlink(target, m.Path(path)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mkdirs(t testing.TB, dir string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func mount(t testing.TB, args ...string) {
+	t.Helper()
+	if said, err := exec.Command("mount", args...).CombinedOutput(); err != nil {
+		t.Fatalf("mount %q: %v: %s", args, err, said)
+	}
+}

@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package parity
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	credentialproviderapi "k8s.io/kubelet/pkg/apis/credentialprovider"
+	"k8s.io/kubernetes/pkg/credentialprovider"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/dispatch"
+	"github.com/regcred/regcred/internal/entries"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/upstream/corpus"
+	"github.com/regcred/regcred/upstream/kubelet"
+)
+
+// A world is a node: providers, whose answers depend on nothing but what their
+// scope covers of an image, so that an answer from a cache is that of a run.
+type world struct {
+	seed      uint64
+	host      string // of most images, patterns and keys
+	providers []player
+	maxStale  time.Duration
+}
+
+// player is a provider and how it behaves.
+type player struct {
+	config.Provider
+	scope    plugin.CacheKeyType
+	duration *time.Duration
+	fails    int  // once in so many bases; 0 means never
+	own      bool // its keys are its patterns, mostly
+}
+
+var (
+	mu            sync.Mutex // of a node: plugins run side by side
+	dispatchHosts = []string{"registry.io", "sub.registry.io", "registry.io:5000", "docker.io", "localhost", "a.io", "[::1]:5000"}
+	dispatchPaths = []string{"team/app", "team/app-b", "team-evil/app", "t/a", "v1/x", "v2/v1/x", "library/nginx", "team/sub/app"}
+	images        = product(dispatchHosts, dispatchPaths)
+	// wide has patterns, and keys, that match more than one image.
+	wide = []string{
+		"registry.io", "registry.io/team", "registry.io/team/", "registry.io/", "*.io", "*.io/team", "r*.io", "registry.*", "*.registry.io", "*.*.io",
+		"registry.io:5000", "*.io:5000/team", "docker.io", "docker.io/library", "index.docker.io", "localhost", "*", "a.io/v1", "a.io/v1/x", "a.io/v2", "*:5000",
+	}
+	durations = []*time.Duration{nil, new(time.Duration(0)), new(time.Hour), new(time.Minute), new(-time.Minute)}
+	scopes    = []plugin.CacheKeyType{plugin.CacheImage, plugin.CacheRegistry, plugin.CacheRegistry, plugin.CacheGlobal}
+)
+
+func product(hosts, paths []string) (all []string) {
+	for _, h := range hosts {
+		for _, p := range paths {
+			all = append(all, h+"/"+p)
+		}
+	}
+	return all
+}
+
+func patternsOf(r *rand.Rand, host string) (list []string) {
+	for range 1 + r.IntN(3) {
+		s := pick(r, wide)
+		switch r.IntN(5) {
+		case 0:
+			s = pick(r, images)
+		case 1:
+			s, _, _ = strings.Cut(pick(r, images), "/")
+		case 2:
+			s = host + "/" + pick(r, dispatchPaths)
+		case 3:
+			s = host
+		}
+		if !slices.Contains(list, s) && !strings.HasPrefix(s, "[") {
+			list = append(list, s)
+		}
+	}
+	if list == nil {
+		return []string{"registry.io"}
+	}
+	return list
+}
+
+// newWorld makes one to six providers. With tokens, some are in service-account mode.
+func newWorld(r *rand.Rand, tokens bool) *world {
+	w := &world{seed: r.Uint64(), host: pick(r, dispatchHosts), maxStale: time.Hour}
+	for i := range 1 + r.IntN(6) {
+		p := player{scope: pick(r, scopes), duration: pick(r, durations), fails: pick(r, []int{0, 0, 0, 2, 4})}
+		p.Provider = config.Provider{
+			Name: fmt.Sprintf("p%d", i), MatchImages: patternsOf(r, w.host), APIVersion: plugin.V1,
+			DefaultCacheDuration: pick(r, []*time.Duration{new(time.Duration(0)), new(time.Hour)}),
+		}
+		if tokens && one(r, 2) {
+			p.TokenAttributes = pick(r, []*config.TokenAttributes{
+				{ServiceAccountTokenAudience: "a", CacheType: "Token", RequireServiceAccount: new(true)},
+				{ServiceAccountTokenAudience: "a", CacheType: "ServiceAccount", RequireServiceAccount: new(false), OptionalServiceAccountAnnotationKeys: []string{"example.com/role", "example.com/none"}},
+				{ServiceAccountTokenAudience: "b", CacheType: "ServiceAccount", RequireServiceAccount: new(true), RequiredServiceAccountAnnotationKeys: []string{"example.com/role"}},
+				{ServiceAccountTokenAudience: "b", CacheType: "Token", RequireServiceAccount: new(true), RequiredServiceAccountAnnotationKeys: []string{"example.com/missing"}},
+			})
+		}
+		w.providers = append(w.providers, p)
+	}
+	if one(r, 4) { // one or two whose answers may be good for all that they match
+		w.providers = w.providers[:min(len(w.providers), 1+r.IntN(2))]
+		for i := range w.providers {
+			p := &w.providers[i]
+			p.scope, p.duration, p.fails, p.own = plugin.CacheGlobal, new(time.Hour), 0, true
+		}
+	}
+	return w
+}
+
+// answer is what a provider says of an image.
+func (w *world) answer(i int, image string) (*plugin.Response, error) {
+	p := &w.providers[i]
+	base := image
+	switch p.scope {
+	case plugin.CacheRegistry:
+		base, _, _ = strings.Cut(image, "/")
+	case plugin.CacheGlobal:
+		base = ""
+	}
+	h := fnv.New64a()
+	fmt.Fprint(h, i, base)
+	r := rand.New(rand.NewPCG(w.seed, h.Sum64()))
+	if p.fails > 0 && one(r, p.fails) {
+		return nil, errors.New("it broke")
+	}
+	resp := &plugin.Response{CacheKeyType: p.scope, CacheDuration: p.duration, Auth: map[string]plugin.AuthConfig{}}
+	seen := map[string]bool{}
+	for j := range r.IntN(4) {
+		key := w.key(r, base)
+		if p.own && !one(r, 4) {
+			key = pick(r, p.MatchImages)
+		}
+		if same := sameKey(key); !seen[same] && utf8.ValidString(key) { // JSON has no other
+			seen[same] = true
+			resp.Auth[key] = plugin.AuthConfig{Username: fmt.Sprintf("%s.%d", p.Name, j), Password: plugin.NewSecret(password)}
+		}
+	}
+	return resp, nil
+}
+
+// key makes a key that is likely to match an image of base, and that another
+// provider is likely to have.
+func (w *world) key(r *rand.Rand, base string) string {
+	about := base
+	if base == "" {
+		about = pick(r, []string{w.host, w.host, pick(r, dispatchHosts)})
+	}
+	host, _, image := strings.Cut(about, "/")
+	if !image {
+		about += "/" + pick(r, dispatchPaths)
+	}
+	switch r.IntN(6) {
+	case 0:
+		return authKey(r, about)
+	case 1:
+		return pick(r, wide)
+	case 2:
+		return about[:len(host)+r.IntN(len(about)-len(host)+1)]
+	case 3:
+		return "https://" + host + "/v2" + about[len(host):]
+	case 4:
+		return pick(r, []string{"", "https://", "http://"}) + host + pick(r, []string{"", "/", "/v1/", "//", "/team", "/team/", "/t", "/v2/t"})
+	}
+	return host
+}
+
+// asking is what a provider was asked.
+type asking struct{ provider, image, token, annotations string }
+
+// node is a kubelet with a configuration.
+type node struct {
+	t    *testing.T
+	bin  string
+	asks map[asking]bool
+	kept map[plugin.CacheKeyType]int // answers of the dispatcher that the kubelet keeps, by scope
+}
+
+func newNode(t *testing.T) *node {
+	n := &node{t: t, bin: t.TempDir(), kept: map[plugin.CacheKeyType]int{}}
+	for i := range 6 {
+		writeScript(t, filepath.Join(n.bin, fmt.Sprintf("p%d", i)), "exit 1\n")
+		name := entries.Name
+		if i > 0 {
+			name += fmt.Sprintf("-%d", i+1)
+		}
+		writeScript(t, filepath.Join(n.bin, name), "exit 1\n")
+	}
+	return n
+}
+
+// register starts a kubelet with providers whose answers come from ask.
+func (n *node) register(providers []config.Provider, ask func(i int, req *plugin.Request) (*plugin.Response, error)) {
+	n.t.Helper()
+	n.asks = map[asking]bool{}
+	path := filepath.Join(n.bin, "config.json")
+	data, err := json.Marshal(map[string]any{"kind": "CredentialProviderConfig", "apiVersion": "kubelet.config.k8s.io/v1", "providers": shown(providers)})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	write(n.t, path, string(data))
+	tokens := kubelet.Tokens{Token: issue, ServiceAccount: func(namespace, name string) (*corev1.ServiceAccount, error) {
+		return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "uid", Annotations: map[string]string{"example.com/role": "puller"}}}, nil
+	}}
+	if err := kubelet.Register(path, n.bin, tokens); err != nil {
+		n.t.Fatalf("%v\n%s", err, data)
+	}
+	for i := range providers {
+		e, err := kubelet.ExecOf(i)
+		if err == nil {
+			err = kubelet.SetPlugin(i, served{e, providers[i].APIVersion, plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) { return ask(i, req) })})
+		}
+		if err != nil {
+			n.t.Fatal(err)
+		}
+	}
+}
+
+// shown is a configuration without what a Provider does not marshal.
+func shown(providers []config.Provider) (all []map[string]any) {
+	for _, p := range providers {
+		m := map[string]any{"name": p.Name, "matchImages": p.MatchImages, "apiVersion": p.APIVersion, "defaultCacheDuration": p.DefaultCacheDuration.String()}
+		if p.TokenAttributes != nil {
+			m["tokenAttributes"] = p.TokenAttributes
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// issue issues a token for the audience asked for, as an API server does.
+func issue(namespace, name string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+	part := func(v any) string {
+		data, _ := json.Marshal(v)
+		return base64.RawURLEncoding.EncodeToString(data)
+	}
+	tr.Status.Token = part(map[string]string{"alg": "RS256"}) + "." + part(map[string]any{"aud": tr.Spec.Audiences, "sub": namespace + ":" + name}) + ".c2ln"
+	return tr, nil
+}
+
+// served is a plugin behind the bytes of the protocol, without a process.
+type served struct {
+	exec       *kubelet.Exec
+	apiVersion string
+	provider   plugin.Provider
+}
+
+// ExecPlugin implements the kubelet's Plugin.
+func (s served) ExecPlugin(ctx context.Context, image, token string, annotations map[string]string) (*credentialproviderapi.CredentialProviderResponse, error) {
+	stdin, err := s.exec.EncodeRequest(image, token, annotations)
+	if err != nil {
+		return nil, err
+	}
+	var stdout, stderr bytes.Buffer
+	if code := plugin.Serve(ctx, s.provider, plugin.ServeOptions{Stdin: bytes.NewReader(stdin), Stdout: &stdout, Stderr: &stderr, Args: []string{}, Name: "plugin"}); code != 0 {
+		return nil, fmt.Errorf("exit %d: %s", code, stderr.String())
+	}
+	resp, err := s.exec.DecodeResponse(stdout.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	out := &credentialproviderapi.CredentialProviderResponse{CacheKeyType: credentialproviderapi.PluginCacheKeyType(resp.CacheKeyType), Auth: map[string]credentialproviderapi.AuthConfig{}}
+	if resp.CacheDuration != nil {
+		out.CacheDuration = &metav1.Duration{Duration: *resp.CacheDuration}
+	}
+	for _, e := range resp.Auth {
+		out.Auth[string(e.Key)] = credentialproviderapi.AuthConfig{Username: string(e.Username), Password: string(e.Password)}
+	}
+	return out, nil
+}
+
+// ask asks a provider of the world, and notes what of.
+func (n *node) ask(w *world, i int, req *plugin.Request) (*plugin.Response, error) {
+	n.asks[asking{w.providers[i].Name, req.Image, req.ServiceAccountToken.Reveal(), fmt.Sprint(req.ServiceAccountAnnotations)}] = true
+	return w.answer(i, req.Image)
+}
+
+// direct is a kubelet that has the providers themselves.
+func (n *node) direct(w *world) {
+	var list []config.Provider
+	for _, p := range w.providers {
+		list = append(list, p.Provider)
+	}
+	n.register(list, func(i int, req *plugin.Request) (*plugin.Response, error) { return n.ask(w, i, req) })
+}
+
+// dispatched is a kubelet that has the dispatcher, in an entry for each
+// distinct tokenAttributes, whose patterns are those of its providers and more.
+func (n *node) dispatched(w *world, more []string) (left func(image string) int) {
+	var list []config.Provider
+	var own []entries.Entry
+	for _, p := range w.providers {
+		i := slices.IndexFunc(own, func(e entries.Entry) bool { return e.Serves(&p.Provider) })
+		if i < 0 {
+			i = len(own)
+			e := entries.Entry{Name: entries.Name, APIVersion: plugin.V1, TokenAttributes: p.TokenAttributes}
+			if i > 0 {
+				e.Name += fmt.Sprintf("-%d", i+1)
+			}
+			own = append(own, e)
+		}
+		own[i].MatchImages = append(own[i].MatchImages, p.MatchImages...)
+		list = append(list, p.Provider)
+	}
+	last, byEntry := 0, map[string]map[int]int{} // by image, of what the kubelet may have kept
+	var asked []*dispatch.Provider
+	var kubelets []config.Provider
+	for i := range own {
+		wider := own[i]
+		wider.MatchImages = slices.Concat(own[i].MatchImages, more)
+		kubelets = append(kubelets, wider.Provider())
+		if w.seed%2 == 0 { // else the kubelet has them of another generation
+			own[i] = wider
+		}
+		asked = append(asked, &dispatch.Provider{
+			Entry: own[i], Config: &config.Config{Providers: list}, MaxStale: w.maxStale,
+			Observe: func(o dispatch.Outcome) { last = o.Left },
+			Plugin: func(c *config.Provider) plugin.Provider {
+				at := slices.IndexFunc(list, func(p config.Provider) bool { return p.Name == c.Name })
+				return plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					return n.ask(w, at, req)
+				})
+			},
+		})
+	}
+	n.register(kubelets, func(i int, req *plugin.Request) (*plugin.Response, error) {
+		resp, err := asked[i].GetCredentials(context.Background(), req)
+		if byEntry[req.Image] == nil {
+			byEntry[req.Image] = map[int]int{}
+		}
+		byEntry[req.Image][i] = last
+		if err == nil && *resp.CacheDuration > 0 {
+			n.kept[resp.CacheKeyType]++
+		}
+		return resp, err
+	})
+	return func(image string) (sum int) {
+		for _, n := range byEntry[image] {
+			sum += n
+		}
+		return sum
+	}
+}
+
+// lookup is what a kubelet tries for an image of a pod, in this order. A pod
+// without a service account is a static one.
+func lookup(image, account string) []corpus.Auth {
+	creds, _ := kubelet.Keyring("default", "pod", "pod-uid", account).Lookup(image)
+	return kubelet.Auths(creds)
+}
+
+// TestDispatch: a kubelet with the dispatcher tries for each image the
+// credentials that one with the plugins themselves tries, in the same order,
+// whatever either has kept from the images before.
+func TestDispatch(t *testing.T) {
+	n := newNode(t)
+	found, several, leftOut := 0, 0, 0
+	cases(t, 3_000, func(r *rand.Rand) bool {
+		w := newWorld(r, false)
+		list := w.images(r)
+		n.direct(w)
+		var want [][]corpus.Auth
+		for _, image := range list {
+			want = append(want, lookup(image, "puller"))
+		}
+		left := n.dispatched(w, w.more(r))
+		for i, image := range list {
+			got := lookup(image, "puller")
+			if left(image) > 0 { // the first ones win
+				leftOut++
+				want[i] = want[i][:len(want[i])-left(image)]
+			}
+			found += len(got)
+			if len(got) > 1 {
+				several++
+			}
+			if !slices.Equal(got, want[i]) {
+				t.Errorf("image %d, %q: %q, with the plugins themselves %q\n%s", i, image, users(got), users(want[i]), w)
+				return false
+			}
+			if !w.serve(t, image, got) {
+				return false
+			}
+		}
+		return true
+	})
+	t.Logf("%d credentials; %d times several; %d times some were left out; kept: %v", found, several, leftOut, n.kept)
+	if several < 1_000 || leftOut == 0 || len(n.kept) < 3 {
+		t.Error("the generator no longer makes all kinds")
+	}
+}
+
+// TestDispatchTokens is TestDispatch with providers in service-account mode, and
+// so with several entries: the same credentials, and each provider sees no
+// more than it would. Where a key is in two entries, the order is that of the
+// entries and not of the providers.
+func TestDispatchTokens(t *testing.T) {
+	n := newNode(t)
+	found, ordered := 0, 0
+	cases(t, 1_500, func(r *rand.Rand) bool {
+		w := newWorld(r, true)
+		list := w.images(r)
+		accounts := make([]string, len(list))
+		for i := range accounts {
+			accounts[i] = pick(r, []string{"puller", "puller", ""})
+		}
+		n.direct(w)
+		var want [][]corpus.Auth
+		for i, image := range list {
+			want = append(want, lookup(image, accounts[i]))
+		}
+		asked := n.asks
+		left := n.dispatched(w, nil)
+		for i, image := range list {
+			got := lookup(image, accounts[i])
+			found += len(got)
+			if slices.Equal(got, want[i]) {
+				ordered++
+			}
+			if left(image) == 0 && !slices.Equal(sorted(got), sorted(want[i])) || !w.serve(t, image, got) {
+				t.Errorf("image %d, %q: %q, with the plugins themselves %q\n%s", i, image, users(got), users(want[i]), w)
+				return false
+			}
+		}
+		for s := range n.asks {
+			if !sawSame(asked, s) {
+				t.Errorf("%s was asked what it would not have been: %+v\n%s", s.provider, s, w)
+				return false
+			}
+		}
+		return true
+	})
+	t.Logf("%d credentials; %d images in the same order", found, ordered)
+	if found < 2_000 {
+		t.Error("the generator no longer makes enough")
+	}
+}
+
+// sawSame reports whether a provider was asked on the same behalf: for which of the
+// images depends on what a kubelet has kept.
+func sawSame(asked map[asking]bool, s asking) bool {
+	for a := range asked {
+		if a.provider == s.provider && a.token == s.token && a.annotations == s.annotations {
+			return true
+		}
+	}
+	return false
+}
+
+func sorted(list []corpus.Auth) []corpus.Auth {
+	list = slices.Clone(list)
+	slices.SortFunc(list, func(a, b corpus.Auth) int { return strings.Compare(string(a.Username), string(b.Username)) })
+	return list
+}
+
+func (w *world) images(r *rand.Rand) (list []string) {
+	for range 6 {
+		image := w.host + "/" + pick(r, dispatchPaths)
+		if one(r, 4) {
+			image = pick(r, images)
+		}
+		list = append(list, image)
+	}
+	return list
+}
+
+// more are patterns that the kubelet's entry has beyond those of the providers.
+func (w *world) more(r *rand.Rand) []string {
+	if one(r, 2) {
+		return nil
+	}
+	return patternsOf(r, w.host)
+}
+
+// serve checks that each credential is of a provider that matches the image.
+func (w *world) serve(t *testing.T, image string, got []corpus.Auth) bool {
+	for _, a := range got {
+		name, _, _ := strings.Cut(string(a.Username), ".")
+		i := slices.IndexFunc(w.providers, func(p player) bool { return p.Name == name })
+		if !slices.ContainsFunc(w.providers[i].MatchImages, func(s string) bool {
+			ok, _ := credentialprovider.URLsMatchStr(s, image)
+			return ok
+		}) {
+			t.Errorf("image %q is offered what %s has, which matches %q", image, name, w.providers[i].MatchImages)
+			return false
+		}
+	}
+	return true
+}
+
+// String shows what the providers are.
+func (w *world) String() string {
+	var b strings.Builder
+	for i, p := range w.providers {
+		fmt.Fprintf(&b, "%s %s %q %v/%v fails %d", p.Name, p.scope, p.MatchImages, p.duration, p.DefaultCacheDuration, p.fails)
+		for _, image := range []string{"registry.io/team/app"} {
+			if a, err := w.answer(i, image); err == nil {
+				fmt.Fprintf(&b, " %s: %q", image, slices.Sorted(maps.Keys(a.Auth)))
+			}
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package parity
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/entries"
+	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/tally"
+	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/upstream/kubelet"
+	"github.com/regcred/regcred/upstream/plugins"
+)
+
+// sayer is a plugin that counts its runs beside it and has one credential for a host.
+const sayer = `echo >>%q
+echo '{"kind":"CredentialProviderResponse","apiVersion":"%s","cacheKeyType":"Registry","cacheDuration":"1h","auth":{"registry.io":{"username":"%s","password":"canary-password-4b1d"}}}'
+`
+
+// TestDispatchProcess: the real program, run by the kubelet's own code through a
+// link in its bin dir; a flip changes who answers. The kubelet keeps nothing,
+// since the generations say so.
+func TestDispatchProcess(t *testing.T) {
+	store, bin, runs := generation.Store{Dir: t.TempDir()}, t.TempDir(), filepath.Join(t.TempDir(), "runs")
+	built, err := plugins.Build(store.Dir, generation.Dispatcher)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := entries.Entry{Name: entries.Name, APIVersion: plugin.V1Beta1, MatchImages: []string{"registry.io"}}
+	if err := os.Symlink(built, filepath.Join(bin, entry.Name)); err != nil {
+		t.Fatal(err)
+	}
+	for i, users := range [][]string{{"one"}, {"one", "two"}} {
+		m := &generation.Manifest{Entries: []entries.Entry{entry}}
+		config := `{"kind":"CredentialProviderConfig","apiVersion":"kubelet.config.k8s.io/v1","providers":[%s]}`
+		var list []string
+		var content []generation.Content
+		for _, user := range users {
+			list = append(list, fmt.Sprintf(`{"name":%q,"matchImages":["registry.io"],"defaultCacheDuration":"0s","apiVersion":%q}`, user, plugin.V1))
+			content = append(content, generation.Bytes(generation.Executable(user), 0o755, fmt.Appendf([]byte("#!/bin/sh\n"), sayer, runs, plugin.V1, user)))
+		}
+		content = append(content, generation.Bytes(generation.ConfigFile("p.json"), 0o600, fmt.Appendf(nil, config, strings.Join(list, ","))))
+		if err := store.Create(t.Context(), m, content); err != nil || m.Number != i+1 {
+			t.Fatal(err)
+		}
+	}
+	counts := filepath.Join(t.TempDir(), "run")
+	path := filepath.Join(bin, "config.yaml")
+	write(t, path, fmt.Sprintf("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- {name: %s, matchImages: [registry.io], defaultCacheDuration: 0s, apiVersion: %s, args: [--count-dir=%s]}\n", entry.Name, entry.APIVersion, counts))
+	if err := kubelet.Register(path, bin, kubelet.Tokens{}); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range [][]string{{"one"}, {"one", "two"}, {"one"}} {
+		number := 1 + i%2
+		if err := store.Flip(number); err != nil {
+			t.Fatal(err)
+		}
+		if got := users(lookup("registry.io/app", "")); !slices.Equal(got, want) {
+			t.Errorf("generation %d: %q, want %q", number, got, want)
+		}
+	}
+	c, err := tally.Read(t.Context(), counts)
+	if err != nil || c.Runs[tally.Answered] == 0 || c.Runs[tally.Failed] != 0 || c.Providers["two"].Results[tally.Found] == 0 {
+		t.Errorf("counted: %+v, %v", c, err)
+	}
+	if data, err := os.ReadFile(runs); err != nil || len(data) != int(c.Providers["one"].Runs+c.Providers["two"].Runs) {
+		t.Errorf("%d runs, %v; counted %d and %d", len(data), err, c.Providers["one"].Runs, c.Providers["two"].Runs)
+	}
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package playground
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/upstream/plugins"
+)
+
+// question is what the page asks of its module, and what a person asks of the
+// command.
+type question struct{ Text, Image, Kubelet string }
+
+// answer is what is said: documents, or why there is none.
+type answer struct {
+	Validation, ValidationError, Explanation, ExplanationError string
+	Gone                                                       string // why the module is
+}
+
+// TestSameAnswers: the browser and the command say the same of every vector of the
+// kubelet, of the configurations of this repository, and of broken ones.
+func TestSameAnswers(t *testing.T) {
+	b := browse(t)
+	questions := questions(t)
+	if len(questions) < 100 {
+		t.Fatalf("%d configurations, want 100 and more", len(questions))
+	}
+	b.open("")
+	answers := get[[]answer](b, `new Promise((resolve, reject) => {
+		const questions = `+quote(questions)+`;
+		const answers = [];
+		let worker;
+		const start = () => {
+			worker = new Worker("worker.js");
+			worker.onmessage = ({data}) => {
+				if (data.ready) next();
+				if (data.failed) reject(new Error(data.failed));
+				if (data.answer) take(data.answer);
+			};
+			worker.onerror = (event) => {
+				event.preventDefault();
+				worker.terminate();
+				answers.push({Gone: event.message});
+				answers.length < questions.length ? start() : resolve(answers);
+			};
+		};
+		const next = () => {
+			const {Text, Image, Kubelet} = questions[answers.length];
+			worker.postMessage({id: 1, text: Text, image: Image, kubelet: Kubelet});
+		};
+		const take = ({validation = "", validationError = "", explanation = "", explanationError = ""}) => {
+			answers.push({Validation: validation, ValidationError: validationError, Explanation: explanation, ExplanationError: explanationError});
+			answers.length < questions.length ? next() : resolve(answers);
+		};
+		start();
+	})`)
+	valid, deep := 0, 0
+	for i, q := range questions {
+		want := command(t, q)
+		if strings.Contains(want.Validation, "\n  \"valid\": true,") {
+			valid++
+		}
+		if answers[i].Gone != "" && strings.Count(q.Text, "[")+strings.Count(q.Text, "{") > 1000 {
+			deep++ // a browser's stack is smaller
+			continue
+		}
+		if diff := cmp.Diff(want, answers[i]); diff != "" {
+			t.Errorf("about %q for kubelet %q and this, -command +browser:\n%.2000s\n%.4000s", q.Image, q.Kubelet, q.Text, diff)
+		}
+	}
+	if valid < 20 || len(questions)-valid < 20 {
+		t.Errorf("%d of %d are valid: that is no mixture", valid, len(questions))
+	}
+	t.Logf("%d configurations, %d of them valid: the same in the browser and in the command; %d nested too deeply for a browser", len(questions)-deep, valid, deep)
+}
+
+// questions are all that is asked: of each configuration with an image and a
+// kubelet in turn.
+func questions(t *testing.T) (list []question) {
+	t.Helper()
+	images := []string{"602401143452.dkr.ecr.eu-west-1.amazonaws.com/app:1.2", "registry.io/app", "Not An Image", "gcr.io/team/app@sha256:" + strings.Repeat("0", 64), "nginx", "team.azurecr.io/app"}
+	kubelets := []string{"", "1.36", "", "1.33", "", "1.25", "", "1.99"}
+	for _, text := range texts(t) {
+		if utf8.ValidString(text) { // as all is that a browser knows
+			n := len(list)
+			list = append(list, question{text, images[n%len(images)], kubelets[n%len(kubelets)]})
+		}
+	}
+	return list
+}
+
+func texts(t *testing.T) (list []string) {
+	t.Helper()
+	root, err := plugins.Repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var recorded struct {
+		Cases []struct{ Files []struct{ Content any } } // an object stands for what is too large or no text
+	}
+	data, err := os.ReadFile(filepath.Join(root, "testdata/parity/config.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &recorded)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range recorded.Cases {
+		if len(c.Files) != 1 {
+			continue
+		}
+		if text, ok := c.Files[0].Content.(string); ok {
+			list = append(list, text)
+		}
+	}
+	for _, glob := range []string{"config/testdata/*.yaml", "lint/testdata/*.yaml", "lint/testdata/clean/*", "docs/playground/module/samples/*.yaml"} {
+		files, err := filepath.Glob(filepath.Join(root, glob))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", glob, len(files), err)
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, string(data))
+			if strings.HasSuffix(file, "/broken.yaml") {
+				list = append(list, lacking(string(data))...)
+			}
+		}
+	}
+	return list
+}
+
+// lacking is a text without each of its lines in turn.
+func lacking(text string) (list []string) {
+	lines := strings.SplitAfter(text, "\n")
+	for i := range lines {
+		list = append(list, strings.Join(append(append([]string{}, lines[:i]...), lines[i+1:]...), ""))
+	}
+	return list
+}
+
+// command asks the command.
+func command(t *testing.T, q question) (a answer) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "providers.yaml"), []byte(q.Text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	validate := []string{"validate", "-o", "json", "providers.yaml"}
+	if q.Kubelet != "" {
+		validate = append(validate, "--kubelet-version", q.Kubelet)
+	}
+	a.Validation, a.ValidationError = run(t, dir, validate...)
+	a.Explanation, a.ExplanationError = run(t, dir, "explain", "--dry-run", "-o", "json", "--config", "providers.yaml", q.Image)
+	return a
+}
+
+// run runs the command in dir and returns the document that it prints, or its error.
+func run(t *testing.T, dir string, args ...string) (document, why string) {
+	t.Helper()
+	cmd := exec.Command(site.regcred, args...)
+	cmd.Dir = dir
+	cmd.Env = []string{"HOME=" + dir}
+	out, err := cmd.Output()
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
+		t.Fatal(err)
+	}
+	var failed struct{ Errors []struct{ Message string } }
+	if err := json.Unmarshal(out, &failed); err != nil {
+		t.Fatalf("regcred %q: %v:\n%s", args, err, out)
+	}
+	if len(failed.Errors) > 0 {
+		return "", failed.Errors[0].Message
+	}
+	return string(out), ""
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package playground
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	cdpruntime "github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// browse starts a browser with further flags, and returns a tab that shows nothing
+// yet. Whatever the page complains of fails the test, unless it is expected.
+func browse(t *testing.T, flags ...chromedp.ExecAllocatorOption) *tab {
+	t.Helper()
+	tests.Require(t)
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
+		chromedp.NoSandbox, // it refuses to have one for root, and the network is none
+		chromedp.Env("HOME="+t.TempDir()),
+		chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-domain-reliability", true),
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
+	)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Minute)
+	ctx, stop := chromedp.NewExecAllocator(ctx, append(options, flags...)...)
+	ctx, done := chromedp.NewContext(ctx)
+	b := &tab{t: t, ctx: ctx}
+	b.close = func() {
+		if err := chromedp.Cancel(ctx); err != nil {
+			t.Error("closing the browser:", err)
+		}
+		done()
+		stop()
+		cancel()
+	}
+	t.Cleanup(func() {
+		if b.close != nil {
+			b.end()
+		}
+	})
+	b.do()
+	if err := chromedp.Listen(ctx, b.note); err != nil {
+		t.Fatal(err)
+	}
+	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: `addEventListener("securitypolicyviolation", (e) => console.error("policy:", e.effectiveDirective, e.blockedURI));`,
+	})
+	return b
+}
+
+// tab is a page in a browser of its own.
+type tab struct {
+	t     *testing.T
+	ctx   context.Context
+	close func()
+
+	mu        sync.Mutex
+	complaint []string // of the browser about the page
+	requests  []string // URLs
+	expected  bool     // complaints are
+}
+
+// end closes the browser, and reports what it complained of.
+func (b *tab) end() {
+	b.close()
+	b.close = nil
+	if !b.expected {
+		for _, c := range b.complaint {
+			b.t.Errorf("the browser complains: %s", c)
+		}
+	}
+}
+
+// note is called for every event.
+func (b *tab) note(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.EntryLevelError || e.Entry.Level == log.EntryLevelWarning {
+			b.complaint = append(b.complaint, fmt.Sprint(e.Entry.Level, " ", e.Entry.Text, " ", e.Entry.URL))
+		}
+	case *cdpruntime.EventConsoleAPICalled:
+		var words []string
+		for _, arg := range e.Args {
+			words = append(words, strings.Trim(string(arg.Value), "\""))
+		}
+		b.complaint = append(b.complaint, strings.Join(words, " "))
+	case *cdpruntime.EventExceptionThrown:
+		b.complaint = append(b.complaint, e.ExceptionDetails.Text)
+	case *network.EventRequestWillBeSent:
+		b.requests = append(b.requests, e.Request.URL)
+	}
+}
+
+// call calls a method of the protocol.
+func call[P, R any](b *tab, method cdp.Command[P, R], params P) R {
+	b.t.Helper()
+	result, err := chromedp.Call(b.ctx, method, params)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return result
+}
+
+// do does something in the browser.
+func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, actions...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// get is the value of an expression, or of a promise.
+func get[T any](b *tab, expression string) T {
+	b.t.Helper()
+	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatalf("%.200s: %v", expression, err)
+	}
+	return value
+}
+
+// until waits until an expression is true, also while the page is on its way.
+func (b *tab) until(expression string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
+	defer cancel()
+	for {
+		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool](fmt.Sprintf(`new Promise((resolve) => {
+			const look = (left) => (%s) || left === 0 ? resolve(Boolean(%[1]s)) : setTimeout(look, 10, left - 1);
+			look(100);
+		})`, expression), chromedp.EvalAwaitPromise))
+		switch {
+		case is:
+			return
+		case ctx.Err() != nil:
+			b.t.Fatalf("waiting for %s: %v; it says: %s", expression, err, get[string](b, "document.body.innerText"))
+		}
+	}
+}
+
+// open opens the playground and waits for its first answer.
+func (b *tab) open(fragment string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(site.url+fragment))
+	b.answered()
+}
+
+// answered waits until what is shown is the answer to what is asked.
+func (b *tab) answered() {
+	b.t.Helper()
+	b.until(`document.querySelector("#sample").disabled === false && document.querySelector("#answer").ariaBusy === "false"`)
+}
+
+// put puts text into a field as if it were pasted.
+func (b *tab) put(field, text string) {
+	b.t.Helper()
+	get[bool](b, fmt.Sprintf(`(() => {
+		const field = document.querySelector(%q);
+		field.value = %s;
+		return field.dispatchEvent(new InputEvent("input", {bubbles: true}));
+	})()`, field, quote(text)))
+	b.answered()
+}
+
+// text is what is to be read in an element.
+func (b *tab) text(selector string) string {
+	b.t.Helper()
+	return get[string](b, fmt.Sprintf("document.querySelector(%q).innerText", selector))
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package playground
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// TestNothingLeaves: whatever is done, the browser asks the page's own server for
+// the page's own files and nobody for anything else, and nothing is stored. Chromium
+// itself tells, workers included.
+func TestNothingLeaves(t *testing.T) {
+	netlog := filepath.Join(t.TempDir(), "netlog.json")
+	b := browse(t, chromedp.Flag("log-net-log", netlog))
+	b.open("")
+	for _, sample := range []string{"gke", "broken", "refused"} {
+		b.choose(sample)
+	}
+	b.put("#image", "registry.example/x")
+	get[any](b, `document.querySelector("#share").click()`)
+	get[any](b, `document.querySelector("#make").click()`)
+	b.until(`document.querySelector("#link").checkVisibility()`)
+	stored := get[string](b, `(async () => JSON.stringify([localStorage.length, sessionStorage.length, document.cookie,
+		(await indexedDB.databases()).length, (await caches.keys()).length, (await navigator.serviceWorker.getRegistrations()).length]))()`)
+	if stored != `[0,0,"",0,0,0]` {
+		t.Errorf("stored is %s", stored)
+	}
+	b.end()
+	data, err := os.ReadFile(netlog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log struct {
+		Events []struct {
+			Params struct{ URL, Initiator string }
+		}
+	}
+	if err := json.Unmarshal(data, &log); err != nil {
+		t.Fatal(err)
+	}
+	own := regexp.MustCompile("^" + regexp.QuoteMeta(site.url) + `((index|page|asker|editor|share|view|worker|wasm_exec)\.(html|js)|style\.css|regcred\.wasm\.z)?$`)
+	asked := map[string]int{}
+	for _, e := range log.Events {
+		// Without an initiator it is Chromium itself that asks, as for updates.
+		if origin := strings.TrimSuffix(site.url, "/"); e.Params.URL != "" && e.Params.Initiator == origin {
+			asked[e.Params.URL]++
+		} else if strings.Contains(e.Params.Initiator, "://") && e.Params.Initiator != origin {
+			t.Errorf("%s is requested for %s", e.Params.URL, e.Params.Initiator)
+		}
+	}
+	for url := range asked {
+		if !own.MatchString(url) {
+			t.Errorf("requested is %s", url)
+		}
+	}
+	for _, name := range []string{"page.js", "worker.js", "regcred.wasm.z"} {
+		if asked[site.url+name] == 0 {
+			t.Errorf("the log has no request for %s: it is not that of the page: %v", name, asked)
+		}
+	}
+	for _, url := range b.requests {
+		if !own.MatchString(strings.Split(url, "#")[0]) && url != "about:blank" {
+			t.Errorf("the page requests %s", url)
+		}
+	}
+	t.Logf("%d files are requested, all of them the page's own", len(asked))
+}
+
+// TestPolicy: what a page should not do, this one cannot, and the browser says so.
+func TestPolicy(t *testing.T) {
+	b := browse(t)
+	b.open("")
+	b.expected = true
+	for name, code := range map[string]string{
+		"fetch":  `fetch("http://127.0.0.1:1/").then(() => true, () => false)`,
+		"image":  `new Promise((r) => { const i = new Image(); i.onload = () => r(true); i.onerror = () => r(false); i.src = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA="; })`,
+		"script": `new Promise((r) => { const s = document.createElement("script"); s.textContent = "globalThis.ran = true"; document.body.append(s); r(globalThis.ran === true); })`,
+		"style":  `(() => { const s = document.createElement("style"); s.textContent = "h1 { position: fixed }"; document.body.append(s); return getComputedStyle(document.querySelector("h1")).position === "fixed"; })()`,
+	} {
+		if get[bool](b, code) {
+			t.Errorf("%s: it works", name)
+		}
+	}
+	if n := strings.Count(strings.Join(b.complained(), "\n"), "policy: "); n < 4 {
+		t.Errorf("%d violations are reported, want 4: %q", n, b.complained())
+	}
+}
+
+func (b *tab) complained() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.complaint
+}
+
+// TestWithoutModule: a page that cannot have its module says so, and what to do.
+func TestWithoutModule(t *testing.T) {
+	b := browse(t)
+	b.expected = true
+	dir := filepath.Join(t.TempDir(), "site")
+	if out, err := exec.Command(filepath.Join(site.dir, "playground"), "-o", dir).CombinedOutput(); err != nil {
+		t.Fatalf("-o: %v\n%s", err, out)
+	}
+	files := http.FileServer(http.Dir(dir))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store") // the files change, and a browser keeps for a while what is some time old
+		files.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	b.do(chromedp.Navigate(server.URL)) // as any host of static files serves it
+	b.answered()
+	if said := b.text("#verdict"); !strings.Contains(said, "Kubelet 1.36 starts") {
+		t.Errorf("on another server: %s", said)
+	}
+	b.do(chromedp.Navigate("file://" + dir + "/index.html"))
+	if said := b.text("#state"); !strings.Contains(said, "go run ./docs/playground") {
+		t.Errorf("as a file: %s", said)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "regcred.wasm.z"), []byte("no module"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.do(chromedp.Navigate(server.URL + "/?broken"))
+	b.until(`document.querySelector("#state").innerText.includes("There is no answer")`)
+	if err := os.Remove(filepath.Join(dir, "regcred.wasm.z")); err != nil {
+		t.Fatal(err)
+	}
+	b.do(chromedp.Navigate(server.URL + "/?missing"))
+	b.until(`document.querySelector("#state").innerText.includes("There is no answer: regcred.wasm.z: 404")`)
+	if !get[bool](b, `(() => { const c = document.querySelector("#config"); c.value = "x"; return c.dispatchEvent(new InputEvent("input")); })()`) {
+		t.Error("the field does not take text")
+	}
+}
+
+// quote writes a value as JavaScript reads it.
+func quote(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // of a string, or a struct of them
+	}
+	return string(data)
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package playground
+
+import (
+	"bufio"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/upstream/alone"
+	"github.com/regcred/regcred/upstream/plugins"
+)
+
+var shots = flag.String("shots", "", "the directory for the screenshots, in place of one that is removed")
+
+// tests is where the tests run: without a network, since a browser has a mind of its
+// own about whom to ask.
+var tests = alone.Tests{
+	Name:     "chromium",
+	Programs: alone.Programs{"chromium": "chromium"},
+	Around: func(run func() int) (code int, err error) {
+		if err := site.start(); err != nil {
+			return 0, err
+		}
+		return run(), site.stop()
+	},
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	tests.Main(m)
+}
+
+// site is the playground as its command serves it, and the command that it is
+// held against.
+var site served
+
+type served struct {
+	url     string
+	regcred string
+	dir     string
+	process *exec.Cmd
+}
+
+func (s *served) start() (err error) {
+	if s.dir, err = os.MkdirTemp("", "playground-"); err != nil {
+		return err
+	}
+	if s.regcred, err = plugins.Build(s.dir, "regcred"); err != nil {
+		return err
+	}
+	root, err := plugins.Repository()
+	if err != nil {
+		return err
+	}
+	program := filepath.Join(s.dir, "playground")
+	build := exec.Command("go", "build", "-o", program, "./docs/playground")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the playground: %w\n%s", err, out)
+	}
+	s.process = exec.Command(program)
+	s.process.Dir, s.process.Stderr = root, os.Stderr
+	stdout, err := s.process.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := s.process.Start(); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	s.url = strings.TrimSpace(line)
+	return err
+}
+
+func (s *served) stop() error {
+	err := errors.Join(s.process.Process.Signal(os.Interrupt), s.process.Wait())
+	return errors.Join(err, os.RemoveAll(s.dir))
+}

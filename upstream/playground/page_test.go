@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package playground
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// TestSamples: each shows what it is there to show.
+func TestSamples(t *testing.T) {
+	b := browse(t)
+	b.open("")
+	names := get[[]string](b, `[...document.querySelector("#sample").options].map((o) => o.value).filter(Boolean)`)
+	wants := map[string][]string{
+		"eks":              {"Kubelet 1.36 starts", "No provider matches", "nearest", "label 4", "Instead: *.dkr.ecr.eu-central-1.amazonaws.com"},
+		"gke":              {"Kubelet 1.36 starts", "Would ask 1 provider: auth-provider-gcp", "*.pkg.dev"},
+		"aks":              {"Kubelet 1.36 starts", "Would ask 1 provider: acr-credential-provider", "*.azurecr.io"},
+		"service-accounts": {"Kubelet 1.36 starts", "Would ask 1 provider: token-credential-provider"},
+		"broken":           {"2 errors", "never matches", "Instead: registry.example.com", "scheme", "line 9, column 5"},
+		"refused":          {"Kubelet 1.36 would not start", "refused", "bin/corp-provider", "line 11, column 16"},
+	}
+	if len(names) != len(wants) {
+		t.Errorf("samples are %q, want %d", names, len(wants))
+	}
+	for _, name := range names {
+		b.choose(name)
+		said := b.text("#answer")
+		for _, want := range wants[name] {
+			if !strings.Contains(said, want) {
+				t.Errorf("%s: no %q in:\n%s", name, want, said)
+			}
+		}
+	}
+	b.choose("broken")
+	if link := get[string](b, `document.querySelector("#findings a").href`); !strings.HasSuffix(link, "/docs/configuration.md#path-glob-error") {
+		t.Errorf("the rule is said to be explained at %s", link) // ### `path-glob` (error), as GitHub links it
+	}
+	b.choose("service-accounts")
+	get[bool](b, `(() => { const s = document.querySelector("#kubelet"); s.value = "1.32"; return s.dispatchEvent(new Event("change")); })()`)
+	b.answered()
+	if said := b.text("#answer"); !strings.Contains(said, "Kubelet 1.32 would not start") {
+		t.Errorf("kubelet 1.32 and tokenAttributes: %s", said)
+	}
+}
+
+// TestMarks: what is found is marked at its line, and a button leads there.
+func TestMarks(t *testing.T) {
+	b := browse(t)
+	b.open("")
+	b.choose("broken")
+	b.drawn()
+	marked := get[[]string](b, `[...document.querySelectorAll("#gutter .error, #gutter .info")].map((e) => e.className + " " + e.textContent)`)
+	if want := []string{"info 6", "error 8", "error 9"}; !slices.Equal(marked, want) {
+		t.Errorf("marked are %q, want %q", marked, want)
+	}
+	under := get[[]string](b, `[...document.querySelectorAll("#marks mark")].map((e) => e.textContent)`)
+	if want := []string{"0s", "\"*.example.com/team/*\"", "\"https://registry.example.com\""}; !slices.Equal(under, want) {
+		t.Errorf("underlined are %q, want %q", under, want)
+	}
+	get[any](b, `document.querySelector(".where").click()`)
+	if got := get[string](b, `(() => { const c = document.activeElement; return c.value.slice(c.selectionStart, c.selectionEnd); })()`); got != under[1] {
+		t.Errorf("the first finding leads to %q", got)
+	}
+}
+
+// TestMarkBehindWide: columns count bytes, and a browser counts neither these nor characters.
+func TestMarkBehindWide(t *testing.T) {
+	b := browse(t)
+	b.open("")
+	b.put("#config", `apiVersion: kubelet.config.k8s.io/v1
+kind: CredentialProviderConfig
+providers:
+- {name: ecr, args: ["ä😀é"], defaultCacheDuration: "0s", matchImages: ["https://registry.example.com"], apiVersion: credentialprovider.kubelet.k8s.io/v1}
+`)
+	b.drawn()
+	under := get[[]string](b, `[...document.querySelectorAll("#marks mark")].map((e) => e.textContent)`)
+	if want := []string{`"https://registry.example.com"`, `"0s"`}; !slices.Equal(slices.Sorted(slices.Values(under)), slices.Sorted(slices.Values(want))) {
+		t.Errorf("underlined are %q, want %q", under, want)
+	}
+}
+
+// fifty is a configuration with fifty providers, of three patterns each.
+func fifty() string {
+	var s strings.Builder
+	s.WriteString("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n")
+	for i := range 50 {
+		fmt.Fprintf(&s, "- name: provider-%d\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  defaultCacheDuration: 1h\n  matchImages:\n", i)
+		for j := range 3 {
+			fmt.Fprintf(&s, "  - registry-%d.*.team-%d.example\n", j, i)
+		}
+	}
+	return s.String()
+}
+
+// TestTyping: no key is waited for; while one answer is worked out, only the last
+// of the questions that come meanwhile is kept, and it is that which is answered.
+func TestTyping(t *testing.T) {
+	b := browse(t)
+	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
+		globalThis.asked = 0;
+		globalThis.busy = 0;
+		globalThis.most = 0;
+		const post = Worker.prototype.postMessage;
+		Worker.prototype.postMessage = function (...args) { asked++; most = Math.max(most, ++busy); return post.apply(this, args); };
+		const there = Object.getOwnPropertyDescriptor(Worker.prototype, "onmessage");
+		Object.defineProperty(Worker.prototype, "onmessage", {set(f) {
+			there.set.call(this, (event) => { if (event.data.answer) busy--; f(event); });
+		}});`})
+	b.open("")
+	b.put("#config", fifty())
+	b.put("#image", "registry-1.eu.team-1.example/app")
+	var took []float64
+	before := get[int](b, "asked")
+	const keys = "registry-2.us.team-49.example/app"
+	b.do(chromedp.Focus(chromedp.CSS("#image")))
+	get[any](b, `document.querySelector("#image").select()`)
+	for _, key := range keys {
+		b.do(chromedp.KeyEvent(string(key)))
+		b.answered()
+		took = append(took, get[float64](b, `performance.getEntriesByName("answer").at(-1).duration`))
+	}
+	if n := get[int](b, "asked") - before; n != len(keys) {
+		t.Errorf("%d keys, each answered, but %d questions", len(keys), n)
+	}
+	if said := b.text("#verdict"); !strings.Contains(said, "Would ask 1 provider: provider-49") {
+		t.Errorf("the answer is %s", said)
+	}
+	// Faster than anything can answer.
+	before = get[int](b, "asked")
+	get[any](b, `(() => {
+		const image = document.querySelector("#image");
+		for (let i = 0; i < 200; i++) {
+			image.value = "registry-1.eu.team-" + (i % 50) + ".example/app";
+			image.dispatchEvent(new InputEvent("input", {bubbles: true}));
+		}
+	})()`)
+	b.answered()
+	if n := get[int](b, "asked") - before; n != 2 {
+		t.Errorf("200 keys at once are %d questions, want the first and the last", n)
+	}
+	if said := b.text("#verdict"); !strings.Contains(said, "Would ask 1 provider: provider-49") {
+		t.Errorf("the answer is not to the last: %s", said)
+	}
+	if most := get[int](b, "most"); most != 1 {
+		t.Errorf("%d questions at a time, want 1", most)
+	}
+	slices.Sort(took)
+	edited := slices.Sorted(slices.Values(b.type50(t)))
+	t.Logf("a key in the configuration: median %.1f ms, longest %.1f ms", edited[len(edited)/2], edited[len(edited)-1])
+	t.Logf("a key with 50 providers: median %.1f ms, longest %.1f ms until it is shown", took[len(took)/2], took[len(took)-1])
+}
+
+// type50 types a comment at the end of the configuration, and returns how many
+// milliseconds after each key its answer was shown.
+func (b *tab) type50(t *testing.T) (took []float64) {
+	t.Helper()
+	b.do(chromedp.Focus(chromedp.CSS("#config")))
+	get[any](b, `document.querySelector("#config").setSelectionRange(1e6, 1e6)`)
+	for range 50 {
+		b.do(chromedp.KeyEvent("#"))
+		b.answered()
+		took = append(took, get[float64](b, `performance.getEntriesByName("answer").at(-1).duration`))
+	}
+	return took
+}
+
+// TestHostile: what a configuration holds is text wherever it is shown, and a large
+// one is refused or answered, while the page goes on.
+func TestHostile(t *testing.T) {
+	b := browse(t)
+	b.open("")
+	const markup = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+	b.put("#config", "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: '"+markup+"'\n  matchImages: ['"+markup+"', a.example]\n  apiVersion: '"+markup+"'\n")
+	b.put("#image", "a.example/"+markup)
+	if said := b.text("#answer"); !strings.Contains(said, "<img") {
+		t.Errorf("it is not shown: %s", said)
+	}
+	b.put("#config", strings.ReplaceAll(fifty(), "provider-1\n", "'<b>bold</b>'\n"))
+	b.put("#image", "registry-1.eu.team-1.example/app")
+	if said := b.text("#answer"); !strings.Contains(said, "<b>bold</b>") {
+		t.Errorf("it is not shown: %s", said)
+	}
+	if n := get[int](b, `document.querySelectorAll("main img, main script, main b, main iframe").length`); n != 0 {
+		t.Errorf("%d elements come from the configuration", n)
+	}
+
+	for _, tt := range []struct{ name, text, want string }{
+		{"100 providers, half of them faulty", strings.ReplaceAll(fifty(), "- name: provider-", "- name: again\n- name: provider-"), "would not start"},
+		{"1 MiB in a line", strings.Repeat("x", 1<<20), "would not start"},
+		{"1 MiB in 20,000 lines", strings.Repeat("- "+strings.Repeat("x", 49)+"\n", 19_999), "would not start"},
+		{"more than that", strings.Repeat("x", 1<<20+1), "the page takes 1 MiB"},
+		{"more lines than that", strings.Repeat("\n", 20_000), "the page takes 20000"},
+	} {
+		b.put("#config", tt.text)
+		if said := b.text("#answer"); !strings.Contains(said, tt.want) {
+			t.Errorf("%s: no %q in %.300s", tt.name, tt.want, said)
+		}
+		b.drawn()
+		if n := get[int](b, `document.querySelectorAll("*").length`); n > 3000 {
+			t.Errorf("%s: %d elements on the page", tt.name, n)
+		}
+		t.Logf("%s: answered within %.0f ms", tt.name, get[float64](b, `performance.getEntriesByName("answer").at(-1)?.duration ?? 0`))
+	}
+	b.choose("gke")
+	before := b.text("#verdict")
+	if !get[bool](b, `(() => {
+		const data = new DataTransfer();
+		data.setData("text/plain", "x\n".repeat(500000));
+		return !document.querySelector("#config").dispatchEvent(new ClipboardEvent("paste", {clipboardData: data, cancelable: true, bubbles: true}));
+	})()`) {
+		t.Error("half a million lines are pasted")
+	}
+	if said := b.text("#answer"); !strings.Contains(said, "500001 lines") || !strings.Contains(said, strings.TrimSpace(before)) {
+		t.Errorf("what is too large to paste: %s", said)
+	}
+	b.expected = true // of what follows, the exception in the module
+	b.put("#config", "providers: "+strings.Repeat("[", 9000))
+	b.until(`document.querySelector("#answer").innerText.includes("nested too deeply") || document.querySelector("#answer").innerText.includes("would not start")`)
+	b.choose("gke")
+	if said := b.text("#verdict"); !strings.Contains(said, "Would ask 1 provider") {
+		t.Errorf("after that: %s", said)
+	}
+}
+
+// TestShare: a link is made when asked for, after a warning where it may carry a
+// secret, and brings back what it was made of.
+func TestShare(t *testing.T) {
+	b := browse(t)
+	b.open("")
+	visible := func(id string) bool {
+		return get[bool](b, fmt.Sprintf("document.querySelector(%q).checkVisibility()", "#"+id))
+	}
+	press := func(id string) { get[any](b, fmt.Sprintf("document.querySelector(%q).click()", "#"+id)) }
+	b.choose("gke") // with args
+	press("share")
+	if !visible("warning") || visible("link") || get[string](b, "location.hash") != "" {
+		t.Errorf("a link to arguments, without a warning")
+	}
+	press("close")
+	if got := get[string](b, "location.hash"); got != "" {
+		t.Errorf("refused, but the address has %q", got)
+	}
+	b.put("#config", "password: canary")
+	press("share")
+	if !visible("warning") {
+		t.Errorf("a link to something unknown, without a warning")
+	}
+	press("close")
+
+	for _, sample := range []string{"eks", "gke"} {
+		b.choose(sample)
+		get[bool](b, `(() => { const s = document.querySelector("#kubelet"); s.value = "1.34"; return s.dispatchEvent(new Event("change")); })()`)
+		b.answered()
+		text, image := get[string](b, `document.querySelector("#config").value`), get[string](b, `document.querySelector("#image").value`)
+		said := b.text("#answer")
+		press("share")
+		if visible("make") {
+			press("make")
+		} else if sample != "eks" {
+			t.Errorf("%s: no warning", sample)
+		}
+		b.until(`document.querySelector("#link").checkVisibility()`)
+		link := get[string](b, `document.querySelector("#link").value`)
+		if link != get[string](b, "location.href") || !strings.HasPrefix(link, site.url+"#z=") {
+			t.Fatalf("%s: the link is %q", sample, link)
+		}
+		b.open(strings.TrimPrefix(link, site.url))
+		b.until(fmt.Sprintf(`document.querySelector("#image").value === %s`, quote(image)))
+		b.answered()
+		if got := get[string](b, `document.querySelector("#config").value`); got != text || b.text("#answer") != said || get[string](b, `document.querySelector("#kubelet").value`) != "1.34" {
+			t.Errorf("%s: the link brings %q, and %s", sample, got, b.text("#answer"))
+		}
+		b.put("#image", "other.example/app")
+		if got := get[string](b, "location.href"); got != site.url {
+			t.Errorf("changed, but the address is %q", got)
+		}
+	}
+	for _, fragment := range []string{"#z=", "#z=AAAA", "#p=bnVsbA", "#p=e30", "#z=" + strings.Repeat("A", 40<<10), "#p=%%%"} {
+		b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(site.url+fragment))
+		b.until(`document.querySelector("#state").innerText.includes("The link cannot be read")`)
+	}
+}
+
+// TestKeyboard: everything is reached and done with keys, in the order of the page,
+// and the field for the configuration lets go.
+func TestKeyboard(t *testing.T) {
+	b := browse(t)
+	b.open("")
+	b.choose("broken")
+	focus := func() string {
+		return get[string](b, `(() => { const e = document.activeElement; return e.id || e.className || e.tagName; })()`)
+	}
+	get[any](b, "document.activeElement.blur()")
+	var order []string
+	for range 12 {
+		b.do(chromedp.KeyEvent(kb.Tab))
+		order = append(order, focus())
+	}
+	if want := []string{"skip", "sample", "kubelet", "image", "share", "config", "where"}; !slices.Equal(order[:len(want)], want) {
+		t.Errorf("Tab leads to %q, want %q", order, want)
+	}
+	b.do(chromedp.Focus(chromedp.CSS("#share")), chromedp.KeyEvent(kb.Enter))
+	b.until(`document.querySelector("#dialog").open`)
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.until(`!document.querySelector("#dialog").open`)
+	if got := focus(); got != "share" {
+		t.Errorf("after Escape the focus is on %q", got)
+	}
+	b.do(chromedp.Focus(chromedp.CSS(".where")), chromedp.KeyEvent(kb.Enter))
+	if got := focus(); got != "config" {
+		t.Errorf("a finding's place leads to %q", got)
+	}
+	b.do(chromedp.KeyEvent("typed"))
+	b.answered()
+	b.until(`document.querySelector("#spoken").textContent.includes("Kubelet 1.36")`)
+	unnamed := get[[]string](b, `[...document.querySelectorAll("input, select, textarea, button")].filter((e) => !(e.labels?.length || e.textContent.trim())).map((e) => e.id)`)
+	if len(unnamed) > 0 {
+		t.Errorf("without a label: %q", unnamed)
+	}
+}

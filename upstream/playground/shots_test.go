@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package playground
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// look sets how wide the window is, and light or dark.
+func (b *tab) look(width int64, scheme string) {
+	b.t.Helper()
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+	})
+	b.do(chromedp.EmulateViewport(width, 900))
+}
+
+// choose takes a sample.
+func (b *tab) choose(sample string) {
+	b.t.Helper()
+	get[bool](b, fmt.Sprintf(`(() => {
+		const select = document.querySelector("#sample");
+		select.value = %q;
+		return select.dispatchEvent(new Event("change", {bubbles: true}));
+	})()`, sample))
+	b.answered()
+}
+
+// TestShots: wide and narrow, light and dark, nothing is wider than the window; the
+// pictures are there to be looked at.
+func TestShots(t *testing.T) {
+	dir := *shots
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	b := browse(t)
+	b.open("")
+	for _, width := range []int64{1280, 768, 360} {
+		for _, scheme := range []string{"light", "dark"} {
+			b.look(width, scheme)
+			for _, sample := range []string{"eks", "gke", "broken", "refused"} {
+				b.choose(sample)
+				b.drawn()
+				if over := get[float64](b, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
+					t.Errorf("%s at %d: %g pixels too wide", sample, width, over)
+				}
+				b.shoot(filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", sample, width, scheme)))
+			}
+			b.choose("gke")
+			get[any](b, `document.querySelector("#share").click()`)
+			b.drawn()
+			b.shoot(filepath.Join(dir, fmt.Sprintf("share-%d-%s.png", width, scheme)))
+			get[any](b, `document.querySelector("#close").click()`)
+		}
+	}
+}
+
+// drawn waits until what is to be seen is.
+func (b *tab) drawn() {
+	b.t.Helper()
+	get[bool](b, "new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(true))))")
+}
+
+// shoot takes a picture of the whole page.
+func (b *tab) shoot(path string) {
+	b.t.Helper()
+	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err == nil {
+		err = os.WriteFile(path, picture, 0o600)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
