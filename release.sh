@@ -7,12 +7,14 @@
 #   ./release.sh VERSION OUTDIR [OS/ARCH...]      e.g. ./release.sh v1.2.3 dist
 #
 # For each platform an archive with every program under ./cmd, their checksums,
-# LICENSE and README.md, and beside it the list of the modules that are linked
-# in (CycloneDX, *.cdx.json); then SHA256SUMS over all of them. It needs a clean
-# checkout, and no network once the modules and the Go release that go.mod names
-# are there. The same commit and version make the same bytes, wherever and by
-# whomever; the times in the files are those of the commit, or SOURCE_DATE_EPOCH.
-# OUTDIR is made when all is done.
+# LICENSE and README.md, and deploy/ for Linux; beside it the list of the modules
+# that are linked in (CycloneDX, *.cdx.json), and for all the manifest of krew,
+# kubectl's plugin manager (regcred.yaml), and the playground, a page for a static
+# host (docs/playground); then SHA256SUMS over all of them. It
+# needs a clean checkout, and no network once the modules and the Go release that
+# go.mod names are there. The same commit and version make the same bytes, wherever
+# and by whomever; the times in the files are those of the commit, or
+# SOURCE_DATE_EPOCH. OUTDIR is made when all is done.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -22,7 +24,7 @@ refuse() {
 }
 
 if [ $# -lt 2 ] || ! [[ $1 =~ ^v[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$ ]]; then
-	sed -n '5,16s/^# \{0,1\}//p' "$0" >&2
+	sed -n '5,18s/^# \{0,1\}//p' "$0" >&2
 	exit 2
 fi
 version=$1 out=$2
@@ -86,7 +88,7 @@ archive() {
 
 # bom DIR lists what the programs in DIR were built from, as Go recorded it in them.
 bom() {
-	find "$1" -type f -perm -u+x | sort | xargs go version -m -json | jq --slurp \
+	find "$1" -maxdepth 1 -type f -perm -u+x | sort | xargs go version -m -json | jq --slurp \
 		--arg name "$1" --arg version "$version" --argjson epoch "$epoch" '
 		def purl: "pkg:golang/" + .name + "@" + (.version | @uri);
 		def library: {type: "library", "bom-ref": purl, name, version, purl: purl};
@@ -107,6 +109,23 @@ bom() {
 		}' >"$work/dist/$1.cdx.json"
 }
 
+# krew NAME adds the archive of NAME to the manifest for kubectl's plugin manager.
+krew() {
+	local file=$1.tar.gz program=regcred
+	[ "$GOOS" != windows ] || file=$1.zip program=regcred.exe
+	cat <<-END
+		    - selector:
+		        matchLabels: {os: $GOOS, arch: $GOARCH}
+		      uri: https://github.com/regcred/regcred/releases/download/$version/$file
+		      sha256: $(sha256sum "$work/dist/$file" | cut -d ' ' -f 1)
+		      bin: $program
+		      files:
+		        - {from: $1/$program, to: .}
+		        - {from: $1/LICENSE, to: .}
+	END
+}
+
+sed "/^#/d; s/: VERSION$/: $version/" deploy/kubectl/krew.yaml >"$work/dist/regcred.yaml"
 for target in "${targets[@]}"; do
 	export GOOS=${target%/*} GOARCH=${target#*/}
 	name=regcred_${version#v}_${GOOS}_${GOARCH}
@@ -117,10 +136,27 @@ for target in "${targets[@]}"; do
 	(cd "$work/$name" && sha256sum -- * >SHA256SUMS)
 	cp LICENSE README.md "$work/$name/"
 	chmod 644 "$work/$name/LICENSE" "$work/$name/README.md" "$work/$name/SHA256SUMS"
+	if [ "$GOOS" = linux ]; then # as nodes are
+		cp -R deploy "$work/$name/"
+		find "$work/$name/deploy" -perm -u+x -exec chmod 755 {} + -o -exec chmod 644 {} +
+	fi
 	stamp "$work/$name"
 	(cd "$work" && bom "$name" && archive "$name")
+	krew "$name" >>"$work/dist/regcred.yaml"
 	rm -r "${work:?}/$name"
 done
+
+# The playground is for browsers, and is built by a program for this machine.
+unset GOOS GOARCH
+name=regcred-playground_${version#v}
+echo "$name" >&2
+go run -trimpath -buildvcs=false ./docs/playground -version "$version" -o "$work/$name"
+cp LICENSE "$work/$name/"
+chmod 644 "$work/$name"/*
+stamp "$work/$name"
+(cd "$work" && archive "$name")
+rm -r "${work:?}/$name"
+
 (cd "$work/dist" && sha256sum -- * >SHA256SUMS)
 [ ! -d "$out" ] || rmdir "$out"
 mv "$work/dist" "$out"
