@@ -6,8 +6,9 @@
 #
 #   ./test.sh            every test
 #   ./test.sh --quick    without the race detector and upstream/
-#   ./test.sh --release  every test, the race detector over all packages, cross
-#                        builds, and vet and staticcheck in upstream/
+#   ./test.sh --release  every test, the playground in Chromium, the race detector
+#                        over all packages, cross builds, and vet and staticcheck
+#                        in upstream/
 #
 # On Debian, as root, it installs the packages that some tests need; elsewhere
 # those tests are skipped, and the summary says so. Go modules are downloaded
@@ -22,7 +23,7 @@ case "${1-}" in
 --quick) quick=true ;;
 --release) release=true ;;
 *)
-	sed -n '5,15s/^# \{0,1\}//p' "$0" >&2
+	sed -n '5,16s/^# \{0,1\}//p' "$0" >&2
 	exit 2
 	;;
 esac
@@ -150,13 +151,16 @@ install_packages() {
 	command -v containerd >/dev/null || missing+=(containerd)
 	command -v gcc >/dev/null || missing+=(gcc libc6-dev)
 	command -v patch >/dev/null || missing+=(patch)
+	command -v systemd-analyze >/dev/null || missing+=(systemd)
 	if ! $quick; then
 		command -v runc >/dev/null || missing+=(runc)
 		command -v etcd >/dev/null || missing+=(etcd-server)
+		command -v systemctl >/dev/null || missing+=(systemd)
 		for client in "${clients[@]}"; do
 			command -v "$client" >/dev/null || missing+=("$client")
 		done
 	fi
+	! $release || command -v chromium >/dev/null || missing+=(chromium)
 	[ ${#missing[@]} -eq 0 ] && return 0
 	if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
 		echo "skip  not Debian or not root: tests that need ${missing[*]} are skipped"
@@ -203,7 +207,7 @@ cross_build() {
 upstream() {
 	traps 'trap "" HUP INT TERM; [ -z "$running" ] || end "$running"'
 	lane=$work/upstream
-	step "upstream: download modules" sh -c 'cd upstream && go mod download && go mod download -modfile=ecr.mod'
+	step "upstream: download modules" sh -c 'cd upstream && go mod download && go mod download -modfile=ecr.mod && go mod download -modfile=containerd2.mod'
 	# What these tests build is not part of what go test caches by.
 	tests "upstream: against the real kubelet" upstream -count=1 -timeout 20m ./...
 	step "upstream: vectors are what the kubelet says" sh -c 'cd upstream && go run ./record -check'
@@ -217,12 +221,15 @@ install_packages
 # Where the packages are, their tests may not be skipped.
 require=()
 command -v docker-registry >/dev/null && command -v htpasswd >/dev/null && require+=(docker-registry)
+command -v systemctl >/dev/null && command -v systemd-analyze >/dev/null && require+=(systemd)
 if [ "$(uname)" = Linux ] && [ "$(id -u)" -eq 0 ]; then
 	command -v containerd >/dev/null && require+=(containerd)
+	$release && command -v chromium >/dev/null && unshare --net true 2>/dev/null && require+=(chromium)
 	# Nodes and clients for tests run in namespaces of their own, which not every container may make.
 	if unshare --net --mount --pid --fork --kill-child --mount-proc true 2>/dev/null; then
-		command -v containerd >/dev/null && command -v runc >/dev/null && command -v etcd >/dev/null && require+=(cluster)
+		command -v containerd >/dev/null && command -v runc >/dev/null && command -v etcd >/dev/null && command -v systemctl >/dev/null && require+=(cluster)
 		command -v docker-registry >/dev/null && command -v htpasswd >/dev/null && require+=(clients)
+		command -v containerd >/dev/null && command -v skopeo >/dev/null && command -v ip >/dev/null && command -v mount >/dev/null && require+=(mirrors)
 	fi
 fi
 for client in "${clients[@]}"; do
@@ -283,9 +290,13 @@ if $release; then
 		[ "$target" = "$(go env GOOS)/$(go env GOARCH)" ] ||
 			step "build $target" cross_build "${target%/*}" "${target#*/}"
 	done
+	step "go vet of the playground's module" env GOOS=js GOARCH=wasm go vet ./docs/playground/module
 fi
-[ -z "$beside" ] || wait "$beside"
-beside=
+if [ -n "$beside" ]; then
+	# Also one that is killed between its steps has failed.
+	wait "$beside" || echo "upstream: ended with status $?, before its last step" >>"$work/failed"
+	beside=
+fi
 log=$work/log
 cat "$work"/*/log >"$log"
 step "no planted secret in $(wc -l <"$log") lines of output" sh -c 'go run ./internal/canary/find <"$1"' sh "$log"
