@@ -1,89 +1,110 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package tally
+// Package metrics shows counts of package tally to Prometheus: in a file that
+// node_exporter's textfile collector reads, and to who scrapes a pod. Names carry
+// their units.
+//
+//	err := metrics.Write(os.Stdout, counts)
+//	registry.MustRegister(metrics.Collector{Counts: func() *tally.Counts { return counts }})
+//
+// It stands apart from tally since the dispatcher, which counts, is not to be built
+// from a client of Prometheus.
+package metrics
 
 import (
-	"bufio"
-	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/regcred/regcred/internal/tally"
 )
 
-// WriteMetrics writes c in the text format of Prometheus, as node_exporter's
-// textfile collector reads it. Names carry their units.
-func (c *Counts) WriteMetrics(w io.Writer) error {
-	b := bufio.NewWriter(w)
-	m := metrics{b}
-	names := slices.Sorted(maps.Keys(c.Providers))
-
-	m.head("regcred_provider_runs_total", "counter", "Times that a provider was asked, by result: credentials, none, skipped, or the stage at which it failed.")
-	for _, n := range names {
-		for _, result := range slices.Sorted(maps.Keys(c.Providers[n].Results)) {
-			m.count("regcred_provider_runs_total", c.Providers[n].Results[result], "provider", n, "result", result)
-		}
-	}
-	m.head("regcred_provider_run_duration_seconds", "summary", "How long the runs of a provider took.")
-	for _, n := range names {
-		m.value("regcred_provider_run_duration_seconds_sum", c.Providers[n].Seconds, "provider", n)
-		m.count("regcred_provider_run_duration_seconds_count", c.Providers[n].Runs, "provider", n)
-	}
-	m.head("regcred_provider_last_run_timestamp_seconds", "gauge", "When a provider was last asked.")
-	for _, n := range names {
-		m.time("regcred_provider_last_run_timestamp_seconds", c.Providers[n].LastRun, "provider", n)
-	}
-	m.head("regcred_provider_last_error_timestamp_seconds", "gauge", "When a provider last failed.")
-	for _, n := range names {
-		if e := c.Providers[n].LastError; e != nil {
-			m.time("regcred_provider_last_error_timestamp_seconds", e.Time, "provider", n, "stage", e.Stage)
-		}
-	}
-	m.head("regcred_dispatcher_runs_total", "counter", "Questions of a kubelet, by result.")
-	for _, result := range slices.Sorted(maps.Keys(c.Runs)) {
-		m.count("regcred_dispatcher_runs_total", c.Runs[result], "result", result)
-	}
-	m.head("regcred_dispatcher_uncounted_runs_total", "counter", "Questions that are in no other of these numbers, since the file was busy.")
-	m.count("regcred_dispatcher_uncounted_runs_total", c.Dropped)
-	m.head("regcred_dispatcher_left_out_credentials_total", "counter", "Credentials that found no place in an answer.")
-	m.count("regcred_dispatcher_left_out_credentials_total", c.WithoutKey)
-	m.head("regcred_dispatcher_counted_since_timestamp_seconds", "gauge", "When these numbers began.")
-	m.time("regcred_dispatcher_counted_since_timestamp_seconds", c.Since)
-	return b.Flush()
+// Collector collects counts. It may be used by several at once if Counts may.
+type Collector struct {
+	Counts func() *tally.Counts // what is not changed any more; nil if there is nothing yet
 }
 
-// metrics writes lines of the format.
-type metrics struct{ w io.Writer }
+// Describe says nothing: which metrics there are depends on what was counted.
+func (Collector) Describe(chan<- *prometheus.Desc) {}
 
-func (m metrics) head(name, kind, help string) {
-	fmt.Fprintf(m.w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+// Collect makes metrics of what has been counted by now.
+func (c Collector) Collect(to chan<- prometheus.Metric) {
+	counts := c.Counts()
+	if counts == nil || counts.Since.IsZero() {
+		return
+	}
+	s := sink{to}
+	for name, p := range counts.Providers {
+		for result, n := range p.Results {
+			s.count("regcred_provider_runs_total", "Times that a provider was asked, by result: credentials, none, skipped, or the stage at which it failed.", n, "provider", name, "result", result)
+		}
+		s.summary("regcred_provider_run_duration_seconds", "How long the runs of a provider took.", p.Runs, p.Seconds, "provider", name)
+		s.time("regcred_provider_last_run_timestamp_seconds", "When a provider was last asked.", p.LastRun, "provider", name)
+		if e := p.LastError; e != nil {
+			s.time("regcred_provider_last_error_timestamp_seconds", "When a provider last failed.", e.Time, "provider", name, "stage", e.Stage)
+		}
+	}
+	for result, n := range counts.Runs {
+		s.count("regcred_dispatcher_runs_total", "Questions of a kubelet, by result.", n, "result", result)
+	}
+	s.count("regcred_dispatcher_uncounted_runs_total", "Questions that are in no other of these numbers, since the file was busy.", counts.Dropped)
+	s.count("regcred_dispatcher_left_out_credentials_total", "Credentials that found no place in an answer.", counts.WithoutKey)
+	s.time("regcred_dispatcher_counted_since_timestamp_seconds", "When these numbers began.", counts.Since)
 }
 
-func (m metrics) line(name, value string, labels []string) {
-	var pairs []string
+// Write writes counts in the text format of Prometheus.
+func Write(w io.Writer, c *tally.Counts) error {
+	registry := prometheus.NewRegistry()
+	if err := registry.Register(Collector{func() *tally.Counts { return c }}); err != nil {
+		return err
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		return err
+	}
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(w, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sink takes metrics, each with its labels and their values in turn.
+type sink struct{ to chan<- prometheus.Metric }
+
+func (s sink) count(name, help string, n uint64, labels ...string) {
+	desc, values := describe(name, help, labels)
+	s.send(desc)(prometheus.NewConstMetric(desc, prometheus.CounterValue, float64(n), values...))
+}
+
+func (s sink) time(name, help string, t time.Time, labels ...string) {
+	desc, values := describe(name, help, labels)
+	s.send(desc)(prometheus.NewConstMetric(desc, prometheus.GaugeValue, float64(t.Unix()), values...))
+}
+
+func (s sink) summary(name, help string, n uint64, sum float64, labels ...string) {
+	desc, values := describe(name, help, labels)
+	s.send(desc)(prometheus.NewConstSummary(desc, n, sum, nil, values...))
+}
+
+// send sends a metric, or that there is none, as for a label that is no UTF-8.
+func (s sink) send(desc *prometheus.Desc) func(prometheus.Metric, error) {
+	return func(m prometheus.Metric, err error) {
+		if err != nil {
+			m = prometheus.NewInvalidMetric(desc, err)
+		}
+		s.to <- m
+	}
+}
+
+func describe(name, help string, labels []string) (*prometheus.Desc, []string) {
+	var names, values []string
 	for i := 0; i < len(labels); i += 2 {
-		pairs = append(pairs, labels[i]+`="`+escape.Replace(strings.ToValidUTF8(labels[i+1], "?"))+`"`)
+		names, values = append(names, labels[i]), append(values, labels[i+1])
 	}
-	if len(pairs) > 0 {
-		name += "{" + strings.Join(pairs, ",") + "}"
-	}
-	fmt.Fprintf(m.w, "%s %s\n", name, value)
+	return prometheus.NewDesc(name, help, names, nil), values
 }
-
-func (m metrics) count(name string, n uint64, labels ...string) {
-	m.line(name, strconv.FormatUint(n, 10), labels)
-}
-
-func (m metrics) value(name string, v float64, labels ...string) {
-	m.line(name, strconv.FormatFloat(v, 'f', -1, 64), labels)
-}
-
-func (m metrics) time(name string, t time.Time, labels ...string) {
-	m.line(name, strconv.FormatInt(t.Unix(), 10), labels)
-}
-
-// escape is what the format asks for in the value of a label.
-var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
