@@ -16,15 +16,18 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// newLayer packs the files, compressed here and once: a release of Go's own
-// compress/gzip makes the same bytes on every machine.
+// newLayer packs the files into one layer, since every release links every
+// program anew: in layers of their own they would all be pulled again, too.
+// They are compressed here, and once: one release of Go's own compress/gzip
+// makes the same bytes on every machine. Its best level is 0.3 % smaller, and
+// takes three times as long.
 func newLayer(o Options) (v1.Layer, error) {
 	list, err := files(o)
 	if err != nil {
 		return nil, err
 	}
 	var buf bytes.Buffer
-	packed, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)
+	packed, err := gzip.NewWriterLevel(&buf, gzip.DefaultCompression)
 	if err != nil {
 		return nil, err
 	}

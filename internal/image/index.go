@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package image
+
+import (
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// Part is one platform's image.
+type Part struct {
+	Image v1.Image
+	BOM   []byte // what it was built from, CycloneDX in JSON; may be empty
+}
+
+// Index joins the images of a release's platforms, in this order, and what each
+// was built from. That comes last and for no platform, so that clients pull an
+// image, and what copies the whole index copies it, too.
+func Index(r Release, parts []Part) (v1.ImageIndex, error) {
+	var images, boms []mutate.IndexAddendum
+	for _, p := range parts {
+		config, err := p.Image.ConfigFile()
+		if err != nil {
+			return nil, err
+		}
+		images = append(images, mutate.IndexAddendum{Add: p.Image, Descriptor: v1.Descriptor{Platform: config.Platform()}})
+		if len(p.BOM) == 0 {
+			continue
+		}
+		bom, err := newBOM(r, p)
+		if err != nil {
+			return nil, err
+		}
+		boms = append(boms, mutate.IndexAddendum{Add: bom, Descriptor: v1.Descriptor{
+			ArtifactType: BOMType, Platform: &v1.Platform{OS: "unknown", Architecture: "unknown"},
+		}})
+	}
+	index := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), append(images, boms...)...)
+	return mutate.Annotations(index, r.labels()).(v1.ImageIndex), nil
+}
