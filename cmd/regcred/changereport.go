@@ -60,7 +60,7 @@ func (r *changeReport) fail(err error) {
 	}
 }
 
-func orEmpty(list []string) []string { return append([]string{}, list...) }
+func orEmpty[T any](list []T) []T { return append([]T{}, list...) }
 
 func (r *changeReport) render(t *terminal.Text) {
 	for _, c := range r.Changes {
