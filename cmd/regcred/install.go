@@ -160,7 +160,9 @@ func (a *app) refusedNode(i *installFlags, s *node.Setup, w install.Wish, refuse
 	}
 	instead := s.Refusal.Instead(install.WishFor(cfg))
 	if i.output.value == "json" {
-		err = a.WriteJSON(&changeReport{Outcome: "refused", Instead: instead, Restart: []string{}, Warnings: []string{}, Changes: []diffJSON{}})
+		r := &changeReport{Outcome: "refused", Instead: instead, Restart: []string{}, Warnings: []string{}, Changes: []diffJSON{}}
+		r.fail(refused)
+		err = a.WriteJSON(r)
 	} else {
 		err = a.WriteRaw([]byte(instead))
 	}

@@ -40,7 +40,9 @@ func (in *Installer) Install(ctx context.Context, w Wish, o Options) (*Plan, err
 		return p, err
 	}
 	c := &change{Installer: in, action: installing, from: p.From, to: p.To, restart: len(p.Restart) > 0}
-	return p, c.run(ctx, func() error { return in.Store.Create(ctx, p.To, contents(p.files)) })
+	err = c.run(ctx, func() error { return in.Store.Create(ctx, p.To, contents(p.files)) })
+	p.Restarted = c.restarted
+	return p, err
 }
 
 // onlyRestart restarts the kubelet of a node that has all that it should.
@@ -50,7 +52,8 @@ func (in *Installer) onlyRestart(ctx context.Context, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	if err = c.bringUp(ctx, before); err == nil {
+	err = c.bringUp(ctx, before)
+	if p.Restarted = c.restarted; err == nil {
 		err = c.probe(ctx)
 	}
 	if err != nil {

@@ -13,7 +13,9 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/regcred/regcred/internal/flock"
 	"github.com/regcred/regcred/upstream/kubelet"
 	"github.com/regcred/regcred/upstream/plugins"
 )
@@ -34,9 +36,10 @@ func Dispatcher() string { return program(plugins.Dispatcher) }
 // program is the path of what was built for the run and is no plugin.
 func program(name string) string { return filepath.Join(dir(), "programs", name) }
 
-// buildAll builds into a directory of the run. Kubernetes is kept in the
-// user's cache, where go build replaces it only by something else.
-func buildAll(dir string) error {
+// buildAll builds into a directory of the run, more programs of Kubernetes among
+// it. Kubernetes is kept in the user's cache, where go build replaces it only by
+// something else.
+func buildAll(dir string, more ...string) error {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return err
@@ -61,6 +64,9 @@ func buildAll(dir string) error {
 	for _, name := range []string{plugins.ECR, plugins.GCR, plugins.ACR, plugins.DockerConfig, plugins.Token, plugins.Static} {
 		jobs = append(jobs, func() error { _, err := plugins.Build(bin, name); return err })
 	}
+	for _, name := range more {
+		jobs = append(jobs, func() error { return buildKubernetes(cache, programs, name) })
+	}
 	return parallel(jobs)
 }
 
@@ -82,6 +88,11 @@ func parallel(jobs []func() error) error {
 
 func buildKubernetes(cache, programs, name string) error {
 	path := filepath.Join(cache, name)
+	done, err := turn(path + ".lock")
+	if err != nil {
+		return err
+	}
+	defer done()
 	if _, err := os.Stat(path); err != nil {
 		fmt.Fprintf(os.Stderr, "node: building %s %s: a minute or two, once\n", name, kubelet.Version)
 	}
@@ -98,6 +109,25 @@ func buildKubernetes(cache, programs, name string) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return os.Symlink(path, filepath.Join(programs, name))
+}
+
+// turn waits until nobody else builds the same: it would take both as long again.
+func turn(path string) (done func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		held, err := flock.Hold(f)
+		switch {
+		case held || errors.Is(err, errors.ErrUnsupported):
+			return func() { f.Close() }, nil
+		case err != nil:
+			f.Close()
+			return nil, err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
 // goBuild runs go build in the module's directory.
