@@ -36,7 +36,7 @@ func (a *app) commands() []*cobra.Command {
 		a.statusCmd(),
 		a.rollbackCmd(),
 		a.uninstallCmd(),
-		agentCmd(a.agentReadyCmd(), a.agentCopyCmd()),
+		agentCmd(a.agentRunCmd(), a.agentReadyCmd(), a.agentCopyCmd()),
 		a.helperCmd(),
 		a.execCmd(),
 		a.versionCmd(),
