@@ -10,7 +10,8 @@
 # LICENSE and README.md, and deploy/ for Linux; beside it the list of the modules
 # that are linked in (CycloneDX, *.cdx.json), and for all the manifest of krew,
 # kubectl's plugin manager (regcred.yaml), and the playground, a page for a static
-# host (docs/playground); then SHA256SUMS over all of them. It
+# host (docs/playground); with linux/amd64 or linux/arm64 the image of those, an OCI
+# layout as a tar (docs/image.md); then SHA256SUMS over all of them. It
 # needs a clean checkout, and no network once the modules and the Go release that
 # go.mod names are there. The same commit and version make the same bytes, wherever
 # and by whomever; the times in the files are those of the commit, or
@@ -24,7 +25,7 @@ refuse() {
 }
 
 if [ $# -lt 2 ] || ! [[ $1 =~ ^v[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$ ]]; then
-	sed -n '5,18s/^# \{0,1\}//p' "$0" >&2
+	sed -n '5,19s/^# \{0,1\}//p' "$0" >&2
 	exit 2
 fi
 version=$1 out=$2
@@ -33,7 +34,7 @@ targets=("$@")
 [ $# -gt 0 ] || targets=(linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64)
 
 # First all that could be missing or wrong.
-for tool in git go jq zip tar gzip sha256sum find sort touch xargs; do
+for tool in git go jq zip tar gzip sha256sum find sort touch xargs du; do
 	command -v $tool >/dev/null || refuse "$tool is not installed"
 done
 tar --version | grep -q 'GNU tar' || refuse "tar is not GNU tar, which sorts what it packs"
@@ -125,6 +126,19 @@ krew() {
 	END
 }
 
+# image packs the programs kept in image/ARCH, which are those of the archives.
+image() {
+	local arch args=()
+	for arch in amd64 arm64; do
+		[ -d "$work/image/$arch" ] || continue
+		args+=(-programs "linux/$arch=$work/image/$arch" -bom "linux/$arch=$work/dist/regcred_${version#v}_linux_$arch.cdx.json")
+	done
+	[ ${#args[@]} -gt 0 ] || return 0
+	echo "$1" >&2
+	go run -trimpath -buildvcs=false ./internal/image/build -version "$version" -revision "$(git rev-parse HEAD)" -time "$epoch" \
+		"${args[@]}" -o "$work/dist/$1.tar" >&2
+}
+
 sed "/^#/d; s/: VERSION$/: $version/" deploy/kubectl/krew.yaml >"$work/dist/regcred.yaml"
 for target in "${targets[@]}"; do
 	export GOOS=${target%/*} GOARCH=${target#*/}
@@ -143,11 +157,17 @@ for target in "${targets[@]}"; do
 	stamp "$work/$name"
 	(cd "$work" && bom "$name" && archive "$name")
 	krew "$name" >>"$work/dist/regcred.yaml"
-	rm -r "${work:?}/$name"
+	case $target in
+	linux/amd64 | linux/arm64) mkdir -p "$work/image" && mv "$work/$name" "$work/image/$GOARCH" ;;
+	*) rm -r "${work:?}/$name" ;;
+	esac
 done
 
-# The playground is for browsers, and is built by a program for this machine.
+# What follows is made by programs for this machine.
 unset GOOS GOARCH
+image "regcred-image_${version#v}"
+
+# The playground is for browsers.
 name=regcred-playground_${version#v}
 echo "$name" >&2
 go run -trimpath -buildvcs=false ./docs/playground -version "$version" -o "$work/$name"
@@ -157,6 +177,6 @@ stamp "$work/$name"
 (cd "$work" && archive "$name")
 rm -r "${work:?}/$name"
 
-(cd "$work/dist" && sha256sum -- * >SHA256SUMS)
+(cd "$work/dist" && sha256sum -- * >SHA256SUMS && du -bh -- * >&2)
 [ ! -d "$out" ] || rmdir "$out"
 mv "$work/dist" "$out"

@@ -4,21 +4,36 @@
 package cmd_test
 
 import (
+	"archive/tar"
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
 	"sigs.k8s.io/yaml"
 )
 
-// releasable is a checkout with one program and this repository's release.sh.
+// shipped are the programs of a release.
+var shipped = strings.Fields(`acr-credential-provider auth-provider-gcp docker-credential-regcred dockerconfig-credential-provider
+	ecr-credential-provider regcred regcred-credential-provider static-credential-provider token-credential-provider`)
+
+// releasable is a checkout with tiny programs, and with this repository's
+// release.sh and what makes the image.
 func releasable(t *testing.T) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -29,26 +44,21 @@ func releasable(t *testing.T) string {
 			t.Skipf("%s is not installed", tool)
 		}
 	}
-	script, err := os.ReadFile("../release.sh")
-	if err != nil {
-		t.Fatal(err)
+	files := map[string]string{
+		"LICENSE":                 "licence\n",
+		"README.md":               "read me\n",
+		"deploy/a/b":              "for nodes\n",
+		"docs/playground/main.go": tinyPlayground,
+		"deploy/kubectl/script":   "#!/bin/sh\n",
 	}
-	krew, err := os.ReadFile("../deploy/kubectl/krew.yaml")
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range shipped {
+		files["cmd/"+name+"/main.go"] = "package main\n\nvar version string\n\nfunc main() { println(version) }\n"
+	}
+	for _, pattern := range []string{"release.sh", "go.mod", "go.sum", "deploy/kubectl/krew.yaml", "internal/image/*.go", "internal/image/build/*.go"} {
+		copyReal(t, files, pattern)
 	}
 	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"release.sh":               string(script),
-		"go.mod":                   "module example.test/tiny\n\ngo 1.26.0\n\ntoolchain " + runtime.Version() + "\n",
-		"LICENSE":                  "licence\n",
-		"README.md":                "read me\n",
-		"deploy/a/b":               "for nodes\n",
-		"cmd/regcred/main.go":      "package main\n\nvar version string\n\nfunc main() { println(version) }\n",
-		"docs/playground/main.go":  tinyPlayground,
-		"deploy/kubectl/script":    "#!/bin/sh\n",
-		"deploy/kubectl/krew.yaml": string(krew),
-	} {
+	for name, text := range files {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -63,6 +73,26 @@ func releasable(t *testing.T) string {
 	}
 	bash(t, dir, "git init -q && git add -A && git -c user.name=a -c user.email=a@example.test commit -qm begin")
 	return dir
+}
+
+// copyReal adds the files of this repository that match a pattern, but for
+// tests.
+func copyReal(t *testing.T, files map[string]string, pattern string) {
+	t.Helper()
+	paths, err := filepath.Glob("../" + pattern)
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%d files match %s, %v", len(paths), pattern, err)
+	}
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[strings.TrimPrefix(path, "../")] = string(content)
+	}
 }
 
 func bash(t *testing.T, dir, script string) {
@@ -80,21 +110,22 @@ func TestReleaseIsReproducible(t *testing.T) {
 	dir := releasable(t)
 	other := filepath.Join(t.TempDir(), "a longer name")
 	bash(t, dir, "git clone -q . '"+other+"'")
-	bash(t, dir, "export GOENV=off; umask 022; LC_ALL=C ./release.sh v1.2.3 dist linux/amd64 windows/amd64")
+	bash(t, dir, "export GOENV=off; umask 022; LC_ALL=C ./release.sh v1.2.3 dist linux/amd64 linux/arm64 windows/amd64")
 	begin := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
 	if err := os.Chtimes(filepath.Join(other, "LICENSE"), begin, begin); err != nil {
 		t.Fatal(err)
 	}
 	bash(t, other, `git tag v1.2.3; umask 077
 		printf 'GOFLAGS=-buildvcs=true\nGOEXPERIMENT=nogreenteagc\n' >../goenv
-		export GOENV=$PWD/../goenv LC_ALL=C.UTF-8 TZ=Asia/Tokyo GZIP=-1 TAR_OPTIONS=--owner=7 ZIPOPT=-0 GOAMD64=v3
-		./release.sh v1.2.3 deep/dist linux/amd64 windows/amd64`)
-	bash(t, dir, "cmp dist/SHA256SUMS '"+other+"/deep/dist/SHA256SUMS' && cd dist && sha256sum -c SHA256SUMS && test $(wc -l <SHA256SUMS) = 6")
-	bash(t, dir, `cd dist && tar -xzf *_linux_*.tar.gz && cd *_linux_amd64 && test "$(stat -c %a deploy deploy/a deploy/a/b deploy/kubectl/script | tr '\n' ' ')" = '755 755 644 755 ' &&
+		export GOENV=$PWD/../goenv LC_ALL=C.UTF-8 TZ=Asia/Tokyo GZIP=-1 TAR_OPTIONS=--owner=7 ZIPOPT=-0 GOAMD64=v3 TMPDIR=$PWD/../tmp; mkdir "$TMPDIR"
+		./release.sh v1.2.3 deep/dist linux/amd64 linux/arm64 windows/amd64`)
+	bash(t, dir, "cmp dist/SHA256SUMS '"+other+"/deep/dist/SHA256SUMS' && cd dist && sha256sum -c SHA256SUMS && test $(wc -l <SHA256SUMS) = 9")
+	bash(t, dir, `cd dist && tar -xzf *_linux_amd64.tar.gz && cd *_linux_amd64 && test "$(stat -c %a deploy deploy/a deploy/a/b deploy/kubectl/script | tr '\n' ' ')" = '755 755 644 755 ' &&
 		test -x regcred && ! zip -sf ../*_windows_*.zip | grep deploy`)
 	bash(t, dir, `cd dist && tar -xzf regcred-playground_1.2.3.tar.gz && cd regcred-playground_1.2.3 && test "$(ls | tr '\n' ' ')" = 'LICENSE index.html ' &&
 		test "$(cat index.html)" = v1.2.3`)
 	checkKrew(t, filepath.Join(dir, "dist"))
+	checkImage(t, filepath.Join(dir, "dist"))
 }
 
 // tinyPlayground writes a site as docs/playground does.
@@ -138,7 +169,7 @@ func checkKrew(t *testing.T, dist string) {
 	if err := yaml.UnmarshalStrict(data, &manifest); err != nil {
 		t.Fatal(err)
 	}
-	if manifest.Metadata.Name != "regcred" || manifest.Spec.Version != "v1.2.3" || len(manifest.Spec.Platforms) != 2 {
+	if manifest.Metadata.Name != "regcred" || manifest.Spec.Version != "v1.2.3" || len(manifest.Spec.Platforms) != 3 {
 		t.Errorf("got %+v", manifest)
 	}
 	for _, p := range manifest.Spec.Platforms {
@@ -146,7 +177,7 @@ func checkKrew(t *testing.T, dist string) {
 		if err != nil {
 			t.Error(err)
 		}
-		if got := fmt.Sprintf("%x", sha256.Sum256(archive)); got != p.SHA256 || !strings.HasSuffix(p.URI, "/v1.2.3/"+path.Base(p.URI)) {
+		if got := sum(archive); got != p.SHA256 || !strings.HasSuffix(p.URI, "/v1.2.3/"+path.Base(p.URI)) {
 			t.Errorf("%s has the sum %s, and the manifest says %s", p.URI, got, p.SHA256)
 		}
 		for _, f := range p.Files {
@@ -154,6 +185,97 @@ func checkKrew(t *testing.T, dist string) {
 				t.Errorf("%s has no %s:\n%s", p.URI, f.From, list)
 			}
 		}
+	}
+}
+
+// checkImage: the image has the programs of the archives, for both platforms,
+// and beside each what it was built from.
+func checkImage(t *testing.T, dist string) {
+	t.Helper()
+	bash(t, dist, "mkdir ../layout && tar -xf regcred-image_1.2.3.tar -C ../layout")
+	top, err := layout.ImageIndexFromPath(filepath.Join(dist, "../layout"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	indexes, err := partial.FindIndexes(top, func(v1.Descriptor) bool { return true })
+	if err != nil || len(indexes) != 1 {
+		t.Fatalf("%d indexes, %v", len(indexes), err)
+	}
+	images, err := partial.FindImages(indexes[0], func(d v1.Descriptor) bool { return d.Platform.OS == "linux" })
+	if err != nil || len(images) != 2 {
+		t.Fatalf("%d images, %v", len(images), err)
+	}
+	boms, err := partial.FindImages(indexes[0], func(d v1.Descriptor) bool { return d.Platform.OS == "unknown" })
+	if err != nil || len(boms) != 2 {
+		t.Fatalf("%d lists of modules, %v", len(boms), err)
+	}
+	for i, image := range images {
+		config, err := image.ConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := "regcred_1.2.3_linux_" + config.Architecture
+		bash(t, dist, "mkdir -p ../archives && tar -xzf "+name+".tar.gz -C ../archives")
+		if err := validate.Image(image); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff(archived(t, filepath.Join(dist, "../archives", name)), packed(t, image)); diff != "" {
+			t.Errorf("%s (-archive +image):\n%s", name, diff)
+		}
+		layers, err := boms[i].Layers()
+		if err != nil || len(layers) != 1 {
+			t.Fatalf("%d layers, %v", len(layers), err)
+		}
+		file, err := os.ReadFile(filepath.Join(dist, name+".cdx.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if digest, err := layers[0].Digest(); err != nil || digest.Hex != sum(file) {
+			t.Errorf("%s.cdx.json is not what is beside the image, %s (%v)", name, digest, err)
+		}
+	}
+}
+
+func sum(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
+
+// archived are the sums of what an unpacked archive has for an image.
+func archived(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for _, name := range append(slices.Clone(shipped), "LICENSE") {
+		content, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name != "docker-credential-regcred" {
+			files[name] = sum(content)
+		}
+	}
+	return files
+}
+
+// packed are the sums of an image's files, by name.
+func packed(t *testing.T, image v1.Image) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	content := mutate.Extract(image)
+	defer content.Close()
+	for r := tar.NewReader(content); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Typeflag != tar.TypeReg {
+			continue
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[path.Base(h.Name)] = sum(data)
 	}
 }
 

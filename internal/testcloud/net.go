@@ -116,6 +116,9 @@ func (n *Net) Environ() []string {
 	}
 }
 
+// Addr is where the proxy listens.
+func (n *Net) Addr() string { return n.addr }
+
 // Transport returns a transport of this process into the net.
 func (n *Net) Transport() *http.Transport {
 	return &http.Transport{

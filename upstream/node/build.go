@@ -34,9 +34,10 @@ func Dispatcher() string { return program(plugins.Dispatcher) }
 // program is the path of what was built for the run and is no plugin.
 func program(name string) string { return filepath.Join(dir(), "programs", name) }
 
-// buildAll builds into a directory of the run. Kubernetes is kept in the
-// user's cache, where go build replaces it only by something else.
-func buildAll(dir string) error {
+// buildAll builds into a directory of the run, more programs of Kubernetes among
+// it. Kubernetes is kept in the user's cache, where go build replaces it only by
+// something else.
+func buildAll(dir string, more ...string) error {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return err
@@ -60,6 +61,9 @@ func buildAll(dir string) error {
 	}
 	for _, name := range []string{plugins.ECR, plugins.GCR, plugins.ACR, plugins.DockerConfig, plugins.Token, plugins.Static} {
 		jobs = append(jobs, func() error { _, err := plugins.Build(bin, name); return err })
+	}
+	for _, name := range more {
+		jobs = append(jobs, func() error { return buildKubernetes(cache, programs, name) })
 	}
 	return parallel(jobs)
 }

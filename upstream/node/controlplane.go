@@ -9,6 +9,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
+	"net"
 	"net/http"
 	"path/filepath"
 	"testing"
@@ -28,10 +29,11 @@ type ControlPlane struct {
 	Key    *rsa.PublicKey       // of service-account tokens
 	Client kubernetes.Interface // with all permissions
 
-	dir  string
-	ca   *authority
-	etcd string // address
-	api  *process
+	listen string // address of the API server
+	dir    string
+	ca     *authority
+	etcd   string // address
+	api    *process
 }
 
 // StartControlPlane starts etcd and an API server with Node and RBAC
@@ -39,8 +41,22 @@ type ControlPlane struct {
 func StartControlPlane(t testing.TB) *ControlPlane {
 	t.Helper()
 	address, _ := freeAddress(t)
+	return startControlPlane(t, address)
+}
+
+// serviceAddresses are all that this machine has, and the port of the service
+// "kubernetes", whose address is one of them.
+const serviceAddresses = "0.0.0.0:443"
+
+// startControlPlane starts both, with an API server that listens at an address.
+func startControlPlane(t testing.TB, listen string) *ControlPlane {
+	t.Helper()
+	url := "https://" + listen
+	if listen == serviceAddresses {
+		url = "https://" + Address
+	}
 	c := &ControlPlane{
-		URL: "https://" + address, Issuer: "https://kubernetes.default.svc",
+		URL: url, listen: listen, Issuer: "https://kubernetes.default.svc",
 		dir: tempDir(t, "control"), ca: newAuthority(t),
 	}
 	c.writeKeys(t)
@@ -91,13 +107,16 @@ func (c *ControlPlane) startEtcd(t testing.TB) {
 // Start starts the API server again after [ControlPlane.Stop].
 func (c *ControlPlane) Start(t testing.TB) {
 	t.Helper()
-	file := func(name string) string { return filepath.Join(c.dir, name) }
+	host, port, err := net.SplitHostPort(c.listen)
+	if err != nil {
+		t.Fatal(err)
+	}
 	c.api.start(t,
-		"--etcd-servers="+c.etcd, "--bind-address=127.0.0.1", "--secure-port="+port(c.URL), "--advertise-address="+Address,
-		"--tls-cert-file="+file("server.crt"), "--tls-private-key-file="+file("server.key"), "--client-ca-file="+file("ca.crt"),
-		"--service-account-issuer="+c.Issuer, "--service-account-key-file="+file("sa.pub"), "--service-account-signing-key-file="+file("sa.key"),
+		"--etcd-servers="+c.etcd, "--bind-address="+host, "--secure-port="+port, "--advertise-address="+Address, "--kubelet-preferred-address-types=InternalIP",
+		"--tls-cert-file="+c.file("server.crt"), "--tls-private-key-file="+c.file("server.key"), "--client-ca-file="+c.file("ca.crt"),
+		"--service-account-issuer="+c.Issuer, "--service-account-key-file="+c.file("sa.pub"), "--service-account-signing-key-file="+c.file("sa.key"),
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--service-cluster-ip-range=10.0.0.0/24",
-		"--endpoint-reconciler-type=none", "--audit-policy-file="+file("audit.yaml"), "--audit-log-path="+file("audit.log"))
+		"--endpoint-reconciler-type=none", "--audit-policy-file="+c.file("audit.yaml"), "--audit-log-path="+c.file("audit.log"))
 	client, err := rest.HTTPClientFor(c.Config(t, "admin", "system:masters"))
 	if err != nil {
 		t.Fatal(err)
@@ -107,6 +126,9 @@ func (c *ControlPlane) Start(t testing.TB) {
 		return err
 	})
 }
+
+// file is one of the control plane's.
+func (c *ControlPlane) file(name string) string { return filepath.Join(c.dir, name) }
 
 // Stop kills the API server. etcd goes on.
 func (c *ControlPlane) Stop() { c.api.stop() }
@@ -121,17 +143,22 @@ func (c *ControlPlane) Config(t testing.TB, user string, groups ...string) *rest
 // Kubeconfig writes a file with [ControlPlane.Config] and returns its path.
 func (c *ControlPlane) Kubeconfig(t testing.TB, user string, groups ...string) (path string) {
 	t.Helper()
+	path = filepath.Join(tempDir(t, "kubeconfig"), "kubeconfig")
+	if err := clientcmd.WriteToFile(c.kubeconfig(t, user, groups...), path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func (c *ControlPlane) kubeconfig(t testing.TB, user string, groups ...string) clientcmdapi.Config {
+	t.Helper()
 	config := c.Config(t, user, groups...)
 	file := clientcmdapi.NewConfig()
 	file.Clusters["node"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
 	file.AuthInfos["node"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
 	file.Contexts["node"] = &clientcmdapi.Context{Cluster: "node", AuthInfo: "node"}
 	file.CurrentContext = "node"
-	path = filepath.Join(tempDir(t, "kubeconfig"), "kubeconfig")
-	if err := clientcmd.WriteToFile(*file, path); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return *file
 }
 
 // NodeKubeconfig is the kubeconfig of a node's own identity.

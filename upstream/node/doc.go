@@ -39,6 +39,8 @@
 //	t.Log(m.Run(t, "regcred", "status"))
 //	m.Restart(t, "kubelet")
 //
+// [StartCluster] has all of the control plane, and several machines as its nodes.
+//
 // What happened can be read from the registry's access log, the kubelet's log
 // and metrics, a pod's events, and the API server's audit log.
 //

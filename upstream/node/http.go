@@ -5,6 +5,7 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,4 +27,9 @@ func fetch(ctx context.Context, client *http.Client, url string) ([]byte, error)
 		err = fmt.Errorf("GET %s: %s: %.500s", url, resp.Status, body)
 	}
 	return body, err
+}
+
+// anyServer asks servers whose certificates nobody has signed.
+func anyServer() *http.Client {
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 }

@@ -4,9 +4,9 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,19 +20,24 @@ import (
 // MachineOptions are what a machine is made of. Net is required.
 type MachineOptions struct {
 	Net    *testcloud.Net // what its containerd reaches
+	Name   string         // of the node; "" means "node"
 	Layout Layout         // nil means Kubeadm
 	Flags  []string       // of the kubelet
 
 	// Files are written before the first boot, by path. One whose content
 	// begins with "-> " is a link. Programs are copied: from paths of the test.
 	Files, Programs map[string]string
+
+	// Of a node of a cluster: a network of its own, and its control plane.
+	link    *link
+	control *ControlPlane
 }
 
 // Machine is a computer: systemd is its first process, and starts containerd
-// and a kubelet, for static pods. It has a root filesystem in memory. There,
-// /usr is this machine's, and what is written to it stays in memory. It has the
-// run's network, in which its kubelet listens at the usual ports: there can be
-// one machine at a time.
+// and a kubelet. It has a root filesystem in memory. There, /usr is this
+// machine's, and what is written to it stays in memory. Its kubelet listens at the
+// usual ports. Those of [StartCluster] have networks of their own; that of
+// [StartMachine] has the run's: there can be one at a time, for static pods.
 type Machine struct {
 	Kubelet    *Kubelet    // its pods; the machine runs it
 	Containerd *Containerd // its clients; the machine runs it
@@ -47,20 +52,35 @@ type Machine struct {
 // healthy.
 func StartMachine(t testing.TB, o MachineOptions) *Machine {
 	t.Helper()
-	dir := tempDir(t, "machine")
-	m := &Machine{options: o, dir: dir, process: newProcess(t, dir, []string{"container=regcred"}, "sh")}
-	m.Kubelet = &Kubelet{Options: KubeletOptions{Name: "node"}, dir: m.Path("/etc/kubernetes")}
-	t.Cleanup(func() { m.end(t) })
-	m.makeRoot(t)
+	m := newMachine(t, o)
 	m.Boot(t)
 	return m
 }
 
+// newMachine makes a machine that has not been booted.
+func newMachine(t testing.TB, o MachineOptions) *Machine {
+	t.Helper()
+	o.Name = cmp.Or(o.Name, "node")
+	dir := tempDir(t, "machine")
+	m := &Machine{options: o, dir: dir, process: newProcess(t, dir, []string{"container=regcred"}, "sh")}
+	m.Kubelet = &Kubelet{Options: KubeletOptions{Name: o.Name}, dir: m.Path("/etc/kubernetes")}
+	t.Cleanup(func() { m.end(t) })
+	m.makeRoot(t)
+	return m
+}
+
+// Name is that of the node.
+func (m *Machine) Name() string { return m.options.Name }
+
 // Boot starts the machine after [Machine.Halt].
 func (m *Machine) Boot(t testing.TB) {
 	t.Helper()
-	m.process.start(t, append([]string{"-c", enterGroups, "sh", m.group()}, "unshare", "--mount", "--pid", "--ipc", "--uts", "--cgroup",
-		"--fork", "--kill-child", "sh", "-c", bootSystemd, "sh", m.Path("/"))...)
+	args := []string{"-c", enterGroups, "sh", m.group()}
+	if m.options.link != nil {
+		args = append(args, "nsenter", "--net="+m.options.link.path())
+	}
+	m.process.start(t, append(args, "unshare", "--mount", "--pid", "--ipc", "--uts", "--cgroup",
+		"--fork", "--kill-child", "sh", "-c", bootSystemd, "sh", m.Path("/"), m.Name())...)
 	m.process.waitReady(t, func(ctx context.Context) (err error) {
 		if m.pid, err = m.findSystemd(); err != nil {
 			return err
@@ -97,7 +117,7 @@ func (m *Machine) booted(ctx context.Context) error {
 
 // Healthy says why the kubelet is not.
 func (m *Machine) Healthy(ctx context.Context) error {
-	_, err := fetch(ctx, http.DefaultClient, "http://127.0.0.1:10248/healthz")
+	_, err := fetch(ctx, m.client(), "http://127.0.0.1:10248/healthz")
 	return err
 }
 

@@ -83,7 +83,7 @@ ln -s pts/ptmx dev/ptmx
 ln -s null dev/kmsg
 ln -s /proc/self/fd dev/fd
 
-hostname node
+hostname "$2"
 mkdir run/before
 pivot_root . run/before
 cd /

@@ -28,6 +28,8 @@ const containerdMachine = `version = 2
   sandbox_image = "%s"
   [plugins."io.containerd.grpc.v1.cri".containerd]
     snapshotter = "native"
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/usr/lib/cni"
 `
 
 // The kubelet's unit and drop-in are laid out as in the packages kubelet and
@@ -56,12 +58,13 @@ ExecStart=
 ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
 `
 	// Without an API server.
-	standalone = "[Service]\nEnvironment=KUBELET_KUBECONFIG_ARGS=\n"
+	standaloneFile = "/etc/systemd/system/kubelet.service.d/20-standalone.conf"
+	standalone     = "[Service]\nEnvironment=KUBELET_KUBECONFIG_ARGS=\n"
 )
 
 // Layout is how a machine's kubelet is run: the files, by path, that give it
 // its flags and its KubeletConfiguration, one with which there is no API server
-// included.
+// included, in [standaloneFile] if the machine may be a node of a cluster.
 type Layout func(config string, flags []string) map[string]string
 
 // Kubeadm is the layout of kubeadm and the packages of Kubernetes.
@@ -73,20 +76,27 @@ func Kubeadm(config string, flags []string) map[string]string {
 		"/etc/default/kubelet":                                        "KUBELET_EXTRA_ARGS=\n",
 		"/var/lib/kubelet/kubeadm-flags.env":                          fmt.Sprintf("KUBELET_KUBEADM_ARGS=\"%s\"\n", strings.Join(flags, " ")),
 		"/var/lib/kubelet/config.yaml":                                config,
-		"/etc/systemd/system/kubelet.service.d/20-standalone.conf":    standalone,
+		standaloneFile:                                                standalone,
 	}
 }
 
 // nodeFiles are what makes the machine a node.
 func (m *Machine) nodeFiles(t testing.TB) map[string]string {
 	t.Helper()
-	pause := StartRegistry(t, m.options.Net, "", testregistry.Options{}).PushApp(t, "pause", "1")
-	flags := []string{"--hostname-override=node", "--node-ip=" + Address, "--v=1", "--vmodule=plugin=5,kuberuntime_image=4,event=3"}
+	registry := StartRegistry(t, m.options.Net, "", testregistry.Options{})
+	pause := registry.PushApp(t, "pause", "1")
+	m.Reach(t, registry.Host)
+	m.Reach(t, m.options.Net.Addr())
+	flags := []string{"--hostname-override=" + m.Name(), "--node-ip=" + m.Address(), "--v=1", "--vmodule=plugin=5,kuberuntime_image=4,event=3"}
 	layout := m.options.Layout
 	if layout == nil {
 		layout = Kubeadm
 	}
 	files := layout(m.kubeletConfig(t), append(flags, m.options.Flags...))
+	if m.options.control != nil {
+		delete(files, standaloneFile)
+		maps.Copy(files, m.joinFiles(t))
+	}
 	maps.Copy(files, map[string]string{
 		"/etc/containerd/config.toml":                                    fmt.Sprintf(containerdMachine, pause),
 		"/etc/systemd/system/containerd.service.d/net.conf":              m.netDropIn(t),
@@ -123,6 +133,9 @@ func (m *Machine) kubeletConfig(t testing.TB) string {
 	})
 	for _, other := range []string{"healthzPort", "podLogsDir", "volumePluginDir"} {
 		delete(config, other)
+	}
+	if m.options.control != nil {
+		m.joinConfig(config)
 	}
 	data, err := json.MarshalIndent(config, "", "  ")
 	if err != nil {

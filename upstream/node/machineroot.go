@@ -31,7 +31,7 @@ func (m *Machine) makeRoot(t testing.TB) {
 		}
 	}
 	m.link(t, "/var/run", "../run")
-	files := systemFiles(t)
+	files := m.systemFiles(t)
 	maps.Copy(files, m.nodeFiles(t))
 	maps.Copy(files, m.options.Files)
 	for path, content := range files {
@@ -49,7 +49,7 @@ func (m *Machine) makeRoot(t testing.TB) {
 
 // systemFiles are what systemd needs. Of the units that this machine has
 // installed, and that would start by themselves, the journal's alone start.
-func systemFiles(t testing.TB) map[string]string {
+func (m *Machine) systemFiles(t testing.TB) map[string]string {
 	t.Helper()
 	id := make([]byte, 16)
 	rand.Read(id)
@@ -57,8 +57,8 @@ func systemFiles(t testing.TB) map[string]string {
 		"/etc/passwd":                            "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
 		"/etc/group":                             "root:x:0:\nadm:x:4:\ntty:x:5:\nsystemd-journal:x:101:\nnogroup:x:65534:\n",
 		"/etc/nsswitch.conf":                     "passwd: files\ngroup: files\nhosts: files\n",
-		"/etc/hosts":                             "127.0.0.1 localhost\n" + Address + " node\n",
-		"/etc/hostname":                          "node\n",
+		"/etc/hosts":                             "127.0.0.1 localhost\n" + m.Address() + " " + m.Name() + "\n",
+		"/etc/hostname":                          m.Name() + "\n",
 		"/etc/machine-id":                        hex.EncodeToString(id) + "\n",
 		"/etc/os-release":                        "-> ../usr/lib/os-release",
 		"/etc/systemd/system/default.target":     "-> /usr/lib/systemd/system/multi-user.target",

@@ -17,7 +17,7 @@ import (
 
 // Command is a program in the machine, as root and in /.
 func (m *Machine) Command(ctx context.Context, args ...string) *exec.Cmd {
-	enter := []string{"--target", strconv.Itoa(m.pid), "--mount", "--uts", "--ipc", "--pid", "--cgroup", "--root", "--wd", "--"}
+	enter := []string{"--target", strconv.Itoa(m.pid), "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root", "--wd", "--"}
 	cmd := exec.CommandContext(ctx, "nsenter", append(enter, args...)...)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", "HOME=/root"}
 	return cmd

@@ -26,6 +26,7 @@ var tests = alone.Tests{
 	Prepare: func(_ context.Context, dir string) error { return buildAll(dir) },
 	Clean:   removeGroups,
 	Inside: `ip address add ` + Address + `/32 dev lo
+ip address add ` + serviceAddress + `/32 dev lo
 for dir in /run /var/log /var/lib; do
 	mount -t tmpfs tmpfs $dir
 done
@@ -41,7 +42,19 @@ done`,
 // programs under test, runs the tests of a package in namespaces of their own,
 // and exits. Where that cannot be, it runs the tests as they are, and [Require]
 // skips them.
-func Main(m *testing.M) {
+func Main(m *testing.M) { run(m) }
+
+// MainCluster is [Main] for packages that start a [Cluster]: its programs are built
+// and installed, too.
+func MainCluster(m *testing.M) {
+	tests.Programs["/usr/lib/cni/ptp"] = "containernetworking-plugins"
+	tests.Prepare = func(_ context.Context, dir string) error {
+		return buildAll(dir, "kube-controller-manager", "kube-scheduler")
+	}
+	run(m)
+}
+
+func run(m *testing.M) {
 	if dir() == "" {
 		_, packages := tests.NotInstalled()
 		install(packages)

@@ -74,12 +74,15 @@ func (a *authority) client(t testing.TB, user string, groups ...string) (certPEM
 	return certPEM, encodeKey(t, key)
 }
 
-// server is the certificate of a server on loopback.
+// serviceAddress is that of the service "kubernetes".
+const serviceAddress = "10.0.0.1"
+
+// server is the certificate of the API server.
 func (a *authority) server(t testing.TB) (certPEM, keyPEM []byte) {
 	t.Helper()
 	key := newKey(t)
 	_, certPEM = a.sign(t, &x509.Certificate{
-		Subject: pkix.Name{CommonName: "server"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		Subject: pkix.Name{CommonName: "server"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(Address), net.ParseIP(serviceAddress)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, key)
 	return certPEM, encodeKey(t, key)

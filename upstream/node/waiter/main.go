@@ -3,16 +3,65 @@
 
 // Waiter is the program in the images that the tests run, the sandbox's
 // included: it waits until it is told to end.
+//
+//	waiter say TEXT   prints a text first
+//	waiter ask        prints the API server's version instead, as a pod is told of it
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 func main() {
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM, syscall.SIGINT)
+	switch args := os.Args[1:]; {
+	case len(args) == 2 && args[0] == "say":
+		fmt.Println(args[1])
+	case len(args) == 1 && args[0] == "ask":
+		if err := ask(); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		return
+	}
 	<-end
+}
+
+// ask asks as in-cluster configuration says.
+func ask() error {
+	const dir = "/var/run/secrets/kubernetes.io/serviceaccount/"
+	ca, err := os.ReadFile(dir + "ca.crt")
+	if err != nil {
+		return err
+	}
+	token, err := os.ReadFile(dir + "token")
+	if err != nil {
+		return err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
+	url := "https://" + net.JoinHostPort(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")) + "/version"
+	req, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+string(token))
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(os.Stdout, resp.Body)
+	return err
 }

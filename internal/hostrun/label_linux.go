@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package hostrun
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const attribute = "security.selinux"
+
+// Executable gives a file that this process owns the SELinux label of a node's
+// programs, if the node has SELinux: systemd may not execute one that is labelled as a
+// container's. It takes no capability, but the type spc_t or the like.
+//
+// No test runs it where SELinux is: [labelFor], what it decides by, has one.
+func Executable(file string) error {
+	buffer := make([]byte, 512)
+	n, err := unix.Getxattr(file, attribute, buffer)
+	if err != nil {
+		n = 0
+	}
+	_, err = os.Stat("/sys/fs/selinux/enforce")
+	label := labelFor(strings.TrimRight(string(buffer[:n]), "\x00"), err == nil)
+	if label == "" {
+		return nil
+	}
+	if err := unix.Setxattr(file, attribute, append([]byte(label), 0), 0); err != nil {
+		return fmt.Errorf("%s: give it the SELinux label %s, so that the node may execute it: %w (seLinuxOptions.type: spc_t)", file, label, err)
+	}
+	return nil
+}

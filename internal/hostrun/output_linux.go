@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package hostrun
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// output is memory to which a program prints, and which stays until it and we have
+// closed it.
+type output struct {
+	file   *os.File
+	most   int64
+	copied int64
+}
+
+// newOutput makes one for so many bytes; the kernel refuses more.
+func newOutput(most int64) (*output, error) {
+	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
+	fd, err := unix.MemfdCreate("regcred", flags|unix.MFD_NOEXEC_SEAL)
+	if errors.Is(err, unix.EINVAL) { // before Linux 6.3
+		fd, err = unix.MemfdCreate("regcred", flags)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("memory for what the program prints: %w", os.NewSyscallError("memfd_create", err))
+	}
+	o := &output{file: os.NewFile(uintptr(fd), "output"), most: most}
+	err = o.file.Truncate(most)
+	if err == nil {
+		_, err = unix.FcntlInt(o.file.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_GROW|unix.F_SEAL_SHRINK)
+	}
+	if err != nil {
+		o.close()
+		return nil, fmt.Errorf("memory for what the program prints: %w", err)
+	}
+	return o, nil
+}
+
+func (o *output) fd() int { return int(o.file.Fd()) }
+
+func (o *output) close() { _ = o.file.Close() } // it is memory
+
+// written is how much was printed: the program and we have the same file offset.
+func (o *output) written() (int64, error) { return o.file.Seek(0, io.SeekCurrent) }
+
+// full reports whether something may not have found room.
+func (o *output) full() bool {
+	n, err := o.written()
+	return err != nil || n >= o.most
+}
+
+// copyTo copies what was printed since the last time.
+func (o *output) copyTo(w io.Writer) error {
+	end, err := o.written()
+	if err != nil || end <= o.copied {
+		return err
+	}
+	n, err := io.Copy(w, io.NewSectionReader(o.file, o.copied, end-o.copied))
+	o.copied += n
+	return err
+}

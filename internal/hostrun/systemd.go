@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package hostrun
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	names "github.com/coreos/go-systemd/v22/dbus"
+	"github.com/godbus/dbus/v5"
+)
+
+// systemd is the node's, at its private socket. When it executes itself anew it ends
+// all connections: then it is asked over another one.
+type systemd struct {
+	socket string
+	conn   *dbus.Conn
+	known  bool // it has answered
+}
+
+// How long it may take to answer, and how long it may be away: while it executes
+// itself anew, or if it never has answered.
+const (
+	answerWithin = 25 * time.Second
+	awayWithin   = time.Minute
+	thereWithin  = 3 * time.Second
+)
+
+const (
+	service = "org.freedesktop.systemd1"
+	object  = dbus.ObjectPath("/org/freedesktop/systemd1")
+	manager = service + ".Manager."
+)
+
+// start starts a transient unit. It may have done so despite an error: the next
+// call then says that there is one.
+func (m *systemd) start(ctx context.Context, unit string, properties []property) error {
+	type auxiliary struct {
+		Name       string
+		Properties []property
+	}
+	return m.call(ctx, object, manager+"StartTransientUnit", nil, unit, "fail", properties, []auxiliary{})
+}
+
+// state looks at a unit. There need not be one.
+func (m *systemd) state(ctx context.Context, unit string) (state, error) {
+	var all map[string]dbus.Variant
+	path := object + "/unit/" + dbus.ObjectPath(names.PathBusEscape(unit))
+	err := m.call(ctx, path, "org.freedesktop.DBus.Properties.GetAll", &all, "")
+	return stateOf(all), err
+}
+
+func (m *systemd) stop(ctx context.Context, unit string) error {
+	return ignore(m.call(ctx, object, manager+"StopUnit", nil, unit, "replace"), "NoSuchUnit")
+}
+
+func (m *systemd) resetFailed(ctx context.Context, unit string) error {
+	return ignore(m.call(ctx, object, manager+"ResetFailedUnit", nil, unit), "NoSuchUnit")
+}
+
+// isExists reports whether there is a unit of that name.
+func isExists(err error) bool { return err != nil && ignore(err, "UnitExists") == nil }
+
+// ignore makes nothing of an answer of systemd by its name.
+func ignore(err error, name string) error {
+	if e, ok := errors.AsType[dbus.Error](err); ok && e.Name == service+"."+name {
+		return nil
+	}
+	return err
+}
+
+// call calls a method, again if the connection is lost.
+func (m *systemd) call(ctx context.Context, path dbus.ObjectPath, method string, answer any, args ...any) error {
+	var since time.Time
+	for {
+		err := m.once(ctx, path, method, answer, args...)
+		if !lost(err) || ctx.Err() != nil {
+			return cmp.Or(context.Cause(ctx), err)
+		}
+		m.close()
+		within := thereWithin
+		if m.known {
+			within = awayWithin
+		}
+		if since.IsZero() {
+			since = time.Now()
+		} else if time.Since(since) > within {
+			return err
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// errNoAnswer is an answer that takes too long: a systemd that reads many units anew
+// answers nobody.
+var errNoAnswer = fmt.Errorf("systemd has not answered for %v", answerWithin)
+
+func (m *systemd) once(ctx context.Context, path dbus.ObjectPath, method string, answer any, args ...any) error {
+	within, cancel := context.WithTimeoutCause(ctx, answerWithin, errNoAnswer)
+	defer cancel()
+	if m.conn == nil {
+		if err := m.dial(ctx, within); err != nil {
+			return cmp.Or(context.Cause(within), err)
+		}
+	}
+	call := m.conn.Object(service, path).CallWithContext(within, method, 0, args...)
+	if call.Err != nil {
+		return cmp.Or(context.Cause(within), call.Err)
+	}
+	m.known = true
+	if answer == nil {
+		return nil
+	}
+	return call.Store(answer)
+}
+
+// dial connects for as long as ctx lasts. Who does not answer within the other one
+// is not connected to.
+func (m *systemd) dial(ctx, within context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	conn, err := dbus.Dial("unix:path="+dbus.EscapeBusAddressValue(m.path()), dbus.WithContext(ctx))
+	if err != nil {
+		cancel()
+		return err
+	}
+	keep := context.AfterFunc(within, cancel)
+	err = conn.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Geteuid()))})
+	if keep(); err != nil {
+		cancel()
+		_ = conn.Close() // the first error is what matters
+		return err
+	}
+	context.AfterFunc(conn.Context(), cancel)
+	m.conn = conn
+	return nil
+}
+
+func (m *systemd) path() string { return cmp.Or(m.socket, "/run/systemd/private") }
+
+func (m *systemd) close() {
+	if m.conn != nil {
+		_ = m.conn.Close() // nothing is kept in it
+		m.conn = nil
+	}
+}
+
+// lost reports whether an error is that of a connection and not of systemd.
+func lost(err error) bool {
+	for _, e := range []error{dbus.ErrClosed, io.EOF, io.ErrUnexpectedEOF, syscall.EPIPE, syscall.ECONNRESET, syscall.ECONNREFUSED, fs.ErrNotExist, errNoAnswer} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package image
+
+import (
+	"encoding/json"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// BOMType is the artifact type of what lists an image's modules, and the type
+// of its one layer.
+const BOMType = "application/vnd.cyclonedx+json"
+
+// bom is an artifact whose subject is an image: a registry that knows
+// referrers names it there. Its configuration is the specification's empty one.
+type bom struct {
+	manifest []byte
+	layer    v1.Layer
+}
+
+const (
+	emptyType   = "application/vnd.oci.empty.v1+json"
+	emptyConfig = "{}"
+)
+
+func newBOM(r Release, p Part) (v1.Image, error) {
+	subject, err := partial.Descriptor(p.Image)
+	if err != nil {
+		return nil, err
+	}
+	layer := static.NewLayer(p.BOM, BOMType)
+	content, err := partial.Descriptor(layer)
+	if err != nil {
+		return nil, err
+	}
+	content.Annotations = map[string]string{"org.opencontainers.image.title": "regcred.cdx.json"}
+	config, err := partial.Descriptor(static.NewLayer([]byte(emptyConfig), emptyType))
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := json.Marshal(v1.Manifest{
+		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, ArtifactType: BOMType,
+		Config: *config, Layers: []v1.Descriptor{*content},
+		Subject:     &v1.Descriptor{MediaType: subject.MediaType, Size: subject.Size, Digest: subject.Digest},
+		Annotations: map[string]string{"org.opencontainers.image.created": r.labels()["org.opencontainers.image.created"]},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return partial.CompressedToImage(&bom{manifest, layer})
+}
+
+// MediaType is that of its manifest.
+func (*bom) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
+
+// RawManifest returns its manifest as it is stored.
+func (b *bom) RawManifest() ([]byte, error) { return b.manifest, nil }
+
+// RawConfigFile returns the empty configuration.
+func (*bom) RawConfigFile() ([]byte, error) { return []byte(emptyConfig), nil }
+
+// LayerByDigest returns the one layer, for which alone it is asked.
+func (b *bom) LayerByDigest(v1.Hash) (partial.CompressedLayer, error) { return b.layer, nil }

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Command build writes the image of a release, from programs that are built
+// already, as an OCI layout: a directory, or a tar if its name ends so.
+//
+//	go run ./internal/image/build -version v1.2.3 -programs linux/amd64=DIR -o LAYOUT
+//	go run ./internal/image/build -version v1.2.3 -revision COMMIT -time SECONDS \
+//		-programs linux/amd64=DIR -bom linux/amd64=FILE.cdx.json \
+//		-programs linux/arm64=DIR -bom linux/arm64=FILE.cdx.json -o FILE.tar
+//
+// It prints the digest of the image.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/regcred/regcred/internal/image"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "image:", err)
+		os.Exit(1)
+	}
+}
+
+// order is what the flags ask for.
+type order struct {
+	release   image.Release
+	license   string
+	out       string
+	platforms []string            // as they are named first
+	programs  map[string][]string // directories, by platform
+	boms      map[string]string   // files, by platform
+}
+
+func run(args []string, stdout io.Writer) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	index, err := o.build()
+	if err != nil {
+		return err
+	}
+	digest, err := index.Digest()
+	if err != nil {
+		return err
+	}
+	if err := o.write(index); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(stdout, digest)
+	return err
+}
+
+func parse(args []string) (*order, error) {
+	o := &order{programs: map[string][]string{}, boms: map[string]string{}}
+	f := flag.NewFlagSet("image", flag.ContinueOnError)
+	f.StringVar(&o.release.Version, "version", "", "of the release, such as v1.2.3")
+	f.StringVar(&o.release.Revision, "revision", "", "the commit that the programs were built from")
+	seconds := f.Int64("time", 0, "of all files, in seconds since 1970")
+	f.StringVar(&o.license, "license", "LICENSE", "the file with the licence")
+	f.StringVar(&o.out, "o", "", "the directory, or the file if it ends in .tar, to write to")
+	f.Func("programs", "`OS/ARCH=DIR`: where a platform's programs are; several directories by several flags", func(s string) error {
+		platform, dir, ok := strings.Cut(s, "=")
+		if !ok {
+			return errors.New("want OS/ARCH=DIR")
+		}
+		if o.programs[platform] == nil {
+			o.platforms = append(o.platforms, platform)
+		}
+		o.programs[platform] = append(o.programs[platform], dir)
+		return nil
+	})
+	f.Func("bom", "`OS/ARCH=FILE`: what a platform's programs were built from, CycloneDX in JSON", func(s string) error {
+		platform, file, ok := strings.Cut(s, "=")
+		if !ok {
+			return errors.New("want OS/ARCH=FILE")
+		}
+		o.boms[platform] = file
+		return nil
+	})
+	if err := f.Parse(args); err != nil {
+		return nil, err
+	}
+	o.release.Created = time.Unix(*seconds, 0)
+	switch {
+	case f.NArg() > 0:
+		return nil, fmt.Errorf("unexpected %q: it takes flags alone", f.Arg(0))
+	case o.release.Version == "" || o.out == "" || len(o.platforms) == 0:
+		return nil, errors.New("-version, -programs and -o are needed")
+	}
+	for platform := range o.boms {
+		if o.programs[platform] == nil {
+			return nil, fmt.Errorf("-bom is for %s, and -programs is not", platform)
+		}
+	}
+	return o, nil
+}
+
+func (o *order) build() (v1.ImageIndex, error) {
+	var parts []image.Part
+	for _, name := range o.platforms {
+		platform, err := v1.ParsePlatform(name)
+		if err != nil {
+			return nil, err
+		}
+		var part image.Part
+		if file := o.boms[name]; file != "" {
+			if part.BOM, err = os.ReadFile(file); err != nil {
+				return nil, err
+			}
+		}
+		part.Image, err = image.Build(image.Options{Programs: o.programs[name], License: o.license, Platform: *platform, Release: o.release})
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, part)
+	}
+	return image.Index(o.release, parts)
+}
+
+func (o *order) write(index v1.ImageIndex) error {
+	if !strings.HasSuffix(o.out, ".tar") {
+		return image.WriteLayout(o.out, o.release, index)
+	}
+	file, err := os.OpenFile(o.out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	return errors.Join(image.WriteArchive(file, o.release, index), file.Close())
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package image
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// The programs, by the directory of the image that they are in. What is for
+// people's machines alone, docker-credential-regcred, is not among them.
+var (
+	commands = []string{"regcred", "regcred-credential-provider"}
+	plugins  = []string{
+		"acr-credential-provider", "auth-provider-gcp", "dockerconfig-credential-provider",
+		"ecr-credential-provider", "static-credential-provider", "token-credential-provider",
+	}
+)
+
+// file is one in the image. A directory has no content.
+type file struct {
+	name    string // without a slash in front; a directory's ends with one
+	mode    fs.FileMode
+	content []byte
+}
+
+// files are all that the image has, in the order of their names.
+func files(o Options) ([]file, error) {
+	license, err := os.ReadFile(o.License)
+	if err != nil {
+		return nil, err
+	}
+	list := []file{{name: "LICENSE", mode: 0o644, content: license}}
+	for _, dir := range []struct {
+		name     string
+		programs []string
+	}{{"bin/", commands}, {"plugins/", plugins}} {
+		list = append(list, file{name: dir.name, mode: 0o755})
+		for _, name := range dir.programs {
+			content, err := readProgram(o, name)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, file{name: dir.name + name, mode: 0o755, content: content})
+		}
+	}
+	return list, nil
+}
+
+// readProgram reads a program from the first directory that has it.
+func readProgram(o Options, name string) ([]byte, error) {
+	for _, dir := range o.Programs {
+		path := filepath.Join(dir, name)
+		content, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = checkProgram(path, o.Platform)
+		}
+		return content, err
+	}
+	return nil, fmt.Errorf("%s is not in %s: build it, CGO_ENABLED=0 go build ./cmd/%[1]s", name, strings.Join(o.Programs, " or "))
+}
+
+// machines are the architectures of images, as ELF files say them.
+var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+
+// checkProgram reports a program that could not run in the image.
+func checkProgram(path string, platform v1.Platform) error {
+	machine, known := machines[platform.Architecture]
+	if !known || platform.OS != "linux" {
+		return fmt.Errorf("an image for %s: only linux/amd64 and linux/arm64 are made", platform)
+	}
+	program, err := elf.Open(path)
+	if err != nil {
+		return fmt.Errorf("%s is no program for %s: %w", path, platform, err)
+	}
+	defer program.Close()
+	if program.Machine != machine {
+		return fmt.Errorf("%s is a program for %v, and the image is for %s", path, program.Machine, platform)
+	}
+	for _, p := range program.Progs {
+		if p.Type == elf.PT_INTERP {
+			return fmt.Errorf("%s needs a loader, and the image has none: build it with CGO_ENABLED=0", path)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package image makes the image that runs on nodes, from programs that are
+// built: nothing else is in it, and the same programs and release make the same
+// bytes, wherever and by whomever.
+//
+//	img, err := image.Build(image.Options{
+//		Programs: []string{"dist/linux_amd64"}, License: "LICENSE",
+//		Platform: v1.Platform{OS: "linux", Architecture: "amd64"},
+//		Release:  image.Release{Version: "v1.2.3", Revision: commit, Created: time.Unix(epoch, 0)},
+//	})
+//
+// It does not compile, and it does not push.
+package image
+
+import (
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// User is who runs what is in the image, by number, since no file in it has
+// names: none of the well-known ones, and not root.
+const User = "65532:65532"
+
+// Source is where the image's label says that it comes from.
+const Source = "https://github.com/regcred/regcred"
+
+// Release is what an image says of itself. All of it is in its digest.
+type Release struct {
+	Version  string    // such as v1.2.3
+	Revision string    // the commit; may be empty
+	Created  time.Time // that of every file, too; whole seconds count
+}
+
+// Options say what an image is made of.
+type Options struct {
+	Programs []string // directories; a program is taken from the first that has it
+	License  string   // path of the licence
+	Platform v1.Platform
+	Release  Release
+}
+
+// Build makes the image for a platform, whole and in memory. A program that is
+// missing, is built for another platform or needs a loader is an error.
+func Build(o Options) (v1.Image, error) {
+	layer, err := newLayer(o)
+	if err != nil {
+		return nil, err
+	}
+	created := v1.Time{Time: o.Release.created()}
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	image, err := mutate.Append(base, mutate.Addendum{
+		Layer: layer, History: v1.History{Created: created, CreatedBy: "regcred " + o.Release.Version},
+	})
+	if err != nil {
+		return nil, err
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture, config.Created = o.Platform.OS, o.Platform.Architecture, created
+	config.Config = v1.Config{
+		Entrypoint: []string{"/bin/regcred"}, Env: []string{"PATH=/bin"}, WorkingDir: "/", User: User,
+		Labels: o.Release.labels(),
+	}
+	if image, err = mutate.ConfigFile(image, config); err != nil {
+		return nil, err
+	}
+	return mutate.Annotations(image, o.Release.labels()).(v1.Image), nil
+}
+
+func (r Release) created() time.Time { return r.Created.UTC().Truncate(time.Second) }
+
+// labels are those of the OCI image specification, which are annotations, too.
+func (r Release) labels() map[string]string {
+	labels := map[string]string{
+		"org.opencontainers.image.title":       "regcred",
+		"org.opencontainers.image.description": "Credential provider plugins for kubelets, and what puts them on nodes",
+		"org.opencontainers.image.version":     r.Version,
+		"org.opencontainers.image.source":      Source,
+		"org.opencontainers.image.licenses":    "Apache-2.0",
+		"org.opencontainers.image.created":     r.created().Format(time.RFC3339),
+	}
+	if r.Revision != "" {
+		labels["org.opencontainers.image.revision"] = r.Revision
+	}
+	return labels
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package image
+
+import (
+	"archive/tar"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+
+	"github.com/regcred/regcred/internal/testelf"
+)
+
+// fakeOptions are those of an image whose programs are headers alone, as
+// whoever built them left them.
+func fakeOptions(t *testing.T, arch string, mode fs.FileMode) Options {
+	t.Helper()
+	dir := t.TempDir()
+	program := testelf.Image(t, elf.ELFCLASS64, binary.LittleEndian, machines[arch], "")
+	for _, name := range append(slices.Concat(commands, plugins), "docker-credential-regcred", "SHA256SUMS") {
+		write(t, filepath.Join(dir, name), append(program, name...), mode)
+	}
+	license := filepath.Join(t.TempDir(), "a licence")
+	write(t, license, []byte("licence\n"), mode)
+	return Options{
+		Programs: []string{filepath.Join(dir, "none"), dir}, License: license,
+		Platform: v1.Platform{OS: "linux", Architecture: arch},
+		Release:  Release{Version: "v1.2.3", Revision: strings.Repeat("0123456789", 4), Created: time.Unix(1_000_000_000, 999)},
+	}
+}
+
+func write(t *testing.T, path string, content []byte, mode fs.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(path, content, mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func build(t *testing.T, o Options) v1.Image {
+	t.Helper()
+	image, err := Build(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image
+}
+
+// TestContents: the image has what it is to have and nothing else, root's, of
+// one time, and in an order.
+func TestContents(t *testing.T) {
+	image := build(t, fakeOptions(t, "arm64", 0o700))
+	var got []string
+	content := mutate.Extract(image)
+	defer content.Close()
+	for r := tar.NewReader(content); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Uid+h.Gid != 0 || h.Uname+h.Gname != "" || !h.ModTime.Equal(time.Unix(1_000_000_000, 0)) {
+			t.Errorf("%s: %+v", h.Name, h)
+		}
+		got = append(got, fmt.Sprintf("%o %s", h.Mode, h.Name))
+	}
+	want := []string{
+		"644 LICENSE", "755 bin", "755 bin/regcred", "755 bin/regcred-credential-provider", "755 plugins",
+		"755 plugins/acr-credential-provider", "755 plugins/auth-provider-gcp", "755 plugins/dockerconfig-credential-provider",
+		"755 plugins/ecr-credential-provider", "755 plugins/static-credential-provider", "755 plugins/token-credential-provider",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestConfig: who runs what, and what the image says of itself.
+func TestConfig(t *testing.T) {
+	image := build(t, fakeOptions(t, "arm64", 0o755))
+	got, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{
+		"org.opencontainers.image.title":       "regcred",
+		"org.opencontainers.image.description": "Credential provider plugins for kubelets, and what puts them on nodes",
+		"org.opencontainers.image.version":     "v1.2.3",
+		"org.opencontainers.image.revision":    "0123456789012345678901234567890123456789",
+		"org.opencontainers.image.source":      "https://github.com/regcred/regcred",
+		"org.opencontainers.image.licenses":    "Apache-2.0",
+		"org.opencontainers.image.created":     "2001-09-09T01:46:40Z",
+	}
+	created := v1.Time{Time: time.Unix(1_000_000_000, 0).UTC()}
+	want := &v1.ConfigFile{
+		OS: "linux", Architecture: "arm64", Created: created,
+		History: []v1.History{{Created: created, CreatedBy: "regcred v1.2.3"}},
+		RootFS:  got.RootFS,
+		Config:  v1.Config{Entrypoint: []string{"/bin/regcred"}, Env: []string{"PATH=/bin"}, WorkingDir: "/", User: "65532:65532", Labels: labels},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	manifest, err := image.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(labels, manifest.Annotations); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestSameBytes: where the programs are, and their modes and times, are not
+// seen in the image.
+func TestSameBytes(t *testing.T) {
+	digest := func(o Options) string {
+		h, err := build(t, o).Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h.String()
+	}
+	one := fakeOptions(t, "amd64", 0o755)
+	other := fakeOptions(t, "amd64", 0o400)
+	other.Release.Created = one.Release.Created.In(time.FixedZone("elsewhere", 3600))
+	if digest(one) != digest(other) {
+		t.Error("two images of the same programs are not the same")
+	}
+	other.Release.Version = "v1.2.4"
+	if digest(one) == digest(other) {
+		t.Error("images of two releases are the same")
+	}
+}
+
+// TestBuildRefuses: what could not run in the image is not put into it.
+func TestBuildRefuses(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(t *testing.T, o *Options)
+		want   string
+	}{
+		"a missing program": {func(t *testing.T, o *Options) {
+			if err := os.Remove(filepath.Join(o.Programs[1], "auth-provider-gcp")); err != nil {
+				t.Fatal(err)
+			}
+		}, "CGO_ENABLED=0 go build ./cmd/auth-provider-gcp"},
+		"another architecture": {func(_ *testing.T, o *Options) { o.Platform.Architecture = "arm64" }, "is a program for EM_X86_64, and the image is for linux/arm64"},
+		"another system":       {func(_ *testing.T, o *Options) { o.Platform.OS = "windows" }, "only linux/amd64 and linux/arm64"},
+		"no program": {func(t *testing.T, o *Options) {
+			write(t, filepath.Join(o.Programs[1], "regcred"), []byte("#!/bin/sh\n"), 0o755)
+		}, "regcred is no program for linux/amd64"},
+		"a loader": {func(t *testing.T, o *Options) {
+			dynamic := testelf.Image(t, elf.ELFCLASS64, binary.LittleEndian, elf.EM_X86_64, "/lib64/ld-linux-x86-64.so.2")
+			write(t, filepath.Join(o.Programs[1], "ecr-credential-provider"), dynamic, 0o755)
+		}, "ecr-credential-provider needs a loader"},
+		"no licence": {func(_ *testing.T, o *Options) { o.License = "none" }, "open none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := fakeOptions(t, "amd64", 0o755)
+			tt.change(t, &o)
+			if _, err := Build(o); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestPrograms: every program of the repository is in the image, but for the
+// one that is for people's machines.
+func TestPrograms(t *testing.T) {
+	mains, err := filepath.Glob("../../cmd/*/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, path := range mains {
+		if name := filepath.Base(filepath.Dir(path)); name != "docker-credential-regcred" {
+			want = append(want, name)
+		}
+	}
+	got := slices.Sorted(slices.Values(slices.Concat(commands, plugins)))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package image
+
+import (
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// Part is one platform's image.
+type Part struct {
+	Image v1.Image
+	BOM   []byte // what it was built from, CycloneDX in JSON; may be empty
+}
+
+// Index joins the images of a release's platforms, in this order, and what each
+// was built from. That comes last and for no platform, so that clients pull an
+// image, and what copies the whole index copies it, too.
+func Index(r Release, parts []Part) (v1.ImageIndex, error) {
+	var images, boms []mutate.IndexAddendum
+	for _, p := range parts {
+		config, err := p.Image.ConfigFile()
+		if err != nil {
+			return nil, err
+		}
+		images = append(images, mutate.IndexAddendum{Add: entry{p.Image}, Descriptor: v1.Descriptor{Platform: config.Platform()}})
+		if len(p.BOM) == 0 {
+			continue
+		}
+		bom, err := newBOM(r, p)
+		if err != nil {
+			return nil, err
+		}
+		boms = append(boms, mutate.IndexAddendum{Add: entry{bom}, Descriptor: v1.Descriptor{
+			Platform: &v1.Platform{OS: "unknown", Architecture: "unknown"},
+		}})
+	}
+	index := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), append(images, boms...)...)
+	return mutate.Annotations(index, r.labels()).(v1.ImageIndex), nil
+}
+
+// entry is an image that an index names without its artifactType, which stands
+// in its manifest: skopeo (1.9) drops it from an index that it copies, and so
+// would change the digest by which the image is known.
+type entry struct{ v1.Image }
+
+// Descriptor returns what an index has to have of an image.
+func (e entry) Descriptor() (*v1.Descriptor, error) {
+	d, err := partial.Descriptor(e.Image)
+	if err != nil {
+		return nil, err
+	}
+	d.ArtifactType = ""
+	return d, nil
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package image
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+)
+
+const fakeBOM = `{"bomFormat": "CycloneDX"}`
+
+// fakeIndex is that of a release for both platforms.
+func fakeIndex(t *testing.T) (Release, v1.ImageIndex) {
+	t.Helper()
+	var parts []Part
+	var release Release
+	for _, arch := range []string{"amd64", "arm64"} {
+		o := fakeOptions(t, arch, 0o755)
+		release = o.Release
+		parts = append(parts, Part{Image: build(t, o), BOM: []byte(fakeBOM + arch)})
+	}
+	index, err := Index(release, parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return release, index
+}
+
+// TestLayout: what is written is whole and right, as the library reads it, and
+// has both platforms and what each was built from.
+func TestLayout(t *testing.T) {
+	release, index := fakeIndex(t)
+	dir := filepath.Join(t.TempDir(), "layout")
+	if err := WriteLayout(dir, release, index); err != nil {
+		t.Fatal(err)
+	}
+	top, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := top.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(names.Manifests) != 1 || names.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != "v1.2.3" {
+		t.Fatalf("got %+v", names.Manifests)
+	}
+	read, err := top.ImageIndex(names.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := read.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(release.labels(), manifest.Annotations); diff != "" {
+		t.Error(diff)
+	}
+	var platforms []string
+	for _, d := range manifest.Manifests {
+		platforms = append(platforms, d.Platform.String())
+		if d.ArtifactType != "" {
+			t.Errorf("%s has an artifactType in the index, which some clients drop", d.Digest)
+		}
+	}
+	if diff := cmp.Diff([]string{"linux/amd64", "linux/arm64", "unknown/unknown", "unknown/unknown"}, platforms); diff != "" {
+		t.Fatal(diff)
+	}
+	for i, arch := range []string{"amd64", "arm64"} {
+		image, err := read.Image(manifest.Manifests[i].Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := validate.Image(image); err != nil {
+			t.Errorf("%s: %v", arch, err)
+		}
+		checkBOM(t, read, manifest.Manifests[i+2], manifest.Manifests[i], fakeBOM+arch)
+	}
+}
+
+// checkBOM: an artifact of an index has this content, and an image as subject.
+func checkBOM(t *testing.T, index v1.ImageIndex, d, subject v1.Descriptor, want string) {
+	t.Helper()
+	bom, err := index.Image(d.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := bom.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if manifest.ArtifactType != "application/vnd.cyclonedx+json" || manifest.Subject == nil || manifest.Subject.Digest != subject.Digest || manifest.Subject.Size != subject.Size {
+		t.Errorf("got %+v, want the subject %s", manifest, subject.Digest)
+	}
+	layers, err := bom.Layers()
+	if err != nil || len(layers) != 1 {
+		t.Fatalf("got %d layers, %v", len(layers), err)
+	}
+	content, err := layers[0].Compressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer content.Close()
+	if got, err := io.ReadAll(content); err != nil || string(got) != want {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// TestArchiveSameBytes: the directory for temporary files, whose it is and
+// when, is not seen in the archive.
+func TestArchiveSameBytes(t *testing.T) {
+	write := func() []byte {
+		t.Setenv("TMPDIR", t.TempDir())
+		release, index := fakeIndex(t)
+		var buf bytes.Buffer
+		if err := WriteArchive(&buf, release, index); err != nil {
+			t.Fatal(err)
+		}
+		if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
+			t.Errorf("%v are left, %v", left, err)
+		}
+		return buf.Bytes()
+	}
+	if !bytes.Equal(write(), write()) {
+		t.Error("two archives of the same image are not the same")
+	}
+}

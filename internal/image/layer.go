@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"io"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// newLayer packs the files into one layer, since every release links every
+// program anew: in layers of their own they would all be pulled again, too.
+// They are compressed here, and once: one release of Go's own compress/gzip
+// makes the same bytes on every machine. Its best level is 0.3 % smaller, and
+// takes three times as long.
+func newLayer(o Options) (v1.Layer, error) {
+	list, err := files(o)
+	if err != nil {
+		return nil, err
+	}
+	var buf bytes.Buffer
+	packed, err := gzip.NewWriterLevel(&buf, gzip.DefaultCompression)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeTar(packed, list, o.Release.created()); err != nil {
+		return nil, err
+	}
+	if err := packed.Close(); err != nil {
+		return nil, err
+	}
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(buf.Bytes())), nil
+	}, tarball.WithMediaType(types.OCILayer))
+}
+
+// writeTar writes files as they are named, all root's, and all of one time.
+func writeTar(out io.Writer, list []file, modified time.Time) error {
+	w := tar.NewWriter(out)
+	for _, f := range list {
+		header := &tar.Header{Format: tar.FormatUSTAR, Typeflag: tar.TypeReg, Name: f.name, Mode: int64(f.mode), Size: int64(len(f.content)), ModTime: modified}
+		if strings.HasSuffix(f.name, "/") {
+			header.Typeflag = tar.TypeDir
+		}
+		if err := w.WriteHeader(header); err != nil {
+			return err
+		}
+		if _, err := w.Write(f.content); err != nil {
+			return err
+		}
+	}
+	return w.Close()
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package image
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+)
+
+// WriteLayout writes an OCI image layout to a directory, in which there must be
+// no other. The one image in it is named by the release's version.
+func WriteLayout(dir string, r Release, index v1.ImageIndex) error {
+	path, err := layout.Write(dir, empty.Index)
+	if err != nil {
+		return err
+	}
+	return path.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": r.Version}))
+}
+
+// WriteArchive writes the layout of [WriteLayout] as a tar, which containerd,
+// podman and skopeo take as it is. The same image makes the same bytes.
+func WriteArchive(out io.Writer, r Release, index v1.ImageIndex) error {
+	dir, err := os.MkdirTemp("", "regcred-image")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := WriteLayout(dir, r, index); err != nil {
+		return err
+	}
+	list, err := readTree(dir)
+	if err != nil {
+		return err
+	}
+	return writeTar(out, list, r.created())
+}
+
+// readTree reads the files and directories below dir, in the order of their
+// names, with modes that do not depend on who wrote them.
+func readTree(dir string) (list []file, err error) {
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || path == dir {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		f := file{name: filepath.ToSlash(name), mode: 0o644}
+		if e.IsDir() {
+			f.name, f.mode = f.name+"/", 0o755
+		} else if f.content, err = os.ReadFile(path); err != nil {
+			return err
+		}
+		list = append(list, f)
+		return nil
+	})
+	return list, err
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package image
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/regcred/regcred/internal/testneed"
+)
+
+// startRegistry starts Debian's docker-registry on a free port of loopback.
+func startRegistry(t *testing.T) (host string) {
+	t.Helper()
+	if _, err := exec.LookPath("docker-registry"); err != nil {
+		testneed.Lacks(t, "docker-registry", "docker-registry is not installed: Debian's package of that name has it")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host = l.Addr().String()
+	l.Close()
+	dir := t.TempDir()
+	config := filepath.Join(dir, "registry.yml")
+	write(t, config, fmt.Appendf(nil, "version: 0.1\nlog: {level: info}\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: %s}\n", filepath.Join(dir, "storage"), host), 0o600)
+	cmd := exec.CommandContext(t.Context(), "docker-registry", "serve", config)
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	lines := bufio.NewScanner(log)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "listening on") {
+			go func() {
+				for lines.Scan() { // or it would block on a full pipe
+				}
+			}()
+			return host
+		}
+	}
+	t.Fatal("docker-registry ended before it listened")
+	return ""
+}
+
+// TestPush: go-containerregistry pushes all of it to Debian's docker-registry,
+// which knows no referrers: what an image was built from is found by the tag
+// that the specification has for such registries.
+func TestPush(t *testing.T) {
+	repo := startRegistry(t) + "/team/regcred"
+	_, index := fakeIndex(t)
+	if err := remote.WriteIndex(tag(t, repo), index, remote.WithContext(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	checkPushed(t, repo, index)
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	image := tag(t, repo).Context().Digest(manifest.Manifests[0].Digest.String())
+	referrers, err := remote.Referrers(image, remote.WithContext(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := referrers.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found.Manifests) != 1 || found.Manifests[0].Digest != manifest.Manifests[2].Digest || found.Manifests[0].ArtifactType != BOMType {
+		t.Errorf("got %+v, want %s", found.Manifests, manifest.Manifests[2].Digest)
+	}
+}
+
+// TestSkopeo: skopeo copies all of it from the archive to Debian's
+// docker-registry, under the same digest, and from there by that digest.
+func TestSkopeo(t *testing.T) {
+	if _, err := exec.LookPath("skopeo"); err != nil {
+		testneed.Lacks(t, "skopeo", "skopeo is not installed: Debian's package of that name has it")
+	}
+	host, dir := startRegistry(t), t.TempDir()
+	repo := host + "/team/regcred"
+	release, index := fakeIndex(t)
+	archive := filepath.Join(dir, "regcred-image.tar")
+	file, err := os.Create(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := WriteArchive(file, release, index); err != nil {
+		t.Fatal(err)
+	}
+	digest, err := index.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	skopeo := func(args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "skopeo", append([]string{"--insecure-policy", "copy", "--all"}, args...)...)
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir}
+		if said, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("skopeo %q: %v\n%s", args, err, said)
+		}
+	}
+	skopeo("--dest-tls-verify=false", "oci-archive:"+archive, "docker://"+repo+":v1.2.3")
+	checkPushed(t, repo, index)
+	back := filepath.Join(dir, "back")
+	skopeo("--src-tls-verify=false", "docker://"+repo+"@"+digest.String(), "oci:"+back+":v1.2.3")
+	top, err := layout.ImageIndexFromPath(back)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := top.ImageIndex(digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := read.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkBOM(t, read, manifest.Manifests[3], manifest.Manifests[1], fakeBOM+"arm64")
+}
+
+func tag(t *testing.T, repo string) name.Tag {
+	t.Helper()
+	ref, err := name.NewTag(repo + ":v1.2.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref
+}
+
+// checkPushed: the registry has the image under its digest, for both platforms.
+func checkPushed(t *testing.T, repo string, want v1.ImageIndex) {
+	t.Helper()
+	digest, err := want.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := want.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, arch := range []string{"amd64", "arm64"} {
+		got, err := remote.Get(tag(t, repo), remote.WithContext(t.Context()), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: arch}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Digest != digest {
+			t.Errorf("the tag is %s, want %s", got.Digest, digest)
+		}
+		image, err := got.Image()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h, err := image.Digest(); err != nil || h != manifest.Manifests[i].Digest {
+			t.Errorf("%s: %v, %v", arch, h, err)
+		}
+	}
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/hostrun"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/upstream/node"
+)
+
+const (
+	hostrunProgram = "/usr/local/bin/hostrun"
+	hostrunUnit    = "regcred-agent.service"
+	hostrunSocket  = "/mnt/systemd/private"
+)
+
+// asPod runs a program as a container is run: in namespaces of its own, with the
+// node's /run/systemd bound somewhere, and as a user without any capability.
+const asPod = `mkdir -p /mnt && mount -t tmpfs tmpfs /mnt && mkdir /mnt/systemd && mount --bind /run/systemd /mnt/systemd && mount -t tmpfs tmpfs /run &&
+exec setpriv --reuid="$0" --clear-groups --bounding-set=-all --inh-caps=-all --ambient-caps=-all --no-new-privs "$@"`
+
+// ran is what came of a run: see command hostrun.
+type ran struct {
+	Code        int
+	Error, Type string
+	Stderr      string
+	Took        time.Duration
+	Rights      map[string]string
+
+	stdout string
+}
+
+// hostrunOf runs programs on a machine from beside it.
+type hostrunOf struct{ machine *node.Machine }
+
+// command is a run as a user, for a time.
+func (h hostrunOf) command(ctx context.Context, uid, socket string, within time.Duration, c hostrun.Command) *exec.Cmd {
+	text, err := json.Marshal(c)
+	if err != nil {
+		panic(err)
+	}
+	return h.machine.Command(ctx, "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--net", "--ipc", "--uts", "--cgroup",
+		"sh", "-c", asPod, uid, hostrunProgram, socket, hostrunUnit, within.String(), string(text))
+}
+
+func (h hostrunOf) as(ctx context.Context, uid, socket string, within time.Duration, c hostrun.Command) (r ran, err error) {
+	var stdout, stderr bytes.Buffer
+	cmd := h.command(ctx, uid, socket, within, c)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := errors.Join(cmd.Run(), json.Unmarshal(stderr.Bytes(), &r)); err != nil {
+		return r, fmt.Errorf("%w: %s", err, stderr.String())
+	}
+	r.stdout = stdout.String()
+	return r, nil
+}
+
+// run runs a program as uid 0.
+func (h hostrunOf) run(t *testing.T, c hostrun.Command) ran {
+	t.Helper()
+	r, err := h.as(t.Context(), "0", hostrunSocket, time.Minute, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("after %v: code %d %s", r.Took, r.Code, r.Error)
+	return r
+}
+
+func shell(script string) hostrun.Command {
+	return hostrun.Command{Path: "/bin/sh", Args: []string{"-c", script}}
+}
+
+// begin begins a run, waits until the program has made a file, and returns what
+// waits for the run's end.
+func (h hostrunOf) begin(t *testing.T, c hostrun.Command, file string) (end func() ran) {
+	t.Helper()
+	type answer struct {
+		ran
+		err error
+	}
+	ended := make(chan answer, 1)
+	go func() {
+		r, err := h.as(t.Context(), "0", hostrunSocket, time.Minute, c)
+		ended <- answer{r, err}
+	}()
+	h.waitFile(t, file)
+	return func() ran {
+		t.Helper()
+		a := <-ended
+		if a.err != nil {
+			t.Fatal(a.err)
+		}
+		t.Logf("after %v: code %d %s", a.Took, a.Code, a.Error)
+		return a.ran
+	}
+}
+
+func (h hostrunOf) waitFile(t *testing.T, file string) {
+	t.Helper()
+	node.Eventually(t, time.Minute, func(ctx context.Context) error { return h.machine.Command(ctx, "test", "-e", file).Run() })
+}
+
+// waits is a program that waits for a file, after it has made another one.
+func waits(name string) hostrun.Command {
+	return shell(fmt.Sprintf("echo begun; echo doing it >&2; touch /tmp/%[1]s-begun; until [ -e /tmp/%[1]s-go ]; do sleep 0.05; done; echo done; touch /tmp/%[1]s-done; exit 3", name))
+}
+
+// TestHostRun: a process in namespaces of its own, with uid 0 and no capability at
+// all, has a real systemd run programs on the node.
+func TestHostRun(t *testing.T) {
+	net, err := testcloud.NewNet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(net.Close)
+	program := filepath.Join(t.TempDir(), "hostrun")
+	build := exec.Command("go", "build", "-o", program, "./hostrun")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	h := hostrunOf{node.StartMachine(t, node.MachineOptions{Net: net, Programs: map[string]string{hostrunProgram: program}})}
+	t.Run("ends", func(t *testing.T) { hostrunEnds(t, h) })
+	t.Run("quiet", func(t *testing.T) { hostrunQuiet(t, h) })
+	t.Run("refused", func(t *testing.T) { hostrunRefused(t, h) })
+	t.Run("another", func(t *testing.T) { hostrunAnother(t, h) })
+	t.Run("meanwhile", func(t *testing.T) { hostrunMeanwhile(t, h) })
+	t.Run("killed", func(t *testing.T) { hostrunKilled(t, h) })
+	if left := h.machine.Run(t, "systemctl", "list-units", "--all", "--no-legend", "regcred*"); left != "" {
+		t.Errorf("left: %s", left)
+	}
+	if said := h.machine.Run(t, "systemctl", "is-system-running"); said != "running\n" {
+		t.Errorf("systemd is %s", said)
+	}
+}
+
+// hostrunEnds: how programs end, and what they print.
+func hostrunEnds(t *testing.T, h hostrunOf) {
+	h.machine.WriteFile(t, "/tmp/not-executable", "#!/bin/sh\n", 0o644)
+	h.machine.Run(t, "sh", "-c", "mkdir -p /mnt/noexec && mount -t tmpfs -o noexec tmpfs /mnt/noexec && printf '#!/bin/sh\\n' >/mnt/noexec/program && chmod 755 /mnt/noexec/program")
+	const big = 3 << 20
+	for _, tt := range []struct {
+		name    string
+		command hostrun.Command
+		want    ran
+	}{
+		{"both outputs", shell("echo out; echo err >&2; exit 3"), ran{Code: 3, stdout: "out\n", Stderr: "err\n"}},
+		{"the node's own", shell("readlink /proc/self/exe; cat /proc/1/comm; test -S /run/systemd/private; tr -d '\\0' </proc/self/cgroup | grep -o regcred-agent.service | sort -u"),
+			ran{stdout: h.machine.Run(t, "readlink", "-f", "/bin/readlink") + "systemd\nregcred-agent.service\n"}},
+		{"arguments as they are", hostrun.Command{Path: "/bin/sh", Args: []string{"-c", `printf '%s\n' "$@"`, "sh", "$HOME %n %%", "", "a b\\n;'\""}},
+			ran{stdout: "$HOME %n %%\n\na b\\n;'\"\n"}},
+		{"environment", hostrun.Command{Path: "/bin/sh", Args: []string{"-c", `echo "$A"`}, Env: []string{"A=x y $Z %n"}}, ran{stdout: "x y $Z %n\n"}},
+		{"nothing", hostrun.Command{Path: "/bin/true"}, ran{}},
+		{"much", shell(fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x", big)), ran{stdout: strings.Repeat("x", big)}},
+		{"too much", shell("head -c 9000000 /dev/zero | tr '\\0' x"), ran{Code: 1, stdout: strings.Repeat("x", 4<<20), Error: "it printed more than 4 MiB"}},
+		{"absent", hostrun.Command{Path: "/var/lib/kubelet/pods/u/absent"}, ran{Error: "the node cannot execute /var/lib/kubelet/pods/u/absent (203/EXEC): it is not there", Type: "*hostrun.NotStartedError"}},
+		{"not executable", hostrun.Command{Path: "/tmp/not-executable"}, ran{Error: "(203/EXEC)", Type: "*hostrun.NotStartedError"}},
+		{"noexec", hostrun.Command{Path: "/mnt/noexec/program"}, ran{Error: "(203/EXEC)", Type: "*hostrun.NotStartedError"}},
+		{"a signal", shell("kill -9 $$"), ran{Error: "/bin/sh was ended: by signal 9 (killed)", Type: "*hostrun.KilledError"}},
+		{"too long", hostrun.Command{Path: "/bin/sh", Args: []string{"-c", "echo begun; exec sleep 1000"}, Limit: time.Second},
+			ran{stdout: "begun\n", Error: "/bin/sh was ended: it ran longer than 1s", Type: "*hostrun.KilledError"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := h.run(t, tt.command)
+			if got.Type != tt.want.Type && tt.want.Type != "" || (got.Error == "") != (tt.want.Error == "") || !strings.Contains(got.Error, tt.want.Error) {
+				t.Errorf("got %q of type %s, want %q of type %s", got.Error, got.Type, tt.want.Error, tt.want.Type)
+			}
+			if tt.name == "too much" {
+				got.Stderr = "" // what tr has to say
+			}
+			if got.Code != tt.want.Code || got.stdout != tt.want.stdout || got.Stderr != tt.want.Stderr {
+				t.Errorf("got code %d, %d bytes %.100q and %q, want %d, %d bytes %.100q and %q",
+					got.Code, len(got.stdout), got.stdout, got.Stderr, tt.want.Code, len(tt.want.stdout), tt.want.stdout, tt.want.Stderr)
+			}
+			for name, want := range map[string]string{"CapEff": "0000000000000000", "CapPrm": "0000000000000000", "CapBnd": "0000000000000000", "NoNewPrivs": "1", "Uid": "0 0 0 0"} {
+				if got.Rights[name] != want {
+					t.Errorf("it ran with %s %s, want %s", name, got.Rights[name], want)
+				}
+			}
+		})
+	}
+}
+
+// hostrunQuiet: ten runs leave no line in the journal, of whichever exit code. A
+// program that cannot be executed leaves one.
+func hostrunQuiet(t *testing.T, h hostrunOf) {
+	lines := func() []string {
+		h.machine.Run(t, "journalctl", "--sync")
+		return slices.Collect(strings.Lines(h.machine.Run(t, "journalctl", "--no-pager", "--all", "--output=short")))
+	}
+	before := len(lines())
+	for code := range 10 {
+		if r := h.run(t, shell(fmt.Sprintf("echo out; echo err >&2; exit %d", code%4))); r.Code != code%4 {
+			t.Fatalf("got %+v", r)
+		}
+	}
+	for _, line := range lines()[before:] {
+		if !strings.Contains(line, "kubelet[") && !strings.Contains(line, "containerd[") {
+			t.Errorf("the journal has: %s", line)
+		}
+	}
+	h.run(t, hostrun.Command{Path: "/absent"})
+	if all := strings.Join(lines()[before:], ""); !strings.Contains(all, "/absent: No such file or directory") {
+		t.Errorf("the journal does not say why a program was not executed:\n%s", all)
+	}
+}
+
+// hostrunRefused: without uid 0, or without a systemd, it is said at once.
+func hostrunRefused(t *testing.T, h hostrunOf) {
+	for _, tt := range []struct{ name, uid, socket, kind, says string }{
+		{"another user", "65534", hostrunSocket, "*hostrun.DeniedError", "this process has uid 65534, and it takes 0: securityContext.runAsUser: 0"},
+		{"no socket", "0", "/mnt/absent/private", "*hostrun.NoSystemdError", "no systemd answers at /mnt/absent/private ("},
+		{"no socket but a file", "0", "/etc/passwd", "*hostrun.NoSystemdError", "the pod has not got /etc of the node as a hostPath"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r, err := h.as(t.Context(), tt.uid, tt.socket, time.Minute, hostrun.Command{Path: "/bin/true"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("after %v: %s", r.Took, r.Error)
+			if r.Type != tt.kind || !strings.Contains(r.Error, tt.says) || r.Took > 10*time.Second {
+				t.Errorf("got %+v", r)
+			}
+		})
+	}
+}
+
+// hostrunAnother: a unit of the name that runs is waited for, and one that was left
+// behind is put away.
+func hostrunAnother(t *testing.T, h hostrunOf) {
+	first := h.begin(t, waits("first"), "/tmp/first-begun")
+	r, err := h.as(t.Context(), "0", hostrunSocket, time.Second, hostrun.Command{Path: "/bin/touch", Args: []string{"/tmp/second"}})
+	if err != nil || !strings.Contains(r.Error, "context deadline exceeded; regcred-agent.service goes on") {
+		t.Errorf("while another runs: %+v, %v", r, err)
+	}
+	if h.machine.Command(t.Context(), "test", "-e", "/tmp/second").Run() == nil {
+		t.Error("two have run at once")
+	}
+	second := make(chan ran, 1)
+	go func() {
+		r, err := h.as(t.Context(), "0", hostrunSocket, time.Minute, shell("test -e /tmp/first-done && echo after"))
+		if err != nil {
+			r.Error = err.Error()
+		}
+		second <- r
+	}()
+	h.machine.Run(t, "touch", "/tmp/first-go")
+	if r := first(); r.Code != 3 || r.Error != "" || r.stdout != "begun\ndone\n" || r.Stderr != "doing it\n" {
+		t.Errorf("the first: %+v", r)
+	}
+	if r := <-second; r.Error != "" || r.stdout != "after\n" {
+		t.Errorf("the second: %+v", r)
+	}
+	h.machine.Run(t, "sh", "-c", "systemd-run --unit="+hostrunUnit+" --remain-after-exit /bin/true; systemctl reset-failed")
+	if r := h.run(t, shell("echo mine")); r.Error != "" || r.stdout != "mine\n" {
+		t.Errorf("after one that has ended: %+v", r)
+	}
+	_ = h.machine.Command(t.Context(), "systemd-run", "--unit="+hostrunUnit, "--property=Type=oneshot", "/bin/false").Run()
+	if r := h.run(t, shell("echo mine")); r.Error != "" || r.stdout != "mine\n" {
+		t.Errorf("after one that has failed: %+v", r)
+	}
+}
+
+// hostrunMeanwhile: a systemd that reads its units anew, or executes itself anew, while
+// a program runs; and somebody who stops it.
+func hostrunMeanwhile(t *testing.T, h hostrunOf) {
+	for _, verb := range []string{"daemon-reload", "daemon-reexec"} {
+		t.Run(verb, func(t *testing.T) {
+			end := h.begin(t, waits(verb), "/tmp/"+verb+"-begun")
+			for range 3 {
+				h.machine.Run(t, "systemctl", verb)
+			}
+			h.machine.Run(t, "touch", "/tmp/"+verb+"-go")
+			if r := end(); r.Code != 3 || r.Error != "" || r.stdout != "begun\ndone\n" || r.Stderr != "doing it\n" {
+				t.Errorf("got %+v", r)
+			}
+		})
+	}
+	t.Run("all the time", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for ctx.Err() == nil {
+				_ = h.machine.Command(ctx, "systemctl", "daemon-reexec").Run()
+			}
+		}()
+		for i := range 5 {
+			if r := h.run(t, shell(fmt.Sprintf("echo %d; exit %[1]d", i))); r.Code != i || r.Error != "" || r.stdout != fmt.Sprintln(i) {
+				t.Errorf("got %+v", r)
+			}
+		}
+		cancel()
+		<-stopped
+		h.machine.Run(t, "systemctl", "daemon-reexec") // one that was broken off may leave jobs
+	})
+	t.Run("stopped", func(t *testing.T) {
+		end := h.begin(t, waits("stopped"), "/tmp/stopped-begun")
+		h.machine.Run(t, "systemctl", "stop", hostrunUnit)
+		if r := end(); r.Type != "*hostrun.LostError" {
+			t.Errorf("got %+v", r)
+		}
+	})
+}
+
+// hostrunKilled: the program goes on when the pod is killed, and prints without harm;
+// the next pod waits for it.
+func hostrunKilled(t *testing.T, h hostrunOf) {
+	ctx, kill := context.WithCancel(t.Context())
+	defer kill()
+	first := h.command(ctx, "0", hostrunSocket, time.Minute, waits("killed"))
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	h.waitFile(t, "/tmp/killed-begun")
+	kill()
+	_ = first.Wait()
+	node.Eventually(t, time.Minute, func(ctx context.Context) error {
+		if said, _ := h.machine.Command(ctx, "pgrep", "-x", "hostrun").Output(); len(said) > 0 {
+			return fmt.Errorf("process %s runs", said)
+		}
+		return nil
+	})
+	if got := h.machine.Run(t, "systemctl", "show", "--value", "--property=SubState", hostrunUnit); got != "running\n" {
+		t.Fatalf("the unit is %s", got)
+	}
+	h.machine.Run(t, "touch", "/tmp/killed-go")
+	h.waitFile(t, "/tmp/killed-done")
+	if r := h.run(t, shell("test -e /tmp/killed-done && echo after")); r.stdout != "after\n" || r.Error != "" {
+		t.Errorf("got %+v", r)
+	}
+}

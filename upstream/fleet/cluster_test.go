@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/upstream/kubelet"
+	"github.com/regcred/regcred/upstream/node"
+)
+
+// The nodes.
+const nodeA, nodeB = "node-a", "node-b"
+
+// TestCluster: the cluster of these tests is one. Controllers run pods on two nodes,
+// with addresses and logs; a rollout takes one node at a time; one that is shut down
+// is missed, and is back after its boot.
+func TestCluster(t *testing.T) {
+	node.Require(t)
+	net := node.NewNet(t)
+	registry := node.StartRegistry(t, net, "registry.example", testregistry.Options{})
+	image, next := registry.PushApp(t, "team/app", "v1"), registry.PushApp(t, "team/app", "v2")
+	begin := time.Now()
+	c := node.StartCluster(t, node.ClusterOptions{Net: net, Nodes: []node.MachineOptions{{Name: nodeA}, {Name: nodeB}}})
+	t.Logf("two nodes are ready after %v", time.Since(begin).Round(time.Millisecond))
+
+	t.Run("a DaemonSet rolls one node at a time", func(t *testing.T) { testDaemonSet(t, c, image, next) })
+	t.Run("a Job completes, and asks the API server as the service kubernetes", func(t *testing.T) { testJob(t, c, image) })
+	t.Run("a node goes and comes", func(t *testing.T) {
+		a := c.Node(t, nodeA)
+		a.Halt(t)
+		c.WaitNode(t, nodeA, corev1.ConditionUnknown)
+		c.WaitNode(t, nodeB, corev1.ConditionTrue)
+		a.Boot(t)
+		c.WaitNode(t, nodeA, corev1.ConditionTrue)
+	})
+}
+
+func testDaemonSet(t *testing.T, c *node.Cluster, image, next string) {
+	sets := c.Client.AppsV1().DaemonSets("default")
+	labels := map[string]string{"app": "app"}
+	pod := node.NewPod("default", "app", image)
+	pod.Spec.HostNetwork = false
+	pod.Spec.Containers[0].Args = []string{"say", "hello"}
+	one := intstr.FromInt32(1)
+	set, err := sets.Create(t.Context(), &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "app"},
+		Spec: appsv1.DaemonSetSpec{
+			Selector:       &metav1.LabelSelector{MatchLabels: labels},
+			Template:       corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod.Spec},
+			UpdateStrategy: appsv1.DaemonSetUpdateStrategy{Type: appsv1.RollingUpdateDaemonSetStrategyType, RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &one}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitRollout(t, c, set)
+	pods := podsOf(t, c, "app=app")
+	for _, p := range pods {
+		if said, err := c.Client.CoreV1().Pods("default").GetLogs(p.Name, &corev1.PodLogOptions{}).DoRaw(t.Context()); err != nil || string(said) != "hello\n" {
+			t.Errorf("the log of %s on %s is %q: %v", p.Name, p.Spec.NodeName, said, err)
+		}
+		if !strings.HasPrefix(p.Status.PodIP, "203.0.113.") {
+			t.Errorf("pod %s has address %q", p.Name, p.Status.PodIP)
+		}
+	}
+
+	seen := watchReady(t, c, "app=app")
+	set.Spec.Template.Spec.Containers[0].Image = next
+	if set, err = sets.Update(t.Context(), set, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	waitRollout(t, c, set)
+	if least := seen(); least != 1 {
+		t.Errorf("at least %d pods were ready, want 1", least)
+	}
+	if err := sets.Delete(t.Context(), "app", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func testJob(t *testing.T, c *node.Cluster, image string) {
+	pod := node.NewPod("default", "job", image)
+	pod.Spec.HostNetwork, pod.Spec.AutomountServiceAccountToken, pod.Spec.RestartPolicy = false, nil, corev1.RestartPolicyNever
+	pod.Spec.Containers[0].Args = []string{"ask"}
+	job, err := c.Client.BatchV1().Jobs("default").Create(t.Context(), &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: "job"},
+		Spec:       batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: pod.Spec}, BackoffLimit: new(int32(0))},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Eventually(t, time.Minute, func(ctx context.Context) error {
+		now, err := c.Client.BatchV1().Jobs("default").Get(ctx, job.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if now.Status.Succeeded != 1 {
+			return fmt.Errorf("%+v", now.Status)
+		}
+		return nil
+	})
+	pods := podsOf(t, c, "job-name=job")
+	said, err := c.Client.CoreV1().Pods("default").GetLogs(pods[0].Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
+	if err != nil || !strings.Contains(string(said), kubelet.Version) {
+		t.Errorf("the job says %q: %v", said, err)
+	}
+}
+
+// waitRollout waits as "kubectl rollout status" does.
+func waitRollout(t *testing.T, c *node.Cluster, set *appsv1.DaemonSet) {
+	t.Helper()
+	node.Eventually(t, 2*time.Minute, func(ctx context.Context) error {
+		now, err := c.Client.AppsV1().DaemonSets(set.Namespace).Get(ctx, set.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		s := now.Status
+		if s.ObservedGeneration < now.Generation || s.DesiredNumberScheduled == 0 || s.UpdatedNumberScheduled < s.DesiredNumberScheduled || s.NumberAvailable < s.DesiredNumberScheduled {
+			return fmt.Errorf("DaemonSet %s: %d of %d pods are updated, %d available", now.Name, s.UpdatedNumberScheduled, s.DesiredNumberScheduled, s.NumberAvailable)
+		}
+		return nil
+	})
+}
+
+// podsOf are the pods of labels, by node.
+func podsOf(t *testing.T, c *node.Cluster, labels string) []corev1.Pod {
+	t.Helper()
+	list, err := c.Client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{LabelSelector: labels})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Spec.NodeName, b.Spec.NodeName) })
+	return list.Items
+}
+
+// watchReady watches the pods of labels, which are ready now, and returns what tells
+// how many nodes had a ready one at the least, until it is called.
+func watchReady(t *testing.T, c *node.Cluster, labels string) (least func() int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ready := map[string]string{} // node, by the pod's name
+	list, err := c.Client.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: labels})
+	if err != nil {
+		t.Fatal(err)
+	}
+	note := func(p *corev1.Pod, gone bool) {
+		delete(ready, p.Name)
+		if !gone && isReady(p) {
+			ready[p.Name] = p.Spec.NodeName
+		}
+	}
+	for i := range list.Items {
+		note(&list.Items[i], false)
+	}
+	fewest := len(ready)
+	w, err := c.Client.CoreV1().Pods("").Watch(ctx, metav1.ListOptions{LabelSelector: labels, ResourceVersion: list.ResourceVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		for e := range w.ResultChan() {
+			if p, ok := e.Object.(*corev1.Pod); ok {
+				note(p, e.Type == "DELETED")
+				fewest = min(fewest, len(ready))
+			}
+		}
+		if ctx.Err() == nil {
+			done <- errors.New("the watch of pods has ended")
+		}
+		close(done)
+	}()
+	return func() int {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		return fewest
+	}
+}
+
+// isReady reports whether a pod is.
+func isReady(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// The network of a cluster, of addresses that are nobody's (RFC 5737): the run's
+// namespace, which is the router, and one for each node, with a pair of interfaces
+// between them.
+const (
+	routerAddress = "198.51.100.1"
+	nodeAddress   = "198.51.100.%d"   // of node 11, 12, …
+	podNetwork    = "203.0.113.%d/26" // of its pods
+)
+
+// link is a network namespace that a machine has for itself.
+type link struct {
+	name    string // of the namespace, and of the router's interface
+	address string // of the machine
+	pods    string // the addresses of its pods
+}
+
+// newLink makes the namespace of the node with a number, from 0. Between the
+// machine's boots it stays.
+func newLink(t testing.TB, number int) *link {
+	t.Helper()
+	l := &link{
+		name: fmt.Sprintf("node%d", number), address: fmt.Sprintf(nodeAddress, 11+number), pods: fmt.Sprintf(podNetwork, 64*number),
+	}
+	for _, line := range []string{
+		"ip netns add " + l.name,
+		"ip link add " + l.name + " type veth peer name eth0 netns " + l.name,
+		"ip address add " + routerAddress + " peer " + l.address + " dev " + l.name,
+		"ip link set " + l.name + " up",
+		"ip route add " + l.pods + " via " + l.address,
+		"ip -n " + l.name + " link set lo up",
+		"ip -n " + l.name + " address add " + l.address + " peer " + routerAddress + " dev eth0",
+		"ip -n " + l.name + " link set eth0 up",
+		"ip -n " + l.name + " route add default via " + routerAddress,
+	} {
+		if said, err := exec.Command(strings.Fields(line)[0], strings.Fields(line)[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", line, err, said)
+		}
+	}
+	// For pods. The machine may not change the kernel.
+	forward := func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644) }
+	if err := errors.Join(forward(), l.within(forward)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if said, err := exec.Command("ip", "netns", "delete", l.name).CombinedOutput(); err != nil {
+			t.Errorf("network namespace %s: %v: %s", l.name, err, said)
+		}
+	})
+	return l
+}
+
+func (l *link) path() string { return filepath.Join("/run/netns", l.name) }
+
+// within calls f on a thread that is in the namespace: what f listens to or dials
+// is there. Nobody else uses the thread afterwards.
+func (l *link) within(f func() error) error {
+	file, err := os.Open(l.path())
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	done := make(chan error)
+	go func() { done <- errors.Join(enterNetwork(file), f()) }()
+	return <-done
+}
+
+// dial connects to an address as a program of the machine does.
+func (l *link) dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	err = l.within(func() (err error) {
+		conn, err = new(net.Dialer).DialContext(ctx, network, address)
+		return err
+	})
+	return conn, err
+}
+
+// client asks from within the namespace.
+func (l *link) client() *http.Client {
+	return &http.Client{Transport: &http.Transport{DialContext: l.dial, DisableKeepAlives: true}}
+}
+
+// reach makes what listens at an address of the run's loopback interface answer at
+// the same address in the namespace, until the test ends.
+func (l *link) reach(t testing.TB, address string) {
+	t.Helper()
+	var listener net.Listener
+	if err := l.within(func() (err error) { listener, err = net.Listen("tcp", address); return err }); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go pass(conn, address)
+		}
+	}()
+}
+
+// pass connects a connection with an address.
+func pass(conn net.Conn, address string) {
+	defer conn.Close()
+	other, err := net.Dial("tcp", address)
+	if err != nil {
+		return
+	}
+	defer other.Close()
+	var wg sync.WaitGroup
+	copyTo := func(to, from net.Conn) {
+		io.Copy(to, from)
+		to.(*net.TCPConn).CloseWrite()
+	}
+	wg.Go(func() { copyTo(other, conn) })
+	wg.Go(func() { copyTo(conn, other) })
+	wg.Wait()
+}
