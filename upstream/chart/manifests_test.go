@@ -40,7 +40,7 @@ func TestManifests(t *testing.T) {
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("go test ./chart -run %s -args -update (-want +got):\n%s", t.Name(), diff)
 	}
-	for key := range objects(t, string(got)) {
+	for key := range objects(t, rendered) {
 		if strings.Contains(key, "uninstall") {
 			t.Errorf("%s: a hook has no meaning to kubectl", key)
 		}

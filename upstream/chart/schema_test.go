@@ -150,7 +150,7 @@ func TestSchemaRefuses(t *testing.T) {
 		{"a plugin image without files", values{"plugins.images": plugin("vendor", "registry.example/p:v1")}, "'/plugins/images/0/paths'"},
 		{"a relative file of a plugin", values{"plugins.images": plugin("vendor", "registry.example/p:v1", "bin/p")}, "'/plugins/images/0/paths/0'"},
 		{"a plugin image's name", values{"plugins.images": plugin("Vendor", "registry.example/p:v1", "/p")}, "'/plugins/images/0/name'"},
-		{"a pod label that selects", values{"podLabels": map[string]any{"app.kubernetes.io/instance": "x"}}, "'/podLabels'"},
+		{"a pod label that selects", values{"podLabels": map[string]any{"app.kubernetes.io/instance": "x"}}, "'/podLabels/app.kubernetes.io~1instance'"},
 		{"SELinux type", values{"seLinux.type": "system_u:system_r:spc_t"}, "'/seLinux/type'"},
 		{"AppArmor profile", values{"appArmorProfile": map[string]any{"type": "unconfined"}}, "'/appArmorProfile/type'"},
 		{"a PodMonitor without metrics", values{"podMonitor.enabled": true, "metrics.enabled": false}, "'/metrics/enabled'"},

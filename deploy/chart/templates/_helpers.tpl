@@ -45,7 +45,7 @@ config.yaml: |
 {{ .Release.Name }}-config-{{ include "regcred.config" . | sha256sum | trunc 10 }}
 {{- end }}
 
-{{/* Of every container: nothing but what its process needs as uid 0. */}}
+{{/* Of every container: no right that its user does not have by itself. */}}
 {{- define "regcred.confined" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
