@@ -58,6 +58,9 @@ func (in *Installer) onlyRestart(ctx context.Context, p *Plan) error {
 	if err != nil {
 		return err
 	}
+	if err := in.recordEntries(ctx, p.From); err != nil { // the record may be gone
+		return err
+	}
 	if err = c.bringUp(ctx, before); err == nil {
 		err = c.probe(ctx)
 	}
