@@ -46,7 +46,7 @@ func newChangeReport(p *install.Plan, dryRun bool, err error) *changeReport {
 	return r
 }
 
-func orEmpty(list []string) []string { return append([]string{}, list...) }
+func orEmpty[T any](list []T) []T { return append([]T{}, list...) }
 
 func (r *changeReport) render(t *terminal.Text) {
 	for _, c := range r.Changes {
