@@ -154,9 +154,8 @@ func TestLife(t *testing.T) {
 		}
 		t.Log(err)
 		s.same(t, "after a failed uninstall", append(whole(first), "Job/regcred-uninstall"))
-		_, _, err = s.helm.Try(t.Context(), args("upgrade", nil)...)
-		t.Log("upgrade after it:", err)
 	})
+	t.Run("called off", func(t *testing.T) { s.callOff(t, args("upgrade", nil)) })
 	t.Run("again", func(t *testing.T) {
 		job, err := s.Client.BatchV1().Jobs(namespace).Get(t.Context(), release+"-uninstall", metav1.GetOptions{})
 		if err != nil {
@@ -176,6 +175,34 @@ func TestLife(t *testing.T) {
 		}
 		s.same(t, "after uninstall", nil)
 	})
+}
+
+// callOff: after an uninstall that failed there is no upgrade. A rollback brings the
+// release back, if it may take the state back from the Job.
+func (s *site) callOff(t *testing.T, upgrade []string) {
+	patch, options := []byte(`{"data":{"state":"absent"}}`), metav1.PatchOptions{FieldManager: "regcred"} // as the Job does
+	if _, err := s.Client.CoreV1().ConfigMaps(namespace).Patch(t.Context(), release+"-state", types.MergePatchType, patch, options); err != nil {
+		t.Fatal(err)
+	}
+	rollback := []string{"rollback", release, "4", "--namespace", namespace}
+	for _, tt := range []struct {
+		args  []string
+		says  string
+		state string
+	}{
+		{upgrade, "has no deployed releases", "absent"},
+		{rollback, "conflict with \"regcred\" using v1: .data.state", "absent"},
+		{append(rollback, "--force-conflicts"), "", "present"},
+		{upgrade, "", "present"},
+	} {
+		_, _, err := s.helm.Try(t.Context(), tt.args...)
+		if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("helm %s: %v, want %q", tt.args[0], err, tt.says)
+		}
+		if got := s.state(t); got != tt.state {
+			t.Errorf("after helm %s the state is %q, want %q", tt.args[0], got, tt.state)
+		}
+	}
 }
 
 func (s *site) same(t *testing.T, when string, want []string) {
