@@ -41,19 +41,48 @@ func Config(o ConfigOptions) (cfg *rest.Config, from string, err error) {
 	return configIn(o, podDir)
 }
 
-// configIn is Config with another place for a pod's service account.
-func configIn(o ConfigOptions, podDir string) (cfg *rest.Config, from string, err error) {
-	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: o.Kubeconfig}
+// Namespace is the namespace of the configuration that [Config] finds: that of a
+// kubeconfig's context, or of the pod. It is "default" where none is named.
+func Namespace(o ConfigOptions) string { return namespaceIn(o, podDir) }
+
+func namespaceIn(o ConfigOptions, podDir string) string {
+	rules, _, inPod := source(o)
+	if inPod {
+		data, _ := os.ReadFile(filepath.Join(podDir, "namespace")) // a kubelet writes it beside the token
+		return cmp.Or(strings.TrimSpace(string(data)), "default")
+	}
+	file, err := rules.Load()
+	if err != nil {
+		return "default"
+	}
+	if c := file.Contexts[cmp.Or(o.Context, file.CurrentContext)]; c != nil {
+		return cmp.Or(c.Namespace, "default")
+	}
+	return "default"
+}
+
+// source says where a configuration is: in the files of the rules, or that it is a pod's.
+func source(o ConfigOptions) (rules *clientcmd.ClientConfigLoadingRules, from string, inPod bool) {
+	rules = &clientcmd.ClientConfigLoadingRules{ExplicitPath: o.Kubeconfig}
 	home := filepath.Join(homeDir(o.Environ), ".kube", "config")
 	switch list := lookupEnv(o.Environ, "KUBECONFIG"); {
 	case o.Kubeconfig != "":
-		from = o.Kubeconfig
+		return rules, o.Kubeconfig, false
 	case list != "":
-		rules.Precedence, from = filepath.SplitList(list), "KUBECONFIG="+list
+		rules.Precedence = filepath.SplitList(list)
+		return rules, "KUBECONFIG=" + list, false
 	case o.Context == "" && lookupEnv(o.Environ, "KUBERNETES_SERVICE_HOST") != "":
+		return nil, "in-cluster", true
+	}
+	rules.Precedence = []string{home}
+	return rules, home, false
+}
+
+// configIn is Config with another place for a pod's service account.
+func configIn(o ConfigOptions, podDir string) (cfg *rest.Config, from string, err error) {
+	rules, from, inPod := source(o)
+	if inPod {
 		return podConfig(o.Environ, podDir)
-	default:
-		rules.Precedence, from = []string{home}, home
 	}
 	if !slices.ContainsFunc(append(rules.Precedence, o.Kubeconfig), exists) {
 		return nil, "", absent(o, from)

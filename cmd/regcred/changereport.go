@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -16,7 +17,8 @@ type changeReport struct {
 	Outcome    string     `json:"outcome"` // "installed", "unchanged", "planned", "refused" or "failed"
 	Generation int        `json:"generation,omitempty"`
 	Previous   int        `json:"previous,omitempty"`
-	Restart    []string   `json:"restart"` // why the kubelet has to be restarted
+	Restart    []string   `json:"restart"`             // why the kubelet has to be restarted
+	Restarted  bool       `json:"restarted,omitempty"` // if it failed: the kubelet was restarted for nothing
 	Warnings   []string   `json:"warnings"`
 	Changes    []diffJSON `json:"changes"`
 	Instead    string     `json:"instead,omitempty"` // what a system that undoes changes wants in their place, with all that the configuration has in args and env
@@ -37,13 +39,14 @@ func newChangeReport(p *install.Plan, dryRun bool, err error) *changeReport {
 	case p.Nothing && len(p.Restart) == 0:
 		r.Outcome, r.Generation = "unchanged", p.From.Number
 	}
+	_, r.Restarted = errors.AsType[*install.RestartedError](err)
 	for _, d := range p.Diffs {
 		r.Changes = append(r.Changes, diffJSON{d.Name, d.Text})
 	}
 	return r
 }
 
-func orEmpty(list []string) []string { return append([]string{}, list...) }
+func orEmpty[T any](list []T) []T { return append([]T{}, list...) }
 
 func (r *changeReport) render(t *terminal.Text) {
 	for _, c := range r.Changes {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/regcred/regcred/internal/testkube"
@@ -19,6 +21,13 @@ type testCluster struct {
 	Pods            []testkube.Pod
 	Secrets         []testkube.Secret
 	Grants          []struct{ User, Verb, Resource string }
+
+	// Of a fleet, as the API has them.
+	Agents     []corev1.Pod
+	Nodes      []corev1.Node
+	DaemonSets []appsv1.DaemonSet
+	ConfigMaps []corev1.ConfigMap
+	Logs       map[string]string // of NAMESPACE/POD
 }
 
 // scriptKube is the command kube of scripts:
@@ -30,6 +39,7 @@ type testCluster struct {
 //	kube delete RESOURCE NAMESPACE NAME
 //	kube refuse VERB RESOURCE CODE        until the end
 //	kube replace VERB RESOURCE OLD NEW    in answers, until the end
+//	kube log NAMESPACE POD FILE           what the log of a pod has
 //	kube stop
 func scriptKube(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
@@ -73,6 +83,22 @@ func (c *testCluster) fill(server *testkube.Server) {
 	for _, x := range c.Secrets {
 		server.AddSecret(x)
 	}
+	for i := range c.Agents {
+		server.Put("pods", &c.Agents[i])
+	}
+	for i := range c.Nodes {
+		server.Put("nodes", &c.Nodes[i])
+	}
+	for i := range c.DaemonSets {
+		server.Put("daemonsets", &c.DaemonSets[i])
+	}
+	for i := range c.ConfigMaps {
+		server.Put("configmaps", &c.ConfigMaps[i])
+	}
+	for pod, text := range c.Logs {
+		namespace, name, _ := strings.Cut(pod, "/")
+		server.SetLog(namespace, name, text)
+	}
 	for _, g := range c.Grants {
 		server.Grant(g.User, g.Verb, g.Resource)
 	}
@@ -99,6 +125,8 @@ func commandKube(ts *testscript.TestScript, server *testkube.Server, args []stri
 		server.Inject(testkube.Fault{Kind: kind, Verb: rest[0], Resource: rest[1], Times: testkube.Forever})
 	case "replace":
 		server.Inject(testkube.Fault{Kind: testkube.Replace, Verb: rest[0], Resource: rest[1], Old: rest[2], New: rest[3], Times: testkube.Forever})
+	case "log":
+		server.SetLog(rest[0], rest[1], ts.ReadFile(rest[2]))
 	case "stop":
 		server.Stop()
 	default:

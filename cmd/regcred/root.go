@@ -36,6 +36,8 @@ func (a *app) commands() []*cobra.Command {
 		a.statusCmd(),
 		a.rollbackCmd(),
 		a.uninstallCmd(),
+		a.nodesCmd(),
+		agentCmd(a.agentReadyCmd(), a.agentCopyCmd(), a.agentRemoveCmd()),
 		a.helperCmd(),
 		a.execCmd(),
 		a.versionCmd(),

@@ -20,6 +20,7 @@ import (
 	"github.com/regcred/regcred/internal/install"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/tally"
+	"github.com/regcred/regcred/internal/tally/metrics"
 	"github.com/regcred/regcred/internal/terminal"
 )
 
@@ -57,7 +58,7 @@ func (a *app) status(ctx context.Context, c *changeFlags) error {
 	}
 	if c.output.value == "prometheus" {
 		var b bytes.Buffer
-		return cmp.Or(counts.WriteMetrics(&b), a.WriteRaw(b.Bytes()))
+		return cmp.Or(metrics.Write(&b, counts), a.WriteRaw(b.Bytes()))
 	}
 	s, err := in.Status(ctx)
 	if err != nil {

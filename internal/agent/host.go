@@ -16,3 +16,9 @@ type Host interface {
 	// Path is where the node has a file of the directory that is handed over to it.
 	Path(name string) string
 }
+
+// UnsupportedError says that regcred cannot be run on a node of that kind, and so
+// never was: it has no systemd.
+type UnsupportedError struct{ Why string }
+
+func (e *UnsupportedError) Error() string { return e.Why }

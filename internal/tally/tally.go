@@ -8,8 +8,8 @@
 //
 //	err := tally.Add(ctx, tally.DefaultDir, batch) // from a dispatcher, after its answer
 //	counts, err := tally.Read(ctx, tally.DefaultDir)
-//	err = counts.WriteMetrics(os.Stdout)
 //
+// Package metrics below this one shows them to Prometheus.
 // There is no secret in it. The file is replaced by a rename, so that it can be
 // read at any time; who writes holds a lock on the directory.
 package tally

@@ -9,58 +9,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // noon is when these tests count.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 5, time.UTC)
-
-// TestWriteMetrics: what node_exporter reads, whole.
-func TestWriteMetrics(t *testing.T) {
-	c := newCounts(noon)
-	c.add(Batch{Runs: []Run{{Provider: "ecr", Result: Found, Duration: 1500 * time.Millisecond}, {Provider: `odd"name\`, Result: Skipped}}}, noon)
-	c.add(Batch{WithoutKey: 2, Err: "no credentials", Runs: []Run{{Provider: "ecr", Result: "timeout", Duration: time.Second, Err: "no answer"}}}, noon.Add(time.Minute))
-	c.Dropped = 3
-	var b strings.Builder
-	if err := c.WriteMetrics(&b); err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for line := range strings.Lines(b.String()) {
-		if !strings.HasPrefix(line, "# HELP ") {
-			got = append(got, strings.TrimSuffix(line, "\n"))
-		}
-	}
-	want := []string{
-		"# TYPE regcred_provider_runs_total counter",
-		`regcred_provider_runs_total{provider="ecr",result="credentials"} 1`,
-		`regcred_provider_runs_total{provider="ecr",result="timeout"} 1`,
-		`regcred_provider_runs_total{provider="odd\"name\\",result="skipped"} 1`,
-		"# TYPE regcred_provider_run_duration_seconds summary",
-		`regcred_provider_run_duration_seconds_sum{provider="ecr"} 2.5`,
-		`regcred_provider_run_duration_seconds_count{provider="ecr"} 2`,
-		`regcred_provider_run_duration_seconds_sum{provider="odd\"name\\"} 0`,
-		`regcred_provider_run_duration_seconds_count{provider="odd\"name\\"} 0`,
-		"# TYPE regcred_provider_last_run_timestamp_seconds gauge",
-		`regcred_provider_last_run_timestamp_seconds{provider="ecr"} 1767355260`,
-		`regcred_provider_last_run_timestamp_seconds{provider="odd\"name\\"} 1767355200`,
-		"# TYPE regcred_provider_last_error_timestamp_seconds gauge",
-		`regcred_provider_last_error_timestamp_seconds{provider="ecr",stage="timeout"} 1767355260`,
-		"# TYPE regcred_dispatcher_runs_total counter",
-		`regcred_dispatcher_runs_total{result="answered"} 1`,
-		`regcred_dispatcher_runs_total{result="failed"} 1`,
-		"# TYPE regcred_dispatcher_uncounted_runs_total counter",
-		"regcred_dispatcher_uncounted_runs_total 3",
-		"# TYPE regcred_dispatcher_left_out_credentials_total counter",
-		"regcred_dispatcher_left_out_credentials_total 2",
-		"# TYPE regcred_dispatcher_counted_since_timestamp_seconds gauge",
-		"regcred_dispatcher_counted_since_timestamp_seconds 1767355200",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-}
 
 // TestBounds: whatever is counted, what is kept is bounded, and readable again.
 func TestBounds(t *testing.T) {

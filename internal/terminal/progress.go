@@ -134,6 +134,39 @@ func (c *Checks) Close() {
 	c.out.Wait()
 }
 
+// Counter draws one bar for a number of like things.
+type Counter struct {
+	out *mpb.Progress
+	bar *mpb.Bar
+}
+
+// Counter begins to draw what format says of how many are done: "node %d of %d".
+func (t *Terminal) Counter(format string) *Counter {
+	c := &Counter{out: t.progress()}
+	if c.out != nil {
+		c.bar = c.out.AddBar(0, mpb.AppendDecorators(decor.CountersNoUnit(format)))
+	}
+	return c
+}
+
+// Next says that one more of all is done.
+func (c *Counter) Next(total int) {
+	if c.out == nil {
+		return
+	}
+	c.bar.SetTotal(int64(total), false)
+	c.bar.Increment()
+}
+
+// Close ends the drawing.
+func (c *Counter) Close() {
+	if c.out == nil {
+		return
+	}
+	c.bar.Abort(true)
+	c.out.Wait()
+}
+
 // Images shows which images are being pulled by somebody who tells no more:
 // neither bytes nor layers. It says how many of them are done.
 type Images struct {

@@ -204,6 +204,48 @@ func (t *Text) Table(header []string, rows [][]string) {
 	}
 }
 
+// CutTable adds rows under a header, in which the cell of one column has the colour of
+// the row's mark. A line that would not fit is cut, which is reported: so the last
+// column is the one that may be long.
+func (t *Text) CutTable(header []string, rows [][]string, column int, marks []Mark) (cut bool) {
+	widths := make([]int, len(header))
+	for _, row := range append([][]string{header}, rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(inline(cell)))
+		}
+	}
+	t.cutRow(widths, header, -1, "")
+	for i, row := range rows {
+		if t.cutRow(widths, row, column, marks[i]) {
+			cut = true
+		}
+	}
+	return cut
+}
+
+// cutRow adds a row, of which one cell has a mark's colour; -1 means none.
+func (t *Text) cutRow(widths []int, cells []string, column int, mark Mark) (cut bool) {
+	begin := 0
+	for _, w := range widths[:max(0, column)] {
+		begin += w + 2
+	}
+	var b strings.Builder
+	for i, cell := range cells {
+		fmt.Fprintf(&b, "%-*s  ", widths[i], inline(cell))
+	}
+	line := []rune(strings.TrimRight(b.String(), " "))
+	if cut = t.Width > 0 && len(line) > t.Width; cut {
+		line = append(line[:t.Width-1], '…')
+	}
+	if color := mark.color(); column >= 0 && t.Color && color != "" && begin < len(line) {
+		end := min(begin+utf8.RuneCountInString(inline(cells[column])), len(line))
+		t.out.WriteString(string(line[:begin]) + color + string(line[begin:end]) + "\x1b[0m" + string(line[end:]) + "\n")
+		return cut
+	}
+	t.out.WriteString(string(line) + "\n")
+	return cut
+}
+
 func (t *Text) row(widths []int, cells []string) {
 	var line strings.Builder
 	for i, cell := range cells {

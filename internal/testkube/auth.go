@@ -49,7 +49,7 @@ func (s *Server) authorize(req Request) string {
 	if req.Namespace != "" {
 		scope = fmt.Sprintf("in the namespace %q", req.Namespace)
 	}
-	text := fmt.Sprintf("User %q cannot %s resource %q in API group \"\" %s", req.User, req.Verb, req.Resource, scope)
+	text := fmt.Sprintf("User %q cannot %s resource %q in API group %q %s", req.User, req.Verb, req.Resource, req.Group, scope)
 	if why != "" {
 		text += ": " + why
 	}

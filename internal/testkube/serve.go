@@ -51,6 +51,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, req Request) {
 		s.serveAccessReview(w, r, req)
 	case "selfsubjectreviews":
 		serveSelfReview(w, r, req)
+	case "pods/log":
+		s.serveLog(w, r.URL.Query(), req)
 	default:
 		s.serveObjects(w, r, req)
 	}
@@ -59,7 +61,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, req Request) {
 func (s *Server) serveObjects(w http.ResponseWriter, r *http.Request, req Request) {
 	switch req.Verb {
 	case "list":
+		if req.Resource != "serviceaccounts" {
+			s.serveListOf(w, r.URL.Query(), req)
+			return
+		}
 		s.serveList(w, r.URL.Query())
+	case "patch":
+		s.servePatch(w, r, req)
 	case "watch":
 		s.serveWatch(w, r)
 	default:
@@ -89,6 +97,9 @@ func route(r *http.Request) (req Request, ok bool) {
 	case post && slices.Equal(parts, []string{"apis", "authorization.k8s.io", "v1", "selfsubjectaccessreviews"}),
 		post && slices.Equal(parts, []string{"apis", "authentication.k8s.io", "v1", "selfsubjectreviews"}):
 		return Request{Verb: "create", Resource: parts[3]}, true
+	}
+	if req, ok := routeOther(r.Method, parts); ok {
+		return req, true
 	}
 	return Request{Verb: strings.ToLower(r.Method), Resource: r.URL.Path}, false
 }

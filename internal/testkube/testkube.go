@@ -13,7 +13,8 @@
 //	if got := api.Calls("create", "serviceaccounts/token"); got != 1 {
 //
 // It knows service accounts (get, list, watch, and tokens), pods and secrets
-// (get), and reviews of oneself. Who a client is, its bearer token says:
+// (get), lists of pods, nodes and DaemonSets, pods' logs, patches of ConfigMaps,
+// and reviews of oneself. Who a client is, its bearer token says:
 // [Admin] may do everything; system:node:NAME, what a kubelet does; others, and
 // for audiences a node too, what [Server.Grant] gives them. Messages are those
 // of a kube-apiserver 1.36.
@@ -81,7 +82,8 @@ type Server struct {
 	grants  []grant
 	log     []Request
 	minted  int
-	release chan struct{} // closed to release what hangs
+	logs    map[key]string // of pods
+	release chan struct{}  // closed to release what hangs
 }
 
 // New starts an API server. [Server.Close] ends it.

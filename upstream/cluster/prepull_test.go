@@ -202,7 +202,7 @@ func startPrepullSpeed(t *testing.T, images int) *prepullSpeed {
 	s := &prepullSpeed{runtime: node.StartContainerd(t, net), registry: registry, runs: filepath.Join(dir, "runs")}
 	for i := range images {
 		repo := fmt.Sprintf("team/app-%d", i)
-		if _, err := registry.Push(repo, "v1", testregistry.Image{LayerSize: 512 << 10, Seed: int64(i)}); err != nil {
+		if _, err := registry.Server.Push(repo, "v1", testregistry.Image{LayerSize: 512 << 10, Seed: int64(i)}); err != nil {
 			t.Fatal(err)
 		}
 		s.images = append(s.images, registry.Host+"/"+repo+":v1")

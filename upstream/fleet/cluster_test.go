@@ -18,26 +18,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/upstream/kubelet"
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// The nodes.
-const nodeA, nodeB = "node-a", "node-b"
-
-// TestCluster: the cluster of these tests is one. Controllers run pods on two nodes,
-// with addresses and logs; a rollout takes one node at a time; one that is shut down
-// is missed, and is back after its boot.
-func TestCluster(t *testing.T) {
-	node.Require(t)
-	net := node.NewNet(t)
-	registry := node.StartRegistry(t, net, "registry.example", testregistry.Options{})
-	image, next := registry.PushApp(t, "team/app", "v1"), registry.PushApp(t, "team/app", "v2")
-	begin := time.Now()
-	c := node.StartCluster(t, node.ClusterOptions{Net: net, Nodes: []node.MachineOptions{{Name: nodeA}, {Name: nodeB}}})
-	t.Logf("two nodes are ready after %v", time.Since(begin).Round(time.Millisecond))
-
+// testCluster: the cluster of these tests is one. Controllers run pods on two nodes,
+// with addresses and logs; a rollout takes one node at a time; one that is shut down is
+// missed, and is back after its boot.
+func (f *fleet) testCluster(t *testing.T) {
+	c := f.Cluster
+	f.addNamespace(t, "try")
+	image, next := f.images.PushApp(t, "team/app", "v1"), f.images.PushApp(t, "team/app", "v2")
 	t.Run("a DaemonSet rolls one node at a time", func(t *testing.T) { testDaemonSet(t, c, image, next) })
 	t.Run("a Job completes, and asks the API server as the service kubernetes", func(t *testing.T) { testJob(t, c, image) })
 	t.Run("a node goes and comes", func(t *testing.T) {
@@ -51,10 +42,10 @@ func TestCluster(t *testing.T) {
 }
 
 func testDaemonSet(t *testing.T, c *node.Cluster, image, next string) {
-	sets := c.Client.AppsV1().DaemonSets("default")
+	sets := c.Client.AppsV1().DaemonSets("try")
 	labels := map[string]string{"app": "app"}
-	pod := node.NewPod("default", "app", image)
-	pod.Spec.HostNetwork = false
+	pod := node.NewPod("try", "app", image)
+	pod.Spec.HostNetwork, pod.Spec.ImagePullSecrets = false, []corev1.LocalObjectReference{{Name: "pull"}}
 	pod.Spec.Containers[0].Args = []string{"say", "hello"}
 	one := intstr.FromInt32(1)
 	set, err := sets.Create(t.Context(), &appsv1.DaemonSet{
@@ -71,7 +62,7 @@ func testDaemonSet(t *testing.T, c *node.Cluster, image, next string) {
 	waitRollout(t, c, set)
 	pods := podsOf(t, c, "app=app")
 	for _, p := range pods {
-		if said, err := c.Client.CoreV1().Pods("default").GetLogs(p.Name, &corev1.PodLogOptions{}).DoRaw(t.Context()); err != nil || string(said) != "hello\n" {
+		if said, err := c.Client.CoreV1().Pods("try").GetLogs(p.Name, &corev1.PodLogOptions{}).DoRaw(t.Context()); err != nil || string(said) != "hello\n" {
 			t.Errorf("the log of %s on %s is %q: %v", p.Name, p.Spec.NodeName, said, err)
 		}
 		if !strings.HasPrefix(p.Status.PodIP, "203.0.113.") {
@@ -94,10 +85,11 @@ func testDaemonSet(t *testing.T, c *node.Cluster, image, next string) {
 }
 
 func testJob(t *testing.T, c *node.Cluster, image string) {
-	pod := node.NewPod("default", "job", image)
+	pod := node.NewPod("try", "job", image)
 	pod.Spec.HostNetwork, pod.Spec.AutomountServiceAccountToken, pod.Spec.RestartPolicy = false, nil, corev1.RestartPolicyNever
+	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}}
 	pod.Spec.Containers[0].Args = []string{"ask"}
-	job, err := c.Client.BatchV1().Jobs("default").Create(t.Context(), &batchv1.Job{
+	job, err := c.Client.BatchV1().Jobs("try").Create(t.Context(), &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: "job"},
 		Spec:       batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: pod.Spec}, BackoffLimit: new(int32(0))},
 	}, metav1.CreateOptions{})
@@ -105,7 +97,7 @@ func testJob(t *testing.T, c *node.Cluster, image string) {
 		t.Fatal(err)
 	}
 	node.Eventually(t, time.Minute, func(ctx context.Context) error {
-		now, err := c.Client.BatchV1().Jobs("default").Get(ctx, job.Name, metav1.GetOptions{})
+		now, err := c.Client.BatchV1().Jobs("try").Get(ctx, job.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -115,7 +107,7 @@ func testJob(t *testing.T, c *node.Cluster, image string) {
 		return nil
 	})
 	pods := podsOf(t, c, "job-name=job")
-	said, err := c.Client.CoreV1().Pods("default").GetLogs(pods[0].Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
+	said, err := c.Client.CoreV1().Pods("try").GetLogs(pods[0].Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
 	if err != nil || !strings.Contains(string(said), kubelet.Version) {
 		t.Errorf("the job says %q: %v", said, err)
 	}

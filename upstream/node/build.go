@@ -13,7 +13,9 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/regcred/regcred/internal/flock"
 	"github.com/regcred/regcred/upstream/kubelet"
 	"github.com/regcred/regcred/upstream/plugins"
 )
@@ -86,6 +88,11 @@ func parallel(jobs []func() error) error {
 
 func buildKubernetes(cache, programs, name string) error {
 	path := filepath.Join(cache, name)
+	done, err := turn(path + ".lock")
+	if err != nil {
+		return err
+	}
+	defer done()
 	if _, err := os.Stat(path); err != nil {
 		fmt.Fprintf(os.Stderr, "node: building %s %s: a minute or two, once\n", name, kubelet.Version)
 	}
@@ -102,6 +109,25 @@ func buildKubernetes(cache, programs, name string) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return os.Symlink(path, filepath.Join(programs, name))
+}
+
+// turn waits until nobody else builds the same: it would take both as long again.
+func turn(path string) (done func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		held, err := flock.Hold(f)
+		switch {
+		case held || errors.Is(err, errors.ErrUnsupported):
+			return func() { f.Close() }, nil
+		case err != nil:
+			f.Close()
+			return nil, err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
 // goBuild runs go build in the module's directory.

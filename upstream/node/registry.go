@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/regcred/regcred/internal/testcloud"
@@ -72,17 +73,26 @@ func StartRegistry(t testing.TB, net *testcloud.Net, host string, opts testregis
 func (r *Registry) PushApp(t testing.TB, repo, tag string) (image string) {
 	t.Helper()
 	image = r.Host + "/" + repo + ":" + tag
-	push(t, image, remote.WithAuth(r.pusher), remote.WithTransport(handlerTransport{r.Server, r.pusher}))
+	push(t, image, r.options()...)
 	return image
+}
+
+func (r *Registry) options() []remote.Option {
+	return []remote.Option{remote.WithAuth(r.pusher), remote.WithTransport(handlerTransport{r.Server, r.pusher})}
 }
 
 func push(t testing.TB, image string, options ...remote.Option) {
 	t.Helper()
-	ref, err := name.NewTag(image)
+	content, err := waiterImage(image)
 	if err != nil {
 		t.Fatal(err)
 	}
-	content, err := waiterImage(image)
+	write(t, image, content, options...)
+}
+
+func write(t testing.TB, image string, content v1.Image, options ...remote.Option) {
+	t.Helper()
+	ref, err := name.NewTag(image)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,10 +5,13 @@
 // included: it waits until it is told to end.
 //
 //	waiter say TEXT   prints a text first
+//	waiter from PIPE  says what is written to a named pipe, line by line: "1 " and a
+//	                  text on standard output, "2 " and a text on standard error
 //	waiter ask        prints the API server's version instead, as a pod is told of it
 package main
 
 import (
+	"bufio"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -27,6 +30,8 @@ func main() {
 	switch args := os.Args[1:]; {
 	case len(args) == 2 && args[0] == "say":
 		fmt.Println(args[1])
+	case len(args) == 2 && args[0] == "from":
+		go sayFrom(args[1])
 	case len(args) == 1 && args[0] == "ask":
 		if err := ask(); err != nil {
 			fmt.Println(err)
@@ -35,6 +40,26 @@ func main() {
 		return
 	}
 	<-end
+}
+
+// sayFrom says what is written to a pipe. Opened for writing too, it has no end.
+func sayFrom(path string) {
+	pipe, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	for lines := bufio.NewReader(pipe); ; {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return
+		}
+		out := os.Stdout
+		if line[0] == '2' {
+			out = os.Stderr
+		}
+		out.WriteString(line[2:])
+	}
 }
 
 // ask asks as in-cluster configuration says.

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred/internal/agent"
+)
+
+func (a *app) agentCopyCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "copy FILE... DIR",
+		Short: "Copy executables into a directory",
+		Long: `copy copies executables into a directory that is there, each whole or not at
+all, with mode 0755. An init container runs it: it needs no shell and nothing
+else of its image, so that it also takes plugins out of an image that has
+nothing but them. Nothing is copied if one of them is no regular file, or no
+executable of Linux.`,
+		Example: `  regcred agent copy /bin/regcred /tools
+  /tools/regcred agent copy /usr/local/bin/my-credential-provider /plugins`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return fmt.Errorf("%s: %s is missing", cmd.CommandPath(), []string{"FILE", "DIR"}[len(args)])
+			}
+			return nil
+		},
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		last := len(args) - 1
+		return agent.Copy(cmd.Context(), args[:last], args[last])
+	}
+	return cmd
+}

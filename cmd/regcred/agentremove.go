@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred/internal/agent"
+	"github.com/regcred/regcred/internal/fleet"
+	"github.com/regcred/regcred/internal/terminal"
+	"github.com/regcred/regcred/kube"
+)
+
+// agentRemoveFlags are the flags of "regcred agent remove".
+type agentRemoveFlags struct {
+	kube         kubeFlags
+	opts         fleet.RemoveOptions
+	allowMissing bool
+}
+
+func (a *app) agentRemoveCmd() *cobra.Command {
+	r := &agentRemoveFlags{}
+	cmd := &cobra.Command{
+		Use:   "remove --namespace NS --state-configmap NAME",
+		Short: "Have the chart's pods take regcred off their nodes, and wait for it",
+		Long: `remove is what the chart runs before it is uninstalled. It sets the state in a
+ConfigMap to "absent", which the pods see within about a minute, and waits until
+each of them says that nothing of regcred is left on its node. Nodes that are
+deleted meanwhile are not waited for.
+
+Of each node that has not said so at the timeout it says why, and what to do
+there. It may be run again.
+
+It needs the permission to patch that ConfigMap, to list pods and to get
+pods/log in the namespace. Where it may list nodes, it knows sooner which are
+deleted, and which are away.
+
+The exit code is 0 if regcred is off every node, and 1 if not; with
+--allow-missing nodes that are missing are warnings.`,
+		Example: `  regcred agent remove --namespace kube-system --state-configmap regcred-state
+  regcred agent remove -n kube-system --state-configmap regcred-state --timeout 10m`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			for flag, value := range map[string]string{"namespace": r.opts.Namespace, "state-configmap": r.opts.ConfigMap} {
+				if value == "" {
+					return usageError(helpHint(cmd), "%s: --%s is missing", cmd.CommandPath(), flag)
+				}
+			}
+			if r.opts.Timeout <= 0 {
+				return usageError("", "--timeout: %v is no time to wait", r.opts.Timeout)
+			}
+			return atMost()(cmd, args)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&r.opts.Namespace, "namespace", "n", "", "`namespace` of the ConfigMap and of the pods")
+	f.StringVar(&r.opts.ConfigMap, "state-configmap", "", "`name` of the ConfigMap that the pods have the state from")
+	f.StringVarP(&r.opts.Selector, "selector", "l", fleet.Selector, "`labels` of the pods")
+	f.DurationVar(&r.opts.Timeout, "timeout", 4*time.Minute, "the longest `time` to wait for all nodes; Helm waits 5 minutes for a hook unless it is told otherwise")
+	f.BoolVar(&r.allowMissing, "allow-missing", false, "end with exit code 0 though nodes are missing")
+	r.kube.register(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.agentRemove(cmd.Context(), r) }
+	return cmd
+}
+
+func (a *app) agentRemove(ctx context.Context, r *agentRemoveFlags) error {
+	client, _, err := a.fleet(ctx, r.kube)
+	if err != nil {
+		return err
+	}
+	r.opts.Changed = a.tellChange
+	r.opts.Note = func(text string) { a.Note("%s", text) }
+	done, err := client.Remove(ctx, r.opts)
+	if err != nil {
+		return removeError(err, r.opts)
+	}
+	t := a.Text()
+	t.Quote("", removalText(done))
+	if err := t.Print(a.Stdout); err != nil {
+		return err
+	}
+	return a.tellMissing(done.Missing, r.allowMissing)
+}
+
+// tellChange says on standard error how a node stands now.
+func (a *app) tellChange(n fleet.Node, removed, all int) {
+	text := string(n.State)
+	if n.Reason != "" && n.State != fleet.State(agent.Removed) {
+		text += ": " + n.Reason
+	}
+	a.Note("%s: %s (%d of %s removed)", n.Name, text, removed, terminal.Count(all, "node"))
+}
+
+func removalText(done *fleet.Removal) string {
+	var parts []string
+	if len(done.Removed) > 0 {
+		parts = append(parts, "regcred is off "+terminal.Count(len(done.Removed), "node"))
+	}
+	if len(done.Gone) > 0 {
+		parts = append(parts, terminal.Count(len(done.Gone), "node")+" deleted meanwhile")
+	}
+	if len(done.Missing) > 0 {
+		parts = append(parts, terminal.Count(len(done.Missing), "node")+" missing")
+	}
+	if len(parts) == 0 {
+		return "no pod of the chart is there: nothing to take off\n"
+	}
+	return strings.Join(parts, ", ") + "\n"
+}
+
+// whereRegcred is where the program is that the cures name.
+const whereRegcred = "regcred for such a node: /bin/regcred of the pods' image, or the release's archive; docs/fleet.md has the commands"
+
+// tellMissing says of each node that is missing why, and what to do there.
+func (a *app) tellMissing(missing []fleet.Node, allowed bool) error {
+	var errs []error
+	for _, n := range missing {
+		if allowed {
+			a.Warn("%s: %s", n.Name, n.NotRemoved())
+			continue
+		}
+		errs = append(errs, withHint(fmt.Errorf("%s: %s", n.Name, n.NotRemoved()), whereRegcred))
+	}
+	if allowed && len(missing) > 0 {
+		a.Hint(whereRegcred)
+	}
+	return errors.Join(errs...)
+}
+
+// removeError adds to a refusal what the hook's Role has to say.
+func removeError(err error, o fleet.RemoveOptions) error {
+	e, ok := errors.AsType[*kube.Error](err)
+	if !ok || e.Code != http.StatusForbidden {
+		return err
+	}
+	what := e.Resource
+	if e.Verb == "patch" {
+		what += " " + o.ConfigMap
+	}
+	return withHint(err, fmt.Sprintf("the Role of this service account has to allow %s of %s in namespace %s; in all it needs patch of configmaps %s, list of pods, get of pods/log",
+		e.Verb, what, o.Namespace, o.ConfigMap))
+}

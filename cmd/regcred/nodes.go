@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred/internal/fleet"
+)
+
+// nodesFlags are the flags of "regcred nodes".
+type nodesFlags struct {
+	kube      kubeFlags
+	namespace string
+	all       bool
+	selector  string
+	output    *choice
+}
+
+func (a *app) nodesCmd() *cobra.Command {
+	n := &nodesFlags{}
+	cmd := &cobra.Command{
+		Use:   "nodes",
+		Short: "Show how the nodes of a cluster stand, which the chart gives regcred",
+		Long: `nodes shows what the chart's pods say of their nodes: which generation is on it,
+whether it differs from what was installed, and the last error. It reads the
+last lines of each pod's log. Nodes whose pod does not run, or that do not
+answer, are shown with the reason.
+
+It needs the permission to list pods and to get pods/log; where it may list
+daemonsets.apps and nodes it shows also how far a rollout is, and which nodes
+have no pod. It looks into all namespaces, or, if pods may not be listed there,
+into that of the kubeconfig's context.
+
+The exit code is 0 if all is well on every node, 1 if it is not, and 3 if there
+is no agent.`,
+		Example: `  kubectl regcred nodes
+  regcred nodes -n kube-system -o json
+  regcred nodes -l app.kubernetes.io/instance=regcred`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if n.all && n.namespace != "" {
+				return usageError("", "--all-namespaces and --namespace exclude each other")
+			}
+			return atMost()(cmd, args)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&n.namespace, "namespace", "n", "", "`namespace` of the chart's pods")
+	f.BoolVarP(&n.all, "all-namespaces", "A", false, "look into all namespaces, and fail if that may not be")
+	f.StringVarP(&n.selector, "selector", "l", fleet.Selector, "`labels` of the chart's pods and DaemonSets")
+	n.output = addOutputFlag(cmd, "text", "json")
+	n.kube.register(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.nodes(cmd.Context(), n) }
+	return cmd
+}
+
+// nodes shows how the nodes stand.
+func (a *app) nodes(ctx context.Context, n *nodesFlags) error {
+	client, namespace, err := a.fleet(ctx, n.kube)
+	if err != nil {
+		return err
+	}
+	q := fleet.Query{Namespace: n.namespace, Selector: n.selector}
+	if n.namespace == "" && !n.all {
+		q.Fallback = namespace
+	}
+	bar := a.Counter("node %d of %d")
+	q.Progress = func(_, total int) { bar.Next(total) }
+	seen, err := client.Look(ctx, q)
+	bar.Close()
+	if err != nil {
+		return err
+	}
+	for _, note := range seen.Notes {
+		a.Note("%s", note)
+	}
+	r := newNodesReport(client.URL(), seen)
+	r.onScreen, r.now = a.OnScreen(), a.Now()
+	if err := a.print(n.output, r, r.render); err != nil {
+		return err
+	}
+	switch {
+	case len(r.Nodes) == 0:
+		return &exitError{code: exitEmpty, hint: r.noneHint()}
+	case !r.well():
+		return exit(exitFailed)
+	}
+	return nil
+}

@@ -1,0 +1,558 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/agent"
+	"github.com/regcred/regcred/internal/canary"
+)
+
+// configuration has secrets in env and args, which nothing may print.
+const configuration = `apiVersion: kubelet.config.k8s.io/v1
+kind: CredentialProviderConfig
+providers:
+- name: theirs
+  matchImages: [r.example]
+  defaultCacheDuration: 1m
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
+  args: [--password=` + canary.Arg + `]
+  env: [{name: TOKEN, value: ` + canary.Env + `}]
+- name: ours
+  matchImages: [s.example]
+  defaultCacheDuration: 1m
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
+`
+
+// What regcred on the node prints.
+const (
+	installed = `{"schemaVersion":1,"outcome":"installed","generation":1,"restart":[],"warnings":[],"changes":[]}`
+	unchanged = `{"schemaVersion":1,"outcome":"unchanged","generation":1,"restart":[],"warnings":[],"changes":[]}`
+	noRestart = `{"schemaVersion":1,"outcome":"failed","restart":["new patterns"],"warnings":[],"changes":[],"error":"nothing was changed: the kubelet has to be restarted for it: new patterns"}`
+	wentBack  = `{"schemaVersion":1,"outcome":"failed","restart":["new patterns"],"restarted":true,"warnings":[],"changes":[],"error":"kubelet.service: no new kubelet that works; the node is as it was"}`
+	broken    = `{"schemaVersion":1,"outcome":"failed","restart":[],"warnings":[],"changes":[],"error":"theirs: it is no executable"}`
+	refused   = `{"schemaVersion":1,"outcome":"refused","restart":[],"warnings":[],"changes":[],"instead":"do so: (hidden)","error":"this node (talos) would not keep it: Talos has no services"}`
+	owned     = `{"schemaVersion":1,"outcome":"owned","owner":"ns/other","restart":[],"warnings":[],"changes":[],"error":"nothing was changed: generation 1 of this node belongs to release ns/other"}`
+	planned   = `{"schemaVersion":1,"outcome":"planned","generation":1,"restart":["no entries yet"],"warnings":[],"changes":[{"name":"/etc/a.conf","diff":"+x"}]}`
+	clean     = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":1,"owner":"ns/rel","generations":[],"kubeletHas":1,"problems":[],"restart":[]}`
+	drifted   = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":1,"generations":[],"problems":["/etc/a.conf: it is gone"],"restart":[]}`
+	nothing   = `{"schemaVersion":1,"node":{"kind":"kubeadm"},"current":0,"generations":[],"problems":[],"restart":[]}`
+	uninst    = `{"schemaVersion":1,"outcome":"uninstalled"}`
+	cannot    = `{"schemaVersion":1,"errors":[{"message":"the disk is full"}]}`
+)
+
+// codes are the exit codes of what is printed.
+var codes = map[string]int{noRestart: 1, wentBack: 1, broken: 1, refused: 1, owned: 1, drifted: 1, nothing: 3, cannot: 1}
+
+// node is a node that answers as it was told to. Of several answers to a command each
+// is given once, and the last for ever.
+type node struct {
+	t       *testing.T
+	answers map[string][]string // by command: "install", "status", "uninstall", "install --dry-run"
+	calls   []string            // "install", "status", …, with the time of each
+	args    [][]string
+	begun   time.Time
+	fail    func(command string) error
+}
+
+func (n *node) Path(name string) string { return "/node/work/host/" + name }
+
+func (n *node) Run(ctx context.Context, args ...string) ([]byte, int, error) {
+	command := args[0]
+	if slices.Contains(args, "--dry-run") {
+		command += " --dry-run"
+	}
+	n.calls = append(n.calls, command+" "+time.Since(n.begun).Truncate(time.Second).String())
+	n.args = append(n.args, args)
+	if n.fail != nil {
+		if err := n.fail(command); err != nil {
+			return nil, 0, err
+		}
+	}
+	list := n.answers[command]
+	if len(list) == 0 {
+		n.t.Errorf("nobody expected regcred %s", command)
+		return nil, 0, errors.New("unexpected")
+	}
+	if len(list) > 1 {
+		n.answers[command] = list[1:]
+	}
+	if list[0] == "hangs" {
+		<-ctx.Done()
+		return nil, 0, context.Cause(ctx)
+	}
+	return []byte(list[0]), codes[list[0]], nil
+}
+
+// commands are those that were run, without times.
+func (n *node) commands() string {
+	var list []string
+	for _, c := range n.calls {
+		list = append(list, c[:strings.LastIndexByte(c, ' ')])
+	}
+	return strings.Join(list, ", ")
+}
+
+// pod is an agent and what it said.
+type pod struct {
+	*agent.Agent
+	node  *node
+	dir   string
+	lines []agent.Status
+	raw   []string
+	talk  []string
+}
+
+func newPod(t *testing.T, answers map[string][]string) *pod {
+	t.Helper()
+	dir := t.TempDir()
+	p := &pod{dir: dir, node: &node{t: t, answers: answers}}
+	for name, content := range map[string]string{
+		"config/providers.yaml": configuration, "state/state": "present\n", "plugins/theirs": "#!theirs", "image/ours": "#!ours", "image/theirs": "#!not this one",
+		"bin/regcred": "#!regcred", "bin/regcred-credential-provider": "#!dispatcher", "work/": "",
+	} {
+		p.write(t, name, content)
+	}
+	p.restart()
+	return p
+}
+
+// restart is another container of the same pod.
+func (p *pod) restart() {
+	in := func(name string) string { return filepath.Join(p.dir, name) }
+	p.lines, p.raw, p.talk = nil, nil, nil
+	p.Agent = &agent.Agent{
+		Options: agent.Options{
+			Node: "n1", Owner: "ns/rel", Revision: "rel-1a2b", Config: in("config"), State: in("state/state"), Plugins: in("plugins"), ImagePlugins: in("image"),
+			Work: in("work"), Executable: in("bin/regcred"), Dispatcher: in("bin/regcred-credential-provider"), Install: agent.Install{Restart: true},
+		},
+		Host: p.node,
+		Print: func(line []byte) error {
+			var s agent.Status
+			if err := json.Unmarshal(line, &s); err != nil || !strings.HasSuffix(string(line), "}\n") {
+				p.node.t.Errorf("%q: %v", line, err)
+			}
+			p.lines, p.raw = append(p.lines, s), append(p.raw, string(line))
+			return nil
+		},
+		Say: func(text string) { p.talk = append(p.talk, text) },
+	}
+}
+
+func (p *pod) write(t *testing.T, name, content string) {
+	t.Helper()
+	path := filepath.Join(p.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if strings.HasSuffix(name, "/") {
+		return
+	}
+	if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runFor runs the agent for so long, and may do something meanwhile.
+func (p *pod) runFor(t *testing.T, d time.Duration, meanwhile ...func()) {
+	t.Helper()
+	p.node.begun = time.Now()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	for _, f := range meanwhile {
+		time.Sleep(d)
+		f()
+	}
+	time.Sleep(d)
+	synctest.Wait()
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("it ended: %v", err)
+	}
+	for _, text := range append(slices.Clone(p.raw), p.talk...) {
+		canary.Check(t, "what is printed", text)
+	}
+}
+
+func (p *pod) last(t *testing.T) agent.Status {
+	t.Helper()
+	if len(p.lines) == 0 {
+		t.Fatal("nothing was printed")
+	}
+	return p.lines[len(p.lines)-1]
+}
+
+// phases are those that were printed, in their order.
+func (p *pod) phases() string {
+	var list []string
+	for _, s := range p.lines {
+		if len(list) == 0 || list[len(list)-1] != string(s.Phase) {
+			list = append(list, string(s.Phase))
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+type answers = map[string][]string
+
+// TestDecisions: what an agent does in so many minutes, for what it finds.
+func TestDecisions(t *testing.T) {
+	gone := func(string) error { return errors.New("no answer of the node's systemd") }
+	none := func(string) error { return &agent.UnsupportedError{Why: "no systemd"} }
+	for name, tt := range map[string]struct {
+		answers  answers
+		prepare  func(p *pod)
+		minutes  int
+		commands string
+		phases   string
+		reason   string // a part of it
+		ready    bool
+		applies  int
+		failures int
+		mended   int
+	}{
+		"installs and looks": {
+			answers: answers{"install": {installed}, "status": {clean}}, minutes: 3,
+			commands: "install, status, status, status, status", phases: "starting applying installed", ready: true, applies: 1,
+		},
+		"has it already": {
+			answers: answers{"install": {unchanged}, "status": {clean}}, minutes: 1,
+			commands: "install, status, status", phases: "starting applying installed", ready: true,
+		},
+		"restart not allowed": {
+			answers: answers{"install": {noRestart}, "status": {nothing}}, minutes: 2,
+			commands: "install, status, install, status, install, status", phases: "starting applying failed applying failed applying failed",
+			reason: "nothing was changed: the kubelet has to be restarted for it: new patterns", failures: 3,
+		},
+		"restarted and went back": {
+			answers: answers{"install": {wentBack}, "status": {nothing}}, minutes: 5,
+			commands: "install, status, status, status, status, status, status", phases: "starting applying failed",
+			reason: "not tried again by this pod, since the kubelet was restarted for it in vain: kubelet.service: no new kubelet that works; the node is as it was", failures: 1,
+		},
+		"fails, then works": {
+			answers: answers{"install": {broken, installed}, "status": {nothing, clean}}, minutes: 1,
+			commands: "install, status, install, status", phases: "starting applying failed applying installed", ready: true, applies: 1, failures: 1,
+		},
+		"is another chart's": {
+			answers: answers{"install": {owned}, "status": {clean}}, minutes: 0,
+			commands: "install, status", phases: "starting applying failed", reason: "belongs to release ns/other", failures: 1,
+		},
+		"is refused": {
+			answers: answers{"install": {refused}, "status": {nothing}}, minutes: 1,
+			commands: "install, status, install, status", phases: "starting applying unsupported applying unsupported",
+			reason: "this node (talos) would not keep it: Talos has no services", ready: true,
+		},
+		"drift is mended": {
+			answers: answers{"install": {installed}, "status": {clean, drifted, clean}}, minutes: 2,
+			commands: "install, status, status, install, status, status", phases: "starting applying installed applying installed", ready: true, applies: 2, mended: 1,
+		},
+		"drift comes again and again": {
+			answers: answers{"install": {installed}, "status": {clean, drifted, clean, drifted, clean, drifted, clean, drifted}}, minutes: 4,
+			commands: "install, status, status, install, status, status, install, status, status, install, status, status",
+			phases:   "starting applying installed applying installed applying installed applying installed drifted",
+			reason:   "it was mended and differs again: something else changes it; it is mended again at ", applies: 4, mended: 3,
+		},
+		"drift that stays": {
+			answers: answers{"install": {unchanged}, "status": {clean, drifted}}, minutes: 1,
+			commands: "install, status, status, install, status", phases: "starting applying installed applying drifted",
+			reason: "an install does not mend it: /etc/a.conf: it is gone", failures: 1,
+		},
+		"drift that cannot be mended": {
+			answers: answers{"install": {installed, wentBack}, "status": {clean, drifted}}, minutes: 5,
+			commands: "install, status, status, install, status, status, status, status", phases: "starting applying installed applying drifted",
+			reason: "in vain", applies: 1, failures: 1,
+		},
+		"taken off by hand": {
+			answers: answers{"install": {installed}, "status": {clean, nothing, clean}}, minutes: 1,
+			commands: "install, status, status, install, status", phases: "starting applying installed applying installed", ready: true, applies: 2, mended: 1,
+		},
+		"systemd is away for a moment": {
+			answers: answers{"install": {installed}, "status": {clean, "", "", clean}}, minutes: 3,
+			commands: "install, status, status, status, status", phases: "starting applying installed", ready: true, applies: 1,
+		},
+		"cannot be looked at any more": {
+			answers: answers{"install": {installed}, "status": {clean, cannot}}, minutes: 3,
+			commands: "install, status, status, status, status", phases: "starting applying installed failed",
+			reason: "how the node stands is not known: the disk is full", applies: 1,
+		},
+		"no answer of systemd": {
+			prepare: func(p *pod) { p.node.fail = gone }, minutes: 0,
+			commands: "install, status", phases: "starting applying failed", reason: "no answer of the node's systemd", failures: 1,
+		},
+		"no systemd": {
+			prepare: func(p *pod) { p.node.fail = none }, minutes: 0,
+			commands: "install, status", phases: "starting applying unsupported", reason: "no systemd", ready: true,
+		},
+		"dry run": {
+			answers: answers{"install --dry-run": {planned}, "status": {nothing}}, prepare: func(p *pod) { p.Install.DryRun = true }, minutes: 2,
+			commands: "status, install --dry-run, status, status", phases: "starting planned",
+			reason: "would be changed: /etc/a.conf; the kubelet would have to be restarted: no entries yet", ready: true,
+		},
+		"dry run of what does not work": {
+			answers: answers{"install --dry-run": {broken}, "status": {nothing}}, prepare: func(p *pod) { p.Install.DryRun = true }, minutes: 0,
+			commands: "status, install --dry-run", phases: "starting failed", reason: "theirs: it is no executable", failures: 1,
+		},
+		"no state": {
+			prepare: func(p *pod) { os.Remove(p.State) }, minutes: 2,
+			phases: "starting failed", reason: "nothing is changed: ",
+		},
+		"another state": {
+			prepare: func(p *pod) { p.write(p.node.t, "state/state", "Absent") }, minutes: 2,
+			phases: "starting failed", reason: `says "Absent"; it must say present or absent`,
+		},
+		"absent": {
+			answers: answers{"uninstall": {uninst}, "status": {clean}}, prepare: func(p *pod) { p.write(p.node.t, "state/state", "absent") }, minutes: 5,
+			commands: "uninstall", phases: "starting applying removed", ready: true,
+		},
+		"absent, and cannot": {
+			answers: answers{"uninstall": {cannot, uninst}, "status": {clean}}, prepare: func(p *pod) { p.write(p.node.t, "state/state", "absent") }, minutes: 1,
+			commands: "uninstall, uninstall", phases: "starting applying not-removed applying removed", ready: true, failures: 1,
+		},
+		"absent, with a configuration that is none": {
+			answers: answers{"uninstall": {uninst}, "status": {clean}},
+			prepare: func(p *pod) {
+				p.write(p.node.t, "state/state", "absent")
+				p.write(p.node.t, "config/providers.yaml", "x: y")
+			}, minutes: 1,
+			commands: "uninstall", phases: "starting applying removed", ready: true,
+		},
+		"absent, of another chart": {
+			answers: answers{"uninstall": {owned}}, prepare: func(p *pod) { p.write(p.node.t, "state/state", "absent") }, minutes: 2,
+			commands: "uninstall", phases: "starting applying removed", reason: "nothing of this chart's is on the node, and what is there stays: nothing was changed: generation 1 of this node belongs to release ns/other", ready: true,
+		},
+		"absent, dry run": {
+			answers: answers{"status": {clean}}, prepare: func(p *pod) { p.Install.DryRun = true; p.write(p.node.t, "state/state", "absent") }, minutes: 0,
+			commands: "status", phases: "starting not-removed", reason: "with a dry run nothing is taken off",
+		},
+		"absent, no systemd": {
+			prepare: func(p *pod) { p.node.fail = none; p.write(p.node.t, "state/state", "absent") }, minutes: 10,
+			commands: "uninstall, uninstall, uninstall, uninstall", phases: "starting applying not-removed applying not-removed applying not-removed applying removed", reason: "nothing was installed: no systemd", ready: true,
+		},
+		"a configuration that is none": {
+			prepare: func(p *pod) { p.write(p.node.t, "config/providers.yaml", "kind: Other") }, minutes: 1,
+			phases: "starting failed", reason: "the configuration in ConfigMap rel-1a2b: ",
+		},
+		"a plugin that nobody has": {
+			prepare: func(p *pod) { os.Remove(filepath.Join(p.dir, "image/ours")) }, answers: answers{"status": {nothing}}, minutes: 0,
+			commands: "status", phases: "starting failed", reason: `provider "ours" of the configuration (ConfigMap rel-1a2b) has no executable of its name: no image of the chart's values for plugins has brought one`, failures: 1,
+		},
+		"an answer of another program": {
+			answers: answers{"install": {`{"schemaVersion":2,"outcome":"installed"}`}, "status": {nothing}}, minutes: 0,
+			commands: "install, status", phases: "starting applying failed", reason: "schemaVersion 2, not 1", failures: 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPod(t, tt.answers)
+			if tt.prepare != nil {
+				tt.prepare(p)
+			}
+			synctest.Test(t, func(t *testing.T) {
+				p.node.t = t
+				p.runFor(t, time.Duration(tt.minutes)*time.Minute+time.Second)
+			})
+			if got := p.node.commands(); got != tt.commands {
+				t.Errorf("it ran %s\nwant     %s\n%v", got, tt.commands, p.node.calls)
+			}
+			if got := p.phases(); got != tt.phases {
+				t.Errorf("phases %s\nwant   %s", got, tt.phases)
+			}
+			s := p.last(t)
+			if !strings.Contains(s.Reason, tt.reason) || tt.reason == "" && s.Reason != "" {
+				t.Errorf("reason %q, want %q", s.Reason, tt.reason)
+			}
+			if s.Phase.Done() != tt.ready || s.Applies != tt.applies || s.Failures != tt.failures || s.Mended != tt.mended {
+				t.Errorf("got %+v; want ready %v, %d applies, %d failures, %d mended", s, tt.ready, tt.applies, tt.failures, tt.mended)
+			}
+			if (s.Phase == agent.Drifted) != (len(s.Drift) > 0) {
+				t.Errorf("%s with %q", s.Phase, s.Drift)
+			}
+		})
+	}
+}
+
+// TestHandsOver: what the node is given, and with which flags.
+func TestHandsOver(t *testing.T) {
+	p := newPod(t, answers{"install": {installed}, "status": {clean}})
+	p.write(t, "work/host/bin/of-before", "x")
+	p.write(t, "work/host/config/.providers.yaml-ABCDEFGH.regcred-new", "half")
+	p.Install = agent.Install{Restart: true, Probe: "r.example/app", Reserve: []string{"*.example"}, Timeout: time.Minute, MaxStale: time.Hour, Keep: 2}
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
+	want := map[string]string{
+		"regcred": "-rwxr-xr-x #!regcred", "regcred-credential-provider": "-rwxr-xr-x #!dispatcher",
+		"bin/theirs": "-rwxr-xr-x #!theirs", "bin/ours": "-rwxr-xr-x #!ours", "config/providers.yaml": "-rw------- " + configuration,
+	}
+	if diff := cmp.Diff(want, tree(t, filepath.Join(p.dir, "work/host"))); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	args := "install /node/work/host/config --bin-dir /node/work/host/bin --dispatcher /node/work/host/regcred-credential-provider --owner ns/rel --hide-values -o json" +
+		" --timeout=1m0s --any-image=false --reserve=*.example --restart --probe=r.example/app --max-stale=1h0m0s --keep=2"
+	if got := strings.Join(p.node.args[0], " "); got != args {
+		t.Errorf("regcred %s\nwant    %s", got, args)
+	}
+}
+
+func tree(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := filepath.WalkDir(dir, func(name string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		data, err := os.ReadFile(name)
+		rel, _ := filepath.Rel(dir, name)
+		found[filepath.ToSlash(rel)] = info.Mode().String() + " " + string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// TestInstead: what a node that refuses wants in place of an install is told once, and
+// that has no secrets.
+func TestInstead(t *testing.T) {
+	p := newPod(t, answers{"install": {strings.Replace(refused, "(hidden)", canary.Env, 1)}, "status": {nothing}})
+	codes[p.node.answers["install"][0]] = 1
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Hour) })
+	want := "what the system of this node wants in place of an install:\ndo so: [redacted: env TOKEN of provider theirs]"
+	if got := strings.Join(p.talk, "\n"); got != want {
+		t.Errorf("the log has %s\nwant %s", got, want)
+	}
+}
+
+// TestContainerRestarts: what was learnt outlasts the container.
+func TestContainerRestarts(t *testing.T) {
+	p := newPod(t, answers{"install": {wentBack}, "status": {nothing}})
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
+	p.restart()
+	p.node.calls = nil
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Minute+time.Second) })
+	if got := p.node.commands(); got != "status, status" {
+		t.Errorf("after a restart of the container it ran %s", got)
+	}
+	if s := p.last(t); s.Phase != agent.Failed || s.Failures != 1 || s.LastError == nil {
+		t.Errorf("got %+v", s)
+	}
+	// Another configuration, or to be asked anew, is another install.
+	for name, change := range map[string]func(){
+		"configuration": func() {
+			p.write(t, "config/providers.yaml", strings.ReplaceAll(configuration, "s.example", "t.example"))
+		},
+		"state": func() { p.write(t, "state/state", "absent") },
+	} {
+		p.restart()
+		p.node.answers = answers{"install": {installed}, "status": {clean}, "uninstall": {uninst}}
+		synctest.Test(t, func(t *testing.T) {
+			p.runFor(t, 2*time.Minute+time.Second, change, func() { p.write(t, "state/state", "present") })
+		})
+		if s := p.last(t); s.Phase != agent.Installed {
+			t.Errorf("%s: %+v", name, s)
+		}
+		p.write(t, "work/agent.json", "{") // and what cannot be read is as nothing
+	}
+}
+
+// TestBackOff: what fails is tried after 30 s, and ever more rarely.
+func TestBackOff(t *testing.T) {
+	p := newPod(t, answers{"install": {broken}, "status": {nothing}})
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, 2*time.Hour) })
+	var gaps []time.Duration
+	last := time.Duration(0)
+	for _, c := range p.node.calls {
+		at, isInstall := strings.CutPrefix(c, "install ")
+		if d, err := time.ParseDuration(at); isInstall && err == nil {
+			gaps, last = append(gaps, d-last), d
+		}
+	}
+	if len(gaps) < 15 || len(gaps) > 25 {
+		t.Fatalf("tried %d times in two hours: %v", len(gaps), gaps)
+	}
+	for i, want := range []time.Duration{0, 30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute} {
+		if gaps[i] > want+time.Minute || gaps[i] < want*3/4-time.Second {
+			t.Errorf("try %d came after %v, want %v less a quarter at most", i, gaps[i], want)
+		}
+	}
+}
+
+// TestEnds: whatever is under way, an agent that is told to ends, and says nothing.
+func TestEnds(t *testing.T) {
+	for name, a := range map[string]answers{
+		"install":   {"install": {"hangs"}},
+		"status":    {"install": {installed}, "status": {clean, "hangs"}},
+		"uninstall": {"uninstall": {"hangs"}, "status": {clean}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPod(t, a)
+			if name == "uninstall" {
+				p.write(t, "state/state", "absent")
+			}
+			synctest.Test(t, func(t *testing.T) {
+				p.runFor(t, time.Minute+time.Second)
+				if since := time.Since(p.node.begun); since != time.Minute+time.Second {
+					t.Errorf("it ended after %v", since)
+				}
+			})
+			if s := p.last(t); s.Phase == agent.Failed || s.LastError != nil {
+				t.Errorf("it said %+v", s)
+			}
+		})
+	}
+}
+
+// TestHangs: a change that does not end is not waited for for ever.
+func TestHangs(t *testing.T) {
+	p := newPod(t, answers{"install": {"hangs", installed}, "status": {nothing, clean}})
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Hour) })
+	if s := p.last(t); s.Phase != agent.Installed || s.Failures != 1 || !strings.Contains(s.LastError.Message, "takes longer than 47m0s; it goes on there") {
+		t.Errorf("got %+v, %+v", s, s.LastError)
+	}
+}
+
+// TestLastLine: the last line of the log says how the node stands, at the latest ten
+// minutes ago.
+func TestLastLine(t *testing.T) {
+	p := newPod(t, answers{"install": {installed}, "status": {clean}})
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Hour+time.Second) })
+	var times []string
+	for _, s := range p.lines {
+		times = append(times, s.Time.Format("15:04"))
+	}
+	want := "00:00 00:00 00:00 00:10 00:20 00:30 00:40 00:50 01:00"
+	if got := strings.Join(times, " "); got != want {
+		t.Errorf("lines at %s, want %s", got, want)
+	}
+	if s := p.last(t); s.Node != "n1" || s.Owner != "ns/rel" || s.Revision != "rel-1a2b" || s.Kind != "kubeadm" || s.Kubelet != "1.36.3" || s.Generation != 1 || s.KubeletHas != 1 || s.LastApply.IsZero() {
+		t.Errorf("got %+v", s)
+	}
+}
+
+// TestSecretsInReasons: what regcred on the node says of values is not passed on.
+func TestSecretsInReasons(t *testing.T) {
+	said := `{"schemaVersion":1,"errors":[{"message":"theirs said ` + canary.Env + ` of ` + canary.Arg + ` in /node/work/host/config/providers.yaml:3\u001b[31m\n"}]}`
+	codes[said] = 1
+	p := newPod(t, answers{"install": {said}, "status": {nothing}})
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
+	want := "theirs said [redacted: env TOKEN of provider theirs] of [redacted: args[0] of provider theirs] in " + p.Config + `/providers.yaml:3\x1b[31m\n`
+	if s := p.last(t); s.Reason != want {
+		t.Errorf("got  %s\nwant %s", s.Reason, want)
+	}
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/tally"
+)
+
+// maxAnswer bounds what regcred on the node may print, in bytes.
+const maxAnswer = 16 << 20
+
+// changeAnswer is what "regcred install" or "uninstall" prints.
+type changeAnswer struct {
+	Outcome   string   `json:"outcome"`
+	Restart   []string `json:"restart"`
+	Restarted bool     `json:"restarted"`
+	Warnings  []string `json:"warnings"`
+	Changes   []struct {
+		Name string `json:"name"`
+	} `json:"changes"`
+	Instead string    `json:"instead"`
+	Error   string    `json:"error"`  // of an outcome that is bad
+	Owner   string    `json:"owner"`  // of what is there, if the outcome is "owned"
+	Errors  []problem `json:"errors"` // of what came to no outcome
+}
+
+// reason is why it came to nothing.
+func (a *changeAnswer) reason() string {
+	if a.Error != "" {
+		return a.Error
+	}
+	return reasons(a.Errors)
+}
+
+// problem is why a command came to nothing.
+type problem struct {
+	Message string `json:"message"`
+	Hint    string `json:"hint"`
+}
+
+// lookAnswer is what "regcred status" prints.
+type lookAnswer struct {
+	Node struct {
+		Kind    string `json:"kind"`
+		Kubelet string `json:"kubelet"`
+	} `json:"node"`
+	Current    *int          `json:"current"`
+	KubeletHas int           `json:"kubeletHas"`
+	BrokenOff  string        `json:"brokenOff"`
+	Problems   *[]string     `json:"problems"`
+	Restart    *[]string     `json:"restart"`
+	Counts     *tally.Counts `json:"counts"`
+	Errors     []problem     `json:"errors"`
+}
+
+// Exit codes of regcred.
+const (
+	codeOK    = 0
+	codeNo    = 1
+	codeEmpty = 3
+)
+
+// decode reads what a command printed that ended with one of the codes. What is none
+// of its answers is not shown: it may be anything.
+func decode(command string, stdout []byte, code int, codes []int, answer any) error {
+	var version struct {
+		SchemaVersion int `json:"schemaVersion"`
+	}
+	ended := fmt.Sprintf("regcred %s on the node ended with code %d", command, code)
+	switch {
+	case len(stdout) == 0:
+		return fmt.Errorf("%s and no answer; what it said is in this pod's log", ended)
+	case len(stdout) > maxAnswer:
+		return fmt.Errorf("%s and an answer of more than %d bytes", ended, maxAnswer)
+	case json.Unmarshal(stdout, &version) != nil || json.Unmarshal(stdout, answer) != nil:
+		return fmt.Errorf("%s and an answer that is not its JSON", ended)
+	case version.SchemaVersion != shown.SchemaVersion:
+		return fmt.Errorf("%s and an answer of schemaVersion %d, not %d: it is not the regcred of this pod", ended, version.SchemaVersion, shown.SchemaVersion)
+	case !slices.Contains(codes, code):
+		return errors.New(ended)
+	}
+	return nil
+}
+
+// decodeChange reads the answer of a change, which ends with code 0 and one of the good
+// outcomes, or with 1 and a reason.
+func decodeChange(command string, stdout []byte, code int, good ...string) (*changeAnswer, error) {
+	a := &changeAnswer{}
+	if err := decode(command, stdout, code, []int{codeOK, codeNo}, a); err != nil {
+		return nil, err
+	}
+	bad := slices.Contains([]string{"", "failed", "refused", "owned"}, a.Outcome)
+	if bad != (code == codeNo) || bad != (a.reason() != "") || !bad && !slices.Contains(good, a.Outcome) {
+		return nil, fmt.Errorf("regcred %s on the node ended with code %d, and an answer that does not fit it: outcome %q", command, code, short(a.Outcome, 40))
+	}
+	return a, nil
+}
+
+// decodeLook reads the answer of a look. It ends with code 0 if all is as installed,
+// 1 if not, or with an error, and 3 if nothing is installed.
+func decodeLook(stdout []byte, code int) (*lookAnswer, error) {
+	a := &lookAnswer{}
+	if err := decode("status", stdout, code, []int{codeOK, codeNo, codeEmpty}, a); err != nil {
+		return nil, err
+	}
+	if len(a.Errors) > 0 {
+		return nil, errors.New(reasons(a.Errors))
+	}
+	if a.Current == nil || a.Problems == nil || a.Restart == nil || a.want() != code {
+		return nil, fmt.Errorf("regcred status on the node ended with code %d, and an answer that does not fit it", code)
+	}
+	return a, nil
+}
+
+// want is the code that goes with an answer.
+func (a *lookAnswer) want() int {
+	switch {
+	case len(*a.Problems) > 0 || a.BrokenOff != "" || len(*a.Restart) > 0:
+		return codeNo
+	case *a.Current == 0:
+		return codeEmpty
+	}
+	return codeOK
+}
+
+// differences are what is not as it was installed.
+func (a *lookAnswer) differences() (list []string) {
+	if a.BrokenOff != "" {
+		list = append(list, "broken off: "+a.BrokenOff)
+	}
+	list = append(list, *a.Problems...)
+	for _, why := range *a.Restart {
+		list = append(list, "the kubelet has to be restarted: "+why)
+	}
+	if *a.Current == 0 && len(list) == 0 {
+		list = []string{"nothing of regcred is on the node: it was taken off by hand"}
+	}
+	return list
+}
+
+// reasons makes one text of problems.
+func reasons(list []problem) string {
+	var texts []string
+	for _, p := range list {
+		text := p.Message
+		if p.Hint != "" {
+			text += " (" + p.Hint + ")"
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, "; ")
+}

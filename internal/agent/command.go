@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package agent
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/internal/scrub"
+	"github.com/regcred/regcred/internal/shown"
+)
+
+// run runs regcred on the node and waits so long for it.
+func (w work) run(ctx context.Context, within time.Duration, args ...string) (out []byte, code int, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("regcred %s on the node takes longer than %v; it goes on there", args[0], within))
+	defer cancel()
+	out, code, err = w.Host.Run(ctx, args...)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return out, code, err
+}
+
+// installArgs are those beside the configuration.
+func (w work) installArgs() []string {
+	return append([]string{"--bin-dir", w.Host.Path(pluginDir), "--dispatcher", w.Host.Path(dispatcherName), "--owner", w.Owner, "--hide-values", "-o", "json"}, w.Install.args()...)
+}
+
+func (w work) install(ctx context.Context, more ...string) (*changeAnswer, error) {
+	w.publish(w.Install.within())
+	args := append([]string{"install", w.Host.Path(configDir)}, w.installArgs()...)
+	out, code, err := w.run(ctx, w.Install.within(), append(args, more...)...)
+	w.talked = true // as it may have
+	if err != nil {
+		return nil, err
+	}
+	return decodeChange("install", out, code, "installed", "rolled back", "mended", "unchanged", "planned")
+}
+
+// uninstall may restart the kubelet, which would otherwise run what is not there any more.
+func (w work) uninstall(ctx context.Context) (*changeAnswer, error) {
+	w.publish(w.Install.within())
+	out, code, err := w.run(ctx, w.Install.within(), "uninstall", "--restart", w.Install.timeout(), "--owner", w.Owner, "-o", "json")
+	w.talked = true
+	if err != nil {
+		return nil, err
+	}
+	return decodeChange("uninstall", out, code, "uninstalled", "unchanged")
+}
+
+// look looks at the node and keeps what is said of it beside the phase.
+func (w work) look(ctx context.Context) (*lookAnswer, error) {
+	out, code, err := w.run(ctx, lookWithin, "status", "-o", "json", "--quiet")
+	if err != nil {
+		return nil, err
+	}
+	a, err := decodeLook(out, code)
+	if err != nil {
+		return nil, err
+	}
+	w.missed, w.memory.Reached = 0, true
+	w.mu.Lock()
+	w.counts = a.Counts
+	w.mu.Unlock()
+	w.change(func(s *Status) {
+		s.Kind, s.Kubelet, s.Generation, s.KubeletHas = a.Node.Kind, a.Node.Kubelet, *a.Current, a.KubeletHas
+	})
+	return a, nil
+}
+
+// words makes of a text of the node one of the pod: without secrets of the
+// configuration, and with the paths that the chart's user knows.
+func (w work) words(text string) string {
+	text = scrub.Part(text, w.secrets(), false, false)
+	for name, here := range map[string]string{configDir: w.Options.Config, pluginDir: w.Plugins} {
+		text = strings.ReplaceAll(text, w.Host.Path(name)+"/", strings.TrimSuffix(here, "/")+"/")
+	}
+	return shown.Line(text)
+}
+
+func (w work) allWords(list []string) (texts []string) {
+	for _, text := range list {
+		texts = append(texts, w.words(text))
+	}
+	return texts
+}
+
+// minSecret is the length from which values of args and env count as secrets, as for
+// package plugin: shorter ones are things like "true".
+const minSecret = 8
+
+// secrets are the values of args and env.
+func (w work) secrets() (list []scrub.Secret) {
+	if w.stage.cfg == nil {
+		return nil
+	}
+	add := func(value, name string) {
+		if len(value) >= minSecret && !strings.Contains(w.Install.Probe, value) {
+			list = append(list, scrub.Secret{Text: value, Name: name})
+		}
+	}
+	for i := range w.stage.cfg.Providers {
+		p := &w.stage.cfg.Providers[i]
+		for _, v := range p.Env {
+			add(v.Value.Reveal(), fmt.Sprintf("env %s of provider %s", v.Name, p.Name))
+		}
+		for j, arg := range p.Arguments() {
+			if strings.HasPrefix(arg, "-") { // of a flag, the value counts
+				_, arg, _ = strings.Cut(arg, "=")
+			}
+			add(arg, fmt.Sprintf("args[%d] of provider %s", j, p.Name))
+		}
+	}
+	return list
+}

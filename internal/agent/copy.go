@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/regcred/regcred/internal/executable"
+	"github.com/regcred/regcred/internal/regularfile"
+)
+
+// Copy copies executables into a directory, each whole or not at all, with mode 0755.
+// It needs nothing of the image that it runs in. Nothing is copied if one of them is
+// no regular file, or cannot be started by a Linux.
+func Copy(ctx context.Context, files []string, dir string) error {
+	if info, err := os.Stat(dir); err != nil {
+		return fmt.Errorf("copy to %s: %w", dir, regularfile.Cause(err))
+	} else if !info.IsDir() {
+		return fmt.Errorf("copy to %s: it is no directory", dir)
+	}
+	from := map[string]string{}
+	for _, name := range files {
+		if err := mayCopy(name); err != nil {
+			return fmt.Errorf("copy %s: %w", name, err)
+		}
+		base := filepath.Base(name)
+		if other, twice := from[base]; twice {
+			return fmt.Errorf("copy %s: it has the name of %s", name, other)
+		}
+		from[base] = name
+	}
+	for _, name := range files {
+		if err := putExecutable(ctx, name, filepath.Join(dir, filepath.Base(name))); err != nil {
+			return fmt.Errorf("copy %s to %s: %w", name, dir, err)
+		}
+	}
+	return sweep(dir)
+}
+
+// mayCopy says what is wrong with a file that is to be executed.
+func mayCopy(name string) error {
+	info, err := executable.Read(name)
+	switch {
+	case err != nil:
+		return regularfile.Cause(err)
+	case info.Format == executable.Empty:
+		return errors.New("it is empty")
+	case info.Format != executable.ELF && info.Format != executable.Script:
+		return errors.New("it is no executable of Linux")
+	}
+	return nil
+}

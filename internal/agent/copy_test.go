@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package agent_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/agent"
+)
+
+// TestCopy: all or nothing, each whole, for whoever is to execute it.
+func TestCopy(t *testing.T) {
+	from := t.TempDir()
+	write := func(name, content string, mode os.FileMode) string {
+		t.Helper()
+		path := filepath.Join(from, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	a, b := write("a", "#!/a", 0o600), write("b", "#!/b", 0o700)
+	link := filepath.Join(from, "link")
+	if err := os.Symlink("a", link); err != nil {
+		t.Fatal(err)
+	}
+	pipe := filepath.Join(from, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		files []string
+		want  map[string]string
+		fails string // its end
+	}{
+		"two":         {[]string{a, b}, map[string]string{"a": "-rwxr-xr-x #!/a", "b": "-rwxr-xr-x #!/b"}, ""},
+		"link":        {[]string{link}, map[string]string{"link": "-rwxr-xr-x #!/a"}, ""},
+		"directory":   {[]string{a, from}, map[string]string{}, from + ": it is a directory, not a regular file"},
+		"pipe":        {[]string{a, pipe}, map[string]string{}, pipe + ": it is a named pipe, not a regular file"},
+		"missing":     {[]string{a, from + "/c"}, map[string]string{}, from + "/c: no such file or directory"},
+		"text":        {[]string{write("README", "hello", 0o700)}, map[string]string{}, "README: it is no executable of Linux"},
+		"empty":       {[]string{write("empty", "", 0o700)}, map[string]string{}, "empty: it is empty"},
+		"of one name": {[]string{a, write("x/a", "#!/x", 0o700)}, map[string]string{}, "x/a: it has the name of " + a},
+	} {
+		t.Run(name, func(t *testing.T) {
+			to := t.TempDir()
+			for range 2 { // an init container may run twice
+				err := agent.Copy(t.Context(), tt.files, to)
+				if (err == nil) != (tt.fails == "") || err != nil && !strings.HasSuffix(err.Error(), tt.fails) {
+					t.Errorf("got %v, want %q", err, tt.fails)
+				}
+				if diff := cmp.Diff(tt.want, tree(t, to)); diff != "" {
+					t.Errorf("(-want +got)\n%s", diff)
+				}
+			}
+		})
+	}
+	if err := agent.Copy(t.Context(), []string{a}, b); err == nil || !strings.HasSuffix(err.Error(), "b: it is no directory") {
+		t.Errorf("into a file: %v", err)
+	}
+	if err := agent.Copy(t.Context(), []string{a}, from+"/none"); err == nil || !strings.HasSuffix(err.Error(), "none: no such file or directory") {
+		t.Errorf("into nothing: %v", err)
+	}
+}

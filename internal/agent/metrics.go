@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package agent
+
+import (
+	"runtime"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/regcred/regcred/internal/tally"
+	"github.com/regcred/regcred/internal/tally/metrics"
+)
+
+// Metrics are those of an agent, in a registry of their own: how its node stands, and
+// what the node's dispatcher has counted.
+func (a *Agent) Metrics(version string) (*prometheus.Registry, error) {
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "regcred_build_info", Help: "The version of regcred in this pod, which is 1.",
+		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
+	})
+	build.Set(1)
+	registry := prometheus.NewRegistry()
+	for _, c := range []prometheus.Collector{build, newNodeMetrics(a.Status), metrics.Collector{Counts: a.counted}} {
+		if err := registry.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return registry, nil
+}
+
+// Status is how the node stands now. It may be asked for at any time.
+func (a *Agent) Status() Status {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.status
+}
+
+func (a *Agent) counted() *tally.Counts {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.counts
+}
+
+// phases are all that there are.
+func phases() []Phase {
+	return []Phase{Starting, Applying, Installed, Planned, Drifted, Failed, Unsupported, Removed, NotRemoved}
+}
+
+// nodeMetrics collects what a status says.
+type nodeMetrics struct {
+	status func() Status
+
+	generation, phase, lastApply, applies, failures, mended, drift *prometheus.Desc
+}
+
+func newNodeMetrics(status func() Status) *nodeMetrics {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("regcred_node_"+name, help, labels, nil)
+	}
+	return &nodeMetrics{
+		status:     status,
+		generation: desc("generation", "The generation that is current on the node; 0 if none."),
+		phase:      desc("phase", "1 for the phase that the node is in, and 0 for each other.", "phase"),
+		lastApply:  desc("last_apply_timestamp_seconds", "When an install last changed the node, since the pod was made."),
+		applies:    desc("applies_total", "Installs that changed the node, since the pod was made."),
+		failures:   desc("apply_failures_total", "Installs and uninstalls that did not work, since the pod was made."),
+		mended:     desc("mended_total", "Times that the node was found to differ from what was installed, and an install mended it."),
+		drift:      desc("drift", "In how many things the node differs from what was installed."),
+	}
+}
+
+// Describe lists what Collect makes.
+func (m *nodeMetrics) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{m.generation, m.phase, m.lastApply, m.applies, m.failures, m.mended, m.drift} {
+		to <- d
+	}
+}
+
+// Collect makes metrics of the status that is now.
+func (m *nodeMetrics) Collect(to chan<- prometheus.Metric) {
+	s := m.status()
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	count := func(d *prometheus.Desc, n int) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n))
+	}
+	gauge(m.generation, float64(s.Generation))
+	for _, p := range phases() {
+		v := 0.0
+		if p == s.Phase {
+			v = 1
+		}
+		gauge(m.phase, v, string(p))
+	}
+	if !s.LastApply.IsZero() {
+		gauge(m.lastApply, float64(s.LastApply.Unix()))
+	}
+	count(m.applies, s.Applies)
+	count(m.failures, s.Failures)
+	count(m.mended, s.Mended)
+	gauge(m.drift, float64(len(s.Drift)))
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package agent_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/regcred/regcred/internal/agent"
+)
+
+// TestReady: what a probe is told, of each phase and of an agent that stands still.
+func TestReady(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answers answers
+		later   time.Duration
+		ready   bool
+		line    string // its beginning
+	}{
+		"installed":      {answers{"install": {installed}, "status": {clean}}, 0, true, "node n1: installed"},
+		"not long ago":   {answers{"install": {installed}, "status": {clean}}, 5 * time.Minute, true, "node n1: installed"},
+		"too long ago":   {answers{"install": {installed}, "status": {clean}}, 5*time.Minute + time.Second, false, "node n1: installed, as it was at 2000-01-01T00:00:00Z: regcred agent run has not looked since, and should have by 2000-01-01T00:05:00Z"},
+		"failed":         {answers{"install": {broken}, "status": {nothing}}, 0, false, "node n1: failed: theirs: it is no executable"},
+		"unsupported":    {answers{"install": {refused}, "status": {nothing}}, 0, true, "node n1: unsupported: this node (talos) would not keep it"},
+		"applying":       {answers{"install": {"hangs"}}, 47 * time.Minute, false, "node n1: applying: an install is under way"},
+		"applying, late": {answers{"install": {"hangs"}}, 53 * time.Minute, false, "node n1: applying, as it was at "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPod(t, tt.answers)
+			synctest.Test(t, func(t *testing.T) {
+				begin := time.Now()
+				p.runFor(t, time.Second)
+				ready, line := agent.Ready(t.Context(), p.Work, begin.Add(tt.later))
+				if ready != tt.ready || !strings.HasPrefix(line, tt.line) || len(line) > 1024 || strings.Contains(line, "\n") {
+					t.Errorf("%v, %q; want %v, %q", ready, line, tt.ready, tt.line)
+				}
+			})
+		})
+	}
+}
+
+// TestReadyWithoutAgent: what is there instead of the file is said, and is not ready.
+func TestReadyWithoutAgent(t *testing.T) {
+	for name, tt := range map[string]struct{ content, line string }{
+		"none":    {"", "starting: nothing has been done yet"},
+		"half":    {`{"schemaVersion":1,"phase":"inst`, "it is not what regcred agent run writes"},
+		"later":   {`{"schemaVersion":2,"phase":"installed","until":"2999-01-01T00:00:00Z"}`, "it is not what regcred agent run writes"},
+		"another": {`{}`, "it is not what regcred agent run writes"},
+	} {
+		dir := t.TempDir()
+		if tt.content != "" {
+			if err := os.WriteFile(filepath.Join(dir, "status.json"), []byte(tt.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if ready, line := agent.Ready(t.Context(), dir, time.Now()); ready || !strings.HasSuffix(line, tt.line) {
+			t.Errorf("%s: %v, %q", name, ready, line)
+		}
+	}
+}

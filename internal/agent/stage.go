@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package agent
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/hostrun"
+	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/regularfile"
+)
+
+// Names of what is handed over to the node, below Work.
+const (
+	handedOver = "host"
+	configDir  = "config"
+	pluginDir  = "bin"
+
+	regcredName    = "regcred"
+	dispatcherName = "regcred-credential-provider"
+)
+
+// stage hands over to the node what it is to be given.
+type stage struct {
+	*Options
+	cfg *config.Config // nil if it cannot be read
+}
+
+// dir is a directory that is handed over.
+func (s *stage) dir(name string) string { return filepath.Join(s.Work, handedOver, name) }
+
+// loadStage reads the configuration. Without one regcred itself can be handed over.
+func loadStage(o *Options) (*stage, error) {
+	cfg, err := config.Load(o.Config)
+	if err != nil {
+		return &stage{o, nil}, fmt.Errorf("the configuration in ConfigMap %s: %w", o.Revision, err)
+	}
+	return &stage{o, cfg}, nil
+}
+
+// sum tells one install from another: by what the chart says and the configuration.
+func (s *stage) sum() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q", s.Revision, s.Install.args())
+	for _, f := range s.cfg.Files() {
+		fmt.Fprintf(h, "%q %q", f.Name, f.Data())
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// put brings everything into place, each file whole or not at all.
+func (s *stage) put(ctx context.Context) error {
+	if err := s.putRegcred(ctx); err != nil {
+		return err
+	}
+	wanted := []string{}
+	for i := range s.cfg.Providers {
+		name := s.cfg.Providers[i].Name
+		if slices.Contains(wanted, name) {
+			continue // what the node's regcred refuses, in better words
+		}
+		if err := config.CheckName(name); err != nil {
+			return fmt.Errorf("the configuration in ConfigMap %s: provider %q: %w", s.Revision, name, err)
+		}
+		from, err := s.plugin(name)
+		if err == nil {
+			err = handOver(ctx, from, filepath.Join(s.dir(pluginDir), name))
+		}
+		if err != nil {
+			return err
+		}
+		wanted = append(wanted, name)
+	}
+	if err := only(s.dir(pluginDir), wanted); err != nil {
+		return err
+	}
+	return s.putConfig()
+}
+
+// putRegcred hands over regcred itself, which is enough to look at the node.
+func (s *stage) putRegcred(ctx context.Context) error {
+	for _, dir := range []string{s.dir(""), s.dir(pluginDir), s.dir(configDir)} {
+		if err := makeDir(dir); err != nil {
+			return err
+		}
+	}
+	if err := handOver(ctx, s.Executable, s.dir(regcredName)); err != nil {
+		return err
+	}
+	return handOver(ctx, s.Dispatcher, s.dir(dispatcherName))
+}
+
+// handOver copies an executable that the node is to run.
+func handOver(ctx context.Context, from, to string) error {
+	if err := putExecutable(ctx, from, to); err != nil {
+		return err
+	}
+	return hostrun.Executable(to)
+}
+
+// putConfig hands over the configuration, as a directory.
+func (s *stage) putConfig() error {
+	wanted := []string{}
+	for _, f := range s.cfg.Files() {
+		name := filepath.Base(f.Name)
+		if ext := filepath.Ext(name); ext != ".json" && ext != ".yaml" && ext != ".yml" {
+			name += ".yaml" // or else it is passed over in a directory; JSON is YAML
+		}
+		if err := putFile(filepath.Join(s.dir(configDir), name), f.Data()); err != nil {
+			return err
+		}
+		wanted = append(wanted, name)
+	}
+	return only(s.dir(configDir), wanted)
+}
+
+// plugin is where the executable of a provider is in this pod: one that was copied
+// from an image of others goes before that of this image.
+func (s *stage) plugin(name string) (string, error) {
+	for _, dir := range []string{s.Plugins, s.ImagePlugins} {
+		path := filepath.Join(dir, name)
+		if _, err := os.Stat(path); dir != "" && !errors.Is(err, fs.ErrNotExist) {
+			return path, err
+		}
+	}
+	return "", fmt.Errorf("provider %q of the configuration (ConfigMap %s) has no executable of its name: no image of the chart's values for plugins has brought one (%s has %s), and regcred's own image has none (%s has %s)",
+		name, s.Revision, s.Plugins, listOf(s.Plugins), s.ImagePlugins, listOf(s.ImagePlugins))
+}
+
+// listOf names what is in a directory.
+func listOf(dir string) string {
+	list, err := os.ReadDir(dir)
+	if len(list) == 0 || err != nil {
+		return "nothing"
+	}
+	const most = 20
+	var names []string
+	for _, e := range list[:min(len(list), most)] {
+		names = append(names, e.Name())
+	}
+	if len(list) > most {
+		names = append(names, "…")
+	}
+	return strings.Join(names, ", ")
+}
+
+func makeDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return sweep(dir)
+}
+
+// sweep removes what a write has left that was killed.
+func sweep(dir string) error {
+	list, err := os.ReadDir(dir)
+	for _, e := range list {
+		if inroot.IsTemporary(e.Name()) {
+			err = errors.Join(err, os.Remove(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
+}
+
+// only removes from a directory what is not wanted there.
+func only(dir string, wanted []string) error {
+	list, err := os.ReadDir(dir)
+	for _, e := range list {
+		if !slices.Contains(wanted, e.Name()) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
+}
+
+// putFile writes a file that has secrets.
+func putFile(to string, data []byte) error {
+	if now, err := os.ReadFile(to); err == nil && bytes.Equal(now, data) {
+		return nil
+	}
+	return inroot.FS{}.Put(to, bytes.NewReader(data), inroot.Attr{Mode: 0o600})
+}
+
+// putExecutable copies an executable, unless it is there already.
+func putExecutable(ctx context.Context, from, to string) error {
+	file, err := regularfile.Open(from)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if same, err := sameContent(file, to); same || err != nil {
+		return err
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return inroot.FS{}.Put(to, ending{ctx, file}, inroot.Attr{Mode: 0o755})
+}
+
+// sameContent reports whether an executable is a copy of a file.
+func sameContent(file *os.File, name string) (bool, error) {
+	other, err := regularfile.Open(name)
+	if err != nil {
+		return false, nil // whatever is there is replaced
+	}
+	defer other.Close()
+	a, errA := file.Stat()
+	b, errB := other.Stat()
+	if errA != nil || errB != nil || a.Size() != b.Size() || b.Mode().Perm() != 0o755 {
+		return false, nil
+	}
+	x, y := make([]byte, 1<<16), make([]byte, 1<<16)
+	for {
+		n, err := io.ReadFull(file, x)
+		m, _ := io.ReadFull(other, y)
+		switch {
+		case n != m || !bytes.Equal(x[:n], y[:m]):
+			return false, nil
+		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+			return true, nil
+		case err != nil:
+			return false, err
+		}
+	}
+}
+
+// ending is a reader that ends with a context.
+type ending struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (e ending) Read(p []byte) (int, error) {
+	if err := e.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return e.r.Read(p)
+}

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/internal/scrub"
+)
+
+// work is what an agent does in one turn.
+type work struct {
+	*Agent
+	stage *stage
+}
+
+// keep sees to it that the node has what the chart says: first it is installed, and
+// then looked at, and installed again if it is not as it was.
+func (w work) keep(ctx context.Context) {
+	if !w.settled {
+		w.begin(ctx)
+		return
+	}
+	look, err := w.look(ctx)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		w.miss(err)
+	case len(look.differences()) > 0:
+		w.change(func(s *Status) { s.Drift = w.allWords(look.differences()) })
+		w.mend(ctx)
+	default:
+		w.clean()
+	}
+}
+
+// begin installs on a node of which nothing is known.
+func (w work) begin(ctx context.Context) {
+	w.apply(ctx, Failed)
+	if p := w.phase(); ctx.Err() == nil && (p == Failed || p == Unsupported) {
+		_, _ = w.look(ctx) // for what is said beside the phase; why that fails is known
+	}
+}
+
+// mend installs again, if that was not done a moment ago: who spoils it again and
+// again is not to have a kubelet restarted each minute.
+func (w work) mend(ctx context.Context) {
+	if !w.mends.due() {
+		w.stand(Drifted, fmt.Sprintf("it was mended and differs again: something else changes it; it is mended again at %s", w.mends.at.UTC().Format(time.RFC3339)))
+		return
+	}
+	drift := w.drift()
+	if w.apply(ctx, Drifted); w.phase() == Installed {
+		w.mends.later()
+		w.memory.Mended++
+		w.stand(Installed, "")
+		w.say("mended: %s", strings.Join(drift, "; "))
+	}
+}
+
+// clean says that the node is as it was installed.
+func (w work) clean() {
+	w.settled, w.retry = true, retry{}
+	if time.Since(w.mends.at) > lastRetry {
+		w.mends = retry{}
+	}
+	w.change(func(s *Status) { s.Drift = nil })
+	w.stand(Installed, "")
+}
+
+// missedLooks is after how many looks that came to nothing a node is not called
+// installed any more: systemd is away for a moment when it is made anew.
+const missedLooks = 3
+
+func (w work) miss(err error) {
+	w.say("looking at the node: %v", err)
+	if w.missed++; w.missed >= missedLooks {
+		w.note(err)
+		w.stand(Failed, "how the node stands is not known: "+w.words(err.Error()))
+	}
+}
+
+// apply installs, if it may be tried now. If it does not work the node is in that phase.
+func (w work) apply(ctx context.Context, otherwise Phase) {
+	switch {
+	case w.spent():
+		w.stand(otherwise, "not tried again by this pod, since the kubelet was restarted for it in vain: "+w.memory.Why)
+		return
+	case !w.retry.due():
+		w.stand(w.retry.phase, w.retry.reason)
+		return
+	}
+	if err := w.stage.put(ctx); err != nil {
+		w.fail(ctx, otherwise, err)
+		return
+	}
+	w.stand(Applying, "an install is under way")
+	answer, err := w.install(ctx)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		w.fail(ctx, otherwise, err)
+	case answer.Outcome == "refused":
+		w.refused(answer)
+	case answer.reason() != "":
+		w.spend(answer, answer.reason())
+		w.fail(ctx, otherwise, errors.New(answer.reason()))
+	default:
+		w.applied(ctx, answer)
+	}
+}
+
+// spend has an install that restarted the kubelet and did not work not tried again:
+// not by this pod, also if its container is started anew.
+func (w work) spend(answer *changeAnswer, why string) {
+	if answer.Restarted {
+		w.memory.Spent, w.memory.Why = w.sum, short(w.words(why), maxReason)
+	}
+}
+
+func (w work) spent() bool {
+	return w.wanted == present && w.memory.Spent != "" && w.memory.Spent == w.sum
+}
+
+// applied looks at a node after an install that worked.
+func (w work) applied(ctx context.Context, answer *changeAnswer) {
+	for _, text := range answer.Warnings {
+		w.say("warning: %s", w.words(text))
+	}
+	if answer.Outcome != "unchanged" {
+		w.memory.Applies++
+		w.memory.LastApply = time.Now().UTC().Truncate(time.Second)
+	}
+	look, err := w.look(ctx)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		w.fail(ctx, Failed, fmt.Errorf("it was installed, but how the node stands is not known: %w", err))
+	case len(look.differences()) > 0:
+		why := "an install does not mend it: " + strings.Join(look.differences(), "; ")
+		w.settled = true
+		w.change(func(s *Status) { s.Drift = w.allWords(look.differences()) })
+		w.spend(answer, why)
+		w.fail(ctx, Drifted, errors.New(why))
+	default:
+		w.clean()
+	}
+}
+
+// refused leaves a node alone that does not keep changes, and says in the log what its
+// system wants in their place, without values of args and env.
+func (w work) refused(answer *changeAnswer) {
+	if w.retry.phase != Unsupported {
+		w.say("what the system of this node wants in place of an install:\n%s", scrub.Part(answer.Instead, w.secrets(), false, false))
+	}
+	w.later(Unsupported, w.words(answer.reason()))
+}
+
+// plan says what an install would do, once.
+func (w work) plan(ctx context.Context) {
+	if _, err := w.look(ctx); err != nil && ctx.Err() == nil && !w.unsupported(err) {
+		w.say("looking at the node: %v", err)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return
+	case w.settled:
+		w.stand(w.rest.Phase, w.rest.Reason)
+		return
+	case !w.retry.due():
+		w.stand(w.retry.phase, w.retry.reason)
+		return
+	}
+	if err := w.stage.put(ctx); err != nil {
+		w.fail(ctx, Failed, err)
+		return
+	}
+	answer, err := w.install(ctx, "--dry-run")
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		w.fail(ctx, Failed, err)
+	case answer.Outcome == "refused":
+		w.refused(answer)
+	case answer.reason() != "":
+		w.fail(ctx, Failed, errors.New(answer.reason()))
+	default:
+		w.settle(Planned, w.words(planned(answer)))
+	}
+}
+
+// planned says what would change, without what is in it.
+func planned(a *changeAnswer) string {
+	if len(a.Changes) == 0 && len(a.Restart) == 0 {
+		return "nothing would be changed: the node has all this"
+	}
+	var names []string
+	for _, c := range a.Changes {
+		names = append(names, c.Name)
+	}
+	text := "would be changed: " + strings.Join(names, ", ")
+	for _, why := range a.Restart {
+		text += "; the kubelet would have to be restarted: " + why
+	}
+	return text
+}
+
+// remove takes off what this chart has put on the node.
+func (w work) remove(ctx context.Context) {
+	switch {
+	case w.settled:
+		w.stand(w.rest.Phase, w.rest.Reason)
+		return
+	case !w.retry.due():
+		w.stand(w.retry.phase, w.retry.reason)
+		return
+	}
+	if err := w.stage.putRegcred(ctx); err != nil {
+		w.fail(ctx, NotRemoved, err)
+		return
+	}
+	if w.Install.DryRun {
+		w.wouldRemove(ctx)
+		return
+	}
+	w.stand(Applying, "an uninstall is under way")
+	answer, err := w.uninstall(ctx)
+	switch {
+	case ctx.Err() != nil:
+	case w.unsupported(err):
+		w.nothingThere(err)
+	case err != nil:
+		w.fail(ctx, NotRemoved, err)
+	case answer.Outcome == "owned":
+		w.removed("nothing of this chart's is on the node, and what is there stays: " + w.words(answer.Error))
+	case answer.reason() != "":
+		w.fail(ctx, NotRemoved, errors.New(answer.reason()))
+	default:
+		w.removed("")
+	}
+}
+
+// wouldRemove says whether a dry run leaves something on the node.
+func (w work) wouldRemove(ctx context.Context) {
+	look, err := w.look(ctx)
+	switch {
+	case ctx.Err() != nil:
+	case w.unsupported(err):
+		w.nothingThere(err)
+	case err != nil:
+		w.fail(ctx, NotRemoved, err)
+	case *look.Current == 0:
+		w.removed("")
+	default:
+		w.later(NotRemoved, "with a dry run nothing is taken off either: what is on the node was installed before; without it, it is taken off")
+	}
+}
+
+// nothingThere says so of a node without systemd, once that is sure.
+func (w work) nothingThere(err error) {
+	if w.missed++; w.missed <= missedLooks {
+		w.later(NotRemoved, err.Error())
+		return
+	}
+	w.removed("nothing was installed: " + err.Error())
+}
+
+func (w work) removed(why string) {
+	w.change(func(s *Status) { s.Drift, s.Generation, s.KubeletHas = nil, 0, 0 })
+	w.settle(Removed, why)
+}
+
+// fail notes a failure, after which the same is tried again later.
+func (w work) fail(ctx context.Context, p Phase, err error) {
+	if ctx.Err() != nil {
+		return // it failed for that
+	}
+	if w.unsupported(err) {
+		w.later(Unsupported, err.Error())
+		return
+	}
+	w.memory.Failures++
+	w.note(err)
+	if w.stand(p, w.memory.LastError.Message); !w.spent() {
+		w.later(p, w.memory.LastError.Message)
+	}
+}
+
+// later has the same tried again later, and until then the node stand so.
+func (w work) later(p Phase, reason string) {
+	w.retry.later()
+	w.retry.phase, w.retry.reason = p, reason
+	w.stand(p, reason)
+}
+
+// note keeps a failure as the last.
+func (w work) note(err error) {
+	w.memory.LastError = &Error{time.Now().UTC().Truncate(time.Second), w.words(err.Error())}
+}
+
+// unsupported reports whether an error says that regcred cannot run on the node. Where
+// it could once, systemd is away for a moment.
+func (w work) unsupported(err error) bool {
+	_, ok := errors.AsType[*UnsupportedError](err)
+	return ok && !w.memory.Reached
+}
+
+func (w work) phase() Phase {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.status.Phase
+}
+
+func (w work) drift() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.status.Drift
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package fleet
+
+import (
+	"fmt"
+
+	"github.com/regcred/regcred/internal/agent"
+)
+
+// byHand is what takes regcred off a node whose pod does not.
+const byHand = "on the node: sudo regcred uninstall --restart"
+
+// NotRemoved says in one line why a node of [Removal.Missing] has not said that regcred
+// is off it, and what to do there.
+func (n *Node) NotRemoved() string {
+	switch n.State {
+	case Away:
+		return n.Reason + ": when it is back, its pod takes regcred off as long as the DaemonSet is there; else " + byHand
+	case NotRunning, NoPod:
+		return n.Reason + ": " + byHand
+	case State(agent.NotRemoved):
+		return fmt.Sprintf("the uninstall did not work: %s: mend that, or %s", n.Reason, byHand)
+	case State(agent.Starting), State(agent.Applying):
+		return "its pod is about it (" + string(n.State) + "): wait, and run this again; or " + byHand
+	case Silent, Unknown:
+		return n.Reason + ": if it does not change, " + byHand
+	}
+	return fmt.Sprintf("its pod still says %s: a kubelet shows it the change within about a minute: run this again; or %s", n.State, byHand)
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package fleet
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/regcred/regcred/internal/agent"
+	"github.com/regcred/regcred/internal/testkube"
+	"github.com/regcred/regcred/kube"
+)
+
+// cluster is an API server within the process, with a chart's objects.
+type cluster struct {
+	*testkube.Server
+	t *testing.T
+}
+
+// newCluster has a DaemonSet of the release kube-system/regcred.
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	api, err := testkube.New(testkube.Options{Pipe: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(api.Close)
+	c := &cluster{api, t}
+	c.Put("daemonsets", c.daemonSet())
+	return c
+}
+
+func (c *cluster) client(user string) *Client {
+	c.t.Helper()
+	client, err := New(&rest.Config{Host: c.URL(), BearerToken: c.Token(user), Dial: c.Dial})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(client.http.CloseIdleConnections)
+	return client
+}
+
+var agentLabels = map[string]string{
+	"app.kubernetes.io/name": "regcred", "app.kubernetes.io/instance": "regcred", "app.kubernetes.io/component": "agent",
+}
+
+func agentSpec(revision string) corev1.PodSpec {
+	return corev1.PodSpec{
+		InitContainers: []corev1.Container{{Name: "copy", Image: "registry.example/regcred:1"}},
+		Containers: []corev1.Container{{
+			Name: "agent", Image: "registry.example/regcred:1", Command: []string{"/bin/regcred", "agent", "run"},
+			Args: []string{"--owner", "kube-system/regcred", "--revision=" + revision},
+		}},
+	}
+}
+
+func (c *cluster) daemonSet() *appsv1.DaemonSet {
+	return &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "regcred", UID: "ds", Labels: agentLabels, CreationTimestamp: metav1.Now()},
+		Spec: appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: agentLabels}, Spec: agentSpec("regcred-2"),
+		}},
+	}
+}
+
+// node adds a node that is ready, unless change says otherwise.
+func (c *cluster) node(name string, change ...func(*corev1.Node)) {
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Now()},
+		Status: corev1.NodeStatus{
+			NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.36.3"},
+			Conditions: []corev1.NodeCondition{{
+				Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(),
+			}},
+		},
+	}
+	for _, f := range change {
+		f(n)
+	}
+	c.Put("nodes", n)
+}
+
+// notReady is a node whose kubelet says nothing any more.
+func away(n *corev1.Node) {
+	n.Status.Conditions[0].Status = corev1.ConditionUnknown
+	n.Status.Conditions[0].Reason, n.Status.Conditions[0].Message = "NodeStatusUnknown", "Kubelet stopped posting node status."
+}
+
+// pod adds the agent's pod on a node, which runs, unless change says otherwise.
+func (c *cluster) pod(node string, change ...func(*corev1.Pod)) {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "kube-system", Name: "regcred-" + node, Labels: agentLabels, CreationTimestamp: metav1.Now(),
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "regcred", UID: "ds", Controller: new(true)}},
+		},
+		Spec: agentSpec("regcred-2"),
+		Status: corev1.PodStatus{
+			Phase:      corev1.PodRunning,
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			ContainerStatuses: []corev1.ContainerStatus{{
+				Name: "agent", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(time.Now().Add(-time.Hour))}},
+			}},
+		},
+	}
+	p.Spec.NodeName = node
+	for _, f := range change {
+		f(p)
+	}
+	c.Put("pods", p)
+}
+
+func unready(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }
+
+func earlier(p *corev1.Pod) {
+	p.Spec.Containers[0].Args = []string{"--owner", "kube-system/regcred", "--revision=regcred-1"}
+}
+
+func named(name string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Name, p.UID = name, types.UID(name) }
+}
+
+// waits is a pod that does not run.
+func waits(reason, message string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		unready(p)
+		p.Status.Phase = corev1.PodPending
+		p.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+	}
+}
+
+// waitsInInit is a pod that does not run because of its init container.
+func waitsInInit(reason, message string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		waits("PodInitializing", "")(p)
+		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{
+			Name: "copy", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
+		}}
+	}
+}
+
+// says sets the log of a node's pod to a status.
+func (c *cluster) says(node string, phase agent.Phase, change ...func(*agent.Status)) {
+	c.SetLog("kube-system", "regcred-"+node, line(node, phase, change...)+"\n")
+}
+
+// line is a status as an agent prints it.
+func line(node string, phase agent.Phase, change ...func(*agent.Status)) string {
+	s := &agent.Status{SchemaVersion: 1, Time: time.Now(), Node: node, Phase: phase, Generation: 2}
+	for _, f := range change {
+		f(s)
+	}
+	text, _ := json.Marshal(s)
+	return string(text)
+}
+
+func because(reason string) func(*agent.Status) { return func(s *agent.Status) { s.Reason = reason } }
+
+// shown is what is of interest of nodes, a line each.
+func shown(nodes []Node) string {
+	var b strings.Builder
+	for _, n := range nodes {
+		fmt.Fprintf(&b, "%s %s", n.Name, n.State)
+		if n.Well {
+			b.WriteString(" well")
+		}
+		if n.Behind {
+			b.WriteString(" behind")
+		}
+		if n.Reason != "" {
+			b.WriteString(": " + n.Reason)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func wantCode(t *testing.T, err error, code int, texts ...string) {
+	t.Helper()
+	e, ok := errors.AsType[*kube.Error](err)
+	if !ok || e.Code != code {
+		t.Fatalf("got the error %v, want one with the code %d", err, code)
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("got the error %v, want %q in it", err, text)
+		}
+	}
+}

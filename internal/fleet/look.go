@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/regcred/regcred/internal/agent"
+)
+
+// Query says which agents are looked for. The zero value means all.
+type Query struct {
+	Namespace string // "" means all
+	Fallback  string // the namespace to look into where not all may be; "" means none
+	Selector  string // labels of the pods and DaemonSets; "" means Selector
+
+	Progress func(done, total int) // if not nil, is told how many logs have been read; from several goroutines
+}
+
+// Fleet is how nodes stand.
+type Fleet struct {
+	Namespace string    // that was looked into; "" means all
+	Nodes     []Node    // by name
+	Rollouts  []Rollout // by namespace and name
+	Notes     []string  // what could not be seen, and why
+}
+
+// Look says how the nodes stand: a call for each page of pods, DaemonSets and nodes,
+// and one for each pod that runs. What may not be seen is a note, but for the pods: not
+// to see these is the error.
+func (c *Client) Look(ctx context.Context, q Query) (*Fleet, error) {
+	f := &Fleet{Namespace: q.Namespace}
+	selector := cmp.Or(q.Selector, Selector)
+	pods, err := c.pods(ctx, f.Namespace, selector)
+	if f.Namespace == "" && q.Fallback != "" && codeOf(err) == http.StatusForbidden {
+		f.Namespace = q.Fallback
+		f.Notes = append(f.Notes, fmt.Sprintf("pods may not be listed in all namespaces: only those in %s are shown", f.Namespace))
+		pods, err = c.pods(ctx, f.Namespace, selector)
+	}
+	if err != nil {
+		return nil, err
+	}
+	sets, err := c.daemonSets(ctx, f.Namespace, selector)
+	if err = f.unseen(ctx, err, "how far a rollout is, and which nodes have no pod, is not known"); err != nil {
+		return nil, err
+	}
+	var nodes map[string]*corev1.Node
+	if len(pods)+len(sets) > 0 {
+		nodes, err = c.nodes(ctx)
+		if err != nil {
+			nodes = nil
+		}
+		if err = f.unseen(ctx, err, "whether nodes are ready, and which have no pod, is not known"); err != nil {
+			return nil, err
+		}
+	}
+	pods = current(pods)
+	said, failed := c.readAll(ctx, pods, q.Progress)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	f.fill(pods, sets, nodes, said, failed)
+	return f, nil
+}
+
+// unseen makes a note of what could not be listed. An end of ctx is an error.
+func (f *Fleet) unseen(ctx context.Context, err error, so string) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	f.Notes = append(f.Notes, fmt.Sprintf("%s: %v", so, err))
+	return nil
+}
+
+// current leaves out pods that another has taken the place of: of those of one
+// DaemonSet on a node, the newest that is not being deleted is the one.
+func current(pods []corev1.Pod) []corev1.Pod {
+	type place struct{ owner, node string }
+	best := map[place]*corev1.Pod{}
+	for i := range pods {
+		p := &pods[i]
+		k := place{ownerOf(p), nodeOf(p)}
+		if k.node == "" {
+			k.node = "/" + p.Namespace + "/" + p.Name // no name of a node
+		}
+		if old := best[k]; old == nil || better(p, old) {
+			best[k] = p
+		}
+	}
+	var all []corev1.Pod
+	for _, p := range best {
+		all = append(all, *p)
+	}
+	slices.SortFunc(all, func(a, b corev1.Pod) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+func better(a, b *corev1.Pod) bool {
+	if ending := a.DeletionTimestamp != nil; ending != (b.DeletionTimestamp != nil) {
+		return !ending
+	}
+	return b.CreationTimestamp.Before(&a.CreationTimestamp)
+}
+
+// readAll reads what each pod that runs last said, a few at a time.
+func (c *Client) readAll(ctx context.Context, pods []corev1.Pod, progress func(done, total int)) (said []*agent.Status, failed []error) {
+	said, failed = make([]*agent.Status, len(pods)), make([]error, len(pods))
+	var done atomic.Int64
+	var g errgroup.Group
+	g.SetLimit(atOnce)
+	for i := range pods {
+		g.Go(func() error {
+			if ctx.Err() == nil && runs(&pods[i]) {
+				said[i], failed[i] = c.status(ctx, &pods[i])
+			}
+			if n := int(done.Add(1)); progress != nil {
+				progress(n, len(pods))
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // the errors are in failed
+	return said, failed
+}
+
+// fill puts together what was found out.
+func (f *Fleet) fill(pods []corev1.Pod, sets []appsv1.DaemonSet, nodes map[string]*corev1.Node, said []*agent.Status, failed []error) {
+	now := time.Now()
+	of := map[string][]Node{} // by the DaemonSet's UID
+	byUID := map[string]*appsv1.DaemonSet{}
+	for i := range sets {
+		byUID[string(sets[i].UID)] = &sets[i]
+	}
+	var once sync.Once
+	for i := range pods {
+		n := newNode(&pods[i], nodes[nodeOf(&pods[i])], said[i], failed[i], now)
+		if nodes != nil && n.Name != "" && nodes[n.Name] == nil {
+			n.State, n.Well, n.Reason, n.Since = Deleted, false, "there is no such node any more; its pod will go, too", time.Time{}
+		}
+		if codeOf(failed[i]) == http.StatusForbidden {
+			once.Do(func() { f.Notes = append(f.Notes, fmt.Sprintf("how nodes stand is not known: %v", failed[i])) })
+		}
+		owner := ownerOf(&pods[i])
+		if ds := byUID[owner]; ds != nil && behind(&pods[i], ds) {
+			n.Behind = true
+			if n.Well {
+				n.Well, n.Reason = false, cmp.Or(n.Reason, "its pod has not been replaced yet")
+			}
+		}
+		of[owner] = append(of[owner], n)
+	}
+	for i := range sets {
+		ds := &sets[i]
+		uid := string(ds.UID)
+		for _, name := range slices.Sorted(maps.Keys(nodes)) {
+			if selects(ds, nodes[name]) && !slices.ContainsFunc(of[uid], func(n Node) bool { return n.Name == name }) {
+				of[uid] = append(of[uid], missingPod(ds, nodes[name]))
+			}
+		}
+		f.Rollouts = append(f.Rollouts, newRollout(ds, of[uid]))
+	}
+	for _, some := range of {
+		f.Nodes = append(f.Nodes, some...)
+	}
+	slices.SortFunc(f.Nodes, func(a, b Node) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Owner, b.Owner))
+	})
+	slices.SortFunc(f.Rollouts, func(a, b Rollout) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+}

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/regcred/regcred/internal/agent"
+	"github.com/regcred/regcred/internal/testkube"
+)
+
+func look(t *testing.T, c *cluster) *Fleet {
+	t.Helper()
+	f, err := c.client(testkube.Admin).Look(t.Context(), Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestStates: how a node stands, by what its pod says, the pod, and the node.
+func TestStates(t *testing.T) {
+	long := "Back-off pulling image \"registry.example/regcred:1\":\nErrImagePull: 401"
+	for _, tt := range []struct {
+		name string
+		with func(c *cluster)
+		want string
+	}{
+		{"installed", func(c *cluster) { c.pod("n"); c.says("n", agent.Installed) }, "n installed well\n"},
+		{"planned", func(c *cluster) { c.pod("n"); c.says("n", agent.Planned) }, "n planned well\n"},
+		{"unsupported", func(c *cluster) {
+			c.pod("n")
+			c.says("n", agent.Unsupported, because("Bottlerocket: set it by apiclient"))
+		},
+			"n unsupported well: Bottlerocket: set it by apiclient\n"},
+		{"failed", func(c *cluster) { c.pod("n", unready); c.says("n", agent.Failed, because("the kubelet did not start")) },
+			"n failed: the kubelet did not start\n"},
+		{"drifted", func(c *cluster) {
+			c.pod("n", unready)
+			c.says("n", agent.Drifted, func(s *agent.Status) { s.Drift = []string{"file a is gone", "file b differs"} })
+		}, "n drifted: file a is gone; file b differs\n"},
+		{"last error", func(c *cluster) {
+			c.pod("n", unready)
+			c.says("n", agent.Failed, func(s *agent.Status) { s.LastError = &agent.Error{Time: time.Now(), Message: "no space"} })
+		}, "n failed: no space\n"},
+		{"a phase of a newer agent", func(c *cluster) { c.pod("n", unready); c.says("n", "asleep", because("so it is")) }, "n asleep: so it is\n"},
+		{"cannot be pulled", func(c *cluster) { c.pod("n", waits("ImagePullBackOff", long)) },
+			"n not-running: ImagePullBackOff: Back-off pulling image \"registry.example/regcred:1\": ErrImagePull: 401\n"},
+		{"init container cannot be pulled", func(c *cluster) { c.pod("n", waitsInInit("ErrImageNeverPull", "it is not there")) },
+			"n not-running: container copy: ErrImageNeverPull: it is not there\n"},
+		{"crashes", func(c *cluster) {
+			c.pod("n", waits("CrashLoopBackOff", "back-off 5m0s"), func(p *corev1.Pod) {
+				p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 2, Message: "note: x\nerror: no such flag\n"}
+			})
+		}, "n not-running: CrashLoopBackOff: back-off 5m0s; exit code 2: error: no such flag\n"},
+		{"not scheduled", func(c *cluster) {
+			c.pod("n", func(p *corev1.Pod) {
+				p.Spec.NodeName = ""
+				p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+					NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{
+						Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n"},
+					}}}},
+				}}}
+				p.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+					Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available: Insufficient memory",
+				}}}
+			})
+		}, "n not-running: its pod is not scheduled: 0/1 nodes are available: Insufficient memory\n"},
+		{"evicted", func(c *cluster) {
+			c.pod("n", func(p *corev1.Pod) {
+				p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."}
+			})
+		}, "n not-running: its pod has ended: Evicted: The node was low on resource: memory.\n"},
+		{"no pod", func(c *cluster) {}, "n no-pod: the DaemonSet has no pod there: kubectl describe daemonset -n kube-system regcred says why\n"},
+		{"away", func(c *cluster) {
+			c.node("n", away)
+			c.pod("n", unready)
+			c.Inject(testkube.Fault{Kind: testkube.ServerError, Resource: "pods/log", Message: "Get \"https://10.0.0.9:10250\": no route to host"})
+		}, "n away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; its pod was Running\n"},
+		{"not ready, but it answers", func(c *cluster) { c.node("n", away); c.pod("n"); c.says("n", agent.Installed) }, "n installed well\n"},
+		{"log of a node that is ready", func(c *cluster) {
+			c.pod("n")
+			c.Inject(testkube.Fault{Kind: testkube.ServerError, Resource: "pods/log", Message: "x509: certificate has expired"})
+		}, "n unknown: get pods/log kube-system/regcred-n: http://testkube answers 500 Internal Server Error: x509: certificate has expired\n"},
+		{"no word", func(c *cluster) { c.pod("n"); c.SetLog("kube-system", "regcred-n", "note: hello\n") },
+			"n silent: its pod runs, and its log says nothing of the node: it does within ten minutes, since a log that was rotated a moment ago is empty\n"},
+		{"just begun", func(c *cluster) {
+			c.pod("n", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Running.StartedAt = metav1.Now() })
+		}, "n starting: its pod has just begun\n"},
+		{"long silent", func(c *cluster) {
+			c.pod("n")
+			c.says("n", agent.Installed, func(s *agent.Status) { s.Time = time.Now().Add(-time.Hour) })
+		}, "n silent: its pod runs, and has said nothing since it was installed\n"},
+		{"deleted", func(c *cluster) { c.Delete("nodes", "", "n"); c.pod("n"); c.says("n", agent.Installed) },
+			"n deleted: there is no such node any more; its pod will go, too\n"},
+		{"not replaced yet", func(c *cluster) { c.pod("n", earlier); c.says("n", agent.Installed) },
+			"n installed behind: its pod has not been replaced yet\n"},
+		{"two pods", func(c *cluster) { // the one is ending
+			c.pod("n", named("old"), func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) })
+			c.pod("n")
+			c.says("n", agent.Applying)
+		}, "n applying\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t)
+				c.node("n")
+				tt.with(c)
+				if diff := cmp.Diff(tt.want, shown(look(t, c).Nodes)); diff != "" {
+					t.Errorf("(-want +got)\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestSelected: which nodes the DaemonSet should have a pod on.
+func TestSelected(t *testing.T) {
+	taint := func(key string, effect corev1.TaintEffect) func(*corev1.Node) {
+		return func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: effect}) }
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		ds := c.daemonSet()
+		ds.Spec.Template.Spec.NodeSelector = map[string]string{"pool": "a"}
+		ds.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}
+		c.Put("daemonsets", ds)
+		in := func(n *corev1.Node) { n.Labels = map[string]string{"pool": "a"} }
+		c.node("other-pool")
+		c.node("yes", in)
+		c.node("control-plane", in, taint("node-role.kubernetes.io/control-plane", corev1.TaintEffectNoSchedule))
+		c.node("cordoned", in, taint(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule))
+		c.node("gpu", in, taint("gpu", corev1.TaintEffectNoExecute))
+		c.node("preferred", in, taint("x", corev1.TaintEffectPreferNoSchedule))
+		var got []string
+		for _, n := range look(t, c).Nodes {
+			got = append(got, n.Name)
+		}
+		if diff := cmp.Diff([]string{"cordoned", "gpu", "preferred", "yes"}, got); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	})
+}
+
+// TestRollout: where it stands, and at which nodes it has stopped.
+func TestRollout(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		with func(c *cluster, ds *appsv1.DaemonSet)
+		want Rollout
+	}{
+		{"done", func(c *cluster, ds *appsv1.DaemonSet) {}, Rollout{Progress: Done}},
+		{"done, one fails", func(c *cluster, ds *appsv1.DaemonSet) { c.pod("a", unready); c.says("a", agent.Failed) }, Rollout{Progress: Done}},
+		{"under way", func(c *cluster, ds *appsv1.DaemonSet) {
+			c.pod("a", unready)
+			c.says("a", agent.Applying)
+			c.pod("b", earlier)
+		}, Rollout{Progress: Running, Behind: 1}},
+		{"not seen yet", func(c *cluster, ds *appsv1.DaemonSet) { ds.Generation = 7 }, Rollout{Progress: Running}},
+		{"stopped by a failure", func(c *cluster, ds *appsv1.DaemonSet) {
+			c.pod("a", unready)
+			c.says("a", agent.Failed)
+			c.pod("b", earlier)
+			c.pod("c", earlier)
+		}, Rollout{Progress: Stopped, Behind: 2, StoppedBy: []string{"a"}}},
+		{"stopped by one that is away", func(c *cluster, ds *appsv1.DaemonSet) {
+			c.node("a", away)
+			c.pod("a", earlier, unready)
+			c.Inject(testkube.Fault{Kind: testkube.ServerError, Name: "regcred-a"})
+		}, Rollout{Progress: Stopped, Behind: 1, StoppedBy: []string{"a"}}},
+		{"more may fail", func(c *cluster, ds *appsv1.DaemonSet) {
+			ds.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.FromString("34%"))} // 2 of 3
+			c.pod("a", unready)
+			c.says("a", agent.Failed)
+			c.pod("b", earlier)
+		}, Rollout{Progress: Running, Behind: 1}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t)
+				for _, n := range []string{"a", "b", "c"} {
+					c.node(n)
+					c.pod(n)
+					c.says(n, agent.Installed)
+				}
+				ds := c.daemonSet()
+				ds.Status.DesiredNumberScheduled, ds.Status.NumberReady = 3, 2
+				tt.with(c, ds)
+				c.Put("daemonsets", ds)
+				want := tt.want
+				want.Namespace, want.Name, want.Owner, want.Revision = "kube-system", "regcred", "kube-system/regcred", "regcred-2"
+				want.Desired, want.Ready = 3, 2
+				if diff := cmp.Diff([]Rollout{want}, look(t, c).Rollouts); diff != "" {
+					t.Errorf("(-want +got)\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestLogs: the status is the last line that is one of this node, whatever else
+// stands around it.
+func TestLogs(t *testing.T) {
+	good := line("n", agent.Installed)
+	for _, tt := range []struct {
+		name, log string
+		want      agent.Phase // "" if there is none
+		calls     int
+	}{
+		{"last", line("n", agent.Applying) + "\n" + good + "\n", agent.Installed, 1},
+		{"standard error after it", good + "\nwarning: x\n{\"level\":\"info\"}\n", agent.Installed, 1},
+		{"without its end", good + "\n" + line("n", agent.Failed)[:60], agent.Installed, 1},
+		{"another node's", good + "\n" + line("m", agent.Failed) + "\n", agent.Installed, 1},
+		{"no version", good + "\n" + `{"node":"n","phase":"failed","time":"2026-01-01T00:00:00Z"}` + "\n", agent.Installed, 1},
+		{"a number for a phase", good + "\n" + `{"schemaVersion":1,"node":"n","phase":7}` + "\n", agent.Installed, 1},
+		{"much after it", good + "\n" + strings.Repeat("note: restarting\n", 1000), agent.Installed, 2},
+		{"long lines after it", good + "\n" + strings.Repeat(strings.Repeat("x", 20<<10)+"\n", 19), agent.Installed, 2},
+		{"long line", line("n", agent.Drifted, because(strings.Repeat("x", 100<<10))), agent.Drifted, 1},
+		{"the first bytes have an older one", line("n", agent.Applying) + "\n" + strings.Repeat(strings.Repeat("x", 20<<10)+"\n", 18) + good + "\n", agent.Installed, 2},
+		{"none", "note: hello\n", "", 1},
+		{"none in much", strings.Repeat("note: restarting\n", 3000), "", 2},
+		{"empty", "", "", 1},
+		{"CRLF", good + "\r\n", agent.Installed, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t)
+				c.pod("n")
+				c.SetLog("kube-system", "regcred-n", tt.log)
+				var got agent.Phase
+				if n := look(t, c).Nodes[0]; n.Status != nil {
+					got = n.Status.Phase
+				}
+				if calls := c.Calls("get", "pods/log"); got != tt.want || calls != tt.calls {
+					t.Errorf("got %q by %d calls, want %q by %d", got, calls, tt.want, tt.calls)
+				}
+			})
+		})
+	}
+}
+
+// FuzzLog: whatever a log has, a status is only one of this node.
+func FuzzLog(f *testing.F) {
+	f.Add(line("n", agent.Installed)+"\nnote: x\n", "n")
+	f.Fuzz(func(t *testing.T, log, node string) {
+		if s := lastStatus([]byte(log), node); s != nil && (s.Node != node || s.Phase == "" || s.SchemaVersion < 1) {
+			t.Errorf("%q: %+v", log, s)
+		}
+	})
+}
+
+// TestForbidden: what may not be seen is a note; the rest is there.
+func TestForbidden(t *testing.T) {
+	for _, tt := range []struct {
+		resource string // that is missing
+		want     string
+		note     string
+	}{
+		{"", "a no-pod: the DaemonSet has no pod there: kubectl describe daemonset -n kube-system regcred says why\nn installed well\n", ""},
+		{"nodes", "n installed well\n", `whether nodes are ready, and which have no pod, is not known: list nodes: http://testkube answers 403 Forbidden: nodes is forbidden: User "eve" cannot list resource "nodes" in API group "" at the cluster scope`},
+		{"daemonsets", "n installed well\n", `how far a rollout is, and which nodes have no pod, is not known: list daemonsets: http://testkube answers 403 Forbidden: daemonsets is forbidden: User "eve" cannot list resource "daemonsets" in API group "apps" at the cluster scope`},
+		{"pods/log", "a no-pod: the DaemonSet has no pod there: kubectl describe daemonset -n kube-system regcred says why\nn unknown: its pod's log may not be read\n", `how nodes stand is not known: get pods/log kube-system/regcred-n: http://testkube answers 403 Forbidden: pods "regcred-n" is forbidden: User "eve" cannot get resource "pods/log" in API group "" in the namespace "kube-system"`},
+	} {
+		t.Run(tt.resource, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t)
+				c.node("a")
+				c.node("n")
+				c.pod("n")
+				c.says("n", agent.Installed)
+				for _, resource := range []string{"pods", "pods/log", "nodes", "daemonsets"} {
+					if resource != tt.resource {
+						c.Grant("eve", "*", resource)
+					}
+				}
+				f, err := c.client("eve").Look(t.Context(), Query{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(tt.want, shown(f.Nodes)); diff != "" {
+					t.Errorf("(-want +got)\n%s", diff)
+				}
+				if diff := cmp.Diff(tt.note, strings.Join(f.Notes, "\n")); diff != "" {
+					t.Errorf("(-want +got)\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestFallback: who may not look into all namespaces looks into one; who may not do
+// that either is told what is missing.
+func TestFallback(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.pod("n")
+		client := c.client("eve")
+		_, err := client.Look(t.Context(), Query{Fallback: "kube-system"})
+		wantCode(t, err, http.StatusForbidden, "list pods in kube-system")
+		_, err = client.Look(t.Context(), Query{})
+		wantCode(t, err, http.StatusForbidden, "list pods: ")
+		c.Inject(testkube.Fault{Kind: testkube.Forbidden, Verb: "list", Resource: "pods"})
+		f, err := c.client(testkube.Admin).Look(t.Context(), Query{Fallback: "kube-system"})
+		if err != nil || f.Namespace != "kube-system" || len(f.Nodes) != 1 || len(f.Notes) != 1 {
+			t.Errorf("%+v, error %v", f, err)
+		}
+	})
+}
+
+// TestMany: 500 nodes are a call for each page and each pod, sixteen logs at a time.
+func TestMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		for i := range 500 {
+			name := fmt.Sprintf("node-%03d", i)
+			c.node(name)
+			c.pod(name)
+			c.says(name, agent.Installed)
+		}
+		client := c.client(testkube.Admin)
+		c.Inject(testkube.Fault{Kind: testkube.Hang, Resource: "pods/log", Times: atOnce})
+		go func() {
+			synctest.Wait()
+			if n := c.Calls("get", "pods/log"); n != 16 {
+				t.Errorf("%d logs are read at a time", n)
+			}
+			c.Release()
+		}()
+		var mu sync.Mutex
+		most := 0
+		f, err := client.Look(t.Context(), Query{Progress: func(done, total int) {
+			mu.Lock()
+			defer mu.Unlock()
+			if most = max(most, done); total != 500 {
+				t.Errorf("%d of %d", done, total)
+			}
+		}})
+		if err != nil || len(f.Nodes) != 500 || f.Nodes[499].Name != "node-499" || !f.Nodes[499].Well || most != 500 {
+			t.Fatalf("%d nodes, progress %d, error %v", len(f.Nodes), most, err)
+		}
+		for call, want := range map[string]int{"pods": 2, "nodes": 2, "daemonsets": 1, "pods/log": 500, "": 505} {
+			if got := c.Calls("", call); got != want {
+				t.Errorf("%q: %d calls, want %d", call, got, want)
+			}
+		}
+	})
+}
+
+// TestExpired: a list that the API server cannot go on with begins anew, once.
+func TestExpired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		for i := range 300 {
+			c.node(fmt.Sprint("node-", i))
+			c.pod(fmt.Sprint("node-", i))
+		}
+		for _, resource := range []string{"pods", "nodes"} {
+			c.Inject(testkube.Fault{Kind: testkube.Gone, Verb: "list", Resource: resource, After: 1})
+		}
+		if f := look(t, c); len(f.Nodes) != 300 || len(f.Notes) != 0 {
+			t.Errorf("%d nodes, notes %q", len(f.Nodes), f.Notes)
+		}
+		c.Inject(testkube.Fault{Kind: testkube.Gone, Verb: "list", Resource: "pods", After: 1})
+		c.Inject(testkube.Fault{Kind: testkube.Gone, Verb: "list", Resource: "pods", After: 1})
+		_, err := c.client(testkube.Admin).Look(t.Context(), Query{})
+		wantCode(t, err, http.StatusGone)
+	})
+}
+
+// TestSlow: one node that does not answer costs ten seconds, and not the others.
+func TestSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		for _, n := range []string{"a", "b"} {
+			c.node(n)
+			c.pod(n)
+			c.says(n, agent.Installed)
+		}
+		c.Inject(testkube.Fault{Kind: testkube.Hang, Name: "regcred-a"})
+		begun := time.Now()
+		f := look(t, c)
+		if took := time.Since(begun); took != 10*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		want := "a unknown: get pods/log kube-system/regcred-a: no answer from http://testkube: it takes longer than 10s: context deadline exceeded\nb installed well\n"
+		if diff := cmp.Diff(want, shown(f.Nodes)); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	})
+}
+
+// TestRetried: what the API server puts off is asked again.
+func TestRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.node("n")
+		c.pod("n")
+		c.says("n", agent.Installed)
+		c.Inject(testkube.Fault{Kind: testkube.TooManyRequests, RetryAfter: time.Second, Resource: "pods/log", Times: 3})
+		c.Inject(testkube.Fault{Kind: testkube.Reset, Resource: "pods"})
+		c.Inject(testkube.Fault{Kind: testkube.Cut, Resource: "nodes"})
+		if diff := cmp.Diff("n installed well\n", shown(look(t, c).Nodes)); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	})
+}
+
+// TestInterrupted: the end of the context is the error, and not what it led to.
+func TestInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, resource := range []string{"pods", "daemonsets", "nodes", "pods/log"} {
+			c := newCluster(t)
+			c.pod("n")
+			c.Inject(testkube.Fault{Kind: testkube.Hang, Resource: resource})
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { synctest.Wait(); cancel() }()
+			if _, err := c.client(testkube.Admin).Look(ctx, Query{}); !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: %v", resource, err)
+			}
+		}
+	})
+}
+
+// TestGarbage: what is no answer of an API server is said, and not quoted.
+func TestGarbage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, kind := range []testkube.FaultKind{testkube.Garbage, testkube.BadJSON} {
+			c := newCluster(t)
+			c.Inject(testkube.Fault{Kind: kind, Resource: "pods"})
+			_, err := c.client(testkube.Admin).Look(t.Context(), Query{})
+			if err == nil || !strings.Contains(err.Error(), "the answer is not a PodList") || strings.Contains(err.Error(), "open-sesame") {
+				t.Error(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package fleet
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/regcred/regcred/internal/agent"
+)
+
+// State says in a word how a node stands: an [agent.Phase], as its pod says it, or one
+// of these, of a node whose pod says nothing.
+type State string
+
+// The states that no pod says of itself.
+const (
+	NoPod      State = "no-pod"      // the DaemonSet has no pod there, and should
+	NotRunning State = "not-running" // its pod does not run
+	Away       State = "away"        // the node does not answer
+	Silent     State = "silent"      // its pod runs, and says nothing, or has for long
+	Unknown    State = "unknown"     // its pod's log cannot be read for another reason
+	Deleted    State = "deleted"     // the node is no more
+)
+
+// maxSilence is after how long without a word a pod is silent. It says how it stands
+// every ten minutes.
+const maxSilence = 25 * time.Minute
+
+// Node is how one node stands.
+type Node struct {
+	Name    string        `json:"name"`
+	Owner   string        `json:"owner,omitempty"`   // NAMESPACE/RELEASE of the chart
+	Kubelet string        `json:"kubelet,omitempty"` // its version
+	Ready   string        `json:"ready,omitempty"`   // the node's condition: True, False, Unknown; missing where nodes may not be listed
+	Pod     *Pod          `json:"pod,omitempty"`     // missing if there is none
+	State   State         `json:"state"`
+	Well    bool          `json:"well"`             // nothing is left to do there
+	Behind  bool          `json:"behind,omitempty"` // its pod is not yet what the DaemonSet says now
+	Reason  string        `json:"reason,omitempty"` // one line: why it is not well
+	Since   time.Time     `json:"since,omitzero"`   // when that began, as far as is known
+	Status  *agent.Status `json:"status,omitempty"` // what its pod last said
+}
+
+// Pod is the agent's pod on a node.
+type Pod struct {
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	Phase     string    `json:"phase"`
+	Ready     bool      `json:"ready"`
+	Created   time.Time `json:"created,omitzero"`
+	Revision  string    `json:"revision,omitempty"` // of what the chart says: the name of its ConfigMap
+	Image     string    `json:"image,omitempty"`
+	Restarts  int       `json:"restarts,omitempty"` // of the agent's container
+}
+
+// newNode says how a node stands by its pod, the node itself if that is known, what
+// the pod last said, and why it could not be asked.
+func newNode(pod *corev1.Pod, node *corev1.Node, said *agent.Status, failed error, now time.Time) Node {
+	n := Node{
+		Name: nodeOf(pod), Owner: argument(&pod.Spec, "--owner"), Status: said,
+		Pod: &Pod{
+			Namespace: pod.Namespace, Name: pod.Name, Phase: string(pod.Status.Phase), Created: pod.CreationTimestamp.Time,
+			Revision: argument(&pod.Spec, "--revision"), Image: image(&pod.Spec),
+		},
+	}
+	if a := agentStatus(pod); a != nil {
+		n.Pod.Restarts = int(a.RestartCount)
+	}
+	_, n.Pod.Ready = condition(pod, corev1.PodReady)
+	n.setMachine(node)
+	if said != nil && n.Kubelet == "" {
+		n.Kubelet = said.Kubelet
+	}
+	switch w := waiting(pod); {
+	case said != nil && said.Phase == agent.Removed: // whatever the clocks say, and what has become of the pod since
+		n.setSaid(said)
+	case failed != nil:
+		n.setFailed(failed, node)
+	case n.Ready != "" && n.Ready != string(corev1.ConditionTrue) && said == nil:
+		n.State, n.Reason, n.Since = Away, notReady(node), readySince(node)
+	case w.why != "":
+		n.State, n.Reason, n.Since = NotRunning, w.why, w.since
+	case said == nil && now.Sub(w.since) < 30*time.Second:
+		n.State, n.Reason, n.Since = State(agent.Starting), "its pod has just begun", w.since
+	case said == nil:
+		n.State, n.Since = Silent, w.since
+		n.Reason = "its pod runs, and its log says nothing of the node: it does within ten minutes, since a log that was rotated a moment ago is empty"
+	case now.Sub(said.Time) > maxSilence:
+		n.State, n.Since = Silent, said.Time
+		n.Reason = fmt.Sprintf("its pod runs, and has said nothing since it was %s", said.Phase)
+	default:
+		n.setSaid(said)
+	}
+	return n
+}
+
+// setMachine takes over what the node says of itself; nil if that is not known.
+func (n *Node) setMachine(node *corev1.Node) {
+	if node == nil {
+		return
+	}
+	n.Kubelet, n.Ready = node.Status.NodeInfo.KubeletVersion, string(corev1.ConditionUnknown)
+	if c := nodeReady(node); c != nil {
+		n.Ready = string(c.Status)
+	}
+}
+
+// setSaid takes over what the pod says.
+func (n *Node) setSaid(said *agent.Status) {
+	n.State, n.Reason, n.Since, n.Well = State(said.Phase), said.Reason, said.LastApply, said.Phase.Done()
+	if said.Phase.Done() && said.Phase != agent.Unsupported {
+		n.Reason = ""
+	}
+	if n.Reason == "" && !n.Well {
+		n.Reason = strings.Join(said.Drift, "; ")
+	}
+	if e := said.LastError; e != nil && !n.Well {
+		n.Since = e.Time
+		if n.Reason == "" {
+			n.Reason = e.Message
+		}
+	}
+	if n.Since.IsZero() {
+		n.Since = said.Time
+	}
+}
+
+// setFailed says that the pod's log could not be read. A kubelet that does not answer
+// is a node that is away, unless the API server says that it is ready.
+func (n *Node) setFailed(err error, node *corev1.Node) {
+	n.State, n.Reason = Unknown, err.Error()
+	switch code := codeOf(err); {
+	case code == http.StatusForbidden || code == http.StatusUnauthorized:
+		n.Reason = "its pod's log may not be read"
+	case node != nil && n.Ready != string(corev1.ConditionTrue):
+		n.State, n.Reason, n.Since = Away, notReady(node), readySince(node)
+	case node == nil && code >= 500:
+		n.State = Away
+	}
+	if n.Pod.Phase != "" && n.State == Away {
+		n.Reason += "; its pod was " + n.Pod.Phase
+	}
+}
+
+// notReady says why a node is not ready.
+func notReady(node *corev1.Node) string {
+	c := nodeReady(node)
+	if c == nil {
+		return "the node has not said whether it is ready"
+	}
+	return oneLine(fmt.Sprintf("the node is not ready: %s: %s", c.Reason, c.Message))
+}
+
+func readySince(node *corev1.Node) time.Time {
+	if c := nodeReady(node); c != nil {
+		return c.LastTransitionTime.Time
+	}
+	return time.Time{}
+}
+
+func nodeReady(node *corev1.Node) *corev1.NodeCondition {
+	for i := range node.Status.Conditions {
+		if node.Status.Conditions[i].Type == corev1.NodeReady {
+			return &node.Status.Conditions[i]
+		}
+	}
+	return nil
+}

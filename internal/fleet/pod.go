@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// agentStatus is that of the agent's container, or nil.
+func agentStatus(pod *corev1.Pod) *corev1.ContainerStatus {
+	for i := range pod.Status.ContainerStatuses {
+		if pod.Status.ContainerStatuses[i].Name == container {
+			return &pod.Status.ContainerStatuses[i]
+		}
+	}
+	return nil
+}
+
+// runs reports whether the agent runs, as far as the API server knows.
+func runs(pod *corev1.Pod) bool {
+	s := agentStatus(pod)
+	return s != nil && s.State.Running != nil
+}
+
+// wait is why a pod does not run, "" if it does, and since when that is so.
+type wait struct {
+	why   string
+	since time.Time
+}
+
+// waiting says why a pod does not run: in the words of the container that is in the
+// way, be it an init container, else of the pod's.
+func waiting(pod *corev1.Pod) wait {
+	if s := agentStatus(pod); s != nil && s.State.Running != nil {
+		return wait{since: s.State.Running.StartedAt.Time}
+	}
+	since := pod.CreationTimestamp.Time
+	if c, ready := condition(pod, corev1.PodReady); c != nil && !ready {
+		since = c.LastTransitionTime.Time
+	}
+	switch c, scheduled := condition(pod, corev1.PodScheduled); {
+	case pod.Status.Phase == corev1.PodFailed:
+		return wait{oneLine(strings.Trim(fmt.Sprintf("its pod has ended: %s: %s", pod.Status.Reason, pod.Status.Message), ": ")), since}
+	case c != nil && !scheduled:
+		return wait{oneLine(fmt.Sprintf("its pod is not scheduled: %s", cmp.Or(c.Message, c.Reason))), c.LastTransitionTime.Time}
+	}
+	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if text := stuck(&s); text != "" {
+			return wait{oneLine(text), since}
+		}
+	}
+	return wait{"its pod has not started yet", since}
+}
+
+// stuck says why a container is in the way of its pod, "" if it is not. That an init
+// container has to run first is no reason of its own.
+func stuck(s *corev1.ContainerStatus) string {
+	var text string
+	switch w, ended := s.State.Waiting, s.State.Terminated; {
+	case w != nil && w.Reason != "PodInitializing":
+		text = w.Reason
+		if w.Message != "" {
+			text += ": " + w.Message
+		}
+	case ended != nil && ended.ExitCode != 0:
+		text = "it ended"
+	case w == nil && ended == nil && s.State.Running != nil && s.Name != container:
+		return fmt.Sprintf("container %s runs first", s.Name)
+	default:
+		return ""
+	}
+	if s.Name != container {
+		text = fmt.Sprintf("container %s: %s", s.Name, text)
+	}
+	last := cmp.Or(s.State.Terminated, s.LastTerminationState.Terminated)
+	if last != nil && last.ExitCode != 0 {
+		text += fmt.Sprintf("; exit code %d", last.ExitCode)
+		if said := lastLine(last.Message); said != "" {
+			text += ": " + said
+		}
+	}
+	return text
+}
+
+// lastLine is the last line of what a container said of its end.
+func lastLine(s string) string {
+	s = strings.TrimSpace(s)
+	return s[strings.LastIndexByte(s, '\n')+1:]
+}
+
+func condition(pod *corev1.Pod, kind corev1.PodConditionType) (c *corev1.PodCondition, is bool) {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == kind {
+			return c, c.Status == corev1.ConditionTrue
+		}
+	}
+	return nil, false
+}
+
+// argument is the value of one of the agent's flags, "--name VALUE" or "--name=VALUE".
+func argument(spec *corev1.PodSpec, name string) string {
+	for _, c := range spec.Containers {
+		if c.Name != container {
+			continue
+		}
+		args := slices.Concat(c.Command, c.Args)
+		for i, a := range args {
+			if value, ok := strings.CutPrefix(a, name+"="); ok {
+				return value
+			}
+			if a == name && i+1 < len(args) {
+				return args[i+1]
+			}
+		}
+	}
+	return ""
+}
+
+// image is that of the agent.
+func image(spec *corev1.PodSpec) string {
+	for _, c := range spec.Containers {
+		if c.Name == container {
+			return c.Image
+		}
+	}
+	return ""
+}

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/regcred/regcred/internal/agent"
+	"github.com/regcred/regcred/internal/testkube"
+)
+
+// removing is a cluster from which regcred is taken off.
+type removing struct {
+	*cluster
+	mu   sync.Mutex
+	told []string
+}
+
+// newRemoving has nodes with a pod each, which say that they are installed.
+func newRemoving(t *testing.T, nodes ...string) *removing {
+	c := newCluster(t)
+	c.Put("configmaps", &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "regcred-state"}, Data: map[string]string{"state": "present", "other": "stays"},
+	})
+	for _, n := range nodes {
+		c.node(n)
+		c.pod(n)
+		c.says(n, agent.Installed)
+	}
+	return &removing{cluster: c}
+}
+
+func (r *removing) tell(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.told = append(r.told, text)
+}
+
+// hook is who may do what the chart's Role says.
+func (r *removing) hook() *Client {
+	r.Grant("hook", "patch", "configmaps")
+	r.Grant("hook", "list", "pods")
+	r.Grant("hook", "get", "pods/log")
+	return r.client("hook")
+}
+
+func (r *removing) options() RemoveOptions {
+	return RemoveOptions{
+		Namespace: "kube-system", ConfigMap: "regcred-state", Selector: Selector, Timeout: 4 * time.Minute,
+		Changed: func(n Node, removed, all int) { r.tell(fmt.Sprintf("%s %s %d/%d", n.Name, n.State, removed, all)) },
+		Note:    r.tell,
+	}
+}
+
+// afterPatch runs f so long after the state became absent.
+func (r *removing) afterPatch(d time.Duration, f func()) {
+	go func() {
+		for r.ConfigMap("kube-system", "regcred-state")["state"] != "absent" {
+			select {
+			case <-time.After(100 * time.Millisecond):
+			case <-r.t.Context().Done():
+				return
+			}
+		}
+		select {
+		case <-time.After(d):
+			f()
+		case <-r.t.Context().Done(): // the test has ended
+		}
+	}()
+}
+
+// summary is a Removal in a few lines.
+func summary(res *Removal, err error) string {
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "removed %v gone %v\n", res.Removed, res.Gone)
+	for _, n := range res.Missing {
+		fmt.Fprintf(&b, "%s %s: %s\n", n.Name, n.State, n.NotRemoved())
+	}
+	return b.String()
+}
+
+func (r *removing) want(t *testing.T, c *Client, want string) {
+	t.Helper()
+	if diff := cmp.Diff(want, summary(c.Remove(t.Context(), r.options()))); diff != "" {
+		t.Errorf("(-want +got)\n%s\ntold:\n%s", diff, strings.Join(r.told, "\n"))
+	}
+}
+
+func (r *removing) wantTold(t *testing.T, want ...string) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if diff := cmp.Diff(want, r.told); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestRemove: the state becomes absent, and all is waited for; each change is told once.
+func TestRemove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRemoving(t, "a", "b")
+		r.afterPatch(40*time.Second, func() { r.says("a", agent.Applying) })
+		r.afterPatch(50*time.Second, func() { r.says("a", agent.Removed) })
+		r.afterPatch(70*time.Second, func() { r.says("b", agent.Removed) })
+		begun := time.Now()
+		client := r.hook()
+		r.want(t, client, "removed [a b] gone []\n")
+		if took := time.Since(begun); took < 70*time.Second || took > 75*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		got := r.ConfigMap("kube-system", "regcred-state")
+		if diff := cmp.Diff(map[string]string{"state": "absent", "other": "stays"}, got); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+		slices.Sort(r.told[:2])
+		r.wantTold(t, "a installed 0/2", "b installed 0/2", "a applying 0/2", "a removed 1/2", "b removed 2/2")
+		logs := r.Calls("get", "pods/log")
+		r.want(t, client, "removed [a b] gone []\n") // again: at once
+		if n := r.Calls("get", "pods/log") - logs; n != 2 {
+			t.Errorf("%d logs were read the second time", n)
+		}
+	})
+}
+
+// TestMissing: each node that has not said it is named at the timeout, with what to do.
+func TestMissing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRemoving(t, "away", "busy", "deaf", "failing", "good", "pulling", "unsupported")
+		r.node("away", away)
+		r.pod("away", unready)
+		r.Inject(testkube.Fault{Kind: testkube.ServerError, Name: "regcred-away", Message: "no route to host", Times: testkube.Forever})
+		r.says("busy", agent.Applying)
+		r.says("failing", agent.NotRemoved, because("the kubelet would not start"))
+		r.says("good", agent.Removed)
+		r.says("unsupported", agent.Removed)
+		r.pod("pulling", waits("ImagePullBackOff", "401"))
+		begun := time.Now()
+		r.want(t, r.client(testkube.Admin), `removed [good unsupported] gone []
+away away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; its pod was Running: when it is back, its pod takes regcred off as long as the DaemonSet is there; else on the node: sudo regcred uninstall --restart
+busy applying: its pod is about it (applying): wait, and run this again; or on the node: sudo regcred uninstall --restart
+deaf installed: its pod still says installed: a kubelet shows it the change within about a minute: run this again; or on the node: sudo regcred uninstall --restart
+failing not-removed: the uninstall did not work: the kubelet would not start: mend that, or on the node: sudo regcred uninstall --restart
+pulling not-running: ImagePullBackOff: 401: on the node: sudo regcred uninstall --restart
+`)
+		if took := time.Since(begun); took < 4*time.Minute-2*time.Second || took > 4*time.Minute {
+			t.Errorf("it took %v", took)
+		}
+		if n := r.Calls("get", "pods/log"); n > 5*120+3 {
+			t.Errorf("%d logs were read", n)
+		}
+	})
+}
+
+// TestAppears: pods that come meanwhile count too; a node that has said it is not
+// waited for again only because it has a new pod, unless that says otherwise.
+func TestAppears(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRemoving(t, "a", "b")
+		r.says("a", agent.Removed)
+		r.afterPatch(20*time.Second, func() {
+			r.node("c")
+			r.pod("c")
+			r.says("c", agent.Starting)
+			r.pod("a", named("regcred-a2"), waits("ImagePullBackOff", "401"))
+			r.Delete("pods", "kube-system", "regcred-a")
+			r.says("b", agent.Removed)
+		})
+		r.afterPatch(60*time.Second, func() { r.says("c", agent.Removed) })
+		r.want(t, r.hook(), "removed [a b c] gone []\n")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		r := newRemoving(t, "a", "b")
+		r.says("a", agent.Removed)
+		r.afterPatch(20*time.Second, func() {
+			r.pod("a", named("regcred-a2"))
+			r.SetLog("kube-system", "regcred-a2", line("a", agent.Installed))
+			r.Delete("pods", "kube-system", "regcred-a")
+		})
+		r.afterPatch(60*time.Second, func() { r.says("b", agent.Removed) })
+		got := summary(r.hook().Remove(t.Context(), r.options()))
+		if !strings.HasPrefix(got, "removed [b] gone []\na installed: ") {
+			t.Error(got)
+		}
+	})
+}
+
+// TestGone: nodes that are deleted meanwhile are not waited for, whether nodes may be
+// listed or not; a pod that is only replaced is waited for.
+func TestGone(t *testing.T) {
+	for _, allowed := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRemoving(t, "a", "b", "c")
+			if allowed {
+				r.Grant("hook", "list", "nodes")
+			}
+			r.says("a", agent.Removed)
+			r.afterPatch(20*time.Second, func() { // b is deleted; its pod stays for a while, as it does
+				r.Delete("nodes", "", "b")
+				r.Delete("pods", "kube-system", "regcred-c")
+			})
+			r.afterPatch(50*time.Second, func() { r.pod("c", named("new")) })
+			r.afterPatch(55*time.Second, func() { r.SetLog("kube-system", "new", line("c", agent.Removed)) })
+			r.afterPatch(65*time.Second, func() { r.Delete("pods", "kube-system", "regcred-b") })
+			begun := time.Now()
+			r.want(t, r.hook(), "removed [a c] gone [b]\n")
+			least, most := 55*time.Second, 60*time.Second
+			if !allowed {
+				least, most = 125*time.Second, 130*time.Second
+			}
+			if took := time.Since(begun); took < least || took > most {
+				t.Errorf("nodes may be listed: %v; it took %v", allowed, took)
+			}
+			if n := r.Calls("list", "nodes"); !allowed && n != 1 {
+				t.Errorf("nodes were asked for %d times", n)
+			}
+		})
+	}
+}
+
+// TestSelectorChanged: where nodes may be listed, a node that is there and has no pod
+// any more is named.
+func TestSelectorChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRemoving(t, "a")
+		r.afterPatch(5*time.Second, func() { r.Delete("pods", "kube-system", "regcred-a") })
+		r.want(t, r.client(testkube.Admin), "removed [] gone []\na no-pod: its pod is gone, and no other has come: on the node: sudo regcred uninstall --restart\n")
+	})
+}
+
+// TestNothing: without pods there is nothing to take off, with the ConfigMap or without;
+// with pods and without it they cannot be told.
+func TestNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRemoving(t)
+		client := r.hook()
+		r.want(t, client, "removed [] gone []\n")
+		r.Delete("configmaps", "kube-system", "regcred-state")
+		r.want(t, client, "removed [] gone []\n")
+		r.pod("a")
+		r.says("a", agent.Installed)
+		r.want(t, client, "error: there is no ConfigMap kube-system/regcred-state, by which the pods are told, but there are 1 of them")
+	})
+}
+
+// TestRemoveTransient: what passes is tried again, and told once.
+func TestRemoveTransient(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		spoil func(r *removing)
+		told  string
+	}{
+		{"refused", func(r *removing) {
+			r.Stop()
+			go func() { time.Sleep(30 * time.Second); _ = r.Start() }()
+		}, "trying again: patch configmaps kube-system/regcred-state: no answer from http://testkube: connection refused"},
+		{"429", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.TooManyRequests, Times: 10}) }, "429"},
+		{"500", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.ServerError, Times: 10}) }, "500"},
+		{"401", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Unauthorized, Times: 10}) }, "401"},
+		{"409", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Conflict, Verb: "patch", Times: 2}) }, "409"},
+		{"hangs", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Hang, Verb: "patch", Times: 2}) }, "it takes longer than 10s"},
+		{"reset", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Reset, Verb: "patch", Times: 2}) }, "the connection ended before the answer did"},
+		{"403 for a moment", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Forbidden, Verb: "patch", Times: 2}) }, ""},
+		{"pods", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.ServerError, Resource: "pods", Times: 10}) }, "list pods"},
+		{"nodes", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Unavailable, Resource: "nodes", Times: 10}) }, "list nodes"},
+		{"logs", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Reset, Resource: "pods/log", Times: 20}) }, "get pods/log"},
+		{"away while waiting", func(r *removing) {
+			r.afterPatch(10*time.Second, func() { r.Stop(); time.Sleep(time.Minute); _ = r.Start() })
+		}, "trying again"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRemoving(t, "a")
+				client := r.client(testkube.Admin)
+				r.afterPatch(90*time.Second, func() { r.says("a", agent.Removed) })
+				tt.spoil(r)
+				r.want(t, client, "removed [a] gone []\n")
+				n := 0
+				for _, text := range r.told {
+					if strings.HasPrefix(text, "trying again") {
+						n++
+						if !strings.Contains(text, tt.told) {
+							t.Errorf("told %q, want %q in it", text, tt.told)
+						}
+					}
+				}
+				if tt.told != "" && n != 1 || tt.told == "" && n != 0 {
+					t.Errorf("told %d times:\n%s", n, strings.Join(r.told, "\n"))
+				}
+				if n > 0 && !slices.Contains(r.told, "the API server answers again") {
+					t.Errorf("told\n%s", strings.Join(r.told, "\n"))
+				}
+			})
+		})
+	}
+}
+
+// TestRemoveDown: an API server that does not come back is the error at the timeout.
+func TestRemoveDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRemoving(t, "a")
+		client := r.hook()
+		r.Inject(testkube.Fault{Kind: testkube.ServerError, Resource: "pods", Times: testkube.Forever})
+		r.want(t, client, "error: the state is absent, but which nodes have seen it was not to be learned within 4m0s: list pods in kube-system: http://testkube answers 500 Internal Server Error: Internal error occurred: etcdserver: request timed out")
+		r.Stop()
+		r.want(t, client, "error: the state could not be set to absent within 4m0s: patch configmaps kube-system/regcred-state: no answer from http://testkube: connection refused")
+	})
+}
+
+// TestRemoveForbidden: each rule of the hook's Role is needed, and said to be missing
+// as soon as that is sure.
+func TestRemoveForbidden(t *testing.T) {
+	for _, tt := range []struct{ verb, resource, want string }{
+		{"patch", "configmaps", `configmaps "regcred-state" is forbidden: User "hook" cannot patch resource "configmaps"`},
+		{"list", "pods", `pods is forbidden: User "hook" cannot list resource "pods"`},
+		{"get", "pods/log", `pods "regcred-a" is forbidden: User "hook" cannot get resource "pods/log"`},
+	} {
+		t.Run(tt.resource, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRemoving(t, "a")
+				client := r.hook()
+				r.Revoke("hook", tt.verb, tt.resource)
+				begun := time.Now()
+				_, err := client.Remove(t.Context(), r.options())
+				wantCode(t, err, http.StatusForbidden, tt.want)
+				if took := time.Since(begun); took > 5*time.Second {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// TestRemoveInterrupted: the end of the context ends it at once, whatever it waits for.
+func TestRemoveInterrupted(t *testing.T) {
+	for _, fault := range []testkube.Fault{
+		{Kind: testkube.Hang, Verb: "patch"}, {Kind: testkube.Hang, Resource: "pods"}, {Kind: testkube.Hang, Resource: "pods/log"}, {Kind: testkube.Replace},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRemoving(t, "a")
+			r.Inject(fault)
+			ctx, cancel := context.WithCancel(t.Context())
+			begun := time.Now()
+			go func() { time.Sleep(5 * time.Second); cancel() }()
+			_, err := r.hook().Remove(ctx, r.options())
+			if took := time.Since(begun); !errors.Is(err, context.Canceled) || took != 5*time.Second {
+				t.Errorf("%+v: after %v: %v", fault, took, err)
+			}
+		})
+	}
+}
+
+// TestClocks: a node whose clock is wrong says it all the same.
+func TestClocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRemoving(t, "early", "late")
+		r.says("early", agent.Removed, func(s *agent.Status) { s.Time = time.Now().Add(-24 * time.Hour) })
+		r.says("late", agent.Removed, func(s *agent.Status) { s.Time = time.Now().Add(24 * time.Hour) })
+		r.want(t, r.hook(), "removed [early late] gone []\n")
+	})
+}
+
+// TestRemoveMany: of 500 pods that have not said it, the logs are read less often.
+func TestRemoveMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRemoving(t)
+		for i := range 500 {
+			name := fmt.Sprintf("node-%03d", i)
+			r.pod(name)
+			r.says(name, agent.Installed)
+		}
+		r.afterPatch(time.Minute, func() {
+			for i := range 500 {
+				r.says(fmt.Sprintf("node-%03d", i), agent.Removed)
+			}
+		})
+		res, err := r.hook().Remove(t.Context(), r.options())
+		if err != nil || len(res.Removed) != 500 {
+			t.Fatalf("error %v", err)
+		}
+		if n := r.Calls("get", "pods/log"); n > 500*9 {
+			t.Errorf("%d logs were read in a minute", n)
+		}
+	})
+}

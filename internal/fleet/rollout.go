@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package fleet
+
+import (
+	"cmp"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/regcred/regcred/internal/agent"
+)
+
+// Progress says in a word how far a rollout is.
+type Progress string
+
+const (
+	Done    Progress = "done"
+	Running Progress = "running"
+	Stopped Progress = "stopped" // as many nodes as may be unavailable at a time are, and none of them is on its way
+)
+
+// Rollout is how far a DaemonSet is with what its chart says now.
+type Rollout struct {
+	Namespace string   `json:"namespace"`
+	Name      string   `json:"name"`
+	Owner     string   `json:"owner,omitempty"`    // NAMESPACE/RELEASE of the chart
+	Revision  string   `json:"revision,omitempty"` // the name of the ConfigMap that is wanted
+	Desired   int      `json:"desired"`            // nodes that it should have a pod on
+	Ready     int      `json:"ready"`
+	Behind    int      `json:"behind"` // pods that are not yet what it says now
+	Progress  Progress `json:"progress"`
+	StoppedBy []string `json:"stoppedBy,omitempty"` // nodes
+}
+
+// behind reports whether a pod is not what its DaemonSet says now.
+func behind(pod *corev1.Pod, ds *appsv1.DaemonSet) bool {
+	template := &ds.Spec.Template.Spec
+	return argument(&pod.Spec, "--revision") != argument(template, "--revision") || image(&pod.Spec) != image(template)
+}
+
+// newRollout says how far a DaemonSet is, by how its nodes stand.
+func newRollout(ds *appsv1.DaemonSet, nodes []Node) Rollout {
+	r := Rollout{
+		Namespace: ds.Namespace, Name: ds.Name, Progress: Done,
+		Owner: argument(&ds.Spec.Template.Spec, "--owner"), Revision: argument(&ds.Spec.Template.Spec, "--revision"),
+		Desired: int(ds.Status.DesiredNumberScheduled), Ready: int(ds.Status.NumberReady),
+	}
+	moving := ds.Status.ObservedGeneration < ds.Generation
+	for _, n := range nodes {
+		if n.Behind {
+			r.Behind++
+		}
+		ready := n.Pod != nil && n.Pod.Ready
+		switch {
+		case ready:
+		case n.State == State(agent.Starting) || n.State == State(agent.Applying):
+			moving = true
+		default:
+			r.StoppedBy = append(r.StoppedBy, n.Name)
+		}
+	}
+	switch {
+	case r.Behind == 0:
+		r.StoppedBy = nil
+		if moving {
+			r.Progress = Running
+		}
+	case !moving && len(r.StoppedBy) >= maxUnavailable(ds):
+		r.Progress = Stopped
+	default:
+		r.Progress, r.StoppedBy = Running, nil
+	}
+	return r
+}
+
+// maxUnavailable is how many pods of a DaemonSet may be unavailable in a rollout; as
+// its controller has it (pkg/controller/daemon/update.go), percents are rounded up.
+func maxUnavailable(ds *appsv1.DaemonSet) int {
+	most := intstr.FromInt32(1)
+	if r := ds.Spec.UpdateStrategy.RollingUpdate; r != nil && r.MaxUnavailable != nil {
+		most = *r.MaxUnavailable
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(&most, int(ds.Status.DesiredNumberScheduled), true)
+	if err != nil {
+		return 1
+	}
+	return max(n, 1)
+}
+
+// selects reports whether a DaemonSet should have a pod on a node.
+func selects(ds *appsv1.DaemonSet, node *corev1.Node) bool {
+	spec := &ds.Spec.Template.Spec
+	match, err := nodeaffinity.NewRequiredNodeAffinity(spec.NodeSelector, spec.Affinity).Match(node)
+	if err != nil || !match || spec.NodeName != "" && spec.NodeName != node.Name {
+		return false
+	}
+	for _, taint := range node.Spec.Taints {
+		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !tolerated(spec.Tolerations, taint) {
+			return false
+		}
+	}
+	return true
+}
+
+// always are the taints that each pod of a DaemonSet tolerates
+// (pkg/controller/daemon/util/daemonset_util.go).
+var always = []string{
+	corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeDiskPressure,
+	corev1.TaintNodeMemoryPressure, corev1.TaintNodePIDPressure, corev1.TaintNodeUnschedulable,
+}
+
+func tolerated(tolerations []corev1.Toleration, taint corev1.Taint) bool {
+	for _, key := range always {
+		if taint.Key == key {
+			return true
+		}
+	}
+	for _, t := range tolerations {
+		switch {
+		case t.Effect != "" && t.Effect != taint.Effect:
+		case t.Key == "" && t.Operator == corev1.TolerationOpExists:
+			return true
+		case t.Key == taint.Key && (t.Operator == corev1.TolerationOpExists || t.Value == taint.Value):
+			return true
+		}
+	}
+	return false
+}
+
+// missingPod is a node on which a DaemonSet has no pod.
+func missingPod(ds *appsv1.DaemonSet, node *corev1.Node) Node {
+	n := Node{
+		Name: node.Name, Owner: argument(&ds.Spec.Template.Spec, "--owner"), State: NoPod,
+		Reason: "the DaemonSet has no pod there: kubectl describe daemonset -n " + ds.Namespace + " " + ds.Name + " says why",
+		Since:  later(node.CreationTimestamp, ds.CreationTimestamp),
+	}
+	n.setMachine(node)
+	if n.Ready != string(corev1.ConditionTrue) {
+		n.State, n.Reason, n.Since = Away, notReady(node)+"; it has no pod", readySince(node)
+	}
+	return n
+}
+
+func later(a, b metav1.Time) time.Time {
+	if a.Before(&b) {
+		a = b
+	}
+	return a.Time
+}
+
+// ownerOf is the UID of the DaemonSet that a pod is of.
+func ownerOf(pod *corev1.Pod) string {
+	o := metav1.GetControllerOf(pod)
+	if o == nil {
+		return cmp.Or(pod.Labels["app.kubernetes.io/instance"], pod.Namespace)
+	}
+	return string(o.UID)
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package metrics shows counts of package tally to Prometheus: in a file that
+// node_exporter's textfile collector reads, and to who scrapes a pod. Names carry
+// their units.
+//
+//	err := metrics.Write(os.Stdout, counts)
+//	registry.MustRegister(metrics.Collector{Counts: func() *tally.Counts { return counts }})
+//
+// It stands apart from tally since the dispatcher, which counts, is not to be built
+// from a client of Prometheus.
+package metrics
+
+import (
+	"io"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/regcred/regcred/internal/tally"
+)
+
+// Collector collects counts. It may be used by several at once if Counts may.
+type Collector struct {
+	Counts func() *tally.Counts // what is not changed any more; nil if there is nothing yet
+}
+
+// Describe says nothing: which metrics there are depends on what was counted.
+func (Collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect makes metrics of what has been counted by now.
+func (c Collector) Collect(to chan<- prometheus.Metric) {
+	counts := c.Counts()
+	if counts == nil || counts.Since.IsZero() {
+		return
+	}
+	s := sink{to}
+	for name, p := range counts.Providers {
+		for result, n := range p.Results {
+			s.count("regcred_provider_runs_total", "Times that a provider was asked, by result: credentials, none, skipped, or the stage at which it failed.", n, "provider", name, "result", result)
+		}
+		s.summary("regcred_provider_run_duration_seconds", "How long the runs of a provider took.", p.Runs, p.Seconds, "provider", name)
+		s.time("regcred_provider_last_run_timestamp_seconds", "When a provider was last asked.", p.LastRun, "provider", name)
+		if e := p.LastError; e != nil {
+			s.time("regcred_provider_last_error_timestamp_seconds", "When a provider last failed.", e.Time, "provider", name, "stage", e.Stage)
+		}
+	}
+	for result, n := range counts.Runs {
+		s.count("regcred_dispatcher_runs_total", "Questions of a kubelet, by result.", n, "result", result)
+	}
+	s.count("regcred_dispatcher_uncounted_runs_total", "Questions that are in no other of these numbers, since the file was busy.", counts.Dropped)
+	s.count("regcred_dispatcher_left_out_credentials_total", "Credentials that found no place in an answer.", counts.WithoutKey)
+	s.time("regcred_dispatcher_counted_since_timestamp_seconds", "When these numbers began.", counts.Since)
+}
+
+// Write writes counts in the text format of Prometheus.
+func Write(w io.Writer, c *tally.Counts) error {
+	registry := prometheus.NewRegistry()
+	if err := registry.Register(Collector{func() *tally.Counts { return c }}); err != nil {
+		return err
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		return err
+	}
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(w, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sink takes metrics, each with its labels and their values in turn.
+type sink struct{ to chan<- prometheus.Metric }
+
+func (s sink) count(name, help string, n uint64, labels ...string) {
+	desc, values := describe(name, help, labels)
+	s.send(desc)(prometheus.NewConstMetric(desc, prometheus.CounterValue, float64(n), values...))
+}
+
+func (s sink) time(name, help string, t time.Time, labels ...string) {
+	desc, values := describe(name, help, labels)
+	s.send(desc)(prometheus.NewConstMetric(desc, prometheus.GaugeValue, float64(t.Unix()), values...))
+}
+
+func (s sink) summary(name, help string, n uint64, sum float64, labels ...string) {
+	desc, values := describe(name, help, labels)
+	s.send(desc)(prometheus.NewConstSummary(desc, n, sum, nil, values...))
+}
+
+// send sends a metric, or that there is none, as for a label that is no UTF-8.
+func (s sink) send(desc *prometheus.Desc) func(prometheus.Metric, error) {
+	return func(m prometheus.Metric, err error) {
+		if err != nil {
+			m = prometheus.NewInvalidMetric(desc, err)
+		}
+		s.to <- m
+	}
+}
+
+func describe(name, help string, labels []string) (*prometheus.Desc, []string) {
+	var names, values []string
+	for i := 0; i < len(labels); i += 2 {
+		names, values = append(names, labels[i]), append(values, labels[i+1])
+	}
+	return prometheus.NewDesc(name, help, names, nil), values
+}

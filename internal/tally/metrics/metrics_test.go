@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package metrics_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/regcred/regcred/internal/tally"
+	"github.com/regcred/regcred/internal/tally/metrics"
+)
+
+// noon is when these tests count.
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// TestWrite: what Prometheus reads, whole.
+func TestWrite(t *testing.T) {
+	c := &tally.Counts{
+		SchemaVersion: 1, Since: noon, Dropped: 3, WithoutKey: 2,
+		Runs: map[string]uint64{tally.Answered: 1, tally.Failed: 1},
+		Providers: map[string]*tally.Provider{
+			"ecr":       {Results: map[string]uint64{tally.Found: 1, "timeout": 1}, Runs: 2, Seconds: 2.5, LastRun: noon.Add(time.Minute), LastError: &tally.Error{Time: noon.Add(time.Minute), Stage: "timeout", Message: "no answer"}},
+			`odd"name\`: {Results: map[string]uint64{tally.Skipped: 1}, LastRun: noon},
+		},
+	}
+	var b strings.Builder
+	if err := metrics.Write(&b, c); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(b.String()) {
+		if !strings.HasPrefix(line, "# HELP ") {
+			got = append(got, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	want := []string{
+		"# TYPE regcred_dispatcher_counted_since_timestamp_seconds gauge",
+		"regcred_dispatcher_counted_since_timestamp_seconds 1.7673552e+09",
+		"# TYPE regcred_dispatcher_left_out_credentials_total counter",
+		"regcred_dispatcher_left_out_credentials_total 2",
+		"# TYPE regcred_dispatcher_runs_total counter",
+		`regcred_dispatcher_runs_total{result="answered"} 1`,
+		`regcred_dispatcher_runs_total{result="failed"} 1`,
+		"# TYPE regcred_dispatcher_uncounted_runs_total counter",
+		"regcred_dispatcher_uncounted_runs_total 3",
+		"# TYPE regcred_provider_last_error_timestamp_seconds gauge",
+		`regcred_provider_last_error_timestamp_seconds{provider="ecr",stage="timeout"} 1.76735526e+09`,
+		"# TYPE regcred_provider_last_run_timestamp_seconds gauge",
+		`regcred_provider_last_run_timestamp_seconds{provider="ecr"} 1.76735526e+09`,
+		`regcred_provider_last_run_timestamp_seconds{provider="odd\"name\\"} 1.7673552e+09`,
+		"# TYPE regcred_provider_run_duration_seconds summary",
+		`regcred_provider_run_duration_seconds_sum{provider="ecr"} 2.5`,
+		`regcred_provider_run_duration_seconds_count{provider="ecr"} 2`,
+		`regcred_provider_run_duration_seconds_sum{provider="odd\"name\\"} 0`,
+		`regcred_provider_run_duration_seconds_count{provider="odd\"name\\"} 0`,
+		"# TYPE regcred_provider_runs_total counter",
+		`regcred_provider_runs_total{provider="ecr",result="credentials"} 1`,
+		`regcred_provider_runs_total{provider="ecr",result="timeout"} 1`,
+		`regcred_provider_runs_total{provider="odd\"name\\",result="skipped"} 1`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	problems, err := promlint.New(strings.NewReader(b.String())).Lint()
+	if err != nil || len(problems) > 0 {
+		t.Errorf("promtool would say %v, %v", problems, err)
+	}
+}
+
+// TestWriteNothing: before the first run of a dispatcher nothing has been counted.
+func TestWriteNothing(t *testing.T) {
+	for name, c := range map[string]*tally.Counts{"none": nil, "empty": {}} {
+		var b strings.Builder
+		if err := metrics.Write(&b, c); err != nil || b.Len() > 0 {
+			t.Errorf("%s: %q, %v", name, b.String(), err)
+		}
+	}
+}
+
+// TestWriteBroken: a name that is no UTF-8 is an error, and not a line that spoils the others.
+func TestWriteBroken(t *testing.T) {
+	c := &tally.Counts{Since: noon, Providers: map[string]*tally.Provider{"a\xff": {Results: map[string]uint64{tally.Found: 1}}}}
+	var b strings.Builder
+	if err := metrics.Write(&b, c); err == nil {
+		t.Errorf("written: %s", b.String())
+	}
+}

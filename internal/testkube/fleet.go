@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package testkube
+
+import (
+	"cmp"
+	"encoding/base64"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// listed are the resources of which there are lists, and the kinds of these.
+var listed = map[string]metav1.TypeMeta{
+	"pods":       typeMeta("v1", "PodList"),
+	"nodes":      typeMeta("v1", "NodeList"),
+	"daemonsets": typeMeta("apps/v1", "DaemonSetList"),
+}
+
+// Put adds or changes any object, of the resource "pods", "nodes", "daemonsets" or
+// "configmaps", and returns its UID. It is not copied, and not to be changed after.
+func (st *store) Put(resource string, o metav1.Object) string { return st.put(resource, o) }
+
+// ConfigMap returns the data of a ConfigMap, nil if it is not there.
+func (st *store) ConfigMap(namespace, name string) map[string]string {
+	if m, ok := st.get(key{"configmaps", namespace, name}).(*corev1.ConfigMap); ok {
+		return m.Data
+	}
+	return nil
+}
+
+// SetLog sets what the log of a pod has.
+func (s *Server) SetLog(namespace, pod, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.logs == nil {
+		s.logs = map[key]string{}
+	}
+	s.logs[key{"pods", namespace, pod}] = text
+}
+
+// routeOther says what a request is for that is one of a few more.
+func routeOther(method string, parts []string) (req Request, ok bool) {
+	switch {
+	case len(parts) > 2 && parts[0] == "api":
+		parts = parts[2:]
+	case len(parts) > 3 && parts[0] == "apis":
+		req.Group, parts = parts[1], parts[3:]
+	default:
+		return req, false
+	}
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		req.Namespace, parts = parts[1], parts[2:]
+	}
+	req.Resource = parts[0]
+	if len(parts) > 1 {
+		req.Name = parts[1]
+	}
+	switch {
+	case method == http.MethodGet && len(parts) == 1:
+		req.Verb = "list"
+		_, ok = listed[req.Resource]
+	case method == http.MethodGet && len(parts) == 3 && parts[0] == "pods" && parts[2] == "log":
+		req.Verb, req.Resource, ok = "get", "pods/log", true
+	case method == http.MethodPatch && len(parts) == 2 && parts[0] == "configmaps":
+		req.Verb, ok = "patch", true
+	}
+	return req, ok
+}
+
+// serveListOf answers with a page of objects.
+func (s *Server) serveListOf(w http.ResponseWriter, query url.Values, req Request) {
+	selector, err := labels.Parse(query.Get("labelSelector"))
+	if err != nil {
+		writeStatus(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "unable to parse requirement", nil)
+		return
+	}
+	all, version := s.objectsOf(req.Resource, req.Namespace, selector)
+	page := struct {
+		metav1.TypeMeta `json:",inline"`
+		metav1.ListMeta `json:"metadata"`
+		Items           []metav1.Object `json:"items"`
+	}{TypeMeta: listed[req.Resource], ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(version)}}
+	data, _ := base64.RawURLEncoding.DecodeString(query.Get("continue"))
+	from, _ := strconv.Atoi(string(data))
+	to := len(all)
+	if limit, _ := strconv.Atoi(query.Get("limit")); limit > 0 && from+limit < to {
+		to = from + limit
+		page.Continue = base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(to)))
+	}
+	page.Items = append([]metav1.Object{}, all[min(from, to):to]...)
+	writeJSON(w, http.StatusOK, page)
+}
+
+// objectsOf returns objects in order, and the version at which they are like this.
+func (st *store) objectsOf(resource, namespace string, selector labels.Selector) (all []metav1.Object, version int) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	keys := slices.SortedFunc(maps.Keys(st.objects), func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+	})
+	for _, k := range keys {
+		o := st.objects[k]
+		if k.resource == resource && (namespace == "" || k.namespace == namespace) && selector.Matches(labels.Set(o.GetLabels())) {
+			all = append(all, o)
+		}
+	}
+	return all, st.version
+}
+
+// serveLog answers with the last lines of a pod's log, and of these the first bytes,
+// as a kubelet does.
+func (s *Server) serveLog(w http.ResponseWriter, query url.Values, req Request) {
+	s.mu.Lock()
+	text := s.logs[key{"pods", req.Namespace, req.Name}]
+	s.mu.Unlock()
+	if s.pod(req.Namespace, req.Name) == nil {
+		notFound(w, "pods", req.Name)
+		return
+	}
+	lines := slices.Collect(strings.Lines(text))
+	if n, err := strconv.Atoi(query.Get("tailLines")); err == nil {
+		lines = lines[max(0, len(lines)-n):]
+	}
+	text = strings.Join(lines, "")
+	if n, err := strconv.Atoi(query.Get("limitBytes")); err == nil {
+		text = text[:min(n, len(text))]
+	}
+	w.Header().Set("Content-Type", "text/plain")
+	_, _ = w.Write([]byte(text)) // fails only if the client has gone
+}
+
+// servePatch merges a patch of data into a ConfigMap.
+func (s *Server) servePatch(w http.ResponseWriter, r *http.Request, req Request) {
+	if r.Header.Get("Content-Type") != "application/merge-patch+json" {
+		writeStatus(w, http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "the body of the request was in an unknown format", nil)
+		return
+	}
+	var patch struct{ Data map[string]string }
+	if !readJSON(w, r, &patch) {
+		return
+	}
+	old, ok := s.get(key{"configmaps", req.Namespace, req.Name}).(*corev1.ConfigMap)
+	if !ok {
+		notFound(w, "configmaps", req.Name)
+		return
+	}
+	changed := old.DeepCopy()
+	changed.TypeMeta = typeMeta("v1", "ConfigMap")
+	if changed.Data == nil {
+		changed.Data = map[string]string{}
+	}
+	maps.Copy(changed.Data, patch.Data)
+	s.Put("configmaps", changed)
+	writeJSON(w, http.StatusOK, changed)
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/regcred/regcred/internal/agent"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/upstream/node"
+)
+
+var agentLabels = map[string]string{
+	"app.kubernetes.io/name": "regcred", "app.kubernetes.io/instance": "regcred", "app.kubernetes.io/component": "agent",
+}
+
+// fleetScene is an API server with what the chart has there.
+type fleetScene struct {
+	control *node.ControlPlane
+	admin   string // kubeconfig
+}
+
+func newFleetScene(t *testing.T) *fleetScene {
+	t.Helper()
+	s := &fleetScene{control: node.StartControlPlane(t)}
+	s.admin = s.control.Kubeconfig(t, "admin", "system:masters")
+	s.control.AddNamespace(t, "fleet")
+	state := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "regcred-state"}, Data: map[string]string{"state": "present"}}
+	if _, err := s.control.Client.CoreV1().ConfigMaps("fleet").Create(t.Context(), state, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// regcred runs the program, called by a name.
+func (s *fleetScene) regcred(t *testing.T, name string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.Symlink(node.Regcred(), path); err != nil {
+		t.Fatal(err)
+	}
+	var out, talk bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), path, args...)
+	cmd.Stdout, cmd.Stderr, cmd.Env = &out, &talk, []string{"HOME=" + t.TempDir(), "PATH=" + filepath.Dir(path) + ":" + os.Getenv("PATH")}
+	err := cmd.Run()
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
+		t.Fatal(err)
+	}
+	return out.String(), talk.String(), cmd.ProcessState.ExitCode()
+}
+
+// agentPod is a pod as the chart's DaemonSet makes it, for a node.
+func agentPod(name, on, image string) *corev1.Pod {
+	pod := node.NewPod("fleet", name, image)
+	pod.Labels = agentLabels
+	pod.Spec.NodeName = on
+	pod.Spec.Containers[0].Name = "agent"
+	return pod
+}
+
+func (s *fleetScene) create(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	if _, err := s.control.Client.CoreV1().Pods(pod.Namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hookRole is what the chart's hook may do, and nothing else.
+func hookRole() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{Verbs: []string{"patch"}, APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"regcred-state"}},
+		{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"pods"}},
+		{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods/log"}},
+	}
+}
+
+// grant gives a user a Role with these rules.
+func (s *fleetScene) grant(t *testing.T, user string, rules []rbacv1.PolicyRule) {
+	t.Helper()
+	api := s.control.Client.RbacV1()
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}
+	if _, err := api.Roles("fleet").Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user}, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
+	}
+	if _, err := api.RoleBindings("fleet").Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *fleetScene) remove(t *testing.T, kubeconfig, timeout string) (stdout, stderr string, code int) {
+	t.Helper()
+	return s.regcred(t, "regcred", "agent", "remove", "--kubeconfig", kubeconfig, "--namespace", "fleet", "--state-configmap", "regcred-state", "--timeout", timeout)
+}
+
+// TestFleetAccess: what a real API server demands of whom, and how it pages.
+func TestFleetAccess(t *testing.T) {
+	node.Require(t)
+	s := newFleetScene(t)
+	t.Run("role", s.testRole)
+	t.Run("pages", s.testPages)
+}
+
+// testRole: the hook's Role is enough; without each of its rules something is
+// missing, and what is said.
+func (s *fleetScene) testRole(t *testing.T) {
+	s.create(t, agentPod("on-a", "a", "registry.example/regcred:1"))
+	running := metav1.ObjectMeta{Namespace: "fleet", Name: "on-a"}
+	status := &corev1.Pod{ObjectMeta: running, Status: corev1.PodStatus{
+		Phase:             corev1.PodRunning,
+		ContainerStatuses: []corev1.ContainerStatus{{Name: "agent", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}},
+	}}
+	if _, err := s.control.Client.CoreV1().Pods("fleet").UpdateStatus(t.Context(), status, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	defer s.control.Client.CoreV1().Pods("fleet").Delete(context.Background(), "on-a", metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
+	// There is no kubelet: the log cannot be read, and the node does not exist.
+	for i, missing := range []string{"", "patch configmaps", "list pods", "get pods/log"} {
+		user := fmt.Sprint("hook-", i)
+		rules := hookRole()
+		if i > 0 {
+			rules = append(rules[:i-1:i-1], rules[i:]...)
+		}
+		s.grant(t, user, rules)
+		stdout, stderr, code := s.remove(t, s.control.Kubeconfig(t, user), "8s")
+		t.Logf("without %q:\n%s%s", missing, stdout, stderr)
+		verb, resource, _ := strings.Cut(missing, " ")
+		refusal := fmt.Sprintf("cannot %s resource %q in API group \"\" in the namespace \"fleet\"", verb, resource)
+		hint := fmt.Sprintf("hint: the Role of this service account has to allow %s of %s", verb, resource)
+		switch {
+		case code != 1:
+			t.Errorf("without %q: exit code %d", missing, code)
+		case missing == "" && (strings.Contains(stderr, "403") || !strings.Contains(stderr, "error: a: ")):
+			t.Errorf("with all rules:\n%s", stderr)
+		case missing != "" && !containsAll(stderr, "error: "+missing, refusal, hint):
+			t.Errorf("without %q:\n%s", missing, stderr)
+		}
+	}
+	// Another ConfigMap is none of its business.
+	_, stderr, code := s.regcred(t, "regcred", "agent", "remove", "--kubeconfig", s.control.Kubeconfig(t, "hook-0"),
+		"--namespace", "fleet", "--state-configmap", "other", "--timeout", "8s")
+	if code != 1 || !strings.Contains(stderr, `configmaps "other" is forbidden`) {
+		t.Errorf("exit code %d:\n%s", code, stderr)
+	}
+	state, err := s.control.Client.CoreV1().ConfigMaps("fleet").Get(t.Context(), "regcred-state", metav1.GetOptions{})
+	if err != nil || state.Data["state"] != "absent" {
+		t.Errorf("the state is %v, error %v", state.Data, err)
+	}
+}
+
+// testPages: 600 pods come in three pages, by kubectl's name too; nodes that the
+// DaemonSet selects and that have no pod are seen.
+func (s *fleetScene) testPages(t *testing.T) {
+	for i := range 600 {
+		pod := agentPod(fmt.Sprintf("pod-%03d", i), fmt.Sprintf("node-%03d", i), "registry.example/regcred:1")
+		s.create(t, pod)
+	}
+	machine := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "without", Labels: map[string]string{"pool": "a"}}}
+	if _, err := s.control.Client.CoreV1().Nodes().Create(t.Context(), machine, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ds := &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "regcred", Labels: agentLabels},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: agentLabels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: agentLabels}, Spec: agentPod("x", "", "registry.example/regcred:1").Spec},
+		},
+	}
+	ds.Spec.Template.Spec.NodeSelector = map[string]string{"pool": "a"}
+	if _, err := s.control.Client.AppsV1().DaemonSets("fleet").Create(t.Context(), ds, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := s.control.Kubeconfig(t, "reader", "system:masters")
+	stdout, stderr, code := s.regcred(t, "kubectl-regcred", "nodes", "--kubeconfig", kubeconfig, "-o", "json")
+	var got struct {
+		SchemaVersion int
+		Nodes         []struct{ Name, State, Reason string }
+		Counts        map[string]int
+	}
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != 1 || got.SchemaVersion != 1 {
+		t.Fatalf("exit code %d, error %v:\n%s", code, err, stderr)
+	}
+	if got.Counts["deleted"] != 600 || len(got.Nodes) != 601 || got.Nodes[600].Name != "without" {
+		t.Errorf("%d nodes, counts %v", len(got.Nodes), got.Counts)
+	}
+	lists := 0
+	for _, c := range s.control.Calls(t, "reader") {
+		if c.Verb == "list" && c.Resource == "pods" {
+			lists++
+		}
+	}
+	if lists != 3 {
+		t.Errorf("pods were listed by %d calls", lists)
+	}
+}
+
+// TestFleetLogs: a real kubelet runs pods that say how they stand, between much that
+// is said on standard error, and turns their log over.
+func TestFleetLogs(t *testing.T) {
+	node.Require(t)
+	s := newFleetScene(t)
+	net := node.NewNet(t)
+	registry := node.StartRegistry(t, net, "registry.example", testregistry.Options{})
+	// The API server finds the kubelet by its node's name.
+	kubelet := node.StartKubelet(t, node.KubeletOptions{
+		Runtime: node.StartContainerd(t, net), ControlPlane: s.control, Name: node.Address,
+		Config: map[string]any{
+			"address": "0.0.0.0", "containerLogMaxSize": "100Ki", "containerLogMaxFiles": 2, "containerLogMonitorInterval": "3s",
+		},
+	})
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pod := agentPod("agent", node.Address, registry.PushApp(t, "regcred", "v1"))
+	pod.Spec.Containers[0].Args = []string{"from", pipe}
+	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "dir", MountPath: dir}}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "dir", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: dir}}}}
+	pod = s.control.RunPod(t, kubelet, pod)
+	s.control.WaitRunning(t, pod)
+	to, err := os.OpenFile(pipe, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	say := func(stream, text string) {
+		if _, err := fmt.Fprintf(to, "%s %s\n", stream, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	phase := func(p agent.Phase, drift string) {
+		text, err := json.Marshal(agent.Status{SchemaVersion: 1, Time: time.Now(), Node: node.Address, Phase: p, Generation: 1, Drift: []string{drift}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		say("1", string(text))
+	}
+	nodes := func(want ...string) string {
+		t.Helper()
+		var stdout string
+		node.Eventually(t, 30*time.Second, func(context.Context) error {
+			var stderr string
+			var code int
+			stdout, stderr, code = s.regcred(t, "regcred", "nodes", "--kubeconfig", s.admin)
+			if !containsAll(stdout, want...) {
+				return fmt.Errorf("exit code %d, want %q:\n%s%s", code, want, stdout, stderr)
+			}
+			return nil
+		})
+		return stdout
+	}
+	phase(agent.Applying, "")
+	t.Log(nodes("1 applying"))
+	phase(agent.Installed, "")
+	for range 30 { // more than is read at first
+		say("2", "warning: something else")
+	}
+	t.Log(nodes("1 installed"))
+	phase(agent.Drifted, strings.Repeat("x", 40<<10)) // a runtime cuts such a line in three
+	nodes("1 drifted", "xxxxxxxx")
+	// The kubelet turns the log over; what was said before is not to be had.
+	for range 4000 {
+		say("2", "warning: "+strings.Repeat("much to say ", 10))
+	}
+	node.Eventually(t, time.Minute, func(ctx context.Context) error {
+		log, err := s.control.Client.CoreV1().Pods("fleet").GetLogs("agent", &corev1.PodLogOptions{}).DoRaw(ctx)
+		if err != nil || strings.Contains(string(log), "drifted") {
+			return fmt.Errorf("the log has not been turned over: %d bytes, error %v", len(log), err)
+		}
+		return nil
+	})
+	t.Log(nodes("1 silent"))
+	phase(agent.Installed, "")
+	nodes("1 installed")
+
+	// The hook waits for it.
+	go func() {
+		time.Sleep(time.Second)
+		phase(agent.Removed, "")
+		say("2", "note: that was all")
+	}()
+	s.grant(t, "hook", hookRole())
+	stdout, stderr, code := s.remove(t, s.control.Kubeconfig(t, "hook"), "60s")
+	if code != 0 || stdout != "regcred is off 1 node\n" || !strings.Contains(stderr, "192.0.2.1: removed (1 of 1 node removed)") {
+		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
+	}
+	// A pod whose image is not there.
+	waits := agentPod("waits", node.Address, registry.Host+"/none:v1")
+	waits.Spec.Containers[0].ImagePullPolicy = corev1.PullNever
+	s.create(t, waits)
+	t.Log(nodes("not-running", "ErrImageNeverPull: "))
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	oci "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/regcred/regcred/internal/image"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/upstream/node"
+	"github.com/regcred/regcred/upstream/plugins"
+)
+
+// TestImage: a real containerd pulls our image, beside which is what it was
+// built from, and a real kubelet runs each program in it: as nobody, without
+// capabilities, and with a root that nothing can write to. One of them pulls
+// the image itself into a volume.
+func TestImage(t *testing.T) {
+	node.Require(t)
+	net := node.NewNet(t)
+	registry := node.StartRegistry(t, net, "", testregistry.Options{})
+	ref := registry.Host + "/team/regcred:v1.2.3"
+	digest := pushOurs(t, ref)
+	kubelet := node.StartKubelet(t, node.KubeletOptions{Runtime: node.StartContainerd(t, net)})
+
+	pod := restricted("image", ref)
+	add(pod, "version", "", "version")
+	add(pod, "pull", "", "pull", "--no-node-config", "--layout", "/work/layout", ref)
+	add(pod, "outside", "", "pull", "--no-node-config", "--layout", "/layout", ref)
+	programs := []string{plugins.ECR, plugins.GCR, plugins.ACR, plugins.DockerConfig, plugins.Token, plugins.Static}
+	for _, name := range programs {
+		add(pod, name, "/plugins/"+name, "--version")
+	}
+	add(pod, plugins.Dispatcher, "/bin/"+plugins.Dispatcher, "--version")
+	kubelet.AddStatic(t, pod)
+	ran := waitEnded(t, kubelet, pod)
+
+	ended(t, ran, "version", 0, "regcred ")
+	ended(t, ran, "pull", 0, digest)
+	ended(t, ran, "outside", 1, "read-only file system")
+	for _, name := range append(programs, plugins.Dispatcher) {
+		ended(t, ran, name, 0, name+" ")
+	}
+	info, err := os.Stat(filepath.Join(kubelet.RootDir(), "pods", string(ran.UID), "volumes/kubernetes.io~empty-dir/work/layout/index.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if owner := info.Sys().(*syscall.Stat_t); owner.Uid != 65532 || owner.Gid != 65532 {
+		t.Errorf("what it writes belongs to %d:%d, want 65532:65532", owner.Uid, owner.Gid)
+	}
+}
+
+// pushOurs makes our image of the programs under test, pushes it, and returns
+// the digest of this machine's platform.
+func pushOurs(t *testing.T, to string) (digest string) {
+	t.Helper()
+	release := image.Release{Version: "v1.2.3", Created: time.Unix(1_000_000_000, 0)}
+	ours, err := image.Build(image.Options{
+		Programs: []string{filepath.Dir(node.Regcred()), node.BinDir()}, License: "../../LICENSE",
+		Platform: oci.Platform{OS: "linux", Architecture: runtime.GOARCH}, Release: release,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, err := image.Index(release, []image.Part{{Image: ours, BOM: []byte("{}")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag, err := name.NewTag(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.WriteIndex(tag, index, remote.WithContext(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	h, err := ours.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h.String()
+}
+
+// restricted is a pod without containers, for an image that is to run without
+// any right, as whom it says.
+func restricted(name, ref string) *corev1.Pod {
+	pod := node.NewPod("default", name, ref)
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true)}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "work", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "work", MountPath: "/work"}}
+	pod.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent
+	pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{
+		ReadOnlyRootFilesystem: new(true), AllowPrivilegeEscalation: new(false),
+		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}
+	return pod
+}
+
+// add gives the pod one more container: the image's own program, or another.
+func add(pod *corev1.Pod, name, program string, args ...string) {
+	first := &pod.Spec.Containers[0]
+	if first.Args != nil {
+		pod.Spec.Containers = append(pod.Spec.Containers, *first.DeepCopy())
+		first = &pod.Spec.Containers[len(pod.Spec.Containers)-1]
+	}
+	first.Name, first.Command, first.Args = name, nil, args
+	if program != "" {
+		first.Command = []string{program}
+	}
+}
+
+// waitEnded waits until all containers of a static pod have ended.
+func waitEnded(t *testing.T, kubelet *node.Kubelet, pod *corev1.Pod) (ran *corev1.Pod) {
+	t.Helper()
+	node.Eventually(t, 3*time.Minute, func(ctx context.Context) error {
+		pods, err := kubelet.Pods(ctx)
+		if err != nil || len(pods) != 1 {
+			return fmt.Errorf("%d pods, %v", len(pods), err)
+		}
+		ran = &pods[0]
+		ended := 0
+		for _, c := range ran.Status.ContainerStatuses {
+			if c.State.Terminated != nil {
+				ended++
+			} else if c.State.Waiting != nil {
+				err = fmt.Errorf("%s waits: %s: %s", c.Name, c.State.Waiting.Reason, c.State.Waiting.Message)
+			}
+		}
+		if ended < len(pod.Spec.Containers) && err == nil {
+			err = fmt.Errorf("%d of %d containers have ended", ended, len(pod.Spec.Containers))
+		}
+		return err
+	})
+	return ran
+}
+
+// ended reports a container that ended with another code, or said nothing of
+// this.
+func ended(t *testing.T, pod *corev1.Pod, name string, code int32, text string) {
+	t.Helper()
+	dir := fmt.Sprintf("%s_%s_%s", pod.Namespace, pod.Name, pod.UID)
+	said, err := os.ReadFile(path.Join("/var/log/pods", dir, name, "0.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name == name && c.State.Terminated.ExitCode == code && strings.Contains(string(said), text) {
+			t.Logf("%s: %s", name, said)
+			return
+		}
+	}
+	t.Errorf("%s did not end with %d and %q:\n%s\n%+v", name, code, text, said, pod.Status.ContainerStatuses)
+}
