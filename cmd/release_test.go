@@ -54,7 +54,7 @@ func releasable(t *testing.T) string {
 	for _, name := range shipped {
 		files["cmd/"+name+"/main.go"] = "package main\n\nvar version string\n\nfunc main() { println(version) }\n"
 	}
-	for _, pattern := range []string{"release.sh", "go.mod", "go.sum", "deploy/kubectl/krew.yaml", "internal/image/*.go", "internal/image/build/*.go"} {
+	for _, pattern := range []string{"release.sh", "go.mod", "go.sum", "deploy/kubectl/krew.yaml", "deploy/chart/*.yaml", "deploy/manifests/*.yaml", "internal/image/*.go", "internal/image/build/*.go"} {
 		copyReal(t, files, pattern)
 	}
 	dir := t.TempDir()
@@ -119,11 +119,13 @@ func TestReleaseIsReproducible(t *testing.T) {
 		printf 'GOFLAGS=-buildvcs=true\nGOEXPERIMENT=nogreenteagc\n' >../goenv
 		export GOENV=$PWD/../goenv LC_ALL=C.UTF-8 TZ=Asia/Tokyo GZIP=-1 TAR_OPTIONS=--owner=7 ZIPOPT=-0 GOAMD64=v3 TMPDIR=$PWD/../tmp; mkdir "$TMPDIR"
 		./release.sh v1.2.3 deep/dist linux/amd64 windows/amd64`)
-	bash(t, dir, "cmp dist/SHA256SUMS '"+other+"/deep/dist/SHA256SUMS' && cd dist && sha256sum -c SHA256SUMS && test $(wc -l <SHA256SUMS) = 7")
+	bash(t, dir, "cmp dist/SHA256SUMS '"+other+"/deep/dist/SHA256SUMS' && cd dist && sha256sum -c SHA256SUMS && test $(wc -l <SHA256SUMS) = 8")
 	bash(t, dir, `cd dist && tar -xzf *_linux_amd64.tar.gz && cd *_linux_amd64 && test "$(stat -c %a deploy deploy/a deploy/a/b deploy/kubectl/script | tr '\n' ' ')" = '755 755 644 755 ' &&
 		test -x regcred && ! zip -sf ../*_windows_*.zip | grep deploy`)
 	bash(t, dir, `cd dist && tar -xzf regcred-playground_1.2.3.tar.gz && cd regcred-playground_1.2.3 && test "$(ls | tr '\n' ' ')" = 'LICENSE index.html ' &&
 		test "$(cat index.html)" = v1.2.3`)
+	bash(t, dir, `cd dist && tar -xzf regcred-chart_1.2.3.tgz && cd regcred && grep -qx 'version: 1.2.3' Chart.yaml && grep -qx 'appVersion: v1.2.3' Chart.yaml &&
+		test -s values.yaml && test -s LICENSE && grep -q 'regcred:v1.2.3$' ../*_linux_amd64/deploy/manifests/regcred.yaml && ! grep -r 'v0[.]0[.]0' . ../*_linux_amd64/deploy`)
 	checkKrew(t, filepath.Join(dir, "dist"))
 	checkImage(t, filepath.Join(dir, "dist"))
 }
