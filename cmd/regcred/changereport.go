@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/internal/install"
-	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/terminal"
 )
 
@@ -19,12 +18,10 @@ type changeReport struct {
 	Generation int        `json:"generation,omitempty"`
 	Previous   int        `json:"previous,omitempty"`
 	Restart    []string   `json:"restart"`             // why the kubelet has to be restarted
-	Restarted  bool       `json:"restarted,omitempty"` // it was, also if the node then went back
+	Restarted  bool       `json:"restarted,omitempty"` // if it failed: the kubelet was restarted for nothing
 	Warnings   []string   `json:"warnings"`
 	Changes    []diffJSON `json:"changes"`
 	Instead    string     `json:"instead,omitempty"` // what a system that undoes changes wants in their place, with all that the configuration has in args and env
-
-	Errors []errorJSON `json:"errors,omitempty"` // why it failed or was refused
 }
 
 type diffJSON struct {
@@ -33,7 +30,7 @@ type diffJSON struct {
 }
 
 func newChangeReport(p *install.Plan, dryRun bool, err error) *changeReport {
-	r := &changeReport{Outcome: "installed", Generation: p.To.Number, Previous: p.To.Previous, Restart: orEmpty(p.Restart), Restarted: p.Restarted, Warnings: orEmpty(p.Warnings), Changes: []diffJSON{}}
+	r := &changeReport{Outcome: "installed", Generation: p.To.Number, Previous: p.To.Previous, Restart: orEmpty(p.Restart), Warnings: orEmpty(p.Warnings), Changes: []diffJSON{}}
 	switch {
 	case err != nil:
 		r.Outcome, r.Generation = "failed", 0
@@ -42,22 +39,11 @@ func newChangeReport(p *install.Plan, dryRun bool, err error) *changeReport {
 	case p.Nothing && len(p.Restart) == 0:
 		r.Outcome, r.Generation = "unchanged", p.From.Number
 	}
-	r.fail(err)
+	_, r.Restarted = errors.AsType[*install.RestartedError](err)
 	for _, d := range p.Diffs {
 		r.Changes = append(r.Changes, diffJSON{d.Name, d.Text})
 	}
 	return r
-}
-
-// fail adds why it came to nothing, as it is told on standard error.
-func (r *changeReport) fail(err error) {
-	for _, part := range terminal.Flatten(changeError(err)) {
-		e := errorJSON{Message: part.Error()}
-		if known, ok := errors.AsType[*node.Error](part); ok {
-			e.Hint = known.Hint
-		}
-		r.Errors = append(r.Errors, e)
-	}
 }
 
 func orEmpty[T any](list []T) []T { return append([]T{}, list...) }

@@ -160,9 +160,7 @@ func (a *app) refusedNode(i *installFlags, s *node.Setup, w install.Wish, refuse
 	}
 	instead := s.Refusal.Instead(install.WishFor(cfg))
 	if i.output.value == "json" {
-		r := &changeReport{Outcome: "refused", Instead: instead, Restart: []string{}, Warnings: []string{}, Changes: []diffJSON{}}
-		r.fail(refused)
-		err = a.WriteJSON(r)
+		err = a.WriteJSON(&changeReport{Outcome: "refused", Instead: instead, Restart: []string{}, Warnings: []string{}, Changes: []diffJSON{}})
 	} else {
 		err = a.WriteRaw([]byte(instead))
 	}

@@ -41,14 +41,13 @@ providers:
 const (
 	installed = `{"schemaVersion":1,"outcome":"installed","generation":1,"restart":[],"warnings":[],"changes":[]}`
 	unchanged = `{"schemaVersion":1,"outcome":"unchanged","generation":1,"restart":[],"warnings":[],"changes":[]}`
-	noRestart = `{"schemaVersion":1,"outcome":"failed","restart":["new patterns"],"warnings":[],"changes":[],"errors":[{"message":"nothing was changed: the kubelet has to be restarted for it: new patterns","hint":"--restart allows it"}]}`
-	wentBack  = `{"schemaVersion":1,"outcome":"failed","restart":["new patterns"],"restarted":true,"warnings":[],"changes":[],"errors":[{"message":"kubelet.service: no new kubelet that works; the node is as it was"}]}`
-	broken    = `{"schemaVersion":1,"errors":[{"message":"theirs: it is no executable"}]}`
-	refused   = `{"schemaVersion":1,"outcome":"refused","restart":[],"warnings":[],"changes":[],"instead":"do so: ` + canary.Env + `","errors":[{"message":"this node (talos) would not keep it: Talos has no services"}]}`
-	redacted  = `{"schemaVersion":1,"outcome":"refused","restart":[],"warnings":[],"changes":[],"instead":"do so: REDACTED","errors":[{"message":"this node (talos) would not keep it: Talos has no services"}]}`
+	noRestart = `{"schemaVersion":1,"outcome":"failed","restart":["new patterns"],"warnings":[],"changes":[],"error":"nothing was changed: the kubelet has to be restarted for it: new patterns"}`
+	wentBack  = `{"schemaVersion":1,"outcome":"failed","restart":["new patterns"],"restarted":true,"warnings":[],"changes":[],"error":"kubelet.service: no new kubelet that works; the node is as it was"}`
+	broken    = `{"schemaVersion":1,"outcome":"failed","restart":[],"warnings":[],"changes":[],"error":"theirs: it is no executable"}`
+	refused   = `{"schemaVersion":1,"outcome":"refused","restart":[],"warnings":[],"changes":[],"instead":"do so: (hidden)","error":"this node (talos) would not keep it: Talos has no services"}`
+	owned     = `{"schemaVersion":1,"outcome":"owned","owner":"ns/other","restart":[],"warnings":[],"changes":[],"error":"nothing was changed: generation 1 of this node belongs to release ns/other"}`
 	planned   = `{"schemaVersion":1,"outcome":"planned","generation":1,"restart":["no entries yet"],"warnings":[],"changes":[{"name":"/etc/a.conf","diff":"+x"}]}`
-	clean     = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":1,"generations":[{"number":1,"current":true,"owner":"ns/rel","providers":[]}],"kubeletHas":1,"problems":[],"restart":[]}`
-	others    = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":1,"generations":[{"number":1,"current":true,"owner":"ns/other","providers":[]}],"problems":[],"restart":[]}`
+	clean     = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":1,"owner":"ns/rel","generations":[],"kubeletHas":1,"problems":[],"restart":[]}`
 	drifted   = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":1,"generations":[],"problems":["/etc/a.conf: it is gone"],"restart":[]}`
 	nothing   = `{"schemaVersion":1,"node":{"kind":"kubeadm"},"current":0,"generations":[],"problems":[],"restart":[]}`
 	uninst    = `{"schemaVersion":1,"outcome":"uninstalled"}`
@@ -56,7 +55,7 @@ const (
 )
 
 // codes are the exit codes of what is printed.
-var codes = map[string]int{noRestart: 1, wentBack: 1, broken: 1, refused: 1, redacted: 1, drifted: 1, nothing: 3, cannot: 1}
+var codes = map[string]int{noRestart: 1, wentBack: 1, broken: 1, refused: 1, owned: 1, drifted: 1, nothing: 3, cannot: 1}
 
 // node is a node that answers as it was told to. Of several answers to a command each
 // is given once, and the last for ever.
@@ -237,7 +236,7 @@ func TestDecisions(t *testing.T) {
 		"restart not allowed": {
 			answers: answers{"install": {noRestart}, "status": {nothing}}, minutes: 2,
 			commands: "install, status, install, status, install, status", phases: "starting applying failed applying failed applying failed",
-			reason: "nothing was changed: the kubelet has to be restarted for it: new patterns (--restart allows it)", failures: 3,
+			reason: "nothing was changed: the kubelet has to be restarted for it: new patterns", failures: 3,
 		},
 		"restarted and went back": {
 			answers: answers{"install": {wentBack}, "status": {nothing}}, minutes: 5,
@@ -248,9 +247,13 @@ func TestDecisions(t *testing.T) {
 			answers: answers{"install": {broken, installed}, "status": {nothing, clean}}, minutes: 1,
 			commands: "install, status, install, status", phases: "starting applying failed applying installed", ready: true, applies: 1, failures: 1,
 		},
+		"is another chart's": {
+			answers: answers{"install": {owned}, "status": {clean}}, minutes: 0,
+			commands: "install, status", phases: "starting applying failed", reason: "belongs to release ns/other", failures: 1,
+		},
 		"is refused": {
-			answers: answers{"install": {refused}, "install --dry-run": {redacted}, "status": {nothing}}, minutes: 1,
-			commands: "install, install --dry-run, status, install, status", phases: "starting applying unsupported applying unsupported",
+			answers: answers{"install": {refused}, "status": {nothing}}, minutes: 1,
+			commands: "install, status, install, status", phases: "starting applying unsupported applying unsupported",
 			reason: "this node (talos) would not keep it: Talos has no services", ready: true,
 		},
 		"drift is mended": {
@@ -313,15 +316,11 @@ func TestDecisions(t *testing.T) {
 		},
 		"absent": {
 			answers: answers{"uninstall": {uninst}, "status": {clean}}, prepare: func(p *pod) { p.write(p.node.t, "state/state", "absent") }, minutes: 5,
-			commands: "status, uninstall", phases: "starting applying removed", ready: true,
-		},
-		"absent, and whose it is is not known": {
-			answers: answers{"uninstall": {uninst}, "status": {cannot, clean}}, prepare: func(p *pod) { p.write(p.node.t, "state/state", "absent") }, minutes: 1,
-			commands: "status, status, uninstall", phases: "starting not-removed applying removed", ready: true, failures: 1,
+			commands: "uninstall", phases: "starting applying removed", ready: true,
 		},
 		"absent, and cannot": {
 			answers: answers{"uninstall": {cannot, uninst}, "status": {clean}}, prepare: func(p *pod) { p.write(p.node.t, "state/state", "absent") }, minutes: 1,
-			commands: "status, uninstall, status, uninstall", phases: "starting applying not-removed applying removed", ready: true, failures: 1,
+			commands: "uninstall, uninstall", phases: "starting applying not-removed applying removed", ready: true, failures: 1,
 		},
 		"absent, with a configuration that is none": {
 			answers: answers{"uninstall": {uninst}, "status": {clean}},
@@ -329,11 +328,11 @@ func TestDecisions(t *testing.T) {
 				p.write(p.node.t, "state/state", "absent")
 				p.write(p.node.t, "config/providers.yaml", "x: y")
 			}, minutes: 1,
-			commands: "status, uninstall", phases: "starting applying removed", ready: true,
+			commands: "uninstall", phases: "starting applying removed", ready: true,
 		},
 		"absent, of another chart": {
-			answers: answers{"status": {others}}, prepare: func(p *pod) { p.write(p.node.t, "state/state", "absent") }, minutes: 2,
-			commands: "status", phases: "starting removed", reason: "what is there is of ns/other, and stays", ready: true,
+			answers: answers{"uninstall": {owned}}, prepare: func(p *pod) { p.write(p.node.t, "state/state", "absent") }, minutes: 2,
+			commands: "uninstall", phases: "starting applying removed", reason: "nothing of this chart's is on the node, and what is there stays: nothing was changed: generation 1 of this node belongs to release ns/other", ready: true,
 		},
 		"absent, dry run": {
 			answers: answers{"status": {clean}}, prepare: func(p *pod) { p.Install.DryRun = true; p.write(p.node.t, "state/state", "absent") }, minutes: 0,
@@ -341,7 +340,7 @@ func TestDecisions(t *testing.T) {
 		},
 		"absent, no systemd": {
 			prepare: func(p *pod) { p.node.fail = none; p.write(p.node.t, "state/state", "absent") }, minutes: 10,
-			commands: "status, status, status, status", phases: "starting not-removed removed", reason: "nothing was installed: no systemd", ready: true,
+			commands: "uninstall, uninstall, uninstall, uninstall", phases: "starting applying not-removed applying not-removed applying not-removed applying removed", reason: "nothing was installed: no systemd", ready: true,
 		},
 		"a configuration that is none": {
 			prepare: func(p *pod) { p.write(p.node.t, "config/providers.yaml", "kind: Other") }, minutes: 1,
@@ -399,7 +398,7 @@ func TestHandsOver(t *testing.T) {
 	if diff := cmp.Diff(want, tree(t, filepath.Join(p.dir, "work/host"))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	args := "install /node/work/host/config --bin-dir /node/work/host/bin --dispatcher /node/work/host/regcred-credential-provider --owner ns/rel -o json" +
+	args := "install /node/work/host/config --bin-dir /node/work/host/bin --dispatcher /node/work/host/regcred-credential-provider --owner ns/rel --hide-values -o json" +
 		" --timeout=1m0s --any-image=false --reserve=*.example --restart --probe=r.example/app --max-stale=1h0m0s --keep=2"
 	if got := strings.Join(p.node.args[0], " "); got != args {
 		t.Errorf("regcred %s\nwant    %s", got, args)
@@ -428,18 +427,15 @@ func tree(t *testing.T, dir string) map[string]string {
 	return found
 }
 
-// TestRedacted: a node that refuses is asked what it wants with a configuration that
-// has no secrets, and that goes to the log.
-func TestRedacted(t *testing.T) {
-	p := newPod(t, answers{"install": {refused}, "install --dry-run": {redacted}, "status": {nothing}})
-	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
-	data, err := os.ReadFile(filepath.Join(p.dir, "work/host/redacted/providers.yaml"))
-	if err != nil || strings.Count(string(data), "REDACTED") != 2 || !strings.Contains(string(data), "name: TOKEN") {
-		t.Errorf("%s, %v", data, err)
-	}
-	canary.Check(t, "the configuration", string(data))
-	if got := strings.Join(p.talk, "\n"); !strings.Contains(got, "do so: REDACTED") {
-		t.Errorf("the log has %s", got)
+// TestInstead: what a node that refuses wants in place of an install is told once, and
+// that has no secrets.
+func TestInstead(t *testing.T) {
+	p := newPod(t, answers{"install": {strings.Replace(refused, "(hidden)", canary.Env, 1)}, "status": {nothing}})
+	codes[p.node.answers["install"][0]] = 1
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Hour) })
+	want := "what the system of this node wants in place of an install:\ndo so: [redacted: env TOKEN of provider theirs]"
+	if got := strings.Join(p.talk, "\n"); got != want {
+		t.Errorf("the log has %s\nwant %s", got, want)
 	}
 }
 

@@ -27,7 +27,17 @@ type changeAnswer struct {
 		Name string `json:"name"`
 	} `json:"changes"`
 	Instead string    `json:"instead"`
-	Errors  []problem `json:"errors"`
+	Error   string    `json:"error"`  // of an outcome that is bad
+	Owner   string    `json:"owner"`  // of what is there, if the outcome is "owned"
+	Errors  []problem `json:"errors"` // of what came to no outcome
+}
+
+// reason is why it came to nothing.
+func (a *changeAnswer) reason() string {
+	if a.Error != "" {
+		return a.Error
+	}
+	return reasons(a.Errors)
 }
 
 // problem is why a command came to nothing.
@@ -42,11 +52,7 @@ type lookAnswer struct {
 		Kind    string `json:"kind"`
 		Kubelet string `json:"kubelet"`
 	} `json:"node"`
-	Current     *int `json:"current"`
-	Generations []struct {
-		Number int    `json:"number"`
-		Owner  string `json:"owner"`
-	} `json:"generations"`
+	Current    *int          `json:"current"`
 	KubeletHas int           `json:"kubeletHas"`
 	BrokenOff  string        `json:"brokenOff"`
 	Problems   *[]string     `json:"problems"`
@@ -91,9 +97,9 @@ func decodeChange(command string, stdout []byte, code int, good ...string) (*cha
 	if err := decode(command, stdout, code, []int{codeOK, codeNo}, a); err != nil {
 		return nil, err
 	}
-	bad := slices.Contains([]string{"", "failed", "refused"}, a.Outcome)
-	if bad != (code == codeNo) || bad != (len(a.Errors) > 0) || !bad && !slices.Contains(good, a.Outcome) {
-		return nil, fmt.Errorf("regcred %s on the node ended with code %d, outcome %q and %s: it is not the regcred of this pod", command, code, a.Outcome, shown.Count(len(a.Errors), "error"))
+	bad := slices.Contains([]string{"", "failed", "refused", "owned"}, a.Outcome)
+	if bad != (code == codeNo) || bad != (a.reason() != "") || !bad && !slices.Contains(good, a.Outcome) {
+		return nil, fmt.Errorf("regcred %s on the node ended with code %d, and an answer that does not fit it: outcome %q", command, code, short(a.Outcome, 40))
 	}
 	return a, nil
 }
@@ -138,16 +144,6 @@ func (a *lookAnswer) differences() (list []string) {
 		list = []string{"nothing of regcred is on the node: it was taken off by hand"}
 	}
 	return list
-}
-
-// owner is that of the current generation; "" if there is none, or it is nobody's.
-func (a *lookAnswer) owner() string {
-	for _, g := range a.Generations {
-		if g.Number == *a.Current {
-			return g.Owner
-		}
-	}
-	return ""
 }
 
 // reasons makes one text of problems.

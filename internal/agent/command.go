@@ -26,7 +26,7 @@ func (w work) run(ctx context.Context, within time.Duration, args ...string) (ou
 
 // installArgs are those beside the configuration.
 func (w work) installArgs() []string {
-	return append([]string{"--bin-dir", w.Host.Path(pluginDir), "--dispatcher", w.Host.Path(dispatcherName), "--owner", w.Owner, "-o", "json"}, w.Install.args()...)
+	return append([]string{"--bin-dir", w.Host.Path(pluginDir), "--dispatcher", w.Host.Path(dispatcherName), "--owner", w.Owner, "--hide-values", "-o", "json"}, w.Install.args()...)
 }
 
 func (w work) install(ctx context.Context, more ...string) (*changeAnswer, error) {
@@ -37,13 +37,13 @@ func (w work) install(ctx context.Context, more ...string) (*changeAnswer, error
 	if err != nil {
 		return nil, err
 	}
-	return decodeChange("install", out, code, "installed", "unchanged", "planned")
+	return decodeChange("install", out, code, "installed", "rolled back", "mended", "unchanged", "planned")
 }
 
 // uninstall may restart the kubelet, which would otherwise run what is not there any more.
 func (w work) uninstall(ctx context.Context) (*changeAnswer, error) {
 	w.publish(w.Install.within())
-	out, code, err := w.run(ctx, w.Install.within(), "uninstall", "--restart", w.Install.timeout(), "-o", "json")
+	out, code, err := w.run(ctx, w.Install.within(), "uninstall", "--restart", w.Install.timeout(), "--owner", w.Owner, "-o", "json")
 	w.talked = true
 	if err != nil {
 		return nil, err

@@ -17,19 +17,17 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/hostrun"
 	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
 // Names of what is handed over to the node, below Work.
 const (
-	handedOver  = "host"
-	configDir   = "config"
-	redactedDir = "redacted" // the configuration without the values of args and env
-	pluginDir   = "bin"
+	handedOver = "host"
+	configDir  = "config"
+	pluginDir  = "bin"
 
 	regcredName    = "regcred"
 	dispatcherName = "regcred-credential-provider"
@@ -79,7 +77,7 @@ func (s *stage) put(ctx context.Context) error {
 		}
 		from, err := s.plugin(name)
 		if err == nil {
-			err = putExecutable(ctx, from, filepath.Join(s.dir(pluginDir), name))
+			err = handOver(ctx, from, filepath.Join(s.dir(pluginDir), name))
 		}
 		if err != nil {
 			return err
@@ -89,7 +87,7 @@ func (s *stage) put(ctx context.Context) error {
 	if err := only(s.dir(pluginDir), wanted); err != nil {
 		return err
 	}
-	return s.putConfig(configDir, func(f *config.File) ([]byte, error) { return f.Data(), nil })
+	return s.putConfig()
 }
 
 // putRegcred hands over regcred itself, which is enough to look at the node.
@@ -99,65 +97,34 @@ func (s *stage) putRegcred(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := putExecutable(ctx, s.Executable, s.dir(regcredName)); err != nil {
+	if err := handOver(ctx, s.Executable, s.dir(regcredName)); err != nil {
 		return err
 	}
-	return putExecutable(ctx, s.Dispatcher, s.dir(dispatcherName))
+	return handOver(ctx, s.Dispatcher, s.dir(dispatcherName))
 }
 
-// putRedacted hands over a configuration that has no values of args and env. It is
-// for a node that is asked what it wants in place of a change.
-func (s *stage) putRedacted() error {
-	if err := makeDir(s.dir(redactedDir)); err != nil {
+// handOver copies an executable that the node is to run.
+func handOver(ctx context.Context, from, to string) error {
+	if err := putExecutable(ctx, from, to); err != nil {
 		return err
 	}
-	return s.putConfig(redactedDir, redacted)
+	return hostrun.Executable(to)
 }
 
-func (s *stage) putConfig(dir string, content func(*config.File) ([]byte, error)) error {
+// putConfig hands over the configuration, as a directory.
+func (s *stage) putConfig() error {
 	wanted := []string{}
 	for _, f := range s.cfg.Files() {
 		name := filepath.Base(f.Name)
 		if ext := filepath.Ext(name); ext != ".json" && ext != ".yaml" && ext != ".yml" {
 			name += ".yaml" // or else it is passed over in a directory; JSON is YAML
 		}
-		data, err := content(f)
-		if err == nil {
-			err = putFile(filepath.Join(s.dir(dir), name), data)
-		}
-		if err != nil {
+		if err := putFile(filepath.Join(s.dir(configDir), name), f.Data()); err != nil {
 			return err
 		}
 		wanted = append(wanted, name)
 	}
-	return only(s.dir(dir), wanted)
-}
-
-// redacted is a file of a configuration with [redacted] for each value of args and
-// env, and without comments.
-func redacted(f *config.File) ([]byte, error) {
-	text, _ := f.Document()
-	var doc map[string]any
-	if err := yaml.Unmarshal(text, &doc); err != nil {
-		return nil, fmt.Errorf("%s: it cannot be shown without its secrets", f.Name)
-	}
-	const none = "REDACTED"
-	providers, _ := doc["providers"].([]any)
-	for _, p := range providers {
-		p, _ := p.(map[string]any)
-		args, _ := p["args"].([]any)
-		for i := range args {
-			args[i] = none
-		}
-		env, _ := p["env"].([]any)
-		for _, v := range env {
-			if v, ok := v.(map[string]any); ok {
-				v["value"] = none
-			}
-		}
-		delete(p, "extraArgs") // of the predecessor
-	}
-	return yaml.Marshal(doc)
+	return only(s.dir(configDir), wanted)
 }
 
 // plugin is where the executable of a provider is in this pod: one that was copied

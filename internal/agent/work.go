@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/regcred/regcred/internal/scrub"
 )
 
 // work is what an agent does in one turn.
@@ -104,12 +106,12 @@ func (w work) apply(ctx context.Context, otherwise Phase) {
 	case err != nil:
 		w.fail(ctx, otherwise, err)
 	case answer.Outcome == "refused":
-		w.refused(ctx, answer)
-	case answer.Outcome == "installed" || answer.Outcome == "unchanged":
-		w.applied(ctx, answer)
+		w.refused(answer)
+	case answer.reason() != "":
+		w.spend(answer, answer.reason())
+		w.fail(ctx, otherwise, errors.New(answer.reason()))
 	default:
-		w.spend(answer, reasons(answer.Errors))
-		w.fail(ctx, otherwise, errors.New(reasons(answer.Errors)))
+		w.applied(ctx, answer)
 	}
 }
 
@@ -130,7 +132,7 @@ func (w work) applied(ctx context.Context, answer *changeAnswer) {
 	for _, text := range answer.Warnings {
 		w.say("warning: %s", w.words(text))
 	}
-	if answer.Outcome == "installed" {
+	if answer.Outcome != "unchanged" {
 		w.memory.Applies++
 		w.memory.LastApply = time.Now().UTC().Truncate(time.Second)
 	}
@@ -150,23 +152,13 @@ func (w work) applied(ctx context.Context, answer *changeAnswer) {
 	}
 }
 
-// refused leaves a node alone that does not keep changes, and says what its system
-// wants in their place: that without the values of args and env, which the log is
-// not for.
-func (w work) refused(ctx context.Context, answer *changeAnswer) {
-	first := w.retry.phase != Unsupported
-	w.later(Unsupported, w.words(reasons(answer.Errors)))
-	if !first || w.stage.putRedacted() != nil {
-		return
+// refused leaves a node alone that does not keep changes, and says in the log what its
+// system wants in their place, without values of args and env.
+func (w work) refused(answer *changeAnswer) {
+	if w.retry.phase != Unsupported {
+		w.say("what the system of this node wants in place of an install:\n%s", scrub.Part(answer.Instead, w.secrets(), false, false))
 	}
-	args := append([]string{"install", w.Host.Path(redactedDir)}, w.installArgs()...)
-	out, code, err := w.run(ctx, w.Install.within(), append(args, "--dry-run", "--quiet")...)
-	if err != nil {
-		return
-	}
-	if told, err := decodeChange("install --dry-run", out, code); err == nil && told.Outcome == "refused" {
-		w.say("what the system of this node wants in place of an install:\n%s", told.Instead)
-	}
+	w.later(Unsupported, w.words(answer.reason()))
 }
 
 // plan says what an install would do, once.
@@ -194,11 +186,11 @@ func (w work) plan(ctx context.Context) {
 	case err != nil:
 		w.fail(ctx, Failed, err)
 	case answer.Outcome == "refused":
-		w.refused(ctx, answer)
-	case answer.Outcome == "planned":
-		w.settle(Planned, w.words(planned(answer)))
+		w.refused(answer)
+	case answer.reason() != "":
+		w.fail(ctx, Failed, errors.New(answer.reason()))
 	default:
-		w.fail(ctx, Failed, errors.New(reasons(answer.Errors)))
+		w.settle(Planned, w.words(planned(answer)))
 	}
 }
 
@@ -232,53 +224,55 @@ func (w work) remove(ctx context.Context) {
 		w.fail(ctx, NotRemoved, err)
 		return
 	}
-	look, err := w.look(ctx)
-	switch {
-	case ctx.Err() != nil:
-		return
-	case w.unsupported(err) && w.missed < missedLooks:
-		w.missed++
-		w.later(NotRemoved, err.Error())
-		return
-	case w.unsupported(err):
-		w.removed("nothing was installed: " + err.Error())
-		return
-	case err != nil: // so that it is not known whose it is
-		w.fail(ctx, NotRemoved, err)
-		return
-	case *look.Current != 0 && look.owner() != w.Owner:
-		w.removed(fmt.Sprintf("nothing of this chart's is on the node; what is there is of %s, and stays", ownerName(look.owner())))
-		return
-	case w.Install.DryRun && *look.Current == 0:
-		w.removed("")
-		return
-	case w.Install.DryRun:
-		w.later(NotRemoved, "with a dry run nothing is taken off either: what is on the node was installed before; without it, it is taken off")
+	if w.Install.DryRun {
+		w.wouldRemove(ctx)
 		return
 	}
 	w.stand(Applying, "an uninstall is under way")
 	answer, err := w.uninstall(ctx)
 	switch {
 	case ctx.Err() != nil:
+	case w.unsupported(err):
+		w.nothingThere(err)
 	case err != nil:
 		w.fail(ctx, NotRemoved, err)
-	case len(answer.Errors) > 0:
-		w.fail(ctx, NotRemoved, errors.New(reasons(answer.Errors)))
+	case answer.Outcome == "owned":
+		w.removed("nothing of this chart's is on the node, and what is there stays: " + w.words(answer.Error))
+	case answer.reason() != "":
+		w.fail(ctx, NotRemoved, errors.New(answer.reason()))
 	default:
 		w.removed("")
 	}
 }
 
+// wouldRemove says whether a dry run leaves something on the node.
+func (w work) wouldRemove(ctx context.Context) {
+	look, err := w.look(ctx)
+	switch {
+	case ctx.Err() != nil:
+	case w.unsupported(err):
+		w.nothingThere(err)
+	case err != nil:
+		w.fail(ctx, NotRemoved, err)
+	case *look.Current == 0:
+		w.removed("")
+	default:
+		w.later(NotRemoved, "with a dry run nothing is taken off either: what is on the node was installed before; without it, it is taken off")
+	}
+}
+
+// nothingThere says so of a node without systemd, once that is sure.
+func (w work) nothingThere(err error) {
+	if w.missed++; w.missed <= missedLooks {
+		w.later(NotRemoved, err.Error())
+		return
+	}
+	w.removed("nothing was installed: " + err.Error())
+}
+
 func (w work) removed(why string) {
 	w.change(func(s *Status) { s.Drift, s.Generation, s.KubeletHas = nil, 0, 0 })
 	w.settle(Removed, why)
-}
-
-func ownerName(owner string) string {
-	if owner == "" {
-		return "who installed it by hand"
-	}
-	return owner
 }
 
 // fail notes a failure, after which the same is tried again later.

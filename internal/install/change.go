@@ -66,10 +66,27 @@ func (c *change) run(ctx context.Context, prepare func() error) error {
 	defer cancel()
 	c.say("going back: %v", err)
 	if backErr := c.goBack(ctx); backErr != nil {
-		return withHint("mend that, and run regcred again: it first finishes what was broken off; regcred status says how things stand",
-			"%w; and going back failed: %w", err, backErr)
+		return c.noteRestart(withHint("mend that, and run regcred again: it first finishes what was broken off; regcred status says how things stand",
+			"%w; and going back failed: %w", err, backErr))
 	}
-	return fmt.Errorf("%w; the node is as it was", err)
+	return c.noteRestart(fmt.Errorf("%w; the node is as it was", err))
+}
+
+// RestartedError is the failure of a change for which the kubelet was restarted: to try
+// the same again would restart it again.
+type RestartedError struct{ Err error }
+
+func (e *RestartedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the failure.
+func (e *RestartedError) Unwrap() error { return e.Err }
+
+// noteRestart makes an error a [*RestartedError] if it is one.
+func (c *change) noteRestart(err error) error {
+	if err == nil || !c.restarted {
+		return err
+	}
+	return &RestartedError{err}
 }
 
 // backWithin bounds how long going back takes.

@@ -40,9 +40,7 @@ func (in *Installer) Install(ctx context.Context, w Wish, o Options) (*Plan, err
 		return p, err
 	}
 	c := &change{Installer: in, action: installing, from: p.From, to: p.To, restart: len(p.Restart) > 0}
-	err = c.run(ctx, func() error { return in.Store.Create(ctx, p.To, contents(p.files)) })
-	p.Restarted = c.restarted
-	return p, err
+	return p, c.run(ctx, func() error { return in.Store.Create(ctx, p.To, contents(p.files)) })
 }
 
 // onlyRestart restarts the kubelet of a node that has all that it should.
@@ -52,13 +50,12 @@ func (in *Installer) onlyRestart(ctx context.Context, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	err = c.bringUp(ctx, before)
-	if p.Restarted = c.restarted; err == nil {
+	if err = c.bringUp(ctx, before); err == nil {
 		err = c.probe(ctx)
 	}
 	if err != nil {
-		return withHint("regcred rollback goes to an earlier generation, and regcred uninstall to none",
-			"generation %d was there before and still is: %w", p.From.Number, err)
+		return c.noteRestart(withHint("regcred rollback goes to an earlier generation, and regcred uninstall to none",
+			"generation %d was there before and still is: %w", p.From.Number, err))
 	}
 	return errors.Join(in.forget(ctx), in.takeStrays(ctx, p.From.Layout.BinDir, p.From))
 }

@@ -26,8 +26,6 @@ type Plan struct {
 	Diffs    []Diff   // of what a person reads, first the node's files and then the generation's
 	Nothing  bool     // the node has all this already
 
-	Restarted bool // by [Installer.Install], also if the node then went back
-
 	files  []source
 	number int // that To will have
 }

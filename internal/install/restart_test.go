@@ -114,6 +114,9 @@ func TestGoesBack(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.says) || !strings.HasSuffix(err.Error(), "; the node is as it was") {
 				t.Errorf("got %v, want %q", err, tt.says)
 			}
+			if _, restarted := errors.AsType[*install.RestartedError](err); restarted != slices.Contains(c.Calls, "restart") {
+				t.Errorf("it says that the kubelet was restarted: %v", restarted)
+			}
 			c.sameAs(t, before)
 			if calls := strings.Join(c.Calls, " "); calls != tt.calls {
 				t.Errorf("calls: %s, want %s", calls, tt.calls)

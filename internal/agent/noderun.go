@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"path"
+	"time"
+
+	"github.com/regcred/regcred/internal/hostrun"
+)
+
+// UnitName is that of the unit in which the node's systemd runs regcred for a pod:
+// one for all charts and pods, so that no two change the node at once.
+const UnitName = "regcred-agent.service"
+
+// runner runs programs on a node: a [hostrun.Runner].
+type runner interface {
+	Run(ctx context.Context, c hostrun.Command, stdout, stderr io.Writer) (code int, err error)
+}
+
+// HostOf is the node that a runner runs programs on. The directory Work of the
+// options is at hostWork there. A change takes so long at most; what regcred says on
+// standard error goes to stderr.
+func HostOf(r runner, hostWork string, limit time.Duration, stderr io.Writer) Host {
+	return &systemdHost{runner: r, dir: path.Join(hostWork, handedOver), limit: limit, stderr: stderr}
+}
+
+type systemdHost struct {
+	runner runner
+	dir    string
+	limit  time.Duration
+	stderr io.Writer
+}
+
+// Path is below the directory that is handed over.
+func (h *systemdHost) Path(name string) string { return path.Join(h.dir, name) }
+
+// Run runs the regcred that was handed over.
+func (h *systemdHost) Run(ctx context.Context, args ...string) (stdout []byte, code int, err error) {
+	c := hostrun.Command{Path: h.Path(regcredName), Args: args, Limit: h.limit}
+	if args[0] == "status" {
+		c.Limit = LookLimit
+	}
+	var out bytes.Buffer
+	code, err = h.runner.Run(ctx, c, &out, h.stderr)
+	if none, ok := errors.AsType[*hostrun.NoSystemdError](err); ok {
+		err = &UnsupportedError{none.Error()}
+	}
+	return out.Bytes(), code, err
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package chart
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+
+	"github.com/regcred/regcred/upstream/helm"
+	"github.com/regcred/regcred/upstream/node"
+)
+
+var update = flag.Bool("update", false, "write what is generated")
+
+// program is Helm.
+var program string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	var err error
+	if program, err = helm.Build(""); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	node.Main(m)
+}
+
+// values are those of an example, with changes: "a.b": value.
+type values map[string]any
+
+// with are the values of an example with these changes.
+func with(changes values) values {
+	v := values{"config": map[string]any{"providers": []any{provider("registry.example")}}}
+	for path, value := range changes {
+		at := map[string]any(v)
+		keys := strings.Split(path, ".")
+		for _, key := range keys[:len(keys)-1] {
+			next, ok := at[key].(map[string]any)
+			if !ok {
+				next = map[string]any{}
+				at[key] = next
+			}
+			at = next
+		}
+		at[keys[len(keys)-1]] = value
+	}
+	return v
+}
+
+// provider is one, with changes to it.
+func provider(image string, changes ...any) map[string]any {
+	p := map[string]any{
+		"name": "static-credential-provider", "apiVersion": "credentialprovider.kubelet.k8s.io/v1",
+		"matchImages": []any{image}, "defaultCacheDuration": "1m",
+	}
+	for i := 0; i < len(changes); i += 2 {
+		p[changes[i].(string)] = changes[i+1]
+	}
+	return p
+}
+
+// file writes values, and returns the flag that names them.
+func (v values) file(t testing.TB) string {
+	t.Helper()
+	data, err := yaml.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(name, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "--values=" + name
+}
+
+// repository is the root of the working tree.
+func repository(t testing.TB) string { return filepath.Dir(filepath.Dir(helm.Chart(t))) }
+
+const release, namespace = "regcred", "regcred"
+
+// render is what helm template makes of values.
+func render(t testing.TB, v values, args ...string) string {
+	t.Helper()
+	return helm.New(t, program, "").Run(t, append([]string{"template", release, helm.Chart(t), "--namespace", namespace, v.file(t)}, args...)...)
+}
+
+// objects are those of a rendered text, by kind and name, decoded strictly: a field that
+// Kubernetes does not know is an error.
+func objects(t testing.TB, rendered string) map[string]runtime.Object {
+	t.Helper()
+	all := map[string]runtime.Object{}
+	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	for _, doc := range documents(t, rendered) {
+		object, kind, err := decoder.Decode(doc, nil, nil)
+		if err != nil {
+			t.Fatalf("%v:\n%s", err, doc)
+		}
+		name := object.(interface{ GetName() string }).GetName()
+		key := kind.Kind + "/" + name
+		if all[key] != nil {
+			t.Fatalf("%s is rendered twice", key)
+		}
+		all[key] = object
+	}
+	if len(all) == 0 {
+		t.Fatal("nothing is rendered")
+	}
+	return all
+}
+
+func documents(t testing.TB, rendered string) (docs [][]byte) {
+	t.Helper()
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(rendered)))
+	for {
+		doc, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return docs
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(bytes.TrimSpace(doc)) > 0 {
+			docs = append(docs, doc)
+		}
+	}
+}
+
+// get is one of these objects.
+func get[T runtime.Object](t testing.TB, all map[string]runtime.Object, key string) T {
+	t.Helper()
+	object, ok := all[key].(T)
+	if !ok {
+		t.Fatalf("there is no %s among %d objects", key, len(all))
+	}
+	return object
+}
+
+func daemonSet(t testing.TB, v values) *appsv1.DaemonSet {
+	t.Helper()
+	return get[*appsv1.DaemonSet](t, objects(t, render(t, v)), "DaemonSet/"+release)
+}

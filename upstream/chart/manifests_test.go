@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package chart
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/regcred/regcred/upstream/helm"
+)
+
+const manifestsHead = `# SPDX-License-Identifier: Apache-2.0
+# Copyright The regcred Authors
+#
+# Made by: helm template regcred deploy/chart --namespace regcred --values deploy/manifests/values.yaml --no-hooks
+`
+
+// TestManifests: regcred.yaml is what Helm renders. With -update it is written.
+func TestManifests(t *testing.T) {
+	dir := filepath.Join(repository(t), "deploy", "manifests")
+	rendered := helm.New(t, program, "").Run(t, "template", release, helm.Chart(t), "--namespace", namespace,
+		"--values", filepath.Join(dir, "values.yaml"), "--no-hooks")
+	path, want := filepath.Join(dir, "regcred.yaml"), manifestsHead+rendered
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("go test ./chart -run %s -args -update (-want +got):\n%s", t.Name(), diff)
+	}
+	for key := range objects(t, rendered) {
+		if strings.Contains(key, "uninstall") {
+			t.Errorf("%s: a hook has no meaning to kubectl", key)
+		}
+	}
+}
+
+// TestKustomization: the base is these files and nothing else.
+func TestKustomization(t *testing.T) {
+	dir := filepath.Join(repository(t), "deploy", "manifests")
+	data, err := os.ReadFile(filepath.Join(dir, "kustomization.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		APIVersion, Kind string
+		Resources        []string
+	}
+	if err := yaml.UnmarshalStrict(data, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := got
+	want.APIVersion, want.Kind, want.Resources = "kustomize.config.k8s.io/v1beta1", "Kustomization", []string{"namespace.yaml", "regcred.yaml"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package chart
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+)
+
+// usual are the objects that are rendered without a value for more, but the ConfigMap
+// whose name has a hash.
+var usual = []string{
+	"ConfigMap/regcred-state", "DaemonSet/regcred", "Job/regcred-uninstall", "NetworkPolicy/regcred", "Role/regcred-uninstall",
+	"RoleBinding/regcred-uninstall", "ServiceAccount/regcred-agent", "ServiceAccount/regcred-uninstall",
+}
+
+// TestRender: values become what they say, and every object is one that Kubernetes knows
+// field by field.
+func TestRender(t *testing.T) {
+	sha := "sha256:" + strings.Repeat("a1", 32)
+	for _, tt := range []struct {
+		name         string
+		changes      values
+		more, less   []string // objects
+		args, noArgs []string // of the agent
+		check        func(t *testing.T, d *appsv1.DaemonSet, all map[string]runtime.Object)
+	}{
+		{name: "as it comes", args: []string{
+			"--node=$(NODE_NAME)", "--owner=regcred/regcred", "--config=/config", "--state=/state/state", "--plugins=/plugins", "--work=/work",
+			"--host-work=/var/lib/kubelet/pods/$(POD_UID)/volumes/kubernetes.io~empty-dir/work",
+			"--restart", "--max-stale=5m", "--keep=5", "--timeout=4m", "--listen=:9476",
+		}, noArgs: []string{"--dry-run", "--any-image", "--reapplied", "--probe", "--reserve"}},
+		{name: "a dry run that restarts nothing", changes: values{"mode": "DryRun", "restart": "Never"}, args: []string{"--dry-run"}, noArgs: []string{"--restart"}},
+		{
+			name: "what nodes are told",
+			changes: values{
+				"probe.image": "registry.example/probe:v1", "reserve": []any{"*.example", "[::1]:5000/a"}, "anyImage": true, "maxStale": "90s", "keep": 9,
+				"reapplied": true, "timeout": "2m", "kubeletRootDir": "/data/kubelet/",
+			},
+			args: []string{
+				"--probe=registry.example/probe:v1", "--reserve=*.example", "--reserve=[::1]:5000/a", "--any-image", "--max-stale=90s", "--keep=9",
+				"--reapplied", "--timeout=2m", "--host-work=/data/kubelet/pods/$(POD_UID)/volumes/kubernetes.io~empty-dir/work",
+			},
+		},
+		{name: "no metrics", changes: values{"metrics.enabled": false}, args: []string{"--listen="}, check: func(t *testing.T, d *appsv1.DaemonSet, all map[string]runtime.Object) {
+			if ports := agent(t, d).Ports; len(ports) > 0 {
+				t.Errorf("ports: %v", ports)
+			}
+			policy := get[*networkingv1.NetworkPolicy](t, all, "NetworkPolicy/regcred").Spec
+			if len(policy.Ingress) > 0 {
+				t.Errorf("ways in: %v", policy.Ingress)
+			}
+		}},
+		{name: "no NetworkPolicy", changes: values{"networkPolicy.enabled": false}, less: []string{"NetworkPolicy/regcred"}},
+		{name: "nodes may be listed", changes: values{"uninstall.listNodes": true}, more: []string{
+			"ClusterRole/regcred:regcred:regcred:uninstall", "ClusterRoleBinding/regcred:regcred:regcred:uninstall",
+		}},
+		{name: "uninstall", changes: values{"uninstall.timeoutSeconds": 900, "uninstall.allowMissing": true}, check: func(t *testing.T, _ *appsv1.DaemonSet, all map[string]runtime.Object) {
+			spec := get[*batchv1.Job](t, all, "Job/regcred-uninstall").Spec
+			if *spec.ActiveDeadlineSeconds != 960 {
+				t.Errorf("the Job is ended after %d s, before it says what it has seen in 900", *spec.ActiveDeadlineSeconds)
+			}
+			args := spec.Template.Spec.Containers[0].Args
+			for _, want := range []string{"--timeout=900s", "--allow-missing", "--namespace=regcred", "--state-configmap=regcred-state"} {
+				if !slices.Contains(args, want) {
+					t.Errorf("%q has no %s", args, want)
+				}
+			}
+		}},
+		{name: "an image by digest", changes: values{"image.repository": "registry.example:5000/r", "image.digest": sha, "image.tag": "v9"}, check: func(t *testing.T, d *appsv1.DaemonSet, all map[string]runtime.Object) {
+			job := get[*batchv1.Job](t, all, "Job/regcred-uninstall").Spec.Template.Spec.Containers[0]
+			if got, want := agent(t, d).Image, "registry.example:5000/r@"+sha; got != want || job.Image != want {
+				t.Errorf("got %s and %s, want %s", got, job.Image, want)
+			}
+		}},
+		{name: "a plugin of others", changes: values{"plugins.images": []any{
+			map[string]any{"name": "vendor", "image": "registry.example/plugin:v1", "paths": []any{"/usr/bin/vendor-credential-provider", "/b"}},
+			map[string]any{"name": "other", "image": "registry.example/other:v1", "paths": []any{"/c"}},
+		}}, args: []string{"--plugins=/others"}, check: checkPlugins},
+		{name: "where", changes: values{
+			"nodeSelector": map[string]any{"pool": "a"}, "tolerations": []any{}, "updateStrategy.maxUnavailable": "10%", "minReadySeconds": 5, "priorityClassName": "",
+			"hostNetwork": true, "imagePullSecrets": []any{map[string]any{"name": "pull"}}, "seLinux.type": "super_t",
+			"appArmorProfile": map[string]any{"type": "Unconfined"}, "podLabels": map[string]any{"team": "a"}, "podAnnotations": map[string]any{"note": "b"},
+		}, check: checkWhere},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			all := objects(t, render(t, with(tt.changes)))
+			d := get[*appsv1.DaemonSet](t, all, "DaemonSet/regcred")
+			want := slices.Concat(usual, tt.more, []string{"ConfigMap/" + configName(t, d)})
+			want = slices.DeleteFunc(want, func(key string) bool { return slices.Contains(tt.less, key) })
+			slices.Sort(want)
+			if diff := cmp.Diff(want, slices.Sorted(maps.Keys(all))); diff != "" {
+				t.Errorf("objects (-want +got):\n%s", diff)
+			}
+			args := agent(t, d).Args
+			for _, arg := range append(tt.args, "--revision="+configName(t, d)) {
+				if !slices.Contains(args, arg) {
+					t.Errorf("%q has no %s", args, arg)
+				}
+			}
+			for _, arg := range tt.noArgs {
+				if strings.Contains(strings.Join(args, "\n"), arg) {
+					t.Errorf("%q has %s", args, arg)
+				}
+			}
+			if tt.check != nil {
+				tt.check(t, d, all)
+			}
+		})
+	}
+}
+
+func agent(t *testing.T, d *appsv1.DaemonSet) corev1.Container {
+	t.Helper()
+	c := d.Spec.Template.Spec.Containers
+	if len(c) != 1 || c[0].Name != "agent" {
+		t.Fatalf("the pod has not one container, agent, but %d", len(c))
+	}
+	return c[0]
+}
+
+// configName is the ConfigMap that the pods mount.
+func configName(t *testing.T, d *appsv1.DaemonSet) string {
+	t.Helper()
+	for _, v := range d.Spec.Template.Spec.Volumes {
+		if v.Name == "config" {
+			return v.ConfigMap.Name
+		}
+	}
+	t.Fatal("no volume of the configuration")
+	return ""
+}
+
+func checkPlugins(t *testing.T, d *appsv1.DaemonSet, _ map[string]runtime.Object) {
+	var got []string
+	for _, c := range d.Spec.Template.Spec.InitContainers {
+		mounts := ""
+		for _, m := range c.VolumeMounts {
+			mounts += " " + m.MountPath
+			if m.ReadOnly {
+				mounts += ":ro"
+			}
+		}
+		got = append(got, c.Name+" "+c.Image+" "+strings.Join(c.Command, " ")+mounts)
+	}
+	want := []string{
+		"tools ghcr.io/regcred/regcred:v0.0.0 /bin/regcred agent copy /bin/regcred /tools/ /tools",
+		"plugin-vendor registry.example/plugin:v1 /tools/regcred agent copy /usr/bin/vendor-credential-provider /b /others/ /tools:ro /others",
+		"plugin-other registry.example/other:v1 /tools/regcred agent copy /c /others/ /tools:ro /others",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("init containers (-want +got):\n%s", diff)
+	}
+}
+
+func checkWhere(t *testing.T, d *appsv1.DaemonSet, all map[string]runtime.Object) {
+	pod, job := d.Spec.Template, get[*batchv1.Job](t, all, "Job/regcred-uninstall").Spec.Template
+	got := map[string]any{
+		"nodes":        pod.Spec.NodeSelector,
+		"tolerations":  len(pod.Spec.Tolerations) + len(job.Spec.Tolerations),
+		"max":          d.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable.String(),
+		"ready":        d.Spec.MinReadySeconds,
+		"class":        pod.Spec.PriorityClassName + job.Spec.PriorityClassName,
+		"network":      []bool{pod.Spec.HostNetwork, job.Spec.HostNetwork},
+		"pull secrets": []string{pod.Spec.ImagePullSecrets[0].Name, job.Spec.ImagePullSecrets[0].Name},
+		"SELinux":      agent(t, d).SecurityContext.SELinuxOptions.Type,
+		"AppArmor":     string(pod.Spec.SecurityContext.AppArmorProfile.Type),
+		"label":        pod.Labels["team"],
+		"note":         pod.Annotations["note"],
+	}
+	want := map[string]any{
+		"nodes": map[string]string{"kubernetes.io/os": "linux", "pool": "a"}, "tolerations": 0, "max": "10%", "ready": int32(5), "class": "",
+		"network": []bool{true, true}, "pull secrets": []string{"pull", "pull"}, "SELinux": "super_t", "AppArmor": "Unconfined", "label": "a", "note": "b",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestPodMonitor: it is no object that this module has a type for.
+func TestPodMonitor(t *testing.T) {
+	rendered := render(t, with(values{"podMonitor.enabled": true}), "--show-only", "templates/podmonitor.yaml")
+	var got map[string]any
+	if err := yaml.Unmarshal([]byte(rendered), &got); err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]any{"app.kubernetes.io/name": "regcred", "app.kubernetes.io/instance": "regcred"}
+	selector := maps.Clone(labels)
+	selector["app.kubernetes.io/component"] = "agent"
+	want := map[string]any{
+		"apiVersion": "monitoring.coreos.com/v1", "kind": "PodMonitor",
+		"metadata": map[string]any{"name": "regcred", "namespace": "regcred", "labels": labels},
+		"spec": map[string]any{
+			"selector": map[string]any{"matchLabels": selector}, "podMetricsEndpoints": []any{map[string]any{"port": "metrics"}},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestConfigName: the pods are another revision if and only if what concerns the nodes
+// has changed, and the ConfigMap's name only with the configuration.
+func TestConfigName(t *testing.T) {
+	base := daemonSet(t, with(nil))
+	for _, tt := range []struct {
+		name         string
+		changes      values
+		config, pods bool // differ
+	}{
+		{"nothing", nil, false, false},
+		{"another pattern", values{"config.providers": []any{provider("other.example")}}, true, true},
+		{"another order of keys", values{"config.kind": "CredentialProviderConfig", "config.apiVersion": "kubelet.config.k8s.io/v1"}, false, false},
+		{"an older version", values{"config.apiVersion": "kubelet.config.k8s.io/v1beta1"}, true, true},
+		{"uninstall", values{"uninstall.timeoutSeconds": 60, "uninstall.listNodes": true}, false, false},
+		{"the state", values{"state": "absent"}, false, false},
+		{"how fast", values{"updateStrategy.maxUnavailable": 3, "minReadySeconds": 9}, false, false},
+		{"PodMonitor", values{"podMonitor.enabled": true}, false, false},
+		{"NetworkPolicy", values{"networkPolicy.enabled": false}, false, false},
+		{"the metrics' port", values{"metrics.port": 9477}, false, true},
+		{"resources", values{"resources.limits.memory": "256Mi"}, false, true},
+		{"image", values{"image.tag": "v9"}, false, true},
+		{"mode", values{"mode": "DryRun"}, false, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			v := with(tt.changes)
+			rendered := render(t, v, "--show-only", "templates/daemonset.yaml")
+			d := get[*appsv1.DaemonSet](t, objects(t, rendered), "DaemonSet/regcred")
+			if got := configName(t, d) != configName(t, base); got != tt.config {
+				t.Errorf("another ConfigMap: %v, want %v", got, tt.config)
+			}
+			if got := cmp.Diff(base.Spec.Template, d.Spec.Template) != ""; got != tt.pods {
+				t.Errorf("other pods: %v, want %v", got, tt.pods)
+			}
+		})
+	}
+}
+
+// TestConfigMap: it holds the configuration, cannot be changed, and its name holds the
+// hash of what it holds.
+func TestConfigMap(t *testing.T) {
+	all := objects(t, render(t, with(nil)))
+	name := configName(t, get[*appsv1.DaemonSet](t, all, "DaemonSet/regcred"))
+	c := get[*corev1.ConfigMap](t, all, "ConfigMap/"+name)
+	if c.Immutable == nil || !*c.Immutable {
+		t.Error("it can be changed")
+	}
+	var got map[string]any
+	if err := yaml.UnmarshalStrict([]byte(c.Data["config.yaml"]), &got); err != nil || len(c.Data) != 1 {
+		t.Fatalf("%v in %v", err, c.Data)
+	}
+	want := map[string]any{
+		"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": []any{provider("registry.example")},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

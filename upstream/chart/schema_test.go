@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package chart
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/regcred/regcred/upstream/helm"
+)
+
+// TestSchemaOfConfig: what values.schema.json says of the configuration is what regcred
+// schema says. With -update it is written there.
+func TestSchemaOfConfig(t *testing.T) {
+	cmd := exec.Command("go", "run", "./cmd/regcred", "schema")
+	cmd.Dir = repository(t)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config map[string]any
+	if err := json.Unmarshal(out, &config); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(helm.Chart(t), "values.schema.json")
+	committed, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema map[string]any
+	if err := json.Unmarshal(committed, &schema); err != nil {
+		t.Fatal(err)
+	}
+	// Its references are to the root's definitions.
+	schema["definitions"] = config["definitions"]
+	delete(config, "definitions")
+	delete(config, "$schema")
+	schema["properties"].(map[string]any)["config"] = config
+	var want bytes.Buffer
+	encoder := json.NewEncoder(&want)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(schema); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(path, want.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want.String(), string(committed)); diff != "" {
+		t.Errorf("values.schema.json is not regcred schema's, or its keys are not sorted; go test ./chart -run %s -args -update (-want +got):\n%s", t.Name(), diff)
+	}
+}
+
+// TestSchemaKnowsValues: each value of values.yaml, and no other, is in the schema, and
+// an object takes no other keys unless they are Kubernetes' or the user's.
+func TestSchemaKnowsValues(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(helm.Chart(t), "values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v map[string]any
+	if err := yaml.UnmarshalStrict(data, &v); err != nil {
+		t.Fatal(err)
+	}
+	if data, err = os.ReadFile(filepath.Join(helm.Chart(t), "values.schema.json")); err != nil {
+		t.Fatal(err)
+	}
+	var schema map[string]any
+	if err := json.Unmarshal(data, &schema); err != nil {
+		t.Fatal(err)
+	}
+	sameKeys(t, "", v, schema, "global")
+}
+
+// free are objects with keys of Kubernetes or of the user; config is regcred schema's.
+var free = []string{"config", "nodeSelector", "affinity", "resources", "podAnnotations", "podLabels", "appArmorProfile"}
+
+func sameKeys(t *testing.T, path string, v, schema map[string]any, but ...string) {
+	t.Helper()
+	if schema["additionalProperties"] != false {
+		t.Errorf("the schema of %q takes other keys", path)
+	}
+	properties, _ := schema["properties"].(map[string]any)
+	known := slices.DeleteFunc(slices.Sorted(maps.Keys(properties)), func(key string) bool { return slices.Contains(but, key) })
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(v)), known); diff != "" {
+		t.Errorf("keys of %q (-values.yaml +schema):\n%s", path, diff)
+	}
+	for key, value := range v {
+		if next, ok := value.(map[string]any); ok && !slices.Contains(free, key) {
+			sameKeys(t, strings.TrimPrefix(path+"."+key, "."), next, properties[key].(map[string]any))
+		}
+	}
+}
+
+// TestSchemaRefuses: a value that cannot be meant is refused before anything reaches the
+// cluster, with its place.
+func TestSchemaRefuses(t *testing.T) {
+	one := func(changes ...any) []any { return []any{provider("registry.example", changes...)} }
+	plugin := func(name, image string, paths ...any) []any {
+		return []any{map[string]any{"name": name, "image": image, "paths": paths}}
+	}
+	for _, tt := range []struct {
+		name    string
+		changes values
+		place   string // and what is said of it
+	}{
+		{"no provider", values{"config.providers": []any{}}, "'/config/providers': minItems"},
+		{"no pattern", values{"config.providers": one("matchImages", []any{})}, "'/config/providers/0/matchImages': minItems"},
+		{"a pattern that is a number", values{"config.providers": one("matchImages", []any{5})}, "'/config/providers/0/matchImages/0': got number, want string"},
+		{"a misspelt field", values{"config.providers": one("matchImage", "registry.example")}, "'/config/providers/0': additional properties 'matchImage' not allowed"},
+		{"a cache duration without unit", values{"config.providers": one("defaultCacheDuration", "10")}, "'/config/providers/0/defaultCacheDuration'"},
+		{"a name with a path", values{"config.providers": one("name", "bin/static")}, "'/config/providers/0/name'"},
+		{"a provider of an old version with tokenAttributes", values{"config.providers": one(
+			"apiVersion", "credentialprovider.kubelet.k8s.io/v1beta1",
+			"tokenAttributes", map[string]any{"serviceAccountTokenAudience": "a", "cacheType": "Token", "requireServiceAccount": true},
+		)}, "'/config/providers/0/apiVersion'"},
+		{"another kind", values{"config.kind": "RegistryCredentialConfig"}, "'/config/kind'"},
+		{"a misspelt value", values{"mod": "DryRun"}, "additional properties 'mod' not allowed"},
+		{"a misspelt value below", values{"metrics.ports": 1}, "'/metrics': additional properties 'ports' not allowed"},
+		{"mode", values{"mode": "dryrun"}, "'/mode'"},
+		{"restart", values{"restart": true}, "'/restart'"},
+		{"state", values{"state": "Absent"}, "'/state'"},
+		{"a probe with a blank", values{"probe.image": "registry.example/app v1"}, "'/probe/image'"},
+		{"a probe that is a flag", values{"probe.image": "--restart"}, "'/probe/image'"},
+		{"a reserved pattern that a kubelet's variable is", values{"reserve": []any{"$(POD_UID)"}}, "'/reserve/0'"},
+		{"max-stale", values{"maxStale": "5 minutes"}, "'/maxStale'"},
+		{"timeout that is a number", values{"timeout": 240}, "'/timeout': got number, want string"},
+		{"keep", values{"keep": 0}, "'/keep'"},
+		{"a relative root directory", values{"kubeletRootDir": "var/lib/kubelet"}, "'/kubeletRootDir'"},
+		{"maxUnavailable 0 stops for ever", values{"updateStrategy.maxUnavailable": 0}, "'/updateStrategy/maxUnavailable'"},
+		{"maxUnavailable in per cent", values{"updateStrategy.maxUnavailable": "0%"}, "'/updateStrategy/maxUnavailable'"},
+		{"a tag in the repository", values{"image.repository": "registry.example/regcred:v1"}, "'/image/repository'"},
+		{"a digest of a tag", values{"image.digest": "v1"}, "'/image/digest'"},
+		{"pull policy", values{"image.pullPolicy": "Sometimes"}, "'/image/pullPolicy'"},
+		{"pull secrets as names", values{"imagePullSecrets": []any{"pull"}}, "'/imagePullSecrets/0': got string, want object"},
+		{"a plugin image without files", values{"plugins.images": plugin("vendor", "registry.example/p:v1")}, "'/plugins/images/0/paths'"},
+		{"a relative file of a plugin", values{"plugins.images": plugin("vendor", "registry.example/p:v1", "bin/p")}, "'/plugins/images/0/paths/0'"},
+		{"a plugin image's name", values{"plugins.images": plugin("Vendor", "registry.example/p:v1", "/p")}, "'/plugins/images/0/name'"},
+		{"a pod label that selects", values{"podLabels": map[string]any{"app.kubernetes.io/instance": "x"}}, "'/podLabels/app.kubernetes.io~1instance'"},
+		{"SELinux type", values{"seLinux.type": "system_u:system_r:spc_t"}, "'/seLinux/type'"},
+		{"AppArmor profile", values{"appArmorProfile": map[string]any{"type": "unconfined"}}, "'/appArmorProfile/type'"},
+		{"a PodMonitor without metrics", values{"podMonitor.enabled": true, "metrics.enabled": false}, "'/metrics/enabled'"},
+		{"uninstall's time", values{"uninstall.timeoutSeconds": "5m"}, "'/uninstall/timeoutSeconds': got string, want integer"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, _, err := helm.New(t, program, "").Try(t.Context(), "template", release, helm.Chart(t), with(tt.changes).file(t))
+			if err == nil {
+				t.Fatal("it is taken")
+			}
+			if !strings.Contains(err.Error(), tt.place) {
+				t.Errorf("got %v\nwant in it: %s", err, tt.place)
+			}
+		})
+	}
+}
+
+// TestLint: helm lint --strict has nothing to say, and says what is missing where no
+// values are given.
+func TestLint(t *testing.T) {
+	h := helm.New(t, program, "")
+	h.Run(t, "lint", "--strict", helm.Chart(t), with(nil).file(t))
+	out, _, err := h.Try(t.Context(), "lint", "--strict", helm.Chart(t))
+	if err == nil || !strings.Contains(out, "'/config/providers': minItems") {
+		t.Errorf("without values: %v\n%s", err, out)
+	}
+}
