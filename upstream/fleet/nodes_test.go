@@ -59,7 +59,7 @@ func tree(t *testing.T, m *node.Machine) map[string]string {
 	dirs := append([]string{"/etc", "/opt", "/root", "/usr/local", "/usr/lib/systemd", "/run/regcred"}, list("/var/lib", "/var/lib/containerd", "/var/lib/kubelet", "/var/lib/cni")...)
 	dirs = append(dirs, list("/var/lib/kubelet", "/var/lib/kubelet/pods", "/var/lib/kubelet/image_manager")...)
 	tree := m.Tree(t, dirs...)
-	tree["elsewhere"] = strings.Join(append(list("/run"), list("/run/systemd/transient")...), "\n")
+	tree["elsewhere"] = strings.Join(list("/run"), "\n") + m.Run(t, "systemctl", "list-units", "--all", "--plain", "--no-legend", "regcred*")
 	return tree
 }
 
