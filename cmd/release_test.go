@@ -110,7 +110,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 	dir := releasable(t)
 	other := filepath.Join(t.TempDir(), "a longer name")
 	bash(t, dir, "git clone -q . '"+other+"'")
-	bash(t, dir, "export GOENV=off; umask 022; LC_ALL=C ./release.sh v1.2.3 dist linux/amd64 linux/arm64 windows/amd64")
+	bash(t, dir, "export GOENV=off; umask 022; LC_ALL=C ./release.sh v1.2.3 dist linux/amd64 windows/amd64")
 	begin := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
 	if err := os.Chtimes(filepath.Join(other, "LICENSE"), begin, begin); err != nil {
 		t.Fatal(err)
@@ -118,8 +118,8 @@ func TestReleaseIsReproducible(t *testing.T) {
 	bash(t, other, `git tag v1.2.3; umask 077
 		printf 'GOFLAGS=-buildvcs=true\nGOEXPERIMENT=nogreenteagc\n' >../goenv
 		export GOENV=$PWD/../goenv LC_ALL=C.UTF-8 TZ=Asia/Tokyo GZIP=-1 TAR_OPTIONS=--owner=7 ZIPOPT=-0 GOAMD64=v3 TMPDIR=$PWD/../tmp; mkdir "$TMPDIR"
-		./release.sh v1.2.3 deep/dist linux/amd64 linux/arm64 windows/amd64`)
-	bash(t, dir, "cmp dist/SHA256SUMS '"+other+"/deep/dist/SHA256SUMS' && cd dist && sha256sum -c SHA256SUMS && test $(wc -l <SHA256SUMS) = 10")
+		./release.sh v1.2.3 deep/dist linux/amd64 windows/amd64`)
+	bash(t, dir, "cmp dist/SHA256SUMS '"+other+"/deep/dist/SHA256SUMS' && cd dist && sha256sum -c SHA256SUMS && test $(wc -l <SHA256SUMS) = 8")
 	bash(t, dir, `cd dist && tar -xzf *_linux_amd64.tar.gz && cd *_linux_amd64 && test "$(stat -c %a deploy deploy/a deploy/a/b deploy/kubectl/script | tr '\n' ' ')" = '755 755 644 755 ' &&
 		test -x regcred && ! zip -sf ../*_windows_*.zip | grep deploy`)
 	bash(t, dir, `cd dist && tar -xzf regcred-playground_1.2.3.tar.gz && cd regcred-playground_1.2.3 && test "$(ls | tr '\n' ' ')" = 'LICENSE index.html ' &&
@@ -171,7 +171,7 @@ func checkKrew(t *testing.T, dist string) {
 	if err := yaml.UnmarshalStrict(data, &manifest); err != nil {
 		t.Fatal(err)
 	}
-	if manifest.Metadata.Name != "regcred" || manifest.Spec.Version != "v1.2.3" || len(manifest.Spec.Platforms) != 3 {
+	if manifest.Metadata.Name != "regcred" || manifest.Spec.Version != "v1.2.3" || len(manifest.Spec.Platforms) != 2 {
 		t.Errorf("got %+v", manifest)
 	}
 	for _, p := range manifest.Spec.Platforms {
@@ -190,8 +190,8 @@ func checkKrew(t *testing.T, dist string) {
 	}
 }
 
-// checkImage: the image has the programs of the archives, for both platforms,
-// and beside each what it was built from.
+// checkImage: the image has the programs of the archive, and beside it is what
+// they were built from.
 func checkImage(t *testing.T, dist string) {
 	t.Helper()
 	bash(t, dist, "mkdir ../layout && tar -xf regcred-image_1.2.3.tar -C ../layout")
@@ -204,11 +204,11 @@ func checkImage(t *testing.T, dist string) {
 		t.Fatalf("%d indexes, %v", len(indexes), err)
 	}
 	images, err := partial.FindImages(indexes[0], func(d v1.Descriptor) bool { return d.Platform.OS == "linux" })
-	if err != nil || len(images) != 2 {
+	if err != nil || len(images) != 1 {
 		t.Fatalf("%d images, %v", len(images), err)
 	}
 	boms, err := partial.FindImages(indexes[0], func(d v1.Descriptor) bool { return d.Platform.OS == "unknown" })
-	if err != nil || len(boms) != 2 {
+	if err != nil || len(boms) != 1 {
 		t.Fatalf("%d lists of modules, %v", len(boms), err)
 	}
 	for i, image := range images {
@@ -270,7 +270,7 @@ func packed(t *testing.T, image v1.Image) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h.Typeflag != tar.TypeReg {
+		if h.Typeflag != tar.TypeReg || h.Name == "etc/passwd" {
 			continue
 		}
 		data, err := io.ReadAll(r)

@@ -27,8 +27,8 @@ type systemd struct {
 	known  bool // it has answered
 }
 
-// How long it may take to answer, and how long it may be away: while it executes
-// itself anew, or if it never has answered.
+// How long it may take to answer, how long it may be away, while it executes itself
+// anew, and how long its socket, if it never has answered.
 const (
 	answerWithin = 25 * time.Second
 	awayWithin   = time.Minute
@@ -87,9 +87,9 @@ func (m *systemd) call(ctx context.Context, path dbus.ObjectPath, method string,
 			return cmp.Or(context.Cause(ctx), err)
 		}
 		m.close()
-		within := thereWithin
-		if m.known {
-			within = awayWithin
+		within := awayWithin
+		if info, err := os.Stat(m.path()); !m.known && (err != nil || info.Mode().Type() != fs.ModeSocket) {
+			within = thereWithin
 		}
 		if since.IsZero() {
 			since = time.Now()

@@ -16,6 +16,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/regcred/regcred/upstream/kubelet"
@@ -71,8 +72,8 @@ func testDaemonSet(t *testing.T, c *node.Cluster, image, next string) {
 	}
 
 	seen := watchReady(t, c, "app=app")
-	set.Spec.Template.Spec.Containers[0].Image = next
-	if set, err = sets.Update(t.Context(), set, metav1.UpdateOptions{}); err != nil {
+	patch := []byte(`[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "` + next + `"}]`)
+	if set, err = sets.Patch(t.Context(), "app", types.JSONPatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	waitRollout(t, c, set)

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/regcred/regcred/upstream/helm"
+	"github.com/regcred/regcred/upstream/node"
+)
+
+// azure is a file that only nodes of AKS have.
+const azure = "/opt/azure/containers/provision.complete"
+
+// testFaults: what happens to clusters, one thing after the other, to one release.
+func (f *fleet) testFaults(t *testing.T) {
+	step := func(name string, do func(*testing.T)) {
+		if t.Failed() {
+			return // what follows would tell nothing
+		}
+		t.Run(name, do)
+	}
+	before := f.trees(t)
+	a, b := f.Node(t, nodeA), f.Node(t, nodeB)
+	var r *release
+	step("a node that keeps no changes stays out of the way, and says what it wants", func(t *testing.T) {
+		b.Run(t, "sh", "-c", "mkdir -p $(dirname "+azure+") && touch "+azure)
+		tree := tree(t, b)
+		r = f.install(t, "faults", "fleet", values(first))
+		killed := r.killAgent(t, a, 0, 500*time.Millisecond)
+		r.waitRollout(t)
+		t.Logf("node %s: the agent was killed %d times meanwhile", nodeA, killed)
+		r.installed(t, a)
+		r.says(t, nodeB, `"phase":"unsupported"`, "AKS")
+		if diff := cmp.Diff(tree, f.trees(t)[nodeB]); diff != "" {
+			t.Errorf("node %s has changed (-before +after):\n%s", nodeB, diff)
+		}
+		b.Run(t, "rm", "-r", "/opt/azure")
+	})
+	step("a pod that is deleted while it installs", func(t *testing.T) {
+		for _, after := range []time.Duration{0, 700 * time.Millisecond, 1500 * time.Millisecond} {
+			r.deleteAgent(t, nodeB, after)
+		}
+		r.waitRollout(t)
+		node.Eventually(t, time.Minute, func(ctx context.Context) error { return r.said(ctx, nodeB, `"phase":"installed"`) })
+		r.installed(t, b)
+	})
+	step("two releases on one node: the second is refused", func(t *testing.T) {
+		currents := f.currents(t)
+		second := f.install(t, "rival", "rival", values(first, later))
+		for _, m := range f.Nodes {
+			node.Eventually(t, 2*time.Minute, func(ctx context.Context) error { return second.said(ctx, m.Name(), "faults/fleet") })
+		}
+		f.helm.Run(t, "uninstall", second.name, "--namespace", second.namespace)
+		f.same(t, currents, f.currents(t))
+		r.waitRollout(t)
+	})
+	step("the API server is away during a rollout", func(t *testing.T) {
+		f.helm.Run(t, "upgrade", r.name, helm.Chart(t), "--namespace", r.namespace, "--values", valuesFile(t, values(first, later)))
+		f.Stop()
+		f.Start(t)
+		r.waitRollout(t)
+		for _, m := range f.Nodes {
+			r.installed(t, m)
+		}
+	})
+	step("a node is away during two rollouts", func(t *testing.T) {
+		b.Halt(t)
+		f.WaitNode(t, nodeB, corev1.ConditionUnknown)
+		for _, v := range []map[string]any{values(first), with(values(later), map[string]any{"reserve": []string{first}})} {
+			f.helm.Run(t, "upgrade", r.name, helm.Chart(t), "--namespace", r.namespace, "--values", valuesFile(t, v))
+		}
+		b.Boot(t)
+		f.WaitNode(t, nodeB, corev1.ConditionTrue)
+		r.waitRollout(t)
+		for name, current := range f.currents(t) {
+			if !strings.Contains(current, providerOf(later)) || strings.Contains(current, providerOf(first)) {
+				t.Errorf("node %s has:\n%s", name, current)
+			}
+		}
+	})
+	step("uninstalled while a node is away: it is named; and once more when it is back", func(t *testing.T) {
+		r.upgrade(t, with(values(later), map[string]any{"reserve": []string{first}, "uninstall": map[string]any{"timeoutSeconds": 75}}))
+		b.Halt(t)
+		_, stderr, err := f.helm.Try(t.Context(), "uninstall", r.name, "--namespace", r.namespace)
+		if err == nil {
+			t.Fatal("helm uninstall takes no notice of a node that is away")
+		}
+		if !strings.Contains(stderr, nodeB) {
+			t.Errorf("it does not name %s: %s", nodeB, stderr)
+		}
+		b.Boot(t)
+		f.WaitNode(t, nodeB, corev1.ConditionTrue)
+		f.helm.Run(t, "uninstall", r.name, "--namespace", r.namespace)
+		r.gone(t)
+		for name, tree := range f.trees(t) {
+			if diff := cmp.Diff(before[name], tree); diff != "" {
+				t.Errorf("node %s is not as it was (-before +after):\n%s", name, diff)
+			}
+		}
+	})
+}
+
+// installed: regcred on a machine says that all is as it was installed.
+func (r *release) installed(t *testing.T, m *node.Machine) {
+	t.Helper()
+	m.Run(t, "sh", "-c", "$(ls -t /var/lib/kubelet/pods/*/volumes/kubernetes.io~empty-dir/work/host/regcred | head -n1) status")
+}
+
+// says: the agent of a node says all of these texts in its last line.
+func (r *release) says(t *testing.T, node string, texts ...string) {
+	t.Helper()
+	if err := r.said(t.Context(), node, texts...); err != nil {
+		t.Error(err)
+	}
+}
+
+// said says what is missing in the last line.
+func (r *release) said(ctx context.Context, node string, texts ...string) error {
+	pod, err := r.agent(ctx, node)
+	if err != nil {
+		return err
+	}
+	line, err := r.Client.CoreV1().Pods(r.namespace).GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: new(int64(1)), Container: "agent"}).DoRaw(ctx)
+	if err != nil {
+		return err
+	}
+	for _, text := range texts {
+		if !strings.Contains(string(line), text) {
+			return fmt.Errorf("the agent of %s does not say %q: %s", node, text, line)
+		}
+	}
+	return nil
+}
+
+// killAgent kills the agent's process on a machine, each time it has run for a while.
+func (r *release) killAgent(t *testing.T, m *node.Machine, after ...time.Duration) (killed int) {
+	t.Helper()
+	for _, d := range after {
+		node.Eventually(t, 2*time.Minute, func(ctx context.Context) error {
+			return m.Command(ctx, "sh", "-c", findAgent+"[ -n \"$found\" ]").Run()
+		})
+		pause(t, d)
+		if m.Command(t.Context(), "sh", "-c", findAgent+"kill -KILL $found").Run() == nil {
+			killed++
+		}
+	}
+	return killed
+}
+
+// findAgent finds the process, for a shell on the machine.
+const findAgent = `found=
+for dir in /proc/[0-9]*; do
+	case $(tr '\0' ' ' <$dir/cmdline 2>/dev/null) in
+	"/bin/regcred agent run "*) found="$found ${dir#/proc/}" ;;
+	esac
+done
+`
+
+// deleteAgent deletes a node's pod when it has been there for a while.
+func (r *release) deleteAgent(t *testing.T, name string, after time.Duration) {
+	t.Helper()
+	var pod *corev1.Pod
+	node.Eventually(t, time.Minute, func(ctx context.Context) (err error) {
+		if pod, err = r.agent(ctx, name); err != nil {
+			return err
+		}
+		if len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].State.Running == nil {
+			return fmt.Errorf("pod %s does not run", pod.Name)
+		}
+		return nil
+	})
+	pause(t, after)
+	if err := r.Client.CoreV1().Pods(r.namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pause lets time pass until a fault strikes: when it does is not what a test proves.
+func pause(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-time.After(d):
+	case <-t.Context().Done():
+	}
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package fleet
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/image"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/upstream/helm"
+	"github.com/regcred/regcred/upstream/node"
+	"github.com/regcred/regcred/upstream/plugins"
+)
+
+// TestFleet: all is on one cluster, since that takes a while to come up.
+func TestFleet(t *testing.T) {
+	node.Require(t)
+	f := startFleet(t)
+	t.Run("cluster", f.testCluster)
+	t.Run("life", f.testLife)
+	t.Run("faults", f.testFaults)
+	t.Run("privileges", f.testPrivileges)
+}
+
+// The nodes, and the registries: those of applications, which want a password that a
+// node has, and that of the chart's images, which wants a pull secret.
+const (
+	nodeA, nodeB = "node-a", "node-b"
+
+	first, later, other = "registry.example", "partner.example", "other.example"
+	images              = "images.example"
+
+	password = "/etc/team/password" // of applications, on each node
+)
+
+// fleet is a cluster, and what is installed on it.
+type fleet struct {
+	*node.Cluster
+	helm     *helm.Helm
+	registry map[string]*node.Registry // by host
+	images   *node.Registry
+}
+
+func startFleet(t *testing.T) *fleet {
+	t.Helper()
+	net := node.NewNet(t)
+	f := &fleet{registry: map[string]*node.Registry{}}
+	for _, host := range []string{first, later, other} {
+		f.registry[host] = node.StartRegistry(t, net, host, testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{"ci": canary.Password}})
+	}
+	f.images = node.StartRegistry(t, net, images, testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{"cluster": canary.Password}})
+	f.images.Push(t, "regcred", "v1", releaseImage(t))
+	static := filepath.Join(node.BinDir(), plugins.Static)
+	f.images.Push(t, "vendor/plugins", "v1", node.ProgramsImage(t, map[string]string{
+		"opt/registry-credential-provider": static, "opt/partner-credential-provider": static, "opt/other-credential-provider": static,
+	}))
+	begin := time.Now()
+	machine := func(name string) node.MachineOptions {
+		return node.MachineOptions{Name: name, Files: map[string]string{
+			password: canary.Password,
+			"/usr/lib/systemd/system/kubelet.service.d/80-soon.conf": "[Service]\nRestartSec=1s\n",
+		}}
+	}
+	f.Cluster = node.StartCluster(t, node.ClusterOptions{Net: net, Nodes: []node.MachineOptions{machine(nodeA), machine(nodeB)}})
+	t.Logf("two nodes are ready after %v", time.Since(begin).Round(time.Millisecond))
+	path, err := helm.Build(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.helm = helm.New(t, path, f.Kubeconfig(t, "admin", "system:masters"))
+	return f
+}
+
+// releaseImage is the image of a release, from the programs of these tests.
+func releaseImage(t *testing.T) v1.Image {
+	t.Helper()
+	root, err := plugins.Repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := image.Build(image.Options{
+		Programs: []string{filepath.Dir(node.Regcred()), node.BinDir()}, License: filepath.Join(root, "LICENSE"),
+		Platform: v1.Platform{OS: "linux", Architecture: runtime.GOARCH},
+		Release:  image.Release{Version: "v1", Created: time.Unix(1, 0)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+// values are those of the chart, in this cluster, with a provider for each host.
+func values(hosts ...string) map[string]any {
+	providers := []any{}
+	for _, host := range hosts {
+		providers = append(providers, provider(host))
+	}
+	paths := []string{}
+	for _, host := range []string{first, later, other} {
+		paths = append(paths, "/opt/"+providerOf(host))
+	}
+	return map[string]any{
+		"config": map[string]any{
+			"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": providers,
+		},
+		"plugins":          map[string]any{"images": []any{map[string]any{"name": "vendor", "image": images + "/vendor/plugins:v1", "paths": paths}}},
+		"image":            map[string]any{"repository": images + "/regcred", "tag": "v1"},
+		"imagePullSecrets": []any{map[string]any{"name": "pull"}},
+		"reserve":          []string{later},
+	}
+}
+
+// provider serves a host with the node's password.
+func provider(host string) map[string]any {
+	return map[string]any{
+		"name": providerOf(host), "apiVersion": "credentialprovider.kubelet.k8s.io/v1", "matchImages": []string{host}, "defaultCacheDuration": "1m",
+		"args": []string{"--host=" + host, "--username=ci", "--password-file=" + password, "--cache-duration=0s"},
+	}
+}
+
+// with are values with some others.
+func with(values, more map[string]any) map[string]any {
+	values = maps.Clone(values)
+	maps.Copy(values, more)
+	return values
+}
+
+// valuesFile writes values and returns the path.
+func valuesFile(t *testing.T, values map[string]any) string {
+	t.Helper()
+	data, err := yaml.Marshal(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// release is an installed chart.
+type release struct {
+	*fleet
+	name, namespace string
+}
+
+// install makes a namespace, with its pull secret, and installs the chart there.
+func (f *fleet) install(t *testing.T, namespace, name string, values map[string]any) *release {
+	t.Helper()
+	f.addNamespace(t, namespace)
+	r := &release{f, name, namespace}
+	f.helm.Run(t, "install", name, helm.Chart(t), "--namespace", namespace, "--values", valuesFile(t, values))
+	return r
+}
+
+// addNamespace makes a namespace with a pull secret, if it is not there.
+func (f *fleet) addNamespace(t *testing.T, name string) {
+	t.Helper()
+	api := f.Client.CoreV1().Namespaces()
+	if _, err := api.Get(t.Context(), name, metav1.GetOptions{}); err == nil {
+		return
+	}
+	if _, err := api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.AddPullSecret(t, name, "pull", images, "cluster", canary.Password)
+}
+
+// upgrade is "helm upgrade", and returns how long it then took until the last node.
+func (r *release) upgrade(t *testing.T, values map[string]any) time.Duration {
+	t.Helper()
+	begin := time.Now()
+	r.helm.Run(t, "upgrade", r.name, helm.Chart(t), "--namespace", r.namespace, "--values", valuesFile(t, values))
+	r.waitRollout(t)
+	return time.Since(begin)
+}
+
+// waitRollout waits until every node has what the chart says.
+func (r *release) waitRollout(t *testing.T) {
+	t.Helper()
+	waitRollout(t, r.Cluster, r.daemonSet(t))
+}
+
+func (r *release) daemonSet(t *testing.T) *appsv1.DaemonSet {
+	t.Helper()
+	set, err := r.Client.AppsV1().DaemonSets(r.namespace).Get(t.Context(), r.name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// selector is that of its agents' pods.
+func (r *release) selector() string {
+	return "app.kubernetes.io/name=regcred,app.kubernetes.io/component=agent,app.kubernetes.io/instance=" + r.name
+}
+
+// agent is the pod on a node that is not being deleted.
+func (r *release) agent(ctx context.Context, node string) (*corev1.Pod, error) {
+	list, err := r.Client.CoreV1().Pods(r.namespace).List(ctx, metav1.ListOptions{LabelSelector: r.selector(), FieldSelector: "spec.nodeName=" + node})
+	if err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp == nil {
+			return &list.Items[i], nil
+		}
+	}
+	return nil, errNoPod
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/upstream/helm"
+	"github.com/regcred/regcred/upstream/node"
+)
+
+// testLife: a release's life, from two nodes without credential providers to two that
+// have none again.
+func (f *fleet) testLife(t *testing.T) {
+	step := func(name string, do func(*testing.T)) {
+		if t.Failed() {
+			return // what follows would tell nothing
+		}
+		t.Run(name, do)
+	}
+	before := f.trees(t)
+	var r *release
+	var work workload
+	var kubelets, withLater map[string]string
+	step("installed: both nodes pull what needs a password", func(t *testing.T) {
+		r = f.install(t, "regcred", "regcred", values(first))
+		r.waitRollout(t)
+		work = f.startWorkload(t, "work", first)
+		kubelets = f.kubelets(t)
+	})
+	step("a provider within the patterns: no kubelet is restarted", func(t *testing.T) {
+		took := r.upgrade(t, values(first, later))
+		t.Logf("from helm upgrade to the last of %d nodes: %v", len(f.Nodes), took.Round(100*time.Millisecond))
+		f.same(t, kubelets, f.kubelets(t))
+		withLater = f.currents(t)
+		f.startWorkload(t, "work-later", later)
+		work.undisturbed(t)
+	})
+	step("seen by a real Prometheus", func(t *testing.T) { r.testPrometheus(t) })
+	step("a pattern that is new: one kubelet after the other", func(t *testing.T) {
+		least := watchReady(t, r.Cluster, r.selector())
+		r.upgrade(t, values(first, later, other))
+		if n := least(); n != 1 {
+			t.Errorf("at least %d agents were ready, want 1", n)
+		}
+		for name, was := range kubelets {
+			if now := f.kubelets(t)[name]; now == was {
+				t.Errorf("the kubelet of %s has not been restarted: %s", name, now)
+			}
+		}
+		work.undisturbed(t)
+		kubelets = f.kubelets(t)
+	})
+	step("values that the schema refuses change nothing", func(t *testing.T) {
+		bad := values(first)
+		bad["updateStrategy"] = map[string]any{"maxUnavailable": 1, "maxSurge": 1}
+		_, stderr, err := f.helm.Try(t.Context(), "upgrade", r.name, helm.Chart(t), "--namespace", r.namespace, "--values", valuesFile(t, bad))
+		if err == nil || !strings.Contains(stderr, "maxSurge") {
+			t.Errorf("helm upgrade: %v: %s", err, stderr)
+		}
+	})
+	step("a bad change stops at the first node", func(t *testing.T) { r.testBadChange(t) })
+	step("helm rollback: the other node was never touched, and no kubelet is restarted", func(t *testing.T) {
+		f.helm.Run(t, "rollback", r.name, "--namespace", r.namespace)
+		r.waitRollout(t)
+		f.same(t, kubelets, f.kubelets(t))
+		work.undisturbed(t)
+	})
+	step("helm rollback further: the configuration of then, and no kubelet is restarted", func(t *testing.T) {
+		f.helm.Run(t, "rollback", r.name, "2", "--namespace", r.namespace)
+		r.waitRollout(t)
+		f.same(t, withLater, f.currents(t))
+		f.same(t, kubelets, f.kubelets(t))
+		work.undisturbed(t)
+	})
+	step("uninstalled, while the image cannot be pulled", func(t *testing.T) {
+		f.images.SetUser("cluster", "another password now")
+		defer f.images.SetUser("cluster", canary.Password)
+		begin := time.Now()
+		f.helm.Run(t, "uninstall", r.name, "--namespace", r.namespace)
+		t.Logf("helm uninstall: %v", time.Since(begin).Round(100*time.Millisecond))
+		work.undisturbed(t)
+		r.gone(t)
+		for name, tree := range f.trees(t) {
+			if diff := cmp.Diff(before[name], tree); diff != "" {
+				t.Errorf("node %s is not as it was (-before +after):\n%s", name, diff)
+			}
+		}
+	})
+}
+
+// testBadChange: a change that the node finds out to be wrong. The first node goes back
+// by itself and says why; the other one is left alone.
+func (r *release) testBadChange(t *testing.T) {
+	probe := r.registry[first].PushApp(t, "team/probe", "v1")
+	bad := values(first, later, other)
+	bad["config"].(map[string]any)["providers"].([]any)[0].(map[string]any)["args"] = []string{
+		"--host=" + first, "--username=nobody", "--password-file=" + password, "--cache-duration=0s",
+	}
+	bad["probe"] = map[string]any{"image": probe}
+	kubelets, currents := r.kubelets(t), r.currents(t)
+	pods := r.agents(t)
+	r.helm.Run(t, "upgrade", r.name, helm.Chart(t), "--namespace", r.namespace, "--values", valuesFile(t, bad))
+	var failed *corev1.Pod
+	event := ""
+	node.Eventually(t, 3*time.Minute, func(ctx context.Context) error {
+		for name, old := range pods {
+			now, err := r.agent(ctx, name)
+			if err != nil || now.UID == old.UID {
+				continue
+			}
+			events, err := r.Events(ctx, now)
+			if err != nil {
+				return err
+			}
+			for _, e := range events {
+				if strings.Contains(e, "failed: node ") && strings.Contains(e, probe) {
+					failed, event = now, e
+					return nil
+				}
+			}
+		}
+		return fmt.Errorf("no new pod has an event that says why")
+	})
+	t.Logf("the event: %s", event)
+	if strings.Contains(event, "\n") {
+		t.Error("it is more than a line")
+	}
+	other := nodeA
+	if failed.Spec.NodeName == nodeA {
+		other = nodeB
+	}
+	if now, err := r.agent(t.Context(), other); err != nil || now.UID != pods[other].UID || !isReady(now) {
+		t.Errorf("the pod of %s is not the one of before: %v", other, err)
+	}
+	r.same(t, kubelets, r.kubelets(t))
+	r.same(t, currents, r.currents(t))
+}
+
+// agents are the pods, by node.
+func (r *release) agents(t *testing.T) map[string]*corev1.Pod {
+	t.Helper()
+	pods := map[string]*corev1.Pod{}
+	for _, m := range r.Nodes {
+		p, err := r.agent(t.Context(), m.Name())
+		if err != nil {
+			t.Fatalf("node %s: %v", m.Name(), err)
+		}
+		pods[m.Name()] = p
+	}
+	return pods
+}
+
+// currents are the configurations that are in force, by node.
+func (f *fleet) currents(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, m := range f.Nodes {
+		all[m.Name()] = m.Run(t, "sh", "-c", "cat /var/lib/regcred/current/config/*")
+	}
+	return all
+}
+
+// gone: nothing of the release is left in the cluster, but the namespace and its pull
+// secret, which are not of it.
+func (r *release) gone(t *testing.T) {
+	t.Helper()
+	node.Eventually(t, time.Minute, func(ctx context.Context) error {
+		left := []string{}
+		all := metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + r.name}
+		api := r.Client
+		note := func(kind string, n int, err error) error {
+			if n > 0 {
+				left = append(left, fmt.Sprintf("%d %s", n, kind))
+			}
+			return err
+		}
+		check := func(kind string, list func() (int, error)) error {
+			n, err := list()
+			return note(kind, n, err)
+		}
+		for kind, list := range map[string]func() (int, error){
+			"pods": func() (int, error) { l, err := api.CoreV1().Pods(r.namespace).List(ctx, all); return len(l.Items), err },
+			"DaemonSets": func() (int, error) {
+				l, err := api.AppsV1().DaemonSets(r.namespace).List(ctx, all)
+				return len(l.Items), err
+			},
+			"Jobs": func() (int, error) {
+				l, err := api.BatchV1().Jobs(r.namespace).List(ctx, all)
+				return len(l.Items), err
+			},
+			"ConfigMaps": func() (int, error) {
+				l, err := api.CoreV1().ConfigMaps(r.namespace).List(ctx, all)
+				return len(l.Items), err
+			},
+			"ServiceAccounts": func() (int, error) {
+				l, err := api.CoreV1().ServiceAccounts(r.namespace).List(ctx, all)
+				return len(l.Items), err
+			},
+			"Roles": func() (int, error) {
+				l, err := api.RbacV1().Roles(r.namespace).List(ctx, all)
+				return len(l.Items), err
+			},
+			"RoleBindings": func() (int, error) {
+				l, err := api.RbacV1().RoleBindings(r.namespace).List(ctx, all)
+				return len(l.Items), err
+			},
+			"ClusterRoles": func() (int, error) { l, err := api.RbacV1().ClusterRoles().List(ctx, all); return len(l.Items), err },
+			"ClusterRoleBindings": func() (int, error) {
+				l, err := api.RbacV1().ClusterRoleBindings().List(ctx, all)
+				return len(l.Items), err
+			},
+			"NetworkPolicies": func() (int, error) {
+				l, err := api.NetworkingV1().NetworkPolicies(r.namespace).List(ctx, all)
+				return len(l.Items), err
+			},
+			"secrets of Helm": func() (int, error) {
+				l, err := api.CoreV1().Secrets(r.namespace).List(ctx, metav1.ListOptions{LabelSelector: "owner=helm,name=" + r.name})
+				return len(l.Items), err
+			},
+			"revisions": func() (int, error) {
+				l, err := api.AppsV1().ControllerRevisions(r.namespace).List(ctx, all)
+				return len(l.Items), err
+			},
+		} {
+			if err := check(kind, list); err != nil {
+				return err
+			}
+		}
+		if len(left) > 0 {
+			return fmt.Errorf("left in the cluster: %q", left)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/regcred/regcred/upstream/node"
+)
+
+var errNoPod = errors.New("it has no pod of the agent")
+
+// kubelets are the processes of the kubelets, with when they were started, by node.
+func (f *fleet) kubelets(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, m := range f.Nodes {
+		all[m.Name()] = m.Run(t, "systemctl", "show", "--property=MainPID,ExecMainStartTimestampMonotonic", "kubelet")
+	}
+	return all
+}
+
+// same: what there was by node is the same now.
+func (f *fleet) same(t *testing.T, before, after map[string]string) {
+	t.Helper()
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("not the same (-before +after):\n%s", diff)
+	}
+}
+
+// trees are all files of the nodes, by node and path, but for what pods and images
+// come and go with.
+func (f *fleet) trees(t *testing.T) map[string]map[string]string {
+	t.Helper()
+	all := map[string]map[string]string{}
+	for _, m := range f.Nodes {
+		all[m.Name()] = tree(t, m)
+	}
+	return all
+}
+
+func tree(t *testing.T, m *node.Machine) map[string]string {
+	t.Helper()
+	list := func(dir string, but ...string) (paths []string) {
+		for _, name := range strings.Fields(m.Run(t, "ls", "-A", dir)) {
+			paths = append(paths, dir+"/"+name)
+		}
+		return without(paths, but)
+	}
+	dirs := append([]string{"/etc", "/opt", "/root", "/usr/local", "/usr/lib/systemd", "/run/regcred"}, list("/var/lib", "/var/lib/containerd", "/var/lib/kubelet", "/var/lib/cni")...)
+	dirs = append(dirs, list("/var/lib/kubelet", "/var/lib/kubelet/pods", "/var/lib/kubelet/image_manager")...)
+	tree := m.Tree(t, dirs...)
+	tree["elsewhere"] = strings.Join(list("/run"), "\n") + m.Run(t, "systemctl", "list-units", "--all", "--plain", "--no-legend", "regcred*")
+	return tree
+}
+
+func without(list, but []string) (rest []string) {
+	skip := map[string]bool{}
+	for _, b := range but {
+		skip[b] = true
+	}
+	for _, path := range list {
+		if !skip[path] {
+			rest = append(rest, path)
+		}
+	}
+	return rest
+}
+
+// workload is a DaemonSet of somebody's, with an image that needs a password.
+type workload struct {
+	*fleet
+	name       string
+	containers map[string]string // with restarts, by node
+}
+
+// startWorkload runs a new image of a host on each node.
+func (f *fleet) startWorkload(t *testing.T, name, host string) workload {
+	t.Helper()
+	pod := node.NewPod("try", name, f.registry[host].PushApp(t, "team/"+name, "v1"))
+	pod.Spec.HostNetwork = false
+	labels := map[string]string{"app": name}
+	set, err := f.Client.AppsV1().DaemonSets("try").Create(t.Context(), &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod.Spec},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitRollout(t, f.Cluster, set)
+	w := workload{fleet: f, name: name}
+	w.containers = w.now(t)
+	return w
+}
+
+func (w workload) now(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, p := range podsOf(t, w.Cluster, "app="+w.name) {
+		for _, c := range p.Status.ContainerStatuses {
+			all[p.Spec.NodeName] += fmt.Sprintf("pod %s, container %s, %d restarts", p.UID, c.ContainerID, c.RestartCount)
+		}
+	}
+	return all
+}
+
+// undisturbed: its pods are those of before, and their containers.
+func (w workload) undisturbed(t *testing.T) {
+	t.Helper()
+	w.same(t, w.containers, w.now(t))
+}
+
+// stop ends it.
+func (w workload) stop(t *testing.T) {
+	t.Helper()
+	if err := w.Client.AppsV1().DaemonSets("try").Delete(t.Context(), w.name, metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// providerOf is the name of the provider for a host.
+func providerOf(host string) string {
+	name, _, _ := strings.Cut(host, ".")
+	return name + "-credential-provider"
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/regcred/regcred/upstream/helm"
+	"github.com/regcred/regcred/upstream/node"
+)
+
+// testPrivileges: each privilege of the pod is taken away by itself, and the agent says
+// what it lacks. None is there that is not needed. The pods are in mode DryRun, which
+// asks the node in the same way.
+func (f *fleet) testPrivileges(t *testing.T) {
+	f.addNamespace(t, "least")
+	template := f.rendered(t, "least", with(values(first), map[string]any{"mode": "DryRun"}))
+	for _, tt := range []struct {
+		name string
+		take func(*corev1.PodSpec)
+		want string // in the agent's last line
+	}{
+		{"nothing is missing", func(*corev1.PodSpec) {}, `"phase":"planned"`},
+		{"another user than root", func(s *corev1.PodSpec) {
+			s.SecurityContext.RunAsUser, s.SecurityContext.RunAsGroup, s.SecurityContext.FSGroup = new(int64(65534)), new(int64(65534)), new(int64(65534))
+		}, "/run/systemd/private"},
+		{"no directory of systemd's sockets", func(s *corev1.PodSpec) { unmount(s, "systemd") }, "/run/systemd"},
+		{"the work directory is not where the node looks", func(s *corev1.PodSpec) {
+			for i, arg := range s.Containers[0].Args {
+				if strings.HasPrefix(arg, "--host-work=") {
+					s.Containers[0].Args[i] = strings.Replace(arg, "/var/lib/kubelet/", "/mnt/kubelet/", 1)
+				}
+			}
+		}, "kubeletRootDir"},
+		{"no state", func(s *corev1.PodSpec) { unmount(s, "state") }, "/state/state"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			spec := template.DeepCopy()
+			tt.take(spec)
+			pod := f.runPod(t, "least", spec)
+			node.Eventually(t, 90*time.Second, func(ctx context.Context) error {
+				line, err := f.Client.CoreV1().Pods("least").GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: new(int64(1)), Container: "agent"}).DoRaw(ctx)
+				if err != nil {
+					return err
+				}
+				if !strings.Contains(string(line), tt.want) {
+					return fmt.Errorf("the agent does not say %q: %s", tt.want, line)
+				}
+				t.Logf("%s", line)
+				return nil
+			})
+		})
+	}
+	t.Run("what it does without", func(t *testing.T) { withoutPrivileges(t, template) })
+}
+
+// withoutPrivileges: the pod that works has none of these.
+func withoutPrivileges(t *testing.T, s *corev1.PodSpec) {
+	if s.HostPID || s.HostNetwork || s.HostIPC {
+		t.Error("it has a namespace of the node's")
+	}
+	if s.AutomountServiceAccountToken == nil || *s.AutomountServiceAccountToken {
+		t.Error("it has a token")
+	}
+	for _, v := range s.Volumes {
+		if v.HostPath != nil && v.HostPath.Path != "/run/systemd" {
+			t.Errorf("it has %s of the node", v.HostPath.Path)
+		}
+	}
+	for _, c := range slices.Concat(s.InitContainers, s.Containers) {
+		sc := c.SecurityContext
+		if sc == nil || sc.Privileged != nil && *sc.Privileged || sc.AllowPrivilegeEscalation == nil || *sc.AllowPrivilegeEscalation ||
+			sc.ReadOnlyRootFilesystem == nil || !*sc.ReadOnlyRootFilesystem || sc.Capabilities == nil || len(sc.Capabilities.Add) > 0 ||
+			!slices.Equal(sc.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+			t.Errorf("container %s has the security context %+v", c.Name, sc)
+		}
+	}
+}
+
+// unmount takes a volume away.
+func unmount(s *corev1.PodSpec, name string) {
+	s.Volumes = slices.DeleteFunc(s.Volumes, func(v corev1.Volume) bool { return v.Name == name })
+	for i := range s.Containers {
+		s.Containers[i].VolumeMounts = slices.DeleteFunc(s.Containers[i].VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == name })
+	}
+}
+
+// rendered is the pod of the chart as "helm template" shows it, whose ConfigMaps and
+// service account it creates.
+func (f *fleet) rendered(t *testing.T, namespace string, values map[string]any) *corev1.PodSpec {
+	t.Helper()
+	out := f.helm.Run(t, "template", "least", helm.Chart(t), "--namespace", namespace, "--values", valuesFile(t, values), "--no-hooks")
+	var set appsv1.DaemonSet
+	for doc := range strings.SplitSeq(out, "\n---\n") {
+		var kind metav1.TypeMeta
+		decode(t, doc, &kind)
+		var err error
+		switch kind.Kind {
+		case "DaemonSet":
+			decode(t, doc, &set)
+		case "ConfigMap":
+			var o corev1.ConfigMap
+			decode(t, doc, &o)
+			_, err = f.Client.CoreV1().ConfigMaps(namespace).Create(t.Context(), &o, metav1.CreateOptions{})
+		case "ServiceAccount":
+			var o corev1.ServiceAccount
+			decode(t, doc, &o)
+			_, err = f.Client.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &o, metav1.CreateOptions{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &set.Spec.Template.Spec
+}
+
+func decode(t *testing.T, doc string, into any) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(doc), into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runPod runs a pod on the first node, until the test ends.
+func (f *fleet) runPod(t *testing.T, namespace string, spec *corev1.PodSpec) *corev1.Pod {
+	t.Helper()
+	spec.NodeName, spec.TerminationGracePeriodSeconds = nodeA, new(int64(1))
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "least-"}, Spec: *spec}
+	pod, err := f.Client.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pod
+}
