@@ -77,6 +77,20 @@ func TestExit(t *testing.T) {
 	}
 }
 
+// TestStateOf: an answer that lacks something, or has something else, is no harm.
+func TestStateOf(t *testing.T) {
+	if got := stateOf(nil); got != (state{}) {
+		t.Errorf("of nothing: %+v", got)
+	}
+	got := stateOf(map[string]dbus.Variant{
+		"LoadState": dbus.MakeVariant("loaded"), "ActiveState": dbus.MakeVariant(7), "ExecMainStatus": dbus.MakeVariant(int32(3)),
+		"Job": dbus.MakeVariantWithSignature([]any{uint32(12), dbus.ObjectPath("/x")}, dbus.ParseSignatureMust("(uo)")),
+	})
+	if want := (state{load: "loaded", status: 3, job: 12}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
 func TestStates(t *testing.T) {
 	for _, tt := range []struct {
 		state       state

@@ -80,19 +80,23 @@ type state struct {
 	status int32  // its exit code or signal
 }
 
-// stateOf reads what systemd says of a unit.
+// stateOf reads what systemd says of a unit. What is absent stays zero.
 func stateOf(p map[string]dbus.Variant) (s state) {
-	for name, to := range map[string]any{
-		"LoadState": &s.load, "ActiveState": &s.active, "SubState": &s.sub, "Result": &s.result,
-		"Description": &s.description, "ExecMainCode": &s.code, "ExecMainStatus": &s.status,
-	} {
-		_ = p[name].Store(to) // what is absent stays zero
-	}
-	if job, ok := p["Job"].Value().([]any); ok && len(job) > 0 {
+	read(p, "LoadState", &s.load)
+	read(p, "ActiveState", &s.active)
+	read(p, "SubState", &s.sub)
+	read(p, "Result", &s.result)
+	read(p, "Description", &s.description)
+	read(p, "ExecMainCode", &s.code)
+	read(p, "ExecMainStatus", &s.status)
+	var job []any
+	if read(p, "Job", &job); len(job) > 0 {
 		s.job, _ = job[0].(uint32)
 	}
 	return s
 }
+
+func read[T any](p map[string]dbus.Variant, name string, to *T) { *to, _ = p[name].Value().(T) }
 
 func (s state) ours(token string) bool { return strings.Contains(s.description, "("+token+")") }
 

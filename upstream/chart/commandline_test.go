@@ -4,6 +4,7 @@
 package chart
 
 import (
+	"fmt"
 	"os/exec"
 	"slices"
 	"testing"
@@ -30,7 +31,11 @@ func TestCommandLines(t *testing.T) {
 	job := get[*batchv1.Job](t, all, "Job/regcred-uninstall").Spec.Template.Spec
 	run := func(command, args []string) error {
 		args = append(slices.Concat(command[1:], args), "--help")
-		return exec.CommandContext(t.Context(), regcred, args...).Run()
+		said, err := exec.CommandContext(t.Context(), regcred, args...).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, said)
+		}
+		return nil
 	}
 	for _, c := range slices.Concat(pod.InitContainers, pod.Containers, job.Containers) {
 		if err := run(c.Command, c.Args); err != nil {

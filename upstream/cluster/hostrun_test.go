@@ -299,13 +299,13 @@ func hostrunMeanwhile(t *testing.T, h hostrunOf) {
 			}
 		}()
 		for i := range 2 {
-			if r := h.run(t, shell(fmt.Sprintf("echo %d; exit %[1]d", i))); r.Code != i || r.Error != "" || r.stdout != fmt.Sprintln(i) {
+			if r := h.run(t, shell(fmt.Sprintf("echo %d && exit %[1]d", i))); r.Code != i || r.Error != "" || r.stdout != fmt.Sprintln(i) {
 				t.Errorf("got %+v", r)
 			}
 		}
 		cancel()
 		<-stopped
-		h.machine.Run(t, "systemctl", "daemon-reexec") // one that was broken off may leave jobs
+		node.Eventually(t, time.Minute, func(ctx context.Context) error { return h.machine.Command(ctx, "systemctl", "is-system-running").Run() })
 	})
 	t.Run("stopped", func(t *testing.T) {
 		end := h.begin(t, waits("stopped"), "/tmp/stopped-begun")
