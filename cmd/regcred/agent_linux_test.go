@@ -23,6 +23,7 @@ import (
 
 	"github.com/regcred/regcred/internal/agent"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/tally"
 )
 
 // treeHost runs the real regcred on the tree of a node. None of its processes runs,
@@ -257,6 +258,22 @@ func TestAgentsLife(t *testing.T) {
 	want := "install status status status install status status uninstall"
 	if got := strings.Join(a.host.args, " "); got != want {
 		t.Errorf("it ran %s, want %s", got, want)
+	}
+}
+
+// TestDamagedCounts: a node whose counts are damaged is as it was installed all the same.
+func TestDamagedCounts(t *testing.T) {
+	a := newAgentOn(t, "kubeadm-deb")
+	writeFile(t, filepath.Join(a.host.root, tally.DefaultDir, "providers.json"), "{", 0o600)
+	a.runFor(t)
+	if s := a.last(); s.Phase != agent.Installed {
+		t.Errorf("%+v", s)
+	}
+	cmd := exec.Command(a.host.regcred, "status", "--root", a.host.root)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if _, err := cmd.Output(); err != nil || !strings.Contains(stderr.String(), "providers.json: it is not what regcred writes there; the next run of a provider begins it anew") {
+		t.Errorf("status: %v: %s", err, stderr.String())
 	}
 }
 

@@ -48,7 +48,7 @@ const (
 	owned     = `{"schemaVersion":1,"outcome":"owned","owner":"ns/other","restart":[],"warnings":[],"changes":[],"error":"nothing was changed: generation 1 of this node belongs to release ns/other"}`
 	planned   = `{"schemaVersion":1,"outcome":"planned","generation":1,"restart":["no entries yet"],"warnings":[],"changes":[{"name":"/etc/a.conf","diff":"+x"}]}`
 	clean     = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":1,"owner":"ns/rel","generations":[],"kubeletHas":1,"problems":[],"restart":[]}`
-	drifted   = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":1,"generations":[],"problems":["/etc/a.conf: it is gone"],"restart":[]}`
+	drifted   = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":1,"owner":"ns/rel","generations":[],"problems":["/etc/a.conf: it is gone"],"restart":[]}`
 	nothing   = `{"schemaVersion":1,"node":{"kind":"kubeadm"},"current":0,"generations":[],"problems":[],"restart":[]}`
 	uninst    = `{"schemaVersion":1,"outcome":"uninstalled"}`
 	cannot    = `{"schemaVersion":1,"errors":[{"message":"the disk is full"}]}`

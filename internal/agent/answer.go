@@ -19,10 +19,11 @@ const maxAnswer = 16 << 20
 
 // changeAnswer is what "regcred install" or "uninstall" prints.
 type changeAnswer struct {
-	Outcome   string   `json:"outcome"`
-	Restart   []string `json:"restart"`
-	Restarted bool     `json:"restarted"`
-	Changes   []struct {
+	Outcome    string   `json:"outcome"`
+	Generation int      `json:"generation"` // that is current now; 0 if that is not said
+	Restart    []string `json:"restart"`    // why the kubelet had to be restarted, which it was if the outcome is good
+	Restarted  bool     `json:"restarted"`  // although it came to nothing
+	Changes    []struct {
 		Name string `json:"name"`
 	} `json:"changes"`
 	Instead string    `json:"instead"`
@@ -52,6 +53,7 @@ type lookAnswer struct {
 		Kubelet string `json:"kubelet"`
 	} `json:"node"`
 	Current    *int          `json:"current"`
+	Owner      string        `json:"owner"` // of that; "" is a person
 	KubeletHas int           `json:"kubeletHas"`
 	BrokenOff  string        `json:"brokenOff"`
 	Problems   *[]string     `json:"problems"`
@@ -112,6 +114,9 @@ func decodeLook(stdout []byte, code int) (*lookAnswer, error) {
 	}
 	if len(a.Errors) > 0 {
 		return nil, errors.New(reasons(a.Errors))
+	}
+	if a.Counts != nil && !a.Counts.Sound() {
+		a.Counts = nil
 	}
 	if a.Current == nil || a.Problems == nil || a.Restart == nil || a.want() != code {
 		return nil, fmt.Errorf("regcred status on the node ended with code %d, and an answer that does not fit it", code)

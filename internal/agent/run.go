@@ -28,16 +28,17 @@ type Agent struct {
 	Print func(line []byte) error // a status, as one line of JSON, to standard output
 	Say   func(text string)       // talk, to standard error
 
-	memory  memory
-	kept    memory // as it is in the file
-	wanted  string // the state that was read last
-	sum     string // of what was handed over last
-	settled bool   // what is wanted is so, as far as is known
-	rest    Status // phase and reason of a node that is settled and not looked at any more
-	retry   retry  // of what failed
-	mends   retry  // of what was mended, and may be spoilt again and again
-	missed  int    // looks in a row that came to nothing
-	talked  bool   // since a line was printed
+	memory    memory
+	kept      memory // as it is in the file
+	wanted    string // the state that was read last
+	sum       string // of what was handed over last
+	installed int    // the generation that was; 0 if that is not known
+	settled   bool   // what is wanted is so, as far as is known
+	rest      Status // phase and reason of a node that is settled and not looked at any more
+	retry     retry  // of what failed
+	mends     retry  // of what was mended, and may be spoilt again and again
+	missed    int    // looks in a row that came to nothing
+	talked    bool   // since a line was printed
 
 	printed     []byte // the last line, without its time
 	lastPrinted time.Time
@@ -191,13 +192,7 @@ func (a *Agent) publish(more time.Duration) {
 	a.status.Time = now
 	s, until := a.status, a.until
 	a.mu.Unlock()
-	if a.memory != a.kept {
-		if err := a.memory.keep(a.Work); err != nil {
-			a.say("%v", err)
-		} else {
-			a.kept = a.memory
-		}
-	}
+	a.keepMemory()
 	line := s.line()
 	file := filed{s, until}
 	file.bound()
@@ -211,6 +206,18 @@ func (a *Agent) publish(more time.Duration) {
 			a.say("%v", err)
 		}
 	}
+}
+
+// keepMemory writes down what a restart of the container is to know.
+func (a *Agent) keepMemory() {
+	if a.memory == a.kept {
+		return
+	}
+	if err := a.memory.keep(a.Work); err != nil {
+		a.say("%v", err)
+		return
+	}
+	a.kept = a.memory
 }
 
 // say says something for people. The last line of a log is to be a status, so that

@@ -20,13 +20,13 @@ import (
 	"github.com/regcred/regcred/internal/agent"
 )
 
-const counted = `{"schemaVersion":1,"node":{"kind":"kubeadm"},"current":7,"generations":[],"problems":["a","b"],"restart":["c"],
+const counted = `{"schemaVersion":1,"node":{"kind":"kubeadm"},"current":7,"owner":"ns/rel","generations":[],"problems":["a","b"],"restart":["c"],
 "counts":{"schemaVersion":1,"since":"2026-01-02T12:00:00Z","runs":{"answered":2},"providers":{"ecr":{"results":{"credentials":2},"runs":2,"seconds":1.5,"lastRun":"2026-01-02T12:00:00Z"}}}}`
 
 // TestMetrics: what Prometheus reads of a node that has drifted, over HTTP.
 func TestMetrics(t *testing.T) {
 	codes[counted] = 1
-	p := newPod(t, answers{"install": {installed}, "status": {counted}})
+	p := newPod(t, answers{"install": {strings.Replace(installed, `"generation":1`, `"generation":7`, 1)}, "status": {counted}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 	metrics, err := p.Metrics("v1.2.3")
 	if err != nil {

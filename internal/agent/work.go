@@ -31,8 +31,8 @@ func (w work) keep(ctx context.Context) {
 	case ctx.Err() != nil:
 	case err != nil:
 		w.miss(err)
-	case len(look.differences()) > 0:
-		w.change(func(s *Status) { s.Drift = w.allWords(look.differences()) })
+	case len(w.differences(look)) > 0:
+		w.change(func(s *Status) { s.Drift = w.allWords(w.differences(look)) })
 		w.mend(ctx)
 	default:
 		w.clean()
@@ -66,6 +66,7 @@ func (w work) mend(ctx context.Context) {
 // clean says that the node is as it was installed.
 func (w work) clean() {
 	w.settled, w.retry = true, retry{}
+	w.memory.Spent, w.memory.Why = "", "" // it was not in vain, or somebody has mended it
 	if time.Since(w.mends.at) > lastRetry {
 		w.mends = retry{}
 	}
@@ -101,6 +102,9 @@ func (w work) apply(ctx context.Context, otherwise Phase) {
 	}
 	w.stand(Applying, "an install is under way")
 	answer, err := w.install(ctx)
+	if err == nil && answer.Restarted {
+		w.spend(answer.reason())
+	}
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
@@ -108,7 +112,6 @@ func (w work) apply(ctx context.Context, otherwise Phase) {
 	case answer.Outcome == "refused":
 		w.refused(answer)
 	case answer.reason() != "":
-		w.spend(answer, answer.reason())
 		w.fail(ctx, otherwise, errors.New(answer.reason()))
 	default:
 		w.applied(ctx, answer)
@@ -116,11 +119,10 @@ func (w work) apply(ctx context.Context, otherwise Phase) {
 }
 
 // spend has an install that restarted the kubelet and did not work not tried again:
-// not by this pod, also if its container is started anew.
-func (w work) spend(answer *changeAnswer, why string) {
-	if answer.Restarted {
-		w.memory.Spent, w.memory.Why = w.sum, short(w.words(why), maxReason)
-	}
+// not by this pod, also if its container is started anew, and so that is kept at once.
+func (w work) spend(why string) {
+	w.memory.Spent, w.memory.Why = w.sum, short(w.words(why), maxReason)
+	w.keepMemory()
 }
 
 func (w work) spent() bool {
@@ -133,20 +135,38 @@ func (w work) applied(ctx context.Context, answer *changeAnswer) {
 		w.memory.Applies++
 		w.memory.LastApply = time.Now().UTC().Truncate(time.Second)
 	}
+	w.installed = answer.Generation
 	look, err := w.look(ctx)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
 		w.fail(ctx, Failed, fmt.Errorf("it was installed, but how the node stands is not known: %w", err))
-	case len(look.differences()) > 0:
-		why := "an install does not mend it: " + strings.Join(look.differences(), "; ")
+	case len(w.differences(look)) > 0:
+		why := "an install does not mend it: " + strings.Join(w.differences(look), "; ")
 		w.settled = true
-		w.change(func(s *Status) { s.Drift = w.allWords(look.differences()) })
-		w.spend(answer, why)
+		w.change(func(s *Status) { s.Drift = w.allWords(w.differences(look)) })
+		if len(answer.Restart) > 0 {
+			w.spend(why)
+		}
 		w.fail(ctx, Drifted, errors.New(why))
 	default:
 		w.clean()
 	}
+}
+
+// differences are what is not as this chart installed it.
+func (w work) differences(a *lookAnswer) []string {
+	list := a.differences()
+	switch current := *a.Current; {
+	case current == 0:
+	case a.Owner == "":
+		list = append(list, fmt.Sprintf("generation %d was installed by hand", current))
+	case a.Owner != w.Owner:
+		list = append(list, fmt.Sprintf("generation %d belongs to release %s", current, a.Owner))
+	case w.installed != 0 && current != w.installed:
+		list = append(list, fmt.Sprintf("generation %d is current, and not %d, which was installed", current, w.installed))
+	}
+	return list
 }
 
 // refused leaves a node alone that does not keep changes, and says in the log what its
@@ -297,7 +317,7 @@ func (w work) later(p Phase, reason string) {
 
 // note keeps a failure as the last.
 func (w work) note(err error) {
-	w.memory.LastError = &Error{time.Now().UTC().Truncate(time.Second), w.words(err.Error())}
+	w.memory.LastError = &Error{time.Now().UTC().Truncate(time.Second), short(w.words(err.Error()), maxReason)}
 }
 
 // unsupported reports whether an error says that regcred cannot run on the node. Where

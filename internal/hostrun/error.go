@@ -81,6 +81,15 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("%s is gone, and how it ended is not known: somebody has stopped it", e.Unit)
 }
 
+// UnitFileError means that a node has a unit of its own of the name, so that no
+// transient one can be made.
+type UnitFileError struct{ Unit, File string }
+
+func (e *UnitFileError) Error() string {
+	return fmt.Sprintf("the node has a unit file of its own named %s (%s), so nothing can be run for a pod: if nobody needs it, on the node, "+
+		"systemctl disable --now %[1]s, remove the file, and systemctl daemon-reload", e.Unit, e.File)
+}
+
 var errTooMuch = fmt.Errorf("it printed more than %d MiB; the rest is lost", maxStdout>>20)
 
 // explain makes one of the errors above of what systemd, or the kernel, has said.

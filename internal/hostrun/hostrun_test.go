@@ -89,6 +89,12 @@ func TestStateOf(t *testing.T) {
 	if want := (state{load: "loaded", status: 3, job: 12}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
+	for transient, want := range map[bool]string{true: "", false: "/x.service"} {
+		s := stateOf(map[string]dbus.Variant{"FragmentPath": dbus.MakeVariant("/x.service"), "Transient": dbus.MakeVariant(transient)})
+		if s.foreign() != want {
+			t.Errorf("transient %v: of its own %q, want %q", transient, s.foreign(), want)
+		}
+	}
 }
 
 func TestStates(t *testing.T) {

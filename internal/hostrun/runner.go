@@ -51,7 +51,7 @@ const (
 //
 // An error says that it could not be run, or how it ended without an exit code: a
 // [*NoSystemdError], a [*DeniedError], a [*NotStartedError], a [*KilledError], a
-// [*LostError], or one of a writer. When ctx ends Run returns at once with its cause,
+// [*LostError], a [*UnitFileError], or one of a writer. When ctx ends Run returns at once with its cause,
 // and the program goes on: what it prints is lost, and fails none of its writes.
 //
 // A systemd that reads its units anew meanwhile, or executes itself anew, does no harm.
@@ -102,7 +102,13 @@ func (u *unit) start(ctx context.Context, c Command) error {
 		if err != nil || s.ours(u.token) {
 			return err
 		}
+		if file := s.foreign(); file != "" {
+			return &UnitFileError{u.runner.Unit, file}
+		}
 		if err := u.makeRoom(ctx); err != nil {
+			return err
+		}
+		if err := pause(ctx, firstLook); err != nil { // it may say that again
 			return err
 		}
 	}

@@ -75,6 +75,9 @@ func successes() (s exitStatuses) {
 type state struct {
 	load, active, sub, result, description string
 
+	file      string // that the unit is read from; "" if none
+	transient bool   // it was asked for, and the file is systemd's own
+
 	job    uint32 // that is queued or under way
 	code   int32  // how its program ended: si_code of waitid(2); 0 if it has not
 	status int32  // its exit code or signal
@@ -87,6 +90,8 @@ func stateOf(p map[string]dbus.Variant) (s state) {
 	read(p, "SubState", &s.sub)
 	read(p, "Result", &s.result)
 	read(p, "Description", &s.description)
+	read(p, "FragmentPath", &s.file)
+	read(p, "Transient", &s.transient)
 	read(p, "ExecMainCode", &s.code)
 	read(p, "ExecMainStatus", &s.status)
 	var job []any
@@ -99,6 +104,14 @@ func stateOf(p map[string]dbus.Variant) (s state) {
 func read[T any](p map[string]dbus.Variant, name string, to *T) { *to, _ = p[name].Value().(T) }
 
 func (s state) ours(token string) bool { return strings.Contains(s.description, "("+token+")") }
+
+// foreign is the unit file that the node has of its own; "" if it has none.
+func (s state) foreign() string {
+	if s.transient {
+		return ""
+	}
+	return s.file
+}
 
 // gone reports whether there is no such unit.
 func (s state) gone() bool { return s.load != "loaded" || s.active == "inactive" && s.job == 0 }

@@ -138,7 +138,7 @@ func read(ctx context.Context, root *os.Root) (*Counts, error) {
 		return nil, err
 	}
 	var c Counts
-	if err := json.Unmarshal(data, &c); err != nil || !c.sound() {
+	if err := json.Unmarshal(data, &c); err != nil || !c.Sound() {
 		return nil, errors.New("it is not what regcred writes there; the next run of a provider begins it anew")
 	}
 	return &c, nil

@@ -99,8 +99,8 @@ func newCounts(now time.Time) *Counts {
 	return &Counts{SchemaVersion: schemaVersion, Since: now.UTC().Truncate(time.Second)}
 }
 
-// sound reports whether counts are what this package writes.
-func (c *Counts) sound() bool {
+// Sound reports whether counts are what this package writes.
+func (c *Counts) Sound() bool {
 	if c.SchemaVersion != schemaVersion || len(c.Providers) > maxProviders || len(c.Runs) > maxResults {
 		return false
 	}

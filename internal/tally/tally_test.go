@@ -32,7 +32,7 @@ func TestBounds(t *testing.T) {
 	if m := busy.LastError.Message; len(m) > maxMessage+len("…") || strings.ContainsAny(m, "\n\x1b\ufffd") {
 		t.Errorf("message of %d bytes: %q", len(m), m)
 	}
-	if !c.sound() {
+	if !c.Sound() {
 		t.Error("what was counted would not be read")
 	}
 }
@@ -50,10 +50,10 @@ func TestSound(t *testing.T) {
 	} {
 		c := newCounts(noon)
 		c.add(Batch{Runs: []Run{{Provider: "p", Result: Found}}}, noon)
-		if !c.sound() {
+		if !c.Sound() {
 			t.Fatal("it is not sound as it is")
 		}
-		if spoil(c); c.sound() {
+		if spoil(c); c.Sound() {
 			t.Errorf("%s: sound", name)
 		}
 	}

@@ -137,6 +137,7 @@ func TestHostRun(t *testing.T) {
 	t.Run("quiet", func(t *testing.T) { hostrunQuiet(t, h) })
 	t.Run("refused", func(t *testing.T) { hostrunRefused(t, h) })
 	t.Run("another", func(t *testing.T) { hostrunAnother(t, h) })
+	t.Run("unit file", func(t *testing.T) { hostrunUnitFile(t, h) })
 	t.Run("meanwhile", func(t *testing.T) { hostrunMeanwhile(t, h) })
 	t.Run("killed", func(t *testing.T) { hostrunKilled(t, h) })
 	if left := h.machine.Run(t, "systemctl", "list-units", "--all", "--no-legend", "regcred*"); left != "" {
@@ -272,6 +273,33 @@ func hostrunAnother(t *testing.T, h hostrunOf) {
 	if r := h.run(t, shell("echo mine")); r.Error != "" || r.stdout != "mine\n" {
 		t.Errorf("after one that has failed: %+v", r)
 	}
+}
+
+// hostrunUnitFile: a node that has a unit file of the name is told of it at once, and its
+// systemd is not asked again and again. A drop-in for all services is no harm.
+func hostrunUnitFile(t *testing.T, h hostrunOf) {
+	const file = "/etc/systemd/system/" + hostrunUnit
+	for name, make := range map[string]string{
+		"stopped": "printf '[Service]\nExecStart=/bin/sleep 1000\n' >" + file + "; systemctl daemon-reload",
+		"running": "printf '[Service]\nExecStart=/bin/sleep 1000\n' >" + file + "; systemctl daemon-reload; systemctl start " + hostrunUnit,
+		"masked":  "systemctl mask " + hostrunUnit,
+		"broken":  "printf '[Service]\n' >" + file + "; systemctl daemon-reload",
+	} {
+		t.Run(name, func(t *testing.T) {
+			h.machine.Run(t, "sh", "-c", make)
+			r, err := h.as(t.Context(), "0", hostrunSocket, 10*time.Second, hostrun.Command{Path: "/bin/true"})
+			if err != nil || !strings.Contains(r.Error, "a unit file of its own named "+hostrunUnit+" ("+file+")") || r.Took > 5*time.Second {
+				t.Errorf("got %+v, %v", r, err)
+			}
+			_ = h.machine.Command(t.Context(), "systemctl", "stop", hostrunUnit).Run() // of those that ran
+			h.machine.Run(t, "sh", "-c", "rm "+file+"; systemctl daemon-reload; systemctl reset-failed")
+		})
+	}
+	h.machine.Run(t, "sh", "-c", "mkdir /etc/systemd/system/service.d && printf '[Service]\nEnvironment=A=b\n' >/etc/systemd/system/service.d/all.conf && systemctl daemon-reload")
+	if r := h.run(t, shell("echo $A")); r.Error != "" || r.stdout != "b\n" {
+		t.Errorf("with a drop-in for all services: %+v", r)
+	}
+	h.machine.Run(t, "sh", "-c", "rm -r /etc/systemd/system/service.d && systemctl daemon-reload")
 }
 
 // hostrunMeanwhile: a systemd that reads its units anew, or executes itself anew, while

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package agent_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/regcred/regcred/internal/agent"
+)
+
+// TestRestartedForNothing: an install that restarts the kubelet, and works, and after
+// which the node differs all the same, is not tried again either.
+func TestRestartedForNothing(t *testing.T) {
+	const restarted = `{"schemaVersion":1,"outcome":"mended","generation":1,"restart":["it runs without --x"],"warnings":[],"changes":[]}`
+	const runsWithout = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":1,"owner":"ns/rel","generations":[],"problems":[],"restart":["it runs without --x"]}`
+	codes[runsWithout] = 1
+	p := newPod(t, answers{"install": {restarted}, "status": {runsWithout}})
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, 2*time.Hour) })
+	if n := strings.Count(p.node.commands(), "install"); n != 1 {
+		t.Errorf("the kubelet was restarted %d times", n)
+	}
+	if s := p.last(t); s.Phase != agent.Drifted {
+		t.Errorf("got %+v", s)
+	}
+}
+
+// TestLongFailure: what is remembered can be read again, however long a failure was.
+func TestLongFailure(t *testing.T) {
+	long := strings.Replace(wentBack, "no new kubelet", strings.Repeat("no new kubelet ", 200_000), 1)
+	codes[long] = 1
+	p := newPod(t, answers{"install": {long}, "status": {nothing}})
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
+	p.restart()
+	p.node.calls = nil
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
+	if got := p.node.commands(); got != "status" {
+		t.Errorf("after a restart of the container it ran %s: %v", got, p.talk)
+	}
+}
+
+// TestEndsAfterRestart: who is ended after an install that restarted the kubelet in
+// vain remembers that.
+func TestEndsAfterRestart(t *testing.T) {
+	p := newPod(t, answers{"install": {wentBack}, "status": {"hangs"}})
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
+	p.restart()
+	p.node.calls, p.node.answers["status"] = nil, []string{nothing}
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
+	if got := p.node.commands(); got != "status" {
+		t.Errorf("after a restart of the container it ran %s", got)
+	}
+}
+
+// TestAnothers: a node on which by now something else is current than what was
+// installed is not called installed.
+func TestAnothers(t *testing.T) {
+	const (
+		second     = `{"schemaVersion":1,"outcome":"installed","generation":2,"restart":[],"warnings":[],"changes":[]}`
+		back       = `{"schemaVersion":1,"outcome":"rolled back","generation":2,"restart":[],"warnings":[],"changes":[]}`
+		earlier    = clean
+		isSecond   = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":2,"owner":"ns/rel","generations":[],"kubeletHas":1,"problems":[],"restart":[]}`
+		byHand     = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":1,"generations":[],"kubeletHas":1,"problems":[],"restart":[]}`
+		ofAnother  = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":2,"owner":"ns/other","generations":[],"problems":[],"restart":[]}`
+		generation = "generation 1 is current, and not 2, which was installed"
+	)
+	t.Run("rolled back by hand", func(t *testing.T) {
+		p := newPod(t, answers{"install": {second, back}, "status": {isSecond, earlier, isSecond}})
+		synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Minute+time.Second) })
+		if got := p.node.commands(); got != "install, status, status, install, status" {
+			t.Errorf("it ran %s", got)
+		}
+		if s := p.last(t); s.Phase != agent.Installed || s.Mended != 1 || !strings.Contains(strings.Join(p.talk, "\n"), "mended: "+generation) {
+			t.Errorf("got %+v, %q", s, p.talk)
+		}
+	})
+	for name, tt := range map[string]struct{ status, says string }{
+		"installed by hand":  {byHand, "generation 1 was installed by hand"},
+		"of another release": {ofAnother, "generation 2 belongs to release ns/other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPod(t, answers{"install": {installed, owned}, "status": {clean, tt.status}})
+			synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Minute+time.Second) })
+			if s := p.last(t); s.Phase != agent.Drifted || !strings.Contains(strings.Join(s.Drift, "\n"), tt.says) {
+				t.Errorf("got %+v", s)
+			}
+		})
+	}
+}
+
+// TestHostileCounts: counts that are not what regcred counts are none, and no scrape
+// ends the agent.
+func TestHostileCounts(t *testing.T) {
+	for name, counts := range map[string]string{
+		"null":     `{"schemaVersion":1,"since":"2026-01-02T12:00:00Z","providers":{"a":null}}`,
+		"negative": `{"schemaVersion":1,"since":"2026-01-02T12:00:00Z","providers":{"a":{"runs":1,"seconds":-1}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPod(t, answers{"install": {installed}, "status": {strings.Replace(clean, `"problems"`, `"counts":`+counts+`,"problems"`, 1)}})
+			synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
+			if s := p.last(t); s.Phase != agent.Installed {
+				t.Errorf("got %+v", s)
+			}
+			registry, err := p.Metrics("v1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			families, err := registry.Gather()
+			for _, f := range families {
+				if strings.HasPrefix(f.GetName(), "regcred_provider") {
+					t.Errorf("%v", f)
+				}
+			}
+			if err != nil || len(families) < 5 {
+				t.Errorf("%d families, %v", len(families), err)
+			}
+		})
+	}
+}
