@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package agent_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/testneed"
+)
+
+func fleetDoc(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile("../../docs/fleet.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// TestDocMetrics: docs/fleet.md has each metric, with its type and labels, and no other.
+func TestDocMetrics(t *testing.T) {
+	all := strings.Replace(counted, `"lastRun"`, `"lastError":{"time":"2026-01-02T12:00:00Z","stage":"timeout","message":"m"},"lastRun"`, 1)
+	codes[all] = 1
+	p := newPod(t, answers{"install": {installed}, "status": {all}})
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
+	registry, err := p.Metrics("v1.2.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := map[string]string{}, map[string]string{}
+	for _, f := range families {
+		labels := ""
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels += " " + l.GetName()
+		}
+		want[f.GetName()] = strings.ToLower(f.GetType().String()) + labels
+	}
+	row := regexp.MustCompile("(?m)^\\| `(regcred_[a-z_]+)(?:\\{([a-z,]+)\\})?` \\| ([a-z]+) \\|")
+	for _, m := range row.FindAllStringSubmatch(fleetDoc(t), -1) {
+		got[m[1]] = strings.TrimRight(m[3]+" "+strings.ReplaceAll(m[2], ",", " "), " ")
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("docs/fleet.md (-metrics +document):\n%s", diff)
+	}
+}
+
+// alerts are nodes and what becomes of them: the rules are asked after half an hour. A
+// node that fails is "applying" at each try, so that no phase lasts.
+const alerts = `
+rule_files: [rules.yaml]
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series:
+      - {series: 'regcred_node_phase{pod="good",phase="installed"}', values: '1x30'}
+      - {series: 'regcred_node_phase{pod="good",phase="applying"}', values: '0x30'}
+      - {series: 'regcred_node_phase{pod="good",phase="failed"}', values: '0x30'}
+      - {series: 'regcred_node_drift{pod="good"}', values: '0x30'}
+      - {series: 'regcred_node_mended_total{pod="good"}', values: '0x20 1x10'}
+      - {series: 'regcred_node_phase{pod="left-alone",phase="unsupported"}', values: '1x30'}
+      - {series: 'regcred_node_phase{pod="left-alone",phase="failed"}', values: '0x30'}
+      - {series: 'regcred_node_phase{pod="bad",phase="installed"}', values: '1x5 0x25'}
+      - {series: 'regcred_node_phase{pod="bad",phase="applying"}', values: '0x5 1 0 0 0 1 0 0 0 0 0 0 0 0 1 0 0 0 0 0 0 0 0 0 1 0'}
+      - {series: 'regcred_node_phase{pod="bad",phase="failed"}', values: '0x5 0 1 1 1 0 1 1 1 1 1 1 1 1 0 1 1 1 1 1 1 1 1 1 0 1'}
+      - {series: 'regcred_node_drift{pod="spoilt"}', values: '2x30'}
+      - {series: 'regcred_node_drift{pod="mended"}', values: '0x30'}
+      - {series: 'regcred_node_mended_total{pod="mended"}', values: '0 1 2 3 4x26'}
+    promql_expr_test:
+      - {expr: 'count(ALERTS{alertname="RegcredRolloutStopped",alertstate="firing",pod="bad"})', eval_time: 30m, exp_samples: [{value: 1}]}
+      - {expr: 'count(ALERTS{alertname="RegcredRolloutStopped"})', eval_time: 30m, exp_samples: [{value: 1}]}
+      - {expr: 'count(ALERTS{alertname="RegcredDrift",alertstate="firing",pod=~"spoilt|mended"})', eval_time: 30m, exp_samples: [{value: 2}]}
+      - {expr: 'count(ALERTS{alertname="RegcredDrift"})', eval_time: 30m, exp_samples: [{value: 2}]}
+`
+
+// TestDocAlerts: Prometheus takes the rules of docs/fleet.md, and they fire for nodes
+// that need somebody, and for no others.
+func TestDocAlerts(t *testing.T) {
+	if _, err := exec.LookPath("promtool"); err != nil {
+		testneed.Lacks(t, "prometheus", "promtool is not installed; on Debian: apt-get install prometheus")
+	}
+	_, rules, found := strings.Cut(fleetDoc(t), "```yaml\ngroups:\n")
+	rules, _, closed := strings.Cut("groups:\n"+rules, "```")
+	if !found || !closed {
+		t.Fatal("docs/fleet.md has no rules")
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"rules.yaml": rules, "test.yaml": alerts} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"check", "rules", "rules.yaml"}, {"test", "rules", "test.yaml"}} {
+		cmd := exec.CommandContext(t.Context(), "promtool", args...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+}
