@@ -28,7 +28,6 @@ import (
 // missed, and is back after its boot.
 func (f *fleet) testCluster(t *testing.T) {
 	c := f.Cluster
-	f.addNamespace(t, "try")
 	image, next := f.images.PushApp(t, "team/app", "v1"), f.images.PushApp(t, "team/app", "v2")
 	t.Run("a DaemonSet rolls one node at a time", func(t *testing.T) { testDaemonSet(t, c, image, next) })
 	t.Run("a Job completes, and asks the API server as the service kubernetes", func(t *testing.T) { testJob(t, c, image) })

@@ -77,6 +77,7 @@ func startFleet(t *testing.T) *fleet {
 	}
 	f.Cluster = node.StartCluster(t, node.ClusterOptions{Net: net, Nodes: []node.MachineOptions{machine(nodeA), machine(nodeB)}})
 	t.Logf("two nodes are ready after %v", time.Since(begin).Round(time.Millisecond))
+	f.addNamespace(t, "try")
 	path, err := helm.Build(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
