@@ -11,7 +11,7 @@
 # that are linked in (CycloneDX, *.cdx.json), and for all the manifest of krew,
 # kubectl's plugin manager (regcred.yaml), and the playground, a page for a static
 # host (docs/playground); with linux/amd64 or linux/arm64 the image of those, an OCI
-# layout as a tar (docs/image.md); then SHA256SUMS over all of them. It
+# layout as a tar (docs/image.md); the Helm chart; then SHA256SUMS over all of them. It
 # needs a clean checkout, and no network once the modules and the Go release that
 # go.mod names are there. The same commit and version make the same bytes, wherever
 # and by whomever; the times in the files are those of the commit, or
@@ -139,6 +139,28 @@ image() {
 		"${args[@]}" -o "$work/dist/$1.tar" >&2
 }
 
+# name_release DIR gives the chart in a copy of deploy/, and the manifests that are made of
+# it, the version of the release. A tag of an image has no plus.
+name_release() {
+	sed -i "s/^version: 0\.0\.0$/version: ${version#v}/; s/^appVersion: v0\.0\.0$/appVersion: $version/" "$1/chart/Chart.yaml"
+	sed -i "s/v0\.0\.0/${version//+/_}/" "$1/manifests/regcred.yaml"
+}
+
+# chart NAME packs the chart as helm package does: in a directory of the chart's name.
+chart() {
+	echo "$1" >&2
+	mkdir "$work/chart"
+	cp -R deploy "$work/chart/"
+	name_release "$work/chart/deploy"
+	mv "$work/chart/deploy/chart" "$work/chart/regcred"
+	cp LICENSE "$work/chart/regcred/"
+	find "$work/chart/regcred" -type f -exec chmod 644 {} +
+	stamp "$work/chart/regcred"
+	tar --create --format=ustar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$epoch" -C "$work/chart" regcred |
+		gzip -n -9 >"$work/dist/$1.tgz"
+	rm -r "${work:?}/chart"
+}
+
 sed "/^#/d; s/: VERSION$/: $version/" deploy/kubectl/krew.yaml >"$work/dist/regcred.yaml"
 for target in "${targets[@]}"; do
 	export GOOS=${target%/*} GOARCH=${target#*/}
@@ -152,6 +174,7 @@ for target in "${targets[@]}"; do
 	chmod 644 "$work/$name/LICENSE" "$work/$name/README.md" "$work/$name/SHA256SUMS"
 	if [ "$GOOS" = linux ]; then # as nodes are
 		cp -R deploy "$work/$name/"
+		name_release "$work/$name/deploy"
 		find "$work/$name/deploy" -perm -u+x -exec chmod 755 {} + -o -exec chmod 644 {} +
 	fi
 	stamp "$work/$name"
@@ -166,6 +189,7 @@ done
 # What follows is made by programs for this machine.
 unset GOOS GOARCH
 image "regcred-image_${version#v}"
+chart "regcred-chart_${version#v}"
 
 # The playground is for browsers.
 name=regcred-playground_${version#v}

@@ -214,7 +214,7 @@ kept() {
 upstream() {
 	traps 'trap "" HUP INT TERM; [ -z "$running" ] || end "$running"'
 	lane=$work/upstream
-	step "upstream: download modules" sh -c 'cd upstream && go mod download && go mod download -modfile=ecr.mod && go mod download -modfile=containerd2.mod'
+	step "upstream: download modules" sh -c 'cd upstream && go mod download && go mod download -modfile=ecr.mod && go mod download -modfile=containerd2.mod && go mod download -modfile=helm.mod'
 	# What these tests build is not part of what go test caches by.
 	tests "upstream: against the real kubelet" upstream -count=1 -timeout 25m $(cd upstream && go list ./... | kept)
 	step "upstream: vectors are what the kubelet says" sh -c 'cd upstream && go run ./record -check'

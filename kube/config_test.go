@@ -47,6 +47,36 @@ func write(t *testing.T, name, text string) string {
 	return name
 }
 
+// TestNamespace: where a client is, of a context or of a pod.
+func TestNamespace(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	write(t, in("config"), `{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[
+		{"name":"a","context":{"cluster":"c","namespace":"team"}},{"name":"b","context":{"cluster":"c"}}]}`)
+	write(t, in("broken"), "{")
+	write(t, in("pod/namespace"), "kube-system\n")
+	pod := []string{"KUBERNETES_SERVICE_HOST=10.0.0.1"}
+	for _, tt := range []struct {
+		o    ConfigOptions
+		want string
+	}{
+		{ConfigOptions{Kubeconfig: in("config")}, "team"},
+		{ConfigOptions{Kubeconfig: in("config"), Context: "b"}, "default"},
+		{ConfigOptions{Kubeconfig: in("config"), Context: "none"}, "default"},
+		{ConfigOptions{Kubeconfig: in("broken")}, "default"},
+		{ConfigOptions{Environ: []string{"KUBECONFIG=" + in("config")}}, "team"},
+		{ConfigOptions{Environ: pod}, "kube-system"},
+		{ConfigOptions{Kubeconfig: in("config"), Environ: pod}, "team"},
+	} {
+		if got := namespaceIn(tt.o, in("pod")); got != tt.want {
+			t.Errorf("%+v: got %q, want %q", tt.o, got, tt.want)
+		}
+	}
+	if got := namespaceIn(ConfigOptions{Environ: pod}, in("none")); got != "default" {
+		t.Errorf("a pod without the file: %q", got)
+	}
+}
+
 // TestConfig: where the API server is found, and what is said of it. DIR
 // stands for a directory of the test.
 func TestConfig(t *testing.T) {

@@ -89,6 +89,7 @@ func TestDocsJSON(t *testing.T) {
 		"regcred doctor -o json":     &doctor.Report{},
 		"regcred install -o json":    &changeReport{},
 		"regcred status -o json":     &statusReport{},
+		"regcred nodes -o json":      &nodesReport{},
 
 		"regcred helper status -o json": &helperReport{},
 	}
@@ -130,7 +131,7 @@ func decodeResult(t *testing.T, command, document string, result any) {
 func jsonNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for _, file := range []string{"../../internal/report/attempt.go", "changereport.go", "demo.go", "../../internal/doctor/doctor.go", "../../internal/report/explanation.go", "get.go", "helperreport.go", "../../internal/report/credential.go", "pluginrunreport.go", "pulltry.go", "pullreport.go", "status.go", "../../internal/report/validation.go", "../../internal/report/verdict.go", "version.go", "root.go"} {
+	for _, file := range []string{"../../internal/report/attempt.go", "changereport.go", "demo.go", "../../internal/doctor/doctor.go", "../../internal/report/explanation.go", "get.go", "helperreport.go", "../../internal/report/credential.go", "pluginrunreport.go", "pulltry.go", "pullreport.go", "nodesreport.go", "../../internal/fleet/node.go", "../../internal/fleet/rollout.go", "../../internal/agent/status.go", "status.go", "../../internal/report/validation.go", "../../internal/report/verdict.go", "version.go", "root.go"} {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

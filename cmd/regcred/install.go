@@ -29,6 +29,8 @@ type installFlags struct {
 	keep       int
 	dryRun     bool
 	reapplied  bool
+	owner      string
+	hideValues bool
 }
 
 func (a *app) installCmd() *cobra.Command {
@@ -70,6 +72,8 @@ Without CONFIG it is that of the current generation, for --plugin, or
 	f.DurationVar(&i.maxStale, "max-stale", generation.DefaultMaxStale, "the longest `time` that a kubelet may keep an answer, and so a credential that the node has given up")
 	f.IntVar(&i.keep, "keep", 5, "`number` of generations that stay, to be rolled back to")
 	f.BoolVar(&i.reapplied, "reapplied", false, "install although this node's system undoes it: something runs this again at each boot")
+	addOwnerFlag(cmd, &i.owner, "`NAMESPACE/RELEASE` of the chart whose this is; what belongs to another, or to none, is not replaced")
+	f.BoolVar(&i.hideValues, "hide-values", false, "where a node's system wants something else instead, print that without the values of args and env")
 	f.StringVar(&i.version, "kubelet-version", "", "`version` of the node's kubelet, where it cannot be asked for it (--root)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		w, err := a.installWish(cmd, i, args)
@@ -83,7 +87,10 @@ Without CONFIG it is that of the current generation, for --plugin, or
 
 // installWish is what the flags ask for.
 func (a *app) installWish(cmd *cobra.Command, i *installFlags, args []string) (install.Wish, error) {
-	w := install.Wish{Plugins: i.plugins, BinDir: a.binDir.value, Dispatcher: i.dispatcher, Untried: i.root != "", Reapplied: i.reapplied}
+	w := install.Wish{Plugins: i.plugins, BinDir: a.binDir.value, Dispatcher: i.dispatcher, Untried: i.root != "", Reapplied: i.reapplied, Owner: i.owner}
+	if err := checkOwner(i.owner); err != nil {
+		return w, err
+	}
 	switch {
 	case len(args) == 1 && a.config.byFlag():
 		return w, usageError("leave one out", "CONFIG and %s are the same", a.config.by)
@@ -148,6 +155,11 @@ func (a *app) install(ctx context.Context, i *installFlags, w install.Wish) erro
 	}
 	if err != nil {
 		a.showLog(err)
+		if plan == nil && i.output.value == "json" {
+			r := &changeReport{Restart: []string{}, Warnings: []string{}, Changes: []diffJSON{}}
+			r.fail(err)
+			err = errors.Join(err, a.WriteJSON(r))
+		}
 	}
 	return changeError(err)
 }
@@ -158,9 +170,9 @@ func (a *app) refusedNode(i *installFlags, s *node.Setup, w install.Wish, refuse
 	if err != nil {
 		return refused
 	}
-	instead := s.Refusal.Instead(install.WishFor(cfg))
+	instead := s.Refusal.Instead(install.WishFor(cfg, i.hideValues))
 	if i.output.value == "json" {
-		err = a.WriteJSON(&changeReport{Outcome: "refused", Instead: instead, Restart: []string{}, Warnings: []string{}, Changes: []diffJSON{}})
+		err = a.WriteJSON(&changeReport{Outcome: "refused", Error: refused.Error(), Instead: instead, Restart: []string{}, Warnings: []string{}, Changes: []diffJSON{}})
 	} else {
 		err = a.WriteRaw([]byte(instead))
 	}
@@ -168,6 +180,9 @@ func (a *app) refusedNode(i *installFlags, s *node.Setup, w install.Wish, refuse
 		return err
 	}
 	hint := "what it wants instead has been printed, with all that the configuration has in args and env"
+	if i.hideValues {
+		hint = "what it wants instead has been printed, but for the values of args and env (--hide-values)"
+	}
 	if s.Refusal.Reapplied {
 		hint += "; or --reapplied, if something installs again at each boot"
 	}

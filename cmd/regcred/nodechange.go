@@ -8,6 +8,7 @@ import (
 	"errors"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -56,6 +57,21 @@ func addRestartFlags(cmd *cobra.Command, c *changeFlags) {
 // addProbeFlag adds the test pull, of a node that has something to pull with afterwards.
 func addProbeFlag(cmd *cobra.Command, c *changeFlags) {
 	cmd.Flags().StringVar(&c.probe, "probe", "", "`image` that is pulled after the change, with the credentials that the kubelet would have; if it cannot be, the node goes back")
+}
+
+// addOwnerFlag adds whose a generation is.
+func addOwnerFlag(cmd *cobra.Command, owner *string, usage string) {
+	cmd.Flags().StringVar(owner, "owner", "", usage)
+}
+
+// ownerForm is a namespace and a Helm release's name.
+var ownerForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`)
+
+func checkOwner(owner string) error {
+	if owner != "" && !ownerForm.MatchString(owner) {
+		return usageError("", "--owner %q is not NAMESPACE/RELEASE", owner)
+	}
+	return nil
 }
 
 func (c *changeFlags) check() error {
@@ -183,6 +199,9 @@ func (a *app) kubeletOrigin(ctx context.Context) (*node.Origin, error) {
 
 // changeError gives an error of a change its hint.
 func changeError(err error) error {
+	if e, ok := errors.AsType[*install.OwnerError](err); ok {
+		return withHint(err, e.Hint())
+	}
 	if e, ok := errors.AsType[*service.Error](err); ok {
 		return withHint(err, e.Hint)
 	}

@@ -67,7 +67,7 @@ func (r *nodesReport) render(t *terminal.Text) {
 	if r.onScreen {
 		t.Blank()
 	}
-	t.Quote("", r.summary())
+	t.Hang("", r.summary())
 }
 
 // table adds a line for each node. cut says that some lines were too long.
@@ -204,10 +204,13 @@ func (r *nodesReport) summary() string {
 		}
 		switch o.Progress {
 		case fleet.Stopped:
-			text += fmt.Sprintf("; rollout%s stopped at %s, before %s", name, someOf(o.StoppedBy), terminal.Count(o.Behind, "node"))
+			text += fmt.Sprintf("; rollout%s stopped at %s", name, someOf(o.StoppedBy))
 		case fleet.Running:
-			text += fmt.Sprintf("; rollout%s under way, before %s", name, terminal.Count(o.Behind, "node"))
+			text += fmt.Sprintf("; rollout%s under way", name)
+		}
+		if o.Behind > 0 {
+			text += fmt.Sprintf(" (%s still old)", terminal.Count(o.Behind, "node"))
 		}
 	}
-	return text + "\n"
+	return text
 }

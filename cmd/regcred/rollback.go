@@ -45,9 +45,18 @@ that the generation needs, and only with --restart.`,
 
 // rollbackReport is the result of "rollback" and "uninstall".
 type rollbackReport struct {
-	Outcome    string `json:"outcome"` // "rolled back", "unchanged" or "uninstalled"
+	Outcome    string `json:"outcome"` // "rolled back", "unchanged", "uninstalled"; of an uninstall "owned" or "failed"
 	Generation int    `json:"generation,omitempty"`
+	Error      string `json:"error,omitempty"` // why not, in one line
+	Owner      string `json:"owner,omitempty"` // of what is there, if that is why
 	text       string
+}
+
+// fail makes it the report of what did not work.
+func (r *rollbackReport) fail(err error) {
+	var c changeReport
+	c.fail(err)
+	r.Outcome, r.Error, r.Owner = c.Outcome, c.Error, c.Owner
 }
 
 func (r *rollbackReport) render(t *terminal.Text) { t.Line(terminal.OK, r.text) }
@@ -69,6 +78,9 @@ func (a *app) rollback(ctx context.Context, c *changeFlags, number int) error {
 	r := &rollbackReport{Outcome: "rolled back", Generation: to.Number, text: fmt.Sprintf("generation %d is current", to.Number)}
 	if before == to.Number {
 		r.Outcome, r.text = "unchanged", r.text+" already"
+	}
+	if to.Owner != "" {
+		a.Note("it belongs to release %s, whose pod may install again what the release says: helm rollback changes that", to.Owner)
 	}
 	return a.print(c.output, r, r.render)
 }

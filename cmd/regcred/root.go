@@ -37,7 +37,7 @@ func (a *app) commands() []*cobra.Command {
 		a.rollbackCmd(),
 		a.uninstallCmd(),
 		a.nodesCmd(),
-		agentCmd(a.agentReadyCmd(), a.agentCopyCmd(), a.agentRemoveCmd()),
+		agentCmd(a.agentRunCmd(), a.agentReadyCmd(), a.agentCopyCmd(), a.agentRemoveCmd()),
 		a.helperCmd(),
 		a.execCmd(),
 		a.versionCmd(),

@@ -80,7 +80,8 @@ func (a *app) status(ctx context.Context, c *changeFlags) error {
 // statusReport is the result of "status".
 type statusReport struct {
 	Node        nodeJSON         `json:"node"`
-	Current     int              `json:"current"` // 0 if none
+	Current     int              `json:"current"`         // 0 if none
+	Owner       string           `json:"owner,omitempty"` // NAMESPACE/RELEASE of the chart whose that is
 	Generations []generationJSON `json:"generations"`
 	Memory      int              `json:"kubeletHas,omitempty"` // the generation whose entries the kubelet has in memory
 	BrokenOff   string           `json:"brokenOff,omitempty"`
@@ -126,7 +127,7 @@ func newStatusReport(n *node.Setup, s *install.Status, counts *tally.Counts) *st
 		r.Node.Refusal = n.Refusal.Why
 	}
 	if s.Current != nil {
-		r.Current = s.Current.Number
+		r.Current, r.Owner = s.Current.Number, s.Current.Owner
 	}
 	for _, k := range s.Generations {
 		g := generationJSON{Number: k.Number, Current: k.Number == r.Current, Providers: []string{}}
@@ -171,7 +172,9 @@ func (r *statusReport) render(t *terminal.Text) {
 			text += "  (current)"
 		}
 		t.Item(mark, text)
-		if g.Source != "" {
+		if g.Current && r.Owner != "" {
+			t.Detail("of release %s", r.Owner)
+		} else if g.Source != "" {
 			t.Detail("from %s", g.Source)
 		}
 	}

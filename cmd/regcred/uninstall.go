@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -28,11 +29,16 @@ A kubelet that has entries of regcred in memory has to be restarted, for which
 	}
 	c := addChangeFlags(cmd, "text", "json")
 	addRestartFlags(cmd, c)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.uninstall(cmd.Context(), c) }
+	var owner string
+	addOwnerFlag(cmd, &owner, "`NAMESPACE/RELEASE` of the chart whose generation it may be; what belongs to another, or to none, stays. Without it all goes, whose it may be")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.uninstall(cmd.Context(), c, owner) }
 	return cmd
 }
 
-func (a *app) uninstall(ctx context.Context, c *changeFlags) error {
+func (a *app) uninstall(ctx context.Context, c *changeFlags, owner string) error {
+	if err := checkOwner(owner); err != nil {
+		return err
+	}
 	in, err := a.installer(ctx, c)
 	if err != nil {
 		return err
@@ -41,8 +47,12 @@ func (a *app) uninstall(ctx context.Context, c *changeFlags) error {
 	if !in.Present() {
 		r.Outcome, r.text = "unchanged", "nothing of regcred is on this node"
 	}
-	if err := in.Uninstall(ctx, install.Options{Restart: c.restart}); err != nil {
+	if err := in.Uninstall(ctx, install.Options{Restart: c.restart, Owner: owner}); err != nil {
 		a.showLog(err)
+		if c.output.value == "json" {
+			r.fail(err)
+			err = errors.Join(err, a.WriteJSON(r))
+		}
 		return changeError(err)
 	}
 	return a.print(c.output, r, r.render)

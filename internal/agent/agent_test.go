@@ -348,7 +348,7 @@ func TestDecisions(t *testing.T) {
 		},
 		"a plugin that nobody has": {
 			prepare: func(p *pod) { os.Remove(filepath.Join(p.dir, "image/ours")) }, answers: answers{"status": {nothing}}, minutes: 0,
-			commands: "status", phases: "starting failed", reason: `provider "ours" of the configuration (ConfigMap rel-1a2b) has no executable of its name: no image of the chart's values for plugins has brought one`, failures: 1,
+			commands: "status", phases: "starting failed", reason: `provider "ours" of the configuration (ConfigMap rel-1a2b) has no executable of its name: none of the images of the chart's value plugins.images has brought one (in `, failures: 1,
 		},
 		"an answer of another program": {
 			answers: answers{"install": {`{"schemaVersion":2,"outcome":"installed"}`}, "status": {nothing}}, minutes: 0,

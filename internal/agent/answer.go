@@ -22,7 +22,6 @@ type changeAnswer struct {
 	Outcome   string   `json:"outcome"`
 	Restart   []string `json:"restart"`
 	Restarted bool     `json:"restarted"`
-	Warnings  []string `json:"warnings"`
 	Changes   []struct {
 		Name string `json:"name"`
 	} `json:"changes"`

@@ -34,12 +34,16 @@ func Copy(ctx context.Context, files []string, dir string) error {
 		}
 		from[base] = name
 	}
+	to, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
 	for _, name := range files {
-		if err := putExecutable(ctx, name, filepath.Join(dir, filepath.Base(name))); err != nil {
-			return fmt.Errorf("copy %s to %s: %w", name, dir, err)
+		if err := putExecutable(ctx, name, filepath.Join(to, filepath.Base(name))); err != nil {
+			return fmt.Errorf("copy %s to %s: %w", name, dir, regularfile.Cause(err))
 		}
 	}
-	return sweep(dir)
+	return sweep(to)
 }
 
 // mayCopy says what is wrong with a file that is to be executed.

@@ -18,7 +18,7 @@ type Options struct {
 	State        string // a file that says "present" or "absent"
 	Plugins      string // a directory with plugins of others
 	ImagePlugins string // a directory with those of the image
-	Work         string // the directory that is handed over in part, and that a restart of the container keeps
+	Work         string // the directory that is handed over in part, and that a restart of the container keeps; absolute
 
 	Executable string // of regcred
 	Dispatcher string // of regcred-credential-provider

@@ -136,8 +136,11 @@ func (s *stage) plugin(name string) (string, error) {
 			return path, err
 		}
 	}
-	return "", fmt.Errorf("provider %q of the configuration (ConfigMap %s) has no executable of its name: no image of the chart's values for plugins has brought one (%s has %s), and regcred's own image has none (%s has %s)",
-		name, s.Revision, s.Plugins, listOf(s.Plugins), s.ImagePlugins, listOf(s.ImagePlugins))
+	here := fmt.Sprintf("regcred's own image has none (in %s: %s)", s.ImagePlugins, listOf(s.ImagePlugins))
+	if s.Plugins != s.ImagePlugins {
+		here = fmt.Sprintf("none of the images of the chart's value plugins.images has brought one (in %s: %s), and ", s.Plugins, listOf(s.Plugins)) + here
+	}
+	return "", fmt.Errorf("provider %q of the configuration (ConfigMap %s) has no executable of its name: %s; an image in plugins.images may bring it", name, s.Revision, here)
 }
 
 // listOf names what is in a directory.

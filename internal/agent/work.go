@@ -129,9 +129,6 @@ func (w work) spent() bool {
 
 // applied looks at a node after an install that worked.
 func (w work) applied(ctx context.Context, answer *changeAnswer) {
-	for _, text := range answer.Warnings {
-		w.say("warning: %s", w.words(text))
-	}
 	if answer.Outcome != "unchanged" {
 		w.memory.Applies++
 		w.memory.LastApply = time.Now().UTC().Truncate(time.Second)

@@ -91,7 +91,13 @@ func (c *cluster) node(name string, change ...func(*corev1.Node)) {
 	c.Put("nodes", n)
 }
 
-// notReady is a node whose kubelet says nothing any more.
+// notReadyYet is a node whose kubelet answers.
+func notReadyYet(n *corev1.Node) {
+	n.Status.Conditions[0].Status = corev1.ConditionFalse
+	n.Status.Conditions[0].Reason, n.Status.Conditions[0].Message = "KubeletNotReady", "cni plugin not initialized"
+}
+
+// away is a node whose kubelet says nothing any more.
 func away(n *corev1.Node) {
 	n.Status.Conditions[0].Status = corev1.ConditionUnknown
 	n.Status.Conditions[0].Reason, n.Status.Conditions[0].Message = "NodeStatusUnknown", "Kubelet stopped posting node status."

@@ -93,6 +93,14 @@ func TestStates(t *testing.T) {
 			c.Inject(testkube.Fault{Kind: testkube.ServerError, Resource: "pods/log", Message: "Get \"https://10.0.0.9:10250\": no route to host"})
 		}, "n away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; its pod was Running\n"},
 		{"not ready, but it answers", func(c *cluster) { c.node("n", away); c.pod("n"); c.says("n", agent.Installed) }, "n installed well\n"},
+		{"away before its pod ran", func(c *cluster) { c.node("n", away); c.pod("n", waits("ContainerCreating", "")) },
+			"n away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.\n"},
+		{"not ready, and its log is empty", func(c *cluster) { c.node("n", notReadyYet); c.pod("n") },
+			"n silent: its pod runs, and its log says nothing of the node: it does within ten minutes, since a log that was rotated a moment ago is empty\n"},
+		{"not ready, and its pod waits", func(c *cluster) { c.node("n", notReadyYet); c.pod("n", waits("ErrImagePull", "401")) },
+			"n not-running: ErrImagePull: 401\n"},
+		{"away without a pod", func(c *cluster) { c.node("n", away) },
+			"n away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; it has no pod\n"},
 		{"log of a node that is ready", func(c *cluster) {
 			c.pod("n")
 			c.Inject(testkube.Fault{Kind: testkube.ServerError, Resource: "pods/log", Message: "x509: certificate has expired"})

@@ -82,7 +82,7 @@ func newNode(pod *corev1.Pod, node *corev1.Node, said *agent.Status, failed erro
 		n.setSaid(said)
 	case failed != nil:
 		n.setFailed(failed, node)
-	case n.Ready != "" && n.Ready != string(corev1.ConditionTrue) && said == nil:
+	case n.Ready == string(corev1.ConditionUnknown) && w.why != "": // then what the pod's status says is old, too
 		n.State, n.Reason, n.Since = Away, notReady(node), readySince(node)
 	case w.why != "":
 		n.State, n.Reason, n.Since = NotRunning, w.why, w.since

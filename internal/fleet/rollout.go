@@ -5,6 +5,7 @@ package fleet
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -65,6 +66,7 @@ func newRollout(ds *appsv1.DaemonSet, nodes []Node) Rollout {
 			r.StoppedBy = append(r.StoppedBy, n.Name)
 		}
 	}
+	slices.Sort(r.StoppedBy)
 	switch {
 	case r.Behind == 0:
 		r.StoppedBy = nil
@@ -141,7 +143,7 @@ func missingPod(ds *appsv1.DaemonSet, node *corev1.Node) Node {
 		Since:  later(node.CreationTimestamp, ds.CreationTimestamp),
 	}
 	n.setMachine(node)
-	if n.Ready != string(corev1.ConditionTrue) {
+	if n.Ready == string(corev1.ConditionUnknown) {
 		n.State, n.Reason, n.Since = Away, notReady(node)+"; it has no pod", readySince(node)
 	}
 	return n

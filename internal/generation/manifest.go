@@ -53,8 +53,9 @@ type Manifest struct {
 	Number        int       `json:"number"`
 	Previous      int       `json:"previous,omitempty"` // that was current when it was made; 0 if none
 	Created       time.Time `json:"created"`
-	Version       string    `json:"version"` // of the regcred that made it
-	Source        string    `json:"source"`  // the configuration that it was made of
+	Version       string    `json:"version"`         // of the regcred that made it
+	Source        string    `json:"source"`          // the configuration that it was made of
+	Owner         string    `json:"owner,omitempty"` // NAMESPACE/RELEASE of the chart that installed it; "": a person
 
 	MaxStale Duration        `json:"maxStale"`           // how long a kubelet keeps an answer at most
 	Entries  []entries.Entry `json:"entries"`            // that the kubelet has for it

@@ -93,7 +93,7 @@ func (u *unit) explain(ctx context.Context, err error) error {
 	case errors.Is(err, fs.ErrPermission), answered && strings.HasSuffix(e.Name, ".AccessDenied"), answered && strings.HasSuffix(e.Name, ".InteractiveAuthorizationRequired"):
 		return &DeniedError{os.Geteuid(), err}
 	case answered && (strings.HasSuffix(e.Name, ".PropertyReadOnly") || strings.HasSuffix(e.Name, ".UnknownProperty")):
-		return fmt.Errorf("the node's systemd is too old to run a program for a pod: it takes 236 or later (%w)", err)
+		return fmt.Errorf("the node's systemd is too old to run a program for a pod: %w", err)
 	case answered:
 		return fmt.Errorf("the node's systemd: %w", err)
 	case !u.systemd.known && lost(err) || errors.Is(err, syscall.ENOTSOCK):

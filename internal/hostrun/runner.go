@@ -19,9 +19,13 @@ type Runner struct {
 
 // Command is a program and how it is run.
 type Command struct {
-	Path string   // absolute, as the node has it
-	Args []string // without the program's name
-	Env  []string // "NAME=value", beside what systemd gives every service
+	Path string // absolute, as the node has it
+
+	// Args are without the program's name. They should have no semicolon: where systemd
+	// (252) executes itself anew before the program, it puts a backslash before it.
+	Args []string
+
+	Env []string // "NAME=value", beside what systemd gives every service
 
 	// Limit is how long it may run; 0 is without end. It is then ended as by
 	// "systemctl stop": by SIGTERM, and what has not ended after TimeoutStopSec of

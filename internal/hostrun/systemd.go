@@ -8,11 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"strconv"
-	"syscall"
+	"strings"
 	"time"
 
 	names "github.com/coreos/go-systemd/v22/dbus"
@@ -27,8 +26,8 @@ type systemd struct {
 	known  bool // it has answered
 }
 
-// How long it may take to answer, and how long it may be away: while it executes
-// itself anew, or if it never has answered.
+// How long it may take to answer, how long it may be away, while it executes itself
+// anew, and how long its socket, if it never has answered.
 const (
 	answerWithin = 25 * time.Second
 	awayWithin   = time.Minute
@@ -56,6 +55,9 @@ func (m *systemd) state(ctx context.Context, unit string) (state, error) {
 	var all map[string]dbus.Variant
 	path := object + "/unit/" + dbus.ObjectPath(names.PathBusEscape(unit))
 	err := m.call(ctx, path, "org.freedesktop.DBus.Properties.GetAll", &all, "")
+	if err == nil && all["LoadState"].Value() == nil {
+		err = fmt.Errorf("systemd says nothing of %s", unit)
+	}
 	return stateOf(all), err
 }
 
@@ -87,9 +89,9 @@ func (m *systemd) call(ctx context.Context, path dbus.ObjectPath, method string,
 			return cmp.Or(context.Cause(ctx), err)
 		}
 		m.close()
-		within := thereWithin
-		if m.known {
-			within = awayWithin
+		within := awayWithin
+		if info, err := os.Stat(m.path()); !m.known && (err != nil || info.Mode().Type() != fs.ModeSocket) {
+			within = thereWithin
 		}
 		if since.IsZero() {
 			since = time.Now()
@@ -155,12 +157,11 @@ func (m *systemd) close() {
 	}
 }
 
-// lost reports whether an error is that of a connection and not of systemd.
+// lost reports whether an error is that of a connection, which another one may not
+// have, and not an answer.
 func lost(err error) bool {
-	for _, e := range []error{dbus.ErrClosed, io.EOF, io.ErrUnexpectedEOF, syscall.EPIPE, syscall.ECONNRESET, syscall.ECONNREFUSED, fs.ErrNotExist, errNoAnswer} {
-		if errors.Is(err, e) {
-			return true
-		}
+	if e, ok := errors.AsType[dbus.Error](err); ok {
+		return strings.HasSuffix(e.Name, ".NoReply") || strings.HasSuffix(e.Name, ".Disconnected")
 	}
-	return false
+	return err != nil && !errors.Is(err, fs.ErrPermission)
 }

@@ -30,9 +30,10 @@ type execStart struct {
 //
 // That it remains after its program has ended keeps the exit code until somebody has
 // read it: the private socket knows no reference to a unit, and a signal can be
-// missed. An exit code is no failure of the unit, which would be logged, and would
-// make the system "degraded". Type=simple is enough, since a program that cannot be
-// executed has an exit code too; exec would need systemd 240.
+// missed. A program's exit code is no failure of the unit, which would be logged, and
+// would make the system "degraded"; one of systemd's own is. (With ExecStart's "-" it
+// would run nothing, and call that success.) Type=simple is enough, since a program
+// that cannot be executed has an exit code too; exec would need systemd 240.
 //
 // Output goes to memory and not through pipes: a program whose pod is gone would be
 // ended by its next line.
@@ -40,7 +41,12 @@ func (u *unit) properties(c Command) (list []property) {
 	add := func(name string, value any) { list = append(list, property{name, dbus.MakeVariant(value)}) }
 	add("Description", fmt.Sprintf("%s, run from a pod (%s)", path.Base(c.Path), u.token))
 	add("Type", "simple")
-	add("ExecStart", []execStart{{c.Path, append([]string{c.Path}, c.Args...), true}})
+	args := []string{c.Path}
+	for _, a := range c.Args {
+		args = append(args, strings.ReplaceAll(a, "$", "$$")) // no variable of the environment
+	}
+	add("ExecStart", []execStart{{Path: c.Path, Args: args}})
+	add("SuccessExitStatus", successes())
 	add("RemainAfterExit", true)
 	add("StandardOutputFileDescriptor", dbus.UnixFD(u.stdout.fd()))
 	add("StandardErrorFileDescriptor", dbus.UnixFD(u.stderr.fd()))
@@ -54,6 +60,17 @@ func (u *unit) properties(c Command) (list []property) {
 	return list
 }
 
+// exitStatuses are exit codes and signals: (aiai).
+type exitStatuses struct{ Codes, Signals []int32 }
+
+// successes are the exit codes that are a program's.
+func successes() (s exitStatuses) {
+	for code := int32(1); code < firstOwn; code++ {
+		s.Codes = append(s.Codes, code)
+	}
+	return s
+}
+
 // state is how a unit stands.
 type state struct {
 	load, active, sub, result, description string
@@ -63,19 +80,23 @@ type state struct {
 	status int32  // its exit code or signal
 }
 
-// stateOf reads what systemd says of a unit.
+// stateOf reads what systemd says of a unit. What is absent stays zero.
 func stateOf(p map[string]dbus.Variant) (s state) {
-	for name, to := range map[string]any{
-		"LoadState": &s.load, "ActiveState": &s.active, "SubState": &s.sub, "Result": &s.result,
-		"Description": &s.description, "ExecMainCode": &s.code, "ExecMainStatus": &s.status,
-	} {
-		_ = p[name].Store(to) // what is absent stays zero
-	}
-	if job, ok := p["Job"].Value().([]any); ok && len(job) > 0 {
+	read(p, "LoadState", &s.load)
+	read(p, "ActiveState", &s.active)
+	read(p, "SubState", &s.sub)
+	read(p, "Result", &s.result)
+	read(p, "Description", &s.description)
+	read(p, "ExecMainCode", &s.code)
+	read(p, "ExecMainStatus", &s.status)
+	var job []any
+	if read(p, "Job", &job); len(job) > 0 {
 		s.job, _ = job[0].(uint32)
 	}
 	return s
 }
+
+func read[T any](p map[string]dbus.Variant, name string, to *T) { *to, _ = p[name].Value().(T) }
 
 func (s state) ours(token string) bool { return strings.Contains(s.description, "("+token+")") }
 

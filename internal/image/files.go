@@ -25,6 +25,10 @@ var (
 	}
 )
 
+// passwd is for the group alone: of an image's user a kubelet hands on the
+// number, and containerd gives one whom no file knows the group of root.
+const passwd = "regcred:x:65532:65532:regcred:/:/sbin/nologin\n"
+
 // file is one in the image. A directory has no content.
 type file struct {
 	name    string // without a slash in front; a directory's ends with one
@@ -38,19 +42,28 @@ func files(o Options) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := []file{{name: "LICENSE", mode: 0o644, content: license}}
-	for _, dir := range []struct {
-		name     string
-		programs []string
-	}{{"bin/", commands}, {"plugins/", plugins}} {
-		list = append(list, file{name: dir.name, mode: 0o755})
-		for _, name := range dir.programs {
-			content, err := readProgram(o, name)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, file{name: dir.name + name, mode: 0o755, content: content})
+	bin, err := programs(o, "bin/", commands)
+	if err != nil {
+		return nil, err
+	}
+	rest, err := programs(o, "plugins/", plugins)
+	if err != nil {
+		return nil, err
+	}
+	list := append([]file{{name: "LICENSE", mode: 0o644, content: license}}, bin...)
+	list = append(list, file{name: "etc/", mode: 0o755}, file{name: "etc/passwd", mode: 0o644, content: []byte(passwd)})
+	return append(list, rest...), nil
+}
+
+// programs are a directory and the programs in it.
+func programs(o Options, dir string, names []string) ([]file, error) {
+	list := []file{{name: dir, mode: 0o755}}
+	for _, name := range names {
+		content, err := readProgram(o, name)
+		if err != nil {
+			return nil, err
 		}
+		list = append(list, file{name: dir + name, mode: 0o755, content: content})
 	}
 	return list, nil
 }

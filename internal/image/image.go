@@ -23,8 +23,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// User is who runs what is in the image, by number, since no file in it has
-// names: none of the well-known ones, and not root.
+// User is who runs what is in the image: not root, and by number, since a
+// kubelet that is to run nothing as root takes no name.
 const User = "65532:65532"
 
 // Source is where the image's label says that it comes from.

@@ -16,6 +16,10 @@ import (
 // Options say how far a change may go.
 type Options struct {
 	Restart bool // the kubelet may be restarted
+
+	// Owner, of an uninstall, is the NAMESPACE/RELEASE whose generation it may take
+	// off, and no other's; "" is a person, who may take off what is there.
+	Owner string
 }
 
 // mayRestart refuses what takes a restart that is not allowed.

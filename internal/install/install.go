@@ -10,7 +10,8 @@ import (
 )
 
 // Install gives a node what is wished for, and returns what it did, or was about
-// to do. With an error the node is as it was, or the error says what it is.
+// to do. Where a generation is there already that has all this it becomes current again,
+// as by [Installer.Rollback], and no other is made. With an error the node is as it was, or the error says what it is.
 func (in *Installer) Install(ctx context.Context, w Wish, o Options) (*Plan, error) {
 	if err := in.refused(w); err != nil && !in.Present() {
 		return nil, err
@@ -24,8 +25,11 @@ func (in *Installer) Install(ctx context.Context, w Wish, o Options) (*Plan, err
 		return nil, err
 	}
 	p, err := in.Plan(ctx, w)
-	if err != nil || p.Nothing && len(p.Restart) == 0 {
+	if err != nil {
 		return p, err
+	}
+	if p.Nothing && len(p.Restart) == 0 {
+		return p, in.Store.Clean()
 	}
 	if err := mayRestart(p.Restart, o); err != nil {
 		return p, err
@@ -36,10 +40,14 @@ func (in *Installer) Install(ctx context.Context, w Wish, o Options) (*Plan, err
 	if err := in.fs().Mkdir(in.Store.Dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return p, err
 	}
+	c := &change{Installer: in, action: installing, from: p.From, to: p.To, restart: len(p.Restart) > 0}
+	if p.Former {
+		c.action = rollingBack
+		return p, c.run(ctx, func() error { return nil })
+	}
 	if p.To.Number, err = in.Store.Next(p.To.Previous); err != nil {
 		return p, err
 	}
-	c := &change{Installer: in, action: installing, from: p.From, to: p.To, restart: len(p.Restart) > 0}
 	return p, c.run(ctx, func() error { return in.Store.Create(ctx, p.To, contents(p.files)) })
 }
 
@@ -48,6 +56,9 @@ func (in *Installer) onlyRestart(ctx context.Context, p *Plan) error {
 	c := &change{Installer: in, to: p.From, restart: true}
 	before, err := c.state(ctx)
 	if err != nil {
+		return err
+	}
+	if err := in.recordEntries(ctx, p.From); err != nil { // the record may be gone
 		return err
 	}
 	if err = c.bringUp(ctx, before); err == nil {

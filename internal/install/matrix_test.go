@@ -51,6 +51,7 @@ func changes() []struct {
 		{"install a", nil},
 		{"install b", []string{"install a"}},
 		{"install c", []string{"install a"}},
+		{"install a", []string{"install a", "install b"}}, // back to what is there
 		{"rollback 1", []string{"install a", "install b"}},
 		{"uninstall", []string{"install a", "install b"}},
 	}

@@ -19,7 +19,9 @@ import (
 // Plan is what would be changed, and why. Nothing has been written for it.
 type Plan struct {
 	From *generation.Manifest // the current generation; nil if there is none
-	To   *generation.Manifest // the next; its Number is not known yet
+	To   *generation.Manifest // the next; its Number is not known yet unless Former
+
+	Former bool // To is there already: it is the current one, or one from before it
 
 	Restart  []string // why the kubelet has to be restarted for it; nil: it need not be
 	Warnings []string // what may not work
@@ -42,16 +44,19 @@ func (in *Installer) Plan(ctx context.Context, w Wish) (*Plan, error) {
 	if err == nil {
 		err = in.unfinished(ctx)
 	}
-	if numbers, listErr := in.Store.Numbers(); err == nil && from == nil && len(numbers) > 0 {
-		err = withHint(fmt.Sprintf("regcred rollback N makes one current, of %v; regcred uninstall takes all off", numbers),
-			"%s: there is no such link, so no generation is current", in.fs().Host(in.Store.Path("current")))
-	} else if err == nil {
-		err = listErr
-	}
 	if err != nil {
 		return nil, err
 	}
+	unlinked := in.unlinked(from)
+	if unlinked != nil {
+		if from, err = in.latest(ctx); err != nil || from == nil {
+			return nil, cmp.Or(err, unlinked)
+		}
+	}
 	if err := in.refused(w); err != nil && from == nil {
+		return nil, err
+	}
+	if err := owned(from, w.Owner); err != nil {
 		return nil, err
 	}
 	if dir := in.stateOfKubelet(); from == nil && dir != "" && dir != in.Store.Dir {
@@ -62,7 +67,7 @@ func (in *Installer) Plan(ctx context.Context, w Wish) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{From: from, files: files, To: &generation.Manifest{
-		Previous: numberOf(from), Created: stamp(), Version: in.Version, Source: w.Config, MaxStale: generation.Duration(w.MaxStale),
+		Previous: numberOf(from), Created: stamp(), Version: in.Version, Source: sourceOf(w), Owner: w.Owner, MaxStale: generation.Duration(w.MaxStale),
 		Reserve: w.Reserve,
 	}}
 	p.inherit(w)
@@ -72,7 +77,20 @@ func (in *Installer) Plan(ctx context.Context, w Wish) (*Plan, error) {
 	if err := in.plan(ctx, p, cfg); err != nil {
 		return nil, err
 	}
+	if unlinked != nil && !p.Former {
+		return nil, unlinked
+	}
 	return p, in.preflight(p)
+}
+
+// unlinked is an error if there are generations and none is current.
+func (in *Installer) unlinked(current *generation.Manifest) error {
+	numbers, err := in.Store.Numbers()
+	if err != nil || current != nil || len(numbers) == 0 {
+		return err
+	}
+	return withHint(fmt.Sprintf("regcred rollback N makes one current, of %v; regcred uninstall takes all off", numbers),
+		"%s: there is no such link, so no generation is current", in.fs().Host(in.Store.Path("current")))
 }
 
 // inherit takes over from the generation before what a wish leaves open.
@@ -127,8 +145,33 @@ func (in *Installer) plan(ctx context.Context, p *Plan, cfg *config.Config) erro
 	if p.number, err = in.Store.Next(p.To.Previous); err != nil {
 		return err
 	}
+	if p.Diffs, err = in.diffs(ctx, p); err != nil {
+		return err
+	}
+	if p.Nothing = in.hasAll(ctx, p); p.Nothing {
+		if why := in.astray(p.To.Layout); why != "" && in.blocked(p.To.Layout) == "" {
+			p.Warnings = append(p.Warnings, without+why)
+		}
+		return nil
+	}
+	return in.orFormer(ctx, p, want)
+}
+
+// hasAll reports whether the node has all that is planned.
+func (in *Installer) hasAll(ctx context.Context, p *Plan) bool {
+	return len(p.Diffs) == 0 && p.asWide() && p.From.MaxStale == p.To.MaxStale &&
+		len(in.damage(ctx, p.From)) == 0 && !in.outdated(p.From) && in.fs().Exists(in.Store.Path("current"))
+}
+
+// orFormer plans to make a generation current that is there, if it has all that the
+// next would have.
+func (in *Installer) orFormer(ctx context.Context, p *Plan, want []entries.Entry) error {
+	m, restart, err := in.former(ctx, p, want)
+	if err != nil || m == nil {
+		return err
+	}
+	p.To, p.Former, p.Restart, p.number = m, true, restart, m.Number
 	p.Diffs, err = in.diffs(ctx, p)
-	p.Nothing = len(p.Diffs) == 0 && p.asWide() && p.From.MaxStale == p.To.MaxStale && len(in.damage(ctx, p.From)) == 0
 	return err
 }
 
@@ -299,7 +342,7 @@ func (in *Installer) preflight(p *Plan) error {
 	if in.fs().NoExec(state) {
 		return withHint("--state-dir names another directory", "nothing was changed: %s is mounted noexec, so plugins could not run from there", in.fs().Host(state))
 	}
-	if free, err := in.fs().Free(state); err == nil && free < size(p.files)+margin {
+	if free, err := in.fs().Free(state); err == nil && !p.Former && free < size(p.files)+margin {
 		return fmt.Errorf("nothing was changed: %s has %d MiB left, and %d are needed", in.fs().Host(state), free>>20, (size(p.files)+margin)>>20)
 	}
 	return nil

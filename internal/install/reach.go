@@ -11,6 +11,9 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
+// without begins what is wrong with how a kubelet is run.
+const without = "the kubelet's next start would be without regcred: "
+
 // reaches refuses a restart, and warns otherwise, where somebody has changed how
 // the kubelet is run so that what regcred gives it does not reach it any more.
 func (in *Installer) reaches(p *Plan) error {
@@ -23,7 +26,7 @@ func (in *Installer) reaches(p *Plan) error {
 	case len(p.Restart) > 0:
 		return withHint("mend that, or run regcred uninstall --restart and then regcred install", "nothing was changed: a kubelet that is restarted would be without regcred: %s", why)
 	default:
-		p.Warnings = append(p.Warnings, "the kubelet's next start would be without regcred: "+why)
+		p.Warnings = append(p.Warnings, without+why)
 	}
 	return nil
 }

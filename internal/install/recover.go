@@ -86,6 +86,11 @@ func (in *Installer) ways(ctx context.Context, j journal, number int) (from, to 
 		if to, err = in.Store.Manifest(ctx, number); err != nil {
 			return nil, nil, err
 		}
+	case j.Action == rollingBack && j.From != 0: // none was, before it was begun
+		number = j.To
+		if to, err = in.Store.Manifest(ctx, number); err != nil {
+			return nil, nil, err
+		}
 	case j.Action == rollingBack:
 		return nil, nil, errors.New("no generation is current")
 	}

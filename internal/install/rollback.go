@@ -113,6 +113,9 @@ func (in *Installer) Uninstall(ctx context.Context, o Options) error {
 	if m == nil { // an install that came to nothing
 		return in.clear()
 	}
+	if err := in.mayUninstall(m, o); err != nil {
+		return err
+	}
 	memory, err := in.memory(ctx)
 	if err != nil {
 		return err

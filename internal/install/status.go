@@ -102,7 +102,7 @@ func (in *Installer) compare(ctx context.Context, s *Status) (err error) {
 	}
 	in.compareCopy(ctx, s)
 	if why := in.astray(m.Layout); why != "" {
-		s.problem("the kubelet's next start would be without regcred: %s", why)
+		s.problem("%s", without+why)
 	}
 	memory, err := in.memory(ctx)
 	if err != nil {

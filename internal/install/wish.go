@@ -30,6 +30,8 @@ type Wish struct {
 	BinDir     string   // where those are looked for that are not among Plugins; "" is nowhere
 	Dispatcher string   // executable
 
+	Owner string // NAMESPACE/RELEASE of the chart whose this is; "" is a person's
+
 	MaxStale time.Duration // how long a kubelet may keep an answer; 0 is as before, or 5 m
 	Reserve  []string      // patterns beside those of the providers; nil is as before
 	AnyImage *bool         // entries for every image; nil is as before
@@ -235,20 +237,31 @@ func (in *Installer) OwnConfig(w *Wish) {
 	}
 }
 
-// WishFor is a configuration as a node that does not keep changes may be told of it.
-func WishFor(cfg *config.Config) node.Wish {
+// WishFor is a configuration as a node that does not keep changes may be told of it;
+// if hidden, without the values of args and env.
+func WishFor(cfg *config.Config, hidden bool) node.Wish {
 	w := node.Wish{ConfigPath: "/etc/kubernetes/credential-providers.yaml", BinDir: "/usr/local/bin"}
 	for _, f := range cfg.Files() {
-		w.Config += string(f.Data())
+		data := f.Data()
+		if hidden {
+			data = hideValues(data)
+		}
+		w.Config += string(data)
 	}
 	for i := range cfg.Providers {
 		p := &cfg.Providers[i]
 		q := node.WishedProvider{Name: p.Name, MatchImages: p.MatchImages, Args: p.Arguments(), Env: map[string]string{}, Tokens: p.TokenAttributes != nil}
+		if hidden {
+			q.Args = hideArgs(q.Args)
+		}
 		if p.DefaultCacheDuration != nil {
 			q.CacheDuration = p.DefaultCacheDuration.String()
 		}
 		for _, v := range p.Env {
-			q.Env[v.Name] = v.Value.Reveal()
+			q.Env[v.Name] = hiddenValue
+			if !hidden {
+				q.Env[v.Name] = v.Value.Reveal()
+			}
 		}
 		w.Providers = append(w.Providers, q)
 	}

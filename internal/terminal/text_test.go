@@ -63,6 +63,34 @@ func TestWrapUnlimited(t *testing.T) {
 	}
 }
 
+// TestCutTable: a line that does not fit is cut, and a colour does not run over its cell.
+func TestCutTable(t *testing.T) {
+	header, marks := []string{"NODE", "STATE", "ERROR"}, []Mark{OK, Error}
+	rows := [][]string{{"a", "well", "-"}, {"b\n", "failed", "no space left"}}
+	for _, tt := range []struct {
+		name  string
+		width int
+		color bool
+		want  string
+		cut   bool
+	}{
+		{"unlimited", 0, false, "NODE  STATE   ERROR\na     well    -\nb\\n   failed  no space left\n", false},
+		{"fits", 27, false, "NODE  STATE   ERROR\na     well    -\nb\\n   failed  no space left\n", false},
+		{"cut", 20, false, "NODE  STATE   ERROR\na     well    -\nb\\n   failed  no sp…\n", true},
+		{"colours", 20, true, "NODE  STATE   ERROR\na     \x1b[32mwell\x1b[0m    -\nb\\n   \x1b[31mfailed\x1b[0m  no sp…\n", true},
+		{"cut within a colour", 9, true, "NODE  ST…\na     \x1b[32mwe…\x1b[0m\nb\\n   \x1b[31mfa…\x1b[0m\n", true},
+		{"cut before it", 5, true, "NODE…\na   …\nb\\n …\n", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			text := &Text{Width: tt.width, Color: tt.color}
+			cut := text.CutTable(header, rows, 1, marks)
+			if got := text.out.String(); got != tt.want || cut != tt.cut {
+				t.Errorf("cut %v, got\n%q\nwant\n%q", cut, got, tt.want)
+			}
+		})
+	}
+}
+
 func TestTable(t *testing.T) {
 	header := []string{"#", "USER", "FOR"}
 	tests := []struct {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -36,7 +35,8 @@ func TestImage(t *testing.T) {
 	registry := node.StartRegistry(t, net, "", testregistry.Options{})
 	ref := registry.Host + "/team/regcred:v1.2.3"
 	digest := pushOurs(t, ref)
-	kubelet := node.StartKubelet(t, node.KubeletOptions{Runtime: node.StartContainerd(t, net)})
+	logs := t.TempDir()
+	kubelet := node.StartKubelet(t, node.KubeletOptions{Runtime: node.StartContainerd(t, net), Config: map[string]any{"podLogsDir": logs}})
 
 	pod := restricted("image", ref)
 	add(pod, "version", "", "version")
@@ -50,11 +50,11 @@ func TestImage(t *testing.T) {
 	kubelet.AddStatic(t, pod)
 	ran := waitEnded(t, kubelet, pod)
 
-	ended(t, ran, "version", 0, "regcred ")
-	ended(t, ran, "pull", 0, digest)
-	ended(t, ran, "outside", 1, "read-only file system")
+	ended(t, logs, ran, "version", 0, "regcred ")
+	ended(t, logs, ran, "pull", 0, digest)
+	ended(t, logs, ran, "outside", 1, "read-only file system")
 	for _, name := range append(programs, plugins.Dispatcher) {
-		ended(t, ran, name, 0, name+" ")
+		ended(t, logs, ran, name, 0, name+" ")
 	}
 	info, err := os.Stat(filepath.Join(kubelet.RootDir(), "pods", string(ran.UID), "volumes/kubernetes.io~empty-dir/work/layout/index.json"))
 	if err != nil {
@@ -151,10 +151,10 @@ func waitEnded(t *testing.T, kubelet *node.Kubelet, pod *corev1.Pod) (ran *corev
 
 // ended reports a container that ended with another code, or said nothing of
 // this.
-func ended(t *testing.T, pod *corev1.Pod, name string, code int32, text string) {
+func ended(t *testing.T, logs string, pod *corev1.Pod, name string, code int32, text string) {
 	t.Helper()
 	dir := fmt.Sprintf("%s_%s_%s", pod.Namespace, pod.Name, pod.UID)
-	said, err := os.ReadFile(path.Join("/var/log/pods", dir, name, "0.log"))
+	said, err := os.ReadFile(filepath.Join(logs, dir, name, "0.log"))
 	if err != nil {
 		t.Fatal(err)
 	}

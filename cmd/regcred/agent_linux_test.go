@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/regcred/regcred/internal/agent"
+	"github.com/regcred/regcred/internal/canary"
+)
+
+// treeHost runs the real regcred on the tree of a node. None of its processes runs,
+// so that nothing can be restarted there.
+type treeHost struct {
+	regcred string
+	root    string
+	work    string
+	stderr  bytes.Buffer
+	args    []string // of each run, without what says where
+}
+
+func (h *treeHost) Path(name string) string { return filepath.Join(h.work, "host", name) }
+
+func (h *treeHost) Run(ctx context.Context, args ...string) ([]byte, int, error) {
+	h.args = append(h.args, args[0])
+	args = slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--restart" })
+	cmd := exec.CommandContext(ctx, h.regcred, append(args, "--root", h.root)...)
+	cmd.Env = []string{"GORACE=" + noRaceSleep}
+	cmd.Stderr = &h.stderr
+	out, err := cmd.Output()
+	if e, ok := errors.AsType[*exec.ExitError](err); ok {
+		return out, e.ExitCode(), nil
+	}
+	return out, 0, err
+}
+
+// nodeTree writes the tree of a node that package node knows.
+func nodeTree(t *testing.T, name string) (root string) {
+	t.Helper()
+	archive, err := txtar.ParseFile("../../internal/node/testdata/nodes/" + name + ".txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root = t.TempDir()
+	for _, dir := range []string{"etc/systemd/system", "var/lib"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range archive.Files {
+		if strings.HasPrefix(f.Name, "/") {
+			mode := os.FileMode(0o644)
+			if filepath.Ext(f.Name) == "" {
+				mode = 0o755
+			}
+			writeFile(t, filepath.Join(root, f.Name), string(f.Data), mode)
+		}
+	}
+	return root
+}
+
+// fileTree is what is in a directory.
+func fileTree(t *testing.T, root string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := filepath.WalkDir(root, func(name string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		text := info.Mode().String()
+		switch {
+		case info.Mode().IsRegular():
+			data, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			text += " " + string(data)
+		case info.Mode()&os.ModeSymlink != 0:
+			target, err := os.Readlink(name)
+			if err != nil {
+				return err
+			}
+			text += " " + target
+		}
+		found[strings.TrimPrefix(name, root)] = text
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// agentOn is an agent of a node's tree.
+type agentOn struct {
+	*agent.Agent
+	host  *treeHost
+	dir   string
+	lines []agent.Status
+	talk  []string
+}
+
+const agentConfig = `apiVersion: kubelet.config.k8s.io/v1
+kind: CredentialProviderConfig
+providers:
+- name: good
+  matchImages: [registry.example]
+  defaultCacheDuration: 1m
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
+  args: [--token=` + canary.Arg + `]
+  env: [{name: SOME_PASSWORD, value: ` + canary.Env + `}]
+`
+
+func newAgentOn(t *testing.T, name string) *agentOn {
+	t.Helper()
+	regcred, err := exec.LookPath("regcred")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	a := &agentOn{dir: dir, host: &treeHost{regcred: regcred, root: nodeTree(t, name), work: in("work")}}
+	// As a kubelet mounts a ConfigMap.
+	writeFile(t, in("config/..2026/providers.yaml"), agentConfig, 0o600)
+	for link, target := range map[string]string{"config/..data": "..2026", "config/providers.yaml": "..data/providers.yaml"} {
+		if err := os.Symlink(target, in(link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeFile(t, in("state/state"), "present", 0o600)
+	if err := linkPlugins(in("plugins")); err != nil {
+		t.Fatal(err)
+	}
+	a.Agent = &agent.Agent{
+		Options: agent.Options{
+			Node: "n1", Owner: "ns/rel", Revision: "rel-1", Config: in("config"), State: in("state/state"), Plugins: in("none"), ImagePlugins: in("plugins"),
+			Work: in("work"), Executable: regcred, Dispatcher: in("plugins/good"), Install: agent.Install{Restart: true},
+		},
+		Host: a.host,
+		Print: func(line []byte) error {
+			var s agent.Status
+			a.lines = append(a.lines, s)
+			canary.Check(t, "a line", string(line))
+			return json.Unmarshal(line, &a.lines[len(a.lines)-1])
+		},
+		Say: func(text string) { a.talk = append(a.talk, text) },
+	}
+	return a
+}
+
+// runFor runs it for so many minutes of its own time, before each of which it may do something.
+func (a *agentOn) runFor(t *testing.T, each ...func()) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- a.Run(ctx) }()
+		time.Sleep(time.Second)
+		for _, f := range each {
+			f()
+			time.Sleep(time.Minute)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	canary.Check(t, "the log", strings.Join(a.talk, "\n")+a.host.stderr.String())
+}
+
+func (a *agentOn) last() agent.Status { return a.lines[len(a.lines)-1] }
+
+// TestAgentOnTrees: what the agent makes of what regcred prints, which is the real one,
+// on nodes of each kind that is told apart.
+func TestAgentOnTrees(t *testing.T) {
+	for name, want := range map[string]struct {
+		phase  agent.Phase
+		reason string
+	}{
+		"kubeadm-deb":  {agent.Installed, ""},
+		"k3s-agent":    {agent.Installed, ""},
+		"talos":        {agent.Unsupported, "this node (talos) would not keep it: "},
+		"bottlerocket": {agent.Unsupported, "this node (bottlerocket) would not keep it: "},
+		"gke":          {agent.Unsupported, "this node (gke) would not keep it: "},
+		"k0s":          {agent.Unsupported, "this node (k0s) would not keep it: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAgentOn(t, name)
+			before := fileTree(t, a.host.root)
+			a.runFor(t)
+			s := a.last()
+			if s.Phase != want.phase || !strings.HasPrefix(s.Reason, want.reason) || s.Kind == "" || (s.Phase == agent.Installed) != (s.Generation == 1) {
+				t.Fatalf("%+v\n%v\n%s", s, a.talk, a.host.stderr.String())
+			}
+			if told := strings.Contains(strings.Join(a.talk, "\n"), "(hidden)") || slices.Contains([]string{"kubeadm-deb", "k3s-agent", "gke"}, name); !told {
+				t.Errorf("it does not say what the node wants: %q", a.talk)
+			}
+			if want.phase != agent.Installed {
+				if diff := cmp.Diff(before, fileTree(t, a.host.root)); diff != "" {
+					t.Errorf("the node was changed: %s", diff)
+				}
+			}
+		})
+	}
+}
+
+// TestAgentsLife: installed, spoilt and mended, and taken off byte for byte.
+func TestAgentsLife(t *testing.T) {
+	a := newAgentOn(t, "kubeadm-deb")
+	before := fileTree(t, a.host.root)
+	dispatcher := filepath.Join(a.host.root, "var/lib/regcred/regcred-credential-provider")
+	check := func(phase agent.Phase, applies, mended int) {
+		t.Helper()
+		if s := a.last(); s.Phase != phase || s.Applies != applies || s.Mended != mended || s.Failures != 0 {
+			t.Fatalf("%+v, %+v\n%v\n%s", s, s.LastError, a.talk, a.host.stderr.String())
+		}
+	}
+	a.runFor(t,
+		func() { check(agent.Installed, 1, 0) },
+		func() {
+			if err := os.Remove(dispatcher); err != nil {
+				t.Error(err)
+			}
+		},
+		func() {
+			check(agent.Installed, 2, 1)
+			if _, err := os.Stat(dispatcher); err != nil {
+				t.Error(err)
+			}
+		},
+		func() { writeFile(t, a.State, "absent", 0o600) },
+		func() { check(agent.Removed, 2, 1) },
+	)
+	if diff := cmp.Diff(before, fileTree(t, a.host.root)); diff != "" {
+		t.Errorf("the node is not as before: %s", diff)
+	}
+	want := "install status status status install status status uninstall"
+	if got := strings.Join(a.host.args, " "); got != want {
+		t.Errorf("it ran %s, want %s", got, want)
+	}
+}
+
+// TestAgentsFailures: what regcred refuses is told in its words.
+func TestAgentsFailures(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(t *testing.T, a *agentOn)
+		phase  agent.Phase
+		reason string
+	}{
+		"dry run": {func(_ *testing.T, a *agentOn) { a.Install.DryRun = true }, agent.Planned, "would be changed: "},
+		"a pattern": {func(t *testing.T, a *agentOn) {
+			writeFile(t, filepath.Join(a.dir, "config/..2026/providers.yaml"), strings.ReplaceAll(agentConfig, "registry.example", `"https://x:y/z"`), 0o600)
+		}, agent.Failed, "/config/providers.yaml:5:17: providers[0].matchImages[0]: "},
+		"a broken generation": {func(t *testing.T, a *agentOn) {
+			writeFile(t, filepath.Join(a.host.root, "var/lib/regcred/generations/1/manifest.json"), "{", 0o644)
+		}, agent.Failed, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAgentOn(t, "kubeadm-deb")
+			tt.change(t, a)
+			before := fileTree(t, a.host.root)
+			a.runFor(t)
+			s := a.last()
+			if s.Phase != tt.phase || !strings.Contains(s.Reason, tt.reason) || s.Reason == "" {
+				t.Errorf("%+v\n%v\n%s", s, a.talk, a.host.stderr.String())
+			}
+			if strings.Contains(s.Reason, a.host.work) {
+				t.Errorf("it names a path that the chart's user does not know: %s", s.Reason)
+			}
+			if diff := cmp.Diff(slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(fileTree(t, a.host.root)))); diff != "" {
+				t.Errorf("the node was changed: %s", diff)
+			}
+		})
+	}
+}

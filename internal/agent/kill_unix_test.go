@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package agent_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/agent"
+)
+
+// workIn is the directory of [writer], in the environment of its process.
+const workIn = "REGCRED_TEST_AGENT_IN"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(workIn); dir != "" {
+		writer(dir)
+	}
+	os.Exit(m.Run())
+}
+
+// yes is a node that has everything at once.
+type yes struct{}
+
+func (yes) Path(name string) string { return "/node/" + name }
+
+func (yes) Run(_ context.Context, args ...string) ([]byte, int, error) {
+	if args[0] == "status" {
+		return []byte(clean), 0, nil
+	}
+	return []byte(installed), 0, nil
+}
+
+// version is what the files of a pod have, in one of two releases that take turns.
+func version(n int) (config, program []byte) {
+	letter := string(rune('a' + n%2))
+	return []byte(strings.ReplaceAll(configuration, "r.example", letter+".example")), bytes.Repeat([]byte(letter), 4<<20+n%2)
+}
+
+// writer runs one agent after another, each until it has installed, and never ends.
+func writer(dir string) {
+	in := func(name string) string { return filepath.Join(dir, name) }
+	for n := 0; ; n++ {
+		config, program := version(n)
+		for name, data := range map[string][]byte{"config/c.yaml": config, "regcred": program, "plugins/ours": program, "plugins/theirs": program, "state": []byte("present")} {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(in(name)), 0o700), os.WriteFile(in(name), data, 0o700)); err != nil {
+				panic(err)
+			}
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		a := &agent.Agent{
+			Options: agent.Options{Node: "n1", Owner: "ns/rel", Revision: "r", Config: in("config"), State: in("state"), Plugins: in("plugins"), Work: in("work"), Executable: in("regcred"), Dispatcher: in("regcred")},
+			Host:    yes{},
+			Print: func(line []byte) error {
+				if bytes.Contains(line, []byte(`"phase":"installed"`)) {
+					cancel()
+				}
+				return nil
+			},
+		}
+		if err := a.Run(ctx); err != nil {
+			panic(err)
+		}
+		cancel()
+	}
+}
+
+// TestKilled: at whatever moment an agent is killed, each file is whole; what it left
+// half written is removed by the next.
+func TestKilled(t *testing.T) {
+	dir := t.TempDir()
+	left := 0 // how often something was half written
+	for round := range 100 {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), workIn+"="+dir)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(rand.N(400 * time.Millisecond)) // to be killed at any moment, not to have come somewhere
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); stderr.Len() > 0 {
+			t.Fatalf("%v: %s", err, stderr.String())
+		}
+		if temporary := checkWhole(t, filepath.Join(dir, "work")); temporary > 0 {
+			left++
+		}
+		if left >= 5 && round >= 10 || t.Failed() {
+			break
+		}
+	}
+	if left == 0 {
+		t.Error("none was killed while it wrote: this test shows nothing")
+	}
+}
+
+// checkWhole checks what an agent has written, and counts what is temporary.
+func checkWhole(t *testing.T, work string) (temporary int) {
+	t.Helper()
+	whole := map[string][]string{}
+	for n := range 2 {
+		config, program := version(n)
+		for name, data := range map[string][]byte{"host/config/c.yaml": config, "host/regcred": program, "host/regcred-credential-provider": program, "host/bin/ours": program, "host/bin/theirs": program} {
+			whole[name] = append(whole[name], string(data))
+		}
+	}
+	err := filepath.WalkDir(work, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && d.IsDir() {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(work, path)
+		if strings.HasSuffix(name, ".regcred-new") {
+			temporary++
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		switch {
+		case err != nil:
+			return err
+		case strings.HasSuffix(name, ".json"):
+			if !json.Valid(data) {
+				t.Errorf("%s: %q", name, data)
+			}
+		case len(whole[name]) == 0:
+			t.Errorf("%s: nobody wants it", name)
+		case string(data) != whole[name][0] && string(data) != whole[name][1]:
+			t.Errorf("%s: %d bytes that are no whole file", name, len(data))
+		default:
+			info, err := d.Info()
+			if want := fs.FileMode(0o755); err == nil && !strings.HasSuffix(name, ".yaml") && info.Mode() != want {
+				t.Errorf("%s: %v", name, info.Mode())
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if temporary > 5 {
+		t.Errorf("%d temporary files: those of before are not removed", temporary)
+	}
+	return temporary
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package hostrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// Programs are run by a real systemd in upstream/cluster.
+
+func TestLabelFor(t *testing.T) {
+	for _, tt := range []struct {
+		name, now string
+		selinux   bool
+		want      string
+	}{
+		{"no SELinux", "", false, ""},
+		{"a volume of a container", "system_u:object_r:container_file_t:s0:c12,c34", false, programLabel},
+		{"of an image", "system_u:object_r:container_ro_file_t:s0", true, programLabel},
+		{"a program already", "system_u:object_r:bin_t:s0", true, ""},
+		{"a file system without labels", "", true, programLabel},
+		{"no label", "x", false, programLabel},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := labelFor(tt.now, tt.selinux); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestExecutable: where there is no SELinux nothing is done.
+func TestExecutable(t *testing.T) {
+	if _, err := os.Stat("/sys/fs/selinux/enforce"); err == nil {
+		t.Skip("this machine has SELinux")
+	}
+	file := t.TempDir() + "/program"
+	if err := os.WriteFile(file, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := Executable(file); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestExit(t *testing.T) {
+	c := Command{Path: "/program", Limit: time.Minute}
+	for _, tt := range []struct {
+		state state
+		code  int
+		says  string
+	}{
+		{state{code: 1, result: "success"}, 0, ""},
+		{state{code: 1, status: 3, result: "success"}, 3, ""},
+		{state{code: 1, status: 199, result: "success"}, 199, ""},
+		{state{code: 1, status: 203, result: "success"}, 0, "the node cannot execute /program (203/EXEC): "},
+		{state{code: 1, status: 209, result: "success"}, 0, "could not start /program: exit code 209 of systemd.exec(5)"},
+		{state{code: 2, status: 9, result: "success"}, 0, "/program was ended: by signal 9 (killed)"},
+		{state{code: 2, status: 9, result: "oom-kill"}, 0, "/program was ended: the node was out of memory"},
+		{state{code: 1, status: 1, result: "timeout"}, 0, "/program was ended: it ran longer than 1m0s"},
+		{state{result: "resources"}, 0, "did not start /program (resources)"},
+	} {
+		code, err := tt.state.exit(c)
+		if code != tt.code || (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%+v: got %d, %v; want %d, %q", tt.state, code, err, tt.code, tt.says)
+		}
+	}
+}
+
+// TestStateOf: an answer that lacks something, or has something else, is no harm.
+func TestStateOf(t *testing.T) {
+	if got := stateOf(nil); got != (state{}) {
+		t.Errorf("of nothing: %+v", got)
+	}
+	got := stateOf(map[string]dbus.Variant{
+		"LoadState": dbus.MakeVariant("loaded"), "ActiveState": dbus.MakeVariant(7), "ExecMainStatus": dbus.MakeVariant(int32(3)),
+		"Job": dbus.MakeVariantWithSignature([]any{uint32(12), dbus.ObjectPath("/x")}, dbus.ParseSignatureMust("(uo)")),
+	})
+	if want := (state{load: "loaded", status: 3, job: 12}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestStates(t *testing.T) {
+	for _, tt := range []struct {
+		state       state
+		gone, ended bool
+	}{
+		{state{load: "not-found", active: "inactive"}, true, false},
+		{state{load: "loaded", active: "inactive", job: 7}, false, false},
+		{state{load: "loaded", active: "inactive"}, true, false},
+		{state{load: "loaded", active: "active", sub: "running"}, false, false},
+		{state{load: "loaded", active: "active", sub: "exited", job: 7}, false, false},
+		{state{load: "loaded", active: "active", sub: "exited"}, false, true},
+		{state{load: "loaded", active: "deactivating", sub: "stop-sigterm"}, false, false},
+		{state{load: "loaded", active: "failed", sub: "failed"}, false, true},
+	} {
+		if tt.state.gone() != tt.gone || tt.state.ended() != tt.ended {
+			t.Errorf("%+v: gone %v, ended %v", tt.state, tt.state.gone(), tt.state.ended())
+		}
+	}
+}
+
+func TestExplain(t *testing.T) {
+	u := &unit{runner: Runner{Unit: "x.service"}, systemd: &systemd{}}
+	answer := func(name string) error { return dbus.Error{Name: name, Body: []any{"it says so"}} }
+	for _, tt := range []struct {
+		err  error
+		says string
+	}{
+		{&os.PathError{Op: "dial", Path: "x", Err: fs.ErrNotExist}, "no systemd answers at /run/systemd/private (dial x: file does not exist): this node has none, or the pod has not got /run/systemd of the node as a hostPath"},
+		{fmt.Errorf("x: %w", fs.ErrPermission), "the node's systemd may not be asked (x: permission denied)"},
+		{answer("org.freedesktop.DBus.Error.AccessDenied"), "the node's systemd may not be asked (it says so)"},
+		{answer("org.freedesktop.DBus.Error.PropertyReadOnly"), "too old to run a program for a pod: it says so"},
+		{answer("org.freedesktop.DBus.Error.NoMemory"), "the node's systemd: it says so"},
+	} {
+		if got := u.explain(t.Context(), tt.err); !strings.Contains(got.Error(), tt.says) {
+			t.Errorf("got %q, want %q", got, tt.says)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := u.explain(ctx, fs.ErrPermission); !errors.Is(got, context.Canceled) || !strings.Contains(got.Error(), "x.service goes on") {
+		t.Errorf("got %v", got)
+	}
+	for uid, says := range map[int]string{0: "although this process has uid 0: with SELinux the pod needs seLinuxOptions.type: spc_t", 1000: "this process has uid 1000, and it takes 0"} {
+		if got := (&DeniedError{uid, fs.ErrPermission}).Error(); !strings.Contains(got, says) {
+			t.Errorf("got %q, want %q", got, says)
+		}
+	}
+}
+
+// TestNoSystemd: a socket that is not there is said to be soon.
+func TestNoSystemd(t *testing.T) {
+	_, err := Runner{Unit: "x.service", Socket: t.TempDir() + "/private"}.Run(t.Context(), Command{Path: "/bin/true"}, nil, nil)
+	if _, ok := errors.AsType[*NoSystemdError](err); !ok {
+		t.Errorf("got %T: %v", err, err)
+	}
+}

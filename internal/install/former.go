@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package install
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"reflect"
+	"slices"
+
+	"github.com/regcred/regcred/internal/entries"
+	"github.com/regcred/regcred/internal/generation"
+)
+
+// former is a generation that is there and has all that the next one of a plan would
+// have: the current one, if only what is outside of it has changed, or an earlier one.
+// It is as [Installer.Rollback] would bring it back, with why the kubelet has to be
+// restarted for it; nil if there is none, or it takes a restart that the next would not.
+func (in *Installer) former(ctx context.Context, p *Plan, want []entries.Entry) (m *generation.Manifest, restart []string, err error) {
+	numbers, err := in.Store.Numbers()
+	if err != nil || p.From == nil {
+		return nil, nil, err
+	}
+	numbers = append(slices.DeleteFunc(numbers, func(n int) bool { return n == p.From.Number }), p.From.Number)
+	for _, n := range slices.Backward(numbers) {
+		m, err := in.Store.Manifest(ctx, n)
+		if err != nil || !alike(m, p) || len(entries.Uncovered(m.Entries, want)) > 0 || len(in.Store.Changed(ctx, m)) > 0 {
+			continue // of one that is damaged, status says so
+		}
+		if m, err = in.backTo(ctx, p.From, m); err != nil {
+			return nil, nil, err
+		}
+		next := *p.To
+		next.Entries = m.Entries
+		host, err := in.hostOf(ctx, &next)
+		if err != nil {
+			return nil, nil, err
+		}
+		why, err := in.restartFor(ctx, m.Layout, m.Entries)
+		if err != nil {
+			return nil, nil, err
+		}
+		if sameHost(host, m.Host) && (len(why) == 0 || len(p.Restart) > 0) {
+			return m, why, nil
+		}
+	}
+	return nil, nil, nil
+}
+
+// alike reports whether a generation has what a plan's next would have in its own
+// directory, for the same layout and owner.
+func alike(m *generation.Manifest, p *Plan) bool {
+	return m.Owner == p.To.Owner && m.MaxStale == p.To.MaxStale && m.AnyImage == p.To.AnyImage && slices.Equal(m.Reserve, p.To.Reserve) &&
+		reflect.DeepEqual(m.Layout, p.To.Layout) && len(m.Files) == len(p.files) &&
+		!slices.ContainsFunc(p.files, func(s source) bool { return !same(s, m) })
+}
+
+// sameHost reports whether two lists have the same, in whichever order.
+func sameHost(a, b []generation.HostFile) bool {
+	byPath := func(a, b generation.HostFile) int { return cmp.Compare(a.Path, b.Path) }
+	return slices.Equal(slices.SortedStableFunc(slices.Values(a), byPath), slices.SortedStableFunc(slices.Values(b), byPath))
+}
+
+// latest is the latest generation that can be read; nil if there is none.
+func (in *Installer) latest(ctx context.Context) (*generation.Manifest, error) {
+	numbers, err := in.Store.Numbers()
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range slices.Backward(numbers) {
+		if m, err := in.Store.Manifest(ctx, n); err == nil {
+			return m, nil
+		}
+	}
+	return nil, nil
+}
+
+// outdated reports whether a generation has links to executables of others that have
+// gone: those are not repeated.
+func (in *Installer) outdated(m *generation.Manifest) bool {
+	return slices.ContainsFunc(m.Host, func(h generation.HostFile) bool {
+		if h.Kind != generation.HostLink || m.Layout.LinksOf == "" || path.Dir(h.Target) != path.Clean(m.Layout.LinksOf) {
+			return false
+		}
+		_, err := in.fs().Stat(h.Target)
+		return errors.Is(err, fs.ErrNotExist)
+	})
+}

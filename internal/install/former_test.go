@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build linux
+
+package install_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/install"
+)
+
+// install installs a wish, by its name.
+func (o *odd) install(name string, restart bool) (*install.Plan, error) {
+	o.t.Helper()
+	return o.in(stateDir).Install(o.t.Context(), wish(o.wishes, name), install.Options{Restart: restart})
+}
+
+// TestFormer: what an earlier generation has makes that one current again, without a
+// restart where the kubelet has its entries, and without another generation.
+func TestFormer(t *testing.T) {
+	for _, layout := range []string{"kubeadm", "json", "directory", "read-only bin dir", "k3s"} {
+		t.Run(layout, func(t *testing.T) {
+			o := newOdd(t, layout)
+			o.do("install a")
+			first := snapshot(t, o.root()).without(memories()...)
+			o.do("install b")
+			second := snapshot(t, o.root()).without(memories()...)
+			pid := o.Running.PID
+			for _, step := range []struct {
+				wish   string
+				number int
+				as     tree
+			}{{"a", 1, first}, {"b", 2, second}, {"a", 1, first}, {"c", 3, nil}, {"b", 2, nil}} {
+				p, err := o.install(step.wish, false)
+				if err != nil {
+					t.Fatalf("%s: %v", step.wish, err)
+				}
+				s := o.status()
+				if s.Current.Number != step.number || len(s.Problems)+len(s.Restart) > 0 || p.Former != (step.wish != "c") {
+					t.Errorf("%s: generation %d, former %v, %q %q", step.wish, s.Current.Number, p.Former, s.Problems, s.Restart)
+				}
+				if now := snapshot(t, o.root()); step.as != nil {
+					// The kubelet may have read the second entry, and so has its link.
+					delete(step.as, o.BinDir+"/regcred-credential-provider-2")
+					delete(now, o.BinDir+"/regcred-credential-provider-2")
+					if diff := step.as.without(stateDir).differs(now.without(stateDir)); diff != "" {
+						t.Errorf("%s: %s", step.wish, diff)
+					}
+				}
+				if o.Running.PID != pid {
+					t.Fatalf("%s: the kubelet was restarted", step.wish)
+				}
+			}
+			if numbers, err := o.store().Numbers(); err != nil || len(numbers) != 3 {
+				t.Errorf("generations %v, %v", numbers, err)
+			}
+		})
+	}
+}
+
+// TestFormerDamaged: what an earlier generation had and has no more is made anew.
+func TestFormerDamaged(t *testing.T) {
+	o := newOdd(t, "json")
+	o.do("install a", "install c")
+	o.write(stateDir+"/generations/1/bin/alpha", "#!/bin/sh\n# of somebody else\n")
+	p, err := o.install("a", false)
+	if s := o.status(); err != nil || p.Former || s.Current.Number != 3 || len(s.Problems) > 0 {
+		t.Errorf("generation %d, %q; former: %v; %v", s.Current.Number, s.Problems, p.Former, err)
+	}
+}
+
+// TestFormerNeedsRestart: an earlier generation whose entries the kubelet does not have
+// is no reason to restart it, where a new one is none.
+func TestFormerNeedsRestart(t *testing.T) {
+	o := newOdd(t, "json")
+	yes, no := true, false
+	for _, step := range []struct {
+		any     *bool
+		restart bool
+		number  int
+		former  bool
+	}{
+		{&no, true, 1, false},
+		{&yes, true, 2, false},
+		{&no, false, 1, true}, // and the kubelet has more
+		{&yes, false, 2, true},
+	} {
+		w := wish(o.wishes, "a")
+		w.AnyImage = step.any
+		p, err := o.in(stateDir).Install(t.Context(), w, install.Options{Restart: step.restart})
+		if err != nil {
+			t.Fatalf("%+v: %v", step, err)
+		}
+		if s := o.status(); s.Current.Number != step.number || p.Former != step.former {
+			t.Errorf("%+v: generation %d, former %v", step, s.Current.Number, p.Former)
+		}
+	}
+	w := wish(o.wishes, "a") // a kubelet that was started again has the entries of its time
+	w.AnyImage = &no
+	if _, err := o.in(stateDir).Install(t.Context(), w, install.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	o.start()
+	if err := o.save(); err != nil {
+		t.Fatal(err)
+	}
+	w.AnyImage = &yes
+	_, err := o.in(stateDir).Install(t.Context(), w, install.Options{})
+	if err == nil || !strings.Contains(err.Error(), "the kubelet has to be restarted for it: it does not ask for ") {
+		t.Errorf("got %v", err)
+	}
+	p, err := o.in(stateDir).Install(t.Context(), w, install.Options{Restart: true})
+	if s := o.status(); err != nil || !p.Former || s.Current.Number != 2 || len(s.Problems)+len(s.Restart) > 0 {
+		t.Errorf("generation %d, %q %q, %v", s.Current.Number, s.Problems, s.Restart, err)
+	}
+}
+
+// TestMends: the same installed again puts right what status finds wrong, or says why
+// not.
+func TestMends(t *testing.T) {
+	const (
+		dropIns = "etc/systemd/system/kubelet.service.d"
+		dropIn  = dropIns + "/90-regcred.conf"
+		link    = "opt/plugins/regcred-credential-provider"
+		gen     = "var/lib/regcred/generations"
+	)
+	overwrite := func(name, text string) func(*odd) error {
+		return func(o *odd) error {
+			name := filepath.Join(o.root(), name)
+			return errors.Join(os.RemoveAll(name), os.WriteFile(name, []byte(text), 0o644))
+		}
+	}
+	remove := func(name string) func(*odd) error {
+		return func(o *odd) error { return os.RemoveAll(filepath.Join(o.root(), name)) }
+	}
+	all := func(list ...func(*odd) error) func(*odd) error {
+		return func(o *odd) (err error) {
+			for _, f := range list {
+				err = errors.Join(err, f(o))
+			}
+			return err
+		}
+	}
+	restart := func(o *odd) error { // the kubelet's, by somebody else
+		if err := (manager{world: o.world}).Reload(t.Context(), ""); err != nil {
+			return err
+		}
+		o.start()
+		return o.save()
+	}
+	for _, tt := range []struct {
+		name, layout string
+		spoil        func(*odd) error
+		status       string // a problem, or why the kubelet has to be restarted
+		says         string // the error of the install; "" if it mends that
+		warns        string // that it cannot, which is no error
+		number       int    // the generation afterwards
+	}{
+		{name: "link gone", layout: "json", spoil: remove(link), status: "it is gone", number: 1},
+		{name: "link replaced", layout: "json", spoil: overwrite(link, "#!/bin/sh\n"), status: "it is not the link to", says: "it is there already, and not regcred's"},
+		{name: "dispatcher gone", layout: "json", spoil: remove("var/lib/regcred/" + generation.Dispatcher), status: "it is not that of generation 1", number: 1},
+		{name: "dispatcher replaced", layout: "json", spoil: overwrite("var/lib/regcred/"+generation.Dispatcher, "#!/bin/sh\n# x\n"), status: "it is not that of generation 1", number: 1},
+		{name: "entries gone", layout: "json", spoil: overwrite("etc/kubernetes/cred.json", foreignJSON), status: "its entries of regcred are not those", number: 1},
+		{name: "entries gone, YAML", layout: "yaml", spoil: overwrite("etc/kubernetes/cred.yaml", foreignYAML), status: "its entries of regcred are not those", number: 1},
+		{name: "our file in a directory gone", layout: "directory", spoil: remove("etc/kubernetes/cred.d/90-regcred.json"), status: "it is gone", number: 1},
+		{name: "our file in a directory changed", layout: "directory", spoil: overwrite("etc/kubernetes/cred.d/90-regcred.json", "{}"), status: "it was changed since", says: "it is there already, and not as regcred made it"},
+		{name: "drop-in gone", layout: "kubeadm", spoil: remove(dropIn), status: "90-regcred.conf: it is gone", number: 1},
+		{name: "its directory gone", layout: "kubeadm", spoil: remove(dropIns), status: "90-regcred.conf: it is gone", number: 1},
+		{name: "drop-in changed", layout: "kubeadm", spoil: overwrite(dropIn, "[Service]\nNice=1\n"), status: "it was changed since", says: "it is there already, and not as regcred made it"},
+		{name: "configuration below the state directory gone", layout: "kubeadm", spoil: remove("var/lib/regcred/kubelet/config"), status: "90-regcred.json: it is gone", number: 1},
+		{name: "bin dir below the state directory gone", layout: "kubeadm", spoil: remove("var/lib/regcred/kubelet/bin"), status: "it is gone", number: 1},
+		{name: "drop-in gone, and the kubelet started without it", layout: "kubeadm", spoil: all(remove(dropIn), restart), status: "it runs without --image-credential-provider-config", says: "--restart", number: 1},
+		{name: "entries gone, and the kubelet started without them", layout: "json", spoil: all(overwrite("etc/kubernetes/cred.json", foreignJSON), restart), status: "its entries of regcred are not those", number: 1},
+		{name: "the unit's command is another", layout: "kubeadm", spoil: func(o *odd) error {
+			name := filepath.Join(o.root(), kubeadmTen)
+			data, err := os.ReadFile(name)
+			changed := strings.Replace(string(data), "/usr/bin/kubelet", "/usr/bin/kubelet --v=3", 1)
+			if changed == string(data) {
+				err = errors.Join(err, errors.New("the unit is another"))
+			}
+			return errors.Join(err, os.WriteFile(name, []byte(changed), 0o644))
+		}, status: "repeats another command", number: 2},
+		{name: "a drop-in behind ours", layout: "kubeadm", spoil: overwrite(dropIns+"/99-foo.conf", "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --foo\n"),
+			status: "next start would be without regcred", warns: "next start would be without regcred: ", number: 2},
+		{name: "a plugin of others gone", layout: "read-only bin dir", spoil: func(o *odd) error { return o.eachOther(os.Remove) }, status: "what it is a link to is gone", number: 2},
+		{name: "a plugin of others more", layout: "read-only bin dir", spoil: func(o *odd) error {
+			return o.eachOther(func(name string) error { return os.WriteFile(name+"-more", nil, 0o755) })
+		}, status: "has come since", number: 2},
+		{name: "plugin replaced", layout: "json", spoil: overwrite(gen+"/1/bin/alpha", "#!/bin/sh\n# mine\n"), status: "it is not as it was installed", number: 2},
+		{name: "plugin gone", layout: "json", spoil: remove(gen + "/1/bin/alpha"), status: "it is not as it was installed", number: 2},
+		{name: "configuration gone", layout: "json", spoil: remove(gen + "/1/config/a.yaml"), status: "it is not as it was installed", number: 2},
+		{name: "current gone", layout: "json", spoil: remove("var/lib/regcred/current"), status: "no generation is current", number: 1},
+		{name: "current gone, and a link", layout: "kubeadm", spoil: all(remove("var/lib/regcred/current"), remove(dropIn)), status: "no generation is current", number: 1},
+		{name: "current elsewhere", layout: "json", spoil: func(o *odd) error { return o.fs().Link("/etc", stateDir+"/current") }, status: "which is no generation of regcred", says: "which is no generation of regcred"},
+		{name: "a broken write", layout: "json", status: "it is left from what was broken off", spoil: overwrite("var/lib/regcred/x.regcred-new", "x"), number: 1},
+		{name: "a generation that is being made", layout: "json", spoil: func(o *odd) error { return os.Mkdir(filepath.Join(o.root(), gen, "new"), 0o700) }, status: "it is left from what was broken off", number: 1},
+		{name: "the journal cut", layout: "json", spoil: overwrite("var/lib/regcred/journal.json", `{"action":`), status: "journal.json: it is damaged", says: "journal.json: it is damaged"},
+		{name: "the record of entries gone", layout: "json", spoil: remove("var/lib/regcred/applied.json"), status: "what it has in memory is not known", says: "--restart", number: 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := newOdd(t, tt.layout)
+			o.do("install a")
+			whole := snapshot(t, o.root()).without(memories()...)
+			if err := errors.Join(o.load(), tt.spoil(o), o.save()); err != nil {
+				t.Fatal(err)
+			}
+			s := o.status()
+			if said := strings.Join(append(s.Problems, s.Restart...), "\n"); !strings.Contains(said, tt.status) {
+				t.Fatalf("status: %q, want %q", said, tt.status)
+			}
+			spoilt := snapshot(t, o.root())
+			p, err := o.install("a", false)
+			if needs := err != nil && strings.Contains(err.Error(), "the kubelet has to be restarted for it"); needs && tt.says == "--restart" {
+				if diff := spoilt.differs(snapshot(t, o.root())); diff != "" {
+					t.Errorf("without --restart: %s", diff)
+				}
+				if p, err = o.install("a", true); err != nil {
+					t.Fatal(err)
+				}
+			} else if (err != nil) != (tt.says != "") || err != nil && (!strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "\n")) {
+				t.Fatalf("got %v, want %q", err, tt.says)
+			}
+			if err != nil {
+				return
+			}
+			s = o.status()
+			said := strings.Join(append(s.Problems, s.Restart...), "\n")
+			if tt.warns != "" && (!strings.Contains(strings.Join(p.Warnings, "\n"), tt.warns) || !strings.Contains(said, tt.status)) || tt.warns == "" && said != "" {
+				t.Errorf("status: %q; warnings %q", said, p.Warnings)
+			}
+			if s.Current.Number != tt.number {
+				t.Errorf("generation %d, want %d", s.Current.Number, tt.number)
+			}
+			if now := snapshot(t, o.root()).without(memories()...); tt.number == 1 && tt.warns == "" {
+				if diff := whole.differs(now); diff != "" {
+					t.Errorf("not as before: %s", diff)
+				}
+			}
+			if p, err := o.install("a", false); err != nil || !p.Nothing || len(p.Restart) > 0 || !strings.Contains(strings.Join(p.Warnings, "\n"), tt.warns) {
+				t.Errorf("once more: %v, nothing %v, restart %q, warnings %q", err, p.Nothing, p.Restart, p.Warnings)
+			}
+			o.do("uninstall")
+		})
+	}
+}
+
+// eachOther does something to a plugin of the layout's vendor.
+func (o *odd) eachOther(f func(name string) error) error {
+	s, err := o.setup(o.t.Context())
+	if err != nil {
+		return err
+	}
+	dir := s.Vendor.BinDir.Path
+	list, err := o.fs().ReadDir(dir)
+	if err != nil || len(list) == 0 {
+		return errors.Join(err, errors.New("the vendor has no plugin in "+dir))
+	}
+	return f(filepath.Join(o.root(), dir, list[0].Name()))
+}
+
+// TestOwner: what belongs to one is not another's to install over, nor to take off.
+func TestOwner(t *testing.T) {
+	o := newOdd(t, "json")
+	as := func(owner, name string) error {
+		w := wish(o.wishes, name)
+		w.Owner = owner
+		_, err := o.in(stateDir).Install(t.Context(), w, install.Options{Restart: true})
+		return err
+	}
+	off := func(owner string) error {
+		return o.in(stateDir).Uninstall(t.Context(), install.Options{Restart: true, Owner: owner})
+	}
+	if err := errors.Join(as("web/one", "a"), as("web/one", "b")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.in(stateDir).Rollback(t.Context(), 1, options()); err != nil {
+		t.Fatal(err)
+	}
+	if s := o.status(); s.Current.Owner != "web/one" || s.Current.Source != "release web/one" || s.Current.Number != 1 {
+		t.Errorf("after a rollback: %+v", s.Current)
+	}
+	before := snapshot(t, o.root())
+	for what, err := range map[string]error{"by hand": as("", "a"), "another": as("web/two", "a"), "another's uninstall": off("web/two")} {
+		if e, ok := errors.AsType[*install.OwnerError](err); !ok || e.Owner != "web/one" || e.Hint() == "" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if diff := before.differs(snapshot(t, o.root())); diff != "" {
+		t.Errorf("what was refused has changed: %s", diff)
+	}
+	if err := errors.Join(as("web/one", "c"), off("web/one"), as("", "a")); err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]error{"onto one by hand": as("web/one", "a"), "uninstall of one by hand": off("web/one")} {
+		if e, ok := errors.AsType[*install.OwnerError](err); !ok || e.Owner != "" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := off(""); err != nil {
+		t.Error(err)
+	}
+}

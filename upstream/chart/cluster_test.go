@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package chart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/regcred/regcred/upstream/helm"
+	"github.com/regcred/regcred/upstream/node"
+)
+
+// site is an API server without controllers, with a namespace, and Helm as its admin.
+type site struct {
+	*node.ControlPlane
+	helm      *helm.Helm
+	namespace string
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	node.Require(t)
+	c := node.StartControlPlane(t)
+	c.AddNamespace(t, namespace)
+	return &site{c, helm.New(t, program, c.Kubeconfig(t, "admin", "system:masters")), namespace}
+}
+
+// left are the objects of a release, and of the hook, by kind and name.
+func (s *site) left(t *testing.T, instance string) (names []string) {
+	t.Helper()
+	options := metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + instance}
+	add := func(kind string, list runtime.Object, err error) {
+		if err == nil {
+			err = meta.EachListItem(list, func(o runtime.Object) error {
+				names = append(names, kind+"/"+o.(metav1.Object).GetName())
+				return nil
+			})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	core, rbac := s.Client.CoreV1(), s.Client.RbacV1()
+	configs, err := core.ConfigMaps(s.namespace).List(t.Context(), options)
+	add("ConfigMap", configs, err)
+	accounts, err := core.ServiceAccounts(s.namespace).List(t.Context(), options)
+	add("ServiceAccount", accounts, err)
+	sets, err := s.Client.AppsV1().DaemonSets(s.namespace).List(t.Context(), options)
+	add("DaemonSet", sets, err)
+	jobs, err := s.Client.BatchV1().Jobs(s.namespace).List(t.Context(), options)
+	add("Job", jobs, err)
+	roles, err := rbac.Roles(s.namespace).List(t.Context(), options)
+	add("Role", roles, err)
+	bindings, err := rbac.RoleBindings(s.namespace).List(t.Context(), options)
+	add("RoleBinding", bindings, err)
+	clusterRoles, err := rbac.ClusterRoles().List(t.Context(), options)
+	add("ClusterRole", clusterRoles, err)
+	clusterBindings, err := rbac.ClusterRoleBindings().List(t.Context(), options)
+	add("ClusterRoleBinding", clusterBindings, err)
+	policies, err := s.Client.NetworkingV1().NetworkPolicies(s.namespace).List(t.Context(), options)
+	add("NetworkPolicy", policies, err)
+	slices.Sort(names)
+	return names
+}
+
+// config is the name of the ConfigMap that a release's pods would mount.
+func (s *site) config(t *testing.T, name string) string {
+	t.Helper()
+	d, err := s.Client.AppsV1().DaemonSets(s.namespace).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return configName(t, d)
+}
+
+func (s *site) state(t *testing.T) string {
+	t.Helper()
+	c, err := s.Client.CoreV1().ConfigMaps(s.namespace).Get(t.Context(), release+"-state", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Data["state"]
+}
+
+// whole are the objects of a release whose ConfigMap has this name.
+func whole(config string) []string {
+	names := []string{"ConfigMap/" + config, "ConfigMap/regcred-state", "DaemonSet/regcred", "NetworkPolicy/regcred", "ServiceAccount/regcred-agent"}
+	slices.Sort(names)
+	return names
+}
+
+// TestLife: a release is installed, changed, and brought back, by the real Helm with the
+// real API server. An uninstall that fails deletes nothing and can be repeated; one that
+// succeeds leaves nothing.
+func TestLife(t *testing.T) {
+	s := newSite(t)
+	args := func(verb string, changes values) []string {
+		return []string{verb, release, helm.Chart(t), "--namespace", namespace, with(changes).file(t)}
+	}
+	notes := s.helm.Run(t, args("install", nil)...)
+	first := s.config(t, release)
+	for _, want := range []string{first, "kubectl rollout status daemonset/regcred -n regcred", "helm uninstall regcred -n regcred\n"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("the notes do not say %q:\n%s", want, notes)
+		}
+	}
+	s.same(t, "after install", whole(first))
+
+	t.Run("the configuration cannot be changed under the pods", func(t *testing.T) {
+		patch := []byte(`{"data":{"config.yaml":"{}"}}`)
+		_, err := s.Client.CoreV1().ConfigMaps(namespace).Patch(t.Context(), first, types.MergePatchType, patch, metav1.PatchOptions{})
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "immutable") {
+			t.Errorf("got %v", err)
+		}
+	})
+
+	// What does not concern the nodes leaves the DaemonSet as it is.
+	before := s.generation(t)
+	s.helm.Run(t, args("upgrade", values{"uninstall.allowMissing": true, "networkPolicy.enabled": false})...)
+	if after := s.generation(t); after != before {
+		t.Errorf("the DaemonSet is generation %d, was %d", after, before)
+	}
+	// Another configuration is another ConfigMap; the former is gone, and comes back.
+	s.helm.Run(t, args("upgrade", values{"config.providers": []any{provider("other.example")}})...)
+	second := s.config(t, release)
+	s.same(t, "after upgrade", whole(second))
+	s.helm.Run(t, "rollback", release, "1", "--namespace", namespace)
+	if got := s.config(t, release); got != first || second == first {
+		t.Errorf("rolled back to %s from %s, want %s", got, second, first)
+	}
+	s.same(t, "after rollback", whole(first))
+
+	t.Run("without controllers nothing completes: a failed uninstall", func(t *testing.T) {
+		_, _, err := s.helm.Try(t.Context(), "uninstall", release, "--namespace", namespace, "--timeout", "5s")
+		if err == nil {
+			t.Fatal("it has succeeded")
+		}
+		t.Log(err)
+		s.same(t, "after a failed uninstall", append(whole(first), "Job/regcred-uninstall"))
+	})
+	t.Run("called off", func(t *testing.T) { s.callOff(t, args("upgrade", nil)) })
+	t.Run("again", func(t *testing.T) {
+		job, err := s.Client.BatchV1().Jobs(namespace).Get(t.Context(), release+"-uninstall", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		ctx := t.Context()
+		go func() {
+			_, _, err := s.helm.Try(ctx, "uninstall", release, "--namespace", namespace, "--timeout", "2m")
+			done <- err
+		}()
+		job = s.newJob(t, job.UID)
+		s.permissions(t)
+		s.complete(t, job)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		s.same(t, "after uninstall", nil)
+	})
+}
+
+// callOff: after an uninstall that failed there is no upgrade. A rollback brings the
+// release back, if it may take the state back from the Job.
+func (s *site) callOff(t *testing.T, upgrade []string) {
+	patch, options := []byte(`{"data":{"state":"absent"}}`), metav1.PatchOptions{FieldManager: "regcred"} // as the Job does
+	if _, err := s.Client.CoreV1().ConfigMaps(namespace).Patch(t.Context(), release+"-state", types.MergePatchType, patch, options); err != nil {
+		t.Fatal(err)
+	}
+	rollback := []string{"rollback", release, "4", "--namespace", namespace}
+	for _, tt := range []struct {
+		args  []string
+		says  string
+		state string
+	}{
+		{upgrade, "has no deployed releases", "absent"},
+		{rollback, "conflict with \"regcred\" using v1: .data.state", "absent"},
+		{append(rollback, "--force-conflicts"), "", "present"},
+		{upgrade, "", "present"},
+	} {
+		_, _, err := s.helm.Try(t.Context(), tt.args...)
+		if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("helm %s: %v, want %q", tt.args[0], err, tt.says)
+		}
+		if got := s.state(t); got != tt.state {
+			t.Errorf("after helm %s the state is %q, want %q", tt.args[0], got, tt.state)
+		}
+	}
+}
+
+func (s *site) same(t *testing.T, when string, want []string) {
+	t.Helper()
+	want = slices.Sorted(slices.Values(want))
+	if diff := cmp.Diff(want, s.left(t, release)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", when, diff)
+	}
+}
+
+func (s *site) generation(t *testing.T) int64 {
+	t.Helper()
+	d, err := s.Client.AppsV1().DaemonSets(namespace).Get(t.Context(), release, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Generation
+}
+
+// newJob waits for another one than that of an earlier uninstall.
+func (s *site) newJob(t *testing.T, earlier types.UID) (job *batchv1.Job) {
+	t.Helper()
+	node.Eventually(t, time.Minute, func(ctx context.Context) (err error) {
+		job, err = s.Client.BatchV1().Jobs(namespace).Get(ctx, release+"-uninstall", metav1.GetOptions{})
+		if err == nil && job.UID == earlier {
+			err = errors.New("the Job is that of the earlier uninstall")
+		}
+		return err
+	})
+	return job
+}
+
+// complete says of a Job what its controller would.
+func (s *site) complete(t *testing.T, job *batchv1.Job) {
+	t.Helper()
+	now := metav1.Now()
+	job.Status.StartTime, job.Status.CompletionTime, job.Status.Succeeded = &now, &now, 1
+	for _, kind := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete} {
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now})
+	}
+	if _, err := s.Client.BatchV1().Jobs(namespace).UpdateStatus(t.Context(), job, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// permissions tries, while helm uninstall runs, what its Job may do.
+func (s *site) permissions(t *testing.T) {
+	t.Helper()
+	user := "system:serviceaccount:" + namespace + ":" + release + "-uninstall"
+	client, err := kubernetes.NewForConfig(s.Config(t, user, "system:serviceaccounts", "system:authenticated"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	core, patch := client.CoreV1(), []byte(`{"data":{"state":"absent"}}`)
+	node.Eventually(t, time.Minute, func(ctx context.Context) error { // the API server learns of a role a moment later
+		_, err := core.Pods(namespace).List(ctx, metav1.ListOptions{})
+		return err
+	})
+	patchOf := func(name string) error {
+		_, err := core.ConfigMaps(namespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	}
+	if err := patchOf(release + "-state"); err != nil {
+		t.Error(err)
+	}
+	if got := s.state(t); got != "absent" {
+		t.Errorf("the state is %q", got)
+	}
+	if _, err := core.Pods(namespace).GetLogs("pod", &corev1.PodLogOptions{}).DoRaw(t.Context()); !apierrors.IsNotFound(err) {
+		t.Errorf("a pod's log: %v", err)
+	}
+	for what, try := range map[string]func() error{
+		"another ConfigMap": func() error { return patchOf(s.config(t, release)) },
+		"nodes":             func() error { _, err := core.Nodes().List(t.Context(), metav1.ListOptions{}); return err },
+		"secrets":           func() error { _, err := core.Secrets(namespace).List(t.Context(), metav1.ListOptions{}); return err },
+		"pods elsewhere":    func() error { _, err := core.Pods("default").List(t.Context(), metav1.ListOptions{}); return err },
+		"deleting a pod":    func() error { return core.Pods(namespace).Delete(t.Context(), "pod", metav1.DeleteOptions{}) },
+	} {
+		if err := try(); !apierrors.IsForbidden(err) {
+			t.Errorf("%s: %v, want that it is forbidden", what, err)
+		}
+	}
+}
+
+// TestTwoReleases: two releases have no object in common, in one namespace or two, with
+// all that a release can have.
+func TestTwoReleases(t *testing.T) {
+	s := newSite(t)
+	s.AddNamespace(t, "other")
+	more := values{"uninstall.listNodes": true, "plugins.images": others["plugins.images"]}
+	for _, r := range []struct{ namespace, name, pool string }{
+		{namespace, release, "a"}, {namespace, release + "-uninstall", "b"}, {namespace, release + "-config", "c"}, {"other", release, "d"},
+	} {
+		v := with(more)
+		v["nodeSelector"] = map[string]any{"pool": r.pool}
+		s.helm.Run(t, "install", r.name, helm.Chart(t), "--namespace", r.namespace, v.file(t))
+	}
+	sets, err := s.Client.AppsV1().DaemonSets("").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(sets.Items) != 4 {
+		t.Fatalf("%d DaemonSets, %v", len(sets.Items), err)
+	}
+	for _, a := range sets.Items {
+		for _, b := range sets.Items {
+			same := a.Name == b.Name && a.Namespace == b.Namespace
+			selector, err := metav1.LabelSelectorAsSelector(a.Spec.Selector)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.Namespace == b.Namespace && !same && selector.Matches(labels.Set(b.Spec.Template.Labels)) {
+				t.Errorf("%s selects pods of %s", a.Name, b.Name)
+			}
+		}
+	}
+}
+
+// TestPodSecurity: the namespace needs the level "privileged", because of one hostPath
+// and, with the SELinux type, of that.
+func TestPodSecurity(t *testing.T) {
+	s := newSite(t)
+	pod := daemonSet(t, with(others)).Spec.Template
+	for _, tt := range []struct {
+		level   string
+		refused []string
+	}{
+		{"privileged", nil},
+		{"baseline", []string{"hostPath volumes", "seLinuxOptions"}},
+		{"restricted", []string{"hostPath", "seLinuxOptions", "runAsUser=0"}},
+	} {
+		t.Run(tt.level, func(t *testing.T) {
+			name := "level-" + tt.level
+			s.AddNamespace(t, name)
+			s.AddServiceAccount(t, name, release+"-agent", nil)
+			label := fmt.Appendf(nil, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":%q}}}`, tt.level)
+			if _, err := s.Client.CoreV1().Namespaces().Patch(t.Context(), name, types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			_, err := s.Client.CoreV1().Pods(name).Create(t.Context(), &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: "agent", Labels: pod.Labels}, Spec: pod.Spec,
+			}, metav1.CreateOptions{})
+			t.Log(err)
+			if (err != nil) != (tt.refused != nil) {
+				t.Fatalf("got %v, want that it says %q", err, tt.refused)
+			}
+			for _, want := range tt.refused {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("it does not say %q", want)
+				}
+			}
+			// The hook's would be taken anywhere.
+			job := get[*batchv1.Job](t, objects(t, render(t, with(nil))), "Job/regcred-uninstall").Spec.Template
+			s.AddServiceAccount(t, name, release+"-uninstall", nil)
+			_, err = s.Client.CoreV1().Pods(name).Create(t.Context(), &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: "uninstall", Labels: job.Labels}, Spec: job.Spec,
+			}, metav1.CreateOptions{})
+			if err != nil {
+				t.Errorf("the hook's: %v", err)
+			}
+		})
+	}
+}
