@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/regcred/regcred/upstream/kubelet"
 	"github.com/regcred/regcred/upstream/node"
@@ -28,7 +29,6 @@ import (
 // missed, and is back after its boot.
 func (f *fleet) testCluster(t *testing.T) {
 	c := f.Cluster
-	f.addNamespace(t, "try")
 	image, next := f.images.PushApp(t, "team/app", "v1"), f.images.PushApp(t, "team/app", "v2")
 	t.Run("a DaemonSet rolls one node at a time", func(t *testing.T) { testDaemonSet(t, c, image, next) })
 	t.Run("a Job completes, and asks the API server as the service kubernetes", func(t *testing.T) { testJob(t, c, image) })
@@ -117,6 +117,12 @@ func testJob(t *testing.T, c *node.Cluster, image string) {
 // waitRollout waits as "kubectl rollout status" does.
 func waitRollout(t *testing.T, c *node.Cluster, set *appsv1.DaemonSet) {
 	t.Helper()
+	done := false
+	defer func() {
+		if !done {
+			tell(t, c, metav1.FormatLabelSelector(set.Spec.Selector))
+		}
+	}()
 	node.Eventually(t, 2*time.Minute, func(ctx context.Context) error {
 		now, err := c.Client.AppsV1().DaemonSets(set.Namespace).Get(ctx, set.Name, metav1.GetOptions{})
 		if err != nil {
@@ -128,6 +134,17 @@ func waitRollout(t *testing.T, c *node.Cluster, set *appsv1.DaemonSet) {
 		}
 		return nil
 	})
+	done = true
+}
+
+// tell shows what pods say, and what is said of them.
+func tell(t *testing.T, c *node.Cluster, labels string) {
+	t.Helper()
+	for _, p := range podsOf(t, c, labels) {
+		said, err := c.Client.CoreV1().Pods(p.Namespace).GetLogs(p.Name, &corev1.PodLogOptions{TailLines: new(int64(10)), Container: p.Spec.Containers[0].Name}).DoRaw(t.Context())
+		events, _ := c.Events(t.Context(), &p)
+		t.Logf("%s on %s, %s:\n%s%v\n%s", p.Name, p.Spec.NodeName, p.Status.Phase, said, err, strings.Join(events, "\n"))
+	}
 }
 
 // podsOf are the pods of labels, by node.
@@ -166,11 +183,13 @@ func watchReady(t *testing.T, c *node.Cluster, labels string) (least func() int)
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
+	var story strings.Builder
 	go func() {
 		for e := range w.ResultChan() {
 			if p, ok := e.Object.(*corev1.Pod); ok {
-				note(p, e.Type == "DELETED")
+				note(p, e.Type == watch.Deleted)
 				fewest = min(fewest, len(ready))
+				fmt.Fprintf(&story, "%s %s on %s: %s, ready %v, being deleted %v: %d ready\n", time.Now().Format(time.TimeOnly), p.Name, p.Spec.NodeName, e.Type, isReady(p), p.DeletionTimestamp != nil, len(ready))
 			}
 		}
 		if ctx.Err() == nil {
@@ -183,6 +202,11 @@ func watchReady(t *testing.T, c *node.Cluster, labels string) (least func() int)
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("the pods of %s:\n%s", labels, story.String())
+			}
+		})
 		return fewest
 	}
 }

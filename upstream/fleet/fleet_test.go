@@ -71,12 +71,15 @@ func startFleet(t *testing.T) *fleet {
 	begin := time.Now()
 	machine := func(name string) node.MachineOptions {
 		return node.MachineOptions{Name: name, Files: map[string]string{
-			password: canary.Password,
 			"/usr/lib/systemd/system/kubelet.service.d/80-soon.conf": "[Service]\nRestartSec=1s\n",
 		}}
 	}
 	f.Cluster = node.StartCluster(t, node.ClusterOptions{Net: net, Nodes: []node.MachineOptions{machine(nodeA), machine(nodeB)}})
 	t.Logf("two nodes are ready after %v", time.Since(begin).Round(time.Millisecond))
+	for _, m := range f.Nodes {
+		m.WriteFile(t, password, canary.Password, 0o600)
+	}
+	f.addNamespace(t, "try")
 	path, err := helm.Build(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func (f *fleet) testPrivileges(t *testing.T) {
 					s.Containers[0].Args[i] = strings.Replace(arg, "/var/lib/kubelet/", "/mnt/kubelet/", 1)
 				}
 			}
-		}, "kubeletRootDir"},
+		}, "--root-dir"},
 		{"no state", func(s *corev1.PodSpec) { unmount(s, "state") }, "/state/state"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
