@@ -6,9 +6,9 @@
 #
 #   ./test.sh            every test but those that fill the machine for minutes
 #   ./test.sh --quick    without the race detector and upstream/
-#   ./test.sh --release  every test: also registries' clients, mirrors, a fleet of two
-#                        nodes and the playground in Chromium; the race detector
-#                        over all packages, staticcheck, and cross builds
+#   ./test.sh --release  also registries' clients, mirrors, the chart, the playground in
+#                        Chromium; the race detector over all packages, staticcheck,
+#                        and cross builds
 #
 # On Debian, as root, it installs the packages that some tests need; elsewhere
 # those tests are skipped, and the summary says so. Go modules are downloaded
@@ -158,7 +158,7 @@ install_packages() {
 		command -v systemctl >/dev/null || missing+=(systemd)
 	fi
 	if $release; then
-		for client in "${clients[@]}" chromium prometheus; do
+		for client in "${clients[@]}" chromium; do
 			command -v "$client" >/dev/null || missing+=("$client")
 		done
 	fi
@@ -204,10 +204,12 @@ cross_build() {
 	[ "$2" != amd64 ] || GOOS=$1 GOARCH=$2 go vet ./...
 }
 
-# kept leaves out of a list of packages, except for a release, those whose tests fill
-# the machine for minutes. Each is a command of its own: docs/testing.md.
+# kept leaves out of a list of packages those whose tests fill the machine for minutes:
+# some for a release, too. Each is a command of its own: docs/testing.md.
 kept() {
-	if $release; then cat; else grep -Ev '/(clients|fleet|formats|mirrors|playground)$'; fi
+	local others='chart|clients|formats|mirrors|playground'
+	if $release; then others=; fi
+	grep -Ev "/(fleet|$others)\$"
 }
 
 # upstream runs the steps of upstream/.
@@ -236,7 +238,6 @@ if [ "$(uname)" = Linux ] && [ "$(id -u)" -eq 0 ]; then
 	if unshare --net --mount --pid --fork --kill-child --mount-proc true 2>/dev/null; then
 		command -v containerd >/dev/null && command -v runc >/dev/null && command -v etcd >/dev/null && command -v systemctl >/dev/null && require+=(cluster)
 		command -v docker-registry >/dev/null && command -v htpasswd >/dev/null && require+=(clients)
-		command -v containerd >/dev/null && command -v runc >/dev/null && command -v etcd >/dev/null && command -v prometheus >/dev/null && require+=(fleet)
 		command -v containerd >/dev/null && command -v skopeo >/dev/null && command -v ip >/dev/null && command -v mount >/dev/null && require+=(mirrors)
 	fi
 fi
