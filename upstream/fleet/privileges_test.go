@@ -33,7 +33,7 @@ func (f *fleet) testPrivileges(t *testing.T) {
 	}{
 		{"nothing is missing", func(*corev1.PodSpec) {}, `"phase":"planned"`},
 		{"another user than root", func(s *corev1.PodSpec) {
-			s.SecurityContext.RunAsUser, s.SecurityContext.RunAsGroup, s.SecurityContext.FSGroup = new(int64(65534)), new(int64(65534)), new(int64(65534))
+			s.Containers[0].SecurityContext.RunAsUser, s.Containers[0].SecurityContext.RunAsGroup = new(int64(65534)), new(int64(65534))
 		}, "/run/systemd/private"},
 		{"no directory of systemd's sockets", func(s *corev1.PodSpec) { unmount(s, "systemd") }, "/run/systemd"},
 		{"the work directory is not where the node looks", func(s *corev1.PodSpec) {
@@ -142,5 +142,8 @@ func (f *fleet) runPod(t *testing.T, namespace string, spec *corev1.PodSpec) *co
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		_ = f.Client.CoreV1().Pods(namespace).Delete(context.Background(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+	})
 	return pod
 }
