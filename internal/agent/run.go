@@ -186,15 +186,15 @@ func (a *Agent) stand(p Phase, reason string) {
 // publish says how the node stands: in the file, and in a line if it has changed or
 // is long ago. More is how much longer than usual the next time is away.
 func (a *Agent) publish(more time.Duration) {
-	now := time.Now().UTC().Truncate(time.Second)
+	now := time.Now() // also by the clock that nobody sets
 	a.mu.Lock()
 	a.until = now.Add(3*a.interval() + lookWithin + more)
-	a.status.Time = now
+	a.status.Time = now.UTC().Truncate(time.Second)
 	s, until := a.status, a.until
 	a.mu.Unlock()
 	a.keepMemory()
 	line := s.line()
-	file := filed{s, until}
+	file := filed{s, until.UTC().Truncate(time.Second)}
 	file.bound()
 	if err := file.put(a.Work); err != nil {
 		a.say("%v", err)

@@ -105,6 +105,8 @@ func (u *unit) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("the node's systemd is too old to run a program for a pod: %w", err)
 	case answered:
 		return fmt.Errorf("the node's systemd: %w", err)
+	case errors.Is(err, errNoAnswer): // there is one
+		return fmt.Errorf("the node's systemd, at %s, is busy or hangs: %w", u.systemd.path(), err)
 	case !u.systemd.known && lost(err) || errors.Is(err, syscall.ENOTSOCK):
 		return &NoSystemdError{u.systemd.path(), err}
 	}

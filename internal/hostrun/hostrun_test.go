@@ -129,6 +129,7 @@ func TestExplain(t *testing.T) {
 		{answer("org.freedesktop.DBus.Error.AccessDenied"), "the node's systemd may not be asked (it says so)"},
 		{answer("org.freedesktop.DBus.Error.PropertyReadOnly"), "too old to run a program for a pod: it says so"},
 		{answer("org.freedesktop.DBus.Error.NoMemory"), "the node's systemd: it says so"},
+		{errNoAnswer, "the node's systemd, at /run/systemd/private, is busy or hangs: "},
 	} {
 		if got := u.explain(t.Context(), tt.err); !strings.Contains(got.Error(), tt.says) {
 			t.Errorf("got %q, want %q", got, tt.says)

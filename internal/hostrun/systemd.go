@@ -106,7 +106,7 @@ func (m *systemd) call(ctx context.Context, path dbus.ObjectPath, method string,
 
 // errNoAnswer is an answer that takes too long: a systemd that reads many units anew
 // answers nobody.
-var errNoAnswer = fmt.Errorf("systemd has not answered for %v", answerWithin)
+var errNoAnswer = fmt.Errorf("it has not answered for %v", answerWithin)
 
 func (m *systemd) once(ctx context.Context, path dbus.ObjectPath, method string, answer any, args ...any) error {
 	within, cancel := context.WithTimeoutCause(ctx, answerWithin, errNoAnswer)
