@@ -231,6 +231,7 @@ install_packages
 require=()
 command -v docker-registry >/dev/null && command -v htpasswd >/dev/null && require+=(docker-registry)
 command -v systemctl >/dev/null && command -v systemd-analyze >/dev/null && require+=(systemd)
+command -v promtool >/dev/null && require+=(prometheus)
 if [ "$(uname)" = Linux ] && [ "$(id -u)" -eq 0 ]; then
 	command -v containerd >/dev/null && require+=(containerd)
 	$release && command -v chromium >/dev/null && unshare --net true 2>/dev/null && require+=(chromium)

@@ -14,13 +14,14 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/regcred/regcred/internal/apiserver"
 )
 
 // podDir is where a pod finds its own service account.
@@ -129,7 +130,7 @@ func fileConfig(rules *clientcmd.ClientConfigLoadingRules, context, from string)
 	if err != nil {
 		return nil, "", fmt.Errorf("kubeconfig %s, context %q: %w", from, context, err)
 	}
-	cfg.UserAgent = userAgent()
+	cfg.UserAgent = apiserver.UserAgent()
 	return cfg, from + ", context " + context + remarks(cfg), nil
 }
 
@@ -201,7 +202,7 @@ func podConfig(environ []string, dir string) (*rest.Config, string, error) {
 		Host:            "https://" + net.JoinHostPort(host, cmp.Or(port, "443")),
 		TLSClientConfig: rest.TLSClientConfig{CAFile: ca},
 		BearerTokenFile: token,
-		UserAgent:       userAgent(),
+		UserAgent:       apiserver.UserAgent(),
 	}, "in-cluster", nil
 }
 
@@ -224,20 +225,6 @@ func credentialsOf(cfg *rest.Config) string {
 		return "a user name and password"
 	}
 	return "there are none"
-}
-
-// userAgent is how the API server's audit log names the client.
-func userAgent() string {
-	const module = "github.com/regcred/regcred"
-	version := "devel"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range append(info.Deps, &info.Main) {
-			if m.Path == module && m.Version != "" && m.Version != "(devel)" {
-				version = m.Version
-			}
-		}
-	}
-	return fmt.Sprintf("regcred/%s (%s/%s)", version, runtime.GOOS, runtime.GOARCH)
 }
 
 func homeDir(environ []string) string {

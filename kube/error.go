@@ -4,26 +4,17 @@
 package kube
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
-	"unicode"
-
-	utilnet "k8s.io/apimachinery/pkg/util/net"
-
-	"github.com/regcred/regcred/internal/await"
-	"github.com/regcred/regcred/internal/remote"
 )
 
 // Error says what the API server was asked, and why it did not do it. It holds
 // no secret: of an answer it has the reason and message of its Status alone.
 type Error struct {
-	Verb            string // as in permissions: get, list, watch, create
+	Verb            string // as in permissions: get, list, watch, create, patch
 	Resource        string // as in permissions: "serviceaccounts/token"
 	Namespace, Name string // "" if it is about no single object
 	Host            string // the API server's address
@@ -38,12 +29,8 @@ type Error struct {
 
 	Err error // why there was no answer; nil if there was
 
-	hint  string
-	cause error // Err before it was put into words
+	hint string
 }
-
-// maxMessage bounds what is shown of the API server's words, in bytes.
-const maxMessage = 1000
 
 // Error names the call, the host, what it said, and what permission is missing.
 func (e *Error) Error() string {
@@ -85,59 +72,6 @@ func (e *Error) Unanswered() bool {
 func unanswered(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Unanswered()
-}
-
-// cause is why there is no answer, without anything that was sent or received.
-func cause(ctx context.Context, err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		err = wrapped.Err
-	}
-	text := err.Error()
-	var broken *await.Broken
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case errors.As(err, &broken):
-		return broken
-	case strings.HasPrefix(text, "getting credentials: "), strings.HasPrefix(text, "failed to read token file"):
-		return noCredentials(text)
-	case brokeOff(err):
-		return errors.New("the connection ended before the answer did")
-	}
-	return remote.Cause(ctx, err)
-}
-
-// brokeOff reports whether a connection, or a stream of it, ended before the
-// answer did. The errors of HTTP/2 have no types outside net/http.
-func brokeOff(err error) bool {
-	text := err.Error()
-	return utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err) ||
-		errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(text, "stream error: ") || strings.Contains(text, "GOAWAY")
-}
-
-// noCredentials is client-go's error of a credential that cannot be had: its
-// first line, since advice follows, without what a program wrote, which a
-// decoder quotes.
-func noCredentials(text string) error {
-	text, _, _ = strings.Cut(text, "\n")
-	if before, _, ok := strings.Cut(text, "decoding stdout: "); ok {
-		text = before + "what the program wrote is not an ExecCredential"
-	}
-	return errors.New(clean(text))
-}
-
-// clean makes the API server's words fit for one line of a log.
-func clean(s string) string {
-	if len(s) > maxMessage {
-		s = strings.ToValidUTF8(s[:maxMessage], "") + "..."
-	}
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, s)
 }
 
 // selfReviews are how one asks who one is.

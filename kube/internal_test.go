@@ -5,7 +5,6 @@ package kube
 
 import (
 	"encoding/base64"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -36,29 +35,6 @@ func TestCheckToken(t *testing.T) {
 				t.Errorf("got the error %v", err)
 			}
 		})
-	}
-}
-
-// TestRetryAfter: what an API server may ask for, and what is made of it.
-func TestRetryAfter(t *testing.T) {
-	for _, tt := range []struct {
-		code int
-		says string
-		want time.Duration
-	}{
-		{http.StatusTooManyRequests, "2", 2 * time.Second},
-		{http.StatusServiceUnavailable, "2", 2 * time.Second},
-		{http.StatusTooManyRequests, "0", time.Second},
-		{http.StatusTooManyRequests, "-5", time.Second},
-		{http.StatusTooManyRequests, "9999999999", time.Hour},
-		{http.StatusTooManyRequests, "soon", 0},
-		{http.StatusTooManyRequests, "", 0},
-		{http.StatusForbidden, "2", 0},
-	} {
-		resp := &http.Response{StatusCode: tt.code, Header: http.Header{"Retry-After": {tt.says}}}
-		if got := retryAfter(resp); got != tt.want {
-			t.Errorf("%d, %q: got %v, want %v", tt.code, tt.says, got, tt.want)
-		}
 	}
 }
 

@@ -18,11 +18,7 @@ package kube
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -30,6 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/apiserver"
 )
 
 const (
@@ -98,30 +95,14 @@ var _ regcred.ServiceAccounts = (*Client)(nil)
 // Burst, are not used: what a client asks is bounded by the lookups under way,
 // and the API server has its own limits.
 func New(cfg *rest.Config, opts Options) (*Client, error) {
-	if cfg == nil {
-		return nil, errors.New("client of the API server: there is no configuration")
-	}
-	cfg = rest.CopyConfig(cfg)
-	if cfg.UserAgent == "" {
-		cfg.UserAgent = userAgent()
-	}
-	base, _, err := rest.DefaultServerUrlFor(cfg)
-	if err != nil {
-		host := cfg.Host[strings.LastIndex(cfg.Host, "@")+1:] // without a password, which err quotes
-		return nil, fmt.Errorf("client of the API server: address %q: it is neither a URL nor host:port", host)
-	}
-	base.User = nil
-	transport, err := rest.TransportFor(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("client of the API server at %s: %w", base, err)
-	}
 	opts = opts.withDefaults()
+	api, err := apiserver.New(cfg, opts.Timeout)
+	if err != nil {
+		return nil, err
+	}
 	return &Client{
-		opts: opts,
-		server: server{
-			http: &http.Client{Transport: transport, CheckRedirect: noRedirect},
-			base: base, who: credentialsOf(cfg), timeout: opts.Timeout,
-		},
+		opts:     opts,
+		server:   server{api, credentialsOf(cfg)},
 		accounts: newKept[accountKey, *account](maxAccounts),
 		tokens:   newKept[regcred.TokenRequest, *token](maxTokens),
 	}, nil
@@ -129,11 +110,7 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 
 // URL is the address of the API server, without a password that may be in the
 // configuration.
-func (c *Client) URL() string { return c.base.String() }
-
-// noRedirect keeps credentials, which client-go adds to every request, from
-// going to another host.
-func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+func (c *Client) URL() string { return c.Server.URL() }
 
 // shared runs f once for all who ask for the same key at the same time. One of
 // them who leaves does not take the others along, so f does not end with ctx

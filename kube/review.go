@@ -10,6 +10,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/regcred/regcred/internal/apiserver"
 )
 
 // Access is one thing that the client's identity may or may not do.
@@ -37,7 +39,7 @@ func (c *Client) Allowed(ctx context.Context, a Access) (allowed bool, reason st
 	if err := c.do(ctx, q, &answer); err != nil {
 		return false, "", err
 	}
-	return answer.Status.Allowed, clean(cmp.Or(answer.Status.Reason, answer.Status.EvaluationError)), nil
+	return answer.Status.Allowed, apiserver.Clean(cmp.Or(answer.Status.Reason, answer.Status.EvaluationError)), nil
 }
 
 // Identity is who the API server takes the client for (SelfSubjectReview).

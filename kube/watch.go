@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/regcred/regcred/internal/apiserver"
 	"github.com/regcred/regcred/internal/remote"
 )
 
@@ -163,7 +164,7 @@ func (c *Client) list(ctx context.Context) (accounts map[accountKey]*account, ve
 // when the API server ends the watch, as it does after some minutes.
 func (c *Client) watch(ctx context.Context, version *string) error {
 	life := minWatchLife + rand.N(minWatchLife) // not all clients at once, as client-go does it
-	ctx, cancel := context.WithTimeoutCause(ctx, life+c.opts.Timeout, timeoutError(life+c.opts.Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, life+c.opts.Timeout, apiserver.TimeoutError(life+c.opts.Timeout))
 	defer cancel()
 	q := &call{
 		verb: "watch", resource: "serviceaccounts", path: []string{"api", "v1", "serviceaccounts"},
@@ -173,14 +174,18 @@ func (c *Client) watch(ctx context.Context, version *string) error {
 		},
 	}
 	begin := time.AfterFunc(c.opts.Timeout, cancel)
-	resp, err := c.send(ctx, q)
+	request, err := q.http()
 	if err != nil {
-		return err
+		return c.fail(q, err)
+	}
+	resp, failure := c.Send(ctx, request)
+	if failure != nil {
+		return c.failed(q, failure)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxObject)) // what there is of it
-		return c.refused(q, resp, body)
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, apiserver.MaxObject)) // what there is of it
+		return c.failed(q, apiserver.Refused(resp, body))
 	}
 	begin.Stop()
 	c.watched.setSynced(true)
@@ -215,7 +220,7 @@ func (c *Client) readEvents(ctx context.Context, q *call, body io.Reader, versio
 	m := &meter{r: body}
 	dec := json.NewDecoder(m)
 	for {
-		m.left = maxObject
+		m.left = apiserver.MaxObject
 		var e watchEvent
 		err := dec.Decode(&e)
 		var syntax *json.SyntaxError
@@ -227,7 +232,7 @@ func (c *Client) readEvents(ctx context.Context, q *call, body io.Reader, versio
 		case err == errTooLong:
 			return c.fail(q, err)
 		case err != nil:
-			return c.noAnswer(ctx, q, err)
+			return c.failed(q, apiserver.NoAnswer(ctx, err))
 		}
 		if err := c.take(q, e, version); err != nil {
 			return err
@@ -241,7 +246,7 @@ func (c *Client) take(q *call, e watchEvent, version *string) error {
 		var status metav1.Status
 		_ = json.Unmarshal(e.Object, &status) // if it is none, it is an error without a code
 		failed := c.fail(q, nil)
-		failed.Code, failed.Reason, failed.Message = int(status.Code), string(status.Reason), clean(status.Message)
+		failed.Code, failed.Reason, failed.Message = int(status.Code), string(status.Reason), apiserver.Clean(status.Message)
 		return failed
 	}
 	var sa corev1.ServiceAccount

@@ -44,7 +44,7 @@ func (h *systemdHost) Path(name string) string { return path.Join(h.dir, name) }
 func (h *systemdHost) Run(ctx context.Context, args ...string) (stdout []byte, code int, err error) {
 	c := hostrun.Command{Path: h.Path(regcredName), Args: args, Limit: h.limit}
 	if args[0] == "status" {
-		c.Limit = LookLimit
+		c.Limit = lookLimit
 	}
 	var out bytes.Buffer
 	code, err = h.runner.Run(ctx, c, &out, h.stderr)

@@ -86,11 +86,11 @@ func (i Install) Limit() time.Duration { return 5*time.Minute + 2*i.health() + 1
 // within is how long a change is waited for: for the one of a pod before, and for ours.
 func (i Install) within() time.Duration { return 2*i.Limit() + time.Minute }
 
-// LookLimit is how long a look at the node may take there.
-const LookLimit = time.Minute
+// lookLimit is how long a look at the node may take there.
+const lookLimit = time.Minute
 
 // lookWithin is how long it is waited for.
-const lookWithin = 2 * LookLimit
+const lookWithin = 2 * lookLimit
 
 func (o *Options) interval() time.Duration {
 	if o.Interval > 0 {

@@ -183,14 +183,7 @@ func (w work) plan(ctx context.Context) {
 	if _, err := w.look(ctx); err != nil && ctx.Err() == nil && !w.unsupported(err) {
 		w.say("looking at the node: %v", err)
 	}
-	switch {
-	case ctx.Err() != nil:
-		return
-	case w.settled:
-		w.stand(w.rest.Phase, w.rest.Reason)
-		return
-	case !w.retry.due():
-		w.stand(w.retry.phase, w.retry.reason)
+	if ctx.Err() != nil || w.rests() {
 		return
 	}
 	if err := w.stage.put(ctx); err != nil {
@@ -211,6 +204,19 @@ func (w work) plan(ctx context.Context) {
 	}
 }
 
+// rests reports whether nothing is to be done now, and the node stands as it did.
+func (w work) rests() bool {
+	switch {
+	case w.settled:
+		w.stand(w.rest.Phase, w.rest.Reason)
+	case !w.retry.due():
+		w.stand(w.retry.phase, w.retry.reason)
+	default:
+		return false
+	}
+	return true
+}
+
 // planned says what would change, without what is in it.
 func planned(a *changeAnswer) string {
 	if len(a.Changes) == 0 && len(a.Restart) == 0 {
@@ -229,12 +235,7 @@ func planned(a *changeAnswer) string {
 
 // remove takes off what this chart has put on the node.
 func (w work) remove(ctx context.Context) {
-	switch {
-	case w.settled:
-		w.stand(w.rest.Phase, w.rest.Reason)
-		return
-	case !w.retry.due():
-		w.stand(w.retry.phase, w.retry.reason)
+	if w.rests() {
 		return
 	}
 	if err := w.stage.putRegcred(ctx); err != nil {

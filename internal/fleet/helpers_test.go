@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -43,11 +44,12 @@ func newCluster(t *testing.T) *cluster {
 
 func (c *cluster) client(user string) *Client {
 	c.t.Helper()
-	client, err := New(&rest.Config{Host: c.URL(), BearerToken: c.Token(user), Dial: c.Dial})
+	transport := &http.Transport{DialContext: c.Dial}
+	c.t.Cleanup(transport.CloseIdleConnections)
+	client, err := New(&rest.Config{Host: c.URL(), BearerToken: c.Token(user), Transport: transport})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.t.Cleanup(client.http.CloseIdleConnections)
 	return client
 }
 

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/regcred/regcred/internal/apiserver"
 )
 
 // agentStatus is that of the agent's container, or nil.
@@ -132,3 +134,6 @@ func image(spec *corev1.PodSpec) string {
 	}
 	return ""
 }
+
+// oneLine makes words of others fit for one line.
+func oneLine(s string) string { return strings.Join(strings.Fields(apiserver.Clean(s)), " ") }
