@@ -22,6 +22,9 @@ import (
 // that is written to alone: after a rotation there may be none for a while.
 var reads = []struct{ lines, bytes int64 }{{20, 256 << 10}, {2000, 3 << 20}}
 
+// maxPhase is the length of a word: of a phase that only a later version knows.
+const maxPhase = 32
+
 // status is what a pod last said; nil if its log has nothing of it.
 func (c *Client) status(ctx context.Context, pod *corev1.Pod) (*agent.Status, error) {
 	var last *agent.Status
@@ -54,7 +57,7 @@ func lastStatus(log []byte, node string) *agent.Status {
 			continue
 		}
 		var s agent.Status
-		if json.Unmarshal(line, &s) == nil && s.SchemaVersion > 0 && s.Phase != "" && s.Node == node && !s.Time.IsZero() {
+		if json.Unmarshal(line, &s) == nil && s.SchemaVersion > 0 && s.Phase != "" && len(s.Phase) <= maxPhase && s.Node == node && !s.Time.IsZero() {
 			return &s
 		}
 	}

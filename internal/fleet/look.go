@@ -144,10 +144,10 @@ func (c *Client) readAll(ctx context.Context, pods []corev1.Pod, progress func(d
 // fill puts together what was found out.
 func (f *Fleet) fill(pods []corev1.Pod, sets []appsv1.DaemonSet, nodes map[string]*corev1.Node, said []*agent.Status, failed []error) {
 	now := time.Now()
-	of := map[string][]Node{} // by the DaemonSet's UID
-	byUID := map[string]*appsv1.DaemonSet{}
+	of := map[string][]Node{} // by ownerOf
+	byOwner := map[string]*appsv1.DaemonSet{}
 	for i := range sets {
-		byUID[string(sets[i].UID)] = &sets[i]
+		byOwner[sets[i].Namespace+"/"+string(sets[i].UID)] = &sets[i]
 	}
 	var once sync.Once
 	for i := range pods {
@@ -159,7 +159,7 @@ func (f *Fleet) fill(pods []corev1.Pod, sets []appsv1.DaemonSet, nodes map[strin
 			once.Do(func() { f.Notes = append(f.Notes, fmt.Sprintf("how nodes stand is not known: %v", failed[i])) })
 		}
 		owner := ownerOf(&pods[i])
-		if ds := byUID[owner]; ds != nil && behind(&pods[i], ds) {
+		if ds := byOwner[owner]; ds != nil && behind(&pods[i], ds) {
 			n.Behind = true
 			if n.Well {
 				n.Well, n.Reason = false, cmp.Or(n.Reason, "its pod has not been replaced yet")
@@ -169,13 +169,13 @@ func (f *Fleet) fill(pods []corev1.Pod, sets []appsv1.DaemonSet, nodes map[strin
 	}
 	for i := range sets {
 		ds := &sets[i]
-		uid := string(ds.UID)
+		owner := ds.Namespace + "/" + string(ds.UID)
 		for _, name := range slices.Sorted(maps.Keys(nodes)) {
-			if selects(ds, nodes[name]) && !slices.ContainsFunc(of[uid], func(n Node) bool { return n.Name == name }) {
-				of[uid] = append(of[uid], missingPod(ds, nodes[name]))
+			if selects(ds, nodes[name]) && !slices.ContainsFunc(of[owner], func(n Node) bool { return n.Name == name }) {
+				of[owner] = append(of[owner], missingPod(ds, nodes[name]))
 			}
 		}
-		f.Rollouts = append(f.Rollouts, newRollout(ds, of[uid]))
+		f.Rollouts = append(f.Rollouts, newRollout(ds, of[owner]))
 	}
 	for _, some := range of {
 		f.Nodes = append(f.Nodes, some...)

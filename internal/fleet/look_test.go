@@ -137,6 +137,45 @@ func TestStates(t *testing.T) {
 	}
 }
 
+// TestForged: a pod of another namespace with our labels, owner and command line is
+// shown as one of its own namespace, and hides none of ours.
+func TestForged(t *testing.T) {
+	c := newCluster(t)
+	c.node("n")
+	c.pod("n", unready)
+	c.says("n", agent.Failed, because("the kubelet did not start"))
+	c.pod("n", func(p *corev1.Pod) {
+		p.Namespace, p.CreationTimestamp = "tenant", metav1.NewTime(time.Now().Add(time.Hour))
+	})
+	c.SetLog("tenant", "regcred-n", line("n", agent.Installed)+"\n")
+	f := look(t, c)
+	if diff := cmp.Diff("n failed: the kubelet did not start\nn installed well\n", shown(f.Nodes)); diff != "" {
+		t.Fatalf("(-want +got)\n%s", diff)
+	}
+	if a, b := f.Nodes[0].Owner, f.Nodes[1].Owner; a != "kube-system/regcred" || b != "tenant/regcred" {
+		t.Errorf("they are of %s and %s", a, b)
+	}
+}
+
+// TestHostileStatus: what a pod says is a line of bounded length, whatever is in it.
+func TestHostileStatus(t *testing.T) {
+	c := newCluster(t)
+	for _, n := range []string{"a", "b", "c", "d"} {
+		c.node(n)
+		c.pod(n, unready)
+	}
+	long := strings.Repeat("x\n\x1b[2J ", 10_000)
+	c.says("a", agent.Failed, because(long))
+	c.says("b", agent.Drifted, func(s *agent.Status) { s.Drift = []string{long} })
+	c.says("c", agent.Failed, func(s *agent.Status) { s.LastError = &agent.Error{Time: time.Now(), Message: long} })
+	c.says("d", agent.Phase(long))
+	for _, n := range look(t, c).Nodes {
+		if len(n.State) > 100 || len(n.Reason) > 2*maxMessage || strings.Contains(n.Reason, "\n") {
+			t.Errorf("%s: a state of %d bytes, a reason of %d", n.Name, len(n.State), len(n.Reason))
+		}
+	}
+}
+
 // TestSelected: which nodes the DaemonSet should have a pod on.
 func TestSelected(t *testing.T) {
 	taint := func(key string, effect corev1.TaintEffect) func(*corev1.Node) {

@@ -63,7 +63,7 @@ type Pod struct {
 // the pod last said, and why it could not be asked.
 func newNode(pod *corev1.Pod, node *corev1.Node, said *agent.Status, failed error, now time.Time) Node {
 	n := Node{
-		Name: nodeOf(pod), Owner: argument(&pod.Spec, "--owner"), Status: said,
+		Name: nodeOf(pod), Owner: release(pod), Status: said,
 		Pod: &Pod{
 			Namespace: pod.Namespace, Name: pod.Name, Phase: string(pod.Status.Phase), Created: pod.CreationTimestamp.Time,
 			Revision: argument(&pod.Spec, "--revision"), Image: image(&pod.Spec),
@@ -100,6 +100,16 @@ func newNode(pod *corev1.Pod, node *corev1.Node, said *agent.Status, failed erro
 	return n
 }
 
+// release is NAMESPACE/RELEASE of the chart that a pod is of. It says so itself, and is
+// not believed that it is of another namespace.
+func release(pod *corev1.Pod) string {
+	owner := argument(&pod.Spec, "--owner")
+	if owner == "" || strings.HasPrefix(owner, pod.Namespace+"/") {
+		return owner
+	}
+	return pod.Namespace + "/" + pod.Labels["app.kubernetes.io/instance"]
+}
+
 // setMachine takes over what the node says of itself; nil if that is not known.
 func (n *Node) setMachine(node *corev1.Node) {
 	if node == nil {
@@ -113,17 +123,17 @@ func (n *Node) setMachine(node *corev1.Node) {
 
 // setSaid takes over what the pod says.
 func (n *Node) setSaid(said *agent.Status) {
-	n.State, n.Reason, n.Since, n.Well = State(said.Phase), said.Reason, said.LastApply, said.Phase.Done()
+	n.State, n.Reason, n.Since, n.Well = State(said.Phase), oneLine(said.Reason), said.LastApply, said.Phase.Done()
 	if said.Phase.Done() && said.Phase != agent.Unsupported {
 		n.Reason = ""
 	}
 	if n.Reason == "" && !n.Well {
-		n.Reason = strings.Join(said.Drift, "; ")
+		n.Reason = oneLine(strings.Join(said.Drift, "; "))
 	}
 	if e := said.LastError; e != nil && !n.Well {
 		n.Since = e.Time
 		if n.Reason == "" {
-			n.Reason = e.Message
+			n.Reason = oneLine(e.Message)
 		}
 	}
 	if n.Since.IsZero() {

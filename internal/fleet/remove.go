@@ -59,6 +59,7 @@ type removal struct {
 	whole     bool // all were last time
 	last      error
 	noNodes   bool // nodes may not be listed
+	readable  bool // a log could be read: if another may not, it is that node's kubelet that refuses
 	forbidden time.Time
 }
 
@@ -206,7 +207,7 @@ func (r *removal) look(ctx context.Context) error {
 	if err != nil {
 		return r.fatal(err)
 	}
-	pods = current(pods)
+	pods = current(slices.DeleteFunc(pods, r.ofAnother))
 	ask := slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool {
 		known := r.places[placeOf(&p)]
 		return known != nil && known.removed && known.uid == string(p.UID)
@@ -215,8 +216,11 @@ func (r *removal) look(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
 	}
+	for i, err := range failed {
+		r.readable = r.readable || err == nil && runs(&ask[i])
+	}
 	for _, err := range failed {
-		if codeOf(err) == http.StatusForbidden || lost(err) {
+		if codeOf(err) == http.StatusForbidden && !r.readable || lost(err) {
 			return r.fatal(err)
 		}
 	}
@@ -232,6 +236,17 @@ func (r *removal) look(ctx context.Context) error {
 	}
 	r.takePodless(pods, nodes)
 	return nil
+}
+
+// ofAnother reports whether a pod is told its state by another ConfigMap: it is of
+// another release.
+func (r *removal) ofAnother(pod corev1.Pod) bool {
+	for _, v := range pod.Spec.Volumes {
+		if v.Name == "state" && v.ConfigMap != nil {
+			return v.ConfigMap.Name != r.ConfigMap
+		}
+	}
+	return false
 }
 
 // lost reports whether it was the API server that did not answer, and not a node that

@@ -348,6 +348,40 @@ func TestRemoveForbidden(t *testing.T) {
 	}
 }
 
+// TestRemoveOneForbids: a kubelet that refuses its logs is one node that is missing; the
+// Role is right where other logs are read.
+func TestRemoveOneForbids(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRemoving(t, "a", "b")
+		r.Inject(testkube.Fault{Kind: testkube.Forbidden, Resource: "pods/log", Name: "regcred-b", Times: testkube.Forever})
+		r.afterPatch(40*time.Second, func() { r.says("a", agent.Removed) })
+		r.want(t, r.hook(), "removed [a] gone []\nb unknown: its pod's log may not be read: if it does not change, on the node: sudo regcred uninstall --restart\n")
+	})
+}
+
+// TestRemoveOthers: pods whose state is in another ConfigMap are not waited for, though
+// the labels are theirs, too; not even on a node that both have.
+func TestRemoveOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRemoving(t, "a")
+		state := func(configMap string) func(*corev1.Pod) {
+			return func(p *corev1.Pod) {
+				p.Spec.Volumes = []corev1.Volume{{Name: "state", VolumeSource: corev1.VolumeSource{
+					ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: configMap}},
+				}}}
+			}
+		}
+		r.pod("a", state("regcred-state"))
+		for _, node := range []string{"a", "c"} {
+			r.pod(node, named("other-"+node), state("other-state"), func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" })
+			r.SetLog("kube-system", "other-"+node, line(node, agent.Installed)+"\n")
+		}
+		r.afterPatch(40*time.Second, func() { r.says("a", agent.Removed) })
+		r.want(t, r.hook(), "removed [a] gone []\n")
+		r.wantTold(t, "a installed 0/1", "a removed 1/1")
+	})
+}
+
 // TestRemoveInterrupted: the end of the context ends it at once, whatever it waits for.
 func TestRemoveInterrupted(t *testing.T) {
 	for _, fault := range []testkube.Fault{

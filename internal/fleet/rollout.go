@@ -4,7 +4,6 @@
 package fleet
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -156,11 +155,12 @@ func later(a, b metav1.Time) time.Time {
 	return a.Time
 }
 
-// ownerOf is the UID of the DaemonSet that a pod is of.
+// ownerOf says which DaemonSet a pod is of: one of its namespace, whatever a pod
+// elsewhere has among its labels and owners.
 func ownerOf(pod *corev1.Pod) string {
 	o := metav1.GetControllerOf(pod)
 	if o == nil {
-		return cmp.Or(pod.Labels["app.kubernetes.io/instance"], pod.Namespace)
+		return pod.Namespace + "/" + pod.Labels["app.kubernetes.io/instance"]
 	}
-	return string(o.UID)
+	return pod.Namespace + "/" + string(o.UID)
 }
