@@ -170,7 +170,7 @@ func TestHostileStatus(t *testing.T) {
 	c.says("c", agent.Failed, func(s *agent.Status) { s.LastError = &agent.Error{Time: time.Now(), Message: long} })
 	c.says("d", agent.Phase(long))
 	for _, n := range look(t, c).Nodes {
-		if len(n.State) > 100 || len(n.Reason) > 2_000 || strings.Contains(n.Reason, "\n") {
+		if len(n.State) > 100 || len(n.Reason) > 2000 || strings.Contains(n.Reason, "\n") {
 			t.Errorf("%s: a state of %d bytes, a reason of %d", n.Name, len(n.State), len(n.Reason))
 		}
 	}
