@@ -59,7 +59,7 @@ func (w work) mend(ctx context.Context) {
 		w.mends.later()
 		w.memory.Mended++
 		w.stand(Installed, "")
-		w.say("mended: %s", strings.Join(drift, "; "))
+		w.say("mended: %s", strings.Join(few(drift), "; "))
 	}
 }
 
@@ -142,7 +142,7 @@ func (w work) applied(ctx context.Context, answer *changeAnswer) {
 	case err != nil:
 		w.fail(ctx, Failed, fmt.Errorf("it was installed, but how the node stands is not known: %w", err))
 	case len(w.differences(look)) > 0:
-		why := "an install does not mend it: " + strings.Join(w.differences(look), "; ")
+		why := "an install does not mend it: " + strings.Join(few(w.differences(look)), "; ")
 		w.settled = true
 		w.change(func(s *Status) { s.Drift = w.allWords(w.differences(look)) })
 		if len(answer.Restart) > 0 {
