@@ -43,6 +43,7 @@ func (w work) keep(ctx context.Context) {
 func (w work) begin(ctx context.Context) {
 	w.apply(ctx, Failed)
 	if p := w.phase(); ctx.Err() == nil && (p == Failed || p == Unsupported) {
+		w.publish(0)       // a look may take long, where systemd hangs
 		_, _ = w.look(ctx) // for what is said beside the phase; why that fails is known
 	}
 }
@@ -254,7 +255,7 @@ func (w work) remove(ctx context.Context) {
 	case err != nil:
 		w.fail(ctx, NotRemoved, err)
 	case answer.Outcome == "owned":
-		w.removed("nothing of this chart's is on the node, and what is there stays: " + w.words(answer.Error))
+		w.removed("nothing of this chart's is on the node, and what is there stays: " + w.words(answer.reason()))
 	case answer.reason() != "":
 		w.fail(ctx, NotRemoved, errors.New(answer.reason()))
 	default:
