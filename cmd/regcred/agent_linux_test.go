@@ -277,6 +277,24 @@ func TestDamagedCounts(t *testing.T) {
 	}
 }
 
+// TestAnothersNode: who is refused a node is told what to do there, in one line.
+func TestAnothersNode(t *testing.T) {
+	a := newAgentOn(t, "kubeadm-deb")
+	a.runFor(t)
+	b := newAgentOn(t, "kubeadm-deb")
+	b.host.root, b.Owner = a.host.root, "ns/other"
+	b.runFor(t)
+	want := "nothing was changed: generation 1 of this node belongs to release ns/rel, and this is for release ns/other (one of the two must go: helm uninstall rel -n ns; or keep them apart by their node selectors)"
+	if s := b.last(); s.Phase != agent.Failed || s.Reason != want {
+		t.Errorf("%+v", s)
+	}
+	writeFile(t, b.State, "absent", 0o600)
+	b.runFor(t)
+	if s := b.last(); s.Phase != agent.Removed || !strings.HasSuffix(s.Reason, "(helm uninstall rel -n ns takes it off)") {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestAgentsFailures: what regcred refuses is told in its words.
 func TestAgentsFailures(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/shown"
 	"github.com/regcred/regcred/internal/terminal"
 )
@@ -19,6 +20,7 @@ type changeReport struct {
 	Generation int        `json:"generation,omitempty"`
 	Previous   int        `json:"previous,omitempty"`
 	Error      string     `json:"error,omitempty"`     // why not, in one line
+	Hint       string     `json:"hint,omitempty"`      // what to do about that, in one line
 	Owner      string     `json:"owner,omitempty"`     // of what is there, if that is why; absent if a person has put it there
 	Restart    []string   `json:"restart"`             // why the kubelet has to be restarted
 	Restarted  bool       `json:"restarted,omitempty"` // if it failed: the kubelet was restarted for nothing
@@ -46,6 +48,8 @@ func newChangeReport(p *install.Plan, dryRun bool, err error) *changeReport {
 		}
 	case p.Nothing && len(p.Restart) == 0:
 		r.Outcome, r.Generation = "unchanged", p.From.Number
+	case p.Nothing: // the kubelet was restarted, and no generation made
+		r.Outcome, r.Generation, r.Previous = "mended", p.From.Number, p.From.Previous
 	case p.Former && p.To.Number == p.From.Number:
 		r.Outcome = "mended"
 	case p.Former:
@@ -64,6 +68,9 @@ func newChangeReport(p *install.Plan, dryRun bool, err error) *changeReport {
 // fail makes it the report of what did not work.
 func (r *changeReport) fail(err error) {
 	r.Outcome, r.Generation, r.Error = "failed", 0, shown.Line(err.Error())
+	if e, ok := errors.AsType[*node.Error](changeError(err)); ok {
+		r.Hint = shown.Line(e.Hint)
+	}
 	if e, ok := errors.AsType[*install.OwnerError](err); ok {
 		r.Outcome, r.Owner = "owned", e.Owner
 	}

@@ -48,6 +48,7 @@ type rollbackReport struct {
 	Outcome    string `json:"outcome"` // "rolled back", "unchanged", "uninstalled"; of an uninstall "owned" or "failed"
 	Generation int    `json:"generation,omitempty"`
 	Error      string `json:"error,omitempty"` // why not, in one line
+	Hint       string `json:"hint,omitempty"`  // what to do about that
 	Owner      string `json:"owner,omitempty"` // of what is there, if that is why
 	text       string
 }
@@ -56,7 +57,7 @@ type rollbackReport struct {
 func (r *rollbackReport) fail(err error) {
 	var c changeReport
 	c.fail(err)
-	r.Outcome, r.Error, r.Owner = c.Outcome, c.Error, c.Owner
+	r.Outcome, r.Error, r.Hint, r.Owner = c.Outcome, c.Error, c.Hint, c.Owner
 }
 
 func (r *rollbackReport) render(t *terminal.Text) { t.Line(terminal.OK, r.text) }

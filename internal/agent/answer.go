@@ -28,6 +28,7 @@ type changeAnswer struct {
 	} `json:"changes"`
 	Instead string    `json:"instead"`
 	Error   string    `json:"error"`  // of an outcome that is bad
+	Hint    string    `json:"hint"`   // what to do about it
 	Owner   string    `json:"owner"`  // of what is there, if the outcome is "owned"
 	Errors  []problem `json:"errors"` // of what came to no outcome
 }
@@ -35,7 +36,7 @@ type changeAnswer struct {
 // reason is why it came to nothing.
 func (a *changeAnswer) reason() string {
 	if a.Error != "" {
-		return a.Error
+		return reasons([]problem{{a.Error, a.Hint}})
 	}
 	return reasons(a.Errors)
 }

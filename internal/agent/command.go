@@ -81,9 +81,15 @@ func (w work) words(text string) string {
 	return shown.Line(text)
 }
 
+// allWords is words of each text that is shown; the others are only counted.
 func (w work) allWords(list []string) (texts []string) {
-	for _, text := range list {
-		texts = append(texts, w.words(text))
+	for i, text := range list {
+		if i < maxDrift {
+			text = w.words(text)
+		} else {
+			text = "…"
+		}
+		texts = append(texts, text)
 	}
 	return texts
 }

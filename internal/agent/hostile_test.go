@@ -4,6 +4,7 @@
 package agent_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -88,6 +89,45 @@ func TestAnothers(t *testing.T) {
 				t.Errorf("got %+v", s)
 			}
 		})
+	}
+}
+
+// TestMuchDrift: thousands of differences, and thousands of values that none of them
+// may show, keep an agent from nothing.
+func TestMuchDrift(t *testing.T) {
+	const providers, values, differences = 500, 8, 3000
+	var config, problems strings.Builder
+	config.WriteString("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n")
+	p := newPod(t, nil)
+	for i := range providers {
+		fmt.Fprintf(&config, "- {name: p%d, matchImages: [r%[1]d.example], defaultCacheDuration: 1m, apiVersion: credentialprovider.kubelet.k8s.io/v1, env: [", i)
+		for j := range values {
+			fmt.Fprintf(&config, "{name: E%d, value: secret-%d-%d-value},", j, i, j)
+		}
+		config.WriteString("]}\n")
+		p.write(t, fmt.Sprintf("plugins/p%d", i), "#!p")
+	}
+	p.write(t, "config/providers.yaml", config.String())
+	for i := range differences {
+		fmt.Fprintf(&problems, `,"/x/%d: secret-%d-0-value has changed"`, i, i%providers)
+	}
+	status := strings.Replace(clean, `"problems":[]`, `"problems":[`+problems.String()[1:]+"]", 1)
+	codes[status] = 1
+	p.node.answers = answers{"install": {unchanged}, "status": {status, clean}}
+	begun := time.Now()
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	s := p.last(t)
+	if s.Phase != agent.Drifted || len(s.Drift) != 10 || s.Drift[9] != "and 2991 more" || s.Drift[0] != "/x/0: [redacted: env E0 of provider p0] has changed" || len(p.Status().Drift) != differences {
+		t.Errorf("got %+v", s)
+	}
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Minute) })
+	for _, text := range append(p.raw, p.talk...) {
+		if len(text) > 8<<10 || strings.Contains(text, "-0-value") {
+			t.Errorf("%d bytes: %.1000s", len(text), text)
+		}
 	}
 }
 

@@ -52,14 +52,19 @@ func (s *Status) bound() {
 	if s.LastError != nil {
 		s.LastError = &Error{s.LastError.Time, short(s.LastError.Message, maxReason)}
 	}
-	list := s.Drift
-	if len(list) > maxDrift {
-		list = append(append([]string{}, list[:maxDrift-1]...), fmt.Sprintf("and %d more", len(list)-maxDrift+1))
-	}
+	list := few(s.Drift)
 	s.Drift = nil
 	for _, text := range list {
 		s.Drift = append(s.Drift, short(text, maxDiffer))
 	}
+}
+
+// few are the first of a list, and how many others there are.
+func few(list []string) []string {
+	if len(list) <= maxDrift {
+		return list
+	}
+	return append(append([]string{}, list[:maxDrift-1]...), fmt.Sprintf("and %d more", len(list)-maxDrift+1))
 }
 
 // compact is JSON without indentation.

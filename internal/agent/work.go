@@ -43,6 +43,7 @@ func (w work) keep(ctx context.Context) {
 func (w work) begin(ctx context.Context) {
 	w.apply(ctx, Failed)
 	if p := w.phase(); ctx.Err() == nil && (p == Failed || p == Unsupported) {
+		w.publish(0)       // a look may take long, where systemd hangs
 		_, _ = w.look(ctx) // for what is said beside the phase; why that fails is known
 	}
 }
@@ -59,7 +60,7 @@ func (w work) mend(ctx context.Context) {
 		w.mends.later()
 		w.memory.Mended++
 		w.stand(Installed, "")
-		w.say("mended: %s", strings.Join(drift, "; "))
+		w.say("mended: %s", strings.Join(few(drift), "; "))
 	}
 }
 
@@ -142,7 +143,7 @@ func (w work) applied(ctx context.Context, answer *changeAnswer) {
 	case err != nil:
 		w.fail(ctx, Failed, fmt.Errorf("it was installed, but how the node stands is not known: %w", err))
 	case len(w.differences(look)) > 0:
-		why := "an install does not mend it: " + strings.Join(w.differences(look), "; ")
+		why := "an install does not mend it: " + strings.Join(few(w.differences(look)), "; ")
 		w.settled = true
 		w.change(func(s *Status) { s.Drift = w.allWords(w.differences(look)) })
 		if len(answer.Restart) > 0 {
@@ -255,7 +256,7 @@ func (w work) remove(ctx context.Context) {
 	case err != nil:
 		w.fail(ctx, NotRemoved, err)
 	case answer.Outcome == "owned":
-		w.removed("nothing of this chart's is on the node, and what is there stays: " + w.words(answer.Error))
+		w.removed("nothing of this chart's is on the node, and what is there stays: " + w.words(answer.reason()))
 	case answer.reason() != "":
 		w.fail(ctx, NotRemoved, errors.New(answer.reason()))
 	default:
