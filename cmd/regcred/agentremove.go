@@ -110,7 +110,7 @@ func removalText(done *fleet.Removal) string {
 		parts = append(parts, terminal.Count(len(done.Missing), "node")+" missing")
 	}
 	if len(parts) == 0 {
-		return "no pod of the chart is there: nothing to take off\n"
+		return "no pod of the chart is there: nothing was taken off any node\n"
 	}
 	return strings.Join(parts, ", ") + "\n"
 }

@@ -4,6 +4,7 @@
 package chart
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/klog/v2"
 )
 
 // others is a chart with containers of others.
@@ -92,7 +94,7 @@ func TestPrivilegesOfUninstall(t *testing.T) {
 	}, spec.Containers[0].SecurityContext); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if len(spec.Volumes) > 0 || spec.HostNetwork || spec.HostPID || spec.Containers[0].ImagePullPolicy != corev1.PullNever {
+	if len(spec.Volumes) > 0 || spec.HostNetwork || spec.HostPID || spec.Containers[0].ImagePullPolicy != corev1.PullIfNotPresent {
 		t.Errorf("volumes %v, image %s", spec.Volumes, spec.Containers[0].ImagePullPolicy)
 	}
 	want := []rbacv1.PolicyRule{
@@ -103,11 +105,30 @@ func TestPrivilegesOfUninstall(t *testing.T) {
 	if diff := cmp.Diff(want, get[*rbacv1.Role](t, all, "Role/regcred-uninstall").Rules); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// It runs where its image is: beside a pod of the same.
-	labels := daemonSet(t, with(nil)).Spec.Template.Labels
-	terms := spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	if diff := cmp.Diff(labels, terms[0].LabelSelector.MatchLabels); diff != "" || len(terms) != 1 {
-		t.Errorf("beside which pods (-theirs +wanted):\n%s", diff)
+	checkUninstallPlace(t, &spec)
+}
+
+// checkUninstallPlace: it runs where its image is, beside a pod of the same; elsewhere
+// where there is none, since a Job that is not scheduled keeps helm uninstall waiting.
+// On a node that is away, whose pods stay, it would wait, too.
+func checkUninstallPlace(t *testing.T, spec *corev1.PodSpec) {
+	t.Helper()
+	affinity := spec.Affinity.PodAffinity
+	if affinity.RequiredDuringSchedulingIgnoredDuringExecution != nil || len(affinity.PreferredDuringSchedulingIgnoredDuringExecution) != 1 {
+		t.Fatalf("affinity: %v", affinity)
+	}
+	term := affinity.PreferredDuringSchedulingIgnoredDuringExecution[0]
+	if diff := cmp.Diff(daemonSet(t, with(nil)).Spec.Template.Labels, term.PodAffinityTerm.LabelSelector.MatchLabels); diff != "" || term.Weight != 100 {
+		t.Errorf("beside which pods, with weight %d (-theirs +wanted):\n%s", term.Weight, diff)
+	}
+	for key, want := range map[string]bool{
+		corev1.TaintNodeUnreachable: false, corev1.TaintNodeNotReady: false, "node-role.kubernetes.io/control-plane": true,
+	} {
+		taint := corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule}
+		tolerates := func(o corev1.Toleration) bool { return o.ToleratesTaint(klog.Background(), &taint, false) }
+		if got := slices.ContainsFunc(spec.Tolerations, tolerates); got != want {
+			t.Errorf("it tolerates %s: %v, want %v", key, got, want)
+		}
 	}
 }
 

@@ -168,7 +168,7 @@ func checkWhere(t *testing.T, d *appsv1.DaemonSet, all map[string]runtime.Object
 	pod, job := d.Spec.Template, get[*batchv1.Job](t, all, "Job/regcred-uninstall").Spec.Template
 	got := map[string]any{
 		"nodes":        pod.Spec.NodeSelector,
-		"tolerations":  len(pod.Spec.Tolerations) + len(job.Spec.Tolerations),
+		"tolerations":  len(pod.Spec.Tolerations),
 		"max":          d.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable.String(),
 		"ready":        d.Spec.MinReadySeconds,
 		"class":        pod.Spec.PriorityClassName + job.Spec.PriorityClassName,

@@ -5,13 +5,13 @@ have a name in common, since each kind has its own endings.
 
 {{- define "regcred.selector" -}}
 app.kubernetes.io/name: regcred
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: agent
 {{- end }}
 
 {{- define "regcred.labels" -}}
 app.kubernetes.io/name: regcred
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "regcred.image" -}}
@@ -38,7 +38,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{/* The configuration, and the name that it gives to its ConfigMap. */}}
 {{- define "regcred.config" -}}
 config.yaml: |
-  {{- toYaml .Values.config | nindent 2 }}
+  {{- mustToYaml .Values.config | nindent 2 }}
 {{- end }}
 
 {{- define "regcred.configName" -}}

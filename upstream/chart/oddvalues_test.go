@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package chart
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/regcred/regcred/upstream/helm"
+)
+
+// TestNull: a default that is taken away with null, or that --reuse-values does not have
+// of a chart that had no such value, is refused with its name, or is as if empty.
+func TestNull(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(helm.Chart(t), "values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all map[string]any
+	if err := yaml.UnmarshalStrict(data, &all); err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	empty := map[string]any{}
+	var walk func(prefix string, v map[string]any)
+	walk = func(prefix string, v map[string]any) {
+		for key, value := range v {
+			path := prefix + key
+			paths = append(paths, path)
+			switch value := value.(type) {
+			case map[string]any:
+				empty[path] = map[string]any{}
+				if key == "resources" { // of which the defaults stay otherwise
+					empty[path] = map[string]any{"limits": nil, "requests": nil}
+				}
+				if !slices.Contains(free, key) {
+					walk(path+".", value)
+				}
+			case []any:
+				empty[path] = []any{}
+			case string:
+				empty[path] = ""
+			}
+		}
+	}
+	walk("", all)
+	h := helm.New(t, program, "")
+	try := func(v values) (string, error) {
+		out, _, err := h.Try(t.Context(), "template", release, helm.Chart(t), "--namespace", namespace, v.file(t))
+		return out, err
+	}
+	for _, path := range paths {
+		got, err := try(with(values{path: nil}))
+		if err != nil {
+			if name := path[strings.LastIndexByte(path, '.')+1:]; !strings.Contains(err.Error(), "missing propert") || !strings.Contains(err.Error(), "'"+name+"'") {
+				t.Errorf("%s: %v", path, err)
+			}
+			continue
+		}
+		want, err := try(with(values{path: empty[path]}))
+		got, want = strings.ReplaceAll(got, " null\n", " {}\n"), strings.ReplaceAll(want, " null\n", " {}\n") // of resources
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: null is neither refused nor as if empty (%v) (-empty +null):\n%s", path, err, diff)
+		}
+	}
+}
+
+// TestOddNames: names that YAML takes for something else are names.
+func TestOddNames(t *testing.T) {
+	for _, name := range []string{"1", "0x1f", "1e3", "true", "on", "null", "a.b", strings.Repeat("a", 53)} {
+		rendered := helm.New(t, program, "").Run(t, "template", name, helm.Chart(t), "--namespace", "1e3", with(values{
+			"uninstall.listNodes": true, "priorityClassName": "1e3", "seLinux.type": "true",
+			"podAnnotations": map[string]any{"kubectl.kubernetes.io/default-container": "other"}, "nodeSelector": map[string]any{"kubernetes.io/os": "windows", "pool": "1"},
+			"kubeletRootDir": "/a:", "updateStrategy.maxUnavailable": 100000,
+		}).file(t))
+		all := objects(t, rendered)
+		d := get[*appsv1.DaemonSet](t, all, "DaemonSet/"+name)
+		pod := d.Spec.Template
+		if d.Namespace != "1e3" || pod.Labels["app.kubernetes.io/instance"] != name || pod.Spec.PriorityClassName != "1e3" || pod.Spec.NodeSelector["kubernetes.io/os"] != "linux" {
+			t.Errorf("%s: %+v", name, pod)
+		}
+		if strings.Count(rendered, "default-container:") != 1 {
+			t.Errorf("%s: an annotation of the pods twice", name)
+		}
+		if got := d.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable.IntValue(); got != 100000 {
+			t.Errorf("%d at a time", got)
+		}
+	}
+}
+
+// TestOddTexts: what is in the configuration reaches the nodes as it is, or nothing does.
+func TestOddTexts(t *testing.T) {
+	texts := []any{
+		"yes", "n", "~", "1e3", "0o7", "012", "1_000", "1:30", "{{ .Values }}", "a\nb", "a\n\n", "\na", "  a\n b", "a\tb\nc", "'q\"", "a #c", "a: b", "- x",
+		"--- ", "\ufeffa", "\a", "a\r\nb", "😀", strings.Repeat("x ", 600), "9007199254740993", " ", "", "k:\n---\nkind: Secret\n", "\\n",
+	}
+	rendered := render(t, with(values{"config.providers": []any{provider("registry.example", "args", texts)}}), "--show-only", "templates/config.yaml")
+	for _, o := range objects(t, rendered) {
+		var got struct{ Providers []struct{ Args []any } }
+		if err := yaml.Unmarshal([]byte(o.(*corev1.ConfigMap).Data["config.yaml"]), &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(texts, got.Providers[0].Args); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	for _, text := range []string{"a\u2028b\nc", "secret\u2028", "secret\x7f"} {
+		_, stderr, err := helm.New(t, program, "").Try(t.Context(), "template", release, helm.Chart(t), with(nil).file(t), "--set-string", "config.providers[0].args[0]="+text)
+		if err == nil || strings.Contains(stderr, "secret") || !strings.Contains(stderr, "config") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
