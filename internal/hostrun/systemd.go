@@ -138,6 +138,9 @@ func (m *systemd) dial(ctx, within context.Context) error {
 	}
 	keep := context.AfterFunc(within, cancel)
 	err = conn.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Geteuid()))})
+	if err == nil {
+		err = wake(within, conn)
+	}
 	if keep(); err != nil {
 		cancel()
 		_ = conn.Close() // the first error is what matters
@@ -146,6 +149,22 @@ func (m *systemd) dial(ctx, within context.Context) error {
 	context.AfterFunc(conn.Context(), cancel)
 	m.conn = conn
 	return nil
+}
+
+// wake asks until there is an answer. A systemd (252) that reads a message together with
+// the end of the greeting, as one does that is busy, does not look at it until another
+// one comes.
+func wake(ctx context.Context, conn *dbus.Conn) error {
+	const again = 100 * time.Millisecond
+	answers := make(chan *dbus.Call, answerWithin/again+1)
+	for {
+		conn.Object(service, object).GoWithContext(ctx, "org.freedesktop.DBus.Peer.Ping", 0, answers)
+		select {
+		case call := <-answers:
+			return call.Err
+		case <-time.After(again):
+		}
+	}
 }
 
 func (m *systemd) path() string { return cmp.Or(m.socket, "/run/systemd/private") }

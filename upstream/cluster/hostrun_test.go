@@ -308,7 +308,7 @@ func hostrunMeanwhile(t *testing.T, h hostrunOf) {
 	for _, verb := range []string{"daemon-reload", "daemon-reexec"} {
 		t.Run(verb, func(t *testing.T) {
 			end := h.begin(t, waits(verb), "/tmp/"+verb+"-begun")
-			for range 3 {
+			for range 8 {
 				h.machine.Run(t, "systemctl", verb)
 			}
 			h.machine.Run(t, "touch", "/tmp/"+verb+"-go")
