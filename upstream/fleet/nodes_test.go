@@ -56,10 +56,16 @@ func tree(t *testing.T, m *node.Machine) map[string]string {
 		}
 		return without(paths, but)
 	}
-	dirs := append([]string{"/etc", "/opt", "/root", "/usr/local", "/usr/lib/systemd", "/run/regcred"}, list("/var/lib", "/var/lib/containerd", "/var/lib/kubelet", "/var/lib/cni")...)
-	dirs = append(dirs, list("/var/lib/kubelet", "/var/lib/kubelet/pods", "/var/lib/kubelet/image_manager")...)
+	dirs := []string{"/etc", "/opt", "/root", "/usr/lib/systemd", "/run/regcred"}
+	dirs = append(dirs, list("/usr/local", "/usr/local/go")...) // this machine's, which is large
+	dirs = append(dirs, list("/var/lib", "/var/lib/containerd", "/var/lib/kubelet", "/var/lib/cni")...)
+	for _, path := range list("/var/lib/kubelet", "/var/lib/kubelet/pods", "/var/lib/kubelet/image_manager") {
+		if !strings.HasSuffix(path, "_state") { // what pods have of the node
+			dirs = append(dirs, path)
+		}
+	}
 	tree := m.Tree(t, dirs...)
-	tree["elsewhere"] = strings.Join(list("/run"), "\n") + m.Run(t, "systemctl", "list-units", "--all", "--plain", "--no-legend", "regcred*")
+	tree["elsewhere"] = strings.Join(list("/run", "/run/cni-pods", "/run/netns"), "\n") + m.Run(t, "systemctl", "list-units", "--all", "--plain", "--no-legend", "regcred*")
 	return tree
 }
 
