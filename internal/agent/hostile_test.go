@@ -4,7 +4,10 @@
 package agent_test
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -128,6 +131,20 @@ func TestMuchDrift(t *testing.T) {
 		if len(text) > 8<<10 || strings.Contains(text, "-0-value") {
 			t.Errorf("%d bytes: %.1000s", len(text), text)
 		}
+	}
+}
+
+// TestLinkToNothing: a plugin of others that is a link to nothing is not replaced by
+// the image's own.
+func TestLinkToNothing(t *testing.T) {
+	p := newPod(t, answers{"install": {installed}, "status": {nothing}})
+	theirs := filepath.Join(p.dir, "plugins/theirs")
+	if err := errors.Join(os.Remove(theirs), os.Symlink("/nowhere/theirs", theirs)); err != nil {
+		t.Skip(err)
+	}
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
+	if s := p.last(t); s.Phase != agent.Failed || s.Reason != theirs+": it is a link to nothing" {
+		t.Errorf("got %+v", s)
 	}
 }
 

@@ -132,9 +132,14 @@ func (s *stage) putConfig() error {
 func (s *stage) plugin(name string) (string, error) {
 	for _, dir := range []string{s.Plugins, s.ImagePlugins} {
 		path := filepath.Join(dir, name)
-		if _, err := os.Stat(path); dir != "" && !errors.Is(err, fs.ErrNotExist) {
-			return path, err
+		if _, err := os.Lstat(path); dir == "" || errors.Is(err, fs.ErrNotExist) {
+			continue
 		}
+		_, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%s: it is a link to nothing", path)
+		}
+		return path, err
 	}
 	here := fmt.Sprintf("regcred's own image has none (in %s: %s)", s.ImagePlugins, listOf(s.ImagePlugins))
 	if s.Plugins != s.ImagePlugins {
