@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package chart
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/upstream/helm"
+)
+
+// TestUpgradeChart: to a chart that has a value more, --reuse-values is refused with its
+// name, and --reset-then-reuse-values, which the notes say, goes. A failed upgrade, and
+// rollbacks of rollbacks, leave what can be upgraded; a dry run of an uninstall nothing.
+func TestUpgradeChart(t *testing.T) {
+	s := newSite(t)
+	earlier := filepath.Join(t.TempDir(), "chart")
+	if err := os.CopyFS(earlier, os.DirFS(helm.Chart(t))); err != nil {
+		t.Fatal(err)
+	}
+	for name, was := range map[string]*regexp.Regexp{
+		"values.yaml":              regexp.MustCompile(`(?m)^keep: .*\n`),
+		"templates/daemonset.yaml": regexp.MustCompile(`(?m)^ +- --keep=.*\n`),
+		"values.schema.json":       regexp.MustCompile(`(?m)^    "keep",\n`),
+	} {
+		path := filepath.Join(earlier, name)
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(was.FindAll(data, -1)) != 1 {
+			t.Fatalf("%s has not one %s", name, was)
+		}
+		if err := os.WriteFile(path, was.ReplaceAll(data, nil), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := []string{"--namespace", namespace}
+	s.helm.Run(t, append([]string{"install", release, earlier, with(values{"restart": "Never"}).file(t)}, in...)...)
+	first := s.config(t, release)
+	upgrade := append([]string{"upgrade", release, helm.Chart(t)}, in...)
+	if _, _, err := s.helm.Try(t.Context(), append(upgrade, "--reuse-values")...); err == nil || !strings.Contains(err.Error(), "missing property 'keep'") {
+		t.Fatalf("--reuse-values: %v", err)
+	}
+	s.same(t, "after a refused upgrade", whole(first))
+	s.helm.Run(t, append(upgrade, "--reset-then-reuse-values", "--set", "mode=DryRun")...)
+	if _, _, err := s.helm.Try(t.Context(), append(upgrade, "--reset-then-reuse-values", "--set-string", "nodeSelector.pool=a/b/c")...); err == nil || !strings.Contains(err.Error(), "nodeSelector: Invalid value") {
+		t.Fatalf("a label that is none: %v", err)
+	}
+	s.helm.Run(t, append(upgrade, "--reset-then-reuse-values", "--set", "mode=Install", "--set", "nodeSelector=null")...)
+	if _, _, err := s.helm.Try(t.Context(), append([]string{"rollback", release}, in...)...); err == nil {
+		t.Error("without a revision it is not the one before, which failed")
+	}
+	for range 2 {
+		s.helm.Run(t, append([]string{"rollback", release, "1"}, in...)...)
+		s.same(t, "after rollback", whole(first))
+	}
+	s.helm.Run(t, append([]string{"uninstall", release, "--dry-run"}, in...)...)
+	s.same(t, "after a dry run", whole(first))
+	s.helm.Run(t, append([]string{"uninstall", release, "--no-hooks", "--keep-history"}, in...)...)
+	s.same(t, "after uninstall", nil)
+	s.helm.Run(t, append([]string{"rollback", release, "1"}, in...)...)
+	s.same(t, "brought back", whole(first))
+	if got := s.state(t); got != "present" {
+		t.Errorf("the state is %q", got)
+	}
+	s.helm.Run(t, append([]string{"uninstall", release, "--no-hooks"}, in...)...)
+	if _, _, err := s.helm.Try(t.Context(), append([]string{"uninstall", release}, in...)...); err == nil || !strings.Contains(err.Error(), "not found") {
+		t.Errorf("a second uninstall: %v", err)
+	}
+}
