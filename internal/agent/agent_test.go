@@ -518,6 +518,17 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// TestStateAtOnce: another state is not waited for until the next look at the node.
+func TestStateAtOnce(t *testing.T) {
+	p := newPod(t, answers{"install": {installed}, "status": {clean}, "uninstall": {uninst}})
+	synctest.Test(t, func(t *testing.T) {
+		p.runFor(t, 5*time.Second, func() { p.write(t, "state/state", "absent") })
+	})
+	if got, want := p.phases(), "starting applying installed applying removed"; got != want {
+		t.Errorf("phases %s\nwant   %s", got, want)
+	}
+}
+
 // TestHangs: a change that does not end is not waited for for ever.
 func TestHangs(t *testing.T) {
 	p := newPod(t, answers{"install": {"hangs", installed}, "status": {nothing, clean}})

@@ -71,12 +71,33 @@ func (a *Agent) Run(ctx context.Context) error {
 			return nil
 		}
 		a.publish(0)
-		pause := time.NewTimer(a.pause(begun))
+		if !a.wait(ctx, a.pause(begun)) {
+			return nil
+		}
+	}
+}
+
+// stateEvery is how often it is read what state is wanted, which asks nothing of the
+// node.
+const stateEvery = 2 * time.Second
+
+// wait waits until the next turn is due, or another state is wanted. It reports false
+// if ctx has ended.
+func (a *Agent) wait(ctx context.Context, pause time.Duration) bool {
+	due := time.NewTimer(pause)
+	defer due.Stop()
+	state := time.NewTicker(stateEvery)
+	defer state.Stop()
+	for {
 		select {
 		case <-ctx.Done():
-			pause.Stop()
-			return nil
-		case <-pause.C:
+			return false
+		case <-due.C:
+			return true
+		case <-state.C:
+			if want, err := a.readState(ctx); err == nil && want != a.wanted {
+				return true
+			}
 		}
 	}
 }

@@ -89,12 +89,15 @@ func (f *fleet) testFaults(t *testing.T) {
 		}
 	})
 	step("uninstalled while a node is away: it is named; and once more when it is back", func(t *testing.T) {
-		r.upgrade(t, with(values(later), map[string]any{"reserve": []string{first}, "uninstall": map[string]any{"timeoutSeconds": 75}}))
+		r.upgrade(t, with(values(later), map[string]any{"reserve": []string{first}, "uninstall": map[string]any{"timeoutSeconds": 30}}))
 		b.Halt(t)
+		f.WaitNode(t, nodeB, corev1.ConditionUnknown)
+		begin := time.Now()
 		_, stderr, err := f.helm.Try(t.Context(), "uninstall", r.name, "--namespace", r.namespace)
 		if err == nil {
 			t.Fatal("helm uninstall takes no notice of a node that is away")
 		}
+		t.Logf("helm uninstall ends after %v:\n%s", time.Since(begin).Round(time.Second), stderr)
 		if !strings.Contains(stderr, nodeB) {
 			t.Errorf("it does not name %s: %s", nodeB, stderr)
 		}
