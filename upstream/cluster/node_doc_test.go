@@ -8,18 +8,19 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/upstream/node"
+	"github.com/regcred/regcred/upstream/transcript"
 )
 
 // TestNodeDoc follows a life on a node as docs/node.md tells it.
 func TestNodeDoc(t *testing.T) {
 	node.Require(t)
-	replay(t, "../../docs/node.md", "## A life on a node\n", func(section string) func(*testing.T, string) string {
+	transcript.Replay(t, "../../docs/node.md", "## A life on a node\n", func(section string) func(*testing.T, string) string {
 		l := startLife(t, node.MachineOptions{})
 		for _, host := range []string{first, later} {
 			l.registry[host].PushApp(t, "team/app", "v1")
 			l.registry[host].PushApp(t, "team/app", "v2")
 		}
-		for name, content := range shownFiles(section) {
+		for name, content := range transcript.Files(section) {
 			l.m.WriteFile(t, lifeDir+"/"+name, content, 0o600)
 		}
 		return l.shell

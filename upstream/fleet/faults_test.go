@@ -105,11 +105,7 @@ func (f *fleet) testFaults(t *testing.T) {
 		f.WaitNode(t, nodeB, corev1.ConditionTrue)
 		f.helm.Run(t, "uninstall", r.name, "--namespace", r.namespace)
 		r.gone(t)
-		for name, tree := range f.trees(t) {
-			if diff := cmp.Diff(before[name], tree); diff != "" {
-				t.Errorf("node %s is not as it was (-before +after):\n%s", name, diff)
-			}
-		}
+		f.checkTrees(t, before)
 	})
 }
 

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -91,11 +90,7 @@ func (f *fleet) testLife(t *testing.T) {
 		t.Logf("helm uninstall: %v", time.Since(begin).Round(100*time.Millisecond))
 		work.undisturbed(t)
 		r.gone(t)
-		for name, tree := range f.trees(t) {
-			if diff := cmp.Diff(before[name], tree); diff != "" {
-				t.Errorf("node %s is not as it was (-before +after):\n%s", name, diff)
-			}
-		}
+		f.checkTrees(t, before)
 	})
 }
 

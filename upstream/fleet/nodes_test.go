@@ -48,6 +48,16 @@ func (f *fleet) trees(t *testing.T) map[string]map[string]string {
 	return all
 }
 
+// checkTrees: the nodes are as they were.
+func (f *fleet) checkTrees(t *testing.T, before map[string]map[string]string) {
+	t.Helper()
+	for name, tree := range f.trees(t) {
+		if diff := cmp.Diff(before[name], tree); diff != "" {
+			t.Errorf("node %s is not as it was (-before +after):\n%s", name, diff)
+		}
+	}
+}
+
 func tree(t *testing.T, m *node.Machine) map[string]string {
 	t.Helper()
 	list := func(dir string, but ...string) (paths []string) {

@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,12 @@ func New(t testing.TB, path, kubeconfig string) *Helm {
 		"HELM_CACHE_HOME=" + filepath.Join(home, "cache"), "HELM_CONFIG_HOME=" + filepath.Join(home, "config"), "HELM_DATA_HOME=" + filepath.Join(home, "data"),
 	}}
 }
+
+// Path is the program's.
+func (h *Helm) Path() string { return h.path }
+
+// Environ is what it is run with.
+func (h *Helm) Environ() []string { return slices.Clone(h.environ) }
 
 // limit is for how long a command may take.
 const limit = 20 * time.Minute

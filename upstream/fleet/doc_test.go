@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package fleet
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/upstream/node"
+	"github.com/regcred/regcred/upstream/plugins"
+	"github.com/regcred/regcred/upstream/transcript"
+)
+
+// testDoc follows a release's life as docs/fleet.md tells it.
+func (f *fleet) testDoc(t *testing.T) {
+	before := f.trees(t)
+	transcript.Replay(t, "../../docs/fleet.md", "## A life on two nodes\n", func(section string) func(*testing.T, string) string {
+		f.addNamespace(t, "regcred")
+		f.registry[first].PushApp(t, "team/probe", "v1")
+		dir := t.TempDir()
+		root, err := plugins.Repository()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(filepath.Join(root, "deploy"), filepath.Join(dir, "deploy")); err != nil {
+			t.Fatal(err)
+		}
+		for name, content := range transcript.Files(section) {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		environ := append(f.helm.Environ(), "PATH="+filepath.Dir(f.helm.Path())+":"+filepath.Dir(node.Regcred())+":"+os.Getenv("PATH"))
+		return func(t *testing.T, command string) string {
+			t.Helper()
+			cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
+			cmd.Dir, cmd.Env = dir, environ
+			out, _ := cmd.CombinedOutput() // some are meant to fail
+			canary.Check(t, command, string(out))
+			return f.turned(t, string(out))
+		}
+	})
+	f.checkTrees(t, before)
+}
+
+// turned is what is said of the nodes, with the names of the two exchanged if it is the
+// second that has failed: which one is the first is chance.
+func (f *fleet) turned(t *testing.T, said string) string {
+	t.Helper()
+	r := &release{f, "regcred", "regcred"}
+	if err := r.said(context.WithoutCancel(t.Context()), nodeB, `"phase":"failed"`); err != nil {
+		return said
+	}
+	lines := strings.Split(strings.NewReplacer(nodeA, nodeB, nodeB, nodeA).Replace(said), "\n")
+	for i := 1; i < len(lines); i++ {
+		if strings.HasPrefix(lines[i-1], nodeB) && strings.HasPrefix(lines[i], nodeA) {
+			lines[i-1], lines[i] = lines[i], lines[i-1]
+		}
+	}
+	return strings.Join(lines, "\n")
+}

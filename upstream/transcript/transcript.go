@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package transcript holds the documentation against what commands print: tests run
+// those of a section again.
+package transcript
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var walkthrough = flag.String("walkthrough", "", "run the walk-through in this `file`, and write what the commands print into it")
+
+// Replay follows a section of the documentation: it writes the files that are
+// shown (a block whose first line is "# NAME.yaml"), runs the commands ("$ …"),
+// and compares what they print.
+func Replay(t *testing.T, path, heading string, start func(section string) (run func(t *testing.T, command string) string)) {
+	t.Helper()
+	write := *walkthrough != "" && filepath.Base(*walkthrough) == filepath.Base(path)
+	if write {
+		path = *walkthrough
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, section, ok := strings.Cut(string(data), heading)
+	if !ok {
+		t.Fatalf("%s has no section %q", path, strings.TrimSpace(heading))
+	}
+	section, after, more := strings.Cut(section, "\n## ")
+	got := follow(t, section, start(section))
+	if webToken.MatchString(got) {
+		t.Fatal("a command shows a token")
+	}
+	if !write {
+		if diff := cmp.Diff(stable(section), stable(got)); diff != "" {
+			t.Errorf("it goes another way; if that is meant, run the test with -walkthrough %s (-doc +got)\n%s", path, diff)
+		}
+		return
+	}
+	if more {
+		after = "\n## " + after
+	}
+	if err := os.WriteFile(path, []byte(before+heading+got+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var fence = regexp.MustCompile("(?ms)^```[a-z]*\n(.*?)^```$")
+
+// Files are the files that a section shows, by name.
+func Files(section string) map[string]string {
+	files := map[string]string{}
+	for _, block := range fence.FindAllStringSubmatch(section, -1) {
+		first, _, _ := strings.Cut(block[1], "\n")
+		if name, ok := strings.CutPrefix(first, "# "); ok {
+			files[name] = block[1]
+		}
+	}
+	return files
+}
+
+// follow runs the commands of a section, and returns it with what they print.
+func follow(t *testing.T, section string, run func(*testing.T, string) string) string {
+	t.Helper()
+	return fence.ReplaceAllStringFunc(section, func(block string) string {
+		head, body, _ := strings.Cut(block, "\n")
+		if !strings.HasPrefix(body, "$ ") {
+			return block
+		}
+		var b strings.Builder
+		b.WriteString(head + "\n")
+		for line := range strings.Lines(body) {
+			if command, ok := strings.CutPrefix(line, "$ "); ok {
+				b.WriteString(line + run(t, command))
+			}
+		}
+		return b.String() + "```"
+	})
+}
+
+// webToken begins as every JSON Web Token does.
+var webToken = regexp.MustCompile(`\beyJ`)
+
+// changing is what is another in each run.
+var changing = []struct{ pattern, name string }{
+	{`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`, "UID"},
+	{`(\d{4}-\d\d-\d\d )?\b\d\d:\d\d(:\d\d(\.\d+)?)?\b`, "TIME"},
+	{`\b[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ TIME \d{4}\b`, "DATE"},
+	{`\b\d+(\.\d+)? ?(ns|µs|ms|s|m\d*s?)\b`, "SPAN"},
+	{`(process|pid) \d+`, "$1 N"},
+	{`sha256:[0-9a-f]+|\b[0-9a-f]{64}\b`, "HASH"},
+	{`\b[EI]\d{4} TIME +\d+ `, "LINE "},      // of a kubelet's log
+	{`\bErrImagePull\b`, "ImagePullBackOff"}, // when it tries again
+	{` +`, " "},                              // the width of columns
+}
+
+// stable is a text without that.
+func stable(text string) string {
+	for _, c := range changing {
+		text = regexp.MustCompile(c.pattern).ReplaceAllString(text, c.name)
+	}
+	return text
+}
