@@ -36,6 +36,7 @@ func (f *fleet) testDoc(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		shown := strings.NewReplacer(f.kubeconfig, "/root/.kube/config", f.URL, "https://192.0.2.1:6443")
 		environ := append(f.helm.Environ(), "PATH="+filepath.Dir(f.helm.Path())+":"+filepath.Dir(node.Regcred())+":"+os.Getenv("PATH"))
 		return func(t *testing.T, command string) string {
 			t.Helper()
@@ -43,7 +44,7 @@ func (f *fleet) testDoc(t *testing.T) {
 			cmd.Dir, cmd.Env = dir, environ
 			out, _ := cmd.CombinedOutput() // some are meant to fail
 			canary.Check(t, command, string(out))
-			return f.turned(t, string(out))
+			return shown.Replace(f.turned(t, string(out)))
 		}
 	})
 	f.checkTrees(t, before)

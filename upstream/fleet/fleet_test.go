@@ -58,6 +58,8 @@ type fleet struct {
 	helm     *helm.Helm
 	registry map[string]*node.Registry // by host
 	images   *node.Registry
+
+	kubeconfig string // of somebody who may do everything
 }
 
 func startFleet(t *testing.T) *fleet {
@@ -89,7 +91,8 @@ func startFleet(t *testing.T) *fleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.helm = helm.New(t, path, f.Kubeconfig(t, "admin", "system:masters"))
+	f.kubeconfig = f.Kubeconfig(t, "admin", "system:masters")
+	f.helm = helm.New(t, path, f.kubeconfig)
 	return f
 }
 

@@ -48,7 +48,14 @@ func (r *release) testPrometheus(t *testing.T) {
 			return err
 		})
 	}
-	if problems, err := exec.CommandContext(t.Context(), "sh", "-c", "curl -s http://"+targets[0]+"/metrics | promtool check metrics").CombinedOutput(); err != nil {
+	resp, err := http.Get("http://" + targets[0] + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lint := exec.CommandContext(t.Context(), "promtool", "check", "metrics")
+	lint.Stdin = resp.Body
+	if problems, err := lint.CombinedOutput(); err != nil {
 		t.Errorf("promtool: %v: %s", err, problems)
 	}
 }
