@@ -107,12 +107,13 @@ func TestCloudsApart(t *testing.T) {
 // kubernetes are the packages that may import something of Kubernetes, and
 // what. Who embeds another package links none of it.
 var kubernetes = map[string][]string{
-	"kube":              {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go"},
-	"internal/fleet":    {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/component-helpers"},
-	"internal/testkube": {"k8s.io/api", "k8s.io/apimachinery"},
-	"internal/pull":     {"k8s.io/cri-api"},
-	"internal/testcri":  {"k8s.io/cri-api"},
-	"cmd/regcred":       {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/cri-api"}, // the last in tests
+	"kube":               {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go"},
+	"internal/apiserver": {"k8s.io/apimachinery", "k8s.io/client-go"},
+	"internal/fleet":     {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/component-helpers"},
+	"internal/testkube":  {"k8s.io/api", "k8s.io/apimachinery"},
+	"internal/pull":      {"k8s.io/cri-api"},
+	"internal/testcri":   {"k8s.io/cri-api"},
+	"cmd/regcred":        {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/cri-api"}, // the last in tests
 }
 
 // TestKubernetes: what judges us, k8s.io/kubernetes, is imported by upstream/

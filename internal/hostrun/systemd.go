@@ -10,12 +10,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
 	names "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
+
+	"github.com/regcred/regcred/internal/sdsocket"
 )
 
 // systemd is the node's, at its private socket. When it executes itself anew it ends
@@ -112,9 +113,11 @@ func (m *systemd) once(ctx context.Context, path dbus.ObjectPath, method string,
 	within, cancel := context.WithTimeoutCause(ctx, answerWithin, errNoAnswer)
 	defer cancel()
 	if m.conn == nil {
-		if err := m.dial(ctx, within); err != nil {
+		conn, err := sdsocket.Dial(ctx, within, m.path())
+		if err != nil {
 			return cmp.Or(context.Cause(within), err)
 		}
+		m.conn = conn
 	}
 	call := m.conn.Object(service, path).CallWithContext(within, method, 0, args...)
 	if call.Err != nil {
@@ -127,47 +130,7 @@ func (m *systemd) once(ctx context.Context, path dbus.ObjectPath, method string,
 	return call.Store(answer)
 }
 
-// dial connects for as long as ctx lasts. Who does not answer within the other one
-// is not connected to.
-func (m *systemd) dial(ctx, within context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	conn, err := dbus.Dial("unix:path="+dbus.EscapeBusAddressValue(m.path()), dbus.WithContext(ctx))
-	if err != nil {
-		cancel()
-		return err
-	}
-	keep := context.AfterFunc(within, cancel)
-	err = conn.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Geteuid()))})
-	if err == nil {
-		err = wake(within, conn)
-	}
-	if keep(); err != nil {
-		cancel()
-		_ = conn.Close() // the first error is what matters
-		return err
-	}
-	context.AfterFunc(conn.Context(), cancel)
-	m.conn = conn
-	return nil
-}
-
-// wake asks until there is an answer. A systemd (252) that reads a message together with
-// the end of the greeting, as one does that is busy, does not look at it until another
-// one comes.
-func wake(ctx context.Context, conn *dbus.Conn) error {
-	const again = 100 * time.Millisecond
-	answers := make(chan *dbus.Call, answerWithin/again+1)
-	for {
-		conn.Object(service, object).GoWithContext(ctx, "org.freedesktop.DBus.Peer.Ping", 0, answers)
-		select {
-		case call := <-answers:
-			return call.Err
-		case <-time.After(again):
-		}
-	}
-}
-
-func (m *systemd) path() string { return cmp.Or(m.socket, "/run/systemd/private") }
+func (m *systemd) path() string { return cmp.Or(m.socket, sdsocket.Path) }
 
 func (m *systemd) close() {
 	if m.conn != nil {

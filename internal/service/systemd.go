@@ -16,6 +16,8 @@ import (
 
 	systemd "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
+
+	"github.com/regcred/regcred/internal/sdsocket"
 )
 
 // Systemd is systemd over D-Bus. The zero value is that of this machine.
@@ -30,28 +32,27 @@ type Systemd struct {
 
 // dial connects for as long as ctx lasts.
 func (m Systemd) dial(ctx context.Context) (*systemd.Conn, error) {
-	private := cmp.Or(m.Private, "/run/systemd/private")
-	conn, err := systemd.NewConnection(func() (*dbus.Conn, error) { return dialSocket(ctx, private, false) })
+	private := cmp.Or(m.Private, sdsocket.Path)
+	conn, err := systemd.NewConnection(func() (*dbus.Conn, error) { return sdsocket.Dial(ctx, ctx, private) })
 	if err == nil || ctx.Err() != nil {
 		return conn, explain(ctx, err)
 	}
 	bus := cmp.Or(m.Bus, "/run/dbus/system_bus_socket")
-	conn, busErr := systemd.NewConnection(func() (*dbus.Conn, error) { return dialSocket(ctx, bus, true) })
+	conn, busErr := systemd.NewConnection(func() (*dbus.Conn, error) { return dialBus(ctx, bus) })
 	if busErr == nil {
 		return conn, nil
 	}
 	return nil, explain(ctx, fmt.Errorf("cannot reach systemd at %s: %w, nor at %s: %w", private, cause(err), bus, cause(busErr)))
 }
 
-// dialSocket connects to a socket: to a bus, which wants to be greeted, or to
-// systemd itself.
-func dialSocket(ctx context.Context, path string, bus bool) (*dbus.Conn, error) {
+// dialBus connects to a bus, which wants to be greeted.
+func dialBus(ctx context.Context, path string) (*dbus.Conn, error) {
 	conn, err := dbus.Dial("unix:path="+dbus.EscapeBusAddressValue(path), dbus.WithContext(ctx))
 	if err != nil {
 		return nil, err
 	}
 	err = conn.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Geteuid()))})
-	if err == nil && bus {
+	if err == nil {
 		err = conn.Hello()
 	}
 	if err != nil {
