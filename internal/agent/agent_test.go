@@ -68,7 +68,7 @@ type node struct {
 	fail    func(command string) error
 }
 
-func (n *node) Path(name string) string { return "/node/work/host/" + name }
+func (n *node) Path(name string) string { return "/node/pod/host/" + name }
 
 func (n *node) Run(ctx context.Context, args ...string) ([]byte, int, error) {
 	command := args[0]
@@ -398,7 +398,7 @@ func TestHandsOver(t *testing.T) {
 	if diff := cmp.Diff(want, tree(t, filepath.Join(p.dir, "work/host"))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	args := "install /node/work/host/config --bin-dir /node/work/host/bin --dispatcher /node/work/host/regcred-credential-provider --owner ns/rel --hide-values -o json" +
+	args := "install /node/pod/host/config --bin-dir /node/pod/host/bin --dispatcher /node/pod/host/regcred-credential-provider --owner ns/rel --hide-values -o json" +
 		" --timeout=1m0s --any-image=false --reserve=*.example --restart --probe=r.example/app --max-stale=1h0m0s --keep=2"
 	if got := strings.Join(p.node.args[0], " "); got != args {
 		t.Errorf("regcred %s\nwant    %s", got, args)
@@ -558,7 +558,7 @@ func TestLastLine(t *testing.T) {
 
 // TestSecretsInReasons: what regcred on the node says of values is not passed on.
 func TestSecretsInReasons(t *testing.T) {
-	said := `{"schemaVersion":1,"errors":[{"message":"theirs said ` + canary.Env + ` of ` + canary.Arg + ` in /node/work/host/config/providers.yaml:3\u001b[31m\n"}]}`
+	said := `{"schemaVersion":1,"errors":[{"message":"theirs said ` + canary.Env + ` of ` + canary.Arg + ` in /node/pod/host/config/providers.yaml:3\u001b[31m\n"}]}`
 	codes[said] = 1
 	p := newPod(t, answers{"install": {said}, "status": {nothing}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })

@@ -40,7 +40,7 @@ func TestImage(t *testing.T) {
 
 	pod := restricted("image", ref)
 	add(pod, "version", "", "version")
-	add(pod, "pull", "", "pull", "--no-node-config", "--layout", "/work/layout", ref)
+	add(pod, "pull", "", "pull", "--no-node-config", "--layout", "/data/layout", ref)
 	add(pod, "outside", "", "pull", "--no-node-config", "--layout", "/layout", ref)
 	programs := []string{plugins.ECR, plugins.GCR, plugins.ACR, plugins.DockerConfig, plugins.Token, plugins.Static}
 	for _, name := range programs {
@@ -56,7 +56,7 @@ func TestImage(t *testing.T) {
 	for _, name := range append(programs, plugins.Dispatcher) {
 		ended(t, logs, ran, name, 0, name+" ")
 	}
-	info, err := os.Stat(filepath.Join(kubelet.RootDir(), "pods", string(ran.UID), "volumes/kubernetes.io~empty-dir/work/layout/index.json"))
+	info, err := os.Stat(filepath.Join(kubelet.RootDir(), "pods", string(ran.UID), "volumes/kubernetes.io~empty-dir", "work", "layout/index.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func restricted(name, ref string) *corev1.Pod {
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true)}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "work", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
-	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "work", MountPath: "/work"}}
+	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "work", MountPath: "/data"}}
 	pod.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent
 	pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{
 		ReadOnlyRootFilesystem: new(true), AllowPrivilegeEscalation: new(false),

@@ -112,7 +112,7 @@ func (f *fleet) testFaults(t *testing.T) {
 // installed: regcred on a machine says that all is as it was installed.
 func (r *release) installed(t *testing.T, m *node.Machine) {
 	t.Helper()
-	m.Run(t, "sh", "-c", "$(ls -t /var/lib/kubelet/pods/*/volumes/kubernetes.io~empty-dir/work/host/regcred | head -n1) status")
+	m.Run(t, "sh", "-c", "$(ls -t /var/lib/kubelet/pods/*/volumes/kubernetes.io~empty-dir/*/host/regcred | head -n1) status")
 }
 
 // says: the agent of a node says all of these texts in its last line.
