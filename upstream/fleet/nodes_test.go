@@ -138,14 +138,6 @@ func (w workload) undisturbed(t *testing.T) {
 	w.same(t, w.containers, w.now(t))
 }
 
-// stop ends it.
-func (w workload) stop(t *testing.T) {
-	t.Helper()
-	if err := w.Client.AppsV1().DaemonSets("try").Delete(t.Context(), w.name, metav1.DeleteOptions{}); err != nil {
-		t.Error(err)
-	}
-}
-
 // providerOf is the name of the provider for a host.
 func providerOf(host string) string {
 	name, _, _ := strings.Cut(host, ".")

@@ -48,9 +48,6 @@ func writeFile(t testing.TB, content string, path ...string) string {
 	return name
 }
 
-// port is that of a URL.
-func port(address string) string { return address[strings.LastIndex(address, ":")+1:] }
-
 // grep returns the lines of a file that hold all of these texts.
 func grep(t testing.TB, path string, texts ...string) (lines []string) {
 	t.Helper()
