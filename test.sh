@@ -218,7 +218,7 @@ upstream() {
 	lane=$work/upstream
 	step "upstream: download modules" sh -c 'cd upstream && go mod download && go mod download -modfile=ecr.mod && go mod download -modfile=containerd2.mod && go mod download -modfile=helm.mod'
 	# What these tests build is not part of what go test caches by.
-	tests "upstream: against the real kubelet" upstream -count=1 -timeout 25m $(cd upstream && go list ./... | kept)
+	tests "upstream: against the real kubelet" upstream -count=1 -timeout 45m $(cd upstream && go list ./... | kept)
 	step "upstream: vectors are what the kubelet says" sh -c 'cd upstream && go run ./record -check'
 	$release || return 0
 	step "upstream: go vet" sh -c 'cd upstream && go vet ./...'
@@ -287,10 +287,10 @@ fi
 # prints a warning where a process has no directory for it.
 programs='/cmd(/|$)|/plugintest$'
 packages=$(go list ./...) || echo "go list" >>"$work/failed"
-tests "tests" . -cover $(grep -Ev "$programs" <<<"$packages")
-tests "tests of programs" . $(grep -E "$programs" <<<"$packages")
+tests "tests" . -cover -timeout 20m $(grep -Ev "$programs" <<<"$packages")
+tests "tests of programs" . -timeout 20m $(grep -E "$programs" <<<"$packages")
 # What these tests build is built without cgo all the same.
-[ ${#race[@]} -eq 0 ] || CGO_ENABLED=1 tests "tests with the race detector" . -race -exec "env CGO_ENABLED=0" "${race[@]}"
+[ ${#race[@]} -eq 0 ] || CGO_ENABLED=1 tests "tests with the race detector" . -race -timeout 30m -exec "env CGO_ENABLED=0" "${race[@]}"
 step "demo" isolated go run ./cmd/regcred demo
 step "go mod tidy" go mod tidy -diff
 if $release; then
