@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,7 +118,8 @@ type agentOn struct {
 	*agent.Agent
 	host  *treeHost
 	dir   string
-	lines []agent.Status
+	mu    sync.Mutex
+	lines []agent.Status // guarded by mu
 	talk  []string
 }
 
@@ -159,9 +161,10 @@ func newAgentOn(t *testing.T, name string) *agentOn {
 		},
 		Host: a.host,
 		Print: func(line []byte) error {
-			var s agent.Status
-			a.lines = append(a.lines, s)
 			canary.Check(t, "a line", string(line))
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.lines = append(a.lines, agent.Status{})
 			return json.Unmarshal(line, &a.lines[len(a.lines)-1])
 		},
 		Say: func(text string) { a.talk = append(a.talk, text) },
@@ -189,7 +192,11 @@ func (a *agentOn) runFor(t *testing.T, each ...func()) {
 	canary.Check(t, "the log", strings.Join(a.talk, "\n")+a.host.stderr.String())
 }
 
-func (a *agentOn) last() agent.Status { return a.lines[len(a.lines)-1] }
+func (a *agentOn) last() agent.Status {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.lines[len(a.lines)-1]
+}
 
 // TestAgentOnTrees: what the agent makes of what regcred prints, which is the real one,
 // on nodes of each kind that is told apart.

@@ -119,7 +119,7 @@ func TestMuchDrift(t *testing.T) {
 	p.node.answers = answers{"install": {unchanged}, "status": {status, clean}}
 	begun := time.Now()
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
-	if took := time.Since(begun); took > 20*time.Second {
+	if took := time.Since(begun); took > 2*time.Minute {
 		t.Errorf("it took %v", took)
 	}
 	s := p.last(t)
