@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package release
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred/internal/flock"
+)
+
+// Release is a release of Kubernetes as a Go module.
+type Release struct {
+	Version string // "v1.33.13"
+	Dir     string // of the module's sources, which nobody may change
+	GODEBUG string // whose defaults it has: "go1.24"
+
+	modfile string
+	module  string // directory of this module
+}
+
+// kubernetes is the module.
+const kubernetes = "k8s.io/kubernetes"
+
+// Open makes a module file for a release, given as 1.33.13 or v1.33.13, in a
+// directory of the user's cache. It downloads what is missing there. Of a release that the
+// Go proxy does not have the error names the ones that it has.
+func Open(ctx context.Context, version string) (*Release, error) {
+	r := &Release{Version: "v" + strings.TrimPrefix(version, "v")}
+	if !regexp.MustCompile(`^v1\.\d+\.\d+$`).MatchString(r.Version) {
+		return nil, fmt.Errorf("release %q: not a release of Kubernetes: write it as 1.33.13", version)
+	}
+	var err error
+	if r.module, err = output(ctx, "", "list", "-m", "-f", "{{.Dir}}"); err != nil {
+		return nil, err
+	}
+	if r.Dir, err = r.download(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.writeModule(ctx); err != nil {
+		return nil, fmt.Errorf("release %s: %w", r.Version, err)
+	}
+	return r, nil
+}
+
+// Cache is the directory of the user's cache in which this and other packages keep what
+// they make of a release.
+func (r *Release) Cache() (dir string, err error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join(cache, "regcred-node", r.Version)
+	return dir, os.MkdirAll(dir, 0o755)
+}
+
+// download returns where the module's sources are.
+func (r *Release) download(ctx context.Context) (dir string, err error) {
+	out, err := output(ctx, r.module, "mod", "download", "-json", kubernetes+"@"+r.Version)
+	var got struct{ Dir, Error string }
+	if jsonErr := json.Unmarshal([]byte(out), &got); jsonErr == nil && got.Dir != "" {
+		return got.Dir, nil
+	}
+	err = fmt.Errorf("release %s: %w", r.Version, cmp.Or(said(got.Error), err, errors.New("go mod download names no directory")))
+	list, listErr := output(ctx, r.module, "list", "-m", "-versions", "-f", `{{join .Versions " "}}`, kubernetes)
+	if listErr != nil {
+		return "", err
+	}
+	minor := r.Version[:strings.LastIndex(r.Version, ".")+1]
+	near := slices.DeleteFunc(strings.Fields(list), func(v string) bool { return !strings.HasPrefix(v, minor) })
+	if slices.Contains(near, r.Version) {
+		return "", err // The proxy has it, and something else is wrong.
+	}
+	if len(near) == 0 {
+		return "", fmt.Errorf("%w\nof this minor release the Go proxy has none; of all it has %s", err, list)
+	}
+	return "", fmt.Errorf("%w\nof this minor release the Go proxy has %s", err, strings.Join(near, ", "))
+}
+
+// said is an error of the go command, or nil.
+func said(text string) error {
+	if text == "" {
+		return nil
+	}
+	return errors.New(text)
+}
+
+// writeModule writes the module file, which is the release's own with this
+// module's name, and the checksums for what is built with it.
+func (r *Release) writeModule(ctx context.Context) error {
+	data, err := os.ReadFile(filepath.Join(r.Dir, "go.mod"))
+	if err != nil {
+		return err
+	}
+	name, err := output(ctx, r.module, "list", "-m")
+	if err != nil {
+		return err
+	}
+	text, err := moduleText(string(data), name, r.Version)
+	if err != nil {
+		return err
+	}
+	r.GODEBUG = godebug(text)
+	dir, err := r.Cache()
+	if err != nil {
+		return err
+	}
+	// go build adds to both files; what another text once had is not taken for this one's.
+	r.modfile = filepath.Join(dir, fmt.Sprintf("%x.mod", sha256.Sum256([]byte(text))))
+	if _, err := os.Stat(r.modfile); err == nil {
+		return nil
+	}
+	sums, err := os.ReadFile(filepath.Join(r.Dir, "go.sum"))
+	if err != nil {
+		return err
+	}
+	unlock, err := flock.Dir(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	part := filepath.Join(dir, "part")
+	for _, f := range []struct {
+		path string
+		data []byte
+	}{{strings.TrimSuffix(r.modfile, ".mod") + ".sum", sums}, {r.modfile, []byte(text)}} {
+		if err := os.WriteFile(part, f.data, 0o644); err != nil {
+			return err
+		}
+		if err := os.Rename(part, f.path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var (
+	moduleLine  = regexp.MustCompile(`(?m)^module .*$`)
+	stagingLine = regexp.MustCompile(`(?m)^\s*(k8s\.io/[a-z0-9-]+) v0\.0\.0$`)
+	localLine   = regexp.MustCompile(`(?m)^\s*(?:replace )?k8s\.io/\S+ => \./.*\n`)
+	godebugLine = regexp.MustCompile(`(?m)^godebug default=(\S+)$`)
+)
+
+// moduleText makes our module file of a release's: what is released together
+// with it has the version of its own there, and stands beside its sources.
+func moduleText(text, name, version string) (string, error) {
+	pinned := "v0" + strings.TrimPrefix(version, "v1")
+	for _, line := range []*regexp.Regexp{moduleLine, stagingLine} {
+		if !line.MatchString(text) {
+			return "", fmt.Errorf("its go.mod is not of the form that is known: no line is like %s", line)
+		}
+	}
+	text = moduleLine.ReplaceAllString(text, "module "+name)
+	text = localLine.ReplaceAllString(text, "")
+	var replaces strings.Builder
+	for _, m := range stagingLine.FindAllStringSubmatch(text, -1) {
+		fmt.Fprintf(&replaces, "replace %s => %[1]s %s\n", m[1], pinned)
+	}
+	return text + "\nrequire " + kubernetes + " " + version + "\n\n" + replaces.String(), nil
+}
+
+// godebug is whose defaults a module file asks for; "" for none.
+func godebug(text string) string {
+	if m := godebugLine.FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// Build builds a package, of Kubernetes or "./directory" of this module, into a
+// file. Flags go to go build.
+func (r *Release) Build(ctx context.Context, out, pkg string, flags ...string) error {
+	out, err := filepath.Abs(out)
+	if err != nil {
+		return err
+	}
+	// -mod=mod adds the checksums of what is released together with it; the
+	// checksum database vouches for them.
+	args := append([]string{"build", "-mod=mod", "-modfile=" + r.modfile, "-o", out}, append(flags, pkg)...)
+	if _, err := output(ctx, r.module, args...); err != nil {
+		return fmt.Errorf("build %s of Kubernetes %s: %w", pkg, r.Version, err)
+	}
+	return nil
+}
+
+// output runs go in a directory and returns what it says.
+func output(ctx context.Context, dir string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if e, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = fmt.Errorf("go %s: %w\n%s", args[0], err, e.Stderr)
+	}
+	return strings.TrimSpace(string(out)), err
+}

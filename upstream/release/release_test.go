@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package release
+
+import (
+	"strings"
+	"testing"
+)
+
+const goMod = `module k8s.io/kubernetes
+
+go 1.24.0
+
+godebug default=go1.24
+
+require (
+	github.com/spf13/pflag v1.0.5
+	k8s.io/api v0.0.0
+	k8s.io/klog/v2 v2.130.1
+)
+
+replace (
+	k8s.io/api => ./staging/src/k8s.io/api
+)
+`
+
+func TestModuleText(t *testing.T) {
+	text, err := moduleText(goMod, "example.com/here", "v1.33.13")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"module example.com/here\n", "require k8s.io/kubernetes v1.33.13\n", "replace k8s.io/api => k8s.io/api v0.33.13\n", "k8s.io/klog/v2 v2.130.1\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "./staging") || godebug(text) != "go1.24" {
+		t.Errorf("what is beside its sources, or GODEBUG %q:\n%s", godebug(text), text)
+	}
+}
+
+func TestModuleTextOfAnotherForm(t *testing.T) {
+	if _, err := moduleText(strings.ReplaceAll(goMod, "v0.0.0", "v0.33.13"), "example.com/here", "v1.33.13"); err == nil {
+		t.Error("a module without staging modules: no error")
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	for _, version := range []string{"", "1.33", "2.0.1", "v1.33.13-rc.1", "../1.33.13"} {
+		if _, err := Open(t.Context(), version); err == nil || !strings.Contains(err.Error(), "1.33.13") {
+			t.Errorf("%q: %v", version, err)
+		}
+	}
+}
