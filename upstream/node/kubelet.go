@@ -26,6 +26,7 @@ type KubeletOptions struct {
 	Runtime      *Containerd
 	ControlPlane *ControlPlane // nil means none: static pods alone
 	Name         string        // of the node; "" means "node"
+	Program      string        // path; "" means the kubelet that was built for the run
 
 	ProviderConfig string // path of a file or directory; "" means no plugins
 	BinDir         string
@@ -51,7 +52,7 @@ func StartKubelet(t testing.TB, o KubeletOptions) *Kubelet {
 	t.Helper()
 	o.Name = cmp.Or(o.Name, "node")
 	dir := tempDir(t, "kubelet")
-	k := &Kubelet{Options: o, dir: dir, process: newProcess(t, dir, nil, program("kubelet"))}
+	k := &Kubelet{Options: o, dir: dir, process: newProcess(t, dir, nil, cmp.Or(o.Program, program("kubelet")))}
 	if err := os.Mkdir(k.manifests(), 0o755); err != nil {
 		t.Fatal(err)
 	}
