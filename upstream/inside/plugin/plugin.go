@@ -10,6 +10,7 @@ package plugin
 
 import (
 	"errors"
+	"strings"
 
 	"k8s.io/klog/v2"
 
@@ -47,7 +48,7 @@ func logAttempts(pod *regcred.Pod, image string, res *regcred.Result, err error)
 
 func logFailure(a *regcred.Attempt, about []any) {
 	about = append(about, "stage", a.Stage)
-	if a.Stderr != "" {
+	if strings.Contains(strings.TrimSpace(a.Stderr), "\n") { // the error has the last line
 		about = append(about, "stderr", a.Stderr)
 	}
 	klog.ErrorS(a.Err, "Failed to provide credentials for image", about...)
