@@ -82,6 +82,11 @@ func TestPatch(t *testing.T) {
 			if err != nil {
 				return
 			}
+			for _, call := range []string{".LookupErr(", ".WithLookupErr("} {
+				if strings.Count(string(changed), call) != 1 {
+					t.Errorf("there is not one call of %q", call)
+				}
+			}
 			n := changedLines(string(text), string(changed))
 			t.Logf("%d lines are changed", n)
 			if n > maxChanged {

@@ -11,6 +11,7 @@ import (
 // NewMetrics empties the metrics and returns a function that gathers them. The test's
 // process has the kubelet's own ones where all are gathered.
 func NewMetrics() (gather func() ([]*dto.MetricFamily, error)) {
+	registerMetrics() // which makes them
 	pluginErrors.Reset()
 	pluginDuration.Reset()
 	r := metrics.NewKubeRegistry()
