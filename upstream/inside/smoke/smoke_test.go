@@ -78,7 +78,7 @@ END
 // configuration, and pushes an image.
 func (s *scene) registry(t *testing.T, host, script string) (image string) {
 	name, _, _ := strings.Cut(host, ".")
-	r := node.StartRegistry(t, s.net, host, testregistry.Options{Rules: []testregistry.Rule{{User: "robot", Pull: true}}})
+	r := node.StartRegistry(t, s.net, host, testregistry.Options{Auth: testregistry.Basic, Rules: []testregistry.Rule{{User: "robot", Pull: true}}})
 	r.SetUser("robot", password)
 	s.hosts = append(s.hosts, host)
 	write(t, filepath.Join(s.binDir, name), "#!/bin/sh\ncat >/dev/null\n"+script)
@@ -121,7 +121,7 @@ func (s *scene) fail(t *testing.T, name, image string) {
 	if m := s.kubelet.WaitStaticWaiting(t, pod, "ImagePullBackOff"); !strings.Contains(m, why) {
 		t.Errorf("while it waits: %q, want %q in it", m, why)
 	}
-	events := s.kubelet.Log(t, "Event occurred", "Failed to pull image", `exit status 3; stderr: \\\"the cloud is away`)
+	events := s.kubelet.Log(t, "Event occurred", "Failed to pull image", `exit status 3; stderr: \"the cloud is away\"`)
 	if len(events) == 0 {
 		t.Errorf("no event says why: %q", s.kubelet.Log(t, "Event occurred", "Failed to pull image"))
 	} else {
