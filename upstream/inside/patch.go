@@ -20,12 +20,12 @@ func Patch(version string, text []byte) ([]byte, error) {
 	p := &patch{version: version, text: text, files: token.NewFileSet()}
 	file, err := parser.ParseFile(p.files, imageManager, text, parser.SkipObjectResolution)
 	if err != nil {
-		return nil, fmt.Errorf("Kubernetes %s: %w", version, err)
+		return nil, fmt.Errorf("%s of Kubernetes %s: %w", imageManager, version, err)
 	}
 	p.file = file
 	for _, change := range []func() error{p.unused, p.lookup, p.ensure, p.pull} {
 		if err := change(); err != nil {
-			return nil, fmt.Errorf("Kubernetes %s: %s: %w", version, imageManager, err)
+			return nil, fmt.Errorf("%s of Kubernetes %s: %w", imageManager, version, err)
 		}
 	}
 	return p.apply()
@@ -143,10 +143,10 @@ func (p *patch) apply() ([]byte, error) {
 	}
 	out, err := format.Source(text)
 	if err != nil {
-		return nil, fmt.Errorf("Kubernetes %s: %s, once changed: %w", p.version, imageManager, err)
+		return nil, fmt.Errorf("%s of Kubernetes %s, once changed: %w", imageManager, p.version, err)
 	}
 	if bytes.Equal(out, p.text) {
-		return nil, fmt.Errorf("Kubernetes %s: %s: nothing was changed", p.version, imageManager)
+		return nil, fmt.Errorf("%s of Kubernetes %s: nothing was changed", imageManager, p.version)
 	}
 	return out, nil
 }

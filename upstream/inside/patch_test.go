@@ -71,7 +71,7 @@ func TestPatch(t *testing.T) {
 		kubelet.Version: "",
 		"v1.37.2":       "",
 		"v1.35.4":       "",
-		"v1.34.4":       "Kubernetes v1.34.4: pkg/kubelet/images/image_manager.go: there are 0 functions makeLookupPullCredentialsFunc, want 1",
+		"v1.34.4":       "pkg/kubelet/images/image_manager.go of Kubernetes v1.34.4: there are 0 functions makeLookupPullCredentialsFunc, want 1",
 	} {
 		t.Run(version, func(t *testing.T) {
 			text := imageManagerOf(t, version)
