@@ -35,25 +35,25 @@ func TestSides(t *testing.T) {
 		ours   int
 		perPod bool
 	}{
-		{"one image", provider{lasting: "1h", script: slow}, sameImage, nobody, 1, 1, false},
-		{"one image, one token", provider{lasting: "1h", script: slow, more: inMode("ServiceAccount")}, sameImage, samePod, 1, 1, false},
-		{"one image, a token each", provider{script: slow, more: inMode("Token")}, sameImage, ownPod, 5, 5, true},
-		{"an image each", provider{scope: "Registry", lasting: "1h", script: slow}, ownImage, nobody, 5, 1, false},
+		{"one image", provider{lasting: "1h"}, sameImage, nobody, 1, 1, false},
+		{"one image, one token", provider{lasting: "1h", more: inMode("ServiceAccount")}, sameImage, samePod, 1, 1, false},
+		{"one image, a token each", provider{more: inMode("Token")}, sameImage, ownPod, 5, 5, true},
+		{"an image each", provider{scope: "Registry", lasting: "1h"}, ownImage, nobody, 5, 1, false},
 	} {
 		for _, s := range subjects {
 			t.Run(tt.name+"/"+s.name, func(t *testing.T) {
+				want := tt.runs
+				if s.name == ours.name {
+					want = tt.ours
+				}
 				p := tt.p
-				p.script += p.answerScript()
+				p.script = together(want) + p.answerScript()
 				at := newPlace(t, p)
 				api := server{settings: settings{annotations: annotated, perPod: tt.perPod}}
 				if err := s.register(at.path, at.dir, api.tokens()); err != nil {
 					t.Fatal(err)
 				}
 				lookAll(t, s, tt.image, tt.pod)
-				want := tt.runs
-				if s.name == ours.name {
-					want = tt.ours
-				}
 				if n := len(at.runs(t, "p")); n != want {
 					t.Errorf("%d runs, want %d", n, want)
 				}
@@ -62,8 +62,10 @@ func TestSides(t *testing.T) {
 	}
 }
 
-// slow waits until all lookups of a test have begun, and a little more.
-const slow = "sleep 1\n"
+// together waits until so many runs have begun, and a little more.
+func together(runs int) string {
+	return fmt.Sprintf("while [ $(wc -l <\"$0.ran\") -lt %d ]; do sleep 0.02; done\nsleep 0.2\n", runs)
+}
 
 func sameImage(int) string  { return "registry.example/app" }
 func ownImage(i int) string { return fmt.Sprintf("registry.example/app-%d", i) }
