@@ -114,7 +114,7 @@ func (r *agentFlags) complete() (err error) {
 func (a *app) agentRun(ctx context.Context, r *agentFlags) error {
 	worker := &agent.Agent{
 		Options: r.Options,
-		Host:    agent.HostOf(hostrun.Runner{Unit: agent.UnitName}, r.hostWork, r.Install.Limit(), a.Stderr),
+		Host:    agent.HostOf(hostrun.Runner{Unit: agent.UnitName}, r.Options, r.hostWork, a.Stderr),
 		Print:   a.WriteRaw,
 		Say:     func(text string) { a.Note("%s", text) },
 	}
