@@ -4,10 +4,6 @@
 package agent_test
 
 import (
-	"context"
-	"errors"
-	"io"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -186,29 +182,4 @@ func TestUninstallInVain(t *testing.T) {
 	if s := p.last(t); strings.Count(p.node.commands(), "uninstall") != 2 || s.Phase != agent.Removed {
 		t.Errorf("it ran %s; %+v", p.node.commands(), s)
 	}
-}
-
-// TestAnswerIsKept: the answer of a change is kept where the next container looks for it,
-// and no look is.
-func TestAnswerIsKept(t *testing.T) {
-	r := &keeper{}
-	h := agent.HostOf(r, agent.Options{Work: "/work"}, "/node/work", nil)
-	for _, args := range [][]string{{"install", "c"}, {"uninstall"}, {"status"}, {"install", "c", "--dry-run"}} {
-		if _, _, err := h.Run(t.Context(), args...); !errors.Is(err, errKeeper) {
-			t.Fatal(err)
-		}
-	}
-	if got := strings.Join(r.kept, ","); got != "/work/answer.json,/work/answer.json,," {
-		t.Errorf("kept: %s", got)
-	}
-}
-
-// keeper notes where what programs print is kept.
-type keeper struct{ kept []string }
-
-var errKeeper = errors.New("it runs nothing")
-
-func (k *keeper) Run(_ context.Context, c hostrun.Command, _, _ io.Writer) (int, error) {
-	k.kept = append(k.kept, filepath.ToSlash(c.Keep))
-	return 0, errKeeper
 }

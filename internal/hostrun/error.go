@@ -18,18 +18,48 @@ import (
 
 // Errors are for whoever looks after the cluster: one line, with what to do.
 
-// NoSystemdError means that no systemd answers at the socket.
+// NoSystemdError means that the node has no systemd: its directory is there, and there
+// is nothing of systemd in it.
 type NoSystemdError struct {
 	Socket string
 	Err    error
 }
 
 func (e *NoSystemdError) Error() string {
-	return fmt.Sprintf("no systemd answers at %s (%v): this node has none, or the pod has not got %s of the node as a hostPath", e.Socket, e.Err, path.Dir(e.Socket))
+	return fmt.Sprintf("this node has no systemd: its %s has no socket of one (%v)", path.Dir(e.Socket), e.Err)
 }
 
 // Unwrap returns the failure.
 func (e *NoSystemdError) Unwrap() error { return e.Err }
+
+// NotMountedError means that the pod has not got the directory of systemd's sockets, so
+// that nothing can be said of the node.
+type NotMountedError struct {
+	Dir string
+	Err error
+}
+
+func (e *NotMountedError) Error() string {
+	return fmt.Sprintf("the node's systemd cannot be asked (%v): %s of the node is not mounted into this pod, as the chart does by a volume with hostPath.path: %[2]s, "+
+		"mounted at that path; whether the node has a systemd is not known", e.Err, e.Dir)
+}
+
+// Unwrap returns the failure.
+func (e *NotMountedError) Unwrap() error { return e.Err }
+
+// NotAnsweringError means that the node has a systemd that cannot be reached.
+type NotAnsweringError struct {
+	Socket string
+	Err    error
+}
+
+func (e *NotAnsweringError) Error() string {
+	return fmt.Sprintf("this node has a systemd (%s says so), and it does not answer at %s (%v): if that lasts, systemctl status on the node tells how it is, "+
+		"and whether the pod's volume is all of %[1]s, as in the chart", path.Dir(e.Socket), e.Socket, e.Err)
+}
+
+// Unwrap returns the failure.
+func (e *NotAnsweringError) Unwrap() error { return e.Err }
 
 // DeniedError means that this process may not ask systemd to run something.
 type DeniedError struct {
@@ -108,7 +138,7 @@ func (u *unit) explain(ctx context.Context, err error) error {
 	case errors.Is(err, errNoAnswer): // there is one
 		return fmt.Errorf("the node's systemd, at %s, is busy or hangs: %w", u.systemd.path(), err)
 	case !u.systemd.known && lost(err) || errors.Is(err, syscall.ENOTSOCK):
-		return &NoSystemdError{u.systemd.path(), err}
+		return absence(u.systemd.path(), err)
 	}
 	return err
 }

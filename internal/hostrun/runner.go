@@ -55,8 +55,9 @@ const (
 // If a unit of the name runs already it first waits until that has ended.
 //
 // An error says that it could not be run, or how it ended without an exit code: a
-// [*NoSystemdError], a [*DeniedError], a [*NotStartedError], a [*KilledError], a
-// [*LostError], a [*UnitFileError], or one of a writer. When ctx ends Run returns at once with its cause,
+// [*NoSystemdError], a [*NotMountedError], a [*NotAnsweringError], a [*DeniedError], a
+// [*NotStartedError], a [*KilledError], a [*LostError], a [*UnitFileError], or one of a
+// writer. When ctx ends Run returns at once with its cause,
 // and the program goes on: what it prints is lost, and fails none of its writes.
 //
 // A systemd that reads its units anew meanwhile, or executes itself anew, does no harm.
