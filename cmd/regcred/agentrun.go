@@ -74,6 +74,7 @@ func (r *agentFlags) register(cmd *cobra.Command) {
 	f.BoolVar(&i.AnyImage, "any-image", false, "the kubelet's entries have patterns for every image")
 	f.DurationVar(&i.MaxStale, "max-stale", generation.DefaultMaxStale, "the longest `time` that a kubelet may keep an answer")
 	f.IntVar(&i.Keep, "keep", 5, "`number` of generations that stay")
+	f.StringVar(&i.StateDir, "state-dir", generation.DefaultDir, "`directory` on the node where the generations are")
 	f.BoolVar(&i.Reapplied, "reapplied", false, "install although the node's system undoes it: this agent installs again")
 	f.DurationVar(&i.Timeout, "timeout", 4*time.Minute, "the longest `time` until a restarted kubelet is healthy; after that the node goes back")
 	f.DurationVar(&r.Interval, "interval", time.Minute, "`time` between two looks at the node")
@@ -91,6 +92,8 @@ func (r *agentFlags) complete() (err error) {
 	switch i := r.Install; {
 	case !path.IsAbs(r.hostWork):
 		return usageError("", "--host-work %q: it is the node's, and so absolute", r.hostWork)
+	case !path.IsAbs(i.StateDir):
+		return usageError("", "--state-dir %q: it is the node's, and so absolute", i.StateDir)
 	case r.Interval < time.Second:
 		return usageError("", "--interval is %v; it must be a second or more", r.Interval)
 	case i.Keep < 1:

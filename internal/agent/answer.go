@@ -180,7 +180,7 @@ func reasons(list []problem) string {
 	for _, p := range list {
 		text := p.Message
 		if p.Hint != "" {
-			text += " (" + p.Hint + ")"
+			text += " (" + forChart(p.Hint) + ")"
 		}
 		texts = append(texts, text)
 	}

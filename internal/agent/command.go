@@ -36,7 +36,8 @@ func (e *overdueError) Error() string {
 
 // installArgs are those beside the configuration.
 func (w work) installArgs() []string {
-	return append([]string{"--bin-dir", w.Host.Path(pluginDir), "--dispatcher", w.Host.Path(dispatcherName), "--owner", w.Owner, "--hide-values", "-o", "json"}, w.Install.args()...)
+	args := append(w.Install.args(), w.Install.where()...)
+	return append([]string{"--bin-dir", w.Host.Path(pluginDir), "--dispatcher", w.Host.Path(dispatcherName), "--owner", w.Owner, "--hide-values", "-o", "json"}, args...)
 }
 
 // command is one that changes the node.
@@ -52,7 +53,8 @@ func (w work) installs(more ...string) command {
 
 // uninstalls may restart the kubelet, which would otherwise run what is not there any more.
 func (w work) uninstalls() command {
-	return command{[]string{"uninstall", "--restart", w.Install.timeout(), "--owner", w.Owner, "-o", "json"}, []string{"uninstalled", "unchanged"}}
+	args := []string{"uninstall", "--restart", w.Install.timeout(), "--owner", w.Owner, "-o", "json"}
+	return command{append(args, w.Install.where()...), []string{"uninstalled", "unchanged"}}
 }
 
 // make makes a change of the node.
@@ -71,7 +73,7 @@ func (w work) look(ctx context.Context) (*lookAnswer, error) { return w.lookWith
 
 // lookWithin is a look that first waits so long at most for what is under way there.
 func (w work) lookWithin(ctx context.Context, within time.Duration) (*lookAnswer, error) {
-	out, code, err := w.run(ctx, within, "status", "-o", "json", "--quiet")
+	out, code, err := w.run(ctx, within, append([]string{"status", "-o", "json", "--quiet"}, w.Install.where()...)...)
 	if err != nil {
 		return nil, err
 	}

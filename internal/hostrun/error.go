@@ -69,10 +69,11 @@ type DeniedError struct {
 
 func (e *DeniedError) Error() string {
 	if e.UID != 0 {
-		return fmt.Sprintf("the node's systemd may not be asked (%v): this process has uid %d, and it takes 0: securityContext.runAsUser: 0", e.Err, e.UID)
+		return fmt.Sprintf("the node's systemd may not be asked (%v): this process has uid %d, and it takes 0: securityContext.runAsUser: 0, as the chart has it", e.Err, e.UID)
 	}
 	return fmt.Sprintf("the node's systemd may not be asked (%v) although this process has uid 0: "+
-		"with SELinux the pod needs seLinuxOptions.type: spc_t (Bottlerocket: super_t), with AppArmor appArmorProfile.type: Unconfined, and in any case the node's users (hostUsers: true)", e.Err)
+		"with SELinux the pod needs seLinuxOptions.type: spc_t (the chart's value seLinux.type; Bottlerocket: super_t), with AppArmor appArmorProfile.type: Unconfined (its value appArmorProfile), "+
+		"and in any case the node's users (hostUsers: true)", e.Err)
 }
 
 // Unwrap returns the refusal.
@@ -88,7 +89,7 @@ type NotStartedError struct {
 func (e *NotStartedError) Error() string {
 	switch e.Status {
 	case 203:
-		return fmt.Sprintf("the node cannot execute %s (203/EXEC): it is not there (has its kubelet another --root-dir?), or is on a file system mounted noexec, "+
+		return fmt.Sprintf("the node cannot execute %s (203/EXEC): it is not there (has its kubelet another --root-dir? The chart's value kubeletRootDir says which), or is on a file system mounted noexec, "+
 			"or SELinux forbids it, or it is for another architecture; on the node, ls -lZ of it and findmnt -T of it tell which", e.Path)
 	case 0:
 		return fmt.Sprintf("the node's systemd did not start %s (%s): its journal says why", e.Path, e.Result)

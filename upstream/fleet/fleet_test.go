@@ -125,6 +125,7 @@ func values(hosts ...string) map[string]any {
 		paths = append(paths, "/opt/"+providerOf(host))
 	}
 	return map[string]any{
+		"mode": "Install",
 		"config": map[string]any{
 			"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": providers,
 		},
