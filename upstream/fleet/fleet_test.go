@@ -33,7 +33,7 @@ func TestFleet(t *testing.T) {
 	for _, part := range []struct {
 		name string
 		run  func(*testing.T)
-	}{{"cluster", f.testCluster}, {"privileges", f.testPrivileges}, {"doc", f.testDoc}, {"life", f.testLife}, {"faults", f.testFaults}} {
+	}{{"cluster", f.testCluster}, {"privileges", f.testPrivileges}, {"doc", f.testDoc}, {"life", f.testLife}, {"drift", f.testDrift}, {"faults", f.testFaults}} {
 		if t.Failed() {
 			return // a release that is left on the nodes is in the way of the next
 		}

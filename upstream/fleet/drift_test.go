@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/regcred/regcred/upstream/helm"
+	"github.com/regcred/regcred/upstream/node"
+)
+
+// testDrift: one node, on which somebody spoils what was installed, and on which the
+// agent is killed while an install is under way that goes back.
+func (f *fleet) testDrift(t *testing.T) {
+	before := f.trees(t)
+	a := f.Node(t, nodeA)
+	alone := map[string]any{"nodeSelector": map[string]any{"kubernetes.io/hostname": nodeA}}
+	r := f.install(t, "drift", "drift", with(values(first), alone))
+	r.waitRollout(t)
+	t.Run("what is spoilt is mended, and the kubelet is not restarted", func(t *testing.T) { r.testMended(t, a) })
+	if t.Failed() {
+		return
+	}
+	t.Run("killed while an install goes back: it is not made again", func(t *testing.T) {
+		bad := with(values(first, other), alone)
+		bad["probe"] = map[string]any{"image": first + "/team/absent:v1"}
+		r.testKilledInVain(t, a, bad)
+	})
+	f.helm.Run(t, "rollback", r.name, "--namespace", r.namespace)
+	r.waitRollout(t)
+	f.helm.Run(t, "uninstall", r.name, "--namespace", r.namespace)
+	r.gone(t)
+	f.checkTrees(t, before)
+}
+
+// spoil changes what the kubelet's configuration is, and removes its plugin.
+const spoil = `cd /var/lib/regcred/kubelet && echo '{}' >$(ls config/*) && rm bin/regcred-credential-provider`
+
+func (r *release) testMended(t *testing.T, m *node.Machine) {
+	kubelets, installed := r.kubelets(t), tree(t, m)
+	m.Run(t, "sh", "-c", spoil)
+	node.Eventually(t, 3*time.Minute, func(ctx context.Context) error {
+		return r.said(ctx, nodeA, `"phase":"installed"`, `"mended":1`)
+	})
+	r.same(t, kubelets, r.kubelets(t))
+	if diff := cmp.Diff(installed, tree(t, m)); diff != "" {
+		t.Errorf("the node is not as it was installed (-before +after):\n%s", diff)
+	}
+	pod, err := r.agent(t.Context(), nodeA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := r.Client.CoreV1().Pods(r.namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: "agent"}).DoRaw(t.Context())
+	if err != nil || !strings.Contains(string(said), "mended: ") {
+		t.Errorf("the log does not say what was mended: %v\n%s", err, said)
+	}
+	for line := range strings.Lines(string(said)) {
+		if strings.Contains(line, "mended: ") {
+			t.Logf("%s", line)
+		}
+	}
+	metrics := scrape(t, pod.Status.PodIP)
+	for _, want := range []string{"regcred_node_mended_total 1\n", "regcred_node_drift 0\n", `regcred_node_phase{phase="installed"} 1` + "\n"} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("no %q in:\n%s", want, metrics)
+		}
+	}
+	r.installed(t, m)
+}
+
+// testKilledInVain: however often the agent's container is ended, the kubelet is
+// restarted once for what does not work, and once to go back.
+func (r *release) testKilledInVain(t *testing.T, m *node.Machine, bad map[string]any) {
+	restarts, currents := kubeletStarts(t, m), currentOf(t, m)
+	old, err := r.agent(t.Context(), nodeA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.helm.Run(t, "upgrade", r.name, helm.Chart(t), "--namespace", r.namespace, "--values", valuesFile(t, bad))
+	node.Eventually(t, 2*time.Minute, func(ctx context.Context) error {
+		now, err := r.agent(ctx, nodeA)
+		if err == nil && now.UID == old.UID {
+			err = fmt.Errorf("pod %s is still there", old.Name)
+		}
+		if err == nil {
+			err = r.said(ctx, nodeA, `"phase":"applying"`)
+		}
+		return err
+	})
+	killed := r.killAgent(t, m, time.Second, 0, time.Second)
+	node.Eventually(t, 5*time.Minute, func(ctx context.Context) error {
+		return r.said(ctx, nodeA, `"phase":"failed"`, "not tried again by this pod, since the kubelet was restarted for it in vain: ", "/team/absent:v1")
+	})
+	pod, err := r.agent(t.Context(), nodeA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := pod.Status.ContainerStatuses[0].RestartCount; killed < 2 || int(n) < 2 {
+		t.Errorf("the agent was killed %d times, and its container restarted %d times: this shows nothing", killed, n)
+	}
+	if n := kubeletStarts(t, m) - restarts; n != 2 {
+		t.Errorf("the kubelet was started %d times, want 2", n)
+	}
+	if now := currentOf(t, m); now != currents {
+		t.Errorf("the node has:\n%s\nand had:\n%s", now, currents)
+	}
+}
+
+// kubeletStarts is how often a machine's kubelet has been started.
+func kubeletStarts(t *testing.T, m *node.Machine) int {
+	t.Helper()
+	n, err := strconv.Atoi(strings.TrimSpace(m.Run(t, "sh", "-c", "journalctl --output=cat --unit=kubelet | grep -c '^Started kubelet'")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// scrape is what an agent's /metrics has.
+func scrape(t *testing.T, ip string) string {
+	t.Helper()
+	resp, err := http.Get("http://" + ip + ":9476/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
