@@ -38,9 +38,10 @@ It changes nothing itself: it has the node's systemd run "regcred install",
 is as it was installed, and installs again where it is not. If the file of
 --state says "absent", it takes everything off.
 
-An install that restarted the kubelet and went back is not tried again by this
-pod; what failed otherwise is, ever more rarely. How the node stands it says as
-a line of JSON on standard output, for "regcred agent ready", and as metrics.`,
+An install or uninstall that restarted the kubelet and went back is not tried
+again by this pod, also if its container is started anew; what failed otherwise
+is, ever more rarely. How the node stands it says as a line of JSON on standard
+output, for "regcred agent ready", and as metrics.`,
 		Example: `  regcred agent run --node $NODE --owner regcred/regcred --revision regcred-1a2b \
     --host-work /var/lib/kubelet/pods/$POD_UID/volumes/kubernetes.io~empty-dir/work --restart`,
 		Args: exactly(),

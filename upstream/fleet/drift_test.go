@@ -39,6 +39,14 @@ func (f *fleet) testDrift(t *testing.T) {
 	})
 	f.helm.Run(t, "rollback", r.name, "--namespace", r.namespace)
 	r.waitRollout(t)
+	t.Run("on more nodes: the first one is not touched", func(t *testing.T) {
+		kubelet, starts := f.kubelets(t)[nodeA], kubeletStarts(t, a)
+		r.upgrade(t, values(first))
+		if now := f.kubelets(t)[nodeA]; now != kubelet || kubeletStarts(t, a) != starts {
+			t.Errorf("the kubelet was %s, and is %s", kubelet, now)
+		}
+		r.installed(t, f.Node(t, nodeB))
+	})
 	f.helm.Run(t, "uninstall", r.name, "--namespace", r.namespace)
 	r.gone(t)
 	f.checkTrees(t, before)
