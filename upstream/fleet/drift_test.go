@@ -52,39 +52,82 @@ func (f *fleet) testDrift(t *testing.T) {
 	f.checkTrees(t, before)
 }
 
-// spoil changes what the kubelet's configuration is, and removes its plugin.
-const spoil = `cd /var/lib/regcred/kubelet && echo '{}' >$(ls config/*) && rm bin/regcred-credential-provider`
+// What somebody does in /var/lib/regcred: a program is another one, and what the kubelet
+// reads and runs is gone; and then its configuration is another one, which is theirs.
+const (
+	spoil  = "cd /var/lib/regcred && rm regcred-credential-provider kubelet/bin/regcred-credential-provider kubelet/config/* && printf '#!/bin/sh\\n' >regcred-credential-provider && chmod 755 regcred-credential-provider"
+	theirs = "cd /var/lib/regcred/kubelet/config && echo '{}' >$(ls)"
+	away   = "rm /var/lib/regcred/kubelet/config/*"
+)
 
 func (r *release) testMended(t *testing.T, m *node.Machine) {
 	kubelets, installed := r.kubelets(t), tree(t, m)
-	m.Run(t, "sh", "-c", spoil)
-	node.Eventually(t, 3*time.Minute, func(ctx context.Context) error {
-		return r.said(ctx, nodeA, `"phase":"installed"`, `"mended":1`)
-	})
-	r.same(t, kubelets, r.kubelets(t))
-	if diff := cmp.Diff(installed, tree(t, m)); diff != "" {
-		t.Errorf("the node is not as it was installed (-before +after):\n%s", diff)
+	asInstalled := func(mended int) {
+		t.Helper()
+		node.Eventually(t, 4*time.Minute, func(ctx context.Context) error {
+			return r.said(ctx, nodeA, `"phase":"installed"`, fmt.Sprintf(`"mended":%d`, mended))
+		})
+		r.same(t, kubelets, r.kubelets(t))
+		if diff := cmp.Diff(installed, tree(t, m)); diff != "" {
+			t.Errorf("the node is not as it was installed (-before +after):\n%s", diff)
+		}
+		r.installed(t, m)
+		r.measured(t, fmt.Sprintf("regcred_node_mended_total %d\n", mended), "regcred_node_drift 0\n", `regcred_node_phase{phase="installed"} 1`+"\n")
 	}
+	m.Run(t, "sh", "-c", spoil)
+	asInstalled(1)
+	r.logged(t, "mended: ")
+	m.Run(t, "sh", "-c", theirs)
+	node.Eventually(t, 4*time.Minute, func(ctx context.Context) error {
+		return r.said(ctx, nodeA, `"phase":"drifted"`, "90-regcred.json: it is there already, and not as regcred made it (move it away)")
+	})
+	r.measured(t, "regcred_node_drift 1\n", `regcred_node_phase{phase="drifted"} 1`+"\n")
+	node.Eventually(t, time.Minute, func(ctx context.Context) error {
+		pod, err := r.agent(ctx, nodeA)
+		if err != nil {
+			return err
+		}
+		events, err := r.Events(ctx, pod)
+		if all := strings.Join(events, "\n"); err == nil && !strings.Contains(all, "drifted: /var/lib/regcred/kubelet/config/90-regcred.json") {
+			err = fmt.Errorf("no event says that it has drifted:\n%s", all)
+		}
+		return err
+	})
+	m.Run(t, "sh", "-c", away)
+	asInstalled(2)
+}
+
+// logged: the agent's log has a line with a text.
+func (r *release) logged(t *testing.T, text string) {
+	t.Helper()
 	pod, err := r.agent(t.Context(), nodeA)
 	if err != nil {
 		t.Fatal(err)
 	}
 	said, err := r.Client.CoreV1().Pods(r.namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: "agent"}).DoRaw(t.Context())
-	if err != nil || !strings.Contains(string(said), "mended: ") {
-		t.Errorf("the log does not say what was mended: %v\n%s", err, said)
+	if err != nil || !strings.Contains(string(said), text) {
+		t.Errorf("the log has no %q: %v\n%s", text, err, said)
 	}
 	for line := range strings.Lines(string(said)) {
-		if strings.Contains(line, "mended: ") {
+		if strings.Contains(line, text) {
 			t.Logf("%s", line)
 		}
 	}
+}
+
+// measured: the agent's metrics have these lines.
+func (r *release) measured(t *testing.T, lines ...string) {
+	t.Helper()
+	pod, err := r.agent(t.Context(), nodeA)
+	if err != nil {
+		t.Fatal(err)
+	}
 	metrics := scrape(t, pod.Status.PodIP)
-	for _, want := range []string{"regcred_node_mended_total 1\n", "regcred_node_drift 0\n", `regcred_node_phase{phase="installed"} 1` + "\n"} {
+	for _, want := range lines {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("no %q in:\n%s", want, metrics)
 		}
 	}
-	r.installed(t, m)
 }
 
 // testKilledInVain: however often the agent's container is ended, the kubelet is
