@@ -38,9 +38,10 @@ It changes nothing itself: it has the node's systemd run "regcred install",
 is as it was installed, and installs again where it is not. If the file of
 --state says "absent", it takes everything off.
 
-An install that restarted the kubelet and went back is not tried again by this
-pod; what failed otherwise is, ever more rarely. How the node stands it says as
-a line of JSON on standard output, for "regcred agent ready", and as metrics.`,
+An install or uninstall that restarted the kubelet and went back is not tried
+again by this pod, also if its container is started anew; what failed otherwise
+is, ever more rarely. How the node stands it says as a line of JSON on standard
+output, for "regcred agent ready", and as metrics.`,
 		Example: `  regcred agent run --node $NODE --owner regcred/regcred --revision regcred-1a2b \
     --host-work /var/lib/kubelet/pods/$POD_UID/volumes/kubernetes.io~empty-dir/work --restart`,
 		Args: exactly(),
@@ -74,6 +75,7 @@ func (r *agentFlags) register(cmd *cobra.Command) {
 	f.BoolVar(&i.AnyImage, "any-image", false, "the kubelet's entries have patterns for every image")
 	f.DurationVar(&i.MaxStale, "max-stale", generation.DefaultMaxStale, "the longest `time` that a kubelet may keep an answer")
 	f.IntVar(&i.Keep, "keep", 5, "`number` of generations that stay")
+	f.StringVar(&i.StateDir, "state-dir", generation.DefaultDir, "`directory` on the node where the generations are")
 	f.BoolVar(&i.Reapplied, "reapplied", false, "install although the node's system undoes it: this agent installs again")
 	f.DurationVar(&i.Timeout, "timeout", 4*time.Minute, "the longest `time` until a restarted kubelet is healthy; after that the node goes back")
 	f.DurationVar(&r.Interval, "interval", time.Minute, "`time` between two looks at the node")
@@ -91,6 +93,8 @@ func (r *agentFlags) complete() (err error) {
 	switch i := r.Install; {
 	case !path.IsAbs(r.hostWork):
 		return usageError("", "--host-work %q: it is the node's, and so absolute", r.hostWork)
+	case !path.IsAbs(i.StateDir):
+		return usageError("", "--state-dir %q: it is the node's, and so absolute", i.StateDir)
 	case r.Interval < time.Second:
 		return usageError("", "--interval is %v; it must be a second or more", r.Interval)
 	case i.Keep < 1:
@@ -114,7 +118,7 @@ func (r *agentFlags) complete() (err error) {
 func (a *app) agentRun(ctx context.Context, r *agentFlags) error {
 	worker := &agent.Agent{
 		Options: r.Options,
-		Host:    agent.HostOf(hostrun.Runner{Unit: agent.UnitName}, r.hostWork, r.Install.Limit(), a.Stderr),
+		Host:    agent.HostOf(hostrun.Runner{Unit: agent.UnitName}, r.Options, r.hostWork, a.Stderr),
 		Print:   a.WriteRaw,
 		Say:     func(text string) { a.Note("%s", text) },
 	}

@@ -58,7 +58,6 @@ func newChangeReport(p *install.Plan, dryRun bool, err error) *changeReport {
 	if p.Former {
 		r.Previous = p.From.Number
 	}
-	_, r.Restarted = errors.AsType[*install.RestartedError](err)
 	for _, d := range p.Diffs {
 		r.Changes = append(r.Changes, diffJSON{d.Name, d.Text})
 	}
@@ -68,6 +67,7 @@ func newChangeReport(p *install.Plan, dryRun bool, err error) *changeReport {
 // fail makes it the report of what did not work.
 func (r *changeReport) fail(err error) {
 	r.Outcome, r.Generation, r.Error = "failed", 0, shown.Line(err.Error())
+	_, r.Restarted = errors.AsType[*install.RestartedError](err)
 	if e, ok := errors.AsType[*node.Error](changeError(err)); ok {
 		r.Hint = shown.Line(e.Hint)
 	}

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/regcred/regcred/internal/generation"
@@ -19,5 +20,18 @@ func TestRestartAlone(t *testing.T) {
 	}
 	if r := newChangeReport(p, true, nil); r.Outcome != "planned" || r.Generation != 0 {
 		t.Errorf("a dry run: %+v", r)
+	}
+}
+
+// TestUninstallInVain: who has it uninstalled by a program is told that the kubelet was
+// restarted for nothing, and would be again.
+func TestUninstallInVain(t *testing.T) {
+	for _, err := range []error{errors.New("the disk is full"), &install.RestartedError{Err: errors.New("no new kubelet that works")}} {
+		var r rollbackReport
+		r.fail(err)
+		_, want := errors.AsType[*install.RestartedError](err)
+		if r.Outcome != "failed" || r.Error != err.Error() || r.Restarted != want {
+			t.Errorf("%v: got %+v", err, r)
+		}
 	}
 }

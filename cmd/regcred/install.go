@@ -172,7 +172,11 @@ func (a *app) refusedNode(i *installFlags, s *node.Setup, w install.Wish, refuse
 	}
 	instead := s.Refusal.Instead(install.WishFor(cfg, i.hideValues))
 	if i.output.value == "json" {
-		err = a.WriteJSON(&changeReport{Outcome: "refused", Error: refused.Error(), Instead: instead, Restart: []string{}, Warnings: []string{}, Changes: []diffJSON{}})
+		r := &changeReport{Outcome: "refused", Error: refused.Error(), Instead: instead, Restart: []string{}, Warnings: []string{}, Changes: []diffJSON{}}
+		if s.Refusal.Reapplied {
+			r.Hint = reappliedHint
+		}
+		err = a.WriteJSON(r)
 	} else {
 		err = a.WriteRaw([]byte(instead))
 	}
@@ -184,7 +188,9 @@ func (a *app) refusedNode(i *installFlags, s *node.Setup, w install.Wish, refuse
 		hint = "what it wants instead has been printed, but for the values of args and env (--hide-values)"
 	}
 	if s.Refusal.Reapplied {
-		hint += "; or --reapplied, if something installs again at each boot"
+		hint += "; or " + reappliedHint
 	}
 	return withHint(refused, hint)
 }
+
+const reappliedHint = "--reapplied, if something installs again at each boot"

@@ -47,9 +47,10 @@ that the generation needs, and only with --restart.`,
 type rollbackReport struct {
 	Outcome    string `json:"outcome"` // "rolled back", "unchanged", "uninstalled"; of an uninstall "owned" or "failed"
 	Generation int    `json:"generation,omitempty"`
-	Error      string `json:"error,omitempty"` // why not, in one line
-	Hint       string `json:"hint,omitempty"`  // what to do about that
-	Owner      string `json:"owner,omitempty"` // of what is there, if that is why
+	Error      string `json:"error,omitempty"`     // why not, in one line
+	Hint       string `json:"hint,omitempty"`      // what to do about that
+	Owner      string `json:"owner,omitempty"`     // of what is there, if that is why
+	Restarted  bool   `json:"restarted,omitempty"` // if an uninstall failed: the kubelet was restarted for nothing
 	text       string
 }
 
@@ -57,7 +58,7 @@ type rollbackReport struct {
 func (r *rollbackReport) fail(err error) {
 	var c changeReport
 	c.fail(err)
-	r.Outcome, r.Error, r.Hint, r.Owner = c.Outcome, c.Error, c.Hint, c.Owner
+	r.Outcome, r.Error, r.Hint, r.Owner, r.Restarted = c.Outcome, c.Error, c.Hint, c.Owner, c.Restarted
 }
 
 func (r *rollbackReport) render(t *terminal.Text) { t.Line(terminal.OK, r.text) }

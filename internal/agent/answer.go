@@ -41,6 +41,11 @@ func (a *changeAnswer) reason() string {
 	return reasons(a.Errors)
 }
 
+// bad reports whether nothing was changed.
+func (a *changeAnswer) bad() bool {
+	return slices.Contains([]string{"", "failed", "refused", "owned"}, a.Outcome)
+}
+
 // problem is why a command came to nothing.
 type problem struct {
 	Message string `json:"message"`
@@ -99,11 +104,29 @@ func decodeChange(command string, stdout []byte, code int, good ...string) (*cha
 	if err := decode(command, stdout, code, []int{codeOK, codeNo}, a); err != nil {
 		return nil, err
 	}
-	bad := slices.Contains([]string{"", "failed", "refused", "owned"}, a.Outcome)
+	bad := a.bad()
 	if bad != (code == codeNo) || bad != (a.reason() != "") || !bad && !slices.Contains(good, a.Outcome) {
 		return nil, fmt.Errorf("regcred %s on the node ended with code %d, and an answer that does not fit it: outcome %q", command, code, short(a.Outcome, 40))
 	}
 	return a, nil
+}
+
+// decodeLeft reads the answer of a change that nobody has waited for; nil if it gave
+// none. How it ended is not known, but goes with its answer.
+func decodeLeft(command string, stdout []byte, good ...string) *changeAnswer {
+	var a changeAnswer
+	if json.Unmarshal(stdout, &a) != nil {
+		return nil
+	}
+	code := codeOK
+	if a.bad() {
+		code = codeNo
+	}
+	left, err := decodeChange(command, stdout, code, good...)
+	if err != nil {
+		return nil
+	}
+	return left
 }
 
 // decodeLook reads the answer of a look. It ends with code 0 if all is as installed,
@@ -157,7 +180,7 @@ func reasons(list []problem) string {
 	for _, p := range list {
 		text := p.Message
 		if p.Hint != "" {
-			text += " (" + p.Hint + ")"
+			text += " (" + forChart(p.Hint) + ")"
 		}
 		texts = append(texts, text)
 	}

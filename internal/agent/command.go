@@ -15,7 +15,7 @@ import (
 
 // run runs regcred on the node and waits so long for it.
 func (w work) run(ctx context.Context, within time.Duration, args ...string) (out []byte, code int, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("regcred %s on the node takes longer than %v; it goes on there", args[0], within))
+	ctx, cancel := context.WithTimeoutCause(ctx, within, &overdueError{args[0], within})
 	defer cancel()
 	out, code, err = w.Host.Run(ctx, args...)
 	if err != nil && ctx.Err() != nil {
@@ -24,36 +24,56 @@ func (w work) run(ctx context.Context, within time.Duration, args ...string) (ou
 	return out, code, err
 }
 
-// installArgs are those beside the configuration.
-func (w work) installArgs() []string {
-	return append([]string{"--bin-dir", w.Host.Path(pluginDir), "--dispatcher", w.Host.Path(dispatcherName), "--owner", w.Owner, "--hide-values", "-o", "json"}, w.Install.args()...)
+// overdueError means that a command was not waited for any longer.
+type overdueError struct {
+	command string
+	within  time.Duration
 }
 
-func (w work) install(ctx context.Context, more ...string) (*changeAnswer, error) {
-	w.publish(w.Install.within())
+func (e *overdueError) Error() string {
+	return fmt.Sprintf("regcred %s on the node takes longer than %v; it goes on there", e.command, e.within)
+}
+
+// installArgs are those beside the configuration.
+func (w work) installArgs() []string {
+	args := append(w.Install.args(), w.Install.where()...)
+	return append([]string{"--bin-dir", w.Host.Path(pluginDir), "--dispatcher", w.Host.Path(dispatcherName), "--owner", w.Owner, "--hide-values", "-o", "json"}, args...)
+}
+
+// command is one that changes the node.
+type command struct {
+	args []string
+	good []string // outcomes
+}
+
+func (w work) installs(more ...string) command {
 	args := append([]string{"install", w.Host.Path(configDir)}, w.installArgs()...)
-	out, code, err := w.run(ctx, w.Install.within(), append(args, more...)...)
+	return command{append(args, more...), []string{"installed", "rolled back", "mended", "unchanged", "planned"}}
+}
+
+// uninstalls may restart the kubelet, which would otherwise run what is not there any more.
+func (w work) uninstalls() command {
+	args := []string{"uninstall", "--restart", w.Install.timeout(), "--owner", w.Owner, "-o", "json"}
+	return command{append(args, w.Install.where()...), []string{"uninstalled", "unchanged"}}
+}
+
+// make makes a change of the node.
+func (w work) make(ctx context.Context, c command) (*changeAnswer, error) {
+	w.publish(w.Install.within())
+	out, code, err := w.run(ctx, w.Install.within(), c.args...)
 	w.talked = true // as it may have
 	if err != nil {
 		return nil, err
 	}
-	return decodeChange("install", out, code, "installed", "rolled back", "mended", "unchanged", "planned")
-}
-
-// uninstall may restart the kubelet, which would otherwise run what is not there any more.
-func (w work) uninstall(ctx context.Context) (*changeAnswer, error) {
-	w.publish(w.Install.within())
-	out, code, err := w.run(ctx, w.Install.within(), "uninstall", "--restart", w.Install.timeout(), "--owner", w.Owner, "-o", "json")
-	w.talked = true
-	if err != nil {
-		return nil, err
-	}
-	return decodeChange("uninstall", out, code, "uninstalled", "unchanged")
+	return decodeChange(c.args[0], out, code, c.good...)
 }
 
 // look looks at the node and keeps what is said of it beside the phase.
-func (w work) look(ctx context.Context) (*lookAnswer, error) {
-	out, code, err := w.run(ctx, lookWithin, "status", "-o", "json", "--quiet")
+func (w work) look(ctx context.Context) (*lookAnswer, error) { return w.lookWithin(ctx, lookWithin) }
+
+// lookWithin is a look that first waits so long at most for what is under way there.
+func (w work) lookWithin(ctx context.Context, within time.Duration) (*lookAnswer, error) {
+	out, code, err := w.run(ctx, within, append([]string{"status", "-o", "json", "--quiet"}, w.Install.where()...)...)
 	if err != nil {
 		return nil, err
 	}

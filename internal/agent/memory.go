@@ -19,6 +19,7 @@ import (
 const (
 	memoryName = "agent.json"
 	statusName = "status.json"
+	answerName = "answer.json" // of the change that was begun last
 
 	maxOwnFile = 1 << 20 // bytes
 )
@@ -36,8 +37,11 @@ type memory struct {
 
 	Reached bool `json:"reached,omitempty"` // regcred has been run on the node: it has a systemd
 
-	Spent string `json:"spent,omitempty"` // the sum of an install that restarted the kubelet and went back: it is not tried again
-	Why   string `json:"why,omitempty"`   // it went back
+	Begun string `json:"begun,omitempty"` // the goal of a change that was begun, and whose answer this pod has not seen
+	Tries int    `json:"tries,omitempty"` // how often that was begun and came to no end
+
+	Spent string `json:"spent,omitempty"` // the goal of a change that restarted the kubelet in vain: it is not tried again
+	Why   string `json:"why,omitempty"`   // it was in vain
 }
 
 const memoryVersion = 1
@@ -58,6 +62,9 @@ func remember(ctx context.Context, work string) (m memory, err error) {
 	}
 	return m, nil
 }
+
+// forget has a change made that was begun, or made in vain, before.
+func (m *memory) forget() { m.Begun, m.Tries, m.Spent, m.Why = "", 0, "", "" }
 
 func (m memory) keep(work string) error {
 	data, err := json.Marshal(m)

@@ -38,6 +38,7 @@ type Install struct {
 	MaxStale  time.Duration // 0 is regcred's own default
 	Keep      int           // 0 likewise
 	Reapplied bool
+	StateDir  string        // of the node, for its generations; "" is regcred's own default
 	Timeout   time.Duration // until a restarted kubelet is healthy; 4 minutes if 0
 }
 
@@ -67,6 +68,14 @@ func (i Install) args() []string {
 		args = append(args, "--keep="+strconv.Itoa(i.Keep))
 	}
 	return args
+}
+
+// where are the flags, of every command, that say where the generations are.
+func (i Install) where() []string {
+	if i.StateDir == "" {
+		return nil
+	}
+	return []string{"--state-dir=" + i.StateDir}
 }
 
 func (i Install) timeout() string { return "--timeout=" + i.health().String() }

@@ -137,7 +137,7 @@ func (a *Agent) turn(ctx context.Context) {
 	}
 	if want != a.wanted {
 		if a.wanted != "" { // it is asked for anew
-			a.memory.Spent = ""
+			a.memory.forget()
 		}
 		a.wanted, a.memory.Wanted = want, want
 		a.settled, a.retry = false, retry{}

@@ -67,7 +67,7 @@ func (w work) mend(ctx context.Context) {
 // clean says that the node is as it was installed.
 func (w work) clean() {
 	w.settled, w.retry = true, retry{}
-	w.memory.Spent, w.memory.Why = "", "" // it was not in vain, or somebody has mended it
+	w.memory.forget() // it was not in vain, or somebody has mended it
 	if time.Since(w.mends.at) > lastRetry {
 		w.mends = retry{}
 	}
@@ -91,7 +91,7 @@ func (w work) miss(err error) {
 func (w work) apply(ctx context.Context, otherwise Phase) {
 	switch {
 	case w.spent():
-		w.stand(otherwise, "not tried again by this pod, since the kubelet was restarted for it in vain: "+w.memory.Why)
+		w.stand(otherwise, w.inVain())
 		return
 	case !w.retry.due():
 		w.stand(w.retry.phase, w.retry.reason)
@@ -102,10 +102,7 @@ func (w work) apply(ctx context.Context, otherwise Phase) {
 		return
 	}
 	w.stand(Applying, "an install is under way")
-	answer, err := w.install(ctx)
-	if err == nil && answer.Restarted {
-		w.spend(answer.reason())
-	}
+	answer, err := w.once(ctx, w.installs())
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
@@ -117,17 +114,6 @@ func (w work) apply(ctx context.Context, otherwise Phase) {
 	default:
 		w.applied(ctx, answer)
 	}
-}
-
-// spend has an install that restarted the kubelet and did not work not tried again:
-// not by this pod, also if its container is started anew, and so that is kept at once.
-func (w work) spend(why string) {
-	w.memory.Spent, w.memory.Why = w.sum, short(w.words(why), maxReason)
-	w.keepMemory()
-}
-
-func (w work) spent() bool {
-	return w.wanted == present && w.memory.Spent != "" && w.memory.Spent == w.sum
 }
 
 // applied looks at a node after an install that worked.
@@ -191,7 +177,7 @@ func (w work) plan(ctx context.Context) {
 		w.fail(ctx, Failed, err)
 		return
 	}
-	answer, err := w.install(ctx, "--dry-run")
+	answer, err := w.make(ctx, w.installs("--dry-run"))
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
@@ -239,6 +225,10 @@ func (w work) remove(ctx context.Context) {
 	if w.rests() {
 		return
 	}
+	if w.spent() {
+		w.stand(NotRemoved, w.inVain())
+		return
+	}
 	if err := w.stage.putRegcred(ctx); err != nil {
 		w.fail(ctx, NotRemoved, err)
 		return
@@ -248,7 +238,7 @@ func (w work) remove(ctx context.Context) {
 		return
 	}
 	w.stand(Applying, "an uninstall is under way")
-	answer, err := w.uninstall(ctx)
+	answer, err := w.once(ctx, w.uninstalls())
 	switch {
 	case ctx.Err() != nil:
 	case w.unsupported(err):
@@ -290,6 +280,7 @@ func (w work) nothingThere(err error) {
 }
 
 func (w work) removed(why string) {
+	w.memory.forget()
 	w.change(func(s *Status) { s.Drift, s.Generation, s.KubeletHas = nil, 0, 0 })
 	w.settle(Removed, why)
 }

@@ -18,18 +18,48 @@ import (
 
 // Errors are for whoever looks after the cluster: one line, with what to do.
 
-// NoSystemdError means that no systemd answers at the socket.
+// NoSystemdError means that the node has no systemd: its directory is there, and there
+// is nothing of systemd in it.
 type NoSystemdError struct {
 	Socket string
 	Err    error
 }
 
 func (e *NoSystemdError) Error() string {
-	return fmt.Sprintf("no systemd answers at %s (%v): this node has none, or the pod has not got %s of the node as a hostPath", e.Socket, e.Err, path.Dir(e.Socket))
+	return fmt.Sprintf("this node has no systemd: its %s has no socket of one (%v)", path.Dir(e.Socket), e.Err)
 }
 
 // Unwrap returns the failure.
 func (e *NoSystemdError) Unwrap() error { return e.Err }
+
+// NotMountedError means that the pod has not got the directory of systemd's sockets, so
+// that nothing can be said of the node.
+type NotMountedError struct {
+	Dir string
+	Err error
+}
+
+func (e *NotMountedError) Error() string {
+	return fmt.Sprintf("the node's systemd cannot be asked (%v): %s of the node is not mounted into this pod, as the chart does by a volume with hostPath.path: %[2]s, "+
+		"mounted at that path; whether the node has a systemd is not known", e.Err, e.Dir)
+}
+
+// Unwrap returns the failure.
+func (e *NotMountedError) Unwrap() error { return e.Err }
+
+// NotAnsweringError means that the node has a systemd that cannot be reached.
+type NotAnsweringError struct {
+	Socket string
+	Err    error
+}
+
+func (e *NotAnsweringError) Error() string {
+	return fmt.Sprintf("this node has a systemd (%s says so), and it does not answer at %s (%v): if that lasts, systemctl status on the node tells how it is, "+
+		"and whether the pod's volume is all of %[1]s, as in the chart", path.Dir(e.Socket), e.Socket, e.Err)
+}
+
+// Unwrap returns the failure.
+func (e *NotAnsweringError) Unwrap() error { return e.Err }
 
 // DeniedError means that this process may not ask systemd to run something.
 type DeniedError struct {
@@ -39,10 +69,11 @@ type DeniedError struct {
 
 func (e *DeniedError) Error() string {
 	if e.UID != 0 {
-		return fmt.Sprintf("the node's systemd may not be asked (%v): this process has uid %d, and it takes 0: securityContext.runAsUser: 0", e.Err, e.UID)
+		return fmt.Sprintf("the node's systemd may not be asked (%v): this process has uid %d, and it takes 0: securityContext.runAsUser: 0, as the chart has it", e.Err, e.UID)
 	}
 	return fmt.Sprintf("the node's systemd may not be asked (%v) although this process has uid 0: "+
-		"with SELinux the pod needs seLinuxOptions.type: spc_t (Bottlerocket: super_t), with AppArmor appArmorProfile.type: Unconfined, and in any case the node's users (hostUsers: true)", e.Err)
+		"with SELinux the pod needs seLinuxOptions.type: spc_t (the chart's value seLinux.type; Bottlerocket: super_t), with AppArmor appArmorProfile.type: Unconfined (its value appArmorProfile), "+
+		"and in any case the node's users (hostUsers: true)", e.Err)
 }
 
 // Unwrap returns the refusal.
@@ -58,7 +89,7 @@ type NotStartedError struct {
 func (e *NotStartedError) Error() string {
 	switch e.Status {
 	case 203:
-		return fmt.Sprintf("the node cannot execute %s (203/EXEC): it is not there (has its kubelet another --root-dir?), or is on a file system mounted noexec, "+
+		return fmt.Sprintf("the node cannot execute %s (203/EXEC): it is not there (has its kubelet another --root-dir? The chart's value kubeletRootDir says which), or is on a file system mounted noexec, "+
 			"or SELinux forbids it, or it is for another architecture; on the node, ls -lZ of it and findmnt -T of it tell which", e.Path)
 	case 0:
 		return fmt.Sprintf("the node's systemd did not start %s (%s): its journal says why", e.Path, e.Result)
@@ -108,7 +139,7 @@ func (u *unit) explain(ctx context.Context, err error) error {
 	case errors.Is(err, errNoAnswer): // there is one
 		return fmt.Errorf("the node's systemd, at %s, is busy or hangs: %w", u.systemd.path(), err)
 	case !u.systemd.known && lost(err) || errors.Is(err, syscall.ENOTSOCK):
-		return &NoSystemdError{u.systemd.path(), err}
+		return absence(u.systemd.path(), err)
 	}
 	return err
 }

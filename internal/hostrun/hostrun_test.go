@@ -124,7 +124,6 @@ func TestExplain(t *testing.T) {
 		err  error
 		says string
 	}{
-		{&os.PathError{Op: "dial", Path: "x", Err: fs.ErrNotExist}, "no systemd answers at /run/systemd/private (dial x: file does not exist): this node has none, or the pod has not got /run/systemd of the node as a hostPath"},
 		{fmt.Errorf("x: %w", fs.ErrPermission), "the node's systemd may not be asked (x: permission denied)"},
 		{answer("org.freedesktop.DBus.Error.AccessDenied"), "the node's systemd may not be asked (it says so)"},
 		{answer("org.freedesktop.DBus.Error.PropertyReadOnly"), "too old to run a program for a pod: it says so"},
@@ -147,10 +146,47 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestNoSystemd: a socket that is not there is said to be soon.
+// TestNoSystemd: a pod that does not see the node's directory says so, and soon: that
+// is nothing to be said of the node.
 func TestNoSystemd(t *testing.T) {
-	_, err := Runner{Unit: "x.service", Socket: t.TempDir() + "/private"}.Run(t.Context(), Command{Path: "/bin/true"}, nil, nil)
-	if _, ok := errors.AsType[*NoSystemdError](err); !ok {
+	dir := t.TempDir()
+	_, err := Runner{Unit: "x.service", Socket: dir + "/private"}.Run(t.Context(), Command{Path: "/bin/true"}, nil, nil)
+	if _, ok := errors.AsType[*NotMountedError](err); !ok || !strings.Contains(err.Error(), "hostPath.path: "+dir+", mounted at that path") {
 		t.Errorf("got %T: %v", err, err)
+	}
+}
+
+// TestAbsence: what is missing where no systemd answers.
+func TestAbsence(t *testing.T) {
+	const mounts = "21 1 0:20 / / rw - overlay overlay rw\n22 21 0:21 / /proc rw - proc proc rw\n"
+	mounted := func(dir string) string {
+		return mounts + "23 21 0:22 /systemd " + dir + " ro,nosuid shared:5 - tmpfs tmpfs rw\n"
+	}
+	for _, tt := range []struct {
+		name   string
+		mounts func(dir string) string
+		have   []string // in the directory
+		want   string   // the error's type
+		says   string
+	}{
+		{"not mounted", func(string) string { return mounts }, nil, "*hostrun.NotMountedError", "whether the node has a systemd is not known"},
+		{"mounted elsewhere", func(dir string) string { return mounted(dir + "/system") }, nil, "*hostrun.NotMountedError", "is not mounted into this pod"},
+		{"of a node without systemd, made by the kubelet", mounted, nil, "*hostrun.NoSystemdError", "this node has no systemd: its "},
+		{"of a node with elogind", mounted, []string{"seats", "sessions"}, "*hostrun.NoSystemdError", "this node has no systemd: its "},
+		{"systemd without a socket", mounted, []string{"system"}, "*hostrun.NotAnsweringError", "this node has a systemd ("},
+		{"a socket where nobody listens", mounted, []string{"private"}, "*hostrun.NotAnsweringError", "does not answer at "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, name := range tt.have {
+				if err := os.Mkdir(dir+"/"+name, 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := absentIn(tt.mounts(dir), dir+"/private", fs.ErrNotExist)
+			if got := fmt.Sprintf("%T", err); got != tt.want || !strings.Contains(err.Error(), tt.says) || !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("got %s: %v", got, err)
+			}
+		})
 	}
 }

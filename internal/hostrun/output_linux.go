@@ -7,13 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
 )
 
-// output is memory to which a program prints, and which stays until it and we have
-// closed it.
+// output is memory, or a file, to which a program prints, and which stays until it and
+// we have closed it.
 type output struct {
 	file   *os.File
 	most   int64
@@ -42,9 +43,21 @@ func newOutput(most int64) (*output, error) {
 	return o, nil
 }
 
+// keptOutput makes one that is a file, of which so many bytes are read.
+func keptOutput(name string, most int64) (*output, error) {
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("a file for what the program prints: %w", err)
+	}
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) // what ran before may still write to the other
+	if err != nil {
+		return nil, fmt.Errorf("a file for what the program prints: %w", err)
+	}
+	return &output{file: file, most: most}, nil
+}
+
 func (o *output) fd() int { return int(o.file.Fd()) }
 
-func (o *output) close() { _ = o.file.Close() } // it is memory
+func (o *output) close() { _ = o.file.Close() } // nothing of it is ours to lose
 
 // written is how much was printed: the program and we have the same file offset.
 func (o *output) written() (int64, error) { return o.file.Seek(0, io.SeekCurrent) }
@@ -58,6 +71,7 @@ func (o *output) full() bool {
 // copyTo copies what was printed since the last time.
 func (o *output) copyTo(w io.Writer) error {
 	end, err := o.written()
+	end = min(end, o.most)
 	if err != nil || end <= o.copied {
 		return err
 	}

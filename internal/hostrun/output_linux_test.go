@@ -4,7 +4,10 @@
 package hostrun
 
 import (
+	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -38,5 +41,51 @@ func TestOutput(t *testing.T) {
 	}
 	if err := write("head -c 3000000 /dev/zero"); err == nil || got.Len() != 1<<20 || !o.full() {
 		t.Errorf("got %d bytes, %v", got.Len(), err)
+	}
+}
+
+// TestKeptOutput: what is printed stays in the file, also what is printed after this
+// process has closed it; a file or a link that was there is not written to.
+func TestKeptOutput(t *testing.T) {
+	dir := t.TempDir()
+	name, other := filepath.Join(dir, "answer"), filepath.Join(dir, "other")
+	if err := errors.Join(os.WriteFile(other, []byte("theirs"), 0o600), os.Symlink(other, name)); err != nil {
+		t.Fatal(err)
+	}
+	o, err := keptOutput(name, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-c", "printf one; read line; printf two; head -c 2000000 /dev/zero")
+	cmd.Stdout = o.file
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	o.close()
+	stdin.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(name)
+	if err != nil || len(data) != 2000006 || !strings.HasPrefix(string(data), "onetwo") {
+		t.Errorf("%d bytes, %.10q, %v", len(data), data, err)
+	}
+	if theirs, err := os.ReadFile(other); err != nil || string(theirs) != "theirs" {
+		t.Errorf("the file that a link named has %.20q, %v", theirs, err)
+	}
+	if o, err = keptOutput(name, 4); err != nil {
+		t.Fatal(err)
+	}
+	defer o.close()
+	var got strings.Builder
+	if _, err := o.file.WriteString("123456"); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.copyTo(&got); err != nil || got.String() != "1234" || !o.full() {
+		t.Errorf("got %q, %v", &got, err)
 	}
 }

@@ -13,7 +13,8 @@ import (
 // output is nothing: there is no systemd.
 type output struct{}
 
-func newOutput(int64) (*output, error) { return nil, errors.ErrUnsupported }
+func newOutput(int64) (*output, error)          { return nil, errors.ErrUnsupported }
+func keptOutput(string, int64) (*output, error) { return nil, errors.ErrUnsupported }
 
 func (*output) fd() int                { return -1 }
 func (*output) close()                 {}

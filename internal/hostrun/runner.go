@@ -27,6 +27,11 @@ type Command struct {
 
 	Env []string // "NAME=value", beside what systemd gives every service
 
+	// Keep is a file of this process that has what the program prints on standard output,
+	// for who comes after this process if that is ended before the program. One that is
+	// there is replaced. With "" what is printed then is lost.
+	Keep string
+
 	// Limit is how long it may run; 0 is without end. It is then ended as by
 	// "systemctl stop": by SIGTERM, and what has not ended after TimeoutStopSec of
 	// the node's systemd, by default 90 s, by SIGKILL.
@@ -50,15 +55,16 @@ const (
 // If a unit of the name runs already it first waits until that has ended.
 //
 // An error says that it could not be run, or how it ended without an exit code: a
-// [*NoSystemdError], a [*DeniedError], a [*NotStartedError], a [*KilledError], a
-// [*LostError], a [*UnitFileError], or one of a writer. When ctx ends Run returns at once with its cause,
+// [*NoSystemdError], a [*NotMountedError], a [*NotAnsweringError], a [*DeniedError], a
+// [*NotStartedError], a [*KilledError], a [*LostError], a [*UnitFileError], or one of a
+// writer. When ctx ends Run returns at once with its cause,
 // and the program goes on: what it prints is lost, and fails none of its writes.
 //
 // A systemd that reads its units anew meanwhile, or executes itself anew, does no harm.
 func (r Runner) Run(ctx context.Context, c Command, stdout, stderr io.Writer) (code int, err error) {
 	u := &unit{runner: r, systemd: &systemd{socket: r.Socket}, token: rand.Text()[:12]}
 	defer u.systemd.close()
-	if u.stdout, err = newOutput(maxStdout); err != nil {
+	if u.stdout, err = c.output(); err != nil {
 		return 0, err
 	}
 	defer u.stdout.close()
@@ -80,6 +86,14 @@ func (r Runner) Run(ctx context.Context, c Command, stdout, stderr io.Writer) (c
 		err = errTooMuch
 	}
 	return code, err
+}
+
+// output is where it prints to.
+func (c Command) output() (*output, error) {
+	if c.Keep != "" {
+		return keptOutput(c.Keep, maxStdout)
+	}
+	return newOutput(maxStdout)
 }
 
 // unit is one run.

@@ -51,77 +51,17 @@ func indent(text, by string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// daemonSet does it again on each new node, and after each boot. More are flags
-// of install: on GKE's nodes /var is mounted noexec.
-func daemonSet(w Wish, more string) string {
-	return `# A DaemonSet that installs it on each node, and again after each boot. IMAGE has
-# regcred and the plugins in /regcred, a shell, cp and nsenter.
-apiVersion: v1
-kind: Namespace
-metadata:
-  name: regcred
-  labels:
-    pod-security.kubernetes.io/enforce: privileged
----
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: regcred
-  namespace: regcred
-data:
-  credential-providers.yaml: |
-` + indent(w.Config, "    ") + `
----
-apiVersion: apps/v1
-kind: DaemonSet
-metadata:
-  name: regcred
-  namespace: regcred
-spec:
-  selector:
-    matchLabels: {app: regcred}
-  template:
-    metadata:
-      labels: {app: regcred}
-    spec:
-      hostPID: true
-      priorityClassName: system-node-critical
-      automountServiceAccountToken: false
-      tolerations:
-      - operator: Exists
-      initContainers:
-      - name: install
-        image: IMAGE
-        securityContext:
-          privileged: true
-        command:
-        - sh
-        - -ec
-        - |
-          mkdir -p /host/var/lib/regcred/install
-          cp /regcred/* /config/credential-providers.yaml /host/var/lib/regcred/install/
-          exec nsenter --target 1 --mount -- /bin/sh -ec '
-            mkdir -p /run/regcred/install
-            mount -t tmpfs -o mode=0700,exec regcred /run/regcred/install
-            cp /var/lib/regcred/install/* /run/regcred/install/
-            cd /run/regcred/install
-            code=0
-            ./regcred install credential-providers.yaml` + pluginFlags(w) + more + ` --reapplied --restart || code=$?
-            cd /
-            umount /run/regcred/install
-            exit $code'
-        volumeMounts:
-        - {name: host, mountPath: /host}
-        - {name: config, mountPath: /config}
-      containers:
-      - name: pause
-        image: registry.k8s.io/pause:3.10
-      volumes:
-      - name: host
-        hostPath: {path: /}
-      - name: config
-        configMap: {name: regcred}
-`
+// chart has regcred's chart do it again on each new node, and after each boot. More are
+// values of it: on GKE's nodes /var is mounted noexec.
+func chart(w Wish, more string) string {
+	return `# values.yaml of regcred's chart, deploy/chart; docs/fleet.md says how it is installed. A
+# pod on each node installs it, on new ones too, and again after each boot.
+mode: DryRun # and Install, when each node says that it is right
+reapplied: true
+` + more + `# Plugins that are not in regcred's image come from those of plugins.images. There are to
+# be: ` + strings.Join(names(w, ""), ", ") + `
+config:
+` + indent(w.Config, "  ") + "\n"
 }
 
 func pluginFlags(w Wish) string {

@@ -46,8 +46,8 @@ type kindRefusal struct {
 // that of a node.
 func refusals(s *Setup) []kindRefusal {
 	return []kindRefusal{
-		{GKE, Refusal{"GKE writes the kubelet's unit, flags and configuration at each boot, and makes nodes anew at upgrades and repairs; it has no setting for providers of others", true, func(w Wish) string { return daemonSet(w, " --state-dir /home/kubernetes/bin/regcred") }}},
-		{AKS, Refusal{"AKS writes the kubelet's unit, flags and configuration when it makes a node, which upgrades of the node image and of Kubernetes do anew; it has no setting for providers of others", true, func(w Wish) string { return daemonSet(w, "") }}},
+		{GKE, Refusal{"GKE writes the kubelet's unit, flags and configuration at each boot, and makes nodes anew at upgrades and repairs; it has no setting for providers of others", true, func(w Wish) string { return chart(w, "stateDir: /home/kubernetes/bin/regcred\n") }}},
+		{AKS, Refusal{"AKS writes the kubelet's unit, flags and configuration when it makes a node, which upgrades of the node image and of Kubernetes do anew; it has no setting for providers of others", true, func(w Wish) string { return chart(w, "") }}},
 		{KOps, Refusal{"kOps runs nodeup at each boot, which writes the kubelet's unit, flags and configuration", true, kops}},
 		{OpenShift, Refusal{"OpenShift's Machine Config Operator owns the kubelet's unit and configuration: what is changed by hand makes the node degraded", false, func(w Wish) string { return openShift(w, s) }}},
 		{Talos, Refusal{"Talos has no services or files that could be changed; its machine configuration has the providers", false, talos}},

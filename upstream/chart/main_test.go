@@ -46,7 +46,7 @@ type values map[string]any
 
 // with are the values of an example with these changes.
 func with(changes values) values {
-	v := values{"config": map[string]any{"providers": []any{provider("registry.example")}}}
+	v := values{"mode": "Install", "config": map[string]any{"providers": []any{provider("registry.example")}}}
 	for path, value := range changes {
 		at := map[string]any(v)
 		keys := strings.Split(path, ".")

@@ -39,18 +39,18 @@ func TestRender(t *testing.T) {
 		{name: "as it comes", args: []string{
 			"--node=$(NODE_NAME)", "--owner=regcred/regcred", "--config=/config", "--state=/state/state", "--plugins=/plugins", "--work=/work",
 			"--host-work=/var/lib/kubelet/pods/$(POD_UID)/volumes/kubernetes.io~empty-dir/work",
-			"--restart", "--max-stale=5m", "--keep=5", "--timeout=4m", "--listen=:9476",
+			"--restart", "--max-stale=5m", "--keep=5", "--timeout=4m", "--state-dir=/var/lib/regcred", "--listen=:9476",
 		}, noArgs: []string{"--dry-run", "--any-image", "--reapplied", "--probe", "--reserve"}},
 		{name: "a dry run that restarts nothing", changes: values{"mode": "DryRun", "restart": "Never"}, args: []string{"--dry-run"}, noArgs: []string{"--restart"}},
 		{
 			name: "what nodes are told",
 			changes: values{
 				"probe.image": "registry.example/probe:v1", "reserve": []any{"*.example", "[::1]:5000/a"}, "anyImage": true, "maxStale": "90s", "keep": 9,
-				"reapplied": true, "timeout": "2m", "kubeletRootDir": "/data/kubelet/",
+				"reapplied": true, "stateDir": "/home/kubernetes/bin/regcred", "timeout": "2m", "kubeletRootDir": "/data/kubelet/",
 			},
 			args: []string{
 				"--probe=registry.example/probe:v1", "--reserve=*.example", "--reserve=[::1]:5000/a", "--any-image", "--max-stale=90s", "--keep=9",
-				"--reapplied", "--timeout=2m", "--host-work=/data/kubelet/pods/$(POD_UID)/volumes/kubernetes.io~empty-dir/work",
+				"--reapplied", "--state-dir=/home/kubernetes/bin/regcred", "--timeout=2m", "--host-work=/data/kubelet/pods/$(POD_UID)/volumes/kubernetes.io~empty-dir/work",
 			},
 		},
 		{name: "no metrics", changes: values{"metrics.enabled": false}, args: []string{"--listen="}, check: func(t *testing.T, d *appsv1.DaemonSet, all map[string]runtime.Object) {
@@ -89,7 +89,7 @@ func TestRender(t *testing.T) {
 			map[string]any{"name": "other", "image": "registry.example/other:v1", "paths": []any{"/c"}},
 		}}, args: []string{"--plugins=/others"}, check: checkPlugins},
 		{name: "where", changes: values{
-			"nodeSelector": map[string]any{"pool": "a"}, "tolerations": []any{}, "updateStrategy.maxUnavailable": "10%", "minReadySeconds": 5, "priorityClassName": "",
+			"nodeSelector": map[string]any{"pool": "a"}, "tolerations": []any{}, "updateStrategy.maxUnavailable": "10%", "minReadySeconds": 5, "restart": "Never", "priorityClassName": "",
 			"hostNetwork": true, "imagePullSecrets": []any{map[string]any{"name": "pull"}}, "seLinux.type": "super_t",
 			"appArmorProfile": map[string]any{"type": "Unconfined"}, "podLabels": map[string]any{"team": "a"}, "podAnnotations": map[string]any{"note": "b"},
 		}, check: checkWhere},
@@ -225,7 +225,7 @@ func TestConfigName(t *testing.T) {
 		{"an older version", values{"config.apiVersion": "kubelet.config.k8s.io/v1beta1"}, true, true},
 		{"uninstall", values{"uninstall.timeoutSeconds": 60, "uninstall.listNodes": true}, false, false},
 		{"the state", values{"state": "absent"}, false, false},
-		{"how fast", values{"updateStrategy.maxUnavailable": 3, "minReadySeconds": 9}, false, false},
+		{"how fast", values{"updateStrategy.maxUnavailable": 3, "minReadySeconds": 90}, false, false},
 		{"PodMonitor", values{"podMonitor.enabled": true}, false, false},
 		{"NetworkPolicy", values{"networkPolicy.enabled": false}, false, false},
 		{"the metrics' port", values{"metrics.port": 9477}, false, true},

@@ -29,8 +29,8 @@ const (
 )
 
 // asPod runs a program as a container is run: in namespaces of its own, with the
-// node's /run/systemd bound somewhere, and as a user without any capability.
-const asPod = `mkdir -p /mnt && mount -t tmpfs tmpfs /mnt && mkdir /mnt/systemd && mount --bind /run/systemd /mnt/systemd && mount -t tmpfs tmpfs /run &&
+// node's /run/systemd bound somewhere, an empty directory beside it, and as a user without any capability.
+const asPod = `mkdir -p /mnt && mount -t tmpfs tmpfs /mnt && mkdir /mnt/systemd /mnt/empty && mount --bind /run/systemd /mnt/systemd && mount -t tmpfs tmpfs /mnt/empty && mount -t tmpfs tmpfs /run &&
 exec setpriv --reuid="$0" --clear-groups --bounding-set=-all --inh-caps=-all --ambient-caps=-all --no-new-privs "$@"`
 
 // ran is what came of a run: see command hostrun.
@@ -137,6 +137,7 @@ func TestHostRun(t *testing.T) {
 	t.Run("quiet", func(t *testing.T) { hostrunQuiet(t, h) })
 	t.Run("refused", func(t *testing.T) { hostrunRefused(t, h) })
 	t.Run("another", func(t *testing.T) { hostrunAnother(t, h) })
+	t.Run("kept", func(t *testing.T) { hostrunKept(t, h) })
 	t.Run("unit file", func(t *testing.T) { hostrunUnitFile(t, h) })
 	t.Run("meanwhile", func(t *testing.T) { hostrunMeanwhile(t, h) })
 	t.Run("killed", func(t *testing.T) { hostrunKilled(t, h) })
@@ -223,8 +224,9 @@ func hostrunQuiet(t *testing.T, h hostrunOf) {
 func hostrunRefused(t *testing.T, h hostrunOf) {
 	for _, tt := range []struct{ name, uid, socket, kind, says string }{
 		{"another user", "65534", hostrunSocket, "*hostrun.DeniedError", "this process has uid 65534, and it takes 0: securityContext.runAsUser: 0"},
-		{"no socket", "0", "/mnt/absent/private", "*hostrun.NoSystemdError", "no systemd answers at /mnt/absent/private ("},
-		{"no socket but a file", "0", "/etc/passwd", "*hostrun.NoSystemdError", "the pod has not got /etc of the node as a hostPath"},
+		{"no socket", "0", "/mnt/absent/private", "*hostrun.NotMountedError", "/mnt/absent of the node is not mounted into this pod"},
+		{"no socket but a file", "0", "/etc/passwd", "*hostrun.NotMountedError", "/etc of the node is not mounted into this pod"},
+		{"a node without systemd", "0", "/mnt/empty/private", "*hostrun.NoSystemdError", "this node has no systemd: its /mnt/empty has no socket of one ("},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r, err := h.as(t.Context(), tt.uid, tt.socket, time.Minute, hostrun.Command{Path: "/bin/true"})
@@ -272,6 +274,20 @@ func hostrunAnother(t *testing.T, h hostrunOf) {
 	_ = h.machine.Command(t.Context(), "systemd-run", "--unit="+hostrunUnit, "--property=Type=oneshot", "/bin/false").Run()
 	if r := h.run(t, shell("echo mine")); r.Error != "" || r.stdout != "mine\n" {
 		t.Errorf("after one that has failed: %+v", r)
+	}
+}
+
+// hostrunKept: what a program prints can be read by who comes after the process that
+// has begun it.
+func hostrunKept(t *testing.T, h hostrunOf) {
+	kept := waits("kept")
+	kept.Keep = "/tmp/kept"
+	if r, err := h.as(t.Context(), "0", hostrunSocket, 2*time.Second, kept); err != nil || !strings.Contains(r.Error, "goes on") {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	h.machine.Run(t, "touch", "/tmp/kept-go")
+	if r := h.run(t, shell("cat /tmp/kept")); r.stdout != "begun\ndone\n" { // after the other
+		t.Errorf("got %+v", r)
 	}
 }
 

@@ -33,7 +33,7 @@ func TestFleet(t *testing.T) {
 	for _, part := range []struct {
 		name string
 		run  func(*testing.T)
-	}{{"cluster", f.testCluster}, {"privileges", f.testPrivileges}, {"doc", f.testDoc}, {"life", f.testLife}, {"faults", f.testFaults}} {
+	}{{"cluster", f.testCluster}, {"privileges", f.testPrivileges}, {"doc", f.testDoc}, {"life", f.testLife}, {"drift", f.testDrift}, {"faults", f.testFaults}} {
 		if t.Failed() {
 			return // a release that is left on the nodes is in the way of the next
 		}
@@ -125,6 +125,7 @@ func values(hosts ...string) map[string]any {
 		paths = append(paths, "/opt/"+providerOf(host))
 	}
 	return map[string]any{
+		"mode": "Install",
 		"config": map[string]any{
 			"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": providers,
 		},

@@ -161,9 +161,15 @@ func (f *fleet) currents(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, m := range f.Nodes {
-		all[m.Name()] = m.Run(t, "sh", "-c", "cat /var/lib/regcred/current/config/*")
+		all[m.Name()] = currentOf(t, m)
 	}
 	return all
+}
+
+// currentOf is the configuration that is in force on a machine.
+func currentOf(t *testing.T, m *node.Machine) string {
+	t.Helper()
+	return m.Run(t, "sh", "-c", "cat /var/lib/regcred/current/config/*")
 }
 
 // gone: nothing of the release is left in the cluster, but the namespace and its pull

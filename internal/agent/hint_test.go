@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package agent_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestHints: what regcred on the node advises who types commands there, the pod advises
+// who writes the chart's values.
+func TestHints(t *testing.T) {
+	for hint, want := range map[string]string{
+		"--restart allows it; running containers go on":         "(the chart's value restart: IfNeeded allows it; running containers go on)",
+		"--state-dir names another directory":                   "(the chart's value stateDir names another directory)",
+		"--state-dir /opt/regcred":                              "(the chart's value stateDir /opt/regcred)",
+		"--reapplied, if something installs again at each boot": "(the chart's value reapplied: true, if something installs again at each boot)",
+		"first regcred uninstall --restart on the node":         "(first regcred uninstall --restart on the node)",
+	} {
+		for _, outcome := range []string{"failed", "refused"} {
+			said := fmt.Sprintf(`{"schemaVersion":1,"outcome":%q,"restart":[],"warnings":[],"changes":[],"error":"it is so","hint":%q}`, outcome, hint)
+			codes[said] = 1
+			p := newPod(t, answers{"install": {said}, "status": {nothing}})
+			synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
+			if s := p.last(t); s.Reason != "it is so "+want {
+				t.Errorf("%s: got %s, want %s", outcome, strings.TrimPrefix(s.Reason, "it is so "), want)
+			}
+		}
+	}
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/regcred/regcred/internal/agent"
+	"github.com/regcred/regcred/internal/hostrun"
+)
+
+// fails runs nothing, for a reason, and notes where what programs print would be kept.
+type fails struct {
+	why  error
+	kept []string
+}
+
+func (f *fails) Run(_ context.Context, c hostrun.Command, _, _ io.Writer) (int, error) {
+	f.kept = append(f.kept, filepath.ToSlash(c.Keep))
+	return 0, f.why
+}
+
+// TestAnswerIsKept: the answer of a change is kept where the next container looks for it,
+// and no look is.
+func TestAnswerIsKept(t *testing.T) {
+	r := &fails{why: fs.ErrClosed}
+	h := agent.HostOf(r, agent.Options{Work: "/work"}, "/node/work", nil)
+	for _, args := range [][]string{{"install", "c"}, {"uninstall"}, {"status"}, {"install", "c", "--dry-run"}} {
+		if _, _, err := h.Run(t.Context(), args...); !errors.Is(err, fs.ErrClosed) {
+			t.Fatal(err)
+		}
+	}
+	if got := strings.Join(r.kept, ","); got != "/work/answer.json,/work/answer.json,," {
+		t.Errorf("kept: %s", got)
+	}
+}
+
+// TestNotReached: a node without systemd is left alone. One that the pod cannot reach is
+// not called so: a chart that is broken is not to look like success, nor like a node from
+// which everything was taken off.
+func TestNotReached(t *testing.T) {
+	for name, tt := range map[string]struct {
+		why             error
+		present, absent agent.Phase
+	}{
+		"no systemd":           {&hostrun.NoSystemdError{Socket: "/run/systemd/private", Err: fs.ErrNotExist}, agent.Unsupported, agent.Removed},
+		"not mounted":          {&hostrun.NotMountedError{Dir: "/run/systemd", Err: fs.ErrNotExist}, agent.Failed, agent.NotRemoved},
+		"no answer":            {&hostrun.NotAnsweringError{Socket: "/run/systemd/private", Err: fs.ErrNotExist}, agent.Failed, agent.NotRemoved},
+		"not for this process": {&hostrun.DeniedError{UID: 65532, Err: fs.ErrPermission}, agent.Failed, agent.NotRemoved},
+	} {
+		for state, want := range map[string]agent.Phase{"present": tt.present, "absent": tt.absent} {
+			t.Run(name+", "+state, func(t *testing.T) {
+				p := newPod(t, nil)
+				p.write(t, "state/state", state)
+				p.Host = agent.HostOf(&fails{why: tt.why}, p.Options, "/node/work", io.Discard)
+				synctest.Test(t, func(t *testing.T) { p.runFor(t, 20*time.Minute) })
+				if s := p.last(t); s.Phase != want || !strings.Contains(s.Reason, tt.why.Error()) {
+					t.Errorf("got %+v, want %s", s, want)
+				}
+			})
+		}
+	}
+}

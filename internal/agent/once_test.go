@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package agent_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/regcred/regcred/internal/agent"
+	"github.com/regcred/regcred/internal/hostrun"
+)
+
+const (
+	stays     = `{"schemaVersion":1,"outcome":"failed","error":"the disk is full"}`
+	notOff    = `{"schemaVersion":1,"outcome":"failed","restarted":true,"error":"kubelet.service: no new kubelet that works; the node is as it was"}`
+	notTried  = "not tried again by this pod, since the kubelet was restarted for it in vain: "
+	noKubelet = "kubelet.service: no new kubelet that works; the node is as it was"
+)
+
+func init() { codes[stays], codes[notOff] = 1, 1 }
+
+// killedDuring is a pod whose container is ended while a change is under way on its
+// node, which then comes to this answer, and another container of it.
+func killedDuring(t *testing.T, command, answer string) *pod {
+	t.Helper()
+	p := newPod(t, answers{command: {"hangs"}, "status": {nothing}})
+	if command == "uninstall" {
+		p.write(t, "state/state", "absent")
+	}
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
+	if got := p.node.commands(); got != command {
+		t.Fatalf("it ran %s", got)
+	}
+	p.write(t, "work/answer.json", answer)
+	p.restart()
+	p.node.calls = nil
+	p.node.answers = answers{"status": {nothing}} // and to ask for anything else is an error
+	return p
+}
+
+// TestKilledMeanwhile: a container that is ended during a change leaves to the next one
+// what became of it. What restarted the kubelet in vain is not made again.
+func TestKilledMeanwhile(t *testing.T) {
+	for name, tt := range map[string]struct {
+		command, answer string
+		then            answers // of the node beside
+		commands        string
+		phases          string
+		reason          string
+		failures        int
+	}{
+		"an install that went back": {
+			"install", wentBack, answers{}, "status, status, status", "starting applying failed", notTried + noKubelet, 1,
+		},
+		"an install that worked": {
+			"install", installed, answers{"status": {clean}}, "status, status, status", "starting applying installed", "", 0,
+		},
+		"an install that failed without a restart is tried again": {
+			"install", broken, answers{"install": {installed}, "status": {nothing, nothing, clean}}, "status, status, install, status, status", "starting applying failed applying installed", "", 1,
+		},
+		"an install that was never begun": {
+			"install", "", answers{"install": {installed}, "status": {nothing, clean}}, "status, install, status, status", "starting applying installed", "", 0,
+		},
+		"an install whose answer is cut off": {
+			"install", wentBack[:50], answers{"install": {installed}, "status": {nothing, clean}}, "status, install, status, status", "starting applying installed", "", 0,
+		},
+		"a node that cannot be asked what became of it": {
+			"install", wentBack, answers{"status": {cannot, cannot, nothing}}, "status, status, status, status, status", "starting applying failed applying failed", notTried + noKubelet, 2,
+		},
+		"an uninstall that went back": {
+			"uninstall", notOff, answers{}, "status", "starting applying not-removed", notTried + noKubelet, 1,
+		},
+		"an uninstall that worked": {
+			"uninstall", uninst, answers{}, "status", "starting applying removed", "", 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := killedDuring(t, tt.command, tt.answer)
+			for command, list := range tt.then {
+				p.node.answers[command] = list
+			}
+			synctest.Test(t, func(t *testing.T) {
+				p.node.t = t
+				p.runFor(t, time.Minute+30*time.Second)
+			})
+			if got := p.node.commands(); got != tt.commands {
+				t.Errorf("it ran %s\nwant     %s", got, tt.commands)
+			}
+			if got := p.phases(); got != tt.phases {
+				t.Errorf("phases %s\nwant   %s", got, tt.phases)
+			}
+			if s := p.last(t); s.Reason != tt.reason || s.Failures != tt.failures {
+				t.Errorf("got %+v, want the reason %q and %d failures", s, tt.reason, tt.failures)
+			}
+		})
+	}
+}
+
+// TestKilledAgainAndAgain: however often the container is ended, one install is made.
+func TestKilledAgainAndAgain(t *testing.T) {
+	p := killedDuring(t, "install", wentBack)
+	p.node.answers["status"] = []string{"hangs"}
+	for range 5 { // while it waits for what is under way
+		synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
+		p.restart()
+	}
+	p.node.answers["status"] = []string{nothing}
+	for range 5 { // and after that
+		synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
+		p.restart()
+	}
+	if n := strings.Count(p.node.commands(), "install"); n != 0 {
+		t.Errorf("it was made %d times more", n)
+	}
+}
+
+// TestComesToNoEnd: a change that systemd ends, or with which the node goes down, is not
+// made for ever.
+func TestComesToNoEnd(t *testing.T) {
+	for command, want := range map[string]agent.Phase{"install": agent.Failed, "uninstall": agent.NotRemoved} {
+		t.Run(command, func(t *testing.T) {
+			p := newPod(t, answers{"status": {nothing}})
+			if command == "uninstall" {
+				p.write(t, "state/state", "absent")
+			}
+			p.node.fail = func(c string) error {
+				if c == command {
+					return &hostrun.KilledError{Path: "/regcred", Why: "it ran longer than 23m0s"}
+				}
+				return nil
+			}
+			synctest.Test(t, func(t *testing.T) { p.runFor(t, 3*time.Hour) })
+			n := 0
+			for _, c := range p.node.calls {
+				if strings.HasPrefix(c, command) {
+					n++
+				}
+			}
+			s := p.last(t)
+			if n != 3 || s.Phase != want || !strings.Contains(s.Reason, "regcred "+command+" was begun 3 times on the node, and never came to an end") {
+				t.Errorf("%d times; %+v", n, s)
+			}
+		})
+	}
+}
+
+// TestNotRun: what could not be started was not tried, so that it is tried until it can.
+func TestNotRun(t *testing.T) {
+	p := newPod(t, answers{"install": {installed}, "status": {clean}})
+	left := 6
+	p.node.fail = func(string) error {
+		if left--; left >= 0 {
+			return &hostrun.NotStartedError{Path: "/regcred", Status: 203}
+		}
+		return nil
+	}
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, 2*time.Hour) })
+	if s := p.last(t); s.Phase != agent.Installed {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestUninstallInVain: an uninstall that restarts the kubelet and goes back is made once,
+// and again when it is asked for anew; one that restarts nothing is tried again.
+func TestUninstallInVain(t *testing.T) {
+	p := newPod(t, answers{"uninstall": {notOff}, "install": {installed}, "status": {clean}})
+	p.write(t, "state/state", "absent")
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, 3*time.Hour) })
+	p.restart()
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Hour) })
+	if s := p.last(t); p.node.commands() != "uninstall" || s.Phase != agent.NotRemoved || s.Reason != notTried+noKubelet || s.Failures != 1 {
+		t.Errorf("it ran %s; %+v", p.node.commands(), s)
+	}
+	p.restart()
+	p.node.calls, p.node.answers["uninstall"] = nil, []string{stays, uninst}
+	synctest.Test(t, func(t *testing.T) {
+		p.runFor(t, 2*time.Minute, func() { p.write(t, "state/state", "present") }, func() { p.write(t, "state/state", "absent") })
+	})
+	if s := p.last(t); strings.Count(p.node.commands(), "uninstall") != 2 || s.Phase != agent.Removed {
+		t.Errorf("it ran %s; %+v", p.node.commands(), s)
+	}
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/regcred/regcred/upstream/helm"
+	"github.com/regcred/regcred/upstream/node"
+)
+
+// testDrift: one node, on which somebody spoils what was installed, and on which the
+// agent is killed while an install is under way that goes back.
+func (f *fleet) testDrift(t *testing.T) {
+	before := f.trees(t)
+	a := f.Node(t, nodeA)
+	alone := map[string]any{"nodeSelector": map[string]any{"kubernetes.io/hostname": nodeA}}
+	r := f.install(t, "drift", "drift", with(values(first), alone))
+	r.waitRollout(t)
+	t.Run("what is spoilt is mended, and the kubelet is not restarted", func(t *testing.T) { r.testMended(t, a) })
+	if t.Failed() {
+		return
+	}
+	t.Run("killed while an install goes back: it is not made again", func(t *testing.T) {
+		bad := with(values(first, other), alone)
+		bad["probe"] = map[string]any{"image": first + "/team/absent:v1"}
+		r.testKilledInVain(t, a, bad)
+	})
+	f.helm.Run(t, "rollback", r.name, "--namespace", r.namespace)
+	r.waitRollout(t)
+	t.Run("on more nodes: the first one is not touched", func(t *testing.T) {
+		kubelet, starts := f.kubelets(t)[nodeA], kubeletStarts(t, a)
+		r.upgrade(t, values(first))
+		if now := f.kubelets(t)[nodeA]; now != kubelet || kubeletStarts(t, a) != starts {
+			t.Errorf("the kubelet was %s, and is %s", kubelet, now)
+		}
+		r.installed(t, f.Node(t, nodeB))
+	})
+	f.helm.Run(t, "uninstall", r.name, "--namespace", r.namespace)
+	r.gone(t)
+	f.checkTrees(t, before)
+}
+
+// What somebody does in /var/lib/regcred: a program is another one, and what the kubelet
+// reads and runs is gone; and then its configuration is another one, which is theirs.
+const (
+	spoil  = "cd /var/lib/regcred && rm regcred-credential-provider kubelet/bin/regcred-credential-provider kubelet/config/* && printf '#!/bin/sh\\n' >regcred-credential-provider && chmod 755 regcred-credential-provider"
+	theirs = "cd /var/lib/regcred/kubelet/config && echo '{}' >$(ls)"
+	away   = "rm /var/lib/regcred/kubelet/config/*"
+)
+
+func (r *release) testMended(t *testing.T, m *node.Machine) {
+	kubelets, installed := r.kubelets(t), tree(t, m)
+	asInstalled := func(mended int) {
+		t.Helper()
+		node.Eventually(t, 4*time.Minute, func(ctx context.Context) error {
+			return r.said(ctx, nodeA, `"phase":"installed"`, fmt.Sprintf(`"mended":%d`, mended))
+		})
+		r.same(t, kubelets, r.kubelets(t))
+		if diff := cmp.Diff(installed, tree(t, m)); diff != "" {
+			t.Errorf("the node is not as it was installed (-before +after):\n%s", diff)
+		}
+		r.installed(t, m)
+		r.measured(t, fmt.Sprintf("regcred_node_mended_total %d\n", mended), "regcred_node_drift 0\n", `regcred_node_phase{phase="installed"} 1`+"\n")
+	}
+	m.Run(t, "sh", "-c", spoil)
+	asInstalled(1)
+	r.logged(t, "mended: ")
+	m.Run(t, "sh", "-c", theirs)
+	node.Eventually(t, 4*time.Minute, func(ctx context.Context) error {
+		return r.said(ctx, nodeA, `"phase":"drifted"`, "90-regcred.json: it is there already, and not as regcred made it (move it away)")
+	})
+	r.measured(t, "regcred_node_drift 1\n", `regcred_node_phase{phase="drifted"} 1`+"\n")
+	node.Eventually(t, time.Minute, func(ctx context.Context) error {
+		pod, err := r.agent(ctx, nodeA)
+		if err != nil {
+			return err
+		}
+		if isReady(pod) {
+			err = fmt.Errorf("pod %s is ready", pod.Name) // its events: testBadChange
+		}
+		return err
+	})
+	m.Run(t, "sh", "-c", away)
+	asInstalled(2)
+}
+
+// logged: the agent's log has a line with a text.
+func (r *release) logged(t *testing.T, text string) {
+	t.Helper()
+	pod, err := r.agent(t.Context(), nodeA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := r.Client.CoreV1().Pods(r.namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: "agent"}).DoRaw(t.Context())
+	if err != nil || !strings.Contains(string(said), text) {
+		t.Errorf("the log has no %q: %v\n%s", text, err, said)
+	}
+	for line := range strings.Lines(string(said)) {
+		if strings.Contains(line, text) {
+			t.Logf("%s", line)
+		}
+	}
+}
+
+// measured: the agent's metrics have these lines.
+func (r *release) measured(t *testing.T, lines ...string) {
+	t.Helper()
+	pod, err := r.agent(t.Context(), nodeA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics := scrape(t, pod.Status.PodIP)
+	for _, want := range lines {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("no %q in:\n%s", want, metrics)
+		}
+	}
+}
+
+// testKilledInVain: however often the agent's container is ended, the kubelet is
+// restarted once for what does not work, and once to go back.
+func (r *release) testKilledInVain(t *testing.T, m *node.Machine, bad map[string]any) {
+	restarts, currents := kubeletStarts(t, m), currentOf(t, m)
+	old, err := r.agent(t.Context(), nodeA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.helm.Run(t, "upgrade", r.name, helm.Chart(t), "--namespace", r.namespace, "--values", valuesFile(t, bad))
+	node.Eventually(t, 2*time.Minute, func(ctx context.Context) error {
+		now, err := r.agent(ctx, nodeA)
+		if err == nil && now.UID == old.UID {
+			err = fmt.Errorf("pod %s is still there", old.Name)
+		}
+		if err == nil {
+			err = r.said(ctx, nodeA, `"phase":"applying"`)
+		}
+		return err
+	})
+	killed := r.killAgent(t, m, time.Second, 0, time.Second)
+	node.Eventually(t, 5*time.Minute, func(ctx context.Context) error {
+		return r.said(ctx, nodeA, `"phase":"failed"`, "not tried again by this pod, since the kubelet was restarted for it in vain: ", "/team/absent:v1")
+	})
+	pod, err := r.agent(t.Context(), nodeA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := pod.Status.ContainerStatuses[0].RestartCount; killed < 2 || int(n) < 2 {
+		t.Errorf("the agent was killed %d times, and its container restarted %d times: this shows nothing", killed, n)
+	}
+	if n := kubeletStarts(t, m) - restarts; n != 2 {
+		t.Errorf("the kubelet was started %d times, want 2", n)
+	}
+	if now := currentOf(t, m); now != currents {
+		t.Errorf("the node has:\n%s\nand had:\n%s", now, currents)
+	}
+}
+
+// kubeletStarts is how often a machine's kubelet has been started.
+func kubeletStarts(t *testing.T, m *node.Machine) int {
+	t.Helper()
+	n, err := strconv.Atoi(strings.TrimSpace(m.Run(t, "sh", "-c", "journalctl --output=cat --unit=kubelet | grep -c '^Started kubelet'")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// scrape is what an agent's /metrics has.
+func scrape(t *testing.T, ip string) string {
+	t.Helper()
+	resp, err := http.Get("http://" + ip + ":9476/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
