@@ -24,22 +24,25 @@ type cold struct {
 }
 
 // TestCold: pods with as many images of one registry, which the node has never pulled
-// from. Half of the lookups begin before the first answer if that takes as long as a pod
-// needs until it pulls; all of them if it takes longer.
+// from. A kubelet runs the plugin for each whose lookup begins before the first answer:
+// for few if sandboxes come more slowly than answers, for most if it is the other way.
 func TestCold(t *testing.T) {
 	node.Require(t)
 	const pods = 100
-	for _, delay := range []string{"0.3", "20"} {
-		t.Run(delay, func(t *testing.T) {
-			p := provider{name: "slow", host: host, script: "sleep " + delay}
+	for _, tt := range []struct {
+		delay string
+		least int // execs of Kubernetes' own kubelet, or the comparison is not what it says
+	}{{"0.3", 1}, {"20", pods / 2}} {
+		t.Run(tt.delay, func(t *testing.T) {
+			p := provider{name: "slow", host: host, script: "sleep " + tt.delay}
 			got := each(t, false, func(t *testing.T, s side) cold { return s.cold(t, p, pods) })
 			b := newTable()
-			b.coldRows(fmt.Sprintf("%d pods, plugin of %s s: ", pods, delay), got)
+			b.coldRows(fmt.Sprintf("%d pods, plugin of %s s: ", pods, tt.delay), got)
 			b.sizes("most memory of the kubelet", func(s string) int64 { return got[s].memory })
 			b.sizes("executable", func(s string) int64 { return got[s].size })
 			b.print(t)
-			if got[inside].execs != 1 || got[upstream].execs < 2 {
-				t.Errorf("execs: %d inside, want 1; %d upstream, want more", got[inside].execs, got[upstream].execs)
+			if got[inside].execs != 1 || got[upstream].execs < tt.least {
+				t.Errorf("execs: %d inside, want 1; %d upstream, want at least %d", got[inside].execs, got[upstream].execs, tt.least)
 			}
 		})
 	}

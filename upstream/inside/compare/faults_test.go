@@ -107,7 +107,7 @@ func (c *scene) waitFailures(t *testing.T, pod *corev1.Pod, n int) {
 		}
 		failed := 0
 		for _, e := range list.Items {
-			if e.Reason == "Failed" && !strings.HasPrefix(e.Message, "Error: ") {
+			if e.Reason == "Failed" && !isState(e.Message) {
 				failed += int(max(e.Count, 1))
 			}
 		}
@@ -165,6 +165,31 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	b.print(t)
+}
+
+// TestFlood: a plugin writes without end. It is not run beside others, which would need
+// the memory.
+func TestFlood(t *testing.T) {
+	node.Require(t)
+	type result struct {
+		outcome
+		memory int64
+	}
+	const size = 256 << 20
+	p := provider{name: "floods", host: host, script: fmt.Sprintf("head -c %d /dev/zero; exit 1", size)}
+	got := each(t, false, func(t *testing.T, s side) (r result) {
+		c := s.start(t, []provider{p})
+		r.outcome = c.wait(t, c.run(t, c.pod(t, host, "app")), time.Now())
+		r.memory = c.memory(t)
+		return r
+	})
+	b := newTable()
+	b.sizes(fmt.Sprintf("a plugin that writes %d MB: most memory of the kubelet", size>>20), func(s string) int64 { return got[s].memory })
+	b.says("its event", func(s string) string { return got[s].String() })
+	b.print(t)
+	if got[upstream].memory < size || got[inside].memory >= size {
+		t.Errorf("memory: upstream %d, want the output kept; inside %d, want less than %d", got[upstream].memory, got[inside].memory, size)
+	}
 }
 
 // TestEmpty: a plugin answers without a credential, which is good for an hour, and is

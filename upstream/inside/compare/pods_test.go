@@ -125,12 +125,17 @@ func (c *scene) wait(t *testing.T, pod *corev1.Pod, began time.Time) (o outcome)
 func (c *scene) failures(ctx context.Context, pod *corev1.Pod) (texts []string, err error) {
 	events, err := c.control.Events(ctx, pod)
 	for _, e := range events {
-		// Of the two that have this reason, the other one is the container's state.
-		if text, ok := strings.CutPrefix(e, "Failed: "); ok && !strings.HasPrefix(text, "Error: ") {
+		if text, ok := strings.CutPrefix(e, "Failed: "); ok && !isState(text) {
 			texts = append(texts, text)
 		}
 	}
 	return texts, err
+}
+
+// isState reports whether an event of that reason has a container's state alone: it
+// comes besides the one that says why.
+func isState(text string) bool {
+	return text == "Error: ErrImagePull" || text == "Error: ImagePullBackOff"
 }
 
 // pulls are the times at which the registry gave a manifest to the user.
