@@ -41,8 +41,8 @@ func TestCold(t *testing.T) {
 			b.sizes("most memory of the kubelet", func(s string) int64 { return got[s].memory })
 			b.sizes("executable", func(s string) int64 { return got[s].size })
 			b.print(t)
-			if got[inside].execs != 1 || got[upstream].execs < tt.least {
-				t.Errorf("execs: %d inside, want 1; %d upstream, want at least %d", got[inside].execs, got[upstream].execs, tt.least)
+			if got[embedded].execs != 1 || got[released].execs < tt.least {
+				t.Errorf("execs: %d inside, want 1; %d upstream, want at least %d", got[embedded].execs, got[released].execs, tt.least)
 			}
 		})
 	}
@@ -62,11 +62,11 @@ func TestServiceAccounts(t *testing.T) {
 	b.counts(what+"TokenRequests", func(s string) int { return got[s].tokens })
 	b.counts(what+"reads of the service account", func(s string) int { return got[s].reads })
 	b.print(t)
-	if got[inside].execs != 1 || got[inside].tokens != 1 {
-		t.Errorf("inside: %d execs and %d TokenRequests, want 1 and 1", got[inside].execs, got[inside].tokens)
+	if got[embedded].execs != 1 || got[embedded].tokens != 1 {
+		t.Errorf("inside: %d execs and %d TokenRequests, want 1 and 1", got[embedded].execs, got[embedded].tokens)
 	}
-	if got[upstream].tokens != pods || got[upstream].reads < pods {
-		t.Errorf("upstream: %d TokenRequests and %d reads, want %d of each", got[upstream].tokens, got[upstream].reads, pods)
+	if got[released].tokens != pods || got[released].reads < pods {
+		t.Errorf("upstream: %d TokenRequests and %d reads, want %d of each", got[released].tokens, got[released].reads, pods)
 	}
 }
 

@@ -41,11 +41,11 @@ func TestHeld(t *testing.T) {
 	b := newTable()
 	b.says("a child holds the plugin's output for 75 s", func(s string) string { return got[s].String() })
 	b.print(t)
-	t.Logf("the kubelet's log: %q", got[upstream].log)
-	if r := got[inside]; !r.pulled || r.ended {
+	t.Logf("the kubelet's log: %q", got[released].log)
+	if r := got[embedded]; !r.pulled || r.ended {
 		t.Errorf("inside: %v, the child had ended: %v; want a pull before it ends", r, r.ended)
 	}
-	if r := got[upstream]; r.pulled || !r.ended {
+	if r := got[released]; r.pulled || !r.ended {
 		t.Errorf("upstream: %v, the child had ended: %v; want no pull, and that only after it ended", r, r.ended)
 	}
 }
@@ -72,13 +72,13 @@ func TestChange(t *testing.T) {
 		began := time.Now()
 		pod := c.run(t, c.pod(t, later, "app"))
 		r.first = c.wait(t, pod, began)
-		if s.name == inside {
+		if s.name == embedded {
 			r.found = c.waitAll(t, 2).Sub(began)
 		} else {
 			c.waitFailures(t, pod, 2)
 		}
 		r.execs = len(c.runs(t, added.name))
-		if s.name == upstream {
+		if s.name == released {
 			c.kubelet.Restart(t, nil)
 			r.restarted = c.wait(t, c.run(t, c.pod(t, later, "restarted")), time.Now())
 		}
@@ -88,11 +88,11 @@ func TestChange(t *testing.T) {
 	b.says("a provider added to the file: the first pod after it", func(s string) string { return got[s].first.String() })
 	b.counts("a provider added to the file: execs without a restart", func(s string) int { return got[s].execs })
 	b.print(t)
-	t.Logf("inside, the pod ran %v after the change; upstream, after a restart: %v", got[inside].found, got[upstream].restarted)
-	if r := got[upstream]; r.first.pulled || r.execs != 0 || !r.restarted.pulled {
+	t.Logf("inside, the pod ran %v after the change; upstream, after a restart: %v", got[embedded].found, got[released].restarted)
+	if r := got[released]; r.first.pulled || r.execs != 0 || !r.restarted.pulled {
 		t.Errorf("upstream: %+v; want no exec before a restart, and a pull after it", r)
 	}
-	if r := got[inside]; r.execs == 0 {
+	if r := got[embedded]; r.execs == 0 {
 		t.Errorf("inside: %+v; want an exec", r)
 	}
 }
@@ -130,11 +130,11 @@ func TestEvents(t *testing.T) {
 		{provider{name: "refused", host: "refused.example", script: "echo 'the role team-pull may not be assumed' >&2; exit 1"},
 			"exit status 1, a reason on standard error", "the role team-pull may not be assumed"},
 		{provider{name: "garbage", host: "garbage.example", script: "echo welcome"},
-			"output that is no answer", `provider "garbage"`},
+			"output that is no answer", "not a valid CredentialProviderResponse"},
 		{provider{name: "crashes", host: "crashes.example", script: "kill -SEGV $$"},
 			"ended by a signal", "segmentation fault"},
 		{provider{name: "hangs", host: "hangs.example", script: "exec sleep 300"},
-			"no answer within a minute", `provider "hangs"`},
+			"no answer within a minute", "no answer within 1m0s"},
 	}
 	var providers []provider
 	for _, tt := range cases {
@@ -157,10 +157,11 @@ func TestEvents(t *testing.T) {
 	b := newTable()
 	for i, tt := range cases {
 		b.says(tt.what, func(s string) string { return got[s][i].String() })
-		if o := got[upstream][i]; o.pulled || strings.Contains(o.event, tt.name+`"`) || strings.Contains(o.event, tt.reason) {
+		name := fmt.Sprintf("%q", tt.name)
+		if o := got[released][i]; o.pulled || strings.Contains(o.event, name) || strings.Contains(o.event, tt.reason) {
 			t.Errorf("%s: upstream: %v; the page says that the reason is not told", tt.what, o)
 		}
-		if o := got[inside][i]; o.pulled || !strings.Contains(o.event, tt.reason) || !strings.Contains(o.event, tt.name) {
+		if o := got[embedded][i]; o.pulled || !strings.Contains(o.event, tt.reason) || !strings.Contains(o.event, name) {
 			t.Errorf("%s: inside: %v; want %q and the provider's name", tt.what, o, tt.reason)
 		}
 	}
@@ -187,8 +188,8 @@ func TestFlood(t *testing.T) {
 	b.sizes(fmt.Sprintf("a plugin that writes %d MB: most memory of the kubelet", size>>20), func(s string) int64 { return got[s].memory })
 	b.says("its event", func(s string) string { return got[s].String() })
 	b.print(t)
-	if got[upstream].memory < size || got[inside].memory >= size {
-		t.Errorf("memory: upstream %d, want the output kept; inside %d, want less than %d", got[upstream].memory, got[inside].memory, size)
+	if got[released].memory < size || got[embedded].memory >= size {
+		t.Errorf("memory: upstream %d, want the output kept; inside %d, want less than %d", got[released].memory, got[embedded].memory, size)
 	}
 }
 
@@ -228,10 +229,10 @@ func TestEmpty(t *testing.T) {
 	b := newTable()
 	b.counts("an answer without credentials, for an hour: execs in the next two minutes", func(s string) int { return got[s].execs })
 	b.print(t)
-	if r := got[upstream]; r.pulled || r.execs != 1 {
+	if r := got[released]; r.pulled || r.execs != 1 {
 		t.Errorf("upstream: %+v; want the answer kept", r)
 	}
-	if r := got[inside]; !r.pulled || r.execs < 2 {
+	if r := got[embedded]; !r.pulled || r.execs < 2 {
 		t.Errorf("inside: %+v; want another exec, and a pull", r)
 	}
 }
@@ -257,7 +258,7 @@ func TestSecret(t *testing.T) {
 	b := newTable()
 	b.says("one of two pull secrets is broken", func(s string) string { return got[s].String() })
 	b.print(t)
-	if o := got[upstream]; o.pulled {
+	if o := got[released]; o.pulled {
 		t.Errorf("upstream: %v; the page says that the pull fails", o)
 	}
 }

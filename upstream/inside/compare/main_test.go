@@ -4,6 +4,7 @@
 package compare
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/regcred/regcred/upstream/inside"
 	"github.com/regcred/regcred/upstream/node"
 )
 
@@ -38,5 +40,14 @@ func prepare() error {
 	if err != nil {
 		return err
 	}
-	return os.Setenv(insideVariable, filepath.Join(cache, "regcred-node", "kubelet"))
+	dir := filepath.Join(cache, "regcred-node", inside.Version+"-"+runtime.GOARCH)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, "kubelet")
+	fmt.Fprintf(os.Stderr, "compare: building kubelet %s: minutes, for the first time\n", inside.Version)
+	if err := inside.Build(context.Background(), path); err != nil {
+		return err
+	}
+	return os.Setenv(insideVariable, path)
 }

@@ -18,8 +18,8 @@ import (
 
 // The sides, which are the names of their nodes too.
 const (
-	upstream = "kubelet"
-	inside   = "inside"
+	released = "kubelet"
+	embedded = "inside"
 )
 
 // each runs a case on both sides, as subtests that may run beside each other, and
@@ -28,7 +28,7 @@ func each[T any](t *testing.T, parallel bool, run func(t *testing.T, s side) T) 
 	t.Helper()
 	results := [2]T{}
 	t.Run("on", func(t *testing.T) {
-		for i, s := range []side{{name: upstream}, {name: inside, program: os.Getenv(insideVariable)}} {
+		for i, s := range []side{{name: released}, {name: embedded, program: os.Getenv(insideVariable)}} {
 			t.Run(s.name, func(t *testing.T) {
 				if parallel {
 					t.Parallel()
@@ -40,7 +40,7 @@ func each[T any](t *testing.T, parallel bool, run func(t *testing.T, s side) T) 
 	if t.Failed() {
 		t.FailNow()
 	}
-	return map[string]T{upstream: results[0], inside: results[1]}
+	return map[string]T{released: results[0], embedded: results[1]}
 }
 
 // side is one of the two kubelets.

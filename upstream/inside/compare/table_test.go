@@ -25,22 +25,22 @@ func (b *table) row(cells ...string) { b.WriteString("| " + strings.Join(cells, 
 
 // counts is a row of numbers of both sides.
 func (b *table) counts(what string, n func(side string) int) {
-	b.row(what, fmt.Sprint(n(upstream)), fmt.Sprint(n(inside)), ratio(float64(n(upstream)), float64(n(inside))))
+	b.row(what, fmt.Sprint(n(released)), fmt.Sprint(n(embedded)), ratio(float64(n(released)), float64(n(embedded))))
 }
 
 // times is a row of times of both sides.
 func (b *table) times(what string, d func(side string) time.Duration) {
-	b.row(what, seconds(d(upstream)), seconds(d(inside)), ratio(d(upstream).Seconds(), d(inside).Seconds()))
+	b.row(what, seconds(d(released)), seconds(d(embedded)), ratio(d(released).Seconds(), d(embedded).Seconds()))
 }
 
 // sizes is a row of bytes.
 func (b *table) sizes(what string, n func(side string) int64) {
-	b.row(what, megabytes(n(upstream)), megabytes(n(inside)), ratio(float64(n(upstream)), float64(n(inside))))
+	b.row(what, megabytes(n(released)), megabytes(n(embedded)), ratio(float64(n(released)), float64(n(embedded))))
 }
 
 // says is a row for each side of what it says, in its own words.
 func (b *table) says(what string, text func(side string) string) {
-	b.row(what, text(upstream), text(inside), "")
+	b.row(what, text(released), text(embedded), "")
 }
 
 func (b *table) print(t *testing.T) {
