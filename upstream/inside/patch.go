@@ -130,7 +130,7 @@ func (p *patch) pull() error {
 		return err
 	}
 	p.insert(f.decl.Type.Params.Closing, ", "+variable+" error")
-	p.insert(failed.Body.Lbrace+1, fmt.Sprintf("\n%[1]s.err = %s.WithLookupErr(%[1]s.err, %s)", result, p.plugin, variable))
+	p.insert(failed.Body.Lbrace+1, fmt.Sprintf("\n%[1]s.err = %[2]s.WithLookupErr(%[1]s.err, %[3]s)", result, p.plugin, variable))
 	return nil
 }
 

@@ -82,7 +82,7 @@ func TestPatch(t *testing.T) {
 			if err != nil {
 				return
 			}
-			for _, call := range []string{".LookupErr(", ".WithLookupErr("} {
+			for _, call := range []string{"plugin.LookupErr(externalCredentialProviderKeyring)", "plugin.WithLookupErr(imagePullResult.err, lookupErr)"} {
 				if strings.Count(string(changed), call) != 1 {
 					t.Errorf("there is not one call of %q", call)
 				}
