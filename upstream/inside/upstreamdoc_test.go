@@ -33,6 +33,7 @@ var (
 	place   = regexp.MustCompile("`(pkg/[^`]+\\.go)`:((?:,?\\s+`\\w+`)+)")
 	anyFile = regexp.MustCompile("`(pkg/[^`]+)`")
 	quoted  = regexp.MustCompile("`(\\w+)`")
+	oneLine = regexp.MustCompile(`\n *`)
 )
 
 // TestPlaces: each file and function that the page names is in the release that go.mod pins.
@@ -56,7 +57,7 @@ func TestPlaces(t *testing.T) {
 			}
 		}
 	}
-	sections := strings.Count(text, "\n**Today**")
+	sections := strings.Count(text, "\n- **Today**")
 	if sections != 11 || len(found) < sections {
 		t.Errorf("%s: %d places in %d sections that say what the code does today, want at least one in each of 11", page, len(found), sections)
 	}
@@ -100,7 +101,7 @@ func TestMessages(t *testing.T) {
 			if strings.Contains(err.Error(), "ecr") {
 				t.Errorf("it names the provider: %v", err)
 			}
-			if !strings.Contains(text, "`"+err.Error()+"`") {
+			if !strings.Contains(oneLine.ReplaceAllString(text, " "), "`"+err.Error()+"`") {
 				t.Errorf("%s does not quote %q", page, err)
 			}
 		})

@@ -20,6 +20,7 @@ type cold struct {
 	execs           int
 	tokens, reads   int           // calls of the API server
 	pulled, running time.Duration // from the first pod's creation to the last pull, and until all run
+	cpu             time.Duration // of the kubelet
 	memory, size    int64
 }
 
@@ -35,7 +36,7 @@ func TestCold(t *testing.T) {
 	}{{"0.3", 1}, {"20", pods / 2}} {
 		t.Run(tt.delay, func(t *testing.T) {
 			p := provider{name: "slow", host: host, script: "sleep " + tt.delay}
-			got := each(t, false, func(t *testing.T, s side) cold { return s.cold(t, p, pods) })
+			got := coldPods(t, p, pods)
 			b := newTable()
 			b.coldRows(fmt.Sprintf("%d pods, plugin of %s s: ", pods, tt.delay), got)
 			b.sizes("most memory of the kubelet", func(s string) int64 { return got[s].memory })
@@ -55,7 +56,7 @@ func TestServiceAccounts(t *testing.T) {
 	p := provider{name: "slow", host: host, script: "sleep 0.3", tokenAttributes: map[string]any{
 		"serviceAccountTokenAudience": host, "cacheType": "ServiceAccount", "requireServiceAccount": true,
 	}}
-	got := each(t, false, func(t *testing.T, s side) cold { return s.cold(t, p, pods) })
+	got := coldPods(t, p, pods)
 	b := newTable()
 	what := fmt.Sprintf("%d pods of one service account: ", pods)
 	b.coldRows(what, got)
@@ -75,29 +76,30 @@ func (b *table) coldRows(what string, got map[string]cold) {
 	b.counts(what+"execs", func(s string) int { return got[s].execs })
 	b.times(what+"first pod to last pull", func(s string) time.Duration { return got[s].pulled })
 	b.times(what+"first pod to all running", func(s string) time.Duration { return got[s].running })
+	b.times(what+"processor time of the kubelet", func(s string) time.Duration { return got[s].cpu })
 }
 
-// cold runs pods on a new node, as often as is asked for, and returns the medians of the
-// times, the most execs, and the rest of the last round.
-func (s side) cold(t *testing.T, p provider, pods int) (c cold) {
-	var all []cold
-	for range *rounds {
-		t.Run("round", func(t *testing.T) { all = append(all, s.coldOnce(t, p, pods)) })
+// coldPods runs pods on new nodes of both sides, which take turns. Of a side it returns the
+// medians of the times, the most execs, and the rest of its last round.
+func coldPods(t *testing.T, p provider, pods int) map[string]cold {
+	t.Helper()
+	got := map[string]cold{}
+	for name, all := range inTurns(t, func(t *testing.T, s side) cold { return s.cold(t, p, pods) }) {
+		c := all[len(all)-1]
+		for _, o := range all {
+			c.execs = max(c.execs, o.execs)
+		}
+		t.Logf("%s: %+v", name, all)
+		c.pulled = median(all, func(c cold) time.Duration { return c.pulled })
+		c.running = median(all, func(c cold) time.Duration { return c.running })
+		c.cpu = median(all, func(c cold) time.Duration { return c.cpu })
+		got[name] = c
 	}
-	if t.Failed() {
-		t.FailNow()
-	}
-	c = all[len(all)-1]
-	for _, o := range all {
-		c.execs = max(c.execs, o.execs)
-	}
-	t.Logf("%+v", all)
-	c.pulled = median(all, func(c cold) time.Duration { return c.pulled })
-	c.running = median(all, func(c cold) time.Duration { return c.running })
-	return c
+	return got
 }
 
-func (s side) coldOnce(t *testing.T, p provider, n int) (got cold) {
+// cold runs pods on a new node.
+func (s side) cold(t *testing.T, p provider, n int) (got cold) {
 	c := s.start(t, []provider{p})
 	c.control.AllowAudience(t, p.host)
 	pods := make([]*corev1.Pod, n)
@@ -113,7 +115,7 @@ func (s side) coldOnce(t *testing.T, p provider, n int) (got cold) {
 		}
 		got.pulled = max(got.pulled, times[len(times)-1].Sub(began))
 	}
-	got.execs, got.memory, got.size = len(c.runs(t, p.name)), c.memory(t), c.size(t)
+	got.execs, got.memory, got.size, got.cpu = len(c.runs(t, p.name)), c.memory(t), c.size(t), c.cpu(t)
 	for _, call := range c.control.Calls(t, "system:node:"+s.name) {
 		switch {
 		case call.Resource == "serviceaccounts/token":

@@ -21,33 +21,26 @@ func TestProviders(t *testing.T) {
 	for _, name := range []string{"first", "second", "third"} {
 		providers = append(providers, provider{name: name, host: host, script: "sleep 0.3"})
 	}
-	got := each(t, false, func(t *testing.T, s side) (r result) {
-		var all []result
-		for range *rounds {
-			t.Run("round", func(t *testing.T) {
-				c := s.start(t, providers)
-				if o := c.wait(t, c.run(t, c.pod(t, host, "app")), time.Now()); !o.pulled {
-					t.Fatal(o)
-				}
-				var one result
-				began := time.Now()
-				for _, p := range providers {
-					for _, at := range c.runs(t, p.name) {
-						one.execs++
-						if at.Before(began) {
-							began = at
-						}
-					}
-				}
-				one.took = c.pulls(host, "team/app")[0].Sub(began)
-				all = append(all, one)
-			})
+	got := map[string]result{}
+	for name, all := range inTurns(t, func(t *testing.T, s side) (r result) {
+		c := s.start(t, providers)
+		if o := c.wait(t, c.run(t, c.pod(t, host, "app")), time.Now()); !o.pulled {
+			t.Fatal(o)
 		}
-		if t.Failed() {
-			t.FailNow()
+		began := time.Now()
+		for _, p := range providers {
+			for _, at := range c.runs(t, p.name) {
+				r.execs++
+				if at.Before(began) {
+					began = at
+				}
+			}
 		}
-		return result{all[0].execs, median(all, func(r result) time.Duration { return r.took })}
-	})
+		r.took = c.pulls(host, "team/app")[0].Sub(began)
+		return r
+	}) {
+		got[name] = result{all[0].execs, median(all, func(r result) time.Duration { return r.took })}
+	}
 	b := newTable()
 	b.counts("three providers of 0.3 s: execs", func(s string) int { return got[s].execs })
 	b.times("three providers of 0.3 s: first exec to first pull", func(s string) time.Duration { return got[s].took })

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/testregistry"
@@ -41,6 +43,19 @@ func each[T any](t *testing.T, parallel bool, run func(t *testing.T, s side) T) 
 		t.FailNow()
 	}
 	return map[string]T{released: results[0], embedded: results[1]}
+}
+
+// inTurns runs a case as often as is asked for, once on the one side and once on the
+// other, so that what else the machine does is the same for both.
+func inTurns[T any](t *testing.T, run func(t *testing.T, s side) T) (of map[string][]T) {
+	t.Helper()
+	of = map[string][]T{}
+	for range *rounds {
+		for name, result := range each(t, false, run) {
+			of[name] = append(of[name], result)
+		}
+	}
+	return of
 }
 
 // side is one of the two kubelets.
@@ -110,6 +125,31 @@ func (c *scene) memory(t *testing.T) (n int64) {
 		t.Fatalf("VmHWM: %v", err)
 	}
 	return n << 10
+}
+
+// cpu is the processor time that the kubelet has had, without its plugins.
+func (c *scene) cpu(t *testing.T) time.Duration {
+	t.Helper()
+	stat, err := os.ReadFile(filepath.Join(c.process(t), "stat"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// proc(5): behind the name, which may have spaces, stand eleven fields and these two,
+	// in hundredths of a second.
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		t.Fatalf("stat: %q", stat)
+	}
+	var sum time.Duration
+	for _, f := range fields[11:13] {
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += time.Duration(n) * 10 * time.Millisecond
+	}
+	return sum
 }
 
 // size is that of the kubelet's executable.
