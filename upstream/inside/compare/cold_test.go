@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package compare
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/regcred/regcred/upstream/node"
+)
+
+const host = "registry.example"
+
+// cold is what the first pods of a node took.
+type cold struct {
+	execs           int
+	tokens, reads   int           // calls of the API server
+	pulled, running time.Duration // from the first pod's creation to the last pull, and until all run
+	cpu             time.Duration // of the kubelet
+	memory, size    int64
+}
+
+// TestCold: pods with as many images of one registry, which the node has never pulled
+// from. A kubelet runs the plugin for each whose lookup begins before the first answer:
+// for few if sandboxes come more slowly than answers, for most if it is the other way.
+func TestCold(t *testing.T) {
+	node.Require(t)
+	const pods = 100
+	for _, tt := range []struct {
+		delay string
+		least int // execs of Kubernetes' own kubelet, or the comparison is not what it says
+	}{{"0.3", 1}, {"20", pods / 2}} {
+		t.Run(tt.delay, func(t *testing.T) {
+			p := provider{name: "slow", host: host, script: "sleep " + tt.delay}
+			got := coldPods(t, p, pods)
+			b := newTable()
+			b.coldRows(fmt.Sprintf("%d pods, plugin of %s s: ", pods, tt.delay), got)
+			b.sizes("most memory of the kubelet", func(s string) int64 { return got[s].memory })
+			b.sizes("executable", func(s string) int64 { return got[s].size })
+			b.print(t)
+			if got[embedded].execs != 1 || got[released].execs < tt.least {
+				t.Errorf("execs: %d inside, want 1; %d upstream, want at least %d", got[embedded].execs, got[released].execs, tt.least)
+			}
+		})
+	}
+}
+
+// TestServiceAccounts: pods of one service account, with an image each.
+func TestServiceAccounts(t *testing.T) {
+	node.Require(t)
+	const pods = 20
+	p := provider{name: "slow", host: host, script: "sleep 0.3", tokenAttributes: map[string]any{
+		"serviceAccountTokenAudience": host, "cacheType": "ServiceAccount", "requireServiceAccount": true,
+	}}
+	got := coldPods(t, p, pods)
+	b := newTable()
+	what := fmt.Sprintf("%d pods of one service account: ", pods)
+	b.coldRows(what, got)
+	b.counts(what+"TokenRequests", func(s string) int { return got[s].tokens })
+	b.counts(what+"reads of the service account", func(s string) int { return got[s].reads })
+	b.print(t)
+	if got[embedded].execs != 1 || got[embedded].tokens != 1 {
+		t.Errorf("inside: %d execs and %d TokenRequests, want 1 and 1", got[embedded].execs, got[embedded].tokens)
+	}
+	if got[released].tokens != pods || got[released].reads < pods {
+		t.Errorf("upstream: %d TokenRequests and %d reads, want %d of each", got[released].tokens, got[released].reads, pods)
+	}
+}
+
+// coldRows are the rows that both tests have.
+func (b *table) coldRows(what string, got map[string]cold) {
+	b.counts(what+"execs", func(s string) int { return got[s].execs })
+	b.times(what+"first pod to last pull", func(s string) time.Duration { return got[s].pulled })
+	b.times(what+"first pod to all running", func(s string) time.Duration { return got[s].running })
+	b.times(what+"processor time of the kubelet", func(s string) time.Duration { return got[s].cpu })
+}
+
+// coldPods runs pods on new nodes of both sides, which take turns. Of a side it returns the
+// medians of the times, the most execs, and the rest of its last round.
+func coldPods(t *testing.T, p provider, pods int) map[string]cold {
+	t.Helper()
+	got := map[string]cold{}
+	for name, all := range inTurns(t, func(t *testing.T, s side) cold { return s.cold(t, p, pods) }) {
+		c := all[len(all)-1]
+		for _, o := range all {
+			c.execs = max(c.execs, o.execs)
+		}
+		t.Logf("%s: %+v", name, all)
+		c.pulled = median(all, func(c cold) time.Duration { return c.pulled })
+		c.running = median(all, func(c cold) time.Duration { return c.running })
+		c.cpu = median(all, func(c cold) time.Duration { return c.cpu })
+		got[name] = c
+	}
+	return got
+}
+
+// cold runs pods on a new node.
+func (s side) cold(t *testing.T, p provider, n int) (got cold) {
+	c := s.start(t, []provider{p})
+	c.control.AllowAudience(t, p.host)
+	pods := make([]*corev1.Pod, n)
+	for i := range pods {
+		pods[i] = c.pod(t, p.host, fmt.Sprintf("app-%d", i))
+	}
+	began := c.runAll(t, pods)
+	got.running = c.waitAll(t, n).Sub(began)
+	for i := range pods {
+		times := c.pulls(p.host, fmt.Sprintf("team/app-%d", i))
+		if len(times) == 0 {
+			t.Fatalf("app-%d runs, but %s has given it to nobody", i, p.host)
+		}
+		got.pulled = max(got.pulled, times[len(times)-1].Sub(began))
+	}
+	got.execs, got.memory, got.size, got.cpu = len(c.runs(t, p.name)), c.memory(t), c.size(t), c.cpu(t)
+	for _, call := range c.control.Calls(t, "system:node:"+s.name) {
+		switch {
+		case call.Resource == "serviceaccounts/token":
+			got.tokens++
+		case call.Resource == "serviceaccounts" && call.Verb == "get":
+			got.reads++
+		}
+	}
+	return got
+}

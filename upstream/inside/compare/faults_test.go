@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package compare
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/upstream/node"
+)
+
+// TestHeld: a plugin answers and exits, and leaves a child behind that has its standard
+// output until after the deadline of a minute.
+func TestHeld(t *testing.T) {
+	node.Require(t)
+	t.Parallel()
+	type result struct {
+		outcome
+		ended bool // the child, before the pull went on
+		log   []string
+	}
+	p := provider{name: "forks", host: host, script: "(sleep 75; echo >ended) &"}
+	got := each(t, true, func(t *testing.T, s side) (r result) {
+		c := s.start(t, []provider{p})
+		r.outcome = c.wait(t, c.run(t, c.pod(t, host, "app")), time.Now())
+		_, err := os.Stat(filepath.Join(c.dir, "ended"))
+		r.ended = err == nil
+		r.log = c.kubelet.Log(t, "Failed to provide credentials")
+		return r
+	})
+	b := newTable()
+	b.says("a child holds the plugin's output for 75 s", func(s string) string { return got[s].String() })
+	b.print(t)
+	t.Logf("the kubelet's log: %q", got[released].log)
+	if r := got[embedded]; !r.pulled || r.ended {
+		t.Errorf("inside: %v, the child had ended: %v; want a pull before it ends", r, r.ended)
+	}
+	if r := got[released]; r.pulled || !r.ended {
+		t.Errorf("upstream: %v, the child had ended: %v; want no pull, and that only after it ended", r, r.ended)
+	}
+}
+
+// TestChange: a provider for another registry is written into the configuration of a
+// kubelet that runs.
+func TestChange(t *testing.T) {
+	node.Require(t)
+	t.Parallel()
+	type result struct {
+		first, restarted outcome
+		execs            int // before the restart
+		found            time.Duration
+	}
+	const later = "later.example"
+	old, added := provider{name: "old", host: host}, provider{name: "added", host: later}
+	got := each(t, true, func(t *testing.T, s side) (r result) {
+		c := s.start(t, []provider{old}, later)
+		if o := c.wait(t, c.run(t, c.pod(t, host, "before")), time.Now()); !o.pulled {
+			t.Fatal(o)
+		}
+		added.write(t, c.dir)
+		c.configure(t, []provider{old, added})
+		began := time.Now()
+		pod := c.run(t, c.pod(t, later, "app"))
+		r.first = c.wait(t, pod, began)
+		if s.name == embedded {
+			r.found = c.waitAll(t, 2).Sub(began)
+		} else {
+			c.waitFailures(t, pod, 2)
+		}
+		r.execs = len(c.runs(t, added.name))
+		if s.name == released {
+			c.kubelet.Restart(t, nil)
+			r.restarted = c.wait(t, c.run(t, c.pod(t, later, "restarted")), time.Now())
+		}
+		return r
+	})
+	b := newTable()
+	b.says("a provider added to the file: the first pod after it", func(s string) string { return got[s].first.String() })
+	b.counts("a provider added to the file: execs without a restart", func(s string) int { return got[s].execs })
+	b.print(t)
+	t.Logf("inside, the pod ran %v after the change; upstream, after a restart: %v", got[embedded].found, got[released].restarted)
+	if r := got[released]; r.first.pulled || r.execs != 0 || !r.restarted.pulled {
+		t.Errorf("upstream: %+v; want no exec before a restart, and a pull after it", r)
+	}
+	if r := got[embedded]; r.execs == 0 {
+		t.Errorf("inside: %+v; want an exec", r)
+	}
+}
+
+// waitFailures waits until so many pulls of a pod have failed.
+func (c *scene) waitFailures(t *testing.T, pod *corev1.Pod, n int) {
+	t.Helper()
+	node.Eventually(t, patience, func(ctx context.Context) error {
+		list, err := c.control.Client.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(pod.UID)})
+		if err != nil {
+			return err
+		}
+		failed := 0
+		for _, e := range list.Items {
+			if e.Reason == "Failed" && !isState(e.Message) {
+				failed += int(max(e.Count, 1))
+			}
+		}
+		if failed < n {
+			return fmt.Errorf("%d pulls of pod %s have failed, want %d", failed, pod.Name, n)
+		}
+		return nil
+	})
+}
+
+// TestEvents: what the pod's event says of a provider that fails.
+func TestEvents(t *testing.T) {
+	node.Require(t)
+	t.Parallel()
+	cases := []struct {
+		provider
+		what   string
+		reason string // which the event has to tell
+	}{
+		{provider{name: "refused", host: "refused.example", script: "echo 'the role team-pull may not be assumed' >&2; exit 1"},
+			"exit status 1, a reason on standard error", "the role team-pull may not be assumed"},
+		{provider{name: "garbage", host: "garbage.example", script: "echo welcome"},
+			"output that is no answer", "not a valid CredentialProviderResponse"},
+		{provider{name: "crashes", host: "crashes.example", script: "kill -SEGV $$"},
+			"ended by a signal", "segmentation fault"},
+		{provider{name: "hangs", host: "hangs.example", script: "exec sleep 300"},
+			"no answer within a minute", "no answer within 1m0s"},
+	}
+	var providers []provider
+	for _, tt := range cases {
+		providers = append(providers, tt.provider)
+	}
+	got := each(t, true, func(t *testing.T, s side) []outcome {
+		c := s.start(t, providers)
+		var pods []*corev1.Pod
+		began := time.Now()
+		for _, p := range providers {
+			pods = append(pods, c.run(t, c.pod(t, p.host, p.name)))
+		}
+		var list []outcome
+		for _, pod := range pods {
+			list = append(list, c.wait(t, pod, began))
+		}
+		canary.Check(t, "the kubelet's log", strings.Join(c.kubelet.Log(t), "\n"))
+		return list
+	})
+	b := newTable()
+	for i, tt := range cases {
+		b.says(tt.what, func(s string) string { return got[s][i].String() })
+		name := fmt.Sprintf("%q", tt.name)
+		if o := got[released][i]; o.pulled || strings.Contains(o.event, name) || strings.Contains(o.event, tt.reason) {
+			t.Errorf("%s: upstream: %v; the page says that the reason is not told", tt.what, o)
+		}
+		if o := got[embedded][i]; o.pulled || !strings.Contains(o.event, tt.reason) || !strings.Contains(o.event, name) {
+			t.Errorf("%s: inside: %v; want %q and the provider's name", tt.what, o, tt.reason)
+		}
+	}
+	b.print(t)
+}
+
+// TestFlood: a plugin writes without end. It is not run beside others, which would need
+// the memory.
+func TestFlood(t *testing.T) {
+	node.Require(t)
+	type result struct {
+		outcome
+		memory int64
+	}
+	const size = 256 << 20
+	p := provider{name: "floods", host: host, script: fmt.Sprintf("head -c %d /dev/zero; exit 1", size)}
+	got := each(t, false, func(t *testing.T, s side) (r result) {
+		c := s.start(t, []provider{p})
+		r.outcome = c.wait(t, c.run(t, c.pod(t, host, "app")), time.Now())
+		r.memory = c.memory(t)
+		return r
+	})
+	b := newTable()
+	b.sizes(fmt.Sprintf("a plugin that writes %d MB: most memory of the kubelet", size>>20), func(s string) int64 { return got[s].memory })
+	b.says("its event", func(s string) string { return got[s].String() })
+	b.print(t)
+	if got[released].memory < size || got[embedded].memory >= size {
+		t.Errorf("memory: upstream %d, want the output kept; inside %d, want less than %d", got[released].memory, got[embedded].memory, size)
+	}
+}
+
+// TestEmpty: a plugin answers without a credential, which is good for an hour, and is
+// mended then.
+func TestEmpty(t *testing.T) {
+	node.Require(t)
+	t.Parallel()
+	type result struct {
+		pulled bool
+		execs  int // in the two minutes
+	}
+	p := provider{name: "empty", host: host}
+	got := each(t, true, func(t *testing.T, s side) (r result) {
+		c := s.start(t, []provider{p})
+		good := filepath.Join(c.dir, p.name+".answer")
+		content, err := os.ReadFile(good)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, good, answer(t, map[string]any{}))
+		pod := c.run(t, c.pod(t, host, "app"))
+		if o := c.wait(t, pod, time.Now()); o.pulled {
+			t.Fatal(o)
+		}
+		writeFile(t, good, string(content))
+		for end := time.Now().Add(2 * time.Minute); time.Now().Before(end) && !r.pulled; time.Sleep(time.Second) {
+			now, err := c.control.Client.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.pulled = running(now)
+		}
+		r.execs = len(c.runs(t, p.name))
+		return r
+	})
+	b := newTable()
+	b.counts("an answer without credentials, for an hour: execs in the next two minutes", func(s string) int { return got[s].execs })
+	b.print(t)
+	if r := got[released]; r.pulled || r.execs != 1 {
+		t.Errorf("upstream: %+v; want the answer kept", r)
+	}
+	if r := got[embedded]; !r.pulled || r.execs < 2 {
+		t.Errorf("inside: %+v; want another exec, and a pull", r)
+	}
+}
+
+// TestSecret: a pod has two pull secrets. One is broken.
+func TestSecret(t *testing.T) {
+	node.Require(t)
+	t.Parallel()
+	got := each(t, true, func(t *testing.T, s side) outcome {
+		c := s.start(t, []provider{{name: "unused", host: "unused.example"}}, host)
+		c.control.AddPullSecret(t, "team", "good", host, user, canary.Password)
+		broken := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: "broken"}, Type: corev1.SecretTypeDockerConfigJson,
+			Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths": {"other.example": {"auth": "no base64"}}}`)},
+		}
+		if _, err := c.control.Client.CoreV1().Secrets("team").Create(t.Context(), broken, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		pod := c.pod(t, host, "app")
+		pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "good"}, {Name: "broken"}}
+		return c.wait(t, c.run(t, pod), time.Now())
+	})
+	b := newTable()
+	b.says("one of two pull secrets is broken", func(s string) string { return got[s].String() })
+	b.print(t)
+	if o := got[released]; o.pulled {
+		t.Errorf("upstream: %v; the page says that the pull fails", o)
+	}
+}

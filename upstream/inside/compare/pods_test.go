@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package compare
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/upstream/node"
+)
+
+// patience is how long anything may take here, on a busy machine.
+const patience = 5 * time.Minute
+
+// pod is one whose image is the host's team/NAME, which is pushed.
+func (c *scene) pod(t *testing.T, host, name string) *corev1.Pod {
+	t.Helper()
+	return node.NewPod("team", name, c.registry[host].PushApp(t, "team/"+name, "v1"))
+}
+
+// run creates a pod on the node.
+func (c *scene) run(t *testing.T, pod *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	return c.control.RunPod(t, c.kubelet, pod)
+}
+
+// runAll creates pods at once, and returns when.
+func (c *scene) runAll(t *testing.T, pods []*corev1.Pod) (began time.Time) {
+	t.Helper()
+	began = time.Now()
+	g, ctx := errgroup.WithContext(t.Context())
+	g.SetLimit(8)
+	for _, pod := range pods {
+		g.Go(func() error {
+			pod.Spec.NodeName = c.kubelet.Options.Name
+			_, err := c.control.Client.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return began
+}
+
+// waitAll waits until all of so many pods run, and returns when.
+func (c *scene) waitAll(t *testing.T, n int) time.Time {
+	t.Helper()
+	node.Eventually(t, patience, func(ctx context.Context) error {
+		list, err := c.control.Client.CoreV1().Pods("team").List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		run := 0
+		for i := range list.Items {
+			if running(&list.Items[i]) {
+				run++
+			}
+		}
+		if run < n {
+			return fmt.Errorf("%d of %d pods run", run, n)
+		}
+		return nil
+	})
+	return time.Now()
+}
+
+func running(pod *corev1.Pod) bool {
+	s := pod.Status.ContainerStatuses
+	return len(s) > 0 && s[0].State.Running != nil
+}
+
+// outcome is what became of a pod's first pull.
+type outcome struct {
+	pulled bool
+	event  string // of the failure; "" if it was pulled
+	after  time.Duration
+}
+
+func (o outcome) String() string {
+	if o.pulled {
+		return fmt.Sprintf("pulled after %.1f s", o.after.Seconds())
+	}
+	return fmt.Sprintf("failed after %.1f s: %s", o.after.Seconds(), o.event)
+}
+
+// wait waits until a pod that was created at a time runs, or its pull has failed.
+func (c *scene) wait(t *testing.T, pod *corev1.Pod, began time.Time) (o outcome) {
+	t.Helper()
+	node.Eventually(t, patience, func(ctx context.Context) error {
+		now, err := c.control.Client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		failures, err := c.failures(ctx, pod)
+		if err != nil {
+			return err
+		}
+		switch {
+		case len(failures) > 0:
+			o = outcome{event: failures[0]}
+		case running(now):
+			o = outcome{pulled: true}
+		default:
+			return fmt.Errorf("pod %s neither runs nor fails: %s", pod.Name, now.Status.Phase)
+		}
+		o.after = time.Since(began)
+		return nil
+	})
+	canary.Check(t, "the pod's event", o.event)
+	return o
+}
+
+// failures are the events that say why an image was not pulled.
+func (c *scene) failures(ctx context.Context, pod *corev1.Pod) (texts []string, err error) {
+	events, err := c.control.Events(ctx, pod)
+	for _, e := range events {
+		if text, ok := strings.CutPrefix(e, "Failed: "); ok && !isState(text) {
+			texts = append(texts, text)
+		}
+	}
+	return texts, err
+}
+
+// isState reports whether an event of that reason has a container's state alone: it
+// comes besides the one that says why.
+func isState(text string) bool {
+	return text == "Error: ErrImagePull" || text == "Error: ImagePullBackOff"
+}
+
+// pulls are the times at which the registry gave a manifest to the user.
+func (c *scene) pulls(host, repo string) (times []time.Time) {
+	for _, r := range c.registry[host].Pulls(repo) {
+		if r.User == user && r.Status == http.StatusOK {
+			times = append(times, r.Time)
+		}
+	}
+	return times
+}

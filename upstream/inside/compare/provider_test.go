@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package compare
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+)
+
+// provider is an entry of the configuration, and its plugin.
+type provider struct {
+	name string
+	host string // of the images that it is for, and of its credential
+
+	// script is what the plugin does before it answers, in sh, in the directory of the
+	// scene.
+	script string
+
+	tokenAttributes map[string]any // nil means none
+}
+
+// plugin notes when it is run, in nanoseconds since 1970, and answers with a file.
+const plugin = `#!/bin/sh
+cd '%[1]s' || exit 2
+date +%%s%%N >>%[2]s.runs
+%[3]s
+cat %[2]s.answer
+`
+
+// write writes the plugin and its answer.
+func (p provider) write(t *testing.T, dir string) {
+	t.Helper()
+	writeFile(t, filepath.Join(dir, "bin", p.name), fmt.Sprintf(plugin, dir, p.name, p.script))
+	writeFile(t, filepath.Join(dir, p.name+".answer"), answer(t, map[string]any{p.host: map[string]string{"username": user, "password": canary.Password}}))
+}
+
+// answer is good for an hour, and for all images of the registry.
+func answer(t *testing.T, auth map[string]any) string {
+	t.Helper()
+	return text(t, map[string]any{
+		"apiVersion": "credentialprovider.kubelet.k8s.io/v1", "kind": "CredentialProviderResponse",
+		"cacheKeyType": "Registry", "cacheDuration": "1h", "auth": auth,
+	})
+}
+
+// configText is a CredentialProviderConfig. JSON is YAML.
+func configText(t *testing.T, providers []provider) string {
+	t.Helper()
+	var entries []map[string]any
+	for _, p := range providers {
+		entry := map[string]any{
+			"name": p.name, "apiVersion": "credentialprovider.kubelet.k8s.io/v1",
+			"matchImages": []string{p.host}, "defaultCacheDuration": "1h",
+		}
+		if p.tokenAttributes != nil {
+			entry["tokenAttributes"] = p.tokenAttributes
+		}
+		entries = append(entries, entry)
+	}
+	return text(t, map[string]any{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": entries})
+}
+
+func text(t *testing.T, value any) string {
+	t.Helper()
+	data, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// runs are the times at which a plugin was run, in order.
+func (c *scene) runs(t *testing.T, name string) (times []time.Time) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(c.dir, name+".runs"))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		n, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		times = append(times, time.Unix(0, n))
+	}
+	return times
+}

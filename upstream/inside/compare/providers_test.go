@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package compare
+
+import (
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/upstream/node"
+)
+
+// TestProviders: three providers that are for one image, each of which takes 300 ms.
+func TestProviders(t *testing.T) {
+	node.Require(t)
+	type result struct {
+		execs int
+		took  time.Duration // from the first plugin's start to the first pull with a credential
+	}
+	var providers []provider
+	for _, name := range []string{"first", "second", "third"} {
+		providers = append(providers, provider{name: name, host: host, script: "sleep 0.3"})
+	}
+	got := map[string]result{}
+	for name, all := range inTurns(t, func(t *testing.T, s side) (r result) {
+		c := s.start(t, providers)
+		if o := c.wait(t, c.run(t, c.pod(t, host, "app")), time.Now()); !o.pulled {
+			t.Fatal(o)
+		}
+		began := time.Now()
+		for _, p := range providers {
+			for _, at := range c.runs(t, p.name) {
+				r.execs++
+				if at.Before(began) {
+					began = at
+				}
+			}
+		}
+		r.took = c.pulls(host, "team/app")[0].Sub(began)
+		return r
+	}) {
+		got[name] = result{all[0].execs, median(all, func(r result) time.Duration { return r.took })}
+	}
+	b := newTable()
+	b.counts("three providers of 0.3 s: execs", func(s string) int { return got[s].execs })
+	b.times("three providers of 0.3 s: first exec to first pull", func(s string) time.Duration { return got[s].took })
+	b.print(t)
+	for name, r := range got {
+		if r.execs != len(providers) {
+			t.Errorf("%s: %d execs, want %d: all that match are asked", name, r.execs, len(providers))
+		}
+	}
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package compare
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/upstream/node"
+)
+
+// The sides, which are the names of their nodes too.
+const (
+	released = "kubelet"
+	embedded = "inside"
+)
+
+// each runs a case on both sides, as subtests that may run beside each other, and
+// returns what it says of them.
+func each[T any](t *testing.T, parallel bool, run func(t *testing.T, s side) T) (of map[string]T) {
+	t.Helper()
+	results := [2]T{}
+	t.Run("on", func(t *testing.T) {
+		for i, s := range []side{{name: released}, {name: embedded, program: os.Getenv(insideVariable)}} {
+			t.Run(s.name, func(t *testing.T) {
+				if parallel {
+					t.Parallel()
+				}
+				results[i] = run(t, s)
+			})
+		}
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	return map[string]T{released: results[0], embedded: results[1]}
+}
+
+// inTurns runs a case as often as is asked for, once on the one side and once on the
+// other, so that what else the machine does is the same for both.
+func inTurns[T any](t *testing.T, run func(t *testing.T, s side) T) (of map[string][]T) {
+	t.Helper()
+	of = map[string][]T{}
+	for range *rounds {
+		for name, result := range each(t, false, run) {
+			of[name] = append(of[name], result)
+		}
+	}
+	return of
+}
+
+// side is one of the two kubelets.
+type side struct {
+	name    string
+	program string // "" is Kubernetes' own
+}
+
+// user is who may pull from every registry here.
+const user = "ci"
+
+// scene is a node of a side. Its runtime has no image.
+type scene struct {
+	side
+	control  *node.ControlPlane
+	registry map[string]*node.Registry // by host
+	kubelet  *node.Kubelet
+	dir      string // with the plugins, what they answer and when they ran
+}
+
+// start starts a node whose kubelet has these providers, and a registry for each host
+// that one of them is for, or that is in hosts.
+func (s side) start(t *testing.T, providers []provider, hosts ...string) *scene {
+	t.Helper()
+	net := node.NewNet(t)
+	c := &scene{side: s, control: node.StartControlPlane(t), registry: map[string]*node.Registry{}, dir: t.TempDir()}
+	c.control.AddNamespace(t, "team")
+	for _, p := range providers {
+		hosts = append(hosts, p.host)
+	}
+	for _, host := range hosts {
+		if c.registry[host] == nil {
+			c.registry[host] = node.StartRegistry(t, net, host, testregistry.Options{
+				Auth: testregistry.Bearer, Users: map[string]string{user: canary.Password},
+			})
+		}
+	}
+	for _, p := range providers {
+		p.write(t, c.dir)
+	}
+	c.kubelet = node.StartKubelet(t, node.KubeletOptions{
+		Name: s.name, Program: s.program, Runtime: node.StartContainerd(t, net), ControlPlane: c.control,
+		ProviderConfig: c.configure(t, providers), BinDir: filepath.Join(c.dir, "bin"),
+	})
+	return c
+}
+
+// configure writes the kubelet's configuration, at once, as who edits it should.
+func (c *scene) configure(t *testing.T, providers []provider) (path string) {
+	t.Helper()
+	path = filepath.Join(c.dir, "config.json")
+	if err := os.Rename(writeFile(t, path+".new", configText(t, providers)), path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// memory is the most that has been resident of the kubelet, in bytes: VmHWM.
+func (c *scene) memory(t *testing.T) (n int64) {
+	t.Helper()
+	status, err := os.ReadFile(filepath.Join(c.process(t), "status"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, most, _ := strings.Cut(string(status), "\nVmHWM:")
+	if _, err := fmt.Sscan(most, &n); err != nil {
+		t.Fatalf("VmHWM: %v", err)
+	}
+	return n << 10
+}
+
+// cpu is the processor time that the kubelet has had, without its plugins.
+func (c *scene) cpu(t *testing.T) time.Duration {
+	t.Helper()
+	stat, err := os.ReadFile(filepath.Join(c.process(t), "stat"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// proc(5): behind the name, which may have spaces, stand eleven fields and these two,
+	// in hundredths of a second.
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		t.Fatalf("stat: %q", stat)
+	}
+	var sum time.Duration
+	for _, f := range fields[11:13] {
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += time.Duration(n) * 10 * time.Millisecond
+	}
+	return sum
+}
+
+// size is that of the kubelet's executable.
+func (c *scene) size(t *testing.T) int64 {
+	t.Helper()
+	info, err := os.Stat(filepath.Join(c.process(t), "exe"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+// process is the kubelet's directory in /proc.
+func (c *scene) process(t *testing.T) (dir string) {
+	t.Helper()
+	found, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range found {
+		args, _ := os.ReadFile(path) // it may have ended
+		if bytes.Contains(args, []byte("\x00--root-dir="+c.kubelet.RootDir()+"\x00")) {
+			return filepath.Dir(path)
+		}
+	}
+	t.Fatal("the kubelet does not run")
+	return ""
+}
+
+// writeFile writes a file, that a program may be, and returns its path.
+func writeFile(t *testing.T, path, content string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

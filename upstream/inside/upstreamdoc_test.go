@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package inside_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/upstream/kubelet"
+)
+
+const page = "../../docs/upstream.md"
+
+func readPage(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(data), "\r\n", "\n")
+}
+
+var (
+	// place is a file of the release with functions that are in it, as the page has them.
+	place   = regexp.MustCompile("`(pkg/[^`]+\\.go)`:((?:,?\\s+`\\w+`)+)")
+	anyFile = regexp.MustCompile("`(pkg/[^`]+)`")
+	quoted  = regexp.MustCompile("`(\\w+)`")
+	oneLine = regexp.MustCompile(`\n *`)
+)
+
+// TestPlaces: each file and function that the page names is in the release that go.mod pins.
+func TestPlaces(t *testing.T) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	release, text := strings.TrimSpace(string(out)), readPage(t)
+	for _, m := range anyFile.FindAllStringSubmatch(text, -1) {
+		if _, err := os.Stat(filepath.Join(release, m[1])); err != nil {
+			t.Errorf("%s: %v", page, err)
+		}
+	}
+	found := place.FindAllStringSubmatch(text, -1)
+	for _, m := range found {
+		have := functions(t, filepath.Join(release, m[1]))
+		for _, name := range quoted.FindAllStringSubmatch(m[2], -1) {
+			if !have[name[1]] {
+				t.Errorf("%s: %s has no function %s", page, m[1], name[1])
+			}
+		}
+	}
+	sections := strings.Count(text, "\n- **Today**")
+	if sections != 11 || len(found) < sections {
+		t.Errorf("%s: %d places in %d sections that say what the code does today, want at least one in each of 11", page, len(found), sections)
+	}
+	if !strings.Contains(text, "Kubernetes "+kubelet.Version) {
+		t.Errorf("%s is not about %s, which go.mod pins", page, kubelet.Version)
+	}
+}
+
+// functions are those that a file declares, methods among them.
+func functions(t *testing.T, path string) map[string]bool {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, d := range file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok {
+			names[f.Name.Name] = true
+		}
+	}
+	return names
+}
+
+// TestMessages: what the kubelet says at its start is what the page quotes.
+func TestMessages(t *testing.T) {
+	const config = `{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": [
+		{"name": "ecr", "apiVersion": "credentialprovider.kubelet.k8s.io/v1", "defaultCacheDuration": "1h", "matchImages": [IMAGES]}]}`
+	text := readPage(t)
+	for name, images := range map[string]string{"missing executable": `"registry.example"`, "invalid entry": ``} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "config.json")
+			if err := os.WriteFile(path, []byte(strings.Replace(config, "IMAGES", images, 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err := kubelet.Register(path, dir, kubelet.Tokens{})
+			if err == nil {
+				t.Fatal("the kubelet accepts it")
+			}
+			if strings.Contains(err.Error(), "ecr") {
+				t.Errorf("it names the provider: %v", err)
+			}
+			if !strings.Contains(oneLine.ReplaceAllString(text, " "), "`"+err.Error()+"`") {
+				t.Errorf("%s does not quote %q", page, err)
+			}
+		})
+	}
+}
