@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -176,35 +175,29 @@ func (n nodeSide) commandLogins(t *testing.T, command, namespace, pod, image str
 	return list
 }
 
-var pluginName = regexp.MustCompile(`pluginName="([^"]+)"`)
-
 // ranFor are the plugins that the kubelet has run for the first pull of an
 // image, in order.
 func ranFor(t *testing.T, k *node.Kubelet, image string) (names []string) {
 	t.Helper()
 	repo, _, _ := strings.Cut(image, ":")
-	for _, line := range k.Log(t, "Getting image credentials", `image="`+repo+`"`) {
-		name := pluginName.FindStringSubmatch(line)[1]
-		if len(names) > 0 && name == names[0] {
+	for _, run := range k.PluginRuns(t) {
+		if run.Image != repo {
+			continue
+		}
+		if len(names) > 0 && run.Plugin == names[0] {
 			break // the next pull
 		}
-		names = append(names, name)
+		names = append(names, run.Plugin)
 	}
 	return names
 }
 
-// providerFailures are in the kubelet's log. An error that ends with a line
-// break is in lines of its own.
-var providerFailures = regexp.MustCompile(`(?s)"Failed to provide credentials for image" err=(?:<\n\t(.*?)\n >|"((?:[^"\\]|\\.)*)") provider="([^"]*)" image="([^"]*)"`)
-
-// providerFailure is why, by the kubelet's log, a provider has failed for an
-// image; "" if it has not.
-func providerFailure(t *testing.T, k *node.Kubelet, provider, image string) string {
+// providerFailure is why, by the kubelet's log, a provider has failed first; "" if
+// it has not.
+func providerFailure(t *testing.T, k *node.Kubelet, f node.Failure) string {
 	t.Helper()
-	for _, m := range providerFailures.FindAllStringSubmatch(strings.Join(k.Log(t), "\n"), -1) {
-		if m[3] == provider && m[4] == image {
-			return m[1] + m[2]
-		}
+	if why := k.Failures(t, f); len(why) > 0 {
+		return why[0]
 	}
 	return ""
 }

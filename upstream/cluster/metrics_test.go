@@ -112,7 +112,7 @@ func byKubelet(t *testing.T, k *node.Kubelet, list []provider) map[string]count 
 	metrics := k.PluginCounts(t)
 	for _, p := range list {
 		m := metrics[p.name]
-		failures := k.Log(t, "Failed to provide credentials", fmt.Sprintf("provider=%q", p.name))
+		failures := k.Failures(t, node.Failure{Provider: p.name})
 		counts[p.name] = count{Runs: m.Runs, Errors: m.Errors, Failures: len(failures)}
 	}
 	return counts

@@ -29,7 +29,7 @@ func (s *scene) testPermission(t *testing.T) {
 	pod := s.pod(t, "denied", "puller", "denied.example", "open/app")
 	t.Log(s.control.WaitEvent(t, pod, "Failed: Failed to pull image", image, "401 Unauthorized"))
 	const refusal = "system:node:node is not authorized to request tokens for this audience"
-	if got := providerFailure(t, s.kubelet, "denied", image); !strings.Contains(got, refusal) {
+	if got := providerFailure(t, s.kubelet, node.Failure{Provider: "denied", Image: image, Account: "team/puller"}); !strings.Contains(got, refusal) {
 		t.Errorf("the kubelet's log says of the provider %q, want %q in it", got, refusal)
 	}
 
