@@ -91,6 +91,13 @@ func (n nodeSide) keyring(t *testing.T, client *kube.Client) (*regcred.Keyring, 
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !node.CacheType.Has() {
+		for i := range cfg.Providers {
+			if tokens := cfg.Providers[i].TokenAttributes; tokens != nil {
+				tokens.CacheType = config.CachePerToken // what such kubelets accept
+			}
+		}
+	}
 	r := &runs{events: map[regcred.EventKind]map[string]int{}}
 	k, err := regcred.New(cfg, regcred.Options{
 		BinDir:          n.kubelet.Options.BinDir,
@@ -139,7 +146,11 @@ func (n nodeSide) command(t *testing.T, args ...string) (stdout, stderr string, 
 	o := n.kubelet.Options
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	cmd := exec.CommandContext(ctx, node.Regcred(), append(args, "--config", o.ProviderConfig, "--bin-dir", o.BinDir, "--root-dir", n.kubelet.RootDir())...)
+	args = append(args, "--config", o.ProviderConfig, "--bin-dir", o.BinDir, "--root-dir", n.kubelet.RootDir())
+	if !node.CacheType.Has() { // the newest kubelet would not take this configuration
+		args = append(args, "--as-kubelet="+pidOf(t, n.kubelet))
+	}
+	cmd := exec.CommandContext(ctx, node.Regcred(), args...)
 	cmd.Dir = t.TempDir()
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + cmd.Dir}
 	var out, said strings.Builder

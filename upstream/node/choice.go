@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 
 	"github.com/regcred/regcred/upstream/kubelet"
 )
@@ -64,6 +65,14 @@ func minorOf(version string) (int, error) {
 		}
 	}
 	return 0, fmt.Errorf("not a release of Kubernetes: write it as 1.33.13")
+}
+
+// Default skips a test that is about the default kubelet alone.
+func Default(t testing.TB, why string) {
+	t.Helper()
+	if chosen.kubelet != kubelet.Version {
+		t.Skipf("with kubelet %s alone: %s", kubelet.Version, why)
+	}
 }
 
 // Version is the release of the run's kubelets: "v1.36.3", or what -kubelet says.
