@@ -75,5 +75,6 @@ func Default(t testing.TB, why string) {
 	}
 }
 
-// Version is the release of the run's kubelets: "v1.36.3", or what -kubelet says.
-func Version() string { return chosen.kubelet }
+// ServerVersion is the release of the run's control planes: "v1.36.3", or what goes
+// with -kubelet.
+func ServerVersion() string { return chosen.control }
