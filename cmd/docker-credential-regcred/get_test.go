@@ -166,7 +166,11 @@ func TestFailures(t *testing.T) {
 		"refused":   {[]string{"good r.example", "good s.example"}, []string{"regcred validate"}},
 	} {
 		b := newBox(t, tt.entries...)
-		stdout, code := b.get("r.example", "TEST_PLUGIN=300ms")
+		deadline := "1m"
+		if what == "hangs" {
+			deadline = "300ms"
+		}
+		stdout, code := b.get("r.example", "TEST_PLUGIN="+deadline)
 		b.refused(what, stdout, code, tt.wants...)
 	}
 }

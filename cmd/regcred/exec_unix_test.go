@@ -171,10 +171,15 @@ func TestExecKilled(t *testing.T) {
 	}
 	lives := living.start(t)
 	killed = run(living.temp)
+	held, err := killed.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	killed.start(t)
 	if err := killed.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	held.Close()
 	killed.rest(t)
 	killed.Wait()
 	foreign := filepath.Join(living.temp, "regcred-exec-file")

@@ -23,6 +23,8 @@ func (in *Installer) stranded() error {
 		return nil
 	case dir != in.Store.Dir:
 		return withHint("--state-dir "+dir, "the kubelet of this node has a regcred whose state directory is %s", in.fs().Host(dir))
+	case in.Present():
+		return nil // Somebody has installed it since the caller looked.
 	}
 	return withHint("regcred install CONFIG --restart brings it back; after that, regcred uninstall --restart takes it off",
 		"%s was removed, but the kubelet of this node is still given what was there: it does not start again", in.fs().Host(in.Store.Dir))

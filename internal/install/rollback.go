@@ -51,7 +51,7 @@ func (in *Installer) rollbackFrom(ctx context.Context) (*generation.Manifest, er
 		return nil, err
 	}
 	if len(numbers) == 0 {
-		if err := in.stranded(); err != nil && !in.Present() {
+		if err := in.stranded(); err != nil {
 			return nil, err
 		}
 		return nil, withHint("regcred install CONFIG", "there is no generation on this node")
