@@ -5,6 +5,7 @@ package node
 
 import (
 	"context"
+	"debug/buildinfo"
 	"errors"
 	"fmt"
 	"os"
@@ -92,8 +93,7 @@ func parallel(jobs []func() error) error {
 }
 
 // buildKubernetes builds programs of a release, with what the release is built with.
-// They are kept in the user's cache, where go build replaces them only by something
-// else.
+// They are kept in the user's cache: a release does not change.
 func buildKubernetes(ctx context.Context, version, programs string, names ...string) error {
 	r, err := release.Open(ctx, version)
 	if err != nil {
@@ -114,12 +114,7 @@ func buildKubernetes(ctx context.Context, version, programs string, names ...str
 	defer done()
 	for _, name := range names {
 		path := filepath.Join(dir, name)
-		if _, err := os.Stat(path); err != nil {
-			fmt.Fprintf(os.Stderr, "node: building %s %s: a minute or two, once\n", name, r.Version)
-		}
-		// Clients refuse a server whose version they cannot parse.
-		flags := "-s -w -X k8s.io/component-base/version.gitVersion=" + r.Version
-		if err := r.Build(ctx, path, "k8s.io/kubernetes/cmd/"+name, "-ldflags", flags); err != nil {
+		if err := buildOnce(ctx, r, path); err != nil {
 			return err
 		}
 		if err := os.Symlink(path, filepath.Join(programs, name)); err != nil {
@@ -127,6 +122,21 @@ func buildKubernetes(ctx context.Context, version, programs string, names ...str
 		}
 	}
 	return nil
+}
+
+// buildOnce builds a program of a release, unless it is there, from this Go.
+func buildOnce(ctx context.Context, r *release.Release, path string) error {
+	if info, err := buildinfo.ReadFile(path); err == nil && info.GoVersion == runtime.Version() {
+		return nil
+	}
+	name := filepath.Base(path)
+	fmt.Fprintf(os.Stderr, "node: building %s %s: a minute or two, once\n", name, r.Version)
+	// Clients refuse a server whose version they cannot parse.
+	flags := "-s -w -X k8s.io/component-base/version.gitVersion=" + r.Version
+	if err := r.Build(ctx, path+".part", "k8s.io/kubernetes/cmd/"+name, "-ldflags", flags); err != nil {
+		return err
+	}
+	return os.Rename(path+".part", path)
 }
 
 // buildInside builds the kubelet that has regcred in it.
