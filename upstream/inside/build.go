@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package inside
+
+import (
+	"context"
+	"debug/buildinfo"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/regcred/regcred/upstream/kubelet"
+)
+
+const (
+	kubernetes = "k8s.io/kubernetes"
+	program    = kubernetes + "/cmd/kubelet"
+)
+
+// Version is what the kubelet says that it is: clients take it for the release.
+const Version = kubelet.Version + "+regcred"
+
+// Build builds the kubelet into a file, in a few minutes for the first time. It
+// must be called from within this module.
+func Build(ctx context.Context, out string) error {
+	out, err := filepath.Abs(out)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "regcred-inside-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := build(ctx, dir, out); err != nil {
+		return fmt.Errorf("kubelet %s: %w", Version, err)
+	}
+	return nil
+}
+
+// build uses a directory for the sources.
+func build(ctx context.Context, dir, out string) error {
+	s := sources{dir: filepath.Join(dir, "kubernetes")}
+	if err := s.find(ctx); err != nil {
+		return err
+	}
+	for _, step := range []func() error{s.copy, s.putPlugin, s.patch} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	modfile := filepath.Join(dir, "inside.mod")
+	if err := s.writeModule(ctx, modfile); err != nil {
+		return err
+	}
+	// Without paths of files in it, what is built is kept for the next
+	// directory, and two builds are the same.
+	flags := "-s -w -X k8s.io/component-base/version.gitVersion=" + Version
+	if _, err := run(ctx, s.module, "build", "-modfile="+modfile, "-trimpath", "-ldflags="+flags, "-o", out, program); err != nil {
+		return err
+	}
+	info, err := buildinfo.ReadFile(out)
+	if err != nil {
+		return err
+	}
+	return kubelet.CheckRelease(info)
+}
+
+// writeModule writes a module file that takes the sources in place of the
+// release's, with its checksums.
+func (s *sources) writeModule(ctx context.Context, path string) error {
+	for name, to := range map[string]string{"go.mod": path, "go.sum": strings.TrimSuffix(path, ".mod") + ".sum"} {
+		data, err := os.ReadFile(filepath.Join(s.module, name))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(to, data, 0o600); err != nil {
+			return err
+		}
+	}
+	_, err := run(ctx, s.module, "mod", "edit", "-replace="+kubernetes+"="+s.dir, path)
+	return err
+}
+
+// run runs go in a directory and returns what it prints.
+func run(ctx context.Context, dir string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if e, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = fmt.Errorf("go %s: %w\n%s", args[0], err, e.Stderr)
+	}
+	return strings.TrimSpace(string(out)), err
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package inside
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"slices"
+)
+
+// Patch changes the text of pkg/kubelet/images/image_manager.go of a release so
+// that the error of a pull says why an image credential provider failed. Where
+// the text is not as it expects, it fails by name and changes nothing.
+func Patch(version string, text []byte) ([]byte, error) {
+	p := &patch{version: version, text: text, files: token.NewFileSet()}
+	file, err := parser.ParseFile(p.files, imageManager, text, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, fmt.Errorf("%s of Kubernetes %s: %w", imageManager, version, err)
+	}
+	p.file = file
+	for _, change := range []func() error{p.unused, p.lookup, p.ensure, p.pull} {
+		if err := change(); err != nil {
+			return nil, fmt.Errorf("%s of Kubernetes %s: %w", imageManager, version, err)
+		}
+	}
+	return p.apply()
+}
+
+// variable is the name of what is new in the file, in all functions.
+const variable = "lookupErr"
+
+// patch are the changes to a file, all of them texts put in.
+type patch struct {
+	version string
+	text    []byte
+	files   *token.FileSet
+	file    *ast.File
+	edits   []edit
+
+	plugin string // what the file calls package plugin
+}
+
+type edit struct {
+	offset int
+	text   string
+}
+
+func (p *patch) insert(at token.Pos, text string) {
+	p.edits = append(p.edits, edit{p.files.Position(at).Offset, text})
+}
+
+// unused makes sure that the name is free.
+func (p *patch) unused() (err error) {
+	ast.Inspect(p.file, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok && id.Name == variable {
+			err = fmt.Errorf("line %d: the name %s is taken", p.files.Position(id.Pos()).Line, variable)
+		}
+		return err == nil
+	})
+	return err
+}
+
+// lookup lets the error out of the function that asks the keyrings: through a
+// pointer, set behind the lookup.
+func (p *patch) lookup() error {
+	f, err := p.function("makeLookupPullCredentialsFunc")
+	if err != nil {
+		return err
+	}
+	made, err := f.assignment("NewExternalCredentialProviderDockerKeyring")
+	if err != nil {
+		return err
+	}
+	asked, err := f.assignment("Lookup")
+	if err != nil {
+		return err
+	}
+	keyring, ok := made.Lhs[0].(*ast.Ident)
+	called, qualified := made.Rhs[0].(*ast.CallExpr).Fun.(*ast.SelectorExpr)
+	var plugin *ast.Ident
+	if qualified {
+		plugin, qualified = called.X.(*ast.Ident)
+	}
+	if !ok || !qualified {
+		return f.errorf("NewExternalCredentialProviderDockerKeyring is not called as package.Function, for a variable")
+	}
+	p.plugin = plugin.Name
+	p.insert(f.decl.Type.Params.Closing, ", "+variable+" *error")
+	p.insert(asked.End(), fmt.Sprintf("\n*%s = %s.LookupErr(%s)", variable, p.plugin, keyring.Name))
+	return nil
+}
+
+// ensure takes the error from there to where the image is pulled.
+func (p *patch) ensure() error {
+	f, err := p.function("EnsureImageExists")
+	if err != nil {
+		return err
+	}
+	made, err := f.assignment("makeLookupPullCredentialsFunc")
+	if err != nil {
+		return err
+	}
+	pull, err := f.call("pullImage")
+	if err != nil {
+		return err
+	}
+	p.insert(made.Pos(), "var "+variable+" error\n")
+	p.insert(made.Rhs[0].(*ast.CallExpr).Rparen, ", &"+variable)
+	p.insert(pull.Rparen, ", "+variable)
+	return nil
+}
+
+// pull appends the error to that of a pull that failed, before anything is made of it.
+func (p *patch) pull() error {
+	f, err := p.function("pullImage")
+	if err != nil {
+		return err
+	}
+	result, err := f.received()
+	if err != nil {
+		return err
+	}
+	failed, err := f.ifFailed(result)
+	if err != nil {
+		return err
+	}
+	p.insert(f.decl.Type.Params.Closing, ", "+variable+" error")
+	p.insert(failed.Body.Lbrace+1, fmt.Sprintf("\n%[1]s.err = %[2]s.WithLookupErr(%[1]s.err, %[3]s)", result, p.plugin, variable))
+	return nil
+}
+
+// apply makes the changes.
+func (p *patch) apply() ([]byte, error) {
+	slices.SortFunc(p.edits, func(a, b edit) int { return b.offset - a.offset })
+	text := slices.Clone(p.text)
+	for _, e := range p.edits {
+		text = slices.Insert(text, e.offset, []byte(e.text)...)
+	}
+	out, err := format.Source(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s of Kubernetes %s, once changed: %w", imageManager, p.version, err)
+	}
+	if bytes.Equal(out, p.text) {
+		return nil, fmt.Errorf("%s of Kubernetes %s: nothing was changed", imageManager, p.version)
+	}
+	return out, nil
+}

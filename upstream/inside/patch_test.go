@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package inside
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/upstream/alone"
+	"github.com/regcred/regcred/upstream/kubelet"
+	"github.com/regcred/regcred/upstream/release"
+)
+
+// maxChanged is how many lines of Kubernetes may be changed.
+const maxChanged = 10
+
+// imageManagerOf is the file of a release. Those beside the one that go.mod pins are
+// downloaded where the tests of this package are required.
+func imageManagerOf(t *testing.T, version string) []byte {
+	t.Helper()
+	cache, err := exec.Command("go", "env", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(strings.TrimSpace(string(cache)), kubernetes+"@"+version)
+	if _, err := os.Stat(dir); err != nil {
+		if !alone.Required("inside") {
+			t.Skipf("Kubernetes %s is not in the module cache: REGCRED_TEST_REQUIRE=inside downloads it", version)
+		}
+		r, err := release.Open(t.Context(), version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir = r.Dir
+	}
+	text, err := os.ReadFile(filepath.Join(dir, imageManager))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// changedLines counts the lines of a text that are not, in this order, in another.
+func changedLines(from, to string) int {
+	a, b := strings.Split(from, "\n"), strings.Split(to, "\n")
+	// same[i][j] is how many lines b[j:] has in common with a[i:], in order.
+	same := make([][]int, len(a)+1)
+	for i := range same {
+		same[i] = make([]int, len(b)+1)
+	}
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			if a[i] == b[j] {
+				same[i][j] = same[i+1][j+1] + 1
+			} else {
+				same[i][j] = max(same[i+1][j], same[i][j+1])
+			}
+		}
+	}
+	return len(b) - same[0][0]
+}
+
+// TestPatch: the change fits the releases that have the function for it, and fails
+// by name at the others.
+func TestPatch(t *testing.T) {
+	for version, want := range map[string]string{
+		kubelet.Version: "",
+		"v1.37.2":       "",
+		"v1.35.4":       "",
+		"v1.34.4":       "pkg/kubelet/images/image_manager.go of Kubernetes v1.34.4: there are 0 functions makeLookupPullCredentialsFunc, want 1",
+	} {
+		t.Run(version, func(t *testing.T) {
+			text := imageManagerOf(t, version)
+			changed, err := Patch(version, text)
+			if got := errorText(err); got != want {
+				t.Fatalf("got %q, want %q", got, want)
+			}
+			if err != nil {
+				return
+			}
+			for _, call := range []string{"plugin.LookupErr(externalCredentialProviderKeyring)", "plugin.WithLookupErr(imagePullResult.err, lookupErr)"} {
+				if strings.Count(string(changed), call) != 1 {
+					t.Errorf("there is not one call of %q", call)
+				}
+			}
+			n := changedLines(string(text), string(changed))
+			t.Logf("%d lines are changed", n)
+			if n > maxChanged {
+				t.Errorf("%d lines are changed, want at most %d", n, maxChanged)
+			}
+			if gone := changedLines(string(changed), string(text)); gone != 4 {
+				t.Errorf("%d lines are no longer what they were, want 4: two signatures and two calls", gone)
+			}
+		})
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// TestPatchRefuses: what the change needs, and is not there as it should be, is named.
+func TestPatchRefuses(t *testing.T) {
+	text := string(imageManagerOf(t, kubelet.Version))
+	for _, tt := range []struct{ name, old, new, want string }{
+		{"no Go", "package images", "paquet images", "expected 'package'"},
+		{"no lookup", ".Lookup(", ".Ask(", "func makeLookupPullCredentialsFunc: there are 0 calls of Lookup, want 1"},
+		{"an unassigned lookup", "pullCredentials, _ := keyring.Lookup(repoToPull)", "pullCredentials := first(keyring.Lookup(repoToPull))", "func makeLookupPullCredentialsFunc: there are 0 assignments of what Lookup returns, want 1"},
+		{"another keyring", "NewExternalCredentialProviderDockerKeyring", "NewKeyring", "func makeLookupPullCredentialsFunc: there are 0 calls of NewExternalCredentialProviderDockerKeyring, want 1"},
+		{"pulled elsewhere", "return m.pullImage(", "return pull(", "func EnsureImageExists: there are 0 calls of pullImage, want 1"},
+		{"pulled twice", "return m.pullImage(", "m.pullImage()\n\treturn m.pullImage(", "func EnsureImageExists: there are 2 calls of pullImage, want 1"},
+		{"another name of a function", ") pullImage(", ") pull(", "there are 0 functions pullImage, want 1"},
+		{"no channel", ":= <-pullChan", ":= pull()", "func pullImage: there are 0 variables received from a channel, want 1"},
+		{"another condition", "if imagePullResult.err != nil", "if imagePullResult.failed", `func pullImage: there are 0 statements "if imagePullResult.err != nil", want 1`},
+		{"a taken name", "backOffKey := ", "lookupErr := ", "the name lookupErr is taken"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			mutilated := strings.ReplaceAll(text, tt.old, tt.new)
+			if mutilated == text {
+				t.Fatalf("there is no %q in the file", tt.old)
+			}
+			_, err := Patch(kubelet.Version, []byte(mutilated))
+			for _, want := range []string{kubelet.Version, imageManager, tt.want} {
+				if !strings.Contains(errorText(err), want) {
+					t.Errorf("got %v, want %q in it", err, want)
+				}
+			}
+		})
+	}
+}

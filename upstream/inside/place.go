@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package inside
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+)
+
+// function is a function of the file, in which places are looked for. Each has to
+// be there exactly once.
+type function struct {
+	decl *ast.FuncDecl
+}
+
+func (f *function) errorf(format string, args ...any) error {
+	return fmt.Errorf("func %s: %w", f.decl.Name.Name, fmt.Errorf(format, args...))
+}
+
+// function is the method of that name of the image manager.
+func (p *patch) function(name string) (*function, error) {
+	var found []*ast.FuncDecl
+	for _, d := range p.file.Decls {
+		if decl, ok := d.(*ast.FuncDecl); ok && decl.Name.Name == name && decl.Body != nil {
+			found = append(found, decl)
+		}
+	}
+	if len(found) != 1 {
+		return nil, fmt.Errorf("there are %d functions %s, want 1", len(found), name)
+	}
+	return &function{found[0]}, nil
+}
+
+// call is the call of a function of that name, of whatever package or value.
+func (f *function) call(name string) (*ast.CallExpr, error) {
+	found := all(f, func(c *ast.CallExpr) bool { return calls(c, name) })
+	if len(found) != 1 {
+		return nil, f.errorf("there are %d calls of %s, want 1", len(found), name)
+	}
+	return found[0], nil
+}
+
+// assignment is the statement that assigns what a call of that name returns.
+func (f *function) assignment(name string) (*ast.AssignStmt, error) {
+	if _, err := f.call(name); err != nil {
+		return nil, err
+	}
+	found := all(f, func(s *ast.AssignStmt) bool {
+		c, ok := s.Rhs[0].(*ast.CallExpr)
+		return ok && len(s.Rhs) == 1 && calls(c, name)
+	})
+	if len(found) != 1 {
+		return nil, f.errorf("there are %d assignments of what %s returns, want 1", len(found), name)
+	}
+	return found[0], nil
+}
+
+// received is the variable that is received from a channel.
+func (f *function) received() (name string, err error) {
+	found := all(f, func(s *ast.AssignStmt) bool {
+		u, ok := s.Rhs[0].(*ast.UnaryExpr)
+		_, named := s.Lhs[0].(*ast.Ident)
+		return ok && u.Op == token.ARROW && len(s.Lhs) == 1 && named
+	})
+	if len(found) != 1 {
+		return "", f.errorf("there are %d variables received from a channel, want 1", len(found))
+	}
+	return found[0].Lhs[0].(*ast.Ident).Name, nil
+}
+
+// ifFailed is the statement "if v.err != nil".
+func (f *function) ifFailed(v string) (*ast.IfStmt, error) {
+	found := all(f, func(s *ast.IfStmt) bool {
+		c, ok := s.Cond.(*ast.BinaryExpr)
+		return ok && s.Init == nil && c.Op == token.NEQ && isField(c.X, v, "err") && isNamed(c.Y, "nil")
+	})
+	if len(found) != 1 {
+		return nil, f.errorf("there are %d statements \"if %s.err != nil\", want 1", len(found), v)
+	}
+	return found[0], nil
+}
+
+// all are the nodes of a type, in a function, for which is holds.
+func all[T ast.Node](f *function, is func(T) bool) (found []T) {
+	ast.Inspect(f.decl.Body, func(n ast.Node) bool {
+		if t, ok := n.(T); ok && is(t) {
+			found = append(found, t)
+		}
+		return true
+	})
+	return found
+}
+
+func calls(c *ast.CallExpr, name string) bool {
+	switch fun := c.Fun.(type) {
+	case *ast.Ident:
+		return fun.Name == name
+	case *ast.SelectorExpr:
+		return fun.Sel.Name == name
+	}
+	return false
+}
+
+func isField(e ast.Expr, of, name string) bool {
+	s, ok := e.(*ast.SelectorExpr)
+	return ok && isNamed(s.X, of) && s.Sel.Name == name
+}
+
+func isNamed(e ast.Expr, name string) bool {
+	id, ok := e.(*ast.Ident)
+	return ok && id.Name == name
+}

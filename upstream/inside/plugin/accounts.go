@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugin
+
+import (
+	"context"
+	"errors"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/regcred/regcred"
+	protocol "github.com/regcred/regcred/plugin"
+)
+
+// GetServiceAccountFunc reads a service account, as a kubelet does.
+type GetServiceAccountFunc func(namespace, name string) (*corev1.ServiceAccount, error)
+
+// getServiceAccountTokenFunc requests a token, or gives one that is still good.
+type getServiceAccountTokenFunc func(namespace, name string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error)
+
+// accounts are the kubelet's two functions as [regcred.ServiceAccounts]. They
+// take no context; the Keyring leaves a call behind that lasts too long.
+type accounts struct {
+	account GetServiceAccountFunc
+	token   getServiceAccountTokenFunc
+}
+
+// GetServiceAccount implements [regcred.ServiceAccounts].
+func (a accounts) GetServiceAccount(_ context.Context, namespace, name string) (*regcred.ServiceAccount, error) {
+	if a.account == nil {
+		return nil, errors.New("this kubelet has no access to service accounts")
+	}
+	sa, err := a.account(namespace, name)
+	if err != nil || sa == nil {
+		return nil, err
+	}
+	return &regcred.ServiceAccount{Namespace: namespace, Name: name, UID: string(sa.UID), Annotations: sa.Annotations}, nil
+}
+
+// RequestToken implements [regcred.ServiceAccounts]. The kubelet's token manager
+// keeps tokens by all that the request says.
+func (a accounts) RequestToken(_ context.Context, req regcred.TokenRequest) (protocol.Secret, error) {
+	if a.token == nil {
+		return protocol.Secret{}, errors.New("this kubelet cannot request tokens")
+	}
+	tr, err := a.token(req.Namespace, req.ServiceAccount, &authenticationv1.TokenRequest{
+		ObjectMeta: metav1.ObjectMeta{UID: types.UID(req.ServiceAccountUID)},
+		Spec: authenticationv1.TokenRequestSpec{
+			Audiences:      []string{req.Audience},
+			BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: req.PodName, UID: types.UID(req.PodUID)},
+		},
+	})
+	if err != nil || tr == nil {
+		return protocol.Secret{}, err
+	}
+	return protocol.NewSecret(tr.Status.Token), nil
+}

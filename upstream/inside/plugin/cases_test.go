@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugin_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/upstream/inside/plugin"
+)
+
+// elsewhere are tests of the kubelet that other tests of this package stand for than
+// the two tables.
+var elsewhere = map[string]string{
+	"TestSingleflightProvide":                                      "TestSides",
+	"Test_ProvideParallel/provide for registry 1":                  "TestSides",
+	"Test_ProvideParallel/provide for registry 2":                  "TestSides",
+	"Test_ProvideParallel/provide for registry 3":                  "TestSides",
+	"Test_ProvideParallel/provide for registry 4":                  "TestSides",
+	"TestExternalCredentialProviderKeyringLookupConcurrency":       "TestOneKeyring",
+	"TestExternalCredentialProviderKeyringLookupNoProviders":       "TestNothingRegistered",
+	newRing + "no providers registered":                            "TestNothingRegistered",
+	"TestRegisterCredentialProviderPlugin/successful registration": "TestLookup, in each case",
+	"TestKubeletCredentialProviderPluginErrors":                    "TestMetrics",
+	"TestKubeletCredentialProviderPluginDuration":                  "TestMetrics",
+	"TestKubeletCredentialProviderConfigInfo":                      "TestMetrics",
+	"TestMultiplePluginErrors":                                     "TestMetrics",
+	"TestMultiplePluginDurations":                                  "TestMetrics",
+	"TestCredentialProviderConfigInfoWithDifferentHashes":          "TestReload",
+	environ + "positive append system env vars":                    "TestEnvironment",
+	environ + "positive no env vars provided in plugin":            "TestEnvironment",
+	environ + "positive plugin provided vars takes priority":       "TestEnvironment",
+}
+
+const (
+	environ  = "Test_ExecPluginEnvVars/"
+	purge    = "/It should delete expired credential during purge"
+	accountK = "TestGenerateServiceAccountCacheKey"
+)
+
+// without are tests of the kubelet without an equivalent, and why.
+var without = map[string]string{
+	"TestRegisterCredentialProviderPlugin/duplicate registration should panic": "of an unexported function; two providers of one name are refused with the configuration, and to register again replaces what was registered",
+	"TestRequiredAnnotationNotFoundErr/other error":                            "of an unexported type of error; \"no account\" of TestLookup is such an error",
+	cached + purge: "counts entries of the cache by a clock of its own after 18 minutes; that what has expired is not used is tested",
+	cached + "_pluginUsingServiceAccount" + purge:                               "the same",
+	environ + "positive no system env vars but env vars are provided in plugin": "a test's process without any variables; what is merged is tested with some",
+	environ + "positive no system or plugin provided env vars":                  "the same",
+	accountK + "_Deterministic":                                                 "of an unexported function, whose keys nobody sees; upstream/parity compares 20,000 pairs of identities by whether one is served what the other was given",
+	accountK + "/no annotations":                                                "the same",
+	accountK + "/single annotation":                                             "the same",
+	accountK + "/multiple annotations":                                          "the same",
+	accountK + "/annotations with different order should be sorted":             "the same",
+	accountK + "/token hash included":                                           "the same",
+	"TestGenerateCacheKey/empty service account cache key":                      "the same",
+	"TestGenerateCacheKey/combined key":                                         "the same",
+}
+
+// TestNothingRegistered: a kubelet without the two flags has no providers. The kubelet's
+// own package cannot be brought back there: its metrics have to be registered first.
+func TestNothingRegistered(t *testing.T) {
+	plugin.Forget()
+	ring := ours.keyring("team", "web", "uid", "builder")
+	if creds, ok := ring.Lookup("registry.example/app"); ok || creds == nil || len(creds) != 0 || errorOf(ring) != nil {
+		t.Errorf("%d credentials, %t, %v; want none", len(creds), ok, errorOf(ring))
+	}
+}
+
+// TestKubeletTests: each case of the kubelet's tests of its package is stood for
+// by one here, or is listed with the reason. A newer release's new ones show up.
+func TestKubeletTests(t *testing.T) {
+	known := map[string]bool{}
+	for _, c := range configCases() {
+		known[c.stands] = true
+	}
+	for _, c := range lookupCases() {
+		for _, name := range c.stands {
+			known[name] = true
+		}
+	}
+	for _, list := range []map[string]string{elsewhere, without} {
+		for name := range list {
+			if known[name] {
+				t.Errorf("%s is in two lists", name)
+			}
+			known[name] = true
+		}
+	}
+	real := kubeletTests(t)
+	if len(real) < 80 {
+		t.Errorf("only %d cases were found in the kubelet's tests", len(real))
+	}
+	for _, name := range real {
+		if !known[name] {
+			t.Errorf("%s: nothing stands for it: add a case, or list it in without", name)
+		}
+	}
+	for name := range known {
+		if !slices.Contains(real, name) {
+			t.Errorf("%s: the kubelet has no such test", name)
+		}
+	}
+	t.Logf("%d cases: %d have no equivalent", len(real), len(without))
+}
+
+// kubeletTests are the names of the test functions of the kubelet's package, or
+// of the cases of those that have a table.
+func kubeletTests(t *testing.T) (names []string) {
+	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "k8s.io/kubernetes/pkg/credentialprovider/plugin").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), "*_test.go"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no tests of the kubelet: %v", err)
+	}
+	for _, path := range paths {
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") {
+				names = append(names, casesOf(fn)...)
+			}
+		}
+	}
+	return names
+}
+
+// casesOf are the cases of a test: those with a "name" in its table.
+func casesOf(fn *ast.FuncDecl) (names []string) {
+	ast.Inspect(fn.Body, func(n ast.Node) bool {
+		kv, ok := n.(*ast.KeyValueExpr)
+		if !ok {
+			return true
+		}
+		key, isName := kv.Key.(*ast.Ident)
+		value, isText := kv.Value.(*ast.BasicLit)
+		// A provider in a table has a name of its own, without a blank.
+		if isName && isText && key.Name == "name" && !strings.HasPrefix(value.Value, `"test-plugin`) {
+			if text, err := strconv.Unquote(value.Value); err == nil {
+				names = append(names, fn.Name.Name+"/"+text)
+			}
+		}
+		return true
+	})
+	if names == nil {
+		return []string{fn.Name.Name}
+	}
+	return names
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugin_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	"k8s.io/kubernetes/pkg/credentialprovider"
+	"k8s.io/kubernetes/pkg/features"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/upstream/inside/plugin"
+)
+
+func errorOf(ring credentialprovider.DockerKeyring) error { return plugin.LookupErr(ring) }
+
+// TestSides: many lookups side by side find what one does; the same image is
+// asked for once, where an answer may be shared.
+func TestSides(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		p      provider
+		image  func(i int) string
+		pod    func(i int) pod
+		runs   int // of the kubelet
+		ours   int
+		perPod bool
+	}{
+		{"one image", provider{lasting: "1h"}, sameImage, nobody, 1, 1, false},
+		{"one image, one token", provider{lasting: "1h", more: inMode("ServiceAccount")}, sameImage, samePod, 1, 1, false},
+		{"one image, a token each", provider{more: inMode("Token")}, sameImage, ownPod, 5, 5, true},
+		{"an image each", provider{scope: "Registry", lasting: "1h"}, ownImage, nobody, 5, 1, false},
+	} {
+		for _, s := range subjects {
+			t.Run(tt.name+"/"+s.name, func(t *testing.T) {
+				want := tt.runs
+				if s.name == ours.name {
+					want = tt.ours
+				}
+				p := tt.p
+				p.script = together(want) + p.answerScript()
+				at := newPlace(t, p)
+				api := server{settings: settings{annotations: annotated, perPod: tt.perPod}}
+				if err := s.register(at.path, at.dir, api.tokens()); err != nil {
+					t.Fatal(err)
+				}
+				lookAll(t, s, tt.image, tt.pod)
+				if n := len(at.runs(t, "p")); n != want {
+					t.Errorf("%d runs, want %d", n, want)
+				}
+			})
+		}
+	}
+}
+
+// together waits until so many runs have begun, and a little more.
+func together(runs int) string {
+	return fmt.Sprintf("while [ $(wc -l <\"$0.ran\") -lt %d ]; do sleep 0.02; done\nsleep 0.2\n", runs)
+}
+
+func sameImage(int) string  { return "registry.example/app" }
+func ownImage(i int) string { return fmt.Sprintf("registry.example/app-%d", i) }
+func nobody(int) pod        { return pod{} }
+func samePod(int) pod       { return mine }
+func ownPod(i int) pod      { return pod{fmt.Sprintf("web-%d", i), "builder"} }
+
+// answerScript prints the provider's answer.
+func (p provider) answerScript() string {
+	p.script = ""
+	_, text, _ := strings.Cut(p.executable(), "cat >>\"$0.ran\"\n")
+	return text
+}
+
+func lookAll(t *testing.T, s subject, image func(int) string, of func(int) pod) {
+	var wg sync.WaitGroup
+	for i := range 5 {
+		wg.Go(func() {
+			p := of(i)
+			creds, _ := s.keyring("team", p.name, "uid of "+p.name, p.account).Lookup(image(i))
+			if len(creds) != 1 {
+				t.Errorf("lookup %d: %d credentials, want 1", i, len(creds))
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestOneKeyring: one keyring may be asked side by side.
+func TestOneKeyring(t *testing.T) {
+	at := newPlace(t, provider{lasting: "1h", more: inMode("ServiceAccount")})
+	for _, s := range subjects {
+		api := server{settings: settings{annotations: annotated}}
+		if err := s.register(at.path, at.dir, api.tokens()); err != nil {
+			t.Fatal(err)
+		}
+		ring := s.keyring("team", mine.name, "uid", mine.account)
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				for range 5 {
+					if creds, ok := ring.Lookup("registry.example/app"); !ok || len(creds) != 1 || errorOf(ring) != nil {
+						t.Errorf("%s: %d credentials, want 1", s.name, len(creds))
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
+
+// TestHash: what the kubelet's records of pulled images keep of a credential is
+// the same; with their gate off it is nothing.
+func TestHash(t *testing.T) {
+	at := newPlace(t, provider{more: inMode("Token")})
+	for _, on := range []bool{true, false} {
+		featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.KubeletEnsureSecretPulledImages, on)
+		var both [][]credentialprovider.TrackedAuthConfig
+		for _, s := range subjects {
+			api := server{settings: settings{annotations: annotated}}
+			if err := s.register(at.path, at.dir, api.tokens()); err != nil {
+				t.Fatal(err)
+			}
+			creds, _ := s.keyring("team", mine.name, "uid", mine.account).Lookup("registry.example/app")
+			if len(creds) != 1 || (creds[0].AuthConfigHash != "") != on || (creds[0].Source != nil) != on {
+				t.Fatalf("%s, gate %t: %d credentials, or a hash and a source that are not as the gate says", s.name, on, len(creds))
+			}
+			both = append(both, creds)
+		}
+		if !cmp.Equal(both[0], both[1]) {
+			t.Errorf("gate %t: the credentials differ", on)
+		}
+	}
+}
+
+// TestEnvironment: a variable of the configuration counts before the kubelet's.
+func TestEnvironment(t *testing.T) {
+	t.Setenv("REGCRED_TEST_A", "inherited")
+	t.Setenv("REGCRED_TEST_B", "inherited")
+	p := provider{more: "  env: [{name: REGCRED_TEST_B, value: own}, {name: REGCRED_TEST_C, value: own}]\n"}
+	p.script = "env | grep ^REGCRED_TEST_ | sort > \"$0.env\"\n" + p.answerScript()
+	for _, s := range subjects {
+		at := newPlace(t, p)
+		if err := s.register(at.path, at.dir, (&server{}).tokens()); err != nil {
+			t.Fatal(err)
+		}
+		s.keyring("", "", "", "").Lookup("registry.example/app")
+		if got, want := readFile(t, filepath.Join(at.dir, "p.env")), "REGCRED_TEST_A=inherited\nREGCRED_TEST_B=own\nREGCRED_TEST_C=own\n"; got != want {
+			t.Errorf("%s: the executable has %q, want %q", s.name, got, want)
+		}
+	}
+}
+
+// TestWithLookupErr: the error is one short line, behind that of the pull.
+func TestWithLookupErr(t *testing.T) {
+	p := provider{script: "i=0; while [ $i -lt 400 ]; do printf 'word \\303\\244 ' >&2; i=$((i+1)); done; exit 1\n"}
+	at := newPlace(t, p, provider{name: "a", script: "printf 'two\\nlines' >&2; exit 4\n"})
+	if err := ours.register(at.path, at.dir, (&server{}).tokens()); err != nil {
+		t.Fatal(err)
+	}
+	ring := ours.keyring("", "", "", "")
+	ring.Lookup("registry.example/app")
+	refused := errors.New("RegistryUnavailable: 401")
+	err := plugin.WithLookupErr(refused, errorOf(ring))
+	if text := err.Error(); !errors.Is(err, refused) || !strings.HasPrefix(text, "RegistryUnavailable: 401; image credential providers: ") || strings.ContainsAny(text, "\n\t") || len(text) > 560 {
+		t.Errorf("%d bytes: %q", len(text), text)
+	}
+	if err := plugin.WithLookupErr(nil, errorOf(ring)); err != nil {
+		t.Errorf("of a pull that did not fail: %v", err)
+	}
+	if err := plugin.WithLookupErr(refused, nil); err != refused {
+		t.Errorf("without a failure: %v", err)
+	}
+	if err := errorOf(&credentialprovider.BasicDockerKeyring{}); err != nil {
+		t.Errorf("of another keyring: %v", err)
+	}
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugin
+
+import (
+	dto "github.com/prometheus/client_model/go"
+	"k8s.io/component-base/metrics"
+)
+
+// NewMetrics empties the metrics and returns a function that gathers them. The test's
+// process has the kubelet's own ones where all are gathered.
+func NewMetrics() (gather func() ([]*dto.MetricFamily, error)) {
+	registerMetrics() // which makes them
+	pluginErrors.Reset()
+	pluginDuration.Reset()
+	r := metrics.NewKubeRegistry()
+	r.Registerer().MustRegister(pluginErrors, pluginDuration, configInfo)
+	return r.Gather
+}
+
+// Forget makes the process one in which nothing was registered.
+func Forget() { current.Store(nil) }

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugin_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// pod is for whom is looked up: a pod of namespace "team", with a UID of its own.
+type pod struct{ name, account string }
+
+// lookup is one step of a case, and what it finds.
+type lookup struct {
+	image string // "registry.example/app"
+	pod   pod
+	want  []string // see found
+	runs  int      // of all executables, by then
+}
+
+// lookupCase is a configuration that is looked up in, step by step.
+type lookupCase struct {
+	name    string
+	stands  []string // for these cases of the kubelet's tests
+	list    []provider
+	server  settings
+	gateOff bool
+	steps   []lookup
+	says    string // in the error of the last step, of regcred alone
+	request string // what the first run is given
+}
+
+const (
+	provide = "Test_ProvideWithCoordinates/"
+	cached  = "Test_getCachedCredentials"
+	decode  = "Test_decodeResponse/"
+	encode  = "Test_encodeRequest/"
+	keys    = "Test_CacheKeyGeneration/"
+	several = "TestExternalCredentialProviderKeyringLookupWithProviders/"
+	newRing = "TestNewExternalCredentialProviderDockerKeyring/"
+)
+
+var (
+	mine   = pod{"web", "builder"}
+	user   = []string{"user of p"}
+	forSA  = []string{"user of p for team/builder uid of builder"}
+	none   = []string{}
+	inMode = func(cacheType string) string {
+		return attributes("registry.example", cacheType, "true", "[a.example/x]", "[a.example/y]")
+	}
+	annotated = map[string]string{"a.example/x": "1", "a.example/y": "2", "a.example/z": "3"}
+)
+
+// answered is an answer in whose text something is written differently.
+func answered(p provider, old, new string) provider {
+	text := p.executable()
+	_, text, _ = strings.Cut(text, "<<'END'\n")
+	p.answer = strings.Replace(strings.TrimSuffix(text, "\nEND\n"), old, new, 1)
+	return p
+}
+
+func lookupCases() []lookupCase {
+	once := []lookup{{want: user, runs: 1}}
+	list := []lookupCase{
+		{name: "host", stands: []string{provide + "exact image match, with Registry cache key", several + "single provider with config"}, list: []provider{{scope: "Registry"}}, steps: once},
+		{name: "path", stands: []string{provide + "exact image match, with Image cache key"}, list: []provider{{match: "[registry.example/app]", key: "registry.example/app"}}, steps: []lookup{{want: user, runs: 1}, {image: "registry.example/other", want: none, runs: 1}}},
+		{name: "bare host", stands: []string{provide + "exact image match, with Global cache key"}, list: []provider{{scope: "Global"}}, steps: []lookup{{image: "registry.example", want: user, runs: 1}}},
+		{name: "glob with a port", stands: []string{provide + "wild card image match, with Registry cache key"}, list: []provider{{match: "['*.example:8080']", key: "*.example:8080", scope: "Registry"}}, steps: []lookup{{image: "registry.example:8080/app", want: user, runs: 1}, {want: none, runs: 1}}},
+		{name: "two globs", stands: []string{provide + "wild card image match, with Image cache key"}, list: []provider{{match: "['*.*.example']", key: "*.*.example"}}, steps: []lookup{{image: "a.b.example/app", want: user, runs: 1}, {want: none, runs: 1}}},
+		{name: "glob of a bare host", stands: []string{provide + "wild card image match, with Global cache key"}, list: []provider{{match: "['*.example']", key: "*.example", scope: "Global"}}, steps: []lookup{{image: "registry.example", want: user, runs: 1}}},
+		{name: "no service account", stands: []string{provide + "[service account mode] sa name required but empty"}, list: []provider{{more: inMode("Token")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: pod{name: "static"}, want: none}}, says: `provider "p" was not asked`},
+		{name: "no annotation", stands: []string{provide + "[service account mode] sa does not have required annotations", "TestRequiredAnnotationNotFoundErr/required annotation not found error"}, list: []provider{{more: inMode("Token")}}, steps: []lookup{{pod: mine, want: none}}, says: `lacks the required annotation "a.example/x"`},
+		{name: "no account", list: []provider{{more: inMode("Token")}}, server: settings{missing: true}, steps: []lookup{{pod: mine, want: none}}, says: "there is no such account"},
+		{name: "no token", stands: []string{provide + "[service account mode] failed to get service account token"}, list: []provider{{more: inMode("Token")}}, server: settings{annotations: annotated, refuses: true}, steps: []lookup{{pod: mine, want: none}}, says: "tokens are refused"},
+		{name: "echoed token", stands: []string{provide + "[service account mode] cache type not token but service account echoed back"}, list: []provider{answered(provider{more: inMode("ServiceAccount")}, password, "canary-token-of-builder")}, server: settings{annotations: annotated}, steps: []lookup{{pod: mine, want: none, runs: 1}}, says: "returned the service account token as password"},
+		{name: "echoed token that may be", list: []provider{answered(provider{more: inMode("Token")}, password, "canary-token-of-builder")}, server: settings{annotations: annotated}, steps: []lookup{{pod: mine, want: forSA, runs: 1}}},
+		{name: "service account", stands: []string{provide + "[service account mode] exact image match", several + "single provider with service account coordinates", newRing + "feature gate enabled - pod information should be set"}, list: []provider{{more: inMode("ServiceAccount")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: mine, want: forSA, runs: 1}}},
+		{name: "gate off", stands: []string{newRing + "feature gate disabled - pod information should be empty"}, list: []provider{{}}, gateOff: true, steps: []lookup{{pod: mine, want: user, runs: 1}}},
+
+		{name: "kept for a minute", stands: []string{cached + "/It should return not expired credential"}, list: []provider{{lasting: "1m"}}, steps: []lookup{{want: user, runs: 1}, {want: user, runs: 1}}},
+		{name: "expired", stands: []string{cached + "/It should not return expired credential"}, list: []provider{{lasting: "1ns"}}, steps: []lookup{{want: user, runs: 1}, {want: user, runs: 2}}},
+		{name: "kept for an account", stands: []string{cached + "_pluginUsingServiceAccount/It should return not expired credential"}, list: []provider{{lasting: "1m", more: inMode("ServiceAccount")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: mine, want: forSA, runs: 1}, {pod: mine, want: forSA, runs: 1}}},
+		{name: "expired for an account", stands: []string{cached + "_pluginUsingServiceAccount/It should not return expired credential"}, list: []provider{{lasting: "1ns", more: inMode("ServiceAccount")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: mine, want: forSA, runs: 1}, {pod: mine, want: forSA, runs: 2}}},
+		{name: "not to be kept", stands: []string{"Test_NoCacheResponse"}, list: []provider{{lasting: "0s", scope: "Global", cache: "1h"}}, steps: []lookup{{want: user, runs: 1}, {want: user, runs: 2}}},
+		{name: "kept as configured", list: []provider{{cache: "1h"}}, steps: []lookup{{want: user, runs: 1}, {want: user, runs: 1}}},
+
+		{name: "another kind", stands: []string{decode + "wrong Kind"}, list: []provider{answered(provider{}, "CredentialProviderResponse", "Other")}, steps: []lookup{{want: none, runs: 1}}, says: "kind"},
+		{name: "another group", stands: []string{decode + "wrong Group"}, list: []provider{answered(provider{}, protocolGroup, "other.example/")}, steps: []lookup{{want: none, runs: 1}}, says: "apiVersion"},
+
+		{name: "request with a token", stands: []string{encode + "successful with v1, with service account token and annotations"}, list: []provider{{more: inMode("Token")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: mine, want: forSA, runs: 1}},
+			request: `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"registry.example/app","serviceAccountToken":"canary-token-of-builder","serviceAccountAnnotations":{"a.example/x":"1","a.example/y":"2"}}`},
+
+		{name: "two providers", stands: []string{several + "multiple providers", newRing + "multiple providers registered"}, list: []provider{{}, {name: "a", more: inMode("Token")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: mine, want: []string{"user of p", "user of a for team/builder uid of builder"}, runs: 2}}},
+		{name: "an empty answer", stands: []string{several + "provider with empty config"}, list: []provider{answered(provider{}, `"registry.example":{"username":"user of p","password":"`+password+`"}`, "")}, steps: []lookup{{want: none, runs: 1}}},
+		{name: "the more specific first", list: []provider{{}, {name: "a", key: "registry.example/app"}}, steps: []lookup{{want: []string{"user of a", "user of p"}, runs: 2}}},
+		{name: "one of two fails", list: []provider{{script: "echo 'no network' >&2; exit 3\n"}, {name: "a"}}, steps: []lookup{{want: []string{"user of a"}, runs: 2}}, says: `plugin "p": exec: exit status 3; stderr: "no network"`},
+		{name: "Docker Hub", list: []provider{{match: "[docker.io]", key: "index.docker.io"}}, steps: []lookup{{image: "docker.io/library/nginx", want: user, runs: 1}}},
+	}
+	for _, version := range []string{"v1", "v1beta1", "v1alpha1"} {
+		list = append(list, lookupCase{
+			name: version, stands: []string{encode + "successful with " + version, decode + "success with " + version}, list: []provider{{api: version}}, steps: once,
+			request: `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/` + version + `","image":"registry.example/app"}`,
+		})
+	}
+	return append(list, cacheCases()...)
+}
+
+// cacheCases say for whom an answer is kept, by its scope and the mode.
+func cacheCases() (list []lookupCase) {
+	runs := map[string][2]int{"Image": {2, 3}, "Registry": {1, 2}, "Global": {1, 1}} // after another image, and another registry
+	for scope, n := range runs {
+		p := provider{match: "['*.example']", key: "*.example", scope: scope, lasting: "1h"}
+		first, other, far := "registry.example/app", "registry.example/other", "far.example/app"
+		list = append(list, lookupCase{
+			name: scope, stands: []string{keys + strings.ToLower(scope) + "-no-sa"}, list: []provider{p},
+			steps: []lookup{{image: first, want: user, runs: 1}, {image: first, want: user, runs: 1}, {image: other, want: user, runs: n[0]}, {image: far, want: user, runs: n[1]}},
+		})
+		for _, cacheType := range []string{"ServiceAccount", "Token"} {
+			p.more = inMode(cacheType)
+			last := n[1]
+			if cacheType == "Token" {
+				last++ // Each pod has a token of its own here.
+			}
+			list = append(list, lookupCase{
+				name: scope + " " + cacheType, stands: []string{keys + strings.ToLower(scope) + "-sa-" + strings.ToLower(cacheType)}, list: []provider{p}, server: settings{annotations: annotated, perPod: true},
+				steps: []lookup{
+					{image: first, pod: mine, want: forSA, runs: 1}, {image: first, pod: mine, want: forSA, runs: 1}, {image: other, pod: mine, want: forSA, runs: n[0]}, {image: far, pod: mine, want: forSA, runs: n[1]},
+					{image: first, pod: pod{"web-2", "builder"}, want: forSA, runs: last},
+					{image: first, pod: pod{"db", "dba"}, want: []string{"user of p for team/dba uid of dba"}, runs: last + 1},
+				},
+			})
+		}
+	}
+	return list
+}
+
+// TestLookup: both packages find the same for the cases of the kubelet's tests, run
+// as often, and give their executables the same.
+func TestLookup(t *testing.T) {
+	for _, c := range lookupCases() {
+		for _, s := range subjects {
+			t.Run(c.name+"/"+s.name, func(t *testing.T) { c.run(t, s) })
+		}
+	}
+}
+
+func (c *lookupCase) run(t *testing.T, s subject) {
+	setTokens(t, !c.gateOff)
+	at := newPlace(t, c.list...)
+	api := server{settings: c.server}
+	if err := s.register(at.path, at.dir, api.tokens()); err != nil {
+		t.Fatal(err)
+	}
+	var last error
+	for i, step := range c.steps {
+		image := or(step.image, "registry.example/app")
+		ring := s.keyring("team", step.pod.name, "uid of "+step.pod.name, step.pod.account)
+		creds, ok := ring.Lookup(image)
+		if diff := cmp.Diff(step.want, found(creds)); diff != "" || ok != (len(step.want) > 0) {
+			t.Errorf("step %d, %s: found %t (-want +got)\n%s", i, image, ok, diff)
+		}
+		var ran []string
+		for _, p := range c.list {
+			ran = append(ran, at.runs(t, p.title())...)
+		}
+		if len(ran) != step.runs {
+			t.Errorf("step %d, %s: %d runs by then, want %d", i, image, len(ran), step.runs)
+		}
+		if c.request != "" && i == 0 && (len(ran) == 0 || ran[0] != c.request) {
+			t.Errorf("the executable was given %q, want %q", ran, c.request)
+		}
+		last = errorOf(ring)
+	}
+	if s.name == ours.name && (c.says == "") != (last == nil) || last != nil && !strings.Contains(last.Error(), c.says) {
+		t.Errorf("the error is %v, want %q in it", last, c.says)
+	}
+	c.checkTokens(t, &api)
+}
+
+// checkTokens: tokens are requested for the pod and the audience.
+func (c *lookupCase) checkTokens(t *testing.T, api *server) {
+	for _, tr := range api.requests {
+		ref := tr.Spec.BoundObjectRef
+		if got := fmt.Sprintln(tr.Spec.Audiences, ref.APIVersion, ref.Kind, ref.Name, ref.UID, tr.UID, tr.Spec.ExpirationSeconds); !slices.ContainsFunc(c.steps, func(s lookup) bool {
+			return got == fmt.Sprintln([]string{"registry.example"}, "v1", "Pod", s.pod.name, "uid of "+s.pod.name, "uid of "+s.pod.account, (*int64)(nil))
+		}) {
+			t.Errorf("a token was requested for %s", got)
+		}
+	}
+}

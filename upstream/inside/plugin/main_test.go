@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugin_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/pkg/credentialprovider"
+
+	"github.com/regcred/regcred/upstream/inside/plugin"
+	"github.com/regcred/regcred/upstream/kubelet"
+)
+
+func TestMain(m *testing.M) {
+	kubelet.Silence()
+	// The kubelet's own metrics are registered first: it panics at others of their names.
+	if err := registerOwnMetrics(); err != nil {
+		fmt.Fprintln(os.Stderr, "main_test:", err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func registerOwnMetrics() error {
+	dir, err := os.MkdirTemp("", "inside-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "config.yaml")
+	return errors.Join(
+		os.WriteFile(filepath.Join(dir, "p"), []byte("#!/bin/sh\n"), 0o700),
+		os.WriteFile(path, []byte(configOf(provider{})), 0o600),
+		kubelet.Register(path, dir, kubelet.Tokens{}),
+	)
+}
+
+// subject is one of the two packages with the same exported names.
+type subject struct {
+	name     string
+	register func(path, binDir string, tokens kubelet.Tokens) error
+	keyring  func(namespace, pod, podUID, serviceAccount string) credentialprovider.DockerKeyring
+}
+
+var (
+	theirs = subject{"kubelet", kubelet.Register, kubelet.Keyring}
+	ours   = subject{"regcred", func(path, binDir string, tokens kubelet.Tokens) error {
+		return plugin.RegisterCredentialProviderPlugins(path, binDir, tokens.Token, tokens.ServiceAccount)
+	}, plugin.NewExternalCredentialProviderDockerKeyring}
+	subjects = []subject{theirs, ours}
+)
+
+// Passwords are told from all other words in what a test prints.
+const password = "canary-password-4b1d"
+
+// provider is one entry of a configuration, and its executable. Empty fields
+// stand for what most have.
+type provider struct {
+	name    string // "p"
+	match   string // a list in YAML: "[registry.example]"
+	api     string // v1
+	cache   string // of the configuration: "0s"
+	more    string // in YAML, each line indented by two
+	script  string // of the shell; "" answers with answer
+	answer  string // "": see answer
+	scope   string // cacheKeyType of an answer that is not given: "Image"
+	lasting string // its cacheDuration: none
+	key     string // its only key in auth: "registry.example"
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+func (p provider) title() string { return or(p.name, "p") }
+
+const protocolGroup = "credentialprovider.kubelet.k8s.io/"
+
+// configOf is a configuration of providers.
+func configOf(list ...provider) string {
+	var b strings.Builder
+	b.WriteString("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n")
+	for _, p := range list {
+		fmt.Fprintf(&b, "- name: %s\n  matchImages: %s\n  defaultCacheDuration: %s\n  apiVersion: %s%s\n%s", p.title(),
+			or(p.match, "[registry.example]"), or(p.cache, "0s"), protocolGroup, or(p.api, "v1"), p.more)
+	}
+	return b.String()
+}
+
+// executable is the script of a provider. It keeps what it was given, a line
+// for each run, in a file beside it.
+func (p provider) executable() string {
+	answer := p.answer
+	if answer == "" {
+		var lasting string
+		if p.lasting != "" {
+			lasting = fmt.Sprintf("%q:%q,", "cacheDuration", p.lasting)
+		}
+		answer = fmt.Sprintf(`{"kind":"CredentialProviderResponse","apiVersion":"%s%s","cacheKeyType":"%s",%s"auth":{"%s":{"username":"user of %s","password":"%s"}}}`,
+			protocolGroup, or(p.api, "v1"), or(p.scope, "Image"), lasting, or(p.key, "registry.example"), p.title(), password)
+	}
+	return "#!/bin/sh\ncat >>\"$0.ran\"\n" + or(p.script, "cat <<'END'\n"+answer+"\nEND\n")
+}
+
+// place is a directory with a configuration and its executables.
+type place struct {
+	dir, path string
+}
+
+func newPlace(t testing.TB, list ...provider) *place {
+	t.Helper()
+	at := &place{dir: t.TempDir()}
+	at.path = filepath.Join(t.TempDir(), "config.yaml")
+	for _, p := range list {
+		write(t, filepath.Join(at.dir, p.title()), p.executable(), 0o700)
+	}
+	write(t, at.path, configOf(list...), 0o600)
+	return at
+}
+
+// runs are the requests with which a provider's executable was run.
+func (at *place) runs(t testing.TB, name string) []string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(at.dir, name+".ran"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return strings.FieldsFunc(string(data), func(r rune) bool { return r == '\n' })
+}
+
+func write(t testing.TB, path, text string, mode os.FileMode) {
+	t.Helper()
+	// Not in place: a child of somebody else's may still have it open for writing.
+	part := path + ".part"
+	if err := os.WriteFile(part, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(part, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// server is the API server as a kubelet's two functions show it.
+type server struct {
+	settings
+
+	mu       sync.Mutex
+	requests []*authenticationv1.TokenRequest
+}
+
+// settings are what is special about a server.
+type settings struct {
+	annotations map[string]string
+	missing     bool // the service account
+	refuses     bool // token requests
+	perPod      bool // tokens: each pod has another
+}
+
+func (s *server) tokens() kubelet.Tokens {
+	return kubelet.Tokens{
+		ServiceAccount: func(namespace, name string) (*corev1.ServiceAccount, error) {
+			if s.missing {
+				return nil, errors.New("there is no such account")
+			}
+			return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid of " + name), Annotations: s.annotations}}, nil
+		},
+		Token: func(_, name string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+			if s.refuses {
+				return nil, errors.New("tokens are refused")
+			}
+			s.mu.Lock()
+			s.requests = append(s.requests, tr)
+			s.mu.Unlock()
+			token := "canary-token-of-" + name
+			if s.perPod {
+				token += "-for-" + tr.Spec.BoundObjectRef.Name
+			}
+			return &authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: token}}, nil
+		},
+	}
+}
+
+// found are credentials in short: user, and whose they are.
+func found(creds []credentialprovider.TrackedAuthConfig) []string {
+	list := []string{}
+	for _, c := range creds {
+		text := c.Username
+		if c.Source != nil && c.Source.ServiceAccount != nil {
+			sa := c.Source.ServiceAccount
+			text += " for " + sa.Namespace + "/" + sa.Name + " " + sa.UID
+		}
+		list = append(list, text)
+	}
+	return list
+}
+
+func readFile(t testing.TB, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

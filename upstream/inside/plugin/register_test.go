@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugin_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	"k8s.io/kubernetes/pkg/features"
+
+	"github.com/regcred/regcred/upstream/corpus"
+	"github.com/regcred/regcred/upstream/kubelet"
+)
+
+// setTokens turns the feature gate on or off for a test.
+func setTokens(t *testing.T, on bool) {
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.KubeletServiceAccountTokenForCredentialProviders, on)
+}
+
+// attributes are tokenAttributes in YAML; an argument that is "" is left out.
+func attributes(audience, cacheType, require, required, optional string) string {
+	text := "  tokenAttributes:\n"
+	for _, line := range [][2]string{
+		{"serviceAccountTokenAudience", audience}, {"cacheType", cacheType}, {"requireServiceAccount", require},
+		{"requiredServiceAccountAnnotationKeys", required}, {"optionalServiceAccountAnnotationKeys", optional},
+	} {
+		if line[1] != "" {
+			text += "    " + line[0] + ": " + line[1] + "\n"
+		}
+	}
+	return text
+}
+
+// configCase is a configuration of one file, or of the files of a directory,
+// that a kubelet starts with or not.
+type configCase struct {
+	stands  string // for this case of the kubelet's tests of readCredentialProviderConfig
+	files   map[string]string
+	gateOff bool
+	refused string // a word of our error; "": accepted
+}
+
+func one(p provider) map[string]string { return map[string]string{"": configOf(p)} }
+
+// text is a file of one provider in which something is written differently.
+func text(p provider, old, new string) map[string]string {
+	return map[string]string{"": strings.Replace(configOf(p), old, new, 1)}
+}
+
+const (
+	read     = "Test_readCredentialProviderConfig/"
+	validate = "Test_validateCredentialProviderConfig/"
+	asJSON   = `{"kind":"CredentialProviderConfig","apiVersion":"kubelet.config.k8s.io/v1","providers":[{"name":"p","matchImages":["registry.example"],"defaultCacheDuration":"1m","apiVersion":"credentialprovider.kubelet.k8s.io/v1"}]}`
+	v1       = "kubelet.config.k8s.io/v1"
+)
+
+var (
+	withEnv   = provider{more: "  args: [-a, b]\n  env: [{name: A, value: b}]\n"}
+	withToken = provider{more: attributes("registry.example", "Token", "true", "[a.example/x, a.example/y]", "[a.example/z]")}
+)
+
+func configCases() []configCase {
+	tokens := func(audience, cacheType, require, required, optional string) map[string]string {
+		return one(provider{more: attributes(audience, cacheType, require, required, optional)})
+	}
+	two := configOf(provider{}, provider{name: "q", match: "[other.example]"})
+	list := []configCase{
+		{stands: read + "empty directory with no JSON or YAML files", files: map[string]string{}, refused: "no configuration files"},
+		{stands: read + "directory with unsupported file extensions", files: map[string]string{"a.txt": "x", "b.md": "y"}, refused: "no configuration files"},
+		{stands: read + "config with 1 plugin and 1 image matcher", files: text(withEnv, "[registry.example]", "[registry.example/app]")},
+		{stands: read + "config with 1 plugin and 1 image matcher (JSON!)", files: map[string]string{"": asJSON}},
+		{stands: read + "config with 1 plugin and a wildcard image match", files: one(provider{match: "['*.example']"})},
+		{stands: read + "config with 1 plugin and multiple image matchers", files: one(provider{match: "['*.example', b.example/c]"})},
+		{stands: read + "config with multiple providers", files: map[string]string{"": strings.ReplaceAll(two, "/v1\n", "/v1alpha1\n")}},
+		{stands: read + "v1beta1 config with multiple providers", files: map[string]string{"": strings.ReplaceAll(two, "/v1\n", "/v1beta1\n")}},
+		{stands: read + "v1 config with multiple providers", files: map[string]string{"": two}},
+		{stands: read + "config with wrong Kind", files: text(withEnv, "kind: CredentialProviderConfig", "kind: Other"), refused: "kind"},
+		{stands: read + "config with wrong apiversion", files: text(withEnv, v1, "other.example/v1"), refused: "apiVersion"},
+		{stands: read + "config with invalid typo", files: one(provider{more: "  matchImage: x\n"}), refused: "matchImage"},
+		{stands: read + "v1alpha1 config with token attributes should fail", files: text(withToken, v1, v1+"alpha1"), refused: "tokenAttributes"},
+		{stands: read + "v1beta1 config with token attributes should fail", files: text(withToken, v1, v1+"beta1"), refused: "tokenAttributes"},
+		{stands: read + "directory with multiple config files in lexicographic order", files: map[string]string{"b.yaml": configOf(provider{}), "a.yaml": configOf(provider{name: "q"})}},
+		{stands: read + "directory with mixed API versions in config files", files: map[string]string{"a.yaml": strings.Replace(configOf(provider{}), v1, v1+"beta1", 1), "b.yaml": configOf(provider{name: "q"})}},
+		{stands: read + "directory with duplicate provider names, throw error", files: map[string]string{"a.yaml": configOf(provider{}), "b.yaml": configOf(provider{})}, refused: "p"},
+		{stands: read + "directory with mixed supported and unsupported file extensions", files: map[string]string{"a.yaml": configOf(provider{name: "q"}), "b.txt": "x: [", "c.json": asJSON}},
+		{stands: read + "directory with one invalid config file", files: map[string]string{"a.yaml": configOf(provider{}), "b.yaml": strings.Replace(configOf(provider{name: "q"}), "kind: C", "kind: D", 1)}, refused: "b.yaml"},
+
+		{stands: validate + "no providers provided", files: map[string]string{"": "apiVersion: " + v1 + "\nkind: CredentialProviderConfig\n"}, refused: "providers"},
+		{stands: validate + "no matchImages provided", files: one(provider{match: "[]"}), refused: "matchImages"},
+		{stands: validate + "no default cache duration provided", files: text(provider{}, "  defaultCacheDuration: 0s\n", ""), refused: "defaultCacheDuration"},
+		{stands: validate + "name contains '/'", files: one(provider{name: "a/../p"}), refused: "name"},
+		{stands: validate + "name is '.'", files: one(provider{name: "."}), refused: "name"},
+		{stands: validate + "name is '..'", files: one(provider{name: ".."}), refused: "name"},
+		{stands: validate + "name contains spaces", files: one(provider{name: "a p"}), refused: "name"},
+		{stands: validate + "duplicate names", files: map[string]string{"": configOf(provider{}, provider{match: "[other.example]"})}, refused: "name"},
+		{stands: validate + "no apiVersion", files: text(provider{}, "  apiVersion: credentialprovider.kubelet.k8s.io/v1\n", ""), refused: "apiVersion"},
+		{stands: validate + "invalid apiVersion", files: one(provider{api: "v1alpha0"}), refused: "apiVersion"},
+		{stands: validate + "negative default cache duration", files: one(provider{cache: "-1m"}), refused: "defaultCacheDuration"},
+		{stands: validate + "invalid match image", files: one(provider{match: "['%x%']"}), refused: "matchImages"},
+		{stands: validate + "valid config", files: one(provider{api: "v1alpha1", cache: "1m"})},
+		{stands: validate + "token attributes set without KubeletServiceAccountTokenForCredentialProviders feature gate enabled", files: one(withToken), gateOff: true, refused: "KubeletServiceAccountTokenForCredentialProviders"},
+		{stands: validate + "token attributes not nil but empty ServiceAccountTokenAudience", files: tokens("", "Token", "true", "[a.example/x]", ""), refused: "serviceAccountTokenAudience"},
+		{stands: validate + "token attributes not nil but empty CacheType", files: tokens("a", "", "true", "", ""), refused: "cacheType"},
+		{stands: validate + "token attributes not nil, invalid CacheType", files: tokens("a", "Other", "true", "", ""), refused: "cacheType"},
+		{stands: validate + "token attributes not nil but empty ServiceAccountTokenRequired", files: tokens("a", "ServiceAccount", "", "[a.example/x]", ""), refused: "requireServiceAccount"},
+		{stands: validate + "required service account annotation keys not qualified name (same validation as metav1.ObjectMeta)", files: tokens("a", "Token", "true", "[ends-, a.example/x]", ""), refused: "requiredServiceAccountAnnotationKeys"},
+		{stands: validate + "optional service account annotation keys not qualified name (same validation as metav1.ObjectMeta)", files: tokens("a", "ServiceAccount", "true", "", "[ends-, a.example/x]"), refused: "optionalServiceAccountAnnotationKeys"},
+		{stands: validate + "duplicate required service account annotation keys", files: tokens("a", "Token", "true", "[a.example/x, a.example/x]", ""), refused: "requiredServiceAccountAnnotationKeys"},
+		{stands: validate + "duplicate optional service account annotation keys", files: tokens("a", "ServiceAccount", "true", "", "[a.example/x, a.example/x]"), refused: "optionalServiceAccountAnnotationKeys"},
+		{stands: validate + "annotation key in required and optional keys", files: tokens("a", "Token", "true", "[a.example/x, a.example/y]", "[a.example/y, a.example/z]"), refused: "a.example/y"},
+		{stands: validate + "required annotation keys set when requireServiceAccount is false", files: tokens("a", "ServiceAccount", "false", "[a.example/x]", ""), refused: "equireServiceAccount"},
+		{stands: validate + "valid config with KubeletServiceAccountTokenForCredentialProviders feature gate enabled", files: one(withToken)},
+		{stands: validate + "tokenAttributes set with credentialprovider.kubelet.k8s.io/v1alpha1 APIVersion", files: text(withToken, protocolGroup+"v1", protocolGroup+"v1alpha1"), refused: "tokenAttributes"},
+		{stands: validate + "tokenAttributes set with credentialprovider.kubelet.k8s.io/v1beta1 APIVersion", files: text(withToken, protocolGroup+"v1", protocolGroup+"v1beta1"), refused: "tokenAttributes"},
+	}
+	return list
+}
+
+// put writes the files and returns the path to give a kubelet.
+func (c configCase) put(t *testing.T) (path string) {
+	dir := filepath.Join(t.TempDir(), "config")
+	if text, ok := c.files[""]; ok {
+		write(t, dir+".yaml", text, 0o600)
+		return dir + ".yaml"
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range c.files {
+		write(t, filepath.Join(dir, name), text, 0o600)
+	}
+	return dir
+}
+
+// TestRegister: both packages start, or do not, with the configurations of the
+// kubelet's tests of its configuration.
+func TestRegister(t *testing.T) {
+	bin := newPlace(t, provider{}, provider{name: "q"}).dir
+	for _, c := range configCases() {
+		t.Run(c.stands, func(t *testing.T) {
+			setTokens(t, !c.gateOff)
+			path := c.put(t)
+			for _, s := range subjects {
+				if err := s.register(path, bin, kubelet.Tokens{}); (err != nil) != (c.refused != "") {
+					t.Errorf("%s: error %v, want one: %t", s.name, err, c.refused != "")
+				} else if s.name == ours.name && err != nil && !strings.Contains(err.Error(), c.refused) {
+					t.Errorf("%s: error %v, want %q in it", s.name, err, c.refused)
+				}
+			}
+		})
+	}
+}
+
+// TestRegisterCorpus: the same for all configurations of the corpus. The
+// executables of all providers are there.
+func TestRegisterCorpus(t *testing.T) {
+	accepted, refused := 0, 0
+	for _, c := range corpus.Configs() {
+		dir := t.TempDir()
+		path, err := c.Write(filepath.Join(dir, "d"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		bin := binDirFor(t, path)
+		errTheirs, errOurs := theirs.register(path, bin, kubelet.Tokens{}), ours.register(path, bin, kubelet.Tokens{})
+		if errTheirs == nil {
+			accepted++
+		} else {
+			refused++
+		}
+		if (errTheirs != nil) != (errOurs != nil) && !knownDifference(path, errOurs) {
+			t.Errorf("%s: error %v, the kubelet's %v", c.Name, errOurs, errTheirs)
+		}
+	}
+	t.Logf("%d accepted, %d refused", accepted, refused)
+	if accepted < 20 || refused < 100 {
+		t.Error("the corpus no longer has both kinds")
+	}
+}
+
+// binDirFor has an executable for each provider that the kubelet reads.
+func binDirFor(t *testing.T, path string) string {
+	dir := t.TempDir()
+	c, _, err := kubelet.ReadConfig(path)
+	if err != nil {
+		return dir
+	}
+	for _, p := range c.Providers {
+		if p.Name != "" && !strings.ContainsAny(p.Name, "/\\\x00") && p.Name != "." && p.Name != ".." && len(p.Name) < 200 {
+			write(t, filepath.Join(dir, p.Name), "#!/bin/sh\n", 0o700)
+		}
+	}
+	return dir
+}
+
+// knownDifference reports whether regcred refuses on purpose what a kubelet accepts
+// (docs/parity.md).
+func knownDifference(path string, err error) bool {
+	return err != nil && strings.Contains(fmt.Sprint(err), "__internal")
+}
+
+// TestRegisterRefuses: what is missing is named, and what was registered
+// before stays.
+func TestRegisterRefuses(t *testing.T) {
+	at := newPlace(t, provider{})
+	for _, s := range subjects {
+		if err := s.register(at.path, at.dir, kubelet.Tokens{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	empty := t.TempDir()
+	write(t, filepath.Join(empty, "p"), "#!/bin/sh\n", 0o600) // not executable
+	for _, tt := range []struct{ name, path, dir, want string }{
+		{"no directory", at.path, filepath.Join(empty, "absent"), "plugin binary directory " + filepath.Join(empty, "absent") + " did not exist"},
+		{"no path of one", at.path, "", "plugin binary directory  did not exist"},
+		{"no configuration", filepath.Join(empty, "absent.yaml"), at.dir, "absent.yaml"},
+		{"no path of one", "", at.dir, "no path is given"},
+		{"no executable", at.path, t.TempDir(), `credential provider "p"`},
+		{"one that is not executable", at.path, empty, "permission denied"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := ours.register(tt.path, tt.dir, kubelet.Tokens{}); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q in it", err, tt.want)
+			}
+			if creds, _ := ours.keyring("", "", "", "").Lookup("registry.example/app"); len(creds) != 1 {
+				t.Errorf("%d credentials, want 1 of what was registered before", len(creds))
+			}
+			if err := theirs.register(tt.path, tt.dir, kubelet.Tokens{}); err == nil {
+				t.Error("the kubelet accepts it")
+			}
+		})
+	}
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package smoke
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/internal/testregistry"
+	"github.com/regcred/regcred/upstream/alone"
+	"github.com/regcred/regcred/upstream/inside"
+	"github.com/regcred/regcred/upstream/node"
+)
+
+var program = flag.String("program", "", "path of a kubelet that inside/build has built; \"\" builds one")
+
+func TestMain(m *testing.M) { node.Main(m) }
+
+const password = canary.Marker + "robot"
+
+// scene is a node whose kubelet is the one of package inside.
+type scene struct {
+	net         *testcloud.Net
+	kubelet     *node.Kubelet
+	dir, binDir string
+	hosts       []string // each with a plugin, of the name that the host begins with
+}
+
+// TestInside: of three registries and their plugins one answers, one fails, and
+// one is only there once the kubelet runs.
+func TestInside(t *testing.T) {
+	node.Require(t)
+	if *program == "" && !alone.Required("inside") {
+		t.Skip("a kubelet is built for minutes: set REGCRED_TEST_REQUIRE=inside, or give the path of one by -program")
+	}
+	s := &scene{net: node.NewNet(t), dir: t.TempDir(), binDir: t.TempDir()}
+	good, bad := s.registry(t, "good.example", answer), s.registry(t, "bad.example", "echo 'the cloud is away' >&2; exit 3\n")
+	s.kubelet = node.StartKubelet(t, node.KubeletOptions{Program: kubelet(t), Runtime: node.StartContainerd(t, s.net), BinDir: s.binDir, ProviderConfig: s.config()})
+
+	t.Run("answers", func(t *testing.T) { s.run(t, "good", good) })
+	t.Run("fails", func(t *testing.T) { s.fail(t, "bad", bad) })
+	t.Run("is added", func(t *testing.T) {
+		late := s.registry(t, "late.example", answer)
+		s.run(t, "late", late)
+		if s.kubelet.Log(t, "Changed credential provider configuration is in use", "late") == nil {
+			t.Error("the log does not say that the configuration has changed")
+		}
+	})
+	canary.Check(t, "the kubelet's log", strings.Join(s.kubelet.Log(t), "\n"))
+}
+
+// kubelet is the path of the program.
+func kubelet(t *testing.T) string {
+	if *program != "" {
+		return *program
+	}
+	path := filepath.Join(t.TempDir(), "kubelet")
+	if err := inside.Build(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// answer is a plugin that has the password of the registry, whatever is asked.
+const answer = `cat <<'END'
+{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Registry","cacheDuration":"1h","auth":{"*.example":{"username":"robot","password":"` + password + `"}}}
+END
+`
+
+// registry starts a registry of one user with its plugin, writes it into the
+// configuration, and pushes an image.
+func (s *scene) registry(t *testing.T, host, script string) (image string) {
+	name, _, _ := strings.Cut(host, ".")
+	r := node.StartRegistry(t, s.net, host, testregistry.Options{Auth: testregistry.Basic, Rules: []testregistry.Rule{{User: "robot", Pull: true}}})
+	r.SetUser("robot", password)
+	s.hosts = append(s.hosts, host)
+	write(t, filepath.Join(s.binDir, name), "#!/bin/sh\ncat >/dev/null\n"+script)
+	text := "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"
+	for _, host := range s.hosts {
+		name, _, _ := strings.Cut(host, ".")
+		text += fmt.Sprintf("- {name: %s, matchImages: [%s], defaultCacheDuration: 1m, apiVersion: credentialprovider.kubelet.k8s.io/v1}\n", name, host)
+	}
+	write(t, s.config(), text)
+	return r.PushApp(t, "team/app", "v1")
+}
+
+func (s *scene) config() string { return filepath.Join(s.dir, "config.yaml") }
+
+// write writes a file at once.
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path+".new", []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs a static pod with an image.
+func (s *scene) run(t *testing.T, name, image string) {
+	pod := node.NewPod("team", name, image)
+	s.kubelet.AddStatic(t, pod)
+	s.kubelet.WaitStaticRunning(t, pod)
+}
+
+// fail expects that a static pod says why it cannot be run: in its status, at once and
+// while the kubelet waits, and in the event.
+func (s *scene) fail(t *testing.T, name, image string) {
+	const why = `image credential providers: plugin "bad": exec: exit status 3; stderr: "the cloud is away"`
+	pod := node.NewPod("team", name, image)
+	s.kubelet.AddStatic(t, pod)
+	t.Log(s.kubelet.WaitStaticWaiting(t, pod, why))
+	if m := s.kubelet.WaitStaticWaiting(t, pod, "ImagePullBackOff"); !strings.Contains(m, why) {
+		t.Errorf("while it waits: %q, want %q in it", m, why)
+	}
+	events := s.kubelet.Log(t, "Event occurred", "Failed to pull image", `exit status 3; stderr: \"the cloud is away\"`)
+	if len(events) == 0 {
+		t.Errorf("no event says why: %q", s.kubelet.Log(t, "Event occurred", "Failed to pull image"))
+	} else {
+		t.Log(events[0])
+	}
+	if s.kubelet.Log(t, "Failed to provide credentials for image", `provider="bad"`, `image="bad.example/team/app"`) == nil {
+		t.Error("the log does not say which provider failed")
+	}
+}

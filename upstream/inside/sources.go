@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package inside
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred/upstream/kubelet"
+)
+
+const (
+	pluginDir    = "pkg/credentialprovider/plugin"       // in Kubernetes
+	imageManager = "pkg/kubelet/images/image_manager.go" // there, too
+	ownPackage   = "github.com/regcred/regcred/upstream/inside/plugin"
+)
+
+// sources are a copy of what a kubelet is built from.
+type sources struct {
+	dir string // of the copy
+
+	module   string   // directory of this module
+	release  string   // directory of the release, which nobody may change
+	packages []string // directories in it
+}
+
+// find finds out what there is to copy.
+func (s *sources) find(ctx context.Context) (err error) {
+	if s.module, err = run(ctx, "", "list", "-m", "-f", "{{.Dir}}"); err != nil {
+		return err
+	}
+	s.release, err = run(ctx, s.module, "list", "-m", "-f", "{{.Dir}}", kubernetes)
+	if err == nil && s.release == "" {
+		err = fmt.Errorf("the module %s is not in the module cache: run go mod download in upstream/", kubernetes)
+	}
+	if err != nil {
+		return err
+	}
+	const format = "{{with .Module}}{{if eq .Path \"" + kubernetes + "\"}}{{$.Dir}}{{end}}{{end}}"
+	list, err := run(ctx, s.module, "list", "-deps", "-f", format, program, ownPackage)
+	if err != nil {
+		return err
+	}
+	for _, dir := range strings.Fields(list) {
+		rel, err := filepath.Rel(s.release, dir)
+		if err != nil {
+			return err
+		}
+		s.packages = append(s.packages, rel)
+	}
+	if !slices.Contains(s.packages, filepath.FromSlash(pluginDir)) {
+		return fmt.Errorf("%s: the kubelet of %s no longer imports it", pluginDir, kubelet.Version)
+	}
+	return nil
+}
+
+// copy copies the packages, but for what is replaced.
+func (s *sources) copy() error {
+	for _, dir := range append(s.packages, ".") {
+		if dir == filepath.FromSlash(pluginDir) {
+			continue
+		}
+		keep := isSource
+		if dir == "." {
+			keep = func(name string) bool { return name == "go.mod" || name == "go.sum" }
+		}
+		if err := copyFiles(filepath.Join(s.release, dir), filepath.Join(s.dir, dir), keep); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putPlugin puts our package where the kubelet's own was.
+func (s *sources) putPlugin() error {
+	return copyFiles(filepath.Join(s.module, "inside", "plugin"), filepath.Join(s.dir, pluginDir), isSource)
+}
+
+// patch changes the one file.
+func (s *sources) patch() error {
+	path := filepath.Join(s.dir, imageManager)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	changed, err := Patch(kubelet.Version, text)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, changed, 0o600)
+}
+
+// isSource reports whether a file is needed in order to build.
+func isSource(name string) bool { return !strings.HasSuffix(name, "_test.go") }
+
+// copyFiles copies files of a directory, which can then be changed.
+func copyFiles(from, to string, keep func(name string) bool) error {
+	entries, err := os.ReadDir(from)
+	if err == nil {
+		err = os.MkdirAll(to, 0o700)
+	}
+	if err != nil {
+		return err
+	}
+	copied := 0
+	for _, e := range entries {
+		if !e.Type().IsRegular() || !keep(e.Name()) {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(from, e.Name()))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, e.Name()), data, 0o600)
+		}
+		if err != nil {
+			return err
+		}
+		copied++
+	}
+	if copied == 0 {
+		return errors.New(from + ": there is nothing to copy")
+	}
+	return nil
+}
