@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -223,10 +224,22 @@ func (n nodeSide) sameAsKubelet(t *testing.T, g *guard, namespace, pod, image st
 	if works >= 0 && works < len(tried) {
 		tried = tried[:works+1]
 	}
-	if diff := cmp.Diff(g.logins(t, image), tried); diff != "" {
+	ran, tokens := ranFor(t, n.kubelet, image), cmp.Options{}
+	if !node.CacheType.Has() {
+		// Such a kubelet gives a pod what a plugin has returned for another one of its
+		// account, be it that pod's token.
+		tokens = append(tokens, cmp.Transformer("account", func(l login) string {
+			account, _, _ := strings.Cut(l.Secret, ", bound to pod ")
+			return l.User + ": " + account
+		}))
+		if !slices.ContainsFunc(ran, func(name string) bool { return !slices.Contains(f.ran, name) }) {
+			ran = f.ran
+		}
+	}
+	if diff := cmp.Diff(g.logins(t, image), tried, tokens); diff != "" {
 		t.Errorf("the kubelet's logins at the registry are not those of the keyring (-kubelet +keyring)\n%s", diff)
 	}
-	if diff := cmp.Diff(ranFor(t, n.kubelet, image), f.ran); diff != "" {
+	if diff := cmp.Diff(ran, f.ran); diff != "" {
 		t.Errorf("the kubelet has not run the plugins that the keyring has (-kubelet +keyring)\n%s", diff)
 	}
 	if diff := cmp.Diff(f.logins, n.commandLogins(t, "get", namespace, pod, image)); diff != "" {

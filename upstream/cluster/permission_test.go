@@ -51,6 +51,10 @@ func (s *scene) testPermission(t *testing.T) {
 	healed := s.pod(t, "allowed", "puller", "denied.example", "open/allowed")
 	s.control.WaitRunning(t, healed)
 	s.ours.sameAsKubelet(t, s.guard, "team", "allowed", "denied.example/open/allowed:v1", 0)
+	own := strings.Contains(fmt.Sprint(s.guard.logins(t, "denied.example/open/allowed:v1")), "bound to pod allowed ")
+	if ran := len(ranFor(t, s.kubelet, "denied.example/open/allowed:v1")) > 0; own != ran || node.CacheType.Has() && !ran {
+		t.Errorf("the kubelet has run the plugin: %v; the pod's own token was used: %v", ran, own)
+	}
 }
 
 // checkFix: explain and doctor name the command that grants the permission.

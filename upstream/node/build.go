@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/flock"
+	"github.com/regcred/regcred/upstream/inside"
 	"github.com/regcred/regcred/upstream/plugins"
 	"github.com/regcred/regcred/upstream/release"
 )
@@ -69,7 +70,7 @@ func kubernetesJobs(ctx context.Context, programs string, control []string) []fu
 	jobs := []func() error{func() error { return buildKubernetes(ctx, chosen.control, programs, control...) }}
 	switch {
 	case chosen.inside:
-		jobs = append(jobs, func() error { return buildInside(ctx, filepath.Join(programs, "kubelet")) })
+		jobs = append(jobs, func() error { return inside.Build(ctx, filepath.Join(programs, "kubelet")) })
 	case ofKubelet != nil:
 		jobs = append(jobs, func() error { return buildKubernetes(ctx, chosen.kubelet, programs, ofKubelet...) })
 	}
@@ -137,11 +138,6 @@ func buildOnce(ctx context.Context, r *release.Release, path string) error {
 		return err
 	}
 	return os.Rename(path+".part", path)
-}
-
-// buildInside builds the kubelet that has regcred in it.
-func buildInside(context.Context, string) error {
-	return errors.New("-kubelet inside: this tree cannot build it")
 }
 
 // turn waits until nobody else builds the same: it would take both as long again.

@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// inside is the -kubelet that has regcred in it.
-const inside = "inside"
+// withRegcred is the -kubelet that has regcred in it.
+const withRegcred = "inside"
 
 // choice is the kubelet of a run, and the API server that it is run with.
 type choice struct {
@@ -35,13 +35,13 @@ func releases() []string {
 // what is newer, is of the kubelet's own release: packages other than cluster are
 // about that one.
 func choose(name string) (choice, error) {
-	if name == inside {
+	if name == withRegcred {
 		return choice{kubelet: kubelet.Version, control: kubelet.Version, inside: true}, nil
 	}
 	c := choice{kubelet: "v" + strings.TrimPrefix(name, "v")}
 	minor, err := minorOf(c.kubelet)
 	if err != nil {
-		return choice{}, fmt.Errorf("-kubelet %s: %w, or %s", name, err, inside)
+		return choice{}, fmt.Errorf("-kubelet %s: %w, or %s", name, err, withRegcred)
 	}
 	if own, _ := minorOf(kubelet.Version); minor >= own {
 		c.control = c.kubelet

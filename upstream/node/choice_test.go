@@ -22,7 +22,7 @@ func TestChoose(t *testing.T) {
 		"1.34.1":        "v1.34.1 v1.35.4 false",
 		kubelet.Version: "v1.36.3 v1.36.3 false",
 		"1.37.2":        "v1.37.2 v1.37.2 false",
-		inside:          "v1.36.3 v1.36.3 true",
+		withRegcred:     "v1.36.3 v1.36.3 true",
 		"1.30.4":        "its API server has to be one minor release ahead, and none of 1.31 is known: there are v1.32.13, v1.33.13,",
 		"1.33":          "not a release of Kubernetes: write it as 1.33.13, or inside",
 		"":              "not a release of Kubernetes",
