@@ -16,6 +16,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/install"
@@ -160,6 +161,7 @@ func (a *app) probe(ctx context.Context, in *install.Installer, image string) er
 	if err != nil {
 		return err
 	}
+	entries.SinceCacheType(cfg.Providers) // the kubelet of the node runs with it
 	k, err := regcred.New(cfg, regcred.Options{BinDir: status.Current.Layout.BinDir, Command: plugin.Command{Environ: o.Environ, Dir: o.Dir}})
 	if err != nil {
 		return err

@@ -85,7 +85,7 @@ func (p *Provider) ask(ctx context.Context, req *plugin.Request) (*replies, erro
 	own := &config.Config{Providers: slices.DeleteFunc(slices.Clone(p.Config.Providers), func(c config.Provider) bool {
 		return !p.Entry.Serves(&c)
 	})}
-	sinceCacheType(own)
+	entries.SinceCacheType(own.Providers)
 	recorders := p.record(own)
 	opts := regcred.Options{InProcess: map[string]plugin.Provider{}, Command: plugin.Command{Timeout: ServeTimeout}}
 	for name, r := range recorders {
@@ -102,19 +102,6 @@ func (p *Provider) ask(ctx context.Context, req *plugin.Request) (*replies, erro
 		r.add(res, recorders)
 	}
 	return r, err
-}
-
-// sinceCacheType gives tokenAttributes without a cacheType, as only a kubelet of
-// 1.33 takes them, the one with which that kubelet's rules are those of later
-// ones: it lets a plugin return the token as password.
-func sinceCacheType(own *config.Config) {
-	for i := range own.Providers {
-		if p := &own.Providers[i]; p.TokenAttributes != nil && p.TokenAttributes.CacheType == "" {
-			t := *p.TokenAttributes
-			t.CacheType = config.CachePerToken
-			p.TokenAttributes = &t
-		}
-	}
 }
 
 // recorder asks one provider and keeps what it answered.

@@ -268,7 +268,7 @@ func (r *Report) checkVersion(k *Kubelet) {
 	if k.Config == nil || version == "" || len(k.Config.Providers) == 0 || slices.ContainsFunc(k.Config.Files(), (*config.File).Predecessor) {
 		return
 	}
-	if err := k.Config.ValidateFor(config.Target{KubeletVersion: version}); err != nil {
+	if err := k.Config.ValidateFor(k.Setup.Target()); err != nil {
 		r.Fail(kubeletCheck, err, "the kubelet of this node is "+version+": regcred validate --kubelet-version "+version+" has it all")
 	}
 }

@@ -191,7 +191,7 @@ func inConfig(line, text, fix string) logCause {
 		out := k.fill(text, fix, m)
 		cfg, err := config.Load(k.Node.Host(k.Setup.Config.Path))
 		if err == nil && k.Setup.Version.Kubelet != "" {
-			err = cfg.ValidateFor(config.Target{KubeletVersion: k.Setup.Version.Kubelet})
+			err = cfg.ValidateFor(k.Setup.Target())
 		} else if err == nil {
 			err = cfg.Validate()
 		}

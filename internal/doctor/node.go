@@ -28,7 +28,7 @@ func (r *Report) Node(ctx context.Context, k *Kubelet) {
 		r.without(o.Without)
 		k.Config = &config.Config{}
 	default:
-		k.Config = r.config(k)
+		k.Config = r.config(ctx, k)
 	}
 	if k.Config != nil && k.Origin.Without == nil {
 		r.checkMirrors(k.Node, k.Config)
@@ -40,11 +40,12 @@ func (r *Report) Node(ctx context.Context, k *Kubelet) {
 }
 
 // config checks the configuration, and what of the rest does not need a valid one.
-func (r *Report) config(k *Kubelet) *config.Config {
+func (r *Report) config(ctx context.Context, k *Kubelet) *config.Config {
 	o := k.Origin
 	cfg, err := config.Load(o.Config)
+	var kubelet string
 	if err == nil {
-		err = cfg.Validate()
+		kubelet, err = k.Node.Accept(ctx, o, cfg)
 	}
 	if err != nil {
 		r.badConfig(k, err)
@@ -58,7 +59,7 @@ func (r *Report) config(k *Kubelet) *config.Config {
 	if slices.ContainsFunc(cfg.Files(), (*config.File).Predecessor) {
 		r.Add("config", Warn, "regcred convert "+terminal.ShellPath(o.Config), "%s, accepted by regcred; no kubelet starts with it", what)
 	} else {
-		r.Add("config", OK, "", "%s, accepted by kubelet %s", what, config.NewestKubelet)
+		r.Add("config", OK, "", "%s, accepted by kubelet %s", what, kubelet)
 	}
 	r.checkFindings("lint", lint.Check(cfg), "no pattern or setting that cannot work")
 	r.checkFindings("executables", k.binDir(cfg), fmt.Sprintf("%s in %s", terminal.Count(len(cfg.Providers), "executable"), o.BinDir))

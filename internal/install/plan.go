@@ -116,7 +116,7 @@ func (in *Installer) plan(ctx context.Context, p *Plan, cfg *config.Config) erro
 		return err
 	}
 	want, err := entries.Derive(cfg.Providers, entries.Options{
-		Known: known, Reserve: p.To.Reserve, AnyImage: p.To.AnyImage, Target: config.Target{KubeletVersion: in.Setup.Version.Kubelet},
+		Known: known, Reserve: p.To.Reserve, AnyImage: p.To.AnyImage, Target: in.Setup.Target(),
 	})
 	if err != nil {
 		return err

@@ -79,7 +79,7 @@ func (in *Installer) gather(ctx context.Context, w Wish, from *generation.Manife
 	if cfg, err = config.Load(w.Config); err != nil {
 		return nil, nil, err
 	}
-	if err := cfg.ValidateFor(config.Target{KubeletVersion: in.Setup.Version.Kubelet}); err != nil {
+	if err := cfg.ValidateFor(in.Setup.Target()); err != nil {
 		return nil, nil, fmt.Errorf("the kubelet of this node would not start with it: %w", err)
 	}
 	for _, f := range cfg.Files() {

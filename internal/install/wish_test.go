@@ -8,6 +8,7 @@ package install_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,4 +84,24 @@ func do(ctx context.Context, in *install.Installer, dir, name string) (err error
 		_, err = in.Install(ctx, w, o)
 	}
 	return err
+}
+
+// TestWishForGate: tokenAttributes as kubelet 1.33 has them are installed where that
+// kubelet is told of the feature gate, and refused where it is not.
+func TestWishForGate(t *testing.T) {
+	for gate, refused := range map[bool]string{false: "kubelet 1.33 takes it only with the feature gate ", true: "<nil>"} {
+		dir := wishes(t)
+		in, err := newWorld(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Setup.Gates = map[string]bool{"KubeletServiceAccountTokenForCredentialProviders": gate}
+		w := wish(dir, "b")
+		if err := os.WriteFile(w.Config, []byte(strings.Replace(twoProviders, "    cacheType: Token\n", "", 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := in.Plan(t.Context(), w); !strings.Contains(fmt.Sprint(err), refused) {
+			t.Errorf("with the gate %v: %v", gate, err)
+		}
+	}
 }

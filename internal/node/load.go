@@ -4,6 +4,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,12 +14,12 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// Load loads the configuration of an origin. It refuses one with which a kubelet
-// would not start, and what [Node.CheckFound] refuses. An *[Error] has a hint.
+// Load loads the configuration of an origin. It refuses what [Node.Accept] and
+// [Node.CheckFound] refuse. An *[Error] has a hint.
 func (n Node) Load(o *Origin) (*config.Config, error) {
 	cfg, err := config.Load(o.Config)
 	if err == nil {
-		err = cfg.Validate()
+		_, err = n.Accept(context.Background(), o, cfg)
 	}
 	if err := Denied(err); err != nil {
 		return nil, err

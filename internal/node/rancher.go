@@ -127,9 +127,8 @@ func lineOf(text, key string) int {
 	return 0
 }
 
-// rancherKubelet are the flags that matter here of the kubelet inside.
-func (r *reading) rancherKubelet(s started, told *Rancher) map[string]string {
-	var args []string
+// rancherKubelet are the arguments that the kubelet inside is told.
+func (r *reading) rancherKubelet(s started, told *Rancher) (args []string) {
 	for _, file := range told.Files {
 		for _, key := range []string{kubeletArg, kubeletArg + "+"} {
 			for _, g := range r.rancherValues(file)[key] {
@@ -140,5 +139,5 @@ func (r *reading) rancherKubelet(s started, told *Rancher) map[string]string {
 	for _, g := range givenIn(s.args, kubeletArg)[kubeletArg] {
 		args = append(args, "--"+strings.TrimLeft(g.Value, "-"))
 	}
-	return kubeletFlags(args, healthFlags()...)
+	return args
 }

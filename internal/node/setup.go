@@ -25,6 +25,7 @@ type Setup struct {
 
 	Program string // what it runs: the kubelet, k3s or rke2; "" if that is not known
 	Version Version
+	Gates   map[string]bool `json:",omitempty"` // feature gates that its files set
 	Health  Health
 	Running *Running `json:",omitempty"` // nil if none runs, or this is not its machine
 

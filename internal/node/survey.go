@@ -56,7 +56,9 @@ func (r *reading) flagsOf(s *Setup, found started) {
 	case "k3s", "rke2":
 		s.Flags, s.Rancher = r.rancherFlags(found)
 		s.Vendor = s.Flags
-		s.Health = r.health(r.rancherKubelet(found, s.Rancher), path.Join(s.Rancher.DataDir, "agent/etc/kubelet.conf.d"))
+		args, dir := r.rancherKubelet(found, s.Rancher), path.Join(s.Rancher.DataDir, "agent/etc/kubelet.conf.d")
+		flags := kubeletFlags(args, healthFlags()...)
+		s.Health, s.Gates = r.health(flags, dir), r.gates(args, r.kubeletConfigs(flags, []string{dir}))
 		return
 	}
 	s.Vendor = r.flags(slices.Concat(found.args, found.inner))
@@ -65,7 +67,8 @@ func (r *reading) flagsOf(s *Setup, found started) {
 	if found.unit != nil && ours(found) != (setting{}) {
 		s.Flags = r.flags(now)
 	}
-	s.Health = r.health(kubeletFlags(texts(now), healthFlags()...))
+	flags := kubeletFlags(texts(now), healthFlags()...)
+	s.Health, s.Gates = r.health(flags), r.gates(texts(now), r.kubeletConfigs(flags, nil))
 }
 
 // command are the words of the kubelet's next start: with our drop-in, if it is there.

@@ -32,10 +32,15 @@ func (r *reading) version(program string) Version {
 	if err != nil {
 		return Version{Why: fmt.Sprintf("%s: %v", program, regularfile.Cause(err))}
 	}
+	return r.ask(program, r.node.files().Host(real))
+}
+
+// ask runs a program, which is called so in what is said of it.
+func (r *reading) ask(program, file string) Version {
 	ctx, cancel := context.WithTimeout(r.ctx, versionTime)
 	defer cancel()
 	out := &limited{left: 4096}
-	cmd := exec.CommandContext(ctx, r.node.files().Host(real), "--version")
+	cmd := exec.CommandContext(ctx, file, "--version")
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.WaitDelay = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, r.node.host("/"), out, time.Second
 	if err := cmd.Run(); err != nil {
 		switch {

@@ -111,7 +111,7 @@ func (a *ecrAccount) seen(t *testing.T, k *node.Kubelet) ecrRun {
 		Public:  answered(a.public.Pulls(strings.TrimPrefix(a.images[2], "public.ecr.aws/") + "/app")),
 		Refused: answered(a.refused.Pulls("team/app")),
 		Counts:  k.PluginCounts(t)[a.name],
-		Failed:  len(k.Log(t, "Failed to provide credentials", fmt.Sprintf("provider=%q", a.name))),
+		Failed:  len(k.Failures(t, node.Failure{Provider: a.name})),
 	}
 	for _, r := range a.cloud.Requests() {
 		run.Cloud = append(run.Cloud, fmt.Sprintf("%s %s %s %s", r.Method, r.Path, r.Header.Get("X-Amz-Target"), signedFor(r)))

@@ -86,7 +86,7 @@ func startFaults(t *testing.T) *faults {
 	f.control.AddServiceAccount(t, "team", "unread", nil)
 	f.control.AllowAudience(t, "token.example")
 	f.kubelet = node.StartKubelet(t, node.KubeletOptions{
-		Runtime: f.runtime, ControlPlane: f.control, BinDir: binDir,
+		Runtime: f.runtime, ControlPlane: f.control, BinDir: binDir, Config: node.ServiceAccounts.On(t),
 		ProviderConfig: writeProviders(t, filepath.Join(dir, "config.yaml"), "v1", f.revoked.provider, f.expired.provider, byToken("token", "token.example")),
 	})
 	f.ours = beside(t, f.kubelet)
@@ -418,7 +418,7 @@ func (f *faults) testAPIServer(t *testing.T) {
 	held.release()
 	repo, _, _ := strings.Cut(second, ":")
 	node.Eventually(t, time.Minute, func(context.Context) error {
-		if got := providerFailure(t, f.kubelet, "token", repo); !strings.Contains(got, "connection refused") {
+		if got := f.kubelet.Failures(t, node.Failure{Provider: "token", Image: repo, Account: "team/puller"}); !strings.Contains(strings.Join(got, "\n"), "connection refused") {
 			return fmt.Errorf("the kubelet's log says of the provider %q", got)
 		}
 		return nil

@@ -14,6 +14,7 @@ import (
 // TestNodeDoc follows a life on a node as docs/node.md tells it.
 func TestNodeDoc(t *testing.T) {
 	node.Require(t)
+	node.Default(t, "docs/node.md shows its version")
 	transcript.Replay(t, "../../docs/node.md", "## A life on a node\n", func(section string) func(*testing.T, string) string {
 		l := startLife(t, node.MachineOptions{})
 		for _, host := range []string{first, later} {

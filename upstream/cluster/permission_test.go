@@ -29,7 +29,7 @@ func (s *scene) testPermission(t *testing.T) {
 	pod := s.pod(t, "denied", "puller", "denied.example", "open/app")
 	t.Log(s.control.WaitEvent(t, pod, "Failed: Failed to pull image", image, "401 Unauthorized"))
 	const refusal = "system:node:node is not authorized to request tokens for this audience"
-	if got := providerFailure(t, s.kubelet, "denied", image); !strings.Contains(got, refusal) {
+	if got := providerFailure(t, s.kubelet, node.Failure{Provider: "denied", Image: image, Account: "team/puller"}); !strings.Contains(got, refusal) {
 		t.Errorf("the kubelet's log says of the provider %q, want %q in it", got, refusal)
 	}
 
@@ -51,6 +51,10 @@ func (s *scene) testPermission(t *testing.T) {
 	healed := s.pod(t, "allowed", "puller", "denied.example", "open/allowed")
 	s.control.WaitRunning(t, healed)
 	s.ours.sameAsKubelet(t, s.guard, "team", "allowed", "denied.example/open/allowed:v1", 0)
+	own := strings.Contains(fmt.Sprint(s.guard.logins(t, "denied.example/open/allowed:v1")), "bound to pod allowed ")
+	if ran := len(ranFor(t, s.kubelet, "denied.example/open/allowed:v1")) > 0; own != ran || node.CacheType.Has() && !ran {
+		t.Errorf("the kubelet has run the plugin: %v; the pod's own token was used: %v", ran, own)
+	}
 }
 
 // checkFix: explain and doctor name the command that grants the permission.

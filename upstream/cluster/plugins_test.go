@@ -32,11 +32,12 @@ func (s site) in(version string) provider {
 var configurations = []struct {
 	name  string
 	write func(t *testing.T, dir string, all []site) (path string)
+	needs []node.Ability
 }{
-	{"file in v1", inFile("v1")},
-	{"file in v1beta1", inFile("v1beta1")},
-	{"file in v1alpha1", inFile("v1alpha1")},
-	{"directory", inDirectory},
+	{"file in v1", inFile("v1"), nil},
+	{"file in v1beta1", inFile("v1beta1"), nil},
+	{"file in v1alpha1", inFile("v1alpha1"), nil},
+	{"directory", inDirectory, []node.Ability{node.ConfigDirectory}},
 }
 
 // inFile writes one file with the version throughout. The plugin that needs
@@ -87,6 +88,9 @@ func TestPlugins(t *testing.T) {
 		for i, c := range configurations {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
+				for _, a := range c.needs {
+					a.Need(t)
+				}
 				testPlugins(t, net, all, fmt.Sprintf("team/app%d", i), c.write(t, t.TempDir(), all))
 			})
 		}
@@ -102,7 +106,7 @@ func testPlugins(t *testing.T, net *testcloud.Net, all []site, repo, config stri
 		pods = append(pods, node.NewPod("default", s.name, s.registry.PushApp(t, repo, "v1")))
 	}
 	kubelet := node.StartKubelet(t, node.KubeletOptions{
-		Runtime: node.StartContainerd(t, net), ProviderConfig: config, BinDir: node.BinDir(),
+		Runtime: node.StartContainerd(t, net), ProviderConfig: config, BinDir: node.BinDir(), Config: node.ServiceAccounts.On(t),
 	})
 	for _, pod := range pods {
 		kubelet.AddStatic(t, pod)
@@ -158,7 +162,9 @@ func checkKubelet(t *testing.T, k *node.Kubelet, path string) {
 	if diff := cmp.Diff(want, k.PluginCounts(t)); diff != "" {
 		t.Errorf("what the kubelet ran (-want +got):\n%s", diff)
 	}
-	if got, want := cfg.Hash(), k.ConfigHash(t); got != want {
-		t.Errorf("the hash of the configuration is %s, that of the kubelet %s", got, want)
+	if _, has := k.Metrics(t)["kubelet_credential_provider_config_info"]; has != node.ConfigHash.Has() {
+		t.Errorf("its metrics have the hash of its configuration: %v", has)
+	} else if has && cfg.Hash() != k.ConfigHash(t) {
+		t.Errorf("the hash of the configuration is %s, that of the kubelet %s", cfg.Hash(), k.ConfigHash(t))
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/regcred/regcred/upstream/node"
 )
 
 // provider is an entry of a CredentialProviderConfig.
@@ -51,6 +53,9 @@ func (p provider) entry() map[string]any {
 	}
 	if p.tokenAttributes != nil {
 		entry["tokenAttributes"] = p.tokenAttributes
+		if !node.CacheType.Has() {
+			delete(p.tokenAttributes, "cacheType")
+		}
 	}
 	var environ []map[string]string
 	for _, e := range p.environ {

@@ -219,6 +219,7 @@ func (s side) calls(t *testing.T, control *node.ControlPlane) (tokens, accounts 
 // lookup whose answer is cached.
 func TestSpeedPods(t *testing.T) {
 	node.Require(t)
+	node.Default(t, "its kubelet is what this program is linked with")
 	kubelet.Silence()
 	pods := 25
 	if *speed {

@@ -19,6 +19,7 @@ import (
 // TestWalkThrough follows the documentation, on a node of its own.
 func TestWalkThrough(t *testing.T) {
 	node.Require(t)
+	node.CacheType.Need(t) // the documentation's configuration has it
 	transcript.Replay(t, "../../docs/service-accounts.md", "## A walk-through\n", func(section string) func(*testing.T, string) string {
 		return startWalk(t, section).run
 	})

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/regcred/regcred/upstream/kubelet"
 	"github.com/regcred/regcred/upstream/node"
 )
 
@@ -109,7 +108,7 @@ func testJob(t *testing.T, c *node.Cluster, image string) {
 	})
 	pods := podsOf(t, c, "job-name=job")
 	said, err := c.Client.CoreV1().Pods("try").GetLogs(pods[0].Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
-	if err != nil || !strings.Contains(string(said), kubelet.Version) {
+	if err != nil || !strings.Contains(string(said), node.ServerVersion()) {
 		t.Errorf("the job says %q: %v", said, err)
 	}
 }

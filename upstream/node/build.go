@@ -4,6 +4,7 @@
 package node
 
 import (
+	"context"
 	"debug/buildinfo"
 	"errors"
 	"fmt"
@@ -16,8 +17,9 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/flock"
-	"github.com/regcred/regcred/upstream/kubelet"
+	"github.com/regcred/regcred/upstream/inside"
 	"github.com/regcred/regcred/upstream/plugins"
+	"github.com/regcred/regcred/upstream/release"
 )
 
 // UpstreamECR is the name of AWS's own plugin in [BinDir].
@@ -36,38 +38,43 @@ func Dispatcher() string { return program(plugins.Dispatcher) }
 // program is the path of what was built for the run and is no plugin.
 func program(name string) string { return filepath.Join(dir(), "programs", name) }
 
-// buildAll builds into a directory of the run, more programs of Kubernetes among
-// it. Kubernetes is kept in the user's cache, where go build replaces it only by
-// something else.
-func buildAll(dir string, more ...string) error {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return err
-	}
-	cache = filepath.Join(cache, "regcred-node", kubelet.Version+"-"+runtime.GOARCH)
+// buildAll builds into a directory of the run, more programs of the control plane
+// among it.
+func buildAll(ctx context.Context, dir string, more ...string) error {
 	bin, programs := filepath.Join(dir, "bin"), filepath.Join(dir, "programs")
-	for _, d := range []string{cache, bin, programs} {
+	for _, d := range []string{bin, programs} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return err
 		}
 	}
-	jobs := []func() error{
-		func() error { return buildKubernetes(cache, programs, "kubelet") },
-		func() error { return buildKubernetes(cache, programs, "kube-apiserver") },
+	jobs := append(kubernetesJobs(ctx, programs, append([]string{"kube-apiserver"}, more...)),
 		func() error {
 			return goBuild([]string{"CGO_ENABLED=0"}, filepath.Join(programs, "waiter"), "./node/waiter")
 		},
 		func() error { _, err := plugins.Build(programs, "regcred"); return err },
 		func() error { _, err := plugins.Build(programs, plugins.Dispatcher); return err },
 		func() error { _, err := plugins.BuildUpstreamECR(bin); return err },
-	}
+	)
 	for _, name := range []string{plugins.ECR, plugins.GCR, plugins.ACR, plugins.DockerConfig, plugins.Token, plugins.Static} {
 		jobs = append(jobs, func() error { _, err := plugins.Build(bin, name); return err })
 	}
-	for _, name := range more {
-		jobs = append(jobs, func() error { return buildKubernetes(cache, programs, name) })
-	}
 	return parallel(jobs)
+}
+
+// kubernetesJobs build the chosen kubelet, and the programs of its control plane.
+func kubernetesJobs(ctx context.Context, programs string, control []string) []func() error {
+	ofKubelet := []string{"kubelet"}
+	if chosen.control == chosen.kubelet && !chosen.inside {
+		ofKubelet, control = nil, append(ofKubelet, control...)
+	}
+	jobs := []func() error{func() error { return buildKubernetes(ctx, chosen.control, programs, control...) }}
+	switch {
+	case chosen.inside:
+		jobs = append(jobs, func() error { return inside.Build(ctx, filepath.Join(programs, "kubelet")) })
+	case ofKubelet != nil:
+		jobs = append(jobs, func() error { return buildKubernetes(ctx, chosen.kubelet, programs, ofKubelet...) })
+	}
+	return jobs
 }
 
 // parallel runs a few jobs at a time.
@@ -86,29 +93,51 @@ func parallel(jobs []func() error) error {
 	return errors.Join(errs...)
 }
 
-func buildKubernetes(cache, programs, name string) error {
-	path := filepath.Join(cache, name)
-	done, err := turn(path + ".lock")
+// buildKubernetes builds programs of a release, with what the release is built with.
+// They are kept in the user's cache: a release does not change.
+func buildKubernetes(ctx context.Context, version, programs string, names ...string) error {
+	r, err := release.Open(ctx, version)
+	if err != nil {
+		return err
+	}
+	dir, err := r.Cache()
+	if err != nil {
+		return err
+	}
+	dir = filepath.Join(dir, runtime.GOARCH)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	done, err := turn(filepath.Join(dir, "lock"))
 	if err != nil {
 		return err
 	}
 	defer done()
-	if _, err := os.Stat(path); err != nil {
-		fmt.Fprintf(os.Stderr, "node: building %s %s: a minute or two, once\n", name, kubelet.Version)
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		if err := buildOnce(ctx, r, path); err != nil {
+			return err
+		}
+		if err := os.Symlink(path, filepath.Join(programs, name)); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// buildOnce builds a program of a release, unless it is there, from this Go.
+func buildOnce(ctx context.Context, r *release.Release, path string) error {
+	if info, err := buildinfo.ReadFile(path); err == nil && info.GoVersion == runtime.Version() {
+		return nil
+	}
+	name := filepath.Base(path)
+	fmt.Fprintf(os.Stderr, "node: building %s %s: a minute or two, once\n", name, r.Version)
 	// Clients refuse a server whose version they cannot parse.
-	flags := "-s -w -X k8s.io/component-base/version.gitVersion=" + kubelet.Version
-	if err := goBuild(nil, path, "-ldflags", flags, "k8s.io/kubernetes/cmd/"+name); err != nil {
+	flags := "-s -w -X k8s.io/component-base/version.gitVersion=" + r.Version
+	if err := r.Build(ctx, path+".part", "k8s.io/kubernetes/cmd/"+name, "-ldflags", flags); err != nil {
 		return err
 	}
-	info, err := buildinfo.ReadFile(path)
-	if err == nil {
-		err = kubelet.CheckRelease(info)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return os.Symlink(path, filepath.Join(programs, name))
+	return os.Rename(path+".part", path)
 }
 
 // turn waits until nobody else builds the same: it would take both as long again.

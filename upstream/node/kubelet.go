@@ -155,9 +155,9 @@ func (k *Kubelet) port(t testing.TB) int {
 }
 
 // Log returns the records of the kubelet's log that hold all of these texts. It
-// has each run of a plugin ("Getting image credentials"), each failure
-// ("Failed to provide credentials"), each pull without credentials, and the
-// events ("Event occurred").
+// has each run of a plugin ([Kubelet.PluginRuns]), each failure
+// ([Kubelet.Failures]), each pull without credentials, and the events ("Event
+// occurred").
 func (k *Kubelet) Log(t testing.TB, texts ...string) (records []string) {
 	t.Helper()
 	for _, line := range k.process.grep(t) {

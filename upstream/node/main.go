@@ -5,9 +5,13 @@ package node
 
 import (
 	"context"
+	"flag"
+	"fmt"
+	"os"
 	"testing"
 
 	"github.com/regcred/regcred/upstream/alone"
+	"github.com/regcred/regcred/upstream/kubelet"
 )
 
 // Address is that of every node. It belongs to the loopback interface, since a
@@ -23,7 +27,7 @@ var tests = alone.Tests{
 		"containerd": "containerd", "runc": "runc", "etcd": "etcd-server",
 		"docker-registry": "docker-registry", "htpasswd": "apache2-utils", "systemctl": "systemd",
 	},
-	Prepare: func(_ context.Context, dir string) error { return buildAll(dir) },
+	Prepare: func(ctx context.Context, dir string) error { return buildAll(ctx, dir) },
 	Clean:   removeGroups,
 	Inside: `ip address add ` + Address + `/32 dev lo
 ip address add ` + serviceAddress + `/32 dev lo
@@ -41,20 +45,28 @@ done`,
 // Main installs Debian packages that are missing, where it may, builds the
 // programs under test, runs the tests of a package in namespaces of their own,
 // and exits. Where that cannot be, it runs the tests as they are, and [Require]
-// skips them.
+// skips them. Which kubelet it is can be said: -kubelet 1.33.13.
 func Main(m *testing.M) { run(m) }
 
 // MainCluster is [Main] for packages that start a [Cluster]: its programs are built
 // and installed, too.
 func MainCluster(m *testing.M) {
 	tests.Programs["/usr/lib/cni/ptp"] = "containernetworking-plugins"
-	tests.Prepare = func(_ context.Context, dir string) error {
-		return buildAll(dir, "kube-controller-manager", "kube-scheduler")
+	tests.Prepare = func(ctx context.Context, dir string) error {
+		return buildAll(ctx, dir, "kube-controller-manager", "kube-scheduler")
 	}
 	run(m)
 }
 
 func run(m *testing.M) {
+	// The program that is run within has the same arguments.
+	name := flag.String("kubelet", kubelet.Version, "the `release` of the kubelet, or inside: with regcred in it")
+	flag.Parse()
+	var err error
+	if chosen, err = choose(*name); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
 	if dir() == "" {
 		_, packages := tests.NotInstalled()
 		install(packages)

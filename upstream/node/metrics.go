@@ -16,7 +16,7 @@ import (
 // PluginCounts is what a kubelet's metrics say of one plugin.
 type PluginCounts struct {
 	Runs   uint64 // kubelet_credential_provider_plugin_duration, its count
-	Errors uint64 // kubelet_credential_provider_plugin_errors_total
+	Errors uint64 // kubelet_credential_provider_plugin_errors_total; without _total until 1.33
 }
 
 // PluginCounts reads the kubelet's metrics, by the plugin's name.
@@ -29,10 +29,12 @@ func (k *Kubelet) PluginCounts(t testing.TB) map[string]PluginCounts {
 		c.Runs = m.GetHistogram().GetSampleCount()
 		counts[label(m, "plugin_name")] = c
 	}
-	for _, m := range families["kubelet_credential_provider_plugin_errors_total"].GetMetric() {
-		c := counts[label(m, "plugin_name")]
-		c.Errors = uint64(m.GetCounter().GetValue())
-		counts[label(m, "plugin_name")] = c
+	for _, name := range []string{"kubelet_credential_provider_plugin_errors_total", "kubelet_credential_provider_plugin_errors"} {
+		for _, m := range families[name].GetMetric() {
+			c := counts[label(m, "plugin_name")]
+			c.Errors = uint64(m.GetCounter().GetValue())
+			counts[label(m, "plugin_name")] = c
+		}
 	}
 	return counts
 }

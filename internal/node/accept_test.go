@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build linux
+
+package node
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/regcred/regcred/config"
+)
+
+// of133 is a configuration that no kubelet but 1.33 with the feature gate takes.
+const of133 = `apiVersion: kubelet.config.k8s.io/v1
+kind: CredentialProviderConfig
+providers:
+- name: p
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
+  matchImages: [a.example]
+  defaultCacheDuration: 1m
+  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true}
+`
+
+// accepted says of what is decided about a configuration what matters here.
+func accepted(t *testing.T, n Node, o *Origin) string {
+	t.Helper()
+	o.Config = filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(o.Config, []byte(of133), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(o.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubelet, err := n.Accept(t.Context(), o, cfg)
+	if err != nil {
+		return kubelet + ": " + err.Error()[strings.Index(err.Error(), "tokenAttributes"):]
+	}
+	if got := cfg.Providers[0].TokenAttributes.CacheType; got != config.CachePerToken {
+		t.Errorf("its cacheType is %q", got)
+	}
+	return kubelet
+}
+
+const (
+	tokenGate   = "KubeletServiceAccountTokenForCredentialProviders"
+	withoutGate = "1.33.4: tokenAttributes: kubelet 1.33 takes it only with the feature gate " + tokenGate
+	byNewest    = "1.36: tokenAttributes.cacheType: missing: "
+)
+
+// TestAcceptInstalled: what the newest kubelet refuses is for the one that the node
+// has to judge, by its version and its feature gates.
+func TestAcceptInstalled(t *testing.T) {
+	for name, tt := range map[string]struct{ flags, config, dropIn, want string }{
+		"no gate":          {want: withoutGate},
+		"configuration":    {config: "featureGates: {" + tokenGate + ": true}", want: "1.33.4"},
+		"drop-in":          {config: "featureGates: {Other: true}", dropIn: "featureGates: {" + tokenGate + ": true}", want: "1.33.4"},
+		"flag":             {flags: "--feature-gates=Other=false,Off=false --feature-gates " + tokenGate + "=true", want: "1.33.4"},
+		"flag before file": {flags: "--feature-gates=" + tokenGate + "=false", config: "featureGates: {" + tokenGate + ": true}", want: withoutGate},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := Node{Foreign: true, Root: plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\necho Kubernetes v1.33.4\n"+
+				"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet --config=/c.yaml --config-dir=/d "+tt.flags+"\n"+
+				"-- /c.yaml --\n"+tt.config+"\n-- /d/1.conf --\n"+tt.dropIn+"\n")))}
+			if got := accepted(t, n, &Origin{Discovered: true}); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+			if got := accepted(t, n, &Origin{}); !strings.HasPrefix(got, byNewest) {
+				t.Errorf("what was given: got %q", got)
+			}
+		})
+	}
+}
+
+// TestAcceptRunning: of a kubelet that runs it is what runs that counts.
+func TestAcceptRunning(t *testing.T) {
+	dir := sharedDir(t)
+	gates := filepath.Join(dir, "kubelet.yaml")
+	if err := os.WriteFile(gates, []byte("featureGates: {"+tokenGate+": true}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	relative, err := filepath.Rel("/", gates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{"1.33.4": {"--config", relative}, withoutGate: nil} {
+		cmd := startKubelet(t, "", nil, args...)
+		if err := os.Remove(cmd.Path); err != nil {
+			t.Fatal(err)
+		}
+		if got := accepted(t, Node{}, &Origin{Kubelet: cmd.Process.Pid}); got != want {
+			t.Errorf("with %q: got %q, want %q", args, got, want)
+		}
+	}
+	other := startProgram(t, copied(t, dir, "other"), "", nil)
+	if got := accepted(t, Node{Root: dir}, &Origin{Kubelet: other.Process.Pid}); !strings.HasPrefix(got, byNewest) {
+		t.Errorf("a program that is no kubelet: got %q", got)
+	}
+}
+
+// copied is a copy of this program.
+func copied(t *testing.T, dir, name string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err = errors.Join(err, copyFile(self, filepath.Join(dir, name))); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, name)
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import "testing"
+
+// Ability is something that not every release of the kubelet has.
+type Ability struct {
+	what  string
+	since int    // the minor release of Kubernetes 1 that has it as it comes
+	gate  string // the feature gate with which earlier ones have it; "" if there is none
+	gated int    // the first that knows the gate
+}
+
+// What kubelets have learnt about credentials since 1.32.
+//
+// Sources: pkg/features/kube_features.go and pkg/credentialprovider/plugin of 1.33.13,
+// 1.34.4, 1.35.4 and 1.36.3.
+var (
+	ConfigDirectory   = Ability{what: "a directory for the configuration of its plugins", since: 34}
+	ConfigHash        = Ability{what: "a metric with the hash of that configuration", since: 34}
+	ServiceAccounts   = Ability{what: "tokens of service accounts for its plugins", since: 34, gate: "KubeletServiceAccountTokenForCredentialProviders", gated: 33}
+	CacheType         = Ability{what: "tokenAttributes.cacheType, without which a plugin may return the token", since: 34}
+	FirstLooksAtImage = Ability{what: "no need of credentials for an image that it has", since: 34}
+	PullRecords       = Ability{what: "records of what pulled an image (KEP-2535)", since: 35, gate: "KubeletEnsureSecretPulledImages", gated: 33}
+	NamedFailures     = Ability{what: "the names of provider and image with each failure in its log", since: 35}
+)
+
+// Has reports whether the run's kubelets have it as they come.
+func (a Ability) Has() bool {
+	minor, err := minorOf(chosen.kubelet)
+	return err == nil && minor >= a.since
+}
+
+// Need skips a test of what the run's kubelets have not, whatever they are told.
+func (a Ability) Need(t testing.TB) {
+	t.Helper()
+	if minor, err := minorOf(chosen.kubelet); err != nil || !a.Has() && (a.gate == "" || minor < a.gated) {
+		t.Skipf("kubelet %s does not have %s (1.%d)", chosen.kubelet, a.what, a.since)
+	}
+}
+
+// On is what a KubeletConfiguration needs for it, to be given as
+// [KubeletOptions.Config]; nil if nothing. It skips a test as [Ability.Need] does.
+func (a Ability) On(t testing.TB) map[string]any {
+	t.Helper()
+	a.Need(t)
+	if a.Has() {
+		return nil
+	}
+	return map[string]any{"featureGates": map[string]bool{a.gate: true}}
+}
