@@ -9,10 +9,14 @@ import (
 	"slices"
 )
 
-// The feature gates that concern credential providers.
+// The feature gates that concern credential providers: whether there are any,
+// whether they get tokens, whether those that kubelets had built in are off, and
+// whether the kubelet keeps records of whose credentials have pulled an image.
 const (
 	gateProviders = "KubeletCredentialProviders"
 	gateTokens    = "KubeletServiceAccountTokenForCredentialProviders"
+	gateInTree    = "DisableKubeletCloudCredentialProviders"
+	gateRecords   = "KubeletEnsureSecretPulledImages"
 )
 
 // FeatureGates are the names of the feature gates that concern credential
@@ -34,6 +38,8 @@ type gate struct {
 var gates = map[string]gate{
 	gateProviders: {known: sinceV1Alpha1, on: sinceV1Beta1, locked: sinceV1, gone: 28},
 	gateTokens:    {known: sinceTokenAttributes, on: sinceTokenAttributes + 1},
+	gateInTree:    {known: 23, on: 29, locked: 31, gone: 33},
+	gateRecords:   {known: 33, on: 35},
 }
 
 // has reports whether a release has come to a point, if there is one.

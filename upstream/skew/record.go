@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 
 	"github.com/regcred/regcred/upstream/vector"
@@ -122,7 +123,7 @@ func says(kind string, base, got json.RawMessage) (diff json.RawMessage, name st
 	}
 	out := map[string]json.RawMessage{}
 	for key, v := range g {
-		if !bytes.Equal(v, b[key]) {
+		if !sameJSON(v, b[key]) {
 			out[key] = v
 		}
 	}
@@ -136,6 +137,15 @@ func says(kind string, base, got json.RawMessage) (diff json.RawMessage, name st
 	}
 	diff, err = json.Marshal(out)
 	return diff, name, err
+}
+
+// sameJSON compares two values, one of which may be missing.
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y any
+	if a == nil || b == nil || unmarshal(a, &x, b, &y) != nil {
+		return false
+	}
+	return reflect.DeepEqual(x, y)
 }
 
 func unmarshal(a json.RawMessage, into any, b json.RawMessage, intoB any) error {
