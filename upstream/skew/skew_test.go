@@ -6,6 +6,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -120,5 +121,41 @@ func TestBaseline(t *testing.T) {
 	}
 	if _, err := loadBaseline(other); err == nil || !strings.Contains(err.Error(), "cache.json has 1 cases") {
 		t.Errorf("a file of one case: %v", err)
+	}
+}
+
+// TestVersionThatIsNot: of a release that the Go proxy does not have the error
+// names those that it has. The proxy is a directory here; all other modules
+// come from what this machine has.
+func TestVersionThatIsNot(t *testing.T) {
+	proxy := t.TempDir()
+	dir := filepath.Join(proxy, "k8s.io", "kubernetes", "@v")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"list":         "v1.33.12\nv1.33.13\nv1.34.0\n",
+		"v1.34.0.info": `{"Version": "v1.34.0", "Time": "2025-08-27T00:00:00Z"}`,
+		"v1.34.0.mod":  "module k8s.io/kubernetes\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cache, err := exec.Command("go", "env", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOPROXY", "file://"+filepath.ToSlash(proxy)+",file://"+filepath.ToSlash(filepath.Join(strings.TrimSpace(string(cache)), "cache", "download")))
+	t.Setenv("GONOSUMDB", "*")
+	t.Setenv("GOMODCACHE", t.TempDir()) // which this proxy must not get into
+	for version, want := range map[string]string{
+		"1.33.99": "of this minor release the Go proxy has v1.33.12, v1.33.13",
+		"1.99.0":  "of this minor release the Go proxy has none; of all it has v1.33.12 v1.33.13 v1.34.0",
+	} {
+		_, err := start(t.Context(), version)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "release v"+version) {
+			t.Errorf("%s: %v; want %q in it", version, err, want)
+		}
 	}
 }
