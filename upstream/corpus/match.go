@@ -3,7 +3,7 @@
 
 // Package corpus holds the inputs of the parity vectors: hand-written cases
 // for everything in which a resolver of image credentials can differ from the
-// kubelet. It has no expectations: package record asks the kubelet.
+// kubelet. It has no expectations: package vector asks the kubelet.
 package corpus
 
 import "strings"
