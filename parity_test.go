@@ -5,7 +5,6 @@ package regcred_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -169,7 +168,6 @@ func (v configVector) write(t *testing.T) string {
 const (
 	refusedInternal = "the kubelet's internal version of the file format"
 	refusedName     = "a provider name that is empty or has a backslash"
-	refusedPort     = "a pattern that only kubelets before 1.36 parse"
 
 	acceptedPredecessor = "registry credential config" // the predecessor's form, and the name of its case
 )
@@ -216,42 +214,6 @@ func TestParityConfig(t *testing.T) {
 			}
 			if err := c.Validate(); (err != nil) != (v.ValidateError != "" || v.refusal() == refusedName) {
 				t.Errorf("Validate: error %v, the kubelet's is %q", err, v.ValidateError)
-			}
-		})
-	}
-}
-
-// TestParityValidateFor replays what kubelet 1.33 says, which has neither
-// directories nor hashes nor cacheType, about the files of config.json.
-func TestParityValidateFor(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("some file names and links cannot be made on Windows")
-	}
-	type vector struct {
-		Name                     string
-		Gate                     bool // KubeletServiceAccountTokenForCredentialProviders
-		LoadError, ValidateError string
-	}
-	configs := map[string]configVector{}
-	for _, v := range vectors[configVector](t, "config") {
-		configs[v.Name] = v
-	}
-	older := map[string]string{`images ["::1"]`: refusedPort, `images ["a:80:80"]`: refusedPort}
-	for _, v := range vectors[vector](t, "validatefor-1.33") {
-		t.Run(fmt.Sprintf("%s, gate %t", v.Name, v.Gate), func(t *testing.T) {
-			file, ok := configs[v.Name]
-			if !ok {
-				t.Fatal("config.json has no such case any more")
-			}
-			c, err := config.Load(file.write(t))
-			if err == nil {
-				err = c.ValidateFor(config.Target{KubeletVersion: "1.33", FeatureGates: map[string]bool{
-					"KubeletServiceAccountTokenForCredentialProviders": v.Gate,
-				}})
-			}
-			want := v.LoadError + v.ValidateError
-			if (err != nil) != (want != "" || file.refusal() != "" || older[v.Name] != "") {
-				t.Errorf("error %v, the kubelet's is %q", err, want)
 			}
 		})
 	}

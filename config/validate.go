@@ -21,8 +21,8 @@ import (
 func (c *Config) Validate() error { return c.ValidateFor(Target{}) }
 
 // ValidateFor is [Config.Validate] for a certain kubelet. Of the feature gates those
-// that concern credential providers count; the others are ignored, so that
-// all gates of a node can be passed. A version that cannot be told is an
+// that concern credential providers count ([FeatureGates]); the others are
+// ignored, so that all gates of a node can be passed. A version that cannot be told is an
 // error, and no [*FieldError]; one that is newer than all known ones is taken for the newest. Where
 // a version is given, files of the predecessor are rejected.
 func (c *Config) ValidateFor(t Target) error {
@@ -73,6 +73,9 @@ func (v *validation) report(i int, value, msg string, rest ...any) {
 // release checks what the kubelet must know before it reads any provider.
 func (v *validation) release() {
 	k, c := v.kubelet, v.c
+	for _, msg := range k.refusals() {
+		v.list.add(&FieldError{File: c.path, Msg: msg})
+	}
 	if msg := k.missing(); msg != "" {
 		v.list.add(&FieldError{File: c.path, Msg: msg})
 		return
@@ -153,8 +156,13 @@ func (v *validation) patterns(i int, p *Provider, host string) {
 		if v.list.full() {
 			return
 		}
-		if _, err := match.Parse(m); err != nil {
+		_, err := match.Parse(m)
+		switch {
+		case err == nil:
+		case !match.ParsesLoosely(m):
 			v.report(i, excerpt.Pattern(m), "not a pattern that "+host+" takes: "+patternProblem(m, err), "matchImages", j)
+		case v.kubelet.minor >= sinceStrictColons:
+			v.report(i, excerpt.Pattern(m), v.kubelet.strictColons(), "matchImages", j)
 		}
 	}
 }

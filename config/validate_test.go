@@ -124,7 +124,8 @@ func TestValidateFor(t *testing.T) {
 		{"no cacheType in 1.33", noCacheType, "1.33", on(tokenGate), nil},
 		{"no cacheType in 1.34", noCacheType, "1.34.0", nil, []string{"f:9:5: providers[0].tokenAttributes.cacheType: missing: write ServiceAccount, or Token if the plugin returns the token itself or something that lives no longer"}},
 		{"tokens in 1.33 by default", noCacheType, "1.33", nil, []string{"f:9:5: providers[0].tokenAttributes: kubelet 1.33 takes it only with the feature gate " + tokenGate}},
-		{"tokens in 1.32, whatever the gate", noCacheType, "1.32", on(tokenGate), []string{"f:9:5: providers[0].tokenAttributes: kubelet 1.32 does not know tokenAttributes (new in 1.33)"}},
+		{"tokens in 1.32, whatever the gate", noCacheType, "1.32", on(tokenGate), []string{
+			"f: kubelet 1.32 does not know the feature gate " + tokenGate + " (new in 1.33), and does not start with it set", "f:9:5: providers[0].tokenAttributes: kubelet 1.32 does not know tokenAttributes (new in 1.33)"}},
 		{"v1 in 1.26", testConfig, "1.26", nil, nil},
 		{"v1 in 1.25", testConfig, "1.25", nil, []string{
 			`f:1:13: apiVersion: kubelet 1.25 does not know this version of the file (new in 1.26): write kubelet.config.k8s.io/v1beta1: "kubelet.config.k8s.io/v1"`,
@@ -140,6 +141,15 @@ func TestValidateFor(t *testing.T) {
 			"f: kubelet 1.19 does not know credential providers (new in 1.20)",
 			`f:7:15: providers[0].apiVersion: kubelet 1.19 does not know this version of the protocol (new in 1.20): "credentialprovider.kubelet.k8s.io/v1alpha1"`}},
 		{"v1alpha1 in 1.36", alpha, "1.36", nil, nil},
+		{"a gate that is gone", testConfig, "1.36", on(providerGate), []string{
+			"f: kubelet 1.36 does not know the feature gate " + providerGate + " any more (gone in 1.28), and does not start with it set: remove it"}},
+		{"a gate that is locked", testConfig, "1.26", off(providerGate), []string{
+			"f: kubelet 1.26 does not start with the feature gate " + providerGate + "=false: it cannot be changed any more (since 1.26)"}},
+		{"a gate that is locked, as it is", testConfig, "1.26", on(providerGate), nil},
+		{"more than one colon in 1.35", strings.Replace(testConfig, `"*.example.com"`, "a.b:80:80, '::1'", 1), "1.35", nil, nil},
+		{"more than one colon in 1.36", strings.Replace(testConfig, `"*.example.com"`, "a.b:80:80", 1), "1.36", nil, []string{
+			`f:5:17: providers[0].matchImages[0]: kubelet 1.36 refuses more than one colon in a host (since 1.36; up to 1.35 kubelets take it, and it matches no image): ` +
+				`write each host on its own, and an IPv6 address in brackets: "a.b:80:80"`}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

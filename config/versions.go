@@ -11,14 +11,12 @@ import (
 
 // NewestKubelet is the newest kubelet whose behaviour this package knows, as
 // [Target.KubeletVersion] takes it.
-const NewestKubelet = "1.36"
+const NewestKubelet = "1.37"
 
 // The minor releases of Kubernetes 1 since which a kubelet knows something.
 //
-// Sources: KEP-2133 (alpha in 1.20, v1 in 1.26), KEP-4412 (tokenAttributes),
-// pkg/features/kube_features.go of 1.36.3 (the token gate: off by default in
-// 1.33, on from 1.34), and vectors recorded from kubelet 1.33 (no directory,
-// no cacheType).
+// Sources: KEP-2133 (alpha in 1.20, v1 in 1.26), KEP-4412 (tokenAttributes), and
+// what kubelets from 1.32 to 1.37 say (testdata/parity/skew.json).
 const (
 	sinceV1Alpha1        = 20
 	sinceV1Beta1         = 24
@@ -26,13 +24,8 @@ const (
 	sinceTokenAttributes = 33
 	sinceCacheType       = 34
 	sinceDirectory       = 34
-	newestMinor          = 36 // of NewestKubelet
-)
-
-// The feature gates that concern credential providers.
-const (
-	gateProviders = "KubeletCredentialProviders"
-	gateTokens    = "KubeletServiceAccountTokenForCredentialProviders"
+	sinceStrictColons    = 36 // built with Go 1.26
+	newestMinor          = 37 // of NewestKubelet
 )
 
 // Target is a kubelet that a configuration is meant for.
@@ -63,20 +56,12 @@ func (t Target) kubelet() (kubelet, error) {
 	return k, nil
 }
 
-// enabled returns the setting of a gate, or its default.
-func (k kubelet) enabled(gate string, byDefault bool) bool {
-	if on, ok := k.gates[gate]; ok {
-		return on
-	}
-	return byDefault
-}
-
 // missing says why the kubelet has no credential providers, or returns "".
 func (k kubelet) missing() string {
 	switch {
 	case k.minor < sinceV1Alpha1:
 		return k.unknown("credential providers", sinceV1Alpha1)
-	case k.minor < sinceV1 && !k.enabled(gateProviders, k.minor >= sinceV1Beta1):
+	case !k.enabled(gateProviders):
 		return fmt.Sprintf("kubelet 1.%d has credential providers only with the feature gate %s", k.minor, gateProviders)
 	}
 	return ""
@@ -87,7 +72,7 @@ func (k kubelet) missingTokens() string {
 	switch {
 	case k.minor < sinceTokenAttributes:
 		return k.unknown("tokenAttributes", sinceTokenAttributes)
-	case !k.enabled(gateTokens, k.minor > sinceTokenAttributes):
+	case !k.enabled(gateTokens):
 		return fmt.Sprintf("kubelet 1.%d takes it only with the feature gate %s", k.minor, gateTokens)
 	}
 	return ""
@@ -96,6 +81,12 @@ func (k kubelet) missingTokens() string {
 // unknown says that the kubelet is too old for something.
 func (k kubelet) unknown(what string, since int) string {
 	return fmt.Sprintf("kubelet 1.%d does not know %s (new in 1.%d)", k.minor, what, since)
+}
+
+// strictColons says that the kubelet is too new for a pattern.
+func (k kubelet) strictColons() string {
+	return fmt.Sprintf("kubelet 1.%d refuses more than one colon in a host (since 1.%d; up to 1.%d kubelets take it, and it matches no image): "+
+		"write each host on its own, and an IPv6 address in brackets", k.minor, sinceStrictColons, sinceStrictColons-1)
 }
 
 // instead says which version of a group the kubelet does know.

@@ -48,6 +48,14 @@ func ParseLocation(s string) (Location, error) {
 	return parseAny(s)
 }
 
+// ParsesLoosely reports whether s is a pattern to a kubelet before 1.36. Those
+// are built with Go before 1.26, or with its defaults, to which a port begins at
+// the last colon of a host without brackets (GODEBUG urlstrictcolons).
+func ParsesLoosely(s string) bool {
+	_, _, err := splitURL(s, strings.LastIndexByte)
+	return err == nil
+}
+
 // parsePlain handles, without allocating, what needs no decoding: nearly
 // every pattern and every repository. ok is false for the others, whether
 // they are valid or not.
@@ -78,7 +86,7 @@ func parsePlain(s string) (l Location, ok bool) {
 
 // parseAny handles what parsePlain does not.
 func parseAny(s string) (Location, error) {
-	hostport, path, err := splitURL(s)
+	hostport, path, err := splitURL(s, strings.IndexByte)
 	if err != nil {
 		return Location{}, err
 	}
@@ -108,8 +116,8 @@ func splitPort(s string) (host, port string) {
 }
 
 // splitURL is the whole of url.Parse("https://" + s) as far as it decides
-// acceptance, Host and Path.
-func splitURL(s string) (hostport, path string, err error) {
+// acceptance, Host and Path. colon finds the colon at which a port begins.
+func splitURL(s string, colon func(string, byte) int) (hostport, path string, err error) {
 	s, fragment, _ := strings.Cut(s, "#")
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] == 0x7f {
@@ -130,7 +138,7 @@ func splitURL(s string) (hostport, path string, err error) {
 		}
 		authority = authority[i+1:]
 	}
-	hostport, err = parseHost(authority)
+	hostport, err = parseHost(authority, colon)
 	if err != nil {
 		return "", "", err
 	}
@@ -153,14 +161,14 @@ func checkUserinfo(s string) error {
 }
 
 // parseHost checks and decodes host[:port], as net/url's function of that name.
-func parseHost(s string) (string, error) {
+func parseHost(s string, colon func(string, byte) int) (string, error) {
 	switch open := strings.LastIndexByte(s, '['); {
 	case open == 0:
 		return parseIPLiteral(s)
 	case open > 0:
 		return "", errors.New("[ inside the host: only an IPv6 address stands in brackets")
 	}
-	if i := strings.IndexByte(s, ':'); i >= 0 {
+	if i := colon(s, ':'); i >= 0 {
 		if err := checkPort(s[i:]); err != nil {
 			return "", err
 		}

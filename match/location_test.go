@@ -70,6 +70,25 @@ func checkLocation(t *testing.T, s string) {
 	}
 }
 
+// TestParsesLoosely holds the rule of older kubelets against net/url, which has
+// it under this setting.
+func TestParsesLoosely(t *testing.T) {
+	t.Setenv("GODEBUG", "urlstrictcolons=0")
+	loose := 0
+	for _, s := range append(locationSeeds, "a:80:", "a:80:x", "a::80", ":::", "u:p@a:80:80/x", "a:b.c:80", "[::1]:80:80", "a:80:80%41", "[a:80:80") {
+		_, wantErr := naiveLocation(s)
+		if got := ParsesLoosely(s); got != (wantErr == nil) {
+			t.Errorf("ParsesLoosely(%q) = %t; net/url: %v", s, got, wantErr)
+		}
+		if _, err := ParseLocation(s); err != nil && wantErr == nil {
+			loose++
+		}
+	}
+	if loose < 5 {
+		t.Errorf("only %d texts are a pattern to older kubelets alone", loose)
+	}
+}
+
 func FuzzLocation(f *testing.F) {
 	for _, s := range locationSeeds {
 		f.Add(s)

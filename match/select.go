@@ -50,7 +50,7 @@ func normalise(key string) (Pattern, bool) {
 	if !ok {
 		rest = strings.TrimPrefix(key, "http://")
 	}
-	hostport, path, err := splitURL(rest)
+	hostport, path, err := splitURL(rest, strings.IndexByte)
 	if err != nil {
 		return Pattern{}, false
 	}

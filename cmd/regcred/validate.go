@@ -267,11 +267,11 @@ func (a *app) noteTarget(t config.Target) {
 	if minorOf(t.KubeletVersion) > minorOf(config.NewestKubelet) {
 		a.Note("kubelet %s is newer than those that regcred knows; it is judged as %s", t.KubeletVersion, config.NewestKubelet)
 	}
-	known := []string{"KubeletCredentialProviders", "KubeletServiceAccountTokenForCredentialProviders"}
+	known := config.FeatureGates()
 	unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(t.FeatureGates)), func(gate string) bool { return slices.Contains(known, gate) })
 	if len(unknown) > 0 {
 		a.Note("of --feature-gates these are ignored: %s; credential providers depend on %s",
-			strings.Join(unknown, ", "), strings.Join(known, " and "))
+			strings.Join(unknown, ", "), strings.Join(known, ", "))
 	}
 }
 

@@ -39,6 +39,7 @@ func (id Identity) Expand() Identity {
 		annotations["second"] = strings.Repeat("b", id.SecondLength)
 	}
 	id.Annotations = annotations
+	id.NameLength, id.UIDLength, id.AnnotationLength, id.SecondLength = 0, 0, 0, 0
 	return id
 }
 

@@ -15,6 +15,9 @@ type Auth struct {
 	Password Text `json:"password"`
 }
 
+// Everything is patterns that match every repository of keyring.json and what is like it.
+var Everything = []string{"*", "*.*", "*.*.*", "*.*.*.*", "*:5000", "*.*:5000", "*.*.*:5000", "*:443", "*.*:443"}
+
 // Keyring is what each provider answered, in the order of the configuration,
 // and the repository that is pulled.
 type Keyring struct {

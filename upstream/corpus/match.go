@@ -3,13 +3,16 @@
 
 // Package corpus holds the inputs of the parity vectors: hand-written cases
 // for everything in which a resolver of image credentials can differ from the
-// kubelet. It has no expectations: package record asks the kubelet.
+// kubelet. It has no expectations: package vector asks the kubelet.
 package corpus
 
 import "strings"
 
 // Pair is a pattern and a normalised repository.
-type Pair struct{ Pattern, Image string }
+type Pair struct {
+	Pattern Text `json:"pattern"`
+	Image   Text `json:"image"`
+}
 
 // matchTable are single pairs, each for a reason of its own.
 var matchTable = []Pair{
@@ -223,12 +226,12 @@ func Match() []Pair {
 	pairs := append([]Pair(nil), matchTable...)
 	for _, p := range crossPatterns {
 		for _, i := range crossImages {
-			pairs = append(pairs, Pair{p, i})
+			pairs = append(pairs, Pair{Text(p), Text(i)})
 		}
 	}
-	long := strings.Repeat("a.", 300) + "io"
-	return append(pairs, Pair{long, long + "/x"}, Pair{strings.Repeat("*.", 300) + "io", long + "/x"},
-		Pair{"registry.io/" + strings.Repeat("p/", 500), "registry.io/" + strings.Repeat("p/", 500)})
+	long := Text(strings.Repeat("a.", 300) + "io")
+	path := Text("registry.io/" + strings.Repeat("p/", 500))
+	return append(pairs, Pair{long, long + "/x"}, Pair{Text(strings.Repeat("*.", 300)) + "io", long + "/x"}, Pair{path, path})
 }
 
 // References returns raw image references.

@@ -7,12 +7,14 @@
 // a copy.
 //
 // What is exported there is used as it is. Four things are not, and are
-// reached as follows; nothing is re-implemented but the three lines named last:
+// reached as follows; nothing is re-implemented but the three lines named last
+// (and, with kubelet132, that the second provider of a name ends the process):
 //
 //   - readCredentialProviderConfig, validateCredentialProviderConfig,
 //     generateServiceAccountCacheKey, generateCacheKey and the methods
 //     encodeRequest and decodeResponse of execPlugin, by go:linkname. The
-//     linker allows that for packages outside the standard library.
+//     linker allows that for packages outside the standard library, and names
+//     the one that a release does not have.
 //   - The list of registered providers. A kubelet registers once in its life;
 //     [Register] empties the list first, so that the kubelet's
 //     RegisterCredentialProviderPlugins runs again from the start.
@@ -22,6 +24,10 @@
 //   - ExecPlugin compares the apiVersion of an answer before it decodes it.
 //     [DecodeResponse] does the same comparison around the kubelet's own two
 //     calls; the recorder checks it against real processes.
+//
+// It is built with releases from 1.34 on as it is, and with the tags kubelet133
+// and kubelet132 for older ones. [This] says what the kubelet has that another
+// has not.
 //
 // The package does not import regcred, so that what the recorder writes owes
 // nothing to what is held against it.

@@ -4,7 +4,6 @@
 package kubelet
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -14,10 +13,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
-	credentialproviderapi "k8s.io/kubelet/pkg/apis/credentialprovider"
 	"k8s.io/kubernetes/pkg/credentialprovider"
 	"k8s.io/kubernetes/pkg/credentialprovider/plugin"
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
@@ -35,14 +31,19 @@ func Silence() {
 	klog.SetLogger(klog.Logger{})
 }
 
-// ReadConfig is the kubelet's readCredentialProviderConfig: providers and hash.
+// ReadConfig is what the kubelet reads a configuration with: providers, and the
+// hash, which is "" of kubelets that have none.
 func ReadConfig(path string) (*kubeletconfig.CredentialProviderConfig, string, error) {
-	return readCredentialProviderConfig(path)
+	return readConfig(path)
 }
 
-// Validate is the kubelet's validateCredentialProviderConfig with default feature gates.
-func Validate(c *kubeletconfig.CredentialProviderConfig) error {
-	return validateCredentialProviderConfig(c, true).ToAggregate()
+// Validate is the kubelet's validateCredentialProviderConfig, with the feature
+// gate of service-account tokens on.
+func Validate(c *kubeletconfig.CredentialProviderConfig) error { return ValidateWith(c, true) }
+
+// ValidateWith is Validate with the gate on or off.
+func ValidateWith(c *kubeletconfig.CredentialProviderConfig, tokens bool) error {
+	return validate(c, tokens).ToAggregate()
 }
 
 // Tokens are the two functions through which a kubelet reads service accounts
@@ -58,15 +59,14 @@ type Tokens struct {
 //
 // It must not be called while another goroutine uses the kubelet's packages.
 func Register(configPath, binDir string, tokens Tokens) error {
-	providers = nil
-	seenProviderNames = map[string]sets.Empty{}
-	return plugin.RegisterCredentialProviderPlugins(configPath, binDir, tokens.Token, tokens.ServiceAccount)
+	forget()
+	return register(configPath, binDir, tokens)
 }
 
 // Keyring is the keyring of the registered plugins for a pod; all four
 // arguments may be empty.
 func Keyring(namespace, pod, podUID, serviceAccount string) credentialprovider.DockerKeyring {
-	return plugin.NewExternalCredentialProviderDockerKeyring(namespace, pod, podUID, serviceAccount)
+	return newKeyring(namespace, pod, podUID, serviceAccount)
 }
 
 // SetPlugin makes the provider at index run p in place of its executable.
@@ -79,22 +79,55 @@ func SetPlugin(index int, p plugin.Plugin) error {
 	return nil
 }
 
+// Respond is a plugin that runs in this process: what it is asked, and its answer.
+type Respond func(Asked) Answer
+
+// Asked is what a kubelet asks a plugin.
+type Asked struct {
+	Image       string
+	Token       string
+	Annotations map[string]string
+}
+
+// SetRespond is [SetPlugin] with a function, which kubelets of all versions take.
+func SetRespond(index int, f Respond) error { return SetPlugin(index, f.plugin()) }
+
 // pluginField returns the field of a registered provider that holds its exec.
 // Every step goes by name, so a rename in the kubelet is an error here and
 // not a wrong write.
 func pluginField(index int) (f reflect.Value, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("the kubelet's types have changed: %v", r)
-		}
-	}()
-	keyring := reflect.ValueOf(Keyring("", "", "", "")).Elem()
-	list := keyring.FieldByName("providers")
-	if index >= list.Len() {
-		return f, fmt.Errorf("no provider %d: %d are registered", index, list.Len())
+	f = reflect.ValueOf(Keyring("", "", "", ""))
+	if f, err = fieldOf(f, providersField); err != nil {
+		return f, err
 	}
-	field := list.Index(index).Elem().Elem().FieldByName("provider").Elem().FieldByName("plugin")
-	return reflect.NewAt(field.Type(), field.Addr().UnsafePointer()).Elem(), nil
+	if index >= f.Len() {
+		return f, fmt.Errorf("no provider %d: %d are registered", index, f.Len())
+	}
+	f = f.Index(index)
+	for _, name := range pluginPath {
+		if f, err = fieldOf(f, name); err != nil {
+			return f, err
+		}
+	}
+	return reflect.NewAt(f.Type(), f.Addr().UnsafePointer()).Elem(), nil
+}
+
+// fieldOf is a field of the struct that v is or leads to.
+func fieldOf(v reflect.Value, name string) (reflect.Value, error) {
+	for v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct || !v.FieldByName(name).IsValid() {
+		return v, fmt.Errorf("the kubelet's types have changed: %s has no field %s", typeName(v), name)
+	}
+	return v.FieldByName(name), nil
+}
+
+func typeName(v reflect.Value) string {
+	if !v.IsValid() {
+		return "a nil pointer"
+	}
+	return v.Type().String()
 }
 
 // Exec is the exec of one registered provider.
@@ -111,18 +144,19 @@ func ExecOf(index int) (*Exec, error) {
 		return nil, err
 	}
 	impl := f.Elem()
-	version := impl.Elem().FieldByName("apiVersion")
-	if !version.IsValid() {
+	if impl.Kind() != reflect.Pointer {
 		return nil, errors.New("the provider does not run an executable: SetPlugin was called")
+	}
+	version, err := fieldOf(impl, "apiVersion")
+	if err != nil {
+		return nil, err
 	}
 	return &Exec{impl.UnsafePointer(), f.Interface().(plugin.Plugin), version.String()}, nil
 }
 
 // EncodeRequest returns the bytes that the kubelet writes to the plugin.
 func (e *Exec) EncodeRequest(image, token string, annotations map[string]string) ([]byte, error) {
-	return encodeRequest(e.ptr, &credentialproviderapi.CredentialProviderRequest{
-		Image: image, ServiceAccountToken: token, ServiceAccountAnnotations: annotations,
-	})
+	return encodeRequest(e.ptr, request(Asked{image, token, annotations}))
 }
 
 // DecodeResponse is what ExecPlugin does with a plugin's output.
@@ -139,26 +173,23 @@ func (e *Exec) DecodeResponse(data []byte) (*Response, error) {
 
 // Run runs the executable.
 func (e *Exec) Run(image, token string, annotations map[string]string) (*Response, error) {
-	return plain(e.plugin.ExecPlugin(context.Background(), image, token, annotations))
+	return plain(run(e.plugin, Asked{image, token, annotations}))
 }
 
 // CacheKey is the key under which the kubelet keeps an answer for id, if the
 // answer's cacheKeyType is Image.
 func CacheKey(cacheType string, id corpus.Identity) (string, error) {
-	var account string
-	if id.Name != "" {
-		var err error
-		account, err = generateServiceAccountCacheKey(cacheKeyParams{
-			namespace:          id.Namespace,
-			serviceAccountName: id.Name,
-			serviceAccountUID:  types.UID(id.UID),
-			saAnnotations:      id.Annotations,
-			saTokenHash:        getHashIfNotEmpty(id.Token),
-			cacheType:          kubeletconfig.ServiceAccountTokenCacheType(cacheType),
-		})
-		if err != nil {
-			return "", err
-		}
+	if id.Name == "" {
+		return cacheKey(id.Image, "")
 	}
-	return generateCacheKey(id.Image, account)
+	account, err := accountKey(cacheType, id)
+	if err != nil {
+		return "", err
+	}
+	return cacheKey(id.Image, account)
 }
+
+// Knows are the parts of credential providers that came late. Tokens is
+// tokenAttributes and all that belongs to it, CacheType its field of that name,
+// and Source that credentials say which service account they are of.
+type Knows struct{ Tokens, CacheType, Hash, Source bool }

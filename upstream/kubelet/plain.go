@@ -53,10 +53,7 @@ func Providers(c *kubeletconfig.CredentialProviderConfig) []Provider {
 		for _, e := range p.Env {
 			q.Env = append(q.Env, EnvVar{e.Name, e.Value})
 		}
-		if t := p.TokenAttributes; t != nil {
-			q.TokenAttributes = &TokenAttributes{t.ServiceAccountTokenAudience, string(t.CacheType), t.RequireServiceAccount,
-				t.RequiredServiceAccountAnnotationKeys, t.OptionalServiceAccountAnnotationKeys}
-		}
+		q.TokenAttributes = tokenAttributes(p)
 		out = append(out, q)
 	}
 	return out
@@ -100,14 +97,14 @@ func Lookup(answers []map[string]corpus.Auth, image string) []corpus.Auth {
 		for k, v := range a {
 			cfg[k] = credentialprovider.DockerConfigEntry{Username: string(v.Username), Password: string(v.Password)}
 		}
-		ring.Add(nil, cfg)
+		add(ring, cfg)
 	}
 	creds, _ := ring.Lookup(image)
 	return Auths(creds)
 }
 
 // Auths returns user names and passwords alone.
-func Auths(creds []credentialprovider.TrackedAuthConfig) []corpus.Auth {
+func Auths(creds []Credential) []corpus.Auth {
 	out := []corpus.Auth{}
 	for _, c := range creds {
 		out = append(out, corpus.Auth{Username: corpus.Text(c.Username), Password: corpus.Text(c.Password)})

@@ -17,37 +17,10 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/plugin"
-	"github.com/regcred/regcred/upstream/corpus"
+	"github.com/regcred/regcred/upstream/generate"
 	"github.com/regcred/regcred/upstream/kubelet"
+	"github.com/regcred/regcred/upstream/ours"
 )
-
-var configScraps = []string{
-	"\n", ": ", "- ", "  ", "\t", "\r", "#", "---\n", "...\n", "\ufeff", "\"", "'", "[", "]", "{", "}", ",", "null", "~", "yes", "no", "0", "1", "1.5", "1h", "-1s", "0s",
-	"&a ", "*a", "<<: ", "!!str ", "|", ">", "? ", "% ", "@", "`", "\\", "/", "..", "*.io", "%zz", "https://", "name", "matchImages", "defaultCacheDuration", "apiVersion", "kind",
-	"env", "args", "tokenAttributes", "cacheType", "Token", "ServiceAccount", "v1", "v1beta1", "v1alpha1", "\x00", "\xff", "é", "\u2028", "\\u0061", "extra: 1\n", "\"extra\":1,",
-}
-
-// plainProviders is kubelet.Providers of regcred's types.
-func plainProviders(list []config.Provider) []kubelet.Provider {
-	var out []kubelet.Provider
-	for _, p := range list {
-		q := kubelet.Provider{Name: p.Name, MatchImages: p.MatchImages, CacheDuration: p.DefaultCacheDuration, APIVersion: p.APIVersion}
-		for _, a := range p.Args {
-			q.Args = append(q.Args, a.Reveal())
-		}
-		for _, e := range p.Env {
-			q.Env = append(q.Env, kubelet.EnvVar{Name: e.Name, Value: e.Value.Reveal()})
-		}
-		if a := p.TokenAttributes; a != nil {
-			q.TokenAttributes = &kubelet.TokenAttributes{
-				Audience: a.ServiceAccountTokenAudience, CacheType: string(a.CacheType), Require: a.RequireServiceAccount,
-				Required: a.RequiredServiceAccountAnnotationKeys, Optional: a.OptionalServiceAccountAnnotationKeys,
-			}
-		}
-		out = append(out, q)
-	}
-	return out
-}
 
 // verdicts counts how the kubelet judged, so that a generator that no longer
 // reaches a stage is noticed.
@@ -79,7 +52,7 @@ func checkConfig(t testing.TB, path string, v *verdicts) bool {
 		t.Errorf("Hash %q, the kubelet's %q\n%s", got.Hash(), wantHash, dump(path))
 		return false
 	}
-	if diff := cmp.Diff(kubelet.Providers(want), plainProviders(got.Providers), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(kubelet.Providers(want), ours.Providers(got.Providers), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("providers differ (-kubelet +regcred):\n%s\n%s", diff, dump(path))
 		return false
 	}
@@ -116,67 +89,20 @@ func dump(path string) string {
 	return b.String()
 }
 
-// small returns the contents of the corpus' single files below 2 KB: the
-// large ones are in the vectors already, and slow.
-func small() (out []string) {
-	for _, c := range corpus.Configs() {
-		if !c.IsDir && len(c.Files[0].Content) < 2000 && c.Files[0].Content != "" && c.Name != "bomb" {
-			out = append(out, string(c.Files[0].Content))
-		}
-	}
-	return out
-}
-
-// configText makes a file field by field, or takes one of the corpus and
-// crosses it with the lines of another or changes some bytes.
-func configText(r *rand.Rand, list []string) string {
-	if one(r, 2) {
-		text := structured(r)
-		if one(r, 8) {
-			text = mutate(r, text, configScraps)
-		}
-		return text
-	}
-	text := pick(r, list)
-	switch r.IntN(4) {
-	case 0:
-		lines, other := strings.SplitAfter(text, "\n"), strings.SplitAfter(pick(r, list), "\n")
-		at, from := r.IntN(len(lines)), r.IntN(len(other))
-		lines = slices.Insert(lines, at, other[from:]...)
-		text = strings.Join(lines, "")
-	case 1:
-		lines := strings.SplitAfter(text, "\n")
-		at := r.IntN(len(lines))
-		text = strings.Join(slices.Delete(lines, at, at+1), "")
-	case 2:
-		return text
-	}
-	if one(r, 2) {
-		text = mutate(r, text, configScraps)
-	}
-	return text
-}
-
 func TestConfig(t *testing.T) {
-	list := small()
+	list := generate.SmallConfigs()
 	dir := t.TempDir()
-	names := []string{"a.yaml", "b.yml", "c.json", ".d.yaml", "e.txt", "Z.yaml", "10.yaml", "9.yaml"}
 	var v verdicts
 	cases(t, 20_000, func(r *rand.Rand) bool {
-		path := filepath.Join(dir, "config.yaml")
-		if one(r, 3) {
-			path = filepath.Join(dir, "d")
-			os.RemoveAll(path)
-			if err := os.Mkdir(path, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			for i, at := range r.Perm(len(names))[:1+r.IntN(3)] {
-				// Other names, lest most directories be refused for one that occurs twice.
-				text := strings.ReplaceAll(configText(r, list), "one", fmt.Sprintf("one%d", i))
-				write(t, filepath.Join(path, names[at]), text)
-			}
-		} else {
-			write(t, path, configText(r, list))
+		c := generate.Config(r, list)
+		at := filepath.Join(dir, "file")
+		if c.IsDir {
+			at = filepath.Join(dir, "d")
+			os.RemoveAll(at)
+		}
+		path, err := c.Write(at)
+		if err != nil {
+			t.Fatal(err)
 		}
 		return checkConfig(t, path, &v)
 	})
@@ -193,7 +119,7 @@ func write(t testing.TB, path, text string) {
 }
 
 func FuzzConfig(f *testing.F) {
-	for _, text := range small() {
+	for _, text := range generate.SmallConfigs() {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -32,6 +32,7 @@ import (
 	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/corpus"
+	"github.com/regcred/regcred/upstream/generate"
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
@@ -78,14 +79,14 @@ func product(hosts, paths []string) (all []string) {
 
 func patternsOf(r *rand.Rand, host string) (list []string) {
 	for range 1 + r.IntN(3) {
-		s := pick(r, wide)
+		s := generate.Pick(r, wide)
 		switch r.IntN(5) {
 		case 0:
-			s = pick(r, images)
+			s = generate.Pick(r, images)
 		case 1:
-			s, _, _ = strings.Cut(pick(r, images), "/")
+			s, _, _ = strings.Cut(generate.Pick(r, images), "/")
 		case 2:
-			s = host + "/" + pick(r, dispatchPaths)
+			s = host + "/" + generate.Pick(r, dispatchPaths)
 		case 3:
 			s = host
 		}
@@ -101,15 +102,15 @@ func patternsOf(r *rand.Rand, host string) (list []string) {
 
 // newWorld makes one to six providers. With tokens, some are in service-account mode.
 func newWorld(r *rand.Rand, tokens bool) *world {
-	w := &world{seed: r.Uint64(), host: pick(r, dispatchHosts), maxStale: time.Hour}
+	w := &world{seed: r.Uint64(), host: generate.Pick(r, dispatchHosts), maxStale: time.Hour}
 	for i := range 1 + r.IntN(6) {
-		p := player{scope: pick(r, scopes), duration: pick(r, durations), fails: pick(r, []int{0, 0, 0, 2, 4})}
+		p := player{scope: generate.Pick(r, scopes), duration: generate.Pick(r, durations), fails: generate.Pick(r, []int{0, 0, 0, 2, 4})}
 		p.Provider = config.Provider{
 			Name: fmt.Sprintf("p%d", i), MatchImages: patternsOf(r, w.host), APIVersion: plugin.V1,
-			DefaultCacheDuration: pick(r, []*time.Duration{new(time.Duration(0)), new(time.Hour)}),
+			DefaultCacheDuration: generate.Pick(r, []*time.Duration{new(time.Duration(0)), new(time.Hour)}),
 		}
-		if tokens && one(r, 2) {
-			p.TokenAttributes = pick(r, []*config.TokenAttributes{
+		if tokens && generate.One(r, 2) {
+			p.TokenAttributes = generate.Pick(r, []*config.TokenAttributes{
 				{ServiceAccountTokenAudience: "a", CacheType: "Token", RequireServiceAccount: new(true)},
 				{ServiceAccountTokenAudience: "a", CacheType: "ServiceAccount", RequireServiceAccount: new(false), OptionalServiceAccountAnnotationKeys: []string{"example.com/role", "example.com/none"}},
 				{ServiceAccountTokenAudience: "b", CacheType: "ServiceAccount", RequireServiceAccount: new(true), RequiredServiceAccountAnnotationKeys: []string{"example.com/role"}},
@@ -118,7 +119,7 @@ func newWorld(r *rand.Rand, tokens bool) *world {
 		}
 		w.providers = append(w.providers, p)
 	}
-	if one(r, 4) { // one or two whose answers may be good for all that they match
+	if generate.One(r, 4) { // One or two whose answers may be good for all that they match
 		w.providers = w.providers[:min(len(w.providers), 1+r.IntN(2))]
 		for i := range w.providers {
 			p := &w.providers[i]
@@ -141,17 +142,17 @@ func (w *world) answer(i int, image string) (*plugin.Response, error) {
 	h := fnv.New64a()
 	fmt.Fprint(h, i, base)
 	r := rand.New(rand.NewPCG(w.seed, h.Sum64()))
-	if p.fails > 0 && one(r, p.fails) {
+	if p.fails > 0 && generate.One(r, p.fails) {
 		return nil, errors.New("it broke")
 	}
 	resp := &plugin.Response{CacheKeyType: p.scope, CacheDuration: p.duration, Auth: map[string]plugin.AuthConfig{}}
 	seen := map[string]bool{}
 	for j := range r.IntN(4) {
 		key := w.key(r, base)
-		if p.own && !one(r, 4) {
-			key = pick(r, p.MatchImages)
+		if p.own && !generate.One(r, 4) {
+			key = generate.Pick(r, p.MatchImages)
 		}
-		if same := sameKey(key); !seen[same] && utf8.ValidString(key) { // JSON has no other
+		if same := generate.SameKey(key); !seen[same] && utf8.ValidString(key) { // JSON has no other
 			seen[same] = true
 			resp.Auth[key] = plugin.AuthConfig{Username: fmt.Sprintf("%s.%d", p.Name, j), Password: plugin.NewSecret(password)}
 		}
@@ -164,23 +165,23 @@ func (w *world) answer(i int, image string) (*plugin.Response, error) {
 func (w *world) key(r *rand.Rand, base string) string {
 	about := base
 	if base == "" {
-		about = pick(r, []string{w.host, w.host, pick(r, dispatchHosts)})
+		about = generate.Pick(r, []string{w.host, w.host, generate.Pick(r, dispatchHosts)})
 	}
 	host, _, image := strings.Cut(about, "/")
 	if !image {
-		about += "/" + pick(r, dispatchPaths)
+		about += "/" + generate.Pick(r, dispatchPaths)
 	}
 	switch r.IntN(6) {
 	case 0:
-		return authKey(r, about)
+		return generate.AuthKey(r, about)
 	case 1:
-		return pick(r, wide)
+		return generate.Pick(r, wide)
 	case 2:
 		return about[:len(host)+r.IntN(len(about)-len(host)+1)]
 	case 3:
 		return "https://" + host + "/v2" + about[len(host):]
 	case 4:
-		return pick(r, []string{"", "https://", "http://"}) + host + pick(r, []string{"", "/", "/v1/", "//", "/team", "/team/", "/t", "/v2/t"})
+		return generate.Pick(r, []string{"", "https://", "http://"}) + host + generate.Pick(r, []string{"", "/", "/v1/", "//", "/team", "/team/", "/t", "/v2/t"})
 	}
 	return host
 }
@@ -424,7 +425,7 @@ func TestDispatchTokens(t *testing.T) {
 		list := w.images(r)
 		accounts := make([]string, len(list))
 		for i := range accounts {
-			accounts[i] = pick(r, []string{"puller", "puller", ""})
+			accounts[i] = generate.Pick(r, []string{"puller", "puller", ""})
 		}
 		n.direct(w)
 		var want [][]corpus.Auth
@@ -477,9 +478,9 @@ func sorted(list []corpus.Auth) []corpus.Auth {
 
 func (w *world) images(r *rand.Rand) (list []string) {
 	for range 6 {
-		image := w.host + "/" + pick(r, dispatchPaths)
-		if one(r, 4) {
-			image = pick(r, images)
+		image := w.host + "/" + generate.Pick(r, dispatchPaths)
+		if generate.One(r, 4) {
+			image = generate.Pick(r, images)
 		}
 		list = append(list, image)
 	}
@@ -488,7 +489,7 @@ func (w *world) images(r *rand.Rand) (list []string) {
 
 // more are patterns that the kubelet's entry has beyond those of the providers.
 func (w *world) more(r *rand.Rand) []string {
-	if one(r, 2) {
+	if generate.One(r, 2) {
 		return nil
 	}
 	return patternsOf(r, w.host)

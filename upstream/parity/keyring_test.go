@@ -4,11 +4,9 @@
 package parity
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,70 +19,12 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/upstream/corpus"
+	"github.com/regcred/regcred/upstream/generate"
 	"github.com/regcred/regcred/upstream/kubelet"
+	"github.com/regcred/regcred/upstream/ours"
 )
 
-const password = "canary-password-4b1d"
-
-var (
-	repositories = []string{
-		"registry.io/team/app", "registry.io/team-evil/app", "registry.io:5000/team/app", "docker.io/library/nginx", "docker.io/team/app",
-		"localhost/app", "localhost:5000/app", "sub.registry.io/app", "[::1]:5000/app", "a.io/v1/x", "a.io/v2/x",
-	}
-	keyScraps = append([]string{"https://", "http://", "HTTP://", "/v1/", "/v2/", "/v1", "v1/", "index.docker.io", "docker.io", "*.io", "*"}, scraps...)
-)
-
-// sameKey is what makes two auth keys one entry of a keyring. It serves only
-// to leave out answers in which two do: the kubelet takes these in random order.
-func sameKey(key string) string {
-	if !strings.HasPrefix(key, "https://") && !strings.HasPrefix(key, "http://") {
-		key = "https://" + key
-	}
-	u, err := url.Parse(key)
-	if err != nil {
-		return key
-	}
-	path := u.Path
-	if strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/v2/") {
-		path = path[3:]
-	}
-	return u.Host + strings.TrimSuffix(path, "/")
-}
-
-// authKey makes a key that matches repo, or nearly does.
-func authKey(r *rand.Rand, repo string) string {
-	key := near(r, repo)
-	switch r.IntN(6) {
-	case 0:
-		key = "https://" + key
-	case 1:
-		key = "https://" + strings.Replace(key, "/", "/v1/", 1)
-	case 2:
-		key += pick(r, []string{"/", "/v1/", "/v2/", "/v1", "?q", "#f"})
-	case 3:
-		key = pick(r, []string{"index.docker.io", "https://index.docker.io/v1/", "docker.io", "registry-1.docker.io", "index.docker.io/v2/"})
-	}
-	if one(r, 5) {
-		key = mutate(r, key, keyScraps)
-	}
-	return key
-}
-
-func answersFor(r *rand.Rand, repo string) []map[string]corpus.Auth {
-	out := make([]map[string]corpus.Auth, r.IntN(4))
-	for i := range out {
-		out[i] = map[string]corpus.Auth{}
-		seen := map[string]bool{}
-		for j := range r.IntN(6) {
-			key := authKey(r, repo)
-			if same := sameKey(key); !seen[same] {
-				seen[same] = true
-				out[i][key] = corpus.Auth{Username: corpus.Text(fmt.Sprintf("%d.%d", i, j)), Password: corpus.Text(fmt.Sprintf("%s-%d", password, j))}
-			}
-		}
-	}
-	return out
-}
+const password = generate.Password
 
 func keysOf(answers []map[string]corpus.Auth) (out []string) {
 	for _, a := range answers {
@@ -96,8 +36,8 @@ func keysOf(answers []map[string]corpus.Auth) (out []string) {
 func TestKeyring(t *testing.T) {
 	found := 0
 	cases(t, 20_000, func(r *rand.Rand) bool {
-		repo := pick(r, repositories)
-		answers := answersFor(r, repo)
+		repo := generate.Pick(r, generate.Repositories)
+		answers := generate.Answers(r, repo)
 		k := keyring(t, answers, regcred.Options{})
 		defer k.Close()
 		res, err := k.Lookup(t.Context(), regcred.Request{Image: repo})
@@ -107,7 +47,7 @@ func TestKeyring(t *testing.T) {
 		}
 		want := kubelet.Lookup(answers, repo)
 		found += len(want)
-		if got := auths(res); !slices.Equal(got, want) {
+		if got := ours.Auths(res); !slices.Equal(got, want) {
 			t.Errorf("image %q, keys %s: %q, the kubelet's %q", repo, keysOf(answers), users(got), users(want))
 			return false
 		}
@@ -118,30 +58,21 @@ func TestKeyring(t *testing.T) {
 	}
 }
 
-var secretScraps = []string{
-	"{", "}", "[", "]", ",", ":", "\"", "null", "1", "\"auth\":", "\"AUTH\":", "\"username\":", "\"Username\":", "\"password\":\"\",", "\"auths\":", "\"x\":1,", "\"HttpHeaders\":", "\"email\":1,",
-	"dTpw", "dTpw\\n", "=", "==", "\\n", " ", "\xff", "\\u0000", "-", "_", "*.io", "https://", "/v1/", "\ufeff",
-}
-
-// pullSecrets makes one to three secrets of the corpus, some of them changed.
-func pullSecrets(r *rand.Rand, list []corpus.Secret) (ours []regcred.PullSecret, theirs []corev1.Secret) {
-	for range 1 + r.IntN(3) {
-		s := pick(r, list)
-		for len(s.Data) > 0 && one(r, 2) { // many of the corpus are broken
-			if _, err := secrets.MakeDockerKeyring([]corev1.Secret{{Type: corev1.SecretType(s.Type), Data: map[string][]byte{s.Key: []byte(s.Data)}}}, nil); err == nil {
-				break
-			}
-			s = pick(r, list)
-		}
-		data := string(s.Data)
-		if one(r, 5) && data != "" {
-			data = mutate(r, data, secretScraps)
-		}
-		m := map[string][]byte{s.Key: []byte(data)}
-		ours = append(ours, regcred.PullSecret{Type: s.Type, Data: m})
-		theirs = append(theirs, corev1.Secret{Type: corev1.SecretType(s.Type), Data: m})
+// pullSecrets makes secrets of the corpus for both sides.
+func pullSecrets(r *rand.Rand, list []corpus.Secret) (passed []regcred.PullSecret, theirs []corev1.Secret, collide bool) {
+	secret := func(s corpus.Secret) corev1.Secret {
+		return corev1.Secret{Type: corev1.SecretType(s.Type), Data: map[string][]byte{s.Key: []byte(s.Data)}}
 	}
-	return ours, theirs
+	broken := func(s corpus.Secret) bool {
+		_, err := secrets.MakeDockerKeyring([]corev1.Secret{secret(s)}, nil)
+		return err != nil
+	}
+	for _, s := range generate.PullSecrets(r, list, broken) {
+		collide = collide || generate.Collide(s)
+		theirs = append(theirs, secret(s))
+		passed = append(passed, regcred.PullSecret{Type: s.Type, Data: theirs[len(theirs)-1].Data})
+	}
+	return passed, theirs, collide
 }
 
 func TestPullSecrets(t *testing.T) {
@@ -150,11 +81,11 @@ func TestPullSecrets(t *testing.T) {
 	defer k.Close()
 	found, broken := 0, 0
 	cases(t, 20_000, func(r *rand.Rand) bool {
-		ours, theirs := pullSecrets(r, list)
-		if collide(theirs) {
+		passed, theirs, collide := pullSecrets(r, list)
+		if collide {
 			return true
 		}
-		res, err := k.Lookup(t.Context(), regcred.Request{Image: "registry.io/app", PullSecrets: ours})
+		res, err := k.Lookup(t.Context(), regcred.Request{Image: "registry.io/app", PullSecrets: passed})
 		ring, wantErr := secrets.MakeDockerKeyring(theirs, credentialprovider.UnionDockerKeyring{})
 		failed := slices.ContainsFunc(res.Attempts, func(a regcred.Attempt) bool { return a.Err != nil })
 		if failed != (wantErr != nil) {
@@ -168,7 +99,7 @@ func TestPullSecrets(t *testing.T) {
 		creds, _ := ring.Lookup("registry.io/app")
 		want := kubelet.Auths(creds)
 		found += len(want)
-		if got := auths(res); !slices.Equal(got, want) {
+		if got := ours.Auths(res); !slices.Equal(got, want) {
 			t.Errorf("%d credentials of users %q, the kubelet's %q\n%s", len(got), users(got), users(want), hideSecrets(theirs))
 			return false
 		}
@@ -178,30 +109,6 @@ func TestPullSecrets(t *testing.T) {
 	if found < 100 || broken < 100 {
 		t.Error("the generator no longer makes both kinds")
 	}
-}
-
-// collide reports whether two keys of one secret become the same.
-func collide(list []corev1.Secret) bool {
-	for _, s := range list {
-		seen := map[string]bool{}
-		for key := range keysOfSecret(s) {
-			if seen[sameKey(key)] {
-				return true
-			}
-			seen[sameKey(key)] = true
-		}
-	}
-	return false
-}
-
-func keysOfSecret(s corev1.Secret) credentialprovider.DockerConfig {
-	var cfg credentialprovider.DockerConfigJSON
-	if s.Type == corev1.SecretTypeDockerConfigJson {
-		json.Unmarshal(s.Data[corev1.DockerConfigJsonKey], &cfg)
-	} else {
-		json.Unmarshal(s.Data[corev1.DockerConfigKey], &cfg.Auths)
-	}
-	return cfg.Auths
 }
 
 // hideSecrets says which secrets there were, without their contents.
@@ -236,9 +143,9 @@ func TestNodeDockerConfig(t *testing.T) {
 			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if one(r, 3) {
+			if generate.One(r, 3) {
 				// Each place has users of its own, so that a wrong one is seen.
-				text := strings.ReplaceAll(string(pick(r, list).Data), `"u"`, fmt.Sprintf("%q", strings.TrimPrefix(file, dir)))
+				text := strings.ReplaceAll(string(generate.Pick(r, list).Data), `"u"`, fmt.Sprintf("%q", strings.TrimPrefix(file, dir)))
 				write(t, file, text)
 			}
 		}
@@ -255,7 +162,7 @@ func TestNodeDockerConfig(t *testing.T) {
 		k := keyring(t, nil, regcred.Options{Sources: []regcred.Source{regcred.NodeDockerConfig(paths)}})
 		defer k.Close()
 		res, _ := k.Lookup(t.Context(), regcred.Request{Image: "registry.io/app"})
-		if got := auths(res); !slices.Equal(got, want) {
+		if got := ours.Auths(res); !slices.Equal(got, want) {
 			t.Errorf("credentials of users %q, the kubelet's %q", users(got), users(want))
 			return false
 		}

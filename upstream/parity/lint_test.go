@@ -17,31 +17,32 @@ import (
 	"k8s.io/kubernetes/pkg/credentialprovider/secrets"
 
 	"github.com/regcred/regcred/lint"
+	"github.com/regcred/regcred/upstream/generate"
 )
 
 // dockerScraps are what a docker config is made of, good and bad.
 var dockerScraps = append([]string{
 	`"identitytoken":"x",`, `"auths":{},`, `"credsStore":"x",`, `"Auths":{"a.io":{"username":"v"}},`, `"a.io":{},`, `"auth":"dTpw",`, "\u017f", "\t", "{}", `\ud800`,
-}, secretScraps...)
+}, generate.SecretScraps...)
 
 // dockerFile makes a docker config: member by member, and now and then with a
 // few bytes changed.
 func dockerFile(r *rand.Rand, legacy bool) string {
 	var entries []string
 	for range r.IntN(5) {
-		entries = append(entries, fmt.Sprintf("%q:%s", authKey(r, pick(r, repositories)), dockerEntry(r)))
+		entries = append(entries, fmt.Sprintf("%q:%s", generate.AuthKey(r, generate.Pick(r, generate.Repositories)), dockerEntry(r)))
 	}
 	text := "{" + strings.Join(entries, ",") + "}"
 	if !legacy {
-		members := []string{fmt.Sprintf("%q:%s", mostly(r, 10, []string{"auths"}, []string{"Auths", "AUTHS", "auth", "aut\u0068s", "auth\u017f"}), text)}
+		members := []string{fmt.Sprintf("%q:%s", generate.Mostly(r, 10, []string{"auths"}, []string{"Auths", "AUTHS", "auth", "aut\u0068s", "auth\u017f"}), text)}
 		for range r.IntN(3) {
-			members = append(members, mostly(r, 10, []string{`"credsStore":"x"`, `"HttpHeaders":{"a":"b"}`, `"credHelpers":{"a.io":"x"}`, `"other":[1]`}, []string{`"HttpHeaders":{"a":1}`, `"HttpHeaders":[]`, `"httpheaders":{"a":null}`, `"auths":null`, `"auths":{"a.io":{"username":"w"}}`, `"auths":1`}))
+			members = append(members, generate.Mostly(r, 10, []string{`"credsStore":"x"`, `"HttpHeaders":{"a":"b"}`, `"credHelpers":{"a.io":"x"}`, `"other":[1]`}, []string{`"HttpHeaders":{"a":1}`, `"HttpHeaders":[]`, `"httpheaders":{"a":null}`, `"auths":null`, `"auths":{"a.io":{"username":"w"}}`, `"auths":1`}))
 		}
 		r.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
 		text = "{" + strings.Join(members, ",") + "}"
 	}
-	if one(r, 4) {
-		text = mutate(r, text, dockerScraps)
+	if generate.One(r, 4) {
+		text = generate.Mutate(r, text, dockerScraps)
 	}
 	return text
 }
@@ -52,19 +53,19 @@ func dockerEntry(r *rand.Rand) string {
 	const rare = 12
 	var fields []string
 	for range r.IntN(4) {
-		name := mostly(r, rare, []string{"auth", "username", "password", "email"}, []string{"AUTH", "Username", "paſſword", "identitytoken", "x"})
+		name := generate.Mostly(r, rare, []string{"auth", "username", "password", "email"}, []string{"AUTH", "Username", "paſſword", "identitytoken", "x"})
 		var value any
 		switch strings.ToLower(name) {
 		case "auth":
-			value = mostly(r, 6, []any{auth("u:" + password), strings.TrimRight(auth("u:"+password), "="), ""},
+			value = generate.Mostly(r, 6, []any{auth("u:" + password), strings.TrimRight(auth("u:"+password), "="), ""},
 				[]any{auth("u"), auth(":p"), auth("u:"), "!", auth("u:p") + "\n", " " + auth("u:p"), auth("u:p") + " ", base64.URLEncoding.EncodeToString([]byte("u\xff\xff:p")), "=", auth("u:pp") + "=", nil, 1})
 		default:
-			value = mostly(r, rare, []any{"u", "", password}, []any{1, nil, []int{}, map[string]int{}, true})
+			value = generate.Mostly(r, rare, []any{"u", "", password}, []any{1, nil, []int{}, map[string]int{}, true})
 		}
 		data, _ := json.Marshal(value)
 		fields = append(fields, fmt.Sprintf("%q:%s", name, data))
 	}
-	return mostly(r, 20, []string{"{" + strings.Join(fields, ",") + "}"}, []string{"null", "1", "[]", `"x"`})
+	return generate.Mostly(r, 20, []string{"{" + strings.Join(fields, ",") + "}"}, []string{"null", "1", "[]", `"x"`})
 }
 
 // TestLintDockerConfig: what the linter says of a docker config is what a kubelet
@@ -72,7 +73,7 @@ func dockerEntry(r *rand.Rand) string {
 func TestLintDockerConfig(t *testing.T) {
 	var refused, logins, none int
 	cases(t, 100_000, func(r *rand.Rand) bool {
-		legacy := one(r, 3)
+		legacy := generate.One(r, 3)
 		text := dockerFile(r, legacy)
 		var file credentialprovider.DockerConfigJSON
 		got, err := lint.DockerConfig("f", []byte(text), time.Now()), error(nil)
@@ -142,7 +143,7 @@ func noImageIsNone(t *testing.T, auths credentialprovider.DockerConfig) bool {
 		}
 		ring := &credentialprovider.BasicDockerKeyring{}
 		ring.Add(nil, credentialprovider.DockerConfig{key: {Username: "u", Password: "p"}})
-		for _, repo := range repositories {
+		for _, repo := range generate.Repositories {
 			if creds, found := ring.Lookup(repo); found && len(creds) > 0 && said {
 				t.Errorf("no image is said to match %q, and %q does", key, repo)
 				return false
@@ -156,9 +157,9 @@ func noImageIsNone(t *testing.T, auths credentialprovider.DockerConfig) bool {
 func TestLintSecret(t *testing.T) {
 	var passed, broken, good int
 	cases(t, 50_000, func(r *rand.Rand) bool {
-		legacy := one(r, 2)
+		legacy := generate.One(r, 2)
 		data := dockerFile(r, legacy)
-		if one(r, 10) {
+		if generate.One(r, 10) {
 			data = base64.StdEncoding.EncodeToString([]byte(data))
 		}
 		kinds := []string{string(corev1.SecretTypeDockerConfigJson), string(corev1.SecretTypeDockercfg)}
@@ -167,10 +168,10 @@ func TestLintSecret(t *testing.T) {
 		if legacy {
 			of = 1
 		}
-		kind := mostly(r, 10, kinds[of:of+1], append(kinds, "Opaque", "", "kubernetes.io/dockerconfig"))
-		key := mostly(r, 10, keys[of:of+1], append(keys, "config.json", "x"))
+		kind := generate.Mostly(r, 10, kinds[of:of+1], append(kinds, "Opaque", "", "kubernetes.io/dockerconfig"))
+		key := generate.Mostly(r, 10, keys[of:of+1], append(keys, "config.json", "x"))
 		m := map[string][]byte{key: []byte(data)}
-		if one(r, 40) {
+		if generate.One(r, 40) {
 			m[key] = nil
 		}
 		ring, err := secrets.MakeDockerKeyring([]corev1.Secret{{Type: corev1.SecretType(kind), Data: m}}, nil)

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,96 +18,9 @@ import (
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/corpus"
+	"github.com/regcred/regcred/upstream/generate"
+	"github.com/regcred/regcred/upstream/ours"
 )
-
-var (
-	labels = []string{"a", "b", "io", "com", "registry", "gcr", "dkr", "ecr", "us-east-1", "123", "x_y", "é", ""}
-	paths  = []string{"a", "b", "team", "team-evil", "app", "a.b", "x_y", ""}
-	ports  = []string{"", "", "", "", "", "", ":5000", ":5000", ":5000", ":443", ":443", ":", ":", ":80:80", ":x"}
-	// scraps are what a pattern may have in an unexpected place.
-	scraps = []string{"*", "?", "[", "]", "[a-z]", "[^a]", "\\", "%61", "%2F", "%zz", "%", "@", "u@", "u:p@", "?q", "#f", ":", "/", "//", ".", "..", " ", "\x00", "\x7f", "\n", "\xff", "é", "https://", "[::1]", "[fe80::1%25en0]", "[::1", "A", "&", ";", "+", "<", "\"", "|", "^", "`", "{", "~", "-", "_", "5000"}
-)
-
-func image(r *rand.Rand) string {
-	var host []string
-	for range 1 + r.IntN(4) {
-		host = append(host, pick(r, labels))
-	}
-	s := strings.Join(host, ".") + pick(r, ports)
-	if one(r, 20) {
-		s = pick(r, []string{"[::1]", "[::1]:5000", "[2001:db8::1]:443", "localhost", "localhost:5000", "10.0.0.7:5000"})
-	}
-	for range r.IntN(4) {
-		s += "/" + pick(r, paths)
-	}
-	return s
-}
-
-// near turns an image into a pattern that matches it, or nearly does.
-func near(r *rand.Rand, image string) string {
-	host, path, slash := strings.Cut(image, "/")
-	list := strings.Split(host, ".")
-	for i := range list {
-		if one(r, 2) {
-			list[i] = nearLabel(r, list[i])
-		}
-	}
-	switch r.IntN(12) {
-	case 0:
-		list = append(list, pick(r, labels))
-	case 1:
-		list = list[1:]
-	case 2:
-		list = append([]string{"*"}, list...)
-	}
-	s := strings.Join(list, ".")
-	if one(r, 10) {
-		s += pick(r, ports)
-	}
-	if slash && one(r, 2) {
-		s += "/" + path[:r.IntN(len(path)+1)]
-	}
-	if one(r, 12) {
-		s += "/" + pick(r, paths)
-	}
-	return s
-}
-
-func nearLabel(r *rand.Rand, label string) string {
-	if len(label) == 0 {
-		return pick(r, []string{"*", "?", ""})
-	}
-	at := r.IntN(len(label))
-	switch r.IntN(8) {
-	case 0:
-		return "*"
-	case 1:
-		return label[:at] + "*"
-	case 2:
-		return "*" + label[at:]
-	case 3:
-		return label[:at] + "?" + label[at+1:]
-	case 4:
-		return label[:at] + "[" + label[at:at+1] + "-z]" + label[at+1:]
-	case 5:
-		return label[:at] + "*" + label[at:]
-	case 6:
-		return label[:at] + "\\" + label[at:]
-	}
-	return strings.ToUpper(label)
-}
-
-func pair(r *rand.Rand) (pattern, target string) {
-	target = image(r)
-	pattern = near(r, target)
-	if one(r, 5) {
-		pattern = mutate(r, pattern, scraps)
-	}
-	if one(r, 8) {
-		target = mutate(r, target, scraps)
-	}
-	return pattern, target
-}
 
 // checkMatch compares one pattern with one image.
 func checkMatch(t testing.TB, pattern, target string) bool {
@@ -129,7 +41,8 @@ func checkMatch(t testing.TB, pattern, target string) bool {
 func TestMatch(t *testing.T) {
 	matched, invalid := 0, 0
 	cases(t, 1_000_000, func(r *rand.Rand) bool {
-		pattern, target := pair(r)
+		c := generate.Match(r)
+		pattern, target := string(c.Pattern), string(c.Image)
 		p, err := match.Parse(pattern)
 		if err != nil {
 			invalid++
@@ -146,7 +59,7 @@ func TestMatch(t *testing.T) {
 
 func FuzzMatch(f *testing.F) {
 	for _, p := range corpus.Match() {
-		f.Add(p.Pattern, p.Image)
+		f.Add(string(p.Pattern), string(p.Image))
 	}
 	f.Fuzz(func(t *testing.T, pattern, target string) { checkMatch(t, pattern, target) })
 }
@@ -172,19 +85,11 @@ func checkReference(t testing.TB, ref string) bool {
 	return true
 }
 
-var referenceScraps = []string{":", "@", "/", ".", "_", "__", "-", "--", ":latest", "@sha256:", strings.Repeat("0a", 32), "docker.io/", "index.docker.io/", "library/", "localhost/", "A", " ", "[::1]:5000/", ":5000/", strings.Repeat("a", 120), strings.Repeat("a/", 60), "%", "é"}
-
 func TestReference(t *testing.T) {
 	list := corpus.References()
 	valid := 0
 	cases(t, 200_000, func(r *rand.Rand) bool {
-		ref := pick(r, list)
-		if one(r, 2) {
-			ref = image(r)
-		}
-		for range r.IntN(3) {
-			ref = mutate(r, ref, referenceScraps)
-		}
+		ref := generate.Reference(r, list)
 		if _, _, _, err := parsers.ParseImageName(ref); err == nil {
 			valid++
 		}
@@ -209,7 +114,7 @@ func TestIndex(t *testing.T) {
 	cases(t, 1_000, func(r *rand.Rand) bool {
 		var images []string
 		for len(images) < 20 {
-			if repo, _, _, err := parsers.ParseImageName(image(r)); err == nil {
+			if repo, _, _, err := parsers.ParseImageName(generate.Image(r)); err == nil {
 				images = append(images, repo)
 			}
 		}
@@ -218,7 +123,7 @@ func TestIndex(t *testing.T) {
 		for range 1 + r.IntN(20) {
 			p := config.Provider{Name: "p" + string(rune('a'+len(c.Providers))), APIVersion: plugin.V1, DefaultCacheDuration: new(time.Duration)}
 			for range 1 + r.IntN(10) {
-				p.MatchImages = append(p.MatchImages, near(r, pick(r, images)))
+				p.MatchImages = append(p.MatchImages, generate.Near(r, generate.Pick(r, images)))
 			}
 			p.MatchImages = slices.DeleteFunc(p.MatchImages, func(s string) bool {
 				_, err := credentialprovider.ParseSchemelessURL(s)
@@ -226,7 +131,7 @@ func TestIndex(t *testing.T) {
 			})
 			if len(p.MatchImages) > 0 {
 				c.Providers = append(c.Providers, p)
-				opts.InProcess[p.Name] = answering(nil)
+				opts.InProcess[p.Name] = ours.Answering(nil)
 			}
 		}
 		k := open(t, c, opts)

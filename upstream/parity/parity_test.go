@@ -9,20 +9,16 @@
 package parity
 
 import (
-	"context"
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
-	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/corpus"
 	"github.com/regcred/regcred/upstream/kubelet"
+	"github.com/regcred/regcred/upstream/ours"
 )
 
 var (
@@ -53,56 +49,14 @@ func cases(t *testing.T, n int, f func(r *rand.Rand) bool) {
 	t.Logf("%d cases, seed %d", n, *seed)
 }
 
-func pick[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
-
-// one reports true once in n times.
-func one(r *rand.Rand, n int) bool { return r.IntN(n) == 0 }
-
-// mutate changes a few bytes of s: it deletes, doubles, swaps and replaces.
-// words are inserted beside single bytes, so that syntax is met.
-func mutate(r *rand.Rand, s string, words []string) string {
-	b := []byte(s)
-	for range 1 + r.IntN(3) {
-		at := r.IntN(len(b) + 1)
-		to := min(len(b), at+r.IntN(8))
-		switch r.IntN(6) {
-		case 0:
-			b = slices.Delete(b, at, to)
-		case 1:
-			b = slices.Insert(b, at, slices.Clone(b[at:to])...)
-		case 2:
-			b = slices.Insert(b, at, []byte(pick(r, words))...)
-		case 3:
-			b = slices.Insert(b, at, byte(r.IntN(256)))
-		case 4:
-			if at < len(b) {
-				b[at] ^= 0x20 // upper case and lower case
-			}
-		case 5:
-			from := r.IntN(len(b) + 1)
-			b = slices.Insert(b, at, slices.Clone(b[from:min(len(b), from+r.IntN(40))])...)
-		}
-	}
-	return string(b)
-}
-
-// everything matches every repository that the tests look up.
-var everything = []string{"*", "*.*", "*.*.*", "*.*.*.*", "*:5000", "*.*:5000", "*.*.*:5000", "*:443", "*.*:443"}
-
 // keyring makes a keyring of providers that answer as given.
 func keyring(t testing.TB, answers []map[string]corpus.Auth, opts regcred.Options) *regcred.Keyring {
 	t.Helper()
-	c := &config.Config{}
-	opts.BinDir = os.TempDir()
-	opts.InProcess = map[string]plugin.Provider{}
-	for i, a := range answers {
-		name := fmt.Sprintf("p%d", i)
-		c.Providers = append(c.Providers, config.Provider{
-			Name: name, APIVersion: plugin.V1, DefaultCacheDuration: new(time.Hour), MatchImages: everything,
-		})
-		opts.InProcess[name] = answering(a)
+	k, err := ours.Keyring(answers, opts)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return open(t, c, opts)
+	return k
 }
 
 func open(t testing.TB, c *config.Config, opts regcred.Options) *regcred.Keyring {
@@ -112,24 +66,6 @@ func open(t testing.TB, c *config.Config, opts regcred.Options) *regcred.Keyring
 		t.Fatal(err)
 	}
 	return k
-}
-
-// answering is a provider that gives one answer, for the image asked about.
-func answering(m map[string]corpus.Auth) plugin.Provider {
-	resp := &plugin.Response{CacheKeyType: plugin.CacheImage, Auth: map[string]plugin.AuthConfig{}}
-	for k, a := range m {
-		resp.Auth[k] = plugin.AuthConfig{Username: string(a.Username), Password: plugin.NewSecret(string(a.Password))}
-	}
-	return plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) { return resp, nil })
-}
-
-// auths returns user names and passwords alone.
-func auths(res *regcred.Result) []corpus.Auth {
-	out := []corpus.Auth{}
-	for _, c := range res.Credentials {
-		out = append(out, corpus.Auth{Username: corpus.Text(c.Username), Password: corpus.Text(c.Password.Reveal())})
-	}
-	return out
 }
 
 // users returns user names, which tests may print.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/upstream/generate"
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
@@ -35,7 +36,7 @@ func TestProcess(t *testing.T) {
 	t.Setenv("INHERITED", "from the host")
 	cases(t, 40, func(r *rand.Rand) bool {
 		word := func() string {
-			return pick(r, []string{"a", "", " ", "a b", "'", "\\\"", "*", "$HOME", "--flag=x", "é", "-", "get-credentials"})
+			return generate.Pick(r, []string{"a", "", " ", "a b", "'", "\\\"", "*", "$HOME", "--flag=x", "é", "-", "get-credentials"})
 		}
 		var cfg strings.Builder
 		cfg.WriteString("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: p\n  matchImages: ['*.io']\n  defaultCacheDuration: 0s\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  args: [")
@@ -44,7 +45,7 @@ func TestProcess(t *testing.T) {
 		}
 		cfg.WriteString("]\n  env: [")
 		for range r.IntN(4) {
-			fmt.Fprintf(&cfg, "{name: %s, value: \"%s\"}, ", pick(r, []string{"A", "B", "INHERITED", "HOME"}), word())
+			fmt.Fprintf(&cfg, "{name: %s, value: \"%s\"}, ", generate.Pick(r, []string{"A", "B", "INHERITED", "HOME"}), word())
 		}
 		cfg.WriteString("]\n")
 		write(t, path, cfg.String())

@@ -23,6 +23,7 @@ import (
 	"runtime/debug"
 
 	"github.com/regcred/regcred/upstream/kubelet"
+	"github.com/regcred/regcred/upstream/vector"
 )
 
 func main() {
@@ -45,23 +46,18 @@ func run(out string, check bool) error {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	for _, f := range []struct {
-		name   string
-		record func(tmp string) ([]any, error)
-	}{
-		{"match", match}, {"references", references}, {"config", config}, {"request", request}, {"response", response},
-		{"keyring", keyring}, {"dockerconfig", dockerConfig}, {"cachekey", cacheKey},
-		{"serviceaccount", serviceAccount}, {"cache", cache},
-	} {
-		cases, err := f.record(filepath.Join(tmp, f.name))
+	asker := vector.New(tmp)
+	asker.Processes = true
+	for _, kind := range vector.Kinds {
+		cases, err := kind.All(asker)
 		if err != nil {
-			return fmt.Errorf("%s: %w", f.name, err)
+			return err
 		}
 		data, err := encode(cases)
 		if err != nil {
 			return err
 		}
-		path := filepath.Join(out, f.name+".json")
+		path := filepath.Join(out, kind.Name+".json")
 		if check {
 			err = compare(path, data)
 		} else {

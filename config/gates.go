@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// The feature gates that concern credential providers: whether there are any,
+// whether they get tokens, whether those that kubelets had built in are off, and
+// whether the kubelet keeps records of whose credentials have pulled an image.
+const (
+	gateProviders = "KubeletCredentialProviders"
+	gateTokens    = "KubeletServiceAccountTokenForCredentialProviders"
+	gateInTree    = "DisableKubeletCloudCredentialProviders"
+	gateRecords   = "KubeletEnsureSecretPulledImages"
+)
+
+// FeatureGates are the names of the feature gates that concern credential
+// providers: [Config.ValidateFor] looks at no others.
+func FeatureGates() []string { return slices.Sorted(maps.Keys(gates)) }
+
+// gate is a feature gate by the minor releases of Kubernetes 1 since which
+// something holds of it; 0 is none yet.
+type gate struct {
+	known  int // before that, a kubelet does not start where it is set
+	on     int // by default
+	locked int // at its default: a kubelet does not start with it set otherwise
+	gone   int // from then on, a kubelet does not start where it is set
+}
+
+// gates are those of FeatureGates. testdata/parity/skew.json has what kubelets
+// from 1.32 on say, and TestParityGates compares; what is older stands in
+// pkg/features/kube_features.go of that time.
+var gates = map[string]gate{
+	gateProviders: {known: sinceV1Alpha1, on: sinceV1Beta1, locked: sinceV1, gone: 28},
+	gateTokens:    {known: sinceTokenAttributes, on: sinceTokenAttributes + 1},
+	gateInTree:    {known: 23, on: 29, locked: 31, gone: 33},
+	gateRecords:   {known: 33, on: 35},
+}
+
+// has reports whether a release has come to a point, if there is one.
+func (k kubelet) has(since int) bool { return since > 0 && k.minor >= since }
+
+// enabled returns the setting of a gate, or its default. One that is gone, or
+// locked, is as it is by default.
+func (k kubelet) enabled(name string) bool {
+	g := gates[name]
+	if on, ok := k.gates[name]; ok && !k.has(g.locked) && !k.has(g.gone) {
+		return on
+	}
+	return k.has(g.on)
+}
+
+// refusals says because of which gates the kubelet does not start, whatever its
+// configuration.
+func (k kubelet) refusals() (list []string) {
+	for _, name := range FeatureGates() {
+		on, set := k.gates[name]
+		if !set {
+			continue
+		}
+		switch g := gates[name]; {
+		case !k.has(g.known):
+			list = append(list, k.unknown("the feature gate "+name, g.known)+", and does not start with it set")
+		case k.has(g.gone):
+			list = append(list, fmt.Sprintf("kubelet 1.%d does not know the feature gate %s any more (gone in 1.%d), and does not start with it set: remove it", k.minor, name, g.gone))
+		case k.has(g.locked) && on != k.has(g.on):
+			list = append(list, fmt.Sprintf("kubelet 1.%d does not start with the feature gate %s=%t: it cannot be changed any more (since 1.%d)", k.minor, name, on, g.locked))
+		}
+	}
+	return list
+}

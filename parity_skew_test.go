@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/config"
+)
+
+// These tests replay testdata/parity/skew.json: what other releases of the
+// kubelet say about the cases of the other files, as far as it is something
+// else. upstream/skew has recorded it.
+
+const tokenGate = "KubeletServiceAccountTokenForCredentialProviders"
+
+// skewFile is skew.json.
+type skewFile struct {
+	Kubelets []skewKubelet
+	Cases    []skewCase
+}
+
+// skewKubelet is a release, and what it says of feature gates.
+type skewKubelet struct {
+	Kubelet, Go, GODEBUG string
+	Corpus               struct{ Comparisons, Disagreements int }
+	Gates                []skewGate
+}
+
+// skewGate is a feature gate; Off and On are the errors of setting it so.
+type skewGate struct {
+	Name, Off, On         string
+	Default, Locked, Gone bool
+}
+
+// skewCase is what some releases say about one case.
+type skewCase struct {
+	ID, Kind, Name string
+	Case           int
+	TokensOff      bool
+	Says           map[string]json.RawMessage
+	Kubelets       []string
+}
+
+func skew(t *testing.T) (f skewFile) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "parity", "skew.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &f); err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Kubelets) < 6 || len(f.Cases) < 100 {
+		t.Fatalf("%d kubelets and %d cases: not the whole recording", len(f.Kubelets), len(f.Cases))
+	}
+	return f
+}
+
+// gate is one of the kubelet's gates.
+func (k skewKubelet) gate(t *testing.T, name string) skewGate {
+	t.Helper()
+	i := slices.IndexFunc(k.Gates, func(g skewGate) bool { return g.Name == name })
+	if i < 0 {
+		t.Fatalf("nothing is recorded of the gate %s of kubelet %s", name, k.Kubelet)
+	}
+	return k.Gates[i]
+}
+
+// target is the kubelet with the token gate on or off: set only where it is not so by default.
+func (k skewKubelet) target(g skewGate, on bool) config.Target {
+	t := config.Target{KubeletVersion: k.Kubelet}
+	if !g.Gone && g.Default != on {
+		t.FeatureGates = map[string]bool{tokenGate: on}
+	}
+	return t
+}
+
+// TestParitySkewConfig: each configuration is refused for a kubelet if that
+// kubelet refuses it.
+func TestParitySkewConfig(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("some file names and links cannot be made on Windows")
+	}
+	type key struct {
+		kubelet string
+		number  int
+		off     bool
+	}
+	f := skew(t)
+	refused := map[key]bool{}
+	for _, c := range f.Cases {
+		if c.Kind != "config" {
+			continue
+		}
+		if _, ok := c.Says["refused"]; len(c.Says) > 1 && string(c.Says["refused"]) != "false" || !ok {
+			t.Errorf("case %q: kubelets read it in another way: %s", c.Name, c.Says)
+		}
+		for _, k := range c.Kubelets {
+			refused[key{k, c.Case, c.TokensOff}] = string(c.Says["refused"]) == "true"
+		}
+	}
+	compared, differ := 0, 0
+	for number, v := range vectors[configVector](t, "config") {
+		c, loadErr := config.Load(v.write(t))
+		for _, k := range f.Kubelets {
+			gate := k.gate(t, tokenGate)
+			for _, on := range []bool{true, false} {
+				if gate.Gone && !on {
+					continue
+				}
+				want, other := refused[key{k.Kubelet, number, !on}]
+				if !other {
+					want = v.LoadError+v.ValidateError != ""
+				} else {
+					differ++
+				}
+				err := loadErr
+				if err == nil {
+					err = c.ValidateFor(k.target(gate, on))
+				}
+				if compared++; (err != nil) != (want || v.refusal() != "") {
+					t.Errorf("case %q for kubelet %s, token gate %t: error %v, the kubelet refuses it: %t", v.Name, k.Kubelet, on, err, want)
+				}
+			}
+		}
+	}
+	t.Logf("%d verdicts of %d kubelets, %d of them other than the newest's", compared, len(f.Kubelets), differ)
+	if differ < 100 {
+		t.Errorf("only %d verdicts differ: the recording is not about what it was", differ)
+	}
+}
+
+// TestParitySkewListed: each difference that is recorded is in the table of
+// docs/parity.md, with its kubelets; and each of that table is recorded.
+func TestParitySkewListed(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("docs", "parity.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, ok := strings.Cut(string(data), "\n## Versions\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := map[string]string{} // the minor release until which
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([^|]*) \\|").FindAllStringSubmatch(section, -1) {
+		rows[m[1]] = m[2]
+	}
+	if !ok || len(rows) == 0 {
+		t.Fatal("docs/parity.md has no table of versions")
+	}
+	f := skew(t)
+	seen := map[string]map[string]bool{}
+	for _, c := range f.Cases {
+		if _, ok := rows[c.ID]; !ok {
+			t.Errorf("%s, case %d %q: docs/parity.md does not list the difference %q", c.Kind, c.Case, c.Name, c.ID)
+		}
+		if seen[c.ID] == nil {
+			seen[c.ID] = map[string]bool{}
+		}
+		for _, k := range c.Kubelets {
+			seen[c.ID][k] = true
+		}
+	}
+	for id, until := range rows {
+		for _, k := range f.Kubelets {
+			minor := strings.Join(strings.Split(strings.TrimPrefix(k.Kubelet, "v"), ".")[:2], ".")
+			want := until == "all" || minor <= strings.TrimPrefix(until, "up to ")
+			if id == "token-gate" && k.gate(t, tokenGate).Gone {
+				want = false
+			}
+			// What an older difference hides is not seen of this one.
+			if !seen[id][k.Kubelet] && want && !hidden(id, minor) || seen[id][k.Kubelet] && !want {
+				t.Errorf("%s is listed %q, and of kubelet %s recorded: %t", id, until, minor, seen[id][k.Kubelet])
+			}
+		}
+	}
+	for _, k := range f.Kubelets {
+		if k.Corpus.Disagreements != 0 || k.Corpus.Comparisons < 3000 {
+			t.Errorf("kubelet %s: %d comparisons, %d disagreements", k.Kubelet, k.Corpus.Comparisons, k.Corpus.Disagreements)
+		}
+	}
+}
+
+// hidden reports whether all cases of a difference are of an older one too.
+func hidden(id, minor string) bool {
+	switch minor {
+	case "1.32":
+		return id == "no-cache-type" || id == "no-origin" // it has no tokens at all
+	case "1.33":
+		return id == "token-gate" // each configuration with tokens has a cacheType, or is refused by the newest too
+	}
+	return false
+}
+
+// TestParityGates compares what kubelets say of feature gates with what
+// ValidateFor knows of them.
+func TestParityGates(t *testing.T) {
+	plain, err := config.Parse("f", []byte("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: p\n  matchImages: [a]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	concerning := regexp.MustCompile(`CredentialProvider|PulledImages`)
+	compared := 0
+	for _, k := range skew(t).Kubelets {
+		for _, g := range k.Gates {
+			if known := slices.Contains(config.FeatureGates(), g.Name); known != concerning.MatchString(g.Name) {
+				t.Errorf("kubelet %s has the gate %s: ValidateFor looks at it: %t", k.Kubelet, g.Name, known)
+			}
+			if !slices.Contains(config.FeatureGates(), g.Name) {
+				continue
+			}
+			for on, says := range map[bool]string{false: g.Off, true: g.On} {
+				err := plain.ValidateFor(config.Target{KubeletVersion: k.Kubelet, FeatureGates: map[string]bool{g.Name: on}})
+				if compared++; (err != nil) != (says != "") {
+					t.Errorf("kubelet %s with %s=%t: error %v, the kubelet's %q", k.Kubelet, g.Name, on, err, says)
+				}
+				if err != nil && !strings.Contains(err.Error(), g.Name) {
+					t.Errorf("kubelet %s with %s=%t: the error does not name the gate: %v", k.Kubelet, g.Name, on, err)
+				}
+			}
+		}
+		for _, name := range config.FeatureGates() {
+			k.gate(t, name)
+		}
+	}
+	if compared < 40 {
+		t.Errorf("%d settings compared", compared)
+	}
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package generate
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred/upstream/corpus"
+)
+
+var configScraps = []string{
+	"\n", ": ", "- ", "  ", "\t", "\r", "#", "---\n", "...\n", "\ufeff", "\"", "'", "[", "]", "{", "}", ",", "null", "~", "yes", "no", "0", "1", "1.5", "1h", "-1s", "0s",
+	"&a ", "*a", "<<: ", "!!str ", "|", ">", "? ", "% ", "@", "`", "\\", "/", "..", "*.io", "%zz", "https://", "name", "matchImages", "defaultCacheDuration", "apiVersion", "kind",
+	"env", "args", "tokenAttributes", "cacheType", "Token", "ServiceAccount", "v1", "v1beta1", "v1alpha1", "\x00", "\xff", "é", "\u2028", "\\u0061", "extra: 1\n", "\"extra\":1,",
+}
+
+// SmallConfigs returns the contents of the corpus' single files below 2 KB: the
+// large ones are in the vectors already, and slow.
+func SmallConfigs() (out []string) {
+	for _, c := range corpus.Configs() {
+		if !c.IsDir && len(c.Files[0].Content) < 2000 && c.Files[0].Content != "" && c.Name != "bomb" {
+			out = append(out, string(c.Files[0].Content))
+		}
+	}
+	return out
+}
+
+// configText makes a file field by field, or takes one of the corpus and
+// crosses it with the lines of another or changes some bytes.
+func configText(r *rand.Rand, list []string) string {
+	if One(r, 2) {
+		text := structured(r)
+		if One(r, 8) {
+			text = Mutate(r, text, configScraps)
+		}
+		return text
+	}
+	text := Pick(r, list)
+	switch r.IntN(4) {
+	case 0:
+		lines, other := strings.SplitAfter(text, "\n"), strings.SplitAfter(Pick(r, list), "\n")
+		at, from := r.IntN(len(lines)), r.IntN(len(other))
+		lines = slices.Insert(lines, at, other[from:]...)
+		text = strings.Join(lines, "")
+	case 1:
+		lines := strings.SplitAfter(text, "\n")
+		at := r.IntN(len(lines))
+		text = strings.Join(slices.Delete(lines, at, at+1), "")
+	case 2:
+		return text
+	}
+	if One(r, 2) {
+		text = Mutate(r, text, configScraps)
+	}
+	return text
+}
+
+// structured makes a configuration field by field. Nearly all fields are
+// valid, so that the stages behind decoding are reached.
+func structured(r *rand.Rand) string {
+	const rare = 60
+	version := Mostly(r, rare, []string{"v1", "v1", "v1beta1", "v1alpha1"}, []string{"v2", "V1", ""})
+	var list []any
+	for i := range r.IntN(4) {
+		list = append(list, structuredProvider(r, i, version == "v1"))
+	}
+	doc := map[string]any{"apiVersion": "kubelet.config.k8s.io/" + version, "kind": Mostly(r, rare, []string{"CredentialProviderConfig"}, []string{"KubeletConfiguration", "x"}), "providers": list}
+	if One(r, 2) {
+		out, _ := json.Marshal(doc)
+		return string(out)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "kind: %s\napiVersion: %s\nproviders:\n", doc["kind"], doc["apiVersion"])
+	for _, p := range list {
+		sep := "- "
+		m := p.(map[string]any)
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			out, _ := json.Marshal(m[k])
+			fmt.Fprintf(&b, "%s%s: %s\n", sep, k, out)
+			sep = "  "
+		}
+	}
+	return b.String()
+}
+
+func structuredProvider(r *rand.Rand, i int, tokens bool) map[string]any {
+	const rare = 60
+	var images []string
+	for range 1 + r.IntN(3) {
+		images = append(images, Mostly(r, rare, []string{"registry.io", "*.io", "a.b/c", "*:5000", "u@a", "https://a"}, []string{"%zz", "a:x", "a b", "\x01", ""}))
+	}
+	p := map[string]any{
+		"name":                 Mostly(r, rare, []string{fmt.Sprintf("one%d", i)}, []string{"", "a/b", "a b", ".", "..", `a\b`, "one0", "é"}),
+		"matchImages":          images,
+		"defaultCacheDuration": Mostly(r, rare, []string{"1h", "0s", "0", "1h30m", "1.5h"}, []string{"-1h", "", "x", "1d"}),
+		"apiVersion":           Mostly(r, rare, corpus.Versions, []string{"", "v1", corpus.Versions[0] + "x"}),
+	}
+	if One(r, 3) {
+		p["args"] = []any{Pick(r, []string{"a", "", "--x=y"}), Mostly(r, rare, []any{"b"}, []any{1, nil, true})}
+	}
+	if One(r, 3) {
+		p["env"] = []any{map[string]any{"name": "A", "value": Mostly(r, rare, []any{"b", ""}, []any{1, nil})}}
+	}
+	if tokens && One(r, 2) {
+		p["apiVersion"] = Mostly(r, 10, corpus.Versions[:1], corpus.Versions)
+		p["tokenAttributes"] = structuredTokens(r)
+	}
+	for _, k := range []string{"name", "matchImages", "defaultCacheDuration", "apiVersion"} {
+		if One(r, 100) {
+			delete(p, k)
+		}
+	}
+	if One(r, 100) {
+		p[Pick(r, []string{"extra", "Name", "matchimages"})] = nil
+	}
+	return p
+}
+
+func structuredTokens(r *rand.Rand) map[string]any {
+	const rare = 20
+	keys := func() (out []string) {
+		for range r.IntN(3) {
+			out = append(out, Mostly(r, rare, []string{"a", "b", "c", "d", "example.com/a", "A.b/C"}, []string{"", "a b", "/a", "a/b/c", "-"}))
+		}
+		return out
+	}
+	t := map[string]any{
+		"serviceAccountTokenAudience": Mostly(r, rare, []string{"registry.io"}, []string{""}),
+		"cacheType":                   Mostly(r, rare, []string{"Token", "ServiceAccount"}, []string{"", "token"}),
+		"requireServiceAccount":       Mostly(r, rare, []any{true, true, false}, []any{nil}),
+	}
+	if One(r, 2) {
+		t["requiredServiceAccountAnnotationKeys"] = keys()
+	}
+	if One(r, 2) {
+		t["optionalServiceAccountAnnotationKeys"] = keys()
+	}
+	return t
+}
+
+var configNames = []string{"a.yaml", "b.yml", "c.json", ".d.yaml", "e.txt", "Z.yaml", "10.yaml", "9.yaml"}
+
+// Config makes a file, or a directory with up to three, of what [SmallConfigs] gives.
+func Config(r *rand.Rand, list []string) corpus.Config {
+	if !One(r, 3) {
+		return corpus.Config{Files: []corpus.File{{Name: "config.yaml", Content: corpus.Text(configText(r, list))}}}
+	}
+	c := corpus.Config{IsDir: true}
+	for i, at := range r.Perm(len(configNames))[:1+r.IntN(3)] {
+		// Other names, lest most directories be refused for one that occurs twice.
+		text := strings.ReplaceAll(configText(r, list), "one", fmt.Sprintf("one%d", i))
+		c.Files = append(c.Files, corpus.File{Name: configNames[at], Content: corpus.Text(text)})
+	}
+	return c
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package generate
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"strings"
+
+	"github.com/regcred/regcred/upstream/corpus"
+)
+
+// Password is in every answer; the tests search their output for it.
+const Password = "canary-password-4b1d"
+
+var (
+	// Repositories are what is looked up.
+	Repositories = []string{
+		"registry.io/team/app", "registry.io/team-evil/app", "registry.io:5000/team/app", "docker.io/library/nginx", "docker.io/team/app",
+		"localhost/app", "localhost:5000/app", "sub.registry.io/app", "[::1]:5000/app", "a.io/v1/x", "a.io/v2/x",
+	}
+	keyScraps = append([]string{"https://", "http://", "HTTP://", "/v1/", "/v2/", "/v1", "v1/", "index.docker.io", "docker.io", "*.io", "*"}, scraps...)
+)
+
+// SameKey is what makes two auth keys one entry of a keyring. It serves only
+// to leave out answers in which two do: the kubelet takes these in random order.
+func SameKey(key string) string {
+	if !strings.HasPrefix(key, "https://") && !strings.HasPrefix(key, "http://") {
+		key = "https://" + key
+	}
+	u, err := url.Parse(key)
+	if err != nil {
+		return key
+	}
+	path := u.Path
+	if strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/v2/") {
+		path = path[3:]
+	}
+	return u.Host + strings.TrimSuffix(path, "/")
+}
+
+// AuthKey makes a key that matches repo, or nearly does.
+func AuthKey(r *rand.Rand, repo string) string {
+	key := Near(r, repo)
+	switch r.IntN(6) {
+	case 0:
+		key = "https://" + key
+	case 1:
+		key = "https://" + strings.Replace(key, "/", "/v1/", 1)
+	case 2:
+		key += Pick(r, []string{"/", "/v1/", "/v2/", "/v1", "?q", "#f"})
+	case 3:
+		key = Pick(r, []string{"index.docker.io", "https://index.docker.io/v1/", "docker.io", "registry-1.docker.io", "index.docker.io/v2/"})
+	}
+	if One(r, 5) {
+		key = Mutate(r, key, keyScraps)
+	}
+	return key
+}
+
+// Answers makes what up to three providers answer for a repository.
+func Answers(r *rand.Rand, repo string) []map[string]corpus.Auth {
+	out := make([]map[string]corpus.Auth, r.IntN(4))
+	for i := range out {
+		out[i] = map[string]corpus.Auth{}
+		seen := map[string]bool{}
+		for j := range r.IntN(6) {
+			key := AuthKey(r, repo)
+			if same := SameKey(key); !seen[same] {
+				seen[same] = true
+				out[i][key] = corpus.Auth{Username: corpus.Text(fmt.Sprintf("%d.%d", i, j)), Password: corpus.Text(fmt.Sprintf("%s-%d", Password, j))}
+			}
+		}
+	}
+	return out
+}
+
+// SecretScraps are what a docker config is made of.
+var SecretScraps = []string{
+	"{", "}", "[", "]", ",", ":", "\"", "null", "1", "\"auth\":", "\"AUTH\":", "\"username\":", "\"Username\":", "\"password\":\"\",", "\"auths\":", "\"x\":1,", "\"HttpHeaders\":", "\"email\":1,",
+	"dTpw", "dTpw\\n", "=", "==", "\\n", " ", "\xff", "\\u0000", "-", "_", "*.io", "https://", "/v1/", "\ufeff",
+}
+
+// PullSecrets makes one to three secrets of a list, some of them changed. Of
+// the list many are broken, and so these are mostly passed over.
+func PullSecrets(r *rand.Rand, list []corpus.Secret, broken func(corpus.Secret) bool) (out []corpus.Secret) {
+	for range 1 + r.IntN(3) {
+		s := Pick(r, list)
+		for len(s.Data) > 0 && One(r, 2) && broken(s) {
+			s = Pick(r, list)
+		}
+		if One(r, 5) && s.Data != "" {
+			s.Data = corpus.Text(Mutate(r, string(s.Data), SecretScraps))
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// Collide reports whether two keys of a secret become the same, which kubelets
+// take in random order.
+func Collide(s corpus.Secret) bool {
+	var file struct {
+		Auths map[string]json.RawMessage `json:"auths"`
+	}
+	into := any(&file)
+	if s.Type != "kubernetes.io/dockerconfigjson" {
+		into = &file.Auths
+	}
+	_ = json.Unmarshal([]byte(s.Data), into) // as much of it as can be read
+	seen := map[string]bool{}
+	for key := range file.Auths {
+		if seen[SameKey(key)] {
+			return true
+		}
+		seen[SameKey(key)] = true
+	}
+	return false
+}

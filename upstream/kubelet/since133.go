@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build !kubelet132
+
+package kubelet
+
+import (
+	"context"
+	"unsafe" // also for go:linkname
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	credentialproviderapi "k8s.io/kubelet/pkg/apis/credentialprovider"
+	"k8s.io/kubernetes/pkg/credentialprovider"
+	"k8s.io/kubernetes/pkg/credentialprovider/plugin"
+	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
+)
+
+// From 1.33 on, plugins are registered in package plugin and may be given a
+// token, and a credential says where it is from.
+
+// Credential is one credential of the kubelet's.
+type Credential = credentialprovider.TrackedAuthConfig
+
+//go:linkname validate k8s.io/kubernetes/pkg/credentialprovider/plugin.validateCredentialProviderConfig
+func validate(config *kubeletconfig.CredentialProviderConfig, saTokenForCredentialProviders bool) field.ErrorList
+
+//go:linkname cacheKey k8s.io/kubernetes/pkg/credentialprovider/plugin.generateCacheKey
+func cacheKey(baseKey, serviceAccountCacheKey string) (string, error)
+
+// registered has the fields of the kubelet's type provider, in its order.
+type registered struct {
+	_ string         // name
+	_ unsafe.Pointer // impl, a *pluginProvider
+}
+
+//go:linkname providers k8s.io/kubernetes/pkg/credentialprovider/plugin.providers
+var providers []registered
+
+//go:linkname seenProviderNames k8s.io/kubernetes/pkg/credentialprovider/plugin.seenProviderNames
+var seenProviderNames map[string]sets.Empty // a sets.String
+
+func forget() {
+	providers = nil
+	seenProviderNames = map[string]sets.Empty{}
+}
+
+func register(configPath, binDir string, tokens Tokens) error {
+	return plugin.RegisterCredentialProviderPlugins(configPath, binDir, tokens.Token, tokens.ServiceAccount)
+}
+
+func newKeyring(namespace, pod, podUID, serviceAccount string) credentialprovider.DockerKeyring {
+	return plugin.NewExternalCredentialProviderDockerKeyring(namespace, pod, podUID, serviceAccount)
+}
+
+// The way from a keyring to a provider's exec.
+const providersField = "providers"
+
+var pluginPath = []string{"provider", "plugin"}
+
+// Answer is what a plugin answers.
+type Answer = *credentialproviderapi.CredentialProviderResponse
+
+// inProcess is the kubelet's interface Plugin.
+type inProcess struct{ respond Respond }
+
+func (f Respond) plugin() plugin.Plugin { return inProcess{f} }
+
+// ExecPlugin implements plugin.Plugin.
+func (p inProcess) ExecPlugin(_ context.Context, image, token string, annotations map[string]string) (*credentialproviderapi.CredentialProviderResponse, error) {
+	return p.respond(Asked{image, token, annotations}), nil
+}
+
+func run(p plugin.Plugin, a Asked) (*credentialproviderapi.CredentialProviderResponse, error) {
+	return p.ExecPlugin(context.Background(), a.Image, a.Token, a.Annotations)
+}
+
+func request(a Asked) *credentialproviderapi.CredentialProviderRequest {
+	return &credentialproviderapi.CredentialProviderRequest{Image: a.Image, ServiceAccountToken: a.Token, ServiceAccountAnnotations: a.Annotations}
+}
+
+func add(ring *credentialprovider.BasicDockerKeyring, cfg credentialprovider.DockerConfig) {
+	ring.Add(nil, cfg)
+}
+
+func tokenAttributes(p kubeletconfig.CredentialProvider) *TokenAttributes {
+	t := p.TokenAttributes
+	if t == nil {
+		return nil
+	}
+	return &TokenAttributes{t.ServiceAccountTokenAudience, cacheType(t), t.RequireServiceAccount,
+		t.RequiredServiceAccountAnnotationKeys, t.OptionalServiceAccountAnnotationKeys}
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build !kubelet132 && !kubelet133
+
+package kubelet
+
+import (
+	_ "unsafe" // for go:linkname
+
+	"k8s.io/apimachinery/pkg/types"
+	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
+
+	"github.com/regcred/regcred/upstream/corpus"
+)
+
+// From 1.34 on, there are configuration directories, hashes and cacheType.
+
+// This says what this kubelet knows.
+var This = Knows{Tokens: true, CacheType: true, Hash: true, Source: true}
+
+//go:linkname readConfig k8s.io/kubernetes/pkg/credentialprovider/plugin.readCredentialProviderConfig
+func readConfig(configPath string) (*kubeletconfig.CredentialProviderConfig, string, error)
+
+// cacheKeyParams has the fields of the kubelet's type of that name, in its order.
+type cacheKeyParams struct {
+	namespace          string
+	serviceAccountName string
+	serviceAccountUID  types.UID
+	saAnnotations      map[string]string
+	_                  string    // podName
+	_                  types.UID // podUID
+	saTokenHash        string
+	cacheType          kubeletconfig.ServiceAccountTokenCacheType
+}
+
+//go:linkname generateServiceAccountCacheKey k8s.io/kubernetes/pkg/credentialprovider/plugin.generateServiceAccountCacheKey
+func generateServiceAccountCacheKey(params cacheKeyParams) (string, error)
+
+//go:linkname getHashIfNotEmpty k8s.io/kubernetes/pkg/credentialprovider/plugin.getHashIfNotEmpty
+func getHashIfNotEmpty(data string) string
+
+func accountKey(cacheType string, id corpus.Identity) (string, error) {
+	return generateServiceAccountCacheKey(cacheKeyParams{
+		namespace:          id.Namespace,
+		serviceAccountName: id.Name,
+		serviceAccountUID:  types.UID(id.UID),
+		saAnnotations:      id.Annotations,
+		saTokenHash:        getHashIfNotEmpty(id.Token),
+		cacheType:          kubeletconfig.ServiceAccountTokenCacheType(cacheType),
+	})
+}
+
+func cacheType(t *kubeletconfig.ServiceAccountTokenAttributes) string { return string(t.CacheType) }
+
+// From is the service account whose credential c is, as namespace/name/uid, or "".
+func From(c Credential) string {
+	if c.Source == nil || c.Source.ServiceAccount == nil {
+		return ""
+	}
+	a := c.Source.ServiceAccount
+	return a.Namespace + "/" + a.Name + "/" + a.UID
+}

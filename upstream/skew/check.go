@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+)
+
+// sides are a kubelet and regcred.
+type sides struct {
+	ctx    context.Context
+	oracle *oracle
+	dir    string // for files
+}
+
+// check is one kind of comparisons.
+type check struct {
+	name string
+	n    int
+	// prepare returns what makes an input, asks both, and returns how they
+	// differ: not at all, in a way that has a name, or with an example.
+	prepare func(*sides) (compare, error)
+}
+
+type compare func(s *sides, r *rand.Rand) (verdict, error)
+
+// verdict is what came out of one comparison.
+type verdict struct {
+	differs bool
+	unknown bool   // the kubelet has nothing of the kind
+	name    string // of the difference
+	example string
+}
+
+// agreed is the verdict on two answers that are the same.
+var agreed verdict
+
+// differ is a verdict with a name; where that is "", the example is shown.
+func differ(name, format string, args ...any) verdict {
+	v := verdict{differs: true, name: name}
+	if name == "" {
+		v.example = fmt.Sprintf(format, args...)
+	}
+	return v
+}
+
+// checks are all of them, with the usual number of inputs.
+var checks = []check{
+	{"configurations", 20_000, configs(false)},
+	{"configurations, token gate off", 20_000, configs(true)},
+	{"matches", 200_000, matches},
+	{"references", 20_000, references},
+	{"requests", 20_000, requests},
+	{"responses", 20_000, responses},
+	{"keyrings", 20_000, keyrings},
+	{"pull secrets", 20_000, pullSecrets},
+	{"cache keys", 20_000, cacheKeys},
+}
+
+// check compares as many inputs as options say.
+func (s *sides) check(c check, opts options) (tally, error) {
+	t := tally{Kind: c.name}
+	f, err := c.prepare(s)
+	if err != nil || f == nil {
+		return t, err
+	}
+	for i := range int(float64(c.n) * opts.scale) {
+		v, err := f(s, rand.New(rand.NewPCG(opts.seed, uint64(i))))
+		if err != nil {
+			return t, fmt.Errorf("%s, number %d of seed %d: %w", c.name, i, opts.seed, err)
+		}
+		switch {
+		case v.unknown:
+			t.Unknown++
+			continue
+		case v.differs:
+			t.differs(v.name, fmt.Sprintf("number %d: %s", i, v.example))
+		}
+		t.Comparisons++
+	}
+	return t, s.ctx.Err()
+}

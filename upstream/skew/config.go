@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/upstream/corpus"
+	"github.com/regcred/regcred/upstream/generate"
+	"github.com/regcred/regcred/upstream/ours"
+	"github.com/regcred/regcred/upstream/vector"
+)
+
+// tokens is the feature gate of service-account tokens.
+const tokens = "KubeletServiceAccountTokenForCredentialProviders"
+
+// configs compares what is accepted: with the gate on, or off. A kubelet that
+// has no such gate is asked once.
+func configs(off bool) func(*sides) (compare, error) {
+	return func(s *sides) (compare, error) {
+		target := config.Target{KubeletVersion: s.oracle.version}
+		switch gate := s.oracle.gate(tokens); {
+		case gate.Gone && off:
+			return nil, nil
+		case !gate.Gone && gate.Default == off: // it has to be set
+			target.FeatureGates = map[string]bool{tokens: !off}
+		}
+		list := generate.SmallConfigs()
+		return func(s *sides, r *rand.Rand) (verdict, error) {
+			c := generate.Config(r, list)
+			want, _, err := about[vector.Config](s.oracle, "config", c, off)
+			if err != nil {
+				return agreed, err
+			}
+			got, err := load(filepath.Join(s.dir, "config"), c, target)
+			if err != nil {
+				return agreed, err
+			}
+			return got.against(want, c), nil
+		}, nil
+	}
+}
+
+// loaded is a configuration as regcred has it, or why it refuses it.
+type loaded struct {
+	*config.Config
+	err error
+}
+
+// load writes a configuration below dir and reads it for a kubelet.
+func load(dir string, c corpus.Config, target config.Target) (l loaded, err error) {
+	if err := os.RemoveAll(dir); err != nil {
+		return l, err
+	}
+	path, err := c.Write(dir)
+	if err != nil {
+		return l, err
+	}
+	if l.Config, l.err = config.Load(path); l.err == nil {
+		l.err = l.ValidateFor(target)
+	}
+	return l, nil
+}
+
+func (l loaded) against(want vector.Config, c corpus.Config) verdict {
+	if (l.err != nil) != want.Refused() {
+		return differ(l.refusal(want, c), "regcred: %v; the kubelet: %q\n%s", l.err, want.LoadError+want.ValidateError, dump(c))
+	}
+	if want.Refused() {
+		return agreed
+	}
+	if want.Hash != "" && want.Hash != l.Hash() {
+		return differ("", "the hash is %s, the kubelet's %s\n%s", l.Hash(), want.Hash, dump(c))
+	}
+	if diff := cmp.Diff(want.Providers, ours.Providers(l.Providers), cmpopts.EquateEmpty()); diff != "" {
+		return differ("", "providers differ (-kubelet +regcred):\n%s\n%s", diff, dump(c))
+	}
+	return agreed
+}
+
+// refusal names the difference because of which regcred refuses what the
+// kubelet takes, or returns "".
+func (l loaded) refusal(want vector.Config, c corpus.Config) string {
+	if l.err == nil {
+		return ""
+	}
+	for _, f := range c.Files {
+		if strings.Contains(string(f.Content), "__internal") {
+			return internalVersion
+		}
+	}
+	if strings.Contains(l.err.Error(), "it has YAML aliases, and behind the document something without a mark") {
+		return hiddenAliases
+	}
+	for _, p := range want.Providers {
+		if p.Name == "" || strings.Contains(p.Name, `\`) {
+			return refusedNames
+		}
+	}
+	return ""
+}
+
+// dump shows a configuration. The generator plants no secrets.
+func dump(c corpus.Config) string {
+	var b strings.Builder
+	for _, f := range c.Files {
+		fmt.Fprintf(&b, "%s: %q\n", f.Name, f.Content)
+	}
+	return b.String()
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/regcred/regcred/upstream/release"
+	"github.com/regcred/regcred/upstream/skew/protocol"
+)
+
+// oracle is a running program that has one release of the kubelet in it.
+type oracle struct {
+	version string // "v1.33.13"
+	minor   int    // 33
+	build   protocol.Build
+	gates   []protocol.Gate
+
+	cmd     *exec.Cmd
+	stdin   io.WriteCloser
+	answers *json.Decoder
+}
+
+// start builds an oracle, unless that is done already, and starts it.
+func start(ctx context.Context, version string) (*oracle, error) {
+	r, err := release.Open(ctx, version)
+	if err != nil {
+		return nil, err
+	}
+	cache, err := r.Cache()
+	if err != nil {
+		return nil, err
+	}
+	o := &oracle{version: r.Version}
+	o.minor, _ = strconv.Atoi(strings.Split(r.Version, ".")[1])
+	path := filepath.Join(cache, "oracle")
+	if err := r.Build(ctx, path, "./skew/oracle", "-tags="+tag(o.minor)); err != nil {
+		return nil, err
+	}
+	if err := o.run(ctx, path); err != nil {
+		return nil, fmt.Errorf("the oracle of Kubernetes %s: %w", r.Version, err)
+	}
+	if o.build.Kubelet != r.Version {
+		return nil, fmt.Errorf("the oracle of Kubernetes %s is built with %s", r.Version, o.build.Kubelet)
+	}
+	if r.GODEBUG != "" {
+		o.build.GODEBUG = "default=" + r.GODEBUG
+	}
+	return o, nil
+}
+
+// tag is the build tag that package kubelet wants for a minor release.
+func tag(minor int) string {
+	switch {
+	case minor <= 32:
+		return "kubelet132"
+	case minor == 33:
+		return "kubelet133"
+	}
+	return ""
+}
+
+func (o *oracle) run(ctx context.Context, path string) (err error) {
+	o.cmd = exec.CommandContext(ctx, path)
+	o.cmd.Stderr = os.Stderr
+	// GODEBUG, GOTRACEBACK and the like of this shell are not a kubelet's.
+	o.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}
+	if o.stdin, err = o.cmd.StdinPipe(); err != nil {
+		return err
+	}
+	out, err := o.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := o.cmd.Start(); err != nil {
+		return err
+	}
+	o.answers = json.NewDecoder(out)
+	if _, err := o.ask(protocol.Question{Kind: protocol.About}, &o.build); err != nil {
+		return err
+	}
+	_, err = o.ask(protocol.Question{Kind: protocol.Gates}, &o.gates)
+	return err
+}
+
+// ask puts a question; known is false if the kubelet has nothing of that kind.
+func (o *oracle) ask(q protocol.Question, vector any) (known bool, err error) {
+	data, err := json.Marshal(q)
+	if err != nil {
+		return false, err
+	}
+	if _, err := o.stdin.Write(append(data, '\n')); err != nil {
+		return false, o.broken(err)
+	}
+	var a protocol.Answer
+	if err := o.answers.Decode(&a); err != nil {
+		return false, o.broken(err)
+	}
+	switch {
+	case a.Error != "":
+		return false, fmt.Errorf("kubelet %s, asked about %s: %s", o.version, q.Kind, a.Error)
+	case a.Unknown:
+		return false, nil
+	}
+	return true, json.Unmarshal(a.Vector, vector)
+}
+
+// about asks about a case.
+func about[V any](o *oracle, kind string, c any, tokensOff bool) (v V, known bool, err error) {
+	data, err := json.Marshal(c)
+	if err != nil {
+		return v, false, err
+	}
+	known, err = o.ask(protocol.Question{Kind: kind, Case: data, TokensOff: tokensOff}, &v)
+	return v, known, err
+}
+
+// broken says that the oracle has ended, which a kubelet does with klog.Fatal.
+func (o *oracle) broken(err error) error {
+	return fmt.Errorf("the oracle of kubelet %s answers no more: %w", o.version, errors.Join(err, o.cmd.Wait()))
+}
+
+// close ends the oracle.
+func (o *oracle) close() error {
+	o.stdin.Close()
+	return o.cmd.Wait()
+}
+
+// gate is one of the kubelet's gates; that of one that it does not have is Gone.
+func (o *oracle) gate(name string) protocol.Gate {
+	for _, g := range o.gates {
+		if g.Name == name {
+			return g
+		}
+	}
+	return protocol.Gate{Name: name, Gone: true}
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/featuregate"
+	_ "k8s.io/kubernetes/pkg/features" // has the gates
+
+	"github.com/regcred/regcred/upstream/skew/protocol"
+)
+
+// about says how this program is built.
+func about() protocol.Build {
+	b := protocol.Build{Go: runtime.Version()}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	for _, s := range info.Settings {
+		if s.Key == "DefaultGODEBUG" {
+			b.GODEBUG = s.Value
+		}
+	}
+	for _, m := range info.Deps {
+		if m.Path == "k8s.io/kubernetes" {
+			b.Kubelet = m.Version
+		}
+	}
+	return b
+}
+
+// concerning are the gates that could concern credential providers, by name.
+var concerning = regexp.MustCompile(`(?i)credentialprovider|pulledimage|imagepull|nodeaudience`)
+
+// gates are those of this kubelet, and what it says when each is set.
+func gates() []protocol.Gate {
+	all := utilfeature.DefaultMutableFeatureGate.DeepCopy().GetAll()
+	var list []protocol.Gate
+	for name, spec := range all {
+		if concerning.MatchString(string(name)) {
+			list = append(list, protocol.Gate{Name: string(name), Default: spec.Default, Locked: spec.LockToDefault, Stage: stage(spec), Off: set(name, false), On: set(name, true)})
+		}
+	}
+	for _, name := range protocol.Known {
+		if _, ok := all[featuregate.Feature(name)]; !ok {
+			list = append(list, protocol.Gate{Name: name, Gone: true, Off: set(featuregate.Feature(name), false), On: set(featuregate.Feature(name), true)})
+		}
+	}
+	slices.SortFunc(list, func(a, b protocol.Gate) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+func stage(spec featuregate.FeatureSpec) string {
+	if spec.PreRelease == featuregate.GA {
+		return "GA"
+	}
+	return string(spec.PreRelease)
+}
+
+// set returns the error of setting a gate, or "".
+func set(name featuregate.Feature, on bool) string {
+	err := utilfeature.DefaultMutableFeatureGate.DeepCopy().Set(fmt.Sprintf("%s=%t", name, on))
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/regcred/regcred/upstream/skew/protocol"
+)
+
+// report is the result of a run.
+type report struct {
+	Seed     uint64          `json:"seed"`
+	Scale    float64         `json:"scale"`
+	Kubelets []kubeletReport `json:"kubelets"`
+}
+
+// kubeletReport is what was found of one release.
+type kubeletReport struct {
+	protocol.Build
+	Corpus    tally           `json:"corpus"` // against the vectors of another release
+	Generated []tally         `json:"generated"`
+	Gates     []protocol.Gate `json:"gates"`
+}
+
+// tally counts comparisons of one kind. Differences are those that
+// docs/parity.md lists, by name.
+type tally struct {
+	Kind          string         `json:"kind"`
+	Comparisons   int            `json:"comparisons"`
+	Unknown       int            `json:"unknown,omitempty"` // the kubelet has nothing of the kind
+	Differences   map[string]int `json:"differences,omitempty"`
+	Disagreements int            `json:"disagreements"`
+	Examples      []string       `json:"examples,omitempty"`
+}
+
+// differs counts a difference with a name, or a disagreement with an example.
+func (t *tally) differs(name, example string) {
+	if name != "" {
+		if t.Differences == nil {
+			t.Differences = map[string]int{}
+		}
+		t.Differences[name]++
+		return
+	}
+	t.Disagreements++
+	if len(t.Examples) < 10 {
+		t.Examples = append(t.Examples, example)
+	}
+}
+
+// text is the named differences on one line.
+func (t tally) text() string {
+	var list []string
+	for _, d := range differences {
+		if n := t.Differences[d.ID]; n > 0 {
+			list = append(list, fmt.Sprintf("%s %d", d.ID, n))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+func (k kubeletReport) tallies() []tally { return append([]tally{k.Corpus}, k.Generated...) }
+
+// err says that there were disagreements.
+func (r *report) err() error {
+	n := 0
+	for _, k := range r.Kubelets {
+		for _, t := range k.tallies() {
+			n += t.Disagreements
+		}
+	}
+	if n > 0 {
+		return fmt.Errorf("%d disagreements that docs/parity.md does not list", n)
+	}
+	return nil
+}
+
+func (r *report) write(w io.Writer, format string) error {
+	if format == "json" {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(r)
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "kubelet\twhat\tcomparisons\tdisagreements\tdifferences that are listed")
+	for _, k := range r.Kubelets {
+		for _, t := range k.tallies() {
+			fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%s\n", k.Kubelet, t.Kind, t.Comparisons, t.Disagreements, t.text())
+		}
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for _, k := range r.Kubelets {
+		for _, t := range k.tallies() {
+			for _, e := range t.Examples {
+				fmt.Fprintf(w, "%s, %s: %s\n", k.Kubelet, t.Kind, e)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package vector
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/regcred/regcred/upstream/corpus"
+	"github.com/regcred/regcred/upstream/kubelet"
+)
+
+// Request is a vector of request.json.
+type Request struct {
+	corpus.Request
+	Bytes corpus.Text `json:"bytes"`
+}
+
+func (a *Asker) request(r corpus.Request) (Request, error) {
+	exec, err := a.exec(r.APIVersion)
+	if err != nil {
+		return Request{}, err
+	}
+	data, err := exec.EncodeRequest(string(r.Image), r.Token, r.Annotations)
+	if err == nil && a.Processes {
+		err = a.checkRequest(exec, r, data)
+	}
+	return Request{r, corpus.Text(data)}, err
+}
+
+// checkRequest compares a request with what a real process is given.
+func (a *Asker) checkRequest(exec *kubelet.Exec, r corpus.Request, data []byte) error {
+	if err := os.WriteFile(filepath.Join(a.execDir(), "stdout"), nil, 0o600); err != nil {
+		return err
+	}
+	exec.Run(string(r.Image), r.Token, r.Annotations) // the answer is empty, hence an error
+	got, err := os.ReadFile(filepath.Join(a.execDir(), "stdin"))
+	if err == nil && string(got) != string(data) {
+		err = errors.New("a real process is given other bytes than encodeRequest returns")
+	}
+	return err
+}
+
+// Response is a vector of response.json.
+type Response struct {
+	corpus.Response
+	Decoded *kubelet.Response `json:"decoded"` // null if it is refused
+}
+
+func (a *Asker) response(r corpus.Response) (Response, error) {
+	exec, err := a.exec(r.APIVersion)
+	if err != nil {
+		return Response{}, err
+	}
+	decoded, errDecode := exec.DecodeResponse([]byte(r.Output))
+	if a.Processes {
+		err = a.checkResponse(exec, r, decoded, errDecode)
+	}
+	return Response{r, decoded}, err
+}
+
+// checkResponse compares an answer with what is made of a real process' output.
+func (a *Asker) checkResponse(exec *kubelet.Exec, r corpus.Response, decoded *kubelet.Response, errDecode error) error {
+	if err := os.WriteFile(filepath.Join(a.execDir(), "stdout"), []byte(r.Output), 0o600); err != nil {
+		return err
+	}
+	real, errRun := exec.Run("registry.io/app", "", nil)
+	if (errDecode == nil) != (errRun == nil) || !same(decoded, real) {
+		return fmt.Errorf("%s: DecodeResponse and a real run disagree: %v, %v", r.Name, errDecode, errRun)
+	}
+	return nil
+}
+
+func same(a, b *kubelet.Response) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && string(x) == string(y)
+}
+
+func (a *Asker) execDir() string { return filepath.Join(a.dir, "exec") }
+
+// exec is the kubelet's runner of plugins that speak a version of the protocol.
+func (a *Asker) exec(version string) (*kubelet.Exec, error) {
+	if a.execs == nil {
+		if err := a.newExecs(); err != nil {
+			return nil, err
+		}
+	}
+	if a.execs[version] == nil {
+		return nil, fmt.Errorf("no version of the protocol: %q", version)
+	}
+	return a.execs[version], nil
+}
+
+// newExecs registers a provider per version whose executable keeps its
+// standard input and writes a prepared answer.
+func (a *Asker) newExecs() error {
+	dir := a.execDir()
+	cfg := "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"
+	script := fmt.Sprintf("#!/bin/sh\ncat > '%s/stdin'\ncat '%s/stdout'\n", dir, dir)
+	var names []string
+	for i, v := range corpus.Versions {
+		names = append(names, fmt.Sprintf("p%d", i))
+		cfg += fmt.Sprintf("- {name: p%d, matchImages: ['*'], defaultCacheDuration: 0s, apiVersion: %s}\n", i, v)
+	}
+	if err := a.register("exec", cfg, script, names, kubelet.Tokens{}); err != nil {
+		return err
+	}
+	a.execs = map[string]*kubelet.Exec{}
+	for i, v := range corpus.Versions {
+		e, err := kubelet.ExecOf(i)
+		if err != nil {
+			return err
+		}
+		a.execs[v] = e
+	}
+	return nil
+}
+
+// register registers a configuration whose plugins are all the same script.
+func (a *Asker) register(ready, cfg, script string, names []string, tokens kubelet.Tokens) error {
+	a.ready = ""
+	dir := filepath.Join(a.dir, ready)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil {
+			return err
+		}
+	}
+	path := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(path, []byte(cfg), 0o600); err != nil {
+		return err
+	}
+	if err := kubelet.Register(path, dir, tokens); err != nil {
+		return err
+	}
+	a.ready = ready
+	return nil
+}
