@@ -119,7 +119,7 @@ func TestWithoutModule(t *testing.T) {
 	defer server.Close()
 	b.do(chromedp.Navigate(server.URL)) // as any host of static files serves it
 	b.answered()
-	if said := b.text("#verdict"); !strings.Contains(said, "Kubelet 1.36 starts") {
+	if said := b.text("#verdict"); !strings.Contains(said, "Kubelet 1.37 starts") {
 		t.Errorf("on another server: %s", said)
 	}
 	b.do(chromedp.Navigate("file://" + dir + "/index.html"))

@@ -20,12 +20,12 @@ func TestSamples(t *testing.T) {
 	b.open("")
 	names := get[[]string](b, `[...document.querySelector("#sample").options].map((o) => o.value).filter(Boolean)`)
 	wants := map[string][]string{
-		"eks":              {"Kubelet 1.36 starts", "No provider matches", "nearest", "label 4", "Instead: *.dkr.ecr.eu-central-1.amazonaws.com"},
-		"gke":              {"Kubelet 1.36 starts", "Would ask 1 provider: auth-provider-gcp", "*.pkg.dev"},
-		"aks":              {"Kubelet 1.36 starts", "Would ask 1 provider: acr-credential-provider", "*.azurecr.io"},
-		"service-accounts": {"Kubelet 1.36 starts", "Would ask 1 provider: token-credential-provider"},
+		"eks":              {"Kubelet 1.37 starts", "No provider matches", "nearest", "label 4", "Instead: *.dkr.ecr.eu-central-1.amazonaws.com"},
+		"gke":              {"Kubelet 1.37 starts", "Would ask 1 provider: auth-provider-gcp", "*.pkg.dev"},
+		"aks":              {"Kubelet 1.37 starts", "Would ask 1 provider: acr-credential-provider", "*.azurecr.io"},
+		"service-accounts": {"Kubelet 1.37 starts", "Would ask 1 provider: token-credential-provider"},
 		"broken":           {"2 errors", "never matches", "Instead: registry.example.com", "scheme", "line 9, column 5"},
-		"refused":          {"Kubelet 1.36 would not start", "refused", "bin/corp-provider", "line 11, column 16"},
+		"refused":          {"Kubelet 1.37 would not start", "refused", "bin/corp-provider", "line 11, column 16"},
 	}
 	if len(names) != len(wants) {
 		t.Errorf("samples are %q, want %d", names, len(wants))
@@ -320,7 +320,7 @@ func TestKeyboard(t *testing.T) {
 	}
 	b.do(chromedp.KeyEvent("typed"))
 	b.answered()
-	b.until(`document.querySelector("#spoken").textContent.includes("Kubelet 1.36")`)
+	b.until(`document.querySelector("#spoken").textContent.includes("Kubelet 1.37")`)
 	unnamed := get[[]string](b, `[...document.querySelectorAll("input, select, textarea, button")].filter((e) => !(e.labels?.length || e.textContent.trim())).map((e) => e.id)`)
 	if len(unnamed) > 0 {
 		t.Errorf("without a label: %q", unnamed)
