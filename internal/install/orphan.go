@@ -14,22 +14,6 @@ import (
 // header begins the files of ours that may have comments.
 const header = "# Made by regcred install; regcred uninstall takes it away.\n"
 
-// stranded is an error if this node's kubelet is given what a regcred has made
-// that has no generation here: its state directory is another one, or was removed.
-func (in *Installer) stranded() error {
-	dir := in.stateOfKubelet()
-	switch {
-	case dir == "":
-		return nil
-	case dir != in.Store.Dir:
-		return withHint("--state-dir "+dir, "the kubelet of this node has a regcred whose state directory is %s", in.fs().Host(dir))
-	case in.Present():
-		return nil // Somebody has installed it since the caller looked.
-	}
-	return withHint("regcred install CONFIG --restart brings it back; after that, regcred uninstall --restart takes it off",
-		"%s was removed, but the kubelet of this node is still given what was there: it does not start again", in.fs().Host(in.Store.Dir))
-}
-
 // stateOfKubelet is the state directory of the dispatcher that the kubelet's bin
 // dir has links to, or that our drop-in for it names; "" if there is neither.
 func (in *Installer) stateOfKubelet() string {

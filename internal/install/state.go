@@ -32,6 +32,22 @@ func (in *Installer) Present() bool {
 	return err == nil && !slices.ContainsFunc(list, func(e fs.DirEntry) bool { return !inroot.IsTemporary(e.Name()) })
 }
 
+// stranded is an error if this node's kubelet is given what a regcred has made
+// that has no generation here: its state directory is another one, or was removed.
+func (in *Installer) stranded() error {
+	dir := in.stateOfKubelet()
+	switch {
+	case dir == "":
+		return nil
+	case dir != in.Store.Dir:
+		return withHint("--state-dir "+dir, "the kubelet of this node has a regcred whose state directory is %s", in.fs().Host(dir))
+	case in.Present():
+		return nil // Somebody has installed it since the caller looked.
+	}
+	return withHint("regcred install CONFIG --restart brings it back; after that, regcred uninstall --restart takes it off",
+		"%s was removed, but the kubelet of this node is still given what was there: it does not start again", in.fs().Host(in.Store.Dir))
+}
+
 // vacant is an error if the state directory is somebody else's.
 func (in *Installer) vacant() error {
 	list, err := in.fs().ReadDir(in.Store.Dir)
