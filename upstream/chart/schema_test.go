@@ -133,7 +133,7 @@ func TestSchemaRefuses(t *testing.T) {
 		{"a misspelt value below", values{"metrics.ports": 1}, "'/metrics': additional properties 'ports' not allowed"},
 		{"mode", values{"mode": "dryrun"}, "'/mode'"},
 		{"no mode: the first install would go to all nodes at once", values{"mode": ""}, "'/mode': value must be one of 'Install', 'DryRun'"},
-		{"a kubelet that is restarted, and no time to see it", values{"minReadySeconds": 9}, "'/minReadySeconds': minimum: got 9, want 10"},
+		{"a kubelet that is restarted without time to see it", values{"minReadySeconds": 9}, "'/minReadySeconds': minimum: got 9, want 10"},
 		{"a relative directory of generations", values{"stateDir": "regcred"}, "'/stateDir'"},
 		{"restart", values{"restart": true}, "'/restart'"},
 		{"state", values{"state": "Absent"}, "'/state'"},
