@@ -70,7 +70,8 @@ func size(list []source) (bytes uint64) {
 
 // gather finds what a wish is made of, and refuses what a kubelet would.
 func (in *Installer) gather(ctx context.Context, w Wish, from *generation.Manifest) (cfg *config.Config, list []source, err error) {
-	if w.Config == "" {
+	own := w.Config == ""
+	if own {
 		if from == nil {
 			return nil, nil, withHint("regcred install CONFIG", "there is nothing to install: no configuration is given, and none is on this node")
 		}
@@ -79,7 +80,12 @@ func (in *Installer) gather(ctx context.Context, w Wish, from *generation.Manife
 	if cfg, err = config.Load(w.Config); err != nil {
 		return nil, nil, err
 	}
-	if err := cfg.ValidateFor(in.Setup.Target()); err != nil {
+	judged := cfg
+	if own {
+		// The dispatcher reads directories, whatever the kubelet does.
+		judged = &config.Config{Providers: cfg.Providers}
+	}
+	if err := judged.ValidateFor(in.Setup.Target()); err != nil {
 		return nil, nil, fmt.Errorf("the kubelet of this node would not start with it: %w", err)
 	}
 	for _, f := range cfg.Files() {

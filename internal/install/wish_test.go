@@ -105,3 +105,20 @@ func TestWishForGate(t *testing.T) {
 		}
 	}
 }
+
+// TestWishOfCurrent: what a generation has is a directory, of which the kubelet of
+// this node knows nothing: the dispatcher reads it.
+func TestWishOfCurrent(t *testing.T) {
+	dir := wishes(t)
+	in, err := newWorld(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Install(t.Context(), wish(dir, "a"), options()); err != nil {
+		t.Fatal(err)
+	}
+	w := install.Wish{Plugins: []string{filepath.Join(dir, "c/alpha")}, Dispatcher: wish(dir, "a").Dispatcher, Untried: true}
+	if _, err := in.Install(t.Context(), w, options()); err != nil {
+		t.Error(err)
+	}
+}
