@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/regcred/regcred/internal/hostrun"
@@ -47,8 +48,12 @@ func (w work) once(ctx context.Context, c command) (*changeAnswer, error) {
 	return answer, nil
 }
 
-// try makes a change, which is written down before.
+// try makes a change, which is written down before. The answer of an earlier one goes
+// before that: a container that is ended in between is not to leave it as this one's.
 func (w work) try(ctx context.Context, c command) (*changeAnswer, error) {
+	if err := os.Remove(filepath.Join(w.Work, answerName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("nothing was begun: %w", err)
+	}
 	if w.memory.Begun != w.goal() {
 		w.memory.Begun, w.memory.Tries = w.goal(), 0
 	}
@@ -81,8 +86,11 @@ func (w work) resume(ctx context.Context, c command) (*changeAnswer, error) {
 		return nil, err
 	}
 	data, err := regularfile.Read(ctx, filepath.Join(w.Work, answerName), maxAnswer)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // as good as none, or it would be in the way for ever
+		w.say("the answer of regcred %s: %v", c.args[0], err)
 	}
 	if answer := decodeLeft(c.args[0], data, c.good...); answer != nil {
 		return answer, nil

@@ -4,6 +4,9 @@
 package agent_test
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -94,6 +97,45 @@ func TestKilledMeanwhile(t *testing.T) {
 			}
 			if s := p.last(t); s.Reason != tt.reason || s.Failures != tt.failures {
 				t.Errorf("got %+v, want the reason %q and %d failures", s, tt.reason, tt.failures)
+			}
+		})
+	}
+}
+
+// TestKilledBeforehand: what an earlier change answered is not taken for the answer of
+// one that a container did not come to before it was ended.
+func TestKilledBeforehand(t *testing.T) {
+	p := newPod(t, answers{"uninstall": {"hangs"}})
+	p.write(t, "state/state", "absent")
+	p.write(t, "work/answer.json", unchanged) // of an install
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
+	p.restart()
+	p.node.calls, p.node.answers = nil, answers{"status": {clean}, "uninstall": {uninst}}
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Minute) })
+	if s := p.last(t); p.node.commands() != "status, uninstall" || s.Phase != agent.Removed {
+		t.Errorf("it ran %s; %+v", p.node.commands(), s)
+	}
+}
+
+// TestAnswerInTheWay: an answer that cannot be read is none, and not in the way for ever.
+func TestAnswerInTheWay(t *testing.T) {
+	for name, spoil := range map[string]func(file string) error{
+		"a link to itself": func(file string) error { return os.Symlink(file, file) },
+		"a directory":      func(file string) error { return os.Mkdir(file, 0o700) },
+		"huge": func(file string) error {
+			return errors.Join(os.WriteFile(file, nil, 0o600), os.Truncate(file, 1<<30))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := killedDuring(t, "install", "")
+			file := filepath.Join(p.dir, "work/answer.json")
+			if err := errors.Join(os.Remove(file), spoil(file)); err != nil {
+				t.Fatal(err)
+			}
+			p.node.answers = answers{"install": {installed}, "status": {nothing, clean}}
+			synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Minute) })
+			if s := p.last(t); strings.Count(p.node.commands(), "install") != 1 || s.Phase != agent.Installed {
+				t.Errorf("it ran %s; %+v", p.node.commands(), s)
 			}
 		})
 	}
