@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// maxTries is how often a change is begun that comes to no end of its own: a node that
-// goes down meanwhile, or a systemd that ends it.
+// maxTries is how often a change is begun that comes to no end of its own, or to no
+// answer: a node that goes down meanwhile, a systemd that ends it, a disk that is full.
 const maxTries = 3
 
 // goal tells one change of the node from another.
@@ -72,7 +72,9 @@ func mayHaveRun(err error) bool {
 	_, overdue := errors.AsType[*overdueError](err)
 	_, killed := errors.AsType[*hostrun.KilledError](err)
 	_, lost := errors.AsType[*hostrun.LostError](err)
-	return overdue || killed || lost
+	_, begun := errors.AsType[*hostrun.BegunError](err)
+	_, unclear := errors.AsType[*unclearError](err)
+	return overdue || killed || lost || begun || unclear
 }
 
 // resume waits for a change that was begun before, if one was, and returns its answer;
@@ -96,7 +98,7 @@ func (w work) resume(ctx context.Context, c command) (*changeAnswer, error) {
 		return answer, nil
 	}
 	if w.memory.Tries >= maxTries {
-		return &changeAnswer{Outcome: "failed", Restarted: true, Error: fmt.Sprintf("regcred %s was begun %d times on the node, and never came to an end: its journal (journalctl -u %s) may say why", c.args[0], w.memory.Tries, UnitName)}, nil
+		return &changeAnswer{Outcome: "failed", Restarted: true, Error: fmt.Sprintf("regcred %s was begun %d times on the node, and never came to an end with an answer: its journal (journalctl -u %s) may say why", c.args[0], w.memory.Tries, UnitName)}, nil
 	}
 	return nil, nil
 }

@@ -182,7 +182,40 @@ func TestComesToNoEnd(t *testing.T) {
 				}
 			}
 			s := p.last(t)
-			if n != 3 || s.Phase != want || !strings.Contains(s.Reason, "regcred "+command+" was begun 3 times on the node, and never came to an end") {
+			if n != 3 || s.Phase != want || !strings.Contains(s.Reason, "regcred "+command+" was begun 3 times on the node, and never came to an end with an answer") {
+				t.Errorf("%d times; %+v", n, s)
+			}
+		})
+	}
+}
+
+// TestNoAnswer: a change that ends without an answer that can be read, for a disk that is
+// full or a systemd that is away meanwhile, may have restarted the kubelet: it is not
+// made for ever either.
+func TestNoAnswer(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer string
+		fail   error
+		times  int
+	}{
+		"nothing":             {"", nil, 3},
+		"cut off":             {wentBack[:50], nil, 3},
+		"systemd away":        {"", &hostrun.BegunError{Unit: "u", Err: errors.New("it has not answered for 25s")}, 3},
+		"it was kept for us":  {wentBack, &hostrun.BegunError{Unit: "u", Err: errors.New("it has not answered for 25s")}, 1},
+		"an answer that does": {wentBack, nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPod(t, answers{"install": {tt.answer}, "status": {nothing}})
+			p.node.fail = func(c string) error {
+				if c != "install" {
+					return nil
+				}
+				p.write(t, "work/answer.json", tt.answer)
+				return tt.fail
+			}
+			synctest.Test(t, func(t *testing.T) { p.runFor(t, 3*time.Hour) })
+			n := strings.Count(p.node.commands(), "install")
+			if s := p.last(t); n != tt.times || s.Phase != agent.Failed || !strings.HasPrefix(s.Reason, "not tried again by this pod") {
 				t.Errorf("%d times; %+v", n, s)
 			}
 		})
