@@ -65,8 +65,17 @@ func (w work) make(ctx context.Context, c command) (*changeAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decodeChange(c.args[0], out, code, c.good...)
+	a, err := decodeChange(c.args[0], out, code, c.good...)
+	if err != nil {
+		return nil, &unclearError{err}
+	}
+	return a, nil
 }
+
+// unclearError means that a change came to an end, and not to an answer that can be read.
+type unclearError struct{ why error }
+
+func (e *unclearError) Error() string { return e.why.Error() }
 
 // look looks at the node and keeps what is said of it beside the phase.
 func (w work) look(ctx context.Context) (*lookAnswer, error) { return w.lookWithin(ctx, lookWithin) }

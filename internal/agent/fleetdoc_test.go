@@ -27,6 +27,27 @@ func fleetDoc(t *testing.T) string {
 	return string(data)
 }
 
+// TestDocChart: outside of the transcript, which says that it has a checkout, the commands
+// take a release's chart. That of a checkout has no image, and who installed the one and
+// upgrades to the other has a rollout that cannot pull.
+func TestDocChart(t *testing.T) {
+	before, life, _ := strings.Cut(fleetDoc(t), "\n## A life on two nodes\n")
+	_, after, found := strings.Cut(life, "\n## ")
+	if !found {
+		t.Fatal("docs/fleet.md has no transcript")
+	}
+	helm := regexp.MustCompile(`(?m)^\$ helm (?:install|upgrade|template) regcred (\S+)`)
+	commands := helm.FindAllStringSubmatch(before+after, -1)
+	if len(commands) < 5 {
+		t.Errorf("it has %d commands", len(commands))
+	}
+	for _, m := range commands {
+		if m[1] != "regcred-chart_VERSION.tgz" {
+			t.Errorf("%s: the chart of no release", m[0])
+		}
+	}
+}
+
 // TestDocMetrics: docs/fleet.md has each metric, with its type and labels, and no other.
 func TestDocMetrics(t *testing.T) {
 	all := strings.Replace(counted, `"lastRun"`, `"lastError":{"time":"2026-01-02T12:00:00Z","stage":"timeout","message":"m"},"lastRun"`, 1)

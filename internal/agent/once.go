@@ -8,14 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/regcred/regcred/internal/hostrun"
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// maxTries is how often a change is begun that comes to no end of its own: a node that
-// goes down meanwhile, or a systemd that ends it.
+// maxTries is how often a change is begun that comes to no end of its own, or to no
+// answer: a node that goes down meanwhile, a systemd that ends it, a disk that is full.
 const maxTries = 3
 
 // goal tells one change of the node from another.
@@ -47,8 +48,12 @@ func (w work) once(ctx context.Context, c command) (*changeAnswer, error) {
 	return answer, nil
 }
 
-// try makes a change, which is written down before.
+// try makes a change, which is written down before. The answer of an earlier one goes
+// before that: a container that is ended in between is not to leave it as this one's.
 func (w work) try(ctx context.Context, c command) (*changeAnswer, error) {
+	if err := os.Remove(filepath.Join(w.Work, answerName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("nothing was begun: %w", err)
+	}
 	if w.memory.Begun != w.goal() {
 		w.memory.Begun, w.memory.Tries = w.goal(), 0
 	}
@@ -67,7 +72,9 @@ func mayHaveRun(err error) bool {
 	_, overdue := errors.AsType[*overdueError](err)
 	_, killed := errors.AsType[*hostrun.KilledError](err)
 	_, lost := errors.AsType[*hostrun.LostError](err)
-	return overdue || killed || lost
+	_, begun := errors.AsType[*hostrun.BegunError](err)
+	_, unclear := errors.AsType[*unclearError](err)
+	return overdue || killed || lost || begun || unclear
 }
 
 // resume waits for a change that was begun before, if one was, and returns its answer;
@@ -81,14 +88,17 @@ func (w work) resume(ctx context.Context, c command) (*changeAnswer, error) {
 		return nil, err
 	}
 	data, err := regularfile.Read(ctx, filepath.Join(w.Work, answerName), maxAnswer)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // as good as none, or it would be in the way for ever
+		w.say("the answer of regcred %s: %v", c.args[0], err)
 	}
 	if answer := decodeLeft(c.args[0], data, c.good...); answer != nil {
 		return answer, nil
 	}
 	if w.memory.Tries >= maxTries {
-		return &changeAnswer{Outcome: "failed", Restarted: true, Error: fmt.Sprintf("regcred %s was begun %d times on the node, and never came to an end: its journal (journalctl -u %s) may say why", c.args[0], w.memory.Tries, UnitName)}, nil
+		return &changeAnswer{Outcome: "failed", Restarted: true, Error: fmt.Sprintf("regcred %s was begun %d times on the node, and never came to an end with an answer: its journal (journalctl -u %s) may say why", c.args[0], w.memory.Tries, UnitName)}, nil
 	}
 	return nil, nil
 }

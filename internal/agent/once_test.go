@@ -4,6 +4,9 @@
 package agent_test
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -99,6 +102,45 @@ func TestKilledMeanwhile(t *testing.T) {
 	}
 }
 
+// TestKilledBeforehand: what an earlier change answered is not taken for the answer of
+// one that a container did not come to before it was ended.
+func TestKilledBeforehand(t *testing.T) {
+	p := newPod(t, answers{"uninstall": {"hangs"}})
+	p.write(t, "state/state", "absent")
+	p.write(t, "work/answer.json", unchanged) // of an install
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
+	p.restart()
+	p.node.calls, p.node.answers = nil, answers{"status": {clean}, "uninstall": {uninst}}
+	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Minute) })
+	if s := p.last(t); p.node.commands() != "status, uninstall" || s.Phase != agent.Removed {
+		t.Errorf("it ran %s; %+v", p.node.commands(), s)
+	}
+}
+
+// TestAnswerInTheWay: an answer that cannot be read is none, and not in the way for ever.
+func TestAnswerInTheWay(t *testing.T) {
+	for name, spoil := range map[string]func(file string) error{
+		"a link to itself": func(file string) error { return os.Symlink(file, file) },
+		"a directory":      func(file string) error { return os.Mkdir(file, 0o700) },
+		"huge": func(file string) error {
+			return errors.Join(os.WriteFile(file, nil, 0o600), os.Truncate(file, 1<<30))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := killedDuring(t, "install", "")
+			file := filepath.Join(p.dir, "work/answer.json")
+			if err := errors.Join(os.Remove(file), spoil(file)); err != nil {
+				t.Fatal(err)
+			}
+			p.node.answers = answers{"install": {installed}, "status": {nothing, clean}}
+			synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Minute) })
+			if s := p.last(t); strings.Count(p.node.commands(), "install") != 1 || s.Phase != agent.Installed {
+				t.Errorf("it ran %s; %+v", p.node.commands(), s)
+			}
+		})
+	}
+}
+
 // TestKilledAgainAndAgain: however often the container is ended, one install is made.
 func TestKilledAgainAndAgain(t *testing.T) {
 	p := killedDuring(t, "install", wentBack)
@@ -140,7 +182,40 @@ func TestComesToNoEnd(t *testing.T) {
 				}
 			}
 			s := p.last(t)
-			if n != 3 || s.Phase != want || !strings.Contains(s.Reason, "regcred "+command+" was begun 3 times on the node, and never came to an end") {
+			if n != 3 || s.Phase != want || !strings.Contains(s.Reason, "regcred "+command+" was begun 3 times on the node, and never came to an end with an answer") {
+				t.Errorf("%d times; %+v", n, s)
+			}
+		})
+	}
+}
+
+// TestNoAnswer: a change that ends without an answer that can be read, for a disk that is
+// full or a systemd that is away meanwhile, may have restarted the kubelet: it is not
+// made for ever either.
+func TestNoAnswer(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer string
+		fail   error
+		times  int
+	}{
+		"nothing":             {"", nil, 3},
+		"cut off":             {wentBack[:50], nil, 3},
+		"systemd away":        {"", &hostrun.BegunError{Unit: "u", Err: errors.New("it has not answered for 25s")}, 3},
+		"it was kept for us":  {wentBack, &hostrun.BegunError{Unit: "u", Err: errors.New("it has not answered for 25s")}, 1},
+		"an answer that does": {wentBack, nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPod(t, answers{"install": {tt.answer}, "status": {nothing}})
+			p.node.fail = func(c string) error {
+				if c != "install" {
+					return nil
+				}
+				p.write(t, "work/answer.json", tt.answer)
+				return tt.fail
+			}
+			synctest.Test(t, func(t *testing.T) { p.runFor(t, 3*time.Hour) })
+			n := strings.Count(p.node.commands(), "install")
+			if s := p.last(t); n != tt.times || s.Phase != agent.Failed || !strings.HasPrefix(s.Reason, "not tried again by this pod") {
 				t.Errorf("%d times; %+v", n, s)
 			}
 		})

@@ -112,6 +112,20 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("%s is gone, and how it ended is not known: somebody has stopped it", e.Unit)
 }
 
+// BegunError means that a program was begun, and that it is not known how it ended, or
+// what it printed: it may go on.
+type BegunError struct {
+	Unit string
+	Err  error
+}
+
+func (e *BegunError) Error() string {
+	return fmt.Sprintf("%s was begun, and what became of it is not known: %v", e.Unit, e.Err)
+}
+
+// Unwrap returns the failure.
+func (e *BegunError) Unwrap() error { return e.Err }
+
 // UnitFileError means that a node has a unit of its own of the name, so that no
 // transient one can be made.
 type UnitFileError struct{ Unit, File string }

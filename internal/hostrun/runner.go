@@ -6,6 +6,7 @@ package hostrun
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"io"
 	"time"
 )
@@ -56,8 +57,8 @@ const (
 //
 // An error says that it could not be run, or how it ended without an exit code: a
 // [*NoSystemdError], a [*NotMountedError], a [*NotAnsweringError], a [*DeniedError], a
-// [*NotStartedError], a [*KilledError], a [*LostError], a [*UnitFileError], or one of a
-// writer. When ctx ends Run returns at once with its cause,
+// [*NotStartedError], a [*KilledError], a [*LostError], a [*UnitFileError], or, also of
+// a writer, a [*BegunError]. When ctx ends Run returns at once with its cause,
 // and the program goes on: what it prints is lost, and fails none of its writes.
 //
 // A systemd that reads its units anew meanwhile, or executes itself anew, does no harm.
@@ -76,16 +77,24 @@ func (r Runner) Run(ctx context.Context, c Command, stdout, stderr io.Writer) (c
 		return 0, u.explain(ctx, err)
 	}
 	end, err := u.wait(ctx, stdout, stderr)
-	if err != nil {
-		return 0, u.explain(ctx, err)
+	if err == nil {
+		err = u.clear(ctx, end) // or else the next run does it
 	}
-	if err := u.clear(ctx, end); err != nil { // or else the next run does it
-		return 0, u.explain(ctx, err)
+	if err != nil {
+		return 0, u.begun(u.explain(ctx, err))
 	}
 	if code, err = end.exit(c); err == nil && u.stdout.full() {
-		err = errTooMuch
+		err = &BegunError{u.runner.Unit, errTooMuch}
 	}
 	return code, err
+}
+
+// begun is what went wrong after the start.
+func (u *unit) begun(err error) error {
+	if _, ok := errors.AsType[*LostError](err); ok {
+		return err
+	}
+	return &BegunError{u.runner.Unit, err}
 }
 
 // output is where it prints to.
