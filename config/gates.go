@@ -33,7 +33,7 @@ type gate struct {
 }
 
 // gates are those of FeatureGates. testdata/parity/skew.json has what kubelets
-// from 1.32 on say, and TestParityGates compares; what is older stands in
+// from 1.33 on say, and TestParityGates compares; what is older stands in
 // pkg/features/kube_features.go of that time.
 var gates = map[string]gate{
 	gateProviders: {known: sinceV1Alpha1, on: sinceV1Beta1, locked: sinceV1, gone: 28},

@@ -16,7 +16,7 @@ const NewestKubelet = "1.37"
 // The minor releases of Kubernetes 1 since which a kubelet knows something.
 //
 // Sources: KEP-2133 (alpha in 1.20, v1 in 1.26), KEP-4412 (tokenAttributes), and
-// what kubelets from 1.32 to 1.37 say (testdata/parity/skew.json).
+// what kubelets from 1.33 to 1.37 say (testdata/parity/skew.json).
 const (
 	sinceV1Alpha1        = 20
 	sinceV1Beta1         = 24

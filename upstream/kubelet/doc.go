@@ -7,8 +7,7 @@
 // a copy.
 //
 // What is exported there is used as it is. Four things are not, and are
-// reached as follows; nothing is re-implemented but the three lines named last
-// (and, with kubelet132, that the second provider of a name ends the process):
+// reached as follows; nothing is re-implemented but the three lines named last:
 //
 //   - readCredentialProviderConfig, validateCredentialProviderConfig,
 //     generateServiceAccountCacheKey, generateCacheKey and the methods
@@ -25,8 +24,8 @@
 //     [DecodeResponse] does the same comparison around the kubelet's own two
 //     calls; the recorder checks it against real processes.
 //
-// It is built with releases from 1.34 on as it is, and with the tags kubelet133
-// and kubelet132 for older ones. [This] says what the kubelet has that another
+// It is built with releases from 1.34 on as it is, and with the tag kubelet133
+// for 1.33. [This] says what the kubelet has that another
 // has not.
 //
 // The package does not import regcred, so that what the recorder writes owes

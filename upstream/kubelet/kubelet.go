@@ -189,7 +189,6 @@ func CacheKey(cacheType string, id corpus.Identity) (string, error) {
 	return cacheKey(id.Image, account)
 }
 
-// Knows are the parts of credential providers that came late. Tokens is
-// tokenAttributes and all that belongs to it, CacheType its field of that name,
-// and Source that credentials say which service account they are of.
-type Knows struct{ Tokens, CacheType, Hash, Source bool }
+// Knows are parts of credential providers that came late: the field cacheType of
+// tokenAttributes, and that credentials can say which service account they are of.
+type Knows struct{ CacheType, Source bool }

@@ -9,8 +9,8 @@ import (
 	credentialproviderapi "k8s.io/kubelet/pkg/apis/credentialprovider"
 )
 
-// What all versions have. The rest is in files that are called after the first
-// version which they are for.
+// What all versions have. The rest is in plugins.go, and in files that are
+// called after the versions which they are for.
 
 // The receiver is a *execPlugin.
 //

@@ -17,7 +17,7 @@ import (
 // Kubelet 1.33 has tokens, without cacheType.
 
 // This says what this kubelet knows.
-var This = Knows{Tokens: true}
+var This = Knows{}
 
 //go:linkname readCredentialProviderConfigFile k8s.io/kubernetes/pkg/credentialprovider/plugin.readCredentialProviderConfigFile
 func readCredentialProviderConfigFile(configPath string) (*kubeletconfig.CredentialProviderConfig, error)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-//go:build !kubelet132 && !kubelet133
+//go:build !kubelet133
 
 package kubelet
 
@@ -17,7 +17,7 @@ import (
 // From 1.34 on, there are configuration directories, hashes and cacheType.
 
 // This says what this kubelet knows.
-var This = Knows{Tokens: true, CacheType: true, Hash: true, Source: true}
+var This = Knows{CacheType: true, Source: true}
 
 //go:linkname readConfig k8s.io/kubernetes/pkg/credentialprovider/plugin.readCredentialProviderConfig
 func readConfig(configPath string) (*kubeletconfig.CredentialProviderConfig, string, error)

@@ -17,27 +17,25 @@ import (
 	"github.com/regcred/regcred/upstream/corpus"
 	"github.com/regcred/regcred/upstream/generate"
 	"github.com/regcred/regcred/upstream/ours"
+	"github.com/regcred/regcred/upstream/skew/protocol"
 	"github.com/regcred/regcred/upstream/vector"
 )
-
-// tokens is the feature gate of service-account tokens.
-const tokens = "KubeletServiceAccountTokenForCredentialProviders"
 
 // configs compares what is accepted: with the gate on, or off. A kubelet that
 // has no such gate is asked once.
 func configs(off bool) func(*sides) (compare, error) {
 	return func(s *sides) (compare, error) {
 		target := config.Target{KubeletVersion: s.oracle.version}
-		switch gate := s.oracle.gate(tokens); {
+		switch gate := s.oracle.gate(protocol.Tokens); {
 		case gate.Gone && off:
 			return nil, nil
 		case !gate.Gone && gate.Default == off: // it has to be set
-			target.FeatureGates = map[string]bool{tokens: !off}
+			target.FeatureGates = map[string]bool{protocol.Tokens: !off}
 		}
 		list := generate.SmallConfigs()
 		return func(s *sides, r *rand.Rand) (verdict, error) {
 			c := generate.Config(r, list)
-			want, _, err := about[vector.Config](s.oracle, "config", c, off)
+			want, err := about[vector.Config](s.oracle, "config", c, off)
 			if err != nil {
 				return agreed, err
 			}

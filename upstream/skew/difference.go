@@ -12,33 +12,27 @@ type difference struct {
 
 // The names of the differences.
 const (
-	looseColons  = "loose-colons"
-	noTokens     = "no-token-attributes"
-	tokenGate    = "token-gate"
-	noCacheType  = "no-cache-type"
-	noOrigin     = "no-origin"
-	noDirectory  = "no-directory"
-	orderOfNames = "order-of-names"
+	looseColons = "loose-colons"
+	tokenGate   = "token-gate"
+	noCacheType = "no-cache-type"
+	noOrigin    = "no-origin"
+	noDirectory = "no-directory"
 
 	internalVersion = "internal-version"
 	refusedNames    = "refused-names"
 	hiddenAliases   = "hidden-aliases"
-	emptyToken      = "empty-token"
 )
 
 // differences are those of releases, and then those of regcred from all of them.
 var differences = []difference{
 	{looseColons, 35},
-	{noTokens, 32},
 	{tokenGate, 0}, // it can be turned off in all
 	{noCacheType, 33},
-	{noOrigin, 33},
+	{noOrigin, 34},
 	{noDirectory, 33},
-	{orderOfNames, 32},
 	{internalVersion, 0},
 	{refusedNames, 0},
 	{hiddenAliases, 0},
-	{emptyToken, 0},
 }
 
 // of returns a name if a release may differ so, or "".

@@ -31,7 +31,7 @@ import (
 
 // releases are what is asked: the oldest that can be had as a Go module with
 // all that belongs to it, to the newest.
-const releases = "1.32.13,1.33.13,1.34.4,1.35.4,1.36.3,1.37.2"
+const releases = "1.33.13,1.34.4,1.35.4,1.36.3,1.37.2"
 
 // options are what the flags say.
 type options struct {

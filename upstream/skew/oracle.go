@@ -61,10 +61,7 @@ func start(ctx context.Context, version string) (*oracle, error) {
 
 // tag is the build tag that package kubelet wants for a minor release.
 func tag(minor int) string {
-	switch {
-	case minor <= 32:
-		return "kubelet132"
-	case minor == 33:
+	if minor <= 33 {
 		return "kubelet133"
 	}
 	return ""
@@ -86,43 +83,39 @@ func (o *oracle) run(ctx context.Context, path string) (err error) {
 		return err
 	}
 	o.answers = json.NewDecoder(out)
-	if _, err := o.ask(protocol.Question{Kind: protocol.About}, &o.build); err != nil {
+	if err := o.ask(protocol.Question{Kind: protocol.About}, &o.build); err != nil {
 		return err
 	}
-	_, err = o.ask(protocol.Question{Kind: protocol.Gates}, &o.gates)
-	return err
+	return o.ask(protocol.Question{Kind: protocol.Gates}, &o.gates)
 }
 
-// ask puts a question; known is false if the kubelet has nothing of that kind.
-func (o *oracle) ask(q protocol.Question, vector any) (known bool, err error) {
+// ask puts a question.
+func (o *oracle) ask(q protocol.Question, vector any) error {
 	data, err := json.Marshal(q)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if _, err := o.stdin.Write(append(data, '\n')); err != nil {
-		return false, o.broken(err)
+		return o.broken(err)
 	}
 	var a protocol.Answer
 	if err := o.answers.Decode(&a); err != nil {
-		return false, o.broken(err)
+		return o.broken(err)
 	}
-	switch {
-	case a.Error != "":
-		return false, fmt.Errorf("kubelet %s, asked about %s: %s", o.version, q.Kind, a.Error)
-	case a.Unknown:
-		return false, nil
+	if a.Error != "" {
+		return fmt.Errorf("kubelet %s, asked about %s: %s", o.version, q.Kind, a.Error)
 	}
-	return true, json.Unmarshal(a.Vector, vector)
+	return json.Unmarshal(a.Vector, vector)
 }
 
 // about asks about a case.
-func about[V any](o *oracle, kind string, c any, tokensOff bool) (v V, known bool, err error) {
+func about[V any](o *oracle, kind string, c any, tokensOff bool) (v V, err error) {
 	data, err := json.Marshal(c)
 	if err != nil {
-		return v, false, err
+		return v, err
 	}
-	known, err = o.ask(protocol.Question{Kind: kind, Case: data, TokensOff: tokensOff}, &v)
-	return v, known, err
+	err = o.ask(protocol.Question{Kind: kind, Case: data, TokensOff: tokensOff}, &v)
+	return v, err
 }
 
 // broken says that the oracle has ended, which a kubelet does with klog.Fatal.

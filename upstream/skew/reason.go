@@ -19,19 +19,10 @@ func (l line) reason(o *oracle, base json.RawMessage) string {
 		return of(looseColons, o.minor)
 	case "config":
 		return l.configReason(o, base)
-	case "request":
-		return of(noTokens, o.minor)
-	case "keyring":
-		return of(orderOfNames, o.minor)
 	case "cachekey":
-		if string(l.Says) == "null" {
-			return of(noTokens, o.minor)
-		}
 		return of(noCacheType, o.minor)
 	case "serviceaccount":
 		switch {
-		case string(l.Says) == "null":
-			return of(noTokens, o.minor)
 		case bytes.Contains(l.Says, []byte(`"credentials"`)): // the plugin has given the token back
 			return of(noCacheType, o.minor)
 		case bytes.Contains(l.Says, []byte(`"from"`)):
@@ -56,8 +47,6 @@ func (l line) configReason(o *oracle, base json.RawMessage) string {
 		return of(noDirectory, o.minor)
 	case strings.HasPrefix(l.Name, "images "):
 		return of(looseColons, o.minor)
-	case token && o.gate(tokens).Gone:
-		return of(noTokens, o.minor)
 	case token && l.TokensOff && bytes.Contains(l.Says, []byte(`"refused":true`)) && !strings.Contains(strings.ToLower(text), "cachetype"):
 		return of(tokenGate, o.minor)
 	case token && of(noCacheType, o.minor) != "":

@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/regcred/regcred/upstream/skew/protocol"
 	"github.com/regcred/regcred/upstream/vector"
 )
 
@@ -44,7 +45,7 @@ type line struct {
 	Case      int             `json:"case"` // its number in the kind's file
 	Name      string          `json:"name,omitempty"`
 	TokensOff bool            `json:"tokensOff,omitempty"` // the feature gate is off
-	Says      json.RawMessage `json:"says"`                // what is different; null: it does not know what it is about
+	Says      json.RawMessage `json:"says"`                // what is different
 	Kubelets  []string        `json:"kubelets"`
 }
 
@@ -73,7 +74,7 @@ func (r *recording) compareCorpus(o *oracle, base baseline) (tally, error) {
 		if err := r.compareKind(o, k, base[k.Name], false, &t); err != nil {
 			return t, err
 		}
-		if k.Name == "config" && !o.gate(tokens).Gone {
+		if k.Name == "config" && !o.gate(protocol.Tokens).Gone {
 			if err := r.compareKind(o, k, base[k.Name], true, &t); err != nil {
 				return t, err
 			}
@@ -84,21 +85,17 @@ func (r *recording) compareCorpus(o *oracle, base baseline) (tally, error) {
 
 func (r *recording) compareKind(o *oracle, k vector.Kind, base []json.RawMessage, off bool, t *tally) error {
 	for i, c := range k.Cases() {
-		got, known, err := about[json.RawMessage](o, k.Name, c, off)
+		got, err := about[json.RawMessage](o, k.Name, c, off)
 		if err != nil {
 			return fmt.Errorf("case %d: %w", i, err)
 		}
 		l := line{Kind: k.Name, Case: i, TokensOff: off}
 		t.Comparisons++
-		if known {
-			if l.Says, l.Name, err = says(k.Name, base[i], got); err != nil {
-				return err
-			}
-			if l.Says == nil {
-				continue
-			}
-		} else {
-			l.Says = json.RawMessage("null")
+		if l.Says, l.Name, err = says(k.Name, base[i], got); err != nil {
+			return err
+		}
+		if l.Says == nil {
+			continue
 		}
 		l.ID = l.reason(o, base[i])
 		t.differs(l.ID, fmt.Sprintf("%s, case %d %q, token gate off %t: %s", k.Name, i, l.Name, off, l.Says))

@@ -33,7 +33,6 @@ type kubeletReport struct {
 type tally struct {
 	Kind          string         `json:"kind"`
 	Comparisons   int            `json:"comparisons"`
-	Unknown       int            `json:"unknown,omitempty"` // the kubelet has nothing of the kind
 	Differences   map[string]int `json:"differences,omitempty"`
 	Disagreements int            `json:"disagreements"`
 	Examples      []string       `json:"examples,omitempty"`

@@ -80,12 +80,7 @@ func (a *Asker) registerPlugs(ready, cfg string, names []string, tokens kubelet.
 		return err
 	}
 	for i := range a.plugs {
-		// The keyring of kubelets up to 1.32 is in the order of names.
-		at := i
-		if !kubelet.This.Tokens {
-			at = len(a.plugs) - 1 - i
-		}
-		if err := kubelet.SetRespond(at, a.plugs[i].respond); err != nil {
+		if err := kubelet.SetRespond(i, a.plugs[i].respond); err != nil {
 			return err
 		}
 	}
@@ -103,9 +98,6 @@ type ServiceAccount struct {
 }
 
 func (a *Asker) serviceAccount(c corpus.Account) (ServiceAccount, error) {
-	if !kubelet.This.Tokens {
-		return ServiceAccount{}, ErrUnknown
-	}
 	cfg := c.Config()
 	if !kubelet.This.CacheType {
 		cfg = strings.Replace(cfg, "cacheType: "+c.CacheType+", ", "", 1)

@@ -12,15 +12,11 @@ package vector
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/regcred/regcred/upstream/corpus"
 	"github.com/regcred/regcred/upstream/kubelet"
 )
-
-// ErrUnknown says that a kubelet has nothing of what a case is about.
-var ErrUnknown = errors.New("this kubelet does not know what the case is about")
 
 // Kind is one file of testdata/parity.
 type Kind struct {

@@ -59,6 +59,15 @@ func gates() []protocol.Gate {
 	return list
 }
 
+// tokensOn turns the feature gate of service-account tokens on, unless it is gone.
+func tokensOn() error {
+	gate := utilfeature.DefaultMutableFeatureGate
+	if _, ok := gate.DeepCopy().GetAll()[protocol.Tokens]; !ok {
+		return nil
+	}
+	return gate.Set(protocol.Tokens + "=true")
+}
+
 func stage(spec featuregate.FeatureSpec) string {
 	if spec.PreRelease == featuregate.GA {
 		return "GA"

@@ -14,8 +14,6 @@ import (
 	"io"
 	"os"
 
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
-
 	"github.com/regcred/regcred/upstream/kubelet"
 	"github.com/regcred/regcred/upstream/skew/protocol"
 	"github.com/regcred/regcred/upstream/vector"
@@ -35,11 +33,9 @@ func run(in io.Reader, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if kubelet.This.Tokens {
-		// From 1.34 on it is on; in 1.33 nothing of service accounts can be asked without.
-		if err := utilfeature.DefaultMutableFeatureGate.Set("KubeletServiceAccountTokenForCredentialProviders=true"); err != nil {
-			return err
-		}
+	// From 1.34 on it is on; in 1.33 nothing of service accounts can be asked without.
+	if err := tokensOn(); err != nil {
+		return err
 	}
 	asker := vector.New(dir)
 	questions, answers := json.NewDecoder(bufio.NewReader(in)), json.NewEncoder(out)
@@ -60,9 +56,6 @@ func run(in io.Reader, out io.Writer) error {
 
 func answer(asker *vector.Asker, q protocol.Question) protocol.Answer {
 	v, err := ask(asker, q)
-	if errors.Is(err, vector.ErrUnknown) {
-		return protocol.Answer{Unknown: true}
-	}
 	if err == nil {
 		var data []byte
 		if data, err = json.Marshal(v); err == nil {

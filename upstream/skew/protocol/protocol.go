@@ -22,9 +22,8 @@ const (
 
 // Answer is a vector, or why there is none.
 type Answer struct {
-	Vector  json.RawMessage `json:"vector,omitempty"`
-	Unknown bool            `json:"unknown,omitempty"` // this kubelet has nothing of the kind
-	Error   string          `json:"error,omitempty"`
+	Vector json.RawMessage `json:"vector,omitempty"`
+	Error  string          `json:"error,omitempty"`
 }
 
 // Build is how an oracle is built.
@@ -46,10 +45,13 @@ type Gate struct {
 	On      string `json:"on,omitempty"`
 }
 
+// Tokens is the feature gate of service-account tokens.
+const Tokens = "KubeletServiceAccountTokenForCredentialProviders"
+
 // Known are gates that are reported even of kubelets that do not have them.
 var Known = []string{
 	"DisableKubeletCloudCredentialProviders",
 	"KubeletCredentialProviders",
 	"KubeletEnsureSecretPulledImages",
-	"KubeletServiceAccountTokenForCredentialProviders",
+	Tokens,
 }

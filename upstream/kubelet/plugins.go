@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-//go:build !kubelet132
-
 package kubelet
 
 import (
@@ -16,9 +14,6 @@ import (
 	"k8s.io/kubernetes/pkg/credentialprovider/plugin"
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 )
-
-// From 1.33 on, plugins are registered in package plugin and may be given a
-// token, and a credential says where it is from.
 
 // Credential is one credential of the kubelet's.
 type Credential = credentialprovider.TrackedAuthConfig
