@@ -52,7 +52,7 @@ func accepted(t *testing.T, n Node, o *Origin) string {
 const (
 	tokenGate   = "KubeletServiceAccountTokenForCredentialProviders"
 	withoutGate = "1.33.4: tokenAttributes: kubelet 1.33 takes it only with the feature gate " + tokenGate
-	byNewest    = "1.36: tokenAttributes.cacheType: missing: "
+	byNewest    = config.NewestKubelet + ": tokenAttributes.cacheType: missing: "
 )
 
 // TestAcceptInstalled: what the newest kubelet refuses is for the one that the node
