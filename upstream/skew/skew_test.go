@@ -6,6 +6,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,6 +102,21 @@ func TestRefusal(t *testing.T) {
 		}
 		if got := l.refusal(vector.Config{Providers: []kubelet.Provider{{Name: tt.name}}}); got != tt.want {
 			t.Errorf("%+v: %q, want %q (%v)", tt, got, tt.want, l.err)
+		}
+	}
+}
+
+// TestOptions: a run that would compare nothing, or not what was asked for, is
+// an error.
+func TestOptions(t *testing.T) {
+	good := options{output: "json", scale: 0.01}
+	if err := good.valid(); err != nil {
+		t.Error(err)
+	}
+	for _, o := range []options{{output: "yaml", scale: 1}, {output: "text"}, {output: "text", scale: -1}, {output: "text", scale: math.NaN()},
+		{output: "text", scale: math.Inf(1)}, {output: "text", scale: 1, rest: []string{"1.34.4"}}} {
+		if err := run(t.Context(), io.Discard, o); err == nil || strings.Contains(err.Error(), "match.json") {
+			t.Errorf("%+v: %v", o, err)
 		}
 	}
 }
