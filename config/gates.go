@@ -19,20 +19,29 @@ const (
 	gateRecords   = "KubeletEnsureSecretPulledImages"
 )
 
+// The gates that set those which are alpha or beta, and are not set themselves.
+const (
+	allAlpha = "AllAlpha"
+	allBeta  = "AllBeta"
+)
+
 // FeatureGates are the names of the feature gates that concern credential
-// providers: [Config.ValidateFor] looks at no others.
-func FeatureGates() []string { return slices.Sorted(maps.Keys(gates)) }
+// providers, AllAlpha and AllBeta among them: [Config.ValidateFor] looks at no others.
+func FeatureGates() []string { return append([]string{allAlpha, allBeta}, gateNames()...) }
+
+// gateNames are the names of gates, in order.
+func gateNames() []string { return slices.Sorted(maps.Keys(gates)) }
 
 // gate is a feature gate by the minor releases of Kubernetes 1 since which
 // something holds of it; 0 is none yet.
 type gate struct {
-	known  int // before that, a kubelet does not start where it is set
-	on     int // by default
+	known  int // and alpha; before that, a kubelet does not start where it is set
+	on     int // by default, and beta
 	locked int // at its default: a kubelet does not start with it set otherwise
 	gone   int // from then on, a kubelet does not start where it is set
 }
 
-// gates are those of FeatureGates. testdata/parity/skew.json has what kubelets
+// gates are those of FeatureGates that have a history. testdata/parity/skew.json has what kubelets
 // from 1.33 on say, and TestParityGates compares; what is older stands in
 // pkg/features/kube_features.go of that time.
 var gates = map[string]gate{
@@ -52,13 +61,27 @@ func (k kubelet) enabled(name string) bool {
 	if on, ok := k.gates[name]; ok && !k.has(g.locked) && !k.has(g.gone) {
 		return on
 	}
+	if on, ok := k.gates[k.all(g)]; ok {
+		return on
+	}
 	return k.has(g.on)
+}
+
+// all names the gate that sets a gate which is not set itself; "" is none.
+func (k kubelet) all(g gate) string {
+	switch {
+	case k.has(g.locked), k.has(g.gone), !k.has(g.known):
+		return ""
+	case k.has(g.on):
+		return allBeta
+	}
+	return allAlpha
 }
 
 // refusals says because of which gates the kubelet does not start, whatever its
 // configuration.
 func (k kubelet) refusals() (list []string) {
-	for _, name := range FeatureGates() {
+	for _, name := range gateNames() {
 		on, set := k.gates[name]
 		if !set {
 			continue

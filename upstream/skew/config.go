@@ -4,10 +4,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
@@ -71,7 +73,7 @@ func load(dir string, c corpus.Config, target config.Target) (l loaded, err erro
 
 func (l loaded) against(want vector.Config, c corpus.Config) verdict {
 	if (l.err != nil) != want.Refused() {
-		return differ(l.refusal(want, c), "regcred: %v; the kubelet: %q\n%s", l.err, want.LoadError+want.ValidateError, dump(c))
+		return differ(l.refusal(want), "regcred: %v; the kubelet: %q\n%s", l.err, want.LoadError+want.ValidateError, dump(c))
 	}
 	if want.Refused() {
 		return agreed
@@ -87,17 +89,20 @@ func (l loaded) against(want vector.Config, c corpus.Config) verdict {
 
 // refusal names the difference because of which regcred refuses what the
 // kubelet takes, or returns "".
-func (l loaded) refusal(want vector.Config, c corpus.Config) string {
+func (l loaded) refusal(want vector.Config) string {
 	if l.err == nil {
 		return ""
 	}
-	for _, f := range c.Files {
-		if strings.Contains(string(f.Content), "__internal") {
-			return internalVersion
-		}
+	if slices.ContainsFunc(problems(l.err), func(p *config.FieldError) bool {
+		return at(p, "apiVersion") && strings.Contains(p.Value, "__internal")
+	}) {
+		return internalVersion // whose fields have other names, too
 	}
 	if strings.Contains(l.err.Error(), "it has YAML aliases, and behind the document something without a mark") {
 		return hiddenAliases
+	}
+	if slices.ContainsFunc(problems(l.err), func(p *config.FieldError) bool { return !at(p, "name") }) {
+		return "" // It is refused because of something else.
 	}
 	for _, p := range want.Providers {
 		if p.Name == "" || strings.Contains(p.Name, `\`) {
@@ -105,6 +110,23 @@ func (l loaded) refusal(want vector.Config, c corpus.Config) string {
 		}
 	}
 	return ""
+}
+
+// problems are those of a refusal; one that is no FieldError is nil.
+func problems(err error) (list []*config.FieldError) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, err := range joined.Unwrap() {
+			list = append(list, problems(err)...)
+		}
+		return list
+	}
+	problem, _ := errors.AsType[*config.FieldError](err)
+	return append(list, problem)
+}
+
+// at reports whether a problem is about a field of that name.
+func at(p *config.FieldError, field string) bool {
+	return p != nil && (p.Path == field || strings.HasSuffix(p.Path, "."+field))
 }
 
 // dump shows a configuration. The generator plants no secrets.

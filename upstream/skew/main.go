@@ -41,6 +41,20 @@ type options struct {
 	record, check bool
 	output        string
 	vectors       string
+	rest          []string // behind the flags
+}
+
+// valid refuses what would be a run that compares less than it seems to.
+func (o options) valid() error {
+	switch {
+	case len(o.rest) > 0:
+		return fmt.Errorf("argument %q: there are flags only, and -kubelet has no blanks in it", o.rest[0])
+	case o.output != "text" && o.output != "json":
+		return fmt.Errorf("output format %q: it is text or json", o.output)
+	case !(o.scale > 0 && o.scale <= 1000):
+		return fmt.Errorf("scale %v: it is more than 0, and 1000 at most", o.scale)
+	}
+	return nil
 }
 
 func main() {
@@ -53,7 +67,7 @@ func main() {
 	flag.StringVar(&o.output, "o", "text", "output `format`: text or json")
 	flag.StringVar(&o.vectors, "vectors", filepath.Join("..", "testdata", "parity"), "the vectors' `directory`")
 	flag.Parse()
-	o.kubelets = strings.Split(*list, ",")
+	o.kubelets, o.rest = strings.Split(*list, ","), flag.Args()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, os.Stdout, o); err != nil {
@@ -63,8 +77,8 @@ func main() {
 }
 
 func run(ctx context.Context, w io.Writer, opts options) error {
-	if opts.output != "text" && opts.output != "json" {
-		return fmt.Errorf("output format %q: it is text or json", opts.output)
+	if err := opts.valid(); err != nil {
+		return err
 	}
 	kubelet.Silence() // its types are used here
 	dir, err := os.MkdirTemp("", "skew")

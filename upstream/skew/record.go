@@ -97,7 +97,7 @@ func (r *recording) compareKind(o *oracle, k vector.Kind, base []json.RawMessage
 		if l.Says == nil {
 			continue
 		}
-		l.ID = l.reason(o, base[i])
+		l.ID = l.reason(o, base[i], got)
 		t.differs(l.ID, fmt.Sprintf("%s, case %d %q, token gate off %t: %s", k.Name, i, l.Name, off, l.Says))
 		r.add(l, o.version)
 	}

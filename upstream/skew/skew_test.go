@@ -5,6 +5,9 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,7 +15,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/upstream/corpus"
+	"github.com/regcred/regcred/upstream/kubelet"
 	"github.com/regcred/regcred/upstream/skew/protocol"
+	"github.com/regcred/regcred/upstream/vector"
 )
 
 func raw(s string) json.RawMessage { return json.RawMessage(s) }
@@ -41,6 +48,68 @@ func TestSays(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestReason: a difference explains what it brings with it and nothing else.
+func TestReason(t *testing.T) {
+	old := &oracle{minor: 33, gates: []protocol.Gate{{Name: protocol.Tokens}}}
+	for _, tt := range []struct{ kind, base, got, says, want string }{
+		{"match", `{"pattern":"a:1:2","image":"a","invalid":true}`, `{"pattern":"a:1:2","image":"a"}`, `{"invalid":null}`, looseColons},
+		{"match", `{"pattern":"a:1:2","image":"a","invalid":true}`, `{"pattern":"a:1:2","image":"a","match":true}`, `{"invalid":null,"match":true}`, ""},
+		{"match", `{"pattern":"a:1:2","image":"a:1:2","invalid":true}`, `{"pattern":"a:1:2","image":"a:1:2","match":true}`, `{"invalid":null,"match":true}`, looseColons},
+		{"match", `{"pattern":"*","image":"a:1:2"}`, `{"pattern":"*","image":"a:1:2","match":true}`, `{"match":true}`, looseColons},
+		{"match", `{"pattern":"*","image":"a:1:2"}`, `{"pattern":"*","image":"a:1:2","invalid":true}`, `{"invalid":true}`, ""},
+		{"match", `{"pattern":"a","image":"a","match":true}`, `{"pattern":"a","image":"a"}`, `{"match":false}`, ""},
+		{"cachekey", `{"cacheType":"Token"}`, `{"cacheType":"Token","same":true}`, `{"same":true}`, noCacheType},
+		{"cachekey", `{"cacheType":"ServiceAccount"}`, `{"cacheType":"ServiceAccount","same":true}`, `{"same":true}`, ""},
+		{"serviceaccount", `{"echo":true,"credentials":0}`, `{"echo":true,"credentials":1}`, `{"credentials":1}`, noCacheType},
+		{"serviceaccount", `{"credentials":0}`, `{"credentials":1}`, `{"credentials":1}`, ""},
+		{"serviceaccount", `{"from":"ns/sa/1"}`, `{}`, `{"from":null}`, noOrigin},
+		{"serviceaccount", `{"from":"ns/sa/1"}`, `{"from":"ns/sa/2"}`, `{"from":"ns/sa/2"}`, ""},
+		{"serviceaccount", `{"from":"ns/sa/1","ran":true}`, `{"ran":false}`, `{"from":null,"ran":false}`, ""},
+	} {
+		if got := (line{Kind: tt.kind, Says: raw(tt.says)}).reason(old, raw(tt.base), raw(tt.got)); got != tt.want {
+			t.Errorf("%s, %s says %s: %q, want %q", tt.kind, tt.base, tt.says, got, tt.want)
+		}
+	}
+}
+
+// TestRefusal: the name of a difference stands for a refusal only if that is
+// because of it.
+func TestRefusal(t *testing.T) {
+	const file = "apiVersion: %s\nkind: CredentialProviderConfig\nproviders:\n- name: '%s'\n  matchImages: [%s]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
+	const v1, internal = "kubelet.config.k8s.io/v1", "kubelet.config.k8s.io/__internal"
+	for _, tt := range []struct{ version, name, image, want string }{
+		{v1, "", "a", refusedNames},
+		{v1, "", "'%zz'", ""},
+		{v1, "p", "'%zz'", ""},
+		{internal, "p", "a", internalVersion},
+		{v1, "p", "'a/__internal%zz'", ""},
+	} {
+		c := corpus.Config{Files: []corpus.File{{Name: "config.yaml", Content: corpus.Text(fmt.Sprintf(file, tt.version, tt.name, tt.image))}}}
+		l, err := load(filepath.Join(t.TempDir(), "c"), c, config.Target{})
+		if err != nil || l.err == nil {
+			t.Fatalf("%+v: %v, refused: %v", tt, err, l.err)
+		}
+		if got := l.refusal(vector.Config{Providers: []kubelet.Provider{{Name: tt.name}}}); got != tt.want {
+			t.Errorf("%+v: %q, want %q (%v)", tt, got, tt.want, l.err)
+		}
+	}
+}
+
+// TestOptions: a run that would compare nothing, or not what was asked for, is
+// an error.
+func TestOptions(t *testing.T) {
+	good := options{output: "json", scale: 0.01}
+	if err := good.valid(); err != nil {
+		t.Error(err)
+	}
+	for _, o := range []options{{output: "yaml", scale: 1}, {output: "text"}, {output: "text", scale: -1}, {output: "text", scale: math.NaN()},
+		{output: "text", scale: math.Inf(1)}, {output: "text", scale: 1, rest: []string{"1.34.4"}}} {
+		if err := run(t.Context(), io.Discard, o); err == nil || strings.Contains(err.Error(), "match.json") {
+			t.Errorf("%+v: %v", o, err)
+		}
 	}
 }
 

@@ -35,7 +35,7 @@ func matches(*sides) (compare, error) {
 			return agreed, nil
 		}
 		name := ""
-		if loose(string(c.Pattern)) && !want.Invalid || loose(string(c.Image)) {
+		if byColons(vector.Match{Pair: c, Invalid: err != nil}, want) {
 			name = of(looseColons, s.oracle.minor)
 		}
 		return differ(name, "pattern %q, image %q: error %v; the kubelet's match %t, invalid %t", c.Pattern, c.Image, err, want.Match, want.Invalid), nil
