@@ -4,6 +4,8 @@
 package plugin
 
 import (
+	"time"
+
 	dto "github.com/prometheus/client_model/go"
 	"k8s.io/component-base/metrics"
 )
@@ -21,3 +23,9 @@ func NewMetrics() (gather func() ([]*dto.MetricFamily, error)) {
 
 // Forget makes the process one in which nothing was registered.
 func Forget() { current.Store(nil) }
+
+// Later makes the process's providers believe that it is later than it is, so that
+// their files have been at rest.
+func Later(d time.Duration) {
+	current.Load().now = func() time.Time { return time.Now().Add(d) }
+}

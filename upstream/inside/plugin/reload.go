@@ -5,20 +5,24 @@ package plugin
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 )
 
 // providers are a configuration at work, and the files that it comes from.
 type providers struct {
 	path, binDir string
 	keyring      *regcred.Keyring
+	now          func() time.Time // time.Now but in tests
 
 	mu       sync.Mutex
 	checking chan struct{} // closed when the check that is under way ends; nil if there is none
-	hash     string        // of the configuration in use; a check that is under way has it for itself
+	hash     string        // of the configuration in use; a check that is under way has it and seen for itself
+	seen     seen          // its files
 	refused  string        // why the last one was not taken, which is logged once
 }
 
@@ -27,7 +31,7 @@ type providers struct {
 const checkPatience = 2 * time.Second
 
 // refresh takes the configuration's files over if they have changed. Nothing
-// else watches them: a pull reads a few kilobytes, and is never late. What is
+// else watches them: a lookup looks at their times, and is never late. What is
 // not usable changes nothing.
 func (p *providers) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, checkPatience)
@@ -58,11 +62,33 @@ func (p *providers) check() (done <-chan struct{}) {
 	return checking
 }
 
-// reload takes changed files over.
+// reload takes changed files over. It reads only those that may have changed:
+// to read a configuration takes longer than all else that a lookup does.
 func (p *providers) reload() error {
+	files, known := p.seen.look(p.now())
+	if known && p.seen.same(&files) {
+		return nil
+	}
+	p.seen.at = time.Time{}
 	c, err := p.load()
-	if err != nil || c.Hash() == p.hash {
+	if err != nil {
 		return err
+	}
+	if err := p.use(c); err != nil {
+		return err
+	}
+	if names := filesOf(c); !slices.Equal(names, p.seen.names) {
+		p.seen = seen{names: names} // they are looked at the next time
+	} else if known && files.atRest() {
+		p.seen = files
+	}
+	return nil
+}
+
+// use makes a configuration the one in use.
+func (p *providers) use(c *config.Config) error {
+	if c.Hash() == p.hash {
+		return nil
 	}
 	if err := p.executables(c); err != nil {
 		return err
