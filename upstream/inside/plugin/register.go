@@ -59,6 +59,7 @@ func open(configPath, binDir string, a accounts) (*providers, error) {
 		return nil, fmt.Errorf("plugin binary directory %s: %w", binDir, err)
 	}
 	p := &providers{path: configPath, binDir: binDir, now: time.Now}
+	p.use = p.takeOver
 	c, err := p.load()
 	if err == nil {
 		err = p.executables(c)

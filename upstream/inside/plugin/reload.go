@@ -17,10 +17,12 @@ import (
 type providers struct {
 	path, binDir string
 	keyring      *regcred.Keyring
-	now          func() time.Time // time.Now but in tests
+	now          func() time.Time           // time.Now but in tests
+	use          func(*config.Config) error // takeOver but in tests
 
 	mu       sync.Mutex
 	checking chan struct{} // closed when the check that is under way ends; nil if there is none
+	next     chan struct{} // the same of the one behind it; nil if nobody waits for it
 	hash     string        // of the configuration in use; a check that is under way has it and seen for itself
 	seen     seen          // its files
 	refused  string        // why the last one was not taken, which is logged once
@@ -42,24 +44,34 @@ func (p *providers) refresh(ctx context.Context) {
 	}
 }
 
-// check begins to compare the files, unless somebody does so already.
+// check begins to compare the files. A check that is under way may have looked at
+// them before they changed, so whoever comes then shares the one behind it.
 func (p *providers) check() (done <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.checking != nil {
+	if p.checking == nil {
+		p.begin(make(chan struct{}))
 		return p.checking
 	}
-	checking := make(chan struct{})
-	p.checking = checking
+	if p.next == nil {
+		p.next = make(chan struct{})
+	}
+	return p.next
+}
+
+// begin begins a check. The caller holds the mutex.
+func (p *providers) begin(checking chan struct{}) {
+	p.checking, p.next = checking, nil
 	go func() {
 		defer close(checking)
 		err := p.reload()
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.checking = nil
 		p.noteRefusal(err)
+		if p.checking = nil; p.next != nil {
+			p.begin(p.next)
+		}
 	}()
-	return checking
 }
 
 // reload takes changed files over. It reads only those that may have changed:
@@ -85,8 +97,8 @@ func (p *providers) reload() error {
 	return nil
 }
 
-// use makes a configuration the one in use.
-func (p *providers) use(c *config.Config) error {
+// takeOver makes a configuration the one in use.
+func (p *providers) takeOver(c *config.Config) error {
 	if c.Hash() == p.hash {
 		return nil
 	}
