@@ -4,8 +4,12 @@
 package plugin
 
 import (
+	"time"
+
 	dto "github.com/prometheus/client_model/go"
 	"k8s.io/component-base/metrics"
+
+	"github.com/regcred/regcred/config"
 )
 
 // NewMetrics empties the metrics and returns a function that gathers them. The test's
@@ -21,3 +25,22 @@ func NewMetrics() (gather func() ([]*dto.MetricFamily, error)) {
 
 // Forget makes the process one in which nothing was registered.
 func Forget() { current.Store(nil) }
+
+// Later makes the process's providers believe that it is later than it is, so that
+// their files have been at rest.
+func Later(d time.Duration) {
+	current.Load().now = func() time.Time { return time.Now().Add(d) }
+}
+
+// HoldCheck lets the next check of the files wait where it has read them, and returns
+// functions that wait until it does, and let it go on.
+func HoldCheck() (held, release func()) {
+	p, at, on := current.Load(), make(chan struct{}), make(chan struct{})
+	p.use = func(c *config.Config) error {
+		close(at)
+		<-on
+		p.use = p.takeOver
+		return p.use(c)
+	}
+	return func() { <-at }, func() { close(on) }
+}

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync/atomic"
+	"time"
 
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/version"
@@ -57,13 +58,14 @@ func open(configPath, binDir string, a accounts) (*providers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("plugin binary directory %s: %w", binDir, err)
 	}
-	p := &providers{path: configPath, binDir: binDir}
+	p := &providers{path: configPath, binDir: binDir, now: time.Now}
+	p.use = p.takeOver
 	c, err := p.load()
 	if err == nil {
 		err = p.executables(c)
 	}
 	if err == nil {
-		p.hash = c.Hash()
+		p.hash, p.seen.names = c.Hash(), filesOf(c)
 		p.keyring, err = regcred.New(c, regcred.Options{BinDir: binDir, ServiceAccounts: a, Observer: observe})
 	}
 	return p, err

@@ -5,20 +5,26 @@ package plugin
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 )
 
 // providers are a configuration at work, and the files that it comes from.
 type providers struct {
 	path, binDir string
 	keyring      *regcred.Keyring
+	now          func() time.Time           // time.Now but in tests
+	use          func(*config.Config) error // takeOver but in tests
 
 	mu       sync.Mutex
 	checking chan struct{} // closed when the check that is under way ends; nil if there is none
-	hash     string        // of the configuration in use; a check that is under way has it for itself
+	next     chan struct{} // the same of the one behind it; nil if nobody waits for it
+	hash     string        // of the configuration in use; a check that is under way has it and seen for itself
+	seen     seen          // its files
 	refused  string        // why the last one was not taken, which is logged once
 }
 
@@ -27,7 +33,7 @@ type providers struct {
 const checkPatience = 2 * time.Second
 
 // refresh takes the configuration's files over if they have changed. Nothing
-// else watches them: a pull reads a few kilobytes, and is never late. What is
+// else watches them: a lookup looks at their times, and is never late. What is
 // not usable changes nothing.
 func (p *providers) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, checkPatience)
@@ -38,31 +44,63 @@ func (p *providers) refresh(ctx context.Context) {
 	}
 }
 
-// check begins to compare the files, unless somebody does so already.
+// check begins to compare the files. A check that is under way may have looked at
+// them before they changed, so whoever comes then shares the one behind it.
 func (p *providers) check() (done <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.checking != nil {
+	if p.checking == nil {
+		p.begin(make(chan struct{}))
 		return p.checking
 	}
-	checking := make(chan struct{})
-	p.checking = checking
+	if p.next == nil {
+		p.next = make(chan struct{})
+	}
+	return p.next
+}
+
+// begin begins a check. The caller holds the mutex.
+func (p *providers) begin(checking chan struct{}) {
+	p.checking, p.next = checking, nil
 	go func() {
 		defer close(checking)
 		err := p.reload()
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.checking = nil
 		p.noteRefusal(err)
+		if p.checking = nil; p.next != nil {
+			p.begin(p.next)
+		}
 	}()
-	return checking
 }
 
-// reload takes changed files over.
+// reload takes changed files over. It reads only those that may have changed:
+// to read a configuration takes longer than all else that a lookup does.
 func (p *providers) reload() error {
+	files, known := p.seen.look(p.now())
+	if known && p.seen.same(&files) {
+		return nil
+	}
+	p.seen.at = time.Time{}
 	c, err := p.load()
-	if err != nil || c.Hash() == p.hash {
+	if err != nil {
 		return err
+	}
+	if err := p.use(c); err != nil {
+		return err
+	}
+	if names := filesOf(c); !slices.Equal(names, p.seen.names) {
+		p.seen = seen{names: names} // they are looked at the next time
+	} else if known && files.atRest() {
+		p.seen = files
+	}
+	return nil
+}
+
+// takeOver makes a configuration the one in use.
+func (p *providers) takeOver(c *config.Config) error {
+	if c.Hash() == p.hash {
+		return nil
 	}
 	if err := p.executables(c); err != nil {
 		return err

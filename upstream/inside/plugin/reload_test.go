@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
@@ -109,4 +110,27 @@ func TestLog(t *testing.T) {
 		}
 	}
 	canary.Check(t, "the log", strings.ReplaceAll(log.String(), "canary-value-4b1d", ""))
+}
+
+// TestChangeDuringCheck: a lookup that begins while another one compares the files
+// has a change that this one came too early for.
+func TestChangeDuringCheck(t *testing.T) {
+	at := newPlace(t, provider{match: "[registry.exampl2]"})
+	if err := ours.register(at.path, at.dir, kubelet.Tokens{}); err != nil {
+		t.Fatal(err)
+	}
+	look := func() int {
+		creds, _ := ours.keyring("", "", "", "").Lookup("registry.example/app")
+		return len(creds)
+	}
+	held, release := plugin.HoldCheck()
+	go look()
+	held()
+	write(t, at.path, configOf(provider{}), 0o600)
+	second := make(chan int)
+	go func() { second <- look() }()
+	time.AfterFunc(100*time.Millisecond, release) // by then it waits
+	if n := <-second; n != 1 {
+		t.Errorf("%d credentials, want 1", n)
+	}
 }

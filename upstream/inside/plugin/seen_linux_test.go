@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package plugin_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/regcred/regcred/upstream/inside/plugin"
+	"github.com/regcred/regcred/upstream/kubelet"
+)
+
+// TestNotReadAgain: a lookup does not read a configuration that nobody changed, so
+// what it costs does not grow with it.
+func TestNotReadAgain(t *testing.T) {
+	list := []provider{{lasting: "1h"}}
+	for i := range 50 {
+		list = append(list, provider{name: fmt.Sprint("other-", i), match: fmt.Sprintf("[other-%d.example]", i)})
+	}
+	at := newPlace(t, list...)
+	for _, path := range []string{at.path, filepath.Dir(at.path)} {
+		if err := ours.register(path, at.dir, kubelet.Tokens{}); err != nil {
+			t.Fatal(err)
+		}
+		allocated := func() int {
+			return int(testing.AllocsPerRun(10, func() {
+				plugin.NewExternalCredentialProviderDockerKeyring("", "", "", "").Lookup("registry.example/app")
+			}))
+		}
+		if n := allocated(); n < 1000 {
+			t.Errorf("%s: %d allocations where it was just written: it has to be read", path, n)
+		}
+		plugin.Later(5 * time.Second)
+		if n := allocated(); n > 100 {
+			t.Errorf("%s: %d allocations, want 100 at most: it is read each time", path, n)
+		}
+		plugin.Later(20 * time.Second)
+		if creds, _ := ours.keyring("", "", "", "").Lookup("registry.example/app"); len(creds) != 1 {
+			t.Errorf("%s: %d credentials, want 1", path, len(creds))
+		}
+	}
+}
+
+// TestChangeOfRestingFiles: whatever way files are changed that have not been read
+// for a while, the next lookup has the change.
+func TestChangeOfRestingFiles(t *testing.T) {
+	const image = "registry.example/app"
+	does, doesNot := configOf(provider{}), configOf(provider{match: "[registry.exampl2]"})
+	for _, tt := range []struct {
+		name   string
+		dir    bool
+		lay    func(t *testing.T, dir string)
+		change func(t *testing.T, dir string)
+	}{
+		{"written in place, its time set back", false, func(t *testing.T, dir string) { write(t, dir+"/c.yaml", doesNot, 0o600) },
+			func(t *testing.T, dir string) { overwrite(t, dir+"/c.yaml", does) }},
+		{"in place, in a directory", true, func(t *testing.T, dir string) { write(t, dir+"/c.yaml", doesNot, 0o600) },
+			func(t *testing.T, dir string) { overwrite(t, dir+"/c.yaml", does) }},
+		{"a link to another file", false, func(t *testing.T, dir string) {
+			write(t, dir+"/1", doesNot, 0o600)
+			write(t, dir+"/2", does, 0o600)
+			relink(t, "1", dir+"/c.yaml")
+		}, func(t *testing.T, dir string) { relink(t, "2", dir+"/c.yaml") }},
+		{"a ConfigMap", true, configMap(doesNot, does), func(t *testing.T, dir string) { relink(t, "..2", dir+"/..data") }},
+		{"a file of a ConfigMap", false, configMap(doesNot, does), func(t *testing.T, dir string) { relink(t, "..2", dir+"/..data") }},
+		{"a file more", true, func(t *testing.T, dir string) { write(t, dir+"/c.yaml", doesNot, 0o600) },
+			func(t *testing.T, dir string) {
+				write(t, dir+"/d.yaml", configOf(provider{name: "q"}), 0o600)
+			}},
+		{"a file moved there", false, func(t *testing.T, dir string) {
+			write(t, dir+"/c.yaml", doesNot, 0o600)
+			write(t, dir+"/d.yaml", does, 0o600)
+		}, func(t *testing.T, dir string) {
+			if err := os.Rename(dir+"/d.yaml", dir+"/c.yaml"); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			at, dir := newPlace(t, provider{}, provider{name: "q"}), t.TempDir()
+			tt.lay(t, dir)
+			path := dir + "/c.yaml"
+			if tt.dir {
+				path = dir
+			}
+			if err := ours.register(path, at.dir, kubelet.Tokens{}); err != nil {
+				t.Fatal(err)
+			}
+			plugin.Later(time.Hour)
+			for range 2 {
+				if creds, _ := ours.keyring("", "", "", "").Lookup(image); len(creds) != 0 {
+					t.Fatalf("%d credentials before the change, want none", len(creds))
+				}
+			}
+			tt.change(t, dir)
+			if creds, _ := ours.keyring("", "", "", "").Lookup(image); len(creds) != 1 {
+				t.Errorf("%d credentials, want 1", len(creds))
+			}
+		})
+	}
+}
+
+// TestChangeWithinATick: a file that is written again, at once and with as many bytes,
+// may look as it did.
+func TestChangeWithinATick(t *testing.T) {
+	at := newPlace(t, provider{})
+	if err := ours.register(at.path, at.dir, kubelet.Tokens{}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 60 {
+		text, want := configOf(provider{match: "[registry.exampl2]"}), 0
+		if i%2 == 1 {
+			text, want = configOf(provider{}), 1
+		}
+		if err := os.WriteFile(at.path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if creds, _ := ours.keyring("", "", "", "").Lookup("registry.example/app"); len(creds) != want {
+				t.Fatalf("change %d: %d credentials, want %d", i, len(creds), want)
+			}
+		}
+	}
+}
+
+// configMap lays a directory as a kubelet does, with a second version prepared.
+func configMap(first, second string) func(*testing.T, string) {
+	return func(t *testing.T, dir string) {
+		for name, text := range map[string]string{"/..1": first, "/..2": second} {
+			if err := os.Mkdir(dir+name, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			write(t, dir+name+"/c.yaml", text, 0o600)
+		}
+		relink(t, "..1", dir+"/..data")
+		relink(t, "..data/c.yaml", dir+"/c.yaml")
+	}
+}
+
+func relink(t *testing.T, to, name string) {
+	t.Helper()
+	if err := os.Symlink(to, name+".part"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(name+".part", name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// overwrite leaves all as it was but the bytes, and the time that nobody can set.
+func overwrite(t *testing.T, path, text string) {
+	t.Helper()
+	state := func() (os.FileInfo, syscall.Timespec) {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info, info.Sys().(*syscall.Stat_t).Ctim
+	}
+	before, changed := state()
+	for now := changed; now == changed; _, now = state() { // a tick is some milliseconds
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, before.ModTime(), before.ModTime()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
