@@ -33,13 +33,13 @@ func (f *fails) Run(_ context.Context, c hostrun.Command, _, _ io.Writer) (int, 
 // and no look is.
 func TestAnswerIsKept(t *testing.T) {
 	r := &fails{why: fs.ErrClosed}
-	h := agent.HostOf(r, agent.Options{Work: "/work"}, "/node/work", nil)
+	h := agent.HostOf(r, agent.Options{Work: "/pod"}, "/node/work", nil)
 	for _, args := range [][]string{{"install", "c"}, {"uninstall"}, {"status"}, {"install", "c", "--dry-run"}} {
 		if _, _, err := h.Run(t.Context(), args...); !errors.Is(err, fs.ErrClosed) {
 			t.Fatal(err)
 		}
 	}
-	if got := strings.Join(r.kept, ","); got != "/work/answer.json,/work/answer.json,," {
+	if got := strings.Join(r.kept, ","); got != "/pod/answer.json,/pod/answer.json,," {
 		t.Errorf("kept: %s", got)
 	}
 }
