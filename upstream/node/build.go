@@ -18,6 +18,7 @@ import (
 
 	"github.com/regcred/regcred/internal/flock"
 	"github.com/regcred/regcred/upstream/inside"
+	"github.com/regcred/regcred/upstream/kubelet"
 	"github.com/regcred/regcred/upstream/plugins"
 	"github.com/regcred/regcred/upstream/release"
 )
@@ -136,6 +137,15 @@ func buildOnce(ctx context.Context, r *release.Release, path string) error {
 	flags := "-s -w -X k8s.io/component-base/version.gitVersion=" + r.Version
 	if err := r.Build(ctx, path+".part", "k8s.io/kubernetes/cmd/"+name, "-ldflags", flags); err != nil {
 		return err
+	}
+	if r.Version == kubelet.Version { // built with our go.mod
+		info, err := buildinfo.ReadFile(path + ".part")
+		if err == nil {
+			err = kubelet.CheckRelease(info)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 	}
 	return os.Rename(path+".part", path)
 }

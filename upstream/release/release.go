@@ -26,8 +26,8 @@ type Release struct {
 	Dir     string // of the module's sources, which nobody may change
 	GODEBUG string // whose defaults it has: "go1.24"
 
-	modfile string
-	module  string // directory of this module
+	flags  []string // of go build: the module file
+	module string   // directory of this module
 }
 
 // kubernetes is the module.
@@ -36,6 +36,10 @@ const kubernetes = "k8s.io/kubernetes"
 // Open makes a module file for a release, given as 1.33.13 or v1.33.13, in a
 // directory of the user's cache. It downloads what is missing there. Of a release that the
 // Go proxy does not have the error names the ones that it has.
+//
+// The release that this module requires is built with its go.mod, so that nothing has to be
+// downloaded for it that is not there: package kubelet's CheckRelease tells
+// whether that has all that the release has.
 func Open(ctx context.Context, version string) (*Release, error) {
 	r := &Release{Version: "v" + strings.TrimPrefix(version, "v")}
 	if !regexp.MustCompile(`^v1\.\d+\.\d+$`).MatchString(r.Version) {
@@ -44,6 +48,9 @@ func Open(ctx context.Context, version string) (*Release, error) {
 	var err error
 	if r.module, err = output(ctx, "", "list", "-m", "-f", "{{.Dir}}"); err != nil {
 		return nil, err
+	}
+	if r.Dir, err = r.required(ctx); err != nil || r.Dir != "" {
+		return r, err
 	}
 	if r.Dir, err = r.download(ctx); err != nil {
 		return nil, err
@@ -63,6 +70,22 @@ func (r *Release) Cache() (dir string, err error) {
 	}
 	dir = filepath.Join(cache, "regcred-node", r.Version)
 	return dir, os.MkdirAll(dir, 0o755)
+}
+
+// required returns where the sources are of the release that this module requires, or
+// "" if it is another.
+func (r *Release) required(ctx context.Context) (dir string, err error) {
+	out, err := output(ctx, r.module, "list", "-m", "-f", "{{.Version}} {{.Dir}}", kubernetes)
+	if err != nil {
+		return "", err
+	}
+	version, dir, _ := strings.Cut(out, " ")
+	if version != r.Version {
+		return "", nil
+	}
+	own, err := output(ctx, r.module, "list", "-m", "-f", "{{.GoVersion}}")
+	r.GODEBUG = "go" + own[:max(0, strings.LastIndex(own, "."))] // 1.26.0 has the defaults of 1.26
+	return dir, err
 }
 
 // download returns where the module's sources are.
@@ -117,8 +140,11 @@ func (r *Release) writeModule(ctx context.Context) error {
 		return err
 	}
 	// go build adds to both files; what another text once had is not taken for this one's.
-	r.modfile = filepath.Join(dir, fmt.Sprintf("%x.mod", sha256.Sum256([]byte(text))))
-	if _, err := os.Stat(r.modfile); err == nil {
+	modfile := filepath.Join(dir, fmt.Sprintf("%x.mod", sha256.Sum256([]byte(text))))
+	// -mod=mod adds the checksums of what is released together with it; the
+	// checksum database vouches for them.
+	r.flags = []string{"-mod=mod", "-modfile=" + modfile}
+	if _, err := os.Stat(modfile); err == nil {
 		return nil
 	}
 	sums, err := os.ReadFile(filepath.Join(r.Dir, "go.sum"))
@@ -134,7 +160,7 @@ func (r *Release) writeModule(ctx context.Context) error {
 	for _, f := range []struct {
 		path string
 		data []byte
-	}{{strings.TrimSuffix(r.modfile, ".mod") + ".sum", sums}, {r.modfile, []byte(text)}} {
+	}{{strings.TrimSuffix(modfile, ".mod") + ".sum", sums}, {modfile, []byte(text)}} {
 		if err := os.WriteFile(part, f.data, 0o644); err != nil {
 			return err
 		}
@@ -185,9 +211,7 @@ func (r *Release) Build(ctx context.Context, out, pkg string, flags ...string) e
 	if err != nil {
 		return err
 	}
-	// -mod=mod adds the checksums of what is released together with it; the
-	// checksum database vouches for them.
-	args := append([]string{"build", "-mod=mod", "-modfile=" + r.modfile, "-o", out}, append(flags, pkg)...)
+	args := slices.Concat([]string{"build"}, r.flags, []string{"-o", out}, flags, []string{pkg})
 	if _, err := output(ctx, r.module, args...); err != nil {
 		return fmt.Errorf("build %s of Kubernetes %s: %w", pkg, r.Version, err)
 	}

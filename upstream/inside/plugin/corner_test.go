@@ -146,7 +146,7 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("REGCRED_TEST_A", "inherited")
 	t.Setenv("REGCRED_TEST_B", "inherited")
 	p := provider{more: "  env: [{name: REGCRED_TEST_B, value: own}, {name: REGCRED_TEST_C, value: own}]\n"}
-	p.script = "env | grep ^REGCRED_TEST_ | sort > \"$0.env\"\n" + p.answerScript()
+	p.script = "env | grep ^REGCRED_TEST_[ABC]= | sort > \"$0.env\"\n" + p.answerScript()
 	for _, s := range subjects {
 		at := newPlace(t, p)
 		if err := s.register(at.path, at.dir, (&server{}).tokens()); err != nil {

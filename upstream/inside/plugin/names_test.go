@@ -4,8 +4,10 @@
 package plugin_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -32,15 +34,42 @@ func TestNames(t *testing.T) {
 	}
 }
 
-var exported = regexp.MustCompile(`(?m)^(func|type|const|var) [A-Z]\w*`)
-
 // declared are the exported names of a package, but for those that are listed.
-func declared(t *testing.T, pkg string) []string {
-	out, err := exec.Command("go", "doc", "-short", pkg).Output()
+func declared(t *testing.T, pkg string) (names []string) {
+	out, err := exec.Command("go", "list", "-f", `{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}`, pkg).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := slices.DeleteFunc(exported.FindAllString(string(out), -1), func(name string) bool { return beside[name] != "" })
+	add := func(what string, name *ast.Ident) {
+		if said := what + " " + name.Name; name.IsExported() && beside[said] == "" {
+			names = append(names, said)
+		}
+	}
+	for _, file := range strings.Fields(string(out)) {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range f.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				if d.Recv == nil {
+					add("func", d.Name)
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					switch s := spec.(type) {
+					case *ast.TypeSpec:
+						add("type", s.Name)
+					case *ast.ValueSpec:
+						for _, name := range s.Names {
+							add(d.Tok.String(), name)
+						}
+					}
+				}
+			}
+		}
+	}
 	slices.Sort(names)
 	return names
 }
