@@ -209,7 +209,7 @@ cross_build() {
 kept() {
 	local others='chart|clients|formats|mirrors|playground'
 	if $release; then others=; fi
-	grep -Ev "/(fleet|inside/compare|$others)\$"
+	grep -Ev "/(fleet|inside/(compare|smoke)|$others)\$"
 }
 
 # upstream runs the steps of upstream/.
