@@ -6,14 +6,13 @@ package inside
 import (
 	"context"
 	"debug/buildinfo"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"github.com/regcred/regcred/upstream/kubelet"
+	"github.com/regcred/regcred/upstream/release"
 )
 
 const (
@@ -60,7 +59,7 @@ func build(ctx context.Context, dir, out string) error {
 	// Without paths of files in it, what is built is kept for the next
 	// directory, and two builds are the same.
 	flags := "-s -w -X k8s.io/component-base/version.gitVersion=" + Version
-	if _, err := run(ctx, s.module, "build", "-modfile="+modfile, "-trimpath", "-ldflags="+flags, "-o", out, program); err != nil {
+	if _, err := release.Go(ctx, s.module, "build", "-modfile="+modfile, "-trimpath", "-ldflags="+flags, "-o", out, program); err != nil {
 		return err
 	}
 	info, err := buildinfo.ReadFile(out)
@@ -82,17 +81,6 @@ func (s *sources) writeModule(ctx context.Context, path string) error {
 			return err
 		}
 	}
-	_, err := run(ctx, s.module, "mod", "edit", "-replace="+kubernetes+"="+s.dir, path)
+	_, err := release.Go(ctx, s.module, "mod", "edit", "-replace="+kubernetes+"="+s.dir, path)
 	return err
-}
-
-// run runs go in a directory and returns what it prints.
-func run(ctx context.Context, dir string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = dir
-	out, err := cmd.Output()
-	if e, ok := errors.AsType[*exec.ExitError](err); ok {
-		err = fmt.Errorf("go %s: %w\n%s", args[0], err, e.Stderr)
-	}
-	return strings.TrimSpace(string(out)), err
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/upstream/kubelet"
+	"github.com/regcred/regcred/upstream/release"
 )
 
 const (
@@ -32,10 +33,10 @@ type sources struct {
 
 // find finds out what there is to copy.
 func (s *sources) find(ctx context.Context) (err error) {
-	if s.module, err = run(ctx, "", "list", "-m", "-f", "{{.Dir}}"); err != nil {
+	if s.module, err = release.Go(ctx, "", "list", "-m", "-f", "{{.Dir}}"); err != nil {
 		return err
 	}
-	s.release, err = run(ctx, s.module, "list", "-m", "-f", "{{.Dir}}", kubernetes)
+	s.release, err = release.Go(ctx, s.module, "list", "-m", "-f", "{{.Dir}}", kubernetes)
 	if err == nil && s.release == "" {
 		err = fmt.Errorf("the module %s is not in the module cache: run go mod download in upstream/", kubernetes)
 	}
@@ -43,7 +44,7 @@ func (s *sources) find(ctx context.Context) (err error) {
 		return err
 	}
 	const format = "{{with .Module}}{{if eq .Path \"" + kubernetes + "\"}}{{$.Dir}}{{end}}{{end}}"
-	list, err := run(ctx, s.module, "list", "-deps", "-f", format, program, ownPackage)
+	list, err := release.Go(ctx, s.module, "list", "-deps", "-f", format, program, ownPackage)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -46,7 +45,7 @@ func Open(ctx context.Context, version string) (*Release, error) {
 		return nil, fmt.Errorf("release %q: not a release of Kubernetes: write it as 1.33.13", version)
 	}
 	var err error
-	if r.module, err = output(ctx, "", "list", "-m", "-f", "{{.Dir}}"); err != nil {
+	if r.module, err = Go(ctx, "", "list", "-m", "-f", "{{.Dir}}"); err != nil {
 		return nil, err
 	}
 	if r.Dir, err = r.required(ctx); err != nil || r.Dir != "" {
@@ -75,7 +74,7 @@ func (r *Release) Cache() (dir string, err error) {
 // required returns where the sources are of the release that this module requires, or
 // "" if it is another.
 func (r *Release) required(ctx context.Context) (dir string, err error) {
-	out, err := output(ctx, r.module, "list", "-m", "-f", "{{.Version}} {{.Dir}}", kubernetes)
+	out, err := Go(ctx, r.module, "list", "-m", "-f", "{{.Version}} {{.Dir}}", kubernetes)
 	if err != nil {
 		return "", err
 	}
@@ -83,20 +82,20 @@ func (r *Release) required(ctx context.Context) (dir string, err error) {
 	if version != r.Version {
 		return "", nil
 	}
-	own, err := output(ctx, r.module, "list", "-m", "-f", "{{.GoVersion}}")
+	own, err := Go(ctx, r.module, "list", "-m", "-f", "{{.GoVersion}}")
 	r.GODEBUG = "go" + own[:max(0, strings.LastIndex(own, "."))] // 1.26.0 has the defaults of 1.26
 	return dir, err
 }
 
 // download returns where the module's sources are.
 func (r *Release) download(ctx context.Context) (dir string, err error) {
-	out, err := output(ctx, r.module, "mod", "download", "-json", kubernetes+"@"+r.Version)
+	out, err := Go(ctx, r.module, "mod", "download", "-json", kubernetes+"@"+r.Version)
 	var got struct{ Dir, Error string }
 	if jsonErr := json.Unmarshal([]byte(out), &got); jsonErr == nil && got.Dir != "" {
 		return got.Dir, nil
 	}
 	err = fmt.Errorf("release %s: %w", r.Version, cmp.Or(said(got.Error), err, errors.New("go mod download names no directory")))
-	list, listErr := output(ctx, r.module, "list", "-m", "-versions", "-f", `{{join .Versions " "}}`, kubernetes)
+	list, listErr := Go(ctx, r.module, "list", "-m", "-versions", "-f", `{{join .Versions " "}}`, kubernetes)
 	if listErr != nil {
 		return "", err
 	}
@@ -126,7 +125,7 @@ func (r *Release) writeModule(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	name, err := output(ctx, r.module, "list", "-m")
+	name, err := Go(ctx, r.module, "list", "-m")
 	if err != nil {
 		return err
 	}
@@ -212,19 +211,8 @@ func (r *Release) Build(ctx context.Context, out, pkg string, flags ...string) e
 		return err
 	}
 	args := slices.Concat([]string{"build"}, r.flags, []string{"-o", out}, flags, []string{pkg})
-	if _, err := output(ctx, r.module, args...); err != nil {
+	if _, err := Go(ctx, r.module, args...); err != nil {
 		return fmt.Errorf("build %s of Kubernetes %s: %w", pkg, r.Version, err)
 	}
 	return nil
-}
-
-// output runs go in a directory and returns what it says.
-func output(ctx context.Context, dir string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = dir
-	out, err := cmd.Output()
-	if e, ok := errors.AsType[*exec.ExitError](err); ok {
-		err = fmt.Errorf("go %s: %w\n%s", args[0], err, e.Stderr)
-	}
-	return strings.TrimSpace(string(out)), err
 }
