@@ -78,6 +78,9 @@ func (k kubelet) all(g gate) string {
 	return allAlpha
 }
 
+// takeGateOut is what to do about a gate, which no file of providers sets.
+const takeGateOut = ": take it out of the kubelet's --feature-gates, and of featureGates in its configuration"
+
 // refusals says because of which gates the kubelet does not start, whatever its
 // configuration.
 func (k kubelet) refusals() (list []string) {
@@ -88,11 +91,11 @@ func (k kubelet) refusals() (list []string) {
 		}
 		switch g := gates[name]; {
 		case !k.has(g.known):
-			list = append(list, k.unknown("the feature gate "+name, g.known)+", and does not start with it set")
+			list = append(list, k.unknown("the feature gate "+name, g.known)+", and does not start with it set"+takeGateOut)
 		case k.has(g.gone):
-			list = append(list, fmt.Sprintf("kubelet 1.%d does not know the feature gate %s any more (gone in 1.%d), and does not start with it set: remove it", k.minor, name, g.gone))
+			list = append(list, fmt.Sprintf("kubelet 1.%d does not know the feature gate %s any more (gone in 1.%d), and does not start with it set%s", k.minor, name, g.gone, takeGateOut))
 		case k.has(g.locked) && on != k.has(g.on):
-			list = append(list, fmt.Sprintf("kubelet 1.%d does not start with the feature gate %s=%t: it cannot be changed any more (since 1.%d)", k.minor, name, on, g.locked))
+			list = append(list, fmt.Sprintf("kubelet 1.%d does not start with the feature gate %s=%t: it cannot be changed any more (since 1.%d)%s", k.minor, name, on, g.locked, takeGateOut))
 		}
 	}
 	return list

@@ -29,7 +29,8 @@ func (d *diagnosis) rest(value any, want *shape) {
 	}
 	c := &Config{Providers: read.providers, path: d.src.name}
 	c.files = []*File{{Name: d.src.name, Kind: Kind, APIVersion: V1, Count: len(read.providers), source: d.src}}
-	v := &validation{c: c, kubelet: kubelet{minor: newestMinor}}
+	// Of two kubelets that differ the more lenient: the one that is meant is not known.
+	v := &validation{c: c, kubelet: kubelet{minor: sinceStrictColons - 1}}
 	if _, written := known["providers"]; !written {
 		v.list.add(d.src.place(FieldPath{"providers"}).problem("", noProviders))
 	}

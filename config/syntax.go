@@ -15,7 +15,9 @@ import (
 // against what it is known to say and never passed on: it may quote the file.
 func (s *source) yamlError(err error) error {
 	text, line := err.Error(), 0
-	fmt.Sscanf(text, "yaml: line %d:", &line)
+	if n, _ := fmt.Sscanf(text, "yaml: line %d:", &line); n > 0 && fromParser(text) {
+		line++
+	}
 	fe := &FieldError{File: s.name, Msg: "not valid YAML"}
 	if strings.Contains(text, "alphabetic or numeric") || strings.Contains(text, "unknown anchor") {
 		if err := s.aliasErrors(); err != nil {
@@ -44,13 +46,25 @@ func (s *source) yamlError(err error) error {
 	return fe
 }
 
+// fromParser reports whether an error is the parser's, and not its scanner's: the one
+// counts lines from 0, the other from 1.
+func fromParser(text string) bool {
+	for _, expected := range []string{"node content", "'-' indicator", "key", "',' or", "<"} {
+		if strings.Contains(text, "did not find expected "+expected) {
+			return true
+		}
+	}
+	return false
+}
+
 // yamlProblems is what the parser says, and what we say.
 var yamlProblems = []struct{ text, msg string }{
 	{"mapping values are not allowed", "a colon where none can be; is the line indented wrongly, or a value with a colon not quoted?"},
 	{"could not find expected ':'", "a line without a colon where a field is expected; is something not indented, or a quote not closed?"},
 	{"did not find expected key", "a field is expected here; is something indented wrongly, or a quote not closed?"},
 	{"did not find expected '-' indicator", "an entry of a list is expected here; is something indented wrongly?"},
-	{"did not find expected ',' or", "a bracket is not closed, or a comma is missing"},
+	{"did not find expected ',' or", "before this a bracket is not closed, or a comma is missing"},
+	{"did not find expected node content", "a value is expected here; quote one that has brackets, colons or commas, such as an IPv6 address"},
 	{"found unexpected end of stream", "a quote is not closed"},
 	{"cannot start any token", "a character that cannot begin a value; quote the value"},
 	{"unknown escape character", `a backslash that means nothing inside "…"; use '…'`},

@@ -100,6 +100,7 @@ func TestValidate(t *testing.T) {
 
 func TestValidateFor(t *testing.T) {
 	const tokenGate, providerGate = "KubeletServiceAccountTokenForCredentialProviders", "KubeletCredentialProviders"
+	const out = ": take it out of the kubelet's --feature-gates, and of featureGates in its configuration"
 	alpha := strings.ReplaceAll(testConfig, "k8s.io/v1\n", "k8s.io/v1alpha1\n")
 	beta := strings.ReplaceAll(testConfig, "k8s.io/v1\n", "k8s.io/v1beta1\n")
 	tokens := testConfig + testTokens
@@ -133,7 +134,7 @@ func TestValidateFor(t *testing.T) {
 		{"no cacheType in 1.34", noCacheType, "1.34.0", nil, []string{"f:9:5: providers[0].tokenAttributes.cacheType: missing: write ServiceAccount, or Token if the plugin returns the token itself or something that lives no longer"}},
 		{"tokens in 1.33 by default", noCacheType, "1.33", nil, []string{"f:9:5: providers[0].tokenAttributes: kubelet 1.33 takes it only with the feature gate " + tokenGate}},
 		{"tokens in 1.32, whatever the gate", noCacheType, "1.32", on(tokenGate), []string{
-			"f: kubelet 1.32 does not know the feature gate " + tokenGate + " (new in 1.33), and does not start with it set", "f:9:5: providers[0].tokenAttributes: kubelet 1.32 does not know tokenAttributes (new in 1.33)"}},
+			"f: kubelet 1.32 does not know the feature gate " + tokenGate + " (new in 1.33), and does not start with it set" + out, "f:9:5: providers[0].tokenAttributes: kubelet 1.32 does not know tokenAttributes (new in 1.33)"}},
 		{"v1 in 1.26", testConfig, "1.26", nil, nil},
 		{"v1 in 1.25", testConfig, "1.25", nil, []string{
 			`f:1:13: apiVersion: kubelet 1.25 does not know this version of the file (new in 1.26): write kubelet.config.k8s.io/v1beta1: "kubelet.config.k8s.io/v1"`,
@@ -150,14 +151,14 @@ func TestValidateFor(t *testing.T) {
 			`f:7:15: providers[0].apiVersion: kubelet 1.19 does not know this version of the protocol (new in 1.20): "credentialprovider.kubelet.k8s.io/v1alpha1"`}},
 		{"v1alpha1 in 1.36", alpha, "1.36", nil, nil},
 		{"a gate that is gone", testConfig, "1.36", on(providerGate), []string{
-			"f: kubelet 1.36 does not know the feature gate " + providerGate + " any more (gone in 1.28), and does not start with it set: remove it"}},
+			"f: kubelet 1.36 does not know the feature gate " + providerGate + " any more (gone in 1.28), and does not start with it set" + out}},
 		{"a gate that is locked", testConfig, "1.26", off(providerGate), []string{
-			"f: kubelet 1.26 does not start with the feature gate " + providerGate + "=false: it cannot be changed any more (since 1.26)"}},
+			"f: kubelet 1.26 does not start with the feature gate " + providerGate + "=false: it cannot be changed any more (since 1.26)" + out}},
 		{"a gate that is locked, as it is", testConfig, "1.26", on(providerGate), nil},
 		{"more than one colon in 1.35", strings.Replace(testConfig, `"*.example.com"`, "a.b:80:80, '::1'", 1), "1.35", nil, nil},
 		{"more than one colon in 1.36", strings.Replace(testConfig, `"*.example.com"`, "a.b:80:80", 1), "1.36", nil, []string{
 			`f:5:17: providers[0].matchImages[0]: kubelet 1.36 refuses more than one colon in a host (since 1.36; up to 1.35 kubelets take it, and it matches no image): ` +
-				`write each host on its own, and an IPv6 address in brackets: "a.b:80:80"`}},
+				`write each host on its own, and an IPv6 address in brackets and with a port: "a.b:80:80"`}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -86,7 +86,7 @@ func (k kubelet) unknown(what string, since int) string {
 // strictColons says that the kubelet is too new for a pattern.
 func (k kubelet) strictColons() string {
 	return fmt.Sprintf("kubelet 1.%d refuses more than one colon in a host (since 1.%d; up to 1.%d kubelets take it, and it matches no image): "+
-		"write each host on its own, and an IPv6 address in brackets", k.minor, sinceStrictColons, sinceStrictColons-1)
+		"write each host on its own, and an IPv6 address in brackets and with a port", k.minor, sinceStrictColons, sinceStrictColons-1)
 }
 
 // instead says which version of a group the kubelet does know.
