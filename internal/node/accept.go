@@ -5,32 +5,50 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/entries"
+	"github.com/regcred/regcred/internal/shown"
 )
 
 // Accept says what the newest kubelet rejects of a configuration, or, where that
 // rejects something, the kubelet of the origin that the configuration is from, if
 // its version can be told; and which of them it was. What an older kubelet alone
 // accepts is made what means the same to a newer one ([entries.SinceCacheType]).
-func (n Node) Accept(ctx context.Context, o *Origin, cfg *config.Config) (kubelet string, err error) {
+func (n Node) Accept(ctx context.Context, o *Origin, cfg *config.Config) (kubelet config.Target, err error) {
+	newest := config.Target{KubeletVersion: config.NewestKubelet}
 	err = cfg.Validate()
 	if err == nil || slices.ContainsFunc(cfg.Files(), (*config.File).Predecessor) {
-		return config.NewestKubelet, err
+		return newest, err
 	}
 	t := n.target(ctx, o)
 	if t.KubeletVersion == "" {
-		return config.NewestKubelet, err
+		return newest, err
 	}
 	if err := cfg.ValidateFor(t); err != nil {
-		return t.KubeletVersion, err
+		return t, err
 	}
 	entries.SinceCacheType(cfg.Providers)
-	return t.KubeletVersion, nil
+	return t, nil
+}
+
+// ValidateCommand is what says all that a kubelet rejects of the configuration at a path.
+func ValidateCommand(t config.Target, path string) string {
+	command, before := "regcred validate", " --feature-gates "
+	if t.KubeletVersion != "" && t.KubeletVersion != config.NewestKubelet {
+		command += " --kubelet-version " + t.KubeletVersion
+	}
+	for _, name := range config.FeatureGates() {
+		if on, set := t.FeatureGates[name]; set {
+			command += fmt.Sprintf("%s%s=%t", before, name, on)
+			before = ","
+		}
+	}
+	return command + " " + shown.ShellPath(path)
 }
 
 // target is the kubelet of an origin: the one that runs, or the one that the node's

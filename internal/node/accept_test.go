@@ -41,12 +41,12 @@ func accepted(t *testing.T, n Node, o *Origin) string {
 	}
 	kubelet, err := n.Accept(t.Context(), o, cfg)
 	if err != nil {
-		return kubelet + ": " + err.Error()[strings.Index(err.Error(), "tokenAttributes"):]
+		return kubelet.KubeletVersion + ": " + err.Error()[strings.Index(err.Error(), "tokenAttributes"):]
 	}
 	if got := cfg.Providers[0].TokenAttributes.CacheType; got != config.CachePerToken {
 		t.Errorf("its cacheType is %q", got)
 	}
-	return kubelet
+	return kubelet.KubeletVersion
 }
 
 const (
@@ -63,6 +63,10 @@ func TestAcceptInstalled(t *testing.T) {
 		"configuration":    {config: "featureGates: {" + tokenGate + ": true}", want: "1.33.4"},
 		"drop-in":          {config: "featureGates: {Other: true}", dropIn: "featureGates: {" + tokenGate + ": true}", want: "1.33.4"},
 		"flag":             {flags: "--feature-gates=Other=false,Off=false --feature-gates " + tokenGate + "=true", want: "1.33.4"},
+		"taken back":       {config: "featureGates: {" + tokenGate + ": true}", dropIn: "featureGates: null", want: withoutGate},
+		"alpha gates back": {config: "featureGates: {AllAlpha: true, " + tokenGate + ": false}", dropIn: "featureGates: {" + tokenGate + ": null}", want: "1.33.4"},
+		"null in the file": {config: "featureGates: {AllAlpha: true, " + tokenGate + ": null}", dropIn: "a: b", want: withoutGate},
+		"other case":       {config: "FeatureGates: {" + tokenGate + ": true}", want: withoutGate},
 		"flag before file": {flags: "--feature-gates=" + tokenGate + "=false", config: "featureGates: {" + tokenGate + ": true}", want: withoutGate},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,6 +106,21 @@ func TestAcceptRunning(t *testing.T) {
 	other := startProgram(t, copied(t, dir, "other"), "", nil)
 	if got := accepted(t, Node{Root: dir}, &Origin{Kubelet: other.Process.Pid}); !strings.HasPrefix(got, byNewest) {
 		t.Errorf("a program that is no kubelet: got %q", got)
+	}
+}
+
+// TestVersionRoot: the kubelet of this machine is asked for its version, by whatever
+// name of its root directory; that of another is not run.
+func TestVersionRoot(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "kubelet")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho Kubernetes v1.33.4\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for root, want := range map[string]string{"": "1.33.4", "/": "1.33.4", dir: ""} {
+		if got := newReading(t.Context(), Node{Root: root}).version(program); got.Kubelet != want {
+			t.Errorf("root %q: got %+v, want %q", root, got, want)
+		}
 	}
 }
 

@@ -4,13 +4,13 @@
 package node
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"regexp"
 	"strconv"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/regcred/regcred/config"
 )
@@ -21,25 +21,36 @@ const gatesFlag = "feature-gates"
 // gates are the feature gates that a kubelet's configuration sets, and its flags,
 // which win.
 // kubelet: cmd/kubelet/app/server.go, mergeKubeletConfigurations and kubeletConfigFlagPrecedence.
-func (r *reading) gates(args, files []string) map[string]bool {
-	gates := map[string]bool{}
-	for _, file := range files {
-		var cfg struct {
-			FeatureGates map[string]bool `json:"featureGates"`
-		}
-		if yaml.Unmarshal([]byte(r.file(file)), &cfg) == nil { // else the kubelet does not start
-			maps.Copy(gates, cfg.FeatureGates)
-		}
+func (r *reading) gates(args []string, files []configFile) map[string]bool {
+	var cfg struct {
+		FeatureGates map[string]bool `json:"featureGates"`
+	}
+	read, gates := r.kubeletConfig(files), map[string]bool{}
+	if read.decode(&cfg) == nil { // else the kubelet does not start
+		maps.Copy(gates, cfg.FeatureGates)
 	}
 	for _, f := range flagsIn(args, gatesFlag) {
-		for part := range strings.SplitSeq(f.value, ",") {
-			name, value, _ := strings.Cut(part, "=")
-			if on, err := strconv.ParseBool(strings.TrimSpace(value)); err == nil {
-				gates[strings.TrimSpace(name)] = on
-			}
-		}
+		_ = SetGates(gates, f.value) // else the kubelet does not start
 	}
 	return gates
+}
+
+// SetGates adds feature gates as the kubelet's --feature-gates has them. An error
+// says what is none; the others are added all the same.
+// kubelet: k8s.io/component-base/cli/flag/map_string_bool.go.
+func SetGates(gates map[string]bool, value string) (err error) {
+	for part := range strings.SplitSeq(value, ",") {
+		name, text, _ := strings.Cut(part, "=")
+		name = strings.TrimSpace(name)
+		on, bad := strconv.ParseBool(strings.TrimSpace(text))
+		switch {
+		case name != "" && bad == nil:
+			gates[name] = on
+		case part != "":
+			err = cmp.Or(err, fmt.Errorf("%q: want NAME=true or NAME=false", part))
+		}
+	}
+	return err
 }
 
 // Target is the kubelet of the next start; the zero value if its version is not known.
@@ -65,9 +76,9 @@ func (n Node) GateSet(ctx context.Context, gate string) (list []Given) {
 	// A gate is a key wherever it stands, and the name of nothing else.
 	key := regexp.MustCompile(`^[^#]*\b` + regexp.QuoteMeta(gate) + `["']?\s*:`)
 	for _, file := range r.kubeletConfigs(kubeletFlags(texts(args), healthFlags()...), nil) {
-		for i, line := range physicalLines(r.file(file)) {
+		for i, line := range physicalLines(r.file(file.path)) {
 			if key.MatchString(line) {
-				list = append(list, Given{File: n.host(file), Line: i + 1})
+				list = append(list, Given{File: n.host(file.path), Line: i + 1})
 			}
 		}
 	}

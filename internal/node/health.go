@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 )
 
 // The kubelet's flags that say where it tells that it is well.
@@ -30,16 +28,13 @@ type healthConfig struct {
 // kubelet: pkg/kubelet/apis/config/v1beta1/defaults.go, cmd/kubelet/app/server.go.
 func (r *reading) health(flags map[string]string, more ...string) Health {
 	port, bind, from := int32(10248), "127.0.0.1", "the kubelet's default"
-	for _, file := range r.kubeletConfigs(flags, more) {
-		var cfg healthConfig
-		if err := yaml.Unmarshal([]byte(r.file(file)), &cfg); err != nil {
-			continue // the kubelet would not start with it, and says so
-		}
+	read, cfg := r.kubeletConfig(r.kubeletConfigs(flags, more)), healthConfig{}
+	if read.decode(&cfg) == nil { // else the kubelet would not start with it, and says so
 		if cfg.HealthzPort != nil {
-			port, from = *cfg.HealthzPort, file
+			port, from = *cfg.HealthzPort, read.from["healthzPort"]
 		}
 		if cfg.HealthzBindAddress != "" {
-			bind, from = cfg.HealthzBindAddress, file
+			bind, from = cfg.HealthzBindAddress, read.from["healthzBindAddress"]
 		}
 	}
 	if n, err := strconv.ParseInt(flags[healthzPort], 10, 32); err == nil {
@@ -57,10 +52,19 @@ func (r *reading) health(flags map[string]string, more ...string) Health {
 	return Health{URL: "http://" + net.JoinHostPort(bind, strconv.Itoa(int(port))) + "/healthz", From: from}
 }
 
+// kubeletConfig reads the kubelet's configuration. A file that is none is left out:
+// the kubelet would not start with it.
+func (r *reading) kubeletConfig(files []configFile) (c kubeletConfig) {
+	for _, file := range files {
+		_ = c.add(file, []byte(r.file(file.path)))
+	}
+	return c
+}
+
 // kubeletConfigs lists the kubelet's configuration in the order in which it is read.
-func (r *reading) kubeletConfigs(flags map[string]string, dirs []string) (files []string) {
+func (r *reading) kubeletConfigs(flags map[string]string, dirs []string) (files []configFile) {
 	if file := flags["config"]; file != "" {
-		files = append(files, path.Join("/", file))
+		files = append(files, configFile{path: path.Join("/", file)})
 	}
 	if dir := flags["config-dir"]; dir != "" {
 		dirs = []string{path.Join("/", dir)}
@@ -73,7 +77,7 @@ func (r *reading) kubeletConfigs(flags map[string]string, dirs []string) (files 
 
 // confFiles lists the files of a --config-dir, sub-directories included, as the
 // kubelet walks them.
-func (r *reading) confFiles(dir string, depth int) (files []string) {
+func (r *reading) confFiles(dir string, depth int) (files []configFile) {
 	names := r.list(dir)
 	slices.Sort(names)
 	for _, name := range names {
@@ -84,7 +88,7 @@ func (r *reading) confFiles(dir string, depth int) (files []string) {
 		case info.IsDir() && depth < 8:
 			files = append(files, r.confFiles(p, depth+1)...)
 		case !info.IsDir() && strings.HasSuffix(name, ".conf"):
-			files = append(files, p)
+			files = append(files, configFile{p, true})
 		}
 	}
 	return files

@@ -11,15 +11,19 @@ import (
 	"path/filepath"
 
 	"github.com/regcred/regcred/config"
-	"github.com/regcred/regcred/internal/shown"
 )
 
 // Load loads the configuration of an origin. It refuses what [Node.Accept] and
 // [Node.CheckFound] refuse. An *[Error] has a hint.
 func (n Node) Load(o *Origin) (*config.Config, error) {
 	cfg, err := config.Load(o.Config)
+	kubelet := config.Target{KubeletVersion: config.NewestKubelet}
 	if err == nil {
-		_, err = n.Accept(context.Background(), o, cfg)
+		// First: the place may say which program the kubelet is, which is asked.
+		if err := n.CheckFound(o, cfg); err != nil {
+			return nil, err
+		}
+		kubelet, err = n.Accept(context.Background(), o, cfg)
 	}
 	if err := Denied(err); err != nil {
 		return nil, err
@@ -28,9 +32,9 @@ func (n Node) Load(o *Origin) (*config.Config, error) {
 		return nil, withHint(err, absentHint(o.Config))
 	}
 	if err != nil {
-		return nil, withHint(err, fmt.Sprintf("a kubelet would not start with this configuration; mend it and run \"regcred validate %s\"", shown.ShellPath(o.Config)))
+		return nil, withHint(err, fmt.Sprintf("a kubelet would not start with this configuration; mend it and run \"%s\"", ValidateCommand(kubelet, o.Config)))
 	}
-	return cfg, n.CheckFound(o, cfg)
+	return cfg, nil
 }
 
 func absentHint(config string) string {

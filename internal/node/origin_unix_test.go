@@ -143,18 +143,18 @@ func TestMendIsQuoted(t *testing.T) {
 // credentials sent to a socket of their own.
 func TestKubeletConfigTrust(t *testing.T) {
 	for _, open := range []string{"", "c.yaml", "conf.d", "conf.d/a.conf", "conf.d/b/c.conf"} {
-		root := newRoot(t, map[string]string{"c.yaml": "", "conf.d/a.conf": "", "conf.d/b/c.conf": "imageServiceEndpoint: unix:///s"})
+		root := newRoot(t, map[string]string{"c.yaml": "", "conf.d/a.conf": "{imageServiceEndpoint: unix:///s, containerRuntimeEndpoint: unix:///t}", "conf.d/b/c.conf": "containerRuntimeEndpoint: null"})
 		path := filepath.Join(root, open)
 		if open != "" {
 			if err := os.Chmod(path, 0o777); err != nil {
 				t.Fatal(err)
 			}
 		}
-		k, cfg := kubelet{dir: root, flags: map[string]string{"config": "c.yaml", "config-dir": "conf.d"}}, kubeletConfig{}
+		k, cfg := kubelet{dir: root, flags: map[string]string{"config": "c.yaml", "config-dir": "conf.d"}}, endpointConfig{}
 		err := Node{Root: root}.readTrusted(&k, &cfg)
 		found, ok := errors.AsType[*Untrusted](err)
 		switch {
-		case open == "" && (err != nil || cfg.ImageServiceEndpoint != "unix:///s"):
+		case open == "" && (err != nil || cfg != (endpointConfig{ImageServiceEndpoint: "unix:///s"})):
 			t.Errorf("got %v, %+v", err, cfg)
 		case open != "" && (!ok || found.Path != path):
 			t.Errorf("%s: got %v", open, err)
@@ -166,7 +166,7 @@ func TestKubeletConfigTrust(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := kubelet{dir: filepath.Dir(dir), flags: map[string]string{"config-dir": "conf.d"}}
-	err := Node{Root: k.dir}.readTrusted(&k, &kubeletConfig{})
+	err := Node{Root: k.dir}.readTrusted(&k, &endpointConfig{})
 	if found, ok := errors.AsType[*Untrusted](err); !ok || found.Path != dir {
 		t.Errorf("an empty directory for everybody: got %v", err)
 	}
@@ -183,7 +183,7 @@ func TestPipes(t *testing.T) {
 		t.Errorf("flags in a pipe: got %v, %v, %v", loc, r.unread, err)
 	}
 	k := kubelet{dir: root, flags: map[string]string{"config": "kubelet/c.yaml"}}
-	if err := (Node{}).readTrusted(&k, &kubeletConfig{}); err == nil || err.Error() != "read "+config+": it is a named pipe, not a regular file" {
+	if err := (Node{}).readTrusted(&k, &endpointConfig{}); err == nil || err.Error() != "read "+config+": it is a named pipe, not a regular file" {
 		t.Errorf("a kubelet's configuration: got %v", err)
 	}
 }

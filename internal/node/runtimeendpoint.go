@@ -12,8 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 )
 
 // AutoEndpoint has the container runtime searched for.
@@ -59,8 +57,8 @@ func (n Node) RuntimeEndpoint(endpoint string, o *Origin) (string, error) {
 		"%d container runtimes are found: %s", len(found), strings.Join(found, ", "))
 }
 
-// kubeletConfig is what matters here of a KubeletConfiguration.
-type kubeletConfig struct {
+// endpointConfig is what matters here of a KubeletConfiguration.
+type endpointConfig struct {
 	ImageServiceEndpoint     string `json:"imageServiceEndpoint"`
 	ContainerRuntimeEndpoint string `json:"containerRuntimeEndpoint"`
 }
@@ -82,7 +80,7 @@ func (n Node) kubeletRuntime(o *Origin) (string, error) {
 		return "", err
 	}
 	k := kubelet{dir: o.Dir, flags: kubeletFlags(args, "image-service-endpoint", "container-runtime-endpoint", "config", "config-dir")}
-	var cfg kubeletConfig
+	var cfg endpointConfig
 	if err := n.readTrusted(&k, &cfg); err != nil {
 		return "", withHint(fmt.Errorf("--as-kubelet: %w", err), "give --runtime-endpoint")
 	}
@@ -93,16 +91,16 @@ func (n Node) kubeletRuntime(o *Origin) (string, error) {
 
 // readTrusted reads the kubelet's configuration, and refuses one that others may
 // change: credentials go to the socket that it names.
-func (n Node) readTrusted(k *kubelet, cfg *kubeletConfig) error {
+func (n Node) readTrusted(k *kubelet, cfg *endpointConfig) error {
 	files, err := k.configFiles()
 	if err != nil {
 		return err
 	}
-	for _, file := range append(files, k.path("config-dir")) {
-		if file == "" {
+	for _, file := range append(files, configFile{path: k.path("config-dir")}) {
+		if file.path == "" {
 			continue
 		}
-		if err := n.CheckTrust(&Origin{From: "the kubelet's configuration", Config: file}, nil); err != nil {
+		if err := n.CheckTrust(&Origin{From: "the kubelet's configuration", Config: file.path}, nil); err != nil {
 			return err
 		}
 	}
@@ -110,38 +108,38 @@ func (n Node) readTrusted(k *kubelet, cfg *kubeletConfig) error {
 }
 
 // configFiles lists the kubelet's configuration in the order in which it is read.
-func (k *kubelet) configFiles() (files []string, err error) {
+func (k *kubelet) configFiles() (files []configFile, err error) {
 	if dir := k.path("config-dir"); dir != "" {
 		if files, err = kubeletDropIns(dir); err != nil {
 			return nil, err
 		}
 	}
 	if file := k.path("config"); file != "" {
-		files = slices.Insert(files, 0, file)
+		files = slices.Insert(files, 0, configFile{path: file})
 	}
 	return files, nil
 }
 
-// readConfig reads the kubelet's configuration, each file over the former.
-func readConfig(files []string, cfg *kubeletConfig) error {
+// readConfig reads the kubelet's configuration.
+func readConfig(files []configFile, cfg *endpointConfig) error {
+	var c kubeletConfig
 	for _, file := range files {
-		data, err := read(file)
+		data, err := read(file.path)
 		if err != nil {
 			return err
 		}
-		if err := yaml.Unmarshal(data, cfg); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
+		if err := c.add(file, data); err != nil {
+			return fmt.Errorf("%s: %w", file.path, err)
 		}
 	}
-	return nil
+	return c.decode(cfg)
 }
 
 // kubeletDropIns lists the files of a --config-dir, sub-directories included.
-func kubeletDropIns(dir string) ([]string, error) {
-	var files []string
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+func kubeletDropIns(dir string) (files []configFile, err error) {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && filepath.Ext(path) == ".conf" {
-			files = append(files, path)
+			files = append(files, configFile{path, true})
 		}
 		return err
 	})

@@ -72,8 +72,8 @@ func TestAutoEndpoint(t *testing.T) {
 func TestKubeletDropIns(t *testing.T) {
 	root := newRoot(t, map[string]string{"20.conf": "", "10.conf/50.conf": "", "README": "", "30.conf.bak": "", "40.yaml": ""})
 	got, err := kubeletDropIns(root)
-	want := []string{filepath.Join(root, "10.conf/50.conf"), filepath.Join(root, "20.conf")}
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+	want := []configFile{{filepath.Join(root, "10.conf/50.conf"), true}, {filepath.Join(root, "20.conf"), true}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(configFile{})); err != nil || diff != "" {
 		t.Errorf("%v; (-want +got):\n%s", err, diff)
 	}
 }

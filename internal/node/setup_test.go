@@ -343,6 +343,7 @@ func TestParseVersion(t *testing.T) {
 		"k3s version v1.33.4+k3s1 (148243c4)\ngo version go1.24.5\n": {Kubelet: "1.33.4", Text: "v1.33.4+k3s1"},
 		"Kubernetes v1.36.0-rc.1":                                    {Kubelet: "1.36.0", Text: "v1.36.0-rc.1"},
 		"":                                                           {Why: "/k --version: it does not say a version"},
+		"Kubernetes v0.0.0-master+$Format:%H$":                       {Why: "/k --version: it does not say a version"},
 		"v1.2":                                                       {Why: "/k --version: it does not say a version"},
 		"\nKubernetes v1.33.4":                                       {Why: "/k --version: it does not say a version"},
 	} {

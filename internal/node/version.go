@@ -25,7 +25,7 @@ func (r *reading) version(program string) Version {
 	if program == "" {
 		return Version{Why: "no kubelet is known"}
 	}
-	if r.node.Root != "" && !r.node.Foreign {
+	if r.node.host("/") != (Node{}).host("/") && !r.node.Foreign {
 		return Version{Why: program + ": programs of another root directory are not run"}
 	}
 	real, err := r.node.files().Real(program)
@@ -76,8 +76,8 @@ func (l *limited) Write(p []byte) (int, error) {
 }
 
 // versions are written as v1.33.4, v1.33.4+k3s1, v1.33.4+rke2r1, v1.33.4-eks-1a2b3c4,
-// v1.33.4-gke.1000, v1.34.0-rc.1.
-var versions = regexp.MustCompile(`\bv(\d{1,3}\.\d{1,4}\.\d{1,4})[-+.\w]*`)
+// v1.33.4-gke.1000, v1.34.0-rc.1. What is built without one says v0.0.0-master+….
+var versions = regexp.MustCompile(`\bv(1\.\d{1,3}\.\d{1,4})[-+.\w]*`)
 
 // parseVersion reads what a program says of itself: "Kubernetes v1.33.4", or
 // "k3s version v1.33.4+k3s1 (148243c4)".
