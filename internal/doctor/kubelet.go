@@ -268,7 +268,12 @@ func (r *Report) checkVersion(k *Kubelet) {
 	if k.Config == nil || version == "" || len(k.Config.Providers) == 0 || slices.ContainsFunc(k.Config.Files(), (*config.File).Predecessor) {
 		return
 	}
-	if err := k.Config.ValidateFor(k.Setup.Target()); err != nil {
-		r.Fail(kubeletCheck, err, "the kubelet of this node is "+version+": regcred validate --kubelet-version "+version+" has it all")
+	path, _ := k.Config.Path()
+	cfg, err := config.Load(path) // as it is written: see [node.Node.Accept]
+	if err == nil {
+		err = cfg.ValidateFor(k.Setup.Target())
+	}
+	if err != nil {
+		r.Fail(kubeletCheck, err, "the kubelet of this node is "+version+": "+node.ValidateCommand(k.Setup.Target(), path)+" has it all")
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/service"
 )
@@ -46,6 +47,35 @@ func kubeadm(t *testing.T) *Kubelet {
 	}
 	k.Setup.Version.Kubelet = "1.25.3"
 	return k
+}
+
+// TestKubeletVersion: what the node's own kubelet refuses, of the file as it is written
+// and by its feature gates, and the command that says so too.
+func TestKubeletVersion(t *testing.T) {
+	const gate = "KubeletServiceAccountTokenForCredentialProviders"
+	k := kubeadm(t)
+	path, _ := k.Config.Path()
+	data := append(k.Config.Files()[0].Data(), "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true}\n"...)
+	err := os.WriteFile(path, data, 0o600)
+	if err == nil {
+		k.Config, err = config.Load(path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries.SinceCacheType(k.Config.Providers) // as Accept does
+	k.Setup.Version.Kubelet = "1.33.4"
+	for on, want := range map[bool]string{true: "", false: "regcred validate --kubelet-version 1.33.4 --feature-gates " + gate + "=false " + path + " has it all"} {
+		k.Setup.Gates = map[string]bool{gate: on, "Other": true}
+		r, fix := Report{}, ""
+		r.checkVersion(k)
+		for _, c := range r.Checks {
+			fix += c.Message + ": " + c.Fix
+		}
+		if !strings.HasSuffix(fix, want) || on && fix != "" {
+			t.Errorf("gate %t: got %q, want %q", on, fix, want)
+		}
+	}
 }
 
 // told is a service manager as it was at one moment.

@@ -71,11 +71,10 @@ func worthShowing(lines []string) []string {
 
 // fill puts what is known of the node into a text.
 func (k *Kubelet) fill(says, fix string, m []string) known {
-	being, validate := "", "regcred validate CONFIG"
+	being, validate := "", node.ValidateCommand(k.Setup.Target(), k.Node.Host(cmp.Or(k.Setup.Config.Path, "CONFIG")))
 	if v := k.Setup.Version.Kubelet; v != "" {
-		being, validate = ", being "+v, "regcred validate --kubelet-version "+v+" CONFIG"
+		being = ", being " + v
 	}
-	validate = strings.ReplaceAll(validate, "CONFIG", terminal.ShellPath(k.Node.Host(cmp.Or(k.Setup.Config.Path, "CONFIG"))))
 	pairs := []string{
 		"UNIT", strings.TrimSuffix(k.Setup.Service, ".service"),
 		"PROGRAM", cmp.Or(k.Setup.Program, "the program"),

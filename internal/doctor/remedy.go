@@ -42,7 +42,7 @@ func forbiddenRemedy(e *kube.Error, config string) string {
 		return "run it on the pod's node, or as somebody who may with --kubeconfig"
 	case says("not bound to a pod"):
 		return "give --pod"
-	case says("to request tokens for this audience"):
+	case says("to request tokens for "): // "this audience", or its name from 1.37 on
 		return rbacCommand(NodesGroup, config, false)
 	case user != nil:
 		return rbacCommand(user[1], config, e.Resource == "secrets")

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/convert"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/lint"
@@ -70,8 +71,7 @@ func size(list []source) (bytes uint64) {
 
 // gather finds what a wish is made of, and refuses what a kubelet would.
 func (in *Installer) gather(ctx context.Context, w Wish, from *generation.Manifest) (cfg *config.Config, list []source, err error) {
-	own := w.Config == ""
-	if own {
+	if w.Config == "" {
 		if from == nil {
 			return nil, nil, withHint("regcred install CONFIG", "there is nothing to install: no configuration is given, and none is on this node")
 		}
@@ -80,12 +80,7 @@ func (in *Installer) gather(ctx context.Context, w Wish, from *generation.Manife
 	if cfg, err = config.Load(w.Config); err != nil {
 		return nil, nil, err
 	}
-	judged := cfg
-	if own {
-		// The dispatcher reads directories, whatever the kubelet does.
-		judged = &config.Config{Providers: cfg.Providers}
-	}
-	if err := judged.ValidateFor(in.Setup.Target()); err != nil {
+	if err := judge(cfg, in.Setup.Target()); err != nil {
 		return nil, nil, fmt.Errorf("the kubelet of this node would not start with it: %w", err)
 	}
 	for _, f := range cfg.Files() {
@@ -110,6 +105,26 @@ func (in *Installer) gather(ctx context.Context, w Wish, from *generation.Manife
 		return nil, nil, err
 	}
 	return cfg, list, add(generation.Dispatcher, w.Dispatcher)
+}
+
+// judge says what a kubelet refuses of a configuration but that it is a directory: the
+// dispatcher reads those, whatever the kubelet does.
+func judge(cfg *config.Config, t config.Target) error {
+	if len(cfg.Providers) == 0 {
+		return cfg.ValidateFor(t)
+	}
+	var bad []error
+	for _, f := range cfg.Files() {
+		if f.Count == 0 {
+			continue
+		}
+		one, err := config.Parse(f.Name, f.Data())
+		if err == nil {
+			err = one.ValidateFor(t)
+		}
+		bad = append(bad, err)
+	}
+	return errors.Join(bad...)
 }
 
 // reach is where a file of the node is on this machine, with links as they lead
@@ -243,19 +258,22 @@ func (in *Installer) OwnConfig(w *Wish) {
 	}
 }
 
-// WishFor is a configuration as a node that does not keep changes may be told of it;
-// if hidden, without the values of args and env.
-func WishFor(cfg *config.Config, hidden bool) node.Wish {
-	w := node.Wish{ConfigPath: "/etc/kubernetes/credential-providers.yaml", BinDir: "/usr/local/bin"}
-	for _, f := range cfg.Files() {
-		data := f.Data()
-		if hidden {
-			data = hideValues(data)
-		}
-		w.Config += string(data)
+// WishFor is the configuration at a path as a node that does not keep changes may be
+// told of it, as one file of the version that kubelets read; if hidden, without the
+// values of args and env.
+func WishFor(path string, hidden bool) (node.Wish, error) {
+	whole, err := convert.Convert(path, convert.Single, convert.Options{})
+	if err != nil {
+		return node.Wish{}, err
 	}
-	for i := range cfg.Providers {
-		p := &cfg.Providers[i]
+	w := node.Wish{ConfigPath: "/etc/kubernetes/credential-providers.yaml", BinDir: "/usr/local/bin"}
+	data := whole.Files[0].Data
+	if hidden {
+		data = hideValues(data)
+	}
+	w.Config = string(data)
+	for i := range whole.Providers {
+		p := &whole.Providers[i]
 		q := node.WishedProvider{Name: p.Name, MatchImages: p.MatchImages, Args: p.Arguments(), Env: map[string]string{}, Tokens: p.TokenAttributes != nil}
 		if hidden {
 			q.Args = hideArgs(q.Args)
@@ -271,5 +289,5 @@ func WishFor(cfg *config.Config, hidden bool) node.Wish {
 		}
 		w.Providers = append(w.Providers, q)
 	}
-	return w
+	return w, nil
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/install"
 )
@@ -120,5 +122,58 @@ func TestWishOfCurrent(t *testing.T) {
 	w := install.Wish{Plugins: []string{filepath.Join(dir, "c/alpha")}, Dispatcher: wish(dir, "a").Dispatcher, Untried: true}
 	if _, err := in.Install(t.Context(), w, options()); err != nil {
 		t.Error(err)
+	}
+}
+
+// directory makes a configuration of two files, one of the predecessor.
+func directory(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	former := "kind: credentialprovider\napiVersion: v1alpha1\nproviders:\n- name: former\n  imageMatchers: [former.example]\n  extraArgs: {secret: " + canary.Env + "}\n"
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(oneProvider), 0o600), os.WriteFile(filepath.Join(dir, "b.yaml"), []byte(former), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestWishOfDirectory: so is what is given, such as by the chart; each of its files
+// is judged as one of the kubelet's.
+func TestWishOfDirectory(t *testing.T) {
+	dir := wishes(t)
+	in, err := newWorld(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := wish(dir, "a")
+	w.Config = directory(t)
+	if _, err := in.Plan(t.Context(), w); !strings.Contains(fmt.Sprint(err), "b.yaml:1:7: kind: no kubelet reads this kind") || strings.Contains(err.Error(), "directory") {
+		t.Errorf("with a file of the predecessor: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(w.Config, "b.yaml"), []byte("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Install(t.Context(), w, options()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWishForDirectory: a node that does not keep a change is told of one file that a
+// kubelet reads, and if values are to be hidden of none.
+func TestWishForDirectory(t *testing.T) {
+	for _, hidden := range []bool{false, true} {
+		w, err := install.WishFor(directory(t), hidden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := config.Parse("f", []byte(w.Config))
+		if err == nil {
+			err = cfg.ValidateFor(config.Target{KubeletVersion: "1.33"})
+		}
+		if err != nil || len(cfg.Providers) != 2 || len(w.Providers) != 2 {
+			t.Errorf("%v: %v", w.Config, err)
+		}
+		if shown := strings.Contains(fmt.Sprint(w), canary.Env); shown == hidden {
+			t.Errorf("hidden: %t; shown: %t", hidden, shown)
+		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 // How much of a log is shown, and looked at for what to show.
 const (
 	shownLines = 20
-	readLines  = 200
+	readLines  = 1000 // a kubelet with --v=1 begins with two hundred
 	readBytes  = 256 << 10
 	lineBytes  = 1 << 10
 )
@@ -53,8 +53,13 @@ func (w *watch) log(ctx context.Context) []string {
 	return lines
 }
 
+// flagLine is what a kubelet with --v=1 begins with, for each flag that there is: of one
+// that has just been started again it would be all that is shown.
+var flagLine = regexp.MustCompile(`^I\d{4} \S+ +\d+ flags\.go:\d+\] FLAG: `)
+
 // telling picks what to show: the last lines, after the one that says most.
 func telling(lines []string) (picked []string) {
+	lines = slices.DeleteFunc(slices.Clone(lines), flagLine.MatchString)
 	best, most := -1, 0
 	for i, line := range lines {
 		if tells := weight(line); tells > 0 && tells >= most {
@@ -63,7 +68,7 @@ func telling(lines []string) (picked []string) {
 	}
 	if best >= 0 {
 		picked = append(picked, lines[best])
-		lines = slices.Delete(slices.Clone(lines), best, best+1)
+		lines = slices.Delete(lines, best, best+1)
 	}
 	picked = append(picked, lines[max(0, len(lines)-shownLines+len(picked)):]...)
 	for i, line := range picked {

@@ -45,6 +45,10 @@ func TestTelling(t *testing.T) {
 			t.Errorf("%s: got %d lines, %q…", name, len(got), got[:min(1, len(got))])
 		}
 	}
+	flag := "I1123 23:20:03.541004     236 flags.go:64] FLAG: --seccomp-default=\"false\""
+	if got := telling(slices.Concat([]string{other, auth}, slices.Repeat([]string{flag}, 180))); !slices.Equal(got, []string{auth, other}) {
+		t.Errorf("flags of the next process: %q", got)
+	}
 	if got := telling(slices.Concat([]string{auth}, lines)); got[1] != info(81) || got[19] != info(99) {
 		t.Errorf("not the last lines: %q", got)
 	}
@@ -60,7 +64,7 @@ func TestJournal(t *testing.T) {
 	}{
 		"arguments": {`for a; do echo "$a"; done; env`, func(lines []string, err error) bool {
 			text := strings.Join(lines, "\n")
-			return err == nil && strings.Contains(text, "_SYSTEMD_UNIT=kubelet.service\n--since=@1790000000\n--lines=200\n--reverse") && !strings.Contains(text, "HOME=")
+			return err == nil && strings.Contains(text, "_SYSTEMD_UNIT=kubelet.service\n--since=@1790000000\n--lines=1000\n--reverse") && !strings.Contains(text, "HOME=")
 		}},
 		"flood": {"yes xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx | head -c 20000000", func(lines []string, err error) bool {
 			return err == nil && len(lines) == 20
