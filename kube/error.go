@@ -101,7 +101,7 @@ func (q *call) hint(e *Error, who string) string {
 func (q *call) forbidden(message string) string {
 	says := func(part string) bool { return strings.Contains(message, part) }
 	switch {
-	case says("not authorized to request tokens for this audience"):
+	case says("not authorized to request tokens for "): // "this audience", or its name from 1.37 on
 		return missing(audienceVerb, q.audience, q.namespace)
 	case says("bound to a pod scheduled on a different node"):
 		return "the pod is not on this node, and a node may only request tokens for its own"

@@ -59,6 +59,11 @@ func TestErrors(t *testing.T) {
 			want: `create serviceaccounts/token ci/builder: HOST answers 403 Forbidden: serviceaccounts "builder" is forbidden: audience "reg.example" not found in pod spec volume, system:node:node-1 is not authorized to request tokens for this audience: missing is the verb "request-serviceaccounts-token-audience" on the resource "reg.example" in namespace "ci"`,
 		},
 		{
+			name: "audience, from 1.37 on", user: node,
+			with: says(`serviceaccounts "builder" is forbidden: system:node:node-1 is not authorized to request tokens for audience "reg.example"`),
+			want: `create serviceaccounts/token ci/builder: HOST answers 403 Forbidden: serviceaccounts "builder" is forbidden: system:node:node-1 is not authorized to request tokens for audience "reg.example": missing is the verb "request-serviceaccounts-token-audience" on the resource "reg.example" in namespace "ci"`,
+		},
+		{
 			name: "service account of another node", user: "system:node:node-2", call: "get serviceaccounts",
 			with: says(`serviceaccounts "builder" is forbidden: User "system:node:node-2" cannot get resource "serviceaccounts" in API group "" in the namespace "ci": no relationship found between node 'node-2' and this object`),
 			want: `get serviceaccounts ci/builder: HOST answers 403 Forbidden: serviceaccounts "builder" is forbidden: User "system:node:node-2" cannot get resource "serviceaccounts" in API group "" in the namespace "ci": no relationship found between node 'node-2' and this object: as a node, it may only have what a pod on it uses, and the API server knows of no such pod`,
