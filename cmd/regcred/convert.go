@@ -90,7 +90,12 @@ func (a *app) checkConvert(f *convertFlags) error {
 	case f.write && f.format.value != "":
 		return usageError("leave out one of them", "--write keeps the format of each file, and --output changes it")
 	}
-	err := (&config.Config{}).ValidateFor(f.target())
+	return checkVersion(f.kubeletVersion)
+}
+
+// checkVersion refuses a version that is none.
+func checkVersion(kubelet string) error {
+	err := (&config.Config{}).ValidateFor(config.Target{KubeletVersion: kubelet})
 	if _, ok := errors.AsType[*config.FieldError](err); err != nil && !ok {
 		return usageError("", "--kubelet-version: %w", err)
 	}

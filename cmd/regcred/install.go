@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/install"
 	"github.com/regcred/regcred/internal/node"
@@ -166,11 +165,11 @@ func (a *app) install(ctx context.Context, i *installFlags, w install.Wish) erro
 
 // refusedNode prints what the node's system wants instead.
 func (a *app) refusedNode(i *installFlags, s *node.Setup, w install.Wish, refused *install.RefusedError) error {
-	cfg, err := config.Load(w.Config)
+	wish, err := install.WishFor(w.Config, i.hideValues)
 	if err != nil {
 		return refused
 	}
-	instead := s.Refusal.Instead(install.WishFor(cfg, i.hideValues))
+	instead := s.Refusal.Instead(wish)
 	if i.output.value == "json" {
 		r := &changeReport{Outcome: "refused", Error: refused.Error(), Instead: instead, Restart: []string{}, Warnings: []string{}, Changes: []diffJSON{}}
 		if s.Refusal.Reapplied {

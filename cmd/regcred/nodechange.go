@@ -6,6 +6,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -86,7 +88,7 @@ func (c *changeFlags) check() error {
 	case c.probe != "" && c.root != "":
 		return usageError("leave --probe out: nothing of that node runs that could pull", "--probe and --root exclude each other")
 	}
-	return nil
+	return checkVersion(c.version)
 }
 
 // installer is what changes the node that flags name.
@@ -98,6 +100,11 @@ func (a *app) installer(ctx context.Context, c *changeFlags) (*install.Installer
 		abs, err := filepath.Abs(c.root)
 		if err != nil {
 			return nil, err
+		}
+		if info, err := os.Stat(abs); err != nil {
+			return nil, fmt.Errorf("--root: %w", err)
+		} else if !info.IsDir() {
+			return nil, fmt.Errorf("--root %s: not a directory", c.root)
 		}
 		if c.root = abs; c.root == string(filepath.Separator) {
 			c.root = "" // this machine

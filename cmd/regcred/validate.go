@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -63,7 +62,7 @@ with --strict also if one is a warning; otherwise it is 0.`,
 	f.BoolVar(&v.strict, "strict", false, "fail on warnings too")
 	f.StringVar(&v.kubelet.Version, "kubelet-version", config.NewestKubelet, "the `version` of the kubelet to check for, such as 1.33")
 	var gates []string
-	f.StringSliceVar(&gates, "feature-gates", nil, "`A=true,B=false`: gates of that kubelet that are not at their default")
+	f.StringArrayVar(&gates, "feature-gates", nil, "`A=true,B=false`: gates of that kubelet that are not at their default")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var err error
 		if v.kubelet.FeatureGates, err = parseGates(gates); err != nil {
@@ -78,12 +77,9 @@ with --strict also if one is a warning; otherwise it is 0.`,
 func parseGates(list []string) (map[string]bool, error) {
 	gates := map[string]bool{}
 	for _, s := range list {
-		name, value, _ := strings.Cut(s, "=")
-		on, err := strconv.ParseBool(value)
-		if err != nil || name == "" {
-			return nil, usageError("", "--feature-gates %q: want NAME=true or NAME=false", s)
+		if err := node.SetGates(gates, s); err != nil {
+			return nil, usageError("", "--feature-gates %w", err)
 		}
-		gates[name] = on
 	}
 	return gates, nil
 }
