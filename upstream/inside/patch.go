@@ -54,6 +54,25 @@ func (p *patch) insert(at token.Pos, text string) {
 	p.edits = append(p.edits, edit{p.files.Position(at).Offset, text})
 }
 
+// argument gives a call one argument more, behind the others.
+func (p *patch) argument(c *ast.CallExpr, text string) error {
+	if len(c.Args) == 0 {
+		return fmt.Errorf("line %d: the call has no argument", p.files.Position(c.Pos()).Line)
+	}
+	p.insert(c.Args[len(c.Args)-1].End(), ", "+text)
+	return nil
+}
+
+// parameter gives a function one parameter more, behind the others.
+func (p *patch) parameter(f *function, text string) error {
+	list := f.decl.Type.Params.List
+	if len(list) == 0 {
+		return f.errorf("it has no parameter")
+	}
+	p.insert(list[len(list)-1].End(), ", "+text)
+	return nil
+}
+
 // unused makes sure that the name is free.
 func (p *patch) unused() (err error) {
 	ast.Inspect(p.file, func(n ast.Node) bool {
@@ -90,9 +109,8 @@ func (p *patch) lookup() error {
 		return f.errorf("NewExternalCredentialProviderDockerKeyring is not called as package.Function, for a variable")
 	}
 	p.plugin = plugin.Name
-	p.insert(f.decl.Type.Params.Closing, ", "+variable+" *error")
 	p.insert(asked.End(), fmt.Sprintf("\n*%s = %s.LookupErr(%s)", variable, p.plugin, keyring.Name))
-	return nil
+	return p.parameter(f, variable+" *error")
 }
 
 // ensure takes the error from there to where the image is pulled.
@@ -110,9 +128,10 @@ func (p *patch) ensure() error {
 		return err
 	}
 	p.insert(made.Pos(), "var "+variable+" error\n")
-	p.insert(made.Rhs[0].(*ast.CallExpr).Rparen, ", &"+variable)
-	p.insert(pull.Rparen, ", "+variable)
-	return nil
+	if err := p.argument(made.Rhs[0].(*ast.CallExpr), "&"+variable); err != nil {
+		return err
+	}
+	return p.argument(pull, variable)
 }
 
 // pull appends the error to that of a pull that failed, before anything is made of it.
@@ -129,9 +148,8 @@ func (p *patch) pull() error {
 	if err != nil {
 		return err
 	}
-	p.insert(f.decl.Type.Params.Closing, ", "+variable+" error")
 	p.insert(failed.Body.Lbrace+1, fmt.Sprintf("\n%[1]s.err = %[2]s.WithLookupErr(%[1]s.err, %[3]s)", result, p.plugin, variable))
-	return nil
+	return p.parameter(f, variable+" error")
 }
 
 // apply makes the changes.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -104,6 +105,29 @@ func errorText(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// TestPatchManyLines: calls and signatures may be written over several lines.
+func TestPatchManyLines(t *testing.T) {
+	text := imageManagerOf(t, kubelet.Version)
+	for _, one := range []*regexp.Regexp{
+		regexp.MustCompile(`(?m)(return m\.pullImage\(.*)\)$`),
+		regexp.MustCompile(`(:= m\.makeLookupPullCredentialsFunc\([^()]*)\)`),
+		regexp.MustCompile(`(\) pullImage\([^()]*)\)`),
+		regexp.MustCompile(`(\) makeLookupPullCredentialsFunc\([^()]*)\)`),
+	} {
+		if len(one.FindAll(text, -1)) != 1 {
+			t.Fatalf("the file has not one place like %s", one)
+		}
+		text = one.ReplaceAll(text, []byte("$1,\n)"))
+	}
+	changed, err := Patch(kubelet.Version, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(changed), variable); n != 7 {
+		t.Errorf("%s is there %d times, want 7:\n%s", variable, n, changed)
+	}
 }
 
 // TestPatchRefuses: what the change needs, and is not there as it should be, is named.

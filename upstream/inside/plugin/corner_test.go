@@ -10,7 +10,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	"k8s.io/kubernetes/pkg/credentialprovider"
@@ -18,7 +22,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/upstream/inside/plugin"
+	"github.com/regcred/regcred/upstream/kubelet"
 )
 
 func errorOf(ring credentialprovider.DockerKeyring) error { return plugin.LookupErr(ring) }
@@ -181,5 +187,54 @@ func TestWithLookupErr(t *testing.T) {
 	}
 	if err := errorOf(&credentialprovider.BasicDockerKeyring{}); err != nil {
 		t.Errorf("of another keyring: %v", err)
+	}
+	ring.Lookup("other.example/app")
+	if err := errorOf(ring); err != nil {
+		t.Errorf("after a lookup that did not fail: %v", err)
+	}
+}
+
+// TestGetters: whatever the kubelet's two functions do, it is said in one line of
+// bounded length, and without what a panic says.
+func TestGetters(t *testing.T) {
+	good := (&server{settings: settings{annotations: annotated}}).tokens()
+	type account = corev1.ServiceAccount
+	failing := func(text string) kubelet.Tokens {
+		return kubelet.Tokens{ServiceAccount: func(_, _ string) (*account, error) { return nil, errors.New(text) }}
+	}
+	type getterCase struct {
+		name   string
+		tokens kubelet.Tokens
+		want   string
+	}
+	cases := []getterCase{
+		{"no accounts", kubelet.Tokens{Token: good.Token}, "no access to service accounts"},
+		{"no tokens", kubelet.Tokens{ServiceAccount: good.ServiceAccount}, "cannot request tokens"},
+		{"neither account nor error", kubelet.Tokens{ServiceAccount: func(_, _ string) (*account, error) { return nil, nil }}, "neither an account nor an error"},
+		{"neither token nor error", kubelet.Tokens{ServiceAccount: good.ServiceAccount, Token: func(_, _ string, _ *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+			return nil, nil
+		}}, "an empty token"},
+		{"panic", kubelet.Tokens{ServiceAccount: func(_, _ string) (*account, error) { panic("canary-token-4b1d") }}, "panic in"},
+		{"lines", failing("one\r\ntwo\u2028three\x1b[31m\x00four"), "one two three [31m four"},
+	}
+	for shift := range 4 { // so that the bound falls within a rune
+		for _, odd := range []string{"😀", "\xff€", "é\xf0\x9f", "\u202e"} {
+			cases = append(cases, getterCase{fmt.Sprintf("%d bytes and %q", shift, odd), failing(strings.Repeat("x", shift) + strings.Repeat(odd, 1000)), "…"})
+		}
+	}
+	for _, tt := range cases {
+		t.Run(tt.name, func(t *testing.T) {
+			at := newPlace(t, provider{more: inMode("Token")})
+			if err := ours.register(at.path, at.dir, tt.tokens); err != nil {
+				t.Fatal(err)
+			}
+			ring := ours.keyring("team", mine.name, "uid", mine.account)
+			ring.Lookup("registry.example/app")
+			text := fmt.Sprint(errorOf(ring))
+			if !strings.Contains(text, tt.want) || len(text) > 480 || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
+				t.Errorf("%d bytes: %q, want %q in it", len(text), text, tt.want)
+			}
+			canary.Check(t, "the error", text)
+		})
 	}
 }

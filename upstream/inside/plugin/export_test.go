@@ -9,7 +9,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"k8s.io/component-base/metrics"
 
-	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred"
 )
 
 // NewMetrics empties the metrics and returns a function that gathers them. The test's
@@ -32,15 +32,5 @@ func Later(d time.Duration) {
 	current.Load().now = func() time.Time { return time.Now().Add(d) }
 }
 
-// HoldCheck lets the next check of the files wait where it has read them, and returns
-// functions that wait until it does, and let it go on.
-func HoldCheck() (held, release func()) {
-	p, at, on := current.Load(), make(chan struct{}), make(chan struct{})
-	p.use = func(c *config.Config) error {
-		close(at)
-		<-on
-		p.use = p.takeOver
-		return p.use(c)
-	}
-	return func() { <-at }, func() { close(on) }
-}
+// Observe counts what a Keyring reports.
+func Observe(e regcred.Event) { observe(e) }

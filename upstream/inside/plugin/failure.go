@@ -6,7 +6,6 @@ package plugin
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -43,8 +42,8 @@ type lookupFailure string
 
 func (e lookupFailure) Error() string { return string(e) }
 
-// maxFailure bounds a failure: an event has 1024 bytes in all, and what the
-// runtime says of a refused pull is 400 of them.
+// maxFailure bounds a failure, in bytes. It stands in the status of a pod for as long
+// as the pod waits, behind what the runtime says of a refused pull, some 400 bytes.
 const maxFailure = 480
 
 // failureOf is what a lookup failed with, or nil. A provider that was skipped counts
@@ -65,7 +64,7 @@ func failureOf(res *regcred.Result, err error) *lookupFailure {
 	if why == nil {
 		return nil
 	}
-	return new(lookupFailure(shorten("image credential providers: " + strings.Join(slices.Compact(why), "; "))))
+	return new(lookupFailure(shorten("image credential providers: " + strings.Join(why, "; "))))
 }
 
 // bare reports whether a provider matches other images of the registry alone.

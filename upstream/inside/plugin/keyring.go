@@ -21,16 +21,15 @@ const lookupTimeout = 5 * time.Minute
 
 // podKeyring is the providers' keyring for the images of one pod.
 type podKeyring struct {
-	providers *providers // nil if none are registered
-	pod       *regcred.Pod
-	failure   atomic.Pointer[lookupFailure] // of the last Lookup
+	pod     *regcred.Pod
+	failure atomic.Pointer[lookupFailure] // of the last Lookup
 }
 
 // NewExternalCredentialProviderDockerKeyring returns the registered providers'
 // keyring for a pod; each argument may be empty. What a Lookup has failed with
 // is had from it by [LookupErr].
 func NewExternalCredentialProviderDockerKeyring(podNamespace, podName, podUID, serviceAccountName string) credentialprovider.DockerKeyring {
-	k := &podKeyring{providers: current.Load()}
+	k := &podKeyring{}
 	if withTokens() {
 		k.pod = &regcred.Pod{Namespace: podNamespace, Name: podName, UID: podUID, ServiceAccount: serviceAccountName}
 	}
@@ -40,13 +39,14 @@ func NewExternalCredentialProviderDockerKeyring(podNamespace, podName, podUID, s
 // Lookup implements credentialprovider.DockerKeyring. It is safe for concurrent use.
 func (k *podKeyring) Lookup(image string) ([]credentialprovider.TrackedAuthConfig, bool) {
 	found := []credentialprovider.TrackedAuthConfig{}
-	if k.providers == nil {
+	p := current.Load()
+	if p == nil {
 		return found, false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
-	k.providers.refresh(ctx)
-	res, err := k.providers.keyring.Lookup(ctx, k.request(image))
+	p.refresh(ctx)
+	res, err := p.keyring.Lookup(ctx, k.request(image))
 	if res == nil {
 		res = &regcred.Result{}
 	}

@@ -29,7 +29,7 @@ type lookupCase struct {
 	stands  []string // for these cases of the kubelet's tests
 	list    []provider
 	server  settings
-	gateOff bool
+	gateOff bool // once the provider is registered
 	steps   []lookup
 	says    string // in the error of the last step, of regcred alone
 	request string // what the first run is given
@@ -80,7 +80,7 @@ func lookupCases() []lookupCase {
 		{name: "echoed token", stands: []string{provide + "[service account mode] cache type not token but service account echoed back"}, list: []provider{answered(provider{more: inMode("ServiceAccount")}, password, "canary-token-of-builder")}, server: settings{annotations: annotated}, steps: []lookup{{pod: mine, want: none, runs: 1}}, says: "returned the service account token as password"},
 		{name: "echoed token that may be", list: []provider{answered(provider{more: inMode("Token")}, password, "canary-token-of-builder")}, server: settings{annotations: annotated}, steps: []lookup{{pod: mine, want: forSA, runs: 1}}},
 		{name: "service account", stands: []string{provide + "[service account mode] exact image match", several + "single provider with service account coordinates", newRing + "feature gate enabled - pod information should be set"}, list: []provider{{more: inMode("ServiceAccount")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: mine, want: forSA, runs: 1}}},
-		{name: "gate off", stands: []string{newRing + "feature gate disabled - pod information should be empty"}, list: []provider{{}}, gateOff: true, steps: []lookup{{pod: mine, want: user, runs: 1}}},
+		{name: "gate off", stands: []string{newRing + "feature gate disabled - pod information should be empty"}, list: []provider{{more: attributes("registry.example", "Token", "false", "", "[a.example/y]")}}, server: settings{annotations: annotated}, gateOff: true, steps: []lookup{{pod: mine, want: user, runs: 1}}},
 
 		{name: "kept for a minute", stands: []string{cached + "/It should return not expired credential"}, list: []provider{{lasting: "1m"}}, steps: []lookup{{want: user, runs: 1}, {want: user, runs: 1}}},
 		{name: "expired", stands: []string{cached + "/It should not return expired credential"}, list: []provider{{lasting: "1ns"}}, steps: []lookup{{want: user, runs: 1}, {want: user, runs: 2}}},
@@ -97,6 +97,9 @@ func lookupCases() []lookupCase {
 
 		{name: "two providers", stands: []string{several + "multiple providers", newRing + "multiple providers registered"}, list: []provider{{}, {name: "a", more: inMode("Token")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: mine, want: []string{"user of p", "user of a for team/builder uid of builder"}, runs: 2}}},
 		{name: "an empty answer", stands: []string{several + "provider with empty config"}, list: []provider{answered(provider{}, `"registry.example":{"username":"user of p","password":"`+password+`"}`, "")}, steps: []lookup{{want: none, runs: 1}}},
+		{name: "one of two not asked", list: []provider{{more: inMode("Token")}, {name: "a"}}, steps: []lookup{{pod: pod{name: "static"}, want: []string{"user of a"}, runs: 1}}},
+		{name: "bare host, a pattern with a path", list: []provider{{match: "[registry.example/app]"}}, steps: []lookup{{image: "registry.example", want: none}}},
+		{name: "no host", list: []provider{{}}, steps: []lookup{{image: "[:::1]:5000/app", want: none}}, says: "what stands in brackets is not an IPv6 address"},
 		{name: "the more specific first", list: []provider{{}, {name: "a", key: "registry.example/app"}}, steps: []lookup{{want: []string{"user of a", "user of p"}, runs: 2}}},
 		{name: "one of two fails", list: []provider{{script: "echo 'no network' >&2; exit 3\n"}, {name: "a"}}, steps: []lookup{{want: []string{"user of a"}, runs: 2}}, says: `plugin "p": exec: exit status 3; stderr: "no network"`},
 		{name: "Docker Hub", list: []provider{{match: "[docker.io]", key: "index.docker.io"}}, steps: []lookup{{image: "docker.io/library/nginx", want: user, runs: 1}}},
@@ -150,12 +153,13 @@ func TestLookup(t *testing.T) {
 }
 
 func (c *lookupCase) run(t *testing.T, s subject) {
-	setTokens(t, !c.gateOff)
+	setTokens(t, true)
 	at := newPlace(t, c.list...)
 	api := server{settings: c.server}
 	if err := s.register(at.path, at.dir, api.tokens()); err != nil {
 		t.Fatal(err)
 	}
+	setTokens(t, !c.gateOff)
 	var last error
 	for i, step := range c.steps {
 		image := or(step.image, "registry.example/app")

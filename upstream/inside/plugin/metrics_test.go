@@ -8,12 +8,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regcred/regcred"
+	protocol "github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/inside/plugin"
 	"github.com/regcred/regcred/upstream/kubelet"
 )
@@ -21,11 +24,13 @@ import (
 // TestMetrics: both packages have the same metrics, and count the same for
 // executables that work, fail, are not there any more, and answer nonsense.
 func TestMetrics(t *testing.T) {
-	at := newPlace(t, provider{name: "works"}, provider{name: "fails", script: "exit 1\n"}, provider{name: "nonsense", script: "echo x\n"})
+	list := []provider{{name: "works"}, {name: "fails", script: "exit 1\n"}, {name: "nonsense", script: "echo x\n"}, {name: "leaves", script: "rm \"$0\"\n"}}
+	var at *place
 	gather := map[string]func() ([]*dto.MetricFamily, error){theirs.name: legacyregistry.DefaultGatherer.Gather, ours.name: plugin.NewMetrics()}
 	var both [][]string
 	for _, s := range subjects {
 		before := values(t, gather[s.name])
+		at = newPlace(t, list...)
 		if err := s.register(at.path, at.dir, kubelet.Tokens{}); err != nil {
 			t.Fatal(err)
 		}
@@ -44,11 +49,21 @@ func TestMetrics(t *testing.T) {
 	for _, want := range []string{
 		"kubelet_credential_provider_config_info GAUGE hash=" + hash + " 1",
 		"kubelet_credential_provider_plugin_errors_total COUNTER plugin_name=fails 2",
+		"kubelet_credential_provider_plugin_errors_total COUNTER plugin_name=leaves 1",
 		"kubelet_credential_provider_plugin_duration HISTOGRAM plugin_name=nonsense 2 of 11 buckets",
 	} {
 		if !slices.Contains(both[1], want) {
 			t.Errorf("there is no %q in %q", want, both[1])
 		}
+	}
+}
+
+// TestTimeouts: a run that was killed for its time counts as the kubelet counts it.
+func TestTimeouts(t *testing.T) {
+	gather := plugin.NewMetrics()
+	plugin.Observe(regcred.Event{Kind: regcred.EventExec, Provider: "slow", Stage: protocol.StageTimeout, Duration: time.Minute})
+	if got, want := values(t, gather), "kubelet_credential_provider_plugin_errors_total COUNTER plugin_name=slow 1"; !slices.Contains(got, want) {
+		t.Errorf("there is no %q in %q", want, got)
 	}
 }
 

@@ -21,8 +21,9 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// current are the providers of this process. The kubelet's other packages call
-// functions of this one, and have no value that could hold them.
+// current are the providers of this process; nil if none are registered. The
+// kubelet's other packages call functions of this one, and have no value that
+// could hold them.
 var current atomic.Pointer[providers]
 
 // RegisterCredentialProviderPlugins is called once, at the start of a kubelet
@@ -32,7 +33,8 @@ var current atomic.Pointer[providers]
 // there, and a configuration that is not valid for this release and its
 // feature gates.
 //
-// Called again, it replaces what was registered before; nothing is replaced if it fails.
+// Called again, it replaces what was registered before, with which lookups that are
+// under way end; nothing is replaced if it fails.
 func RegisterCredentialProviderPlugins(configPath, binDir string, getToken getServiceAccountTokenFunc, getAccount GetServiceAccountFunc) error {
 	p, err := open(configPath, binDir, accounts{getAccount, getToken})
 	if err != nil {
@@ -40,16 +42,14 @@ func RegisterCredentialProviderPlugins(configPath, binDir string, getToken getSe
 	}
 	registerMetrics()
 	recordConfigHash(p.hash)
-	if former := current.Swap(p); former != nil {
-		return former.keyring.Close()
-	}
+	current.Store(p)
 	return nil
 }
 
 // open makes providers of a configuration.
 func open(configPath, binDir string, a accounts) (*providers, error) {
 	if _, err := os.Stat(binDir); errors.Is(err, fs.ErrNotExist) {
-		// Whoever restarts kubelets knows this text.
+		// Whoever restarts kubelets, "regcred doctor" among them, knows this text and three below.
 		return nil, fmt.Errorf("plugin binary directory %s did not exist: create it, or correct --image-credential-provider-bin-dir", binDir)
 	} else if err != nil {
 		return nil, fmt.Errorf("plugin binary directory: %w", err)
@@ -59,7 +59,6 @@ func open(configPath, binDir string, a accounts) (*providers, error) {
 		return nil, fmt.Errorf("plugin binary directory %s: %w", binDir, err)
 	}
 	p := &providers{path: configPath, binDir: binDir, now: time.Now}
-	p.use = p.takeOver
 	c, err := p.load()
 	if err == nil {
 		err = p.executables(c)
@@ -77,7 +76,9 @@ func (p *providers) load() (*config.Config, error) {
 		return nil, errors.New("credential provider configuration: no path is given: set --image-credential-provider-config, or remove --image-credential-provider-bin-dir")
 	}
 	c, err := config.Load(p.path)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("credential provider configuration: unable to access path %q: %w", p.path, err)
+	} else if err != nil {
 		return nil, fmt.Errorf("credential provider configuration: %w", err)
 	}
 	target := config.Target{
@@ -94,9 +95,14 @@ func (p *providers) load() (*config.Config, error) {
 // executables refuses a configuration with a provider that cannot be run.
 func (p *providers) executables(c *config.Config) error {
 	for i := range c.Providers {
-		name := c.Providers[i].Name
-		if _, err := exec.LookPath(filepath.Join(p.binDir, name)); err != nil {
-			return fmt.Errorf("credential provider %q (%s): its executable: %w", name, c.Place(i, "name"), err)
+		name, place := c.Providers[i].Name, c.Place(i, "name")
+		path := filepath.Join(p.binDir, name)
+		_, err := exec.LookPath(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("plugin binary executable %s did not exist: put it there, or correct credential provider %q (%s)", path, name, place)
+		case err != nil:
+			return fmt.Errorf("error inspecting binary executable of credential provider %q (%s): %w", name, place, err)
 		}
 	}
 	return nil

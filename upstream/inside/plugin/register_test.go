@@ -205,6 +205,18 @@ func knownDifference(path string, err error) bool {
 	return err != nil && strings.Contains(fmt.Sprint(err), "__internal")
 }
 
+// TestRelativeBinDir: executables are those of the directory, whatever PATH has.
+func TestRelativeBinDir(t *testing.T) {
+	at := newPlace(t, provider{})
+	t.Chdir(at.dir)
+	if err := ours.register(at.path, ".", kubelet.Tokens{}); err != nil {
+		t.Fatal(err)
+	}
+	if n := look(); n != 1 {
+		t.Errorf("%d credentials, want 1", n)
+	}
+}
+
 // TestRegisterRefuses: what is missing is named, and what was registered
 // before stays.
 func TestRegisterRefuses(t *testing.T) {

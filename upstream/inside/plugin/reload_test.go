@@ -7,8 +7,10 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,10 +24,36 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
+// journal is what is logged, side by side. A line with hold in it waits, once it
+// is in held, until that is received from and release is closed.
+type journal struct {
+	mu            sync.Mutex
+	text          strings.Builder
+	hold          string
+	held, release chan struct{}
+}
+
+func (j *journal) Write(line []byte) (int, error) {
+	j.mu.Lock()
+	j.text.Write(line)
+	j.mu.Unlock()
+	if j.hold != "" && strings.Contains(string(line), j.hold) {
+		j.held <- struct{}{}
+		<-j.release
+	}
+	return len(line), nil
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
 // logged is what is logged until the test ends.
-func logged(t *testing.T, verbosity int) *strings.Builder {
+func logged(t *testing.T, verbosity int) *journal {
 	t.Helper()
-	var b strings.Builder
+	var b journal
 	var flags flag.FlagSet
 	klog.InitFlags(&flags)
 	flags.Set("v", strconv.Itoa(verbosity))
@@ -46,6 +74,8 @@ func TestReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := logged(t, 0)
+	metrics := func() string { return strings.Join(values(t, gather), "\n") }
+	hash := func() string { return regexp.MustCompile("hash=.*").FindString(metrics()) }
 	newer := provider{name: "newer", lasting: "1h"}
 	for _, step := range []struct {
 		name string
@@ -61,7 +91,7 @@ func TestReload(t *testing.T) {
 		{"none at all", func() { os.Remove(at.path) }, []string{"user of p", "user of newer"}, "no such file"},
 		{"one provider less", func() { write(t, at.path, configOf(newer), 0o600) }, []string{"user of newer"}, "in use"},
 	} {
-		before := log.Len()
+		before, shown := len(log.String()), hash()
 		step.do()
 		creds, _ := ours.keyring("", "", "", "").Lookup("registry.example/app")
 		ours.keyring("", "", "", "").Lookup("registry.example/app")
@@ -72,15 +102,18 @@ func TestReload(t *testing.T) {
 		if step.says == "" && said != "" || step.says != "" && (strings.Count(said, "\n") != 1 || !strings.Contains(said, step.says)) {
 			t.Errorf("%s: logged %q, want one line with %q", step.name, said, step.says)
 		}
+		if got, want := hash() != shown, strings.Contains(step.says, "in use"); got != want {
+			t.Errorf("%s: another hash is shown: %t, want %t", step.name, got, want)
+		}
 	}
 	if runs := len(at.runs(t, "p")); runs != 1 {
 		t.Errorf("the first provider ran %d times, want 1: its answers are kept", runs)
 	}
-	_, hash, err := kubelet.ReadConfig(at.path)
+	_, want, err := kubelet.ReadConfig(at.path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(values(t, gather), "\n"); !strings.Contains(got, "config_info GAUGE hash="+hash+" 1") {
+	if got := metrics(); !strings.Contains(got, "config_info GAUGE hash="+want+" 1") {
 		t.Errorf("the hash of the configuration in use is not shown:\n%s", got)
 	}
 }
@@ -88,7 +121,7 @@ func TestReload(t *testing.T) {
 // TestLog: the lines for which journals are searched are those of the kubelet, with
 // the reason, and without a secret.
 func TestLog(t *testing.T) {
-	at := newPlace(t, provider{script: "echo canary-value-4b1d \"$SECRET\" >&2; exit 3\n", more: "  env: [{name: SECRET, value: canary-env-4b1d}]\n" + inMode("Token")}, provider{name: "a"})
+	at := newPlace(t, provider{script: "echo the first line >&2; echo canary-value-4b1d \"$SECRET\" >&2; exit 3\n", more: "  env: [{name: SECRET, value: canary-env-4b1d}]\n" + inMode("Token")}, provider{name: "a"})
 	api := server{settings: settings{annotations: annotated}}
 	if err := ours.register(at.path, at.dir, api.tokens()); err != nil {
 		t.Fatal(err)
@@ -103,7 +136,8 @@ func TestLog(t *testing.T) {
 		`"Failed to provide credentials for image" err="plugin \"p\": exec: exit status 3`,
 		`provider="p" image="registry.example/app" pod="team/web" podUID="uid" serviceAccount="team/builder"`,
 		`"Failed to get service account data" err="service account team/builder lacks the required annotation`,
-		"plugin.go:", // by which --vmodule selects it
+		"the first line", // the error has the last one
+		"plugin.go:",     // by which --vmodule selects it
 	} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("there is no %q in\n%s", want, log)
@@ -112,25 +146,119 @@ func TestLog(t *testing.T) {
 	canary.Check(t, "the log", strings.ReplaceAll(log.String(), "canary-value-4b1d", ""))
 }
 
+// checkHeld begins a lookup and returns while its check of the files logs a line with
+// that word. Until end is called it does not end.
+func checkHeld(t *testing.T, word string) (log *journal, end func()) {
+	log = logged(t, 0)
+	log.hold, log.held, log.release = word, make(chan struct{}), make(chan struct{})
+	done := make(chan int)
+	go func() { done <- look() }()
+	<-log.held
+	return log, sync.OnceFunc(func() {
+		close(log.release)
+		<-done
+	})
+}
+
+// look is how many credentials there are for an image.
+func look() int {
+	creds, _ := ours.keyring("", "", "", "").Lookup("registry.example/app")
+	return len(creds)
+}
+
 // TestChangeDuringCheck: a lookup that begins while another one compares the files
 // has a change that this one came too early for.
 func TestChangeDuringCheck(t *testing.T) {
-	at := newPlace(t, provider{match: "[registry.exampl2]"})
+	at := newPlace(t, provider{match: "[a.example]"})
 	if err := ours.register(at.path, at.dir, kubelet.Tokens{}); err != nil {
 		t.Fatal(err)
 	}
-	look := func() int {
-		creds, _ := ours.keyring("", "", "", "").Lookup("registry.example/app")
-		return len(creds)
-	}
-	held, release := plugin.HoldCheck()
-	go look()
-	held()
+	plugin.Later(time.Hour) // what is read counts as at rest
+	write(t, at.path, configOf(provider{match: "[b.example]"}), 0o600)
+	log, end := checkHeld(t, "is in use")
+	defer end()
 	write(t, at.path, configOf(provider{}), 0o600)
 	second := make(chan int)
 	go func() { second <- look() }()
-	time.AfterFunc(100*time.Millisecond, release) // by then it waits
+	time.Sleep(100 * time.Millisecond) // by then it waits
+	log.release <- struct{}{}          // for the first check alone
+	select {
+	case <-log.held: // the second check has read the files
+	case n := <-second:
+		t.Fatalf("%d credentials before the files were compared again", n)
+	}
+	select {
+	case n := <-second:
+		t.Fatalf("%d credentials before the comparison ended", n)
+	case <-time.After(100 * time.Millisecond):
+	}
+	log.release <- struct{}{}
 	if n := <-second; n != 1 {
 		t.Errorf("%d credentials, want 1", n)
+	}
+}
+
+// TestHang: for a check that does not end lookups wait once, and go on with what is
+// in use; once it has ended they have the change.
+func TestHang(t *testing.T) {
+	at := newPlace(t, provider{})
+	if err := ours.register(at.path, at.dir, kubelet.Tokens{}); err != nil {
+		t.Fatal(err)
+	}
+	write(t, at.path, "providers: [", 0o600)
+	_, end := checkHeld(t, "cannot be used")
+	defer end()
+	start := time.Now()
+	if n := look(); n != 1 {
+		t.Errorf("%d credentials, want 1", n)
+	}
+	if waited := time.Since(start); waited < time.Second || waited > 30*time.Second {
+		t.Errorf("the first lookup took %v, want 2 s", waited)
+	}
+	start = time.Now()
+	for range 5 {
+		if n := look(); n != 1 {
+			t.Errorf("%d credentials, want 1", n)
+		}
+	}
+	if waited := time.Since(start); waited > time.Second {
+		t.Errorf("the next five took %v, want no wait", waited)
+	}
+	write(t, at.path, configOf(provider{match: "[other.example]"}), 0o600)
+	end()
+	for start = time.Now(); look() != 0; time.Sleep(time.Millisecond) {
+		if time.Since(start) > 10*time.Second {
+			t.Fatal("the change is not in use")
+		}
+	}
+	look() // waits for the check that has taken the change over, and logs
+}
+
+// TestRegisterBesideLookups: a lookup that is under way when other providers are
+// registered ends with the former ones, and the next one asks the new ones.
+func TestRegisterBesideLookups(t *testing.T) {
+	slow := provider{}
+	slow.script = "until [ -e \"$0.go\" ]; do sleep 0.02; done\n" + slow.answerScript()
+	former, next := newPlace(t, slow), newPlace(t, provider{match: "[other.example]"})
+	if err := ours.register(former.path, former.dir, kubelet.Tokens{}); err != nil {
+		t.Fatal(err)
+	}
+	ring, first := ours.keyring("", "", "", ""), make(chan int)
+	go func() { first <- look() }()
+	for len(former.runs(t, "p")) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if err := ours.register(next.path, next.dir, kubelet.Tokens{}); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(former.dir, "p.go"), "", 0o600)
+	if n := <-first; n != 1 {
+		t.Errorf("%d credentials of the former providers, want 1", n)
+	}
+	if creds, _ := ring.Lookup("other.example/app"); len(creds) != 0 || errorOf(ring) != nil {
+		t.Errorf("%d credentials, %v: want none for another host", len(creds), errorOf(ring))
+	}
+	if runs := len(next.runs(t, "p")); runs != 1 {
+		t.Errorf("the new provider ran %d times, want 1", runs)
 	}
 }

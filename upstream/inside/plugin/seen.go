@@ -36,23 +36,22 @@ const (
 	trust = 10 * time.Second
 )
 
-// look is what is seen of files now; ok is false if that is not enough.
-func (s *seen) look(now time.Time) (newer seen, ok bool) {
-	newer = seen{names: s.names, at: now}
+// look is what is seen of files now: nothing to be trusted if one of them tells too little.
+func (s *seen) look(now time.Time) seen {
+	newer := seen{names: s.names, at: now}
 	for _, name := range s.names {
 		state, ok := stateOf(name)
 		if !ok {
-			return newer, false
+			return seen{names: s.names}
 		}
 		newer.states = append(newer.states, state)
 	}
-	return newer, len(s.names) > 0
+	return newer
 }
 
 // same reports whether the files are as they were, so that nobody has to read them.
 func (s *seen) same(newer *seen) bool {
-	age := newer.at.Sub(s.at)
-	return !s.at.IsZero() && age >= 0 && age < trust && slices.Equal(s.states, newer.states)
+	return !s.at.IsZero() && newer.at.Sub(s.at) < trust && slices.Equal(s.states, newer.states)
 }
 
 // atRest reports whether a later write would be seen.
