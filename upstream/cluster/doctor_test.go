@@ -124,15 +124,17 @@ func (m *ailing) testHealthy(t *testing.T) {
 
 func (m *ailing) testLoops(t *testing.T) {
 	replace := func(from, to string) string { return strings.Replace(m.config, from, to, 1) }
+	version := strings.TrimPrefix(node.KubeletVersion(), "v")
+	validate := "regcred validate --kubelet-version " + version + " " + ailingConfig
 	for name, tt := range map[string]struct {
 		config, extra string // "" is as it was
 		do            []string
 		says, fix     string
 		alike         bool // like another: tried with -loops
 	}{
-		"unknown flag":      {extra: "--no-such-flag=1", says: "it has no flag --no-such-flag; it is given in " + ailingExtra + ":1 (KUBELET_EXTRA_ARGS)", fix: "take --no-such-flag out; then systemctl restart kubelet"},
-		"unknown field":     {config: replace("matchImages", "matchImage"), says: ailingConfig + ":", fix: "regcred validate " + ailingConfig},
-		"broken rule":       {config: replace("defaultCacheDuration: ", "defaultCacheDuration: -"), says: "must not be negative", fix: "regcred validate " + ailingConfig, alike: true},
+		"unknown flag":      {extra: "--no-such-flag=1", says: "it has no flag --no-such-flag, being " + version + "; it is given in " + ailingExtra + ":1 (KUBELET_EXTRA_ARGS)", fix: "take --no-such-flag out; then systemctl restart kubelet"},
+		"unknown field":     {config: replace("matchImages", "matchImage"), says: ailingConfig + ":", fix: validate},
+		"broken rule":       {config: replace("defaultCacheDuration: ", "defaultCacheDuration: -"), says: "must not be negative", fix: validate, alike: true},
 		"no executable":     {config: replace("name: ", "name: no-"), says: "/usr/local/bin/plugins/no-", fix: "put it there"},
 		"no bin dir":        {extra: "--image-credential-provider-bin-dir=/absent", says: "/absent, of --image-credential-provider-bin-dir, does not exist", fix: "put the plugins there", alike: true},
 		"no configuration":  {extra: "--image-credential-provider-config=/absent.yaml", says: "/absent.yaml, of --image-credential-provider-config, cannot be read: no such file or directory", fix: "put it there", alike: true},

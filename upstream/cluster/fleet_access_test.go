@@ -151,7 +151,7 @@ func (s *fleetScene) testRole(t *testing.T) {
 		switch {
 		case code != 1:
 			t.Errorf("without %q: exit code %d", missing, code)
-		case missing == "" && (strings.Contains(stderr, "403") || !strings.Contains(stderr, "error: a: ")):
+		case missing == "" && (strings.Contains(stderr, "403 Forbidden") || !strings.Contains(stderr, "error: a: ")):
 			t.Errorf("with all rules:\n%s", stderr)
 		case missing != "" && !containsAll(stderr, "error: "+missing, refusal, hint):
 			t.Errorf("without %q:\n%s", missing, stderr)

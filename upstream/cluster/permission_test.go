@@ -28,7 +28,10 @@ func (s *scene) testPermission(t *testing.T) {
 	const image = "denied.example/open/app"
 	pod := s.pod(t, "denied", "puller", "denied.example", "open/app")
 	t.Log(s.control.WaitEvent(t, pod, "Failed: Failed to pull image", image, "401 Unauthorized"))
-	const refusal = "system:node:node is not authorized to request tokens for this audience"
+	refusal := "system:node:node is not authorized to request tokens for this audience"
+	if node.ServerVersion() >= "v1.37" {
+		refusal = "system:node:node is not authorized to request tokens for audience " // and its name
+	}
 	if got := providerFailure(t, s.kubelet, node.Failure{Provider: "denied", Image: image, Account: "team/puller"}); !strings.Contains(got, refusal) {
 		t.Errorf("the kubelet's log says of the provider %q, want %q in it", got, refusal)
 	}

@@ -5,12 +5,13 @@ package node
 
 import "testing"
 
-// Ability is something that not every release of the kubelet has.
+// Ability is something that not every kubelet has.
 type Ability struct {
-	what  string
-	since int    // the minor release of Kubernetes 1 that has it as it comes
-	gate  string // the feature gate with which earlier ones have it; "" if there is none
-	gated int    // the first that knows the gate
+	what   string
+	since  int    // the minor release of Kubernetes 1 that has it as it comes
+	gate   string // the feature gate with which earlier ones have it; "" if there is none
+	gated  int    // the first that knows the gate
+	inside bool   // none has it, but for the one with regcred in it
 }
 
 // What kubelets have learnt about credentials since 1.32.
@@ -27,8 +28,18 @@ var (
 	NamedFailures     = Ability{what: "the names of provider and image with each failure in its log", since: 35}
 )
 
+// What the kubelet with regcred in it has besides: docs/upstream.md.
+var (
+	TellsPods    = Ability{what: "the failures of its plugins in the events of pods", inside: true}
+	RunsAtOnce   = Ability{what: "plugins that run side by side", inside: true}
+	SharesTokens = Ability{what: "one token for all pods of a service account that share an answer", inside: true}
+)
+
 // Has reports whether the run's kubelets have it as they come.
 func (a Ability) Has() bool {
+	if a.inside {
+		return chosen.inside
+	}
 	minor, err := minorOf(chosen.kubelet)
 	return err == nil && minor >= a.since
 }

@@ -9,10 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -49,9 +47,7 @@ func buildAll(ctx context.Context, dir string, more ...string) error {
 		}
 	}
 	jobs := append(kubernetesJobs(ctx, programs, append([]string{"kube-apiserver"}, more...)),
-		func() error {
-			return goBuild([]string{"CGO_ENABLED=0"}, filepath.Join(programs, "waiter"), "./node/waiter")
-		},
+		func() error { _, err := plugins.BuildHere(programs, "node/waiter"); return err },
 		func() error { _, err := plugins.Build(programs, "regcred"); return err },
 		func() error { _, err := plugins.Build(programs, plugins.Dispatcher); return err },
 		func() error { _, err := plugins.BuildUpstreamECR(bin); return err },
@@ -167,19 +163,4 @@ func turn(path string) (done func(), err error) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-}
-
-// goBuild runs go build in the module's directory.
-func goBuild(environ []string, out string, args ...string) error {
-	module, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
-	if err != nil {
-		return fmt.Errorf("go list: %w", err)
-	}
-	cmd := exec.Command("go", append([]string{"build", "-o", out}, args...)...)
-	cmd.Dir = strings.TrimSpace(string(module))
-	cmd.Env = append(os.Environ(), environ...)
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", args[len(args)-1], err, said)
-	}
-	return nil
 }

@@ -75,6 +75,9 @@ func Default(t testing.TB, why string) {
 	}
 }
 
+// KubeletVersion is the release of the run's kubelets: "v1.36.3".
+func KubeletVersion() string { return chosen.kubelet }
+
 // ServerVersion is the release of the run's control planes: "v1.36.3", or what goes
 // with -kubelet.
 func ServerVersion() string { return chosen.control }
