@@ -129,16 +129,28 @@ func (r *release) said(ctx context.Context, node string, texts ...string) error 
 	if err != nil {
 		return err
 	}
-	line, err := r.Client.CoreV1().Pods(r.namespace).GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: new(int64(1)), Container: "agent"}).DoRaw(ctx)
+	line, err := r.lastStatus(ctx, pod)
 	if err != nil {
 		return err
 	}
 	for _, text := range texts {
-		if !strings.Contains(string(line), text) {
+		if !strings.Contains(line, text) {
 			return fmt.Errorf("the agent of %s does not say %q: %s", node, text, line)
 		}
 	}
 	return nil
+}
+
+// lastStatus is what an agent last said of its node. A runtime may have lines of
+// standard error behind it in the log, though they were written before.
+func (f *fleet) lastStatus(ctx context.Context, pod *corev1.Pod) (line string, err error) {
+	log, err := f.Client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: new(int64(20)), Container: "agent"}).DoRaw(ctx)
+	for text := range strings.Lines(string(log)) {
+		if strings.HasPrefix(text, "{") {
+			line = text
+		}
+	}
+	return line, err
 }
 
 // killAgent kills the agent's process on a machine, each time it has run for a while.

@@ -52,11 +52,11 @@ func (f *fleet) testPrivileges(t *testing.T) {
 			tt.take(spec)
 			pod := f.runPod(t, "least", spec)
 			node.Eventually(t, 90*time.Second, func(ctx context.Context) error {
-				line, err := f.Client.CoreV1().Pods("least").GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: new(int64(1)), Container: "agent"}).DoRaw(ctx)
+				line, err := f.lastStatus(ctx, pod)
 				if err != nil {
 					return err
 				}
-				if !inOrder(string(line), strings.Split(tt.want, "…")) {
+				if !inOrder(line, strings.Split(tt.want, "…")) {
 					return fmt.Errorf("the agent does not say %q: %s", tt.want, line)
 				}
 				t.Logf("%s", line)
