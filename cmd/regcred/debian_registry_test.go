@@ -7,7 +7,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testaddr"
 	"github.com/regcred/regcred/internal/testneed"
 )
 
@@ -104,12 +104,7 @@ func startDockerRegistry(t *testing.T, dir string) (host string) {
 		t.Fatal(err)
 	}
 	writeFile(t, filepath.Join(dir, "htpasswd"), string(hash), 0o600)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	host = l.Addr().String()
-	l.Close()
+	host = testaddr.Free(t)
 	config := filepath.Join(dir, "registry.yml")
 	writeFile(t, config, fmt.Sprintf(`version: 0.1
 log: {level: info}

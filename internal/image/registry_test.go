@@ -6,7 +6,6 @@ package image
 import (
 	"bufio"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	"github.com/regcred/regcred/internal/testaddr"
 	"github.com/regcred/regcred/internal/testneed"
 )
 
@@ -27,12 +27,7 @@ func startRegistry(t *testing.T) (host string) {
 	if _, err := exec.LookPath("docker-registry"); err != nil {
 		testneed.Lacks(t, "docker-registry", "docker-registry is not installed: Debian's package of that name has it")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	host = l.Addr().String()
-	l.Close()
+	host = testaddr.Free(t)
 	dir := t.TempDir()
 	config := filepath.Join(dir, "registry.yml")
 	write(t, config, fmt.Appendf(nil, "version: 0.1\nlog: {level: info}\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: %s}\n", filepath.Join(dir, "storage"), host), 0o600)

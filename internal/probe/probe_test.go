@@ -31,6 +31,7 @@ import (
 	"github.com/regcred/regcred/internal/probe"
 	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/internal/terminal"
+	"github.com/regcred/regcred/internal/testaddr"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/plugin"
 )
@@ -312,12 +313,8 @@ func TestOwnAuthority(t *testing.T) {
 
 // TestConnection: what is wrong before TLS, and what is no TLS.
 func TestConnection(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Close()
-	check(t, prober("").Ask(t.Context(), hop("https", closed.Addr().String()), nil), probe.StepTCP, "127.0.0.1 refused the connection", "look whether the registry runs")
+	closed := testaddr.Free(t)
+	check(t, prober("").Ask(t.Context(), hop("https", closed), nil), probe.StepTCP, "127.0.0.1 refused the connection", "look whether the registry runs")
 
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -471,16 +468,12 @@ func TestPlainRealm(t *testing.T) {
 // TestTokenServer: one that cannot be reached is named, with the step at which
 // the way to it ends.
 func TestTokenServer(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Close()
+	closed := testaddr.Free(t)
 	addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="http://%s/token",service="x"`, closed.Addr()))
+		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="http://%s/token",service="x"`, closed))
 		w.WriteHeader(http.StatusUnauthorized)
 	}), nil)
-	check(t, prober("").Ask(t.Context(), hop("http", addr), good()), probe.StepTCP, "token server "+closed.Addr().String()+": ", "refused the connection")
+	check(t, prober("").Ask(t.Context(), hop("http", addr), good()), probe.StepTCP, "token server "+closed+": ", "refused the connection")
 }
 
 // TestPlatform: an index that has nothing for the node.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/probe"
+	"github.com/regcred/regcred/internal/testaddr"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testregistry"
 )
@@ -76,17 +77,13 @@ func TestProxyRefuses(t *testing.T) {
 	}
 	check(t, proxied(t, "", answers(http.StatusProxyAuthRequired)), probe.StepProxy, "HTTP 407", "it wants a user and a password")
 	check(t, proxied(t, "", answers(http.StatusForbidden)), probe.StepProxy, "HTTP 403", "let the proxy allow it", "NO_PROXY")
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Close()
-	check(t, proxied(t, "", "http://"+closed.Addr().String()), probe.StepTCP, "refused the connection", "look at the proxy "+closed.Addr().String(), "HTTPS_PROXY in the environment of containerd, process 812")
+	closed := testaddr.Free(t)
+	check(t, proxied(t, "", "http://"+closed), probe.StepTCP, "refused the connection", "look at the proxy "+closed, "HTTPS_PROXY in the environment of containerd, process 812")
 
 	// Loopback is never asked through a proxy; what the variable holds is seen all the same.
 	p := prober("")
 	p.Runtime.Environ = append(p.Runtime.Environ, "HTTPS_PROXY=http://user:"+canary.Password+"@%zz")
-	r := p.Ask(t.Context(), hop("https", closed.Addr().String()), nil)
+	r := p.Ask(t.Context(), hop("https", closed), nil)
 	check(t, r, probe.StepTCP)
 	if !strings.Contains(show(r), "warning proxy: HTTPS_PROXY in the environment of containerd, process 812 is no address of a proxy") {
 		t.Error("the address is not named")

@@ -15,16 +15,11 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/remote"
+	"github.com/regcred/regcred/internal/testaddr"
 )
 
 func TestCause(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := listener.Addr().String()
-	listener.Close()
-	_, err = (&http.Client{Transport: &http.Transport{}}).Get("http://" + addr + "/?key=" + canary.Token)
+	_, err := (&http.Client{Transport: &http.Transport{}}).Get("http://" + testaddr.Free(t) + "/?key=" + canary.Token)
 	if err == nil {
 		t.Fatal("a closed port answered")
 	}

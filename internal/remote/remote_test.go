@@ -20,6 +20,7 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/remote"
+	"github.com/regcred/regcred/internal/testaddr"
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
@@ -231,12 +232,7 @@ func rawServer(t *testing.T, text string) (address string) {
 }
 
 func TestRefused(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener.Close()
-	failed := fails(t, quick(), t.Context(), remote.Call{Step: "ask", URL: "http://" + listener.Addr().String()})
+	failed := fails(t, quick(), t.Context(), remote.Call{Step: "ask", URL: "http://" + testaddr.Free(t)})
 	if !strings.HasSuffix(failed.Error(), ": connection refused, 3 times") {
 		t.Error(failed)
 	}
@@ -259,11 +255,9 @@ func TestProxyFails(t *testing.T) {
 		http.Error(w, canary.Token, http.StatusProxyAuthRequired)
 	}))
 	defer refusing.Close()
-	gone := testcloud.Serve(http.NotFoundHandler())
-	gone.Close()
 	for proxy, want := range map[string]string{
-		refusing.URL(): "the proxy refuses to connect: Proxy Authentication Required, 3 times",
-		gone.URL():     "the proxy cannot be reached: connection refused, 3 times",
+		refusing.URL():               "the proxy refuses to connect: Proxy Authentication Required, 3 times",
+		"http://" + testaddr.Free(t): "the proxy cannot be reached: connection refused, 3 times",
 	} {
 		base := remote.Base()
 		base.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy) }

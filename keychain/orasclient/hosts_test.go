@@ -24,6 +24,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testaddr"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/keychain"
 )
@@ -52,11 +53,9 @@ func TestRedirects(t *testing.T) {
 // TestSignatures: an error of where a registry has redirected to, with an answer
 // or without, says nothing of what may fetch the blob.
 func TestSignatures(t *testing.T) {
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
 	denies := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 	defer denies.Close()
-	for _, to := range []string{gone.URL, denies.URL} {
+	for _, to := range []string{"http://" + testaddr.Free(t), denies.URL} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.Contains(r.URL.Path, "/manifests/") {
 				http.Redirect(w, r, to+"/blob?X-Signature="+canary.Token, http.StatusTemporaryRedirect)

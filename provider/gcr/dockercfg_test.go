@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/testaddr"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/provider/gcr"
@@ -105,8 +106,7 @@ func TestDockercfgIsForAll(t *testing.T) {
 
 func TestDockercfgFails(t *testing.T) {
 	const attribute = "/computeMetadata/v1/instance/attributes/google-dockercfg"
-	gone := testcloud.Serve(http.NotFoundHandler())
-	gone.Close()
+	gone := "http://" + testaddr.Free(t)
 	for name, tt := range map[string]struct {
 		document string
 		url      string
@@ -134,7 +134,7 @@ func TestDockercfgFails(t *testing.T) {
 		"file 404":         {url: "http://FILES/missing?sig=" + canary.Arg, want: "get the docker config: GET http://FILES/missing: status 404 Not Found"},
 		"file elsewhere":   {url: "http://FILES/elsewhere", want: `it redirects to another host, "evil.example", which is not followed`},
 		"file not JSON":    {url: "http://FILES/garbage", want: "get the docker config: GET http://FILES/garbage: line 1, column 1: not JSON from here on"},
-		"file refused":     {url: gone.URL() + "/?" + canary.Arg, want: "get the docker config: GET " + gone.URL() + "/: connection refused, 3 times"},
+		"file refused":     {url: gone + "/?" + canary.Arg, want: "get the docker config: GET " + gone + "/: connection refused, 3 times"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

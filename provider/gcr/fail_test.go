@@ -12,6 +12,7 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/remote"
+	"github.com/regcred/regcred/internal/testaddr"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/provider/gcr"
@@ -205,11 +206,10 @@ func TestConnectionIsReset(t *testing.T) {
 
 // TestNobodyListens: neither retries for long nor goes anywhere else.
 func TestNobodyListens(t *testing.T) {
-	gone := testcloud.Serve(http.NotFoundHandler())
-	gone.Close()
+	gone := testaddr.Free(t)
 	w := newWorld(t)
-	_, err := ask(t, w.provider(t, gcr.Options{MetadataHost: gone.Addr()}), &plugin.Request{Image: "gcr.io/p/app"})
-	want := `registry "gcr.io": get the access token of the node: GET http://` + gone.Addr() + testcloud.GoogleTokenPath +
+	_, err := ask(t, w.provider(t, gcr.Options{MetadataHost: gone}), &plugin.Request{Image: "gcr.io/p/app"})
+	want := `registry "gcr.io": get the access token of the node: GET http://` + gone + testcloud.GoogleTokenPath +
 		": connection refused, 3 times: a node outside Google Cloud has no metadata server: set --sts-audience"
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)

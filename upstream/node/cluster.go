@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/regcred/regcred/internal/testaddr"
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
@@ -79,7 +81,11 @@ func (c *Cluster) startControllers(t testing.TB) {
 // startController starts one of them, as the user who bears its name.
 func (c *Cluster) startController(t testing.TB, name string, args ...string) {
 	t.Helper()
-	address, port := freeAddress(t)
+	address := testaddr.Free(t)
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
 	kubeconfig := c.Kubeconfig(t, "system:"+name)
 	p := newProcess(t, c.dir, nil, program(name))
 	p.start(t, append(args, "--kubeconfig="+kubeconfig, "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig,

@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/regcred/regcred/internal/testaddr"
 )
 
 // ControlPlane is etcd and an API server, without controllers: no service
@@ -40,8 +42,7 @@ type ControlPlane struct {
 // authorization and the NodeRestriction admission plugin.
 func StartControlPlane(t testing.TB) *ControlPlane {
 	t.Helper()
-	address, _ := freeAddress(t)
-	return startControlPlane(t, address)
+	return startControlPlane(t, testaddr.Free(t))
 }
 
 // serviceAddresses are all that this machine has, and the port of the service
@@ -92,12 +93,10 @@ func (c *ControlPlane) writeKeys(t testing.TB) {
 
 func (c *ControlPlane) startEtcd(t testing.TB) {
 	t.Helper()
-	client, _ := freeAddress(t)
-	peer, _ := freeAddress(t)
-	c.etcd = "http://" + client
+	c.etcd = "http://" + testaddr.Free(t)
 	p := newProcess(t, c.dir, nil, "etcd")
 	p.start(t, "--data-dir", filepath.Join(c.dir, "etcd"), "--unsafe-no-fsync",
-		"--listen-client-urls", c.etcd, "--advertise-client-urls", c.etcd, "--listen-peer-urls", "http://"+peer)
+		"--listen-client-urls", c.etcd, "--advertise-client-urls", c.etcd, "--listen-peer-urls", "http://"+testaddr.Free(t))
 	p.waitReady(t, func(ctx context.Context) error {
 		_, err := fetch(ctx, http.DefaultClient, c.etcd+"/health")
 		return err

@@ -16,6 +16,8 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/regcred/regcred/internal/testaddr"
 )
 
 // DockerRegistry is Debian's docker-registry, at a port of 127.0.0.1, with
@@ -31,7 +33,7 @@ type DockerRegistry struct {
 func StartDockerRegistry(t testing.TB, users map[string]string) *DockerRegistry {
 	t.Helper()
 	dir := tempDir(t, "registry")
-	host, _ := freeAddress(t)
+	host := testaddr.Free(t)
 	file := writeFile(t, htpasswd(t, users), dir, "htpasswd")
 	config := writeFile(t, fmt.Sprintf(`version: 0.1
 log: {level: info}

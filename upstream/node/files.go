@@ -4,7 +4,6 @@
 package node
 
 import (
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,20 +18,6 @@ func tempDir(t testing.TB, name string) string {
 		t.Fatal(err)
 	}
 	return d
-}
-
-// freeAddress is a free port of 127.0.0.1. There is nobody else in its network
-// who could take it.
-func freeAddress(t testing.TB) (address, port string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	address = l.Addr().String()
-	_, port, _ = net.SplitHostPort(address)
-	return address, port
 }
 
 // writeFile writes a file and returns its path.

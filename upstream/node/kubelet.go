@@ -10,14 +10,16 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/regcred/regcred/internal/testaddr"
 )
 
 // KubeletOptions are how a kubelet is started. Runtime is required, and
@@ -144,14 +146,13 @@ func (k *Kubelet) config(t testing.TB) map[string]any {
 	return config
 }
 
-func (k *Kubelet) port(t testing.TB) int {
+func (k *Kubelet) port(t testing.TB) uint16 {
 	t.Helper()
-	_, text := freeAddress(t)
-	n, err := strconv.Atoi(text)
+	addr, err := netip.ParseAddrPort(testaddr.Free(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return addr.Port()
 }
 
 // Log returns the records of the kubelet's log that hold all of these texts. It
