@@ -118,15 +118,22 @@ run_tests() {
 	return $status
 }
 
-# failures shows of go test -v's output what failed: of each failing test the
-# last lines, and what is no test's, as the errors of a compiler are.
+# failures shows of go test -v's output what failed: of each failing test the last
+# lines, before these the last that a test said itself, since logs of servers may
+# come after, and behind them which part failed; and what is no test's, as the errors
+# of a compiler are.
 failures() {
 	awk '
-		/^(--- (PASS|SKIP)|ok  )/ { n = 0; next }
+		/^(--- (PASS|SKIP)|ok  )/ { n = said = 0; next }
 		/^panic:|WARNING: DATA RACE/ { more = 40 }
-		more-- > 0 || /^(FAIL|# )/ || /^[^ ]+\.go:[0-9]+/ { print }
-		{ line[n++ % 120] = $0 }
-		/^--- FAIL/ { for (i = n > 120 ? n - 120 : 0; i < n; i++) print line[i % 120]; n = 0 }
+		more-- > 0 || /^(FAIL|# )/ || /^ +--- FAIL/ || /^[^ ]+\.go:[0-9]+/ { print }
+		n >= 100 && line[n % 100] ~ /^(=== NAME| +[^ ]+_test\.go:[0-9]+: )/ { earlier[said++ % 40] = line[n % 100] }
+		{ line[n++ % 100] = $0 }
+		/^--- FAIL/ {
+			for (i = said > 40 ? said - 40 : 0; i < said; i++) print earlier[i % 40]
+			for (i = n > 100 ? n - 100 : 0; i < n; i++) print line[i % 100]
+			n = said = 0
+		}
 	'
 }
 
