@@ -22,11 +22,11 @@ import (
 
 // convertFlags are the flags of "regcred convert".
 type convertFlags struct {
-	write          bool
-	to             string // a new file, or a directory; "" = standard output
-	format         *choice
-	pluginVersion  *choice
-	kubeletVersion string
+	write         bool
+	to            string // a new file, or a directory; "" = standard output
+	format        *choice
+	pluginVersion *choice
+	target        config.Target
 }
 
 func (a *app) convertCmd() *cobra.Command {
@@ -52,8 +52,8 @@ latter unless --plugin-api-version changes it, since a plugin that speaks
 v1beta1 alone would not answer in v1. No kubelet speaks the predecessor's
 protocol, so its providers are asked in v1.
 
-The exit code is 1 if the result is not valid for --kubelet-version. Then no
-file is written.`,
+The exit code is 1 if the kubelet of --kubelet-version, with --feature-gates,
+would not start with the result. Then no file is written.`,
 		Example: `  regcred convert providers.yaml > providers-v1.yaml
   regcred convert --kubelet-version 1.33 --write /etc/kubernetes/credential-providers
   regcred convert providers.yaml credential-providers.d/`,
@@ -72,7 +72,7 @@ file is written.`,
 	fl.BoolVarP(&f.write, "write", "w", false, "convert every file in its place, and keep what it had in FILE.bak")
 	f.format.register(cmd, "output", "o", "output `format`: yaml | json (default that of the source)")
 	moved(cmd, "format", "it is -o, --output now")
-	fl.StringVar(&f.kubeletVersion, "kubelet-version", config.NewestKubelet, "the `version` of the kubelet that the result is for, such as 1.33")
+	addTarget(cmd, &f.target, "that the result is for")
 	f.pluginVersion.register(cmd, "plugin-api-version", "", "`version` of the protocol for every provider: v1 | v1beta1 | v1alpha1")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.convert(f, args[0])
@@ -90,7 +90,7 @@ func (a *app) checkConvert(f *convertFlags) error {
 	case f.write && f.format.value != "":
 		return usageError("leave out one of them", "--write keeps the format of each file, and --output changes it")
 	}
-	return checkVersion(f.kubeletVersion)
+	return checkVersion(f.target.KubeletVersion)
 }
 
 // checkVersion refuses a version that is none.
@@ -100,10 +100,6 @@ func checkVersion(kubelet string) error {
 		return usageError("", "--kubelet-version: %w", err)
 	}
 	return nil
-}
-
-func (f *convertFlags) target() config.Target {
-	return config.Target{KubeletVersion: f.kubeletVersion}
 }
 
 // toDir reports whether NEW is a directory.
@@ -134,7 +130,7 @@ func (a *app) convert(f *convertFlags, path string) error {
 	if err != nil {
 		return cmp.Or(node.Denied(err), err)
 	}
-	a.noteTarget(f.target())
+	a.noteTarget(f.target)
 	a.noteConversion(res)
 	if !f.write && f.to == "" {
 		return errors.Join(a.WriteRaw(res.Files[0].Data), f.invalid(res, "<stdout>", ""))
@@ -154,11 +150,11 @@ func (a *app) convert(f *convertFlags, path string) error {
 
 // invalid says what the kubelet would reject of the result.
 func (f *convertFlags) invalid(res *convert.Result, at, consequence string) error {
-	err := res.Validate(f.target(), at)
+	err := res.Validate(f.target, at)
 	if err == nil {
 		return nil
 	}
-	return errors.Join(err, fmt.Errorf("kubelet %s would not start with the result%s", strings.TrimPrefix(f.kubeletVersion, "v"), consequence))
+	return errors.Join(err, fmt.Errorf("kubelet %s would not start with the result%s", strings.TrimPrefix(f.target.KubeletVersion, "v"), consequence))
 }
 
 // replace puts files in place of those of their names. Done says what they are

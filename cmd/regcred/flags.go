@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/excerpt"
+	"github.com/regcred/regcred/internal/node"
 )
 
 // setting is one value that two flags set: the kubelet's own name and a short
@@ -88,6 +90,21 @@ func (c *choice) Set(v string) error {
 func (c *choice) register(cmd *cobra.Command, name, short, usage string) {
 	cmd.Flags().VarP(c, name, short, usage)
 	completeFlag(cmd, name, c.values)
+}
+
+// gates are feature gates, as the kubelet's flag of that name has them.
+type gates map[string]bool
+
+func (g gates) String() string         { return "" }
+func (g gates) Type() string           { return "gates" }
+func (g gates) Set(value string) error { return node.SetGates(g, value) }
+
+// addTarget adds the flags of the kubelet that something is for, which says so.
+func addTarget(cmd *cobra.Command, t *config.Target, something string) {
+	t.FeatureGates = map[string]bool{}
+	f := cmd.Flags()
+	f.StringVar(&t.KubeletVersion, "kubelet-version", config.NewestKubelet, "the `version` of the kubelet "+something+", such as 1.33")
+	f.Var(gates(t.FeatureGates), "feature-gates", "`A=true,B=false`: gates of that kubelet that are not at their default")
 }
 
 func completeFlag(cmd *cobra.Command, name string, values []string) {

@@ -60,28 +60,14 @@ with --strict also if one is a warning; otherwise it is 0.`,
 	v.output = addOutputFlag(cmd, "text", "json", "sarif")
 	f := cmd.Flags()
 	f.BoolVar(&v.strict, "strict", false, "fail on warnings too")
-	f.StringVar(&v.kubelet.Version, "kubelet-version", config.NewestKubelet, "the `version` of the kubelet to check for, such as 1.33")
-	var gates []string
-	f.StringArrayVar(&gates, "feature-gates", nil, "`A=true,B=false`: gates of that kubelet that are not at their default")
+	var target config.Target
+	addTarget(cmd, &target, "to check for")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var err error
-		if v.kubelet.FeatureGates, err = parseGates(gates); err != nil {
-			return err
-		}
-		v.kubelet.Named = f.Changed("kubelet-version") || f.Changed("feature-gates")
+		named := f.Changed("kubelet-version") || f.Changed("feature-gates")
+		v.kubelet = report.Kubelet{Version: target.KubeletVersion, FeatureGates: target.FeatureGates, Named: named}
 		return a.validate(v, args)
 	}
 	return cmd
-}
-
-func parseGates(list []string) (map[string]bool, error) {
-	gates := map[string]bool{}
-	for _, s := range list {
-		if err := node.SetGates(gates, s); err != nil {
-			return nil, usageError("", "--feature-gates %w", err)
-		}
-	}
-	return gates, nil
 }
 
 // validations is the result of "regcred validate -o json" of several paths.
