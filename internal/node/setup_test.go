@@ -8,8 +8,10 @@ package node
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -333,6 +335,16 @@ func TestVersionTime(t *testing.T) {
 	v := newReading(ctx, Node{Root: root, Foreign: true}).version("/usr/bin/kubelet")
 	if want := "/usr/bin/kubelet --version: context deadline exceeded"; v.Why != want || v.Kubelet != "" {
 		t.Errorf("got %+v", v)
+	}
+}
+
+// TestVersionEndless: of a program that says more, the start is kept and no more, as
+// [exec.Cmd] copies it.
+func TestVersionEndless(t *testing.T) {
+	out := &limited{left: 4}
+	n, err := io.Copy(out, io.LimitReader(rand.Reader, 1<<20))
+	if err != nil || n != 1<<20 || len(out.kept) != 4 {
+		t.Errorf("%v; %d bytes read, %d kept", err, n, len(out.kept))
 	}
 }
 

@@ -4,7 +4,6 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +50,7 @@ func (r *reading) ask(program, file string) Version {
 		}
 		return Version{Why: fmt.Sprintf("%s --version: %v", program, cause(err))}
 	}
-	return parseVersion(program, out.String())
+	return parseVersion(program, string(out.kept))
 }
 
 // cause takes the path, which the caller names, from an error of starting a program.
@@ -62,16 +61,17 @@ func cause(err error) error {
 	return regularfile.Cause(err)
 }
 
-// limited keeps the start of what a program says.
+// limited keeps the start of what a program says. It is no Buffer, whose ReadFrom
+// would take all of it.
 type limited struct {
-	bytes.Buffer
+	kept []byte
 	left int
 }
 
 func (l *limited) Write(p []byte) (int, error) {
 	n := min(len(p), l.left)
 	l.left -= n
-	_, _ = l.Buffer.Write(p[:n]) // a Buffer takes everything
+	l.kept = append(l.kept, p[:n]...)
 	return len(p), nil
 }
 
