@@ -67,12 +67,17 @@ func TestAcceptInstalled(t *testing.T) {
 		"alpha gates back": {config: "featureGates: {AllAlpha: true, " + tokenGate + ": false}", dropIn: "featureGates: {" + tokenGate + ": null}", want: "1.33.4"},
 		"null in the file": {config: "featureGates: {AllAlpha: true, " + tokenGate + ": null}", dropIn: "a: b", want: withoutGate},
 		"other case":       {config: "FeatureGates: {" + tokenGate + ": true}", want: withoutGate},
+		"drop-in's case":   {dropIn: "featuregates: {" + tokenGate + ": true}", want: "1.33.4"},
+		"drop-in's cases":  {dropIn: "FeatureGates: {" + tokenGate + ": false}\nfeatureGates: {" + tokenGate + ": true}", want: "1.33.4"},
+		"a link":           {flags: "--config-dir=/l", dropIn: "featureGates: {" + tokenGate + ": true}", want: withoutGate},
+		"a link and slash": {flags: "--config-dir=/l/", dropIn: "featureGates: {" + tokenGate + ": true}", want: "1.33.4"},
+		"a drop-in itself": {flags: "--config-dir=/d/1.conf", dropIn: "featureGates: {" + tokenGate + ": true}", want: "1.33.4"},
 		"flag before file": {flags: "--feature-gates=" + tokenGate + "=false", config: "featureGates: {" + tokenGate + ": true}", want: withoutGate},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := Node{Foreign: true, Root: plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\necho Kubernetes v1.33.4\n"+
 				"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet --config=/c.yaml --config-dir=/d "+tt.flags+"\n"+
-				"-- /c.yaml --\n"+tt.config+"\n-- /d/1.conf --\n"+tt.dropIn+"\n")))}
+				"-- /c.yaml --\n"+tt.config+"\n-- link /l --\nd\n-- /d/1.conf --\n"+tt.dropIn+"\n")))}
 			if got := accepted(t, n, &Origin{Discovered: true}); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}

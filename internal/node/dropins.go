@@ -5,7 +5,7 @@ package node
 
 import (
 	"encoding/json"
-	"maps"
+	"strings"
 
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -18,33 +18,55 @@ type configFile struct {
 	dropIn bool
 }
 
+// kubeletFields is what matters here of a KubeletConfiguration.
+type kubeletFields struct {
+	FeatureGates             map[string]bool `json:"featureGates,omitempty"`
+	HealthzPort              *int32          `json:"healthzPort,omitempty"`
+	HealthzBindAddress       string          `json:"healthzBindAddress,omitempty"`
+	ImageServiceEndpoint     string          `json:"imageServiceEndpoint,omitempty"`
+	ContainerRuntimeEndpoint string          `json:"containerRuntimeEndpoint,omitempty"`
+}
+
 // kubeletConfig is what the files of a kubelet's configuration come to.
 type kubeletConfig struct {
 	fields map[string]any
-	from   map[string]string // by field, the file that has it last
+	from   map[string]string // by field, in lower case, the file that has it last
 }
 
 // add reads the next file. A drop-in is a merge patch (RFC 7396), whose null takes
 // back what was set.
-// kubelet: cmd/kubelet/app/server.go, mergeKubeletConfigurations.
+// kubelet: cmd/kubelet/app/server.go, mergeKubeletConfigurations. What --config has is
+// read by the case of its names, and what the drop-ins make of it is not.
 func (c *kubeletConfig) add(file configFile, data []byte) error {
+	data, err := yaml.YAMLToJSON(data)
+	if err != nil {
+		return err
+	}
+	if !file.dropIn {
+		var known kubeletFields
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &known); err != nil {
+			return err
+		}
+		if data, err = json.Marshal(known); err != nil {
+			return err
+		}
+	}
 	var fields map[string]any
-	if err := yaml.Unmarshal(data, &fields); err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &fields); err != nil {
 		return err
 	}
 	if c.fields == nil {
 		c.fields, c.from = map[string]any{}, map[string]string{}
 	}
 	for name := range fields {
-		c.from[name] = file.path
+		c.from[strings.ToLower(name)] = file.path
 	}
-	if file.dropIn {
-		patch(c.fields, fields)
-	} else {
-		maps.Copy(c.fields, fields)
-	}
+	patch(c.fields, fields)
 	return nil
 }
+
+// source is the file that has a field last.
+func (c *kubeletConfig) source(field string) string { return c.from[strings.ToLower(field)] }
 
 // patch returns a value as a merge patch makes it; a mapping is changed itself.
 func patch(value, by any) any {
@@ -66,11 +88,11 @@ func patch(value, by any) any {
 	return fields
 }
 
-// decode puts the fields that v has into it.
-func (c *kubeletConfig) decode(v any) error {
+// decode returns the fields that matter here.
+func (c *kubeletConfig) decode() (known kubeletFields, err error) {
 	data, err := json.Marshal(c.fields)
-	if err != nil {
-		return err
+	if err == nil {
+		err = json.Unmarshal(data, &known)
 	}
-	return kjson.UnmarshalCaseSensitivePreserveInts(data, v)
+	return known, err
 }

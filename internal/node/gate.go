@@ -22,11 +22,8 @@ const gatesFlag = "feature-gates"
 // which win.
 // kubelet: cmd/kubelet/app/server.go, mergeKubeletConfigurations and kubeletConfigFlagPrecedence.
 func (r *reading) gates(args []string, files []configFile) map[string]bool {
-	var cfg struct {
-		FeatureGates map[string]bool `json:"featureGates"`
-	}
 	read, gates := r.kubeletConfig(files), map[string]bool{}
-	if read.decode(&cfg) == nil { // else the kubelet does not start
+	if cfg, err := read.decode(); err == nil { // else the kubelet does not start
 		maps.Copy(gates, cfg.FeatureGates)
 	}
 	for _, f := range flagsIn(args, gatesFlag) {

@@ -17,24 +17,18 @@ const (
 	healthzBind = "healthz-bind-address"
 )
 
-// healthConfig is what matters here of a KubeletConfiguration.
-type healthConfig struct {
-	HealthzPort        *int32 `json:"healthzPort"`
-	HealthzBindAddress string `json:"healthzBindAddress"`
-}
-
 // health finds where a kubelet with these flags tells that it is well. Its flags
 // win over its --config-dir, and that over its --config.
 // kubelet: pkg/kubelet/apis/config/v1beta1/defaults.go, cmd/kubelet/app/server.go.
 func (r *reading) health(flags map[string]string, more ...string) Health {
 	port, bind, from := int32(10248), "127.0.0.1", "the kubelet's default"
-	read, cfg := r.kubeletConfig(r.kubeletConfigs(flags, more)), healthConfig{}
-	if read.decode(&cfg) == nil { // else the kubelet would not start with it, and says so
+	read := r.kubeletConfig(r.kubeletConfigs(flags, more))
+	if cfg, err := read.decode(); err == nil { // else the kubelet would not start with it, and says so
 		if cfg.HealthzPort != nil {
-			port, from = *cfg.HealthzPort, read.from["healthzPort"]
+			port, from = *cfg.HealthzPort, read.source("healthzPort")
 		}
 		if cfg.HealthzBindAddress != "" {
-			bind, from = cfg.HealthzBindAddress, read.from["healthzBindAddress"]
+			bind, from = cfg.HealthzBindAddress, read.source("healthzBindAddress")
 		}
 	}
 	if n, err := strconv.ParseInt(flags[healthzPort], 10, 32); err == nil {
@@ -67,29 +61,34 @@ func (r *reading) kubeletConfigs(flags map[string]string, dirs []string) (files 
 		files = append(files, configFile{path: path.Join("/", file)})
 	}
 	if dir := flags["config-dir"]; dir != "" {
-		dirs = []string{path.Join("/", dir)}
+		dirs = []string{dir}
 	}
 	for _, dir := range dirs {
-		files = append(files, r.confFiles(dir, 0)...)
+		name := path.Join("/", dir)
+		if real, err := r.node.files().Real(name); err == nil && strings.HasSuffix(dir, "/") {
+			name = real
+		}
+		files = append(files, r.confFiles(name, 0)...)
 	}
 	return files
 }
 
-// confFiles lists the files of a --config-dir, sub-directories included, as the
-// kubelet walks them.
-func (r *reading) confFiles(dir string, depth int) (files []configFile) {
-	names := r.list(dir)
-	slices.Sort(names)
-	for _, name := range names {
-		p := path.Join(dir, name)
-		info, err := r.node.files().Lstat(p)
-		switch {
-		case err != nil:
-		case info.IsDir() && depth < 8:
-			files = append(files, r.confFiles(p, depth+1)...)
-		case !info.IsDir() && strings.HasSuffix(name, ".conf"):
-			files = append(files, configFile{p, true})
+// confFiles lists the files of a --config-dir, sub-directories included.
+// kubelet: it walks no link, of which the directory itself may be one, unless the flag
+// ends in a slash.
+func (r *reading) confFiles(name string, depth int) (files []configFile) {
+	info, err := r.node.files().Lstat(name)
+	r.note(name, err)
+	switch {
+	case err != nil:
+	case info.IsDir() && depth <= 8:
+		names := r.list(name)
+		slices.Sort(names)
+		for _, n := range names {
+			files = append(files, r.confFiles(path.Join(name, n), depth+1)...)
 		}
+	case !info.IsDir() && path.Ext(name) == ".conf":
+		files = append(files, configFile{name, true})
 	}
 	return files
 }

@@ -150,11 +150,11 @@ func TestKubeletConfigTrust(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		k, cfg := kubelet{dir: root, flags: map[string]string{"config": "c.yaml", "config-dir": "conf.d"}}, endpointConfig{}
-		err := Node{Root: root}.readTrusted(&k, &cfg)
+		k := kubelet{dir: root, flags: map[string]string{"config": "c.yaml", "config-dir": "conf.d"}}
+		cfg, err := Node{Root: root}.readTrusted(&k)
 		found, ok := errors.AsType[*Untrusted](err)
 		switch {
-		case open == "" && (err != nil || cfg != (endpointConfig{ImageServiceEndpoint: "unix:///s"})):
+		case open == "" && (err != nil || cfg.ImageServiceEndpoint != "unix:///s" || cfg.ContainerRuntimeEndpoint != ""):
 			t.Errorf("got %v, %+v", err, cfg)
 		case open != "" && (!ok || found.Path != path):
 			t.Errorf("%s: got %v", open, err)
@@ -166,7 +166,7 @@ func TestKubeletConfigTrust(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := kubelet{dir: filepath.Dir(dir), flags: map[string]string{"config-dir": "conf.d"}}
-	err := Node{Root: k.dir}.readTrusted(&k, &endpointConfig{})
+	_, err := Node{Root: k.dir}.readTrusted(&k)
 	if found, ok := errors.AsType[*Untrusted](err); !ok || found.Path != dir {
 		t.Errorf("an empty directory for everybody: got %v", err)
 	}
@@ -183,7 +183,7 @@ func TestPipes(t *testing.T) {
 		t.Errorf("flags in a pipe: got %v, %v, %v", loc, r.unread, err)
 	}
 	k := kubelet{dir: root, flags: map[string]string{"config": "kubelet/c.yaml"}}
-	if err := (Node{}).readTrusted(&k, &endpointConfig{}); err == nil || err.Error() != "read "+config+": it is a named pipe, not a regular file" {
+	if _, err := (Node{}).readTrusted(&k); err == nil || err.Error() != "read "+config+": it is a named pipe, not a regular file" {
 		t.Errorf("a kubelet's configuration: got %v", err)
 	}
 }

@@ -57,12 +57,6 @@ func (n Node) RuntimeEndpoint(endpoint string, o *Origin) (string, error) {
 		"%d container runtimes are found: %s", len(found), strings.Join(found, ", "))
 }
 
-// endpointConfig is what matters here of a KubeletConfiguration.
-type endpointConfig struct {
-	ImageServiceEndpoint     string `json:"imageServiceEndpoint"`
-	ContainerRuntimeEndpoint string `json:"containerRuntimeEndpoint"`
-}
-
 // kubeletRuntime returns where a running kubelet has its images pulled: by its
 // flags, or else its configuration file and the drop-ins of that.
 func (n Node) kubeletRuntime(o *Origin) (string, error) {
@@ -80,8 +74,8 @@ func (n Node) kubeletRuntime(o *Origin) (string, error) {
 		return "", err
 	}
 	k := kubelet{dir: o.Dir, flags: kubeletFlags(args, "image-service-endpoint", "container-runtime-endpoint", "config", "config-dir")}
-	var cfg endpointConfig
-	if err := n.readTrusted(&k, &cfg); err != nil {
+	cfg, err := n.readTrusted(&k)
+	if err != nil {
 		return "", withHint(fmt.Errorf("--as-kubelet: %w", err), "give --runtime-endpoint")
 	}
 	image := cmp.Or(k.flags["image-service-endpoint"], cfg.ImageServiceEndpoint)
@@ -91,25 +85,28 @@ func (n Node) kubeletRuntime(o *Origin) (string, error) {
 
 // readTrusted reads the kubelet's configuration, and refuses one that others may
 // change: credentials go to the socket that it names.
-func (n Node) readTrusted(k *kubelet, cfg *endpointConfig) error {
+func (n Node) readTrusted(k *kubelet) (cfg kubeletFields, err error) {
 	files, err := k.configFiles()
 	if err != nil {
-		return err
+		return cfg, err
 	}
 	for _, file := range append(files, configFile{path: k.path("config-dir")}) {
 		if file.path == "" {
 			continue
 		}
 		if err := n.CheckTrust(&Origin{From: "the kubelet's configuration", Config: file.path}, nil); err != nil {
-			return err
+			return cfg, err
 		}
 	}
-	return readConfig(files, cfg)
+	return readConfig(files)
 }
 
 // configFiles lists the kubelet's configuration in the order in which it is read.
 func (k *kubelet) configFiles() (files []configFile, err error) {
 	if dir := k.path("config-dir"); dir != "" {
+		if strings.HasSuffix(k.flags["config-dir"], "/") {
+			dir += "/" // a link, then, is walked too
+		}
 		if files, err = kubeletDropIns(dir); err != nil {
 			return nil, err
 		}
@@ -121,18 +118,18 @@ func (k *kubelet) configFiles() (files []configFile, err error) {
 }
 
 // readConfig reads the kubelet's configuration.
-func readConfig(files []configFile, cfg *endpointConfig) error {
+func readConfig(files []configFile) (cfg kubeletFields, err error) {
 	var c kubeletConfig
 	for _, file := range files {
 		data, err := read(file.path)
 		if err != nil {
-			return err
+			return cfg, err
 		}
 		if err := c.add(file, data); err != nil {
-			return fmt.Errorf("%s: %w", file.path, err)
+			return cfg, fmt.Errorf("%s: %w", file.path, err)
 		}
 	}
-	return c.decode(cfg)
+	return c.decode()
 }
 
 // kubeletDropIns lists the files of a --config-dir, sub-directories included.

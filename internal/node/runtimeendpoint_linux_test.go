@@ -78,6 +78,23 @@ func TestKubeletDropIns(t *testing.T) {
 	}
 }
 
+// TestConfigDirLink: as the kubelet, a --config-dir that is a link is walked if a slash
+// follows it, and else not.
+func TestConfigDirLink(t *testing.T) {
+	root := newRoot(t, map[string]string{"d/1.conf": "imageServiceEndpoint: unix:///s"})
+	if err := os.Symlink("d", filepath.Join(root, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]string{"link": "", "link/": "unix:///s", "d": "unix:///s"} {
+		k := kubelet{dir: root, flags: map[string]string{"config-dir": dir}}
+		files, err := k.configFiles()
+		cfg, readErr := readConfig(files)
+		if err = errors.Join(err, readErr); err != nil || cfg.ImageServiceEndpoint != want {
+			t.Errorf("%s: got %q, %v; want %q", dir, cfg.ImageServiceEndpoint, err, want)
+		}
+	}
+}
+
 // TestDenied: that we may not read something is kept apart from all else.
 func TestDenied(t *testing.T) {
 	denied := fmt.Errorf("read: %w", &fs.PathError{Op: "open", Path: "c.yaml", Err: fs.ErrPermission})
