@@ -81,7 +81,7 @@ func (in *Installer) gather(ctx context.Context, w Wish, from *generation.Manife
 		return nil, nil, err
 	}
 	if err := judge(cfg, in.Setup.Target()); err != nil {
-		return nil, nil, fmt.Errorf("the kubelet of this node would not start with it: %w", err)
+		return nil, nil, in.wouldNotStart(err)
 	}
 	for _, f := range cfg.Files() {
 		list = append(list, source{generation.Bytes(generation.ConfigFile(configName(f.Name)), 0o600, f.Data()), f.Name})
@@ -105,6 +105,14 @@ func (in *Installer) gather(ctx context.Context, w Wish, from *generation.Manife
 		return nil, nil, err
 	}
 	return cfg, list, add(generation.Dispatcher, w.Dispatcher)
+}
+
+// wouldNotStart says whose verdict an error of judge is.
+func (in *Installer) wouldNotStart(err error) error {
+	if v := in.Setup.Version; v.Kubelet == "" && v.Why != "" {
+		return withHint("--kubelet-version says which kubelet the node has", "kubelet %s would not start with it, and which one this node has is not known (%s): %w", config.NewestKubelet, v.Why, err)
+	}
+	return fmt.Errorf("the kubelet of this node would not start with it: %w", err)
 }
 
 // judge says what a kubelet refuses of a configuration but that it is a directory: the

@@ -18,6 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/node"
 )
 
 const (
@@ -105,6 +106,26 @@ func TestWishForGate(t *testing.T) {
 		if _, err := in.Plan(t.Context(), w); !strings.Contains(fmt.Sprint(err), refused) {
 			t.Errorf("with the gate %v: %v", gate, err)
 		}
+	}
+}
+
+// TestWishForUnknown: where nobody knows the node's kubelet, it is said which one judges,
+// and how to name it.
+func TestWishForUnknown(t *testing.T) {
+	dir := wishes(t)
+	in, err := newWorld(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Setup.Version = node.Version{Why: "it does not say"}
+	w := wish(dir, "b")
+	if err := os.WriteFile(w.Config, []byte(strings.Replace(twoProviders, "    cacheType: Token\n", "", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = in.Plan(t.Context(), w)
+	e, ok := errors.AsType[*node.Error](err)
+	if !ok || !strings.HasPrefix(e.Error(), "kubelet "+config.NewestKubelet+" would not start with it, and which one this node has is not known (it does not say): ") || !strings.HasPrefix(e.Hint, "--kubelet-version ") {
+		t.Errorf("got %+v", err)
 	}
 }
 
