@@ -36,7 +36,7 @@ func (h helper) Get(server string) (username, secret string, err error) {
 	if len(requests) == 0 {
 		return "", "", credentials.NewErrCredentialsNotFound() // "docker logout" works also where no configuration does
 	}
-	cfg, o, err := h.machine.load()
+	cfg, o, err := h.machine.load(h.ctx)
 	if err != nil {
 		return "", "", err
 	}
@@ -92,7 +92,7 @@ func (h helper) cut(res *regcred.Result, err error) error {
 // List names the registries of the configuration. Their user names are not
 // known before a plugin is run, and are left empty.
 func (h helper) List() (map[string]string, error) {
-	cfg, _, err := h.machine.load()
+	cfg, _, err := h.machine.load(h.ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 
@@ -25,7 +26,7 @@ type machine struct {
 }
 
 // load finds the configuration as "regcred get" does without flags, and loads it.
-func (m machine) load() (*config.Config, *node.Origin, error) {
+func (m machine) load(ctx context.Context) (*config.Config, *node.Origin, error) {
 	if by := node.Getenv(m.environ, asking); by != "" {
 		return nil, nil, fmt.Errorf("a credential provider asks %s, which had run it (%s is set): take the helper out of the docker config file that the provider reads", by, asking)
 	}
@@ -45,7 +46,7 @@ func (m machine) load() (*config.Config, *node.Origin, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg, err := n.Load(o)
+	cfg, err := n.Load(ctx, o)
 	if err != nil && want.Config != "" {
 		err = fmt.Errorf("%s: %w", configBy, err) // who has set it may have forgotten
 	}

@@ -151,7 +151,7 @@ func (a *app) sessionOptions(ctx context.Context, e *execFlags) (o dockerclient.
 		o.Logins, err = a.materialize(ctx, e.images)
 		return o, err
 	}
-	cfg, origin, err := a.loadForHelper(true)
+	cfg, origin, err := a.loadForHelper(ctx, true)
 	if err != nil {
 		return o, err
 	}

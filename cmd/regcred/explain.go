@@ -72,7 +72,7 @@ func (a *app) explain(ctx context.Context, e *explainFlags, tgt target) error {
 	}
 	r := newExplanation(o, tgt.request())
 	r.DryRun = e.dryRun
-	cfg, err := a.loadOrNone(o)
+	cfg, err := a.loadOrNone(ctx, o)
 	if err != nil {
 		return a.explainInvalid(e, r, err)
 	}

@@ -105,7 +105,7 @@ func (a *app) helperInstall(ctx context.Context, h *helperFlags) error {
 		return usageError("name the helper in registries.conf: credential-helpers = [\"containers-auth.json\", \"regcred\"]",
 			"--all-hosts is about docker's file: podman, skopeo and buildah read no credsStore")
 	}
-	cfg, o, err := a.loadForHelper(!a.config.byFlag()) // or else it is told of both elsewhere
+	cfg, o, err := a.loadForHelper(ctx, !a.config.byFlag()) // or else it is told of both elsewhere
 	if err != nil {
 		return err
 	}
@@ -248,13 +248,13 @@ missing, left over, or in the way.`,
 		Args: atMost(),
 	}
 	output := addOutputFlag(cmd, "text", "json")
-	cmd.RunE = func(*cobra.Command, []string) error { return a.helperStatus(output) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.helperStatus(cmd.Context(), output) }
 	return cmd
 }
 
-func (a *app) helperStatus(output *choice) error {
+func (a *app) helperStatus(ctx context.Context, output *choice) error {
 	r := &helperReport{status: true}
-	cfg, o, failed := a.loadForHelper(!a.config.byFlag())
+	cfg, o, failed := a.loadForHelper(ctx, !a.config.byFlag())
 	if failed == nil {
 		r.Config, r.Hosts = o.Config, dockerhelper.Hosts(cfg)
 	}
@@ -286,9 +286,9 @@ func (a *app) helperStatus(output *choice) error {
 
 // loadForHelper loads the configuration that the helper will find, which has
 // no flags: errors name the variables.
-func (a *app) loadForHelper(needBinDir bool) (*config.Config, *node.Origin, error) {
+func (a *app) loadForHelper(ctx context.Context, needBinDir bool) (*config.Config, *node.Origin, error) {
 	a.forHelper = true
-	return a.load("", needBinDir)
+	return a.load(ctx, "", needBinDir)
 }
 
 // noteNoHost says that there is no name that could be written into a file.

@@ -45,7 +45,7 @@ func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*session, error)
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := a.loadOrNone(o)
+	cfg, err := a.loadOrNone(ctx, o)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -123,8 +124,8 @@ func (a *app) want() (node.Want, error) {
 }
 
 // loadValid loads the configuration, as [node.Node.Load] does.
-func (a *app) loadValid(o *node.Origin) (*config.Config, error) {
-	cfg, err := a.node().Load(o)
+func (a *app) loadValid(ctx context.Context, o *node.Origin) (*config.Config, error) {
+	cfg, err := a.node().Load(ctx, o)
 	if errors.Is(err, fs.ErrNotExist) && a.config.by == a.config.variable && o.Config == a.config.value {
 		err = fmt.Errorf("%s: %w", a.config.by, err) // who has set it may have forgotten
 	}
@@ -133,27 +134,27 @@ func (a *app) loadValid(o *node.Origin) (*config.Config, error) {
 
 // loadOrNone loads the configuration of an origin that [app.resolveOrNone] found;
 // without one it says so, and returns one without providers.
-func (a *app) loadOrNone(o *node.Origin) (*config.Config, error) {
+func (a *app) loadOrNone(ctx context.Context, o *node.Origin) (*config.Config, error) {
 	if o.Without == nil {
-		return a.loadValid(o)
+		return a.loadValid(ctx, o)
 	}
 	a.Note("%s; %s", o.Without.Message, o.Without.Fix)
 	return &config.Config{}, nil
 }
 
 // load finds and loads the configuration, as resolve and loadValid have it.
-func (a *app) load(path string, needBinDir bool) (*config.Config, *node.Origin, error) {
+func (a *app) load(ctx context.Context, path string, needBinDir bool) (*config.Config, *node.Origin, error) {
 	o, err := a.resolve(path, needBinDir)
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg, err := a.loadValid(o)
+	cfg, err := a.loadValid(ctx, o)
 	return cfg, o, err
 }
 
 // loadProvider is load for one provider.
-func (a *app) loadProvider(name string) (cfg *config.Config, o *node.Origin, index int, err error) {
-	if cfg, o, err = a.load("", true); err != nil {
+func (a *app) loadProvider(ctx context.Context, name string) (cfg *config.Config, o *node.Origin, index int, err error) {
+	if cfg, o, err = a.load(ctx, "", true); err != nil {
 		return nil, nil, 0, err
 	}
 	if index = slices.Index(doctor.Names(cfg), name); index < 0 {

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"path/filepath"
 	"strings"
 
@@ -45,8 +46,8 @@ when regcred's are in their place. docs/plugins/README.md tells the order.`,
 	}
 	output := addOutputFlag(cmd, "text", "json")
 	write := cmd.Flags().BoolP("write", "w", false, "change every file in its place, and keep what it had in FILE.bak")
-	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		return a.pluginMigrate(output, *write, strings.Join(args, ""))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.pluginMigrate(cmd.Context(), output, *write, strings.Join(args, ""))
 	}
 	return cmd
 }
@@ -57,12 +58,12 @@ type migration struct {
 	Diff string `json:"diff"`
 }
 
-func (a *app) pluginMigrate(output *choice, write bool, path string) error {
+func (a *app) pluginMigrate(ctx context.Context, output *choice, write bool, path string) error {
 	o, err := a.resolve(path, false)
 	if err != nil {
 		return err
 	}
-	cfg, err := a.loadValid(o)
+	cfg, err := a.loadValid(ctx, o)
 	if err != nil {
 		return err
 	}

@@ -38,11 +38,11 @@ none, and 1 if the run failed or a kubelet would refuse the answer.`,
   sudo regcred plugin run --as-kubelet ecr-credential-provider IMAGE
   regcred plugin run --service-account-token-file token --annotation example.com/role=ci NAME IMAGE`,
 		Args: exactly("NAME", "IMAGE"),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return a.providerNames(), cobra.ShellCompDirectiveNoFileComp
+			return a.providerNames(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
 	f := &pluginRunFlags{output: addOutputFlag(cmd, "text", "json")}
@@ -54,9 +54,9 @@ none, and 1 if the run failed or a kubelet would refuse the answer.`,
 }
 
 // providerNames is for completion, where there is nobody to tell of an error.
-func (a *app) providerNames() []string {
+func (a *app) providerNames(ctx context.Context) []string {
 	a.Stderr = io.Discard
-	cfg, _, err := a.load("", false)
+	cfg, _, err := a.load(ctx, "", false)
 	if err != nil {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (a *app) pluginRun(ctx context.Context, f *pluginRunFlags, name, image stri
 	if err != nil {
 		return err
 	}
-	cfg, o, i, err := a.loadProvider(name)
+	cfg, o, i, err := a.loadProvider(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (a *app) subject(ctx context.Context, f *pluginTestFlags, path string) (*su
 		return nil, usageError("name the provider alone to test it as the configuration has it, or leave out --config and --bin-dir",
 			"PATH %q is a file: --config and --bin-dir say nothing about it", path)
 	case isName(path) && (a.config.value != "" || a.asKubelet != ""):
-		cfg, err = a.takeProvider(s, path)
+		cfg, err = a.takeProvider(ctx, s, path)
 	default:
 		err = a.takeExecutable(s, path)
 	}
@@ -72,8 +72,8 @@ func (a *app) subject(ctx context.Context, f *pluginTestFlags, path string) (*su
 func isName(path string) bool { return filepath.Base(path) == path }
 
 // takeProvider fills in a provider of the configuration.
-func (a *app) takeProvider(s *subject, name string) (*config.Config, error) {
-	cfg, o, i, err := a.loadProvider(name)
+func (a *app) takeProvider(ctx context.Context, s *subject, name string) (*config.Config, error) {
+	cfg, o, i, err := a.loadProvider(ctx, name)
 	if err != nil {
 		return nil, err
 	}

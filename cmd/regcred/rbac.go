@@ -6,6 +6,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,17 +62,17 @@ The exit code is 0, or 3 if nothing is needed.`,
 	flags.BoolVar(&f.pullSecrets, "pull-secrets", false, "allow to read secrets too, for the image pull secrets of pods")
 	flags.StringVar(&f.name, "name", "", "`name` of the roles and bindings (default regcred-kubelet for kubelets, otherwise regcred)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.rbac(f, strings.Join(args, ""))
+		return a.rbac(cmd.Context(), f, strings.Join(args, ""))
 	}
 	return cmd
 }
 
-func (a *app) rbac(f *rbacFlags, path string) error {
+func (a *app) rbac(ctx context.Context, f *rbacFlags, path string) error {
 	who, err := f.subject()
 	if err != nil {
 		return err
 	}
-	cfg, _, err := a.load(path, false)
+	cfg, _, err := a.load(ctx, path, false)
 	if err != nil {
 		return err
 	}

@@ -6,11 +6,13 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
 
@@ -85,6 +87,20 @@ func TestAcceptInstalled(t *testing.T) {
 				t.Errorf("what was given: got %q", got)
 			}
 		})
+	}
+}
+
+// TestLoadInterrupted: a kubelet that does not say its version keeps nobody who gives up.
+func TestLoadInterrupted(t *testing.T) {
+	n := Node{Foreign: true, Root: plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexec sleep 1000\n"+
+		"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet\n-- /of133.yaml --\n"+of133)))}
+	gaveUp := errors.New("gave up")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, gaveUp)
+	defer cancel()
+	start := time.Now()
+	_, err := n.Load(ctx, &Origin{Config: filepath.Join(n.Root, "of133.yaml"), Unit: "kubelet.service"})
+	if took := time.Since(start); !errors.Is(err, gaveUp) || took > versionTime/2 {
+		t.Errorf("got %v after %v", err, took)
 	}
 }
 

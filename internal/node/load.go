@@ -14,8 +14,9 @@ import (
 )
 
 // Load loads the configuration of an origin. It refuses what [Node.Accept] and
-// [Node.CheckFound] refuse. An *[Error] has a hint.
-func (n Node) Load(o *Origin) (*config.Config, error) {
+// [Node.CheckFound] refuse. An *[Error] has a hint. The kubelet that is asked for its
+// version has time until ctx ends, of which there is an error then.
+func (n Node) Load(ctx context.Context, o *Origin) (*config.Config, error) {
 	cfg, err := config.Load(o.Config)
 	kubelet := config.Target{KubeletVersion: config.NewestKubelet}
 	if err == nil {
@@ -23,7 +24,10 @@ func (n Node) Load(o *Origin) (*config.Config, error) {
 		if err := n.CheckFound(o, cfg); err != nil {
 			return nil, err
 		}
-		kubelet, err = n.Accept(context.Background(), o, cfg)
+		kubelet, err = n.Accept(ctx, o, cfg)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx) // perhaps no kubelet has answered
+		}
 	}
 	if err := Denied(err); err != nil {
 		return nil, err

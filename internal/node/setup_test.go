@@ -338,6 +338,42 @@ func TestVersionTime(t *testing.T) {
 	}
 }
 
+// TestVersionChild: what a program has started ends with it.
+func TestVersionChild(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	root := plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nsh -c 'echo up; exec sleep 1000' >"+fifo+"\n")))
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan Version, 1)
+	go func() { done <- newReading(ctx, Node{Root: root, Foreign: true}).version("/usr/bin/kubelet") }()
+	child, err := os.OpenFile(fifo, os.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer child.Close()
+	up := make([]byte, 3)
+	if _, err := io.ReadFull(child, up); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if v := <-done; v.Kubelet != "" || v.Why == "" {
+		t.Errorf("got %+v", v)
+	}
+	ended := make(chan error, 1)
+	go func() { _, err := child.Read(up); ended <- err }()
+	select {
+	case err := <-ended:
+		if err != io.EOF {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("its child lives")
+	}
+}
+
 // TestVersionEndless: of a program that says more, the start is kept and no more, as
 // [exec.Cmd] copies it.
 func TestVersionEndless(t *testing.T) {

@@ -41,6 +41,7 @@ func (r *reading) ask(program, file string) Version {
 	out := &limited{left: 4096}
 	cmd := exec.CommandContext(ctx, file, "--version")
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.WaitDelay = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, r.node.host("/"), out, time.Second
+	endAll(cmd)
 	if err := cmd.Run(); err != nil {
 		switch {
 		case r.ctx.Err() != nil:
