@@ -55,7 +55,7 @@ protocol, so its providers are asked in v1.
 The exit code is 1 if the kubelet of --kubelet-version, with --feature-gates,
 would not start with the result. Then no file is written.`,
 		Example: `  regcred convert providers.yaml > providers-v1.yaml
-  regcred convert --kubelet-version 1.33 --write /etc/kubernetes/credential-providers
+  regcred convert --kubelet-version 1.33 --write /etc/kubernetes/credential-providers.yaml
   regcred convert providers.yaml credential-providers.d/`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
