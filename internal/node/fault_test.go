@@ -8,6 +8,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -88,6 +89,29 @@ func TestGateSet(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s:%d", strings.TrimPrefix(g.File, dir), g.Line))
 	}
 	if want := []string{"/lib/systemd/system/kubelet.service:2", "/c.yaml:4", "/d/1.conf:1"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestGateRancher: kubelet-arg of a later file takes the place of what was there, and all
+// places of a gate are those of the kubelet inside.
+func TestGateRancher(t *testing.T) {
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "etc/systemd/system/k3s.service"), "[Service]\nExecStart=/usr/local/bin/k3s server\n")
+	put(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml"), "kubelet-arg: feature-gates=Gone=true\n")
+	put(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml.d/1.yaml"), "kubelet-arg:\n- feature-gates=Gate=true\n")
+	put(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml.d/2.yaml"), "kubelet-arg+:\n- v=2\n")
+	put(t, filepath.Join(dir, "var/lib/rancher/k3s/agent/etc/kubelet.conf.d/9.conf"), "featureGates: {Gate: false, Other: true}\n")
+	n := Node{Root: dir}
+	s, err := n.Setup(t.Context())
+	if want := map[string]bool{"Gate": true, "Other": true}; err != nil || !maps.Equal(s.Gates, want) {
+		t.Errorf("got %v, %v, want %v", s.Gates, err, want)
+	}
+	var got []string
+	for _, g := range n.GateSet(t.Context(), "Gate") {
+		got = append(got, fmt.Sprintf("%s:%d", strings.TrimPrefix(g.File, dir), g.Line))
+	}
+	if want := []string{"/etc/rancher/k3s/config.yaml.d/1.yaml:1", "/var/lib/rancher/k3s/agent/etc/kubelet.conf.d/9.conf:1"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -62,7 +62,13 @@ func (s *Setup) Target() config.Target {
 // --feature-gates, or in its configuration.
 func (n Node) GateSet(ctx context.Context, gate string) (list []Given) {
 	r := newReading(ctx, n)
-	args := r.command(r.find())
+	found := r.find()
+	args, dirs := r.command(found), []string{}
+	if found.program == "k3s" || found.program == "rke2" {
+		_, told := r.rancherFlags(found)
+		inside, dir := r.rancherKubelet(found, told)
+		args, dirs = inside, append(dirs, dir)
+	}
 	for _, g := range givenIn(args, gatesFlag)[gatesFlag] {
 		for _, part := range strings.Split(g.Value, ",") {
 			if name, _, _ := strings.Cut(part, "="); strings.TrimSpace(name) == gate {
@@ -72,7 +78,7 @@ func (n Node) GateSet(ctx context.Context, gate string) (list []Given) {
 	}
 	// A gate is a key wherever it stands, and the name of nothing else.
 	key := regexp.MustCompile(`^[^#]*\b` + regexp.QuoteMeta(gate) + `["']?\s*:`)
-	for _, file := range r.kubeletConfigs(kubeletFlags(texts(args), healthFlags()...), nil) {
+	for _, file := range r.kubeletConfigs(kubeletFlags(texts(args), healthFlags()...), dirs) {
 		for i, line := range physicalLines(r.file(file.path)) {
 			if key.MatchString(line) {
 				list = append(list, Given{File: n.host(file.path), Line: i + 1})

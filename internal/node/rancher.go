@@ -28,18 +28,17 @@ const (
 // k3s: pkg/configfilearg, pkg/daemons/config.
 func (r *reading) rancherFlags(s started) (f Flags, told *Rancher) {
 	told = &Rancher{Files: r.rancherFiles(s)}
-	var config, binDir, args, data []Given
+	var config, binDir, data []Given
 	for _, file := range told.Files {
 		values := r.rancherValues(file)
 		config = replace(config, values, configFlag)
 		binDir = replace(binDir, values, binDirFlag)
-		args = replace(args, values, kubeletArg)
 		data = replace(data, values, dataDir)
 	}
-	given := givenIn(s.args, configFlag, binDirFlag, kubeletArg, dataDir)
+	given := givenIn(s.args, configFlag, binDirFlag, dataDir)
 	told.DataDir = last(append(data, given[dataDir]...), path.Join("/var/lib/rancher", s.program))
 	config, binDir = append(config, given[configFlag]...), append(binDir, given[binDirFlag]...)
-	for _, g := range append(args, given[kubeletArg]...) {
+	for _, g := range r.rancherArgs(s, told.Files) {
 		name, value, _ := strings.Cut(strings.TrimLeft(g.Value, "-"), "=")
 		g.Value, g.By = value, kubeletArg
 		switch name = strings.ReplaceAll(name, "_", "-"); name {
@@ -127,17 +126,19 @@ func lineOf(text, key string) int {
 	return 0
 }
 
-// rancherKubelet are the arguments that the kubelet inside is told.
-func (r *reading) rancherKubelet(s started, told *Rancher) (args []string) {
-	for _, file := range told.Files {
-		for _, key := range []string{kubeletArg, kubeletArg + "+"} {
-			for _, g := range r.rancherValues(file)[key] {
-				args = append(args, "--"+strings.TrimLeft(g.Value, "-"))
-			}
-		}
+// rancherArgs are kubelet-arg of the configuration in these files, and of the command.
+func (r *reading) rancherArgs(s started, files []string) (args []Given) {
+	for _, file := range files {
+		args = replace(args, r.rancherValues(file), kubeletArg)
 	}
-	for _, g := range givenIn(s.args, kubeletArg)[kubeletArg] {
-		args = append(args, "--"+strings.TrimLeft(g.Value, "-"))
+	return append(args, givenIn(s.args, kubeletArg)[kubeletArg]...)
+}
+
+// rancherKubelet are the arguments that the kubelet inside is told, and where its
+// drop-ins are.
+func (r *reading) rancherKubelet(s started, told *Rancher) (args []word, dir string) {
+	for _, g := range r.rancherArgs(s, told.Files) {
+		args = append(args, word{"--" + strings.TrimLeft(g.Value, "-"), mark{g.File, g.Line}, kubeletArg})
 	}
-	return args
+	return args, path.Join(told.DataDir, "agent/etc/kubelet.conf.d")
 }
