@@ -137,6 +137,16 @@ func TestKubeletCauses(t *testing.T) {
 	}
 }
 
+// TestKubeletCauseUnknown: a path that no file tells is a name to be filled in.
+func TestKubeletCauseUnknown(t *testing.T) {
+	k := kubeadm(t)
+	k.Setup.Config, k.Setup.BinDir = node.Flag{}, node.Flag{}
+	got := k.fill("CONFIG and BINDIR", "VALIDATE", nil)
+	if want := "CONFIG and DIR"; got.says != want || got.fix != "regcred validate --kubelet-version 1.25.3 CONFIG" {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // TestKubeletStates: what a service manager says, and whether it is asked in vain.
 func TestKubeletStates(t *testing.T) {
 	with := func(change func(*service.State)) service.State {

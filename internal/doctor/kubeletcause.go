@@ -71,15 +71,17 @@ func worthShowing(lines []string) []string {
 
 // fill puts what is known of the node into a text.
 func (k *Kubelet) fill(says, fix string, m []string) known {
-	being, validate := "", node.ValidateCommand(k.Setup.Target(), k.Node.Host(cmp.Or(k.Setup.Config.Path, "CONFIG")))
+	next := k.pairOf(node.RunningFlags{Config: k.Setup.Config.Path, BinDir: k.Setup.BinDir.Path})
+	path := cmp.Or(next.config, "CONFIG")
+	being, validate := "", node.ValidateCommand(k.Setup.Target(), path)
 	if v := k.Setup.Version.Kubelet; v != "" {
 		being = ", being " + v
 	}
 	pairs := []string{
 		"UNIT", strings.TrimSuffix(k.Setup.Service, ".service"),
 		"PROGRAM", cmp.Or(k.Setup.Program, "the program"),
-		"CONFIG", k.Node.Host(cmp.Or(k.Setup.Config.Path, "CONFIG")),
-		"BINDIR", k.Node.Host(cmp.Or(k.Setup.BinDir.Path, "DIR")),
+		"CONFIG", path,
+		"BINDIR", cmp.Or(next.binDir, "DIR"),
 		", BEING", being, "VALIDATE", validate,
 		"RESTART", k.restart(false),
 	}
