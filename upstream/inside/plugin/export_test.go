@@ -18,8 +18,9 @@ func NewMetrics() (gather func() ([]*dto.MetricFamily, error)) {
 	registerMetrics() // which makes them
 	pluginErrors.Reset()
 	pluginDuration.Reset()
+	reloads.Reset()
 	r := metrics.NewKubeRegistry()
-	r.Registerer().MustRegister(pluginErrors, pluginDuration, configInfo)
+	r.Registerer().MustRegister(pluginErrors, pluginDuration, reloads, configInfo)
 	return r.Gather
 }
 

@@ -18,7 +18,8 @@ import (
 // KubeletSubsystem is what the names of these metrics begin with.
 const KubeletSubsystem = "kubelet"
 
-// The metrics have the names, labels and buckets of the kubelet's own.
+// The metrics have the names, labels and buckets of the kubelet's own; reloads, which it
+// has not, those of the API server's configurations that are read again.
 var (
 	pluginErrors = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem:      KubeletSubsystem,
@@ -35,6 +36,13 @@ var (
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"plugin_name"})
 
+	reloads = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem:      KubeletSubsystem,
+		Name:           "credential_provider_config_automatic_reloads_total",
+		Help:           "Changed credential provider configurations that were taken over, and attempts that failed, one for each lookup while the one there cannot be used",
+		StabilityLevel: metrics.ALPHA,
+	}, []string{"status"})
+
 	configHash = configmetrics.NewAtomicHashProvider()
 	configInfo = configmetrics.NewConfigInfoCustomCollector(metrics.NewDesc(
 		metrics.BuildFQName("", KubeletSubsystem, "credential_provider_config_info"),
@@ -49,12 +57,15 @@ var registerMetrics = sync.OnceFunc(func() {
 	err := errors.Join(
 		legacyregistry.Register(pluginErrors),
 		legacyregistry.Register(pluginDuration),
+		legacyregistry.Register(reloads),
 		legacyregistry.CustomRegister(configInfo),
 	)
 	if err != nil {
 		logMetrics(err)
 	}
 })
+
+func recordReload(status string) { reloads.WithLabelValues(status).Inc() }
 
 func recordConfigHash(hash string) { configHash.SetHashes(hash) }
 

@@ -113,16 +113,18 @@ func (p *providers) takeOver(c *config.Config) error {
 	}
 	p.hash = c.Hash()
 	recordConfigHash(p.hash)
+	recordReload("success")
 	logReloaded(p.path, c)
 	return nil
 }
 
-// noteRefusal logs why changed files are not taken over, once for each reason.
+// noteRefusal counts that changed files are not taken over, and logs why, once for each reason.
 func (p *providers) noteRefusal(err error) {
 	if err == nil {
 		p.refused = ""
 		return
 	}
+	recordReload("failure")
 	if said := err.Error(); said != p.refused {
 		p.refused = said
 		logRefused(p.path, err)

@@ -109,12 +109,19 @@ func TestReload(t *testing.T) {
 	if runs := len(at.runs(t, "p")); runs != 1 {
 		t.Errorf("the first provider ran %d times, want 1: its answers are kept", runs)
 	}
-	_, want, err := kubelet.ReadConfig(at.path)
+	_, hashed, err := kubelet.ReadConfig(at.path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := metrics(); !strings.Contains(got, "config_info GAUGE hash="+want+" 1") {
-		t.Errorf("the hash of the configuration in use is not shown:\n%s", got)
+	got := metrics()
+	for _, want := range []string{
+		"config_info GAUGE hash=" + hashed + " 1",
+		"config_automatic_reloads_total COUNTER status=failure 8", // of two lookups in four steps
+		"config_automatic_reloads_total COUNTER status=success 2",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("there is no %q in\n%s", want, got)
+		}
 	}
 }
 
