@@ -193,6 +193,60 @@ func TestFlood(t *testing.T) {
 	}
 }
 
+// TestFailing: pods whose plugin fails, as it does where a cloud limits requests, half of
+// them with an image each and half with one image. A pod is synced again and again, and
+// credentials are looked up each time, also if the pull is put off then.
+func TestFailing(t *testing.T) {
+	node.Require(t)
+	const (
+		pods   = 50 // of each half
+		shared = "shared.example"
+	)
+	type result struct {
+		execs, lookups map[string]int // by host
+		pulls          int
+	}
+	const fails = "sleep 0.3; echo '429 Too Many Requests' >&2; exit 2"
+	providers := []provider{{name: "own", host: host, script: fails}, {name: "shared", host: shared, script: fails}}
+	got := each(t, true, func(t *testing.T, s side) result {
+		c := s.start(t, providers)
+		var list []*corev1.Pod
+		image := c.registry[shared].PushApp(t, "team/app", "v1")
+		for i := range pods {
+			list = append(list, c.pod(t, host, fmt.Sprintf("own-%d", i)), node.NewPod("team", fmt.Sprintf("shared-%d", i), image))
+		}
+		began := c.runAll(t, list)
+		time.Sleep(time.Until(began.Add(2 * time.Minute)))
+		r := result{map[string]int{}, map[string]int{}, len(c.kubelet.Log(t, "PullImage from image service failed"))}
+		for _, p := range providers {
+			// In this order: an exec is noted when it begins, a lookup when it has ended.
+			r.lookups[p.host] = len(c.kubelet.Log(t, "Failed to provide credentials for image", p.host+"/"))
+			r.execs[p.host] = len(c.runs(t, p.name))
+		}
+		return r
+	})
+	b := newTable()
+	for _, half := range []struct{ host, what string }{{host, "an image each"}, {shared, "one image"}} {
+		what := fmt.Sprintf("a plugin fails after 0.3 s, %d pods with %s, two minutes: ", pods, half.what)
+		b.counts(what+"lookups", func(s string) int { return got[s].lookups[half.host] })
+		b.counts(what+"execs", func(s string) int { return got[s].execs[half.host] })
+	}
+	b.counts("the same, all pods: pulls that were tried", func(s string) int { return got[s].pulls })
+	b.print(t)
+	for name, r := range got {
+		own, all := r.lookups[host], r.lookups[host]+r.lookups[shared]
+		if own < 3*pods || r.execs[host] < own {
+			t.Errorf("%s, an image each: %d execs in %d lookups; want at least %d, and an exec in each", name, r.execs[host], own, 3*pods)
+		}
+		if n := r.execs[shared]; n < 3 || n > r.lookups[shared]/2 {
+			t.Errorf("%s, one image: %d execs in %d lookups; want fewer, side by side they share one", name, n, r.lookups[shared])
+		}
+		if r.pulls < 2*pods || r.pulls > all*3/4 {
+			t.Errorf("%s: %d pulls in %d lookups; want fewer, the others were put off", name, r.pulls, all)
+		}
+	}
+}
+
 // TestEmpty: a plugin answers without a credential, which is good for an hour, and is
 // mended then.
 func TestEmpty(t *testing.T) {
