@@ -194,6 +194,43 @@ func TestWithLookupErr(t *testing.T) {
 	}
 }
 
+// TestManyFail: each provider that fails is named, however long the others are.
+func TestManyFail(t *testing.T) {
+	long := "i=0; while [ $i -lt 100 ]; do printf 'word%s ' $i >&2; i=$((i+1)); done; exit 1\n"
+	for _, tt := range []struct {
+		name  string
+		short int // of those that fail, without a word; they are the first
+		long  int // with many
+		names int // of all, in the error
+	}{{"one", 0, 1, 1}, {"three", 0, 3, 3}, {"one long", 2, 1, 3}, {"more than there is room for", 0, 300, 3}} {
+		t.Run(tt.name, func(t *testing.T) {
+			var list []provider
+			for i := range tt.short + tt.long {
+				p := provider{name: fmt.Sprintf("fails-%d", i), script: "exit 1\n"}
+				if i >= tt.short {
+					p.script = long
+				}
+				list = append(list, p)
+			}
+			at := newPlace(t, list...)
+			if err := ours.register(at.path, at.dir, kubelet.Tokens{}); err != nil {
+				t.Fatal(err)
+			}
+			ring := ours.keyring("", "", "", "")
+			ring.Lookup("registry.example/app")
+			text := fmt.Sprint(errorOf(ring))
+			for i := range tt.names {
+				if want := fmt.Sprintf("plugin \"fails-%d\": exec: exit status 1", i); !strings.Contains(text, want) {
+					t.Errorf("there is no %q in %q", want, text)
+				}
+			}
+			if len(text) > 480 || len(text) < 470 {
+				t.Errorf("%d bytes, want up to 480, and all of them used: %q", len(text), text)
+			}
+		})
+	}
+}
+
 // TestGetters: whatever the kubelet's two functions do, it is said in one line of
 // bounded length, and without what a panic says.
 func TestGetters(t *testing.T) {

@@ -6,6 +6,7 @@ package plugin
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -46,6 +47,9 @@ func (e lookupFailure) Error() string { return string(e) }
 // as the pod waits, behind what the runtime says of a refused pull, some 400 bytes.
 const maxFailure = 480
 
+// minReason is what each reason has of that, as long as there is room.
+const minReason = 100
+
 // failureOf is what a lookup failed with, or nil. A provider that was skipped counts
 // where there are no credentials: then the service account is what to look at.
 func failureOf(res *regcred.Result, err error) *lookupFailure {
@@ -64,21 +68,44 @@ func failureOf(res *regcred.Result, err error) *lookupFailure {
 	if why == nil {
 		return nil
 	}
-	return new(lookupFailure(shorten("image credential providers: " + strings.Join(why, "; "))))
+	const before, between = "image credential providers: ", "; "
+	most := max(share(why, maxFailure-len(before)-len(between)*(len(why)-1)), minReason)
+	for i := range why {
+		why[i] = shorten(why[i], most)
+	}
+	return new(lookupFailure(shorten(before+strings.Join(why, between), maxFailure)))
+}
+
+// share is how long each of some texts may be where all together have so much room:
+// what the short ones leave is for the others.
+func share(texts []string, room int) (most int) {
+	lengths := make([]int, len(texts))
+	for i := range texts {
+		lengths[i] = len(texts[i])
+	}
+	slices.Sort(lengths)
+	for i, n := range lengths {
+		most = room / (len(lengths) - i)
+		if n > most {
+			break
+		}
+		room -= n
+	}
+	return most
 }
 
 // bare reports whether a provider matches other images of the registry alone.
 func bare(a *regcred.Attempt) bool { return a.Skipped == regcred.SkippedPath }
 
-// shorten makes one line of at most maxFailure bytes.
-func shorten(text string) string {
+// shorten makes one line of at most so many bytes.
+func shorten(text string, most int) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 	text = strings.ToValidUTF8(text, string(utf8.RuneError))
-	if len(text) <= maxFailure {
+	if len(text) <= most {
 		return text
 	}
 	const cut = "…"
-	end := maxFailure - len(cut)
+	end := most - len(cut)
 	for !utf8.RuneStart(text[end]) {
 		end--
 	}
