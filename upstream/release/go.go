@@ -16,6 +16,7 @@ import (
 func Go(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
+	cmd.Env = append(cmd.Environ(), "GOWORK=off") // what is meant is the module, and may be another file of it
 	out, err := cmd.Output()
 	if e, ok := errors.AsType[*exec.ExitError](err); ok {
 		err = fmt.Errorf("go %s: %w\n%s", args[0], err, e.Stderr)

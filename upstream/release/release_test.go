@@ -4,6 +4,8 @@
 package release
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -51,5 +53,24 @@ func TestOpenRefuses(t *testing.T) {
 		if _, err := Open(t.Context(), version); err == nil || !strings.Contains(err.Error(), "1.33.13") {
 			t.Errorf("%q: %v", version, err)
 		}
+	}
+}
+
+// TestWorkspace: the module is this one, and may have another module file, also for who
+// has a workspace around it.
+func TestWorkspace(t *testing.T) {
+	want, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = filepath.Dir(want)
+	work := filepath.Join(t.TempDir(), "go.work")
+	if err := os.WriteFile(work, []byte("go 1.26.0\nuse "+want+"\nuse "+filepath.Dir(want)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOWORK", work)
+	got, err := Go(t.Context(), "", "list", "-m", "-modfile="+filepath.Join(want, "go.mod"), "-f", "{{.Dir}}")
+	if err != nil || got != want {
+		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
 }
