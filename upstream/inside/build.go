@@ -30,6 +30,9 @@ func Build(ctx context.Context, out string) error {
 	if err != nil {
 		return err
 	}
+	if info, err := os.Stat(out); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a directory: give the kubelet's own path", out)
+	}
 	dir, err := os.MkdirTemp("", "regcred-inside-")
 	if err != nil {
 		return err
