@@ -27,7 +27,8 @@ const (
 // Log returns the last lines that the kubelet has written since then, at most 20,
 // fit to be shown: no control characters, nothing that looks like a secret, none
 // longer than 1 KiB ("…" at its end). The first of
-// them is the one that says best why it ended, if one does.
+// them is the one that says best why it ended, if one does; of several processes that
+// ended, the last counts.
 func (s Service) Log(ctx context.Context, since time.Time) (lines []string, err error) {
 	err = within(ctx, logWithin, "read the log of "+s.Name, func(ctx context.Context) error {
 		if s.LogFile != "" {
@@ -60,6 +61,7 @@ var flagLine = regexp.MustCompile(`^I\d{4} \S+ +\d+ flags\.go:\d+\] FLAG: `)
 // telling picks what to show: the last lines, after the one that says most.
 func telling(lines []string) (picked []string) {
 	lines = slices.DeleteFunc(slices.Clone(lines), flagLine.MatchString)
+	lines = sinceLastEnd(lines)
 	best, most := -1, 0
 	for i, line := range lines {
 		if tells := weight(line); tells > 0 && tells >= most {
@@ -77,8 +79,32 @@ func telling(lines []string) (picked []string) {
 	return picked
 }
 
-// klog is how a kubelet's line begins: severity, month and day, time.
-var klog = regexp.MustCompile(`^([IWEF])(\d{4} \d{2}:\d{2}:\d{2}\.\d{6}) `)
+// sinceLastEnd leaves out what processes had written before the last one that says why
+// it ended: they may have ended of something that was mended since.
+func sinceLastEnd(lines []string) []string {
+	for _, line := range slices.Backward(lines) {
+		if weight(line) < died {
+			continue
+		}
+		process := processOf(line)
+		return lines[slices.IndexFunc(lines, func(l string) bool { return processOf(l) == process || process == "" }):]
+	}
+	return lines
+}
+
+// processOf is the id of the process that wrote a line, "" if it does not say so.
+func processOf(line string) string {
+	if m := klog.FindStringSubmatch(line); m != nil {
+		return m[3]
+	}
+	return ""
+}
+
+// klog is how a kubelet's line begins: severity, month and day, time, process.
+var klog = regexp.MustCompile(`^([IWEF])(\d{4} \d{2}:\d{2}:\d{2}\.\d{6}) +(\d+) `)
+
+// died is the weight from which on a line says why a kubelet ended.
+const died = 3
 
 // weight is how much a line says of why a kubelet ended. These texts are the
 // kubelet's (cmd/kubelet/app/server.go).
@@ -86,9 +112,9 @@ func weight(line string) int {
 	severe := klog.FindStringSubmatch(line)
 	switch {
 	case strings.Contains(line, "Failed to register CRI auth plugins"), strings.Contains(line, "unknown flag"):
-		return 4
+		return died + 1
 	case strings.Contains(line, `"command failed"`), severe != nil && severe[1] == "F", strings.HasPrefix(line, "panic: "):
-		return 3
+		return died
 	case severe != nil && severe[1] == "E" && strings.Contains(line, "err="):
 		return 2
 	case strings.Contains(line, "err="):

@@ -49,6 +49,12 @@ func TestTelling(t *testing.T) {
 	if got := telling(slices.Concat([]string{other, auth}, slices.Repeat([]string{flag}, 180))); !slices.Equal(got, []string{auth, other}) {
 		t.Errorf("flags of the next process: %q", got)
 	}
+	// The provider's fault was mended, and then the kubelet ended of another one.
+	const later = `E1123 00:00:09.000000     300 run.go:72] "command failed" err="failed to run Kubelet: x"`
+	runs := `I1123 00:00:12.000000     400 x.go:1] "runs"`
+	if got := telling([]string{auth, other, later, runs}); !slices.Equal(got, []string{later, runs}) {
+		t.Errorf("two that ended: %q", got)
+	}
 	if got := telling(slices.Concat([]string{auth}, lines)); got[1] != info(81) || got[19] != info(99) {
 		t.Errorf("not the last lines: %q", got)
 	}
