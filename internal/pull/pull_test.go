@@ -339,7 +339,7 @@ func TestRegistryFaults(t *testing.T) {
 			refused := 0
 			p := &Puller{Retry: fast, Parallel: 1, Refused: func(regcred.Credential) { refused++ }}
 			if tt.fault.Kind == testregistry.Slow {
-				p.IdleTimeout = 100 * time.Millisecond
+				p.IdleTimeout = time.Second // what comes before the stall has to arrive within it, too
 			}
 			dir := t.TempDir()
 			if tt.status == 0 {
