@@ -99,6 +99,7 @@ func (s side) start(t *testing.T, providers []provider, hosts ...string) *scene 
 	c.kubelet = node.StartKubelet(t, node.KubeletOptions{
 		Name: s.name, Program: s.program, Runtime: node.StartContainerd(t, net), ControlPlane: c.control,
 		ProviderConfig: c.configure(t, providers), BinDir: filepath.Join(c.dir, "bin"),
+		Config: map[string]any{"syncFrequency": "1m"}, // the default: how often a pod that waits is looked up for
 	})
 	return c
 }
