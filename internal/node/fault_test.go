@@ -6,6 +6,7 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -113,6 +114,39 @@ func TestGateRancher(t *testing.T) {
 	}
 	if want := []string{"/etc/rancher/k3s/config.yaml.d/1.yaml:1", "/var/lib/rancher/k3s/agent/etc/kubelet.conf.d/9.conf:1"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestRancherArgs: how k3s puts together what its kubelet is told, and by which of the
+// two paths it goes.
+func TestRancherArgs(t *testing.T) {
+	for name, tt := range map[string]struct {
+		first, second string
+		gates         map[string]bool
+		config        string // "" is the default
+	}{
+		"added":           {first: "kubelet-arg: feature-gates+=A=true", gates: map[string]bool{"A": true}},
+		"put before":      {first: "kubelet-arg: [feature-gates=A=true, feature-gates-=A=false, --feature-gates-=B=true]", gates: map[string]bool{"A": true, "B": true}},
+		"without a value": {first: "kubelet-arg: [feature-gates, feature-gates=A=true]", gates: map[string]bool{"A": true}},
+		"none by now":     {first: "kubelet-arg: feature-gates=A=true", second: "kubelet-arg: []", gates: map[string]bool{}},
+		"nothing added":   {first: "kubelet-arg: feature-gates=A=true", second: "kubelet-arg+:", gates: map[string]bool{"A": true}},
+		"path added":      {first: "kubelet-arg: image-credential-provider-config+=/x", config: "/x", gates: map[string]bool{}},
+		"path again":      {first: "image-credential-provider-config: /x", second: "image-credential-provider-config: []", gates: map[string]bool{}},
+		"no path":         {first: "image-credential-provider-config: /x", second: "image-credential-provider-config:", config: "none", gates: map[string]bool{}},
+		"no data dir":     {first: "data-dir:", gates: map[string]bool{}},
+	} {
+		dir := t.TempDir()
+		put(t, filepath.Join(dir, "etc/systemd/system/k3s.service"), "[Service]\nExecStart=/usr/local/bin/k3s server\n")
+		put(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml"), tt.first+"\n")
+		put(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml.d/1.yaml"), tt.second+"\n")
+		s, err := Node{Root: dir}.Setup(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := cmp.Or(tt.config, rancherConfig)
+		if !maps.Equal(s.Gates, tt.gates) || cmp.Or(s.Config.Path, "none") != want || s.Rancher.DataDir != "/var/lib/rancher/k3s" {
+			t.Errorf("%s: got %v, %q, %q", name, s.Gates, s.Config.Path, s.Rancher.DataDir)
+		}
 	}
 }
 

@@ -66,8 +66,7 @@ func (n Node) GateSet(ctx context.Context, gate string) (list []Given) {
 	args, dirs := r.command(found), []string{}
 	if found.program == "k3s" || found.program == "rke2" {
 		_, told := r.rancherFlags(found)
-		inside, dir := r.rancherKubelet(found, told)
-		args, dirs = inside, append(dirs, dir)
+		args, dirs = r.rancherArgs(found, told.Files), []string{told.dropIns()}
 	}
 	for _, g := range givenIn(args, gatesFlag)[gatesFlag] {
 		for _, part := range strings.Split(g.Value, ",") {

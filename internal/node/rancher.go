@@ -4,6 +4,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -36,21 +37,11 @@ func (r *reading) rancherFlags(s started) (f Flags, told *Rancher) {
 		data = replace(data, values, dataDir)
 	}
 	given := givenIn(s.args, configFlag, binDirFlag, dataDir)
-	told.DataDir = last(append(data, given[dataDir]...), path.Join("/var/lib/rancher", s.program))
-	config, binDir = append(config, given[configFlag]...), append(binDir, given[binDirFlag]...)
-	for _, g := range r.rancherArgs(s, told.Files) {
-		name, value, _ := strings.Cut(strings.TrimLeft(g.Value, "-"), "=")
-		g.Value, g.By = value, kubeletArg
-		switch name = strings.ReplaceAll(name, "_", "-"); name {
-		case configFlag:
-			config = append(config, g)
-		case binDirFlag:
-			binDir = append(binDir, g)
-		default:
-			continue
-		}
-		told.Args = append(told.Args, g)
-	}
+	told.DataDir = cmp.Or(last(append(data, given[dataDir]...), ""), path.Join("/var/lib/rancher", s.program))
+	inside := givenIn(r.rancherArgs(s, told.Files), configFlag, binDirFlag)
+	told.Args = slices.Concat(inside[configFlag], inside[binDirFlag])
+	config = slices.Concat(config, given[configFlag], inside[configFlag])
+	binDir = slices.Concat(binDir, given[binDirFlag], inside[binDirFlag])
 	f.Config = Flag{r.place(last(config, rancherConfig)), config}
 	f.BinDir = Flag{r.binDir(last(binDir, rancherBinDir)), binDir}
 	return f, told
@@ -104,10 +95,19 @@ func (r *reading) rancherValues(file string) map[string][]Given {
 	values := map[string][]Given{}
 	for _, name := range []string{configFlag, binDirFlag, kubeletArg, dataDir} {
 		for _, key := range []string{name, name + "+"} {
-			list, ok := raw[key].([]any)
-			if !ok && raw[key] != nil {
-				list = []any{raw[key]}
+			v, set := raw[key]
+			if !set {
+				continue
 			}
+			list, ok := v.([]any)
+			switch {
+			case ok:
+			case v != nil:
+				list = []any{v}
+			case key == name: // with nothing behind it, it is empty
+				list = []any{""}
+			}
+			values[key] = []Given{} // perhaps an empty list, which takes back what was there
 			for _, v := range list {
 				values[key] = append(values[key], Given{Value: fmt.Sprint(v), File: file, Line: lineOf(text, key)})
 			}
@@ -126,19 +126,29 @@ func lineOf(text, key string) int {
 	return 0
 }
 
-// rancherArgs are kubelet-arg of the configuration in these files, and of the command.
-func (r *reading) rancherArgs(s started, files []string) (args []Given) {
+// rancherArgs are kubelet-arg of the configuration in these files, and of the command,
+// as the kubelet inside is told them.
+// k3s: pkg/daemons/config, GetArgs. A "+" behind a name adds to what k3s itself gives,
+// and a "-" puts the value before others of the name.
+func (r *reading) rancherArgs(s started, files []string) (args []word) {
+	var given []Given
 	for _, file := range files {
-		args = replace(args, r.rancherValues(file), kubeletArg)
+		given = replace(given, r.rancherValues(file), kubeletArg)
 	}
-	return append(args, givenIn(s.args, kubeletArg)[kubeletArg]...)
+	for _, g := range append(given, givenIn(s.args, kubeletArg)[kubeletArg]...) {
+		name, value, ok := strings.Cut(strings.TrimLeft(g.Value, "-"), "=")
+		if !ok {
+			value = "true"
+		}
+		w := word{"--" + strings.TrimRight(name, "-+") + "=" + value, mark{g.File, g.Line}, kubeletArg}
+		if strings.HasSuffix(name, "-") {
+			args = slices.Insert(args, 0, w)
+		} else {
+			args = append(args, w)
+		}
+	}
+	return args
 }
 
-// rancherKubelet are the arguments that the kubelet inside is told, and where its
-// drop-ins are.
-func (r *reading) rancherKubelet(s started, told *Rancher) (args []word, dir string) {
-	for _, g := range r.rancherArgs(s, told.Files) {
-		args = append(args, word{"--" + strings.TrimLeft(g.Value, "-"), mark{g.File, g.Line}, kubeletArg})
-	}
-	return args, path.Join(told.DataDir, "agent/etc/kubelet.conf.d")
-}
+// dropIns is where the drop-ins of the kubelet inside are.
+func (told *Rancher) dropIns() string { return path.Join(told.DataDir, "agent/etc/kubelet.conf.d") }

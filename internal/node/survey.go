@@ -56,9 +56,9 @@ func (r *reading) flagsOf(s *Setup, found started) {
 	case "k3s", "rke2":
 		s.Flags, s.Rancher = r.rancherFlags(found)
 		s.Vendor = s.Flags
-		args, dir := r.rancherKubelet(found, s.Rancher)
-		flags := kubeletFlags(texts(args), healthFlags()...)
-		s.Health, s.Gates = r.health(flags, dir), r.gates(texts(args), r.kubeletConfigs(flags, []string{dir}))
+		args, dir := texts(r.rancherArgs(found, s.Rancher.Files)), s.Rancher.dropIns()
+		flags := kubeletFlags(args, healthFlags()...)
+		s.Health, s.Gates = r.health(flags, dir), r.gates(args, r.kubeletConfigs(flags, []string{dir}))
 		return
 	}
 	s.Vendor = r.flags(slices.Concat(found.args, found.inner))
