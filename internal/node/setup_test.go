@@ -374,6 +374,29 @@ func TestVersionChild(t *testing.T) {
 	}
 }
 
+// TestVersionLeftRunning: what a program leaves running, with its output, takes nothing
+// from what it has said.
+func TestVersionLeftRunning(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	held, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close() // which ends what is left
+	for code, want := range map[string]Version{
+		"0": {Kubelet: "1.33.4", Text: "v1.33.4"},
+		"3": {Why: "/usr/bin/kubelet --version: exit status 3"},
+	} {
+		root := plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\necho Kubernetes v1.33.4\ncat "+fifo+" &\nexit "+code+"\n")))
+		if got := newReading(t.Context(), Node{Root: root, Foreign: true}).version("/usr/bin/kubelet"); got != want {
+			t.Errorf("exit %s: got %+v, want %+v", code, got, want)
+		}
+	}
+}
+
 // TestVersionEndless: of a program that says more, the start is kept and no more, as
 // [exec.Cmd] copies it.
 func TestVersionEndless(t *testing.T) {

@@ -42,7 +42,8 @@ func (r *reading) ask(program, file string) Version {
 	cmd := exec.CommandContext(ctx, file, "--version")
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.WaitDelay = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, r.node.host("/"), out, time.Second
 	endAll(cmd)
-	if err := cmd.Run(); err != nil {
+	// What a script has left running, with its output, takes nothing from what it said.
+	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		switch {
 		case r.ctx.Err() != nil:
 			err = context.Cause(r.ctx)
