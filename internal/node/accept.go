@@ -87,7 +87,7 @@ func (n Node) runningTarget(ctx context.Context, pid int) (config.Target, bool) 
 	if dir, err := os.Readlink(p.at("cwd")); err == nil {
 		for _, name := range []string{"config", "config-dir"} {
 			if flags[name] != "" && !filepath.IsAbs(flags[name]) {
-				flags[name] = filepath.Join(dir, flags[name])
+				flags[name] = dir + "/" + flags[name] // not cleaned: a slash at its end counts
 			}
 		}
 	}

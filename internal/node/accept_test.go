@@ -69,6 +69,7 @@ func TestAcceptInstalled(t *testing.T) {
 		"alpha gates back": {config: "featureGates: {AllAlpha: true, " + tokenGate + ": false}", dropIn: "featureGates: {" + tokenGate + ": null}", want: "1.33.4"},
 		"null in the file": {config: "featureGates: {AllAlpha: true, " + tokenGate + ": null}", dropIn: "a: b", want: withoutGate},
 		"other case":       {config: "FeatureGates: {" + tokenGate + ": true}", want: withoutGate},
+		"a deep drop-in":   {flags: "--config-dir=/deep", dropIn: "featureGates: {" + tokenGate + ": true}", want: "1.33.4"},
 		"drop-in's case":   {dropIn: "featuregates: {" + tokenGate + ": true}", want: "1.33.4"},
 		"drop-in's cases":  {dropIn: "FeatureGates: {" + tokenGate + ": false}\nfeatureGates: {" + tokenGate + ": true}", want: "1.33.4"},
 		"a link":           {flags: "--config-dir=/l", dropIn: "featureGates: {" + tokenGate + ": true}", want: withoutGate},
@@ -79,7 +80,7 @@ func TestAcceptInstalled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := Node{Foreign: true, Root: plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\necho Kubernetes v1.33.4\n"+
 				"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet --config=/c.yaml --config-dir=/d "+tt.flags+"\n"+
-				"-- /c.yaml --\n"+tt.config+"\n-- link /l --\nd\n-- /d/1.conf --\n"+tt.dropIn+"\n")))}
+				"-- /c.yaml --\n"+tt.config+"\n-- link /l --\nd\n-- /d/1.conf --\n"+tt.dropIn+"\n-- /deep/"+strings.Repeat("d/", 20)+"1.conf --\n"+tt.dropIn+"\n")))}
 			if got := accepted(t, n, &Origin{Discovered: true}); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
@@ -107,15 +108,25 @@ func TestLoadInterrupted(t *testing.T) {
 // TestAcceptRunning: of a kubelet that runs it is what runs that counts.
 func TestAcceptRunning(t *testing.T) {
 	dir := sharedDir(t)
-	gates := filepath.Join(dir, "kubelet.yaml")
-	if err := os.WriteFile(gates, []byte("featureGates: {"+tokenGate+": true}\n"), 0o644); err != nil {
+	put(t, filepath.Join(dir, "kubelet.yaml"), "featureGates: {"+tokenGate+": true}\n")
+	put(t, filepath.Join(dir, "d/1.conf"), "featureGates: {"+tokenGate+": true}\n")
+	if err := os.Symlink("d", filepath.Join(dir, "l")); err != nil {
 		t.Fatal(err)
 	}
-	relative, err := filepath.Rel("/", gates)
+	relative, err := filepath.Rel("/", dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for want, args := range map[string][]string{"1.33.4": {"--config", relative}, withoutGate: nil} {
+	for _, tt := range []struct {
+		want string
+		args []string
+	}{
+		{withoutGate, nil},
+		{"1.33.4", []string{"--config", relative + "/kubelet.yaml"}},
+		{"1.33.4", []string{"--config-dir=" + relative + "/l/"}},
+		{withoutGate, []string{"--config-dir=" + relative + "/l"}},
+	} {
+		want, args := tt.want, tt.args
 		cmd := startKubelet(t, "", nil, args...)
 		if err := os.Remove(cmd.Path); err != nil {
 			t.Fatal(err)

@@ -68,7 +68,7 @@ func (r *reading) kubeletConfigs(flags map[string]string, dirs []string) (files 
 		if real, err := r.node.files().Real(name); err == nil && strings.HasSuffix(dir, "/") {
 			name = real
 		}
-		files = append(files, r.confFiles(name, 0)...)
+		files = append(files, r.confFiles(name)...)
 	}
 	return files
 }
@@ -76,18 +76,18 @@ func (r *reading) kubeletConfigs(flags map[string]string, dirs []string) (files 
 // confFiles lists the files of a --config-dir, sub-directories included.
 // kubelet: it walks no link, of which the directory itself may be one, unless the flag
 // ends in a slash.
-func (r *reading) confFiles(name string, depth int) (files []configFile) {
+func (r *reading) confFiles(name string) (files []configFile) {
 	info, err := r.node.files().Lstat(name)
 	r.note(name, err)
 	switch {
 	case err != nil:
-	case info.IsDir() && depth <= 8:
+	case info.IsDir():
 		names := r.list(name)
 		slices.Sort(names)
 		for _, n := range names {
-			files = append(files, r.confFiles(path.Join(name, n), depth+1)...)
+			files = append(files, r.confFiles(path.Join(name, n))...)
 		}
-	case !info.IsDir() && path.Ext(name) == ".conf":
+	case path.Ext(name) == ".conf":
 		files = append(files, configFile{name, true})
 	}
 	return files
