@@ -78,6 +78,35 @@ func TestKubeletVersion(t *testing.T) {
 	}
 }
 
+// TestConfigJudge: the kubelet that has been asked for its version judges, and is not
+// asked again; if it did not say it, that is said.
+func TestConfigJudge(t *testing.T) {
+	k := kubeadm(t)
+	path, _ := k.Config.Path()
+	data := append(k.Config.Files()[0].Data(), "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true}\n"...)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k.Origin = &node.Origin{Config: path, From: "here", Unit: "kubelet.service"}
+	k.Setup.Gates = map[string]bool{"AllAlpha": true}
+	for _, tt := range []struct {
+		version node.Version
+		want    Check
+	}{
+		{node.Version{Kubelet: "1.33.4"}, Check{Result: OK, Message: path + " (here): 1 provider, accepted by kubelet 1.33.4"}},
+		{node.Version{Why: "it hangs"}, Check{Result: Fail, Fix: "a kubelet does not start with this (judged as " + config.NewestKubelet +
+			", since the version of this node's is not known: it hangs); mend it and run: regcred validate " + path}},
+	} {
+		k.Setup.Version = tt.version
+		r := Report{}
+		r.config(t.Context(), k)
+		got := r.Checks[0]
+		if tt.want.Message != "" && got.Message != tt.want.Message || got.Fix != tt.want.Fix || got.Result != tt.want.Result {
+			t.Errorf("%+v: got %+v", tt.version, got)
+		}
+	}
+}
+
 // told is a service manager as it was at one moment.
 type told struct {
 	service.Manager

@@ -43,12 +43,12 @@ func (r *Report) Node(ctx context.Context, k *Kubelet) {
 func (r *Report) config(ctx context.Context, k *Kubelet) *config.Config {
 	o := k.Origin
 	cfg, err := config.Load(o.Config)
-	kubelet := config.Target{KubeletVersion: config.NewestKubelet}
+	var judge node.Judge
 	if err == nil {
-		kubelet, err = k.Node.Accept(ctx, o, cfg)
+		judge, err = k.Node.Accept(ctx, o, cfg, k.Setup)
 	}
 	if err != nil {
-		r.badConfig(k, kubelet, err)
+		r.badConfig(k, judge, err)
 		if found := k.binDir(&config.Config{}); len(found) > 0 {
 			r.checkFindings("executables", found, "")
 		}
@@ -59,7 +59,7 @@ func (r *Report) config(ctx context.Context, k *Kubelet) *config.Config {
 	if slices.ContainsFunc(cfg.Files(), (*config.File).Predecessor) {
 		r.Add("config", Warn, "regcred convert "+terminal.ShellPath(o.Config), "%s, accepted by regcred; no kubelet starts with it", what)
 	} else {
-		r.Add("config", OK, "", "%s, accepted by kubelet %s", what, kubelet.KubeletVersion)
+		r.Add("config", OK, "", "%s, accepted by kubelet %s", what, judge.KubeletVersion)
 	}
 	r.checkFindings("lint", lint.Check(cfg), "no pattern or setting that cannot work")
 	r.checkFindings("executables", k.binDir(cfg), fmt.Sprintf("%s in %s", terminal.Count(len(cfg.Providers), "executable"), o.BinDir))
@@ -68,7 +68,7 @@ func (r *Report) config(ctx context.Context, k *Kubelet) *config.Config {
 }
 
 // badConfig tells of a configuration with which no kubelet starts.
-func (r *Report) badConfig(k *Kubelet, kubelet config.Target, err error) {
+func (r *Report) badConfig(k *Kubelet, judge node.Judge, err error) {
 	if denied := node.Denied(err); denied != nil {
 		r.Fail("config", denied, "")
 		return
@@ -78,7 +78,7 @@ func (r *Report) badConfig(k *Kubelet, kubelet config.Target, err error) {
 		r.Add("config", Fail, "put it there, or mend the flag; then "+k.restart(true), "%v; the kubelet exits, since %s names it", err, place)
 		return
 	}
-	r.Fail("config", err, "a kubelet does not start with this; mend it and run: "+node.ValidateCommand(kubelet, o.Config))
+	r.Fail("config", err, "a kubelet does not start with this"+judge.Unasked()+"; mend it and run: "+node.ValidateCommand(judge.Target, o.Config))
 }
 
 // The kubelet's flags.

@@ -15,25 +15,42 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
+// Judge is the kubelet whose verdict on a configuration it is.
+type Judge struct {
+	config.Target
+	why string // why it is the newest, and not that of the node; "" if it is that, or none is meant
+}
+
+// Unasked says, for behind "a kubelet", why it is not the one of this node; "" if it
+// is, or none is meant.
+func (j Judge) Unasked() string {
+	if j.why == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (judged as %s, since the version of this node's is not known: %s)", j.KubeletVersion, j.why)
+}
+
 // Accept says what the newest kubelet rejects of a configuration, or, where that
 // rejects something, the kubelet of the origin that the configuration is from, if
 // its version can be told; and which of them it was. What an older kubelet alone
 // accepts is made what means the same to a newer one ([entries.SinceCacheType]).
-func (n Node) Accept(ctx context.Context, o *Origin, cfg *config.Config) (kubelet config.Target, err error) {
-	newest := config.Target{KubeletVersion: config.NewestKubelet}
-	err = cfg.Validate()
+// Setup is what [Node.Setup] says, if that is known already; nil has it read if need be.
+func (n Node) Accept(ctx context.Context, o *Origin, cfg *config.Config, setup *Setup) (Judge, error) {
+	newest := Judge{Target: config.Target{KubeletVersion: config.NewestKubelet}}
+	err := cfg.Validate()
 	if err == nil || slices.ContainsFunc(cfg.Files(), (*config.File).Predecessor) {
 		return newest, err
 	}
-	t := n.target(ctx, o)
-	if t.KubeletVersion == "" {
+	own := n.judge(ctx, o, setup)
+	if own.KubeletVersion == "" {
+		newest.why = own.why
 		return newest, err
 	}
-	if err := cfg.ValidateFor(t); err != nil {
-		return t, err
+	if err := cfg.ValidateFor(own.Target); err != nil {
+		return own, err
 	}
 	entries.SinceCacheType(cfg.Providers)
-	return t, nil
+	return own, nil
 }
 
 // ValidateCommand is what says all that a kubelet rejects of the configuration at a path.
@@ -51,38 +68,41 @@ func ValidateCommand(t config.Target, path string) string {
 	return command + " " + shown.ShellPath(path)
 }
 
-// target is the kubelet of an origin: the one that runs, or the one that the node's
-// files start; the zero value if that is none, or its version cannot be told.
-func (n Node) target(ctx context.Context, o *Origin) config.Target {
+// judge is the kubelet of an origin: the one that runs, or the one that the node's
+// files start; without a version if that is none, or its version cannot be told.
+func (n Node) judge(ctx context.Context, o *Origin, setup *Setup) Judge {
 	if o.Kubelet != 0 {
-		if t, ok := n.runningTarget(ctx, o.Kubelet); ok {
-			return t
+		if s := n.runningSetup(ctx, o.Kubelet); s != nil {
+			return Judge{s.Target(), s.Version.Why}
 		}
 	}
 	if !o.OfKubelet() && !o.Discovered {
-		return config.Target{} // what was given is for whichever kubelet
+		return Judge{} // what was given is for whichever kubelet
 	}
-	s, err := n.Setup(ctx)
-	if err != nil {
-		return config.Target{}
+	if setup == nil {
+		s, err := n.Setup(ctx)
+		if err != nil {
+			return Judge{why: err.Error()}
+		}
+		setup = s
 	}
-	return s.Target()
+	return Judge{setup.Target(), setup.Version.Why}
 }
 
-// runningTarget is a kubelet that runs; false if the process is another program, as
-// k3s, that has a kubelet inside. What its file is by now may be a newer one.
-func (n Node) runningTarget(ctx context.Context, pid int) (config.Target, bool) {
+// runningSetup is version and gates of a kubelet that runs; nil if the process is
+// another program, as k3s, that has a kubelet inside. What its file is by now may be a
+// newer one.
+func (n Node) runningSetup(ctx context.Context, pid int) *Setup {
 	p, err := n.openProcess(pid)
 	if err != nil {
-		return config.Target{}, false
+		return nil
 	}
 	defer p.Close()
 	args, err := p.list("cmdline")
 	if err != nil || p.comm() != "kubelet" || p.checkOwner(os.Geteuid()) != nil {
-		return config.Target{}, false
+		return nil
 	}
 	r := newReading(ctx, n)
-	s := Setup{Version: r.ask("kubelet", p.at("exe"))}
 	flags := kubeletFlags(args, "config", "config-dir")
 	if dir, err := os.Readlink(p.at("cwd")); err == nil {
 		for _, name := range []string{"config", "config-dir"} {
@@ -91,6 +111,5 @@ func (n Node) runningTarget(ctx context.Context, pid int) (config.Target, bool) 
 			}
 		}
 	}
-	s.Gates = r.gates(args, r.kubeletConfigs(flags, nil))
-	return s.Target(), true
+	return &Setup{Version: r.ask("kubelet", p.at("exe")), Gates: r.gates(args, r.kubeletConfigs(flags, nil))}
 }

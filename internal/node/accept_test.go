@@ -41,7 +41,7 @@ func accepted(t *testing.T, n Node, o *Origin) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubelet, err := n.Accept(t.Context(), o, cfg)
+	kubelet, err := n.Accept(t.Context(), o, cfg, nil)
 	if err != nil {
 		return kubelet.KubeletVersion + ": " + err.Error()[strings.Index(err.Error(), "tokenAttributes"):]
 	}
@@ -102,6 +102,22 @@ func TestLoadInterrupted(t *testing.T) {
 	_, err := n.Load(ctx, &Origin{Config: filepath.Join(n.Root, "of133.yaml"), Unit: "kubelet.service"})
 	if took := time.Since(start); !errors.Is(err, gaveUp) || took > versionTime/2 {
 		t.Errorf("got %v after %v", err, took)
+	}
+}
+
+// TestLoadUnasked: where the node's own kubelet does not say its version, a refusal says
+// that it is another's, and why.
+func TestLoadUnasked(t *testing.T) {
+	n := Node{Foreign: true, Root: plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexit 3\n"+
+		"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet\n-- /of133.yaml --\n"+of133)))}
+	file := filepath.Join(n.Root, "of133.yaml")
+	const why = " (judged as " + config.NewestKubelet + ", since the version of this node's is not known: /usr/bin/kubelet --version: exit status 3)"
+	for unit, want := range map[string]string{"kubelet.service": why, "": ""} {
+		_, err := n.Load(t.Context(), &Origin{Config: file, Unit: unit})
+		e, ok := errors.AsType[*Error](err)
+		if want := "a kubelet would not start with this configuration" + want + `; mend it and run "regcred validate ` + file + `"`; !ok || e.Hint != want {
+			t.Errorf("unit %q: got %#v, want the hint %q", unit, err, want)
+		}
 	}
 }
 

@@ -18,13 +18,13 @@ import (
 // version has time until ctx ends, of which there is an error then.
 func (n Node) Load(ctx context.Context, o *Origin) (*config.Config, error) {
 	cfg, err := config.Load(o.Config)
-	kubelet := config.Target{KubeletVersion: config.NewestKubelet}
+	var judge Judge
 	if err == nil {
 		// First: the place may say which program the kubelet is, which is asked.
 		if err := n.CheckFound(o, cfg); err != nil {
 			return nil, err
 		}
-		kubelet, err = n.Accept(ctx, o, cfg)
+		judge, err = n.Accept(ctx, o, cfg, nil)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx) // perhaps no kubelet has answered
 		}
@@ -36,7 +36,7 @@ func (n Node) Load(ctx context.Context, o *Origin) (*config.Config, error) {
 		return nil, withHint(err, absentHint(o.Config))
 	}
 	if err != nil {
-		return nil, withHint(err, fmt.Sprintf("a kubelet would not start with this configuration; mend it and run \"%s\"", ValidateCommand(kubelet, o.Config)))
+		return nil, withHint(err, fmt.Sprintf("a kubelet would not start with this configuration%s; mend it and run \"%s\"", judge.Unasked(), ValidateCommand(judge.Target, o.Config)))
 	}
 	return cfg, nil
 }
