@@ -35,6 +35,10 @@ func TestRun(t *testing.T) {
 			name: "interrupted", cancelled: true, code: exitFailed, stderr: "error: interrupted\n",
 			args: []string{"get", "--config", "no-such-file", "--bin-dir", ".", "nginx"},
 		},
+		{
+			name: "doctor interrupted", cancelled: true, code: exitFailed, stderr: "error: interrupted\n",
+			args: []string{"doctor", "--config", "no-such-file", "--bin-dir", "."},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

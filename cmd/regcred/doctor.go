@@ -89,6 +89,9 @@ func (a *app) doctor(ctx context.Context, d *doctorFlags) error {
 	r.Kubelet(ctx, k)
 	r.Mirrors(a.findRuntime(ctx, o), cfg)
 	r.Installed(ctx, k)
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // perhaps no kubelet has answered: what was cut short says nothing
+	}
 	if d.kube || d.pod.given() || d.kubeFlags != (kubeFlags{}) {
 		a.doctorCluster(ctx, r, o, cfg, d)
 	}
