@@ -33,6 +33,8 @@ type Kubelet struct {
 	Origin *node.Origin   // of what was checked; nil if nothing was found
 	Caller *node.Origin   // stands for Origin where docker config files are looked for; nil if it may not
 	Config *config.Config // what was checked; nil if it is not valid
+
+	invalid bool // no kubelet starts with what was checked
 }
 
 // Files says in whose directories docker config files are looked for; nil if that is
@@ -127,11 +129,17 @@ func (r *Report) compareKubelet(k *Kubelet) {
 	case !ok && k.Origin == nil && have.is(next):
 		r.Add(kubeletCheck, OK, "", "%s runs, with %v", who, have)
 	case !have.is(next) && (!ok || checked.is(have) || checked.is(next)):
-		r.pendingRestart(k, who, have, next, ok && checked.is(have))
+		holds := ok && checked.is(have)
+		r.pendingRestart(k, who, have, next, holds)
+		if !holds {
+			r.checkVersion(k)
+		}
 	case !checked.is(have):
 		r.otherKubelet(k, who, have, checked)
 		r.checkVersion(k)
-	case !r.checkFresh(k, who, checked.config):
+	case r.checkFresh(k, who, checked.config):
+		r.checkVersion(k)
+	default:
 		r.Add(kubeletCheck, OK, "", "%s runs with this configuration", who)
 	}
 }
@@ -151,14 +159,16 @@ func (k *Kubelet) who() string {
 
 // pendingRestart is a kubelet that was started before its files said what they say now.
 func (r *Report) pendingRestart(k *Kubelet, who string, have, next pair, holds bool) {
-	result, so := Warn, "what was checked holds from its next start on"
+	result, so, fix := Warn, "what was checked holds from its next start on", k.restart(true)
 	switch {
+	case !holds && k.refused():
+		result, so, fix = Fail, noReturn, mendFirst+fix
 	case have.none():
 		result, so = Fail, "until it is started again it asks no provider"
 	case holds:
 		so = "what was checked holds until it is started again"
 	}
-	r.Add(kubeletCheck, result, k.restart(true), "%s was started with %v; by now %s: %s", who, have, k.nextSays(next), so)
+	r.Add(kubeletCheck, result, fix, "%s was started with %v; by now %s: %s", who, have, k.nextSays(next), so)
 }
 
 // place is where the kubelet's next start has a flag from; "" if nowhere.
@@ -241,11 +251,11 @@ func (r *Report) checkFresh(k *Kubelet, who, path string) (warned bool) {
 		if err != nil || !at.After(began.Add(startTakes)) || at.After(time.Now()) {
 			continue
 		}
-		result, so := Warn, "it has what was there before, until it is started again"
-		if k.Config == nil {
-			result, so = Fail, "it has what was there before, and would not come back from a restart"
+		result, so, fix := Warn, "it has what was there before, until it is started again", k.restart(false)
+		if k.refused() {
+			result, so, fix = Fail, "it has what was there before; "+noReturn, mendFirst+fix
 		}
-		r.Add(kubeletCheck, result, k.restart(false), "%s was changed, or replaced, at %s, after %s started (%s): %s",
+		r.Add(kubeletCheck, result, fix, "%s was changed, or replaced, at %s, after %s started (%s): %s",
 			file, at.Format(time.DateTime), who, began.Format(time.DateTime), so)
 		return true
 	}
@@ -261,19 +271,34 @@ func (k *Kubelet) installed() bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// checkVersion says what the node's own kubelet refuses that the newest accepts. Of one
-// that runs with the configuration nobody need ask.
+// Of a configuration that the node's kubelet refuses.
+const (
+	noReturn  = "it would not come back from a restart"
+	mendFirst = "mend the configuration; only then "
+)
+
+// checkVersion says what the node's own kubelet refuses. Of one that runs with the
+// configuration nobody need ask.
 func (r *Report) checkVersion(k *Kubelet) {
-	version := k.Setup.Version.Kubelet
-	if k.Config == nil || version == "" || len(k.Config.Providers) == 0 || slices.ContainsFunc(k.Config.Files(), (*config.File).Predecessor) {
-		return
+	if err := k.refuses(); err != nil {
+		path, _ := k.Config.Path()
+		r.Fail(kubeletCheck, err, "the kubelet of this node is "+k.Setup.Version.Kubelet+": "+node.ValidateCommand(k.Setup.Target(), path)+" has it all")
+	}
+}
+
+// refused reports whether this node's kubelet would not start with what was checked.
+func (k *Kubelet) refused() bool { return k.invalid || k.refuses() != nil }
+
+// refuses is what the node's own kubelet refuses of what was checked, though the
+// newest accepts it.
+func (k *Kubelet) refuses() error {
+	if k.Config == nil || k.Setup.Version.Kubelet == "" || len(k.Config.Providers) == 0 || slices.ContainsFunc(k.Config.Files(), (*config.File).Predecessor) {
+		return nil
 	}
 	path, _ := k.Config.Path()
 	cfg, err := config.Load(path) // as it is written: see [node.Node.Accept]
 	if err == nil {
 		err = cfg.ValidateFor(k.Setup.Target())
 	}
-	if err != nil {
-		r.Fail(kubeletCheck, err, "the kubelet of this node is "+version+": "+node.ValidateCommand(k.Setup.Target(), path)+" has it all")
-	}
+	return err
 }

@@ -107,6 +107,48 @@ func TestConfigJudge(t *testing.T) {
 	}
 }
 
+// TestRestartIntoRefusal: nobody is told to start a kubelet again that would not come
+// back, since it is too old for what its files give it by now, or no kubelet takes that.
+func TestRestartIntoRefusal(t *testing.T) {
+	const holds, none = "what was checked holds from its next start on", "until it is started again it asks no provider"
+	for name, tt := range map[string]struct {
+		version, more string
+		runs          node.RunningFlags
+		result        Result
+		so            string
+		refused       int
+	}{
+		"new enough":          {version: "1.34.1", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: Warn, so: holds},
+		"not known":           {runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: Warn, so: holds},
+		"too old":             {version: "1.33.4", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: Fail, so: noReturn, refused: 2},
+		"too old, none":       {version: "1.33.4", result: Fail, so: noReturn, refused: 2},
+		"new enough, none":    {version: "1.34.1", result: Fail, so: none},
+		"invalid":             {version: "1.34.1", more: "  args: 1\n", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: Fail, so: noReturn},
+		"changed, too old":    {version: "1.33.4", runs: node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}, result: Fail, so: noReturn, refused: 2},
+		"changed, new enough": {version: "1.34.1", runs: node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}, result: Warn, so: "until it is started again"},
+	} {
+		k, r := kubeadm(t), Report{}
+		path, _ := k.Config.Path()
+		data := append(k.Config.Files()[0].Data(), "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true, cacheType: Token}\n"+tt.more...)
+		uptime := k.Node.Host("/proc/uptime") // since the day before
+		if err := errors.Join(os.WriteFile(path, data, 0o600), os.MkdirAll(filepath.Dir(uptime), 0o755), os.WriteFile(uptime, []byte("86400.00 1.00\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		k.Origin = &node.Origin{Config: path, BinDir: k.Node.Host("/opt/bin"), Unit: "kubelet.service"}
+		k.Setup.Version.Kubelet, k.Setup.Running = tt.version, &node.Running{PID: 7, Flags: &tt.runs}
+		k.Config = r.config(t.Context(), k)
+		r.Checks = nil
+		r.compareKubelet(k)
+		c := r.Checks[0]
+		if c.Result != tt.result || !strings.HasSuffix(c.Message, tt.so) || len(r.Checks) != 1+tt.refused {
+			t.Errorf("%s: got %+v", name, r.Checks)
+		}
+		if first := strings.HasPrefix(c.Fix, mendFirst); first != (tt.so == noReturn) || !strings.HasSuffix(c.Fix, "systemctl restart kubelet") {
+			t.Errorf("%s: the fix is %q", name, c.Fix)
+		}
+	}
+}
+
 // told is a service manager as it was at one moment.
 type told struct {
 	service.Manager
