@@ -56,7 +56,7 @@ func (in *Installer) recover(ctx context.Context) error {
 	}
 	if c.from != nil || c.to != nil {
 		if err := c.drive(ctx); err != nil {
-			return fmt.Errorf("finish what was broken off, %s: %w", j, err)
+			return fmt.Errorf("%s was broken off, and cannot be finished: %w", j, err)
 		}
 	}
 	return c.recovered(ctx, j)

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -267,5 +268,24 @@ func TestNoNeedlessRestart(t *testing.T) {
 	}
 	if err := c.do(t.Context(), "install a"); err == nil || len(c.Calls) > 0 {
 		t.Errorf("got %v, after %v", err, c.Calls)
+	}
+}
+
+// TestCannotFinish: what was broken off, and still fails, is named in a sentence.
+func TestCannotFinish(t *testing.T) {
+	c := at(t, layoutNamed(t, "json"))
+	flipped := false
+	c.Store.FS.Before = func(step, name string) error {
+		if flipped = flipped || name == stateDir+"/current"; flipped {
+			return errors.New("broken")
+		}
+		return nil
+	}
+	if err := c.do(t.Context(), "install a"); err == nil {
+		t.Fatal("it is not broken off")
+	}
+	err := c.do(t.Context(), "install a")
+	if want := regexp.MustCompile("^install of generation 1, begun at [-0-9]+ [0-9:]+ [^ ]+, was broken off, and cannot be finished: .*broken$"); err == nil || !want.MatchString(err.Error()) {
+		t.Errorf("got %v", err)
 	}
 }
