@@ -79,7 +79,7 @@ func (r *Report) badConfig(k *Kubelet, judge node.Judge, err error) {
 		r.Add("config", Fail, "put it there, or mend the flag; then "+k.restart(true), "%v; the kubelet exits, since %s names it", err, place)
 		return
 	}
-	r.Fail("config", err, "a kubelet does not start with this"+judge.Unasked()+"; mend it and run: "+node.ValidateCommand(judge.Target, o.Config))
+	r.Fail("config", err, "a kubelet does not start with this"+judge.Doubt()+"; mend it and run: "+node.ValidateCommand(judge.Target, o.Config))
 }
 
 // The kubelet's flags.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/entries"
@@ -18,16 +19,28 @@ import (
 // Judge is the kubelet whose verdict on a configuration it is.
 type Judge struct {
 	config.Target
-	why string // why it is the newest, and not that of the node; "" if it is that, or none is meant
+	doubt string // why it may not be that of the node; "" if it is, or none is meant
 }
 
-// Unasked says, for behind "a kubelet", why it is not the one of this node; "" if it
-// is, or none is meant.
-func (j Judge) Unasked() string {
-	if j.why == "" {
+// Doubt says, for behind "a kubelet would not start", why this node's may; "" if
+// nothing is known against it.
+func (j Judge) Doubt() string {
+	if j.doubt == "" {
 		return ""
 	}
-	return fmt.Sprintf(" (judged as %s, since the version of this node's is not known: %s)", j.KubeletVersion, j.why)
+	return " (" + j.doubt + ")"
+}
+
+// judgeOf is the kubelet of a setup; without a version if that is not known.
+func judgeOf(s *Setup) Judge {
+	j := Judge{Target: s.Target()}
+	switch v := s.Version; {
+	case v.Kubelet == "" && v.Why != "":
+		j.doubt = fmt.Sprintf("judged as %s, since the version of this node's is not known: %s", config.NewestKubelet, v.Why)
+	case len(s.Unread) > 0:
+		j.doubt = "that may be wrong, since this user may not look at " + strings.Join(s.Unread, ", ")
+	}
+	return j
 }
 
 // Accept says what the newest kubelet rejects of a configuration, or, where that
@@ -43,7 +56,7 @@ func (n Node) Accept(ctx context.Context, o *Origin, cfg *config.Config, setup *
 	}
 	own := n.judge(ctx, o, setup)
 	if own.KubeletVersion == "" {
-		newest.why = own.why
+		newest.doubt = own.doubt
 		return newest, err
 	}
 	if err := cfg.ValidateFor(own.Target); err != nil {
@@ -73,7 +86,7 @@ func ValidateCommand(t config.Target, path string) string {
 func (n Node) judge(ctx context.Context, o *Origin, setup *Setup) Judge {
 	if o.Kubelet != 0 {
 		if s := n.runningSetup(ctx, o.Kubelet); s != nil {
-			return Judge{s.Target(), s.Version.Why}
+			return judgeOf(s)
 		}
 	}
 	if !o.OfKubelet() && !o.Discovered {
@@ -82,11 +95,11 @@ func (n Node) judge(ctx context.Context, o *Origin, setup *Setup) Judge {
 	if setup == nil {
 		s, err := n.Setup(ctx)
 		if err != nil {
-			return Judge{why: err.Error()}
+			return Judge{} // interrupted, or no system of nodes
 		}
 		setup = s
 	}
-	return Judge{setup.Target(), setup.Version.Why}
+	return judgeOf(setup)
 }
 
 // runningSetup is version and gates of a kubelet that runs; nil if the process is
@@ -111,5 +124,7 @@ func (n Node) runningSetup(ctx context.Context, pid int) *Setup {
 			}
 		}
 	}
-	return &Setup{Version: r.ask("kubelet", p.at("exe")), Gates: r.gates(args, r.kubeletConfigs(flags, nil))}
+	s := &Setup{Version: r.ask("kubelet", p.at("exe")), Gates: r.gates(args, r.kubeletConfigs(flags, nil))}
+	s.Unread = r.unread
+	return s
 }

@@ -105,9 +105,9 @@ func TestLoadInterrupted(t *testing.T) {
 	}
 }
 
-// TestLoadUnasked: where the node's own kubelet does not say its version, a refusal says
-// that it is another's, and why.
-func TestLoadUnasked(t *testing.T) {
+// TestLoadDoubt: where the node's own kubelet does not say its version, or this user may
+// not read what sets its feature gates, a refusal says that it may be another's, and why.
+func TestLoadDoubt(t *testing.T) {
 	n := Node{Foreign: true, Root: plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexit 3\n"+
 		"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet\n-- /of133.yaml --\n"+of133)))}
 	file := filepath.Join(n.Root, "of133.yaml")
@@ -118,6 +118,15 @@ func TestLoadUnasked(t *testing.T) {
 		if want := "a kubelet would not start with this configuration" + want + `; mend it and run "regcred validate ` + file + `"`; !ok || e.Hint != want {
 			t.Errorf("unit %q: got %#v, want the hint %q", unit, err, want)
 		}
+	}
+	s := Setup{Version: Version{Kubelet: "1.33.4"}, Unread: []string{"/c.yaml", "/d"}}
+	cfg, err := config.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	judge, err := n.Accept(t.Context(), &Origin{Config: file, Unit: "kubelet.service"}, cfg, &s)
+	if want := " (that may be wrong, since this user may not look at /c.yaml, /d)"; err == nil || judge.Doubt() != want || judge.KubeletVersion != "1.33.4" {
+		t.Errorf("got %v, %v, %q", err, judge, judge.Doubt())
 	}
 }
 

@@ -36,7 +36,7 @@ func (n Node) Load(ctx context.Context, o *Origin) (*config.Config, error) {
 		return nil, withHint(err, absentHint(o.Config))
 	}
 	if err != nil {
-		return nil, withHint(err, fmt.Sprintf("a kubelet would not start with this configuration%s; mend it and run \"%s\"", judge.Unasked(), ValidateCommand(judge.Target, o.Config)))
+		return nil, withHint(err, fmt.Sprintf("a kubelet would not start with this configuration%s; mend it and run \"%s\"", judge.Doubt(), ValidateCommand(judge.Target, o.Config)))
 	}
 	return cfg, nil
 }
