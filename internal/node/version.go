@@ -22,7 +22,7 @@ const versionTime = 10 * time.Second
 // version asks a kubelet, k3s or rke2 for its version.
 func (r *reading) version(program string) Version {
 	if program == "" {
-		return Version{Why: "no kubelet is known"}
+		return Version{Why: "what starts it names no kubelet by its path"}
 	}
 	if r.node.host("/") != (Node{}).host("/") && !r.node.Foreign {
 		return Version{Why: program + ": programs of another root directory are not run"}
