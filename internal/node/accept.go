@@ -124,7 +124,7 @@ func (n Node) runningSetup(ctx context.Context, pid int) *Setup {
 			}
 		}
 	}
-	s := &Setup{Version: r.ask("kubelet", p.at("exe")), Gates: r.gates(args, r.kubeletConfigs(flags, nil))}
+	s := &Setup{Version: r.ask("kubelet", p.at("exe")), Gates: gatesOf(args, r.kubeletConfig(flags))}
 	s.Unread = r.unread
 	return s
 }

@@ -18,11 +18,11 @@ import (
 // gatesFlag is the kubelet's name of the flag.
 const gatesFlag = "feature-gates"
 
-// gates are the feature gates that a kubelet's configuration sets, and its flags,
+// gatesOf are the feature gates that a kubelet's configuration sets, and its flags,
 // which win.
-// kubelet: cmd/kubelet/app/server.go, mergeKubeletConfigurations and kubeletConfigFlagPrecedence.
-func (r *reading) gates(args []string, files []configFile) map[string]bool {
-	read, gates := r.kubeletConfig(files), map[string]bool{}
+// kubelet: cmd/kubelet/app/server.go, kubeletConfigFlagPrecedence.
+func gatesOf(args []string, read kubeletConfig) map[string]bool {
+	gates := map[string]bool{}
 	if cfg, err := read.decode(); err == nil { // else the kubelet does not start
 		maps.Copy(gates, cfg.FeatureGates)
 	}

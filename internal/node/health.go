@@ -17,12 +17,11 @@ const (
 	healthzBind = "healthz-bind-address"
 )
 
-// health finds where a kubelet with these flags tells that it is well. Its flags
-// win over its --config-dir, and that over its --config.
+// healthOf is where a kubelet with these flags, and this configuration, tells that it
+// is well. Its flags win.
 // kubelet: pkg/kubelet/apis/config/v1beta1/defaults.go, cmd/kubelet/app/server.go.
-func (r *reading) health(flags map[string]string, more ...string) Health {
+func healthOf(flags map[string]string, read kubeletConfig) Health {
 	port, bind, from := int32(10248), "127.0.0.1", "the kubelet's default"
-	read := r.kubeletConfig(r.kubeletConfigs(flags, more))
 	if cfg, err := read.decode(); err == nil { // else the kubelet would not start with it, and says so
 		if cfg.HealthzPort != nil {
 			port, from = *cfg.HealthzPort, read.source("healthzPort")
@@ -46,10 +45,11 @@ func (r *reading) health(flags map[string]string, more ...string) Health {
 	return Health{URL: "http://" + net.JoinHostPort(bind, strconv.Itoa(int(port))) + "/healthz", From: from}
 }
 
-// kubeletConfig reads the kubelet's configuration. A file that is none is left out:
-// the kubelet would not start with it.
-func (r *reading) kubeletConfig(files []configFile) (c kubeletConfig) {
-	for _, file := range files {
+// kubeletConfig reads the kubelet's configuration, with its drop-ins in these
+// directories if its flags name none. A file that is none is left out: the kubelet would
+// not start with it.
+func (r *reading) kubeletConfig(flags map[string]string, dirs ...string) (c kubeletConfig) {
+	for _, file := range r.kubeletConfigs(flags, dirs) {
 		_ = c.add(file, []byte(r.file(file.path)))
 	}
 	return c

@@ -50,25 +50,26 @@ func (s *Setup) unitName() string {
 	return s.Unit.Name
 }
 
-// flagsOf finds the two flags, and where the kubelet says that it is well.
+// flagsOf finds the two flags, where the kubelet says that it is well, and its gates.
 func (r *reading) flagsOf(s *Setup, found started) {
+	var args, dirs []string
 	switch found.program {
 	case "k3s", "rke2":
 		s.Flags, s.Rancher = r.rancherFlags(found)
 		s.Vendor = s.Flags
-		args, dir := texts(r.rancherArgs(found, s.Rancher.Files)), s.Rancher.dropIns()
-		flags := kubeletFlags(args, healthFlags()...)
-		s.Health, s.Gates = r.health(flags, dir), r.gates(args, r.kubeletConfigs(flags, []string{dir}))
-		return
+		args, dirs = texts(r.rancherArgs(found, s.Rancher.Files)), []string{s.Rancher.dropIns()}
+	default:
+		s.Vendor = r.flags(slices.Concat(found.args, found.inner))
+		s.Flags = s.Vendor
+		now := r.command(found)
+		if found.unit != nil && ours(found) != (setting{}) {
+			s.Flags = r.flags(now)
+		}
+		args = texts(now)
 	}
-	s.Vendor = r.flags(slices.Concat(found.args, found.inner))
-	s.Flags = s.Vendor
-	now := r.command(found)
-	if found.unit != nil && ours(found) != (setting{}) {
-		s.Flags = r.flags(now)
-	}
-	flags := kubeletFlags(texts(now), healthFlags()...)
-	s.Health, s.Gates = r.health(flags), r.gates(texts(now), r.kubeletConfigs(flags, nil))
+	flags := kubeletFlags(args, healthFlags()...)
+	read := r.kubeletConfig(flags, dirs...)
+	s.Health, s.Gates = healthOf(flags, read), gatesOf(args, read)
 }
 
 // command are the words of the kubelet's next start: with our drop-in, if it is there.
