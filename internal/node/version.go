@@ -24,7 +24,7 @@ func (r *reading) version(program string) Version {
 	if program == "" {
 		return Version{Why: "what starts it names no kubelet by its path"}
 	}
-	if r.node.host("/") != (Node{}).host("/") && !r.node.Foreign {
+	if !r.node.Here() && !r.node.Foreign {
 		return Version{Why: program + ": programs of another root directory are not run"}
 	}
 	real, err := r.node.files().Real(program)
