@@ -5,7 +5,6 @@ package node
 
 import (
 	"encoding/json"
-	"strings"
 
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -30,7 +29,17 @@ type kubeletFields struct {
 // kubeletConfig is what the files of a kubelet's configuration come to.
 type kubeletConfig struct {
 	fields map[string]any
-	from   map[string]string // by field, in lower case, the file that has it last
+	from   map[string]string // by field, the file that has it last
+}
+
+// newKubeletConfig is that without files.
+// kubelet: --config gets its defaults before drop-ins are merged, and what stands last is
+// taken where names differ in case alone: HealthzPort of a drop-in has no effect.
+func newKubeletConfig() kubeletConfig {
+	return kubeletConfig{
+		fields: map[string]any{"healthzPort": defaultHealthzPort, "healthzBindAddress": defaultHealthzBind, "containerRuntimeEndpoint": defaultRuntime},
+		from:   map[string]string{},
+	}
 }
 
 // add reads the next file. A drop-in is a merge patch (RFC 7396), whose null takes
@@ -55,18 +64,12 @@ func (c *kubeletConfig) add(file configFile, data []byte) error {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &fields); err != nil {
 		return err
 	}
-	if c.fields == nil {
-		c.fields, c.from = map[string]any{}, map[string]string{}
-	}
 	for name := range fields {
-		c.from[strings.ToLower(name)] = file.path
+		c.from[name] = file.path
 	}
 	patch(c.fields, fields)
 	return nil
 }
-
-// source is the file that has a field last.
-func (c *kubeletConfig) source(field string) string { return c.from[strings.ToLower(field)] }
 
 // patch returns a value as a merge patch makes it; a mapping is changed itself.
 func patch(value, by any) any {

@@ -4,6 +4,7 @@
 package node
 
 import (
+	"cmp"
 	"net"
 	"path"
 	"slices"
@@ -17,17 +18,24 @@ const (
 	healthzBind = "healthz-bind-address"
 )
 
+// What they are by default.
+// kubelet: pkg/kubelet/apis/config/v1beta1/defaults.go.
+const (
+	defaultHealthzPort = 10248
+	defaultHealthzBind = "127.0.0.1"
+)
+
 // healthOf is where a kubelet with these flags, and this configuration, tells that it
 // is well. Its flags win.
-// kubelet: pkg/kubelet/apis/config/v1beta1/defaults.go, cmd/kubelet/app/server.go.
+// kubelet: cmd/kubelet/app/server.go, kubeletConfigFlagPrecedence.
 func healthOf(flags map[string]string, read kubeletConfig) Health {
-	port, bind, from := int32(10248), "127.0.0.1", "the kubelet's default"
+	port, bind, from := int32(defaultHealthzPort), defaultHealthzBind, "the kubelet's default"
 	if cfg, err := read.decode(); err == nil { // else the kubelet would not start with it, and says so
 		if cfg.HealthzPort != nil {
-			port, from = *cfg.HealthzPort, read.source("healthzPort")
+			port, from = *cfg.HealthzPort, cmp.Or(read.from["healthzPort"], from)
 		}
 		if cfg.HealthzBindAddress != "" {
-			bind, from = cfg.HealthzBindAddress, read.source("healthzBindAddress")
+			bind, from = cfg.HealthzBindAddress, cmp.Or(read.from["healthzBindAddress"], from)
 		}
 	}
 	if n, err := strconv.ParseInt(flags[healthzPort], 10, 32); err == nil {
@@ -49,6 +57,7 @@ func healthOf(flags map[string]string, read kubeletConfig) Health {
 // directories if its flags name none. A file that is none is left out: the kubelet would
 // not start with it.
 func (r *reading) kubeletConfig(flags map[string]string, dirs ...string) (c kubeletConfig) {
+	c = newKubeletConfig()
 	for _, file := range r.kubeletConfigs(flags, dirs) {
 		_ = c.add(file, []byte(r.file(file.path)))
 	}

@@ -119,7 +119,7 @@ func (k *kubelet) configFiles() (files []configFile, err error) {
 
 // readConfig reads the kubelet's configuration.
 func readConfig(files []configFile) (cfg kubeletFields, err error) {
-	var c kubeletConfig
+	c := newKubeletConfig()
 	for _, file := range files {
 		data, err := read(file.path)
 		if err != nil {
