@@ -282,12 +282,16 @@ const (
 func (r *Report) checkVersion(k *Kubelet) {
 	if err := k.refuses(); err != nil {
 		path, _ := k.Config.Path()
-		r.Fail(kubeletCheck, err, "the kubelet of this node is "+k.Setup.Version.Kubelet+": "+node.ValidateCommand(k.Setup.Target(), path)+" has it all")
+		judge := k.Setup.Judge()
+		r.Fail(kubeletCheck, err, "the kubelet of this node is "+judge.KubeletVersion+judge.Doubt()+": "+node.ValidateCommand(judge.Target, path)+" has it all")
 	}
 }
 
-// refused reports whether this node's kubelet would not start with what was checked.
-func (k *Kubelet) refused() bool { return k.invalid || k.refuses() != nil }
+// refused reports whether this node's kubelet would certainly not start with what was
+// checked.
+func (k *Kubelet) refused() bool {
+	return k.invalid || k.refuses() != nil && k.Setup.Judge().Doubt() == ""
+}
 
 // refuses is what the node's own kubelet refuses of what was checked, though the
 // newest accepts it.

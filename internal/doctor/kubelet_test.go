@@ -117,10 +117,12 @@ func TestRestartIntoRefusal(t *testing.T) {
 		result        Result
 		so            string
 		refused       int
+		unread        []string
 	}{
 		"new enough":          {version: "1.34.1", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: Warn, so: holds},
 		"not known":           {runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: Warn, so: holds},
 		"too old":             {version: "1.33.4", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: Fail, so: noReturn, refused: 2},
+		"perhaps too old":     {version: "1.33.4", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: Warn, so: holds, refused: 2, unread: []string{"/d/1.conf"}},
 		"too old, none":       {version: "1.33.4", result: Fail, so: noReturn, refused: 2},
 		"new enough, none":    {version: "1.34.1", result: Fail, so: none},
 		"invalid":             {version: "1.34.1", more: "  args: 1\n", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: Fail, so: noReturn},
@@ -137,8 +139,12 @@ func TestRestartIntoRefusal(t *testing.T) {
 		k.Origin = &node.Origin{Config: path, BinDir: k.Node.Host("/opt/bin"), Unit: "kubelet.service"}
 		k.Setup.Version.Kubelet, k.Setup.Running = tt.version, &node.Running{PID: 7, Flags: &tt.runs}
 		k.Config = r.config(t.Context(), k)
+		k.Setup.Unread = tt.unread
 		r.Checks = nil
 		r.compareKubelet(k)
+		if fix, doubt := r.Checks[len(r.Checks)-1].Fix, "is 1.33.4 (that may be wrong, since this user may not look at /d/1.conf): "; strings.Contains(fix, doubt) != (tt.unread != nil) {
+			t.Errorf("%s: the fix is %q", name, fix)
+		}
 		c := r.Checks[0]
 		if c.Result != tt.result || !strings.HasSuffix(c.Message, tt.so) || len(r.Checks) != 1+tt.refused {
 			t.Errorf("%s: got %+v", name, r.Checks)

@@ -31,8 +31,8 @@ func (j Judge) Doubt() string {
 	return " (" + j.doubt + ")"
 }
 
-// judgeOf is the kubelet of a setup; without a version if that is not known.
-func judgeOf(s *Setup) Judge {
+// Judge is the kubelet of the next start; without a version if that is not known.
+func (s *Setup) Judge() Judge {
 	j := Judge{Target: s.Target()}
 	switch v := s.Version; {
 	case v.Kubelet == "" && v.Why != "":
@@ -86,7 +86,7 @@ func ValidateCommand(t config.Target, path string) string {
 func (n Node) judge(ctx context.Context, o *Origin, setup *Setup) Judge {
 	if o.Kubelet != 0 {
 		if s := n.runningSetup(ctx, o.Kubelet); s != nil {
-			return judgeOf(s)
+			return s.Judge()
 		}
 	}
 	if !o.OfKubelet() && !o.Discovered {
@@ -99,7 +99,7 @@ func (n Node) judge(ctx context.Context, o *Origin, setup *Setup) Judge {
 		}
 		setup = s
 	}
-	return judgeOf(setup)
+	return setup.Judge()
 }
 
 // runningSetup is version and gates of a kubelet that runs; nil if the process is
