@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // The feature gates that concern credential providers: whether there are any,
@@ -81,9 +82,24 @@ func (k kubelet) all(g gate) string {
 // takeGateOut is what to do about a gate, which no file of providers sets.
 const takeGateOut = ": take it out of the kubelet's --feature-gates, and of featureGates in its configuration"
 
+// ofOtherCase is the gate that a name means which differs in case alone; "" for none.
+func ofOtherCase(name string) string {
+	for _, gate := range FeatureGates() {
+		if gate != name && strings.EqualFold(gate, name) {
+			return gate
+		}
+	}
+	return ""
+}
+
 // refusals says because of which gates the kubelet does not start, whatever its
 // configuration.
 func (k kubelet) refusals() (list []string) {
+	for _, name := range slices.Sorted(maps.Keys(k.gates)) {
+		if gate := ofOtherCase(name); gate != "" {
+			list = append(list, fmt.Sprintf("no kubelet knows the feature gate %s, and none starts with it set: write %s", name, gate))
+		}
+	}
 	for _, name := range gateNames() {
 		on, set := k.gates[name]
 		if !set {

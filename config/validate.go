@@ -22,7 +22,8 @@ func (c *Config) Validate() error { return c.ValidateFor(Target{}) }
 
 // ValidateFor is [Config.Validate] for a certain kubelet. Of the feature gates those
 // that concern credential providers count ([FeatureGates]); the others are
-// ignored, so that all gates of a node can be passed. A version that cannot be told is an
+// ignored, so that all gates of a node can be passed, except for what differs from one
+// that counts in upper and lower case alone. A version that cannot be told is an
 // error, and no [*FieldError]; one that is newer than all known ones is taken for the newest. Where
 // a version is given, files of the predecessor are rejected.
 func (c *Config) ValidateFor(t Target) error {

@@ -154,6 +154,9 @@ func TestValidateFor(t *testing.T) {
 			"f: kubelet 1.36 does not know the feature gate " + providerGate + " any more (gone in 1.28), and does not start with it set" + out}},
 		{"a gate that is locked", testConfig, "1.26", off(providerGate), []string{
 			"f: kubelet 1.26 does not start with the feature gate " + providerGate + "=false: it cannot be changed any more (since 1.26)" + out}},
+		{"a gate of another case", testConfig, "", map[string]bool{strings.ToLower(tokenGate): true, "allBeta": false, "allbets": true}, []string{
+			"f: no kubelet knows the feature gate allBeta, and none starts with it set: write AllBeta",
+			"f: no kubelet knows the feature gate " + strings.ToLower(tokenGate) + ", and none starts with it set: write " + tokenGate}},
 		{"a gate that is locked, as it is", testConfig, "1.26", on(providerGate), nil},
 		{"more than one colon in 1.35", strings.Replace(testConfig, `"*.example.com"`, "a.b:80:80, '::1'", 1), "1.35", nil, nil},
 		{"more than one colon in 1.36", strings.Replace(testConfig, `"*.example.com"`, "a.b:80:80", 1), "1.36", nil, []string{
