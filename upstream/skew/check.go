@@ -66,7 +66,7 @@ func (s *sides) check(c check, opts options) (tally, error) {
 	if err != nil || f == nil {
 		return t, err
 	}
-	for i := range int(float64(c.n) * opts.scale) {
+	for i := range max(1, int(float64(c.n)*opts.scale)) {
 		v, err := f(s, rand.New(rand.NewPCG(opts.seed, uint64(i))))
 		if err != nil {
 			return t, fmt.Errorf("%s, number %d of seed %d: %w", c.name, i, opts.seed, err)

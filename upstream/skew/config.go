@@ -23,15 +23,15 @@ import (
 	"github.com/regcred/regcred/upstream/vector"
 )
 
-// configs compares what is accepted: with the gate on, or off. A kubelet that
-// has no such gate is asked once.
+// configs compares what is accepted: with the gate on, or off. A kubelet on which
+// it cannot be turned off is asked once.
 func configs(off bool) func(*sides) (compare, error) {
 	return func(s *sides) (compare, error) {
 		target := config.Target{KubeletVersion: s.oracle.version}
 		switch gate := s.oracle.gate(protocol.Tokens); {
-		case gate.Gone && off:
+		case gate.Fixed() && off:
 			return nil, nil
-		case !gate.Gone && gate.Default == off: // it has to be set
+		case !gate.Fixed() && gate.Default == off: // it has to be set
 			target.FeatureGates = map[string]bool{protocol.Tokens: !off}
 		}
 		list := generate.SmallConfigs()

@@ -24,14 +24,19 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/regcred/regcred/upstream/kubelet"
+	"github.com/regcred/regcred/upstream/release"
 )
 
-// releases are what is asked: the oldest that can be had as a Go module with
-// all that belongs to it, to the newest.
+// releases are what is asked: of each minor release one, from the oldest to the newest.
 const releases = "1.33.13,1.34.4,1.35.4,1.36.3,1.37.2"
+
+// oldest is the oldest minor release that package kubelet is written for.
+const oldest = 33
 
 // options are what the flags say.
 type options struct {
@@ -44,8 +49,27 @@ type options struct {
 	rest          []string // behind the flags
 }
 
+// parse reads the flags.
+func parse(args []string) (o options, err error) {
+	f := flag.NewFlagSet("skew", flag.ExitOnError)
+	list := f.String("kubelet", releases, "ask these `releases`, with commas between them")
+	f.Uint64Var(&o.seed, "seed", 1, "seed of the generators")
+	f.Float64Var(&o.scale, "scale", 1, "how many times the usual number of inputs")
+	f.BoolVar(&o.record, "record", false, "write what differs")
+	f.BoolVar(&o.check, "check", false, "fail if what differs is not what is recorded")
+	f.StringVar(&o.output, "o", "text", "output `format`: text or json")
+	f.StringVar(&o.vectors, "vectors", filepath.Join("..", "testdata", "parity"), "the vectors' `directory`")
+	_ = f.Parse(args) // which exits
+	o.rest = f.Args()
+	for version := range strings.SplitSeq(*list, ",") {
+		o.kubelets = append(o.kubelets, strings.TrimPrefix(version, "v"))
+	}
+	return o, o.valid()
+}
+
 // valid refuses what would be a run that compares less than it seems to.
 func (o options) valid() error {
+	usual := strings.Join(o.kubelets, ",") == releases && o.seed == 1 && o.scale == 1
 	switch {
 	case len(o.rest) > 0:
 		return fmt.Errorf("argument %q: there are flags only, and -kubelet has no blanks in it", o.rest[0])
@@ -53,47 +77,66 @@ func (o options) valid() error {
 		return fmt.Errorf("output format %q: it is text or json", o.output)
 	case !(o.scale > 0 && o.scale <= 1000):
 		return fmt.Errorf("scale %v: it is more than 0, and 1000 at most", o.scale)
+	case o.record && o.check:
+		return errors.New("-record writes what -check compares with: leave out one of them")
+	case o.record && !usual:
+		return errors.New("-record is of all releases and of the usual inputs: leave out -kubelet, -seed and -scale")
+	}
+	for i, version := range o.kubelets {
+		minor := 0
+		if _, err := fmt.Sscanf(version, "1.%d.", &minor); err == nil && minor < oldest {
+			return fmt.Errorf("release %s: it is older than 1.%d, the oldest that can be asked", version, oldest)
+		}
+		if slices.Contains(o.kubelets[:i], version) {
+			return fmt.Errorf("release %s is there twice", version)
+		}
 	}
 	return nil
 }
 
 func main() {
-	var o options
-	list := flag.String("kubelet", releases, "ask these `releases`, with commas between them")
-	flag.Uint64Var(&o.seed, "seed", 1, "seed of the generators")
-	flag.Float64Var(&o.scale, "scale", 1, "how many times the usual number of inputs")
-	flag.BoolVar(&o.record, "record", false, "write what differs")
-	flag.BoolVar(&o.check, "check", false, "fail if what differs is not what is recorded")
-	flag.StringVar(&o.output, "o", "text", "output `format`: text or json")
-	flag.StringVar(&o.vectors, "vectors", filepath.Join("..", "testdata", "parity"), "the vectors' `directory`")
-	flag.Parse()
-	o.kubelets, o.rest = strings.Split(*list, ","), flag.Args()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Stdout, o); err != nil {
+	o, err := parse(os.Args[1:])
+	if err == nil {
+		err = run(ctx, os.Stdout, o)
+	}
+	if err != nil && ctx.Err() != nil {
+		err = errors.New("interrupted") // whatever that broke
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "skew:", err)
 		os.Exit(1)
 	}
 }
 
+// run asks all releases. What can be found wrong is, before the first is asked:
+// to ask them takes many minutes.
 func run(ctx context.Context, w io.Writer, opts options) error {
-	if err := opts.valid(); err != nil {
-		return err
-	}
 	kubelet.Silence() // its types are used here
-	dir, err := os.MkdirTemp("", "skew")
+	base, err := loadBaseline(opts.vectors)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	base, err := loadBaseline(opts.vectors)
+	path := filepath.Join(opts.vectors, "skew.json")
+	var have *file
+	switch {
+	case opts.record:
+		err = writable(opts.vectors)
+	case opts.check:
+		have, err = loadFile(path)
+	}
+	if err != nil {
+		return err
+	}
+	list, err := open(ctx, opts.kubelets)
 	if err != nil {
 		return err
 	}
 	rep := &report{Seed: opts.seed, Scale: opts.scale}
 	recorded := newRecording()
-	for _, version := range opts.kubelets {
-		k, err := one(ctx, version, dir, opts, base, recorded)
+	for _, r := range list {
+		k, err := one(ctx, r, opts, base, recorded)
 		if err != nil {
 			return err
 		}
@@ -105,19 +148,35 @@ func run(ctx context.Context, w io.Writer, opts options) error {
 	if err := rep.err(); err != nil {
 		return err
 	}
-	path := filepath.Join(opts.vectors, "skew.json")
 	switch {
 	case opts.record:
 		return recorded.write(path, rep)
 	case opts.check:
-		return recorded.compare(path, rep)
+		return recorded.compare(have, rep)
 	}
 	return nil
 }
 
+// open finds the releases.
+func open(ctx context.Context, versions []string) (list []*release.Release, err error) {
+	for _, version := range versions {
+		r, err := release.Open(ctx, version)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
 // one asks one release.
-func one(ctx context.Context, version, dir string, opts options, base baseline, recorded *recording) (k kubeletReport, err error) {
-	o, err := start(ctx, version)
+func one(ctx context.Context, r *release.Release, opts options, base baseline, recorded *recording) (k kubeletReport, err error) {
+	dir, err := os.MkdirTemp("", "skew")
+	if err != nil {
+		return k, err
+	}
+	defer os.RemoveAll(dir) // with what an oracle leaves that was killed
+	o, err := start(ctx, r, dir)
 	if err != nil {
 		return k, err
 	}

@@ -31,30 +31,19 @@ type oracle struct {
 	answers *json.Decoder
 }
 
-// start builds an oracle, unless that is done already, and starts it.
-func start(ctx context.Context, version string) (*oracle, error) {
-	r, err := release.Open(ctx, version)
-	if err != nil {
-		return nil, err
-	}
-	cache, err := r.Cache()
-	if err != nil {
-		return nil, err
-	}
+// start builds an oracle in a directory, in which it also works, and starts it.
+func start(ctx context.Context, r *release.Release, dir string) (*oracle, error) {
 	o := &oracle{version: r.Version}
 	o.minor, _ = strconv.Atoi(strings.Split(r.Version, ".")[1])
-	path := filepath.Join(cache, "oracle")
+	path := filepath.Join(dir, "oracle")
 	if err := r.Build(ctx, path, "./skew/oracle", "-tags="+tag(o.minor)); err != nil {
 		return nil, err
 	}
 	if err := o.run(ctx, path); err != nil {
-		return nil, fmt.Errorf("the oracle of Kubernetes %s: %w", r.Version, err)
+		return nil, err
 	}
-	if o.build.Kubelet != r.Version {
-		return nil, fmt.Errorf("the oracle of Kubernetes %s is built with %s", r.Version, o.build.Kubelet)
-	}
-	if r.GODEBUG != "" {
-		o.build.GODEBUG = "default=" + r.GODEBUG
+	if err := o.introduce(r); err != nil {
+		return nil, errors.Join(fmt.Errorf("the oracle of Kubernetes %s: %w", r.Version, err), o.close())
 	}
 	return o, nil
 }
@@ -71,7 +60,7 @@ func (o *oracle) run(ctx context.Context, path string) (err error) {
 	o.cmd = exec.CommandContext(ctx, path)
 	o.cmd.Stderr = os.Stderr
 	// GODEBUG, GOTRACEBACK and the like of this shell are not a kubelet's.
-	o.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}
+	o.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + filepath.Dir(path)}
 	if o.stdin, err = o.cmd.StdinPipe(); err != nil {
 		return err
 	}
@@ -79,12 +68,20 @@ func (o *oracle) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := o.cmd.Start(); err != nil {
-		return err
-	}
 	o.answers = json.NewDecoder(out)
+	return o.cmd.Start()
+}
+
+// introduce asks what the oracle is, which has to be of a release, and its gates.
+func (o *oracle) introduce(r *release.Release) error {
 	if err := o.ask(protocol.Question{Kind: protocol.About}, &o.build); err != nil {
 		return err
+	}
+	if o.build.Kubelet != r.Version {
+		return fmt.Errorf("it is built with %s", o.build.Kubelet)
+	}
+	if r.GODEBUG != "" {
+		o.build.GODEBUG = "default=" + r.GODEBUG
 	}
 	return o.ask(protocol.Question{Kind: protocol.Gates}, &o.gates)
 }
@@ -119,8 +116,9 @@ func about[V any](o *oracle, kind string, c any, tokensOff bool) (v V, err error
 }
 
 // broken says that the oracle has ended, which a kubelet does with klog.Fatal.
+// With what it has ended is what close says.
 func (o *oracle) broken(err error) error {
-	return fmt.Errorf("the oracle of kubelet %s answers no more: %w", o.version, errors.Join(err, o.cmd.Wait()))
+	return fmt.Errorf("the oracle of kubelet %s answers no more: %w", o.version, err)
 }
 
 // close ends the oracle.

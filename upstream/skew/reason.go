@@ -4,10 +4,11 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
+	"github.com/regcred/regcred/upstream/kubelet"
 	"github.com/regcred/regcred/upstream/vector"
 )
 
@@ -51,27 +52,33 @@ func byColons(strict, got vector.Match) bool {
 	return image && strict.Invalid == got.Invalid
 }
 
+// configReason is the reason for another verdict on a configuration: that is all in
+// which kubelets may differ there.
 func (l line) configReason(o *oracle, base json.RawMessage) string {
 	var v vector.Config
 	if err := json.Unmarshal(base, &v); err != nil {
 		return ""
 	}
+	refused := string(l.Says) == `{"refused":true}`
+	if !refused && string(l.Says) != `{"refused":false}` {
+		return ""
+	}
 	text := ""
 	for _, f := range v.Files {
-		text += string(f.Content)
+		text += strings.ToLower(string(f.Content))
 	}
-	token := strings.Contains(strings.ToLower(text), "tokenattributes")
+	token := strings.Contains(text, "tokenattributes")
 	switch {
-	case v.IsDir:
+	case refused && v.IsDir:
 		return of(noDirectory, o.minor)
-	case strings.HasPrefix(l.Name, "images "):
+	case !refused && slices.ContainsFunc(v.Providers, loosePattern):
 		return of(looseColons, o.minor)
-	case token && l.TokensOff && bytes.Contains(l.Says, []byte(`"refused":true`)) && !strings.Contains(strings.ToLower(text), "cachetype"):
-		return of(tokenGate, o.minor)
 	case token && of(noCacheType, o.minor) != "":
 		return noCacheType
-	case token && l.TokensOff:
+	case refused && token && l.TokensOff:
 		return of(tokenGate, o.minor)
 	}
 	return ""
 }
+
+func loosePattern(p kubelet.Provider) bool { return slices.ContainsFunc(p.MatchImages, loose) }

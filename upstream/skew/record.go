@@ -6,37 +6,11 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"reflect"
 	"slices"
-
-	"github.com/regcred/regcred/upstream/skew/protocol"
-	"github.com/regcred/regcred/upstream/vector"
 )
-
-// baseline are the vectors that upstream/record has written, by kind.
-type baseline map[string][]json.RawMessage
-
-func loadBaseline(dir string) (baseline, error) {
-	b := baseline{}
-	for _, k := range vector.Kinds {
-		data, err := os.ReadFile(filepath.Join(dir, k.Name+".json"))
-		if err != nil {
-			return nil, err
-		}
-		var file struct{ Cases []json.RawMessage }
-		if err := json.Unmarshal(data, &file); err != nil {
-			return nil, fmt.Errorf("%s.json: %w", k.Name, err)
-		}
-		if want := len(k.Cases()); len(file.Cases) != want {
-			return nil, fmt.Errorf("%s.json has %d cases, and the corpus %d: run go run ./record first", k.Name, len(file.Cases), want)
-		}
-		b[k.Name] = file.Cases
-	}
-	return b, nil
-}
 
 // line is one case of which some kubelets say something else than the vectors.
 type line struct {
@@ -64,117 +38,6 @@ func (r *recording) add(l line, kubelet string) {
 		r.lines = append(r.lines, &l)
 	}
 	r.index[key].Kubelets = append(r.index[key].Kubelets, kubelet)
-}
-
-// compareCorpus asks a kubelet about the whole corpus, and about
-// configurations once more with the token gate off.
-func (r *recording) compareCorpus(o *oracle, base baseline) (tally, error) {
-	t := tally{Kind: "corpus"}
-	for _, k := range vector.Kinds {
-		if err := r.compareKind(o, k, base[k.Name], false, &t); err != nil {
-			return t, err
-		}
-		if k.Name == "config" && !o.gate(protocol.Tokens).Gone {
-			if err := r.compareKind(o, k, base[k.Name], true, &t); err != nil {
-				return t, err
-			}
-		}
-	}
-	return t, nil
-}
-
-func (r *recording) compareKind(o *oracle, k vector.Kind, base []json.RawMessage, off bool, t *tally) error {
-	for i, c := range k.Cases() {
-		got, err := about[json.RawMessage](o, k.Name, c, off)
-		if err != nil {
-			return fmt.Errorf("case %d: %w", i, err)
-		}
-		l := line{Kind: k.Name, Case: i, TokensOff: off}
-		t.Comparisons++
-		if l.Says, l.Name, err = says(k.Name, base[i], got); err != nil {
-			return err
-		}
-		if l.Says == nil {
-			continue
-		}
-		l.ID = l.reason(o, base[i], got)
-		t.differs(l.ID, fmt.Sprintf("%s, case %d %q, token gate off %t: %s", k.Name, i, l.Name, off, l.Says))
-		r.add(l, o.version)
-	}
-	return nil
-}
-
-// says returns what of a vector is not as in the base, or nil. Of a
-// configuration it counts whether it is refused and, where it is not, what the
-// kubelet makes of it; texts of errors and a missing hash do not.
-func says(kind string, base, got json.RawMessage) (diff json.RawMessage, name string, err error) {
-	var b, g map[string]json.RawMessage
-	if err := unmarshal(base, &b, got, &g); err != nil {
-		return nil, "", err
-	}
-	_ = json.Unmarshal(b["name"], &name)
-	if kind == "config" {
-		if b, g, err = verdicts(base, got); err != nil {
-			return nil, "", err
-		}
-	}
-	out := map[string]json.RawMessage{}
-	for key, v := range g {
-		if !sameJSON(v, b[key]) {
-			out[key] = v
-		}
-	}
-	for key := range b {
-		if _, ok := g[key]; !ok {
-			out[key] = json.RawMessage("null")
-		}
-	}
-	if len(out) == 0 {
-		return nil, name, nil
-	}
-	diff, err = json.Marshal(out)
-	return diff, name, err
-}
-
-// sameJSON compares two values, one of which may be missing.
-func sameJSON(a, b json.RawMessage) bool {
-	var x, y any
-	if a == nil || b == nil || unmarshal(a, &x, b, &y) != nil {
-		return false
-	}
-	return reflect.DeepEqual(x, y)
-}
-
-func unmarshal(a json.RawMessage, into any, b json.RawMessage, intoB any) error {
-	if err := json.Unmarshal(a, into); err != nil {
-		return err
-	}
-	return json.Unmarshal(b, intoB)
-}
-
-// verdicts are two vectors of a configuration, as far as they count.
-func verdicts(base, got json.RawMessage) (b, g map[string]json.RawMessage, err error) {
-	var x, y vector.Config
-	if err := unmarshal(base, &x, got, &y); err != nil {
-		return nil, nil, err
-	}
-	if y.Hash == "" || x.Refused() || y.Refused() {
-		x.Hash, y.Hash = "", ""
-	}
-	if x.Refused() || y.Refused() {
-		x.Providers, y.Providers = nil, nil
-	}
-	both := make([]map[string]json.RawMessage, 2)
-	for i, v := range []vector.Config{x, y} {
-		data, err := json.Marshal(map[string]any{"refused": v.Refused(), "hash": v.Hash, "providers": v.Providers})
-		if err != nil {
-			return nil, nil, err
-		}
-		if err := json.Unmarshal(data, &both[i]); err != nil {
-			return nil, nil, err
-		}
-	}
-	return both[0], both[1], nil
 }
 
 // file is skew.json.
@@ -212,30 +75,48 @@ func (r *recording) write(path string, rep *report) error {
 		return err
 	}
 	buf.WriteString("\n}\n")
-	return os.WriteFile(path, buf.Bytes(), 0o644)
+	// A run that is ended here leaves the old file or the new one.
+	if err := os.WriteFile(path+".new", buf.Bytes(), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
-// compare fails unless the file has these lines and gates, as far as they are
-// about the kubelets that were asked.
-func (r *recording) compare(path string, rep *report) error {
-	data, err := os.ReadFile(path)
+// writable fails where no file can be put into a directory.
+func writable(dir string) error {
+	f, err := os.CreateTemp(dir, "skew.json.*")
 	if err != nil {
 		return err
 	}
-	var have file
-	if err := json.Unmarshal(data, &have); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// load reads what was recorded.
+func loadFile(path string) (*file, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
 	}
+	f := new(file)
+	if err := json.Unmarshal(data, f); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
+
+// compare fails unless a file has these lines and gates, as far as they are
+// about the kubelets that were asked.
+func (r *recording) compare(have *file, rep *report) error {
 	for _, k := range rep.Kubelets {
 		i := slices.IndexFunc(have.Kubelets, func(h kubeletReport) bool { return h.Kubelet == k.Kubelet })
 		if i < 0 {
-			return fmt.Errorf("%s has nothing of kubelet %s: record it", path, k.Kubelet)
+			return fmt.Errorf("skew.json has nothing of kubelet %s: record it", k.Kubelet)
 		}
 		if !slices.Equal(have.Kubelets[i].Gates, k.Gates) {
-			return fmt.Errorf("%s has other feature gates of kubelet %s: record them again", path, k.Kubelet)
+			return fmt.Errorf("skew.json has other feature gates of kubelet %s: record them again", k.Kubelet)
 		}
 		if got, want := linesOf(r.lines, k.Kubelet), linesOf(have.Cases, k.Kubelet); !slices.Equal(got, want) {
-			return fmt.Errorf("%s is not what kubelet %s says now (%d lines, there %d): record it again", path, k.Kubelet, len(got), len(want))
+			return fmt.Errorf("skew.json is not what kubelet %s says now (%d lines, there %d): record it again", k.Kubelet, len(got), len(want))
 		}
 	}
 	return nil

@@ -45,6 +45,9 @@ type Gate struct {
 	On      string `json:"on,omitempty"`
 }
 
+// Fixed reports whether a kubelet does not start with the gate set away from its default.
+func (g Gate) Fixed() bool { return g.Gone || g.Locked }
+
 // Tokens is the feature gate of service-account tokens.
 const Tokens = "KubeletServiceAccountTokenForCredentialProviders"
 

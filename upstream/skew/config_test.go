@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"testing"
+
+	"github.com/regcred/regcred/upstream/skew/protocol"
+)
+
+// TestFixedGate: a kubelet that has the token gate locked, or not any more, is not
+// asked what it says with it off: it does not start.
+func TestFixedGate(t *testing.T) {
+	for _, tt := range []struct {
+		gate protocol.Gate
+		asks bool
+	}{
+		{protocol.Gate{Name: protocol.Tokens, Default: true}, true},
+		{protocol.Gate{Name: protocol.Tokens, Default: true, Locked: true}, false},
+		{protocol.Gate{Name: protocol.Tokens, Gone: true}, false},
+	} {
+		s := &sides{oracle: &oracle{version: "v1.38.0", gates: []protocol.Gate{tt.gate}}}
+		if f, err := configs(true)(s); err != nil || (f != nil) != tt.asks {
+			t.Errorf("%+v: asks: %t, %v", tt.gate, f != nil, err)
+		}
+		if f, err := configs(false)(s); err != nil || f == nil {
+			t.Errorf("%+v: does not ask with the gate on: %v", tt.gate, err)
+		}
+	}
+}

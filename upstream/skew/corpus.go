@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+
+	"github.com/regcred/regcred/upstream/skew/protocol"
+	"github.com/regcred/regcred/upstream/vector"
+)
+
+// baseline are the vectors that upstream/record has written, by kind.
+type baseline map[string][]json.RawMessage
+
+func loadBaseline(dir string) (baseline, error) {
+	b := baseline{}
+	for _, k := range vector.Kinds {
+		data, err := os.ReadFile(filepath.Join(dir, k.Name+".json"))
+		if err != nil {
+			return nil, err
+		}
+		var file struct{ Cases []json.RawMessage }
+		if err := json.Unmarshal(data, &file); err != nil {
+			return nil, fmt.Errorf("%s.json: %w", k.Name, err)
+		}
+		if want := len(k.Cases()); len(file.Cases) != want {
+			return nil, fmt.Errorf("%s.json has %d cases, and the corpus %d: run go run ./record first", k.Name, len(file.Cases), want)
+		}
+		b[k.Name] = file.Cases
+	}
+	return b, nil
+}
+
+// compareCorpus asks a kubelet about the whole corpus, and about
+// configurations once more with the token gate off, if it can be.
+func (r *recording) compareCorpus(o *oracle, base baseline) (tally, error) {
+	t := tally{Kind: "corpus"}
+	for _, k := range vector.Kinds {
+		if err := r.compareKind(o, k, base[k.Name], false, &t); err != nil {
+			return t, err
+		}
+		if k.Name == "config" && !o.gate(protocol.Tokens).Fixed() {
+			if err := r.compareKind(o, k, base[k.Name], true, &t); err != nil {
+				return t, err
+			}
+		}
+	}
+	return t, nil
+}
+
+func (r *recording) compareKind(o *oracle, k vector.Kind, base []json.RawMessage, off bool, t *tally) error {
+	for i, c := range k.Cases() {
+		got, err := about[json.RawMessage](o, k.Name, c, off)
+		if err != nil {
+			return fmt.Errorf("case %d: %w", i, err)
+		}
+		l := line{Kind: k.Name, Case: i, TokensOff: off}
+		t.Comparisons++
+		if l.Says, l.Name, err = says(k.Name, base[i], got); err != nil {
+			return err
+		}
+		if l.Says == nil {
+			continue
+		}
+		l.ID = l.reason(o, base[i], got)
+		t.differs(l.ID, fmt.Sprintf("%s, case %d %q, token gate off %t: %s", k.Name, i, l.Name, off, l.Says))
+		r.add(l, o.version)
+	}
+	return nil
+}
+
+// says returns what of a vector is not as in the base, or nil. Of a
+// configuration it counts whether it is refused and, where it is not, what the
+// kubelet makes of it; texts of errors and a missing hash do not.
+func says(kind string, base, got json.RawMessage) (diff json.RawMessage, name string, err error) {
+	var b, g map[string]json.RawMessage
+	if err := unmarshal(base, &b, got, &g); err != nil {
+		return nil, "", err
+	}
+	_ = json.Unmarshal(b["name"], &name)
+	if kind == "config" {
+		if b, g, err = verdicts(base, got); err != nil {
+			return nil, "", err
+		}
+	}
+	out := map[string]json.RawMessage{}
+	for key, v := range g {
+		if !sameJSON(v, b[key]) {
+			out[key] = v
+		}
+	}
+	for key := range b {
+		if _, ok := g[key]; !ok {
+			out[key] = json.RawMessage("null")
+		}
+	}
+	if len(out) == 0 {
+		return nil, name, nil
+	}
+	diff, err = json.Marshal(out)
+	return diff, name, err
+}
+
+// sameJSON compares two values, one of which may be missing.
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y any
+	if a == nil || b == nil || unmarshal(a, &x, b, &y) != nil {
+		return false
+	}
+	return reflect.DeepEqual(x, y)
+}
+
+func unmarshal(a json.RawMessage, into any, b json.RawMessage, intoB any) error {
+	if err := json.Unmarshal(a, into); err != nil {
+		return err
+	}
+	return json.Unmarshal(b, intoB)
+}
+
+// verdicts are two vectors of a configuration, as far as they count.
+func verdicts(base, got json.RawMessage) (b, g map[string]json.RawMessage, err error) {
+	var x, y vector.Config
+	if err := unmarshal(base, &x, got, &y); err != nil {
+		return nil, nil, err
+	}
+	if y.Hash == "" || x.Refused() || y.Refused() {
+		x.Hash, y.Hash = "", ""
+	}
+	if x.Refused() || y.Refused() {
+		x.Providers, y.Providers = nil, nil
+	}
+	both := make([]map[string]json.RawMessage, 2)
+	for i, v := range []vector.Config{x, y} {
+		data, err := json.Marshal(map[string]any{"refused": v.Refused(), "hash": v.Hash, "providers": v.Providers})
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := json.Unmarshal(data, &both[i]); err != nil {
+			return nil, nil, err
+		}
+	}
+	return both[0], both[1], nil
+}
