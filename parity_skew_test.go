@@ -5,15 +5,18 @@ package regcred_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/match"
 )
 
 // These tests replay testdata/parity/skew.json: what other releases of the
@@ -31,8 +34,16 @@ type skewFile struct {
 // skewKubelet is a release, and what it says of feature gates.
 type skewKubelet struct {
 	Kubelet, Go, GODEBUG string
-	Corpus               struct{ Comparisons, Disagreements int }
+	Corpus               skewTally
+	Generated            []skewTally
 	Gates                []skewGate
+}
+
+// skewTally counts comparisons; differences by name.
+type skewTally struct {
+	Kind                       string
+	Comparisons, Disagreements int
+	Differences                map[string]int
 }
 
 // skewGate is a feature gate; Off and On are the errors of setting it so.
@@ -65,6 +76,9 @@ func skew(t *testing.T) (f skewFile) {
 	return f
 }
 
+// fixed reports whether a kubelet does not start with the gate set away from its default.
+func (g skewGate) fixed() bool { return g.Gone || g.Locked }
+
 // gate is one of the kubelet's gates.
 func (k skewKubelet) gate(t *testing.T, name string) skewGate {
 	t.Helper()
@@ -75,10 +89,15 @@ func (k skewKubelet) gate(t *testing.T, name string) skewGate {
 	return k.Gates[i]
 }
 
+// minor is the "1.33" of v1.33.13.
+func (k skewKubelet) minor() string {
+	return strings.Join(strings.Split(strings.TrimPrefix(k.Kubelet, "v"), ".")[:2], ".")
+}
+
 // target is the kubelet with the token gate on or off: set only where it is not so by default.
 func (k skewKubelet) target(g skewGate, on bool) config.Target {
 	t := config.Target{KubeletVersion: k.Kubelet}
-	if !g.Gone && g.Default != on {
+	if !g.fixed() && g.Default != on {
 		t.FeatureGates = map[string]bool{tokenGate: on}
 	}
 	return t
@@ -114,7 +133,7 @@ func TestParitySkewConfig(t *testing.T) {
 		for _, k := range f.Kubelets {
 			gate := k.gate(t, tokenGate)
 			for _, on := range []bool{true, false} {
-				if gate.Gone && !on {
+				if gate.fixed() && !on {
 					continue
 				}
 				want, other := refused[key{k.Kubelet, number, !on}]
@@ -139,20 +158,134 @@ func TestParitySkewConfig(t *testing.T) {
 	}
 }
 
-// TestParitySkewListed: each difference that is recorded is in the table of
-// docs/parity.md, with its kubelets; and each of that table is recorded.
-func TestParitySkewListed(t *testing.T) {
+// TestParitySkewMatch: which patterns older kubelets parse is what match.ParsesLoosely
+// says, by which ValidateFor goes.
+func TestParitySkewMatch(t *testing.T) {
+	type vector struct {
+		Pattern text
+		Invalid bool
+	}
+	type key struct {
+		kubelet string
+		number  int
+	}
+	f := skew(t)
+	taken := map[key]bool{} // unlike by the newest
+	for _, c := range f.Cases {
+		if invalid, ok := c.Says["invalid"]; c.Kind == "match" && ok {
+			for _, k := range c.Kubelets {
+				taken[key{k, c.Case}] = string(invalid) == "null"
+			}
+		}
+	}
+	if len(taken) < 3 {
+		t.Errorf("only %d verdicts differ", len(taken))
+	}
+	for number, v := range vectors[vector](t, "match") {
+		_, err := match.Parse(string(v.Pattern))
+		for _, k := range f.Kubelets {
+			want, other := taken[key{k.Kubelet, number}]
+			if !other {
+				want = !v.Invalid
+			}
+			got := err == nil
+			if k.minor() <= "1.35" {
+				got = match.ParsesLoosely(string(v.Pattern))
+			}
+			if got != want {
+				t.Errorf("pattern %q for kubelet %s: parses: %t, want %t", v.Pattern, k.Kubelet, got, want)
+			}
+		}
+	}
+}
+
+// section is that of docs/parity.md about versions.
+func section(t *testing.T) string {
+	t.Helper()
 	data, err := os.ReadFile(filepath.Join("docs", "parity.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, ok := strings.Cut(string(data), "\n## Versions\n")
-	section, _, _ = strings.Cut(section, "\n## ")
+	_, text, ok := strings.Cut(string(data), "\n## Versions\n")
+	if !ok {
+		t.Fatal("docs/parity.md has no section about versions")
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	return text
+}
+
+// TestParitySkewTables: the figures of docs/parity.md, and the settings of feature
+// gates there, are those that are recorded.
+func TestParitySkewTables(t *testing.T) {
+	f, text := skew(t), section(t)
+	row := func(cells ...string) {
+		t.Helper()
+		if line := "| " + strings.Join(cells, " | ") + " |"; !strings.Contains(text, "\n"+line+"\n") {
+			t.Errorf("docs/parity.md does not have the line\n%s", line)
+		}
+	}
+	head := []string{"gate"}
+	for _, k := range f.Kubelets {
+		head = append(head, k.minor())
+		all := k.Corpus
+		listed := 0
+		for _, g := range k.Generated {
+			all.Comparisons += g.Comparisons
+			all.Disagreements += g.Disagreements
+			for id, n := range g.Differences {
+				if strings.Contains(text, "\n| `"+id+"` |") { // else it is one of regcred's own
+					listed += n
+				}
+			}
+		}
+		corpus := 0
+		for _, n := range k.Corpus.Differences {
+			corpus += n
+		}
+		row(strings.TrimPrefix(k.Kubelet, "v"), thousands(all.Comparisons), thousands(k.Corpus.Comparisons),
+			thousands(corpus)+" and "+thousands(listed), strconv.Itoa(all.Disagreements))
+	}
+	row(head...)
+	for _, name := range config.FeatureGates() {
+		if strings.HasPrefix(name, "All") {
+			continue
+		}
+		cells := []string{"`" + name + "`"}
+		for _, k := range f.Kubelets {
+			cells = append(cells, k.gate(t, name).text())
+		}
+		row(cells...)
+	}
+}
+
+// text is the gate as docs/parity.md has it.
+func (g skewGate) text() string {
+	text := map[bool]string{true: "on", false: "off"}[g.Default]
+	switch {
+	case g.Gone:
+		return "gone"
+	case g.Locked:
+		return "locked " + text
+	}
+	return text
+}
+
+// thousands is a number of up to six digits with a comma in it.
+func thousands(n int) string {
+	if n < 1000 {
+		return strconv.Itoa(n)
+	}
+	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
+}
+
+// TestParitySkewListed: each difference that is recorded is in the table of
+// docs/parity.md, with its kubelets; and each of that table is recorded.
+func TestParitySkewListed(t *testing.T) {
 	rows := map[string]string{} // the minor release until which
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([^|]*) \\|").FindAllStringSubmatch(section, -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([^|]*) \\|").FindAllStringSubmatch(section(t), -1) {
 		rows[m[1]] = m[2]
 	}
-	if !ok || len(rows) == 0 {
+	if len(rows) == 0 {
 		t.Fatal("docs/parity.md has no table of versions")
 	}
 	f := skew(t)
@@ -170,9 +303,9 @@ func TestParitySkewListed(t *testing.T) {
 	}
 	for id, until := range rows {
 		for _, k := range f.Kubelets {
-			minor := strings.Join(strings.Split(strings.TrimPrefix(k.Kubelet, "v"), ".")[:2], ".")
+			minor := k.minor()
 			want := until == "all" || minor <= strings.TrimPrefix(until, "up to ")
-			if id == "token-gate" && k.gate(t, tokenGate).Gone {
+			if id == "token-gate" && k.gate(t, tokenGate).fixed() {
 				want = false
 			}
 			// What an older difference hides is not seen of this one.
