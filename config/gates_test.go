@@ -10,18 +10,35 @@ import (
 	"testing"
 )
 
+// stated is what a kubelet has of a feature gate.
+type stated struct {
+	Name, Stage           string
+	Default, Locked, Gone bool
+}
+
+// statedOf is what this package takes a kubelet to have of a gate.
+func statedOf(t *testing.T, version, name string) stated {
+	t.Helper()
+	k, err := Target{KubeletVersion: version}.kubelet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := gates[name]
+	if k.has(g.gone) || !k.has(g.known) {
+		return stated{Name: name, Gone: true}
+	}
+	stage := map[string]string{allAlpha: "ALPHA", allBeta: "BETA", "": "GA"}[k.all(g)]
+	return stated{name, stage, k.has(g.on), k.has(g.locked), false}
+}
+
 // TestGatesAreTheKubelets compares the history of gates with what each kubelet of
 // testdata/parity/skew.json has of them: defaults, stages (which AllAlpha and AllBeta
 // go by), which are locked, and which are gone.
 func TestGatesAreTheKubelets(t *testing.T) {
-	type recorded struct {
-		Name, Stage           string
-		Default, Locked, Gone bool
-	}
 	var skew struct {
 		Kubelets []struct {
 			Kubelet string
-			Gates   []recorded
+			Gates   []stated
 		}
 	}
 	data, err := os.ReadFile(filepath.Join("..", "testdata", "parity", "skew.json"))
@@ -31,28 +48,50 @@ func TestGatesAreTheKubelets(t *testing.T) {
 	if err := json.Unmarshal(data, &skew); err != nil {
 		t.Fatal(err)
 	}
-	stages := map[string]string{allAlpha: "ALPHA", allBeta: "BETA", "": "GA"}
-	compared := 0
+	compared, newest := 0, 0
 	for _, s := range skew.Kubelets {
 		k, err := Target{KubeletVersion: s.Kubelet}.kubelet()
 		if err != nil {
 			t.Fatal(err)
 		}
+		newest = max(newest, k.minor)
 		for _, want := range s.Gates {
-			g, ok := gates[want.Name]
-			if !ok {
+			if _, ok := gates[want.Name]; !ok {
 				continue // TestParityGates says which there have to be
 			}
-			got := recorded{Name: want.Name, Gone: k.has(g.gone) || !k.has(g.known)}
-			if !got.Gone {
-				got.Stage, got.Default, got.Locked = stages[k.all(g)], k.has(g.on), k.has(g.locked)
-			}
-			if compared++; got != want {
+			if got := statedOf(t, s.Kubelet, want.Name); got != want {
 				t.Errorf("kubelet %s: got %+v, want %+v", s.Kubelet, got, want)
 			}
+			compared++
 		}
 	}
 	if compared < 5*len(gates) {
 		t.Errorf("%d gates compared", compared)
+	}
+	known, err := Target{KubeletVersion: NewestKubelet}.kubelet()
+	if err != nil || known.minor != newestMinor || newest != newestMinor {
+		t.Errorf("the newest kubelet is 1.%d, NewestKubelet %s, %v, and that of skew.json 1.%d", newestMinor, NewestKubelet, err, newest)
+	}
+}
+
+// TestGatesOfOlderKubelets has what versioned_kube_features.go of Kubernetes 1.32.13
+// says of the gate that 1.33 has no more.
+func TestGatesOfOlderKubelets(t *testing.T) {
+	for _, tt := range []struct {
+		version string
+		want    stated
+	}{
+		{"1.22", stated{Gone: true}},
+		{"1.23", stated{Stage: "ALPHA"}},
+		{"1.28", stated{Stage: "ALPHA"}},
+		{"1.29", stated{Stage: "BETA", Default: true}},
+		{"1.30", stated{Stage: "BETA", Default: true}},
+		{"1.31", stated{Stage: "GA", Default: true, Locked: true}},
+		{"1.32", stated{Stage: "GA", Default: true, Locked: true}},
+	} {
+		tt.want.Name = gateInTree
+		if got := statedOf(t, tt.version, gateInTree); got != tt.want {
+			t.Errorf("kubelet %s: got %+v, want %+v", tt.version, got, tt.want)
+		}
 	}
 }
