@@ -5,6 +5,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -76,6 +77,43 @@ func TestReason(t *testing.T) {
 	} {
 		if got := (line{Kind: tt.kind, Says: raw(tt.says)}).reason(old, raw(tt.base), raw(tt.got)); got != tt.want {
 			t.Errorf("%s, %s says %s: %q, want %q", tt.kind, tt.base, tt.says, got, tt.want)
+		}
+	}
+}
+
+// TestReasonsAsRecorded: each line of skew.json has the reason that it would be given
+// now, of each of its kubelets.
+func TestReasonsAsRecorded(t *testing.T) {
+	dir := filepath.Join("..", "..", "testdata", "parity")
+	base, err := loadBaseline(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := loadFile(filepath.Join(dir, "skew.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Cases) < 100 {
+		t.Errorf("%d lines", len(f.Cases))
+	}
+	for _, l := range f.Cases {
+		b := base[l.Kind][l.Case]
+		vector := map[string]json.RawMessage{}
+		if err := errors.Join(json.Unmarshal(b, &vector), json.Unmarshal(l.Says, &vector)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := json.Marshal(vector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range l.Kubelets {
+			o := &oracle{}
+			if _, err := fmt.Sscanf(k, "v1.%d.", &o.minor); err != nil {
+				t.Fatal(err)
+			}
+			if id := l.reason(o, b, got); id != l.ID {
+				t.Errorf("%s, case %d, token gate off %t, of %s: %q, recorded as %q", l.Kind, l.Case, l.TokensOff, k, id, l.ID)
+			}
 		}
 	}
 }
