@@ -135,6 +135,9 @@ func structuredTokens(r *rand.Rand) map[string]any {
 		"cacheType":                   Mostly(r, rare, []string{"Token", "ServiceAccount"}, []string{"", "token"}),
 		"requireServiceAccount":       Mostly(r, rare, []any{true, true, false}, []any{nil}),
 	}
+	if One(r, 4) { // as kubelet 1.33 has it, and no newer one
+		delete(t, "cacheType")
+	}
 	if One(r, 2) {
 		t["requiredServiceAccountAnnotationKeys"] = keys()
 	}
