@@ -4,10 +4,14 @@
 package release
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 const goMod = `module k8s.io/kubernetes
@@ -72,5 +76,38 @@ func TestWorkspace(t *testing.T) {
 	got, err := Go(t.Context(), "", "list", "-m", "-modfile="+filepath.Join(want, "go.mod"), "-f", "{{.Dir}}")
 	if err != nil || got != want {
 		t.Errorf("got %q, %v; want %q", got, err, want)
+	}
+}
+
+// TestGivenUp: a go command that nobody waits for any more ends, and leaves nothing of
+// what it was building.
+func TestGivenUp(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the tool is a script of the shell")
+	}
+	dir, temp := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	tool := filepath.Join(dir, "tool")
+	const script = "#!/bin/sh\ncase \"$*\" in *-V=full*) ;; *) : >\"$0.begun\"; sleep 1 ;; esac\nexec \"$@\"\n"
+	if err := os.WriteFile(tool, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancelCause(t.Context())
+	defer stop(nil)
+	enough := errors.New("enough of it")
+	go func() {
+		for ctx.Err() == nil {
+			if _, err := os.Stat(tool + ".begun"); err == nil {
+				stop(enough)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	if _, err := Go(ctx, dir, "build", "-a", "-toolexec="+tool, "errors"); !errors.Is(err, enough) {
+		t.Errorf("got %v, want %v", err, enough)
+	}
+	left, err := os.ReadDir(temp)
+	if err != nil || len(left) > 0 {
+		t.Errorf("it has left %v, %v", left, err)
 	}
 }
