@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"syscall"
 
 	"github.com/regcred/regcred/upstream/inside"
 )
@@ -23,7 +24,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: go run ./inside/build -o PATH")
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := inside.Build(ctx, *out); err != nil {
 		fmt.Fprintln(os.Stderr, "build:", err)

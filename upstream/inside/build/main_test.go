@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// asMain makes the test's program the command.
+const asMain = "REGCRED_TEST_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asMain) != "" {
+		main()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// TestSignals: a build that is ended leaves nothing behind, whoever ends it.
+func TestSignals(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("processes are not sent signals there")
+	}
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(sig.String(), func(t *testing.T) {
+			bin, temp, out := t.TempDir(), t.TempDir(), t.TempDir()
+			begun := filepath.Join(bin, "begun")
+			// A go command that does not end.
+			if err := os.WriteFile(filepath.Join(bin, "go"), []byte("#!/bin/sh\n: >"+begun+"\nexec sleep 60\n"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			exe, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var said strings.Builder
+			cmd := exec.CommandContext(t.Context(), exe, "-o", filepath.Join(out, "kubelet"))
+			cmd.Env = append(os.Environ(), asMain+"=1", "TMPDIR="+temp, "GOTMPDIR=", "PATH="+bin+":"+os.Getenv("PATH"))
+			cmd.Stderr = &said
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for start := time.Now(); ; time.Sleep(time.Millisecond) {
+				if _, err := os.Stat(begun); err == nil {
+					break
+				}
+				if time.Since(start) > time.Minute {
+					t.Fatal("no go command is run")
+				}
+			}
+			if err := cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(said.String(), "signal received") {
+				t.Errorf("%v: %q; want status 1, and that a signal was received", err, said.String())
+			}
+			for _, dir := range []string{temp, out} {
+				if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+					t.Errorf("it has left %v, %v", left, err)
+				}
+			}
+		})
+	}
+}
