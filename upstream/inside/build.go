@@ -30,18 +30,26 @@ func Build(ctx context.Context, out string) error {
 	if err != nil {
 		return err
 	}
-	if info, err := os.Stat(out); err == nil && info.IsDir() {
-		return fmt.Errorf("%s is a directory: give the kubelet's own path", out)
+	if info, err := os.Stat(out); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is a directory or a device: give the path of a file", out)
 	}
+	// A file beside it, so that nobody finds half a kubelet there, or one that is not the
+	// release's; where none can be written, that is known before the minutes of a build.
+	part, err := os.CreateTemp(filepath.Dir(out), filepath.Base(out)+".part-")
+	if err != nil {
+		return err
+	}
+	part.Close()
+	defer os.Remove(part.Name())
 	dir, err := os.MkdirTemp("", "regcred-inside-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := build(ctx, dir, out); err != nil {
+	if err := build(ctx, dir, part.Name()); err != nil {
 		return fmt.Errorf("kubelet %s: %w", Version, err)
 	}
-	return nil
+	return os.Rename(part.Name(), out)
 }
 
 // build uses a directory for the sources.

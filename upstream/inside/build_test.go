@@ -4,18 +4,49 @@
 package inside
 
 import (
+	"context"
+	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// TestBuildIntoDirectory: a path at which no kubelet can be is refused at once.
-func TestBuildIntoDirectory(t *testing.T) {
+// TestBuildRefuses: a path at which no kubelet can be is refused at once.
+func TestBuildRefuses(t *testing.T) {
 	dir := t.TempDir()
-	if err := Build(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "is a directory") {
-		t.Errorf("got %v, want it refused as a directory", err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // so that nothing is built
+	for path, want := range map[string]string{
+		dir:                                  "is a directory",
+		os.DevNull:                           "a device",
+		filepath.Join(dir, "absent/kubelet"): "absent",
+	} {
+		if err := Build(ctx, path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q in it", path, err, want)
+		}
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
 		t.Errorf("%d files were written, %v", len(entries), err)
+	}
+}
+
+// TestBuildFails: a build that fails leaves what was there, and nothing else.
+func TestBuildFails(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "kubelet")
+	if err := os.WriteFile(path, []byte("the former one"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Build(ctx, path); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want it canceled", err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "the former one" {
+		t.Errorf("there is %q now, %v", text, err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("%d files are there, %v; want 1", len(entries), err)
 	}
 }
