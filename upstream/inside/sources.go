@@ -48,7 +48,7 @@ func (s *sources) find(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, dir := range strings.Fields(list) {
+	for dir := range strings.SplitSeq(list, "\n") {
 		rel, err := filepath.Rel(s.release, dir)
 		if err != nil {
 			return err

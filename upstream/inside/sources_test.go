@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package inside
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/upstream/kubelet"
+)
+
+// TestFindBelowBlanks: the sources are found in a module cache whose path has blanks,
+// as below the directory of a user with two names.
+func TestFindBelowBlanks(t *testing.T) {
+	imageManagerOf(t, kubelet.Version) // or it is skipped
+	out, err := exec.Command("go", "env", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache := filepath.Join(t.TempDir(), "two  names")
+	if err := os.Symlink(strings.TrimSpace(string(out)), cache); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOMODCACHE", cache)
+	var s sources
+	if err := s.find(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(s.release, cache) {
+		t.Errorf("the release is in %s, want it below %s", s.release, cache)
+	}
+	if i := slices.IndexFunc(s.packages, func(dir string) bool { return !filepath.IsLocal(dir) }); i >= 0 {
+		t.Errorf("%q is no directory of the release", s.packages[i])
+	}
+}
