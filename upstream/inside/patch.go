@@ -4,7 +4,6 @@
 package inside
 
 import (
-	"bytes"
 	"fmt"
 	"go/ast"
 	"go/format"
@@ -162,9 +161,6 @@ func (p *patch) apply() ([]byte, error) {
 	out, err := format.Source(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s of Kubernetes %s, once changed: %w", imageManager, p.version, err)
-	}
-	if bytes.Equal(out, p.text) {
-		return nil, fmt.Errorf("%s of Kubernetes %s: nothing was changed", imageManager, p.version)
 	}
 	return out, nil
 }
