@@ -62,7 +62,7 @@ func failureOf(res *regcred.Result, err error) *lookupFailure {
 			why = append(why, fmt.Sprintf("provider %q was not asked: %s", a.Provider, a.Skipped))
 		}
 	}
-	if failed := (*regcred.LookupError)(nil); err != nil && !errors.As(err, &failed) {
+	if early(err) {
 		why = append(why, err.Error())
 	}
 	if why == nil {
@@ -74,6 +74,12 @@ func failureOf(res *regcred.Result, err error) *lookupFailure {
 		why[i] = shorten(why[i], most)
 	}
 	return new(lookupFailure(shorten(before+strings.Join(why, between), maxFailure)))
+}
+
+// early reports whether a lookup ended with an error that is not those of its providers.
+func early(err error) bool {
+	_, failed := errors.AsType[*regcred.LookupError](err)
+	return err != nil && !failed
 }
 
 // share is how long each of some texts may be where all together have so much room:

@@ -41,7 +41,7 @@ func logAttempts(pod *regcred.Pod, image string, res *regcred.Result, err error)
 			klog.V(5).InfoS("Provider was not asked", append(about, "reason", a.Skipped)...)
 		}
 	}
-	if failed := (*regcred.LookupError)(nil); err != nil && !errors.As(err, &failed) {
+	if early(err) {
 		klog.ErrorS(err, "Lookup of credentials for image ended early", "image", image)
 	}
 }

@@ -48,8 +48,8 @@ func TestNotReadAgain(t *testing.T) {
 			t.Errorf("%s: %d allocations where it was just changed and the time of that set back: it has to be read", path, n)
 		}
 		plugin.Later(20 * time.Second)
-		if creds, _ := ours.keyring("", "", "", "").Lookup("registry.example/app"); len(creds) != 1 {
-			t.Errorf("%s: %d credentials, want 1", path, len(creds))
+		if n := look(); n != 1 {
+			t.Errorf("%s: %d credentials, want 1", path, n)
 		}
 	}
 }
@@ -57,7 +57,6 @@ func TestNotReadAgain(t *testing.T) {
 // TestChangeOfRestingFiles: whatever way files are changed that have not been read
 // for a while, the next lookup has the change.
 func TestChangeOfRestingFiles(t *testing.T) {
-	const image = "registry.example/app"
 	does, doesNot := configOf(provider{}), configOf(provider{match: "[registry.exampl2]"})
 	for _, tt := range []struct {
 		name   string
@@ -101,13 +100,13 @@ func TestChangeOfRestingFiles(t *testing.T) {
 			}
 			plugin.Later(time.Hour)
 			for range 2 {
-				if creds, _ := ours.keyring("", "", "", "").Lookup(image); len(creds) != 0 {
-					t.Fatalf("%d credentials before the change, want none", len(creds))
+				if n := look(); n != 0 {
+					t.Fatalf("%d credentials before the change, want none", n)
 				}
 			}
 			tt.change(t, dir)
-			if creds, _ := ours.keyring("", "", "", "").Lookup(image); len(creds) != 1 {
-				t.Errorf("%d credentials, want 1", len(creds))
+			if n := look(); n != 1 {
+				t.Errorf("%d credentials, want 1", n)
 			}
 		})
 	}
@@ -184,8 +183,8 @@ func TestChangeWithinATick(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if creds, _ := ours.keyring("", "", "", "").Lookup("registry.example/app"); len(creds) != want {
-				t.Fatalf("change %d: %d credentials, want %d", i, len(creds), want)
+			if n := look(); n != want {
+				t.Fatalf("change %d: %d credentials, want %d", i, n, want)
 			}
 		}
 	}
