@@ -88,6 +88,8 @@ func TestReload(t *testing.T) {
 		{"the same", func() {}, user, ""},
 		{"with its executable", func() { write(t, filepath.Join(at.dir, "newer"), newer.executable(), 0o700) }, []string{"user of p", "user of newer"}, `"Changed credential provider configuration is in use"`},
 		{"no configuration", func() { write(t, at.path, "providers: [", 0o600) }, []string{"user of p", "user of newer"}, at.path},
+		{"mended", func() { write(t, at.path, configOf(provider{}, newer), 0o600) }, []string{"user of p", "user of newer"}, ""},
+		{"the same none", func() { write(t, at.path, "providers: [", 0o600) }, []string{"user of p", "user of newer"}, at.path},
 		{"none at all", func() { os.Remove(at.path) }, []string{"user of p", "user of newer"}, "no such file"},
 		{"one provider less", func() { write(t, at.path, configOf(newer), 0o600) }, []string{"user of newer"}, "in use"},
 	} {
@@ -116,7 +118,7 @@ func TestReload(t *testing.T) {
 	got := metrics()
 	for _, want := range []string{
 		"config_info GAUGE hash=" + hashed + " 1",
-		"config_automatic_reloads_total COUNTER status=failure 8", // of two lookups in four steps
+		"config_automatic_reloads_total COUNTER status=failure 10", // of two lookups in five steps
 		"config_automatic_reloads_total COUNTER status=success 2",
 	} {
 		if !strings.Contains(got, want) {
