@@ -140,11 +140,15 @@ func TestLog(t *testing.T) {
 	ring.Lookup("registry.example/app")
 	api.annotations = nil
 	ring.Lookup("registry.example/app")
+	ring.Lookup("[:::1]:5000/app")
+	ours.keyring("team", "static", "uid", "").Lookup("registry.example/app")
 	for _, want := range []string{
 		`"Getting image credentials from external exec plugin" pluginName="a" image="registry.example/app"`,
 		`"Failed to provide credentials for image" err="plugin \"p\": exec: exit status 3`,
 		`provider="p" image="registry.example/app" pod="team/web" podUID="uid" serviceAccount="team/builder"`,
 		`"Failed to get service account data" err="service account team/builder lacks the required annotation`,
+		`"Provider was not asked" provider="p" image="registry.example/app" reason="the provider requires a service account`,
+		`"Lookup of credentials for image ended early" err=`,
 		"the first line", // the error has the last one
 		"plugin.go:",     // by which --vmodule selects it
 	} {
