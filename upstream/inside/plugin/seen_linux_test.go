@@ -79,6 +79,13 @@ func TestChangeOfRestingFiles(t *testing.T) {
 			func(t *testing.T, dir string) {
 				write(t, dir+"/d.yaml", configOf(provider{name: "q"}), 0o600)
 			}},
+		{"in place, a file that came later", true, func(t *testing.T, dir string) { write(t, dir+"/c.yaml", doesNot, 0o600) },
+			func(t *testing.T, dir string) {
+				write(t, dir+"/d.yaml", configOf(provider{name: "q", match: "[registry.exampl2]"}), 0o600)
+				look()
+				look()
+				overwrite(t, dir+"/d.yaml", configOf(provider{name: "q"}))
+			}},
 		{"a file moved there", false, func(t *testing.T, dir string) {
 			write(t, dir+"/c.yaml", doesNot, 0o600)
 			write(t, dir+"/d.yaml", does, 0o600)
