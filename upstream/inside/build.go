@@ -67,8 +67,8 @@ func build(ctx context.Context, dir, out string) error {
 	if err := s.writeModule(ctx, modfile); err != nil {
 		return err
 	}
-	// Without paths of files in it, what is built is kept for the next
-	// directory, and two builds are the same.
+	// Without paths of files in it, what is compiled is kept for the next directory.
+	// The program's build information has that of this one: two builds are not the same.
 	flags := "-s -w -X k8s.io/component-base/version.gitVersion=" + Version
 	if _, err := release.Go(ctx, s.module, "build", "-modfile="+modfile, "-trimpath", "-ldflags="+flags, "-o", out, program); err != nil {
 		return err
