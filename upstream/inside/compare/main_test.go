@@ -8,8 +8,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
+	"syscall"
 	"testing"
 
 	"github.com/regcred/regcred/upstream/inside"
@@ -46,7 +48,10 @@ func prepare() error {
 	}
 	path := filepath.Join(dir, "kubelet")
 	fmt.Fprintf(os.Stderr, "compare: building kubelet %s: minutes, for the first time\n", inside.Version)
-	if err := inside.Build(context.Background(), path); err != nil {
+	// As package alone has it, for who gives up meanwhile.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
+	defer stop()
+	if err := inside.Build(ctx, path); err != nil {
 		return err
 	}
 	return os.Setenv(insideVariable, path)
