@@ -171,6 +171,7 @@ func open(ctx context.Context, versions []string) (list []*release.Release, err 
 
 // one asks one release.
 func one(ctx context.Context, r *release.Release, opts options, base baseline, recorded *recording) (k kubeletReport, err error) {
+	fmt.Fprintln(os.Stderr, "skew: asking kubelet", r.Version)
 	dir, err := os.MkdirTemp("", "skew")
 	if err != nil {
 		return k, err

@@ -91,7 +91,7 @@ func writable(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// load reads what was recorded.
+// loadFile reads what was recorded.
 func loadFile(path string) (*file, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
