@@ -80,14 +80,15 @@ func telling(lines []string) (picked []string) {
 }
 
 // sinceLastEnd leaves out what processes had written before the last one that says why
-// it ended: they may have ended of something that was mended since.
+// it ended: they may have ended of something that was mended since. A line that does
+// not say whose it is, such as a panic, is of the process that wrote the one before it.
 func sinceLastEnd(lines []string) []string {
+	ended := false
 	for _, line := range slices.Backward(lines) {
-		if weight(line) < died {
-			continue
+		ended = ended || weight(line) >= died
+		if process := processOf(line); ended && process != "" {
+			return lines[slices.IndexFunc(lines, func(l string) bool { return processOf(l) == process }):]
 		}
-		process := processOf(line)
-		return lines[slices.IndexFunc(lines, func(l string) bool { return processOf(l) == process || process == "" }):]
 	}
 	return lines
 }
@@ -107,13 +108,15 @@ var klog = regexp.MustCompile(`^([IWEF])(\d{4} \d{2}:\d{2}:\d{2}\.\d{6}) +(\d+) 
 const died = 3
 
 // weight is how much a line says of why a kubelet ended. These texts are the
-// kubelet's (cmd/kubelet/app/server.go).
+// kubelet's (cmd/kubelet/app/server.go), and those of k3s, which has one inside
+// (pkg/daemons/executor/embed.go).
 func weight(line string) int {
 	severe := klog.FindStringSubmatch(line)
 	switch {
-	case strings.Contains(line, "Failed to register CRI auth plugins"), strings.Contains(line, "unknown flag"):
+	case strings.Contains(line, "Failed to register CRI auth plugins"), strings.Contains(line, "unknown flag"), strings.Contains(line, "kubelet exited: "):
 		return died + 1
-	case strings.Contains(line, `"command failed"`), severe != nil && severe[1] == "F", strings.HasPrefix(line, "panic: "):
+	case strings.Contains(line, `"command failed"`), severe != nil && severe[1] == "F", strings.HasPrefix(line, "panic: "),
+		logrus.MatchString(line) && strings.Contains(line, " level=fatal "):
 		return died
 	case severe != nil && severe[1] == "E" && strings.Contains(line, "err="):
 		return 2

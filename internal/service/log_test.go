@@ -55,6 +55,25 @@ func TestTelling(t *testing.T) {
 	if got := telling([]string{auth, other, later, runs}); !slices.Equal(got, []string{later, runs}) {
 		t.Errorf("two that ended: %q", got)
 	}
+	// Of what ended the next one not all lines say which process it was.
+	begun := `I1123 00:00:08.000000     300 server.go:1] "begun"`
+	for _, tt := range []struct {
+		end  []string
+		want string
+	}{
+		{[]string{"panic: x", "goroutine 1 [running]:"}, "panic: x"},
+		{[]string{`time="2026-11-23T00:00:09Z" level=fatal msg="starting kubernetes: x"`}, `time="2026-11-23T00:00:09Z" level=fatal msg="starting kubernetes: x"`},
+		{[]string{`time="2026-11-23T00:00:09Z" level=error msg="kubelet exited: x"`, `time="2026-11-23T00:00:09Z" level=fatal msg="context canceled"`}, `time="2026-11-23T00:00:09Z" level=error msg="kubelet exited: x"`},
+	} {
+		got := telling(slices.Concat([]string{auth, other, begun}, tt.end))
+		if len(got) != 1+len(tt.end) || got[0] != tt.want || slices.Index(got, begun) != 1 {
+			t.Errorf("ended with %q: %q", tt.end, got)
+		}
+	}
+	// Nor is it any other that it may be of, if none says whose it is.
+	if got := telling([]string{"a", "panic: x"}); !slices.Equal(got, []string{"panic: x", "a"}) {
+		t.Errorf("of no process: %q", got)
+	}
 	if got := telling(slices.Concat([]string{auth}, lines)); got[1] != info(81) || got[19] != info(99) {
 		t.Errorf("not the last lines: %q", got)
 	}
