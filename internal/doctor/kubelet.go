@@ -33,8 +33,6 @@ type Kubelet struct {
 	Origin *node.Origin   // of what was checked; nil if nothing was found
 	Caller *node.Origin   // stands for Origin where docker config files are looked for; nil if it may not
 	Config *config.Config // what was checked; nil if it is not valid
-
-	invalid bool // no kubelet starts with what was checked
 }
 
 // Files says in whose directories docker config files are looked for; nil if that is
@@ -129,10 +127,11 @@ func (r *Report) compareKubelet(k *Kubelet) {
 	case !ok && k.Origin == nil && have.is(next):
 		r.Add(kubeletCheck, OK, "", "%s runs, with %v", who, have)
 	case !have.is(next) && (!ok || checked.is(have) || checked.is(next)):
-		holds := ok && checked.is(have)
-		r.pendingRestart(k, who, have, next, holds)
-		if !holds {
+		r.pendingRestart(k, who, have, next, ok && checked.is(have))
+		if ok && checked.is(next) {
 			r.checkVersion(k)
+		} else if err := k.refusal(next.config); err != nil {
+			r.Fail(kubeletCheck, err, k.hasItAll(next.config))
 		}
 	case !checked.is(have):
 		r.otherKubelet(k, who, have, checked)
@@ -161,7 +160,7 @@ func (k *Kubelet) who() string {
 func (r *Report) pendingRestart(k *Kubelet, who string, have, next pair, holds bool) {
 	result, so, fix := Warn, "what was checked holds from its next start on", k.restart(true)
 	switch {
-	case !holds && k.refused():
+	case k.refusal(next.config) != nil:
 		result, so, fix = Fail, noReturn, mendFirst+fix
 	case have.none():
 		result, so = Fail, "until it is started again it asks no provider"
@@ -252,7 +251,7 @@ func (r *Report) checkFresh(k *Kubelet, who, path string) (warned bool) {
 			continue
 		}
 		result, so, fix := Warn, "it has what was there before, until it is started again", k.restart(false)
-		if k.refused() {
+		if k.refusal(path) != nil {
 			result, so, fix = Fail, "it has what was there before; "+noReturn, mendFirst+fix
 		}
 		r.Add(kubeletCheck, result, fix, "%s was changed, or replaced, at %s, after %s started (%s): %s",
@@ -282,15 +281,38 @@ const (
 func (r *Report) checkVersion(k *Kubelet) {
 	if err := k.refuses(); err != nil {
 		path, _ := k.Config.Path()
-		judge := k.Setup.Judge()
-		r.Fail(kubeletCheck, err, "the kubelet of this node is "+judge.KubeletVersion+judge.Doubt()+": "+node.ValidateCommand(judge.Target, path)+" has it all")
+		r.Fail(kubeletCheck, err, k.hasItAll(path))
 	}
 }
 
-// refused reports whether this node's kubelet would certainly not start with what was
-// checked.
-func (k *Kubelet) refused() bool {
-	return k.invalid || k.refuses() != nil && k.Setup.Judge().Doubt() == ""
+// hasItAll names what says all that is refused of a configuration, and who refuses it.
+func (k *Kubelet) hasItAll(path string) string {
+	judge, who := k.Setup.Judge(), "a kubelet does not start with this"
+	if judge.KubeletVersion != "" {
+		who = "the kubelet of this node is " + judge.KubeletVersion
+	}
+	return who + judge.Doubt() + ": " + node.ValidateCommand(judge.Target, path) + " has it all"
+}
+
+// refusal is why this node's kubelet would not start with a configuration; nil if it
+// would, or may. Where its version is not known, it is the newest that would not.
+func (k *Kubelet) refusal(path string) error {
+	if path == "" {
+		return nil
+	}
+	cfg, err := config.Load(path) // as it is written: see [node.Node.Accept]
+	if err != nil {
+		if node.Denied(err) != nil {
+			return nil
+		}
+		return err
+	}
+	err = cfg.ValidateFor(config.Target{KubeletVersion: config.NewestKubelet})
+	judge := k.Setup.Judge()
+	if judge.KubeletVersion == "" || judge.Doubt() != "" && err == nil {
+		return err
+	}
+	return cfg.ValidateFor(judge.Target)
 }
 
 // refuses is what the node's own kubelet refuses of what was checked, though the

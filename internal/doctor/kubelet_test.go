@@ -10,6 +10,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -151,6 +152,93 @@ func TestRestartIntoRefusal(t *testing.T) {
 		}
 		if first := strings.HasPrefix(c.Fix, mendFirst); first != (tt.so == noReturn) || !strings.HasSuffix(c.Fix, "systemctl restart kubelet") {
 			t.Errorf("%s: the fix is %q", name, c.Fix)
+		}
+	}
+}
+
+// TestRestartOfGiven: whether the kubelet would come back with what was checked is a
+// question to this node's own, also of a file that was given, of which the newest judges;
+// and none comes back with the predecessor's, which regcred takes.
+func TestRestartOfGiven(t *testing.T) {
+	const returns = "what was checked holds from its next start on"
+	const tokens = "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true}\n"
+	predecessor := func(string) string {
+		return "kind: RegistryCredentialConfig\napiVersion: v1alpha1\nproviders:\n- name: absent\n  imageMatchers: [registry.example]\n"
+	}
+	for name, tt := range map[string]struct {
+		version string
+		write   func(string) string
+		so      string
+	}{
+		"its own takes it": {"1.33.4", func(text string) string { return text + tokens }, returns},
+		"nor does its own": {"1.34.1", func(text string) string { return text + tokens }, noReturn},
+		"not known":        {"", func(text string) string { return text + tokens }, noReturn},
+		"no configuration": {"1.33.4", func(text string) string { return text + tokens + "  args: 1\n" }, noReturn},
+		"whatever is set":  {"1.34.1", func(text string) string { return text + "- {name: q}\n" }, noReturn},
+		"predecessor":      {"1.33.4", predecessor, noReturn},
+	} {
+		for _, runs := range []node.RunningFlags{{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, {Config: "/etc/c.yaml", BinDir: "/opt/bin"}} {
+			k, r := kubeadm(t), Report{}
+			path, _ := k.Config.Path()
+			uptime := k.Node.Host("/proc/uptime")
+			if err := errors.Join(os.WriteFile(path, []byte(tt.write(string(k.Config.Files()[0].Data()))), 0o600), os.MkdirAll(filepath.Dir(uptime), 0o755), os.WriteFile(uptime, []byte("86400.00 1.00\n"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			k.Origin = &node.Origin{Config: path, BinDir: k.Node.Host("/opt/bin")}
+			k.Setup.Version.Kubelet, k.Setup.Running = tt.version, &node.Running{PID: 7, Flags: &runs}
+			k.Setup.Gates = map[string]bool{"AllAlpha": true}
+			if name == "whatever is set" {
+				k.Setup.Unread = []string{"/d/1.conf"}
+			}
+			k.Config = r.config(t.Context(), k)
+			r.Checks = nil
+			r.compareKubelet(k)
+			if c := r.Checks[0]; strings.HasSuffix(c.Message, noReturn) != (tt.so == noReturn) || (c.Result == Fail) != (tt.so == noReturn) {
+				t.Errorf("%s, %s: got %+v", name, runs.Config, c)
+			}
+		}
+	}
+}
+
+// TestRestartIntoAnother: what the kubelet's files give its next start is looked at also
+// where something else was checked, such as what it runs with, or nothing.
+func TestRestartIntoAnother(t *testing.T) {
+	const tokens = "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true, cacheType: Token}\n"
+	for name, tt := range map[string]struct {
+		version, more, so, fix string
+		without                bool
+	}{
+		"taken":          {"1.34.1", tokens, "what was checked holds until it is started again", "", false},
+		"too old":        {"1.33.4", tokens, noReturn, "the kubelet of this node is 1.33.4: regcred validate --kubelet-version 1.33.4 ", false},
+		"too old, none":  {"1.33.4", tokens, noReturn, "the kubelet of this node is 1.33.4: regcred validate --kubelet-version 1.33.4 ", true},
+		"version hidden": {"", "  args: 1\n", noReturn, "a kubelet does not start with this (judged as " + config.NewestKubelet + ", since the version of this node's is not known: it hangs): regcred validate ", false},
+	} {
+		k, r := kubeadm(t), Report{}
+		next, _ := k.Config.Path()
+		old := k.Node.Host("/etc/old.yaml")
+		good := k.Config.Files()[0].Data()
+		if err := errors.Join(os.WriteFile(old, good, 0o600), os.WriteFile(next, append(good, tt.more...), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		runs := node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}
+		k.Origin = &node.Origin{Config: old, BinDir: k.Node.Host("/opt/bin"), Unit: "kubelet.service"}
+		if tt.without {
+			runs, k.Origin = node.RunningFlags{}, &node.Origin{Without: &node.Without{}}
+		}
+		k.Setup.Version, k.Setup.Running = node.Version{Kubelet: tt.version}, &node.Running{PID: 7, Flags: &runs}
+		if tt.version == "" {
+			k.Setup.Version.Why = "it hangs"
+		}
+		if k.Config = (&config.Config{}); !tt.without {
+			k.Config = r.config(t.Context(), k)
+		}
+		r.Checks = nil
+		r.compareKubelet(k)
+		if c := r.Checks[0]; !strings.HasSuffix(c.Message, tt.so) || (c.Result == Fail) != (tt.so == noReturn) || strings.HasPrefix(c.Fix, mendFirst) != (tt.so == noReturn) {
+			t.Errorf("%s: got %+v", name, c)
+		}
+		if all := r.Checks[1:]; (tt.fix == "") != (len(all) == 0) || slices.ContainsFunc(all, func(c Check) bool { return c.Result != Fail || c.Fix != tt.fix+next+" has it all" }) {
+			t.Errorf("%s: got %+v", name, all)
 		}
 	}
 }

@@ -48,7 +48,6 @@ func (r *Report) config(ctx context.Context, k *Kubelet) *config.Config {
 		judge, err = k.Node.Accept(ctx, o, cfg, k.Setup)
 	}
 	if err != nil {
-		k.invalid = node.Denied(err) == nil
 		r.badConfig(k, judge, err)
 		if found := k.binDir(&config.Config{}); len(found) > 0 {
 			r.checkFindings("executables", found, "")
