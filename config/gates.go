@@ -27,7 +27,8 @@ const (
 )
 
 // FeatureGates are the names of the feature gates that concern credential
-// providers, AllAlpha and AllBeta among them: [Config.ValidateFor] looks at no others.
+// providers, AllAlpha and AllBeta among them. [Config.ValidateFor] looks at no others,
+// but for one of these in another case.
 func FeatureGates() []string { return append([]string{allAlpha, allBeta}, gateNames()...) }
 
 // gateNames are the names of gates, in order.
@@ -97,7 +98,7 @@ func ofOtherCase(name string) string {
 func (k kubelet) refusals() (list []string) {
 	for _, name := range slices.Sorted(maps.Keys(k.gates)) {
 		if gate := ofOtherCase(name); gate != "" {
-			list = append(list, fmt.Sprintf("no kubelet knows the feature gate %s, and none starts with it set: write %s", name, gate))
+			list = append(list, fmt.Sprintf("no kubelet knows the feature gate %s, and none starts with it set: write %s in the kubelet's --feature-gates, or in featureGates of its configuration", name, gate))
 		}
 	}
 	for _, name := range gateNames() {

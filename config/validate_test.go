@@ -101,6 +101,7 @@ func TestValidate(t *testing.T) {
 func TestValidateFor(t *testing.T) {
 	const tokenGate, providerGate = "KubeletServiceAccountTokenForCredentialProviders", "KubeletCredentialProviders"
 	const out = ": take it out of the kubelet's --feature-gates, and of featureGates in its configuration"
+	const where = " in the kubelet's --feature-gates, or in featureGates of its configuration"
 	alpha := strings.ReplaceAll(testConfig, "k8s.io/v1\n", "k8s.io/v1alpha1\n")
 	beta := strings.ReplaceAll(testConfig, "k8s.io/v1\n", "k8s.io/v1beta1\n")
 	tokens := testConfig + testTokens
@@ -155,8 +156,8 @@ func TestValidateFor(t *testing.T) {
 		{"a gate that is locked", testConfig, "1.26", off(providerGate), []string{
 			"f: kubelet 1.26 does not start with the feature gate " + providerGate + "=false: it cannot be changed any more (since 1.26)" + out}},
 		{"a gate of another case", testConfig, "", map[string]bool{strings.ToLower(tokenGate): true, "allBeta": false, "allbets": true}, []string{
-			"f: no kubelet knows the feature gate allBeta, and none starts with it set: write AllBeta",
-			"f: no kubelet knows the feature gate " + strings.ToLower(tokenGate) + ", and none starts with it set: write " + tokenGate}},
+			"f: no kubelet knows the feature gate allBeta, and none starts with it set: write AllBeta" + where,
+			"f: no kubelet knows the feature gate " + strings.ToLower(tokenGate) + ", and none starts with it set: write " + tokenGate + where}},
 		{"a gate that is locked, as it is", testConfig, "1.26", on(providerGate), nil},
 		{"more than one colon in 1.35", strings.Replace(testConfig, `"*.example.com"`, "a.b:80:80, '::1'", 1), "1.35", nil, nil},
 		{"more than one colon in 1.36", strings.Replace(testConfig, `"*.example.com"`, "a.b:80:80", 1), "1.36", nil, []string{
