@@ -249,13 +249,9 @@ func (a *app) noteTarget(t config.Target) {
 	if minorOf(t.KubeletVersion) > minorOf(config.NewestKubelet) {
 		a.Note("kubelet %s is newer than those that regcred knows; it is judged as %s", t.KubeletVersion, config.NewestKubelet)
 	}
-	known := config.FeatureGates()
-	unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(t.FeatureGates)), func(gate string) bool {
-		return slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, gate) }) // one of another case is refused
-	})
-	if len(unknown) > 0 {
+	if unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(t.FeatureGates)), node.GateCounts); len(unknown) > 0 {
 		a.Note("of --feature-gates these are ignored: %s; credential providers depend on %s",
-			strings.Join(unknown, ", "), strings.Join(known, ", "))
+			strings.Join(unknown, ", "), strings.Join(config.FeatureGates(), ", "))
 	}
 }
 

@@ -6,6 +6,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -72,9 +73,9 @@ func ValidateCommand(t config.Target, path string) string {
 	if t.KubeletVersion != "" && t.KubeletVersion != config.NewestKubelet {
 		command += " --kubelet-version " + t.KubeletVersion
 	}
-	for _, name := range config.FeatureGates() {
-		if on, set := t.FeatureGates[name]; set {
-			command += fmt.Sprintf("%s%s=%t", before, name, on)
+	for _, name := range slices.Sorted(maps.Keys(t.FeatureGates)) {
+		if GateCounts(name) {
+			command += fmt.Sprintf("%s%s=%t", before, name, t.FeatureGates[name])
 			before = ","
 		}
 	}

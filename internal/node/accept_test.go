@@ -130,6 +130,15 @@ func TestLoadDoubt(t *testing.T) {
 	}
 }
 
+// TestValidateCommand: it has the gates by which the verdict is what it is, also one that
+// keeps the kubelet from starting since its case is wrong.
+func TestValidateCommand(t *testing.T) {
+	got := ValidateCommand(config.Target{KubeletVersion: "1.33.4", FeatureGates: map[string]bool{tokenGate: true, "allBeta": false, "Other": true}}, "/etc/a b.yaml")
+	if want := "regcred validate --kubelet-version 1.33.4 --feature-gates " + tokenGate + "=true,allBeta=false '/etc/a b.yaml'"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 // TestAcceptRunning: of a kubelet that runs it is what runs that counts.
 func TestAcceptRunning(t *testing.T) {
 	dir := sharedDir(t)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,6 +49,12 @@ func SetGates(gates map[string]bool, value string) (err error) {
 		}
 	}
 	return err
+}
+
+// GateCounts reports whether a verdict on a configuration depends on a feature gate; one
+// of another case is refused.
+func GateCounts(name string) bool {
+	return slices.ContainsFunc(config.FeatureGates(), func(gate string) bool { return strings.EqualFold(gate, name) })
 }
 
 // Target is the kubelet of the next start; the zero value if its version is not known.
