@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/upstream/release"
 	"github.com/regcred/regcred/upstream/skew/protocol"
 )
 
@@ -37,5 +38,33 @@ func TestOracleEnds(t *testing.T) {
 	err := errors.Join(o.ask(ask, &o.build), o.close())
 	if want := "the oracle of kubelet v1.33.13 answers no more: EOF\nexit status 7"; err == nil || err.Error() != want {
 		t.Errorf("got %v; want %s", err, want)
+	}
+}
+
+// TestIntroduce: an oracle of another release than was asked for is none; of the right
+// one it is said which GODEBUG defaults it has.
+func TestIntroduce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "oracle")
+	const program = "#!/bin/sh\nread question\nprintf '{\"vector\": {\"kubelet\": \"v1.33.13\"}}'\nread question\nprintf '{\"vector\": [{\"name\": \"A\"}]}'\nread question || :\n"
+	if err := os.WriteFile(path, []byte(program), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for version, want := range map[string]string{"v1.33.13": "", "v1.34.4": "it is built with v1.33.13"} {
+		o := &oracle{version: version}
+		if err := o.run(t.Context(), path); err != nil {
+			t.Fatal(err)
+		}
+		err := o.introduce(&release.Release{Version: version, GODEBUG: "x=1"})
+		if err == nil {
+			if o.build.GODEBUG != "default=x=1" || len(o.gates) != 1 || o.gates[0].Name != "A" {
+				t.Errorf("%s: got %+v, %+v", version, o.build, o.gates)
+			}
+			err = o.close()
+		} else {
+			_ = o.close()
+		}
+		if (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("%s: got %v, want %q", version, err, want)
+		}
 	}
 }
