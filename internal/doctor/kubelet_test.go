@@ -176,6 +176,7 @@ func TestRestartOfGiven(t *testing.T) {
 		"no configuration": {"1.33.4", func(text string) string { return text + tokens + "  args: 1\n" }, noReturn},
 		"whatever is set":  {"1.34.1", func(text string) string { return text + "- {name: q}\n" }, noReturn},
 		"predecessor":      {"1.33.4", predecessor, noReturn},
+		"of whichever":     {"", predecessor, noReturn},
 	} {
 		for _, runs := range []node.RunningFlags{{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, {Config: "/etc/c.yaml", BinDir: "/opt/bin"}} {
 			k, r := kubeadm(t), Report{}
@@ -206,12 +207,13 @@ func TestRestartIntoAnother(t *testing.T) {
 	const tokens = "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true, cacheType: Token}\n"
 	for name, tt := range map[string]struct {
 		version, more, so, fix string
-		without                bool
+		without, nothing       bool
 	}{
-		"taken":          {"1.34.1", tokens, "what was checked holds until it is started again", "", false},
-		"too old":        {"1.33.4", tokens, noReturn, "the kubelet of this node is 1.33.4: regcred validate --kubelet-version 1.33.4 ", false},
-		"too old, none":  {"1.33.4", tokens, noReturn, "the kubelet of this node is 1.33.4: regcred validate --kubelet-version 1.33.4 ", true},
-		"version hidden": {"", "  args: 1\n", noReturn, "a kubelet does not start with this (judged as " + config.NewestKubelet + ", since the version of this node's is not known: it hangs): regcred validate ", false},
+		"taken":          {"1.34.1", tokens, "what was checked holds until it is started again", "", false, false},
+		"without any":    {"1.34.1", tokens, "what was checked holds until it is started again", "", false, true},
+		"too old":        {"1.33.4", tokens, noReturn, "the kubelet of this node is 1.33.4: regcred validate --kubelet-version 1.33.4 ", false, false},
+		"too old, none":  {"1.33.4", tokens, noReturn, "the kubelet of this node is 1.33.4: regcred validate --kubelet-version 1.33.4 ", true, false},
+		"version hidden": {"", "  args: 1\n", noReturn, "a kubelet does not start with this (judged as " + config.NewestKubelet + ", since the version of this node's is not known: it hangs): regcred validate ", false, false},
 	} {
 		k, r := kubeadm(t), Report{}
 		next, _ := k.Config.Path()
@@ -228,6 +230,9 @@ func TestRestartIntoAnother(t *testing.T) {
 		k.Setup.Version, k.Setup.Running = node.Version{Kubelet: tt.version}, &node.Running{PID: 7, Flags: &runs}
 		if tt.version == "" {
 			k.Setup.Version.Why = "it hangs"
+		}
+		if tt.nothing {
+			k.Setup.Flags = node.Flags{}
 		}
 		if k.Config = (&config.Config{}); !tt.without {
 			k.Config = r.config(t.Context(), k)
