@@ -80,7 +80,7 @@ func ownKubelet(n node.Node, o *node.Origin) *node.Origin {
 	if o.OfKubelet() {
 		return nil
 	}
-	w := node.Want{AsKubelet: "auto", OrNone: true}
+	w := node.Want{AsKubelet: "auto", OrNone: true, Dir: o.Dir}
 	if o.RootDir != node.DefaultRootDir {
 		w.RootDir = o.RootDir // it was given
 	}

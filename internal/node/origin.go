@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -85,6 +86,9 @@ func (n Node) Find(w Want) (*Origin, error) {
 	o.Config, o.BinDir, o.RootDir, o.From = w.Config, w.BinDir, w.RootDir, "flags"
 	switch {
 	case k != nil:
+		if o.RootDir != "" && !filepath.IsAbs(o.RootDir) {
+			o.RootDir = filepath.Join(w.Dir, o.RootDir) // it was given, in the caller's directory
+		}
 		err = n.takeKubelet(o, k, w.OrNone)
 	case o.Config == "" || o.BinDir == "" && w.NeedBinDir:
 		err = n.discover(o, w)
