@@ -26,6 +26,14 @@ type kubeletFields struct {
 	ContainerRuntimeEndpoint string          `json:"containerRuntimeEndpoint,omitempty"`
 }
 
+// What fields are by default.
+// kubelet: pkg/kubelet/apis/config/v1beta1/defaults.go.
+const (
+	defaultHealthzPort = 10248
+	defaultHealthzBind = "127.0.0.1"
+	defaultRuntime     = "unix:///run/containerd/containerd.sock"
+)
+
 // kubeletConfig is what the files of a kubelet's configuration come to.
 type kubeletConfig struct {
 	fields map[string]any

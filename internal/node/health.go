@@ -18,13 +18,6 @@ const (
 	healthzBind = "healthz-bind-address"
 )
 
-// What they are by default.
-// kubelet: pkg/kubelet/apis/config/v1beta1/defaults.go.
-const (
-	defaultHealthzPort = 10248
-	defaultHealthzBind = "127.0.0.1"
-)
-
 // healthOf is where a kubelet with these flags, and this configuration, tells that it
 // is well. Its flags win.
 // kubelet: cmd/kubelet/app/server.go, kubeletConfigFlagPrecedence.

@@ -17,10 +17,6 @@ import (
 // AutoEndpoint has the container runtime searched for.
 const AutoEndpoint = "auto"
 
-// defaultRuntime is the kubelet's default.
-// kubelet: pkg/kubelet/apis/config/v1beta1/defaults.go.
-const defaultRuntime = "unix:///run/containerd/containerd.sock"
-
 // runtimeSockets are where runtimes serve CRI.
 func runtimeSockets() []string {
 	return []string{
