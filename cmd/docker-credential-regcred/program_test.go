@@ -126,8 +126,8 @@ func TestInputThatDoesNotEnd(t *testing.T) {
 // TestEnds: whatever ends a run ends the plugin that it has started.
 func TestEnds(t *testing.T) {
 	for want, env := range map[string]string{
-		"no answer within 200ms": "TEST_PLUGIN=200ms",
-		`get: no answer within 300ms: it waited for provider "hanging"`: "TEST_RUN=300ms",
+		"no answer within 2s": "TEST_PLUGIN=2s", // a busy machine takes long to start a program
+		`get: no answer within 2s: it waited for provider "hanging"`: "TEST_RUN=2s",
 	} {
 		b := newBox(t, "hanging r.example")
 		stdout, code := b.get("r.example", env)
