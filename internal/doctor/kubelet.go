@@ -127,11 +127,12 @@ func (r *Report) compareKubelet(k *Kubelet) {
 	case !ok && k.Origin == nil && have.is(next):
 		r.Add(kubeletCheck, OK, "", "%s runs, with %v", who, have)
 	case !have.is(next) && (!ok || checked.is(have) || checked.is(next)):
-		r.pendingRestart(k, who, have, next, ok && checked.is(have))
+		refusal := k.refusal(next.config)
+		r.pendingRestart(k, who, have, next, ok && checked.is(have), refusal != nil)
 		if ok && checked.is(next) {
 			r.checkVersion(k)
-		} else if err := k.refusal(next.config); err != nil {
-			r.Fail(kubeletCheck, err, k.hasItAll(next.config))
+		} else if refusal != nil {
+			r.Fail(kubeletCheck, refusal, k.hasItAll(next.config))
 		}
 	case !checked.is(have):
 		r.otherKubelet(k, who, have, checked)
@@ -156,11 +157,12 @@ func (k *Kubelet) who() string {
 	return who
 }
 
-// pendingRestart is a kubelet that was started before its files said what they say now.
-func (r *Report) pendingRestart(k *Kubelet, who string, have, next pair, holds bool) {
+// pendingRestart is a kubelet that was started before its files said what they say now,
+// with which it may not come back.
+func (r *Report) pendingRestart(k *Kubelet, who string, have, next pair, holds, refused bool) {
 	result, so, fix := Warn, "what was checked holds from its next start on", k.restart(true)
 	switch {
-	case k.refusal(next.config) != nil:
+	case refused:
 		result, so, fix = Fail, noReturn, mendFirst+fix
 	case have.none():
 		result, so = Fail, "until it is started again it asks no provider"
@@ -300,19 +302,15 @@ func (k *Kubelet) refusal(path string) error {
 	if path == "" {
 		return nil
 	}
-	cfg, err := config.Load(path) // as it is written: see [node.Node.Accept]
-	if err != nil {
-		if node.Denied(err) != nil {
-			return nil
-		}
-		return err
+	newest := refusedBy(config.Target{KubeletVersion: config.NewestKubelet}, path)
+	if node.Denied(newest) != nil {
+		return nil
 	}
-	err = cfg.ValidateFor(config.Target{KubeletVersion: config.NewestKubelet})
 	judge := k.Setup.Judge()
-	if judge.KubeletVersion == "" || judge.Doubt() != "" && err == nil {
-		return err
+	if judge.KubeletVersion == "" || judge.Doubt() != "" && newest == nil {
+		return newest
 	}
-	return cfg.ValidateFor(judge.Target)
+	return refusedBy(judge.Target, path)
 }
 
 // refuses is what the node's own kubelet refuses of what was checked, though the
@@ -322,9 +320,15 @@ func (k *Kubelet) refuses() error {
 		return nil
 	}
 	path, _ := k.Config.Path()
-	cfg, err := config.Load(path) // as it is written: see [node.Node.Accept]
-	if err == nil {
-		err = cfg.ValidateFor(k.Setup.Target())
+	return refusedBy(k.Setup.Target(), path)
+}
+
+// refusedBy is what a kubelet refuses of a configuration as it is written: what is at
+// hand may be what [node.Node.Accept] has made of it.
+func refusedBy(t config.Target, path string) error {
+	cfg, err := config.Load(path)
+	if err != nil {
+		return err
 	}
-	return err
+	return cfg.ValidateFor(t)
 }
