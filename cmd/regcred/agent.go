@@ -7,10 +7,11 @@ import "github.com/spf13/cobra"
 
 func agentCmd(subcommands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "agent",
-		Short: "What the pods of the chart run",
-		Long: `agent has the commands that the chart's pods run: they give each node what the
-chart says, look whether it stays so, and take it off again.`,
+		Use:    "agent",
+		Short:  "Commands that the Helm chart's pods run",
+		Hidden: true,
+		Long: `Commands that the Helm chart's pods run: they install what the chart configures
+on each node, check that it stays installed, and uninstall it again.`,
 	}
 	group(cmd)
 	cmd.AddCommand(subcommands...)

@@ -18,7 +18,7 @@ func (a *app) agentReadyCmd() *cobra.Command {
 	work := agentWork
 	cmd := &cobra.Command{
 		Use:   "ready",
-		Short: "Say whether this pod's node has what the chart says",
+		Short: "Check whether this pod's node matches the chart",
 		Long: `ready says in one line how the node stands on which "regcred agent run" works,
 and ends with code 1 if that is not as the chart says, or if the agent has not
 looked for too long. A readiness probe runs it; of what it prints the kubelet

@@ -30,7 +30,7 @@ func (a *app) agentRemoveCmd() *cobra.Command {
 	r := &agentRemoveFlags{}
 	cmd := &cobra.Command{
 		Use:   "remove --namespace NS --state-configmap NAME",
-		Short: "Have the chart's pods take regcred off their nodes, and wait for it",
+		Short: "Make the chart's pods uninstall regcred from their nodes, and wait for them",
 		Long: `remove is what the chart runs before it is uninstalled. It sets the state in a
 ConfigMap to "absent", which the pods see within about a minute, and waits until
 each of them says that nothing of regcred is left on its node. Nodes that are

@@ -31,7 +31,7 @@ func (a *app) agentRunCmd() *cobra.Command {
 	r := &agentFlags{listen: ":9476"}
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Give this pod's node what the chart says, and keep it so",
+		Short: "Install what the chart configures on this pod's node, and keep it installed",
 		Long: `run works on the node of its pod until it is ended, which changes nothing there.
 It changes nothing itself: it has the node's systemd run "regcred install",
 "status" and "uninstall" on the node. It installs, looks every --interval if all

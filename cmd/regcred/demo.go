@@ -44,8 +44,8 @@ type demoSecondJSON struct {
 func (a *app) demoCmd(run runner) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show the whole mechanism on this machine, with nothing to install",
-		Long: `demo starts a registry on loopback that demands a login, puts a private image
+		Short: "Run a registry, a plugin, a lookup and a pull on this machine",
+		Long: `demo starts a registry on loopback that requires a credential, puts a private image
 into it, writes a configuration and a credential provider plugin to a temporary
 directory, and then looks up credentials and pulls the image as a node would.
 It contacts no other machine, and removes what it made.`,
@@ -114,8 +114,8 @@ func (a *app) demo(ctx context.Context, output *choice, run runner) (err error) 
 		return a.WriteJSON(r)
 	}
 	say.Quote("", `
-All of it is removed again. On a node of your own, try:
-   regcred validate                   what a kubelet says of the configuration
+Everything is removed again. On your own node, try:
+   regcred validate                   whether the kubelet accepts the configuration
    regcred explain IMAGE              where credentials come from, or why not
    regcred pull --layout DIR IMAGE    the pull itself
 `)
@@ -124,9 +124,9 @@ All of it is removed again. On a node of your own, try:
 
 func (a *app) demoSetting(_ context.Context, n *demoNode, _ *demoReport, t *demoText) error {
 	t.Hang("", "Everything happens on this machine: a registry on "+n.registry.Addr()+", and files in "+n.dir+".")
-	t.step("A private image in a registry that demands a login")
+	t.step("A private image in a registry that requires a credential")
 	t.indented(n.image + "\n" + n.digest)
-	t.step("A node's configuration, and a plugin that knows the password")
+	t.step("A node's configuration, and a plugin with the password")
 	t.indented(strings.TrimPrefix(n.config, "\n"))
 	return t.flush()
 }
@@ -213,7 +213,7 @@ func (a *app) demoPull(ctx context.Context, n *demoNode, r *demoReport, t *demoT
 	}
 	at := res.Attempts[0]
 	r.Second = demoSecondJSON{at.Cache, at.Age.Milliseconds()}
-	t.step("A second lookup is answered from the cache")
+	t.step("A second lookup uses the cache")
 	t.wrapped(fmt.Sprintf("cache %s, %d ms old; the plugin ran %s for both lookups", at.Cache, r.Second.AgeMillis, times(r.Execs)))
 	return t.flush()
 }

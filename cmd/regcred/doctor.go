@@ -30,7 +30,7 @@ func (a *app) doctorCmd() *cobra.Command {
 	d := &doctorFlags{}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check what on this node would stop a pull, and say how to mend it",
+		Short: "Find what prevents pulls on this node, and how to fix it",
 		Long: `doctor looks at what a pull on this node depends on: the configuration, the
 executables, who may change them, and the node's docker config files; where a
 plugin is told that the runtime never asks a mirrored name's own host, also at

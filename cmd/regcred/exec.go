@@ -37,7 +37,7 @@ func (a *app) execCmd() *cobra.Command {
 	e := &execFlags{}
 	cmd := &cobra.Command{
 		Use:   "exec [flags] -- CMD [ARG...]",
-		Short: "Run a command whose registry clients ask regcred",
+		Short: "Run a command whose registry clients get credentials from regcred",
 		Long: `exec runs CMD with DOCKER_CONFIG and REGISTRY_AUTH_FILE in a directory of its
 own, which is removed when CMD ends. The files in it name regcred's helper for
 the hosts that the configuration names exactly, and for those of --image. The
@@ -73,7 +73,7 @@ cannot be run. If a credential cannot be had, CMD is not run.`,
 func (e *execFlags) check(a *app) error {
 	switch {
 	case e.materialize && e.allHosts:
-		return usageError("", "--materialize and --all-hosts exclude each other")
+		return usageError("", "--materialize and --all-hosts are mutually exclusive")
 	case e.materialize && len(e.images) == 0:
 		return usageError("give --image", "--materialize: for which images is not said")
 	case e.materialize:

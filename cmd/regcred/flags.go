@@ -191,10 +191,10 @@ func whichGiven(flags ...given) (names []string) {
 	return names
 }
 
-// oneAtMost refuses flags that exclude each other.
+// oneAtMost reports flags that are mutually exclusive.
 func oneAtMost(flags ...given) error {
 	if names := whichGiven(flags...); len(names) > 1 {
-		return usageError("", "%s exclude each other", strings.Join(names, " and "))
+		return usageError("", "%s are mutually exclusive", strings.Join(names, " and "))
 	}
 	return nil
 }

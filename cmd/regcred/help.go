@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -49,12 +50,7 @@ func usage(cmd *cobra.Command) error {
 		t.Quote("", cmd.Example)
 	}
 	if cmd.HasAvailableSubCommands() {
-		t.Head("Commands:")
-		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() {
-				t.Hang(fmt.Sprintf("  %-12s", c.Name()), c.Short)
-			}
-		}
+		commandsHelp(t, cmd)
 	}
 	local := cmd.LocalNonPersistentFlags()
 	flagsHelp(t, "Flags", local, "")
@@ -62,17 +58,38 @@ func usage(cmd *cobra.Command) error {
 		flagsHelp(t, group, local, group)
 	}
 	if cmd.HasParent() {
-		flagNames(t, fmt.Sprintf("Flags of every command (%s --help explains them):", cmd.Root().CommandPath()), cmd.Root().PersistentFlags())
+		flagNames(t, fmt.Sprintf("Global flags (see %s --help):", cmd.Root().CommandPath()), cmd.Root().PersistentFlags())
 	} else {
-		flagsHelp(t, "Flags of every command", cmd.PersistentFlags(), "")
+		flagsHelp(t, "Global flags", cmd.PersistentFlags(), "")
 	}
 	return t.Print(cmd.OutOrStderr())
 }
 
+// commandsHelp lists the subcommands of cmd by group, and those without a group last.
+func commandsHelp(t *terminal.Text, cmd *cobra.Command) {
+	rest := &cobra.Group{Title: "Commands"}
+	if len(cmd.Groups()) > 0 {
+		rest.Title = "Other commands"
+	}
+	for _, g := range append(slices.Clone(cmd.Groups()), rest) {
+		first := true
+		for _, c := range cmd.Commands() {
+			if c.GroupID != g.ID || !c.IsAvailableCommand() {
+				continue
+			}
+			if first {
+				t.Head(g.Title + ":")
+				first = false
+			}
+			t.Hang(fmt.Sprintf("  %-12s", c.Name()), c.Short)
+		}
+	}
+}
+
 // The groups of flags that several commands share.
 const (
-	groupSubject = "For whom is looked up"
-	groupCluster = "The API server that is asked"
+	groupSubject = "Pod and service account"
+	groupCluster = "Kubernetes API server"
 )
 
 // groupKey marks a flag with its group; those without one are the command's own.

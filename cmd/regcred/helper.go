@@ -24,7 +24,7 @@ import (
 func (a *app) helperCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "helper",
-		Short: "Name regcred's credential helper to docker, podman and others",
+		Short: "Configure docker, podman and other clients to use regcred",
 		Long: `helper has the commands that name docker-credential-regcred in the files of
 docker, podman and other clients, so that they pull with the credentials of a
 node's configuration, and take the name out again.`,
@@ -70,7 +70,7 @@ func (h *helperFlags) clients(otherwise ...dockerclient.Client) (list []dockercl
 func (a *app) helperInstallCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install",
-		Short: "Have clients ask regcred for the configuration's hosts",
+		Short: "Configure clients to use regcred for the configuration's hosts",
 		Long: `install writes the hosts that the configuration names exactly into credHelpers
 of docker's config.json: docker, compose, buildx, nerdctl, crane, cosign, ko,
 oras, helm and others then ask docker-credential-regcred about them. With
@@ -130,7 +130,7 @@ func (a *app) helperInstall(ctx context.Context, h *helperFlags) error {
 func (a *app) helperUninstallCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Take regcred's helper out of the files of clients",
+		Short: "Remove regcred's helper from the clients' config files",
 		Long: `uninstall takes every entry that names regcred's helper out of the files of
 docker and of podman, skopeo and buildah, or out of one of them. A file that
 nobody else changed is again what it was before "regcred helper install", byte
@@ -235,7 +235,7 @@ func helperError(err error) error {
 func (a *app) helperStatusCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Say which clients ask regcred, and about which hosts",
+		Short: "Show which clients use regcred, and for which hosts",
 		Long: `status compares the files of docker and of podman, skopeo and buildah with the
 configuration, and says which hosts are asked of regcred's helper, which are
 not, and what is in the way.

@@ -36,7 +36,7 @@ func (a *app) installCmd() *cobra.Command {
 	i := &installFlags{}
 	cmd := &cobra.Command{
 		Use:   "install [CONFIG]",
-		Short: "Put plugins and their configuration on this node",
+		Short: "Install credential providers on this node",
 		Long: `install puts credential providers on this node, as its next generation: the
 configuration CONFIG, a file or a directory as a kubelet reads it, and the
 plugins that it names. The kubelet is given one plugin once,

@@ -84,9 +84,9 @@ func (c *changeFlags) check() error {
 	case c.within < 0 || c.stable < 0:
 		return usageError("", "--timeout is %v and --stable %v; they must not be negative", c.within, c.stable)
 	case c.restart && c.root != "":
-		return usageError("leave --restart out: the kubelet of that node starts with what is installed", "--restart and --root exclude each other")
+		return usageError("leave --restart out: the kubelet of that node starts with what is installed", "--restart and --root are mutually exclusive")
 	case c.probe != "" && c.root != "":
-		return usageError("leave --probe out: nothing of that node runs that could pull", "--probe and --root exclude each other")
+		return usageError("leave --probe out: nothing of that node runs that could pull", "--probe and --root are mutually exclusive")
 	}
 	return checkVersion(c.version)
 }

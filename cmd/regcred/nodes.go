@@ -24,7 +24,7 @@ func (a *app) nodesCmd() *cobra.Command {
 	n := &nodesFlags{}
 	cmd := &cobra.Command{
 		Use:   "nodes",
-		Short: "Show how the nodes of a cluster stand, which the chart gives regcred",
+		Short: "Show the rollout status of the Helm chart's nodes",
 		Long: `nodes shows what the chart's pods say of their nodes: which generation is on it,
 whether it differs from what was installed, and the last error. It reads the
 last lines of each pod's log. Nodes whose pod does not run, or that do not
@@ -42,7 +42,7 @@ is no agent.`,
   regcred nodes -l app.kubernetes.io/instance=regcred`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n.all && n.namespace != "" {
-				return usageError("", "--all-namespaces and --namespace exclude each other")
+				return usageError("", "--all-namespaces and --namespace are mutually exclusive")
 			}
 			return atMost()(cmd, args)
 		},

@@ -21,7 +21,7 @@ import (
 func (a *app) pluginMigrateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate [PATH]",
-		Short: "Say which arguments keep what works when a cloud's plugin is replaced",
+		Short: "Show which arguments to change when you replace a cloud provider's plugin",
 		Long: `migrate looks at a configuration that names the plugins of Amazon, Google or
 Azure, and prints which arguments regcred's plugins of these names need so that
 the same images get the same answers: for hosts in matchImages that are not the

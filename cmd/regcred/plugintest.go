@@ -38,7 +38,7 @@ func (a *app) pluginTestCmd() *cobra.Command {
 	f := &pluginTestFlags{}
 	cmd := &cobra.Command{
 		Use:   "test PATH",
-		Short: "Check a plugin against everything that a kubelet and its users expect",
+		Short: "Check a plugin for conformance with the exec protocol",
 		Long: `test runs the plugin at PATH about fifty times, as a kubelet would and as nobody
 should, and says of each check what came back, what a kubelet makes of it and
 how to mend it. docs/conformance.md explains the checks.

@@ -31,7 +31,7 @@ func (a *app) prepullCmd() *cobra.Command {
 	p := &prepullFlags{}
 	cmd := &cobra.Command{
 		Use:   "prepull {IMAGE... | -f LIST}",
-		Short: "Pull images into the node's container runtime, before a pod asks for them",
+		Short: "Pull images into the node's container runtime before a pod needs them",
 		Long: `prepull pulls images into containerd or CRI-O over CRI, as a kubelet would: for
 each it looks up the credentials, and tries without any once anonymously,
 otherwise once with each of them in order until one works. Images that are there

@@ -25,7 +25,7 @@ func (a *app) pullCmd() *cobra.Command {
 	p := &pullFlags{}
 	cmd := &cobra.Command{
 		Use:   "pull IMAGE...",
-		Short: "Pull images into an OCI image layout, with the credentials that a node would use",
+		Short: "Pull images into an OCI image layout with the credentials a node would use",
 		Long: `pull looks up the credentials for each IMAGE and pulls it as a kubelet would:
 without credentials once anonymously, otherwise once with each of them in order
 until one works, and not anonymously after that. If a provider failed and there

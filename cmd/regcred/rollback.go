@@ -17,7 +17,7 @@ import (
 func (a *app) rollbackCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback [N]",
-		Short: "Make an earlier generation of this node the current one",
+		Short: "Roll back to an earlier generation on this node",
 		Long: `rollback makes generation N current, or the one before the current one. It is
 the change of one link: plugins and configuration are those of that generation
 at the next pull. The kubelet is restarted only if it does not have the entries

@@ -17,38 +17,36 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// commands lists the subcommands; each is in the file of its name.
-func (a *app) commands() []*cobra.Command {
-	return []*cobra.Command{
-		a.demoCmd((*app).run),
-		a.demoPluginCmd(),
-		a.getCmd(),
-		a.explainCmd(),
-		a.validateCmd(),
-		a.pullCmd(),
-		a.prepullCmd(),
-		pluginCmd(a.pluginRunCmd(), a.pluginTestCmd(), a.pluginMigrateCmd()),
-		a.convertCmd(),
-		a.rbacCmd(),
-		a.schemaCmd(),
-		a.doctorCmd(),
-		a.installCmd(),
-		a.statusCmd(),
-		a.rollbackCmd(),
-		a.uninstallCmd(),
-		a.nodesCmd(),
-		agentCmd(a.agentRunCmd(), a.agentReadyCmd(), a.agentCopyCmd(), a.agentRemoveCmd()),
-		a.helperCmd(),
-		a.execCmd(),
-		a.versionCmd(),
+// addCommands adds the subcommands in the groups in which the help lists them.
+// Each command is in the file of its name.
+func (a *app) addCommands(root *cobra.Command) {
+	for _, g := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Try", []*cobra.Command{a.demoCmd((*app).run)}},
+		{"Diagnose", []*cobra.Command{a.explainCmd(), a.doctorCmd(), a.validateCmd()}},
+		{"Get and pull", []*cobra.Command{a.getCmd(), a.pullCmd(), a.prepullCmd(), a.execCmd(), a.helperCmd()}},
+		{"Nodes", []*cobra.Command{a.installCmd(), a.statusCmd(), a.rollbackCmd(), a.uninstallCmd()}},
+		{"Clusters", []*cobra.Command{a.nodesCmd(), a.rbacCmd()}},
+		{"Plugins", []*cobra.Command{pluginCmd(a.pluginRunCmd(), a.pluginTestCmd(), a.pluginMigrateCmd())}},
+		{"Convert and generate", []*cobra.Command{a.convertCmd(), a.schemaCmd()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, cmd := range g.commands {
+			cmd.GroupID = g.title
+			root.AddCommand(cmd)
+		}
 	}
+	root.AddCommand(a.demoPluginCmd(), a.versionCmd(),
+		agentCmd(a.agentRunCmd(), a.agentReadyCmd(), a.agentCopyCmd(), a.agentRemoveCmd()))
 }
 
 func pluginCmd(subcommands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plugin",
 		Short: "Run, test or replace a credential provider plugin",
-		Long:  "plugin has the commands that concern one plugin and not a whole configuration.",
+		Long:  "Commands for a single plugin rather than a whole configuration.",
 	}
 	group(cmd)
 	cmd.AddCommand(subcommands...)
@@ -87,10 +85,10 @@ func detachedPID(args []string) error {
 func (a *app) rootCmd() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "regcred",
-		Short: "Registry credentials, resolved as a Kubernetes node does",
+		Short: "Resolve registry credentials the way a Kubernetes node does",
 		Long: `regcred finds the credentials for a container image the way a Kubernetes node
 does: from the kubelet's credential provider configuration and plugins, the
-node's docker config files, and pull secrets. And it says why.`,
+node's docker config files, and pull secrets. It explains each decision.`,
 		Example: `  regcred explain registry.example/team/app:1.2
   regcred get -o docker-config registry.example/team/app:1.2 > auth.json
   regcred validate /etc/kubernetes/credential-providers`,
@@ -103,7 +101,7 @@ node's docker config files, and pull secrets. And it says why.`,
 				return err
 			}
 			if a.Quiet && a.verbose {
-				return errors.New("--quiet and --verbose exclude each other")
+				return errors.New("--quiet and --verbose are mutually exclusive")
 			}
 			if a.asKubelet == "" { // which is asked for, and the environment only there
 				a.config.takeDefault(a.Getenv)
@@ -115,7 +113,7 @@ node's docker config files, and pull secrets. And it says why.`,
 	}
 	group(root)
 	a.addGlobalFlags(root)
-	root.AddCommand(a.commands()...)
+	a.addCommands(root)
 	root.SetHelpCommand(helpCmd())
 	root.SetUsageFunc(usage)
 	root.InitDefaultCompletionCmd()
@@ -136,10 +134,10 @@ func (a *app) addGlobalFlags(root *cobra.Command) {
 	f.Lookup("as-kubelet").NoOptDefVal = kubeletOfNode
 	f.StringVar(&a.rootDir, "root-dir", "",
 		"the kubelet's root `directory`, where it looks for docker config files (default "+node.DefaultRootDir+")")
-	f.DurationVar(&a.timeout, "plugin-timeout", plugin.DefaultTimeout, "the longest `time` that one run of a plugin may take")
-	f.BoolVar(&a.NoColor, "no-color", false, "no colours (also: NO_COLOR in the environment)")
-	f.BoolVarP(&a.Quiet, "quiet", "q", false, "on standard error errors alone: no notes, warnings, hints and progress")
-	f.BoolVarP(&a.verbose, "verbose", "v", false, "say on standard error what happens")
+	f.DurationVar(&a.timeout, "plugin-timeout", plugin.DefaultTimeout, "maximum `time` for one plugin run")
+	f.BoolVar(&a.NoColor, "no-color", false, "disable colours (also: NO_COLOR in the environment)")
+	f.BoolVarP(&a.Quiet, "quiet", "q", false, "print only errors on stderr: no notes, warnings, hints or progress")
+	f.BoolVarP(&a.verbose, "verbose", "v", false, "log each step to stderr")
 	for _, dir := range []string{"bin-dir", "image-credential-provider-bin-dir", "root-dir"} {
 		_ = root.MarkPersistentFlagDirname(dir)
 	}

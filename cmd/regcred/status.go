@@ -27,7 +27,7 @@ import (
 func (a *app) statusCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Say what regcred has put on this node, and what became of it",
+		Short: "Show what regcred installed on this node, and whether it still works",
 		Long: `status says which generation is current and which others there are, what the
 running kubelet has of it, what on the disk is not as it was installed, and what
 the providers have done since the node was started.

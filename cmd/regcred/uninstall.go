@@ -15,7 +15,7 @@ import (
 func (a *app) uninstallCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Take regcred off this node",
+		Short: "Uninstall regcred from this node",
 		Long: `uninstall takes everything off this node that install put there: a file that
 nobody else has changed is byte for byte what it was before; one that was
 changed loses only what is regcred's, and that is said. Directories that were

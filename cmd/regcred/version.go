@@ -38,7 +38,7 @@ func (a *app) versionCmd() *cobra.Command {
 	cmd.RunE = func(*cobra.Command, []string) error {
 		v := versionInfo{buildVersion(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, config.NewestKubelet}
 		return a.print(output, v, func(t *terminal.Text) {
-			t.Quote("", fmt.Sprintf("regcred %s (%s, %s), knows kubelets up to %s", v.Version, v.GoVersion, v.Platform, v.NewestKubelet))
+			t.Quote("", fmt.Sprintf("regcred %s (%s, %s), supports kubelets up to %s", v.Version, v.GoVersion, v.Platform, v.NewestKubelet))
 		})
 	}
 	return cmd
