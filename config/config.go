@@ -43,7 +43,7 @@ func (c *Config) Path() (path string, dir bool) { return c.path, c.dir }
 
 // Load reads and decodes the configuration at path: one file, or a directory
 // whose *.json, *.yaml and *.yml files are merged in lexical order. It
-// accepts and rejects what kubelet 1.36 accepts and rejects
+// accepts and rejects what kubelet 1.37 accepts and rejects
 // (pkg/credentialprovider/plugin/config.go), except that it refuses what is
 // not a regular file, more than 16 MiB or 131,072 line ends and separators
 // together, YAML aliases that expand to more than that or cannot be counted,

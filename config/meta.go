@@ -10,7 +10,7 @@ import (
 )
 
 // The kind of configuration files (KEP-2133), and their versions: V1Alpha1
-// since kubelet 1.20, V1Beta1 since 1.24, V1 since 1.26. Kubelet 1.36 reads all
+// since kubelet 1.20, V1Beta1 since 1.24, V1 since 1.26. Kubelet 1.37 reads all
 // three.
 const (
 	Kind     = "CredentialProviderConfig"

@@ -131,7 +131,7 @@ const (
 )
 
 // known is what is known of the fields, by their paths. Sources: the types and
-// validation of pkg/kubelet/apis/config and pkg/credentialprovider/plugin (1.36).
+// validation of pkg/kubelet/apis/config and pkg/credentialprovider/plugin (1.37).
 func known() map[string]knowledge {
 	needs := func(fields ...string) func(*Schema) { return func(s *Schema) { s.Required = fields } }
 	keys := func(s *Schema) { s.UniqueItems = true }

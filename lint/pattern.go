@@ -13,7 +13,7 @@ import (
 )
 
 // patternRules are the rules for one entry of matchImages. A pattern that
-// kubelet 1.36 rejects is [config.Config.Validate]'s business, except where older
+// kubelet 1.37 rejects is [config.Config.Validate]'s business, except where older
 // ones accept it.
 func patternRules() []rule[*written] {
 	return []rule[*written]{

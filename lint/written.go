@@ -19,7 +19,7 @@ type written struct {
 	tokens bool   // the provider is in service-account mode
 	alone  bool   // no kubelet reads it
 
-	valid   bool           // kubelet 1.36 accepts it
+	valid   bool           // kubelet 1.37 accepts it
 	scheme  string         // with "://"; the kubelet takes it for a host
 	body    string         // without scheme and surrounding space
 	meant   match.Location // what body means to the kubelet

@@ -17,7 +17,7 @@ type Pattern struct {
 	glob bool // the host has a * or a character class
 }
 
-// Parse compiles a pattern. It fails exactly where kubelet 1.36 does
+// Parse compiles a pattern. It fails exactly where kubelet 1.37 does
 // (ParseSchemelessURL in pkg/credentialprovider/keyring.go), whatever the Go
 // version and GODEBUG of the program. The error does not repeat the pattern.
 func Parse(s string) (Pattern, error) {

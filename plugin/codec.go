@@ -201,7 +201,7 @@ func encodeLogin(resp *Response, now time.Time) ([]byte, error) {
 }
 
 // DecodeResponse reads the answer of a plugin that was asked in apiVersion.
-// It accepts and rejects what kubelet 1.36 accepts and rejects
+// It accepts and rejects what kubelet 1.37 accepts and rejects
 // (pkg/credentialprovider/plugin/plugin.go): unknown, duplicate and wrong-case
 // fields and trailing bytes are refused. As in the kubelet, cacheKeyType may
 // be anything here; [Command] checks it afterwards.

@@ -12,7 +12,7 @@ import (
 const Group = "credentialprovider.kubelet.k8s.io"
 
 // The versions of the exec protocol that a kubelet speaks. V1 exists since
-// Kubernetes 1.26, V1Beta1 since 1.24, V1Alpha1 since 1.20; kubelet 1.36 still
+// Kubernetes 1.26, V1Beta1 since 1.24, V1Alpha1 since 1.20; kubelet 1.37 still
 // speaks all three.
 const (
 	V1       = Group + "/v1"
