@@ -115,7 +115,7 @@ func (a *app) demo(ctx context.Context, output *choice, run runner) (err error) 
 	}
 	say.Quote("", `
 Everything is removed again. On your own node, try:
-   regcred validate                   whether the kubelet accepts the configuration
+   regcred validate                   check the kubelet's configuration
    regcred explain IMAGE              where credentials come from, or why not
    regcred pull --layout DIR IMAGE    the pull itself
 `)
