@@ -81,7 +81,7 @@ func (r *runner) readAccount(ctx context.Context, pod *Pod) (*ServiceAccount, er
 		return r.host.opts.ServiceAccounts.GetServiceAccount(ctx, namespace, name)
 	})
 	if err == nil && account == nil {
-		err = errors.New("neither an account nor an error")
+		err = errors.New("no account and no error was returned")
 	}
 	if err != nil {
 		return nil, failAt(StageServiceAccount, "service account %s/%s: %w", pod.Namespace, pod.ServiceAccount, err)

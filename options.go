@@ -104,7 +104,7 @@ func (o *Options) check(c *config.Config) error {
 // checkConfig refuses a configuration that cannot be worked with.
 func (o *Options) checkConfig(c *config.Config) error {
 	if c == nil {
-		return errors.New("there is no configuration: it is nil")
+		return errors.New("the configuration is nil")
 	}
 	if path, _ := c.Path(); path == "" && len(c.Files()) == 0 && len(c.Providers) == 0 {
 		return nil // as a kubelet that was given no configuration

@@ -108,7 +108,7 @@ const (
 	ofFlags    = "a flag of the kubelet, and no field of any file"
 	ofKubelet  = "a field of KubeletConfiguration, which is another file"
 	ofDocker   = "a field of docker's config.json, which is another file"
-	ofAnswer   = "a field of what a plugin answers"
+	ofAnswer   = "a field of the plugin's response"
 	ofExec     = "a field of a kubeconfig's exec"
 	ofRuntime  = "a setting of a container runtime's registries, which is another file"
 	noLogins   = "no credentials stand here: a plugin gives them"

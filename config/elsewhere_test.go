@@ -44,7 +44,7 @@ func TestElsewhere(t *testing.T) {
 		"field of tokens":         {provider("cacheType: Token"), "f:8:3: providers[0].cacheType: unknown field: a field of tokenAttributes: it belongs one level lower"},
 		"field of the file":       {provider("kind: x"), "unknown field: a field of the file: it belongs at the top"},
 		"kubeconfig's exec":       {provider("command: x"), "unknown field: a field of a kubeconfig's exec: here it is name"},
-		"answer's":                {provider("cacheDuration: x"), "unknown field: a field of what a plugin answers: here it is defaultCacheDuration"},
+		"answer's":                {provider("cacheDuration: x"), "unknown field: a field of the plugin's response: here it is defaultCacheDuration"},
 		"credentials":             {provider("password: " + canary.Password), "unknown field: no credentials stand here"},
 		"containerd's":            {provider("endpoint: []"), "unknown field: a setting of a container runtime's registries"},
 		"another name":            {provider("arguments: []"), "unknown field: did you mean args?"},

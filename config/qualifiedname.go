@@ -20,7 +20,7 @@ func qualifiedNameProblem(s string) string {
 	}
 	switch {
 	case ok && !isSubdomain(prefix):
-		return "what stands before the slash must be a lower-case DNS name"
+		return "the part before the slash must be a lower-case DNS name"
 	case strings.Contains(name, "/"):
 		return "it may have one slash only"
 	case name == "":

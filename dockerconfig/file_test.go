@@ -47,7 +47,7 @@ func TestParseFile(t *testing.T) {
 
 		{"empty", ``, nil, `line 1, column 1: not JSON: it is empty: write {"auths":{}} if there is no login`},
 		{"not JSON", `auths: ` + canary.Password, nil, "line 1, column 1: not JSON: it is YAML: write it as JSON, which alone is read"},
-		{"two values", `{} {}`, nil, "line 1, column 4: not JSON: something stands behind the last bracket: remove it"},
+		{"two values", `{} {}`, nil, "line 1, column 4: not JSON: there is text after the last bracket: remove it"},
 		{"a list", `[]`, nil, "line 1, column 1: an array where an object is wanted"},
 		{"auths is text", `{"auths":"` + canary.Password + `"}`, nil, "line 1, column 10: auths: a string where an object is wanted"},
 		{"helper is a number", `{"credHelpers":{"r.io":1}}`, nil, `line 1, column 24: credHelpers["r.io"]: a number where a string is wanted`},

@@ -152,7 +152,7 @@ func TestHelperGet(t *testing.T) {
 		{"garbage", Auth{}, notAnswer + "line 1, column 1: not JSON from here on"},
 		{"number", Auth{}, notAnswer + "line 1, column 26: a number where a string is wanted"},
 		{"no-secret", Auth{}, notAnswer + "it lacks Username or Secret"},
-		{"two-values", Auth{}, notAnswer + "line 2, column 1: not JSON: something stands behind the last bracket: remove it"},
+		{"two-values", Auth{}, notAnswer + "line 2, column 1: not JSON: there is text after the last bracket: remove it"},
 		{"silent", Auth{}, "the answer is empty"},
 		{"flooding", Auth{}, "standard output is longer than 1048576 bytes"},
 	}

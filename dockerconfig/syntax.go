@@ -75,7 +75,7 @@ func byteCause(data []byte, at int) (msg, fix string) {
 	case c == '\n' || c == '\r' || c == '\t':
 		return "a line break or tab inside of a text", "is a quote not closed? a line break is written \\n"
 	case json.Valid(before):
-		return "something stands behind the last bracket", "remove it"
+		return "there is text after the last bracket", "remove it"
 	}
 	return "", ""
 }
@@ -107,7 +107,7 @@ func authProblem(s string) (msg, fix string) {
 	case strings.HasPrefix(strings.ToLower(trimmed), "basic ") || strings.HasPrefix(strings.ToLower(trimmed), "bearer "):
 		return "it is a header", "write what follows the first word, if that is the base64 of user:password"
 	case strings.ContainsAny(trimmed, "${}<>"):
-		return "it looks like a placeholder that nobody filled in", write
+		return "it looks like an unfilled placeholder", write
 	case strings.Contains(trimmed, ":"):
 		return "it is user:password as it is, not the base64 of it", write
 	}

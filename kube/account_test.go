@@ -156,10 +156,10 @@ var down = []struct {
 	{"no connection", (*testkube.Server).Stop, "no answer from http://testkube: connection refused"},
 	{"reset", fault(testkube.Reset), "the connection ended before the answer did"},
 	{"cut off", fault(testkube.Cut), "the connection ended before the answer did"},
-	{"hangs", fault(testkube.Hang), "it takes longer than 10s"},
+	{"hangs", fault(testkube.Hang), "timed out after 10s"},
 	{"too slow", func(s *testkube.Server) {
 		s.Inject(testkube.Fault{Kind: testkube.Slow, Delay: 11 * time.Second, Times: testkube.Forever})
-	}, "it takes longer than 10s"},
+	}, "timed out after 10s"},
 	{"429", fault(testkube.TooManyRequests), "429 Too Many Requests"},
 	{"429, later", func(s *testkube.Server) {
 		s.Inject(testkube.Fault{Kind: testkube.TooManyRequests, RetryAfter: 30 * time.Second, Times: testkube.Forever})

@@ -176,7 +176,7 @@ func TestRepeats(t *testing.T) {
 		{"reset twice", "get pods", testkube.Fault{Kind: testkube.Reset, Times: 2}, 2, "the connection ended"},
 		{"cut off", "get pods", testkube.Fault{Kind: testkube.Cut}, 2, ""},
 		{"reset of a creation", "create serviceaccounts/token", testkube.Fault{Kind: testkube.Reset}, 1, "the connection ended"},
-		{"hangs", "get pods", testkube.Fault{Kind: testkube.Hang}, 1, "it takes longer than 10s"},
+		{"hangs", "get pods", testkube.Fault{Kind: testkube.Hang}, 1, "timed out after 10s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -213,7 +213,7 @@ func TestTimeout(t *testing.T) {
 		for name, ask := range calls(c) {
 			begun := time.Now()
 			err := ask(t.Context())
-			wantError(t, err, name, "no answer from http://testkube: it takes longer than 3s")
+			wantError(t, err, name, "no answer from http://testkube: timed out after 3s")
 			if !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != 3*time.Second {
 				t.Errorf("%s: after %v: %v", name, time.Since(begun), err)
 			}

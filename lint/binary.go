@@ -60,7 +60,7 @@ func ruleMissingBinary(b *program) []remark {
 		return nil
 	}
 	if target, missing := executable.Dangling(b.path); missing != "" {
-		return say("install what it leads to, or make the link anew", "%s is a symbolic link to %s, which leads to nothing: there is no %s, so %s", b.path, excerpt.Value(target), missing, b.reader.fails())
+		return say("install its target, or create the link again", "%s is a symbolic link to %s, which leads to nothing: there is no %s, so %s", b.path, excerpt.Value(target), missing, b.reader.fails())
 	}
 	if near, cure := b.near(); near != "" {
 		return say(cure, "%s does not exist, but %s does, so %s", b.path, filepath.Join(filepath.Dir(b.path), near), b.reader.fails())
@@ -162,7 +162,7 @@ func ruleCRLFShebang(b *program) []remark {
 	if b.Format != executable.Script || !strings.HasSuffix(b.Interpreter, "\r") {
 		return nil
 	}
-	return say("save it with line feeds alone", "%s cannot run, because its first line ends with a carriage return, which becomes part of the interpreter's name", b.path)
+	return say("save it with line feeds only", "%s cannot run, because its first line ends with a carriage return, which becomes part of the interpreter's name", b.path)
 }
 
 func ruleMissingInterpreter(b *program) []remark {

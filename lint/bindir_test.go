@@ -77,7 +77,7 @@ func TestLintBinDir(t *testing.T) {
 	}
 	const text = "if it is a script, begin it with #!/bin/sh; else install the program again"
 	const page = `download it again with "curl --fail --location", after a look at the address`
-	const static, lf = "install a statically linked build", "save it with line feeds alone"
+	const static, lf = "install a statically linked build", "save it with line feeds only"
 	for title, tt := range map[string]struct {
 		content []byte
 		mode    os.FileMode

@@ -118,7 +118,7 @@ var wholeVariable = sync.OnceValue(func() *regexp.Regexp {
 func ruleDockerPlaceholder(e *dockerEntry) []remark {
 	for _, part := range []struct{ field, name, text string }{{"username", "user name", e.user}, {"password", "password", e.password}} {
 		if text := strings.TrimSpace(part.text); placeholders().MatchString(text) || wholeVariable().MatchString(text) {
-			return e.say(part.field, "write what it stands for; nothing replaces it", "the %s for %s looks like a placeholder that nobody filled in", part.name, e.shown())
+			return e.say(part.field, "write what it stands for; nothing replaces it", "the %s for %s looks like an unfilled placeholder", part.name, e.shown())
 		}
 	}
 	return nil

@@ -106,7 +106,7 @@ func ruleDockerLevel(d *docker) (rs []remark) {
 				rs = and(rs, d.at(m.Start, "auths", `write {"auths": {"registry.example": {…}}}`, "auths holds a login itself: the registry that it is for is missing")...)
 			}
 		case isLogin(m.Value):
-			rs = and(rs, d.at(m.Start, dockerconfig.ShowKey(m.Key), "put it into auths", "%s is a login beside auths, where no kubelet looks", dockerconfig.ShowKey(m.Key))...)
+			rs = and(rs, d.at(m.Start, dockerconfig.ShowKey(m.Key), "put it into auths", "%s is a credential outside auths, where the kubelet does not look", dockerconfig.ShowKey(m.Key))...)
 		case isLoginList(m.Value):
 			rs = and(rs, d.at(m.Start, "", `write "auths"`, "here are logins under a name that is not auths, where no kubelet looks")...)
 		case slices.ContainsFunc(m.Members, func(inner jsonplace.Member) bool { return strings.EqualFold(inner.Key, "auths") }):

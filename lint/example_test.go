@@ -73,5 +73,5 @@ func ExampleBinary() {
 		fmt.Printf("%s: %s: %s\n", f.Severity, f.Rule, f.Suggestion)
 	}
 	// Output:
-	// error: crlf-shebang: save it with line feeds alone
+	// error: crlf-shebang: save it with line feeds only
 }

@@ -96,7 +96,7 @@ func ruleGluedWildcard(w *written) []remark {
 		l.Host = "*." + rest
 		suggestion = l.String()
 	}
-	return say(suggestion, "%q also matches %s, a domain that anybody may register", w.shown, strings.ReplaceAll(w.mended.Host, "*", "evil"))
+	return say(suggestion, "%q also matches %s, a domain that anyone can register", w.shown, strings.ReplaceAll(w.mended.Host, "*", "evil"))
 }
 
 func openDomain(w *written) bool {
@@ -107,14 +107,14 @@ func ruleOpenDomain(w *written) []remark {
 	if !openDomain(w) || w.tokens || w.rung {
 		return nil
 	}
-	return say("", "%q covers registries of anybody: the plugin runs for each and has to refuse strangers itself", w.shown)
+	return say("", "%q matches registries you do not control: the plugin is run for each of them and has to refuse strangers itself", w.shown)
 }
 
 func ruleOpenDomainToken(w *written) []remark {
 	if !openDomain(w) || !w.tokens || w.rung && w.raw != w.beside.rungs[len(w.beside.rungs)-1] {
 		return nil
 	}
-	return say("", "%q covers registries of anybody, so the plugin gets a service-account token for each and may hand on what it stands for", w.shown)
+	return say("", "%q matches registries you do not control, so the plugin gets a service-account token for each and may hand on what it stands for", w.shown)
 }
 
 func ruleUpperCaseHost(w *written) []remark {

@@ -255,7 +255,7 @@ func (p *page) at(n *yaml3.Node, path string) config.Position {
 }
 
 // unfilled is the problem of a value that is a template's.
-const unfilled = "it is a template that nobody filled in"
+const unfilled = "it is an unrendered template"
 
 // encoded is a value of data.
 func (p *page) encoded(key string, value any, n *yaml3.Node) *datum {

@@ -201,7 +201,7 @@ func TestLintMessages(t *testing.T) {
 		"https://harbor.example.com":            `"https://harbor.example.com" never matches, because a pattern has no scheme: "https:" is taken for the host`,
 		"user:open-sesame@registry.example.com": `"…@registry.example.com": what stands before the @ is dropped; it is not the place for credentials`,
 		"*.example.com/team":                    `"*.example.com/team" also matches a.example.com/team-other/app, because a path is a plain prefix; with a slash at the end it matches neither that nor an image a.example.com/team itself`,
-		"*example.com":                          `"*example.com" also matches evilexample.com, a domain that anybody may register`,
+		"*example.com":                          `"*example.com" also matches evilexample.com, a domain that anyone can register`,
 		"<HOST>":                                `"<HOST>" never matches, because no image has a host with the label "<HOST>"`,
 	} {
 		fs := lintOne(pattern, false)

@@ -207,7 +207,7 @@ func TestLintOverlapIsBounded(t *testing.T) {
 			last = f.Message
 		}
 	}
-	if want := fmt.Sprintf("there are %d more findings of this rule; mend those above first", 10*40-55-maxRemarks); last != want {
+	if want := fmt.Sprintf("there are %d more findings of this rule; fix those above first", 10*40-55-maxRemarks); last != want {
 		t.Errorf("got %q, want %q", last, want)
 	}
 }

@@ -169,7 +169,7 @@ func ruleOuterBlanks(p *config.Provider) []remark {
 		}
 		switch {
 		case strings.HasSuffix(s.text, "\r") || strings.HasSuffix(s.text, "\r\n"):
-			return "save the file with line feeds alone", s.what + " ends with a carriage return, which is a part of it"
+			return "save the file with line feeds only", s.what + " ends with a carriage return, which is a part of it"
 		case strings.HasSuffix(s.text, "\n"):
 			return "write it on one line, or with |- in place of |", s.what + " ends with a line end, which is a part of it"
 		}
@@ -232,7 +232,7 @@ func ruleMissingPath(p *config.Provider) []remark {
 		if info, err := os.Stat(filepath.Dir(path)); err == nil && info.IsDir() {
 			where = "the directory that it would be in is there"
 		}
-		return "write the file, or mend the path", fmt.Sprintf("%s is a path, and this machine has nothing there (%s%s)", s.what, where, called("; ", path))
+		return "create the file, or correct the path", fmt.Sprintf("%s is a path, and this machine has nothing there (%s%s)", s.what, where, called("; ", path))
 	})
 }
 

@@ -166,7 +166,7 @@ func parseHost(s string, colon func(string, byte) int) (string, error) {
 	case open == 0:
 		return parseIPLiteral(s)
 	case open > 0:
-		return "", errors.New("[ inside the host: only an IPv6 address stands in brackets")
+		return "", errors.New("[ inside the host: only an IPv6 address can be in brackets")
 	}
 	if i := colon(s, ':'); i >= 0 {
 		if err := checkPort(s[i:]); err != nil {
@@ -199,10 +199,10 @@ func parseIPLiteral(s string) (string, error) {
 	}
 	addr, err := netip.ParseAddr(host + zone)
 	if err != nil {
-		return "", errors.New("what stands in brackets is not an IPv6 address")
+		return "", errors.New("the text in brackets is not an IPv6 address")
 	}
 	if addr.Is4() {
-		return "", errors.New("an IPv4 address does not stand in brackets")
+		return "", errors.New("an IPv4 address cannot be in brackets")
 	}
 	return "[" + host + zone + "]" + port, nil
 }

@@ -72,11 +72,11 @@ func endedBy(state string, code int, stderr string) string {
 	case code == 127:
 		return "by the convention of shells, a command that the plugin runs, or a library that it needs, was not found: the PATH is that of the kubelet, and that of env if it sets one"
 	case code == shells+9:
-		return "by the convention of shells, what the plugin ran was " + signals["killed"]
+		return "by shell convention, the command that the plugin ran was " + signals["killed"]
 	case code == shells+13:
-		return "by the convention of shells, what the plugin ran was " + signals["broken pipe"]
+		return "by shell convention, the command that the plugin ran was " + signals["broken pipe"]
 	case code == shells+11:
-		return "by the convention of shells, what the plugin ran crashed"
+		return "by shell convention, the command that the plugin ran crashed"
 	}
 	return ""
 }

@@ -32,7 +32,7 @@ func printed(data []byte) string {
 	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")), isWide(data):
 		return "this is UTF-16, as PowerShell writes it: print UTF-8"
 	case strings.HasPrefix(text, "\ufeff"):
-		return "a byte order mark stands before it: print UTF-8 without one"
+		return "it begins with a byte order mark: print UTF-8 without one"
 	case bytes.HasPrefix(data, []byte("\x1f\x8b")):
 		return "this is compressed (gzip): print the answer as it is"
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
@@ -256,7 +256,7 @@ func brokenAt(data []byte, at int64) string {
 	case len(bytes.TrimSpace(data[at:])) == 0: // the line end of what printed half an answer
 		return cutShort
 	case (c == '}' || c == ']') && bytes.HasSuffix(before, []byte(",")):
-		return "a comma stands before the closing bracket"
+		return "there is a comma before the closing bracket"
 	case c < ' ':
 		return "a line end or another control character stands in a string: write it as \\n, or trim it off the password"
 	case c == '\'':

@@ -31,7 +31,7 @@ func (l limits) timedOut() *failure {
 }
 
 func (l limits) canceled() *failure {
-	return &failure{StageCanceled, fmt.Errorf("nobody waits for the answer any more: %w", l.ctx.Err())}
+	return &failure{StageCanceled, fmt.Errorf("canceled: %w", l.ctx.Err())}
 }
 
 // failure is an error and the stage that it belongs to.

@@ -112,7 +112,7 @@ func (c Command) whyNot(err error) error {
 	case errors.Is(err, syscall.E2BIG):
 		return fmt.Errorf("start %q: its arguments and environment are longer than this system takes; look at args and env: %w", c.Path, err)
 	case errors.Is(err, errBusy):
-		return fmt.Errorf("start %q: somebody has it open for writing: %w", c.Path, err)
+		return fmt.Errorf("start %q: another process has it open for writing: %w", c.Path, err)
 	}
 	return fmt.Errorf("start %q: %w", c.Path, err)
 }

@@ -155,7 +155,7 @@ func TestTextFileBusy(t *testing.T) {
 
 	writer = open()
 	defer writer.Close()
-	checkStart(t, c, "somebody has it open for writing: text file busy", syscall.ETXTBSY)
+	checkStart(t, c, "another process has it open for writing: text file busy", syscall.ETXTBSY)
 
 	canceled, cancel := context.WithCancel(t.Context())
 	x, err = c.Run(&countingContext{canceled, 0, func(n int) {

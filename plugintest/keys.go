@@ -98,7 +98,7 @@ func checkKeyWide(s *suite, resp *plugin.Response) []Finding {
 		byRule := lintKey(key)
 		for _, rule := range []string{"open-domain", "glued-wildcard", "bare-wildcard"} {
 			if _, ok := byRule[rule]; ok {
-				return found(Warning, s.base().did, fmt.Sprintf("the key %q matches registries of anybody", shownKey(key)),
+				return found(Warning, s.base().did, fmt.Sprintf("the key %q matches registries outside your control", shownKey(key)),
 					"It sends the password to every registry that the key matches and that the answer is kept for.",
 					"Name the registry in the key; a * stands for a label in a domain of one owner, as in *.registry.example.")
 			}

@@ -67,7 +67,7 @@ func program() pluginmain.Program {
 // follows it, or none.
 func checkArgs(args []string, opts gcr.Options) error {
 	if len(args) > 0 && args[0] != "get-credentials" {
-		return fmt.Errorf("the command %q is not known; there is get-credentials alone", args[0])
+		return fmt.Errorf("unknown command %q; the only command is get-credentials", args[0])
 	}
 	if opts.Flow == "" {
 		return errors.New("--authFlow is empty")

@@ -168,7 +168,7 @@ func TestFails(t *testing.T) {
 		"empty flow":         {args: []string{"get-credentials", "--authFlow="}, want: "--authFlow is empty"},
 		"no project":         {args: []string{"--identity-provider=x"}, want: "an identity provider needs a project: set --project-id"},
 		"no project, config": {args: []string{"--identity-provider=x", "--authFlow=dockercfg"}, want: "an identity provider needs a project: set --project-id"},
-		"command":            {args: []string{"list"}, want: `the command "list" is not known; there is get-credentials alone`},
+		"command":            {args: []string{"list"}, want: `unknown command "list"; the only command is get-credentials`},
 		"flag":               {args: []string{"get-credentials", "--nonsense"}, want: "unknown flag: --nonsense; --help lists the flags"},
 		"cache type":         {env: []string{"KUBE_SIDECAR_CACHE_TYPE=Global"}, want: `KUBE_SIDECAR_CACHE_TYPE="Global" is not one of image, registry and global, in lower case`},
 		"cache duration":     {env: []string{"KUBE_SIDECAR_CACHE_DURATION=1"}, want: `KUBE_SIDECAR_CACHE_DURATION="1" is not a duration like 10m or 0s`},

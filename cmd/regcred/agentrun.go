@@ -110,7 +110,7 @@ func (r *agentFlags) complete() (err error) {
 		return err
 	}
 	if r.Dispatcher = besideUs(generation.Dispatcher); r.Dispatcher == "" {
-		return usageError("the image of the chart has it", "there is no %s beside regcred", generation.Dispatcher)
+		return usageError("the image of the chart has it", "there is no %s next to regcred", generation.Dispatcher)
 	}
 	return nil
 }

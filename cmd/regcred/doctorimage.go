@@ -32,7 +32,7 @@ func (i *imageFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&i.image, "image", "", "`image` that is followed on its way, up to its manifest at the registry")
 	f.StringArrayVar(&i.pullSecrets, "pull-secret", nil, "with --image: `file` with an image pull secret: a Secret manifest or a docker config.json; may be repeated")
-	f.BoolVar(&i.offline, "offline", false, "with --image: run no plugin and ask no host")
+	f.BoolVar(&i.offline, "offline", false, "with --image: run no plugin and contact no host")
 	f.DurationVar(&i.hostTimeout, "timeout", 20*time.Second, "with --image: the longest `time` that asking the hosts may take, all together")
 }
 
@@ -46,7 +46,7 @@ func (d *doctorFlags) check() error {
 	case d.image == "" && given != nil:
 		return usageError("", "%s: it is about an image: give --image too", strings.Join(given, " "))
 	case d.offline && (d.kube || d.pod.given()):
-		return usageError("", "--offline asks nobody: leave out --kube and --pod")
+		return usageError("", "--offline sends no requests: omit --kube and --pod")
 	case d.hostTimeout <= 0:
 		return usageError("", "--timeout %s: it must be more than 0", d.hostTimeout)
 	}

@@ -57,7 +57,7 @@ would be anonymous, and 1 if something failed.`,
 // check refuses flags that do not go together.
 func (e *explainFlags) check() error {
 	if e.dryRun && e.asksCluster() {
-		return usageError("", "--dry-run asks nobody: leave out --pod and --service-account")
+		return usageError("", "--dry-run sends no requests: omit --pod and --service-account")
 	}
 	return e.lookupFlags.check()
 }

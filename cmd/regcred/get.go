@@ -134,7 +134,7 @@ func (a *app) passwordNote(n int) {
 func (a *app) getVerdict(repository string, res *regcred.Result, failed bool, hint string) error {
 	if failed {
 		if pullSecretFailed(res.Attempts) {
-			a.Note("for want of a pull secret the kubelet would not pull at all")
+			a.Note("without a pull secret the kubelet would not pull at all")
 		}
 		var errs []error
 		for _, at := range failedOf(res.Attempts) {
@@ -148,7 +148,7 @@ func (a *app) getVerdict(repository string, res *regcred.Result, failed bool, hi
 	}
 	for _, at := range res.Attempts {
 		if at.Skipped != "" {
-			a.Note("provider %q is not asked: %s", at.Provider, at.Skipped)
+			a.Note("provider %q is not run: %s", at.Provider, at.Skipped)
 		}
 	}
 	a.Note("no credentials for %s, and nothing failed: a pull would be anonymous", repository)

@@ -83,5 +83,5 @@ func badLines(name string, bad []error) error {
 	if n := len(bad) - most; n > 0 {
 		bad = append(bad[:most:most], fmt.Errorf("%s: %s more are not images", name, terminal.Count(n, "line")))
 	}
-	return withHint(errors.Join(bad...), "nothing was pulled; mend the list")
+	return withHint(errors.Join(bad...), "nothing was pulled; fix the list")
 }

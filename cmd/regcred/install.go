@@ -102,7 +102,7 @@ func (a *app) installWish(cmd *cobra.Command, i *installFlags, args []string) (i
 		w.Dispatcher = besideUs(generation.Dispatcher)
 	}
 	if w.Dispatcher == "" {
-		return w, usageError("--dispatcher names the file of "+generation.Dispatcher+", which comes with regcred", "there is no %s beside regcred", generation.Dispatcher)
+		return w, usageError("--dispatcher names the file of "+generation.Dispatcher+", which comes with regcred", "there is no %s next to regcred", generation.Dispatcher)
 	}
 	if i.keep < 1 {
 		return w, usageError("", "--keep is %d; it must be 1 or more", i.keep)

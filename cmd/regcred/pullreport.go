@@ -109,7 +109,7 @@ func (r *imageReport) failed(ctx context.Context, err error, attempts []regcred.
 	}
 	for _, at := range attempts {
 		if at.Skipped != "" {
-			r.Error += fmt.Sprintf("; provider %q was not asked: %s", at.Provider, at.Skipped)
+			r.Error += fmt.Sprintf("; provider %q was not run: %s", at.Provider, at.Skipped)
 		}
 	}
 }

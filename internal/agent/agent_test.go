@@ -264,12 +264,12 @@ func TestDecisions(t *testing.T) {
 			answers: answers{"install": {installed}, "status": {clean, drifted, clean, drifted, clean, drifted, clean, drifted}}, minutes: 4,
 			commands: "install, status, status, install, status, status, install, status, status, install, status, status",
 			phases:   "starting applying installed applying installed applying installed applying installed drifted",
-			reason:   "it was mended and differs again: something else changes it; it is mended again at ", applies: 4, mended: 3,
+			reason:   "it was repaired and differs again: something else changes it; it is mended again at ", applies: 4, mended: 3,
 		},
 		"drift that stays": {
 			answers: answers{"install": {unchanged}, "status": {clean, drifted}}, minutes: 1,
 			commands: "install, status, status, install, status", phases: "starting applying installed applying drifted",
-			reason: "an install does not mend it: /etc/a.conf: it is gone", failures: 1,
+			reason: "an install does not fix it: /etc/a.conf: it is gone", failures: 1,
 		},
 		"drift that cannot be mended": {
 			answers: answers{"install": {installed, wentBack}, "status": {clean, drifted}}, minutes: 5,
@@ -287,7 +287,7 @@ func TestDecisions(t *testing.T) {
 		"cannot be looked at any more": {
 			answers: answers{"install": {installed}, "status": {clean, cannot}}, minutes: 3,
 			commands: "install, status, status, status, status", phases: "starting applying installed failed",
-			reason: "how the node stands is not known: the disk is full", applies: 1,
+			reason: "the node's state is unknown: the disk is full", applies: 1,
 		},
 		"no answer of systemd": {
 			prepare: func(p *pod) { p.node.fail = gone }, minutes: 0,
@@ -533,7 +533,7 @@ func TestStateAtOnce(t *testing.T) {
 func TestHangs(t *testing.T) {
 	p := newPod(t, answers{"install": {"hangs", installed}, "status": {nothing, clean}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Hour) })
-	if s := p.last(t); s.Phase != agent.Installed || s.Failures != 1 || !strings.Contains(s.LastError.Message, "takes longer than 47m0s; it goes on there") {
+	if s := p.last(t); s.Phase != agent.Installed || s.Failures != 1 || !strings.Contains(s.LastError.Message, "is still running on the node after 47m0s") {
 		t.Errorf("got %+v, %+v", s, s.LastError)
 	}
 }

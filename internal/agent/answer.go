@@ -169,7 +169,7 @@ func (a *lookAnswer) differences() (list []string) {
 		list = append(list, "the kubelet has to be restarted: "+why)
 	}
 	if *a.Current == 0 && len(list) == 0 {
-		list = []string{"nothing of regcred is on the node: it was taken off by hand"}
+		list = []string{"nothing of regcred is on the node: it was removed by hand"}
 	}
 	return list
 }

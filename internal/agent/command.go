@@ -31,7 +31,7 @@ type overdueError struct {
 }
 
 func (e *overdueError) Error() string {
-	return fmt.Sprintf("regcred %s on the node takes longer than %v; it goes on there", e.command, e.within)
+	return fmt.Sprintf("regcred %s is still running on the node after %v", e.command, e.within)
 }
 
 // installArgs are those beside the configuration.

@@ -21,7 +21,7 @@ func Copy(ctx context.Context, files []string, dir string) error {
 	if info, err := os.Stat(dir); err != nil {
 		return fmt.Errorf("copy to %s: %w", dir, regularfile.Cause(err))
 	} else if !info.IsDir() {
-		return fmt.Errorf("copy to %s: it is no directory", dir)
+		return fmt.Errorf("copy to %s: it is not a directory", dir)
 	}
 	from := map[string]string{}
 	for _, name := range files {
@@ -55,7 +55,7 @@ func mayCopy(name string) error {
 	case info.Format == executable.Empty:
 		return errors.New("it is empty")
 	case info.Format != executable.ELF && info.Format != executable.Script:
-		return errors.New("it is no executable of Linux")
+		return errors.New("it is not a Linux executable")
 	}
 	return nil
 }

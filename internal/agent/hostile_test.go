@@ -144,7 +144,7 @@ func TestLinkToNothing(t *testing.T) {
 		t.Skip("this user may not make symbolic links, as on Windows: ", err)
 	}
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
-	if s := p.last(t); s.Phase != agent.Failed || s.Reason != theirs+": it is a link to nothing" {
+	if s := p.last(t); s.Phase != agent.Failed || s.Reason != theirs+": dangling symlink" {
 		t.Errorf("got %+v", s)
 	}
 }

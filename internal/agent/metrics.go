@@ -65,8 +65,8 @@ func newNodeMetrics(status func() Status) *nodeMetrics {
 		lastApply:  desc("last_apply_timestamp_seconds", "When an install last changed the node, since the pod was made."),
 		applies:    desc("applies_total", "Installs that changed the node, since the pod was made."),
 		failures:   desc("apply_failures_total", "Installs and uninstalls that did not work, since the pod was made."),
-		mended:     desc("mended_total", "Times that the node was found to differ from what was installed, and an install mended it."),
-		drift:      desc("drift", "In how many things the node differs from what was installed."),
+		mended:     desc("mended_total", "Times that the node was found to differ from what was installed, and an install repaired it."),
+		drift:      desc("drift", "Number of differences between the node and what was installed."),
 	}
 }
 

@@ -173,7 +173,7 @@ func (a *Agent) readState(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("nothing is changed: %s is not there, which says %s or %s: is the chart's ConfigMap of the state mounted, with the key %q?", a.State, present, absent, filepath.Base(a.State))
 	}
 	if err != nil {
-		return "", fmt.Errorf("nothing is changed: the state that is wanted: %w", err)
+		return "", fmt.Errorf("read the desired state: %w; nothing was changed", err)
 	}
 	switch state := string(bytes.TrimSpace(data)); state {
 	case present, absent:

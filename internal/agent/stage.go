@@ -137,7 +137,7 @@ func (s *stage) plugin(name string) (string, error) {
 		}
 		_, err := os.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%s: it is a link to nothing", path)
+			err = fmt.Errorf("%s: dangling symlink", path)
 		}
 		return path, err
 	}

@@ -52,7 +52,7 @@ func (w work) begin(ctx context.Context) {
 // again is not to have a kubelet restarted each minute.
 func (w work) mend(ctx context.Context) {
 	if !w.mends.due() {
-		w.stand(Drifted, fmt.Sprintf("it was mended and differs again: something else changes it; it is mended again at %s", w.mends.at.UTC().Format(time.RFC3339)))
+		w.stand(Drifted, fmt.Sprintf("it was repaired and differs again: something else changes it; it is mended again at %s", w.mends.at.UTC().Format(time.RFC3339)))
 		return
 	}
 	drift := w.drift()
@@ -83,7 +83,7 @@ func (w work) miss(err error) {
 	w.say("looking at the node: %v", err)
 	if w.missed++; w.missed >= missedLooks {
 		w.note(err)
-		w.stand(Failed, "how the node stands is not known: "+w.words(err.Error()))
+		w.stand(Failed, "the node's state is unknown: "+w.words(err.Error()))
 	}
 }
 
@@ -127,9 +127,9 @@ func (w work) applied(ctx context.Context, answer *changeAnswer) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		w.fail(ctx, Failed, fmt.Errorf("it was installed, but how the node stands is not known: %w", err))
+		w.fail(ctx, Failed, fmt.Errorf("it was installed, but the node's state is unknown: %w", err))
 	case len(w.differences(look)) > 0:
-		why := "an install does not mend it: " + strings.Join(few(w.differences(look)), "; ")
+		why := "an install does not fix it: " + strings.Join(few(w.differences(look)), "; ")
 		w.settled = true
 		w.change(func(s *Status) { s.Drift = w.allWords(w.differences(look)) })
 		if len(answer.Restart) > 0 {

@@ -65,7 +65,7 @@ func NoAnswer(ctx context.Context, err error) *Failure {
 
 // TimeoutError is why a call that took too long has ended.
 func TimeoutError(after time.Duration) error {
-	return fmt.Errorf("it takes longer than %v: %w", after, context.DeadlineExceeded)
+	return fmt.Errorf("timed out after %v: %w", after, context.DeadlineExceeded)
 }
 
 // cause is why there is no answer, without anything that was sent or received.

@@ -345,7 +345,7 @@ func (c *checker) hosts(dir, name string) {
 		return false
 	})
 	if unreadable != nil {
-		c.add("mirror-unread", route.Error, path, 1, "put a regular file there that can be read, or remove it", "%v: every pull that it is for fails", unreadable)
+		c.add("mirror-unread", route.Error, path, 1, "replace it with a readable regular file, or remove it", "%v: every pull that it is for fails", unreadable)
 		return
 	}
 	if bad {

@@ -189,7 +189,7 @@ func (c *Cluster) checkAccount(ctx context.Context) {
 			if _, ok := account.Annotations[key]; !ok {
 				lacks = true
 				id := &regcred.Identity{ServiceAccount: regcred.ObjectRef{Namespace: account.Namespace, Name: account.Name}, Missing: key}
-				c.Add("service-account", Warn, annotateCommand(id), "%s/%s lacks the annotation %q, so provider %q is not asked for its pods", account.Namespace, account.Name, key, p.Name)
+				c.Add("service-account", Warn, annotateCommand(id), "%s/%s lacks the annotation %q, so provider %q is not run for its pods", account.Namespace, account.Name, key, p.Name)
 			}
 		}
 	}

@@ -174,7 +174,7 @@ func (i *Image) checkAttempts(res *regcred.Result, refused bool) bool {
 			}
 			i.Add("credentials", result, fix, "%v%s", at.Err, after)
 		case at.Skipped != "":
-			i.Add("credentials", Skip, i.Remedy(at), "%s is not asked: %s", at.Provider, at.Skipped)
+			i.Add("credentials", Skip, i.Remedy(at), "%s is not run: %s", at.Provider, at.Skipped)
 		case at.Matched == 0 && (at.Kind == regcred.FromProvider || at.Kind == regcred.FromPullSecret):
 			text, fix := at.Provider+" answers without a credential for this image", ""
 			if at.Kind == regcred.FromPullSecret {

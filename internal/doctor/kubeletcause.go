@@ -160,7 +160,7 @@ func flagCauses() []logCause {
 		inFlags(`flag needs an argument: (--[\w-]+)`, "its flag $1 has no value", "give it one; then RESTART"),
 		inFlags(`invalid argument "[^"]*" for "(--[\w-]+)" flag`, "the value of its flag $1 is of the wrong kind", "mend it; then RESTART"),
 		inGates(`unrecognized feature gate: (\w+)`, "it has no feature gate $1, BEING: misspelt, or removed since", "take it out of featureGates in the kubelet's configuration, and of --feature-gates; then RESTART"),
-		inGates(`cannot set feature gate (\w+) to (\w+), feature is locked to (\w+)`, "the feature gate $1 is $3 for good, and cannot be $2", "take it out of featureGates in the kubelet's configuration, and of --feature-gates; then RESTART"),
+		inGates(`cannot set feature gate (\w+) to (\w+), feature is locked to (\w+)`, "feature gate $1 is locked to $3 and cannot be set to $2", "take it out of featureGates in the kubelet's configuration, and of --feature-gates; then RESTART"),
 		says(`failed to load kubelet config file, path: ([^\s,]+), .*no such file or directory`, "the kubelet's configuration $1 is not there", "kubeadm init or kubeadm join writes it: until then this is as it should be"),
 		says(`failed to load kubelet config file, path: ([^\s,]+), error: (.*)`, "the kubelet's configuration $1 cannot be read: $2", "mend it; then RESTART"),
 		says(`failed to load kubelet dropin file, path: ([^\s,]+), (.*)`, "the kubelet's configuration $1 cannot be read: $2", "mend it; then RESTART"),

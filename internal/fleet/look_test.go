@@ -444,7 +444,7 @@ func TestSlow(t *testing.T) {
 		if took := time.Since(begun); took != 10*time.Second {
 			t.Errorf("it took %v", took)
 		}
-		want := "a unknown: get pods/log kube-system/regcred-a: no answer from http://testkube: it takes longer than 10s: context deadline exceeded\nb installed well\n"
+		want := "a unknown: get pods/log kube-system/regcred-a: no answer from http://testkube: timed out after 10s: context deadline exceeded\nb installed well\n"
 		if diff := cmp.Diff(want, shown(f.Nodes)); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}

@@ -275,7 +275,7 @@ func TestRemoveTransient(t *testing.T) {
 		{"500", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.ServerError, Times: 10}) }, "500"},
 		{"401", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Unauthorized, Times: 10}) }, "401"},
 		{"409", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Conflict, Verb: "patch", Times: 2}) }, "409"},
-		{"hangs", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Hang, Verb: "patch", Times: 2}) }, "it takes longer than 10s"},
+		{"hangs", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Hang, Verb: "patch", Times: 2}) }, "timed out after 10s"},
 		{"reset", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Reset, Verb: "patch", Times: 2}) }, "the connection ended before the answer did"},
 		{"403 for a moment", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Forbidden, Verb: "patch", Times: 2}) }, ""},
 		{"pods", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.ServerError, Resource: "pods", Times: 10}) }, "list pods"},

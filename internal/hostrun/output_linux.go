@@ -46,11 +46,11 @@ func newOutput(most int64) (*output, error) {
 // keptOutput makes one that is a file, of which so many bytes are read.
 func keptOutput(name string, most int64) (*output, error) {
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("a file for what the program prints: %w", err)
+		return nil, fmt.Errorf("create the output file: %w", err)
 	}
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) // what ran before may still write to the other
 	if err != nil {
-		return nil, fmt.Errorf("a file for what the program prints: %w", err)
+		return nil, fmt.Errorf("create the output file: %w", err)
 	}
 	return &output{file: file, most: most}, nil
 }

@@ -143,7 +143,7 @@ func (f FS) immutable(at string) error {
 	case stat.Attributes&unix.STATX_ATTR_IMMUTABLE != 0:
 		return &fs.PathError{Op: "write", Path: at, Err: errors.New("it is immutable: chattr -i takes that from it")}
 	case stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0 && stat.Mode&unix.S_IFMT == unix.S_IFREG:
-		return &fs.PathError{Op: "write", Path: at, Err: errors.New("it is a file that is mounted by itself, in whose place no other can come: umount takes that from it")}
+		return &fs.PathError{Op: "write", Path: at, Err: errors.New("it is a mount point and cannot be replaced; run umount on it first")}
 	}
 	return nil
 }

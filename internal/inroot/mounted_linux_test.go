@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/internal/inroot"
 )
 
-// TestMountedFile: a file that is mounted by itself is refused before anything is
+// TestMountedFile: a file that is a mount point is refused before anything is
 // written: a rename over it fails.
 func TestMountedFile(t *testing.T) {
 	const inside = "REGCRED_TEST_MOUNTED"
@@ -29,7 +29,7 @@ func TestMountedFile(t *testing.T) {
 			if f.Root == "" {
 				name = file
 			}
-			if err := f.Refusal(name); err == nil || !strings.Contains(err.Error(), "mounted by itself") {
+			if err := f.Refusal(name); err == nil || !strings.Contains(err.Error(), "a mount point") {
 				t.Errorf("%s: %v", name, err)
 			}
 			if err := f.Refusal(filepath.Dir(name)); err != nil {

@@ -123,7 +123,7 @@ func (in *Installer) missingDirs(dir string) (missing []string, err error) {
 		case !errors.Is(err, fs.ErrNotExist) || d == "/":
 			return nil, err
 		case in.fs().Exists(d):
-			return nil, fmt.Errorf("%s: it is a link to nothing", in.fs().Host(d))
+			return nil, fmt.Errorf("%s: dangling symlink", in.fs().Host(d))
 		}
 		missing = append([]string{d}, missing...)
 	}

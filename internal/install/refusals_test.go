@@ -71,7 +71,7 @@ func refusals() []refused {
 		{name: "a file of our name in a directory", layout: "directory", spoil: write("etc/kubernetes/cred.d/90-regcred.json", foreignJSON), says: "90-regcred.json: it is there already, and not as regcred made it"},
 		{name: "an entry of our name", layout: "json", spoil: write(fromFlag, strings.ReplaceAll(foreignJSON, `"foreign"`, `"regcred-credential-provider"`)), says: "an entry with a name of regcred's that this installation has not written"},
 		{name: "the bin dir is a file", layout: "json", spoil: write("opt/plugins", "x"), says: "/opt/plugins: it is no directory"},
-		{name: "the bin dir is a link to nothing", layout: "json", spoil: link("opt/plugins", "/nowhere"), says: "/opt/plugins: it is a link to nothing"},
+		{name: "the bin dir is a link to nothing", layout: "json", spoil: link("opt/plugins", "/nowhere"), says: "/opt/plugins: dangling symlink"},
 		{name: "the configuration is a pipe", layout: "json", spoil: func(t *testing.T, root string) {
 			name := filepath.Join(root, fromFlag)
 			if err := errors.Join(os.Remove(name), syscall.Mkfifo(name, 0o600)); err != nil {
@@ -83,7 +83,7 @@ func refusals() []refused {
 		{name: "the configuration is none", layout: "json", spoil: write(fromFlag, "{"), says: "cred.json:1:1"},
 		{name: "/etc/kubernetes is a link", layout: "json", spoil: moved("etc/kubernetes", "/srv/kubernetes")},
 		{name: "the state directory is a file", layout: "json", spoil: write("var/lib/regcred", "x"), says: "regcred: it is no directory"},
-		{name: "the state directory is a link to nothing", layout: "json", spoil: link("var/lib/regcred", "/nowhere"), says: "regcred: it is a link to nothing"},
+		{name: "the state directory is a link to nothing", layout: "json", spoil: link("var/lib/regcred", "/nowhere"), says: "regcred: dangling symlink"},
 		{name: "nothing to hold the state directory", layout: "json", spoil: func(t *testing.T, root string) {
 			if err := os.Rename(filepath.Join(root, "var/lib"), filepath.Join(root, "var/kept")); err != nil {
 				t.Fatal(err)

@@ -78,7 +78,7 @@ func (in *Installer) rollbackTo(ctx context.Context, from *generation.Manifest, 
 		}
 	}
 	if number == 0 {
-		return nil, withHint(fmt.Sprintf("regcred rollback N; there are %v", numbers), "which generation was before is not known")
+		return nil, withHint(fmt.Sprintf("regcred rollback N; there are %v", numbers), "the previous generation is unknown")
 	}
 	if !slices.Contains(numbers, number) {
 		return nil, withHint(fmt.Sprintf("there are %v", numbers), "there is no generation %d to go back to", number)

@@ -129,7 +129,7 @@ func isTimeout(err error) bool {
 }
 
 // errForbidden says that an address is a metadata server's, or names nothing.
-var errForbidden = errors.New("it is an address at which only a metadata server can be, or nobody: it is not asked")
+var errForbidden = errors.New("only a metadata server can have this address, so regcred never contacts it")
 
 // forbidden reports whether nobody is asked at an address.
 func forbidden(addr netip.Addr) bool {

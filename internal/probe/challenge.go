@@ -139,7 +139,7 @@ func (a *asking) bearer(c *Challenge) bool {
 	case realm.Scheme == "http" && a.base.Scheme == "https":
 		return a.fail(StepChallenge, "let the registry name its token server with https", "%s: the password would go over plain HTTP", text)
 	case remote.IsMetadata(realm.Hostname()):
-		return a.fail(StepChallenge, "", "%s: that is a metadata server, which is not asked", text)
+		return a.fail(StepChallenge, "", "%s: that is a metadata server, which regcred never contacts", text)
 	case !strings.EqualFold(address(realm), address(&a.base)):
 		text += "; that is another host, which is shown the credential"
 	}
@@ -157,7 +157,7 @@ func (a *asking) ping(ctx context.Context, first answer) bool {
 	case got.StatusCode == http.StatusTooManyRequests || got.StatusCode >= 500:
 		return a.outOfOrder(got)
 	case isTLSPort(got):
-		return a.fail(StepTLS, "ask for it with https", "%s speaks TLS, and is asked over plain HTTP", address(&a.base))
+		return a.fail(StepTLS, "ask for it with https", "%s speaks TLS, but the request is plain HTTP", address(&a.base))
 	case !isRegistry(got):
 		return a.noRegistry(first, got)
 	case got.StatusCode == http.StatusUnauthorized && a.Runtime.Name != "containerd":

@@ -87,7 +87,7 @@ func inHosts(ctx context.Context, host string) int {
 // resolve finds the addresses of a host; false if there are none to ask.
 func (a *asking) resolve(ctx context.Context, host string) ([]netip.Addr, bool) {
 	if remote.IsMetadata(host) {
-		return nil, a.fail(StepDNS, "", "%s is the name or address of a metadata server: it is not asked", host)
+		return nil, a.fail(StepDNS, "", "%s is the name or address of a metadata server, which regcred never contacts", host)
 	}
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return a.allowed(host, "it is an address", []netip.Addr{addr})
@@ -164,7 +164,7 @@ func (a *asking) failDNS(ctx context.Context, host string, r resolver, err error
 	case dns.IsNotFound:
 		return a.fail(StepDNS, a.spelling(host), "%s does not exist, or has no address, says %s%s", host, r, search)
 	case strings.Contains(dns.Err, "connection refused"):
-		return a.fail(StepDNS, "systemctl status systemd-resolved, or whatever listens there", "%s: nobody listens at the %s", host, r)
+		return a.fail(StepDNS, "systemctl status systemd-resolved, or whatever listens there", "%s: nothing is listening at the %s", host, r)
 	case strings.Contains(dns.Err, "unreachable"):
 		return a.fail(StepDNS, "look at this machine's routes (ip route), or name another nameserver in "+resolvConf, "%s: there is no route to the %s", host, r)
 	case dns.IsTimeout:

@@ -114,7 +114,7 @@ func TestNoNameserver(t *testing.T) {
 	if ownNetwork(t) {
 		mount(t, "/etc/resolv.conf", "nameserver 127.0.0.54\n")
 		check(t, prober("").Ask(t.Context(), hop("https", "registry.example"), nil), probe.StepDNS,
-			"nobody listens at the nameserver 127.0.0.54 of /etc/resolv.conf")
+			"nothing is listening at the nameserver 127.0.0.54 of /etc/resolv.conf")
 	}
 }
 
@@ -158,8 +158,8 @@ func TestDNS(t *testing.T) {
 	check(t, ask("fail.example"), probe.StepDNS, "answers with an error (SERVFAIL or REFUSED)")
 	check(t, ask("refused.example"), probe.StepDNS, "answers with an error (SERVFAIL or REFUSED)")
 	check(t, ask("silent.example"), probe.StepDNS, "silent.example: no answer within 500ms from nameserver 127.0.0.53", "UDP and TCP port 53")
-	check(t, ask("meta.example"), probe.StepDNS, "meta.example is 169.254.169.254", "not asked")
-	check(t, ask("blocked.example"), probe.StepDNS, "blocked.example is 0.0.0.0", "not asked")
+	check(t, ask("meta.example"), probe.StepDNS, "meta.example is 169.254.169.254", "never contacts")
+	check(t, ask("blocked.example"), probe.StepDNS, "blocked.example is 0.0.0.0", "never contacts")
 
 	// An address to which there is no route, and one that does not answer.
 	check(t, ask("10.255.255.1"), probe.StepTCP, "10.255.255.1 cannot be reached: there is no route")

@@ -32,7 +32,7 @@ func (a *asking) meaning(status int, cred *regcred.Credential) string {
 	}
 	switch status {
 	case http.StatusUnauthorized:
-		text := "log in anew with the right user and password, and renew what holds them (the pull secret, the provider's source)"
+		text := "log in again with the right user name and password, and renew what holds them (the pull secret, the provider's source)"
 		if cred.Provider == "" {
 			text += "; in a shell, what has a $ wants single quotes"
 		}

@@ -329,10 +329,10 @@ func TestConnection(t *testing.T) {
 
 	ca := newAuthority(t, "Our CA", nil)
 	addr := serve(t, newRegistry(t, testregistry.Basic), &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
-	check(t, prober("").Ask(t.Context(), hop("http", addr), nil), probe.StepTLS, "speaks TLS, and is asked over plain HTTP")
+	check(t, prober("").Ask(t.Context(), hop("http", addr), nil), probe.StepTLS, "speaks TLS, but the request is plain HTTP")
 
 	for _, host := range []string{"169.254.169.254", "metadata.google.internal", "[fd00:ec2::254]", "0.0.0.0"} {
-		check(t, prober("").Ask(t.Context(), hop("http", host), good()), probe.StepDNS, "not asked")
+		check(t, prober("").Ask(t.Context(), hop("http", host), good()), probe.StepDNS, "never contacts")
 	}
 }
 
@@ -344,7 +344,7 @@ func TestRefused(t *testing.T) {
 			step := map[testregistry.Auth]string{testregistry.Basic: probe.StepManifest, testregistry.Bearer: probe.StepToken}[auth]
 			wrong := credential("ci", "wrong")
 			check(t, prober("").Ask(t.Context(), hop("http", reg.Addr()), []regcred.Credential{wrong}), step,
-				`provider "good", user "ci"`, "HTTP 401", "is wrong or has expired", "log in anew")
+				`provider "good", user "ci"`, "HTTP 401", "is wrong or has expired", "log in again")
 
 			r := prober("").Ask(t.Context(), hop("http", reg.Addr()), []regcred.Credential{wrong, good()[0], wrong})
 			check(t, r, "", "not tried")

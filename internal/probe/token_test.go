@@ -81,7 +81,7 @@ func TestTokenMethods(t *testing.T) {
 		"CRI-O":                  {"CRI-O", map[string]http.HandlerFunc{get: gives("token")}, []string{get}, "", nil},
 		"CRI-O, POST alone":      {"CRI-O", map[string]http.HandlerFunc{get: status(405)}, []string{get}, probe.StepToken, []string{"HTTP 405"}},
 		"GET alone, 403":         {"containerd", map[string]http.HandlerFunc{post: status(403)}, []string{post}, probe.StepToken, []string{"HTTP 403", "it says so to POST", "405 it would"}},
-		"refused":                {"containerd", map[string]http.HandlerFunc{post: status(401), get: status(401)}, []string{post, get}, probe.StepToken, []string{"HTTP 401", "log in anew"}},
+		"refused":                {"containerd", map[string]http.HandlerFunc{post: status(401), get: status(401)}, []string{post, get}, probe.StepToken, []string{"HTTP 401", "log in again"}},
 		"no access_token":        {"containerd", map[string]http.HandlerFunc{post: gives("token")}, []string{post}, probe.StepToken, []string{"without an access_token"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -203,7 +203,7 @@ func (d *document) isV1() bool {
 func (c *Config) readV1(f *tomlfile.File, doc *document, dropIn bool) {
 	switch line := f.Line("registries"); {
 	case dropIn:
-		c.refuse(f.Path, line, "it is of version 1, which a drop-in may not be", "write it with [[registry]] tables")
+		c.refuse(f.Path, line, "the version 1 format is not allowed in a drop-in", "write it with [[registry]] tables")
 		return
 	case doc.Registry != nil || doc.Search != nil || doc.Aliases != nil:
 		c.refuse(f.Path, line, "it mixes version 1 and version 2", "write it with [[registry]] tables alone")

@@ -158,9 +158,9 @@ func (c *Config) hops(image route.Image) ([]route.Hop, error) {
 func (r *registry) skips(m endpoint, image route.Image) string {
 	switch {
 	case image.Digest == "" && (r.Digests || m.Pull == "digest-only"):
-		return "it is asked for digests alone"
+		return "it is used for digests only"
 	case image.Digest != "" && m.Pull == "tag-only":
-		return "it is asked for tags alone"
+		return "it is used for tags only"
 	}
 	return ""
 }

@@ -33,7 +33,7 @@ func TestCause(t *testing.T) {
 func TestCauseNoRoute(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.ENETUNREACH, syscall.EHOSTUNREACH} {
 		err := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", errno)}
-		if got, want := remote.Cause(t.Context(), err).Error(), "there is no route to the host"; got != want {
+		if got, want := remote.Cause(t.Context(), err).Error(), "no route to the host"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

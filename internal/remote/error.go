@@ -173,7 +173,7 @@ func networkCause(err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return errors.New("connection refused")
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
-		return errors.New("there is no route to the host")
+		return errors.New("no route to the host")
 	case errors.As(err, &dns):
 		return errors.New("the host name cannot be resolved")
 	case errors.As(err, &op):

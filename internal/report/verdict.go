@@ -116,7 +116,7 @@ func (r *Explanation) nevertheless() string {
 	}
 	for _, s := range r.Sources {
 		if s.Kind == regcred.FromPullSecret && s.Outcome == Failed && !s.Unread {
-			return "for want of a pull secret the kubelet would not pull at all" // see lookup
+			return "without a pull secret the kubelet would not pull at all" // see lookup
 		}
 	}
 	return "the kubelet would pull anonymously all the same, and report at most a 401"
@@ -144,9 +144,9 @@ func (r *Explanation) whyNone() string {
 		switch at := p.Attempt; {
 		case at == nil:
 		case at.Outcome == Skipped && !p.Matched:
-			text += fmt.Sprintf("; %s is not asked: %s", p.Name, at.Skipped)
+			text += fmt.Sprintf("; %s is not run: %s", p.Name, at.Skipped)
 		case at.Outcome == Skipped:
-			text += fmt.Sprintf("; %s matches but is not asked: %s", p.Name, at.Skipped)
+			text += fmt.Sprintf("; %s matches but is not run: %s", p.Name, at.Skipped)
 		case at.Outcome == Empty && len(at.Keys) > 0:
 			text += fmt.Sprintf("; %s answered, but none of its keys (%s) matches", p.Name, strings.Join(at.Keys, ", "))
 		}

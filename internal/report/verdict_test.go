@@ -70,7 +70,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"pull secret that does not parse", Explanation{Sources: []Source{secret}},
-			Failed, "no credentials, because pull secret a/b failed; for want of a pull secret the kubelet would not pull at all",
+			Failed, "no credentials, because pull secret a/b failed; without a pull secret the kubelet would not pull at all",
 		},
 		{
 			"pull secret that cannot be read", Explanation{Sources: []Source{unread}},
@@ -102,7 +102,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"skipped", Explanation{Providers: []Provider{skipped, provider(Empty)}},
-			Anonymous, "no credentials: a pull is tried once, anonymously; p matches but is not asked: no service account",
+			Anonymous, "no credentials: a pull is tried once, anonymously; p matches but is not run: no service account",
 		},
 		{
 			"empty answer", Explanation{Providers: []Provider{provider(Empty)}},

@@ -39,7 +39,7 @@ const askWithin = 5 * time.Second
 // ask asks a kubelet for its health, which is good if it answers 200. What it
 // says beside that is not read, no proxy asked, and no redirect followed.
 func ask(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, askWithin, timeout("it takes longer than "+askWithin.String()))
+	ctx, cancel := context.WithTimeoutCause(ctx, askWithin, timeout("timed out after "+askWithin.String()))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

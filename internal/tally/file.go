@@ -131,7 +131,7 @@ func read(ctx context.Context, root *os.Root) (*Counts, error) {
 	if info, err := root.Lstat(fileName); err != nil {
 		return nil, err
 	} else if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("it is no regular file but %s", (&regularfile.NotRegularError{Mode: info.Mode()}).Kind())
+		return nil, fmt.Errorf("it is not a regular file but %s", (&regularfile.NotRegularError{Mode: info.Mode()}).Kind())
 	}
 	data, err := regularfile.ReadIn(ctx, root, fileName, maxFile)
 	if err != nil {

@@ -298,7 +298,7 @@ func TestNoFallback(t *testing.T) {
 			return unreachable(ctx, name)
 		}
 		_, err := w.get(t, Options{}, dual, false)
-		want := "get an authorization token from ECR in us-west-2: POST https://api.ecr.us-west-2.amazonaws.com: there is no route to the host, 3 times, " +
+		want := "get an authorization token from ECR in us-west-2: POST https://api.ecr.us-west-2.amazonaws.com: no route to the host, 3 times, " +
 			"and before that POST https://ecr.us-west-2.api.aws: the host name cannot be resolved"
 		if err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

@@ -82,6 +82,6 @@ func refuseMetadata(_, address string, _ syscall.RawConn) error {
 
 var (
 	errMetadataTarget = errors.New("the instance attribute google-dockercfg-url leads to a metadata server, " +
-		"which is not asked on its behalf: name the server that has the docker config")
+		"which regcred never contacts on its behalf: name the server that has the docker config")
 	errNotFetchable = fmt.Errorf("%s: it is not a URL of http or https; other schemes are not supported", stepDockercfgURL)
 )

@@ -127,7 +127,7 @@ func TestDockercfgFails(t *testing.T) {
 		"file":             {url: "file:///etc/" + canary.Arg, want: "it is not a URL of http or https"},
 		"httpx":            {url: "httpx://a/", want: "it is not a URL of http or https"},
 		"no host":          {url: "http:///x", want: "it is not a URL of http or https"},
-		"metadata address": {url: "http://169.254.169.254/computeMetadata/v1/", want: "leads to a metadata server, which is not asked on its behalf"},
+		"metadata address": {url: "http://169.254.169.254/computeMetadata/v1/", want: "leads to a metadata server, which regcred never contacts on its behalf"},
 		"link-local":       {url: "http://[fe80::1]/", want: "leads to a metadata server"},
 		"metadata name":    {url: "http://Metadata.Google.Internal./computeMetadata/v1/", want: "leads to a metadata server"},
 		"metadata, chosen": {url: "http://METADATA/computeMetadata/v1/", want: "leads to a metadata server"},

@@ -59,7 +59,7 @@ func failureOf(res *regcred.Result, err error) *lookupFailure {
 		case a.Err != nil:
 			why = append(why, a.Err.Error())
 		case a.Skipped != "" && len(res.Credentials) == 0 && !bare(a):
-			why = append(why, fmt.Sprintf("provider %q was not asked: %s", a.Provider, a.Skipped))
+			why = append(why, fmt.Sprintf("provider %q was not run: %s", a.Provider, a.Skipped))
 		}
 	}
 	if early(err) {

@@ -99,7 +99,7 @@ func lookupCases() []lookupCase {
 		{name: "an empty answer", stands: []string{several + "provider with empty config"}, list: []provider{answered(provider{}, `"registry.example":{"username":"user of p","password":"`+password+`"}`, "")}, steps: []lookup{{want: none, runs: 1}}},
 		{name: "one of two not asked", list: []provider{{more: inMode("Token")}, {name: "a"}}, steps: []lookup{{pod: pod{name: "static"}, want: []string{"user of a"}, runs: 1}}},
 		{name: "bare host, a pattern with a path", list: []provider{{match: "[registry.example/app]"}}, steps: []lookup{{image: "registry.example", want: none}}},
-		{name: "no host", list: []provider{{}}, steps: []lookup{{image: "[:::1]:5000/app", want: none}}, says: "what stands in brackets is not an IPv6 address"},
+		{name: "no host", list: []provider{{}}, steps: []lookup{{image: "[:::1]:5000/app", want: none}}, says: "the text in brackets is not an IPv6 address"},
 		{name: "the more specific first", list: []provider{{}, {name: "a", key: "registry.example/app"}}, steps: []lookup{{want: []string{"user of a", "user of p"}, runs: 2}}},
 		{name: "one of two fails", list: []provider{{script: "echo 'no network' >&2; exit 3\n"}, {name: "a"}}, steps: []lookup{{want: []string{"user of a"}, runs: 2}}, says: `plugin "p": exec: exit status 3; stderr: "no network"`},
 		{name: "Docker Hub", list: []provider{{match: "[docker.io]", key: "index.docker.io"}}, steps: []lookup{{image: "docker.io/library/nginx", want: user, runs: 1}}},
