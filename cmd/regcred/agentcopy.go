@@ -15,11 +15,10 @@ func (a *app) agentCopyCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "copy FILE... DIR",
 		Short: "Copy executables into a directory",
-		Long: `copy copies executables into a directory that is there, each whole or not at
-all, with mode 0755. An init container runs it: it needs no shell and nothing
-else of its image, so that it also takes plugins out of an image that has
-nothing but them. Nothing is copied if one of them is no regular file, or no
-executable of Linux.`,
+		Long: `Copy executables into an existing directory, each atomically and with mode 0755.
+An init container runs this: it needs no shell and nothing else from its image,
+so it can also copy plugins out of an image that contains only them. Nothing is
+copied if a file is not a regular file or not a Linux executable.`,
 		Example: `  regcred agent copy /bin/regcred /tools
   /tools/regcred agent copy /usr/local/bin/my-credential-provider /plugins`,
 		Args: func(cmd *cobra.Command, args []string) error {

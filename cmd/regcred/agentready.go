@@ -19,14 +19,13 @@ func (a *app) agentReadyCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ready",
 		Short: "Check whether this pod's node matches the chart",
-		Long: `ready says in one line how the node stands on which "regcred agent run" works,
-and ends with code 1 if that is not as the chart says, or if the agent has not
-looked for too long. A readiness probe runs it; of what it prints the kubelet
-makes an Event.`,
+		Long: `Print in one line the state of the node of "regcred agent run", and exit with 1
+if it does not match the chart or if the agent has not checked it for too long.
+This is the readiness probe; the kubelet puts its output into an Event.`,
 		Example: "  regcred agent ready",
 		Args:    exactly(),
 	}
-	cmd.Flags().StringVar(&work, "work", work, "`directory` of regcred agent run")
+	cmd.Flags().StringVar(&work, "work", work, "--work `directory` of regcred agent run")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ready, line := agent.Ready(cmd.Context(), work, time.Now())
 		err := a.WriteRaw([]byte(line + "\n"))

@@ -31,20 +31,20 @@ func (a *app) agentRemoveCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remove --namespace NS --state-configmap NAME",
 		Short: "Make the chart's pods uninstall regcred from their nodes, and wait for them",
-		Long: `remove is what the chart runs before it is uninstalled. It sets the state in a
-ConfigMap to "absent", which the pods see within about a minute, and waits until
-each of them says that nothing of regcred is left on its node. Nodes that are
-deleted meanwhile are not waited for.
+		Long: `Set the state in a ConfigMap to "absent", which the pods see within about a
+minute, and wait until each pod reports that nothing of regcred is left on its
+node. The chart runs this before it is uninstalled. Nodes that are deleted in
+the meantime are not waited for.
 
-Of each node that has not said so at the timeout it says why, and what to do
-there. It may be run again.
+After the timeout, each remaining node is listed with the reason and what to do
+there. The command can be run again.
 
-It needs the permission to patch that ConfigMap, to list pods and to get
-pods/log in the namespace. Where it may list nodes, it knows sooner which are
-deleted, and which are away.
+It needs permission to patch the ConfigMap, to list pods and to get pods/log in
+the namespace. With permission to list nodes, it detects deleted and unreachable
+nodes sooner.
 
-The exit code is 0 if regcred is off every node, and 1 if not; with
---allow-missing nodes that are missing are warnings.`,
+The exit code is 0 if regcred is removed from every node, and 1 if not; with
+--allow-missing, missing nodes are only warnings.`,
 		Example: `  regcred agent remove --namespace kube-system --state-configmap regcred-state
   regcred agent remove -n kube-system --state-configmap regcred-state --timeout 10m`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -61,10 +61,10 @@ The exit code is 0 if regcred is off every node, and 1 if not; with
 	}
 	f := cmd.Flags()
 	f.StringVarP(&r.opts.Namespace, "namespace", "n", "", "`namespace` of the ConfigMap and of the pods")
-	f.StringVar(&r.opts.ConfigMap, "state-configmap", "", "`name` of the ConfigMap that the pods have the state from")
+	f.StringVar(&r.opts.ConfigMap, "state-configmap", "", "`name` of the ConfigMap that holds the state for the pods")
 	f.StringVarP(&r.opts.Selector, "selector", "l", fleet.Selector, "`labels` of the pods")
-	f.DurationVar(&r.opts.Timeout, "timeout", 4*time.Minute, "the longest `time` to wait for all nodes; Helm waits 5 minutes for a hook unless it is told otherwise")
-	f.BoolVar(&r.allowMissing, "allow-missing", false, "end with exit code 0 though nodes are missing")
+	f.DurationVar(&r.opts.Timeout, "timeout", 4*time.Minute, "maximum `time` to wait for all nodes; Helm's default for a hook is 5 minutes")
+	f.BoolVar(&r.allowMissing, "allow-missing", false, "exit with 0 even if nodes are missing")
 	r.kube.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.agentRemove(cmd.Context(), r) }
 	return cmd

@@ -32,16 +32,16 @@ func (a *app) agentRunCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Install what the chart configures on this pod's node, and keep it installed",
-		Long: `run works on the node of its pod until it is ended, which changes nothing there.
-It changes nothing itself: it has the node's systemd run "regcred install",
-"status" and "uninstall" on the node. It installs, looks every --interval if all
-is as it was installed, and installs again where it is not. If the file of
---state says "absent", it takes everything off.
+		Long: `Keep regcred installed on this pod's node, until the process is stopped, which
+changes nothing on the node. The pod itself changes nothing: it has the node's
+systemd run "regcred install", "status" and "uninstall" on the node. Every
+--interval it compares the node with what was installed and installs again if
+they differ. If the --state file contains "absent", it uninstalls regcred.
 
-An install or uninstall that restarted the kubelet and went back is not tried
-again by this pod, also if its container is started anew; what failed otherwise
-is, ever more rarely. How the node stands it says as a line of JSON on standard
-output, for "regcred agent ready", and as metrics.`,
+An install or uninstall that restarted the kubelet and was rolled back is not
+repeated by this pod, even if its container restarts; other failures are retried
+with increasing delays. The node's state is printed as a line of JSON to stdout,
+for "regcred agent ready", and exported as metrics.`,
 		Example: `  regcred agent run --node $NODE --owner regcred/regcred --revision regcred-1a2b \
     --host-work /var/lib/kubelet/pods/$POD_UID/volumes/kubernetes.io~empty-dir/work --restart`,
 		Args: exactly(),
@@ -59,26 +59,26 @@ output, for "regcred agent ready", and as metrics.`,
 func (r *agentFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&r.Node, "node", "", "`name` of the node")
-	f.Var(&r.owner, "owner", "the chart's `NAMESPACE/RELEASE`: what another has installed is left alone")
+	f.Var(&r.owner, "owner", "the chart's `NAMESPACE/RELEASE`; what another release installed is not changed")
 	f.StringVar(&r.Revision, "revision", "", "`name` of the ConfigMap with the configuration")
 	f.StringVar(&r.Config, "config", "/config", "`path` of the configuration")
-	f.StringVar(&r.State, "state", "/state/state", "`file` that says present or absent; nothing is changed while it says neither")
-	f.StringVar(&r.Plugins, "plugins", "/plugins", "`directory` with plugins of other images; what the configuration names is looked for there first")
+	f.StringVar(&r.State, "state", "/state/state", "`file` that contains present or absent; nothing is changed while it contains neither")
+	f.StringVar(&r.Plugins, "plugins", "/plugins", "`directory` with plugins of other images; searched first")
 	f.StringVar(&r.ImagePlugins, "image-plugins", "/plugins", "`directory` with the plugins of this image")
-	f.StringVar(&r.Work, "work", agentWork, "`directory` that the node sees at --host-work, and that a restart of the container keeps")
+	f.StringVar(&r.Work, "work", agentWork, "`directory` that is --host-work on the node and survives container restarts")
 	f.StringVar(&r.hostWork, "host-work", "", "`path` on the node of the directory --work")
 	i := &r.Install
-	f.BoolVar(&i.DryRun, "dry-run", false, "say what would change, and change nothing")
-	f.BoolVar(&i.Restart, "restart", false, "the kubelet may be restarted, if it has to be; running containers go on")
-	f.StringVar(&i.Probe, "probe", "", "`image` that is pulled after each change; if it cannot be, the node goes back")
-	f.StringArrayVar(&i.Reserve, "reserve", nil, "`pattern` that the kubelet's entries have beside those of the providers; may be repeated")
-	f.BoolVar(&i.AnyImage, "any-image", false, "the kubelet's entries have patterns for every image")
-	f.DurationVar(&i.MaxStale, "max-stale", generation.DefaultMaxStale, "the longest `time` that a kubelet may keep an answer")
-	f.IntVar(&i.Keep, "keep", 5, "`number` of generations that stay")
-	f.StringVar(&i.StateDir, "state-dir", generation.DefaultDir, "`directory` on the node where the generations are")
-	f.BoolVar(&i.Reapplied, "reapplied", false, "install although the node's system undoes it: this agent installs again")
-	f.DurationVar(&i.Timeout, "timeout", 4*time.Minute, "the longest `time` until a restarted kubelet is healthy; after that the node goes back")
-	f.DurationVar(&r.Interval, "interval", time.Minute, "`time` between two looks at the node")
+	f.BoolVar(&i.DryRun, "dry-run", false, "show what would change, and change nothing")
+	f.BoolVar(&i.Restart, "restart", false, "allow a kubelet restart if one is needed; running containers are not affected")
+	f.StringVar(&i.Probe, "probe", "", "`image` to pull after each change; if that fails, the change is rolled back")
+	f.StringArrayVar(&i.Reserve, "reserve", nil, "additional `pattern` for the kubelet's entries; may be repeated")
+	f.BoolVar(&i.AnyImage, "any-image", false, "match every image in the kubelet's entries")
+	f.DurationVar(&i.MaxStale, "max-stale", generation.DefaultMaxStale, "maximum `time` that the kubelet may cache a response")
+	f.IntVar(&i.Keep, "keep", 5, "`number` of generations to keep")
+	f.StringVar(&i.StateDir, "state-dir", generation.DefaultDir, "`directory` on the node for the generations")
+	f.BoolVar(&i.Reapplied, "reapplied", false, "install even though the node's system reverts it; this agent installs again")
+	f.DurationVar(&i.Timeout, "timeout", 4*time.Minute, "maximum `time` for a restarted kubelet to become healthy; after that the change is rolled back")
+	f.DurationVar(&r.Interval, "interval", time.Minute, "`time` between checks of the node")
 	// Not a string: an empty one is a value.
 	f.Func("listen", "`address` of /metrics and /healthz (default \""+r.listen+"\"); \"\" for none", func(v string) error { r.listen = v; return nil })
 }

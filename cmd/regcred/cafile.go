@@ -21,7 +21,7 @@ import (
 type caFile string
 
 func (f *caFile) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar((*string)(f), "ca-file", "", "`file` of certificates (PEM) of authorities that are believed beside the kubeconfig's own")
+	cmd.Flags().StringVar((*string)(f), "ca-file", "", "PEM `file` of CA certificates to trust in addition to the kubeconfig's")
 }
 
 // maxCAFile bounds a file of certificates, in bytes. That of a whole system has

@@ -27,8 +27,8 @@ type kubeFlags struct {
 func (k *kubeFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&k.kubeconfig, "kubeconfig", "",
-		"`file` that says where the API server is; by default the kubelet's with --as-kubelet, else that of KUBECONFIG, of the pod that regcred runs in, or ~/.kube/config")
-	f.StringVar(&k.context, "context", "", "`name` of the context of the kubeconfig to use")
+		"kubeconfig `file` of the API server (default the kubelet's with --as-kubelet, otherwise KUBECONFIG, the pod's service account, or ~/.kube/config)")
+	f.StringVar(&k.context, "context", "", "`name` of the kubeconfig context to use")
 	k.caFile.register(cmd)
 	inGroup(cmd, groupCluster, "kubeconfig", "context", "ca-file")
 }

@@ -37,20 +37,20 @@ func (a *app) convertCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert PATH [NEW]",
 		Short: "Convert an older configuration to kubelet.config.k8s.io/v1",
-		Long: `convert writes the configuration at PATH, a file or a directory, in
-kubelet.config.k8s.io/v1: from v1beta1, from v1alpha1, and from the
-predecessor's RegistryCredentialConfig. The result is loaded anew and compared
-with the source: the same providers in the same order.
+		Long: `Convert the configuration at PATH, a file or a directory, to
+kubelet.config.k8s.io/v1: from v1beta1, v1alpha1, or the out-of-tree proposal's
+RegistryCredentialConfig. The result is loaded again and compared with the
+source: it must have the same providers in the same order.
 
-It goes to standard output, as one file also if PATH is a directory; or to NEW,
-a file that does not exist or, if its path ends in a slash or is a directory,
-one file for each provider, in the same order. --write converts every file in
-its place and keeps what it had in FILE.bak.
+The result is written to stdout as one file, or to NEW. NEW must not exist; if
+its path ends in a slash or is a directory, each provider is written to its own
+file, in the same order. --write converts every file in place and keeps the
+originals in FILE.bak.
 
-The version of a file is not that of the protocol. Each provider keeps the
-latter unless --plugin-api-version changes it, since a plugin that speaks
-v1beta1 alone would not answer in v1. No kubelet speaks the predecessor's
-protocol, so its providers are asked in v1.
+The version of the file is not the version of the exec protocol. Each provider
+keeps its protocol version unless --plugin-api-version changes it, because a
+plugin that supports only v1beta1 would not respond in v1. No kubelet supports
+the proposal's protocol, so its providers are changed to v1.
 
 The exit code is 1 if the kubelet of --kubelet-version, with --feature-gates,
 would not start with the result. Then no file is written.`,
@@ -69,11 +69,11 @@ would not start with the result. Then no file is written.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.BoolVarP(&f.write, "write", "w", false, "convert every file in its place, and keep what it had in FILE.bak")
+	fl.BoolVarP(&f.write, "write", "w", false, "convert every file in place and keep the original in FILE.bak")
 	f.format.register(cmd, "output", "o", "output `format`: yaml | json (default that of the source)")
 	moved(cmd, "format", "it is -o, --output now")
 	addTarget(cmd, &f.target, "that the result is for")
-	f.pluginVersion.register(cmd, "plugin-api-version", "", "`version` of the protocol for every provider: v1 | v1beta1 | v1alpha1")
+	f.pluginVersion.register(cmd, "plugin-api-version", "", "exec protocol `version` for every provider: v1 | v1beta1 | v1alpha1")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.convert(f, args[0])
 	}

@@ -45,10 +45,10 @@ func (a *app) demoCmd(run runner) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Run a registry, a plugin, a lookup and a pull on this machine",
-		Long: `demo starts a registry on loopback that requires a credential, pushes a private
-image to it, writes a configuration and a credential provider plugin to a
-temporary directory, then looks up credentials and pulls the image as a node
-would. It contacts no other machine and removes its files.`,
+		Long: `Start a registry on loopback that requires a credential, push a private image to
+it, write a configuration and a plugin to a temporary directory, then look up
+the credentials and pull the image as a node would. No other machine is
+contacted, and all files are removed.`,
 		Example: `  regcred demo
   regcred demo -o json | jq .pulled.digest`,
 		Args: atMost(),

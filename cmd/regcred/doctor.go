@@ -31,28 +31,24 @@ func (a *app) doctorCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Find what prevents pulls on this node, and how to fix it",
-		Long: `doctor looks at what a pull on this node depends on: the configuration, the
-executables, who may change them, and the node's docker config files; where a
-plugin is told that the runtime never asks a mirrored name's own host, also at
-containerd's configuration. It runs no plugin, but with --image.
+		Long: `Check everything that a pull on this node depends on: the configuration, the
+plugins, their file permissions, the docker config files, and the running
+kubelet's flags and start time. If the kubelet keeps failing, doctor reads the
+reason from systemd or OpenRC and from the last lines of the kubelet's log. No
+plugin is run without --image.
 
-It holds that against the kubelet that runs: its flags, and when it was started.
-Of one that does not stay up it asks systemd or OpenRC, and says why, from the
-last lines of its log.
+With --image, follow one image to its registry and stop at the first step that
+fails: reference, matching providers, credentials (plugins are run), the hosts
+of the runtime's mirrors, and for each host DNS, connection, TLS, challenge,
+token and manifest, with every credential in turn. The runtime's proxies and CA
+certificates are used. Nothing is pulled.
 
-With --image it goes the whole way of an image, and stops at the step that
-fails: the reference, the providers that match, the credentials that a kubelet
-would have (here plugins are run, as by explain), the hosts that the runtime's
-mirrors lead to, and at each of these, with the runtime's proxies and
-authorities, the name, the connection, TLS, the challenge, the token and the
-manifest, with each credential in turn. Nothing is pulled.
+With --kube, check the cluster too: whether the API server responds, which
+identity it sees, and whether that identity may read what a pull needs and
+request tokens for the configured audiences. With --pod, request these tokens
+as a dry run; with --image too, look up the image for that pod.
 
-With --kube it looks at the cluster too: whether the API server answers, whom it
-takes this identity for, and whether that may read what a pull needs and request
-tokens for the audiences of the configuration. With --pod it asks for such
-tokens, as a dry run; with --image too, the image is looked up as for that pod.
-
-The exit code is 0 if nothing fails, and 1 otherwise.`,
+The exit code is 0 if no check fails, and 1 otherwise.`,
 		Example: `  sudo regcred doctor --as-kubelet
   sudo regcred doctor --as-kubelet --kube --pod team/app-1
   sudo regcred doctor --as-kubelet --image registry.example/team/app:1.2 --pod team/app-1

@@ -30,10 +30,10 @@ type imageFlags struct {
 
 func (i *imageFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&i.image, "image", "", "`image` that is followed on its way, up to its manifest at the registry")
+	f.StringVar(&i.image, "image", "", "`image` to follow up to its manifest at the registry")
 	f.StringArrayVar(&i.pullSecrets, "pull-secret", nil, "with --image: `file` with an image pull secret: a Secret manifest or a docker config.json; may be repeated")
 	f.BoolVar(&i.offline, "offline", false, "with --image: run no plugin and contact no host")
-	f.DurationVar(&i.hostTimeout, "timeout", 20*time.Second, "with --image: the longest `time` that asking the hosts may take, all together")
+	f.DurationVar(&i.hostTimeout, "timeout", 20*time.Second, "with --image: maximum `time` for contacting all hosts")
 }
 
 // check refuses flags that do not go together.

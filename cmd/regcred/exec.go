@@ -38,18 +38,19 @@ func (a *app) execCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exec [flags] -- CMD [ARG...]",
 		Short: "Run a command whose registry clients get credentials from regcred",
-		Long: `exec runs CMD with DOCKER_CONFIG and REGISTRY_AUTH_FILE in a directory of its
-own, which is removed when CMD ends. The files in it name regcred's helper for
-the hosts that the configuration names exactly, and for those of --image. The
-user's other logins, contexts, builders and CLI plugins are there too.
+		Long: `Run CMD with DOCKER_CONFIG and REGISTRY_AUTH_FILE in a temporary directory that
+is removed when CMD ends. The files in it configure regcred's credential helper
+for each host that the configuration lists exactly, and for the hosts of
+--image. The user's other credentials, contexts, builders and CLI plugins are
+copied.
 
-With --materialize no helper is named: the credentials for the images are
-written into the files, for programs that read files alone. They are not
-renewed; a warning says until when they are known to last.
+With --materialize the credentials for the images are written to the files
+instead, for programs that do not run credential helpers. They are not renewed;
+a warning shows when they expire.
 
-CMD has the terminal and gets the signals. The exit code is that of CMD, or
-death by the signal that killed it; 127 if there is no such command, 126 if it
-cannot be run. If a credential cannot be had, CMD is not run.`,
+CMD gets the terminal and all signals. The exit code is that of CMD, or death by
+the signal that killed it; 127 if the command does not exist, 126 if it cannot
+be run. CMD is not run if a credential cannot be obtained.`,
 		Example: `  regcred exec -- docker compose pull
   regcred exec --image registry.example/team/app -- skopeo inspect docker://registry.example/team/app
   regcred exec --materialize --image registry.example/team/app -- ./build.sh`,
@@ -62,9 +63,9 @@ cannot be run. If a credential cannot be had, CMD is not run.`,
 	}
 	f := cmd.Flags()
 	f.SetInterspersed(false) // what follows CMD is its own
-	f.StringArrayVar(&e.images, "image", nil, "an `image` that CMD pulls, whose registry may be matched by a pattern; may be repeated")
-	f.BoolVar(&e.allHosts, "all-hosts", false, "docker is to ask regcred's helper about all hosts")
-	f.BoolVar(&e.materialize, "materialize", false, "write the credentials for the images into the files, and name no helper")
+	f.StringArrayVar(&e.images, "image", nil, "`image` that CMD pulls, whose registry only a pattern matches; may be repeated")
+	f.BoolVar(&e.allHosts, "all-hosts", false, "use regcred's helper for all hosts in docker")
+	f.BoolVar(&e.materialize, "materialize", false, "write the images' credentials to the files instead of configuring the helper")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.exec(cmd.Context(), e, args) }
 	return cmd
 }

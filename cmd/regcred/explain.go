@@ -32,12 +32,12 @@ func (a *app) explainCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain IMAGE",
 		Short: "Explain where the credentials for an image come from, or why there are none",
-		Long: `explain looks up the credentials for IMAGE as a node would and shows every step:
-which pattern of each provider matched, or came nearest and where it failed;
-what each plugin did; the credentials in the order in which a pull tries them;
-and how such a pull would go. Where the node's runtime is told of mirrors for
-the image, it shows which hosts are asked, and what each of them is shown. It
-never shows a password.
+		Long: `Look up the credentials for IMAGE as a node would, and show every step: which
+pattern of each provider matched, or the nearest one and where it differs; what
+each plugin did; the credentials in the order in which a pull tries them; and
+the result of such a pull. If the node's runtime has mirrors for the image, the
+report lists the hosts it contacts and the credentials sent to each. Passwords
+are never shown.
 
 The exit code is 0 if there are credentials, 3 if there are none and a pull
 would be anonymous, and 1 if something failed.`,

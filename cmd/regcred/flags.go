@@ -103,8 +103,8 @@ func (g gates) Set(value string) error { return node.SetGates(g, value) }
 func addTarget(cmd *cobra.Command, t *config.Target, something string) {
 	t.FeatureGates = map[string]bool{}
 	f := cmd.Flags()
-	f.StringVar(&t.KubeletVersion, "kubelet-version", config.NewestKubelet, "the `version` of the kubelet "+something+", such as 1.33")
-	f.Var(gates(t.FeatureGates), "feature-gates", "`A=true,B=false`: gates of that kubelet that are not at their default")
+	f.StringVar(&t.KubeletVersion, "kubelet-version", config.NewestKubelet, "kubelet `version` "+something+", for example 1.33")
+	f.Var(gates(t.FeatureGates), "feature-gates", "non-default feature gates of that kubelet, as `A=true,B=false`")
 }
 
 func completeFlag(cmd *cobra.Command, name string, values []string) {

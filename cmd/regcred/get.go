@@ -38,12 +38,12 @@ func (a *app) getCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get IMAGE",
 		Short: "Print the credentials for an image",
-		Long: `get prints the credentials with which a node would pull IMAGE, in the order in
-which it would try them.
+		Long: `Print the credentials with which a node would pull IMAGE, in the order in which
+it would try them.
 
-The text hides passwords. The other formats carry them: json has every
-credential; docker-config, secret and crictl have the first one alone, under
-the registry's own name.
+The text format hides passwords. The other formats contain them: json has all
+credentials; docker-config, secret and crictl have only the first one, under the
+registry's own name.
 
 The exit code is 0 if there are credentials, 3 if there are none and a pull
 would be anonymous, and 1 if something failed.`,
@@ -54,8 +54,8 @@ would be anonymous, and 1 if something failed.`,
 	}
 	g := &getFlags{output: addOutputFlag(cmd, "text", "json", "docker-config", "secret", "crictl")}
 	f := cmd.Flags()
-	f.StringVar(&g.name, "name", "regcred", "name of the Secret of -o secret")
-	f.StringVar(&g.namespace, "namespace", "", "namespace of the Secret of -o secret")
+	f.StringVar(&g.name, "name", "regcred", "`name` of the Secret for -o secret")
+	f.StringVar(&g.namespace, "namespace", "", "`namespace` of the Secret for -o secret")
 	g.lookupFlags = addLookupFlags(cmd)
 	withTarget(cmd, func(ctx context.Context, tgt target) error { return a.get(ctx, g, tgt) })
 	return cmd

@@ -25,9 +25,9 @@ func (a *app) helperCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "helper",
 		Short: "Configure docker, podman and other clients to use regcred",
-		Long: `helper has the commands that name docker-credential-regcred in the files of
-docker, podman and other clients, so that they pull with the credentials of a
-node's configuration, and take the name out again.`,
+		Long: `Configure docker, podman and other clients to pull with the credentials of a
+node's configuration, by adding docker-credential-regcred to their config files
+or removing it.`,
 	}
 	group(cmd)
 	cmd.AddCommand(a.helperInstallCmd(), a.helperUninstallCmd(), a.helperStatusCmd())
@@ -46,8 +46,8 @@ type helperFlags struct {
 func addHelperFlags(cmd *cobra.Command) *helperFlags {
 	h := &helperFlags{output: addOutputFlag(cmd, "text", "json")}
 	f := cmd.Flags()
-	f.BoolVar(&h.docker, "docker", false, "the file of docker and all that read it: DOCKER_CONFIG/config.json or ~/.docker/config.json")
-	f.BoolVar(&h.containers, "containers", false, "that of podman, skopeo and buildah: REGISTRY_AUTH_FILE or ~/.config/containers/auth.json")
+	f.BoolVar(&h.docker, "docker", false, "only the file of docker and clients that read it: DOCKER_CONFIG/config.json or ~/.docker/config.json")
+	f.BoolVar(&h.containers, "containers", false, "only the file of podman, skopeo and buildah: REGISTRY_AUTH_FILE or ~/.config/containers/auth.json")
 	f.BoolVar(&h.dryRun, "dry-run", false, "show what would change, and change nothing")
 	cmd.Args = atMost()
 	return h
@@ -71,19 +71,19 @@ func (a *app) helperInstallCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Configure clients to use regcred for the configuration's hosts",
-		Long: `install writes the hosts that the configuration names exactly into credHelpers
-of docker's config.json: docker, compose, buildx, nerdctl, crane, cosign, ko,
-oras, helm and others then ask docker-credential-regcred about them. With
---containers it is the file of podman, skopeo and buildah.
+		Long: `Add each host that the configuration lists exactly to credHelpers in docker's
+config.json, so that docker, compose, buildx, nerdctl, crane, cosign, ko, oras,
+helm and others call docker-credential-regcred for it. --containers changes the
+file of podman, skopeo and buildah instead.
 
-Everything else in the file stays as it is, byte for byte. Entries that name
-regcred's helper are taken for regcred's own, whoever wrote them: those of hosts
-that the configuration does not name any more are taken out.
+The rest of the file is preserved byte for byte. All entries for regcred's
+helper are treated as regcred's own: hosts that the configuration no longer
+lists are removed.
 
-Clients know no patterns: a host that is only matched by one with a * in it is
-not among these. With --all-hosts docker's credsStore is regcred's too, which
-docker asks about every other host, and about nothing else: it is refused
-where that would hide another store or logins in the file.`,
+Clients do not support patterns, so hosts that only a pattern with * matches are
+not included. --all-hosts also sets docker's credsStore, which docker uses for
+all other hosts. This is refused if it would hide another store or credentials
+in the file.`,
 		Example: `  regcred helper install --dry-run
   regcred helper install
   regcred helper install --docker --containers
@@ -91,10 +91,10 @@ where that would hide another store or logins in the file.`,
 	}
 	h := addHelperFlags(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&h.allHosts, "all-hosts", false, "docker is to ask regcred's helper about all hosts")
+	f.BoolVar(&h.allHosts, "all-hosts", false, "use regcred's helper for all hosts in docker")
 	h.others = &choice{values: []string{string(dockerclient.Refuse), string(dockerclient.Keep), string(dockerclient.Replace)}}
 	h.others.value = h.others.values[0]
-	h.others.register(cmd, "others", "", "`what` to do if a host has another helper: refuse | keep | replace")
+	h.others.register(cmd, "others", "", "`action` if a host has another helper: refuse | keep | replace")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.helperInstall(cmd.Context(), h) }
 	return cmd
 }
@@ -131,10 +131,10 @@ func (a *app) helperUninstallCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Remove regcred's helper from the clients' config files",
-		Long: `uninstall takes every entry that names regcred's helper out of the files of
-docker and of podman, skopeo and buildah, or out of one of them. A file that
-nobody else changed is again what it was before "regcred helper install", byte
-for byte; one that was made for these entries is removed.`,
+		Long: `Remove all entries for regcred's helper from the config files of docker and of
+podman, skopeo and buildah, or from one of them. A file that has not changed
+since "regcred helper install" is restored byte for byte; a file that was
+created for these entries is deleted.`,
 		Example: `  regcred helper uninstall --dry-run
   regcred helper uninstall --containers`,
 	}
@@ -236,13 +236,13 @@ func (a *app) helperStatusCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show which clients use regcred, and for which hosts",
-		Long: `status compares the files of docker and of podman, skopeo and buildah with the
-configuration, and says which hosts are asked of regcred's helper, which are
-not, and what is in the way.
+		Long: `Compare the config files of docker and of podman, skopeo and buildah with the
+configuration, and show which hosts use regcred's helper, which do not, and what
+prevents it.
 
-The exit code is 0 if some file names the helper for every host that the
-configuration names exactly, 3 if none names it at all, and 1 if something is
-missing, left over, or in the way.`,
+The exit code is 0 if a file has the helper for every host that the
+configuration lists exactly, 3 if no file has the helper, and 1 if an entry is
+missing, left over, or blocked by another one.`,
 		Example: `  regcred helper status
   regcred helper status -o json`,
 		Args: atMost(),

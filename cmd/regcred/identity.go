@@ -25,7 +25,7 @@ func (i *identityFlags) register(cmd *cobra.Command) {
 	f.StringVar(&i.tokenFile, "service-account-token-file", "",
 		"`file` with a service account token, for providers with tokenAttributes")
 	f.StringArrayVar(&i.pairs, "annotation", nil,
-		"`key=value` of the service account's annotations; may be repeated")
+		"service account annotation `key=value`; may be repeated")
 }
 
 // check refuses annotations that nobody has: they need a service account.

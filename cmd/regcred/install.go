@@ -37,22 +37,21 @@ func (a *app) installCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install [CONFIG]",
 		Short: "Install credential providers on this node",
-		Long: `install puts credential providers on this node, as its next generation: the
-configuration CONFIG, a file or a directory as a kubelet reads it, and the
-plugins that it names. The kubelet is given one plugin once,
-regcred-credential-provider, which runs those of the current generation. So
-later changes need no restart of the kubelet, as long as its entries cover
-the new patterns and tokenAttributes; where they do not, install says which,
-changes nothing, and wants --restart.
+		Long: `Install credential providers on this node as its next generation: CONFIG, a file
+or a directory that the kubelet could read, and the plugins that it names. The
+kubelet is configured once, to run regcred-credential-provider, which runs the
+plugins of the current generation. Later changes need no kubelet restart if the
+kubelet's entries already cover the new patterns and tokenAttributes. Otherwise
+install lists what is not covered, changes nothing, and asks for --restart.
 
-Before anything is changed CONFIG is validated as this node's kubelet would, and
-each new plugin is looked at and tried. What changes of the node's files is
-shown; --dry-run ends there. A restarted kubelet has to be healthy, and the
-image of --probe has to be pulled after any change; if not, everything goes back
-to what it was.
+Before any change, CONFIG is validated with the rules of this node's kubelet,
+and each new plugin is checked and tried. Changes to the node's files are shown;
+--dry-run ends there. After a change, a restarted kubelet must become healthy
+and the image of --probe must be pulled; otherwise everything is rolled back.
 
-Without CONFIG it is that of the current generation, for --plugin, or
-/etc/regcred/credential-providers.yaml with the plugins in /etc/regcred/bin.`,
+The default for CONFIG is the current generation's configuration if --plugin is
+given, or else /etc/regcred/credential-providers.yaml with the plugins in
+/etc/regcred/bin.`,
 		Example: `  sudo regcred install providers.yaml --plugin ./ecr-credential-provider --dry-run
   sudo regcred install providers.yaml --plugin ./ecr-credential-provider --restart
   sudo regcred install --plugin ./ecr-credential-provider
@@ -61,19 +60,19 @@ Without CONFIG it is that of the current generation, for --plugin, or
 	}
 	i.changeFlags = addChangeFlags(cmd, "text", "json")
 	f := cmd.Flags()
-	f.StringArrayVar(&i.plugins, "plugin", nil, "`file` of a provider's executable, which has the provider's name; may be repeated. Others are looked for in --bin-dir, and then in the current generation")
-	f.StringVar(&i.dispatcher, "dispatcher", "", "`file` of regcred-credential-provider; by default the one beside regcred")
+	f.StringArrayVar(&i.plugins, "plugin", nil, "`file` of a provider's executable, with the provider's name; may be repeated. Other executables are searched in --bin-dir and the current generation")
+	f.StringVar(&i.dispatcher, "dispatcher", "", "`file` of regcred-credential-provider (default the one next to regcred)")
 	f.BoolVar(&i.dryRun, "dry-run", false, "show what would change, and change nothing")
 	addRestartFlags(cmd, i.changeFlags)
 	addProbeFlag(cmd, i.changeFlags)
-	f.StringArrayVar(&i.reserve, "reserve", nil, "`pattern` that the kubelet's entries have beside those of the providers, so that one for it may come without a restart; may be repeated, and \"\" takes back those of before")
-	f.BoolVar(&i.anyImage, "any-image", false, "the kubelet's entries have patterns for every image, so that any provider may come without a restart; for each image then a process is started")
-	f.DurationVar(&i.maxStale, "max-stale", generation.DefaultMaxStale, "the longest `time` that a kubelet may keep an answer, and so a credential that the node has given up")
-	f.IntVar(&i.keep, "keep", 5, "`number` of generations that stay, to be rolled back to")
-	f.BoolVar(&i.reapplied, "reapplied", false, "install although this node's system undoes it: something runs this again at each boot")
-	addOwnerFlag(cmd, &i.owner, "`NAMESPACE/RELEASE` of the chart whose this is; what belongs to another, or to none, is not replaced")
-	f.BoolVar(&i.hideValues, "hide-values", false, "where a node's system wants something else instead, print that without the values of args and env")
-	f.StringVar(&i.version, "kubelet-version", "", "`version` of the node's kubelet, where it cannot be asked for it (--root)")
+	f.StringArrayVar(&i.reserve, "reserve", nil, "additional `pattern` for the kubelet's entries, so that a later provider for it needs no restart; may be repeated; \"\" clears the list")
+	f.BoolVar(&i.anyImage, "any-image", false, "match every image, so that new providers never need a kubelet restart; costs one plugin process per image pulled")
+	f.DurationVar(&i.maxStale, "max-stale", generation.DefaultMaxStale, "maximum `time` that the kubelet may cache a response, and so keep using a credential that was removed from the node")
+	f.IntVar(&i.keep, "keep", 5, "`number` of generations to keep for rollback")
+	f.BoolVar(&i.reapplied, "reapplied", false, "install even though this node's system reverts it at boot, because something runs this command at each boot")
+	addOwnerFlag(cmd, &i.owner, "`NAMESPACE/RELEASE` of the Helm release that owns this install; what another owner installed is not replaced")
+	f.BoolVar(&i.hideValues, "hide-values", false, "if this node's system needs a manual change instead, print it without the values of args and env")
+	f.StringVar(&i.version, "kubelet-version", "", "`version` of the node's kubelet, if it cannot be run (--root)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		w, err := a.installWish(cmd, i, args)
 		if err != nil {

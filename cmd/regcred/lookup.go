@@ -33,9 +33,9 @@ func addLookupFlags(cmd *cobra.Command) *lookupFlags {
 	f := cmd.Flags()
 	f.StringArrayVar(&l.pullSecrets, "pull-secret", nil,
 		"`file` with an image pull secret: a Secret manifest or a docker config.json; may be repeated")
-	f.BoolVar(&l.noNodeConfig, "no-node-config", false, "leave out the node's docker config files")
-	f.Var(&l.pod, "pod", "look up as for this pod: with its pull secrets, and its service account for providers with tokenAttributes")
-	f.Var(&l.serviceAccount, "service-account", "look up as for a pod of this service account, without one: its pull secrets, and a token that is bound to no pod")
+	f.BoolVar(&l.noNodeConfig, "no-node-config", false, "ignore the node's docker config files")
+	f.Var(&l.pod, "pod", "look up for this pod: with its pull secrets, and with its service account for providers with tokenAttributes")
+	f.Var(&l.serviceAccount, "service-account", "look up for this service account, without a pod: with its pull secrets, and a token that is not bound to a pod")
 	l.kubeFlags.register(cmd)
 	l.identityFlags.register(cmd)
 	inGroup(cmd, groupSubject, "pull-secret", "no-node-config", "pod", "service-account", "service-account-token-file", "annotation")

@@ -44,22 +44,22 @@ type changeFlags struct {
 func addChangeFlags(cmd *cobra.Command, formats ...string) *changeFlags {
 	c := &changeFlags{output: addOutputFlag(cmd, formats...)}
 	f := cmd.Flags()
-	f.StringVar(&c.root, "root", "", "`directory` that is the root directory of the node: an image that is being built, or a disk")
-	f.StringVar(&c.stateDir, "state-dir", generation.DefaultDir, "`directory` on the node where the generations are")
+	f.StringVar(&c.root, "root", "", "root `directory` of another node: an image being built, or a mounted disk")
+	f.StringVar(&c.stateDir, "state-dir", generation.DefaultDir, "`directory` on the node for the generations")
 	return c
 }
 
 // addRestartFlags adds what concerns a kubelet that runs.
 func addRestartFlags(cmd *cobra.Command, c *changeFlags) {
 	f := cmd.Flags()
-	f.BoolVar(&c.restart, "restart", false, "the kubelet may be restarted, if it has to be; running containers go on")
-	f.DurationVar(&c.within, "timeout", 4*time.Minute, "the longest `time` until a restarted kubelet is healthy; after that the node goes back")
-	f.DurationVar(&c.stable, "stable", 10*time.Second, "how much `time` of that it has to be healthy without a break")
+	f.BoolVar(&c.restart, "restart", false, "allow a kubelet restart if one is needed; running containers are not affected")
+	f.DurationVar(&c.within, "timeout", 4*time.Minute, "maximum `time` for a restarted kubelet to become healthy; after that the change is rolled back")
+	f.DurationVar(&c.stable, "stable", 10*time.Second, "`time` without interruption that the kubelet must stay healthy")
 }
 
 // addProbeFlag adds the test pull, of a node that has something to pull with afterwards.
 func addProbeFlag(cmd *cobra.Command, c *changeFlags) {
-	cmd.Flags().StringVar(&c.probe, "probe", "", "`image` that is pulled after the change, with the credentials that the kubelet would have; if it cannot be, the node goes back")
+	cmd.Flags().StringVar(&c.probe, "probe", "", "`image` to pull after the change, with the kubelet's credentials; if that fails, the change is rolled back")
 }
 
 // addOwnerFlag adds whose a generation is.

@@ -25,18 +25,18 @@ func (a *app) nodesCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "nodes",
 		Short: "Show the rollout status of the Helm chart's nodes",
-		Long: `nodes shows what the chart's pods say of their nodes: which generation is on it,
-whether it differs from what was installed, and the last error. It reads the
-last lines of each pod's log. Nodes whose pod does not run, or that do not
-answer, are shown with the reason.
+		Long: `Show the state that the chart's pods report for their nodes: the current
+generation, differences from what was installed, and the last error. It is read
+from the last lines of each pod's log. Nodes without a running pod, or whose log
+cannot be read, are listed with the reason.
 
-It needs the permission to list pods and to get pods/log; where it may list
-daemonsets.apps and nodes it shows also how far a rollout is, and which nodes
-have no pod. It looks into all namespaces, or, if pods may not be listed there,
-into that of the kubeconfig's context.
+This needs permission to list pods and to get pods/log. With permission to list
+daemonsets.apps and nodes, the progress of a rollout and nodes without a pod are
+shown too. All namespaces are searched; if pods may not be listed there, only
+the namespace of the kubeconfig's context is.
 
-The exit code is 0 if all is well on every node, 1 if it is not, and 3 if there
-is no agent.`,
+The exit code is 0 if all nodes are in the desired state, 1 if not, and 3 if
+there is no agent.`,
 		Example: `  kubectl regcred nodes
   regcred nodes -n kube-system -o json
   regcred nodes -l app.kubernetes.io/instance=regcred`,
@@ -49,7 +49,7 @@ is no agent.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&n.namespace, "namespace", "n", "", "`namespace` of the chart's pods")
-	f.BoolVarP(&n.all, "all-namespaces", "A", false, "look into all namespaces, and fail if that may not be")
+	f.BoolVarP(&n.all, "all-namespaces", "A", false, "list pods in all namespaces, and fail if that is not allowed")
 	f.StringVarP(&n.selector, "selector", "l", fleet.Selector, "`labels` of the chart's pods and DaemonSets")
 	n.output = addOutputFlag(cmd, "text", "json")
 	n.kube.register(cmd)

@@ -22,30 +22,30 @@ func (a *app) pluginMigrateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate [PATH]",
 		Short: "Show which arguments to change when you replace a cloud provider's plugin",
-		Long: `migrate looks at a configuration that names the plugins of Amazon, Google or
-Azure, and prints which arguments regcred's plugins of these names need so that
-the same images get the same answers: for hosts in matchImages that are not the
-cloud's, service principals, trust policies that ask for a session name,
-endpoints behind PrivateLink. PATH is the configuration, a file or a directory;
-without it, it is that of --config or of the node.
+		Long: `Check a configuration that uses plugins of Amazon, Google or Azure, and print
+the arguments that regcred's plugins of the same names need to return the same
+credentials for the same images: for hosts in matchImages that do not belong to
+the cloud, service principals, trust policies that require a session name, and
+PrivateLink endpoints. PATH is a file or a directory; the default is --config or
+the node's configuration.
 
-The result is a diff that patch applies. It has no lines around what changes:
-arguments and variables may hold secrets. Why each argument is needed, and what
-no argument can keep, is said on standard error. --write changes the files in
-their places and keeps what they had in FILE.bak.
+The result is a diff for patch. It has no context lines, because arguments and
+variables may hold secrets. The reason for each argument, and what no argument
+can preserve, is printed to stderr. --write changes the files instead and keeps
+the originals in FILE.bak.
 
-For Azure, the cloud configuration that the plugin is given is read, if this
-user may: it tells a service principal from a managed identity.
+For Azure, the plugin's cloud configuration is read if this user may, to tell a
+service principal from a managed identity.
 
-The plugins that are replaced refuse these arguments: change the configuration
-when regcred's are in their place. docs/plugins/README.md tells the order.`,
+The original plugins reject these arguments, so replace the plugins before you
+change the configuration.`,
 		Example: `  regcred plugin migrate /etc/eks/image-credential-provider/config.json
   regcred plugin migrate -q /etc/kubernetes/providers.yaml | sudo patch -d / -p1
   sudo regcred plugin migrate --as-kubelet --write`,
 		Args: atMost("PATH"),
 	}
 	output := addOutputFlag(cmd, "text", "json")
-	write := cmd.Flags().BoolP("write", "w", false, "change every file in its place, and keep what it had in FILE.bak")
+	write := cmd.Flags().BoolP("write", "w", false, "change every file in place and keep the original in FILE.bak")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.pluginMigrate(cmd.Context(), output, *write, strings.Join(args, ""))
 	}

@@ -24,16 +24,16 @@ func (a *app) pluginRunCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run NAME IMAGE",
 		Short: "Run one provider's plugin as the kubelet does, and show the exchange",
-		Long: `run executes the plugin of the provider NAME once, as the kubelet does for
-IMAGE: with the configured arguments, environment and protocol version, under
-the same deadline, and without a cache. It shows what was sent and what came
-back, with tokens and passwords replaced, and whether a kubelet accepts it.
+		Long: `Run the plugin of provider NAME once for IMAGE, as the kubelet does: with the
+configured arguments, environment, protocol version and deadline, but without a
+cache. The request and the response are shown, with tokens and passwords
+redacted, and whether the kubelet would accept the response.
 
-A provider of a RegistryCredentialConfig is run in the protocol of that: no
-kubelet speaks it, and what is said is what regcred makes of the answer.
+A provider of a RegistryCredentialConfig is run with that file's protocol, which
+no kubelet supports; the result is regcred's.
 
-The exit code is 0 if the answer has credentials for the image, 3 if it has
-none, and 1 if the run failed or a kubelet would refuse the answer.`,
+The exit code is 0 if the response has credentials for the image, 3 if it has
+none, and 1 if the run failed or the kubelet would reject the response.`,
 		Example: `  regcred plugin run ecr-credential-provider 123456789012.dkr.ecr.eu-west-1.amazonaws.com/app
   sudo regcred plugin run --as-kubelet ecr-credential-provider IMAGE
   regcred plugin run --service-account-token-file token --annotation example.com/role=ci NAME IMAGE`,

@@ -39,22 +39,22 @@ func (a *app) pluginTestCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test PATH",
 		Short: "Check a plugin for conformance with the exec protocol",
-		Long: `test runs the plugin at PATH about fifty times, as a kubelet would and as nobody
-should, and says of each check what came back, what a kubelet makes of it and
-how to mend it. docs/conformance.md explains the checks.
+		Long: `Run the plugin at PATH about fifty times, with valid and with invalid requests.
+For each check, show what the plugin did, how the kubelet would treat it, and
+how to fix it.
 
-PATH is an executable. A mere name is one in --bin-dir; with --config or
---as-kubelet it is a provider, which is tested with the arguments, environment,
-version and tokenAttributes of the configuration. Otherwise say with flags what
-the plugin needs.
+PATH is an executable; a name without a slash is one in --bin-dir. With --config
+or --as-kubelet it is a provider, tested with its configured arguments,
+environment, version and tokenAttributes. Otherwise use flags to pass what the
+plugin needs.
 
-The plugin does what it always does: one that asks a cloud asks it each time.
-Some checks clear the environment, or HOME. What the plugin is configured by,
-and first what points it at a test server, is given with --env, which every run
-keeps: otherwise it may ask the real cloud then.
+The plugin really runs: if it calls a cloud API, each run calls it. Some checks
+clear the environment or HOME, so set the plugin's variables with --env, which
+applies to every run, above all those that point it at a test server. Without
+them the plugin might call the real cloud.
 
 The exit code is 0 if no check found an error, and 1 otherwise; with --strict
-it is 1 also if there are warnings.`,
+also if there are warnings.`,
 		Example: `  regcred plugin test ./my-plugin --image registry.example/team/app
   regcred plugin test ./my-plugin --args get-credentials --env PASSWORD_FILE=/run/password
   regcred plugin test ./my-plugin --api-version v1alpha1

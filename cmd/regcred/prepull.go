@@ -32,24 +32,23 @@ func (a *app) prepullCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prepull {IMAGE... | -f LIST}",
 		Short: "Pull images into the node's container runtime before a pod needs them",
-		Long: `prepull pulls images into containerd or CRI-O over CRI, as a kubelet would: for
-each it looks up the credentials, and tries without any once anonymously,
-otherwise once with each of them in order until one works. Images that are there
-already are left alone.
+		Long: `Pull images into containerd or CRI-O over CRI as the kubelet would: once with
+each credential in order until one works, or once anonymously if there are none.
+Images that are already present are skipped.
 
-LIST has an image on each line; what follows a "#" is a comment. "-" is standard
-input. Nothing is pulled if a line is not an image.
+LIST has one image per line; "#" starts a comment and "-" means standard input.
+Nothing is pulled if a line is not an image.
 
---pause-image adds the image in which the runtime starts each pod. A runtime
-pulls it without the kubelet's credentials, so if its registry wants a login, a
-node cannot start its first pod. CRI-O, containerd 1 and cri-dockerd say in
-their status which it is; containerd 2 is asked by "containerd config dump", run
-as the program, and with the file, of the process behind the socket.
+--pause-image adds the image in which the runtime starts each pod. The runtime
+pulls it without the kubelet's credentials, so a node cannot start its first pod
+if that registry requires a credential. CRI-O, containerd 1 and cri-dockerd
+report the image in their status. For containerd 2, "containerd config dump" is
+run with the executable and the config file of the running process.
 
-Only credentials of the node are used: what is pulled behind the kubelet's back
-is open to every pod of the node (KEP-2535). --allow-all-pods lifts that.
+Only the node's credentials are used: an image pulled without the kubelet can be
+used by every pod of the node (KEP-2535). --allow-all-pods lifts this limit.
 
-The exit code is 0 if every image is there in the end, and 1 otherwise.`,
+The exit code is 0 if every image is present at the end, and 1 otherwise.`,
 		Example: `  sudo regcred prepull --as-kubelet registry.example/team/app:1.2
   sudo regcred prepull --as-kubelet -f images.txt
   kubectl get pods -A -o jsonpath='{.items[*].spec.containers[*].image}' |
@@ -58,15 +57,15 @@ The exit code is 0 if every image is there in the end, and 1 otherwise.`,
 		Args: func(cmd *cobra.Command, args []string) error { return p.checkArgs(cmd, args) },
 	}
 	f := cmd.Flags()
-	f.StringVarP(&p.list, "file", "f", "", "`list` of images, one on a line; \"-\" is standard input")
-	f.BoolVar(&p.pauseImage, "pause-image", false, "pull also the image in which the runtime starts each pod, which it names; LIST may then have none")
+	f.StringVarP(&p.list, "file", "f", "", "`list` of images, one per line; \"-\" is standard input")
+	f.BoolVar(&p.pauseImage, "pause-image", false, "also pull the image in which the runtime starts each pod; LIST may then be empty")
 	f.StringVar(&p.endpoint, "runtime-endpoint", node.AutoEndpoint,
-		"`socket` of the container runtime, unix:///path; \"auto\" takes that of the kubelet in --as-kubelet, or the one that is in a usual place")
+		"container runtime `socket`, unix:///path; \"auto\" uses the kubelet's with --as-kubelet, or a well-known one")
 	p.policy = &choice{value: string(pull.PullIfNotPresent), values: []string{string(pull.PullIfNotPresent), string(pull.PullAlways), string(pull.PullNever)}}
-	p.policy.register(cmd, "pull-policy", "", "`policy` of when to pull, as a container's imagePullPolicy: "+strings.Join(p.policy.values, " | "))
+	p.policy.register(cmd, "pull-policy", "", "pull `policy`, like a container's imagePullPolicy: "+strings.Join(p.policy.values, " | "))
 	f.BoolVar(&p.allowAllPods, "allow-all-pods", false,
-		"use credentials of a pod (--pod, --service-account, --pull-secret, --service-account-token-file) all the same: "+
-			"the kubelet knows nothing of such a pull, and so every pod of this node may use the image, without any credential (KEP-2535)")
+		"allow a pod's credentials (--pod, --service-account, --pull-secret, --service-account-token-file): "+
+			"the kubelet does not record such a pull, so every pod of this node may use the image without any credential (KEP-2535)")
 	p.pullsFlags = addPullsFlags(cmd)
 	f.IntVar(&p.parallel, "parallel", 4, "`number` of images to pull at a time")
 	completeFlag(cmd, "runtime-endpoint", []string{node.AutoEndpoint, "unix:///run/containerd/containerd.sock", "unix:///run/crio/crio.sock"})

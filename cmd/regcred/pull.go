@@ -26,14 +26,13 @@ func (a *app) pullCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pull IMAGE...",
 		Short: "Pull images into an OCI image layout with the credentials a node would use",
-		Long: `pull looks up the credentials for each IMAGE and pulls it as a kubelet would:
-without credentials once anonymously, otherwise once with each of them in order
-until one works, and not anonymously after that. If a provider failed and there
-is no credential, nothing is pulled.
+		Long: `Look up the credentials for each IMAGE and pull it as the kubelet would: once
+with each credential in order until one works, or once anonymously if there are
+none. If a provider failed and there is no credential, nothing is pulled.
 
-The directory of --layout is created if it does not exist; one that exists gets
-the images added. Its index.json changes only when an image is there whole;
-layers that are there already are verified before they are used.
+The --layout directory is created if it does not exist; otherwise the images are
+added to it. Its index.json changes only when an image is complete, and layers
+that already exist are verified before they are reused.
 
 "regcred prepull" pulls into the node's container runtime.
 
@@ -45,10 +44,10 @@ The exit code is 0 if every image was pulled, and 1 otherwise.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&p.layout, "layout", "", "`directory` of the OCI image layout (required)")
-	f.StringVar(&p.platform, "platform", "", "`os/arch[/variant]` to take from a multi-platform image, or \"all\" (default linux and this machine's architecture)")
-	f.BoolVar(&p.insecure, "insecure-plain-http", false, "speak to the registry without TLS if it has none: passwords can then be read on the way")
+	f.StringVar(&p.platform, "platform", "", "`os/arch[/variant]` to pull from a multi-platform image, or \"all\" (default linux and this machine's architecture)")
+	f.BoolVar(&p.insecure, "insecure-plain-http", false, "use plain HTTP if the registry has no TLS; passwords are sent unencrypted")
 	p.pullsFlags = addPullsFlags(cmd)
-	f.Lookup("ca-file").Usage = "`file` of certificates (PEM) of authorities that registries may be certified by, beside the system's; and the API server, beside the kubeconfig's own"
+	f.Lookup("ca-file").Usage = "PEM `file` of CA certificates to trust for registries, in addition to the system's, and for the API server, in addition to the kubeconfig's"
 	inGroup(cmd, "", "ca-file")
 	p.registries = true
 	p.output.moved = "--layout has the directory now, and -o, --output the format of what is printed"

@@ -34,7 +34,7 @@ const defaultPullTimeout = 30 * time.Minute
 
 func addPullsFlags(cmd *cobra.Command) *pullsFlags {
 	f := &pullsFlags{parallel: 1}
-	cmd.Flags().DurationVar(&f.timeout, "timeout", defaultPullTimeout, "the longest `time` that one image may take, its lookup included; 0 for none")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", defaultPullTimeout, "maximum `time` for one image including its lookup; 0 for no limit")
 	f.output = addOutputFlag(cmd, "text", "json")
 	f.lookupFlags = addLookupFlags(cmd)
 	return f

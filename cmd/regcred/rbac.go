@@ -37,17 +37,17 @@ func (a *app) rbacCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rbac [PATH]",
 		Short: "Print the Kubernetes permissions that a configuration needs",
-		Long: `rbac prints the roles and bindings that the configuration at PATH needs, for
-providers with tokenAttributes: those of the kubelets, or of what else runs
-regcred with --pod.
+		Long: `Print the roles and bindings that the configuration at PATH needs for providers
+with tokenAttributes: for kubelets, or for another identity that runs regcred
+with --pod.
 
-Kubelets may read the service accounts of their pods, and request tokens that
-are bound to these pods, without a role. What they lack is the right to request
-tokens for the audiences of the configuration. Any other identity needs no right
-to an audience, but must be allowed to read service accounts and pods, and to
-request tokens; and with --pull-secrets to read secrets.
+Kubelets may read the service accounts of their pods and request tokens bound to
+these pods without a role. They need permission to request tokens for the
+configured audiences. Any other identity needs no permission for audiences, but
+must be allowed to read service accounts and pods and to request tokens, and
+with --pull-secrets to read secrets.
 
-The exit code is 0, or 3 if nothing is needed.`,
+The exit code is 0, or 3 if no permission is needed.`,
 		Example: `  regcred rbac providers.yaml | kubectl apply -f -
   sudo regcred rbac --as-kubelet
   regcred rbac --service-account kube-system/prepuller --namespace team providers.yaml`,
@@ -55,11 +55,11 @@ The exit code is 0, or 3 if nothing is needed.`,
 	}
 	f.output = addOutputFlag(cmd, "yaml", "json")
 	flags := cmd.Flags()
-	flags.Var(&f.serviceAccount, "service-account", "the service account as which regcred runs, in place of the kubelets")
-	flags.StringVar(&f.user, "user", "", "`name` of the user as whom regcred runs, in place of the kubelets")
-	flags.StringVar(&f.group, "group", "", "`name` of the group as which regcred runs, in place of the kubelets (default "+doctor.NodesGroup+")")
-	flags.StringArrayVar(&f.namespaces, "namespace", nil, "`namespace` of the pods, for a role there in place of one for the whole cluster; may be repeated")
-	flags.BoolVar(&f.pullSecrets, "pull-secrets", false, "allow to read secrets too, for the image pull secrets of pods")
+	flags.Var(&f.serviceAccount, "service-account", "service account that runs regcred, instead of kubelets")
+	flags.StringVar(&f.user, "user", "", "`name` of the user that runs regcred, instead of kubelets")
+	flags.StringVar(&f.group, "group", "", "`name` of the group that runs regcred, instead of kubelets (default "+doctor.NodesGroup+")")
+	flags.StringArrayVar(&f.namespaces, "namespace", nil, "`namespace` of the pods, for a role there instead of a cluster role; may be repeated")
+	flags.BoolVar(&f.pullSecrets, "pull-secrets", false, "also allow reading secrets, for the pods' image pull secrets")
 	flags.StringVar(&f.name, "name", "", "`name` of the roles and bindings (default regcred-kubelet for kubelets, otherwise regcred)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.rbac(cmd.Context(), f, strings.Join(args, ""))

@@ -18,10 +18,10 @@ func (a *app) rollbackCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback [N]",
 		Short: "Roll back to an earlier generation on this node",
-		Long: `rollback makes generation N current, or the one before the current one. It is
-the change of one link: plugins and configuration are those of that generation
-at the next pull. The kubelet is restarted only if it does not have the entries
-that the generation needs, and only with --restart.`,
+		Long: `Activate generation N, or the one before the current one. Only one symlink
+changes: the next pull uses that generation's plugins and configuration. The
+kubelet is restarted only if it lacks entries that the generation needs, and
+only with --restart.`,
 		Example: `  sudo regcred rollback
   sudo regcred rollback 3 --restart`,
 		Args: atMost("N"),

@@ -130,7 +130,7 @@ func (a *app) addGlobalFlags(root *cobra.Command) {
 	a.binDir.register(f, "image-credential-provider-bin-dir", "bin-dir", "REGCRED_BIN_DIR",
 		"`directory` with the plugins' executables")
 	f.StringVar(&a.asKubelet, "as-kubelet", "",
-		"take flags, environment and directories from the running kubelet, or from that of process `PID`")
+		"use flags, environment and directories of the running kubelet, or of the kubelet with process id `PID`")
 	f.Lookup("as-kubelet").NoOptDefVal = kubeletOfNode
 	f.StringVar(&a.rootDir, "root-dir", "",
 		"the kubelet's root `directory`, where it looks for docker config files (default "+node.DefaultRootDir+")")

@@ -15,11 +15,11 @@ func (a *app) schemaCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema [VERSION]",
 		Short: "Print the JSON Schema of a configuration, for editors",
-		Long: `schema prints a JSON Schema (draft 7) of a CredentialProviderConfig, with which
-editors complete fields, explain them, and underline what a kubelet refuses. It
-is that of all versions, of which a file's apiVersion chooses one; or that of
-VERSION alone: v1, v1beta1 or v1alpha1. What a schema cannot say, "regcred
-validate" does.`,
+		Long: `Print a JSON Schema (draft 7) of a CredentialProviderConfig, with which editors
+complete and explain fields and mark what the kubelet rejects. By default it
+covers all versions and selects one by the file's apiVersion; VERSION limits it
+to v1, v1beta1 or v1alpha1. "regcred validate" finds problems that a schema cannot
+express.`,
 		Example: `  regcred schema > credentialproviderconfig.schema.json
   regcred schema v1beta1`,
 		Args:              atMost("VERSION"),

@@ -28,11 +28,11 @@ func (a *app) statusCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show what regcred installed on this node, and whether it still works",
-		Long: `status says which generation is current and which others there are, what the
-running kubelet has of it, what on the disk is not as it was installed, and what
-the providers have done since the node was started.
+		Long: `Show the current generation and the others, what the running kubelet has loaded,
+which files differ from what was installed, and how often each provider ran
+since the node started.
 
-The exit code is 0 if all is as it was installed, 1 if not, and 3 if nothing is
+The exit code is 0 if everything is as installed, 1 if not, and 3 if nothing is
 installed.`,
 		Example: `  sudo regcred status
   sudo regcred status -o json

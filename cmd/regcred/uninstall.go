@@ -16,13 +16,13 @@ func (a *app) uninstallCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Uninstall regcred from this node",
-		Long: `uninstall takes everything off this node that install put there: a file that
-nobody else has changed is byte for byte what it was before; one that was
-changed loses only what is regcred's, and that is said. Directories that were
-made are removed.
+		Long: `Remove everything that install put on this node. Files that have not changed
+since are restored byte for byte; from files that have changed, only
+regcred's part is removed, and they are listed. Directories that install created
+are removed.
 
-A kubelet that has entries of regcred in memory has to be restarted, for which
---restart is needed: it would run what is not there any more.`,
+A kubelet that has loaded regcred's entries must be restarted, because it would
+run a plugin that no longer exists. This requires --restart.`,
 		Example: `  sudo regcred uninstall --restart
   sudo regcred uninstall --root /mnt/image`,
 		Args: atMost(),
@@ -30,7 +30,7 @@ A kubelet that has entries of regcred in memory has to be restarted, for which
 	c := addChangeFlags(cmd, "text", "json")
 	addRestartFlags(cmd, c)
 	var owner string
-	addOwnerFlag(cmd, &owner, "`NAMESPACE/RELEASE` of the chart whose generation it may be; what belongs to another, or to none, stays. Without it all goes, whose it may be")
+	addOwnerFlag(cmd, &owner, "only uninstall what the Helm release `NAMESPACE/RELEASE` owns (default uninstall everything)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.uninstall(cmd.Context(), c, owner) }
 	return cmd
 }

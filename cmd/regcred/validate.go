@@ -35,22 +35,20 @@ func (a *app) validateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate [PATH]...",
 		Short: "Check credential provider configurations and pull secrets",
-		Long: `validate says whether a kubelet would start with the configuration at PATH, a
-file or a directory, and what would stop it: every problem at once, with file,
-line and column. Then it lists what the kubelet accepts although it cannot work
-or is dangerous. Given a --bin-dir it looks at the executables too. It runs no
-plugin. Of several PATHs each is a configuration of its own.
+		Long: `Check whether the kubelet would start with the configuration at PATH, a file or
+a directory. All problems are listed at once with file, line and column,
+followed by settings that the kubelet accepts although they cannot work or are
+dangerous. With --bin-dir the executables are checked too. No plugin is run.
+Each PATH is checked as a separate configuration.
 
-PATH may also be a docker config.json, a .dockercfg or a manifest with Secrets:
-validate tells by itself, and says what a kubelet makes of their logins. It
-shows no value.
+PATH may also be a docker config.json, a .dockercfg or a manifest with Secrets;
+the type is detected. Secret values are never shown.
 
-A RegistryCredentialConfig, which regcred reads and no kubelet does, is judged
-for regcred, with a warning; with --kubelet-version or --feature-gates it is
-refused.
+A RegistryCredentialConfig, which regcred reads but no kubelet does, is accepted
+with a warning. It is rejected with --kubelet-version or --feature-gates.
 
 The exit code is 1 if the kubelet would not start or a finding is an error, and
-with --strict also if one is a warning; otherwise it is 0.`,
+with --strict also if a finding is a warning; otherwise it is 0.`,
 		Example: `  regcred validate providers.yaml
   regcred validate --strict --bin-dir /opt/plugins /etc/kubernetes/credential-providers
   regcred validate --kubelet-version 1.33 providers.yaml

@@ -30,7 +30,7 @@ func (a *app) versionCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Show the version",
-		Long:    "version shows the version of regcred, and the newest kubelet whose behaviour it\nknows.",
+		Long:    `Show the version of regcred and the newest kubelet version that it supports.`,
 		Example: "  regcred version\n  regcred version -o json",
 		Args:    exactly(),
 	}
