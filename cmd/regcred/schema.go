@@ -18,8 +18,8 @@ func (a *app) schemaCmd() *cobra.Command {
 		Long: `Print a JSON Schema (draft 7) of a CredentialProviderConfig, with which editors
 complete and explain fields and mark what the kubelet rejects. By default it
 covers all versions and selects one by the file's apiVersion; VERSION limits it
-to v1, v1beta1 or v1alpha1. "regcred validate" finds problems that a schema cannot
-express.`,
+to v1, v1beta1 or v1alpha1. "regcred validate" also finds problems that a schema
+cannot express.`,
 		Example: `  regcred schema > credentialproviderconfig.schema.json
   regcred schema v1beta1`,
 		Args:              atMost("VERSION"),
