@@ -54,7 +54,7 @@ The exit code is 0 if regcred is removed from every node, and 1 if not; with
 				}
 			}
 			if r.opts.Timeout <= 0 {
-				return usageError("", "--timeout: %v is no time to wait", r.opts.Timeout)
+				return usageError("", "--timeout: %v must be more than 0", r.opts.Timeout)
 			}
 			return atMost()(cmd, args)
 		},
@@ -101,7 +101,7 @@ func (a *app) tellChange(n fleet.Node, removed, all int) {
 func removalText(done *fleet.Removal) string {
 	var parts []string
 	if len(done.Removed) > 0 {
-		parts = append(parts, "regcred is off "+terminal.Count(len(done.Removed), "node"))
+		parts = append(parts, "regcred is removed from "+terminal.Count(len(done.Removed), "node"))
 	}
 	if len(done.Gone) > 0 {
 		parts = append(parts, terminal.Count(len(done.Gone), "node")+" deleted meanwhile")
@@ -110,13 +110,13 @@ func removalText(done *fleet.Removal) string {
 		parts = append(parts, terminal.Count(len(done.Missing), "node")+" missing")
 	}
 	if len(parts) == 0 {
-		return "no pod of the chart is there: nothing was taken off any node\n"
+		return "the chart has no pods: nothing was removed from any node\n"
 	}
 	return strings.Join(parts, ", ") + "\n"
 }
 
 // whereRegcred is where the program is that the cures name.
-const whereRegcred = "regcred for such a node: /bin/regcred of the pods' image, or the release's archive; docs/fleet.md has the commands"
+const whereRegcred = "to uninstall such a node by hand, use /bin/regcred from the pods' image or the release archive (docs/fleet.md)"
 
 // tellMissing says of each node that is missing why, and what to do there.
 func (a *app) tellMissing(missing []fleet.Node, allowed bool) error {
@@ -144,6 +144,6 @@ func removeError(err error, o fleet.RemoveOptions) error {
 	if e.Verb == "patch" {
 		what += " " + o.ConfigMap
 	}
-	return withHint(err, fmt.Sprintf("the Role of this service account has to allow %s of %s in namespace %s; in all it needs patch of configmaps %s, list of pods, get of pods/log",
+	return withHint(err, fmt.Sprintf("allow this service account to %s %s in namespace %s; it needs patch on configmaps %s, list on pods and get on pods/log",
 		e.Verb, what, o.Namespace, o.ConfigMap))
 }

@@ -92,11 +92,11 @@ func (r *agentFlags) complete() (err error) {
 	}
 	switch i := r.Install; {
 	case !path.IsAbs(r.hostWork):
-		return usageError("", "--host-work %q: it is the node's, and so absolute", r.hostWork)
+		return usageError("", "--host-work %q: must be an absolute path on the node", r.hostWork)
 	case !path.IsAbs(i.StateDir):
-		return usageError("", "--state-dir %q: it is the node's, and so absolute", i.StateDir)
+		return usageError("", "--state-dir %q: must be an absolute path on the node", i.StateDir)
 	case r.Interval < time.Second:
-		return usageError("", "--interval is %v; it must be a second or more", r.Interval)
+		return usageError("", "--interval is %v; it must be at least 1s", r.Interval)
 	case i.Keep < 1:
 		return usageError("", "--keep is %d; it must be 1 or more", i.Keep)
 	case i.MaxStale <= 0 || i.Timeout <= 0:
@@ -110,7 +110,7 @@ func (r *agentFlags) complete() (err error) {
 		return err
 	}
 	if r.Dispatcher = besideUs(generation.Dispatcher); r.Dispatcher == "" {
-		return usageError("the image of the chart has it", "there is no %s next to regcred", generation.Dispatcher)
+		return usageError("the chart's image contains it", "there is no %s next to regcred", generation.Dispatcher)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func renderAttempt(t *terminal.Text, j *report.Attempt) {
 	renderIdentity(t, j.Identity)
 	switch j.Outcome {
 	case report.Skipped:
-		t.Detail("not asked: %s", j.Skipped)
+		t.Detail("not run: %s", j.Skipped)
 	case report.Failed:
 		after := ""
 		if j.DurationSeconds > 0 {
@@ -50,22 +50,22 @@ func renderAnswer(t *terminal.Text, j *report.Attempt) {
 	}
 	switch j.Cache {
 	case regcred.CacheHit:
-		answer = fmt.Sprintf("answered from the cache, %s old: %s", terminal.Span(time.Duration(j.AgeSeconds*float64(time.Second))), answer)
+		answer = fmt.Sprintf("response from the cache, %s old: %s", terminal.Span(time.Duration(j.AgeSeconds*float64(time.Second))), answer)
 	case regcred.CacheCoalesced:
-		answer = "answered by a run for another image: " + answer
+		answer = "response of a run for another image: " + answer
 	case regcred.CacheMiss:
 		answer = "ran for " + terminal.Millis(j.DurationSeconds) + ": " + answer
 	}
 	t.Detail("%s", answer)
 	if j.Credentials == 0 && len(j.Keys) > 0 {
-		t.Detail("none of its keys matches the image: %s", strings.Join(j.Keys, ", "))
+		t.Detail("no auth key in the response matches the image: %s", strings.Join(j.Keys, ", "))
 	}
 	if j.CacheKey != "" {
 		kept := t.Until(j.CachedUntil)
 		if j.CachedUntil != nil {
 			kept = "cached until " + kept
 		}
-		t.Detail("good for %s%s; %s", scope(j.CacheKey), scopeOf(j.Identity), kept)
+		t.Detail("valid for %s%s; %s", scope(j.CacheKey), scopeOf(j.Identity), kept)
 	}
 }
 
@@ -99,16 +99,16 @@ func renderIdentity(t *terminal.Text, id *report.Identity) {
 		t.Detail("%s", who)
 	}
 	if len(id.Annotations) > 0 {
-		t.Detail("annotations passed on: %s", strings.Join(id.Annotations, ", "))
+		t.Detail("annotations sent: %s", strings.Join(id.Annotations, ", "))
 	}
 	if len(id.Absent) > 0 {
-		t.Detail("optional annotations that are absent: %s", strings.Join(id.Absent, ", "))
+		t.Detail("optional annotations not set: %s", strings.Join(id.Absent, ", "))
 	}
 	switch id.Token {
 	case regcred.TokenRequested:
 		t.Detail("token requested for audience %q", id.Audience)
 	case regcred.TokenGiven:
-		t.Detail("token given; the configuration asks for audience %q", id.Audience)
+		t.Detail("token given with a flag; the configuration requires audience %q", id.Audience)
 	}
 }
 

@@ -49,7 +49,7 @@ func (f caFile) read(ctx context.Context) ([]*x509.Certificate, error) {
 		list = append(list, cert)
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("--ca-file: %s holds no certificate in PEM", f)
+		return nil, fmt.Errorf("--ca-file: %s contains no PEM certificate", f)
 	}
 	return list, nil
 }
@@ -62,7 +62,7 @@ func (f caFile) registryTransport(ctx context.Context) (http.RoundTripper, error
 	}
 	roots, err := x509.SystemCertPool()
 	if err != nil {
-		return nil, fmt.Errorf("--ca-file: the system's certificates, beside which it is believed: %w", err)
+		return nil, fmt.Errorf("--ca-file: load the system's certificates: %w", err)
 	}
 	for _, cert := range list {
 		roots.AddCert(cert)

@@ -66,8 +66,8 @@ func TestCAFile(t *testing.T) {
 		t.Errorf("with it: exit code %d\n%s%s", code, out, errOut)
 	}
 	for name, tt := range map[string]struct{ file, want string }{
-		"empty":     {writeTemp(t, ""), " holds no certificate in PEM"},
-		"key alone": {writeTemp(t, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), " holds no certificate in PEM"},
+		"empty":     {writeTemp(t, ""), " contains no PEM certificate"},
+		"key alone": {writeTemp(t, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), " contains no PEM certificate"},
 		"garbage":   {writeTemp(t, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), ": certificate 1: x509: malformed certificate"},
 		"directory": {t.TempDir(), "it is a directory, not a regular file"},
 		"too large": {writeTemp(t, strings.Repeat("#", maxCAFile+1)), "it has more than 1048576 bytes"},
@@ -78,7 +78,7 @@ func TestCAFile(t *testing.T) {
 			t.Errorf("%s: exit code %d\n%s%s", name, code, out, errOut)
 		}
 	}
-	if code, _, errOut := runApp(t, append([]string{"get", "--ca-file", "x", "nginx"}, flags...)...); code != exitUsage || !strings.HasPrefix(errOut, "error: --ca-file: it says how to ask about a pod") {
+	if code, _, errOut := runApp(t, append([]string{"get", "--ca-file", "x", "nginx"}, flags...)...); code != exitUsage || !strings.HasPrefix(errOut, "error: --ca-file requires --pod or --service-account") {
 		t.Errorf("get without a pod: exit code %d, %s", code, errOut)
 	}
 }

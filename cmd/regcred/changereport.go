@@ -89,20 +89,20 @@ func (r *changeReport) render(t *terminal.Text) {
 	case "installed":
 		t.Line(terminal.OK, fmt.Sprintf("generation %d is current", r.Generation))
 	case "rolled back":
-		t.Line(terminal.OK, fmt.Sprintf("generation %d, which has all this, is current again", r.Generation))
+		t.Line(terminal.OK, fmt.Sprintf("generation %d has the same content and is current again", r.Generation))
 	case "mended":
-		t.Line(terminal.OK, fmt.Sprintf("generation %d is current, and as it was installed again", r.Generation))
+		t.Line(terminal.OK, fmt.Sprintf("generation %d is current and has been repaired", r.Generation))
 	case "unchanged":
-		t.Line(terminal.OK, fmt.Sprintf("generation %d has all this already; nothing was changed", r.Generation))
+		t.Line(terminal.OK, fmt.Sprintf("generation %d is already up to date; nothing was changed", r.Generation))
 	case "planned":
 		for _, why := range r.Restart {
-			t.Line(terminal.Info, "the kubelet has to be restarted: "+why)
+			t.Line(terminal.Info, "the kubelet must be restarted: "+why)
 		}
 		if len(r.Restart) == 0 {
-			t.Line(terminal.Info, "the kubelet need not be restarted")
+			t.Line(terminal.Info, "no kubelet restart is needed")
 		}
 		if r.former != 0 {
-			t.Line(terminal.Info, fmt.Sprintf("generation %d has all this, and no other would be made", r.former))
+			t.Line(terminal.Info, fmt.Sprintf("generation %d is already up to date; no new one would be created", r.former))
 		}
 		t.Line(terminal.OK, "nothing was changed (--dry-run)")
 	}

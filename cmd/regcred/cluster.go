@@ -57,7 +57,7 @@ func (a *app) connect(ctx context.Context, o *node.Origin, k kubeFlags, wrap fun
 		return nil, err
 	}
 	if k.kubeconfig == "" || a.verbose || cfg.Insecure {
-		a.Note("asking API server %s (%s)", c.URL(), c.from)
+		a.Note("contacting API server %s (%s)", c.URL(), c.from)
 	}
 	return c, nil
 }
@@ -67,7 +67,7 @@ func (k *kubeFlags) config(ctx context.Context, o *node.Origin) (*rest.Config, s
 	opts := kube.ConfigOptions{Kubeconfig: k.kubeconfig, Context: k.context, Environ: o.Environ}
 	if k.kubeconfig == "" && o.OfKubelet() {
 		if opts.Kubeconfig = o.Kubeconfig; opts.Kubeconfig == "" {
-			return nil, "", withHint(fmt.Errorf("%s runs without --%s, so it knows no API server", o.Whose(), node.KubeconfigFlag), "give --kubeconfig")
+			return nil, "", withHint(fmt.Errorf("%s runs without --%s, so it has no API server", o.Whose(), node.KubeconfigFlag), "give --kubeconfig")
 		}
 	}
 	if opts.Kubeconfig != "" { // client-go would wait for the writer of a named pipe, past any signal
@@ -106,7 +106,7 @@ func (a *app) fleet(ctx context.Context, k kubeFlags) (client *fleet.Client, nam
 		return nil, "", err
 	}
 	if k.kubeconfig == "" || a.verbose || cfg.Insecure {
-		a.Note("asking API server %s (%s)", client.URL(), from)
+		a.Note("contacting API server %s (%s)", client.URL(), from)
 	}
 	return client, kube.Namespace(kube.ConfigOptions{Kubeconfig: k.kubeconfig, Context: k.context, Environ: a.environ}), nil
 }

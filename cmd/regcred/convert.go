@@ -31,7 +31,7 @@ type convertFlags struct {
 
 func (a *app) convertCmd() *cobra.Command {
 	f := &convertFlags{
-		format:        &choice{values: []string{"yaml", "json"}, moved: "a new file is an argument now: regcred convert PATH NEW"},
+		format:        &choice{values: []string{"yaml", "json"}, moved: "give the new file as an argument: regcred convert PATH NEW"},
 		pluginVersion: &choice{values: []string{"v1", "v1beta1", "v1alpha1"}},
 	}
 	cmd := &cobra.Command{
@@ -71,7 +71,7 @@ would not start with the result. Then no file is written.`,
 	fl := cmd.Flags()
 	fl.BoolVarP(&f.write, "write", "w", false, "convert every file in place and keep the original in FILE.bak")
 	f.format.register(cmd, "output", "o", "output `format`: yaml | json (default that of the source)")
-	moved(cmd, "format", "it is -o, --output now")
+	moved(cmd, "format", "use -o, --output")
 	addTarget(cmd, &f.target, "that the result is for")
 	f.pluginVersion.register(cmd, "plugin-api-version", "", "exec protocol `version` for every provider: v1 | v1beta1 | v1alpha1")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -84,11 +84,11 @@ would not start with the result. Then no file is written.`,
 func (a *app) checkConvert(f *convertFlags) error {
 	switch {
 	case a.config.byFlag() || a.binDir.byFlag() || a.asKubelet != "":
-		return usageError("give the configuration as PATH", "convert takes neither --config nor --bin-dir nor --as-kubelet")
+		return usageError("pass the configuration as PATH", "convert does not take --config, --bin-dir or --as-kubelet")
 	case f.write && f.to != "":
-		return usageError("leave out one of them", "--write puts the result in place of PATH, and NEW is elsewhere")
+		return usageError("omit one of them", "--write and NEW are mutually exclusive")
 	case f.write && f.format.value != "":
-		return usageError("leave out one of them", "--write keeps the format of each file, and --output changes it")
+		return usageError("omit one of them", "--write and --output are mutually exclusive: --write keeps each file's format")
 	}
 	return checkVersion(f.target.KubeletVersion)
 }
@@ -165,9 +165,9 @@ func (a *app) replace(files []convert.File, done string) error {
 		return cmp.Or(node.Denied(err), err)
 	}
 	for _, r := range list {
-		a.Note("%s is %s; what it had is in %s", r.Name, done, r.Backup)
+		a.Note("%s is %s; the original is in %s", r.Name, done, r.Backup)
 		if r.Foreign {
-			a.Warn("%s could not keep its owner: it is yours now, and nobody else may read it", r.Name)
+			a.Warn("%s could not keep its owner; it now belongs to you and only you can read it", r.Name)
 		}
 	}
 	return nil
@@ -185,7 +185,7 @@ func (a *app) create(f *convertFlags, res *convert.Result) error {
 		return err
 	}
 	if errors.Is(err, fs.ErrExist) {
-		return withHint(err, "name another file, or convert PATH in its place with --write")
+		return withHint(err, "choose another file, or convert PATH in place with --write")
 	}
 	return err
 }
@@ -204,7 +204,7 @@ func (a *app) noteConversion(res *convert.Result) {
 		a.Warn("%s:%d: a second YAML document begins here, which kubelets ignore; it is not converted", p.File, p.Line)
 	}
 	for _, file := range res.Lost {
-		a.Warn("%s: written anew, so its comments are left out", file)
+		a.Warn("%s: rewritten without its comments", file)
 	}
 }
 
@@ -225,12 +225,12 @@ func (a *app) noteProtocol(res *convert.Result) {
 		}
 	}
 	if len(moved) > 0 {
-		a.Note("asked in another version of the protocol than before: %s; %q shows whether a plugin speaks it", strings.Join(moved, ", "), "regcred plugin test")
+		a.Note("protocol version changed: %s; %q shows whether a plugin supports it", strings.Join(moved, ", "), "regcred plugin test")
 	}
 	if len(old) > 0 {
-		a.Note("asked in the same version of the protocol as before, which is older than v1: %s; if their plugins speak v1, --plugin-api-version v1 changes it", strings.Join(old, ", "))
+		a.Note("still on a protocol version older than v1: %s; use --plugin-api-version v1 if the plugins support it", strings.Join(old, ", "))
 	}
 	if n := len(former); n > 0 && n < len(res.Providers) {
-		a.Note("of several providers that match an image, those of the predecessor came first: %s; now the order is that of the keys in the answers, and then of the configuration", strings.Join(former, ", "))
+		a.Note("the out-of-tree proposal tried the providers of an image in this order: %s; the kubelet orders credentials by auth key, then by configuration order", strings.Join(former, ", "))
 	}
 }

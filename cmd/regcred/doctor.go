@@ -123,7 +123,7 @@ func (a *app) doctorKubelet(ctx context.Context, o *node.Origin) *doctor.Kubelet
 // another identity may do is no answer to --as-kubelet.
 func (a *app) doctorCluster(ctx context.Context, r *doctor.Report, o *node.Origin, cfg *config.Config, d *doctorFlags) {
 	if o == nil && a.asKubelet != "" && d.kubeconfig == "" {
-		r.Add("api-server", doctor.Skip, "give the kubelet's own --kubeconfig, such as /etc/kubernetes/kubelet.conf", "not asked, since there is no kubelet to ask as")
+		r.Add("api-server", doctor.Skip, "use the kubelet's own --kubeconfig, for example /etc/kubernetes/kubelet.conf", "not checked: this is not a kubelet's identity")
 		return
 	}
 	if o == nil {

@@ -44,11 +44,11 @@ func (d *doctorFlags) check() error {
 	}
 	switch {
 	case d.image == "" && given != nil:
-		return usageError("", "%s: it is about an image: give --image too", strings.Join(given, " "))
+		return usageError("", "%s requires --image", strings.Join(given, " "))
 	case d.offline && (d.kube || d.pod.given()):
 		return usageError("", "--offline sends no requests: omit --kube and --pod")
 	case d.hostTimeout <= 0:
-		return usageError("", "--timeout %s: it must be more than 0", d.hostTimeout)
+		return usageError("", "--timeout %s: must be more than 0", d.hostTimeout)
 	}
 	return nil
 }

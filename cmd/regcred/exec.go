@@ -76,12 +76,12 @@ func (e *execFlags) check(a *app) error {
 	case e.materialize && e.allHosts:
 		return usageError("", "--materialize and --all-hosts are mutually exclusive")
 	case e.materialize && len(e.images) == 0:
-		return usageError("give --image", "--materialize: for which images is not said")
+		return usageError("give --image", "--materialize requires --image")
 	case e.materialize:
 		return nil
 	case a.asKubelet != "" || a.rootDir != "" || a.timeout != plugin.DefaultTimeout:
-		return usageError("give --config and --bin-dir, or --materialize",
-			"exec takes --as-kubelet, --root-dir and --plugin-timeout with --materialize alone: the helper does not know them")
+		return usageError("use --config and --bin-dir, or --materialize",
+			"exec supports --as-kubelet, --root-dir and --plugin-timeout only with --materialize; the helper cannot use them")
 	}
 	return nil
 }
@@ -99,11 +99,11 @@ func (a *app) exec(ctx context.Context, e *execFlags, args []string) error {
 		return helperError(err)
 	}
 	for _, l := range session.Differ {
-		a.Warn("docker's file has room for one login of %s: that for %s is in the file of podman, skopeo and buildah alone", l.Host(), l.Repository)
+		a.Warn("docker's file holds one credential for %s; the one for %s is only in the file of podman, skopeo and buildah", l.Host(), l.Repository)
 	}
 	code, killedBy, err := a.runIn(ctx, session, args)
 	if err == nil && session.Changed() {
-		a.Warn("the command changed docker's config.json, which is removed with its directory: what it wrote there, such as a login, is lost")
+		a.Warn("the command changed docker's config.json in the temporary directory; these changes are lost")
 	}
 	if closing := session.Close(); closing != nil {
 		a.Warn("%v", closing)
@@ -163,12 +163,12 @@ func (a *app) sessionOptions(ctx context.Context, e *execFlags) (o dockerclient.
 	o.AllHosts, o.Hosts = e.allHosts, unique(append(dockerhelper.Hosts(cfg), hosts...))
 	if len(o.Hosts) == 0 && !o.AllHosts && len(e.images) == 0 {
 		a.noteNoHost(origin)
-		return o, &exitError{code: exitEmpty, hint: "name the images that the command pulls by --image, or give --all-hosts"}
+		return o, &exitError{code: exitEmpty, hint: "use --image for the images that the command pulls, or --all-hosts"}
 	}
 	if onPath(a.Getenv("PATH"), helperProgram) == "" {
 		if o.Program = besideUs(helperProgram); o.Program == "" {
-			return o, withHint(fmt.Errorf("%s is neither on the PATH nor beside this program: clients would not find it", helperProgram),
-				"install it, or give --materialize")
+			return o, withHint(fmt.Errorf("%s is not on the PATH or next to this program, so clients would not find it", helperProgram),
+				"install it, or use --materialize")
 		}
 	}
 	return o, nil
@@ -191,12 +191,12 @@ func (a *app) imageHosts(cfg *config.Config, images []string) (hosts []string, e
 		case slices.ContainsFunc(x.Providers, func(p regcred.ProviderExplanation) bool {
 			return p.Matched && !dockerhelper.NeedsPod(&cfg.Providers[p.Index])
 		}):
-			return nil, withHint(fmt.Errorf("%s: clients tell a helper the registry alone, and no provider is asked about %s: what matches has a path", x.Repository, host),
+			return nil, withHint(fmt.Errorf("%s: clients pass only the registry to a helper, and only patterns with a path match %s", x.Repository, host),
 				"give --materialize")
 		case slices.ContainsFunc(x.Providers, func(p regcred.ProviderExplanation) bool { return p.Matched }):
-			a.Note("providers for %s answer for pods alone: clients have what is there without regcred", x.Repository)
+			a.Note("providers for %s only serve pods; clients use their own credentials", x.Repository)
 		default:
-			a.Note("no provider is for %s: clients have what is there without regcred", x.Repository)
+			a.Note("no provider serves %s; clients use their own credentials", x.Repository)
 		}
 	}
 	return hosts, nil
@@ -239,7 +239,7 @@ func (a *app) materialize(ctx context.Context, images []string) (logins []docker
 		a.warnFailed(res.Attempts)
 		c := res.Credentials[0]
 		if c.Username == "" && c.Password.Reveal() == "" {
-			a.Note("the first credential for %s is an empty one: a pull would be anonymous", x.Repository)
+			a.Note("the first credential for %s is empty: a pull would be anonymous", x.Repository)
 			continue
 		}
 		a.warnEnds(x.Repository, c)
@@ -254,12 +254,12 @@ func (a *app) warnEnds(repository string, c regcred.Credential) {
 	claims, err := jwt.Parse(c.Password.Reveal())
 	switch at := (&terminal.Text{Now: a.Now}); {
 	case err == nil && !claims.Expires.IsZero() && claims.Expires.Before(a.Now()):
-		a.Warn("the credential for %s ended %s", repository, claims.Expires.UTC().Format(time.RFC3339))
+		a.Warn("the credential for %s expired %s", repository, claims.Expires.UTC().Format(time.RFC3339))
 	case err == nil && !claims.Expires.IsZero():
-		a.Warn("the credential for %s ends %s: it is not renewed in the files", repository, at.Until(&claims.Expires))
+		a.Warn("the credential for %s expires %s and is not renewed in the files", repository, at.Until(&claims.Expires))
 	case !c.CachedUntil.IsZero():
-		a.Warn("the credential for %s is not renewed in the files: its provider has it asked for anew at %s, and it may last longer", repository, at.Until(report.NewCredential(&c).CachedUntil))
+		a.Warn("the credential for %s is not renewed in the files; its cache entry expires at %s, but it may last longer", repository, at.Until(report.NewCredential(&c).CachedUntil))
 	case c.Provider != "":
-		a.Warn("the credential for %s is not renewed in the files, and how long it lasts is not known", repository)
+		a.Warn("the credential for %s is not renewed in the files, and its lifetime is unknown", repository)
 	}
 }

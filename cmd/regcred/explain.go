@@ -102,7 +102,7 @@ func (a *app) explain(ctx context.Context, e *explainFlags, tgt target) error {
 func (a *app) noteDispatcher(cfg *config.Config) {
 	isDispatcher := func(p config.Provider) bool { return strings.HasPrefix(p.Name, generation.Dispatcher) }
 	if current := generation.DefaultDir + "/current"; slices.ContainsFunc(cfg.Providers, isDispatcher) {
-		a.Note("%s answers for the providers of this node's current generation; each of them: regcred explain --config %s/config --bin-dir %s/bin IMAGE",
+		a.Note("%s runs the providers of this node's current generation; to see them: regcred explain --config %s/config --bin-dir %s/bin IMAGE",
 			generation.Dispatcher, current, current)
 	}
 }

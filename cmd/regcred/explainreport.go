@@ -112,7 +112,7 @@ func renderExplanation(t *terminal.Text, r *report.Explanation) {
 			renderSecretFinding(t, f)
 		}
 		if s.Unread {
-			t.Detail("a kubelet goes on without it, and records the event FailedToRetrieveImagePullSecret")
+			t.Detail("the kubelet continues without it and records the event FailedToRetrieveImagePullSecret")
 		}
 	}
 	if r.Config.Without == nil {
@@ -122,7 +122,7 @@ func renderExplanation(t *terminal.Text, r *report.Explanation) {
 		renderProvider(t, &p)
 	}
 	if len(r.Credentials) > 0 {
-		t.Head("credentials, in the order in which a pull tries them")
+		t.Head("credentials, in the order that a pull tries them")
 		credentialTable(t, r.Credentials)
 	}
 	if r.Route != nil {
@@ -165,7 +165,7 @@ func sourceMark(s *report.Source, credentials []report.Credential) terminal.Mark
 
 // renderRoute says which hosts the runtime asks, and what each is shown.
 func renderRoute(t *terminal.Text, way *route.Route) {
-	t.Head("hosts that the runtime asks")
+	t.Head("hosts that the runtime contacts")
 	mark := terminal.OK
 	if way.Fails != "" {
 		mark = terminal.Error

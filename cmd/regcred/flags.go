@@ -39,9 +39,9 @@ func (s *setting) set(flag string) func(string) error {
 	return func(v string) error {
 		switch {
 		case v == "":
-			return errors.New("it is empty")
+			return errors.New("must not be empty")
 		case s.byFlag() && s.by != by && s.value != v:
-			return fmt.Errorf("%s says %q; they are the same setting", s.by, s.value)
+			return fmt.Errorf("%s is %q; they are the same setting", s.by, s.value)
 		}
 		s.value, s.by = v, by
 		return nil
@@ -76,11 +76,11 @@ func (c *choice) Set(v string) error {
 	switch {
 	case slices.Contains(c.values, v):
 	case v == "table" && slices.Contains(c.values, "text"):
-		return errors.New("it is called text now")
+		return errors.New("use text")
 	case c.moved != "":
-		return fmt.Errorf("it is none of %s: %s", strings.Join(c.values, ", "), c.moved)
+		return fmt.Errorf("must be one of %s; %s", strings.Join(c.values, ", "), c.moved)
 	default:
-		return fmt.Errorf("it is none of %s", strings.Join(c.values, ", "))
+		return fmt.Errorf("must be one of %s", strings.Join(c.values, ", "))
 	}
 	c.value = v
 	return nil
@@ -172,7 +172,7 @@ func (n *objectName) Set(v string) error {
 func noneEmpty(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		if err == nil && f.Value.Type() == "string" && f.Value.String() == "" {
-			err = fmt.Errorf("--%s is empty", f.Name)
+			err = fmt.Errorf("--%s must not be empty", f.Name)
 		}
 	})
 	return err

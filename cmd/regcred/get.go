@@ -115,10 +115,10 @@ func (a *app) writeGet(g *getFlags, r *getResult, creds []regcred.Credential) er
 		return err
 	}
 	if len(creds) > 1 {
-		a.Note("%s holds one credential; the first of %d is in it", format, len(creds))
+		a.Note("%s has room for one credential; it contains the first of %d", format, len(creds))
 	}
 	if format == "crictl" {
-		a.Warn("crictl takes a password from its command line alone, where every user of this machine sees it; \"regcred prepull\" shows it to nobody")
+		a.Warn("crictl takes passwords only on its command line, where every user of this machine can see them; \"regcred prepull\" does not expose them")
 	}
 	a.passwordNote(1)
 	return a.WriteRaw(data)
@@ -126,7 +126,7 @@ func (a *app) writeGet(g *getFlags, r *getResult, creds []regcred.Credential) er
 
 func (a *app) passwordNote(n int) {
 	if a.OnScreen() && n > 0 {
-		a.Note("the output holds a password")
+		a.Note("the output contains a password")
 	}
 }
 

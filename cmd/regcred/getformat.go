@@ -22,13 +22,13 @@ import (
 // Secret, which may have no namespace.
 func single(format string, meta metav1.ObjectMeta, repository string, c regcred.Credential) ([]byte, error) {
 	if strings.Contains(c.Username, ":") {
-		return nil, withHint(fmt.Errorf("-o %s: user name %q has a colon, which ends a user name in this format", format, c.Username), "use -o json")
+		return nil, withHint(fmt.Errorf("-o %s: user name %q contains a colon, which is not allowed in this format", format, c.Username), "use -o json")
 	}
 	login := c.Username + ":" + c.Password.Reveal()
 	if format == "crictl" {
 		if !terminal.Printable(login) {
 			// "$(…)" would cut its end off, and a terminal obey it.
-			return nil, withHint(errors.New("-o crictl: user name or password has a control character, which does not fit on a line"), "use -o json")
+			return nil, withHint(errors.New("-o crictl: the user name or password contains a control character"), "use -o json")
 		}
 		return []byte(login + "\n"), nil
 	}

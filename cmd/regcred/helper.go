@@ -102,8 +102,8 @@ in the file.`,
 func (a *app) helperInstall(ctx context.Context, h *helperFlags) error {
 	clients := h.clients(dockerclient.Docker)
 	if h.allHosts && !slices.Contains(clients, dockerclient.Docker) {
-		return usageError("name the helper in registries.conf: credential-helpers = [\"containers-auth.json\", \"regcred\"]",
-			"--all-hosts is about docker's file: podman, skopeo and buildah read no credsStore")
+		return usageError("configure the helper in registries.conf: credential-helpers = [\"containers-auth.json\", \"regcred\"]",
+			"--all-hosts applies only to docker's file; podman, skopeo and buildah do not read credsStore")
 	}
 	cfg, o, err := a.loadForHelper(ctx, !a.config.byFlag()) // or else it is told of both elsewhere
 	if err != nil {
@@ -122,7 +122,7 @@ func (a *app) helperInstall(ctx context.Context, h *helperFlags) error {
 	a.noteHelperEnvironment(o)
 	if len(hosts) == 0 && !h.allHosts {
 		a.noteNoHost(o)
-		return &exitError{code: exitEmpty, hint: "add the hosts to matchImages, or give --all-hosts"}
+		return &exitError{code: exitEmpty, hint: "add the hosts to matchImages, or use --all-hosts"}
 	}
 	return nil
 }
@@ -216,18 +216,18 @@ func (a *app) clientEnv() dockerclient.Env { return dockerclient.Env{Getenv: a.G
 // helperError adds what to do.
 func helperError(err error) error {
 	if _, ok := errors.AsType[*dockerclient.TakenError](err); ok {
-		return withHint(err, "--others keep leaves these hosts with it; --others replace names regcred in its place, and \"regcred helper uninstall\" would not bring it back")
+		return withHint(err, "use --others keep to leave these hosts unchanged, or --others replace; \"regcred helper uninstall\" does not restore a replaced helper")
 	}
 	if e, ok := errors.AsType[*dockerclient.StoreError](err); ok {
-		hint := "take credsStore out of the file, or leave out --all-hosts"
+		hint := "remove credsStore from the file, or omit --all-hosts"
 		if len(e.Logins) > 0 {
-			hint = "log out of them (docker logout), or leave out --all-hosts: then only the configuration's exact hosts are asked for"
+			hint = "log out of them (docker logout), or omit --all-hosts to use only the configuration's exact hosts"
 		}
 		return withHint(err, hint)
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		// Not as root: that would be root's file, or one that this user's clients may not read.
-		return withHint(err, "the file and its directory have to be this user's (after \"sudo docker login\" they are root's): chown them, or set HOME or DOCKER_CONFIG")
+		return withHint(err, "chown the file and its directory to this user (\"sudo docker login\" creates them as root), or set HOME or DOCKER_CONFIG")
 	}
 	return err
 }
@@ -293,7 +293,7 @@ func (a *app) loadForHelper(ctx context.Context, needBinDir bool) (*config.Confi
 
 // noteNoHost says that there is no name that could be written into a file.
 func (a *app) noteNoHost(o *node.Origin) {
-	a.Note("%s names no host exactly (those of providers for pods alone do not count), and clients know no patterns", o.Config)
+	a.Note("%s lists no exact host (providers that only serve pods do not count), and clients do not support patterns", o.Config)
 }
 
 // noteHelperEnvironment says that clients run the helper without the flags of
@@ -305,11 +305,11 @@ func (a *app) noteHelperEnvironment(o *node.Origin) {
 		if !filepath.IsAbs(config) {
 			config = filepath.Join(a.dir, config)
 		}
-		a.Warn("clients run the helper without the flags of this command: where they run, set REGCRED_CONFIG=%s and REGCRED_BIN_DIR", terminal.ShellWord(config))
+		a.Warn("clients run the helper without this command's flags: set REGCRED_CONFIG=%s and REGCRED_BIN_DIR in their environment", terminal.ShellWord(config))
 	case a.config.relative() || a.binDir.relative():
-		a.Warn("REGCRED_CONFIG and REGCRED_BIN_DIR mean the same to the helper only in this directory: set absolute paths where clients run")
+		a.Warn("REGCRED_CONFIG and REGCRED_BIN_DIR are relative to this directory: set absolute paths in the clients' environment")
 	case !o.Discovered:
-		a.Note("the helper finds this configuration where REGCRED_CONFIG and REGCRED_BIN_DIR are set as here")
+		a.Note("the helper finds this configuration if REGCRED_CONFIG and REGCRED_BIN_DIR are set as here")
 	}
 }
 

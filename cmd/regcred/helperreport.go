@@ -138,7 +138,7 @@ func (r *helperReport) changes(t *terminal.Text) {
 		case r.install:
 			t.Line(terminal.OK, fmt.Sprintf("%s: %s", f.Path, f.asked()))
 		default:
-			t.Line(terminal.OK, f.Path+": regcred's helper is not named any more")
+			t.Line(terminal.OK, f.Path+": regcred's helper was removed")
 		}
 	}
 }
@@ -150,7 +150,7 @@ func (f *helperFile) asked() string {
 		text += ": " + commas(f.Hosts)
 	}
 	if f.AllHosts {
-		text += "; and all others that have no helper (credsStore)"
+		text += "; and all other hosts without a helper (credsStore)"
 	}
 	return text
 }
@@ -160,12 +160,12 @@ func (r *helperReport) text(t *terminal.Text) {
 	if r.Helper != "" {
 		t.Line(terminal.OK, helperProgram+": "+r.Helper)
 	} else {
-		t.Line(terminal.Error, helperProgram+": it is not on the PATH")
+		t.Line(terminal.Error, helperProgram+": not on the PATH")
 	}
 	for _, f := range r.Files {
 		switch {
 		case !f.named():
-			t.Line(terminal.None, fmt.Sprintf("%s: %s: regcred's helper is not named", f.Client, f.Path))
+			t.Line(terminal.None, fmt.Sprintf("%s: %s: regcred's helper is not configured", f.Client, f.Path))
 			continue
 		case f.complete():
 			t.Line(terminal.OK, fmt.Sprintf("%s: %s: %s", f.Client, f.Path, f.asked()))
@@ -173,7 +173,7 @@ func (r *helperReport) text(t *terminal.Text) {
 			t.Line(terminal.Error, fmt.Sprintf("%s: %s: %s", f.Client, f.Path, f.asked()))
 		}
 		if len(f.Missing) > 0 {
-			t.Detail("not named: %s", commas(f.Missing))
+			t.Detail("without the helper: %s", commas(f.Missing))
 		}
 		if len(f.LeftOver) > 0 {
 			t.Detail("not in the configuration: %s", commas(f.LeftOver))
@@ -215,17 +215,17 @@ func (a *app) noteFiles(r *helperReport) {
 	for _, f := range r.Files {
 		named = named || f.named()
 		for _, host := range slices.Sorted(maps.Keys(f.Others)) {
-			a.Note("%s: %s stays with the helper %q", f.Path, host, f.Others[host])
+			a.Note("%s: %s keeps the helper %q", f.Path, host, f.Others[host])
 		}
 		if len(f.Hidden) > 0 {
-			a.Warn("%s: logins that clients do not look at while a helper is named for their hosts: %s", f.Path, commas(f.Hidden))
+			a.Warn("%s: credentials that clients ignore while a helper is configured for their hosts: %s", f.Path, commas(f.Hidden))
 		}
 	}
 	if named && r.Helper == "" {
 		what := "install it there"
 		if r.beside != "" {
-			what = fmt.Sprintf("put a link to %s there", r.beside)
+			what = fmt.Sprintf("create a symlink to %s there", r.beside)
 		}
-		a.Warn("%s is not on the PATH, where clients look for it: %s", helperProgram, what)
+		a.Warn("%s is not on the PATH: %s", helperProgram, what)
 	}
 }

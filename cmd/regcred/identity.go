@@ -32,7 +32,7 @@ func (i *identityFlags) register(cmd *cobra.Command) {
 func (i *identityFlags) check() error {
 	annotations, err := i.annotations()
 	if err == nil && annotations != nil && i.tokenFile == "" {
-		err = usageError("", "--annotation needs --service-account-token-file: without a service account there are no annotations")
+		err = usageError("", "--annotation requires --service-account-token-file")
 	}
 	return err
 }

@@ -91,7 +91,7 @@ func (a *app) installWish(cmd *cobra.Command, i *installFlags, args []string) (i
 	}
 	switch {
 	case len(args) == 1 && a.config.byFlag():
-		return w, usageError("leave one out", "CONFIG and %s are the same", a.config.by)
+		return w, usageError("omit one of them", "CONFIG and %s are the same", a.config.by)
 	case len(args) == 1:
 		w.Config = args[0]
 	default:
@@ -101,7 +101,7 @@ func (a *app) installWish(cmd *cobra.Command, i *installFlags, args []string) (i
 		w.Dispatcher = besideUs(generation.Dispatcher)
 	}
 	if w.Dispatcher == "" {
-		return w, usageError("--dispatcher names the file of "+generation.Dispatcher+", which comes with regcred", "there is no %s next to regcred", generation.Dispatcher)
+		return w, usageError("use --dispatcher for the file of "+generation.Dispatcher+", which is released with regcred", "there is no %s next to regcred", generation.Dispatcher)
 	}
 	if i.keep < 1 {
 		return w, usageError("", "--keep is %d; it must be 1 or more", i.keep)
@@ -181,9 +181,9 @@ func (a *app) refusedNode(i *installFlags, s *node.Setup, w install.Wish, refuse
 	if err != nil {
 		return err
 	}
-	hint := "what it wants instead has been printed, with all that the configuration has in args and env"
+	hint := "the manual change is printed above, including the values of args and env"
 	if i.hideValues {
-		hint = "what it wants instead has been printed, but for the values of args and env (--hide-values)"
+		hint = "the manual change is printed above, without the values of args and env (--hide-values)"
 	}
 	if s.Refusal.Reapplied {
 		hint += "; or " + reappliedHint
@@ -191,4 +191,4 @@ func (a *app) refusedNode(i *installFlags, s *node.Setup, w install.Wish, refuse
 	return withHint(refused, hint)
 }
 
-const reappliedHint = "--reapplied, if something installs again at each boot"
+const reappliedHint = "--reapplied, if something runs install at each boot"

@@ -51,7 +51,7 @@ func scriptKube(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	slot := ts.Value(kubeKey{}).(*kubeSlot)
 	if slot.server == nil {
-		ts.Fatalf("kube %s: it was not started", args[0])
+		ts.Fatalf("kube %s: it not started", args[0])
 	}
 	commandKube(ts, slot.server, args)
 }

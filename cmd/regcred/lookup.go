@@ -48,7 +48,7 @@ func (l *lookupFlags) check() error {
 		return err
 	}
 	if given := l.kubeFlags.given(); len(given) > 0 && !l.asksCluster() && !(l.registries && given[0] == "--ca-file") {
-		return usageError("", "%s: it says how to ask about a pod: give --pod or --service-account too", strings.Join(given, " "))
+		return usageError("", "%s requires --pod or --service-account", strings.Join(given, " "))
 	}
 	return oneAtMost(
 		given{"pod", l.pod.String()},

@@ -80,13 +80,13 @@ func checkOwner(owner string) error {
 func (c *changeFlags) check() error {
 	switch {
 	case !path.IsAbs(c.stateDir):
-		return usageError("", "--state-dir %q: it is the node's, and so absolute", c.stateDir)
+		return usageError("", "--state-dir %q: must be an absolute path on the node", c.stateDir)
 	case c.within < 0 || c.stable < 0:
 		return usageError("", "--timeout is %v and --stable %v; they must not be negative", c.within, c.stable)
 	case c.restart && c.root != "":
-		return usageError("leave --restart out: the kubelet of that node starts with what is installed", "--restart and --root are mutually exclusive")
+		return usageError("omit --restart: that node's kubelet loads the change when it starts", "--restart and --root are mutually exclusive")
 	case c.probe != "" && c.root != "":
-		return usageError("leave --probe out: nothing of that node runs that could pull", "--probe and --root are mutually exclusive")
+		return usageError("omit --probe: that node is not running, so it cannot pull", "--probe and --root are mutually exclusive")
 	}
 	return checkVersion(c.version)
 }
@@ -122,7 +122,7 @@ func (a *app) installer(ctx context.Context, c *changeFlags) (*install.Installer
 		return nil, err
 	}
 	for _, name := range setup.Unread {
-		a.Warn("%s cannot be read, so what follows may be wrong: run it as root (sudo)", name)
+		a.Warn("%s cannot be read, so the result may be wrong: run this as root (sudo)", name)
 	}
 	in := &install.Installer{
 		Store: generation.Store{FS: inroot.FS{Root: c.root}, Dir: path.Clean(c.stateDir)},

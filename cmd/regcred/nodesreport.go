@@ -53,7 +53,7 @@ func (r *nodesReport) noneHint() string {
 	if r.Namespace != "" {
 		where = "in namespace " + r.Namespace
 	}
-	return "there is no pod of the chart " + where + ": is it another cluster (--context), namespace (-n) or label (-l)?"
+	return "no pods of the chart " + where + ": check the cluster (--context), namespace (-n) and labels (-l)"
 }
 
 func (r *nodesReport) render(t *terminal.Text) {
@@ -140,7 +140,7 @@ func driftOf(n fleet.Node) string {
 	case len(s.Drift) > 0:
 		return fmt.Sprint(len(s.Drift))
 	case s.Mended > 0:
-		return fmt.Sprintf("0, mended %d", s.Mended)
+		return fmt.Sprintf("0, repaired %d", s.Mended)
 	}
 	return "0"
 }

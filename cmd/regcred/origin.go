@@ -56,7 +56,7 @@ func (a *app) resolveOrNone(needBinDir bool) (*node.Origin, error) {
 func (a *app) find(w node.Want, path string, needBinDir bool) (_ *node.Origin, err error) {
 	if w.Config = a.config.value; path != "" {
 		if a.config.byFlag() && w.Config != path {
-			return nil, usageError("", "PATH is %q, but %s says %q", excerpt.Address(path), a.config.by, w.Config)
+			return nil, usageError("", "PATH is %q, but %s is %q", excerpt.Address(path), a.config.by, w.Config)
 		}
 		w.Config = path
 	}
@@ -73,12 +73,12 @@ func (a *app) find(w node.Want, path string, needBinDir bool) (_ *node.Origin, e
 		return nil, err
 	}
 	if o.Unit != "" {
-		a.Note("no kubelet is running: flags and environment are those that %s gives the next one", o.Unit)
+		a.Note("no kubelet is running: using the flags and environment that %s gives the next one", o.Unit)
 	}
 	if len(o.Found) > 0 {
 		a.Note("using %s: %s", o.From, strings.Join(o.Found, " "))
 		if len(o.Unread) > 0 {
-			a.Note("this user may not look at %s: root may find another configuration", strings.Join(o.Unread, ", "))
+			a.Note("this user may not read %s: root may find another configuration", strings.Join(o.Unread, ", "))
 		}
 	}
 	o.From = a.nameVariables(o.From, path)

@@ -142,7 +142,7 @@ func TestNotTheUsers(t *testing.T) {
 	cmd := regcred("helper", "uninstall")
 	cmd.Env = append(cmd.Env, "HOME="+dir, "DOCKER_CONFIG="+dir, "REGISTRY_AUTH_FILE="+path)
 	out, err := cmd.CombinedOutput()
-	if got := string(out); err == nil || !strings.Contains(got, path) || !strings.Contains(got, "\nhint: the file and its directory have to be this user's") {
+	if got := string(out); err == nil || !strings.Contains(got, path) || !strings.Contains(got, "\nhint: chown the file and its directory to this user") {
 		t.Errorf("%v: %s", err, got)
 	}
 }

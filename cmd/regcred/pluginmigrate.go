@@ -103,9 +103,9 @@ func (a *app) readCloudConfig(path string) (secretfile.File, error) {
 func (a *app) notePlan(plan *migrate.Plan, o *node.Origin, cfg *config.Config) {
 	switch {
 	case plan.Providers == 0:
-		a.Note("%s: none of %s has the name of a cloud's plugin", o.Config, terminal.Count(len(cfg.Providers), "provider"))
+		a.Note("%s: none of %s is named like a cloud provider's plugin", o.Config, terminal.Count(len(cfg.Providers), "provider"))
 	case len(plan.Changes) == 0:
-		a.Note("%s: regcred's plugins need no other arguments", o.Config)
+		a.Note("%s: regcred's plugins need no additional arguments", o.Config)
 	}
 	for _, c := range plan.Changes {
 		a.Note("%s: %s: %s", c.Provider, c.Arg, c.Reason)

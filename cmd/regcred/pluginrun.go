@@ -97,18 +97,18 @@ func (a *app) pluginRequest(cfg *config.Config, i int, image string, token plugi
 	}
 	p := &cfg.Providers[i]
 	if e := ex.Providers[i]; !e.Matched {
-		a.Note("%s would not ask %s about %s: %q: %s", hostOf(p), p.Name, ex.Repository, e.Pattern, e.Reason)
+		a.Note("%s would not run %s for %s: %q: %s", hostOf(p), p.Name, ex.Repository, e.Pattern, e.Reason)
 	}
 	req := &plugin.Request{Image: ex.Repository}
 	t := p.TokenAttributes
 	if t == nil {
 		if !token.IsZero() {
-			return nil, usageError("leave out --service-account-token-file", "provider %q has no tokenAttributes: %s gives it no token", p.Name, hostOf(p))
+			return nil, usageError("omit --service-account-token-file", "provider %q has no tokenAttributes: %s gives it no token", p.Name, hostOf(p))
 		}
 		return req, nil
 	}
 	if token.IsZero() && *t.RequireServiceAccount {
-		a.Note("the kubelet would not ask %s for a pod without a service account (requireServiceAccount); --service-account-token-file gives it one", p.Name)
+		a.Note("the kubelet would not run %s for a pod without a service account (requireServiceAccount); use --service-account-token-file", p.Name)
 	}
 	req.ServiceAccountToken = token
 	req.ServiceAccountAnnotations = a.selectAnnotations(t, token, annotations)

@@ -50,10 +50,10 @@ func TestKept(t *testing.T) {
 		in   *time.Duration
 		want string
 	}{
-		{"default", nil, ", kept for the provider's defaultCacheDuration"},
+		{"default", nil, ", cached for the provider's defaultCacheDuration"},
 		{"zero", new(time.Duration(0)), ", not cached"},
 		{"negative", new(-time.Second), ", not cached"},
-		{"some", new(10 * time.Minute), ", kept for 10m"},
+		{"some", new(10 * time.Minute), ", cached for 10m"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -117,7 +117,7 @@ func (r *pluginRunReport) refuseEcho(p *config.Provider, req *plugin.Request, re
 	for _, auth := range resp.Auth {
 		if auth.Password.Equal(req.ServiceAccountToken) {
 			r.Accepted, r.Stage = false, regcred.StageEchoedToken
-			r.Error = "the password is the service account token, which the kubelet accepts with cacheType: Token alone"
+			r.Error = "the password is the service account token, which the kubelet accepts only with cacheType: Token"
 		}
 	}
 }
@@ -227,15 +227,15 @@ func (r *pluginRunReport) renderResult(t *terminal.Text) {
 	took := fmt.Sprintf("exit code %d after %s", r.ExitCode, terminal.Millis(r.DurationSeconds))
 	switch {
 	case r.Stage == plugin.StageStart:
-		took = "was not started"
+		took = "not started"
 	case r.ExitCode < 0:
-		took = "did not exit by itself; " + terminal.Millis(r.DurationSeconds)
+		took = "did not exit on its own; " + terminal.Millis(r.DurationSeconds)
 	}
 	if !r.Accepted {
 		t.Item(terminal.Error, took)
-		t.Detail("%s drops this: %s: %s", r.host, r.Stage, r.Error)
+		t.Detail("%s rejects this: %s: %s", r.host, r.Stage, r.Error)
 		if r.StdoutBytes != nil && *r.StdoutBytes > 0 {
-			t.Detail("stdout had %s, not shown: it may hold a password", terminal.Count(*r.StdoutBytes, "byte"))
+			t.Detail("stdout had %s, not shown: it may contain a password", terminal.Count(*r.StdoutBytes, "byte"))
 		}
 		return
 	}
@@ -244,18 +244,18 @@ func (r *pluginRunReport) renderResult(t *terminal.Text) {
 		m = terminal.None
 	}
 	t.Item(m, took)
-	t.Detail("%s accepts this: %s, good for %s%s", r.host, terminal.Count(len(r.Response.Auth), "credential"), scope(r.Response.CacheKeyType), kept(r.Response.duration))
+	t.Detail("%s accepts this: %s, valid for %s%s", r.host, terminal.Count(len(r.Response.Auth), "credential"), scope(r.Response.CacheKeyType), kept(r.Response.duration))
 	if keys := slices.Sorted(maps.Keys(r.Response.Auth)); len(keys) > 0 && r.Credentials == 0 {
-		t.Detail("none of its keys matches the image: %s", strings.Join(keys, ", "))
+		t.Detail("no auth key in the response matches the image: %s", strings.Join(keys, ", "))
 	}
 }
 
 func kept(d *time.Duration) string {
 	switch {
 	case d == nil:
-		return ", kept for the provider's defaultCacheDuration"
+		return ", cached for the provider's defaultCacheDuration"
 	case *d <= 0:
 		return ", not cached"
 	}
-	return ", kept for " + terminal.Span(*d)
+	return ", cached for " + terminal.Span(*d)
 }

@@ -91,11 +91,11 @@ func (f *pluginTestFlags) register(cmd *cobra.Command) {
 		"`NAME=value` for the plugin's environment, in every run; NAME alone takes the value from the environment; may be repeated")
 	f.apiVersion = &choice{values: []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1, plugin.OutOfTree}}
 	f.apiVersion.register(cmd, "api-version", "", "the `version` to speak, as in a configuration: "+strings.Join(f.apiVersion.values, " | ")+
-		", of which the last is that of a RegistryCredentialConfig (default: the first that is answered, without that one)")
+		"; the last is the protocol of a RegistryCredentialConfig (default the first of the others that the plugin supports)")
 	f.identityFlags.register(cmd)
 	f.cacheType = &choice{values: []string{string(config.CachePerServiceAccount), string(config.CachePerToken)}}
 	f.cacheType.register(cmd, "cache-type", "", "the `cacheType` of the tokenAttributes that the plugin is made for: ServiceAccount | Token")
-	flags.BoolVar(&f.required, "require-service-account", false, "the tokenAttributes that the plugin is made for have requireServiceAccount: true")
+	flags.BoolVar(&f.required, "require-service-account", false, "test with requireServiceAccount: true in tokenAttributes")
 	flags.StringSliceVar(&f.checks, "check", nil, "run only the check with this `id`; may be repeated")
 	flags.BoolVar(&f.list, "list", false, "list the checks and run nothing")
 	flags.BoolVar(&f.strict, "strict", false, "fail on warnings too")
@@ -116,7 +116,7 @@ func (f *pluginTestFlags) addArgs(v string) error {
 func knownChecks(ids []string) error {
 	for _, id := range ids {
 		if !slices.Contains(checkIDs(), id) {
-			return usageError("\"regcred plugin test --list\" lists the checks", "--check %q: there is no such check", id)
+			return usageError("\"regcred plugin test --list\" lists the checks", "--check %q: no such check", id)
 		}
 	}
 	return nil

@@ -142,7 +142,7 @@ func checkDetails(t *terminal.Text, f plugintest.Finding) {
 // renderChecks lays out the list of checks: the worst that each can find, and
 // what a good plugin does.
 func renderChecks(t *terminal.Text, checks []plugintest.Check) {
-	t.Quote("", "The worst that each check can find, its id, and what a good plugin does:")
+	t.Quote("", "Checks: the highest severity, the id, and the expected behaviour:")
 	t.Blank()
 	for _, c := range checks {
 		t.Row(terminal.Mark(c.Severity), idWidth()+2, c.ID, c.Title)

@@ -44,8 +44,8 @@ func (a *app) subject(ctx context.Context, f *pluginTestFlags, path string) (*su
 	cfg := &config.Config{}
 	switch {
 	case !isName(path) && (a.config.byFlag() || a.binDir.byFlag()):
-		return nil, usageError("name the provider alone to test it as the configuration has it, or leave out --config and --bin-dir",
-			"PATH %q is a file: --config and --bin-dir say nothing about it", path)
+		return nil, usageError("use the provider's name to test it as configured, or omit --config and --bin-dir",
+			"PATH %q is a file: --config and --bin-dir do not apply", path)
 	case isName(path) && (a.config.value != "" || a.asKubelet != ""):
 		cfg, err = a.takeProvider(ctx, s, path)
 	default:
@@ -58,7 +58,7 @@ func (a *app) subject(ctx context.Context, f *pluginTestFlags, path string) (*su
 		s.command.APIVersion = f.apiVersion.value
 	}
 	if s.command.APIVersion == plugin.OutOfTree && s.options.ServiceAccount != nil {
-		return nil, usageError("leave out the flags about service accounts, or --api-version", "the protocol of %s has no service accounts", plugin.OutOfTree)
+		return nil, usageError("omit the service account flags, or --api-version", "protocol %s does not support service accounts", plugin.OutOfTree)
 	}
 	s.command.Args = append(s.command.Args, f.args...)
 	s.command.Env = append(s.command.Env, env...)
@@ -88,14 +88,14 @@ func (a *app) takeTokenAttributes(s *subject, p *config.Provider) error {
 	t, given := p.TokenAttributes, s.options.ServiceAccount
 	switch {
 	case t == nil && given != nil:
-		return usageError("leave out --service-account-token-file, --annotation, --cache-type and --require-service-account",
+		return usageError("omit --service-account-token-file, --annotation, --cache-type and --require-service-account",
 			"provider %q has no tokenAttributes: %s gives it no service account", p.Name, hostOf(p))
 	case t == nil:
 		return nil
 	case given == nil:
 		given = &plugintest.ServiceAccount{}
 	case given.CacheType != "" && given.CacheType != t.CacheType:
-		return usageError("leave out --cache-type", "--cache-type is %s; provider %q has cacheType: %s", given.CacheType, p.Name, t.CacheType)
+		return usageError("omit --cache-type", "--cache-type is %s; provider %q has cacheType: %s", given.CacheType, p.Name, t.CacheType)
 	}
 	s.options.ServiceAccount = &plugintest.ServiceAccount{
 		Token:       given.Token,
@@ -140,7 +140,7 @@ func executable(path string) error {
 	case errors.Is(err, fs.ErrPermission):
 		hint = "make it executable: chmod +x " + terminal.ShellWord(path)
 	case errors.Is(err, fs.ErrNotExist):
-		hint = "PATH is a file; with --bin-dir, --config or --as-kubelet it is the name of a provider, whose executable has to be there under that name"
+		hint = "PATH is a file; with --bin-dir, --config or --as-kubelet it is a provider name, and its executable must exist under that name"
 	}
 	// Both repeat the path.
 	if e, ok := errors.AsType[*exec.Error](err); ok {
@@ -178,7 +178,7 @@ func (a *app) testEnv(list []string) ([]string, error) {
 		if !hasValue {
 			i := slices.IndexFunc(a.environ, func(e string) bool { return strings.HasPrefix(e, name+"=") })
 			if i < 0 {
-				return nil, usageError("give it a value: --env "+name+"=…", "--env %s: the environment has no such variable", name)
+				return nil, usageError("give it a value: --env "+name+"=…", "--env %s: the variable is not set", name)
 			}
 			entry = a.environ[i]
 		}
@@ -201,7 +201,7 @@ func (a *app) testImages(cfg *config.Config, provider string, images []string) (
 		}
 		for i, p := range e.Providers {
 			if p.Name == provider && !p.Matched {
-				a.Note("%s would not ask %s about %s: give an image of its own with --image", hostOf(&cfg.Providers[i]), provider, e.Repository)
+				a.Note("%s would not run %s for %s: use one of its images with --image", hostOf(&cfg.Providers[i]), provider, e.Repository)
 			}
 		}
 		list = append(list, e.Repository)

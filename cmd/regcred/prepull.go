@@ -90,7 +90,7 @@ func (p *prepullFlags) checkArgs(cmd *cobra.Command, args []string) error {
 	case len(args) == 0 && p.list == "" && !p.pauseImage:
 		return usageError(helpHint(cmd), "%s: IMAGE or -f LIST is missing", cmd.CommandPath())
 	case len(args) > 0 && p.list != "":
-		return usageError("put it into LIST, or leave -f out", "%s: unexpected argument %q beside -f", cmd.CommandPath(), excerpt.Address(args[0]))
+		return usageError("add it to LIST, or omit -f", "%s: unexpected argument %q with -f", cmd.CommandPath(), excerpt.Address(args[0]))
 	}
 	if err := p.pullsFlags.check(); err != nil {
 		return err
@@ -101,8 +101,8 @@ func (p *prepullFlags) checkArgs(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if given := p.podFlags(); len(given) > 0 && !p.allowAllPods {
-		return usageError("pull with the node's own credentials, or give --allow-all-pods if every pod of this node may have the image",
-			"%s: an image that is pulled into the runtime with a pod's credentials would be open to every pod of this node", strings.Join(given, " "))
+		return usageError("pull with the node's credentials, or use --allow-all-pods if every pod of this node may use the image",
+			"%s: an image pulled into the runtime with a pod's credentials could be used by every pod of this node", strings.Join(given, " "))
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func (a *app) prepull(ctx context.Context, p *prepullFlags, images []string) err
 func (a *app) addPauseImage(ctx context.Context, runtime *pull.Runtime, report *pullReport, images []string) ([]string, error) {
 	image, from, err := runtime.PauseImage(ctx)
 	if err != nil {
-		return nil, withHint(err, "name it as an IMAGE, in place of --pause-image")
+		return nil, withHint(err, "pass it as an IMAGE instead of using --pause-image")
 	}
 	a.Note("the pause image is %s, from %s", image, from)
 	report.PauseImage = &pauseImageJSON{image, from}
@@ -163,7 +163,7 @@ func (a *app) addPauseImage(ctx context.Context, runtime *pull.Runtime, report *
 func (a *app) warnNotPinned(report *pullReport) {
 	for _, r := range report.Images {
 		if there := r.Outcome == outcomePulled || r.Outcome == outcomePresent; there && !r.Pinned && report.PauseImage != nil && r.Image == report.PauseImage.Image {
-			a.Warn("%s does not pin %s: a kubelet from 1.29 on removes it like any other image when no pod uses it and its disk is full", report.Runtime, r.Image)
+			a.Warn("%s does not pin %s: kubelets since 1.29 remove it like any other unused image when the disk is full", report.Runtime, r.Image)
 		}
 	}
 }

@@ -28,12 +28,12 @@ func (a *app) selectAnnotations(t *config.TokenAttributes, token plugin.Secret, 
 		if value, ok := given[key]; ok {
 			selected[key] = value
 		} else if i < len(required) && !token.IsZero() {
-			a.Note("the kubelet would not ask without the required annotation %s: give --annotation %s=…", key, key)
+			a.Note("the kubelet would not run this provider without the annotation %s: use --annotation %s=…", key, key)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		if _, ok := selected[key]; !ok {
-			a.Note("annotation %s is not sent: the configuration does not name it", key)
+			a.Note("annotation %s is not sent, because the configuration does not list it", key)
 		}
 	}
 	return selected

@@ -50,9 +50,9 @@ The exit code is 0 if every image was pulled, and 1 otherwise.`,
 	f.Lookup("ca-file").Usage = "PEM `file` of CA certificates to trust for registries, in addition to the system's, and for the API server, in addition to the kubeconfig's"
 	inGroup(cmd, "", "ca-file")
 	p.registries = true
-	p.output.moved = "--layout has the directory now, and -o, --output the format of what is printed"
-	moved(cmd, "format", "it is -o, --output now")
-	const runtime = `images go into a container runtime with "regcred prepull" now`
+	p.output.moved = "use --layout for the directory; -o, --output is the output format"
+	moved(cmd, "format", "use -o, --output")
+	const runtime = `use "regcred prepull" to pull into a container runtime`
 	moved(cmd, "runtime-endpoint", runtime)
 	moved(cmd, "pull-policy", runtime)
 	moved(cmd, "allow-all-pods", runtime)
@@ -68,7 +68,7 @@ func (p *pullFlags) checkArgs(cmd *cobra.Command, args []string) error {
 	case len(args) == 0:
 		return fmt.Errorf("%s: IMAGE is missing", cmd.CommandPath())
 	case p.layout == "":
-		return fmt.Errorf("%s: --layout is missing: the directory for the images", cmd.CommandPath())
+		return fmt.Errorf("%s: --layout is missing", cmd.CommandPath())
 	}
 	if err := pull.CheckPlatform(p.platform); err != nil {
 		return fmt.Errorf("--platform: %w", err)

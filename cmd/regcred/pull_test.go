@@ -78,7 +78,7 @@ func newScriptRegistry(env *testscript.Env) (*testregistry.Server, error) {
 // TestContent: what was pulled is as large as its layers, or as the runtime says.
 func TestContent(t *testing.T) {
 	for want, r := range map[string]imageReport{
-		"linux/amd64, 2 layers, 3.0 KiB (1 there already)": {Platform: "linux/amd64", Digest: "sha256:x", Layers: []layerJSON{{Size: 1 << 10}, {Size: 2 << 10, Reused: true}}},
+		"linux/amd64, 2 layers, 3.0 KiB (1 already present)": {Platform: "linux/amd64", Digest: "sha256:x", Layers: []layerJSON{{Size: 1 << 10}, {Size: 2 << 10, Reused: true}}},
 		"5.0 KiB": {Size: 5 << 10},
 		"":        {},
 	} {

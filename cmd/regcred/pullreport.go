@@ -121,7 +121,7 @@ func (r *imageReport) hint(explain string) string {
 		switch {
 		case t.Status != http.StatusUnauthorized:
 		case t.Credential == nil:
-			return fmt.Sprintf("the registry wants a login, and there is no credential; run \"%s\"", explain)
+			return fmt.Sprintf("the registry requires a credential, and there is none; run \"%s\"", explain)
 		default:
 			return fmt.Sprintf("the registry refused what the providers returned; run \"%s\" to see where each came from", explain)
 		}
@@ -185,7 +185,7 @@ func (r *imageReport) content() string {
 		parts = append(parts, terminal.Bytes(total))
 	}
 	if reused > 0 {
-		parts = append(parts, fmt.Sprintf("(%d there already)", reused))
+		parts = append(parts, fmt.Sprintf("(%d already present)", reused))
 	}
 	return strings.Join(parts, " ")
 }

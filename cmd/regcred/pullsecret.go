@@ -48,7 +48,7 @@ func readPullSecret(ctx context.Context, name string) (*regcred.PullSecret, erro
 		return fileSecret(name, corev1.SecretTypeDockercfg, corev1.DockerConfigKey, data), nil
 	}
 	if bytes.Contains(data, []byte("\n---")) || c != nil && c.Secrets > 1 {
-		return nil, fmt.Errorf("%s holds several documents or Secrets; give one Secret in a file", name)
+		return nil, fmt.Errorf("%s contains several documents or Secrets; use one file per Secret", name)
 	}
 	var f corev1.Secret
 	switch err := yaml.Unmarshal(data, &f); { // the error would quote the file

@@ -46,9 +46,9 @@ func warningsOf(attempts []regcred.Attempt) []warningJSON {
 
 // whyNotPulled says what failed, and why a pull without it would be wrong.
 func whyNotPulled(attempts []regcred.Attempt) string {
-	why := "since without credentials that would be anonymous"
+	why := "because a pull without credentials would be anonymous"
 	if pullSecretFailed(attempts) {
-		why = "since for want of a pull secret the kubelet would not pull it"
+		why = "because the kubelet would not pull it without the pull secret"
 	}
 	var causes []string
 	for _, at := range failedOf(attempts) {

@@ -82,7 +82,7 @@ func (a *app) rbac(ctx context.Context, f *rbacFlags, path string) error {
 		return exit(exitEmpty)
 	}
 	if slices.Contains(audiences, "*") && isNode(who) {
-		a.Warn("the audience \"*\" is RBAC's word for all: the role lets kubelets request tokens for any audience")
+		a.Warn("in RBAC the audience \"*\" means all: the role lets kubelets request tokens for any audience")
 	}
 	objects := f.objects(who, rules)
 	if f.output.value == "json" {
@@ -131,7 +131,7 @@ func otherRules(secrets, tokens bool) []rbacv1.PolicyRule {
 func (f *rbacFlags) checkNames() error {
 	for _, ns := range append(slices.Clone(f.namespaces), f.serviceAccount.namespace) {
 		if ns != "" && len(validation.IsDNS1123Label(ns)) > 0 {
-			return usageError("", "%q cannot be a namespace: it may have lower-case letters, digits and \"-\"", ns)
+			return usageError("", "%q cannot be a namespace: use lower-case letters, digits and \"-\"", ns)
 		}
 	}
 	if n := f.name; n == "." || n == ".." || strings.ContainsAny(n, "/%") {

@@ -82,7 +82,7 @@ func (a *app) rollback(ctx context.Context, c *changeFlags, number int) error {
 		r.Outcome, r.text = "unchanged", r.text+" already"
 	}
 	if to.Owner != "" {
-		a.Note("it belongs to release %s, whose pod may install again what the release says: helm rollback changes that", to.Owner)
+		a.Note("it belongs to Helm release %s, whose pod may install it again; use helm rollback", to.Owner)
 	}
 	return a.print(c.output, r, r.render)
 }

@@ -79,7 +79,7 @@ func detachedPID(args []string) error {
 	if _, err := strconv.ParseUint(args[i], 10, 32); err != nil {
 		return nil
 	}
-	return usageError("write --as-kubelet="+args[i], "--as-kubelet %s: a process id follows a \"=\"", args[i])
+	return usageError("write --as-kubelet="+args[i], "--as-kubelet %s: write the process id after \"=\"", args[i])
 }
 
 func (a *app) rootCmd() *cobra.Command {

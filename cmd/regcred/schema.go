@@ -41,7 +41,7 @@ func (a *app) schema(version string) error {
 			return a.WriteForeignJSON(s)
 		}
 	}
-	return usageError("", "there is no version %q: it is %s, or none of them for all", version, strings.Join(shortVersions(), ", "))
+	return usageError("", "unknown version %q: use %s, or no version for all", version, strings.Join(shortVersions(), ", "))
 }
 
 func shortVersions() (list []string) {

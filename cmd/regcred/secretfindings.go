@@ -92,7 +92,7 @@ func (a *app) noteSecrets(secrets []regcred.PullSecret) {
 func (a *app) noteNamespaces(secrets []regcred.PullSecret, namespace string) {
 	for _, s := range secrets {
 		if s.Namespace != "" && s.Namespace != namespace {
-			a.Note("pull secret %s is of another namespace than the pod, %s, where alone a kubelet looks for it: it is used here all the same", secretTitle(&s), namespace)
+			a.Note("pull secret %s is not in the pod's namespace %s, so the kubelet would not find it; it is used here anyway", secretTitle(&s), namespace)
 		}
 	}
 }

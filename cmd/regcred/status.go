@@ -163,7 +163,7 @@ func (r *statusReport) render(t *terminal.Text) {
 		t.Detail("plugins in    %s", r.Node.BinDir)
 	}
 	if r.Node.Refusal != "" {
-		t.Item(terminal.Warning, "it does not keep a change: "+r.Node.Refusal)
+		t.Item(terminal.Warning, "it does not keep changes: "+r.Node.Refusal)
 	}
 	t.Head("generations")
 	for _, g := range r.Generations {
@@ -213,7 +213,7 @@ func (r *statusReport) renderCounts(t *terminal.Text) {
 		}
 	}
 	if e := r.Counts.LastError; e != nil {
-		t.Item(terminal.Warning, fmt.Sprintf("a pull had no answer, %s: %s", e.Time.Format("2006-01-02 15:04:05"), e.Message))
+		t.Item(terminal.Warning, fmt.Sprintf("a pull got no response, %s: %s", e.Time.Format("2006-01-02 15:04:05"), e.Message))
 	}
 }
 
@@ -230,9 +230,9 @@ func (r *statusReport) renderProblems(t *terminal.Text) {
 		t.Item(terminal.Error, p)
 	}
 	for _, why := range r.Restart {
-		t.Item(terminal.Warning, "the kubelet has to be restarted: "+why)
+		t.Item(terminal.Warning, "the kubelet must be restarted: "+why)
 	}
 	if r.BrokenOff == "" && len(r.Problems)+len(r.Restart) == 0 {
-		t.Item(terminal.OK, "files, links and the kubelet's flags are as they were installed")
+		t.Item(terminal.OK, "files, symlinks and the kubelet's flags are as installed")
 	}
 }

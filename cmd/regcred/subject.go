@@ -64,9 +64,9 @@ func (s *kubeSubject) differences() []string {
 		return nil
 	}
 	return []string{
-		"a kubelet's token is bound to the pod and its node; this one is bound to neither, and a node's own identity cannot get one",
-		"these are the pull secrets of the service account; a pod that names some itself has only those",
-		"with cacheType Token a kubelet asks anew for each pod, since each has a token of its own",
+		"the kubelet's token is bound to the pod and its node; this one is not bound, and a node's identity cannot request it",
+		"these are the service account's pull secrets; a pod with its own imagePullSecrets uses only those",
+		"with cacheType Token the kubelet runs the plugin for each pod, because each pod has its own token",
 	}
 }
 

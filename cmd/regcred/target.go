@@ -54,21 +54,21 @@ func (tgt target) words() []string {
 }
 
 // imageHint says how an image is written.
-const imageHint = "an image is written [registry[:port]/]repository[:tag][@digest], in lower case"
+const imageHint = "an image is [registry[:port]/]repository[:tag][@digest], in lower case"
 
 // explainTarget matches the target, and refuses one that is none.
 func (a *app) explainTarget(cfg *config.Config, tgt target) (regcred.Explanation, error) {
 	e := regcred.Explain(cfg, tgt.request())
 	switch {
 	case e.Error != "" && tgt.registry != "":
-		return e, withHint(errors.New("--"+e.Error), "a registry is written host[:port]")
+		return e, withHint(errors.New("--"+e.Error), "a registry is host[:port]")
 	case e.Error != "":
 		return e, withHint(errors.New(e.Error), imageHint)
 	}
 	// An image that was probably meant as a registry.
 	name, found := strings.CutPrefix(e.Repository, "docker.io/library/")
 	if found && (strings.Contains(name, ".") || name == "localhost") {
-		a.Note("%q is the image %s of Docker Hub; for the registry of that name write --registry %s", tgt.image, e.Repository, terminal.ShellWord(tgt.image))
+		a.Note("%q is the image %s of Docker Hub; for the registry of that name use --registry %s", tgt.image, e.Repository, terminal.ShellWord(tgt.image))
 	}
 	return e, nil
 }

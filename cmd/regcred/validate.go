@@ -196,7 +196,7 @@ func renderValidation(t *terminal.Text, r *report.Validation) {
 		renderFindings(t, r.Findings)
 		return
 	}
-	accepted, refused := "accepted by regcred; no kubelet starts with it", "regcred refuses it, and no kubelet starts with it"
+	accepted, refused := "accepted by regcred; no kubelet would start with it", "rejected by regcred; no kubelet would start with it"
 	if r.KubeletVersion != "" {
 		kubelet := "kubelet " + r.KubeletVersion + describeGates(r.FeatureGates)
 		accepted, refused = "accepted by "+kubelet, kubelet+" would not start"
@@ -227,7 +227,7 @@ func renderCredentials(t *terminal.Text, r *report.Validation) {
 		what = terminal.Count(c.Secrets, "Secret")
 	}
 	if !r.Valid {
-		t.Line(terminal.Error, fmt.Sprintf("%s: %s: a kubelet does not read it", r.Path, what))
+		t.Line(terminal.Error, fmt.Sprintf("%s: %s: the kubelet does not read it", r.Path, what))
 		return
 	}
 	t.Line(terminal.OK, fmt.Sprintf("%s: %s: %s", r.Path, what, doctor.Logins(c.Logins)))
@@ -245,10 +245,10 @@ func describeGates(gates map[string]bool) string {
 // noteTarget says what of the target the verdict does not depend on.
 func (a *app) noteTarget(t config.Target) {
 	if minorOf(t.KubeletVersion) > minorOf(config.NewestKubelet) {
-		a.Note("kubelet %s is newer than those that regcred knows; it is judged as %s", t.KubeletVersion, config.NewestKubelet)
+		a.Note("kubelet %s is newer than the versions that regcred supports; checked as %s", t.KubeletVersion, config.NewestKubelet)
 	}
 	if unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(t.FeatureGates)), node.GateCounts); len(unknown) > 0 {
-		a.Note("of --feature-gates these are ignored: %s; credential providers depend on %s",
+		a.Note("ignored feature gates: %s; credential providers depend only on %s",
 			strings.Join(unknown, ", "), strings.Join(config.FeatureGates(), ", "))
 	}
 }

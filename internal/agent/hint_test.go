@@ -18,7 +18,7 @@ func TestHints(t *testing.T) {
 		"--restart allows it; running containers go on":         "(the chart's value restart: IfNeeded allows it; running containers go on)",
 		"--state-dir names another directory":                   "(the chart's value stateDir names another directory)",
 		"--state-dir /opt/regcred":                              "(the chart's value stateDir /opt/regcred)",
-		"--reapplied, if something installs again at each boot": "(the chart's value reapplied: true, if something installs again at each boot)",
+		"--reapplied, if something runs install at each boot": "(the chart's value reapplied: true, if something runs install at each boot)",
 		"first regcred uninstall --restart on the node":         "(first regcred uninstall --restart on the node)",
 	} {
 		for _, outcome := range []string{"failed", "refused"} {

@@ -147,7 +147,7 @@ func (s *fleetScene) testRole(t *testing.T) {
 		t.Logf("without %q:\n%s%s", missing, stdout, stderr)
 		verb, resource, _ := strings.Cut(missing, " ")
 		refusal := fmt.Sprintf("cannot %s resource %q in API group \"\" in the namespace \"fleet\"", verb, resource)
-		hint := fmt.Sprintf("hint: the Role of this service account has to allow %s of %s", verb, resource)
+		hint := fmt.Sprintf("hint: allow this service account to %s %s", verb, resource)
 		switch {
 		case code != 1:
 			t.Errorf("without %q: exit code %d", missing, code)
@@ -317,7 +317,7 @@ func TestFleetLogs(t *testing.T) {
 	}()
 	s.grant(t, "hook", hookRole())
 	stdout, stderr, code := s.remove(t, s.control.Kubeconfig(t, "hook"), "60s")
-	if code != 0 || stdout != "regcred is off 1 node\n" || !strings.Contains(stderr, "192.0.2.1: removed (1 of 1 node removed)") {
+	if code != 0 || stdout != "regcred is removed from 1 node\n" || !strings.Contains(stderr, "192.0.2.1: removed (1 of 1 node removed)") {
 		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
 	}
 	// A pod whose image is not there.
