@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/config"
 )
 
 // TestDocsQuoteExamples: Go code in the documents that are about this package
@@ -92,4 +94,26 @@ func readLines(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return strings.ReplaceAll(string(data), "\r\n", "\n") // as git may check it out
+}
+
+// TestDocsNewestKubelet: where documents and doc comments name the kubelet that
+// regcred behaves as, it is the newest one that package config supports.
+func TestDocsNewestKubelet(t *testing.T) {
+	for file, claim := range map[string]string{
+		"README.md":        `behaves as kubelet (1\.\d+)`,
+		"doc.go":           `behaves as kubelet (1\.\d+)`,
+		"config/config.go": `rejects what kubelet (1\.\d+)`,
+		"config/meta.go":   `Kubelet (1\.\d+) reads all`,
+		"config/schema.go": `plugin \((1\.\d+)\)`,
+		"match/pattern.go": `fails exactly where kubelet (1\.\d+)`,
+		"plugin/codec.go":  `rejects what kubelet (1\.\d+)`,
+		"plugin/types.go":  `kubelet (1\.\d+) still`,
+		"docs/library.md":  `kubelet (1\.\d+)`,
+		"docs/parity.md":   `behaves as kubelet (1\.\d+)`,
+	} {
+		found := regexp.MustCompile(claim).FindStringSubmatch(readLines(t, file))
+		if found == nil || found[1] != config.NewestKubelet {
+			t.Errorf("%s: %q matches %q, want version %s", file, claim, found, config.NewestKubelet)
+		}
+	}
 }
