@@ -46,25 +46,23 @@ func TestDocsConformance(t *testing.T) {
 	}
 }
 
-// TestDocsPluginTestJSON: the example in docs/cli.md has the fields that are
+// TestDocsPluginTestJSON: the example in docs/cli/plugin-test.md has the fields that are
 // written, and all of them are named.
 func TestDocsPluginTestJSON(t *testing.T) {
-	docs := readDocs(t)
+	docs := readPage(t, "plugin-test.md")
 	m := regexp.MustCompile("(?s)`regcred plugin test [^`\n]*-o json [^`\n]*`:\n\n```json\n(.*?)\n```").FindStringSubmatch(docs)
 	if m == nil {
-		t.Fatal("docs/cli.md has no example of regcred plugin test -o json")
+		t.Fatal("docs/cli/plugin-test.md has no example of regcred plugin test -o json")
 	}
 	var r pluginTestReport
 	decodeResult(t, "regcred plugin test", m[1], &r)
 	if got, want := len(r.Counts), len(severities()); got != want {
 		t.Errorf("the example has %d counts, want %d", got, want)
 	}
-	_, section, _ := strings.Cut(docs, "\n## regcred plugin test\n")
-	section, _, _ = strings.Cut(section, "\n## ")
 	for _, name := range append(fieldNames(t, &pluginTestReport{Provider: "x", Findings: []plugintest.Finding{{Kubelet: "x", Fix: "x"}}}),
 		fieldNames(t, plugintest.Checks()[:1])...) {
-		if !strings.Contains(section, "`"+name+"`") && !strings.Contains(section, "."+name+"`") {
-			t.Errorf("docs/cli.md does not name the field %q of regcred plugin test", name)
+		if !strings.Contains(docs, "`"+name+"`") && !strings.Contains(docs, "."+name+"`") {
+			t.Errorf("docs/cli/plugin-test.md does not name the field %q of regcred plugin test", name)
 		}
 	}
 }

@@ -5,12 +5,15 @@ package main
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -19,44 +22,104 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
+var updateDocs = flag.Bool("update-docs", false, "write the generated parts of docs/cli")
+
+const docsDir = "../../docs/cli"
+
+// readDocs returns all pages about commands.
 func readDocs(t *testing.T) string {
 	t.Helper()
-	data, err := os.ReadFile("../../docs/cli.md")
+	pages, err := filepath.Glob(docsDir + "/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("%d pages in docs/cli: %v", len(pages), err)
+	}
+	var all strings.Builder
+	for _, page := range pages {
+		all.WriteString(readPage(t, filepath.Base(page)) + "\n")
+	}
+	return all.String()
+}
+
+func readPage(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(docsDir, name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(data)
+	return strings.ReplaceAll(string(data), "\r\n", "\n") // as git may check it out
 }
 
-// TestDocsFlags keeps docs/cli.md in step with the commands and their flags.
-func TestDocsFlags(t *testing.T) {
-	docs := readDocs(t)
+// TestDocsUsage: each command has a page, which quotes its usage, and the index
+// links to it. "go test ./cmd/regcred -run TestDocsUsage -update-docs" writes the quotes.
+func TestDocsUsage(t *testing.T) {
+	index := readPage(t, "README.md")
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
-		if cmd.Hidden {
+		ofCobra := cmd.Name() == "help" || cmd.HasParent() && cmd.Parent().Name() == "completion"
+		if cmd.Hidden || ofCobra {
 			return
 		}
-		section := "\n## " + cmd.CommandPath() + "\n"
-		ofCobra := cmd.Name() == "help" || cmd.HasParent() && cmd.Parent().Name() == "completion"
-		if !cmd.HasSubCommands() && !ofCobra && !strings.Contains(docs, section) {
-			t.Errorf("docs/cli.md has no section %q", cmd.CommandPath())
+		page := "README.md"
+		if cmd.HasParent() {
+			page = strings.ReplaceAll(strings.TrimPrefix(cmd.CommandPath(), "regcred "), " ", "-") + ".md"
 		}
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if !mentions(docs, f.Name) {
-				t.Errorf("docs/cli.md does not mention --%s of %s", f.Name, cmd.CommandPath())
+		if !cmd.HasSubCommands() || !cmd.HasParent() || cmd.Name() == "completion" {
+			compareUsage(t, cmd, page)
+			if cmd.HasParent() && !strings.Contains(index, "]("+page+")") {
+				t.Errorf("docs/cli/README.md does not link to %s", page)
 			}
-		})
+		}
 		for _, c := range cmd.Commands() {
 			visit(c)
 		}
 	}
-	root := (&app{}).rootCmd()
-	visit(root)
-	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
-		if !mentions(docs, f.Name) {
-			t.Errorf("docs/cli.md does not mention --%s", f.Name)
+	visit((&app{}).rootCmd())
+}
+
+// compareUsage compares the quoted usage in a page with the command's, or writes it.
+func compareUsage(t *testing.T, cmd *cobra.Command, page string) {
+	t.Helper()
+	const begin, end = "<!-- generated -->\n", "<!-- end -->\n"
+	var out strings.Builder
+	cmd.SetOut(&out)
+	cmd.InitDefaultHelpFlag()
+	if err := usage(cmd); err != nil {
+		t.Fatal(err)
+	}
+	text, _, _ := strings.Cut(out.String(), "\nGlobal flags (see ")
+	want := "```text\n" + strings.TrimSpace(text) + "\n```\n"
+	doc := readPage(t, page)
+	before, rest, found := strings.Cut(doc, begin)
+	got, after, ended := strings.Cut(rest, end)
+	switch {
+	case !found || !ended:
+		t.Errorf("docs/cli/%s has no generated part", page)
+	case *updateDocs:
+		if err := os.WriteFile(filepath.Join(docsDir, page), []byte(before+begin+want+end+after), 0o644); err != nil {
+			t.Fatal(err)
 		}
-	})
+	case got != want:
+		t.Errorf("docs/cli/%s: run this test with -update-docs: -want +got\n%s", page, gocmp.Diff(want, got))
+	}
+}
+
+// TestDocsAgentFlags: the page about the hidden agent commands names their flags.
+func TestDocsAgentFlags(t *testing.T) {
+	docs := readPage(t, "agent.md")
+	agent, _, err := (&app{}).rootCmd().Find([]string{"agent"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cmd := range agent.Commands() {
+		if !strings.Contains(docs, "\n## "+cmd.CommandPath()+"\n") {
+			t.Errorf("docs/cli/agent.md has no section about %s", cmd.Name())
+		}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !mentions(docs, f.Name) {
+				t.Errorf("docs/cli/agent.md does not mention --%s of %s", f.Name, cmd.CommandPath())
+			}
+		})
+	}
 }
 
 // mentions reports whether a flag stands in a text, and not only another whose
@@ -73,7 +136,7 @@ func TestMentions(t *testing.T) {
 	}
 }
 
-// TestDocsJSON decodes the examples of docs/cli.md, so that each has no field
+// TestDocsJSON decodes the examples of docs/cli, so that each has no field
 // that is not written, and checks that each field that is written is named.
 func TestDocsJSON(t *testing.T) {
 	docs := readDocs(t)
@@ -96,18 +159,18 @@ func TestDocsJSON(t *testing.T) {
 	for _, m := range example.FindAllStringSubmatch(docs, -1) {
 		result, ok := results[m[1]]
 		if !ok {
-			t.Errorf("docs/cli.md has an example of an unknown command %s", m[1])
+			t.Errorf("docs/cli has an example of an unknown command %s", m[1])
 			continue
 		}
 		delete(results, m[1])
 		decodeResult(t, m[1], m[2], result)
 	}
 	for command := range results {
-		t.Errorf("docs/cli.md has no example of %s", command)
+		t.Errorf("docs/cli has no example of %s", command)
 	}
 	for _, name := range jsonNames(t) {
 		if !strings.Contains(docs, `"`+name+`"`) && !strings.Contains(docs, "`"+name+"`") && !strings.Contains(docs, "."+name+"`") {
-			t.Errorf("docs/cli.md does not name the field %q", name)
+			t.Errorf("docs/cli does not name the field %q", name)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/internal/doctor"
 )
 
-// imageExample is the transcript of docs/cli.md, as a case.
+// imageExample is the transcript of docs/cli/doctor.md, as a case.
 const imageExample = "testdata/docs/doctor-image.txtar"
 
 // inGeneral takes out of a line what is another on each machine.
@@ -58,10 +58,10 @@ func TestDocsImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, example, _ := strings.Cut(readDocs(t), "--image registry.example/team/app:1.2\n")
+	_, example, _ := strings.Cut(readPage(t, "doctor.md"), "--image registry.example/team/app:1.2\n")
 	example, _, _ = strings.Cut(example, "```")
 	if diff := cmp.Diff(imageLines(t, example+"\n\n"), imageLines(t, c.play(t))); diff != "" {
-		t.Errorf("docs/cli.md: -docs +regcred\n%s", diff)
+		t.Errorf("docs/cli/doctor.md: -docs +regcred\n%s", diff)
 	}
 }
 
@@ -76,12 +76,12 @@ func TestDocsImageJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, example, _ := strings.Cut(readDocs(t), "```json\n\"image\": ")
+	_, example, _ := strings.Cut(readPage(t, "doctor.md"), "```json\n\"image\": ")
 	example, _, _ = strings.Cut(example, "```")
 	dec := json.NewDecoder(strings.NewReader(example))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&doctor.ImageResult{}); err != nil {
-		t.Errorf("docs/cli.md: %v", err)
+		t.Errorf("docs/cli/doctor.md: %v", err)
 	}
 	var got struct{ Image json.RawMessage }
 	if err := json.Unmarshal([]byte(c.play(t)), &got); err != nil {
@@ -93,13 +93,13 @@ func TestDocsImageJSON(t *testing.T) {
 	written := fieldsOf("image", have)
 	for name := range fieldsOf("image", want) {
 		if !written[name] {
-			t.Errorf("docs/cli.md has %s, which is not written", name)
+			t.Errorf("docs/cli/doctor.md has %s, which is not written", name)
 		}
 	}
 	docs := readDocs(t)
 	for name := range written {
 		if name = path.Ext(name)[1:]; !strings.Contains(docs, `"`+name+`"`) && !strings.Contains(docs, "`"+name+"`") {
-			t.Errorf("docs/cli.md does not name the field %q of image", name)
+			t.Errorf("docs/cli does not name the field %q of image", name)
 		}
 	}
 }

@@ -2,7 +2,7 @@
 // Copyright The regcred Authors
 
 // Regcred resolves container-registry credentials as a Kubernetes node does,
-// and explains every step. docs/cli.md describes the commands.
+// and explains every step. docs/cli describes the commands.
 package main
 
 import (

@@ -142,7 +142,7 @@ func SARIF(version string, read func(file string) []byte, list []*Validation, fa
 func helpFor(rule string, severity lint.Severity) string {
 	const docs = home + "/blob/main/docs/"
 	if rule == ruleRefused {
-		return docs + "cli.md#regcred-validate"
+		return docs + "cli/validate.md"
 	}
 	return docs + "configuration.md#" + rule + "-" + string(severity)
 }
