@@ -19,7 +19,7 @@ const module = "github.com/regcred/regcred"
 
 // allowed are the packages outside the standard library that a package of
 // this module may be built from, with what these import in turn. A new line
-// here needs one in docs/dependencies.md.
+// here needs one in docs/project/dependencies.md.
 var allowed = map[string][]string{
 	"./match":        {},
 	"./plugin":       {"sigs.k8s.io/json"},
@@ -144,10 +144,10 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
-// TestDependenciesAreExplained: docs/dependencies.md has one row for each
+// TestDependenciesAreExplained: docs/project/dependencies.md has one row for each
 // module that go.mod requires for its own sake, and for no other.
 func TestDependenciesAreExplained(t *testing.T) {
-	doc, err := os.ReadFile("docs/dependencies.md")
+	doc, err := os.ReadFile("docs/project/dependencies.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestDependenciesAreExplained(t *testing.T) {
 	}
 	slices.Sort(explained)
 	if diff := cmp.Diff(direct(t), explained); diff != "" {
-		t.Errorf("go.mod against docs/dependencies.md (-required +explained):\n%s", diff)
+		t.Errorf("go.mod against docs/project/dependencies.md (-required +explained):\n%s", diff)
 	}
 }
 

@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// drawnHouse reads the picture of docs/adr/0013: packages in the order in which
+// drawnHouse reads the picture of docs/project/adr/0013: packages in the order in which
 // they stand on each other, by line.
 func drawnHouse(t *testing.T) (house [][]string) {
 	t.Helper()
-	_, picture, found := strings.Cut(readLines(t, "docs/adr/0013-a-house-of-packages.md"), "```text\n")
+	_, picture, found := strings.Cut(readLines(t, "docs/project/adr/0013-a-house-of-packages.md"), "```text\n")
 	picture, _, closed := strings.Cut(picture, "```")
 	if !found || !closed {
 		t.Fatal("there is no picture")

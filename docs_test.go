@@ -40,7 +40,7 @@ func indent(code string) string {
 // TestDocsLinks: every relative link leads to a file, and every fragment to a heading.
 func TestDocsLinks(t *testing.T) {
 	var names []string
-	for _, glob := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
+	for _, glob := range []string{"*.md", "docs/*.md", "docs/*/*.md", "docs/*/*/*.md"} {
 		found, err := filepath.Glob(glob)
 		if err != nil {
 			t.Fatal(err)
@@ -100,16 +100,16 @@ func readLines(t *testing.T, name string) string {
 // regcred behaves as, it is the newest one that package config supports.
 func TestDocsNewestKubelet(t *testing.T) {
 	for file, claim := range map[string]string{
-		"README.md":        `behaves as kubelet (1\.\d+)`,
-		"doc.go":           `behaves as kubelet (1\.\d+)`,
-		"config/config.go": `rejects what kubelet (1\.\d+)`,
-		"config/meta.go":   `Kubelet (1\.\d+) reads all`,
-		"config/schema.go": `plugin \((1\.\d+)\)`,
-		"match/pattern.go": `fails exactly where kubelet (1\.\d+)`,
-		"plugin/codec.go":  `rejects what kubelet (1\.\d+)`,
-		"plugin/types.go":  `kubelet (1\.\d+) still`,
-		"docs/library.md":  `kubelet (1\.\d+)`,
-		"docs/parity.md":   `behaves as kubelet (1\.\d+)`,
+		"README.md":              `behaves as kubelet (1\.\d+)`,
+		"doc.go":                 `behaves as kubelet (1\.\d+)`,
+		"config/config.go":       `rejects what kubelet (1\.\d+)`,
+		"config/meta.go":         `Kubelet (1\.\d+) reads all`,
+		"config/schema.go":       `plugin \((1\.\d+)\)`,
+		"match/pattern.go":       `fails exactly where kubelet (1\.\d+)`,
+		"plugin/codec.go":        `rejects what kubelet (1\.\d+)`,
+		"plugin/types.go":        `kubelet (1\.\d+) still`,
+		"docs/library.md":        `kubelet (1\.\d+)`,
+		"docs/project/parity.md": `behaves as kubelet (1\.\d+)`,
 	} {
 		found := regexp.MustCompile(claim).FindStringSubmatch(readLines(t, file))
 		if found == nil || found[1] != config.NewestKubelet {

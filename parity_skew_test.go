@@ -199,7 +199,7 @@ func TestParitySkewMatch(t *testing.T) {
 	}
 }
 
-// section is that of docs/parity.md about versions.
+// section is that of docs/project/parity.md about versions.
 func section(t *testing.T) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("docs", "parity.md"))
@@ -208,20 +208,20 @@ func section(t *testing.T) string {
 	}
 	_, text, ok := strings.Cut(string(data), "\n## Versions\n")
 	if !ok {
-		t.Fatal("docs/parity.md has no section about versions")
+		t.Fatal("docs/project/parity.md has no section about versions")
 	}
 	text, _, _ = strings.Cut(text, "\n## ")
 	return text
 }
 
-// TestParitySkewTables: the figures of docs/parity.md, and the settings of feature
+// TestParitySkewTables: the figures of docs/project/parity.md, and the settings of feature
 // gates there, are those that are recorded.
 func TestParitySkewTables(t *testing.T) {
 	f, text := skew(t), section(t)
 	row := func(cells ...string) {
 		t.Helper()
 		if line := "| " + strings.Join(cells, " | ") + " |"; !strings.Contains(text, "\n"+line+"\n") {
-			t.Errorf("docs/parity.md does not have the line\n%s", line)
+			t.Errorf("docs/project/parity.md does not have the line\n%s", line)
 		}
 	}
 	head := []string{"gate"}
@@ -258,7 +258,7 @@ func TestParitySkewTables(t *testing.T) {
 	}
 }
 
-// text is the gate as docs/parity.md has it.
+// text is the gate as docs/project/parity.md has it.
 func (g skewGate) text() string {
 	text := map[bool]string{true: "on", false: "off"}[g.Default]
 	switch {
@@ -279,20 +279,20 @@ func thousands(n int) string {
 }
 
 // TestParitySkewListed: each difference that is recorded is in the table of
-// docs/parity.md, with its kubelets; and each of that table is recorded.
+// docs/project/parity.md, with its kubelets; and each of that table is recorded.
 func TestParitySkewListed(t *testing.T) {
 	rows := map[string]string{} // the minor release until which
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([^|]*) \\|").FindAllStringSubmatch(section(t), -1) {
 		rows[m[1]] = m[2]
 	}
 	if len(rows) == 0 {
-		t.Fatal("docs/parity.md has no table of versions")
+		t.Fatal("docs/project/parity.md has no table of versions")
 	}
 	f := skew(t)
 	seen := map[string]map[string]bool{}
 	for _, c := range f.Cases {
 		if _, ok := rows[c.ID]; !ok {
-			t.Errorf("%s, case %d %q: docs/parity.md does not list the difference %q", c.Kind, c.Case, c.Name, c.ID)
+			t.Errorf("%s, case %d %q: docs/project/parity.md does not list the difference %q", c.Kind, c.Case, c.Name, c.ID)
 		}
 		if seen[c.ID] == nil {
 			seen[c.ID] = map[string]bool{}

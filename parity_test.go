@@ -22,7 +22,7 @@ import (
 )
 
 // These tests replay testdata/parity, which upstream/record recorded from the
-// kubelet's own packages. docs/parity.md lists where regcred differs on purpose.
+// kubelet's own packages. docs/project/parity.md lists where regcred differs on purpose.
 
 // text is a string in a vector; one that is not UTF-8 is {"base64": "…"}.
 type text string
@@ -164,7 +164,7 @@ func (v configVector) write(t *testing.T) string {
 	return filepath.Join(dir, v.Files[0].Name)
 }
 
-// The names of the differences in what is accepted; docs/parity.md has the reasons.
+// The names of the differences in what is accepted; docs/project/parity.md has the reasons.
 const (
 	refusedInternal = "the kubelet's internal version of the file format"
 	refusedName     = "a provider name that is empty or has a backslash"

@@ -26,7 +26,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestSoak is a command of its own: see docs/testing.md.
+// TestSoak is a command of its own: see docs/project/testing.md.
 var soakFor = flag.Duration("soak", 0, "how long TestSoak runs, e.g. 10m; 0 means not at all")
 
 // soakRate is lookups a second: 200,000 in ten minutes.

@@ -149,7 +149,7 @@ isolated() {
 	fi
 }
 
-clients=(skopeo podman buildah) # of registries; the others are built: docs/testing.md
+clients=(skopeo podman buildah) # of registries; the others are built: docs/project/testing.md
 install_packages() {
 	local missing=() client
 	command -v ip >/dev/null || missing+=(iproute2)
@@ -212,7 +212,7 @@ cross_build() {
 }
 
 # kept leaves out of a list of packages those whose tests fill the machine for minutes:
-# some for a release, too. Each is a command of its own: docs/testing.md.
+# some for a release, too. Each is a command of its own: docs/project/testing.md.
 kept() {
 	local others='chart|clients|formats|mirrors|playground'
 	if $release; then others=; fi

@@ -19,7 +19,7 @@ import (
 )
 
 // fieldDir has the misconfigurations that people reported in public, a file
-// each; docs/testing.md says what is in one.
+// each; docs/project/testing.md says what is in one.
 const fieldDir = "../../testdata/field"
 
 // TestField sets each of them up and runs what an operator would run first. One

@@ -35,7 +35,7 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-var speed = flag.Bool("speed", false, "measure at full size, and print the tables of docs/performance.md")
+var speed = flag.Bool("speed", false, "measure at full size, and print the tables of docs/project/performance.md")
 
 // side is one of the two keyrings, asked for the pods of its own node, so that
 // the API server's audit log tells the two apart.

@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-const page = "../../docs/upstream.md"
+const page = "../../docs/project/upstream.md"
 
 func readPage(t *testing.T) string {
 	t.Helper()

@@ -28,7 +28,7 @@ var (
 	NamedFailures     = Ability{what: "the names of provider and image with each failure in its log", since: 35}
 )
 
-// What the kubelet with regcred in it has besides: docs/upstream.md.
+// What the kubelet with regcred in it has besides: docs/project/upstream.md.
 var (
 	TellsPods    = Ability{what: "the failures of its plugins in the events of pods", inside: true}
 	RunsAtOnce   = Ability{what: "plugins that run side by side", inside: true}

@@ -61,7 +61,7 @@ func checkConfig(t testing.TB, path string, v *verdicts) bool {
 	case wantErr != nil:
 		v.invalid++
 	case slices.ContainsFunc(got.Providers, func(p config.Provider) bool { return p.Name == "" || strings.Contains(p.Name, `\`) }):
-		return err != nil // names that regcred refuses, see docs/parity.md
+		return err != nil // names that regcred refuses, see docs/project/parity.md
 	default:
 		v.valid++
 	}

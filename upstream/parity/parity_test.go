@@ -2,7 +2,7 @@
 // Copyright The regcred Authors
 
 // Package parity compares regcred with the kubelet's own packages: generated
-// inputs go to both, and every disagreement that docs/parity.md does not list
+// inputs go to both, and every disagreement that docs/project/parity.md does not list
 // fails the test. The generators are seeded, so a run can be repeated:
 //
 //	go test ./parity -args -seed=7 -scale=10

@@ -4,7 +4,7 @@
 package main
 
 // difference is one between releases of the kubelet, or between a kubelet and
-// regcred. docs/parity.md has a row for each, with its ID.
+// regcred. docs/project/parity.md has a row for each, with its ID.
 type difference struct {
 	ID    string
 	Until int // the last minor release that does so; 0 for all

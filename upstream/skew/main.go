@@ -12,7 +12,7 @@
 //	go run ./skew -check                 and fail if that file says something else
 //
 // A kubelet that says something else than regcred does is a failure, unless it
-// is a difference that docs/parity.md lists.
+// is a difference that docs/project/parity.md lists.
 package main
 
 import (

@@ -29,7 +29,7 @@ type kubeletReport struct {
 }
 
 // tally counts comparisons of one kind. Differences are those that
-// docs/parity.md lists, by name.
+// docs/project/parity.md lists, by name.
 type tally struct {
 	Kind          string         `json:"kind"`
 	Comparisons   int            `json:"comparisons"`
@@ -75,7 +75,7 @@ func (r *report) err() error {
 		}
 	}
 	if n > 0 {
-		return fmt.Errorf("%d disagreements that docs/parity.md does not list", n)
+		return fmt.Errorf("%d disagreements that docs/project/parity.md does not list", n)
 	}
 	return nil
 }

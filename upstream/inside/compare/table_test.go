@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// table is made for docs/upstream.md.
+// table is made for docs/project/upstream.md.
 type table struct{ strings.Builder }
 
 func newTable() *table {

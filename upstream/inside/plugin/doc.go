@@ -14,5 +14,5 @@
 //
 // What is different from the kubelet's own package: a change of the
 // configuration takes effect without a restart; providers run side by side;
-// and what docs/parity.md lists for a Keyring.
+// and what docs/project/parity.md lists for a Keyring.
 package plugin

@@ -200,7 +200,7 @@ func binDirFor(t *testing.T, path string) string {
 }
 
 // knownDifference reports whether regcred refuses on purpose what a kubelet accepts
-// (docs/parity.md).
+// (docs/project/parity.md).
 func knownDifference(path string, err error) bool {
 	return err != nil && strings.Contains(fmt.Sprint(err), "__internal")
 }
