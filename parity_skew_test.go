@@ -202,7 +202,7 @@ func TestParitySkewMatch(t *testing.T) {
 // section is that of docs/project/parity.md about versions.
 func section(t *testing.T) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("docs", "parity.md"))
+	data, err := os.ReadFile(filepath.Join("docs", "project", "parity.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
