@@ -16,7 +16,7 @@
 // to them; [BinDir] and [Binary] examine executables of this machine and run
 // none. Nothing contacts anybody.
 //
-// A [Finding] names its rule, which docs/configuration.md explains under that
+// A [Finding] names its rule, which docs/lint/README.md explains under that
 // name. That a pattern has an error is exact: it has one if and only if no
 // image can match it, or newer kubelets reject it. The functions are safe for
 // concurrent use, as long as nobody changes the configuration.

@@ -75,7 +75,7 @@ func collect[T any](all map[string]Severity, rules []rule[T]) {
 }
 
 func TestLintRulesAreDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../docs/configuration.md")
+	doc, err := os.ReadFile("../docs/lint/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestLintRulesAreDocumented(t *testing.T) {
 	slices.Sort(headings)
 	slices.Sort(names)
 	if diff := cmp.Diff(names, headings); diff != "" {
-		t.Errorf("rules (-) and headings of docs/configuration.md (+):\n%s", diff)
+		t.Errorf("rules (-) and headings of docs/lint/README.md (+):\n%s", diff)
 	}
 	n := len(patternRules()) + len(providerRules()) + len(configRules()) + len(binDirRules()) + len(binaryRules()) + len(pathRules()) +
 		len(dockerRules()) + len(entryRules()) + len(secretRules()) + len(manifestRules())

@@ -24,7 +24,7 @@ const (
 // Finding is one thing that a configuration, or an executable that it names,
 // should not have although a kubelet accepts it.
 type Finding struct {
-	Rule       string   `json:"rule"` // stable name; docs/configuration.md explains each
+	Rule       string   `json:"rule"` // stable name; docs/lint/README.md explains each
 	Severity   Severity `json:"severity"`
 	Provider   string   `json:"provider,omitempty"` // its name, if it is about one; unique in a valid configuration
 	File       string   `json:"file,omitempty"`
@@ -43,7 +43,7 @@ func (f Finding) String() string {
 }
 
 // rule finds one kind of mistake in a T. Its name is stable: it is the
-// heading under which docs/configuration.md explains it.
+// heading under which docs/lint/README.md explains it.
 type rule[T any] struct {
 	name     string
 	severity Severity

@@ -109,11 +109,17 @@ func (a *app) printValidations(output *choice, list []*report.Validation, severa
 		result = &validations{list}
 	}
 	return a.print(output, result, func(t *terminal.Text) {
+		found := false
 		for i, r := range list {
 			if i > 0 {
 				t.Blank()
 			}
 			renderValidation(t, r)
+			found = found || len(r.Findings) > 0
+		}
+		if found {
+			t.Blank()
+			t.Quote("", "Rules: "+report.RulesURL)
 		}
 	})
 }

@@ -138,13 +138,15 @@ func SARIF(version string, read func(file string) []byte, list []*Validation, fa
 	return sarifLog{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{run}}
 }
 
+// RulesURL is the page that explains the lint rules.
+const RulesURL = home + "/blob/main/docs/lint/README.md"
+
 // helpFor is where a rule is explained.
 func helpFor(rule string, severity lint.Severity) string {
-	const docs = home + "/blob/main/docs/"
 	if rule == ruleRefused {
-		return docs + "cli/validate.md"
+		return home + "/blob/main/docs/cli/validate.md"
 	}
-	return docs + "configuration.md#" + rule + "-" + string(severity)
+	return RulesURL + "#" + rule + "-" + string(severity)
 }
 
 // sarifLevel is the word that SARIF has for a severity.

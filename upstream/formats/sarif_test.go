@@ -30,7 +30,7 @@ func TestSARIF(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	docs, err := os.ReadFile(filepath.Join(module, "docs/configuration.md"))
+	docs, err := os.ReadFile(filepath.Join(module, "docs/lint/README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func checkSARIF(t *testing.T, schema *jsonschema.Schema, name string, out []byte
 		for _, rule := range run.Tool.Driver.Rules {
 			known[*rule.ID] = true
 			heading := regexp.MustCompile("(?m)^### `" + regexp.QuoteMeta(*rule.ID) + "` \\(([a-z]+)\\)$").FindStringSubmatch(docs)
-			if want := "configuration.md#" + *rule.ID; *rule.ID != "kubelet-refuses" && (heading == nil || !strings.HasSuffix(*rule.HelpURI, want+"-"+heading[1])) {
+			if want := "lint/README.md#" + *rule.ID; *rule.ID != "kubelet-refuses" && (heading == nil || !strings.HasSuffix(*rule.HelpURI, want+"-"+heading[1])) {
 				t.Errorf("%s: %s leads to no heading", name, *rule.HelpURI)
 			}
 		}

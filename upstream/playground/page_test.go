@@ -40,7 +40,7 @@ func TestSamples(t *testing.T) {
 		}
 	}
 	b.choose("broken")
-	if link := get[string](b, `document.querySelector("#findings a").href`); !strings.HasSuffix(link, "/docs/configuration.md#path-glob-error") {
+	if link := get[string](b, `document.querySelector("#findings a").href`); !strings.HasSuffix(link, "/docs/lint/README.md#path-glob-error") {
 		t.Errorf("the rule is said to be explained at %s", link) // ### `path-glob` (error), as GitHub links it
 	}
 	b.choose("service-accounts")

@@ -4,7 +4,7 @@
 // Makes elements of an answer. Whatever comes from a configuration becomes text,
 // never markup.
 
-const rules = "https://github.com/regcred/regcred/blob/main/docs/configuration.md#";
+const rules = "https://github.com/regcred/regcred/blob/main/docs/lint/README.md#";
 const most = 100; // of anything, at once
 
 // el makes an element of a class, with children: elements or text.
