@@ -11,11 +11,11 @@ import (
 	"github.com/regcred/regcred/upstream/transcript"
 )
 
-// TestNodeDoc follows a life on a node as docs/node.md tells it.
+// TestNodeDoc follows docs/node-walkthrough.md.
 func TestNodeDoc(t *testing.T) {
 	node.Require(t)
-	node.Default(t, "docs/node.md shows its version")
-	transcript.Replay(t, "../../docs/node.md", "## A life on a node\n", func(section string) func(*testing.T, string) string {
+	node.Default(t, "docs/node-walkthrough.md shows its version")
+	transcript.Replay(t, "../../docs/node-walkthrough.md", "## Walkthrough\n", func(section string) func(*testing.T, string) string {
 		l := startLife(t, node.MachineOptions{})
 		for _, host := range []string{first, later} {
 			l.registry[host].PushApp(t, "team/app", "v1")

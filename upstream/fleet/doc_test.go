@@ -17,10 +17,10 @@ import (
 	"github.com/regcred/regcred/upstream/transcript"
 )
 
-// testDoc follows a release's life as docs/fleet.md tells it.
+// testDoc follows docs/fleet-walkthrough.md.
 func (f *fleet) testDoc(t *testing.T) {
 	before := f.trees(t)
-	transcript.Replay(t, "../../docs/fleet.md", "## A life on two nodes\n", func(section string) func(*testing.T, string) string {
+	transcript.Replay(t, "../../docs/fleet-walkthrough.md", "## Walkthrough\n", func(section string) func(*testing.T, string) string {
 		f.addNamespace(t, "regcred")
 		f.registry[first].PushApp(t, "team/probe", "v1")
 		dir := t.TempDir()
