@@ -56,9 +56,9 @@ type traits struct {
 
 // What clients do.
 const (
-	goesOn = "goes on"
-	stops  = "stops, says why"
-	fails  = "fails, says not why"
+	goesOn = "continues"
+	stops  = "stops with the reason"
+	fails  = "fails without the reason"
 	shown  = "shown"
 	breaks = "breaks the pull"
 )

@@ -40,9 +40,9 @@ func code(list string) string {
 	return "`" + strings.ReplaceAll(list, ", ", "`, `") + "`"
 }
 
-// TestDocument: docs/clients.md has the tables that a run prints.
+// TestDocument: docs/docker-credential-helper.md has the tables that a run prints.
 func TestDocument(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join("..", "..", "docs", "clients.md"))
+	content, err := os.ReadFile(filepath.Join("..", "..", "docs", "docker-credential-helper.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestDocument(t *testing.T) {
 	}
 	for _, table := range []string{asks, does} {
 		if !strings.Contains(string(content), "\n"+table) {
-			t.Errorf("docs/clients.md is without this table:\n%s", table)
+			t.Errorf("docs/docker-credential-helper.md is without this table:\n%s", table)
 		}
 	}
 }
