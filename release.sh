@@ -11,7 +11,7 @@
 # that are linked in (CycloneDX, *.cdx.json), and for all the manifest of krew,
 # kubectl's plugin manager (regcred.yaml), and the playground, a page for a static
 # host (docs/playground); with linux/amd64 or linux/arm64 the image of those, an OCI
-# layout as a tar (docs/image.md); the Helm chart; then SHA256SUMS over all of them. It
+# layout as a tar (docs/fleet.md); the Helm chart; then SHA256SUMS over all of them. It
 # needs a clean checkout, and no network once the modules and the Go release that
 # go.mod names are there. The same commit and version make the same bytes, wherever
 # and by whomever; the times in the files are those of the commit, or

@@ -74,8 +74,8 @@ func request(image string) *plugin.Request {
 	return &plugin.Request{APIVersion: plugin.V1, Image: image}
 }
 
-// TestScopeAndDuration: each row is one of the rules of the table "What a
-// kubelet does with the answer" in docs/node.md.
+// TestScopeAndDuration: each row is one of the rules of the table
+// "Responses to the kubelet" in docs/node.md.
 func TestScopeAndDuration(t *testing.T) {
 	const image = "r.example/team/app"
 	own := []string{"r.example"}
