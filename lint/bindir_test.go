@@ -397,8 +397,8 @@ func TestLintWritableConfig(t *testing.T) {
 	want(file, "")
 	want(dir, "")
 	chmod(file, 0o666)
-	want(file, file+" "+file+" is writable by everybody (mode 0666)")
-	want(dir, file+" "+file+" is writable by everybody (mode 0666)")
+	want(file, file+" "+file+" is writable by all users (mode 0666)")
+	want(dir, file+" "+file+" is writable by all users (mode 0666)")
 	chmod(file, 0o644)
 	second := filepath.Join(dir, "second.yaml")
 	if err := os.WriteFile(second, bytes.ReplaceAll(data, []byte("auth-provider-gcp"), []byte("second")), 0o644); err != nil {
@@ -414,9 +414,9 @@ func TestLintWritableConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	chmod(dir, 0o777)
-	want(file, file+" "+dir+" is writable by everybody (mode 0777)")
-	want(dir, dir+" "+dir+" is writable by everybody (mode 0777)")
+	want(file, file+" "+dir+" is writable by all users (mode 0777)")
+	want(dir, dir+" "+dir+" is writable by all users (mode 0777)")
 	chmod(dir, 0o777|os.ModeSticky)
 	want(file, "")
-	want(dir, dir+" "+dir+" is writable by everybody (mode 0777)")
+	want(dir, dir+" "+dir+" is writable by all users (mode 0777)")
 }

@@ -70,7 +70,7 @@ func writableByOthers(path string, stickyIsSafe bool) string {
 	}
 	perm := info.Mode().Perm()
 	if perm&0o002 != 0 {
-		return fmt.Sprintf("%s is writable by everybody (mode %04o)", path, perm)
+		return fmt.Sprintf("%s is writable by all users (mode %04o)", path, perm)
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	// A group of number 0 or of the owner's own number has nobody else in it.

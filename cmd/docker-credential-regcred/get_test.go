@@ -128,7 +128,7 @@ func TestClient(t *testing.T) {
 		t.Errorf("erase: %v", err)
 	}
 	err = client.Store(helper, &credentials.Credentials{ServerURL: "r.example", Username: "user", Secret: canary.Password})
-	if err == nil || !strings.Contains(err.Error(), "credentials come from the credential providers of this machine") {
+	if err == nil || !strings.Contains(err.Error(), "they come from this machine's credential providers") {
 		t.Errorf("store: %v", err)
 	}
 	canary.Check(t, "store", fmt.Sprint(err))
@@ -185,7 +185,7 @@ func TestNeverAsksItself(t *testing.T) {
 	if plugins, _ := b.runs(); len(plugins) != 2 {
 		t.Errorf("runs of %q, want one of each", plugins)
 	}
-	b.refused("what the provider was told", b.read("runs.said"), 1, "a credential provider asks "+name, "(REGCRED_ASKED_BY is set)", "take the helper out of the docker config file")
+	b.refused("what the provider was told", b.read("runs.said"), 1, name+" was called by a credential provider that it runs", "(REGCRED_ASKED_BY is set)", "remove the helper from the docker config file")
 }
 
 // TestDockerConfigFiles: docker's own files are docker's to read, and a file in

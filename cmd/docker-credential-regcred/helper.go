@@ -68,7 +68,7 @@ func (h helper) Get(server string) (username, secret string, err error) {
 func first(creds []regcred.Credential) (username, secret string, err error) {
 	i := slices.IndexFunc(creds, func(c regcred.Credential) bool { return c.Username != "" })
 	if i < 0 {
-		return "", "", fmt.Errorf("the credential of provider %q has no user name, and clients would pull without it", creds[0].Provider)
+		return "", "", fmt.Errorf("the credential of provider %q has no user name, so clients would ignore it and pull anonymously", creds[0].Provider)
 	}
 	return creds[i].Username, creds[i].Password.Reveal(), nil
 }
@@ -86,7 +86,7 @@ func (h helper) cut(res *regcred.Result, err error) error {
 	if len(waited) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w: it waited for provider %s", context.Cause(h.ctx), strings.Join(waited, ", "))
+	return fmt.Errorf("%w, waiting for provider %s", context.Cause(h.ctx), strings.Join(waited, ", "))
 }
 
 // List names the registries of the configuration. Their user names are not
@@ -108,8 +108,8 @@ func (h helper) List() (map[string]string, error) {
 
 // Add refuses.
 func (h helper) Add(*credentials.Credentials) error {
-	return errors.New("nothing can be stored here: credentials come from the credential providers of this machine; " +
-		"to log in all the same, take " + name + " out of credsStore, and out of credHelpers for this registry")
+	return errors.New("cannot store credentials: they come from this machine's credential providers; " +
+		"to log in anyway, remove " + name + " from credsStore, and from credHelpers for this registry")
 }
 
 // Delete does nothing: nothing is kept from one run to the next.

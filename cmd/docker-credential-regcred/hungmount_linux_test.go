@@ -19,7 +19,7 @@ func TestHungMount(t *testing.T) {
 	dir := testmount.Hang(t)
 	b := newBox(t, "good r.example")
 	stdout, code := b.get("r.example", "REGCRED_CONFIG="+filepath.Join(dir, "c.yaml"), "TEST_RUN=200ms")
-	b.refused("a configuration", stdout, code, "get: no answer within 200ms")
+	b.refused("a configuration", stdout, code, "get: timed out after 200ms")
 	stdout, code = b.get("r.example", "REGCRED_BIN_DIR="+dir, "TEST_PLUGIN=200ms")
 	b.refused("plugins", stdout, code, `provider "good": look at `, "which a mount that hangs may hold up")
 }

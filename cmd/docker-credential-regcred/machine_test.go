@@ -25,16 +25,16 @@ func bare(t *testing.T) *box {
 func TestWhereTheConfigurationIs(t *testing.T) {
 	b := bare(t)
 	stdout, code := b.get("r.example")
-	b.refused("no configuration", stdout, code, "no credential provider configuration: none was given, and none is in the places where nodes have it",
-		"name both in REGCRED_CONFIG and REGCRED_BIN_DIR, or put them at /etc/regcred/credential-providers.yaml and /etc/regcred/bin")
+	b.refused("no configuration", stdout, code, "no credential provider configuration: none was given, and none was found in the usual places",
+		"set both REGCRED_CONFIG and REGCRED_BIN_DIR, or put the files at /etc/regcred/credential-providers.yaml and /etc/regcred/bin")
 	stdout, code = b.run(b.command("", []string{"list"}))
 	b.refused("list", stdout, code, "no credential provider configuration")
 	stdout, code = b.get("r.example", "REGCRED_CONFIG="+b.path("c.yaml"))
 	b.refused("half", stdout, code, "REGCRED_CONFIG is given without REGCRED_BIN_DIR")
 	stdout, code = b.get("r.example", "REGCRED_CONFIG="+b.path("absent.yaml"), "REGCRED_BIN_DIR="+b.dir)
-	b.refused("absent", stdout, code, "REGCRED_CONFIG: "+b.path("absent.yaml")+": cannot be found", "a kubelet would not start without it; give another path, or put it there")
+	b.refused("absent", stdout, code, "REGCRED_CONFIG: "+b.path("absent.yaml")+": cannot be found", "the kubelet would not start without it; give another path, or create it")
 	stdout, code = b.get("r.example", "REGCRED_CONFIG=absent.yaml", "REGCRED_BIN_DIR="+b.dir)
-	b.refused("relative", stdout, code, "REGCRED_CONFIG: absent.yaml: cannot be found", "this one is relative to the directory where it is run")
+	b.refused("relative", stdout, code, "REGCRED_CONFIG: absent.yaml: cannot be found", "this path is relative to the working directory")
 
 	b.write("root/etc/regcred/credential-providers.yaml", configuration("second r.example"))
 	if err := os.Symlink(b.dir, b.path("root/etc/regcred/bin")); err != nil {
@@ -58,11 +58,11 @@ func TestWhereTheConfigurationIs(t *testing.T) {
 	for _, broken := range []string{"", "{", "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders: []\n"} {
 		b.write("c.yaml", broken)
 		stdout, code := b.get("r.example", "REGCRED_CONFIG="+b.path("c.yaml"), "REGCRED_BIN_DIR="+b.dir)
-		b.refused("broken", stdout, code, "a kubelet would not start with this configuration")
+		b.refused("broken", stdout, code, "the kubelet would not start with this configuration")
 	}
 	b.write("c.yaml", configuration("good r.example")+"  w: 1\n  x: 1\n")
 	stdout, code = b.get("r.example", "REGCRED_CONFIG="+b.path("c.yaml"), "REGCRED_BIN_DIR="+b.dir)
-	b.refused("broken twice", stdout, code, ".w: unknown field; ", ".x: unknown field; a kubelet would not start")
+	b.refused("broken twice", stdout, code, ".w: unknown field; ", ".x: unknown field; the kubelet would not start")
 }
 
 // TestConfigurationOfOthers: who may change what was found would be asked for
@@ -77,7 +77,7 @@ func TestConfigurationOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	stdout, code := b.get("r.example")
-	b.refused("writable by others", stdout, code, "refusing this machine's configuration", "writable by everybody", "chmod go-w", "or give REGCRED_CONFIG and REGCRED_BIN_DIR to use it nevertheless")
+	b.refused("writable by others", stdout, code, "refusing this machine's configuration", "writable by all users", "chmod go-w", "or give REGCRED_CONFIG and REGCRED_BIN_DIR to use it anyway")
 	if plugins, _ := b.runs(); len(plugins) > 0 {
 		t.Errorf("runs of %q", plugins)
 	}

@@ -24,11 +24,11 @@ const (
 	usage = "Usage: " + name + " <get|list|erase|store|version>"
 	help  = usage + `
 
-A docker credential helper: get reads the name of a registry from standard input
-and answers with the first credential that this machine's Kubernetes credential
-providers have for it. list names the registries of the configuration.
+A docker credential helper: get reads a registry name from standard input and
+prints the first credential that this machine's Kubernetes credential providers
+return for it. list prints the registries of the configuration.
 
-The configuration is that of REGCRED_CONFIG and REGCRED_BIN_DIR, or of the node, or
+The configuration is taken from REGCRED_CONFIG and REGCRED_BIN_DIR, the node, or
 ` + node.OwnConfig + ` with its plugins in ` + node.OwnBinDir + `.`
 )
 
@@ -97,7 +97,7 @@ func line(err error) string {
 // answer does what is asked for within the time for the whole run. What is cut
 // then is given a moment to end the plugin that it runs.
 func (p program) answer(ctx context.Context, action string) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, p.limits.run, fmt.Errorf("no answer within %v", p.limits.run))
+	ctx, cancel := context.WithTimeoutCause(ctx, p.limits.run, fmt.Errorf("timed out after %v", p.limits.run))
 	defer cancel()
 	cut, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
@@ -143,12 +143,12 @@ func (p program) act(ctx context.Context, action string) ([]byte, error) {
 // readInput reads standard input to its end: the library's reader has none, and
 // waits for it for ever.
 func (p program) readInput(ctx context.Context) (io.Reader, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, p.limits.input, fmt.Errorf("it is not at its end after %v; write the name of a registry, and close it", p.limits.input))
+	ctx, cancel := context.WithTimeoutCause(ctx, p.limits.input, fmt.Errorf("no end of input after %v; write a registry name and close it", p.limits.input))
 	defer cancel()
 	const what = "read standard input"
 	data, err := await.Result(ctx, what, func() ([]byte, error) { return io.ReadAll(io.LimitReader(p.stdin, maxInput+1)) })
 	if err == nil && len(data) > maxInput {
-		err = fmt.Errorf("%s: it has more than %d bytes, as no name of a registry has", what, maxInput)
+		err = fmt.Errorf("%s: more than %d bytes, too long for a registry name", what, maxInput)
 	}
 	return bytes.NewReader(data), err
 }

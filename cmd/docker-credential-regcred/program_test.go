@@ -50,7 +50,7 @@ func TestArguments(t *testing.T) {
 		{"-h", 0, help + "\n"},
 		{"list", 0, `{"r.example":"","s.example:5000":""}` + "\n"},
 		{"erase", 0, ""},
-		{"store", 1, name + ": nothing can be stored here: credentials come from the credential providers of this machine; to log in all the same, take " + name + " out of credsStore, and out of credHelpers for this registry\n"},
+		{"store", 1, name + ": cannot store credentials: they come from this machine's credential providers; to log in anyway, remove " + name + " from credsStore, and from credHelpers for this registry\n"},
 	} {
 		stdout, code := b.run(b.command("r.example", strings.Fields(tt.args)))
 		if code != tt.code || stdout != tt.stdout {
@@ -66,13 +66,13 @@ func TestArguments(t *testing.T) {
 func TestInput(t *testing.T) {
 	b := newBox(t, "good r.example")
 	for what, tt := range map[string]struct{ input, want string }{
-		"1 MiB":            {strings.Repeat("a", 1<<20), "it has more than 4096 bytes"},
-		"1 MiB of lines":   {strings.Repeat("\n", 1<<20), "it has more than 4096 bytes"},
+		"1 MiB":            {strings.Repeat("a", 1<<20), "more than 4096 bytes"},
+		"1 MiB of lines":   {strings.Repeat("\n", 1<<20), "more than 4096 bytes"},
 		"4096 bytes":       {strings.Repeat("a", 4096) + "", ""},
-		"a control":        {"r.example\x1b[2J", "a character that no registry's name has"},
-		"a NUL":            {"r.example\x00", "a character that no registry's name has"},
+		"a control":        {"r.example\x1b[2J", "invalid character in a registry name"},
+		"a NUL":            {"r.example\x00", "invalid character in a registry name"},
 		"a scheme":         {"ftp://r.example", "neither https nor http"},
-		"user information": {"https://user:" + canary.Password + "@r.example", "has a @, ?, # or \" in it"},
+		"user information": {"https://user:" + canary.Password + "@r.example", "contains @, ?, # or \""},
 		"a path upwards":   {"r.example/../s.example", "invalid reference format"},
 		"two lines":        {"r.example\n:x", `registry "r.example:x"`}, // as the library puts them together
 	} {
@@ -120,14 +120,14 @@ func TestInputThatDoesNotEnd(t *testing.T) {
 	cmd := b.command("", []string{"get"}, "TEST_INPUT=100ms")
 	cmd.Stdin = stdin
 	stdout, code := b.run(cmd)
-	b.refused("a pipe that is not closed", stdout, code, "read standard input: it is not at its end after 100ms")
+	b.refused("a pipe that is not closed", stdout, code, "read standard input: no end of input after 100ms")
 }
 
 // TestEnds: whatever ends a run ends the plugin that it has started.
 func TestEnds(t *testing.T) {
 	for want, env := range map[string]string{
 		"no answer within 2s": "TEST_PLUGIN=2s", // a busy machine takes long to start a program
-		`get: no answer within 2s: it waited for provider "hanging"`: "TEST_RUN=2s",
+		`get: timed out after 2s, waiting for provider "hanging"`: "TEST_RUN=2s",
 	} {
 		b := newBox(t, "hanging r.example")
 		stdout, code := b.get("r.example", env)

@@ -38,17 +38,17 @@ func main() {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
 	d := &dispatcher{entry: filepath.Base(args[0])}
 	flags := pluginmain.Flags()
-	flags.StringVar(&d.state, "state-dir", "", "`path` of the directory with the generations; the one where this program is, behind all links, if empty")
-	flags.StringVar(&d.counts, "count-dir", tally.DefaultDir, "`path` of the directory in which runs are counted; they are not if empty")
+	flags.StringVar(&d.state, "state-dir", "", "`path` of the directory with the generations (default: this program's directory, symlinks resolved)")
+	flags.StringVar(&d.counts, "count-dir", tally.DefaultDir, "`path` of the directory in which runs are counted; empty disables counting")
 	code := pluginmain.Program{
 		Name:    generation.Dispatcher,
 		Version: version,
 		Flags:   flags,
 		Timeout: dispatch.ServeTimeout,
-		Summary: "The plugin that a kubelet is given once: it asks the providers of the node's\n" +
-			"current generation, which \"regcred install\" and \"regcred rollback\" change. It\n" +
-			"reads one CredentialProviderRequest from standard input. The name by which it\n" +
-			"is run says for which entry of the kubelet's configuration it answers.",
+		Summary: "The plugin that regcred configures in the kubelet: it calls the providers of the\n" +
+			"node's current generation, which \"regcred install\" and \"regcred rollback\" change.\n" +
+			"It reads one CredentialProviderRequest from standard input. The name under which\n" +
+			"it is run selects the entry of the kubelet's configuration to respond for.",
 		New: func(pluginmain.Input) (plugin.Provider, error) { return d, nil },
 	}.Run(ctx, args[1:], stdin, stdout, stderr, getenv)
 	d.end()

@@ -207,10 +207,10 @@ func TestAgentOnTrees(t *testing.T) {
 	}{
 		"kubeadm-deb":  {agent.Installed, ""},
 		"k3s-agent":    {agent.Installed, ""},
-		"talos":        {agent.Unsupported, "this node (talos) would not keep it: "},
-		"bottlerocket": {agent.Unsupported, "this node (bottlerocket) would not keep it: "},
-		"gke":          {agent.Unsupported, "this node (gke) would not keep it: "},
-		"k0s":          {agent.Unsupported, "this node (k0s) would not keep it: "},
+		"talos":        {agent.Unsupported, "cannot install on this node (talos): "},
+		"bottlerocket": {agent.Unsupported, "cannot install on this node (bottlerocket): "},
+		"gke":          {agent.Unsupported, "cannot install on this node (gke): "},
+		"k0s":          {agent.Unsupported, "cannot install on this node (k0s): "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAgentOn(t, name)
@@ -279,7 +279,7 @@ func TestDamagedCounts(t *testing.T) {
 	cmd := exec.Command(a.host.regcred, "status", "--root", a.host.root)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	if _, err := cmd.Output(); err != nil || !strings.Contains(stderr.String(), "providers.json: it is not what regcred writes there; the next run of a provider begins it anew") {
+	if _, err := cmd.Output(); err != nil || !strings.Contains(stderr.String(), "providers.json: not in regcred's format; the next provider run starts a new file") {
 		t.Errorf("status: %v: %s", err, stderr.String())
 	}
 }
@@ -291,13 +291,13 @@ func TestAnothersNode(t *testing.T) {
 	b := newAgentOn(t, "kubeadm-deb")
 	b.host.root, b.Owner = a.host.root, "ns/other"
 	b.runFor(t)
-	want := "nothing was changed: generation 1 of this node belongs to release ns/rel, and this is for release ns/other (one of the two must go: helm uninstall rel -n ns; or keep them apart by their node selectors)"
+	want := "nothing was changed: generation 1 on this node belongs to release ns/rel, but this run is for release ns/other (remove one of the two releases (helm uninstall rel -n ns), or separate them with node selectors)"
 	if s := b.last(); s.Phase != agent.Failed || s.Reason != want {
 		t.Errorf("%+v", s)
 	}
 	writeFile(t, b.State, "absent", 0o600)
 	b.runFor(t)
-	if s := b.last(); s.Phase != agent.Removed || !strings.HasSuffix(s.Reason, "(helm uninstall rel -n ns takes it off)") {
+	if s := b.last(); s.Phase != agent.Removed || !strings.HasSuffix(s.Reason, "(helm uninstall rel -n ns removes it)") {
 		t.Errorf("%+v", s)
 	}
 }

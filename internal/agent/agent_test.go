@@ -41,10 +41,10 @@ providers:
 const (
 	installed = `{"schemaVersion":1,"outcome":"installed","generation":1,"restart":[],"warnings":[],"changes":[]}`
 	unchanged = `{"schemaVersion":1,"outcome":"unchanged","generation":1,"restart":[],"warnings":[],"changes":[]}`
-	noRestart = `{"schemaVersion":1,"outcome":"failed","restart":["new patterns"],"warnings":[],"changes":[],"error":"nothing was changed: the kubelet has to be restarted for it: new patterns"}`
-	wentBack  = `{"schemaVersion":1,"outcome":"failed","restart":["new patterns"],"restarted":true,"warnings":[],"changes":[],"error":"kubelet.service: no new kubelet that works; the node is as it was"}`
+	noRestart = `{"schemaVersion":1,"outcome":"failed","restart":["new patterns"],"warnings":[],"changes":[],"error":"nothing was changed: the kubelet must be restarted: new patterns"}`
+	wentBack  = `{"schemaVersion":1,"outcome":"failed","restart":["new patterns"],"restarted":true,"warnings":[],"changes":[],"error":"kubelet.service: no new kubelet that works; the change was rolled back"}`
 	broken    = `{"schemaVersion":1,"outcome":"failed","restart":[],"warnings":[],"changes":[],"error":"theirs: it is no executable"}`
-	refused   = `{"schemaVersion":1,"outcome":"refused","restart":[],"warnings":[],"changes":[],"instead":"do so: (hidden)","error":"this node (talos) would not keep it: Talos has no services"}`
+	refused   = `{"schemaVersion":1,"outcome":"refused","restart":[],"warnings":[],"changes":[],"instead":"do so: (hidden)","error":"cannot install on this node (talos): Talos has no services"}`
 	owned     = `{"schemaVersion":1,"outcome":"owned","owner":"ns/other","restart":[],"warnings":[],"changes":[],"error":"nothing was changed: generation 1 of this node belongs to release ns/other"}`
 	planned   = `{"schemaVersion":1,"outcome":"planned","generation":1,"restart":["no entries yet"],"warnings":[],"changes":[{"name":"/etc/a.conf","diff":"+x"}]}`
 	clean     = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":1,"owner":"ns/rel","generations":[],"kubeletHas":1,"problems":[],"restart":[]}`
@@ -236,12 +236,12 @@ func TestDecisions(t *testing.T) {
 		"restart not allowed": {
 			answers: answers{"install": {noRestart}, "status": {nothing}}, minutes: 2,
 			commands: "install, status, install, status, install, status", phases: "starting applying failed applying failed applying failed",
-			reason: "nothing was changed: the kubelet has to be restarted for it: new patterns", failures: 3,
+			reason: "nothing was changed: the kubelet must be restarted: new patterns", failures: 3,
 		},
 		"restarted and went back": {
 			answers: answers{"install": {wentBack}, "status": {nothing}}, minutes: 5,
 			commands: "install, status, status, status, status, status, status", phases: "starting applying failed",
-			reason: "not tried again by this pod, since the kubelet was restarted for it in vain: kubelet.service: no new kubelet that works; the node is as it was", failures: 1,
+			reason: "not tried again by this pod, since the kubelet was restarted for it in vain: kubelet.service: no new kubelet that works; the change was rolled back", failures: 1,
 		},
 		"fails, then works": {
 			answers: answers{"install": {broken, installed}, "status": {nothing, clean}}, minutes: 1,
@@ -254,7 +254,7 @@ func TestDecisions(t *testing.T) {
 		"is refused": {
 			answers: answers{"install": {refused}, "status": {nothing}}, minutes: 1,
 			commands: "install, status, install, status", phases: "starting applying unsupported applying unsupported",
-			reason: "this node (talos) would not keep it: Talos has no services", ready: true,
+			reason: "cannot install on this node (talos): Talos has no services", ready: true,
 		},
 		"drift is mended": {
 			answers: answers{"install": {installed}, "status": {clean, drifted, clean}}, minutes: 2,

@@ -83,7 +83,7 @@ func TestAnothers(t *testing.T) {
 		}
 	})
 	for name, tt := range map[string]struct{ status, says string }{
-		"installed by hand":  {byHand, "generation 1 was installed by hand"},
+		"installed by hand":  {byHand, "generation 1 was installed manually"},
 		"of another release": {ofAnother, "generation 2 belongs to release ns/other"},
 	} {
 		t.Run(name, func(t *testing.T) {

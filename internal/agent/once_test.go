@@ -18,9 +18,9 @@ import (
 
 const (
 	stays     = `{"schemaVersion":1,"outcome":"failed","error":"the disk is full"}`
-	notOff    = `{"schemaVersion":1,"outcome":"failed","restarted":true,"error":"kubelet.service: no new kubelet that works; the node is as it was"}`
+	notOff    = `{"schemaVersion":1,"outcome":"failed","restarted":true,"error":"kubelet.service: no new kubelet that works; the change was rolled back"}`
 	notTried  = "not tried again by this pod, since the kubelet was restarted for it in vain: "
-	noKubelet = "kubelet.service: no new kubelet that works; the node is as it was"
+	noKubelet = "kubelet.service: no new kubelet that works; the change was rolled back"
 )
 
 func init() { codes[stays], codes[notOff] = 1, 1 }

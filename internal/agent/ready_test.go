@@ -26,7 +26,7 @@ func TestReady(t *testing.T) {
 		"not long ago":   {answers{"install": {installed}, "status": {clean}}, 5 * time.Minute, true, "node n1: installed"},
 		"too long ago":   {answers{"install": {installed}, "status": {clean}}, 5*time.Minute + time.Second, false, "node n1: installed, as it was at 2000-01-01T00:00:00Z: regcred agent run has not looked since, and should have by 2000-01-01T00:05:00Z"},
 		"failed":         {answers{"install": {broken}, "status": {nothing}}, 0, false, "node n1: failed: theirs: it is no executable"},
-		"unsupported":    {answers{"install": {refused}, "status": {nothing}}, 0, true, "node n1: unsupported: this node (talos) would not keep it"},
+		"unsupported":    {answers{"install": {refused}, "status": {nothing}}, 0, true, "node n1: unsupported: cannot install on this node (talos)"},
 		"applying":       {answers{"install": {"hangs"}}, 47 * time.Minute, false, "node n1: applying: an install is under way"},
 		"applying, late": {answers{"install": {"hangs"}}, 53 * time.Minute, false, "node n1: applying, as it was at "},
 	} {

@@ -147,7 +147,7 @@ func (w work) differences(a *lookAnswer) []string {
 	switch current := *a.Current; {
 	case current == 0:
 	case a.Owner == "":
-		list = append(list, fmt.Sprintf("generation %d was installed by hand", current))
+		list = append(list, fmt.Sprintf("generation %d was installed manually", current))
 	case a.Owner != w.Owner:
 		list = append(list, fmt.Sprintf("generation %d belongs to release %s", current, a.Owner))
 	case w.installed != 0 && current != w.installed:

@@ -63,7 +63,7 @@ func byHand(src *config.Config, f *config.File, args map[int][]string) error {
 	} else {
 		where = f.Name
 	}
-	return fmt.Errorf("%s: the arguments cannot be put into the text as it is written; add them by hand: %s", where, strings.Join(what, "; "))
+	return fmt.Errorf("%s: arguments cannot be added to text in this layout; add them manually: %s", where, strings.Join(what, "; "))
 }
 
 // insertion says what to insert where, so that a provider has more arguments

@@ -113,7 +113,7 @@ func TestAddArgsNotThere(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = AddArgs(cfg, map[int][]string{len(cfg.Providers) - 1: {"--x", "--y=" + strings.Repeat("y", 200)}})
-			if err == nil || !strings.Contains(err.Error(), "by hand") || !strings.HasPrefix(err.Error(), "config.yaml") {
+			if err == nil || !strings.Contains(err.Error(), "manually") || !strings.HasPrefix(err.Error(), "config.yaml") {
 				t.Fatalf("got the error %v", err)
 			}
 			if all := "--x --y=" + strings.Repeat("y", 200); !strings.HasSuffix(err.Error(), all) {
@@ -134,7 +134,7 @@ func TestAddArgsNamesProviders(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = AddArgs(cfg, map[int][]string{0: {"--x", "--y"}, 2: {"--z"}})
-	if want := "by hand: config.yaml:4:3: --x --y; config.yaml:14:3: --z"; err == nil || !strings.HasSuffix(err.Error(), want) {
+	if want := "manually: config.yaml:4:3: --x --y; config.yaml:14:3: --z"; err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got the error %v, want %q", err, want)
 	}
 }

@@ -27,7 +27,7 @@ func TestConvertBad(t *testing.T) {
 	entry := "- name: a\n  matchImages: [r.example]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
 	for name, tt := range map[string]struct{ text, want string }{
 		"empty":                   {"", "config.yaml"},
-		"no providers":            {v1beta1[:len(v1beta1)-1] + " []\n", "providers: there are none, so there is nothing to convert"},
+		"no providers":            {v1beta1[:len(v1beta1)-1] + " []\n", "providers: there are no providers to convert"},
 		"not YAML":                {"\x00", "not valid YAML"},
 		"binary":                  {"\xff\xfe\x00", "config.yaml"},
 		"another kind":            {head("Secret", "v1"), "config.yaml:1:7: kind: "},

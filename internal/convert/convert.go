@@ -110,7 +110,7 @@ func Convert(path string, layout Layout, o Options) (*Result, error) {
 	}
 	if len(src.Providers) == 0 {
 		// No kubelet starts with it, whatever the version.
-		return nil, &config.FieldError{File: path, Path: "providers", Msg: "there are none, so there is nothing to convert"}
+		return nil, &config.FieldError{File: path, Path: "providers", Msg: "there are no providers to convert"}
 	}
 	c := &conversion{options: o, res: &Result{Source: src, Providers: wanted(src.Providers, o)}}
 	former := false

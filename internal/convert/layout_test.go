@@ -56,9 +56,9 @@ providers:
     matchImages:
       - "*.dkr.ecr.*.amazonaws.com"
       - "*.dkr.ecr.*.amazonaws.com.cn"
-    # The predecessor kept an answer until its expirationTimestamp, and not at all
-    # without one. 0s is the same with today's cacheDuration; a longer time is
-    # for answers that have none.
+    # The out-of-tree proposal cached a response until its expirationTimestamp, and
+    # not at all without one. 0s does the same with today's cacheDuration; a longer
+    # duration applies to responses without one.
     defaultCacheDuration: 0s
     apiVersion: credentialprovider.kubelet.k8s.io/v1
     args:
@@ -74,9 +74,9 @@ providers:
     matchImages:
       - registry.example
       - "registry.example:5000"
-    # The predecessor kept an answer until its expirationTimestamp, and not at all
-    # without one. 0s is the same with today's cacheDuration; a longer time is
-    # for answers that have none.
+    # The out-of-tree proposal cached a response until its expirationTimestamp, and
+    # not at all without one. 0s does the same with today's cacheDuration; a longer
+    # duration applies to responses without one.
     defaultCacheDuration: 0s
     apiVersion: credentialprovider.kubelet.k8s.io/v1
     args:

@@ -114,9 +114,9 @@ func (d document) render(format Format) []byte {
 
 // zeroCacheComment explains the defaultCacheDuration that a provider of the
 // predecessor gets.
-const zeroCacheComment = `# The predecessor kept an answer until its expirationTimestamp, and not at all
-# without one. 0s is the same with today's cacheDuration; a longer time is
-# for answers that have none.`
+const zeroCacheComment = `# The out-of-tree proposal cached a response until its expirationTimestamp, and
+# not at all without one. 0s does the same with today's cacheDuration; a longer
+# duration applies to responses without one.`
 
 func explainDuration(provider *yaml.Node) {
 	for i := 0; i < len(provider.Content); i += 2 {

@@ -78,11 +78,11 @@ func (s *swap) prepare(f File) error {
 	// that of a configuration file does.
 	temp, err := os.CreateTemp(dir, "."+base+".new-*")
 	if err != nil {
-		return fmt.Errorf("write beside %s: %w", f.Name, err)
+		return fmt.Errorf("write a temporary file next to %s: %w", f.Name, err)
 	}
 	s.temp = temp.Name()
 	if s.Foreign, err = fill(temp, f.Data, info); err != nil {
-		return fmt.Errorf("write beside %s: %w", f.Name, err)
+		return fmt.Errorf("write a temporary file next to %s: %w", f.Name, err)
 	}
 	if err := s.backUp(f.Source, info); err != nil {
 		return fmt.Errorf("back up %s: %w", f.Name, err)
@@ -97,7 +97,7 @@ func current(f File) (fs.FileInfo, error) {
 		return nil, err
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
-		return nil, fmt.Errorf("%s is a symbolic link, in place of which no file is put: convert the file that it leads to, or write the result elsewhere", f.Name)
+		return nil, fmt.Errorf("%s is a symbolic link and is not replaced; convert its target, or write the result elsewhere", f.Name)
 	}
 	data, err := regularfile.Read(context.Background(), f.Name, int64(len(f.Source)))
 	_, longer := errors.AsType[*regularfile.TooLargeError](err)
@@ -130,7 +130,7 @@ func (s *swap) backUp(data []byte, info fs.FileInfo) error {
 		_, err = fill(file, data, info)
 		return err
 	}
-	return fmt.Errorf("there are %d backups of it already", most)
+	return fmt.Errorf("it already has %d backups", most)
 }
 
 // fill writes a file out and closes it. It gets mode and owner of like, if
@@ -174,7 +174,7 @@ func undo(swaps []*swap) error {
 	for _, s := range slices.Backward(swaps) {
 		if s.done {
 			if err := os.Rename(s.Backup, s.Name); err != nil {
-				errs = append(errs, fmt.Errorf("%s stays converted, and what it had is in %s: %w", s.Name, s.Backup, err))
+				errs = append(errs, fmt.Errorf("%s stays converted; its old content is in %s: %w", s.Name, s.Backup, err))
 			}
 			continue
 		}
@@ -245,7 +245,7 @@ func withoutConfigs(dir string) error {
 	}
 	for _, e := range entries {
 		if slices.Contains([]string{".json", ".yaml", ".yml"}, filepath.Ext(e.Name())) {
-			return fmt.Errorf("%s has %s already, which a kubelet would merge with the new files: name another directory", dir, e.Name())
+			return fmt.Errorf("%s already contains %s, which the kubelet would merge with the new files; choose another directory", dir, e.Name())
 		}
 	}
 	return nil

@@ -206,7 +206,7 @@ func TestReplaceUndoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	remove(t, swaps[0].Backup)
-	if err := undo(swaps); err == nil || !strings.Contains(err.Error(), "what it had is in "+swaps[0].Backup) {
+	if err := undo(swaps); err == nil || !strings.Contains(err.Error(), "its old content is in "+swaps[0].Backup) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -238,7 +238,7 @@ func TestCreateDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	compareDirs(t, want, list(t, dir))
-	if err := CreateDir(dir, files); err == nil || !strings.Contains(err.Error(), "has 10-a.yaml already") {
+	if err := CreateDir(dir, files); err == nil || !strings.Contains(err.Error(), "already contains 10-a.yaml") {
 		t.Errorf("twice: got %v", err)
 	}
 	compareDirs(t, want, list(t, dir))

@@ -251,7 +251,7 @@ func TestEntryOf(t *testing.T) {
 	for name, want := range map[string]string{
 		"one":   `[a.example c.example]`,
 		"two":   `[b.example]`,
-		"three": `the kubelet was given no entry "three"`,
+		"three": `the kubelet has no entry "three"`,
 		"twice": `two entries "twice" with different tokenAttributes`,
 	} {
 		e, err := entryOf(all, name)

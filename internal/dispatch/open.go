@@ -19,7 +19,7 @@ import (
 func StateDir() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return "", fmt.Errorf("where this program is: %w; --state-dir says where the generations are", err)
+		return "", fmt.Errorf("find this program's path: %w; give the state directory with --state-dir", err)
 	}
 	if real, err := filepath.EvalSymlinks(self); err == nil { // it may have been replaced meanwhile
 		self = real
@@ -41,7 +41,7 @@ func Open(state, name string) (*Provider, *generation.Current, error) {
 		if current.EntriesErr != nil {
 			err = fmt.Errorf("%w; %w", err, current.EntriesErr)
 		}
-		return nil, nil, fmt.Errorf("%s, which is current: %w; regcred status shows what this node has", current.Dir, err)
+		return nil, nil, fmt.Errorf("%s (current): %w; regcred status shows what is installed", current.Dir, err)
 	}
 	return &Provider{
 		Entry:    entry,
@@ -62,13 +62,13 @@ func entryOf(all []entries.Entry, name string) (entry entries.Entry, err error) 
 			entry, found = e, true
 			entry.MatchImages = slices.Clone(e.MatchImages)
 		case !entry.Serves(&own):
-			return entry, fmt.Errorf("the kubelet was given two entries %q with different tokenAttributes", name)
+			return entry, fmt.Errorf("the kubelet has two entries %q with different tokenAttributes", name)
 		default:
 			entry.MatchImages = append(entry.MatchImages, e.MatchImages...)
 		}
 	}
 	if !found {
-		return entry, fmt.Errorf("the kubelet was given no entry %q, the name by which this program was run", name)
+		return entry, fmt.Errorf("the kubelet has no entry %q, the name under which this program was run", name)
 	}
 	return entry, nil
 }

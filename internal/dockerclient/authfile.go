@@ -68,7 +68,7 @@ func mergeAuthFiles(paths []string) (all authJSON, err error) {
 		if err := json.Unmarshal(f.data, &next); err != nil {
 			_, parsed := parse(f.data)
 			if parsed == nil {
-				parsed = errors.New("auths or credHelpers are not what clients read: mend them")
+				parsed = errors.New("auths or credHelpers is malformed")
 			}
 			return all, fmt.Errorf("%s: %w", path, parsed)
 		}

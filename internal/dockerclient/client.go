@@ -45,7 +45,7 @@ type Env struct {
 }
 
 // errHome says that the home directory is not known.
-var errHome = errors.New("where its file is cannot be told: HOME is not set, and the system knows no home directory of this user: set HOME")
+var errHome = errors.New("HOME is not set, and this user has no home directory")
 
 // Path returns the file that lasts in which a client looks for helpers,
 // whether there is one or not. For [Docker] it is config.json in DOCKER_CONFIG

@@ -163,16 +163,16 @@ func parse(data []byte) (*document, error) {
 	case data == nil:
 		return nil, nil
 	case len(bytes.TrimSpace(data)) == 0:
-		return nil, errors.New("it is empty: remove it")
+		return nil, errors.New("the file is empty: remove it")
 	case bytes.HasPrefix(data, []byte("\ufeff")):
-		return nil, errors.New("it begins with a byte order mark, with which no client reads it: save it without")
+		return nil, errors.New("it begins with a byte order mark, which clients cannot read: save it without one")
 	}
 	if err := json.Unmarshal(data, new(json.RawMessage)); err != nil {
 		at := len(data)
 		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 			at = int(syntax.Offset)
 		}
-		return nil, fmt.Errorf("line %d: it is not valid JSON: mend it", 1+bytes.Count(data[:min(at, len(data))], []byte("\n")))
+		return nil, fmt.Errorf("line %d: invalid JSON", 1+bytes.Count(data[:min(at, len(data))], []byte("\n")))
 	}
 	begin := skip(data, 0, space)
 	end := len(bytes.TrimRight(data, space))
@@ -198,7 +198,7 @@ func (d *document) read() error {
 			}
 		}
 		if n > 1 {
-			return fmt.Errorf("it has %s %d times, which clients read differently: leave one", name, n)
+			return fmt.Errorf("it has %s %d times, which clients treat differently: keep one", name, n)
 		}
 	}
 	d.nested, d.helpers, d.store = nil, nil, ""
@@ -206,7 +206,7 @@ func (d *document) read() error {
 		switch {
 		case isField(m, credsStore):
 			if json.Unmarshal(d.text(m), &d.store) != nil {
-				return errors.New("credsStore is not a string, with which docker reads nothing: mend it")
+				return errors.New("credsStore must be a string: docker cannot load the file otherwise")
 			}
 		case isField(m, credHelpers):
 			d.nested = d.text(m)
@@ -220,16 +220,16 @@ func (d *document) read() error {
 
 func (d *document) readHelpers() (err error) {
 	if d.helpers, err = d.nested.members(); err != nil {
-		return errors.New("credHelpers is not an object: mend it, or take it out")
+		return errors.New("credHelpers must be an object: fix or remove it")
 	}
 	seen := map[string]bool{}
 	for _, m := range d.helpers {
 		var name string
 		if json.Unmarshal(d.nested.text(m), &name) != nil || d.nested[m.value] != '"' {
-			return fmt.Errorf("credHelpers: the entry of %q is not a string: mend it", m.name)
+			return fmt.Errorf("credHelpers: the entry for %q must be a string", m.name)
 		}
 		if seen[m.name] {
-			return fmt.Errorf("credHelpers has %q twice, which clients read differently: leave one", m.name)
+			return fmt.Errorf("credHelpers has %q twice, which clients treat differently: keep one", m.name)
 		}
 		seen[m.name] = true
 	}
@@ -278,7 +278,7 @@ type TakenError struct {
 }
 
 func (e *TakenError) Error() string {
-	return "another helper is named for " + describe(e.Helpers)
+	return "another helper is configured for " + describe(e.Helpers)
 }
 
 func describe(helpers map[string]string) string {
@@ -318,9 +318,9 @@ type StoreError struct {
 
 func (e *StoreError) Error() string {
 	if len(e.Logins) > 0 {
-		return "docker would no longer find its logins for " + strings.Join(e.Logins, ", ") + ": a credsStore is asked in place of auths"
+		return "docker would no longer find its credentials for " + strings.Join(e.Logins, ", ") + ": a credsStore replaces auths"
 	}
-	return fmt.Sprintf("credsStore names another store, %q", e.Store)
+	return fmt.Sprintf("credsStore is already set to %q", e.Store)
 }
 
 func (d *document) putHelpers(hosts []string) error {

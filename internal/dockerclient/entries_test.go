@@ -157,7 +157,7 @@ func TestRemoveAfterOthers(t *testing.T) {
 func TestPutOthers(t *testing.T) {
 	const old = `{"credHelpers": {"a.example": "ecr-login", "z.example": "pass"}}`
 	for others, want := range map[Others]string{
-		"":      "another helper is named for a.example (\"ecr-login\")",
+		"":      "another helper is configured for a.example (\"ecr-login\")",
 		Keep:    `{"credHelpers": {"b.example:5000": "regcred","a.example": "ecr-login", "z.example": "pass"}}`,
 		Replace: `{"credHelpers": { "a.example": "regcred", "b.example:5000": "regcred", "z.example": "pass"}}`,
 	} {
@@ -177,9 +177,9 @@ func TestPutAllHosts(t *testing.T) {
 	all := Want{AllHosts: true}
 	for old, want := range map[string]string{
 		`{"auths": {"x.example": {}}}`:                  `{"credsStore": "regcred","auths": {"x.example": {}}}`,
-		`{"auths": {"x.example": {"auth": "dTpw"}}}`:    "docker would no longer find its logins for x.example: a credsStore is asked in place of auths",
-		`{"credsStore": "pass"}`:                        `credsStore names another store, "pass"`,
-		`{"credsStore": ""}`:                            `credsStore names another store, ""`,
+		`{"auths": {"x.example": {"auth": "dTpw"}}}`:    "docker would no longer find its credentials for x.example: a credsStore replaces auths",
+		`{"credsStore": "pass"}`:                        `credsStore is already set to "pass"`,
+		`{"credsStore": ""}`:                            `credsStore is already set to ""`,
 		`{"credsStore": "regcred", "psFormat": "x"}`:    `{ "credsStore": "regcred", "psFormat": "x"}`,
 		`{"psFormat": "x", "auths": {"x": {"auth":1}}}`: "",
 	} {
@@ -196,23 +196,23 @@ func TestPutAllHosts(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	for data, want := range map[string]string{
-		"":                             "it is empty: remove it",
-		" \n":                          "it is empty: remove it",
-		"\ufeff{}":                     "it begins with a byte order mark, with which no client reads it: save it without",
-		"{\n\"auths\": {\"p4ss\": x}":  "line 2: it is not valid JSON: mend it",
-		"{\n\n":                        "line 3: it is not valid JSON: mend it",
-		"{} {}":                        "line 1: it is not valid JSON: mend it",
-		"[]":                           "it is no JSON object",
-		"null":                         "it is no JSON object",
-		`{"credHelpers": null}`:        "credHelpers is not an object: mend it, or take it out",
-		`{"credHelpers": {"a": null}}`: `credHelpers: the entry of "a" is not a string: mend it`,
-		`{"credHelpers": {"a": 1}}`:    `credHelpers: the entry of "a" is not a string: mend it`,
-		`{"credHelpers": {"a": "x", "\u0061": "regcred"}}`:   `credHelpers has "a" twice, which clients read differently: leave one`,
-		`{"credHelpers": {}, "CredHelpers": {}}`:             "it has credHelpers 2 times, which clients read differently: leave one",
-		`{"credsStore": "a", "credsstore": "b"}`:             "it has credsStore 2 times, which clients read differently: leave one",
-		`{"credsStore": 1}`:                                  "credsStore is not a string, with which docker reads nothing: mend it",
-		`{"a": ` + strings.Repeat("[", 100_000) + `1`:        "line 1: it is not valid JSON: mend it",
-		"{\"a\":\n" + strings.Repeat("{\"a\":", 20_000) + "": "line 2: it is not valid JSON: mend it",
+		"":                             "the file is empty: remove it",
+		" \n":                          "the file is empty: remove it",
+		"\ufeff{}":                     "it begins with a byte order mark, which clients cannot read: save it without one",
+		"{\n\"auths\": {\"p4ss\": x}":  "line 2: invalid JSON",
+		"{\n\n":                        "line 3: invalid JSON",
+		"{} {}":                        "line 1: invalid JSON",
+		"[]":                           "not a JSON object",
+		"null":                         "not a JSON object",
+		`{"credHelpers": null}`:        "credHelpers must be an object: fix or remove it",
+		`{"credHelpers": {"a": null}}`: `credHelpers: the entry for "a" must be a string`,
+		`{"credHelpers": {"a": 1}}`:    `credHelpers: the entry for "a" must be a string`,
+		`{"credHelpers": {"a": "x", "\u0061": "regcred"}}`:   `credHelpers has "a" twice, which clients treat differently: keep one`,
+		`{"credHelpers": {}, "CredHelpers": {}}`:             "it has credHelpers 2 times, which clients treat differently: keep one",
+		`{"credsStore": "a", "credsstore": "b"}`:             "it has credsStore 2 times, which clients treat differently: keep one",
+		`{"credsStore": 1}`:                                  "credsStore must be a string: docker cannot load the file otherwise",
+		`{"a": ` + strings.Repeat("[", 100_000) + `1`:        "line 1: invalid JSON",
+		"{\"a\":\n" + strings.Repeat("{\"a\":", 20_000) + "": "line 2: invalid JSON",
 	} {
 		for _, err := range []error{second(Put([]byte(data), wanted)), second(Remove([]byte(data))), second(Read([]byte(data)))} {
 			if err == nil || err.Error() != want {

@@ -67,7 +67,7 @@ func Apply(ctx context.Context, path string, edit func([]byte) ([]byte, error)) 
 	}
 	dir := filepath.Dir(f.target)
 	if err := makeDir(dir); err != nil {
-		return c, fmt.Errorf("make the directory of %s: %w", path, err)
+		return c, fmt.Errorf("create the directory of %s: %w", path, err)
 	}
 	unlock, err := flock.Dir(ctx, dir)
 	if err != nil {
@@ -124,7 +124,7 @@ func giveTo(made *os.File, dir string) {
 	}
 }
 
-var errMeanwhile = errors.New("another program changes it again and again: end that one, or try again")
+var errMeanwhile = errors.New("another program keeps changing it: stop that program, or try again")
 
 // file is a file as it was found.
 type file struct {
@@ -166,7 +166,7 @@ func target(path string) (string, error) {
 		return "", fmt.Errorf("%s: %w", path, err)
 	}
 	if link, err := os.Readlink(path); err == nil {
-		return "", fmt.Errorf("%s is a symbolic link to %s, which is not there: remove the link", path, link)
+		return "", fmt.Errorf("%s is a dangling symlink to %s: remove it", path, link)
 	}
 	// The directory may be a link.
 	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
@@ -196,7 +196,7 @@ func (f *file) replace(data []byte) error {
 	}
 	temp, err := os.CreateTemp(filepath.Dir(f.target), pattern)
 	if err != nil {
-		return fmt.Errorf("write beside %s: %w", f.path, err)
+		return fmt.Errorf("write a temporary file next to %s: %w", f.path, err)
 	}
 	err = f.fill(temp, data)
 	if err == nil {
@@ -236,7 +236,7 @@ func (f *file) takeAfter(temp *os.File) error {
 		return err
 	}
 	if !inplace.TakeOwner(temp, info) {
-		return fmt.Errorf("%s belongs to another user or group, which this user cannot give it again: chown it to this user", f.path)
+		return fmt.Errorf("%s belongs to another user or group, which this user cannot preserve: chown it to this user", f.path)
 	}
 	return temp.Chmod(info.Mode().Perm())
 }

@@ -162,9 +162,9 @@ func TestApplyRefuses(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"writable.json":      "others may change it: chmod o-w",
-		"garbage.json":       "line 1: it is not valid JSON",
+		"garbage.json":       "line 1: invalid JSON",
 		"large.json":         "more than 1048576 bytes",
-		"dangling.json":      "is a symbolic link to nothing, which is not there: remove the link",
+		"dangling.json":      "is a dangling symlink to nothing: remove it",
 		"loop.json":          "too many links",
 		"pipe.json":          "is a named pipe; name a regular file",
 		"writable.json/x":    "not a directory",
@@ -216,7 +216,7 @@ func TestApplyReadOnly(t *testing.T) {
 	cmd.Env = append(os.Environ(), changerPath+"="+path, "GOCOVERDIR=")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 12345, Gid: 12345}}
 	out, _ := cmd.CombinedOutput()
-	if !strings.Contains(string(out), "write beside "+path+": ") || !strings.Contains(string(out), "permission denied") {
+	if !strings.Contains(string(out), "write a temporary file next to "+path+": ") || !strings.Contains(string(out), "permission denied") {
 		t.Errorf("got %q", out)
 	}
 	if got := read(t, path); got != "{}" {

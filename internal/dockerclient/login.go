@@ -29,10 +29,10 @@ func (l Login) Host() string {
 // auth is the text of an entry of auths.
 func (l Login) auth() (string, error) {
 	if l.Username == "" {
-		return "", fmt.Errorf("the credential for %s has no user name, without which docker reads nothing of its file", l.Repository)
+		return "", fmt.Errorf("the credential for %s has no user name, so docker could not load its config file", l.Repository)
 	}
 	if strings.Contains(l.Username, ":") {
-		return "", fmt.Errorf("the user name for %s has a colon, which ends a user name in clients' files", l.Repository)
+		return "", fmt.Errorf("the user name for %s contains a colon, which ends the user name in client config files", l.Repository)
 	}
 	return `{"auth": ` + quote(base64.StdEncoding.EncodeToString([]byte(l.Username+":"+l.Password.Reveal()))) + "}", nil
 }
@@ -108,7 +108,7 @@ func (d *document) set(field, key, text string) error {
 	}
 	nested, err := d.text(list[i]).keep(func(m member) bool { return !sameHost(m.name, key) })
 	if err != nil {
-		return fmt.Errorf("%s is not an object: mend it, or take it out", field)
+		return fmt.Errorf("%s must be an object: fix or remove it", field)
 	}
 	d.object = d.object.replace(list[i], nested.put(quote(key)+nested.style().colon+text))
 	return d.read()

@@ -29,7 +29,7 @@ const space = " \t\r\n"
 func (o object) members() (list []member, err error) {
 	dec := json.NewDecoder(bytes.NewReader(o))
 	if begin, err := dec.Token(); err != nil || begin != json.Delim('{') {
-		return nil, errors.New("it is no JSON object")
+		return nil, errors.New("not a JSON object")
 	}
 	for dec.More() {
 		m := member{start: skip(o, int(dec.InputOffset()), space+",")}

@@ -51,7 +51,7 @@ func NewSession(e Env, o SessionOptions) (*Session, error) {
 	sweep(base)
 	s, err := makeSession(base)
 	if err != nil {
-		return nil, fmt.Errorf("make a directory for the command: %w", err)
+		return nil, fmt.Errorf("create a directory for the command: %w", err)
 	}
 	if err := s.fill(e, o); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -83,7 +83,7 @@ func makeSession(base string) (*Session, error) {
 		// Another run took it for one that nobody holds, before it was held.
 		_ = os.RemoveAll(dir)
 	}
-	return nil, fmt.Errorf("others remove what is made in %s, or it cannot be opened", base)
+	return nil, fmt.Errorf("another process keeps removing new directories in %s, or they cannot be opened", base)
 }
 
 // hold holds a directory unless somebody else does, or it is gone. Where

@@ -95,8 +95,8 @@ func TestConfigJudge(t *testing.T) {
 		want    Check
 	}{
 		{node.Version{Kubelet: "1.33.4"}, Check{Result: OK, Message: path + " (here): 1 provider, accepted by kubelet 1.33.4"}},
-		{node.Version{Why: "it hangs"}, Check{Result: Fail, Fix: "a kubelet does not start with this (judged as " + config.NewestKubelet +
-			", since the version of this node's is not known: it hangs); mend it and run: regcred validate " + path}},
+		{node.Version{Why: "it hangs"}, Check{Result: Fail, Fix: "a kubelet does not start with this (assuming kubelet " + config.NewestKubelet +
+			", because this node's kubelet version is unknown: it hangs); mend it and run: regcred validate " + path}},
 	} {
 		k.Setup.Version = tt.version
 		r := Report{}
@@ -143,7 +143,7 @@ func TestRestartIntoRefusal(t *testing.T) {
 		k.Setup.Unread = tt.unread
 		r.Checks = nil
 		r.compareKubelet(k)
-		if fix, doubt := r.Checks[len(r.Checks)-1].Fix, "is 1.33.4 (that may be wrong, since this user may not look at /d/1.conf): "; strings.Contains(fix, doubt) != (tt.unread != nil) {
+		if fix, doubt := r.Checks[len(r.Checks)-1].Fix, "is 1.33.4 (possibly incomplete, because this user cannot read /d/1.conf): "; strings.Contains(fix, doubt) != (tt.unread != nil) {
 			t.Errorf("%s: the fix is %q", name, fix)
 		}
 		c := r.Checks[0]
@@ -213,7 +213,7 @@ func TestRestartIntoAnother(t *testing.T) {
 		"without any":    {"1.34.1", tokens, "what was checked holds until it is started again", "", false, true},
 		"too old":        {"1.33.4", tokens, noReturn, "the kubelet of this node is 1.33.4: regcred validate --kubelet-version 1.33.4 ", false, false},
 		"too old, none":  {"1.33.4", tokens, noReturn, "the kubelet of this node is 1.33.4: regcred validate --kubelet-version 1.33.4 ", true, false},
-		"version hidden": {"", "  args: 1\n", noReturn, "a kubelet does not start with this (judged as " + config.NewestKubelet + ", since the version of this node's is not known: it hangs): regcred validate ", false, false},
+		"version hidden": {"", "  args: 1\n", noReturn, "a kubelet does not start with this (assuming kubelet " + config.NewestKubelet + ", because this node's kubelet version is unknown: it hangs): regcred validate ", false, false},
 	} {
 		k, r := kubeadm(t), Report{}
 		next, _ := k.Config.Path()
@@ -339,7 +339,7 @@ func TestKubeletStates(t *testing.T) {
 		"stopped":                   {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", Conditions: true}}, result: Fail, says: "kubelet.service is stopped", fix: "systemctl start kubelet"},
 		"disabled":                  {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", Conditions: true, Enabled: "disabled"}}, result: Fail, says: "is stopped, and disabled: no boot starts it", fix: "systemctl enable --now kubelet"},
 		"condition":                 {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead"}}, result: Fail, says: "a condition of the unit did not hold", fix: "systemctl status kubelet"},
-		"masked":                    {told: told{state: service.State{Load: "masked", Active: "inactive"}}, result: Fail, says: "cannot be started: it is masked", fix: "systemctl unmask kubelet.service"},
+		"masked":                    {told: told{state: service.State{Load: "masked", Active: "inactive"}}, result: Fail, says: "cannot be started: the unit is masked", fix: "systemctl unmask kubelet.service"},
 		"no rights":                 {told: told{err: &service.Error{Err: errors.New("permission denied"), Hint: "run it as root (sudo)"}}, result: Skip, says: "permission denied", fix: "run it as root (sudo)"},
 		"crashed, under OpenRC":     {told: told{state: service.State{Load: "loaded", Active: "failed", Sub: "failed", Conditions: true}, lines: []string{"x"}}, result: Fail, says: "kubelet.service is failed (failed); the last of its log:", fix: "journalctl", logged: 1},
 		"up, as what nobody sees":   {told: told{state: service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 7, Started: time.Now().Add(-time.Hour)}}, result: OK, says: "kubelet.service runs"},

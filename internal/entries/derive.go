@@ -67,7 +67,7 @@ func (o Options) patterns() (list []string, err error) {
 	}
 	for _, s := range o.Reserve {
 		if _, err := match.Parse(s); err != nil {
-			return nil, fmt.Errorf("%q cannot be reserved: not a pattern that a kubelet takes: %w", excerpt.Pattern(s), err)
+			return nil, fmt.Errorf("%q cannot be reserved: %w", excerpt.Pattern(s), err)
 		}
 	}
 	return append(list, o.Reserve...), nil
@@ -123,7 +123,7 @@ func validate(list []Entry, target config.Target) error {
 		e := &list[i]
 		c := config.Config{Providers: []config.Provider{e.Provider()}}
 		if err := c.ValidateFor(target); err != nil {
-			return fmt.Errorf("the kubelet would refuse its entry %q: %w", e.Name, err)
+			return fmt.Errorf("the kubelet would reject its entry %q: %w", e.Name, err)
 		}
 	}
 	return nil

@@ -65,7 +65,7 @@ func fresh(name string, ours []Entry) ([]byte, error) {
 	}
 	data := created(ours)
 	if got, err := config.Parse(name, data); err != nil || !same(got.Providers, providersOf(ours)) {
-		return nil, fmt.Errorf("%s: a file with our entries does not say what it should when it is read again (%v): %s", name, err, byHand(ours))
+		return nil, fmt.Errorf("%s: the new file with regcred's entries does not read back correctly (%v): %s", name, err, byHand(ours))
 	}
 	return data, nil
 }
@@ -86,12 +86,12 @@ func read(name string, data []byte, former []string) (file, error) {
 		return f, err
 	}
 	if head := f.Files()[0]; head.Predecessor() {
-		return f, problem(head.Position("kind"), "no kubelet reads this kind, and nothing was changed: convert it with regcred convert")
+		return f, problem(head.Position("kind"), "the kubelet does not support this kind; nothing was changed; convert it with regcred convert")
 	}
 	for i, p := range f.Providers {
 		if number(p.Name) > 0 && !f.ours(p.Name) {
 			return f, problem(f.Position(i, "name"),
-				"an entry with a name of regcred's that this installation has not written, so that nothing was changed: remove it, or uninstall what wrote it")
+				"this entry has regcred's name but another installation wrote it; nothing was changed; remove it, or uninstall the other installation")
 		}
 	}
 	return f, nil
@@ -111,7 +111,7 @@ func (f *file) carries(ours []Entry) error {
 		return nil
 	}
 	return problem(head.Position("apiVersion"), fmt.Sprintf(
-		"only files of version %s have tokenAttributes, which the entry %q needs: convert the file with regcred convert", config.V1, ours[i].Name))
+		"tokenAttributes require version %s, and the entry %q has them; convert the file with regcred convert", config.V1, ours[i].Name))
 }
 
 // isCreated reports whether f is as [created] writes it.
@@ -135,7 +135,7 @@ func (f *file) remove() (file, error) {
 		}
 		next, ok := left.drop(i)
 		if !ok {
-			return file{}, fmt.Errorf("%s: the entry cannot be taken out of the text as it is written, and nothing was changed: remove provider %q by hand, or write the list of providers in lines", f.Position(i), f.Providers[i].Name)
+			return file{}, fmt.Errorf("%s: the entry cannot be removed from text in this layout; nothing was changed; remove provider %q manually, or put each provider on its own lines", f.Position(i), f.Providers[i].Name)
 		}
 		left = next
 	}
@@ -161,7 +161,7 @@ func (f *file) add(ours []Entry) ([]byte, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("%s: the list cannot be added to in the text as it is written, and nothing was changed: %s",
+	return nil, fmt.Errorf("%s: the list cannot be extended in this layout; nothing was changed; %s",
 		f.Files()[0].Position("providers"), byHand(ours))
 }
 
@@ -208,5 +208,5 @@ func byHand(ours []Entry) string {
 	for i := range ours {
 		texts[i] = encode(ours[i].wire(), "", "")
 	}
-	return "put at the end of its providers, by hand: " + strings.Join(texts, ", ")
+	return "append to its providers manually: " + strings.Join(texts, ", ")
 }

@@ -250,31 +250,31 @@ func TestSetMeanwhile(t *testing.T) {
 }
 
 func TestSetRefuses(t *testing.T) {
-	hand := `put at the end of its providers, by hand: {"name":"regcred-credential-provider","matchImages":["*.a.example",`
+	hand := `append to its providers manually: {"name":"regcred-credential-provider","matchImages":["*.a.example",`
 	tests := map[string]struct {
 		text string
 		want []string
 	}{
-		"beta":                           {corpus["beta"], []string{"f:1:13: apiVersion: only files of version kubelet.config.k8s.io/v1 have tokenAttributes", `"regcred-credential-provider-2"`}},
-		"alpha":                          {corpus["alpha"], []string{"f:2:17: apiVersion: only files"}},
+		"beta":                           {corpus["beta"], []string{"f:1:13: apiVersion: tokenAttributes require version kubelet.config.k8s.io/v1", `"regcred-credential-provider-2"`}},
+		"alpha":                          {corpus["alpha"], []string{"f:2:17: apiVersion: tokenAttributes require version"}},
 		"empty":                          {"", []string{"f: is empty"}},
 		"comments alone":                 {"# x\n", []string{"f: is empty"}},
 		"no YAML":                        {"a: [", []string{"f:", "not valid YAML"}},
 		"twice":                          {head + "kind: CredentialProviderConfig\nproviders: []\n", []string{"f:3:1: kind: a field is set twice"}},
 		"another kind":                   {"kind: Pod\napiVersion: v1\n", []string{"f:1:7: kind: another kind"}},
-		"predecessor":                    {"kind: RegistryCredentialConfig\napiVersion: v1alpha1\nproviders: []\n", []string{"f:1:7: kind: no kubelet reads this kind, and nothing was changed"}},
-		"our name":                       {head + "providers:\n- name: regcred-credential-provider-3\n" + lines, []string{"f:4:9: providers[0].name: an entry with a name of regcred's that this installation has not written"}},
-		"missing":                        {head, []string{"f:1:1: the list cannot be added to", hand}},
-		"null":                           {head + "providers: null\n", []string{"f:3:12: the list cannot be added to", hand}},
-		"null in JSON":                   {`{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": null}`, []string{"cannot be added to", hand}},
+		"predecessor":                    {"kind: RegistryCredentialConfig\napiVersion: v1alpha1\nproviders: []\n", []string{"f:1:7: kind: the kubelet does not support this kind; nothing was changed"}},
+		"our name":                       {head + "providers:\n- name: regcred-credential-provider-3\n" + lines, []string{"f:4:9: providers[0].name: this entry has regcred's name but another installation wrote it"}},
+		"missing":                        {head, []string{"f:1:1: the list cannot be extended", hand}},
+		"null":                           {head + "providers: null\n", []string{"f:3:12: the list cannot be extended", hand}},
+		"null in JSON":                   {`{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": null}`, []string{"cannot be extended", hand}},
 		"an alias":                       {head + "providers: *p\n", []string{"f:"}},
-		"a text that ends with the file": {corpus["lines"] + "  args:\n  - |\n    text", []string{"cannot be added to", hand}},
-		"ours in UTF-16":                 {"\xff\xfe" + wide(corpus["lines"]+"- name: regcred-credential-provider\n"+lines), []string{"f:9:3: the entry cannot be taken out of the text as it is written", `"regcred-credential-provider" by hand`}},
-		"an explicit key":                {head + "? providers\n: - name: ecr\n  " + strings.ReplaceAll(lines, "\n  ", "\n    "), []string{"f:4:3: the list cannot be added to", hand}},
-		"merged in":                      {"<<: {" + strings.ReplaceAll(strings.TrimSpace(head), "\n", ", ") + ", providers: []}\n", []string{"cannot be added to", hand}},
-		"null in brackets":               {"--- {" + strings.ReplaceAll(strings.TrimSpace(head), "\n", ", ") + ", providers: }\n", []string{"cannot be added to", hand}},
-		"UTF-16":                         {"\xff\xfe" + wide(corpus["lines"]), []string{"cannot be added to", hand}},
-		"carriage returns alone":         {strings.ReplaceAll(corpus["lines"], "\n", "\r"), []string{"cannot be added to", hand}},
+		"a text that ends with the file": {corpus["lines"] + "  args:\n  - |\n    text", []string{"cannot be extended", hand}},
+		"ours in UTF-16":                 {"\xff\xfe" + wide(corpus["lines"]+"- name: regcred-credential-provider\n"+lines), []string{"f:9:3: the entry cannot be removed from text in this layout", `"regcred-credential-provider" manually`}},
+		"an explicit key":                {head + "? providers\n: - name: ecr\n  " + strings.ReplaceAll(lines, "\n  ", "\n    "), []string{"f:4:3: the list cannot be extended", hand}},
+		"merged in":                      {"<<: {" + strings.ReplaceAll(strings.TrimSpace(head), "\n", ", ") + ", providers: []}\n", []string{"cannot be extended", hand}},
+		"null in brackets":               {"--- {" + strings.ReplaceAll(strings.TrimSpace(head), "\n", ", ") + ", providers: }\n", []string{"cannot be extended", hand}},
+		"UTF-16":                         {"\xff\xfe" + wide(corpus["lines"]), []string{"cannot be extended", hand}},
+		"carriage returns alone":         {strings.ReplaceAll(corpus["lines"], "\n", "\r"), []string{"cannot be extended", hand}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

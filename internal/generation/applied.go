@@ -43,7 +43,7 @@ func readApplied(dir string) (list []entries.Entry, err error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("which entries a kubelet may have: %w", err)
+		return nil, fmt.Errorf("read the kubelet's loaded entries: %w", err)
 	}
 	var records []Applied
 	if json.Unmarshal(data, &records) != nil {

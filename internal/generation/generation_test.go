@@ -151,22 +151,22 @@ func TestBrokenStates(t *testing.T) {
 		spoil func(s generation.Store) error
 		says  string
 	}{
-		{"nothing", func(s generation.Store) error { return s.Unflip() }, "current: there is no such link, so this node has no generation: regcred install makes one"},
-		{"to nothing", func(s generation.Store) error { return s.Flip(7) }, "current leads to generation 7, which cannot be opened: no such file or directory; regcred status shows which there are"},
-		{"elsewhere", func(s generation.Store) error { return s.FS.Link("/etc", s.Path("current")) }, `current leads to "/etc", which is no generation of regcred`},
+		{"nothing", func(s generation.Store) error { return s.Unflip() }, "current: no such link, so this node has no generation (regcred install creates one)"},
+		{"to nothing", func(s generation.Store) error { return s.Flip(7) }, "current points to generation 7, which cannot be opened: no such file or directory; regcred status lists the generations"},
+		{"elsewhere", func(s generation.Store) error { return s.FS.Link("/etc", s.Path("current")) }, `current points to "/etc", which is not a regcred generation`},
 		{"no link", func(s generation.Store) error {
 			return errors.Join(s.Unflip(), os.Mkdir(s.Path("current"), 0o700))
-		}, "current is no link: remove it, and regcred rollback N makes a generation current"},
+		}, "current is not a link: remove it, then run regcred rollback N"},
 		{"no manifest", func(s generation.Store) error { return s.FS.Remove(s.GenerationPath(1, "manifest.json")) }, "this generation is damaged"},
 		{"half a manifest", func(s generation.Store) error {
 			return os.WriteFile(s.GenerationPath(1, "manifest.json"), []byte(`{"schemaVersion":1,`), 0o600)
-		}, "manifest.json: it is damaged: unexpected end of JSON input; regcred rollback N makes another one current"},
+		}, "manifest.json is damaged: unexpected end of JSON input; regcred rollback N makes another one current"},
 		{"no manifest at all", func(s generation.Store) error {
 			return os.WriteFile(s.GenerationPath(1, "manifest.json"), []byte("null"), 0o600)
-		}, "manifest.json: it is damaged: it has no schemaVersion; regcred rollback N"},
+		}, "manifest.json is damaged: no schemaVersion; regcred rollback N"},
 		{"later manifest", func(s generation.Store) error {
 			return os.WriteFile(s.GenerationPath(1, "manifest.json"), []byte(`{"schemaVersion":2,"host":7}`), 0o600)
-		}, "it has schemaVersion 2, and this regcred knows 1 to 1"},
+		}, "has schemaVersion 2, but this regcred supports 1 to 1"},
 		{"no configuration", func(s generation.Store) error { return s.FS.RemoveAll(s.ConfigPath(1)) }, "this generation is damaged"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestCopyChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = s.Create(t.Context(), &generation.Manifest{}, []generation.Content{c})
-	if numbers, listErr := s.Numbers(); err == nil || err.Error() != "make generation 2: bin/plugin: it was changed meanwhile: install it again" || len(numbers) != 1 || listErr != nil {
+	if numbers, listErr := s.Numbers(); err == nil || err.Error() != "create generation 2: bin/plugin changed during the install: install it again" || len(numbers) != 1 || listErr != nil {
 		t.Errorf("got %v; there is %v, %v", err, numbers, listErr)
 	}
 }

@@ -129,7 +129,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 
 // ErrLater means that another release has made a generation, which this one
 // cannot read.
-var ErrLater = errors.New("use the regcred that made it, or a later one")
+var ErrLater = errors.New("use the regcred release that created it, or a later one")
 
 // decode reads a manifest, and refuses one that a later program made.
 func decode(name string, data []byte) (*Manifest, error) {
@@ -137,17 +137,17 @@ func decode(name string, data []byte) (*Manifest, error) {
 		SchemaVersion int `json:"schemaVersion"`
 	}
 	if err := json.Unmarshal(data, &version); err != nil {
-		return nil, fmt.Errorf("%s: it is damaged: %w", name, err)
+		return nil, fmt.Errorf("%s is damaged: %w", name, err)
 	}
 	switch v := version.SchemaVersion; {
 	case v < 1:
-		return nil, fmt.Errorf("%s: it is damaged: it has no schemaVersion", name)
+		return nil, fmt.Errorf("%s is damaged: no schemaVersion", name)
 	case v > schemaVersion:
-		return nil, fmt.Errorf("%s: it has schemaVersion %d, and this regcred knows 1 to %d: %w", name, v, schemaVersion, ErrLater)
+		return nil, fmt.Errorf("%s has schemaVersion %d, but this regcred supports 1 to %d: %w", name, v, schemaVersion, ErrLater)
 	}
 	m := &Manifest{}
 	if err := json.Unmarshal(data, m); err != nil {
-		return nil, fmt.Errorf("%s: it is damaged: %w", name, err)
+		return nil, fmt.Errorf("%s is damaged: %w", name, err)
 	}
 	return m, nil
 }

@@ -56,7 +56,7 @@ func (c *Current) Close() error { return c.file.Close() }
 const maxTries = 100
 
 // errGone says that what the link named is removed, or about to be.
-var errGone = errors.New("it is being removed")
+var errGone = errors.New("the generation is being removed")
 
 // Open opens the current generation of a state directory for reading. The link
 // is read once, unless that generation is removed at this very moment; until
@@ -87,7 +87,7 @@ func openOnce(dir string) (*Current, error) {
 		if again, _ := readCurrent(link, os.Readlink); again != number {
 			return nil, errGone
 		}
-		return nil, fmt.Errorf("%s leads to generation %d, which cannot be opened: %w; regcred status shows which there are, and regcred rollback N makes one current", link, number, err)
+		return nil, fmt.Errorf("%s points to generation %d, which cannot be opened: %w; regcred status lists the generations, and regcred rollback N makes one current", link, number, err)
 	}
 	if err := c.read(dir); err != nil {
 		c.Close()
@@ -101,15 +101,15 @@ func readCurrent(link string, readlink func(string) (string, error)) (int, error
 	target, err := readlink(link)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return 0, fmt.Errorf("%s: there is no such link, so this node has no generation: regcred install makes one: %w", link, fs.ErrNotExist)
+		return 0, fmt.Errorf("%s: no such link, so this node has no generation (regcred install creates one): %w", link, fs.ErrNotExist)
 	case errors.Is(err, syscall.EINVAL):
-		return 0, fmt.Errorf("%s is no link: remove it, and regcred rollback N makes a generation current", link)
+		return 0, fmt.Errorf("%s is not a link: remove it, then run regcred rollback N", link)
 	case err != nil:
 		return 0, fmt.Errorf("read the link to the current generation: %w", err)
 	}
 	number, ok := numberOf(filepath.Base(target))
 	if filepath.ToSlash(target) != generationsDir+"/"+strconv.Itoa(number) || !ok {
-		return 0, fmt.Errorf("%s leads to %q, which is no generation of regcred; regcred rollback N makes one current", link, target)
+		return 0, fmt.Errorf("%s points to %q, which is not a regcred generation; regcred rollback N makes one current", link, target)
 	}
 	return number, nil
 }

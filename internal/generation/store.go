@@ -198,7 +198,7 @@ func (s Store) Create(ctx context.Context, m *Manifest, contents []Content) (err
 	temp := s.Path(generationsDir, newDir)
 	if err := errors.Join(s.FS.RemoveAll(temp), s.fill(ctx, temp, m, contents)); err != nil {
 		_ = s.FS.RemoveAll(temp)
-		return fmt.Errorf("make generation %d: %w", m.Number, err)
+		return fmt.Errorf("create generation %d: %w", m.Number, err)
 	}
 	return s.FS.Move(temp, final)
 }
@@ -253,7 +253,7 @@ func (s Store) add(ctx context.Context, dir string, m *Manifest, c Content) erro
 		return err
 	}
 	if sumOf(h) != c.SHA256 {
-		return fmt.Errorf("%s: it was changed meanwhile: install it again", c.Name)
+		return fmt.Errorf("%s changed during the install: install it again", c.Name)
 	}
 	m.Files = append(m.Files, c.File)
 	return nil

@@ -29,7 +29,7 @@ const readWithin = 10 * 100
 func (in *Installer) records(ctx context.Context) (list []generation.Applied, known bool, err error) {
 	err = in.readJSON(ctx, generation.AppliedFile, &list)
 	if damaged, ok := errors.AsType[*damagedError](err); ok {
-		in.say("%v: what the kubelet has in memory is not known", damaged)
+		in.say("%v; the kubelet's loaded entries are unknown", damaged)
 		return nil, false, nil
 	}
 	if err != nil || list != nil {
@@ -150,15 +150,15 @@ func (m memory) none() bool {
 // lacks says for which of these entries the kubelet may not ask.
 func (m memory) lacks(want []entries.Entry) (why []string) {
 	if !m.known {
-		return []string{"what it has in memory is not known: the record of that is damaged or gone"}
+		return []string{"its loaded entries are unknown, because their record is damaged or missing"}
 	}
 	for _, a := range m.may {
 		for _, gap := range entries.Uncovered(a.Entries, want) {
-			why = append(why, "it does not ask for "+gap.String())
+			why = append(why, "its loaded entries do not cover "+gap.String())
 		}
 		switch {
 		case len(why) > 0 && len(a.Entries) == 0:
-			return []string{"it has no entry of regcred in memory"}
+			return []string{"it has not loaded any regcred entry"}
 		case len(why) > 0:
 			return why
 		}
@@ -172,7 +172,7 @@ type damagedError struct {
 	err  error
 }
 
-func (e *damagedError) Error() string { return fmt.Sprintf("%s: it is damaged: %v", e.name, e.err) }
+func (e *damagedError) Error() string { return fmt.Sprintf("%s is damaged: %v", e.name, e.err) }
 
 // readJSON reads a file of the state directory; none is as an empty one.
 func (in *Installer) readJSON(ctx context.Context, name string, v any) error {

@@ -38,7 +38,7 @@ func (c *changing) boot() {
 	c.start()
 }
 
-const wantsRestart = "the kubelet has to be restarted for it"
+const wantsRestart = "the kubelet must be restarted"
 
 // TestMemory: a change needs a restart exactly if the kubelet has read what does
 // not cover it.
@@ -52,15 +52,15 @@ func TestMemory(t *testing.T) {
 		steps []step
 	}{
 		{"nothing yet", []step{{"install a", "it runs without --image-credential-provider-config"}}},
-		{"not wider", []step{{"restart install a", ""}, {"install c", ""}, {"rollback 1", ""}, {"install b", "tokens.example"}, {"uninstall", "it runs with entries of regcred"}}},
+		{"not wider", []step{{"restart install a", ""}, {"install c", ""}, {"rollback 1", ""}, {"install b", "tokens.example"}, {"uninstall", "it runs with regcred's entries"}}},
 		{"after a boot", []step{{"restart install a", ""}, {"boot", ""}, {"install c", ""}, {"install b", "tokens.example"}}},
 		{"narrower and back", []step{{"restart install a", ""}, {"restart install b", ""}, {"rollback 1", ""}, {"rollback 2", ""}, {"rollback 1", ""}}},
 		{"narrower, crash, back", []step{{"restart install a", ""}, {"restart install b", ""}, {"rollback 1", ""}, {"crash", ""}, {"rollback 2", "tokens.example"}}},
 		{"narrower, boot, back", []step{{"restart install a", ""}, {"restart install b", ""}, {"rollback 1", ""}, {"boot", ""}, {"rollback 2", "tokens.example"}}},
 		{"no kubelet", []step{{"stop", ""}, {"install a", ""}, {"install b", ""}, {"rollback 1", ""}, {"uninstall", ""}}},
-		{"not up yet", []step{{"stop", ""}, {"install a", ""}, {"crash", ""}, {"install c", ""}, {"uninstall", "it runs with entries of regcred"}}},
-		{"unknown", []step{{"restart install a", ""}, {"forgotten", ""}, {"install c", "is not known"}, {"uninstall", "it runs with entries"}, {"restart install c", ""}, {"install a", ""}}},
-		{"damaged", []step{{"restart install a", ""}, {"damaged", ""}, {"install c", "is not known"}, {"uninstall", "it runs with entries"}, {"restart install c", ""}, {"install a", ""}}},
+		{"not up yet", []step{{"stop", ""}, {"install a", ""}, {"crash", ""}, {"install c", ""}, {"uninstall", "it runs with regcred's entries"}}},
+		{"unknown", []step{{"restart install a", ""}, {"forgotten", ""}, {"install c", "are unknown"}, {"uninstall", "it runs with regcred's entries"}, {"restart install c", ""}, {"install a", ""}}},
+		{"damaged", []step{{"restart install a", ""}, {"damaged", ""}, {"install c", "are unknown"}, {"uninstall", "it runs with regcred's entries"}, {"restart install c", ""}, {"install a", ""}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := at(t, layoutNamed(t, "kubeadm"))

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 	"time"
 
@@ -27,11 +28,7 @@ func mayRestart(why []string, o Options) error {
 	if len(why) == 0 || o.Restart {
 		return nil
 	}
-	err := errors.New("the kubelet has to be restarted for it")
-	for _, w := range why {
-		err = fmt.Errorf("%w: %s", err, w)
-	}
-	return withHint("--restart allows it; running containers go on", "nothing was changed: %w", err)
+	return withHint("--restart allows it; running containers keep running", "nothing was changed: the kubelet must be restarted: %s", strings.Join(why, "; "))
 }
 
 // change brings the node from one generation to another, and back if it does
@@ -68,12 +65,12 @@ func (c *change) run(ctx context.Context, prepare func() error) error {
 	// Also when ctx has ended: a node is not left in between.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backWithin)
 	defer cancel()
-	c.say("going back: %v", err)
+	c.say("rolling back: %v", err)
 	if backErr := c.goBack(ctx); backErr != nil {
-		return c.noteRestart(withHint("mend that, and run regcred again: it first finishes what was broken off; regcred status says how things stand",
-			"%w; and going back failed: %w", err, backErr))
+		return c.noteRestart(withHint("fix that and run regcred again: it first finishes the interrupted change; regcred status shows the state",
+			"%w; rolling back failed too: %w", err, backErr))
 	}
-	return c.noteRestart(fmt.Errorf("%w; the node is as it was", err))
+	return c.noteRestart(fmt.Errorf("%w; the change was rolled back", err))
 }
 
 // RestartedError is the failure of a change for which the kubelet was restarted: to try
@@ -98,12 +95,12 @@ const backWithin = 10 * time.Minute
 
 // settled ends a change that was made.
 func (c *change) settled(ctx context.Context) error {
-	text := "nothing of regcred is in use any more"
+	text := "regcred is no longer in use"
 	if c.to != nil {
 		text = fmt.Sprintf("generation %d is current", c.to.Number)
 	}
 	if err := c.settle(ctx); err != nil {
-		return withHint("the next regcred install, rollback or uninstall tidies up", "%s, but not all could be tidied up: %w", text, err)
+		return withHint("the next regcred install, rollback or uninstall cleans up", "%s, but the cleanup failed: %w", text, err)
 	}
 	return nil
 }
@@ -117,7 +114,7 @@ func (c *change) abandon(ctx context.Context, cause error) error {
 // back to.
 func (c *change) goBack(ctx context.Context) error {
 	if c.action == rollingBack && c.from == nil {
-		return errors.New("the generation before is damaged")
+		return errors.New("the previous generation is damaged")
 	}
 	back := &change{Installer: c.Installer, action: c.action, from: c.to, to: c.from, restart: c.restarted, again: true}
 	if err := back.drive(ctx); err != nil {

@@ -146,7 +146,7 @@ func (c *change) bringUp(ctx context.Context, before service.State) error {
 		return nil
 	}
 	if c.Service.Manager == nil {
-		return withHint("restart it by hand", "nothing that regcred knows could restart the kubelet")
+		return withHint("restart it by hand", "regcred found no service manager to restart the kubelet")
 	}
 	c.restarted = true
 	return c.restartKubelet(ctx, before)
@@ -159,13 +159,13 @@ func (c *change) settle(ctx context.Context) error {
 		return c.clear()
 	}
 	if err := c.forget(ctx); err != nil {
-		c.say("what kubelets had in memory is not forgotten: %v", err)
+		c.say("old records of loaded kubelet entries remain: %v", err)
 	}
 	if err := c.takeStrays(ctx, c.to.Layout.BinDir, c.to); err != nil {
-		c.say("a link is left: %v", err)
+		c.say("a stale link remains: %v", err)
 	}
 	if err := c.sweep(ctx); err != nil {
-		c.say("generations are left: %v", err)
+		c.say("old generations remain: %v", err)
 	}
 	return c.end()
 }

@@ -113,7 +113,7 @@ func TestFormerNeedsRestart(t *testing.T) {
 	}
 	w.AnyImage = &yes
 	_, err := o.in(stateDir).Install(t.Context(), w, install.Options{})
-	if err == nil || !strings.Contains(err.Error(), "the kubelet has to be restarted for it: it does not ask for ") {
+	if err == nil || !strings.Contains(err.Error(), "the kubelet must be restarted: its loaded entries do not cover ") {
 		t.Errorf("got %v", err)
 	}
 	p, err := o.in(stateDir).Install(t.Context(), w, install.Options{Restart: true})
@@ -163,21 +163,21 @@ func TestMends(t *testing.T) {
 		warns        string // that it cannot, which is no error
 		number       int    // the generation afterwards
 	}{
-		{name: "link gone", layout: "json", spoil: remove(link), status: "it is gone", number: 1},
-		{name: "link replaced", layout: "json", spoil: overwrite(link, "#!/bin/sh\n"), status: "it is not the link to", says: "it is there already, and not regcred's"},
-		{name: "dispatcher gone", layout: "json", spoil: remove("var/lib/regcred/" + generation.Dispatcher), status: "it is not that of generation 1", number: 1},
-		{name: "dispatcher replaced", layout: "json", spoil: overwrite("var/lib/regcred/"+generation.Dispatcher, "#!/bin/sh\n# x\n"), status: "it is not that of generation 1", number: 1},
-		{name: "entries gone", layout: "json", spoil: overwrite("etc/kubernetes/cred.json", foreignJSON), status: "its entries of regcred are not those", number: 1},
-		{name: "entries gone, YAML", layout: "yaml", spoil: overwrite("etc/kubernetes/cred.yaml", foreignYAML), status: "its entries of regcred are not those", number: 1},
-		{name: "our file in a directory gone", layout: "directory", spoil: remove("etc/kubernetes/cred.d/90-regcred.json"), status: "it is gone", number: 1},
-		{name: "our file in a directory changed", layout: "directory", spoil: overwrite("etc/kubernetes/cred.d/90-regcred.json", "{}"), status: "it was changed since", says: "it is there already, and not as regcred made it"},
-		{name: "drop-in gone", layout: "kubeadm", spoil: remove(dropIn), status: "90-regcred.conf: it is gone", number: 1},
-		{name: "its directory gone", layout: "kubeadm", spoil: remove(dropIns), status: "90-regcred.conf: it is gone", number: 1},
-		{name: "drop-in changed", layout: "kubeadm", spoil: overwrite(dropIn, "[Service]\nNice=1\n"), status: "it was changed since", says: "it is there already, and not as regcred made it"},
-		{name: "configuration below the state directory gone", layout: "kubeadm", spoil: remove("var/lib/regcred/kubelet/config"), status: "90-regcred.json: it is gone", number: 1},
-		{name: "bin dir below the state directory gone", layout: "kubeadm", spoil: remove("var/lib/regcred/kubelet/bin"), status: "it is gone", number: 1},
+		{name: "link gone", layout: "json", spoil: remove(link), status: "missing", number: 1},
+		{name: "link replaced", layout: "json", spoil: overwrite(link, "#!/bin/sh\n"), status: "no longer a link to", says: "already exists and is not regcred's"},
+		{name: "dispatcher gone", layout: "json", spoil: remove("var/lib/regcred/" + generation.Dispatcher), status: "is not the one of generation 1", number: 1},
+		{name: "dispatcher replaced", layout: "json", spoil: overwrite("var/lib/regcred/"+generation.Dispatcher, "#!/bin/sh\n# x\n"), status: "is not the one of generation 1", number: 1},
+		{name: "entries gone", layout: "json", spoil: overwrite("etc/kubernetes/cred.json", foreignJSON), status: "its regcred entries differ from generation", number: 1},
+		{name: "entries gone, YAML", layout: "yaml", spoil: overwrite("etc/kubernetes/cred.yaml", foreignYAML), status: "its regcred entries differ from generation", number: 1},
+		{name: "our file in a directory gone", layout: "directory", spoil: remove("etc/kubernetes/cred.d/90-regcred.json"), status: "missing", number: 1},
+		{name: "our file in a directory changed", layout: "directory", spoil: overwrite("etc/kubernetes/cred.d/90-regcred.json", "{}"), status: "changed since it was installed", says: "already exists and differs from regcred's file"},
+		{name: "drop-in gone", layout: "kubeadm", spoil: remove(dropIn), status: "90-regcred.conf: missing", number: 1},
+		{name: "its directory gone", layout: "kubeadm", spoil: remove(dropIns), status: "90-regcred.conf: missing", number: 1},
+		{name: "drop-in changed", layout: "kubeadm", spoil: overwrite(dropIn, "[Service]\nNice=1\n"), status: "changed since it was installed", says: "already exists and differs from regcred's file"},
+		{name: "configuration below the state directory gone", layout: "kubeadm", spoil: remove("var/lib/regcred/kubelet/config"), status: "90-regcred.json: missing", number: 1},
+		{name: "bin dir below the state directory gone", layout: "kubeadm", spoil: remove("var/lib/regcred/kubelet/bin"), status: "missing", number: 1},
 		{name: "drop-in gone, and the kubelet started without it", layout: "kubeadm", spoil: all(remove(dropIn), restart), status: "it runs without --image-credential-provider-config", says: "--restart", number: 1},
-		{name: "entries gone, and the kubelet started without them", layout: "json", spoil: all(overwrite("etc/kubernetes/cred.json", foreignJSON), restart), status: "its entries of regcred are not those", number: 1},
+		{name: "entries gone, and the kubelet started without them", layout: "json", spoil: all(overwrite("etc/kubernetes/cred.json", foreignJSON), restart), status: "its regcred entries differ from generation", number: 1},
 		{name: "the unit's command is another", layout: "kubeadm", spoil: func(o *odd) error {
 			name := filepath.Join(o.root(), kubeadmTen)
 			data, err := os.ReadFile(name)
@@ -186,23 +186,23 @@ func TestMends(t *testing.T) {
 				err = errors.Join(err, errors.New("the unit is another"))
 			}
 			return errors.Join(err, os.WriteFile(name, []byte(changed), 0o644))
-		}, status: "repeats another command", number: 2},
+		}, status: "repeats an outdated command", number: 2},
 		{name: "a drop-in behind ours", layout: "kubeadm", spoil: overwrite(dropIns+"/99-foo.conf", "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --foo\n"),
-			status: "next start would be without regcred", warns: "next start would be without regcred: ", number: 2},
-		{name: "a plugin of others gone", layout: "read-only bin dir", spoil: func(o *odd) error { return o.eachOther(os.Remove) }, status: "what it is a link to is gone", number: 2},
+			status: "next start the kubelet would not use regcred", warns: "next start the kubelet would not use regcred: ", number: 2},
+		{name: "a plugin of others gone", layout: "read-only bin dir", spoil: func(o *odd) error { return o.eachOther(os.Remove) }, status: "dangling symlink to", number: 2},
 		{name: "a plugin of others more", layout: "read-only bin dir", spoil: func(o *odd) error {
 			return o.eachOther(func(name string) error { return os.WriteFile(name+"-more", nil, 0o755) })
-		}, status: "has come since", number: 2},
-		{name: "plugin replaced", layout: "json", spoil: overwrite(gen+"/1/bin/alpha", "#!/bin/sh\n# mine\n"), status: "it is not as it was installed", number: 2},
-		{name: "plugin gone", layout: "json", spoil: remove(gen + "/1/bin/alpha"), status: "it is not as it was installed", number: 2},
-		{name: "configuration gone", layout: "json", spoil: remove(gen + "/1/config/a.yaml"), status: "it is not as it was installed", number: 2},
+		}, status: "was added after", number: 2},
+		{name: "plugin replaced", layout: "json", spoil: overwrite(gen+"/1/bin/alpha", "#!/bin/sh\n# mine\n"), status: "was changed since it was installed", number: 2},
+		{name: "plugin gone", layout: "json", spoil: remove(gen + "/1/bin/alpha"), status: "was changed since it was installed", number: 2},
+		{name: "configuration gone", layout: "json", spoil: remove(gen + "/1/config/a.yaml"), status: "was changed since it was installed", number: 2},
 		{name: "current gone", layout: "json", spoil: remove("var/lib/regcred/current"), status: "no generation is current", number: 1},
 		{name: "current gone, and a link", layout: "kubeadm", spoil: all(remove("var/lib/regcred/current"), remove(dropIn)), status: "no generation is current", number: 1},
-		{name: "current elsewhere", layout: "json", spoil: func(o *odd) error { return o.fs().Link("/etc", stateDir+"/current") }, status: "which is no generation of regcred", says: "which is no generation of regcred"},
-		{name: "a broken write", layout: "json", status: "it is left from what was broken off", spoil: overwrite("var/lib/regcred/x.regcred-new", "x"), number: 1},
-		{name: "a generation that is being made", layout: "json", spoil: func(o *odd) error { return os.Mkdir(filepath.Join(o.root(), gen, "new"), 0o700) }, status: "it is left from what was broken off", number: 1},
-		{name: "the journal cut", layout: "json", spoil: overwrite("var/lib/regcred/journal.json", `{"action":`), status: "journal.json: it is damaged", says: "journal.json: it is damaged"},
-		{name: "the record of entries gone", layout: "json", spoil: remove("var/lib/regcred/applied.json"), status: "what it has in memory is not known", says: "--restart", number: 1},
+		{name: "current elsewhere", layout: "json", spoil: func(o *odd) error { return o.fs().Link("/etc", stateDir+"/current") }, status: "which is not a regcred generation", says: "which is not a regcred generation"},
+		{name: "a broken write", layout: "json", status: "left by an interrupted change", spoil: overwrite("var/lib/regcred/x.regcred-new", "x"), number: 1},
+		{name: "a generation that is being made", layout: "json", spoil: func(o *odd) error { return os.Mkdir(filepath.Join(o.root(), gen, "new"), 0o700) }, status: "left by an interrupted change", number: 1},
+		{name: "the journal cut", layout: "json", spoil: overwrite("var/lib/regcred/journal.json", `{"action":`), status: "journal.json is damaged", says: "journal.json is damaged"},
+		{name: "the record of entries gone", layout: "json", spoil: remove("var/lib/regcred/applied.json"), status: "its loaded entries are unknown", says: "--restart", number: 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := newOdd(t, tt.layout)
@@ -217,7 +217,7 @@ func TestMends(t *testing.T) {
 			}
 			spoilt := snapshot(t, o.root())
 			p, err := o.install("a", false)
-			if needs := err != nil && strings.Contains(err.Error(), "the kubelet has to be restarted for it"); needs && tt.says == "--restart" {
+			if needs := err != nil && strings.Contains(err.Error(), "the kubelet must be restarted"); needs && tt.says == "--restart" {
 				if diff := spoilt.differs(snapshot(t, o.root())); diff != "" {
 					t.Errorf("without --restart: %s", diff)
 				}

@@ -65,8 +65,8 @@ func (in *Installer) onlyRestart(ctx context.Context, p *Plan) error {
 		err = c.probe(ctx)
 	}
 	if err != nil {
-		return c.noteRestart(withHint("regcred rollback goes to an earlier generation, and regcred uninstall to none",
-			"generation %d was there before and still is: %w", p.From.Number, err))
+		return c.noteRestart(withHint("regcred rollback returns to an earlier generation; regcred uninstall removes regcred",
+			"generation %d is still current: %w", p.From.Number, err))
 	}
 	return errors.Join(in.forget(ctx), in.takeStrays(ctx, p.From.Layout.BinDir, p.From))
 }

@@ -90,7 +90,7 @@ func (in *Installer) lock(ctx context.Context) (unlock func(), err error) {
 	}
 	unlock, err = in.Store.Lock(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("wait for another regcred that changes this node: %w", err)
+		return nil, fmt.Errorf("wait for another regcred run on this node: %w", err)
 	}
 	if err := in.look(ctx); err != nil {
 		unlock()
@@ -119,7 +119,7 @@ func (in *Installer) missingDirs(dir string) (missing []string, err error) {
 		case err == nil && info.IsDir():
 			return missing, nil
 		case err == nil:
-			return nil, fmt.Errorf("%s: it is no directory", in.fs().Host(d))
+			return nil, fmt.Errorf("%s is not a directory", in.fs().Host(d))
 		case !errors.Is(err, fs.ErrNotExist) || d == "/":
 			return nil, err
 		case in.fs().Exists(d):
@@ -143,7 +143,7 @@ func (in *Installer) current(ctx context.Context) (*generation.Manifest, error) 
 		return nil, err
 	}
 	if err != nil {
-		return nil, withHint("regcred rollback N makes another one current; regcred status lists them", "the current generation is damaged: %w", err)
+		return nil, withHint("regcred rollback N switches to another one; regcred status lists them", "the current generation is damaged: %w", err)
 	}
 	return m, nil
 }

@@ -37,7 +37,7 @@ func (j journal) String() string {
 	if number == 0 {
 		number = j.From
 	}
-	return fmt.Sprintf("%s of generation %d, begun at %s,", j.Action, number, j.Started.Format("2006-01-02 15:04:05 MST"))
+	return fmt.Sprintf("%s of generation %d, started at %s,", j.Action, number, j.Started.Format("2006-01-02 15:04:05 MST"))
 }
 
 const journalFile = "journal.json"
@@ -45,8 +45,8 @@ const journalFile = "journal.json"
 func (in *Installer) journal(ctx context.Context) (j journal, err error) {
 	err = in.readJSON(ctx, journalFile, &j)
 	if damaged, ok := errors.AsType[*damagedError](err); ok {
-		err = withHint("see with regcred status what is there; remove that file, and regcred rollback N makes generation N complete",
-			"%w: a change was broken off, and which is not known", damaged)
+		err = withHint("check regcred status, remove that file, and run regcred rollback N to restore generation N",
+			"a change was interrupted, and its journal is unreadable: %w", damaged)
 	}
 	return j, err
 }

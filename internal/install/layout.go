@@ -30,15 +30,15 @@ const (
 func (in *Installer) layoutOf() (generation.Layout, error) {
 	s := in.Setup
 	if s.Way == node.ByHand {
-		return generation.Layout{}, withHint("give the kubelet --image-credential-provider-config and --image-credential-provider-bin-dir in the way of this system, and run regcred install again",
-			"nothing that regcred does would bring the two flags to this node's kubelet (%s)", s.Kind)
+		return generation.Layout{}, withHint("set --image-credential-provider-config and --image-credential-provider-bin-dir of the kubelet as this system requires, then run regcred install again",
+			"regcred cannot set the credential provider flags of this node's kubelet (%s)", s.Kind)
 	}
 	l := generation.Layout{Config: s.Vendor.Config.Path, Flag: s.Vendor.Config.Path, BinDir: s.Vendor.BinDir.Path}
 	switch s.Vendor.Config.Type {
 	case node.Directory:
 		l.Config, l.Own = path.Join(l.Config, ownFile), true
 	case node.Other, node.Unknown:
-		return l, fmt.Errorf("%s: what the kubelet has as its configuration is neither a file nor a directory", s.Vendor.Config.Path)
+		return l, fmt.Errorf("%s: the kubelet's credential provider configuration is neither a file nor a directory", s.Vendor.Config.Path)
 	}
 	if s.Way == node.ByPlaces {
 		return l, nil
@@ -58,11 +58,11 @@ func (in *Installer) layoutOf() (generation.Layout, error) {
 		return l, nil
 	}
 	if s.Unit == nil || s.Unit.Problem != "" {
-		why := "its kubelet is no unit of systemd"
+		why := "its kubelet is not a systemd unit"
 		if s.Unit != nil {
 			why = s.Unit.Problem
 		}
-		return l, withHint("give the kubelet both flags in the way of this system, and run regcred install again", "no drop-in could give this kubelet its flags: %s", why)
+		return l, withHint("set both kubelet flags as this system requires, then run regcred install again", "a drop-in cannot set this kubelet's flags: %s", why)
 	}
 	l.DropIn = s.Unit.DropIn
 	if s.Nodeadm != nil && s.Nodeadm.Supported {
@@ -82,7 +82,7 @@ func (in *Installer) moveConfig(l *generation.Layout) error {
 		return nil
 	}
 	if former.Type == node.Directory {
-		return fmt.Errorf("%s: it cannot be written (%s), and other directories of configurations cannot be linked into one of ours: make it writable", former.Path, former.Fixed)
+		return withHint("make it writable", "%s is not writable (%s), and a configuration directory cannot be linked into regcred's own", former.Path, former.Fixed)
 	}
 	l.Beside, l.Flag = former.Path, path.Dir(l.Config)
 	if !readsDirectories(in.Setup.Version.Kubelet) {
@@ -203,7 +203,7 @@ func (in *Installer) flags(_ context.Context, m *generation.Manifest) (list []ge
 		return nil, nil
 	}
 	if in.Setup.Unit == nil {
-		return nil, fmt.Errorf("%s: the unit that it belongs to is gone", l.DropIn)
+		return nil, fmt.Errorf("%s: its unit no longer exists", l.DropIn)
 	}
 	args := arguments(l)
 	if l.NodeConfig != "" {
@@ -215,8 +215,8 @@ func (in *Installer) flags(_ context.Context, m *generation.Manifest) (list []ge
 	}
 	command := in.Setup.Unit.Exec
 	text := fmt.Sprintf(header+
-		"# The command of %s with two flags behind it, which win over earlier ones.\n"+
-		"# regcred status says when the two are not the same any more.\n"+
+		"# The command of %s followed by two flags, which override earlier ones.\n"+
+		"# regcred status reports when the two commands no longer match.\n"+
 		"[Service]\nExecStart=\nExecStart=%s\n", command.File, command.With(args...))
 	return append(list, generation.HostFile{Kind: generation.HostFileOwn, Path: l.DropIn, Mode: 0o644, Content: text, Stage: flagsStage(l)}), nil
 }

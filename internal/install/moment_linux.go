@@ -22,7 +22,7 @@ func BootTime() (generation.Moment, error) {
 	}
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
-		return generation.Moment{}, fmt.Errorf("tell the time since boot: %w", err)
+		return generation.Moment{}, fmt.Errorf("read the time since boot: %w", err)
 	}
 	const ticks = 100 // USER_HZ, per second
 	return generation.Moment{Boot: strings.TrimSpace(string(id)), Ticks: uint64(now.Nano()) / (1_000_000_000 / ticks)}, nil

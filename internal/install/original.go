@@ -25,7 +25,7 @@ func (in *Installer) originals(ctx context.Context) (map[string]original, error)
 	list := map[string]original{}
 	err := in.readJSON(ctx, originalsFile, &list)
 	if damaged, ok := errors.AsType[*damagedError](err); ok {
-		in.say("%v: what files were before regcred is not known", damaged)
+		in.say("%v; the original content of edited files is unknown", damaged)
 		return map[string]original{}, nil
 	}
 	return list, err

@@ -20,30 +20,30 @@ type OwnerError struct {
 }
 
 func (e *OwnerError) Error() string {
-	by := "was installed by hand"
+	by := "was installed manually"
 	if e.Owner != "" {
 		by = "belongs to release " + e.Owner
 	}
-	asked := "by hand"
+	asked := "manual"
 	if e.Asked != "" {
 		asked = "for release " + e.Asked
 	}
-	return fmt.Sprintf("nothing was changed: generation %d of this node %s, and this is %s", e.Generation, by, asked)
+	return fmt.Sprintf("nothing was changed: generation %d on this node %s, but this run is %s", e.Generation, by, asked)
 }
 
 // Hint says what to do about it.
 func (e *OwnerError) Hint() string {
 	switch {
 	case e.uninstall && e.Owner == "":
-		return "regcred uninstall --restart, by hand on the node, takes it off"
+		return "run regcred uninstall --restart on the node to remove it"
 	case e.uninstall:
-		return helmUninstall(e.Owner) + " takes it off"
+		return helmUninstall(e.Owner) + " removes it"
 	case e.Owner == "":
-		return "first regcred uninstall --restart on the node"
+		return "first run regcred uninstall --restart on the node"
 	case e.Asked == "":
-		return fmt.Sprintf("change the release's values, or %s; --owner %s does it by hand all the same, until the release's pod installs again", helmUninstall(e.Owner), e.Owner)
+		return fmt.Sprintf("change the release's values, or run %s; --owner %s overrides this until the release's pod installs again", helmUninstall(e.Owner), e.Owner)
 	}
-	return fmt.Sprintf("one of the two must go: %s; or keep them apart by their node selectors", helmUninstall(e.Owner))
+	return fmt.Sprintf("remove one of the two releases (%s), or separate them with node selectors", helmUninstall(e.Owner))
 }
 
 // helmUninstall is the command that takes a release off.
@@ -67,7 +67,7 @@ func (in *Installer) mayUninstall(m *generation.Manifest, o Options) error {
 	case o.Owner != "" && m.Owner != o.Owner:
 		return &OwnerError{Generation: m.Number, Owner: m.Owner, Asked: o.Owner, uninstall: true}
 	case o.Owner == "" && m.Owner != "":
-		in.say("generation %d belongs to release %s: as long as its pod is on this node, that installs it again; %s takes it off for good", m.Number, m.Owner, helmUninstall(m.Owner))
+		in.say("generation %d belongs to release %s, whose pod will install it again on this node; remove it permanently with %s", m.Number, m.Owner, helmUninstall(m.Owner))
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/convert"
 	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/node"
 )
 
 // Plan is what would be changed, and why. Nothing has been written for it.
@@ -89,8 +90,8 @@ func (in *Installer) unlinked(current *generation.Manifest) error {
 	if err != nil || current != nil || len(numbers) == 0 {
 		return err
 	}
-	return withHint(fmt.Sprintf("regcred rollback N makes one current, of %v; regcred uninstall takes all off", numbers),
-		"%s: there is no such link, so no generation is current", in.fs().Host(in.Store.Path("current")))
+	return withHint(generationsExist(numbers)+"; regcred rollback N makes one current, regcred uninstall removes all",
+		"%s: no such link, so no generation is current", in.fs().Host(in.Store.Path("current")))
 }
 
 // inherit takes over from the generation before what a wish leaves open.
@@ -254,7 +255,7 @@ func (in *Installer) hostDiff(ctx context.Context, from, m *generation.Manifest,
 			return d, nil
 		}
 		if in.fs().Exists(h.Path) && h.Target == in.Store.DispatcherPath() {
-			return d, withHint("move it away, or rename that provider", "%s: it is there already, and not regcred's", d.Name)
+			return d, withHint("move it away, or rename that provider", "%s already exists and is not regcred's", d.Name)
 		}
 		d.Text = fmt.Sprintf("--- /dev/null\n+++ %s -> %s\n", d.Name, h.Target)
 		return d, nil
@@ -273,7 +274,7 @@ func (in *Installer) hostDiff(ctx context.Context, from, m *generation.Manifest,
 			return d, err
 		}
 	} else if now != nil && !in.mine(ctx, h.Path, now) && !in.removed(from, now) {
-		return d, withHint("move it away", "%s: it is there already, and not as regcred made it", d.Name)
+		return d, withHint("move it away", "%s already exists and differs from regcred's file", d.Name)
 	}
 	if h.Path == m.Layout.Config { // it may have secrets of others
 		now, next = entries.Masked(now), entries.Masked(next)
@@ -309,7 +310,10 @@ func (in *Installer) refused(w Wish) error {
 type RefusedError struct{ Why, Kind string }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("this node (%s) would not keep it: %s", e.Kind, e.Why)
+	if e.Kind == string(node.NoKubelet) {
+		return "cannot install on this machine: " + e.Why
+	}
+	return fmt.Sprintf("cannot install on this node (%s): %s", e.Kind, e.Why)
 }
 
 // preflight refuses what could not be written, before anything is.
@@ -317,9 +321,9 @@ func (in *Installer) preflight(p *Plan) error {
 	const margin = 4 << 20 // manifests, journal, and what is in the kubelet's directories
 	if above := path.Dir(in.Store.Dir); p.From == nil {
 		if info, err := in.fs().Stat(above); err != nil {
-			return fmt.Errorf("nothing was changed: what is to hold the state directory: %w", err)
+			return fmt.Errorf("nothing was changed: parent of the state directory: %w", err)
 		} else if !info.IsDir() {
-			return fmt.Errorf("nothing was changed: %s: it is no directory", in.fs().Host(above))
+			return fmt.Errorf("nothing was changed: %s is not a directory", in.fs().Host(above))
 		}
 		if err := in.vacant(); err != nil {
 			return err
@@ -340,10 +344,10 @@ func (in *Installer) preflight(p *Plan) error {
 	}
 	state := in.existing(in.Store.Dir)
 	if in.fs().NoExec(state) {
-		return withHint("--state-dir names another directory", "nothing was changed: %s is mounted noexec, so plugins could not run from there", in.fs().Host(state))
+		return withHint("--state-dir can choose another directory", "nothing was changed: %s is mounted noexec, so plugins could not run from there", in.fs().Host(state))
 	}
 	if free, err := in.fs().Free(state); err == nil && !p.Former && free < size(p.files)+margin {
-		return fmt.Errorf("nothing was changed: %s has %d MiB left, and %d are needed", in.fs().Host(state), free>>20, (size(p.files)+margin)>>20)
+		return fmt.Errorf("nothing was changed: %s has %d MiB free, but %d MiB are needed", in.fs().Host(state), free>>20, (size(p.files)+margin)>>20)
 	}
 	return nil
 }

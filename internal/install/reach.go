@@ -12,7 +12,7 @@ import (
 )
 
 // without begins what is wrong with how a kubelet is run.
-const without = "the kubelet's next start would be without regcred: "
+const without = "after its next start the kubelet would not use regcred: "
 
 // reaches refuses a restart, and warns otherwise, where somebody has changed how
 // the kubelet is run so that what regcred gives it does not reach it any more.
@@ -24,7 +24,7 @@ func (in *Installer) reaches(p *Plan) error {
 	switch {
 	case why == "":
 	case len(p.Restart) > 0:
-		return withHint("mend that, or run regcred uninstall --restart and then regcred install", "nothing was changed: a kubelet that is restarted would be without regcred: %s", why)
+		return withHint("fix that, or run regcred uninstall --restart and then regcred install", "nothing was changed: after a restart the kubelet would not use regcred: %s", why)
 	default:
 		p.Warnings = append(p.Warnings, without+why)
 	}
@@ -39,7 +39,7 @@ func (in *Installer) blocked(l generation.Layout) string {
 	}
 	switch u := in.Setup.Unit; {
 	case u == nil:
-		return "the unit is gone to which " + in.fs().Host(l.DropIn) + " belongs"
+		return "the unit of " + in.fs().Host(l.DropIn) + " no longer exists"
 	case u.Problem != "":
 		return u.Problem
 	}
@@ -61,13 +61,13 @@ func (in *Installer) astray(l generation.Layout) string {
 	}{{"--image-credential-provider-config", in.Setup.Config, l.Flag}, {"--image-credential-provider-bin-dir", in.Setup.BinDir, l.BinDir}} {
 		switch {
 		case !f.is.Set():
-			return fmt.Sprintf("nothing gives it %s=%s any more", f.name, f.want)
+			return fmt.Sprintf("%s=%s is no longer set", f.name, f.want)
 		case path.Clean(f.is.Path) == path.Clean(f.want):
 		case len(f.is.Given) > 0:
 			g := f.is.Given[len(f.is.Given)-1]
-			return fmt.Sprintf("%s:%d gives it %s=%s, and not %s", in.fs().Host(g.File), g.Line, f.name, f.is.Path, f.want)
+			return fmt.Sprintf("%s:%d sets %s=%s instead of %s", in.fs().Host(g.File), g.Line, f.name, f.is.Path, f.want)
 		default:
-			return fmt.Sprintf("it has %s=%s, and not %s", f.name, f.is.Path, f.want)
+			return fmt.Sprintf("it has %s=%s instead of %s", f.name, f.is.Path, f.want)
 		}
 	}
 	return ""

@@ -18,7 +18,7 @@ func (in *Installer) unfinished(ctx context.Context) error {
 	if err != nil || j.Action == "" {
 		return err
 	}
-	return withHint("regcred install, rollback and uninstall first finish or undo it", "%s was broken off", j)
+	return withHint("the next regcred install, rollback or uninstall finishes or undoes it", "%s was interrupted", j)
 }
 
 // Recover finishes or undoes a change that was broken off: by a kill, or by a
@@ -46,7 +46,7 @@ func (in *Installer) recover(ctx context.Context) error {
 	}
 	c := &change{Installer: in, action: j.Action, again: true}
 	if c.from, c.to, err = in.ways(ctx, j, number); err != nil {
-		in.say("%s was broken off: %v", j, err) // a rollback or an uninstall mends that
+		in.say("%s was interrupted: %v", j, err) // a rollback or an uninstall mends that
 		return nil
 	}
 	for _, m := range []*generation.Manifest{c.from, c.to} {
@@ -56,7 +56,7 @@ func (in *Installer) recover(ctx context.Context) error {
 	}
 	if c.from != nil || c.to != nil {
 		if err := c.drive(ctx); err != nil {
-			return fmt.Errorf("%s was broken off, and cannot be finished: %w", j, err)
+			return fmt.Errorf("%s was interrupted and cannot be finished: %w", j, err)
 		}
 	}
 	return c.recovered(ctx, j)
@@ -65,10 +65,10 @@ func (in *Installer) recover(ctx context.Context) error {
 // recovered says how a change has ended, and tidies up.
 func (c *change) recovered(ctx context.Context, j journal) error {
 	if c.to == nil {
-		c.say("%s was broken off: nothing of it is left", j)
+		c.say("%s was interrupted: everything was removed", j)
 		return c.clear()
 	}
-	c.say("%s was broken off: generation %d is current, and complete", j, c.to.Number)
+	c.say("%s was interrupted: generation %d is current and complete", j, c.to.Number)
 	if j.Action == installing && j.To != c.to.Number {
 		if err := c.Store.Remove(j.To); err != nil {
 			return err

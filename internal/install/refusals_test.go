@@ -64,13 +64,13 @@ const fromFlag = "etc/kubernetes/cred.json"
 
 func refusals() []refused {
 	return []refused{
-		{name: "a file where a link goes", layout: "json", spoil: write("opt/plugins/"+generation.Dispatcher, "#!/bin/sh\n"), says: "regcred-credential-provider: it is there already, and not regcred's"},
-		{name: "a link where a link goes", layout: "json", spoil: link("opt/plugins/"+generation.Dispatcher, "foreign"), says: "regcred-credential-provider: it is there already, and not regcred's"},
-		{name: "a directory where a link goes", layout: "json", spoil: write("opt/plugins/"+generation.Dispatcher+"/x", ""), says: "regcred-credential-provider: it is there already, and not regcred's"},
-		{name: "a drop-in of our name", layout: "kubeadm", spoil: write("etc/systemd/system/kubelet.service.d/90-regcred.conf", "[Service]\nNice=1\n"), says: "90-regcred.conf: it is there already, and not as regcred made it"},
-		{name: "a file of our name in a directory", layout: "directory", spoil: write("etc/kubernetes/cred.d/90-regcred.json", foreignJSON), says: "90-regcred.json: it is there already, and not as regcred made it"},
-		{name: "an entry of our name", layout: "json", spoil: write(fromFlag, strings.ReplaceAll(foreignJSON, `"foreign"`, `"regcred-credential-provider"`)), says: "an entry with a name of regcred's that this installation has not written"},
-		{name: "the bin dir is a file", layout: "json", spoil: write("opt/plugins", "x"), says: "/opt/plugins: it is no directory"},
+		{name: "a file where a link goes", layout: "json", spoil: write("opt/plugins/"+generation.Dispatcher, "#!/bin/sh\n"), says: "regcred-credential-provider already exists and is not regcred's"},
+		{name: "a link where a link goes", layout: "json", spoil: link("opt/plugins/"+generation.Dispatcher, "foreign"), says: "regcred-credential-provider already exists and is not regcred's"},
+		{name: "a directory where a link goes", layout: "json", spoil: write("opt/plugins/"+generation.Dispatcher+"/x", ""), says: "regcred-credential-provider already exists and is not regcred's"},
+		{name: "a drop-in of our name", layout: "kubeadm", spoil: write("etc/systemd/system/kubelet.service.d/90-regcred.conf", "[Service]\nNice=1\n"), says: "90-regcred.conf already exists and differs from regcred's file"},
+		{name: "a file of our name in a directory", layout: "directory", spoil: write("etc/kubernetes/cred.d/90-regcred.json", foreignJSON), says: "90-regcred.json already exists and differs from regcred's file"},
+		{name: "an entry of our name", layout: "json", spoil: write(fromFlag, strings.ReplaceAll(foreignJSON, `"foreign"`, `"regcred-credential-provider"`)), says: "this entry has regcred's name but another installation wrote it"},
+		{name: "the bin dir is a file", layout: "json", spoil: write("opt/plugins", "x"), says: "/opt/plugins is not a directory"},
 		{name: "the bin dir is a link to nothing", layout: "json", spoil: link("opt/plugins", "/nowhere"), says: "/opt/plugins: dangling symlink"},
 		{name: "the configuration is a pipe", layout: "json", spoil: func(t *testing.T, root string) {
 			name := filepath.Join(root, fromFlag)
@@ -82,18 +82,18 @@ func refusals() []refused {
 		{name: "links in a circle", layout: "json", spoil: link(fromFlag, "cred.json"), says: "neither a file nor a directory"},
 		{name: "the configuration is none", layout: "json", spoil: write(fromFlag, "{"), says: "cred.json:1:1"},
 		{name: "/etc/kubernetes is a link", layout: "json", spoil: moved("etc/kubernetes", "/srv/kubernetes")},
-		{name: "the state directory is a file", layout: "json", spoil: write("var/lib/regcred", "x"), says: "regcred: it is no directory"},
+		{name: "the state directory is a file", layout: "json", spoil: write("var/lib/regcred", "x"), says: "regcred is not a directory"},
 		{name: "the state directory is a link to nothing", layout: "json", spoil: link("var/lib/regcred", "/nowhere"), says: "regcred: dangling symlink"},
 		{name: "nothing to hold the state directory", layout: "json", spoil: func(t *testing.T, root string) {
 			if err := os.Rename(filepath.Join(root, "var/lib"), filepath.Join(root, "var/kept")); err != nil {
 				t.Fatal(err)
 			}
-		}, says: "what is to hold the state directory"},
+		}, says: "parent of the state directory"},
 		{name: "invalid configuration", layout: "json", wish: func(t *testing.T, w *install.Wish) {
 			w.Config = filepath.Join(t.TempDir(), "x.yaml")
 			write("x.yaml", strings.Replace(oneProvider, "matchImages", "matchimages", 1))(t, filepath.Dir(w.Config))
 		}, says: "x.yaml:"},
-		{name: "no configuration", layout: "json", wish: func(_ *testing.T, w *install.Wish) { w.Config = "" }, says: "there is nothing to install"},
+		{name: "no configuration", layout: "json", wish: func(_ *testing.T, w *install.Wish) { w.Config = "" }, says: "nothing to install"},
 		{name: "no executable", layout: "json", wish: func(_ *testing.T, w *install.Wish) { w.BinDir = "" }, says: `provider "alpha" has no executable`},
 		{name: "an executable too many", layout: "json", wish: func(_ *testing.T, w *install.Wish) { w.Plugins = []string{w.Dispatcher} }, says: "the configuration has no provider"},
 		{name: "no dispatcher", layout: "json", wish: func(_ *testing.T, w *install.Wish) { w.Dispatcher += "x" }, says: "regcred-credential-providerx: no such file"},
@@ -105,9 +105,9 @@ func refusals() []refused {
 			w.Untried, w.BinDir = false, t.TempDir()
 			write("alpha", "no program\n")(t, w.BinDir)
 		}, says: "alpha: "},
-		{name: "GKE", layout: "kubeadm", spoil: write("home/kubernetes/bin/configure-helper.sh", ""), says: "this node (gke) would not keep it"},
-		{name: "AKS", layout: "kubeadm", spoil: write("opt/azure/containers/kubelet.sh", ""), says: "this node (aks) would not keep it"},
-		{name: "Talos", layout: "kubeadm", spoil: write("etc/os-release", "ID=talos\n"), says: "this node (talos) would not keep it"},
+		{name: "GKE", layout: "kubeadm", spoil: write("home/kubernetes/bin/configure-helper.sh", ""), says: "cannot install on this node (gke)"},
+		{name: "AKS", layout: "kubeadm", spoil: write("opt/azure/containers/kubelet.sh", ""), says: "cannot install on this node (aks)"},
+		{name: "Talos", layout: "kubeadm", spoil: write("etc/os-release", "ID=talos\n"), says: "cannot install on this node (talos)"},
 	}
 }
 
@@ -198,9 +198,9 @@ func TestRefusedMounts(t *testing.T) {
 	}{
 		{refused{name: "state directory read-only", layout: "json", says: "read-only file system"}, readOnly("var/lib")},
 		{refused{name: "state directory noexec", layout: "json", says: "is mounted noexec"}, mount("none", "var/lib", "tmpfs", syscall.MS_NOEXEC, "")},
-		{refused{name: "no space", layout: "json", says: "MiB left, and "}, mount("none", "var/lib", "tmpfs", 0, "size=1m")},
+		{refused{name: "no space", layout: "json", says: "MiB free, but "}, mount("none", "var/lib", "tmpfs", 0, "size=1m")},
 		{refused{name: "systemd read-only", layout: "kubeadm", says: "read-only file system"}, readOnly("etc/systemd")},
-		{refused{name: "state directory immutable", layout: "json", says: "it is immutable: chattr -i"}, immutable("var/lib")},
+		{refused{name: "state directory immutable", layout: "json", says: "it is immutable; run chattr -i"}, immutable("var/lib")},
 		{refused{name: "bin dir read-only", layout: "json"}, readOnly("opt")},
 		{refused{name: "configuration read-only", layout: "json"}, readOnly("etc/kubernetes")},
 		{refused{name: "both read-only", layout: "json"}, func(t *testing.T, root string) { readOnly("opt")(t, root); readOnly("etc/kubernetes")(t, root) }},
@@ -223,7 +223,7 @@ func TestRefusedMounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.again(t)
-		if err := c.do(t.Context(), "install b"); err == nil || !strings.Contains(err.Error(), "MiB left") {
+		if err := c.do(t.Context(), "install b"); err == nil || !strings.Contains(err.Error(), "MiB free") {
 			t.Errorf("install: %v", err)
 		}
 		if err := c.do(t.Context(), "rollback 1"); err != nil {

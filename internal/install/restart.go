@@ -20,7 +20,7 @@ func (in *Installer) restartKubelet(ctx context.Context, before service.State) e
 	if err := in.Service.Restart(ctx); err != nil {
 		return err
 	}
-	in.say("waiting for the kubelet's health")
+	in.say("waiting for the kubelet to become healthy")
 	_, err := in.Service.WaitHealthy(ctx, before, in.Want)
 	return err
 }
@@ -32,7 +32,7 @@ func (in *Installer) probe(ctx context.Context) error {
 	}
 	in.say("waiting for a test pull")
 	limit := in.Want.Deadline()
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %v: %w", limit, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("timed out after %v: %w", limit, context.DeadlineExceeded))
 	defer cancel()
 	err := in.Probe(ctx)
 	if cause := context.Cause(ctx); err != nil && cause != nil {

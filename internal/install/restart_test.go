@@ -82,7 +82,7 @@ func TestGoesBack(t *testing.T) {
 	}{
 		{"ill", func(_ *changing, m *manager) {
 			m.ill = func() bool { return slices.Index(m.Calls, "restart") == len(m.Calls)-1 }
-		}, "it ended, and is not started again", "reload reload restart reload reload restart"},
+		}, "it exited and is not restarted", "reload reload restart reload reload restart"},
 		{"restart fails", func(_ *changing, m *manager) {
 			m.fail = once("restart")
 		}, "restart: no", "reload reload restart reload reload restart"},
@@ -112,7 +112,7 @@ func TestGoesBack(t *testing.T) {
 			c.Service.Manager = &m
 			before := snapshot(t, c.root())
 			err := c.do(t.Context(), "install a")
-			if err == nil || !strings.Contains(err.Error(), tt.says) || !strings.HasSuffix(err.Error(), "; the node is as it was") {
+			if err == nil || !strings.Contains(err.Error(), tt.says) || !strings.HasSuffix(err.Error(), "; the change was rolled back") {
 				t.Errorf("got %v, want %q", err, tt.says)
 			}
 			if _, restarted := errors.AsType[*install.RestartedError](err); restarted != slices.Contains(c.Calls, "restart") {
@@ -155,7 +155,7 @@ func TestProbe(t *testing.T) {
 			before, probes := snapshot(t, c.root()), 0
 			c.Probe = func(context.Context) error { probes++; return errors.New("no such image") }
 			err := c.do(t.Context(), change)
-			if err == nil || err.Error() != "the test pull failed: no such image; the node is as it was" || probes != 1 {
+			if err == nil || err.Error() != "the test pull failed: no such image; the change was rolled back" || probes != 1 {
 				t.Errorf("got %v after %d test pulls", err, probes)
 			}
 			c.sameAs(t, before)
@@ -177,7 +177,7 @@ func TestProbeHangs(t *testing.T) {
 	c := at(t, layoutNamed(t, "json"), "install a")
 	c.Want.Within = 50 * time.Millisecond
 	c.Probe = func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
-	if err := c.do(t.Context(), "install c"); err == nil || !strings.Contains(err.Error(), "the test pull failed: it took longer than 50ms") {
+	if err := c.do(t.Context(), "install c"); err == nil || !strings.Contains(err.Error(), "the test pull failed: timed out after 50ms") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -189,7 +189,7 @@ func TestNeverHealthy(t *testing.T) {
 	c.Service.Manager = manager{world: c.world, ill: func() bool { return true }}
 	before := snapshot(t, c.root())
 	err := c.do(t.Context(), "install a")
-	if err == nil || !strings.Contains(err.Error(), "and going back failed") {
+	if err == nil || !strings.Contains(err.Error(), "rolling back failed too") {
 		t.Fatalf("got %v", err)
 	}
 	if unhealthy, ok := errors.AsType[*service.UnhealthyError](err); !ok || len(unhealthy.Lines) == 0 {
@@ -271,7 +271,7 @@ func TestNoNeedlessRestart(t *testing.T) {
 	}
 }
 
-// TestCannotFinish: what was broken off, and still fails, is named in a sentence.
+// TestCannotFinish: what was interrupted, and still fails, is named in a sentence.
 func TestCannotFinish(t *testing.T) {
 	c := at(t, layoutNamed(t, "json"))
 	flipped := false
@@ -285,7 +285,7 @@ func TestCannotFinish(t *testing.T) {
 		t.Fatal("it is not broken off")
 	}
 	err := c.do(t.Context(), "install a")
-	if want := regexp.MustCompile("^install of generation 1, begun at [-0-9]+ [0-9:]+ [^ ]+, was broken off, and cannot be finished: .*broken$"); err == nil || !want.MatchString(err.Error()) {
+	if want := regexp.MustCompile("^install of generation 1, started at [-0-9]+ [0-9:]+ [^ ]+, was interrupted and cannot be finished: .*broken$"); err == nil || !want.MatchString(err.Error()) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/regcred/regcred/internal/generation"
 )
@@ -74,23 +75,40 @@ func (in *Installer) rollbackTo(ctx context.Context, from *generation.Manifest, 
 	}
 	if number == 0 && from != nil {
 		if number = from.Previous; number == 0 {
-			return nil, withHint("regcred uninstall takes regcred off this node", "there is no generation before the current one, %d", from.Number)
+			return nil, withHint("regcred uninstall removes regcred from this node", "the current generation, %d, has no previous one", from.Number)
 		}
 	}
 	if number == 0 {
-		return nil, withHint(fmt.Sprintf("regcred rollback N; there are %v", numbers), "the previous generation is unknown")
+		return nil, withHint("run regcred rollback N; "+generationsExist(numbers), "the previous generation is unknown")
 	}
 	if !slices.Contains(numbers, number) {
-		return nil, withHint(fmt.Sprintf("there are %v", numbers), "there is no generation %d to go back to", number)
+		return nil, withHint(generationsExist(numbers), "there is no generation %d to roll back to", number)
 	}
 	m, err := in.Store.Manifest(ctx, number)
 	if err != nil {
 		return nil, err
 	}
 	if changed := in.Store.Changed(ctx, m); len(changed) > 0 {
-		return nil, withHint("regcred rollback N goes to another one", "generation %d is not as it was made: %v", number, changed)
+		return nil, withHint("regcred rollback N switches to another one", "generation %d was modified after it was created: %s", number, strings.Join(changed, ", "))
 	}
 	return m, nil
+}
+
+// generationsExist lists the generations of a node: "generations 1, 2 and 3 exist".
+func generationsExist(numbers []int) string {
+	text := "generation"
+	for i, n := range numbers {
+		switch {
+		case i == 0 && len(numbers) > 1:
+			text += "s"
+		case i > 0 && i == len(numbers)-1:
+			text += " and"
+		case i > 0:
+			text += ","
+		}
+		text += fmt.Sprintf(" %d", n)
+	}
+	return text + map[bool]string{true: " exists", false: " exist"}[len(numbers) == 1]
 }
 
 // Uninstall takes everything off the node.
@@ -122,7 +140,7 @@ func (in *Installer) Uninstall(ctx context.Context, o Options) error {
 	}
 	var why []string
 	if !memory.none() {
-		why = []string{"it runs with entries of regcred"}
+		why = []string{"it runs with regcred's entries"}
 	}
 	if err := mayRestart(why, o); err != nil {
 		return err

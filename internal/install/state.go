@@ -40,12 +40,12 @@ func (in *Installer) stranded() error {
 	case dir == "":
 		return nil
 	case dir != in.Store.Dir:
-		return withHint("--state-dir "+dir, "the kubelet of this node has a regcred whose state directory is %s", in.fs().Host(dir))
+		return withHint("--state-dir "+dir, "this node's kubelet uses regcred with the state directory %s", in.fs().Host(dir))
 	case in.Present():
 		return nil // Somebody has installed it since the caller looked.
 	}
-	return withHint("regcred install CONFIG --restart brings it back; after that, regcred uninstall --restart takes it off",
-		"%s was removed, but the kubelet of this node is still given what was there: it does not start again", in.fs().Host(in.Store.Dir))
+	return withHint("regcred install CONFIG --restart restores it; then regcred uninstall --restart removes it",
+		"%s was removed, but this node's kubelet still refers to it and cannot start again", in.fs().Host(in.Store.Dir))
 }
 
 // vacant is an error if the state directory is somebody else's.
@@ -59,8 +59,8 @@ func (in *Installer) vacant() error {
 	}
 	for _, e := range list {
 		if !in.Present() || !own(e.Name()) {
-			return withHint("--state-dir names a directory that is empty, or not there",
-				"nothing was changed: %s is a directory of somebody else: it has %q", in.fs().Host(in.Store.Dir), e.Name())
+			return withHint("--state-dir must name an empty or new directory",
+				"nothing was changed: %s is not regcred's directory, because it contains %q", in.fs().Host(in.Store.Dir), e.Name())
 		}
 	}
 	return nil
@@ -95,7 +95,7 @@ func (in *Installer) clear() error {
 		return err
 	}
 	if len(foreign) > 0 {
-		in.say("%s stays: somebody else has put %s there", in.fs().Host(in.Store.Dir), strings.Join(foreign, ", "))
+		in.say("%s stays: it contains %s, which regcred did not create", in.fs().Host(in.Store.Dir), strings.Join(foreign, ", "))
 		return nil
 	}
 	err = in.fs().Remove(in.Store.Dir)

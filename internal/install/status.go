@@ -63,11 +63,11 @@ func (in *Installer) Status(ctx context.Context) (*Status, error) {
 		s.problem("%v", err)
 		err = nil
 	case s.Current == nil && len(numbers) > 0:
-		s.problem("%s: there is no such link, so no generation is current", in.fs().Host(in.Store.Path("current")))
+		s.problem("%s: no such link, so no generation is current", in.fs().Host(in.Store.Path("current")))
 	case s.Current != nil:
 		err = in.compare(ctx, s)
 	case s.BrokenOff == "" && in.Present():
-		s.problem("%s: an install came to nothing: regcred uninstall removes it", in.fs().Host(in.Store.Dir))
+		s.problem("%s: left by a failed install; regcred uninstall removes it", in.fs().Host(in.Store.Dir))
 	}
 	return s, err
 }
@@ -78,7 +78,7 @@ func (in *Installer) leftovers(s *Status) {
 		list, _ := in.fs().ReadDir(dir)
 		for _, e := range list {
 			if inroot.IsTemporary(e.Name()) || generation.IsTemporary(e.Name()) {
-				s.problem("%s: it is left from what was broken off: the next regcred install, rollback or uninstall removes it", in.fs().Host(path.Join(dir, e.Name())))
+				s.problem("%s: left by an interrupted change; the next regcred install, rollback or uninstall removes it", in.fs().Host(path.Join(dir, e.Name())))
 			}
 		}
 	}
@@ -98,7 +98,7 @@ func (in *Installer) compare(ctx context.Context, s *Status) (err error) {
 		}
 	}
 	if u := in.Setup.Unit; m.Layout.DropIn != "" && u != nil && u.Ours != nil && u.Ours.Stale {
-		s.problem("%s repeats another command than that of %s by now: regcred install writes it anew", in.fs().Host(m.Layout.DropIn), in.fs().Host(u.Exec.File))
+		s.problem("%s repeats an outdated command of %s: regcred install updates it", in.fs().Host(m.Layout.DropIn), in.fs().Host(u.Exec.File))
 	}
 	in.compareCopy(ctx, s)
 	if why := in.astray(m.Layout); why != "" {
@@ -119,12 +119,12 @@ func (in *Installer) compare(ctx context.Context, s *Status) (err error) {
 // installed: what another install of it mends.
 func (in *Installer) damage(ctx context.Context, m *generation.Manifest) (list []string) {
 	for _, name := range in.Store.Changed(ctx, m) {
-		list = append(list, fmt.Sprintf("%s: it is not as it was installed: regcred rollback %d, or install again", in.fs().Host(name), m.Previous))
+		list = append(list, fmt.Sprintf("%s was changed since it was installed: run regcred rollback %d, or install again", in.fs().Host(name), m.Previous))
 	}
 	dispatcher := in.Store.DispatcherPath()
 	for _, f := range m.Files {
 		if f.Name == generation.Dispatcher && in.Store.Sum(ctx, dispatcher) != f.SHA256 {
-			list = append(list, fmt.Sprintf("%s: it is not that of generation %d: install again", in.fs().Host(dispatcher), m.Number))
+			list = append(list, fmt.Sprintf("%s is not the one of generation %d: install again", in.fs().Host(dispatcher), m.Number))
 		}
 	}
 	return list
@@ -136,11 +136,11 @@ func (in *Installer) compareHost(ctx context.Context, m *generation.Manifest, h 
 		target, err := in.fs().Readlink(h.Path)
 		switch _, statErr := in.fs().Stat(h.Path); {
 		case errors.Is(err, fs.ErrNotExist):
-			return "it is gone"
+			return "missing"
 		case err != nil || target != h.Target:
-			return "it is not the link to " + h.Target + " any more"
+			return "no longer a link to " + h.Target
 		case statErr != nil:
-			return "what it is a link to is gone: " + h.Target
+			return "dangling symlink to " + h.Target
 		}
 		return ""
 	}
@@ -148,14 +148,14 @@ func (in *Installer) compareHost(ctx context.Context, m *generation.Manifest, h 
 	switch {
 	case h.Kind == generation.HostDir:
 		if _, err := in.fs().Stat(h.Path); err != nil {
-			return "it is gone"
+			return "missing"
 		}
 	case err != nil:
 		return err.Error()
 	case now == nil:
-		return "it is gone"
+		return "missing"
 	case h.Kind == generation.HostFileOwn && !in.asInstalled(ctx, m, h, now):
-		return "it was changed since it was installed"
+		return "changed since it was installed"
 	case h.Kind == generation.HostEntries:
 		former, err := in.ownNames(ctx)
 		if err != nil {
@@ -164,7 +164,7 @@ func (in *Installer) compareHost(ctx context.Context, m *generation.Manifest, h 
 		if same, err := entries.Has(h.Path, now, m.Entries, former); err != nil {
 			return err.Error()
 		} else if !same {
-			return "its entries of regcred are not those of generation " + fmt.Sprint(m.Number)
+			return "its regcred entries differ from generation " + fmt.Sprint(m.Number)
 		}
 	}
 	return ""
@@ -177,7 +177,7 @@ func (in *Installer) compareCopy(ctx context.Context, s *Status) {
 		fresh, err := in.configuration(ctx, s.Current)
 		for _, h := range fresh {
 			if now, err := in.content(ctx, h.Path); err == nil && now != nil && string(now) != h.Content {
-				s.problem("%s has changed since it was copied into %s: regcred install copies it anew", in.fs().Host(l.Beside), in.fs().Host(l.Config))
+				s.problem("%s has changed since it was copied into %s: regcred install copies it again", in.fs().Host(l.Beside), in.fs().Host(l.Config))
 			}
 		}
 		if err != nil {
@@ -190,7 +190,7 @@ func (in *Installer) compareCopy(ctx context.Context, s *Status) {
 	list, _ := in.fs().ReadDir(l.LinksOf)
 	for _, e := range list {
 		if !in.fs().Exists(path.Join(l.BinDir, e.Name())) {
-			s.problem("%s has come since %s was made: regcred install adds it", in.fs().Host(path.Join(l.LinksOf, e.Name())), in.fs().Host(l.BinDir))
+			s.problem("%s was added after %s was created: regcred install links it", in.fs().Host(path.Join(l.LinksOf, e.Name())), in.fs().Host(l.BinDir))
 		}
 	}
 }

@@ -73,7 +73,7 @@ func size(list []source) (bytes uint64) {
 func (in *Installer) gather(ctx context.Context, w Wish, from *generation.Manifest) (cfg *config.Config, list []source, err error) {
 	if w.Config == "" {
 		if from == nil {
-			return nil, nil, withHint("regcred install CONFIG", "there is nothing to install: no configuration is given, and none is on this node")
+			return nil, nil, withHint("regcred install CONFIG", "nothing to install: no configuration was given, and this node has none")
 		}
 		w.Config = in.reach(in.Store.ConfigPath(from.Number))
 	}
@@ -110,9 +110,9 @@ func (in *Installer) gather(ctx context.Context, w Wish, from *generation.Manife
 // wouldNotStart says whose verdict an error of judge is.
 func (in *Installer) wouldNotStart(err error) error {
 	if v := in.Setup.Version; v.Kubelet == "" && v.Why != "" {
-		return withHint("--kubelet-version says which kubelet the node has", "kubelet %s would not start with it, and which one this node has is not known (%s): %w", config.NewestKubelet, v.Why, err)
+		return withHint("--kubelet-version sets the version of the node's kubelet", "kubelet %s would not start with it, and this node's kubelet version is unknown (%s): %w", config.NewestKubelet, v.Why, err)
 	}
-	return fmt.Errorf("the kubelet of this node would not start with it: %w", err)
+	return fmt.Errorf("this node's kubelet would not start with it: %w", err)
 }
 
 // judge says what a kubelet refuses of a configuration but that it is a directory: the
@@ -172,17 +172,17 @@ func (in *Installer) executable(name string, w Wish, from *generation.Manifest) 
 			return "", err
 		}
 	}
-	return "", withHint("--plugin PATH/"+name, "provider %q has no executable: none is given, and none is at %s", name, strings.Join(append(places, "all"), ", nor at "))
+	return "", withHint("--plugin PATH/"+name, "provider %q has no executable: none was given%s", name, strings.Join(append([]string{""}, places...), ", none is at "))
 }
 
 // unused refuses executables that no provider has, and a second for one.
 func unused(cfg *config.Config, plugins []string) error {
 	for i, p := range plugins {
 		if slices.ContainsFunc(plugins[:i], func(o string) bool { return filepath.Base(o) == filepath.Base(p) && o != p }) {
-			return fmt.Errorf("%s: another executable is given for the provider %q too", p, filepath.Base(p))
+			return fmt.Errorf("%s: another executable was given for provider %q", p, filepath.Base(p))
 		}
 		if !slices.ContainsFunc(cfg.Providers, func(q config.Provider) bool { return q.Name == filepath.Base(p) }) {
-			return fmt.Errorf("%s: the configuration has no provider %q: the name of the file is that of its provider", p, filepath.Base(p))
+			return fmt.Errorf("%s: the configuration has no provider %q (an executable has the name of its provider)", p, filepath.Base(p))
 		}
 	}
 	return nil

@@ -37,9 +37,9 @@ func (s *Setup) Judge() Judge {
 	j := Judge{Target: s.Target()}
 	switch v := s.Version; {
 	case v.Kubelet == "" && v.Why != "":
-		j.doubt = fmt.Sprintf("judged as %s, since the version of this node's is not known: %s", config.NewestKubelet, v.Why)
+		j.doubt = fmt.Sprintf("assuming kubelet %s, because this node's kubelet version is unknown: %s", config.NewestKubelet, v.Why)
 	case len(s.Unread) > 0:
-		j.doubt = "that may be wrong, since this user may not look at " + strings.Join(s.Unread, ", ")
+		j.doubt = "possibly incomplete, because this user cannot read " + strings.Join(s.Unread, ", ")
 	}
 	return j
 }

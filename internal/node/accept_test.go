@@ -111,11 +111,11 @@ func TestLoadDoubt(t *testing.T) {
 	n := Node{Foreign: true, Root: plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexit 3\n"+
 		"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet\n-- /of133.yaml --\n"+of133)))}
 	file := filepath.Join(n.Root, "of133.yaml")
-	const why = " (judged as " + config.NewestKubelet + ", since the version of this node's is not known: /usr/bin/kubelet --version: exit status 3)"
+	const why = " (assuming kubelet " + config.NewestKubelet + ", because this node's kubelet version is unknown: /usr/bin/kubelet --version: exit status 3)"
 	for unit, want := range map[string]string{"kubelet.service": why, "": ""} {
 		_, err := n.Load(t.Context(), &Origin{Config: file, Unit: unit})
 		e, ok := errors.AsType[*Error](err)
-		if want := "a kubelet would not start with this configuration" + want + `; mend it and run "regcred validate ` + file + `"`; !ok || e.Hint != want {
+		if want := "the kubelet would not start with this configuration" + want + `; fix it and check it with "regcred validate ` + file + `"`; !ok || e.Hint != want {
 			t.Errorf("unit %q: got %#v, want the hint %q", unit, err, want)
 		}
 	}
@@ -125,7 +125,7 @@ func TestLoadDoubt(t *testing.T) {
 		t.Fatal(err)
 	}
 	judge, err := n.Accept(t.Context(), &Origin{Config: file, Unit: "kubelet.service"}, cfg, &s)
-	if want := " (that may be wrong, since this user may not look at /c.yaml, /d)"; err == nil || judge.Doubt() != want || judge.KubeletVersion != "1.33.4" {
+	if want := " (possibly incomplete, because this user cannot read /c.yaml, /d)"; err == nil || judge.Doubt() != want || judge.KubeletVersion != "1.33.4" {
 		t.Errorf("got %v, %v, %q", err, judge, judge.Doubt())
 	}
 }

@@ -65,19 +65,19 @@ func commandProblem(s *service, args []word, program string) string {
 	case len(s.execs) == 0:
 		return s.name + " has no ExecStart"
 	case len(s.execs) > 1:
-		return fmt.Sprintf("%s: it has %d commands", at, len(s.execs))
+		return fmt.Sprintf("%s: %d ExecStart commands", at, len(s.execs))
 	case !quotesEnd(command):
-		return at + ": a quote does not end"
+		return at + ": unterminated quote"
 	case slices.Contains(splitWords(command), ";"):
-		return at + ": it has several commands in one line"
+		return at + ": several commands in one line"
 	case slices.Contains(shells(), name(words[0])):
-		return at + ": it starts the kubelet by a shell, which would not hand on what stands after its script"
+		return at + ": it starts the kubelet through a shell, which would not pass on arguments after its script"
 	case slices.ContainsFunc(words, func(w string) bool { return slices.Contains(containers(), name(w)) }):
-		return at + ": it starts the kubelet in a container or another root directory, whose paths are not those of the node"
+		return at + ": it starts the kubelet in a container or another root directory, where paths differ from the node's"
 	case !slices.ContainsFunc(words, func(w string) bool { return name(w) == program || name(w) == "hyperkube" }):
-		return fmt.Sprintf("%s: it starts %s, of which nobody knows whether it hands flags on to a kubelet", at, words[0])
+		return fmt.Sprintf("%s: it starts %s, which may not pass flags on to a kubelet", at, words[0])
 	case slices.Contains(words, "--"):
-		return at + ": what stands after -- is no flag"
+		return at + ": arguments after -- are not flags"
 	}
 	return ""
 }

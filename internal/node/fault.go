@@ -33,13 +33,13 @@ func (n Node) UnitFaults(ctx context.Context) (list []Fault) {
 		}
 		for _, e := range s.environment {
 			if why, mend := badAssignment(e.value, s.name); why != "" {
-				list = append(list, Fault{n.host(e.file), e.line, "systemd passes over a part of this Environment=: " + why, mend})
+				list = append(list, Fault{n.host(e.file), e.line, "systemd ignores part of this Environment=: " + why, mend})
 			}
 		}
 	}
 	for _, w := range r.command(found) {
 		if first := strings.TrimLeft(w.text, typographic); first != w.text {
-			list = append(list, Fault{n.host(w.file), w.line, "a word of the kubelet's command begins with a typographic quote or dash, and is no flag", `write plain quotes (") and dashes (--)`})
+			list = append(list, Fault{n.host(w.file), w.line, "an argument of the kubelet's command begins with a typographic quote or dash, so it is not parsed as a flag", `use plain quotes (") and dashes (--)`})
 		}
 	}
 	return list
@@ -56,17 +56,17 @@ func badAssignment(value, unit string) (why, mend string) {
 		plain := strings.Trim(name, typographic)
 		switch {
 		case ok && plain != name && isName(plain):
-			return "its quotes are typographic, which are no quotes", fmt.Sprintf(`write plain quotes: Environment="%s=VALUE"`, plain)
+			return "systemd does not recognize typographic quotes", fmt.Sprintf(`use plain quotes: Environment="%s=VALUE"`, plain)
 		case !ok && plain != word:
-			return "its quotes are typographic, which are no quotes", `write plain quotes: Environment="NAME=VALUE"`
+			return "systemd does not recognize typographic quotes", `use plain quotes: Environment="NAME=VALUE"`
 		case !ok:
-			return "a word of it is no NAME=VALUE", `quote all of it: Environment="NAME=VALUE WITH BLANKS"`
+			return "an assignment is not of the form NAME=VALUE", `quote the whole assignment: Environment="NAME=VALUE WITH SPACES"`
 		case !isName(name) || name[0] >= '0' && name[0] <= '9':
-			return "a name in it is none of a variable", `write Environment="NAME=VALUE"`
+			return "invalid variable name", `use the form Environment="NAME=VALUE"`
 		}
 	}
 	if !quotesEnd(value) {
-		return "a quote does not end", `write Environment="NAME=VALUE"`
+		return "unterminated quote", `use the form Environment="NAME=VALUE"`
 	}
 	return "", ""
 }

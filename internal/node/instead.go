@@ -26,7 +26,7 @@ func flagLines(w Wish) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s:\n%s\n", w.ConfigPath, indent(w.Config, "#   "))
 	fmt.Fprintf(&b, "# in %s:%s\n", w.BinDir, strings.Join(names(w, " "), ""))
-	b.WriteString("# the kubelet's flags, wherever this node has them; then restart it:\n")
+	b.WriteString("# the kubelet's flags, wherever this node sets them; then restart it:\n")
 	for _, flag := range flagsFor(w.ConfigPath, w.BinDir) {
 		b.WriteString(flag + "\n")
 	}
@@ -54,12 +54,12 @@ func indent(text, by string) string {
 // chart has regcred's chart do it again on each new node, and after each boot. More are
 // values of it: on GKE's nodes /var is mounted noexec.
 func chart(w Wish, more string) string {
-	return `# values.yaml of regcred's chart, deploy/chart; docs/fleet.md says how it is installed. A
-# pod on each node installs it, on new ones too, and again after each boot.
-mode: DryRun # and Install, when each node says that it is right
+	return `# values.yaml for regcred's chart, deploy/chart (see docs/fleet.md). A pod on each node,
+# including new ones, installs the providers, and again after each boot.
+mode: DryRun # change to Install once every node reports a correct plan
 reapplied: true
-` + more + `# Plugins that are not in regcred's image come from those of plugins.images. There are to
-# be: ` + strings.Join(names(w, ""), ", ") + `
+` + more + `# Plugins that are not in regcred's image come from the images in plugins.images.
+# Needed: ` + strings.Join(names(w, ""), ", ") + `
 config:
 ` + indent(w.Config, "  ") + "\n"
 }
@@ -76,7 +76,7 @@ func pluginFlags(w Wish) string {
 // kOps: docs/cluster_spec.md, fileAssets and hooks.
 func kops(w Wish) string {
 	return `# kops edit cluster: regcred and the plugins must be in /opt/regcred of the image, or
-# be brought there by additionalUserData of the instance groups.
+# be installed there by additionalUserData of the instance groups.
 spec:
   fileAssets:
   - name: regcred
@@ -107,13 +107,13 @@ const (
 func openShift(w Wish, s *Setup) string {
 	config := cmp.Or(s.Vendor.Config.Path, openShiftConfig)
 	var b strings.Builder
-	b.WriteString("# 1. The executables: an image layer (Containerfile), named in a MachineOSConfig or as osImageURL.\n#   FROM BASE\n")
+	b.WriteString("# 1. The executables: an image layer (Containerfile), set in a MachineOSConfig or as osImageURL.\n#   FROM BASE\n")
 	for _, name := range names(w, "") {
 		fmt.Fprintf(&b, "#   COPY %s %s/%s\n", name, openShiftBinDir, name)
 	}
-	b.WriteString("#   RUN ostree container commit\n# 2. What follows, with oc apply -f -; the same with role: master for control planes.\n")
+	b.WriteString("#   RUN ostree container commit\n# 2. The following, with oc apply -f -; repeat with role: master for control planes.\n")
 	if config != openShiftConfig {
-		fmt.Fprintf(&b, "# It takes the place of OpenShift's %s: keep the providers of that.\n", config)
+		fmt.Fprintf(&b, "# It replaces OpenShift's %s: keep the providers of that file.\n", config)
 	}
 	b.WriteString(`apiVersion: machineconfiguration.openshift.io/v1
 kind: MachineConfig
@@ -146,11 +146,11 @@ func openShiftFlags(s *Setup) string {
 	flags := flagsFor(openShiftConfig, openShiftBinDir)
 	switch {
 	case s.Unit == nil || s.Unit.Exec.Text == "":
-		return "            # ExecStart= and the command of kubelet.service, with " + strings.Join(flags, " ") + "\n"
+		return "            # ExecStart= followed by the command of kubelet.service and " + strings.Join(flags, " ") + "\n"
 	case strings.Contains(s.Unit.Exec.Text, "$"+variable):
 		return "            Environment=\"" + variable + "=" + strings.Join(flags, " ") + "\"\n"
 	}
-	return "            # the command of this release: write it anew with each\n            ExecStart=\n            ExecStart=" + s.Unit.Exec.With(flags...) + "\n"
+	return "            # the command of this OpenShift release: update it with each release\n            ExecStart=\n            ExecStart=" + s.Unit.Exec.With(flags...) + "\n"
 }
 
 const talosBinDir = "/usr/local/lib/kubelet/credentialproviders"
@@ -158,14 +158,14 @@ const talosBinDir = "/usr/local/lib/kubelet/credentialproviders"
 // talos is a document for the machine configuration, and an extension.
 func talos(w Wish) string {
 	var b strings.Builder
-	b.WriteString(`# 1. The executables come by a system extension: an image of manifest.yaml and rootfs/.
+	b.WriteString(`# 1. Ship the executables in a system extension: an image of manifest.yaml and rootfs/.
 #   manifest.yaml:
 #     version: v1alpha1
 #     metadata:
 #       name: regcred
 #       version: 1.0.0
 #       author: you
-#       description: credential providers of the kubelet
+#       description: credential providers for the kubelet
 #       compatibility:
 #         talos:
 #           version: ">= v1.9.0"
@@ -173,12 +173,12 @@ func talos(w Wish) string {
 	for _, name := range names(w, "") {
 		fmt.Fprintf(&b, "#   rootfs%s/%s\n", talosBinDir, name)
 	}
-	b.WriteString(`# 2. Talos 1.14 and later: a document of its own, by talosctl patch machineconfig --patch @FILE.
+	b.WriteString(`# 2. Talos 1.14 and later: a separate document, with talosctl patch machineconfig --patch @FILE.
 apiVersion: v1alpha1
 kind: KubeCredentialProviderConfig
 configuration:
 ` + indent(w.Config, "  ") + `
-# Talos before 1.14, in its place:
+# Talos before 1.14, instead:
 # machine:
 #   kubelet:
 #     credentialProviderConfig:
@@ -190,7 +190,7 @@ configuration:
 // bottlerocket.dev: settings.kubernetes.credential-providers.
 func bottlerocket(w Wish) string {
 	var b strings.Builder
-	b.WriteString("# User data, or: apiclient apply < FILE. The executables must be in /usr/libexec/kubernetes/kubelet/plugins\n# of the image: Bottlerocket itself brings ecr-credential-provider, others need a build of your own.\n")
+	b.WriteString("# User data, or: apiclient apply < FILE. The executables must be in /usr/libexec/kubernetes/kubelet/plugins\n# of the image: Bottlerocket includes ecr-credential-provider; other plugins need a custom build.\n")
 	for _, p := range w.Providers {
 		fmt.Fprintf(&b, "[settings.kubernetes.credential-providers.%s]\nenabled = true\nimage-patterns = [", tomlString(p.Name))
 		for i, m := range p.MatchImages {
@@ -207,10 +207,10 @@ func bottlerocket(w Wish) string {
 			}
 		}
 		if len(p.Args) > 0 {
-			b.WriteString("# its args have no setting\n")
+			b.WriteString("# Bottlerocket has no setting for args\n")
 		}
 		if p.Tokens {
-			b.WriteString("# its tokenAttributes have no setting\n")
+			b.WriteString("# Bottlerocket has no setting for tokenAttributes\n")
 		}
 		b.WriteString("\n")
 	}
@@ -220,7 +220,7 @@ func bottlerocket(w Wish) string {
 // minikube are its files and its start.
 func minikube(w Wish) string {
 	var b strings.Builder
-	b.WriteString("# Files below ~/.minikube/files come to the node at each start.\n")
+	b.WriteString("# minikube copies files below ~/.minikube/files to the node at each start.\n")
 	fmt.Fprintf(&b, "mkdir -p ~/.minikube/files%s ~/.minikube/files%s\n", shown.ShellPath(path.Dir(w.ConfigPath)), shown.ShellPath(w.BinDir))
 	for _, name := range names(w, "") {
 		fmt.Fprintf(&b, "install -m 0755 ./%s ~/.minikube/files%s/\n", shown.ShellWord(name), shown.ShellPath(w.BinDir))
@@ -241,7 +241,7 @@ func microK8s(w Wish) string {
 
 // k0s is its service, written anew.
 func k0s(w Wish) string {
-	return written(w) + `# with the options that the service has now (a controller that is a worker too: k0s install controller --enable-worker):
+	return written(w) + `# keep the service's current options (on a controller that is also a worker: k0s install controller --enable-worker):
 k0s stop
 k0s install worker --force --token-file TOKEN \
   --kubelet-extra-args=` + shown.ShellWord(strings.Join(flagsFor(w.ConfigPath, w.BinDir), " ")) + "\nk0s start\n"

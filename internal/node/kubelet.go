@@ -55,7 +55,7 @@ const proc = "/proc"
 // knows no API server.
 const KubeconfigFlag = "kubeconfig"
 
-var errNoKubelet = errors.New("--as-kubelet: no process named kubelet is running, of root or of the caller")
+var errNoKubelet = errors.New("--as-kubelet: no process named kubelet is running as root or as this user")
 
 // findKubelet reads the kubelet that --as-kubelet names: by its process id, or
 // "auto".
@@ -81,7 +81,7 @@ func (n Node) findKubelet(which string) (*kubelet, error) {
 	case 1:
 		return n.findKubelet(pids[0])
 	}
-	return nil, usageError("say which: --as-kubelet="+pids[0], "--as-kubelet: %d kubelets are running: processes %s", len(pids), strings.Join(pids, ", "))
+	return nil, usageError("choose one: --as-kubelet="+pids[0], "--as-kubelet: %d kubelets are running: processes %s", len(pids), strings.Join(pids, ", "))
 }
 
 // kubeletPIDs lists the kubelets that run, of root or of the caller. Those in
@@ -156,7 +156,7 @@ func (n Node) readKubelet(pid int) (*kubelet, error) {
 		return nil, err
 	}
 	if !reflect.DeepEqual(k, again) {
-		return nil, fmt.Errorf("--as-kubelet: process %d became another program while it was read: try again", pid)
+		return nil, fmt.Errorf("--as-kubelet: process %d was replaced by another program while it was read; try again", pid)
 	}
 	return k, nil
 }
@@ -173,11 +173,11 @@ func procError(pid int, err error, euid int) error {
 	var cause error = fmt.Errorf("--as-kubelet: read process %d: %w", pid, err)
 	switch {
 	case errors.Is(err, fs.ErrPermission) && euid == 0:
-		return withHint(cause, "this root lacks the right to trace other processes (CAP_SYS_PTRACE): run regcred on the node itself, not in a container")
+		return withHint(cause, "root lacks CAP_SYS_PTRACE here: run regcred on the node itself, not in a container")
 	case errors.Is(err, fs.ErrPermission):
 		return withHint(cause, "only root, or the kubelet's own user, may read its environment: use sudo")
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ESRCH):
-		return withHint(cause, "no such process; without =PID the kubelet is searched for")
+		return withHint(cause, "no such process; omit =PID to find the kubelet automatically")
 	}
 	return cause
 }

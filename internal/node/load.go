@@ -36,15 +36,15 @@ func (n Node) Load(ctx context.Context, o *Origin) (*config.Config, error) {
 		return nil, withHint(err, absentHint(o.Config))
 	}
 	if err != nil {
-		return nil, withHint(err, fmt.Sprintf("a kubelet would not start with this configuration%s; mend it and run \"%s\"", judge.Doubt(), ValidateCommand(judge.Target, o.Config)))
+		return nil, withHint(err, fmt.Sprintf("the kubelet would not start with this configuration%s; fix it and check it with \"%s\"", judge.Doubt(), ValidateCommand(judge.Target, o.Config)))
 	}
 	return cfg, nil
 }
 
 func absentHint(config string) string {
-	const hint = "a kubelet would not start without it; give another path, or put it there"
+	const hint = "the kubelet would not start without it; give another path, or create it"
 	if !filepath.IsAbs(config) {
-		return hint + ": this one is relative to the directory where it is run"
+		return hint + " (this path is relative to the working directory)"
 	}
 	return hint
 }

@@ -23,7 +23,7 @@ func (n Node) nextKubelet(none error) (*kubelet, error) {
 	}
 	k := &kubelet{unit: found.service, root: cmp.Or(n.Root, "/"), flags: r.serviceFlags(found), files: r.read(), dir: "/", environ: []string{servicePath}}
 	if len(r.unread) > 0 {
-		return nil, withHint(fmt.Errorf("--as-kubelet: no kubelet is running, and this user may not look at %s, which %s reads", strings.Join(r.unread, ", "), found.service), "run it as root (sudo)")
+		return nil, withHint(fmt.Errorf("--as-kubelet: no kubelet is running, and this user cannot read %s, which %s uses", strings.Join(r.unread, ", "), found.service), "run it as root (sudo)")
 	}
 	for _, name := range slices.Sorted(maps.Keys(found.vars)) {
 		k.environ = append(k.environ, name+"="+found.vars[name].value)

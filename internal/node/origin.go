@@ -144,7 +144,7 @@ func (n Node) takeKubelet(o *Origin, k *kubelet, orNone bool) error {
 		o.Discovered = true
 		if *v.ours = k.path(v.flag); *v.ours == "" {
 			return withHint(fmt.Errorf("%s runs without --%s, so it has no credential providers", k, v.flag),
-				"give the path with --"+v.flag+" to see what it would do with one")
+				"give a path with --"+v.flag+" to see what the kubelet would do with it")
 		}
 	}
 	return nil
@@ -180,25 +180,25 @@ func (n Node) discover(o *Origin, w Want) error {
 
 func (n Node) notDiscovered(o *Origin, needBinDir bool) error {
 	config, binDir := n.by()
-	hint := fmt.Sprintf("give both %s and %s, or --as-kubelet to take those of the running kubelet", config, binDir)
+	hint := fmt.Sprintf("give both %s and %s, or use the running kubelet's with --as-kubelet", config, binDir)
 	switch {
 	case n.ConfigBy != "" && (!n.located() || slices.Contains(o.Unread, n.host(OwnConfig))):
-		hint = fmt.Sprintf("name both in %s and %s", config, binDir)
+		hint = fmt.Sprintf("set both %s and %s", config, binDir)
 	case n.ConfigBy != "":
-		hint = fmt.Sprintf("name both in %s and %s, or put them at %s and %s", config, binDir, OwnConfig, OwnBinDir)
+		hint = fmt.Sprintf("set both %s and %s, or put the files at %s and %s", config, binDir, OwnConfig, OwnBinDir)
 	case !needBinDir:
-		hint = fmt.Sprintf("give its path with %s, or --as-kubelet to take that of the running kubelet", config)
+		hint = fmt.Sprintf("give its path with %s, or use the running kubelet's with --as-kubelet", config)
 	}
 	if len(o.Unread) > 0 {
 		hint = "run it as root (sudo), or " + hint
-		return withHint(fmt.Errorf("no node configuration found: this user may not look at %s", strings.Join(o.Unread, ", ")), hint)
+		return withHint(fmt.Errorf("no node configuration found: this user cannot read %s", strings.Join(o.Unread, ", ")), hint)
 	}
 	if o.Config == "" && (o.BinDir == "" || !needBinDir) {
-		return withHint(errors.New("no credential provider configuration: none was given, and none is in the places where nodes have it"), hint)
+		return withHint(errors.New("no credential provider configuration: none was given, and none was found in the usual places"), hint)
 	}
 	given, missing := config, binDir
 	if o.Config == "" {
 		given, missing = missing, given
 	}
-	return usageError(hint, "%s is given without %s, and no node configuration was found to take it from; a kubelet would not start either", given, missing)
+	return usageError(hint, "%s is given without %s, and no node configuration was found that has it; the kubelet needs both", given, missing)
 }

@@ -58,10 +58,10 @@ func TestFind(t *testing.T) {
 				Found: []string{"--bin-dir ROOT/b"}, Via: []string{"ROOT/etc/default/kubelet"}},
 		},
 		{name: "no bin dir needed", files: units, want: Want{Config: "/mine"}, got: Origin{Config: "/mine", From: "flags"}},
-		{name: "nowhere", want: Want{NeedBinDir: true}, err: "no credential provider configuration: none was given, and none is in the places where nodes have it"},
+		{name: "nowhere", want: Want{NeedBinDir: true}, err: "no credential provider configuration: none was given, and none was found in the usual places"},
 		{
 			name: "half", want: Want{Config: "/c", NeedBinDir: true}, usage: true,
-			err: "--config is given without --bin-dir, and no node configuration was found to take it from; a kubelet would not start either",
+			err: "--config is given without --bin-dir, and no node configuration was found that has it; the kubelet needs both",
 		},
 		{name: "no process id", want: Want{AsKubelet: "x"}, usage: true, err: "--as-kubelet=x: not a process id"},
 	}
@@ -117,7 +117,7 @@ func TestCheckTrust(t *testing.T) {
 			switch {
 			case open == "" && err != nil:
 				t.Errorf("got %v", err)
-			case open != "" && (!ok || *found != Untrusted{"here", path, "writable by everybody", "chmod go-w " + path}):
+			case open != "" && (!ok || *found != Untrusted{"here", path, "writable by all users", "chmod go-w " + path}):
 				t.Errorf("got %v", err)
 			}
 		})
@@ -193,8 +193,8 @@ func TestPipes(t *testing.T) {
 func TestClosedToThisUser(t *testing.T) {
 	n := Node{ConfigBy: "REGCRED_CONFIG", BinDirBy: "REGCRED_BIN_DIR"}
 	for unread, want := range map[string]string{
-		OwnConfig:     "run it as root (sudo), or name both in REGCRED_CONFIG and REGCRED_BIN_DIR",
-		"/etc/eks/it": "run it as root (sudo), or name both in REGCRED_CONFIG and REGCRED_BIN_DIR, or put them at /etc/regcred/credential-providers.yaml and /etc/regcred/bin",
+		OwnConfig:     "run it as root (sudo), or set both REGCRED_CONFIG and REGCRED_BIN_DIR",
+		"/etc/eks/it": "run it as root (sudo), or set both REGCRED_CONFIG and REGCRED_BIN_DIR, or put the files at /etc/regcred/credential-providers.yaml and /etc/regcred/bin",
 	} {
 		e, _ := errors.AsType[*Error](n.notDiscovered(&Origin{Unread: []string{unread}}, true))
 		if e == nil || e.Hint != want {

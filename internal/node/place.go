@@ -74,7 +74,7 @@ func (r *reading) binDir(p string) Place {
 	out := r.place(p)
 	if out.Fixed == "" && p != "" {
 		if _, existing := r.resolve(out.Path); r.node.files().NoExec(existing) {
-			out.Fixed = existing + ": it is mounted noexec"
+			out.Fixed = existing + " is mounted noexec"
 		}
 	}
 	return out

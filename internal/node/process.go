@@ -88,11 +88,11 @@ func (p *process) checkOwner(euid int) error {
 	line, _, _ = strings.Cut(line, "\n")
 	ids := strings.Fields(line) // real, effective, saved, of file systems
 	if len(ids) != 4 {
-		return p.fail("status", errors.New("it does not say whose the process is"))
+		return p.fail("status", errors.New("no valid Uid line"))
 	}
 	for _, id := range ids {
 		if uid, err := strconv.Atoi(id); err != nil || uid != 0 && uid != euid {
-			return withHint(fmt.Errorf("--as-kubelet: process %d is of user %s, who chose its flags and environment", p.pid, id),
+			return withHint(fmt.Errorf("--as-kubelet: process %d belongs to user %s, who chose its flags and environment", p.pid, id),
 				"run regcred as that user, or give --config and --bin-dir")
 		}
 	}
@@ -103,7 +103,7 @@ func (p *process) checkOwner(euid int) error {
 		return p.fail("exe", err)
 	}
 	if exe.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
-		return withHint(fmt.Errorf("--as-kubelet: process %d runs a set-user-ID program, which is no kubelet: anybody may have chosen its flags and environment", p.pid),
+		return withHint(fmt.Errorf("--as-kubelet: process %d runs a set-user-ID program, not a kubelet; any user may have chosen its flags and environment", p.pid),
 			"give the process id of the kubelet, or --config and --bin-dir")
 	}
 	return nil
@@ -119,7 +119,7 @@ func (p *process) checkRoot() error {
 	if err != nil || os.SameFile(theirs, ours) {
 		return err
 	}
-	return p.elsewhere(fmt.Errorf("--as-kubelet: process %d has another root directory, so its paths are not ours", p.pid))
+	return p.elsewhere(fmt.Errorf("--as-kubelet: process %d has a different root directory, so its paths name other files", p.pid))
 }
 
 // checkPath refuses a process that sees something else at a path than we do:
@@ -136,10 +136,10 @@ func (p *process) checkPath(path string) error {
 	if err != nil && theirErr != nil || err == nil && theirErr == nil && os.SameFile(ours, theirs) {
 		return nil // if there is nothing, who reads it will say so
 	}
-	return p.elsewhere(fmt.Errorf("--as-kubelet: process %d sees something else at %s than this process does: it has mounts of its own", p.pid, path))
+	return p.elsewhere(fmt.Errorf("--as-kubelet: process %d sees something else at %s than this process, because its mounts differ", p.pid, path))
 }
 
 // elsewhere says what to do about a kubelet in a container, such as a node of kind.
 func (p *process) elsewhere(err error) error {
-	return withHint(err, fmt.Sprintf("run regcred where it runs: copy it into the container (the node of kind, k3d or minikube), or nsenter --target %d --mount regcred …", p.pid))
+	return withHint(err, fmt.Sprintf("run regcred where the kubelet runs: copy it into the container (the kind, k3d or minikube node), or use nsenter --target %d --mount regcred …", p.pid))
 }

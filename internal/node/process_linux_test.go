@@ -179,10 +179,10 @@ func TestAsKubelet(t *testing.T) {
 		hidden     bool // it is not found by a search
 	}{
 		{name: "root's", attr: asRoot, mode: 0o755},
-		{name: "a stranger's", attr: stranger, mode: 0o755, says: "is of user 12345, who chose its flags and environment", hidden: true},
-		{name: "root's by set-user-ID, of a stranger", attr: stranger, mode: 0o755 | fs.ModeSetuid, says: "is of user 12345", hidden: true},
+		{name: "a stranger's", attr: stranger, mode: 0o755, says: "belongs to user 12345, who chose its flags and environment", hidden: true},
+		{name: "root's by set-user-ID, of a stranger", attr: stranger, mode: 0o755 | fs.ModeSetuid, says: "belongs to user 12345", hidden: true},
 		{name: "all root's, by a set-user-ID program", attr: asRoot, mode: 0o755 | fs.ModeSetuid, says: "runs a set-user-ID program", hidden: true},
-		{name: "in a chroot", what: "chroot " + jail, attr: asRoot, mode: 0o755, says: "has another root directory"},
+		{name: "in a chroot", what: "chroot " + jail, attr: asRoot, mode: 0o755, says: "has a different root directory"},
 		{
 			name: "with mounts of its own", what: "mount " + other + " " + config, mode: 0o755,
 			attr: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}, says: "sees something else at " + config,
@@ -207,7 +207,7 @@ func TestAsKubelet(t *testing.T) {
 				o, err := n.Find(Want{AsKubelet: which, NeedBinDir: true})
 				says := tt.says
 				if hidden {
-					says = "no process named kubelet is running, of root or of the caller"
+					says = "no process named kubelet is running as root or as this user"
 				}
 				if says != "" {
 					e, ok := errors.AsType[*Error](err)
@@ -238,8 +238,8 @@ func TestAsKubeletBesideContainers(t *testing.T) {
 	if o, err := nodeWith(t, kind, ours, kind2).Environment(Want{AsKubelet: "auto"}); err != nil || o.Kubelet != ours.Process.Pid {
 		t.Errorf("got %+v, %v, want process %d", o, err, ours.Process.Pid)
 	}
-	if _, err := nodeWith(t, kind).Environment(Want{AsKubelet: "auto"}); err == nil || !strings.Contains(err.Error(), "another root directory") {
-		t.Errorf("got %v, want that it has another root directory", err)
+	if _, err := nodeWith(t, kind).Environment(Want{AsKubelet: "auto"}); err == nil || !strings.Contains(err.Error(), "a different root directory") {
+		t.Errorf("got %v, want that it has a different root directory", err)
 	}
 	if _, err := nodeWith(t, kind, kind2).Environment(Want{AsKubelet: "auto"}); err == nil || !strings.Contains(err.Error(), "2 kubelets are running") {
 		t.Errorf("got %v, want that there are two", err)
@@ -285,7 +285,7 @@ func TestBecomesAnother(t *testing.T) {
 	read, became := 0, 0
 	for end := time.Now().Add(30 * time.Second); (read == 0 || became == 0) && time.Now().Before(end); {
 		k, err := n.readKubelet(cmd.Process.Pid)
-		if err != nil && strings.Contains(err.Error(), "became another program") {
+		if err != nil && strings.Contains(err.Error(), "was replaced by another program") {
 			became++
 		}
 		if err != nil {
@@ -323,7 +323,7 @@ func TestFindUnprivileged(t *testing.T) {
 		}
 		closed := kubelet + "/credential-provider-config.yaml"
 		flagsFile := filepath.Join(root, "/etc/default/kubelet")
-		want := fmt.Sprintf("no node configuration found: this user may not look at %s/kubeadm-flags.env, %s", kubelet, closed)
+		want := fmt.Sprintf("no node configuration found: this user cannot read %s/kubeadm-flags.env, %s", kubelet, closed)
 		if there {
 			if err := os.WriteFile(flagsFile, []byte(flags), 0o644); err != nil {
 				t.Fatal(err)

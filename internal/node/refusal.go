@@ -23,17 +23,17 @@ func refusal(s *Setup) *Refusal {
 func byHand(s *Setup) string {
 	switch {
 	case s.Kind == NoKubelet:
-		return "nothing here starts a kubelet: no kubelet.service, k3s, rke2 or service of OpenRC"
+		return "found no kubelet.service, k3s, rke2 or OpenRC service that starts a kubelet"
 	case s.Unit != nil && s.Unit.Problem != "":
-		return "a drop-in cannot give this kubelet its flags: " + s.Unit.Problem
+		return "a drop-in cannot set this kubelet's flags: " + s.Unit.Problem
 	case s.Rancher != nil && s.Config.Fixed != "":
 		return s.Config.Fixed
 	case s.Rancher != nil:
 		return s.BinDir.Fixed
 	case s.Init == OpenRC:
-		return "OpenRC has no drop-ins: the flags of this kubelet stand in /etc/conf.d/kubelet, a script of yours"
+		return "OpenRC has no drop-ins; this kubelet's flags are set in /etc/conf.d/kubelet, your own script"
 	}
-	return "nothing is known that would give this kubelet its flags"
+	return "regcred knows no way to set this kubelet's flags"
 }
 
 // kindRefusal is the refusal of a kind of nodes.
@@ -46,14 +46,14 @@ type kindRefusal struct {
 // that of a node.
 func refusals(s *Setup) []kindRefusal {
 	return []kindRefusal{
-		{GKE, Refusal{"GKE writes the kubelet's unit, flags and configuration at each boot, and makes nodes anew at upgrades and repairs; it has no setting for providers of others", true, func(w Wish) string { return chart(w, "stateDir: /home/kubernetes/bin/regcred\n") }}},
-		{AKS, Refusal{"AKS writes the kubelet's unit, flags and configuration when it makes a node, which upgrades of the node image and of Kubernetes do anew; it has no setting for providers of others", true, func(w Wish) string { return chart(w, "") }}},
+		{GKE, Refusal{"GKE writes the kubelet's unit, flags and configuration at each boot and recreates nodes at upgrades and repairs; it has no setting for third-party providers", true, func(w Wish) string { return chart(w, "stateDir: /home/kubernetes/bin/regcred\n") }}},
+		{AKS, Refusal{"AKS writes the kubelet's unit, flags and configuration when it creates a node, also at upgrades of the node image and of Kubernetes; it has no setting for third-party providers", true, func(w Wish) string { return chart(w, "") }}},
 		{KOps, Refusal{"kOps runs nodeup at each boot, which writes the kubelet's unit, flags and configuration", true, kops}},
-		{OpenShift, Refusal{"OpenShift's Machine Config Operator owns the kubelet's unit and configuration: what is changed by hand makes the node degraded", false, func(w Wish) string { return openShift(w, s) }}},
-		{Talos, Refusal{"Talos has no services or files that could be changed; its machine configuration has the providers", false, talos}},
-		{Bottlerocket, Refusal{"Bottlerocket's root file system is read-only and verified, and it writes the kubelet's files from its settings; no executable of others can be put where its kubelet looks", false, bottlerocket}},
+		{OpenShift, Refusal{"OpenShift's Machine Config Operator owns the kubelet's unit and configuration; manual changes make the node degraded", false, func(w Wish) string { return openShift(w, s) }}},
+		{Talos, Refusal{"Talos has no services or files to change; providers are set in its machine configuration", false, talos}},
+		{Bottlerocket, Refusal{"Bottlerocket's root file system is read-only and verified, and it writes the kubelet's files from its settings; third-party executables cannot be put where its kubelet looks", false, bottlerocket}},
 		{Minikube, Refusal{"minikube writes the kubelet's flags at each start", false, minikube}},
-		{MicroK8s, Refusal{"MicroK8s runs the kubelet inside one process with the control plane, and reads its flags from a file of its own", false, microK8s}},
-		{K0s, Refusal{"k0s starts the kubelet itself, with the flags that --kubelet-extra-args of its own command line has", false, k0s}},
+		{MicroK8s, Refusal{"MicroK8s runs the kubelet inside one process with the control plane and reads its flags from a separate file", false, microK8s}},
+		{K0s, Refusal{"k0s starts the kubelet itself, with the flags from its own --kubelet-extra-args", false, k0s}},
 	}
 }

@@ -113,7 +113,7 @@ func (p *process) stat(field int) (uint64, error) {
 	}
 	fields := strings.Fields(string(stat)[strings.LastIndexByte(string(stat), ')')+1:])
 	if len(fields) <= field {
-		return 0, p.fail("stat", errors.New("it has too few fields"))
+		return 0, p.fail("stat", errors.New("too few fields"))
 	}
 	return strconv.ParseUint(fields[field], 10, 64)
 }

@@ -38,14 +38,14 @@ func (n Node) Runtime(ctx context.Context, pid int) *Runtime {
 	for _, want := range runtimes() {
 		if found := r.runtimeProcess(want.name, want.comm, pid); found != nil {
 			if found.Environ == nil {
-				found.Environ, found.From = r.unitEnviron(want.unit), fmt.Sprintf("%s, by %s: that of process %d is for root to read", want.name, want.unit, found.PID)
+				found.Environ, found.From = r.unitEnviron(want.unit), fmt.Sprintf("%s, from %s: only root may read the environment of process %d", want.name, want.unit, found.PID)
 			}
 			return found
 		}
 	}
 	for _, want := range runtimes() {
 		if r.unit(want.unit, "").fragment != "" {
-			return &Runtime{Name: want.name, From: want.name + ", by " + want.unit, Environ: r.unitEnviron(want.unit)}
+			return &Runtime{Name: want.name, From: want.name + ", from " + want.unit, Environ: r.unitEnviron(want.unit)}
 		}
 	}
 	return nil

@@ -33,7 +33,7 @@ func TestRuntimeOfUnit(t *testing.T) {
 	write("etc/systemd/system/containerd.service.d/proxy.conf", "[Service]\nEnvironment=HTTPS_PROXY=http://proxy.example:3128\nEnvironmentFile=-/etc/default/containerd\n")
 	write("etc/default/containerd", "NO_PROXY=.example\n")
 	found := n.Runtime(t.Context(), 0)
-	if found == nil || found.Name != "containerd" || found.From != "containerd, by containerd.service" {
+	if found == nil || found.Name != "containerd" || found.From != "containerd, from containerd.service" {
 		t.Fatalf("found %+v", found)
 	}
 	if want := []string{"HTTPS_PROXY=http://proxy.example:3128", "NO_PROXY=.example"}; !slices.Equal(found.Environ, want) {

@@ -44,13 +44,13 @@ func (n Node) RuntimeEndpoint(endpoint string, o *Origin) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", withHint(fmt.Errorf("no container runtime found: there is no socket at %s", strings.Join(runtimeSockets(), ", ")),
-			"give --runtime-endpoint unix:///path, or --as-kubelet to take that of the running kubelet")
+		return "", withHint(fmt.Errorf("no container runtime found: no socket at %s", strings.Join(runtimeSockets(), ", ")),
+			"give --runtime-endpoint unix:///path, or use the running kubelet's with --as-kubelet")
 	case 1:
 		return "unix://" + found[0], nil
 	}
-	return "", usageError("say which: --runtime-endpoint unix://"+found[0],
-		"%d container runtimes are found: %s", len(found), strings.Join(found, ", "))
+	return "", usageError("choose one: --runtime-endpoint unix://"+found[0],
+		"found %d container runtimes: %s", len(found), strings.Join(found, ", "))
 }
 
 // kubeletRuntime returns where a running kubelet has its images pulled: by its

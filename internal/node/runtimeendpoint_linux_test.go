@@ -27,10 +27,10 @@ func TestAutoEndpoint(t *testing.T) {
 		err     string
 		usage   bool
 	}{
-		{name: "none", err: "no container runtime found: there is no socket at " + containerd + ", " + crio},
+		{name: "none", err: "no container runtime found: no socket at " + containerd + ", " + crio},
 		{name: "one", sockets: []string{crio}, want: "unix://ROOT" + crio},
 		{name: "cri-dockerd", sockets: []string{"/run/cri-dockerd.sock"}, want: "unix://ROOT/run/cri-dockerd.sock"},
-		{name: "two", sockets: []string{k3s, crio}, err: "2 container runtimes are found: ROOT" + crio + ", ROOT" + k3s, usage: true},
+		{name: "two", sockets: []string{k3s, crio}, err: "found 2 container runtimes: ROOT" + crio + ", ROOT" + k3s, usage: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			root := sharedDir(t) // a short name, as sockets need

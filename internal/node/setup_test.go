@@ -252,7 +252,7 @@ func TestFixedPlaces(t *testing.T) {
 	mount(t, filepath.Join(root, "ro"), syscall.MS_RDONLY)
 	mount(t, filepath.Join(root, "noexec"), syscall.MS_NOEXEC)
 	got := fixedOf(t, root)
-	if diff := cmp.Diff([]string{"/ro: read-only file system", "/noexec: it is mounted noexec", "drop-in", ""}, got); diff != "" {
+	if diff := cmp.Diff([]string{"/ro: read-only file system", "/noexec is mounted noexec", "drop-in", ""}, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	if err := os.MkdirAll(filepath.Join(root, "/etc/systemd/system/kubelet.service.d"), 0o755); err != nil {
@@ -413,10 +413,10 @@ func TestParseVersion(t *testing.T) {
 		"Kubernetes v1.33.4\n": {Kubelet: "1.33.4", Text: "v1.33.4"},
 		"k3s version v1.33.4+k3s1 (148243c4)\ngo version go1.24.5\n": {Kubelet: "1.33.4", Text: "v1.33.4+k3s1"},
 		"Kubernetes v1.36.0-rc.1":                                    {Kubelet: "1.36.0", Text: "v1.36.0-rc.1"},
-		"":                                                           {Why: "/k --version: it does not say a version"},
-		"Kubernetes v0.0.0-master+$Format:%H$":                       {Why: "/k --version: it does not say a version"},
-		"v1.2":                                                       {Why: "/k --version: it does not say a version"},
-		"\nKubernetes v1.33.4":                                       {Why: "/k --version: it does not say a version"},
+		"":                                                           {Why: "/k --version: printed no version"},
+		"Kubernetes v0.0.0-master+$Format:%H$":                       {Why: "/k --version: printed no version"},
+		"v1.2":                                                       {Why: "/k --version: printed no version"},
+		"\nKubernetes v1.33.4":                                       {Why: "/k --version: printed no version"},
 	} {
 		if diff := cmp.Diff(want, parseVersion("/k", text)); diff != "" {
 			t.Errorf("%q: -want +got\n%s", text, diff)

@@ -18,7 +18,7 @@ import (
 // Linux only if ctx ends; what it cannot read is in the result.
 func (n Node) Setup(ctx context.Context) (*Setup, error) {
 	if !n.located() {
-		return nil, errors.New("this system has no nodes of Kubernetes that regcred knows")
+		return nil, errors.New("regcred does not support Kubernetes nodes on this operating system")
 	}
 	r := newReading(ctx, n)
 	found := r.find()
@@ -117,7 +117,7 @@ func (r *reading) dropInProblem(found started, u *Unit) string {
 		return why
 	}
 	if exec := u.Exec; path.Base(exec.File) > dropInName && exec.File != found.without.fragment {
-		return fmt.Sprintf("%s:%d: it replaces the command, and is read after %s", exec.File, exec.Line, u.DropIn)
+		return fmt.Sprintf("%s:%d replaces the command and is read after %s", exec.File, exec.Line, u.DropIn)
 	}
 	for _, file := range u.Files {
 		if err := r.failed[file]; err != nil && !errors.Is(err, fs.ErrNotExist) {

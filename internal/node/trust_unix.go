@@ -27,7 +27,7 @@ func writableByOthers(path string, info fs.FileInfo, euid int, strict bool) (who
 	}
 	switch {
 	case mode&0o002 != 0:
-		return "writable by everybody", "chmod go-w"
+		return "writable by all users", "chmod go-w"
 	case !ok:
 		return "", ""
 	case mode&0o020 != 0 && stat.Gid != 0:
@@ -37,7 +37,7 @@ func writableByOthers(path string, info fs.FileInfo, euid int, strict bool) (who
 		return "writable through an access control list", "setfacl -b"
 	case foreign(info, euid):
 		if info.Mode()&fs.ModeSymlink != 0 {
-			return fmt.Sprintf("a link of user %d", stat.Uid), "chown -h root"
+			return fmt.Sprintf("a link owned by user %d", stat.Uid), "chown -h root"
 		}
 		return fmt.Sprintf("owned by user %d", stat.Uid), "chown root"
 	}

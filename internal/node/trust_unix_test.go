@@ -29,28 +29,28 @@ func TestCheckTrustLinks(t *testing.T) {
 		{name: "absolute", make: []string{"real/ 755", "real/c.yaml 644", "c.yaml -> ROOT/real/c.yaml"}},
 		{
 			name: "a directory on the way of a target", make: []string{"open/ 777", "open/d/ 755", "open/d/c.yaml 644", "l -> open/d", "c.yaml -> l/c.yaml"},
-			want: "open is writable by everybody",
+			want: "open is writable by all users",
 		},
 		{
 			name: "on the way there and back", make: []string{"open/ 777", "open/d/ 755", "real.yaml 644", "c.yaml -> open/d/../../real.yaml"},
-			want: "open is writable by everybody",
+			want: "open is writable by all users",
 		},
 		{
 			name: "a directory in which a link is", make: []string{"open/ 777", "real.yaml 644", "open/l -> ../real.yaml", "c.yaml -> open/l"},
-			want: "open is writable by everybody",
+			want: "open is writable by all users",
 		},
 		{name: "our link in a sticky directory", make: []string{"tmp/ 1777", "real.yaml 644", "tmp/l -> ../real.yaml", "c.yaml -> tmp/l"}},
 		{
 			name: "somebody's link in a sticky directory", make: []string{"tmp/ 1777", "real.yaml 644", "tmp/l -> ../real.yaml of somebody", "c.yaml -> tmp/l"},
-			want: "tmp/l is a link of user 12345",
+			want: "tmp/l is a link owned by user 12345",
 		},
 		{name: "somebody's sticky directory", make: []string{"tmp/ 1777 of somebody", "tmp/c.yaml 644", "c.yaml -> tmp/c.yaml"}, want: "tmp is owned by user 12345"},
 		{name: "a loop", make: []string{"a -> b", "b -> a", "c.yaml -> a"}, want: "too many symbolic links"},
 		{name: "a link to itself below itself", make: []string{"a -> a/a", "c.yaml -> a"}, want: "too many symbolic links"},
 		{name: "an executable that is not there", make: []string{"c.yaml 644"}},
-		{name: "one that anybody may put there", make: []string{"c.yaml 644", "bin/ 1777"}, want: "bin is writable by everybody"},
-		{name: "a configuration to which anybody may add", make: []string{"c.yaml/ 1777", "c.yaml/a.yaml 644"}, want: "c.yaml is writable by everybody"},
-		{name: "a directory as configuration", make: []string{"c.yaml/ 755", "c.yaml/a.yaml 644", "c.yaml/b.yaml 666"}, want: "c.yaml/b.yaml is writable by everybody"},
+		{name: "one that anybody may put there", make: []string{"c.yaml 644", "bin/ 1777"}, want: "bin is writable by all users"},
+		{name: "a configuration to which anybody may add", make: []string{"c.yaml/ 1777", "c.yaml/a.yaml 644"}, want: "c.yaml is writable by all users"},
+		{name: "a directory as configuration", make: []string{"c.yaml/ 755", "c.yaml/a.yaml 644", "c.yaml/b.yaml 666"}, want: "c.yaml/b.yaml is writable by all users"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			root := newRoot(t, nil)

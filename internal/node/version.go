@@ -22,7 +22,7 @@ const versionTime = 10 * time.Second
 // version asks a kubelet, k3s or rke2 for its version.
 func (r *reading) version(program string) Version {
 	if program == "" {
-		return Version{Why: "what starts it names no kubelet by its path"}
+		return Version{Why: "the path of its executable is unknown"}
 	}
 	if !r.node.Here() && !r.node.Foreign {
 		return Version{Why: program + ": programs of another root directory are not run"}
@@ -48,7 +48,7 @@ func (r *reading) ask(program, file string) Version {
 		case r.ctx.Err() != nil:
 			err = context.Cause(r.ctx)
 		case ctx.Err() != nil:
-			err = fmt.Errorf("it did not answer within %v", versionTime)
+			err = fmt.Errorf("timed out after %v", versionTime)
 		}
 		return Version{Why: fmt.Sprintf("%s --version: %v", program, cause(err))}
 	}
@@ -87,7 +87,7 @@ func parseVersion(program, text string) Version {
 	line, _, _ := strings.Cut(text, "\n")
 	found := versions.FindStringSubmatch(line)
 	if found == nil {
-		return Version{Why: program + " --version: it does not say a version"}
+		return Version{Why: program + " --version: printed no version"}
 	}
 	return Version{Kubelet: found[1], Text: found[0]}
 }

@@ -35,14 +35,14 @@ func (n Node) noProviders() (*Without, error) {
 	pid := 0
 	if err == nil {
 		if config := k.path(configFlag); config != "" {
-			return nil, withHint(fmt.Errorf("no credential provider configuration in the files of this node; but %s runs with --%s=%s", k, configFlag, shown.ShellWord(config)),
-				"--as-kubelet takes that of the running kubelet")
+			return nil, withHint(fmt.Errorf("the files of this node set no credential provider configuration, but %s runs with --%s=%s", k, configFlag, shown.ShellWord(config)),
+				"use the running kubelet's with --as-kubelet")
 		}
 		pid = k.pid
 	}
 	w := n.without(context.Background(), pid)
 	if e, ok := errors.AsType[*Error](err); ok && !w.IsNode() && n.contained() {
-		w.Message = "kubelets run here in containers alone, which have paths of their own; " + w.Message
+		w.Message = "kubelets run here only in containers, which have their own paths; " + w.Message
 		w.Fix = cmp.Or(e.Hint, w.Fix)
 	}
 	return w, nil
@@ -87,15 +87,15 @@ func (n Node) without(ctx context.Context, pid int) *Without {
 
 // words say it to a person.
 func (w *Without) words(refusal *Refusal) (message, fix string) {
-	places := "none is at " + strings.Join(w.Looked, ", ")
+	places := "there is none at " + strings.Join(w.Looked, ", ")
 	if !w.IsNode() {
-		return "no credential provider configuration: this machine starts no kubelet, and " + places,
-			"on a node run it there; elsewhere give --config and --bin-dir"
+		return "no credential provider configuration: this machine runs no kubelet, and " + places,
+			"run this on a node, or give --config and --bin-dir"
 	}
-	why := "its flags name none, and " + places
+	why := "its flags set none, and " + places
 	switch w.Kind {
 	case K3sServer, K3sAgent, RKE2Server, RKE2Agent:
-		why = fmt.Sprintf("it has them only where configuration and bin dir are there when %s starts, and %s", w.Service, places)
+		why = fmt.Sprintf("it enables them only if configuration and bin dir exist when %s starts, and %s", w.Service, places)
 	}
 	return fmt.Sprintf("this node's kubelet (%s) runs without credential providers: %s", w.by(), why), w.cure(refusal)
 }
@@ -116,11 +116,11 @@ func (w *Without) cure(refusal *Refusal) string {
 	const install = "regcred install CONFIG --plugin FILE --restart"
 	switch {
 	case w.Kind == NoKubelet:
-		return "whatever starts it has to give it --" + configFlag + " and --" + binDirFlag
+		return "start it with --" + configFlag + " and --" + binDirFlag
 	case refusal == nil:
 		return install + " sets them up"
 	case refusal.Reapplied:
-		return install + " --reapplied sets them up until the node is made anew; without --reapplied it prints what lasts: " + refusal.Why
+		return install + " --reapplied sets them up until the node is recreated; without --reapplied it prints a permanent setup: " + refusal.Why
 	}
-	return "regcred install CONFIG prints what it wants for them: " + refusal.Why
+	return "regcred install CONFIG prints the setup to use instead: " + refusal.Why
 }

@@ -58,7 +58,7 @@ func carryThrough(ctx context.Context, name string, args ...string) error {
 		said, _ := io.ReadAll(io.NewSectionReader(printed, 0, lineBytes)) // for the message alone
 		return programError(name, err, string(said))
 	case <-ctx.Done():
-		return &Error{fmt.Errorf("%w; %s goes on with it (process %d)", context.Cause(ctx), name, cmd.Process.Pid), "see how it ends: " + name + " " + args[0] + " status"}
+		return &Error{fmt.Errorf("%w; %s is still running (process %d)", context.Cause(ctx), name, cmd.Process.Pid), "check the result: " + name + " " + args[0] + " status"}
 	}
 }
 

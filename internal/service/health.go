@@ -63,13 +63,13 @@ func ask(ctx context.Context, url string) error {
 // unanswered is the reason why there was no answer.
 func unanswered(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("no answer: %w", context.Cause(ctx))
+		return fmt.Errorf("no response: %w", context.Cause(ctx))
 	}
 	if e, ok := errors.AsType[syscall.Errno](err); ok {
 		return e
 	}
 	if errors.Is(err, io.EOF) {
-		return errors.New("the connection ended before an answer")
+		return errors.New("connection closed without a response")
 	}
 	return err
 }

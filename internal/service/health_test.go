@@ -78,7 +78,7 @@ func TestAsk(t *testing.T) {
 		"immense header": {loopback, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X", strings.Repeat("x", 1<<20))
 		}, "server response headers exceeded"},
-		"hangs up": {loopback, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "the connection ended before an answer"},
+		"hangs up": {loopback, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "connection closed without a response"},
 		"no HTTP": {loopback, func(w http.ResponseWriter, _ *http.Request) {
 			conn, _, _ := w.(http.Hijacker).Hijack()
 			_, _ = io.WriteString(conn, "SSH-2.0\r\n")

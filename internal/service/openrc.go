@@ -55,7 +55,7 @@ func (o OpenRC) State(ctx context.Context, unit string) (State, error) {
 	}
 	_, word, found := strings.Cut(out, "status: ")
 	if !found { // the exit code is not 0 of one that is stopped, too
-		return State{}, cmp.Or(err, errors.New("it does not say its status"))
+		return State{}, cmp.Or(err, errors.New("printed no status"))
 	}
 	word, _, _ = strings.Cut(word, "\n")
 	word, _, _ = strings.Cut(word, " ")

@@ -87,7 +87,7 @@ func TestOpenRCState(t *testing.T) {
 	}
 	for script, want := range map[string]string{
 		"echo 'rc-service: superuser access required' >&2; exit 1": "exit status 1: rc-service: superuser access required",
-		"echo huh": "it does not say its status",
+		"echo huh": "printed no status",
 	} {
 		_, err := Service{Manager: openRC(t, script), Name: "kubelet"}.State(t.Context())
 		check(t, err, want, "")
@@ -127,7 +127,7 @@ func TestOpenRCRestart(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	check(t, err, "goes on with it (process "+strings.TrimSpace(awaited(t, begun))+")", "kubelet status")
+	check(t, err, "is still running (process "+strings.TrimSpace(awaited(t, begun))+")", "kubelet status")
 	if err := os.WriteFile(goOn, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func explain(ctx context.Context, err error) error {
 		return nil
 	}
 	if ctx.Err() != nil {
-		return &Error{fmt.Errorf("systemd did not answer: %w", context.Cause(ctx)), "see whether it does: systemctl is-system-running"}
+		return &Error{fmt.Errorf("systemd did not respond: %w", context.Cause(ctx)), "check systemd: systemctl is-system-running"}
 	}
 	if e, ok := errors.AsType[dbus.Error](err); ok {
 		return refused(e)
@@ -33,7 +33,7 @@ func explain(ctx context.Context, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return &Error{err, rootHint()}
 	case errors.Is(err, dbus.ErrClosed), errors.Is(err, io.EOF), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
-		return errors.New("systemd ended the connection")
+		return errors.New("systemd closed the connection")
 	}
 	return err
 }
@@ -46,13 +46,13 @@ func refused(e dbus.Error) error {
 	case "AccessDenied", "InteractiveAuthorizationRequired", "AuthFailed":
 		return &Error{err, deniedHint(err.Error())}
 	case "NoSuchUnit", "BadUnitSetting", "LoadFailed", "UnitMasked":
-		return &Error{err, "see what systemd has of it: systemctl cat UNIT"}
+		return &Error{err, "show the unit: systemctl cat UNIT"}
 	case "ShuttingDown", "TransactionIsDestructive":
-		return &Error{err, "the machine is being shut down, or the unit stopped: try again afterwards"}
+		return &Error{err, "the machine is shutting down or the unit is being stopped: try again later"}
 	case "NoReply", "Timeout", "TimedOut":
-		return &Error{err, "see whether it answers: systemctl is-system-running"}
+		return &Error{err, "check systemd: systemctl is-system-running"}
 	case "ServiceUnknown", "NameHasNoOwner":
-		return &Error{err, "the bus does not know systemd: is it process 1 here?"}
+		return &Error{err, "systemd is not on the bus: is it process 1 here?"}
 	}
 	return err
 }
@@ -71,9 +71,9 @@ func said(e dbus.Error) string {
 func deniedHint(text string) string {
 	switch {
 	case strings.Contains(text, "AppArmor"):
-		return "this pod's AppArmor profile forbids D-Bus: appArmorProfile type Unconfined, or mount /run/systemd, whose socket is no bus"
+		return "this pod's AppArmor profile forbids D-Bus: set appArmorProfile type Unconfined, or mount /run/systemd, whose socket needs no D-Bus"
 	case strings.Contains(text, "SELinux"):
-		return "SELinux forbids it: in a pod seLinuxOptions type spc_t"
+		return "SELinux forbids it: in a pod, set seLinuxOptions type spc_t"
 	}
 	return rootHint()
 }
@@ -82,7 +82,7 @@ func rootHint() string {
 	if os.Geteuid() != 0 {
 		return "run it as root (sudo)"
 	}
-	return "this root may not: polkit, or the user namespace of a container"
+	return "root is denied here, by polkit or in a container's user namespace"
 }
 
 // cutLast is strings.Cut at the last sep; without one all is after it.

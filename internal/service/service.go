@@ -73,7 +73,7 @@ func detect(root string) (Manager, error) {
 	if isDir(filepath.Join(root, "run/openrc")) {
 		return OpenRC{}, nil
 	}
-	return nil, &Error{errors.New("nothing that regcred knows starts and stops services here: neither systemd nor OpenRC is running"),
+	return nil, &Error{errors.New("no supported service manager: neither systemd nor OpenRC is running"),
 		"restart the kubelet by hand; in a container, mount the host's /run/systemd (or /run/openrc)"}
 }
 
@@ -85,7 +85,7 @@ func isDir(path string) bool {
 // Reload makes the manager read its units again, and fails if it then cannot
 // use this one.
 func (s Service) Reload(ctx context.Context) error {
-	err := within(ctx, reloadWithin, "read its units again", func(ctx context.Context) error { return s.Manager.Reload(ctx, s.Name) })
+	err := within(ctx, reloadWithin, "reload units", func(ctx context.Context) error { return s.Manager.Reload(ctx, s.Name) })
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (s Service) Restart(ctx context.Context) error {
 
 // State looks at the unit.
 func (s Service) State(ctx context.Context) (state State, err error) {
-	err = within(ctx, stateWithin, "look at "+s.Name, func(ctx context.Context) error {
+	err = within(ctx, stateWithin, "get the state of "+s.Name, func(ctx context.Context) error {
 		state, err = s.Manager.State(ctx, s.Name)
 		return err
 	})
@@ -118,7 +118,7 @@ func (s Service) poll() time.Duration { return cmp.Or(s.Poll, 500*time.Milliseco
 
 // within gives f so long, and says what was attempted.
 func within(ctx context.Context, limit time.Duration, what string, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, timeout("no answer within "+limit.String()))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, timeout("no response within "+limit.String()))
 	defer cancel()
 	if err := f(ctx); err != nil {
 		return fmt.Errorf("%s: %w", what, err)

@@ -70,11 +70,11 @@ func (s State) Unusable(unit string) error {
 	why, hint := "", ""
 	switch s.Load {
 	case "bad-setting", "error":
-		why, hint = "the manager cannot use its unit file or a drop-in", "systemd-analyze verify "+unit+" says where"
+		why, hint = "its unit file or a drop-in is invalid", "systemd-analyze verify "+unit+" shows where"
 	case "not-found":
-		why, hint = "there is no such unit", "see which one runs the kubelet: systemctl status $(pidof kubelet)"
+		why, hint = "no such unit", "find the kubelet's unit: systemctl status $(pidof kubelet)"
 	case "masked":
-		why, hint = "it is masked", "systemctl unmask "+unit
+		why, hint = "the unit is masked", "systemctl unmask "+unit
 	default:
 		return nil
 	}

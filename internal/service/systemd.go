@@ -114,7 +114,7 @@ func (m Systemd) follow(ctx context.Context, unit string, job int, result <-chan
 		case r := <-result:
 			return jobEnded(unit, r)
 		case <-ctx.Done():
-			return &Error{fmt.Errorf("%w; systemd goes on with it (job %d)", context.Cause(ctx), job), "systemctl list-jobs; systemctl status " + unit}
+			return &Error{fmt.Errorf("%w; systemd is still working on it (job %d)", context.Cause(ctx), job), "systemctl list-jobs; systemctl status " + unit}
 		case <-tick.C:
 			state, err := m.State(ctx, unit)
 			if err == nil && state.Job != job && gone {
@@ -138,11 +138,11 @@ func jobEnded(unit, result string) error {
 	case "dependency":
 		why, hint = "a unit that it requires did not start", "systemctl list-dependencies "+unit
 	case "canceled":
-		why = "somebody else canceled it, or asked for something else: a stop, a shutdown"
+		why = "another request, such as a stop or a shutdown, canceled it"
 	case "skipped":
-		why = "it does not apply to the unit as it is"
+		why = "it does not apply to the unit's current state"
 	default:
-		why = "systemd says so"
+		why = "unexpected result"
 	}
 	return &Error{fmt.Errorf("its job ended with %q: %s", result, why), hint}
 }
@@ -153,7 +153,7 @@ func cause(err error) error {
 		return e.Err
 	}
 	if errors.Is(err, io.EOF) {
-		return errors.New("it ended the connection")
+		return errors.New("connection closed")
 	}
 	return err
 }
@@ -187,7 +187,7 @@ func (p properties) state() (State, error) {
 		s.LoadError, _ = e[1].(string)
 	}
 	if s.Load == "" || s.Active == "" {
-		return s, errors.New("systemd's answer has no LoadState and no ActiveState")
+		return s, errors.New("systemd's response has no LoadState or ActiveState")
 	}
 	return s, nil
 }

@@ -30,22 +30,22 @@ func TestFaults(t *testing.T) {
 		do         func(context.Context, Service) error
 		want, hint string
 	}{
-		"ends at once":       {"AUTH", fault{}, state, "look at kubelet.service: cannot reach systemd at ", ""},
+		"ends at once":       {"AUTH", fault{}, state, "get the state of kubelet.service: cannot reach systemd at ", ""},
 		"no D-Bus":           {"AUTH", fault{raw: "HTTP/1.1 400 Bad Request\r\n\r\n"}, state, "cannot reach systemd at ", ""},
-		"garbage":            {"GetAll", fault{raw: strings.Repeat("\xff", 4096)}, state, "look at kubelet.service: systemd ended the connection", ""},
-		"an immense message": {"GetAll", fault{raw: "l\x02\x01\x01\xff\xff\xff\x07\x01\x00\x00\x00\xff\xff\xff\x07"}, state, "systemd ended the connection", ""},
-		"ends in the middle": {"RestartUnit", fault{}, restart, "restart kubelet.service: systemd ended the connection", ""},
+		"garbage":            {"GetAll", fault{raw: strings.Repeat("\xff", 4096)}, state, "get the state of kubelet.service: systemd closed the connection", ""},
+		"an immense message": {"GetAll", fault{raw: "l\x02\x01\x01\xff\xff\xff\x07\x01\x00\x00\x00\xff\xff\xff\x07"}, state, "systemd closed the connection", ""},
+		"ends in the middle": {"RestartUnit", fault{}, restart, "restart kubelet.service: systemd closed the connection", ""},
 		"AppArmor": {"GetAll", fault{name: denied, text: "An AppArmor policy prevents this sender from sending this message"}, state,
-			"look at kubelet.service: An AppArmor policy prevents this sender from sending this message (AccessDenied)", "AppArmor profile forbids"},
+			"get the state of kubelet.service: An AppArmor policy prevents this sender from sending this message (AccessDenied)", "AppArmor profile forbids"},
 		"SELinux": {"GetAll", fault{name: denied, text: "SELinux policy denies access"}, state, "SELinux policy denies access (AccessDenied)", "spc_t"},
 		"polkit": {"RestartUnit", fault{name: "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired", text: "Interactive authentication required."}, restart,
 			"restart kubelet.service: Interactive authentication required. (InteractiveAuthorizationRequired)", rootHint()},
 		"no unit":       {"RestartUnit", fault{name: "org.freedesktop.systemd1.NoSuchUnit", text: "Unit kubelet.service not found."}, restart, "not found. (NoSuchUnit)", "systemctl cat"},
 		"bad unit":      {"RestartUnit", fault{name: "org.freedesktop.systemd1.BadUnitSetting", text: "bad"}, restart, "bad (BadUnitSetting)", "systemctl cat"},
-		"shutdown":      {"RestartUnit", fault{name: "org.freedesktop.systemd1.TransactionIsDestructive", text: "x"}, restart, "(TransactionIsDestructive)", "shut down"},
-		"no reply":      {"Reload", fault{name: "org.freedesktop.DBus.Error.NoReply", text: "x"}, reload, "read its units again: x (NoReply)", "is-system-running"},
-		"rate limit":    {"Reload", fault{name: "org.freedesktop.DBus.Error.LimitsExceeded", text: "too often"}, reload, "read its units again: too often (LimitsExceeded)", ""},
-		"words for us":  {"Reload", fault{name: "x.Y", text: "\x1b[2Jerror: all is well\n"}, reload, `read its units again: \x1b[2Jerror: all is well\n (Y)`, ""},
+		"shutdown":      {"RestartUnit", fault{name: "org.freedesktop.systemd1.TransactionIsDestructive", text: "x"}, restart, "(TransactionIsDestructive)", "shutting down"},
+		"no reply":      {"Reload", fault{name: "org.freedesktop.DBus.Error.NoReply", text: "x"}, reload, "reload units: x (NoReply)", "is-system-running"},
+		"rate limit":    {"Reload", fault{name: "org.freedesktop.DBus.Error.LimitsExceeded", text: "too often"}, reload, "reload units: too often (LimitsExceeded)", ""},
+		"words for us":  {"Reload", fault{name: "x.Y", text: "\x1b[2Jerror: all is well\n"}, reload, `reload units: \x1b[2Jerror: all is well\n (Y)`, ""},
 		"a long text":   {"Reload", fault{name: "x.Y", text: strings.Repeat("long ", 1000)}, reload, "long lo… (Y)", ""},
 		"cannot forget": {"ResetFailedUnit", fault{name: denied}, restart, "", ""},
 	} {
@@ -96,7 +96,7 @@ func TestNoReply(t *testing.T) {
 			if !errors.Is(got, cause) {
 				t.Errorf("%s: %v, want %v", at, got, cause)
 			}
-			check(t, got, "systemd did not answer: ", "is-system-running")
+			check(t, got, "systemd did not respond: ", "is-system-running")
 			cancel()
 		}
 	}
@@ -165,7 +165,7 @@ func TestState(t *testing.T) {
 	}
 	f := &faulty{look: always(map[string]any{"LoadState": uint32(1)})}
 	_, err := f.service(t).State(t.Context())
-	check(t, err, "look at kubelet.service: systemd's answer has no LoadState and no ActiveState", "")
+	check(t, err, "get the state of kubelet.service: systemd's response has no LoadState or ActiveState", "")
 }
 
 // TestReload: a unit that systemd has read and cannot use is an error, although
@@ -174,9 +174,9 @@ func TestReload(t *testing.T) {
 	loadError := struct{ Name, Text string }{"org.freedesktop.systemd1.BadUnitSetting", "Unit has a bad unit file setting.\n"}
 	for load, want := range map[string][2]string{
 		"loaded":      {"", ""},
-		"bad-setting": {`kubelet.service: the manager cannot use its unit file or a drop-in: Unit has a bad unit file setting.\n (bad-setting)`, "systemd-analyze verify kubelet.service"},
-		"not-found":   {"kubelet.service: there is no such unit: ", "systemctl status"},
-		"masked":      {"kubelet.service: it is masked: ", "systemctl unmask kubelet.service"},
+		"bad-setting": {`kubelet.service: its unit file or a drop-in is invalid: Unit has a bad unit file setting.\n (bad-setting)`, "systemd-analyze verify kubelet.service"},
+		"not-found":   {"kubelet.service: no such unit: ", "systemctl status"},
+		"masked":      {"kubelet.service: the unit is masked: ", "systemctl unmask kubelet.service"},
 	} {
 		f := &faulty{look: always(unit(7, "LoadState", load, "LoadError", loadError))}
 		check(t, f.service(t).Reload(t.Context()), want[0], want[1])
@@ -199,9 +199,9 @@ func TestRestart(t *testing.T) {
 		"failed":                        {ends("failed"), nil, `restart kubelet.service: its job ended with "failed": it did not start`, "systemctl status kubelet.service"},
 		"timeout":                       {ends("timeout"), nil, `"timeout": it took longer than the unit allows`, "systemctl status"},
 		"dependency":                    {ends("dependency"), nil, `"dependency": a unit that it requires`, "systemctl list-dependencies kubelet.service"},
-		"canceled":                      {ends("canceled"), nil, `"canceled": somebody else`, "systemctl status"},
+		"canceled":                      {ends("canceled"), nil, `"canceled": another request`, "systemctl status"},
 		"skipped":                       {ends("skipped"), nil, `"skipped": it does not apply`, "systemctl status"},
-		"a new word":                    {ends("\x1b[2J"), nil, `"\x1b[2J": systemd says so`, "systemctl status"},
+		"a new word":                    {ends("\x1b[2J"), nil, `"\x1b[2J": unexpected result`, "systemctl status"},
 		"no word of it, but it is gone": {nil, gone, "", ""},
 		"systemd executes itself anew, and it is gone": {func(f *faulty, _ *dbus.Message) { f.hangUp() }, gone, "", ""},
 	} {
@@ -225,7 +225,7 @@ func TestInterrupted(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	check(t, err, "restart kubelet.service: context canceled; systemd goes on with it (job 42)", "systemctl list-jobs")
+	check(t, err, "restart kubelet.service: context canceled; systemd is still working on it (job 42)", "systemctl list-jobs")
 }
 
 func TestDetect(t *testing.T) {

@@ -43,7 +43,7 @@ type UnhealthyError struct {
 
 // Error is one line, with the first of the log.
 func (e *UnhealthyError) Error() string {
-	text := fmt.Sprintf("%s: no new kubelet that works, after %s: %v", e.Unit, e.Waited.Round(100*time.Millisecond), e.Why)
+	text := fmt.Sprintf("%s: no healthy new kubelet after %s: %v", e.Unit, e.Waited.Round(100*time.Millisecond), e.Why)
 	if e.State.Active != "" {
 		text += "; the unit is " + e.State.String()
 	}
@@ -63,7 +63,7 @@ func (e *UnhealthyError) Unwrap() error { return e.Why }
 func (s Service) WaitHealthy(ctx context.Context, before State, want Want) (State, error) {
 	want = want.withDefaults()
 	begin := time.Now()
-	bounded, cancel := context.WithTimeoutCause(ctx, want.Within, timeout("it takes too long"))
+	bounded, cancel := context.WithTimeoutCause(ctx, want.Within, timeout("timed out"))
 	defer cancel()
 	w := watch{service: s, want: want, before: before, previous: before}
 	err := w.run(bounded)
@@ -111,7 +111,7 @@ func (w *watch) run(ctx context.Context) error {
 // unmet is the error of a wait that was ended from outside.
 func (w *watch) unmet(cause error) error {
 	if w.lacking == nil {
-		return fmt.Errorf("%w; it was not healthy for %s yet", cause, w.want.Stable)
+		return fmt.Errorf("%w; it has not been healthy for %s yet", cause, w.want.Stable)
 	}
 	return fmt.Errorf("%w; last: %w", cause, w.lacking)
 }
@@ -179,13 +179,13 @@ func (w *watch) over() error {
 	case s.Unusable(w.service.Name) != nil:
 		return s.Unusable(w.service.Name)
 	case s.Ended() && s.Active == "inactive" && !s.Conditions:
-		return errors.New("a Condition of the unit does not hold, so that it was not started")
+		return errors.New("a Condition of the unit is not met, so it was not started")
 	case s.Ended() && w.since.IsZero():
-		return errors.New("it is not started")
+		return errors.New("it was not started")
 	case s.Ended():
-		return errors.New("it ended, and is not started again")
+		return errors.New("it exited and is not restarted")
 	case restarts >= w.want.Restarts:
-		return fmt.Errorf("it ends again and again: started %d times more", restarts)
+		return fmt.Errorf("it keeps exiting: restarted %d times", restarts)
 	}
 	return nil
 }
@@ -194,9 +194,9 @@ func (w *watch) over() error {
 func (w *watch) healthy(ctx context.Context, s State) error {
 	switch {
 	case s.MainPID == 0:
-		return errors.New("no process runs")
+		return errors.New("no process is running")
 	case s.SameProcess(w.before):
-		return fmt.Errorf("process %d still runs, that of before", s.MainPID)
+		return fmt.Errorf("the old process %d is still running", s.MainPID)
 	}
 	if w.want.Health != "" {
 		if err := ask(ctx, w.want.Health); err != nil {

@@ -122,19 +122,19 @@ func TestWaitUnhealthy(t *testing.T) {
 		want   string // %s: how long it took
 	}{
 		"failed": {healthy, 0, looks(unit(7), unit(8, "MainPID", uint32(0), "ActiveState", "failed", "SubState", "failed", "Result", "start-limit-hit")),
-			"it ended, and is not started again; the unit is failed (failed), start-limit-hit" + tail},
-		"ended well": {healthy, 0, looks(unit(8), unit(8, ended...)), "it ended, and is not started again; the unit is inactive (dead)" + tail},
-		"dependency": {healthy, 0, always(unit(7, append(ended, "ConditionResult", false, "ConditionTimestamp", uint64(0))...)), "s: it is not started; the unit is inactive (dead)"},
-		"condition":  {healthy, 0, always(unit(7, append(ended, "ConditionResult", false)...)), "a Condition of the unit does not hold, so that it was not started; the unit is inactive (dead)"},
+			"it exited and is not restarted; the unit is failed (failed), start-limit-hit" + tail},
+		"ended well": {healthy, 0, looks(unit(8), unit(8, ended...)), "it exited and is not restarted; the unit is inactive (dead)" + tail},
+		"dependency": {healthy, 0, always(unit(7, append(ended, "ConditionResult", false, "ConditionTimestamp", uint64(0))...)), "s: it was not started; the unit is inactive (dead)"},
+		"condition":  {healthy, 0, always(unit(7, append(ended, "ConditionResult", false)...)), "a Condition of the unit is not met, so it was not started; the unit is inactive (dead)"},
 		"again and again": {healthy, 0, func(n int) map[string]any { return unit(8, append(loop, "NRestarts", uint32(n))...) },
-			"it ends again and again: started 3 times more; the unit is activating (auto-restart), exit-code, exit code 1" + tail},
+			"it keeps exiting: restarted 3 times; the unit is activating (auto-restart), exit-code, exit code 1" + tail},
 		"again and again, uncounted": {healthy, 0, func(n int) map[string]any {
 			return map[string]any{"LoadState": "loaded", "ActiveState": "active", "SubState": "running", "MainPID": uint32(8 + n), "ExecMainStartTimestamp": uint64(1_790_000_001_000_000 + n)}
-		}, "it ends again and again: started 3 times more; the unit is active (running), process 11" + tail},
-		"bad unit": {healthy, 0, always(unit(7, "LoadState", "bad-setting")), "s: the manager cannot use its unit file or a drop-in (bad-setting); the unit is "},
+		}, "it keeps exiting: restarted 3 times; the unit is active (running), process 11" + tail},
+		"bad unit": {healthy, 0, always(unit(7, "LoadState", "bad-setting")), "s: its unit file or a drop-in is invalid (bad-setting); the unit is "},
 		"the old one stays": {healthy, soon, always(unit(7)),
-			"it takes too long; last: process 7 still runs, that of before; the unit is active (running), process 7"},
-		"no answer":     {silent, soon, always(unit(8)), "it takes too long; last: " + silent + ": no answer: it takes too long; the unit is active (running), process 8" + tail},
+			"timed out; last: the old process 7 is still running; the unit is active (running), process 7"},
+		"no answer":     {silent, soon, always(unit(8)), "timed out; last: " + silent + ": no response: timed out; the unit is active (running), process 8" + tail},
 		"ill":           {ill, soon, always(unit(8)), "last: " + ill + ": HTTP status 500; the unit is active (running), process 8" + tail},
 		"not listening": {"http://127.0.0.1:1/healthz", soon, always(unit(8)), "last: http://127.0.0.1:1/healthz: connection refused; the unit is active"},
 		"no READY": {healthy, soon, always(unit(8, "ActiveState", "activating", "SubState", "start")),
@@ -148,7 +148,7 @@ func TestWaitUnhealthy(t *testing.T) {
 				want.Within = time.Minute
 			}
 			_, err := waitFor(t, want, tt.look)
-			if err == nil || !strings.HasPrefix(err.Error(), "kubelet.service: no new kubelet that works, after ") || !strings.Contains(err.Error(), tt.want) {
+			if err == nil || !strings.HasPrefix(err.Error(), "kubelet.service: no healthy new kubelet after ") || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 			if err != nil && strings.Contains(tt.want, tail) && (len(err.Lines) != 3 || !strings.Contains(err.Lines[2], "bye")) {

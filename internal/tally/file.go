@@ -34,13 +34,13 @@ const (
 func Add(ctx context.Context, dir string, b Batch) error {
 	root, err := openDir(dir)
 	if err != nil {
-		return fmt.Errorf("count below %s: %w", dir, regularfile.Cause(err))
+		return fmt.Errorf("count in %s: %w", dir, regularfile.Cause(err))
 	}
 	defer root.Close()
 	unlock, err := lock(ctx, root)
 	if err != nil {
 		drop(root)
-		return fmt.Errorf("count below %s: wait for its lock: %w", dir, err)
+		return fmt.Errorf("count in %s: wait for its lock: %w", dir, err)
 	}
 	defer unlock()
 	now := time.Now()
@@ -48,7 +48,7 @@ func Add(ctx context.Context, dir string, b Batch) error {
 	switch {
 	case ctx.Err() != nil: // which says nothing about the file
 		drop(root)
-		return fmt.Errorf("count below %s: %w", dir, ctx.Err())
+		return fmt.Errorf("count in %s: %w", dir, ctx.Err())
 	case err != nil:
 		c = newCounts(now)
 	}
@@ -94,12 +94,12 @@ func Read(ctx context.Context, dir string) (*Counts, error) {
 	path := filepath.Join(dir, fileName)
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fmt.Errorf("counts in %s: %w", path, regularfile.Cause(err))
+		return nil, fmt.Errorf("read counts in %s: %w", path, regularfile.Cause(err))
 	}
 	defer root.Close()
 	c, err := read(ctx, root)
 	if err != nil {
-		return nil, fmt.Errorf("counts in %s: %w", path, regularfile.Cause(err))
+		return nil, fmt.Errorf("read counts in %s: %w", path, regularfile.Cause(err))
 	}
 	return c, nil
 }
@@ -114,7 +114,7 @@ func openDir(dir string) (*os.Root, error) {
 		return nil, err
 	}
 	if !info.IsDir() || !ours(info) || !onlyOwnerWrites(info.Mode()) {
-		return nil, errors.New("it is not a directory of this user's in which nobody else may write: it is left alone")
+		return nil, errors.New("it is not a directory that only this user can write to; left unchanged")
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -122,7 +122,7 @@ func openDir(dir string) (*os.Root, error) {
 	}
 	if now, err := root.Stat("."); err != nil || !os.SameFile(info, now) {
 		root.Close()
-		return nil, errors.New("it was replaced meanwhile")
+		return nil, errors.New("it was replaced in the meantime")
 	}
 	return root, nil
 }
@@ -131,7 +131,7 @@ func read(ctx context.Context, root *os.Root) (*Counts, error) {
 	if info, err := root.Lstat(fileName); err != nil {
 		return nil, err
 	} else if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("it is not a regular file but %s", (&regularfile.NotRegularError{Mode: info.Mode()}).Kind())
+		return nil, fmt.Errorf("not a regular file but %s", (&regularfile.NotRegularError{Mode: info.Mode()}).Kind())
 	}
 	data, err := regularfile.ReadIn(ctx, root, fileName, maxFile)
 	if err != nil {
@@ -139,7 +139,7 @@ func read(ctx context.Context, root *os.Root) (*Counts, error) {
 	}
 	var c Counts
 	if err := json.Unmarshal(data, &c); err != nil || !c.Sound() {
-		return nil, errors.New("it is not what regcred writes there; the next run of a provider begins it anew")
+		return nil, errors.New("not in regcred's format; the next provider run starts a new file")
 	}
 	return &c, nil
 }

@@ -127,7 +127,7 @@ func (l *life) testBroken(t *testing.T) {
 		l.restarted(t, func() {
 			said := l.install(t, 1, "broken.yaml", "--restart", "--stable=2s")
 			l.says(t, said, "unknown flag: --no-such-flag")
-			l.says(t, said, "the node is as it was")
+			l.says(t, said, "the change was rolled back")
 		})
 	})
 	l.m.Run(t, "mv", "/opt/real/kubelet", "/usr/bin/kubelet")

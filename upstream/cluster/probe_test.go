@@ -19,7 +19,7 @@ func TestProbe(t *testing.T) {
 	l.restarted(t, func() {
 		l.unchanged(t, func() {
 			said := l.install(t, 1, "first.yaml", "--restart", "--stable=2s", "--probe", l.registry[later].PushApp(t, "team/probe", "v1"))
-			if !strings.Contains(said, "the test pull failed: ") || !strings.Contains(said, "401") || !strings.Contains(said, "the node is as it was") {
+			if !strings.Contains(said, "the test pull failed: ") || !strings.Contains(said, "401") || !strings.Contains(said, "the change was rolled back") {
 				t.Errorf("it says\n%s", said)
 			}
 		})

@@ -142,7 +142,7 @@ func restartKubelet(t *testing.T, m *node.Machine) {
 		m.WriteFile(t, dropIn, fmt.Sprintf(line, "/usr/bin/kubelet", flags), 0o644)
 		_, c := restart()
 		t.Logf("after %s: %s", c.Took, c.Error)
-		if !strings.Contains(c.Error, "it ends again and again: started 3 times more") || len(c.Lines) == 0 || !strings.Contains(c.Lines[0], says) {
+		if !strings.Contains(c.Error, "it keeps exiting: restarted 3 times") || len(c.Lines) == 0 || !strings.Contains(c.Lines[0], says) {
 			t.Errorf("%s: %+v", flags, c)
 		}
 	}
@@ -176,14 +176,14 @@ func restartUnits(t *testing.T, m *node.Machine) {
 	want := service.Want{Stable: 500 * time.Millisecond, Within: time.Minute, Restarts: 8} // more than systemd does of "limited"
 	for _, tt := range []struct{ name, restart, wait string }{
 		{"sleeps", "", ""},
-		{"exits", "", "it ended, and is not started again; the unit is inactive (dead); its log: bye"},
-		{"loops", "", `it ends again and again`},
-		{"limited", "", "it ended, and is not started again; the unit is failed (failed), "},
+		{"exits", "", "it exited and is not restarted; the unit is inactive (dead); its log: bye"},
+		{"loops", "", `it keeps exiting`},
+		{"limited", "", "it exited and is not restarted; the unit is failed (failed), "},
 		{"mute", `its job ended with "failed"`, "no new kubelet that works"},
-		{"requires", `its job ended with "dependency"`, "it is not started; the unit is inactive (dead)"},
+		{"requires", `its job ended with "dependency"`, "it was not started; the unit is inactive (dead)"},
 		{"condition", "", "a Condition of the unit does not hold"},
 		{"relative", "(BadUnitSetting)", "(bad-setting)"},
-		{"nowhere", "(NoSuchUnit)", "there is no such unit: Unit nowhere.service not found. (not-found)"},
+		{"nowhere", "(NoSuchUnit)", "no such unit: Unit nowhere.service not found. (not-found)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			u := unitAt{m, tt.name + ".service"}

@@ -79,7 +79,7 @@ func (r *release) testMended(t *testing.T, m *node.Machine) {
 	r.logged(t, "mended: ")
 	m.Run(t, "sh", "-c", theirs)
 	node.Eventually(t, 4*time.Minute, func(ctx context.Context) error {
-		return r.said(ctx, nodeA, `"phase":"drifted"`, "90-regcred.json: it is there already, and not as regcred made it (move it away)")
+		return r.said(ctx, nodeA, `"phase":"drifted"`, "90-regcred.json already exists and differs from regcred's file (move it away)")
 	})
 	r.measured(t, "regcred_node_drift 1\n", `regcred_node_phase{phase="drifted"} 1`+"\n")
 	node.Eventually(t, time.Minute, func(ctx context.Context) error {

@@ -39,20 +39,20 @@ func (c Collector) Collect(to chan<- prometheus.Metric) {
 	s := sink{to}
 	for name, p := range counts.Providers {
 		for result, n := range p.Results {
-			s.count("regcred_provider_runs_total", "Times that a provider was asked, by result: credentials, none, skipped, or the stage at which it failed.", n, "provider", name, "result", result)
+			s.count("regcred_provider_runs_total", "Number of provider runs by result: credentials, none, skipped, or the stage that failed.", n, "provider", name, "result", result)
 		}
-		s.summary("regcred_provider_run_duration_seconds", "How long the runs of a provider took.", p.Runs, p.Seconds, "provider", name)
-		s.time("regcred_provider_last_run_timestamp_seconds", "When a provider was last asked.", p.LastRun, "provider", name)
+		s.summary("regcred_provider_run_duration_seconds", "Duration of provider runs.", p.Runs, p.Seconds, "provider", name)
+		s.time("regcred_provider_last_run_timestamp_seconds", "Time of a provider's last run.", p.LastRun, "provider", name)
 		if e := p.LastError; e != nil {
-			s.time("regcred_provider_last_error_timestamp_seconds", "When a provider last failed.", e.Time, "provider", name, "stage", e.Stage)
+			s.time("regcred_provider_last_error_timestamp_seconds", "Time of a provider's last failure.", e.Time, "provider", name, "stage", e.Stage)
 		}
 	}
 	for result, n := range counts.Runs {
-		s.count("regcred_dispatcher_runs_total", "Questions of a kubelet, by result.", n, "result", result)
+		s.count("regcred_dispatcher_runs_total", "Number of kubelet requests by result.", n, "result", result)
 	}
-	s.count("regcred_dispatcher_uncounted_runs_total", "Questions that are in no other of these numbers, since the file was busy.", counts.Dropped)
-	s.count("regcred_dispatcher_left_out_credentials_total", "Credentials that found no place in an answer.", counts.WithoutKey)
-	s.time("regcred_dispatcher_counted_since_timestamp_seconds", "When these numbers began.", counts.Since)
+	s.count("regcred_dispatcher_uncounted_runs_total", "Number of kubelet requests missing from the other metrics because the file was locked.", counts.Dropped)
+	s.count("regcred_dispatcher_left_out_credentials_total", "Number of credentials omitted from responses.", counts.WithoutKey)
+	s.time("regcred_dispatcher_counted_since_timestamp_seconds", "Time when counting started.", counts.Since)
 }
 
 // Write writes counts in the text format of Prometheus.
