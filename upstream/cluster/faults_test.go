@@ -350,7 +350,7 @@ func (f *faults) testExpiredCredential(t *testing.T) {
 	writeFile(t, r.file, renewed)
 	held.release()
 	f.failed(t, pod, second, "401 Unauthorized")
-	f.says(t, 0, []string{"explain", second}, "ok       expired\n", "good for the whole registry; cached until ", oneCredential)
+	f.says(t, 0, []string{"explain", second}, "ok       expired\n", "valid for the whole registry; cached until ", oneCredential)
 	f.control.WaitRunning(t, pod)
 	if got := f.kubelet.PluginCounts(t)["expired"].Runs; got < 2 {
 		t.Errorf("the kubelet has run the plugin %d times, want 2: nothing has expired", got)
