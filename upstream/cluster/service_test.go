@@ -179,9 +179,9 @@ func restartUnits(t *testing.T, m *node.Machine) {
 		{"exits", "", "it exited and is not restarted; the unit is inactive (dead); its log: bye"},
 		{"loops", "", `it keeps exiting`},
 		{"limited", "", "it exited and is not restarted; the unit is failed (failed), "},
-		{"mute", `its job ended with "failed"`, "no new kubelet that works"},
+		{"mute", `its job ended with "failed"`, "no healthy new kubelet"},
 		{"requires", `its job ended with "dependency"`, "it was not started; the unit is inactive (dead)"},
-		{"condition", "", "a Condition of the unit does not hold"},
+		{"condition", "", "a Condition of the unit is not met"},
 		{"relative", "(BadUnitSetting)", "(bad-setting)"},
 		{"nowhere", "(NoSuchUnit)", "no such unit: Unit nowhere.service not found. (not-found)"},
 	} {
