@@ -118,7 +118,8 @@ func (c Command) GetCredentials(ctx context.Context, req *Request) (*Response, e
 //
 // Standard error is scrubbed of the request's token, of every password
 // returned, and of the values of Env and Args that have at least 8 bytes and
-// are no part of the image. Where an answer is no JSON, what stands in quotes
+// are no part of the image, except absolute paths of flags whose name ends in
+// -file. Where an answer is no JSON, what stands in quotes
 // there counts as those do, and so do words with a digit. The mask of a value says
 // which it is, and its [Command.Place]: "[redacted: args[1]]". It is withheld as a whole from an answer with more
 // than 1,000 secrets.

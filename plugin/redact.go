@@ -6,6 +6,7 @@ package plugin
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
@@ -19,20 +20,29 @@ const minConfigured = 8
 
 // secrets returns what must not appear in standard error: what is known of a
 // run, and what may be one and the values of Env and Args, but for those that
-// the image itself says, such as a registry that a flag allows. The masks of
-// values say which they are: a path in the configuration is the likeliest.
+// the image itself says, such as a registry that a flag allows, and the paths of
+// flags such as --password-file: an error about that file must name it. The masks
+// of values say which they are.
 func (c Command) secrets(known, maybe []string, image string) []scrub.Secret {
 	values := unnamed(maybe)
 	for i, entry := range c.Env {
 		_, value, _ := strings.Cut(entry, "=")
 		values = append(values, scrub.Secret{Text: value, Name: c.place("env", i)})
 	}
+	flag := "" // the previous argument, if it is a flag whose value is next
 	for i, arg := range c.Args {
 		// Of a flag, the value counts and the name does not.
-		if strings.HasPrefix(arg, "-") {
-			_, arg, _ = strings.Cut(arg, "=")
+		name, value := flag, arg
+		if flag = ""; strings.HasPrefix(arg, "-") {
+			var joined bool
+			if name, value, joined = strings.Cut(arg, "="); !joined {
+				flag = name
+			}
 		}
-		values = append(values, scrub.Secret{Text: arg, Name: c.place("args", i)})
+		if strings.HasSuffix(name, "-file") && filepath.IsAbs(value) {
+			continue
+		}
+		values = append(values, scrub.Secret{Text: value, Name: c.place("args", i)})
 	}
 	values = slices.DeleteFunc(values, func(v scrub.Secret) bool {
 		return len(v.Text) < minConfigured || strings.Contains(image, v.Text)

@@ -4,6 +4,8 @@
 package plugin
 
 import (
+	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -49,6 +51,57 @@ func TestCommandSecrets(t *testing.T) {
 	want := []scrub.Secret{{Text: "t"}, {Text: "maybe-secret"}, {Text: "12345678", Name: "env[0]"}, {Text: "a=12345678", Name: "env[3]"},
 		{Text: "get-credentials", Name: "args[0]"}, {Text: "us-west-2", Name: "args[3]"}}
 	if !cmp.Equal(want, got) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestFileFlags checks that an error can name a file that the user configured,
+// and that everything else is still redacted.
+func TestFileFlags(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "password")
+	for _, tt := range []struct {
+		name      string
+		env, args []string
+		want      string
+	}{
+		{"joined", nil, []string{"--password-file=" + path}, path},
+		{"separate", nil, []string{"--password-file", path}, path},
+		{"one dash", nil, []string{"-password-file=" + path}, path},
+		{"another flag", nil, []string{"--password=" + path}, "[redacted: args[0]]"},
+		{"another flag, separate", nil, []string{"--password", path}, "[redacted: args[1]]"},
+		{"no flag", nil, []string{"password-file", path}, "[redacted: args[1]]"},
+		{"value of an earlier flag", nil, []string{"--token-file=" + path + "2", path}, "[redacted: args[1]]"},
+		{"after the value", nil, []string{"--token-file", path + "2", path}, "[redacted: args[2]]"},
+		{"a switch between", nil, []string{"--token-file", "--verbose", path}, "[redacted: args[2]]"},
+		{"also in env", []string{"PASSWORD=" + path}, []string{"--password-file=" + path}, "[redacted: env[0]]"},
+		{"also another argument", nil, []string{"--password-file=" + path, path}, "[redacted: args[1]]"},
+		{"a directory of it elsewhere", nil, []string{"--password-file=" + path, "--dir=" + dir}, "[redacted: args[1]]" + string(filepath.Separator) + "password"},
+	} {
+		c := Command{Env: tt.env, Args: tt.args}
+		text := fmt.Sprintf("read %s: chmod 600 %[1]s", path)
+		want := fmt.Sprintf("read %s: chmod 600 %[1]s", tt.want)
+		if got := scrub.Part(text, c.secrets(nil, nil, "r.example/app"), false, false); got != want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, want)
+		}
+	}
+	for _, args := range [][]string{
+		{"--password-file=" + canary.Password},
+		{"--password-file", canary.Password},
+		{"--password-file=https://u:" + canary.Password + "@r.example"},
+		{"--password-file=" + path, "--password=" + canary.Password},
+		{"--password-file", path, canary.Password},
+	} {
+		c := Command{Args: args}
+		text := "open " + args[0] + " " + args[len(args)-1]
+		if got := scrub.Part(text, c.secrets(nil, nil, "r.example/app"), false, false); strings.Contains(got, canary.Password) {
+			t.Errorf("%q: the password is left", args)
+		}
+	}
+	c := Command{Args: []string{"--password-file=" + path}}
+	text := "the response for " + path + " has " + canary.Password
+	want := "the response for " + path + " has [redacted]"
+	if got := scrub.Part(text, c.secrets([]string{canary.Password}, nil, "r.example/app"), false, false); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

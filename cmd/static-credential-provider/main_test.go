@@ -88,7 +88,7 @@ func TestPluginFails(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"", "one user name is needed: give either --username or --username-file"},
 		{"--username=u --password-credential=p --host=r.example", "--password-credential: CREDENTIALS_DIRECTORY is not set: the kubelet's unit needs LoadCredential= or LoadCredentialEncrypted=, and a restart"},
-		{"--username=u --password-file=/nonexistent --host=r.example", `registry "r.example": read "[redacted: args[1]]": there is no such file: no such file or directory; write it, or mend the flag that names it`},
+		{"--username=u --password-file=/nonexistent --host=r.example", `registry "r.example": read "/nonexistent": there is no such file: no such file or directory; write it, or mend the flag that names it`},
 		{"--username=u --password-file=/nonexistent --host=s.example", `image host "r.example": it is matched by no --host and gets no credential; take it out of matchImages, add --host=r.example, or set --other-hosts=empty if a pattern reaches it on purpose`},
 		{"--other-hosts=x", `invalid argument "[redacted]" for "--other-hosts" flag: it is neither fail nor empty; --help lists the flags`},
 		{"--user=u", "unknown flag: --user; --help lists the flags"},
