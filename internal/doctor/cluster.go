@@ -59,8 +59,8 @@ func (c *Cluster) checkIdentity(ctx context.Context) bool {
 		c.Fail("api-server", err, KubeRemedy(err, c.ConfigPath))
 		return false
 	}
-	c.Add("api-server", OK, "", "%s answers (%s)", c.Client.URL(), c.From)
-	what := "; what follows is what this identity may do, and not what the kubelets may (those: --as-kubelet, on a node)"
+	c.Add("api-server", OK, "", "%s responds (%s)", c.Client.URL(), c.From)
+	what := "; the checks below are for this identity, not for a kubelet's (for that, run with --as-kubelet on a node)"
 	if c.isNode() {
 		what = ", a node"
 	}
@@ -80,9 +80,9 @@ func (c *Cluster) checkClock() {
 	}
 	switch {
 	case !c.Clock.seen:
-		c.Add("clock", Skip, "", "the API server's answers do not tell its time")
+		c.Add("clock", Skip, "", "the API server's responses have no Date header")
 	case skew.Abs() > maxSkew:
-		c.Add("clock", Warn, "synchronise the clocks (NTP)", "the API server's clock is %s %s this machine's; tokens may be refused", terminal.Span(skew.Abs()), side)
+		c.Add("clock", Warn, "synchronize the clocks (NTP)", "the API server's clock is %s %s this machine's; tokens may be refused", terminal.Span(skew.Abs()), side)
 	default:
 		c.Add("clock", OK, "", "within %s of the API server's", maxSkew)
 	}
@@ -94,7 +94,7 @@ func (c *Cluster) checkPod(ctx context.Context) bool {
 		c.Fail("pod", err, KubeRemedy(err, c.ConfigPath))
 		return false
 	}
-	account := "without service account, as static pods are"
+	account := "without a service account, like a static pod"
 	if c.pod.ServiceAccount != "" {
 		account = "with service account " + c.pod.ServiceAccount
 	}
@@ -108,20 +108,20 @@ func (c *Cluster) checkPod(ctx context.Context) bool {
 // are left out; one that does not parse fails the pull.
 func (c *Cluster) checkPullSecrets(ctx context.Context) {
 	if len(c.pod.PullSecrets) == 0 {
-		c.Add("pull-secrets", OK, "", "the pod names none")
+		c.Add("pull-secrets", OK, "", "the pod lists none")
 		return
 	}
 	secrets, err := c.Client.PullSecrets(ctx, c.pod.Namespace, c.pod.PullSecrets)
 	for _, e := range terminal.Flatten(err) {
-		c.Add("pull-secrets", Warn, c.secretRemedy(ctx, e), "%v; a kubelet goes on without it", e)
+		c.Add("pull-secrets", Warn, c.secretRemedy(ctx, e), "%v; the kubelet continues without it", e)
 	}
 	read := 0
 	for i := range secrets {
 		name := secrets[i].Namespace + "/" + secrets[i].Name
 		if why := PassedOver(&secrets[i]); why != "" {
-			c.Add("pull-secrets", Warn, "", "%s is a Secret %s; a kubelet goes on without it", name, why)
+			c.Add("pull-secrets", Warn, "", "%s is a Secret %s; the kubelet ignores it", name, why)
 		} else if err := parseSecret(&secrets[i]); err != nil {
-			c.Add("pull-secrets", Fail, "mend it, or take it from the pod", "%s: %v; a kubelet does not pull for this pod at all", name, err)
+			c.Add("pull-secrets", Fail, "fix the secret, or remove it from the pod", "%s: %v; the kubelet does not pull any image for this pod", name, err)
 		} else {
 			read++
 			c.addSecretFindings(&secrets[i])
@@ -138,11 +138,7 @@ func (c *Cluster) addSecretFindings(s *regcred.PullSecret) {
 		if f.Severity == lint.SeverityInfo {
 			continue
 		}
-		fix := ""
-		if f.Suggestion != "" {
-			fix = "instead: " + f.Suggestion
-		}
-		c.Add("pull-secrets", Warn, fix, "%s", f.String())
+		c.Add("pull-secrets", Warn, fixOf(f), "%s", f.String())
 	}
 }
 
@@ -166,7 +162,7 @@ func SecretRemedy(err error, by, namespace, config string) string {
 	if e, ok := errors.AsType[*kube.Error](err); !ok || e.Code != http.StatusNotFound {
 		return KubeRemedy(err, config)
 	}
-	return fmt.Sprintf("%s names it: make it in namespace %s, since those of others are not looked at, or take the name out", by, namespace)
+	return fmt.Sprintf("%s refers to it: create it in namespace %s (secrets in other namespaces are ignored), or remove the reference", by, namespace)
 }
 
 // checkAccount reads the pod's service account and looks for the annotations
@@ -212,7 +208,7 @@ func (c *Cluster) tryTokens(ctx context.Context) []tokenTry {
 		try := tokenTry{audience: audience}
 		switch {
 		case c.pod == nil:
-			try.skipped = "without a pod, none is requested"
+			try.skipped = "no token is requested without a pod"
 		case c.pod.ServiceAccount == "":
 			try.skipped = "the pod has no service account"
 		default:
@@ -244,7 +240,7 @@ func (c *Cluster) reportTokens(tries []tokenTry) {
 		case t.skipped != "":
 			fix := ""
 			if c.pod == nil {
-				fix = "--pod NAMESPACE/NAME, of a pod on this node"
+				fix = "use --pod NAMESPACE/NAME with a pod on this node"
 			}
 			c.Add("token", Skip, fix, "for audience %q: %s", t.audience, t.skipped)
 		case t.err != nil:
@@ -258,7 +254,7 @@ func (c *Cluster) reportTokens(tries []tokenTry) {
 // checkPermissions asks for each right that lookups need.
 func (c *Cluster) checkPermissions(ctx context.Context, tries []tokenTry) {
 	if len(tries) == 0 {
-		c.Add("permission", OK, "", "no provider has tokenAttributes, so none is needed")
+		c.Add("permission", OK, "", "none needed: no provider has tokenAttributes")
 		return
 	}
 	namespace, name := "", ""
@@ -292,7 +288,7 @@ func (c *Cluster) may(ctx context.Context, access kube.Access, granted bool) {
 	case allowed:
 		c.Add("permission", OK, "", "%s", what)
 	case granted:
-		c.Add("permission", Warn, c.grant(), "%s may not %s%s; this pod gets one all the same: a volume of it names the audience, or the API server does not restrict audiences (before Kubernetes 1.33, or without NodeRestriction)", c.who.Username, what, reason)
+		c.Add("permission", Warn, c.grant(), "%s may not %s%s; this pod gets a token anyway: one of its volumes has the audience, or the API server does not restrict audiences (before Kubernetes 1.33, or without NodeRestriction)", c.who.Username, what, reason)
 	default:
 		if access.Namespace == "" {
 			reason += "; with --pod, a role in the pod's namespace counts too"

@@ -45,7 +45,7 @@ func (r *Report) checkDockerConfig(ctx context.Context, k *Kubelet) {
 	r.checkHome(ctx, k.Node, o)
 	sets, err := regcred.NodeDockerConfig(DockerPaths(o)).Auths(ctx, "registry.example")
 	for _, e := range terminal.Flatten(err) {
-		fix := "mend or remove it"
+		fix := "fix or remove it"
 		if errors.Is(e, fs.ErrPermission) {
 			fix = "run it as root (sudo)"
 		}
@@ -55,7 +55,7 @@ func (r *Report) checkDockerConfig(ctx context.Context, k *Kubelet) {
 			at := &config.FieldError{File: path, Line: p.Line, Column: p.Column, Path: p.Path, Msg: p.Msg}
 			text, fix = at.Error(), cmp.Or(p.Fix, fix)
 		}
-		r.Add("docker-config", Warn, fix, "%s; a kubelet passes over it without a word", text)
+		r.Add("docker-config", Warn, fix, "%s; the kubelet silently ignores it", text)
 	}
 	for _, s := range sets {
 		r.checkDockerFile(ctx, s.Origin.File)
@@ -98,13 +98,13 @@ func (r *Report) checkHome(ctx context.Context, n node.Node, o *node.Origin) {
 		return
 	}
 	meant := strings.TrimSpace(home)
-	why := "begins or ends with a blank"
+	why := "begins or ends with whitespace"
 	switch {
 	case meant != home:
 	case strings.HasPrefix(home, "/"):
 		return
 	default:
-		why, meant = "is no absolute path, and nothing replaces ~ or $ in it", "/root"
+		why, meant = "is not an absolute path; ~ and $ are not expanded", "/root"
 	}
 	where := ""
 	if g, ok := n.Variable(ctx, "HOME"); ok && g.Value == home {
@@ -114,8 +114,8 @@ func (r *Report) checkHome(ctx context.Context, n node.Node, o *node.Origin) {
 	if !filepath.IsAbs(at) {
 		at = filepath.Join(o.Dir, at)
 	}
-	r.Add("docker-config", Warn, fmt.Sprintf("write Environment=HOME=%s, or put the logins into %s", strings.TrimSuffix(meant, "/"), DockerPaths(o).Files()[0]),
-		"%sthe kubelet's HOME %q %s: it looks for logins at %q", where, home, why, at)
+	r.Add("docker-config", Warn, fmt.Sprintf("set Environment=HOME=%s, or put the credentials into %s", strings.TrimSuffix(meant, "/"), DockerPaths(o).Files()[0]),
+		"%sthe kubelet's HOME %q %s: it looks for credentials in %q", where, home, why, at)
 }
 
 // DockerFindings are the linter's about the node's docker config file at a path, as
@@ -145,11 +145,7 @@ func (r *Report) checkDockerFile(ctx context.Context, path string) {
 	}
 	r.Add("docker-config", OK, "", "%s: %s", path, Logins(found.Logins))
 	for _, f := range found.Findings {
-		fix := ""
-		if f.Suggestion != "" {
-			fix = "instead: " + f.Suggestion
-		}
-		r.Add("docker-config", Warn, fix, "%s", f.String())
+		r.Add("docker-config", Warn, fixOf(f), "%s", f.String())
 	}
 }
 
@@ -157,11 +153,11 @@ func (r *Report) checkDockerFile(ctx context.Context, path string) {
 func Logins(n int) string {
 	switch n {
 	case 0:
-		return "no login"
+		return "no credentials"
 	case 1:
-		return "a login for 1 registry"
+		return "a credential for 1 registry"
 	}
-	return fmt.Sprintf("logins for %d registries", n)
+	return fmt.Sprintf("credentials for %d registries", n)
 }
 
 // Bounds of the search for logins in homes.
@@ -179,24 +175,24 @@ func (r *Report) checkStrayDockerFiles(ctx context.Context, o *node.Origin) {
 	ctx, cancel := context.WithTimeout(ctx, strayPatience)
 	defer cancel()
 	// A home may be on a server that is away.
-	stray, err := await.Result(ctx, "look into homes", func() ([]string, error) {
+	stray, err := await.Result(ctx, "search home directories", func() ([]string, error) {
 		return dockerLogins(ctx, append(homes("/"), DockerPaths(o).RootDir), paths), nil
 	})
 	if err != nil {
 		return
 	}
-	result, why := Info, "a kubelet looks there only if that is its HOME"
+	result, why := Info, "the kubelet reads it only if that is its HOME"
 	if o.OfKubelet() {
-		why = "the kubelet does not look there: its HOME is not set, as for a service of systemd"
+		why = "the kubelet does not read it: HOME is not set, as usual for a systemd service"
 		if home := DockerPaths(o).Home; home != "" {
-			why = fmt.Sprintf("the kubelet does not look there: its HOME is %q", home)
+			why = fmt.Sprintf("the kubelet does not read it: its HOME is %q", home)
 		}
 		if o.Without != nil {
 			result = Warn // with providers, they are hardly meant for it
 		}
 	}
 	for _, path := range stray {
-		r.Add("docker-config", result, fmt.Sprintf("if they are meant for pulls of this node, put them into %s, readable by root alone", paths[0]), "%s has logins; %s", path, why)
+		r.Add("docker-config", result, fmt.Sprintf("if this node's pulls need them, put them into %s, readable only by root", paths[0]), "%s has credentials; %s", path, why)
 	}
 }
 

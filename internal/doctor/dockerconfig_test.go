@@ -42,7 +42,7 @@ func TestDockerLogins(t *testing.T) {
 // TestCheckHome: a HOME that no file can lie under as it was meant.
 func TestCheckHome(t *testing.T) {
 	for home, want := range map[string]string{
-		"": "", "/root": "", "/": "", "/root/ ": `"/root/ /.docker/config.json"`, "\t/root": `/.docker/config.json"`, "~": `"/there/~/.docker/config.json"`, "$HOME": "no absolute path",
+		"": "", "/root": "", "/": "", "/root/ ": `"/root/ /.docker/config.json"`, "\t/root": `/.docker/config.json"`, "~": `"/there/~/.docker/config.json"`, "$HOME": "not an absolute path",
 	} {
 		r := &Report{}
 		r.checkHome(t.Context(), node.Node{Root: t.TempDir()}, &node.Origin{Unit: "kubelet.service", Dir: "/there", RootDir: "/var/lib/kubelet", Environ: []string{"HOME=" + home}})

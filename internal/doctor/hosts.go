@@ -55,11 +55,11 @@ func (i *Image) ask(ctx context.Context, image route.Image, way *route.Route, cr
 		i.undecided(asked, rest, probe.Ended(ctx))
 		return
 	case rest != nil:
-		i.Add("pull", Skip, "", "not asked, since %s has the image: %s", hostOf(got), strings.Join(rest, ", "))
+		i.Add("pull", Skip, "", "not queried, because %s has the image: %s", hostOf(got), strings.Join(rest, ", "))
 	}
 	i.judge(way, asked, got, creds)
 	if passed != nil {
-		i.Add("pull", Warn, "give the credential that it takes first, or alone", "%s has the image too and is passed by: it refuses the credential with which %s is asked before its own is tried", hostOf(passed), hostOf(got))
+		i.Add("pull", Warn, "put the credential that it accepts first, or use only that one", "%s also has the image but is skipped: it rejects the credential for %s, which is tried before its own", hostOf(passed), hostOf(got))
 	}
 }
 
@@ -68,23 +68,23 @@ func (i *Image) ask(ctx context.Context, image route.Image, way *route.Route, cr
 func (i *Image) undecided(asked []*probe.Result, rest []string, why error) {
 	at := ""
 	if len(asked) > 0 {
-		at = "; " + hostOf(asked[len(asked)-1]) + " was being asked"
+		at = " while querying " + hostOf(asked[len(asked)-1])
 	}
 	if rest != nil {
-		at += "; not asked: " + strings.Join(rest, ", ")
+		at += "; not queried: " + strings.Join(rest, ", ")
 	}
 	fix := ""
 	if _, ok := errors.AsType[tooLong](why); ok {
-		fix = "give it more --timeout"
+		fix = "increase --timeout"
 	}
-	i.Add("pull", Fail, fix, "not known how it would go: %v%s", why, at)
+	i.Add("pull", Fail, fix, "unknown result: %v%s", why, at)
 }
 
 // tooLong says that the hosts took longer than they may.
 type tooLong time.Duration
 
 func (t tooLong) Error() string {
-	return fmt.Sprintf("the time for all hosts is over (--timeout %s)", time.Duration(t))
+	return fmt.Sprintf("timed out for all hosts (--timeout %s)", time.Duration(t))
 }
 
 func hostOf(r *probe.Result) string {
@@ -129,7 +129,7 @@ func (i *Image) judge(way *route.Route, asked []*probe.Result, got *probe.Result
 		}
 		i.Add("pull", Fail, "", "would fail at %s", strings.Join(ends, " and "))
 		if len(asked) == 0 {
-			i.Checks[len(i.Checks)-1].Message = fmt.Sprintf("would fail: %s asks nobody for it", way.Runtime)
+			i.Checks[len(i.Checks)-1].Message = fmt.Sprintf("would fail: %s queries no host for it", way.Runtime)
 		}
 		return
 	}
@@ -150,6 +150,6 @@ func (i *Image) blameProviders(asked []*probe.Result) {
 	wants := func(r *probe.Result) bool { return r.Challenge != nil }
 	if i.unmatched > 0 && slices.ContainsFunc(asked, wants) {
 		c := &i.Checks[i.unmatched]
-		c.Result, c.Fix = Warn, "if one is to serve it, add a pattern to its matchImages"
+		c.Result, c.Fix = Warn, "to have a provider serve this image, add a pattern to its matchImages"
 	}
 }

@@ -60,7 +60,7 @@ func last(t *testing.T, i *doctor.Image, message, fix string) {
 	t.Helper()
 	n := len(i.Checks)
 	step, end := i.Checks[n-2], i.Checks[n-1]
-	if end.Check != "pull" || !strings.Contains(end.Message, message) || !strings.Contains(end.Message, "; not asked: 127.0.0.1:") || end.Fix != fix {
+	if end.Check != "pull" || !strings.Contains(end.Message, message) || !strings.Contains(end.Message, "; not queried: 127.0.0.1:") || end.Fix != fix {
 		t.Errorf("the end: %+v", end)
 	}
 	if step.Result != doctor.Fail || step.Fix != "" {
@@ -72,7 +72,7 @@ func last(t *testing.T, i *doctor.Image, message, fix string) {
 func TestTimeIsOver(t *testing.T) {
 	i := image(t, 100*time.Millisecond, func() {})
 	i.Check(t.Context())
-	last(t, i, "not known how it would go: the time for all hosts is over (--timeout 100ms); 127.0.0.1:", "give it more --timeout")
+	last(t, i, "unknown result: timed out for all hosts (--timeout 100ms) while querying 127.0.0.1:", "increase --timeout")
 }
 
 // TestInterrupted: an interrupted check blames no host.
@@ -80,7 +80,7 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	i := image(t, time.Minute, cancel)
 	i.Check(ctx)
-	last(t, i, "not known how it would go: interrupted; 127.0.0.1:", "")
+	last(t, i, "unknown result: interrupted while querying 127.0.0.1:", "")
 }
 
 // TestPassedBy: a kubelet tries every host with one credential before the next, so
@@ -117,7 +117,7 @@ func TestPassedBy(t *testing.T) {
 	if !got.Pulls || got.From != hosts["first"] || got.Credential == nil || got.Credential.Username != "first" {
 		t.Errorf("got %+v of %+v", got, i.Checks)
 	}
-	if end := i.Checks[len(i.Checks)-1]; end.Check != "pull" || end.Result != doctor.Warn || !strings.HasPrefix(end.Message, hosts["second"]+" has the image too") {
+	if end := i.Checks[len(i.Checks)-1]; end.Check != "pull" || end.Result != doctor.Warn || !strings.HasPrefix(end.Message, hosts["second"]+" also has the image but is skipped") {
 		t.Errorf("the end: %+v", end)
 	}
 	canary.Check(t, "checks", fmt.Sprintf("%+v", i.Checks))
@@ -156,7 +156,7 @@ func TestLookupInterrupted(t *testing.T) {
 		return nil, false, ctx.Err()
 	}
 	i.Check(ctx)
-	if end := i.Checks[len(i.Checks)-1]; end.Check != "credentials" || end.Message != "not known: interrupted" {
+	if end := i.Checks[len(i.Checks)-1]; end.Check != "credentials" || end.Message != "unknown: interrupted" {
 		t.Errorf("the end: %+v", end)
 	}
 }

@@ -56,7 +56,7 @@ func (i *Image) Check(ctx context.Context) {
 		return
 	}
 	if i.Offline {
-		i.Add("pull", Skip, "", "--offline: no host is asked")
+		i.Add("pull", Skip, "", "--offline: no host is queried")
 		return
 	}
 	i.ask(ctx, image, way, creds)
@@ -72,32 +72,32 @@ func (i *Image) anywhere() {
 }
 
 // imageForm says how an image is written.
-const imageForm = "an image is written [registry[:port]/]repository[:tag][@digest], in lower case"
+const imageForm = "write the image as [registry[:port]/]repository[:tag][@digest], in lower case"
 
 func (i *Image) checkReference() (route.Image, bool) {
 	image, err := route.Parse(i.Reference)
 	if err != nil {
 		fix := imageForm
 		if _, rest, found := strings.Cut(i.Reference, "://"); found {
-			fix = "without the scheme: " + rest
+			fix = "remove the scheme: " + rest
 		} else if lower := strings.ToLower(i.Reference); lower != i.Reference {
 			if _, err := route.Parse(lower); err == nil {
-				fix = "in lower case: " + lower
+				fix = "use lower case: " + lower
 			}
 		} else if trimmed := strings.TrimSpace(i.Reference); trimmed != i.Reference {
-			fix = "without the spaces around it"
+			fix = "remove the spaces around it"
 		}
 		i.Add("reference", Fail, fix, "%v", err)
 		return image, false
 	}
 	first, _, _ := strings.Cut(i.Reference, ":")
 	if image.Short && (strings.Contains(first, ".") && !strings.Contains(first, "/") || first == "localhost") {
-		i.Add("reference", Warn, "write the repository too: "+i.Reference+"/REPOSITORY", "%q is %s, an image of Docker Hub, not a registry", i.Reference, image)
+		i.Add("reference", Warn, "include the repository: "+i.Reference+"/REPOSITORY", "%q means %s, an image on Docker Hub, not a registry", i.Reference, image)
 		return image, true
 	}
 	text := image.String()
 	if text != i.Reference {
-		text = fmt.Sprintf("%s is %s", i.Reference, text)
+		text = fmt.Sprintf("%s means %s", i.Reference, text)
 	}
 	i.Add("reference", OK, "", "%s", text)
 	return image, true
@@ -114,7 +114,7 @@ func (i *Image) checkCredentials(ctx context.Context) ([]regcred.Credential, boo
 	res, refused, err := i.Lookup(ctx)
 	if err != nil && ctx.Err() != nil {
 		i.checkProviders(ex, false)
-		i.Add("credentials", Fail, "", "not known: %v", probe.Ended(ctx))
+		i.Add("credentials", Fail, "", "unknown: %v", probe.Ended(ctx))
 		return nil, false
 	}
 	if err != nil {
@@ -130,7 +130,7 @@ func (i *Image) checkCredentials(ctx context.Context) ([]regcred.Credential, boo
 // checkProviders names those that match, or the one that came nearest.
 func (i *Image) checkProviders(ex regcred.Explanation, found bool) {
 	if i.Config == nil {
-		i.Add("providers", Skip, "", "there is no configuration that can be used: what follows is without providers")
+		i.Add("providers", Skip, "", "no usable configuration: the checks below run without providers")
 		return
 	}
 	var matched, near []string
@@ -139,16 +139,16 @@ func (i *Image) checkProviders(ex regcred.Explanation, found bool) {
 		case p.Matched:
 			matched = append(matched, fmt.Sprintf("%s matches (%q)", p.Name, p.Pattern))
 		case p.Pattern != "":
-			near = append(near, fmt.Sprintf("%s: %q comes nearest: %s", p.Name, p.Pattern, p.Reason))
+			near = append(near, fmt.Sprintf("%s: nearest pattern is %q: %s", p.Name, p.Pattern, p.Reason))
 		}
 	}
 	switch {
 	case matched != nil:
 		i.Add("providers", OK, "", "%s", strings.Join(matched, "; "))
 	case near == nil:
-		i.Add("providers", OK, "", "there are none")
+		i.Add("providers", OK, "", "none configured")
 	case found:
-		i.Add("providers", OK, "", "none of %s matches %s", terminal.Count(len(near), "provider"), ex.Repository)
+		i.Add("providers", OK, "", "none of the %s matches %s", terminal.Count(len(near), "provider"), ex.Repository)
 	default:
 		i.unmatched = len(i.Checks)
 		i.Add("providers", OK, "", "none matches %s; %s", ex.Repository, strings.Join(near, "; "))
@@ -170,15 +170,15 @@ func (i *Image) checkAttempts(res *regcred.Result, refused bool) bool {
 			after, fix := "", i.Remedy(at)
 			if at.Kind == regcred.FromProvider && at.Duration > 0 {
 				after = fmt.Sprintf(" (after %s)", terminal.Took(at.Duration.Seconds()))
-				fix = cmp.Or(fix, fmt.Sprintf("regcred plugin run %s %s shows what it is asked, and what it says", terminal.ShellWord(at.Provider), terminal.ShellWord(i.Reference)))
+				fix = cmp.Or(fix, fmt.Sprintf("for its request and response, run regcred plugin run %s %s", terminal.ShellWord(at.Provider), terminal.ShellWord(i.Reference)))
 			}
 			i.Add("credentials", result, fix, "%v%s", at.Err, after)
 		case at.Skipped != "":
 			i.Add("credentials", Skip, i.Remedy(at), "%s is not run: %s", at.Provider, at.Skipped)
 		case at.Matched == 0 && (at.Kind == regcred.FromProvider || at.Kind == regcred.FromPullSecret):
-			text, fix := at.Provider+" answers without a credential for this image", ""
+			text, fix := at.Provider+" returns no credential for this image", ""
 			if at.Kind == regcred.FromPullSecret {
-				text = at.Provider + " has no login for this image"
+				text = at.Provider + " has no credential for this image"
 				if ref, err := route.Parse(i.Reference); err == nil && len(res.Credentials) == 0 {
 					fix = SecretLacks(ref.Repository)
 				}
@@ -191,13 +191,13 @@ func (i *Image) checkAttempts(res *regcred.Result, refused bool) bool {
 	}
 	switch {
 	case refused && len(res.Credentials) == 0:
-		i.Add("pull", Fail, "", "would fail: the kubelet has no credential, since what should give one fails")
+		i.Add("pull", Fail, "", "would fail: the kubelet has no credential, because a source failed")
 		return false
 	case len(res.Credentials) == 0 && failed:
-		i.Add("pull", Fail, "", "would be anonymous, since what should give a credential fails")
+		i.Add("pull", Fail, "", "would be anonymous, because a source of credentials failed")
 		return false
 	case len(res.Credentials) == 0:
-		i.Add("credentials", OK, "", "none: a pull is tried once, anonymously")
+		i.Add("credentials", OK, "", "none: the image is pulled anonymously")
 		return true
 	}
 	var who []string
@@ -212,7 +212,7 @@ func (i *Image) checkAttempts(res *regcred.Result, refused bool) bool {
 func (i *Image) checkRoute(image route.Image) (*route.Route, bool) {
 	way, err := i.Route(image)
 	if err != nil {
-		i.Add("mirrors", Warn, "", "not known: %v; the image's own host is asked", err)
+		i.Add("mirrors", Warn, "", "unknown: %v; checking only the image's own registry", err)
 		way = OriginAlone(image, "the runtime")
 	}
 	i.Report.Image.Route = way

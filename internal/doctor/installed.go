@@ -30,16 +30,16 @@ func (r *Report) Installed(ctx context.Context, k *Kubelet) {
 		return
 	}
 	if s.BrokenOff != "" {
-		r.Add("installed", Fail, "regcred install, rollback or uninstall first finishes or undoes it", "broken off: %s", s.BrokenOff)
+		r.Add("installed", Fail, "run regcred install, rollback or uninstall; each first completes or undoes it", "interrupted: %s", s.BrokenOff)
 	}
 	for _, p := range s.Problems {
-		r.Add("installed", Fail, "regcred status has the whole picture", "%s", p)
+		r.Add("installed", Fail, "run regcred status for details", "%s", p)
 	}
 	for _, why := range s.Restart {
-		r.Add("installed", Warn, "regcred install --restart", "the kubelet has to be restarted: %s", why)
+		r.Add("installed", Warn, "regcred install --restart", "the kubelet needs a restart: %s", why)
 	}
 	if s.Current != nil && s.BrokenOff == "" && len(s.Problems)+len(s.Restart) == 0 {
-		r.Add("installed", OK, "", "generation %d is current, and as it was installed; it has %v", s.Current.Number, s.Current.Executables())
+		r.Add("installed", OK, "", "generation %d is current and unmodified; it has %v", s.Current.Number, s.Current.Executables())
 	}
 	r.counted(ctx, store.FS)
 }
@@ -59,7 +59,7 @@ func (r *Report) counted(ctx context.Context, root inroot.FS) {
 	for _, name := range slices.Sorted(maps.Keys(counts.Providers)) {
 		p := counts.Providers[name]
 		if e := p.LastError; e != nil {
-			r.Add("counts", Warn, "regcred plugin run --config "+current+"/config --bin-dir "+current+"/bin "+name+" IMAGE shows one run", "provider %q has failed, of %d runs since %s; last at %s: %s",
+			r.Add("counts", Warn, "test it: regcred plugin run --config "+current+"/config --bin-dir "+current+"/bin "+name+" IMAGE", "provider %q failed in some of %d runs since %s; last at %s: %s",
 				name, p.Runs, counts.Since.Format("2006-01-02 15:04"), e.Time.Format("2006-01-02 15:04:05"), e.Message)
 		}
 	}

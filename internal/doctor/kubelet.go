@@ -160,16 +160,16 @@ func (k *Kubelet) who() string {
 // pendingRestart is a kubelet that was started before its files said what they say now,
 // with which it may not come back.
 func (r *Report) pendingRestart(k *Kubelet, who string, have, next pair, holds, refused bool) {
-	result, so, fix := Warn, "what was checked holds from its next start on", k.restart(true)
+	result, so, fix := Warn, "the checked configuration takes effect at its next start", k.restart(true)
 	switch {
 	case refused:
 		result, so, fix = Fail, noReturn, mendFirst+fix
 	case have.none():
-		result, so = Fail, "until it is started again it asks no provider"
+		result, so = Fail, "it calls no provider until it is restarted"
 	case holds:
-		so = "what was checked holds until it is started again"
+		so = "the checked configuration is in effect until it is restarted"
 	}
-	r.Add(kubeletCheck, result, fix, "%s was started with %v; by now %s: %s", who, have, k.nextSays(next), so)
+	r.Add(kubeletCheck, result, fix, "%s was started with %v; now %s: %s", who, have, k.nextSays(next), so)
 }
 
 // place is where the kubelet's next start has a flag from; "" if nowhere.
@@ -191,25 +191,25 @@ func (k *Kubelet) nextSays(next pair) string {
 	}
 	switch len(at) {
 	case 0:
-		return "its files give " + next.String()
+		return "its files set " + next.String()
 	case 1:
-		return fmt.Sprintf("%s gives %v", at[0], next)
+		return fmt.Sprintf("%s sets %v", at[0], next)
 	}
-	return fmt.Sprintf("%s give %v", strings.Join(at, " and "), next)
+	return fmt.Sprintf("%s set %v", strings.Join(at, " and "), next)
 }
 
 // otherKubelet is a kubelet that nobody has told of what was checked.
 func (r *Report) otherKubelet(k *Kubelet, who string, have, checked pair) {
 	if !have.none() {
-		r.Add(kubeletCheck, Warn, "regcred doctor --as-kubelet checks those", "%s runs with others than were checked: %v", who, have)
+		r.Add(kubeletCheck, Warn, "run regcred doctor --as-kubelet to check them", "%s runs with other flags than those checked: %v", who, have)
 		return
 	}
 	result := Warn // who gave it knows that it is another
 	if k.Origin.Discovered {
 		result = Fail
 	}
-	r.Add(kubeletCheck, result, "regcred install brings it there; or give the kubelet "+checked.String(),
-		"%s runs without credential providers: nothing gives it %s, which was checked", who, checked.config)
+	r.Add(kubeletCheck, result, "run regcred install, or give the kubelet "+checked.String(),
+		"%s runs without credential providers: no flag sets %s, the checked configuration", who, checked.config)
 }
 
 // restart is how the kubelet is started again; reread if its unit may be another.
@@ -252,11 +252,11 @@ func (r *Report) checkFresh(k *Kubelet, who, path string) (warned bool) {
 		if err != nil || !at.After(began.Add(startTakes)) || at.After(time.Now()) {
 			continue
 		}
-		result, so, fix := Warn, "it has what was there before, until it is started again", k.restart(false)
+		result, so, fix := Warn, "it uses the previous version until it is restarted", k.restart(false)
 		if k.refusal(path) != nil {
-			result, so, fix = Fail, "it has what was there before; "+noReturn, mendFirst+fix
+			result, so, fix = Fail, "it uses the previous version; "+noReturn, mendFirst+fix
 		}
-		r.Add(kubeletCheck, result, fix, "%s was changed, or replaced, at %s, after %s started (%s): %s",
+		r.Add(kubeletCheck, result, fix, "%s was changed at %s, after %s started (%s): %s",
 			file, at.Format(time.DateTime), who, began.Format(time.DateTime), so)
 		return true
 	}
@@ -274,8 +274,8 @@ func (k *Kubelet) installed() bool {
 
 // Of a configuration that the node's kubelet refuses.
 const (
-	noReturn  = "it would not come back from a restart"
-	mendFirst = "mend the configuration; only then "
+	noReturn  = "it would not start again after a restart"
+	mendFirst = "fix the configuration first, then "
 )
 
 // checkVersion says what the node's own kubelet refuses. Of one that runs with the
@@ -289,11 +289,11 @@ func (r *Report) checkVersion(k *Kubelet) {
 
 // hasItAll names what says all that is refused of a configuration, and who refuses it.
 func (k *Kubelet) hasItAll(path string) string {
-	judge, who := k.Setup.Judge(), "a kubelet does not start with this"
+	judge, who := k.Setup.Judge(), "the kubelet does not start with this"
 	if judge.KubeletVersion != "" {
 		who = "the kubelet of this node is " + judge.KubeletVersion
 	}
-	return who + judge.Doubt() + ": " + node.ValidateCommand(judge.Target, path) + " has it all"
+	return who + judge.Doubt() + ": " + "for all errors, run " + node.ValidateCommand(judge.Target, path)
 }
 
 // refusal is why this node's kubelet would not start with a configuration; nil if it

@@ -66,7 +66,7 @@ func TestKubeletVersion(t *testing.T) {
 	}
 	entries.SinceCacheType(k.Config.Providers) // as Accept does
 	k.Setup.Version.Kubelet = "1.33.4"
-	for on, want := range map[bool]string{true: "", false: "regcred validate --kubelet-version 1.33.4 --feature-gates " + gate + "=false " + path + " has it all"} {
+	for on, want := range map[bool]string{true: "", false: ": for all errors, run regcred validate --kubelet-version 1.33.4 --feature-gates " + gate + "=false " + path} {
 		k.Setup.Gates = map[string]bool{gate: on, "Other": true}
 		r, fix := Report{}, ""
 		r.checkVersion(k)
@@ -95,8 +95,8 @@ func TestConfigJudge(t *testing.T) {
 		want    Check
 	}{
 		{node.Version{Kubelet: "1.33.4"}, Check{Result: OK, Message: path + " (here): 1 provider, accepted by kubelet 1.33.4"}},
-		{node.Version{Why: "it hangs"}, Check{Result: Fail, Fix: "a kubelet does not start with this (assuming kubelet " + config.NewestKubelet +
-			", because this node's kubelet version is unknown: it hangs); mend it and run: regcred validate " + path}},
+		{node.Version{Why: "it hangs"}, Check{Result: Fail, Fix: "the kubelet does not start with this (assuming kubelet " + config.NewestKubelet +
+			", because this node's kubelet version is unknown: it hangs); fix it and run: regcred validate " + path}},
 	} {
 		k.Setup.Version = tt.version
 		r := Report{}
@@ -111,7 +111,7 @@ func TestConfigJudge(t *testing.T) {
 // TestRestartIntoRefusal: nobody is told to start a kubelet again that would not come
 // back, since it is too old for what its files give it by now, or no kubelet takes that.
 func TestRestartIntoRefusal(t *testing.T) {
-	const holds, none = "what was checked holds from its next start on", "until it is started again it asks no provider"
+	const holds, none = "the checked configuration takes effect at its next start", "it calls no provider until it is restarted"
 	for name, tt := range map[string]struct {
 		version, more string
 		runs          node.RunningFlags
@@ -128,7 +128,7 @@ func TestRestartIntoRefusal(t *testing.T) {
 		"new enough, none":    {version: "1.34.1", result: Fail, so: none},
 		"invalid":             {version: "1.34.1", more: "  args: 1\n", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: Fail, so: noReturn},
 		"changed, too old":    {version: "1.33.4", runs: node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}, result: Fail, so: noReturn, refused: 2},
-		"changed, new enough": {version: "1.34.1", runs: node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}, result: Warn, so: "until it is started again"},
+		"changed, new enough": {version: "1.34.1", runs: node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}, result: Warn, so: "it uses the previous version until it is restarted"},
 	} {
 		k, r := kubeadm(t), Report{}
 		path, _ := k.Config.Path()
@@ -160,7 +160,7 @@ func TestRestartIntoRefusal(t *testing.T) {
 // question to this node's own, also of a file that was given, of which the newest judges;
 // and none comes back with the predecessor's, which regcred takes.
 func TestRestartOfGiven(t *testing.T) {
-	const returns = "what was checked holds from its next start on"
+	const returns = "the checked configuration takes effect at its next start"
 	const tokens = "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true}\n"
 	predecessor := func(string) string {
 		return "kind: RegistryCredentialConfig\napiVersion: v1alpha1\nproviders:\n- name: absent\n  imageMatchers: [registry.example]\n"
@@ -209,11 +209,11 @@ func TestRestartIntoAnother(t *testing.T) {
 		version, more, so, fix string
 		without, nothing       bool
 	}{
-		"taken":          {"1.34.1", tokens, "what was checked holds until it is started again", "", false, false},
-		"without any":    {"1.34.1", tokens, "what was checked holds until it is started again", "", false, true},
-		"too old":        {"1.33.4", tokens, noReturn, "the kubelet of this node is 1.33.4: regcred validate --kubelet-version 1.33.4 ", false, false},
-		"too old, none":  {"1.33.4", tokens, noReturn, "the kubelet of this node is 1.33.4: regcred validate --kubelet-version 1.33.4 ", true, false},
-		"version hidden": {"", "  args: 1\n", noReturn, "a kubelet does not start with this (assuming kubelet " + config.NewestKubelet + ", because this node's kubelet version is unknown: it hangs): regcred validate ", false, false},
+		"taken":          {"1.34.1", tokens, "the checked configuration is in effect until it is restarted", "", false, false},
+		"without any":    {"1.34.1", tokens, "the checked configuration is in effect until it is restarted", "", false, true},
+		"too old":        {"1.33.4", tokens, noReturn, "the kubelet of this node is 1.33.4: for all errors, run regcred validate --kubelet-version 1.33.4 ", false, false},
+		"too old, none":  {"1.33.4", tokens, noReturn, "the kubelet of this node is 1.33.4: for all errors, run regcred validate --kubelet-version 1.33.4 ", true, false},
+		"version hidden": {"", "  args: 1\n", noReturn, "the kubelet does not start with this (assuming kubelet " + config.NewestKubelet + ", because this node's kubelet version is unknown: it hangs): for all errors, run regcred validate ", false, false},
 	} {
 		k, r := kubeadm(t), Report{}
 		next, _ := k.Config.Path()
@@ -242,7 +242,7 @@ func TestRestartIntoAnother(t *testing.T) {
 		if c := r.Checks[0]; !strings.HasSuffix(c.Message, tt.so) || (c.Result == Fail) != (tt.so == noReturn) || strings.HasPrefix(c.Fix, mendFirst) != (tt.so == noReturn) {
 			t.Errorf("%s: got %+v", name, c)
 		}
-		if all := r.Checks[1:]; (tt.fix == "") != (len(all) == 0) || slices.ContainsFunc(all, func(c Check) bool { return c.Result != Fail || c.Fix != tt.fix+next+" has it all" }) {
+		if all := r.Checks[1:]; (tt.fix == "") != (len(all) == 0) || slices.ContainsFunc(all, func(c Check) bool { return c.Result != Fail || c.Fix != tt.fix+next }) {
 			t.Errorf("%s: got %+v", name, all)
 		}
 	}
@@ -276,20 +276,20 @@ func looping() service.State {
 func TestKubeletCauses(t *testing.T) {
 	const command, register = `E1123 00:00:00.000002       1 run.go:72] "command failed" err="`, `E1123 00:00:00.000001       1 kuberuntime_manager.go:315] "Failed to register CRI auth plugins" err="`
 	for line, want := range map[string][2]string{
-		register + `unable to read external registry credential provider configuration from \"/etc/c.yaml\": read /etc/c.yaml: is a directory"`:                                         {"/etc/c.yaml is a directory, which it does not read, being 1.25.3", "one file"},
+		register + `unable to read external registry credential provider configuration from \"/etc/c.yaml\": read /etc/c.yaml: is a directory"`:                                         {"/etc/c.yaml is a directory, which kubelets before 1.34 do not read (kubelet 1.25.3)", "one file"},
 		register + `error decoding config \"/etc/c.yaml\": no kind \"CredentialProviderConfig\" is registered for version \"kubelet.config.k8s.io/v1\" in scheme \"pkg/scheme.go:30\""`: {"c.yaml:1:13: apiVersion: kubelet 1.25 does not know this version of the file (new in 1.26)", "regcred validate --kubelet-version 1.25.3 "},
 		register + `plugin binary executable  did not exist"`:                                                                                                                                               {"/opt/bin/absent does not exist", "with the provider's name"},
 		register + `error inspecting binary executable : exec: \"/opt/bin/other\": permission denied"`:                                                                                                      {"/opt/bin/absent does not exist", "mode 0755"},
-		register + `duplicate provider name \"absent\" found in configuration file(s)"`:                                                                                                                     {"apiVersion", "give one another name"},
+		register + `duplicate provider name \"absent\" found in configuration file(s)"`:                                                                                                                     {"apiVersion", "rename one of them"},
 		register + `something of tomorrow"`:                                                                                                                                                                 {"its credential providers: something of tomorrow", "regcred validate"},
 		command + `failed to run Kubelet: running with swap on is not supported, please disable swap or set --fail-swap-on flag to false"`:                                                                  {"the machine has swap", "swapoff -a"},
 		command + `failed to run Kubelet: misconfiguration: kubelet cgroup driver: \"systemd\" is different from docker cgroup driver: \"cgroupfs\""`:                                                       {"its cgroup driver is systemd, the runtime's is cgroupfs", "cgroupDriver"},
-		command + `failed to run Kubelet: validate service connection: CRI v1 runtime API is not implemented for endpoint \"unix:///c.sock\": rpc error: desc = unknown service runtime.v1.RuntimeService"`: {"does not speak CRI v1", "disabled_plugins"},
+		command + `failed to run Kubelet: validate service connection: CRI v1 runtime API is not implemented for endpoint \"unix:///c.sock\": rpc error: desc = unknown service runtime.v1.RuntimeService"`: {"does not support CRI v1", "disabled_plugins"},
 		`E1123 00:00:00.000002       1 bootstrap.go:266] part of the existing bootstrap client certificate in /etc/kubernetes/kubelet.conf is expired: 2026-01-01 00:00:00 +0000 UTC`:                       {"has expired, or the clock is wrong: /etc/kubernetes/kubelet.conf", "kubeadm certs"},
 		command + `failed to set feature gates from initial flags-based config: cannot set feature gate A to false, feature is locked to true"`:                                                             {"feature gate A is locked to true and cannot be set to false", "featureGates"},
-		command + `failed to parse kubelet flag: flag needs an argument: --cgroup-driver"`:                                                                                                                  {"its flag --cgroup-driver has no value; it is given in ", "give it one"},
-		command + `failed to parse kubelet flag: unknown flag: --cgroup-driver"`:                                                                                                                            {"/etc/default/kubelet:2 (KUBELET_EXTRA_ARGS)", "take --cgroup-driver out"},
-		`E1123 00:00:00.000002       1 server.go:1] "Failed to listen" err="listen tcp 127.0.0.1:10248: bind: address already in use"`:                                                                      {"another process has its port, 127.0.0.1:10248", "ss -ltnp"},
+		command + `failed to parse kubelet flag: flag needs an argument: --cgroup-driver"`:                                                                                                                  {"its flag --cgroup-driver has no value; it is set in ", "set a value"},
+		command + `failed to parse kubelet flag: unknown flag: --cgroup-driver"`:                                                                                                                            {"/etc/default/kubelet:2 (KUBELET_EXTRA_ARGS)", "remove --cgroup-driver"},
+		`E1123 00:00:00.000002       1 server.go:1] "Failed to listen" err="listen tcp 127.0.0.1:10248: bind: address already in use"`:                                                                      {"another process uses its port 127.0.0.1:10248", "ss -ltnp"},
 		command + `failed to run Kubelet: inotify_init: too many open files"`:                                                                                                                               {"no inotify instances left", "sysctl"},
 		`time="2026-11-23T00:00:00Z" level=error msg="kubelet exited: failed to run Kubelet: running with swap on is not supported, please disable swap or set --fail-swap-on flag to false"`:               {"the machine has swap", "swapoff"},
 	} {
@@ -300,7 +300,7 @@ func TestKubeletCauses(t *testing.T) {
 			t.Fatal("no check")
 		}
 		c := r.Checks[0]
-		if c.Check != "kubelet" || c.Result != Fail || !strings.HasPrefix(c.Message, "kubelet.service does not stay up: activating (auto-restart), exit-code, exit code 1, started anew 7 times: ") ||
+		if c.Check != "kubelet" || c.Result != Fail || !strings.HasPrefix(c.Message, "kubelet.service does not stay up: activating (auto-restart), exit-code, exit code 1, restarted 7 times: ") ||
 			!strings.Contains(c.Message, want[0]) || !strings.Contains(c.Fix, want[1]) || len(c.Log) != 1 || c.Log[0] != line {
 			t.Errorf("%s:\ngot  %s\nfix  %s\nlog  %q\nwant %q", line, c.Message, c.Fix, c.Log, want)
 		}
@@ -332,18 +332,18 @@ func TestKubeletStates(t *testing.T) {
 		logged  int
 		running bool
 	}{
-		"unknown":                   {told: told{state: looping(), lines: []string{"a", `I1123 00:00:00.000001 1 x.go:1] "b"`, "c", "d", "e", "f", "g"}}, result: Fail, says: "; the last of its log:", fix: "journalctl -u kubelet.service", logged: unknownLines},
-		"nothing but information":   {told: told{state: looping(), lines: []string{`I1123 00:00:00.000001 1 x.go:1] "b"`}}, result: Fail, says: "; the last of its log:", fix: "journalctl -u kubelet.service", logged: 1},
-		"secrets":                   {told: told{state: looping(), lines: []string{"got " + canary.Password + " and " + canary.Token}}, result: Fail, says: "; the last of its log:", fix: "journalctl", logged: 1},
-		"secret in the environment": {told: told{state: looping(), lines: []string{"got " + canary.Env + " and " + canary.Token[:12] + "…"}}, result: Fail, says: "; the last of its log:", fix: "journalctl", logged: 1},
+		"unknown":                   {told: told{state: looping(), lines: []string{"a", `I1123 00:00:00.000001 1 x.go:1] "b"`, "c", "d", "e", "f", "g"}}, result: Fail, says: "; last lines of its log:", fix: "journalctl -u kubelet.service", logged: unknownLines},
+		"nothing but information":   {told: told{state: looping(), lines: []string{`I1123 00:00:00.000001 1 x.go:1] "b"`}}, result: Fail, says: "; last lines of its log:", fix: "journalctl -u kubelet.service", logged: 1},
+		"secrets":                   {told: told{state: looping(), lines: []string{"got " + canary.Password + " and " + canary.Token}}, result: Fail, says: "; last lines of its log:", fix: "journalctl", logged: 1},
+		"secret in the environment": {told: told{state: looping(), lines: []string{"got " + canary.Env + " and " + canary.Token[:12] + "…"}}, result: Fail, says: "; last lines of its log:", fix: "journalctl", logged: 1},
 		"stopped":                   {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", Conditions: true}}, result: Fail, says: "kubelet.service is stopped", fix: "systemctl start kubelet"},
-		"disabled":                  {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", Conditions: true, Enabled: "disabled"}}, result: Fail, says: "is stopped, and disabled: no boot starts it", fix: "systemctl enable --now kubelet"},
-		"condition":                 {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead"}}, result: Fail, says: "a condition of the unit did not hold", fix: "systemctl status kubelet"},
+		"disabled":                  {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", Conditions: true, Enabled: "disabled"}}, result: Fail, says: "is stopped and disabled, so it does not start at boot", fix: "systemctl enable --now kubelet"},
+		"condition":                 {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead"}}, result: Fail, says: "a condition of the unit was not met", fix: "systemctl status kubelet"},
 		"masked":                    {told: told{state: service.State{Load: "masked", Active: "inactive"}}, result: Fail, says: "cannot be started: the unit is masked", fix: "systemctl unmask kubelet.service"},
 		"no rights":                 {told: told{err: &service.Error{Err: errors.New("permission denied"), Hint: "run it as root (sudo)"}}, result: Skip, says: "permission denied", fix: "run it as root (sudo)"},
-		"crashed, under OpenRC":     {told: told{state: service.State{Load: "loaded", Active: "failed", Sub: "failed", Conditions: true}, lines: []string{"x"}}, result: Fail, says: "kubelet.service is failed (failed); the last of its log:", fix: "journalctl", logged: 1},
+		"crashed, under OpenRC":     {told: told{state: service.State{Load: "loaded", Active: "failed", Sub: "failed", Conditions: true}, lines: []string{"x"}}, result: Fail, says: "kubelet.service is failed (failed); last lines of its log:", fix: "journalctl", logged: 1},
 		"up, as what nobody sees":   {told: told{state: service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 7, Started: time.Now().Add(-time.Hour)}}, result: OK, says: "kubelet.service runs"},
-		"killed":                    {told: told{state: with(func(s *service.State) { s.Result = "oom-kill" })}, result: Fail, says: "the kernel killed it for want of memory", fix: "memory"},
+		"killed":                    {told: told{state: with(func(s *service.State) { s.Result = "oom-kill" })}, result: Fail, says: "the kernel killed it because memory ran out", fix: "memory"},
 		"no program":                {told: told{state: with(func(s *service.State) { s.ExitCode = 203 })}, result: Fail, says: "systemd cannot run /usr/bin/kubelet (203/EXEC)", fix: "ls -l /usr/bin/kubelet"},
 		"just up again": {told: told{state: with(func(s *service.State) {
 			s.Active, s.Sub, s.MainPID, s.Started = "active", "running", 7, time.Now().Add(-10*time.Second)

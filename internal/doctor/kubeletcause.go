@@ -36,7 +36,7 @@ func (k *Kubelet) causeOf(state service.State, lines []string) known {
 		}
 	}
 	if u := k.Setup.Unit; u != nil && len(u.Missing) > 0 {
-		return k.fill("its unit reads "+k.Node.Host(u.Missing[0])+", which is not there", "put it there, or write EnvironmentFile=-FILE, which need not be, in a drop-in", nil)
+		return k.fill("its unit reads "+k.Node.Host(u.Missing[0])+", which does not exist", "create it, or make it optional with EnvironmentFile=-FILE in a drop-in", nil)
 	}
 	// The first says most; of the others the last is the latest.
 	ordered := slices.Clone(lines)
@@ -75,7 +75,7 @@ func (k *Kubelet) fill(says, fix string, m []string) known {
 	path := cmp.Or(next.config, "CONFIG")
 	being, validate := "", node.ValidateCommand(k.Setup.Target(), path)
 	if v := k.Setup.Version.Kubelet; v != "" {
-		being = ", being " + v
+		being = " (kubelet " + v + ")"
 	}
 	pairs := []string{
 		"UNIT", strings.TrimSuffix(k.Setup.Service, ".service"),
@@ -107,11 +107,11 @@ func stateCauses() []stateCause {
 		return func(s service.State) bool { return s.Result == text }
 	}
 	return []stateCause{
-		{code(203), "systemd cannot run PROGRAM (203/EXEC): it is missing, not executable, or for another architecture", "ls -l PROGRAM; install the kubelet's package again"},
+		{code(203), "systemd cannot run PROGRAM (203/EXEC): it is missing, not executable, or for another architecture", "ls -l PROGRAM; reinstall the kubelet's package"},
 		{code(200), "the unit's WorkingDirectory= cannot be entered (200/CHDIR)", "systemctl cat UNIT"},
 		{code(217), "the unit's User= does not exist (217/USER)", "systemctl cat UNIT"},
-		{result("oom-kill"), "the kernel killed it for want of memory", "give the machine, or the unit (MemoryMax=), more memory"},
-		{result("watchdog"), "systemd killed it for it did not answer in time (WatchdogSec)", "journalctl -u UNIT; a slow disk or runtime is the commonest reason"},
+		{result("oom-kill"), "the kernel killed it because memory ran out", "add memory to the machine, or raise MemoryMax= of the unit"},
+		{result("watchdog"), "systemd killed it because it missed its watchdog deadline (WatchdogSec)", "journalctl -u UNIT; the most common cause is a slow disk or runtime"},
 	}
 }
 
@@ -137,49 +137,49 @@ func logCauses() []logCause {
 // providerCauses are faults of credential providers.
 func providerCauses() []logCause {
 	return []logCause{
-		says(`plugin binary directory +did not exist`, "its flags have a configuration of credential providers without --image-credential-provider-bin-dir", "give it both flags, or neither; then RESTART"),
-		says(`plugin binary directory (\S+) did not exist`, "$1, of --image-credential-provider-bin-dir, does not exist", "put the plugins there, or mend the flag; then RESTART"),
-		says(`credential provider config path is empty`, "its flags have --image-credential-provider-bin-dir without --image-credential-provider-config", "give it both flags, or neither; then RESTART"),
-		says(`unable to access path "([^"]+)": .*?(no such file or directory|permission denied|not a directory)`, "$1, of --image-credential-provider-config, cannot be read: $2", "put it there, or mend the flag; then RESTART"),
-		says(`no configuration files found in directory "([^"]+)"`, "$1, of --image-credential-provider-config, has no *.json, *.yaml or *.yml", "put a configuration there; then RESTART"),
-		says(`credential provider configuration from "([^"]+)": .*is a directory`, "$1 is a directory, which it does not read, BEING: that came with 1.34", "give --image-credential-provider-config one file"),
-		inConfig(`no kind "CredentialProviderConfig" is registered for version "([^"]+)"`, "it does not know CredentialProviderConfig $1, BEING", "v1 needs kubelet 1.26, v1beta1 1.24: VALIDATE"),
-		inConfig(`duplicate provider name "([^"]+)" found`, "two providers are called $1", "give one another name, and its executable too; then RESTART"),
-		inConfig(`error decoding config "([^"]+)": (.*)`, "$1 cannot be decoded: $2", "mend it; VALIDATE; then RESTART"),
-		inConfig(`failed to validate credential provider config: (.*)`, "CONFIG breaks the kubelet's rules: $1", "mend it; VALIDATE; then RESTART"),
+		says(`plugin binary directory +did not exist`, "--image-credential-provider-config is set without --image-credential-provider-bin-dir", "set both flags or neither; then RESTART"),
+		says(`plugin binary directory (\S+) did not exist`, "--image-credential-provider-bin-dir is $1, which does not exist", "put the plugins there, or correct the flag; then RESTART"),
+		says(`credential provider config path is empty`, "--image-credential-provider-bin-dir is set without --image-credential-provider-config", "set both flags or neither; then RESTART"),
+		says(`unable to access path "([^"]+)": .*?(no such file or directory|permission denied|not a directory)`, "--image-credential-provider-config is $1, which cannot be read: $2", "create it, or correct the flag; then RESTART"),
+		says(`no configuration files found in directory "([^"]+)"`, "--image-credential-provider-config is $1, which has no *.json, *.yaml or *.yml file", "put a configuration there; then RESTART"),
+		says(`credential provider configuration from "([^"]+)": .*is a directory`, "$1 is a directory, which kubelets before 1.34 do not read, BEING", "set --image-credential-provider-config to one file"),
+		inConfig(`no kind "CredentialProviderConfig" is registered for version "([^"]+)"`, "it does not support CredentialProviderConfig $1, BEING", "v1 needs kubelet 1.26 and v1beta1 1.24; run VALIDATE"),
+		inConfig(`duplicate provider name "([^"]+)" found`, "two providers have the name $1", "rename one of them and its executable; then RESTART"),
+		inConfig(`error decoding config "([^"]+)": (.*)`, "$1 cannot be decoded: $2", "fix it and run VALIDATE; then RESTART"),
+		inConfig(`failed to validate credential provider config: (.*)`, "CONFIG is invalid: $1", "fix it and run VALIDATE; then RESTART"),
 		inBinDir(`plugin binary executable .*did not exist`),
 		inBinDir(`error inspecting binary executable`),
-		says(`Failed to register CRI auth plugins.*?err="(.*)"`, "its credential providers: $1", "VALIDATE"),
+		says(`Failed to register CRI auth plugins.*?err="(.*)"`, "its credential providers: $1", "run VALIDATE"),
 	}
 }
 
 // flagCauses are faults of the kubelet's flags and configuration.
 func flagCauses() []logCause {
 	return []logCause{
-		inFlags(`unknown flag: (--[\w-]+)`, "it has no flag $1, BEING", "take $1 out; then RESTART"),
-		inFlags(`flag needs an argument: (--[\w-]+)`, "its flag $1 has no value", "give it one; then RESTART"),
-		inFlags(`invalid argument "[^"]*" for "(--[\w-]+)" flag`, "the value of its flag $1 is of the wrong kind", "mend it; then RESTART"),
-		inGates(`unrecognized feature gate: (\w+)`, "it has no feature gate $1, BEING: misspelt, or removed since", "take it out of featureGates in the kubelet's configuration, and of --feature-gates; then RESTART"),
-		inGates(`cannot set feature gate (\w+) to (\w+), feature is locked to (\w+)`, "feature gate $1 is locked to $3 and cannot be set to $2", "take it out of featureGates in the kubelet's configuration, and of --feature-gates; then RESTART"),
-		says(`failed to load kubelet config file, path: ([^\s,]+), .*no such file or directory`, "the kubelet's configuration $1 is not there", "kubeadm init or kubeadm join writes it: until then this is as it should be"),
-		says(`failed to load kubelet config file, path: ([^\s,]+), error: (.*)`, "the kubelet's configuration $1 cannot be read: $2", "mend it; then RESTART"),
-		says(`failed to load kubelet dropin file, path: ([^\s,]+), (.*)`, "the kubelet's configuration $1 cannot be read: $2", "mend it; then RESTART"),
-		says(`failed to validate kubelet configuration, error: (.*?), path`, "the kubelet's configuration breaks its rules: $1", "mend it (--config); then RESTART"),
+		inFlags(`unknown flag: (--[\w-]+)`, "it has no flag $1, BEING", "remove $1; then RESTART"),
+		inFlags(`flag needs an argument: (--[\w-]+)`, "its flag $1 has no value", "set a value; then RESTART"),
+		inFlags(`invalid argument "[^"]*" for "(--[\w-]+)" flag`, "the value of its flag $1 has the wrong type", "correct it; then RESTART"),
+		inGates(`unrecognized feature gate: (\w+)`, "it has no feature gate $1, BEING: the name is misspelled, or the gate was removed", "remove it from featureGates in the kubelet's configuration and from --feature-gates; then RESTART"),
+		inGates(`cannot set feature gate (\w+) to (\w+), feature is locked to (\w+)`, "feature gate $1 is locked to $3 and cannot be set to $2", "remove it from featureGates in the kubelet's configuration and from --feature-gates; then RESTART"),
+		says(`failed to load kubelet config file, path: ([^\s,]+), .*no such file or directory`, "the kubelet's configuration $1 does not exist", "none needed before kubeadm init or kubeadm join, which creates it"),
+		says(`failed to load kubelet config file, path: ([^\s,]+), error: (.*)`, "the kubelet's configuration $1 cannot be read: $2", "fix it; then RESTART"),
+		says(`failed to load kubelet dropin file, path: ([^\s,]+), (.*)`, "the kubelet's configuration $1 cannot be read: $2", "fix it; then RESTART"),
+		says(`failed to validate kubelet configuration, error: (.*?), path`, "the kubelet's configuration is invalid: $1", "fix it (--config); then RESTART"),
 	}
 }
 
 // machineCauses are faults of the machine and of the cluster.
 func machineCauses() []logCause {
 	return []logCause{
-		says(`running with swap on is not supported`, "the machine has swap, which this kubelet is not to start with", "swapoff -a, and take it out of /etc/fstab; or failSwapOn: false in the kubelet's configuration"),
-		says(`kubelet cgroup driver: "(\w+)" is different from docker cgroup driver: "(\w+)"`, "its cgroup driver is $1, the runtime's is $2", "make them the same: cgroupDriver in the kubelet's configuration, SystemdCgroup in containerd's"),
-		says(`expected cgroupsPath to be of format "slice:prefix:name"`, "the runtime has the cgroup driver systemd, and the kubelet another", "cgroupDriver: systemd in the kubelet's configuration; then RESTART"),
-		says(`unknown service runtime\.v1`, "the container runtime does not speak CRI v1: containerd before 1.6, or with its CRI plugin turned off", `take "cri" out of disabled_plugins in /etc/containerd/config.toml; systemctl restart containerd`),
-		says(`validate CRI v1 \w+ API for endpoint "(?:unix://)?([^"]+)".*(no such file or directory|connection refused|permission denied|deadline exceeded|context deadline)`, "the container runtime does not answer at $1: $2", "systemctl status containerd (or crio); or containerRuntimeEndpoint in the kubelet's configuration names another"),
-		says(`unable to load bootstrap kubeconfig: stat ([^\s:]+): no such file or directory`, "its kubeconfig is missing, or its certificate has expired, and $1, to get another with, is not there", "kubeadm join with a new token writes it; for one that expired: kubeadm certs check-expiration, and kubeadm init phase kubeconfig kubelet on a control plane"),
+		says(`running with swap on is not supported`, "the machine has swap enabled, and this kubelet refuses to start with swap", "run swapoff -a and remove it from /etc/fstab, or set failSwapOn: false in the kubelet's configuration"),
+		says(`kubelet cgroup driver: "(\w+)" is different from docker cgroup driver: "(\w+)"`, "its cgroup driver is $1, the runtime's is $2", "make them equal: cgroupDriver in the kubelet's configuration, SystemdCgroup in containerd's"),
+		says(`expected cgroupsPath to be of format "slice:prefix:name"`, "the runtime's cgroup driver is systemd, the kubelet's is not", "set cgroupDriver: systemd in the kubelet's configuration; then RESTART"),
+		says(`unknown service runtime\.v1`, "the container runtime does not support CRI v1: containerd is older than 1.6, or its CRI plugin is disabled", `remove "cri" from disabled_plugins in /etc/containerd/config.toml; systemctl restart containerd`),
+		says(`validate CRI v1 \w+ API for endpoint "(?:unix://)?([^"]+)".*(no such file or directory|connection refused|permission denied|deadline exceeded|context deadline)`, "the container runtime does not respond at $1: $2", "check systemctl status containerd (or crio), and containerRuntimeEndpoint in the kubelet's configuration"),
+		says(`unable to load bootstrap kubeconfig: stat ([^\s:]+): no such file or directory`, "its kubeconfig is missing or its certificate has expired, and the bootstrap kubeconfig $1 does not exist", "run kubeadm join with a new token; if the certificate expired: kubeadm certs check-expiration, and on a control plane kubeadm init phase kubeconfig kubelet"),
 		says(`(?:certificate in (\S+) is expired|x509: certificate has expired or is not yet valid)`, "a certificate of the kubelet or the API server has expired, or the clock is wrong: $1", "date; openssl x509 -noout -enddate -in /var/lib/kubelet/pki/kubelet-client-current.pem; kubeadm certs check-expiration"),
-		says(`invalid kubeconfig: (.*)`, "its kubeconfig cannot be used: $1", "mend the file of --kubeconfig; then RESTART"),
-		says(`listen tcp\d? (\S+): bind: address already in use`, "another process has its port, $1: perhaps a second kubelet", "ss -ltnp says which"),
+		says(`invalid kubeconfig: (.*)`, "its kubeconfig cannot be used: $1", "fix the file given by --kubeconfig; then RESTART"),
+		says(`listen tcp\d? (\S+): bind: address already in use`, "another process uses its port $1, perhaps a second kubelet", "find it with ss -ltnp"),
 		says(`inotify_init: too many open files|failed to create fsnotify watcher: too many open files`, "the machine has no inotify instances left", "sysctl fs.inotify.max_user_instances=512"),
 		says(`no space left on device`, "a disk is full", "df -h; df -i"),
 	}
@@ -209,7 +209,7 @@ func inConfig(line, text, fix string) logCause {
 // inBinDir is an executable that the kubelet does not find: it does not say which.
 func inBinDir(line string) logCause {
 	return logCause{regexp.MustCompile(line), func(k *Kubelet, m []string) known {
-		out := k.fill("an executable of its providers is missing in BINDIR, or cannot be run", "put it there, with the provider's name and mode 0755; then RESTART", m)
+		out := k.fill("a provider's executable is missing in BINDIR or cannot be run", "put the executable there, with the provider's name and mode 0755; then RESTART", m)
 		cfg, err := config.Load(k.Node.Host(k.Setup.Config.Path))
 		if err != nil || !k.Setup.BinDir.Set() {
 			return out
@@ -232,7 +232,7 @@ func inFlags(line, text, fix string) logCause {
 	return logCause{regexp.MustCompile(line), func(k *Kubelet, m []string) known {
 		out := k.fill(text, fix, m)
 		if at := given(k.Node.Given(context.Background(), m[1])); at != "" {
-			out.says += "; it is given in " + at
+			out.says += "; it is set in " + at
 		}
 		return out
 	}}

@@ -32,7 +32,7 @@ func (r *Report) kubeletUp(ctx context.Context, k *Kubelet) bool {
 	run, name := k.Setup.Running, k.Setup.Service
 	if k.Service == nil || k.Service.Manager == nil || name == "" {
 		if run == nil {
-			r.Add(kubeletCheck, Skip, "run it where the kubelet's service manager runs", "no kubelet runs here, and nothing that starts it can be asked why: %s", cmp.Or(name, "no service"))
+			r.Add(kubeletCheck, Skip, "run this command on the host, where the kubelet's service manager runs", "no kubelet runs here, and no service manager to query is found: %s", cmp.Or(name, "no service"))
 		}
 		return run != nil
 	}
@@ -50,7 +50,7 @@ func (r *Report) kubeletUp(ctx context.Context, k *Kubelet) bool {
 	restless := state.Restarts > 0 && k.age(state) < young
 	switch {
 	case state.Runs() && !restless && run == nil && len(k.Setup.Unread) > 0:
-		r.Add(kubeletCheck, Skip, "run it as root (sudo)", "%s is %v; this user may not see with what", name, state)
+		r.Add(kubeletCheck, Skip, "run it as root (sudo)", "%s is %v; this user may not read its flags", name, state)
 	case state.Runs() && !restless && (run != nil || k.Setup.Rancher == nil):
 		r.checkEnabled(k, state)
 		return true
@@ -122,13 +122,13 @@ func (r *Report) kubeletDown(ctx context.Context, k *Kubelet, state service.Stat
 			check.Fix = "run it as root (sudo)"
 		}
 	case len(lines) == 0:
-		check.Message += "; its log has nothing of it"
+		check.Message += "; its log is empty"
 		if os.Geteuid() != 0 {
-			check.Message, check.Fix = what+"; this user sees nothing of its log", "run it as root (sudo)"
+			check.Message, check.Fix = what+"; this user may not read its log", "run it as root (sudo)"
 		}
 	default:
-		check.Message += "; the last of its log:"
-		check.Fix = "journalctl -u " + k.Setup.Service + " has the rest"
+		check.Message += "; last lines of its log:"
+		check.Fix = "for the whole log: journalctl -u " + k.Setup.Service
 	}
 	r.Checks = append(r.Checks, check)
 }
@@ -138,18 +138,18 @@ func (k *Kubelet) describe(state service.State) string {
 	name := k.Setup.Service
 	switch {
 	case k.Setup.Rancher != nil && state.Runs() && state.MainPID != 0 && k.Setup.Running == nil:
-		return name + " runs, but no kubelet does"
+		return name + " runs, but the kubelet does not"
 	case state.Ended() && state.Active == "inactive":
 		text := name + " is stopped"
 		if state.Enabled == "disabled" {
-			text += ", and disabled: no boot starts it"
+			text += " and disabled, so it does not start at boot"
 		}
 		if !state.Conditions {
-			text += "; a condition of the unit did not hold when it was to be started"
+			text += "; a condition of the unit was not met when it was last started"
 		}
 		return text
 	case state.Restarts > 0:
-		return fmt.Sprintf("%s does not stay up: %v, started anew %d times", name, state, state.Restarts)
+		return fmt.Sprintf("%s does not stay up: %v, restarted %d times", name, state, state.Restarts)
 	}
 	return fmt.Sprintf("%s is %v", name, state)
 }
@@ -161,7 +161,7 @@ func (k *Kubelet) start(state service.State) string {
 	case k.Setup.Init == node.OpenRC:
 		return "rc-service " + name + " start"
 	case !state.Conditions:
-		return "systemctl status " + name + " says which condition"
+		return "find the condition with systemctl status " + name
 	case state.Enabled == "disabled":
 		return "systemctl enable --now " + name
 	}

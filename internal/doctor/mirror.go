@@ -42,18 +42,18 @@ func (r *Report) checkOrigin(n node.Node, provider, host string) {
 	const check = "mirror-origin"
 	runtimes, err := findContainerd(n)
 	if err != nil {
-		r.Add(check, Warn, "make sure that the runtime never asks it: CRI-O and podman ask nobody else with this credential",
-			"%s says --mirror-origin=none for %s, which cannot be checked here: %v", provider, host, err)
+		r.Add(check, Warn, "make sure that the runtime never queries it; CRI-O and podman send this credential to no other host",
+			"%s has --mirror-origin=none for %s, which cannot be checked here: %v", provider, host, err)
 		return
 	}
 	for _, runtime := range runtimes {
 		if why := runtime.Origin(host); why != "" {
-			r.Add(check, Fail, "let its hosts.toml name the mirror as the server too (docs/plugins/README.md has a file for all versions)",
-				"%s says --mirror-origin=none for %s, but containerd (%s) may show that host the credential: %s", provider, host, runtime.File, why)
+			r.Add(check, Fail, "set the mirror as server in its hosts.toml too (example for all versions: docs/plugins/README.md)",
+				"%s has --mirror-origin=none for %s, but containerd (%s) may send that host the credential: %s", provider, host, runtime.File, why)
 			return
 		}
 	}
-	r.Add(check, OK, "", "%s: containerd never asks %s itself", provider, host)
+	r.Add(check, OK, "", "%s: containerd never queries %s itself", provider, host)
 }
 
 // findContainerd reads all configurations that there are: which of them is that
@@ -61,7 +61,7 @@ func (r *Report) checkOrigin(n node.Node, provider, host string) {
 func findContainerd(n node.Node) (found []*containerd.Runtime, err error) {
 	found, err = (&Runtime{node: n}).containerds()
 	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("no containerd that pulls for a kubelet has a %s", strings.Join(containerdConfigs(), ", "))
+		err = fmt.Errorf("no containerd for a kubelet has a %s", strings.Join(containerdConfigs(), ", "))
 	}
 	return found, err
 }

@@ -27,16 +27,16 @@ func TestCheckMirrors(t *testing.T) {
 	}{
 		"kept": {
 			"ecr-credential-provider", "--mirror-origin=none, --mirror=docker.io" + target,
-			map[string]string{"docker.io/hosts.toml": closed}, []string{"ok ecr-credential-provider: containerd never asks docker.io itself"},
+			map[string]string{"docker.io/hosts.toml": closed}, []string{"ok ecr-credential-provider: containerd never queries docker.io itself"},
 		},
 		"not kept": {
 			"ecr-credential-provider", "--mirror-origin, none, --mirror=docker.io" + target + ", --mirror=docker.io/library" + target + ", --mirror=quay.io" + target,
 			map[string]string{"docker.io/hosts.toml": closed, "quay.io/hosts.toml": "[host.\"https://mirror.example\"]\n"},
-			[]string{"ok ", "error ecr-credential-provider says --mirror-origin=none for quay.io, but containerd (/etc/containerd/config.toml) may show that host the credential: "},
+			[]string{"ok ", "error ecr-credential-provider has --mirror-origin=none for quay.io, but containerd (/etc/containerd/config.toml) may send that host the credential: "},
 		},
 		"unknown": {
 			"auth-provider-gcp", "--mirror-origin=none, --mirror=docker.io=europe-docker.pkg.dev/p/r", nil,
-			[]string{"warning auth-provider-gcp says --mirror-origin=none for docker.io, which cannot be checked here: no containerd that pulls for a kubelet has a /etc/containerd/config.toml"},
+			[]string{"warning auth-provider-gcp has --mirror-origin=none for docker.io, which cannot be checked here: no containerd for a kubelet has a /etc/containerd/config.toml"},
 		},
 		"the cloud's own":  {"ecr-credential-provider", "--mirror-origin=none, --mirror=public.ecr.aws" + target, nil, nil},
 		"trusted":          {"ecr-credential-provider", "--mirror-origin=none, --mirror-origin=trusted, --mirror=docker.io" + target, nil, nil},

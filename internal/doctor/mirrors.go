@@ -31,7 +31,7 @@ func (r *Report) Mirrors(runtime *Runtime, cfg *config.Config) {
 	r.checkRanchers(inroot.FS{Root: runtime.node.Root})
 	all, err := runtime.mirrors()
 	if err != nil {
-		r.Add(check, Warn, "", "what the runtime is told about mirrors is not known: %v", err)
+		r.Add(check, Warn, "", "the runtime's mirror configuration is unknown: %v", err)
 		return
 	}
 	for _, m := range all {
@@ -112,22 +112,22 @@ func (r *Report) checkHop(way *route.Route, h *route.Hop, host string, cfg *conf
 	}
 	there, providers, place := h.Base.Host, serving(cfg, host), at(h.File, h.Line)
 	if h.Base.Scheme == "http" && !h.HTTPToo && len(providers) > 0 && h.Shown == route.ShownKubelets && !isLoopback(there) && h.File != "" {
-		r.Add("mirrors", Warn, "write https:// there", "%s: %s is asked without TLS for the images of %s: who is on the way reads the credential of %s [mirror-plain-http]", place, there, host, strings.Join(providers, ", "))
+		r.Add("mirrors", Warn, "use https:// there", "%s: %s is queried without TLS for images of %s: anyone on the network path can read the credential of %s [mirror-plain-http]", place, there, host, strings.Join(providers, ", "))
 	}
 	if h.OwnFile != "" && way.Runtime == "containerd" && len(providers) > 0 {
-		r.Add("mirrors", Warn, "", "%s has a password for %s, which is not used for images of %s: the credential of %s is, since the kubelet sends one [mirror-own-login]", h.OwnFile, there, host, strings.Join(providers, ", "))
+		r.Add("mirrors", Warn, "", "%s has a password for %s, which is not used for images of %s: the kubelet sends the credential of %s instead [mirror-own-login]", h.OwnFile, there, host, strings.Join(providers, ", "))
 	}
 	if h.Origin || len(providers) > 0 {
 		return
 	}
 	if owners := serving(cfg, there); len(owners) > 0 {
 		if h.Shown == route.ShownNone || h.Shown == route.ShownOwn {
-			r.Add("mirrors", Warn, "put a login for "+there+" into the runtime's own files", "%s: images of %s are asked of %s, for which %s has a pattern; %s shows a mirror no credential of a kubelet [mirror-unserved]",
+			r.Add("mirrors", Warn, "put a credential for "+there+" into the runtime's own files", "%s: images of %s are pulled from %s, for which %s has a pattern; %s sends mirrors no credential from the kubelet [mirror-unserved]",
 				place, host, there, strings.Join(owners, ", "), way.Runtime)
 			return
 		}
-		r.Add("mirrors", Warn, fmt.Sprintf("add %q to its matchImages, and have the plugin answer for it (--mirror: docs/plugins/README.md)", host),
-			"%s: images of %s are asked of %s, for which %s has a pattern; but a kubelet matches the image's own name, so %s gets no credential [mirror-unserved]",
+		r.Add("mirrors", Warn, fmt.Sprintf("add %q to its matchImages, and have the plugin return credentials for it (--mirror: docs/plugins/README.md)", host),
+			"%s: images of %s are pulled from %s, for which %s has a pattern; but the kubelet matches the image's own name, so %s gets no credential [mirror-unserved]",
 			place, host, there, strings.Join(owners, ", "), there)
 	}
 }
@@ -145,12 +145,12 @@ func (r *Report) checkFallback(way *route.Route, host string, cfg *config.Config
 		of := slices.IndexFunc(way.Hops, func(h route.Hop) bool { return !h.Origin && cloud.Reach(h.Base.Host) == cloudplugin.Own })
 		maps := slices.ContainsFunc(cloud.Mirrors(p.Arguments()), func(m cloudplugin.Mirror) bool { return m.Host == host })
 		if way.Runtime != "containerd" && maps {
-			r.Add("mirrors", Warn, "put the login of the mirror into the runtime's own files", "%s maps %s to a registry of %s, but %s shows the credential to %s alone, never to a mirror [mirror-lost]", p.Name, host, cloud.Owner, way.Runtime, host)
+			r.Add("mirrors", Warn, "put the mirror's credential into the runtime's own files", "%s maps %s to a registry of %s, but %s sends the credential only to %s, never to a mirror [mirror-lost]", p.Name, host, cloud.Owner, way.Runtime, host)
 			continue
 		}
 		if of >= 0 && !maps && way.Hops[of].Shown == route.ShownKubelets {
 			h := &way.Hops[of]
-			r.Add("mirrors", Warn, fmt.Sprintf("add %s to its args", mapping(cloud, host, h)), "%s: images of %s are asked of %s, but nobody tells %s so: it is asked for %s, for which %s gives no credential [mirror-untold]",
+			r.Add("mirrors", Warn, fmt.Sprintf("add %s to its args", mapping(cloud, host, h)), "%s: images of %s are pulled from %s, but %s has no --mirror for it: it is called for %s, for which %s issues no credential [mirror-untold]",
 				at(h.File, h.Line), host, h.Base.Host, p.Name, host, cloud.Owner)
 			continue
 		}
@@ -158,7 +158,7 @@ func (r *Report) checkFallback(way *route.Route, host string, cfg *config.Config
 			continue // of what is said, checkMirrors sees to it
 		}
 		h := &way.Hops[of]
-		r.Add("mirrors", Warn, fmt.Sprintf("write %s at the head of %s, so that %s is never asked", server(h), h.File, host), "%s: if %s fails, %s is asked, and shown the credential for %s that %s has [mirror-fallback]", at(h.File, h.Line), h.Base.Host, host, cloud.Owner, p.Name)
+		r.Add("mirrors", Warn, fmt.Sprintf("put %s at the top of %s, so that %s is never queried", server(h), h.File, host), "%s: if %s fails, %s is queried and gets the credential for %s from %s [mirror-fallback]", at(h.File, h.Line), h.Base.Host, host, cloud.Owner, p.Name)
 	}
 }
 
@@ -193,7 +193,7 @@ func (r *Report) checkDefault(m mirrors, cfg *config.Config) {
 	}
 	for _, f := range m.Check() {
 		if f.Rule == "mirror-default" {
-			f.Message += fmt.Sprintf("; here those of %s", terminal.Count(len(cfg.Providers), "provider"))
+			f.Message += fmt.Sprintf("; here, the credential of %s", terminal.Count(len(cfg.Providers), "provider"))
 			r.found(Warn, f)
 		}
 	}

@@ -57,11 +57,11 @@ func (r *Report) config(ctx context.Context, k *Kubelet) *config.Config {
 	}
 	what := fmt.Sprintf("%s (%s): %s", o.Config, o.From, terminal.Count(len(cfg.Providers), "provider"))
 	if slices.ContainsFunc(cfg.Files(), (*config.File).Predecessor) {
-		r.Add("config", Warn, "regcred convert "+terminal.ShellPath(o.Config), "%s, accepted by regcred; no kubelet starts with it", what)
+		r.Add("config", Warn, "regcred convert "+terminal.ShellPath(o.Config), "%s, accepted by regcred, but no kubelet starts with it", what)
 	} else {
 		r.Add("config", OK, "", "%s, accepted by kubelet %s", what, judge.KubeletVersion)
 	}
-	r.checkFindings("lint", lint.Check(cfg), "no pattern or setting that cannot work")
+	r.checkFindings("lint", lint.Check(cfg), "no invalid pattern or setting found")
 	r.checkFindings("executables", k.binDir(cfg), fmt.Sprintf("%s in %s", terminal.Count(len(cfg.Providers), "executable"), o.BinDir))
 	r.checkPaths(k.Node, o, cfg)
 	return cfg
@@ -75,10 +75,10 @@ func (r *Report) badConfig(k *Kubelet, judge node.Judge, err error) {
 	}
 	o := k.Origin
 	if place := k.givenAt(o.Config, configFlag); place != "" && errors.Is(err, fs.ErrNotExist) {
-		r.Add("config", Fail, "put it there, or mend the flag; then "+k.restart(true), "%v; the kubelet exits, since %s names it", err, place)
+		r.Add("config", Fail, "create it, or correct the flag; then "+k.restart(true), "%v; the kubelet exits, because %s refers to it", err, place)
 		return
 	}
-	r.Fail("config", err, "a kubelet does not start with this"+judge.Doubt()+"; mend it and run: "+node.ValidateCommand(judge.Target, o.Config))
+	r.Fail("config", err, "the kubelet does not start with this"+judge.Doubt()+"; fix it and run: "+node.ValidateCommand(judge.Target, o.Config))
 }
 
 // The kubelet's flags.
@@ -113,13 +113,13 @@ func (k *Kubelet) binDir(cfg *config.Config) []lint.Finding {
 		if f.Rule != "missing-bin-dir" {
 			continue
 		}
-		f.Suggestion = "make it, and put the plugins there"
+		f.Suggestion = "create it, and put the plugins there"
 		if place := k.givenAt(k.Origin.BinDir, binDirFlag); place != "" {
-			f.Message += "; " + place + " names it"
-			f.Suggestion += ", or mend the flag; then " + k.restart(true)
+			f.Message += "; " + place + " refers to it"
+			f.Suggestion += ", or correct the flag; then " + k.restart(true)
 		} else if k.places() {
 			f.Message, _, _ = strings.Cut(f.Message, ", so ")
-			f.Message += fmt.Sprintf(", so %s gives its kubelet no credential providers, though %s is there", k.Setup.Service, k.Origin.Config)
+			f.Message += fmt.Sprintf(", so %s starts the kubelet without credential providers, although %s exists", k.Setup.Service, k.Origin.Config)
 			f.Suggestion += "; then " + k.restart(false)
 		}
 	}
@@ -152,11 +152,7 @@ func (r *Report) checkFindings(check string, findings []lint.Finding, ok string)
 			result = Fail
 		}
 		serious = true
-		fix := ""
-		if f.Suggestion != "" {
-			fix = "instead: " + f.Suggestion
-		}
-		r.Add(check, result, fix, "%s", f.String())
+		r.Add(check, result, fixOf(f), "%s", f.String())
 	}
 	if !serious {
 		r.Add(check, OK, "", "%s", ok)
@@ -170,10 +166,19 @@ func (r *Report) checkPaths(n node.Node, o *node.Origin, cfg *config.Config) {
 	found, ok := errors.AsType[*node.Untrusted](err)
 	switch {
 	case err == nil:
-		r.Add("paths", OK, "", "nobody but root and this user can change the configuration and the executables")
+		r.Add("paths", OK, "", "only root and this user can change the configuration and the executables")
 	case ok && !o.Discovered:
 		r.Add("paths", Warn, found.Mend, "%s is %s", found.Path, found.Who)
 	default:
 		r.Fail("paths", err, "")
 	}
+}
+
+// fixOf returns a finding's fix. A suggestion is a value to use, or a sentence
+// that says what to do.
+func fixOf(f lint.Finding) string {
+	if f.Suggestion == "" || strings.Contains(f.Suggestion, " ") {
+		return f.Suggestion
+	}
+	return "use " + f.Suggestion
 }

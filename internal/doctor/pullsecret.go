@@ -30,7 +30,7 @@ func PassedOver(s *regcred.PullSecret) string {
 	key, ok := map[string]string{dockerConfigJSON: dockerConfigJSONKey, dockercfg: dockercfgKey}[s.Type]
 	switch {
 	case !ok:
-		return fmt.Sprintf("of %s, which no kubelet takes as a pull secret; want %s", lint.ShowType(s.Type), dockerConfigJSON)
+		return fmt.Sprintf("of %s, which the kubelet does not accept as a pull secret; want %s", lint.ShowType(s.Type), dockerConfigJSON)
 	case len(s.Data[key]) == 0:
 		names := slices.Sorted(maps.Keys(s.Data))
 		for i, name := range names {

@@ -25,20 +25,20 @@ func (r *Report) checkRanchers(root inroot.FS) {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
-			r.Add("mirrors", Warn, "", "what %s is told about registries is not known: %v", product, err)
+			r.Add("mirrors", Warn, "", "the registry configuration of %s is unknown: %v", product, err)
 			continue
 		}
 		if made := "/var/lib/rancher/" + product + "/agent/etc/containerd/config.toml"; olderThan(root, made, path) {
 			found = append(found, route.Finding{
 				Rule: "mirror-restart", Severity: route.Warning, File: path, Suggestion: "restart " + product + " on this node",
-				Message: product + " reads it when it starts, and has made " + made + " before the file was last changed",
+				Message: product + " reads it when it starts, and wrote " + made + " before the file was last changed",
 			})
 		}
 		for _, f := range found {
 			r.found(map[string]Result{route.Error: Fail, route.Warning: Warn, route.Info: Info}[f.Severity], f)
 		}
 		if len(found) == 0 {
-			r.Add("mirrors", OK, "", "%s: nothing in it that cannot work", terminal.ShellPath(path))
+			r.Add("mirrors", OK, "", "%s: no problems found", terminal.ShellPath(path))
 		}
 	}
 }

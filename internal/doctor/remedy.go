@@ -23,11 +23,11 @@ func KubeRemedy(err error, config string) string {
 	switch {
 	case !ok:
 	case e.Code == http.StatusUnauthorized:
-		return "its certificate or token may have expired, or be for another cluster"
+		return "the certificate or token may have expired, or may be for another cluster"
 	case e.Code == http.StatusForbidden:
 		return forbiddenRemedy(e, config)
 	case e.Code == http.StatusNotFound && e.Resource == "secrets":
-		return "make it in the pod's namespace, since those of others are not looked at; or take the name out of the imagePullSecrets of the pod or its service account"
+		return "create it in the pod's namespace (secrets in other namespaces are ignored), or remove it from the imagePullSecrets of the pod or its service account"
 	}
 	return ""
 }
@@ -39,9 +39,9 @@ func forbiddenRemedy(e *kube.Error, config string) string {
 	user := regexp.MustCompile(`User "([^"]+)" cannot`).FindStringSubmatch(e.Message)
 	switch {
 	case says("no relationship found between node"), says("pod scheduled on a different node"):
-		return "run it on the pod's node, or as somebody who may with --kubeconfig"
+		return "run this command on the pod's node, or use --kubeconfig of a user with permission"
 	case says("not bound to a pod"):
-		return "give --pod"
+		return "use --pod"
 	case says("to request tokens for "): // "this audience", or its name from 1.37 on
 		return rbacCommand(NodesGroup, config, false)
 	case user != nil:
@@ -59,7 +59,7 @@ func AttemptRemedy(at regcred.Attempt, asPod bool, config string) string {
 	case at.Identity != nil && at.Identity.Missing != "":
 		return annotateCommand(at.Identity)
 	case at.Skipped != "" && at.Skipped != regcred.SkippedPath && !asPod:
-		return "--pod NAMESPACE/NAME looks up as a pod; without an API server, --service-account-token-file and --annotation stand for its service account"
+		return "use --pod NAMESPACE/NAME to look up for a pod; without an API server, use --service-account-token-file and --annotation"
 	}
 	return ""
 }
@@ -71,7 +71,7 @@ func SecretLacks(repository string) string {
 	if host == "docker.io" {
 		key = match.HubKey
 	}
-	return fmt.Sprintf("put a login for %s into it: kubectl create secret docker-registry … --docker-server=%s", host, terminal.ShellWord(key))
+	return fmt.Sprintf("add a credential for %s: kubectl create secret docker-registry … --docker-server=%s", host, terminal.ShellWord(key))
 }
 
 // annotateCommand adds the annotation that a service account lacks.

@@ -57,7 +57,7 @@ func FindRuntime(ctx context.Context, n node.Node, endpoint string) *Runtime {
 // environment, which counts where the runtime's is not known.
 func (r *Runtime) Probe(own []string) probe.Runtime {
 	if r.found == nil {
-		return probe.Runtime{Where: "this process, since no runtime is found", Environ: own, Own: own}
+		return probe.Runtime{Where: "this process, because no runtime was found", Environ: own, Own: own}
 	}
 	return probe.Runtime{Name: r.found.Name, Where: r.found.From, Environ: r.found.Environ, Started: r.found.Started, Own: own}
 }

@@ -132,17 +132,17 @@ func (m *ailing) testLoops(t *testing.T) {
 		says, fix     string
 		alike         bool // like another: tried with -loops
 	}{
-		"unknown flag":      {extra: "--no-such-flag=1", says: "it has no flag --no-such-flag, being " + version + "; it is given in " + ailingExtra + ":1 (KUBELET_EXTRA_ARGS)", fix: "take --no-such-flag out; then systemctl restart kubelet"},
+		"unknown flag":      {extra: "--no-such-flag=1", says: "it has no flag --no-such-flag (kubelet " + version + "); it is set in " + ailingExtra + ":1 (KUBELET_EXTRA_ARGS)", fix: "remove --no-such-flag; then systemctl restart kubelet"},
 		"unknown field":     {config: replace("matchImages", "matchImage"), says: ailingConfig + ":", fix: validate},
 		"broken rule":       {config: replace("defaultCacheDuration: ", "defaultCacheDuration: -"), says: "must not be negative", fix: validate, alike: true},
-		"no executable":     {config: replace("name: ", "name: no-"), says: "/usr/local/bin/plugins/no-", fix: "put it there"},
-		"no bin dir":        {extra: "--image-credential-provider-bin-dir=/absent", says: "/absent, of --image-credential-provider-bin-dir, does not exist", fix: "put the plugins there", alike: true},
-		"no configuration":  {extra: "--image-credential-provider-config=/absent.yaml", says: "/absent.yaml, of --image-credential-provider-config, cannot be read: no such file or directory", fix: "put it there", alike: true},
+		"no executable":     {config: replace("name: ", "name: no-"), says: "/usr/local/bin/plugins/no-", fix: "put the executable there"},
+		"no bin dir":        {extra: "--image-credential-provider-bin-dir=/absent", says: "--image-credential-provider-bin-dir is /absent, which does not exist", fix: "put the plugins there", alike: true},
+		"no configuration":  {extra: "--image-credential-provider-config=/absent.yaml", says: "--image-credential-provider-config is /absent.yaml, which cannot be read: no such file or directory", fix: "create it", alike: true},
 		"feature gate":      {extra: "--feature-gates=NoSuchGate=true", says: "it has no feature gate NoSuchGate", fix: "--feature-gates", alike: true},
-		"no runtime":        {do: []string{"systemctl", "stop", "containerd"}, says: "the container runtime does not answer at /run/containerd/containerd.sock: ", fix: "systemctl status containerd"},
-		"kubelet's own":     {extra: "--config=/absent.yaml", says: "the kubelet's configuration /absent.yaml is not there", fix: "kubeadm", alike: true},
-		"bootstrap":         {extra: "--bootstrap-kubeconfig=/absent.conf --kubeconfig=/absent-too.conf", says: "/absent.conf, to get another with, is not there", fix: "kubeadm join", alike: true},
-		"what nobody knows": {extra: "--root-dir=/proc/absent", says: "the last of its log:", fix: "journalctl -u kubelet.service"},
+		"no runtime":        {do: []string{"systemctl", "stop", "containerd"}, says: "the container runtime does not respond at /run/containerd/containerd.sock: ", fix: "systemctl status containerd"},
+		"kubelet's own":     {extra: "--config=/absent.yaml", says: "the kubelet's configuration /absent.yaml does not exist", fix: "kubeadm", alike: true},
+		"bootstrap":         {extra: "--bootstrap-kubeconfig=/absent.conf --kubeconfig=/absent-too.conf", says: "the bootstrap kubeconfig /absent.conf does not exist", fix: "kubeadm join", alike: true},
+		"what nobody knows": {extra: "--root-dir=/proc/absent", says: "last lines of its log:", fix: "journalctl -u kubelet.service"},
 	} {
 		if tt.alike && !*loops {
 			continue
@@ -173,16 +173,16 @@ func (m *ailing) testOthers(t *testing.T) {
 	m.heal(t)
 	time.Sleep(startTakes) // what is written in a kubelet's first moments it may have read
 	m.WriteFile(t, ailingConfig, m.config+"\n", 0o644)
-	if got, _ := m.doctor(t); got.Severity != "warning" || !strings.Contains(got.Message, ailingConfig+" was changed, or replaced, at ") || got.Fix != "systemctl restart kubelet" {
+	if got, _ := m.doctor(t); got.Severity != "warning" || !strings.Contains(got.Message, ailingConfig+" was changed at ") || got.Fix != "systemctl restart kubelet" {
 		t.Errorf("a configuration that has changed: %+v", got)
 	}
 	m.heal(t)
 	m.WriteFile(t, "/etc/other.yaml", m.config, 0o644)
 	m.WriteFile(t, ailingExtra, "KUBELET_EXTRA_ARGS=--image-credential-provider-config=/etc/other.yaml\n", 0o644)
-	if got, _ := m.doctor(t); got.Severity != "warning" || !strings.Contains(got.Message, ailingExtra+":1") || !strings.Contains(got.Message, "by now") {
+	if got, _ := m.doctor(t); got.Severity != "warning" || !strings.Contains(got.Message, ailingExtra+":1") || !strings.Contains(got.Message, "; now ") {
 		t.Errorf("flags that have changed: %+v", got)
 	}
-	if got, all := m.doctor(t, "--as-kubelet"); got.Severity != "warning" || !strings.Contains(got.Message, "what was checked holds until it is started again") {
+	if got, all := m.doctor(t, "--as-kubelet"); got.Severity != "warning" || !strings.Contains(got.Message, "the checked configuration is in effect until it is restarted") {
 		t.Errorf("the same, seen from the kubelet: %+v of %+v", got, all)
 	}
 	m.heal(t)
@@ -202,7 +202,7 @@ func (m *ailing) testStopped(t *testing.T) {
 		t.Errorf("as the next kubelet: %+v", all)
 	}
 	m.Run(t, "systemctl", "disable", "kubelet")
-	if got, _ := m.doctor(t); got.Severity != "error" || !strings.Contains(got.Message, "is stopped, and disabled") || got.Fix != "systemctl enable --now kubelet" {
+	if got, _ := m.doctor(t); got.Severity != "error" || !strings.Contains(got.Message, "is stopped and disabled") || got.Fix != "systemctl enable --now kubelet" {
 		t.Errorf("disabled: %+v", got)
 	}
 	m.Run(t, "systemctl", "mask", "--runtime", "kubelet")
