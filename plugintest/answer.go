@@ -25,7 +25,7 @@ func checkStage(stage plugin.Stage, ok, kubelet, fix string) func(*suite) []Find
 		case r.answered() || r.failed(order[slices.Index(order, stage)+1:]...):
 			return pass(r.did, "%s", ok)
 		}
-		return skip("there is no answer for %q to judge: see base-answer", s.image)
+		return skip("no response for %q to check: see base-answer", s.image)
 	}
 }
 
@@ -34,29 +34,29 @@ func checkDuration(s *suite, resp *plugin.Response) []Finding {
 	did := s.base().did
 	switch d := resp.CacheDuration; {
 	case s.outOfTree() && *d == 0:
-		return found(Warning, did, "no expirationTimestamp, or one that is past",
-			"A host of the predecessor's protocol runs the plugin for every pull, which asks the token service each time.",
-			"Set expirationTimestamp to a time before the end of the credential's life, with its zone.")
+		return found(Warning, did, "expirationTimestamp is missing or in the past",
+			"A host of the out-of-tree protocol runs the plugin for every pull, and each run queries the token service.",
+			"Set expirationTimestamp, with a time zone, to a time before the credential expires.")
 	case d == nil:
 		return found(Info, did, "no cacheDuration",
-			"It takes defaultCacheDuration of the configuration, whatever the credential's life.",
-			"Set cacheDuration to less than the rest of the credential's life, if that is known.")
+			"It uses defaultCacheDuration from the configuration, regardless of when the credential expires.",
+			"If the credential's lifetime is known, set cacheDuration to less than what is left of it.")
 	case *d < 0:
 		return found(Error, did, fmt.Sprintf("cacheDuration %v", *d),
-			"It takes the answer for one that has expired, and runs the plugin for every pull.",
-			"Write \"0s\" for a credential with no life left, or better: get a new one.")
+			"It treats the response as expired, and runs the plugin for every pull.",
+			"Return \"0s\" for a credential that is about to expire, or better, get a new one.")
 	case *d == 0:
 		return found(Warning, did, "cacheDuration 0s",
-			"It runs the plugin for every pull, which asks the token service each time.",
-			"Set cacheDuration to less than the rest of the credential's life; 0s is for what must not be kept.")
+			"It runs the plugin for every pull, and each run queries the token service.",
+			"Set cacheDuration to less than the credential's remaining lifetime; use 0s only for credentials that must not be cached.")
 	case *d < time.Second:
 		return found(Error, did, fmt.Sprintf("cacheDuration %v", *d),
 			"It runs the plugin for every pull.",
-			"It looks like a slip of units: a number of seconds taken for nanoseconds, for instance.")
+			"The unit is probably wrong, for example seconds passed as nanoseconds.")
 	case *d > day:
 		return found(Warning, did, fmt.Sprintf("cacheDuration %v", *d),
-			"It keeps the credential for longer than a day, and never drops it when a registry refuses it.",
-			"Set it to less than the rest of the credential's life. It is text such as \"6h0m0s\", not a number of nanoseconds.")
+			"It caches the credential for more than a day, and does not drop it when a registry rejects it.",
+			"Set it to less than the credential's remaining lifetime. It is a string such as \"6h0m0s\", not a number of nanoseconds.")
 	default:
 		return pass(did, "cacheDuration %v", *d)
 	}
@@ -66,23 +66,23 @@ func checkEmpty(s *suite, resp *plugin.Response) []Finding {
 	if len(resp.Auth) > 0 {
 		return pass(s.base().did, "%s", plural(len(resp.Auth), "auth key"))
 	}
-	severity, fix := Warning, "An image that the plugin should serve and cannot is an error: exit with another code than 0, and say why."
+	severity, fix := Warning, "If the plugin should serve the image but cannot, exit with a nonzero code and print the reason."
 	if len(s.opts.Images) == 0 {
-		severity, fix = Info, "Name an image that the plugin serves: no image was named for this examination."
+		severity, fix = Info, "Name an image that the plugin serves: this test was run without an image."
 	}
-	return found(severity, s.base().did, "an answer without a credential",
-		"It keeps the answer as long as cacheDuration says, and pulls anonymously.", fix)
+	return found(severity, s.base().did, "a response without a credential",
+		"It caches the response for cacheDuration, and pulls anonymously.", fix)
 }
 
 func checkEmptyGlobal(s *suite, _ *plugin.Response) []Finding {
 	for _, r := range []*run{s.base(), s.ask(s.questionFor(lookalike(s.image)))} {
 		if r.answered() && len(r.x.Response.Auth) == 0 && r.x.Response.CacheKeyType == plugin.CacheGlobal {
-			return found(Warning, r.did, "an answer without a credential, for all images (Global)",
-				"Until the answer expires it asks this plugin for no image at all, not even for those that it serves.",
-				"Answer with cacheKeyType Image, or Registry, where you have no credential.")
+			return found(Warning, r.did, "a response without a credential, for all images (Global)",
+				"Until the response expires, it does not call this plugin for any image, not even for images that the plugin serves.",
+				"Return cacheKeyType Image or Registry when you have no credential.")
 		}
 	}
-	return pass(s.base().did+", and for another registry", "no empty Global answer")
+	return pass(s.base().did+", and for another registry", "no empty Global response")
 }
 
 func checkStable(s *suite, resp *plugin.Response) []Finding {
@@ -90,20 +90,20 @@ func checkStable(s *suite, resp *plugin.Response) []Finding {
 	did := fmt.Sprintf("%s, %d times", s.base().did, times)
 	for nth := 1; nth < times; nth++ {
 		r := s.again(nth)
-		what := "no answer: " + r.outcome()
+		what := "no response: " + r.outcome()
 		if r.answered() {
 			what = shape(resp, r.x.Response)
 		}
 		if what != "" {
 			return found(Warning, did, fmt.Sprintf("run %d differs: %s", nth+1, what),
-				"Which credential a pull gets depends on when the plugin ran.",
-				"Answer the same question alike: sort what you choose from, and fail rather than leave something out.")
+				"The credential that a pull gets depends on when the plugin ran.",
+				"Return the same response to the same request: sort the candidates before choosing, and fail rather than omit one.")
 		}
 	}
 	if s.rotating() {
-		return pass(did, "the same keys and user names, a new password each time")
+		return pass(did, "the same auth keys and user names, a new password each time")
 	}
-	return pass(did, "the same answer")
+	return pass(did, "the same response")
 }
 
 func checkEmptyCredential(s *suite, resp *plugin.Response) []Finding {
@@ -113,18 +113,18 @@ func checkEmptyCredential(s *suite, resp *plugin.Response) []Finding {
 		case auth.IsZero(): // anonymous, on purpose
 		case auth.Username == "":
 			findings = append(findings, found(Warning, s.base().did, "an empty user name"+under(key),
-				"It hands both to the container runtime; containerd takes an empty user name for anonymous, whatever the password.",
-				"Give a user name, if only a placeholder; leave the key out if there is no credential.")...)
+				"It passes both to the container runtime; containerd treats an empty user name as anonymous, whatever the password.",
+				"Return a user name, even a placeholder; omit the key if there is no credential.")...)
 		case auth.Password.IsZero():
 			findings = append(findings, found(Error, s.base().did, "a user name without a password"+under(key),
-				"It sends the user name with an empty password, and the registry answers 401.",
-				"Fail if you have no password: a token service that gives none has failed.")...)
+				"It sends the user name with an empty password, and the registry returns 401.",
+				"Exit with an error if you have no password.")...)
 		}
 	}
 	if len(findings) > 0 {
 		return findings
 	}
-	return pass(s.base().did, "a user name and a password under each key")
+	return pass(s.base().did, "every key has a user name and a password")
 }
 
 func checkSpace(s *suite, resp *plugin.Response) []Finding {
@@ -139,10 +139,10 @@ func checkSpace(s *suite, resp *plugin.Response) []Finding {
 			continue
 		}
 		return found(Warning, s.base().did, fmt.Sprintf("the %s%s begins or ends with white space", what, under(key)),
-			"It sends it as it is, and the registry answers 401.",
-			"Trim what you read from a file or a command: its line end is not part of the credential.")
+			"It sends the value unchanged, and the registry returns 401.",
+			"Trim values read from a file or a command: the trailing newline is not part of the credential.")
 	}
-	return pass(s.base().did, "no white space around a user name or password")
+	return pass(s.base().did, "no leading or trailing white space in user names and passwords")
 }
 
 // under names the key of a credential; an answer in the predecessor's protocol

@@ -20,7 +20,7 @@ func (s *suite) broken() bool {
 }
 
 func checkRuns(s *suite) []Finding {
-	did := "examined the file"
+	did := "inspected the file"
 	var findings []Finding
 	for _, f := range lint.Binary(s.cmd.Path) {
 		if f.Severity == lint.SeverityError {
@@ -34,27 +34,27 @@ func checkRuns(s *suite) []Finding {
 	if len(findings) > 0 {
 		return findings
 	}
-	return pass(did, "a program for this machine")
+	return pass(did, "an executable for this machine")
 }
 
 func checkStatic(s *suite) []Finding {
-	did := "examined the file"
+	did := "inspected the file"
 	for _, f := range lint.Binary(s.cmd.Path) {
 		switch {
 		case f.Severity == lint.SeverityError || f.Rule == "unreadable-binary":
 			return skip("%s", f.Message)
 		case f.Rule == "dynamic-binary":
 			return found(Warning, did, f.Message,
-				"It reports \"no such file or directory\" on a node with another C library, although the file is there.",
+				"On a node with another C library it reports \"no such file or directory\", although the file exists.",
 				"Link it statically; in Go: CGO_ENABLED=0 go build.")
 		}
 	}
 	if info, err := executable.Read(s.cmd.Path); err == nil && info.Format == executable.Script {
 		return found(Warning, did, fmt.Sprintf("a script for %q", shorten(strings.TrimSpace(info.Line))),
-			"It cannot run it on a node without that interpreter; several node images have no shell.",
-			"Install the interpreter with it, or write the plugin as a static program.")
+			"It cannot run the script on a node without that interpreter; several node images have no shell.",
+			"Install the interpreter too, or make the plugin a static binary.")
 	}
-	return pass(did, "it needs neither a library nor an interpreter")
+	return pass(did, "needs no library and no interpreter")
 }
 
 func firstOf(s, fallback string) string {

@@ -24,7 +24,7 @@ func (s *suite) difference(a, b *plugin.Response) string {
 		if s.rotating() || s.renewed() {
 			return ""
 		}
-		return fmt.Sprintf("the password of %q is another one", shownKey(key))
+		return fmt.Sprintf("the password for %q differs", shownKey(key))
 	}
 	return ""
 }
@@ -32,15 +32,15 @@ func (s *suite) difference(a, b *plugin.Response) string {
 // shape is difference without passwords.
 func shape(a, b *plugin.Response) string {
 	if a.CacheKeyType != b.CacheKeyType {
-		return fmt.Sprintf("cacheKeyType is %s and not %s", b.CacheKeyType, a.CacheKeyType)
+		return fmt.Sprintf("cacheKeyType is %s, not %s", b.CacheKeyType, a.CacheKeyType)
 	}
 	before, after := authKeys(a), authKeys(b)
 	if !slices.Equal(before, after) {
-		return fmt.Sprintf("the auth keys are %s and not %s", shownKeys(after), shownKeys(before))
+		return fmt.Sprintf("the auth keys are %s, not %s", shownKeys(after), shownKeys(before))
 	}
 	for _, key := range before {
 		if a.Auth[key].Username != b.Auth[key].Username {
-			return fmt.Sprintf("the user name of %q is another one", shownKey(key))
+			return fmt.Sprintf("the user name for %q differs", shownKey(key))
 		}
 	}
 	return ""

@@ -27,22 +27,22 @@ func (s *suite) elsewhere(severity Severity, where string, base *plugin.Response
 		return found(severity, did, r.outcome(), kubelet, fix)
 	}
 	if what := s.difference(base, r.x.Response); what != "" {
-		return found(severity, did, "another answer: "+what, kubelet, fix)
+		return found(severity, did, "the response differs: "+what, kubelet, fix)
 	}
-	return pass(did, "the same answer")
+	return pass(did, "the same response")
 }
 
 func checkEnvEmpty(s *suite, base *plugin.Response) []Finding {
 	if names := s.redirected(); len(names) > 0 {
-		return skip("the inherited environment says where a cloud is asked (%s), and without it the plugin might ask the real one: "+
-			"give that and all that the plugin is configured by with --env (Command.Env)", strings.Join(names, ", "))
+		return skip("the inherited environment sets a cloud endpoint (%s), and without it the plugin might contact the real cloud: "+
+			"pass the plugin's whole configuration with --env (Command.Env)", strings.Join(names, ", "))
 	}
-	return s.elsewhere(Warning, "with no environment but what is configured", base,
+	return s.elsewhere(Warning, "with only the configured environment", base,
 		func(c *plugin.Command) {
 			c.Environ = slices.DeleteFunc(s.environ(), func(entry string) bool { return !vital(entry) })
 		},
-		"It passes on its own environment, which under a service manager has little in it.",
-		"Take what you need from arguments and configured variables (env), and find programs without PATH.")
+		"It passes on its own environment, which has few variables under a service manager.",
+		"Read settings only from arguments and configured variables (env), and find programs without PATH.")
 }
 
 // vital reports whether no program runs without an entry of the environment,
@@ -91,8 +91,8 @@ func checkEnvHome(s *suite, base *plugin.Response) []Finding {
 				return name == "HOME" || runtime.GOOS == "windows" && strings.EqualFold(name, "USERPROFILE")
 			})
 		},
-		"As a system service it has no HOME, and neither has the plugin.",
-		"Do without a home directory; read files from paths that are configured.")
+		"As a system service it has no HOME, and neither does the plugin.",
+		"Do not use a home directory; read files from configured paths.")
 }
 
 // environ is a copy of what the plugin inherits. It is never nil.
@@ -108,13 +108,13 @@ func checkDirRoot(s *suite, base *plugin.Response) []Finding {
 	return s.elsewhere(Error, "in the directory /", base,
 		func(c *plugin.Command) { c.Dir = filepath.VolumeName(c.Path) + string(filepath.Separator) },
 		"Under systemd it runs in /, and so does the plugin.",
-		"Expect no particular working directory: use absolute paths.")
+		"Do not rely on the working directory: use absolute paths.")
 }
 
 func checkDirReadOnly(s *suite, base *plugin.Response) []Finding {
 	dir, err := os.MkdirTemp("", "plugintest-")
 	if err != nil {
-		return skip("there is no temporary directory: %v", err)
+		return skip("create a temporary directory: %v", err)
 	}
 	defer os.RemoveAll(dir)
 	os.Chmod(dir, 0o555)
@@ -122,12 +122,12 @@ func checkDirReadOnly(s *suite, base *plugin.Response) []Finding {
 		dir = "/proc" // where root cannot create files either
 	}
 	if writable(dir) {
-		return skip("there is no directory here that this user cannot write to")
+		return skip("this user can write to every directory")
 	}
-	return s.elsewhere(Error, "in a directory that it cannot write to", base,
+	return s.elsewhere(Error, "in a read-only directory", base,
 		func(c *plugin.Command) { c.Dir = dir },
 		"On many nodes its working directory is on a read-only file system.",
-		"Write no files; if you must, into a directory that is configured for it.")
+		"Write no files, or only to a configured directory.")
 }
 
 func writable(dir string) bool {
@@ -144,13 +144,13 @@ func writable(dir string) bool {
 func checkLeavesFiles(s *suite) []Finding {
 	dir, err := os.MkdirTemp("", "plugintest-")
 	if err != nil {
-		return skip("there is no temporary directory: %v", err)
+		return skip("create a temporary directory: %v", err)
 	}
 	defer os.RemoveAll(dir)
 	work, temp := filepath.Join(dir, "work"), filepath.Join(dir, "temp")
 	for _, d := range []string{work, temp} {
 		if err := os.Mkdir(d, 0o700); err != nil {
-			return skip("there is no temporary directory: %v", err)
+			return skip("create a temporary directory: %v", err)
 		}
 	}
 	cmd := s.cmd
@@ -160,13 +160,13 @@ func checkLeavesFiles(s *suite) []Finding {
 	if r.failed(plugin.StageStart) {
 		return notStarted()
 	}
-	did := r.did + ", in an empty directory and with an empty TMPDIR"
+	did := r.did + ", in an empty directory with an empty TMPDIR"
 	if left := files(dir, work, temp); len(left) > 0 {
 		return found(Warning, did, "it left behind "+listed(left),
-			"It runs the plugin for many pulls: the files fill the disk, and may hold credentials.",
-			"Write nothing: the kubelet caches the answer. Remove temporary files before the end.")
+			"It runs the plugin for many pulls: the files fill the disk, and may contain credentials.",
+			"Write no files: the kubelet caches the response. Remove temporary files before exiting.")
 	}
-	return pass(did, "nothing was left behind")
+	return pass(did, "no files were left behind")
 }
 
 // files returns what stands below dir, except what was there before.

@@ -25,11 +25,11 @@ func newIdentity(given *ServiceAccount, now time.Time) identity {
 	id := identity{annotations: map[string]string{"example.com/role": "puller"}}
 	audience := "conformance.example"
 	if given != nil {
-		id = identity{given.Token, given.Annotations, "the given service-account token"}
+		id = identity{given.Token, given.Annotations, "the given service account token"}
 		audience = cmp.Or(given.Audience, audience)
 	}
 	if id.token.IsZero() {
-		id.token, id.title = madeUp(audience, now), "a made-up service-account token"
+		id.token, id.title = madeUp(audience, now), "a generated service account token"
 	}
 	return id
 }

@@ -27,16 +27,16 @@ func checkKeyMatch(s *suite, resp *plugin.Response) []Finding {
 	for _, key := range all[:min(len(all), maxListed)] {
 		reasons = append(reasons, fmt.Sprintf("%q: %s", shownKey(key), whyNot(key, s.image)))
 	}
-	return found(Error, s.base().did, fmt.Sprintf("%s, and no match: %s", plural(len(all), "key"), strings.Join(reasons, "; ")),
-		"It matches the keys as it matches matchImages, finds none, and pulls anonymously.",
-		fmt.Sprintf("Use the registry as the key: %q.", registry(s.image)))
+	return found(Error, s.base().did, fmt.Sprintf("%s, none of which match: %s", plural(len(all), "key"), strings.Join(reasons, "; ")),
+		"It matches keys like matchImages patterns, finds no match, and pulls anonymously.",
+		fmt.Sprintf("Use the registry as the auth key: %q.", registry(s.image)))
 }
 
 // whyNot says why a key does not match an image.
 func whyNot(key, image string) string {
 	p, err := match.Parse(bareKey(key))
 	if err != nil {
-		return shorten("not a valid pattern: " + err.Error())
+		return shorten("invalid pattern: " + err.Error())
 	}
 	return shorten(p.Why(normal(image)))
 }
@@ -66,8 +66,8 @@ func checkKeyDead(s *suite, resp *plugin.Response) []Finding {
 	for _, key := range authKeys(resp) {
 		if reason := deadKey(key); reason != "" && len(findings) < maxListed {
 			findings = append(findings, found(Warning, s.base().did, reason,
-				"It keeps the key and never uses it.",
-				"Write the registry as images name it: host and port, in lower case, with a path only if it is a prefix.")...)
+				"It accepts the key but never uses it.",
+				"Write the registry as in image names: host and port in lower case, with a path only as a prefix.")...)
 		}
 	}
 	if len(findings) > 0 {
@@ -79,7 +79,7 @@ func checkKeyDead(s *suite, resp *plugin.Response) []Finding {
 // deadKey says why a key matches no image, or none that is spelled as usual.
 func deadKey(key string) string {
 	if _, err := match.Parse(bareKey(key)); err != nil {
-		return fmt.Sprintf("the key %q is dropped: %v", shownKey(key), err)
+		return fmt.Sprintf("the key %q is ignored: %v", shownKey(key), err)
 	}
 	byRule := lintKey(key)
 	for _, rule := range deadRules() {
@@ -99,12 +99,12 @@ func checkKeyWide(s *suite, resp *plugin.Response) []Finding {
 		for _, rule := range []string{"open-domain", "glued-wildcard", "bare-wildcard"} {
 			if _, ok := byRule[rule]; ok {
 				return found(Warning, s.base().did, fmt.Sprintf("the key %q matches registries outside your control", shownKey(key)),
-					"It sends the password to every registry that the key matches and that the answer is kept for.",
-					"Name the registry in the key; a * stands for a label in a domain of one owner, as in *.registry.example.")
+					"It sends the password to every registry that the key matches, within the response's cache scope.",
+					"Name the registry in the key; use * only for a label in a domain with a single owner, as in *.registry.example.")
 			}
 		}
 	}
-	return pass(s.base().did, "each key names a registry, or those of one domain")
+	return pass(s.base().did, "each key is limited to one registry or domain")
 }
 
 func checkKeyPort(s *suite, _ *plugin.Response) []Finding {
@@ -119,11 +119,11 @@ func checkKeyPort(s *suite, _ *plugin.Response) []Finding {
 	}
 	all := authKeys(r.x.Response)
 	if len(all) == 0 || len(selected(all, image)) > 0 {
-		return pass(r.did, "an answer with %s, and none in vain", plural(len(all), "auth key"))
+		return pass(r.did, "a response with %s, all usable", plural(len(all), "auth key"))
 	}
-	return found(Info, r.did, fmt.Sprintf("the keys %s, none of which matches", shownKeys(all)),
+	return found(Info, r.did, fmt.Sprintf("the keys %s, none of which match", shownKeys(all)),
 		"It finds no key for the image, and pulls anonymously.",
-		"Take host and port of the image for the key, or answer without a credential for a port that you do not serve.")
+		"Use the image's host and port as the key, or return no credential for a port that you do not serve.")
 }
 
 // authKeys are the keys of an answer, sorted.

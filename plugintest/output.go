@@ -52,12 +52,12 @@ func every(one func(*run) []Finding, ok string) func(*suite) []Finding {
 				}
 			}
 		}
-		did := fmt.Sprintf("looked at %s", plural(len(s.runs), "run"))
+		did := fmt.Sprintf("checked %s", plural(len(s.runs), "run"))
 		if n == 0 {
 			return pass(did, "%s", ok)
 		}
 		if n > 1 {
-			first[0].Got += fmt.Sprintf(" (and in %s more like it)", plural(n-1, "run"))
+			first[0].Got += fmt.Sprintf(" (and %s more)", plural(n-1, "run"))
 		}
 		return first
 	}
@@ -66,12 +66,12 @@ func every(one func(*run) []Finding, ok string) func(*suite) []Finding {
 func exitCode(r *run) []Finding {
 	switch {
 	case r.x.ExitCode == 0 && r.silent() && !r.hung():
-		return found(Error, r.did, "exit code 0, and nothing on standard output",
-			"It reports that the answer cannot be decoded, and none of what standard error says.",
-			"Exit with another code than 0 whenever there is no answer. To say that there is no credential, answer with an empty auth.")
+		return found(Error, r.did, "exit code 0 and no output on standard output",
+			"It reports a decoding error, and does not log standard error.",
+			"Exit with a nonzero code if there is no response. If there is no credential, return an empty auth.")
 	case r.x.ExitCode > 0 && hasAnswer(r.x.Stdout.Reveal()):
-		return found(Error, r.did, fmt.Sprintf("exit code %d, and an answer on standard output", r.x.ExitCode),
-			"It throws the answer away.", "Exit with code 0 when the answer is written.")
+		return found(Error, r.did, fmt.Sprintf("exit code %d, with a response on standard output", r.x.ExitCode),
+			"It discards the response.", "Exit with code 0 after writing a response.")
 	}
 	return nil
 }
@@ -92,8 +92,8 @@ func failureStdout(r *run) []Finding {
 		return nil
 	}
 	return found(Warning, r.did, fmt.Sprintf("%v, and %s on standard output", r.err.Err, plural(len(r.x.Stdout.Reveal()), "byte")),
-		"It drops standard output of a plugin that fails, and logs standard error.",
-		"Write errors, help and logs to standard error, and to standard output nothing but a whole answer.")
+		"It discards a failed plugin's standard output, and logs its standard error.",
+		"Write errors, help and logs to standard error, and only complete responses to standard output.")
 }
 
 func failureMessage(r *run) []Finding {
@@ -101,8 +101,8 @@ func failureMessage(r *run) []Finding {
 		return nil
 	}
 	return found(Warning, r.did, fmt.Sprintf("%v, and nothing on standard error", r.err.Err),
-		"It logs an exit status and no reason.",
-		"Say in one line on standard error what was attempted, what went wrong and what to do.")
+		"It logs an exit status without a reason.",
+		"Print one line to standard error: what was attempted, why it failed and how to fix it.")
 }
 
 func crash(r *run) []Finding {
@@ -110,8 +110,8 @@ func crash(r *run) []Finding {
 	if what == "" {
 		return nil
 	}
-	return found(Error, r.did, what, "It logs the whole trace, and the reason is lost in it.",
-		"Make an error of it: one line on standard error and exit code 1.")
+	return found(Error, r.did, what, "It logs the whole trace, which hides the reason.",
+		"Handle the error: print one line to standard error and exit with code 1.")
 }
 
 func stderrSecret(r *run) []Finding {
@@ -119,8 +119,8 @@ func stderrSecret(r *run) []Finding {
 		return nil
 	}
 	return found(Error, r.did, "the token or a password on standard error",
-		"It writes standard error of a plugin that fails into its log, where many can read it.",
-		"Log neither requests nor answers, nor parts of a token, and nothing else that holds them.")
+		"It logs a failed plugin's standard error, where many users can read it.",
+		"Do not log requests, responses, or any part of a token.")
 }
 
 // manyBytes is how much of standard error is worth a warning.
@@ -131,15 +131,15 @@ func stderrVolume(r *run) []Finding {
 		return nil
 	}
 	return found(Warning, r.did, "more than 4 KiB on standard error",
-		"It keeps all of it in memory and, if the plugin fails, pastes it into its log.",
-		"Say what went wrong in one line; log details only when asked to.")
+		"It keeps all of it in memory and, if the plugin fails, logs all of it.",
+		"Print the error in one line; log details only on request.")
 }
 
 func stderrUsage(r *run) []Finding {
 	if !r.ended() || !regexp.MustCompile(`(?mi)^\s*(usage( of .*)?|(global )?flags|(available )?commands|options):`).MatchString(r.x.Stderr) {
 		return nil
 	}
-	return found(Warning, r.did, fmt.Sprintf("%v, and a usage text on standard error", r.err.Err),
+	return found(Warning, r.did, fmt.Sprintf("%v, with a usage text on standard error", r.err.Err),
 		"It logs the usage at each pull.",
 		"Print the usage only for wrong arguments (with cobra: SilenceUsage).")
 }
@@ -148,7 +148,7 @@ func lingering(r *run) []Finding {
 	if !r.x.Lingering {
 		return nil
 	}
-	return found(Error, r.did, "the plugin ended, and a process that it had started still held its standard output or standard error",
-		"It waits until that process ends, even beyond its minute, and so does the pull.",
-		"Start nothing that outlives the plugin, or give it other streams: /dev/null for all three.")
+	return found(Error, r.did, "the plugin exited, but a process that it started kept its standard output or standard error open",
+		"It waits until that process exits, even past its one-minute timeout, and so does the pull.",
+		"Start no process that outlives the plugin, or connect its three standard streams to /dev/null.")
 }

@@ -459,7 +459,7 @@ func programs() map[string]func() int {
 	}
 }
 
-// login writes an answer in the predecessor's protocol, with one thing in it
+// login writes an answer in the out-of-tree protocol, with one thing in it
 // replaced.
 func login(old, new string) int {
 	os.Stdout.WriteString(strings.Replace(`{"username":"ci","password":"`+canary.Password+`"}`, old, new, 1))

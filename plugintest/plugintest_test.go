@@ -66,7 +66,7 @@ func TestRunGood(t *testing.T) {
 	Test(t, cmd, Options{Only: []string{"base-answer", "cache-scope"}})
 }
 
-// TestRunOutOfTree: in the predecessor's protocol, what is skipped is what it
+// TestRunOutOfTree: in the out-of-tree protocol, what is skipped is what it
 // does not have.
 func TestRunOutOfTree(t *testing.T) {
 	var skipped []string
@@ -186,7 +186,7 @@ func TestStopped(t *testing.T) {
 	if f := findings[0]; f.Severity != Pass {
 		t.Errorf("%s: %v, want it to pass", f.Check, f)
 	}
-	if f := findings[1]; f.Severity != Skip || f.Got != "the examination was stopped: enough" {
+	if f := findings[1]; f.Severity != Skip || f.Got != "the test was canceled: enough" {
 		t.Errorf("%s: %v, want it skipped", f.Check, f)
 	}
 }
@@ -331,7 +331,7 @@ func TestDifferenceAsksOnce(t *testing.T) {
 // TestNarrower: the advice is another cacheKeyType than the one that was wrong.
 func TestNarrower(t *testing.T) {
 	for scope, want := range map[plugin.CacheKeyType]string{
-		plugin.CacheRegistry: "Answer with cacheKeyType Image,", plugin.CacheGlobal: "Answer with cacheKeyType Registry,",
+		plugin.CacheRegistry: "Return cacheKeyType Image,", plugin.CacheGlobal: "Return cacheKeyType Registry,",
 	} {
 		if got := narrower(scope); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: got %q", scope, got)

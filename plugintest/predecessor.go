@@ -60,31 +60,31 @@ func checkGetCredentials(s *suite) []Finding {
 	}
 	switch base := s.base(); {
 	case isLogin(r) && s.outOfTree():
-		return found(Info, did, "an answer in the predecessor's protocol to a request in today's",
-			"It drops the answer: this plugin cannot be configured in a CredentialProviderConfig.",
-			"Answer requests that have kind and apiVersion in today's protocol, or refuse them.")
+		return found(Info, did, "an out-of-tree response to a current request",
+			"It rejects the response: this plugin cannot be used in a CredentialProviderConfig.",
+			"Respond to requests that have kind and apiVersion in the current protocol, or reject them.")
 	case isLogin(r):
-		return found(Error, did, "an answer in the predecessor's protocol to a request in today's",
-			"It drops the answer: configurations of GKE and EKS pass the argument with today's protocol.",
-			"Answer in the predecessor's protocol only if the request has neither kind nor apiVersion.")
+		return found(Error, did, "an out-of-tree response to a current request",
+			"It rejects the response: GKE and EKS configurations pass the argument with the current protocol.",
+			"Use the out-of-tree protocol only if the request has neither kind nor apiVersion.")
 	case r.answered() && s.outOfTree():
 		return pass(did, "%s", r.outcome())
 	case r.ended() && s.outOfTree():
 		return pass(did, "refused: %s", r.outcome())
 	case !base.answered():
-		return skip("there is no answer for %q to compare: see base-answer", s.image)
+		return skip("no response for %q to compare: see base-answer", s.image)
 	case r.ended():
 		return found(Info, did, "refused: "+r.outcome(),
-			"It gets no credential with a configuration that passes the argument, as those of GKE and EKS do.",
-			"Ignore the argument, or document that the plugin has none.")
+			"It gets no credential if the configuration passes the argument, as on GKE and EKS.",
+			"Ignore the argument, or document that the plugin does not accept it.")
 	case !r.answered():
-		return found(Error, did, r.outcome(), "It drops the answer, and pulls anonymously.", "Ignore the argument, or refuse it.")
+		return found(Error, did, r.outcome(), "It rejects the response, and pulls anonymously.", "Ignore the argument, or reject it.")
 	default:
 		if what := s.difference(base.x.Response, r.x.Response); what != "" {
-			return found(Error, did, "another answer than without it: "+what,
-				"It uses that answer, with a configuration that passes the argument.", "Ignore the argument.")
+			return found(Error, did, "the response differs from the one without it: "+what,
+				"It uses that response if the configuration passes the argument.", "Ignore the argument.")
 		}
-		return pass(did, "the same answer as without it")
+		return pass(did, "the same response as without it")
 	}
 }
 
@@ -101,8 +101,8 @@ func isLogin(r *run) bool {
 // its protocol, if at all, and only with the argument.
 func checkPredecessor(s *suite) []Finding {
 	stdin := s.rawRequest("", plugin.OutOfTree, "")
-	with := s.aside(s.bare(plugin.OutOfTree), "sent a request that is an image alone, with the argument "+getCredentials, stdin)
-	without := s.aside(s.bare(plugin.V1), "sent a request that is an image alone, without the argument "+getCredentials, stdin)
+	with := s.aside(s.bare(plugin.OutOfTree), "sent a request with only an image, with the argument "+getCredentials, stdin)
+	without := s.aside(s.bare(plugin.V1), "sent a request with only an image, without the argument "+getCredentials, stdin)
 	for _, r := range []*run{with, without} {
 		if f := r.unfit(); f != nil {
 			return f
@@ -110,17 +110,17 @@ func checkPredecessor(s *suite) []Finding {
 	}
 	switch {
 	case with.x.ExitCode == 0 && !with.answered():
-		return found(Warning, with.did, "neither an answer in the predecessor's protocol nor a refusal: "+with.outcome(),
-			"It never sends this. A host that speaks the predecessor's protocol drops the answer.",
-			"Answer with username and password, and expirationTimestamp if it is known; or exit with another code than 0.")
+		return found(Warning, with.did, "neither an out-of-tree response nor an error: "+with.outcome(),
+			"It never sends this. A host of the out-of-tree protocol rejects the response.",
+			"Return username and password, and expirationTimestamp if known, or exit with a nonzero code.")
 	case without.x.ExitCode == 0:
 		return found(Warning, without.did, fmt.Sprintf("exit code 0 and %s on standard output", plural(len(without.x.Stdout.Reveal()), "byte")),
-			"It never sends this; whoever does by mistake is handed a credential.",
+			"It never sends this; a caller that does so by mistake gets a credential.",
 			"Check kind and apiVersion, unless the first argument is "+getCredentials+".")
 	case without.alike(s.base()):
-		return skip("the plugin fails for this as it does for a request: see base-answer")
+		return skip("the plugin fails in the same way for a valid request: see base-answer")
 	case with.answered():
-		return pass(with.did+", and without", "with it an answer, without it refused")
+		return pass(with.did+", and without", "a response with it, an error without it")
 	}
-	return pass(with.did+", and without", "refused both times")
+	return pass(with.did+", and without", "both rejected")
 }

@@ -25,15 +25,15 @@ func checkTime(s *suite) []Finding {
 	case r.failed(plugin.StageStart):
 		return notStarted()
 	case r.hung() || r.x.Duration >= s.tooSlow:
-		return found(Error, r.did, fmt.Sprintf("no end after %v", took),
+		return found(Error, r.did, fmt.Sprintf("still running after %v", took),
 			"It kills the plugin after a minute, and pulls anonymously.",
-			"Bound all that you wait for by less than a minute together, and say what did not answer.")
+			"Limit the total waiting time to less than a minute, and report what did not respond.")
 	case r.x.Duration >= s.slow:
-		return found(Warning, r.did, fmt.Sprintf("an end after %v", took),
-			"Each pull that finds nothing in the cache waits as long, and kills the plugin after a minute.",
-			"Bound each attempt by a few seconds, retry less, and ask the nearest endpoint.")
+		return found(Warning, r.did, fmt.Sprintf("exited after %v", took),
+			"Each pull without a cached response waits as long; the kubelet kills the plugin after a minute.",
+			"Limit each attempt to a few seconds, retry less, and use the nearest endpoint.")
 	}
-	return pass(r.did, "an end after %v", took)
+	return pass(r.did, "exited after %v", took)
 }
 
 // held is standard input that is not closed: when head has been read, it
@@ -81,18 +81,18 @@ func checkSIGTERM(s *suite) []Finding {
 	if failed, ok := errors.AsType[*plugin.ExecError](err); ok && failed.Stage == plugin.StageStart {
 		return skip("%v", failed.Err)
 	}
-	did := "kept standard input open in the middle of a request, and sent SIGTERM"
+	did := "held standard input open mid-request, and sent SIGTERM"
 	select {
 	case sent := <-asked:
 		if took := ended.Sub(sent); took < s.patience {
-			return pass(did, "an end after %v", took.Round(time.Millisecond))
+			return pass(did, "exited after %v", took.Round(time.Millisecond))
 		}
 	default:
 		return skip("the plugin does not wait for the end of its input")
 	}
-	return found(Warning, did, fmt.Sprintf("the plugin was still there after %v, and was killed", s.patience),
-		"It sends SIGKILL at its deadline and no SIGTERM; service managers and other hosts are politer, and wait in vain.",
-		"Leave SIGTERM its default action, or end when it comes, whatever the plugin waits for.")
+	return found(Warning, did, fmt.Sprintf("the plugin was still running after %v and was killed", s.patience),
+		"It sends SIGKILL at its deadline, not SIGTERM; service managers and other hosts send SIGTERM, and wait.",
+		"Keep SIGTERM's default action, or exit on SIGTERM whatever the plugin is waiting for.")
 }
 
 // maxConcurrency bounds Options.Concurrency.
@@ -109,7 +109,7 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 	if s.weary {
 		return nil // examine says why
 	}
-	did := fmt.Sprintf("%s, %d times at once", runs[0].did, n)
+	did := fmt.Sprintf("%s, %d times concurrently", runs[0].did, n)
 	bad, first := 0, ""
 	for _, r := range runs {
 		s.note(r)
@@ -117,7 +117,7 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 		if !r.answered() {
 			what = r.outcome()
 		} else if d := s.difference(base, r.x.Response); d != "" {
-			what = "another answer than alone: " + d
+			what = "the response differs from a single run: " + d
 		}
 		if what != "" {
 			if bad++; bad == 1 {
@@ -126,11 +126,11 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 		}
 	}
 	if bad > 0 {
-		return found(Error, did, fmt.Sprintf("%d of %d runs went wrong, the first with: %s", bad, n, first),
-			"It runs a plugin for each image at once when a node starts, and gets these failures for pulls.",
-			"Share no file and no lock between runs, and expect the token service to throttle: retry with jitter, within the time there is.")
+		return found(Error, did, fmt.Sprintf("%d of %d runs failed, the first with: %s", bad, n, first),
+			"When a node starts, it runs one plugin per image concurrently, and the pulls fail.",
+			"Share no files or locks between runs, and expect throttling by the token service: retry with jitter before the timeout.")
 	}
-	return pass(did, "the same answer from each")
+	return pass(did, "every run returned the same response")
 }
 
 // atOnce asks the base question n times side by side.

@@ -20,12 +20,12 @@ func checkBase(s *suite) []Finding {
 		return pass(r.did, "%s", r.outcome())
 	case r.ended() && r.crashed() == "":
 		return found(Warning, r.did, r.outcome(),
-			"It gets no credential from this plugin, pulls anonymously, and asks again at the next pull.",
-			"Name an image that the plugin serves, and give it the arguments and the environment that it needs. If there is no cloud here, this is as it should be; the checks that need an answer are skipped.")
+			"It gets no credential from this plugin, pulls anonymously, and calls the plugin again at the next pull.",
+			"Name an image that the plugin serves, and pass the arguments and environment that it needs. Without access to the cloud this is expected; checks that need a response are skipped.")
 	}
 	return found(Error, r.did, r.outcome(),
-		"It drops the answer, logs the error, and pulls anonymously.",
-		"See the other findings; what cannot be started, hangs or cannot be read is never an answer.")
+		"It discards the response, logs the error, and pulls anonymously.",
+		"See the other findings: the plugin did not start, hung or returned invalid output.")
 }
 
 // checkVersion checks that a version is answered in itself, or refused.
@@ -36,17 +36,17 @@ func checkVersion(version string) func(*suite) []Finding {
 		case r.answered():
 			return pass(r.did, "%s", r.outcome())
 		case r.failed(plugin.StageAPIVersion):
-			return found(Error, r.did, "an answer whose apiVersion is not that of the request",
-				"It drops the answer, logs that the apiVersion did not match, and pulls anonymously.",
-				"Copy apiVersion from the request into the answer, or refuse versions that you do not answer in.")
+			return found(Error, r.did, "a response with another apiVersion than the request",
+				"It rejects the response, logs the apiVersion mismatch, and pulls anonymously.",
+				"Copy apiVersion from the request to the response, or reject versions that you do not support.")
 		case !r.ended():
-			return skip("it was not answered in a way that tells: see base-answer (%s)", r.outcome())
+			return skip("the result is inconclusive: see base-answer (%s)", r.outcome())
 		case r == base || !base.answered():
-			return skip("the plugin fails in every version, so this says nothing about %s: see base-answer", short(version))
+			return skip("the plugin fails in every version, so nothing is known about %s: see base-answer", short(version))
 		case version == plugin.V1:
 			return found(Warning, r.did, "refused: "+r.outcome(),
-				"It works only if apiVersion of the provider is an older one; service-account mode never does.",
-				"Answer requests in v1 as well: v1 has every field of the older versions.")
+				"The plugin works only with an older apiVersion in the provider's entry, and never in service-account mode.",
+				"Support v1 too: it has every field of the older versions.")
 		}
 		return pass(r.did, "refused: %s", r.outcome())
 	}
@@ -77,10 +77,10 @@ type malformed struct {
 
 func malformedUnknownVersion() malformed {
 	return malformed{
-		did:    "asked in version v9, which does not exist",
+		did:    "sent a request in version v9, which does not exist",
 		stdin:  func(s *suite) string { return s.rawRequest(plugin.KindRequest, plugin.Group+"/v9", "") },
 		answer: Warning,
-		fix:    "Check apiVersion against the versions that you know, and exit with another code than 0.",
+		fix:    "Reject unknown values of apiVersion: exit with a nonzero code.",
 	}
 }
 
@@ -89,37 +89,37 @@ func malformedKind() malformed {
 		did:    "sent a request of kind CredentialProviderQuestion",
 		stdin:  func(s *suite) string { return s.rawRequest("CredentialProviderQuestion", s.version(), "") },
 		answer: Warning,
-		fix:    "Check kind, and exit with another code than 0.",
+		fix:    "Reject other kinds: exit with a nonzero code.",
 	}
 }
 
 func malformedGarbage() malformed {
 	return malformed{
-		did:    "sent the line \"registry.example\", as to a docker credential helper",
+		did:    "sent the line \"registry.example\", as for a docker credential helper",
 		stdin:  func(*suite) string { return "registry.example\n" },
 		answer: Warning,
-		fix:    "Read standard input as JSON, and exit with another code than 0 if it is not.",
+		fix:    "Parse standard input as JSON, and exit with a nonzero code if that fails.",
 	}
 }
 
 func malformedEmpty() malformed {
 	return malformed{
-		did:    "closed standard input without a byte",
+		did:    "closed standard input without sending data",
 		stdin:  func(*suite) string { return "" },
 		answer: Warning,
-		fix:    "Refuse empty standard input: exit with another code than 0, and say that a request is expected there.",
+		fix:    "Reject empty standard input: exit with a nonzero code, and print that a request is expected.",
 	}
 }
 
 func malformedTruncated() malformed {
 	return malformed{
-		did: "sent a request that ends in the middle of the image",
+		did: "sent a request truncated in the middle of the image",
 		stdin: func(s *suite) string {
 			whole := s.rawRequest(plugin.KindRequest, s.version(), "")
 			return whole[:strings.LastIndex(whole, `"`)-2]
 		},
 		answer: Warning,
-		fix:    "Decode the whole of standard input, and exit with another code than 0 if that fails.",
+		fix:    "Decode all of standard input, and exit with a nonzero code if that fails.",
 	}
 }
 
@@ -134,13 +134,13 @@ func refused(m malformed) func(*suite) []Finding {
 		}
 		switch {
 		case r.alike(s.base()):
-			return skip("the plugin fails for this as it does for a request: see base-answer")
+			return skip("the plugin fails in the same way for a valid request: see base-answer")
 		case r.x.ExitCode == 0 && r.silent():
-			return found(m.answer, m.did, "exit code 0 and nothing on standard output",
-				"It never sends this; whoever does takes exit code 0 for success.", m.fix)
+			return found(m.answer, m.did, "exit code 0 and no output on standard output",
+				"It never sends this; other callers take exit code 0 for success.", m.fix)
 		case r.x.ExitCode == 0:
 			return found(m.answer, m.did, fmt.Sprintf("exit code 0 and %s on standard output", plural(len(r.x.Stdout.Reveal()), "byte")),
-				"It never sends this; whoever does by mistake is handed a credential.", m.fix)
+				"It never sends this; a caller that does so by mistake gets a credential.", m.fix)
 		}
 		return pass(m.did, "refused: %s", r.outcome())
 	}
@@ -153,7 +153,7 @@ func doubled() []malformed {
 	}
 	return []malformed{
 		{did: "sent a request with two images", stdin: twice},
-		{did: "sent a request with another document behind it", stdin: func(s *suite) string {
+		{did: "sent a request followed by another document", stdin: func(s *suite) string {
 			return s.rawRequest(plugin.KindRequest, s.version(), "") + "{}\n"
 		}},
 	}
@@ -163,7 +163,7 @@ func checkRequestStrict(s *suite) []Finding {
 	var bad, skipped []Finding
 	for _, m := range doubled() {
 		m.answer = Info
-		m.fix = "Decode strictly: refuse duplicate fields and what stands behind the request."
+		m.fix = "Decode strictly: reject duplicate fields and trailing data."
 		switch f := refused(m)(s); f[0].Severity {
 		case Pass:
 		case Skip:
@@ -178,25 +178,25 @@ func checkRequestStrict(s *suite) []Finding {
 	case skipped != nil:
 		return skipped
 	}
-	return pass("sent a request with two images, and one with another document behind it", "both refused")
+	return pass("sent a request with two images, and one followed by another document", "both rejected")
 }
 
 func checkUnknownField(s *suite, base *plugin.Response) []Finding {
-	r := s.send("sent a request with a field that no version has yet", s.version(),
+	r := s.send("sent a request with an unknown field", s.version(),
 		s.rawRequest(plugin.KindRequest, s.version(), s.heldFields()+`,"futureField":{"list":["a",1,null,true]}`))
 	switch {
 	case r.hung():
 		return hangs(r)
 	case !r.answered():
 		return found(Error, r.did, r.outcome(),
-			"A later one that sends a further field gets no credential from this plugin.",
-			"Ignore fields that you do not know: decode requests without DisallowUnknownFields or its like.")
+			"A later kubelet that sends a new field gets no credential from this plugin.",
+			"Ignore unknown fields: decode requests without DisallowUnknownFields or a similar option.")
 	}
 	if what := s.difference(base, r.x.Response); what != "" {
-		return found(Error, r.did, "another answer than without it: "+what,
-			"A later one that sends a further field gets another credential.", "Ignore fields that you do not know.")
+		return found(Error, r.did, "the response differs from the one without it: "+what,
+			"A later kubelet that sends a new field gets another credential.", "Ignore unknown fields.")
 	}
-	return pass(r.did, "the same answer as without it")
+	return pass(r.did, "the same response as without it")
 }
 
 // heldFields are the service-account fields of the base question, as text.
@@ -229,9 +229,9 @@ func checkOversized(s *suite) []Finding {
 	case r.answered() || r.ended() && r.crashed() == "":
 		return pass(r.did, "%s", r.outcome())
 	case !r.ended() && !s.base().answered():
-		return skip("it was answered as every request is: see base-answer")
+		return skip("the plugin fails in the same way for every request: see base-answer")
 	}
 	return found(Error, r.did, r.outcome(),
-		"It never sends as much, but whoever does gets neither an answer nor a reason.",
-		"Bound what you read of standard input, and refuse what is longer with one line.")
+		"It never sends this much, but a caller that does gets no response and no reason.",
+		"Limit the size of standard input, and reject longer input with a one-line error.")
 }

@@ -57,9 +57,9 @@ func (r *run) outcome() string {
 	if r.answered() {
 		resp := r.x.Response
 		if resp.APIVersion == plugin.OutOfTree {
-			return fmt.Sprintf("an answer with %s, after %v", plural(len(resp.Auth), "credential"), r.x.Duration.Round(time.Millisecond))
+			return fmt.Sprintf("a response with %s, after %v", plural(len(resp.Auth), "credential"), r.x.Duration.Round(time.Millisecond))
 		}
-		return fmt.Sprintf("an answer with %s, cacheKeyType %s, after %v",
+		return fmt.Sprintf("a response with %s, cacheKeyType %s, after %v",
 			plural(len(resp.Auth), "auth key"), resp.CacheKeyType, r.x.Duration.Round(time.Millisecond))
 	}
 	got := fmt.Sprintf("%s: %v", r.err.Stage, r.err.Err)
@@ -124,9 +124,9 @@ func (r *run) unfit() []Finding {
 func notStarted() []Finding { return skip("the plugin cannot be started: see base-answer") }
 
 func hangs(r *run) []Finding {
-	return found(Error, r.did, "it did not end: "+r.outcome(),
-		"It waits for a minute, kills the plugin, and pulls anonymously.",
-		"Read standard input to its end at once, check it, and end.")
+	return found(Error, r.did, "it did not exit: "+r.outcome(),
+		"It waits a minute, kills the plugin, and pulls anonymously.",
+		"Read all of standard input first, check it, then exit.")
 }
 
 // versions are those of the protocol, the newest first.
@@ -135,7 +135,7 @@ func versions() []string { return []string{plugin.V1, plugin.V1Beta1, plugin.V1A
 // short names a version in a sentence.
 func short(version string) string {
 	if version == plugin.OutOfTree {
-		return "the predecessor's protocol"
+		return "the out-of-tree protocol"
 	}
 	return strings.TrimPrefix(version, plugin.Group+"/")
 }

@@ -31,7 +31,7 @@ func (s *suite) promised(scope plugin.CacheKeyType) []string {
 func checkScope(s *suite, resp *plugin.Response) []Finding {
 	scope := resp.CacheKeyType
 	if scope == plugin.CacheImage {
-		return pass(s.base().did, "cacheKeyType Image, which promises nothing for other images")
+		return pass(s.base().did, "cacheKeyType Image, which covers no other images")
 	}
 	var same, silent []string
 	for _, image := range s.promised(scope) {
@@ -43,22 +43,22 @@ func checkScope(s *suite, resp *plugin.Response) []Finding {
 		if what := s.wrongFor(image, resp, r.x.Response); what != "" {
 			return found(Error, fmt.Sprintf("%s, and for %q", s.base().did, image),
 				fmt.Sprintf("cacheKeyType %s, but %s", scope, what),
-				fmt.Sprintf("It serves %q from the answer for %q.", image, s.image),
+				fmt.Sprintf("It uses the response for %[2]q also for %[1]q.", image, s.image),
 				narrower(scope))
 		}
 		same = append(same, image)
 	}
 	if len(same) == 0 {
-		return skip("cacheKeyType is %s, and there is no answer for %s to compare: name more images that the plugin serves", scope, listed(silent))
+		return skip("cacheKeyType is %s, but there is no response for %s to compare: name more images that the plugin serves", scope, listed(silent))
 	}
 	return pass(fmt.Sprintf("%s, and for %s", s.base().did, listed(same)), "cacheKeyType %s, and the same credential", scope)
 }
 
 func narrower(scope plugin.CacheKeyType) string {
 	if scope == plugin.CacheRegistry {
-		return "Answer with cacheKeyType Image, or with keys and credentials that serve the whole registry."
+		return "Return cacheKeyType Image, or keys and credentials for the whole registry."
 	}
-	return "Answer with cacheKeyType Registry, or with the keys of every registry that you serve, whatever the image."
+	return "Return cacheKeyType Registry, or always the keys of every registry that you serve."
 }
 
 // wrongFor says how the credential that image gets from the answer for
@@ -69,17 +69,17 @@ func (s *suite) wrongFor(image string, cached, own *plugin.Response) string {
 	case len(got) == 0 && len(want) == 0:
 		return ""
 	case len(got) == 0:
-		return fmt.Sprintf("it has no key for %q, and the plugin's answer for that one has", image)
+		return fmt.Sprintf("it has no key for %q, unlike the plugin's response for that image", image)
 	case len(want) == 0:
-		return fmt.Sprintf("it has a credential for %q, and the plugin's answer for that one has none", image)
+		return fmt.Sprintf("it has a credential for %q, unlike the plugin's response for that image", image)
 	}
 	sameUser := func(a, b plugin.AuthConfig) bool { return a.Username == b.Username }
 	if !slices.EqualFunc(got, want, sameUser) {
-		return fmt.Sprintf("the user name for %q is another one", image)
+		return fmt.Sprintf("the user name for %q differs", image)
 	}
 	samePassword := func(a, b plugin.AuthConfig) bool { return a.Password.Equal(b.Password) }
 	if !s.rotating() && !slices.EqualFunc(got, want, samePassword) && !s.renewed() {
-		return fmt.Sprintf("the password for %q is another one, though equal requests get equal passwords", image)
+		return fmt.Sprintf("the password for %q differs, although equal requests get equal passwords", image)
 	}
 	return ""
 }
@@ -95,6 +95,6 @@ func checkForeign(s *suite, _ *plugin.Response) []Finding {
 		return pass(r.did, "no credential")
 	}
 	return found(Info, r.did, "a credential",
-		"It sends the password to that host, if matchImages covers it.",
-		"If the plugin is for certain registries, check the host of the image before anything else, from the right end.")
+		"It sends the password to that host if matchImages covers it.",
+		"If the plugin serves certain registries only, check the end of the image's host name first.")
 }

@@ -110,7 +110,7 @@ func (s *suite) runWith(cmd plugin.Command, q question) *run {
 
 // encode says what a question is, and how it is asked.
 func (s *suite) encode(q question) (did string, stdin []byte, err error) {
-	did = fmt.Sprintf("asked for %q in %s", q.image, short(q.version))
+	did = fmt.Sprintf("requested %q in %s", q.image, short(q.version))
 	req := &plugin.Request{APIVersion: q.version, Image: q.image}
 	if q.token {
 		req.ServiceAccountToken = s.identity.token
@@ -119,7 +119,7 @@ func (s *suite) encode(q question) (did string, stdin []byte, err error) {
 	if q.annotations {
 		req.ServiceAccountAnnotations = s.identity.annotations
 		if !q.token {
-			did += ", with annotations and no token"
+			did += ", with annotations but no token"
 		}
 	}
 	stdin, err = plugin.EncodeRequest(req)

@@ -35,17 +35,17 @@ func checkTokenAbsent(s *suite) []Finding {
 		case r.hung():
 			return hangs(r)
 		case r.answered() && s.required() && len(pick(r.x.Response, s.image)) > 0:
-			return found(Error, r.did, "a credential, though the token is required",
-				"With requireServiceAccount: true it does not run the plugin; another host may, and hands out whatever comes.",
-				"Without a token, exit with another code than 0 and say that one is needed.")
+			return found(Error, r.did, "a credential without the required token",
+				"With requireServiceAccount: true it does not run the plugin without a token; other hosts may, and use the response.",
+				"Without a token, exit with a nonzero code and print that a token is required.")
 		case r.crashed() != "":
 			return found(Error, r.did, r.outcome(),
-				"It gets no credential for a pod without a service account, and no reason.",
-				"Check that the token is there before it is read.")
+				"It gets no credential and no reason for a pod without a service account.",
+				"Check that the request has a token before using it.")
 		case !r.answered() && !r.ended() && s.base().answered():
 			return found(Error, r.did, r.outcome(),
 				"It gets no credential for a pod without a service account.",
-				"Answer as the node, or exit with another code than 0 and say why.")
+				"Return the node's credential, or exit with a nonzero code and print the reason.")
 		}
 	}
 	return pass(runs[1].did, "%s", runs[1].outcome())
@@ -68,38 +68,38 @@ func checkTokenUsed(s *suite) []Finding {
 	did := with.did + ", and without"
 	switch {
 	case !with.answered() && !without.answered():
-		return skip("there is no answer either way: %s", s.reason(with))
+		return skip("no response with or without the token: %s", s.reason(with))
 	case !with.answered():
-		return pass(did, "with the token no answer: %s", with.outcome())
+		return pass(did, "no response with the token: %s", with.outcome())
 	case !without.answered():
-		return pass(did, "without the token no answer: %s", without.outcome())
+		return pass(did, "no response without the token: %s", without.outcome())
 	}
 	if what := s.difference(without.x.Response, with.x.Response); what != "" {
 		return pass(did, "with the token, %s", what)
 	}
 	if s.rotating() {
-		return skip("the password is a new one for each request, so that nothing tells whether the token decides about it")
+		return skip("each request gets a new password, so its dependence on the token is unknown")
 	}
 	if s.opts.ServiceAccount == nil {
-		return pass(did, "the same answer: this plugin needs no tokenAttributes")
+		return pass(did, "the same response: this plugin needs no tokenAttributes")
 	}
-	return found(Warning, did, "the same answer",
-		"It asks for a token and runs the plugin for each service account, to get the same credential.",
+	return found(Warning, did, "the same response",
+		"It requests a token and runs the plugin for each service account, and gets the same credential.",
 		"Configure this plugin without tokenAttributes.")
 }
 
 func checkTokenEcho(s *suite) []Finding {
 	r := s.withToken()
 	if !r.answered() {
-		return skip("there is no answer with %s: %s", s.identity.title, s.reason(r))
+		return skip("no response with %s: %s", s.identity.title, s.reason(r))
 	}
 	if len(r.x.Response.Auth) == 0 {
-		return skip("the answer with %s has no credential", s.identity.title)
+		return skip("the response with %s has no credential", s.identity.title)
 	}
 	if !s.echoes(r.x.Response) {
 		return pass(r.did, "a password that is not the token")
 	}
-	const kubelet = "It drops the answer, unless tokenAttributes.cacheType is Token."
+	const kubelet = "It rejects the response unless tokenAttributes.cacheType is Token."
 	switch {
 	case s.opts.ServiceAccount != nil && s.opts.ServiceAccount.CacheType == config.CachePerToken:
 		return pass(r.did, "the token itself as the password, as cacheType Token allows")
@@ -108,7 +108,7 @@ func checkTokenEcho(s *suite) []Finding {
 			"Set cacheType: Token for this plugin.")
 	}
 	return found(Warning, r.did, "the token itself as the password", kubelet,
-		"Document that the plugin needs cacheType: Token, or exchange the token for a credential of the registry.")
+		"Document that the plugin needs cacheType: Token, or exchange the token for a registry credential.")
 }
 
 func (s *suite) echoes(resp *plugin.Response) bool {
@@ -123,7 +123,7 @@ func (s *suite) echoes(resp *plugin.Response) bool {
 // early sends the service-account fields in a version that does not have
 // them, as no kubelet does.
 func (s *suite) early(version string) *run {
-	did := fmt.Sprintf("sent a request in %s that has a token and annotations", short(version))
+	did := fmt.Sprintf("sent a %s request with a token and annotations", short(version))
 	return s.send(did, version, s.rawRequest(plugin.KindRequest, version, s.tokenFields()))
 }
 
@@ -135,7 +135,7 @@ func checkTokenOldVersion(s *suite) []Finding {
 		case r.failed(plugin.StageStart):
 			return notStarted()
 		case r.hung():
-			return found(Warning, r.did, "it did not end: "+r.outcome(), "It never sends this.", "Ignore fields that a version does not have.")
+			return found(Warning, r.did, "it did not exit: "+r.outcome(), "It never sends this.", "Ignore fields that a version does not have.")
 		case !r.answered():
 			continue
 		}
@@ -148,13 +148,13 @@ func checkTokenOldVersion(s *suite) []Finding {
 		}
 		if what != "" {
 			return found(Warning, r.did, "the token is used: "+what,
-				"It never sends this: a token in an old version comes from somebody who circumvents its rules.",
-				"Read the service-account fields of v1 alone.")
+				"It never sends this: a token in an old version bypasses its rules.",
+				"Read the service account fields only in v1 requests.")
 		}
 		fine = append(fine, short(version))
 	}
 	if len(fine) == 0 {
-		return skip("the plugin answers neither in v1beta1 nor in v1alpha1")
+		return skip("the plugin supports neither v1beta1 nor v1alpha1")
 	}
 	slices.Sort(fine)
 	return pass("sent a token in "+strings.Join(fine, " and "), "it is ignored")
