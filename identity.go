@@ -74,7 +74,7 @@ func (r *runner) requiresAccount() bool {
 
 func (r *runner) readAccount(ctx context.Context, pod *Pod) (*ServiceAccount, error) {
 	if r.host.opts.ServiceAccounts == nil {
-		return nil, failAt(StageServiceAccount, "service account %s/%s: no access to service accounts is configured here", pod.Namespace, pod.ServiceAccount)
+		return nil, failAt(StageServiceAccount, "service account %s/%s: no access to service accounts is configured", pod.Namespace, pod.ServiceAccount)
 	}
 	namespace, name := pod.Namespace, pod.ServiceAccount
 	account, err := await.Result(ctx, "read", func() (*ServiceAccount, error) {
@@ -162,11 +162,11 @@ func (r *runner) checkAudience(token plugin.Secret) error {
 	var is string
 	switch {
 	case err != nil:
-		is = "is not a JSON Web Token, so its audience is not known"
+		is = "is not a JSON Web Token, so its audience is unknown"
 	case slices.Contains(claims.Audience, want):
 		return nil
 	case len(claims.Audience) == 0:
-		is = "names no audience"
+		is = "has no audience"
 	default:
 		is = fmt.Sprintf("is for the audiences %.100q", claims.Audience[:min(len(claims.Audience), 5)])
 	}
@@ -220,7 +220,7 @@ func identityKey(ref *ObjectRef, annotations map[string]string, more ...string) 
 		add(s)
 	}
 	if len(b) > math.MaxUint16 {
-		return "", failAt(StageServiceAccount, "the selected annotations and the name of the service account make a cache key of %d bytes; a kubelet fails over %d", len(b), math.MaxUint16)
+		return "", failAt(StageServiceAccount, "the selected annotations and the service account's name make a cache key of %d bytes; the kubelet's limit is %d", len(b), math.MaxUint16)
 	}
 	return string(b), nil
 }

@@ -160,9 +160,9 @@ func TestHeldTokenForAnotherAudience(t *testing.T) {
 		"others":            {heldToken("", `{"aud":["vault","registry.example"]}`), `is for the audiences ["vault" "registry.example"]`},
 		"a part of it":      {heldToken("", `{"aud":["regis","registry2","REGISTRY"]}`), `is for the audiences ["regis" "registry2" "REGISTRY"]`},
 		"many":              {heldToken("", `{"aud":["`+strings.Repeat("x", 200)+`","2","3","4","5","6"]}`), `is for the audiences ["` + strings.Repeat("x", 100) + `" "2" "3" "4" "5"]`},
-		"none":              {heldToken("", `{"sub":"x"}`), "names no audience"},
-		"not a token":       {plugin.NewSecret(canary.Token), "is not a JSON Web Token, so its audience is not known"},
-		"claims of no kind": {heldToken("", `["registry"]`), "is not a JSON Web Token, so its audience is not known"},
+		"none":              {heldToken("", `{"sub":"x"}`), "has no audience"},
+		"not a token":       {plugin.NewSecret(canary.Token), "is not a JSON Web Token, so its audience is unknown"},
+		"claims of no kind": {heldToken("", `["registry"]`), "is not a JSON Web Token, so its audience is unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

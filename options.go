@@ -85,7 +85,7 @@ func (o *Options) maxCacheEntries() int {
 // check refuses options that [New] cannot work with, and the configuration.
 func (o *Options) check(c *config.Config) error {
 	if t := &o.Command; t.Path != "" || t.Name != "" || t.Args != nil || t.Env != nil || t.APIVersion != "" {
-		return errors.New("Options.Command: Path, Name, Args, Env and APIVersion are the configuration's to say: leave them empty")
+		return errors.New("Options.Command: Path, Name, Args, Env and APIVersion must be empty; the configuration sets them")
 	}
 	if i := slices.Index(o.Sources, nil); i >= 0 {
 		return fmt.Errorf("Options.Sources[%d] is nil", i)
@@ -95,7 +95,7 @@ func (o *Options) check(c *config.Config) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.InProcess)) {
 		if !slices.ContainsFunc(c.Providers, func(p config.Provider) bool { return p.Name == name }) {
-			return fmt.Errorf("Options.InProcess: %q is no provider of the configuration", name)
+			return fmt.Errorf("Options.InProcess: the configuration has no provider %q", name)
 		}
 	}
 	return nil

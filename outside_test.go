@@ -118,7 +118,7 @@ func lookOutside(t *testing.T, k *Keyring, at string, hangs bool) {
 	if (err != nil) != needed {
 		t.Errorf("error %v", err)
 	}
-	if needed && !hangs && !strings.Contains(err.Error(), ": panic in github.com/") && !strings.Contains(err.Error(), ": it ended its goroutine") {
+	if needed && !hangs && !strings.Contains(err.Error(), ": panic in github.com/") && !strings.Contains(err.Error(), ": it called runtime.Goexit") {
 		t.Errorf("error %v, want it to say what happened", err)
 	}
 	canary.Check(t, "error", fmt.Sprintf("%v %+v", err, res))

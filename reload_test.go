@@ -483,8 +483,8 @@ func TestNewRefuses(t *testing.T) {
 		"no BinDir for one":      {two(), Options{InProcess: map[string]plugin.Provider{"a": answerFor("a")}}, `keyring: Options.BinDir is required: provider "b" is an executable`},
 		"none needed":            {two(), Options{InProcess: in}, ""},
 		"no provider, no file":   {&config.Config{}, Options{}, ""},
-		"in process, misspelled": {two(), Options{BinDir: "d", InProcess: map[string]plugin.Provider{"A": answerFor("a")}}, `keyring: Options.InProcess: "A" is no provider of the configuration`},
-		"a template with a path": {two(), Options{BinDir: "d", Command: plugin.Command{Path: "/bin/sh"}}, "keyring: Options.Command: Path, Name, Args, Env and APIVersion are the configuration's to say: leave them empty"},
+		"in process, misspelled": {two(), Options{BinDir: "d", InProcess: map[string]plugin.Provider{"A": answerFor("a")}}, `keyring: Options.InProcess: the configuration has no provider "A"`},
+		"a template with a path": {two(), Options{BinDir: "d", Command: plugin.Command{Path: "/bin/sh"}}, "keyring: Options.Command: Path, Name, Args, Env and APIVersion must be empty; the configuration sets them"},
 		"a template with args":   {two(), Options{BinDir: "d", Command: plugin.Command{Args: []string{"-c"}}}, "keyring: Options.Command: "},
 	} {
 		k, err := New(tt.c, tt.opts)

@@ -71,7 +71,7 @@ func newQuestion(req Request) (question, error) {
 		return question{}, err
 	}
 	if len(name) > math.MaxUint16 {
-		return question{}, fmt.Errorf("image of %d bytes: longer than a cache key can be", len(name))
+		return question{}, fmt.Errorf("image of %d bytes: too long for a cache key", len(name))
 	}
 	at, err := match.ParseLocation(name)
 	if err != nil {

@@ -214,7 +214,7 @@ func (r *runner) check(resp *plugin.Response, token plugin.Secret) error {
 		}
 	}
 	if !resp.CacheKeyType.Valid() {
-		return failAt(plugin.StageCacheKeyType, "cacheKeyType %q is none of Image, Registry, Global", excerpt.Value(string(resp.CacheKeyType)))
+		return failAt(plugin.StageCacheKeyType, "cacheKeyType %q is not Image, Registry or Global", excerpt.Value(string(resp.CacheKeyType)))
 	}
 	return nil
 }

@@ -107,10 +107,10 @@ func (k *Keychain) ResolveContext(ctx context.Context, resource authn.Resource) 
 func (k *Keychain) question(resource authn.Resource) (req regcred.Request, err error) {
 	req = k.opts.For
 	if req.Image != "" || req.Registry != "" {
-		return req, fmt.Errorf("keychain: Options.For names what is asked about, %q: that comes with each question", req.Image+req.Registry)
+		return req, fmt.Errorf("keychain: Options.For must not set the image or registry (%q)", req.Image+req.Registry)
 	}
 	if resource == nil {
-		return req, errors.New("keychain: nothing is asked about: the resource is nil")
+		return req, errors.New("keychain: the resource is nil")
 	}
 	registry := resource.RegistryStr()
 	if resource.String() == registry {
@@ -124,7 +124,7 @@ func (k *Keychain) question(resource authn.Resource) (req regcred.Request, err e
 		return req, fmt.Errorf("keychain: %w", err)
 	}
 	if host, _, _ := strings.Cut(repository, "/"); host != registry && (host != "docker.io" || registry != name.DefaultRegistry) {
-		return req, fmt.Errorf("keychain: %q is of the registry %q, and a kubelet would ask %q for it: give the registry's name a port or a domain",
+		return req, fmt.Errorf("keychain: %q belongs to registry %q here, but a kubelet would use %q: use a registry name with a port or a domain",
 			resource.String(), registry, host)
 	}
 	req.Image = repository

@@ -202,7 +202,7 @@ func TestRenewalFails(t *testing.T) {
 		return http.DefaultTransport.RoundTrip(req)
 	})}), ref.Context())
 	err := pull(t.Context(), ref, tr.Wrapper())
-	if err == nil || !strings.Contains(err.Error(), "HTTP 401") || !strings.Contains(err.Error(), "asking for other credentials") {
+	if err == nil || !strings.Contains(err.Error(), "HTTP 401") || !strings.Contains(err.Error(), "look up other credentials") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -126,7 +126,7 @@ func (t *Transport) roundTrip(req *http.Request) (*http.Response, error) {
 	own := t.target.Owns(req)
 	if own {
 		if req.URL.Opaque != "" {
-			return nil, fmt.Errorf("an address with an opaque part, %q, is not one of a repository", login.Bound(req.URL.Opaque, 200))
+			return nil, fmt.Errorf("a URL with an opaque part, %q, is not a repository's", login.Bound(req.URL.Opaque, 200))
 		}
 		if err := checkPath(req.URL, t.repo); err != nil {
 			return nil, err
@@ -145,7 +145,7 @@ func (t *Transport) roundTrip(req *http.Request) (*http.Response, error) {
 	if out.renewable(req) {
 		switch next, err := t.renew(req.Context(), r); {
 		case err != nil:
-			out.add(&refusedError{refusal: refusal{Try: login.Try{Err: fmt.Errorf("asking for other credentials: %w", err)}}})
+			out.add(&refusedError{refusal: refusal{Try: login.Try{Err: fmt.Errorf("look up other credentials: %w", err)}}})
 		case next != r:
 			out.refusals = nil
 			next.send(req, out)

@@ -47,7 +47,7 @@ func names(refs []corev1.LocalObjectReference) []string {
 
 // GetServiceAccount reads a service account, or returns one that was read at
 // most Options.MaxAccountAge ago. It is shared, and not to be changed. While
-// the API server does not answer, one that was read earlier is returned for up
+// the API server does not respond, one that was read earlier is returned for up
 // to Options.MaxStale. Its errors are of type [*Error].
 func (c *Client) GetServiceAccount(ctx context.Context, namespace, name string) (*regcred.ServiceAccount, error) {
 	a, err := c.account(ctx, accountKey{namespace, name})
@@ -123,11 +123,11 @@ func (c *Client) readAccount(ctx context.Context, q *call, key accountKey) (*acc
 	stale := *old
 	stale.read, stale.asked = read, now
 	c.accounts.put(key, &stale, read.Add(c.opts.MaxStale), now)
-	c.opts.Logger.Debug("the API server does not answer", "err", err)
+	c.opts.Logger.Debug("the API server does not respond", "err", err)
 	c.logStale(key, now.Sub(read))
 	return &stale, nil
 }
 
 func (c *Client) logStale(key accountKey, age time.Duration) {
-	c.opts.Logger.Debug("service account as it was read earlier", "namespace", key.namespace, "name", key.name, "age", age)
+	c.opts.Logger.Debug("using the service account that was read earlier", "namespace", key.namespace, "name", key.name, "age", age)
 }

@@ -143,7 +143,7 @@ func TestAccountCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("the pod is gone"))
 	_, err := c.GetServiceAccount(ctx, "ci", "builder")
-	wantError(t, err, "get serviceaccounts ci/builder: no answer", "the pod is gone")
+	wantError(t, err, "get serviceaccounts ci/builder: https://", "the pod is gone")
 	wantCalls(t, api, "", "", 0)
 }
 
@@ -153,9 +153,9 @@ var down = []struct {
 	spoil func(*testkube.Server)
 	says  string
 }{
-	{"no connection", (*testkube.Server).Stop, "no answer from http://testkube: connection refused"},
-	{"reset", fault(testkube.Reset), "the connection ended before the answer did"},
-	{"cut off", fault(testkube.Cut), "the connection ended before the answer did"},
+	{"no connection", (*testkube.Server).Stop, "http://testkube: connection refused"},
+	{"reset", fault(testkube.Reset), "the connection was closed before the response was complete"},
+	{"cut off", fault(testkube.Cut), "the connection was closed before the response was complete"},
 	{"hangs", fault(testkube.Hang), "timed out after 10s"},
 	{"too slow", func(s *testkube.Server) {
 		s.Inject(testkube.Fault{Kind: testkube.Slow, Delay: 11 * time.Second, Times: testkube.Forever})
@@ -163,22 +163,22 @@ var down = []struct {
 	{"429", fault(testkube.TooManyRequests), "429 Too Many Requests"},
 	{"429, later", func(s *testkube.Server) {
 		s.Inject(testkube.Fault{Kind: testkube.TooManyRequests, RetryAfter: 30 * time.Second, Times: testkube.Forever})
-	}, "ask again after 30s"},
+	}, "retry after 30s"},
 	{"429, again and again", func(s *testkube.Server) {
 		s.Inject(testkube.Fault{Kind: testkube.TooManyRequests, RetryAfter: time.Second, Times: testkube.Forever})
 	}, "429 Too Many Requests"},
 	{"500", fault(testkube.ServerError), "500 Internal Server Error"},
 	{"503", fault(testkube.Unavailable), "503 Service Unavailable"},
-	{"login page", fault(testkube.Garbage), "the answer is not a ServiceAccount"},
-	{"other JSON", fault(testkube.BadJSON), "the answer is not a ServiceAccount"},
-	{"huge", fault(testkube.Huge), "the answer is longer than 4194304 bytes"},
+	{"login page", fault(testkube.Garbage), "the response is not a ServiceAccount"},
+	{"other JSON", fault(testkube.BadJSON), "the response is not a ServiceAccount"},
+	{"huge", fault(testkube.Huge), "the response is longer than 4194304 bytes"},
 }
 
 func fault(kind testkube.FaultKind) func(*testkube.Server) {
 	return func(s *testkube.Server) { s.Inject(testkube.Fault{Kind: kind, Times: testkube.Forever}) }
 }
 
-// TestAccountStale: while the API server does not answer, what it said before
+// TestAccountStale: while the API server does not respond, what it said before
 // serves for an hour; it is asked every ten seconds, and heard when it is back.
 func TestAccountStale(t *testing.T) {
 	for _, tt := range down {
@@ -193,7 +193,7 @@ func TestAccountStale(t *testing.T) {
 				tt.spoil(api)
 				time.Sleep(time.Minute)
 				mustGet(t, c)
-				if log.count(tt.says) != 1 || log.count("as it was read earlier") != 1 {
+				if log.count(tt.says) != 1 || log.count("using the service account that was read earlier") != 1 {
 					t.Errorf("the log has not once each %q and that it is old:\n%s", tt.says, log.b.String())
 				}
 				calls := api.Calls("get", "serviceaccounts")
@@ -202,7 +202,7 @@ func TestAccountStale(t *testing.T) {
 					time.Sleep(time.Second)
 				}
 				wantCalls(t, api, "get", "serviceaccounts", calls)
-				if log.count("as it was read earlier") != 10 {
+				if log.count("using the service account that was read earlier") != 10 {
 					t.Errorf("the log does not say of each of ten answers that it is old:\n%s", log.b.String())
 				}
 				time.Sleep(time.Until(read.Add(time.Hour)))
@@ -274,7 +274,7 @@ func TestDownAtStart(t *testing.T) {
 	api.Stop()
 	for name, ask := range calls(c) {
 		err := ask(t.Context())
-		if e := wantError(t, err, "no answer from https://127.0.0.1:", "connection refused"); !e.Unanswered() {
+		if e := wantError(t, err, "https://127.0.0.1:", "connection refused"); !e.Unanswered() {
 			t.Errorf("%s: %v counts as an answer", name, err)
 		}
 	}

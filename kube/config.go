@@ -94,9 +94,9 @@ func configIn(o ConfigOptions, podDir string) (cfg *rest.Config, from string, er
 // absent is the error of a kubeconfig that is not there.
 func absent(o ConfigOptions, from string) error {
 	if o.Kubeconfig != "" || strings.HasPrefix(from, "KUBECONFIG=") {
-		return fmt.Errorf("kubeconfig %s: there is no such file", from)
+		return fmt.Errorf("kubeconfig %s: no such file", from)
 	}
-	return fmt.Errorf("no kubeconfig: none is named, KUBECONFIG is not set, this is not a pod (KUBERNETES_SERVICE_HOST is not set), and there is no file %s", from)
+	return fmt.Errorf("no kubeconfig: KUBECONFIG is not set, this is not a pod (KUBERNETES_SERVICE_HOST is not set), and %s does not exist", from)
 }
 
 // exists reports whether there is something to read, or to fail at.
@@ -115,16 +115,16 @@ func fileConfig(rules *clientcmd.ClientConfigLoadingRules, context, from string)
 	}
 	context = cmp.Or(context, file.CurrentContext)
 	if len(file.Contexts) == 0 && len(file.Clusters) == 0 {
-		return nil, "", fmt.Errorf("kubeconfig %s: it names no cluster", from)
+		return nil, "", fmt.Errorf("kubeconfig %s: no cluster", from)
 	}
 	if context == "" {
-		return nil, "", fmt.Errorf("kubeconfig %s: it has no current-context; its contexts are: %s", from, contexts(file))
+		return nil, "", fmt.Errorf("kubeconfig %s: no current-context; contexts: %s", from, contexts(file))
 	}
 	if file.Contexts[context] == nil {
-		return nil, "", fmt.Errorf("kubeconfig %s: it has no context %q; its contexts are: %s", from, context, contexts(file))
+		return nil, "", fmt.Errorf("kubeconfig %s: no context %q; contexts: %s", from, context, contexts(file))
 	}
 	if cluster := file.Clusters[file.Contexts[context].Cluster]; cluster != nil && !isProxyURL(cluster.ProxyURL) {
-		return nil, "", fmt.Errorf("kubeconfig %s, context %q: its proxy-url is not a URL of http, https or socks5", from, context)
+		return nil, "", fmt.Errorf("kubeconfig %s, context %q: proxy-url must be an http, https or socks5 URL", from, context)
 	}
 	cfg, err := clientcmd.NewNonInteractiveClientConfig(*file, context, &clientcmd.ConfigOverrides{}, rules).ClientConfig()
 	if err != nil {
@@ -154,7 +154,7 @@ func loadError(rules *clientcmd.ClientConfigLoadingRules, err error) error {
 	if line := regexp.MustCompile(`\bline \d+\b`).FindString(err.Error()); line != "" {
 		where = ", " + line
 	}
-	return fmt.Errorf("it is not a kubeconfig%s (kubectl config view reads such a file)", where)
+	return fmt.Errorf("not a kubeconfig%s (kubectl config view reads one)", where)
 }
 
 // contexts names those of a kubeconfig.
@@ -177,10 +177,10 @@ func remarks(cfg *rest.Config) string {
 		fmt.Fprintf(&b, ", which runs %s for credentials", cfg.ExecProvider.Command)
 	}
 	if cfg.Insecure {
-		b.WriteString(", which says not to verify the server (insecure-skip-tls-verify)")
+		b.WriteString(", which disables verification of the server (insecure-skip-tls-verify)")
 	}
 	if strings.HasPrefix(cfg.Host, "http://") {
-		b.WriteString(", without TLS and so without credentials")
+		b.WriteString(", without TLS and therefore without credentials")
 	}
 	return b.String()
 }
@@ -194,7 +194,7 @@ func podConfig(environ []string, dir string) (*rest.Config, string, error) {
 	for _, path := range []string{token, ca} {
 		f, err := os.Open(path)
 		if err != nil {
-			return nil, "", fmt.Errorf("in-cluster: %w: has the pod automountServiceAccountToken: false? Else name a kubeconfig", err)
+			return nil, "", fmt.Errorf("in-cluster: %w: check the pod's automountServiceAccountToken, or use a kubeconfig", err)
 		}
 		f.Close()
 	}
@@ -212,7 +212,7 @@ func credentialsOf(cfg *rest.Config) string {
 	case cfg.ExecProvider != nil:
 		return "those that " + cfg.ExecProvider.Command + " gives"
 	case cfg.AuthProvider != nil:
-		return "those of the auth provider " + cfg.AuthProvider.Name
+		return "the auth provider " + cfg.AuthProvider.Name
 	case cfg.BearerTokenFile != "":
 		return "the token in " + cfg.BearerTokenFile
 	case cfg.BearerToken != "":

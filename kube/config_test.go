@@ -110,8 +110,8 @@ func TestConfig(t *testing.T) {
 		{"a variable twice", ConfigOptions{Environ: []string{"KUBECONFIG=" + in("a"), "KUBECONFIG=" + in("b")}}, "KUBECONFIG=DIR/b, context main", "https://b.example"},
 		{"context in a pod", ConfigOptions{Context: "other", Environ: append(pod, home)}, "DIR/home/.kube/config, context other", "https://home.example"},
 		{"home", ConfigOptions{Environ: []string{home}}, "DIR/home/.kube/config, context main", "https://home.example"},
-		{"insecure", ConfigOptions{Kubeconfig: in("insecure")}, "DIR/insecure, context main, which says not to verify the server (insecure-skip-tls-verify)", "https://a.example"},
-		{"plain", ConfigOptions{Kubeconfig: in("plain")}, "DIR/plain, context main, without TLS and so without credentials", "http://a.example"},
+		{"insecure", ConfigOptions{Kubeconfig: in("insecure")}, "DIR/insecure, context main, which disables verification of the server (insecure-skip-tls-verify)", "https://a.example"},
+		{"plain", ConfigOptions{Kubeconfig: in("plain")}, "DIR/plain, context main, without TLS and therefore without credentials", "http://a.example"},
 		{"exec", ConfigOptions{Kubeconfig: in("exec")}, "DIR/exec, context main, which runs aws for credentials", "https://a.example"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -155,19 +155,19 @@ func TestConfigErrors(t *testing.T) {
 		want string
 	}{
 		{"nothing", ConfigOptions{Environ: []string{"HOME=" + in("none")}},
-			"no kubeconfig: none is named, KUBECONFIG is not set, this is not a pod (KUBERNETES_SERVICE_HOST is not set), and there is no file DIR/none/.kube/config"},
-		{"named", ConfigOptions{Kubeconfig: in("none")}, "kubeconfig DIR/none: there is no such file"},
-		{"KUBECONFIG", ConfigOptions{Environ: []string{"KUBECONFIG=" + in("none")}}, "kubeconfig KUBECONFIG=DIR/none: there is no such file"},
+			"no kubeconfig: KUBECONFIG is not set, this is not a pod (KUBERNETES_SERVICE_HOST is not set), and DIR/none/.kube/config does not exist"},
+		{"named", ConfigOptions{Kubeconfig: in("none")}, "kubeconfig DIR/none: no such file"},
+		{"KUBECONFIG", ConfigOptions{Environ: []string{"KUBECONFIG=" + in("none")}}, "kubeconfig KUBECONFIG=DIR/none: no such file"},
 		{"directory", ConfigOptions{Kubeconfig: dir}, "kubeconfig DIR: read DIR: "},
-		{"empty", ConfigOptions{Kubeconfig: in("empty")}, "kubeconfig DIR/empty: it names no cluster"},
-		{"not YAML", ConfigOptions{Kubeconfig: in("text")}, "kubeconfig DIR/text: it is not a kubeconfig, line 2 (kubectl config view reads such a file)"},
-		{"wrong types", ConfigOptions{Kubeconfig: in("types")}, "kubeconfig DIR/types: it is not a kubeconfig (kubectl config view reads such a file)"},
-		{"no context", ConfigOptions{Kubeconfig: in("current")}, "kubeconfig DIR/current: it has no current-context; its contexts are: none"},
-		{"another context", ConfigOptions{Kubeconfig: in("a"), Context: "x"}, `kubeconfig DIR/a: it has no context "x"; its contexts are: "main", "other"`},
+		{"empty", ConfigOptions{Kubeconfig: in("empty")}, "kubeconfig DIR/empty: no cluster"},
+		{"not YAML", ConfigOptions{Kubeconfig: in("text")}, "kubeconfig DIR/text: not a kubeconfig, line 2 (kubectl config view reads one)"},
+		{"wrong types", ConfigOptions{Kubeconfig: in("types")}, "kubeconfig DIR/types: not a kubeconfig (kubectl config view reads one)"},
+		{"no context", ConfigOptions{Kubeconfig: in("current")}, "kubeconfig DIR/current: no current-context; contexts: none"},
+		{"another context", ConfigOptions{Kubeconfig: in("a"), Context: "x"}, `kubeconfig DIR/a: no context "x"; contexts: "main", "other"`},
 		{"certificate", ConfigOptions{Kubeconfig: in("certificate")}, `kubeconfig DIR/certificate, context "main": invalid configuration: unable to read certificate-authority DIR/none.crt`},
 		{"token", ConfigOptions{Kubeconfig: in("token")}, `kubeconfig DIR/token, context "main": open DIR/none`},
-		{"proxy", ConfigOptions{Kubeconfig: in("proxy")}, `kubeconfig DIR/proxy, context "main": its proxy-url is not a URL of http, https or socks5`},
-		{"proxy scheme", ConfigOptions{Kubeconfig: in("scheme")}, `kubeconfig DIR/scheme, context "main": its proxy-url is not a URL of http, https or socks5`},
+		{"proxy", ConfigOptions{Kubeconfig: in("proxy")}, `kubeconfig DIR/proxy, context "main": proxy-url must be an http, https or socks5 URL`},
+		{"proxy scheme", ConfigOptions{Kubeconfig: in("scheme")}, `kubeconfig DIR/scheme, context "main": proxy-url must be an http, https or socks5 URL`},
 		{"pod", ConfigOptions{Environ: pod}, "in-cluster: open DIR/pod/token: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

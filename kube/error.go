@@ -43,17 +43,17 @@ func (e *Error) Error() string {
 		b.WriteString(" in " + e.Namespace)
 	}
 	if e.Err != nil {
-		fmt.Fprintf(&b, ": no answer from %s: %v", e.Host, e.Err)
+		fmt.Fprintf(&b, ": %s: %v", e.Host, e.Err)
 		return b.String()
 	}
-	fmt.Fprintf(&b, ": %s answers %d %s", e.Host, e.Code, http.StatusText(e.Code))
+	fmt.Fprintf(&b, ": %s returned %d %s", e.Host, e.Code, http.StatusText(e.Code))
 	for _, part := range []string{e.Message, e.hint} {
 		if part != "" {
 			b.WriteString(": " + part)
 		}
 	}
 	if e.RetryAfter > 0 {
-		fmt.Fprintf(&b, ": ask again after %v", e.RetryAfter)
+		fmt.Fprintf(&b, ": retry after %v", e.RetryAfter)
 	}
 	return b.String()
 }
@@ -81,7 +81,7 @@ const selfReviews = "selfsubjectreviews"
 func (q *call) hint(e *Error, who string) string {
 	switch e.Code {
 	case http.StatusUnauthorized:
-		return "it does not accept the client's credentials (" + who + ")"
+		return "it rejects the client's credentials (" + who + ")"
 	case http.StatusForbidden:
 		return q.forbidden(e.Message)
 	case http.StatusNotFound:
@@ -90,7 +90,7 @@ func (q *call) hint(e *Error, who string) string {
 		}
 	}
 	if e.Code >= 300 && e.Code < 400 {
-		return "it redirects, which an API server does not: is this its address?"
+		return "it redirects, which an API server does not do: check its address"
 	}
 	return ""
 }
@@ -108,7 +108,7 @@ func (q *call) forbidden(message string) string {
 	case says("token not bound to a pod"), says("pod binding without a uid"):
 		return "a node may only request tokens that are bound to one of its pods, by name and UID"
 	case says("no relationship found between node"):
-		return "as a node, it may only have what a pod on it uses, and the API server knows of no such pod"
+		return "a node may read only what its pods use, and the API server knows no such pod"
 	case says(" cannot " + q.verb + " resource "): // of an authorizer; admission webhooks have other reasons
 		return missing(q.verb, q.resource, q.namespace)
 	}
@@ -125,5 +125,5 @@ func missing(verb, resource, namespace string) string {
 	if namespace != "" {
 		where = fmt.Sprintf("in namespace %q", namespace)
 	}
-	return fmt.Sprintf("missing is the verb %q on the resource %q %s", verb, resource, where)
+	return fmt.Sprintf("it needs the verb %q on the resource %q %s", verb, resource, where)
 }

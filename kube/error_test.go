@@ -40,86 +40,86 @@ func TestErrors(t *testing.T) {
 	}{
 		{
 			name: "no permission to get a service account", user: "dev", call: "get serviceaccounts",
-			want: `get serviceaccounts ci/builder: HOST answers 403 Forbidden: serviceaccounts "builder" is forbidden: User "dev" cannot get resource "serviceaccounts" in API group "" in the namespace "ci": missing is the verb "get" on the resource "serviceaccounts" in namespace "ci"`,
+			want: `get serviceaccounts ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: User "dev" cannot get resource "serviceaccounts" in API group "" in the namespace "ci": it needs the verb "get" on the resource "serviceaccounts" in namespace "ci"`,
 		},
 		{
 			name: "no permission to create a token", user: "dev",
-			want: `create serviceaccounts/token ci/builder: HOST answers 403 Forbidden: serviceaccounts "builder" is forbidden: User "dev" cannot create resource "serviceaccounts/token" in API group "" in the namespace "ci": missing is the verb "create" on the resource "serviceaccounts/token" in namespace "ci"`,
+			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: User "dev" cannot create resource "serviceaccounts/token" in API group "" in the namespace "ci": it needs the verb "create" on the resource "serviceaccounts/token" in namespace "ci"`,
 		},
 		{
 			name: "no permission to get a pod", user: "dev", call: "get pods",
-			want: `get pods ci/web: HOST answers 403 Forbidden: pods "web" is forbidden: User "dev" cannot get resource "pods" in API group "" in the namespace "ci": missing is the verb "get" on the resource "pods" in namespace "ci"`,
+			want: `get pods ci/web: HOST returned 403 Forbidden: pods "web" is forbidden: User "dev" cannot get resource "pods" in API group "" in the namespace "ci": it needs the verb "get" on the resource "pods" in namespace "ci"`,
 		},
 		{
 			name: "no permission to get a secret", user: "dev", call: "get secrets",
-			want: `get secrets ci/one: HOST answers 403 Forbidden: secrets "one" is forbidden: User "dev" cannot get resource "secrets" in API group "" in the namespace "ci": missing is the verb "get" on the resource "secrets" in namespace "ci"`,
+			want: `get secrets ci/one: HOST returned 403 Forbidden: secrets "one" is forbidden: User "dev" cannot get resource "secrets" in API group "" in the namespace "ci": it needs the verb "get" on the resource "secrets" in namespace "ci"`,
 		},
 		{
 			name: "audience", user: node,
-			want: `create serviceaccounts/token ci/builder: HOST answers 403 Forbidden: serviceaccounts "builder" is forbidden: audience "reg.example" not found in pod spec volume, system:node:node-1 is not authorized to request tokens for this audience: missing is the verb "request-serviceaccounts-token-audience" on the resource "reg.example" in namespace "ci"`,
+			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: audience "reg.example" not found in pod spec volume, system:node:node-1 is not authorized to request tokens for this audience: it needs the verb "request-serviceaccounts-token-audience" on the resource "reg.example" in namespace "ci"`,
 		},
 		{
 			name: "audience, from 1.37 on", user: node,
 			with: says(`serviceaccounts "builder" is forbidden: system:node:node-1 is not authorized to request tokens for audience "reg.example"`),
-			want: `create serviceaccounts/token ci/builder: HOST answers 403 Forbidden: serviceaccounts "builder" is forbidden: system:node:node-1 is not authorized to request tokens for audience "reg.example": missing is the verb "request-serviceaccounts-token-audience" on the resource "reg.example" in namespace "ci"`,
+			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: system:node:node-1 is not authorized to request tokens for audience "reg.example": it needs the verb "request-serviceaccounts-token-audience" on the resource "reg.example" in namespace "ci"`,
 		},
 		{
 			name: "service account of another node", user: "system:node:node-2", call: "get serviceaccounts",
 			with: says(`serviceaccounts "builder" is forbidden: User "system:node:node-2" cannot get resource "serviceaccounts" in API group "" in the namespace "ci": no relationship found between node 'node-2' and this object`),
-			want: `get serviceaccounts ci/builder: HOST answers 403 Forbidden: serviceaccounts "builder" is forbidden: User "system:node:node-2" cannot get resource "serviceaccounts" in API group "" in the namespace "ci": no relationship found between node 'node-2' and this object: as a node, it may only have what a pod on it uses, and the API server knows of no such pod`,
+			want: `get serviceaccounts ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: User "system:node:node-2" cannot get resource "serviceaccounts" in API group "" in the namespace "ci": no relationship found between node 'node-2' and this object: a node may read only what its pods use, and the API server knows no such pod`,
 		},
 		{
 			name: "pod of another node", user: node,
 			with: says(`serviceaccounts "builder" is forbidden: node requested token bound to a pod scheduled on a different node`),
-			want: `create serviceaccounts/token ci/builder: HOST answers 403 Forbidden: serviceaccounts "builder" is forbidden: node requested token bound to a pod scheduled on a different node: the pod is not on this node, and a node may only request tokens for its own`,
+			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: node requested token bound to a pod scheduled on a different node: the pod is not on this node, and a node may only request tokens for its own`,
 		},
 		{
 			name: "node without a pod", user: node,
 			with: func(_ *testkube.Server, r *regcred.TokenRequest) { r.PodName, r.PodUID = "", "" },
-			want: `create serviceaccounts/token ci/builder: HOST answers 403 Forbidden: serviceaccounts "builder" is forbidden: node requested token not bound to a pod: a node may only request tokens that are bound to one of its pods, by name and UID`,
+			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: node requested token not bound to a pod: a node may only request tokens that are bound to one of its pods, by name and UID`,
 		},
 		{
 			name: "node without a pod's UID", user: node,
 			with: says(`serviceaccounts "builder" is forbidden: node requested token with a pod binding without a uid`),
-			want: `create serviceaccounts/token ci/builder: HOST answers 403 Forbidden: serviceaccounts "builder" is forbidden: node requested token with a pod binding without a uid: a node may only request tokens that are bound to one of its pods, by name and UID`,
+			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: node requested token with a pod binding without a uid: a node may only request tokens that are bound to one of its pods, by name and UID`,
 		},
 		{
 			name: "node, pod that is another by now", user: node,
 			with: says(`serviceaccounts "builder" is forbidden: the UID in the bound object reference (old) does not match the UID in record. The object might have been deleted and then recreated`),
-			want: `create serviceaccounts/token ci/builder: HOST answers 403 Forbidden: serviceaccounts "builder" is forbidden: the UID in the bound object reference (old) does not match the UID in record. The object might have been deleted and then recreated`,
+			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: the UID in the bound object reference (old) does not match the UID in record. The object might have been deleted and then recreated`,
 		},
 		{
 			name: "admission webhook", user: testkube.Admin,
 			with: says(`admission webhook "tokens.example.com" denied the request: not on Sundays`),
-			want: `create serviceaccounts/token ci/builder: HOST answers 403 Forbidden: admission webhook "tokens.example.com" denied the request: not on Sundays`,
+			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: admission webhook "tokens.example.com" denied the request: not on Sundays`,
 		},
 		{
 			name: "pod of another service account", user: testkube.Admin,
 			with: func(s *testkube.Server, r *regcred.TokenRequest) {
 				s.AddPod(testkube.Pod{Namespace: "ci", Name: "web", ServiceAccount: "other"})
 			},
-			want: `create serviceaccounts/token ci/builder: HOST answers 400 Bad Request: cannot bind token for serviceaccount "builder" to pod running with different serviceaccount name.`,
+			want: `create serviceaccounts/token ci/builder: HOST returned 400 Bad Request: cannot bind token for serviceaccount "builder" to pod running with different serviceaccount name.`,
 		},
 		{
 			name: "who is that", user: testkube.Admin, call: "get pods",
 			with: func(s *testkube.Server, _ *regcred.TokenRequest) {
 				s.Inject(testkube.Fault{Kind: testkube.Unauthorized})
 			},
-			want: `get pods ci/web: HOST answers 401 Unauthorized: Unauthorized: it does not accept the client's credentials (a bearer token)`,
+			want: `get pods ci/web: HOST returned 401 Unauthorized: Unauthorized: it rejects the client's credentials (a bearer token)`,
 		},
 		{
 			name: "old API server", user: testkube.Admin, call: "create selfsubjectreviews",
 			with: func(s *testkube.Server, _ *regcred.TokenRequest) {
 				s.Inject(testkube.Fault{Kind: testkube.NotFound, Message: "the server could not find the requested resource"})
 			},
-			want: `create selfsubjectreviews: HOST answers 404 Not Found: the server could not find the requested resource: it is older than Kubernetes 1.28`,
+			want: `create selfsubjectreviews: HOST returned 404 Not Found: the server could not find the requested resource: it is older than Kubernetes 1.28`,
 		},
 		{
 			name: "a message that is none", user: testkube.Admin, call: "get pods",
 			with: func(s *testkube.Server, _ *regcred.TokenRequest) {
 				s.Inject(testkube.Fault{Kind: testkube.Conflict, Message: "a\n\x1b[31mb " + strings.Repeat("ü", 1000)})
 			},
-			want: `get pods ci/web: HOST answers 409 Conflict: a  [31mb ` + strings.Repeat("ü", 495) + `...`,
+			want: `get pods ci/web: HOST returned 409 Conflict: a  [31mb ` + strings.Repeat("ü", 495) + `...`,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -168,14 +168,14 @@ func TestRepeats(t *testing.T) {
 		{"429, to a creation", "create serviceaccounts/token", testkube.Fault{Kind: testkube.TooManyRequests, RetryAfter: 2 * time.Second}, 2, ""},
 		{"429, three times", "get pods", testkube.Fault{Kind: testkube.TooManyRequests, RetryAfter: time.Second, Times: 3}, 4, ""},
 		{"429 without Retry-After", "get pods", testkube.Fault{Kind: testkube.TooManyRequests}, 1, "429"},
-		{"429, too late", "get pods", testkube.Fault{Kind: testkube.TooManyRequests, RetryAfter: 11 * time.Second}, 1, "ask again after 11s"},
+		{"429, too late", "get pods", testkube.Fault{Kind: testkube.TooManyRequests, RetryAfter: 11 * time.Second}, 1, "retry after 11s"},
 		{"503 with Retry-After", "get pods", testkube.Fault{Kind: testkube.Unavailable, RetryAfter: time.Second}, 2, ""},
 		{"500", "get pods", testkube.Fault{Kind: testkube.ServerError}, 1, "500"},
 		{"403 with Retry-After", "get pods", testkube.Fault{Kind: testkube.Forbidden, RetryAfter: time.Second}, 1, "403"},
 		{"reset", "get pods", testkube.Fault{Kind: testkube.Reset}, 2, ""},
-		{"reset twice", "get pods", testkube.Fault{Kind: testkube.Reset, Times: 2}, 2, "the connection ended"},
+		{"reset twice", "get pods", testkube.Fault{Kind: testkube.Reset, Times: 2}, 2, "the connection was closed before the response was complete"},
 		{"cut off", "get pods", testkube.Fault{Kind: testkube.Cut}, 2, ""},
-		{"reset of a creation", "create serviceaccounts/token", testkube.Fault{Kind: testkube.Reset}, 1, "the connection ended"},
+		{"reset of a creation", "create serviceaccounts/token", testkube.Fault{Kind: testkube.Reset}, 1, "the connection was closed before the response was complete"},
 		{"hangs", "get pods", testkube.Fault{Kind: testkube.Hang}, 1, "timed out after 10s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -213,7 +213,7 @@ func TestTimeout(t *testing.T) {
 		for name, ask := range calls(c) {
 			begun := time.Now()
 			err := ask(t.Context())
-			wantError(t, err, name, "no answer from http://testkube: timed out after 3s")
+			wantError(t, err, name, "http://testkube: timed out after 3s")
 			if !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != 3*time.Second {
 				t.Errorf("%s: after %v: %v", name, time.Since(begun), err)
 			}
@@ -241,7 +241,7 @@ func TestRedirect(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, ask := range calls(c) {
-		wantError(t, ask(t.Context()), "answers 302 Found: it redirects, which an API server does not: is this its address?")
+		wantError(t, ask(t.Context()), "returned 302 Found: it redirects, which an API server does not do: check its address")
 	}
 }
 
@@ -271,10 +271,10 @@ func TestNewRefuses(t *testing.T) {
 		cfg  *rest.Config
 		want string
 	}{
-		{"none", nil, "client of the API server: there is no configuration"},
-		{"address", &rest.Config{Host: "https://:%zz"}, `client of the API server: address "https://:%zz": `},
-		{"address with a password", &rest.Config{Host: "https://u:" + canary.Password + "@h:bad"}, `client of the API server: address "h:bad": it is neither a URL nor host:port`},
-		{"certificate", &rest.Config{Host: "https://h", TLSClientConfig: rest.TLSClientConfig{CAFile: "/nonexistent/ca.crt"}}, "client of the API server at https://h: open /nonexistent/ca.crt"},
+		{"none", nil, "create API server client: no configuration"},
+		{"address", &rest.Config{Host: "https://:%zz"}, `create API server client: address `},
+		{"address with a password", &rest.Config{Host: "https://u:" + canary.Password + "@h:bad"}, `create API server client: address "h:bad" is neither a URL nor host:port`},
+		{"certificate", &rest.Config{Host: "https://h", TLSClientConfig: rest.TLSClientConfig{CAFile: "/nonexistent/ca.crt"}}, "create client of API server https://h: open /nonexistent/ca.crt"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := kube.New(tt.cfg, kube.Options{})

@@ -57,9 +57,9 @@ func execClient(t *testing.T, variable, value string) *Client {
 func TestExecWrites(t *testing.T) {
 	const head = `{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":`
 	for _, tt := range []struct{ name, text, want string }{
-		{"text", canary.Token, "what the program wrote is not an ExecCredential"},
-		{"another kind", `{"kind":"` + canary.Token + `"}`, "what the program wrote is not an ExecCredential"},
-		{"time", head + `{"token":"x","expirationTimestamp":"` + canary.Token + `"}}`, "what the program wrote is not an ExecCredential"},
+		{"text", canary.Token, "the program's output is not an ExecCredential"},
+		{"another kind", `{"kind":"` + canary.Token + `"}`, "the program's output is not an ExecCredential"},
+		{"time", head + `{"token":"x","expirationTimestamp":"` + canary.Token + `"}}`, "the program's output is not an ExecCredential"},
 		{"no token", head + `{}}`, "didn't return a token or cert/key pair"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

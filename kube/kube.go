@@ -49,7 +49,7 @@ type Options struct {
 	MaxAccountAge time.Duration
 
 	// MaxStale is for how long a service account that was read goes on being
-	// used while the API server does not answer (no connection, 429, 5xx); 0
+	// used while the API server does not respond (no connection, 429, 5xx); 0
 	// means one hour.
 	MaxStale time.Duration
 

@@ -33,7 +33,7 @@ func (s *server) do(ctx context.Context, q *call, into runtime.Object) error {
 	}
 	// What is wrong with it is not said: the error of a decoder may quote it.
 	if json.Unmarshal(body, into) != nil || into.GetObjectKind().GroupVersionKind().Kind != q.kind {
-		return s.fail(q, fmt.Errorf("the answer is not a %s: is this the address of an API server?", q.kind))
+		return s.fail(q, fmt.Errorf("the response is not a %s: check that this is the address of an API server", q.kind))
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func (c *Client) RequestToken(ctx context.Context, req regcred.TokenRequest) (pl
 	}
 	q := tokenCall(req)
 	if req.Audience == "" {
-		return plugin.Secret{}, c.fail(q, errors.New("not asked: without an audience, the token would be for the API server itself"))
+		return plugin.Secret{}, c.fail(q, errors.New("not requested: without an audience, the token would be for the API server itself"))
 	}
 	return shared(ctx, c, q, fmt.Sprintf("token %q", req), func(ctx context.Context) (plugin.Secret, error) {
 		return c.refreshToken(ctx, q, req)
@@ -90,7 +90,7 @@ func (c *Client) refreshToken(ctx context.Context, q *call, req regcred.TokenReq
 		return plugin.Secret{}, err
 	}
 	c.tokens.put(req, &token{old.secret, old.expires, now.Add(refreshPause)}, old.expires, now)
-	c.opts.Logger.Debug("no new token; the old one is still good", "namespace", req.Namespace, "serviceAccount", req.ServiceAccount,
+	c.opts.Logger.Debug("no new token; the old one is still valid", "namespace", req.Namespace, "serviceAccount", req.ServiceAccount,
 		"audience", req.Audience, "pod", req.PodName, "expires", old.expires, "err", err)
 	return old.secret, nil
 }
@@ -144,11 +144,11 @@ func (c *Client) mint(ctx context.Context, q *call, req regcred.TokenRequest) (*
 // may have changed the request.
 func checkToken(answer *authenticationv1.TokenRequest, audience string) error {
 	if answer.Status.Token == "" {
-		return errors.New("the answer has an empty token")
+		return errors.New("the response has an empty token")
 	}
 	want := []string{audience}
 	if !slices.Equal(answer.Spec.Audiences, want) {
-		return fmt.Errorf("the answer is a token for the audiences %.200q, not for %q", answer.Spec.Audiences, audience)
+		return fmt.Errorf("the response has a token for the audiences %.200q, not for %q", answer.Spec.Audiences, audience)
 	}
 	if claims, err := jwt.Parse(answer.Status.Token); err == nil && !slices.Equal(claims.Audience, want) {
 		return fmt.Errorf("the token is for the audiences %.200q, not for %q", claims.Audience, audience)

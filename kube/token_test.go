@@ -110,7 +110,7 @@ func TestTokenOutlives(t *testing.T) {
 		kind testkube.FaultKind
 		says string
 	}{
-		{"down", testkube.Reset, "no answer"},
+		{"down", testkube.Reset, "http://testkube: "},
 		{"500", testkube.ServerError, "500"},
 		{"429", testkube.TooManyRequests, "429"},
 		{"refused", testkube.Forbidden, "403"}, // kubelet: an answer, and the token is used all the same
@@ -130,7 +130,7 @@ func TestTokenOutlives(t *testing.T) {
 						t.Fatal("there is another token")
 					}
 				}
-				if fault.Hits() != 1 || log.count("the old one is still good") != 1 {
+				if fault.Hits() != 1 || log.count("the old one is still valid") != 1 {
 					t.Errorf("asked %d times within a moment:\n%s", fault.Hits(), log.b.String())
 				}
 				time.Sleep(10 * time.Second)
@@ -293,16 +293,16 @@ func TestTokenWrong(t *testing.T) {
 		says  string
 	}{
 		{"other audience", testkube.Fault{Kind: testkube.Replace, Old: `"audiences":["reg.example"]`, New: `"audiences":["other.example"]`},
-			`is a token for the audiences ["other.example"], not for "reg.example"`},
+			`has a token for the audiences ["other.example"], not for "reg.example"`},
 		{"another audience too", testkube.Fault{Kind: testkube.Replace, Old: `"audiences":["reg.example"]`, New: `"audiences":["reg.example","other.example"]`},
-			`is a token for the audiences ["reg.example" "other.example"], not for "reg.example"`},
+			`has a token for the audiences ["reg.example" "other.example"], not for "reg.example"`},
 		{"empty", testkube.Fault{Kind: testkube.Replace, Old: `"token":`, New: `"other":`}, "an empty token"},
-		{"cut off", testkube.Fault{Kind: testkube.Cut}, "the connection ended before the answer did"},
+		{"cut off", testkube.Fault{Kind: testkube.Cut}, "the connection was closed before the response was complete"},
 		{"without an end, which serves once", testkube.Fault{Kind: testkube.Replace, Old: `"expirationTimestamp":`, New: `"audiences":`}, ""},
-		{"not JSON", testkube.Fault{Kind: testkube.Replace, Old: `"token":`, New: `"token"`}, "the answer is not a TokenRequest"},
-		{"another kind", testkube.Fault{Kind: testkube.Replace, Old: `"kind":"TokenRequest"`, New: `"kind":"Pod"`}, "the answer is not a TokenRequest"},
-		{"login page", testkube.Fault{Kind: testkube.Garbage}, "the answer is not a TokenRequest"},
-		{"huge", testkube.Fault{Kind: testkube.Huge}, "the answer is longer than 1048576 bytes"},
+		{"not JSON", testkube.Fault{Kind: testkube.Replace, Old: `"token":`, New: `"token"`}, "the response is not a TokenRequest"},
+		{"another kind", testkube.Fault{Kind: testkube.Replace, Old: `"kind":"TokenRequest"`, New: `"kind":"Pod"`}, "the response is not a TokenRequest"},
+		{"login page", testkube.Fault{Kind: testkube.Garbage}, "the response is not a TokenRequest"},
+		{"huge", testkube.Fault{Kind: testkube.Huge}, "the response is longer than 1048576 bytes"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			api := start(t, testkube.Options{})

@@ -89,7 +89,7 @@ func (w *watched) setSynced(synced bool) {
 // A second Watch of the same Client is an error.
 func (c *Client) Watch(ctx context.Context) error {
 	if !c.watching.CompareAndSwap(false, true) {
-		return errors.New("watch serviceaccounts: this client watches them already")
+		return errors.New("watch serviceaccounts: already watching")
 	}
 	defer c.watching.Store(false)
 	defer c.watched.setSynced(false)

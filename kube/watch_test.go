@@ -81,7 +81,7 @@ func TestWatch(t *testing.T) {
 		_, err := c.GetServiceAccount(t.Context(), "ci", "n2") // is asked for, since it may just have been made
 		wantError(t, err, "404 Not Found")
 		wantCalls(t, api, "get", "serviceaccounts", 1)
-		if err := c.Watch(t.Context()); err == nil || !strings.Contains(err.Error(), "watches them already") {
+		if err := c.Watch(t.Context()); err == nil || !strings.Contains(err.Error(), "already watching") {
 			t.Errorf("a second watch: error %v", err)
 		}
 	})
@@ -298,9 +298,9 @@ func TestWatchForbidden(t *testing.T) {
 		fault            testkube.FaultKind
 		says             string
 	}{
-		{"node", "", node, 0, "list serviceaccounts: http://testkube answers 403 Forbidden: serviceaccounts is forbidden: User \"system:node:node-1\" cannot list resource"},
-		{"list", "list", testkube.Admin, testkube.Forbidden, `missing is the verb "list" on the resource "serviceaccounts" in all namespaces`},
-		{"watch", "watch", testkube.Admin, testkube.Forbidden, `missing is the verb "watch" on the resource "serviceaccounts" in all namespaces`},
+		{"node", "", node, 0, "list serviceaccounts: http://testkube returned 403 Forbidden: serviceaccounts is forbidden: User \"system:node:node-1\" cannot list resource"},
+		{"list", "list", testkube.Admin, testkube.Forbidden, `it needs the verb "list" on the resource "serviceaccounts" in all namespaces`},
+		{"watch", "watch", testkube.Admin, testkube.Forbidden, `it needs the verb "watch" on the resource "serviceaccounts" in all namespaces`},
 		{"nobody", "list", testkube.Admin, testkube.Unauthorized, "401 Unauthorized"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

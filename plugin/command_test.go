@@ -308,7 +308,7 @@ func TestCommandDeadline(t *testing.T) {
 	c.Timeout = 50 * time.Millisecond // the plugin may not even have begun
 	x, err := c.Run(t.Context(), testRequest())
 	e := checkRun(t, x, err, StageTimeout)
-	if !strings.Contains(e.Error(), "no answer within 50ms") || !errors.Is(err, context.DeadlineExceeded) {
+	if !strings.Contains(e.Error(), "no response within 50ms") || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", e)
 	}
 	if x.ExitCode != -1 {

@@ -76,7 +76,7 @@ func Serve(ctx context.Context, p Provider, opts ServeOptions) int {
 	if len(opts.Args) > 0 && (opts.Args[0] == "--version" || opts.Args[0] == "-version") {
 		return opts.printVersion()
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, opts.Timeout, fmt.Errorf("no answer within %v", opts.Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, opts.Timeout, fmt.Errorf("no response within %v", opts.Timeout))
 	defer cancel()
 
 	req, err := await.Result(ctx, "read the request", func() (*Request, error) { return opts.readRequest() })

@@ -122,7 +122,7 @@ func TestServeProviderFails(t *testing.T) {
 		"no cacheKeyType":   {respond(func(r *Response) { r.CacheKeyType = "" }), "the provider's CacheKeyType must be Image, Registry or Global"},
 		"bad cacheKeyType":  {respond(func(r *Response) { r.CacheKeyType = canary.Password }), "the provider's CacheKeyType must be Image, Registry or Global"},
 		"password no UTF-8": {respond(func(r *Response) { r.Auth["a"] = AuthConfig{Password: NewSecret("\xff" + canary.Password)} }), "encode CredentialProviderResponse: auth: a key, user name or password is not UTF-8"},
-		"ended goroutine":   {func(context.Context, *Request) (*Response, error) { runtime.Goexit(); return nil, nil }, "get credentials: it ended its goroutine"},
+		"ended goroutine":   {func(context.Context, *Request) (*Response, error) { runtime.Goexit(); return nil, nil }, "get credentials: it called runtime.Goexit"},
 		"panic":             {func(context.Context, *Request) (*Response, error) { panic("with " + canary.Password) }, "get credentials: panic in github.com/regcred/regcred/plugin.TestServeProviderFails.func"},
 		"run-time panic":    {func(_ context.Context, req *Request) (*Response, error) { return nil, (*ExecError)(nil).Unwrap() }, "get credentials: panic in github.com/regcred/regcred/plugin.(*ExecError).Unwrap (errors.go:"},
 	} {
@@ -183,7 +183,7 @@ func TestServeDeadline(t *testing.T) {
 			}
 			begun := time.Now()
 			got := serve(t.Context(), bytes.NewReader(requestBytes(t, V1)), deaf, ServeOptions{Timeout: timeout})
-			if want := (served{1, "", fmt.Sprintf("plug: get credentials: no answer within %v\n", want)}); got != want {
+			if want := (served{1, "", fmt.Sprintf("plug: get credentials: no response within %v\n", want)}); got != want {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 			if got := time.Since(begun); got != want {
@@ -212,7 +212,7 @@ func TestServeStdinNeverEnds(t *testing.T) {
 		stdin, w := io.Pipe()
 		defer w.Close()
 		got := serve(t.Context(), stdin, testProvider, ServeOptions{})
-		if want := (served{1, "", "plug: read the request: no answer within 50s\n"}); got != want {
+		if want := (served{1, "", "plug: read the request: no response within 50s\n"}); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	})

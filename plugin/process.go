@@ -27,7 +27,7 @@ type limits struct {
 }
 
 func (l limits) timedOut() *failure {
-	return &failure{StageTimeout, fmt.Errorf("no answer within %v: %w", l.timeout, context.DeadlineExceeded)}
+	return &failure{StageTimeout, fmt.Errorf("no response within %v: %w", l.timeout, context.DeadlineExceeded)}
 }
 
 func (l limits) canceled() *failure {

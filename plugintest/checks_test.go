@@ -107,7 +107,7 @@ func requestRows() []row {
 	return []row{
 		{check: "base-answer", plugin: "good", want: Pass, got: "1 auth key, cacheKeyType Registry"},
 		{check: "base-answer", plugin: "no-cloud", want: Warning, got: "metadata service: connection refused"},
-		{check: "base-answer", plugin: "hang", want: Error, got: "no answer within", change: hasty},
+		{check: "base-answer", plugin: "hang", want: Error, got: "no response within", change: hasty},
 		{check: "base-answer", want: Error, got: "no such file", change: path(func(dir string) string { return filepath.Join(dir, "missing") })},
 		{check: "base-answer", plugin: "good", want: Error, got: "apiVersion", change: func(_ testing.TB, c *plugin.Command) { c.APIVersion = "v1" }},
 		{check: "base-answer", plugin: "only-v1beta1", want: Pass, got: "in v1beta1", change: anyVersion},
@@ -116,7 +116,7 @@ func requestRows() []row {
 		{check: "version-v1", plugin: "always-beta", want: Error, got: "a response with another apiVersion than the request", change: anyVersion},
 		{check: "version-v1", plugin: "only-v1beta1", want: Warning, got: "refused", change: anyVersion},
 		{check: "version-v1", plugin: "no-cloud", want: Skip, got: "fails in every version"},
-		{check: "version-v1", plugin: "hang", want: Skip, got: "no answer within", change: hasty},
+		{check: "version-v1", plugin: "hang", want: Skip, got: "no response within", change: hasty},
 		{check: "version-v1beta1", plugin: "good", want: Pass},
 		{check: "version-v1beta1", plugin: "lenient", want: Error, got: "a response with another apiVersion than the request"},
 		{check: "version-v1alpha1", plugin: "lenient", want: Error, got: "a response with another apiVersion than the request"},

@@ -161,7 +161,7 @@ func TestFailures(t *testing.T) {
 		"fails":     {[]string{"failing r.example", "none r.example"}, []string{name + ": no credentials for r.example: ", `plugin "failing"`, "exit status 3", "31mdown"}},
 		"garbage":   {[]string{"garbage r.example"}, []string{`plugin "garbage"`}},
 		"missing":   {[]string{"missing r.example"}, []string{`plugin "missing"`, "no such file"}},
-		"hangs":     {[]string{"hanging r.example"}, []string{`plugin "hanging"`, "no answer within 300ms"}},
+		"hangs":     {[]string{"hanging r.example"}, []string{`plugin "hanging"`, "no response within 300ms"}},
 		"asks back": {[]string{"asking r.example"}, []string{`plugin "asking"`, "exit status 1"}},
 		"refused":   {[]string{"good r.example", "good s.example"}, []string{"regcred validate"}},
 	} {

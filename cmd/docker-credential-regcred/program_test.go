@@ -126,7 +126,7 @@ func TestInputThatDoesNotEnd(t *testing.T) {
 // TestEnds: whatever ends a run ends the plugin that it has started.
 func TestEnds(t *testing.T) {
 	for want, env := range map[string]string{
-		"no answer within 2s": "TEST_PLUGIN=2s", // a busy machine takes long to start a program
+		"no response within 2s":                                   "TEST_PLUGIN=2s", // a busy machine takes long to start a program
 		`get: timed out after 2s, waiting for provider "hanging"`: "TEST_RUN=2s",
 	} {
 		b := newBox(t, "hanging r.example")

@@ -309,7 +309,7 @@ func TestAgentsFailures(t *testing.T) {
 		phase  agent.Phase
 		reason string
 	}{
-		"dry run": {func(_ *testing.T, a *agentOn) { a.Install.DryRun = true }, agent.Planned, "would be changed: "},
+		"dry run": {func(_ *testing.T, a *agentOn) { a.Install.DryRun = true }, agent.Planned, "would change: "},
 		"a pattern": {func(t *testing.T, a *agentOn) {
 			writeFile(t, filepath.Join(a.dir, "config/..2026/providers.yaml"), strings.ReplaceAll(agentConfig, "registry.example", `"https://x:y/z"`), 0o600)
 		}, agent.Failed, "/config/providers.yaml:5:17: providers[0].matchImages[0]: "},

@@ -81,16 +81,16 @@ func decode(command string, stdout []byte, code int, codes []int, answer any) er
 	var version struct {
 		SchemaVersion int `json:"schemaVersion"`
 	}
-	ended := fmt.Sprintf("regcred %s on the node ended with code %d", command, code)
+	ended := fmt.Sprintf("regcred %s exited with code %d on the node", command, code)
 	switch {
 	case len(stdout) == 0:
-		return fmt.Errorf("%s and no answer; what it said is in this pod's log", ended)
+		return fmt.Errorf("%s without a result; see this pod's log", ended)
 	case len(stdout) > maxAnswer:
-		return fmt.Errorf("%s and an answer of more than %d bytes", ended, maxAnswer)
+		return fmt.Errorf("%s with a result of more than %d bytes", ended, maxAnswer)
 	case json.Unmarshal(stdout, &version) != nil || json.Unmarshal(stdout, answer) != nil:
-		return fmt.Errorf("%s and an answer that is not its JSON", ended)
+		return fmt.Errorf("%s with a result that is not valid JSON", ended)
 	case version.SchemaVersion != shown.SchemaVersion:
-		return fmt.Errorf("%s and an answer of schemaVersion %d, not %d: it is not the regcred of this pod", ended, version.SchemaVersion, shown.SchemaVersion)
+		return fmt.Errorf("%s with a result of schemaVersion %d, not %d: it is another regcred than this pod's", ended, version.SchemaVersion, shown.SchemaVersion)
 	case !slices.Contains(codes, code):
 		return errors.New(ended)
 	}
@@ -106,7 +106,7 @@ func decodeChange(command string, stdout []byte, code int, good ...string) (*cha
 	}
 	bad := a.bad()
 	if bad != (code == codeNo) || bad != (a.reason() != "") || !bad && !slices.Contains(good, a.Outcome) {
-		return nil, fmt.Errorf("regcred %s on the node ended with code %d, and an answer that does not fit it: outcome %q", command, code, short(a.Outcome, 40))
+		return nil, fmt.Errorf("regcred %s exited with code %d on the node, which contradicts its outcome %q", command, code, short(a.Outcome, 40))
 	}
 	return a, nil
 }
@@ -143,7 +143,7 @@ func decodeLook(stdout []byte, code int) (*lookAnswer, error) {
 		a.Counts = nil
 	}
 	if a.Current == nil || a.Problems == nil || a.Restart == nil || a.want() != code {
-		return nil, fmt.Errorf("regcred status on the node ended with code %d, and an answer that does not fit it", code)
+		return nil, fmt.Errorf("regcred status exited with code %d on the node, which contradicts its result", code)
 	}
 	return a, nil
 }

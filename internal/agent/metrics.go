@@ -16,7 +16,7 @@ import (
 // what the node's dispatcher has counted.
 func (a *Agent) Metrics(version string) (*prometheus.Registry, error) {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "regcred_build_info", Help: "The version of regcred in this pod, which is 1.",
+		Name: "regcred_build_info", Help: "Version of regcred in this pod; the value is 1.",
 		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
 	})
 	build.Set(1)
@@ -60,12 +60,12 @@ func newNodeMetrics(status func() Status) *nodeMetrics {
 	}
 	return &nodeMetrics{
 		status:     status,
-		generation: desc("generation", "The generation that is current on the node; 0 if none."),
-		phase:      desc("phase", "1 for the phase that the node is in, and 0 for each other.", "phase"),
-		lastApply:  desc("last_apply_timestamp_seconds", "When an install last changed the node, since the pod was made."),
-		applies:    desc("applies_total", "Installs that changed the node, since the pod was made."),
-		failures:   desc("apply_failures_total", "Installs and uninstalls that did not work, since the pod was made."),
-		mended:     desc("mended_total", "Times that the node was found to differ from what was installed, and an install repaired it."),
+		generation: desc("generation", "Current generation on the node; 0 if none."),
+		phase:      desc("phase", "1 for the node's phase, 0 for the others.", "phase"),
+		lastApply:  desc("last_apply_timestamp_seconds", "Time of the last change of the node, since the pod was created."),
+		applies:    desc("applies_total", "Installs that changed the node, since the pod was created."),
+		failures:   desc("apply_failures_total", "Failed installs and uninstalls, since the pod was created."),
+		mended:     desc("mended_total", "Differences from what was installed that an install repaired."),
 		drift:      desc("drift", "Number of differences between the node and what was installed."),
 	}
 }

@@ -52,7 +52,7 @@ func (w work) once(ctx context.Context, c command) (*changeAnswer, error) {
 // before that: a container that is ended in between is not to leave it as this one's.
 func (w work) try(ctx context.Context, c command) (*changeAnswer, error) {
 	if err := os.Remove(filepath.Join(w.Work, answerName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("nothing was begun: %w", err)
+		return nil, fmt.Errorf("nothing was started: %w", err)
 	}
 	if w.memory.Begun != w.goal() {
 		w.memory.Begun, w.memory.Tries = w.goal(), 0
@@ -92,13 +92,13 @@ func (w work) resume(ctx context.Context, c command) (*changeAnswer, error) {
 		return nil, context.Cause(ctx)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // as good as none, or it would be in the way for ever
-		w.say("the answer of regcred %s: %v", c.args[0], err)
+		w.say("read the result of regcred %s: %v", c.args[0], err)
 	}
 	if answer := decodeLeft(c.args[0], data, c.good...); answer != nil {
 		return answer, nil
 	}
 	if w.memory.Tries >= maxTries {
-		return &changeAnswer{Outcome: "failed", Restarted: true, Error: fmt.Sprintf("regcred %s was begun %d times on the node, and never came to an end with an answer: its journal (journalctl -u %s) may say why", c.args[0], w.memory.Tries, UnitName)}, nil
+		return &changeAnswer{Outcome: "failed", Restarted: true, Error: fmt.Sprintf("regcred %s was started %d times on the node and never returned a result: see its journal (journalctl -u %s)", c.args[0], w.memory.Tries, UnitName)}, nil
 	}
 	return nil, nil
 }
@@ -114,5 +114,5 @@ func (w work) spent() bool { return w.memory.Spent != "" && w.memory.Spent == w.
 
 // inVain says why what is wanted is not tried.
 func (w work) inVain() string {
-	return "not tried again by this pod, since the kubelet was restarted for it in vain: " + w.memory.Why
+	return "not retried by this pod, because the kubelet was restarted without success: " + w.memory.Why
 }

@@ -19,7 +19,7 @@ import (
 const (
 	stays     = `{"schemaVersion":1,"outcome":"failed","error":"the disk is full"}`
 	notOff    = `{"schemaVersion":1,"outcome":"failed","restarted":true,"error":"kubelet.service: no new kubelet that works; the change was rolled back"}`
-	notTried  = "not tried again by this pod, since the kubelet was restarted for it in vain: "
+	notTried  = "not retried by this pod, because the kubelet was restarted without success: "
 	noKubelet = "kubelet.service: no new kubelet that works; the change was rolled back"
 )
 
@@ -182,7 +182,7 @@ func TestComesToNoEnd(t *testing.T) {
 				}
 			}
 			s := p.last(t)
-			if n != 3 || s.Phase != want || !strings.Contains(s.Reason, "regcred "+command+" was begun 3 times on the node, and never came to an end with an answer") {
+			if n != 3 || s.Phase != want || !strings.Contains(s.Reason, "regcred "+command+" was started 3 times on") {
 				t.Errorf("%d times; %+v", n, s)
 			}
 		})
@@ -200,8 +200,8 @@ func TestNoAnswer(t *testing.T) {
 	}{
 		"nothing":             {"", nil, 3},
 		"cut off":             {wentBack[:50], nil, 3},
-		"systemd away":        {"", &hostrun.BegunError{Unit: "u", Err: errors.New("it has not answered for 25s")}, 3},
-		"it was kept for us":  {wentBack, &hostrun.BegunError{Unit: "u", Err: errors.New("it has not answered for 25s")}, 1},
+		"systemd away":        {"", &hostrun.BegunError{Unit: "u", Err: errors.New("no response for 25s")}, 3},
+		"it was kept for us":  {wentBack, &hostrun.BegunError{Unit: "u", Err: errors.New("no response for 25s")}, 1},
 		"an answer that does": {wentBack, nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestNoAnswer(t *testing.T) {
 			}
 			synctest.Test(t, func(t *testing.T) { p.runFor(t, 3*time.Hour) })
 			n := strings.Count(p.node.commands(), "install")
-			if s := p.last(t); n != tt.times || s.Phase != agent.Failed || !strings.HasPrefix(s.Reason, "not tried again by this pod") {
+			if s := p.last(t); n != tt.times || s.Phase != agent.Failed || !strings.HasPrefix(s.Reason, "not retried by this pod") {
 				t.Errorf("%d times; %+v", n, s)
 			}
 		})

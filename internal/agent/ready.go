@@ -32,11 +32,11 @@ func (f filed) put(work string) error {
 func Ready(ctx context.Context, work string, now time.Time) (ready bool, line string) {
 	data, err := regularfile.Read(ctx, filepath.Join(work, statusName), maxOwnFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, "starting: nothing has been done yet"
+		return false, "starting: nothing has been changed yet"
 	}
 	var f filed
 	if err == nil && (json.Unmarshal(data, &f) != nil || f.SchemaVersion != statusVersion || f.Phase == "") {
-		err = fmt.Errorf("%s: it is not what regcred agent run writes", filepath.Join(work, statusName))
+		err = fmt.Errorf("%s: not written by regcred agent run", filepath.Join(work, statusName))
 	}
 	if err != nil {
 		return false, short(err.Error(), maxReason)
@@ -45,7 +45,7 @@ func Ready(ctx context.Context, work string, now time.Time) (ready bool, line st
 	late := now.Sub(f.Until)
 	switch {
 	case late > 0:
-		text += fmt.Sprintf(", as it was at %s: regcred agent run has not looked since, and should have by %s", f.Time.Format(time.RFC3339), f.Until.Format(time.RFC3339))
+		text += fmt.Sprintf(", as of %s: regcred agent run has not checked since, and should have by %s", f.Time.Format(time.RFC3339), f.Until.Format(time.RFC3339))
 	case f.Reason != "":
 		text += ": " + f.Reason
 	}

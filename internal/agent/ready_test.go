@@ -24,11 +24,11 @@ func TestReady(t *testing.T) {
 	}{
 		"installed":      {answers{"install": {installed}, "status": {clean}}, 0, true, "node n1: installed"},
 		"not long ago":   {answers{"install": {installed}, "status": {clean}}, 5 * time.Minute, true, "node n1: installed"},
-		"too long ago":   {answers{"install": {installed}, "status": {clean}}, 5*time.Minute + time.Second, false, "node n1: installed, as it was at 2000-01-01T00:00:00Z: regcred agent run has not looked since, and should have by 2000-01-01T00:05:00Z"},
+		"too long ago":   {answers{"install": {installed}, "status": {clean}}, 5*time.Minute + time.Second, false, "node n1: installed, as of 2000-01-01T00:00:00Z: regcred agent run has not checked since, and should have by 2000-01-01T00:05:00Z"},
 		"failed":         {answers{"install": {broken}, "status": {nothing}}, 0, false, "node n1: failed: theirs: it is no executable"},
 		"unsupported":    {answers{"install": {refused}, "status": {nothing}}, 0, true, "node n1: unsupported: cannot install on this node (talos)"},
-		"applying":       {answers{"install": {"hangs"}}, 47 * time.Minute, false, "node n1: applying: an install is under way"},
-		"applying, late": {answers{"install": {"hangs"}}, 53 * time.Minute, false, "node n1: applying, as it was at "},
+		"applying":       {answers{"install": {"hangs"}}, 47 * time.Minute, false, "node n1: applying: an install is running"},
+		"applying, late": {answers{"install": {"hangs"}}, 53 * time.Minute, false, "node n1: applying, as of "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPod(t, tt.answers)
@@ -47,10 +47,10 @@ func TestReady(t *testing.T) {
 // TestReadyWithoutAgent: what is there instead of the file is said, and is not ready.
 func TestReadyWithoutAgent(t *testing.T) {
 	for name, tt := range map[string]struct{ content, line string }{
-		"none":    {"", "starting: nothing has been done yet"},
-		"half":    {`{"schemaVersion":1,"phase":"inst`, "it is not what regcred agent run writes"},
-		"later":   {`{"schemaVersion":2,"phase":"installed","until":"2999-01-01T00:00:00Z"}`, "it is not what regcred agent run writes"},
-		"another": {`{}`, "it is not what regcred agent run writes"},
+		"none":    {"", "starting: nothing has been changed yet"},
+		"half":    {`{"schemaVersion":1,"phase":"inst`, "not written by regcred agent run"},
+		"later":   {`{"schemaVersion":2,"phase":"installed","until":"2999-01-01T00:00:00Z"}`, "not written by regcred agent run"},
+		"another": {`{}`, "not written by regcred agent run"},
 	} {
 		dir := t.TempDir()
 		if tt.content != "" {

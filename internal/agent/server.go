@@ -47,7 +47,7 @@ func (a *Agent) handler(metrics *prometheus.Registry) http.Handler {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		if !a.alive() {
 			w.WriteHeader(http.StatusServiceUnavailable)
-			_, _ = w.Write([]byte("the node is not looked after\n"))
+			_, _ = w.Write([]byte("the node is not being checked\n"))
 			return
 		}
 		_, _ = w.Write([]byte("ok\n"))

@@ -46,7 +46,7 @@ func (s *stage) dir(name string) string { return filepath.Join(s.Work, handedOve
 func loadStage(o *Options) (*stage, error) {
 	cfg, err := config.Load(o.Config)
 	if err != nil {
-		return &stage{o, nil}, fmt.Errorf("the configuration in ConfigMap %s: %w", o.Revision, err)
+		return &stage{o, nil}, fmt.Errorf("configuration in ConfigMap %s: %w", o.Revision, err)
 	}
 	return &stage{o, cfg}, nil
 }
@@ -73,7 +73,7 @@ func (s *stage) put(ctx context.Context) error {
 			continue // what the node's regcred refuses, in better words
 		}
 		if err := config.CheckName(name); err != nil {
-			return fmt.Errorf("the configuration in ConfigMap %s: provider %q: %w", s.Revision, name, err)
+			return fmt.Errorf("configuration in ConfigMap %s: provider %q: %w", s.Revision, name, err)
 		}
 		from, err := s.plugin(name)
 		if err == nil {
@@ -141,11 +141,11 @@ func (s *stage) plugin(name string) (string, error) {
 		}
 		return path, err
 	}
-	here := fmt.Sprintf("regcred's own image has none (in %s: %s)", s.ImagePlugins, listOf(s.ImagePlugins))
+	here := fmt.Sprintf("regcred's image contains none (in %s: %s)", s.ImagePlugins, listOf(s.ImagePlugins))
 	if s.Plugins != s.ImagePlugins {
-		here = fmt.Sprintf("none of the images of the chart's value plugins.images has brought one (in %s: %s), and ", s.Plugins, listOf(s.Plugins)) + here
+		here = fmt.Sprintf("no image in the chart's value plugins.images contains one (in %s: %s), and ", s.Plugins, listOf(s.Plugins)) + here
 	}
-	return "", fmt.Errorf("provider %q of the configuration (ConfigMap %s) has no executable of its name: %s; an image in plugins.images may bring it", name, s.Revision, here)
+	return "", fmt.Errorf("provider %q (ConfigMap %s) has no executable: %s; add an image with it to plugins.images", name, s.Revision, here)
 }
 
 // listOf names what is in a directory.

@@ -52,7 +52,7 @@ func (w work) begin(ctx context.Context) {
 // again is not to have a kubelet restarted each minute.
 func (w work) mend(ctx context.Context) {
 	if !w.mends.due() {
-		w.stand(Drifted, fmt.Sprintf("it was repaired and differs again: something else changes it; it is mended again at %s", w.mends.at.UTC().Format(time.RFC3339)))
+		w.stand(Drifted, fmt.Sprintf("it was repaired and differs again, because something else changes it; next repair at %s", w.mends.at.UTC().Format(time.RFC3339)))
 		return
 	}
 	drift := w.drift()
@@ -80,7 +80,7 @@ func (w work) clean() {
 const missedLooks = 3
 
 func (w work) miss(err error) {
-	w.say("looking at the node: %v", err)
+	w.say("check the node: %v", err)
 	if w.missed++; w.missed >= missedLooks {
 		w.note(err)
 		w.stand(Failed, "the node's state is unknown: "+w.words(err.Error()))
@@ -101,7 +101,7 @@ func (w work) apply(ctx context.Context, otherwise Phase) {
 		w.fail(ctx, otherwise, err)
 		return
 	}
-	w.stand(Applying, "an install is under way")
+	w.stand(Applying, "an install is running")
 	answer, err := w.once(ctx, w.installs())
 	switch {
 	case ctx.Err() != nil:
@@ -127,7 +127,7 @@ func (w work) applied(ctx context.Context, answer *changeAnswer) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		w.fail(ctx, Failed, fmt.Errorf("it was installed, but the node's state is unknown: %w", err))
+		w.fail(ctx, Failed, fmt.Errorf("installed, but the node's state is unknown: %w", err))
 	case len(w.differences(look)) > 0:
 		why := "an install does not fix it: " + strings.Join(few(w.differences(look)), "; ")
 		w.settled = true
@@ -151,7 +151,7 @@ func (w work) differences(a *lookAnswer) []string {
 	case a.Owner != w.Owner:
 		list = append(list, fmt.Sprintf("generation %d belongs to release %s", current, a.Owner))
 	case w.installed != 0 && current != w.installed:
-		list = append(list, fmt.Sprintf("generation %d is current, and not %d, which was installed", current, w.installed))
+		list = append(list, fmt.Sprintf("generation %d is current, but %d was installed", current, w.installed))
 	}
 	return list
 }
@@ -160,7 +160,7 @@ func (w work) differences(a *lookAnswer) []string {
 // system wants in their place, without values of args and env.
 func (w work) refused(answer *changeAnswer) {
 	if w.retry.phase != Unsupported {
-		w.say("what the system of this node wants in place of an install:\n%s", scrub.Part(answer.Instead, w.secrets(), false, false))
+		w.say("this node's system needs this change instead of an install:\n%s", scrub.Part(answer.Instead, w.secrets(), false, false))
 	}
 	w.later(Unsupported, w.words(answer.reason()))
 }
@@ -168,7 +168,7 @@ func (w work) refused(answer *changeAnswer) {
 // plan says what an install would do, once.
 func (w work) plan(ctx context.Context) {
 	if _, err := w.look(ctx); err != nil && ctx.Err() == nil && !w.unsupported(err) {
-		w.say("looking at the node: %v", err)
+		w.say("check the node: %v", err)
 	}
 	if ctx.Err() != nil || w.rests() {
 		return
@@ -207,15 +207,15 @@ func (w work) rests() bool {
 // planned says what would change, without what is in it.
 func planned(a *changeAnswer) string {
 	if len(a.Changes) == 0 && len(a.Restart) == 0 {
-		return "nothing would be changed: the node has all this"
+		return "nothing would change: the node is up to date"
 	}
 	var names []string
 	for _, c := range a.Changes {
 		names = append(names, c.Name)
 	}
-	text := "would be changed: " + strings.Join(names, ", ")
+	text := "would change: " + strings.Join(names, ", ")
 	for _, why := range a.Restart {
-		text += "; the kubelet would have to be restarted: " + why
+		text += "; the kubelet would be restarted: " + why
 	}
 	return text
 }
@@ -237,7 +237,7 @@ func (w work) remove(ctx context.Context) {
 		w.wouldRemove(ctx)
 		return
 	}
-	w.stand(Applying, "an uninstall is under way")
+	w.stand(Applying, "an uninstall is running")
 	answer, err := w.once(ctx, w.uninstalls())
 	switch {
 	case ctx.Err() != nil:
@@ -246,7 +246,7 @@ func (w work) remove(ctx context.Context) {
 	case err != nil:
 		w.fail(ctx, NotRemoved, err)
 	case answer.Outcome == "owned":
-		w.removed("nothing of this chart's is on the node, and what is there stays: " + w.words(answer.reason()))
+		w.removed("nothing of this chart is on the node, and what is there is kept: " + w.words(answer.reason()))
 	case answer.reason() != "":
 		w.fail(ctx, NotRemoved, errors.New(answer.reason()))
 	default:
@@ -266,7 +266,7 @@ func (w work) wouldRemove(ctx context.Context) {
 	case *look.Current == 0:
 		w.removed("")
 	default:
-		w.later(NotRemoved, "with a dry run nothing is taken off either: what is on the node was installed before; without it, it is taken off")
+		w.later(NotRemoved, "a dry run uninstalls nothing: what is on the node was installed before and is removed without the dry run")
 	}
 }
 

@@ -32,7 +32,7 @@ type Failure struct {
 
 	Err error // why there was no answer; nil if there was
 
-	brokeOff bool // the connection ended before the answer did
+	brokeOff bool // the connection was closed before the response was complete
 }
 
 // Refused is the failure of an answer that is none of success.
@@ -84,7 +84,7 @@ func cause(ctx context.Context, err error) error {
 	case strings.HasPrefix(text, "getting credentials: "), strings.HasPrefix(text, "failed to read token file"):
 		return noCredentials(text)
 	case brokeOff(err):
-		return errors.New("the connection ended before the answer did")
+		return errors.New("the connection was closed before the response was complete")
 	}
 	return remote.Cause(ctx, err)
 }
@@ -103,7 +103,7 @@ func brokeOff(err error) bool {
 func noCredentials(text string) error {
 	text, _, _ = strings.Cut(text, "\n")
 	if before, _, ok := strings.Cut(text, "decoding stdout: "); ok {
-		text = before + "what the program wrote is not an ExecCredential"
+		text = before + "the program's output is not an ExecCredential"
 	}
 	return errors.New(Clean(text))
 }

@@ -44,7 +44,7 @@ type Server struct {
 // take so long, repetitions included. The API server is not called.
 func New(cfg *rest.Config, timeout time.Duration) (*Server, error) {
 	if cfg == nil {
-		return nil, errors.New("client of the API server: there is no configuration")
+		return nil, errors.New("create API server client: no configuration")
 	}
 	cfg = rest.CopyConfig(cfg)
 	if cfg.UserAgent == "" {
@@ -53,12 +53,12 @@ func New(cfg *rest.Config, timeout time.Duration) (*Server, error) {
 	base, _, err := rest.DefaultServerUrlFor(cfg)
 	if err != nil {
 		host := cfg.Host[strings.LastIndex(cfg.Host, "@")+1:] // without a password, which err quotes
-		return nil, fmt.Errorf("client of the API server: address %q: it is neither a URL nor host:port", host)
+		return nil, fmt.Errorf("create API server client: address %q is neither a URL nor host:port", host)
 	}
 	base.User = nil
 	transport, err := rest.TransportFor(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("client of the API server at %s: %w", base, err)
+		return nil, fmt.Errorf("create client of API server %s: %w", base, err)
 	}
 	// Credentials, which client-go adds to every request, do not go to another host.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -76,7 +76,7 @@ type Call struct {
 	Body   []byte
 	Type   string // of the body; "" means JSON
 	Most   int64  // bytes of the answer; 0 means 4 MiB
-	Repeat bool   // it may be asked again if the connection ended before the answer did
+	Repeat bool   // it may be asked again if the connection was closed before the response was complete
 }
 
 // Do asks until the API server answers, as far as asking again is safe and the time
@@ -121,7 +121,7 @@ func (s *Server) once(ctx context.Context, c *Call) ([]byte, *Failure) {
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return nil, Refused(resp, body)
 	case int64(len(body)) > most:
-		return nil, &Failure{Err: fmt.Errorf("the answer is longer than %d bytes", most)}
+		return nil, &Failure{Err: fmt.Errorf("the response is longer than %d bytes", most)}
 	}
 	return body, nil
 }

@@ -42,7 +42,7 @@ func Result[T any](ctx context.Context, what string, f func() (T, error)) (T, er
 	}
 	done := make(chan result, 1)
 	go func() {
-		res := result{err: &Broken{what, "it ended its goroutine"}}
+		res := result{err: &Broken{what, "it called runtime.Goexit"}}
 		defer func() {
 			if recover() != nil {
 				res = result{err: &Broken{what, "panic " + panicSite()}}
@@ -85,7 +85,7 @@ func panicSite() string {
 			return fmt.Sprintf("in %s (%s:%d)", frame.Function, filepath.Base(frame.File), frame.Line)
 		}
 		if !more {
-			return "in a place that is not known"
+			return "at an unknown location"
 		}
 	}
 }

@@ -29,7 +29,7 @@ func TestResult(t *testing.T) {
 		"panic of nil":    {func() (int, error) { panic(nil) }, "ask: panic in github.com/regcred/regcred/internal/await_test.TestResult.func"},
 		"run-time panic":  {func() (int, error) { return []int{7}[len(t.Name()):][0], nil }, "ask: panic in github.com/regcred/regcred/internal/await_test.TestResult.func"},
 		"nil error":       {func() (int, error) { return 7, (*fs.PathError)(nil) }, "ask: panic in io/fs.(*PathError).Error (fs.go:"},
-		"ended goroutine": {func() (int, error) { runtime.Goexit(); return 7, nil }, "ask: it ended its goroutine"},
+		"ended goroutine": {func() (int, error) { runtime.Goexit(); return 7, nil }, "ask: it called runtime.Goexit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := await.Result(t.Context(), "ask", tt.f)

@@ -31,7 +31,7 @@ const maxDump = 10 * time.Second
 //
 // The process must be of root or of the caller, and have our root directory.
 func PauseImage(ctx context.Context, socket string) (image, file string, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, maxDump, fmt.Errorf("no answer within %s: %w", maxDump, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, maxDump, fmt.Errorf("no response within %s: %w", maxDump, context.DeadlineExceeded))
 	defer cancel()
 	d, err := daemonOf(ctx, socket)
 	if err != nil {

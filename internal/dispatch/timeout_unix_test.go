@@ -48,7 +48,7 @@ func tooLong(t *testing.T, dir string, timeout time.Duration) bool {
 		Timeout: timeout,
 	}
 	_, err := p.GetCredentials(t.Context(), request("r.example/app"))
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf(`plugin "slow": timeout: no answer within %v`, timeout)) {
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf(`plugin "slow": timeout: no response within %v`, timeout)) {
 		t.Errorf("got %v", err)
 	}
 	p.Close()

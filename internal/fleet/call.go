@@ -81,7 +81,7 @@ func (c *Client) object(ctx context.Context, q *call, kind string, into any) err
 	var meta metav1.TypeMeta
 	// What is wrong with it is not said: the error of a decoder may quote it.
 	if json.Unmarshal(body, &meta) != nil || meta.Kind != kind || json.Unmarshal(body, into) != nil {
-		return c.failed(q, &apiserver.Failure{Err: fmt.Errorf("the answer is not a %s: is this the address of an API server?", kind)})
+		return c.failed(q, &apiserver.Failure{Err: fmt.Errorf("the response is not a %s: check that this is the address of an API server", kind)})
 	}
 	return nil
 }

@@ -17,15 +17,15 @@ const byHand = "on the node: sudo regcred uninstall --restart"
 func (n *Node) NotRemoved() string {
 	switch n.State {
 	case Away:
-		return n.Reason + ": when it is back, its pod takes regcred off as long as the DaemonSet is there; else " + byHand
+		return n.Reason + ": when it is back, its pod uninstalls regcred if the DaemonSet still exists; otherwise " + byHand
 	case NotRunning, NoPod:
 		return n.Reason + ": " + byHand
 	case State(agent.NotRemoved):
-		return fmt.Sprintf("the uninstall did not work: %s: mend that, or %s", n.Reason, byHand)
+		return fmt.Sprintf("the uninstall failed: %s: fix that, or %s", n.Reason, byHand)
 	case State(agent.Starting), State(agent.Applying):
-		return "its pod is about it (" + string(n.State) + "): wait, and run this again; or " + byHand
+		return "its pod is working on it (" + string(n.State) + "): wait, and run this again; or " + byHand
 	case Silent, Unknown:
 		return n.Reason + ": if it does not change, " + byHand
 	}
-	return fmt.Sprintf("its pod still says %s: a kubelet shows it the change within about a minute: run this again; or %s", n.State, byHand)
+	return fmt.Sprintf("its pod still reports %s; kubelets pass on the change within about a minute: run this again, or %s", n.State, byHand)
 }

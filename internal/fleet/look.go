@@ -47,14 +47,14 @@ func (c *Client) Look(ctx context.Context, q Query) (*Fleet, error) {
 	pods, err := c.pods(ctx, f.Namespace, selector)
 	if f.Namespace == "" && q.Fallback != "" && codeOf(err) == http.StatusForbidden {
 		f.Namespace = q.Fallback
-		f.Notes = append(f.Notes, fmt.Sprintf("pods may not be listed in all namespaces: only those in %s are shown", f.Namespace))
+		f.Notes = append(f.Notes, fmt.Sprintf("no permission to list pods in all namespaces: showing only %s", f.Namespace))
 		pods, err = c.pods(ctx, f.Namespace, selector)
 	}
 	if err != nil {
 		return nil, err
 	}
 	sets, err := c.daemonSets(ctx, f.Namespace, selector)
-	if err = f.unseen(ctx, err, "how far a rollout is, and which nodes have no pod, is not known"); err != nil {
+	if err = f.unseen(ctx, err, "the rollout's progress, and nodes without a pod, are unknown"); err != nil {
 		return nil, err
 	}
 	var nodes map[string]*corev1.Node
@@ -63,7 +63,7 @@ func (c *Client) Look(ctx context.Context, q Query) (*Fleet, error) {
 		if err != nil {
 			nodes = nil
 		}
-		if err = f.unseen(ctx, err, "whether nodes are ready, and which have no pod, is not known"); err != nil {
+		if err = f.unseen(ctx, err, "node readiness, and nodes without a pod, are unknown"); err != nil {
 			return nil, err
 		}
 	}
@@ -153,10 +153,10 @@ func (f *Fleet) fill(pods []corev1.Pod, sets []appsv1.DaemonSet, nodes map[strin
 	for i := range pods {
 		n := newNode(&pods[i], nodes[nodeOf(&pods[i])], said[i], failed[i], now)
 		if nodes != nil && n.Name != "" && nodes[n.Name] == nil {
-			n.State, n.Well, n.Reason, n.Since = Deleted, false, "there is no such node any more; its pod will go, too", time.Time{}
+			n.State, n.Well, n.Reason, n.Since = Deleted, false, "the node no longer exists; its pod will be deleted", time.Time{}
 		}
 		if codeOf(failed[i]) == http.StatusForbidden {
-			once.Do(func() { f.Notes = append(f.Notes, fmt.Sprintf("how nodes stand is not known: %v", failed[i])) })
+			once.Do(func() { f.Notes = append(f.Notes, fmt.Sprintf("the nodes' state is unknown: %v", failed[i])) })
 		}
 		owner := ownerOf(&pods[i])
 		if ds := byOwner[owner]; ds != nil && behind(&pods[i], ds) {

@@ -86,7 +86,7 @@ func TestStates(t *testing.T) {
 				p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."}
 			})
 		}, "n not-running: its pod has ended: Evicted: The node was low on resource: memory.\n"},
-		{"no pod", func(c *cluster) {}, "n no-pod: the DaemonSet has no pod there: kubectl describe daemonset -n kube-system regcred says why\n"},
+		{"no pod", func(c *cluster) {}, "n no-pod: the DaemonSet has no pod there: see kubectl describe daemonset -n kube-system regcred says why\n"},
 		{"away", func(c *cluster) {
 			c.node("n", away)
 			c.pod("n", unready)
@@ -96,7 +96,7 @@ func TestStates(t *testing.T) {
 		{"away before its pod ran", func(c *cluster) { c.node("n", away); c.pod("n", waits("ContainerCreating", "")) },
 			"n away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.\n"},
 		{"not ready, and its log is empty", func(c *cluster) { c.node("n", notReadyYet); c.pod("n") },
-			"n silent: its pod runs, and its log says nothing of the node: it does within ten minutes, since a log that was rotated a moment ago is empty\n"},
+			"n silent: its pod is running, but its log has no state yet; a rotated log is empty for up to ten minutes\n"},
 		{"not ready, and its pod waits", func(c *cluster) { c.node("n", notReadyYet); c.pod("n", waits("ErrImagePull", "401")) },
 			"n not-running: ErrImagePull: 401\n"},
 		{"away without a pod", func(c *cluster) { c.node("n", away) },
@@ -104,18 +104,18 @@ func TestStates(t *testing.T) {
 		{"log of a node that is ready", func(c *cluster) {
 			c.pod("n")
 			c.Inject(testkube.Fault{Kind: testkube.ServerError, Resource: "pods/log", Message: "x509: certificate has expired"})
-		}, "n unknown: get pods/log kube-system/regcred-n: http://testkube answers 500 Internal Server Error: x509: certificate has expired\n"},
+		}, "n unknown: get pods/log kube-system/regcred-n: http://testkube returned 500 Internal Server Error: x509: certificate has expired\n"},
 		{"no word", func(c *cluster) { c.pod("n"); c.SetLog("kube-system", "regcred-n", "note: hello\n") },
-			"n silent: its pod runs, and its log says nothing of the node: it does within ten minutes, since a log that was rotated a moment ago is empty\n"},
+			"n silent: its pod is running, but its log has no state yet; a rotated log is empty for up to ten minutes\n"},
 		{"just begun", func(c *cluster) {
 			c.pod("n", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Running.StartedAt = metav1.Now() })
-		}, "n starting: its pod has just begun\n"},
+		}, "n starting: its pod has just started\n"},
 		{"long silent", func(c *cluster) {
 			c.pod("n")
 			c.says("n", agent.Installed, func(s *agent.Status) { s.Time = time.Now().Add(-time.Hour) })
-		}, "n silent: its pod runs, and has said nothing since it was installed\n"},
+		}, "n silent: its pod is running, but has reported nothing since it was installed\n"},
 		{"deleted", func(c *cluster) { c.Delete("nodes", "", "n"); c.pod("n"); c.says("n", agent.Installed) },
-			"n deleted: there is no such node any more; its pod will go, too\n"},
+			"n deleted: the node no longer exists; its pod will be deleted\n"},
 		{"not replaced yet", func(c *cluster) { c.pod("n", earlier); c.says("n", agent.Installed) },
 			"n installed behind: its pod has not been replaced yet\n"},
 		{"two pods", func(c *cluster) { // the one is ending
@@ -318,10 +318,10 @@ func TestForbidden(t *testing.T) {
 		want     string
 		note     string
 	}{
-		{"", "a no-pod: the DaemonSet has no pod there: kubectl describe daemonset -n kube-system regcred says why\nn installed well\n", ""},
-		{"nodes", "n installed well\n", `whether nodes are ready, and which have no pod, is not known: list nodes: http://testkube answers 403 Forbidden: nodes is forbidden: User "eve" cannot list resource "nodes" in API group "" at the cluster scope`},
-		{"daemonsets", "n installed well\n", `how far a rollout is, and which nodes have no pod, is not known: list daemonsets: http://testkube answers 403 Forbidden: daemonsets is forbidden: User "eve" cannot list resource "daemonsets" in API group "apps" at the cluster scope`},
-		{"pods/log", "a no-pod: the DaemonSet has no pod there: kubectl describe daemonset -n kube-system regcred says why\nn unknown: its pod's log may not be read\n", `how nodes stand is not known: get pods/log kube-system/regcred-n: http://testkube answers 403 Forbidden: pods "regcred-n" is forbidden: User "eve" cannot get resource "pods/log" in API group "" in the namespace "kube-system"`},
+		{"", "a no-pod: the DaemonSet has no pod there: see kubectl describe daemonset -n kube-system regcred says why\nn installed well\n", ""},
+		{"nodes", "n installed well\n", `node readiness, and nodes without a pod, are unknown: list nodes: http://testkube returned 403 Forbidden: nodes is forbidden: User "eve" cannot list resource "nodes" in API group "" at the cluster scope`},
+		{"daemonsets", "n installed well\n", `the rollout's progress, and nodes without a pod, are unknown: list daemonsets: http://testkube returned 403 Forbidden: daemonsets is forbidden: User "eve" cannot list resource "daemonsets" in API group "apps" at the cluster scope`},
+		{"pods/log", "a no-pod: the DaemonSet has no pod there: see kubectl describe daemonset -n kube-system regcred says why\nn unknown: no permission to read its pod's log\n", `the nodes' state is unknown: get pods/log kube-system/regcred-n: http://testkube returned 403 Forbidden: pods "regcred-n" is forbidden: User "eve" cannot get resource "pods/log" in API group "" in the namespace "kube-system"`},
 	} {
 		t.Run(tt.resource, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -444,7 +444,7 @@ func TestSlow(t *testing.T) {
 		if took := time.Since(begun); took != 10*time.Second {
 			t.Errorf("it took %v", took)
 		}
-		want := "a unknown: get pods/log kube-system/regcred-a: no answer from http://testkube: timed out after 10s: context deadline exceeded\nb installed well\n"
+		want := "a unknown: get pods/log kube-system/regcred-a: http://testkube: timed out after 10s: context deadline exceeded\nb installed well\n"
 		if diff := cmp.Diff(want, shown(f.Nodes)); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
@@ -490,7 +490,7 @@ func TestGarbage(t *testing.T) {
 			c := newCluster(t)
 			c.Inject(testkube.Fault{Kind: kind, Resource: "pods"})
 			_, err := c.client(testkube.Admin).Look(t.Context(), Query{})
-			if err == nil || !strings.Contains(err.Error(), "the answer is not a PodList") || strings.Contains(err.Error(), "open-sesame") {
+			if err == nil || !strings.Contains(err.Error(), "the response is not a PodList") || strings.Contains(err.Error(), "open-sesame") {
 				t.Error(err)
 			}
 		}

@@ -87,13 +87,13 @@ func newNode(pod *corev1.Pod, node *corev1.Node, said *agent.Status, failed erro
 	case w.why != "":
 		n.State, n.Reason, n.Since = NotRunning, w.why, w.since
 	case said == nil && now.Sub(w.since) < 30*time.Second:
-		n.State, n.Reason, n.Since = State(agent.Starting), "its pod has just begun", w.since
+		n.State, n.Reason, n.Since = State(agent.Starting), "its pod has just started", w.since
 	case said == nil:
 		n.State, n.Since = Silent, w.since
-		n.Reason = "its pod runs, and its log says nothing of the node: it does within ten minutes, since a log that was rotated a moment ago is empty"
+		n.Reason = "its pod is running, but its log has no state yet; a rotated log is empty for up to ten minutes"
 	case now.Sub(said.Time) > maxSilence:
 		n.State, n.Since = Silent, said.Time
-		n.Reason = fmt.Sprintf("its pod runs, and has said nothing since it was %s", said.Phase)
+		n.Reason = fmt.Sprintf("its pod is running, but has reported nothing since it was %s", said.Phase)
 	default:
 		n.setSaid(said)
 	}
@@ -147,7 +147,7 @@ func (n *Node) setFailed(err error, node *corev1.Node) {
 	n.State, n.Reason = Unknown, err.Error()
 	switch code := codeOf(err); {
 	case code == http.StatusForbidden || code == http.StatusUnauthorized:
-		n.Reason = "its pod's log may not be read"
+		n.Reason = "no permission to read its pod's log"
 	case node != nil && n.Ready != string(corev1.ConditionTrue):
 		n.State, n.Reason, n.Since = Away, notReady(node), readySince(node)
 	case node == nil && code >= 500:
@@ -162,7 +162,7 @@ func (n *Node) setFailed(err error, node *corev1.Node) {
 func notReady(node *corev1.Node) string {
 	c := nodeReady(node)
 	if c == nil {
-		return "the node has not said whether it is ready"
+		return "the node has not reported whether it is ready"
 	}
 	return oneLine(fmt.Sprintf("the node is not ready: %s: %s", c.Reason, c.Message))
 }

@@ -76,7 +76,7 @@ func (p *place) done() bool { return p.removed || p.gone }
 
 // Remove has all agents take regcred off their nodes, and waits until each says that it
 // has, until the timeout; [Removal.Missing] are those that have not. It may be called
-// again. That the API server does not answer, or does not know us for a moment, is
+// again. That the API server does not respond, or does not know us for a moment, is
 // tried again until the timeout; that something is forbidden is an error.
 func (c *Client) Remove(ctx context.Context, o RemoveOptions) (*Removal, error) {
 	r := &removal{Client: c, RemoveOptions: o, places: map[string]*place{}}
@@ -97,11 +97,11 @@ func (c *Client) Remove(ctx context.Context, o RemoveOptions) (*Removal, error) 
 	case err != nil:
 		return nil, err
 	case !r.seen && r.last == nil:
-		return nil, fmt.Errorf("the state is absent, but the pods could not be looked at within %v", o.Timeout)
+		return nil, fmt.Errorf("the state is absent, but the pods could not be listed within %v", o.Timeout)
 	case !r.seen:
-		return nil, fmt.Errorf("the state is absent, but which nodes have seen it was not to be learned within %v: %w", o.Timeout, r.last)
+		return nil, fmt.Errorf("the state is absent, but it is unknown after %v which nodes have applied it: %w", o.Timeout, r.last)
 	case !there && len(r.places) > 0:
-		return nil, fmt.Errorf("there is no ConfigMap %s/%s, by which the pods are told, but there are %d of them", o.Namespace, o.ConfigMap, len(r.places))
+		return nil, fmt.Errorf("ConfigMap %s/%s, which the pods read, does not exist, but there are %d pods", o.Namespace, o.ConfigMap, len(r.places))
 	}
 	return r.result(), nil
 }
@@ -119,14 +119,14 @@ func (r *removal) setAbsent(ctx context.Context) (there bool, err error) {
 			r.answered(nil)
 			return true, nil
 		case codeOf(err) == http.StatusNotFound:
-			r.note("there is no ConfigMap %s/%s", r.Namespace, r.ConfigMap)
+			r.note("ConfigMap %s/%s does not exist", r.Namespace, r.ConfigMap)
 			return false, nil
 		}
 		if err := r.fatal(err); err != nil {
 			return false, err
 		}
 		if !remote.Pause(ctx, time.Second) {
-			return false, fmt.Errorf("the state could not be set to absent within %v: %w", r.Timeout, err)
+			return false, fmt.Errorf("set the state to absent within %v: %w", r.Timeout, err)
 		}
 	}
 }
@@ -157,9 +157,9 @@ func (r *removal) fatal(err error) error {
 func (r *removal) answered(err error) {
 	switch {
 	case err != nil && !r.down:
-		r.note("trying again: %v", err)
+		r.note("retrying: %v", err)
 	case err == nil && r.down:
-		r.note("the API server answers again")
+		r.note("the API server responds again")
 	}
 	r.down = err != nil
 	if err == nil {
@@ -307,13 +307,13 @@ func (r *removal) takePodless(pods []corev1.Pod, nodes map[string]*corev1.Node) 
 		if p.podless.IsZero() {
 			p.podless, p.Since = now, now
 		}
-		p.State, p.Reason = NoPod, "its pod is gone, and no other has come"
+		p.State, p.Reason = NoPod, "its pod was deleted and not replaced"
 		switch _, there := nodes[name]; {
 		case nodes != nil && !there:
 			p.State, p.gone = Deleted, true
 		case nodes == nil && now.Sub(p.podless) >= maxPodless:
 			p.State, p.gone = Deleted, true
-			r.note("%s: its pod is gone for a minute, and no other has come: the node seems to be deleted, or not to be selected any more", name)
+			r.note("%s: its pod was deleted a minute ago and not replaced: the node seems to be deleted or no longer selected", name)
 		}
 		r.tell(p, was)
 	}

@@ -154,10 +154,10 @@ func TestMissing(t *testing.T) {
 		r.pod("pulling", waits("ImagePullBackOff", "401"))
 		begun := time.Now()
 		r.want(t, r.client(testkube.Admin), `removed [good unsupported] gone []
-away away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; its pod was Running: when it is back, its pod takes regcred off as long as the DaemonSet is there; else on the node: sudo regcred uninstall --restart
-busy applying: its pod is about it (applying): wait, and run this again; or on the node: sudo regcred uninstall --restart
-deaf installed: its pod still says installed: a kubelet shows it the change within about a minute: run this again; or on the node: sudo regcred uninstall --restart
-failing not-removed: the uninstall did not work: the kubelet would not start: mend that, or on the node: sudo regcred uninstall --restart
+away away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; its pod was Running: when it is back, its pod uninstalls regcred if the DaemonSet still exists; otherwise on the node: sudo regcred uninstall --restart
+busy applying: its pod is working on it (applying): wait, and run this again; or on the node: sudo regcred uninstall --restart
+deaf installed: its pod still reports installed; kubelets pass on the change within about a minute: run this again, or on the node: sudo regcred uninstall --restart
+failing not-removed: the uninstall failed: the kubelet would not start: fix that, or on the node: sudo regcred uninstall --restart
 pulling not-running: ImagePullBackOff: 401: on the node: sudo regcred uninstall --restart
 `)
 		if took := time.Since(begun); took < 4*time.Minute-2*time.Second || took > 4*time.Minute {
@@ -241,7 +241,7 @@ func TestSelectorChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "a")
 		r.afterPatch(5*time.Second, func() { r.Delete("pods", "kube-system", "regcred-a") })
-		r.want(t, r.client(testkube.Admin), "removed [] gone []\na no-pod: its pod is gone, and no other has come: on the node: sudo regcred uninstall --restart\n")
+		r.want(t, r.client(testkube.Admin), "removed [] gone []\na no-pod: its pod was deleted and not replaced: on the node: sudo regcred uninstall --restart\n")
 	})
 }
 
@@ -256,7 +256,7 @@ func TestNothing(t *testing.T) {
 		r.want(t, client, "removed [] gone []\n")
 		r.pod("a")
 		r.says("a", agent.Installed)
-		r.want(t, client, "error: there is no ConfigMap kube-system/regcred-state, by which the pods are told, but there are 1 of them")
+		r.want(t, client, "error: ConfigMap kube-system/regcred-state, which the pods read, does not exist, but there are 1 pods")
 	})
 }
 
@@ -270,20 +270,20 @@ func TestRemoveTransient(t *testing.T) {
 		{"refused", func(r *removing) {
 			r.Stop()
 			go func() { time.Sleep(30 * time.Second); _ = r.Start() }()
-		}, "trying again: patch configmaps kube-system/regcred-state: no answer from http://testkube: connection refused"},
+		}, "retrying: patch configmaps kube-system/regcred-state: http://testkube: connection refused"},
 		{"429", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.TooManyRequests, Times: 10}) }, "429"},
 		{"500", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.ServerError, Times: 10}) }, "500"},
 		{"401", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Unauthorized, Times: 10}) }, "401"},
 		{"409", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Conflict, Verb: "patch", Times: 2}) }, "409"},
 		{"hangs", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Hang, Verb: "patch", Times: 2}) }, "timed out after 10s"},
-		{"reset", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Reset, Verb: "patch", Times: 2}) }, "the connection ended before the answer did"},
+		{"reset", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Reset, Verb: "patch", Times: 2}) }, "the connection was closed before the response was complete"},
 		{"403 for a moment", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Forbidden, Verb: "patch", Times: 2}) }, ""},
 		{"pods", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.ServerError, Resource: "pods", Times: 10}) }, "list pods"},
 		{"nodes", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Unavailable, Resource: "nodes", Times: 10}) }, "list nodes"},
 		{"logs", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Reset, Resource: "pods/log", Times: 20}) }, "get pods/log"},
 		{"away while waiting", func(r *removing) {
 			r.afterPatch(10*time.Second, func() { r.Stop(); time.Sleep(time.Minute); _ = r.Start() })
-		}, "trying again"},
+		}, "retrying"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -294,7 +294,7 @@ func TestRemoveTransient(t *testing.T) {
 				r.want(t, client, "removed [a] gone []\n")
 				n := 0
 				for _, text := range r.told {
-					if strings.HasPrefix(text, "trying again") {
+					if strings.HasPrefix(text, "retrying") {
 						n++
 						if !strings.Contains(text, tt.told) {
 							t.Errorf("told %q, want %q in it", text, tt.told)
@@ -304,7 +304,7 @@ func TestRemoveTransient(t *testing.T) {
 				if tt.told != "" && n != 1 || tt.told == "" && n != 0 {
 					t.Errorf("told %d times:\n%s", n, strings.Join(r.told, "\n"))
 				}
-				if n > 0 && !slices.Contains(r.told, "the API server answers again") {
+				if n > 0 && !slices.Contains(r.told, "the API server responds again") {
 					t.Errorf("told\n%s", strings.Join(r.told, "\n"))
 				}
 			})
@@ -318,9 +318,9 @@ func TestRemoveDown(t *testing.T) {
 		r := newRemoving(t, "a")
 		client := r.hook()
 		r.Inject(testkube.Fault{Kind: testkube.ServerError, Resource: "pods", Times: testkube.Forever})
-		r.want(t, client, "error: the state is absent, but which nodes have seen it was not to be learned within 4m0s: list pods in kube-system: http://testkube answers 500 Internal Server Error: Internal error occurred: etcdserver: request timed out")
+		r.want(t, client, "error: the state is absent, but it is unknown after 4m0s which nodes have applied it: list pods in kube-system: http://testkube returned 500 Internal Server Error: Internal error occurred: etcdserver: request timed out")
 		r.Stop()
-		r.want(t, client, "error: the state could not be set to absent within 4m0s: patch configmaps kube-system/regcred-state: no answer from http://testkube: connection refused")
+		r.want(t, client, "error: set the state to absent within 4m0s: patch configmaps kube-system/regcred-state: http://testkube: connection refused")
 	})
 }
 
@@ -355,7 +355,7 @@ func TestRemoveOneForbids(t *testing.T) {
 		r := newRemoving(t, "a", "b")
 		r.Inject(testkube.Fault{Kind: testkube.Forbidden, Resource: "pods/log", Name: "regcred-b", Times: testkube.Forever})
 		r.afterPatch(40*time.Second, func() { r.says("a", agent.Removed) })
-		r.want(t, r.hook(), "removed [a] gone []\nb unknown: its pod's log may not be read: if it does not change, on the node: sudo regcred uninstall --restart\n")
+		r.want(t, r.hook(), "removed [a] gone []\nb unknown: no permission to read its pod's log: if it does not change, on the node: sudo regcred uninstall --restart\n")
 	})
 }
 

@@ -26,7 +26,7 @@ type NoSystemdError struct {
 }
 
 func (e *NoSystemdError) Error() string {
-	return fmt.Sprintf("this node has no systemd: its %s has no socket of one (%v)", path.Dir(e.Socket), e.Err)
+	return fmt.Sprintf("this node has no systemd: %s has no socket (%v)", path.Dir(e.Socket), e.Err)
 }
 
 // Unwrap returns the failure.
@@ -40,8 +40,8 @@ type NotMountedError struct {
 }
 
 func (e *NotMountedError) Error() string {
-	return fmt.Sprintf("the node's systemd cannot be asked (%v): %s of the node is not mounted into this pod, as the chart does by a volume with hostPath.path: %[2]s, "+
-		"mounted at that path; whether the node has a systemd is not known", e.Err, e.Dir)
+	return fmt.Sprintf("the node's systemd cannot be reached (%v): the node's %s is not mounted into this pod; the chart uses a volume with hostPath.path: %[2]s, "+
+		"mounted at that path; whether the node has systemd is unknown", e.Err, e.Dir)
 }
 
 // Unwrap returns the failure.
@@ -54,8 +54,8 @@ type NotAnsweringError struct {
 }
 
 func (e *NotAnsweringError) Error() string {
-	return fmt.Sprintf("this node has a systemd (%s says so), and it does not answer at %s (%v): if that lasts, systemctl status on the node tells how it is, "+
-		"and whether the pod's volume is all of %[1]s, as in the chart", path.Dir(e.Socket), e.Socket, e.Err)
+	return fmt.Sprintf("this node has systemd (%s exists), but it does not respond at %s (%v): if this continues, check systemctl status on the node, "+
+		"and that the pod's volume is all of %[1]s, as in the chart", path.Dir(e.Socket), e.Socket, e.Err)
 }
 
 // Unwrap returns the failure.
@@ -69,9 +69,9 @@ type DeniedError struct {
 
 func (e *DeniedError) Error() string {
 	if e.UID != 0 {
-		return fmt.Sprintf("the node's systemd may not be asked (%v): this process has uid %d, and it takes 0: securityContext.runAsUser: 0, as the chart has it", e.Err, e.UID)
+		return fmt.Sprintf("no permission to use the node's systemd (%v): this process has uid %d, but systemd accepts only 0: set securityContext.runAsUser: 0, as in the chart", e.Err, e.UID)
 	}
-	return fmt.Sprintf("the node's systemd may not be asked (%v) although this process has uid 0: "+
+	return fmt.Sprintf("no permission to use the node's systemd (%v) although this process has uid 0: "+
 		"with SELinux the pod needs seLinuxOptions.type: spc_t (the chart's value seLinux.type; Bottlerocket: super_t), with AppArmor appArmorProfile.type: Unconfined (its value appArmorProfile), "+
 		"and in any case the node's users (hostUsers: true)", e.Err)
 }
@@ -89,12 +89,12 @@ type NotStartedError struct {
 func (e *NotStartedError) Error() string {
 	switch e.Status {
 	case 203:
-		return fmt.Sprintf("the node cannot execute %s (203/EXEC): it is not there (has its kubelet another --root-dir? The chart's value kubeletRootDir says which), or is on a file system mounted noexec, "+
-			"or SELinux forbids it, or it is for another architecture; on the node, ls -lZ of it and findmnt -T of it tell which", e.Path)
+		return fmt.Sprintf("the node cannot execute %s (203/EXEC): it does not exist (if the kubelet uses another --root-dir, set the chart's value kubeletRootDir), is on a file system mounted noexec, "+
+			"is forbidden by SELinux, or is for another architecture; check it on the node with ls -lZ and findmnt -T", e.Path)
 	case 0:
-		return fmt.Sprintf("the node's systemd did not start %s (%s): its journal says why", e.Path, e.Result)
+		return fmt.Sprintf("the node's systemd did not start %s (%s): see its journal", e.Path, e.Result)
 	}
-	return fmt.Sprintf("the node's systemd could not start %s: exit code %d of systemd.exec(5); its journal says why", e.Path, e.Status)
+	return fmt.Sprintf("the node's systemd could not start %s: exit code %d of systemd.exec(5); see its journal", e.Path, e.Status)
 }
 
 // KilledError means that a program has ended without an exit code.
@@ -103,13 +103,13 @@ type KilledError struct {
 	Why  string
 }
 
-func (e *KilledError) Error() string { return fmt.Sprintf("%s was ended: %s", e.Path, e.Why) }
+func (e *KilledError) Error() string { return fmt.Sprintf("%s was stopped: %s", e.Path, e.Why) }
 
 // LostError means that it is not known how a program has ended.
 type LostError struct{ Unit string }
 
 func (e *LostError) Error() string {
-	return fmt.Sprintf("%s is gone, and how it ended is not known: somebody has stopped it", e.Unit)
+	return fmt.Sprintf("%s no longer exists and its result is unknown: it was stopped by another user", e.Unit)
 }
 
 // BegunError means that a program was begun, and that it is not known how it ended, or
@@ -120,7 +120,7 @@ type BegunError struct {
 }
 
 func (e *BegunError) Error() string {
-	return fmt.Sprintf("%s was begun, and what became of it is not known: %v", e.Unit, e.Err)
+	return fmt.Sprintf("%s was started, but its result is unknown: %v", e.Unit, e.Err)
 }
 
 // Unwrap returns the failure.
@@ -131,7 +131,7 @@ func (e *BegunError) Unwrap() error { return e.Err }
 type UnitFileError struct{ Unit, File string }
 
 func (e *UnitFileError) Error() string {
-	return fmt.Sprintf("the node has a unit file of its own named %s (%s), so nothing can be run for a pod: if nobody needs it, on the node, "+
+	return fmt.Sprintf("the node has its own unit file named %s (%s), so nothing can be run for a pod: if it is not needed, on the node, "+
 		"systemctl disable --now %[1]s, remove the file, and systemctl daemon-reload", e.Unit, e.File)
 }
 
@@ -140,7 +140,7 @@ var errTooMuch = fmt.Errorf("it printed more than %d MiB; the rest is lost", max
 // explain makes one of the errors above of what systemd, or the kernel, has said.
 func (u *unit) explain(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
-		return fmt.Errorf("%w; %s goes on, if it was begun", cause, u.runner.Unit)
+		return fmt.Errorf("%w; %s continues if it was started", cause, u.runner.Unit)
 	}
 	e, answered := errors.AsType[dbus.Error](err)
 	switch {

@@ -65,9 +65,9 @@ func TestExit(t *testing.T) {
 		{state{code: 1, status: 199, result: "success"}, 199, ""},
 		{state{code: 1, status: 203, result: "success"}, 0, "the node cannot execute /program (203/EXEC): "},
 		{state{code: 1, status: 209, result: "success"}, 0, "could not start /program: exit code 209 of systemd.exec(5)"},
-		{state{code: 2, status: 9, result: "success"}, 0, "/program was ended: by signal 9 (killed)"},
-		{state{code: 2, status: 9, result: "oom-kill"}, 0, "/program was ended: the node was out of memory"},
-		{state{code: 1, status: 1, result: "timeout"}, 0, "/program was ended: it ran longer than 1m0s"},
+		{state{code: 2, status: 9, result: "success"}, 0, "/program was stopped: by signal 9 (killed)"},
+		{state{code: 2, status: 9, result: "oom-kill"}, 0, "/program was stopped: the node was out of memory"},
+		{state{code: 1, status: 1, result: "timeout"}, 0, "/program was stopped: it ran longer than 1m0s"},
 		{state{result: "resources"}, 0, "did not start /program (resources)"},
 	} {
 		code, err := tt.state.exit(c)
@@ -124,8 +124,8 @@ func TestExplain(t *testing.T) {
 		err  error
 		says string
 	}{
-		{fmt.Errorf("x: %w", fs.ErrPermission), "the node's systemd may not be asked (x: permission denied)"},
-		{answer("org.freedesktop.DBus.Error.AccessDenied"), "the node's systemd may not be asked (it says so)"},
+		{fmt.Errorf("x: %w", fs.ErrPermission), "no permission to use the node's systemd (x: permission denied)"},
+		{answer("org.freedesktop.DBus.Error.AccessDenied"), "no permission to use the node's systemd (it says so)"},
 		{answer("org.freedesktop.DBus.Error.PropertyReadOnly"), "too old to run a program for a pod: it says so"},
 		{answer("org.freedesktop.DBus.Error.NoMemory"), "the node's systemd: it says so"},
 		{errNoAnswer, "the node's systemd, at /run/systemd/private, is busy or hangs: "},
@@ -136,10 +136,10 @@ func TestExplain(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := u.explain(ctx, fs.ErrPermission); !errors.Is(got, context.Canceled) || !strings.Contains(got.Error(), "x.service goes on") {
+	if got := u.explain(ctx, fs.ErrPermission); !errors.Is(got, context.Canceled) || !strings.Contains(got.Error(), "x.service continues") {
 		t.Errorf("got %v", got)
 	}
-	for uid, says := range map[int]string{0: "although this process has uid 0: with SELinux the pod needs seLinuxOptions.type: spc_t", 1000: "this process has uid 1000, and it takes 0"} {
+	for uid, says := range map[int]string{0: "although this process has uid 0: with SELinux the pod needs seLinuxOptions.type: spc_t", 1000: "this process has uid 1000, but systemd accepts only 0"} {
 		if got := (&DeniedError{uid, fs.ErrPermission}).Error(); !strings.Contains(got, says) {
 			t.Errorf("got %q, want %q", got, says)
 		}
@@ -169,12 +169,12 @@ func TestAbsence(t *testing.T) {
 		want   string   // the error's type
 		says   string
 	}{
-		{"not mounted", func(string) string { return mounts }, nil, "*hostrun.NotMountedError", "whether the node has a systemd is not known"},
+		{"not mounted", func(string) string { return mounts }, nil, "*hostrun.NotMountedError", "is not mounted into this pod"},
 		{"mounted elsewhere", func(dir string) string { return mounted(dir + "/system") }, nil, "*hostrun.NotMountedError", "is not mounted into this pod"},
-		{"of a node without systemd, made by the kubelet", mounted, nil, "*hostrun.NoSystemdError", "this node has no systemd: its "},
-		{"of a node with elogind", mounted, []string{"seats", "sessions"}, "*hostrun.NoSystemdError", "this node has no systemd: its "},
-		{"systemd without a socket", mounted, []string{"system"}, "*hostrun.NotAnsweringError", "this node has a systemd ("},
-		{"a socket where nobody listens", mounted, []string{"private"}, "*hostrun.NotAnsweringError", "does not answer at "},
+		{"of a node without systemd, made by the kubelet", mounted, nil, "*hostrun.NoSystemdError", "this node has no systemd: "},
+		{"of a node with elogind", mounted, []string{"seats", "sessions"}, "*hostrun.NoSystemdError", "this node has no systemd: "},
+		{"systemd without a socket", mounted, []string{"system"}, "*hostrun.NotAnsweringError", "this node has systemd ("},
+		{"a socket where nobody listens", mounted, []string{"private"}, "*hostrun.NotAnsweringError", "does not respond at "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()

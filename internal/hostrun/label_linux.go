@@ -30,7 +30,7 @@ func Executable(file string) error {
 		return nil
 	}
 	if err := unix.Setxattr(file, attribute, append([]byte(label), 0), 0); err != nil {
-		return fmt.Errorf("%s: give it the SELinux label %s, so that the node may execute it: %w (the chart's value seLinux.type: spc_t)", file, label, err)
+		return fmt.Errorf("set the SELinux label of %s to %s: %w (see the chart's value seLinux.type: spc_t)", file, label, err)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func newOutput(most int64) (*output, error) {
 		fd, err = unix.MemfdCreate("regcred", flags)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("memory for what the program prints: %w", os.NewSyscallError("memfd_create", err))
+		return nil, fmt.Errorf("create a buffer for the output: %w", os.NewSyscallError("memfd_create", err))
 	}
 	o := &output{file: os.NewFile(uintptr(fd), "output"), most: most}
 	err = o.file.Truncate(most)
@@ -38,7 +38,7 @@ func newOutput(most int64) (*output, error) {
 	}
 	if err != nil {
 		o.close()
-		return nil, fmt.Errorf("memory for what the program prints: %w", err)
+		return nil, fmt.Errorf("create a buffer for the output: %w", err)
 	}
 	return o, nil
 }

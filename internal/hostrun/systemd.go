@@ -57,7 +57,7 @@ func (m *systemd) state(ctx context.Context, unit string) (state, error) {
 	path := object + "/unit/" + dbus.ObjectPath(names.PathBusEscape(unit))
 	err := m.call(ctx, path, "org.freedesktop.DBus.Properties.GetAll", &all, "")
 	if err == nil && all["LoadState"].Value() == nil {
-		err = fmt.Errorf("systemd says nothing of %s", unit)
+		err = fmt.Errorf("systemd has no properties of %s", unit)
 	}
 	return stateOf(all), err
 }
@@ -107,7 +107,7 @@ func (m *systemd) call(ctx context.Context, path dbus.ObjectPath, method string,
 
 // errNoAnswer is an answer that takes too long: a systemd that reads many units anew
 // answers nobody.
-var errNoAnswer = fmt.Errorf("it has not answered for %v", answerWithin)
+var errNoAnswer = fmt.Errorf("no response for %v", answerWithin)
 
 func (m *systemd) once(ctx context.Context, path dbus.ObjectPath, method string, answer any, args ...any) error {
 	within, cancel := context.WithTimeoutCause(ctx, answerWithin, errNoAnswer)

@@ -81,7 +81,7 @@ func readProgram(o Options, name string) ([]byte, error) {
 		}
 		return content, err
 	}
-	return nil, fmt.Errorf("%s is not in %s: build it, CGO_ENABLED=0 go build ./cmd/%[1]s", name, strings.Join(o.Programs, " or "))
+	return nil, fmt.Errorf("%s is not in %s: build it with CGO_ENABLED=0 go build ./cmd/%[1]s", name, strings.Join(o.Programs, " or "))
 }
 
 // machines are the architectures of images, as ELF files say them.
@@ -91,19 +91,19 @@ var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AA
 func checkProgram(path string, platform v1.Platform) error {
 	machine, known := machines[platform.Architecture]
 	if !known || platform.OS != "linux" {
-		return fmt.Errorf("an image for %s: only linux/amd64 and linux/arm64 are made", platform)
+		return fmt.Errorf("an image for %s: only linux/amd64 and linux/arm64 are supported", platform)
 	}
 	program, err := elf.Open(path)
 	if err != nil {
-		return fmt.Errorf("%s is no program for %s: %w", path, platform, err)
+		return fmt.Errorf("%s is not a program for %s: %w", path, platform, err)
 	}
 	defer program.Close()
 	if program.Machine != machine {
-		return fmt.Errorf("%s is a program for %v, and the image is for %s", path, program.Machine, platform)
+		return fmt.Errorf("%s is a program for %v, but the image is for %s", path, program.Machine, platform)
 	}
 	for _, p := range program.Progs {
 		if p.Type == elf.PT_INTERP {
-			return fmt.Errorf("%s needs a loader, and the image has none: build it with CGO_ENABLED=0", path)
+			return fmt.Errorf("%s needs a dynamic loader, which the image does not have: build it with CGO_ENABLED=0", path)
 		}
 	}
 	return nil

@@ -82,7 +82,7 @@ func (r Release) created() time.Time { return r.Created.UTC().Truncate(time.Seco
 func (r Release) labels() map[string]string {
 	labels := map[string]string{
 		"org.opencontainers.image.title":       "regcred",
-		"org.opencontainers.image.description": "Credential provider plugins for kubelets, and what puts them on nodes",
+		"org.opencontainers.image.description": "Credential provider plugins for kubelets, and the programs that install them on nodes",
 		"org.opencontainers.image.version":     r.Version,
 		"org.opencontainers.image.source":      Source,
 		"org.opencontainers.image.licenses":    "Apache-2.0",

@@ -101,7 +101,7 @@ func TestConfig(t *testing.T) {
 	}
 	labels := map[string]string{
 		"org.opencontainers.image.title":       "regcred",
-		"org.opencontainers.image.description": "Credential provider plugins for kubelets, and what puts them on nodes",
+		"org.opencontainers.image.description": "Credential provider plugins for kubelets, and the programs that install them on nodes",
 		"org.opencontainers.image.version":     "v1.2.3",
 		"org.opencontainers.image.revision":    "0123456789012345678901234567890123456789",
 		"org.opencontainers.image.source":      "https://github.com/regcred/regcred",
@@ -160,15 +160,15 @@ func TestBuildRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "CGO_ENABLED=0 go build ./cmd/auth-provider-gcp"},
-		"another architecture": {func(_ *testing.T, o *Options) { o.Platform.Architecture = "arm64" }, "is a program for EM_X86_64, and the image is for linux/arm64"},
+		"another architecture": {func(_ *testing.T, o *Options) { o.Platform.Architecture = "arm64" }, "is a program for EM_X86_64, but the image is for linux/arm64"},
 		"another system":       {func(_ *testing.T, o *Options) { o.Platform.OS = "windows" }, "only linux/amd64 and linux/arm64"},
 		"no program": {func(t *testing.T, o *Options) {
 			write(t, filepath.Join(o.Programs[1], "regcred"), []byte("#!/bin/sh\n"), 0o755)
-		}, "regcred is no program for linux/amd64"},
+		}, "regcred is not a program for linux/amd64"},
 		"a loader": {func(t *testing.T, o *Options) {
 			dynamic := testelf.Image(t, elf.ELFCLASS64, binary.LittleEndian, elf.EM_X86_64, "/lib64/ld-linux-x86-64.so.2")
 			write(t, filepath.Join(o.Programs[1], "ecr-credential-provider"), dynamic, 0o755)
-		}, "ecr-credential-provider needs a loader"},
+		}, "ecr-credential-provider needs a dynamic loader"},
 		"no licence": {func(_ *testing.T, o *Options) { o.License = "none" }, "open none"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -56,7 +56,7 @@ func (a *asking) fail(step, fix, format string, args ...any) bool {
 	case a.proxy != "":
 		fix = a.proxy
 	case a.as != "": // whose address nobody but the registry gives
-		fix = strings.TrimPrefix(fix+"; ", "; ") + "the registry names it (the realm of its challenge): look at the registry's own settings if it should be another"
+		fix = strings.TrimPrefix(fix+"; ", "; ") + "the address comes from the registry (realm of its challenge); correct the registry's settings if it is wrong"
 	}
 	a.add(step, terminal.Error, fix, format, args...)
 	return false
@@ -95,7 +95,7 @@ func (a *asking) inTime(ctx context.Context) (context.Context, context.CancelFun
 // tooLong says that a step took longer than it may.
 type tooLong time.Duration
 
-func (t tooLong) Error() string { return fmt.Sprintf("no answer within %s", time.Duration(t)) }
+func (t tooLong) Error() string { return fmt.Sprintf("no response within %s", time.Duration(t)) }
 
 func (t tooLong) Timeout() bool   { return true }
 func (t tooLong) Temporary() bool { return true }

@@ -71,25 +71,25 @@ func day(t time.Time) string { return t.UTC().Format("2006-01-02 15:04Z") }
 func (a *asking) problems(chain []*x509.Certificate, host string) (list []problem) {
 	leaf, now := chain[0], time.Now()
 	what := fmt.Sprintf("its certificate (%q of %q)", leaf.Subject, leaf.Issuer)
-	clock := fmt.Sprintf("; this machine's clock says %s", day(now))
+	clock := fmt.Sprintf("; this machine's clock shows %s", day(now))
 	at := now
 	switch {
 	case now.After(leaf.NotAfter):
-		list = append(list, problem{what: fmt.Sprintf("%s has expired %s ago, at %s%s", what, since(now.Sub(leaf.NotAfter)), day(leaf.NotAfter), clock),
-			cure: "renew it at the registry; or set the clock, if that is wrong (timedatectl)"})
+		list = append(list, problem{what: fmt.Sprintf("%s expired %s ago, at %s%s", what, since(now.Sub(leaf.NotAfter)), day(leaf.NotAfter), clock),
+			cure: "renew the registry's certificate, or set the clock if it is wrong (timedatectl)"})
 		at = leaf.NotAfter
 	case now.Before(leaf.NotBefore):
-		list = append(list, problem{what: fmt.Sprintf("%s is valid from %s on, in %s%s", what, day(leaf.NotBefore), since(leaf.NotBefore.Sub(now)), clock),
-			cure: "set the clock, if that is wrong (timedatectl); or wait"})
+		list = append(list, problem{what: fmt.Sprintf("%s is not valid before %s, in %s%s", what, day(leaf.NotBefore), since(leaf.NotBefore.Sub(now)), clock),
+			cure: "set the clock if it is wrong (timedatectl), or wait"})
 		at = leaf.NotBefore
 	}
 	if err := leaf.VerifyHostname(host); err != nil {
-		has := "none at all: a common name alone does not count"
+		has := "none (a common name is not used)"
 		if list := names(leaf); list != nil {
 			has = strings.Join(list, ", ")
 		}
 		list = append(list, problem{what: fmt.Sprintf("%s is not for %s; its names: %s", what, host, has),
-			cure: "ask for the registry by one of these names, or give it a certificate with this name (subjectAltName)"})
+			cure: "use one of these names for the registry, or add this name to its certificate (subjectAltName)"})
 	}
 	if p := a.authority(chain, at, what); p != nil {
 		list = append(list, *p)
@@ -112,32 +112,32 @@ func (a *asking) authority(chain []*x509.Certificate, at time.Time, what string)
 		if past := time.Since(at) > time.Minute; past {
 			return nil // nobody asks what was then
 		}
-		return &problem{what: fmt.Sprintf("the certificate of its authority, %q, is not valid at this time: %s to %s", invalid.Cert.Subject, day(invalid.Cert.NotBefore), day(invalid.Cert.NotAfter)),
-			cure: "let the registry send the authority's renewed certificate"}
+		return &problem{what: fmt.Sprintf("the certificate of its CA %q is not valid now, only from %s to %s", invalid.Cert.Subject, day(invalid.Cert.NotBefore), day(invalid.Cert.NotAfter)),
+			cure: "configure the registry to send the CA's renewed certificate"}
 	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); !ok {
-		return &problem{what: fmt.Sprintf("%s is not accepted: %v", what, err), cure: "give the registry another certificate"}
+		return &problem{what: fmt.Sprintf("%s is not accepted: %v", what, err), cure: "replace the registry's certificate"}
 	}
 	last := chain[len(chain)-1]
 	selfSigned := leaf.CheckSignature(leaf.SignatureAlgorithm, leaf.RawTBSCertificate, leaf.Signature) == nil && leaf.Subject.String() == leaf.Issuer.String()
 	switch {
 	case selfSigned:
-		return &problem{what: what + " is signed by itself, and not among the authorities of " + a.store(), cure: a.trustCure("the certificate"), unknown: true}
+		return &problem{what: what + " is self-signed and not trusted by " + a.store(), cure: a.trustCure("the certificate"), unknown: true}
 	case len(chain) == 1 && len(leaf.IssuingCertificateURL) > 0:
-		return &problem{what: fmt.Sprintf("the registry sends its own certificate alone, and not that of %q which has signed it (an intermediate); it is not in %s either", leaf.Issuer, a.store()),
-			cure: fmt.Sprintf("let the registry send the whole chain (%.200s has it)", leaf.IssuingCertificateURL[0])}
+		return &problem{what: fmt.Sprintf("the registry sends only its own certificate, without the intermediate %q, which is not in %s either", leaf.Issuer, a.store()),
+			cure: fmt.Sprintf("configure the registry to send the full chain (from %.200s)", leaf.IssuingCertificateURL[0])}
 	}
-	return &problem{what: fmt.Sprintf("the authority %q, which has signed %s, is not in %s", last.Issuer, what, a.store()), cure: a.trustCure("its certificate"), unknown: true}
+	return &problem{what: fmt.Sprintf("the CA %q that signed %s is not in %s", last.Issuer, what, a.store()), cure: a.trustCure("its certificate"), unknown: true}
 }
 
 // store names where the authorities are that count.
 func (a *asking) store() string {
 	if len(a.places) == 0 {
-		return "this machine's store"
+		return "this machine's CA store"
 	}
 	text := strings.Join(a.places, " and ")
 	if a.Runtime.getenv("SSL_CERT_FILE") != "" || a.Runtime.getenv("SSL_CERT_DIR") != "" {
-		text += fmt.Sprintf(" (by SSL_CERT_FILE and SSL_CERT_DIR of %s)", a.whose())
+		text += fmt.Sprintf(" (from SSL_CERT_FILE and SSL_CERT_DIR of %s)", a.whose())
 	}
 	return text
 }
@@ -151,7 +151,7 @@ func (a *asking) staleStore() string {
 	if err != nil || !info.ModTime().After(a.Runtime.Started) {
 		return ""
 	}
-	return fmt.Sprintf(", which is newer than %s, started %s: what came since counts after a restart", a.runtimeName(), day(a.Runtime.Started))
+	return fmt.Sprintf(", which changed after %s started (%s); new CAs take effect after a restart", a.runtimeName(), day(a.Runtime.Started))
 }
 
 // trustCure says where an authority is made known to the runtime.
@@ -160,23 +160,23 @@ func (a *asking) trustCure(what string) string {
 	own := ""
 	switch a.Runtime.Name {
 	case "containerd":
-		own = fmt.Sprintf(`name a file with %s as ca in /etc/containerd/certs.d/%s/hosts.toml; or `, what, host)
+		own = fmt.Sprintf(`set ca in /etc/containerd/certs.d/%[2]s/hosts.toml to a file with %[1]s; or `, what, host)
 	case "CRI-O", "podman":
-		own = fmt.Sprintf("put %s to /etc/containers/certs.d/%s/ca.crt; or ", what, host)
+		own = fmt.Sprintf("put %s into /etc/containers/certs.d/%s/ca.crt; or ", what, host)
 	}
-	return own + fmt.Sprintf("add it to the node's store (update-ca-certificates, update-ca-trust) and restart %s", a.runtimeName())
+	return own + fmt.Sprintf("add it to the node's CA store (update-ca-certificates, update-ca-trust) and restart %s", a.runtimeName())
 }
 
 func (a *asking) clientCure() string {
 	if a.Runtime.Name == "containerd" {
-		return fmt.Sprintf("name one that it accepts as client in /etc/containerd/certs.d/%s/hosts.toml", a.base.Host)
+		return fmt.Sprintf("set client in /etc/containerd/certs.d/%s/hosts.toml to a certificate that it accepts", a.base.Host)
 	}
-	return fmt.Sprintf("put one that it accepts to /etc/containers/certs.d/%s/client.cert and client.key", a.base.Host)
+	return fmt.Sprintf("put a certificate that it accepts into /etc/containers/certs.d/%s/client.cert and client.key", a.base.Host)
 }
 
 // plainCure says how a runtime is told to speak plain HTTP.
 func (a *asking) plainCure() string {
-	secure := "give the registry a certificate, or ask for it at its TLS port"
+	secure := "configure TLS on the registry, or use its TLS port"
 	switch a.Runtime.Name {
 	case "containerd":
 		return fmt.Sprintf(`%s; without TLS: server = "http://%s" in /etc/containerd/certs.d/%s/hosts.toml`, secure, a.base.Host, a.base.Host)

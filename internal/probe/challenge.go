@@ -46,15 +46,15 @@ func (a *asking) challenge(ctx context.Context) bool {
 func (a *asking) failAsking(ctx context.Context, err error) bool {
 	fix := registrysLog
 	if a.result.Proxy != "" {
-		fix = fmt.Sprintf("look at the proxy %s, through which it is asked, and at the registry's log", a.result.Proxy)
+		fix = fmt.Sprintf("check the proxy %s that is used, and the registry's log", a.result.Proxy)
 	}
 	switch text := err.Error(); {
 	case errors.Is(err, login.ErrPlainHTTP):
-		fix = "let the registry redirect to https"
+		fix = "configure the registry to redirect to https"
 	case strings.Contains(text, "certificate required"):
-		return a.fail(StepTLS, a.clientCure(), "%s wants a client certificate, and refuses %s", address(&a.base), a.shownCertificate())
+		return a.fail(StepTLS, a.clientCure(), "%s requires a client certificate and rejects %s", address(&a.base), a.shownCertificate())
 	case strings.Contains(text, "redirect"):
-		fix = "look at what redirects: a registry, or a proxy in front of it, which leads in a circle"
+		fix = "find the redirect loop, in the registry or a proxy in front of it"
 	}
 	return a.fail(StepChallenge, fix, "%s: %s", a.base.Host, a.scrub(ctx, err))
 }
@@ -72,15 +72,15 @@ func (a *asking) scrub(ctx context.Context, err error) string {
 
 // outOfOrder is an answer that says: later.
 func (a *asking) outOfOrder(got answer) bool {
-	fix := "try again later; the registry's operator knows why"
+	fix := "try again later, or ask the registry's operator"
 	if got.StatusCode == http.StatusTooManyRequests {
-		fix = "log in, if pulls are anonymous; pull less, or through a mirror"
+		fix = "use a credential if pulls are anonymous; otherwise pull less often, or through a mirror"
 	}
 	if after, ok := remote.RetryAfter(got.Header, time.Now()); ok && after > 0 {
-		fix += fmt.Sprintf("; it asks to wait for %s", terminal.Span(after))
+		fix += fmt.Sprintf("; retry after %s", terminal.Span(after))
 	}
 	text := strings.TrimSpace(fmt.Sprintf("HTTP %d %s", got.StatusCode, http.StatusText(got.StatusCode)))
-	return a.fail(StepChallenge, fix, "%s answers %s", a.base.Host, text)
+	return a.fail(StepChallenge, fix, "%s responds with %s", a.base.Host, text)
 }
 
 // learn takes an answer for what the registry says of logins.
@@ -93,24 +93,24 @@ func (a *asking) learn(ctx context.Context, got answer) bool {
 	case err != nil:
 		return a.fail(StepChallenge, "", "%s: %s", a.base.Host, a.scrub(ctx, err))
 	case got.StatusCode == http.StatusOK:
-		a.add(StepChallenge, terminal.OK, "", "%s asks for no login", a.base.Host)
+		a.add(StepChallenge, terminal.OK, "", "%s requires no credential", a.base.Host)
 		return true
 	}
 	c := &Challenge{Scheme: scheme(said.Scheme), Realm: said.Parameters["realm"], Service: said.Parameters["service"], Scope: said.Parameters["scope"]}
 	switch c.Scheme {
 	case "Basic":
 		a.result.Challenge = &Challenge{Scheme: c.Scheme, Realm: line(c.Realm)}
-		a.add(StepChallenge, terminal.OK, "", "%s asks for user and password (Basic)", a.base.Host)
+		a.add(StepChallenge, terminal.OK, "", "%s requests Basic authentication", a.base.Host)
 		return true
 	case "Bearer":
 		return a.bearer(c)
 	}
 	words := strings.Fields(got.Header.Get("WWW-Authenticate"))
 	if len(words) == 0 {
-		return a.fail(StepChallenge, "look at what stands in front of the registry: it takes the header WWW-Authenticate away", "%s answers HTTP 401, and does not say how to log in", a.base.Host)
+		return a.fail(StepChallenge, "check the proxy in front of the registry: it removes the WWW-Authenticate header", "%s responds with HTTP 401 without an authentication challenge", a.base.Host)
 	}
-	return a.fail(StepChallenge, "look at what stands in front of the registry: no runtime logs in that way",
-		"%s answers HTTP 401 and asks for %q, not for Basic or Bearer", a.base.Host, login.Bound(words[0], 100))
+	return a.fail(StepChallenge, "check the proxy in front of the registry: no runtime supports this scheme",
+		"%s responds with HTTP 401 and the scheme %q, not Basic or Bearer", a.base.Host, login.Bound(words[0], 100))
 }
 
 // scheme is that of a challenge as it is usually written.
@@ -127,21 +127,21 @@ func scheme(s string) string {
 func (a *asking) bearer(c *Challenge) bool {
 	realm, err := url.Parse(c.Realm)
 	if err != nil || realm.Host == "" {
-		return a.fail(StepChallenge, "give the registry the address of its token server, as https://HOST/PATH", "%s asks for a token, of a realm that is no address", a.base.Host)
+		return a.fail(StepChallenge, "set the token server's address in the registry, as https://HOST/PATH", "%s requests a token, but its realm is not a URL", a.base.Host)
 	}
 	at := (&url.URL{Scheme: realm.Scheme, Host: realm.Host, Path: realm.Path}).String()
 	a.result.Challenge = &Challenge{Scheme: c.Scheme, Realm: line(at), Service: line(c.Service), Scope: line(c.Scope)}
 	a.tokens.realm = realm
-	text := fmt.Sprintf("%s asks for a token of %s, service %q, scope %q", a.base.Host, at, c.Service, c.Scope)
+	text := fmt.Sprintf("%s requests a token from %s, service %q, scope %q", a.base.Host, at, c.Service, c.Scope)
 	switch {
 	case isLoopback(realm.Hostname()) && !isLoopback(a.base.Hostname()):
-		return a.fail(StepChallenge, "let the registry name its token server (the realm of its challenge) by an address that nodes can reach", "%s: that is loopback, where each node looks for it on itself", text)
+		return a.fail(StepChallenge, "set the registry's realm (token server) to an address that nodes can reach", "%s: a loopback address, so each node would query itself", text)
 	case realm.Scheme == "http" && a.base.Scheme == "https":
-		return a.fail(StepChallenge, "let the registry name its token server with https", "%s: the password would go over plain HTTP", text)
+		return a.fail(StepChallenge, "set the registry's realm (token server) to an https URL", "%s: the password would be sent over plain HTTP", text)
 	case remote.IsMetadata(realm.Hostname()):
-		return a.fail(StepChallenge, "", "%s: that is a metadata server, which regcred never contacts", text)
+		return a.fail(StepChallenge, "", "%s: a metadata server, which regcred never contacts", text)
 	case !strings.EqualFold(address(realm), address(&a.base)):
-		text += "; that is another host, which is shown the credential"
+		text += "; the credential is sent to that host"
 	}
 	a.add(StepChallenge, terminal.OK, "", "%s", text)
 	return true
@@ -157,31 +157,31 @@ func (a *asking) ping(ctx context.Context, first answer) bool {
 	case got.StatusCode == http.StatusTooManyRequests || got.StatusCode >= 500:
 		return a.outOfOrder(got)
 	case isTLSPort(got):
-		return a.fail(StepTLS, "ask for it with https", "%s speaks TLS, but the request is plain HTTP", address(&a.base))
+		return a.fail(StepTLS, "use https", "%s speaks TLS, but the request is plain HTTP", address(&a.base))
 	case !isRegistry(got):
 		return a.noRegistry(first, got)
 	case got.StatusCode == http.StatusUnauthorized && a.Runtime.Name != "containerd":
 		return a.learn(ctx, got) // c/image asks here first
 	case got.StatusCode == http.StatusUnauthorized:
-		a.add(StepChallenge, terminal.Warning, "let the registry answer 401 to who asks for an image without a login",
-			"%s asks for a login at /v2/, and answers HTTP %d for the image: containerd never logs in there", a.base.Host, first.StatusCode)
+		a.add(StepChallenge, terminal.Warning, "configure the registry to respond with 401 to anonymous requests for an image",
+			"%s requests authentication at /v2/, but responds with HTTP %d for the image: containerd never authenticates there", a.base.Host, first.StatusCode)
 	default:
-		a.add(StepChallenge, terminal.OK, "", "%s is a registry, and asks for no login", a.base.Host)
+		a.add(StepChallenge, terminal.OK, "", "%s is a registry and requires no credential", a.base.Host)
 	}
 	return true
 }
 
 // noRegistry says what answers in a registry's place.
 func (a *asking) noRegistry(first, got answer) bool {
-	const fix = "look at host, port and path: a registry, or what stands in front of it, answers /v2/ with 200 or 401"
-	what := fmt.Sprintf("HTTP %d to /v2/", got.StatusCode)
+	const fix = "check host, port and path: a registry responds to /v2/ with 200 or 401"
+	what := fmt.Sprintf("HTTP %d for /v2/", got.StatusCode)
 	switch {
 	case len(got.redirects) > 0 && isPage(got):
-		what += ", a web page of " + got.redirects[len(got.redirects)-1] + " to which it redirects (a login for people?)"
+		what += ", a web page after a redirect to " + got.redirects[len(got.redirects)-1] + " (a sign-in page?)"
 	case len(got.redirects) > 0:
-		what += " of " + got.redirects[len(got.redirects)-1] + ", to which it redirects"
+		what += " after a redirect to " + got.redirects[len(got.redirects)-1]
 	case isPage(got):
 		what += ", a web page"
 	}
-	return a.fail(StepChallenge, fix, "%s is no registry: it answers %s, and HTTP %d for the image", a.base.Host, what, first.StatusCode)
+	return a.fail(StepChallenge, fix, "%s is not a registry: it responds with %s, and HTTP %d for the image", a.base.Host, what, first.StatusCode)
 }

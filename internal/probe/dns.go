@@ -60,7 +60,7 @@ func readResolver(ctx context.Context) resolver {
 
 func (r resolver) String() string {
 	if len(r.servers) == 0 {
-		return resolvConf + " names no nameserver"
+		return resolvConf + " lists no nameserver"
 	}
 	return "nameserver " + strings.Join(r.servers, ", ") + " of " + resolvConf
 }
@@ -102,8 +102,8 @@ func (a *asking) resolve(ctx context.Context, host string) ([]netip.Addr, bool) 
 		where = fmt.Sprintf("%s:%d", hostsFile, n)
 	} else if r.searched(host) {
 		if own, err := a.lookUp(ctx, host+"."); err != nil || !sameAddrs(own, addrs) {
-			a.add(StepDNS, terminal.Warning, fmt.Sprintf("options ndots:%d in %s, or the name with its domain", strings.Count(host, "."), resolvConf),
-				"%s is found in a search domain (%s): with ndots:%d they come before the name itself", host, strings.Join(r.search, ", "), r.ndots)
+			a.add(StepDNS, terminal.Warning, fmt.Sprintf("set options ndots:%d in %s, or use the fully qualified name", strings.Count(host, "."), resolvConf),
+				"%s is found in a search domain (%s), which with ndots:%d is tried before the name itself", host, strings.Join(r.search, ", "), r.ndots)
 		}
 	}
 	return a.allowed(host, where, addrs)
@@ -138,7 +138,7 @@ func (a *asking) allowed(host, where string, addrs []netip.Addr) ([]netip.Addr, 
 		a.result.Addresses = names
 	}
 	if len(fit) == 0 {
-		return nil, a.fail(StepDNS, "look at what blocks or redirects the name: "+where, "%s is %s (%s): %v", host, strings.Join(names, ", "), where, errForbidden)
+		return nil, a.fail(StepDNS, "check what blocks or redirects the name: "+where, "%s is %s (%s): %v", host, strings.Join(names, ", "), where, errForbidden)
 	}
 	if isIP(host) {
 		return fit, true
@@ -162,24 +162,24 @@ func (a *asking) failDNS(ctx context.Context, host string, r resolver, err error
 	}
 	switch {
 	case dns.IsNotFound:
-		return a.fail(StepDNS, a.spelling(host), "%s does not exist, or has no address, says %s%s", host, r, search)
+		return a.fail(StepDNS, a.spelling(host), "%s does not exist or has no address, according to %s%s", host, r, search)
 	case strings.Contains(dns.Err, "connection refused"):
-		return a.fail(StepDNS, "systemctl status systemd-resolved, or whatever listens there", "%s: nothing is listening at the %s", host, r)
+		return a.fail(StepDNS, "check systemctl status systemd-resolved, or the DNS server that should listen there", "%s: nothing is listening at the %s", host, r)
 	case strings.Contains(dns.Err, "unreachable"):
-		return a.fail(StepDNS, "look at this machine's routes (ip route), or name another nameserver in "+resolvConf, "%s: there is no route to the %s", host, r)
+		return a.fail(StepDNS, "check this machine's routes (ip route), or set another nameserver in "+resolvConf, "%s: there is no route to the %s", host, r)
 	case dns.IsTimeout:
-		return a.fail(StepDNS, "let the node reach its nameserver (UDP and TCP port 53), or name another in "+resolvConf, "%s: no answer within %s from %s", host, a.stepTimeout(), r)
+		return a.fail(StepDNS, "allow the node to reach its nameserver (UDP and TCP port 53), or set another in "+resolvConf, "%s: no response within %s from %s", host, a.stepTimeout(), r)
 	}
-	return a.fail(StepDNS, "look at the nameserver's log: it cannot ask further, or does not serve this node", "%s: the %s answers with an error (SERVFAIL or REFUSED): %s", host, r, dns.Err)
+	return a.fail(StepDNS, "check the nameserver's log: its upstream is unreachable, or it refuses this node", "%s: the %s returns an error (SERVFAIL or REFUSED): %s", host, r, dns.Err)
 }
 
 // spelling says what to do about a name that does not exist.
 func (a *asking) spelling(host string) string {
 	switch {
 	case strings.HasSuffix(strings.TrimSuffix(host, "."), ".cluster.local") || strings.HasSuffix(host, ".svc"):
-		return "a node does not ask the cluster's DNS: name a host that the node can resolve, such as the service's load balancer"
+		return "a node does not use the cluster's DNS; use a host that the node can resolve, such as the service's load balancer"
 	case !strings.Contains(host, "."):
-		return "write the name with its domain, or put it into " + hostsFile
+		return "use the fully qualified name, or add the name to " + hostsFile
 	}
-	return "look at the spelling; a private name needs the DNS of its network on this node (getent hosts " + host + ")"
+	return "check the spelling; a private name needs its network's DNS on this node (getent hosts " + host + ")"
 }

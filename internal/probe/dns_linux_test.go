@@ -150,14 +150,14 @@ func TestDNS(t *testing.T) {
 	if got := show(ask("pinned.example")); !strings.Contains(got, "ok dns: pinned.example is 127.0.0.1 (/etc/hosts:3)") {
 		t.Errorf("got:\n%s", got)
 	}
-	if got := show(ask("short")); !strings.Contains(got, "warning dns: short is found in a search domain (corp.example): with ndots:5") {
+	if got := show(ask("short")); !strings.Contains(got, "warning dns: short is found in a search domain (corp.example), which with ndots:5 is tried before the name itself") {
 		t.Errorf("got:\n%s", got)
 	}
-	check(t, ask("gone.example"), probe.StepDNS, "gone.example does not exist, or has no address, says nameserver 127.0.0.53", "search domains: corp.example, ndots:5", "look at the spelling")
-	check(t, ask("registry.team.svc.cluster.local"), probe.StepDNS, "a node does not ask the cluster's DNS")
-	check(t, ask("fail.example"), probe.StepDNS, "answers with an error (SERVFAIL or REFUSED)")
-	check(t, ask("refused.example"), probe.StepDNS, "answers with an error (SERVFAIL or REFUSED)")
-	check(t, ask("silent.example"), probe.StepDNS, "silent.example: no answer within 500ms from nameserver 127.0.0.53", "UDP and TCP port 53")
+	check(t, ask("gone.example"), probe.StepDNS, "gone.example does not exist or has no address, according to nameserver 127.0.0.53", "search domains: corp.example, ndots:5", "check the spelling")
+	check(t, ask("registry.team.svc.cluster.local"), probe.StepDNS, "a node does not use the cluster's DNS")
+	check(t, ask("fail.example"), probe.StepDNS, "returns an error (SERVFAIL or REFUSED)")
+	check(t, ask("refused.example"), probe.StepDNS, "returns an error (SERVFAIL or REFUSED)")
+	check(t, ask("silent.example"), probe.StepDNS, "silent.example: no response within 500ms from nameserver 127.0.0.53", "UDP and TCP port 53")
 	check(t, ask("meta.example"), probe.StepDNS, "meta.example is 169.254.169.254", "never contacts")
 	check(t, ask("blocked.example"), probe.StepDNS, "blocked.example is 0.0.0.0", "never contacts")
 
@@ -167,5 +167,5 @@ func TestDNS(t *testing.T) {
 	// A proxy that is set here, and not for the runtime.
 	p := prober("")
 	p.Runtime.Own = []string{"HTTP_PROXY=http://127.0.0.1:1"}
-	check(t, p.Ask(t.Context(), hop("http", "10.255.255.1"), nil), probe.StepTCP, "HTTP_PROXY is set in this shell, and not for containerd")
+	check(t, p.Ask(t.Context(), hop("http", "10.255.255.1"), nil), probe.StepTCP, "HTTP_PROXY is set in this shell but not for containerd")
 }

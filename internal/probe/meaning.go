@@ -16,31 +16,31 @@ func (a *asking) meaning(status int, cred *regcred.Credential) string {
 	host := a.base.Hostname()
 	switch {
 	case status == http.StatusTooManyRequests:
-		return "log in, if pulls are anonymous; pull less, or through a mirror"
+		return "use a credential if pulls are anonymous; otherwise pull less often, or through a mirror"
 	case status >= 500:
-		return "try again later; the registry's operator knows why"
+		return "try again later, or ask the registry's operator"
 	case status != http.StatusUnauthorized && status != http.StatusForbidden && status != http.StatusNotFound:
 		return ""
 	case cred == nil && status != http.StatusNotFound:
-		return "no credential was found for it: give the pod a pull secret, or a provider a pattern that matches"
+		return "no credential was found: add a pull secret to the pod, or a matching pattern to a provider"
 	}
 	if status == http.StatusUnauthorized && cred != nil && (cred.Username == "robot" || strings.HasPrefix(cred.Username, "robot+")) {
-		return "write the whole name of the robot account, which begins with robot$ at Harbor: between single quotes, since a shell takes $NAME out of what has none"
+		return "use the robot account's full name, which starts with robot$ in Harbor; single-quote it, because an unquoted shell expands $NAME"
 	}
 	if text := ownWords(host, status); text != "" {
 		return text
 	}
 	switch status {
 	case http.StatusUnauthorized:
-		text := "log in again with the right user name and password, and renew what holds them (the pull secret, the provider's source)"
+		text := "correct the user name and password where they are stored (the pull secret, the provider's source)"
 		if cred.Provider == "" {
-			text += "; in a shell, what has a $ wants single quotes"
+			text += "; in a shell, single-quote values that contain $"
 		}
 		return text
 	case http.StatusForbidden:
-		return "let this user pull " + a.hop.Repository
+		return "allow this user to pull " + a.hop.Repository
 	}
-	return "look at the name and the tag; some registries say so too of what the user may not pull"
+	return "check the name and the tag; some registries also respond with 404 if the user may not pull"
 }
 
 // ownWords are what a status means at a registry that means something of its own
@@ -60,24 +60,24 @@ var registries = []struct {
 	says map[int]string
 }{
 	{suffix("docker.io"), map[int]string{
-		http.StatusUnauthorized: "Docker Hub says so too of a repository that does not exist: look at its name, at the user, and whether the access token may read",
+		http.StatusUnauthorized: "Docker Hub also responds so for a missing repository: check its name, the user, and that the access token may read",
 	}},
 	{func(h string) bool { return strings.Contains(h, ".dkr.ecr.") || h == "public.ecr.aws" }, map[int]string{
-		http.StatusForbidden: "ECR: allow ecr:BatchGetImage and ecr:GetDownloadUrlForLayer to the node's role, in its policy and, from another account, the repository's; a token lasts 12 hours",
-		http.StatusNotFound:  "ECR hides nothing: the repository or tag is not in this account and region",
+		http.StatusForbidden: "ECR: allow ecr:BatchGetImage and ecr:GetDownloadUrlForLayer for the node's role, and across accounts also in the repository's policy; tokens expire after 12 hours",
+		http.StatusNotFound:  "ECR: the repository or tag does not exist in this account and region",
 	}},
 	{suffix("pkg.dev", "gcr.io"), map[int]string{
-		http.StatusForbidden: "Google says so too of a repository that does not exist: look at its name, and grant roles/artifactregistry.reader to the account",
+		http.StatusForbidden: "Google also responds so for a missing repository: check its name, and grant the account roles/artifactregistry.reader",
 	}},
 	{suffix("azurecr.io", "azurecr.cn", "azurecr.us"), map[int]string{
-		http.StatusUnauthorized: "ACR says so too of a repository that does not exist: look at its name, and grant AcrPull to the identity",
+		http.StatusUnauthorized: "ACR also responds so for a missing repository: check its name, and grant AcrPull to the identity",
 	}},
 	{suffix("ghcr.io"), map[int]string{
-		http.StatusForbidden: "GitHub: the token needs the scope read:packages, and its user access to the package; an organisation with SSO must have authorised it",
-		http.StatusNotFound:  "GitHub says so too of a package that the user may not see",
+		http.StatusForbidden: "GitHub: the token needs the scope read:packages, its user needs access to the package, and an organization with SSO must authorize the token",
+		http.StatusNotFound:  "GitHub also responds so for packages that the user may not see",
 	}},
 	{suffix("quay.io"), map[int]string{
-		http.StatusUnauthorized: "Quay says so too of a repository that does not exist, or that this robot account may not read",
+		http.StatusUnauthorized: "Quay also responds so for a missing repository, or if this robot account may not read it",
 	}},
 }
 

@@ -204,7 +204,7 @@ func TestHealthy(t *testing.T) {
 				return // its token server is not behind TLS: see TestPlainRealm
 			}
 			r := prober(ca.file(t)).Ask(t.Context(), hop("https", addr), good())
-			check(t, r, "", "v1 is there, sha256:")
+			check(t, r, "", "v1 exists, sha256:")
 			if auth == testregistry.Basic && r.Accepted != 0 {
 				t.Errorf("accepted %d", r.Accepted)
 			}
@@ -218,7 +218,7 @@ func TestPlain(t *testing.T) {
 	h := hop("https", reg.Addr())
 	h.HTTPToo = true
 	r := prober("/nonexistent").Ask(t.Context(), h, good())
-	check(t, r, "", "v1 is there")
+	check(t, r, "", "v1 exists")
 	if r.Challenge == nil || r.Challenge.Scheme != "Bearer" || r.Challenge.Service != "testregistry" || r.Challenge.Scope != "repository:team/app:pull" {
 		t.Errorf("challenge: %+v", r.Challenge)
 	}
@@ -242,32 +242,32 @@ func TestTLS(t *testing.T) {
 			c.NotAfter = time.Now().Add(-72 * time.Hour)
 			c.NotBefore = time.Now().Add(-96 * time.Hour)
 		}),
-			says: []string{"has expired 3 days ago", "this machine's clock says", `"CN=registry" of "CN=Our CA"`, "renew it at the registry", "timedatectl"}},
+			says: []string{"expired 3 days ago", "this machine's clock shows", `"CN=registry" of "CN=Our CA"`, "renew the registry's certificate", "timedatectl"}},
 		"not yet": {cert: ca.leaf(t, func(c *x509.Certificate) { c.NotBefore = time.Now().Add(2 * time.Hour) }),
-			says: []string{"is valid from ", "set the clock"}},
+			says: []string{"is not valid before ", "set the clock"}},
 		"wrong name": {cert: ca.leaf(t, func(c *x509.Certificate) { c.IPAddresses = nil; c.DNSNames = []string{"other.example"} }),
 			says: []string{"is not for 127.0.0.1; its names: other.example"}},
 		"common name": {cert: ca.leaf(t, func(c *x509.Certificate) { c.IPAddresses = nil }),
-			says: []string{"a common name alone does not count", "subjectAltName"}},
+			says: []string{"(a common name is not used)", "subjectAltName"}},
 		"unknown": {cert: newAuthority(t, "Their CA", nil).leaf(t, nil),
-			says: []string{`the authority "CN=Their CA"`, "(by SSL_CERT_FILE and SSL_CERT_DIR of containerd, process 812)", "/etc/containerd/certs.d/127.0.0.1:", "hosts.toml", "restart containerd"}},
-		"self-signed": {cert: (*authority)(nil).leaf(t, nil), says: []string{"is signed by itself"}},
+			says: []string{`the CA "CN=Their CA"`, "(from SSL_CERT_FILE and SSL_CERT_DIR of containerd, process 812)", "/etc/containerd/certs.d/127.0.0.1:", "hosts.toml", "restart containerd"}},
+		"self-signed": {cert: (*authority)(nil).leaf(t, nil), says: []string{"is self-signed"}},
 		"intermediate": {cert: func() tls.Certificate {
 			c := inter.leaf(t, func(c *x509.Certificate) { c.IssuingCertificateURL = []string{"http://ca.example/i.crt"} })
 			c.Certificate = c.Certificate[:1]
 			return c
-		}(), says: []string{`not that of "CN=Intermediate"`, "let the registry send the whole chain (http://ca.example/i.crt"}},
+		}(), says: []string{`without the intermediate "CN=Intermediate"`, "configure the registry to send the full chain (from http://ca.example/i.crt"}},
 		"several": {cert: newAuthority(t, "Their CA", nil).leaf(t, func(c *x509.Certificate) {
 			c.NotAfter = time.Now().Add(-time.Hour)
 			c.NotBefore = time.Now().Add(-2 * time.Hour)
 			c.IPAddresses = nil
-		}), says: []string{"has expired 1h", "; and its certificate", "is not for 127.0.0.1", "; and the authority"}},
+		}), says: []string{"expired 1h", "; and its certificate", "is not for 127.0.0.1", "; and the CA"}},
 		"old protocol": {cert: ca.leaf(t, nil), change: func(c *tls.Config) { c.MinVersion = tls.VersionTLS10; c.MaxVersion = tls.VersionTLS11 },
-			says: []string{"too old", "TLS 1.2"}},
+			says: []string{"supports only TLS versions before 1.2", "TLS 1.2"}},
 		"client certificate": {cert: ca.leaf(t, nil), change: func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert },
-			says: []string{"wants a client certificate"}},
+			says: []string{"requires a client certificate"}},
 		"client certificate, TLS 1.2": {cert: ca.leaf(t, nil), change: func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert; c.MaxVersion = tls.VersionTLS12 },
-			says: []string{"wants a client certificate", "client in /etc/containerd/certs.d/"}},
+			says: []string{"requires a client certificate", "client in /etc/containerd/certs.d/"}},
 	}
 	caFile := ca.file(t)
 	for name, tt := range tests {
@@ -301,12 +301,12 @@ func TestOwnAuthority(t *testing.T) {
 	check(t, prober("/nonexistent").Ask(t.Context(), h, good()), "", "accepted")
 
 	h.CA = []string{filepath.Join(t.TempDir(), "gone.pem")}
-	check(t, prober("/nonexistent").Ask(t.Context(), h, good()), probe.StepTLS, "the authorities that hosts.toml names", "gone.pem")
+	check(t, prober("/nonexistent").Ask(t.Context(), h, good()), probe.StepTLS, "read the CAs set in hosts.toml", "gone.pem")
 
 	h.CA, h.SkipVerify = nil, true
 	r := prober("/nonexistent").Ask(t.Context(), h, good())
 	check(t, r, "", "accepted")
-	if !strings.Contains(show(r), "warning tls") || !strings.Contains(show(r), "verified by nobody, as hosts.toml says") {
+	if !strings.Contains(show(r), "warning tls") || !strings.Contains(show(r), "not verified, as set in hosts.toml") {
 		t.Error("that nobody verifies it is not said")
 	}
 }
@@ -314,18 +314,18 @@ func TestOwnAuthority(t *testing.T) {
 // TestConnection: what is wrong before TLS, and what is no TLS.
 func TestConnection(t *testing.T) {
 	closed := testaddr.Free(t)
-	check(t, prober("").Ask(t.Context(), hop("https", closed), nil), probe.StepTCP, "127.0.0.1 refused the connection", "look whether the registry runs")
+	check(t, prober("").Ask(t.Context(), hop("https", closed), nil), probe.StepTCP, "127.0.0.1 refused the connection", "check that the registry runs")
 
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { silent.Close() })
-	check(t, prober("").Ask(t.Context(), hop("https", silent.Addr().String()), nil), probe.StepTLS, "does not answer a TLS handshake: no answer within 300ms")
-	check(t, prober("").Ask(t.Context(), hop("http", silent.Addr().String()), nil), probe.StepChallenge, "no answer within 300ms")
+	check(t, prober("").Ask(t.Context(), hop("https", silent.Addr().String()), nil), probe.StepTLS, "does not respond to a TLS handshake: no response within 300ms")
+	check(t, prober("").Ask(t.Context(), hop("http", silent.Addr().String()), nil), probe.StepChallenge, "no response within 300ms")
 
 	h := hop("https", newRegistry(t, testregistry.Basic).Addr())
-	check(t, prober("").Ask(t.Context(), h, nil), probe.StepTLS, "speaks plain HTTP, not TLS", `server = "http://127.0.0.1:`)
+	check(t, prober("").Ask(t.Context(), h, nil), probe.StepTLS, "uses plain HTTP, not TLS", `server = "http://127.0.0.1:`)
 
 	ca := newAuthority(t, "Our CA", nil)
 	addr := serve(t, newRegistry(t, testregistry.Basic), &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
@@ -344,7 +344,7 @@ func TestRefused(t *testing.T) {
 			step := map[testregistry.Auth]string{testregistry.Basic: probe.StepManifest, testregistry.Bearer: probe.StepToken}[auth]
 			wrong := credential("ci", "wrong")
 			check(t, prober("").Ask(t.Context(), hop("http", reg.Addr()), []regcred.Credential{wrong}), step,
-				`provider "good", user "ci"`, "HTTP 401", "is wrong or has expired", "log in again")
+				`provider "good", user "ci"`, "HTTP 401", "is wrong or has expired", "correct the user name and password")
 
 			r := prober("").Ask(t.Context(), hop("http", reg.Addr()), []regcred.Credential{wrong, good()[0], wrong})
 			check(t, r, "", "not tried")
@@ -358,7 +358,7 @@ func TestRefused(t *testing.T) {
 
 			h := hop("http", reg.Addr())
 			h.Repository = "team/gone"
-			check(t, prober("").Ask(t.Context(), h, good()), probe.StepManifest, "HTTP 404", "look at the name and the tag")
+			check(t, prober("").Ask(t.Context(), h, good()), probe.StepManifest, "HTTP 404", "check the name and the tag")
 
 			h = hop("http", reg.Addr())
 			h.Shown = route.ShownNone
@@ -377,25 +377,25 @@ func TestFaults(t *testing.T) {
 		"page": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
 			io.WriteString(w, "<html>welcome")
-		}, probe.StepChallenge, []string{"is no registry", "a web page"}},
-		"nothing": {http.NotFound, probe.StepChallenge, []string{"is no registry: it answers HTTP 404 to /v2/"}},
+		}, probe.StepChallenge, []string{"is not a registry", "a web page"}},
+		"nothing": {http.NotFound, probe.StepChallenge, []string{"is not a registry: it responds with HTTP 404 for /v2/"}},
 		"login page": {func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/login" {
 				http.Redirect(w, r, "/login?next="+url.QueryEscape(r.URL.Path), http.StatusFound)
 				return
 			}
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		}, probe.StepChallenge, []string{"is no registry", "to which it redirects"}},
+		}, probe.StepChallenge, []string{"is not a registry", "after a redirect to"}},
 		"busy": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Retry-After", "120")
 			w.WriteHeader(http.StatusTooManyRequests)
-		}, probe.StepChallenge, []string{"HTTP 429", "wait for 2m"}},
+		}, probe.StepChallenge, []string{"HTTP 429", "retry after 2m"}},
 		"down": {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusBadGateway) }, probe.StepChallenge, []string{"HTTP 502 Bad Gateway"}},
 		"scheme": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("WWW-Authenticate", "Negotiate")
 			w.WriteHeader(http.StatusUnauthorized)
-		}, probe.StepChallenge, []string{`asks for "Negotiate"`}},
-		"no challenge": {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, probe.StepChallenge, []string{"HTTP 401, and does not say how to log in"}},
+		}, probe.StepChallenge, []string{`the scheme "Negotiate"`}},
+		"no challenge": {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, probe.StepChallenge, []string{"HTTP 401 without an authentication challenge"}},
 		"metadata realm": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="http://169.254.169.254/token",service="x"`)
 			w.WriteHeader(http.StatusUnauthorized)
@@ -409,7 +409,7 @@ func TestFaults(t *testing.T) {
 			w.WriteHeader(http.StatusUnauthorized)
 		}, probe.StepChallenge, nil},
 		"endless headers": {func(w http.ResponseWriter, r *http.Request) { w.Header().Set("X", strings.Repeat("x", 1<<20)) }, probe.StepChallenge, nil},
-		"slow":            {func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, probe.StepChallenge, []string{"no answer within 300ms"}},
+		"slow":            {func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, probe.StepChallenge, []string{"no response within 300ms"}},
 		"slow token": {func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/token" {
 				w.Header().Set("Content-Type", "application/json")
@@ -422,7 +422,7 @@ func TestFaults(t *testing.T) {
 			}
 			w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+r.Host+`/token",service="x"`)
 			w.WriteHeader(http.StatusUnauthorized)
-		}, probe.StepToken, []string{"no answer within 300ms"}},
+		}, probe.StepToken, []string{"no response within 300ms"}},
 		"scope": {func(w http.ResponseWriter, r *http.Request) {
 			switch {
 			case r.URL.Path == "/token": // {"access":[{"type":"repository","name":"team/other","actions":["pull"]}]}
@@ -436,7 +436,7 @@ func TestFaults(t *testing.T) {
 			if r.Method == http.MethodHead {
 				w.WriteHeader(http.StatusForbidden)
 			}
-		}, probe.StepManifest, []string{"HTTP 403 to HEAD, and 200 to GET"}},
+		}, probe.StepManifest, []string{"HTTP 403 for HEAD, but 200 for GET"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := prober("").Ask(t.Context(), hop("http", serve(t, tt.handler, nil)), good())

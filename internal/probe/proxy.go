@@ -22,7 +22,7 @@ import (
 func (a *asking) reach(ctx context.Context, u *url.URL) bool {
 	proxy, variable := proxyOf(a.Runtime.Environ, u)
 	if name := brokenProxy(a.Runtime.Environ, u); name != "" {
-		a.add(StepProxy, terminal.Warning, "write it as http://HOST:PORT", "%s in the environment of %s is no address of a proxy, and counts as none", name, a.whose())
+		a.add(StepProxy, terminal.Warning, "set it to http://HOST:PORT", "%s in the environment of %s is not a proxy address and is ignored", name, a.whose())
 	}
 	to := u
 	if proxy != nil {
@@ -30,10 +30,10 @@ func (a *asking) reach(ctx context.Context, u *url.URL) bool {
 		if a.as == "" {
 			a.result.Proxy = address(proxy)
 		}
-		a.add(StepProxy, terminal.OK, "", "%s goes through the proxy %s (%s in the environment of %s)", u.Hostname(), address(proxy), variable, a.whose())
+		a.add(StepProxy, terminal.OK, "", "%s is reached through the proxy %s (%s in the environment of %s)", u.Hostname(), address(proxy), variable, a.whose())
 	}
 	if proxy != nil {
-		a.proxy = fmt.Sprintf("look at the proxy %s, and at %s in the environment of %s, which names it", address(proxy), variable, a.whose())
+		a.proxy = fmt.Sprintf("check the proxy %s, set by %s in the environment of %s", address(proxy), variable, a.whose())
 	}
 	conn, ok := a.connect(ctx, to)
 	a.proxy = ""
@@ -65,7 +65,7 @@ func (a *asking) through(ctx context.Context, conn net.Conn, proxy, u *url.URL) 
 	if proxy.Scheme == "https" {
 		secured, err := a.shake(ctx, conn, proxy, nil)
 		if err != nil {
-			return conn, a.fail(StepProxy, "look whether the proxy speaks TLS: its address begins with https", "TLS with the proxy %s: %v", address(proxy), a.late(ctx, err))
+			return conn, a.fail(StepProxy, "check that the proxy supports TLS: its address starts with https", "TLS with the proxy %s: %v", address(proxy), a.late(ctx, err))
 		}
 		// It is shown a password, as the registry is. Go's skip_verify is for it too.
 		if problems := a.problems(secured.ConnectionState().PeerCertificates, proxy.Hostname()); problems != nil && !a.hop.SkipVerify {
@@ -81,9 +81,9 @@ func (a *asking) through(ctx context.Context, conn net.Conn, proxy, u *url.URL) 
 	status, err := askProxy(conn, proxy, address(u))
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return conn, a.fail(StepProxy, "look at the proxy", "the proxy %s: %v", address(proxy), Ended(ctx))
+		return conn, a.fail(StepProxy, "check the proxy", "the proxy %s: %v", address(proxy), Ended(ctx))
 	case err != nil:
-		return conn, a.fail(StepProxy, "look whether it is an HTTP proxy that listens there", "the proxy %s does not answer as a proxy does", address(proxy))
+		return conn, a.fail(StepProxy, "check that an HTTP proxy listens there", "the proxy %s does not respond like an HTTP proxy", address(proxy))
 	case status != http.StatusOK:
 		return conn, a.fail(StepProxy, a.proxyCure(status, u), "the proxy %s refuses to connect to %s: HTTP %d %s", address(proxy), address(u), status, http.StatusText(status))
 	}
@@ -115,9 +115,9 @@ func askProxy(conn net.Conn, proxy *url.URL, target string) (status int, err err
 func (a *asking) proxyCure(status int, u *url.URL) string {
 	switch status {
 	case http.StatusProxyAuthRequired:
-		return fmt.Sprintf("it wants a user and a password that it accepts: http://USER:PASSWORD@HOST:PORT, in the environment of %s", a.runtimeName())
+		return fmt.Sprintf("set a user and password for the proxy, http://USER:PASSWORD@HOST:PORT, in the environment of %s", a.runtimeName())
 	case http.StatusForbidden, http.StatusMethodNotAllowed:
-		return fmt.Sprintf("let the proxy allow it; or, if the node can reach it directly, add it to NO_PROXY in the environment of %s: %s", a.runtimeName(), u.Hostname())
+		return fmt.Sprintf("allow the host in the proxy; or, if the node can reach it directly, add it to NO_PROXY in the environment of %s: %s", a.runtimeName(), u.Hostname())
 	}
-	return fmt.Sprintf("the proxy cannot reach it, or not resolve its name; a host of the node's own network belongs into NO_PROXY in the environment of %s: %s", a.runtimeName(), u.Hostname())
+	return fmt.Sprintf("the proxy cannot reach or resolve the host; if it is on the node's own network, add it to NO_PROXY in the environment of %s: %s", a.runtimeName(), u.Hostname())
 }

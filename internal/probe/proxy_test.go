@@ -52,14 +52,14 @@ func TestProxy(t *testing.T) {
 	}
 	r := proxied(t, world.CAFile(), strings.Replace(proxy, "://", "://user:"+canary.Password+"@", 1))
 	check(t, r, "", "accepted")
-	for _, want := range []string{"registry.example goes through the proxy 127.0.0.1:", "(HTTPS_PROXY in the environment of containerd, process 812)", "that is another host, which is shown the credential"} {
+	for _, want := range []string{"registry.example is reached through the proxy 127.0.0.1:", "(HTTPS_PROXY in the environment of containerd, process 812)", "the credential is sent to that host"} {
 		if !strings.Contains(show(r), want) {
 			t.Errorf("want %q", want)
 		}
 	}
 
 	// Its certificate is of the proxy's authority.
-	check(t, proxied(t, newAuthority(t, "Our CA", nil).file(t), proxy), probe.StepTLS, "CN=testcloud", "the proxy opens TLS")
+	check(t, proxied(t, newAuthority(t, "Our CA", nil).file(t), proxy), probe.StepTLS, "CN=testcloud", "the proxy intercepts TLS")
 
 	p := prober(world.CAFile())
 	p.Runtime.Environ = append(p.Runtime.Environ, "HTTPS_PROXY="+proxy)
@@ -75,17 +75,17 @@ func TestProxyRefuses(t *testing.T) {
 	answers := func(status int) string {
 		return "http://" + serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(status) }), nil)
 	}
-	check(t, proxied(t, "", answers(http.StatusProxyAuthRequired)), probe.StepProxy, "HTTP 407", "it wants a user and a password")
-	check(t, proxied(t, "", answers(http.StatusForbidden)), probe.StepProxy, "HTTP 403", "let the proxy allow it", "NO_PROXY")
+	check(t, proxied(t, "", answers(http.StatusProxyAuthRequired)), probe.StepProxy, "HTTP 407", "set a user and password")
+	check(t, proxied(t, "", answers(http.StatusForbidden)), probe.StepProxy, "HTTP 403", "allow the host in the proxy", "NO_PROXY")
 	closed := testaddr.Free(t)
-	check(t, proxied(t, "", "http://"+closed), probe.StepTCP, "refused the connection", "look at the proxy "+closed, "HTTPS_PROXY in the environment of containerd, process 812")
+	check(t, proxied(t, "", "http://"+closed), probe.StepTCP, "refused the connection", "check the proxy "+closed, "HTTPS_PROXY in the environment of containerd, process 812")
 
 	// Loopback is never asked through a proxy; what the variable holds is seen all the same.
 	p := prober("")
 	p.Runtime.Environ = append(p.Runtime.Environ, "HTTPS_PROXY=http://user:"+canary.Password+"@%zz")
 	r := p.Ask(t.Context(), hop("https", closed), nil)
 	check(t, r, probe.StepTCP)
-	if !strings.Contains(show(r), "warning proxy: HTTPS_PROXY in the environment of containerd, process 812 is no address of a proxy") {
+	if !strings.Contains(show(r), "warning proxy: HTTPS_PROXY in the environment of containerd, process 812 is not a proxy address") {
 		t.Error("the address is not named")
 	}
 
@@ -94,7 +94,7 @@ func TestProxyRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { silent.Close() })
-	check(t, proxied(t, "", "http://"+silent.Addr().String()), probe.StepProxy, "no answer within 300ms")
+	check(t, proxied(t, "", "http://"+silent.Addr().String()), probe.StepProxy, "no response within 300ms")
 
 	talks := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -103,7 +103,7 @@ func TestProxyRefuses(t *testing.T) {
 			conn.Close()
 		}
 	}), nil)
-	check(t, proxied(t, "", "http://"+talks), probe.StepProxy, "does not answer as a proxy does")
+	check(t, proxied(t, "", "http://"+talks), probe.StepProxy, "does not respond like an HTTP proxy")
 }
 
 // TestProxySchemes: what Go takes for a proxy is asked as Go asks it, and a password
@@ -119,7 +119,7 @@ func TestProxySchemes(t *testing.T) {
 	plain := serve(t, proxy, nil)
 	secured := serve(t, proxy, &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
 
-	check(t, proxied(t, "", "socks5"+user+plain), probe.StepChallenge, "look at the proxy "+plain)
+	check(t, proxied(t, "", "socks5"+user+plain), probe.StepChallenge, "check the proxy "+plain)
 	check(t, proxied(t, "", "ftp"+user+plain), probe.StepProxy, "HTTP 403")
 	check(t, proxied(t, ca.file(t), "https"+user+secured), probe.StepProxy, "HTTP 403")
 	if len(shown) != 2 || !strings.HasPrefix(shown[1], "CONNECT Basic ") {

@@ -38,7 +38,7 @@ func (a *asking) connect(ctx context.Context, u *url.URL) (net.Conn, bool) {
 	}
 	port, err := strconv.ParseUint(portOf(u), 10, 16)
 	if err != nil || port == 0 {
-		return nil, a.fail(StepTCP, "", "%q is no port", u.Port())
+		return nil, a.fail(StepTCP, "", "%q is not a port", u.Port())
 	}
 	conn, said, slow := a.dialAll(ctx, addrs, uint16(port))
 	text := strings.Join(said, "; ")
@@ -46,7 +46,7 @@ func (a *asking) connect(ctx context.Context, u *url.URL) (net.Conn, bool) {
 	case conn == nil:
 		return nil, a.fail(StepTCP, a.unreachable(u, text), "%s: %s", address(u), text)
 	case slow:
-		a.add(StepTCP, terminal.Warning, "take the address that does not answer out of the DNS, or let the node reach it: each pull may wait for it", "%s: %s", address(u), text)
+		a.add(StepTCP, terminal.Warning, "remove the unresponsive address from DNS, or allow the node to reach it: each pull may wait for it", "%s: %s", address(u), text)
 	default:
 		a.add(StepTCP, terminal.OK, "", "%s: %s", address(u), text)
 	}
@@ -100,11 +100,11 @@ func (a *asking) noConnection(ctx context.Context, err error) string {
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
 		return "cannot be reached: there is no route"
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
-		return "is forbidden by this machine's firewall"
+		return "is blocked by this machine's firewall"
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled):
-		return "has not answered yet"
+		return "has not responded yet"
 	case ctx.Err() != nil, isTimeout(err):
-		return fmt.Sprintf("does not answer (%s)", a.stepTimeout())
+		return fmt.Sprintf("does not respond (%s)", a.stepTimeout())
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Err.Error()
@@ -116,11 +116,11 @@ func (a *asking) noConnection(ctx context.Context, err error) string {
 func (a *asking) unreachable(u *url.URL, said string) string {
 	if proxy, variable := proxyOf(a.Runtime.Own, u); proxy != nil {
 		if theirs, _ := proxyOf(a.Runtime.Environ, u); theirs == nil {
-			return fmt.Sprintf("%s is set in this shell, and not for %s, which connects directly: set it in the environment of its unit, and restart it", variable, a.runtimeName())
+			return fmt.Sprintf("%s is set in this shell but not for %s, which connects directly; set it in the environment of its unit and restart it", variable, a.runtimeName())
 		}
 	}
 	if strings.Contains(said, "refused") {
-		return fmt.Sprintf("look whether the registry runs and listens at port %s; a registry at another port is written HOST:PORT", portOf(u))
+		return fmt.Sprintf("check that the registry runs and listens on port %s; for another port, use HOST:PORT", portOf(u))
 	}
-	return "let this node reach it: routes, firewalls, security groups; or set a proxy in the environment of " + a.runtimeName()
+	return "allow this node to reach it (routes, firewalls, security groups), or set a proxy in the environment of " + a.runtimeName()
 }

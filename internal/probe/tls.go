@@ -32,20 +32,20 @@ func (a *asking) trust(ctx context.Context) error {
 	for _, file := range a.hop.CA {
 		data, err := regularfile.Read(ctx, file, maxPEM)
 		if err != nil {
-			return fmt.Errorf("the authorities that %s names: %w", a.hop.File, err)
+			return fmt.Errorf("read the CAs set in %s: %w", a.hop.File, err)
 		}
 		if a.pool == nil {
 			a.pool = systemPool()
 		}
 		if !a.pool.AppendCertsFromPEM(data) {
-			return fmt.Errorf("%s, which %s names, holds no certificate in PEM", file, a.hop.File)
+			return fmt.Errorf("%s, set in %s, contains no PEM certificate", file, a.hop.File)
 		}
 		a.places = append(a.places, file)
 	}
 	for _, pair := range a.hop.Client {
 		cert, err := readPair(ctx, pair)
 		if err != nil {
-			return fmt.Errorf("the client certificate that %s names: %w", a.hop.File, err)
+			return fmt.Errorf("read the client certificate set in %s: %w", a.hop.File, err)
 		}
 		a.certs = append(a.certs, cert)
 	}
@@ -65,7 +65,7 @@ func readPair(ctx context.Context, pair [2]string) (tls.Certificate, error) {
 	}
 	both, err := tls.X509KeyPair(cert, key)
 	if err != nil { // it may quote the key
-		return both, fmt.Errorf("%s and its key do not fit, or are not in PEM", pair[0])
+		return both, fmt.Errorf("%s and its key do not match, or are not PEM", pair[0])
 	}
 	return both, nil
 }
@@ -99,7 +99,7 @@ func (a *asking) handshake(ctx context.Context, conn net.Conn, u *url.URL, proxi
 	switch {
 	case err == nil:
 	case isPlain(err) && a.hop.HTTPToo && a.as == "":
-		a.add(StepTLS, terminal.OK, "", "%s speaks plain HTTP, which %s tries after TLS", address(u), a.runtimeName())
+		a.add(StepTLS, terminal.OK, "", "%s uses plain HTTP, which %s tries after TLS", address(u), a.runtimeName())
 		a.base.Scheme = "http"
 		return true
 	default:
@@ -115,14 +115,14 @@ func (a *asking) handshake(ctx context.Context, conn net.Conn, u *url.URL, proxi
 	case len(problems) == 0:
 		a.add(StepTLS, terminal.OK, "", "%s; verified by %s%s", who, a.store(), a.staleStore())
 	case a.hop.SkipVerify && a.hop.File == "":
-		a.add(StepTLS, terminal.OK, "", "%s; verified by nobody: %s does not on loopback", who, a.runtimeName())
+		a.add(StepTLS, terminal.OK, "", "%s; not verified: %s does not verify loopback addresses", who, a.runtimeName())
 	case a.hop.SkipVerify:
-		a.add(StepTLS, terminal.Warning, "name the authority (ca) in place of skip_verify: whoever answers in the registry's place is shown the password",
-			"%s; verified by nobody, as %s says: %s", who, a.hop.File, said(problems))
+		a.add(StepTLS, terminal.Warning, "set the CA (ca) instead of skip_verify: anyone impersonating the registry gets the password",
+			"%s; not verified, as set in %s: %s", who, a.hop.File, said(problems))
 	default:
 		fix := problems[0].cure
 		if proxied && problems[0].unknown {
-			fix = "the proxy opens TLS (its authority, not the registry's): " + fix
+			fix = "the proxy intercepts TLS (with its own CA, not the registry's): " + fix
 		}
 		return a.fail(StepTLS, fix, "%s: %s", address(u), said(problems))
 	}
@@ -142,26 +142,26 @@ func (a *asking) failHandshake(ctx context.Context, u *url.URL, err error, wante
 	_, isRecord := errors.AsType[tls.RecordHeaderError](err)
 	switch {
 	case ctx.Err() != nil:
-		return a.fail(StepTLS, "look at what is between: a firewall, or a service that speaks something else", "%s is connected, and does not answer a TLS handshake: %v", at, Ended(ctx))
+		return a.fail(StepTLS, "check for a firewall in between, or a service with another protocol", "%s accepts connections but does not respond to a TLS handshake: %v", at, Ended(ctx))
 	case isPlain(err):
-		return a.fail(StepTLS, a.plainCure(), "%s speaks plain HTTP, not TLS", at)
+		return a.fail(StepTLS, a.plainCure(), "%s uses plain HTTP, not TLS", at)
 	case isRecord:
-		return a.fail(StepTLS, a.plainCure(), "%s answers a TLS handshake with something that is no TLS", at)
+		return a.fail(StepTLS, a.plainCure(), "%s responds to a TLS handshake with something other than TLS", at)
 	case strings.Contains(err.Error(), "protocol version"):
-		return a.fail(StepTLS, "let the registry speak TLS 1.2 or newer", "%s speaks only versions of TLS that are too old (before 1.2)", at)
+		return a.fail(StepTLS, "enable TLS 1.2 or newer on the registry", "%s supports only TLS versions before 1.2", at)
 	case isAlert && wanted:
-		return a.fail(StepTLS, a.clientCure(), "%s wants a client certificate, and refuses %s", at, a.shownCertificate())
+		return a.fail(StepTLS, a.clientCure(), "%s requires a client certificate and rejects %s", at, a.shownCertificate())
 	case alert == "unrecognized name":
-		return a.fail(StepTLS, "look at the name, and at what serves it (an ingress, a load balancer)", "%s does not know the name %s", at, u.Hostname())
+		return a.fail(StepTLS, "check the name, and the ingress or load balancer that serves it", "%s does not recognize the name %s", at, u.Hostname())
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
-		return a.fail(StepTLS, "look at what is between: a firewall that knows names, or a load balancer without a registry behind it", "%s ends the connection in the TLS handshake", at)
+		return a.fail(StepTLS, "check for a firewall that filters by name, or a load balancer without a registry behind it", "%s closes the connection during the TLS handshake", at)
 	}
 	return a.fail(StepTLS, "", "%s: TLS: %v", at, err)
 }
 
 func (a *asking) shownCertificate() string {
 	if len(a.certs) == 0 {
-		return "to go on without"
+		return "connections without one"
 	}
-	return "the one that " + a.hop.File + " names"
+	return "the one set in " + a.hop.File
 }

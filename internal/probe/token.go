@@ -118,16 +118,16 @@ func (t *tokenWatch) noToken() (what, fix string) {
 	}
 	at := (&url.URL{Scheme: t.realm.Scheme, Host: t.realm.Host, Path: t.realm.Path}).String()
 	token, access := t.given()
-	fix = "look at what answers there: the realm that the registry names is to be its token server"
+	fix = "check the server there: the registry's realm must be its token server"
 	switch {
 	case token == "" && access == "":
 	case access == "" && t.method == http.MethodPost:
-		return fmt.Sprintf("the token server %s answers a POST with a token, but without an access_token, which is all that containerd takes", at),
-			"let the token server name it access_token too, or answer 405 to POST: containerd gets it then"
+		return fmt.Sprintf("the token server %s responds to POST with a token but without access_token, the only field that containerd reads", at),
+			"configure the token server to also return access_token, or to respond to POST with 405, so that containerd uses GET"
 	default:
 		return "", ""
 	}
-	what = "something that is no JSON"
+	what = "something other than JSON"
 	body := bytes.TrimSpace(t.answer.Bytes())
 	switch {
 	case t.kind == "text/html", t.kind == "application/xhtml+xml", bytes.HasPrefix(body, []byte("<")):
@@ -137,5 +137,5 @@ func (t *tokenWatch) noToken() (what, fix string) {
 	case json.Valid(body):
 		what = "JSON without a token"
 	}
-	return fmt.Sprintf("the token server %s answers HTTP 200 to %s with %s, not with a token", at, t.method, what), fix
+	return fmt.Sprintf("the token server %s returns no token for %s: HTTP 200 with %s", at, t.method, what), fix
 }

@@ -80,9 +80,9 @@ func TestTokenMethods(t *testing.T) {
 		"redirects POST":         {"containerd", map[string]http.HandlerFunc{post: away, get: gives("token")}, []string{post, get}, "", nil},
 		"CRI-O":                  {"CRI-O", map[string]http.HandlerFunc{get: gives("token")}, []string{get}, "", nil},
 		"CRI-O, POST alone":      {"CRI-O", map[string]http.HandlerFunc{get: status(405)}, []string{get}, probe.StepToken, []string{"HTTP 405"}},
-		"GET alone, 403":         {"containerd", map[string]http.HandlerFunc{post: status(403)}, []string{post}, probe.StepToken, []string{"HTTP 403", "it says so to POST", "405 it would"}},
-		"refused":                {"containerd", map[string]http.HandlerFunc{post: status(401), get: status(401)}, []string{post, get}, probe.StepToken, []string{"HTTP 401", "log in again"}},
-		"no access_token":        {"containerd", map[string]http.HandlerFunc{post: gives("token")}, []string{post}, probe.StepToken, []string{"without an access_token"}},
+		"GET alone, 403":         {"containerd", map[string]http.HandlerFunc{post: status(403)}, []string{post}, probe.StepToken, []string{"HTTP 403", "this is the response to POST", "or 405"}},
+		"refused":                {"containerd", map[string]http.HandlerFunc{post: status(401), get: status(401)}, []string{post, get}, probe.StepToken, []string{"HTTP 401", "correct the user name and password"}},
+		"no access_token":        {"containerd", map[string]http.HandlerFunc{post: gives("token")}, []string{post}, probe.StepToken, []string{"without access_token"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			addr, shown := tokenServer(t, tt.ways)
@@ -111,10 +111,10 @@ func TestNoToken(t *testing.T) {
 		"page":      {says("text/html; charset=utf-8", "<!DOCTYPE html>"), "with a web page (HTML)"},
 		"page, too": {says("text/plain", " <html>"), "with a web page (HTML)"},
 		"nothing":   {says("application/json", ""), "with nothing"},
-		"text":      {says("text/plain", "ok"), "with something that is no JSON"},
+		"text":      {says("text/plain", "ok"), "with something other than JSON"},
 		"no token":  {says("application/json", `{"expires_in":300}`), "with JSON without a token"},
 		"number":    {says("application/json", `{"token":1}`), "with JSON without a token"},
-		"echo":      {says("application/json", canary.Password), "with something that is no JSON"},
+		"echo":      {says("application/json", canary.Password), "with something other than JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, runtime := range []string{"containerd", "CRI-O"} {
@@ -122,7 +122,7 @@ func TestNoToken(t *testing.T) {
 				p := prober("")
 				p.Runtime.Name = runtime
 				check(t, p.Ask(t.Context(), hop("http", addr), good()), probe.StepToken,
-					fmt.Sprintf("the token server http://%s/token answers HTTP 200 to ", addr), tt.says, "the realm that the registry names")
+					fmt.Sprintf("the token server http://%s/token returns no token for ", addr), tt.says, "the registry's realm must be its token server")
 			}
 		})
 	}
@@ -136,11 +136,11 @@ func TestNoManifest(t *testing.T) {
 		get                int
 		step, says         string
 	}{
-		"by HEAD alone":  {image, "sha256:1", "", 500, "", "v1 is there, sha256:1"}, // GET would count as a pull
-		"no digest":      {image, "", `{"schemaVersion":2}`, 200, "", "v1 is there"},
-		"no digest, 500": {image, "", "", 500, probe.StepManifest, "by HTTP 200 to HEAD, and HTTP 500 to GET"},
-		"no kind":        {"text/plain", "sha256:1", "ok", 200, probe.StepManifest, "something that is no manifest"},
-		"broken index":   {index, "sha256:1", "[[[[", 200, probe.StepManifest, "something that is no manifest"},
+		"by HEAD alone":  {image, "sha256:1", "", 500, "", "v1 exists, sha256:1"}, // GET would count as a pull
+		"no digest":      {image, "", `{"schemaVersion":2}`, 200, "", "v1 exists"},
+		"no digest, 500": {image, "", "", 500, probe.StepManifest, "with HTTP 200 for HEAD, but HTTP 500 for GET"},
+		"no kind":        {"text/plain", "sha256:1", "ok", 200, probe.StepManifest, "the response is not a manifest"},
+		"broken index":   {index, "sha256:1", "[[[[", 200, probe.StepManifest, "the response is not a manifest"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -167,7 +167,7 @@ func TestTokenRefused(t *testing.T) {
 		io.WriteString(w, `{"access_token":"bad"}`)
 	}})
 	r := prober("").Ask(t.Context(), hop("http", addr), good())
-	check(t, r, probe.StepManifest, "HTTP 401, though the token server "+addr+" gave a token", "let the user pull team/app")
+	check(t, r, probe.StepManifest, "HTTP 401, although the token server "+addr+" issued a token", "allow the user to pull team/app")
 	if strings.Contains(show(r), "password is wrong") {
 		t.Error("the password is blamed")
 	}
@@ -179,7 +179,7 @@ func TestLate(t *testing.T) {
 	addr, _ := tokenServer(t, map[string]http.HandlerFunc{http.MethodPost: hang})
 	p := prober("")
 	p.StepTimeout = 50 * time.Millisecond
-	check(t, p.Ask(t.Context(), hop("http", addr), good()), probe.StepToken, "the token server "+addr+": no answer within 50ms", "token server's log")
+	check(t, p.Ask(t.Context(), hop("http", addr), good()), probe.StepToken, "the token server "+addr+": no response within 50ms", "token server's log")
 }
 
 // TestMeaning: what to do about a refusal depends on whose login it is.
@@ -195,7 +195,7 @@ func TestMeaning(t *testing.T) {
 	for _, tt := range []struct {
 		cred regcred.Credential
 		says string
-	}{{credential("ci", "wrong"), "the provider's source)"}, {file, "what has a $ wants single quotes"}, {robot, "begins with robot$"}} {
+	}{{credential("ci", "wrong"), "the provider's source)"}, {file, "single-quote values that contain $"}, {robot, "starts with robot$"}} {
 		check(t, prober("").Ask(t.Context(), hop("http", addr), []regcred.Credential{tt.cred}), probe.StepManifest, "HTTP 401", tt.says)
 	}
 }

@@ -72,7 +72,7 @@ func (a *asking) accepted(from, i int, shown []regcred.Credential) {
 	}
 	a.result.Accepted = i
 	for j := i + 1; j < len(shown); j++ {
-		a.add(StepManifest, terminal.Skipped, "", "%s: not tried, since the one before is accepted", login.Try{Credential: &shown[j]}.Who())
+		a.add(StepManifest, terminal.Skipped, "", "%s: not tried, because the previous one was accepted", login.Try{Credential: &shown[j]}.Who())
 	}
 }
 
@@ -92,10 +92,10 @@ func (a *asking) token(ctx context.Context, cred *regcred.Credential) bool {
 	}
 	who := login.Try{Credential: cred}.Who()
 	if lacks := a.lacks(); lacks != "" {
-		a.add(StepToken, terminal.Warning, a.meaning(http.StatusForbidden, cred), "%s: %s gives a token, which does not cover this image: %s", who, a.tokens.realm.Host, lacks)
+		a.add(StepToken, terminal.Warning, a.meaning(http.StatusForbidden, cred), "%s: %s issues a token that does not cover this image: %s", who, a.tokens.realm.Host, lacks)
 		return true
 	}
-	a.add(StepToken, terminal.OK, "", "%s: %s gives a token", who, a.tokens.realm.Host)
+	a.add(StepToken, terminal.OK, "", "%s: %s issues a token", who, a.tokens.realm.Host)
 	return true
 }
 
@@ -128,17 +128,17 @@ func (a *asking) failToken(ctx context.Context, cred *regcred.Credential, err er
 	what, look := a.tokens.noToken()
 	switch {
 	case errors.Is(err, login.ErrNoUser):
-		fix = "give it a user name"
+		fix = "add a user name"
 	case try.Status == 0 && what != "":
 		return a.fail(StepToken, look, "%s: %s", try.Who(), what)
 	case try.Status != 0:
 		fix = a.meaning(try.Status, cred)
 		if a.tokens.method == http.MethodPost && a.Runtime.Name == "containerd" {
-			fix = strings.TrimPrefix(fix+"; ", "; ") + "it says so to POST, with which containerd asks first, and does not ask by GET then: after 400, 401, 404 and 405 it would"
+			fix = strings.TrimPrefix(fix+"; ", "; ") + "this is the response to POST, which containerd sends first; it would try GET only after 400, 401, 404 or 405"
 		}
 	}
 	if isTimeout(err) && realm != nil {
-		return a.fail(StepToken, "look at the token server's log: it is connected, and does not answer", "%s: the token server %s: %v", try.Who(), line(realm.Host), err)
+		return a.fail(StepToken, "check the token server's log: it accepts connections but does not respond", "%s: the token server %s: %v", try.Who(), line(realm.Host), err)
 	}
 	return a.fail(StepToken, fix, "%s: %s", try.Who(), strings.TrimPrefix(try.Err.Error(), "login: "))
 }
@@ -184,8 +184,8 @@ func (a *asking) manifest(ctx context.Context, cred *regcred.Credential) bool {
 		head := got.StatusCode
 		if got, err = a.ask(ctx, rt, http.MethodGet, a.manifestURL(), maxManifest); err == nil && got.StatusCode == http.StatusOK && head != http.StatusMethodNotAllowed {
 			a.result.Status = head
-			return a.fail(StepManifest, "look at what stands in front of the registry, and lets GET pass but not HEAD: runtimes ask with HEAD first",
-				"%s: HTTP %d to HEAD, and 200 to GET", try.Who(), head)
+			return a.fail(StepManifest, "check the proxy in front of the registry: it allows GET but not HEAD, which runtimes send first",
+				"%s: HTTP %d for HEAD, but 200 for GET", try.Who(), head)
 		}
 	}
 	if err != nil {
@@ -211,19 +211,19 @@ func (a *asking) refused(cred *regcred.Credential, got answer) bool {
 	fix := a.meaning(got.StatusCode, cred)
 	if c := a.result.Challenge; c != nil && c.Scheme == "Bearer" && cred != nil && got.StatusCode == http.StatusUnauthorized {
 		// The password is right.
-		text = strings.TrimSuffix(text, " ("+try.Hint()+")") + fmt.Sprintf(", though the token server %s gave a token", a.tokens.realm.Host)
+		text = strings.TrimSuffix(text, " ("+try.Hint()+")") + fmt.Sprintf(", although the token server %s issued a token", a.tokens.realm.Host)
 		if ownWords(a.base.Hostname(), got.StatusCode) == "" {
-			fix = fmt.Sprintf("let the user pull %s; if all are refused, look whether registry and token server agree in service, issuer, key and clock", a.hop.Repository)
+			fix = fmt.Sprintf("allow the user to pull %s; if every user is refused, check that registry and token server agree on service, issuer, key and clock", a.hop.Repository)
 		}
 	}
 	switch {
 	case cred == nil && a.hop.Shown == route.ShownOwn:
-		fix = fmt.Sprintf("%s shows it a login of its own (%s), which is not tried here: look whether that is right", a.runtimeName(), cmp.Or(a.hop.OwnFile, a.hop.File))
+		fix = fmt.Sprintf("%s sends it a credential from %s, which is not tried here: check that it is correct", a.runtimeName(), cmp.Or(a.hop.OwnFile, a.hop.File))
 	case cred == nil && a.hop.Shown == route.ShownHeader:
-		fix = fmt.Sprintf("%s sends it the header of %s:%d, which is not tried here: look whether that is right", a.runtimeName(), a.hop.File, a.hop.Line)
+		fix = fmt.Sprintf("%s sends it the header from %s:%d, which is not tried here: check that it is correct", a.runtimeName(), a.hop.File, a.hop.Line)
 	}
 	if after, ok := remote.RetryAfter(got.Header, time.Now()); ok && after > 0 {
-		fix += fmt.Sprintf("; it asks to wait for %s", terminal.Span(after))
+		fix += fmt.Sprintf("; retry after %s", terminal.Span(after))
 	}
 	return a.fail(StepManifest, fix, "%s: %s", try.Who(), text)
 }
@@ -232,9 +232,9 @@ func (a *asking) refused(cred *regcred.Credential, got answer) bool {
 func (a *asking) found(ctx context.Context, rt http.RoundTripper, who string, got answer) bool {
 	a.result.Digest, a.result.MediaType = line(login.Bound(got.Header.Get("Docker-Content-Digest"), 200)), line(login.Bound(got.Header.Get("Content-Type"), 200))
 	if isPage(got) {
-		return a.fail(StepManifest, "look at host, port and path", "%s: it answers with a web page, not with a manifest", who)
+		return a.fail(StepManifest, "check host, port and path", "%s: the response is a web page, not a manifest", who)
 	}
-	what := a.Image.id() + " is there"
+	what := a.Image.id() + " exists"
 	if a.result.Digest != "" && a.result.Digest != a.Image.Digest {
 		what += ", " + a.result.Digest
 	}
@@ -246,11 +246,11 @@ func (a *asking) found(ctx context.Context, rt http.RoundTripper, who string, go
 	body, err := a.ask(ctx, rt, http.MethodGet, a.manifestURL(), maxManifest)
 	switch {
 	case err != nil:
-		return a.fail(StepManifest, registrysLog, "%s: %s, and cannot be read: %s", who, what, a.scrub(ctx, err))
+		return a.fail(StepManifest, registrysLog, "%s: %s, but cannot be read: %s", who, what, a.scrub(ctx, err))
 	case body.StatusCode != http.StatusOK:
-		return a.fail(StepManifest, registrysLog, "%s: %s, by HTTP 200 to HEAD, and HTTP %d to GET", who, what, body.StatusCode)
+		return a.fail(StepManifest, registrysLog, "%s: %s, with HTTP 200 for HEAD, but HTTP %d for GET", who, what, body.StatusCode)
 	case isPage(body), !isManifest(body.body):
-		return a.fail(StepManifest, "look at host, port and path, and at what stands in front of the registry", "%s: it answers with something that is no manifest", who)
+		return a.fail(StepManifest, "check host, port and path, and any proxy in front of the registry", "%s: the response is not a manifest", who)
 	}
 	if kind.IsIndex() && a.Platform != "" {
 		if a.result.Platforms = platforms(body.body); !a.isFor(a.result.Platforms) {
@@ -263,7 +263,7 @@ func (a *asking) found(ctx context.Context, rt http.RoundTripper, who string, go
 }
 
 // registrysLog is what to do about a registry that does not answer as it should.
-const registrysLog = "look at the registry's log: it is connected, and does not answer as it should"
+const registrysLog = "check the registry's log: it accepts connections but does not respond correctly"
 
 // isManifest reports whether something may be one: they all are JSON, with a version.
 func isManifest(body []byte) bool {

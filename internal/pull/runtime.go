@@ -149,7 +149,7 @@ func (p *runtimePull) look(ctx context.Context, res *RuntimeResult) (found bool,
 func (r *Runtime) status(ctx context.Context, spec *runtimeapi.ImageSpec, opts ...grpc.CallOption) (*runtimeapi.Image, error) {
 	wait := cmp.Or(r.opts.Timeout, 2*time.Minute)
 	// The next question would only wait as long.
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("%w: no answer within %s: %w", ErrRuntimeGone, wait, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("%w: no response within %s: %w", ErrRuntimeGone, wait, context.DeadlineExceeded))
 	defer cancel()
 	got, err := r.images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: spec}, opts...)
 	if err != nil {

@@ -269,7 +269,7 @@ func TestRuntimeHangs(t *testing.T) {
 	r.opts.Timeout = 20 * time.Millisecond // not for the dialing, which may take longer
 	_, err := r.Pull(t.Context(), anImage, PullIfNotPresent, given())
 	// Nor is the next image asked for: each would take as long.
-	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrRuntimeGone) || !strings.Contains(err.Error(), "no answer within 20ms") {
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrRuntimeGone) || !strings.Contains(err.Error(), "no response within 20ms") {
 		t.Errorf("status: %v, want a deadline, and ErrRuntimeGone", err)
 	}
 	cause := errors.New("not pulled within 20ms")

@@ -128,7 +128,7 @@ func (o RuntimeOptions) greeting() time.Duration { return min(cmp.Or(o.Timeout, 
 // greet finds out who serves the socket, and that it serves images in CRI v1.
 func (r *Runtime) greet(ctx context.Context) error {
 	wait := r.opts.greeting()
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("no answer within %s: it hangs, or is something else: %w", wait, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("no response within %s: it hangs, or is something else: %w", wait, context.DeadlineExceeded))
 	defer cancel()
 	v, err := r.version(ctx)
 	if err == nil {

@@ -64,7 +64,7 @@ func TestDialRuntimeFails(t *testing.T) {
 		{"a file", file, "is not a socket"},
 		{"a directory", "unix://" + dir, "is not a socket"},
 		{"nobody listens", "unix://" + listen(t, filepath.Join(dir, "dead.sock"), nil), "nothing listens on it: the runtime has ended"},
-		{"hangs", "unix://" + listen(t, filepath.Join(dir, "deaf.sock"), func(net.Conn) {}), "no answer within 50ms: it hangs, or is something else"},
+		{"hangs", "unix://" + listen(t, filepath.Join(dir, "deaf.sock"), func(net.Conn) {}), "no response within 50ms: it hangs, or is something else"},
 		{"hangs up", "unix://" + listen(t, filepath.Join(dir, "hangup.sock"), func(c net.Conn) { c.Close() }), "for its version: it is something else, or has just ended: "},
 		{"speaks HTTP", "unix://" + serveHTTP(t, filepath.Join(dir, "http.sock")), "for its version: it is something else, or has just ended: "},
 		{"old CRI", "unix://" + oldCRI(t), "it does not speak CRI v1"},
@@ -104,7 +104,7 @@ func TestDialRuntimeDeaf(t *testing.T) {
 	var held []net.Conn // or the garbage collector would hang up
 	socket := listen(t, filepath.Join(dir, "deaf.sock"), func(c net.Conn) { held = append(held, c) })
 	_, err = DialRuntime(t.Context(), socket, RuntimeOptions{Timeout: time.Second})
-	if want := "no answer within 1s: it hangs, or is something else"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "no response within 1s: it hangs, or is something else"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q in it", err, want)
 	}
 }

@@ -67,7 +67,7 @@ func TestCauseOfTLS(t *testing.T) {
 		"alert":   {"\x15\x03\x03\x00\x02\x02\x50", "remote error: tls: internal error, 3 times", 3},
 		"version": {"\x16\x03\x03\x00\x2c\x02\x00\x00\x28\x03\x00" + strings.Repeat("\x00", 32) + "\x00\x00\x05\x00\x00\x00",
 			"tls: server selected unsupported protocol version 300", 1},
-		"nothing": {"", "the connection ended before the answer did, 3 times", 3},
+		"nothing": {"", "the connection was closed before the response was complete, 3 times", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := strings.Replace(rawServer(t, tt.answer), "http:", "https:", 1)

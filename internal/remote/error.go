@@ -181,7 +181,7 @@ func networkCause(err error) error {
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return err
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("the connection ended before the answer did")
+		return errors.New("the connection was closed before the response was complete")
 	}
 	return errors.New("the answer is not valid HTTP")
 }

@@ -23,8 +23,8 @@ func TestPackedAnswer(t *testing.T) {
 	}{
 		"short":        {100, ""},
 		"at the bound": {remote.MaxBody, ""},
-		"beyond it":    {remote.MaxBody + 1, "the answer is longer than 1048576 bytes"},
-		"a bomb":       {64 << 20, "the answer is longer than 1048576 bytes"},
+		"beyond it":    {remote.MaxBody + 1, "the response is longer than 1048576 bytes"},
+		"a bomb":       {64 << 20, "the response is longer than 1048576 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer

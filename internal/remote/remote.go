@@ -117,7 +117,7 @@ func (c Client) try(ctx context.Context, client *http.Client, call Call) (*Answe
 	if timeout <= 0 {
 		timeout = 14 * time.Second
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %v", timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no response within %v", timeout))
 	defer cancel()
 	failed := &Error{Step: call.Step, Method: call.method(), Endpoint: Endpoint(call.URL)}
 	req, err := call.request(ctx, c.UserAgent)
@@ -192,7 +192,7 @@ func (c Call) request(ctx context.Context, userAgent string) (*http.Request, err
 func readBody(r io.Reader) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r, MaxBody+1))
 	if err == nil && len(body) > MaxBody {
-		err = permanent{fmt.Errorf("the answer is longer than %d bytes", MaxBody)}
+		err = permanent{fmt.Errorf("the response is longer than %d bytes", MaxBody)}
 	}
 	return body, err
 }

@@ -96,7 +96,7 @@ func TestFaults(t *testing.T) {
 		"404 that may pass":     {fault: testcloud.Fault{Status: 404, Times: -1}, call: remote.Call{Retry: []int{404}}, want: "status 404 Not Found, 3 times", asked: 3},
 		"404, with patience":    {fault: testcloud.Fault{Status: 404, Times: -1}, call: remote.Call{Retry: []int{404}, Patient: true}, want: "status 404 Not Found, 6 times", asked: 6},
 		"400, with patience":    {fault: testcloud.Fault{Status: 400, Times: -1}, call: remote.Call{Retry: []int{404}, Patient: true}, want: "status 400 Bad Request", asked: 1},
-		"cut, with patience":    {fault: testcloud.Fault{Status: 200, Times: -1, Cut: true, Body: long}, call: remote.Call{Patient: true}, want: "the connection ended before the answer did, 3 times", asked: 3},
+		"cut, with patience":    {fault: testcloud.Fault{Status: 200, Times: -1, Cut: true, Body: long}, call: remote.Call{Patient: true}, want: "the connection was closed before the response was complete, 3 times", asked: 3},
 		"404 that is an answer": {fault: testcloud.Fault{Status: 404}, call: remote.Call{Accept: []int{200, 404}}, asked: 1},
 		"204":                   {fault: testcloud.Fault{Status: 204}, want: "status 204 No Content", asked: 1},
 		"408":                   {fault: testcloud.Fault{Status: 408}, asked: 2},
@@ -112,8 +112,8 @@ func TestFaults(t *testing.T) {
 		"redirect elsewhere":    {fault: testcloud.Fault{Status: 302, Header: http.Header{"Location": {"http://evil.example/?t=" + canary.Token}}}, want: `it redirects to another host, "evil.example", which is not followed`, asked: 1},
 		"redirect far away":     {fault: testcloud.Fault{Status: 302, Header: http.Header{"Location": {"http://" + strings.Repeat("x", 100) + canary.Token}}}, want: `it redirects to another host, "` + strings.Repeat("x", 100) + `", which is not followed`, asked: 1},
 		"redirect on the host":  {fault: testcloud.Fault{Status: 302, Header: http.Header{"Location": {"/elsewhere"}}}, asked: 2},
-		"huge":                  {fault: testcloud.Fault{Status: 200, Body: strings.Repeat(canary.Token, 1<<20)}, want: "the answer is longer than 1048576 bytes", asked: 1},
-		"cut":                   {fault: testcloud.Fault{Status: 200, Times: -1, Cut: true, Body: long}, want: "the connection ended before the answer did, 3 times", asked: 3},
+		"huge":                  {fault: testcloud.Fault{Status: 200, Body: strings.Repeat(canary.Token, 1<<20)}, want: "the response is longer than 1048576 bytes", asked: 1},
+		"cut":                   {fault: testcloud.Fault{Status: 200, Times: -1, Cut: true, Body: long}, want: "the connection was closed before the response was complete, 3 times", asked: 3},
 		"cut once":              {fault: testcloud.Fault{Status: 200, Cut: true, Body: long}, asked: 2},
 		"cut error":             {fault: testcloud.Fault{Status: 403, Cut: true, Body: long}, want: "status 403 Forbidden", asked: 1},
 		"request id too odd":    {fault: testcloud.Fault{Status: 403, Header: http.Header{"X-Request-Id": {"a b"}}}, want: "status 403 Forbidden", asked: 1},
@@ -276,7 +276,7 @@ func TestTimeout(t *testing.T) {
 	client := quick()
 	client.Timeout = 20 * time.Millisecond
 	failed := fails(t, client, t.Context(), remote.Call{Step: "ask", URL: s.URL()})
-	if !strings.HasSuffix(failed.Error(), "no answer within 20ms, 3 times") {
+	if !strings.HasSuffix(failed.Error(), "no response within 20ms, 3 times") {
 		t.Error(failed)
 	}
 	// An end of the caller's own ends it all, with the caller's cause.

@@ -112,9 +112,9 @@ func Keyring(opts regcred.Options, members ...Member) (*regcred.Keyring, error) 
 func keyring(opts regcred.Options, members []Member) (*regcred.Keyring, error) {
 	switch {
 	case len(members) == 0:
-		return nil, errors.New("there is no provider: name at least one")
+		return nil, errors.New("at least one provider is required")
 	case opts.BinDir != "" || opts.InProcess != nil:
-		return nil, errors.New("Options.BinDir and Options.InProcess are not for providers of this process: leave them empty")
+		return nil, errors.New("Options.BinDir and Options.InProcess must be empty")
 	}
 	cfg := &config.Config{}
 	opts.InProcess = map[string]plugin.Provider{}
@@ -123,7 +123,7 @@ func keyring(opts regcred.Options, members []Member) (*regcred.Keyring, error) {
 			return nil, fmt.Errorf("provider %d: %w", i+1, err)
 		}
 		if opts.InProcess[m.name] != nil {
-			return nil, fmt.Errorf("provider %d: there is another one called %q: give it a name with Named", i+1, m.name)
+			return nil, fmt.Errorf("provider %d: duplicate name %q; use Named", i+1, m.name)
 		}
 		opts.InProcess[m.name] = m.provider
 		cfg.Providers = append(cfg.Providers, m.entry())
@@ -138,11 +138,11 @@ func (m Member) check() error {
 	case m.err != nil:
 		return m.err
 	case m.provider == nil:
-		return errors.New("it is nil")
+		return errors.New("must not be nil")
 	case m.name == "":
-		return errors.New("it has no name of its own: give it one with Named")
+		return errors.New("it has no name; use Named")
 	case len(m.patterns) == 0:
-		return fmt.Errorf("%q names no images by itself: say with For which it is for", m.name)
+		return fmt.Errorf("%q has no default images; use For", m.name)
 	}
 	return nil
 }

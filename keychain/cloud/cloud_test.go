@@ -53,17 +53,17 @@ func TestRefuses(t *testing.T) {
 		opts    regcred.Options
 		members []cloud.Member
 	}{
-		"cloud: there is no provider: name at least one": {},
-		`cloud: provider 2: there is another one called "ecr-credential-provider": give it a name with Named`: {
+		"cloud: at least one provider is required": {},
+		`cloud: provider 2: duplicate name "ecr-credential-provider"; use Named`: {
 			members: []cloud.Member{amazon, cloud.Use(ecr.New(ecr.Options{}))}},
-		`cloud: provider 2: --allow-host "*.com": `:                                                         {members: []cloud.Member{amazon, cloud.Use(ecr.New(ecr.Options{AllowHosts: []string{"*.com"}}))}},
-		"cloud: provider 1: it is nil":                                                                      {members: []cloud.Member{{}}},
-		"cloud: provider 1: it has no name of its own: give it one with Named":                              {members: []cloud.Member{cloud.Use(none, nil).For("r.example")}},
-		`cloud: provider 1: "team" names no images by itself: say with For which it is for`:                 {members: []cloud.Member{cloud.Use(none, nil).Named("team")}},
-		`cloud: keyring: providers[0].name: must be a file name`:                                            {members: []cloud.Member{amazon.Named("a/b")}},
-		`cloud: keyring: providers[0].matchImages[0]: not a pattern`:                                        {members: []cloud.Member{cloud.Use(none, nil).Named("team").For("r.example:x")}},
-		"cloud: Options.BinDir and Options.InProcess are not for providers of this process: leave them emp": {opts: regcred.Options{BinDir: "/bin"}, members: []cloud.Member{amazon}},
-		"cloud: Options.BinDir and Options.InProcess are not for providers of this process":                 {opts: regcred.Options{InProcess: map[string]plugin.Provider{}}, members: []cloud.Member{amazon}},
+		`cloud: provider 2: --allow-host "*.com": `:                  {members: []cloud.Member{amazon, cloud.Use(ecr.New(ecr.Options{AllowHosts: []string{"*.com"}}))}},
+		"cloud: provider 1: must not be nil":                         {members: []cloud.Member{{}}},
+		"cloud: provider 1: it has no name; use Named":               {members: []cloud.Member{cloud.Use(none, nil).For("r.example")}},
+		`cloud: provider 1: "team" has no default images; use For`:   {members: []cloud.Member{cloud.Use(none, nil).Named("team")}},
+		`cloud: keyring: providers[0].name: must be a file name`:     {members: []cloud.Member{amazon.Named("a/b")}},
+		`cloud: keyring: providers[0].matchImages[0]: not a pattern`: {members: []cloud.Member{cloud.Use(none, nil).Named("team").For("r.example:x")}},
+		"cloud: Options.BinDir and Options.InProcess must be empty":  {opts: regcred.Options{BinDir: "/bin"}, members: []cloud.Member{amazon}},
+		"cloud: Options.BinDir and Options.InProcess must be":        {opts: regcred.Options{InProcess: map[string]plugin.Provider{}}, members: []cloud.Member{amazon}},
 	} {
 		_, err := cloud.Keyring(tt.opts, tt.members...)
 		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {

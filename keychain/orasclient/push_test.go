@@ -144,7 +144,7 @@ func TestUploads(t *testing.T) {
 	ref.Repository = "else/where"
 	ctx := auth.AppendRepositoryScope(t.Context(), ref, auth.ActionPush)
 	err = to.Blobs().Push(ctx, content.NewDescriptorFromBytes("", []byte("x")), strings.NewReader("x"))
-	if err == nil || !strings.Contains(err.Error(), "several pushes") {
+	if err == nil || !strings.Contains(err.Error(), "several scopes") {
 		t.Errorf("two pushes in one context: %v", err)
 	}
 }

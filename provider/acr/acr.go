@@ -78,7 +78,7 @@ func New(opts Options) (*Provider, error) {
 // Others are [Options.OtherHosts]. The refresh token is good for all of the
 // registry, so the answer is too, unless a mirror serves a part of it.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.Budget, fmt.Errorf("no answer within %v", p.opts.Budget))
+	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.Budget, fmt.Errorf("no response within %v", p.opts.Budget))
 	defer cancel()
 	s := p.newSession(req)
 	defer s.close()

@@ -42,13 +42,13 @@ func TestFailures(t *testing.T) {
 		{"IMDS 429", imdsPath, testcloud.Fault{Status: 429}, "status 429 Too Many Requests, 6 times", 6},
 		{"IMDS 429 for long", imdsPath, testcloud.Fault{Status: 429, Header: http.Header{"Retry-After": {"3600"}}}, "status 429 Too Many Requests;", 1},
 		{"IMDS 500", imdsPath, testcloud.Fault{Status: 500, Body: refusal}, "status 500 Internal Server Error (invalid_client, AADSTS7000215), 6 times", 6},
-		{"IMDS gone", imdsPath, testcloud.Fault{Drop: true}, "the connection ended before the answer did, 3 times", 3},
+		{"IMDS gone", imdsPath, testcloud.Fault{Drop: true}, "the connection was closed before the response was complete, 3 times", 3},
 		{"IMDS garbage", imdsPath, testcloud.Fault{Status: 200, Body: "<html>" + canary.Token}, "its answer is not an object in JSON", 1},
 		{"IMDS empty", imdsPath, testcloud.Fault{Status: 200}, "its answer is not an object in JSON", 1},
 		{"IMDS null", imdsPath, testcloud.Fault{Status: 200, Body: " null"}, "its answer has no access_token", 1},
 		{"IMDS without token", imdsPath, testcloud.Fault{Status: 200, Body: `{"expires_in":"86399"}`}, "its answer has no access_token", 1},
 		{"IMDS huge", imdsPath, testcloud.Fault{Status: 200, Body: `{"expires_in":"86399","access_token":"` + strings.Repeat("x", remote.MaxBody) + `"}`}, "longer than 1048576 bytes;", 1},
-		{"IMDS cut off", imdsPath, testcloud.Fault{Status: 200, Cut: true, Body: `{"access_token":"` + canary.Token}, "the connection ended before the answer did, 3 times", 3},
+		{"IMDS cut off", imdsPath, testcloud.Fault{Status: 200, Cut: true, Body: `{"access_token":"` + canary.Token}, "the connection was closed before the response was complete, 3 times", 3},
 		{"IMDS redirect", imdsPath, testcloud.Fault{Status: 302, Header: http.Header{"Location": {"https://evil.example/"}}}, `it redirects to another host, "evil.example"`, 1},
 
 		{"IMDS control character", imdsPath, testcloud.Fault{Status: 200, Body: `{"access_token":"a\u0000b"}`}, "its answer has characters in access_token that no token has", 1},
@@ -63,7 +63,7 @@ func TestFailures(t *testing.T) {
 		{"AAD without token", entraPath, testcloud.Fault{Status: 200, Body: `{"access_token":""}`}, "its answer has no access_token", 1},
 		{"AAD line feed", entraPath, testcloud.Fault{Status: 200, Body: `{"access_token":"a\nb"}`}, "that no token has", 1},
 		{"AAD huge", entraPath, testcloud.Fault{Status: 200, Body: strings.Repeat(" ", remote.MaxBody+1)}, "longer than 1048576 bytes;", 1},
-		{"AAD cut off", entraPath, testcloud.Fault{Status: 200, Cut: true, Body: `{"access_token":"` + canary.Token}, "the connection ended before the answer did, 3 times", 3},
+		{"AAD cut off", entraPath, testcloud.Fault{Status: 200, Cut: true, Body: `{"access_token":"` + canary.Token}, "the connection was closed before the response was complete, 3 times", 3},
 		{"AAD redirect", entraPath, testcloud.Fault{Status: 307, Header: http.Header{"Location": {"https://evil.example/"}}}, `it redirects to another host, "evil.example"`, 1},
 
 		{"registry 200", "/v2/", testcloud.Fault{Status: 200}, "status 200: it sent no Bearer challenge", 1},
@@ -191,7 +191,7 @@ func TestHang(t *testing.T) {
 				if path == entraPath {
 					req = pod("foo.azurecr.io/app", annotations("c", "t"))
 				}
-				w.fails(req, endpoint+": no answer within ")
+				w.fails(req, endpoint+": no response within ")
 				if path == entraPath {
 					w.fails(req, "check that the node reaches it, directly or through HTTPS_PROXY")
 				}
@@ -202,13 +202,13 @@ func TestHang(t *testing.T) {
 		w := newWorld(t, `{"resourceManagerEndpoint":"https://management.azure.com"}`)
 		w.opts.Timeout = 100 * time.Millisecond
 		w.hang("/metadata/endpoints")
-		w.fails(image("foo.own.example/app"), "https://management.azure.com/metadata/endpoints: no answer within 100ms, 3 times")
+		w.fails(image("foo.own.example/app"), "https://management.azure.com/metadata/endpoints: no response within 100ms, 3 times")
 	})
 	t.Run("identity binding", func(t *testing.T) {
 		w := newWorld(t, managed)
 		w.opts.Timeout = 100 * time.Millisecond
 		w.bind(func(az http.Handler) http.Handler { return hanging("/", az, nil) })
-		w.fails(pod("foo.azurecr.io/app", annotations("c", "t")), "POST https://example.com/: no answer within 100ms, 3 times; asked at 127.0.0.1:")
+		w.fails(pod("foo.azurecr.io/app", annotations("c", "t")), "POST https://example.com/: no response within 100ms, 3 times; asked at 127.0.0.1:")
 	})
 }
 

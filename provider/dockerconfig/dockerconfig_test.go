@@ -284,7 +284,7 @@ func TestDocsFailures(t *testing.T) {
 		`read "x": others may read or change it: chmod 600 "x"`, "an entry is left out, with which a kubelet cannot pull",
 		"no entry and no helper for the registry: the answer is empty",
 		`read "x" is a directory; name a regular file`, `read "x": this user may not read it`, `image "" does not begin with the host of a registry`,
-		`read "x": it has more than 1048576 bytes: is it the right file?`, `no answer within 45s`, `there is no such program in PATH, "/bin": name its directory`,
+		`read "x": it has more than 1048576 bytes: is it the right file?`, `no response within 45s`, `there is no such program in PATH, "/bin": name its directory`,
 		"read files: they were replaced again and again meanwhile", `the answer is empty`, `the answer is not that of a credential helper: not JSON`, `standard output is longer than 1048576 bytes`,
 	}
 	for _, f := range failures {

@@ -70,7 +70,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 		return p.opts.OtherHosts.Answer(registry, "none of Amazon ECR's", "name it in --allow-host or --mirror")
 	}
 	budget := p.opts.Budget
-	ctx, cancel := context.WithTimeoutCause(ctx, budget, fmt.Errorf("no answer within %v", budget))
+	ctx, cancel := context.WithTimeoutCause(ctx, budget, fmt.Errorf("no response within %v", budget))
 	defer cancel()
 	auth, expires, err := p.ask(ctx, h, req)
 	if err != nil {

@@ -205,8 +205,8 @@ func TestECRFails(t *testing.T) {
 		"429":                 {testcloud.Fault{Status: 429, Times: -1}, "status 429 Too Many Requests, 3 times", 3},
 		"throttled":           {refusal(400, "ThrottlingException", "Rate exceeded"), "ThrottlingException: Rate exceeded, 3 times", 3},
 		"502 with HTML":       {testcloud.Fault{Status: 502, Times: -1, Body: "<html>" + canary.Password}, "status 502 Bad Gateway, 3 times", 3},
-		"dropped":             {testcloud.Fault{Drop: true, Times: -1}, "the connection ended before the answer did, 3 times", 3},
-		"truncated":           {testcloud.Fault{Status: 200, Cut: true, Times: -1, Body: "{"}, "the connection ended before the answer did, 3 times", 3},
+		"dropped":             {testcloud.Fault{Drop: true, Times: -1}, "the connection was closed before the response was complete, 3 times", 3},
+		"truncated":           {testcloud.Fault{Status: 200, Cut: true, Times: -1, Body: "{"}, "the connection was closed before the response was complete, 3 times", 3},
 		"huge":                {testcloud.Fault{Status: 200, Times: -1, Body: strings.Repeat(" ", 1<<20) + "{}"}, "it is longer than 1048576 bytes", 1},
 		"huge error":          {testcloud.Fault{Status: 400, Times: -1, Body: strings.Repeat(" ", 1<<20) + "{}"}, "it is longer than 1048576 bytes", 1},
 		"empty":               {testcloud.Fault{Status: 200, Times: -1}, "the answer is unusable", 1},
@@ -462,7 +462,7 @@ func TestBudget(t *testing.T) {
 	cloud := newCloud(t, keys()...)
 	cloud.Inject(testcloud.Fault{Hang: true, Times: -1})
 	_, err := get(t, ecr.Options{Budget: 300 * time.Millisecond}, image(privateHost))
-	if want := "POST " + cloud.URL() + ": no answer within 300ms"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "POST " + cloud.URL() + ": no response within 300ms"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
 

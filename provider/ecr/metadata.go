@@ -48,7 +48,7 @@ func (m *metadata) connect() {
 // GetMetadata asks for one item.
 func (m *metadata) GetMetadata(ctx context.Context, in *imds.GetMetadataInput, opts ...func(*imds.Options)) (*imds.GetMetadataOutput, error) {
 	// The SDK has the same bound, but only for a context without a deadline.
-	ctx, cancel := context.WithTimeoutCause(ctx, metadataTimeout, fmt.Errorf("no answer within %v", metadataTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, metadataTimeout, fmt.Errorf("no response within %v", metadataTimeout))
 	defer cancel()
 	m.once.Do(m.connect)
 	return m.client.GetMetadata(ctx, in, opts...)

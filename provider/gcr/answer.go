@@ -20,7 +20,7 @@ const Username = "_token"
 // says; in the other flows with the docker config. Its errors name the
 // registry, the endpoint and what to do.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.Budget, fmt.Errorf("no answer within %v", p.opts.Budget))
+	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.Budget, fmt.Errorf("no response within %v", p.opts.Budget))
 	defer cancel()
 	defer p.local.CloseIdleConnections()
 	defer p.outside.CloseIdleConnections()

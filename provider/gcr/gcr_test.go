@@ -424,7 +424,7 @@ func TestBudget(t *testing.T) {
 	w := newWorld(t)
 	w.Inject(testcloud.Fault{Hang: true, Times: -1})
 	_, err := ask(t, w.provider(t, gcr.Options{Budget: 50 * time.Millisecond}), &plugin.Request{Image: "gcr.io/p/app"})
-	if err == nil || !strings.Contains(err.Error(), "GET http://"+w.Addr()+testcloud.GoogleTokenPath+": no answer within 50ms") {
+	if err == nil || !strings.Contains(err.Error(), "GET http://"+w.Addr()+testcloud.GoogleTokenPath+": no response within 50ms") {
 		t.Error(err)
 	}
 }

@@ -32,7 +32,7 @@ func (v values) attempt() string {
 // trade asks one endpoint after the other. What does not need the token is
 // done first, while the connections are made.
 func (p *Provider) trade(ctx context.Context, v values) (cred credential, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, remote.Budget, fmt.Errorf("no answer within %v", remote.Budget))
+	ctx, cancel := context.WithTimeoutCause(ctx, remote.Budget, fmt.Errorf("no response within %v", remote.Budget))
 	defer cancel()
 	l, err := p.connect(ctx)
 	defer l.close()

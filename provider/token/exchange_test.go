@@ -209,12 +209,12 @@ func TestFailures(t *testing.T) {
 		"500":            {testcloud.Fault{Status: 500, Times: -1, Body: page}, 3, "status 500 Internal Server Error, 3 times"},
 		"503 once":       {testcloud.Fault{Status: 503}, 2, ""},
 		"500 twice":      {testcloud.Fault{Status: 500, Times: 2}, 3, ""},
-		"dropped":        {testcloud.Fault{Drop: true, Times: -1}, 3, "/token: the connection ended before the answer did, 3 times"},
-		"cut":            {testcloud.Fault{Cut: true, Status: 200, Body: `{"access_token":"`, Times: -1}, 3, "/token: the connection ended before the answer did, 3 times"},
+		"dropped":        {testcloud.Fault{Drop: true, Times: -1}, 3, "/token: the connection was closed before the response was complete, 3 times"},
+		"cut":            {testcloud.Fault{Cut: true, Status: 200, Body: `{"access_token":"`, Times: -1}, 3, "/token: the connection was closed before the response was complete, 3 times"},
 		"204":            {testcloud.Fault{Status: 204}, 1, "status 204 No Content"},
 		"201":            {testcloud.Fault{Status: 201, Body: `{"access_token":"` + canary.Password + `"}`}, 1, ""},
 		"HTML":           {testcloud.Fault{Status: 200, Header: html, Body: page}, 1, "the answer is not JSON, but text/html"},
-		"huge":           {testcloud.Fault{Status: 200, Body: strings.Repeat(" ", 2<<20), Times: -1}, 1, "the answer is longer than 1048576 bytes"},
+		"huge":           {testcloud.Fault{Status: 200, Body: strings.Repeat(" ", 2<<20), Times: -1}, 1, "the response is longer than 1048576 bytes"},
 		"other host":     {testcloud.Fault{Status: 307, Header: http.Header{"Location": {elsewhere.URL() + "/steal"}}}, 1, "it redirects to another host"},
 		"other redirect": {testcloud.Fault{Status: 302, Header: http.Header{"Location": {"//" + elsewhere.Addr() + "/steal"}}}, 1, "it redirects to another host"},
 		"same host":      {testcloud.Fault{Status: 307, Header: http.Header{"Location": {"/other"}}}, 2, ""},
@@ -250,7 +250,7 @@ func TestHang(t *testing.T) {
 	p := exchanging(t, server, nil)
 	p.client.Timeout = 20 * time.Millisecond
 	_, err := p.GetCredentials(t.Context(), request(serviceAccountToken(nil), nil))
-	wantError(t, err, "exchange the service-account token: POST "+server.URL()+"/token: no answer within 20ms, 3 times")
+	wantError(t, err, "exchange the service-account token: POST "+server.URL()+"/token: no response within 20ms, 3 times")
 }
 
 func TestRefused(t *testing.T) {

@@ -129,7 +129,7 @@ func TestStepFails(t *testing.T) {
 		"403":            {fault: testcloud.Fault{Status: 403}, asked: 1, want: `, step "login": POST HOST/login: status 403 Forbidden; the token is of subject "system:serviceaccount:team:puller"`},
 		"404":            {fault: testcloud.Fault{Status: 404}, asked: 1, want: `, step "login": POST HOST/login: status 404 Not Found; check exchange.steps[0].url and exchange.steps[0].method`},
 		"500":            {fault: testcloud.Fault{Status: 500, Times: -1}, asked: 3, want: `status 500 Internal Server Error, 3 times`},
-		"endless":        {fault: testcloud.Fault{Status: 200, Body: strings.Repeat(" ", 2<<20)}, asked: 1, want: "the answer is longer than 1048576 bytes"},
+		"endless":        {fault: testcloud.Fault{Status: 200, Body: strings.Repeat(" ", 2<<20)}, asked: 1, want: "the response is longer than 1048576 bytes"},
 		"redirect":       {fault: testcloud.Fault{Status: 307, Header: http.Header{"Location": {"https://evil.example/"}}}, asked: 1, want: "it redirects to another host"},
 		"in the last":    {login: loggedIn, read: `{"data":{}}`, asked: 2, want: `, step "read": HOST: the answer has no "data.password"`},
 		"last is no one": {login: loggedIn, read: `{"data":{"password":"` + canary.Password + `","username":"a:b"}}`, asked: 2, want: "the user name has a colon in it"},

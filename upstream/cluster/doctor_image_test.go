@@ -86,8 +86,8 @@ func TestDoctorImage(t *testing.T) {
 		startAsKubelet(t, kubelet, "prepull", "--pull-policy", "Always", image).says(t, code, image)
 	}
 
-	says(0, image, "ok      proxy: good.example goes through the proxy 127.0.0.1:", "(HTTPS_PROXY in the environment of containerd, process ",
-		"ok      tls: TLS 1.3, certificate ", "(by SSL_CERT_FILE and SSL_CERT_DIR of containerd, process ",
+	says(0, image, "ok      proxy: good.example is reached through the proxy 127.0.0.1:", "(HTTPS_PROXY in the environment of containerd, process ",
+		"ok      tls: TLS 1.3, certificate ", "(from SSL_CERT_FILE and SSL_CERT_DIR of containerd, process ",
 		"ok      pull: works from good.example, with provider \""+plugins.Static+"\", user \"ci\"\n")
 	says(0, fallen, "ok      mirrors: containerd asks cache.example, then origin.example itself; either, if it wants a login, is shown the credential",
 		"warning manifest: cache.example: ", "HTTP 404", "ok      pull: works from origin.example")

@@ -428,11 +428,11 @@ func (f *faults) testAPIServer(t *testing.T) {
 	err := look(t.Context(), ours, unread, "team/known")
 	var failed *kube.Error
 	if !errors.As(err, &failed) || !failed.Unanswered() ||
-		!containsAll(err.Error(), "get serviceaccounts team/unread: no answer from "+f.control.URL, "connection refused") {
+		!containsAll(err.Error(), "get serviceaccounts team/unread: "+f.control.URL, "connection refused") {
 		t.Errorf("our lookup for a service account that was not read before: %v", err)
 	}
 	explain := []string{"explain", "--pod", "team/during", second}
-	f.says(t, 1, explain, "get pods team/during: no answer from "+f.control.URL, "connection refused")
+	f.says(t, 1, explain, "get pods team/during: "+f.control.URL, "connection refused")
 
 	f.control.Start(t)
 	// An API server takes a moment to know again what its nodes may read.

@@ -171,9 +171,9 @@ func hostrunEnds(t *testing.T, h hostrunOf) {
 		{"absent", hostrun.Command{Path: "/var/lib/kubelet/pods/u/absent"}, ran{Error: "the node cannot execute /var/lib/kubelet/pods/u/absent (203/EXEC): it is not there", Type: "*hostrun.NotStartedError"}},
 		{"not executable", hostrun.Command{Path: "/tmp/not-executable"}, ran{Error: "(203/EXEC)", Type: "*hostrun.NotStartedError"}},
 		{"noexec", hostrun.Command{Path: "/mnt/noexec/program"}, ran{Error: "(203/EXEC)", Type: "*hostrun.NotStartedError"}},
-		{"a signal", shell("kill -9 $$"), ran{Error: "/bin/sh was ended: by signal 9 (killed)", Type: "*hostrun.KilledError"}},
+		{"a signal", shell("kill -9 $$"), ran{Error: "/bin/sh was stopped: by signal 9 (killed)", Type: "*hostrun.KilledError"}},
 		{"too long", hostrun.Command{Path: "/bin/sh", Args: []string{"-c", "echo begun; exec sleep 1000"}, Limit: time.Second},
-			ran{stdout: "begun\n", Error: "/bin/sh was ended: it ran longer than 1s", Type: "*hostrun.KilledError"}},
+			ran{stdout: "begun\n", Error: "/bin/sh was stopped: it ran longer than 1s", Type: "*hostrun.KilledError"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := h.run(t, tt.command)

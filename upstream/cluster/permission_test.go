@@ -42,7 +42,7 @@ func (s *scene) testPermission(t *testing.T) {
 	if last.Stage != regcred.StageToken || !errors.As(last.Err, &failed) || failed.Code != 403 {
 		t.Fatalf("our attempt failed at %q: %v", last.Stage, last.Err)
 	}
-	const missing = `missing is the verb "request-serviceaccounts-token-audience" on the resource "denied.example" in namespace "team"`
+	const missing = `it needs the verb "request-serviceaccounts-token-audience" on the resource "denied.example" in namespace "team"`
 	for _, text := range []string{refusal, missing} {
 		if !strings.Contains(failed.Error(), text) {
 			t.Errorf("our error does not say %q: %v", text, failed)

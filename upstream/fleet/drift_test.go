@@ -21,7 +21,7 @@ import (
 )
 
 // testDrift: one node, on which somebody spoils what was installed, and on which the
-// agent is killed while an install is under way that goes back.
+// agent is killed while an install that is rolled back is running.
 func (f *fleet) testDrift(t *testing.T) {
 	before := f.trees(t)
 	a := f.Node(t, nodeA)
@@ -150,7 +150,7 @@ func (r *release) testKilledInVain(t *testing.T, m *node.Machine, bad map[string
 	})
 	killed := r.killAgent(t, m, time.Second, 0, time.Second)
 	node.Eventually(t, 5*time.Minute, func(ctx context.Context) error {
-		return r.said(ctx, nodeA, `"phase":"failed"`, "not tried again by this pod, since the kubelet was restarted for it in vain: ", "/team/absent:v1")
+		return r.said(ctx, nodeA, `"phase":"failed"`, "not retried by this pod, because the kubelet was restarted without success: ", "/team/absent:v1")
 	})
 	pod, err := r.agent(t.Context(), nodeA)
 	if err != nil {

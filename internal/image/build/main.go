@@ -67,10 +67,10 @@ func parse(args []string) (*order, error) {
 	o := &order{programs: map[string][]string{}, boms: map[string]string{}}
 	f := flag.NewFlagSet("image", flag.ContinueOnError)
 	f.StringVar(&o.release.Version, "version", "", "of the release, such as v1.2.3")
-	f.StringVar(&o.release.Revision, "revision", "", "the commit that the programs were built from")
-	seconds := f.Int64("time", 0, "of all files, in seconds since 1970")
+	f.StringVar(&o.release.Revision, "revision", "", "commit that the programs were built from")
+	seconds := f.Int64("time", 0, "modification time of all files, in seconds since 1970")
 	f.StringVar(&o.license, "license", "LICENSE", "the file with the licence")
-	f.StringVar(&o.out, "o", "", "the directory, or the file if it ends in .tar, to write to")
+	f.StringVar(&o.out, "o", "", "directory, or file ending in .tar, to write to")
 	f.Func("programs", "`OS/ARCH=DIR`: where a platform's programs are; several directories by several flags", func(s string) error {
 		platform, dir, ok := strings.Cut(s, "=")
 		if !ok {
@@ -96,13 +96,13 @@ func parse(args []string) (*order, error) {
 	o.release.Created = time.Unix(*seconds, 0)
 	switch {
 	case f.NArg() > 0:
-		return nil, fmt.Errorf("unexpected %q: it takes flags alone", f.Arg(0))
+		return nil, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	case o.release.Version == "" || o.out == "" || len(o.platforms) == 0:
-		return nil, errors.New("-version, -programs and -o are needed")
+		return nil, errors.New("-version, -programs and -o are required")
 	}
 	for platform := range o.boms {
 		if o.programs[platform] == nil {
-			return nil, fmt.Errorf("-bom is for %s, and -programs is not", platform)
+			return nil, fmt.Errorf("-bom has %s, but -programs does not", platform)
 		}
 	}
 	return o, nil

@@ -134,7 +134,7 @@ func TestEvents(t *testing.T) {
 		{provider{name: "crashes", host: "crashes.example", script: "kill -SEGV $$"},
 			"ended by a signal", "segmentation fault"},
 		{provider{name: "hangs", host: "hangs.example", script: "exec sleep 300"},
-			"no answer within a minute", "no answer within 1m0s"},
+			"no response within a minute", "no response within 1m0s"},
 	}
 	var providers []provider
 	for _, tt := range cases {
