@@ -176,7 +176,7 @@ func TestHelperDeadline(t *testing.T) {
 	dir, environ := helpers(t)
 	for _, name := range []string{"hanging", "forking-hanging"} {
 		_, err := Helper{Name: name, Dir: dir, Environ: environ, Timeout: 200 * time.Millisecond}.Get(t.Context(), "r.io")
-		want := `docker-credential-` + name + ` get "r.io": no answer within 200ms: context deadline exceeded`
+		want := `docker-credential-` + name + ` get "r.io": no response within 200ms: context deadline exceeded`
 		if fmt.Sprint(err) != want || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v, want %s", err, want)
 		}
