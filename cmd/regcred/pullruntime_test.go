@@ -280,7 +280,7 @@ func TestPrepullRuntimeGone(t *testing.T) {
 	if err == nil || err.Error() != "3 of 3 images not pulled" {
 		t.Errorf("got %v", err)
 	}
-	if !strings.Contains(out.String(), "error   a.example/a:v1: anonymous: the container runtime went away") || !strings.Contains(out.String(), "3 images: 1 failed, 2 not begun") {
+	if !strings.Contains(out.String(), "error   a.example/a:v1: anonymous: lost the connection to the container runtime") || !strings.Contains(out.String(), "3 images: 1 failed, 2 not begun") {
 		t.Errorf("said\n%s", out.String())
 	}
 }

@@ -30,7 +30,7 @@ func TestSourceMark(t *testing.T) {
 		{report.Answered, `["r.example"].auth`, mild, terminal.Warning},
 		{report.Answered, `auths["other.example"].auth`, severe, terminal.OK},
 		{report.Answered, `credHelpers`, mild, terminal.OK},
-		{report.Answered, `auths[a key that is not shown]`, severe, terminal.Error},
+		{report.Answered, `auths[a hidden key]`, severe, terminal.Error},
 		{report.Answered, `auths["r.example"]`, lint.SeverityInfo, terminal.OK},
 		{report.Empty, `auths["r.example"]`, severe, terminal.None},
 		{report.Failed, `auths["r.example"]`, mild, terminal.Error},

@@ -99,7 +99,7 @@ func whom(names string) string {
 	if names == "" {
 		return "containerd"
 	}
-	return "containerd (" + names + ", of those that may be here)"
+	return "containerd (" + names + ", one of the possible versions)"
 }
 
 // roots are the directories of config_path, for any of the releases.
@@ -122,14 +122,14 @@ func (c *checker) config() {
 		w := &way{runtime: r, registry: reg, version: v}
 		if reg.noText {
 			file, line := r.at("registry", "config_path")
-			c.add("mirror-config-path", route.Error, file, line, "write config_path = \"/etc/containerd/certs.d\"", "config_path is no text: the CRI plugin does not load, and the kubelet finds no runtime")
+			c.add("mirror-config-path", route.Error, file, line, "set config_path = \"/etc/containerd/certs.d\"", "config_path is not a string: the CRI plugin does not load, and the kubelet finds no runtime")
 		} else if why := w.refused(); why != "" {
 			file, line := r.at("registry", "mirrors")
 			if len(reg.mirrors) == 0 {
 				file, line = r.at("registry", "configs")
 			}
-			c.add("mirror-config-path", route.Error, file, line, "move them to hosts.toml files, or leave config_path out",
-				"registry.mirrors and registry.configs.*.tls cannot be set beside config_path: the CRI plugin does not load, and the kubelet finds no runtime")
+			c.add("mirror-config-path", route.Error, file, line, "move them to hosts.toml files, or remove config_path",
+				"config_path and registry.mirrors or registry.configs.*.tls are mutually exclusive: the CRI plugin does not load, and the kubelet finds no runtime")
 		}
 		for host := range reg.tls {
 			if v.two() {
@@ -142,8 +142,8 @@ func (c *checker) config() {
 			if line == 0 {
 				file, line = r.at("registry", "auths")
 			}
-			c.add("mirror-own-login", route.Info, file, line, "", "a password for a registry is used only where the kubelet sends no credential: "+
-				"a pull secret or provider for the image switches it off, for mirrors too")
+			c.add("mirror-own-login", route.Info, file, line, "", "this password is used only if the kubelet sends no credential: "+
+				"a matching pull secret or provider overrides it, also for mirrors")
 		}
 	}
 	c.unset()
@@ -168,7 +168,7 @@ func (c *checker) unset() {
 	}
 	file, line := c.runtime.at("registry")
 	c.add(unset, route.Warning, file, max(line, 1), fmt.Sprintf("set config_path = %q in [plugins.%q.registry], and restart containerd", usualCerts, place(c.runtime.format)),
-		"config_path is not set, and without it %s reads no hosts.toml in %s: every image is asked of its own host", whom(names), usualCerts)
+		"config_path is not set, so %s reads no hosts.toml in %s and pulls every image from its own host", whom(names), usualCerts)
 }
 
 // blind reports whether no hosts.toml is read, since config_path is taken for one directory.
@@ -188,8 +188,8 @@ func (c *checker) twoRoots() {
 		severity = route.Warning
 	}
 	file, line := c.runtime.at("registry", "config_path")
-	c.add("mirror-two-directories", severity, file, line, "name one directory in config_path, or set use_local_image_pull = true",
-		"config_path has two directories, of which %s reads no hosts.toml at all (containerd#12415): every image is asked of its own host", whom(names))
+	c.add("mirror-two-directories", severity, file, line, "set config_path to one directory, or set use_local_image_pull = true",
+		"config_path has two directories, so %s reads no hosts.toml at all (containerd#12415) and pulls every image from its own host", whom(names))
 }
 
 func (c *checker) hasHosts(root string) bool {
@@ -206,8 +206,8 @@ func (c *checker) section() {
 			}
 			deaf, names := c.releases(func(v Version) bool { return !reads(s.format, plugin, v) })
 			if deaf {
-				c.add("mirror-section", route.Warning, s.Path, line, fmt.Sprintf("in a file of version %d, that is [plugins.%q.registry]", s.format, place(s.format)),
-					"%s does not read the registry of plugin %q in a file of version %d", whom(names), plugin, s.format)
+				c.add("mirror-section", route.Warning, s.Path, line, fmt.Sprintf("in a version %d file, use [plugins.%q.registry]", s.format, place(s.format)),
+					"%s ignores [plugins.%q.registry] in a version %d file", whom(names), plugin, s.format)
 			}
 		}
 	}
@@ -282,12 +282,12 @@ func (c *checker) misplaced(root string) {
 			continue
 		}
 		if e.Name() == "hosts.toml" {
-			c.add("mirror-directory", route.Warning, path, 1, "move it to "+filepath.Join(root, "HOST", "hosts.toml")+", for the HOST of the images that it is for",
-				"this file is read for no host: each has a directory of its own")
+			c.add("mirror-directory", route.Warning, path, 1, "move it to "+filepath.Join(root, "HOST", "hosts.toml")+", where HOST is the host of its images",
+				"containerd never reads this file: each host needs its own directory")
 			continue
 		}
-		c.add("mirror-directory", route.Error, path, 1, fmt.Sprintf("make a directory of that name, and move the file to %s", filepath.Join(path, "hosts.toml")),
-			"it is a file, where containerd looks for a directory with a hosts.toml: every pull from the host %s fails", hostOf(e.Name()))
+		c.add("mirror-directory", route.Error, path, 1, fmt.Sprintf("make a directory with that name and move the file to %s", filepath.Join(path, "hosts.toml")),
+			"this must be a directory with a hosts.toml, but it is a file: every pull from %s fails", hostOf(e.Name()))
 	}
 }
 
@@ -305,11 +305,11 @@ func (c *checker) name(dir, name string) {
 	const rule = "mirror-directory"
 	switch {
 	case name == "registry-1.docker.io" || name == "index.docker.io":
-		c.add(rule, route.Warning, dir, 0, "call it docker.io", "no image has the host %s: those of Docker Hub are docker.io's to containerd", name)
+		c.add(rule, route.Warning, dir, 0, "rename it to docker.io", "no image has the host %s: containerd uses docker.io for Docker Hub", name)
 	case name == "http:" || name == "https:":
-		c.add(rule, route.Warning, dir, 0, "leave the scheme out", "it is the name of no host")
+		c.add(rule, route.Warning, dir, 0, "remove the scheme", "this is not a host name")
 	case name != strings.ToLower(name):
-		c.add(rule, route.Warning, dir, 0, "call it "+strings.ToLower(name), "the host of an image is written in lower case")
+		c.add(rule, route.Warning, dir, 0, "rename it to "+strings.ToLower(name), "the host of an image reference is lower case")
 	}
 }
 
@@ -321,8 +321,8 @@ func (c *checker) without(dir, name string, names []string) {
 	if !c.runtime.hasFile(filepath.Join(filepath.Dir(dir), "_default")) {
 		return
 	}
-	c.add("mirror-hides-default", route.Warning, dir, 0, "give it a hosts.toml, or remove it",
-		"it has no hosts.toml, and for its host _default does not count: the host itself alone is asked")
+	c.add("mirror-hides-default", route.Warning, dir, 0, "add a hosts.toml, or remove the directory",
+		"it has no hosts.toml, and _default does not apply to its host: only the host itself is queried")
 }
 
 // hosts checks a hosts.toml.
@@ -345,7 +345,7 @@ func (c *checker) hosts(dir, name string) {
 		return false
 	})
 	if unreadable != nil {
-		c.add("mirror-unread", route.Error, path, 1, "replace it with a readable regular file, or remove it", "%v: every pull that it is for fails", unreadable)
+		c.add("mirror-unread", route.Error, path, 1, "replace it with a readable regular file, or remove it", "%v: every pull from this host fails", unreadable)
 		return
 	}
 	if bad {
@@ -353,11 +353,11 @@ func (c *checker) hosts(dir, name string) {
 		if sound == nil {
 			severity = route.Error
 		}
-		fix := "mend it, and try it with: regcred doctor --image IMAGE"
+		fix := "correct it, then run regcred doctor --image IMAGE"
 		if strings.HasPrefix(last.what, "it has no host table") {
 			fix = "add an empty line [host] at its end"
 		}
-		c.add("mirror-unread", severity, path, max(last.line, 1), fix, "%s; %s passes over the whole file without an error, and asks the image's own host alone", last.what, whom(names))
+		c.add("mirror-unread", severity, path, max(last.line, 1), fix, "%s; %s ignores the whole file without an error and pulls only from the image's own host", last.what, whom(names))
 	}
 	if sound == nil || sound.file == nil {
 		return

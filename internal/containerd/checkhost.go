@@ -21,17 +21,17 @@ func (c *checker) host(f *hostsFile, h *host, dir string, last bool) {
 	c.headers(f, h)
 	if h.url == nil || h.url.Host == "" {
 		if !last || h.name != "" {
-			c.add("mirror-path", route.Warning, f.path, h.place(), "write https://HOST", "it names no host")
+			c.add("mirror-path", route.Warning, f.path, h.place(), "use https://HOST", "it has no host")
 		}
 		return
 	}
 	c.path(f, h)
 	if h.url.Scheme == "http" && !isLoopback(h.url.Host) {
-		c.add("mirror-plain-http", route.Info, f.path, h.place(), "write https://", "%s is asked without TLS: who is on the way reads the credential that it is shown", h.url.Host)
+		c.add("mirror-plain-http", route.Info, f.path, h.place(), "write https://", "%s is used without TLS: anyone on the network path can read the credential", h.url.Host)
 	}
 	if dir == "_default" {
-		c.add("mirror-default", route.Info, f.path, h.place(), "name the registries in directories of their own",
-			"%s is asked for the images of every registry that has no directory of its own, and offered the credentials for all of them", h.url.Host)
+		c.add("mirror-default", route.Info, f.path, h.place(), "add a directory for each registry",
+			"%s serves every registry without its own directory and receives the credentials for all of them", h.url.Host)
 	}
 }
 
@@ -44,13 +44,13 @@ func (c *checker) path(f *hostsFile, h *host) {
 	switch {
 	case strings.LastIndex(h.name, "://") > len("https"):
 		c.add(rule, route.Warning, f.path, h.place(), fmt.Sprintf("write https://%s", lastURL(h.name)),
-			"%s%s has two URLs in one: %s is asked for %s/NAME/manifests/TAG", h.what(), shownURL(h.name), h.url.Host, route.Masked(h.url.Path))
+			"%s%s is two URLs joined: %s gets requests for %s/NAME/manifests/TAG", h.what(), shownURL(h.name), h.url.Host, route.Masked(h.url.Path))
 	case h.table.OverridePath && !strings.Contains(h.url.Path+"/", "/v2/"):
-		c.add(rule, route.Warning, f.path, h.at(f.file, "override_path"), fmt.Sprintf("put /v2 into the path, as in https://%s/v2%s, or leave override_path out", h.url.Host, route.Masked(strings.TrimSuffix(written, "/"))),
-			"override_path takes the path as it is: %s is asked for %s/NAME/manifests/TAG, without the /v2 that registries answer under", h.url.Host, route.Masked(strings.TrimSuffix(h.url.Path, "/")))
+		c.add(rule, route.Warning, f.path, h.at(f.file, "override_path"), fmt.Sprintf("add /v2 to the path (https://%s/v2%s), or remove override_path", h.url.Host, route.Masked(strings.TrimSuffix(written, "/"))),
+			"override_path uses the path unchanged: %s gets requests for %s/NAME/manifests/TAG, without the /v2 that registries expect", h.url.Host, route.Masked(strings.TrimSuffix(h.url.Path, "/")))
 	case !h.table.OverridePath && strings.HasPrefix(written, "/v2/") && written != "/v2/" && !strings.HasSuffix(written, "/v2/"):
-		c.add(rule, route.Warning, f.path, h.place(), "add override_path = true to it",
-			"/v2 is added to the path of %s, that has it: %s is asked for %s/NAME/manifests/TAG", shownURL(h.name), h.url.Host, route.Masked(h.url.Path))
+		c.add(rule, route.Warning, f.path, h.place(), "add override_path = true",
+			"containerd adds /v2 to the path of %s, which already has it: %s gets requests for %s/NAME/manifests/TAG", shownURL(h.name), h.url.Host, route.Masked(h.url.Path))
 	}
 }
 
@@ -78,8 +78,8 @@ func (c *checker) files(f *hostsFile, h *host) {
 			return
 		}
 		if _, err := c.runtime.fs().ReadFile(context.Background(), name); err != nil {
-			c.add("mirror-missing-file", route.Error, f.path, h.at(f.file, key), "put the file there, or take it out",
-				"%s names %s, which cannot be read (%v): every pull that this file is for fails, from the image's own host too", key, name, regularfile.Cause(err))
+			c.add("mirror-missing-file", route.Error, f.path, h.at(f.file, key), "create the file, or remove the setting",
+				"%s refers to %s, which cannot be read (%v): every pull that uses this file fails, also from the image's own host", key, name, regularfile.Cause(err))
 		}
 	}
 	for _, name := range h.ca {
@@ -100,11 +100,11 @@ func (c *checker) headers(f *hostsFile, h *host) {
 		line := h.at(f.file, "header", name)
 		switch {
 		case name != "Authorization":
-			c.add("mirror-header", route.Warning, f.path, line, "spell it Authorization", "the header %q is sent beside the runtime's own Authorization, so that a host is sent two", name)
+			c.add("mirror-header", route.Warning, f.path, line, "use Authorization", "the header %q is sent in addition to the runtime's own Authorization header", name)
 		case c.open(f.path):
-			c.add("mirror-header", route.Warning, f.path, line, "chmod 600 "+f.path, "it has an Authorization, and others than its owner may read the file")
+			c.add("mirror-header", route.Warning, f.path, line, "chmod 600 "+f.path, "the file contains an Authorization header, and other users can read it")
 		default:
-			c.add("mirror-header", route.Info, f.path, line, "", "its Authorization is sent first; a host that refuses it is shown the kubelet's credential in its place")
+			c.add("mirror-header", route.Info, f.path, line, "", "this Authorization header is sent first; if the host rejects it, the kubelet's credential is used")
 		}
 	}
 }
@@ -128,9 +128,9 @@ func (c *checker) unordered(f *hostsFile) {
 		line := f.file.Line("host", name)
 		switch {
 		case n == 0 && two:
-			c.add("mirror-inline", route.Warning, f.path, line, "write it as a table: [host."+shownURL(name)+"]", "containerd 2 passes over a host that is not written as a table")
+			c.add("mirror-inline", route.Warning, f.path, line, "use a table: [host."+shownURL(name)+"]", "containerd 2 ignores a host that is not a table")
 		case n > 1:
-			c.add("mirror-twice", route.Info, f.path, line, "write its tables one after the other", "its tables stand apart, for which containerd 2 asks it %d times", n)
+			c.add("mirror-twice", route.Info, f.path, line, "put its tables next to each other", "its tables are separated, so containerd 2 queries it %d times", n)
 		}
 	}
 }
@@ -157,17 +157,17 @@ func (c *checker) keys(f *hostsFile, t map[string]any, at, known []string) {
 		}
 		if lower := strings.ToLower(key); slices.Contains(known, lower) {
 			if one, names := c.releases(func(v Version) bool { return !v.two() }); one {
-				c.add("mirror-unknown-key", route.Warning, f.path, f.file.Near(append(slices.Clone(at), key)...), "write "+lower, "%s passes over the key %q here", whom(names), key)
+				c.add("mirror-unknown-key", route.Warning, f.path, f.file.Near(append(slices.Clone(at), key)...), "write "+lower, "%s ignores the key %q here", whom(names), key)
 			}
 			continue
 		}
-		fix := "it may have " + strings.Join(known, ", ")
+		fix := "valid keys: " + strings.Join(known, ", ")
 		if key == "server" {
-			fix = "move it above the first table: what stands below one belongs to that"
+			fix = "move it above the first table; below a table header it belongs to that table"
 		}
 		if near := strings.ReplaceAll(key, "-", "_"); near != key && slices.Contains(known, near) {
 			fix = "write " + near
 		}
-		c.add("mirror-unknown-key", route.Warning, f.path, f.file.Near(append(slices.Clone(at), key)...), fix, "containerd passes over the key %q here", key)
+		c.add("mirror-unknown-key", route.Warning, f.path, f.file.Near(append(slices.Clone(at), key)...), fix, "containerd ignores the key %q here", key)
 	}
 }

@@ -94,10 +94,10 @@ func (r *Runtime) fs() inroot.FS { return inroot.FS{Root: r.Root} }
 func (r *Runtime) read(path string, disabled map[string]bool) (imports []string, err error) {
 	f, err := r.Version.reader()(context.Background(), r.fs(), path)
 	if e, ok := errors.AsType[*tomlfile.Error](err); ok {
-		return nil, fmt.Errorf("%s: it is not TOML: %w", path, e)
+		return nil, fmt.Errorf("%s: invalid TOML: %w", path, e)
 	}
 	if errors.Is(err, fs.ErrNotExist) && path != r.File {
-		return nil, fmt.Errorf("%s imports %s, which is not there: containerd does not start with it", r.File, path)
+		return nil, fmt.Errorf("%s imports %s, which does not exist: containerd does not start", r.File, path)
 	}
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (r *Runtime) read(path string, disabled map[string]bool) (imports []string,
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if top.Version < 0 || top.Version > 4 {
-		return nil, fmt.Errorf("%s:%d: it is of version %d, which no containerd has that is known here", path, f.Line("version"), top.Version)
+		return nil, fmt.Errorf("%s:%d: unsupported containerd config version %d", path, f.Line("version"), top.Version)
 	}
 	for _, id := range top.Disabled {
 		disabled[id] = true

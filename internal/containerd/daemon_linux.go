@@ -42,9 +42,9 @@ func daemonOf(ctx context.Context, socket string) (*daemon, error) {
 	}
 	switch {
 	case cred.Pid == 0:
-		return nil, errors.New("it runs where this process cannot see it, as from a container: run regcred on the node itself")
+		return nil, errors.New("this process cannot see it, probably because regcred runs in a container: run regcred on the node itself")
 	case cred.Uid != 0 && cred.Uid != uint32(os.Geteuid()):
-		return nil, fmt.Errorf("process %d is of user %d, whose program is not run", cred.Pid, cred.Uid)
+		return nil, fmt.Errorf("process %d belongs to user %d, whose program regcred does not run", cred.Pid, cred.Uid)
 	}
 	proc, err := os.Open(fmt.Sprintf("/proc/%d", cred.Pid))
 	if err != nil {
@@ -84,7 +84,7 @@ func (d *daemon) read() error {
 		return regularfile.Cause(err)
 	}
 	if d.args = strings.Split(strings.TrimSuffix(string(cmdline), "\x00"), "\x00"); d.args[0] == "" {
-		return errors.New("it has ended")
+		return errors.New("the process has exited")
 	}
 	dir, err := os.Readlink(d.at("cwd"))
 	if err != nil {
@@ -104,7 +104,7 @@ func (d *daemon) same(path string) error {
 	if err != nil && theirErr != nil || err == nil && theirErr == nil && os.SameFile(ours, theirs) {
 		return nil // if there is nothing, the defaults count
 	}
-	return fmt.Errorf("it sees something else at %s than this process does: run regcred where it runs", path)
+	return fmt.Errorf("it sees a different file at %s than this process: run regcred where containerd runs", path)
 }
 
 // ownProgram refuses a set-user-ID program, whose owner says nothing of who started it.
@@ -114,7 +114,7 @@ func (d *daemon) ownProgram() error {
 		return denied(err)
 	}
 	if exe.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
-		return errors.New("it runs a set-user-ID program, which is no containerd")
+		return errors.New("it runs a set-user-ID program, which is not containerd")
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (d *daemon) ownProgram() error {
 // denied says what it takes to look at another process.
 func denied(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("%w: it takes root, with CAP_SYS_PTRACE", regularfile.Cause(err))
+		return fmt.Errorf("%w: root with CAP_SYS_PTRACE is required", regularfile.Cause(err))
 	}
 	return regularfile.Cause(err)
 }
@@ -150,7 +150,7 @@ func (d *daemon) run(ctx context.Context, args ...string) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(out, maxSaid+1))
 	if len(text) > maxSaid {
 		_ = cmd.Process.Kill() // or it would block on a full pipe
-		err = fmt.Errorf("it prints more than %d bytes", maxSaid)
+		err = fmt.Errorf("it printed more than %d bytes", maxSaid)
 	}
 	if ended := cmd.Wait(); err == nil {
 		err = ended

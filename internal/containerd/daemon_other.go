@@ -17,7 +17,7 @@ type daemon struct {
 }
 
 func daemonOf(context.Context, string) (*daemon, error) {
-	return nil, errors.New("only on Linux does a socket tell who serves it")
+	return nil, errors.New("only Linux reports which process serves a socket")
 }
 
 // Close ends the use of the process.

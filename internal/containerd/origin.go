@@ -39,7 +39,7 @@ func (r *Runtime) Origin(host string) string {
 func (r *Runtime) relative(v Version) string {
 	certs := r.registry(v).certs
 	if i := slices.IndexFunc(certs, func(dir string) bool { return !filepath.IsAbs(dir) }); i >= 0 {
-		return fmt.Sprintf("config_path in %s has %q, which is no absolute path", r.File, certs[i])
+		return fmt.Sprintf("config_path in %s has %q, which is not an absolute path", r.File, certs[i])
 	}
 	return ""
 }
@@ -55,18 +55,18 @@ func (r *Runtime) why(host string, v Version) string {
 		return err.Error()
 	}
 	if dir == "" {
-		return fmt.Sprintf("there is no directory for it in %s", strings.Join(reg.certs, ", "))
+		return fmt.Sprintf("%s has no directory for it", strings.Join(reg.certs, ", "))
 	}
 	h, err := r.readHosts(dir, v)
 	switch {
 	case err != nil:
 		return err.Error()
 	case h.file == nil:
-		return fmt.Sprintf("%s has no hosts.toml, so the host alone is asked", dir)
+		return fmt.Sprintf("%s has no hosts.toml, so only the host itself is queried", dir)
 	case h.broken != nil:
-		return fmt.Sprintf("%s: %v, for which %s passes over the file, and asks the host alone", h.path, h.broken, forVersion(r, v))
+		return fmt.Sprintf("%s: %v, so %s ignores the file and queries only the host itself", h.path, h.broken, forVersion(r, v))
 	case len(reg.certs) > 1 && v.oneRoot() && reg.transfer:
-		return fmt.Sprintf("config_path in %s has %d directories, of which containerd 2.1.0 to 2.4.2 reads no hosts.toml", r.File, len(reg.certs))
+		return fmt.Sprintf("config_path in %s has %d directories, so containerd 2.1.0 to 2.4.2 reads no hosts.toml", r.File, len(reg.certs))
 	}
 	return ""
 }
@@ -76,16 +76,16 @@ func forVersion(r *Runtime, v Version) string {
 	if r.Version.Known() {
 		return "containerd " + v.String()
 	}
-	return "containerd " + v.String() + " (as others may)"
+	return "containerd " + v.String() + " (and possibly others)"
 }
 
 // named says how a file leads to the host itself.
 func (r *Runtime) named(h *route.Hop, last bool) string {
 	switch {
 	case h.Line == 0 && last:
-		return fmt.Sprintf("%s has no server, so the host itself is asked after all others", h.File)
+		return fmt.Sprintf("%s sets no server, so the host itself is queried last", h.File)
 	case last:
-		return fmt.Sprintf("%s names it as the server", h.File)
+		return fmt.Sprintf("%s sets it as the server", h.File)
 	}
-	return fmt.Sprintf("%s names it as a host", h.File)
+	return fmt.Sprintf("%s sets it as a host", h.File)
 }

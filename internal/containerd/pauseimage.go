@@ -35,7 +35,7 @@ func PauseImage(ctx context.Context, socket string) (image, file string, err err
 	defer cancel()
 	d, err := daemonOf(ctx, socket)
 	if err != nil {
-		return "", "", fmt.Errorf("finding the containerd that serves %s: %w", socket, err)
+		return "", "", fmt.Errorf("find the containerd that serves %s: %w", socket, err)
 	}
 	defer d.Close()
 	out, err := d.dump(ctx)
@@ -43,7 +43,7 @@ func PauseImage(ctx context.Context, socket string) (image, file string, err err
 		return "", "", fmt.Errorf("running %q: %w", "containerd --config "+d.file+" config dump", cmp.Or(context.Cause(ctx), err))
 	}
 	if image, err = dumped(out); err != nil {
-		return "", "", fmt.Errorf("reading what %q says: %w", "containerd --config "+d.file+" config dump", err)
+		return "", "", fmt.Errorf("read the output of %q: %w", "containerd --config "+d.file+" config dump", err)
 	}
 	return image, d.file, nil
 }
@@ -62,7 +62,7 @@ func Serving(ctx context.Context, socket string) (*Served, error) {
 	defer cancel()
 	d, err := daemonOf(ctx, socket)
 	if err != nil {
-		return nil, fmt.Errorf("finding the containerd that serves %s: %w", socket, err)
+		return nil, fmt.Errorf("find the containerd that serves %s: %w", socket, err)
 	}
 	defer d.Close()
 	s := &Served{PID: d.pid, File: d.file}
@@ -82,13 +82,13 @@ func dumped(dump []byte) (string, error) {
 		err = f.Decode(&file)
 	}
 	if err != nil {
-		return "", fmt.Errorf("it is not TOML: %w", err)
+		return "", fmt.Errorf("invalid TOML: %w", err)
 	}
 	pinned, _ := file.Plugins[images]["pinned_images"].(map[string]any)
 	image, _ := pinned["sandbox"].(string)
 	before, _ := file.Plugins[criV2]["sandbox_image"].(string)
 	if image = cmp.Or(image, before); image == "" {
-		return "", errors.New("it names no pause image: is the CRI plugin disabled?")
+		return "", errors.New("no pause image is set: is the CRI plugin disabled?")
 	}
 	return image, nil
 }

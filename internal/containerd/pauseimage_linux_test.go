@@ -100,10 +100,10 @@ func TestPauseImage(t *testing.T) {
 		{name: "containerd 2", config: two, want: "it.example/pause:2"},
 		{name: "containerd 1", config: one + login, want: "it.example/pause:1"},
 		{name: "both keys", config: two + strings.TrimPrefix(one, "version = 2\n"), want: "it.example/pause:2"},
-		{name: "no key", config: "version = 3\n" + login, fails: "it names no pause image: is the CRI plugin disabled?"},
-		{name: "a list", config: "[plugins.'io.containerd.cri.v1.images']\npinned_images = ['a']\n", fails: "it names no pause image"},
-		{name: "no TOML", config: login + "= '" + canary.Password, fails: "it is not TOML"},
-		{name: "too much", config: strings.Repeat("# more\n", 1<<18), fails: "it prints more than 1048576 bytes"},
+		{name: "no key", config: "version = 3\n" + login, fails: "no pause image is set: is the CRI plugin disabled?"},
+		{name: "a list", config: "[plugins.'io.containerd.cri.v1.images']\npinned_images = ['a']\n", fails: "no pause image is set"},
+		{name: "no TOML", config: login + "= '" + canary.Password, fails: "invalid TOML"},
+		{name: "too much", config: strings.Repeat("# more\n", 1<<18), fails: "it printed more than 1048576 bytes"},
 		{name: "no file", fails: "config dump\": exit status 1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -160,8 +160,8 @@ func TestPauseImageOfOthers(t *testing.T) {
 		cmd   *exec.Cmd
 		fails string
 	}{
-		"user":   {user, "is of user 65534, whose program is not run"},
-		"mounts": {mounts, "it sees something else at " + file + " than this process does"},
+		"user":   {user, "belongs to user 65534, whose program regcred does not run"},
+		"mounts": {mounts, "it sees a different file at " + file + " than this process"},
 	} {
 		t.Run(socket, func(t *testing.T) {
 			socket := filepath.Join(dir, socket)

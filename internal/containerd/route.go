@@ -59,8 +59,8 @@ func (r *Runtime) withoutPort(w *route.Route, host string) *route.Route {
 		if dir := filepath.Join(root, name); len(w.Files) == len(r.Files) && r.hasFile(dir) {
 			w.Findings = append(w.Findings, route.Finding{
 				Rule: "mirror-directory", Severity: route.Warning, File: filepath.Join(dir, "hosts.toml"), Line: 1,
-				Message:    fmt.Sprintf("it is for %s, and does not count for images of %s", name, host),
-				Suggestion: "put it into " + filepath.Join(root, strings.Replace(host, ":", "_", 1)+"_"),
+				Message:    fmt.Sprintf("it is for %s and does not apply to images of %s", name, host),
+				Suggestion: "move it to " + filepath.Join(root, strings.Replace(host, ":", "_", 1)+"_"),
 			})
 		}
 	}
@@ -108,15 +108,15 @@ func (w *way) refused() string {
 	switch {
 	case w.noText:
 		file, line := w.runtime.at("registry", "config_path")
-		return fmt.Sprintf("%s:%d: its CRI plugin does not load: config_path is no text", file, line)
+		return fmt.Sprintf("%s:%d: the CRI plugin does not load: config_path is not a string", file, line)
 	case len(w.certs) == 0:
 		return ""
 	case len(w.mirrors) > 0:
 		file, line := w.runtime.at("registry", "mirrors")
-		return fmt.Sprintf("%s:%d: its CRI plugin does not load: registry.mirrors cannot be set when config_path is", file, line)
+		return fmt.Sprintf("%s:%d: the CRI plugin does not load: config_path and registry.mirrors are mutually exclusive", file, line)
 	case len(w.tls) > 0 && !w.version.two():
 		file, line := w.runtime.at("registry", "configs")
-		return fmt.Sprintf("%s:%d: its CRI plugin does not load: registry.configs.*.tls cannot be set when config_path is", file, line)
+		return fmt.Sprintf("%s:%d: the CRI plugin does not load: config_path and registry.configs.*.tls are mutually exclusive", file, line)
 	}
 	return ""
 }
@@ -171,7 +171,7 @@ func (r *Runtime) hostDir(roots []string, host string) (string, error) {
 			case err == nil: // be it a file, as containerd does not look
 				return dir, nil
 			case !errors.Is(err, fs.ErrNotExist):
-				return "", fmt.Errorf("%s cannot be looked at: %w", dir, regularfile.Cause(err))
+				return "", fmt.Errorf("check %s: %w", dir, regularfile.Cause(err))
 			}
 		}
 	}
@@ -218,9 +218,9 @@ func (w *way) skipped(capabilities []string) string {
 	}
 	switch {
 	case !has("pull"):
-		return "without the capability \"pull\" it is asked for layers alone"
+		return "without the capability \"pull\" it is used only for layers"
 	case w.image.Digest == "" && !has("resolve"):
-		return "without the capability \"resolve\" it is not asked for tags"
+		return "without the capability \"resolve\" it is not used for tags"
 	}
 	return ""
 }
@@ -236,7 +236,7 @@ func (w *way) needFiles(h *host, path string) {
 	}
 	for _, name := range names {
 		if _, err := w.runtime.fs().ReadFile(context.Background(), name); err != nil && w.Fails == "" {
-			w.Fails = fmt.Sprintf("%s names %s, which cannot be read (%v)", path, name, regularfile.Cause(err))
+			w.Fails = fmt.Sprintf("%s refers to %s, which cannot be read (%v)", path, name, regularfile.Cause(err))
 		}
 	}
 }
@@ -298,7 +298,7 @@ func (w *way) throughMirrors() {
 		u, err := url.Parse(e)
 		if err != nil {
 			file, line := w.runtime.at("registry", "mirrors", key)
-			w.Fails = fmt.Sprintf("%s:%d: an endpoint is no URL", file, line)
+			w.Fails = fmt.Sprintf("%s:%d: an endpoint is not a URL", file, line)
 			return
 		}
 		own = own || u.Host == w.image.Host

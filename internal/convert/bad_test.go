@@ -87,7 +87,7 @@ func TestResultValidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(config.Target{KubeletVersion: "1.33"}, "out: kubelet 1.33 does not know a configuration directory")
-	check(config.Target{KubeletVersion: "1.25"}, "out: kubelet 1.25 does not know a configuration directory (new in 1.34); give it one file\n"+filepath.Join("out", "10-ecr.yaml")+":1:13: ")
+	check(config.Target{KubeletVersion: "1.25"}, "out: kubelet 1.25 does not support a configuration directory (added in 1.34); use a single file\n"+filepath.Join("out", "10-ecr.yaml")+":1:13: ")
 	if res, err = Convert(filepath.Dir(write(t, t.TempDir(), "only.yaml", beta)), Keep, Options{}); err != nil {
 		t.Fatal(err)
 	}

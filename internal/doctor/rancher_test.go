@@ -59,11 +59,11 @@ func TestRancher(t *testing.T) {
 		t.Errorf("a file that was changed: %s", got)
 	}
 	write(file, "mirrros: {}\n", day)
-	if got := says(); !strings.Contains(got, "warning "+file+":1: rke2 passes over the key \"mirrros\"") {
+	if got := says(); !strings.Contains(got, "warning "+file+":1: rke2 ignores the key \"mirrros\"") {
 		t.Errorf("an unknown key: %s", got)
 	}
 	write(file, "a: b: c\n", day)
-	if got := says(); !strings.Contains(got, "error "+file+":1: it is no YAML") {
+	if got := says(); !strings.Contains(got, "error "+file+":1: it is not YAML") {
 		t.Errorf("no YAML: %s", got)
 	}
 }

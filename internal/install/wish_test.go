@@ -92,7 +92,7 @@ func do(ctx context.Context, in *install.Installer, dir, name string) (err error
 // TestWishForGate: tokenAttributes as kubelet 1.33 has them are installed where that
 // kubelet is told of the feature gate, and refused where it is not.
 func TestWishForGate(t *testing.T) {
-	for gate, refused := range map[bool]string{false: "kubelet 1.33 takes it only with the feature gate ", true: "<nil>"} {
+	for gate, refused := range map[bool]string{false: "kubelet 1.33 supports tokenAttributes only with the feature gate ", true: "<nil>"} {
 		dir := wishes(t)
 		in, err := newWorld(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
 		if err != nil {

@@ -20,7 +20,7 @@ const blobsDir = "blobs"
 
 // ErrMismatch is in the chain of the error for bytes that are not what their
 // descriptor says.
-var ErrMismatch = errors.New("not what the manifest says")
+var ErrMismatch = errors.New("does not match the manifest")
 
 func blobPath(h v1.Hash) string { return path.Join(blobsDir, h.Algorithm, h.Hex) }
 
@@ -99,7 +99,7 @@ func (l *Layout) Create(d v1.Descriptor) (*Blob, error) {
 		return nil, err
 	}
 	if err := l.root.MkdirAll(path.Dir(blobPath(d.Digest)), 0o777); err != nil {
-		return nil, l.fail("making a place for blobs", err)
+		return nil, l.fail("create the blob directory", err)
 	}
 	p, err := l.newPending(blobPath(d.Digest))
 	if err != nil {
@@ -123,10 +123,10 @@ func (w *Blob) Write(p []byte) (int, error) {
 // error is an [ErrMismatch].
 func (w *Blob) Commit() error {
 	if w.size != w.desc.Size {
-		return fmt.Errorf("%w: the manifest says %d bytes, the registry sent %s", ErrMismatch, w.desc.Size, atLeast(w.size, w.desc.Size))
+		return fmt.Errorf("%w: expected %d bytes, received %s", ErrMismatch, w.desc.Size, atLeast(w.size, w.desc.Size))
 	}
 	if got := fmt.Sprintf("%x", w.hash.Sum(nil)); got != w.desc.Digest.Hex {
-		return fmt.Errorf("%w: what the registry sent has the digest %s:%s", ErrMismatch, w.desc.Digest.Algorithm, got)
+		return fmt.Errorf("%w: received content with digest %s:%s", ErrMismatch, w.desc.Digest.Algorithm, got)
 	}
 	if err := w.commit(); err != nil {
 		return w.l.fail("writing blob "+w.desc.Digest.String(), err)

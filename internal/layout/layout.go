@@ -89,7 +89,7 @@ func Check(ctx context.Context, dir string) error {
 }
 
 func (l *Layout) check(ctx context.Context) error {
-	const left = "it is left as it is, choose another"
+	const left = "choose another directory"
 	raw, err := regularfile.ReadIn(ctx, l.root, layoutFile, maxMarker)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("output directory %q is not empty and not an OCI image layout: "+left, l.dir)
@@ -148,7 +148,7 @@ func (l *Layout) Close() { _ = l.root.Close() } // a directory handle: nothing c
 func (l *Layout) fail(what string, err error) error {
 	err = fmt.Errorf("%s in directory %q: %w", what, l.dir, err)
 	if isDiskFull(err) {
-		err = fmt.Errorf("%w: make room and pull again; what has been verified is not downloaded twice", err)
+		err = fmt.Errorf("%w: free space and pull again; verified blobs are not downloaded again", err)
 	}
 	return &Error{err}
 }

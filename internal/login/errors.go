@@ -12,15 +12,15 @@ import (
 
 // ErrPlainHTTP is in the chain of a failure that an insecure [Target] would
 // have allowed, if it was the registry.
-var ErrPlainHTTP = errors.New("only registries on loopback are spoken to without TLS, unless it is asked for")
+var ErrPlainHTTP = errors.New("plain HTTP is used only for registries on loopback, unless requested")
 
 // ErrNoUser says why a credential was not tried: containerd refuses such a one too.
-var ErrNoUser = errors.New("the credential has no user name: it is not sent, as container runtimes refuse it too")
+var ErrNoUser = errors.New("the credential has no user name, so it is not sent; container runtimes reject it too")
 
 var (
-	errSent = errors.New("the login ended while the request's body was sent, which cannot be sent again: begin the upload anew")
+	errSent = errors.New("the credential expired while the request body was sent, and the body cannot be sent again: restart the upload")
 	errIdle = errors.New("idle for too long")
-	errSlow = fmt.Errorf("too slow: an answer is given up that brings less than %d bytes in a minute", rateBytes)
+	errSlow = fmt.Errorf("too slow: less than %d bytes per minute", rateBytes)
 )
 
 // StatusOf returns the HTTP status that an error reports, or 0.

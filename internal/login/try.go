@@ -114,17 +114,17 @@ func answer(t Try, message string) string {
 func (t Try) Hint() string {
 	switch {
 	case t.Status == http.StatusUnauthorized && t.Credential == nil:
-		return "no credentials were found, and it may not be pulled without"
+		return "no credentials were found, and anonymous pulls are not allowed"
 	case t.Status == http.StatusUnauthorized:
 		return "user name or password is wrong or has expired, or does not cover this repository"
 	case t.Status == http.StatusForbidden:
 		return "this credential may not pull this repository"
 	case t.Status == http.StatusNotFound:
-		return "not there, or hidden from this credential: check the name"
+		return "not found, or hidden from this credential: check the name"
 	case t.Status == http.StatusTooManyRequests:
 		return "the registry limits requests: try again later"
 	case t.Status >= 500:
-		return "the registry is out of order: try again later"
+		return "the registry failed: try again later"
 	}
 	return ""
 }

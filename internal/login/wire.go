@@ -49,7 +49,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(req.Context())
-	timeout := fmt.Errorf("nothing arrived from %q for %s: %w", req.URL.Host, w.idle, errIdle)
+	timeout := fmt.Errorf("received nothing from %q for %s: %w", req.URL.Host, w.idle, errIdle)
 	timer := time.AfterFunc(w.idle, func() { cancel(timeout) })
 	req = req.WithContext(ctx)
 	req.Body = body
@@ -146,7 +146,7 @@ func (b *answerBody) tooSlow(n int, took time.Duration) error {
 	if float64(arrived)*ratePeriod.Seconds() >= rateBytes*waited.Seconds() {
 		return nil
 	}
-	return fmt.Errorf("%d bytes arrived from %q in %s: %w", arrived, b.host, waited.Round(time.Second), errSlow)
+	return fmt.Errorf("received %d bytes from %q in %s: %w", arrived, b.host, waited.Round(time.Second), errSlow)
 }
 
 func (b *answerBody) Close() error {

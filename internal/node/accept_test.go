@@ -53,7 +53,7 @@ func accepted(t *testing.T, n Node, o *Origin) string {
 
 const (
 	tokenGate   = "KubeletServiceAccountTokenForCredentialProviders"
-	withoutGate = "1.33.4: tokenAttributes: kubelet 1.33 takes it only with the feature gate " + tokenGate
+	withoutGate = "1.33.4: tokenAttributes: kubelet 1.33 supports tokenAttributes only with the feature gate " + tokenGate
 	byNewest    = config.NewestKubelet + ": tokenAttributes.cacheType: missing: "
 )
 

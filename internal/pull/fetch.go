@@ -84,7 +84,7 @@ func (f *fetcher) checkPlatform(ctx context.Context, pl *plan) error {
 		return nil // some builders leave it out
 	}
 	if !pl.want.takes(have) {
-		return fmt.Errorf("no image for platform %s; there is: %s", pl.want, have)
+		return fmt.Errorf("no image for platform %s; available: %s", pl.want, have)
 	}
 	pl.root.Platform = &v1.Platform{OS: have.OS, Architecture: have.Architecture, Variant: have.Variant}
 	return nil
@@ -128,7 +128,7 @@ func (f *fetcher) blob(ctx context.Context, i int, b blob) error {
 // registries. Its URLs are not followed, since they may lead anywhere.
 func (f *fetcher) explain(b blob, err error) error {
 	if login.StatusOf(err) == http.StatusNotFound && len(b.URLs) > 0 {
-		return fmt.Errorf("a foreign layer that the registry does not hold (push the image with its foreign layers): %w", err)
+		return fmt.Errorf("a foreign layer that the registry does not have (push the image with its foreign layers): %w", err)
 	}
 	return err
 }
@@ -142,7 +142,7 @@ func (f *fetcher) download(ctx context.Context, b blob) error {
 	}
 	defer resp.Body.Close()
 	if resp.ContentLength >= 0 && resp.ContentLength != b.Size {
-		return fmt.Errorf("%w: the manifest says %d bytes, the registry offers %d", layout.ErrMismatch, b.Size, resp.ContentLength)
+		return fmt.Errorf("%w: expected %d bytes, the registry has %d", layout.ErrMismatch, b.Size, resp.ContentLength)
 	}
 	w, err := f.layout.Create(b.Descriptor)
 	if err != nil {

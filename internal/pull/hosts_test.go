@@ -104,7 +104,7 @@ func TestHosts(t *testing.T) {
 		{"realm without TLS, insecure", challenge("http://auth.example.com/token"), "example.com", true, `realm scheme "http" not allowed`, false, nil},
 		{"realm at the metadata server", challenge("https://169.254.169.254/token"), "example.com", false, "link-local", false, nil},
 		{"realm on loopback", challenge("https://127.0.0.1/token"), "example.com", false, "private or link-local", false, nil},
-		{"realm at localhost", challenge("https://localhost/token"), "example.com", false, "this machine's own address", false, nil},
+		{"realm at localhost", challenge("https://localhost/token"), "example.com", false, "a loopback or link-local address", false, nil},
 		{"realm in decimal", challenge("https://2130706433/token"), "example.com", false, "private or link-local", false, nil},
 		{"ping redirected to plain HTTP", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://example.com/v2/", http.StatusFound)
@@ -113,9 +113,9 @@ func TestHosts(t *testing.T) {
 		{"manifest redirected to plain HTTP", redirect("http://example.com/x?" + secretQuery), "example.com", false, "stopped after 10 redirects", false, []string{"example.com"}},
 		{"manifest redirected to plain HTTP elsewhere", redirect("http://cdn.example.com/x?" + secretQuery), "example.com", false, "plain HTTP", true, []string{"example.com"}},
 		{"manifest redirected to plain HTTP elsewhere, insecure", redirect("http://cdn.example.com/x"), "example.com", true, "plain HTTP", true, []string{"example.com"}},
-		{"manifest redirected to the metadata server", redirect("https://169.254.169.254/x?" + secretQuery), "example.com", false, "this machine's own address", false, []string{"example.com"}},
-		{"manifest redirected to loopback by name", redirect("https://localhost/x"), "example.com", false, "this machine's own address", false, []string{"example.com"}},
-		{"manifest redirected to an odd address", redirect("https://0x7f.1/x"), "example.com", false, "this machine's own address", false, []string{"example.com"}},
+		{"manifest redirected to the metadata server", redirect("https://169.254.169.254/x?" + secretQuery), "example.com", false, "a loopback or link-local address", false, []string{"example.com"}},
+		{"manifest redirected to loopback by name", redirect("https://localhost/x"), "example.com", false, "a loopback or link-local address", false, []string{"example.com"}},
+		{"manifest redirected to an odd address", redirect("https://0x7f.1/x"), "example.com", false, "a loopback or link-local address", false, []string{"example.com"}},
 		{"manifest redirected to a file", redirect("file:///etc/passwd"), "example.com", false, `scheme "file"`, false, []string{"example.com"}},
 		{"redirected in circles", redirect("/x"), "example.com", false, "stopped after 10 redirects", false, []string{"example.com"}},
 		{"private address", challenge("http://10.0.0.5:5000/token"), "10.0.0.5:5000", false, "realm scheme", false, nil},

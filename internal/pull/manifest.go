@@ -47,7 +47,7 @@ func hashOf(id string, raw []byte) (v1.Hash, error) {
 	h.Write(raw)
 	got := v1.Hash{Algorithm: want.Algorithm, Hex: fmt.Sprintf("%x", h.Sum(nil))}
 	if want.Hex != "" && got != want {
-		return v1.Hash{}, fmt.Errorf("the registry sent something else, with digest %s", got)
+		return v1.Hash{}, fmt.Errorf("the registry sent content with digest %s", got)
 	}
 	return got, nil
 }
@@ -71,7 +71,7 @@ func decode(m manifest, into any) error {
 func checkDescriptors(m manifest, list []v1.Descriptor) error {
 	for _, d := range list {
 		if d.Digest.Hex == "" || d.Size < 0 || d.Size > maxBlob {
-			return fmt.Errorf("manifest %s: not valid: a descriptor without digest, or with size %d", m.desc.Digest, d.Size)
+			return fmt.Errorf("manifest %s: not valid: a descriptor has no digest, or size %d", m.desc.Digest, d.Size)
 		}
 	}
 	return nil
@@ -94,14 +94,14 @@ func mediaTypeOf(header string, raw []byte) (types.MediaType, error) {
 		mt = doc.MediaType
 	}
 	if doc.MediaType != "" && doc.MediaType != mt {
-		return "", fmt.Errorf("the registry calls it %q, it calls itself %q", mt, doc.MediaType)
+		return "", fmt.Errorf("the registry's content type is %q, but the manifest's media type is %q", mt, doc.MediaType)
 	}
 	kind := types.MediaType(mt)
 	switch {
 	case kind.IsIndex() && doc.Layers == nil, kind.IsImage() && doc.Manifests == nil:
 		return kind, nil
 	case kind.IsSchema1():
-		return "", fmt.Errorf("media type %q is an image of Docker before 2016, which runtimes have given up: push it again with a newer tool", mt)
+		return "", fmt.Errorf("media type %q is an image format of Docker before 2016, which runtimes no longer support: push it again with a newer tool", mt)
 	}
 	return "", fmt.Errorf("media type %q: not an image or an index of images", mt)
 }

@@ -31,11 +31,11 @@ func (r *Runtime) PauseImage(ctx context.Context) (image, from string, err error
 	case image == "" && r.Name == "containerd":
 		var file string
 		if image, file, err = containerd.PauseImage(ctx, r.socket); err != nil {
-			return "", "", fmt.Errorf("containerd does not say over CRI which its pause image is: %w", err)
+			return "", "", fmt.Errorf("read containerd's pause image: %w", err)
 		}
 		from = "containerd's configuration, " + file
 	case image == "":
-		return "", "", errors.New("the runtime does not say which its pause image is")
+		return "", "", errors.New("the runtime does not report its pause image")
 	}
 	if _, err := FullName(image); err != nil {
 		return "", "", fmt.Errorf("the runtime's pause image, from %s: %w", from, err)
@@ -49,7 +49,7 @@ func (r *Runtime) pauseImageOfStatus(ctx context.Context) (string, error) {
 	defer cancel()
 	resp, err := runtimeapi.NewRuntimeServiceClient(r.conn).Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
 	if err != nil {
-		return "", fmt.Errorf("asking the runtime for its pause image: %w", newRuntimeError(ctx, err))
+		return "", fmt.Errorf("query the runtime's pause image: %w", newRuntimeError(ctx, err))
 	}
 	var config struct {
 		SandboxImage string `json:"sandboxImage"`

@@ -79,7 +79,7 @@ func (s *session) choose(ctx context.Context, index manifest, want platform) (ma
 			exist = append(exist, d.Platform.String())
 		}
 	}
-	return manifest{}, fmt.Errorf("no image for platform %s; there are: %s", want, cmp.Or(strings.Join(exist, ", "), "none"))
+	return manifest{}, fmt.Errorf("no image for platform %s; available: %s", want, cmp.Or(strings.Join(exist, ", "), "none"))
 }
 
 // child gets what an index lists.
@@ -95,7 +95,7 @@ func (s *session) child(ctx context.Context, d v1.Descriptor) (manifest, error) 
 // checkChild holds what was got against what an index says of it.
 func checkChild(got, listed v1.Descriptor) error {
 	if got.MediaType != listed.MediaType || got.Size != listed.Size {
-		return fmt.Errorf("manifest %s: the index says %q with %d bytes, the registry sends %q with %d",
+		return fmt.Errorf("manifest %s: the index lists %q with %d bytes, but the registry sent %q with %d",
 			listed.Digest, listed.MediaType, listed.Size, got.MediaType, got.Size)
 	}
 	return nil
@@ -169,7 +169,7 @@ func (pl *plan) addBlob(b blob) error {
 		pl.sizes[b.Digest] = b.Size
 		pl.blobs = append(pl.blobs, b)
 	case size != b.Size:
-		return fmt.Errorf("not valid: blob %s has %d bytes here and %d there", b.Digest, size, b.Size)
+		return fmt.Errorf("not valid: blob %s is listed with %d and with %d bytes", b.Digest, size, b.Size)
 	}
 	return nil
 }

@@ -35,11 +35,11 @@ func TestPlatforms(t *testing.T) {
 		{"arm64 is v8", multi, "linux/arm64", "linux/arm64/v8", 2, ""},
 		{"v8 is arm64", []string{"linux/amd64", "linux/arm64"}, "linux/arm64/v8", "linux/arm64", 2, ""},
 		{"all", multi, "all", "", 12, ""},
-		{"missing", []string{"linux/amd64", "linux/arm64/v8"}, "linux/riscv64", "", 0, "no image for platform linux/riscv64; there are: linux/amd64, linux/arm64/v8"},
-		{"missing variant", multi, "linux/arm/v5", "", 0, "no image for platform linux/arm/v5; there are: linux/s390x,"},
+		{"missing", []string{"linux/amd64", "linux/arm64/v8"}, "linux/riscv64", "", 0, "no image for platform linux/riscv64; available: linux/amd64, linux/arm64/v8"},
+		{"missing variant", multi, "linux/arm/v5", "", 0, "no image for platform linux/arm/v5; available: linux/s390x,"},
 		{"one image", []string{"linux/s390x"}, "linux/s390x", "linux/s390x", 2, ""},
 		{"one image, all", []string{"linux/s390x"}, "all", "", 2, ""},
-		{"one image, another", []string{"linux/s390x"}, "linux/arm64", "", 0, "no image for platform linux/arm64; there is: linux/s390x"},
+		{"one image, another", []string{"linux/s390x"}, "linux/arm64", "", 0, "no image for platform linux/arm64; available: linux/s390x"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			reg, image, digest := startWith(t, testregistry.Options{}, testregistry.Image{Platforms: tt.have})
@@ -115,23 +115,23 @@ func TestOddManifests(t *testing.T) {
 		{"a list", ociImage, "[]", "not a manifest"},
 		{"schema 1", "application/vnd.docker.distribution.manifest.v1+prettyjws", `{"schemaVersion":1}`, "push it again"},
 		{"another type", "application/json", `{}`, "not an image or an index"},
-		{"header and content disagree", ociIndex, raw + " ", "it calls itself"},
+		{"header and content disagree", ociIndex, raw + " ", "but the manifest's media type is"},
 		{"image and index at once", ociImage, `{"layers":[],"manifests":[]}`, "not an image or an index"},
 		{"index with layers", ociIndex, `{"layers":[],"manifests":[]}`, "not an image or an index"},
-		{"no configuration", ociImage, `{"layers":[]}`, "without digest"},
+		{"no configuration", ociImage, `{"layers":[]}`, "has no digest"},
 		{"digest that is a path", ociImage, strings.Replace(raw, layer.Digest, "sha256:../../../../../../../../../../../../../../../../../../../../../etc/", 1), "not valid"},
 		{"digest of unknown kind", ociImage, strings.Replace(raw, layer.Digest, "md5:d41d8cd98f00b204e9800998ecf8427e", 1), "not valid"},
 		{"negative size", ociImage, strings.Replace(raw, fmt.Sprintf(`"size":%d`, layer.Size), `"size":-1`, 1), "not valid"},
-		{"size too small", ociImage, sized(raw, layer, layer.Size-1), "the registry offers"},
-		{"size too large", ociImage, sized(raw, layer, layer.Size+1), "the registry offers"},
-		{"size beyond all", ociImage, sized(raw, layer, 9223372036854775807), "with size 9223372036854775807"},
-		{"one blob of two sizes", ociImage, strings.Replace(raw, `"layers":[`, fmt.Sprintf(`"layers":[{"mediaType":"x/y","size":1,"digest":%q},`, layer.Digest), 1), "1 bytes here and"},
+		{"size too small", ociImage, sized(raw, layer, layer.Size-1), "the registry has"},
+		{"size too large", ociImage, sized(raw, layer, layer.Size+1), "the registry has"},
+		{"size beyond all", ociImage, sized(raw, layer, 9223372036854775807), "or size 9223372036854775807"},
+		{"one blob of two sizes", ociImage, strings.Replace(raw, `"layers":[`, fmt.Sprintf(`"layers":[{"mediaType":"x/y","size":1,"digest":%q},`, layer.Digest), 1), "is listed with 1 and"},
 		{"blob that is not there", ociImage, strings.Replace(raw, layer.Digest, absent, 1), "blob " + absent + ": HTTP 404 BLOB_UNKNOWN"},
 		{"foreign layer", ociImage, strings.Replace(strings.Replace(raw, layer.Digest, absent, 1), `"digest":"`+absent, `"urls":["https://example.com/"],"digest":"`+absent, 1), "foreign layer"},
 		{"larger than 4 MiB", ociImage, raw + strings.Repeat(" ", maxManifest), "larger than 4194304 bytes"},
-		{"empty index", ociIndex, `{"manifests":[]}`, "there are: none"},
-		{"index that lists no image", ociIndex, `{"manifests":[{"mediaType":"x/y","size":1,"digest":"` + absent + `","platform":{"os":"linux","architecture":"` + runtime.GOARCH + `"}}]}`, "there are: none"},
-		{"index with a wrong size", ociIndex, `{"manifests":[{"mediaType":"` + ociImage + `","size":1,"digest":"` + good.Digest + `","platform":{"os":"linux","architecture":"` + runtime.GOARCH + `"}}]}`, "the index says"},
+		{"empty index", ociIndex, `{"manifests":[]}`, "available: none"},
+		{"index that lists no image", ociIndex, `{"manifests":[{"mediaType":"x/y","size":1,"digest":"` + absent + `","platform":{"os":"linux","architecture":"` + runtime.GOARCH + `"}}]}`, "available: none"},
+		{"index with a wrong size", ociIndex, `{"manifests":[{"mediaType":"` + ociImage + `","size":1,"digest":"` + good.Digest + `","platform":{"os":"linux","architecture":"` + runtime.GOARCH + `"}}]}`, "the index lists"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			put(t, reg, "odd", tt.mediaType, []byte(tt.raw))
@@ -224,7 +224,7 @@ func TestListedOften(t *testing.T) {
 	liar := strings.Replace(one, `"size":`, `"size":1`, 1)
 	put(t, reg, "liar", ociIndex, []byte(`{"schemaVersion":2,"manifests":[`+one+","+liar+`]}`))
 	err := mustFail(t, &Puller{Platform: allPlatforms}, strings.Replace(image, ":v1", ":liar", 1), nil, t.TempDir())
-	if !strings.Contains(err.Error(), "the index says") {
+	if !strings.Contains(err.Error(), "the index lists") {
 		t.Errorf("got %v, want that the index lies", err)
 	}
 }
@@ -269,7 +269,7 @@ func TestManifestOfAnotherDigest(t *testing.T) {
 	in := reg.Inject(testregistry.Fault{Kind: testregistry.Corrupt, Endpoint: testregistry.Manifests, Times: testregistry.Forever})
 	ref := strings.TrimSuffix(image, ":v1") + "@" + digest
 	err := mustFail(t, &Puller{Retry: fast}, ref, nil, t.TempDir())
-	if want := "the registry sent something else"; !strings.Contains(err.Error(), want) || in.Hits() != 1 {
+	if want := "the registry sent content with digest"; !strings.Contains(err.Error(), want) || in.Hits() != 1 {
 		t.Errorf("error %q after %d requests does not say %q after 1", err, in.Hits(), want)
 	}
 }

@@ -72,11 +72,11 @@ type RuntimeResult struct {
 
 // errNotPresent is in the chain of the error for an image that is not there
 // and that [PullNever] forbids to pull.
-var errNotPresent = errors.New("it is not there, and the pull policy is Never")
+var errNotPresent = errors.New("the image is not present, and the pull policy is Never")
 
 // ErrRuntimeGone is in the chain of a failure after which nothing more can be
 // had of the runtime.
-var ErrRuntimeGone = errors.New("the container runtime went away")
+var ErrRuntimeGone = errors.New("lost the connection to the container runtime")
 
 // Pull pulls an image with one credential after the other. lookup gets the
 // credentials; it is not called, and need not be paid for, where nothing is
@@ -97,7 +97,7 @@ func (r *Runtime) Pull(ctx context.Context, image string, policy Policy, lookup 
 	res := &RuntimeResult{Image: image}
 	if policy != PullAlways {
 		if res.Present, err = p.look(ctx, res); err != nil {
-			return nil, fmt.Errorf("pulling %q: asking the runtime whether it is there: %w", image, login.Said(err))
+			return nil, fmt.Errorf("pull %q: check whether it is present: %w", image, login.Said(err))
 		}
 		if !res.Present && policy == PullNever {
 			return nil, fmt.Errorf("pulling %q: %w", image, errNotPresent)
@@ -157,7 +157,7 @@ func (r *Runtime) status(ctx context.Context, spec *runtimeapi.ImageSpec, opts .
 	}
 	// kubelet: cri-client takes this for a failure.
 	if got.Image != nil && (got.Image.Id == "" || got.Image.Size == 0) {
-		return nil, errors.New("the runtime has it without an ID or a size, with which a kubelet would not start a container")
+		return nil, errors.New("the runtime reports no ID or size for the image, so a kubelet would not start a container")
 	}
 	return got.Image, nil
 }
@@ -197,7 +197,7 @@ func (p *runtimePull) try(ctx context.Context, cred *regcred.Credential, res *Ru
 			return newRuntimeError(ctx, err).pinnedTo(p.host, cred)
 		}
 		if got.ImageRef == "" { // kubelet: cri-client takes this for a failure
-			return errors.New("the runtime says neither that it failed nor what the image is called")
+			return errors.New("the runtime returned neither an error nor an image reference")
 		}
 		res.Ref = got.ImageRef
 		return nil

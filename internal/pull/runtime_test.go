@@ -181,7 +181,7 @@ func TestRuntimeDiskFull(t *testing.T) {
 	r := dial(t, s, RuntimeOptions{})
 	_, err := r.Pull(t.Context(), anImage, PullAlways, given(good, dev))
 	var failed *Error
-	if !errors.As(err, &failed) || failed.Untried != 1 || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "make room") {
+	if !errors.As(err, &failed) || failed.Untried != 1 || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free space") {
 		t.Errorf("got %v, want ENOSPC, what to do, and one credential not tried", err)
 	}
 }
@@ -307,12 +307,12 @@ func TestRuntimeEmptyAnswer(t *testing.T) {
 		OnPull:   func(context.Context, *runtimeapi.PullImageRequest) (string, error) { return "", nil },
 	}
 	r := dial(t, s, RuntimeOptions{})
-	if _, err := r.Pull(t.Context(), anImage, PullAlways, given(good)); err == nil || !strings.Contains(err.Error(), "the runtime says neither that it failed nor what the image is called") {
+	if _, err := r.Pull(t.Context(), anImage, PullAlways, given(good)); err == nil || !strings.Contains(err.Error(), "the runtime returned neither an error nor an image reference") {
 		t.Errorf("no reference: got %v", err)
 	}
 	for name, image := range map[string]*runtimeapi.Image{"no ID": {Size: 42}, "no size": {Id: "sha256:there"}} {
 		there = image
-		if _, err := r.Pull(t.Context(), anImage, PullIfNotPresent, given(good)); err == nil || !strings.Contains(err.Error(), "without an ID or a size") {
+		if _, err := r.Pull(t.Context(), anImage, PullIfNotPresent, given(good)); err == nil || !strings.Contains(err.Error(), "reports no ID or size") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -330,7 +330,7 @@ func TestRuntimeLargeMessage(t *testing.T) {
 	}
 	size = 17 << 20
 	_, err := r.Pull(t.Context(), anImage, PullIfNotPresent, given())
-	if err == nil || !strings.Contains(err.Error(), "its answer is larger than 16 MiB, which a kubelet would not take either") {
+	if err == nil || !strings.Contains(err.Error(), "its response exceeds 16 MiB, the kubelet's limit") {
 		t.Errorf("17 MiB: got %v", err)
 	}
 }

@@ -41,7 +41,7 @@ func DialRuntime(ctx context.Context, endpoint string, opts RuntimeOptions) (*Ru
 		return nil, err
 	}
 	if err := checkSocket(ctx, socket); err != nil {
-		return nil, fmt.Errorf("connecting to the container runtime: %w", err)
+		return nil, fmt.Errorf("connect to the container runtime: %w", err)
 	}
 	dialer := func(ctx context.Context, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
@@ -58,12 +58,12 @@ func DialRuntime(ctx context.Context, endpoint string, opts RuntimeOptions) (*Ru
 		grpc.WithConnectParams(retry),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the container runtime at %s: %w", socket, err)
+		return nil, fmt.Errorf("connect to the container runtime at %s: %w", socket, err)
 	}
 	r := &Runtime{opts: opts, socket: socket, conn: conn, images: runtimeapi.NewImageServiceClient(conn)}
 	if err := r.greet(ctx); err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("asking the container runtime at %s for its version: %w", socket, login.Said(err))
+		return nil, fmt.Errorf("query the version of the container runtime at %s: %w", socket, login.Said(err))
 	}
 	return r, nil
 }
@@ -78,15 +78,15 @@ func SocketPath(endpoint string) (string, error) {
 	if strings.Contains(endpoint, ":") && !path.IsAbs(endpoint) {
 		u, err := url.Parse(endpoint)
 		if err != nil || u.Scheme != "unix" || u.Opaque != "" {
-			return "", fmt.Errorf("runtime endpoint %q: want unix:///path of a socket", excerpt.Address(endpoint))
+			return "", fmt.Errorf("runtime endpoint %q: must be unix:///PATH of a socket", excerpt.Address(endpoint))
 		}
 		if u.Host != "" {
-			return "", fmt.Errorf("runtime endpoint %q: the path is not absolute; want unix:///%s%s, with three slashes", excerpt.Address(endpoint), u.Host, u.Path)
+			return "", fmt.Errorf("runtime endpoint %q: the path is not absolute; use unix:///%s%s, with three slashes", excerpt.Address(endpoint), u.Host, u.Path)
 		}
 		socket = u.Path
 	}
 	if !path.IsAbs(socket) {
-		return "", fmt.Errorf("runtime endpoint %q: want unix:///path of a socket", excerpt.Address(endpoint))
+		return "", fmt.Errorf("runtime endpoint %q: must be unix:///PATH of a socket", excerpt.Address(endpoint))
 	}
 	return socket, nil
 }
@@ -115,9 +115,9 @@ func checkSocket(ctx context.Context, socket string) error {
 func explainDenied(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: it is for root, or a group, alone", err)
+		return fmt.Errorf("%w: only root or a group may use it", err)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w: nothing listens on it: the runtime has ended", err)
+		return fmt.Errorf("%w: nothing listens on it: the runtime has exited", err)
 	}
 	return err
 }
@@ -128,7 +128,7 @@ func (o RuntimeOptions) greeting() time.Duration { return min(cmp.Or(o.Timeout, 
 // greet finds out who serves the socket, and that it serves images in CRI v1.
 func (r *Runtime) greet(ctx context.Context) error {
 	wait := r.opts.greeting()
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("no response within %s: it hangs, or is something else: %w", wait, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("no response within %s: it hangs or is not a CRI runtime: %w", wait, context.DeadlineExceeded))
 	defer cancel()
 	v, err := r.version(ctx)
 	if err == nil {
@@ -144,9 +144,9 @@ func (r *Runtime) greet(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case status.Code(err) == codes.Unimplemented:
-		return fmt.Errorf("it does not speak CRI v1: %w", newRuntimeError(ctx, err))
+		return fmt.Errorf("it does not support CRI v1: %w", newRuntimeError(ctx, err))
 	case status.Code(err) == codes.Unavailable && ctx.Err() == nil:
-		return fmt.Errorf("it is something else, or has just ended: %w", newRuntimeError(ctx, err))
+		return fmt.Errorf("it is not a CRI runtime, or has just exited: %w", newRuntimeError(ctx, err))
 	}
 	return newRuntimeError(ctx, err)
 }

@@ -63,17 +63,17 @@ func TestDialRuntimeFails(t *testing.T) {
 		{"missing", "unix://" + dir + "/none.sock", "none.sock: no such file or directory: is the runtime running, and is this its socket?"},
 		{"a file", file, "is not a socket"},
 		{"a directory", "unix://" + dir, "is not a socket"},
-		{"nobody listens", "unix://" + listen(t, filepath.Join(dir, "dead.sock"), nil), "nothing listens on it: the runtime has ended"},
-		{"hangs", "unix://" + listen(t, filepath.Join(dir, "deaf.sock"), func(net.Conn) {}), "no response within 50ms: it hangs, or is something else"},
-		{"hangs up", "unix://" + listen(t, filepath.Join(dir, "hangup.sock"), func(c net.Conn) { c.Close() }), "for its version: it is something else, or has just ended: "},
-		{"speaks HTTP", "unix://" + serveHTTP(t, filepath.Join(dir, "http.sock")), "for its version: it is something else, or has just ended: "},
-		{"old CRI", "unix://" + oldCRI(t), "it does not speak CRI v1"},
-		{"TCP", "tcp://127.0.0.1:1", `runtime endpoint "tcp://127.0.0.1:1": want unix:///path of a socket`},
-		{"relative", "run/cri.sock", `"run/cri.sock": want unix:///path of a socket`},
-		{"two slashes", "unix://run/cri.sock", "want unix:///run/cri.sock, with three slashes"},
-		{"no slashes", "unix:cri.sock", "want unix:///path of a socket"},
+		{"nobody listens", "unix://" + listen(t, filepath.Join(dir, "dead.sock"), nil), "nothing listens on it: the runtime has exited"},
+		{"hangs", "unix://" + listen(t, filepath.Join(dir, "deaf.sock"), func(net.Conn) {}), "no response within 50ms: it hangs or is not a CRI runtime"},
+		{"hangs up", "unix://" + listen(t, filepath.Join(dir, "hangup.sock"), func(c net.Conn) { c.Close() }), "it is not a CRI runtime, or has just exited: "},
+		{"speaks HTTP", "unix://" + serveHTTP(t, filepath.Join(dir, "http.sock")), "it is not a CRI runtime, or has just exited: "},
+		{"old CRI", "unix://" + oldCRI(t), "it does not support CRI v1"},
+		{"TCP", "tcp://127.0.0.1:1", `runtime endpoint "tcp://127.0.0.1:1": must be unix:///PATH of a socket`},
+		{"relative", "run/cri.sock", `"run/cri.sock": must be unix:///PATH of a socket`},
+		{"two slashes", "unix://run/cri.sock", "use unix:///run/cri.sock, with three slashes"},
+		{"no slashes", "unix:cri.sock", "must be unix:///PATH of a socket"},
 		{"pipe", "npipe:////./pipe/containerd-containerd", "named pipes are not supported"},
-		{"empty", "", "want unix:///path of a socket"},
+		{"empty", "", "must be unix:///PATH of a socket"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			opts := RuntimeOptions{}
@@ -104,14 +104,14 @@ func TestDialRuntimeDeaf(t *testing.T) {
 	var held []net.Conn // or the garbage collector would hang up
 	socket := listen(t, filepath.Join(dir, "deaf.sock"), func(c net.Conn) { held = append(held, c) })
 	_, err = DialRuntime(t.Context(), socket, RuntimeOptions{Timeout: time.Second})
-	if want := "no response within 1s: it hangs, or is something else"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "no response within 1s: it hangs or is not a CRI runtime"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q in it", err, want)
 	}
 }
 
 func TestDialRuntimeDenied(t *testing.T) {
 	err := explainDenied(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EACCES)})
-	if want := "permission denied: it is for root, or a group, alone"; !strings.Contains(err.Error(), want) {
+	if want := "permission denied: only root or a group may use it"; !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q in it", err, want)
 	}
 }

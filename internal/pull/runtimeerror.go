@@ -55,10 +55,10 @@ func newRuntimeError(ctx context.Context, err error) *runtimeError {
 		e.cause = context.Cause(ctx)
 		e.text = e.cause.Error()
 	case e.code == codes.ResourceExhausted && strings.HasPrefix(e.text, "grpc: received message"):
-		e.text = fmt.Sprintf("its answer is larger than %d MiB, which a kubelet would not take either: %s", maxMessage>>20, e.text)
+		e.text = fmt.Sprintf("its response exceeds %d MiB, the kubelet's limit: %s", maxMessage>>20, e.text)
 	case strings.Contains(e.text, "no space left on device"):
 		e.cause = local(syscall.ENOSPC)
-		e.text += " (make room in the runtime's file system)"
+		e.text += " (free space in the runtime's file system)"
 	default:
 		e.status = statusIn(e.code, e.text)
 		e.kind = kindIn(e.text)
@@ -132,7 +132,7 @@ func (e *runtimeError) pinnedTo(host string, cred *regcred.Credential) *runtimeE
 		return e
 	}
 	e.unsent, e.status = true, 0
-	e.text += fmt.Sprintf(" (this credential is for %q alone, and was not sent to the host that refused)", host)
+	e.text += fmt.Sprintf(" (this credential is only for %q and was not sent to the host that refused)", host)
 	return e
 }
 

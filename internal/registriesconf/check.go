@@ -28,7 +28,7 @@ func (c *Config) check(f *tomlfile.File, doc *document) bool {
 	for i := range doc.Registry {
 		for _, o := range doc.Registry[:i] {
 			if what := doc.Registry[i].contradicts(&o); what != "" {
-				c.refuse(f.Path, doc.Registry[i].line, what, "say the same in both")
+				c.refuse(f.Path, doc.Registry[i].line, what, "use the same value in both")
 				return false
 			}
 		}
@@ -39,7 +39,7 @@ func (c *Config) check(f *tomlfile.File, doc *document) bool {
 	for i, host := range *doc.Search {
 		host, ok := location(host)
 		if (*doc.Search)[i] = host; !ok || strings.Contains(host, "/") || host == "" {
-			c.refuse(f.Path, f.Near("unqualified-search-registries"), fmt.Sprintf("%q in unqualified-search-registries is no host", route.Masked(host)), "write host[:port] alone")
+			c.refuse(f.Path, f.Near("unqualified-search-registries"), fmt.Sprintf("%q in unqualified-search-registries is not a host", route.Masked(host)), "use only host[:port]")
 			return false
 		}
 	}
@@ -49,7 +49,7 @@ func (c *Config) check(f *tomlfile.File, doc *document) bool {
 // check says what is wrong with a table, where, and what to do; "" if nothing is.
 func (r *registry) check(f *tomlfile.File, keys []string) (line int, what, fix string) {
 	at := func(key ...string) int { return f.Near(append(slices.Clone(keys), key...)...) }
-	const scheme, plain = "has a scheme", "write host[:port][/path]; \"insecure = true\" is for plain http"
+	const scheme, plain = "has a scheme", "use host[:port][/path], and \"insecure = true\" for plain HTTP"
 	var ok bool
 	if r.Location, ok = location(r.Location); !ok {
 		return at("location"), "location " + scheme, plain
@@ -60,7 +60,7 @@ func (r *registry) check(f *tomlfile.File, keys []string) (line int, what, fix s
 	wild := strings.HasPrefix(r.Prefix, "*.")
 	switch {
 	case r.Prefix == "" && r.Location == "":
-		return at(), "a registry has neither prefix nor location", "say which images it is for: prefix = \"host[:port][/path]\""
+		return at(), "a registry has no prefix or location", "set prefix = \"host[:port][/path]\""
 	case r.Prefix == "":
 		r.Prefix = r.Location
 		wild = strings.HasPrefix(r.Prefix, "*.")
@@ -68,10 +68,10 @@ func (r *registry) check(f *tomlfile.File, keys []string) (line int, what, fix s
 		return at("prefix"), fmt.Sprintf("the registry %q has no location", route.Masked(r.Prefix)), fmt.Sprintf("location = %q", route.Masked(r.Prefix))
 	}
 	if wild && strings.ContainsAny(r.Prefix, "/@:") {
-		return at("prefix"), fmt.Sprintf("the prefix %q has more than *.host", route.Masked(r.Prefix)), "leave port and path out, or name each host"
+		return at("prefix"), fmt.Sprintf("the prefix %q has more than a wildcard host", route.Masked(r.Prefix)), "remove the port and path, or list each host"
 	}
 	if r.Pull != "" {
-		return at("pull-from-mirror"), fmt.Sprintf("pull-from-mirror stands in the registry %q itself", route.Masked(r.Prefix)), "write it in its [[registry.mirror]]"
+		return at("pull-from-mirror"), fmt.Sprintf("pull-from-mirror is set in the registry %q itself", route.Masked(r.Prefix)), "set it in [[registry.mirror]]"
 	}
 	return r.checkMirrors(at)
 }
@@ -86,13 +86,13 @@ func (r *registry) checkMirrors(at func(...string) int) (line int, what, fix str
 		m.Location, ok = location(m.Location)
 		switch {
 		case !ok:
-			return at("mirror", n, "location"), "the location of a mirror has a scheme", "write host[:port][/path]; \"insecure = true\" is for plain http"
+			return at("mirror", n, "location"), "the location of a mirror has a scheme", "use host[:port][/path], and \"insecure = true\" for plain HTTP"
 		case m.Location == "":
-			return m.line, fmt.Sprintf("a mirror of %q has no location", route.Masked(r.Prefix)), "location = \"host[:port][/path]\""
+			return m.line, fmt.Sprintf("a mirror of %q has no location", route.Masked(r.Prefix)), "set location = \"host[:port][/path]\""
 		case r.Digests && m.Pull != "":
-			return at("mirror", n, "pull-from-mirror"), fmt.Sprintf("mirror-by-digest-only of %q and pull-from-mirror of its mirror exclude each other", route.Masked(r.Prefix)), "leave mirror-by-digest-only out"
+			return at("mirror", n, "pull-from-mirror"), fmt.Sprintf("mirror-by-digest-only of %q and pull-from-mirror of its mirror are mutually exclusive", route.Masked(r.Prefix)), "remove mirror-by-digest-only"
 		case !slices.Contains([]string{"", "all", "digest-only", "tag-only"}, m.Pull):
-			return at("mirror", n, "pull-from-mirror"), fmt.Sprintf("pull-from-mirror is %q", m.Pull), "write all, digest-only or tag-only"
+			return at("mirror", n, "pull-from-mirror"), fmt.Sprintf("pull-from-mirror is %q", m.Pull), "use all, digest-only or tag-only"
 		}
 	}
 	return 0, "", ""
@@ -106,7 +106,7 @@ func (r *registry) contradicts(o *registry) string {
 		}
 		return r.Location
 	}
-	const text = "the location %q is there twice, with different %q"
+	const text = "the location %q is listed twice, with different values of %q"
 	switch {
 	case name(r) != name(o):
 		return ""

@@ -158,7 +158,7 @@ func (c *Config) read(name string, dropIn bool) error {
 		return nil
 	}
 	if line, key := notArray(f); key != "" {
-		c.refuse(name, line, fmt.Sprintf("[%s] is a table, and not one of an array", key), fmt.Sprintf("write [[%s]]", key))
+		c.refuse(name, line, fmt.Sprintf("[%s] must be an array of tables", key), fmt.Sprintf("write [[%s]]", key))
 		return nil
 	}
 	if doc.isV1() {
@@ -203,10 +203,10 @@ func (d *document) isV1() bool {
 func (c *Config) readV1(f *tomlfile.File, doc *document, dropIn bool) {
 	switch line := f.Line("registries"); {
 	case dropIn:
-		c.refuse(f.Path, line, "the version 1 format is not allowed in a drop-in", "write it with [[registry]] tables")
+		c.refuse(f.Path, line, "the version 1 format is not allowed in a drop-in", "use [[registry]] tables")
 		return
 	case doc.Registry != nil || doc.Search != nil || doc.Aliases != nil:
-		c.refuse(f.Path, line, "it mixes version 1 and version 2", "write it with [[registry]] tables alone")
+		c.refuse(f.Path, line, "it mixes version 1 and version 2", "use only [[registry]] tables")
 		return
 	}
 	at := func(location string) *registry {
@@ -236,8 +236,8 @@ func (c *Config) add(f *tomlfile.File, doc *document) {
 		if first := slices.IndexFunc(own, func(o registry) bool { return o.Prefix == r.Prefix }); first >= 0 {
 			c.twice = append(c.twice, route.Finding{
 				Rule: "mirror-passed-over", Severity: route.Warning, File: r.file, Line: r.line,
-				Message:    fmt.Sprintf("the registry %q is there twice in the file; the first one counts, on line %d", route.Masked(r.Prefix), own[first].line),
-				Suggestion: "make one of the two",
+				Message:    fmt.Sprintf("the registry %q is listed twice in the file; the first one, on line %d, is used", route.Masked(r.Prefix), own[first].line),
+				Suggestion: "merge the two",
 			})
 			continue
 		}
@@ -252,7 +252,7 @@ func (c *Config) add(f *tomlfile.File, doc *document) {
 		if before := c.registries[at]; len(before.Mirror) > 0 {
 			c.twice = append(c.twice, route.Finding{
 				Rule: "mirror-passed-over", Severity: route.Info, File: before.file, Line: before.line,
-				Message: fmt.Sprintf("the registry %q is replaced as a whole, mirrors included, by %s:%d", route.Masked(r.Prefix), r.file, r.line),
+				Message: fmt.Sprintf("the registry %q is replaced completely, including its mirrors, by %s:%d", route.Masked(r.Prefix), r.file, r.line),
 			})
 		}
 		c.registries[at] = r
@@ -270,7 +270,7 @@ func (c *Config) refuse(file string, line int, what, fix string) {
 	if c.Broken == nil {
 		c.Broken = &route.Finding{
 			Rule: "registries-conf", Severity: route.Error, File: file, Line: line,
-			Message:    fmt.Sprintf("%s; %s pulls nothing with this file", what, c.Runtime),
+			Message:    fmt.Sprintf("%s; %s cannot pull any image with this file", what, c.Runtime),
 			Suggestion: fix,
 		}
 	}

@@ -62,15 +62,15 @@ func TestRoute(t *testing.T) {
 		image string
 		want  string
 	}{
-		"no file":                {nil, "quay.io/a", "CRI-O asks quay.io itself; if that wants a login, it is shown the credential for quay.io/a"},
-		"a mirror":               {map[string]string{conf: mirrored}, "quay.io/a", "CRI-O asks m.example (for q/a), then quay.io itself; quay.io itself is shown the credential for quay.io/a; m.example (for q/a) is shown no credential"},
-		"a login of CRI-O's own": {map[string]string{conf: mirrored, "/etc/crio/crio.conf": "[crio.image]\nglobal_auth_file = '/x'\n", "/etc/crio/crio.conf.d/9.conf": "[crio.image]\nglobal_auth_file = '/auth.json'\n", "/auth.json": auth}, "quay.io/a", "m.example (for q/a) is shown a login from the runtime's own files"},
-		"a short name":           {map[string]string{conf: short}, "app:1", "CRI-O asks a.example (for app), then docker.io itself (registry-1.docker.io); either, if it wants a login, is shown the credential for docker.io/library/app"},
-		"an alias":               {map[string]string{conf: short}, "nginx:1", "CRI-O asks b.example (for web/nginx); if that wants a login, it is shown the credential for docker.io/library/nginx"},
-		"a short name of nobody": {map[string]string{conf: mirrored}, "app", "CRI-O asks nobody for docker.io/library/app: \"app\" is a short name, and there are no unqualified-search-registries"},
-		"not short":              {map[string]string{conf: short}, "docker.io/library/nginx", "CRI-O asks docker.io itself (registry-1.docker.io); if"},
-		"a home":                 {map[string]string{conf: mirrored, "/root/.config/containers/registries.conf": ""}, "quay.io/a", "CRI-O asks quay.io itself; if"},
-		"blocked":                {map[string]string{conf: "[[registry]]\nlocation = 'quay.io'\nblocked = true\n"}, "quay.io/a", "every host for it is blocked"},
+		"no file":                {nil, "quay.io/a", "CRI-O tries quay.io itself; a host that requires authentication gets the credential for quay.io/a"},
+		"a mirror":               {map[string]string{conf: mirrored}, "quay.io/a", "CRI-O tries m.example (for q/a), then quay.io itself; quay.io itself gets the credential for quay.io/a; m.example (for q/a) gets no credential"},
+		"a login of CRI-O's own": {map[string]string{conf: mirrored, "/etc/crio/crio.conf": "[crio.image]\nglobal_auth_file = '/x'\n", "/etc/crio/crio.conf.d/9.conf": "[crio.image]\nglobal_auth_file = '/auth.json'\n", "/auth.json": auth}, "quay.io/a", "m.example (for q/a) gets a credential from the runtime's own files"},
+		"a short name":           {map[string]string{conf: short}, "app:1", "CRI-O tries a.example (for app), then docker.io itself (registry-1.docker.io); a host that requires authentication gets the credential for docker.io/library/app"},
+		"an alias":               {map[string]string{conf: short}, "nginx:1", "CRI-O tries b.example (for web/nginx); a host that requires authentication gets the credential for docker.io/library/nginx"},
+		"a short name of nobody": {map[string]string{conf: mirrored}, "app", "CRI-O cannot pull docker.io/library/app: \"app\" is a short name, but unqualified-search-registries is empty"},
+		"not short":              {map[string]string{conf: short}, "docker.io/library/nginx", "CRI-O tries docker.io itself (registry-1.docker.io); a host"},
+		"a home":                 {map[string]string{conf: mirrored, "/root/.config/containers/registries.conf": ""}, "quay.io/a", "CRI-O tries quay.io itself; a host"},
+		"blocked":                {map[string]string{conf: "[[registry]]\nlocation = 'quay.io'\nblocked = true\n"}, "quay.io/a", "every host for this image is blocked"},
 		"a load error":           {map[string]string{conf: "\n[[registry]]\nlocation = 'https://quay.io'\n"}, "docker.io/a/b", conf + ":3: location has a scheme"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestWithoutLogin(t *testing.T) {
 			got := ""
 			for _, f := range read(t, tt.files).Route(parse(t, "quay.io/a/b:1")).Findings {
 				got += fmt.Sprintf("%s %s:%d", f.Severity, f.File, f.Line)
-				if f.Rule != "mirror-no-login" || !strings.Contains(f.Suggestion, "a login for m.example into /root/.config/containers/auth.json") {
+				if f.Rule != "mirror-no-login" || !strings.Contains(f.Suggestion, "add a credential for m.example to /root/.config/containers/auth.json") {
 					t.Errorf("got %+v", f)
 				}
 			}

@@ -38,7 +38,7 @@ func (c *Config) Route(image route.Image) *route.Route {
 	}
 	silent := func(h route.Hop) bool { return h.Silent }
 	if why == "" && !slices.ContainsFunc(r.Hops, func(h route.Hop) bool { return !silent(h) }) {
-		why = "every host for it is blocked"
+		why = "every host for this image is blocked"
 	}
 	if len(r.Hops) == 0 || slices.IndexFunc(r.Hops, func(h route.Hop) bool { return !silent(h) }) < 0 {
 		r.Fails = why
@@ -59,11 +59,11 @@ func (c *Config) withoutLogin(r *route.Route, h *route.Hop, host string) *route.
 		return nil
 	}
 	f := &route.Finding{Rule: "mirror-no-login", Severity: route.Warning, File: h.File, Line: h.Line}
-	f.Message = fmt.Sprintf("images of %s are asked of %s, and %s has no login for that: the credential of a pull secret or provider is shown to %s alone", host, h.Base.Host, c.Runtime, host)
+	f.Message = fmt.Sprintf("images of %s are pulled from %s, for which %s has no credential: the credential of a pull secret or provider is sent only to %s", host, h.Base.Host, c.Runtime, host)
 	if slices.ContainsFunc(r.Hops, func(h route.Hop) bool { return h.Origin && !h.Silent }) {
 		f.Severity = route.Info // what fails there is asked of the host itself
 	}
-	f.Suggestion = fmt.Sprintf("if it wants one, put a login for %s into %s", h.Base.Host, c.loginFile())
+	f.Suggestion = fmt.Sprintf("if it requires one, add a credential for %s to %s", h.Base.Host, c.loginFile())
 	return f
 }
 
@@ -88,12 +88,12 @@ func (c *Config) names(image route.Image) (names []route.Image, why string) {
 	}
 	if alias, ok := c.aliases[short]; ok {
 		full(alias)
-		return names, "the alias of the short name " + short + " is no image"
+		return names, "the alias of the short name " + short + " is not an image"
 	}
 	for _, host := range c.search {
 		full(host + "/" + short)
 	}
-	return names, fmt.Sprintf("%q is a short name, and there are no unqualified-search-registries", short)
+	return names, fmt.Sprintf("%q is a short name, but unqualified-search-registries is empty", short)
 }
 
 // find is the table that counts for a name: the one with the longest prefix. Tags do
@@ -158,9 +158,9 @@ func (c *Config) hops(image route.Image) ([]route.Hop, error) {
 func (r *registry) skips(m endpoint, image route.Image) string {
 	switch {
 	case image.Digest == "" && (r.Digests || m.Pull == "digest-only"):
-		return "it is used for digests only"
+		return "used only for digests"
 	case image.Digest != "" && m.Pull == "tag-only":
-		return "it is used for tags only"
+		return "used only for tags"
 	}
 	return ""
 }
@@ -172,7 +172,7 @@ func (c *Config) hop(image route.Image, e endpoint, prefix string) (route.Hop, e
 		name := e.Location + image.String()[matching(image.String(), prefix):]
 		var err error
 		if there, err = route.Parse(name); err != nil || !strings.HasPrefix(name, there.Repository) {
-			return route.Hop{}, fmt.Errorf("%s:%d: with the location %q the image is %q, which is none", e.file, e.line, route.Masked(e.Location), route.Masked(name))
+			return route.Hop{}, fmt.Errorf("%s:%d: with the location %q the image would be %q, which is not a valid reference", e.file, e.line, route.Masked(e.Location), route.Masked(name))
 		}
 	}
 	host := there.Host
@@ -192,7 +192,7 @@ func (c *Config) hop(image route.Image, e endpoint, prefix string) (route.Hop, e
 		h.Shown = route.ShownNone
 	}
 	if at := c.find(there.Repository); at != nil && at.Blocked {
-		h.Skipped, h.Silent, h.Shown = "it is blocked", true, route.ShownNone
+		h.Skipped, h.Silent, h.Shown = "blocked", true, route.ShownNone
 	}
 	c.certificates(&h, there.Host)
 	return h, nil
@@ -214,7 +214,7 @@ func (c *Config) certificates(h *route.Hop, host string) {
 			if base, ok := strings.CutSuffix(name, ".cert"); ok {
 				h.Client = append(h.Client, [2]string{name, base + ".key"})
 				if _, err := c.opts.fs().Stat(base + ".key"); err != nil {
-					h.Skipped, h.Silent, h.Shown = name+" has no "+path.Base(base)+".key beside it", true, route.ShownNone
+					h.Skipped, h.Silent, h.Shown = name+" has no "+path.Base(base)+".key next to it", true, route.ShownNone
 				}
 			}
 		}

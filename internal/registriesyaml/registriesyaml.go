@@ -40,15 +40,15 @@ func Check(root inroot.FS, path, product string) ([]route.Finding, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, regularfile.Cause(err))
 	case len(data) > maxSize:
-		return nil, fmt.Errorf("%s: it has more than %d bytes", path, maxSize)
+		return nil, fmt.Errorf("%s: larger than %d bytes", path, maxSize)
 	}
 	c := &checker{path: path, product: product}
 	doc, err := parse(data)
 	switch {
 	case err != nil:
-		c.add("registries-yaml", route.Error, lineOf(err), "", "it is no YAML: %s does not start with it", product)
+		c.add("registries-yaml", route.Error, lineOf(err), "", "it is not YAML: %s does not start with it", product)
 	case doc != nil && doc.Kind != yaml.MappingNode && doc.Tag != "!!null":
-		c.add("registries-yaml", route.Error, doc.Line, "write mirrors: and configs: at its top", "it has no keys: %s does not start with it", product)
+		c.add("registries-yaml", route.Error, doc.Line, "use mirrors: and configs: as top-level keys", "it has no keys: %s does not start with it", product)
 	case doc != nil:
 		c.document(doc)
 	}
@@ -135,13 +135,13 @@ func (c *checker) keys(place string, n *yaml.Node) {
 		if slices.Contains(known(place), e.key) || e.key == "<<" || strings.HasPrefix(e.key, "x-") {
 			continue
 		}
-		fix := "here it may have " + strings.Join(known(place), ", ")
+		fix := "valid keys: " + strings.Join(known(place), ", ")
 		for _, near := range known(place) {
 			if spelling.Distance(strings.ToLower(e.key), near) <= 2 {
 				fix = "write " + near
 			}
 		}
-		c.add("mirror-unknown-key", route.Warning, e.line, fix, "%s passes over the key %q, and what stands below it", c.product, short(e.key))
+		c.add("mirror-unknown-key", route.Warning, e.line, fix, "%s ignores the key %q and everything below it", c.product, short(e.key))
 	}
 }
 
@@ -201,9 +201,9 @@ func (c *checker) host(e entry) {
 	case isURL || path:
 		c.add(rule, route.Warning, e.line, "write "+shown(host), "no image has the host %q", shown(name))
 	case host == "registry-1.docker.io" || host == "index.docker.io":
-		c.add(rule, route.Warning, e.line, "write docker.io", "no image has the host %s: those of Docker Hub are docker.io's", host)
+		c.add(rule, route.Warning, e.line, "use docker.io", "no image has the host %s: Docker Hub images have the host docker.io", host)
 	case host != strings.ToLower(host):
-		c.add(rule, route.Warning, e.line, "write "+strings.ToLower(host), "the host of an image is written in lower case")
+		c.add(rule, route.Warning, e.line, "write "+strings.ToLower(host), "the host of an image reference is lower case")
 	}
 }
 
@@ -225,8 +225,8 @@ func (c *checker) mirror(m entry, logins map[string]int) {
 	}
 	has := func(host string) bool { _, ok := logins[host]; return ok }
 	if line, own := logins[m.key]; own && len(hosts) > 0 && !slices.ContainsFunc(hosts, has) && !has("*") {
-		c.add("mirror-own-login", route.Info, line, fmt.Sprintf("if that wants a login, put it under configs: %q:", hosts[0]),
-			"the login under configs is for %s itself: a login is looked for by the host of an endpoint, and none is there for %s", m.key, strings.Join(hosts, ", "))
+		c.add("mirror-own-login", route.Info, line, fmt.Sprintf("if it requires a credential, add one under configs: %q:", hosts[0]),
+			"the credential under configs is for %s itself, but credentials are looked up by the endpoint's host, and %s has none", m.key, strings.Join(hosts, ", "))
 	}
 }
 
@@ -241,12 +241,12 @@ func (c *checker) endpoint(n *yaml.Node) string {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		c.add("mirror-path", route.Warning, n.Line, "write https://HOST[:PORT]", "an endpoint is no URL of a host")
+		c.add("mirror-path", route.Warning, n.Line, "use https://HOST[:PORT]", "an endpoint is not the URL of a host")
 		return ""
 	}
 	if path := strings.TrimSuffix(u.Path, "/"); path != "" && !strings.Contains(path+"/", "/v2/") {
-		c.add("mirror-path", route.Warning, n.Line, fmt.Sprintf("put /v2 before it, as in https://%s/v2%s, or use rewrite", u.Host, path),
-			"the path of an endpoint is taken as it is: %s is asked for %s/NAME/manifests/TAG, without the /v2 that registries answer under", u.Host, path)
+		c.add("mirror-path", route.Warning, n.Line, fmt.Sprintf("add /v2 to the path (https://%s/v2%s), or use rewrite", u.Host, path),
+			"the endpoint's path is used unchanged: %s gets requests for %s/NAME/manifests/TAG, without the /v2 that registries expect", u.Host, path)
 	}
 	return u.Host
 }

@@ -44,7 +44,7 @@ func (c *Credential) Note() string {
 	case c.Lacks == "":
 		return ""
 	case c.Anonymous():
-		return "it has no " + c.Lacks + ": the kubelet hands it to the runtime, which pulls anonymously with it"
+		return "it has no " + c.Lacks + ": the kubelet passes it to the runtime, which pulls anonymously"
 	}
 	return "it has no " + c.Lacks + ": the user name is sent without one"
 }

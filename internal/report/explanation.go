@@ -138,7 +138,7 @@ func NearestKey(keys []string, repository string) string {
 		return ""
 	}
 	if len(keys) == 1 && keys[0] == match.HubKey {
-		return fmt.Sprintf("its only login is for Docker Hub (%s), not for %s: kubectl create secret docker-registry writes that where --docker-server is left out", match.HubKey, at.Host)
+		return fmt.Sprintf("its only credential is for Docker Hub (%s), not for %s: without --docker-server, kubectl create secret docker-registry uses Docker Hub", match.HubKey, at.Host)
 	}
 	best, near := "", 0
 	for _, key := range keys {

@@ -76,7 +76,7 @@ func (r *Explanation) judgePull() Verdict {
 	case v.Tries > 0:
 		v.Outcome, v.Text = r.judgeTries(v.Tries)
 		if len(v.Failed) > 0 {
-			v.Text += fmt.Sprintf("; but %s failed, and what would have come from there is missing", strings.Join(v.Failed, " and "))
+			v.Text += fmt.Sprintf("; but %s failed, so its credentials are missing", strings.Join(v.Failed, " and "))
 		}
 	case len(v.Failed) > 0:
 		v.Outcome = Failed
@@ -100,13 +100,13 @@ func (r *Explanation) judgeTries(tries int) (outcome, text string) {
 	}
 	switch {
 	case anonymous == tries:
-		return Anonymous, fmt.Sprintf("no credentials with a user name: the runtime is handed %s without one, and pulls anonymously", shown.Count(tries, "login"))
+		return Anonymous, fmt.Sprintf("no credentials with a user name: the runtime gets %s without one and pulls anonymously", shown.Count(tries, "login"))
 	case anonymous > 0:
-		return WithCredentials, fmt.Sprintf("a pull tries %s in order; of these %d without a user name, with which the runtime pulls anonymously", shown.Count(tries, "credential"), anonymous)
+		return WithCredentials, fmt.Sprintf("a pull tries %s in order; %d of these have no user name, so the runtime pulls anonymously with them", shown.Count(tries, "credential"), anonymous)
 	case tries == 1:
-		return WithCredentials, "a pull tries 1 credential, and fails if it is refused; never anonymous"
+		return WithCredentials, "a pull tries 1 credential and fails if it is refused; it never falls back to an anonymous pull"
 	}
-	return WithCredentials, fmt.Sprintf("a pull tries %d credentials in order, and fails if all are refused; never anonymous", tries)
+	return WithCredentials, fmt.Sprintf("a pull tries %d credentials in order and fails if all are refused; it never falls back to an anonymous pull", tries)
 }
 
 // nevertheless says what the kubelet does after a failure.
@@ -119,7 +119,7 @@ func (r *Explanation) nevertheless() string {
 			return "without a pull secret the kubelet would not pull at all" // see lookup
 		}
 	}
-	return "the kubelet would pull anonymously all the same, and report at most a 401"
+	return "the kubelet would still pull anonymously, and report at most a 401"
 }
 
 func (r *Explanation) judgeDryRun() Verdict {
@@ -130,7 +130,7 @@ func (r *Explanation) judgeDryRun() Verdict {
 		}
 	}
 	if len(would) == 0 {
-		return Verdict{Outcome: Unmatched, Text: "no provider matches, so none would be asked" + r.nearest() + "; without another source a pull is anonymous"}
+		return Verdict{Outcome: Unmatched, Text: "no provider matches, so none would be run" + r.nearest() + "; without another source a pull is anonymous"}
 	}
 	return Verdict{Outcome: Matched, Text: fmt.Sprintf("would ask %s: %s", shown.Count(len(would), "provider"), strings.Join(would, ", "))}
 }
@@ -148,7 +148,7 @@ func (r *Explanation) whyNone() string {
 		case at.Outcome == Skipped:
 			text += fmt.Sprintf("; %s matches but is not run: %s", p.Name, at.Skipped)
 		case at.Outcome == Empty && len(at.Keys) > 0:
-			text += fmt.Sprintf("; %s answered, but none of its keys (%s) matches", p.Name, strings.Join(at.Keys, ", "))
+			text += fmt.Sprintf("; %s responded, but none of its keys (%s) matches", p.Name, strings.Join(at.Keys, ", "))
 		}
 	}
 	switch {
@@ -162,7 +162,7 @@ func (r *Explanation) whyNone() string {
 	}
 	for _, s := range r.Sources {
 		if s.Outcome == Empty && s.Kind == regcred.FromPullSecret && len(s.Keys) > 0 {
-			text += fmt.Sprintf("; %s has logins, but none for it", s.Title())
+			text += fmt.Sprintf("; %s has credentials, but none for it", s.Title())
 		}
 	}
 	return text
@@ -176,9 +176,9 @@ func (r *Explanation) noPullSecret() string {
 	case s == nil || len(s.PullSecrets) > 0 || slices.ContainsFunc(r.Providers, matches):
 		return ""
 	case s.ServiceAccount == nil:
-		return "if the image is private: put a pull secret into the namespace, and name it in the pod's imagePullSecrets"
+		return "if the image is private: create a pull secret in the namespace and list it in the pod's imagePullSecrets"
 	default:
-		return fmt.Sprintf("if the image is private: put a pull secret into the namespace, and name it: kubectl patch serviceaccount --namespace %s %s --patch '{\"imagePullSecrets\": [{\"name\": \"SECRET\"}]}'; a pod has what its service account names from when it is made",
+		return fmt.Sprintf("if the image is private: create a pull secret in the namespace, then: kubectl patch serviceaccount --namespace %s %s --patch '{\"imagePullSecrets\": [{\"name\": \"SECRET\"}]}'; pods get the service account's pull secrets when they are created",
 			shown.ShellWord(s.ServiceAccount.Namespace), shown.ShellWord(s.ServiceAccount.Name))
 	}
 }

@@ -41,27 +41,27 @@ func TestJudge(t *testing.T) {
 	}{
 		{
 			"one credential", Explanation{Credentials: one, Providers: []Provider{provider(Answered)}},
-			WithCredentials, "a pull tries 1 credential, and fails if it is refused; never anonymous",
+			WithCredentials, "a pull tries 1 credential and fails if it is refused; it never falls back to an anonymous pull",
 		},
 		{
 			"a credential without a user name", Explanation{Credentials: none},
-			Anonymous, "no credentials with a user name: the runtime is handed 1 login without one, and pulls anonymously",
+			Anonymous, "no credentials with a user name: the runtime gets 1 login without one and pulls anonymously",
 		},
 		{
 			"one with and one without", Explanation{Credentials: append(none, one...)},
-			WithCredentials, "a pull tries 2 credentials in order; of these 1 without a user name, with which the runtime pulls anonymously",
+			WithCredentials, "a pull tries 2 credentials in order; 1 of these have no user name, so the runtime pulls anonymously with them",
 		},
 		{
 			"two credentials", Explanation{Credentials: two},
-			WithCredentials, "a pull tries 2 credentials in order, and fails if all are refused; never anonymous",
+			WithCredentials, "a pull tries 2 credentials in order and fails if all are refused; it never falls back to an anonymous pull",
 		},
 		{
 			"credentials in spite of a failure", Explanation{Credentials: one, Providers: []Provider{provider(Failed)}},
-			WithCredentials, `a pull tries 1 credential, and fails if it is refused; never anonymous; but provider "p" failed, and what would have come from there is missing`,
+			WithCredentials, `a pull tries 1 credential and fails if it is refused; it never falls back to an anonymous pull; but provider "p" failed, so its credentials are missing`,
 		},
 		{
 			"failure", Explanation{Providers: []Provider{provider(Failed)}},
-			Failed, `no credentials, because provider "p" failed; the kubelet would pull anonymously all the same, and report at most a 401`,
+			Failed, `no credentials, because provider "p" failed; the kubelet would still pull anonymously, and report at most a 401`,
 		},
 		{
 			"failure under the predecessor's configuration",
@@ -74,7 +74,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"pull secret that cannot be read", Explanation{Sources: []Source{unread}},
-			Failed, "no credentials, because pull secret a/b failed; the kubelet would pull anonymously all the same, and report at most a 401",
+			Failed, "no credentials, because pull secret a/b failed; the kubelet would still pull anonymously, and report at most a 401",
 		},
 		{
 			"missing executable", Explanation{Providers: []Provider{missing}},
@@ -82,7 +82,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"missing executable, but credentials", Explanation{Credentials: one, Providers: []Provider{missing}},
-			WithCredentials, `a pull tries 1 credential, and fails if it is refused; never anonymous; but provider "p" failed, and what would have come from there is missing; but the kubelet would not start: /bin/p does not exist`,
+			WithCredentials, `a pull tries 1 credential and fails if it is refused; it never falls back to an anonymous pull; but provider "p" failed, so its credentials are missing; but the kubelet would not start: /bin/p does not exist`,
 		},
 		{
 			"no match", Explanation{Providers: []Provider{unmatched}},
@@ -110,7 +110,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"keys that do not match", Explanation{Providers: []Provider{stranger}},
-			Anonymous, "no credentials: a pull is tried once, anonymously; p answered, but none of its keys (a.example, b.example/x) matches",
+			Anonymous, "no credentials: a pull is tried once, anonymously; p responded, but none of its keys (a.example, b.example/x) matches",
 		},
 		{
 			"dry run", Explanation{DryRun: true, Providers: []Provider{{ProviderExplanation: regcred.ProviderExplanation{Name: "p", Matched: true}}, unmatched}},
@@ -118,7 +118,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"dry run without a match", Explanation{DryRun: true, Providers: []Provider{unmatched}},
-			Unmatched, "no provider matches, so none would be asked; without another source a pull is anonymous",
+			Unmatched, "no provider matches, so none would be run; without another source a pull is anonymous",
 		},
 	}
 	for _, tt := range tests {

@@ -104,9 +104,9 @@ func (r *Route) Anonymous() (found []Finding) {
 		}
 		found = append(found, Finding{
 			Rule: "mirror-anonymous", Severity: Info, File: h.File, Line: h.Line,
-			Message: fmt.Sprintf("%s is asked without a credential: none is found for %s, and one for %s itself does not count, since a kubelet matches the image's own name",
+			Message: fmt.Sprintf("%s is queried without a credential: there is none for %s, and a credential for %s itself is not used, because the kubelet matches the image's own host",
 				h.Base.Host, host, h.Base.Host),
-			Suggestion: fmt.Sprintf("if it wants a login, put that under the key %s in a pull secret or in the node's docker config, or have a provider answer for %s (--mirror: docs/plugins/README.md)", host, host),
+			Suggestion: fmt.Sprintf("if it requires a credential, add one under the key %s to a pull secret or the node's docker config, or use a provider that returns it for %s (--mirror: docs/plugins/README.md)", host, host),
 		})
 	}
 	return found

@@ -40,19 +40,19 @@ func TestString(t *testing.T) {
 	origin.Origin = true
 	header, own, silent := mirror, mirror, mirror
 	header.Shown, own.Shown = route.ShownHeader, route.ShownOwn
-	silent.Silent, silent.Skipped = true, "it is blocked"
+	silent.Silent, silent.Skipped = true, "blocked"
 	plain := route.NewHop("http", "m.example:5000", "", "b/a")
 	plain.Skipped = "without \"pull\""
-	const credential = " shown the credential for quay.io/a"
+	const credential = " the credential for quay.io/a"
 	for want, way := range map[string]route.Route{
-		"containerd asks nobody for quay.io/a: it is broken":                                                                                                     {Fails: "it is broken"},
-		"containerd asks nobody for quay.io/a":                                                                                                                   {Hops: []route.Hop{silent}},
-		"containerd asks quay.io itself; if that wants a login, it is" + credential:                                                                              {Hops: []route.Hop{silent, origin}},
-		"containerd asks m.example/v2/q, then quay.io itself; either, if it wants a login, is" + credential:                                                      {Hops: []route.Hop{mirror, origin}},
-		"containerd asks m.example/v2/q, then m.example/v2/q, then quay.io itself; each that wants a login is" + credential:                                      {Hops: []route.Hop{mirror, mirror, origin}},
-		"containerd asks http://m.example:5000 (for b/a) (without \"pull\"); if that wants a login, it is" + credential:                                          {Hops: []route.Hop{plain}},
-		"containerd asks m.example/v2/q, then quay.io itself; quay.io itself is" + credential + "; m.example/v2/q is shown a login from the runtime's own files": {Hops: []route.Hop{own, origin}},
-		"containerd asks m.example/v2/q; m.example/v2/q is shown an Authorization from its hosts.toml, and the credential for quay.io/a if it refuses that":      {Hops: []route.Hop{header}},
+		"containerd cannot pull quay.io/a: it is broken":                                                                                                             {Fails: "it is broken"},
+		"containerd has no host to pull quay.io/a from":                                                                                                              {Hops: []route.Hop{silent}},
+		"containerd tries quay.io itself; a host that requires authentication gets" + credential:                                                                     {Hops: []route.Hop{silent, origin}},
+		"containerd tries m.example/v2/q, then quay.io itself; a host that requires authentication gets" + credential:                                                {Hops: []route.Hop{mirror, origin}},
+		"containerd tries m.example/v2/q, then m.example/v2/q, then quay.io itself; a host that requires authentication gets" + credential:                           {Hops: []route.Hop{mirror, mirror, origin}},
+		"containerd tries http://m.example:5000 (for b/a) (without \"pull\"); a host that requires authentication gets" + credential:                                 {Hops: []route.Hop{plain}},
+		"containerd tries m.example/v2/q, then quay.io itself; quay.io itself gets" + credential + "; m.example/v2/q gets a credential from the runtime's own files": {Hops: []route.Hop{own, origin}},
+		"containerd tries m.example/v2/q; m.example/v2/q gets the Authorization header from its hosts.toml, then the credential for quay.io/a":                       {Hops: []route.Hop{header}},
 	} {
 		way.Runtime, way.Repository = "containerd", "quay.io/a"
 		if got := way.String(); got != want {

@@ -14,7 +14,7 @@ import (
 // docker.io/library/nginx".
 func (r *Route) String() string {
 	if r.Fails != "" {
-		return fmt.Sprintf("%s asks nobody for %s: %s", r.Runtime, r.Repository, r.Fails)
+		return fmt.Sprintf("%s cannot pull %s: %s", r.Runtime, r.Repository, r.Fails)
 	}
 	var asked []Hop
 	for _, h := range r.Hops {
@@ -26,14 +26,14 @@ func (r *Route) String() string {
 	for i, h := range asked {
 		switch {
 		case i == 0:
-			text += " asks "
+			text += " tries "
 		default:
 			text += ", then "
 		}
 		text += h.name(r)
 	}
 	if len(asked) == 0 {
-		return fmt.Sprintf("%s asks nobody for %s", r.Runtime, r.Repository)
+		return fmt.Sprintf("%s has no host to pull %s from", r.Runtime, r.Repository)
 	}
 	return text + "; " + r.shown(asked)
 }
@@ -69,24 +69,23 @@ func (r *Route) shown(asked []Hop) string {
 	}
 	what := "the credential for " + r.Repository
 	if len(by) == 1 && by[ShownKubelets] != nil {
-		switch len(asked) {
-		case 1:
-			return "if that wants a login, it is shown " + what
-		case 2:
-			return "either, if it wants a login, is shown " + what
-		}
-		return "each that wants a login is shown " + what
+		return "a host that requires authentication gets " + what
 	}
 	var parts []string
 	for _, s := range []struct {
 		Shown
 		text string
 	}{
-		{ShownKubelets, what}, {ShownHeader, "an Authorization from its hosts.toml, and " + what + " if it refuses that"},
-		{ShownOwn, "a login from the runtime's own files"}, {ShownNone, "no credential"},
+		{ShownKubelets, what}, {ShownHeader, "the Authorization header from its hosts.toml, then " + what},
+		{ShownOwn, "a credential from the runtime's own files"}, {ShownNone, "no credential"},
 	} {
 		if names := by[s.Shown]; names != nil {
-			parts = append(parts, fmt.Sprintf("%s is shown %s", strings.Join(slices.Compact(names), " and "), s.text))
+			names = slices.Compact(names)
+			gets := "gets"
+			if len(names) > 1 {
+				gets = "get"
+			}
+			parts = append(parts, strings.Join(names, " and ")+" "+gets+" "+s.text)
 		}
 	}
 	return strings.Join(parts, "; ")

@@ -60,7 +60,7 @@ func Read(ctx context.Context, root inroot.FS, path string) (*File, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, regularfile.Cause(err))
 	case len(data) > MaxSize:
-		return nil, fmt.Errorf("%s: it has more than %d bytes", path, MaxSize)
+		return nil, fmt.Errorf("%s: larger than %d bytes", path, MaxSize)
 	}
 	return Parse(path, data)
 }
@@ -112,7 +112,7 @@ func (f *File) Empty() bool { return len(f.data) == 0 }
 // Decode decodes the file into v. The error is an [*Error].
 func (f *File) Decode(v any) error {
 	if bytes.HasPrefix(f.data, []byte(byteOrderMark)) {
-		return &Error{Line: 1, Column: 1, What: "is a byte order mark: save the file as UTF-8 without one"}
+		return &Error{Line: 1, Column: 1, What: "byte order mark: save the file as UTF-8 without one"}
 	}
 	err := toml.Unmarshal(f.data, v)
 	if err == nil {

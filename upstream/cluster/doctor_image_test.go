@@ -89,7 +89,7 @@ func TestDoctorImage(t *testing.T) {
 	says(0, image, "ok      proxy: good.example is reached through the proxy 127.0.0.1:", "(HTTPS_PROXY in the environment of containerd, process ",
 		"ok      tls: TLS 1.3, certificate ", "(from SSL_CERT_FILE and SSL_CERT_DIR of containerd, process ",
 		"ok      pull: works from good.example, with provider \""+plugins.Static+"\", user \"ci\"\n")
-	says(0, fallen, "ok      mirrors: containerd asks cache.example, then origin.example itself; either, if it wants a login, is shown the credential",
+	says(0, fallen, "ok      mirrors: containerd tries cache.example, then origin.example itself; a host that requires authentication gets the credential",
 		"warning manifest: cache.example: ", "HTTP 404", "ok      pull: works from origin.example")
 	if len(mirror.Pulls("team/app")) == 0 {
 		t.Error("the runtime did not ask the mirror")

@@ -267,7 +267,7 @@ func pidOf(t *testing.T, k *node.Kubelet) string {
 
 // oneCredential is how explain ends where a plugin has answered: what the
 // registry makes of the credential, or has the kubelet cache, it does not know.
-const oneCredential = "a pull tries 1 credential, and fails if it is refused; never anonymous"
+const oneCredential = "a pull tries 1 credential and fails if it is refused; it never falls back to an anonymous pull"
 
 // testRevoked: the password is changed at the registry, and then on the node.
 // The kubelet goes on with what it has cached until it is restarted; our
@@ -374,7 +374,7 @@ func (f *faults) testExpiredToken(t *testing.T) {
 	withToken := func(token string) []string {
 		return []string{"explain", "--service-account-token-file", writeFile(t, filepath.Join(t.TempDir(), "token"), token), image}
 	}
-	f.says(t, 1, withToken(expiredToken(t)), "error    token\n", "the service-account token expired ", "the kubelet would pull anonymously all the same")
+	f.says(t, 1, withToken(expiredToken(t)), "error    token\n", "the service-account token expired ", "the kubelet would still pull anonymously")
 	f.says(t, 0, withToken(f.freshToken(t, pod)), "ok       token\n", oneCredential)
 }
 
