@@ -31,7 +31,7 @@ type convertFlags struct {
 
 func (a *app) convertCmd() *cobra.Command {
 	f := &convertFlags{
-		format:        &choice{values: []string{"yaml", "json"}, moved: "give the new file as an argument: regcred convert PATH NEW"},
+		format:        &choice{values: []string{"yaml", "json"}},
 		pluginVersion: &choice{values: []string{"v1", "v1beta1", "v1alpha1"}},
 	}
 	cmd := &cobra.Command{
@@ -70,8 +70,7 @@ would not start with the result. Then no file is written.`,
 	}
 	fl := cmd.Flags()
 	fl.BoolVarP(&f.write, "write", "w", false, "convert every file in place and keep the original in FILE.bak")
-	f.format.register(cmd, "output", "o", "output `format`: yaml | json (default that of the source)")
-	moved(cmd, "format", "use -o, --output")
+	f.format.register(cmd, "output", "o", "output `format`: yaml | json (default: the format of the source)")
 	addTarget(cmd, &f.target, "that the result is for")
 	f.pluginVersion.register(cmd, "plugin-api-version", "", "exec protocol `version` for every provider: v1 | v1beta1 | v1alpha1")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

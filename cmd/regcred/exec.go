@@ -48,9 +48,9 @@ With --materialize the credentials for the images are written to the files
 instead, for programs that do not run credential helpers. They are not renewed;
 a warning shows when they expire.
 
-CMD gets the terminal and all signals. The exit code is that of CMD, or death by
-the signal that killed it; 127 if the command does not exist, 126 if it cannot
-be run. CMD is not run if a credential cannot be obtained.`,
+CMD gets the terminal and all signals. regcred exits with CMD's exit code, or
+dies by the same signal. The exit code is 127 if CMD does not exist, and 126 if
+it cannot be run. CMD is not run if a credential cannot be obtained.`,
 		Example: `  regcred exec -- docker compose pull
   regcred exec --image registry.example/team/app -- skopeo inspect docker://registry.example/team/app
   regcred exec --materialize --image registry.example/team/app -- ./build.sh`,

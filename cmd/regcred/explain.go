@@ -31,7 +31,7 @@ type explainFlags struct {
 func (a *app) explainCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain IMAGE",
-		Short: "Explain where the credentials for an image come from, or why there are none",
+		Short: "Explain where the credentials for an image come from, or why none are found",
 		Long: `Look up the credentials for IMAGE as a node would, and show every step: which
 pattern of each provider matched, or the nearest one and where it differs; what
 each plugin did; the credentials in the order in which a pull tries them; and
@@ -39,8 +39,8 @@ the result of such a pull. If the node's runtime has mirrors for the image, the
 report lists the hosts it contacts and the credentials sent to each. Passwords
 are never shown.
 
-The exit code is 0 if there are credentials, 3 if there are none and a pull
-would be anonymous, and 1 if something failed.`,
+The exit code is 0 if credentials are found, 3 if a pull would be anonymous, and
+1 if something failed.`,
 		Example: `  regcred explain registry.example/team/app:1.2
   sudo regcred explain --as-kubelet registry.example/team/app:1.2
   sudo regcred explain --as-kubelet --pod team/app-1 registry.example/team/app:1.2

@@ -66,20 +66,13 @@ func (s *setting) takeDefault(getenv func(string) string) {
 type choice struct {
 	value  string
 	values []string
-	moved  string // what is said of any other value beside what there is, if the flag meant something else
 }
 
 func (c *choice) String() string { return c.value }
 func (c *choice) Type() string   { return "format" }
 
 func (c *choice) Set(v string) error {
-	switch {
-	case slices.Contains(c.values, v):
-	case v == "table" && slices.Contains(c.values, "text"):
-		return errors.New("use text")
-	case c.moved != "":
-		return fmt.Errorf("must be one of %s; %s", strings.Join(c.values, ", "), c.moved)
-	default:
+	if !slices.Contains(c.values, v) {
 		return fmt.Errorf("must be one of %s", strings.Join(c.values, ", "))
 	}
 	c.value = v
@@ -110,12 +103,6 @@ func addTarget(cmd *cobra.Command, t *config.Target, something string) {
 func completeFlag(cmd *cobra.Command, name string, values []string) {
 	// It can only fail for a flag that does not exist.
 	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// moved refuses a flag that has another name now, or another place, and says which.
-func moved(cmd *cobra.Command, name, to string) {
-	cmd.Flags().Func(name, "", func(string) error { return errors.New(to) })
-	cmd.Flags().Lookup(name).Hidden = true
 }
 
 // addOutputFlag gives cmd -o/--output with the formats it knows, of which the

@@ -38,15 +38,15 @@ func (a *app) getCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get IMAGE",
 		Short: "Print the credentials for an image",
-		Long: `Print the credentials with which a node would pull IMAGE, in the order in which
+		Long: `Print the credentials that a node would use to pull IMAGE, in the order in which
 it would try them.
 
 The text format hides passwords. The other formats contain them: json has all
 credentials; docker-config, secret and crictl have only the first one, under the
 registry's own name.
 
-The exit code is 0 if there are credentials, 3 if there are none and a pull
-would be anonymous, and 1 if something failed.`,
+The exit code is 0 if credentials are found, 3 if a pull would be anonymous, and
+1 if something failed.`,
 		Example: `  regcred get registry.example/team/app:1.2
   regcred get -o docker-config registry.example/team/app > auth.json
   regcred get -o secret --name pull --namespace team registry.example/team/app | kubectl apply -f -

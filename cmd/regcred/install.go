@@ -49,9 +49,9 @@ and each new plugin is checked and tried. Changes to the node's files are shown;
 --dry-run ends there. After a change, a restarted kubelet must become healthy
 and the image of --probe must be pulled; otherwise everything is rolled back.
 
-The default for CONFIG is the current generation's configuration if --plugin is
-given, or else /etc/regcred/credential-providers.yaml with the plugins in
-/etc/regcred/bin.`,
+The default for CONFIG is the configuration of the current generation. On a node
+without a generation it is /etc/regcred/credential-providers.yaml, with the
+plugins in /etc/regcred/bin.`,
 		Example: `  sudo regcred install providers.yaml --plugin ./ecr-credential-provider --dry-run
   sudo regcred install providers.yaml --plugin ./ecr-credential-provider --restart
   sudo regcred install --plugin ./ecr-credential-provider

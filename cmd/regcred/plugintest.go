@@ -84,7 +84,7 @@ also if there are warnings.`,
 func (f *pluginTestFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.images, "image", nil,
-		"an `image` that the plugin has credentials for; may be repeated: a second one of the same registry and a third of another let more be said (default "+plugintest.DefaultImage+")")
+		"an `image` that the plugin has credentials for; may be repeated: more checks run with a second image of the same registry and a third image of another registry (default "+plugintest.DefaultImage+")")
 	flags.Func("arg", "an `argument` for the plugin; may be repeated", f.addArg)
 	flags.Func("args", "several `arguments`, separated by spaces; may be repeated", f.addArgs)
 	flags.StringArrayVar(&f.env, "env", nil,

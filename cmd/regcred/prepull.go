@@ -33,7 +33,7 @@ func (a *app) prepullCmd() *cobra.Command {
 		Use:   "prepull {IMAGE... | -f LIST}",
 		Short: "Pull images into the node's container runtime before a pod needs them",
 		Long: `Pull images into containerd or CRI-O over CRI as the kubelet would: once with
-each credential in order until one works, or once anonymously if there are none.
+each credential in order until one works, or anonymously without credentials.
 Images that are already present are skipped.
 
 LIST has one image per line; "#" starts a comment and "-" means standard input.

@@ -50,13 +50,6 @@ The exit code is 0 if every image was pulled, and 1 otherwise.`,
 	f.Lookup("ca-file").Usage = "PEM `file` of CA certificates to trust for registries, in addition to the system's, and for the API server, in addition to the kubeconfig's"
 	inGroup(cmd, "", "ca-file")
 	p.registries = true
-	p.output.moved = "use --layout for the directory; -o, --output is the output format"
-	moved(cmd, "format", "use -o, --output")
-	const runtime = `use "regcred prepull" to pull into a container runtime`
-	moved(cmd, "runtime-endpoint", runtime)
-	moved(cmd, "pull-policy", runtime)
-	moved(cmd, "allow-all-pods", runtime)
-	f.Lookup("allow-all-pods").NoOptDefVal = "true"
 	_ = cmd.MarkFlagDirname("layout")
 	completeFlag(cmd, "platform", []string{"all", "linux/amd64", "linux/arm64"})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.pull(cmd.Context(), p, args) }

@@ -121,7 +121,7 @@ func (r *imageReport) hint(explain string) string {
 		switch {
 		case t.Status != http.StatusUnauthorized:
 		case t.Credential == nil:
-			return fmt.Sprintf("the registry requires a credential, and there is none; run \"%s\"", explain)
+			return fmt.Sprintf("the registry requires a credential, but none was found; run \"%s\"", explain)
 		default:
 			return fmt.Sprintf("the registry refused what the providers returned; run \"%s\" to see where each came from", explain)
 		}

@@ -332,7 +332,7 @@ func TestDecisions(t *testing.T) {
 		},
 		"absent, of another chart": {
 			answers: answers{"uninstall": {owned}}, prepare: func(p *pod) { p.write(p.node.t, "state/state", "absent") }, minutes: 2,
-			commands: "uninstall", phases: "starting applying removed", reason: "nothing of this chart is on the node, and what is there is kept: nothing was changed: generation 1 of this node belongs to release ns/other", ready: true,
+			commands: "uninstall", phases: "starting applying removed", reason: "nothing of this chart is installed on the node; the existing installation is kept: nothing was changed: generation 1 of this node belongs to release ns/other", ready: true,
 		},
 		"absent, dry run": {
 			answers: answers{"status": {clean}}, prepare: func(p *pod) { p.Install.DryRun = true; p.write(p.node.t, "state/state", "absent") }, minutes: 0,

@@ -65,8 +65,8 @@ func newNodeMetrics(status func() Status) *nodeMetrics {
 		lastApply:  desc("last_apply_timestamp_seconds", "Time of the last change of the node, since the pod was created."),
 		applies:    desc("applies_total", "Installs that changed the node, since the pod was created."),
 		failures:   desc("apply_failures_total", "Failed installs and uninstalls, since the pod was created."),
-		mended:     desc("mended_total", "Differences from what was installed that an install repaired."),
-		drift:      desc("drift", "Number of differences between the node and what was installed."),
+		mended:     desc("mended_total", "Differences from the installed state that an install repaired."),
+		drift:      desc("drift", "Number of differences from the installed state."),
 	}
 }
 

@@ -246,7 +246,7 @@ func (w work) remove(ctx context.Context) {
 	case err != nil:
 		w.fail(ctx, NotRemoved, err)
 	case answer.Outcome == "owned":
-		w.removed("nothing of this chart is on the node, and what is there is kept: " + w.words(answer.reason()))
+		w.removed("nothing of this chart is installed on the node; the existing installation is kept: " + w.words(answer.reason()))
 	case answer.reason() != "":
 		w.fail(ctx, NotRemoved, errors.New(answer.reason()))
 	default:
@@ -266,7 +266,7 @@ func (w work) wouldRemove(ctx context.Context) {
 	case *look.Current == 0:
 		w.removed("")
 	default:
-		w.later(NotRemoved, "a dry run uninstalls nothing: what is on the node was installed before and is removed without the dry run")
+		w.later(NotRemoved, "a dry run uninstalls nothing; the existing installation is removed without the dry run")
 	}
 }
 

@@ -120,7 +120,7 @@ func (t Try) Hint() string {
 	case t.Status == http.StatusForbidden:
 		return "this credential may not pull this repository"
 	case t.Status == http.StatusNotFound:
-		return "not found, or hidden from this credential: check the name"
+		return "missing, or hidden from this credential: check the name"
 	case t.Status == http.StatusTooManyRequests:
 		return "the registry limits requests: try again later"
 	case t.Status >= 500:

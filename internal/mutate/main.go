@@ -59,7 +59,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.Uint64Var(&o.seed, "seed", 1, "draw them by this number")
 	files := flags.String("files", "", "mutate only `files` of these names, separated by commas")
 	flags.DurationVar(&o.timeout, "timeout", time.Minute, "the longest that the tests may take against a mutant")
-	flags.StringVar(&o.state, "state", "", "go on where a run with this `file` stopped, and keep the results in it")
+	flags.StringVar(&o.state, "state", "", "resume from this `file`, and save the results in it")
 	flags.StringVar(&o.output, "o", "text", "text or json")
 	if err := flags.Parse(args); err != nil {
 		return o, err

@@ -75,7 +75,7 @@ func (s *sandbox) close() error {
 
 func (s *sandbox) describe() string {
 	if s.confine {
-		return "in namespaces of their own: loopback alone, a file system that is read-only but for a temporary directory"
+		return "in separate namespaces: loopback only, and a read-only file system with a writable temporary directory"
 	}
 	return "NOT confined, which needs Linux, root, unshare and ip: mutated code can write and send what the tests' user can"
 }

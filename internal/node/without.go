@@ -87,7 +87,7 @@ func (n Node) without(ctx context.Context, pid int) *Without {
 
 // words say it to a person.
 func (w *Without) words(refusal *Refusal) (message, fix string) {
-	places := "there is none at " + strings.Join(w.Looked, ", ")
+	places := "no file exists at " + strings.Join(w.Looked, ", ")
 	if !w.IsNode() {
 		return "no credential provider configuration: this machine runs no kubelet, and " + places,
 			"run this on a node, or give --config and --bin-dir"

@@ -72,7 +72,7 @@ func (a *asking) scrub(ctx context.Context, err error) string {
 
 // outOfOrder is an answer that says: later.
 func (a *asking) outOfOrder(got answer) bool {
-	fix := "try again later, or ask the registry's operator"
+	fix := "try again later, or contact the registry's operator"
 	if got.StatusCode == http.StatusTooManyRequests {
 		fix = "use a credential if pulls are anonymous; otherwise pull less often, or through a mirror"
 	}

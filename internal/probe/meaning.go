@@ -18,7 +18,7 @@ func (a *asking) meaning(status int, cred *regcred.Credential) string {
 	case status == http.StatusTooManyRequests:
 		return "use a credential if pulls are anonymous; otherwise pull less often, or through a mirror"
 	case status >= 500:
-		return "try again later, or ask the registry's operator"
+		return "try again later, or contact the registry's operator"
 	case status != http.StatusUnauthorized && status != http.StatusForbidden && status != http.StatusNotFound:
 		return ""
 	case cred == nil && status != http.StatusNotFound:

@@ -154,7 +154,7 @@ func (a *asking) failHandshake(ctx context.Context, u *url.URL, err error, wante
 	case alert == "unrecognized name":
 		return a.fail(StepTLS, "check the name, and the ingress or load balancer that serves it", "%s does not recognize the name %s", at, u.Hostname())
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
-		return a.fail(StepTLS, "check for a firewall that filters by name, or a load balancer without a registry behind it", "%s closes the connection during the TLS handshake", at)
+		return a.fail(StepTLS, "check for a firewall that filters by name, or a load balancer without a backend", "%s closes the connection during the TLS handshake", at)
 	}
 	return a.fail(StepTLS, "", "%s: TLS: %v", at, err)
 }

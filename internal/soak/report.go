@@ -106,7 +106,7 @@ func (s *soak) report(workers []*worker, out io.Writer) error {
 	fmt.Fprintf(out, "%d runs of the plugin, the longest %s; %d answers invalidated; at least %d requests with an expired token\n",
 		sum.Execs, sum.LongestExec.Round(time.Millisecond), invalidated, expired)
 	if sum.Pulls == sum.Failures || sum.Execs <= len(workers) && len(s.changed) > 1 {
-		errs = append(errs, errors.New("nothing was tried: no pull succeeded, or no password was fetched anew"))
+		errs = append(errs, errors.New("the test is inconclusive: no pull succeeded, or no password was renewed"))
 	}
 	return errors.Join(errs...)
 }

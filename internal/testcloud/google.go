@@ -200,7 +200,7 @@ func (g *Google) exchange(w http.ResponseWriter, r *http.Request) {
 		field("subject_token_type") != "urn:ietf:params:oauth:token-type:jwt", field("scope") == "":
 		oauthError(w, "invalid_request", "a field is missing or has a value that is not known")
 	case field("audience") == "", state.Audience != "" && field("audience") != state.Audience:
-		oauthError(w, "invalid_target", "the audience is not that of a provider")
+		oauthError(w, "invalid_target", "the audience does not name a provider")
 	case field("subject_token") == "", state.SubjectToken != "" && field("subject_token") != state.SubjectToken:
 		// STS quotes much of what it gets: here it quotes the token.
 		oauthError(w, "invalid_grant", "the subject token is not valid: "+field("subject_token"))

@@ -104,7 +104,7 @@ func (s nodeSubject) measureOn(c condition, dir string, runs int) ([]row, error)
 		return nil, err
 	}
 	if strays := node.Strays(); len(strays) > 0 {
-		return nil, fmt.Errorf("asked for %q, which is nobody's name here", strays)
+		return nil, fmt.Errorf("asked for %q, which is not configured here", strays)
 	}
 	return s.rows(c, list), nil
 }

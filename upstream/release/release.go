@@ -105,7 +105,7 @@ func (r *Release) download(ctx context.Context) (dir string, err error) {
 		return "", err // The proxy has it, and something else is wrong.
 	}
 	if len(near) == 0 {
-		return "", fmt.Errorf("%w\nof this minor release the Go proxy has none; of all it has %s", err, list)
+		return "", fmt.Errorf("%w\nthe Go proxy has no version of this minor release; it has %s", err, list)
 	}
 	return "", fmt.Errorf("%w\nof this minor release the Go proxy has %s", err, strings.Join(near, ", "))
 }

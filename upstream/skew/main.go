@@ -85,7 +85,7 @@ func (o options) valid() error {
 	for i, version := range o.kubelets {
 		minor := 0
 		if _, err := fmt.Sscanf(version, "1.%d.", &minor); err == nil && minor < oldest {
-			return fmt.Errorf("release %s: it is older than 1.%d, the oldest that can be asked", version, oldest)
+			return fmt.Errorf("release %s: older than 1.%d, the oldest supported release", version, oldest)
 		}
 		if slices.Contains(o.kubelets[:i], version) {
 			return fmt.Errorf("release %s is there twice", version)

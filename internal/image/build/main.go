@@ -82,7 +82,7 @@ func parse(args []string) (*order, error) {
 		o.programs[platform] = append(o.programs[platform], dir)
 		return nil
 	})
-	f.Func("bom", "`OS/ARCH=FILE`: what a platform's programs were built from, CycloneDX in JSON", func(s string) error {
+	f.Func("bom", "`OS/ARCH=FILE`: software bill of materials of a platform's programs, CycloneDX JSON", func(s string) error {
 		platform, file, ok := strings.Cut(s, "=")
 		if !ok {
 			return errors.New("want OS/ARCH=FILE")
