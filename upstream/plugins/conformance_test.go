@@ -70,7 +70,7 @@ func write(path, content string) string {
 
 // TestConformance runs the conformance suite over this repository's plugins,
 // which must pass it, and over the real one of AWS. It prints the table of
-// docs/conformance.md.
+// docs/project/field-notes.md.
 func TestConformance(t *testing.T) {
 	dir := t.TempDir()
 	table := "| plugin | ok | info | warning | error | skipped |\n|---|---|---|---|---|---|\n"
