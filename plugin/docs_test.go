@@ -16,14 +16,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDocsPredecessor: the exchanges in docs/protocol.md, the one in today's
-// protocol and the other in its predecessor's, are what goes over the wire.
+// TestDocsPredecessor compares the messages in docs/protocol.md, in both protocols,
+// with the encoded ones.
 func TestDocsPredecessor(t *testing.T) {
 	text, err := os.ReadFile("../docs/protocol.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(text), "\n## The predecessor\n")
+	_, section, _ := strings.Cut(string(text), "\n## Out-of-tree protocol\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var documented []string
 	for _, m := range regexp.MustCompile("(?s)```json\n(.*?\n)```").FindAllStringSubmatch(section, -1) {
